@@ -1,0 +1,247 @@
+//! Stable error codes: one table from code to kind, HTTP status and exit status.
+//!
+//! A code, once published, keeps its meaning. Every error enum of the other
+//! crates maps each of its variants to one of these by exhaustive match.
+
+use serde::{Deserialize, Serialize};
+
+/// What a caller can do about an error; decides the PHP exception class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorKind {
+    /// The input is wrong: change it and call again.
+    InvalidInput,
+    /// Policy or permission says no.
+    Denied,
+    /// The thing named does not exist.
+    NotFound,
+    /// The world changed under the caller: look again, then decide.
+    Conflict,
+    /// A bundle or signature is not what it claims to be.
+    Integrity,
+    /// A limit of the run was reached.
+    Limit,
+    /// Something this host lacks: fix the host.
+    Unavailable,
+    /// A defect or an I/O failure of ours.
+    Internal,
+}
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $variant:ident = $text:literal, $kind:ident, $http:literal, $exit:literal;)+) => {
+        /// A stable error code.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[non_exhaustive]
+        pub enum ErrorCode { $($(#[$doc])* #[serde(rename = $text)] $variant,)+ }
+
+        impl ErrorCode {
+            /// Every code, in table order.
+            pub const ALL: &'static [ErrorCode] = &[$(ErrorCode::$variant,)+];
+            /// The stable text.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str { match self { $(ErrorCode::$variant => $text,)+ } }
+            /// What a caller can do about it.
+            #[must_use]
+            pub const fn kind(self) -> ErrorKind { match self { $(ErrorCode::$variant => ErrorKind::$kind,)+ } }
+            /// HTTP status for `WP_Error` `data.status`.
+            #[must_use]
+            pub const fn http_status(self) -> u16 { match self { $(ErrorCode::$variant => $http,)+ } }
+            /// Process exit status: 1 failure, 124 time, 125 could not start, 126 denied by policy.
+            #[must_use]
+            pub const fn exit_status(self) -> u8 { match self { $(ErrorCode::$variant => $exit,)+ } }
+        }
+    };
+}
+
+codes! {
+    /// No goal was given.
+    TaskMissing = "wp_codebox_task_missing", InvalidInput, 400, 1;
+    /// `code` or `code_file` was given: raw code never enters through a task.
+    RawCodeForbidden = "wp_codebox_raw_code_forbidden", InvalidInput, 400, 1;
+    /// The input does not have the shape its schema asks for.
+    InputInvalid = "wp_codebox_input_invalid", InvalidInput, 400, 1;
+    /// A mount row is malformed.
+    MountInvalid = "wp_codebox_mount_invalid", InvalidInput, 400, 1;
+    /// A mount source is missing or not a directory.
+    MountSourceInvalid = "wp_codebox_mount_source_invalid", InvalidInput, 400, 1;
+    /// A mount source is on the deny list or outside the allowed roots.
+    MountDenied = "wp_codebox_mount_denied", Denied, 403, 126;
+    /// A mount source holds a FIFO, socket or device.
+    MountSpecialFile = "wp_codebox_mount_special_file", InvalidInput, 400, 1;
+    /// A mount source cannot be read by the runner.
+    MountUnreadable = "wp_codebox_mount_unreadable", InvalidInput, 400, 1;
+    /// A mount source has more entries or bytes than allowed.
+    MountTooLarge = "wp_codebox_mount_too_large", InvalidInput, 413, 1;
+    /// A mount target is outside `/workspace` and `/wordpress`, or not normalised.
+    MountTargetInvalid = "wp_codebox_mount_target_invalid", InvalidInput, 400, 1;
+    /// Two mount targets overlap.
+    MountTargetOverlap = "wp_codebox_mount_target_overlap", InvalidInput, 400, 1;
+    /// Neither `--plugin`, `--theme` nor `--mount` was given and none can be derived.
+    MountMissing = "wp_codebox_mount_missing", InvalidInput, 400, 1;
+    /// A limit is out of its range.
+    LimitInvalid = "wp_codebox_limit_invalid", InvalidInput, 400, 1;
+    /// No agent was named and none is configured.
+    AgentMissing = "wp_codebox_agent_missing", InvalidInput, 400, 1;
+    /// The agent's program does not exist in the guest.
+    AgentProgramMissing = "wp_codebox_agent_program_missing", InvalidInput, 400, 125;
+    /// The policy document is malformed.
+    PolicyInvalid = "runtime-policy-invalid", InvalidInput, 400, 126;
+    /// The policy does not allow this command.
+    CommandDisallowed = "runtime-command-disallowed", Denied, 403, 126;
+    /// The policy asks for something this backend cannot enforce.
+    PolicyUnenforceable = "wp_codebox_policy_unenforceable", Denied, 422, 126;
+    /// The command id is not in the registry.
+    CommandUnknown = "wp_codebox_command_unknown", InvalidInput, 400, 1;
+    /// The caller may not do this.
+    Forbidden = "wp_codebox_forbidden", Denied, 403, 126;
+    /// The host's concurrency limit is reached.
+    Busy = "wp_codebox_busy", Unavailable, 429, 125;
+    /// The wall clock deadline was reached.
+    RunTimeout = "wp_codebox_run_timeout", Limit, 504, 124;
+    /// The memory limit was reached.
+    MemoryLimit = "wp_codebox_memory_limit", Limit, 507, 1;
+    /// The disk limit was reached.
+    DiskLimit = "wp_codebox_disk_limit", Limit, 507, 1;
+    /// The output limit was reached.
+    OutputLimit = "wp_codebox_output_limit", Limit, 507, 1;
+    /// The change set is larger than a bundle may be.
+    CaptureLimit = "wp_codebox_capture_limit", Limit, 507, 1;
+    /// The run was cancelled.
+    RunCancelled = "wp_codebox_run_cancelled", Conflict, 409, 130;
+    /// The run failed for another reason; the message says which.
+    RunFailed = "wp_codebox_run_failed", Internal, 500, 1;
+    /// No run has this id.
+    RunNotFound = "wp_codebox_run_not_found", NotFound, 404, 1;
+    /// The sandbox could not start.
+    SandboxStartFailed = "wp_codebox_sandbox_start_failed", Unavailable, 503, 125;
+    /// This host cannot isolate as the policy demands.
+    IsolationUnavailable = "wp_codebox_isolation_unavailable", Unavailable, 503, 125;
+    /// The native extension is not loaded.
+    ExtensionMissing = "wp_codebox_extension_missing", Unavailable, 503, 125;
+    /// The native extension and the plugin do not speak the same contract.
+    ExtensionStale = "wp_codebox_extension_stale", Unavailable, 503, 125;
+    /// A setting of the extension is missing or wrong.
+    ConfigInvalid = "wp_codebox_config_invalid", Unavailable, 503, 125;
+    /// The state directory is foreign, too open or not writable.
+    StateDirInvalid = "wp_codebox_state_dir_invalid", Unavailable, 503, 125;
+    /// The runner could not be started or died.
+    RunnerUnavailable = "wp_codebox_runner_unavailable", Unavailable, 503, 125;
+    /// The WordPress template could not be built.
+    TemplateFailed = "wp_codebox_template_failed", Unavailable, 503, 125;
+    /// The bundle could not be written; the work is kept where the message says.
+    BundleWriteFailed = "wp_codebox_bundle_write_failed", Internal, 507, 1;
+    /// The patch contains a known secret.
+    SecretInPatch = "wp_codebox_secret_in_patch", Denied, 422, 3;
+    /// The mounted source changed while the run used it.
+    BaselineChanged = "wp_codebox_baseline_changed", Conflict, 409, 1;
+    /// No artifact id was given.
+    ArtifactIdMissing = "wp_codebox_artifact_id_missing", InvalidInput, 400, 1;
+    /// No bundle has this id.
+    ArtifactNotFound = "wp_codebox_artifact_not_found", NotFound, 404, 1;
+    /// More than one bundle matches this id or prefix.
+    ArtifactAmbiguous = "wp_codebox_artifact_ambiguous", Conflict, 409, 1;
+    /// The bundle lies outside the artifacts root.
+    ArtifactOutsideRoot = "wp_codebox_artifact_outside_root", Denied, 403, 1;
+    /// The bundle does not verify.
+    ArtifactVerificationFailed = "wp_codebox_artifact_verification_failed", Integrity, 400, 1;
+    /// The bundle is not signed by a key this site trusts.
+    ArtifactUntrusted = "wp_codebox_artifact_untrusted", Integrity, 403, 1;
+    /// The bundle changed after it was reviewed.
+    ArtifactChanged = "wp_codebox_artifact_changed", Conflict, 409, 1;
+    /// No approved file was given.
+    ApprovedFilesMissing = "wp_codebox_approved_files_missing", InvalidInput, 400, 1;
+    /// An approved file is not among the changed files.
+    ApprovedFilesInvalid = "wp_codebox_approved_files_invalid", InvalidInput, 400, 1;
+    /// The patch cannot be filtered to the approved files.
+    PatchUnfilterable = "wp_codebox_patch_unfilterable", Integrity, 400, 1;
+    /// The target differs from the baseline of the run.
+    ApplyConflict = "wp_codebox_apply_conflict", Conflict, 409, 1;
+    /// No host plugin answers the apply filter.
+    ApplyAdapterMissing = "wp_codebox_apply_adapter_missing", Unavailable, 501, 1;
+    /// The host plugin's answer is not an apply result.
+    ApplyResultInvalid = "wp_codebox_apply_result_invalid", Internal, 502, 1;
+    /// The apply audit line could not be written.
+    AuditFailed = "wp_codebox_audit_failed", Internal, 500, 1;
+    /// A defect of ours; the message carries the detail.
+    Internal = "wp_codebox_internal", Internal, 500, 1;
+}
+
+impl std::fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// An error as it crosses a process border.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorBody {
+    /// Stable code.
+    pub code: ErrorCode,
+    /// One sentence: what is wrong and what to do. Never a secret.
+    pub message: String,
+    /// Further things to try, each one line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hints: Vec<String>,
+    /// Structured detail; an object, never empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<serde_json::Map<String, serde_json::Value>>,
+}
+
+impl ErrorBody {
+    /// A body without hints or data.
+    #[must_use]
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            hints: Vec::new(),
+            data: None,
+        }
+    }
+
+    /// The same body with one more hint.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// The same body with one more member in `data`.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: impl Into<serde_json::Value>) -> Self {
+        self.data
+            .get_or_insert_default()
+            .insert(key.to_owned(), value.into());
+        self
+    }
+}
+
+impl std::fmt::Display for ErrorBody {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.code, self.message)
+    }
+}
+
+impl std::error::Error for ErrorBody {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn codes_are_unique_and_round_trip() {
+        let texts: BTreeSet<_> = ErrorCode::ALL.iter().map(|c| c.as_str()).collect();
+        assert_eq!(texts.len(), ErrorCode::ALL.len());
+        for code in ErrorCode::ALL {
+            let json = serde_json::to_string(code).unwrap();
+            assert_eq!(json, format!("\"{code}\""));
+            assert_eq!(serde_json::from_str::<ErrorCode>(&json).unwrap(), *code);
+            assert!((400..600).contains(&code.http_status()), "{code}");
+            assert!(
+                [1, 3, 124, 125, 126, 130].contains(&code.exit_status()),
+                "{code}"
+            );
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Lifecycle events: one vocabulary for the journal, the stream and the bundle.
+
+use crate::ExecutionId;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Type of a lifecycle event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum EventType {
+    /// The runtime exists.
+    #[serde(rename = "runtime.created")]
+    Created,
+    /// A mount became visible in the guest.
+    #[serde(rename = "runtime.mounted")]
+    Mounted,
+    /// An execution started.
+    #[serde(rename = "runtime.command.started")]
+    CommandStarted,
+    /// An execution printed something.
+    #[serde(rename = "runtime.command.output")]
+    CommandOutput,
+    /// An execution ended.
+    #[serde(rename = "runtime.command.finished")]
+    CommandFinished,
+    /// Something was observed.
+    #[serde(rename = "runtime.observed")]
+    Observed,
+    /// A snapshot was made.
+    #[serde(rename = "runtime.snapshot.created")]
+    SnapshotCreated,
+    /// The bundle was written.
+    #[serde(rename = "runtime.artifacts.collected")]
+    ArtifactsCollected,
+    /// The runtime is gone.
+    #[serde(rename = "runtime.destroyed")]
+    Destroyed,
+}
+
+/// Which stream an output event belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OutputStream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// One event. `data` depends on the type:
+/// `command.started` {command, args}; `command.output` {stream, text | base64, truncated?};
+/// `command.finished` {exitCode, signal?, durationMs}; `mounted` {index, target, mode, view};
+/// `observed` {type, …}; `artifacts.collected` {id}; `destroyed` {reason}.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LifecycleEvent {
+    /// `evt-<seq>`, unique within a journal.
+    pub id: String,
+    /// Position in the journal, from 1.
+    pub seq: u64,
+    /// What happened.
+    #[serde(rename = "type")]
+    pub kind: EventType,
+    /// RFC 3339, UTC, milliseconds.
+    pub timestamp: String,
+    /// The execution it belongs to.
+    #[serde(
+        rename = "executionId",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub execution_id: Option<ExecutionId>,
+    /// Detail, see above.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub data: Map<String, Value>,
+}

@@ -1,0 +1,124 @@
+//! Newtypes for identifiers and digests. A value exists only if it is well formed.
+
+use serde::{Deserialize, Serialize};
+
+/// Why a text is not an id.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what} must be {rule}")]
+pub struct InvalidId {
+    what: &'static str,
+    rule: &'static str,
+}
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident, $what:literal, $rule:literal, $check:expr) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(String);
+
+        impl $name {
+            /// Checks and wraps a text.
+            pub fn new(text: impl Into<String>) -> Result<Self, InvalidId> {
+                let text = text.into();
+                let check: fn(&str) -> bool = $check;
+                if check(&text) { Ok(Self(text)) } else { Err(InvalidId { what: $what, rule: $rule }) }
+            }
+            /// The text.
+            #[must_use]
+            pub fn as_str(&self) -> &str { &self.0 }
+        }
+        impl TryFrom<String> for $name {
+            type Error = InvalidId;
+            fn try_from(text: String) -> Result<Self, InvalidId> { Self::new(text) }
+        }
+        impl From<$name> for String { fn from(id: $name) -> String { id.0 } }
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result { f.write_str(&self.0) }
+        }
+    };
+}
+
+fn is_token(text: &str, max: usize) -> bool {
+    (1..=max).contains(&text.len())
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
+}
+
+fn is_hex64(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+id!(
+    /// A run: `run_` and 32 lowercase hex digits, also a directory name.
+    RunId, "run id", "run_ and 32 lowercase hex digits",
+    |t| t.len() == 36 && t.starts_with("run_") && t[4..].bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+);
+id!(
+    /// A site's partition of the state directory: 1 to 64 of `A-Z a-z 0-9 _ -`.
+    SiteId, "site id", "1 to 64 letters, digits, _ or -", |t| is_token(t, 64)
+);
+id!(
+    /// One execution in a run; unique within its journal.
+    ExecutionId, "execution id", "1 to 64 letters, digits, _ or -", |t| is_token(t, 64)
+);
+id!(
+    /// `artifact-bundle-sha256-` and the content digest.
+    BundleId, "artifact id", "artifact-bundle-sha256- and 64 lowercase hex digits",
+    |t| t.strip_prefix("artifact-bundle-sha256-").is_some_and(is_hex64)
+);
+id!(
+    /// A sha256 as 64 lowercase hex digits.
+    Sha256Hex, "sha256", "64 lowercase hex digits", is_hex64
+);
+
+impl Sha256Hex {
+    /// Formats a raw digest.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8; 32]) -> Self {
+        const HEX: &[u8; 16] = b"0123456789abcdef";
+        let mut text = String::with_capacity(64);
+        for byte in bytes {
+            text.push(char::from(HEX[usize::from(byte >> 4)]));
+            text.push(char::from(HEX[usize::from(byte & 15)]));
+        }
+        Self(text)
+    }
+
+    /// 64 zeros: the placeholder inside a manifest's self hash.
+    #[must_use]
+    pub fn zero() -> Self {
+        Self("0".repeat(64))
+    }
+}
+
+impl BundleId {
+    /// The id that belongs to a content digest.
+    #[must_use]
+    pub fn from_digest(digest: &Sha256Hex) -> Self {
+        Self(format!("artifact-bundle-sha256-{digest}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_refuse_what_could_be_a_path() {
+        for bad in [
+            "",
+            "..",
+            "run_",
+            "a/b",
+            "run_0123456789abcdef0123456789abcdeF",
+        ] {
+            assert!(RunId::new(bad).is_err(), "{bad}");
+        }
+        assert!(RunId::new("run_0123456789abcdef0123456789abcdef").is_ok());
+        assert!(SiteId::new("../x").is_err());
+        assert!(SiteId::new("site-1").is_ok());
+        assert_eq!(Sha256Hex::from_bytes(&[0xab; 32]).as_str(), "ab".repeat(32));
+    }
+}

@@ -1,0 +1,46 @@
+//! Data shapes, schema ids, stable codes and limits shared by every other crate.
+//!
+//! Nothing here does I/O, reads the environment or knows a backend. Types that
+//! cross a process or a disk are `serde` types; their JSON names are the contract.
+//! The JSON Schemas under `abilities/schemas/` describe the same shapes to PHP.
+
+mod bundle;
+mod changes;
+mod code;
+mod event;
+mod ids;
+mod isolation;
+mod limits;
+mod mount;
+mod outcome;
+mod plan;
+mod policy;
+mod run;
+pub mod schema_id;
+mod task;
+
+pub use bundle::{
+    ContentDigest, DigestAlgorithm, FileDigest, Manifest, ManifestFile, RuntimeEnvironment,
+    RuntimeInfo, Violation, ViolationCode,
+};
+pub use changes::{ChangeKind, ChangedFile, ChangedFiles, EntryType};
+pub use code::{ErrorBody, ErrorCode, ErrorKind};
+pub use event::{EventType, LifecycleEvent, OutputStream};
+pub use ids::{BundleId, ExecutionId, InvalidId, RunId, Sha256Hex, SiteId};
+pub use isolation::{AxisReport, Enforcement, IsolationAxis, IsolationLevel, IsolationReport};
+pub use limits::{LimitError, Limits, LimitsRequest};
+pub use mount::{GuestPath, InvalidGuestPath, MountAccess, MountRequest, MountView, StagedFile};
+pub use outcome::{CompletionStatus, NextAction, Outcome, Salvage, SessionStatus};
+pub use plan::{
+    BindSource, ExecExit, ExecLimits, ExecRequest, GuestReply, GuestRequest, LaunchMount,
+    LaunchPlan, LauncherFd, TmpfsEntry,
+};
+pub use policy::{
+    Approvals, FilesystemPolicy, NetworkPolicy, NetworkPosture, PolicyIssue, RuntimePolicy,
+    SecretsPolicy,
+};
+pub use run::{
+    AgentCommand, CheckReport, CommandCall, Cost, Frame, PROTOCOL_VERSION, RunArtifacts, RunMode,
+    RunPaths, RunRequest, RunResult,
+};
+pub use task::TaskInput;

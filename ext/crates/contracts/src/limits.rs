@@ -1,0 +1,133 @@
+//! Resource limits: what a caller may ask for and what a run gets.
+
+use serde::{Deserialize, Serialize};
+
+const MIB: u64 = 1024 * 1024;
+
+/// Limits as asked for; an absent field takes its default.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LimitsRequest {
+    /// Wall clock of the whole run, milliseconds.
+    pub wall_clock_ms: Option<u64>,
+    /// Processes alive at once.
+    pub processes: Option<u64>,
+    /// Memory of all processes together, bytes.
+    pub memory_bytes: Option<u64>,
+    /// Bytes written to the guest's file systems.
+    pub disk_bytes: Option<u64>,
+    /// Bytes of stdout and stderr kept per execution.
+    pub output_bytes: Option<u64>,
+}
+
+/// Limits in force.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Wall clock of the whole run, milliseconds.
+    pub wall_clock_ms: u64,
+    /// Processes alive at once.
+    pub processes: u64,
+    /// Memory of all processes together, bytes.
+    pub memory_bytes: u64,
+    /// Bytes written to the guest's file systems.
+    pub disk_bytes: u64,
+    /// Bytes of stdout and stderr kept per execution.
+    pub output_bytes: u64,
+}
+
+/// A limit outside its range.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("limits.{field} is {value}, but must be from {min} to {max}")]
+pub struct LimitError {
+    /// Which one.
+    pub field: &'static str,
+    /// As given.
+    pub value: u64,
+    /// Smallest accepted.
+    pub min: u64,
+    /// Largest accepted.
+    pub max: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            wall_clock_ms: 15 * 60 * 1000,
+            processes: 128,
+            memory_bytes: 1024 * MIB,
+            disk_bytes: 512 * MIB,
+            output_bytes: 8 * MIB,
+        }
+    }
+}
+
+impl LimitsRequest {
+    /// Fills in defaults and refuses values outside their range.
+    pub fn resolve(&self) -> Result<Limits, LimitError> {
+        let d = Limits::default();
+        let pick = |field, given: Option<u64>, default, min, max| match given {
+            None => Ok(default),
+            Some(value) if (min..=max).contains(&value) => Ok(value),
+            Some(value) => Err(LimitError {
+                field,
+                value,
+                min,
+                max,
+            }),
+        };
+        Ok(Limits {
+            wall_clock_ms: pick(
+                "wall_clock_ms",
+                self.wall_clock_ms,
+                d.wall_clock_ms,
+                100,
+                24 * 3600 * 1000,
+            )?,
+            processes: pick("processes", self.processes, d.processes, 4, 4096)?,
+            memory_bytes: pick(
+                "memory_bytes",
+                self.memory_bytes,
+                d.memory_bytes,
+                64 * MIB,
+                64 * 1024 * MIB,
+            )?,
+            disk_bytes: pick(
+                "disk_bytes",
+                self.disk_bytes,
+                d.disk_bytes,
+                MIB,
+                64 * 1024 * MIB,
+            )?,
+            output_bytes: pick(
+                "output_bytes",
+                self.output_bytes,
+                d.output_bytes,
+                1024,
+                256 * MIB,
+            )?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_closed() {
+        assert_eq!(
+            LimitsRequest::default().resolve().unwrap(),
+            Limits::default()
+        );
+        let low = LimitsRequest {
+            processes: Some(3),
+            ..Default::default()
+        };
+        assert_eq!(low.resolve().unwrap_err().field, "processes");
+        let edge = LimitsRequest {
+            processes: Some(4),
+            ..Default::default()
+        };
+        assert_eq!(edge.resolve().unwrap().processes, 4);
+    }
+}

@@ -1,0 +1,216 @@
+//! The launch plan and the messages between the runner, the launcher and guest pid 1.
+//!
+//! The runner starts the launcher with three descriptors (see [`LauncherFd`]). The
+//! plan is one JSON document. The channel is a SEQPACKET socket: one JSON message
+//! per packet, descriptors as SCM_RIGHTS. What arrives from the guest's side is
+//! untrusted once the guest has run foreign code.
+
+use crate::{ExecutionId, GuestPath, IsolationReport, Limits};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Descriptors the launcher inherits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(i32)]
+pub enum LauncherFd {
+    /// The plan, readable to its end.
+    Plan = 3,
+    /// The SEQPACKET channel.
+    Channel = 4,
+    /// Read end of the lifetime pipe: end of file means the runner is gone.
+    Lifetime = 5,
+}
+
+/// What a bind mount shows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum BindSource {
+    /// A path of the host.
+    Host {
+        /// Absolute path.
+        path: String,
+    },
+    /// A path that an earlier step of the plan put into the guest.
+    Guest {
+        /// Guest path.
+        path: GuestPath,
+    },
+}
+
+/// What a file made by the plan contains.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TmpfsEntry {
+    /// Where.
+    pub target: GuestPath,
+    /// Text.
+    pub contents: String,
+    /// Permission bits.
+    pub mode: u32,
+}
+
+/// One step of building the guest's root; steps run in order on an empty tmpfs root.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "step", rename_all = "snake_case")]
+pub enum LaunchMount {
+    /// An empty directory on the root tmpfs, read-only for the guest.
+    Directory {
+        /// Where.
+        target: GuestPath,
+    },
+    /// A small text file on the root tmpfs, read-only for the guest.
+    File(TmpfsEntry),
+    /// A symbolic link on the root tmpfs.
+    Symlink {
+        /// Where.
+        target: GuestPath,
+        /// Link text.
+        to: String,
+    },
+    /// A bind mount of a directory or file; nosuid, nodev.
+    Bind {
+        /// What.
+        source: BindSource,
+        /// Where; created when missing.
+        target: GuestPath,
+        /// Read-only unless said otherwise.
+        writable: bool,
+    },
+    /// A writable directory on the run's scratch tmpfs, which counts against the disk limit.
+    Scratch {
+        /// Where.
+        target: GuestPath,
+        /// Permission bits.
+        mode: u32,
+    },
+    /// An overlay whose upper directory lies on the scratch tmpfs.
+    Overlay {
+        /// Host directories, topmost first.
+        lowers: Vec<String>,
+        /// Where.
+        target: GuestPath,
+        /// When set, the upper directory's descriptor is sent as `GuestReply::Layer` with this index.
+        capture: Option<u32>,
+    },
+    /// `/proc` with `subset=pid`.
+    Proc,
+    /// `/dev` with null, zero, full, random, urandom, tty and the std links.
+    Dev,
+}
+
+/// Everything the launcher needs; a value: same input, same bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaunchPlan {
+    /// Plan format, 1.
+    pub version: u32,
+    /// uid and gid inside; mapped to the launcher's own.
+    pub guest_id: u32,
+    /// UTS name.
+    pub hostname: String,
+    /// Root construction, in order.
+    pub mounts: Vec<LaunchMount>,
+    /// Paths the guest may write (Landlock); everything else is read and execute only.
+    pub writable: Vec<GuestPath>,
+    /// Limits of the run. `disk_bytes` is the size of the scratch tmpfs.
+    pub limits: Limits,
+}
+
+/// Per-execution resource limits set in the child before `execve`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExecLimits {
+    /// RLIMIT_CPU, seconds.
+    pub cpu_seconds: Option<u64>,
+}
+
+/// Start a program in the guest. Packet carries stdin, stdout, stderr descriptors.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExecRequest {
+    /// Key of everything about this execution.
+    pub id: ExecutionId,
+    /// Program and arguments; a bare name is looked up in `env.PATH`.
+    pub argv: Vec<String>,
+    /// The whole environment.
+    pub env: BTreeMap<String, String>,
+    /// Working directory.
+    pub cwd: GuestPath,
+    /// Further limits.
+    #[serde(default)]
+    pub limits: ExecLimits,
+}
+
+/// Runner to guest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum GuestRequest {
+    /// Start a program.
+    Exec(ExecRequest),
+    /// SIGKILL the process group of an execution.
+    Kill {
+        /// Which.
+        id: ExecutionId,
+    },
+    /// End the guest.
+    Shutdown,
+}
+
+/// How an execution ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExecExit {
+    /// Which.
+    pub id: ExecutionId,
+    /// Exit code, when it exited.
+    pub code: Option<i32>,
+    /// Signal, when it was killed.
+    pub signal: Option<i32>,
+    /// User CPU of the process and its waited-for children, microseconds.
+    pub user_us: u64,
+    /// System CPU, microseconds.
+    pub system_us: u64,
+    /// Largest resident set of a single process, bytes.
+    pub max_rss_bytes: u64,
+}
+
+/// Launcher or guest to runner.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum GuestReply {
+    /// Guest pid 1 exists; packet carries its pidfd.
+    Spawned {
+        /// Its pid in the launcher's pid namespace.
+        pid: i32,
+    },
+    /// Upper directory of a captured overlay; packet carries its descriptor.
+    Layer {
+        /// The plan's `capture` index.
+        index: u32,
+    },
+    /// Isolation is in force and was probed; executions may be sent.
+    Ready {
+        /// What the probes saw.
+        report: IsolationReport,
+    },
+    /// A program runs.
+    Started {
+        /// Which.
+        id: ExecutionId,
+    },
+    /// A program could not be started.
+    ExecFailed {
+        /// Which.
+        id: ExecutionId,
+        /// errno of the failing call.
+        errno: i32,
+        /// `chdir`, `lookup`, `fork`, `execve`, `limits` or `input`.
+        step: String,
+    },
+    /// A program ended.
+    Exit(ExecExit),
+    /// The guest could not be built; the launcher exits with 125.
+    Failed {
+        /// Which step, e.g. `unshare`, `uid_map`, `overlay`, `seccomp`, `probe`.
+        step: String,
+        /// What it was about: a guest path or a mechanism, never a host path.
+        subject: String,
+        /// errno; 0 when none applies.
+        errno: i32,
+    },
+}

@@ -1,0 +1,240 @@
+//! The runner protocol: one request, many event frames, one terminal frame.
+//!
+//! Frames are newline-delimited JSON on a dedicated descriptor, at most 1 MiB each.
+//! The first frame of the caller is `start`, of the runner `accepted`.
+
+use crate::{
+    ChangedFile, ErrorBody, IsolationReport, LifecycleEvent, LimitsRequest, MountRequest, Outcome,
+    RunId, RuntimePolicy, SiteId, TaskInput,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// Version of this protocol; both sides must agree.
+pub const PROTOCOL_VERSION: u32 = 1;
+
+/// Host paths of a run. They never enter a bundle.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunPaths {
+    /// State directory.
+    pub state_dir: String,
+    /// Directory with WP-CLI, the SQLite drop-in and the guest programs.
+    pub share_dir: String,
+    /// The launcher.
+    pub launcher: String,
+    /// PHP for the guest, e.g. `/usr/bin/php8.2`.
+    pub php_binary: String,
+    /// Directory whose WordPress core the guest gets.
+    pub wordpress: String,
+    /// Directories that may never be mounted, nor an ancestor of them: ABSPATH, wp-config.php's directory.
+    #[serde(default)]
+    pub denied: Vec<String>,
+    /// When set, only directories at or below these may be mounted (abilities, admin screens).
+    /// Absent: the caller is the operator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed_roots: Option<Vec<String>>,
+}
+
+/// Whether the run belongs to its caller.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RunMode {
+    /// End of file on the frame socket cancels and salvages.
+    #[default]
+    Attached,
+    /// It survives its caller.
+    Detached,
+}
+
+/// The program that does the work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentCommand {
+    /// Program and arguments, run without a shell.
+    pub argv: Vec<String>,
+    /// Exit codes that mean success; default `[0]`.
+    #[serde(default = "AgentCommand::default_success")]
+    pub success_codes: Vec<i32>,
+    /// Extra environment, names `[A-Z_][A-Z0-9_]*`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+}
+
+impl AgentCommand {
+    fn default_success() -> Vec<i32> {
+        vec![0]
+    }
+}
+
+/// One registry command: id and `name=value` arguments.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandCall {
+    /// Command id, e.g. `wordpress.run-php`.
+    pub command: String,
+    /// `name=value`, split at the first `=`.
+    #[serde(default)]
+    pub args: Vec<String>,
+}
+
+/// Everything the runner needs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunRequest {
+    /// `wp-codebox/run-request/v1`.
+    pub schema: String,
+    /// Made by the caller, so that it can be found even if the runner dies at once.
+    pub run_id: RunId,
+    /// Partition of the state directory.
+    pub site: SiteId,
+    /// Attached or detached.
+    #[serde(default)]
+    pub mode: RunMode,
+    /// Host paths.
+    pub paths: RunPaths,
+    /// The task; absent for `wp-codebox run`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskInput>,
+    /// Policy; absent: the default policy with the commands this request needs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<RuntimePolicy>,
+    /// Mounts, in order; their position is the mount index.
+    #[serde(default)]
+    pub mounts: Vec<MountRequest>,
+    /// Commands run before the agent, or instead of one.
+    #[serde(default)]
+    pub commands: Vec<CommandCall>,
+    /// The agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentCommand>,
+    /// Command lines run after the agent in a fresh sandbox; split like a shell would, run without one.
+    #[serde(default)]
+    pub checks: Vec<String>,
+    /// Limits.
+    #[serde(default)]
+    pub limits: LimitsRequest,
+    /// Report renames as git renames.
+    #[serde(default)]
+    pub find_renames: bool,
+    /// Values that must not reach a log or bundle; the runner keeps them in memory only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub redact: Vec<String>,
+    /// Free data for the bundle's provenance, e.g. who asked. No secrets, no host paths.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub provenance: Map<String, Value>,
+}
+
+/// One line of the protocol.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[allow(clippy::large_enum_variant)]
+pub enum Frame {
+    /// Caller: start this run.
+    Start {
+        /// [`PROTOCOL_VERSION`] of the caller.
+        protocol: u32,
+        /// The request.
+        request: RunRequest,
+    },
+    /// Caller: stop and salvage.
+    Cancel,
+    /// Runner: the request is well formed and the run directory exists.
+    Accepted {
+        /// [`PROTOCOL_VERSION`] of the runner.
+        protocol: u32,
+        /// Version of the runner.
+        version: String,
+        /// Echo.
+        run_id: RunId,
+    },
+    /// Runner: something happened.
+    Event {
+        /// What.
+        event: LifecycleEvent,
+    },
+    /// Runner: the run came to an outcome. Last frame.
+    Result {
+        /// The result.
+        result: RunResult,
+    },
+    /// Runner: the run could not start or could not be finished. Last frame.
+    Error {
+        /// Why.
+        error: ErrorBody,
+    },
+}
+
+/// What a run cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cost {
+    /// Wall clock from request to bundle, milliseconds.
+    pub wall_ms: u64,
+    /// CPU of guests, launcher and runner, milliseconds.
+    pub cpu_ms: u64,
+    /// Largest resident memory of all guest processes together, as polled, bytes.
+    pub peak_memory_bytes: u64,
+}
+
+/// One check, run in a fresh sandbox.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckReport {
+    /// As given.
+    pub command: String,
+    /// Exit code; absent when it was killed or could not start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// `passed`, `failed` or `error`.
+    pub status: String,
+    /// End of its output, redacted, at most 4 KiB.
+    #[serde(default)]
+    pub output_tail: String,
+    /// Milliseconds.
+    pub duration_ms: u64,
+}
+
+/// Where the bundle is. `path` is a host path: for the caller, not for the bundle.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunArtifacts {
+    /// Bundle directory.
+    pub path: String,
+    /// Bundle id.
+    pub bundle_id: String,
+    /// sha256 of the manifest file: what an approval binds.
+    pub manifest_sha256: String,
+}
+
+/// What a run came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// `wp-codebox/run-result/v1`.
+    pub schema: String,
+    /// The run.
+    pub run_id: RunId,
+    /// What it came to.
+    pub outcome: Outcome,
+    /// One sentence.
+    pub summary: String,
+    /// Why it is not `succeeded`, with a stable code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ErrorBody>,
+    /// The bundle; absent only when it could not be written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifacts: Option<RunArtifacts>,
+    /// Changed paths.
+    pub changed_files: Vec<ChangedFile>,
+    /// Whether the bundle can be approved (false after `baseline-changed`).
+    pub approvable: bool,
+    /// Checks.
+    pub checks: Vec<CheckReport>,
+    /// What the guest's probes saw.
+    pub isolation: IsolationReport,
+    /// Cost.
+    pub cost: Cost,
+    /// `sandbox-completion-outcome/v1`, as in the bundle.
+    pub completion_outcome: Value,
+    /// `agent-result/v1`, as in the bundle; null when there was no agent.
+    pub agent_result: Value,
+    /// `agent-transcript/v1`, as in the bundle.
+    pub transcript: Value,
+    /// Things the caller should see, each one sentence.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
+}

@@ -1,0 +1,50 @@
+//! Schema ids, one constant each, grouped by who produces the document.
+
+/// Normalised input of an agent task.
+pub const TASK_INPUT: &str = "wp-codebox/task-input/v1";
+/// Answer of a synchronous agent task.
+pub const AGENT_TASK_RUN: &str = "wp-codebox/agent-task-run/v1";
+/// Correlation envelope of a finished call.
+pub const SANDBOX_SESSION: &str = "wp-codebox/sandbox-session/v1";
+/// What came out of a run, for an orchestrator.
+pub const COMPLETION_OUTCOME: &str = "wp-codebox/sandbox-completion-outcome/v1";
+/// What the agent did, in short.
+pub const AGENT_RESULT: &str = "wp-codebox/agent-result/v1";
+/// What the agent printed, bounded.
+pub const AGENT_TRANSCRIPT: &str = "wp-codebox/agent-transcript/v1";
+/// Changed files of a bundle.
+pub const CHANGED_FILES: &str = "wp-codebox/changed-files/v1";
+/// Reviewer-facing summary of a bundle.
+pub const ARTIFACT_REVIEW: &str = "wp-codebox/artifact-review/v1";
+/// Check results of a bundle.
+pub const TEST_RESULTS: &str = "wp-codebox/test-results/v1";
+/// Verification answer.
+pub const BUNDLE_VERIFICATION: &str = "wp-codebox/artifact-bundle-verification/v1";
+/// Apply preflight answer of the bundle layer.
+pub const BUNDLE_APPLY_PREFLIGHT: &str = "wp-codebox/artifact-bundle-apply-preflight/v1";
+/// What an apply adapter is handed by the bundle layer.
+pub const BUNDLE_APPLY_PAYLOAD: &str = "wp-codebox/artifact-bundle-apply-payload/v1";
+/// What an apply adapter must answer.
+pub const APPLY_RESULT: &str = "wp-codebox/apply-result/v1";
+/// File reference manifest of a bundle.
+pub const RUNTIME_REFERENCE_MANIFEST: &str = "wp-codebox/runtime-reference-manifest/v1";
+/// Replay reference index of a bundle.
+pub const RUNTIME_REPLAY_INDEX: &str = "wp-codebox/runtime-replay-reference-index/v1";
+/// Predicate type of the bundle attestation.
+pub const BUNDLE_ATTESTATION_PREDICATE: &str = "wp-codebox/bundle-attestation/v1";
+/// Isolation report of a run.
+pub const ISOLATION_REPORT: &str = "wp-codebox/isolation-report/v1";
+/// Catalogue of commands.
+pub const COMMAND_CATALOG: &str = "wp-codebox/command-catalog/v1";
+/// Result of one command.
+pub const RUNTIME_COMMAND_RESULT: &str = "wp-codebox/runtime-command-result/v1";
+/// Result of `command-agent-run`.
+pub const COMMAND_AGENT_RUN: &str = "wp-codebox/command-agent-run/v1";
+/// Runner request as stored and sent.
+pub const RUN_REQUEST: &str = "wp-codebox/run-request/v1";
+/// Terminal record of a run.
+pub const RUN_RESULT: &str = "wp-codebox/run-result/v1";
+/// Failure of the command line in JSON mode.
+pub const CLI_FAILURE: &str = "wp-codebox/cli-failure/v1";
+/// Doctor answer.
+pub const DOCTOR: &str = "wp-codebox/doctor/v1";

@@ -1,0 +1,3 @@
+//! Placeholder until the first slice lands.
+
+fn main() {}
