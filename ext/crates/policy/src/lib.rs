@@ -1,1 +1,22 @@
-//! Placeholder until the first slice lands.
+//! What a run may do: the runtime policy, the command registry, mount rules and redaction.
+//!
+//! Everything here is pure: the same input gives the same answer, and nothing
+//! touches the disk, the environment or the clock. Whoever opens a directory
+//! passes its canonical path in.
+#![forbid(unsafe_code)]
+
+mod commands;
+mod mounts;
+mod redaction;
+mod runtime_policy;
+
+pub use commands::{
+    AcceptedArg, CommandDescriptor, CommandError, REGISTRY, arg_value, assert_command, catalog,
+    descriptor,
+};
+pub use mounts::{
+    GUEST_STAGED_ROOT, MountAuthority, MountError, check_env_name, check_mounts, check_source,
+    check_staged_target,
+};
+pub use redaction::{Finding, Redactor};
+pub use runtime_policy::{PolicyError, defaults, parse, validate};

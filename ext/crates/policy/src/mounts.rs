@@ -1,0 +1,450 @@
+//! Where mounts may land and which host directories may be mounted.
+
+use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPath, MountAccess, MountRequest, RunPaths};
+use wp_codebox_contracts::{FilesystemPolicy, RuntimePolicy};
+
+/// Where single staged files land.
+pub const GUEST_STAGED_ROOT: &str = "/run/codebox/staged";
+
+/// Host directories that hold the system itself; mounting one would hand its secrets to the guest.
+const SYSTEM: &[&str] = &["/boot", "/dev", "/etc", "/proc", "/run", "/sys", "/var/run"];
+
+/// Guest paths below `/wordpress` that belong to the runtime.
+const RESERVED: &[&str] = &[
+    "/wordpress/wp-admin",
+    "/wordpress/wp-includes",
+    "/wordpress/wp-content/database",
+    "/wordpress/wp-content/mu-plugins",
+];
+
+/// Why a mount is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MountError {
+    /// The target is not normalised or outside the two roots.
+    #[error(
+        "mount target {target:?} must lie below /workspace or /wordpress/wp-content, be normalised and not belong to the runtime"
+    )]
+    Target {
+        /// As given.
+        target: String,
+    },
+    /// Two targets overlap.
+    #[error("mount targets {first} and {second} overlap; give each mount a target of its own")]
+    Overlap {
+        /// One.
+        first: GuestPath,
+        /// The other.
+        second: GuestPath,
+    },
+    /// The source is not an absolute path.
+    #[error("mount source {source_path:?} must be an absolute directory")]
+    Source {
+        /// As given.
+        source_path: String,
+    },
+    /// The source is on the deny list.
+    #[error(
+        "{subject} must not be mounted: it is, holds or lies in {what}; mount the plugin or theme directory itself"
+    )]
+    Denied {
+        /// The mount's target: the sentence must not repeat a host path to a remote caller.
+        subject: String,
+        /// What it touches.
+        what: &'static str,
+    },
+    /// The source is outside the roots this caller may mount.
+    #[error(
+        "{subject} lies outside the installed plugins, themes and wp_codebox.mount_roots; mount one of those, or let the operator add its directory to wp_codebox.mount_roots"
+    )]
+    OutsideRoots {
+        /// The mount's target.
+        subject: String,
+    },
+    /// The policy's file-system posture forbids it.
+    #[error("filesystem policy {policy} forbids the {wanted} mount at {target}")]
+    Policy {
+        /// Posture.
+        policy: &'static str,
+        /// `readonly` or `readwrite`.
+        wanted: &'static str,
+        /// Target.
+        target: String,
+    },
+    /// An environment variable name is malformed or reserved.
+    #[error(
+        "environment name {name:?} must match [A-Z_][A-Z0-9_]* and not be reserved (PATH, HOME, LD_*, PHP*)"
+    )]
+    EnvName {
+        /// As given.
+        name: String,
+    },
+    /// A staged file's target is elsewhere.
+    #[error("staged file target {target:?} must lie below /workspace or {GUEST_STAGED_ROOT}")]
+    StagedTarget {
+        /// As given.
+        target: String,
+    },
+}
+
+impl MountError {
+    /// The error as it crosses a border.
+    #[must_use]
+    pub fn body(&self) -> ErrorBody {
+        let code = match self {
+            MountError::Target { .. } | MountError::StagedTarget { .. } => {
+                ErrorCode::MountTargetInvalid
+            }
+            MountError::Overlap { .. } => ErrorCode::MountTargetOverlap,
+            MountError::Source { .. } => ErrorCode::MountSourceInvalid,
+            MountError::Denied { .. }
+            | MountError::OutsideRoots { .. }
+            | MountError::Policy { .. } => ErrorCode::MountDenied,
+            MountError::EnvName { .. } => ErrorCode::InputInvalid,
+        };
+        ErrorBody::new(code, self.to_string())
+    }
+}
+
+/// Checks targets, overlaps and the posture; answers the normalised targets in order.
+pub fn check_mounts(
+    mounts: &[MountRequest],
+    policy: &RuntimePolicy,
+) -> Result<Vec<GuestPath>, MountError> {
+    let mut targets: Vec<GuestPath> = Vec::with_capacity(mounts.len());
+    for mount in mounts {
+        if !mount.source.starts_with('/') || mount.source.contains('\0') {
+            return Err(MountError::Source {
+                source_path: mount.source.clone(),
+            });
+        }
+        let target = check_target(&mount.target)?;
+        if let Some(first) = targets.iter().find(|t| {
+            views(t).iter().any(|a| {
+                views(&target)
+                    .iter()
+                    .any(|b| a.contains(b) || b.contains(a))
+            })
+        }) {
+            return Err(MountError::Overlap {
+                first: first.clone(),
+                second: target,
+            });
+        }
+        check_posture(mount, policy)?;
+        targets.push(target);
+    }
+    Ok(targets)
+}
+
+/// A plugin or theme target is also visible below `/workspace`: both views count for overlaps.
+fn views(target: &GuestPath) -> Vec<GuestPath> {
+    let mut all = vec![target.clone()];
+    if let Some(slug) = code_slug(target) {
+        all.extend(GuestPath::new(format!("/workspace/{slug}")));
+    }
+    all
+}
+
+fn code_slug(target: &GuestPath) -> Option<&str> {
+    let rest = target.as_str().strip_prefix("/wordpress/wp-content/")?;
+    let slug = rest
+        .strip_prefix("plugins/")
+        .or_else(|| rest.strip_prefix("themes/"))?;
+    (!slug.contains('/')).then_some(slug)
+}
+
+fn check_target(text: &str) -> Result<GuestPath, MountError> {
+    let fail = || MountError::Target {
+        target: text.to_owned(),
+    };
+    let target = GuestPath::new(text).map_err(|_| fail())?;
+    let below = |root: &str| {
+        target
+            .as_str()
+            .strip_prefix(root)
+            .is_some_and(|rest| rest.len() > 1 && rest.starts_with('/'))
+    };
+    let inside = below("/workspace") || below("/wordpress/wp-content");
+    let whole = matches!(
+        target.as_str(),
+        "/wordpress/wp-content/plugins" | "/wordpress/wp-content/themes"
+    );
+    let reserved = RESERVED
+        .iter()
+        .filter_map(|r| GuestPath::new(*r).ok())
+        .any(|r| r.contains(&target) || target.contains(&r));
+    if inside && !reserved && !whole {
+        Ok(target)
+    } else {
+        Err(fail())
+    }
+}
+
+fn check_posture(mount: &MountRequest, policy: &RuntimePolicy) -> Result<(), MountError> {
+    let wanted = match mount.mode {
+        MountAccess::Readonly => "readonly",
+        MountAccess::Readwrite => "readwrite",
+    };
+    let refuse = |policy| {
+        Err(MountError::Policy {
+            policy,
+            wanted,
+            target: mount.target.clone(),
+        })
+    };
+    match (policy.filesystem, mount.mode) {
+        (FilesystemPolicy::Sandbox, _) => refuse("sandbox"),
+        (FilesystemPolicy::ReadonlyMounts, MountAccess::Readwrite) => refuse("readonly-mounts"),
+        (FilesystemPolicy::ReadonlyMounts, MountAccess::Readonly)
+        | (FilesystemPolicy::ReadwriteMounts, _) => Ok(()),
+    }
+}
+
+/// Whose directories a caller may mount.
+#[derive(Debug, Clone, Copy)]
+pub struct MountAuthority<'a> {
+    /// Canonical host paths of the run.
+    pub paths: &'a RunPaths,
+}
+
+/// Checks the canonical path of an opened source directory. `subject` names the
+/// mount in error sentences.
+pub fn check_source(
+    canonical: &str,
+    subject: &str,
+    authority: MountAuthority<'_>,
+) -> Result<(), MountError> {
+    let denied = |what| {
+        Err(MountError::Denied {
+            subject: subject.to_owned(),
+            what,
+        })
+    };
+    let holds = |outer: &str, inner: &str| {
+        outer == "/"
+            || inner == outer
+            || inner
+                .strip_prefix(outer)
+                .is_some_and(|r| r.starts_with('/'))
+    };
+    if canonical == "/" {
+        return denied("the root directory");
+    }
+    for system in SYSTEM {
+        if holds(system, canonical) || holds(canonical, system) {
+            return denied("a system directory");
+        }
+    }
+    let state = authority.paths.state_dir.as_str();
+    if holds(state, canonical) || holds(canonical, state) {
+        return denied("the state directory");
+    }
+    for root in &authority.paths.denied {
+        if holds(canonical, root) {
+            return denied("the site's own root, content or configuration directory");
+        }
+    }
+    match &authority.paths.allowed_roots {
+        None => Ok(()),
+        Some(roots) if roots.iter().any(|root| holds(root, canonical)) => Ok(()),
+        Some(_) => Err(MountError::OutsideRoots {
+            subject: subject.to_owned(),
+        }),
+    }
+}
+
+/// Checks the target of a staged file.
+pub fn check_staged_target(text: &str) -> Result<GuestPath, MountError> {
+    let fail = || MountError::StagedTarget {
+        target: text.to_owned(),
+    };
+    let target = GuestPath::new(text).map_err(|_| fail())?;
+    let below = |root: &str| {
+        target
+            .as_str()
+            .strip_prefix(root)
+            .is_some_and(|rest| rest.starts_with('/'))
+    };
+    if below("/workspace") || below(GUEST_STAGED_ROOT) {
+        Ok(target)
+    } else {
+        Err(fail())
+    }
+}
+
+/// Checks the name of an environment variable a caller sets for the agent.
+pub fn check_env_name(name: &str) -> Result<(), MountError> {
+    let shape = !name.is_empty()
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
+        && !name.as_bytes()[0].is_ascii_digit();
+    let reserved =
+        matches!(name, "PATH" | "HOME") || name.starts_with("LD_") || name.starts_with("PHP");
+    if shape && !reserved {
+        Ok(())
+    } else {
+        Err(MountError::EnvName {
+            name: name.to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::defaults;
+
+    fn mount(target: &str) -> MountRequest {
+        MountRequest {
+            source: "/srv/x".to_owned(),
+            target: target.to_owned(),
+            mode: MountAccess::Readwrite,
+            exclude: vec![],
+            metadata: None,
+        }
+    }
+
+    fn paths(allowed: Option<&[&str]>) -> RunPaths {
+        RunPaths {
+            state_dir: "/var/lib/wp-codebox".to_owned(),
+            share_dir: String::new(),
+            launcher: String::new(),
+            php_binary: String::new(),
+            wordpress: "/srv/site".to_owned(),
+            denied: vec![
+                "/srv/site".to_owned(),
+                "/srv/site/wp-content".to_owned(),
+                "/srv/config".to_owned(),
+            ],
+            allowed_roots: allowed.map(|roots| roots.iter().map(|r| (*r).to_owned()).collect()),
+        }
+    }
+
+    #[test]
+    fn targets() {
+        let policy = defaults(vec![]);
+        for good in [
+            "/workspace/a",
+            "/workspace/a/b",
+            "/wordpress/wp-content/plugins/a",
+            "/wordpress/wp-content/themes/t",
+            "/wordpress/wp-content/uploads",
+        ] {
+            assert!(check_mounts(&[mount(good)], &policy).is_ok(), "{good}");
+        }
+        for bad in [
+            "/workspace",
+            "/wordpress",
+            "/wordpress/wp-content",
+            "/wordpress/wp-content/plugins",
+            "/wordpress/wp-includes/x",
+            "/wordpress/wp-config.php",
+            "/wordpress/wp-content/mu-plugins/x",
+            "/wordpress/wp-content/database",
+            "/etc/x",
+            "/workspace/../etc",
+            "workspace/a",
+            "/workspacex/a",
+            "",
+        ] {
+            assert_eq!(
+                check_mounts(&[mount(bad)], &policy)
+                    .unwrap_err()
+                    .body()
+                    .code,
+                ErrorCode::MountTargetInvalid,
+                "{bad}"
+            );
+        }
+        for (a, b) in [
+            ("/workspace/a", "/workspace/a/b"),
+            ("/workspace/a", "/workspace/a"),
+            ("/wordpress/wp-content/plugins/a", "/workspace/a"),
+            (
+                "/wordpress/wp-content/plugins/a",
+                "/wordpress/wp-content/themes/a",
+            ),
+        ] {
+            assert_eq!(
+                check_mounts(&[mount(a), mount(b)], &policy)
+                    .unwrap_err()
+                    .body()
+                    .code,
+                ErrorCode::MountTargetOverlap,
+                "{a} {b}"
+            );
+        }
+        assert!(check_mounts(&[mount("/workspace/a"), mount("/workspace/ab")], &policy).is_ok());
+    }
+
+    #[test]
+    fn posture_binds_mounts() {
+        let mut policy = defaults(vec![]);
+        policy.filesystem = FilesystemPolicy::ReadonlyMounts;
+        let mut row = mount("/workspace/a");
+        assert_eq!(
+            check_mounts(&[row.clone()], &policy)
+                .unwrap_err()
+                .body()
+                .code,
+            ErrorCode::MountDenied
+        );
+        row.mode = MountAccess::Readonly;
+        assert!(check_mounts(&[row.clone()], &policy).is_ok());
+        policy.filesystem = FilesystemPolicy::Sandbox;
+        assert!(check_mounts(&[row], &policy).is_err());
+        assert!(check_mounts(&[], &policy).is_ok());
+    }
+
+    #[test]
+    fn sources() {
+        let operator = paths(None);
+        let check =
+            |path: &str, p: &RunPaths| check_source(path, "mount 0", MountAuthority { paths: p });
+        for good in [
+            "/srv/site/wp-content/plugins/a",
+            "/home/u/code",
+            "/srv/sitemap",
+        ] {
+            assert!(check(good, &operator).is_ok(), "{good}");
+        }
+        for bad in [
+            "/",
+            "/srv",
+            "/srv/site",
+            "/srv/site/wp-content",
+            "/srv/config",
+            "/etc",
+            "/etc/php",
+            "/var",
+            "/var/lib",
+            "/var/lib/wp-codebox",
+            "/var/lib/wp-codebox/sites/x",
+            "/proc/1",
+            "/run/x",
+        ] {
+            assert_eq!(
+                check(bad, &operator).unwrap_err().body().code,
+                ErrorCode::MountDenied,
+                "{bad}"
+            );
+        }
+        let delegated = paths(Some(&["/srv/site/wp-content/plugins/a"]));
+        assert!(check("/srv/site/wp-content/plugins/a", &delegated).is_ok());
+        assert!(check("/srv/site/wp-content/plugins/a/sub", &delegated).is_ok());
+        assert!(check("/srv/site/wp-content/plugins/ab", &delegated).is_err());
+        assert!(check("/home/u/code", &delegated).is_err());
+    }
+
+    #[test]
+    fn names() {
+        assert!(check_env_name("MODEL_NAME").is_ok());
+        for bad in ["", "a", "1A", "PATH", "LD_PRELOAD", "PHPRC", "A B", "A=B"] {
+            assert!(check_env_name(bad).is_err(), "{bad}");
+        }
+        assert!(check_staged_target("/run/codebox/staged/a.php").is_ok());
+        assert!(check_staged_target("/run/codebox/task.json").is_err());
+    }
+}
