@@ -182,9 +182,9 @@ pub struct ErrorBody {
     /// Further things to try, each one line.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hints: Vec<String>,
-    /// Structured detail; an object, never empty.
+    /// Structured detail; an object, never empty. Boxed to keep `Result`s small.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub data: Option<serde_json::Map<String, serde_json::Value>>,
+    pub data: Option<Box<serde_json::Map<String, serde_json::Value>>>,
 }
 
 impl ErrorBody {

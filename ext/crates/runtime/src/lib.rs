@@ -1,1 +1,24 @@
-//! Placeholder until the first slice lands.
+//! What every backend has in common: the lifecycle, the state directory, the
+//! directory of a run and its journal, and the contract of a backend.
+//!
+//! Invariants: the state directory has one owner who is not root; files below it
+//! are created 0600 and directories 0700; a journal line is written whole or not
+//! at all; a run without a living holder of its lease is dead.
+#![forbid(unsafe_code)]
+
+mod backend;
+mod journal;
+mod lifecycle;
+mod run_dir;
+mod state_dir;
+mod timestamp;
+
+pub use backend::{
+    Backend, BackendError, Capabilities, Destroyed, Execution, ExecutionEnd, ExecutionResult,
+    Runtime, Usage,
+};
+pub use journal::{Journal, JournalError};
+pub use lifecycle::{IllegalTransition, RuntimeState};
+pub use run_dir::{Reaped, RunDir, RunDirError, RunRecord, Scratch, reap_dead};
+pub use state_dir::{Owner, StateDir, StateDirError};
+pub use timestamp::{now_rfc3339, rfc3339};

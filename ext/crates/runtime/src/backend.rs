@@ -1,0 +1,131 @@
+//! The contract of a backend, and what every caller may rely on.
+//!
+//! A backend turns a request into a runtime. A runtime executes commands one after
+//! the other in one guest until it is destroyed. Whatever a runtime answers about
+//! the guest's behaviour is data from an untrusted side; whatever it answers about
+//! isolation was observed before foreign code ran.
+
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+use wp_codebox_contracts::{ErrorBody, ExecutionId, GuestPath, IsolationReport, OutputStream};
+
+/// A backend's failure, already with its stable code.
+pub type BackendError = ErrorBody;
+
+/// What a backend can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Changed files can be captured.
+    pub capture: bool,
+    /// State can be snapshotted and restored.
+    pub snapshot: bool,
+}
+
+/// One program to run.
+#[derive(Debug, Clone)]
+pub struct Execution {
+    /// Key of its events.
+    pub id: ExecutionId,
+    /// Program and arguments; no shell.
+    pub argv: Vec<String>,
+    /// Added to the guest's base environment.
+    pub env: BTreeMap<String, String>,
+    /// Working directory.
+    pub cwd: GuestPath,
+    /// Standard input; empty when absent.
+    pub stdin: Option<Vec<u8>>,
+    /// Bytes of each stream handed on; the rest is read and dropped.
+    pub output_bytes: u64,
+    /// When it is killed.
+    pub deadline: Instant,
+}
+
+/// How an execution ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ExecutionEnd {
+    /// It exited.
+    Exited {
+        /// Exit code.
+        code: i32,
+    },
+    /// A signal killed it.
+    Signalled {
+        /// Signal number.
+        signal: i32,
+    },
+    /// It could not be started.
+    NotStarted {
+        /// Why, e.g. `wp_codebox_agent_program_missing`.
+        error: ErrorBody,
+    },
+    /// The deadline passed; the guest is dead.
+    TimedOut,
+    /// The run was cancelled; the guest is dead.
+    Cancelled,
+    /// A limit was reached; the guest is dead.
+    LimitReached {
+        /// Which.
+        error: ErrorBody,
+    },
+    /// The guest ended without an answer.
+    GuestDied,
+}
+
+/// What an execution did.
+#[derive(Debug, Clone)]
+pub struct ExecutionResult {
+    /// How it ended.
+    pub end: ExecutionEnd,
+    /// Whether output was dropped because of `output_bytes`.
+    pub output_truncated: bool,
+    /// Whether the disk limit was hit while it ran.
+    pub disk_full: bool,
+    /// How long it ran.
+    pub duration: Duration,
+}
+
+/// What a runtime used in all.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// CPU of the guest and what built it.
+    pub cpu: Duration,
+    /// Largest resident memory seen, bytes.
+    pub peak_memory_bytes: u64,
+}
+
+/// What is left of a destroyed runtime.
+#[derive(Debug, Default)]
+pub struct Destroyed {
+    /// Upper directories of captured mounts, by mount index.
+    pub layers: BTreeMap<u32, OwnedFd>,
+    /// Cost.
+    pub usage: Usage,
+}
+
+/// Builds runtimes of one kind.
+pub trait Backend {
+    /// What a runtime of this backend is made from.
+    type Spec;
+    /// `native`, …
+    fn kind(&self) -> &'static str;
+    /// What it can do.
+    fn capabilities(&self) -> Capabilities;
+    /// Builds, isolates and probes a guest. On an error nothing is left behind.
+    fn create(&self, spec: &Self::Spec) -> Result<Box<dyn Runtime>, BackendError>;
+}
+
+/// A guest that is ready.
+pub trait Runtime {
+    /// What probes saw in this guest before foreign code ran.
+    fn isolation(&self) -> &IsolationReport;
+    /// Runs one program to its end, handing on output as it comes.
+    /// A limit, the deadline or a cancellation ends the whole guest.
+    fn execute(
+        &mut self,
+        execution: &Execution,
+        sink: &mut dyn FnMut(OutputStream, &[u8]),
+    ) -> Result<ExecutionResult, BackendError>;
+    /// Ends the guest and everything in it, then hands over what it left.
+    fn destroy(self: Box<Self>) -> Destroyed;
+}

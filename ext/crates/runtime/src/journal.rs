@@ -1,0 +1,101 @@
+//! The journal of a run: `events.jsonl`, one event a line, in order.
+
+use crate::now_rfc3339;
+use serde_json::{Map, Value};
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, EventType, ExecutionId, LifecycleEvent};
+
+/// Why a journal cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write the journal of the run")]
+pub struct JournalError {
+    #[from]
+    source: std::io::Error,
+}
+
+impl JournalError {
+    /// The error as it crosses a border.
+    #[must_use]
+    pub fn body(&self) -> ErrorBody {
+        ErrorBody::new(ErrorCode::RunFailed, format!("{self}: {}", self.source))
+            .hint("check free space and permissions of the state directory")
+    }
+}
+
+/// An append-only journal.
+#[derive(Debug)]
+pub struct Journal {
+    file: File,
+    path: PathBuf,
+    seq: u64,
+}
+
+impl Journal {
+    /// Creates `events.jsonl` in a run directory; it must not exist.
+    pub fn create(run_dir: &Path) -> Result<Self, JournalError> {
+        let path = run_dir.join("events.jsonl");
+        let file = OpenOptions::new()
+            .append(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)?;
+        Ok(Self { file, path, seq: 0 })
+    }
+
+    /// Appends one event in a single write and answers it.
+    pub fn append(
+        &mut self,
+        kind: EventType,
+        execution_id: Option<ExecutionId>,
+        data: Map<String, Value>,
+    ) -> Result<LifecycleEvent, JournalError> {
+        self.seq += 1;
+        let event = LifecycleEvent {
+            id: format!("evt-{}", self.seq),
+            seq: self.seq,
+            kind,
+            timestamp: now_rfc3339(),
+            execution_id,
+            data,
+        };
+        let mut line = serde_json::to_vec(&event).map_err(std::io::Error::from)?;
+        line.push(b'\n');
+        self.file.write_all(&line)?;
+        Ok(event)
+    }
+
+    /// Every event so far.
+    pub fn events(&self) -> Result<Vec<LifecycleEvent>, JournalError> {
+        let text = std::fs::read_to_string(&self.path)?;
+        text.lines()
+            .map(|line| serde_json::from_str(line).map_err(|e| std::io::Error::from(e).into()))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn appends_in_order_and_reads_back() {
+        let temp = tempfile::tempdir().unwrap();
+        let mut journal = Journal::create(temp.path()).unwrap();
+        let id = ExecutionId::new("exec-1").unwrap();
+        let mut data = Map::new();
+        data.insert("text".to_owned(), Value::from("line\nbreak"));
+        journal
+            .append(EventType::Created, None, Map::new())
+            .unwrap();
+        journal
+            .append(EventType::CommandOutput, Some(id.clone()), data)
+            .unwrap();
+        let events = journal.events().unwrap();
+        assert_eq!(events.iter().map(|e| e.seq).collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(events[1].execution_id, Some(id));
+        assert!(Journal::create(temp.path()).is_err());
+    }
+}

@@ -1,0 +1,119 @@
+//! The one state machine of a runtime.
+
+use serde::{Deserialize, Serialize};
+
+/// State of a runtime.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RuntimeState {
+    /// Asked for.
+    Requested,
+    /// Being built.
+    Provisioning,
+    /// Built and probed.
+    Ready,
+    /// Running commands.
+    Active,
+    /// Its deadline passed.
+    Expired,
+    /// It broke.
+    Failed,
+    /// Being torn down.
+    Destroying,
+    /// Gone.
+    Destroyed,
+}
+
+/// A transition the machine does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a runtime cannot go from {from:?} to {to:?}")]
+pub struct IllegalTransition {
+    /// Where it is.
+    pub from: RuntimeState,
+    /// Where it cannot go.
+    pub to: RuntimeState,
+}
+
+impl RuntimeState {
+    /// Moves on. Staying is legal, destroying is legal from everywhere, `destroyed` is final.
+    pub fn advance(&mut self, to: RuntimeState) -> Result<(), IllegalTransition> {
+        use RuntimeState as S;
+        let legal = *self == to
+            || match (*self, to) {
+                (S::Destroyed, _) => to == S::Destroying,
+                (_, S::Destroying) | (S::Destroying, S::Destroyed) => true,
+                (S::Requested, S::Provisioning)
+                | (S::Provisioning, S::Ready)
+                | (S::Ready, S::Active)
+                | (S::Ready | S::Active, S::Expired)
+                | (S::Requested | S::Provisioning | S::Ready | S::Active, S::Failed) => true,
+                _ => false,
+            };
+        if !legal {
+            return Err(IllegalTransition { from: *self, to });
+        }
+        // Destroying what is destroyed changes nothing: destroy is idempotent.
+        if *self != S::Destroyed {
+            *self = to;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use RuntimeState as S;
+
+    #[test]
+    fn destroy_is_legal_and_idempotent_everywhere() {
+        for start in [
+            S::Requested,
+            S::Provisioning,
+            S::Ready,
+            S::Active,
+            S::Expired,
+            S::Failed,
+            S::Destroying,
+            S::Destroyed,
+        ] {
+            let mut state = start;
+            state.advance(S::Destroying).unwrap();
+            state
+                .advance(if state == S::Destroyed {
+                    S::Destroying
+                } else {
+                    S::Destroyed
+                })
+                .unwrap();
+            assert_eq!(state, S::Destroyed, "{start:?}");
+            state.advance(S::Destroying).unwrap();
+            assert_eq!(state, S::Destroyed);
+        }
+    }
+
+    #[test]
+    fn the_ordinary_way_and_no_way_back() {
+        let mut state = S::Requested;
+        for next in [
+            S::Provisioning,
+            S::Ready,
+            S::Active,
+            S::Expired,
+            S::Destroying,
+            S::Destroyed,
+        ] {
+            state.advance(next).unwrap();
+        }
+        assert_eq!(
+            state.advance(S::Active),
+            Err(IllegalTransition {
+                from: S::Destroyed,
+                to: S::Active
+            })
+        );
+        let mut early = S::Requested;
+        assert!(early.advance(S::Active).is_err());
+        assert_eq!(early, S::Requested);
+    }
+}

@@ -1,0 +1,293 @@
+//! The state directory: who owns it, who may use it, where things lie in it.
+
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::process::{Gid, Uid};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, SiteId};
+
+/// uid and gid that own the state directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owner {
+    /// User.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+}
+
+/// Why a state directory cannot be used. Messages name the path: they are for
+/// the operator of this host.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StateDirError {
+    /// It does not exist and cannot be made.
+    #[error("the state directory {path} does not exist or cannot be opened")]
+    Missing {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: rustix::io::Errno,
+    },
+    /// It belongs to root.
+    #[error("the state directory {path} belongs to root; it needs an owner who is not root")]
+    OwnedByRoot {
+        /// Where.
+        path: PathBuf,
+    },
+    /// It belongs to somebody else.
+    #[error(
+        "the state directory {path} belongs to uid {owner}, but this process runs as uid {current}"
+    )]
+    Foreign {
+        /// Where.
+        path: PathBuf,
+        /// Its owner.
+        owner: u32,
+        /// Who we are.
+        current: u32,
+    },
+    /// Others may write it.
+    #[error("the state directory {path} has mode {mode:04o}: others may write it")]
+    TooOpen {
+        /// Where.
+        path: PathBuf,
+        /// Permission bits.
+        mode: u32,
+    },
+    /// A root process could not become the owner.
+    #[error("cannot become uid {owner}, the owner of the state directory")]
+    BecomeOwner {
+        /// Its owner.
+        owner: u32,
+        /// Why.
+        source: rustix::io::Errno,
+    },
+    /// Something below it cannot be made.
+    #[error("cannot create {what} below the state directory {path}")]
+    Create {
+        /// Where.
+        path: PathBuf,
+        /// What.
+        what: String,
+        /// Why.
+        source: rustix::io::Errno,
+    },
+}
+
+impl StateDirError {
+    /// The error as it crosses a border, with the command that fixes it.
+    #[must_use]
+    pub fn body(&self) -> ErrorBody {
+        let body = |message: String| ErrorBody::new(ErrorCode::StateDirInvalid, message);
+        match self {
+            StateDirError::Missing { path, source } => body(format!("{self}: {source}"))
+                .hint(format!("install -d -m 0700 -o USER -g GROUP {} (USER: the user PHP runs as, not root)", path.display())),
+            StateDirError::OwnedByRoot { path } => body(self.to_string())
+                .hint(format!("chown USER:GROUP {} (USER: the user PHP runs as, not root)", path.display())),
+            StateDirError::Foreign { owner, .. } => body(self.to_string())
+                .hint(format!("run this as uid {owner} or as root, or set wp_codebox.state_dir to a directory of your own")),
+            StateDirError::TooOpen { path, .. } => {
+                body(self.to_string()).hint(format!("chmod 0700 {}", path.display()))
+            }
+            StateDirError::BecomeOwner { source, .. } => body(format!("{self}: {source}")),
+            StateDirError::Create { source, .. } => body(format!("{self}: {source}"))
+                .hint("check free space and that the file system is not mounted read-only"),
+        }
+    }
+}
+
+/// An opened, checked state directory.
+#[derive(Debug)]
+pub struct StateDir {
+    path: PathBuf,
+    fd: OwnedFd,
+    owner: Owner,
+}
+
+impl StateDir {
+    /// Opens and checks the directory. A process that is not root may create it;
+    /// root may not, since it would have to guess the owner.
+    pub fn open(path: &Path) -> Result<Self, StateDirError> {
+        let current = rustix::process::geteuid();
+        let missing = |source| StateDirError::Missing {
+            path: path.to_owned(),
+            source,
+        };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = match rustix::fs::open(path, flags, Mode::empty()) {
+            Err(rustix::io::Errno::NOENT) if !current.is_root() => {
+                rustix::fs::mkdir(path, Mode::from_raw_mode(0o700)).map_err(missing)?;
+                rustix::fs::open(path, flags, Mode::empty()).map_err(missing)?
+            }
+            opened => opened.map_err(missing)?,
+        };
+        let stat = rustix::fs::fstat(&fd).map_err(missing)?;
+        if stat.st_uid == 0 {
+            return Err(StateDirError::OwnedByRoot {
+                path: path.to_owned(),
+            });
+        }
+        if !current.is_root() && stat.st_uid != current.as_raw() {
+            return Err(StateDirError::Foreign {
+                path: path.to_owned(),
+                owner: stat.st_uid,
+                current: current.as_raw(),
+            });
+        }
+        let mode = stat.st_mode & 0o7777;
+        if mode & 0o022 != 0 {
+            return Err(StateDirError::TooOpen {
+                path: path.to_owned(),
+                mode,
+            });
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            fd,
+            owner: Owner {
+                uid: stat.st_uid,
+                gid: stat.st_gid,
+            },
+        })
+    }
+
+    /// Gives up root for good. Must be called before the process has a second thread:
+    /// the calls change the calling thread only.
+    pub fn become_owner(&self) -> Result<(), StateDirError> {
+        if !rustix::process::geteuid().is_root() {
+            return Ok(());
+        }
+        let fail = |source| StateDirError::BecomeOwner {
+            owner: self.owner.uid,
+            source,
+        };
+        let (uid, gid) = (Uid::from_raw(self.owner.uid), Gid::from_raw(self.owner.gid));
+        rustix::thread::set_thread_groups(&[gid]).map_err(fail)?;
+        rustix::thread::set_thread_res_gid(gid, gid, gid).map_err(fail)?;
+        rustix::thread::set_thread_res_uid(uid, uid, uid).map_err(fail)?;
+        if rustix::process::getuid().is_root()
+            || rustix::thread::set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT).is_ok()
+        {
+            return Err(fail(rustix::io::Errno::PERM));
+        }
+        Ok(())
+    }
+
+    /// Its path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its owner.
+    #[must_use]
+    pub fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    /// `sites/<site>`, made when missing.
+    pub fn site(&self, site: &SiteId) -> Result<PathBuf, StateDirError> {
+        self.ensure(&["sites", site.as_str()])
+    }
+
+    /// A directory below the state directory, each level made 0700 when missing.
+    pub fn ensure(&self, names: &[&str]) -> Result<PathBuf, StateDirError> {
+        let mut at = self.path.clone();
+        for name in names {
+            at.push(name);
+            match rustix::fs::mkdir(&at, Mode::from_raw_mode(0o700)) {
+                Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+                Err(source) => {
+                    return Err(StateDirError::Create {
+                        path: self.path.clone(),
+                        what: names.join("/"),
+                        source,
+                    });
+                }
+            }
+        }
+        Ok(at)
+    }
+
+    /// Whether the directory can be written now: makes and removes a file.
+    pub fn probe_writable(&self) -> Result<(), StateDirError> {
+        let name = format!(".probe-{}", rustix::process::getpid().as_raw_nonzero());
+        let fail = |source| StateDirError::Create {
+            path: self.path.clone(),
+            what: "a file".to_owned(),
+            source,
+        };
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+        drop(
+            rustix::fs::openat(&self.fd, &*name, flags, Mode::from_raw_mode(0o600))
+                .map_err(fail)?,
+        );
+        rustix::fs::unlinkat(&self.fd, &*name, AtFlags::empty()).map_err(fail)
+    }
+}
+
+impl AsFd for StateDir {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn owned_by_somebody(dir: &Path) {
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(dir, Some(12_345), Some(12_345)).unwrap();
+        }
+    }
+
+    #[test]
+    fn refuses_foreign_and_open_directories() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("state");
+        fs::create_dir(&path).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+        if rustix::process::geteuid().is_root() {
+            assert!(matches!(
+                StateDir::open(&path),
+                Err(StateDirError::OwnedByRoot { .. })
+            ));
+        } else {
+            assert!(matches!(
+                StateDir::open(Path::new("/usr")),
+                Err(StateDirError::OwnedByRoot { .. })
+            ));
+        }
+        owned_by_somebody(&path);
+        assert!(StateDir::open(&path).is_ok());
+        for mode in [0o720, 0o702, 0o777] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            let error = StateDir::open(&path).unwrap_err();
+            assert!(matches!(error, StateDirError::TooOpen { .. }), "{mode:o}");
+            assert!(error.body().hints[0].starts_with("chmod 0700 "));
+        }
+        let link = temp.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert!(StateDir::open(&link).is_err());
+    }
+
+    #[test]
+    fn makes_private_directories() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("state");
+        fs::create_dir(&path).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+        owned_by_somebody(&path);
+        let state = StateDir::open(&path).unwrap();
+        state.probe_writable().unwrap();
+        let site = state.site(&SiteId::new("site-1").unwrap()).unwrap();
+        assert_eq!(
+            fs::metadata(&site).unwrap().permissions().mode() & 0o777,
+            0o700
+        );
+        assert_eq!(fs::read_dir(&path).unwrap().count(), 1);
+    }
+}
