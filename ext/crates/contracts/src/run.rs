@@ -1,6 +1,6 @@
 //! The runner protocol: one request, many event frames, one terminal frame.
 //!
-//! Frames are newline-delimited JSON on a dedicated descriptor, at most 1 MiB each.
+//! Frames are newline-delimited JSON on a dedicated descriptor, at most [`MAX_FRAME_BYTES`] each.
 //! The first frame of the caller is `start`, of the runner `accepted`.
 
 use crate::{
@@ -13,6 +13,9 @@ use std::collections::BTreeMap;
 
 /// Version of this protocol; both sides must agree.
 pub const PROTOCOL_VERSION: u32 = 1;
+
+/// Longest frame, newline included.
+pub const MAX_FRAME_BYTES: usize = 16 * 1024 * 1024;
 
 /// Host paths of a run. They never enter a bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

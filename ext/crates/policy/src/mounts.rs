@@ -119,13 +119,10 @@ pub fn check_mounts(
             });
         }
         let target = check_target(&mount.target)?;
-        if let Some(first) = targets.iter().find(|t| {
-            views(t).iter().any(|a| {
-                views(&target)
-                    .iter()
-                    .any(|b| a.contains(b) || b.contains(a))
-            })
-        }) {
+        if let Some(first) = targets
+            .iter()
+            .find(|t| t.contains(&target) || target.contains(t))
+        {
             return Err(MountError::Overlap {
                 first: first.clone(),
                 second: target,
@@ -135,23 +132,6 @@ pub fn check_mounts(
         targets.push(target);
     }
     Ok(targets)
-}
-
-/// A plugin or theme target is also visible below `/workspace`: both views count for overlaps.
-fn views(target: &GuestPath) -> Vec<GuestPath> {
-    let mut all = vec![target.clone()];
-    if let Some(slug) = code_slug(target) {
-        all.extend(GuestPath::new(format!("/workspace/{slug}")));
-    }
-    all
-}
-
-fn code_slug(target: &GuestPath) -> Option<&str> {
-    let rest = target.as_str().strip_prefix("/wordpress/wp-content/")?;
-    let slug = rest
-        .strip_prefix("plugins/")
-        .or_else(|| rest.strip_prefix("themes/"))?;
-    (!slug.contains('/')).then_some(slug)
 }
 
 fn check_target(text: &str) -> Result<GuestPath, MountError> {
@@ -208,6 +188,15 @@ pub struct MountAuthority<'a> {
     pub paths: &'a RunPaths,
 }
 
+/// Whether `inner` is `outer` or lies below it; both canonical.
+fn holds(outer: &str, inner: &str) -> bool {
+    outer == "/"
+        || inner == outer
+        || inner
+            .strip_prefix(outer)
+            .is_some_and(|rest| rest.starts_with('/'))
+}
+
 /// Checks the canonical path of an opened source directory. `subject` names the
 /// mount in error sentences.
 pub fn check_source(
@@ -220,13 +209,6 @@ pub fn check_source(
             subject: subject.to_owned(),
             what,
         })
-    };
-    let holds = |outer: &str, inner: &str| {
-        outer == "/"
-            || inner == outer
-            || inner
-                .strip_prefix(outer)
-                .is_some_and(|r| r.starts_with('/'))
     };
     if canonical == "/" {
         return denied("the root directory");
@@ -252,6 +234,29 @@ pub fn check_source(
             subject: subject.to_owned(),
         }),
     }
+}
+
+/// Checks the canonical path of an opened file that is to be staged. Files of the
+/// site itself are staged only where its plugins and themes are allowed by name.
+pub fn check_staged_source(
+    canonical: &str,
+    subject: &str,
+    authority: MountAuthority<'_>,
+) -> Result<(), MountError> {
+    check_source(canonical, subject, authority)?;
+    if authority.paths.allowed_roots.is_none()
+        && authority
+            .paths
+            .denied
+            .iter()
+            .any(|root| holds(root, canonical))
+    {
+        return Err(MountError::Denied {
+            subject: subject.to_owned(),
+            what: "the site's own root, content or configuration directory",
+        });
+    }
+    Ok(())
 }
 
 /// Checks the target of a staged file.
@@ -361,10 +366,9 @@ mod tests {
         for (a, b) in [
             ("/workspace/a", "/workspace/a/b"),
             ("/workspace/a", "/workspace/a"),
-            ("/wordpress/wp-content/plugins/a", "/workspace/a"),
             (
+                "/wordpress/wp-content/plugins/a/b",
                 "/wordpress/wp-content/plugins/a",
-                "/wordpress/wp-content/themes/a",
             ),
         ] {
             assert_eq!(
@@ -436,6 +440,15 @@ mod tests {
         assert!(check("/srv/site/wp-content/plugins/a/sub", &delegated).is_ok());
         assert!(check("/srv/site/wp-content/plugins/ab", &delegated).is_err());
         assert!(check("/home/u/code", &delegated).is_err());
+        let stage = |path: &str, p: &RunPaths| {
+            check_staged_source(path, "file", MountAuthority { paths: p }).is_ok()
+        };
+        assert!(stage("/home/u/agent.php", &operator));
+        assert!(!stage("/srv/site/wp-config.php", &operator));
+        assert!(!stage("/srv/config/salts.php", &operator));
+        assert!(!stage("/var/lib/wp-codebox/keys/host.ed25519", &operator));
+        assert!(stage("/srv/site/wp-content/plugins/a/x.php", &delegated));
+        assert!(!stage("/srv/site/wp-config.php", &delegated));
     }
 
     #[test]

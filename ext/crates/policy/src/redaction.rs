@@ -119,6 +119,15 @@ impl Redactor {
             .map(|&(offset, _, kind)| Finding { kind, offset })
     }
 
+    /// The largest position up to `wanted` at which cutting the bytes splits no find.
+    #[must_use]
+    pub fn safe_cut(&self, bytes: &[u8], wanted: usize) -> usize {
+        self.spans(bytes)
+            .into_iter()
+            .find(|&(start, end, _)| start < wanted && wanted < end)
+            .map_or(wanted, |(start, _, _)| start)
+    }
+
     /// Non-overlapping spans in order; overlapping finds are merged.
     fn spans(&self, bytes: &[u8]) -> Vec<(usize, usize, &'static str)> {
         let mut found: Vec<(usize, usize, &'static str)> = Vec::new();

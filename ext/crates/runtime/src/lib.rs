@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod backend;
+mod cancellation;
 mod journal;
 mod lifecycle;
 mod run_dir;
@@ -17,6 +18,7 @@ pub use backend::{
     Backend, BackendError, Capabilities, Destroyed, Execution, ExecutionEnd, ExecutionResult,
     Runtime, Usage,
 };
+pub use cancellation::{CancelReason, Cancellation};
 pub use journal::{Journal, JournalError};
 pub use lifecycle::{IllegalTransition, RuntimeState};
 pub use run_dir::{Reaped, RunDir, RunDirError, RunRecord, Scratch, reap_dead};

@@ -1,0 +1,110 @@
+//! Cancellation: a flag that ends whatever guest is alive now, and every later one at once.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Why a run is being cancelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CancelReason {
+    /// The caller asked for it.
+    Asked,
+    /// The caller of an attached run is gone.
+    CallerGone,
+    /// The supervisor got a signal.
+    Signal,
+}
+
+impl CancelReason {
+    /// A sentence for the record.
+    #[must_use]
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            CancelReason::Asked => "the caller cancelled the run",
+            CancelReason::CallerGone => "the caller of this attached run is gone",
+            CancelReason::Signal => "the supervisor was told to stop",
+        }
+    }
+}
+
+type Kill = Box<dyn Fn() + Send>;
+
+#[derive(Default)]
+struct Inner {
+    reason: Option<CancelReason>,
+    kill: Option<Kill>,
+}
+
+/// Shared between the thread that runs and the one that listens.
+#[derive(Default)]
+pub struct Cancellation {
+    inner: Mutex<Inner>,
+}
+
+impl std::fmt::Debug for Cancellation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Cancellation({:?})", self.reason())
+    }
+}
+
+impl Cancellation {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Cancels; the first reason stays. The guest alive now is ended.
+    pub fn cancel(&self, reason: CancelReason) {
+        let mut inner = self.lock();
+        inner.reason.get_or_insert(reason);
+        if let Some(kill) = &inner.kill {
+            kill();
+        }
+    }
+
+    /// The reason, once there is one.
+    #[must_use]
+    pub fn reason(&self) -> Option<CancelReason> {
+        self.lock().reason
+    }
+
+    /// Names what ends the guest alive now; it is called at once when the run is cancelled already.
+    pub fn on_cancel(&self, kill: Kill) {
+        let mut inner = self.lock();
+        if inner.reason.is_some() {
+            kill();
+        }
+        inner.kill = Some(kill);
+    }
+
+    /// No guest is alive.
+    pub fn clear(&self) {
+        self.lock().kill = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn ends_the_living_and_the_next() {
+        let kills = Arc::new(AtomicUsize::new(0));
+        let hook = |kills: &Arc<AtomicUsize>| -> Kill {
+            let kills = Arc::clone(kills);
+            Box::new(move || {
+                kills.fetch_add(1, Ordering::SeqCst);
+            })
+        };
+        let cancellation = Cancellation::default();
+        cancellation.on_cancel(hook(&kills));
+        cancellation.clear();
+        cancellation.on_cancel(hook(&kills));
+        cancellation.cancel(CancelReason::CallerGone);
+        cancellation.cancel(CancelReason::Signal);
+        assert_eq!(cancellation.reason(), Some(CancelReason::CallerGone));
+        assert_eq!(kills.load(Ordering::SeqCst), 2);
+        cancellation.clear();
+        cancellation.on_cancel(hook(&kills));
+        assert_eq!(kills.load(Ordering::SeqCst), 3);
+    }
+}
