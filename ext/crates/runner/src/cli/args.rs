@@ -1,0 +1,197 @@
+//! Arguments of every subcommand. The doc comments are the help texts.
+
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// Runs coding agents in a disposable WordPress, isolated by the kernel, and hands
+/// back a verifiable bundle of what they changed.
+#[derive(Debug, Parser)]
+#[command(name = "wp-codebox", version, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run one command or agent in a fresh sandbox and write its bundle.
+    Run(Box<RunArgs>),
+    /// Verify bundles and prepare their application.
+    #[command(subcommand, alias = "artifact")]
+    Artifacts(ArtifactsCommand),
+    /// List the commands a sandbox offers.
+    Commands {
+        /// Print JSON on standard output.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check whether this host can run sandboxes, and say what to fix.
+    Doctor(DoctorArgs),
+    /// Start a supervisor for a caller that holds the frame socket on descriptor 3.
+    #[command(hide = true)]
+    Spawn,
+    /// Supervise one run.
+    #[command(hide = true)]
+    Supervise {
+        #[arg(long, default_value_t = 3)]
+        frames_fd: i32,
+    },
+}
+
+/// Host paths, shared by several subcommands.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct PathArgs {
+    /// State directory: templates, runs, bundles, keys. One owner who is not root.
+    /// [default: $WP_CODEBOX_STATE_DIR, else /var/lib/wp-codebox]
+    #[arg(long = "state", value_name = "DIR")]
+    pub state: Option<PathBuf>,
+    /// Directory whose WordPress core the guest gets. [default: $WP_CODEBOX_WORDPRESS]
+    #[arg(long, value_name = "DIR")]
+    pub wordpress: Option<PathBuf>,
+    /// Directory with WP-CLI, the SQLite drop-in and the guest programs.
+    /// [default: $WP_CODEBOX_SHARE_DIR, else beside this program, else /usr/share/wp-codebox]
+    #[arg(long, value_name = "DIR")]
+    pub share: Option<PathBuf>,
+    /// The launcher. [default: $WP_CODEBOX_LAUNCHER, else beside this program, else /usr/libexec/wp-codebox-launch]
+    #[arg(long, value_name = "FILE")]
+    pub launcher: Option<PathBuf>,
+    /// PHP for the guest. [default: $WP_CODEBOX_PHP, else /usr/bin/php]
+    #[arg(long, value_name = "FILE")]
+    pub php: Option<PathBuf>,
+}
+
+/// Arguments of `run`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wp-codebox run --mount ./my-plugin:/wordpress/wp-content/plugins/my-plugin \\
+    --command wordpress.wp-cli --arg command='plugin activate my-plugin' \\
+    --wordpress /srv/site --state /var/lib/wp-codebox
+  wp-codebox run --mount ./my-plugin:/workspace/my-plugin --goal 'Fix the coding style' \\
+    --agent-command 'phpcbf --standard=PSR12 .' --agent-success-codes 0,1 --check 'phpcs --standard=PSR12 .' --json
+
+Exit status: 0 succeeded or nothing to do, 1 failed, 3 partial or blocked, 124 timed out,
+125 the sandbox could not start, 126 denied by policy, 130 cancelled.")]
+pub(crate) struct RunArgs {
+    /// Host directory and where the guest sees it: HOST:GUEST[:readonly|readwrite]; may be repeated.
+    #[arg(long = "mount", value_name = "HOST:GUEST[:MODE]")]
+    pub mounts: Vec<String>,
+    /// Command id to run, see `wp-codebox commands`.
+    #[arg(long)]
+    pub command: Option<String>,
+    /// Argument of the command, name=value; may be repeated.
+    #[arg(long = "arg", value_name = "NAME=VALUE", requires = "command")]
+    pub args: Vec<String>,
+    /// What the agent is asked to do.
+    #[arg(long)]
+    pub goal: Option<String>,
+    /// Program that does the work, split like a shell would, run without one.
+    #[arg(long, value_name = "COMMAND LINE")]
+    pub agent_command: Option<String>,
+    /// Exit codes of the agent that mean success.
+    #[arg(long, value_name = "CODES", value_delimiter = ',', default_value = "0")]
+    pub agent_success_codes: Vec<i32>,
+    /// Command line run after the agent in a fresh sandbox; may be repeated.
+    #[arg(long = "check", value_name = "COMMAND LINE")]
+    pub checks: Vec<String>,
+    /// Host file the guest may read: HOST:GUEST below /workspace or /run/codebox/staged; may be repeated.
+    #[arg(long = "staged-file", value_name = "HOST:GUEST")]
+    pub staged_files: Vec<String>,
+    /// Runtime policy: a JSON file or JSON text.
+    #[arg(long, value_name = "FILE|JSON")]
+    pub policy: Option<String>,
+    /// Also copy the bundle to DIR/<run id>.
+    #[arg(long, value_name = "DIR")]
+    pub artifacts: Option<PathBuf>,
+    /// WordPress version the directory must have; `latest` takes what is there.
+    #[arg(long, value_name = "VERSION")]
+    pub wp: Option<String>,
+    /// Wall clock of the whole run: milliseconds, or a number with ms, s or m.
+    #[arg(long, value_name = "DURATION")]
+    pub timeout: Option<String>,
+    /// Memory of all processes together: bytes, or a number with K, M or G.
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<String>,
+    /// Bytes the guest may write, likewise.
+    #[arg(long, value_name = "SIZE")]
+    pub disk: Option<String>,
+    /// Processes alive at once.
+    #[arg(long, value_name = "N")]
+    pub processes: Option<u64>,
+    /// Output kept per execution, likewise.
+    #[arg(long, value_name = "SIZE")]
+    pub output_limit: Option<String>,
+    /// Report renames as git renames.
+    #[arg(long)]
+    pub find_renames: bool,
+    /// Partition of the state directory the bundle is stored in.
+    #[arg(long, default_value = "cli", value_name = "ID")]
+    pub site: String,
+    /// Preview of the running site: not offered by this version, any use is refused.
+    #[arg(long, hide = true)]
+    pub preview_hold_seconds: Option<String>,
+    #[arg(long, hide = true)]
+    pub preview_port: Option<String>,
+    #[arg(long, hide = true)]
+    pub preview_bind: Option<String>,
+    #[arg(long, hide = true)]
+    pub preview_public_url: Option<String>,
+    #[command(flatten)]
+    pub paths: PathArgs,
+    /// Print the result as JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Subcommands of `artifacts`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ArtifactsCommand {
+    /// Verify a bundle directory; exit 1 when anything is wrong with it.
+    Verify(VerifyArgs),
+    /// Cut a bundle's patch down to approved files; exit 1 when it is not ready.
+    ApplyPreflight(PreflightArgs),
+}
+
+/// Arguments of `artifacts verify`.
+#[derive(Debug, Args)]
+pub(crate) struct VerifyArgs {
+    /// Bundle directory.
+    #[arg(long, visible_alias = "artifacts", value_name = "DIR")]
+    pub bundle: PathBuf,
+    /// State directory whose key counts as this host's.
+    #[arg(long = "state", value_name = "DIR")]
+    pub state: Option<PathBuf>,
+    /// Print JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `artifacts apply-preflight`.
+#[derive(Debug, Args)]
+pub(crate) struct PreflightArgs {
+    /// Bundle directory.
+    #[arg(long, value_name = "DIR")]
+    pub bundle: PathBuf,
+    /// An approved path, exactly as in changed-files.json; may be repeated.
+    #[arg(long = "approved-file", value_name = "PATH")]
+    pub approved: Vec<String>,
+    /// Approved paths, separated by commas.
+    #[arg(long, value_name = "PATHS", value_delimiter = ',')]
+    pub approved_files: Vec<String>,
+    /// State directory whose key counts as this host's.
+    #[arg(long = "state", value_name = "DIR")]
+    pub state: Option<PathBuf>,
+    /// Print JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `doctor`.
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    #[command(flatten)]
+    pub paths: PathArgs,
+    /// Print JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,157 @@
+//! `wp-codebox artifacts verify|apply-preflight`.
+
+use super::args::{ArtifactsCommand, PreflightArgs, VerifyArgs};
+use super::output::Output;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::ExitCode;
+use wp_codebox_artifacts::{
+    Dir, HostKey, Preflight, PreflightRequest, SignatureRule, TrustedKeys, VerifyOptions,
+    preflight, verify_bundle,
+};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
+
+pub(crate) fn main(output: &Output, command: ArtifactsCommand) -> ExitCode {
+    match command {
+        ArtifactsCommand::Verify(args) => {
+            verify(*output, &args).unwrap_or_else(|e| output.failure("artifacts verify", &e))
+        }
+        ArtifactsCommand::ApplyPreflight(args) => apply_preflight(*output, &args)
+            .unwrap_or_else(|e| output.failure("artifacts apply-preflight", &e)),
+    }
+}
+
+fn open(bundle: &Path) -> Result<Dir, ErrorBody> {
+    Dir::open(bundle).map_err(|e| {
+        ErrorBody::new(
+            ErrorCode::ArtifactNotFound,
+            format!("--bundle {} cannot be opened: {e}", bundle.display()),
+        )
+    })
+}
+
+/// The host's key counts when the caller can read it; without it a signature is `signed-by-unknown`.
+fn options(state: Option<&Path>) -> Result<VerifyOptions, ErrorBody> {
+    let Some(state) = state else {
+        return Ok(VerifyOptions::default());
+    };
+    let dir = Dir::open(state).map_err(|e| {
+        ErrorBody::new(
+            ErrorCode::StateDirInvalid,
+            format!("--state {} cannot be opened: {e}", state.display()),
+        )
+    })?;
+    let host = HostKey::load(&dir).map_err(|e| e.body())?.public_half();
+    Ok(VerifyOptions {
+        trusted: TrustedKeys {
+            host: Some(host),
+            known: Vec::new(),
+        },
+    })
+}
+
+fn verify(output: Output, args: &VerifyArgs) -> Result<ExitCode, ErrorBody> {
+    let verification = verify_bundle(&open(&args.bundle)?, &options(args.state.as_deref())?);
+    if output.is_json() {
+        output.document(&serde_json::to_value(&verification).unwrap_or_default());
+    } else {
+        for violation in &verification.violations {
+            let code = serde_json::to_value(violation.code).unwrap_or_default();
+            output.line(&format!(
+                "{:<24} {}: {}",
+                code.as_str().unwrap_or_default(),
+                violation.path,
+                violation.message
+            ));
+        }
+        let signature = serde_json::to_value(&verification.signature).unwrap_or_default();
+        let word = if verification.valid {
+            "valid"
+        } else {
+            "not valid"
+        };
+        output.line(&format!(
+            "{word} ({})",
+            signature["status"].as_str().unwrap_or("unsigned")
+        ));
+    }
+    Ok(if verification.valid {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(1)
+    })
+}
+
+fn apply_preflight(output: Output, args: &PreflightArgs) -> Result<ExitCode, ErrorBody> {
+    let approved: Vec<String> = args
+        .approved
+        .iter()
+        .chain(&args.approved_files)
+        .cloned()
+        .collect();
+    let bundle = open(&args.bundle)?;
+    let options = options(args.state.as_deref())?;
+    // Looking at somebody else's bundle is no apply: only a broken signature stops it.
+    let signatures = if args.state.is_some() {
+        SignatureRule::Trusted
+    } else {
+        SignatureRule::Any
+    };
+    let request = PreflightRequest {
+        approved_files: approved,
+        trusted: options.trusted.clone(),
+        signatures,
+        ..PreflightRequest::default()
+    };
+    match preflight(&bundle, &request) {
+        Ok(ready) => {
+            if output.is_json() {
+                output.document(&ready_document(&ready));
+            } else {
+                output.line(&format!("ready: {} approved", ready.approved_files.len()));
+                ready
+                    .approved_files
+                    .iter()
+                    .for_each(|path| output.line(&format!("  {path}")));
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(error) => {
+            let body = error.body();
+            if !output.is_json() {
+                output.failure("artifacts apply-preflight", &body);
+                return Ok(ExitCode::from(1));
+            }
+            let verification = verify_bundle(&bundle, &options);
+            output.document(&json!({
+                "schema": schema_id::BUNDLE_APPLY_PREFLIGHT,
+                "bundleDirectory": ".",
+                "ready": false,
+                "violations": verification.violations,
+                "verification": verification,
+                "error": body,
+            }));
+            Ok(ExitCode::from(1))
+        }
+    }
+}
+
+fn ready_document(ready: &Preflight) -> Value {
+    json!({
+        "schema": schema_id::BUNDLE_APPLY_PREFLIGHT,
+        "bundleDirectory": ".",
+        "ready": true,
+        "violations": ready.verification.violations,
+        "verification": ready.verification,
+        "payload": {
+            "schema": schema_id::BUNDLE_APPLY_PAYLOAD,
+            "artifactId": ready.artifact_id,
+            "contentDigest": ready.content_digest,
+            "manifestSha256": ready.manifest_sha256,
+            "patch": {"path": "files/patch.diff", "sha256": ready.patch_sha256, "body": ready.patch},
+            "mountPatches": ready.mount_patches,
+            "changedFiles": {"path": "files/changed-files.json", "files": ready.changed_files},
+            "approvedFiles": ready.approved_files,
+        },
+    })
+}

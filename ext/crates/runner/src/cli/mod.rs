@@ -1,0 +1,58 @@
+//! The command line: parsing, dispatch, output and exit status.
+//!
+//! Data goes to standard output, talk to standard error. Exit status: the outcome
+//! table of `contracts`, else the status of the error's code; wrong usage is 1.
+
+mod args;
+mod artifacts;
+mod doctor;
+mod output;
+mod request;
+mod run;
+mod settings;
+
+pub(crate) use settings::Settings;
+
+use args::{Cli, Command};
+use clap::Parser;
+use output::Output;
+use std::ffi::OsString;
+use std::process::ExitCode;
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+
+/// Parses, runs, answers the exit status.
+pub(crate) fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
+    let args: Vec<OsString> = args.collect();
+    let output = Output::new(output::wants_json(&args));
+    let cli = match Cli::try_parse_from(&args) {
+        Ok(cli) => cli,
+        Err(error) if error.use_stderr() => {
+            if output.is_json() {
+                let text = error.render().to_string();
+                let first = text
+                    .lines()
+                    .next()
+                    .unwrap_or("wrong usage")
+                    .trim_start_matches("error: ");
+                return output.failure(
+                    "cli",
+                    &ErrorBody::new(ErrorCode::InputInvalid, first).hint("wp-codebox --help"),
+                );
+            }
+            let _ = error.print();
+            return ExitCode::from(1);
+        }
+        Err(help) => {
+            let _ = help.print();
+            return ExitCode::SUCCESS;
+        }
+    };
+    match cli.command {
+        Command::Run(options) => run::run(&output, *options),
+        Command::Artifacts(command) => artifacts::main(&output, command),
+        Command::Commands { .. } => output.commands(),
+        Command::Doctor(options) => doctor::main(&output, &options),
+        Command::Spawn => crate::supervise::spawn_detached(),
+        Command::Supervise { frames_fd } => crate::supervise::supervise(frames_fd),
+    }
+}

@@ -1,0 +1,88 @@
+//! What reaches the terminal: JSON on standard output, talk on standard error.
+
+use serde_json::{Value, json};
+use std::ffi::OsString;
+use std::io::Write;
+use std::process::ExitCode;
+use wp_codebox_contracts::{ErrorBody, schema_id};
+
+/// Whether the arguments ask for JSON: `--json`, `--format=json` or `--format json`.
+pub(crate) fn wants_json(args: &[OsString]) -> bool {
+    args.iter().any(|a| a == "--json" || a == "--format=json")
+}
+
+/// Prints in the form the caller asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Output {
+    json: bool,
+}
+
+impl Output {
+    pub(crate) fn new(json: bool) -> Self {
+        Self { json }
+    }
+
+    pub(crate) fn is_json(self) -> bool {
+        self.json
+    }
+
+    /// One JSON document, two spaces, one line end.
+    pub(crate) fn document(self, value: &Value) {
+        let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
+        text.push('\n');
+        let _ = std::io::stdout().write_all(text.as_bytes());
+    }
+
+    /// One line of data.
+    pub(crate) fn line(self, text: &str) {
+        let _ = writeln!(std::io::stdout(), "{text}");
+    }
+
+    /// One line of talk.
+    pub(crate) fn note(self, text: &str) {
+        let _ = writeln!(std::io::stderr(), "{text}");
+    }
+
+    /// An error: `cli-failure/v1` in JSON mode, else sentence and hints. Answers its exit status.
+    pub(crate) fn failure(self, command: &str, error: &ErrorBody) -> ExitCode {
+        if self.json {
+            let mut row = json!({"code": error.code, "message": error.message});
+            if !error.hints.is_empty() {
+                row["hints"] = json!(error.hints);
+            }
+            if let Some(data) = &error.data {
+                row["data"] = json!(data);
+            }
+            self.document(&json!({
+                "schema": schema_id::CLI_FAILURE,
+                "success": false,
+                "status": "error",
+                "command": command,
+                "error": row,
+                "diagnostics": [{"code": error.code, "message": error.message}],
+            }));
+        } else {
+            self.note(&format!("Error: {} [{}]", error.message, error.code));
+            for hint in &error.hints {
+                self.note(&format!("  hint: {hint}"));
+            }
+        }
+        ExitCode::from(error.code.exit_status())
+    }
+
+    /// The command catalogue.
+    pub(crate) fn commands(self) -> ExitCode {
+        if self.json {
+            self.document(&wp_codebox_policy::catalog());
+        } else {
+            for command in wp_codebox_policy::REGISTRY {
+                self.line(&format!("{:<24} {}", command.id, command.description));
+                for arg in command.accepted_args {
+                    let required = if arg.required { " (required)" } else { "" };
+                    self.line(&format!("    {}=  {}{required}", arg.name, arg.description));
+                }
+            }
+        }
+        ExitCode::SUCCESS
+    }
+}

@@ -1,0 +1,303 @@
+//! From the arguments of `run` to a run request.
+
+use super::Settings;
+use super::args::RunArgs;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use wp_codebox_contracts::{
+    AgentCommand, CommandCall, ErrorBody, ErrorCode, LimitsRequest, MountAccess, MountRequest,
+    RunId, RunMode, RunPaths, RunRequest, SiteId, StagedFile, TaskInput, schema_id,
+};
+
+/// Builds the request; every refusal names the flag.
+pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, ErrorBody> {
+    refuse_preview(args)?;
+    let wordpress = settings.wordpress.clone().ok_or_else(|| {
+        ErrorBody::new(
+            ErrorCode::ConfigInvalid,
+            "--wordpress is missing: name a directory with WordPress in it",
+        )
+        .hint("or set WP_CODEBOX_WORDPRESS")
+    })?;
+    check_version(args.wp.as_deref(), &wordpress)?;
+    if args.command.is_none() && args.agent_command.is_none() {
+        return Err(input("nothing to run: give --command or --agent-command"));
+    }
+    let goal = args
+        .goal
+        .clone()
+        .or_else(|| args.agent_command.as_ref().map(|c| format!("Run {c}")));
+    if goal.as_ref().is_some_and(|g| g.trim().is_empty()) {
+        return Err(ErrorBody::new(
+            ErrorCode::TaskMissing,
+            "--goal is empty: say what the agent should do",
+        ));
+    }
+    let mut task = goal.map(TaskInput::new);
+    let staged = args
+        .staged_files
+        .iter()
+        .map(|text| staged_file(text))
+        .collect::<Result<Vec<_>, _>>()?;
+    if !staged.is_empty() {
+        task.get_or_insert_with(|| TaskInput::new("Run a command"))
+            .staged_files = staged;
+    }
+    let root = text(&wordpress)?;
+    Ok(RunRequest {
+        schema: schema_id::RUN_REQUEST.to_owned(),
+        run_id: new_run_id()?,
+        site: SiteId::new(args.site.clone()).map_err(|e| input(format!("--site: {e}")))?,
+        mode: RunMode::Attached,
+        paths: RunPaths {
+            state_dir: text(&settings.state_dir)?,
+            share_dir: text(&settings.share_dir)?,
+            launcher: text(&settings.launcher)?,
+            php_binary: text(&settings.php_binary)?,
+            wordpress: root.clone(),
+            denied: vec![root],
+            allowed_roots: None,
+        },
+        task,
+        policy: args.policy.as_deref().map(policy).transpose()?,
+        mounts: args
+            .mounts
+            .iter()
+            .map(|text| mount(text))
+            .collect::<Result<_, _>>()?,
+        commands: args
+            .command
+            .iter()
+            .map(|command| CommandCall {
+                command: command.clone(),
+                args: args.args.clone(),
+            })
+            .collect(),
+        agent: agent(args)?,
+        checks: args.checks.clone(),
+        limits: limits(args)?,
+        find_renames: args.find_renames,
+        redact: Vec::new(),
+        provenance: serde_json::Map::from_iter([(
+            "requester".to_owned(),
+            Value::from("command-line"),
+        )]),
+    })
+}
+
+fn input(message: impl Into<String>) -> ErrorBody {
+    ErrorBody::new(ErrorCode::InputInvalid, message)
+}
+
+fn refuse_preview(args: &RunArgs) -> Result<(), ErrorBody> {
+    let flags = [
+        &args.preview_hold_seconds,
+        &args.preview_port,
+        &args.preview_bind,
+        &args.preview_public_url,
+    ];
+    if flags.into_iter().any(Option::is_some) {
+        return Err(input(
+            "previews are not offered by this version: leave the --preview flags out",
+        ));
+    }
+    Ok(())
+}
+
+/// The directory decides the version; a caller may insist on one.
+fn check_version(wanted: Option<&str>, wordpress: &Path) -> Result<(), ErrorBody> {
+    let Some(wanted) = wanted.filter(|w| *w != "latest") else {
+        return Ok(());
+    };
+    let text =
+        std::fs::read_to_string(wordpress.join("wp-includes/version.php")).unwrap_or_default();
+    let found = text
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("$wp_version")?.split('\'').nth(1))
+        .unwrap_or("unknown");
+    if found == wanted {
+        return Ok(());
+    }
+    Err(input(format!(
+        "--wp asks for WordPress {wanted}, but --wordpress holds {found}"
+    )))
+}
+
+/// A new random run id.
+pub(crate) fn new_run_id() -> Result<RunId, ErrorBody> {
+    let mut bytes = [0u8; 16];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
+        .map_err(|e| ErrorBody::new(ErrorCode::Internal, format!("no random numbers: {e}")))?;
+    let hex: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
+    RunId::new(format!("run_{hex}")).map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))
+}
+
+fn text(path: &Path) -> Result<String, ErrorBody> {
+    path.to_str()
+        .map(str::to_owned)
+        .ok_or_else(|| input(format!("{} is not valid UTF-8", path.display())))
+}
+
+fn absolute(host: &str) -> Result<String, ErrorBody> {
+    let path: PathBuf = std::path::absolute(host).map_err(|e| input(format!("{host:?}: {e}")))?;
+    text(&path)
+}
+
+/// `HOST:GUEST[:MODE]`; the host part may hold colons, the guest path starts at the last `:/`.
+fn mount(given: &str) -> Result<MountRequest, ErrorBody> {
+    let invalid = || {
+        ErrorBody::new(
+            ErrorCode::MountInvalid,
+            format!("--mount {given:?} must be HOST:GUEST[:readonly|readwrite]"),
+        )
+    };
+    let (rest, mode) = match given.rsplit_once(':') {
+        Some((rest, "readonly" | "ro")) => (rest, MountAccess::Readonly),
+        Some((rest, "readwrite" | "rw")) => (rest, MountAccess::Readwrite),
+        Some((_, last)) if !last.starts_with('/') => return Err(invalid()),
+        Some(_) => (given, MountAccess::Readwrite),
+        None => return Err(invalid()),
+    };
+    let at = rest.rfind(":/").ok_or_else(invalid)?;
+    let (host, target) = (&rest[..at], &rest[at + 1..]);
+    if host.is_empty() {
+        return Err(invalid());
+    }
+    Ok(MountRequest {
+        source: absolute(host)?,
+        target: target.to_owned(),
+        mode,
+        exclude: Vec::new(),
+        metadata: None,
+    })
+}
+
+fn staged_file(given: &str) -> Result<StagedFile, ErrorBody> {
+    let at = given
+        .rfind(":/")
+        .filter(|at| *at > 0)
+        .ok_or_else(|| input(format!("--staged-file {given:?} must be HOST:GUEST")))?;
+    Ok(StagedFile {
+        source: absolute(&given[..at])?,
+        target: given[at + 1..].to_owned(),
+    })
+}
+
+fn agent(args: &RunArgs) -> Result<Option<AgentCommand>, ErrorBody> {
+    let Some(line) = &args.agent_command else {
+        return Ok(None);
+    };
+    let argv = shell_words::split(line).map_err(|e| input(format!("--agent-command: {e}")))?;
+    if argv.is_empty() {
+        return Err(ErrorBody::new(
+            ErrorCode::AgentMissing,
+            "--agent-command is empty: name a program",
+        ));
+    }
+    Ok(Some(AgentCommand {
+        argv,
+        success_codes: args.agent_success_codes.clone(),
+        env: Default::default(),
+    }))
+}
+
+fn policy(given: &str) -> Result<wp_codebox_contracts::RuntimePolicy, ErrorBody> {
+    let invalid =
+        |what: String| ErrorBody::new(ErrorCode::PolicyInvalid, format!("--policy: {what}"));
+    let json = if given.trim_start().starts_with('{') {
+        given.to_owned()
+    } else {
+        std::fs::read_to_string(given).map_err(|e| invalid(format!("{given}: {e}")))?
+    };
+    let document: Value = serde_json::from_str(&json).map_err(|e| {
+        invalid(format!(
+            "not valid JSON (line {}, column {})",
+            e.line(),
+            e.column()
+        ))
+    })?;
+    wp_codebox_policy::parse(&document).map_err(|e| e.body())
+}
+
+fn limits(args: &RunArgs) -> Result<LimitsRequest, ErrorBody> {
+    let size =
+        |flag: &str, given: &Option<String>| given.as_deref().map(|g| bytes(flag, g)).transpose();
+    Ok(LimitsRequest {
+        wall_clock_ms: args.timeout.as_deref().map(milliseconds).transpose()?,
+        processes: args.processes,
+        memory_bytes: size("--memory", &args.memory)?,
+        disk_bytes: size("--disk", &args.disk)?,
+        output_bytes: size("--output-limit", &args.output_limit)?,
+    })
+}
+
+fn milliseconds(given: &str) -> Result<u64, ErrorBody> {
+    let (number, factor) = [("ms", 1), ("s", 1000), ("m", 60_000)]
+        .into_iter()
+        .find_map(|(unit, factor)| given.strip_suffix(unit).map(|n| (n, factor)))
+        .unwrap_or((given, 1));
+    number
+        .parse::<u64>()
+        .ok()
+        .and_then(|n| n.checked_mul(factor))
+        .ok_or_else(|| {
+            ErrorBody::new(
+                ErrorCode::LimitInvalid,
+                format!("--timeout {given:?} must be a number, optionally with ms, s or m"),
+            )
+        })
+}
+
+fn bytes(flag: &str, given: &str) -> Result<u64, ErrorBody> {
+    let (number, factor) = [("K", 1u64 << 10), ("M", 1 << 20), ("G", 1 << 30)]
+        .into_iter()
+        .find_map(|(unit, factor)| given.strip_suffix(unit).map(|n| (n, factor)))
+        .unwrap_or((given, 1));
+    number
+        .parse::<u64>()
+        .ok()
+        .and_then(|n| n.checked_mul(factor))
+        .ok_or_else(|| {
+            ErrorBody::new(
+                ErrorCode::LimitInvalid,
+                format!("{flag} {given:?} must be a number, optionally with K, M or G"),
+            )
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mounts_split_at_the_last_guest_path() {
+        let row = mount("/srv/a:b:/workspace/x:ro").unwrap();
+        assert_eq!(
+            (row.source.as_str(), row.target.as_str(), row.mode),
+            ("/srv/a:b", "/workspace/x", MountAccess::Readonly)
+        );
+        assert_eq!(
+            mount("/a:/workspace/x").unwrap().mode,
+            MountAccess::Readwrite
+        );
+        for bad in ["", "/a", ":/workspace/x", "/a:workspace", "/a:/w:rwx"] {
+            assert_eq!(
+                mount(bad).unwrap_err().code,
+                ErrorCode::MountInvalid,
+                "{bad}"
+            );
+        }
+    }
+
+    #[test]
+    fn numbers_with_units() {
+        assert_eq!(milliseconds("1500").unwrap(), 1500);
+        assert_eq!(milliseconds("2s").unwrap(), 2000);
+        assert_eq!(milliseconds("3m").unwrap(), 180_000);
+        assert_eq!(bytes("--memory", "2M").unwrap(), 2 << 20);
+        for bad in ["", "s", "-1", "1h", "99999999999999999999", "1.5s"] {
+            assert!(milliseconds(bad).is_err(), "{bad}");
+        }
+        assert!(bytes("--disk", "18446744073709551615G").is_err());
+    }
+}

@@ -1,0 +1,180 @@
+//! `wp-codebox run`: the supervisor's first client.
+
+use super::args::RunArgs;
+use super::output::Output;
+use super::{Settings, request};
+use crate::frames::{FrameReader, write_frame};
+use base64::Engine;
+use serde_json::{Value, json};
+use std::io::Write;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, EventType, Frame, LifecycleEvent, PROTOCOL_VERSION, RunRequest, RunResult,
+};
+
+pub(crate) fn run(output: &Output, args: RunArgs) -> ExitCode {
+    let settings = Settings::resolve(&args.paths);
+    let answer = request::build(&args, &settings).and_then(|request| supervise(output, &request));
+    match answer {
+        Ok(result) => finish(output, &args, &result),
+        Err(error) => output.failure("run", &error),
+    }
+}
+
+/// Runs the request in a supervisor of its own and follows it to its last frame.
+fn supervise(output: &Output, request: &RunRequest) -> Result<RunResult, ErrorBody> {
+    let unavailable = |what: String| ErrorBody::new(ErrorCode::RunnerUnavailable, what);
+    let io = |e: std::io::Error| unavailable(format!("the supervisor cannot be reached: {e}"));
+    let (ours, theirs) = UnixStream::pair().map_err(io)?;
+    let theirs = OwnedFd::from(theirs);
+    // The only descriptor the child inherits; this process has no other thread.
+    rustix::io::fcntl_setfd(&theirs, rustix::io::FdFlags::empty()).map_err(|e| io(e.into()))?;
+    let program = std::env::current_exe().map_err(io)?;
+    let mut child = Command::new(program)
+        .arg("supervise")
+        .arg(format!("--frames-fd={}", theirs.as_raw_fd()))
+        .env_clear()
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .map_err(io)?;
+    drop(theirs);
+    write_frame(
+        &ours,
+        &Frame::Start {
+            protocol: PROTOCOL_VERSION,
+            request: request.clone(),
+        },
+    )
+    .map_err(io)?;
+    let mut reader = FrameReader::new(ours);
+    let answer = loop {
+        match reader.next() {
+            Ok(Some(Frame::Event { event })) if !output.is_json() => show(&event),
+            Ok(Some(Frame::Event { .. } | Frame::Accepted { .. })) => {}
+            Ok(Some(Frame::Result { result })) => break Ok(result),
+            Ok(Some(Frame::Error { error })) => break Err(error),
+            Ok(Some(Frame::Start { .. } | Frame::Cancel)) => {
+                break Err(unavailable(
+                    "the supervisor sent a frame it may not send".to_owned(),
+                ));
+            }
+            Ok(None) => {
+                break Err(unavailable(format!(
+                    "the supervisor of {} died without a result",
+                    request.run_id
+                )));
+            }
+            Err(e) => break Err(io(e)),
+        }
+    };
+    let _ = child.wait();
+    answer
+}
+
+/// Live output goes to standard error: standard output is for the result.
+fn show(event: &LifecycleEvent) {
+    if event.kind != EventType::CommandOutput {
+        return;
+    }
+    let bytes = match (event.data.get("text"), event.data.get("base64")) {
+        (Some(Value::String(text)), _) => text.clone().into_bytes(),
+        (_, Some(Value::String(text))) => base64::engine::general_purpose::STANDARD
+            .decode(text)
+            .unwrap_or_default(),
+        _ => Vec::new(),
+    };
+    let _ = std::io::stderr().write_all(&bytes);
+}
+
+fn finish(output: &Output, args: &RunArgs, result: &RunResult) -> ExitCode {
+    let mut exported = None;
+    if let (Some(root), Some(bundle)) = (&args.artifacts, &result.artifacts) {
+        match export(root, result.run_id.as_str(), Path::new(&bundle.path)) {
+            Ok(path) => exported = Some(path),
+            Err(error) => return output.failure("run", &error),
+        }
+    }
+    if output.is_json() {
+        output.document(&document(result, exported.as_deref()));
+    } else {
+        human(output, result, exported.as_deref());
+    }
+    ExitCode::from(result.outcome.exit_status())
+}
+
+/// Copies the bundle for the caller and verifies the copy.
+fn export(root: &Path, run_id: &str, bundle: &Path) -> Result<String, ErrorBody> {
+    let target = root.join(run_id);
+    let fail = |e: std::io::Error| {
+        ErrorBody::new(
+            ErrorCode::BundleWriteFailed,
+            format!("cannot copy the bundle to {}: {e}", target.display()),
+        )
+    };
+    std::fs::create_dir_all(&target).map_err(fail)?;
+    crate::run::copy_bundle(bundle, &target).map_err(fail)?;
+    Ok(target.display().to_string())
+}
+
+fn document(result: &RunResult, exported: Option<&str>) -> Value {
+    let mut value = json!({
+        "success": result.outcome.is_success(),
+        "schema": result.schema,
+        "runtime": {"id": result.run_id, "backend": "native", "isolation": result.isolation},
+        "execution": result.transcript["executions"].as_array().and_then(|e| e.first()).cloned().unwrap_or(Value::Null),
+        "result": result,
+    });
+    if let Some(bundle) = &result.artifacts {
+        value["artifacts"] = json!({
+            "id": bundle.bundle_id,
+            "directory": exported.unwrap_or(&bundle.path),
+            "manifestSha256": bundle.manifest_sha256,
+        });
+    }
+    if let Some(error) = &result.error {
+        value["error"] = json!(error);
+    }
+    value
+}
+
+fn human(output: &Output, result: &RunResult, exported: Option<&str>) {
+    if let Some(stdout) = result.transcript["executions"][0]["stdout"]
+        .as_str()
+        .filter(|_| result.agent_result.is_null())
+    {
+        let _ = std::io::stdout().write_all(stdout.as_bytes());
+    }
+    output.note(&result.summary);
+    for file in &result.changed_files {
+        output.note(&format!(
+            "  {:<9} {}",
+            format!("{:?}", file.status).to_lowercase(),
+            file.path
+        ));
+    }
+    for check in &result.checks {
+        output.note(&format!("  check {}: {}", check.status, check.command));
+    }
+    for notice in &result.notices {
+        output.note(&format!("  note: {notice}"));
+    }
+    let cost = result.cost;
+    output.note(
+        &format!(
+            "isolation {:?}, {} ms wall, {} ms CPU, {} MiB peak",
+            result.isolation.level,
+            cost.wall_ms,
+            cost.cpu_ms,
+            cost.peak_memory_bytes >> 20
+        )
+        .to_lowercase(),
+    );
+    if let Some(bundle) = &result.artifacts {
+        output.note(&format!("bundle {}", bundle.bundle_id));
+        output.note(&format!("  in {}", exported.unwrap_or(&bundle.path)));
+    }
+}

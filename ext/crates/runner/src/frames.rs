@@ -1,0 +1,119 @@
+//! Frames of the runner protocol on a stream socket: one JSON document a line.
+
+use std::io::{self, BufRead, BufReader, Chain, Cursor, Read, Write};
+use std::os::unix::net::UnixStream;
+use wp_codebox_contracts::{Frame, MAX_FRAME_BYTES};
+
+/// Reads frames. A line that is too long or no frame ends the conversation.
+#[derive(Debug)]
+pub(crate) struct FrameReader {
+    stream: BufReader<Chain<Cursor<Vec<u8>>, UnixStream>>,
+}
+
+impl FrameReader {
+    pub(crate) fn new(stream: UnixStream) -> Self {
+        Self::resume(stream, Vec::new())
+    }
+
+    /// A reader that first sees what another one had read ahead.
+    pub(crate) fn resume(stream: UnixStream, buffered: Vec<u8>) -> Self {
+        Self {
+            stream: BufReader::new(Cursor::new(buffered).chain(stream)),
+        }
+    }
+
+    /// The socket and what was read ahead of the last frame.
+    pub(crate) fn into_parts(self) -> (UnixStream, Vec<u8>) {
+        let buffered = self.stream.buffer().to_vec();
+        (self.stream.into_inner().into_inner().1, buffered)
+    }
+
+    /// The next frame; `None` at the end of the stream.
+    pub(crate) fn next(&mut self) -> io::Result<Option<Frame>> {
+        let mut line = Vec::new();
+        let limit = MAX_FRAME_BYTES as u64;
+        if self
+            .stream
+            .by_ref()
+            .take(limit)
+            .read_until(b'\n', &mut line)?
+            == 0
+        {
+            return Ok(None);
+        }
+        if line.last() != Some(&b'\n') {
+            let reason = if line.len() >= MAX_FRAME_BYTES {
+                "a frame is longer than 16 MiB"
+            } else {
+                "the stream ended inside a frame"
+            };
+            return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
+        }
+        // The document may hold a secret: the parser's message is not passed on.
+        serde_json::from_slice(&line).map(Some).map_err(|e| {
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!(
+                    "a frame is not valid (line {}, column {})",
+                    e.line(),
+                    e.column()
+                ),
+            )
+        })
+    }
+}
+
+/// Writes one frame.
+pub(crate) fn write_frame(mut stream: &UnixStream, frame: &Frame) -> io::Result<()> {
+    let mut line = serde_json::to_vec(frame)?;
+    line.push(b'\n');
+    if line.len() > MAX_FRAME_BYTES {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "a frame is longer than 16 MiB",
+        ));
+    }
+    stream.write_all(&line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_cross_and_garbage_ends_the_conversation() {
+        let (a, b) = UnixStream::pair().unwrap();
+        write_frame(&a, &Frame::Cancel).unwrap();
+        (&a).write_all(b"{\"type\":\"nope\"}\n").unwrap();
+        drop(a);
+        let mut reader = FrameReader::new(b);
+        assert_eq!(reader.next().unwrap(), Some(Frame::Cancel));
+        assert_eq!(
+            reader.next().unwrap_err().kind(),
+            io::ErrorKind::InvalidData
+        );
+        assert_eq!(reader.next().unwrap(), None);
+    }
+
+    #[test]
+    fn what_was_read_ahead_is_not_lost() {
+        let (a, b) = UnixStream::pair().unwrap();
+        write_frame(&a, &Frame::Cancel).unwrap();
+        write_frame(&a, &Frame::Cancel).unwrap();
+        drop(a);
+        let mut reader = FrameReader::new(b);
+        assert_eq!(reader.next().unwrap(), Some(Frame::Cancel));
+        let (stream, buffered) = reader.into_parts();
+        let mut resumed = FrameReader::resume(stream, buffered);
+        assert_eq!(resumed.next().unwrap(), Some(Frame::Cancel));
+        assert_eq!(resumed.next().unwrap(), None);
+    }
+
+    #[test]
+    fn a_cut_frame_is_an_error() {
+        let (a, b) = UnixStream::pair().unwrap();
+        (&a).write_all(b"{\"type\":\"cancel\"").unwrap();
+        drop(a);
+        assert!(FrameReader::new(b).next().is_err());
+    }
+}

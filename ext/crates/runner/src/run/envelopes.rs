@@ -1,0 +1,375 @@
+//! The three documents that say what a run came to: completion outcome, agent
+//! result and transcript. Pure: facts in, JSON out. Empty objects are left out,
+//! since PHP would turn them into lists.
+
+use serde_json::{Map, Value, json};
+use wp_codebox_contracts::{
+    CheckReport, CompletionStatus, ErrorBody, Outcome, RunId, Salvage, schema_id,
+};
+
+/// Longest piece of output kept per stream in the transcript, bytes.
+pub(crate) const TRANSCRIPT_BYTES: usize = 64 * 1024;
+
+/// One execution as the transcript shows it. Output is redacted already.
+#[derive(Debug, Clone)]
+pub(crate) struct TranscriptEntry {
+    /// Registry command id, or `check`.
+    pub command: String,
+    /// Arguments as the guest saw them.
+    pub args: Vec<String>,
+    /// Exit code; 128 + signal when killed; absent when it never ran.
+    pub exit_code: Option<i32>,
+    /// `agent`, `command` or `check`.
+    pub phase: &'static str,
+    /// Captured stdout.
+    pub stdout: String,
+    /// Captured stderr.
+    pub stderr: String,
+}
+
+/// How many paths changed, and how.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct ChangeCounts {
+    pub added: usize,
+    pub modified: usize,
+    pub deleted: usize,
+}
+
+impl ChangeCounts {
+    pub(crate) fn total(self) -> usize {
+        self.added + self.modified + self.deleted
+    }
+}
+
+/// What the envelopes are made from.
+#[derive(Debug)]
+pub(crate) struct Facts<'a> {
+    pub run_id: &'a RunId,
+    pub outcome: Outcome,
+    pub summary: &'a str,
+    pub error: Option<&'a ErrorBody>,
+    pub changes: ChangeCounts,
+    pub transcript: &'a [TranscriptEntry],
+    pub checks: &'a [CheckReport],
+    pub risk_notes: &'a [String],
+}
+
+impl Facts<'_> {
+    fn salvage(&self) -> Salvage {
+        if self.changes.total() == 0 {
+            Salvage::Nothing
+        } else {
+            Salvage::Changes
+        }
+    }
+
+    fn transcript_ref(&self) -> Value {
+        json!({"artifact": "files/transcript.json", "executionCount": self.transcript.len()})
+    }
+}
+
+/// `sandbox-completion-outcome/v1` without what only the bundle's writer knows:
+/// schema, changed files, patch, artifacts and the bundle's id.
+pub(crate) fn completion_outcome(facts: &Facts<'_>) -> Map<String, Value> {
+    let (status, next_action) = facts.outcome.completion(facts.salvage());
+    let commands: Vec<Value> = facts
+        .transcript
+        .iter()
+        .map(|t| {
+            let mut row = json!({"command": t.command, "phase": t.phase});
+            if let Some(code) = t.exit_code {
+                row["exitCode"] = json!(code);
+            }
+            row
+        })
+        .collect();
+    let blockers: Vec<Value> = facts
+        .error
+        .map(|e| json!({"kind": blocker_kind(status), "code": e.code, "message": e.message, "retryable": facts.outcome == Outcome::TimedOut}))
+        .into_iter()
+        .collect();
+    object(json!({
+        "status": status,
+        "outcome": facts.outcome,
+        "summary": facts.summary,
+        "verification": {
+            "transcript": facts.transcript_ref(),
+            "commands": commands,
+            "checks": facts.checks,
+        },
+        "blockers": blockers,
+        "riskNotes": facts.risk_notes,
+        "confidence": confidence(facts),
+        "nextAction": next_action,
+        "provenance": {"runtime": {"id": facts.run_id, "backend": "native"}},
+    }))
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+fn blocker_kind(status: CompletionStatus) -> &'static str {
+    match status {
+        CompletionStatus::Blocked => "runtime-blocker",
+        CompletionStatus::Succeeded | CompletionStatus::Failed | CompletionStatus::Partial => {
+            "runtime-failure"
+        }
+    }
+}
+
+/// High only with passed checks: an agent's own exit code proves little.
+fn confidence(facts: &Facts<'_>) -> &'static str {
+    match facts.outcome {
+        Outcome::Succeeded if !facts.checks.is_empty() => "high",
+        Outcome::Succeeded | Outcome::NoOp | Outcome::Partial => "medium",
+        Outcome::Blocked
+        | Outcome::Denied
+        | Outcome::Failed
+        | Outcome::TimedOut
+        | Outcome::Cancelled => "low",
+    }
+}
+
+/// `agent-result/v1`, likewise without what only the bundle's writer knows.
+pub(crate) fn agent_result(facts: &Facts<'_>, agent_exit: AgentExit) -> Map<String, Value> {
+    let completed = agent_exit == AgentExit::Success;
+    let failures: Vec<Value> = facts
+        .transcript
+        .iter()
+        .enumerate()
+        .filter(|(_, t)| t.phase == "agent" && !completed)
+        .map(|(index, t)| {
+            let message = facts
+                .error
+                .map_or("the agent did not succeed", |e| e.message.as_str());
+            let mut row =
+                json!({"executionIndex": index, "command": t.command, "message": message});
+            if let Some(code) = t.exit_code {
+                row["exitCode"] = json!(code);
+            }
+            row
+        })
+        .collect();
+    let mut value = json!({
+        "status": if completed { "completed" } else { "failed" },
+        "actionable": completed && facts.changes.total() > 0,
+        "summary": facts.summary,
+        "transcript": facts.transcript_ref(),
+        "failures": failures,
+    });
+    if facts.changes.total() == 0 {
+        value["noOpReason"] = json!(if completed {
+            "no_file_changes"
+        } else {
+            "execution_failed"
+        });
+    }
+    object(value)
+}
+
+/// How the agent's own process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AgentExit {
+    /// With one of its success codes.
+    Success,
+    /// Any other way.
+    Failure,
+}
+
+/// `agent-transcript/v1`: bounded and redacted output of every execution.
+pub(crate) fn transcript(entries: &[TranscriptEntry]) -> Value {
+    let executions: Vec<Value> = entries
+        .iter()
+        .enumerate()
+        .map(|(index, t)| {
+            let mut row = json!({
+                "executionIndex": index,
+                "command": t.command,
+                "args": t.args,
+                "phase": t.phase,
+                "stdout": tail(&t.stdout),
+                "stderr": tail(&t.stderr),
+            });
+            if let Some(code) = t.exit_code {
+                row["exitCode"] = json!(code);
+            }
+            if let Ok(parsed) = serde_json::from_str::<Value>(t.stdout.trim())
+                && (parsed.as_object().is_some_and(|o| !o.is_empty()) || parsed.is_array())
+                && t.stdout.len() <= TRANSCRIPT_BYTES
+            {
+                row["parsed"] = parsed;
+            }
+            row
+        })
+        .collect();
+    json!({"schema": schema_id::AGENT_TRANSCRIPT, "executions": executions})
+}
+
+/// The last [`TRANSCRIPT_BYTES`] of a text, cut on a character border and saying so.
+pub(crate) fn tail(text: &str) -> String {
+    tail_of(text, TRANSCRIPT_BYTES)
+}
+
+/// The last `bytes` of a text, cut on a character border and saying so.
+pub(crate) fn tail_of(text: &str, bytes: usize) -> String {
+    if text.len() <= bytes {
+        return text.to_owned();
+    }
+    let mut start = text.len() - bytes;
+    while !text.is_char_boundary(start) {
+        start += 1;
+    }
+    format!("[{start} bytes cut]\n{}", &text[start..])
+}
+
+/// One sentence for a human.
+pub(crate) fn summary(
+    outcome: Outcome,
+    changes: ChangeCounts,
+    checks: &[CheckReport],
+    error: Option<&ErrorBody>,
+) -> String {
+    let ChangeCounts {
+        added,
+        modified,
+        deleted,
+    } = changes;
+    let changed = match changes.total() {
+        0 => "no file changed".to_owned(),
+        total => format!(
+            "{} changed: {added} added, {modified} modified, {deleted} deleted",
+            plural(total, "file")
+        ),
+    };
+    let passed = checks.iter().filter(|c| c.status == "passed").count();
+    let checked = if checks.is_empty() {
+        String::new()
+    } else {
+        format!("; {passed} of {} passed", plural(checks.len(), "check"))
+    };
+    let why = error
+        .map(|e| format!(": {}", e.message))
+        .unwrap_or_default();
+    let head = match outcome {
+        Outcome::Succeeded => "The agent succeeded",
+        Outcome::NoOp => "The agent succeeded and changed nothing",
+        Outcome::Partial => "The work is partial",
+        Outcome::Blocked => "The run is blocked",
+        Outcome::Denied => "The policy refused the run",
+        Outcome::Failed => "The run failed",
+        Outcome::TimedOut => "The run timed out",
+        Outcome::Cancelled => "The run was cancelled",
+    };
+    if outcome == Outcome::NoOp && checks.is_empty() {
+        return format!("{head}.");
+    }
+    format!("{head}{why} ({changed}{checked}).")
+}
+
+fn plural(count: usize, noun: &str) -> String {
+    if count == 1 {
+        format!("1 {noun}")
+    } else {
+        format!("{count} {noun}s")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wp_codebox_contracts::ErrorCode;
+
+    const ONE: ChangeCounts = ChangeCounts {
+        added: 0,
+        modified: 1,
+        deleted: 0,
+    };
+
+    fn entry(exit: Option<i32>) -> TranscriptEntry {
+        TranscriptEntry {
+            command: "command-agent-run".to_owned(),
+            args: vec![],
+            exit_code: exit,
+            phase: "agent",
+            stdout: "{\"a\":1}\n".to_owned(),
+            stderr: String::new(),
+        }
+    }
+
+    fn with(
+        outcome: Outcome,
+        changes: ChangeCounts,
+        error: Option<&ErrorBody>,
+        check: impl FnOnce(&Facts<'_>),
+    ) {
+        let run_id = RunId::new(format!("run_{:032x}", 1)).unwrap();
+        let transcript = [entry(Some(0))];
+        check(&Facts {
+            run_id: &run_id,
+            outcome,
+            summary: "s",
+            error,
+            changes,
+            transcript: &transcript,
+            checks: &[],
+            risk_notes: &[],
+        });
+    }
+
+    #[test]
+    fn a_run_without_changes_is_not_actionable() {
+        with(Outcome::NoOp, ChangeCounts::default(), None, |facts| {
+            let result = agent_result(facts, AgentExit::Success);
+            assert_eq!(
+                (&result["actionable"], &result["noOpReason"]),
+                (&json!(false), &json!("no_file_changes"))
+            );
+            let completion = completion_outcome(facts);
+            assert_eq!(
+                (&completion["status"], &completion["nextAction"]),
+                (&json!("partial"), &json!("review"))
+            );
+        });
+    }
+
+    #[test]
+    fn a_failure_is_never_high_confidence_or_promotable() {
+        let error = ErrorBody::new(ErrorCode::RunFailed, "the agent exited with 1");
+        for outcome in Outcome::ALL.iter().filter(|o| !o.is_success()) {
+            with(*outcome, ONE, Some(&error), |facts| {
+                let completion = completion_outcome(facts);
+                assert_ne!(completion["nextAction"], "promote", "{outcome:?}");
+                assert_ne!(completion["confidence"], "high", "{outcome:?}");
+                assert_eq!(completion["blockers"][0]["code"], "wp_codebox_run_failed");
+                assert_eq!(agent_result(facts, AgentExit::Failure)["actionable"], false);
+            });
+        }
+    }
+
+    #[test]
+    fn transcripts_are_bounded_on_character_borders() {
+        let mut long = entry(None);
+        long.stdout = format!("{}é{}", "a".repeat(100), "b".repeat(TRANSCRIPT_BYTES - 1));
+        let value = transcript(&[entry(Some(0)), long]);
+        assert_eq!(value["executions"][0]["parsed"]["a"], 1);
+        let cut = value["executions"][1]["stdout"].as_str().unwrap();
+        assert!(cut.starts_with("[102 bytes cut]\nb"), "{}", &cut[..30]);
+        assert!(value["executions"][1].get("exitCode").is_none());
+    }
+
+    #[test]
+    fn summaries_read_as_sentences() {
+        assert_eq!(
+            summary(Outcome::Succeeded, ONE, &[], None),
+            "The agent succeeded (1 file changed: 0 added, 1 modified, 0 deleted)."
+        );
+        assert_eq!(
+            summary(Outcome::NoOp, ChangeCounts::default(), &[], None),
+            "The agent succeeded and changed nothing."
+        );
+    }
+}

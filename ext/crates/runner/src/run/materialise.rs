@@ -1,0 +1,168 @@
+//! From an open mount source to directories an overlay can use, and back to the
+//! question whether the source stayed as it was.
+//!
+//! The host directory itself is the lower layer where the guest's user owns every
+//! inode and can reach it by path; otherwise a private copy is, made through the
+//! open descriptor.
+
+use super::prepare::{OpenMount, OpenStaged};
+use rustix::fs::{Mode, OFlags};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use wp_codebox_artifacts::{CaptureLimits, Dir, ExcludeRules, TreeScan, copy_tree, scan_tree};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, MountAccess, MountView, StagedFile};
+use wp_codebox_runtime::{Owner, RunDir};
+
+/// A mount that can be planned.
+#[derive(Debug)]
+pub(crate) struct Materialised {
+    pub mount: OpenMount,
+    pub view: MountView,
+    /// Host directory the overlay or bind uses.
+    pub lower: String,
+    /// What a change is measured against: the source, or its copy.
+    pub baseline: OwnedFd,
+    scan: TreeScan,
+}
+
+fn describe(mount: &OpenMount, error: &wp_codebox_artifacts::TreeError) -> ErrorBody {
+    let mut body = error.body();
+    body.message = format!("mount {}: {}", mount.target, body.message);
+    body.with("target", mount.target.as_str())
+}
+
+/// Scans the source and decides its view.
+pub(crate) fn materialise(
+    index: usize,
+    mount: OpenMount,
+    owner: Owner,
+    run_dir: &RunDir,
+) -> Result<Materialised, ErrorBody> {
+    let rules = ExcludeRules::new(&mount.request.exclude);
+    let scan = scan_tree(mount.source.as_fd(), &rules, &CaptureLimits::TREE)
+        .map_err(|e| describe(&mount, &e))?;
+    let maps = scan
+        .owners
+        .iter()
+        .all(|&(uid, gid)| (uid, gid) == (owner.uid, owner.gid));
+    if maps
+        && reachable(&mount)
+        && !mount
+            .path
+            .as_os_str()
+            .as_encoded_bytes()
+            .iter()
+            .any(|b| b":,\\".contains(b))
+    {
+        let baseline =
+            Dir::reopen(mount.source.as_fd()).map_err(|e| copy_failed(&mount, e.into()))?;
+        let baseline = baseline
+            .as_fd()
+            .try_clone_to_owned()
+            .map_err(|e| copy_failed(&mount, e))?;
+        let view = match mount.request.mode {
+            MountAccess::Readonly => MountView::Bind,
+            MountAccess::Readwrite => MountView::Overlay,
+        };
+        let lower = mount.path.to_string_lossy().into_owned();
+        return Ok(Materialised {
+            mount,
+            view,
+            lower,
+            baseline,
+            scan,
+        });
+    }
+    let copy = run_dir
+        .scratch(&format!("mount-{index}"))
+        .map_err(|e| e.body())?;
+    let baseline = open_dir(&copy).map_err(|e| copy_failed(&mount, e))?;
+    copy_tree(
+        mount.source.as_fd(),
+        baseline.as_fd(),
+        &ExcludeRules::default(),
+        &CaptureLimits::TREE,
+    )
+    .map_err(|e| describe(&mount, &e))?;
+    Ok(Materialised {
+        view: MountView::Copy,
+        lower: copy.to_string_lossy().into_owned(),
+        baseline,
+        scan,
+        mount,
+    })
+}
+
+fn copy_failed(mount: &OpenMount, error: std::io::Error) -> ErrorBody {
+    ErrorBody::new(
+        ErrorCode::SandboxStartFailed,
+        format!("mount {}: its copy cannot be made: {error}", mount.target),
+    )
+}
+
+fn open_dir(path: &Path) -> std::io::Result<OwnedFd> {
+    Ok(rustix::fs::open(
+        path,
+        OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?)
+}
+
+/// Whether the path leads to the open directory for the user the guest will be.
+fn reachable(mount: &OpenMount) -> bool {
+    let Ok(by_path) = open_dir(&mount.path) else {
+        return false;
+    };
+    let (Ok(a), Ok(b)) = (
+        rustix::fs::fstat(&by_path),
+        rustix::fs::fstat(&mount.source),
+    ) else {
+        return false;
+    };
+    (a.st_dev, a.st_ino) == (b.st_dev, b.st_ino)
+}
+
+impl Materialised {
+    /// Whether anything below the source changed since it was scanned.
+    pub(crate) fn source_changed(&self) -> bool {
+        scan_tree(
+            self.mount.source.as_fd(),
+            &self.rules(),
+            &CaptureLimits::TREE,
+        )
+        .map_or(true, |now| now.fingerprint != self.scan.fingerprint)
+    }
+
+    /// Names left out of the capture.
+    pub(crate) fn rules(&self) -> ExcludeRules {
+        ExcludeRules::new(&self.mount.request.exclude)
+    }
+}
+
+/// Writes staged files where the guest can have them bound, readable and not writable.
+pub(crate) fn write_staged(
+    files: &[OpenStaged],
+    run_dir: &RunDir,
+) -> Result<Vec<StagedFile>, ErrorBody> {
+    if files.is_empty() {
+        return Ok(Vec::new());
+    }
+    let directory = run_dir.scratch("staged").map_err(|e| e.body())?;
+    files
+        .iter()
+        .enumerate()
+        .map(|(index, file)| {
+            let path = directory.join(index.to_string());
+            std::fs::write(&path, &file.bytes).map_err(|e| {
+                ErrorBody::new(
+                    ErrorCode::SandboxStartFailed,
+                    format!("staged file {} cannot be written: {e}", file.target),
+                )
+            })?;
+            Ok(StagedFile {
+                source: path.to_string_lossy().into_owned(),
+                target: file.target.as_str().to_owned(),
+            })
+        })
+        .collect()
+}

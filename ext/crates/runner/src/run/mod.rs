@@ -1,0 +1,236 @@
+//! One run, from a prepared request to a signed bundle.
+//!
+//! Order matters and is fixed: agent in one guest → guest dead → capture → checks in
+//! a fresh guest → guest dead → key loaded → bundle written. Foreign code never runs
+//! while the key is in memory, and nothing is captured while anything can write.
+
+mod envelopes;
+mod export;
+mod finish;
+mod materialise;
+mod output;
+mod prepare;
+mod programs;
+mod recorder;
+mod verdict;
+mod work;
+
+pub(crate) use export::copy_bundle;
+pub(crate) use prepare::{Prepared, prepare};
+
+use finish::Evidence;
+use materialise::{Materialised, materialise, write_staged};
+use programs::GuestMount;
+use recorder::Recorder;
+use serde_json::json;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use wp_codebox_backend_native::{
+    HostLayout, NativeBackend, NoSandbox, PhpLayout, Template, TemplateRequest, ensure_template,
+    mount_paths,
+};
+use wp_codebox_contracts::{ErrorBody, EventType, GuestPath, LifecycleEvent, Outcome, RunResult};
+use wp_codebox_policy::Redactor;
+use wp_codebox_runtime::{Backend, Cancellation, Journal, RunDir, Scratch, reap_dead};
+
+/// Runs of one site alive at once.
+const CONCURRENT_RUNS: usize = 8;
+
+/// Runs to the end. An error means that there is no outcome: the sandbox could not
+/// start, or our own evidence could not be written.
+pub(crate) fn execute(
+    prepared: Prepared,
+    cancellation: &Arc<Cancellation>,
+    emit: &mut dyn FnMut(LifecycleEvent),
+) -> Result<RunResult, ErrorBody> {
+    let clock = Clock::start(Duration::from_millis(prepared.limits.wall_clock_ms));
+    let site = prepared.request.site.clone();
+    reap_dead(&prepared.state, &site).map_err(|e| e.body())?;
+    let run_dir = RunDir::create(
+        &prepared.state,
+        &site,
+        &prepared.request.run_id,
+        CONCURRENT_RUNS,
+    )
+    .map_err(|e| e.body())?;
+    let journal = Journal::create(run_dir.path()).map_err(|e| e.body())?;
+    let redactor = Redactor::new(&prepared.request.redact);
+    let mut recorder = Recorder::new(journal, &redactor, prepared.limits.output_bytes, emit);
+    let answer = stages(
+        prepared,
+        cancellation,
+        &run_dir,
+        &mut recorder,
+        &redactor,
+        clock,
+    );
+    match &answer {
+        Ok(result) => {
+            let bundle = result.artifacts.as_ref().map(|a| a.bundle_id.as_str());
+            run_dir.settle(result.outcome, &result.summary, bundle, Scratch::Remove)
+        }
+        Err(failure) => run_dir.settle(
+            Outcome::Failed,
+            &failure.error.message,
+            None,
+            failure.scratch,
+        ),
+    }
+    .map_err(|e| e.body())?;
+    answer.map_err(|failure| failure.error)
+}
+
+/// When the run began and when it must end.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Clock {
+    pub started: Instant,
+    pub deadline: Instant,
+}
+
+impl Clock {
+    fn start(wall: Duration) -> Self {
+        let started = Instant::now();
+        Self {
+            started,
+            deadline: started + wall,
+        }
+    }
+}
+
+/// A run without an outcome, and whether its scratch holds work worth keeping.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub error: ErrorBody,
+    pub scratch: Scratch,
+}
+
+impl From<ErrorBody> for Failure {
+    fn from(error: ErrorBody) -> Self {
+        Self {
+            error,
+            scratch: Scratch::Remove,
+        }
+    }
+}
+
+/// What every stage needs.
+pub(crate) struct Setting<'a> {
+    pub prepared: &'a Prepared,
+    pub run_dir: &'a RunDir,
+    pub backend: NativeBackend,
+    pub mounts: Vec<Materialised>,
+    pub guest_mounts: Vec<GuestMount>,
+    pub cwd: GuestPath,
+    pub staged: Vec<wp_codebox_contracts::StagedFile>,
+    pub clock: Clock,
+}
+
+fn stages(
+    mut prepared: Prepared,
+    cancellation: &Arc<Cancellation>,
+    run_dir: &RunDir,
+    recorder: &mut Recorder<'_>,
+    redactor: &Redactor,
+    clock: Clock,
+) -> Result<RunResult, Failure> {
+    let opened = std::mem::take(&mut prepared.mounts);
+    let targets: Vec<GuestPath> = opened.iter().map(|m| m.target.clone()).collect();
+    let paths = mount_paths(&targets).map_err(|e| e.body())?;
+    let guest_mounts: Vec<GuestMount> = opened
+        .iter()
+        .zip(paths)
+        .map(|(mount, paths)| GuestMount {
+            target: paths.target,
+            workspace: paths.workspace,
+            access: mount.request.mode,
+        })
+        .collect();
+    let owner = prepared.state.owner();
+    let mounts = opened
+        .into_iter()
+        .enumerate()
+        .map(|(index, mount)| materialise(index, mount, owner, run_dir))
+        .collect::<Result<Vec<_>, _>>()?;
+    let setting = Setting {
+        run_dir,
+        backend: backend(&prepared, cancellation)?,
+        cwd: programs::working_directory(&guest_mounts)?,
+        staged: write_staged(&prepared.staged, run_dir)?,
+        mounts,
+        guest_mounts,
+        prepared: &prepared,
+        clock,
+    };
+    announce(&setting, recorder)?;
+    let work = work::run(&setting, cancellation, recorder)?;
+    let checks = work::check(&setting, cancellation, recorder, &work)?;
+    recorder.event(EventType::Destroyed, None, json!({"reason": "run-ended"}))?;
+    let verdict = verdict::decide(&work, &checks, cancellation.reason());
+    finish::bundle(
+        &setting,
+        recorder,
+        redactor,
+        Evidence {
+            work,
+            checks,
+            verdict,
+        },
+    )
+}
+
+fn backend(
+    prepared: &Prepared,
+    cancellation: &Arc<Cancellation>,
+) -> Result<NativeBackend, ErrorBody> {
+    let paths = &prepared.request.paths;
+    let php = PhpLayout::discover(Path::new(&paths.php_binary), prepared.state.path())
+        .map_err(|e| e.body())?;
+    let host = HostLayout::probe();
+    let template: Template = ensure_template(&TemplateRequest {
+        state_dir: prepared.state.path(),
+        wordpress: Path::new(&paths.wordpress),
+        share_dir: Path::new(&paths.share_dir),
+        launcher: Path::new(&paths.launcher),
+        sandbox: &NoSandbox,
+        php: &php,
+        host: &host,
+    })
+    .map_err(|e| e.body())?;
+    Ok(NativeBackend {
+        launcher: paths.launcher.clone().into(),
+        host,
+        php,
+        template,
+        share_dir: paths.share_dir.clone(),
+        cancellation: Arc::clone(cancellation),
+    })
+}
+
+fn announce(setting: &Setting<'_>, recorder: &mut Recorder<'_>) -> Result<(), ErrorBody> {
+    let prepared = setting.prepared;
+    recorder.event(
+        EventType::Created,
+        None,
+        json!({
+            "runtimeId": prepared.request.run_id,
+            "backend": setting.backend.kind(),
+            "network": prepared.policy.network,
+            "limits": prepared.limits,
+        }),
+    )?;
+    for (index, (mount, guest)) in setting.mounts.iter().zip(&setting.guest_mounts).enumerate() {
+        recorder.event(
+            EventType::Mounted,
+            None,
+            json!({
+                "index": index,
+                "target": guest.target,
+                "workspace": guest.workspace,
+                "mode": guest.access,
+                "view": mount.view,
+            }),
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,256 @@
+//! From a request to a checked run. Everything that may need root happens here:
+//! mount sources and staged files are opened, then root is given up for good.
+
+use rustix::fs::{FileType, Mode, OFlags};
+use std::io::Read;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use wp_codebox_contracts::{
+    CommandCall, ErrorBody, ErrorCode, GuestPath, Limits, MountRequest, RunRequest, RuntimePolicy,
+    schema_id,
+};
+use wp_codebox_policy as policy;
+use wp_codebox_runtime::StateDir;
+
+/// Largest staged file, bytes.
+const STAGED_BYTES: u64 = 16 * 1024 * 1024;
+/// Command id that running an agent or a check needs.
+pub(crate) const AGENT_COMMAND: &str = "command-agent-run";
+
+/// A mount whose source is open and allowed.
+#[derive(Debug)]
+pub(crate) struct OpenMount {
+    pub request: MountRequest,
+    pub target: GuestPath,
+    pub source: OwnedFd,
+    /// Canonical path of the open directory.
+    pub path: PathBuf,
+}
+
+/// A staged file, read.
+#[derive(Debug)]
+pub(crate) struct OpenStaged {
+    pub target: GuestPath,
+    pub bytes: Vec<u8>,
+}
+
+/// A run that may start. Root is given up.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub request: RunRequest,
+    pub policy: RuntimePolicy,
+    pub limits: Limits,
+    pub state: StateDir,
+    pub mounts: Vec<OpenMount>,
+    pub staged: Vec<OpenStaged>,
+}
+
+impl Prepared {
+    pub(crate) fn request(&self) -> &RunRequest {
+        &self.request
+    }
+}
+
+/// Checks the request, opens what it names and gives up root.
+pub(crate) fn prepare(request: RunRequest) -> Result<Prepared, ErrorBody> {
+    if request.schema != schema_id::RUN_REQUEST {
+        return Err(ErrorBody::new(
+            ErrorCode::InputInvalid,
+            format!("the request is not {}", schema_id::RUN_REQUEST),
+        ));
+    }
+    if request
+        .task
+        .as_ref()
+        .is_some_and(|t| t.goal.trim().is_empty())
+    {
+        return Err(ErrorBody::new(
+            ErrorCode::TaskMissing,
+            "the goal is empty: say what the agent should do",
+        ));
+    }
+    let limits = request
+        .limits
+        .resolve()
+        .map_err(|e| ErrorBody::new(ErrorCode::LimitInvalid, e.to_string()))?;
+    let policy = effective_policy(&request)?;
+    check_programs(&request, &policy)?;
+    let targets = policy::check_mounts(&request.mounts, &policy).map_err(|e| e.body())?;
+    let state = StateDir::open(Path::new(&request.paths.state_dir)).map_err(|e| e.body())?;
+    let mounts = request
+        .mounts
+        .iter()
+        .zip(targets)
+        .map(|(mount, target)| open_mount(mount, target, &request))
+        .collect::<Result<Vec<_>, _>>()?;
+    let staged = open_staged(&request)?;
+    state.become_owner().map_err(|e| e.body())?;
+    Ok(Prepared {
+        request,
+        policy,
+        limits,
+        state,
+        mounts,
+        staged,
+    })
+}
+
+/// The policy given, else the default with exactly the commands this request needs.
+fn effective_policy(request: &RunRequest) -> Result<RuntimePolicy, ErrorBody> {
+    if let Some(given) = &request.policy {
+        let document = serde_json::to_value(given).unwrap_or_default();
+        return policy::parse(&document).map_err(|e| e.body());
+    }
+    let mut commands: Vec<String> = request.commands.iter().map(|c| c.command.clone()).collect();
+    if request.agent.is_some() || !request.checks.is_empty() {
+        commands.push(AGENT_COMMAND.to_owned());
+    }
+    commands.sort();
+    commands.dedup();
+    commands.retain(|c| policy::descriptor(c).is_some());
+    Ok(policy::defaults(commands))
+}
+
+/// Every program the run would start is checked before anything starts.
+fn check_programs(request: &RunRequest, policy: &RuntimePolicy) -> Result<(), ErrorBody> {
+    if request.agent.is_none() && request.commands.is_empty() {
+        return Err(ErrorBody::new(
+            ErrorCode::AgentMissing,
+            "nothing to run: name an agent or a command",
+        ));
+    }
+    for call in &request.commands {
+        if policy::descriptor(&call.command).is_none() {
+            return Err(policy::CommandError::Unknown {
+                command: call.command.clone(),
+            }
+            .body());
+        }
+        policy::assert_command(policy, call).map_err(|e| e.body())?;
+    }
+    if let Some(agent) = &request.agent {
+        assert_agent(policy, agent.argv.first().map_or("", String::as_str))?;
+        for name in agent.env.keys() {
+            policy::check_env_name(name).map_err(|e| e.body())?;
+        }
+    }
+    for check in &request.checks {
+        let argv = shell_words::split(check).map_err(|e| {
+            ErrorBody::new(ErrorCode::InputInvalid, format!("check {check:?}: {e}"))
+        })?;
+        assert_agent(policy, argv.first().map_or("", String::as_str))?;
+    }
+    Ok(())
+}
+
+fn assert_agent(policy: &RuntimePolicy, program: &str) -> Result<(), ErrorBody> {
+    let call = CommandCall {
+        command: AGENT_COMMAND.to_owned(),
+        args: vec![format!("command={program}")],
+    };
+    policy::assert_command(policy, &call)
+        .map(|_| ())
+        .map_err(|e| e.body())
+}
+
+fn open_mount(
+    mount: &MountRequest,
+    target: GuestPath,
+    request: &RunRequest,
+) -> Result<OpenMount, ErrorBody> {
+    let fail = |code, what: &str| {
+        ErrorBody::new(code, format!("the source of mount {target} {what}"))
+            .with("target", target.as_str())
+    };
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let source = rustix::fs::open(&mount.source, flags, Mode::empty()).map_err(|e| match e {
+        rustix::io::Errno::ACCESS | rustix::io::Errno::PERM => fail(
+            ErrorCode::MountUnreadable,
+            "cannot be read: give the user that runs the sandbox read access",
+        ),
+        rustix::io::Errno::NOTDIR => fail(
+            ErrorCode::MountSourceInvalid,
+            "is not a directory: mount a directory, or stage a single file",
+        ),
+        _ => fail(
+            ErrorCode::MountSourceInvalid,
+            "does not exist or cannot be opened: check the path",
+        ),
+    })?;
+    // Named by the kernel, for the directory that is open: no second look-up can differ.
+    let path =
+        std::fs::read_link(format!("/proc/self/fd/{}", source.as_raw_fd())).map_err(|e| {
+            fail(
+                ErrorCode::MountSourceInvalid,
+                &format!("cannot be named: {e}"),
+            )
+        })?;
+    let canonical = path.to_str().ok_or_else(|| {
+        fail(
+            ErrorCode::MountSourceInvalid,
+            "has a path that is not UTF-8",
+        )
+    })?;
+    let authority = policy::MountAuthority {
+        paths: &request.paths,
+    };
+    policy::check_source(
+        canonical,
+        &format!("the source of mount {target}"),
+        authority,
+    )
+    .map_err(|e| e.body())?;
+    Ok(OpenMount {
+        request: mount.clone(),
+        target,
+        source,
+        path,
+    })
+}
+
+fn open_staged(request: &RunRequest) -> Result<Vec<OpenStaged>, ErrorBody> {
+    let Some(task) = &request.task else {
+        return Ok(Vec::new());
+    };
+    task.staged_files
+        .iter()
+        .map(|file| {
+            let target = policy::check_staged_target(&file.target).map_err(|e| e.body())?;
+            let fail = |what: &str| {
+                ErrorBody::new(
+                    ErrorCode::MountSourceInvalid,
+                    format!("the source of staged file {target} {what}"),
+                )
+            };
+            let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            let fd = rustix::fs::open(&file.source, flags, Mode::empty())
+                .map_err(|e| fail(&format!("cannot be read: {e}")))?;
+            let stat = rustix::fs::fstat(&fd).map_err(|e| fail(&format!("cannot be read: {e}")))?;
+            if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+                return Err(fail("is not a regular file"));
+            }
+            let path = std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd()))
+                .map_err(|e| fail(&format!("cannot be named: {e}")))?;
+            let canonical = path
+                .to_str()
+                .ok_or_else(|| fail("has a path that is not UTF-8"))?;
+            policy::check_staged_source(
+                canonical,
+                &format!("staged file {target}"),
+                policy::MountAuthority {
+                    paths: &request.paths,
+                },
+            )
+            .map_err(|e| e.body())?;
+            let mut bytes = Vec::new();
+            std::fs::File::from(fd)
+                .take(STAGED_BYTES + 1)
+                .read_to_end(&mut bytes)
+                .map_err(|e| fail(&format!("cannot be read: {e}")))?;
+            if bytes.len() as u64 > STAGED_BYTES {
+                return Err(fail("is larger than 16 MiB: mount its directory instead"));
+            }
+            Ok(OpenStaged { target, bytes })
+        })
+        .collect()
+}

@@ -1,0 +1,232 @@
+//! From registry commands, agents and checks to programs in the guest.
+
+use super::prepare::AGENT_COMMAND;
+use super::recorder::Call;
+use serde_json::json;
+use std::collections::BTreeMap;
+use wp_codebox_contracts::{
+    AgentCommand, CommandCall, ErrorBody, ErrorCode, GuestPath, MountAccess,
+};
+use wp_codebox_policy::arg_value;
+
+/// Guest programs below the share directory.
+const RUN_PHP: &str = "/opt/codebox/guest/run-php.php";
+const INSPECT: &str = "/opt/codebox/guest/inspect-mounted-inputs.php";
+
+/// A mount as programs see it.
+#[derive(Debug, Clone)]
+pub(crate) struct GuestMount {
+    pub target: GuestPath,
+    pub workspace: GuestPath,
+    pub access: MountAccess,
+}
+
+/// Where programs start: the first writable mount, else the first, else `/tmp`.
+pub(crate) fn working_directory(mounts: &[GuestMount]) -> Result<GuestPath, ErrorBody> {
+    let first = mounts
+        .iter()
+        .find(|m| m.access == MountAccess::Readwrite)
+        .or_else(|| mounts.first());
+    match first {
+        Some(mount) => Ok(mount.workspace.clone()),
+        None => {
+            GuestPath::new("/tmp").map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))
+        }
+    }
+}
+
+/// A registry command. Arguments were checked against the registry before.
+pub(crate) fn command(
+    call: &CommandCall,
+    mounts: &[GuestMount],
+    cwd: &GuestPath,
+) -> Result<Call, ErrorBody> {
+    let value = |name| arg_value(call, name).unwrap_or_default();
+    let invalid =
+        |what: String| ErrorBody::new(ErrorCode::InputInvalid, format!("{}: {what}", call.command));
+    let (argv, stdin) = match call.command.as_str() {
+        "inspect-mounted-inputs" => {
+            let rows: Vec<_> = mounts
+                .iter()
+                .map(|m| json!({"target": m.target, "mode": m.access}))
+                .collect();
+            (
+                words(&["php", INSPECT]),
+                Some(json!(rows).to_string().into_bytes()),
+            )
+        }
+        "wordpress.run-php" => run_php(call, &invalid)?,
+        "wordpress.wp-cli" => {
+            let mut argv = words(&["wp"]);
+            argv.extend(shell_words::split(value("command")).map_err(|e| invalid(e.to_string()))?);
+            (argv, None)
+        }
+        AGENT_COMMAND => {
+            let mut argv = words(&[value("command")]);
+            if let Some(list) = arg_value(call, "args-json") {
+                argv.extend(
+                    serde_json::from_str::<Vec<String>>(list).map_err(|_| {
+                        invalid("args-json must be a JSON list of strings".to_owned())
+                    })?,
+                );
+            }
+            (argv, None)
+        }
+        other => {
+            return Err(ErrorBody::new(
+                ErrorCode::CommandUnknown,
+                format!("there is no command {other:?}"),
+            ));
+        }
+    };
+    Ok(Call {
+        command: call.command.clone(),
+        args: call.args.clone(),
+        phase: "workflow",
+        argv,
+        env: BTreeMap::new(),
+        cwd: cwd.clone(),
+        stdin,
+    })
+}
+
+type Program = (Vec<String>, Option<Vec<u8>>);
+
+fn run_php(
+    call: &CommandCall,
+    invalid: &dyn Fn(String) -> ErrorBody,
+) -> Result<Program, ErrorBody> {
+    let bootstrap = match arg_value(call, "bootstrap").unwrap_or("wordpress") {
+        "wordpress" => "--bootstrap=wordpress",
+        "none" => "--bootstrap=none",
+        other => {
+            return Err(invalid(format!(
+                "bootstrap is {other:?}, but must be wordpress or none"
+            )));
+        }
+    };
+    match (arg_value(call, "code"), arg_value(call, "code-file")) {
+        (Some(code), None) if code.len() <= 1 << 20 => {
+            let mut source = b"<?php\n".to_vec();
+            source.extend_from_slice(code.as_bytes());
+            Ok((words(&["php", RUN_PHP, bootstrap]), Some(source)))
+        }
+        (Some(_), None) => Err(invalid(
+            "code is larger than 1 MiB; stage a file and use code-file".to_owned(),
+        )),
+        (None, Some(file)) => {
+            let file = GuestPath::new(file).map_err(|e| invalid(e.to_string()))?;
+            Ok((words(&["php", RUN_PHP, bootstrap, file.as_str()]), None))
+        }
+        _ => Err(invalid("give either code or code-file".to_owned())),
+    }
+}
+
+/// The agent.
+pub(crate) fn agent(agent: &AgentCommand, cwd: &GuestPath) -> Call {
+    let mut env = agent.env.clone();
+    env.insert("WP_AGENT_RUNTIME".to_owned(), "1".to_owned());
+    Call {
+        command: AGENT_COMMAND.to_owned(),
+        args: agent.argv.clone(),
+        phase: "agent",
+        argv: agent.argv.clone(),
+        env,
+        cwd: cwd.clone(),
+        stdin: None,
+    }
+}
+
+/// A check. Its command line was split once already, when the request was checked.
+pub(crate) fn check(line: &str, cwd: &GuestPath) -> Result<Call, ErrorBody> {
+    let argv = shell_words::split(line)
+        .map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, format!("check {line:?}: {e}")))?;
+    Ok(Call {
+        command: "check".to_owned(),
+        args: argv.clone(),
+        phase: "check",
+        argv,
+        env: BTreeMap::new(),
+        cwd: cwd.clone(),
+        stdin: None,
+    })
+}
+
+fn words(list: &[&str]) -> Vec<String> {
+    list.iter().map(|w| (*w).to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(command: &str, args: &[&str]) -> CommandCall {
+        CommandCall {
+            command: command.to_owned(),
+            args: args.iter().map(|a| (*a).to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn commands_become_programs_without_a_shell() {
+        let cwd = GuestPath::new("/workspace/a").unwrap();
+        let wp = command(
+            &call(
+                "wordpress.wp-cli",
+                &["command=option get 'blog name' ; rm -rf /"],
+            ),
+            &[],
+            &cwd,
+        )
+        .unwrap();
+        assert_eq!(
+            wp.argv,
+            ["wp", "option", "get", "blog name", ";", "rm", "-rf", "/"]
+        );
+        let php = command(&call("wordpress.run-php", &["code=echo 1;"]), &[], &cwd).unwrap();
+        assert_eq!(php.stdin.as_deref(), Some(&b"<?php\necho 1;"[..]));
+        let agent = command(
+            &call("command-agent-run", &["command=ls", "args-json=[\"-l a\"]"]),
+            &[],
+            &cwd,
+        )
+        .unwrap();
+        assert_eq!(agent.argv, ["ls", "-l a"]);
+        for (id, args) in [
+            ("wordpress.run-php", vec![]),
+            ("wordpress.run-php", vec!["code=1", "code-file=/a"]),
+            ("wordpress.run-php", vec!["code-file=../a"]),
+            ("wordpress.run-php", vec!["code=1", "bootstrap=x"]),
+            ("wordpress.wp-cli", vec!["command='"]),
+            ("command-agent-run", vec!["command=ls", "args-json={}"]),
+        ] {
+            assert_eq!(
+                command(&call(id, &args), &[], &cwd).unwrap_err().code,
+                ErrorCode::InputInvalid,
+                "{id} {args:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn programs_start_in_the_first_writable_mount() {
+        let row = |target: &str, access| GuestMount {
+            target: GuestPath::new(target).unwrap(),
+            workspace: GuestPath::new(target).unwrap(),
+            access,
+        };
+        let mounts = [
+            row("/workspace/ro", MountAccess::Readonly),
+            row("/workspace/rw", MountAccess::Readwrite),
+        ];
+        assert_eq!(
+            working_directory(&mounts).unwrap().as_str(),
+            "/workspace/rw"
+        );
+        assert_eq!(
+            working_directory(&mounts[..1]).unwrap().as_str(),
+            "/workspace/ro"
+        );
+        assert_eq!(working_directory(&[]).unwrap().as_str(), "/tmp");
+    }
+}

@@ -1,0 +1,278 @@
+//! The journal, the live stream and the evidence of executions: one writer for all three.
+
+use super::envelopes::TranscriptEntry;
+use super::output::StreamRedactor;
+use base64::Engine;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::time::Instant;
+use wp_codebox_artifacts::ExecutionRecord;
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, EventType, ExecutionId, GuestPath, LifecycleEvent, OutputStream,
+};
+use wp_codebox_policy::Redactor;
+use wp_codebox_runtime::{Execution, ExecutionEnd, ExecutionResult, Journal, Runtime, now_rfc3339};
+
+/// One program the run starts.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    /// Registry command id, or `check`.
+    pub command: String,
+    /// Arguments as the bundle shows them.
+    pub args: Vec<String>,
+    /// `workflow`, `agent` or `check`.
+    pub phase: &'static str,
+    /// Program and arguments in the guest.
+    pub argv: Vec<String>,
+    pub env: BTreeMap<String, String>,
+    pub cwd: GuestPath,
+    pub stdin: Option<Vec<u8>>,
+}
+
+/// What became of a call.
+#[derive(Debug, Clone)]
+pub(crate) struct Step {
+    pub result: ExecutionResult,
+    /// Redacted.
+    pub stdout: String,
+    /// Redacted.
+    pub stderr: String,
+}
+
+impl Step {
+    /// Exit code, 128 + signal when killed, none when it came to no exit.
+    pub(crate) fn exit_code(&self) -> Option<i32> {
+        match self.result.end {
+            ExecutionEnd::Exited { code } => Some(code),
+            ExecutionEnd::Signalled { signal } => Some(128 + signal),
+            ExecutionEnd::NotStarted { .. }
+            | ExecutionEnd::TimedOut
+            | ExecutionEnd::Cancelled
+            | ExecutionEnd::LimitReached { .. }
+            | ExecutionEnd::GuestDied => None,
+        }
+    }
+}
+
+/// Writes what happens.
+pub(crate) struct Recorder<'a> {
+    journal: Journal,
+    emit: &'a mut dyn FnMut(LifecycleEvent),
+    redactor: &'a Redactor,
+    output_bytes: u64,
+    count: u32,
+    pub executions: Vec<ExecutionRecord>,
+    pub transcript: Vec<TranscriptEntry>,
+    pub observations: Vec<Value>,
+    /// Things the caller should see, each one sentence.
+    pub notices: Vec<String>,
+}
+
+impl<'a> Recorder<'a> {
+    pub(crate) fn new(
+        journal: Journal,
+        redactor: &'a Redactor,
+        output_bytes: u64,
+        emit: &'a mut dyn FnMut(LifecycleEvent),
+    ) -> Self {
+        Self {
+            journal,
+            emit,
+            redactor,
+            output_bytes,
+            count: 0,
+            executions: Vec::new(),
+            transcript: Vec::new(),
+            observations: Vec::new(),
+            notices: Vec::new(),
+        }
+    }
+
+    /// Journals and streams one event.
+    pub(crate) fn event(
+        &mut self,
+        kind: EventType,
+        id: Option<&ExecutionId>,
+        data: Value,
+    ) -> Result<(), ErrorBody> {
+        let data = match data {
+            Value::Object(map) => map,
+            _ => Map::new(),
+        };
+        let event = self
+            .journal
+            .append(kind, id.cloned(), data)
+            .map_err(|e| e.body())?;
+        (self.emit)(event);
+        Ok(())
+    }
+
+    /// Records an observation in the bundle and says so in the journal.
+    pub(crate) fn observe(&mut self, kind: &str, data: Value) -> Result<(), ErrorBody> {
+        let id = format!("observation-{}", self.observations.len() + 1);
+        self.observations
+            .push(json!({"id": id, "type": kind, "data": data, "observedAt": now_rfc3339()}));
+        self.event(EventType::Observed, None, json!({"id": id, "type": kind}))
+    }
+
+    /// Every event so far.
+    pub(crate) fn events(&self) -> Result<Vec<LifecycleEvent>, ErrorBody> {
+        self.journal.events().map_err(|e| e.body())
+    }
+
+    /// Runs one call to its end.
+    pub(crate) fn run(
+        &mut self,
+        runtime: &mut dyn Runtime,
+        call: &Call,
+        deadline: Instant,
+    ) -> Result<Step, ErrorBody> {
+        self.count += 1;
+        let id = ExecutionId::new(format!("exec-{}", self.count))
+            .map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))?;
+        let args: Vec<String> = call
+            .args
+            .iter()
+            .map(|a| self.redactor.redact(a).into_owned())
+            .collect();
+        let started_at = now_rfc3339();
+        self.event(
+            EventType::CommandStarted,
+            Some(&id),
+            json!({"command": call.command, "args": args, "phase": call.phase}),
+        )?;
+        let execution = Execution {
+            id: id.clone(),
+            argv: call.argv.clone(),
+            env: call.env.clone(),
+            cwd: call.cwd.clone(),
+            stdin: call.stdin.clone(),
+            output_bytes: self.output_bytes,
+            deadline,
+        };
+        let mut kept = (Vec::new(), Vec::new());
+        let mut streams = (
+            StreamRedactor::new(self.redactor),
+            StreamRedactor::new(self.redactor),
+        );
+        let mut failed = None;
+        let result = runtime.execute(&execution, &mut |stream, bytes| {
+            let (redactor, sink) = match stream {
+                OutputStream::Stdout => (&mut streams.0, &mut kept.0),
+                OutputStream::Stderr => (&mut streams.1, &mut kept.1),
+            };
+            if let Some(clean) = redactor.push(bytes) {
+                sink.extend_from_slice(&clean);
+                if let Err(error) = self.output(&id, stream, &clean) {
+                    failed.get_or_insert(error);
+                }
+            }
+        })?;
+        for (stream, redactor, sink) in [
+            (OutputStream::Stdout, &mut streams.0, &mut kept.0),
+            (OutputStream::Stderr, &mut streams.1, &mut kept.1),
+        ] {
+            if let Some(clean) = redactor.finish() {
+                sink.extend_from_slice(&clean);
+                self.output(&id, stream, &clean)?;
+            }
+        }
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        let step = Step {
+            result,
+            stdout: String::from_utf8_lossy(&kept.0).into_owned(),
+            stderr: String::from_utf8_lossy(&kept.1).into_owned(),
+        };
+        self.finished(&id, call, args, started_at, &step)?;
+        Ok(step)
+    }
+
+    fn output(
+        &mut self,
+        id: &ExecutionId,
+        stream: OutputStream,
+        bytes: &[u8],
+    ) -> Result<(), ErrorBody> {
+        // Far below the longest frame, whatever escaping does to it.
+        for piece in bytes.chunks(256 * 1024) {
+            let data = match std::str::from_utf8(piece) {
+                Ok(text) => json!({"stream": stream, "text": text}),
+                Err(_) => {
+                    json!({"stream": stream, "base64": base64::engine::general_purpose::STANDARD.encode(piece)})
+                }
+            };
+            self.event(EventType::CommandOutput, Some(id), data)?;
+        }
+        Ok(())
+    }
+
+    fn finished(
+        &mut self,
+        id: &ExecutionId,
+        call: &Call,
+        args: Vec<String>,
+        started_at: String,
+        step: &Step,
+    ) -> Result<(), ErrorBody> {
+        let mut data = json!({
+            "command": call.command,
+            "end": end_word(&step.result.end),
+            "durationMs": u64::try_from(step.result.duration.as_millis()).unwrap_or(u64::MAX),
+        });
+        if let Some(code) = step.exit_code() {
+            data["exitCode"] = json!(code);
+        }
+        if step.result.output_truncated {
+            data["outputTruncated"] = json!(true);
+            self.notices.push(format!(
+                "{}: output beyond {} bytes was dropped; raise the output limit to keep more [{}]",
+                call.command,
+                self.output_bytes,
+                ErrorCode::OutputLimit
+            ));
+        }
+        if step.result.disk_full {
+            data["diskFull"] = json!(true);
+            self.notices.push(format!(
+                "{}: the guest's disk was full; raise the disk limit [{}]",
+                call.command,
+                ErrorCode::DiskLimit
+            ));
+        }
+        self.event(EventType::CommandFinished, Some(id), data)?;
+        self.executions.push(ExecutionRecord {
+            id: id.as_str().to_owned(),
+            command: call.command.clone(),
+            args: args.clone(),
+            exit_code: step.exit_code(),
+            stdout: step.stdout.clone(),
+            stderr: step.stderr.clone(),
+            started_at,
+            finished_at: now_rfc3339(),
+            phase: call.phase.to_owned(),
+        });
+        self.transcript.push(TranscriptEntry {
+            command: call.command.clone(),
+            args,
+            exit_code: step.exit_code(),
+            phase: call.phase,
+            stdout: step.stdout.clone(),
+            stderr: step.stderr.clone(),
+        });
+        Ok(())
+    }
+}
+
+fn end_word(end: &ExecutionEnd) -> &'static str {
+    match end {
+        ExecutionEnd::Exited { .. } => "exited",
+        ExecutionEnd::Signalled { .. } => "signalled",
+        ExecutionEnd::NotStarted { .. } => "not-started",
+        ExecutionEnd::TimedOut => "timed-out",
+        ExecutionEnd::Cancelled => "cancelled",
+        ExecutionEnd::LimitReached { .. } => "limit-reached",
+        ExecutionEnd::GuestDied => "guest-died",
+    }
+}

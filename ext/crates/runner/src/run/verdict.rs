@@ -1,0 +1,231 @@
+//! What a run came to. One function, in order of weight.
+
+use super::envelopes::ChangeCounts;
+use super::work::{AgentEnd, Checked, Stop, Work};
+use wp_codebox_artifacts::{Approvable, Change};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, Outcome};
+use wp_codebox_runtime::CancelReason;
+
+/// Outcome, reason and whether a reviewer may approve the bundle.
+#[derive(Debug, Clone)]
+pub(crate) struct Verdict {
+    pub outcome: Outcome,
+    pub error: Option<ErrorBody>,
+    pub approvable: Approvable,
+    pub counts: ChangeCounts,
+}
+
+/// Counts changed paths over all mounts.
+pub(crate) fn counts(work: &Work) -> ChangeCounts {
+    let mut counts = ChangeCounts::default();
+    for entry in work.changes.iter().flatten().flat_map(|c| &c.entries) {
+        match entry.change {
+            Change::Added(_) => counts.added += 1,
+            Change::Modified { .. } => counts.modified += 1,
+            Change::Deleted(_) => counts.deleted += 1,
+        }
+    }
+    counts
+}
+
+/// Decides.
+pub(crate) fn decide(work: &Work, checked: &Checked, cancelled: Option<CancelReason>) -> Verdict {
+    let counts = counts(work);
+    let moved = (!work.moved.is_empty()).then(|| {
+        ErrorBody::new(
+            ErrorCode::BaselineChanged,
+            "files of the mounted directory changed while the run used them: run again",
+        )
+        .with("mounts", work.moved.clone())
+    });
+    let approvable = match &moved {
+        Some(error) => Approvable::No {
+            code: error.code,
+            reason: error.message.clone(),
+        },
+        None => Approvable::Yes,
+    };
+    let (outcome, error) = outcome(work, checked, cancelled, moved, counts);
+    Verdict {
+        outcome,
+        error,
+        approvable,
+        counts,
+    }
+}
+
+fn outcome(
+    work: &Work,
+    checked: &Checked,
+    cancelled: Option<CancelReason>,
+    moved: Option<ErrorBody>,
+    counts: ChangeCounts,
+) -> (Outcome, Option<ErrorBody>) {
+    let stopped = work.stopped.as_ref().or(checked.stopped.as_ref());
+    match stopped {
+        Some(Stop::Cancelled) => {
+            let why = cancelled.map_or("the run was cancelled", CancelReason::sentence);
+            return (
+                Outcome::Cancelled,
+                Some(ErrorBody::new(ErrorCode::RunCancelled, why)),
+            );
+        }
+        Some(Stop::Timeout) => {
+            let error = ErrorBody::new(
+                ErrorCode::RunTimeout,
+                "the wall clock limit of the run was reached; raise it or ask for less",
+            );
+            return (Outcome::TimedOut, Some(error));
+        }
+        Some(Stop::Failed(error)) => return (Outcome::Failed, Some(error.clone())),
+        None => {}
+    }
+    if let Some(error) = moved {
+        return (Outcome::Blocked, Some(error));
+    }
+    if let Some(check) = checked.reports.iter().find(|c| c.status != "passed") {
+        let exit = check
+            .exit_code
+            .map_or("came to no exit".to_owned(), |code| {
+                format!("exited with {code}")
+            });
+        let error = ErrorBody::new(
+            ErrorCode::CheckFailed,
+            format!("check `{}` {exit}", check.command),
+        );
+        return (Outcome::Partial, Some(error));
+    }
+    if work.agent == AgentEnd::Success && counts.total() == 0 {
+        return (Outcome::NoOp, None);
+    }
+    (Outcome::Succeeded, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wp_codebox_artifacts::{EntryChange, MountChanges, Node};
+    use wp_codebox_contracts::{CheckReport, IsolationLevel, IsolationReport};
+    use wp_codebox_runtime::Usage;
+
+    fn work(agent: AgentEnd, stopped: Option<Stop>, changed: usize, moved: &[usize]) -> Work {
+        let entries = (0..changed)
+            .map(|n| EntryChange {
+                path: format!("f{n}").into_bytes(),
+                change: Change::Added(Node::Directory),
+            })
+            .collect();
+        Work {
+            stopped,
+            agent,
+            changes: vec![Some(MountChanges {
+                entries,
+                omitted: Vec::new(),
+            })],
+            moved: moved.to_vec(),
+            isolation: IsolationReport {
+                schema: String::new(),
+                level: IsolationLevel::Full,
+                kernel: String::new(),
+                landlock_abi: 0,
+                axes: Vec::new(),
+            },
+            usage: Usage::default(),
+        }
+    }
+
+    fn checked(statuses: &[&str]) -> Checked {
+        let reports = statuses
+            .iter()
+            .map(|status| CheckReport {
+                command: "c".to_owned(),
+                exit_code: Some(i32::from(*status != "passed")),
+                status: (*status).to_owned(),
+                output_tail: String::new(),
+                duration_ms: 1,
+            })
+            .collect();
+        Checked {
+            reports,
+            ..Checked::default()
+        }
+    }
+
+    fn failed() -> Stop {
+        Stop::Failed(ErrorBody::new(ErrorCode::RunFailed, "exited with 1"))
+    }
+
+    #[test]
+    fn every_row() {
+        use AgentEnd::{Failure, None as NoAgent, Success};
+        let rows = [
+            (
+                work(Success, None, 1, &[]),
+                checked(&["passed"]),
+                Outcome::Succeeded,
+                None,
+            ),
+            (
+                work(Success, None, 1, &[]),
+                checked(&[]),
+                Outcome::Succeeded,
+                None,
+            ),
+            (
+                work(Success, None, 0, &[]),
+                checked(&["passed"]),
+                Outcome::NoOp,
+                None,
+            ),
+            (
+                work(NoAgent, None, 0, &[]),
+                checked(&[]),
+                Outcome::Succeeded,
+                None,
+            ),
+            (
+                work(Success, None, 1, &[]),
+                checked(&["passed", "failed"]),
+                Outcome::Partial,
+                Some(ErrorCode::CheckFailed),
+            ),
+            (
+                work(Success, None, 0, &[]),
+                checked(&["error"]),
+                Outcome::Partial,
+                Some(ErrorCode::CheckFailed),
+            ),
+            (
+                work(Failure, Some(failed()), 1, &[]),
+                checked(&["passed"]),
+                Outcome::Failed,
+                Some(ErrorCode::RunFailed),
+            ),
+            (
+                work(Failure, Some(Stop::Timeout), 1, &[]),
+                checked(&[]),
+                Outcome::TimedOut,
+                Some(ErrorCode::RunTimeout),
+            ),
+            (
+                work(Failure, Some(Stop::Cancelled), 1, &[0]),
+                checked(&[]),
+                Outcome::Cancelled,
+                Some(ErrorCode::RunCancelled),
+            ),
+            (
+                work(Success, None, 1, &[0]),
+                checked(&[]),
+                Outcome::Blocked,
+                Some(ErrorCode::BaselineChanged),
+            ),
+        ];
+        for (index, (work, checked, outcome, code)) in rows.iter().enumerate() {
+            let verdict = decide(work, checked, Some(CancelReason::Asked));
+            assert_eq!(verdict.outcome, *outcome, "row {index}");
+            assert_eq!(verdict.error.map(|e| e.code), *code, "row {index}");
+            let may = verdict.approvable == Approvable::Yes;
+            assert_eq!(may, work.moved.is_empty(), "row {index}");
+        }
+    }
+}

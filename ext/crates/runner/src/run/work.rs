@@ -1,0 +1,349 @@
+//! The two guests of a run: the one that works and the one that checks.
+
+use super::envelopes::tail_of;
+use super::recorder::{Call, Recorder, Step};
+use super::{Setting, programs};
+use rustix::fs::{Mode, OFlags};
+use serde_json::json;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Instant;
+use wp_codebox_artifacts::{CaptureLimits, MountChanges, capture, write_layer};
+use wp_codebox_backend_native::{NativeSpec, PlannedMount};
+use wp_codebox_contracts::{
+    CheckReport, ErrorBody, ErrorCode, IsolationReport, MountAccess, MountView, TaskInput,
+};
+use wp_codebox_runtime::{Backend, Cancellation, Destroyed, ExecutionEnd, Runtime, Usage};
+
+/// End of a check's output kept in its report, bytes.
+const CHECK_TAIL: usize = 4 * 1024;
+
+/// What the working guest did and left.
+#[derive(Debug)]
+pub(crate) struct Work {
+    /// Why it stopped early; absent when everything ran and exited well.
+    pub stopped: Option<Stop>,
+    /// Whether the agent ran.
+    pub agent: AgentEnd,
+    /// Changes by mount index; none for mounts that are not captured.
+    pub changes: Vec<Option<MountChanges>>,
+    /// Mounts whose source changed while the run used it.
+    pub moved: Vec<usize>,
+    pub isolation: IsolationReport,
+    pub usage: Usage,
+}
+
+/// How the agent ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AgentEnd {
+    /// The run has no agent.
+    None,
+    /// One of its success codes.
+    Success,
+    /// Anything else, or it never ran.
+    Failure,
+}
+
+/// Why the work stopped early.
+#[derive(Debug, Clone)]
+pub(crate) enum Stop {
+    Timeout,
+    Cancelled,
+    Failed(ErrorBody),
+}
+
+/// What the checking guest did.
+#[derive(Debug, Default)]
+pub(crate) struct Checked {
+    pub reports: Vec<CheckReport>,
+    pub stopped: Option<Stop>,
+    pub usage: Usage,
+}
+
+fn spec(
+    setting: &Setting<'_>,
+    lowers: impl Fn(usize) -> Vec<String>,
+) -> Result<NativeSpec, ErrorBody> {
+    let mounts = setting
+        .mounts
+        .iter()
+        .zip(&setting.guest_mounts)
+        .enumerate()
+        .map(|(index, (mount, guest))| {
+            Ok(PlannedMount {
+                index: u32::try_from(index)
+                    .map_err(|_| ErrorBody::new(ErrorCode::MountInvalid, "too many mounts"))?,
+                lowers: lowers(index),
+                target: guest.target.clone(),
+                access: guest.access,
+                view: mount.view,
+            })
+        })
+        .collect::<Result<Vec<_>, ErrorBody>>()?;
+    Ok(NativeSpec {
+        mounts,
+        task_json: setting
+            .prepared
+            .request
+            .task
+            .as_ref()
+            .map(task_for_guest)
+            .unwrap_or_default(),
+        staged: setting.staged.clone(),
+        limits: setting.prepared.limits,
+    })
+}
+
+/// The task without host paths.
+fn task_for_guest(task: &TaskInput) -> String {
+    serde_json::to_string(&super::finish::task_document(task)).unwrap_or_default()
+}
+
+/// Runs commands and agent in one guest, then captures what it left.
+pub(crate) fn run(
+    setting: &Setting<'_>,
+    cancellation: &Arc<Cancellation>,
+    recorder: &mut Recorder<'_>,
+) -> Result<Work, ErrorBody> {
+    let lowers = |index: usize| vec![setting.mounts[index].lower.clone()];
+    let mut runtime = setting.backend.create(&spec(setting, lowers)?)?;
+    let isolation = runtime.isolation().clone();
+    recorder.observe(
+        "runtime-info",
+        json!({"isolation": isolation, "backend": "native"}),
+    )?;
+    let outcome = programs(setting, recorder, runtime.as_mut());
+    let left = runtime.destroy();
+    let (stopped, agent) = outcome?;
+    let stopped = if cancellation.reason().is_some() {
+        Some(Stop::Cancelled)
+    } else {
+        stopped
+    };
+    let moved = setting
+        .mounts
+        .iter()
+        .enumerate()
+        .filter(|(_, m)| m.source_changed())
+        .map(|(i, _)| i)
+        .collect();
+    let usage = left.usage;
+    Ok(Work {
+        stopped,
+        agent,
+        changes: capture_all(setting, left)?,
+        moved,
+        isolation,
+        usage,
+    })
+}
+
+type ProgramsEnd = (Option<Stop>, AgentEnd);
+
+fn programs(
+    setting: &Setting<'_>,
+    recorder: &mut Recorder<'_>,
+    runtime: &mut dyn Runtime,
+) -> Result<ProgramsEnd, ErrorBody> {
+    let request = &setting.prepared.request;
+    let idle = if request.agent.is_some() {
+        AgentEnd::Failure
+    } else {
+        AgentEnd::None
+    };
+    for call in &request.commands {
+        let call = programs::command(call, &setting.guest_mounts, &setting.cwd)?;
+        let step = recorder.run(runtime, &call, setting.clock.deadline)?;
+        if let Some(stop) = stop_of(&call, &step, &[0])? {
+            return Ok((Some(stop), idle));
+        }
+    }
+    let Some(agent) = &request.agent else {
+        return Ok((None, AgentEnd::None));
+    };
+    let call = programs::agent(agent, &setting.cwd);
+    let step = recorder.run(runtime, &call, setting.clock.deadline)?;
+    match stop_of(&call, &step, &agent.success_codes)? {
+        None => Ok((None, AgentEnd::Success)),
+        Some(stop) => Ok((Some(stop), AgentEnd::Failure)),
+    }
+}
+
+/// Why a step ends the run. A program that is not there is the caller's mistake, not an outcome.
+fn stop_of(call: &Call, step: &Step, success: &[i32]) -> Result<Option<Stop>, ErrorBody> {
+    let program = call.argv.first().map_or("", String::as_str);
+    let failed = |what: String| {
+        let code = if step.result.disk_full {
+            ErrorCode::DiskLimit
+        } else {
+            ErrorCode::RunFailed
+        };
+        let disk = if step.result.disk_full {
+            "; the guest's disk was full: raise the disk limit"
+        } else {
+            ""
+        };
+        Ok(Some(Stop::Failed(ErrorBody::new(
+            code,
+            format!("{program} {what}{disk}"),
+        ))))
+    };
+    match &step.result.end {
+        ExecutionEnd::Exited { code } if success.contains(code) => Ok(None),
+        ExecutionEnd::Exited { code } => failed(format!("exited with {code}")),
+        ExecutionEnd::Signalled { signal } => failed(format!("was ended by signal {signal}")),
+        ExecutionEnd::NotStarted { error } if error.code == ErrorCode::AgentProgramMissing => {
+            Err(ErrorBody::new(error.code, format!("{program:?} does not exist in the guest, or is not executable there"))
+                .hint("programs of the host's /usr are there; stage a file of your own or mount its directory"))
+        }
+        ExecutionEnd::NotStarted { error } => Err(error.clone()),
+        ExecutionEnd::TimedOut => Ok(Some(Stop::Timeout)),
+        ExecutionEnd::Cancelled => Ok(Some(Stop::Cancelled)),
+        ExecutionEnd::LimitReached { error } => Ok(Some(Stop::Failed(error.clone()))),
+        ExecutionEnd::GuestDied => failed("was lost: the guest ended unexpectedly".to_owned()),
+    }
+}
+
+fn capture_all(
+    setting: &Setting<'_>,
+    left: Destroyed,
+) -> Result<Vec<Option<MountChanges>>, ErrorBody> {
+    setting
+        .mounts
+        .iter()
+        .enumerate()
+        .map(|(index, mount)| {
+            if mount.mount.request.mode == MountAccess::Readonly {
+                return Ok(None);
+            }
+            let upper: &OwnedFd = u32::try_from(index)
+                .ok()
+                .and_then(|i| left.layers.get(&i))
+                .ok_or_else(|| {
+                    ErrorBody::new(
+                        ErrorCode::RunFailed,
+                        format!("the guest left no layer for mount {}", mount.mount.target),
+                    )
+                })?;
+            capture(
+                mount.baseline.as_fd(),
+                upper.as_fd(),
+                &mount.rules(),
+                &CaptureLimits::default(),
+            )
+            .map(Some)
+            .map_err(|e| e.body())
+        })
+        .collect()
+}
+
+/// Runs the checks in a fresh guest: the agent's own could have prepared their answers.
+pub(crate) fn check(
+    setting: &Setting<'_>,
+    cancellation: &Arc<Cancellation>,
+    recorder: &mut Recorder<'_>,
+    work: &Work,
+) -> Result<Checked, ErrorBody> {
+    let lines = &setting.prepared.request.checks;
+    let pointless =
+        matches!(work.stopped, Some(Stop::Timeout | Stop::Cancelled)) || !work.moved.is_empty();
+    if lines.is_empty() || pointless {
+        return Ok(Checked::default());
+    }
+    let layers = write_layers(setting, work)?;
+    let lowers = |index: usize| {
+        layers[index]
+            .iter()
+            .cloned()
+            .chain([setting.mounts[index].lower.clone()])
+            .collect()
+    };
+    let mut spec = spec(setting, lowers)?;
+    for (mount, layer) in spec.mounts.iter_mut().zip(&layers) {
+        // A bind shows one directory; the change above it needs an overlay.
+        if layer.is_some() && mount.view == MountView::Bind {
+            mount.view = MountView::Overlay;
+        }
+    }
+    let mut runtime = setting.backend.create(&spec)?;
+    let mut checked = Checked::default();
+    let ended = run_checks(setting, recorder, runtime.as_mut(), &mut checked);
+    checked.usage = runtime.destroy().usage;
+    ended?;
+    if cancellation.reason().is_some() {
+        checked.stopped = Some(Stop::Cancelled);
+    }
+    Ok(checked)
+}
+
+fn write_layers(setting: &Setting<'_>, work: &Work) -> Result<Vec<Option<String>>, ErrorBody> {
+    work.changes
+        .iter()
+        .enumerate()
+        .map(|(index, changes)| {
+            let Some(changes) = changes.as_ref().filter(|c| !c.entries.is_empty()) else {
+                return Ok(None);
+            };
+            let path = setting
+                .run_dir
+                .scratch(&format!("change-{index}"))
+                .map_err(|e| e.body())?;
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let fd = rustix::fs::open(&path, flags, Mode::empty()).map_err(|e| {
+                ErrorBody::new(
+                    ErrorCode::RunFailed,
+                    format!("the captured change cannot be laid out: {e}"),
+                )
+            })?;
+            write_layer(changes, fd.as_fd()).map_err(|e| e.body())?;
+            Ok(Some(path.to_string_lossy().into_owned()))
+        })
+        .collect()
+}
+
+fn run_checks(
+    setting: &Setting<'_>,
+    recorder: &mut Recorder<'_>,
+    runtime: &mut dyn Runtime,
+    checked: &mut Checked,
+) -> Result<(), ErrorBody> {
+    for line in &setting.prepared.request.checks {
+        let started = Instant::now();
+        let call = programs::check(line, &setting.cwd)?;
+        let step = recorder.run(runtime, &call, setting.clock.deadline)?;
+        let (status, note) = match &step.result.end {
+            ExecutionEnd::Exited { code: 0 } => ("passed", String::new()),
+            ExecutionEnd::Exited { .. } | ExecutionEnd::Signalled { .. } => {
+                ("failed", String::new())
+            }
+            ExecutionEnd::NotStarted { error } | ExecutionEnd::LimitReached { error } => {
+                ("error", error.message.clone())
+            }
+            ExecutionEnd::TimedOut => ("error", "the run's deadline passed".to_owned()),
+            ExecutionEnd::Cancelled => ("error", "the run was cancelled".to_owned()),
+            ExecutionEnd::GuestDied => ("error", "the guest ended unexpectedly".to_owned()),
+        };
+        let output = format!("{}{}{note}", step.stdout, step.stderr);
+        checked.reports.push(CheckReport {
+            command: line.clone(),
+            exit_code: step.exit_code(),
+            status: status.to_owned(),
+            output_tail: tail_of(&output, CHECK_TAIL),
+            duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        });
+        checked.stopped = match step.result.end {
+            ExecutionEnd::TimedOut => Some(Stop::Timeout),
+            ExecutionEnd::Cancelled => Some(Stop::Cancelled),
+            _ => None,
+        };
+        if checked.stopped.is_some()
+            || matches!(
+                step.result.end,
+                ExecutionEnd::GuestDied | ExecutionEnd::LimitReached { .. }
+            )
+        {
+            break;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,43 @@
+<?php
+/**
+ * Guest program of the command `inspect-mounted-inputs`.
+ *
+ * Reads a JSON list of {target, mode} on standard input and prints, as JSON, what
+ * is seen at each target: {command, mounts: [{target, mode, exists, entries,
+ * entryCount}]}. At most 1,000 names are listed per mount. Names that are not
+ * UTF-8 are shown with the replacement character.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+const MAX_NAMES = 1000;
+
+$rows = json_decode( (string) stream_get_contents( STDIN ), true );
+if ( ! is_array( $rows ) ) {
+	fwrite( STDERR, "inspect-mounted-inputs: standard input is not a JSON list\n" );
+	exit( 1 );
+}
+
+$mounts = array();
+foreach ( $rows as $row ) {
+	$target = (string) ( $row['target'] ?? '' );
+	$names  = is_dir( $target ) ? array_values( array_diff( (array) scandir( $target ), array( '.', '..' ) ) ) : array();
+
+	$mounts[] = array(
+		'target'     => $target,
+		'mode'       => (string) ( $row['mode'] ?? '' ),
+		'exists'     => is_dir( $target ),
+		'entries'    => array_slice( $names, 0, MAX_NAMES ),
+		'entryCount' => count( $names ),
+	);
+}
+
+echo json_encode(
+	array(
+		'command' => 'inspect-mounted-inputs',
+		'mounts'  => $mounts,
+	),
+	JSON_PRETTY_PRINT | JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_INVALID_UTF8_SUBSTITUTE
+), "\n";
