@@ -120,7 +120,7 @@ mod tests {
             agent,
             changes: vec![Some(MountChanges {
                 entries,
-                omitted: Vec::new(),
+                ..MountChanges::default()
             })],
             moved: moved.to_vec(),
             isolation: IsolationReport {
