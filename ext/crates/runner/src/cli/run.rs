@@ -53,7 +53,7 @@ fn supervise(output: &Output, request: &RunRequest) -> Result<RunResult, ErrorBo
     let mut reader = FrameReader::new(ours);
     let answer = loop {
         match reader.next() {
-            Ok(Some(Frame::Event { event })) if !output.is_json() => show(&event),
+            Ok(Some(Frame::Event { event })) if !output.is_json() => show(request, &event),
             Ok(Some(Frame::Event { .. } | Frame::Accepted { .. })) => {}
             Ok(Some(Frame::Result { result })) => break Ok(result),
             Ok(Some(Frame::Error { error })) => break Err(error),
@@ -75,8 +75,8 @@ fn supervise(output: &Output, request: &RunRequest) -> Result<RunResult, ErrorBo
     answer
 }
 
-/// Live output goes to standard error: standard output is for the result.
-fn show(event: &LifecycleEvent) {
+/// Live output. What an agent prints is talk; what a command prints is the data that was asked for.
+fn show(request: &RunRequest, event: &LifecycleEvent) {
     if event.kind != EventType::CommandOutput {
         return;
     }
@@ -87,7 +87,12 @@ fn show(event: &LifecycleEvent) {
             .unwrap_or_default(),
         _ => Vec::new(),
     };
-    let _ = std::io::stderr().write_all(&bytes);
+    let data = request.agent.is_none() && event.data.get("stream").is_some_and(|s| s == "stdout");
+    let _ = if data {
+        std::io::stdout().write_all(&bytes)
+    } else {
+        std::io::stderr().write_all(&bytes)
+    };
 }
 
 fn finish(output: &Output, args: &RunArgs, result: &RunResult) -> ExitCode {
@@ -142,12 +147,6 @@ fn document(result: &RunResult, exported: Option<&str>) -> Value {
 }
 
 fn human(output: &Output, result: &RunResult, exported: Option<&str>) {
-    if let Some(stdout) = result.transcript["executions"][0]["stdout"]
-        .as_str()
-        .filter(|_| result.agent_result.is_null())
-    {
-        let _ = std::io::stdout().write_all(stdout.as_bytes());
-    }
     output.note(&result.summary);
     for file in &result.changed_files {
         output.note(&format!(

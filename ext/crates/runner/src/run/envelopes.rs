@@ -226,8 +226,18 @@ pub(crate) fn tail_of(text: &str, bytes: usize) -> String {
     format!("[{start} bytes cut]\n{}", &text[start..])
 }
 
+/// Who did the work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Worker {
+    /// An agent.
+    Agent,
+    /// Registry commands only.
+    Command,
+}
+
 /// One sentence for a human.
 pub(crate) fn summary(
+    worker: Worker,
     outcome: Outcome,
     changes: ChangeCounts,
     checks: &[CheckReport],
@@ -255,6 +265,7 @@ pub(crate) fn summary(
         .map(|e| format!(": {}", e.message))
         .unwrap_or_default();
     let head = match outcome {
+        Outcome::Succeeded if worker == Worker::Command => "The command succeeded",
         Outcome::Succeeded => "The agent succeeded",
         Outcome::NoOp => "The agent succeeded and changed nothing",
         Outcome::Partial => "The work is partial",
@@ -364,11 +375,17 @@ mod tests {
     #[test]
     fn summaries_read_as_sentences() {
         assert_eq!(
-            summary(Outcome::Succeeded, ONE, &[], None),
+            summary(Worker::Agent, Outcome::Succeeded, ONE, &[], None),
             "The agent succeeded (1 file changed: 0 added, 1 modified, 0 deleted)."
         );
         assert_eq!(
-            summary(Outcome::NoOp, ChangeCounts::default(), &[], None),
+            summary(
+                Worker::Agent,
+                Outcome::NoOp,
+                ChangeCounts::default(),
+                &[],
+                None
+            ),
             "The agent succeeded and changed nothing."
         );
     }

@@ -1,6 +1,6 @@
 //! From evidence to a bundle and an answer.
 
-use super::envelopes::{self, AgentExit, Facts};
+use super::envelopes::{self, AgentExit, Facts, Worker};
 use super::recorder::Recorder;
 use super::verdict::Verdict;
 use super::work::{AgentEnd, Checked, Work};
@@ -141,7 +141,13 @@ fn inputs(
     if let Some(body) = &mut error {
         body.message = redactor.redact(&body.message).into_owned();
     }
+    let worker = if request.agent.is_some() {
+        Worker::Agent
+    } else {
+        Worker::Command
+    };
     let summary = envelopes::summary(
+        worker,
         verdict.outcome,
         verdict.counts,
         &evidence.checks.reports,

@@ -96,9 +96,9 @@ fn run_php(
     call: &CommandCall,
     invalid: &dyn Fn(String) -> ErrorBody,
 ) -> Result<Program, ErrorBody> {
-    let bootstrap = match arg_value(call, "bootstrap").unwrap_or("wordpress") {
-        "wordpress" => "--bootstrap=wordpress",
-        "none" => "--bootstrap=none",
+    let mut argv = match arg_value(call, "bootstrap").unwrap_or("wordpress") {
+        "wordpress" => words(&["php", RUN_PHP]),
+        "none" => words(&["php"]),
         other => {
             return Err(invalid(format!(
                 "bootstrap is {other:?}, but must be wordpress or none"
@@ -107,16 +107,20 @@ fn run_php(
     };
     match (arg_value(call, "code"), arg_value(call, "code-file")) {
         (Some(code), None) if code.len() <= 1 << 20 => {
+            if argv.len() > 1 {
+                argv.push("-".to_owned());
+            }
             let mut source = b"<?php\n".to_vec();
             source.extend_from_slice(code.as_bytes());
-            Ok((words(&["php", RUN_PHP, bootstrap]), Some(source)))
+            Ok((argv, Some(source)))
         }
         (Some(_), None) => Err(invalid(
             "code is larger than 1 MiB; stage a file and use code-file".to_owned(),
         )),
         (None, Some(file)) => {
             let file = GuestPath::new(file).map_err(|e| invalid(e.to_string()))?;
-            Ok((words(&["php", RUN_PHP, bootstrap, file.as_str()]), None))
+            argv.push(file.as_str().to_owned());
+            Ok((argv, None))
         }
         _ => Err(invalid("give either code or code-file".to_owned())),
     }

@@ -1,0 +1,45 @@
+<?php
+/**
+ * Configuration of the WordPress inside a guest.
+ *
+ * The marks stand for secrets that are made afresh for each template; nothing of the
+ * parent site's configuration is used. Constants may be set before by a program that
+ * loads WordPress.
+ *
+ * @package WPCodebox
+ */
+
+declare( strict_types=1 );
+
+define( 'DB_NAME', 'wordpress' );
+define( 'DB_USER', '' );
+define( 'DB_PASSWORD', '' );
+define( 'DB_HOST', '' );
+define( 'DB_CHARSET', 'utf8mb4' );
+define( 'DB_COLLATE', '' );
+
+define( 'AUTH_KEY', '@salt@' );
+define( 'SECURE_AUTH_KEY', '@salt@' );
+define( 'LOGGED_IN_KEY', '@salt@' );
+define( 'NONCE_KEY', '@salt@' );
+define( 'AUTH_SALT', '@salt@' );
+define( 'SECURE_AUTH_SALT', '@salt@' );
+define( 'LOGGED_IN_SALT', '@salt@' );
+define( 'NONCE_SALT', '@salt@' );
+
+$table_prefix = 'wp_';
+
+defined( 'WP_ENVIRONMENT_TYPE' ) || define( 'WP_ENVIRONMENT_TYPE', 'development' );
+defined( 'WP_DEBUG' ) || define( 'WP_DEBUG', false );
+define( 'FS_METHOD', 'direct' );
+define( 'AUTOMATIC_UPDATER_DISABLED', true );
+define( 'DISABLE_WP_CRON', true );
+
+// The only way out is the bridge's socket; without it every request would only run into its timeout.
+defined( 'WP_HTTP_BLOCK_EXTERNAL' )
+	|| define( 'WP_HTTP_BLOCK_EXTERNAL', ! file_exists( '/run/codebox/egress.sock' ) );
+defined( 'WP_ACCESSIBLE_HOSTS' ) || define( 'WP_ACCESSIBLE_HOSTS', 'localhost,127.0.0.1' );
+
+defined( 'ABSPATH' ) || define( 'ABSPATH', __DIR__ . '/' );
+
+require_once ABSPATH . 'wp-settings.php';
