@@ -1,1 +1,59 @@
-//! Placeholder until the first slice lands.
+//! Artifact bundles: what a guest changed, as a verifiable, reviewable directory.
+//!
+//! The path of a change: [`capture`] reads an overlay's upper directory into
+//! [`MountChanges`] · [`render_mount_patch`] and [`mount_entries`] turn it into a patch and
+//! `changed-files` entries · [`write_bundle`] writes and signs the bundle ·
+//! [`verify_bundle`] judges any bundle · [`preflight`] cuts it down to what was
+//! approved · [`Store`] and [`AuditLog`] keep bundles and decisions of a site.
+//!
+//! Invariants: files are reached through `openat2` beneath a directory descriptor, links
+//! are never followed; no network, no environment; same input, same bytes.
+#![forbid(unsafe_code)]
+
+mod attestation;
+mod beneath;
+mod bundle;
+mod canonical;
+mod capture;
+mod changed_files;
+mod digest;
+mod json;
+mod patch;
+mod preflight;
+mod store;
+mod verify;
+
+pub use attestation::{
+    AttestationError, HostKey, KeyError, PublicKey, SignatureReport, SignatureStatus, TrustedKeys,
+};
+pub use beneath::Dir;
+pub use bundle::{
+    Approvable, BundleError, BundleInputs, BundleMount, BundleSigner, ExecutionRecord, RenameMode,
+    SecretLocation, WrittenBundle, find_secret, write_bundle,
+};
+pub use canonical::{
+    CanonicalError, MAX_DEPTH, MAX_ITEMS, MAX_KEYS, OverLimit, canonical_json, canonical_value,
+};
+pub use capture::{
+    CaptureError, CaptureLimits, Change, CopyReport, EntryChange, ExcludeRules, FileMode,
+    LayerError, MountChanges, Node, OmitReason, Omitted, TreeError, TreeScan, capture, copy_tree,
+    scan_tree, write_layer,
+};
+pub use changed_files::{ChangedFilesError, MountNames, mount_entries, read_changed_files};
+pub use digest::{
+    CONTENT_INPUTS, content_digest, file_list_digest, manifest_self_hash,
+    reference_manifest_digest, replay_index_digest, sha256,
+};
+pub use json::{JsText, Json, JsonError};
+pub use patch::{
+    Block, FileStats, FilterError, PatchError, Rename, RenderedPatch, filter_patch, find_renames,
+    needs_quoting, parse_patch, quote_name, render_mount_patch, unquote_name,
+};
+pub use preflight::{
+    Conflict, MountPatch, Preflight, PreflightError, PreflightRequest, SignatureRule, preflight,
+};
+pub use store::{
+    AuditEntry, AuditError, AuditLog, AuditReading, BundleRow, Discarded, Store, StoreError,
+    StoredBundle,
+};
+pub use verify::{Verification, VerifyOptions, directory_content_digest, verify_bundle};

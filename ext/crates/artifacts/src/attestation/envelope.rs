@@ -1,0 +1,275 @@
+//! The DSSE envelope: making one and judging one.
+//!
+//! Invariants: the signature covers the payload type and the payload bytes (DSSE PAE); the
+//! subjects are exactly the listed files but two, by the hashes of the bytes that were read;
+//! the predicate repeats the manifest's identity, runtime and list of files, so
+//! that no part of the manifest is free. The envelope names its key, but only the
+//! caller's list of keys decides what the signature is worth.
+
+use super::key::{HostKey, PublicKey, TrustedKeys};
+use crate::canonical::{CanonicalError, OverLimit, canonical_json};
+use crate::digest::file_list_digest;
+use crate::json::Json;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use wp_codebox_contracts::{ErrorCode, IsolationReport, Sha256Hex, schema_id};
+
+/// Where the envelope lies in a bundle.
+pub(crate) const ATTESTATION_PATH: &str = "files/attestation.dsse.json";
+pub(crate) const MANIFEST_PATH: &str = "manifest.json";
+const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
+const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
+
+/// What a bundle's signature is worth here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SignatureStatus {
+    /// Signed with this host's key.
+    SignedByThisHost,
+    /// Signed with a key the site names.
+    SignedByKnown,
+    /// The signature is sound, but nobody here vouches for the key.
+    SignedByUnknown,
+    /// There is no attestation.
+    Unsigned,
+    /// There is one and it does not fit.
+    Invalid,
+}
+
+/// Status and signer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SignatureReport {
+    /// What it is worth.
+    pub status: SignatureStatus,
+    /// sha256 of the signer's public key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_id: Option<Sha256Hex>,
+}
+
+/// Why an envelope is not accepted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AttestationError {
+    /// Not a DSSE envelope with one signature.
+    #[error("the attestation is not a DSSE envelope with one signature ({field})")]
+    Envelope {
+        /// Which field.
+        field: &'static str,
+    },
+    /// The signature does not verify.
+    #[error("the attestation's signature does not verify")]
+    Signature,
+    /// Not the statement it should be.
+    #[error("the attestation's statement has the wrong shape ({field})")]
+    Statement {
+        /// Which field.
+        field: &'static str,
+    },
+    /// Its subjects are not the bundle's files.
+    #[error("the attestation speaks about other files or bytes: {path:?}")]
+    Subjects {
+        /// First path that differs.
+        path: String,
+    },
+    /// Its predicate contradicts the manifest.
+    #[error("the attestation's {field} differs from the manifest's")]
+    Predicate {
+        /// Which member.
+        field: &'static str,
+    },
+}
+
+impl AttestationError {
+    /// The stable code.
+    #[must_use]
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::Envelope { .. }
+            | Self::Signature
+            | Self::Statement { .. }
+            | Self::Subjects { .. }
+            | Self::Predicate { .. } => ErrorCode::ArtifactVerificationFailed,
+        }
+    }
+}
+
+/// The bytes a DSSE signature covers.
+fn pre_authentication_encoding(payload: &[u8]) -> Vec<u8> {
+    let mut bytes = format!(
+        "DSSEv1 {} {PAYLOAD_TYPE} {} ",
+        PAYLOAD_TYPE.len(),
+        payload.len()
+    )
+    .into_bytes();
+    bytes.extend_from_slice(payload);
+    bytes
+}
+
+/// The predicate that belongs to a manifest.
+fn predicate(manifest: &Json) -> Result<Vec<(&'static str, Json)>, CanonicalError> {
+    let files = manifest.get("files").and_then(Json::as_array);
+    let list = file_list_digest(files.unwrap_or_default(), OverLimit::Refuse)?;
+    let member = |key| manifest.get(key).cloned().unwrap_or(Json::Null);
+    Ok(vec![
+        ("id", member("id")),
+        ("contentDigest", member("contentDigest")),
+        ("createdAt", member("createdAt")),
+        ("runtime", member("runtime")),
+        ("fileListSha256", Json::String(list.as_str().into())),
+    ])
+}
+
+/// Signs a bundle: `manifest` with every entry in place (hashes are not looked at),
+/// `hashes` of all listed files but the manifest and the envelope.
+pub(crate) fn make_envelope(
+    key: &HostKey,
+    manifest: &Value,
+    hashes: &BTreeMap<String, Sha256Hex>,
+    isolation: &IsolationReport,
+) -> Result<Value, CanonicalError> {
+    let mut body = serde_json::Map::new();
+    for (name, value) in predicate(&Json::from(manifest))? {
+        body.insert(name.to_owned(), value.to_value());
+    }
+    body.insert("isolation".to_owned(), json!(isolation));
+    let subjects: Vec<Value> = hashes
+        .iter()
+        .map(|(path, hash)| json!({"name": path, "digest": {"sha256": hash}}))
+        .collect();
+    let statement = json!({
+        "_type": STATEMENT_TYPE,
+        "subject": subjects,
+        "predicateType": schema_id::BUNDLE_ATTESTATION_PREDICATE,
+        "predicate": body,
+    });
+    let payload = statement.to_string().into_bytes();
+    let public = key.public_half();
+    Ok(json!({
+        "payloadType": PAYLOAD_TYPE,
+        "payload": BASE64.encode(&payload),
+        "signatures": [{
+            "keyid": public.key_id(),
+            "sig": BASE64.encode(key.sign(&pre_authentication_encoding(&payload))),
+            "publicKey": public.to_base64(),
+        }],
+    }))
+}
+
+/// Judges an envelope against the bundle it lies in. `hashes`: of the bytes that were
+/// read, for every listed file but the manifest and the envelope.
+pub(crate) fn check_envelope(
+    bytes: &[u8],
+    manifest: &Json,
+    hashes: &BTreeMap<String, Sha256Hex>,
+    trusted: &TrustedKeys,
+) -> Result<SignatureReport, AttestationError> {
+    let (payload, key) = opened(bytes)?;
+    let statement =
+        Json::parse(&payload).map_err(|_| AttestationError::Statement { field: "payload" })?;
+    let text = |key| statement.get(key).and_then(Json::as_str);
+    if text("_type") != Some(STATEMENT_TYPE) {
+        return Err(AttestationError::Statement { field: "_type" });
+    }
+    if text("predicateType") != Some(schema_id::BUNDLE_ATTESTATION_PREDICATE) {
+        return Err(AttestationError::Statement {
+            field: "predicateType",
+        });
+    }
+    check_subjects(&statement, hashes)?;
+    let stated = statement
+        .get("predicate")
+        .ok_or(AttestationError::Statement { field: "predicate" })?;
+    let wanted = predicate(manifest).map_err(|_| AttestationError::Predicate { field: "files" })?;
+    for (field, value) in wanted {
+        let canonical = |v: &Json| canonical_json(v, OverLimit::Refuse).ok();
+        let same = stated.get(field).and_then(canonical) == canonical(&value);
+        if !same || canonical(&value).is_none() {
+            return Err(AttestationError::Predicate { field });
+        }
+    }
+    let status = if trusted.host == Some(key) {
+        SignatureStatus::SignedByThisHost
+    } else if trusted.known.contains(&key) {
+        SignatureStatus::SignedByKnown
+    } else {
+        SignatureStatus::SignedByUnknown
+    };
+    Ok(SignatureReport {
+        status,
+        key_id: Some(key.key_id()),
+    })
+}
+
+/// The payload and the key that signed it.
+fn opened(bytes: &[u8]) -> Result<(Vec<u8>, PublicKey), AttestationError> {
+    let bad = |field| AttestationError::Envelope { field };
+    let envelope = Json::parse(bytes).map_err(|_| bad("json"))?;
+    if envelope.get("payloadType").and_then(Json::as_str) != Some(PAYLOAD_TYPE) {
+        return Err(bad("payloadType"));
+    }
+    let decoded = |value: Option<&Json>| {
+        value
+            .and_then(Json::as_str)
+            .and_then(|text| BASE64.decode(text).ok())
+    };
+    let payload = decoded(envelope.get("payload")).ok_or(bad("payload"))?;
+    let Some([signature]) = envelope.get("signatures").and_then(Json::as_array) else {
+        return Err(bad("signatures"));
+    };
+    let key = signature
+        .get("publicKey")
+        .and_then(Json::as_str)
+        .and_then(|text| PublicKey::from_base64(text).ok())
+        .ok_or(bad("publicKey"))?;
+    if signature.get("keyid").and_then(Json::as_str) != Some(key.key_id().as_str()) {
+        return Err(bad("keyid"));
+    }
+    let made = decoded(signature.get("sig")).ok_or(bad("sig"))?;
+    if !key.verifies(&pre_authentication_encoding(&payload), &made) {
+        return Err(AttestationError::Signature);
+    }
+    Ok((payload, key))
+}
+
+fn check_subjects(
+    statement: &Json,
+    hashes: &BTreeMap<String, Sha256Hex>,
+) -> Result<(), AttestationError> {
+    let shape = AttestationError::Statement { field: "subject" };
+    let subjects = statement
+        .get("subject")
+        .and_then(Json::as_array)
+        .ok_or(shape.clone())?;
+    let mut stated = BTreeMap::new();
+    for subject in subjects {
+        let name = subject.get("name").and_then(Json::as_str);
+        let hash = subject
+            .get("digest")
+            .and_then(|d| d.get("sha256"))
+            .and_then(Json::as_str);
+        let (Some(name), Some(hash)) = (name, hash) else {
+            return Err(shape);
+        };
+        if stated.insert(name, hash).is_some() {
+            return Err(shape);
+        }
+    }
+    let differing = hashes
+        .iter()
+        .find(|(path, hash)| stated.get(path.as_str()) != Some(&hash.as_str()))
+        .map(|(path, _)| path.as_str())
+        .or_else(|| stated.keys().find(|p| !hashes.contains_key(**p)).copied());
+    match differing {
+        None => Ok(()),
+        Some(path) => Err(AttestationError::Subjects {
+            path: path.to_owned(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests;

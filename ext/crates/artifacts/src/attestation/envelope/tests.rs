@@ -1,0 +1,211 @@
+//! An envelope that fits, and each way it can stop fitting.
+
+use super::*;
+use crate::beneath::Dir;
+use crate::digest::sha256;
+use wp_codebox_contracts::IsolationLevel;
+
+fn key() -> HostKey {
+    let dir = tempfile::tempdir().unwrap();
+    HostKey::load_or_create(&Dir::open(dir.path()).unwrap()).unwrap()
+}
+
+fn isolation() -> IsolationReport {
+    IsolationReport {
+        schema: schema_id::ISOLATION_REPORT.to_owned(),
+        level: IsolationLevel::Full,
+        kernel: "6.18.0".to_owned(),
+        landlock_abi: 7,
+        axes: Vec::new(),
+    }
+}
+
+struct Sample {
+    manifest: Value,
+    hashes: BTreeMap<String, Sha256Hex>,
+    envelope: Value,
+    trusted: TrustedKeys,
+}
+
+fn sample() -> Sample {
+    let manifest = json!({
+        "id": "artifact-bundle-sha256-x",
+        "contentDigest": {"algorithm": "sha256", "inputs": ["a"], "value": "x"},
+        "createdAt": "2026-01-01T00:00:00.000Z",
+        "runtime": {"id": "run_1"},
+        "files": [
+            {"path": "manifest.json", "kind": "manifest", "contentType": "application/json"},
+            {"path": "a", "kind": "file", "contentType": "text/plain"}
+        ]
+    });
+    let hashes = BTreeMap::from([("a".to_owned(), sha256(b"a"))]);
+    let key = key();
+    let envelope = make_envelope(&key, &manifest, &hashes, &isolation()).unwrap();
+    let trusted = TrustedKeys {
+        host: Some(key.public_half()),
+        known: Vec::new(),
+    };
+    Sample {
+        manifest,
+        hashes,
+        envelope,
+        trusted,
+    }
+}
+
+fn judge(s: &Sample) -> Result<SignatureStatus, AttestationError> {
+    check_envelope(
+        s.envelope.to_string().as_bytes(),
+        &Json::from(&s.manifest),
+        &s.hashes,
+        &s.trusted,
+    )
+    .map(|report| report.status)
+}
+
+#[test]
+fn trust_comes_from_the_list_only() {
+    let mut s = sample();
+    assert_eq!(judge(&s), Ok(SignatureStatus::SignedByThisHost));
+    s.trusted.known = s.trusted.host.take().into_iter().collect();
+    assert_eq!(judge(&s), Ok(SignatureStatus::SignedByKnown));
+    s.trusted = TrustedKeys::default();
+    assert_eq!(judge(&s), Ok(SignatureStatus::SignedByUnknown));
+}
+
+#[test]
+fn every_bound_part_is_bound() {
+    let base = sample();
+    for (pointer, value) in [
+        ("/id", json!("other")),
+        ("/contentDigest/value", json!("y")),
+        ("/createdAt", json!("2027")),
+        ("/runtime/id", json!("run_2")),
+        ("/files/1/kind", json!("patch")),
+        ("/files/1/path", json!("b")),
+    ] {
+        let mut manifest = base.manifest.clone();
+        *manifest.pointer_mut(pointer).unwrap() = value;
+        let s = Sample {
+            manifest,
+            hashes: base.hashes.clone(),
+            envelope: base.envelope.clone(),
+            trusted: base.trusted.clone(),
+        };
+        assert!(
+            matches!(judge(&s), Err(AttestationError::Predicate { .. })),
+            "{pointer}"
+        );
+    }
+    for hashes in [
+        BTreeMap::new(),
+        BTreeMap::from([("a".to_owned(), sha256(b"b"))]),
+        BTreeMap::from([
+            ("a".to_owned(), sha256(b"a")),
+            ("b".to_owned(), sha256(b"b")),
+        ]),
+    ] {
+        let s = Sample {
+            hashes,
+            ..sample_like(&base)
+        };
+        assert!(matches!(judge(&s), Err(AttestationError::Subjects { .. })));
+    }
+}
+
+fn sample_like(s: &Sample) -> Sample {
+    Sample {
+        manifest: s.manifest.clone(),
+        hashes: s.hashes.clone(),
+        envelope: s.envelope.clone(),
+        trusted: s.trusted.clone(),
+    }
+}
+
+#[test]
+fn envelopes_that_do_not_hold() {
+    let base = sample();
+    let other = key().public_half();
+    let text = base.envelope.pointer("/payload").unwrap().as_str().unwrap();
+    let mut payload = BASE64.decode(text).unwrap();
+    payload.push(b' ');
+    for (pointer, value, signature) in [
+        ("/payloadType", json!("text/plain"), false),
+        ("/payload", json!(BASE64.encode(&payload)), true),
+        ("/payload", json!("%"), false),
+        ("/signatures/0/keyid", json!("00"), false),
+        ("/signatures/0/sig", json!(BASE64.encode([0; 64])), true),
+        ("/signatures/0/publicKey", json!(other.to_base64()), false),
+        ("/signatures", json!([]), false),
+    ] {
+        let mut s = sample_like(&base);
+        *s.envelope.pointer_mut(pointer).unwrap() = value;
+        let error = judge(&s).unwrap_err();
+        assert_eq!(
+            error == AttestationError::Signature,
+            signature,
+            "{pointer}: {error}"
+        );
+    }
+    // Another key's claim to be this one.
+    let mut s = sample_like(&base);
+    s.envelope["signatures"][0]["publicKey"] = json!(other.to_base64());
+    s.envelope["signatures"][0]["keyid"] = json!(other.key_id());
+    assert_eq!(judge(&s), Err(AttestationError::Signature));
+    let doubled = base
+        .envelope
+        .to_string()
+        .replacen('{', "{\"payloadType\":\"x\",", 1);
+    assert!(
+        check_envelope(
+            doubled.as_bytes(),
+            &Json::from(&base.manifest),
+            &base.hashes,
+            &base.trusted
+        )
+        .is_err()
+    );
+}
+
+#[test]
+fn key_file_rules() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let dir = tempfile::tempdir().unwrap();
+    let state = Dir::open(dir.path()).unwrap();
+    assert!(matches!(
+        HostKey::load(&state),
+        Err(super::super::KeyError::Missing)
+    ));
+    let first = HostKey::load_or_create(&state).unwrap().public_half();
+    let file = dir.path().join("keys/host.ed25519");
+    let meta = std::fs::metadata(&file).unwrap();
+    assert_eq!(
+        (meta.mode() & 0o777, meta.nlink(), meta.len()),
+        (0o600, 1, 32)
+    );
+    assert_eq!(
+        std::fs::read_dir(dir.path().join("keys")).unwrap().count(),
+        1
+    );
+    assert_eq!(
+        HostKey::load_or_create(&state).unwrap().public_half(),
+        first
+    );
+    assert_eq!(PublicKey::from_base64(&first.to_base64()).unwrap(), first);
+    let refused = |state: &Dir| HostKey::load_or_create(state).is_err();
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o640)).unwrap();
+    assert!(refused(&state));
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
+    assert!(!refused(&state));
+    std::fs::hard_link(&file, dir.path().join("copy")).unwrap();
+    assert!(refused(&state));
+    std::fs::remove_file(dir.path().join("copy")).unwrap();
+    assert!(!refused(&state));
+    std::fs::rename(&file, dir.path().join("moved")).unwrap();
+    std::os::unix::fs::symlink("../moved", &file).unwrap();
+    assert!(refused(&state));
+    std::fs::remove_file(&file).unwrap();
+    std::fs::write(&file, [1; 31]).unwrap();
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
+    assert!(refused(&state));
+}

@@ -1,0 +1,206 @@
+//! The host's signing key and the keys a site trusts.
+//!
+//! The private half lives in `keys/host.ed25519` of the state directory: 32 random bytes,
+//! 0600, created once with O_EXCL, never logged, wiped from memory on drop. A key file that is a
+//! link, shared, or readable by others is refused rather than repaired.
+
+use crate::beneath::Dir;
+use crate::digest::sha256;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
+use rustix::fs::{self, AtFlags, RenameFlags};
+use rustix::io::Errno;
+use rustix::rand::{GetRandomFlags, getrandom};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex};
+use zeroize::Zeroizing;
+
+const DIRECTORY: &str = "keys";
+const FILE: &str = "host.ed25519";
+
+/// Why the host key is unusable.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// It could not be read or created.
+    #[error("the host key could not be {step}; check owner and free space of the state directory")]
+    Io {
+        /// `opened`, `read` or `created`.
+        step: &'static str,
+        /// The cause.
+        #[source]
+        source: Errno,
+    },
+    /// It can be read by others, or has a second name.
+    #[error(
+        "keys/host.ed25519 must be a regular file of mode 0600 with one link; remove it if it leaked, a new one is made"
+    )]
+    Exposed,
+    /// It is not 32 bytes.
+    #[error(
+        "keys/host.ed25519 is damaged; remove it, a new one is made and old bundles count as foreign"
+    )]
+    Damaged,
+    /// There is none yet.
+    #[error("this host has no key yet; it is made with the first bundle")]
+    Missing,
+    /// A public key is not 32 bytes of base64.
+    #[error("a public key must be 32 bytes in base64")]
+    PublicMalformed,
+}
+
+impl KeyError {
+    /// The stable code.
+    #[must_use]
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::Io { .. } | Self::Exposed | Self::Damaged => ErrorCode::StateDirInvalid,
+            Self::Missing => ErrorCode::ConfigInvalid,
+            Self::PublicMalformed => ErrorCode::InputInvalid,
+        }
+    }
+    /// As it crosses a border.
+    #[must_use]
+    pub fn body(&self) -> ErrorBody {
+        ErrorBody::new(self.code(), self.to_string())
+    }
+}
+
+/// The public half of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PublicKey([u8; 32]);
+
+impl PublicKey {
+    /// Reads base64.
+    pub fn from_base64(text: &str) -> Result<Self, KeyError> {
+        BASE64
+            .decode(text.trim())
+            .ok()
+            .and_then(|bytes| bytes.try_into().ok())
+            .map(Self)
+            .ok_or(KeyError::PublicMalformed)
+    }
+    /// Base64 of the 32 bytes: what `doctor` prints.
+    #[must_use]
+    pub fn to_base64(&self) -> String {
+        BASE64.encode(self.0)
+    }
+    /// sha256 of the 32 bytes: the key id in an envelope.
+    #[must_use]
+    pub fn key_id(&self) -> Sha256Hex {
+        sha256(&self.0)
+    }
+    /// Whether it made this signature; weak keys and non-canonical signatures do not count.
+    pub(crate) fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
+        let (Ok(key), Ok(signature)) = (
+            VerifyingKey::from_bytes(&self.0),
+            Signature::from_slice(signature),
+        ) else {
+            return false;
+        };
+        key.verify_strict(message, &signature).is_ok()
+    }
+}
+
+/// Whose signatures count.
+#[derive(Debug, Clone, Default)]
+pub struct TrustedKeys {
+    /// This host's public half.
+    pub host: Option<PublicKey>,
+    /// Further keys the site's settings name.
+    pub known: Vec<PublicKey>,
+}
+
+/// The host's signing key.
+pub struct HostKey {
+    key: SigningKey,
+}
+
+impl std::fmt::Debug for HostKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "HostKey({})", self.public_half().key_id())
+    }
+}
+
+impl HostKey {
+    /// Loads the key from the state directory, or makes it on first use.
+    pub fn load_or_create(state_dir: &Dir) -> Result<Self, KeyError> {
+        match Self::load(state_dir) {
+            Err(KeyError::Missing) => {}
+            result => return result,
+        }
+        let keys = state_dir
+            .private_dir(DIRECTORY)
+            .map_err(|source| io("created", source))?;
+        create(&keys)?;
+        // Whoever came first won; all read the same file.
+        Self::load(state_dir)
+    }
+
+    /// Loads an existing key.
+    pub fn load(state_dir: &Dir) -> Result<Self, KeyError> {
+        let path = format!("{DIRECTORY}/{FILE}");
+        let (file, stat) = match state_dir.open_file(path.as_bytes()) {
+            Ok(opened) => opened,
+            Err(Errno::NOENT) => return Err(KeyError::Missing),
+            Err(Errno::LOOP | Errno::INVAL) => return Err(KeyError::Exposed),
+            Err(source) => return Err(io("opened", source)),
+        };
+        if stat.st_mode & 0o077 != 0 || stat.st_nlink != 1 {
+            return Err(KeyError::Exposed);
+        }
+        let mut seed = Zeroizing::new([0_u8; 32]);
+        let read = rustix::io::read(&file, &mut seed[..]).map_err(|source| io("read", source))?;
+        if read != seed.len() || stat.st_size != 32 {
+            return Err(KeyError::Damaged);
+        }
+        Ok(Self {
+            key: SigningKey::from_bytes(&seed),
+        })
+    }
+
+    /// The public half.
+    #[must_use]
+    pub fn public_half(&self) -> PublicKey {
+        PublicKey(self.key.verifying_key().to_bytes())
+    }
+
+    pub(crate) fn sign(&self, message: &[u8]) -> [u8; 64] {
+        self.key.sign(message).to_bytes()
+    }
+}
+
+const fn io(step: &'static str, source: Errno) -> KeyError {
+    KeyError::Io { step, source }
+}
+
+/// Writes a fresh seed under a private name, then renames it: a reader never sees half a key.
+fn create(keys: &Dir) -> Result<(), KeyError> {
+    let mut random = Zeroizing::new([0_u8; 48]);
+    let filled = getrandom(&mut random[..], GetRandomFlags::empty())
+        .map_err(|source| io("created", source))?;
+    if filled != random.len() {
+        return Err(io("created", Errno::AGAIN));
+    }
+    let temporary = format!(".{FILE}.{}", sha256(&random[32..]));
+    let file = keys
+        .create(temporary.as_bytes())
+        .map_err(|source| io("created", source))?;
+    let written = rustix::io::write(&file, &random[..32]);
+    let placed = match written {
+        Ok(32) => fs::fsync(&file).and_then(|()| {
+            fs::renameat_with(keys, temporary.as_str(), keys, FILE, RenameFlags::NOREPLACE)
+        }),
+        Ok(_) => Err(Errno::NOSPC),
+        Err(error) => Err(error),
+    };
+    if let Err(error) = placed {
+        // Another process may have been first; its key is the key.
+        let removed = fs::unlinkat(keys, temporary.as_str(), AtFlags::empty());
+        if error != Errno::EXIST {
+            return Err(io("created", error));
+        }
+        removed.map_err(|source| io("created", source))?;
+    }
+    fs::fsync(keys).map_err(|source| io("created", source))
+}

@@ -1,0 +1,140 @@
+//! The directory a bundle is put together in, and its way to its place.
+//!
+//! Order matters: write all files, sync them, sync the directories, rename, sync the
+//! parent. A reader therefore sees no bundle or a whole one, also after a power cut.
+
+use super::BundleError;
+use crate::beneath::{Dir, write_all};
+use crate::canonical::CanonicalError;
+use rustix::fd::OwnedFd;
+use rustix::fs::{self, AtFlags, FileType, Mode, RenameFlags};
+use rustix::io::Errno;
+use rustix::rand::{GetRandomFlags, getrandom};
+use std::collections::BTreeMap;
+
+/// Unfinished bundles start with this; no run id does.
+pub(crate) const TEMPORARY_PREFIX: &str = ".writing-";
+
+pub(super) struct Staging<'p> {
+    parent: &'p Dir,
+    name: String,
+    root: Dir,
+    directories: BTreeMap<String, Dir>,
+    files: Vec<(String, OwnedFd)>,
+    placed: bool,
+}
+
+impl<'p> Staging<'p> {
+    pub(super) fn new(parent: &'p Dir) -> Result<Self, BundleError> {
+        let mut random = [0_u8; 8];
+        getrandom(&mut random[..], GetRandomFlags::empty()).map_err(|e| io(".", e))?;
+        let name = format!("{TEMPORARY_PREFIX}{:016x}", u64::from_le_bytes(random));
+        fs::mkdirat(parent, name.as_str(), Mode::from_raw_mode(0o700)).map_err(|e| io(".", e))?;
+        let root = match parent.dir(name.as_bytes()) {
+            Ok(root) => root,
+            Err(error) => {
+                // Nothing was put in yet.
+                let _ = fs::unlinkat(parent, name.as_str(), AtFlags::REMOVEDIR);
+                return Err(io(".", error));
+            }
+        };
+        Ok(Self {
+            parent,
+            name,
+            root,
+            directories: BTreeMap::new(),
+            files: Vec::new(),
+            placed: false,
+        })
+    }
+
+    /// Writes one member; directories are made as needed.
+    pub(super) fn write(&mut self, path: &str, bytes: &[u8]) -> Result<(), BundleError> {
+        let fail = |error| io(path, error);
+        let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
+        self.directory(directory).map_err(fail)?;
+        let dir = self.directories.get(directory).unwrap_or(&self.root);
+        let file = dir.create(name.as_bytes()).map_err(fail)?;
+        write_all(&file, bytes).map_err(fail)?;
+        self.files.push((path.to_owned(), file));
+        Ok(())
+    }
+
+    fn directory(&mut self, path: &str) -> Result<(), Errno> {
+        if path.is_empty() || self.directories.contains_key(path) {
+            return Ok(());
+        }
+        let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
+        self.directory(above)?;
+        let parent = self.directories.get(above).unwrap_or(&self.root);
+        fs::mkdirat(parent, name, Mode::from_raw_mode(0o700))?;
+        let made = parent.dir(name.as_bytes())?;
+        self.directories.insert(path.to_owned(), made);
+        Ok(())
+    }
+
+    /// Syncs everything and renames it to its place.
+    pub(super) fn place(mut self, name: &str) -> Result<(), BundleError> {
+        // The kernel starts all writes before the first wait.
+        for (path, file) in &self.files {
+            fs::fdatasync(file).map_err(|e| io(path, e))?;
+        }
+        for (path, dir) in &self.directories {
+            fs::fsync(dir).map_err(|e| io(path, e))?;
+        }
+        fs::fsync(&self.root).map_err(|e| io(".", e))?;
+        let flags = RenameFlags::NOREPLACE;
+        match fs::renameat_with(self.parent, self.name.as_str(), self.parent, name, flags) {
+            Ok(()) => self.placed = true,
+            Err(Errno::EXIST) => return Err(BundleError::Exists),
+            Err(error) => return Err(io(".", error)),
+        }
+        fs::fsync(self.parent).map_err(|e| io(".", e))
+    }
+}
+
+impl Drop for Staging<'_> {
+    fn drop(&mut self) {
+        if !self.placed {
+            // The error that led here is the one to report.
+            let _ = remove_tree(self.parent, self.name.as_bytes());
+        }
+    }
+}
+
+pub(super) fn io(member: &str, source: Errno) -> BundleError {
+    match source {
+        Errno::NOSPC | Errno::DQUOT | Errno::FBIG => BundleError::NoSpace,
+        _ => BundleError::Io {
+            member: member.to_owned(),
+            source,
+        },
+    }
+}
+
+pub(super) fn canonical(member: &str, source: CanonicalError) -> BundleError {
+    BundleError::Canonical {
+        member: member.to_owned(),
+        source,
+    }
+}
+
+/// Removes `name` from `dir` with everything below it. Links are removed, never followed;
+/// what is in the way of reading a directory is tried once with its mode set right.
+pub(crate) fn remove_tree(dir: &Dir, name: &[u8]) -> Result<(), Errno> {
+    let Some(stat) = dir.stat(name)? else {
+        return Ok(());
+    };
+    if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+        return fs::unlinkat(dir, name, AtFlags::empty());
+    }
+    if stat.st_mode & 0o700 != 0o700 {
+        // A failure shows when the directory is opened.
+        let _ = fs::chmodat(dir, name, Mode::from_raw_mode(0o700), AtFlags::empty());
+    }
+    let inner = dir.dir(name)?;
+    for child in inner.names()? {
+        remove_tree(&inner, &child)?;
+    }
+    fs::unlinkat(dir, name, AtFlags::REMOVEDIR)
+}

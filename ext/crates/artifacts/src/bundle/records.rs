@@ -1,0 +1,290 @@
+//! Line-oriented members: events, commands, observations and the two logs.
+//!
+//! Invariants: text is redacted before it is cut; output that arrived in pieces is
+//! redacted as a whole, so a secret cannot hide between two pieces; cuts fall on character
+//! borders and are marked.
+
+use super::inputs::ExecutionRecord;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde_json::{Map, Value};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use wp_codebox_contracts::{EventType, LifecycleEvent};
+use wp_codebox_policy::Redactor;
+
+/// Bytes of one stream of one command.
+const MAX_STREAM: usize = 1024 * 1024;
+/// Bytes of all streams in `commands.jsonl`.
+const MAX_OUTPUT: usize = 16 * 1024 * 1024;
+/// Lines in `commands.jsonl`: the first ones and the last.
+const MAX_COMMANDS: usize = 1000;
+const CUT: &str = "\n[cut here]";
+
+/// Redacts and counts how many texts it had to change.
+pub(crate) struct Scrubber<'r> {
+    redactor: &'r Redactor,
+    changed: Cell<u64>,
+}
+
+impl<'r> Scrubber<'r> {
+    pub(crate) const fn new(redactor: &'r Redactor) -> Self {
+        Self {
+            redactor,
+            changed: Cell::new(0),
+        }
+    }
+
+    pub(super) fn changed(&self) -> u64 {
+        self.changed.get()
+    }
+
+    fn note(&self) {
+        self.changed.set(self.changed.get() + 1);
+    }
+
+    pub(super) fn text(&self, text: &str) -> String {
+        let clean = self.redactor.redact(text);
+        if matches!(clean, std::borrow::Cow::Owned(_)) {
+            self.note();
+        }
+        clean.into_owned()
+    }
+
+    /// Every string and key in a value.
+    pub(super) fn value(&self, value: &Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.text(text)),
+            Value::Array(items) => items.iter().map(|item| self.value(item)).collect(),
+            Value::Object(members) => Value::Object(self.map(members)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+        }
+    }
+
+    pub(crate) fn map(&self, members: &Map<String, Value>) -> Map<String, Value> {
+        members
+            .iter()
+            .map(|(key, value)| (self.text(key), self.value(value)))
+            .collect()
+    }
+}
+
+/// One JSON document per line; nothing for no records.
+pub(super) fn lines<T: serde::Serialize>(records: &[T]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for record in records {
+        // These types have string keys only and cannot fail.
+        if let Ok(line) = serde_json::to_vec(record) {
+            out.extend_from_slice(&line);
+            out.push(b'\n');
+        }
+    }
+    out
+}
+
+/// Events with redacted data.
+pub(super) fn events(events: &[LifecycleEvent], scrub: &Scrubber<'_>) -> Vec<LifecycleEvent> {
+    let mut clean: Vec<LifecycleEvent> = events.to_vec();
+    let mut streams: BTreeMap<(String, String), Vec<usize>> = BTreeMap::new();
+    for (index, event) in events.iter().enumerate() {
+        if event.kind == EventType::CommandOutput {
+            let id = event.execution_id.as_ref().map(ToString::to_string);
+            let stream = event.data.get("stream").and_then(Value::as_str);
+            let key = (
+                id.unwrap_or_default(),
+                stream.unwrap_or_default().to_owned(),
+            );
+            streams.entry(key).or_default().push(index);
+        } else if let Some(event) = clean.get_mut(index) {
+            event.data = scrub.map(&event.data);
+        }
+    }
+    for pieces in streams.values() {
+        let whole: Vec<u8> = pieces.iter().flat_map(|i| output_of(&events[*i])).collect();
+        if scrub.redactor.find(&whole).is_none() {
+            continue;
+        }
+        scrub.note();
+        let redacted = scrub.redactor.redact_bytes(&whole);
+        for (position, index) in pieces.iter().enumerate() {
+            let data = &mut clean[*index].data;
+            data.remove("text");
+            data.remove("base64");
+            let bytes = if position == 0 { &redacted[..] } else { b"" };
+            match std::str::from_utf8(bytes) {
+                Ok(text) => data.insert("text".to_owned(), text.into()),
+                Err(_) => data.insert("base64".to_owned(), BASE64.encode(bytes).into()),
+            };
+            data.insert("merged".to_owned(), true.into());
+        }
+    }
+    clean
+}
+
+fn output_of(event: &LifecycleEvent) -> Vec<u8> {
+    let member = |key| event.data.get(key).and_then(Value::as_str);
+    match (member("text"), member("base64")) {
+        (Some(text), _) => text.as_bytes().to_vec(),
+        (None, Some(encoded)) => BASE64.decode(encoded).unwrap_or_default(),
+        (None, None) => Vec::new(),
+    }
+}
+
+/// Commands with redacted and bounded output.
+pub(super) fn commands(records: &[ExecutionRecord], scrub: &Scrubber<'_>) -> Vec<ExecutionRecord> {
+    let mut left = MAX_OUTPUT;
+    let skip = MAX_COMMANDS - 1..records.len().saturating_sub(1).max(MAX_COMMANDS - 1);
+    records
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| !skip.contains(index))
+        .map(|(_, record)| {
+            let mut bounded = |text: &str| {
+                let clean = scrub.text(text);
+                let kept = cut(&clean, MAX_STREAM.min(left));
+                left = left.saturating_sub(kept.len());
+                kept
+            };
+            ExecutionRecord {
+                stdout: bounded(&record.stdout),
+                stderr: bounded(&record.stderr),
+                args: record
+                    .args
+                    .iter()
+                    .map(|a| cut(&scrub.text(a), MAX_STREAM))
+                    .collect(),
+                command: scrub.text(&record.command),
+                ..record.clone()
+            }
+        })
+        .collect()
+}
+
+/// At most `max` bytes and a mark, on a character border.
+fn cut(text: &str, max: usize) -> String {
+    if text.len() <= max {
+        return text.to_owned();
+    }
+    let end = (0..=max).rev().find(|at| text.is_char_boundary(*at));
+    format!("{}{CUT}", &text[..end.unwrap_or_default()])
+}
+
+/// `[time] type {data}` for every event but output.
+pub(super) fn runtime_log(events: &[LifecycleEvent]) -> String {
+    let mut log = String::new();
+    for event in events.iter().filter(|e| e.kind != EventType::CommandOutput) {
+        let kind = serde_json::to_value(event.kind).unwrap_or_default();
+        let mut data = event.data.clone();
+        if let Some(id) = &event.execution_id {
+            data.insert("executionId".to_owned(), id.as_str().into());
+        }
+        log.push_str(&format!(
+            "[{}] {}",
+            event.timestamp,
+            kind.as_str().unwrap_or_default()
+        ));
+        if !data.is_empty() {
+            log.push_str(&format!(" {}", Value::Object(data)));
+        }
+        log.push('\n');
+    }
+    log
+}
+
+/// One block per command, parted by `---`.
+pub(super) fn commands_log(records: &[ExecutionRecord]) -> String {
+    let blocks: Vec<String> = records
+        .iter()
+        .map(|record| {
+            let exit = record
+                .exit_code
+                .map_or("killed".to_owned(), |c| c.to_string());
+            format!(
+                "[{}] {} {}\nexitCode={exit}\n{}{}",
+                record.started_at,
+                record.command,
+                record.args.join(" "),
+                record.stdout,
+                record.stderr
+            )
+        })
+        .collect();
+    if blocks.is_empty() {
+        String::new()
+    } else {
+        format!("{}\n", blocks.join("\n---\n"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use wp_codebox_contracts::ExecutionId;
+
+    fn output(seq: u64, data: Value) -> LifecycleEvent {
+        LifecycleEvent {
+            id: format!("evt-{seq}"),
+            seq,
+            kind: EventType::CommandOutput,
+            timestamp: "2026-01-01T00:00:00.000Z".to_owned(),
+            execution_id: Some(ExecutionId::new("exec-1").unwrap()),
+            data: data.as_object().unwrap().clone(),
+        }
+    }
+
+    #[test]
+    fn a_secret_between_two_pieces_is_found() {
+        let redactor = Redactor::new(&["hunter2-hunter2".to_owned()]);
+        let scrub = Scrubber::new(&redactor);
+        let pieces = [
+            output(1, json!({"stream": "stdout", "text": "key hunter2-"})),
+            output(2, json!({"stream": "stderr", "text": "other"})),
+            output(
+                3,
+                json!({"stream": "stdout", "base64": BASE64.encode("hunter2 end")}),
+            ),
+        ];
+        let text = String::from_utf8(lines(&events(&pieces, &scrub))).unwrap();
+        assert!(
+            !text.contains("hunter2") && text.contains("REDACTED"),
+            "{text}"
+        );
+        assert!(text.contains("other"));
+        assert_eq!(scrub.changed(), 1);
+        let harmless = [output(1, json!({"stream": "stdout", "text": "plain"}))];
+        assert_eq!(events(&harmless, &scrub), harmless);
+    }
+
+    #[test]
+    fn commands_are_bounded_after_redaction() {
+        let redactor = Redactor::new(&["hunter2-hunter2".to_owned()]);
+        let scrub = Scrubber::new(&redactor);
+        let record = |stdout: String| ExecutionRecord {
+            id: "exec-1".into(),
+            command: "wordpress.run-php".into(),
+            args: vec!["code=x".into()],
+            exit_code: Some(0),
+            stdout,
+            stderr: String::new(),
+            started_at: "a".into(),
+            finished_at: "b".into(),
+            phase: "workflow".into(),
+        };
+        // The secret lies across the cut.
+        let long = format!("{}hunter2-hunter2é", "x".repeat(MAX_STREAM - 7));
+        let kept = commands(&[record(long)], &scrub);
+        assert!(!kept[0].stdout.contains("hunter2"));
+        assert!(kept[0].stdout.ends_with(CUT));
+        assert!(kept[0].stdout.len() <= MAX_STREAM + CUT.len());
+        let many: Vec<_> = (0..1500).map(|i| record(i.to_string())).collect();
+        let kept = commands(&many, &scrub);
+        assert_eq!(kept.len(), 1000);
+        assert_eq!(
+            (kept[998].stdout.as_str(), kept[999].stdout.as_str()),
+            ("998", "1499")
+        );
+        assert_eq!(commands(&many[..1000], &scrub).len(), 1000);
+        assert_eq!(commands_log(&[]), "");
+    }
+}

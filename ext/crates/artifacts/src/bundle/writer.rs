@@ -1,0 +1,400 @@
+//! Puts a bundle together.
+//!
+//! Order: change set → identity → members that embed it → hashes of those → reference
+//! documents → attestation → manifest with its self hash.
+
+use super::documents::{Identity, completed, metadata, review, test_results};
+use super::inputs::BundleInputs;
+use super::mounts::{blueprint, change_set, mount_rows};
+use super::place::{Staging, canonical};
+use super::records::{Scrubber, commands, commands_log, events, lines, runtime_log};
+use super::references::{Head, reference_manifest, replay_index};
+use super::secrets::find_secret;
+use super::{BundleError, BundleSigner, WrittenBundle};
+use crate::attestation::{ATTESTATION_PATH, MANIFEST_PATH, make_envelope};
+use crate::beneath::Dir;
+use crate::canonical::{MAX_ITEMS, OverLimit, canonical_value};
+use crate::digest::{CONTENT_INPUTS, content_digest, manifest_self_hash, sha256};
+use crate::json::Json;
+use crate::verify::MAX_DOCUMENT;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use wp_codebox_contracts::{
+    BundleId, ChangedFiles, DigestAlgorithm, FileDigest, Manifest, ManifestFile, RunId, Sha256Hex,
+    schema_id,
+};
+use wp_codebox_policy::Redactor;
+
+const JSON: &str = "application/json";
+const NDJSON: &str = "application/x-ndjson";
+const DIFF: &str = "text/x-diff";
+
+/// One member under way.
+struct Member {
+    path: String,
+    kind: &'static str,
+    media: &'static str,
+    bytes: Vec<u8>,
+}
+
+/// Members in manifest order, with their logical names.
+#[derive(Default)]
+struct Members {
+    list: Vec<Member>,
+    names: Map<String, Value>,
+}
+
+impl Members {
+    fn add(&mut self, path: &str, kind: &'static str, media: &'static str, bytes: Vec<u8>) {
+        self.list.push(Member {
+            path: path.to_owned(),
+            kind,
+            media,
+            bytes,
+        });
+    }
+
+    fn named(
+        &mut self,
+        name: &str,
+        path: &str,
+        kind: &'static str,
+        media: &'static str,
+        bytes: Vec<u8>,
+    ) {
+        self.names.insert(name.to_owned(), path.into());
+        self.add(path, kind, media, bytes);
+    }
+
+    fn rows(&self) -> Vec<ManifestFile> {
+        self.list.iter().map(row).collect()
+    }
+}
+
+fn row(member: &Member) -> ManifestFile {
+    entry(
+        &member.path,
+        member.kind,
+        member.media,
+        sha256(&member.bytes),
+    )
+}
+
+fn entry(path: &str, kind: &str, media: &str, hash: Sha256Hex) -> ManifestFile {
+    ManifestFile {
+        path: path.to_owned(),
+        kind: kind.to_owned(),
+        content_type: media.to_owned(),
+        sha256: FileDigest {
+            algorithm: DigestAlgorithm::Sha256,
+            value: hash,
+        },
+        redaction: None,
+    }
+}
+
+/// Two-space JSON and a line end.
+fn pretty<T: serde::Serialize>(document: &T) -> Vec<u8> {
+    // String keys only: this cannot fail.
+    let mut bytes = serde_json::to_vec_pretty(document).unwrap_or_default();
+    bytes.push(b'\n');
+    bytes
+}
+
+/// Writes the bundle `<parent>/<run id>` atomically: all of it or nothing.
+///
+/// Errors: a secret in the change set ([`BundleError::Secret`]), a full disk, another I/O
+/// failure, a document past the limits of canonical JSON, or a bundle of that run.
+pub fn write_bundle(
+    parent: &Dir,
+    run: &RunId,
+    inputs: &BundleInputs,
+    redactor: &Redactor,
+    signer: BundleSigner<'_>,
+) -> Result<WrittenBundle, BundleError> {
+    refuse_secrets(inputs, redactor)?;
+    let scrub = Scrubber::new(redactor);
+    let set = change_set(inputs, redactor);
+    if set.patch.len() as u64 > MAX_DOCUMENT {
+        return Err(BundleError::PatchTooLarge {
+            bytes: set.patch.len() as u64,
+            limit: MAX_DOCUMENT,
+        });
+    }
+    let changed_files = pretty(&ChangedFiles::new(set.entries.clone()));
+    let content = content_digest(&[
+        (CONTENT_INPUTS[0], &changed_files),
+        (CONTENT_INPUTS[1], &set.patch),
+    ]);
+    let id = BundleId::from_digest(&content.value);
+    let identity = Identity {
+        id: &id,
+        content: &content,
+    };
+
+    let mut members = Members::default();
+    let clean_events = events(&inputs.events, &scrub);
+    let clean_commands = commands(&inputs.commands, &scrub);
+    let observations: Vec<Value> = inputs.observations.iter().map(|o| scrub.value(o)).collect();
+    let m = &mut members;
+    let after = pretty(&blueprint(inputs, redactor));
+    m.named(
+        "blueprintAfter",
+        "blueprint.after.json",
+        "blueprint-after",
+        JSON,
+        after,
+    );
+    m.named(
+        "events",
+        "events.jsonl",
+        "events",
+        NDJSON,
+        lines(&clean_events),
+    );
+    m.named(
+        "commands",
+        "commands.jsonl",
+        "commands",
+        NDJSON,
+        lines(&clean_commands),
+    );
+    m.named(
+        "observations",
+        "observations.jsonl",
+        "observations",
+        NDJSON,
+        lines(&observations),
+    );
+    let log = runtime_log(&clean_events).into_bytes();
+    m.named("runtimeLog", "logs/runtime.log", "log", "text/plain", log);
+    let log = commands_log(&clean_commands).into_bytes();
+    m.named("commandsLog", "logs/commands.log", "log", "text/plain", log);
+    let rows = lines(&mount_rows(inputs, &scrub));
+    m.named("mounts", "files/mounts.jsonl", "mounts", NDJSON, rows);
+    let copies = pretty(&set.mounted_files);
+    m.named(
+        "mountedFiles",
+        "files/mounted-files.json",
+        "mounted-files",
+        JSON,
+        copies,
+    );
+    m.named(
+        "mountDiffs",
+        "files/diffs.json",
+        "mount-diffs",
+        JSON,
+        pretty(&set.diffs),
+    );
+    m.named(
+        "changedFiles",
+        CONTENT_INPUTS[0],
+        "changed-files",
+        JSON,
+        changed_files,
+    );
+    m.named("patch", CONTENT_INPUTS[1], "patch", DIFF, set.patch.clone());
+    let tests = pretty(&test_results(inputs, &scrub));
+    m.named(
+        "testResults",
+        "files/test-results.json",
+        "test-results",
+        JSON,
+        tests,
+    );
+
+    let part = |given: &Option<Map<String, Value>>, schema| {
+        given.as_ref().map_or(Value::Null, |g| {
+            completed(g, schema, &identity, &set, &scrub)
+        })
+    };
+    let outcome = part(&inputs.completion_outcome, schema_id::COMPLETION_OUTCOME);
+    let result = part(&inputs.agent_result, schema_id::AGENT_RESULT);
+    let transcript = inputs
+        .transcript
+        .as_ref()
+        .map_or(Value::Null, |t| scrub.value(t));
+    for (name, path, kind, document) in [
+        (
+            "completionOutcome",
+            "files/completion-outcome.json",
+            "completion-outcome",
+            &outcome,
+        ),
+        (
+            "agentResult",
+            "files/agent-result.json",
+            "agent-result",
+            &result,
+        ),
+        (
+            "transcript",
+            "files/transcript.json",
+            "transcript",
+            &transcript,
+        ),
+    ] {
+        if !document.is_null() {
+            m.named(name, path, kind, JSON, pretty(document));
+        }
+    }
+    for (path, bytes) in &set.mount_patches {
+        m.add(path, "diff", DIFF, bytes.clone());
+    }
+    for (path, bytes, media) in &set.copies {
+        m.add(path, "file", media, bytes.clone());
+    }
+
+    let head = Head {
+        created_at: &inputs.created_at,
+        runtime: &inputs.runtime,
+        id: &id,
+        content: &content,
+    };
+    let rows = members.rows();
+    let references: Vec<&ManifestFile> = rows.iter().collect();
+    let document = pretty(&reference_manifest(&head, &references)?);
+    let (path, kind) = (
+        "files/runtime-reference-manifest.json",
+        "runtime-reference-manifest",
+    );
+    members.named("runtimeReferenceManifest", path, kind, JSON, document);
+    let rows = members.rows();
+    let references: Vec<&ManifestFile> = rows.iter().collect();
+    let document = pretty(&replay_index(&head, &references)?);
+    let path = "files/runtime-replay-index.json";
+    members.named(
+        "runtimeReplayIndex",
+        path,
+        "runtime-replay-index",
+        JSON,
+        document,
+    );
+
+    let document = pretty(&review(inputs, &identity, &set, &scrub));
+    members.named("review", "files/review.json", "review", JSON, document);
+    let mut names = members.names.clone();
+    if let BundleSigner::Host(_) = signer {
+        names.insert("attestation".to_owned(), ATTESTATION_PATH.into());
+    }
+    let document = pretty(&metadata(inputs, &identity, names, &scrub));
+    members.add("metadata.json", "metadata", JSON, document);
+
+    let manifest = finish_manifest(inputs, &identity, &mut members, signer)?;
+    let mut staging = Staging::new(parent)?;
+    for member in &members.list {
+        staging.write(&member.path, &member.bytes)?;
+    }
+    staging.write(MANIFEST_PATH, &manifest)?;
+    staging.place(run.as_str())?;
+    Ok(WrittenBundle {
+        id,
+        content_digest: content,
+        manifest_sha256: sha256(&manifest),
+        notices: notices(inputs, &set.mounted_files),
+        changed_files: set.entries,
+        completion_outcome: outcome,
+        agent_result: result,
+        transcript,
+    })
+}
+
+/// A patch may not be edited, so a secret in it ends the matter.
+fn refuse_secrets(inputs: &BundleInputs, redactor: &Redactor) -> Result<(), BundleError> {
+    for mount in &inputs.mounts {
+        let changes = mount.changes.as_ref();
+        if let Some(found) = changes.and_then(|c| find_secret(c, redactor)) {
+            return Err(BundleError::Secret {
+                path: format!("{}/{}", mount.target, found.path),
+                line: found.line,
+                kind: found.kind,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Adds the attestation and makes the manifest's bytes.
+fn finish_manifest(
+    inputs: &BundleInputs,
+    identity: &Identity<'_>,
+    members: &mut Members,
+    signer: BundleSigner<'_>,
+) -> Result<Vec<u8>, BundleError> {
+    let fail = |e| canonical(MANIFEST_PATH, e);
+    let mut files = vec![entry(MANIFEST_PATH, "manifest", JSON, Sha256Hex::zero())];
+    files.extend(members.rows());
+    let mut manifest = Manifest {
+        id: identity.id.to_string(),
+        content_digest: identity.content.clone(),
+        created_at: inputs.created_at.clone(),
+        runtime: inputs.runtime.clone(),
+        files,
+    };
+    if let BundleSigner::Host(key) = signer {
+        let hashes: BTreeMap<String, Sha256Hex> = members
+            .rows()
+            .into_iter()
+            .map(|file| (file.path, file.sha256.value))
+            .collect();
+        // Its own entry is part of the file list it signs; the hash is not.
+        manifest.files.push(entry(
+            ATTESTATION_PATH,
+            "attestation",
+            JSON,
+            Sha256Hex::zero(),
+        ));
+        let envelope = make_envelope(key, &json!(manifest), &hashes, &inputs.isolation);
+        members.add(
+            ATTESTATION_PATH,
+            "attestation",
+            JSON,
+            pretty(&envelope.map_err(fail)?),
+        );
+        if let (Some(file), Some(member)) = (manifest.files.last_mut(), members.list.last()) {
+            file.sha256.value = sha256(&member.bytes);
+        }
+    }
+    if manifest.files.len() >= MAX_ITEMS {
+        return Err(fail(crate::canonical::CanonicalError::Items {
+            count: manifest.files.len(),
+        }));
+    }
+    let document = json!(manifest);
+    let own = manifest_self_hash(&Json::from(&document), MANIFEST_PATH, OverLimit::Refuse);
+    if let Some(file) = manifest.files.first_mut() {
+        file.sha256.value = own.map_err(fail)?;
+    }
+    let ascii = canonical_value(&document, OverLimit::Refuse)
+        .map_err(fail)?
+        .is_ascii();
+    if ascii {
+        Ok(pretty(&manifest))
+    } else {
+        Err(BundleError::NotAscii)
+    }
+}
+
+fn notices(inputs: &BundleInputs, mounted_files: &Value) -> Vec<String> {
+    let mut notices = Vec::new();
+    for mount in &inputs.mounts {
+        let count = mount.changes.as_ref().map_or(0, |c| c.omitted.len());
+        if count > 0 {
+            notices.push(format!(
+                "{count} paths below {} were left out; files/mounts.jsonl lists them.",
+                mount.target
+            ));
+        }
+    }
+    let skipped = mounted_files
+        .get("skipped")
+        .and_then(Value::as_array)
+        .map_or(0, Vec::len);
+    if skipped > 0 {
+        notices.push(format!(
+            "{skipped} changed files are in the patch only, not as copies; files/mounted-files.json lists them."
+        ));
+    }
+    notices
+}

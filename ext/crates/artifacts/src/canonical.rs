@@ -1,0 +1,231 @@
+//! Canonical JSON, the basis of every digest of a bundle.
+//!
+//! Rules (seed contract §1.1): no white space, object keys in UTF-16 code unit order,
+//! ECMAScript escapes and shortest number form. The public system drops object keys past 300,
+//! list items past 2,000 and what lies deeper than 30; [`OverLimit::Drop`] does the
+//! same so that digests of its bundles match, [`OverLimit::Refuse`] is for what is
+//! written here: nothing is dropped silently.
+
+use crate::json::{JsText, Json};
+use wp_codebox_contracts::ErrorCode;
+
+/// Keys of an object that take part.
+pub const MAX_KEYS: usize = 300;
+/// Items of a list that take part.
+pub const MAX_ITEMS: usize = 2000;
+/// Deepest level that takes part; the root is 0.
+pub const MAX_DEPTH: usize = 30;
+
+/// What happens to a value that is larger than the limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OverLimit {
+    /// It is an error: for documents written here.
+    Refuse,
+    /// The rest is left out as the public system does: for checking foreign bundles.
+    Drop,
+}
+
+/// Why a value has no canonical form.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CanonicalError {
+    /// Too many keys.
+    #[error("an object has {count} keys, but canonical JSON carries {MAX_KEYS} at most")]
+    Keys {
+        /// How many it has.
+        count: usize,
+    },
+    /// Too many items.
+    #[error("a list has {count} items, but canonical JSON carries {MAX_ITEMS} at most")]
+    Items {
+        /// How many it has.
+        count: usize,
+    },
+    /// Too deep.
+    #[error("a value is nested deeper than {MAX_DEPTH} levels")]
+    Depth,
+}
+
+impl CanonicalError {
+    /// The stable code.
+    #[must_use]
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::Keys { .. } | Self::Items { .. } | Self::Depth => ErrorCode::InputInvalid,
+        }
+    }
+}
+
+/// Canonical text of a value.
+pub fn canonical_json(value: &Json, over: OverLimit) -> Result<String, CanonicalError> {
+    let mut out = String::new();
+    write_value(value, 0, over, &mut out)?;
+    Ok(out)
+}
+
+/// Canonical text of a `serde_json` value.
+pub fn canonical_value(
+    value: &serde_json::Value,
+    over: OverLimit,
+) -> Result<String, CanonicalError> {
+    canonical_json(&Json::from(value), over)
+}
+
+fn write_value(
+    value: &Json,
+    depth: usize,
+    over: OverLimit,
+    out: &mut String,
+) -> Result<(), CanonicalError> {
+    if depth > MAX_DEPTH {
+        return match over {
+            OverLimit::Refuse => Err(CanonicalError::Depth),
+            OverLimit::Drop => {
+                out.push_str("\"[max-depth]\"");
+                Ok(())
+            }
+        };
+    }
+    match value {
+        Json::Null => out.push_str("null"),
+        Json::Bool(true) => out.push_str("true"),
+        Json::Bool(false) => out.push_str("false"),
+        Json::Number(number) => out.push_str(&number_text(number.as_f64())),
+        Json::String(text) => write_text(text, out),
+        Json::Array(items) => {
+            if items.len() > MAX_ITEMS && over == OverLimit::Refuse {
+                return Err(CanonicalError::Items { count: items.len() });
+            }
+            out.push('[');
+            for (index, item) in items.iter().take(MAX_ITEMS).enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                write_value(item, depth + 1, over, out)?;
+            }
+            out.push(']');
+        }
+        Json::Object(members) => {
+            if members.len() > MAX_KEYS && over == OverLimit::Refuse {
+                return Err(CanonicalError::Keys {
+                    count: members.len(),
+                });
+            }
+            let mut sorted: Vec<&(JsText, Json)> = members.iter().collect();
+            sorted.sort_by(|a, b| a.0.cmp_utf16(&b.0));
+            out.push('{');
+            for (index, (key, item)) in sorted.into_iter().take(MAX_KEYS).enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                write_text(key, out);
+                out.push(':');
+                write_value(item, depth + 1, over, out)?;
+            }
+            out.push('}');
+        }
+    }
+    Ok(())
+}
+
+fn write_text(text: &JsText, out: &mut String) {
+    out.push('"');
+    for point in text.code_points() {
+        match point {
+            0x08 => out.push_str("\\b"),
+            0x09 => out.push_str("\\t"),
+            0x0a => out.push_str("\\n"),
+            0x0c => out.push_str("\\f"),
+            0x0d => out.push_str("\\r"),
+            0x22 => out.push_str("\\\""),
+            0x5c => out.push_str("\\\\"),
+            0..=0x1f => out.push_str(&format!("\\u{point:04x}")),
+            _ => match char::from_u32(point) {
+                Some(c) => out.push(c),
+                None => out.push_str(&format!("\\u{point:04x}")),
+            },
+        }
+    }
+    out.push('"');
+}
+
+/// ECMAScript's `Number::toString` for radix 10; what is not finite becomes `null`.
+fn number_text(number: Option<f64>) -> String {
+    let Some(number) = number.filter(|n| n.is_finite()) else {
+        return "null".to_owned();
+    };
+    if number == 0.0 {
+        return "0".to_owned();
+    }
+    // Rust prints the shortest digits that read back as the same double, as ECMAScript demands.
+    let text = format!("{:e}", number.abs());
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let digits: String = mantissa.chars().filter(|c| *c != '.').collect();
+    let point = exponent.parse::<i32>().unwrap_or_default() + 1;
+    let count = i32::try_from(digits.len()).unwrap_or(i32::MAX);
+    let zeros = |n: i32| "0".repeat(usize::try_from(n).unwrap_or_default());
+    let body = if count <= point && point <= 21 {
+        format!("{digits}{}", zeros(point - count))
+    } else if 0 < point && point <= 21 {
+        let (whole, fraction) = digits.split_at(usize::try_from(point).unwrap_or_default());
+        format!("{whole}.{fraction}")
+    } else if -6 < point && point <= 0 {
+        format!("0.{}{digits}", zeros(-point))
+    } else {
+        let (first, rest) = digits.split_at(1);
+        let dot = if rest.is_empty() { "" } else { "." };
+        let sign = if point > 0 { "+" } else { "" };
+        format!("{first}{dot}{rest}e{sign}{}", point - 1)
+    };
+    if number < 0.0 {
+        format!("-{body}")
+    } else {
+        body
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn numbers_as_ecmascript_prints_them() {
+        for (number, text) in [
+            (0.0, "0"),
+            (-0.0, "0"),
+            (1.5, "1.5"),
+            (-1.0, "-1"),
+            (1e21, "1e+21"),
+            (1e20, "100000000000000000000"),
+            (1e-7, "1e-7"),
+            (1e-6, "0.000001"),
+            (1.25e-9, "1.25e-9"),
+            (5e-324, "5e-324"),
+            (123456.789, "123456.789"),
+            (f64::NAN, "null"),
+        ] {
+            assert_eq!(number_text(Some(number)), text);
+        }
+    }
+
+    #[test]
+    fn limits_refuse_or_drop() {
+        let keys: serde_json::Map<String, Value> =
+            (0..301).map(|i| (format!("k{i:03}"), json!(i))).collect();
+        let items: Vec<Value> = (0..2001).map(Value::from).collect();
+        let mut deep = json!("leaf");
+        for _ in 0..31 {
+            deep = json!({ "k": deep });
+        }
+        for value in [Value::Object(keys), Value::Array(items), deep] {
+            assert!(canonical_value(&value, OverLimit::Refuse).is_err());
+            assert!(canonical_value(&value, OverLimit::Drop).is_ok());
+        }
+        let mut edge = json!("leaf");
+        for _ in 0..30 {
+            edge = json!({ "k": edge });
+        }
+        assert!(canonical_value(&edge, OverLimit::Refuse).is_ok());
+    }
+}

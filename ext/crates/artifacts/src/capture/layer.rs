@@ -1,0 +1,139 @@
+//! Captured changes written back as an overlay *lower* layer, for a fresh guest.
+//!
+//! Invariant: the layer over the baseline shows what the guest left, except for what the capture omitted. Every
+//! deletion is a whiteout of its own, so no directory has to be marked opaque.
+
+use super::{FileMode, MountChanges, Node};
+use crate::beneath::{Dir, write_all};
+use crate::patch::quote_name;
+use rustix::fd::BorrowedFd;
+use rustix::fs::{self, AtFlags, FileType, Mode};
+use rustix::io::Errno;
+use std::collections::BTreeSet;
+use std::ops::Bound;
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+
+/// Why a layer could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("the layer's {path:?} could not be written")]
+pub struct LayerError {
+    /// Path below the layer.
+    pub path: String,
+    /// The cause.
+    #[source]
+    pub source: rustix::io::Errno,
+}
+
+impl LayerError {
+    /// The stable code.
+    #[must_use]
+    pub const fn code(&self) -> ErrorCode {
+        ErrorCode::RunFailed
+    }
+    /// As it crosses a border.
+    #[must_use]
+    pub fn body(&self) -> ErrorBody {
+        ErrorBody::new(self.code(), self.to_string())
+    }
+}
+
+/// Writes captured changes as an overlay lower layer into an empty directory.
+pub fn write_layer(changes: &MountChanges, to: BorrowedFd<'_>) -> Result<(), LayerError> {
+    let root = Dir::reopen(to).map_err(|e| failed(b"", e))?;
+    let mut alive: BTreeSet<&[u8]> = BTreeSet::new();
+    // What replaces a directory, or removes it, hides everything below it.
+    let mut covers: BTreeSet<&[u8]> = BTreeSet::new();
+    for entry in &changes.entries {
+        if let Some(node) = entry.change.after() {
+            alive.insert(&entry.path);
+            if *node != Node::Directory {
+                covers.insert(&entry.path);
+            }
+        }
+    }
+    for path in &changes.removed_directories {
+        // Sorted: a removed directory comes before those below it.
+        if !covered(&covers, path) && covers.insert(path) {
+            whiteout(&root, path).map_err(|e| failed(path, e))?;
+        }
+    }
+    for entry in &changes.entries {
+        let path = entry.path.as_slice();
+        let step = match entry.change.after() {
+            Some(node) => place(&root, path, node),
+            None if covers.contains(path) || covered(&covers, path) => Ok(()),
+            // A directory with contents took its place.
+            None if has_below(&alive, path) => Ok(()),
+            None => whiteout(&root, path),
+        };
+        step.map_err(|e| failed(path, e))?;
+    }
+    Ok(())
+}
+
+fn has_below(paths: &BTreeSet<&[u8]>, above: &[u8]) -> bool {
+    let start = [above, b"/"].concat();
+    paths
+        .range::<[u8], _>((Bound::Included(start.as_slice()), Bound::Unbounded))
+        .next()
+        .is_some_and(|path| path.starts_with(&start))
+}
+
+fn covered(covers: &BTreeSet<&[u8]>, path: &[u8]) -> bool {
+    path.iter()
+        .enumerate()
+        .filter(|(_, byte)| **byte == b'/')
+        .any(|(at, _)| covers.contains(&path[..at]))
+}
+
+fn failed(path: &[u8], source: Errno) -> LayerError {
+    LayerError {
+        path: quote_name(path),
+        source,
+    }
+}
+
+/// Opens the parent of `path`, making directories on the way, and splits off the name.
+fn parent<'p>(root: &Dir, path: &'p [u8]) -> Result<(Dir, &'p [u8]), Errno> {
+    let mut dir = root.dir(b".")?;
+    let mut parts = path.split(|b| *b == b'/').peekable();
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return Ok((dir, part));
+        }
+        make_directory(&dir, part)?;
+        dir = dir.dir(part)?;
+    }
+    Err(Errno::INVAL)
+}
+
+fn make_directory(dir: &Dir, name: &[u8]) -> Result<(), Errno> {
+    match fs::mkdirat(dir, name, Mode::from_raw_mode(0o755)) {
+        // The umask has no say in what the guest sees.
+        Ok(()) => fs::chmodat(dir, name, Mode::from_raw_mode(0o755), AtFlags::empty()),
+        Err(Errno::EXIST) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn whiteout(root: &Dir, path: &[u8]) -> Result<(), Errno> {
+    let (dir, name) = parent(root, path)?;
+    fs::mknodat(&dir, name, FileType::CharacterDevice, Mode::empty(), 0)
+}
+
+fn place(root: &Dir, path: &[u8], node: &Node) -> Result<(), Errno> {
+    let (dir, name) = parent(root, path)?;
+    match node {
+        Node::Directory => make_directory(&dir, name),
+        Node::Symlink { target } => fs::symlinkat(target.as_slice(), &dir, name),
+        Node::File { mode, bytes } => {
+            let file = dir.create(name)?;
+            write_all(&file, bytes)?;
+            let bits = match mode {
+                FileMode::Regular => 0o644,
+                FileMode::Executable => 0o755,
+            };
+            fs::fchmod(&file, Mode::from_raw_mode(bits))
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! What a guest changed: trees in, a list of changes out.
+//!
+//! The baseline is the overlay's lower directory, the result its upper directory;
+//! cost follows the number of changes. Preconditions: the guest is dead before
+//! [`capture`] is called. Invariants: nothing outside the two directories is ever
+//! opened, only regular files are read, links are never followed, and everything
+//! left out is listed.
+
+mod layer;
+mod tree;
+mod upper;
+
+pub use layer::{LayerError, write_layer};
+pub use tree::{CopyReport, TreeError, TreeScan, copy_tree, scan_tree};
+pub use upper::{CaptureError, capture};
+
+/// Bounds of a capture or scan. Sizes are logical: a sparse file counts in full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CaptureLimits {
+    /// Deepest directory level.
+    pub depth: usize,
+    /// Entries visited, both sides together.
+    pub entries: u64,
+    /// Bytes of one file.
+    pub file_bytes: u64,
+    /// Bytes of all files read.
+    pub total_bytes: u64,
+}
+
+impl CaptureLimits {
+    /// Bounds for a whole mount source, which is scanned or copied but not held in memory.
+    pub const TREE: Self = Self {
+        depth: 128,
+        entries: 500_000,
+        file_bytes: 2 * 1024 * 1024 * 1024,
+        total_bytes: 4 * 1024 * 1024 * 1024,
+    };
+}
+
+impl Default for CaptureLimits {
+    /// Bounds for a change set, which is held in memory.
+    fn default() -> Self {
+        Self {
+            depth: 64,
+            entries: 50_000,
+            file_bytes: 64 * 1024 * 1024,
+            total_bytes: 256 * 1024 * 1024,
+        }
+    }
+}
+
+/// Names that take no part, at any depth. `.git` never does.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ExcludeRules {
+    names: Vec<String>,
+}
+
+impl ExcludeRules {
+    /// Rules from a mount's `exclude` list.
+    #[must_use]
+    pub fn new(names: &[String]) -> Self {
+        Self {
+            names: names.to_vec(),
+        }
+    }
+
+    /// Whether an entry of this name is left out.
+    #[must_use]
+    pub fn excludes(&self, name: &[u8]) -> bool {
+        name == b".git" || self.names.iter().any(|n| n.as_bytes() == name)
+    }
+
+    /// The names, `.git` first.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        std::iter::once(".git".to_owned())
+            .chain(self.names.iter().filter(|n| *n != ".git").cloned())
+            .collect()
+    }
+}
+
+/// Permission bits as git knows them: executable if any execute bit is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileMode {
+    /// 0644.
+    Regular,
+    /// 0755.
+    Executable,
+}
+
+impl FileMode {
+    /// From `st_mode`.
+    #[must_use]
+    pub const fn from_raw(mode: u32) -> Self {
+        if mode & 0o111 == 0 {
+            Self::Regular
+        } else {
+            Self::Executable
+        }
+    }
+
+    /// Permission bits.
+    #[must_use]
+    pub const fn bits(self) -> u32 {
+        match self {
+            Self::Regular => 0o644,
+            Self::Executable => 0o755,
+        }
+    }
+}
+
+/// What lies at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Node {
+    /// Regular file.
+    File {
+        /// Permission bits.
+        mode: FileMode,
+        /// Contents.
+        bytes: Vec<u8>,
+    },
+    /// Symbolic link.
+    Symlink {
+        /// Link text.
+        target: Vec<u8>,
+    },
+    /// Empty directory. Directories with entries exist through those.
+    Directory,
+}
+
+impl Node {
+    /// `100644`, `100755`, `120000` or `040000`.
+    #[must_use]
+    pub const fn git_mode(&self) -> &'static str {
+        match self {
+            Self::File {
+                mode: FileMode::Regular,
+                ..
+            } => "100644",
+            Self::File {
+                mode: FileMode::Executable,
+                ..
+            } => "100755",
+            Self::Symlink { .. } => "120000",
+            Self::Directory => "040000",
+        }
+    }
+
+    /// What git calls the blob: contents or link text; none for a directory.
+    #[must_use]
+    pub fn blob(&self) -> Option<&[u8]> {
+        match self {
+            Self::File { bytes, .. } => Some(bytes),
+            Self::Symlink { target } => Some(target),
+            Self::Directory => None,
+        }
+    }
+}
+
+/// What happened to a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// It did not exist, or was a directory with entries.
+    Added(Node),
+    /// It existed and differs in bytes, mode or type.
+    Modified {
+        /// Before.
+        before: Node,
+        /// After.
+        after: Node,
+    },
+    /// It exists no more.
+    Deleted(Node),
+}
+
+impl Change {
+    /// The node before.
+    #[must_use]
+    pub const fn before(&self) -> Option<&Node> {
+        match self {
+            Self::Added(_) => None,
+            Self::Modified { before, .. } => Some(before),
+            Self::Deleted(node) => Some(node),
+        }
+    }
+
+    /// The node after.
+    #[must_use]
+    pub const fn after(&self) -> Option<&Node> {
+        match self {
+            Self::Added(node) => Some(node),
+            Self::Modified { after, .. } => Some(after),
+            Self::Deleted(_) => None,
+        }
+    }
+}
+
+/// One changed path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntryChange {
+    /// Path below the mount: `/`-separated bytes, not necessarily UTF-8.
+    pub path: Vec<u8>,
+    /// What happened.
+    pub change: Change,
+}
+
+/// Why a path the guest made was not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OmitReason {
+    /// A symbolic link with an absolute target.
+    AbsoluteSymlink,
+    /// A symbolic link that leads out of the mount, or has `..` after a name.
+    EscapingSymlink,
+    /// FIFO, socket or device.
+    SpecialFile,
+    /// Excluded by name.
+    Excluded,
+}
+
+impl OmitReason {
+    /// Stable text.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::AbsoluteSymlink => "symlink-absolute",
+            Self::EscapingSymlink => "symlink-leaves-mount",
+            Self::SpecialFile => "special-file",
+            Self::Excluded => "artifact-excluded",
+        }
+    }
+}
+
+/// A path that was left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Omitted {
+    /// Path below the mount.
+    pub path: Vec<u8>,
+    /// Why.
+    pub reason: OmitReason,
+}
+
+/// All changes of one mount.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MountChanges {
+    /// Sorted by path bytes; a path occurs once.
+    pub entries: Vec<EntryChange>,
+    /// Left out, sorted by path bytes. The baseline's node stays in force there.
+    pub omitted: Vec<Omitted>,
+    /// Directories of the baseline that exist no more, sorted; their former contents are in `entries`.
+    pub removed_directories: Vec<Vec<u8>>,
+}

@@ -1,0 +1,171 @@
+//! `files/changed-files.json`: one entry per changed path.
+//!
+//! Invariants: `path` is the declared target and the relative path; names that are not
+//! UTF-8 are C-quoted as a whole and say so; a directory has a mode and no hash.
+
+use crate::capture::{MountChanges, Node};
+use crate::digest::sha256;
+use crate::json::{Json, JsonError};
+use crate::patch::{FileStats, Rename, RenderedPatch, quote_name};
+use std::collections::HashMap;
+use wp_codebox_contracts::{
+    ChangeKind, ChangedFile, ChangedFiles, EntryType, GuestPath, Sha256Hex,
+};
+
+/// How the paths of a mount are named in a bundle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MountNames {
+    /// Which mount, counted in the plan.
+    pub index: usize,
+    /// Declared target.
+    pub target: GuestPath,
+    /// Put before names in `files/patch.diff`: empty for the only captured mount, else the
+    /// target without its leading `/`, and `/`.
+    pub prefix: String,
+}
+
+/// A name as a document carries it, and whether it had to be quoted.
+pub(crate) fn document_name(bytes: &[u8]) -> (String, bool) {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => (text.to_owned(), false),
+        Err(_) => (quote_name(bytes), true),
+    }
+}
+
+/// Entries for `files/changed-files.json`, sorted by path bytes.
+#[must_use]
+pub fn mount_entries(
+    names: &MountNames,
+    changes: &MountChanges,
+    patch: &RenderedPatch,
+    renames: &[Rename],
+) -> Vec<ChangedFile> {
+    let sources: HashMap<&[u8], &[u8]> = renames
+        .iter()
+        .map(|r| (r.to.as_slice(), r.from.as_slice()))
+        .collect();
+    let declared = |relative: &[u8]| {
+        document_name(&[names.target.as_str().as_bytes(), b"/", relative].concat())
+    };
+    changes
+        .entries
+        .iter()
+        .map(|entry| {
+            let (before, after) = (entry.change.before(), entry.change.after());
+            let (path, quoted) = declared(&entry.path);
+            let (insertions, deletions, binary) = match patch.stats.get(&entry.path) {
+                Some(FileStats::Text {
+                    insertions,
+                    deletions,
+                }) => (Some(*insertions), Some(*deletions), false),
+                Some(FileStats::Binary) => (None, None, true),
+                Some(FileStats::NotCarried) | None => (None, None, false),
+            };
+            ChangedFile {
+                path,
+                relative_path: document_name(&entry.path).0,
+                status: match (before, after) {
+                    (None, _) => ChangeKind::Added,
+                    (Some(_), Some(_)) => ChangeKind::Modified,
+                    (Some(_), None) => ChangeKind::Deleted,
+                },
+                entry_type: entry_type(after.or(before)),
+                before_sha256: hash(before),
+                before_mode: before.map(|n| n.git_mode().to_owned()),
+                after_sha256: hash(after),
+                after_mode: after.map(|n| n.git_mode().to_owned()),
+                binary,
+                insertions,
+                deletions,
+                mount_index: names.index,
+                mount_target: names.target.clone(),
+                patch_name: document_name(&[names.prefix.as_bytes(), &entry.path].concat()).0,
+                patch_path: mount_patch_path(names.index),
+                path_encoding: quoted.then(|| "git-quoted".to_owned()),
+                renamed_from: sources
+                    .get(entry.path.as_slice())
+                    .map(|from| declared(from).0),
+            }
+        })
+        .collect()
+}
+
+/// Where a mount's own patch lies in a bundle.
+pub(crate) fn mount_patch_path(index: usize) -> String {
+    format!("files/diffs/mount-{index}.patch")
+}
+
+const fn entry_type(node: Option<&Node>) -> EntryType {
+    match node {
+        Some(Node::Symlink { .. }) => EntryType::Symlink,
+        Some(Node::Directory) => EntryType::Directory,
+        Some(Node::File { .. }) | None => EntryType::File,
+    }
+}
+
+fn hash(node: Option<&Node>) -> Option<Sha256Hex> {
+    node.and_then(Node::blob).map(sha256)
+}
+
+/// Why a changed-files document cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChangedFilesError {
+    /// Not strict JSON.
+    #[error(transparent)]
+    Json(#[from] JsonError),
+    /// Not the document it should be.
+    #[error("changed-files.json is not a wp-codebox/changed-files/v1 document ({field})")]
+    Shape {
+        /// Which field.
+        field: String,
+    },
+}
+
+impl ChangedFilesError {
+    /// The stable code.
+    #[must_use]
+    pub const fn code(&self) -> wp_codebox_contracts::ErrorCode {
+        match self {
+            Self::Json(_) | Self::Shape { .. } => {
+                wp_codebox_contracts::ErrorCode::ArtifactVerificationFailed
+            }
+        }
+    }
+}
+
+/// Reads `files/changed-files.json` of any bundle; fields the public system does not write are derived.
+pub fn read_changed_files(bytes: &[u8]) -> Result<ChangedFiles, ChangedFilesError> {
+    let document = Json::parse(bytes)?;
+    let shape = |field: &str| ChangedFilesError::Shape {
+        field: field.to_owned(),
+    };
+    if document.get("schema").and_then(Json::as_str)
+        != Some(wp_codebox_contracts::schema_id::CHANGED_FILES)
+    {
+        return Err(shape("schema"));
+    }
+    let rows = document
+        .get("files")
+        .and_then(Json::as_array)
+        .ok_or_else(|| shape("files"))?;
+    let mut files = Vec::with_capacity(rows.len());
+    for (index, row) in rows.iter().enumerate() {
+        let mut value = row.to_value();
+        if let Some(members) = value.as_object_mut() {
+            if !members.contains_key("type") {
+                members.insert("type".to_owned(), "file".into());
+            }
+            if !members.contains_key("patchName")
+                && let Some(relative) = members.get("relativePath").cloned()
+            {
+                members.insert("patchName".to_owned(), relative);
+            }
+        }
+        files.push(
+            serde_json::from_value(value)
+                .map_err(|error| shape(&format!("files[{index}]: {error}")))?,
+        );
+    }
+    Ok(ChangedFiles::new(files))
+}

@@ -1,0 +1,181 @@
+//! The digests of a bundle, each with its fixed preimage.
+//!
+//! Source: seed contract §1.2. Every digest is SHA-256 over a prefix line and the
+//! bytes named there; canonical JSON is computed in the caller's [`OverLimit`] mode.
+
+use crate::beneath::read_pieces;
+use crate::canonical::{CanonicalError, OverLimit, canonical_json};
+use crate::json::Json;
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use sha2::{Digest, Sha256};
+use wp_codebox_contracts::{ContentDigest, DigestAlgorithm, Sha256Hex};
+
+/// The two members whose bytes are the identity of a bundle written here.
+pub const CONTENT_INPUTS: [&str; 2] = ["files/changed-files.json", "files/patch.diff"];
+const CONTENT_PREFIX: &str = "wp-codebox/artifact-content/v1\n";
+const FILE_LIST_PREFIX: &str = "wp-codebox/artifact-manifest-file-list/v1\n";
+const SELF_PREFIX: &str = "wp-codebox/artifact-manifest-self/v1\n";
+const REFERENCE_PREFIX: &str = "wp-codebox/runtime-reference-manifest/v1\n";
+const REPLAY_PREFIX: &str = "wp-codebox/runtime-replay-reference-index/v1\n";
+const EPISODE_PREFIX: &str = "wp-codebox/runtime-episode-trace/v1\n";
+
+/// SHA-256 of bytes.
+#[must_use]
+pub fn sha256(bytes: &[u8]) -> Sha256Hex {
+    Sha256Hex::from_bytes(&Sha256::digest(bytes).into())
+}
+
+/// SHA-256 of an open file, from its current position on.
+pub(crate) fn sha256_of_file(fd: &OwnedFd) -> Result<Sha256Hex, Errno> {
+    let mut hasher = Sha256::new();
+    read_pieces(fd, |piece| {
+        hasher.update(piece);
+        Ok(())
+    })?;
+    Ok(Sha256Hex::from_bytes(&hasher.finalize().into()))
+}
+
+fn prefixed(prefix: &str, text: &str) -> Sha256Hex {
+    let mut hasher = Sha256::new();
+    hasher.update(prefix);
+    hasher.update(text);
+    Sha256Hex::from_bytes(&hasher.finalize().into())
+}
+
+/// Content digest v1 over paths and their bytes, in order.
+#[must_use]
+pub fn content_digest(inputs: &[(&str, &[u8])]) -> ContentDigest {
+    let mut hasher = Sha256::new();
+    hasher.update(CONTENT_PREFIX);
+    for (index, (path, bytes)) in inputs.iter().enumerate() {
+        if index > 0 {
+            hasher.update("\n");
+        }
+        hasher.update(path);
+        hasher.update("\n");
+        hasher.update(bytes);
+    }
+    ContentDigest {
+        algorithm: DigestAlgorithm::Sha256,
+        inputs: inputs.iter().map(|(path, _)| (*path).to_owned()).collect(),
+        value: Sha256Hex::from_bytes(&hasher.finalize().into()),
+    }
+}
+
+/// Digest over the list of files of a manifest, without their hashes. The public
+/// system identifies bundles by it; here it is only checked, never written as identity.
+pub fn file_list_digest(files: &[Json], over: OverLimit) -> Result<Sha256Hex, CanonicalError> {
+    const KEPT: [&str; 6] = [
+        "path",
+        "kind",
+        "contentType",
+        "redaction",
+        "provenance",
+        "viewer",
+    ];
+    let rows = files
+        .iter()
+        .map(|file| pick(file, &KEPT))
+        .collect::<Vec<_>>();
+    Ok(prefixed(
+        FILE_LIST_PREFIX,
+        &canonical_json(&Json::Array(rows), over)?,
+    ))
+}
+
+/// Hash of a manifest with its own entry's hash replaced by zeros.
+pub fn manifest_self_hash(
+    manifest: &Json,
+    manifest_path: &str,
+    over: OverLimit,
+) -> Result<Sha256Hex, CanonicalError> {
+    let mut copy = manifest.clone();
+    if let Json::Object(members) = &mut copy {
+        for (key, files) in members.iter_mut() {
+            if key.as_str() != Some("files") {
+                continue;
+            }
+            if let Json::Array(entries) = files {
+                entries
+                    .iter_mut()
+                    .filter(|e| e.get("path").and_then(Json::as_str) == Some(manifest_path))
+                    .for_each(blank_hash);
+            }
+        }
+    }
+    Ok(prefixed(SELF_PREFIX, &canonical_json(&copy, over)?))
+}
+
+fn blank_hash(entry: &mut Json) {
+    let zero = Json::Object(vec![
+        ("algorithm".into(), Json::String("sha256".into())),
+        (
+            "value".into(),
+            Json::String(Sha256Hex::zero().as_str().into()),
+        ),
+    ]);
+    if let Json::Object(members) = entry {
+        match members
+            .iter_mut()
+            .find(|(k, _)| k.as_str() == Some("sha256"))
+        {
+            Some((_, value)) => *value = zero,
+            None => members.push(("sha256".into(), zero)),
+        }
+    }
+}
+
+/// `digest.value` of a runtime reference manifest.
+pub fn reference_manifest_digest(
+    document: &Json,
+    over: OverLimit,
+) -> Result<Sha256Hex, CanonicalError> {
+    const KEPT: [&str; 8] = [
+        "schema",
+        "version",
+        "runtime",
+        "artifactBundle",
+        "files",
+        "trace",
+        "events",
+        "snapshots",
+    ];
+    Ok(prefixed(
+        REFERENCE_PREFIX,
+        &canonical_json(&pick(document, &KEPT), over)?,
+    ))
+}
+
+/// `digest.value` of a replay reference index.
+pub fn replay_index_digest(document: &Json, over: OverLimit) -> Result<Sha256Hex, CanonicalError> {
+    const KEPT: [&str; 9] = [
+        "schema",
+        "version",
+        "runtime",
+        "artifactBundle",
+        "references",
+        "actions",
+        "observations",
+        "snapshots",
+        "replay",
+    ];
+    Ok(prefixed(
+        REPLAY_PREFIX,
+        &canonical_json(&pick(document, &KEPT), over)?,
+    ))
+}
+
+/// Digest of one part of an episode trace.
+pub(crate) fn episode_digest(payload: &Json, over: OverLimit) -> Result<Sha256Hex, CanonicalError> {
+    Ok(prefixed(EPISODE_PREFIX, &canonical_json(payload, over)?))
+}
+
+/// The named members of an object, those that exist.
+pub(crate) fn pick(object: &Json, keys: &[&str]) -> Json {
+    Json::Object(
+        keys.iter()
+            .filter_map(|key| object.get(key).map(|value| ((*key).into(), value.clone())))
+            .collect(),
+    )
+}

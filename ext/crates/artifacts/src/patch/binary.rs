@@ -1,0 +1,86 @@
+//! `GIT binary patch` blocks: deflated literals in git's base 85, both directions.
+
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+use sha1::{Digest, Sha1};
+use std::io::Write;
+
+const ALPHABET: &[u8; 85] =
+    b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~";
+/// Bytes per line of a literal.
+const LINE: usize = 52;
+
+/// The name git gives to contents.
+pub(super) fn blob_id(bytes: Option<&[u8]>) -> String {
+    let Some(bytes) = bytes else {
+        return "0".repeat(40);
+    };
+    let mut hasher = Sha1::new();
+    hasher.update(format!("blob {}\0", bytes.len()));
+    hasher.update(bytes);
+    hasher
+        .finalize()
+        .iter()
+        .map(|b| format!("{b:02x}"))
+        .collect()
+}
+
+/// Everything after the `index` line: forward, then reverse.
+pub(super) fn binary_patch(before: &[u8], after: &[u8]) -> Vec<u8> {
+    let mut out = b"GIT binary patch\n".to_vec();
+    literal(after, &mut out);
+    literal(before, &mut out);
+    out
+}
+
+fn literal(bytes: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(format!("literal {}\n", bytes.len()).as_bytes());
+    for chunk in deflate(bytes).chunks(LINE) {
+        let count = chunk.len() as u8;
+        out.push(if count <= 26 {
+            b'A' + count - 1
+        } else {
+            b'a' + count - 27
+        });
+        for group in chunk.chunks(4) {
+            let mut word = [0_u8; 4];
+            word[..group.len()].copy_from_slice(group);
+            let mut value = u32::from_be_bytes(word);
+            let mut digits = [0_u8; 5];
+            for digit in digits.iter_mut().rev() {
+                *digit = ALPHABET[(value % 85) as usize];
+                value /= 85;
+            }
+            out.extend_from_slice(&digits);
+        }
+        out.push(b'\n');
+    }
+    out.push(b'\n');
+}
+
+fn deflate(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
+    // Writing into memory cannot fail; a short result would be refused by every reader.
+    let _ = encoder.write_all(bytes);
+    encoder.finish().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_values() {
+        // What `git hash-object` prints for the empty blob.
+        assert_eq!(
+            blob_id(Some(b"")),
+            "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
+        );
+        let patch = String::from_utf8(binary_patch(b"", b"\0\xff")).unwrap();
+        let lines: Vec<_> = patch.lines().collect();
+        assert_eq!(lines[..2], ["GIT binary patch", "literal 2"]);
+        // Ten deflated bytes: `J`, and three groups of five digits.
+        assert_eq!((lines[2].len(), &lines[2][..1]), (16, "J"));
+        assert_eq!(lines[3..5], ["", "literal 0"]);
+    }
+}

@@ -1,0 +1,182 @@
+//! A patch cut down to approved entries.
+//!
+//! Invariants: the result holds every block of every approved entry and no other; a
+//! rename goes through only with both of its sides; what the patch says about a file
+//! must have the shape its entry states.
+
+use super::parse::{Block, PatchError, parse_patch};
+use super::quote::unquote_name;
+use std::collections::HashMap;
+use wp_codebox_contracts::{ChangedFile, ErrorCode};
+
+/// Why a patch could not be cut down.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FilterError {
+    /// Not a patch.
+    #[error(transparent)]
+    Malformed(#[from] PatchError),
+    /// An approved file has no hunks, or too many.
+    #[error(
+        "the patch has {found} blocks for {path:?}, but its entry needs {expected}; the bundle contradicts itself"
+    )]
+    BlockCount {
+        /// Approved path.
+        path: String,
+        /// Blocks in the patch.
+        found: usize,
+        /// Blocks its entry needs.
+        expected: usize,
+    },
+    /// Block and entry disagree about what happens.
+    #[error(
+        "the patch does something else to {path:?} than its entry says; the bundle contradicts itself"
+    )]
+    Shape {
+        /// Approved path.
+        path: String,
+    },
+    /// Two entries share a name in the patch.
+    #[error("{name:?} names two changed files in the patch; it cannot be split")]
+    SharedName {
+        /// Name in the patch.
+        name: String,
+    },
+    /// A rename of which one side was not approved.
+    #[error("{path:?} is one side of a rename; approve {other:?} as well, or neither")]
+    HalfRename {
+        /// Approved path.
+        path: String,
+        /// The other side, as named in the patch.
+        other: String,
+    },
+}
+
+impl FilterError {
+    /// The stable code.
+    #[must_use]
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::Malformed(_)
+            | Self::BlockCount { .. }
+            | Self::Shape { .. }
+            | Self::SharedName { .. } => ErrorCode::PatchUnfilterable,
+            Self::HalfRename { .. } => ErrorCode::ApprovedFilesInvalid,
+        }
+    }
+}
+
+/// Which name of an entry a patch uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NamedBy {
+    /// `patchName`: `files/patch.diff`.
+    Patch,
+    /// `relativePath`: `files/diffs/mount-<N>.patch`.
+    Relative,
+}
+
+/// The blocks of exactly the approved entries, in patch order. Names are taken from
+/// `patch_name` (`files/patch.diff`).
+pub fn filter_patch(patch: &[u8], approved: &[ChangedFile]) -> Result<Vec<u8>, FilterError> {
+    let entries: Vec<&ChangedFile> = approved.iter().collect();
+    filter_by(patch, &entries, NamedBy::Patch)
+}
+
+pub(crate) fn filter_by(
+    patch: &[u8],
+    approved: &[&ChangedFile],
+    by: NamedBy,
+) -> Result<Vec<u8>, FilterError> {
+    let mut wanted: HashMap<Vec<u8>, usize> = HashMap::new();
+    for (index, entry) in approved.iter().enumerate() {
+        let text = match by {
+            NamedBy::Patch => &entry.patch_name,
+            NamedBy::Relative => &entry.relative_path,
+        };
+        let name = raw_name(text, entry);
+        if wanted.insert(name, index).is_some() {
+            return Err(FilterError::SharedName { name: text.clone() });
+        }
+    }
+    let mut found: Vec<Vec<Block>> = vec![Vec::new(); approved.len()];
+    let mut kept = Vec::new();
+    for block in parse_patch(patch)? {
+        let index_of = |name: &Option<Vec<u8>>| name.as_ref().and_then(|n| wanted.get(n).copied());
+        let (old, new) = (index_of(&block.old_name), index_of(&block.new_name));
+        let renamed = matches!((&block.old_name, &block.new_name), (Some(a), Some(b)) if a != b);
+        match (old, new) {
+            (None, None) => continue,
+            (Some(index), None) | (None, Some(index)) if renamed => {
+                let other = if old.is_some() {
+                    &block.new_name
+                } else {
+                    &block.old_name
+                };
+                return Err(FilterError::HalfRename {
+                    path: approved[index].path.clone(),
+                    other: String::from_utf8_lossy(other.as_deref().unwrap_or_default())
+                        .into_owned(),
+                });
+            }
+            _ => {}
+        }
+        kept.extend_from_slice(&patch[block.range.clone()]);
+        if !kept.ends_with(b"\n") {
+            kept.push(b'\n');
+        }
+        if renamed {
+            old.into_iter()
+                .for_each(|index| found[index].push(block.clone()));
+        }
+        if let Some(index) = new.or(old) {
+            found[index].push(block);
+        }
+    }
+    for (entry, blocks) in approved.iter().zip(&found) {
+        check(entry, blocks)?;
+    }
+    Ok(kept)
+}
+
+fn raw_name(text: &str, entry: &ChangedFile) -> Vec<u8> {
+    match entry.path_encoding.as_deref() {
+        Some("git-quoted") => {
+            unquote_name(text.as_bytes()).map_or_else(|| text.as_bytes().to_vec(), |(name, _)| name)
+        }
+        _ => text.as_bytes().to_vec(),
+    }
+}
+
+/// Whether the blocks of an entry do what it says.
+fn check(entry: &ChangedFile, blocks: &[Block]) -> Result<(), FilterError> {
+    fn carried(mode: &Option<String>) -> Option<&str> {
+        mode.as_deref().filter(|m| *m != "040000")
+    }
+    let (before, after) = (carried(&entry.before_mode), carried(&entry.after_mode));
+    let is_link = |mode: &str| mode == "120000";
+    let expected: &[(bool, bool)] = match (before, after) {
+        (None, None) => &[],
+        (Some(old), Some(new)) if is_link(old) != is_link(new) => &[(true, false), (false, true)],
+        (Some(_), Some(_)) => &[(true, true)],
+        (Some(_), None) => &[(true, false)],
+        (None, Some(_)) => &[(false, true)],
+    };
+    if blocks.len() != expected.len() {
+        return Err(FilterError::BlockCount {
+            path: entry.path.clone(),
+            found: blocks.len(),
+            expected: expected.len(),
+        });
+    }
+    let fits = blocks.iter().zip(expected).all(|(block, shape)| {
+        let rename = matches!((&block.old_name, &block.new_name), (Some(a), Some(b)) if a != b);
+        rename || (block.old_name.is_some(), block.new_name.is_some()) == *shape
+    });
+    if fits {
+        Ok(())
+    } else {
+        Err(FilterError::Shape {
+            path: entry.path.clone(),
+        })
+    }
+}

@@ -1,0 +1,21 @@
+//! Patches in git's format: rendering, reading and filtering.
+//!
+//! Invariants: a rendered patch is valid UTF-8 (other bytes travel as `GIT binary
+//! patch` or C-quoted); `git apply` turns the baseline into what the guest left, byte
+//! for byte, except for empty directories, which no patch can carry; reading counts
+//! lines as hunks declare them and never searches for text.
+
+mod binary;
+mod filter;
+mod parse;
+mod quote;
+mod rename;
+mod render;
+mod text;
+
+pub use filter::{FilterError, filter_patch};
+pub(crate) use filter::{NamedBy, filter_by};
+pub use parse::{Block, PatchError, parse_patch};
+pub use quote::{needs_quoting, quote_name, unquote_name};
+pub use rename::{Rename, find_renames};
+pub use render::{FileStats, RenderedPatch, render_mount_patch};

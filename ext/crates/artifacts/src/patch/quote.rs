@@ -1,0 +1,111 @@
+//! Git's C-style quoting of names.
+//!
+//! A name is quoted when it holds a control character, `"`, `\` or a byte past 0x7e;
+//! such bytes are written as escapes, so that a quoted name is ASCII.
+
+/// Whether git would quote this name.
+#[must_use]
+pub fn needs_quoting(name: &[u8]) -> bool {
+    name.iter()
+        .any(|b| !matches!(b, 0x20..=0x7e) || matches!(b, b'"' | b'\\'))
+}
+
+/// The name as git prints it; as it is when it needs no quoting.
+#[must_use]
+pub fn quote_name(name: &[u8]) -> String {
+    if needs_quoting(name) {
+        quoted(name)
+    } else {
+        String::from_utf8_lossy(name).into_owned()
+    }
+}
+
+/// The name in quotes, needed or not.
+pub(super) fn quoted(name: &[u8]) -> String {
+    let mut out = String::from("\"");
+    for &byte in name {
+        match byte {
+            0x07 => out.push_str("\\a"),
+            0x08 => out.push_str("\\b"),
+            b'\t' => out.push_str("\\t"),
+            b'\n' => out.push_str("\\n"),
+            0x0b => out.push_str("\\v"),
+            0x0c => out.push_str("\\f"),
+            b'\r' => out.push_str("\\r"),
+            b'"' => out.push_str("\\\""),
+            b'\\' => out.push_str("\\\\"),
+            0x20..=0x7e => out.push(char::from(byte)),
+            _ => out.push_str(&format!("\\{byte:03o}")),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// Reads a quoted name at the start of `text`: the bytes and how many of `text` it took.
+#[must_use]
+pub fn unquote_name(text: &[u8]) -> Option<(Vec<u8>, usize)> {
+    let mut rest = text.strip_prefix(b"\"")?.iter().enumerate();
+    let mut name = Vec::new();
+    while let Some((at, &byte)) = rest.next() {
+        match byte {
+            b'"' => return Some((name, at + 2)),
+            b'\\' => {
+                let (_, &kind) = rest.next()?;
+                name.push(match kind {
+                    b'a' => 0x07,
+                    b'b' => 0x08,
+                    b't' => b'\t',
+                    b'n' => b'\n',
+                    b'v' => 0x0b,
+                    b'f' => 0x0c,
+                    b'r' => b'\r',
+                    b'"' | b'\\' => kind,
+                    b'0'..=b'3' => {
+                        let mut value = kind - b'0';
+                        for _ in 0..2 {
+                            let (_, &digit) = rest.next()?;
+                            if !matches!(digit, b'0'..=b'7') {
+                                return None;
+                            }
+                            value = (value << 3) | (digit - b'0');
+                        }
+                        value
+                    }
+                    _ => return None,
+                });
+            }
+            b'\n' => return None,
+            _ => name.push(byte),
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quoting_round_trips() {
+        assert_eq!(quote_name(b"a b.txt"), "a b.txt");
+        assert_eq!(quote_name("é".as_bytes()), "\"\\303\\251\"");
+        assert_eq!(quote_name(b"a\"\\\n\x01\xff"), "\"a\\\"\\\\\\n\\001\\377\"");
+        for byte in 0..=255_u8 {
+            let name = [b'x', byte, b'y'];
+            let quoted = quote_name(&name);
+            if needs_quoting(&name) {
+                let tail = format!("{quoted} rest");
+                assert_eq!(
+                    unquote_name(tail.as_bytes()),
+                    Some((name.to_vec(), quoted.len()))
+                );
+            } else {
+                assert_eq!(quoted.as_bytes(), name);
+            }
+        }
+        for bad in ["x", "\"x", "\"\\x\"", "\"\\9\"", "\"a\nb\""] {
+            assert_eq!(unquote_name(bad.as_bytes()), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,455 @@
+//! From an approved list of files to what an apply may do.
+//!
+//! Invariants: nothing is written; the bundle is verified first and what is used
+//! afterwards are the bytes that were verified; the patch holds exactly the approved
+//! entries; a target that differs from the run's baseline is a conflict.
+//!
+//! Who applies a patch by hand: remove directories that the approved entries delete,
+//! apply, then make those they add. A patch cannot carry them, and a file may take the
+//! place of a deleted one.
+
+mod base;
+
+use crate::attestation::{SignatureReport, SignatureStatus, TrustedKeys};
+use crate::beneath::Dir;
+use crate::changed_files::{ChangedFilesError, read_changed_files};
+use crate::digest::{CONTENT_INPUTS, sha256};
+use crate::json::Json;
+use crate::patch::{FilterError, NamedBy, filter_by, unquote_name};
+use crate::verify::{Documents, Verification, VerifyOptions, verify_keeping};
+use rustix::io::Errno;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use wp_codebox_contracts::{
+    ChangedFile, ContentDigest, EntryType, ErrorBody, ErrorCode, GuestPath, Sha256Hex,
+};
+
+pub use base::Conflict;
+
+/// Which signatures are enough.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SignatureRule {
+    /// `signed-by-this-host` or `signed-by-known`: for anything that leads to an apply.
+    #[default]
+    Trusted,
+    /// Any but `invalid`: for looking only.
+    Any,
+}
+
+/// What is asked of a preflight.
+#[derive(Debug, Clone, Default)]
+pub struct PreflightRequest {
+    /// Approved paths, exactly as in changed-files.
+    pub approved_files: Vec<String>,
+    /// sha256 of the manifest that was reviewed.
+    pub manifest_sha256: Option<Sha256Hex>,
+    /// Declared mount target to host directory, for the base check of those mounts.
+    pub targets: BTreeMap<String, PathBuf>,
+    /// Whose signatures count.
+    pub trusted: TrustedKeys,
+    /// Which are enough.
+    pub signatures: SignatureRule,
+}
+
+/// The approved patch of one mount, relative to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MountPatch {
+    /// Declared target.
+    pub mount_target: GuestPath,
+    /// Position in the plan.
+    pub mount_index: usize,
+    /// The patch.
+    pub patch: String,
+    /// Its hash.
+    pub sha256: Sha256Hex,
+}
+
+/// Everything an apply needs.
+#[derive(Debug, Clone, Serialize)]
+pub struct Preflight {
+    /// Bundle id.
+    pub artifact_id: String,
+    /// Approved paths, sorted, without duplicates.
+    pub approved_files: Vec<String>,
+    /// Their entries.
+    pub changed_files: Vec<ChangedFile>,
+    /// `files/patch.diff` cut down to them.
+    pub patch: String,
+    /// Its hash.
+    pub patch_sha256: Sha256Hex,
+    /// The same per mount.
+    pub mount_patches: Vec<MountPatch>,
+    /// Identity of the bundle.
+    pub content_digest: ContentDigest,
+    /// What was verified.
+    pub manifest_sha256: Sha256Hex,
+    /// What the signature is worth.
+    pub signature: SignatureReport,
+    /// Mounts whose target was compared with the baseline.
+    pub base_checked: Vec<GuestPath>,
+    /// The whole verification.
+    pub verification: Verification,
+}
+
+/// Why an apply may not go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PreflightError {
+    /// The bundle does not verify.
+    #[error(
+        "the bundle does not verify ({count} violations, the first: {first}); discard it or run again"
+    )]
+    Invalid {
+        /// How many.
+        count: usize,
+        /// The first one.
+        first: String,
+        /// All of it.
+        verification: Box<Verification>,
+    },
+    /// It is not the bundle that was reviewed.
+    #[error("the bundle changed after it was reviewed; review it again")]
+    Changed,
+    /// The signature is not enough.
+    #[error(
+        "the bundle is not signed by this host or a key the site names; run it here, or add the key"
+    )]
+    Untrusted {
+        /// What it is worth.
+        status: SignatureStatus,
+    },
+    /// The run says that its bundle may not be approved.
+    #[error("this bundle cannot be approved: {reason}")]
+    NotApprovable {
+        /// The run's code.
+        code: ErrorCode,
+        /// The run's sentence.
+        reason: String,
+    },
+    /// Nothing was approved.
+    #[error("name at least one approved file")]
+    NothingApproved,
+    /// A path is not among the changed files.
+    #[error(
+        "{first:?} is not among the changed files; approve paths exactly as the bundle lists them"
+    )]
+    UnknownFiles {
+        /// The first one.
+        first: String,
+        /// All of them.
+        paths: Vec<String>,
+    },
+    /// Two paths that make sense only together.
+    #[error("{path:?} takes the place of {other:?} or the reverse; approve both or neither")]
+    Torn {
+        /// Approved path.
+        path: String,
+        /// The one that is not.
+        other: String,
+    },
+    /// changed-files.json is not usable.
+    #[error(transparent)]
+    ChangedFiles(#[from] ChangedFilesError),
+    /// The patch cannot be cut down.
+    #[error(transparent)]
+    Filter(#[from] FilterError),
+    /// A member that verification does not demand is missing.
+    #[error("the bundle has no {member}")]
+    Missing {
+        /// Which.
+        member: String,
+    },
+    /// The target differs from the run's baseline.
+    #[error(
+        "{count} files of the target differ from what the run started with, the first: {first:?}; run again on the current files"
+    )]
+    Conflict {
+        /// How many.
+        count: usize,
+        /// Path of the first one.
+        first: String,
+        /// All of them.
+        conflicts: Vec<Conflict>,
+    },
+    /// A target directory cannot be opened.
+    #[error("the target of {mount} cannot be opened")]
+    Target {
+        /// Declared mount target.
+        mount: String,
+        /// The cause.
+        #[source]
+        source: Errno,
+    },
+}
+
+impl PreflightError {
+    /// The stable code.
+    #[must_use]
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::Invalid { .. } => ErrorCode::ArtifactVerificationFailed,
+            Self::Changed => ErrorCode::ArtifactChanged,
+            Self::Untrusted { .. } => ErrorCode::ArtifactUntrusted,
+            Self::NotApprovable { code, .. } => *code,
+            Self::NothingApproved => ErrorCode::ApprovedFilesMissing,
+            Self::UnknownFiles { .. } | Self::Torn { .. } => ErrorCode::ApprovedFilesInvalid,
+            Self::ChangedFiles(error) => error.code(),
+            Self::Filter(error) => error.code(),
+            Self::Missing { .. } => ErrorCode::PatchUnfilterable,
+            Self::Conflict { .. } => ErrorCode::ApplyConflict,
+            Self::Target { .. } => ErrorCode::MountSourceInvalid,
+        }
+    }
+
+    /// As it crosses a border, with the lists in `data`.
+    #[must_use]
+    pub fn body(&self) -> ErrorBody {
+        let body = ErrorBody::new(self.code(), self.to_string());
+        let list = |value: serde_json::Result<Value>| value.unwrap_or_default();
+        match self {
+            Self::Invalid { verification, .. } => body.with(
+                "violations",
+                list(serde_json::to_value(&verification.violations)),
+            ),
+            Self::UnknownFiles { paths, .. } => body.with("files", paths.clone()),
+            Self::Conflict { conflicts, .. } => {
+                body.with("conflicts", list(serde_json::to_value(conflicts)))
+            }
+            Self::Untrusted { status } => {
+                body.with("signature", list(serde_json::to_value(status)))
+            }
+            Self::Changed
+            | Self::NotApprovable { .. }
+            | Self::NothingApproved
+            | Self::Torn { .. }
+            | Self::ChangedFiles(_)
+            | Self::Filter(_)
+            | Self::Missing { .. }
+            | Self::Target { .. } => body,
+        }
+    }
+}
+
+/// Verifies a bundle and cuts it down to what was approved. Nothing is written.
+pub fn preflight(bundle: &Dir, request: &PreflightRequest) -> Result<Preflight, PreflightError> {
+    let options = VerifyOptions {
+        trusted: request.trusted.clone(),
+    };
+    let verified = verify_keeping(bundle, &options);
+    let (verification, documents) = (verified.verification, verified.documents);
+    let (manifest, manifest_sha256) = accepted(&verification, request)?;
+    check_approvable(&documents)?;
+
+    let changed = read_changed_files(member(&documents, CONTENT_INPUTS[0])?)?.files;
+    let approved = approved_entries(&changed, &request.approved_files)?;
+    let patch = filter_by(
+        member(&documents, CONTENT_INPUTS[1])?,
+        &approved,
+        NamedBy::Patch,
+    )?;
+    let mount_patches = mount_patches(&documents, &approved)?;
+    let base_checked = base::check(&approved, &changed, &request.targets)?;
+
+    let text = |key: &str| {
+        manifest
+            .get(key)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    let content_digest = manifest
+        .get("contentDigest")
+        .and_then(|d| serde_json::from_value(d.clone()).ok())
+        .ok_or_else(|| missing("contentDigest"))?;
+    Ok(Preflight {
+        artifact_id: text("id").to_owned(),
+        approved_files: approved.iter().map(|e| e.path.clone()).collect(),
+        changed_files: approved.into_iter().cloned().collect(),
+        patch_sha256: sha256(&patch),
+        patch: utf8(patch)?,
+        mount_patches,
+        content_digest,
+        manifest_sha256,
+        signature: verification.signature.clone(),
+        base_checked,
+        verification,
+    })
+}
+
+fn accepted(
+    verification: &Verification,
+    request: &PreflightRequest,
+) -> Result<(Value, Sha256Hex), PreflightError> {
+    let (Some(manifest), Some(hash), true) = (
+        &verification.manifest,
+        &verification.manifest_sha256,
+        verification.valid,
+    ) else {
+        return Err(PreflightError::Invalid {
+            count: verification.violations.len(),
+            first: verification
+                .violations
+                .first()
+                .map(|v| v.message.clone())
+                .unwrap_or_default(),
+            verification: Box::new(verification.clone()),
+        });
+    };
+    if request
+        .manifest_sha256
+        .as_ref()
+        .is_some_and(|want| want != hash)
+    {
+        return Err(PreflightError::Changed);
+    }
+    let status = verification.signature.status;
+    let enough = match (status, request.signatures) {
+        (SignatureStatus::SignedByThisHost | SignatureStatus::SignedByKnown, _) => true,
+        (SignatureStatus::SignedByUnknown | SignatureStatus::Unsigned, SignatureRule::Any) => true,
+        (SignatureStatus::SignedByUnknown | SignatureStatus::Unsigned, SignatureRule::Trusted)
+        | (SignatureStatus::Invalid, _) => false,
+    };
+    if enough {
+        Ok((manifest.clone(), hash.clone()))
+    } else {
+        Err(PreflightError::Untrusted { status })
+    }
+}
+
+/// The run's own word in the review, which is among the verified bytes.
+fn check_approvable(documents: &Documents) -> Result<(), PreflightError> {
+    let review = documents
+        .get("files/review.json")
+        .and_then(|bytes| Json::parse(bytes).ok())
+        .map(|review| review.to_value());
+    let approval = review.as_ref().and_then(|r| r.get("approval"));
+    let Some(approval) = approval else {
+        return Ok(());
+    };
+    if approval.get("approvable") == Some(&Value::Bool(true)) {
+        return Ok(());
+    }
+    let code = approval
+        .get("code")
+        .and_then(|code| serde_json::from_value::<ErrorCode>(code.clone()).ok());
+    let reason = approval.get("reason").and_then(Value::as_str);
+    Err(PreflightError::NotApprovable {
+        code: code.unwrap_or(ErrorCode::ApprovedFilesInvalid),
+        reason: reason.unwrap_or("the run does not say why").to_owned(),
+    })
+}
+
+fn approved_entries<'c>(
+    changed: &'c [ChangedFile],
+    paths: &[String],
+) -> Result<Vec<&'c ChangedFile>, PreflightError> {
+    let wanted: BTreeSet<&str> = paths.iter().map(String::as_str).collect();
+    if wanted.is_empty() {
+        return Err(PreflightError::NothingApproved);
+    }
+    let known: BTreeSet<&str> = changed.iter().map(|e| e.path.as_str()).collect();
+    let unknown: Vec<String> = wanted.difference(&known).map(|p| (*p).to_owned()).collect();
+    if let Some(first) = unknown.first() {
+        return Err(PreflightError::UnknownFiles {
+            first: first.clone(),
+            paths: unknown,
+        });
+    }
+    let mut approved: Vec<&ChangedFile> = changed
+        .iter()
+        .filter(|e| wanted.contains(e.path.as_str()))
+        .collect();
+    approved.sort_by(|a, b| a.path.cmp(&b.path));
+    check_torn(changed, &wanted)?;
+    Ok(approved)
+}
+
+/// A file or link and what lies below its path replace each other: one without the
+/// other cannot be applied.
+fn check_torn(changed: &[ChangedFile], wanted: &BTreeSet<&str>) -> Result<(), PreflightError> {
+    let carried: BTreeMap<(usize, Vec<u8>), &ChangedFile> = changed
+        .iter()
+        .filter(|e| is_carried(&e.before_mode) || is_carried(&e.after_mode))
+        .map(|e| ((e.mount_index, raw_relative(e)), e))
+        .collect();
+    for entry in changed {
+        let path = raw_relative(entry);
+        for (at, _) in path.iter().enumerate().filter(|(_, b)| **b == b'/') {
+            let Some(above) = carried.get(&(entry.mount_index, path[..at].to_vec())) else {
+                continue;
+            };
+            let (below_in, above_in) = (
+                wanted.contains(entry.path.as_str()),
+                wanted.contains(above.path.as_str()),
+            );
+            if below_in != above_in {
+                let (path, other) = if below_in {
+                    (entry, *above)
+                } else {
+                    (*above, entry)
+                };
+                return Err(PreflightError::Torn {
+                    path: path.path.clone(),
+                    other: other.path.clone(),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_carried(mode: &Option<String>) -> bool {
+    mode.as_deref().is_some_and(|m| m != "040000")
+}
+
+/// The relative path as bytes.
+fn raw_relative(entry: &ChangedFile) -> Vec<u8> {
+    let text = entry.relative_path.as_bytes();
+    match entry.path_encoding.as_deref() {
+        Some("git-quoted") => unquote_name(text).map_or_else(|| text.to_vec(), |(name, _)| name),
+        _ => text.to_vec(),
+    }
+}
+
+fn mount_patches(
+    documents: &Documents,
+    approved: &[&ChangedFile],
+) -> Result<Vec<MountPatch>, PreflightError> {
+    let mut groups: BTreeMap<usize, Vec<&ChangedFile>> = BTreeMap::new();
+    for entry in approved {
+        groups.entry(entry.mount_index).or_default().push(entry);
+    }
+    let mut patches = Vec::with_capacity(groups.len());
+    for (index, entries) in groups {
+        let Some(first) = entries.first() else {
+            continue;
+        };
+        let whole = member(documents, &first.patch_path)?;
+        let patch = filter_by(whole, &entries, NamedBy::Relative)?;
+        patches.push(MountPatch {
+            mount_target: first.mount_target.clone(),
+            mount_index: index,
+            sha256: sha256(&patch),
+            patch: utf8(patch)?,
+        });
+    }
+    Ok(patches)
+}
+
+fn member<'d>(documents: &'d Documents, path: &str) -> Result<&'d [u8], PreflightError> {
+    documents
+        .get(path)
+        .map(Vec::as_slice)
+        .ok_or_else(|| missing(path))
+}
+
+fn missing(member: &str) -> PreflightError {
+    PreflightError::Missing {
+        member: member.to_owned(),
+    }
+}
+
+fn utf8(patch: Vec<u8>) -> Result<String, PreflightError> {
+    String::from_utf8(patch).map_err(|_| missing("patch in UTF-8"))
+}

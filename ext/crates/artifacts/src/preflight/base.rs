@@ -1,0 +1,138 @@
+//! The base check: what the target holds now against what the run started with.
+
+use super::{EntryType, PreflightError, raw_relative};
+use crate::beneath::Dir;
+use crate::digest::{sha256, sha256_of_file};
+use rustix::fs::FileType;
+use rustix::io::Errno;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use wp_codebox_contracts::{ChangeKind, ChangedFile, GuestPath, Sha256Hex};
+
+/// A path whose current state is not the baseline's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Conflict {
+    /// Declared-target path.
+    pub path: String,
+    /// What is there instead.
+    pub reason: &'static str,
+}
+
+/// Compares the approved entries of the mounts that have a host directory. Answers which those were.
+pub(super) fn check(
+    approved: &[&ChangedFile],
+    changed: &[ChangedFile],
+    targets: &BTreeMap<String, PathBuf>,
+) -> Result<Vec<GuestPath>, PreflightError> {
+    let mut open: BTreeMap<&GuestPath, Dir> = BTreeMap::new();
+    let mut conflicts = Vec::new();
+    for entry in approved {
+        let Some(path) = targets.get(entry.mount_target.as_str()) else {
+            continue;
+        };
+        if !open.contains_key(&entry.mount_target) {
+            let dir = Dir::open_following(path).map_err(|source| PreflightError::Target {
+                mount: entry.mount_target.to_string(),
+                source,
+            })?;
+            open.insert(&entry.mount_target, dir);
+        }
+        let Some(dir) = open.get(&entry.mount_target) else {
+            continue;
+        };
+        if let Some(reason) = difference(dir, entry, changed) {
+            conflicts.push(Conflict {
+                path: entry.path.clone(),
+                reason,
+            });
+        }
+    }
+    match conflicts.first() {
+        None => Ok(open.keys().map(|target| (*target).clone()).collect()),
+        Some(first) => Err(PreflightError::Conflict {
+            count: conflicts.len(),
+            first: first.path.clone(),
+            conflicts,
+        }),
+    }
+}
+
+/// What lies at a path of the target.
+enum Current {
+    Absent,
+    File,
+    Symlink,
+    Directory,
+    Unknown,
+}
+
+/// What is wrong with the target at this path; nothing when it is the baseline's.
+fn difference(dir: &Dir, entry: &ChangedFile, changed: &[ChangedFile]) -> Option<&'static str> {
+    let path = raw_relative(entry);
+    let current = match dir.look(&path) {
+        Ok(stat) => match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Current::File,
+            FileType::Symlink => Current::Symlink,
+            FileType::Directory => Current::Directory,
+            FileType::Fifo
+            | FileType::Socket
+            | FileType::CharacterDevice
+            | FileType::BlockDevice
+            | FileType::Unknown => Current::Unknown,
+        },
+        Err(Errno::NOENT | Errno::NOTDIR) => Current::Absent,
+        Err(Errno::LOOP | Errno::XDEV) => return Some("reached through a link"),
+        Err(_) => return Some("unreadable"),
+    };
+    // Without a mode (the public system's symlinks and directories are never listed) it is a file.
+    let before = match (entry.status, entry.before_mode.as_deref()) {
+        (ChangeKind::Added, _) => None,
+        (_, Some("120000")) => Some(EntryType::Symlink),
+        (_, Some("040000")) => Some(EntryType::Directory),
+        (_, _) => Some(EntryType::File),
+    };
+    let same = |hash: Option<Sha256Hex>| {
+        let same = hash.is_some() && hash == entry.before_sha256;
+        (!same).then_some("other contents")
+    };
+    match (before, current) {
+        (None, Current::Absent) => None,
+        // The baseline's directory is there still, emptied or not.
+        (None, Current::Directory)
+            if entry.entry_type == EntryType::Directory || replaces_directory(entry, changed) =>
+        {
+            None
+        }
+        // What stands in the way goes in the same change.
+        (None, _) => Some("exists already"),
+        (Some(_), Current::Absent) => Some("missing"),
+        (Some(EntryType::File), Current::File) => {
+            let hash = dir.open_file(&path).and_then(|(fd, _)| sha256_of_file(&fd));
+            same(hash.ok())
+        }
+        (Some(EntryType::Symlink), Current::Symlink) => same(link_hash(dir, &path)),
+        (Some(EntryType::Directory), Current::Directory) => {
+            let names = dir.dir(&path).and_then(|inner| inner.names());
+            (!names.is_ok_and(|n| n.is_empty())).then_some("not empty")
+        }
+        (Some(_), _) => Some("another type"),
+    }
+}
+
+fn link_hash(dir: &Dir, path: &[u8]) -> Option<Sha256Hex> {
+    let at = path.iter().rposition(|b| *b == b'/');
+    let (parent, name) = at.map_or((&b"."[..], path), |at| (&path[..at], &path[at + 1..]));
+    let text = dir.dir(parent).and_then(|inner| inner.link_text(name));
+    text.ok().map(|text| sha256(&text))
+}
+
+/// Whether the change deletes something below this path: then a directory was there.
+fn replaces_directory(entry: &ChangedFile, changed: &[ChangedFile]) -> bool {
+    let start = [raw_relative(entry).as_slice(), b"/"].concat();
+    changed.iter().any(|e| {
+        e.status == ChangeKind::Deleted
+            && e.mount_index == entry.mount_index
+            && raw_relative(e).starts_with(&start)
+    })
+}

@@ -1,0 +1,311 @@
+//! The bundles of a site, found by any of their names.
+//!
+//! Invariants: a broken bundle is listed, can be looked at and discarded, and hides no other;
+//! nothing outside the artifacts directory is opened or removed; an id that fits several
+//! bundles is an error, because runs without changes share one.
+
+use crate::attestation::MANIFEST_PATH;
+use crate::beneath::{Dir, ReadOutcome};
+use crate::bundle::{TEMPORARY_PREFIX, remove_tree};
+use crate::json::Json;
+use rustix::fs::{self, FileType, RenameFlags};
+use rustix::io::Errno;
+use serde::Serialize;
+use serde_json::Value;
+use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId, SiteId};
+
+const DISCARDING_PREFIX: &str = ".discarding-";
+const ID_PREFIX: &str = "artifact-bundle-sha256-";
+/// Largest document read for a list or a view.
+const MAX_DOCUMENT: u64 = 64 * 1024 * 1024;
+
+/// Why a bundle cannot be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// No reference.
+    #[error("give the id of a bundle or of its run")]
+    Missing,
+    /// Nothing matches.
+    #[error("no bundle matches {reference:?}; list them to see the ids")]
+    NotFound {
+        /// As given.
+        reference: String,
+    },
+    /// Several match.
+    #[error("{reference:?} matches {count} bundles; give a run id: {examples}")]
+    Ambiguous {
+        /// As given.
+        reference: String,
+        /// How many.
+        count: usize,
+        /// Up to five run ids.
+        examples: String,
+    },
+    /// The entry is a link or lies on another file system.
+    #[error("{run_id} is no directory inside the artifacts directory; discard it")]
+    Outside {
+        /// Name of the entry.
+        run_id: RunId,
+    },
+    /// I/O.
+    #[error(
+        "the artifacts directory could not be {step}; check owner and mode of the state directory"
+    )]
+    Io {
+        /// `opened`, `read` or `removed`.
+        step: &'static str,
+        /// The cause.
+        #[source]
+        source: Errno,
+    },
+}
+
+impl StoreError {
+    /// The stable code.
+    #[must_use]
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::Missing => ErrorCode::ArtifactIdMissing,
+            Self::NotFound { .. } => ErrorCode::ArtifactNotFound,
+            Self::Ambiguous { .. } => ErrorCode::ArtifactAmbiguous,
+            Self::Outside { .. } => ErrorCode::ArtifactOutsideRoot,
+            Self::Io { .. } => ErrorCode::StateDirInvalid,
+        }
+    }
+    /// As it crosses a border.
+    #[must_use]
+    pub fn body(&self) -> ErrorBody {
+        ErrorBody::new(self.code(), self.to_string())
+    }
+}
+
+const fn io(step: &'static str, source: Errno) -> StoreError {
+    StoreError::Io { step, source }
+}
+
+/// One bundle in a list. What cannot be read is empty.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BundleRow {
+    /// Bundle id, when the manifest can be read.
+    pub artifact_id: Option<String>,
+    /// Run id, also the directory's name.
+    pub run_id: RunId,
+    /// From the manifest.
+    pub created_at: String,
+    /// From the review.
+    pub outcome: String,
+    /// From the review.
+    pub summary: String,
+    /// Number of changed paths, from the review.
+    pub changed_files: u64,
+    /// Whether the manifest could be read. Says nothing about the rest: verify for that.
+    pub valid_manifest: bool,
+}
+
+/// A bundle that was found.
+#[derive(Debug)]
+pub struct StoredBundle {
+    /// Its row.
+    pub row: BundleRow,
+    /// The open directory.
+    pub directory: Dir,
+}
+
+impl StoredBundle {
+    /// A JSON member, e.g. `manifest.json`; `Null` when it cannot be read.
+    #[must_use]
+    pub fn document(&self, member: &str) -> Value {
+        document(&self.directory, member).map_or(Value::Null, |d| d.to_value())
+    }
+
+    /// A member's bytes, e.g. `files/patch.diff`; none when it cannot be read.
+    #[must_use]
+    pub fn bytes(&self, member: &str) -> Option<Vec<u8>> {
+        bytes(&self.directory, member)
+    }
+}
+
+fn bytes(dir: &Dir, member: &str) -> Option<Vec<u8>> {
+    match dir.read(member.as_bytes(), MAX_DOCUMENT) {
+        Ok((ReadOutcome::Bytes(bytes), _)) => Some(bytes),
+        Ok((ReadOutcome::TooLarge, _)) | Err(_) => None,
+    }
+}
+
+fn document(dir: &Dir, member: &str) -> Option<Json> {
+    Json::parse(&bytes(dir, member)?).ok()
+}
+
+/// What a discard removed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Discarded {
+    /// Bundle id, when it could be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub artifact_id: Option<String>,
+    /// Run id.
+    pub run_id: RunId,
+    /// Always true.
+    pub discarded: bool,
+}
+
+/// The bundles of one site.
+#[derive(Debug)]
+pub struct Store {
+    artifacts: Dir,
+}
+
+impl Store {
+    /// Opens `<state>/sites/<site>/artifacts`, making it (0700) when missing.
+    pub fn open(state_dir: &Dir, site: &SiteId) -> Result<Self, StoreError> {
+        let artifacts = super::site_dir(state_dir, site)
+            .and_then(|dir| dir.private_dir("artifacts"))
+            .map_err(|source| io("opened", source))?;
+        Ok(Self { artifacts })
+    }
+
+    /// The directory bundles are written into.
+    #[must_use]
+    pub const fn directory(&self) -> &Dir {
+        &self.artifacts
+    }
+
+    /// All bundles, newest first; broken ones come last.
+    pub fn list(&self) -> Result<Vec<BundleRow>, StoreError> {
+        let names = self.artifacts.names().map_err(|e| io("read", e))?;
+        let mut rows: Vec<BundleRow> = names
+            .into_iter()
+            .filter_map(|name| RunId::new(String::from_utf8(name).ok()?).ok())
+            .map(|run_id| self.row(run_id))
+            .collect();
+        rows.sort_by(|a, b| {
+            let key = |row: &BundleRow| (row.valid_manifest, row.created_at.clone());
+            key(b).cmp(&key(a)).then_with(|| a.run_id.cmp(&b.run_id))
+        });
+        Ok(rows)
+    }
+
+    fn row(&self, run_id: RunId) -> BundleRow {
+        let dir = self.artifacts.dir(run_id.as_str().as_bytes()).ok();
+        let read = |member| dir.as_ref().and_then(|d| document(d, member));
+        let (manifest, review) = (read(MANIFEST_PATH), read("files/review.json"));
+        let text = |document: &Option<Json>, key: &str| {
+            let value = document.as_ref().and_then(|d| d.get(key));
+            value.and_then(Json::as_str).map(str::to_owned)
+        };
+        let artifact_id = text(&manifest, "id");
+        let total = review
+            .as_ref()
+            .and_then(|r| r.get("stats")?.get("total")?.as_f64());
+        BundleRow {
+            run_id,
+            created_at: text(&manifest, "createdAt").unwrap_or_default(),
+            outcome: text(&review, "outcome").unwrap_or_default(),
+            summary: text(&review, "summary").unwrap_or_default(),
+            // Counts are small; a nonsensical number becomes some number.
+            changed_files: total.unwrap_or_default() as u64,
+            valid_manifest: artifact_id.is_some(),
+            artifact_id,
+        }
+    }
+
+    /// Finds by bundle id, run id, or a unique prefix of either. The digits alone will do.
+    pub fn resolve(&self, reference: &str) -> Result<StoredBundle, StoreError> {
+        let row = self.find(reference)?;
+        match self.artifacts.dir(row.run_id.as_str().as_bytes()) {
+            Ok(directory) => Ok(StoredBundle { row, directory }),
+            Err(Errno::LOOP | Errno::NOTDIR | Errno::XDEV) => {
+                Err(StoreError::Outside { run_id: row.run_id })
+            }
+            Err(source) => Err(io("read", source)),
+        }
+    }
+
+    fn find(&self, reference: &str) -> Result<BundleRow, StoreError> {
+        let wanted = reference.trim();
+        if wanted.is_empty() {
+            return Err(StoreError::Missing);
+        }
+        let rows = self.list()?;
+        let id = |row: &BundleRow| row.artifact_id.clone().unwrap_or_default();
+        if let Some(row) = rows.iter().find(|r| r.run_id.as_str() == wanted) {
+            return Ok(row.clone());
+        }
+        let mut matching: Vec<&BundleRow> = rows.iter().filter(|r| id(r) == wanted).collect();
+        if matching.is_empty() {
+            matching = rows
+                .iter()
+                .filter(|row| {
+                    let id = id(row);
+                    let run = row.run_id.as_str();
+                    [run, run.trim_start_matches("run_"), &id]
+                        .iter()
+                        .any(|name| name.starts_with(wanted))
+                        || id
+                            .strip_prefix(ID_PREFIX)
+                            .is_some_and(|d| d.starts_with(wanted))
+                })
+                .collect();
+        }
+        match matching.as_slice() {
+            [] => Err(StoreError::NotFound {
+                reference: wanted.to_owned(),
+            }),
+            [row] => Ok((*row).clone()),
+            several => Err(StoreError::Ambiguous {
+                reference: wanted.to_owned(),
+                count: several.len(),
+                examples: several
+                    .iter()
+                    .take(5)
+                    .map(|row| row.run_id.as_str())
+                    .collect::<Vec<_>>()
+                    .join(", "),
+            }),
+        }
+    }
+
+    /// Deletes a bundle, also a broken one. It leaves the list at once, whatever happens then.
+    pub fn discard(&self, reference: &str) -> Result<Discarded, StoreError> {
+        let row = self.find(reference)?;
+        let fail = |source| io("removed", source);
+        let name = row.run_id.as_str();
+        let hidden = format!("{DISCARDING_PREFIX}{name}");
+        // What an interrupted discard of the same run left.
+        remove_tree(&self.artifacts, hidden.as_bytes()).map_err(fail)?;
+        let (dir, flags) = (&self.artifacts, RenameFlags::NOREPLACE);
+        fs::renameat_with(dir, name, dir, hidden.as_str(), flags).map_err(fail)?;
+        remove_tree(&self.artifacts, hidden.as_bytes()).map_err(fail)?;
+        fs::fsync(&self.artifacts).map_err(fail)?;
+        Ok(Discarded {
+            artifact_id: row.artifact_id,
+            run_id: row.run_id,
+            discarded: true,
+        })
+    }
+
+    /// Removes what interrupted writers and discards left, if it was last touched before
+    /// `before` (seconds since 1970). Answers how many.
+    pub fn sweep(&self, before: i64) -> Result<usize, StoreError> {
+        let mut removed = 0;
+        for name in self.artifacts.names().map_err(|e| io("read", e))? {
+            let ours = [TEMPORARY_PREFIX, DISCARDING_PREFIX]
+                .iter()
+                .any(|prefix| name.starts_with(prefix.as_bytes()));
+            let old = self
+                .artifacts
+                .stat(&name)
+                .ok()
+                .flatten()
+                .is_some_and(|stat| {
+                    stat.st_mtime < before
+                        && FileType::from_raw_mode(stat.st_mode) == FileType::Directory
+                });
+            if ours && old {
+                remove_tree(&self.artifacts, &name).map_err(|e| io("removed", e))?;
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+}

@@ -1,0 +1,217 @@
+//! The bundle verifier: every rule of the seed contract §2, and the attestation.
+//!
+//! Invariants: all violations are reported, not the first; documents are parsed
+//! strictly; files are opened beneath the bundle without following links and hashed
+//! while they are read, and later rules use those very bytes; what is read is bounded.
+//! Both identities verify: content digest v1, and the file list the public system uses now.
+
+mod cases;
+mod episode;
+mod evidence;
+mod files;
+mod paths;
+mod runtime_refs;
+mod shape;
+mod typed;
+
+use crate::attestation::{
+    ATTESTATION_PATH, MANIFEST_PATH, SignatureReport, SignatureStatus, TrustedKeys, check_envelope,
+};
+use crate::beneath::{Dir, ReadOutcome};
+use crate::digest::{content_digest, sha256};
+use crate::json::Json;
+use files::Session;
+use rustix::io::Errno;
+use serde::Serialize;
+use serde_json::Value;
+use wp_codebox_contracts::{ContentDigest, Sha256Hex, Violation, ViolationCode, schema_id};
+
+/// Largest manifest or other document that is read into memory.
+pub(crate) const MAX_DOCUMENT: u64 = 64 * 1024 * 1024;
+
+/// How to verify.
+#[derive(Debug, Clone, Default)]
+pub struct VerifyOptions {
+    /// Whose signatures count.
+    pub trusted: TrustedKeys,
+}
+
+/// `wp-codebox/artifact-bundle-verification/v1`.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Verification {
+    /// The schema id.
+    pub schema: &'static str,
+    /// Always `.`: the caller knows where it is.
+    pub bundle_directory: &'static str,
+    /// Whether there is no violation.
+    pub valid: bool,
+    /// All of them.
+    pub violations: Vec<Violation>,
+    /// The manifest, when it has the right shape.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub manifest: Option<Value>,
+    /// What the signature is worth.
+    pub signature: SignatureReport,
+    /// sha256 of the manifest file; none when it could not be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub manifest_sha256: Option<Sha256Hex>,
+}
+
+/// A verification and the documents it read, for a caller that goes on to use them.
+pub(crate) struct Verified {
+    pub verification: Verification,
+    pub documents: Documents,
+}
+
+/// Documents by path, as they were when they were hashed.
+pub(crate) type Documents = std::collections::BTreeMap<String, Vec<u8>>;
+
+/// Judges a bundle directory.
+#[must_use]
+pub fn verify_bundle(bundle: &Dir, options: &VerifyOptions) -> Verification {
+    verify_keeping(bundle, options).verification
+}
+
+pub(crate) fn verify_keeping(bundle: &Dir, options: &VerifyOptions) -> Verified {
+    let mut verification = Verification {
+        schema: schema_id::BUNDLE_VERIFICATION,
+        bundle_directory: ".",
+        valid: false,
+        violations: Vec::new(),
+        manifest: None,
+        signature: SignatureReport {
+            status: SignatureStatus::Unsigned,
+            key_id: None,
+        },
+        manifest_sha256: None,
+    };
+    let mut documents = Documents::new();
+    match manifest_of(bundle) {
+        Err(failure) => {
+            let (hash, violation) = *failure;
+            verification.manifest_sha256 = hash;
+            verification.violations.push(violation);
+        }
+        Ok((bytes, manifest)) => {
+            verification.manifest_sha256 = Some(sha256(&bytes));
+            verification.manifest = Some(manifest.to_value());
+            let mut session = Session::new(bundle, manifest, bytes);
+            session.check_files();
+            session.check_identity();
+            evidence::check_metadata(&mut session);
+            evidence::check_review(&mut session);
+            episode::check(&mut session);
+            runtime_refs::check(&mut session);
+            typed::check(&mut session);
+            cases::check(&mut session);
+            verification.signature = attestation(&mut session, &options.trusted);
+            verification.violations = session.violations;
+            documents = session.kept;
+        }
+    }
+    verification.valid = verification.violations.is_empty();
+    Verified {
+        verification,
+        documents,
+    }
+}
+
+/// Hash of what was read, if anything was, and what is wrong with it.
+type ManifestFailure = Box<(Option<Sha256Hex>, Violation)>;
+
+fn manifest_of(bundle: &Dir) -> Result<(Vec<u8>, Json), ManifestFailure> {
+    let violation = |code, message: &str| Violation {
+        code,
+        path: MANIFEST_PATH.to_owned(),
+        message: message.to_owned(),
+        file: None,
+        details: None,
+    };
+    let bytes = match bundle.read(MANIFEST_PATH.as_bytes(), MAX_DOCUMENT) {
+        Ok((ReadOutcome::Bytes(bytes), _)) => bytes,
+        Ok((ReadOutcome::TooLarge, _)) => {
+            let message = "manifest.json is larger than this verifier reads";
+            return Err(Box::new((
+                None,
+                violation(ViolationCode::MalformedManifest, message),
+            )));
+        }
+        Err(Errno::NOENT) => {
+            let message = "manifest.json is missing";
+            return Err(Box::new((
+                None,
+                violation(ViolationCode::MissingManifest, message),
+            )));
+        }
+        Err(_) => {
+            let message = "manifest.json is not a readable regular file";
+            return Err(Box::new((
+                None,
+                violation(ViolationCode::MalformedManifest, message),
+            )));
+        }
+    };
+    let hash = Some(sha256(&bytes));
+    let manifest = Json::parse(&bytes).map_err(|error| {
+        let message = format!("manifest.json is {error}");
+        Box::new((
+            hash.clone(),
+            violation(ViolationCode::MalformedManifest, &message),
+        ))
+    })?;
+    match shape::manifest(&manifest) {
+        Ok(()) => Ok((bytes, manifest)),
+        Err(field) => {
+            let message = format!("manifest.json does not have the shape of a manifest at {field}");
+            let code = ViolationCode::InvalidManifestShape;
+            Err(Box::new((hash, violation(code, &message))))
+        }
+    }
+}
+
+fn attestation(session: &mut Session<'_>, trusted: &TrustedKeys) -> SignatureReport {
+    let unsigned = SignatureReport {
+        status: SignatureStatus::Unsigned,
+        key_id: None,
+    };
+    if !session.is_listed(ATTESTATION_PATH) {
+        return unsigned;
+    }
+    let hashes = session
+        .hashes
+        .iter()
+        .filter(|(path, _)| !matches!(path.as_str(), MANIFEST_PATH | ATTESTATION_PATH))
+        .map(|(path, hash)| (path.clone(), hash.clone()))
+        .collect();
+    let judged = match session.document(ATTESTATION_PATH) {
+        Some(bytes) => check_envelope(&bytes, &session.manifest, &hashes, trusted)
+            .map_err(|error| error.to_string()),
+        None => Err("the attestation cannot be read".to_owned()),
+    };
+    judged.unwrap_or_else(|message| {
+        let code = ViolationCode::AttestationInvalid;
+        session.add(code, ATTESTATION_PATH, Some(ATTESTATION_PATH), message);
+        SignatureReport {
+            status: SignatureStatus::Invalid,
+            ..unsigned
+        }
+    })
+}
+
+/// Content digest v1 over named files of a directory, in order.
+pub fn directory_content_digest(bundle: &Dir, inputs: &[String]) -> Result<ContentDigest, Errno> {
+    let mut contents = Vec::with_capacity(inputs.len());
+    for input in inputs {
+        match bundle.read(input.as_bytes(), MAX_DOCUMENT)? {
+            (ReadOutcome::Bytes(bytes), _) => contents.push(bytes),
+            (ReadOutcome::TooLarge, _) => return Err(Errno::FBIG),
+        }
+    }
+    let pairs: Vec<(&str, &[u8])> = inputs
+        .iter()
+        .map(String::as_str)
+        .zip(contents.iter().map(Vec::as_slice))
+        .collect();
+    Ok(content_digest(&pairs))
+}

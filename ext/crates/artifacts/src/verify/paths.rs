@@ -1,0 +1,168 @@
+//! Which texts are paths inside a bundle, and which URLs a reviewer may be sent to.
+
+/// Why a text is not a path inside a bundle. A `.` segment or `//` is harmless and accepted.
+pub(crate) fn path_fault(path: &str) -> Option<&'static str> {
+    if path.is_empty() {
+        return Some("a path must not be empty");
+    }
+    if path.contains('\0') {
+        return Some("a path must not contain NUL");
+    }
+    if path.contains('\\') || path.starts_with('/') || scheme(path).is_some() {
+        return Some("a path must be relative to the bundle and local");
+    }
+    if path.split('/').any(|part| part == "..") {
+        return Some("a path must not leave the bundle");
+    }
+    None
+}
+
+/// `scheme` of `scheme:rest`.
+fn scheme(text: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = text.split_once(':')?;
+    let mut bytes = scheme.bytes();
+    let fits = bytes.next().is_some_and(|b| b.is_ascii_alphabetic())
+        && bytes.all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'.' | b'-'));
+    fits.then_some((scheme, rest))
+}
+
+/// What is wrong with a URL that a reviewer is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum UrlFault {
+    /// Not a URL.
+    Malformed,
+    /// Not http(s), or this very host.
+    NotPublic,
+}
+
+/// Judges a public URL: http or https, and no name or address of the local host.
+pub(super) fn url_fault(url: &str) -> Option<UrlFault> {
+    let Some((scheme, rest)) = scheme(url.trim()) else {
+        return Some(UrlFault::Malformed);
+    };
+    if !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("https") {
+        return Some(UrlFault::NotPublic);
+    }
+    let rest = rest.trim_start_matches(['/', '\\']);
+    let authority = rest.split(['/', '\\', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    let host = match host.strip_prefix('[') {
+        Some(inner) => match inner.split_once(']') {
+            Some((address, port)) if is_port(port) => return six_fault(address),
+            _ => return Some(UrlFault::Malformed),
+        },
+        None => match host.split_once(':') {
+            Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
+            Some(_) => return Some(UrlFault::Malformed),
+            None => host,
+        },
+    };
+    let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+    let odd =
+        |b: u8| b <= b' ' || matches!(b, b'<' | b'>' | b'^' | b'|' | b'%' | b'"' | b'`' | 0x7f);
+    if host.is_empty() || host.bytes().any(odd) || host.split('.').any(str::is_empty) {
+        return Some(UrlFault::Malformed);
+    }
+    let last = host.rsplit('.').next().unwrap_or_default();
+    if last.bytes().all(|b| b.is_ascii_digit()) || last.starts_with("0x") {
+        return match four(&host) {
+            Some(address) if address >> 24 == 127 || address == 0 => Some(UrlFault::NotPublic),
+            Some(_) => None,
+            None => Some(UrlFault::Malformed),
+        };
+    }
+    let local = last == "localhost" || last == "local";
+    local.then_some(UrlFault::NotPublic)
+}
+
+fn is_port(text: &str) -> bool {
+    text.is_empty()
+        || text
+            .strip_prefix(':')
+            .is_some_and(|port| port.bytes().all(|b| b.is_ascii_digit()))
+}
+
+fn six_fault(text: &str) -> Option<UrlFault> {
+    match text.parse::<std::net::Ipv6Addr>() {
+        Err(_) => Some(UrlFault::Malformed),
+        Ok(address) => {
+            let mapped = address.to_ipv4_mapped().map(|four| four.octets()[0]);
+            let local = address.is_loopback() || matches!(mapped, Some(0 | 127));
+            local.then_some(UrlFault::NotPublic)
+        }
+    }
+}
+
+/// An IPv4 address in any spelling a browser takes: one to four parts, decimal, octal or hex.
+fn four(host: &str) -> Option<u32> {
+    let parts: Vec<&str> = host.split('.').collect();
+    let (last, front) = parts.split_last()?;
+    if front.len() > 3 {
+        return None;
+    }
+    let number = |text: &str| -> Option<u32> {
+        if let Some(hex) = text.strip_prefix("0x") {
+            u32::from_str_radix(if hex.is_empty() { "0" } else { hex }, 16).ok()
+        } else if text.len() > 1 && text.starts_with('0') {
+            u32::from_str_radix(text, 8).ok()
+        } else {
+            text.parse().ok()
+        }
+    };
+    let mut address = 0_u64;
+    for part in front {
+        let value = number(part).filter(|v| *v < 256)?;
+        address = (address << 8) | u64::from(value);
+    }
+    let tail_bits = 8 * (4 - front.len() as u32);
+    let tail = u64::from(number(last)?);
+    if tail >= 1 << tail_bits {
+        return None;
+    }
+    u32::try_from((address << tail_bits) | tail).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths() {
+        for good in ["a", "a/b", "./a", "a//b", "a..b", "...", "a/:b"] {
+            assert_eq!(path_fault(good), None, "{good}");
+        }
+        for bad in ["", "/a", "a\\b", "../a", "a/..", "c:a", "file:///x", "a\0"] {
+            assert!(path_fault(bad).is_some(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn urls() {
+        use UrlFault::{Malformed, NotPublic};
+        for (url, fault) in [
+            ("https://example.org/x", None),
+            ("HTTP://user@example.org:8080", None),
+            ("https://8.8.8.8", None),
+            ("https://[2001:db8::1]/", None),
+            ("https://localhost.example.org", None),
+            ("nothing", Some(Malformed)),
+            ("https://", Some(Malformed)),
+            ("https://a b/", Some(Malformed)),
+            ("https://1.2.3.400", Some(Malformed)),
+            ("ftp://example.org", Some(NotPublic)),
+            ("javascript:alert(1)", Some(NotPublic)),
+            ("http://localhost", Some(NotPublic)),
+            ("http://LOCALHOST.:80/x", Some(NotPublic)),
+            ("http://a@127.0.0.1/", Some(NotPublic)),
+            ("http://127.1", Some(NotPublic)),
+            ("http://2130706433/", Some(NotPublic)),
+            ("http://0x7f.0.0.1/", Some(NotPublic)),
+            ("http://0.0.0.0", Some(NotPublic)),
+            ("http://[::1]:8080/", Some(NotPublic)),
+            ("http://[::ffff:127.0.0.1]/", Some(NotPublic)),
+            ("http://printer.local/", Some(NotPublic)),
+        ] {
+            assert_eq!(url_fault(url), fault, "{url}");
+        }
+    }
+}

@@ -1,0 +1,778 @@
+//! Two verifiers, written apart, agree on generated bundles, whole and bent.
+//!
+//! The other one is `tests/conformance/verify_bundle.py`; it runs once for all bundles.
+
+mod bundles;
+mod trees;
+
+use bundles::*;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use trees::scratch;
+use wp_codebox_artifacts::*;
+
+type Bend = fn(&Bent);
+
+/// Ways to bend a bundle, and a code that each must bring out.
+const BENDS: &[(&str, &str, Bend)] = &[
+    ("manifest removed", "missing-manifest", |b| {
+        fs::remove_file(b.0.join("manifest.json")).unwrap()
+    }),
+    ("manifest cut off", "malformed-manifest", |b| {
+        let bytes = fs::read(b.0.join("manifest.json")).unwrap();
+        fs::write(b.0.join("manifest.json"), &bytes[..bytes.len() / 2]).unwrap();
+    }),
+    ("manifest with a key twice", "malformed-manifest", |b| {
+        let text = fs::read_to_string(b.0.join("manifest.json")).unwrap();
+        fs::write(
+            b.0.join("manifest.json"),
+            text.replacen('{', "{\"id\": \"x\",", 1),
+        )
+        .unwrap();
+    }),
+    ("manifest not UTF-8", "malformed-manifest", |b| {
+        let mut bytes = fs::read(b.0.join("manifest.json")).unwrap();
+        bytes[10] = 0xff;
+        fs::write(b.0.join("manifest.json"), bytes).unwrap();
+    }),
+    ("manifest is a link", "malformed-manifest", |b| {
+        fs::rename(b.0.join("manifest.json"), b.0.join("m.json")).unwrap();
+        symlink("m.json", b.0.join("manifest.json")).unwrap();
+    }),
+    ("manifest is a directory", "malformed-manifest", |b| {
+        fs::remove_file(b.0.join("manifest.json")).unwrap();
+        fs::create_dir(b.0.join("manifest.json")).unwrap();
+    }),
+    ("id is a number", "invalid-manifest-shape", |b| {
+        b.manifest(|m| m["id"] = json!(1))
+    }),
+    ("no files", "invalid-manifest-shape", |b| {
+        b.manifest(|m| {
+            m.as_object_mut().unwrap().remove("files");
+        })
+    }),
+    ("file row without kind", "invalid-manifest-shape", |b| {
+        b.manifest(|m| {
+            m["files"][1].as_object_mut().unwrap().remove("kind");
+        })
+    }),
+    (
+        "content digest by another algorithm",
+        "invalid-manifest-shape",
+        |b| b.manifest(|m| m["contentDigest"]["algorithm"] = json!("md5")),
+    ),
+    ("content digest not hex", "invalid-manifest-shape", |b| {
+        b.manifest(|m| m["contentDigest"]["value"] = json!("xyz"));
+        b.seal();
+    }),
+    ("a file listed twice", "invalid-manifest-shape", |b| {
+        b.manifest(|m| {
+            let row = m["files"][3].clone();
+            m["files"].as_array_mut().unwrap().push(row);
+        });
+        b.seal();
+    }),
+    (
+        "manifest does not list itself",
+        "invalid-manifest-shape",
+        |b| b.drop_self(),
+    ),
+    ("cases malformed", "invalid-manifest-shape", |b| {
+        b.manifest(|m| m["cases"] = json!([{"id": " ", "artifacts": []}]))
+    }),
+    ("case twice", "invalid-manifest-shape", |b| {
+        cases(
+            b,
+            json!([{"id": "a", "artifacts": []}, {"id": "a", "artifacts": []}]),
+        )
+    }),
+    ("case with a bad date", "invalid-manifest-shape", |b| {
+        cases(
+            b,
+            json!([
+        {"id": "a", "artifacts": [], "verification": {"status": "passed", "verifiedAt": "yesterday"}}]),
+        )
+    }),
+    ("case with an unlisted file", "malformed-reference", |b| {
+        cases(
+            b,
+            json!([
+        {"id": "a", "artifacts": [{"path": "nowhere", "kind": "x"}]}]),
+        )
+    }),
+    ("case with a wrong hash", "file-hash-mismatch", |b| {
+        cases(
+            b,
+            json!([
+        {"id": "a", "artifacts": [{"path": "events.jsonl", "kind": "x", "sha256": {"algorithm": "sha256", "value": "0".repeat(64)}}]}]),
+        )
+    }),
+    ("case with a local URL", "unsafe-file", |b| {
+        cases(
+            b,
+            json!([
+        {"id": "a", "artifacts": [{"path": "events.jsonl", "kind": "x", "publicUrl": "http://127.1/x"}]}]),
+        )
+    }),
+    ("case with no URL", "malformed-reference", |b| {
+        cases(
+            b,
+            json!([
+        {"id": "a", "artifacts": [{"path": "events.jsonl", "kind": "x", "publicUrl": "nothing"}]}]),
+        )
+    }),
+    ("traversal", "invalid-path", |b| {
+        rename_row(b, "../events.jsonl")
+    }),
+    ("absolute path", "invalid-path", |b| {
+        rename_row(b, "/etc/passwd")
+    }),
+    ("backslash", "invalid-path", |b| rename_row(b, "a\\b")),
+    ("drive letter", "invalid-path", |b| {
+        rename_row(b, "c:events")
+    }),
+    ("empty path", "invalid-path", |b| rename_row(b, "")),
+    ("NUL in a path", "invalid-path", |b| rename_row(b, "a\0b")),
+    ("path with // (harmless alone)", "orphaned-file", |b| {
+        rename_row(b, ".//events.jsonl")
+    }),
+    ("file removed", "missing-file", |b| {
+        fs::remove_file(b.0.join("events.jsonl")).unwrap()
+    }),
+    ("file is a directory", "missing-file", |b| {
+        fs::remove_file(b.0.join("events.jsonl")).unwrap();
+        fs::create_dir(b.0.join("events.jsonl")).unwrap();
+    }),
+    ("file is a link", "missing-file", |b| {
+        fs::rename(b.0.join("events.jsonl"), b.0.join("logs/e")).unwrap();
+        symlink("logs/e", b.0.join("events.jsonl")).unwrap();
+    }),
+    ("file is a FIFO", "missing-file", |b| {
+        fs::remove_file(b.0.join("events.jsonl")).unwrap();
+        fifo(&b.0.join("events.jsonl"));
+    }),
+    ("file is a hard link", "hardlink", |b| {
+        fs::hard_link(
+            b.0.join("events.jsonl"),
+            b.0.parent().unwrap().join(format!(
+                "link-{}",
+                b.0.file_name().unwrap().to_str().unwrap()
+            )),
+        )
+        .unwrap()
+    }),
+    ("directory is a link out", "unsafe-file", |b| {
+        let outside = b.0.parent().unwrap().join(format!(
+            "out-{}",
+            b.0.file_name().unwrap().to_str().unwrap()
+        ));
+        fs::rename(b.0.join("logs"), &outside).unwrap();
+        symlink(&outside, b.0.join("logs")).unwrap();
+    }),
+    ("directory is a link inside", "unsafe-file", |b| {
+        fs::rename(b.0.join("logs"), b.0.join("logs2")).unwrap();
+        symlink("logs2", b.0.join("logs")).unwrap();
+    }),
+    ("file added", "orphaned-file", |b| {
+        fs::write(b.0.join("files/extra"), "x").unwrap()
+    }),
+    ("link added", "orphaned-file", |b| {
+        symlink("/etc/passwd", b.0.join("extra")).unwrap()
+    }),
+    ("FIFO added", "orphaned-file", |b| {
+        fifo(&b.0.join("files/pipe"))
+    }),
+    ("directory link added", "orphaned-file", |b| {
+        symlink("logs", b.0.join("more")).unwrap()
+    }),
+    ("byte changed", "file-hash-mismatch", |b| {
+        append(b, "logs/runtime.log")
+    }),
+    (
+        "patch changed, hashes made to fit",
+        "digest-mismatch",
+        |b| {
+            append(b, "files/patch.diff");
+            b.seal();
+        },
+    ),
+    (
+        "patch changed, identity made to fit",
+        "review-evidence-mismatch",
+        |b| {
+            append(b, "files/patch.diff");
+            b.identify();
+            b.seal();
+        },
+    ),
+    ("hash removed", "missing-file-hash", |b| {
+        b.manifest(|m| {
+            m["files"][2].as_object_mut().unwrap().remove("sha256");
+        })
+    }),
+    ("hash in capitals", "missing-file-hash", |b| {
+        b.manifest(|m| m["files"][2]["sha256"]["value"] = json!("A".repeat(64)))
+    }),
+    ("manifest edited", "file-hash-mismatch", |b| {
+        b.manifest(|m| m["createdAt"] = json!("2027-01-01T00:00:00.000Z"))
+    }),
+    ("another id", "bundle-id-mismatch", |b| {
+        b.manifest(|m| m["id"] = json!(format!("artifact-bundle-sha256-{}", "1".repeat(64))));
+        b.seal();
+    }),
+    ("digest input not listed", "malformed-reference", |b| {
+        b.manifest(|m| m["contentDigest"]["inputs"][0] = json!("nowhere"));
+        b.seal();
+    }),
+    ("digest input leaves", "invalid-path", |b| {
+        b.manifest(|m| m["contentDigest"]["inputs"][0] = json!("../x"));
+        b.seal();
+    }),
+    ("digest inputs mixed", "digest-mismatch", |b| {
+        b.manifest(|m| {
+            m["contentDigest"]["inputs"] = json!(["manifest.files", "files/patch.diff"])
+        });
+        b.seal();
+    }),
+    (
+        "metadata names an unlisted file",
+        "malformed-reference",
+        |b| {
+            b.document("metadata.json", |m| {
+                m["artifacts"]["x"] = json!(["nowhere"])
+            })
+        },
+    ),
+    ("metadata leaves the bundle", "invalid-path", |b| {
+        b.document("metadata.json", |m| m["artifacts"]["x"] = json!("../x"))
+    }),
+    ("review without evidence", "malformed-reference", |b| {
+        b.document("files/review.json", |m| m["evidence"] = json!(1))
+    }),
+    (
+        "review of another digest",
+        "review-evidence-mismatch",
+        |b| {
+            b.document("files/review.json", |m| {
+                m["evidence"]["artifactContentDigest"] = json!("x")
+            })
+        },
+    ),
+    ("review of another patch", "review-evidence-mismatch", |b| {
+        b.document("files/review.json", |m| {
+            m["evidence"]["patchSha256"] = json!("x")
+        })
+    }),
+    (
+        "review names another file",
+        "review-evidence-mismatch",
+        |b| {
+            b.document("files/review.json", |m| {
+                m["changedFiles"] = json!([{"path": "/x", "status": "added"}])
+            })
+        },
+    ),
+    (
+        "review refers to an unlisted file",
+        "malformed-reference",
+        |b| {
+            b.document("files/review.json", |m| {
+                m["evidence"]["runtimeEpisodeTrace"] = json!("nowhere")
+            })
+        },
+    ),
+    (
+        "reference manifest with another schema",
+        "malformed-reference",
+        |b| b.document(REFERENCES, |m| m["schema"] = json!("x")),
+    ),
+    (
+        "reference manifest is no JSON",
+        "malformed-reference",
+        |b| {
+            append(b, REFERENCES);
+            b.seal();
+        },
+    ),
+    (
+        "reference manifest with an edited hash",
+        "digest-mismatch",
+        |b| {
+            b.document(REFERENCES, |m| {
+                m["files"][0]["sha256"]["value"] = json!("0".repeat(64))
+            })
+        },
+    ),
+    (
+        "reference manifest with another id",
+        "bundle-id-mismatch",
+        |b| b.document(REFERENCES, |m| m["id"] = json!("x")),
+    ),
+    (
+        "reference manifest of another bundle",
+        "review-evidence-mismatch",
+        |b| b.document(REFERENCES, |m| m["artifactBundle"]["id"] = json!("x")),
+    ),
+    (
+        "reference manifest names an unlisted file",
+        "malformed-reference",
+        |b| b.document(REFERENCES, |m| m["files"][0]["path"] = json!("nowhere")),
+    ),
+    (
+        "replay index with a wrong hash",
+        "file-hash-mismatch",
+        |b| {
+            b.document(REPLAY, |m| {
+                m["references"]["patch"]["sha256"]["value"] = json!("0".repeat(64))
+            })
+        },
+    ),
+    (
+        "replay index with a malformed reference",
+        "malformed-reference",
+        |b| b.document(REPLAY, |m| m["references"]["patch"] = json!({"path": 1})),
+    ),
+    (
+        "typed artifact with its own schema",
+        "payload-schema-violation",
+        |b| {
+            b.add("files/typed.json", "typed-artifacts-index", json!({
+        "schema": "wp-codebox/typed-artifacts-index/v1",
+        "artifacts": [{"artifact": {"path": "events.jsonl", "sha256": hash(b, "events.jsonl")}, "payload": 1, "payload_schema": {"type": "string"}}],
+    }).to_string().as_bytes())
+        },
+    ),
+    (
+        "typed artifact with a wrong hash",
+        "file-hash-mismatch",
+        |b| {
+            b.add(
+                "files/typed.json",
+                "typed-artifacts-index",
+                json!({
+                    "schema": "wp-codebox/typed-artifacts-index/v1",
+                    "artifacts": [{"artifact": {"path": "events.jsonl", "sha256": "0"}}],
+                })
+                .to_string()
+                .as_bytes(),
+            )
+        },
+    ),
+    (
+        "typed artifact without a file",
+        "malformed-reference",
+        |b| {
+            b.add(
+                "files/typed.json",
+                "typed-artifacts-index",
+                json!({
+                    "schema": "wp-codebox/typed-artifacts-index/v1", "artifacts": [{}],
+                })
+                .to_string()
+                .as_bytes(),
+            )
+        },
+    ),
+    ("typed artifact whose file is gone", "missing-file", |b| {
+        b.add("files/typed.json", "typed-artifacts-index", json!({
+            "schema": "wp-codebox/typed-artifacts-index/v1",
+            "artifacts": [{"artifact": {"path": "events.jsonl", "sha256": hash(b, "events.jsonl")}}],
+        }).to_string().as_bytes());
+        fs::remove_file(b.0.join("events.jsonl")).unwrap();
+    }),
+    ("transcript without policy", "malformed-reference", |b| {
+        b.add("files/calls.json", "tool-call-transcript", json!({
+        "schema": "wp-codebox/tool-call-transcript/v1", "redaction": {"policy": "none"},
+        "tool_calls": [{"call_id": "1", "tool_name": "n", "tool_type": "t", "phase": "p", "status": "s"}],
+    }).to_string().as_bytes())
+    }),
+    ("transcript with a wrong hash", "file-hash-mismatch", |b| {
+        b.add("files/calls.json", "tool-call-transcript", json!({
+        "schema": "wp-codebox/tool-call-transcript/v1", "redaction": {"policy": "none"},
+        "tool_calls": [{"call_id": "1", "tool_name": "n", "tool_type": "t", "phase": "p", "status": "s",
+            "redaction": {"policy": "none"}, "input_artifacts": [{"path": "events.jsonl", "sha256": "0".repeat(64)}]}],
+    }).to_string().as_bytes())
+    }),
+    (
+        "episode trace with an edited action",
+        "malformed-reference",
+        |b| {
+            let mut trace = episode();
+            trace["steps"][0]["action"]["command"] = json!("other");
+            b.add(
+                "files/trace.json",
+                "runtime-episode-trace",
+                trace.to_string().as_bytes(),
+            );
+        },
+    ),
+    ("episode trace with a score", "malformed-reference", |b| {
+        let mut trace = episode();
+        trace["reward"] = json!(1);
+        b.add(
+            "files/trace.json",
+            "runtime-episode-trace",
+            trace.to_string().as_bytes(),
+        );
+    }),
+    ("viewer on this host", "unsafe-file", |b| {
+        b.manifest(|m| m["files"][2]["viewer"] = json!({"base": "http://localhost/"}));
+        b.seal();
+    }),
+    ("viewer without URL", "malformed-reference", |b| {
+        b.manifest(|m| m["files"][2]["viewer"] = json!({"base": "nothing"}));
+        b.seal();
+    }),
+    (
+        "signed file changed, everything else made to fit",
+        "attestation-invalid",
+        |b| {
+            append(b, "logs/runtime.log");
+            b.seal();
+        },
+    ),
+    ("file added after signing", "attestation-invalid", |b| {
+        b.add("files/more.json", "file", b"{}")
+    }),
+    ("kind changed after signing", "attestation-invalid", |b| {
+        b.manifest(|m| m["files"][2]["kind"] = json!("other"));
+        b.seal();
+    }),
+    (
+        "runtime changed after signing",
+        "attestation-invalid",
+        |b| {
+            b.manifest(|m| m["runtime"]["backend"] = json!("other"));
+            b.seal();
+        },
+    ),
+    ("signature bit flipped", "attestation-invalid", |b| {
+        b.document(ATTESTATION, |m| {
+            let sig = m["signatures"][0]["sig"].as_str().unwrap().to_owned();
+            let first = if sig.starts_with('A') { 'B' } else { 'A' };
+            m["signatures"][0]["sig"] = json!(format!("{first}{}", &sig[1..]));
+        })
+    }),
+    ("key claimed by another", "attestation-invalid", |b| {
+        b.document(ATTESTATION, |m| {
+            m["signatures"][0]["keyid"] = json!("0".repeat(64))
+        })
+    }),
+    ("two signatures", "attestation-invalid", |b| {
+        b.document(ATTESTATION, |m| {
+            let one = m["signatures"][0].clone();
+            m["signatures"] = json!([one, one]);
+        })
+    }),
+    ("attestation is no JSON", "attestation-invalid", |b| {
+        append(b, ATTESTATION);
+        b.seal();
+    }),
+];
+
+/// Ways to change a bundle that leave it valid: the control.
+const HARMLESS: &[(&str, Bend)] = &[
+    ("untouched", |_| {}),
+    ("unsigned", |b| unsigned(b)),
+    ("identified by its file list", |b| {
+        unsigned(b);
+        detached(b);
+        b.identify_by_list();
+    }),
+    ("without optional documents", |b| {
+        unsigned(b);
+        detached(b);
+        b.seal();
+    }),
+    ("with cases", |b| {
+        unsigned(b);
+        cases(
+            b,
+            json!([{"id": "a", "verification": {"status": "passed", "verifiedAt": "2026-01-01T00:00:00Z"},
+            "artifacts": [{"path": "events.jsonl", "kind": "x", "publicUrl": "https://example.org/x"}]}]),
+        );
+    }),
+    ("with a viewer", |b| {
+        unsigned(b);
+        b.manifest(|m| m["files"][2]["viewer"] = json!({"base": "https://example.org/"}));
+        b.seal();
+    }),
+    ("with an episode trace", |b| {
+        unsigned(b);
+        b.add(
+            "files/trace.json",
+            "runtime-episode-trace",
+            episode().to_string().as_bytes(),
+        );
+    }),
+    ("with typed artifacts and a transcript", |b| {
+        unsigned(b);
+        b.add("files/typed.json", "typed-artifacts-index", json!({
+            "schema": "wp-codebox/typed-artifacts-index/v1",
+            "artifacts": [{"artifact": {"path": "events.jsonl", "sha256": hash(b, "events.jsonl")}, "payload": 1}],
+        }).to_string().as_bytes());
+        b.add("files/calls.json", "tool-call-transcript", json!({
+            "schema": "wp-codebox/tool-call-transcript/v1", "redaction": {"policy": "none"},
+            "tool_calls": [{"call_id": "1", "tool_name": "n", "tool_type": "t", "phase": "p", "status": "s",
+                "redaction": {"policy": "none"}, "output_artifacts": [{"path": "events.jsonl", "sha256": hash(b, "events.jsonl")}]}],
+        }).to_string().as_bytes());
+    }),
+    ("with non-ASCII and odd numbers in the manifest", |b| {
+        unsigned(b);
+        b.manifest(|m| {
+            m["runtime"]["note"] = json!("ü😀\u{fffd}");
+            m["runtime"]["numbers"] =
+                json!([1e21, 1e-7, 0.1, -0.0, 123456789012345680000_f64, 5e-324]);
+            m["runtime"]["zzz"] = json!({"b": {}, "a": [], "10": 1, "9": null});
+        });
+        b.seal_self();
+        b.refer_again();
+    }),
+    ("with an id of another kind", |b| {
+        unsigned(b);
+        detached(b);
+        b.manifest(|m| m["id"] = json!("my-bundle"));
+        b.seal();
+    }),
+];
+
+const REFERENCES: &str = "files/runtime-reference-manifest.json";
+const REPLAY: &str = "files/runtime-replay-index.json";
+const ATTESTATION: &str = "files/attestation.dsse.json";
+
+impl Bent {
+    fn drop_self(&self) {
+        self.manifest(|m| {
+            m["files"]
+                .as_array_mut()
+                .unwrap()
+                .retain(|row| row["path"] != "manifest.json");
+        });
+    }
+    /// Nothing in the reference documents depends on the runtime of the manifest.
+    fn refer_again(&self) {
+        self.seal();
+    }
+}
+
+fn unsigned(b: &Bent) {
+    b.drop_members(&[ATTESTATION]);
+    let mut metadata = b.json("metadata.json");
+    metadata["artifacts"]
+        .as_object_mut()
+        .unwrap()
+        .remove("attestation");
+    b.put("metadata.json", &metadata);
+    b.seal();
+}
+
+/// Without the documents that repeat the identity, so that it can be another.
+fn detached(b: &Bent) {
+    b.drop_members(&[REFERENCES, REPLAY, "files/review.json", "metadata.json"]);
+}
+
+fn cases(b: &Bent, cases: Value) {
+    b.manifest(|m| m["cases"] = cases);
+    b.seal();
+}
+
+fn rename_row(b: &Bent, path: &str) {
+    b.manifest(|m| {
+        for row in m["files"].as_array_mut().unwrap() {
+            if row["path"] == "events.jsonl" {
+                row["path"] = json!(path);
+            }
+        }
+    });
+    b.seal_self();
+}
+
+fn append(b: &Bent, member: &str) {
+    let mut file = fs::OpenOptions::new()
+        .append(true)
+        .open(b.0.join(member))
+        .unwrap();
+    file.write_all(b"x").unwrap();
+}
+
+fn hash(b: &Bent, member: &str) -> String {
+    sha256(&fs::read(b.0.join(member)).unwrap()).to_string()
+}
+
+fn fifo(path: &Path) {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    mknodat(CWD, path, FileType::Fifo, Mode::RUSR, 0).unwrap();
+}
+
+/// A small trace whose digests fit.
+fn episode() -> Value {
+    let digest = |value: &Value| {
+        let text = canonical_value(value, OverLimit::Refuse).unwrap();
+        let preimage = format!("wp-codebox/runtime-episode-trace/v1\n{text}");
+        json!({"algorithm": "sha256", "value": sha256(preimage.as_bytes())})
+    };
+    let mut action = json!({
+        "schema": "wp-codebox/runtime-episode-action/v1", "kind": "command",
+        "command": "wordpress.run-php", "args": ["code=echo 1;"], "timeoutMs": 5, "metadata": {"reward": 1},
+    });
+    let action_digest = digest(&action);
+    action["id"] = json!("a");
+    action["digest"] = action_digest.clone();
+    let mut observation = json!({
+        "schema": "wp-codebox/runtime-episode-observation/v1", "type": "mounts",
+        "data": {"success": true}, "observedAt": TIME, "artifactRefs": [],
+    });
+    let observation_digest = digest(&observation);
+    observation["id"] = json!("o");
+    observation["digest"] = observation_digest.clone();
+    let mut snapshot = json!({
+        "schema": "wp-codebox/runtime-episode-snapshot/v1", "id": "s", "createdAt": TIME,
+        "semantics": "metadata-only", "metadata": {}, "artifactRefs": [],
+    });
+    snapshot["digest"] = digest(&snapshot);
+    let execution = json!({"id": "e", "exitCode": 0, "stdout": "1"});
+    json!({
+        "schema": "wp-codebox/runtime-episode-trace/v1", "version": 1, "id": "t", "createdAt": TIME,
+        "runtime": {"id": "r"},
+        "reset": {"id": "r0", "runtime": {}, "observations": [observation],
+            "observationRefs": [{"kind": "observation", "id": "o", "digest": observation_digest}]},
+        "steps": [{"id": "s0", "index": 0, "action": action,
+            "actionRef": {"kind": "action", "id": "a", "digest": action_digest},
+            "execution": execution.clone(),
+            "executionRef": {"kind": "execution", "id": "e", "digest": digest(&execution)}}],
+        "snapshots": [snapshot],
+    })
+}
+
+struct Judged {
+    what: String,
+    directory: PathBuf,
+    must: Option<String>,
+}
+
+/// Answers of the other verifier, by directory.
+fn other_verifier(directories: &[PathBuf]) -> BTreeMap<PathBuf, Value> {
+    let script = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../../tests/conformance/verify_bundle.py"
+    );
+    let mut child = Command::new("python3")
+        .args(["-I", script])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("python3 is needed for the second verifier");
+    let mut input = child.stdin.take().unwrap();
+    let list: String = directories
+        .iter()
+        .map(|d| format!("{}\n", d.display()))
+        .collect();
+    let writer = std::thread::spawn(move || input.write_all(list.as_bytes()).unwrap());
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    assert!(output.status.success());
+    String::from_utf8(output.stdout)
+        .unwrap()
+        .lines()
+        .map(|line| {
+            let answer: Value = serde_json::from_str(line).unwrap();
+            (PathBuf::from(answer["directory"].as_str().unwrap()), answer)
+        })
+        .collect()
+}
+
+#[test]
+fn two_verifiers_agree() {
+    let host = Host::new();
+    let work = scratch();
+    let bent = scratch();
+    let mut judged = Vec::new();
+    let mut put = |what: String, from: &Path, bend: Bend, must: Option<&str>| {
+        let directory = bent.path().join(format!("b{:04}", judged.len()));
+        copy_dir(from, &directory);
+        bend(&Bent(directory.clone()));
+        judged.push(Judged {
+            what,
+            directory,
+            must: must.map(str::to_owned),
+        });
+    };
+    let mut originals = Vec::new();
+    for number in 0..60 {
+        let (path, _) = host.write(number, &random_inputs(work.path(), number));
+        put(format!("run {number}"), &path, |_| {}, None);
+        originals.push(path);
+    }
+    let mut source = originals.iter().cycle();
+    for round in 0..2 {
+        for (name, must, bend) in BENDS {
+            put(
+                format!("{name} ({round})"),
+                source.next().unwrap(),
+                *bend,
+                Some(must),
+            );
+        }
+        for (name, bend) in HARMLESS {
+            put(
+                format!("{name} ({round})"),
+                source.next().unwrap(),
+                *bend,
+                None,
+            );
+        }
+    }
+
+    let directories: Vec<PathBuf> = judged.iter().map(|j| j.directory.clone()).collect();
+    let answers = other_verifier(&directories);
+    assert_eq!(answers.len(), judged.len());
+    let mut met: BTreeSet<String> = BTreeSet::new();
+    let (mut valid, mut invalid) = (0, 0);
+    for case in &judged {
+        let ours = host.verify(&case.directory);
+        let theirs = &answers[&case.directory];
+        let codes = codes(&ours);
+        let detail = format!("{}\n{:#?}\n{theirs}", case.what, ours.violations);
+        assert_eq!(json!(codes), theirs["codes"], "{detail}");
+        assert_eq!(json!(ours.valid), theirs["valid"], "{detail}");
+        let signature = match ours.signature.status {
+            SignatureStatus::SignedByThisHost => "signed",
+            SignatureStatus::Unsigned => "unsigned",
+            SignatureStatus::Invalid => "invalid",
+            other => panic!("{other:?}: {detail}"),
+        };
+        assert_eq!(theirs["signature"], signature, "{detail}");
+        match &case.must {
+            Some(must) => assert!(codes.contains(must), "{must} is missing: {detail}"),
+            None => assert!(ours.valid, "{detail}"),
+        }
+        if ours.valid {
+            valid += 1;
+        } else {
+            invalid += 1;
+        }
+        met.extend(codes);
+    }
+    println!("{valid} valid and {invalid} bent bundles judged alike; codes met: {met:?}");
+    assert!(judged.len() >= 200);
+    assert_eq!(met.len(), 16, "a code was never brought out: {met:?}");
+}
+
+#[test]
+fn same_inputs_same_bytes() {
+    let host = Host::new();
+    let work = scratch();
+    for number in 100..110 {
+        let inputs = random_inputs(work.path(), number);
+        let (one, first) = host.write(2 * number, &inputs);
+        let (two, second) = host.write(2 * number + 1, &inputs);
+        assert_eq!(first.manifest_sha256, second.manifest_sha256);
+        let (one, two) = (trees::read_bytes(&one), trees::read_bytes(&two));
+        assert_eq!(one, two);
+    }
+}
