@@ -1,1 +1,39 @@
-//! Placeholder until the first slice lands.
+//! The native backend as a library: everything a runner needs to put WordPress into
+//! a guest built by the launcher.
+//!
+//! The order of use is: [`PhpLayout::discover`] → [`ensure_template`] → [`build_plan`]
+//! (pure) → [`Guest::launch`] → [`Guest::exec`] as often as wanted → [`Guest::kill`] →
+//! capture from [`Guest::layer`].
+//!
+//! All calls block. A [`Guest`] may move between threads; [`Guest::killer`] gives a
+//! handle that ends it from another one. This crate makes no namespace, mount,
+//! Landlock or seccomp call: that is the launcher's work alone.
+
+mod channel;
+mod exec;
+mod guest;
+mod host;
+mod inherited;
+mod launch_error;
+mod native;
+mod php;
+mod plan;
+mod process_sandbox;
+mod spawn;
+mod template;
+mod watch;
+
+pub use exec::{ExecCall, ExecEnd, ExecError, Execution};
+pub use guest::{Guest, GuestEnd, GuestKiller, KillCause, LaunchOptions};
+pub use host::{HiddenPath, HostLayout, SystemEntry, SystemEntryKind};
+pub use inherited::inherited_descriptor;
+pub use launch_error::LaunchError;
+pub use native::{NativeBackend, NativeSpec, probe_plan};
+pub use php::{PhpError, PhpExtension, PhpLayout};
+pub use plan::{
+    GuestSpec, MountPaths, PlanError, PlannedMount, TemplateAccess, WP_CONTENT_LAYER, build_plan,
+    environment, mount_paths, php_ini,
+};
+pub use process_sandbox::{LauncherCommand, NoSandbox, ProcessSandbox, WrapAudit, WrappedCommand};
+pub use template::{Template, TemplateError, TemplateRequest, ensure_template};
+pub use watch::Usage;

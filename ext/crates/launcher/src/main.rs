@@ -1,3 +1,102 @@
-//! Placeholder until the first slice lands.
+//! `wp-codebox-launch`: builds one guest, stays its parent, and serves as its pid 1.
+//!
+//! The program takes no arguments and no environment. It inherits three descriptors
+//! (`contracts::LauncherFd`): the plan, the channel and the lifetime pipe. It is single
+//! threaded from start to end: user namespaces cannot be entered otherwise, and its
+//! forks may run any code. It is the only program of this project that creates
+//! namespaces, mounts, Landlock rules or seccomp filters.
+//!
+//! Exit status: 0 after an orderly end, 125 when the guest could not be built, 128 and
+//! the signal when the guest was killed.
 
-fn main() {}
+mod channel;
+mod error;
+mod init;
+mod landlock;
+mod mounting;
+mod namespaces;
+mod parent;
+mod pid1;
+mod plan;
+mod privileges;
+mod probe;
+mod program;
+mod rootfs;
+mod seccomp;
+mod syscalls;
+
+use channel::Channel;
+use error::{At, Failure, Step};
+use rustix::fd::{FromRawFd, OwnedFd};
+use rustix::process::PidfdFlags;
+use std::process::ExitCode;
+use wp_codebox_contracts::LauncherFd;
+
+/// A sandbox that could not start.
+pub(crate) const NOT_STARTED: u8 = 125;
+
+fn main() -> ExitCode {
+    let Ok((plan, channel, lifetime)) = descriptors() else {
+        return ExitCode::from(NOT_STARTED);
+    };
+    let channel = Channel::new(channel);
+    match launch(plan, &channel, &lifetime) {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => {
+            // When even this cannot be sent, the exit status says it.
+            let _ = channel.send(&failure.reply());
+            ExitCode::from(NOT_STARTED)
+        }
+    }
+}
+
+/// Takes the three descriptors and closes every other one; empties the environment.
+fn descriptors() -> Result<(OwnedFd, OwnedFd, OwnedFd), Failure> {
+    let last = LauncherFd::Lifetime as libc::c_uint;
+    // SAFETY: no descriptor above the last is used by anything yet, and no other thread
+    // reads the environment.
+    unsafe {
+        if libc::close_range(last + 1, libc::c_uint::MAX, 0) < 0 {
+            return Err(std::io::Error::last_os_error()).at(Step::Descriptors, "close_range");
+        }
+        libc::clearenv();
+    }
+    let take = |which: LauncherFd| {
+        let number = which as i32;
+        // SAFETY: `fcntl` fails with EBADF for a number that is not open; after it succeeded,
+        // the descriptor is ours alone: it came from exec.
+        unsafe {
+            if libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) < 0 {
+                return Err(std::io::Error::last_os_error()).at(Step::Descriptors, "inherited");
+            }
+            Ok(OwnedFd::from_raw_fd(number))
+        }
+    };
+    Ok((
+        take(LauncherFd::Plan)?,
+        take(LauncherFd::Channel)?,
+        take(LauncherFd::Lifetime)?,
+    ))
+}
+
+fn launch(plan: OwnedFd, channel: &Channel, lifetime: &OwnedFd) -> Result<u8, Failure> {
+    // A guest under host uid 0 would ignore the process limit and own the host's files.
+    if rustix::process::geteuid().is_root() || rustix::process::getuid().is_root() {
+        return Err(Failure::rule(Step::Root, "host uid 0"));
+    }
+    let plan = plan::read(plan)?;
+    rustix::process::umask(rustix::fs::Mode::empty());
+    namespaces::enter_user(plan.guest_id)?;
+    namespaces::enter_others()?;
+    let own = rustix::process::getpid();
+    let own = rustix::process::pidfd_open(own, PidfdFlags::empty()).at(Step::Fork, "pidfd")?;
+    // SAFETY: this process has a single thread, so the child may run any code.
+    match unsafe { libc::fork() } {
+        -1 => Err(std::io::Error::last_os_error()).at(Step::Fork, "pid 1"),
+        0 => Ok(pid1::run(&plan, channel, lifetime, own)),
+        pid => {
+            drop(own);
+            parent::supervise(pid, channel, lifetime)
+        }
+    }
+}

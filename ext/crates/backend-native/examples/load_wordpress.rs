@@ -1,0 +1,79 @@
+//! One guest, one program: the smallest use of this crate, and the subject of the benchmark.
+//!
+//! `load_wordpress STATE SHARE LAUNCHER PHP WORDPRESS` builds a guest from the cached
+//! template, loads WordPress in it and ends. It must not be run as root: the launcher
+//! refuses to map host uid 0.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use wp_codebox_backend_native::{
+    ExecCall, ExecEnd, Guest, GuestSpec, HostLayout, KillCause, LaunchOptions, NoSandbox,
+    PhpLayout, TemplateAccess, TemplateRequest, build_plan, ensure_template, environment,
+};
+use wp_codebox_contracts::{
+    ExecLimits, ExecRequest, ExecutionId, GuestPath, IsolationLevel, Limits,
+};
+
+const PROGRAM: &str = "require '/wordpress/wp-load.php'; echo get_bloginfo('version'), \"\\n\";";
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [state, share, launcher, php, wordpress] = arguments.as_slice() else {
+        return Err("usage: load_wordpress STATE SHARE LAUNCHER PHP WORDPRESS".into());
+    };
+    let launcher = Path::new(launcher);
+    let host = HostLayout::probe();
+    let php = PhpLayout::discover(Path::new(php), Path::new(state))?;
+    let template = ensure_template(&TemplateRequest {
+        wordpress: Path::new(wordpress),
+        state_dir: Path::new(state),
+        share_dir: Path::new(share),
+        launcher,
+        sandbox: &NoSandbox,
+        php: &php,
+        host: &host,
+    })?;
+    let plan = build_plan(&GuestSpec {
+        host: &host,
+        php: &php,
+        share_dir: share,
+        template: &template,
+        template_access: TemplateAccess::Run,
+        mounts: &[],
+        task_json: "",
+        staged: &[],
+        limits: Limits::default(),
+    })?;
+    let options = LaunchOptions {
+        launcher,
+        sandbox: &NoSandbox,
+        ready_timeout: Duration::from_secs(30),
+    };
+    let mut guest = Guest::launch(&plan, &options)?;
+    if guest.report().level != IsolationLevel::Full {
+        return Err("the guest is not fully isolated; a measurement would mean nothing".into());
+    }
+    let request = ExecRequest {
+        id: ExecutionId::new("exec-1")?,
+        argv: vec!["php".into(), "-r".into(), PROGRAM.into()],
+        env: environment(),
+        cwd: GuestPath::new("/wordpress")?,
+        limits: ExecLimits::default(),
+    };
+    let call = ExecCall {
+        request: &request,
+        stdin: b"",
+        deadline: Instant::now() + Duration::from_secs(30),
+        output_limit: 64 * 1024,
+    };
+    let mut output = Vec::new();
+    let execution = guest.exec(&call, &mut |_, bytes| output.extend_from_slice(bytes))?;
+    guest.kill(KillCause::Finished);
+    print!("{}", String::from_utf8_lossy(&output));
+    match execution.end {
+        ExecEnd::Exited(0) if !output.is_empty() => Ok(()),
+        end => Err(format!("WordPress did not load: {end:?}").into()),
+    }
+}

@@ -1,0 +1,213 @@
+//! One end of the SEQPACKET channel: JSON messages, descriptors beside them.
+//!
+//! What arrives is untrusted: packets have a fixed largest size, a truncated or
+//! malformed one is an error value, and descriptors nobody asked for are closed.
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg,
+    sendmsg, socketpair, sockopt,
+};
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::time::{Duration, Instant};
+use wp_codebox_contracts::{GuestReply, GuestRequest};
+
+/// Largest packet either side accepts, bytes.
+pub(crate) const PACKET: usize = 256 * 1024;
+/// Most descriptors beside one packet.
+const DESCRIPTORS: usize = 4;
+
+/// What one receive came to.
+#[derive(Debug)]
+pub(crate) enum Received {
+    /// A message and its descriptors.
+    Message(Box<GuestReply>, Vec<OwnedFd>),
+    /// Something that is no message; its descriptors are closed.
+    Garbage,
+    /// Nothing there yet.
+    Empty,
+    /// The other side is gone.
+    Closed,
+}
+
+/// Why nothing could be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SendFailure {
+    /// The message is larger than [`PACKET`].
+    TooLarge,
+    /// The other side is gone or does not read.
+    Gone,
+}
+
+/// The runner's end.
+#[derive(Debug)]
+pub(crate) struct Channel {
+    socket: OwnedFd,
+    buffer: Vec<u8>,
+}
+
+impl Channel {
+    /// A pair: our end, and the launcher's as a plain descriptor.
+    pub(crate) fn pair() -> Result<(Self, OwnedFd), Errno> {
+        let (ours, theirs) = socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC,
+            None,
+        )?;
+        // The default send buffer is smaller than the largest packet; the kernel doubles this value.
+        for end in [&ours, &theirs] {
+            sockopt::set_socket_send_buffer_size(end, 2 * PACKET)?;
+        }
+        let channel = Self {
+            socket: ours,
+            buffer: vec![0; PACKET + 1],
+        };
+        Ok((channel, theirs))
+    }
+
+    /// Sends one request with descriptors; waits at most two seconds for room.
+    pub(crate) fn send(
+        &self,
+        request: &GuestRequest,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<(), SendFailure> {
+        let bytes = serde_json::to_vec(request).map_err(|_| SendFailure::TooLarge)?;
+        if bytes.len() > PACKET {
+            return Err(SendFailure::TooLarge);
+        }
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
+            return Err(SendFailure::TooLarge);
+        }
+        let until = Instant::now() + Duration::from_secs(2);
+        loop {
+            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+            match sendmsg(&self.socket, &[IoSlice::new(&bytes)], &mut control, flags) {
+                Ok(_) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) if Instant::now() < until => {
+                    let mut fds = [PollFd::new(&self.socket, PollFlags::OUT)];
+                    let _ = poll(&mut fds, Some(&timespec(Duration::from_millis(50))));
+                }
+                Err(Errno::MSGSIZE | Errno::NOBUFS) => return Err(SendFailure::TooLarge),
+                Err(_) => return Err(SendFailure::Gone),
+            }
+        }
+    }
+
+    /// Receives without waiting.
+    pub(crate) fn receive(&mut self) -> Received {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+        let result = loop {
+            let mut parts = [IoSliceMut::new(&mut self.buffer)];
+            match recvmsg(&self.socket, &mut parts, &mut control, flags) {
+                Err(Errno::INTR) => {}
+                other => break other,
+            }
+        };
+        let message = match result {
+            Ok(message) => message,
+            Err(Errno::AGAIN) => return Received::Empty,
+            Err(_) => return Received::Closed,
+        };
+        let descriptors: Vec<OwnedFd> = control
+            .drain()
+            .filter_map(|part| match part {
+                RecvAncillaryMessage::ScmRights(fds) => Some(fds),
+                _ => None,
+            })
+            .flatten()
+            .collect();
+        if message.bytes == 0 {
+            return Received::Closed;
+        }
+        if message.bytes > PACKET || message.flags.contains(ReturnFlags::TRUNC) {
+            return Received::Garbage;
+        }
+        match serde_json::from_slice(&self.buffer[..message.bytes]) {
+            Ok(reply) => Received::Message(Box::new(reply), descriptors),
+            Err(_) => Received::Garbage,
+        }
+    }
+
+    /// Waits until something can be received or `until` has come; false when it has.
+    pub(crate) fn wait(&self, until: Instant) -> bool {
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let mut fds = [PollFd::new(&self.socket, PollFlags::IN)];
+            match poll(&mut fds, Some(&timespec(left))) {
+                Ok(0) => return false,
+                Ok(_) => return true,
+                Err(Errno::INTR) => {}
+                Err(_) => return true,
+            }
+        }
+    }
+}
+
+impl AsFd for Channel {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// A duration as the kernel takes it.
+pub(crate) fn timespec(duration: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(duration.subsec_nanos()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::send;
+
+    fn pair() -> (Channel, OwnedFd) {
+        Channel::pair().unwrap()
+    }
+
+    #[test]
+    fn garbage_is_told_from_messages_and_the_end() {
+        let (mut ours, theirs) = pair();
+        assert!(matches!(ours.receive(), Received::Empty));
+        send(&theirs, b"{\"type\":\"no\"}", SendFlags::empty()).unwrap();
+        assert!(matches!(ours.receive(), Received::Garbage));
+        let good = serde_json::to_vec(&GuestReply::Layer { index: 7 }).unwrap();
+        send(&theirs, &good, SendFlags::empty()).unwrap();
+        let Received::Message(reply, fds) = ours.receive() else {
+            panic!("no message");
+        };
+        assert_eq!((*reply, fds.len()), (GuestReply::Layer { index: 7 }, 0));
+        drop(theirs);
+        assert!(matches!(ours.receive(), Received::Closed));
+    }
+
+    #[test]
+    fn a_packet_over_the_limit_is_garbage_one_at_the_limit_passes_the_socket() {
+        let (mut ours, theirs) = pair();
+        send(&theirs, &vec![b' '; PACKET + 10], SendFlags::empty()).unwrap();
+        assert!(matches!(ours.receive(), Received::Garbage));
+        let mut good = serde_json::to_vec(&GuestReply::Layer { index: 1 }).unwrap();
+        good.resize(PACKET, b' ');
+        send(&theirs, &good, SendFlags::empty()).unwrap();
+        assert!(matches!(ours.receive(), Received::Message(..)));
+    }
+
+    #[test]
+    fn a_reader_that_is_gone_is_an_error_not_a_signal() {
+        let (ours, theirs) = pair();
+        drop(theirs);
+        let sent = ours.send(&GuestRequest::Shutdown, &[]);
+        assert_eq!(sent, Err(SendFailure::Gone));
+    }
+}

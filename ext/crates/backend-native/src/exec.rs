@@ -1,0 +1,335 @@
+//! One execution in a guest: start, stream, end.
+//!
+//! Output is known by the pipe it came through; only the exit comes from pid 1. All
+//! of it is untrusted: amounts are capped, unknown ids are ignored, and a guest that
+//! says nothing is ended at the deadline.
+
+use crate::channel::{Received, SendFailure, timespec};
+use crate::guest::{Guest, KillCause};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+use std::time::{Duration, Instant};
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, ExecExit, ExecRequest, GuestReply, GuestRequest, OutputStream,
+};
+
+/// Longest sleep of the loop, so that deadline and kill are noticed.
+const TICK: Duration = Duration::from_millis(250);
+/// Size of one read.
+const CHUNK: usize = 64 * 1024;
+/// Time for pid 1 to report an exit when nothing else is left to wait for.
+const DRAIN: Duration = Duration::from_secs(1);
+
+/// One execution as wanted.
+#[derive(Debug, Clone)]
+pub struct ExecCall<'a> {
+    /// Program, environment, directory.
+    pub request: &'a ExecRequest,
+    /// Bytes for its standard input, which is then closed; empty: end of file at once.
+    pub stdin: &'a [u8],
+    /// When the whole guest is killed.
+    pub deadline: Instant,
+    /// Bytes of stdout and stderr together that are passed on; the rest is read and dropped.
+    pub output_limit: u64,
+}
+
+/// How an execution ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExecEnd {
+    /// With this exit code.
+    Exited(i32),
+    /// By this signal.
+    Signaled(i32),
+    /// The deadline passed; the guest is dead.
+    TimedOut,
+    /// The guest was over its memory limit and is dead.
+    MemoryLimit,
+    /// It was cancelled through a [`crate::GuestKiller`]; the guest is dead.
+    Cancelled,
+    /// The guest died for another reason.
+    GuestDied,
+}
+
+/// What an execution came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Execution {
+    /// How it ended.
+    pub end: ExecEnd,
+    /// Wall clock.
+    pub duration: Duration,
+    /// User CPU, microseconds; 0 when it did not end by itself.
+    pub user_us: u64,
+    /// System CPU, microseconds.
+    pub system_us: u64,
+    /// Largest resident set of a single process, bytes.
+    pub max_rss_bytes: u64,
+    /// Bytes it wrote, passed on or not.
+    pub output_bytes: u64,
+    /// Whether it wrote more than `output_limit`.
+    pub output_truncated: bool,
+    /// Whether it failed while one of its processes was within a tenth of the memory limit:
+    /// a process that meets its data limit fails by itself, before the sum is over.
+    pub memory_pressure: bool,
+    /// Whether the scratch file system was full when it ended or while it ran.
+    pub disk_full: bool,
+}
+
+/// Why there is no execution.
+#[derive(Debug, thiserror::Error)]
+pub enum ExecError {
+    /// Arguments and environment are too large.
+    #[error(
+        "arguments and environment together are larger than 256 KiB; pass large data through a file or standard input"
+    )]
+    TooLarge,
+    /// The guest is dead.
+    #[error("the sandbox is gone")]
+    Gone,
+    /// The program cannot be started.
+    #[error("program {program:?} could not be started in the sandbox: {step} failed ({})", std::io::Error::from_raw_os_error(*.errno))]
+    NotStarted {
+        /// Its name as given.
+        program: String,
+        /// `chdir`, `lookup`, `fork`, `execve`, `limits` or `input`.
+        step: String,
+        /// errno.
+        errno: i32,
+    },
+    /// The host ran out of something.
+    #[error("an execution could not be prepared: {source}")]
+    Host {
+        /// Why.
+        #[from]
+        source: Errno,
+    },
+}
+
+impl ExecError {
+    /// Stable code.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::TooLarge => ErrorCode::InputInvalid,
+            Self::NotStarted { step, errno, .. }
+                if step == "lookup" || (step == "execve" && *errno == libc::ENOENT) =>
+            {
+                ErrorCode::AgentProgramMissing
+            }
+            Self::Gone | Self::NotStarted { .. } | Self::Host { .. } => ErrorCode::RunFailed,
+        }
+    }
+    /// As it crosses a process border.
+    #[must_use]
+    pub fn body(&self) -> ErrorBody {
+        ErrorBody::new(self.code(), self.to_string())
+    }
+}
+
+/// The runner's side of a running program.
+struct Streams<'a> {
+    stdin: Option<(OwnedFd, &'a [u8])>,
+    stdout: Option<OwnedFd>,
+    stderr: Option<OwnedFd>,
+    limit: u64,
+    bytes: u64,
+    buffer: Vec<u8>,
+}
+
+type Sink<'s> = &'s mut dyn FnMut(OutputStream, &[u8]);
+
+impl Guest {
+    /// Runs one program to its end. `on_output` is called on this thread, in the order in which
+    /// bytes were read. Returns when the program has exited: a process it left behind in the
+    /// background keeps running, but its later output is dropped.
+    pub fn exec(
+        &mut self,
+        call: &ExecCall<'_>,
+        on_output: &mut dyn FnMut(OutputStream, &[u8]),
+    ) -> Result<Execution, ExecError> {
+        let started = Instant::now();
+        let (stdin_guest, stdin) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (stdout, stdout_guest) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (stderr, stderr_guest) = pipe_with(PipeFlags::CLOEXEC)?;
+        for ours in [&stdin, &stdout, &stderr] {
+            rustix::fs::fcntl_setfl(ours, OFlags::NONBLOCK)?;
+        }
+        let request = GuestRequest::Exec(call.request.clone());
+        let guests = [
+            stdin_guest.as_fd(),
+            stdout_guest.as_fd(),
+            stderr_guest.as_fd(),
+        ];
+        match self.channel.send(&request, &guests) {
+            Ok(()) => {}
+            Err(SendFailure::TooLarge) => return Err(ExecError::TooLarge),
+            Err(SendFailure::Gone) => {
+                // A guest that was ended between two executions still says why.
+                return match self.early_end() {
+                    ExecEnd::GuestDied => Err(ExecError::Gone),
+                    end => Ok(self.ended(end, None, started.elapsed())),
+                };
+            }
+        }
+        drop((stdin_guest, stdout_guest, stderr_guest));
+        let mut streams = Streams {
+            stdin: (!call.stdin.is_empty()).then_some((stdin, call.stdin)),
+            stdout: Some(stdout),
+            stderr: Some(stderr),
+            limit: call.output_limit,
+            bytes: 0,
+            buffer: vec![0; CHUNK],
+        };
+        let (end, exit) = self.stream(call, &mut streams, on_output)?;
+        streams.drain(on_output);
+        if let Some(layer) = self.layers.values().next() {
+            self.shared.look_at_disk(layer);
+        }
+        let execution = self.ended(end, exit.as_ref(), started.elapsed());
+        Ok(Execution {
+            output_bytes: streams.bytes,
+            output_truncated: streams.bytes > call.output_limit,
+            ..execution
+        })
+    }
+
+    /// An execution that ended this way, without its output.
+    fn ended(&self, end: ExecEnd, exit: Option<&ExecExit>, duration: Duration) -> Execution {
+        let max_rss_bytes = exit.map_or(0, |exit| exit.max_rss_bytes);
+        self.shared
+            .saw_memory(max_rss_bytes.min(self.limits.memory_bytes));
+        let failed = !matches!(end, ExecEnd::Exited(0));
+        Execution {
+            end,
+            duration,
+            user_us: exit.map_or(0, |exit| exit.user_us),
+            system_us: exit.map_or(0, |exit| exit.system_us),
+            max_rss_bytes,
+            output_bytes: 0,
+            output_truncated: false,
+            memory_pressure: end == ExecEnd::MemoryLimit
+                || failed && max_rss_bytes / 9 >= self.limits.memory_bytes / 10,
+            disk_full: self.shared.usage().disk_full,
+        }
+    }
+
+    fn stream(
+        &mut self,
+        call: &ExecCall<'_>,
+        streams: &mut Streams<'_>,
+        on_output: Sink<'_>,
+    ) -> Result<(ExecEnd, Option<ExecExit>), ExecError> {
+        let mut killed_at: Option<Instant> = None;
+        loop {
+            if killed_at.is_none() && Instant::now() >= call.deadline {
+                self.shared.kill(KillCause::Deadline);
+                killed_at = Some(Instant::now());
+            }
+            if killed_at.is_some_and(|at| at.elapsed() > DRAIN) {
+                return Ok((self.early_end(), None));
+            }
+            let left = call.deadline.saturating_duration_since(Instant::now());
+            let nap = if killed_at.is_some() { DRAIN } else { left };
+            streams.wait(self.channel.as_fd(), nap.min(TICK));
+            streams.step(on_output);
+            // A few messages per round: output and deadline must not starve behind a flood.
+            for _ in 0..16 {
+                match self.channel.receive() {
+                    Received::Message(reply, _) => match *reply {
+                        GuestReply::Exit(exit) if exit.id == call.request.id => {
+                            let end = match (exit.code, exit.signal) {
+                                (Some(code), _) => ExecEnd::Exited(code),
+                                (None, Some(signal)) => ExecEnd::Signaled(signal),
+                                (None, None) => ExecEnd::GuestDied,
+                            };
+                            return Ok((end, Some(exit)));
+                        }
+                        GuestReply::ExecFailed { id, errno, step } if id == call.request.id => {
+                            return Err(ExecError::NotStarted {
+                                program: call.request.argv.first().cloned().unwrap_or_default(),
+                                step: step.chars().take(32).collect(),
+                                errno,
+                            });
+                        }
+                        // Everything else is late, foreign or forged.
+                        _ => {}
+                    },
+                    Received::Garbage => {}
+                    Received::Empty => break,
+                    Received::Closed => return Ok((self.early_end(), None)),
+                }
+            }
+        }
+    }
+
+    fn early_end(&self) -> ExecEnd {
+        match self.shared.cause() {
+            KillCause::Deadline => ExecEnd::TimedOut,
+            KillCause::Memory => ExecEnd::MemoryLimit,
+            KillCause::Cancelled => ExecEnd::Cancelled,
+            KillCause::None | KillCause::Finished => ExecEnd::GuestDied,
+        }
+    }
+}
+
+impl Streams<'_> {
+    fn wait(&self, channel: BorrowedFd<'_>, timeout: Duration) {
+        let mut fds = vec![PollFd::from_borrowed_fd(channel, PollFlags::IN)];
+        fds.extend(
+            [&self.stdout, &self.stderr]
+                .into_iter()
+                .flatten()
+                .map(|fd| PollFd::new(fd, PollFlags::IN)),
+        );
+        if let Some((fd, _)) = &self.stdin {
+            fds.push(PollFd::new(fd, PollFlags::OUT));
+        }
+        // An interrupted wait is a short one.
+        let _ = poll(&mut fds, Some(&timespec(timeout)));
+    }
+
+    /// One read of each stream and one write.
+    fn step(&mut self, on_output: Sink<'_>) -> bool {
+        if let Some((fd, left)) = &mut self.stdin {
+            match rustix::io::write(&*fd, left) {
+                Ok(written) => *left = &left[written.min(left.len())..],
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                Err(_) => *left = &[],
+            }
+            if left.is_empty() {
+                self.stdin = None;
+            }
+        }
+        let mut progress = false;
+        for stream in [OutputStream::Stdout, OutputStream::Stderr] {
+            let slot = match stream {
+                OutputStream::Stdout => &mut self.stdout,
+                OutputStream::Stderr => &mut self.stderr,
+            };
+            let Some(fd) = slot else { continue };
+            match rustix::io::read(&*fd, self.buffer.as_mut_slice()) {
+                Ok(0) => *slot = None,
+                Ok(count) => {
+                    progress = true;
+                    let room = self.limit.saturating_sub(self.bytes);
+                    let keep = usize::try_from(room).unwrap_or(usize::MAX).min(count);
+                    self.bytes = self.bytes.saturating_add(count as u64);
+                    if keep > 0 {
+                        on_output(stream, &self.buffer[..keep]);
+                    }
+                }
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                Err(_) => *slot = None,
+            }
+        }
+        progress
+    }
+
+    /// Reads what is already there after the end; a process left in the background cannot hold us.
+    fn drain(&mut self, on_output: Sink<'_>) {
+        let until = Instant::now() + DRAIN;
+        while self.step(on_output) && Instant::now() < until {}
+    }
+}

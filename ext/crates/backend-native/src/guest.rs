@@ -1,0 +1,385 @@
+//! One guest, from launch to death.
+//!
+//! A guest that is dropped is killed; after [`Guest::kill`] no process of it is left.
+//! Layer descriptors stay usable after that: capture happens when nothing can write
+//! any more. Nothing that arrives after `Ready` is believed further than its type.
+
+use crate::channel::{Channel, Received};
+use crate::launch_error::LaunchError;
+use crate::process_sandbox::{LauncherCommand, ProcessSandbox, WrapAudit};
+use crate::spawn::{LauncherProcess, plan_file, spawn};
+use crate::watch::{self, Shared, Usage};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::pipe::{PipeFlags, pipe_with};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use wp_codebox_contracts::{
+    GuestReply, IsolationLevel, IsolationReport, LaunchMount, LaunchPlan, Limits,
+};
+
+pub use crate::watch::KillCause;
+
+/// Time for the kernel to tear a killed guest down before the launcher is killed too.
+const TEARDOWN: Duration = Duration::from_secs(10);
+
+/// How to start the launcher.
+#[derive(Clone, Copy)]
+pub struct LaunchOptions<'a> {
+    /// The launcher.
+    pub launcher: &'a Path,
+    /// A further wrapper, or [`crate::NoSandbox`].
+    pub sandbox: &'a dyn ProcessSandbox,
+    /// Time until the guest must be ready.
+    pub ready_timeout: Duration,
+}
+
+/// A running guest.
+#[derive(Debug)]
+pub struct Guest {
+    pub(crate) channel: Channel,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) limits: Limits,
+    pub(crate) layers: BTreeMap<u32, OwnedFd>,
+    process: LauncherProcess,
+    lifetime: Option<OwnedFd>,
+    report: IsolationReport,
+    audit: WrapAudit,
+    watcher: Option<JoinHandle<()>>,
+    end: Option<GuestEnd>,
+}
+
+/// How a guest ended and what all of it used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GuestEnd {
+    /// Why it was ended.
+    pub cause: KillCause,
+    /// User CPU of launcher and guest, microseconds.
+    pub user_us: u64,
+    /// System CPU of launcher and guest, microseconds.
+    pub system_us: u64,
+    /// Peaks.
+    pub usage: Usage,
+}
+
+/// Ends a guest from another thread.
+#[derive(Debug, Clone)]
+pub struct GuestKiller {
+    shared: Arc<Shared>,
+}
+
+impl GuestKiller {
+    /// Kills every process of the guest at once. The first cause given stays; calling it again,
+    /// or after the guest's death, does nothing.
+    pub fn kill(&self, cause: KillCause) {
+        self.shared.kill(cause);
+    }
+}
+
+/// What the launcher sends until the guest is ready.
+#[derive(Default)]
+struct Arrivals {
+    spawned: Option<(i32, OwnedFd)>,
+    layers: BTreeMap<u32, OwnedFd>,
+    report: Option<IsolationReport>,
+}
+
+impl Guest {
+    /// Builds a guest and waits until its probes have run. Blocks for a few milliseconds,
+    /// at most `ready_timeout`. Fails closed: below level `full` the guest is killed.
+    pub fn launch(plan: &LaunchPlan, options: &LaunchOptions<'_>) -> Result<Self, LaunchError> {
+        let host = |step| move |source: std::io::Error| LaunchError::Host { step, source };
+        let errno = |step| {
+            move |source: rustix::io::Errno| LaunchError::Host {
+                step,
+                source: source.into(),
+            }
+        };
+        let bytes = serde_json::to_vec(plan).map_err(|_| LaunchError::Protocol {
+            detail: "the plan is no JSON",
+        })?;
+        let file = plan_file(&bytes).map_err(host("plan"))?;
+        let (mut channel, theirs) = Channel::pair().map_err(errno("channel"))?;
+        let (lifetime_read, lifetime) = pipe_with(PipeFlags::CLOEXEC).map_err(errno("pipe"))?;
+        let program = options.launcher.to_str().ok_or(LaunchError::Protocol {
+            detail: "the launcher's path is not UTF-8",
+        })?;
+        let wrapped = options.sandbox.wrap(&LauncherCommand {
+            program: program.to_owned(),
+            args: Vec::new(),
+        });
+        let mut process = spawn(
+            &wrapped,
+            file.as_fd(),
+            theirs.as_fd(),
+            lifetime_read.as_fd(),
+        )
+        .map_err(|source| LaunchError::Launcher {
+            path: options.launcher.to_owned(),
+            source,
+        })?;
+        drop((file, theirs, lifetime_read));
+        let arrivals = match await_ready(&mut channel, &mut process, plan, options.ready_timeout) {
+            Ok(arrivals) => arrivals,
+            Err(error) => {
+                // Nothing foreign has run yet; what is left dies with the launcher.
+                process.kill();
+                let _ = process.wait();
+                return Err(error);
+            }
+        };
+        let (Some((pid, pidfd)), Some(report)) = (arrivals.spawned, arrivals.report) else {
+            process.kill();
+            let _ = process.wait();
+            return Err(LaunchError::Protocol {
+                detail: "ready came before everything else",
+            });
+        };
+        let shared = Shared::new(pid, pidfd);
+        let mut guest = Self {
+            channel,
+            shared,
+            limits: plan.limits,
+            layers: arrivals.layers,
+            process,
+            lifetime: Some(lifetime),
+            report,
+            audit: wrapped.audit,
+            watcher: None,
+            end: None,
+        };
+        if guest.report.level < IsolationLevel::Full {
+            guest.kill(KillCause::Finished);
+            return Err(LaunchError::Level);
+        }
+        let disk = match guest.layers.values().next() {
+            Some(layer) => Some(layer.try_clone().map_err(host("layer"))?),
+            None => None,
+        };
+        let watcher =
+            watch::start(Arc::clone(&guest.shared), guest.limits, disk).map_err(host("thread"))?;
+        guest.watcher = Some(watcher);
+        Ok(guest)
+    }
+
+    /// What the probes inside saw before the first foreign byte ran.
+    #[must_use]
+    pub fn report(&self) -> &IsolationReport {
+        &self.report
+    }
+
+    /// The wrapper's record.
+    #[must_use]
+    pub fn audit(&self) -> &WrapAudit {
+        &self.audit
+    }
+
+    /// The upper directory of the mount with this index, readable. Walk it only after
+    /// [`Guest::kill`], with `openat2` beneath it: its names are the guest's.
+    #[must_use]
+    pub fn layer(&self, index: u32) -> Option<BorrowedFd<'_>> {
+        self.layers.get(&index).map(AsFd::as_fd)
+    }
+
+    /// Pid 1 of the guest, as this process sees it.
+    #[must_use]
+    pub fn pid(&self) -> i32 {
+        self.shared.pid
+    }
+
+    /// Peaks so far.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        self.shared.usage()
+    }
+
+    /// Becomes readable when the guest's pid 1 is gone, e.g. for an event loop.
+    #[must_use]
+    pub fn pidfd(&self) -> BorrowedFd<'_> {
+        self.shared.pidfd.as_fd()
+    }
+
+    /// A handle that ends this guest from another thread.
+    #[must_use]
+    pub fn killer(&self) -> GuestKiller {
+        GuestKiller {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+
+    /// Kills every process of the guest, waits until they are gone and the launcher is reaped.
+    /// Idempotent; the first call's cause stays unless the guest was ended before.
+    pub fn kill(&mut self, cause: KillCause) -> GuestEnd {
+        if let Some(end) = self.end {
+            return end;
+        }
+        let alive = watch::survey(self.shared.pid);
+        if let Some(layer) = self.layers.values().next() {
+            self.shared.look_at_disk(layer);
+        }
+        self.shared.kill(cause);
+        if !poll_in(self.process.pidfd(), TEARDOWN) {
+            self.process.kill();
+        }
+        let process = self.process.wait();
+        self.lifetime = None;
+        if let Some(watcher) = self.watcher.take() {
+            let _ = watcher.join();
+        }
+        // Children that die with their namespace are not waited for by anybody, so their CPU
+        // time is in nobody's account: what was seen a moment ago is added.
+        let lost = alive.ticks.saturating_mul(1_000_000 / 100);
+        let (user, system) = process.map_or((0, 0), |end| (end.user_us, end.system_us));
+        let end = GuestEnd {
+            cause: self.shared.cause(),
+            user_us: user.saturating_add(lost),
+            system_us: system,
+            usage: self.shared.usage(),
+        };
+        self.end = Some(end);
+        end
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        self.kill(KillCause::Finished);
+    }
+}
+
+/// Waits for readability; false after `timeout`.
+pub(crate) fn poll_in(fd: BorrowedFd<'_>, timeout: Duration) -> bool {
+    let until = Instant::now() + timeout;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let mut fds = [rustix::event::PollFd::from_borrowed_fd(
+            fd,
+            rustix::event::PollFlags::IN,
+        )];
+        match rustix::event::poll(&mut fds, Some(&crate::channel::timespec(left))) {
+            Ok(0) => return false,
+            Ok(_) => return true,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return true,
+        }
+    }
+}
+
+fn await_ready(
+    channel: &mut Channel,
+    process: &mut LauncherProcess,
+    plan: &LaunchPlan,
+    timeout: Duration,
+) -> Result<Arrivals, LaunchError> {
+    let until = Instant::now() + timeout;
+    let mut arrivals = Arrivals::default();
+    loop {
+        match channel.receive() {
+            Received::Empty => {
+                if !channel.wait(until) {
+                    return Err(LaunchError::Timeout {
+                        seconds: timeout.as_secs(),
+                    });
+                }
+            }
+            Received::Garbage => {
+                return Err(LaunchError::Protocol {
+                    detail: "a message is malformed",
+                });
+            }
+            Received::Closed => {
+                process.kill();
+                let status = process.wait().map_or_else(
+                    |error| error.to_string(),
+                    |end| format!("exit status {}", end.status),
+                );
+                return Err(LaunchError::Died { status });
+            }
+            Received::Message(reply, descriptors) => {
+                accept(&mut arrivals, *reply, descriptors, plan)?;
+                if arrivals.report.is_some() && arrivals.spawned.is_some() {
+                    return complete(arrivals, plan);
+                }
+            }
+        }
+    }
+}
+
+fn accept(
+    arrivals: &mut Arrivals,
+    reply: GuestReply,
+    descriptors: Vec<OwnedFd>,
+    plan: &LaunchPlan,
+) -> Result<(), LaunchError> {
+    let protocol = |detail| Err(LaunchError::Protocol { detail });
+    let mut descriptors = descriptors.into_iter();
+    match (reply, descriptors.next()) {
+        (GuestReply::Spawned { pid }, Some(pidfd)) if pid > 0 && arrivals.spawned.is_none() => {
+            arrivals.spawned = Some((pid, pidfd));
+            Ok(())
+        }
+        (GuestReply::Layer { index }, Some(layer)) => {
+            if !captures(plan).any(|wanted| wanted == index)
+                || arrivals.layers.insert(index, layer).is_some()
+            {
+                return protocol("a layer nobody asked for arrived");
+            }
+            Ok(())
+        }
+        (GuestReply::Ready { report }, None) if arrivals.report.is_none() => {
+            arrivals.report = Some(report);
+            Ok(())
+        }
+        (
+            GuestReply::Failed {
+                step,
+                subject,
+                errno,
+            },
+            None,
+        ) => Err(LaunchError::Step {
+            step: cut(step),
+            subject: cut(subject),
+            errno,
+        }),
+        (
+            GuestReply::Spawned { .. }
+            | GuestReply::Layer { .. }
+            | GuestReply::Ready { .. }
+            | GuestReply::Failed { .. }
+            | GuestReply::Started { .. }
+            | GuestReply::ExecFailed { .. }
+            | GuestReply::Exit(_),
+            _,
+        ) => protocol("a message came out of turn"),
+    }
+}
+
+fn captures(plan: &LaunchPlan) -> impl Iterator<Item = u32> + '_ {
+    plan.mounts.iter().filter_map(|mount| match mount {
+        LaunchMount::Overlay { capture, .. } => *capture,
+        LaunchMount::Directory { .. }
+        | LaunchMount::File(_)
+        | LaunchMount::Symlink { .. }
+        | LaunchMount::Bind { .. }
+        | LaunchMount::Scratch { .. }
+        | LaunchMount::Proc
+        | LaunchMount::Dev => None,
+    })
+}
+
+fn complete(arrivals: Arrivals, plan: &LaunchPlan) -> Result<Arrivals, LaunchError> {
+    if captures(plan).all(|index| arrivals.layers.contains_key(&index)) {
+        Ok(arrivals)
+    } else {
+        Err(LaunchError::Protocol {
+            detail: "a layer is missing",
+        })
+    }
+}
+
+fn cut(text: String) -> String {
+    text.chars().filter(|c| !c.is_control()).take(300).collect()
+}

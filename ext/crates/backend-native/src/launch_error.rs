@@ -1,0 +1,178 @@
+//! Why a guest did not start, in words an operator can act on.
+//!
+//! The launcher names a step, a subject and an errno; the likely cause on this host
+//! and its fix are derived from these three and nothing else.
+
+use std::path::PathBuf;
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+
+/// Why a guest did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// The launcher is no program this user can run.
+    #[error(
+        "launcher {path:?} cannot be started: {source}; set wp_codebox.launcher or --launcher to the installed wp-codebox-launch, readable and executable for this user"
+    )]
+    Launcher {
+        /// Its path.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The host ran out of something while the guest was prepared.
+    #[error("the sandbox could not be prepared: {step} failed: {source}")]
+    Host {
+        /// Which call.
+        step: &'static str,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The launcher reported a failed step.
+    #[error("the sandbox could not be built: step {step} failed at {subject} ({})", errno_text(*.errno))]
+    Step {
+        /// Which step.
+        step: String,
+        /// About what.
+        subject: String,
+        /// errno, 0 when none applies.
+        errno: i32,
+    },
+    /// Not ready in time.
+    #[error("the sandbox was not ready after {seconds} s; the host may be overloaded, try again")]
+    Timeout {
+        /// How long it was given.
+        seconds: u64,
+    },
+    /// The launcher ended without a word.
+    #[error(
+        "the launcher ended before the sandbox was ready ({status}); it may have been killed, or is from another version"
+    )]
+    Died {
+        /// Its exit.
+        status: String,
+    },
+    /// What arrived is not the protocol.
+    #[error(
+        "the launcher does not speak this protocol ({detail}); install runner and launcher from the same build"
+    )]
+    Protocol {
+        /// What was wrong.
+        detail: &'static str,
+    },
+    /// The probes ran, but saw less than was asked for.
+    #[error("the sandbox started, but its isolation is below `full`; the run was refused")]
+    Level,
+}
+
+fn errno_text(errno: i32) -> String {
+    if errno == 0 {
+        "refused".to_owned()
+    } else {
+        std::io::Error::from_raw_os_error(errno).to_string()
+    }
+}
+
+impl LaunchError {
+    /// Stable code.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Launcher { .. } => ErrorCode::ConfigInvalid,
+            Self::Host { .. }
+            | Self::Step { .. }
+            | Self::Timeout { .. }
+            | Self::Died { .. }
+            | Self::Protocol { .. } => ErrorCode::SandboxStartFailed,
+            Self::Level => ErrorCode::IsolationUnavailable,
+        }
+    }
+
+    /// As it crosses a process border, with the likely cause and its fix as hints.
+    #[must_use]
+    pub fn body(&self) -> ErrorBody {
+        let mut body = ErrorBody::new(self.code(), self.to_string());
+        if let Self::Step {
+            step,
+            subject,
+            errno,
+        } = self
+        {
+            for hint in hints(step, *errno) {
+                body = body.hint(*hint);
+            }
+            body = body
+                .with("step", step.clone())
+                .with("subject", subject.clone())
+                .with("errno", *errno);
+        }
+        body
+    }
+}
+
+/// Causes and fixes by step; the first line is the most likely one.
+fn hints(step: &str, errno: i32) -> &'static [&'static str] {
+    match (step, errno) {
+        ("root", _) => &[
+            "A guest is never mapped to root: start the run as an unprivileged user, or give the state directory to one.",
+        ],
+        ("unshare", libc::ENOSPC) | ("unshare", libc::EUSERS) => {
+            &["User namespaces are used up or disabled: raise sysctl user.max_user_namespaces."]
+        }
+        ("unshare" | "uid_map" | "gid_map" | "setgroups", libc::EPERM | libc::EACCES) => &[
+            "User namespaces are forbidden here. Debian: sysctl kernel.unprivileged_userns_clone=1.",
+            "Ubuntu 24.04 or newer: sysctl kernel.apparmor_restrict_unprivileged_userns=0, or an AppArmor profile with `userns` for wp-codebox-launch.",
+            "In a container: a seccomp profile that allows unshare, and security option systempaths=unconfined.",
+            "In a systemd service: remove RestrictNamespaces=.",
+        ],
+        ("unshare", libc::EINVAL | libc::ENOSYS) => &[
+            "The kernel lacks a namespace type: Linux 6.6 or newer with user namespaces is needed.",
+        ],
+        ("proc", libc::EPERM) => &[
+            "Parts of /proc are covered on this host: in a container use systempaths=unconfined, in a systemd service remove ProtectKernelTunables= and ProtectProc=.",
+        ],
+        ("overlay", libc::EINVAL | libc::ENODEV | libc::EPERM | libc::EOPNOTSUPP) => &[
+            "Overlay mounts in user namespaces need Linux 6.6 or newer with CONFIG_OVERLAY_FS and user xattrs on tmpfs.",
+            "A source on a network or FUSE file system cannot be an overlay's lower: mount a copy.",
+        ],
+        ("overlay", libc::EACCES | libc::ENOENT) | ("bind", libc::EACCES | libc::ENOENT) => {
+            &["The source must exist and be readable for the user that owns the state directory."]
+        }
+        ("landlock", _) => &[
+            "Landlock ABI 3 (Linux 6.2) or newer is needed, enabled at boot: add `landlock` to the lsm= kernel parameter.",
+        ],
+        ("seccomp", _) => &["The kernel must be built with CONFIG_SECCOMP_FILTER."],
+        ("scratch", libc::ENOMEM | libc::ENOSPC) => {
+            &["The host lacks memory for the scratch file system: lower limits.disk_bytes."]
+        }
+        _ => &[],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_forbidden_user_namespace_is_named_with_its_fix() {
+        let error = LaunchError::Step {
+            step: "unshare".to_owned(),
+            subject: "user namespace".to_owned(),
+            errno: libc::EPERM,
+        };
+        let body = error.body();
+        assert_eq!(body.code, ErrorCode::SandboxStartFailed);
+        assert!(body.hints.iter().any(|h| h.contains("unprivileged_userns")));
+        assert_eq!(body.data.unwrap()["errno"], libc::EPERM);
+    }
+
+    #[test]
+    fn no_cause_no_guess() {
+        let error = LaunchError::Step {
+            step: "hostname".to_owned(),
+            subject: "x".to_owned(),
+            errno: 0,
+        };
+        assert!(error.body().hints.is_empty());
+        assert!(error.to_string().contains("refused"));
+    }
+}

@@ -1,0 +1,245 @@
+//! The native backend behind the contract of the runtime crate.
+
+use crate::exec::{ExecCall, ExecEnd, ExecError};
+use crate::guest::{Guest, KillCause, LaunchOptions};
+use crate::host::{HostLayout, SystemEntryKind};
+use crate::php::PhpLayout;
+use crate::plan::{GuestSpec, PlannedMount, TemplateAccess, build_plan, environment};
+use crate::process_sandbox::NoSandbox;
+use crate::template::Template;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use wp_codebox_contracts::{
+    BindSource, ErrorBody, ErrorCode, ExecLimits, ExecRequest, GuestPath, IsolationReport,
+    LaunchMount, LaunchPlan, Limits, OutputStream, StagedFile,
+};
+use wp_codebox_runtime::{
+    Backend, BackendError, Cancellation, Capabilities, Destroyed, Execution, ExecutionEnd,
+    ExecutionResult, Runtime, Usage,
+};
+
+/// Time until a guest must be ready.
+const READY: Duration = Duration::from_secs(30);
+
+/// Builds guests on this host.
+#[derive(Debug)]
+pub struct NativeBackend {
+    /// The launcher.
+    pub launcher: PathBuf,
+    /// System directories of the host.
+    pub host: HostLayout,
+    /// PHP.
+    pub php: PhpLayout,
+    /// WordPress.
+    pub template: Template,
+    /// Host directory with WP-CLI and the guest programs.
+    pub share_dir: String,
+    /// Ends guests when the run is cancelled.
+    pub cancellation: Arc<Cancellation>,
+}
+
+/// What one guest is made from.
+#[derive(Debug, Clone)]
+pub struct NativeSpec {
+    /// Mounts in request order.
+    pub mounts: Vec<PlannedMount>,
+    /// Text of `/run/codebox/task.json`; empty: no such file.
+    pub task_json: String,
+    /// Single host files shown read-only.
+    pub staged: Vec<StagedFile>,
+    /// Limits.
+    pub limits: Limits,
+}
+
+impl Backend for NativeBackend {
+    type Spec = NativeSpec;
+
+    fn kind(&self) -> &'static str {
+        "native"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            capture: true,
+            snapshot: false,
+        }
+    }
+
+    fn create(&self, spec: &NativeSpec) -> Result<Box<dyn Runtime>, BackendError> {
+        let plan = build_plan(&GuestSpec {
+            host: &self.host,
+            php: &self.php,
+            share_dir: &self.share_dir,
+            template: &self.template,
+            template_access: TemplateAccess::Run,
+            mounts: &spec.mounts,
+            task_json: &spec.task_json,
+            staged: &spec.staged,
+            limits: spec.limits,
+        })
+        .map_err(|e| e.body())?;
+        let options = LaunchOptions {
+            launcher: &self.launcher,
+            sandbox: &NoSandbox,
+            ready_timeout: READY,
+        };
+        let guest = Guest::launch(&plan, &options).map_err(|e| e.body())?;
+        let killer = guest.killer();
+        self.cancellation
+            .on_cancel(Box::new(move || killer.kill(KillCause::Cancelled)));
+        Ok(Box::new(NativeRuntime {
+            guest,
+            limits: spec.limits,
+            cancellation: Arc::clone(&self.cancellation),
+        }))
+    }
+}
+
+/// A guest behind the contract.
+#[derive(Debug)]
+struct NativeRuntime {
+    guest: Guest,
+    limits: Limits,
+    cancellation: Arc<Cancellation>,
+}
+
+impl Runtime for NativeRuntime {
+    fn isolation(&self) -> &IsolationReport {
+        self.guest.report()
+    }
+
+    fn execute(
+        &mut self,
+        execution: &Execution,
+        sink: &mut dyn FnMut(OutputStream, &[u8]),
+    ) -> Result<ExecutionResult, BackendError> {
+        let mut env = environment();
+        env.extend(execution.env.clone());
+        let request = ExecRequest {
+            id: execution.id.clone(),
+            argv: execution.argv.clone(),
+            env,
+            cwd: execution.cwd.clone(),
+            limits: ExecLimits::default(),
+        };
+        let started = Instant::now();
+        let call = ExecCall {
+            request: &request,
+            stdin: execution.stdin.as_deref().unwrap_or_default(),
+            deadline: execution.deadline,
+            output_limit: execution.output_bytes,
+        };
+        let done = match self.guest.exec(&call, sink) {
+            Ok(done) => done,
+            Err(error @ (ExecError::NotStarted { .. } | ExecError::TooLarge)) => {
+                return Ok(ended(
+                    ExecutionEnd::NotStarted {
+                        error: error.body(),
+                    },
+                    started.elapsed(),
+                ));
+            }
+            Err(ExecError::Gone) => {
+                let end = if self.cancellation.reason().is_some() {
+                    ExecutionEnd::Cancelled
+                } else {
+                    ExecutionEnd::GuestDied
+                };
+                return Ok(ended(end, started.elapsed()));
+            }
+            Err(error @ ExecError::Host { .. }) => return Err(error.body()),
+        };
+        let end = match done.end {
+            ExecEnd::Exited(code) if code != 0 && done.memory_pressure => {
+                ExecutionEnd::LimitReached {
+                    error: self.memory_error(&format!("it exited with {code} near")),
+                }
+            }
+            ExecEnd::Signaled(signal) if done.memory_pressure => ExecutionEnd::LimitReached {
+                error: self.memory_error(&format!("signal {signal} ended it near")),
+            },
+            ExecEnd::Exited(code) => ExecutionEnd::Exited { code },
+            ExecEnd::Signaled(signal) => ExecutionEnd::Signalled { signal },
+            ExecEnd::TimedOut => ExecutionEnd::TimedOut,
+            ExecEnd::MemoryLimit => ExecutionEnd::LimitReached {
+                error: self.memory_error("all its processes together were over"),
+            },
+            ExecEnd::Cancelled => ExecutionEnd::Cancelled,
+            ExecEnd::GuestDied => ExecutionEnd::GuestDied,
+        };
+        Ok(ExecutionResult {
+            end,
+            output_truncated: done.output_truncated,
+            disk_full: done.disk_full,
+            duration: done.duration,
+        })
+    }
+
+    fn destroy(mut self: Box<Self>) -> Destroyed {
+        self.cancellation.clear();
+        let end = self.guest.kill(KillCause::Finished);
+        Destroyed {
+            layers: std::mem::take(&mut self.guest.layers),
+            usage: Usage {
+                cpu: Duration::from_micros(end.user_us.saturating_add(end.system_us)),
+                peak_memory_bytes: end.usage.peak_memory_bytes,
+            },
+        }
+    }
+}
+
+impl NativeRuntime {
+    fn memory_error(&self, what: &str) -> ErrorBody {
+        let bytes = self.limits.memory_bytes;
+        ErrorBody::new(ErrorCode::MemoryLimit, format!("the program ran out of memory: {what} the limit of {bytes} bytes; raise it or let it use less"))
+            .with("limitBytes", bytes)
+    }
+}
+
+fn ended(end: ExecutionEnd, duration: Duration) -> ExecutionResult {
+    ExecutionResult {
+        end,
+        output_truncated: false,
+        disk_full: false,
+        duration,
+    }
+}
+
+/// The smallest plan that boots: system directories and a scratch `/tmp`. What a
+/// self-test of the host launches.
+#[must_use]
+pub fn probe_plan(host: &HostLayout) -> LaunchPlan {
+    let mut mounts = vec![LaunchMount::Proc, LaunchMount::Dev];
+    for entry in &host.system {
+        let Ok(target) = GuestPath::new(entry.path.clone()) else {
+            continue;
+        };
+        mounts.push(match &entry.kind {
+            SystemEntryKind::Directory => LaunchMount::Bind {
+                source: BindSource::Host {
+                    path: entry.path.clone(),
+                },
+                target,
+                writable: false,
+            },
+            SystemEntryKind::Link(to) => LaunchMount::Symlink {
+                target,
+                to: to.clone(),
+            },
+        });
+    }
+    let writable: Vec<GuestPath> = GuestPath::new("/tmp").into_iter().collect();
+    mounts.extend(writable.iter().map(|target| LaunchMount::Scratch {
+        target: target.clone(),
+        mode: 0o1777,
+    }));
+    LaunchPlan {
+        version: 1,
+        guest_id: 1000,
+        hostname: "codebox".to_owned(),
+        mounts,
+        writable,
+        limits: Limits::default(),
+    }
+}

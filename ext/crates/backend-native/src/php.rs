@@ -1,0 +1,341 @@
+//! Which PHP the guest runs: its paths and the extensions the host loads, in order.
+//!
+//! The guest gets no `/etc/php`: its php.ini is generated, so the extensions that the
+//! host's scan directory would have loaded must be named explicitly. Our own extension,
+//! debuggers and coverage drivers are left out. The answer is cached in the state
+//! directory, keyed by what it was derived from.
+
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+
+/// Extensions that never enter a guest: this project's own, and tools that change how PHP runs.
+const EXCLUDED: [&str; 4] = ["wp_codebox", "xdebug", "pcov", "ddtrace"];
+/// Directories from which PHP may come: the guest sees these read-only.
+const PREFIXES: [&str; 4] = ["/usr/", "/bin/", "/opt/", "/lib/"];
+/// Asks PHP about itself; one value per line, none of them may be absent.
+const QUESTION: &str = "echo implode(\"\\n\", [PHP_VERSION, PHP_CONFIG_FILE_PATH, \
+    PHP_CONFIG_FILE_SCAN_DIR, ini_get('extension_dir'), (string) php_ini_loaded_file(), \
+    str_replace([\"\\n\", ' '], '', (string) php_ini_scanned_files())]);";
+
+/// One extension line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PhpExtension {
+    /// The value of the line: a name, a file name or a path.
+    pub file: String,
+    /// `zend_extension` rather than `extension`.
+    pub zend: bool,
+}
+
+/// PHP as found on this host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PhpLayout {
+    /// Canonical path of the program; the same inside the guest.
+    pub binary: String,
+    /// `PHP_VERSION`.
+    pub version: String,
+    /// Where this PHP looks for php.ini.
+    pub ini_directory: String,
+    /// Where extensions lie.
+    pub extension_dir: String,
+    /// In load order.
+    pub extensions: Vec<PhpExtension>,
+}
+
+/// Why no PHP was found.
+#[derive(Debug, thiserror::Error)]
+pub enum PhpError {
+    /// The path leads to no program.
+    #[error(
+        "PHP {path:?} does not exist or cannot be read; set wp_codebox.php_binary or --php to an installed PHP command line program"
+    )]
+    Missing {
+        /// As given.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The guest could not see it.
+    #[error(
+        "PHP {path:?} lies outside /usr, /bin and /opt; the guest sees only these, so choose a PHP installed there"
+    )]
+    Outside {
+        /// Canonical path.
+        path: PathBuf,
+    },
+    /// It did not run.
+    #[error(
+        "PHP {path:?} could not be asked for its settings ({detail}); check that `php -v` works for this user"
+    )]
+    Silent {
+        /// Canonical path.
+        path: PathBuf,
+        /// Exit status or what was missing.
+        detail: String,
+    },
+    /// It is too old.
+    #[error("PHP {version} is too old; 8.2 or newer is needed")]
+    TooOld {
+        /// Its version.
+        version: String,
+    },
+}
+
+impl PhpError {
+    /// Stable code.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Missing { .. }
+            | Self::Outside { .. }
+            | Self::Silent { .. }
+            | Self::TooOld { .. } => ErrorCode::ConfigInvalid,
+        }
+    }
+    /// As it crosses a process border.
+    #[must_use]
+    pub fn body(&self) -> ErrorBody {
+        ErrorBody::new(self.code(), self.to_string())
+    }
+}
+
+/// What the cached answer depends on.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Basis {
+    binary: Vec<i64>,
+    scan_directory: Vec<i64>,
+    ini_files: Vec<Vec<i64>>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Cached {
+    format: u32,
+    scan_path: String,
+    ini_paths: Vec<String>,
+    basis: Basis,
+    layout: PhpLayout,
+}
+
+impl PhpLayout {
+    /// Finds out about `php_binary`, or takes the answer cached below `state_dir` when neither
+    /// the program nor its configuration changed since. A cache that cannot be written is no error.
+    pub fn discover(php_binary: &Path, state_dir: &Path) -> Result<Self, PhpError> {
+        let missing = |source| PhpError::Missing {
+            path: php_binary.to_owned(),
+            source,
+        };
+        let binary = fs::canonicalize(php_binary).map_err(missing)?;
+        fs::metadata(&binary).map_err(missing)?;
+        let text = binary
+            .to_str()
+            .filter(|text| PREFIXES.iter().any(|prefix| text.starts_with(prefix)))
+            .ok_or_else(|| PhpError::Outside {
+                path: binary.clone(),
+            })?;
+        let cache = state_dir.join("cache").join(cache_name(text));
+        if let Some(layout) = read_cache(&cache, text) {
+            return Ok(layout);
+        }
+        let (layout, scan_path, ini_paths) = ask(&binary, text)?;
+        let cached = Cached {
+            format: 1,
+            basis: basis(text, &scan_path, &ini_paths),
+            scan_path,
+            ini_paths,
+            layout,
+        };
+        write_cache(&cache, &cached);
+        Ok(cached.layout)
+    }
+
+    /// The directory beside `/usr` that must be bound for this PHP, e.g. `/opt/php83`.
+    #[must_use]
+    pub fn extra_root(&self) -> Option<String> {
+        let rest = self.binary.strip_prefix("/opt/")?;
+        let first = rest.split('/').next().filter(|first| !first.is_empty())?;
+        (first != "codebox").then(|| format!("/opt/{first}"))
+    }
+}
+
+fn cache_name(binary: &str) -> String {
+    format!("php-{}.json", binary.trim_matches('/').replace('/', "-"))
+}
+
+fn stamp(path: &str) -> Vec<i64> {
+    fs::metadata(path).map_or_else(
+        |_| Vec::new(),
+        |meta| {
+            vec![
+                i64::try_from(meta.size()).unwrap_or(i64::MAX),
+                meta.mtime(),
+                meta.mtime_nsec(),
+                meta.ctime(),
+                meta.ctime_nsec(),
+            ]
+        },
+    )
+}
+
+fn basis(binary: &str, scan_path: &str, ini_paths: &[String]) -> Basis {
+    Basis {
+        binary: stamp(binary),
+        scan_directory: stamp(scan_path),
+        ini_files: ini_paths.iter().map(|path| stamp(path)).collect(),
+    }
+}
+
+fn read_cache(cache: &Path, binary: &str) -> Option<PhpLayout> {
+    let cached: Cached = serde_json::from_slice(&fs::read(cache).ok()?).ok()?;
+    let fresh = cached.format == 1
+        && cached.layout.binary == binary
+        && cached.basis == basis(binary, &cached.scan_path, &cached.ini_paths);
+    fresh.then_some(cached.layout)
+}
+
+fn write_cache(cache: &Path, cached: &Cached) {
+    let Ok(bytes) = serde_json::to_vec(cached) else {
+        return;
+    };
+    let Some(directory) = cache.parent() else {
+        return;
+    };
+    let temporary = cache.with_extension(format!("{}.tmp", std::process::id()));
+    // Losing the cache costs 20 ms on the next run, nothing else.
+    let _ = fs::create_dir_all(directory)
+        .and_then(|()| fs::write(&temporary, bytes))
+        .and_then(|()| fs::rename(&temporary, cache));
+}
+
+fn ask(binary: &Path, text: &str) -> Result<(PhpLayout, String, Vec<String>), PhpError> {
+    let silent = |detail: String| PhpError::Silent {
+        path: binary.to_owned(),
+        detail,
+    };
+    let output = Command::new(binary)
+        .args(["-d", "display_errors=0", "-r", QUESTION])
+        .env_clear()
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .map_err(|error| silent(error.to_string()))?;
+    if !output.status.success() {
+        return Err(silent(output.status.to_string()));
+    }
+    let answer = String::from_utf8(output.stdout)
+        .map_err(|_| silent("its answer is not UTF-8".to_owned()))?;
+    let mut lines = answer.split('\n').map(str::to_owned);
+    let mut next = || {
+        lines
+            .next()
+            .ok_or_else(|| silent("its answer is incomplete".to_owned()))
+    };
+    let (version, ini_directory, scan_path) = (next()?, next()?, next()?);
+    let (extension_dir, main_ini, scanned) = (next()?, next()?, next()?);
+    if !recent(&version) {
+        return Err(PhpError::TooOld { version });
+    }
+    let ini_paths: Vec<String> = std::iter::once(main_ini.as_str())
+        .chain(scanned.split(','))
+        .filter(|path| !path.is_empty())
+        .map(str::to_owned)
+        .collect();
+    let extensions = ini_paths
+        .iter()
+        .filter_map(|path| fs::read(path).ok())
+        .flat_map(|bytes| extension_lines(&String::from_utf8_lossy(&bytes)))
+        .collect();
+    let layout = PhpLayout {
+        binary: text.to_owned(),
+        version,
+        ini_directory,
+        extension_dir,
+        extensions,
+    };
+    Ok((layout, scan_path, ini_paths))
+}
+
+fn recent(version: &str) -> bool {
+    let mut parts = version.split('.').map(str::parse::<u32>);
+    match (parts.next(), parts.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= (8, 2),
+        _ => false,
+    }
+}
+
+/// The extension lines of one ini file that a guest gets.
+fn extension_lines(text: &str) -> Vec<PhpExtension> {
+    text.lines()
+        .filter_map(|line| line.split_once('='))
+        .filter_map(|(key, value)| {
+            let zend = match key.trim() {
+                "extension" => false,
+                "zend_extension" => true,
+                _ => return None,
+            };
+            let file = value
+                .split(';')
+                .next()
+                .unwrap_or_default()
+                .trim()
+                .trim_matches(['"', '\'']);
+            let stem = file.rsplit('/').next().unwrap_or(file);
+            let stem = stem.strip_suffix(".so").unwrap_or(stem);
+            let plain = file
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b'/'));
+            let keep = plain
+                && !stem.is_empty()
+                && !EXCLUDED
+                    .iter()
+                    .any(|name| stem == *name || stem == format!("lib{name}"));
+            keep.then(|| PhpExtension {
+                file: file.to_owned(),
+                zend,
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extension_lines_keep_order_and_drop_our_own() {
+        let text = "; extension=no\nextension=pdo.so\n zend_extension = \"opcache.so\" ; x\n\
+            extension=/a/libwp_codebox.so\nextension=wp_codebox\nzend_extension=xdebug\n\
+            extension_dir=/x\nextension=mysqli";
+        let found: Vec<_> = extension_lines(text)
+            .into_iter()
+            .map(|e| (e.file, e.zend))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("pdo.so".to_owned(), false),
+                ("opcache.so".to_owned(), true),
+                ("mysqli".to_owned(), false)
+            ]
+        );
+    }
+
+    #[test]
+    fn versions() {
+        assert!(recent("8.2.36") && recent("8.4.0RC1") && recent("9.0.0"));
+        assert!(!recent("8.1.30") && !recent("7.4") && !recent(""));
+    }
+
+    #[test]
+    fn a_missing_or_foreign_php_names_the_setting() {
+        let state = tempfile::tempdir().unwrap();
+        let error = PhpLayout::discover(Path::new("/usr/bin/no-such-php"), state.path());
+        assert_eq!(error.unwrap_err().code(), ErrorCode::ConfigInvalid);
+        let program = state.path().join("php");
+        fs::write(&program, "").unwrap();
+        let error = PhpLayout::discover(&program, state.path()).unwrap_err();
+        assert!(matches!(error, PhpError::Outside { .. }), "{error}");
+    }
+}

@@ -1,0 +1,408 @@
+//! From what a run asks for to the launcher's plan. Pure: same input, same bytes.
+//!
+//! The guest's root is an empty tmpfs onto which the host's system directories are
+//! bound read-only; `/etc` and php.ini are made here. What the guest may write lies on
+//! the scratch tmpfs or in an overlay's upper directory, never in a host directory.
+//! The one exception is [`TemplateAccess::Build`], with which the template is made.
+
+mod paths;
+mod settings;
+
+pub use paths::{MountPaths, mount_paths};
+pub use settings::{environment, php_ini};
+
+use crate::host::{HiddenPath, HostLayout, SystemEntryKind};
+use crate::php::PhpLayout;
+use crate::template::Template;
+use settings::{HOME, OPCACHE};
+use wp_codebox_contracts::{
+    BindSource, ErrorBody, ErrorCode, GuestPath, InvalidGuestPath, LaunchMount, LaunchPlan, Limits,
+    MountAccess, MountView, StagedFile, TmpfsEntry,
+};
+
+/// Layer index of the guest's `wp-content`; mounts use their own index from 0.
+pub const WP_CONTENT_LAYER: u32 = u32::MAX;
+/// uid and gid inside the guest.
+const GUEST_ID: u32 = 1000;
+const WP_CONTENT: &str = "/wordpress/wp-content";
+const STAGED: &str = "/run/codebox/staged";
+/// What covers a hidden directory.
+const EMPTY: &str = "/run/codebox/empty";
+/// What covers a hidden file.
+const BLANK: &str = "/run/codebox/blank";
+/// Programs that the plan itself puts first in `PATH`.
+const PROGRAMS: &str = "/run/codebox/bin";
+/// Where the share directory appears.
+pub(crate) const SHARE: &str = "/opt/codebox";
+
+/// One mount, decided: sources are checked and, where needed, already copied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedMount {
+    /// Position in the request; the layer index under which its upper directory arrives.
+    pub index: u32,
+    /// Host directories, topmost first. One for a plain mount; a check's guest puts the
+    /// captured change above it.
+    pub lowers: Vec<String>,
+    /// Declared target.
+    pub target: GuestPath,
+    /// What the guest may do.
+    pub access: MountAccess,
+    /// How it is materialised; `Bind` for read-only mounts only.
+    pub view: MountView,
+}
+
+/// How the guest sees the template.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TemplateAccess {
+    /// As overlay lowers; nothing of the template is writable.
+    Run,
+    /// `wp-content` and the opcode cache are bound writable: only to build a template.
+    Build,
+}
+
+/// Everything a plan depends on.
+#[derive(Debug, Clone)]
+pub struct GuestSpec<'a> {
+    /// The host's system directories.
+    pub host: &'a HostLayout,
+    /// PHP.
+    pub php: &'a PhpLayout,
+    /// Host directory with WP-CLI, the SQLite drop-in and the guest programs.
+    pub share_dir: &'a str,
+    /// WordPress.
+    pub template: &'a Template,
+    /// `Run` for every run.
+    pub template_access: TemplateAccess,
+    /// Mounts in request order.
+    pub mounts: &'a [PlannedMount],
+    /// Text of `/run/codebox/task.json`; empty: no such file.
+    pub task_json: &'a str,
+    /// Single host files shown read-only.
+    pub staged: &'a [StagedFile],
+    /// Limits.
+    pub limits: Limits,
+}
+
+/// Why no plan can be made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// A path that is not one.
+    #[error("{source}")]
+    Path {
+        /// Which and why.
+        #[from]
+        source: InvalidGuestPath,
+    },
+    /// A target at which nothing may be mounted.
+    #[error(
+        "mount target {target} cannot be mounted; use a directory below /workspace, or below /wordpress/wp-content such as /wordpress/wp-content/plugins/<slug>"
+    )]
+    Target {
+        /// Which.
+        target: GuestPath,
+    },
+    /// Two mounts cover each other.
+    #[error("mount targets {first} and {second} overlap; mount them apart or only the outer one")]
+    Overlap {
+        /// One.
+        first: GuestPath,
+        /// The other.
+        second: GuestPath,
+    },
+    /// A staged file's target.
+    #[error(
+        "staged file target {target} must lie below /run/codebox/staged or /workspace, outside every mount"
+    )]
+    Staged {
+        /// Which.
+        target: GuestPath,
+    },
+    /// A mount whose parts contradict each other.
+    #[error("mount {target} is inconsistent: {rule}")]
+    Mount {
+        /// Which.
+        target: GuestPath,
+        /// What must hold.
+        rule: &'static str,
+    },
+}
+
+impl PlanError {
+    /// Stable code.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Path { .. } | Self::Target { .. } => ErrorCode::MountTargetInvalid,
+            Self::Overlap { .. } => ErrorCode::MountTargetOverlap,
+            Self::Staged { .. } => ErrorCode::InputInvalid,
+            Self::Mount { .. } => ErrorCode::MountInvalid,
+        }
+    }
+    /// As it crosses a process border.
+    #[must_use]
+    pub fn body(&self) -> ErrorBody {
+        ErrorBody::new(self.code(), self.to_string())
+    }
+}
+
+fn path(text: &str) -> Result<GuestPath, PlanError> {
+    Ok(GuestPath::new(text)?)
+}
+
+/// Collects steps and the writable list.
+#[derive(Default)]
+struct Builder {
+    mounts: Vec<LaunchMount>,
+    writable: Vec<GuestPath>,
+}
+
+impl Builder {
+    fn directory(&mut self, target: &str) -> Result<(), PlanError> {
+        let target = path(target)?;
+        self.mounts.push(LaunchMount::Directory { target });
+        Ok(())
+    }
+    fn file(&mut self, target: &str, contents: impl Into<String>) -> Result<(), PlanError> {
+        self.mounts.push(LaunchMount::File(TmpfsEntry {
+            target: path(target)?,
+            contents: contents.into(),
+            mode: 0o444,
+        }));
+        Ok(())
+    }
+    fn link(&mut self, target: &str, to: &str) -> Result<(), PlanError> {
+        self.mounts.push(LaunchMount::Symlink {
+            target: path(target)?,
+            to: to.to_owned(),
+        });
+        Ok(())
+    }
+    fn bind(&mut self, source: &str, target: &str) -> Result<(), PlanError> {
+        self.mounts.push(LaunchMount::Bind {
+            source: BindSource::Host {
+                path: source.to_owned(),
+            },
+            target: path(target)?,
+            writable: false,
+        });
+        Ok(())
+    }
+    fn bind_writable(&mut self, source: &str, target: &str) -> Result<(), PlanError> {
+        let target = path(target)?;
+        self.writable.push(target.clone());
+        self.mounts.push(LaunchMount::Bind {
+            source: BindSource::Host {
+                path: source.to_owned(),
+            },
+            target,
+            writable: true,
+        });
+        Ok(())
+    }
+    fn scratch(&mut self, target: &str, mode: u32) -> Result<(), PlanError> {
+        let target = path(target)?;
+        self.writable.push(target.clone());
+        self.mounts.push(LaunchMount::Scratch { target, mode });
+        Ok(())
+    }
+    fn overlay(&mut self, lowers: Vec<String>, target: GuestPath, capture: Option<u32>) {
+        self.writable.push(target.clone());
+        self.mounts.push(LaunchMount::Overlay {
+            lowers,
+            target,
+            capture,
+        });
+    }
+}
+
+/// Makes the plan.
+pub fn build_plan(spec: &GuestSpec<'_>) -> Result<LaunchPlan, PlanError> {
+    let targets: Vec<GuestPath> = spec.mounts.iter().map(|m| m.target.clone()).collect();
+    let paths = mount_paths(&targets)?;
+    let mut builder = Builder::default();
+    system(&mut builder, spec)?;
+    wordpress(&mut builder, spec)?;
+    if !spec.task_json.is_empty() {
+        builder.file("/run/codebox/task.json", spec.task_json)?;
+    }
+    for (mount, paths) in spec.mounts.iter().zip(&paths) {
+        mounted(&mut builder, mount, paths)?;
+    }
+    for file in spec.staged {
+        let target = path(&file.target)?;
+        let below = path(STAGED)?.contains(&target) || path("/workspace")?.contains(&target);
+        let free = paths
+            .iter()
+            .all(|m| !m.workspace.contains(&target) && !target.contains(&m.workspace));
+        if !below || !free || matches!(target.as_str(), STAGED | "/workspace") {
+            return Err(PlanError::Staged { target });
+        }
+        builder.bind(&file.source, target.as_str())?;
+    }
+    Ok(LaunchPlan {
+        version: 1,
+        guest_id: GUEST_ID,
+        hostname: "codebox".to_owned(),
+        mounts: builder.mounts,
+        writable: builder.writable,
+        limits: spec.limits,
+    })
+}
+
+fn system(builder: &mut Builder, spec: &GuestSpec<'_>) -> Result<(), PlanError> {
+    builder.mounts.push(LaunchMount::Proc);
+    builder.mounts.push(LaunchMount::Dev);
+    for entry in &spec.host.system {
+        match &entry.kind {
+            SystemEntryKind::Directory => builder.bind(&entry.path, &entry.path)?,
+            SystemEntryKind::Link(to) => builder.link(&entry.path, to)?,
+        }
+    }
+    if let Some(root) = spec.php.extra_root() {
+        builder.bind(&root, &root)?;
+    }
+    hide(builder, spec)?;
+    for file in &spec.host.etc {
+        builder.bind(file, file)?;
+    }
+    builder.file(
+        "/etc/passwd",
+        format!(
+            "root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n\
+             agent:x:{GUEST_ID}:{GUEST_ID}:agent:{HOME}:/bin/bash\n\
+             nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
+        ),
+    )?;
+    builder.file(
+        "/etc/group",
+        format!("root:x:0:\nagent:x:{GUEST_ID}:\nnogroup:x:65534:\n"),
+    )?;
+    builder.file(
+        "/etc/hosts",
+        "127.0.0.1 localhost codebox\n::1 localhost ip6-localhost ip6-loopback\n",
+    )?;
+    builder.file(
+        "/etc/nsswitch.conf",
+        "passwd: files\ngroup: files\nshadow: files\nhosts: files\n",
+    )?;
+    builder.file("/etc/resolv.conf", "")?;
+    builder.bind(spec.share_dir, SHARE)?;
+    builder.scratch("/tmp", 0o1777)?;
+    builder.directory("/var")?;
+    builder.link("/var/tmp", "/tmp")?;
+    builder.scratch(HOME, 0o755)?;
+    builder.scratch("/dev/shm", 0o1777)?;
+    builder.directory("/workspace")?;
+    builder.directory(STAGED)?;
+    // The configured PHP is `php`, whatever the host's alternatives say.
+    builder.link(&format!("{PROGRAMS}/php"), &spec.php.binary)?;
+    builder.file(
+        &format!("{}/php.ini", spec.php.ini_directory),
+        php_ini(spec.php),
+    )
+}
+
+/// Covers what must not be seen although a directory above it is bound, e.g. a site below
+/// `/usr/share`. Nothing else of the host is bound whole.
+fn hide(builder: &mut Builder, spec: &GuestSpec<'_>) -> Result<(), PlanError> {
+    let bound: Vec<GuestPath> = builder
+        .mounts
+        .iter()
+        .filter_map(|mount| match mount {
+            LaunchMount::Bind { target, .. } => Some(target.clone()),
+            LaunchMount::Directory { .. }
+            | LaunchMount::File(_)
+            | LaunchMount::Symlink { .. }
+            | LaunchMount::Scratch { .. }
+            | LaunchMount::Overlay { .. }
+            | LaunchMount::Proc
+            | LaunchMount::Dev => None,
+        })
+        .collect();
+    builder.directory(EMPTY)?;
+    builder.file(BLANK, "")?;
+    for hidden in spec.host.hidden.iter().chain(&spec.template.hidden) {
+        let (hidden, cover) = match hidden {
+            HiddenPath::Directory(hidden) => (hidden, EMPTY),
+            HiddenPath::File(hidden) => (hidden, BLANK),
+        };
+        let target = path(hidden)?;
+        if bound.iter().any(|bound| bound.contains(&target)) {
+            builder.mounts.push(LaunchMount::Bind {
+                source: BindSource::Guest { path: path(cover)? },
+                target,
+                writable: false,
+            });
+        }
+    }
+    Ok(())
+}
+
+fn wordpress(builder: &mut Builder, spec: &GuestSpec<'_>) -> Result<(), PlanError> {
+    let template = spec.template;
+    builder.bind(&template.core, "/wordpress")?;
+    match spec.template_access {
+        TemplateAccess::Run => {
+            let (content, opcache) = (path(WP_CONTENT)?, path(OPCACHE)?);
+            let lower = vec![template.content.clone()];
+            builder.overlay(lower, content, Some(WP_CONTENT_LAYER));
+            builder.overlay(vec![template.opcache.clone()], opcache, None);
+        }
+        TemplateAccess::Build => {
+            builder.bind_writable(&template.content, WP_CONTENT)?;
+            builder.bind_writable(&template.opcache, OPCACHE)?;
+        }
+    }
+    Ok(())
+}
+
+fn mounted(
+    builder: &mut Builder,
+    mount: &PlannedMount,
+    paths: &MountPaths,
+) -> Result<(), PlanError> {
+    let inconsistent = |rule| PlanError::Mount {
+        target: mount.target.clone(),
+        rule,
+    };
+    let writable = match (mount.access, mount.view) {
+        (MountAccess::Readonly, MountView::Bind) => false,
+        (MountAccess::Readwrite, MountView::Overlay | MountView::Copy) => true,
+        // A check's guest reads a captured layer above its source: that needs an overlay too.
+        (MountAccess::Readonly, MountView::Overlay | MountView::Copy) => true,
+        (MountAccess::Readwrite, MountView::Bind) => {
+            return Err(inconsistent("a writable mount is an overlay, never a bind"));
+        }
+    };
+    if writable {
+        if mount.lowers.is_empty() {
+            return Err(inconsistent("it has no source"));
+        }
+        if mount.index == WP_CONTENT_LAYER {
+            return Err(inconsistent("its index is reserved"));
+        }
+        let workspace = paths.workspace.clone();
+        builder.overlay(mount.lowers.clone(), workspace, Some(mount.index));
+    } else {
+        let [source] = mount.lowers.as_slice() else {
+            return Err(inconsistent("a bind has exactly one source"));
+        };
+        builder.bind(source, paths.workspace.as_str())?;
+    }
+    if paths.target != paths.workspace {
+        if writable {
+            builder.writable.push(paths.target.clone());
+        }
+        builder.mounts.push(LaunchMount::Bind {
+            source: BindSource::Guest {
+                path: paths.workspace.clone(),
+            },
+            target: paths.target.clone(),
+            writable,
+        });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

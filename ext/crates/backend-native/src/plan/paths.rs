@@ -1,0 +1,88 @@
+//! Where a mount may go and under which second name it is edited.
+
+use super::{PlanError, WP_CONTENT};
+use std::collections::BTreeSet;
+use wp_codebox_contracts::GuestPath;
+
+/// The two names of a mount inside the guest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MountPaths {
+    /// Declared target; the canonical path in a bundle.
+    pub target: GuestPath,
+    /// Where it is edited: below `/workspace` for plugins and themes, else the target itself.
+    pub workspace: GuestPath,
+}
+
+/// The workspace path of each target, in order.
+///
+/// A plugin, must-use plugin or theme `<slug>` is edited at `/workspace/<slug>`; when that name is
+/// taken, at `/workspace/<kind>-<slug>`. Everything else is edited where it was asked for.
+pub fn mount_paths(targets: &[GuestPath]) -> Result<Vec<MountPaths>, PlanError> {
+    for (position, target) in targets.iter().enumerate() {
+        if !mountable(target.as_str()) {
+            return Err(PlanError::Target {
+                target: target.clone(),
+            });
+        }
+        for other in &targets[..position] {
+            if other.contains(target) || target.contains(other) {
+                return Err(PlanError::Overlap {
+                    first: other.clone(),
+                    second: target.clone(),
+                });
+            }
+        }
+    }
+    let mut taken: BTreeSet<String> = targets
+        .iter()
+        .filter_map(|target| target.as_str().strip_prefix("/workspace/"))
+        .filter_map(|rest| rest.split('/').next())
+        .map(str::to_owned)
+        .collect();
+    targets
+        .iter()
+        .map(|target| {
+            let workspace = match component(target.as_str()) {
+                None => target.clone(),
+                Some((kind, slug)) => {
+                    let mut name = slug.to_owned();
+                    while !taken.insert(name.clone()) {
+                        name = format!("{kind}-{name}");
+                    }
+                    GuestPath::new(format!("/workspace/{name}"))?
+                }
+            };
+            Ok(MountPaths {
+                target: target.clone(),
+                workspace,
+            })
+        })
+        .collect()
+}
+
+fn mountable(target: &str) -> bool {
+    match target.strip_prefix(WP_CONTENT) {
+        // The template's own parts of wp-content: without them the guest's WordPress is none.
+        Some(rest) => {
+            rest.starts_with('/')
+                && !matches!(rest, "/mu-plugins" | "/database" | "/db.php" | "/index.php")
+                && !rest.starts_with("/database/")
+        }
+        None => target.starts_with("/workspace/"),
+    }
+}
+
+/// Kind and slug when the target is exactly one plugin or theme.
+fn component(target: &str) -> Option<(&'static str, &str)> {
+    let rest = target.strip_prefix(WP_CONTENT)?;
+    [
+        ("plugin", "/plugins/"),
+        ("mu-plugin", "/mu-plugins/"),
+        ("theme", "/themes/"),
+    ]
+    .into_iter()
+    .find_map(|(kind, prefix)| {
+        let slug = rest.strip_prefix(prefix)?;
+        (!slug.contains('/')).then_some((kind, slug))
+    })
+}

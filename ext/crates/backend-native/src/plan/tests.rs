@@ -1,0 +1,362 @@
+//! The plan as a value: whole snapshots for the whole, single rules one by one.
+
+use super::*;
+use crate::host::SystemEntry;
+use crate::php::PhpExtension;
+
+fn host() -> HostLayout {
+    let link = |path: &str, to: &str| SystemEntry {
+        path: path.to_owned(),
+        kind: SystemEntryKind::Link(to.to_owned()),
+    };
+    HostLayout {
+        system: vec![
+            SystemEntry {
+                path: "/usr".to_owned(),
+                kind: SystemEntryKind::Directory,
+            },
+            link("/bin", "usr/bin"),
+            link("/lib64", "usr/lib64"),
+        ],
+        etc: vec!["/etc/alternatives".to_owned()],
+        hidden: vec![
+            HiddenPath::File("/usr/share/wp-config.php".to_owned()),
+            HiddenPath::Directory("/srv/elsewhere".to_owned()),
+        ],
+    }
+}
+
+fn php(binary: &str) -> PhpLayout {
+    PhpLayout {
+        binary: binary.to_owned(),
+        version: "8.2.1".to_owned(),
+        ini_directory: "/etc/php/8.2/cli".to_owned(),
+        extension_dir: "/usr/lib/php/20220829".to_owned(),
+        extensions: vec![
+            PhpExtension {
+                file: "pdo.so".to_owned(),
+                zend: false,
+            },
+            PhpExtension {
+                file: "opcache.so".to_owned(),
+                zend: true,
+            },
+        ],
+    }
+}
+
+fn template() -> Template {
+    Template {
+        key: "k".repeat(64),
+        core: "/state/t/core".to_owned(),
+        content: "/state/t/content".to_owned(),
+        opcache: "/state/t/opcache".to_owned(),
+        wordpress_version: "7.1.1".to_owned(),
+        hidden: vec![HiddenPath::Directory("/usr/share/wordpress".to_owned())],
+    }
+}
+
+fn mount(index: u32, target: &str) -> PlannedMount {
+    PlannedMount {
+        index,
+        lowers: vec![format!("/host/{index}")],
+        target: GuestPath::new(target).unwrap(),
+        access: MountAccess::Readwrite,
+        view: MountView::Overlay,
+    }
+}
+
+fn plan_of(
+    mounts: &[PlannedMount],
+    staged: &[StagedFile],
+    template_access: TemplateAccess,
+) -> Result<LaunchPlan, PlanError> {
+    build_plan(&GuestSpec {
+        host: &host(),
+        php: &php("/usr/bin/php8.2"),
+        share_dir: "/share",
+        template: &template(),
+        template_access,
+        mounts,
+        task_json: "{}",
+        staged,
+        limits: Limits::default(),
+    })
+}
+
+fn plan(mounts: &[PlannedMount]) -> LaunchPlan {
+    plan_of(mounts, &[], TemplateAccess::Run).unwrap()
+}
+
+/// One line per step, without the contents of files.
+fn lines(plan: &LaunchPlan) -> Vec<String> {
+    plan.mounts
+        .iter()
+        .map(|mount| match mount {
+            LaunchMount::Directory { target } => format!("dir {target}"),
+            LaunchMount::File(entry) => format!("file {} {:o}", entry.target, entry.mode),
+            LaunchMount::Symlink { target, to } => format!("link {target} -> {to}"),
+            LaunchMount::Bind {
+                source,
+                target,
+                writable,
+            } => {
+                let access = if *writable { "rw" } else { "ro" };
+                match source {
+                    BindSource::Host { path } => format!("bind {access} host:{path} {target}"),
+                    BindSource::Guest { path } => format!("bind {access} guest:{path} {target}"),
+                }
+            }
+            LaunchMount::Scratch { target, mode } => format!("scratch {target} {mode:o}"),
+            LaunchMount::Overlay {
+                lowers,
+                target,
+                capture,
+            } => format!("overlay {} {target} {capture:?}", lowers.join(":")),
+            LaunchMount::Proc => "proc".to_owned(),
+            LaunchMount::Dev => "dev".to_owned(),
+        })
+        .collect()
+}
+
+#[test]
+fn a_run_with_one_plugin() {
+    let plan = plan(&[mount(0, "/wordpress/wp-content/plugins/demo")]);
+    let expected = [
+        "proc",
+        "dev",
+        "bind ro host:/usr /usr",
+        "link /bin -> usr/bin",
+        "link /lib64 -> usr/lib64",
+        "dir /run/codebox/empty",
+        "file /run/codebox/blank 444",
+        "bind ro guest:/run/codebox/blank /usr/share/wp-config.php",
+        "bind ro guest:/run/codebox/empty /usr/share/wordpress",
+        "bind ro host:/etc/alternatives /etc/alternatives",
+        "file /etc/passwd 444",
+        "file /etc/group 444",
+        "file /etc/hosts 444",
+        "file /etc/nsswitch.conf 444",
+        "file /etc/resolv.conf 444",
+        "bind ro host:/share /opt/codebox",
+        "scratch /tmp 1777",
+        "dir /var",
+        "link /var/tmp -> /tmp",
+        "scratch /home/agent 755",
+        "scratch /dev/shm 1777",
+        "dir /workspace",
+        "dir /run/codebox/staged",
+        "link /run/codebox/bin/php -> /usr/bin/php8.2",
+        "file /etc/php/8.2/cli/php.ini 444",
+        "bind ro host:/state/t/core /wordpress",
+        "overlay /state/t/content /wordpress/wp-content Some(4294967295)",
+        "overlay /state/t/opcache /var/cache/codebox/opcache None",
+        "file /run/codebox/task.json 444",
+        "overlay /host/0 /workspace/demo Some(0)",
+        "bind rw guest:/workspace/demo /wordpress/wp-content/plugins/demo",
+    ];
+    assert_eq!(lines(&plan), expected);
+    let writable: Vec<_> = plan.writable.iter().map(GuestPath::as_str).collect();
+    let expected = [
+        "/tmp",
+        "/home/agent",
+        "/dev/shm",
+        "/wordpress/wp-content",
+        "/var/cache/codebox/opcache",
+        "/workspace/demo",
+        "/wordpress/wp-content/plugins/demo",
+    ];
+    assert_eq!(writable, expected);
+    assert_eq!((plan.version, plan.guest_id), (1, 1000));
+}
+
+#[test]
+fn same_input_same_bytes() {
+    let mounts = [mount(0, "/workspace/a"), mount(1, "/workspace/b")];
+    let text = |plan: &LaunchPlan| serde_json::to_string(plan).unwrap();
+    assert_eq!(text(&plan(&mounts)), text(&plan(&mounts)));
+}
+
+#[test]
+fn only_building_a_template_writes_to_the_host() {
+    let writes = |plan: &LaunchPlan| {
+        plan.mounts
+            .iter()
+            .filter(|mount| {
+                matches!(
+                    mount,
+                    LaunchMount::Bind {
+                        source: BindSource::Host { .. },
+                        writable: true,
+                        ..
+                    }
+                )
+            })
+            .count()
+    };
+    assert_eq!(writes(&plan(&[mount(0, "/workspace/a")])), 0);
+    let build = plan_of(&[], &[], TemplateAccess::Build).unwrap();
+    assert_eq!(writes(&build), 2);
+    assert!(!lines(&build).iter().any(|line| line.starts_with("overlay")));
+}
+
+#[test]
+fn readonly_mounts_are_binds_and_stay_out_of_the_writable_list() {
+    let mut readonly = mount(0, "/wordpress/wp-content/themes/mine");
+    readonly.access = MountAccess::Readonly;
+    readonly.view = MountView::Bind;
+    let plan = plan(&[readonly]);
+    let lines = lines(&plan);
+    assert!(lines.contains(&"bind ro host:/host/0 /workspace/mine".to_owned()));
+    let target = "bind ro guest:/workspace/mine /wordpress/wp-content/themes/mine";
+    assert!(lines.contains(&target.to_owned()));
+    assert!(
+        plan.writable
+            .iter()
+            .all(|path| !path.as_str().contains("mine"))
+    );
+}
+
+#[test]
+fn a_writable_bind_is_refused() {
+    let mut wrong = mount(0, "/workspace/a");
+    wrong.view = MountView::Bind;
+    let error = plan_of(&[wrong], &[], TemplateAccess::Run).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::MountInvalid);
+}
+
+#[test]
+fn workspaces_never_collide() {
+    let targets = [
+        "/wordpress/wp-content/plugins/x",
+        "/wordpress/wp-content/themes/x",
+        "/workspace/y",
+        "/wordpress/wp-content/plugins/y",
+        "/wordpress/wp-content/plugins/z/sub",
+    ];
+    let targets: Vec<_> = targets.map(|t| GuestPath::new(t).unwrap()).into();
+    let paths: Vec<_> = mount_paths(&targets)
+        .unwrap()
+        .into_iter()
+        .map(|paths| String::from(paths.workspace))
+        .collect();
+    let expected = [
+        "/workspace/x",
+        "/workspace/theme-x",
+        "/workspace/y",
+        "/workspace/plugin-y",
+        "/wordpress/wp-content/plugins/z/sub",
+    ];
+    assert_eq!(paths, expected);
+}
+
+#[test]
+fn targets_that_would_break_the_guest_are_refused() {
+    let code = |targets: &[&str]| {
+        let targets: Vec<_> = targets
+            .iter()
+            .map(|t| GuestPath::new(*t).unwrap())
+            .collect();
+        mount_paths(&targets)
+            .map(drop)
+            .map_err(|error| error.code())
+    };
+    for target in [
+        "/",
+        "/usr",
+        "/workspace",
+        "/workspaces/a",
+        "/wordpress",
+        "/wordpress/wp-admin",
+        "/wordpress/wp-content",
+        "/wordpress/wp-content/mu-plugins",
+        "/wordpress/wp-content/database",
+        "/wordpress/wp-content/database/x",
+        "/wordpress/wp-content/db.php",
+    ] {
+        assert_eq!(
+            code(&[target]),
+            Err(ErrorCode::MountTargetInvalid),
+            "{target}"
+        );
+    }
+    for target in [
+        "/workspace/a",
+        "/wordpress/wp-content/mu-plugins/a",
+        "/wordpress/wp-content/plugins",
+    ] {
+        assert_eq!(code(&[target]), Ok(()), "{target}");
+    }
+    let overlap = ["/workspace/a", "/workspace/a/b"];
+    assert_eq!(code(&overlap), Err(ErrorCode::MountTargetOverlap));
+    assert_eq!(
+        code(&["/workspace/a", "/workspace/a"]),
+        Err(ErrorCode::MountTargetOverlap)
+    );
+    assert_eq!(code(&["/workspace/a", "/workspace/ab"]), Ok(()));
+}
+
+#[test]
+fn staged_files_have_their_places() {
+    let stage = |target: &str| {
+        let file = StagedFile {
+            source: "/host/tool".to_owned(),
+            target: target.to_owned(),
+        };
+        plan_of(&[mount(0, "/workspace/a")], &[file], TemplateAccess::Run)
+    };
+    let plan = stage("/run/codebox/staged/0-tool").unwrap();
+    let last = lines(&plan).pop().unwrap();
+    assert_eq!(last, "bind ro host:/host/tool /run/codebox/staged/0-tool");
+    stage("/workspace/tool").unwrap();
+    for wrong in [
+        "/etc/passwd",
+        "/workspace/a/inside",
+        "/workspace/a",
+        "/workspace",
+        "/run/codebox/staged",
+        "/run/codebox/task.json",
+    ] {
+        assert!(
+            matches!(stage(wrong), Err(PlanError::Staged { .. })),
+            "{wrong}"
+        );
+    }
+    assert!(matches!(
+        stage("/workspace/../etc"),
+        Err(PlanError::Path { .. })
+    ));
+}
+
+#[test]
+fn php_from_opt_brings_its_directory_and_no_more() {
+    assert_eq!(
+        php("/opt/php83/bin/php").extra_root().as_deref(),
+        Some("/opt/php83")
+    );
+    assert_eq!(php("/opt/codebox/php").extra_root(), None);
+    assert_eq!(php("/usr/bin/php8.2").extra_root(), None);
+}
+
+#[test]
+fn php_settings_close_what_rules_name() {
+    let text = php_ini(&php("/usr/bin/php8.2"));
+    for line in [
+        "extension=pdo.so",
+        "zend_extension=opcache.so",
+        "ffi.enable=0",
+        "opcache.file_cache_only=1",
+        "opcache.validate_timestamps=1",
+        "opcache.file_cache=/var/cache/codebox/opcache",
+    ] {
+        assert!(text.lines().any(|l| l == line), "{line}");
+    }
+}
+
+#[test]
+fn the_environment_holds_nothing_of_the_host() {
+    let environment = environment();
+    assert_eq!(environment["HOME"], "/home/agent");
+    assert!(environment["PATH"].starts_with("/run/codebox/bin:/opt/codebox/bin:"));
+    assert_eq!(environment.len(), 11);
+}

@@ -1,0 +1,220 @@
+//! Starting the launcher: an empty environment, four kinds of descriptor, nothing else.
+//!
+//! `posix_spawn` with explicit duplications is used because it needs no code between
+//! fork and exec: the runner has threads. Every other descriptor of the runner is
+//! close-on-exec, and the launcher closes what it was not given once more.
+
+use crate::process_sandbox::WrappedCommand;
+use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::ffi::CString;
+use std::io;
+use std::mem::MaybeUninit;
+use wp_codebox_contracts::LauncherFd;
+
+/// Descriptor numbers below this are targets; sources are moved above it first.
+const SOURCE_FLOOR: i32 = 16;
+
+/// A started launcher, not yet waited for.
+#[derive(Debug)]
+pub(crate) struct LauncherProcess {
+    pid: Pid,
+    pidfd: OwnedFd,
+    end: Option<ProcessEnd>,
+}
+
+/// How a process ended and what it and its waited-for children used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ProcessEnd {
+    /// Exit code, or 128 and the signal.
+    pub(crate) status: i32,
+    /// User CPU, microseconds.
+    pub(crate) user_us: u64,
+    /// System CPU, microseconds.
+    pub(crate) system_us: u64,
+}
+
+/// A sealed in-memory file with `bytes`, positioned at its start.
+pub(crate) fn plan_file(bytes: &[u8]) -> io::Result<OwnedFd> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let file = rustix::fs::memfd_create("plan", flags)?;
+    let mut left = bytes;
+    while !left.is_empty() {
+        let written = rustix::io::retry_on_intr(|| rustix::io::write(&file, left))?;
+        left = &left[written..];
+    }
+    rustix::fs::seek(&file, rustix::fs::SeekFrom::Start(0))?;
+    let seals = SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
+    rustix::fs::fcntl_add_seals(&file, seals)?;
+    Ok(file)
+}
+
+fn lift(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    Ok(rustix::io::fcntl_dupfd_cloexec(fd, SOURCE_FLOOR)?)
+}
+
+/// Starts the launcher with its three descriptors; stdin, stdout and stderr are `/dev/null`.
+pub(crate) fn spawn(
+    command: &WrappedCommand,
+    plan: BorrowedFd<'_>,
+    channel: BorrowedFd<'_>,
+    lifetime: BorrowedFd<'_>,
+) -> io::Result<LauncherProcess> {
+    let null = rustix::fs::open(
+        "/dev/null",
+        rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC,
+        rustix::fs::Mode::empty(),
+    )?;
+    let null = lift(rustix::fd::AsFd::as_fd(&null))?;
+    let (plan, channel, lifetime) = (lift(plan)?, lift(channel)?, lift(lifetime)?);
+    let moves = [
+        (&null, 0),
+        (&null, 1),
+        (&null, 2),
+        (&plan, LauncherFd::Plan as i32),
+        (&channel, LauncherFd::Channel as i32),
+        (&lifetime, LauncherFd::Lifetime as i32),
+    ];
+    let program = CString::new(command.program.as_str())?;
+    let mut arguments = vec![program.clone()];
+    for argument in &command.args {
+        arguments.push(CString::new(argument.as_str())?);
+    }
+    let pid = posix_spawn(&program, &arguments, &moves)?;
+    let pid = Pid::from_raw(pid).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
+    // The child is ours and not waited for, so its number cannot have been reused.
+    let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
+    Ok(LauncherProcess {
+        pid,
+        pidfd,
+        end: None,
+    })
+}
+
+fn posix_spawn(
+    program: &CString,
+    arguments: &[CString],
+    moves: &[(&OwnedFd, i32)],
+) -> io::Result<i32> {
+    let check = |code: i32| match code {
+        0 => Ok(()),
+        errno => Err(io::Error::from_raw_os_error(errno)),
+    };
+    let mut argv: Vec<*mut libc::c_char> =
+        arguments.iter().map(|a| a.as_ptr().cast_mut()).collect();
+    argv.push(std::ptr::null_mut());
+    let environment = [std::ptr::null_mut::<libc::c_char>()];
+    let mut actions = MaybeUninit::<libc::posix_spawn_file_actions_t>::uninit();
+    let mut attributes = MaybeUninit::<libc::posix_spawnattr_t>::uninit();
+    let mut pid = 0;
+    // SAFETY: `actions` and `attributes` are initialised before use and destroyed once after
+    // it; `program`, `argv` and `environment` are NUL-terminated and outlive the call; the
+    // signal sets are initialised by sigemptyset and sigfillset.
+    unsafe {
+        check(libc::posix_spawn_file_actions_init(actions.as_mut_ptr()))?;
+        let result = (|| {
+            for (from, to) in moves {
+                check(libc::posix_spawn_file_actions_adddup2(
+                    actions.as_mut_ptr(),
+                    from.as_raw_fd(),
+                    *to,
+                ))?;
+            }
+            check(libc::posix_spawnattr_init(attributes.as_mut_ptr()))?;
+            let result = (|| {
+                let mut none = MaybeUninit::<libc::sigset_t>::uninit();
+                let mut all = MaybeUninit::<libc::sigset_t>::uninit();
+                libc::sigemptyset(none.as_mut_ptr());
+                libc::sigfillset(all.as_mut_ptr());
+                check(libc::posix_spawnattr_setsigmask(
+                    attributes.as_mut_ptr(),
+                    none.as_ptr(),
+                ))?;
+                check(libc::posix_spawnattr_setsigdefault(
+                    attributes.as_mut_ptr(),
+                    all.as_ptr(),
+                ))?;
+                let flags = libc::POSIX_SPAWN_SETSIGMASK
+                    | libc::POSIX_SPAWN_SETSIGDEF
+                    | libc::POSIX_SPAWN_SETPGROUP;
+                // A process group of its own: a terminal's Ctrl-C reaches the runner, which decides.
+                check(libc::posix_spawnattr_setflags(
+                    attributes.as_mut_ptr(),
+                    libc::c_short::try_from(flags).unwrap_or_default(),
+                ))?;
+                check(libc::posix_spawn(
+                    &raw mut pid,
+                    program.as_ptr(),
+                    actions.as_ptr(),
+                    attributes.as_ptr(),
+                    argv.as_ptr(),
+                    environment.as_ptr(),
+                ))
+            })();
+            libc::posix_spawnattr_destroy(attributes.as_mut_ptr());
+            result
+        })();
+        libc::posix_spawn_file_actions_destroy(actions.as_mut_ptr());
+        result?;
+    }
+    Ok(pid)
+}
+
+impl LauncherProcess {
+    /// Readable once the launcher has ended.
+    pub(crate) fn pidfd(&self) -> BorrowedFd<'_> {
+        rustix::fd::AsFd::as_fd(&self.pidfd)
+    }
+
+    /// Sends SIGKILL to the launcher; its guest follows by parent-death signal.
+    pub(crate) fn kill(&self) {
+        let _ = rustix::process::pidfd_send_signal(&self.pidfd, rustix::process::Signal::KILL);
+    }
+
+    /// Waits for the end; the same answer when asked again.
+    pub(crate) fn wait(&mut self) -> io::Result<ProcessEnd> {
+        if let Some(end) = self.end {
+            return Ok(end);
+        }
+        let mut status = 0;
+        let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+        loop {
+            // SAFETY: both pointers are valid for writing for the length of the call.
+            let waited = unsafe {
+                libc::wait4(
+                    self.pid.as_raw_nonzero().get(),
+                    &raw mut status,
+                    0,
+                    usage.as_mut_ptr(),
+                )
+            };
+            if waited >= 0 {
+                break;
+            }
+            let error = io::Error::last_os_error();
+            if error.kind() != io::ErrorKind::Interrupted {
+                return Err(error);
+            }
+        }
+        // SAFETY: zeroed is a valid value, and wait4 succeeded and filled it.
+        let usage = unsafe { usage.assume_init() };
+        let code = if libc::WIFEXITED(status) {
+            libc::WEXITSTATUS(status)
+        } else {
+            128 + libc::WTERMSIG(status)
+        };
+        let end = ProcessEnd {
+            status: code,
+            user_us: micros(usage.ru_utime),
+            system_us: micros(usage.ru_stime),
+        };
+        self.end = Some(end);
+        Ok(end)
+    }
+}
+
+fn micros(time: libc::timeval) -> u64 {
+    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
+    seconds * 1_000_000 + u64::try_from(time.tv_usec).unwrap_or_default()
+}

@@ -1,0 +1,262 @@
+//! Building a template: copy, configure, install in a guest, warm the opcode cache.
+
+use super::error::TemplateError;
+use super::files;
+use super::fingerprint::Parts;
+use super::{FORMAT, Record, Template, TemplateRequest};
+use crate::exec::{ExecCall, ExecEnd};
+use crate::guest::{Guest, KillCause, LaunchOptions};
+use crate::plan::{GuestSpec, SHARE, TemplateAccess, build_plan, environment};
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use wp_codebox_contracts::{ExecLimits, ExecRequest, ExecutionId, GuestPath, Limits};
+
+/// The files of a WordPress root that are core; nothing else of it is copied, above all
+/// no wp-config.php.
+pub(super) const CORE_FILES: [&str; 14] = [
+    "index.php",
+    "wp-activate.php",
+    "wp-blog-header.php",
+    "wp-comments-post.php",
+    "wp-config-sample.php",
+    "wp-cron.php",
+    "wp-links-opml.php",
+    "wp-load.php",
+    "wp-login.php",
+    "wp-mail.php",
+    "wp-settings.php",
+    "wp-signup.php",
+    "wp-trackback.php",
+    "xmlrpc.php",
+];
+/// Directories that are core.
+pub(super) const CORE_DIRECTORIES: [&str; 2] = ["wp-admin", "wp-includes"];
+/// Text in guest/wp-config.php that stands for a fresh secret.
+const SALT_MARK: &str = "@salt@";
+/// Time for one program of the build.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// What is shown of a failed program's output, bytes.
+const TAIL: usize = 2000;
+
+pub(super) fn build(
+    request: &TemplateRequest<'_>,
+    parts: &Parts,
+    directory: &Path,
+) -> Result<Record, TemplateError> {
+    let io = |step| move |source: std::io::Error| TemplateError::Io { step, source };
+    let _ = files::remove_tree(directory);
+    files::make_directory(directory, 0o700).map_err(io("template directory"))?;
+    let (core, content) = (directory.join("core"), directory.join("content"));
+    let opcache = directory.join("opcache");
+    for path in [&core, &content, &opcache] {
+        files::make_directory(path, 0o755).map_err(io("template directory"))?;
+    }
+    copy_core(request, &core)?;
+    make_content(request, parts, &content)?;
+    let text = |path: &Path| {
+        path.to_str()
+            .map(str::to_owned)
+            .ok_or_else(|| TemplateError::PathNotText {
+                path: path.to_owned(),
+            })
+    };
+    let template = Template {
+        key: parts.key.clone(),
+        core: text(&core)?,
+        content: text(&content)?,
+        opcache: text(&opcache)?,
+        wordpress_version: parts.wordpress_version.clone(),
+        hidden: super::hidden(request),
+    };
+    install(request, &template)?;
+    closed_database(&content)?;
+    Ok(Record {
+        format: FORMAT,
+        key: parts.key.clone(),
+        wordpress_version: parts.wordpress_version.clone(),
+        php_version: request.php.version.clone(),
+        theme: parts
+            .theme
+            .as_ref()
+            .and_then(|theme| theme.file_name())
+            .map(|name| name.to_string_lossy().into_owned()),
+    })
+}
+
+fn copy_core(request: &TemplateRequest<'_>, core: &Path) -> Result<(), TemplateError> {
+    for name in CORE_FILES {
+        let from = request.wordpress.join(name);
+        if from.is_file() {
+            files::copy_file(&from, &core.join(name))?;
+        }
+    }
+    for name in CORE_DIRECTORIES {
+        files::copy_tree(&request.wordpress.join(name), &core.join(name))?;
+    }
+    files::make_directory(&core.join("wp-content"), 0o755).map_err(|source| TemplateError::Io {
+        step: "wp-content",
+        source,
+    })?;
+    let from = request.share_dir.join("guest/wp-config.php");
+    let config = fs::read_to_string(&from)
+        .map_err(|source| TemplateError::Unreadable { path: from, source })?;
+    let mut parts = config.split(SALT_MARK);
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        text.push_str(&salt()?);
+        text.push_str(part);
+    }
+    files::write(&core.join("wp-config.php"), text.as_bytes())
+}
+
+/// 64 hex digits from the kernel.
+fn salt() -> Result<String, TemplateError> {
+    let mut bytes = [0_u8; 32];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        let flags = rustix::rand::GetRandomFlags::empty();
+        filled +=
+            rustix::io::retry_on_intr(|| rustix::rand::getrandom(&mut bytes[filled..], flags))
+                .map_err(|source| TemplateError::Io {
+                    step: "random bytes",
+                    source: source.into(),
+                })?;
+    }
+    Ok(wp_codebox_contracts::Sha256Hex::from_bytes(&bytes)
+        .as_str()
+        .to_owned())
+}
+
+fn make_content(
+    request: &TemplateRequest<'_>,
+    parts: &Parts,
+    content: &Path,
+) -> Result<(), TemplateError> {
+    const SILENCE: &[u8] = b"<?php\n// Silence is golden.\n";
+    for name in ["plugins", "themes", "mu-plugins", "uploads"] {
+        files::make_directory(&content.join(name), 0o755).map_err(|source| TemplateError::Io {
+            step: "wp-content",
+            source,
+        })?;
+    }
+    for name in ["index.php", "plugins/index.php", "themes/index.php"] {
+        files::write(&content.join(name), SILENCE)?;
+    }
+    if let Some((theme, name)) = parts.theme.as_ref().and_then(|t| Some((t, t.file_name()?))) {
+        files::copy_tree(theme, &content.join("themes").join(name))?;
+    }
+    let plugin = "wp-codebox-guest.php";
+    files::copy_file(
+        &request.share_dir.join("mu-plugin").join(plugin),
+        &content.join("mu-plugins").join(plugin),
+    )?;
+    let from = request
+        .share_dir
+        .join("sqlite-database-integration/db.copy");
+    let drop_in = fs::read_to_string(&from)
+        .map_err(|source| TemplateError::Unreadable { path: from, source })?;
+    // The drop-in's own two places to fill in: where its code lies, and which plugin it belongs to.
+    let drop_in = drop_in
+        .replace(
+            "{SQLITE_IMPLEMENTATION_FOLDER_PATH}",
+            &format!("{SHARE}/sqlite-database-integration"),
+        )
+        .replace("{SQLITE_PLUGIN}", "sqlite-database-integration/load.php");
+    files::write(&content.join("db.php"), drop_in.as_bytes())
+}
+
+fn install(request: &TemplateRequest<'_>, template: &Template) -> Result<(), TemplateError> {
+    let share_dir = request
+        .share_dir
+        .to_str()
+        .ok_or_else(|| TemplateError::PathNotText {
+            path: request.share_dir.to_owned(),
+        })?;
+    let plan = build_plan(&GuestSpec {
+        host: request.host,
+        php: request.php,
+        share_dir,
+        template,
+        template_access: TemplateAccess::Build,
+        mounts: &[],
+        task_json: "",
+        staged: &[],
+        limits: Limits::default(),
+    })?;
+    let mut guest = Guest::launch(
+        &plan,
+        &LaunchOptions {
+            launcher: request.launcher,
+            sandbox: request.sandbox,
+            ready_timeout: Duration::from_secs(20),
+        },
+    )?;
+    let php = request.php.binary.as_str();
+    let install = format!("{SHARE}/guest/install.php");
+    let warm = format!("{SHARE}/guest/warm.php");
+    let wp = format!("{SHARE}/bin/wp");
+    // WP-CLI is warmed like WordPress itself; each program twice, since a class that the first
+    // run loads late may be compiled before the cache directory exists.
+    let steps: [(&'static str, Vec<&str>); 4] = [
+        ("install", vec![php, &install]),
+        ("warm-up", vec![php, &warm]),
+        ("warm-up", vec![php, &warm]),
+        ("wp-cli", vec![&wp, "option", "get", "home"]),
+    ];
+    for (step, argv) in steps {
+        run(&mut guest, step, &argv)?;
+    }
+    guest.kill(KillCause::Finished);
+    Ok(())
+}
+
+fn run(guest: &mut Guest, step: &'static str, argv: &[&str]) -> Result<(), TemplateError> {
+    let invalid = |output: &str| TemplateError::Install {
+        step,
+        output: output.to_owned(),
+    };
+    let request = ExecRequest {
+        id: ExecutionId::new(step).map_err(|_| invalid("id"))?,
+        argv: argv.iter().map(|&arg| arg.to_owned()).collect(),
+        env: environment(),
+        cwd: GuestPath::new("/wordpress").map_err(|_| invalid("path"))?,
+        limits: ExecLimits::default(),
+    };
+    let call = ExecCall {
+        request: &request,
+        stdin: &[],
+        deadline: Instant::now() + PATIENCE,
+        output_limit: 1024 * 1024,
+    };
+    let mut said = Vec::new();
+    let execution = guest.exec(&call, &mut |_, bytes| said.extend_from_slice(bytes))?;
+    if execution.end == ExecEnd::Exited(0) {
+        return Ok(());
+    }
+    let from = said.len().saturating_sub(TAIL);
+    let tail = String::from_utf8_lossy(&said[from..]);
+    Err(TemplateError::Install {
+        step,
+        output: format!("{:?}: {}", execution.end, tail.trim()),
+    })
+}
+
+/// A journal beside the database would make every guest's copy-up inconsistent.
+fn closed_database(content: &Path) -> Result<(), TemplateError> {
+    let database = content.join("database");
+    let unreadable = |source| TemplateError::Unreadable {
+        path: database.clone(),
+        source,
+    };
+    for entry in fs::read_dir(&database).map_err(unreadable)? {
+        let name = entry.map_err(unreadable)?.file_name();
+        let name = name.to_string_lossy();
+        if name.ends_with("-wal") || name.ends_with("-shm") || name.ends_with("-journal") {
+            return Err(TemplateError::Database {
+                file: name.into_owned(),
+            });
+        }
+    }
+    Ok(())
+}

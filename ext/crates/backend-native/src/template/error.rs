@@ -1,0 +1,110 @@
+//! Why there is no template.
+
+use crate::exec::ExecError;
+use crate::launch_error::LaunchError;
+use crate::plan::PlanError;
+use std::path::PathBuf;
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+
+/// Why there is no template.
+#[derive(Debug, thiserror::Error)]
+pub enum TemplateError {
+    /// The directory holds no WordPress.
+    #[error(
+        "{path:?} holds no WordPress core (no readable wp-includes/version.php); name a directory with wp-load.php, wp-admin and wp-includes"
+    )]
+    NotWordPress {
+        /// Which.
+        path: PathBuf,
+    },
+    /// The share directory is incomplete.
+    #[error(
+        "share directory {path:?} lacks {missing}; set wp_codebox.share_dir or --share to a complete installation"
+    )]
+    Share {
+        /// Which.
+        path: PathBuf,
+        /// What is not there.
+        missing: &'static str,
+    },
+    /// A path that cannot be written into a plan.
+    #[error("path {path:?} is not UTF-8; move the directory to one that is")]
+    PathNotText {
+        /// Which.
+        path: PathBuf,
+    },
+    /// A core file could not be read.
+    #[error(
+        "{path:?} cannot be read: {source}; the user that owns the state directory needs read access to WordPress core"
+    )]
+    Unreadable {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The template directory could not be written.
+    #[error("the template could not be written ({step}): {source}")]
+    Io {
+        /// Which step.
+        step: &'static str,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The record is not what was just written.
+    #[error(
+        "the template's record could not be read back; remove the templates directory below the state directory and try again"
+    )]
+    Record,
+    /// The guest could not be planned.
+    #[error("the template's guest could not be planned: {0}")]
+    Plan(#[from] PlanError),
+    /// The guest did not start.
+    #[error("{0}")]
+    Launch(#[from] LaunchError),
+    /// A program in the guest did not start.
+    #[error("the template's guest failed: {0}")]
+    Exec(#[from] ExecError),
+    /// WordPress did not install.
+    #[error("WordPress could not be prepared in the guest ({step}): {output}")]
+    Install {
+        /// Which program.
+        step: &'static str,
+        /// The end of what it said.
+        output: String,
+    },
+    /// The database was left open.
+    #[error("the installed database was left with {file}; the template would not be consistent")]
+    Database {
+        /// The left-over file.
+        file: String,
+    },
+}
+
+impl TemplateError {
+    /// Stable code.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::NotWordPress { .. } | Self::Share { .. } | Self::PathNotText { .. } => {
+                ErrorCode::ConfigInvalid
+            }
+            Self::Launch(error) => error.code(),
+            Self::Unreadable { .. }
+            | Self::Io { .. }
+            | Self::Record
+            | Self::Plan(_)
+            | Self::Exec(_)
+            | Self::Install { .. }
+            | Self::Database { .. } => ErrorCode::TemplateFailed,
+        }
+    }
+    /// As it crosses a process border.
+    #[must_use]
+    pub fn body(&self) -> ErrorBody {
+        match self {
+            Self::Launch(error) => error.body(),
+            _ => ErrorBody::new(self.code(), self.to_string()),
+        }
+    }
+}

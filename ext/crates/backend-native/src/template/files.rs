@@ -1,0 +1,143 @@
+//! Copying and removing trees for templates.
+//!
+//! Only regular files and directories are copied: a link inside a core directory could
+//! lead to anything of the host's. Copies get plain modes and times that lie in the
+//! past, because the opcode cache refuses files that look as if they were still written.
+
+use super::error::TemplateError;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+/// Age given to files that are younger.
+const SETTLED: Duration = Duration::from_secs(10);
+
+/// Creates a directory unless it exists; its parents must exist or are made the same way.
+pub(super) fn make_directory(path: &Path, mode: u32) -> io::Result<()> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(mode)
+        .create(path)
+}
+
+/// Sets the modification time.
+pub(super) fn set_times(path: &Path, time: SystemTime) -> io::Result<()> {
+    fs::File::open(path)?.set_modified(time)
+}
+
+/// Writes a new file with a settled time.
+pub(super) fn write(path: &Path, contents: &[u8]) -> Result<(), TemplateError> {
+    let io = |source| TemplateError::Io {
+        step: "write file",
+        source,
+    };
+    fs::write(path, contents).map_err(io)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o644)).map_err(io)?;
+    set_times(path, settled(SystemTime::now())).map_err(io)
+}
+
+/// Copies one regular file.
+pub(super) fn copy_file(from: &Path, to: &Path) -> Result<(), TemplateError> {
+    let unreadable = |source| TemplateError::Unreadable {
+        path: from.to_owned(),
+        source,
+    };
+    let io = |source| TemplateError::Io {
+        step: "copy file",
+        source,
+    };
+    let mut source = fs::File::open(from).map_err(unreadable)?;
+    let modified = source
+        .metadata()
+        .and_then(|meta| meta.modified())
+        .map_err(unreadable)?;
+    let mut target = fs::File::create_new(to).map_err(io)?;
+    io::copy(&mut source, &mut target).map_err(io)?;
+    target
+        .set_permissions(fs::Permissions::from_mode(0o644))
+        .map_err(io)?;
+    target.set_modified(settled(modified)).map_err(io)
+}
+
+/// Copies a tree of regular files and directories to a directory that does not exist yet.
+pub(super) fn copy_tree(from: &Path, to: &Path) -> Result<(), TemplateError> {
+    let io = |source| TemplateError::Io {
+        step: "copy directory",
+        source,
+    };
+    let mut queue = vec![(from.to_owned(), to.to_owned())];
+    while let Some((from, to)) = queue.pop() {
+        fs::DirBuilder::new().mode(0o755).create(&to).map_err(io)?;
+        let unreadable = |source| TemplateError::Unreadable {
+            path: from.clone(),
+            source,
+        };
+        for entry in fs::read_dir(&from).map_err(unreadable)? {
+            let entry = entry.map_err(unreadable)?;
+            let kind = entry.file_type().map_err(unreadable)?;
+            let target = to.join(entry.file_name());
+            if kind.is_dir() {
+                queue.push((entry.path(), target));
+            } else if kind.is_file() {
+                copy_file(&entry.path(), &target)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Removes a tree, also when a guest left directories in it that cannot be entered.
+pub(super) fn remove_tree(path: &Path) -> io::Result<()> {
+    if fs::remove_dir_all(path).is_ok() {
+        return Ok(());
+    }
+    let mut queue = vec![path.to_owned()];
+    while let Some(directory) = queue.pop() {
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o700))?;
+        for entry in fs::read_dir(&directory)?.flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                queue.push(entry.path());
+            }
+        }
+    }
+    fs::remove_dir_all(path)
+}
+
+fn settled(time: SystemTime) -> SystemTime {
+    let limit = SystemTime::now() - SETTLED;
+    time.min(limit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_are_left_out_and_times_settle() {
+        let temp = tempfile::tempdir().unwrap();
+        let (from, to) = (temp.path().join("a"), temp.path().join("b"));
+        fs::create_dir_all(from.join("deep")).unwrap();
+        fs::write(from.join("deep/file.php"), "x").unwrap();
+        std::os::unix::fs::symlink("/etc/hostname", from.join("link")).unwrap();
+        copy_tree(&from, &to).unwrap();
+        assert!(to.join("deep/file.php").is_file());
+        assert!(fs::symlink_metadata(to.join("link")).is_err());
+        let age = fs::metadata(to.join("deep/file.php"))
+            .unwrap()
+            .modified()
+            .unwrap();
+        assert!(age.elapsed().unwrap() >= Duration::from_secs(9));
+    }
+
+    #[test]
+    fn a_closed_directory_is_removed_too() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = temp.path().join("t");
+        fs::create_dir_all(root.join("closed/inner")).unwrap();
+        fs::set_permissions(root.join("closed"), fs::Permissions::from_mode(0o000)).unwrap();
+        remove_tree(&root).unwrap();
+        assert!(!root.exists());
+    }
+}

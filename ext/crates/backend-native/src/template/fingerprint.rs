@@ -1,0 +1,249 @@
+//! The key of a template: names, sizes and times of what it is made from.
+//!
+//! No contents are read. A file edited in place has another time; a copy of a site with
+//! equal times and sizes gives the same key and the same template.
+
+use super::build::{CORE_DIRECTORIES, CORE_FILES};
+use super::error::TemplateError;
+use super::{FORMAT, TemplateRequest};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use wp_codebox_contracts::Sha256Hex;
+
+/// What the key covers and the build needs.
+#[derive(Debug)]
+pub(super) struct Parts {
+    pub(super) key: String,
+    pub(super) wordpress_version: String,
+    pub(super) theme: Option<PathBuf>,
+}
+
+/// What must be in a share directory.
+const SHARE: [(&str, &str); 6] = [
+    ("guest/install.php", "guest/install.php"),
+    ("guest/run-php.php", "guest/run-php.php"),
+    ("guest/wp-config.php", "guest/wp-config.php"),
+    (
+        "mu-plugin/wp-codebox-guest.php",
+        "mu-plugin/wp-codebox-guest.php",
+    ),
+    ("wp-cli.phar", "wp-cli.phar"),
+    (
+        "sqlite-database-integration/db.copy",
+        "sqlite-database-integration/db.copy",
+    ),
+];
+
+pub(super) fn survey(request: &TemplateRequest<'_>) -> Result<Parts, TemplateError> {
+    let wordpress = request.wordpress;
+    let not_wordpress = || TemplateError::NotWordPress {
+        path: wordpress.to_owned(),
+    };
+    let version = fs::read_to_string(wordpress.join("wp-includes/version.php"))
+        .ok()
+        .as_deref()
+        .and_then(wp_version)
+        .ok_or_else(not_wordpress)?;
+    for (file, missing) in SHARE {
+        if !request.share_dir.join(file).is_file() {
+            return Err(TemplateError::Share {
+                path: request.share_dir.to_owned(),
+                missing,
+            });
+        }
+    }
+    let theme = newest_default_theme(&wordpress.join("wp-content/themes"));
+    let mut lines = Lines::default();
+    lines.text(&format!("wp-codebox/template/v{FORMAT}"));
+    lines.text(&request.php.version);
+    lines.text(&request.php.binary);
+    lines.text(&crate::plan::php_ini(request.php));
+    for name in CORE_FILES {
+        lines.file(wordpress, name);
+    }
+    for name in CORE_DIRECTORIES {
+        lines.tree(&wordpress.join(name))?;
+    }
+    if let Some(theme) = &theme {
+        lines.tree(theme)?;
+    }
+    for name in ["guest", "mu-plugin", "sqlite-database-integration"] {
+        lines.tree(&request.share_dir.join(name))?;
+    }
+    lines.file(request.share_dir, "wp-cli.phar");
+    Ok(Parts {
+        key: lines.key(),
+        wordpress_version: version,
+        theme,
+    })
+}
+
+/// Lines that are sorted before they are hashed: directory order is not stable.
+#[derive(Default)]
+struct Lines {
+    lines: Vec<Vec<u8>>,
+}
+
+impl Lines {
+    fn text(&mut self, text: &str) {
+        self.lines.push(text.as_bytes().to_vec());
+    }
+
+    fn file(&mut self, directory: &Path, name: &str) {
+        use std::os::unix::fs::MetadataExt;
+        if let Ok(meta) = fs::metadata(directory.join(name)) {
+            let (size, mtime, nsec) = (meta.size(), meta.mtime(), meta.mtime_nsec());
+            self.text(&format!("{name}\0{size} {mtime}.{nsec}"));
+        }
+    }
+
+    /// Every regular file below `root`; 3,800 files take about 5 ms.
+    fn tree(&mut self, root: &Path) -> Result<(), TemplateError> {
+        let label = root.file_name().map(OsStrExt::as_bytes).unwrap_or_default();
+        let mut queue = vec![(root.to_owned(), label.to_vec())];
+        while let Some((path, label)) = queue.pop() {
+            let unreadable = |source: rustix::io::Errno| TemplateError::Unreadable {
+                path: path.clone(),
+                source: source.into(),
+            };
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let fd = rustix::fs::open(&path, flags, Mode::empty()).map_err(unreadable)?;
+            for entry in Dir::read_from(&fd).map_err(unreadable)? {
+                let entry = entry.map_err(unreadable)?;
+                let name = entry.file_name().to_bytes();
+                if matches!(name, b"." | b"..") {
+                    continue;
+                }
+                let mut line = label.clone();
+                line.push(b'/');
+                line.extend_from_slice(name);
+                let kind = entry.file_type();
+                if kind == FileType::Directory {
+                    queue.push((path.join(std::ffi::OsStr::from_bytes(name)), line));
+                    continue;
+                }
+                let stat = rustix::fs::statat(&fd, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)
+                    .map_err(unreadable)?;
+                match FileType::from_raw_mode(stat.st_mode) {
+                    FileType::RegularFile => {
+                        let rest = format!(
+                            "\0{} {}.{}",
+                            stat.st_size, stat.st_mtime, stat.st_mtime_nsec
+                        );
+                        line.extend_from_slice(rest.as_bytes());
+                        self.lines.push(line);
+                    }
+                    // A file system that does not tell kinds while listing.
+                    FileType::Directory => {
+                        queue.push((path.join(std::ffi::OsStr::from_bytes(name)), line));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn key(mut self) -> String {
+        self.lines.sort_unstable();
+        let mut hash = Sha256::new();
+        for line in &self.lines {
+            hash.update((line.len() as u64).to_le_bytes());
+            hash.update(line);
+        }
+        Sha256Hex::from_bytes(&hash.finalize().into())
+            .as_str()
+            .to_owned()
+    }
+}
+
+/// `$wp_version` of a version.php.
+fn wp_version(text: &str) -> Option<String> {
+    let line = text
+        .lines()
+        .find(|line| line.trim_start().starts_with("$wp_version"))?;
+    let value = line.split(['\'', '"']).nth(1)?;
+    let sane = (1..=64).contains(&value.len())
+        && value
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"._-+".contains(&b));
+    sane.then(|| value.to_owned())
+}
+
+/// The year's theme with the highest number: `twentytwentyfive` over `twentytwentyfour`.
+fn newest_default_theme(themes: &Path) -> Option<PathBuf> {
+    const NUMBERS: [&str; 9] = [
+        "one", "two", "three", "four", "five", "six", "seven", "eight", "nine",
+    ];
+    let rank = |name: &str| -> Option<usize> {
+        let rest = name.strip_prefix("twentytwenty")?;
+        match rest {
+            "" => Some(0),
+            _ => NUMBERS.iter().position(|n| *n == rest).map(|p| p + 1),
+        }
+    };
+    fs::read_dir(themes)
+        .ok()?
+        .flatten()
+        .filter(|entry| entry.path().join("style.css").is_file())
+        .filter_map(|entry| Some((rank(entry.file_name().to_str()?)?, entry.path())))
+        .max()
+        .map(|(_, path)| path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_and_odd_ones_refused() {
+        assert_eq!(
+            wp_version("<?php\n$wp_version = '7.1.1';").as_deref(),
+            Some("7.1.1")
+        );
+        assert_eq!(wp_version("<?php\n$wp_version = '../x';"), None);
+        assert_eq!(wp_version("<?php"), None);
+    }
+
+    #[test]
+    fn the_key_follows_sizes_times_and_names_but_not_order() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = temp.path().join("x");
+        fs::create_dir_all(root.join("b")).unwrap();
+        fs::write(root.join("b/one"), "1").unwrap();
+        fs::write(root.join("two"), "2").unwrap();
+        let key = || {
+            let mut lines = Lines::default();
+            lines.tree(&root).unwrap();
+            lines.key()
+        };
+        let first = key();
+        assert_eq!(first, key());
+        fs::write(root.join("two"), "22").unwrap();
+        let second = key();
+        assert_ne!(first, second);
+        fs::rename(root.join("b/one"), root.join("b/three")).unwrap();
+        assert_ne!(second, key());
+    }
+
+    #[test]
+    fn the_newest_default_theme_wins() {
+        let temp = tempfile::tempdir().unwrap();
+        for name in [
+            "twentytwentyfour",
+            "twentytwentyfive",
+            "zeta",
+            "twentynineteen",
+        ] {
+            fs::create_dir(temp.path().join(name)).unwrap();
+            fs::write(temp.path().join(name).join("style.css"), "").unwrap();
+        }
+        fs::create_dir(temp.path().join("twentytwentynine")).unwrap();
+        let theme = newest_default_theme(temp.path()).unwrap();
+        assert!(theme.ends_with("twentytwentyfive"));
+        assert_eq!(newest_default_theme(&temp.path().join("no")), None);
+    }
+}

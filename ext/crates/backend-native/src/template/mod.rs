@@ -1,0 +1,199 @@
+//! The WordPress a guest starts from, built once and cached.
+//!
+//! `<state>/templates/<key>/` holds `core` (the parent's own core files by allow-list and
+//! a fresh configuration), `content` (default theme, SQLite drop-in, guest plugin,
+//! installed database), `opcache` (a file cache warmed at the guest's own paths) and
+//! `template.json`, written last. The key covers everything these were made from, so a
+//! changed core, PHP or share directory gives another template and an unchanged one is
+//! found again without reading any file's contents.
+//!
+//! A template is built in a temporary directory under a lock and renamed into place.
+//! WordPress is installed *inside a guest*: not even the parent's own core runs outside.
+
+mod build;
+mod error;
+mod files;
+mod fingerprint;
+
+pub use error::TemplateError;
+
+use crate::host::{HiddenPath, HostLayout};
+use crate::php::PhpLayout;
+use crate::process_sandbox::ProcessSandbox;
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// Raised whenever templates are built differently.
+const FORMAT: u32 = 1;
+/// Templates unused for this long are removed when another one is built.
+const UNUSED: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// What a template is made from.
+#[derive(Clone, Copy)]
+pub struct TemplateRequest<'a> {
+    /// Directory whose WordPress core the guest gets.
+    pub wordpress: &'a Path,
+    /// State directory, owned by this user.
+    pub state_dir: &'a Path,
+    /// Directory with WP-CLI, the SQLite drop-in and the guest programs.
+    pub share_dir: &'a Path,
+    /// The launcher.
+    pub launcher: &'a Path,
+    /// Wrapper around the launcher.
+    pub sandbox: &'a dyn ProcessSandbox,
+    /// PHP.
+    pub php: &'a PhpLayout,
+    /// The host's system directories.
+    pub host: &'a HostLayout,
+}
+
+/// A finished template. Paths are absolute host paths.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template {
+    /// 64 hex digits.
+    pub key: String,
+    /// Read-only core with its configuration.
+    pub core: String,
+    /// Lower of `wp-content`.
+    pub content: String,
+    /// Lower of the opcode cache.
+    pub opcache: String,
+    /// `$wp_version`.
+    pub wordpress_version: String,
+    /// What no guest may see even when a directory above it is bound: the WordPress this was
+    /// made from, a configuration beside it, and the state directory.
+    pub hidden: Vec<HiddenPath>,
+}
+
+/// `template.json`.
+#[derive(Debug, Serialize, Deserialize)]
+struct Record {
+    format: u32,
+    key: String,
+    wordpress_version: String,
+    php_version: String,
+    theme: Option<String>,
+}
+
+/// Finds or builds the template. A hit costs a few milliseconds of directory reading; a build takes
+/// seconds and is done by one process at a time.
+pub fn ensure_template(request: &TemplateRequest<'_>) -> Result<Template, TemplateError> {
+    let parts = fingerprint::survey(request)?;
+    let root = request.state_dir.join("templates");
+    let directory = root.join(&parts.key);
+    if let Some(template) = load(request, &directory, &parts.key)? {
+        return Ok(template);
+    }
+    let io = |step| move |source: std::io::Error| TemplateError::Io { step, source };
+    files::make_directory(request.state_dir, 0o700).map_err(io("state directory"))?;
+    files::make_directory(&root, 0o700).map_err(io("templates directory"))?;
+    let _lock = lock(&root)?;
+    // Another process may have built it while this one waited.
+    if let Some(template) = load(request, &directory, &parts.key)? {
+        return Ok(template);
+    }
+    sweep(&root, &parts.key);
+    let temporary = root.join(format!(".tmp-{}", std::process::id()));
+    let built = build::build(request, &parts, &temporary).and_then(|record| {
+        // A half directory without its record is left by nothing but a crash of an older format.
+        let _ = fs::remove_dir_all(&directory);
+        let text = serde_json::to_vec(&record).map_err(|_| TemplateError::Record)?;
+        fs::write(temporary.join("template.json"), text).map_err(io("template.json"))?;
+        fs::rename(&temporary, &directory).map_err(io("rename"))
+    });
+    if let Err(error) = built {
+        let _ = fs::remove_dir_all(&temporary);
+        return Err(error);
+    }
+    load(request, &directory, &parts.key)?.ok_or(TemplateError::Record)
+}
+
+/// What no guest may see, by its real name.
+fn hidden(request: &TemplateRequest<'_>) -> Vec<HiddenPath> {
+    let text = |path: PathBuf| path.to_str().map(str::to_owned);
+    let mut all: Vec<HiddenPath> = [request.wordpress, request.state_dir]
+        .into_iter()
+        .filter_map(|path| fs::canonicalize(path).ok())
+        .filter_map(text)
+        .map(HiddenPath::Directory)
+        .collect();
+    // WordPress also reads a wp-config.php one level up.
+    let beside = fs::canonicalize(request.wordpress.join("../wp-config.php"));
+    all.extend(beside.ok().and_then(text).map(HiddenPath::File));
+    all
+}
+
+fn load(
+    request: &TemplateRequest<'_>,
+    directory: &Path,
+    key: &str,
+) -> Result<Option<Template>, TemplateError> {
+    let path = directory.join("template.json");
+    let Ok(bytes) = fs::read(&path) else {
+        return Ok(None);
+    };
+    let Ok(record) = serde_json::from_slice::<Record>(&bytes) else {
+        return Ok(None);
+    };
+    if record.format != FORMAT || record.key != key {
+        return Ok(None);
+    }
+    let text = |name: &str| {
+        directory
+            .join(name)
+            .to_str()
+            .map(str::to_owned)
+            .ok_or_else(|| TemplateError::PathNotText {
+                path: directory.to_owned(),
+            })
+    };
+    let template = Template {
+        key: record.key,
+        core: text("core")?,
+        content: text("content")?,
+        opcache: text("opcache")?,
+        wordpress_version: record.wordpress_version,
+        hidden: hidden(request),
+    };
+    // Marks the template as used; only the sweep reads this time.
+    let _ = files::set_times(&path, SystemTime::now());
+    Ok(Some(template))
+}
+
+/// Held until dropped.
+fn lock(root: &Path) -> Result<rustix::fd::OwnedFd, TemplateError> {
+    let io = |source: rustix::io::Errno| TemplateError::Io {
+        step: "lock",
+        source: source.into(),
+    };
+    let file = rustix::fs::open(
+        root.join(".lock"),
+        OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC,
+        Mode::RUSR | Mode::WUSR,
+    )
+    .map_err(io)?;
+    rustix::io::retry_on_intr(|| rustix::fs::flock(&file, FlockOperation::LockExclusive))
+        .map_err(io)?;
+    Ok(file)
+}
+
+/// Removes what a crashed builder left and templates nobody used for a month. Runs under the lock.
+fn sweep(root: &Path, current: &str) {
+    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let stale = || {
+            let record: PathBuf = entry.path().join("template.json");
+            fs::metadata(record)
+                .and_then(|meta| meta.modified())
+                .is_ok_and(|time| time.elapsed().is_ok_and(|age| age > UNUSED))
+        };
+        if name.starts_with(".tmp-") || (name != ".lock" && name != current && stale()) {
+            // Best effort: what stays is swept the next time.
+            let _ = files::remove_tree(&entry.path());
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Programs in a guest: start, stream, end.
+
+use crate::world::*;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+use wp_codebox_backend_native::{ExecCall, ExecEnd, ExecError, KillCause};
+use wp_codebox_contracts::{ErrorCode, GuestPath, IsolationLevel};
+
+#[test]
+fn exit_codes_streams_and_input_come_back() {
+    let mut guest = guest();
+    assert_eq!(guest.report().level, IsolationLevel::Full);
+    assert_eq!(run(&mut guest, &["true"]).code(), 0);
+    assert_eq!(sh(&mut guest, "exit 7").code(), 7);
+    let said = sh(&mut guest, "echo out; echo err >&2");
+    assert_eq!((said.out.as_str(), said.err.as_str()), ("out\n", "err\n"));
+    let big = vec![b'x'; 3_000_000];
+    let said = run_request(&mut guest, &request(&["wc", "-c"]), &big);
+    assert_eq!(said.ok().trim(), "3000000");
+    let said = sh(&mut guest, "kill -SEGV $$");
+    assert_eq!(said.execution.end, ExecEnd::Signaled(libc::SIGSEGV));
+    assert_eq!(
+        run(&mut guest, &["cat"]).ok(),
+        "",
+        "no input is end of file"
+    );
+}
+
+#[test]
+fn environment_directory_and_descriptors_are_exactly_those_given() {
+    let mut guest = guest();
+    let mut request = request(&["env"]);
+    request.env = BTreeMap::from([
+        ("ONLY".to_owned(), "this".to_owned()),
+        ("PATH".to_owned(), "/usr/bin".to_owned()),
+    ]);
+    assert_eq!(
+        run_request(&mut guest, &request, &[]).ok(),
+        "ONLY=this\nPATH=/usr/bin\n"
+    );
+    request.id = self::request(&[]).id;
+    request.argv = vec!["pwd".to_owned()];
+    request.cwd = GuestPath::new("/wordpress/wp-includes").unwrap();
+    assert_eq!(
+        run_request(&mut guest, &request, &[]).ok(),
+        "/wordpress/wp-includes\n"
+    );
+    // `ls` itself holds one more: the directory it reads.
+    assert_eq!(
+        run(&mut guest, &["ls", "/proc/self/fd"]).ok(),
+        "0\n1\n2\n3\n"
+    );
+    assert_eq!(sh(&mut guest, "umask; ulimit -c").ok(), "0022\n0\n");
+}
+
+#[test]
+fn what_cannot_start_says_why() {
+    let mut guest = guest();
+    let step = |guest: &mut _, argv: &[&str], cwd: &str| {
+        let mut request = request(argv);
+        request.cwd = GuestPath::new(cwd).unwrap();
+        let call = ExecCall {
+            request: &request,
+            stdin: &[],
+            deadline: Instant::now() + Duration::from_secs(10),
+            output_limit: 1000,
+        };
+        let guest: &mut wp_codebox_backend_native::Guest = guest;
+        match guest.exec(&call, &mut |_, _| {}) {
+            Err(ExecError::NotStarted { step, errno, .. }) => (step, errno),
+            other => panic!("{other:?}"),
+        }
+    };
+    let lookup = |errno| ("lookup".to_owned(), errno);
+    assert_eq!(
+        step(&mut guest, &["no-such-program"], "/tmp"),
+        lookup(libc::ENOENT)
+    );
+    assert_eq!(
+        step(&mut guest, &["/usr/bin/no-such"], "/tmp"),
+        lookup(libc::ENOENT)
+    );
+    assert_eq!(
+        step(&mut guest, &["/etc/passwd"], "/tmp"),
+        lookup(libc::EACCES)
+    );
+    assert_eq!(step(&mut guest, &["/usr"], "/tmp"), lookup(libc::EACCES));
+    assert_eq!(
+        step(&mut guest, &["true"], "/nowhere"),
+        ("chdir".to_owned(), libc::ENOENT)
+    );
+    assert_eq!(
+        step(&mut guest, &[], "/tmp"),
+        ("input".to_owned(), libc::EINVAL)
+    );
+    assert_eq!(
+        step(&mut guest, &["true", "a\0b"], "/tmp"),
+        ("input".to_owned(), libc::EINVAL)
+    );
+    assert_eq!(
+        sh(
+            &mut guest,
+            "printf '#!/bin/sh\\necho script\\n' > s; chmod +x s; ./s"
+        )
+        .ok(),
+        "script\n"
+    );
+    assert_eq!(
+        run(&mut guest, &["./s"]).ok(),
+        "script\n",
+        "relative to the directory"
+    );
+    let error = ExecError::NotStarted {
+        program: "x".to_owned(),
+        step: "lookup".to_owned(),
+        errno: 2,
+    };
+    assert_eq!(error.code(), ErrorCode::AgentProgramMissing);
+}
+
+#[test]
+fn large_arguments_pass_and_too_large_ones_are_refused() {
+    let mut guest = guest();
+    let large = "y".repeat(120_000);
+    assert_eq!(
+        run(&mut guest, &["printf", "%s", &large]).ok().len(),
+        120_000
+    );
+    let request = request(&["printf", &"z".repeat(300_000)]);
+    let call = ExecCall {
+        request: &request,
+        stdin: &[],
+        deadline: Instant::now() + Duration::from_secs(5),
+        output_limit: 10,
+    };
+    let error = guest.exec(&call, &mut |_, _| {}).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::InputInvalid);
+    assert_eq!(
+        run(&mut guest, &["true"]).code(),
+        0,
+        "the guest is still there"
+    );
+}
+
+#[test]
+fn output_over_the_limit_is_dropped_and_said() {
+    let mut guest = guest();
+    for (limit, truncated) in [(1000, true), (1_000_000, false)] {
+        let request = request(&["head", "-c", "1000000", "/dev/zero"]);
+        let call = ExecCall {
+            request: &request,
+            stdin: &[],
+            deadline: Instant::now() + Duration::from_secs(20),
+            output_limit: limit,
+        };
+        let mut kept = 0;
+        let execution = guest
+            .exec(&call, &mut |_, bytes| kept += bytes.len() as u64)
+            .unwrap();
+        assert_eq!((kept, execution.output_bytes), (limit, 1_000_000));
+        assert_eq!(execution.output_truncated, truncated);
+        assert_eq!(execution.end, ExecEnd::Exited(0));
+    }
+}
+
+#[test]
+fn the_deadline_ends_the_guest_and_everything_in_it() {
+    let mut guest = guest();
+    let request = request(&["sh", "-c", "trap '' TERM INT; setsid sleep 61 & sleep 60"]);
+    let call = ExecCall {
+        request: &request,
+        stdin: &[],
+        deadline: Instant::now() + Duration::from_millis(400),
+        output_limit: 10,
+    };
+    let execution = guest.exec(&call, &mut |_, _| {}).unwrap();
+    assert_eq!(execution.end, ExecEnd::TimedOut);
+    assert!(execution.duration < Duration::from_secs(2), "{execution:?}");
+    assert_eq!(run(&mut guest, &["true"]).execution.end, ExecEnd::TimedOut);
+    assert_eq!(guest.kill(KillCause::Finished).cause, KillCause::Deadline);
+}
+
+#[test]
+fn another_thread_can_cancel() {
+    let mut guest = guest();
+    let killer = guest.killer();
+    let thread = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(200));
+        killer.kill(KillCause::Cancelled);
+    });
+    let said = run(&mut guest, &["sleep", "50"]);
+    thread.join().unwrap();
+    assert_eq!(said.execution.end, ExecEnd::Cancelled);
+}
+
+#[test]
+fn a_background_process_does_not_hold_the_execution_and_lives_on() {
+    let mut guest = guest();
+    let start = Instant::now();
+    let said = sh(
+        &mut guest,
+        "(while [ ! -e /tmp/stop ]; do sleep 0.05; done; echo seen > /tmp/done) & echo started",
+    );
+    assert_eq!(said.ok(), "started\n");
+    assert!(start.elapsed() < Duration::from_secs(3));
+    let said = sh(
+        &mut guest,
+        "touch /tmp/stop; for i in 1 2 3 4 5 6 7 8 9; do [ -e /tmp/done ] && break; sleep 0.1; done; cat /tmp/done",
+    );
+    assert_eq!(said.ok(), "seen\n");
+}
+
+#[test]
+fn common_tools_work() {
+    let mut guest = guest();
+    assert_eq!(
+        run(&mut guest, &["bash", "-c", "a=(1 2); cat <(echo ${#a[@]})"]).ok(),
+        "2\n"
+    );
+    let php = "$p=proc_open(['sh','-c','echo hi'],[1=>['pipe','w']],$x);echo stream_get_contents($x[1]),PHP_EOL,proc_close($p);";
+    assert_eq!(run(&mut guest, &["php", "-r", php]).ok(), "hi\n\n0");
+    let git = "mkdir r && cd r && git init -q . && git config user.email a@b && git config user.name n && echo 1 > f && git add f && git commit -qm m && echo 2 > f && git diff --stat | tail -1";
+    assert_eq!(
+        sh(&mut guest, git).ok().trim(),
+        "1 file changed, 1 insertion(+), 1 deletion(-)"
+    );
+    let serve = "php -S 127.0.0.1:8099 -t /tmp >/dev/null 2>&1 & echo '<?php echo 6*7;' > /tmp/i.php; for i in $(seq 50); do curl -s http://127.0.0.1:8099/i.php && break; sleep 0.1; done; kill $!";
+    assert_eq!(sh(&mut guest, serve).ok(), "42");
+    let python = "import subprocess,threading,tempfile,socket,multiprocessing as m\nt=threading.Thread(target=lambda:None);t.start();t.join()\nq=m.Queue();q.put(1)\nprint(subprocess.check_output(['echo','ok']).decode().strip(), q.get())";
+    assert_eq!(
+        run(&mut guest, &["/usr/bin/python3", "-c", python]).ok(),
+        "ok 1\n"
+    );
+    if std::path::Path::new("/usr/bin/node").exists() {
+        let node = "const {execFileSync}=require('child_process');const fs=require('fs');fs.promises.writeFile('/tmp/n','5').then(()=>fs.promises.readFile('/tmp/n','utf8')).then(t=>console.log(t+execFileSync('echo',['x'])))";
+        assert_eq!(run(&mut guest, &["node", "-e", node]).ok(), "5x\n\n");
+    }
+}

@@ -1,0 +1,410 @@
+//! What a guest cannot reach, each beside the same attempt where it works.
+
+use crate::world::*;
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::TcpListener;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::process::Command;
+use wp_codebox_backend_native::{
+    Guest, LaunchError, LauncherCommand, ProcessSandbox, WrapAudit, WrappedCommand,
+};
+use wp_codebox_contracts::{
+    BindSource, Enforcement, GuestPath, IsolationAxis, LaunchMount, StagedFile,
+};
+
+const PROBE: &str = "/run/codebox/staged/probe";
+
+fn probe_guest() -> Guest {
+    let staged = vec![StagedFile {
+        source: world().probe.to_str().unwrap().to_owned(),
+        target: PROBE.to_owned(),
+    }];
+    Spec {
+        staged,
+        ..Spec::default()
+    }
+    .launch()
+}
+
+fn outside(argv: &[&str]) -> String {
+    let output = Command::new(&world().probe).args(argv).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn inside(guest: &mut Guest, argv: &[&str]) -> String {
+    let argv: Vec<&str> = std::iter::once(PROBE).chain(argv.iter().copied()).collect();
+    run(guest, &argv).ok()
+}
+
+fn answers(text: &str) -> BTreeMap<String, i32> {
+    text.lines()
+        .map(|line| {
+            let (name, errno) = line.split_once(' ').unwrap();
+            (name.to_owned(), errno.parse().unwrap())
+        })
+        .collect()
+}
+
+#[test]
+fn forbidden_calls_are_refused_and_work_outside() {
+    let mut guest = probe_guest();
+    let inside = answers(&inside(&mut guest, &["syscalls"]));
+    let outside = answers(&outside(&["syscalls"]));
+    for (name, errno) in &outside {
+        assert_eq!(*errno, 0, "control: {name} works outside");
+    }
+    let allowed = ["personality-query", "fifo", "unix", "inet", "inet6"];
+    let absent = ["clone3", "memfd"];
+    for (name, errno) in &inside {
+        let expected = if allowed.contains(&name.as_str()) {
+            0
+        } else if absent.contains(&name.as_str()) {
+            libc::ENOSYS
+        } else {
+            libc::EPERM
+        };
+        assert_eq!(*errno, expected, "{name}");
+    }
+    assert_eq!(inside.len(), outside.len());
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn other_call_tables_are_closed() {
+    let mut guest = probe_guest();
+    assert_eq!(outside(&["int80"]), "same\n", "control");
+    let said = run(&mut guest, &[PROBE, "int80"]);
+    assert_eq!(
+        said.execution.end,
+        wp_codebox_backend_native::ExecEnd::Signaled(libc::SIGSYS)
+    );
+    assert_eq!(inside(&mut guest, &["x32"]), format!("{}\n", libc::EPERM));
+}
+
+#[test]
+fn host_files_do_not_exist_inside() {
+    let place = directory("host");
+    let marker = place.join("marker.txt");
+    fs::write(&marker, "secret-of-the-host").unwrap();
+    let path = marker.to_str().unwrap();
+    let cat = Command::new("cat").arg(path).output().unwrap();
+    assert_eq!(
+        cat.stdout, b"secret-of-the-host",
+        "control: readable for the same user"
+    );
+    let staged = vec![StagedFile {
+        source: path.to_owned(),
+        target: "/run/codebox/staged/marker".to_owned(),
+    }];
+    let mut guest = Spec {
+        staged,
+        ..Spec::default()
+    }
+    .launch();
+    assert_ne!(run(&mut guest, &["cat", path]).code(), 0);
+    assert_eq!(
+        run(&mut guest, &["cat", "/run/codebox/staged/marker"]).ok(),
+        "secret-of-the-host",
+        "control: the same file, given on purpose"
+    );
+    for missing in [
+        "/root",
+        "/srv",
+        "/mnt",
+        "/media",
+        "/boot",
+        "/sys",
+        "/etc/shadow",
+        "/etc/machine-id",
+        "/etc/hostname",
+        "/run/systemd",
+        "/run/php",
+        "/var/lib",
+        "/var/log",
+        "/proc/sys",
+        "/proc/cmdline",
+        "/proc/kcore",
+        "/proc/mounts.x",
+    ] {
+        assert_ne!(
+            run(&mut guest, &["test", "-e", missing]).code(),
+            0,
+            "{missing}"
+        );
+    }
+    let state = world().state.to_str().unwrap();
+    assert_ne!(run(&mut guest, &["test", "-e", state]).code(), 0);
+    let said = sh(
+        &mut guest,
+        "grep -rl secret-of-the-host / --exclude-dir=proc --exclude-dir=usr --exclude-dir=staged 2>/dev/null | head -1",
+    );
+    assert_eq!(said.out, "");
+    assert_eq!(
+        sh(
+            &mut guest,
+            "ls /home; cat /etc/passwd | wc -l; id -un; hostname"
+        )
+        .ok(),
+        "agent\n3\nagent\ncodebox\n"
+    );
+}
+
+#[test]
+fn the_way_back_through_proc_and_links_is_closed() {
+    let mut guest = guest();
+    for path in [
+        "/proc/1/root/",
+        "/proc/1/cwd/",
+        "/proc/1/fd/0",
+        "/proc/1/environ",
+        "/proc/1/mem",
+    ] {
+        assert_ne!(run(&mut guest, &["ls", path]).code(), 0, "{path}");
+    }
+    assert_eq!(
+        sh(&mut guest, "ls -d /proc/self/root/usr").ok(),
+        "/proc/self/root/usr\n",
+        "control: one's own root is this one"
+    );
+    assert_eq!(
+        sh(&mut guest, "cd /; cd ../../..; pwd -P; ls -d /../usr").ok(),
+        "/\n/../usr\n"
+    );
+}
+
+#[test]
+fn host_processes_are_out_of_sight_and_reach() {
+    let mut guest = probe_guest();
+    let mut sleeper = Command::new("sleep").arg("30").spawn().unwrap();
+    let pid = sleeper.id().to_string();
+    assert_eq!(
+        outside(&["signal", &pid]),
+        "0\n",
+        "control: the same user may signal it"
+    );
+    let answer = inside(&mut guest, &["signal", &pid]);
+    assert_eq!(answer, format!("{}\n", libc::ESRCH));
+    let said = sh(
+        &mut guest,
+        "sleep 20 & ls /proc | grep -c '^[0-9]'; kill -9 1; kill -9 -1; true",
+    );
+    let visible: u32 = said.out.trim().parse().unwrap();
+    assert!((2..=6).contains(&visible), "only its own: {visible}");
+    assert!(alive(sleeper.id().try_into().unwrap()));
+    assert_eq!(
+        run(&mut guest, &["true"]).code(),
+        0,
+        "pid 1 does not die by its children's hand"
+    );
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+}
+
+#[test]
+fn host_sockets_cannot_be_reached() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let connect =
+        format!("$s=@fsockopen('127.0.0.1',{port},$e,$m,1); echo $s?'open':\"errno $e\";");
+    let control = Command::new("php")
+        .args(["-n", "-r", &connect])
+        .output()
+        .unwrap();
+    assert_eq!(control.stdout, b"open", "control");
+    let name = format!("codebox-test-{}", std::process::id());
+    let address = SocketAddr::from_abstract_name(&name).unwrap();
+    let _abstract_listener = UnixListener::bind_addr(&address).unwrap();
+    assert_eq!(outside(&["abstract", &name]), "0\n", "control");
+    let mut guest = probe_guest();
+    assert_eq!(
+        run(&mut guest, &["php", "-r", &connect]).ok(),
+        format!("errno {}", libc::ECONNREFUSED)
+    );
+    assert_eq!(
+        inside(&mut guest, &["abstract", &name]),
+        format!("{}\n", libc::ECONNREFUSED)
+    );
+    let own = "$l=stream_socket_server('tcp://127.0.0.1:0');$n=stream_socket_get_name($l,false);echo stream_socket_client(\"tcp://$n\")?'open':'closed';";
+    assert_eq!(
+        run(&mut guest, &["php", "-r", own]).ok(),
+        "open",
+        "control: loopback inside works"
+    );
+    // Nothing is sent: there is no route.
+    let away = "$s=@stream_socket_client('udp://192.0.2.1:9',$e); echo $e;";
+    assert_eq!(
+        run(&mut guest, &["php", "-r", away]).ok(),
+        libc::ENETUNREACH.to_string()
+    );
+    assert_eq!(
+        sh(
+            &mut guest,
+            "cat /proc/self/net/dev | tail -n +3 | cut -d: -f1 | tr -d ' ' | head -1"
+        )
+        .ok(),
+        "lo\n"
+    );
+}
+
+#[test]
+fn no_privilege_is_left_or_can_be_gained() {
+    let mut guest = guest();
+    let status = sh(
+        &mut guest,
+        "grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status",
+    )
+    .ok();
+    for line in status.lines() {
+        let (name, value) = line.split_once(':').unwrap();
+        let expected = match name {
+            "NoNewPrivs" => "1",
+            "Seccomp" => "2",
+            _ => "0000000000000000",
+        };
+        assert_eq!(value.trim(), expected, "{name}");
+    }
+    assert_eq!(status.lines().count(), 7);
+    let map = sh(&mut guest, "cat /proc/self/uid_map").ok();
+    let fields: Vec<_> = map.split_whitespace().collect();
+    assert_eq!(
+        fields,
+        [
+            "1000",
+            &rustix::process::geteuid().as_raw().to_string(),
+            "1"
+        ]
+    );
+    assert_ne!(sh(&mut guest, "mount -t tmpfs x /tmp").code(), 0);
+    assert_ne!(sh(&mut guest, "chroot / true").code(), 0);
+    assert_ne!(sh(&mut guest, "touch /tmp/f && chown 0 /tmp/f").code(), 0);
+    assert_eq!(
+        sh(
+            &mut guest,
+            "touch /tmp/f && chown 1000 /tmp/f && chmod 700 /tmp/f"
+        )
+        .code(),
+        0,
+        "control"
+    );
+}
+
+#[test]
+fn devices_are_the_harmless_ones() {
+    let mut guest = guest();
+    let said = sh(&mut guest, "ls /dev | tr '\\n' ' '");
+    let names = said.ok();
+    assert_eq!(
+        names.replace("tty ", ""),
+        "fd full null random shm stderr stdin stdout urandom zero "
+    );
+    assert_eq!(
+        sh(
+            &mut guest,
+            "echo x > /dev/null && head -c 4 /dev/urandom | wc -c && echo e > /dev/stderr"
+        )
+        .ok(),
+        "4\n"
+    );
+    assert_ne!(
+        sh(&mut guest, "echo x > /dev/urandom").code(),
+        0,
+        "Landlock; the file's mode allows it"
+    );
+    assert_ne!(sh(&mut guest, "rm /dev/null").code(), 0);
+}
+
+#[test]
+fn the_report_tells_what_was_seen() {
+    let guest = guest();
+    let report = guest.report();
+    assert_eq!(report.axes.len(), 9);
+    assert!(report.landlock_abi >= 3);
+    for row in &report.axes {
+        assert!(!row.evidence.is_empty() && !row.by.is_empty());
+        let best_effort = matches!(row.axis, IsolationAxis::Memory | IsolationAxis::Cpu);
+        let expected = if best_effort {
+            Enforcement::BestEffort
+        } else {
+            Enforcement::Enforced
+        };
+        assert_eq!(row.enforced, expected, "{:?}", row.axis);
+    }
+    let text = serde_json::to_string(report).unwrap();
+    assert!(
+        !text.contains(world().root.to_str().unwrap()),
+        "no host path"
+    );
+}
+
+/// Starts the launcher through another program.
+struct Through(&'static [&'static str]);
+
+impl ProcessSandbox for Through {
+    fn wrap(&self, command: &LauncherCommand) -> WrappedCommand {
+        let mut args: Vec<String> = self.0[1..].iter().map(|&a| a.to_owned()).collect();
+        args.push(command.program.clone());
+        WrappedCommand {
+            program: self.0[0].to_owned(),
+            args,
+            audit: WrapAudit::new("test", self.0[0], command),
+        }
+    }
+}
+
+#[test]
+fn root_is_refused_even_in_a_namespace() {
+    let plan = Spec::default().plan();
+    let launch = |sandbox: &dyn ProcessSandbox| {
+        Guest::launch(
+            &plan,
+            &wp_codebox_backend_native::LaunchOptions {
+                launcher: &world().launcher,
+                sandbox,
+                ready_timeout: std::time::Duration::from_secs(20),
+            },
+        )
+    };
+    launch(&Through(&["/usr/bin/env"])).unwrap();
+    let error = launch(&Through(&["/usr/bin/unshare", "--map-root-user"])).unwrap_err();
+    let LaunchError::Step { step, .. } = &error else {
+        panic!("{error}")
+    };
+    assert_eq!(step, "root");
+    assert!(!error.body().hints.is_empty());
+}
+
+/// The steps with which a plan hides things; which things it hides is a test of the plan.
+#[test]
+fn a_directory_and_a_file_below_a_bound_directory_can_be_hidden() {
+    let system = directory("system");
+    for name in ["site", "other"] {
+        fs::create_dir(system.join(name)).unwrap();
+        fs::write(system.join(name).join("wp-config.php"), "secret").unwrap();
+    }
+    fs::write(system.join("wp-config.php"), "secret").unwrap();
+    let bind = |source, target: &str| LaunchMount::Bind {
+        source,
+        target: GuestPath::new(target).unwrap(),
+        writable: false,
+    };
+    let cover = |path: &str| BindSource::Guest {
+        path: GuestPath::new(path).unwrap(),
+    };
+    let path = system.to_str().unwrap().to_owned();
+    let mut plan = Spec::default().plan();
+    plan.mounts.extend([
+        bind(BindSource::Host { path }, "/opt/system"),
+        bind(cover("/run/codebox/empty"), "/opt/system/site"),
+        bind(cover("/run/codebox/blank"), "/opt/system/wp-config.php"),
+    ]);
+    let mut guest = launch(&plan).unwrap();
+    let cat = |guest: &mut Guest, name: &str| run(guest, &["cat", &format!("/opt/system/{name}")]);
+    let control = cat(&mut guest, "other/wp-config.php").ok();
+    assert_eq!(control, "secret", "control: bound");
+    assert_ne!(cat(&mut guest, "site/wp-config.php").code(), 0);
+    assert_eq!(run(&mut guest, &["ls", "-A", "/opt/system/site"]).ok(), "");
+    assert_eq!(cat(&mut guest, "wp-config.php").ok(), "");
+}

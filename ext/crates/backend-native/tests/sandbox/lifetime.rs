@@ -1,0 +1,142 @@
+//! Whatever is killed, nothing of a guest stays.
+
+use crate::world::*;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use wp_codebox_backend_native::{ExecCall, ExecEnd, Guest};
+
+fn parent(pid: i32) -> i32 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let rest = stat.rsplit(')').next().unwrap();
+    rest.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+fn children(pid: i32) -> Vec<i32> {
+    fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))
+        .unwrap_or_default()
+        .split_whitespace()
+        .map(|pid| pid.parse().unwrap())
+        .collect()
+}
+
+/// Every process of a guest with something running in it: launcher, pid 1, programs.
+fn everybody(guest: &mut Guest) -> Vec<i32> {
+    sh(
+        guest,
+        "setsid sleep 77 >/dev/null 2>&1 & trap '' TERM; sleep 78 >/dev/null 2>&1 & true",
+    )
+    .ok();
+    let pid = guest.pid();
+    let mut all = vec![parent(pid), pid];
+    all.extend(children(pid));
+    assert!(all.len() >= 4, "{all:?}");
+    assert!(all.iter().all(|pid| alive(*pid)), "control: they live");
+    all
+}
+
+fn kill(pid: i32) {
+    // SAFETY: sends a signal to a process this test started.
+    assert_eq!(unsafe { libc::kill(pid, libc::SIGKILL) }, 0);
+}
+
+fn all_gone(pids: &[i32]) -> bool {
+    pids.iter().all(|pid| !alive(*pid))
+}
+
+#[test]
+fn killing_the_launcher_ends_everything() {
+    let mut guest = guest();
+    let all = everybody(&mut guest);
+    kill(all[0]);
+    let took = within_two_seconds(|| all_gone(&all[1..]));
+    println!("after kill -9 of the launcher: {took:?}");
+    let said = guest.exec(
+        &ExecCall {
+            request: &request(&["true"]),
+            stdin: &[],
+            deadline: std::time::Instant::now() + std::time::Duration::from_secs(5),
+            output_limit: 1,
+        },
+        &mut |_, _| {},
+    );
+    assert!(said.is_err() || said.is_ok_and(|e| e.end == ExecEnd::GuestDied));
+}
+
+#[test]
+fn killing_pid_1_ends_everything() {
+    let mut guest = guest();
+    let all = everybody(&mut guest);
+    kill(all[1]);
+    within_two_seconds(|| all_gone(&all));
+}
+
+#[test]
+fn dropping_the_guest_ends_everything() {
+    let mut guest = guest();
+    let all = everybody(&mut guest);
+    drop(guest);
+    assert!(
+        all_gone(&all),
+        "without waiting: drop returns when they are gone"
+    );
+}
+
+/// With the variable set this is the runner that gets killed; without it, an ordinary short run.
+#[test]
+fn a_runner_of_its_own() {
+    let mut guest = guest();
+    let all = everybody(&mut guest);
+    if std::env::var_os(REUSE).is_some() {
+        println!(
+            "pids {}",
+            all.iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(" ")
+        );
+        std::thread::sleep(std::time::Duration::from_secs(60));
+    }
+    drop(guest);
+    assert!(all_gone(&all));
+}
+
+#[test]
+fn killing_the_runner_ends_everything() {
+    template();
+    let mut runner = Command::new(std::env::current_exe().unwrap())
+        .args([
+            "--exact",
+            "lifetime::a_runner_of_its_own",
+            "--nocapture",
+            "--test-threads=1",
+        ])
+        .env(REUSE, &world().root)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let pids = BufReader::new(runner.stdout.take().unwrap())
+        .lines()
+        .map(Result::unwrap)
+        .find_map(|line| line.split("pids ").nth(1).map(str::to_owned))
+        .unwrap();
+    let pids: Vec<i32> = pids.split(' ').map(|pid| pid.parse().unwrap()).collect();
+    assert!(pids.iter().all(|pid| alive(*pid)));
+    runner.kill().unwrap();
+    runner.wait().unwrap();
+    let took = within_two_seconds(|| all_gone(&pids));
+    println!("after kill -9 of the runner: {took:?}");
+}
+
+#[test]
+fn nothing_is_mounted_on_the_host() {
+    let before = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let mut guest = guest();
+    run(&mut guest, &["true"]).ok();
+    assert_eq!(fs::read_to_string("/proc/self/mountinfo").unwrap(), before);
+    let inside = run(&mut guest, &["cat", "/proc/self/mountinfo"]).ok();
+    assert!(
+        inside.contains("overlay") && !inside.contains(".scratch"),
+        "{inside}"
+    );
+}

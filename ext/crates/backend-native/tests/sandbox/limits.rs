@@ -1,0 +1,172 @@
+//! What a guest may use, and what happens beyond it.
+
+use crate::world::*;
+use std::time::{Duration, Instant};
+use wp_codebox_backend_native::{ExecCall, ExecEnd, KillCause};
+use wp_codebox_contracts::{ExecLimits, Limits};
+
+const MIB: u64 = 1024 * 1024;
+
+fn limited(change: impl Fn(&mut Limits)) -> wp_codebox_backend_native::Guest {
+    let mut limits = Limits::default();
+    change(&mut limits);
+    Spec {
+        limits,
+        ..Spec::default()
+    }
+    .launch()
+}
+
+#[test]
+fn a_fork_bomb_stops_at_the_limit_and_dies_with_the_guest() {
+    let mut guest = limited(|l| l.processes = 20);
+    let count = "i=0; while [ $i -lt COUNT ]; do sleep 40 & i=$((i+1)); done; echo all";
+    let said = sh(&mut guest, &count.replace("COUNT", "12"));
+    assert_eq!(said.ok(), "all\n", "control: below the limit");
+    let said = sh(&mut guest, &count.replace("COUNT", "60"));
+    assert_ne!(said.code(), 0, "{said:?}");
+    let bomb = request(&["bash", "-c", "f() { f | f & }; f 2>/dev/null; sleep 30"]);
+    let call = ExecCall {
+        request: &bomb,
+        stdin: &[],
+        deadline: Instant::now() + Duration::from_millis(700),
+        output_limit: 1000,
+    };
+    let result = guest.exec(&call, &mut |_, _| {});
+    assert!(result.is_err() || result.is_ok_and(|e| e.end != ExecEnd::Exited(0)));
+    let start = Instant::now();
+    guest.kill(KillCause::Finished);
+    assert!(
+        start.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        start.elapsed()
+    );
+}
+
+#[test]
+fn processes_together_over_the_memory_limit_are_ended() {
+    let mut guest = limited(|l| l.memory_bytes = 256 * MIB);
+    let hog = |size: u32, seconds: u32| {
+        format!("php -r '$x=str_repeat(\"x\",{size}*1024*1024);sleep({seconds});'")
+    };
+    assert_eq!(
+        sh(&mut guest, &hog(100, 0)).code(),
+        0,
+        "control: one of them fits"
+    );
+    let said = sh(&mut guest, &format!("{0} & {0} & {0} & wait", hog(100, 20)));
+    assert_eq!(said.execution.end, ExecEnd::MemoryLimit);
+    assert!(said.execution.memory_pressure);
+    let said = run(&mut guest, &["true"]);
+    assert_eq!(
+        said.execution.end,
+        ExecEnd::MemoryLimit,
+        "still known later"
+    );
+    let end = guest.kill(KillCause::Finished);
+    assert_eq!(end.cause, KillCause::Memory);
+    assert!(end.usage.peak_memory_bytes > 256 * MIB);
+}
+
+#[test]
+fn one_process_over_its_limit_fails_and_it_is_known_why() {
+    let mut guest = limited(|l| l.memory_bytes = 128 * MIB);
+    let said = run(
+        &mut guest,
+        &[
+            "php",
+            "-r",
+            "$a=[];while(true){$a[]=str_repeat('x',1000000);}",
+        ],
+    );
+    assert!(!matches!(said.execution.end, ExecEnd::Exited(0)));
+    assert!(said.execution.memory_pressure, "{said:?}");
+    let said = sh(&mut guest, "exit 1");
+    assert!(
+        !said.execution.memory_pressure,
+        "control: a failure for another reason"
+    );
+}
+
+#[test]
+fn the_scratch_is_full_at_its_limit_and_files_cannot_be_larger() {
+    let mut guest = limited(|l| l.disk_bytes = 24 * MIB);
+    let said = sh(
+        &mut guest,
+        "head -c 8000000 /dev/zero > /tmp/a && echo fits",
+    );
+    assert_eq!(said.out, "fits\n", "control");
+    assert!(!said.execution.disk_full);
+    let said = sh(
+        &mut guest,
+        "head -c 9000000 /dev/zero > /wordpress/wp-content/b; head -c 20000000 /dev/zero > /home/agent/c",
+    );
+    assert_ne!(said.code(), 0);
+    assert!(said.err.contains("No space left"), "{said:?}");
+    assert!(said.execution.disk_full);
+    let said = sh(&mut guest, "rm /home/agent/c; truncate -s 100M /tmp/sparse");
+    assert_ne!(
+        said.execution.end,
+        ExecEnd::Exited(0),
+        "a sparse file counts by its length"
+    );
+    assert_eq!(
+        sh(&mut guest, "truncate -s 10M /tmp/sparse").code(),
+        0,
+        "control"
+    );
+    let end = guest.kill(KillCause::Finished);
+    assert!(end.usage.peak_disk_bytes > 20 * MIB && end.usage.peak_disk_bytes <= 24 * MIB);
+}
+
+#[test]
+fn scratch_entries_are_limited_too() {
+    let mut guest = limited(|l| l.disk_bytes = 16 * MIB);
+    let fill = "cd /tmp; for d in $(seq 1 40); do mkdir d$d && (cd d$d && touch $(seq 1 1000)) || exit 9; done";
+    let said = sh(&mut guest, fill);
+    assert_eq!(said.code(), 9, "{said:?}");
+    assert!(said.err.contains("No space left"));
+}
+
+#[test]
+fn cpu_seconds_end_one_execution() {
+    let mut guest = guest();
+    let mut spin = request(&["sh", "-c", "while :; do :; done"]);
+    spin.limits = ExecLimits {
+        cpu_seconds: Some(1),
+    };
+    let start = Instant::now();
+    let said = run_request(&mut guest, &spin, &[]);
+    assert!(
+        matches!(
+            said.execution.end,
+            ExecEnd::Signaled(libc::SIGXCPU | libc::SIGKILL)
+        ),
+        "{said:?}"
+    );
+    assert!(start.elapsed() < Duration::from_secs(20));
+    assert!(said.execution.user_us + said.execution.system_us >= 300_000);
+    assert_eq!(run(&mut guest, &["true"]).code(), 0, "the guest lives on");
+}
+
+#[test]
+fn cpu_and_memory_are_accounted() {
+    let mut guest = guest();
+    // CPU time, not wall time, decides the length: the machine may be busy.
+    let work = "$x=str_repeat('x',60*1024*1024); do { $u=getrusage(); } while($u['ru_utime.tv_sec']*1e6+$u['ru_utime.tv_usec']<3e5); usleep(250000);";
+    let said = run(&mut guest, &["php", "-r", work]);
+    assert!(said.execution.user_us >= 300_000, "{said:?}");
+    assert!(said.execution.max_rss_bytes > 60 * MIB);
+    let usage = guest.usage();
+    assert!(
+        usage.peak_memory_bytes > 60 * MIB && usage.peak_memory_bytes < 300 * MIB,
+        "{usage:?}"
+    );
+    let end = guest.kill(KillCause::Finished);
+    assert!(end.user_us >= said.execution.user_us);
+    assert_eq!(
+        end,
+        guest.kill(KillCause::Cancelled),
+        "the end is told once"
+    );
+}

@@ -1,0 +1,19 @@
+//! The real launcher, real guests, a real WordPress.
+//!
+//! Every denial stands beside a control that succeeds: the same attempt outside the
+//! guest, or a comparable one inside. Nothing is skipped: a machine that cannot run
+//! guests fails here. Network tests use loopback addresses only.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a failed assumption is a failed test"
+)]
+
+mod execution;
+mod isolation;
+mod lifetime;
+mod limits;
+mod mounts;
+mod wordpress;
+mod world;

@@ -1,0 +1,257 @@
+//! Copy-on-write views of host directories, and what is left of them.
+
+use crate::world::*;
+use rustix::fs::{Dir, FileType, Mode, OFlags};
+use std::fs;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
+use wp_codebox_backend_native::{KillCause, LaunchError, WP_CONTENT_LAYER};
+use wp_codebox_contracts::{
+    BindSource, GuestPath, LaunchMount, MountAccess, MountView, StagedFile,
+};
+
+fn plugin() -> PathBuf {
+    let path = directory("plugin");
+    fs::create_dir(path.join("sub")).unwrap();
+    fs::write(path.join("demo.php"), "<?php // v1\n").unwrap();
+    fs::write(path.join("sub/old.txt"), "old\n").unwrap();
+    fs::write(path.join("gone.txt"), "gone\n").unwrap();
+    path
+}
+
+fn names(layer: BorrowedFd<'_>, below: &str) -> Vec<(String, FileType)> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+    let fd = rustix::fs::openat(layer, below, flags, Mode::empty()).unwrap();
+    let mut all: Vec<_> = Dir::read_from(&fd)
+        .unwrap()
+        .map(|entry| {
+            let entry = entry.unwrap();
+            (
+                entry.file_name().to_str().unwrap().to_owned(),
+                entry.file_type(),
+            )
+        })
+        .filter(|(name, _)| name != "." && name != "..")
+        .collect();
+    all.sort_by(|a, b| a.0.cmp(&b.0));
+    all
+}
+
+#[test]
+fn changes_stay_in_the_layer_and_both_paths_show_one_view() {
+    let source = plugin();
+    let before = tree(&source);
+    let target = "/wordpress/wp-content/plugins/demo";
+    let spec = Spec {
+        mounts: vec![mount(0, &source, target)],
+        ..Spec::default()
+    };
+    let mut guest = spec.launch();
+    let script = format!(
+        "set -e; cd /workspace/demo; echo '<?php // v2' > demo.php; mkdir new; echo n > new/n.txt; rm gone.txt; \
+         mv sub/old.txt sub/moved.txt; cat {target}/demo.php; ls {target}; echo x > {target}/from-target; cat from-target"
+    );
+    let said = sh(&mut guest, &script).ok();
+    assert_eq!(said, "<?php // v2\ndemo.php\nnew\nsub\nx\n");
+    assert!(guest.layer(0).is_some() && guest.layer(1).is_none());
+    guest.kill(KillCause::Finished);
+    assert_eq!(tree(&source), before, "the host's directory is as it was");
+    let layer = guest.layer(0).unwrap();
+    let found = names(layer, ".");
+    let expected = [
+        ("demo.php", FileType::RegularFile),
+        ("from-target", FileType::RegularFile),
+        ("gone.txt", FileType::CharacterDevice),
+        ("new", FileType::Directory),
+        ("sub", FileType::Directory),
+    ];
+    assert_eq!(found, expected.map(|(name, kind)| (name.to_owned(), kind)));
+    assert_eq!(
+        names(layer, "sub").len(),
+        2,
+        "moved, and the old name whited out"
+    );
+    assert!(guest.layer(WP_CONTENT_LAYER).is_some());
+}
+
+#[test]
+fn a_readonly_mount_is_readable_and_nothing_else() {
+    let source = plugin();
+    let before = tree(&source);
+    let mut readonly = mount(0, &source, "/workspace/ro");
+    readonly.access = MountAccess::Readonly;
+    readonly.view = MountView::Bind;
+    let other = plugin();
+    let spec = Spec {
+        mounts: vec![readonly, mount(1, &other, "/workspace/rw")],
+        ..Spec::default()
+    };
+    let mut guest = spec.launch();
+    let write = "cat demo.php && echo x > demo.php";
+    for (directory, code) in [("ro", 2), ("rw", 0)] {
+        let said = sh(&mut guest, &format!("cd /workspace/{directory} && {write}"));
+        assert_eq!(
+            (said.out.as_str(), said.code()),
+            ("<?php // v1\n", code),
+            "{directory}"
+        );
+    }
+    assert!(guest.layer(0).is_none());
+    drop(guest);
+    assert_eq!(tree(&source), before);
+}
+
+#[test]
+fn a_check_sees_a_captured_layer_above_the_source() {
+    let source = plugin();
+    let change = directory("change");
+    fs::write(change.join("demo.php"), "<?php // v2\n").unwrap();
+    // SAFETY: makes one whiteout, as an overlay would; the path is a valid C string.
+    let made = unsafe {
+        let path = std::ffi::CString::new(change.join("gone.txt").to_str().unwrap()).unwrap();
+        libc::mknod(path.as_ptr(), libc::S_IFCHR, 0)
+    };
+    assert_eq!(made, 0);
+    let mut mounted = mount(0, &source, "/workspace/demo");
+    mounted
+        .lowers
+        .insert(0, change.to_str().unwrap().to_owned());
+    let mut guest = Spec {
+        mounts: vec![mounted],
+        ..Spec::default()
+    }
+    .launch();
+    assert_eq!(
+        sh(&mut guest, "cd /workspace/demo; cat demo.php; ls").ok(),
+        "<?php // v2\ndemo.php\nsub\n"
+    );
+}
+
+#[test]
+fn odd_host_names_are_no_syntax() {
+    let source = directory("od,d:na=me \\x");
+    fs::write(source.join("f"), "yes").unwrap();
+    let mut guest = Spec {
+        mounts: vec![mount(0, &source, "/workspace/odd")],
+        ..Spec::default()
+    }
+    .launch();
+    assert_eq!(
+        sh(
+            &mut guest,
+            "echo no > /workspace/odd/g; cat /workspace/odd/f"
+        )
+        .ok(),
+        "yes"
+    );
+    assert_eq!(fs::read_dir(&source).unwrap().count(), 1);
+}
+
+#[test]
+fn staged_files_are_shown_and_cannot_be_written() {
+    let file = directory("staged").join("tool.sh");
+    fs::write(&file, "echo tool\n").unwrap();
+    let staged = vec![StagedFile {
+        source: file.to_str().unwrap().to_owned(),
+        target: "/run/codebox/staged/0-tool.sh".to_owned(),
+    }];
+    let mut guest = Spec {
+        staged,
+        ..Spec::default()
+    }
+    .launch();
+    let target = "/run/codebox/staged/0-tool.sh";
+    assert_eq!(run(&mut guest, &["sh", target]).ok(), "tool\n");
+    assert_ne!(sh(&mut guest, &format!("echo x > {target}")).code(), 0);
+    assert_ne!(sh(&mut guest, "echo x > /run/codebox/staged/new").code(), 0);
+    assert_eq!(
+        sh(&mut guest, "cat /run/codebox/task.json").ok(),
+        "{\"goal\":\"test\"}"
+    );
+    assert_eq!(fs::read_to_string(&file).unwrap(), "echo tool\n");
+}
+
+#[test]
+fn a_missing_source_fails_closed_and_names_the_guests_path_only() {
+    let mut plan = Spec::default().plan();
+    plan.mounts.push(LaunchMount::Bind {
+        source: BindSource::Host {
+            path: "/nonexistent/host/path".to_owned(),
+        },
+        target: GuestPath::new("/workspace/x").unwrap(),
+        writable: false,
+    });
+    let error = launch(&plan).unwrap_err();
+    let LaunchError::Step {
+        step,
+        subject,
+        errno,
+    } = &error
+    else {
+        panic!("{error}")
+    };
+    assert_eq!(
+        (step.as_str(), subject.as_str(), *errno),
+        ("bind", "/workspace/x", libc::ENOENT)
+    );
+    assert!(!error.body().hints.is_empty());
+    plan.mounts.pop();
+    launch(&plan).unwrap();
+}
+
+#[test]
+fn a_mount_point_is_never_reached_through_a_link() {
+    let source = directory("linked");
+    std::os::unix::fs::symlink("/tmp", source.join("link")).unwrap();
+    let mut plan = Spec {
+        mounts: vec![mount(0, &source, "/workspace/l")],
+        ..Spec::default()
+    }
+    .plan();
+    plan.mounts.push(LaunchMount::Scratch {
+        target: GuestPath::new("/workspace/l/link/deep").unwrap(),
+        mode: 0o755,
+    });
+    let error = launch(&plan).unwrap_err();
+    assert!(
+        matches!(&error, LaunchError::Step { step, .. } if step == "target"),
+        "{error}"
+    );
+    plan.mounts.pop();
+    plan.mounts.push(LaunchMount::Scratch {
+        target: GuestPath::new("/workspace/l/real/deep").unwrap(),
+        mode: 0o755,
+    });
+    launch(&plan).unwrap();
+}
+
+#[test]
+fn the_layers_survive_the_guest() {
+    let source = plugin();
+    let mut guest = Spec {
+        mounts: vec![mount(3, &source, "/workspace/p")],
+        ..Spec::default()
+    }
+    .launch();
+    sh(&mut guest, "echo kept > /workspace/p/kept").ok();
+    guest.kill(KillCause::Finished);
+    let layer = guest.layer(3).unwrap();
+    let fd = rustix::fs::openat2(
+        layer,
+        "kept",
+        OFlags::RDONLY,
+        Mode::empty(),
+        rustix::fs::ResolveFlags::BENEATH
+            | rustix::fs::ResolveFlags::NO_SYMLINKS
+            | rustix::fs::ResolveFlags::NO_XDEV
+            | rustix::fs::ResolveFlags::NO_MAGICLINKS,
+    )
+    .unwrap();
+    let mut text = String::new();
+    std::io::Read::read_to_string(
+        &mut fs::File::from(fd.as_fd().try_clone_to_owned().unwrap()),
+        &mut text,
+    )
+    .unwrap();
+    assert_eq!(text, "kept\n");
+}

@@ -1,0 +1,309 @@
+//! WordPress in a guest, and the template it comes from.
+
+use crate::world::*;
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+use wp_codebox_backend_native::{PhpLayout, TemplateError, TemplateRequest, ensure_template};
+use wp_codebox_contracts::ErrorCode;
+
+const RUN_PHP: &str = "/opt/codebox/guest/run-php.php";
+
+fn wp_php(guest: &mut wp_codebox_backend_native::Guest, code: &str) -> Said {
+    let write = request(&["sh", "-c", "cat > /tmp/code.php"]);
+    run_request(guest, &write, format!("<?php {code}").as_bytes()).ok();
+    run(guest, &["php", RUN_PHP, "/tmp/code.php", "arg"])
+}
+
+#[test]
+fn wordpress_loads_and_writes_to_its_own_database() {
+    let mut guest = guest();
+    let said = wp_php(
+        &mut guest,
+        "echo get_option('home'), ' ', wp_get_theme()->get_stylesheet(), ' ', $argv[1], ' ', count_users()['total_users'];",
+    );
+    assert_eq!(said.ok(), "http://localhost twentytwentyfive arg 1");
+    let said = wp_php(
+        &mut guest,
+        "echo wp_insert_post(['post_title'=>'T','post_status'=>'publish']) > 0 ? 'inserted' : 'no';",
+    );
+    assert_eq!(said.ok(), "inserted");
+    assert_eq!(
+        run(
+            &mut guest,
+            &[
+                "wp",
+                "post",
+                "list",
+                "--field=post_title",
+                "--posts_per_page=1"
+            ]
+        )
+        .ok(),
+        "T\n"
+    );
+    assert_eq!(
+        run(&mut guest, &["wp", "core", "version"]).ok().trim(),
+        template().wordpress_version
+    );
+}
+
+#[test]
+fn mail_and_http_go_nowhere_at_once() {
+    let mut guest = guest();
+    let start = Instant::now();
+    let said = wp_php(
+        &mut guest,
+        "var_dump(wp_mail('a@example.org','s','m')); echo wp_remote_get('http://192.0.2.1/')->get_error_code(); var_dump(DISABLE_WP_CRON);",
+    );
+    assert_eq!(
+        said.ok(),
+        "bool(false)\nhttp_request_not_executedbool(true)\n"
+    );
+    assert!(start.elapsed().as_secs() < 4);
+    // Control: HTTP within the guest works, so it is the way out that is closed.
+    let said = sh(
+        &mut guest,
+        "cd /tmp && echo in > f.txt && (php -S 127.0.0.1:8123 >/dev/null 2>&1 & echo $! > pid) && for i in $(seq 50); do curl -sf http://127.0.0.1:8123/f.txt >/dev/null && break; sleep 0.1; done",
+    );
+    assert_eq!(said.code(), 0);
+    let said = wp_php(
+        &mut guest,
+        "echo wp_remote_retrieve_body(wp_remote_get('http://127.0.0.1:8123/f.txt'));",
+    );
+    assert_eq!(said.ok(), "in\n");
+}
+
+#[test]
+fn nothing_of_the_parents_secrets_is_in_the_template_or_the_guest() {
+    let template = template();
+    let core = Path::new(&template.core);
+    let config = fs::read_to_string(core.join("wp-config.php")).unwrap();
+    assert!(!config.contains("parent-secret") && !config.contains("@salt@"));
+    let salts: std::collections::BTreeSet<_> = config
+        .lines()
+        .filter(|l| l.contains("_KEY'") || l.contains("_SALT'"))
+        .map(|l| l.rsplit('\'').nth(1).unwrap())
+        .collect();
+    assert_eq!(salts.len(), 8, "eight different secrets");
+    assert!(
+        !Path::new(&template.content)
+            .join("uploads/private.txt")
+            .exists()
+    );
+    assert!(
+        !Path::new(&template.content)
+            .join("plugins/akismet")
+            .exists()
+    );
+    let mut guest = guest();
+    let said = sh(
+        &mut guest,
+        "grep -rl parent-secret /wordpress --include=wp-config.php; find / -name private.txt 2>/dev/null",
+    );
+    assert_eq!(said.out, "");
+    assert!(
+        fs::read_to_string(world().wordpress.join("wp-config.php"))
+            .unwrap()
+            .contains("parent-secret")
+    );
+}
+
+#[test]
+fn core_is_read_only_and_content_is_not() {
+    let mut guest = guest();
+    assert_ne!(sh(&mut guest, "echo x >> /wordpress/wp-load.php").code(), 0);
+    assert_ne!(sh(&mut guest, "echo x > /wordpress/new.php").code(), 0);
+    assert_ne!(sh(&mut guest, "echo x > /opt/codebox/bin/wp").code(), 0);
+    assert_eq!(
+        sh(&mut guest, "echo x > /wordpress/wp-content/new.php").code(),
+        0
+    );
+}
+
+#[test]
+fn a_plugin_edit_takes_effect_although_the_opcode_cache_is_warm() {
+    let source = directory("cached");
+    fs::write(
+        source.join("cached.php"),
+        "<?php\n/* Plugin Name: Cached */\nfunction cached_value() { return 'one'; }\n",
+    )
+    .unwrap();
+    let spec = Spec {
+        mounts: vec![mount(0, &source, "/wordpress/wp-content/plugins/cached")],
+        ..Spec::default()
+    };
+    let mut guest = spec.launch();
+    run(&mut guest, &["wp", "plugin", "activate", "cached"]).ok();
+    for _ in 0..2 {
+        assert_eq!(wp_php(&mut guest, "echo cached_value();").ok(), "one");
+    }
+    sh(&mut guest, "sed -i s/one/two/ /workspace/cached/cached.php").ok();
+    assert_eq!(wp_php(&mut guest, "echo cached_value();").ok(), "two");
+    let said = wp_php(
+        &mut guest,
+        "echo count(opcache_get_status()['scripts'] ?? []), ini_get('opcache.file_cache_only'), ' ', extension_loaded('wp_codebox') ? 'ours' : 'none', ' ', ini_get('ffi.enable');",
+    );
+    assert_eq!(said.ok(), "01 none 0");
+}
+
+#[test]
+fn the_opcode_cache_cannot_be_poisoned_for_others() {
+    let opcache = Path::new(&template().opcache);
+    let before = tree(opcache);
+    assert!(
+        before
+            .keys()
+            .any(|name| name.ends_with("/wordpress/wp-load.php.bin")),
+        "the cache is warm"
+    );
+    let poison = "f=$(find /var/cache/codebox/opcache -name wp-load.php.bin); head -c 100 /dev/zero > $f && wc -c < $f";
+    let mut first = guest();
+    let mut second = guest();
+    assert_eq!(
+        sh(&mut first, poison).ok().trim(),
+        "100",
+        "it is writable in a guest's own view"
+    );
+    let size = sh(
+        &mut second,
+        "wc -c < $(find /var/cache/codebox/opcache -name wp-load.php.bin)",
+    )
+    .ok();
+    assert_ne!(size.trim(), "100");
+    drop((first, second));
+    assert_eq!(tree(opcache), before);
+}
+
+#[test]
+fn guests_do_not_see_each_other() {
+    let (mut first, mut second) = (guest(), guest());
+    let places = [
+        "/tmp",
+        "/home/agent",
+        "/dev/shm",
+        "/wordpress/wp-content",
+        "/var/cache/codebox/opcache",
+    ];
+    for place in places {
+        sh(&mut first, &format!("echo mine > {place}/marker")).ok();
+        assert_eq!(
+            sh(&mut first, &format!("cat {place}/marker")).ok(),
+            "mine\n"
+        );
+        assert_ne!(
+            sh(&mut second, &format!("cat {place}/marker")).code(),
+            0,
+            "{place}"
+        );
+    }
+    sh(&mut first, "wp option update blogname changed --quiet").ok();
+    assert_eq!(
+        run(&mut second, &["wp", "option", "get", "blogname"]).ok(),
+        "Codebox\n"
+    );
+}
+
+#[test]
+fn a_template_is_found_again_and_a_changed_core_gives_another() {
+    let first = template();
+    let mut times = Vec::new();
+    for _ in 0..9 {
+        let start = Instant::now();
+        assert_eq!(ensure_template(&template_request()).unwrap(), *first);
+        times.push(start.elapsed());
+    }
+    times.sort();
+    println!("template hit, median: {:?}", times[4]);
+    let copy = directory("core");
+    let status = std::process::Command::new("cp")
+        .arg("-rpT")
+        .arg(&world().wordpress)
+        .arg(&copy)
+        .status()
+        .unwrap();
+    assert!(status.success());
+    let request = TemplateRequest {
+        wordpress: &copy,
+        ..template_request()
+    };
+    assert_eq!(
+        ensure_template(&request).unwrap().key,
+        first.key,
+        "an equal copy is the same template"
+    );
+    fs::write(copy.join("wp-config.php"), "<?php // another parent\n").unwrap();
+    assert_eq!(
+        ensure_template(&request).unwrap().key,
+        first.key,
+        "the configuration takes no part"
+    );
+    let load = copy.join("wp-load.php");
+    let text = fs::read_to_string(&load).unwrap();
+    fs::write(&load, text + "\n").unwrap();
+    let second = ensure_template(&request).unwrap();
+    assert_ne!(second.key, first.key);
+    assert!(Path::new(&first.core).exists() && Path::new(&second.core).exists());
+}
+
+#[test]
+fn a_template_that_cannot_be_built_leaves_nothing() {
+    let copy = directory("broken");
+    let status = std::process::Command::new("cp")
+        .arg("-rpT")
+        .arg(&world().wordpress)
+        .arg(&copy)
+        .status()
+        .unwrap();
+    assert!(status.success());
+    fs::write(
+        copy.join("wp-settings.php"),
+        "<?php fwrite(STDERR, 'settings broken'); exit(3);",
+    )
+    .unwrap();
+    let error = ensure_template(&TemplateRequest {
+        wordpress: &copy,
+        ..template_request()
+    })
+    .unwrap_err();
+    assert_eq!(error.code(), ErrorCode::TemplateFailed);
+    assert!(error.to_string().contains("settings broken"), "{error}");
+    let left: Vec<_> = fs::read_dir(world().state.join("templates"))
+        .unwrap()
+        .map(|e| e.unwrap().file_name())
+        .filter(|n| n.to_string_lossy().starts_with(".tmp"))
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+    let empty = directory("empty");
+    let error = ensure_template(&TemplateRequest {
+        wordpress: &empty,
+        ..template_request()
+    })
+    .unwrap_err();
+    assert!(matches!(error, TemplateError::NotWordPress { .. }));
+    let error = ensure_template(&TemplateRequest {
+        share_dir: &empty,
+        ..template_request()
+    })
+    .unwrap_err();
+    assert!(matches!(error, TemplateError::Share { .. }));
+}
+
+#[test]
+fn what_php_says_is_cached_until_php_changes() {
+    let state = directory("php-state");
+    let php = Path::new("/usr/bin/php");
+    let first = PhpLayout::discover(php, &state).unwrap();
+    assert!(first.extensions.iter().any(|e| e.file.contains("opcache")));
+    let entry = fs::read_dir(state.join("cache")).unwrap().next().unwrap();
+    let cache = entry.unwrap().path();
+    let text = fs::read_to_string(&cache).unwrap();
+    // A cache that is believed shows in the answer; one made from another program does not.
+    let forged = text.replace(&first.version, "8.99.1");
+    fs::write(&cache, &forged).unwrap();
+    assert_eq!(PhpLayout::discover(php, &state).unwrap().version, "8.99.1");
+    let stale = forged.replacen("\"binary\":[", "\"binary\":[1,", 1);
+    assert_ne!(stale, forged);
+    fs::write(&cache, stale).unwrap();
+    assert_eq!(PhpLayout::discover(php, &state).unwrap(), first);
+}

@@ -1,0 +1,411 @@
+//! What the sandbox tests share: an unprivileged identity, the launcher, a WordPress.
+//!
+//! Started as root, the whole test process becomes an unprivileged user first, the way
+//! a runner does: nothing here is tested with power that a run does not have.
+//! `CODEBOX_EXPECT` names what this machine must be able to do; what is missing then
+//! fails instead of being passed over.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+use wp_codebox_backend_native::{
+    ExecCall, ExecEnd, Execution, Guest, GuestSpec, HostLayout, LaunchError, LaunchOptions,
+    NoSandbox, PhpLayout, PlannedMount, Template, TemplateAccess, TemplateRequest, build_plan,
+    ensure_template, environment,
+};
+use wp_codebox_contracts::{
+    ExecLimits, ExecRequest, ExecutionId, GuestPath, LaunchPlan, Limits, MountAccess, MountView,
+    OutputStream, StagedFile,
+};
+
+/// Names the world of a parent test process.
+pub const REUSE: &str = "CODEBOX_TEST_WORLD";
+/// A user without a passwd entry.
+const USER: u32 = 61_234;
+
+/// Shared by all tests of one process.
+pub struct World {
+    /// Removed at exit.
+    pub root: PathBuf,
+    /// The launcher under test.
+    pub launcher: PathBuf,
+    /// An assembled share directory.
+    pub share: String,
+    /// A pristine WordPress.
+    pub wordpress: PathBuf,
+    /// The compiled `probe.c`.
+    pub probe: PathBuf,
+    /// State directory.
+    pub state: PathBuf,
+    /// The host.
+    pub host: HostLayout,
+    /// PHP.
+    pub php: PhpLayout,
+}
+
+static WORLD: OnceLock<World> = OnceLock::new();
+static TEMPLATE: OnceLock<Template> = OnceLock::new();
+
+/// Makes the world on first use.
+pub fn world() -> &'static World {
+    WORLD.get_or_init(|| {
+        if let Some(root) = std::env::var_os(REUSE) {
+            return existing(root.into());
+        }
+        let root = std::env::temp_dir().join(format!("wp-codebox-sandbox-{}", std::process::id()));
+        fs::create_dir(&root).unwrap();
+        fs::set_permissions(&root, fs::Permissions::from_mode(0o755)).unwrap();
+        // SAFETY: registers a function that only removes the directory made here.
+        unsafe { libc::atexit(remove_world) };
+        let launcher = root.join("wp-codebox-launch");
+        fs::copy(built_launcher(), &launcher).unwrap();
+        let (share, wordpress) = provisioned(&root);
+        let state = root.join("state");
+        fs::create_dir(&state).unwrap();
+        fs::set_permissions(&state, fs::Permissions::from_mode(0o700)).unwrap();
+        let probe = compiled_probe(&root);
+        become_user(&root);
+        assert_eq!(launcher, root.join("wp-codebox-launch"));
+        assert_eq!(
+            (share, wordpress),
+            (root.join("share"), root.join("wordpress"))
+        );
+        assert_eq!(probe, root.join("probe"));
+        existing(root)
+    })
+}
+
+/// A world that was made before, by this process or its parent.
+fn existing(root: PathBuf) -> World {
+    let state = root.join("state");
+    World {
+        launcher: root.join("wp-codebox-launch"),
+        share: root.join("share").to_str().unwrap().to_owned(),
+        wordpress: root.join("wordpress"),
+        probe: root.join("probe"),
+        host: HostLayout::probe(),
+        php: PhpLayout::discover(Path::new("/usr/bin/php"), &state).unwrap(),
+        state,
+        root,
+    }
+}
+
+/// A C program that tries what a guest must not be able to do.
+fn compiled_probe(root: &Path) -> PathBuf {
+    let source = repository().join("tests/sandbox/probe.c");
+    let program = root.join("probe");
+    let status = Command::new("cc")
+        .arg("-O1")
+        .arg("-o")
+        .args([&program, &source])
+        .status()
+        .unwrap();
+    assert!(status.success());
+    program
+}
+
+extern "C" fn remove_world() {
+    if let Some(world) = WORLD.get() {
+        let _ = fs::remove_dir_all(&world.root);
+    }
+}
+
+/// The launcher: named by the caller, or built by cargo for this profile.
+pub fn built_launcher() -> PathBuf {
+    if let Some(path) = std::env::var_os("CODEBOX_LAUNCH") {
+        return path.into();
+    }
+    let status = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "-p", "wp-codebox-launcher"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .status()
+        .unwrap();
+    assert!(status.success(), "the launcher does not build");
+    let deps = std::env::current_exe().unwrap();
+    deps.ancestors().nth(2).unwrap().join("wp-codebox-launch")
+}
+
+/// The checkout, or a readable copy of what is needed of it.
+fn repository() -> PathBuf {
+    std::env::var_os("CODEBOX_REPOSITORY").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.."),
+        PathBuf::from,
+    )
+}
+
+/// Share directory and WordPress, copied to where the unprivileged user can read them.
+fn provisioned(root: &Path) -> (PathBuf, PathBuf) {
+    let files = std::env::var_os("CODEBOX_WPFILES").map_or_else(
+        || {
+            let cache = std::env::var_os("XDG_CACHE_HOME").map_or_else(
+                || PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cache"),
+                PathBuf::from,
+            );
+            cache.join("wp-codebox/wpfiles")
+        },
+        PathBuf::from,
+    );
+    assert!(
+        files.join("latest/wordpress/wp-load.php").is_file(),
+        "{files:?} holds no WordPress; run tests/provision first, or set CODEBOX_WPFILES"
+    );
+    let (share, wordpress) = (root.join("share"), root.join("wordpress"));
+    copy(&repository().join("share"), &share);
+    copy(
+        &files.join("sqlite-database-integration"),
+        &share.join("sqlite-database-integration"),
+    );
+    copy(
+        &files.join("wp-cli/wp-cli.phar"),
+        &share.join("wp-cli.phar"),
+    );
+    copy(&files.join("latest/wordpress"), &wordpress);
+    // What must never get into a guest.
+    fs::write(wordpress.join("wp-config.php"), "<?php // parent-secret\n").unwrap();
+    fs::create_dir(wordpress.join("wp-content/uploads")).unwrap();
+    fs::write(wordpress.join("wp-content/uploads/private.txt"), "x").unwrap();
+    (share, wordpress)
+}
+
+fn copy(from: &Path, to: &Path) {
+    let status = Command::new("cp")
+        .arg("-rp")
+        .arg(from)
+        .arg(to)
+        .status()
+        .unwrap();
+    assert!(status.success());
+    let status = Command::new("chmod").args(["-R", "a+rX"]).arg(to).status();
+    assert!(status.unwrap().success());
+}
+
+fn become_user(root: &Path) {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let user = USER.to_string();
+    let status = Command::new("chown")
+        .args(["-R", &format!("{user}:{user}")])
+        .arg(root)
+        .status()
+        .unwrap();
+    assert!(status.success());
+    // SAFETY: plain identity changes; the C library applies them to every thread.
+    unsafe {
+        assert_eq!(libc::setgroups(0, std::ptr::null()), 0);
+        assert_eq!(libc::setresgid(USER, USER, USER), 0);
+        assert_eq!(libc::setresuid(USER, USER, USER), 0);
+        // The change of user made /proc/self unreadable for this process.
+        assert_eq!(libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0), 0);
+    }
+}
+
+/// The template, built on first use.
+pub fn template() -> &'static Template {
+    TEMPLATE.get_or_init(|| ensure_template(&template_request()).unwrap())
+}
+
+/// The request that gives [`template`].
+pub fn template_request() -> TemplateRequest<'static> {
+    let world = world();
+    TemplateRequest {
+        wordpress: &world.wordpress,
+        state_dir: &world.state,
+        share_dir: Path::new(&world.share),
+        launcher: &world.launcher,
+        sandbox: &NoSandbox,
+        php: &world.php,
+        host: &world.host,
+    }
+}
+
+/// A guest specification that tests change.
+#[derive(Default)]
+pub struct Spec {
+    pub mounts: Vec<PlannedMount>,
+    pub staged: Vec<StagedFile>,
+    pub limits: Limits,
+}
+
+impl Spec {
+    pub fn plan(&self) -> LaunchPlan {
+        let world = world();
+        build_plan(&GuestSpec {
+            host: &world.host,
+            php: &world.php,
+            share_dir: &world.share,
+            template: template(),
+            template_access: TemplateAccess::Run,
+            mounts: &self.mounts,
+            task_json: "{\"goal\":\"test\"}",
+            staged: &self.staged,
+            limits: self.limits,
+        })
+        .unwrap()
+    }
+
+    pub fn launch(&self) -> Guest {
+        launch(&self.plan()).unwrap()
+    }
+}
+
+pub fn launch(plan: &LaunchPlan) -> Result<Guest, LaunchError> {
+    Guest::launch(
+        plan,
+        &LaunchOptions {
+            launcher: &world().launcher,
+            sandbox: &NoSandbox,
+            ready_timeout: Duration::from_secs(20),
+        },
+    )
+}
+
+/// A guest with defaults.
+pub fn guest() -> Guest {
+    Spec::default().launch()
+}
+
+/// What one program said and how it ended.
+#[derive(Debug)]
+pub struct Said {
+    pub out: String,
+    pub err: String,
+    pub execution: Execution,
+}
+
+impl Said {
+    pub fn code(&self) -> i32 {
+        match self.execution.end {
+            ExecEnd::Exited(code) => code,
+            _ => panic!("{self:?}"),
+        }
+    }
+
+    /// Its output, given that it succeeded.
+    #[track_caller]
+    pub fn ok(self) -> String {
+        assert_eq!(self.execution.end, ExecEnd::Exited(0), "{self:?}");
+        self.out
+    }
+}
+
+static COUNTER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+
+pub fn request(argv: &[&str]) -> ExecRequest {
+    let number = COUNTER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    ExecRequest {
+        id: ExecutionId::new(format!("exec-{number}")).unwrap(),
+        argv: argv.iter().map(|&a| a.to_owned()).collect(),
+        env: environment(),
+        cwd: GuestPath::new("/tmp").unwrap(),
+        limits: ExecLimits::default(),
+    }
+}
+
+pub fn run_request(guest: &mut Guest, request: &ExecRequest, stdin: &[u8]) -> Said {
+    let call = ExecCall {
+        request,
+        stdin,
+        deadline: Instant::now() + Duration::from_secs(60),
+        output_limit: 16 * 1024 * 1024,
+    };
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let execution = guest
+        .exec(&call, &mut |stream, bytes| match stream {
+            OutputStream::Stdout => out.extend_from_slice(bytes),
+            OutputStream::Stderr => err.extend_from_slice(bytes),
+        })
+        .unwrap();
+    Said {
+        out: String::from_utf8_lossy(&out).into_owned(),
+        err: String::from_utf8_lossy(&err).into_owned(),
+        execution,
+    }
+}
+
+pub fn run(guest: &mut Guest, argv: &[&str]) -> Said {
+    run_request(guest, &request(argv), &[])
+}
+
+pub fn sh(guest: &mut Guest, script: &str) -> Said {
+    run(guest, &["/bin/sh", "-c", script])
+}
+
+/// A read-write mount of a host directory.
+pub fn mount(index: u32, source: &Path, target: &str) -> PlannedMount {
+    PlannedMount {
+        index,
+        lowers: vec![source.to_str().unwrap().to_owned()],
+        target: GuestPath::new(target).unwrap(),
+        access: MountAccess::Readwrite,
+        view: MountView::Overlay,
+    }
+}
+
+/// A fresh directory of the world.
+pub fn directory(name: &str) -> PathBuf {
+    let path = world().root.join(format!(
+        "{name}-{}",
+        COUNTER.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
+    ));
+    fs::create_dir(&path).unwrap();
+    path
+}
+
+/// Every file below a directory with its contents, kind and mode.
+pub fn tree(root: &Path) -> BTreeMap<String, String> {
+    let mut all = BTreeMap::new();
+    let mut queue = vec![root.to_owned()];
+    while let Some(path) = queue.pop() {
+        for entry in fs::read_dir(&path).unwrap() {
+            let entry = entry.unwrap();
+            let meta = fs::symlink_metadata(entry.path()).unwrap();
+            let name = entry
+                .path()
+                .strip_prefix(root)
+                .unwrap()
+                .display()
+                .to_string();
+            let mode = meta.permissions().mode();
+            let content = if meta.is_dir() {
+                queue.push(entry.path());
+                "directory".to_owned()
+            } else if meta.is_symlink() {
+                format!("link {:?}", fs::read_link(entry.path()).unwrap())
+            } else {
+                format!("{:?}", fs::read(entry.path()).unwrap())
+            };
+            all.insert(name, format!("{mode:o} {content}"));
+        }
+    }
+    all
+}
+
+/// Processes whose real parent chain leads to `pid`, itself included, that are alive.
+pub fn alive(pid: i32) -> bool {
+    match fs::read_to_string(format!("/proc/{pid}/stat")) {
+        Ok(stat) => !stat
+            .rsplit(')')
+            .next()
+            .unwrap_or("")
+            .trim_start()
+            .starts_with('Z'),
+        Err(_) => false,
+    }
+}
+
+/// Whether `check` becomes true within two seconds, and after how long.
+pub fn within_two_seconds(mut check: impl FnMut() -> bool) -> Duration {
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(2) {
+        if check() {
+            return start.elapsed();
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    panic!("not within two seconds");
+}

@@ -1,0 +1,191 @@
+//! Guest pid 1: starts programs on request, reaps everything, ends when told or left alone.
+//!
+//! It runs with capabilities, Landlock and seccomp already in force, and no program of
+//! the guest can look into it. Programs get three descriptors and nothing else: not the
+//! channel, not the lifetime pipe. A request that makes no sense is answered, never
+//! obeyed halfway.
+
+use crate::channel::{Channel, Incoming};
+use crate::error::{At, Failure, Step};
+use crate::program;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::{AsFd, FromRawFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use std::mem::MaybeUninit;
+use wp_codebox_contracts::{ExecExit, ExecRequest, ExecutionId, GuestReply, GuestRequest};
+
+/// A program that was started and has not ended.
+struct Running {
+    pid: i32,
+    id: ExecutionId,
+}
+
+/// Why pid 1 ends.
+enum Next {
+    Continue,
+    End,
+}
+
+/// A descriptor that becomes readable when a child ends; SIGCHLD stays blocked from here on.
+fn child_signals() -> Result<OwnedFd, Failure> {
+    let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: `set` is initialised by sigemptyset before any other use; the descriptor that
+    // signalfd returns is new and owned by nobody else.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        libc::sigaddset(set.as_mut_ptr(), libc::SIGCHLD);
+        libc::sigprocmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut());
+        let fd = libc::signalfd(-1, set.as_ptr(), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
+        if fd < 0 {
+            return Err(std::io::Error::last_os_error()).at(Step::Channel, "signalfd");
+        }
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+/// Serves requests until the runner says or shows that it is done.
+pub(crate) fn serve(channel: &Channel, lifetime: &OwnedFd) -> Result<(), Failure> {
+    let signals = child_signals()?;
+    let mut running: Vec<Running> = Vec::new();
+    let mut buffer = Vec::new();
+    loop {
+        let mut fds = [
+            PollFd::new(channel, PollFlags::IN),
+            PollFd::new(lifetime, PollFlags::IN),
+            PollFd::new(&signals, PollFlags::IN),
+        ];
+        match poll(&mut fds, None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno).at(Step::Channel, "poll"),
+        }
+        let [request, alive, child] = fds.map(|fd| fd.revents());
+        if !alive.is_empty() {
+            return Ok(());
+        }
+        if !child.is_empty() {
+            let mut sink = [0_u8; 1024];
+            while rustix::io::read(&signals, &mut sink).is_ok_and(|count| count > 0) {}
+            reap(channel, &mut running)?;
+        }
+        if !request.is_empty() {
+            match obey(channel, &mut running, channel.receive(&mut buffer))? {
+                Next::Continue => {}
+                Next::End => return Ok(()),
+            }
+        }
+    }
+}
+
+fn obey(
+    channel: &Channel,
+    running: &mut Vec<Running>,
+    incoming: Incoming,
+) -> Result<Next, Failure> {
+    match incoming {
+        Incoming::Closed | Incoming::Request(GuestRequest::Shutdown, _) => return Ok(Next::End),
+        Incoming::Malformed => {
+            if let Ok(id) = ExecutionId::new("malformed") {
+                refuse(channel, id, "input", libc::EBADMSG)?;
+            }
+        }
+        Incoming::Request(GuestRequest::Kill { id }, _) => {
+            if let Some(found) = running.iter().find(|one| one.id == id) {
+                kill(found.pid);
+            }
+        }
+        Incoming::Request(GuestRequest::Exec(request), descriptors) => {
+            start(channel, running, &request, descriptors)?;
+        }
+    }
+    Ok(Next::Continue)
+}
+
+fn refuse(channel: &Channel, id: ExecutionId, step: &str, errno: i32) -> Result<(), Failure> {
+    channel.send(&GuestReply::ExecFailed {
+        id,
+        errno,
+        step: step.to_owned(),
+    })
+}
+
+fn start(
+    channel: &Channel,
+    running: &mut Vec<Running>,
+    request: &ExecRequest,
+    descriptors: Vec<OwnedFd>,
+) -> Result<(), Failure> {
+    let id = request.id.clone();
+    let Ok(stdio) = <[OwnedFd; 3]>::try_from(descriptors) else {
+        return refuse(channel, id, "input", libc::EBADF);
+    };
+    if running.iter().any(|one| one.id == id) {
+        return refuse(channel, id, "input", libc::EEXIST);
+    }
+    match program::start(request, &stdio) {
+        Ok(pid) => {
+            running.push(Running {
+                pid,
+                id: id.clone(),
+            });
+            channel.send(&GuestReply::Started { id })
+        }
+        Err(failed) => refuse(channel, id, failed.step.name(), failed.errno),
+    }
+}
+
+/// Ends a program's process group, and it itself in case it left that group.
+fn kill(pid: i32) {
+    if let Some(pid) = Pid::from_raw(pid) {
+        // Already gone is what is wanted.
+        let _ = kill_process_group(pid, Signal::KILL);
+        let _ = kill_process(pid, Signal::KILL);
+    }
+}
+
+/// Takes every child that has ended: started programs and whatever they left behind.
+fn reap(channel: &Channel, running: &mut Vec<Running>) -> Result<(), Failure> {
+    loop {
+        let mut status = 0;
+        let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+        // SAFETY: both pointers are valid for writing for the length of the call.
+        let pid = unsafe { libc::wait4(-1, &raw mut status, libc::WNOHANG, usage.as_mut_ptr()) };
+        if pid <= 0 {
+            return Ok(());
+        }
+        // SAFETY: zeroed is a valid value, and wait4 filled it.
+        let usage = unsafe { usage.assume_init() };
+        let Some(position) = running.iter().position(|one| one.pid == pid) else {
+            continue;
+        };
+        let ended = running.swap_remove(position);
+        let exited = libc::WIFEXITED(status);
+        channel.send(&GuestReply::Exit(ExecExit {
+            id: ended.id,
+            code: exited.then(|| libc::WEXITSTATUS(status)),
+            signal: (!exited).then(|| libc::WTERMSIG(status)),
+            user_us: micros(usage.ru_utime),
+            system_us: micros(usage.ru_stime),
+            max_rss_bytes: u64::try_from(usage.ru_maxrss)
+                .unwrap_or(0)
+                .saturating_mul(1024),
+        }))?;
+    }
+}
+
+fn micros(time: libc::timeval) -> u64 {
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    seconds
+        .saturating_mul(1_000_000)
+        .saturating_add(u64::try_from(time.tv_usec).unwrap_or(0))
+}
+
+/// The lifetime pipe's other end is closed.
+pub(crate) fn runner_is_gone(lifetime: &OwnedFd) -> bool {
+    let mut fds = [PollFd::from_borrowed_fd(lifetime.as_fd(), PollFlags::IN)];
+    let now = rustix::event::Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    !matches!(poll(&mut fds, Some(&now)), Ok(0))
+}

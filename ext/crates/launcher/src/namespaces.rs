@@ -1,0 +1,71 @@
+//! User, mount, pid, net, ipc, uts and cgroup namespaces, and the loopback interface.
+//!
+//! The user namespace comes first: it gives this process, and only inside, the power
+//! that the rest needs. One id is mapped, the launcher's own, and it is not root's.
+
+use crate::error::{At, Failure, Step};
+use rustix::fd::AsRawFd;
+use rustix::net::{AddressFamily, SocketType, socket};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
+use std::fs;
+
+/// Enters a new user namespace in which the caller is `guest_id`.
+pub(crate) fn enter_user(guest_id: u32) -> Result<(), Failure> {
+    let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+    unshare(UnshareFlags::NEWUSER, "user namespace")?;
+    // Without this, a process could drop a group to gain what the group is denied.
+    fs::write("/proc/self/setgroups", "deny").at(Step::SetGroups, "deny")?;
+    fs::write("/proc/self/uid_map", format!("{guest_id} {uid} 1")).at(Step::UidMap, "one id")?;
+    fs::write("/proc/self/gid_map", format!("{guest_id} {gid} 1")).at(Step::GidMap, "one id")
+}
+
+/// Enters the other namespaces. The caller's children, not the caller, are in the new pid namespace.
+pub(crate) fn enter_others() -> Result<(), Failure> {
+    for (flag, name) in [
+        (UnshareFlags::NEWNS, "mount namespace"),
+        (UnshareFlags::NEWPID, "pid namespace"),
+        (UnshareFlags::NEWNET, "network namespace"),
+        (UnshareFlags::NEWIPC, "ipc namespace"),
+        (UnshareFlags::NEWUTS, "uts namespace"),
+        (UnshareFlags::NEWCGROUP, "cgroup namespace"),
+    ] {
+        unshare(flag, name)?;
+    }
+    Ok(())
+}
+
+fn unshare(flag: UnshareFlags, name: &str) -> Result<(), Failure> {
+    // SAFETY: none of the flags used here shares or unshares the descriptor table, and this
+    // process has a single thread.
+    unsafe { unshare_unsafe(flag) }.at(Step::Unshare, name)
+}
+
+/// Brings the loopback interface up: servers on localhost belong to a normal test run.
+pub(crate) fn loopback_up() -> Result<(), Failure> {
+    let socket =
+        socket(AddressFamily::INET, SocketType::DGRAM, None).at(Step::Loopback, "socket")?;
+    // SAFETY: an all-zero ifreq is a valid value; the name is NUL-terminated by the zeros after it.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {
+        *to = libc::c_char::from_ne_bytes([*from]);
+    }
+    // SAFETY: both requests read and write one ifreq, which `request` is.
+    unsafe {
+        ioctl(socket.as_raw_fd(), libc::SIOCGIFFLAGS, &mut request)?;
+        let up = libc::c_short::try_from(libc::IFF_UP | libc::IFF_RUNNING).unwrap_or_default();
+        request.ifr_ifru.ifru_flags |= up;
+        ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &mut request)
+    }
+}
+
+/// # Safety
+/// `request` must be one that reads and writes a single `ifreq`.
+unsafe fn ioctl(fd: i32, request: libc::Ioctl, argument: &mut libc::ifreq) -> Result<(), Failure> {
+    // SAFETY: by this function's contract; the pointer is valid for the call.
+    let result = unsafe { libc::ioctl(fd, request, std::ptr::from_mut(argument)) };
+    if result < 0 {
+        Err(std::io::Error::last_os_error()).at(Step::Loopback, "lo")
+    } else {
+        Ok(())
+    }
+}

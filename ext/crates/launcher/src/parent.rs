@@ -1,0 +1,66 @@
+//! The launcher proper after the fork: it waits, and it kills.
+//!
+//! It holds no capability any more. It ends the guest when the runner is gone, and the
+//! kernel ends the guest when this process is gone.
+
+use crate::NOT_STARTED;
+use crate::channel::Channel;
+use crate::error::{At, Failure, Step};
+use crate::privileges;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, waitpid,
+};
+use wp_codebox_contracts::GuestReply;
+
+/// Tells the runner about pid 1 and waits for its end.
+pub(crate) fn supervise(pid: i32, channel: &Channel, lifetime: &OwnedFd) -> Result<u8, Failure> {
+    let child = Pid::from_raw(pid).ok_or_else(|| Failure::rule(Step::Fork, "pid"))?;
+    let guest = pidfd_open(child, PidfdFlags::empty()).at(Step::Fork, "pidfd of pid 1")?;
+    let ready = privileges::drop_capabilities()
+        .and_then(|()| privileges::no_new_privs())
+        .and_then(|()| privileges::not_dumpable())
+        .and_then(|()| channel.send_with(&GuestReply::Spawned { pid }, &[guest.as_fd()]));
+    if ready.is_err() {
+        let _ = pidfd_send_signal(&guest, Signal::KILL);
+    }
+    loop {
+        let mut fds = [
+            PollFd::new(&guest, PollFlags::IN),
+            PollFd::new(lifetime, PollFlags::IN),
+        ];
+        match poll(&mut fds, None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => {
+                let _ = pidfd_send_signal(&guest, Signal::KILL);
+                break;
+            }
+        }
+        let [ended, runner] = fds.map(|fd| fd.revents());
+        if !ended.is_empty() {
+            break;
+        }
+        if !runner.is_empty() {
+            let _ = pidfd_send_signal(&guest, Signal::KILL);
+            break;
+        }
+    }
+    let status = loop {
+        match waitpid(Some(child), WaitOptions::empty()) {
+            Err(Errno::INTR) => {}
+            other => break other,
+        }
+    };
+    ready?;
+    let Ok(Some((_, status))) = status else {
+        return Ok(NOT_STARTED);
+    };
+    let code = status
+        .exit_status()
+        .or_else(|| status.terminating_signal().map(|signal| 128 + signal));
+    Ok(code
+        .and_then(|code| u8::try_from(code).ok())
+        .unwrap_or(NOT_STARTED))
+}

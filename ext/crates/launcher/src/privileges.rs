@@ -1,0 +1,87 @@
+//! Limits, capabilities, `no_new_privs` and the dumpable flag.
+//!
+//! Order matters: securebits and the bounding set need a capability, so they go before
+//! the capability sets are emptied; limits on processes count per user namespace, so
+//! they are set inside it.
+
+use crate::error::{At, Failure, Step};
+use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::{
+    CapabilitiesSecureBits, CapabilitySet, CapabilitySets, clear_ambient_capability_set,
+    set_capabilities, set_capabilities_secure_bits, set_no_new_privs,
+};
+use wp_codebox_contracts::Limits;
+
+/// Launcher and pid 1 live in the guest's user namespace and count there.
+pub(crate) const OWN_PROCESSES: u64 = 2;
+/// Open files per process.
+const FILES: u64 = 4096;
+/// Bytes of POSIX message queues: none are mounted.
+const QUEUES: u64 = 0;
+
+/// Sets hard limits that everything in the guest inherits.
+pub(crate) fn limit(limits: &Limits) -> Result<(), Failure> {
+    let processes = limits.processes.saturating_add(OWN_PROCESSES);
+    for (resource, value, name) in [
+        (Resource::Nproc, processes, "processes"),
+        (Resource::Data, limits.memory_bytes, "data"),
+        (Resource::Fsize, limits.disk_bytes, "file size"),
+        (Resource::Nofile, FILES, "open files"),
+        (Resource::Core, 0, "core"),
+        (Resource::Msgqueue, QUEUES, "message queues"),
+        (Resource::Rtprio, 0, "real-time priority"),
+    ] {
+        // A hard limit cannot be raised: where the host allows less already, that stays.
+        let value = getrlimit(resource)
+            .maximum
+            .map_or(value, |max| max.min(value));
+        let both = Rlimit {
+            current: Some(value),
+            maximum: Some(value),
+        };
+        setrlimit(resource, both).at(Step::Limits, name)?;
+    }
+    Ok(())
+}
+
+/// Gives up every capability for good, also for programs that would gain some by `execve`.
+pub(crate) fn drop_capabilities() -> Result<(), Failure> {
+    let locked = CapabilitiesSecureBits::NO_ROOT
+        | CapabilitiesSecureBits::NO_ROOT_LOCKED
+        | CapabilitiesSecureBits::NO_SETUID_FIXUP
+        | CapabilitiesSecureBits::NO_SETUID_FIXUP_LOCKED
+        | CapabilitiesSecureBits::KEEP_CAPS_LOCKED
+        | CapabilitiesSecureBits::NO_CAP_AMBIENT_RAISE
+        | CapabilitiesSecureBits::NO_CAP_AMBIENT_RAISE_LOCKED;
+    set_capabilities_secure_bits(locked).at(Step::Capabilities, "securebits")?;
+    for number in 0..64_u64 {
+        // SAFETY: PR_CAPBSET_DROP takes one number and touches no memory.
+        let result = unsafe { libc::prctl(libc::PR_CAPBSET_DROP, number, 0, 0, 0) };
+        if result < 0 {
+            let error = std::io::Error::last_os_error();
+            // The first number the kernel does not know ends the list.
+            if error.raw_os_error() == Some(libc::EINVAL) && number > 30 {
+                break;
+            }
+            return Err(error).at(Step::Capabilities, "bounding set");
+        }
+    }
+    clear_ambient_capability_set().at(Step::Capabilities, "ambient set")?;
+    let none = CapabilitySets {
+        effective: CapabilitySet::empty(),
+        permitted: CapabilitySet::empty(),
+        inheritable: CapabilitySet::empty(),
+    };
+    set_capabilities(None, none).at(Step::Capabilities, "capset")
+}
+
+/// No program started from here on gains anything by being set-uid.
+pub(crate) fn no_new_privs() -> Result<(), Failure> {
+    set_no_new_privs(true).at(Step::NoNewPrivs, "prctl")
+}
+
+/// No other process of the same user may look into this one.
+pub(crate) fn not_dumpable() -> Result<(), Failure> {
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
+        .at(Step::Dumpable, "prctl")
+}

@@ -1,0 +1,211 @@
+//! Starting one program: fork, descriptors, directory, limits, `execve`.
+//!
+//! What the child does between fork and `execve` is told over a close-on-exec pipe: end
+//! of file means that the program runs.
+
+use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use wp_codebox_contracts::ExecRequest;
+
+/// Where a start failed; also the first byte of the child's report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum StartStep {
+    Input = 1,
+    Fork = 2,
+    Chdir = 3,
+    Limits = 4,
+    Lookup = 5,
+    Execve = 6,
+}
+
+impl StartStep {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Input => "input",
+            Self::Fork => "fork",
+            Self::Chdir => "chdir",
+            Self::Limits => "limits",
+            Self::Lookup => "lookup",
+            Self::Execve => "execve",
+        }
+    }
+
+    fn from_byte(byte: u8) -> Self {
+        match byte {
+            1 => Self::Input,
+            3 => Self::Chdir,
+            4 => Self::Limits,
+            5 => Self::Lookup,
+            6 => Self::Execve,
+            _ => Self::Fork,
+        }
+    }
+}
+
+/// A program that did not start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NotStarted {
+    pub(crate) step: StartStep,
+    pub(crate) errno: i32,
+}
+
+const fn failed(step: StartStep, errno: i32) -> NotStarted {
+    NotStarted { step, errno }
+}
+
+/// Starts a program; returns its pid.
+pub(crate) fn start(request: &ExecRequest, stdio: &[OwnedFd; 3]) -> Result<i32, NotStarted> {
+    let input = |_| failed(StartStep::Input, libc::EINVAL);
+    let argv = request
+        .argv
+        .iter()
+        .map(|argument| CString::new(argument.as_str()))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(input)?;
+    let names_fit = request
+        .env
+        .keys()
+        .all(|name| !name.is_empty() && !name.contains('='));
+    if argv.first().is_none_or(|program| program.is_empty()) || !names_fit {
+        return Err(failed(StartStep::Input, libc::EINVAL));
+    }
+    let env = request
+        .env
+        .iter()
+        .map(|(name, value)| CString::new(format!("{name}={value}")))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(input)?;
+    let (report, reporter) = pipe_with(PipeFlags::CLOEXEC)
+        .map_err(|errno| failed(StartStep::Fork, errno.raw_os_error()))?;
+    // SAFETY: this process has a single thread, so the child may do anything a process may.
+    let pid = unsafe { libc::fork() };
+    match pid {
+        -1 => Err(failed(
+            StartStep::Fork,
+            std::io::Error::last_os_error().raw_os_error().unwrap_or(0),
+        )),
+        0 => {
+            let NotStarted { step, errno } = become_program(request, stdio, &argv, &env);
+            let mut message = [step as u8, 0, 0, 0, 0];
+            message[1..].copy_from_slice(&errno.to_ne_bytes());
+            let _ = rustix::io::write(&reporter, &message);
+            // SAFETY: ends the child without running anything of the parent's state.
+            unsafe { libc::_exit(127) }
+        }
+        pid => {
+            drop(reporter);
+            let mut message = [0_u8; 5];
+            match rustix::io::retry_on_intr(|| rustix::io::read(&report, &mut message)) {
+                Ok(5) => {
+                    let [step, errno @ ..] = message;
+                    Err(failed(
+                        StartStep::from_byte(step),
+                        i32::from_ne_bytes(errno),
+                    ))
+                }
+                _ => Ok(pid),
+            }
+        }
+    }
+}
+
+/// Runs in the child; returns only when the program cannot be run.
+fn become_program(
+    request: &ExecRequest,
+    stdio: &[OwnedFd; 3],
+    argv: &[CString],
+    env: &[CString],
+) -> NotStarted {
+    let errno = |errno: Errno| errno.raw_os_error();
+    if let Err(error) = rustix::process::setsid() {
+        return failed(StartStep::Fork, errno(error));
+    }
+    // SAFETY: duplicates descriptors this process owns onto 0, 1 and 2, marks the rest
+    // close-on-exec and resets the signal mask; no memory is touched but the local set.
+    unsafe {
+        for (from, to) in stdio.iter().zip(0..) {
+            // None of the three is below 3: those numbers have been in use since the start.
+            if libc::dup2(from.as_raw_fd(), to) < 0 {
+                return failed(StartStep::Fork, libc::EBADF);
+            }
+        }
+        let flags = libc::c_int::try_from(libc::CLOSE_RANGE_CLOEXEC).unwrap_or(0);
+        if libc::close_range(3, libc::c_uint::MAX, flags) < 0 {
+            return failed(StartStep::Fork, libc::EBADF);
+        }
+        let mut none = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+        libc::sigemptyset(none.as_mut_ptr());
+        libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut());
+        // Rust ignores it at start, and ignored signals stay ignored through execve.
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+    }
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+    if let Err(error) = rustix::process::chdir(request.cwd.as_str()) {
+        return failed(StartStep::Chdir, errno(error));
+    }
+    if let Some(seconds) = request.limits.cpu_seconds {
+        let both = rustix::process::Rlimit {
+            current: Some(seconds),
+            maximum: Some(seconds),
+        };
+        if let Err(error) = rustix::process::setrlimit(rustix::process::Resource::Cpu, both) {
+            return failed(StartStep::Limits, errno(error));
+        }
+    }
+    let program = match lookup(request) {
+        Ok(program) => program,
+        Err(error) => return failed(StartStep::Lookup, error),
+    };
+    let pointers = |strings: &[CString]| {
+        let mut list: Vec<_> = strings.iter().map(|s| s.as_ptr()).collect();
+        list.push(std::ptr::null());
+        list
+    };
+    let (argv, env) = (pointers(argv), pointers(env));
+    // SAFETY: both lists end with a null pointer and their strings outlive the call.
+    unsafe { libc::execve(program.as_ptr(), argv.as_ptr(), env.as_ptr()) };
+    let code = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
+    failed(StartStep::Execve, code)
+}
+
+/// The file that a name means: itself when it has a slash, else the first executable in `env.PATH`.
+fn lookup(request: &ExecRequest) -> Result<CString, i32> {
+    let name = request.argv.first().map(String::as_str).unwrap_or_default();
+    if name.contains('/') {
+        return executable(name).map(|()| CString::new(name).unwrap_or_default());
+    }
+    let path = request
+        .env
+        .get("PATH")
+        .map(String::as_str)
+        .unwrap_or_default();
+    let mut seen = libc::ENOENT;
+    for directory in path
+        .split(':')
+        .filter(|directory| directory.starts_with('/'))
+    {
+        let candidate = format!("{directory}/{name}");
+        match executable(&candidate) {
+            Ok(()) => return Ok(CString::new(candidate).unwrap_or_default()),
+            // A file that is there but may not be run is told apart from none at all.
+            Err(libc::EACCES) => seen = libc::EACCES,
+            Err(_) => {}
+        }
+    }
+    Err(seen)
+}
+
+fn executable(path: &str) -> Result<(), i32> {
+    let path = std::path::Path::new(path);
+    let code = |error: std::io::Error| error.raw_os_error().unwrap_or(libc::EINVAL);
+    let meta = std::fs::metadata(path).map_err(code)?;
+    if !meta.is_file() {
+        return Err(libc::EACCES);
+    }
+    rustix::fs::access(path.as_os_str().as_bytes(), rustix::fs::Access::EXEC_OK)
+        .map_err(|errno| errno.raw_os_error())
+}

@@ -1,0 +1,331 @@
+//! The guest's root file system: a tmpfs, onto which the plan's steps are built.
+//!
+//! A second tmpfs, the scratch, holds everything the guest may write; its size is the
+//! disk limit. It is mounted inside the new root only while the tree is built and is
+//! taken out of the guest's sight before `pivot_root`: what the guest sees of it are
+//! binds and the merged views of overlays. The root itself ends up read-only.
+
+use crate::error::{At, Failure, Step};
+use crate::mounting::{
+    DEVICE, QUIET, READ_ONLY, Tree, attach, clone_tree, is_directory, mode_of, new_mount,
+    set_attributes, source,
+};
+use rustix::fd::{AsFd, AsRawFd, OwnedFd};
+use rustix::fs::{Mode, OFlags, chmodat, mkdirat, openat, symlinkat};
+use rustix::mount::{MountAttrFlags, MountPropagationFlags, UnmountFlags, mount_change, unmount};
+use wp_codebox_contracts::{BindSource, GuestPath, LaunchMount, LaunchPlan, TmpfsEntry};
+
+/// Host directories of which one is covered by the new root while it is built.
+const BASES: [&str; 3] = ["/tmp", "/run", "/mnt"];
+/// Bytes of the root tmpfs: generated files and mount points only.
+const ROOT_SIZE: &str = "16m";
+/// Entries of the root tmpfs.
+const ROOT_INODES: &str = "8192";
+/// Where the scratch hides while the tree is built.
+const SCRATCH: &str = "/.scratch";
+/// Fewest and most entries of the scratch; each costs kernel memory.
+const INODES: (u64, u64) = (16_384, 200_000);
+/// Device nodes taken from the host; `tty` is useless without a terminal but expected.
+const NODES: [(&str, bool); 6] = [
+    ("null", true),
+    ("zero", true),
+    ("full", true),
+    ("random", true),
+    ("urandom", true),
+    ("tty", false),
+];
+/// Links every program expects in `/dev`.
+const LINKS: [(&str, &str); 4] = [
+    ("fd", "/proc/self/fd"),
+    ("stdin", "/proc/self/fd/0"),
+    ("stdout", "/proc/self/fd/1"),
+    ("stderr", "/proc/self/fd/2"),
+];
+
+/// Descriptors of what the steps take from the host, by step.
+enum Opened {
+    Nothing,
+    One(OwnedFd),
+    Many(Vec<OwnedFd>),
+}
+
+/// A captured overlay's upper directory.
+pub(crate) struct Layer {
+    pub(crate) index: u32,
+    pub(crate) upper: OwnedFd,
+}
+
+/// Builds the root of `plan` and makes it this process's root.
+pub(crate) fn build(plan: &LaunchPlan) -> Result<Vec<Layer>, Failure> {
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    mount_change("/", private).at(Step::Propagation, "private")?;
+    let opened = plan
+        .mounts
+        .iter()
+        .map(open_sources)
+        .collect::<Result<Vec<_>, _>>()?;
+    let nodes = open_nodes()?;
+    let root = root_mount()?;
+    let mut build = Build {
+        scratch: scratch(&root, plan.limits.disk_bytes)?,
+        tree: root,
+        entries: 0,
+        layers: Vec::new(),
+        nodes,
+    };
+    for (step, opened) in plan.mounts.iter().zip(opened) {
+        build.step(step, opened)?;
+    }
+    build.finish()
+}
+
+fn open_sources(step: &LaunchMount) -> Result<Opened, Failure> {
+    match step {
+        LaunchMount::Bind {
+            source: BindSource::Host { path },
+            target,
+            ..
+        } => Ok(Opened::One(source(path).at(Step::Bind, target.as_str())?)),
+        LaunchMount::Overlay { lowers, target, .. } => {
+            let fds = lowers
+                .iter()
+                .map(|path| source(path))
+                .collect::<Result<_, _>>();
+            Ok(Opened::Many(fds.at(Step::Overlay, target.as_str())?))
+        }
+        LaunchMount::Bind { .. }
+        | LaunchMount::Directory { .. }
+        | LaunchMount::File(_)
+        | LaunchMount::Symlink { .. }
+        | LaunchMount::Scratch { .. }
+        | LaunchMount::Proc
+        | LaunchMount::Dev => Ok(Opened::Nothing),
+    }
+}
+
+fn open_nodes() -> Result<Vec<(&'static str, OwnedFd)>, Failure> {
+    let mut nodes = Vec::new();
+    for (name, needed) in NODES {
+        match source(&format!("/dev/{name}")) {
+            Ok(fd) => nodes.push((name, fd)),
+            Err(errno) if needed => return Err(errno).at(Step::Dev, name),
+            Err(_) => {}
+        }
+    }
+    Ok(nodes)
+}
+
+fn root_mount() -> Result<Tree, Failure> {
+    let options = [
+        ("size", ROOT_SIZE),
+        ("nr_inodes", ROOT_INODES),
+        ("mode", "0755"),
+    ];
+    let quiet = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    let root = new_mount("tmpfs", &options, &[], quiet).at(Step::RootMount, "tmpfs")?;
+    let base = BASES
+        .iter()
+        .find_map(|base| source(base).ok())
+        .ok_or_else(|| Failure::rule(Step::RootMount, "no directory to build in"))?;
+    attach(root.as_fd(), base.as_fd()).at(Step::RootMount, "attach")?;
+    Ok(Tree::new(root))
+}
+
+fn scratch(tree: &Tree, bytes: u64) -> Result<OwnedFd, Failure> {
+    let size = bytes.to_string();
+    let inodes = (bytes / 4096).clamp(INODES.0, INODES.1).to_string();
+    let options = [
+        ("size", size.as_str()),
+        ("nr_inodes", inodes.as_str()),
+        ("mode", "0700"),
+    ];
+    let quiet = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    let scratch = new_mount("tmpfs", &options, &[], quiet).at(Step::Scratch, "tmpfs")?;
+    // It must be attached: overlays refuse upper directories of mounts outside any namespace.
+    tree.mount(scratch.as_fd(), &scratch_path()?, Step::Scratch)?;
+    Ok(scratch)
+}
+
+fn scratch_path() -> Result<GuestPath, Failure> {
+    GuestPath::new(SCRATCH).map_err(|_| Failure::rule(Step::Scratch, SCRATCH))
+}
+
+struct Build {
+    tree: Tree,
+    scratch: OwnedFd,
+    entries: u32,
+    layers: Vec<Layer>,
+    nodes: Vec<(&'static str, OwnedFd)>,
+}
+
+impl Build {
+    fn step(&mut self, step: &LaunchMount, opened: Opened) -> Result<(), Failure> {
+        match (step, opened) {
+            (LaunchMount::Directory { target }, _) => self.tree.directory(target).map(drop),
+            (LaunchMount::File(entry), _) => self.file(entry),
+            (LaunchMount::Symlink { target, to }, _) => self.symlink(target, to),
+            (
+                LaunchMount::Bind {
+                    source,
+                    target,
+                    writable,
+                },
+                opened,
+            ) => {
+                let from = match (source, opened) {
+                    (BindSource::Host { .. }, Opened::One(fd)) => fd,
+                    (BindSource::Guest { path }, _) => {
+                        self.tree.existing(path).at(Step::Bind, path.as_str())?
+                    }
+                    (BindSource::Host { .. }, _) => {
+                        return Err(Failure::rule(Step::Bind, target.as_str()));
+                    }
+                };
+                let attributes = if *writable { QUIET } else { READ_ONLY };
+                self.bind(&from, target, attributes, Step::Bind)
+            }
+            (LaunchMount::Scratch { target, mode }, _) => {
+                let directory = self.scratch_directory("s", *mode, target)?;
+                self.bind(&directory, target, QUIET, Step::Scratch)
+            }
+            (
+                LaunchMount::Overlay {
+                    target, capture, ..
+                },
+                Opened::Many(lowers),
+            ) => self.overlay(&lowers, target, *capture),
+            (LaunchMount::Overlay { target, .. }, _) => {
+                Err(Failure::rule(Step::Overlay, target.as_str()))
+            }
+            (LaunchMount::Proc, _) => self.proc(),
+            (LaunchMount::Dev, _) => self.dev(),
+        }
+    }
+
+    fn file(&self, entry: &TmpfsEntry) -> Result<(), Failure> {
+        let path = entry.target.as_str();
+        let parent = self.tree.parent(&entry.target)?;
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(entry.mode);
+        let file = openat(&parent, entry.target.name(), flags, mode).at(Step::Entry, path)?;
+        let mut left = entry.contents.as_bytes();
+        while !left.is_empty() {
+            let count = rustix::io::retry_on_intr(|| rustix::io::write(&file, left))
+                .at(Step::Entry, path)?;
+            left = left.get(count..).unwrap_or_default();
+        }
+        rustix::fs::fchmod(&file, mode).at(Step::Entry, path)
+    }
+
+    fn symlink(&self, target: &GuestPath, to: &str) -> Result<(), Failure> {
+        let parent = self.tree.parent(target)?;
+        symlinkat(to, &parent, target.name()).at(Step::Entry, target.as_str())
+    }
+
+    fn bind(
+        &self,
+        from: &OwnedFd,
+        target: &GuestPath,
+        attributes: u64,
+        step: Step,
+    ) -> Result<(), Failure> {
+        let tree = clone_tree(from.as_fd()).at(step, target.as_str())?;
+        // Before it is attached: there is no moment at which it is writable in the tree.
+        set_attributes(tree.as_fd(), attributes, true).at(step, target.as_str())?;
+        self.tree.mount(tree.as_fd(), target, step)
+    }
+
+    /// A new directory on the scratch.
+    fn scratch_directory(
+        &mut self,
+        prefix: &str,
+        mode: u32,
+        about: &GuestPath,
+    ) -> Result<OwnedFd, Failure> {
+        self.entries += 1;
+        let name = format!("{prefix}{}", self.entries);
+        let raw = Mode::from_raw_mode(mode);
+        mkdirat(&self.scratch, &name, Mode::RWXU)
+            .and_then(|()| chmodat(&self.scratch, &name, raw, rustix::fs::AtFlags::empty()))
+            .and_then(|()| {
+                let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+                openat(&self.scratch, &name, flags, Mode::empty())
+            })
+            .at(Step::Scratch, about.as_str())
+    }
+
+    fn overlay(
+        &mut self,
+        lowers: &[OwnedFd],
+        target: &GuestPath,
+        capture: Option<u32>,
+    ) -> Result<(), Failure> {
+        let place = target.as_str();
+        for lower in lowers {
+            if !is_directory(lower.as_fd()).at(Step::Overlay, place)? {
+                return Err(Failure::rule(Step::Overlay, place));
+            }
+        }
+        // The merged root shows the upper's mode, so it takes over the topmost lower's.
+        let mode = match lowers.first() {
+            Some(lower) => mode_of(lower.as_fd()).at(Step::Overlay, place)? & 0o777 | 0o700,
+            None => 0o755,
+        };
+        let upper = self.scratch_directory("u", mode, target)?;
+        let work = self.scratch_directory("w", 0o700, target)?;
+        // Links of /proc: no host path, however odd, has to be quoted for the option's syntax.
+        let link = |fd: &OwnedFd| format!("/proc/self/fd/{}", fd.as_raw_fd());
+        let lower = lowers.iter().map(link).collect::<Vec<_>>().join(":");
+        let (upper_link, work_link) = (link(&upper), link(&work));
+        let options = [
+            ("lowerdir", lower.as_str()),
+            ("upperdir", upper_link.as_str()),
+            ("workdir", work_link.as_str()),
+        ];
+        let quiet = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+        let mount =
+            new_mount("overlay", &options, &["userxattr"], quiet).at(Step::Overlay, place)?;
+        self.tree.mount(mount.as_fd(), target, Step::Overlay)?;
+        if let Some(index) = capture {
+            self.layers.push(Layer { index, upper });
+        }
+        Ok(())
+    }
+
+    fn proc(&self) -> Result<(), Failure> {
+        let options = [("subset", "pid"), ("hidepid", "invisible")];
+        let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
+            | MountAttrFlags::MOUNT_ATTR_NODEV
+            | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+        let mount = new_mount("proc", &options, &[], attributes).at(Step::Proc, "/proc")?;
+        let target = GuestPath::new("/proc").map_err(|_| Failure::rule(Step::Proc, "/proc"))?;
+        self.tree.mount(mount.as_fd(), &target, Step::Proc)
+    }
+
+    fn dev(&self) -> Result<(), Failure> {
+        let path = |name: &str| {
+            GuestPath::new(format!("/dev/{name}")).map_err(|_| Failure::rule(Step::Dev, name))
+        };
+        for (name, fd) in &self.nodes {
+            self.bind(fd, &path(name)?, DEVICE, Step::Dev)?;
+        }
+        for (name, to) in LINKS {
+            self.symlink(&path(name)?, to)?;
+        }
+        Ok(())
+    }
+
+    /// Hides the scratch, makes the tree the root and the root read-only.
+    fn finish(self) -> Result<Vec<Layer>, Failure> {
+        let root = self.tree.root();
+        rustix::process::fchdir(root).at(Step::PivotRoot, "fchdir")?;
+        // Stacking the old root on the new one and detaching it there needs no directory for it.
+        rustix::process::pivot_root(".", ".").at(Step::PivotRoot, "pivot_root")?;
+        unmount(".", UnmountFlags::DETACH).at(Step::PivotRoot, "old root")?;
+        rustix::process::chdir("/").at(Step::PivotRoot, "chdir")?;
+        unmount(SCRATCH, UnmountFlags::DETACH).at(Step::PivotRoot, "scratch")?;
+        rustix::fs::rmdir(SCRATCH).at(Step::PivotRoot, "scratch directory")?;
+        set_attributes(root, READ_ONLY, false).at(Step::PivotRoot, "read-only root")?;
+        Ok(self.layers)
+    }
+}

@@ -1,0 +1,163 @@
+//! The two seccomp filters.
+//!
+//! The first allows what `syscalls.rs` lists and answers EPERM to everything else; a
+//! call through another architecture's table (`int 0x80`, x32) ends the process or is
+//! refused. The second answers ENOSYS where libraries take that as "fall back": of two
+//! filters that both answer with an errno, the one installed last wins.
+
+use crate::error::{Failure, Step};
+use crate::syscalls::{ABSENT, Argument, CHECKED, COMMON, LEGACY};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch, apply_filter,
+};
+use std::collections::BTreeMap;
+
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+fn refused<E>(subject: &'static str) -> impl Fn(E) -> Failure {
+    move |_| Failure::rule(Step::Seccomp, subject)
+}
+
+fn arch() -> Result<TargetArch, Failure> {
+    TargetArch::try_from(std::env::consts::ARCH).map_err(refused("architecture"))
+}
+
+/// The allow-list.
+fn allow_list() -> Result<BpfProgram, Failure> {
+    let plain = COMMON.iter().chain(LEGACY);
+    let mut rules: Rules = plain.map(|number| (*number, Vec::new())).collect();
+    for (number, alternatives) in CHECKED {
+        let mut chain = Vec::new();
+        for conditions in *alternatives {
+            let conditions = conditions
+                .iter()
+                .map(condition)
+                .collect::<Result<Vec<_>, _>>()?;
+            chain.push(SeccompRule::new(conditions).map_err(refused("rule"))?);
+        }
+        rules.insert(*number, chain);
+    }
+    let denied = SeccompAction::Errno(errno(libc::EPERM));
+    compile(rules, denied, SeccompAction::Allow)
+}
+
+/// Calls that do not exist as far as the guest can tell.
+fn absent_list() -> Result<BpfProgram, Failure> {
+    let rules = ABSENT.iter().map(|number| (*number, Vec::new())).collect();
+    let absent = SeccompAction::Errno(errno(libc::ENOSYS));
+    compile(rules, SeccompAction::Allow, absent)
+}
+
+fn errno(value: i32) -> u32 {
+    u32::try_from(value).unwrap_or(1)
+}
+
+fn compile(
+    rules: Rules,
+    otherwise: SeccompAction,
+    matched: SeccompAction,
+) -> Result<BpfProgram, Failure> {
+    SeccompFilter::new(rules, otherwise, matched, arch()?)
+        .and_then(TryInto::try_into)
+        .map_err(refused("filter"))
+}
+
+fn condition(argument: &Argument) -> Result<SeccompCondition, Failure> {
+    let (index, operator, value) = match *argument {
+        Argument::Is(index, value) => (index, SeccompCmpOp::Eq, value),
+        Argument::IsNot(index, value) => (index, SeccompCmpOp::Ne, value),
+        Argument::Masked(index, mask, value) => (index, SeccompCmpOp::MaskedEq(mask), value),
+    };
+    // All checked arguments are `int` or `unsigned int` to the kernel; comparing 64 bits would
+    // let set upper bits slip past an inequality.
+    SeccompCondition::new(index, SeccompCmpArgLen::Dword, operator, value)
+        .map_err(refused("condition"))
+}
+
+/// Puts both filters in force for this process and everything it starts.
+pub(crate) fn install() -> Result<(), Failure> {
+    let (first, second) = (allow_list()?, absent_list()?);
+    apply_filter(&first).map_err(refused("allow-list"))?;
+    apply_filter(&second).map_err(refused("absent list"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn filters_compile_and_fit_the_kernel() {
+        for program in [allow_list().unwrap(), absent_list().unwrap()] {
+            assert!((1..4096).contains(&program.len()), "{}", program.len());
+        }
+    }
+
+    #[test]
+    fn no_call_is_in_two_lists() {
+        let plain: BTreeSet<_> = COMMON.iter().chain(LEGACY).collect();
+        assert_eq!(plain.len(), COMMON.len() + LEGACY.len(), "listed twice");
+        for (number, _) in CHECKED {
+            assert!(!plain.contains(number), "checked and allowed: {number}");
+        }
+        // `seccomp` is allowed by the first filter only so that the second can be installed.
+        for number in ABSENT {
+            assert!(
+                !plain.contains(number) || *number == libc::SYS_seccomp,
+                "{number}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_a_sandbox_must_never_allow_is_not_listed() {
+        let dangerous = [
+            libc::SYS_ptrace,
+            libc::SYS_process_vm_readv,
+            libc::SYS_process_vm_writev,
+            libc::SYS_pidfd_getfd,
+            libc::SYS_kcmp,
+            libc::SYS_bpf,
+            libc::SYS_perf_event_open,
+            libc::SYS_io_uring_setup,
+            libc::SYS_userfaultfd,
+            libc::SYS_keyctl,
+            libc::SYS_add_key,
+            libc::SYS_request_key,
+            libc::SYS_mount,
+            libc::SYS_umount2,
+            libc::SYS_move_mount,
+            libc::SYS_open_tree,
+            libc::SYS_fsopen,
+            libc::SYS_mount_setattr,
+            libc::SYS_pivot_root,
+            libc::SYS_chroot,
+            libc::SYS_unshare,
+            libc::SYS_setns,
+            libc::SYS_clone3,
+            libc::SYS_name_to_handle_at,
+            libc::SYS_open_by_handle_at,
+            libc::SYS_kexec_load,
+            libc::SYS_init_module,
+            libc::SYS_finit_module,
+            libc::SYS_quotactl,
+            libc::SYS_swapon,
+            libc::SYS_clock_settime,
+            libc::SYS_settimeofday,
+            libc::SYS_reboot,
+            libc::SYS_sethostname,
+            libc::SYS_syslog,
+            libc::SYS_memfd_create,
+            libc::SYS_memfd_secret,
+            libc::SYS_shmget,
+        ];
+        for number in dangerous {
+            assert!(
+                !COMMON.contains(&number) && !LEGACY.contains(&number),
+                "{number}"
+            );
+            assert!(!CHECKED.iter().any(|(n, _)| *n == number), "{number}");
+        }
+    }
+}
