@@ -1,1 +1,54 @@
-//! Placeholder until the first slice lands.
+//! The PHP extension `wp_codebox`: a thin border between PHP and the crates.
+//!
+//! In process it validates policies and requests, computes digests, verifies bundles,
+//! runs the apply preflight and redacts. Everything that touches a sandbox happens in
+//! the runner, a separate process reached over a frame socket. Invariants: no thread, no
+//! fork of Rust code, no panic beyond [`guard`], no `RefCell` borrow across a call into
+//! PHP, and methods take `&self` because PHP code may re-enter them.
+//!
+//! `stubs/wp_codebox.stub.php` is the reference of the PHP side.
+
+mod api;
+mod arguments;
+mod channel;
+mod convert;
+mod diff;
+mod doctor;
+mod error;
+mod fields;
+mod guard;
+mod ini;
+mod interrupt;
+mod lifecycle;
+mod request;
+mod session;
+mod spawn;
+mod state;
+
+/// Version of the extension, the runner and the plugin.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// sha256 over the schemas this build was made with; the rule is in `build.rs`.
+pub(crate) const CONTRACT_DIGEST: &str = env!("WP_CODEBOX_CONTRACT_DIGEST");
+
+#[allow(missing_docs)] // The macro drops the documentation of what it generates.
+mod module {
+    use crate::{VERSION, api, lifecycle};
+    use ext_php_rs::prelude::*;
+
+    /// The module as PHP loads it.
+    #[php_module]
+    pub fn get_module(module: ModuleBuilder) -> ModuleBuilder {
+        module
+            .name("wp_codebox")
+            .version(VERSION)
+            .startup_function(lifecycle::startup)
+            .request_startup_function(lifecycle::request_start)
+            .request_shutdown_function(lifecycle::request_end)
+            .info_function(lifecycle::info)
+            .class::<api::Extension>()
+            .class::<api::Policy>()
+            .class::<api::Artifacts>()
+            .class::<api::Redactor>()
+            .class::<api::Run>()
+    }
+}

@@ -5,7 +5,11 @@
  *
  * Arrays are JSON objects and lists as described by the schemas in
  * `abilities/schemas/`. Sizes are bytes, times are milliseconds unless a name
- * says otherwise. Every method that fails throws a `WPCodebox\Native\Exception`.
+ * says otherwise. Every method that fails throws a `WPCodebox\Native\Exception`; an
+ * argument of the wrong PHP type is a `TypeError`, whatever `strict_types` says.
+ * Arguments are JSON: text must be UTF-8, objects are not accepted, nesting is at most
+ * 64 levels, and one argument holds at most 500,000 values and 16 MiB of text. `[]`
+ * stands for an empty list and for an empty object.
  *
  * @package WPCodebox
  */
@@ -52,12 +56,16 @@ final class InternalException extends Exception {}
 /** Version and configuration of the extension. */
 final class Extension
 {
+    private function __construct() {}
+
     /** Semantic version of the extension, e.g. `0.1.0`. */
     public static function version(): string {}
 
     /**
-     * sha256 over the schemas built into the extension. The plugin compares it
-     * with the digest in its own `abilities/manifest.php`.
+     * sha256 over the schemas built into the extension: for each file of
+     * `abilities/schemas/*.json`, sorted bytewise by name, the name, `\n`, its length
+     * in decimal, `\n`, its bytes, `\n`. The plugin compares it with the digest in
+     * its own `abilities/manifest.php`.
      */
     public static function contractDigest(): string {}
 
@@ -83,6 +91,8 @@ final class Extension
 /** Runtime policy and the command registry. */
 final class Policy
 {
+    private function __construct() {}
+
     /**
      * The default policy for a set of commands: network deny, filesystem
      * readwrite-mounts, secrets none, approvals never.
@@ -120,7 +130,12 @@ final class Policy
 /** Artifact bundles: digests, verification, review data, apply preflight. */
 final class Artifacts
 {
-    /** Canonical JSON as used by every digest. */
+    private function __construct() {}
+
+    /**
+     * Canonical JSON as used by every digest. What the public system would drop
+     * silently (300 keys, 2,000 items, 30 levels) is refused.
+     */
     public static function canonicalJson(mixed $value): string {}
 
     /**
@@ -134,7 +149,8 @@ final class Artifacts
 
     /**
      * Verifies any bundle directory: `wp-codebox/artifact-bundle-verification/v1`
-     * with `valid`, all `violations`, `signature` {status, key_id?} and `manifest_sha256`.
+     * with `valid`, all `violations`, `signature` {status, key_id?} and, when the manifest
+     * could be read, `manifest` and `manifest_sha256`.
      *
      * @return array<string, mixed>
      */
@@ -159,7 +175,8 @@ final class Artifacts
     public static function get(string $site, string $reference): array {}
 
     /**
-     * The patch, whole or for some changed paths.
+     * The patch, whole or for some changed paths. Only of a bundle that verifies,
+     * whoever signed it.
      *
      * @param list<string> $paths
      */
@@ -188,10 +205,11 @@ final class Artifacts
      * @param array<string, mixed> $record
      * @return array<string, mixed>
      */
-    public static function audit(string $site, array $record): array {}
+    public static function audit(string $site, #[\SensitiveParameter] array $record): array {}
 
     /**
-     * Reads and checks the audit log: `{valid, entries, broken_at?}`.
+     * Reads and checks the audit log: `{valid, entries, broken_at?, head}`. All of it is
+     * checked; the newest `$limit` entries (at most 10,000) come back, oldest first.
      *
      * @return array<string, mixed>
      */
@@ -201,12 +219,15 @@ final class Artifacts
 /** Redaction of secrets in text and data. */
 final class Redactor
 {
+    private function __construct() {}
+
     /**
-     * Replaces known secret forms and the given values by `[REDACTED:<kind>]`.
+     * Replaces known secret forms and the given values by `[REDACTED:<kind>]`. The
+     * text may be any bytes.
      *
      * @param list<string> $values
      */
-    public static function text(string $text, array $values = []): string {}
+    public static function text(#[\SensitiveParameter] string $text, #[\SensitiveParameter] array $values = []): string {}
 
     /**
      * The same over nested data; values under secret-sounding keys become `[redacted]`.
@@ -214,7 +235,7 @@ final class Redactor
      * @param array<mixed> $data
      * @return array<mixed>
      */
-    public static function data(array $data, array $values = []): array {}
+    public static function data(#[\SensitiveParameter] array $data, #[\SensitiveParameter] array $values = []): array {}
 }
 
 /** One run: a process handle, not a job. */
@@ -229,18 +250,40 @@ final class Run
      * `agent` {argv, success_codes?, env?}, `checks` (list of command lines),
      * `limits`, `find_renames`, `redact`, `provenance`, `wordpress` (core
      * directory), `denied` (list of directories), `allowed_roots` (list, absent
-     * for the operator). Paths of binaries come from the INI settings only.
+     * for the operator). Paths of binaries come from the INI settings only. Unknown
+     * fields are refused by name. Answers when the runner has accepted the request.
+     * The run ends with its caller: it is cancelled when the handle is dropped, at the
+     * end of the request, and when an exception or a fatal error leaves `wait()`.
      *
      * @param array<string, mixed> $request
      */
-    public static function start(array $request): Run {}
+    public static function start(#[\SensitiveParameter] array $request): Run {}
+
+    /**
+     * Judges a request exactly as `start()` does, in the same order, and starts
+     * nothing. `mounts` and `agent` may still be missing.
+     *
+     * @param array<string, mixed> $request
+     * @throws InvalidInputException|DeniedException What `start()` would throw.
+     */
+    public static function validate(#[\SensitiveParameter] array $request): void {}
+
+    /**
+     * Splits a command line like a POSIX shell would, without expansion.
+     *
+     * @throws InvalidInputException `wp_codebox_input_invalid` for an open quote.
+     * @return list<string>
+     */
+    public static function splitCommand(#[\SensitiveParameter] string $line): array {}
 
     /** `run_` and 32 hex digits. */
     public function id(): string {}
 
     /**
      * Waits for the end. `$onEvent` gets each lifecycle event as an array; when it
-     * returns false the run is cancelled and salvaged. Answers `wp-codebox/run-result/v1`.
+     * returns false the run is cancelled and salvaged. Answers `wp-codebox/run-result/v1`,
+     * plus what the outcome table says of `outcome`: `session_status` (`completed` or
+     * `failed`), `success` (bool) and `exit_status` (int).
      *
      * @throws Exception The error of the run when it came to no outcome.
      * @return array<string, mixed>

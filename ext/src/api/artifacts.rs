@@ -1,0 +1,336 @@
+//! `WPCodebox\Native\Artifacts`: digests, verification, review data, apply preflight.
+
+use crate::arguments::{Answer, Array, Bytes, Text};
+use crate::convert;
+use crate::diff;
+use crate::fields::Fields;
+use crate::guard::{Failure, guard};
+use crate::ini::{Settings, is_absolute};
+use crate::state::{State, trusted_keys};
+use ext_php_rs::exception::PhpResult;
+use ext_php_rs::flags::ClassFlags;
+use ext_php_rs::types::Zval;
+use ext_php_rs::{php_class, php_impl};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::ffi::{c_char, c_int};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+use wp_codebox_artifacts::{
+    self as bundles, AuditLog, Dir, Json, OverLimit, PreflightRequest, SignatureReport,
+    SignatureRule, Store, StoredBundle, Verification, VerifyOptions,
+};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex, SiteId};
+use wp_codebox_policy::Redactor;
+
+/// Most audit entries of one answer.
+const MAX_AUDIT_ENTRIES: i64 = 10_000;
+
+/// Artifact bundles.
+#[php_class]
+#[php(name = "WPCodebox\\Native\\Artifacts", flags = ClassFlags::Final)]
+#[derive(Debug)]
+pub(crate) struct Artifacts;
+
+#[php_impl]
+impl Artifacts {
+    #[php(vis = "private")]
+    fn __construct() -> Self {
+        Self
+    }
+
+    /// Canonical JSON as used by every digest.
+    pub(crate) fn canonical_json(value: &Zval) -> PhpResult<String> {
+        guard(|| {
+            let value = Json::from(&convert::from_zval(value, "value")?);
+            bundles::canonical_json(&value, OverLimit::Refuse)
+                .map_err(|e| ErrorBody::new(e.code(), e.to_string()).into())
+        })
+    }
+
+    /// Content digest over named files.
+    #[php(defaults(inputs = Array::default_list(&["files/changed-files.json", "files/patch.diff"])))]
+    pub(crate) fn content_digest(directory: Text<'_>, inputs: Array<'_>) -> PhpResult<Answer> {
+        guard(|| {
+            let directory = open(directory.utf8("directory")?)?;
+            let inputs = inputs.texts("inputs")?;
+            let digest = bundles::directory_content_digest(&directory, &inputs).map_err(|errno| {
+                ErrorBody::new(
+                    ErrorCode::ArtifactVerificationFailed,
+                    format!("an input is missing or is not a regular file of the bundle ({errno}); verify the bundle"),
+                )
+            })?;
+            Ok(Answer(json!(digest)))
+        })
+    }
+
+    /// Verifies any bundle directory.
+    pub(crate) fn verify(directory: Text<'_>) -> PhpResult<Answer> {
+        guard(|| {
+            let options = VerifyOptions {
+                trusted: trusted_keys(&Settings::checked()?)?,
+            };
+            let directory = open(directory.utf8("directory")?)?;
+            let verification = bundles::verify_bundle(&directory, &options);
+            Ok(Answer(verification_answer(&verification)))
+        })
+    }
+
+    /// Bundles of a site, newest first.
+    pub(crate) fn list(site: Text<'_>) -> PhpResult<Answer> {
+        guard(|| {
+            let site = Site::open(&site)?;
+            let rows = site.store.list().map_err(|e| e.body())?;
+            let rows = rows.iter().map(|row| {
+                let mut answer = json!(row);
+                answer["directory"] = site.directory(row.run_id.as_str()).into();
+                answer
+            });
+            Ok(Answer(rows.collect()))
+        })
+    }
+
+    /// One bundle.
+    pub(crate) fn get(site: Text<'_>, reference: Text<'_>) -> PhpResult<Answer> {
+        guard(|| {
+            let site = Site::open(&site)?;
+            let bundle = site.resolve(&reference)?;
+            Ok(Answer(json!({
+                "artifact_id": bundle.row.artifact_id,
+                "run_id": bundle.row.run_id,
+                "directory": site.directory(bundle.row.run_id.as_str()),
+                "created_at": bundle.row.created_at,
+                "manifest": bundle.document("manifest.json"),
+                "metadata": bundle.document("metadata.json"),
+                "changed_files": bundle.document("files/changed-files.json"),
+                "review": bundle.document("files/review.json"),
+                "test_results": bundle.document("files/test-results.json"),
+            })))
+        })
+    }
+
+    /// The patch, whole or for some paths. Only of a bundle that verifies.
+    #[php(defaults(paths = Array::default_list(&[])))]
+    pub(crate) fn diff(site: Text<'_>, reference: Text<'_>, paths: Array<'_>) -> PhpResult<Bytes> {
+        guard(|| {
+            let site = Site::open(&site)?;
+            let bundle = site.resolve(&reference)?;
+            let paths = paths.texts("paths")?;
+            Ok(Bytes(diff::patch(&site.settings, &bundle, &paths)?))
+        })
+    }
+
+    /// Everything an apply needs.
+    pub(crate) fn preflight(
+        site: Text<'_>,
+        reference: Text<'_>,
+        request: Array<'_>,
+    ) -> PhpResult<Answer> {
+        guard(|| {
+            let site = Site::open(&site)?;
+            let request = preflight_request(&site.settings, request.object("request")?)?;
+            let bundle = site.resolve(&reference)?;
+            let checked = bundles::preflight(&bundle.directory, &request).map_err(|e| e.body())?;
+            let mut answer = json!(checked);
+            answer["run_id"] = json!(bundle.row.run_id);
+            answer["signature"] = signature_answer(&checked.signature);
+            answer["verification"] = verification_answer(&checked.verification);
+            Ok(Answer(answer))
+        })
+    }
+
+    /// Deletes a bundle, also a broken one.
+    pub(crate) fn discard(site: Text<'_>, reference: Text<'_>) -> PhpResult<Answer> {
+        guard(|| {
+            let site = Site::open(&site)?;
+            let reference = reference.utf8("reference")?;
+            let discarded = site.store.discard(reference).map_err(|e| e.body())?;
+            Ok(Answer(json!(discarded)))
+        })
+    }
+
+    /// Appends one record to the audit log.
+    pub(crate) fn audit(site: Text<'_>, record: Array<'_>) -> PhpResult<Answer> {
+        guard(|| {
+            let site = site_id(&site)?;
+            let record = record.object("record")?;
+            let now = now()?;
+            let state = State::open(&Settings::checked()?)?;
+            let _owner = state.as_owner();
+            let entry = AuditLog::open(&state.directory, &site)
+                .and_then(|log| log.append(&record, &now, &Redactor::new(&[])))
+                .map_err(|e| e.body())?;
+            Ok(Answer(json!(entry)))
+        })
+    }
+
+    /// Reads and checks the audit log.
+    #[php(defaults(limit = 100))]
+    pub(crate) fn audit_log(site: Text<'_>, limit: i64) -> PhpResult<Answer> {
+        guard(|| {
+            let site = site_id(&site)?;
+            let Some(limit) = (0..=MAX_AUDIT_ENTRIES)
+                .contains(&limit)
+                .then(|| usize::try_from(limit).ok())
+                .flatten()
+            else {
+                return Err(ErrorBody::new(
+                    ErrorCode::InputInvalid,
+                    format!("limit must be from 0 to {MAX_AUDIT_ENTRIES}"),
+                )
+                .into());
+            };
+            let state = State::open(&Settings::checked()?)?;
+            let _owner = state.as_owner();
+            let reading = AuditLog::open(&state.directory, &site)
+                .and_then(|log| log.read(limit))
+                .map_err(|e| e.body())?;
+            Ok(Answer(json!(reading)))
+        })
+    }
+}
+
+/// A site's part of the state directory.
+struct Site {
+    settings: Settings,
+    store: Store,
+    id: SiteId,
+}
+
+impl Site {
+    fn open(site: &Text<'_>) -> Result<Self, Failure> {
+        let id = site_id(site)?;
+        let settings = Settings::checked()?;
+        let state = State::open(&settings)?;
+        let store = {
+            let _owner = state.as_owner();
+            Store::open(&state.directory, &id).map_err(|e| e.body())?
+        };
+        Ok(Self {
+            settings,
+            store,
+            id,
+        })
+    }
+
+    fn resolve(&self, reference: &Text<'_>) -> Result<StoredBundle, Failure> {
+        let reference = reference.utf8("reference")?;
+        Ok(self.store.resolve(reference).map_err(|e| e.body())?)
+    }
+
+    fn directory(&self, run_id: &str) -> String {
+        format!(
+            "{}/sites/{}/artifacts/{run_id}",
+            self.settings.state_dir.trim_end_matches('/'),
+            self.id
+        )
+    }
+}
+
+fn site_id(site: &Text<'_>) -> Result<SiteId, Failure> {
+    SiteId::new(site.utf8("site")?)
+        .map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, e.to_string()).into())
+}
+
+fn open(directory: &str) -> Result<Dir, ErrorBody> {
+    Dir::open(Path::new(directory)).map_err(|errno| {
+        ErrorBody::new(
+            ErrorCode::ArtifactNotFound,
+            format!(
+                "the bundle directory cannot be opened ({errno}); give a directory, not a link"
+            ),
+        )
+    })
+}
+
+fn preflight_request(
+    settings: &Settings,
+    request: Map<String, Value>,
+) -> Result<PreflightRequest, Failure> {
+    const KNOWN: &[&str] = &["approved_files", "manifest_sha256", "targets"];
+    let mut fields = Fields::new(request, "", KNOWN, ErrorCode::InputInvalid)?;
+    let approved_files = fields.texts("approved_files")?;
+    let manifest_sha256 = match fields.text("manifest_sha256")? {
+        None => None,
+        Some(text) => Some(
+            Sha256Hex::new(text)
+                .map_err(|_| fields.refuse("manifest_sha256", "64 lowercase hex digits"))?,
+        ),
+    };
+    let mut targets = BTreeMap::new();
+    for (target, directory) in fields.object("targets")?.unwrap_or_default() {
+        match directory {
+            Value::String(path) if is_absolute(&path) => {
+                targets.insert(target, PathBuf::from(path));
+            }
+            _ => {
+                let name = format!("targets.{target}");
+                return Err(fields.refuse(&name, "an absolute host directory").into());
+            }
+        }
+    }
+    Ok(PreflightRequest {
+        approved_files,
+        manifest_sha256,
+        targets,
+        trusted: trusted_keys(settings)?,
+        signatures: SignatureRule::Trusted,
+    })
+}
+
+/// In the spelling of the other answers to PHP.
+fn signature_answer(signature: &SignatureReport) -> Value {
+    let mut answer = json!({ "status": signature.status });
+    if let Some(key_id) = &signature.key_id {
+        answer["key_id"] = json!(key_id);
+    }
+    answer
+}
+
+fn verification_answer(verification: &Verification) -> Value {
+    let mut answer = json!(verification);
+    if let Some(map) = answer.as_object_mut() {
+        map.shift_remove("manifestSha256");
+        map.insert(
+            "signature".to_owned(),
+            signature_answer(&verification.signature),
+        );
+        if let Some(hash) = &verification.manifest_sha256 {
+            map.insert("manifest_sha256".to_owned(), json!(hash));
+        }
+    }
+    answer
+}
+
+/// Now, RFC 3339, UTC, milliseconds.
+fn now() -> Result<String, Failure> {
+    let clock = || ErrorBody::new(ErrorCode::Internal, "the clock is set before 1970; set it");
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_err(|_| clock())?;
+    let seconds = i64::try_from(since.as_secs()).map_err(|_| clock())?;
+    let text = format_utc(c"Y-m-d\\TH:i:s", seconds).ok_or_else(clock)?;
+    Ok(format!("{text}.{:03}Z", since.subsec_millis()))
+}
+
+unsafe extern "C" {
+    fn php_format_date(
+        format: *const c_char,
+        length: usize,
+        moment: i64,
+        local: c_int,
+    ) -> *mut ext_php_rs::types::ZendStr;
+}
+
+fn format_utc(format: &std::ffi::CStr, moment: i64) -> Option<String> {
+    // SAFETY: the format is NUL-terminated and its length excludes the NUL; the answer
+    // is NULL or a string that this box owns from here on.
+    let text = unsafe {
+        let text = php_format_date(format.as_ptr(), format.count_bytes(), moment, 0);
+        if text.is_null() {
+            return None;
+        }
+        ext_php_rs::boxed::ZBox::from_raw(text)
+    };
+    text.as_str().ok().map(str::to_owned)
+}

@@ -1,0 +1,60 @@
+//! `WPCodebox\Native\Extension`: version, configuration, host self-test.
+
+use crate::arguments::Answer;
+use crate::guard::guard;
+use crate::ini::Settings;
+use crate::{CONTRACT_DIGEST, VERSION, doctor};
+use ext_php_rs::exception::PhpResult;
+use ext_php_rs::ffi::ZEND_MODULE_API_NO;
+use ext_php_rs::flags::ClassFlags;
+use ext_php_rs::{php_class, php_impl};
+use serde_json::json;
+use wp_codebox_contracts::PROTOCOL_VERSION;
+
+/// Version and configuration of the extension.
+#[php_class]
+#[php(name = "WPCodebox\\Native\\Extension", flags = ClassFlags::Final)]
+#[derive(Debug)]
+pub(crate) struct Extension;
+
+#[php_impl]
+impl Extension {
+    #[php(vis = "private")]
+    fn __construct() -> Self {
+        Self
+    }
+
+    /// Semantic version.
+    pub(crate) fn version() -> String {
+        VERSION.to_owned()
+    }
+
+    /// Digest over the built-in schemas.
+    pub(crate) fn contract_digest() -> String {
+        CONTRACT_DIGEST.to_owned()
+    }
+
+    /// Effective configuration.
+    pub(crate) fn info() -> PhpResult<Answer> {
+        guard(|| {
+            let settings = Settings::read()?;
+            Ok(Answer(json!({
+                "version": VERSION,
+                "contract_digest": CONTRACT_DIGEST,
+                "protocol": PROTOCOL_VERSION,
+                "php_api": ZEND_MODULE_API_NO,
+                "state_dir": settings.state_dir,
+                "share_dir": settings.share_dir,
+                "runner": settings.runner,
+                "launcher": settings.launcher,
+                "php_binary": settings.php_binary,
+                "mount_roots": settings.mount_roots,
+            })))
+        })
+    }
+
+    /// Host self-test by the runner.
+    pub(crate) fn doctor() -> PhpResult<Answer> {
+        guard(|| doctor::run(&Settings::checked()?).map(Answer))
+    }
+}

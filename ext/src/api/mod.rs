@@ -1,0 +1,14 @@
+//! The PHP classes, one module each. Methods convert, call and convert back; whatever
+//! decides anything lives in the crates below or in `request` and `session`.
+
+mod artifacts;
+mod extension;
+mod policy;
+mod redactor;
+mod run;
+
+pub(crate) use artifacts::Artifacts;
+pub(crate) use extension::Extension;
+pub(crate) use policy::Policy;
+pub(crate) use redactor::Redactor;
+pub(crate) use run::Run;

@@ -1,0 +1,88 @@
+//! `WPCodebox\Native\Redactor`: secrets out of text and nested data.
+
+use crate::arguments::{Answer, Array, Bytes, Text};
+use crate::convert::ConvertError;
+use crate::guard::guard;
+use ext_php_rs::exception::PhpResult;
+use ext_php_rs::flags::ClassFlags;
+use ext_php_rs::{php_class, php_impl};
+use serde_json::{Map, Value};
+use wp_codebox_policy as rules;
+
+/// Parts of a key, in lower case, that make its value a secret.
+const SECRET_PARTS: &[&str] = &[
+    "secret",
+    "token",
+    "password",
+    "passwd",
+    "credential",
+    "authorization",
+    "private_key",
+    "privatekey",
+    "api_key",
+    "apikey",
+    "cookie",
+];
+/// Keys that only name secrets.
+const NAMES_ONLY: &[&str] = &["secret_env", "secretenv", "secret_env_names"];
+
+/// Redaction of secrets in text and data.
+#[php_class]
+#[php(name = "WPCodebox\\Native\\Redactor", flags = ClassFlags::Final)]
+#[derive(Debug)]
+pub(crate) struct Redactor;
+
+#[php_impl]
+impl Redactor {
+    #[php(vis = "private")]
+    fn __construct() -> Self {
+        Self
+    }
+
+    /// Any bytes; what is not a secret comes back unchanged.
+    #[php(defaults(values = Array::default_list(&[])))]
+    pub(crate) fn text(text: Text<'_>, values: Array<'_>) -> PhpResult<Bytes> {
+        guard(|| {
+            let redactor = redactor(&values)?;
+            Ok(Bytes(redactor.redact_bytes(text.bytes()).into_owned()))
+        })
+    }
+
+    /// Nested data, keys included.
+    #[php(defaults(values = Array::default_list(&[])))]
+    pub(crate) fn data(data: Array<'_>, values: Array<'_>) -> PhpResult<Answer> {
+        guard(|| {
+            let redactor = redactor(&values)?;
+            Ok(Answer(redact(data.value("data")?, &redactor)))
+        })
+    }
+}
+
+fn redactor(values: &Array<'_>) -> Result<rules::Redactor, ConvertError> {
+    Ok(rules::Redactor::new(&values.texts("values")?))
+}
+
+fn redact(value: Value, redactor: &rules::Redactor) -> Value {
+    match value {
+        Value::String(text) => Value::String(redactor.redact(&text).into_owned()),
+        Value::Array(list) => list.into_iter().map(|v| redact(v, redactor)).collect(),
+        Value::Object(map) => {
+            let mut out = Map::with_capacity(map.len());
+            for (key, value) in map {
+                let value = if is_secret(&key) && !matches!(value, Value::Null | Value::Bool(_)) {
+                    Value::String("[redacted]".to_owned())
+                } else {
+                    redact(value, redactor)
+                };
+                out.insert(redactor.redact(&key).into_owned(), value);
+            }
+            Value::Object(out)
+        }
+        other => other,
+    }
+}
+
+fn is_secret(key: &str) -> bool {
+    let key = key.to_ascii_lowercase().replace('-', "_");
+    !NAMES_ONLY.contains(&key.as_str()) && SECRET_PARTS.iter().any(|part| key.contains(part))
+}

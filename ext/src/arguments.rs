@@ -1,0 +1,126 @@
+//! Parameter and return types of the PHP methods: they carry the PHP type into the
+//! signature and leave the judging of contents to the method, which answers with a code.
+
+use crate::convert::{ConvertError, from_zval, to_zval};
+use ext_php_rs::convert::{FromZval, IntoZval, StubLiteral};
+use ext_php_rs::error::Result as ZendResult;
+use ext_php_rs::flags::DataType;
+use ext_php_rs::types::{ZendStr, Zval};
+use serde_json::{Map, Value};
+
+/// A string argument whose encoding is judged later, with an error code.
+pub(crate) struct Text<'a>(&'a ZendStr);
+
+impl<'a> Text<'a> {
+    /// The text, or a refusal that names the parameter.
+    pub(crate) fn utf8(&self, name: &str) -> Result<&'a str, ConvertError> {
+        self.0.as_str().map_err(|_| ConvertError::NotUtf8 {
+            at: name.to_owned(),
+        })
+    }
+
+    /// The bytes as they are.
+    pub(crate) fn bytes(&self) -> &'a [u8] {
+        self.0.as_bytes()
+    }
+}
+
+impl<'a> FromZval<'a> for Text<'a> {
+    const TYPE: DataType = DataType::String;
+    fn from_zval(zval: &'a Zval) -> Option<Self> {
+        zval.dereference().zend_str().map(Text)
+    }
+}
+
+/// An array argument, read only when it is used; or its default, a list of strings.
+pub(crate) struct Array<'a> {
+    zval: Option<&'a Zval>,
+    default: &'static [&'static str],
+}
+
+impl<'a> Array<'a> {
+    /// The default of an omitted parameter.
+    pub(crate) const fn default_list(default: &'static [&'static str]) -> Self {
+        Self {
+            zval: None,
+            default,
+        }
+    }
+
+    /// Any array.
+    pub(crate) fn value(&self, name: &str) -> Result<Value, ConvertError> {
+        match self.zval {
+            Some(zval) => from_zval(zval, name),
+            None => Ok(self.default.iter().copied().map(Value::from).collect()),
+        }
+    }
+
+    /// An array with string keys; `[]` counts as one without members.
+    pub(crate) fn object(&self, name: &str) -> Result<Map<String, Value>, ConvertError> {
+        match self.value(name)? {
+            Value::Object(map) => Ok(map),
+            Value::Array(list) if list.is_empty() => Ok(Map::new()),
+            _ => Err(ConvertError::NotAnObject {
+                at: name.to_owned(),
+            }),
+        }
+    }
+
+    /// A list of strings.
+    pub(crate) fn texts(&self, name: &str) -> Result<Vec<String>, ConvertError> {
+        let refused = || ConvertError::NotTexts {
+            at: name.to_owned(),
+        };
+        let Value::Array(list) = self.value(name)? else {
+            return Err(refused());
+        };
+        list.into_iter()
+            .map(|item| match item {
+                Value::String(text) => Ok(text),
+                _ => Err(refused()),
+            })
+            .collect()
+    }
+}
+
+impl<'a> FromZval<'a> for Array<'a> {
+    const TYPE: DataType = DataType::Array;
+    fn from_zval(zval: &'a Zval) -> Option<Self> {
+        let zval = zval.dereference();
+        zval.is_array().then_some(Self {
+            zval: Some(zval),
+            default: &[],
+        })
+    }
+}
+
+impl StubLiteral for Array<'_> {
+    fn stub_literal(&self) -> String {
+        self.default.stub_literal()
+    }
+}
+
+/// A JSON object or list on its way to PHP; `array` in the signature.
+#[derive(Clone)]
+pub(crate) struct Answer(pub(crate) Value);
+
+impl IntoZval for Answer {
+    const TYPE: DataType = DataType::Array;
+    const NULLABLE: bool = false;
+    fn set_zval(self, zval: &mut Zval, _: bool) -> ZendResult<()> {
+        *zval = to_zval(&self.0);
+        Ok(())
+    }
+}
+
+/// Bytes on their way to PHP; `string` in the signature.
+pub(crate) struct Bytes(pub(crate) Vec<u8>);
+
+impl IntoZval for Bytes {
+    const TYPE: DataType = DataType::String;
+    const NULLABLE: bool = false;
+    fn set_zval(self, zval: &mut Zval, _: bool) -> ZendResult<()> {
+        zval.set_zend_string(ZendStr::new(&self.0, false));
+        Ok(())
+    }
+}

@@ -1,0 +1,228 @@
+//! PHP values to JSON values and back, with limits.
+//!
+//! JSON text is UTF-8: a PHP string that is not is refused by name, never repaired.
+//! A PHP array with the keys 0, 1, 2, … is a list, any other an object; both `[]` and
+//! `{}` come back to PHP as `[]`. The depth limit also catches recursive references.
+
+use ext_php_rs::types::{ZendHashTable, ZendStr, Zval};
+use serde_json::{Map, Number, Value};
+use std::fmt::Write as _;
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+
+/// Deepest nesting accepted; leaves room for the frames around a request, which the
+/// receiver's parser bounds at 128.
+pub(crate) const MAX_DEPTH: usize = 64;
+/// Most values in one argument.
+pub(crate) const MAX_VALUES: usize = 500_000;
+/// Most bytes of text in one argument.
+pub(crate) const MAX_TEXT_BYTES: usize = 16 * 1024 * 1024;
+
+/// Why a PHP value has no JSON form. `at` is the place, e.g. `request.mounts[0].source`.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConvertError {
+    /// A string is not UTF-8.
+    #[error("{at} is not valid UTF-8; give text, or base64 for bytes")]
+    NotUtf8 { at: String },
+    /// A key is not UTF-8.
+    #[error("{at} has a key that is not valid UTF-8; use text keys")]
+    KeyNotUtf8 { at: String },
+    /// NAN or INF.
+    #[error("{at} is not a finite number")]
+    NotFinite { at: String },
+    /// An object or a resource.
+    #[error("{at} must be null, a bool, a number, a string or an array")]
+    Kind { at: String },
+    /// Too deep, or a reference to itself.
+    #[error("{at} is nested deeper than {MAX_DEPTH} levels or contains itself")]
+    TooDeep { at: String },
+    /// Too many values.
+    #[error("{at} holds more than {MAX_VALUES} values")]
+    TooMany { at: String },
+    /// Too much text.
+    #[error("{at} holds more than {MAX_TEXT_BYTES} bytes of text")]
+    TooLarge { at: String },
+    /// A list was given where keys are needed.
+    #[error("{at} must be an array with string keys, not a list")]
+    NotAnObject { at: String },
+    /// A list of strings was expected.
+    #[error("{at} must be a list of strings")]
+    NotTexts { at: String },
+}
+
+impl From<ConvertError> for ErrorBody {
+    fn from(error: ConvertError) -> Self {
+        let code = match error {
+            ConvertError::NotUtf8 { .. }
+            | ConvertError::KeyNotUtf8 { .. }
+            | ConvertError::NotFinite { .. }
+            | ConvertError::Kind { .. }
+            | ConvertError::TooDeep { .. }
+            | ConvertError::TooMany { .. }
+            | ConvertError::TooLarge { .. }
+            | ConvertError::NotAnObject { .. }
+            | ConvertError::NotTexts { .. } => ErrorCode::InputInvalid,
+        };
+        ErrorBody::new(code, error.to_string())
+    }
+}
+
+/// One step on the way into a value. Written out only when something is refused.
+enum Step {
+    Index(usize),
+    Key(String),
+}
+
+/// What is left of the limits, and where in the value we are.
+struct Reader<'a> {
+    name: &'a str,
+    path: Vec<Step>,
+    values: usize,
+    bytes: usize,
+}
+
+impl Reader<'_> {
+    fn at(&self) -> String {
+        let mut at = self.name.to_owned();
+        for step in &self.path {
+            let _ = match step {
+                Step::Index(index) => write!(at, "[{index}]"),
+                Step::Key(key) => write!(at, ".{key}"),
+            };
+        }
+        at
+    }
+
+    fn root(&self) -> String {
+        self.name.to_owned()
+    }
+
+    fn text(&mut self, text: &ZendStr) -> Result<String, ConvertError> {
+        self.bytes = self
+            .bytes
+            .checked_sub(text.len())
+            .ok_or_else(|| ConvertError::TooLarge { at: self.root() })?;
+        match text.as_str() {
+            Ok(text) => Ok(text.to_owned()),
+            Err(_) => Err(ConvertError::NotUtf8 { at: self.at() }),
+        }
+    }
+
+    fn value(&mut self, zval: &Zval) -> Result<Value, ConvertError> {
+        let zval = zval.dereference();
+        self.values = self
+            .values
+            .checked_sub(1)
+            .ok_or_else(|| ConvertError::TooMany { at: self.root() })?;
+        if zval.is_null() {
+            Ok(Value::Null)
+        } else if let Some(flag) = zval.bool() {
+            Ok(Value::Bool(flag))
+        } else if let Some(number) = zval.long() {
+            Ok(Value::from(number))
+        } else if let Some(number) = zval.double() {
+            Number::from_f64(number)
+                .map(Value::Number)
+                .ok_or_else(|| ConvertError::NotFinite { at: self.at() })
+        } else if let Some(text) = zval.zend_str() {
+            self.text(text).map(Value::String)
+        } else if let Some(table) = zval.array() {
+            self.array(table)
+        } else {
+            Err(ConvertError::Kind { at: self.at() })
+        }
+    }
+
+    fn array(&mut self, table: &ZendHashTable) -> Result<Value, ConvertError> {
+        if self.path.len() >= MAX_DEPTH {
+            return Err(ConvertError::TooDeep { at: self.root() });
+        }
+        if is_list(table) {
+            let mut list = Vec::with_capacity(table.len().min(self.values));
+            let mut rows = table.iter();
+            while let Some((_, item)) = rows.next_zval() {
+                self.path.push(Step::Index(list.len()));
+                list.push(self.value(item)?);
+                self.path.pop();
+            }
+            return Ok(Value::Array(list));
+        }
+        let mut map = Map::with_capacity(table.len().min(self.values));
+        let mut rows = table.iter();
+        while let Some((key, item)) = rows.next_zval() {
+            let key = match (key.long(), key.zend_str()) {
+                (Some(number), _) => number.to_string(),
+                (None, Some(text)) => match self.text(text) {
+                    Err(ConvertError::NotUtf8 { at }) => {
+                        return Err(ConvertError::KeyNotUtf8 { at });
+                    }
+                    other => other?,
+                },
+                (None, None) => return Err(ConvertError::Kind { at: self.at() }),
+            };
+            self.path.push(Step::Key(key.clone()));
+            let item = self.value(item)?;
+            self.path.pop();
+            map.insert(key, item);
+        }
+        Ok(Value::Object(map))
+    }
+}
+
+/// Whether the keys are 0, 1, 2, …; `next_zval` because the crate's own test panics on a
+/// key that is not UTF-8.
+fn is_list(table: &ZendHashTable) -> bool {
+    let mut rows = table.iter();
+    let mut index = 0;
+    while let Some((key, _)) = rows.next_zval() {
+        if key.long() != Some(index) {
+            return false;
+        }
+        index += 1;
+    }
+    true
+}
+
+/// Reads a PHP value; `name` is the parameter's name and starts every error's place.
+pub(crate) fn from_zval(zval: &Zval, name: &str) -> Result<Value, ConvertError> {
+    Reader {
+        name,
+        path: Vec::new(),
+        values: MAX_VALUES,
+        bytes: MAX_TEXT_BYTES,
+    }
+    .value(zval)
+}
+
+/// The PHP form of a JSON value. Unsigned numbers above `PHP_INT_MAX` become floats.
+pub(crate) fn to_zval(value: &Value) -> Zval {
+    let mut zval = Zval::new();
+    match value {
+        Value::Null => zval.set_null(),
+        Value::Bool(flag) => zval.set_bool(*flag),
+        Value::Number(number) => match number.as_i64() {
+            Some(whole) => zval.set_long(whole),
+            None => zval.set_double(number.as_f64().unwrap_or_default()),
+        },
+        Value::String(text) => zval.set_zend_string(ZendStr::new(text, false)),
+        Value::Array(list) => {
+            let mut table = ZendHashTable::with_capacity(capacity(list.len()));
+            for item in list {
+                // Inserting a finished zval cannot fail: the error type is that of conversions.
+                let _ = table.push(to_zval(item));
+            }
+            zval.set_hashtable(table);
+        }
+        Value::Object(map) => {
+            let mut table = ZendHashTable::with_capacity(capacity(map.len()));
+            for (key, item) in map {
+                let _ = table.insert(key.as_str(), to_zval(item));
+            }
+            zval.set_hashtable(table);
+        }
+    }
+    zval
+}
+
+fn capacity(len: usize) -> u32 {
+    u32::try_from(len).unwrap_or(u32::MAX)
+}

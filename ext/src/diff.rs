@@ -1,0 +1,81 @@
+//! The patch of a stored bundle, for a human to look at: also of one that may not be
+//! approved, never of one that does not verify. What is shown are the bytes whose hash
+//! the verified manifest states.
+
+use crate::guard::Failure;
+use crate::ini::Settings;
+use crate::state::trusted_keys;
+use wp_codebox_artifacts::{
+    CONTENT_INPUTS, PreflightError, StoredBundle, Verification, VerifyOptions, filter_patch,
+    read_changed_files, sha256, verify_bundle,
+};
+use wp_codebox_contracts::{ChangedFile, ErrorBody};
+
+/// The whole patch, or the blocks of some changed paths.
+pub(crate) fn patch(
+    settings: &Settings,
+    bundle: &StoredBundle,
+    paths: &[String],
+) -> Result<Vec<u8>, Failure> {
+    let options = VerifyOptions {
+        trusted: trusted_keys(settings)?,
+    };
+    let verification = verify_bundle(&bundle.directory, &options);
+    if let Some(first) = verification.violations.first() {
+        let error = PreflightError::Invalid {
+            count: verification.violations.len(),
+            first: first.message.clone(),
+            verification: Box::new(verification),
+        };
+        return Err(error.body().into());
+    }
+    let [changed_files, patch] = CONTENT_INPUTS;
+    let patch = member(bundle, &verification, patch)?;
+    if paths.is_empty() {
+        return Ok(patch);
+    }
+    let changed = member(bundle, &verification, changed_files)?;
+    let changed =
+        read_changed_files(&changed).map_err(|e| ErrorBody::new(e.code(), e.to_string()))?;
+    let (wanted, unknown): (Vec<&String>, Vec<&String>) = paths
+        .iter()
+        .partition(|path| changed.files.iter().any(|file| file.path == **path));
+    if let Some(first) = unknown.first() {
+        let error = PreflightError::UnknownFiles {
+            first: (*first).clone(),
+            paths: unknown.iter().map(|path| (*path).clone()).collect(),
+        };
+        return Err(error.body().into());
+    }
+    let entries: Vec<ChangedFile> = changed
+        .files
+        .into_iter()
+        .filter(|file| wanted.contains(&&file.path))
+        .collect();
+    filter_patch(&patch, &entries).map_err(|e| ErrorBody::new(e.code(), e.to_string()).into())
+}
+
+/// A member's bytes, when they are still the ones that were verified.
+fn member(
+    bundle: &StoredBundle,
+    verification: &Verification,
+    path: &str,
+) -> Result<Vec<u8>, ErrorBody> {
+    let stated = verification
+        .manifest
+        .as_ref()
+        .and_then(|manifest| manifest["files"].as_array())
+        .and_then(|files| files.iter().find(|file| file["path"] == path))
+        .and_then(|file| file["sha256"]["value"].as_str());
+    let bytes = bundle.bytes(path).ok_or_else(|| {
+        PreflightError::Missing {
+            member: path.to_owned(),
+        }
+        .body()
+    })?;
+    if stated == Some(sha256(&bytes).as_str()) {
+        Ok(bytes)
+    } else {
+        Err(PreflightError::Changed.body())
+    }
+}

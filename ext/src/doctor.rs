@@ -1,0 +1,114 @@
+//! Runs `<runner> doctor --json` and reads its answer from a pipe.
+
+use crate::channel::{TICK, wait_for};
+use crate::guard::Failure;
+use crate::ini::Settings;
+use crate::interrupt::tick;
+use crate::spawn::{Ended, Wiring, spawn};
+use ext_php_rs::zend::BailoutGuard;
+use rustix::event::PollFlags;
+use rustix::fd::AsFd;
+use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+use serde_json::Value;
+use std::time::{Duration, Instant};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
+
+const LONGEST: Duration = Duration::from_secs(30);
+const MAX_ANSWER_BYTES: usize = 1024 * 1024;
+
+/// No usable answer.
+#[derive(Debug, thiserror::Error)]
+enum DoctorError {
+    #[error("no pipe for the runner: {errno}")]
+    Pipe { errno: Errno },
+    #[error(
+        "the runner's self-test did not end within 30 seconds; run `wp-codebox doctor` by hand"
+    )]
+    Slow,
+    #[error(
+        "the runner's self-test printed more than {MAX_ANSWER_BYTES} bytes; install matching versions"
+    )]
+    TooLong,
+    #[error(
+        "the runner's self-test ended ({ended:?}) without an answer; run `wp-codebox doctor` by hand"
+    )]
+    NoAnswer { ended: Ended },
+}
+
+impl From<DoctorError> for Failure {
+    fn from(error: DoctorError) -> Self {
+        let code = match error {
+            DoctorError::Pipe { .. }
+            | DoctorError::Slow
+            | DoctorError::TooLong
+            | DoctorError::NoAnswer { .. } => ErrorCode::RunnerUnavailable,
+        };
+        ErrorBody::new(code, error.to_string()).into()
+    }
+}
+
+/// `wp-codebox/doctor/v1`.
+pub(crate) fn run(settings: &Settings) -> Result<Value, Failure> {
+    let arguments = [
+        "doctor",
+        "--json",
+        "--state",
+        &settings.state_dir,
+        "--share",
+        &settings.share_dir,
+        "--launcher",
+        &settings.launcher,
+        "--php",
+        &settings.php_binary,
+    ];
+    let broken = |errno| DoctorError::Pipe { errno };
+    let (reader, writer) = pipe_with(PipeFlags::CLOEXEC).map_err(broken)?;
+    fcntl_setfl(&reader, OFlags::NONBLOCK).map_err(broken)?;
+    let reader = BailoutGuard::new(reader);
+    let mut child = BailoutGuard::new(spawn(
+        &settings.runner,
+        &arguments,
+        Wiring::Stdout(writer.as_fd()),
+    )?);
+    drop(writer);
+
+    let deadline = Instant::now() + LONGEST;
+    let mut answer = Vec::new();
+    let mut chunk = vec![0_u8; 64 * 1024];
+    loop {
+        match rustix::io::read(&*reader, &mut chunk[..]) {
+            Ok(0) => break,
+            Ok(count) => answer.extend_from_slice(&chunk[..count]),
+            Err(Errno::AGAIN | Errno::INTR) => {
+                wait_for(reader.as_fd(), PollFlags::IN, TICK);
+                tick()?;
+            }
+            Err(errno) => return Err(broken(errno).into()),
+        }
+        if answer.len() > MAX_ANSWER_BYTES {
+            return Err(DoctorError::TooLong.into());
+        }
+        if Instant::now() > deadline {
+            return Err(DoctorError::Slow.into());
+        }
+    }
+    let ended = loop {
+        if let Some(ended) = child.try_wait() {
+            break ended;
+        }
+        match child.ended_fd() {
+            Some(fd) => wait_for(fd, PollFlags::IN, TICK),
+            None => std::thread::sleep(Duration::from_millis(2)),
+        }
+        tick()?;
+        if Instant::now() > deadline {
+            return Err(DoctorError::Slow.into());
+        }
+    };
+    match serde_json::from_slice::<Value>(&answer) {
+        Ok(document) if document["schema"] == schema_id::DOCTOR => Ok(document),
+        Ok(_) | Err(_) => Err(DoctorError::NoAnswer { ended }.into()),
+    }
+}

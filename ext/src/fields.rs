@@ -1,0 +1,159 @@
+//! Typed reading of one JSON object: every member is either read or refused by name.
+//!
+//! Error sentences name the place and what is accepted, and never quote the value: a
+//! caller may have put a secret into the wrong member. `null` counts as absent, and `[]`
+//! as an empty object, because PHP cannot tell them apart.
+
+use serde_json::{Map, Value};
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+
+/// One object and where it is.
+#[derive(Debug)]
+pub(crate) struct Fields {
+    map: Map<String, Value>,
+    /// Prefix of member names: empty, or `mounts[0].`.
+    place: String,
+    code: ErrorCode,
+}
+
+impl Fields {
+    /// Refuses members that are not in `known`. `code` is that of every refusal here.
+    pub(crate) fn new(
+        map: Map<String, Value>,
+        place: &str,
+        known: &[&str],
+        code: ErrorCode,
+    ) -> Result<Self, ErrorBody> {
+        let place = if place.is_empty() {
+            String::new()
+        } else {
+            format!("{place}.")
+        };
+        if let Some(unknown) = map.keys().find(|key| !known.contains(&key.as_str())) {
+            return Err(ErrorBody::new(
+                code,
+                format!(
+                    "there is no field {place}{unknown}; accepted are: {}",
+                    known.join(", ")
+                ),
+            )
+            .with("field", format!("{place}{unknown}")));
+        }
+        Ok(Self { map, place, code })
+    }
+
+    /// A refusal of one member.
+    pub(crate) fn refuse(&self, name: &str, rule: &str) -> ErrorBody {
+        let field = format!("{}{name}", self.place);
+        ErrorBody::new(self.code, format!("{field} must be {rule}")).with("field", field)
+    }
+
+    /// Whether a member is there and not `null`.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.map.get(name).is_some_and(|value| !value.is_null())
+    }
+
+    /// Takes a member as it is; `null` counts as absent.
+    pub(crate) fn take(&mut self, name: &str) -> Option<Value> {
+        self.map.shift_remove(name).filter(|value| !value.is_null())
+    }
+
+    /// A string.
+    pub(crate) fn text(&mut self, name: &str) -> Result<Option<String>, ErrorBody> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(_) => Err(self.refuse(name, "a string")),
+        }
+    }
+
+    /// A string that must be there and not be blank.
+    pub(crate) fn required_text(&mut self, name: &str) -> Result<String, ErrorBody> {
+        match self.text(name)? {
+            Some(text) if !text.trim().is_empty() => Ok(text),
+            _ => Err(self.refuse(name, "given and not blank")),
+        }
+    }
+
+    /// A bool; absent is false.
+    pub(crate) fn flag(&mut self, name: &str) -> Result<bool, ErrorBody> {
+        match self.take(name) {
+            None => Ok(false),
+            Some(Value::Bool(flag)) => Ok(flag),
+            Some(_) => Err(self.refuse(name, "true or false")),
+        }
+    }
+
+    /// A whole number from 0.
+    pub(crate) fn count(&mut self, name: &str) -> Result<Option<u64>, ErrorBody> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(value) => match value.as_u64() {
+                Some(number) => Ok(Some(number)),
+                None => Err(self.refuse(name, "a whole number from 0")),
+            },
+        }
+    }
+
+    /// An object.
+    pub(crate) fn object(&mut self, name: &str) -> Result<Option<Map<String, Value>>, ErrorBody> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(value) => match as_object(value) {
+                Some(map) => Ok(Some(map)),
+                None => Err(self.refuse(name, "an object")),
+            },
+        }
+    }
+
+    /// A list.
+    pub(crate) fn list(&mut self, name: &str) -> Result<Option<Vec<Value>>, ErrorBody> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(Value::Array(list)) => Ok(Some(list)),
+            Some(_) => Err(self.refuse(name, "a list")),
+        }
+    }
+
+    /// A list of strings; absent is empty.
+    pub(crate) fn texts(&mut self, name: &str) -> Result<Vec<String>, ErrorBody> {
+        let list = self.list(name)?.unwrap_or_default();
+        let mut texts = Vec::with_capacity(list.len());
+        for (index, item) in list.into_iter().enumerate() {
+            match item {
+                Value::String(text) => texts.push(text),
+                _ => return Err(self.refuse(&format!("{name}[{index}]"), "a string")),
+            }
+        }
+        Ok(texts)
+    }
+
+    /// A list of objects, each with its own fields; absent is empty.
+    pub(crate) fn rows(
+        &mut self,
+        name: &str,
+        known: &[&str],
+        code: ErrorCode,
+    ) -> Result<Vec<Fields>, ErrorBody> {
+        let list = self.list(name)?.unwrap_or_default();
+        let mut rows = Vec::with_capacity(list.len());
+        for (index, item) in list.into_iter().enumerate() {
+            let place = format!("{}{name}[{index}]", self.place);
+            let Some(map) = as_object(item) else {
+                return Err(
+                    ErrorBody::new(code, format!("{place} must be an object")).with("field", place)
+                );
+            };
+            rows.push(Fields::new(map, &place, known, code)?);
+        }
+        Ok(rows)
+    }
+}
+
+fn as_object(value: Value) -> Option<Map<String, Value>> {
+    match value {
+        Value::Object(map) => Some(map),
+        Value::Array(list) if list.is_empty() => Some(Map::new()),
+        _ => None,
+    }
+}

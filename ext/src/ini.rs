@@ -1,0 +1,156 @@
+//! The `wp_codebox.*` settings. All are `PHP_INI_SYSTEM`: a script cannot change
+//! which binaries run or where state is kept.
+
+use ext_php_rs::flags::IniEntryPermission;
+use ext_php_rs::zend::{IniEntryDef, IniEntryDefs};
+use std::ffi::{CStr, c_char, c_int};
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+
+unsafe extern "C" {
+    fn zend_ini_string(name: *const c_char, name_length: usize, orig: c_int) -> *const c_char;
+}
+
+const STATE_DIR: &CStr = c"wp_codebox.state_dir";
+const SHARE_DIR: &CStr = c"wp_codebox.share_dir";
+const RUNNER: &CStr = c"wp_codebox.runner";
+const LAUNCHER: &CStr = c"wp_codebox.launcher";
+const PHP_BINARY: &CStr = c"wp_codebox.php_binary";
+const MOUNT_ROOTS: &CStr = c"wp_codebox.mount_roots";
+
+static ENTRIES: IniEntryDefs<7> = IniEntryDefs::new([
+    IniEntryDef::new(
+        STATE_DIR,
+        c"/var/lib/wp-codebox",
+        IniEntryPermission::System,
+    ),
+    IniEntryDef::new(
+        SHARE_DIR,
+        c"/usr/share/wp-codebox",
+        IniEntryPermission::System,
+    ),
+    IniEntryDef::new(RUNNER, c"/usr/bin/wp-codebox", IniEntryPermission::System),
+    IniEntryDef::new(
+        LAUNCHER,
+        c"/usr/libexec/wp-codebox-launch",
+        IniEntryPermission::System,
+    ),
+    IniEntryDef::new(PHP_BINARY, c"/usr/bin/php", IniEntryPermission::System),
+    IniEntryDef::new(MOUNT_ROOTS, c"", IniEntryPermission::System),
+    IniEntryDef::end(),
+]);
+
+/// A setting is unusable.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConfigError {
+    /// It is not text.
+    #[error("{name} is not valid UTF-8; set it in php.ini to a path")]
+    NotUtf8 { name: String },
+    /// It is not an absolute path.
+    #[error("{name} must be an absolute path without `.` and `..` segments; set it in php.ini")]
+    NotAbsolute { name: String },
+}
+
+impl From<ConfigError> for ErrorBody {
+    fn from(error: ConfigError) -> Self {
+        let name = match &error {
+            ConfigError::NotUtf8 { name } | ConfigError::NotAbsolute { name } => name.clone(),
+        };
+        ErrorBody::new(ErrorCode::ConfigInvalid, error.to_string()).with("setting", name)
+    }
+}
+
+/// Registers the settings. Called once, in MINIT.
+pub(crate) fn register(module_number: i32) {
+    IniEntryDef::register(ENTRIES.as_slice(), module_number);
+}
+
+/// The settings as text, unchecked, for display.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    /// Where runs, keys, bundles and the template cache live.
+    pub(crate) state_dir: String,
+    /// WP-CLI, the SQLite drop-in and the guest programs.
+    pub(crate) share_dir: String,
+    /// The runner.
+    pub(crate) runner: String,
+    /// The launcher.
+    pub(crate) launcher: String,
+    /// PHP for the guest.
+    pub(crate) php_binary: String,
+    /// Directories below which abilities and screens may mount.
+    pub(crate) mount_roots: Vec<String>,
+}
+
+impl Settings {
+    /// Reads all settings.
+    pub(crate) fn read() -> Result<Self, ConfigError> {
+        Ok(Self {
+            state_dir: read(STATE_DIR)?,
+            share_dir: read(SHARE_DIR)?,
+            runner: read(RUNNER)?,
+            launcher: read(LAUNCHER)?,
+            php_binary: read(PHP_BINARY)?,
+            mount_roots: read(MOUNT_ROOTS)?
+                .split(':')
+                .filter(|root| !root.is_empty())
+                .map(str::to_owned)
+                .collect(),
+        })
+    }
+
+    /// Reads all settings and refuses any that is not an absolute path.
+    pub(crate) fn checked() -> Result<Self, ConfigError> {
+        let settings = Self::read()?;
+        for (name, value) in [
+            (STATE_DIR, &settings.state_dir),
+            (SHARE_DIR, &settings.share_dir),
+            (RUNNER, &settings.runner),
+            (LAUNCHER, &settings.launcher),
+            (PHP_BINARY, &settings.php_binary),
+        ] {
+            absolute(name, value)?;
+        }
+        for root in &settings.mount_roots {
+            absolute(MOUNT_ROOTS, root)?;
+        }
+        Ok(settings)
+    }
+}
+
+fn absolute(name: &CStr, value: &str) -> Result<(), ConfigError> {
+    if is_absolute(value) {
+        Ok(())
+    } else {
+        Err(ConfigError::NotAbsolute { name: text(name) })
+    }
+}
+
+/// Whether a host path is absolute, without NUL, `.` and `..` segments.
+pub(crate) fn is_absolute(path: &str) -> bool {
+    path.starts_with('/')
+        && !path.contains('\0')
+        && path
+            .split('/')
+            .all(|segment| !matches!(segment, "." | ".."))
+}
+
+fn text(name: &CStr) -> String {
+    name.to_string_lossy().into_owned()
+}
+
+fn read(name: &CStr) -> Result<String, ConfigError> {
+    // SAFETY: the name is NUL-terminated and its length excludes the NUL. The engine
+    // answers NULL or a NUL-terminated string that lives at least until the setting
+    // changes, which cannot happen before the copy below.
+    let value = unsafe {
+        let value = zend_ini_string(name.as_ptr(), name.count_bytes(), 0);
+        if value.is_null() {
+            return Ok(String::new());
+        }
+        CStr::from_ptr(value)
+    };
+    match value.to_str() {
+        Ok(value) => Ok(value.to_owned()),
+        Err(_) => Err(ConfigError::NotUtf8 { name: text(name) }),
+    }
+}

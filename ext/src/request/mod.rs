@@ -1,0 +1,204 @@
+//! From the array a PHP caller gives to a checked `RunRequest`.
+//!
+//! Every member is read or refused by name. What the policy crate can judge is judged
+//! by it; what only the runner can know (whether directories exist and whose they are)
+//! is left to the runner. Binaries and the state directory come from the settings only.
+
+mod rows;
+mod task;
+
+use crate::fields::Fields;
+use crate::ini::{Settings, is_absolute};
+use rows::{absolute_rule, agent, bounded, commands, mounts, texts_not_blank};
+use rustix::rand::{GetRandomFlags, getrandom};
+use serde_json::{Map, Value};
+use std::fmt::Write as _;
+use task::{refuse_raw_code, staged_files, task};
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, LimitsRequest, RunId, RunMode, RunPaths, RunRequest, RuntimePolicy,
+    SiteId, schema_id,
+};
+use wp_codebox_policy as policy;
+
+const REQUEST_FIELDS: &[&str] = &[
+    "site",
+    "goal",
+    "task_input",
+    "policy",
+    "mounts",
+    "staged_files",
+    "commands",
+    "agent",
+    "checks",
+    "limits",
+    "find_renames",
+    "redact",
+    "provenance",
+    "wordpress",
+    "denied",
+    "allowed_roots",
+];
+/// Whether mounts and agent must be there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// A run is about to start.
+    Start,
+    /// The caller wants to know what it has got so far.
+    Preview,
+}
+
+/// Checks a request and completes it from the settings.
+pub(crate) fn build(
+    request: Map<String, Value>,
+    settings: &Settings,
+    stage: Stage,
+) -> Result<RunRequest, ErrorBody> {
+    refuse_raw_code(&request, "")?;
+    let mut fields = Fields::new(request, "", REQUEST_FIELDS, ErrorCode::InputInvalid)?;
+    let mut task = task(&mut fields)?;
+    let site = fields.required_text("site")?;
+    let site = SiteId::new(site).map_err(|e| fields.refuse("site", "").told(&e.to_string()))?;
+    let paths = paths(&mut fields, settings)?;
+    let rules = policy_of(&mut fields)?;
+    let given = rules
+        .clone()
+        .unwrap_or_else(|| policy::defaults(Vec::new()));
+    let mounts = mounts(&mut fields, &given)?;
+    task.staged_files.extend(staged_files(&mut fields)?);
+    bounded(&fields, "staged_files", task.staged_files.len())?;
+    let commands = commands(&mut fields, rules.as_ref())?;
+    let agent = agent(&mut fields)?;
+    let checks = texts_not_blank(&mut fields, "checks")?;
+    bounded(&fields, "checks", checks.len())?;
+    for (index, line) in checks.iter().enumerate() {
+        let name = format!("checks[{index}]");
+        split_command(line)
+            .map_err(|_| fields.refuse(&name, "a command line without open quotes"))?;
+    }
+    let limits = limits(&mut fields)?;
+    let find_renames = fields.flag("find_renames")?;
+    let redact = fields.texts("redact")?;
+    let provenance = fields.object("provenance")?.unwrap_or_default();
+
+    if stage == Stage::Start && agent.is_none() && commands.is_empty() {
+        return Err(ErrorBody::new(
+            ErrorCode::AgentMissing,
+            "no agent and no command was given; name one with `agent` or list `commands`",
+        ));
+    }
+    Ok(RunRequest {
+        schema: schema_id::RUN_REQUEST.to_owned(),
+        run_id: new_run_id()?,
+        site,
+        mode: RunMode::Attached,
+        paths,
+        task: Some(task),
+        policy: rules,
+        mounts,
+        commands,
+        agent,
+        checks,
+        limits,
+        find_renames,
+        redact,
+        provenance,
+    })
+}
+
+/// Splits a command line as a POSIX shell would, without expansion.
+pub(crate) fn split_command(line: &str) -> Result<Vec<String>, ErrorBody> {
+    shell_words::split(line).map_err(|_| {
+        ErrorBody::new(
+            ErrorCode::InputInvalid,
+            "the command line has an open quote or ends with a backslash; close it",
+        )
+    })
+}
+
+trait Told {
+    /// The same refusal with another sentence.
+    fn told(self, sentence: &str) -> Self;
+}
+
+impl Told for ErrorBody {
+    fn told(mut self, sentence: &str) -> Self {
+        sentence.clone_into(&mut self.message);
+        self
+    }
+}
+
+fn paths(fields: &mut Fields, settings: &Settings) -> Result<RunPaths, ErrorBody> {
+    let wordpress = fields.required_text("wordpress")?;
+    if !is_absolute(&wordpress) {
+        return Err(fields.refuse("wordpress", absolute_rule()));
+    }
+    let denied = absolute_paths(fields, "denied")?;
+    // Absent and empty differ: without the list the caller is the operator.
+    let allowed_roots = if fields.has("allowed_roots") {
+        Some(absolute_paths(fields, "allowed_roots")?)
+    } else {
+        None
+    };
+    Ok(RunPaths {
+        state_dir: settings.state_dir.clone(),
+        share_dir: settings.share_dir.clone(),
+        launcher: settings.launcher.clone(),
+        php_binary: settings.php_binary.clone(),
+        wordpress,
+        denied,
+        allowed_roots,
+    })
+}
+
+fn absolute_paths(fields: &mut Fields, name: &str) -> Result<Vec<String>, ErrorBody> {
+    let paths = fields.texts(name)?;
+    match paths.iter().position(|path| !is_absolute(path)) {
+        None => Ok(paths),
+        Some(index) => Err(fields.refuse(&format!("{name}[{index}]"), absolute_rule())),
+    }
+}
+
+fn policy_of(fields: &mut Fields) -> Result<Option<RuntimePolicy>, ErrorBody> {
+    match fields.take("policy") {
+        None => Ok(None),
+        Some(document) => policy::parse(&document).map(Some).map_err(|e| e.body()),
+    }
+}
+
+fn limits(fields: &mut Fields) -> Result<LimitsRequest, ErrorBody> {
+    const KNOWN: &[&str] = &[
+        "wall_clock_ms",
+        "processes",
+        "memory_bytes",
+        "disk_bytes",
+        "output_bytes",
+    ];
+    let given = fields.object("limits")?.unwrap_or_default();
+    let mut row = Fields::new(given, "limits", KNOWN, ErrorCode::LimitInvalid)?;
+    let limits = LimitsRequest {
+        wall_clock_ms: row.count("wall_clock_ms")?,
+        processes: row.count("processes")?,
+        memory_bytes: row.count("memory_bytes")?,
+        disk_bytes: row.count("disk_bytes")?,
+        output_bytes: row.count("output_bytes")?,
+    };
+    match limits.resolve() {
+        Ok(_) => Ok(limits),
+        Err(error) => Err(row.refuse(error.field, "").told(&error.to_string())),
+    }
+}
+
+fn new_run_id() -> Result<RunId, ErrorBody> {
+    let failed = |reason: String| ErrorBody::new(ErrorCode::Internal, reason);
+    let mut bytes = [0_u8; 16];
+    let got = getrandom(&mut bytes[..], GetRandomFlags::empty())
+        .map_err(|errno| failed(format!("the kernel gave no random bytes: {errno}")))?;
+    if got != bytes.len() {
+        return Err(failed("the kernel gave too few random bytes".to_owned()));
+    }
+    let mut text = String::from("run_");
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}");
+    }
+    RunId::new(text).map_err(|error| failed(error.to_string()))
+}

@@ -1,0 +1,135 @@
+//! Mounts, commands and the agent of a request.
+
+use crate::fields::Fields;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use wp_codebox_contracts::{
+    AgentCommand, CommandCall, ErrorBody, ErrorCode, MountAccess, MountRequest, RuntimePolicy,
+};
+use wp_codebox_policy as policy;
+
+/// Most rows of mounts, commands, checks and staged files, each.
+const MAX_ROWS: usize = 256;
+
+/// What a host path must be.
+pub(super) fn absolute_rule() -> &'static str {
+    "an absolute path without `.` and `..` segments"
+}
+
+pub(super) fn mounts(
+    fields: &mut Fields,
+    rules: &RuntimePolicy,
+) -> Result<Vec<MountRequest>, ErrorBody> {
+    const KNOWN: &[&str] = &["source", "target", "mode", "exclude", "metadata"];
+    let rows = fields.rows("mounts", KNOWN, ErrorCode::MountInvalid)?;
+    bounded(fields, "mounts", rows.len())?;
+    let mut mounts = Vec::with_capacity(rows.len());
+    for mut row in rows {
+        let mode = match row.text("mode")?.as_deref() {
+            None | Some("readwrite") => MountAccess::Readwrite,
+            Some("readonly") => MountAccess::Readonly,
+            Some(_) => return Err(row.refuse("mode", "readonly or readwrite")),
+        };
+        mounts.push(MountRequest {
+            source: row.required_text("source")?,
+            target: row.required_text("target")?,
+            mode,
+            exclude: texts_not_blank(&mut row, "exclude")?,
+            metadata: row.object("metadata")?.filter(|map| !map.is_empty()),
+        });
+    }
+    policy::check_mounts(&mounts, rules).map_err(|e| e.body())?;
+    Ok(mounts)
+}
+
+pub(super) fn commands(
+    fields: &mut Fields,
+    rules: Option<&RuntimePolicy>,
+) -> Result<Vec<CommandCall>, ErrorBody> {
+    let rows = fields.rows("commands", &["command", "args"], ErrorCode::InputInvalid)?;
+    bounded(fields, "commands", rows.len())?;
+    let mut calls = Vec::with_capacity(rows.len());
+    for mut row in rows {
+        calls.push(CommandCall {
+            command: row.required_text("command")?,
+            args: row.texts("args")?,
+        });
+    }
+    // Without a policy the run gets the default one with exactly these commands.
+    let own = policy::defaults(calls.iter().map(|call| call.command.clone()).collect());
+    for call in &calls {
+        policy::assert_command(rules.unwrap_or(&own), call).map_err(|e| e.body())?;
+    }
+    Ok(calls)
+}
+
+pub(super) fn agent(fields: &mut Fields) -> Result<Option<AgentCommand>, ErrorBody> {
+    const KNOWN: &[&str] = &["argv", "success_codes", "env"];
+    let Some(given) = fields.object("agent")? else {
+        return Ok(None);
+    };
+    let mut agent = Fields::new(given, "agent", KNOWN, ErrorCode::InputInvalid)?;
+    let argv = agent.texts("argv")?;
+    if argv.first().is_none_or(|program| program.trim().is_empty()) {
+        return Err(agent.refuse("argv", "a list that starts with the program"));
+    }
+    if argv.iter().any(|argument| argument.contains('\0')) {
+        return Err(agent.refuse("argv", "free of NUL bytes"));
+    }
+    let mut success_codes = Vec::new();
+    for (index, code) in agent
+        .list("success_codes")?
+        .unwrap_or_default()
+        .iter()
+        .enumerate()
+    {
+        match code.as_u64().and_then(|code| u8::try_from(code).ok()) {
+            Some(code) => success_codes.push(i32::from(code)),
+            None => {
+                let name = format!("success_codes[{index}]");
+                return Err(agent.refuse(&name, "a whole number from 0 to 255"));
+            }
+        }
+    }
+    if success_codes.is_empty() {
+        success_codes.push(0);
+    }
+    let mut env = BTreeMap::new();
+    for (name, value) in agent.object("env")?.unwrap_or_default() {
+        policy::check_env_name(&name).map_err(|e| e.body())?;
+        match value {
+            Value::String(value) if !value.contains('\0') => env.insert(name, value),
+            _ => {
+                let name = format!("env.{name}");
+                return Err(agent.refuse(&name, "a string without NUL bytes"));
+            }
+        };
+    }
+    Ok(Some(AgentCommand {
+        argv,
+        success_codes,
+        env,
+    }))
+}
+
+pub(super) fn texts_not_blank(fields: &mut Fields, name: &str) -> Result<Vec<String>, ErrorBody> {
+    let texts = fields.texts(name)?;
+    match texts
+        .iter()
+        .position(|text| text.trim().is_empty() || text.contains('\0'))
+    {
+        None => Ok(texts),
+        Some(index) => Err(fields.refuse(
+            &format!("{name}[{index}]"),
+            "not blank and free of NUL bytes",
+        )),
+    }
+}
+
+pub(super) fn bounded(fields: &Fields, name: &str, rows: usize) -> Result<(), ErrorBody> {
+    if rows <= MAX_ROWS {
+        Ok(())
+    } else {
+        Err(fields.refuse(name, &format!("a list of at most {MAX_ROWS} rows")))
+    }
+}

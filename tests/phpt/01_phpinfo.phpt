@@ -1,0 +1,48 @@
+--TEST--
+The module, its phpinfo section and its settings, which no script can change
+--INI--
+wp_codebox.mount_roots=/srv/a:/srv/b
+--FILE--
+<?php
+var_dump( extension_loaded( 'wp_codebox' ), phpversion( 'wp_codebox' ) );
+( new ReflectionExtension( 'wp_codebox' ) )->info();
+foreach ( array_keys( ini_get_all( 'wp_codebox' ) ) as $name ) {
+	var_dump( @ini_set( $name, '/elsewhere' ) );
+	var_dump( ini_get_all( 'wp_codebox' )[ $name ]['access'] === INI_SYSTEM );
+}
+// Positive control: the same call changes a setting of another level.
+var_dump( @ini_set( 'precision', '10' ) !== false );
+var_dump( ini_get( 'wp_codebox.mount_roots' ) );
+?>
+--EXPECTF--
+bool(true)
+string(5) "%d.%d.%d"
+
+wp_codebox
+
+wp_codebox => enabled
+Version => %d.%d.%d
+Runner protocol => 1
+Contract digest => %x
+
+Directive => Local Value => Master Value
+wp_codebox.state_dir => /var/lib/wp-codebox => /var/lib/wp-codebox
+wp_codebox.share_dir => /usr/share/wp-codebox => /usr/share/wp-codebox
+wp_codebox.runner => /usr/bin/wp-codebox => /usr/bin/wp-codebox
+wp_codebox.launcher => /usr/libexec/wp-codebox-launch => /usr/libexec/wp-codebox-launch
+wp_codebox.php_binary => /usr/bin/php => /usr/bin/php
+wp_codebox.mount_roots => /srv/a:/srv/b => /srv/a:/srv/b
+bool(false)
+bool(true)
+bool(false)
+bool(true)
+bool(false)
+bool(true)
+bool(false)
+bool(true)
+bool(false)
+bool(true)
+bool(false)
+bool(true)
+bool(true)
+string(13) "/srv/a:/srv/b"

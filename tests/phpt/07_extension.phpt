@@ -1,0 +1,49 @@
+--TEST--
+Version, digest, effective configuration; a setting that is no absolute path stops work, not information
+--INI--
+wp_codebox.state_dir=/srv/state
+wp_codebox.mount_roots=/srv/a::/srv/b
+wp_codebox.launcher=relative/launcher
+wp_codebox.runner={PWD}/fixtures/fake-runner
+--FILE--
+<?php
+require __DIR__ . '/fixtures/lib.php';
+use WPCodebox\Native\{Extension, Run};
+
+$info = Extension::info();
+echo implode( ' ', array_keys( $info ) ), "\n";
+var_dump( $info['version'] === Extension::version(), $info['contract_digest'] === Extension::contractDigest() );
+var_dump( $info['state_dir'], $info['mount_roots'], $info['launcher'], $info['protocol'] );
+
+// The digest as its rule says, over the schemas of the source tree.
+$files = glob( getenv( 'CODEBOX_ROOT' ) . '/abilities/schemas/*.json' );
+usort( $files, static fn( $a, $b ) => strcmp( basename( $a ), basename( $b ) ) );
+$hash = hash_init( 'sha256' );
+foreach ( $files as $file ) {
+	$bytes = file_get_contents( $file );
+	hash_update( $hash, basename( $file ) . "\n" . strlen( $bytes ) . "\n" . $bytes . "\n" );
+}
+var_dump( count( $files ) > 0, hash_final( $hash ) === Extension::contractDigest() );
+
+$e = caught( static fn() => Run::start( request( 'echo' ) ) );
+echo $e->getMessage(), ' ', json_encode( $e->data ), "\n";
+caught( static fn() => Extension::doctor() );
+?>
+--EXPECT--
+version contract_digest protocol php_api state_dir share_dir runner launcher php_binary mount_roots
+bool(true)
+bool(true)
+string(10) "/srv/state"
+array(2) {
+  [0]=>
+  string(6) "/srv/a"
+  [1]=>
+  string(6) "/srv/b"
+}
+string(17) "relative/launcher"
+int(1)
+bool(true)
+bool(true)
+UnavailableException wp_codebox_config_invalid
+wp_codebox.launcher must be an absolute path without `.` and `..` segments; set it in php.ini {"setting":"wp_codebox.launcher"}
+UnavailableException wp_codebox_config_invalid

@@ -1,0 +1,193 @@
+--TEST--
+Bad requests are refused in process: code, field, nothing quoted, nothing started
+--INI--
+wp_codebox.runner=/nonexistent/runner
+--FILE--
+<?php
+require __DIR__ . '/fixtures/lib.php';
+use WPCodebox\Native\Run;
+
+const SECRET = 'hunter2-do-not-print';
+$cases = [
+	'no goal'            => [ 'goal' => null ],
+	'blank goal'         => [ 'goal' => " \n\t" ],
+	'goal is no text'    => [ 'goal' => [ SECRET ] ],
+	'long goal'          => [ 'goal' => str_repeat( 'x', 65_537 ) ],
+	'code'               => [ 'code' => null ],
+	'code_file'          => [ 'code_file' => '/x.php' ],
+	'code in the task'   => [ 'task_input' => [ 'code' => SECRET ] ],
+	'unknown field'      => [ 'sandbox_session_id' => 's' ],
+	'unknown task field' => [ 'task_input' => [ 'orchestrator' => [] ] ],
+	'two goals'          => [ 'task_input' => [ 'goal' => SECRET ] ],
+	'other task schema'  => [ 'task_input' => [ 'schema' => 'x/v9' ] ],
+	'other version'      => [ 'task_input' => [ 'version' => 2 ] ],
+	'site'               => [ 'site' => '../up' ],
+	'site missing'       => [ 'site' => null ],
+	'wordpress'          => [ 'wordpress' => 'relative' ],
+	'wordpress dots'     => [ 'wordpress' => '/srv/../etc' ],
+	'wordpress missing'  => [ 'wordpress' => null ],
+	'denied'             => [ 'denied' => [ '/a', 'b' ] ],
+	'denied no list'     => [ 'denied' => '/a' ],
+	'allowed_roots'      => [ 'allowed_roots' => [ 'x' ] ],
+	'policy'             => [ 'policy' => [ 'network' => 'deny' ] ],
+	'policy unenforced'  => [ 'policy' => [ 'network' => 'allow', 'filesystem' => 'sandbox', 'commands' => [], 'secrets' => 'none', 'approvals' => 'never' ] ],
+	'mount no row'       => [ 'mounts' => [ SECRET ] ],
+	'mount field'        => [ 'mounts' => [ [ 'source' => '/a', 'target' => '/workspace/a', 'type' => 'x' ] ] ],
+	'mount source'       => [ 'mounts' => [ [ 'source' => 'a', 'target' => '/workspace/a' ] ] ],
+	'mount no source'    => [ 'mounts' => [ [ 'target' => '/workspace/a' ] ] ],
+	'mount mode'         => [ 'mounts' => [ [ 'source' => '/a', 'target' => '/workspace/a', 'mode' => SECRET ] ] ],
+	'mount target'       => [ 'mounts' => [ [ 'source' => '/a', 'target' => '/etc/a' ] ] ],
+	'mount dots'         => [ 'mounts' => [ [ 'source' => '/a', 'target' => '/workspace/../a' ] ] ],
+	'mount overlap'      => [ 'mounts' => [ [ 'source' => '/a', 'target' => '/workspace/a' ], [ 'source' => '/b', 'target' => '/workspace/a/b' ] ] ],
+	'too many mounts'    => [ 'mounts' => array_fill( 0, 257, [ 'source' => '/a', 'target' => '/workspace/a' ] ) ],
+	'staged target'      => [ 'staged_files' => [ [ 'source' => '/a', 'target' => '/wordpress/x' ] ] ],
+	'staged source'      => [ 'staged_files' => [ [ 'source' => 'a', 'target' => '/workspace/x' ] ] ],
+	'unknown command'    => [ 'commands' => [ [ 'command' => 'rm' ] ] ],
+	'denied command'     => [ 'policy' => [ 'network' => 'deny', 'filesystem' => 'readwrite-mounts', 'commands' => [], 'secrets' => 'none', 'approvals' => 'never' ], 'commands' => [ [ 'command' => 'wordpress.run-php' ] ] ],
+	'command argument'   => [ 'commands' => [ [ 'command' => 'wordpress.run-php', 'args' => [ 'nonsense=1' ] ] ] ],
+	'no argv'            => [ 'agent' => [] ],
+	'empty program'      => [ 'agent' => [ 'argv' => [ ' ' ] ] ],
+	'argv NUL'           => [ 'agent' => [ 'argv' => [ 'a', SECRET . "\0" ] ] ],
+	'success code'       => [ 'agent' => [ 'argv' => [ 'a' ], 'success_codes' => [ 0, 256 ] ] ],
+	'env name'           => [ 'agent' => [ 'argv' => [ 'a' ], 'env' => [ 'LD_PRELOAD' => SECRET ] ] ],
+	'env value'          => [ 'agent' => [ 'argv' => [ 'a' ], 'env' => [ 'KEY' => [ SECRET ] ] ] ],
+	'no agent'           => [ 'agent' => null ],
+	'blank check'        => [ 'checks' => [ 'true', ' ' ] ],
+	'check quotes'       => [ 'checks' => [ "php 'open" ] ],
+	'limit range'        => [ 'limits' => [ 'processes' => 3 ] ],
+	'limit type'         => [ 'limits' => [ 'memory_bytes' => SECRET ] ],
+	'limit float'        => [ 'limits' => [ 'wall_clock_ms' => 1000.5 ] ],
+	'limit unknown'      => [ 'limits' => [ 'cpu' => 1 ] ],
+	'find_renames'       => [ 'find_renames' => 'yes' ],
+	'redact'             => [ 'redact' => [ [ SECRET ] ] ],
+	'provenance'         => [ 'provenance' => SECRET ],
+	'not UTF-8'          => [ 'provenance' => [ 'k' => "\xff" ] ],
+];
+foreach ( $cases as $label => $with ) {
+	$e = caught( static fn() => Run::start( request( 'g', $with ) ), $label );
+	if ( isset( $e->data['field'] ) ) {
+		echo '  ', $e->data['field'], "\n";
+	}
+	if ( null === $e || str_contains( $e->getMessage() . json_encode( $e->data ), SECRET ) ) {
+		echo "  LEAK\n";
+	}
+}
+caught( static fn() => Run::start( [ 'a', 'list' ] ), 'list' );
+
+// Positive control: without a fault the request gets as far as the runner.
+caught( static fn() => Run::start( request( 'g' ) ), 'fine' );
+
+// validate() judges the same, but mounts and agent may be missing, and starts nothing.
+var_dump( Run::validate( request( 'g' ) ) );
+var_dump( Run::validate( request( 'g', [ 'agent' => null, 'mounts' => null ] ) ) );
+caught( static fn() => Run::validate( request( '' ) ), 'validate' );
+caught( static fn() => Run::validate( request( 'g', [ 'code' => 1 ] ) ), 'validate' );
+
+// Command lines.
+echo json_encode( Run::splitCommand( "php 'a b' \"c\" d\\ e \$HOME *" ) ), "\n";
+echo json_encode( Run::splitCommand( '' ) ), "\n";
+caught( static fn() => Run::splitCommand( "a 'b" ), 'split' );
+caught( static fn() => Run::splitCommand( "\xff" ), 'split' );
+?>
+--EXPECT--
+no goal: InvalidInputException wp_codebox_task_missing
+blank goal: InvalidInputException wp_codebox_task_missing
+goal is no text: InvalidInputException wp_codebox_input_invalid
+  goal
+long goal: InvalidInputException wp_codebox_input_invalid
+  goal
+code: InvalidInputException wp_codebox_raw_code_forbidden
+  code
+code_file: InvalidInputException wp_codebox_raw_code_forbidden
+  code_file
+code in the task: InvalidInputException wp_codebox_raw_code_forbidden
+  task_input.code
+unknown field: InvalidInputException wp_codebox_input_invalid
+  sandbox_session_id
+unknown task field: InvalidInputException wp_codebox_input_invalid
+  task_input.orchestrator
+two goals: InvalidInputException wp_codebox_input_invalid
+  goal
+other task schema: InvalidInputException wp_codebox_input_invalid
+  task_input.schema
+other version: InvalidInputException wp_codebox_input_invalid
+  task_input.version
+site: InvalidInputException wp_codebox_input_invalid
+  site
+site missing: InvalidInputException wp_codebox_input_invalid
+  site
+wordpress: InvalidInputException wp_codebox_input_invalid
+  wordpress
+wordpress dots: InvalidInputException wp_codebox_input_invalid
+  wordpress
+wordpress missing: InvalidInputException wp_codebox_input_invalid
+  wordpress
+denied: InvalidInputException wp_codebox_input_invalid
+  denied[1]
+denied no list: InvalidInputException wp_codebox_input_invalid
+  denied
+allowed_roots: InvalidInputException wp_codebox_input_invalid
+  allowed_roots[0]
+policy: InvalidInputException runtime-policy-invalid
+policy unenforced: DeniedException wp_codebox_policy_unenforceable
+mount no row: InvalidInputException wp_codebox_mount_invalid
+  mounts[0]
+mount field: InvalidInputException wp_codebox_mount_invalid
+  mounts[0].type
+mount source: InvalidInputException wp_codebox_mount_source_invalid
+mount no source: InvalidInputException wp_codebox_mount_invalid
+  mounts[0].source
+mount mode: InvalidInputException wp_codebox_mount_invalid
+  mounts[0].mode
+mount target: InvalidInputException wp_codebox_mount_target_invalid
+mount dots: InvalidInputException wp_codebox_mount_target_invalid
+mount overlap: InvalidInputException wp_codebox_mount_target_overlap
+too many mounts: InvalidInputException wp_codebox_input_invalid
+  mounts
+staged target: InvalidInputException wp_codebox_mount_target_invalid
+staged source: InvalidInputException wp_codebox_mount_invalid
+  staged_files[0].source
+unknown command: InvalidInputException wp_codebox_command_unknown
+denied command: DeniedException runtime-command-disallowed
+command argument: InvalidInputException wp_codebox_input_invalid
+no argv: InvalidInputException wp_codebox_input_invalid
+  agent.argv
+empty program: InvalidInputException wp_codebox_input_invalid
+  agent.argv
+argv NUL: InvalidInputException wp_codebox_input_invalid
+  agent.argv
+success code: InvalidInputException wp_codebox_input_invalid
+  agent.success_codes[1]
+env name: InvalidInputException wp_codebox_input_invalid
+env value: InvalidInputException wp_codebox_input_invalid
+  agent.env.KEY
+no agent: InvalidInputException wp_codebox_agent_missing
+blank check: InvalidInputException wp_codebox_input_invalid
+  checks[1]
+check quotes: InvalidInputException wp_codebox_input_invalid
+  checks[0]
+limit range: InvalidInputException wp_codebox_limit_invalid
+  limits.processes
+limit type: InvalidInputException wp_codebox_limit_invalid
+  limits.memory_bytes
+limit float: InvalidInputException wp_codebox_limit_invalid
+  limits.wall_clock_ms
+limit unknown: InvalidInputException wp_codebox_limit_invalid
+  limits.cpu
+find_renames: InvalidInputException wp_codebox_input_invalid
+  find_renames
+redact: InvalidInputException wp_codebox_input_invalid
+  redact[0]
+provenance: InvalidInputException wp_codebox_input_invalid
+  provenance
+not UTF-8: InvalidInputException wp_codebox_input_invalid
+list: InvalidInputException wp_codebox_input_invalid
+fine: UnavailableException wp_codebox_runner_unavailable
+NULL
+NULL
+validate: InvalidInputException wp_codebox_task_missing
+validate: InvalidInputException wp_codebox_raw_code_forbidden
+["php","a b","c","d e","$HOME","*"]
+[]
+split: InvalidInputException wp_codebox_input_invalid
+split: InvalidInputException wp_codebox_input_invalid
