@@ -1,0 +1,36 @@
+<?php
+/**
+ * Ability wp-codebox/run-agent-task.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\Authority;
+use WPCodebox\Capabilities;
+use WPCodebox\Services;
+
+defined( 'ABSPATH' ) || exit;
+
+return [
+	'label'         => __( 'Run an agent task', 'wp-codebox' ),
+	'description'   => __( 'Runs a coding agent against a plugin or theme in a disposable sandbox and answers with a bundle that holds the change. The site is not touched.', 'wp-codebox' ),
+	'category'      => 'wp-codebox',
+	'input_schema'  => 'run-agent-task-input',
+	'output_schema' => 'agent-task-run',
+	'capability'    => Capabilities::RUN,
+	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->runs->run( $input, $authority ),
+	'meta'          => [
+		'annotations'  => [
+			'readonly'    => false,
+			'destructive' => false,
+			'idempotent'  => false,
+		],
+		'show_in_rest' => true,
+		'mcp'          => [
+			'public' => false,
+			'type'   => 'tool',
+		],
+	],
+];

@@ -1,0 +1,36 @@
+<?php
+/**
+ * Ability wp-codebox/discard-artifact.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\Authority;
+use WPCodebox\Capabilities;
+use WPCodebox\Services;
+
+defined( 'ABSPATH' ) || exit;
+
+return [
+	'label'         => __( 'Discard an artifact', 'wp-codebox' ),
+	'description'   => __( 'Deletes a bundle for good, a broken one too.', 'wp-codebox' ),
+	'category'      => 'wp-codebox',
+	'input_schema'  => 'artifact-reference-input',
+	'output_schema' => 'artifact',
+	'capability'    => Capabilities::REVIEW,
+	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->artifacts->discard( $input ),
+	'meta'          => [
+		'annotations'  => [
+			'readonly'    => false,
+			'destructive' => true,
+			'idempotent'  => false,
+		],
+		'show_in_rest' => true,
+		'mcp'          => [
+			'public' => false,
+			'type'   => 'tool',
+		],
+	],
+];

@@ -1,0 +1,36 @@
+<?php
+/**
+ * Ability wp-codebox/get-artifact.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\Authority;
+use WPCodebox\Capabilities;
+use WPCodebox\Services;
+
+defined( 'ABSPATH' ) || exit;
+
+return [
+	'label'         => __( 'Get an artifact', 'wp-codebox' ),
+	'description'   => __( 'Reads one bundle: what changed, the review summary and the results of the checks.', 'wp-codebox' ),
+	'category'      => 'wp-codebox',
+	'input_schema'  => 'artifact-reference-input',
+	'output_schema' => 'artifact',
+	'capability'    => Capabilities::REVIEW,
+	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->artifacts->get( $input ),
+	'meta'          => [
+		'annotations'  => [
+			'readonly'    => true,
+			'destructive' => false,
+			'idempotent'  => true,
+		],
+		'show_in_rest' => true,
+		'mcp'          => [
+			'public' => true,
+			'type'   => 'tool',
+		],
+	],
+];

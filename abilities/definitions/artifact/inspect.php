@@ -1,0 +1,36 @@
+<?php
+/**
+ * Ability wp-codebox/inspect-artifact.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\Authority;
+use WPCodebox\Capabilities;
+use WPCodebox\Services;
+
+defined( 'ABSPATH' ) || exit;
+
+return [
+	'label'         => __( 'Inspect an artifact', 'wp-codebox' ),
+	'description'   => __( 'Reads one bundle and verifies it: hashes, identity, listed files and signature.', 'wp-codebox' ),
+	'category'      => 'wp-codebox',
+	'input_schema'  => 'artifact-reference-input',
+	'output_schema' => 'artifact-inspection',
+	'capability'    => Capabilities::REVIEW,
+	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->artifacts->inspect( $input ),
+	'meta'          => [
+		'annotations'  => [
+			'readonly'    => true,
+			'destructive' => false,
+			'idempotent'  => true,
+		],
+		'show_in_rest' => true,
+		'mcp'          => [
+			'public' => true,
+			'type'   => 'tool',
+		],
+	],
+];

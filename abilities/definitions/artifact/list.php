@@ -1,0 +1,36 @@
+<?php
+/**
+ * Ability wp-codebox/list-artifacts.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\Authority;
+use WPCodebox\Capabilities;
+use WPCodebox\Services;
+
+defined( 'ABSPATH' ) || exit;
+
+return [
+	'label'         => __( 'List artifacts', 'wp-codebox' ),
+	'description'   => __( 'Lists the bundles that runs on this site left, newest first.', 'wp-codebox' ),
+	'category'      => 'wp-codebox',
+	'input_schema'  => 'artifact-list-input',
+	'output_schema' => 'artifact-list',
+	'capability'    => Capabilities::REVIEW,
+	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->artifacts->list( $input ),
+	'meta'          => [
+		'annotations'  => [
+			'readonly'    => true,
+			'destructive' => false,
+			'idempotent'  => true,
+		],
+		'show_in_rest' => true,
+		'mcp'          => [
+			'public' => true,
+			'type'   => 'tool',
+		],
+	],
+];

@@ -1,0 +1,36 @@
+<?php
+/**
+ * Ability wp-codebox/apply-artifact-preflight.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\Authority;
+use WPCodebox\Capabilities;
+use WPCodebox\Services;
+
+defined( 'ABSPATH' ) || exit;
+
+return [
+	'label'         => __( 'Check an apply', 'wp-codebox' ),
+	'description'   => __( 'Shows what applying some changed files of a bundle would hand over, and refuses what would be refused then. Writes nothing.', 'wp-codebox' ),
+	'category'      => 'wp-codebox',
+	'input_schema'  => 'artifact-apply-input',
+	'output_schema' => 'artifact-apply-preflight',
+	'capability'    => Capabilities::REVIEW,
+	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->applies->preflight( $input, $authority ),
+	'meta'          => [
+		'annotations'  => [
+			'readonly'    => false,
+			'destructive' => false,
+			'idempotent'  => true,
+		],
+		'show_in_rest' => true,
+		'mcp'          => [
+			'public' => false,
+			'type'   => 'tool',
+		],
+	],
+];

@@ -1,0 +1,123 @@
+<?php
+/**
+ * Registers the abilities.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Abilities;
+
+use Closure;
+use Throwable;
+use WP_Error;
+use WPCodebox\Authority;
+use WPCodebox\Capabilities;
+use WPCodebox\Failure;
+use WPCodebox\Services;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Reads the definition files and hangs each on the one service call that does the
+ * work. Nothing but core's own two hooks touches core's registries; without the
+ * Abilities API (WordPress before 6.9) those hooks never fire.
+ */
+final class Registrar {
+
+	/**
+	 * Wires the registrar.
+	 *
+	 * @param string            $directory    Directory `abilities` of the plugin.
+	 * @param SchemaStore       $schemas      Schemas.
+	 * @param Capabilities      $capabilities Permission.
+	 * @param Closure           $services     Answers the Services; wired when the first ability runs.
+	 */
+	public function __construct(
+		private readonly string $directory,
+		private readonly SchemaStore $schemas,
+		private readonly Capabilities $capabilities,
+		private readonly Closure $services
+	) {}
+
+	/** Waits for core's registries. */
+	public function register(): void {
+		add_action( 'wp_abilities_api_categories_init', [ $this, 'register_categories' ] );
+		add_action( 'wp_abilities_api_init', [ $this, 'register_abilities' ] );
+	}
+
+	/** Registers the category; the hook may fire twice on multisite. */
+	public function register_categories(): void {
+		foreach ( require $this->directory . '/categories.php' as $slug => $category ) {
+			if ( ! wp_has_ability_category( $slug ) ) {
+				wp_register_ability_category( $slug, $category );
+			}
+		}
+	}
+
+	/** Registers every ability of the manifest. */
+	public function register_abilities(): void {
+		foreach ( array_keys( self::definitions( $this->directory ) ) as $name ) {
+			if ( wp_has_ability( $name ) ) {
+				continue;
+			}
+			$definition = $this->definition( $name );
+			wp_register_ability(
+				$name,
+				[
+					'label'               => $definition['label'],
+					'description'         => $definition['description'],
+					'category'            => $definition['category'],
+					'input_schema'        => $this->schemas->get( $definition['input_schema'] ),
+					'output_schema'       => $this->schemas->get( $definition['output_schema'] ),
+					'execute_callback'    => fn( mixed $input = [] ): mixed => $this->execute( $name, $input ),
+					'permission_callback' => fn( mixed $input = [] ): bool => $this->capabilities->allows( $definition['capability'] ),
+					'meta'                => $definition['meta'],
+				]
+			);
+		}
+	}
+
+	/**
+	 * Name to definition file, relative to the directory.
+	 *
+	 * @param string $directory Directory `abilities`.
+	 * @return array<string, string>
+	 */
+	public static function definitions( string $directory ): array {
+		return ( require $directory . '/manifest.php' )['abilities'];
+	}
+
+	/**
+	 * One definition.
+	 *
+	 * @param string $name Ability.
+	 * @return array<string, mixed>
+	 */
+	public function definition( string $name ): array {
+		return require $this->directory . '/definitions/' . self::definitions( $this->directory )[ $name ];
+	}
+
+	/**
+	 * Runs an ability. Everything thrown becomes a `WP_Error` with a status: core would
+	 * put the text of an exception into the answer.
+	 *
+	 * @param string $name  Ability.
+	 * @param mixed  $input Input, valid by the schema.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	private function execute( string $name, mixed $input ): array|WP_Error {
+		try {
+			$definition = $this->definition( $name );
+			// Before WordPress 7.1 a GET request hands numbers and booleans over as text.
+			$typed = rest_sanitize_value_from_schema( (array) $input, $this->schemas->get( $definition['input_schema'] ), 'input' );
+			if ( is_wp_error( $typed ) ) {
+				return Failure::from_wp_error( $typed, 400 )->to_wp_error();
+			}
+			return ( $definition['execute'] )( ( $this->services )(), (array) $typed, Authority::User );
+		} catch ( Throwable $thrown ) {
+			return Failure::from( $thrown )->to_wp_error();
+		}
+	}
+}

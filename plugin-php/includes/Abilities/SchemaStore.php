@@ -1,0 +1,55 @@
+<?php
+/**
+ * The JSON Schemas that ship with the plugin.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Abilities;
+
+use RuntimeException;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Reads `abilities/schemas/<name>.v1.schema.json`. A name comes from a definition
+ * file of the plugin, never from input.
+ */
+final class SchemaStore {
+
+	/**
+	 * Schemas read so far.
+	 *
+	 * @var array<string, array<string, mixed>>
+	 */
+	private array $read = [];
+
+	/**
+	 * Wires the store.
+	 *
+	 * @param string $directory Directory of the schemas.
+	 */
+	public function __construct( private readonly string $directory ) {}
+
+	/**
+	 * One schema as WordPress validates it.
+	 *
+	 * @param string $name Name without version and ending, e.g. `artifact-list`.
+	 * @return array<string, mixed>
+	 * @throws RuntimeException When the file is missing or broken.
+	 */
+	public function get( string $name ): array {
+		if ( ! isset( $this->read[ $name ] ) ) {
+			$file   = $this->directory . '/' . $name . '.v1.schema.json';
+			$schema = is_file( $file ) ? json_decode( (string) file_get_contents( $file ), true ) : null;
+			if ( ! is_array( $schema ) ) {
+				throw new RuntimeException( sprintf( 'schema %s is missing or broken', $name ) );
+			}
+			unset( $schema['$id'], $schema['$schema'] );
+			$this->read[ $name ] = $schema;
+		}
+		return $this->read[ $name ];
+	}
+}

@@ -1,0 +1,78 @@
+<?php
+/**
+ * Notices in the admin screens.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Admin;
+
+use WPCodebox\Capabilities;
+use WPCodebox\ExtensionGate;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Tells an administrator what is missing and how to fix it, where plugins are managed.
+ */
+final class Notices {
+
+	/** Screens that show the notices. */
+	private const SCREENS = [ 'dashboard', 'plugins', 'plugins-network', 'dashboard-network', 'site-health', 'update-core' ];
+
+	/**
+	 * Wires the notices.
+	 *
+	 * @param ExtensionGate $gate Extension check.
+	 */
+	public function __construct( private readonly ExtensionGate $gate ) {}
+
+	/** Registers the hooks. */
+	public function register(): void {
+		add_action( 'admin_notices', [ $this, 'render' ] );
+		add_action( 'network_admin_notices', [ $this, 'render' ] );
+	}
+
+	/** Prints what there is to say. */
+	public function render(): void {
+		$screen = get_current_screen();
+		// phpcs:ignore WordPress.WP.Capabilities -- mapped in Capabilities.
+		if ( ! current_user_can( Capabilities::RUN ) || null === $screen || ! in_array( $screen->id, self::SCREENS, true ) ) {
+			return;
+		}
+		$failure = $this->gate->failure();
+		if ( null !== $failure ) {
+			$this->notice( 'error', __( 'WP Codebox cannot run.', 'wp-codebox' ), $failure->getMessage(), $failure->hints );
+		}
+		if ( ! function_exists( 'wp_register_ability' ) ) {
+			$this->notice(
+				'warning',
+				__( 'WP Codebox is limited.', 'wp-codebox' ),
+				__( 'This WordPress has no Abilities API, so only the WP-CLI commands work.', 'wp-codebox' ),
+				[ __( 'Update to WordPress 6.9 or newer.', 'wp-codebox' ) ]
+			);
+		}
+	}
+
+	/**
+	 * Prints one notice.
+	 *
+	 * @param string       $kind     `error` or `warning`.
+	 * @param string       $title    Title.
+	 * @param string       $sentence What is wrong.
+	 * @param list<string> $fixes    What to do.
+	 */
+	private function notice( string $kind, string $title, string $sentence, array $fixes ): void {
+		printf( '<div class="notice notice-%s"><p><strong>%s</strong> %s</p>', esc_attr( $kind ), esc_html( $title ), esc_html( $sentence ) );
+		if ( [] !== $fixes ) {
+			echo '<ul class="ul-disc">';
+			foreach ( $fixes as $fix ) {
+				printf( '<li>%s</li>', esc_html( $fix ) );
+			}
+			echo '</ul>';
+		}
+		echo '</div>';
+	}
+}

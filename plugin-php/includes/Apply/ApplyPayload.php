@@ -1,0 +1,137 @@
+<?php
+/**
+ * What a host plugin is handed to apply.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Apply;
+
+use WPCodebox\AuditTrail;
+use WPCodebox\Authority;
+use WPCodebox\ErrorCode;
+use WPCodebox\Failure;
+use WPCodebox\Host\Site;
+use WPCodebox\Native\Artifacts;
+use WPCodebox\Settings;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Built only from a bundle that verifies, is signed by a trusted key and whose
+ * baseline is what the target holds now.
+ */
+final class ApplyPayload {
+
+	/**
+	 * Wires the builder.
+	 *
+	 * @param ArtifactService $artifacts Bundles.
+	 * @param ApplyTargets    $targets   Host directories.
+	 * @param Settings        $settings  Trusted keys.
+	 * @param AuditTrail      $audit     Names the requester.
+	 * @param Site            $site      This site.
+	 */
+	public function __construct(
+		private readonly ArtifactService $artifacts,
+		private readonly ApplyTargets $targets,
+		private readonly Settings $settings,
+		private readonly AuditTrail $audit,
+		private readonly Site $site
+	) {}
+
+	/**
+	 * Verifies, filters and checks; answers what the host plugin will get.
+	 *
+	 * @param array<string, mixed> $input     As for preflight.
+	 * @param Authority            $authority In whose name.
+	 * @return array<string, mixed>
+	 */
+	public function build( array $input, Authority $authority ): array {
+		$artifact  = $this->artifacts->artifact( $input );
+		$reference = (string) ( $artifact['run_id'] ?? $this->artifacts->reference( $input ) );
+		$approved  = array_values( array_unique( array_map( 'strval', (array) ( $input['approved_files'] ?? [] ) ) ) );
+		$target    = (array) ( $input['apply_target'] ?? [] );
+		$request   = [ 'approved_files' => $approved ];
+		if ( ! empty( $input['manifest_sha256'] ) ) {
+			$request['manifest_sha256'] = (string) $input['manifest_sha256'];
+		}
+		// Targets are read from a bundle that verifies; the preflight says what is wrong with any other.
+		$sound   = true === ( Artifacts::verify( (string) $artifact['directory'] )['valid'] ?? false );
+		$targets = $sound ? $this->targets->resolve( $artifact, $approved, $target, $authority ) : [];
+		if ( [] !== $targets ) {
+			$request['targets'] = $targets;
+		}
+		$checked = Artifacts::preflight( $this->site->id(), $reference, $request );
+		$this->assert_trusted( (array) ( $checked['signature'] ?? [] ) );
+
+		$approver = $input['approver'] ?? null;
+		return [
+			'artifact_id'             => (string) $checked['artifact_id'],
+			'artifact'                => $artifact,
+			'approved_files'          => $checked['approved_files'],
+			'approver'                => null === $approver || '' === $approver ? $this->audit->requester() : $approver,
+			'apply_target'            => [] === $target ? null : $target,
+			'patch'                   => (string) $checked['patch'],
+			'patch_sha256'            => (string) $checked['patch_sha256'],
+			'artifact_content_digest' => $checked['content_digest'],
+			'artifact_verification'   => $checked['verification'],
+			'changed_files'           => $checked['changed_files'],
+			'mount_patches'           => $checked['mount_patches'] ?? [],
+			'manifest_sha256'         => (string) $checked['manifest_sha256'],
+			'run_id'                  => (string) $checked['run_id'],
+			'targets'                 => $targets,
+		];
+	}
+
+	/**
+	 * Only this host's own key, or a verified key the settings name, may be applied.
+	 *
+	 * @param array<string, mixed> $signature `signature` of the preflight.
+	 * @throws Failure `wp_codebox_artifact_untrusted`.
+	 */
+	private function assert_trusted( array $signature ): void {
+		$status = (string) ( $signature['status'] ?? 'unsigned' );
+		$key    = (string) ( $signature['key_id'] ?? '' );
+		$named  = 'signed-by-known' === $status && '' !== $key && in_array( $key, $this->settings->trusted_keys(), true );
+		if ( 'signed-by-this-host' === $status || $named ) {
+			return;
+		}
+		throw Failure::because(
+			ErrorCode::ArtifactUntrusted,
+			sprintf( 'The bundle is %s; only bundles signed by this host are applied here.', 'invalid' === $status ? 'signed wrongly' : str_replace( '-', ' ', $status ) ),
+			[ 'Run the task again on this host, or name the signing key in the option wp_codebox_trusted_keys.' ],
+			[ 'signature' => $status ]
+		);
+	}
+
+	/**
+	 * The payload as JSON can carry it: a patch that is not UTF-8 is given as base64,
+	 * since a JSON encoder would silently replace its bytes.
+	 *
+	 * @param array<string, mixed> $payload The payload.
+	 * @return array<string, mixed>
+	 */
+	public function printable( array $payload ): array {
+		$payload                  = $this->with_text_patch( $payload );
+		$payload['mount_patches'] = array_map( [ $this, 'with_text_patch' ], $payload['mount_patches'] );
+		return $payload;
+	}
+
+	/**
+	 * The same row with `patch_base64` instead of a `patch` that is not UTF-8.
+	 *
+	 * @param array<string, mixed> $row A row with `patch`.
+	 * @return array<string, mixed>
+	 */
+	private function with_text_patch( array $row ): array {
+		if ( isset( $row['patch'] ) && 1 !== preg_match( '//u', (string) $row['patch'] ) ) {
+			// phpcs:ignore WordPress.PHP.DiscouragedPHPFunctions -- bytes for JSON, not obfuscation.
+			$row['patch_base64'] = base64_encode( (string) $row['patch'] );
+			unset( $row['patch'] );
+		}
+		return $row;
+	}
+}

@@ -1,0 +1,89 @@
+<?php
+/**
+ * The answer of a host plugin's apply adapter.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Apply;
+
+use WP_Error;
+use WPCodebox\ErrorCode;
+use WPCodebox\Failure;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Only a complete `wp-codebox/apply-result/v1` counts: anything else is a failure,
+ * since nobody could tell what was applied.
+ */
+final class ApplyResult {
+
+	private const SCHEMA = 'wp-codebox/apply-result/v1';
+
+	/**
+	 * Checks what the filter returned.
+	 *
+	 * @param mixed        $answer   What the filter returned.
+	 * @param list<string> $approved Approved paths.
+	 * @return array<string, mixed> The result, `target` as an object.
+	 * @throws Failure `wp_codebox_apply_adapter_missing`, `wp_codebox_apply_result_invalid`, or the adapter's own.
+	 */
+	public function check( mixed $answer, array $approved ): array {
+		if ( null === $answer ) {
+			throw Failure::because(
+				ErrorCode::ApplyAdapterMissing,
+				'No plugin on this site applies approved changes, so nothing was written.',
+				[
+					'Activate a plugin that answers the filter wp_codebox_apply_approved_artifact.',
+					'Or apply the patch by hand: wp codebox artifacts diff <id> | git apply -p1.',
+				]
+			);
+		}
+		if ( $answer instanceof WP_Error ) {
+			throw Failure::from_wp_error( $answer );
+		}
+		$faults = is_array( $answer ) ? $this->faults( $answer, $approved ) : [ 'it is not an array' ];
+		if ( [] !== $faults ) {
+			throw Failure::because(
+				ErrorCode::ApplyResultInvalid,
+				sprintf( 'The plugin that applies approved changes did not answer %s: %s. Check the target by hand: it may have been written.', self::SCHEMA, implode( ', ', $faults ) ),
+				[],
+				[ 'faults' => $faults ]
+			);
+		}
+		return $answer;
+	}
+
+	/**
+	 * Everything wrong with an answer.
+	 *
+	 * @param array<mixed> $answer   The answer.
+	 * @param list<string> $approved Approved paths.
+	 * @return list<string>
+	 */
+	private function faults( array $answer, array $approved ): array {
+		$faults = [];
+		if ( self::SCHEMA !== ( $answer['schema'] ?? null ) ) {
+			$faults[] = 'schema differs';
+		}
+		foreach ( [ 'adapter', 'status', 'audit_reference' ] as $field ) {
+			if ( ! is_string( $answer[ $field ] ?? null ) || '' === trim( $answer[ $field ] ) ) {
+				$faults[] = $field . ' is no text';
+			}
+		}
+		$target = $answer['target'] ?? null;
+		if ( ! is_object( $target ) && ( ! is_array( $target ) || [] === $target || array_is_list( $target ) ) ) {
+			$faults[] = 'target is no object';
+		}
+		$files = $answer['applied_files'] ?? null;
+		if ( ! is_array( $files ) || ! array_is_list( $files ) || $files !== array_filter( $files, 'is_string' ) ) {
+			$faults[] = 'applied_files is no list of paths';
+		} elseif ( [] !== array_diff( $files, $approved ) ) {
+			$faults[] = 'applied_files names a file that was not approved';
+		}
+		return $faults;
+	}
+}

@@ -1,0 +1,228 @@
+<?php
+/**
+ * Preflight and apply of an approved change.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Apply;
+
+use Throwable;
+use WPCodebox\AuditTrail;
+use WPCodebox\Authority;
+use WPCodebox\ErrorCode;
+use WPCodebox\ExtensionGate;
+use WPCodebox\Failure;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * The order is fixed: verify and filter the patch in the extension, check the
+ * signature against the settings, write the audit log, only then hand the approved
+ * part to the host plugin, check its answer, write the audit log again. Whatever
+ * fails is written too.
+ */
+final class ApplyService {
+
+	/**
+	 * Wires the service.
+	 *
+	 * @param ExtensionGate $gate     Extension check.
+	 * @param ApplyPayload  $payloads Verified and filtered changes.
+	 * @param ApplyResult   $results  Check of the adapter's answer.
+	 * @param AuditTrail    $audit    Audit log.
+	 */
+	public function __construct(
+		private readonly ExtensionGate $gate,
+		private readonly ApplyPayload $payloads,
+		private readonly ApplyResult $results,
+		private readonly AuditTrail $audit
+	) {}
+
+	/**
+	 * What an apply would hand over, and whether it may.
+	 *
+	 * @param array<string, mixed> $input     `artifact_id`, `approved_files`, `approver?`, `apply_target?`, `manifest_sha256?`.
+	 * @param Authority            $authority In whose name.
+	 * @return array<string, mixed> `wp-codebox/artifact-apply-preflight/v1`.
+	 */
+	public function preflight( array $input, Authority $authority ): array {
+		$payload = $this->payloads->build( $input, $authority );
+		return [
+			'success'         => true,
+			'schema'          => 'wp-codebox/artifact-apply-preflight/v1',
+			'artifact_id'     => $payload['artifact_id'],
+			'run_id'          => $payload['run_id'],
+			'artifact'        => $payload['artifact'],
+			'approved_files'  => $payload['approved_files'],
+			'changed_files'   => $payload['changed_files'],
+			'patch_sha256'    => $payload['patch_sha256'],
+			'content_digest'  => $payload['artifact_content_digest'],
+			'manifest_sha256' => $payload['manifest_sha256'],
+			'verification'    => $payload['artifact_verification'],
+			'payload'         => $this->payloads->printable( $payload ),
+		];
+	}
+
+	/**
+	 * Hands the approved part of a change to the host plugin.
+	 *
+	 * @param array<string, mixed> $input     As for preflight.
+	 * @param Authority            $authority In whose name.
+	 * @return array<string, mixed> `wp-codebox/artifact-apply/v1`.
+	 * @throws Failure Whatever stood in the way; the audit log has it too.
+	 */
+	public function apply( array $input, Authority $authority ): array {
+		$this->gate->check();
+		$record = [
+			'artifact_id'    => (string) ( $input['artifact_id'] ?? '' ),
+			'approved_files' => array_values( (array) ( $input['approved_files'] ?? [] ) ),
+		];
+		try {
+			$payload = $this->payloads->build( $input, $authority );
+		} catch ( Throwable $thrown ) {
+			throw $this->failed( $record, Failure::from( $thrown ) );
+		}
+		$record = [
+			'artifact_id'     => $payload['artifact_id'],
+			'run_id'          => $payload['run_id'],
+			'approver'        => $payload['approver'],
+			'approved_files'  => $payload['approved_files'],
+			'content_digest'  => $payload['artifact_content_digest'],
+			'manifest_sha256' => $payload['manifest_sha256'],
+			'patch_sha256'    => $payload['patch_sha256'],
+			'targets'         => $payload['targets'],
+		];
+		$this->audit->write( 'apply-approved', $record + [ 'status' => 'started' ] );
+
+		try {
+			$result = $this->results->check( $this->delegate( $payload ), $payload['approved_files'] );
+		} catch ( Throwable $thrown ) {
+			throw $this->failed( $record, Failure::from( $thrown ) );
+		}
+		$success = 'failed' !== $result['status'];
+		$audit   = $this->audit_result( $record, $result, $success );
+		return [
+			'success'         => $success,
+			'schema'          => 'wp-codebox/artifact-apply/v1',
+			'artifact_id'     => $payload['artifact_id'],
+			'run_id'          => $payload['run_id'],
+			'approved_files'  => $payload['approved_files'],
+			'patch_sha256'    => $payload['patch_sha256'],
+			'content_digest'  => $payload['artifact_content_digest'],
+			'manifest_sha256' => $payload['manifest_sha256'],
+			'verification'    => $payload['artifact_verification'],
+			'result'          => $result,
+			'audit'           => ArtifactService::audit_reference( $audit ),
+		];
+	}
+
+	/**
+	 * Calls the host plugin. What it throws is its own defect and stays in the log.
+	 *
+	 * @param array<string, mixed> $payload What it gets.
+	 * @throws Failure `wp_codebox_apply_result_invalid`.
+	 */
+	private function delegate( array $payload ): mixed {
+		try {
+			/**
+			 * Applies the approved part of a change.
+			 *
+			 * @param array|\WP_Error|null $result  Null until a plugin answers with `wp-codebox/apply-result/v1`:
+			 *                                      `schema`, `adapter`, `status`, `audit_reference`, `target` (object)
+			 *                                      and `applied_files` (approved paths that were written).
+			 * @param array                $payload {
+			 *     What was approved.
+			 *
+			 *     @type string       $artifact_id             Artifact id.
+			 *     @type array        $artifact                The whole bundle record.
+			 *     @type list<string> $approved_files          Approved paths, as in changed-files.
+			 *     @type mixed        $approver                Who approved, as the caller says; else the current user.
+			 *     @type array|null   $apply_target            The caller's `apply_target`.
+			 *     @type string       $patch                   Patch of the approved files only, raw bytes.
+			 *     @type string       $patch_sha256            Its sha256.
+			 *     @type array        $artifact_content_digest `{algorithm, inputs, value}`.
+			 *     @type array        $artifact_verification   `wp-codebox/artifact-bundle-verification/v1`.
+			 *     @type list<array>  $changed_files           Approved entries of changed-files.
+			 *     @type list<array>  $mount_patches           `{mount_target, mount_index, patch, sha256}`, names relative to the mount.
+			 *     @type string       $manifest_sha256         What the approval binds.
+			 *     @type string       $run_id                  Run.
+			 *     @type array        $targets                 Declared mount target to host directory.
+			 * }
+			 */
+			return apply_filters( 'wp_codebox_apply_approved_artifact', null, $payload );
+		} catch ( Throwable $thrown ) {
+			Failure::from( $thrown );
+			throw Failure::because(
+				ErrorCode::ApplyResultInvalid,
+				'The plugin that applies approved changes broke off with an exception; the PHP error log has it. Check the target by hand: it may have been written.',
+				[],
+				[ 'exception' => $thrown::class ]
+			);
+		}
+	}
+
+	/**
+	 * Notes a failed apply and answers the failure. The cause is more useful than a
+	 * second failure, so a log that cannot be written is added to it.
+	 *
+	 * @param array<string, mixed> $record  What was asked.
+	 * @param Failure              $failure Why not.
+	 */
+	private function failed( array $record, Failure $failure ): Failure {
+		try {
+			$this->audit->write(
+				'apply',
+				$record + [
+					'status' => 'failure',
+					'error'  => [
+						'code'    => $failure->error_code,
+						'message' => $failure->getMessage(),
+					],
+				]
+			);
+		} catch ( Throwable ) {
+			return new Failure(
+				$failure->error_code,
+				$failure->getMessage(),
+				$failure->http_status,
+				$failure->exit_status,
+				array_merge( $failure->hints, [ 'The audit log could not be written either.' ] ),
+				$failure->data,
+				$failure
+			);
+		}
+		return $failure;
+	}
+
+	/**
+	 * Notes what the host plugin did.
+	 *
+	 * @param array<string, mixed> $record  What was asked.
+	 * @param array<string, mixed> $result  Apply result.
+	 * @param bool                 $success Whether it says so.
+	 * @return array<string, mixed>
+	 */
+	private function audit_result( array $record, array $result, bool $success ): array {
+		$kept = array_intersect_key( $result, array_flip( [ 'schema', 'adapter', 'status', 'audit_reference', 'target', 'applied_files', 'commit', 'commit_url', 'pr_url', 'branch' ] ) );
+		try {
+			return $this->audit->write(
+				'apply',
+				$record + [
+					'status'  => $success ? 'success' : 'failure',
+					'adapter' => $result['adapter'],
+					'result'  => $kept,
+				]
+			);
+		} catch ( Failure $failure ) {
+			throw Failure::because(
+				ErrorCode::AuditFailed,
+				'The change was handed over, but the audit log could not be written; note it by hand and repair the state directory.',
+				$failure->hints,
+				[ 'result' => $kept ]
+			);
+		}
+	}
+}

@@ -1,0 +1,186 @@
+<?php
+/**
+ * Reading and discarding bundles.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Apply;
+
+use WPCodebox\AuditTrail;
+use WPCodebox\ErrorCode;
+use WPCodebox\ExtensionGate;
+use WPCodebox\Failure;
+use WPCodebox\Host\Site;
+use WPCodebox\Native\Artifacts;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Bundles of this site. A reference is an artifact id, a run id, or a unique prefix
+ * of either; the extension resolves it.
+ */
+final class ArtifactService {
+
+	public const PER_PAGE = 50;
+
+	/**
+	 * Wires the service.
+	 *
+	 * @param ExtensionGate $gate  Extension check.
+	 * @param Site          $site  This site.
+	 * @param AuditTrail    $audit Audit log.
+	 */
+	public function __construct(
+		private readonly ExtensionGate $gate,
+		private readonly Site $site,
+		private readonly AuditTrail $audit
+	) {}
+
+	/**
+	 * Bundles, newest first.
+	 *
+	 * @param array<string, mixed> $input `page` and `per_page`.
+	 * @return array<string, mixed> `wp-codebox/artifact-list/v1`.
+	 */
+	public function list( array $input ): array {
+		$this->gate->check();
+		$rows     = Artifacts::list( $this->site->id() );
+		$per_page = (int) ( $input['per_page'] ?? self::PER_PAGE );
+		$page     = (int) ( $input['page'] ?? 1 );
+		return [
+			'success'   => true,
+			'schema'    => 'wp-codebox/artifact-list/v1',
+			'total'     => count( $rows ),
+			'page'      => $page,
+			'per_page'  => $per_page,
+			'artifacts' => array_map(
+				[ self::class, 'present' ],
+				array_slice( $rows, ( $page - 1 ) * $per_page, $per_page )
+			),
+		];
+	}
+
+	/**
+	 * One bundle, as far as it can be read; nothing is verified.
+	 *
+	 * @param array<string, mixed> $input `artifact_id`.
+	 * @return array<string, mixed> `wp-codebox/artifact/v1`.
+	 */
+	public function get( array $input ): array {
+		return [
+			'success'  => true,
+			'schema'   => 'wp-codebox/artifact/v1',
+			'artifact' => $this->artifact( $input ),
+		];
+	}
+
+	/**
+	 * One bundle and what the verifier says of it.
+	 *
+	 * @param array<string, mixed> $input `artifact_id`.
+	 * @return array<string, mixed> `wp-codebox/artifact-inspection/v1`.
+	 */
+	public function inspect( array $input ): array {
+		$artifact     = $this->artifact( $input );
+		$verification = Artifacts::verify( (string) $artifact['directory'] );
+		$inspection   = [
+			'success'      => true,
+			'schema'       => 'wp-codebox/artifact-inspection/v1',
+			'artifact'     => $artifact,
+			'verification' => $verification,
+		];
+		if ( isset( $verification['manifest_sha256'] ) ) {
+			$inspection['manifest_sha256'] = (string) $verification['manifest_sha256'];
+		}
+		return $inspection;
+	}
+
+	/**
+	 * The patch, whole or of some changed paths, byte for byte.
+	 *
+	 * @param array<string, mixed> $input `artifact_id`, `files`.
+	 */
+	public function diff( array $input ): string {
+		$this->gate->check();
+		return Artifacts::diff( $this->site->id(), $this->reference( $input ), array_values( (array) ( $input['files'] ?? [] ) ) );
+	}
+
+	/**
+	 * Deletes a bundle; a broken one too.
+	 *
+	 * @param array<string, mixed> $input `artifact_id`.
+	 * @return array<string, mixed> `wp-codebox/artifact/v1` of what is gone.
+	 */
+	public function discard( array $input ): array {
+		$this->gate->check();
+		$gone  = Artifacts::discard( $this->site->id(), $this->reference( $input ) );
+		$audit = $this->audit->write( 'discard', array_intersect_key( $gone, array_flip( [ 'artifact_id', 'run_id' ] ) ) );
+		return [
+			'success' => true,
+			'schema'  => 'wp-codebox/artifact/v1',
+			'audit'   => self::audit_reference( $audit ),
+		] + $gone + [ 'discarded' => true ];
+	}
+
+	/**
+	 * The bundle as the extension reads it, with the id under its short name too.
+	 *
+	 * @param array<string, mixed> $input `artifact_id`.
+	 * @return array<string, mixed>
+	 */
+	public function artifact( array $input ): array {
+		$this->gate->check();
+		$artifact = Artifacts::get( $this->site->id(), $this->reference( $input ) );
+		return self::present( $artifact );
+	}
+
+	/**
+	 * A record with the artifact id under its short name too. What could not be read is
+	 * absent, not null.
+	 *
+	 * @param array<string, mixed> $record As the extension answers it.
+	 * @return array<string, mixed>
+	 */
+	public static function present( array $record ): array {
+		$record = array_filter( $record, static fn( mixed $value ): bool => null !== $value );
+		return isset( $record['artifact_id'] ) ? [ 'id' => $record['artifact_id'] ] + $record : $record;
+	}
+
+	/**
+	 * What the caller calls the bundle.
+	 *
+	 * @param array<string, mixed> $input `artifact_id`.
+	 * @throws Failure `wp_codebox_artifact_id_missing`.
+	 */
+	public function reference( array $input ): string {
+		$reference = trim( (string) ( $input['artifact_id'] ?? '' ) );
+		if ( '' === $reference ) {
+			throw Failure::because( ErrorCode::ArtifactIdMissing, 'No artifact was named; give its artifact id, its run id, or the beginning of either.' );
+		}
+		return $reference;
+	}
+
+	/**
+	 * Entries of `files/changed-files.json`.
+	 *
+	 * @param array<string, mixed> $artifact A bundle.
+	 * @return list<array<string, mixed>>
+	 */
+	public static function changed_files( array $artifact ): array {
+		$changed = (array) ( $artifact['changed_files'] ?? [] );
+		return array_values( array_filter( (array) ( $changed['files'] ?? $changed ), 'is_array' ) );
+	}
+
+	/**
+	 * The part of an audit record that a caller may hold on to.
+	 *
+	 * @param array<string, mixed> $record Record as stored.
+	 * @return array<string, mixed>
+	 */
+	public static function audit_reference( array $record ): array {
+		return array_intersect_key( $record, array_flip( [ 'seq', 'hash', 'timestamp' ] ) );
+	}
+}

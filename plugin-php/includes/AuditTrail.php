@@ -1,0 +1,74 @@
+<?php
+/**
+ * The site's audit log.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox;
+
+use Throwable;
+use WPCodebox\Host\Site;
+use WPCodebox\Native\Artifacts;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Every decision and every result is one line of a hash chain that the extension
+ * keeps. The log records; it never authorises.
+ */
+final class AuditTrail {
+
+	/**
+	 * Wires the log.
+	 *
+	 * @param Site $site This site.
+	 */
+	public function __construct( private readonly Site $site ) {}
+
+	/**
+	 * Appends one record.
+	 *
+	 * @param string               $event  What happened, e.g. `apply`.
+	 * @param array<string, mixed> $record Detail; never a patch or file content.
+	 * @return array<string, mixed> The record as stored, with `seq` and `hash`.
+	 * @throws Failure `wp_codebox_audit_failed`.
+	 */
+	public function write( string $event, array $record ): array {
+		$head = [
+			'schema'    => 'wp-codebox/apply-audit/v1',
+			'event'     => $event,
+			'requester' => $this->requester(),
+		];
+		try {
+			return Artifacts::audit( $this->site->id(), $head + $record );
+		} catch ( Throwable $thrown ) {
+			$cause = Failure::from( $thrown );
+			throw Failure::because(
+				ErrorCode::AuditFailed,
+				'The audit log could not be written, so this cannot go on; make the state directory writable for its owner and try again.',
+				$cause->hints,
+				[ 'cause' => $cause->error_code ]
+			);
+		}
+	}
+
+	/**
+	 * Who is asking: a user, or whoever holds the shell.
+	 *
+	 * @return array<string, mixed>
+	 */
+	public function requester(): array {
+		$user = wp_get_current_user();
+		if ( $user->exists() ) {
+			return [
+				'kind'  => 'user',
+				'id'    => $user->ID,
+				'login' => $user->user_login,
+			];
+		}
+		return [ 'kind' => defined( 'WP_CLI' ) && WP_CLI ? 'operator' : 'none' ];
+	}
+}

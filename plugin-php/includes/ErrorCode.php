@@ -1,0 +1,58 @@
+<?php
+/**
+ * The stable codes that PHP itself raises.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Everything the extension raises brings its own HTTP and exit status. These are
+ * the few codes that must exist without it or that describe WordPress alone; a
+ * test compares each row with the table of the contracts crate.
+ */
+enum ErrorCode: string {
+
+	case InputInvalid = 'wp_codebox_input_invalid';
+	case MountMissing = 'wp_codebox_mount_missing';
+	case MountSourceInvalid = 'wp_codebox_mount_source_invalid';
+	case MountDenied = 'wp_codebox_mount_denied';
+	case AgentMissing = 'wp_codebox_agent_missing';
+	case Forbidden = 'wp_codebox_forbidden';
+	case ExtensionMissing = 'wp_codebox_extension_missing';
+	case ExtensionStale = 'wp_codebox_extension_stale';
+	case ArtifactIdMissing = 'wp_codebox_artifact_id_missing';
+	case ArtifactUntrusted = 'wp_codebox_artifact_untrusted';
+	case ApplyConflict = 'wp_codebox_apply_conflict';
+	case ApplyAdapterMissing = 'wp_codebox_apply_adapter_missing';
+	case ApplyResultInvalid = 'wp_codebox_apply_result_invalid';
+	case AuditFailed = 'wp_codebox_audit_failed';
+	case Internal = 'wp_codebox_internal';
+
+	/** HTTP status for `WP_Error` `data.status`. */
+	public function http_status(): int {
+		return match ( $this ) {
+			self::InputInvalid, self::MountMissing, self::MountSourceInvalid, self::AgentMissing, self::ArtifactIdMissing => 400,
+			self::MountDenied, self::Forbidden, self::ArtifactUntrusted => 403,
+			self::ApplyConflict => 409,
+			self::AuditFailed, self::Internal => 500,
+			self::ApplyAdapterMissing => 501,
+			self::ApplyResultInvalid => 502,
+			self::ExtensionMissing, self::ExtensionStale => 503,
+		};
+	}
+
+	/** Exit status of a command that fails with this code. */
+	public function exit_status(): int {
+		return match ( $this ) {
+			self::ExtensionMissing, self::ExtensionStale => 125,
+			self::MountDenied, self::Forbidden => 126,
+			default => 1,
+		};
+	}
+}

@@ -1,0 +1,93 @@
+<?php
+/**
+ * Whether the native extension is there and speaks this plugin's contract.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox;
+
+use WPCodebox\Native\Extension;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * The plugin and the extension are installed apart from each other. Each carries a
+ * version and a digest over the schemas it was built from; both must agree, or
+ * nothing runs. Asking is cheap and never fails.
+ */
+final class ExtensionGate {
+
+	/**
+	 * Wires the gate.
+	 *
+	 * @param string $version Version of the plugin.
+	 * @param string $digest  Contract digest of the plugin's schemas.
+	 */
+	public function __construct(
+		private readonly string $version,
+		private readonly string $digest
+	) {}
+
+	/** Why nothing can run, or null when everything fits. */
+	public function failure(): ?Failure {
+		if ( ! class_exists( Extension::class, false ) ) {
+			return Failure::because(
+				ErrorCode::ExtensionMissing,
+				'The PHP extension wp_codebox is not loaded in this PHP, so no sandbox can be started.',
+				[
+					sprintf( 'Copy wp_codebox.so built for PHP %s to %s.', PHP_MAJOR_VERSION . '.' . PHP_MINOR_VERSION, (string) ini_get( 'extension_dir' ) ),
+					sprintf( 'Put the line "extension=wp_codebox.so" into %s and restart PHP (this is the %s SAPI).', $this->ini_file(), PHP_SAPI ),
+				]
+			);
+		}
+		$version = Extension::version();
+		if ( $version !== $this->version ) {
+			return $this->stale( sprintf( 'it is version %s, the plugin is version %s', $version, $this->version ) );
+		}
+		if ( ! hash_equals( $this->digest, Extension::contractDigest() ) ) {
+			return $this->stale( 'it was built from other schemas than the plugin' );
+		}
+		return null;
+	}
+
+	/**
+	 * Lets the caller pass or throws.
+	 *
+	 * @throws Failure `wp_codebox_extension_missing` or `wp_codebox_extension_stale`.
+	 */
+	public function check(): void {
+		$failure = $this->failure();
+		if ( null !== $failure ) {
+			throw $failure;
+		}
+	}
+
+	/**
+	 * The failure of an extension that does not fit.
+	 *
+	 * @param string $reason What differs.
+	 */
+	private function stale( string $reason ): Failure {
+		return Failure::because(
+			ErrorCode::ExtensionStale,
+			sprintf( 'The PHP extension wp_codebox does not fit this plugin: %s.', $reason ),
+			[
+				sprintf( 'Install the wp_codebox.so of release %s for PHP %s and restart PHP.', $this->version, PHP_MAJOR_VERSION . '.' . PHP_MINOR_VERSION ),
+				'Or install the plugin of the same release as the extension.',
+			]
+		);
+	}
+
+	/** The file an administrator would edit to load the extension. */
+	private function ini_file(): string {
+		$scan = PHP_CONFIG_FILE_SCAN_DIR;
+		if ( '' !== $scan ) {
+			return explode( PATH_SEPARATOR, $scan )[0] . '/30-wp_codebox.ini';
+		}
+		$loaded = php_ini_loaded_file();
+		return is_string( $loaded ) ? $loaded : PHP_CONFIG_FILE_PATH . '/php.ini';
+	}
+}

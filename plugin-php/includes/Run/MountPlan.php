@@ -1,0 +1,63 @@
+<?php
+/**
+ * Which directories a task mounts.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Run;
+
+use WPCodebox\ErrorCode;
+use WPCodebox\Failure;
+use WPCodebox\Host\InstalledCode;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Turns `plugin`, `theme` and `mounts` of a task into mount rows. Whether a row is
+ * allowed is judged by the extension.
+ */
+final class MountPlan {
+
+	/**
+	 * Wires the plan.
+	 *
+	 * @param InstalledCode $code Installed plugins and themes.
+	 */
+	public function __construct( private readonly InstalledCode $code ) {}
+
+	/**
+	 * The rows, in order: plugin, theme, then `mounts` as given.
+	 *
+	 * @param array<string, mixed> $input Task input.
+	 * @return list<array<string, mixed>>
+	 * @throws Failure `wp_codebox_mount_missing` when there is none.
+	 */
+	public function rows( array $input ): array {
+		$rows = [];
+		if ( isset( $input['plugin'] ) ) {
+			$rows[] = $this->code->plugin_mount( (string) $input['plugin'] );
+		}
+		if ( isset( $input['theme'] ) ) {
+			$rows[] = $this->code->theme_mount( (string) $input['theme'] );
+		}
+		foreach ( (array) ( $input['mounts'] ?? [] ) as $row ) {
+			$rows[] = array_filter( (array) $row, static fn( mixed $value ): bool => [] !== $value && null !== $value );
+		}
+		if ( [] === $rows ) {
+			$plugins = array_keys( $this->code->plugins() );
+			$themes  = array_keys( $this->code->themes() );
+			throw Failure::because(
+				ErrorCode::MountMissing,
+				'The task names no code to work on; give plugin, theme or mounts.',
+				[
+					'Plugins: ' . ( [] === $plugins ? 'none' : implode( ', ', $plugins ) ) . '.',
+					'Themes: ' . ( [] === $themes ? 'none' : implode( ', ', $themes ) ) . '.',
+				]
+			);
+		}
+		return $rows;
+	}
+}

@@ -1,0 +1,179 @@
+<?php
+/**
+ * From the input of a task to a request of the extension.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Run;
+
+use WPCodebox\Authority;
+use WPCodebox\ErrorCode;
+use WPCodebox\Failure;
+use WPCodebox\Host\Site;
+use WPCodebox\Native\Policy;
+use WPCodebox\Native\Run;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Maps names, fills in what only WordPress knows (directories, the site's id) and
+ * judges nothing that the extension judges. `sandbox_session_id`, `session_id` and
+ * `orchestrator` belong to the caller and never enter a request.
+ */
+final class RequestBuilder {
+
+	private const TASK_FIELDS = [ 'target', 'allowed_tools', 'expected_artifacts', 'structured_artifacts', 'context' ];
+
+	/**
+	 * Wires the builder.
+	 *
+	 * @param Site        $site   This site.
+	 * @param MountPlan   $mounts Mounts of a task.
+	 * @param AgentChoice $agents Agent of a task.
+	 */
+	public function __construct(
+		private readonly Site $site,
+		private readonly MountPlan $mounts,
+		private readonly AgentChoice $agents
+	) {}
+
+	/**
+	 * Builds the request. The task itself is judged first, so that a caller who forgot
+	 * the goal hears about that and not about a missing mount.
+	 *
+	 * @param array<string, mixed>                        $input     Task input, valid by its schema.
+	 * @param Authority                                   $authority In whose name.
+	 * @param list<array{source: string, target: string}> $staged    Host files the operator puts into the guest.
+	 * @return array<string, mixed>
+	 * @throws Failure When mounts or agent cannot be found.
+	 */
+	public function build( array $input, Authority $authority, array $staged = [] ): array {
+		if ( false === ( $input['wait'] ?? true ) ) {
+			throw Failure::because( ErrorCode::InputInvalid, 'Detached runs (wait: false) are not available yet; leave wait out.' );
+		}
+		$request = $this->task( $input );
+		Run::validate( $request );
+
+		$request['mounts'] = $this->mounts->rows( $input );
+		$request['agent']  = $this->agents->resolve( $input );
+		if ( [] !== $staged ) {
+			$request['staged_files'] = $staged;
+		}
+		$roots = $this->site->allowed_roots( $authority );
+		if ( null !== $roots ) {
+			$request['allowed_roots'] = $roots;
+		}
+		return $request;
+	}
+
+	/**
+	 * The task as the agent will read it.
+	 *
+	 * @param array<string, mixed> $input Task input.
+	 * @return array<string, mixed>
+	 */
+	public function task_input( array $input ): array {
+		$task = [
+			'schema'  => 'wp-codebox/task-input/v1',
+			'version' => 1,
+			'goal'    => (string) ( $input['goal'] ?? '' ),
+		];
+		foreach ( self::TASK_FIELDS as $field ) {
+			if ( ! empty( $input[ $field ] ) ) {
+				$task[ $field ] = $input[ $field ];
+			}
+		}
+		return $task;
+	}
+
+	/**
+	 * Everything but mounts and agent.
+	 *
+	 * @param array<string, mixed> $input Task input.
+	 * @return array<string, mixed>
+	 */
+	private function task( array $input ): array {
+		$request = [
+			'site'       => $this->site->id(),
+			'task_input' => $this->task_input( $input ),
+			'wordpress'  => $this->site->wordpress(),
+			'denied'     => $this->site->denied(),
+			'provenance' => $this->provenance( $input ),
+		];
+		foreach ( [ 'code', 'code_file' ] as $refused ) {
+			if ( array_key_exists( $refused, $input ) ) {
+				$request[ $refused ] = $input[ $refused ];
+			}
+		}
+		if ( ! empty( $input['checks'] ) ) {
+			$request['checks'] = array_values( (array) $input['checks'] );
+		}
+		if ( ! empty( $input['find_renames'] ) ) {
+			$request['find_renames'] = true;
+		}
+		$limits = $this->limits( $input );
+		if ( [] !== $limits ) {
+			$request['limits'] = $limits;
+		}
+		$policy = $this->policy( $input );
+		if ( null !== $policy ) {
+			$request['policy'] = $policy;
+		}
+		return $request;
+	}
+
+	/**
+	 * Limits, with the whole-second name of the wall clock that other callers use.
+	 *
+	 * @param array<string, mixed> $input Task input.
+	 * @return array<string, int>
+	 */
+	private function limits( array $input ): array {
+		$limits  = (array) ( $input['limits'] ?? [] );
+		$seconds = (int) ( $input['task_timeout_seconds'] ?? 0 );
+		if ( $seconds > 0 && ! isset( $limits['wall_clock_ms'] ) ) {
+			$limits['wall_clock_ms'] = $seconds * 1000;
+		}
+		return $limits;
+	}
+
+	/**
+	 * The policy, when the task asks for another than the default.
+	 *
+	 * @param array<string, mixed> $input Task input.
+	 * @return array<string, mixed>|null
+	 */
+	private function policy( array $input ): ?array {
+		$policy = empty( $input['policy'] ) ? null : (array) $input['policy'];
+		if ( ! isset( $input['network'] ) ) {
+			return $policy;
+		}
+		$policy            ??= Policy::defaults( [ 'command-agent-run' ] );
+		$policy['network'] = $input['network'];
+		return $policy;
+	}
+
+	/**
+	 * Who asked, as it may stand in a bundle: no names, no host paths.
+	 *
+	 * @param array<string, mixed> $input Task input.
+	 * @return array<string, mixed>
+	 */
+	private function provenance( array $input ): array {
+		$provenance = [
+			'requester' => [
+				'kind' => get_current_user_id() > 0 ? 'user' : 'operator',
+				'id'   => get_current_user_id(),
+			],
+			'wordpress' => get_bloginfo( 'version' ),
+			'plugin'    => \WPCodebox\VERSION,
+		];
+		if ( ! empty( $input['metadata'] ) ) {
+			$provenance['metadata'] = $input['metadata'];
+		}
+		return $provenance;
+	}
+}

@@ -1,0 +1,264 @@
+<?php
+/**
+ * The answer to a task.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Run;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Builds `wp-codebox/agent-task-run/v1` and the `wp-codebox/sandbox-session/v1` in it
+ * from a run result. What the outcome means (success, session status, exit status)
+ * comes from the extension's outcome table; the rest is a projection. Members that
+ * would be empty objects are left out: PHP would print them as lists.
+ */
+final class RunEnvelope {
+
+	/**
+	 * Builds the envelope.
+	 *
+	 * @param array<string, mixed> $input  Task input: correlation fields are echoed from here.
+	 * @param array<string, mixed> $task   `wp-codebox/task-input/v1`.
+	 * @param array<string, mixed> $result `wp-codebox/run-result/v1` as the extension answers it.
+	 * @return array<string, mixed>
+	 */
+	public function build( array $input, array $task, array $result ): array {
+		$run_id     = (string) $result['run_id'];
+		$outcome    = (string) $result['outcome'];
+		$artifacts  = (array) ( $result['artifacts'] ?? [] );
+		$directory  = (string) ( $artifacts['path'] ?? '' );
+		$completion = $this->located( (array) ( $result['completion_outcome'] ?? [] ), $directory );
+		$agent      = $result['agent_result'] ?? null;
+		$agent_task = $this->agent_task_status( $outcome );
+
+		$envelope = [
+			'success'            => (bool) $result['success'],
+			'schema'             => 'wp-codebox/agent-task-run/v1',
+			'status'             => (string) $result['session_status'],
+			'statuses'           => [
+				'command'    => $this->command_status( $outcome ),
+				'phase'      => (string) ( $completion['status'] ?? 'failed' ),
+				'agent_task' => $agent_task,
+			],
+			'agent_task_status'  => $agent_task,
+			'outcome'            => $outcome,
+			'summary'            => (string) ( $result['summary'] ?? '' ),
+			'session'            => $this->session( $input, $result ),
+			'task'               => $task['goal'],
+			'task_input'         => $task,
+			'wp'                 => get_bloginfo( 'version' ),
+			'artifacts'          => $directory,
+			'exit_code'          => (int) $result['exit_status'],
+			'changed_files'      => array_values( (array) ( $result['changed_files'] ?? [] ) ),
+			'approvable'         => (bool) ( $result['approvable'] ?? false ),
+			'checks'             => array_values( (array) ( $result['checks'] ?? [] ) ),
+			'completion_outcome' => $completion,
+			'diagnostics'        => $this->diagnostics( $result, $completion, is_array( $agent ) ? $agent : [] ),
+			'run_metadata'       => $this->run_metadata( $input, $run_id ),
+			'run'                => $this->run( $result ),
+		];
+		if ( is_array( $agent ) ) {
+			$envelope['agent_result'] = $this->located( $agent, $directory );
+		}
+		if ( '' !== $directory ) {
+			$envelope['artifact_id']   = (string) ( $artifacts['bundle_id'] ?? '' );
+			$envelope['paths']         = $this->paths( $directory );
+			$envelope['evidence_refs'] = $this->evidence( $directory, $artifacts );
+		}
+		foreach ( [ 'cost', 'isolation', 'error', 'notices' ] as $field ) {
+			if ( ! empty( $result[ $field ] ) ) {
+				$envelope[ $field ] = $result[ $field ];
+			}
+		}
+		return $envelope;
+	}
+
+	/**
+	 * The correlation envelope. Nothing of it is stored.
+	 *
+	 * @param array<string, mixed> $input  Task input.
+	 * @param array<string, mixed> $result Run result.
+	 * @return array<string, mixed>
+	 */
+	private function session( array $input, array $result ): array {
+		$id      = '';
+		$choices = [ $input['sandbox_session_id'] ?? '', $input['session_id'] ?? '', $result['run_id'] ];
+		foreach ( $choices as $choice ) {
+			if ( '' === $id && is_string( $choice ) ) {
+				$id = trim( $choice );
+			}
+		}
+		$session = [
+			'schema'      => 'wp-codebox/sandbox-session/v1',
+			'id'          => $id,
+			'status'      => (string) $result['session_status'],
+			'persistence' => 'external-orchestrator',
+			'run_id'      => (string) $result['run_id'],
+		];
+		if ( ! empty( $input['session_id'] ) ) {
+			$session['agent_session_id'] = (string) $input['session_id'];
+		}
+		if ( ! empty( $input['orchestrator'] ) ) {
+			$session['orchestrator'] = $input['orchestrator'];
+		}
+		if ( ! empty( $result['artifacts']['path'] ) ) {
+			$session['artifacts'] = [
+				'path'               => (string) $result['artifacts']['path'],
+				'bundle_id'          => (string) $result['artifacts']['bundle_id'],
+				'completion_outcome' => 'files/completion-outcome.json',
+			];
+		}
+		return $session;
+	}
+
+	/**
+	 * Where a reviewer looks.
+	 *
+	 * @param string $directory Bundle directory.
+	 * @return array<string, string>
+	 */
+	private function paths( string $directory ): array {
+		return [
+			'artifacts'     => $directory,
+			'manifest'      => $directory . '/manifest.json',
+			'patch'         => $directory . '/files/patch.diff',
+			'changed_files' => $directory . '/files/changed-files.json',
+			'review'        => $directory . '/files/review.json',
+			'test_results'  => $directory . '/files/test-results.json',
+		];
+	}
+
+	/**
+	 * References to what the bundle proves.
+	 *
+	 * @param string               $directory Bundle directory.
+	 * @param array<string, mixed> $artifacts `artifacts` of the run result.
+	 * @return array<string, string>
+	 */
+	private function evidence( string $directory, array $artifacts ): array {
+		return [
+			'schema'             => 'wp-codebox/agent-task-evidence-refs/v1',
+			'artifacts_path'     => $directory,
+			'artifact_bundle_id' => (string) ( $artifacts['bundle_id'] ?? '' ),
+			'manifest_sha256'    => (string) ( $artifacts['manifest_sha256'] ?? '' ),
+			'completion_outcome' => 'files/completion-outcome.json',
+			'agent_result'       => 'files/agent-result.json',
+			'transcript'         => 'files/transcript.json',
+		];
+	}
+
+	/**
+	 * What a machine looks at first when a run was not good.
+	 *
+	 * @param array<string, mixed> $result     Run result.
+	 * @param array<string, mixed> $completion Completion outcome.
+	 * @param array<string, mixed> $agent      Agent result.
+	 * @return array<string, mixed>
+	 */
+	private function diagnostics( array $result, array $completion, array $agent ): array {
+		$diagnostics = [
+			'schema'                    => 'wp-codebox/agent-task-diagnostics/v1',
+			'exit_code'                 => (int) $result['exit_status'],
+			'outcome_kind'              => (string) $result['outcome'],
+			'outcome_retryable'         => 'retry' === ( $completion['nextAction'] ?? '' ),
+			'completion_outcome_status' => (string) ( $completion['status'] ?? 'failed' ),
+			'agent_actionable'          => (bool) ( $agent['actionable'] ?? false ),
+		];
+		if ( isset( $agent['noOpReason'] ) ) {
+			$diagnostics['agent_no_op_reason'] = (string) $agent['noOpReason'];
+		}
+		return $diagnostics;
+	}
+
+	/**
+	 * Correlation of the call.
+	 *
+	 * @param array<string, mixed> $input  Task input.
+	 * @param string               $run_id Run.
+	 * @return array<string, mixed>
+	 */
+	private function run_metadata( array $input, string $run_id ): array {
+		$metadata = [
+			'schema' => 'wp-codebox/agent-task-run-metadata/v1',
+			'run_id' => $run_id,
+			'wp'     => get_bloginfo( 'version' ),
+		];
+		foreach ( [
+			'sandbox_session_id' => 'sandbox_session_id',
+			'session_id'         => 'agent_session_id',
+			'orchestrator'       => 'orchestrator',
+		] as $from => $to ) {
+			if ( ! empty( $input[ $from ] ) ) {
+				$metadata[ $to ] = $input[ $from ];
+			}
+		}
+		return $metadata;
+	}
+
+	/**
+	 * The run itself, without what stands elsewhere in the envelope.
+	 *
+	 * @param array<string, mixed> $result Run result.
+	 * @return array<string, mixed>
+	 */
+	private function run( array $result ): array {
+		$run = array_intersect_key( $result, array_flip( [ 'schema', 'run_id', 'outcome', 'summary', 'approvable', 'exit_status', 'session_status' ] ) );
+		if ( isset( $result['artifacts']['manifest_sha256'] ) ) {
+			$run['manifest_sha256'] = (string) $result['artifacts']['manifest_sha256'];
+		}
+		return $run;
+	}
+
+	/**
+	 * A bundle says `.` where it lies; the caller hears where that is.
+	 *
+	 * @param array<string, mixed> $document  A document of the bundle.
+	 * @param string               $directory Bundle directory.
+	 * @return array<string, mixed>
+	 */
+	private function located( array $document, string $directory ): array {
+		if ( '' === $directory ) {
+			return $document;
+		}
+		if ( '.' === ( $document['provenance']['artifactDirectory'] ?? null ) ) {
+			$document['provenance']['artifactDirectory'] = $directory;
+		}
+		if ( '.' === ( $document['artifacts']['directory'] ?? null ) ) {
+			$document['artifacts']['directory'] = $directory;
+		}
+		return $document;
+	}
+
+	/**
+	 * The outcome in the words of a command.
+	 *
+	 * @param string $outcome Outcome.
+	 */
+	private function command_status( string $outcome ): string {
+		return match ( $outcome ) {
+			'succeeded', 'no_op', 'partial' => 'completed',
+			'timed_out' => 'timed_out',
+			'cancelled' => 'cancelled',
+			default => 'failed',
+		};
+	}
+
+	/**
+	 * The outcome in the words of an agent task.
+	 *
+	 * @param string $outcome Outcome.
+	 */
+	private function agent_task_status( string $outcome ): string {
+		return match ( $outcome ) {
+			'succeeded', 'no_op' => $outcome,
+			'timed_out' => 'timeout',
+			'partial', 'blocked', 'denied' => 'unable_to_remediate',
+			default => 'failed',
+		};
+	}
+}

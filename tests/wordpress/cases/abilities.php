@@ -1,0 +1,86 @@
+<?php
+/**
+ * The ability surface: what is registered, and who may use it.
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\Tests\Harness;
+
+return static function ( Harness $t ): void {
+	$annotations = [
+		'wp-codebox/run-agent-task'           => [ false, false, false ],
+		'wp-codebox/list-artifacts'           => [ true, false, true ],
+		'wp-codebox/get-artifact'             => [ true, false, true ],
+		'wp-codebox/inspect-artifact'         => [ true, false, true ],
+		'wp-codebox/apply-artifact-preflight' => [ false, false, true ],
+		'wp-codebox/apply-approved-artifact'  => [ false, true, false ],
+		'wp-codebox/discard-artifact'         => [ false, true, false ],
+	];
+
+	$t->test(
+		'exactly these abilities exist, with these annotations',
+		static function () use ( $t, $annotations ): void {
+			$found = array_filter( wp_get_abilities(), static fn( $ability ): bool => 'wp-codebox' === $ability->get_category() );
+			$t->same( array_keys( $annotations ), array_values( array_map( static fn( $ability ): string => $ability->get_name(), $found ) ) );
+			foreach ( $found as $ability ) {
+				$meta = $ability->get_meta();
+				$t->same( $annotations[ $ability->get_name() ], [ $meta['annotations']['readonly'], $meta['annotations']['destructive'], $meta['annotations']['idempotent'] ], $ability->get_name() );
+				$t->same( true, $meta['show_in_rest'] );
+				$t->same( false, $ability->get_input_schema()['additionalProperties'] );
+				$t->same( [], $ability->get_input_schema()['default'] );
+				$t->true( '' !== $ability->get_label() && '' !== $ability->get_description() && [] !== $ability->get_output_schema(), 'something is empty' );
+			}
+		}
+	);
+	foreach ( array_keys( $annotations ) as $name ) {
+		$t->test(
+			"$name: administrator may, editor and anonymous may not",
+			static function () use ( $t, $name ): void {
+				$ability = wp_get_ability( $name );
+				foreach ( [ 'administrator' => true, 'editor' => false, 'nobody' => false ] as $role => $expected ) {
+					$t->as( $role );
+					$t->same( $expected, $ability->check_permissions( [] ), $role );
+					$answer = $ability->execute( [] );
+					$t->same( ! $expected, is_wp_error( $answer ) && 'ability_invalid_permissions' === $answer->get_error_code(), $role );
+				}
+			}
+		);
+	}
+	$t->test(
+		'the filter can narrow and cannot widen',
+		static function () use ( $t ): void {
+			$seen   = [];
+			$answer = static function ( mixed $return ) use ( &$seen ): Closure {
+				return static function ( bool $allowed, string $capability, int $user ) use ( $return, &$seen ): mixed {
+					$seen[] = [ $allowed, $capability, $user ];
+					return $return;
+				};
+			};
+			$run    = wp_get_ability( 'wp-codebox/run-agent-task' );
+			foreach ( [ [ true, true ], [ false, false ], [ 1, false ], [ 'yes', false ], [ null, false ] ] as [ $return, $expected ] ) {
+				$filter = $answer( $return );
+				add_filter( 'wp_codebox_can_run_agent_task', $filter, 10, 3 );
+				$t->as( 'administrator' );
+				$t->same( $expected, $run->check_permissions( [] ), var_export( $return, true ) );
+				$t->as( 'editor' );
+				$t->same( false, $run->check_permissions( [] ), 'an editor was let in' );
+				remove_filter( 'wp_codebox_can_run_agent_task', $filter, 10 );
+			}
+			$t->same( [ true, 'wp_codebox_run', 1 ], $seen[0] );
+			$t->same( [ false, 'wp_codebox_run' ], array_slice( $seen[1], 0, 2 ) );
+		}
+	);
+	$t->test(
+		'core maps the capabilities, so a site can grant them one by one',
+		static function () use ( $t ): void {
+			$editor = get_user_by( 'login', 'editor' );
+			$grant  = static fn( array $caps, string $cap ): array => 'wp_codebox_review' === $cap ? [ 'edit_posts' ] : $caps;
+			$t->same( false, user_can( $editor, 'wp_codebox_review' ) );
+			add_filter( 'map_meta_cap', $grant, 20, 2 );
+			$t->as( 'editor' );
+			$t->same( [ true, false, false ], [ wp_get_ability( 'wp-codebox/list-artifacts' )->check_permissions( [] ), wp_get_ability( 'wp-codebox/run-agent-task' )->check_permissions( [] ), wp_get_ability( 'wp-codebox/apply-approved-artifact' )->check_permissions( [] ) ] );
+			remove_filter( 'map_meta_cap', $grant, 20 );
+		}
+	);
+};

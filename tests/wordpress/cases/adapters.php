@@ -1,0 +1,115 @@
+<?php
+/**
+ * What happens when the host plugin is missing, wrong or breaks off.
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\Native\Artifacts;
+use WPCodebox\Host\InstalledCode;
+use WPCodebox\Host\Site;
+use WPCodebox\Tests\Harness;
+
+return static function ( Harness $t ): void {
+	$file = '/wordpress/wp-content/plugins/sample/sample.php';
+	$good = [
+		'schema'          => 'wp-codebox/apply-result/v1',
+		'adapter'         => 'test',
+		'status'          => 'applied',
+		'audit_reference' => 'test-1',
+		'target'          => [ 'kind' => 'test' ],
+		'applied_files'   => [ $file ],
+	];
+	$run  = static function () use ( $t ): array {
+		foreach ( [ 'sample.php', 'inc/more.php' ] as $name ) {
+			copy( getenv( 'TEST_FIXTURES' ) . '/sample/' . $name, WP_PLUGIN_DIR . '/sample/' . $name );
+		}
+		copy( getenv( 'TEST_FIXTURES' ) . '/agent.php', WP_PLUGIN_DIR . '/sample/agent.php' );
+		$t->as( 'administrator' );
+		return $t->ok( $t->ability( 'run-agent-task', [ 'goal' => 'Fix it', 'plugin' => 'sample', 'agent_command' => 'php agent.php fix' ] ) );
+	};
+	$last = static fn(): array => array_slice( Artifacts::auditLog( ( new Site( new InstalledCode() ) )->id(), 1 )['entries'], -1 )[0];
+	// Calls apply with another adapter than the example host plugin.
+	$with = static function ( ?callable $adapter ) use ( $t, $run, $file ): mixed {
+		global $wp_filter;
+		$kept = $wp_filter['wp_codebox_apply_approved_artifact'];
+		unset( $wp_filter['wp_codebox_apply_approved_artifact'] );
+		if ( null !== $adapter ) {
+			add_filter( 'wp_codebox_apply_approved_artifact', $adapter, 10, 2 );
+		}
+		$answer = $t->ability( 'apply-approved-artifact', [ 'artifact_id' => $run()['run']['run_id'], 'approved_files' => [ $file ] ] );
+
+		$wp_filter['wp_codebox_apply_approved_artifact'] = $kept;
+		return $answer;
+	};
+
+	$t->test(
+		'no adapter: closed, and audited',
+		static function () use ( $t, $with, $last ): void {
+			$t->error( 'wp_codebox_apply_adapter_missing', 501, $with( null ) );
+			$t->same( [ 'apply', 'failure', 'wp_codebox_apply_adapter_missing', 'admin' ], [ $last()['event'], $last()['status'], $last()['error']['code'], $last()['requester']['login'] ] );
+		}
+	);
+	$t->test(
+		'an adapter that answers well (positive control)',
+		static function () use ( $t, $with, $good, $last ): void {
+			$t->same( $good, $t->ok( $with( static fn(): array => $good ) )['result'] );
+			$t->same( [ 'apply', 'success', 'test' ], [ $last()['event'], $last()['status'], $last()['adapter'] ] );
+			$t->true( ! str_contains( (string) json_encode( $last() ), 'diff --git' ), 'the audit log holds a patch' );
+		}
+	);
+	$t->test(
+		'an adapter that answers badly',
+		static function () use ( $t, $with, $good, $last ): void {
+			foreach ( [ true, 'done', [], [ 'audit_reference' => '' ] + $good, [ 'applied_files' => [ '/etc/passwd' ] ] + $good ] as $bad ) {
+				$t->error( 'wp_codebox_apply_result_invalid', 502, $with( static fn(): mixed => $bad ) );
+				$t->same( [ 'failure', 'wp_codebox_apply_result_invalid' ], [ $last()['status'], $last()['error']['code'] ] );
+			}
+		}
+	);
+	$t->test(
+		'an adapter\'s own error passes through with its status',
+		static function () use ( $t, $with, $last ): void {
+			$t->error( 'host_says_no', 423, $with( static fn(): WP_Error => new WP_Error( 'host_says_no', 'Locked.', [ 'status' => 423 ] ) ) );
+			$t->same( 'host_says_no', $last()['error']['code'] );
+		}
+	);
+	$t->test(
+		'an adapter that throws',
+		static function () use ( $t, $with, $last ): void {
+			$log    = ini_set( 'error_log', getenv( 'TEST_WORK' ) . '/expected.log' );
+			$answer = $with( static fn() => throw new LogicException( 'secret path' ) );
+			ini_set( 'error_log', (string) $log );
+			$t->error( 'wp_codebox_apply_result_invalid', 502, $answer );
+			$t->true( ! str_contains( $answer->get_error_message() . json_encode( $answer->get_error_data() ), 'secret path' ), 'the text got out' );
+			$t->same( 'failure', $last()['status'] );
+		}
+	);
+	$t->test(
+		'an adapter that says failed makes the answer a failure',
+		static function () use ( $t, $with, $good, $last ): void {
+			$answer = $t->ok( $with( static fn(): array => [ 'status' => 'failed', 'applied_files' => [] ] + $good ) );
+			$t->same( [ false, 'failure' ], [ $answer['success'], $last()['status'] ] );
+		}
+	);
+	$t->test(
+		'the example host plugin refuses what it does not know',
+		static function () use ( $t, $run, $file ): void {
+			$made    = $run();
+			$payload = $t->ok( $t->ability( 'apply-artifact-preflight', [ 'artifact_id' => $made['run']['run_id'], 'approved_files' => [ $file ] ] ) )['payload'];
+			$host    = new WPCodeboxExampleHost\Git_Apply();
+			$t->same( 'example_host_target_unknown', $host->apply( [ 'targets' => [] ] + $payload )->get_error_code() );
+			$altered                              = $payload;
+			$altered['mount_patches'][0]['patch'] = str_replace( 'hello', 'hacked', $altered['mount_patches'][0]['patch'] );
+			$t->same( 'example_host_patch_altered', $host->apply( $altered )->get_error_code() );
+			$t->same( 'example_host_nothing_to_do', $host->apply( [ 'mount_patches' => [] ] + $payload )->get_error_code() );
+			file_put_contents( WP_PLUGIN_DIR . '/sample/sample.php', "<?php\n" );
+			$t->same( 'example_host_patch_refused', $host->apply( $payload )->get_error_code() );
+			add_filter( 'file_mod_allowed', '__return_false' );
+			$t->same( 'example_host_file_mods_disallowed', $host->apply( $payload )->get_error_code() );
+			remove_filter( 'file_mod_allowed', '__return_false' );
+			$run();
+			$t->same( 'applied', $host->apply( $payload )['status'], 'positive control' );
+		}
+	);
+};

@@ -1,0 +1,177 @@
+<?php
+/**
+ * Preflight and apply with the example host plugin.
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\Native\Artifacts;
+use WPCodebox\Host\InstalledCode;
+use WPCodebox\Host\Site;
+use WPCodebox\Tests\Harness;
+
+return static function ( Harness $t ): void {
+	$target = '/wordpress/wp-content/plugins/sample/';
+	$plugin = WP_PLUGIN_DIR . '/sample/';
+	$reset  = static function () use ( $plugin ): void {
+		foreach ( [ 'sample.php', 'inc/more.php' ] as $file ) {
+			copy( getenv( 'TEST_FIXTURES' ) . '/sample/' . $file, $plugin . $file );
+		}
+		copy( getenv( 'TEST_FIXTURES' ) . '/agent.php', $plugin . 'agent.php' );
+	};
+	$run    = static function ( string $what = 'fix' ) use ( $t, $reset ): array {
+		$reset();
+		$t->as( 'administrator' );
+		return $t->ok( $t->ability( 'run-agent-task', [ 'goal' => 'Fix it', 'plugin' => 'sample', 'agent_command' => 'php agent.php ' . $what ] ) );
+	};
+	$lines  = static fn(): int => count( Artifacts::auditLog( ( new Site( new InstalledCode() ) )->id(), 1000 )['entries'] );
+
+	$t->test(
+		'preflight shows what an apply would hand over and writes nothing',
+		static function () use ( $t, $run, $target, $plugin, $lines ): void {
+			$made   = $run();
+			$before = $lines();
+			$flight = $t->ok( $t->ability( 'apply-artifact-preflight', [ 'artifact_id' => $made['run']['run_id'], 'approved_files' => [ $target . 'sample.php' ] ] ) );
+			$t->same( [ true, 'wp-codebox/artifact-apply-preflight/v1', [ $target . 'sample.php' ] ], [ $flight['success'], $flight['schema'], $flight['approved_files'] ] );
+			$t->contains( 'hello', $flight['payload']['patch'] );
+			$t->true( ! str_contains( $flight['payload']['patch'], 'more' ), 'the patch holds a file that was not approved' );
+			$t->same( hash( 'sha256', $flight['payload']['patch'] ), $flight['patch_sha256'] );
+			$t->same( [ $target . 'sample.php' ], array_column( $flight['changed_files'], 'path' ) );
+			$t->contains( "'helo'", (string) file_get_contents( $plugin . 'sample.php' ) );
+			$t->same( $before, $lines(), 'a preflight is no decision' );
+		}
+	);
+	$t->test(
+		'one of two files is applied, and both steps are in the audit log',
+		static function () use ( $t, $run, $target, $plugin, $lines ): void {
+			$made   = $run();
+			$seen   = null;
+			$spy    = static function ( mixed $result, array $payload ) use ( &$seen ): mixed {
+				$seen = $payload;
+				return $result;
+			};
+			$before = $lines();
+			add_filter( 'wp_codebox_apply_approved_artifact', $spy, 5, 2 );
+			$done = $t->ok( $t->ability( 'apply-approved-artifact', [ 'artifact_id' => $made['run']['run_id'], 'approved_files' => [ $target . 'sample.php' ], 'approver' => 'Jo Reviewer', 'manifest_sha256' => $made['run']['manifest_sha256'] ] ) );
+			remove_filter( 'wp_codebox_apply_approved_artifact', $spy, 5 );
+			$t->same( [ true, 'wp-codebox/artifact-apply/v1', 'applied', [ $target . 'sample.php' ] ], [ $done['success'], $done['schema'], $done['result']['status'], $done['result']['applied_files'] ] );
+			$t->contains( "'hello'", (string) file_get_contents( $plugin . 'sample.php' ) );
+			$t->contains( "'moore'", (string) file_get_contents( $plugin . 'inc/more.php' ) );
+			$t->same( $before + 2, $lines() );
+			$t->true( isset( $done['audit']['seq'], $done['audit']['hash'] ), 'no audit record' );
+
+			$fields = [ 'artifact_id', 'artifact', 'approved_files', 'approver', 'apply_target', 'patch', 'patch_sha256', 'artifact_content_digest', 'artifact_verification', 'changed_files', 'mount_patches', 'manifest_sha256', 'run_id', 'targets' ];
+			$t->same( $fields, array_keys( $seen ) );
+			$t->same( [ $made['artifact_id'], 'Jo Reviewer', null, [ rtrim( $target, '/' ) => realpath( rtrim( $plugin, '/' ) ) ] ], [ $seen['artifact_id'], $seen['approver'], $seen['apply_target'], $seen['targets'] ] );
+			$t->same( [ hash( 'sha256', $seen['patch'] ), $done['patch_sha256'], true ], [ $seen['patch_sha256'], $seen['patch_sha256'], $seen['artifact_verification']['valid'] ] );
+			$t->same( hash( 'sha256', $seen['mount_patches'][0]['patch'] ), $seen['mount_patches'][0]['sha256'] );
+		}
+	);
+	$t->test(
+		'the rest of a bundle can be applied later, the same file not twice',
+		static function () use ( $t, $run, $target, $plugin ): void {
+			$id = $run()['run']['run_id'];
+			$t->ok( $t->ability( 'apply-approved-artifact', [ 'artifact_id' => $id, 'approved_files' => [ $target . 'sample.php' ] ] ) );
+			$t->error( 'wp_codebox_apply_conflict', 409, $t->ability( 'apply-approved-artifact', [ 'artifact_id' => $id, 'approved_files' => [ $target . 'sample.php', $target . 'inc/more.php' ] ] ) );
+			$t->ok( $t->ability( 'apply-approved-artifact', [ 'artifact_id' => $id, 'approved_files' => [ $target . 'inc/more.php' ] ] ) );
+			$t->contains( "'more'", (string) file_get_contents( $plugin . 'inc/more.php' ) );
+		}
+	);
+	$t->test(
+		'refusals: files, id, review, target; each in the audit log',
+		static function () use ( $t, $run, $target, $plugin, $lines ): void {
+			$made  = $run();
+			$id    = $made['run']['run_id'];
+			$good  = [ $target . 'sample.php' ];
+			$tries = [
+				[ 'wp_codebox_artifact_id_missing', 400, [ 'approved_files' => $good ] ],
+				[ 'wp_codebox_artifact_not_found', 404, [ 'artifact_id' => 'run_' . str_repeat( '0', 32 ), 'approved_files' => $good ] ],
+				[ 'wp_codebox_approved_files_missing', 400, [ 'artifact_id' => $id ] ],
+				[ 'wp_codebox_approved_files_missing', 400, [ 'artifact_id' => $id, 'approved_files' => [] ] ],
+				[ 'wp_codebox_approved_files_invalid', 400, [ 'artifact_id' => $id, 'approved_files' => [ $target . 'other.php' ] ] ],
+				[ 'wp_codebox_approved_files_invalid', 400, [ 'artifact_id' => $id, 'approved_files' => [ $good[0], 'sample.php' ] ] ],
+				[ 'wp_codebox_approved_files_invalid', 400, [ 'artifact_id' => $id, 'approved_files' => [ $good[0] . ' ' ] ] ],
+				[ 'wp_codebox_artifact_changed', 409, [ 'artifact_id' => $id, 'approved_files' => $good, 'manifest_sha256' => str_repeat( '0', 64 ) ] ],
+			];
+			foreach ( $tries as [ $code, $status, $input ] ) {
+				$before = $lines();
+				$t->error( $code, $status, $t->ability( 'apply-approved-artifact', $input ) );
+				$t->same( $before + 1, $lines(), "$code is not in the audit log" );
+				$t->error( $code, $status, $t->ability( 'apply-artifact-preflight', $input ) );
+			}
+			file_put_contents( $plugin . 'sample.php', "<?php\n// somebody was here\n" );
+			$error = $t->ability( 'apply-approved-artifact', [ 'artifact_id' => $id, 'approved_files' => $good ] );
+			$t->error( 'wp_codebox_apply_conflict', 409, $error );
+			$t->contains( $good[0], (string) json_encode( $error->get_error_data(), JSON_UNESCAPED_SLASHES ) );
+			$t->same( "<?php\n// somebody was here\n", (string) file_get_contents( $plugin . 'sample.php' ) );
+		}
+	);
+	$t->test(
+		'a bundle tampered with between review and apply is refused',
+		static function () use ( $t, $run, $target, $plugin ): void {
+			$made = $run();
+			$in   = [ 'artifact_id' => $made['run']['run_id'], 'approved_files' => [ $target . 'sample.php' ] ];
+			$t->ok( $t->ability( 'apply-artifact-preflight', $in ) );
+			file_put_contents( $made['paths']['patch'], str_replace( 'hello', 'hacked', (string) file_get_contents( $made['paths']['patch'] ) ) );
+			foreach ( [ 'apply-artifact-preflight', 'apply-approved-artifact' ] as $name ) {
+				$t->error( 'wp_codebox_artifact_verification_failed', 400, $t->ability( $name, $in ) );
+			}
+			$t->contains( "'helo'", (string) file_get_contents( $plugin . 'sample.php' ) );
+		}
+	);
+	$t->test(
+		'the change of a plugin that is gone conflicts',
+		static function () use ( $t, $run, $target, $plugin ): void {
+			$id = $run()['run']['run_id'];
+			rename( rtrim( $plugin, '/' ), WP_PLUGIN_DIR . '/../sample-away' );
+			wp_cache_delete( 'plugins', 'plugins' );
+			$answer = $t->ability( 'apply-artifact-preflight', [ 'artifact_id' => $id, 'approved_files' => [ $target . 'sample.php' ] ] );
+			rename( WP_PLUGIN_DIR . '/../sample-away', rtrim( $plugin, '/' ) );
+			wp_cache_delete( 'plugins', 'plugins' );
+			$t->error( 'wp_codebox_apply_conflict', 409, $answer );
+		}
+	);
+	$t->test(
+		'a patch that is not UTF-8 is applied byte for byte, and shown as base64',
+		static function () use ( $t, $run, $target, $plugin ): void {
+			$made   = $run( 'latin1' );
+			$in     = [ 'artifact_id' => $made['run']['run_id'], 'approved_files' => [ $target . 'latin1.txt' ] ];
+			$flight = $t->ok( $t->ability( 'apply-artifact-preflight', $in ) );
+			$patch  = $flight['payload']['patch'] ?? base64_decode( $flight['payload']['patch_base64'] );
+			$t->same( $flight['patch_sha256'], hash( 'sha256', $patch ) );
+			$t->true( false !== json_encode( $flight ), 'the preflight is no JSON' );
+			$t->ok( $t->ability( 'apply-approved-artifact', $in ) );
+			$t->same( "caf\xe9\n", (string) file_get_contents( $plugin . 'latin1.txt' ) );
+			unlink( $plugin . 'latin1.txt' );
+		}
+	);
+	$t->test(
+		'a change made elsewhere needs a directory inside what the caller may touch',
+		static function () use ( $t, $reset ): void {
+			$reset();
+			$theme = get_theme_root() . '/twentytwentyfive';
+			[ $code, $out ] = $t->wp( [ 'codebox', 'run-agent-task', 'x', '--mount=' . getenv( 'TEST_FIXTURES' ) . '/sample:/workspace/code', '--agent-command=php ' . getenv( 'TEST_FIXTURES' ) . '/agent.php fix', '--porcelain' ] );
+			$t->same( 0, $code );
+			$t->as( 'administrator' );
+			$in = [ 'artifact_id' => trim( $out ), 'approved_files' => [ '/workspace/code/sample.php' ] ];
+			$t->error( 'wp_codebox_input_invalid', 400, $t->ability( 'apply-artifact-preflight', $in ) );
+			$t->error( 'wp_codebox_input_invalid', 400, $t->ability( 'apply-artifact-preflight', $in + [ 'apply_target' => [ 'directory' => '/nowhere/at/all' ] ] ) );
+			foreach ( [ ABSPATH, '/', WP_CONTENT_DIR, getenv( 'TEST_WORK' ) . '/outside' ] as $denied ) {
+				$t->error( 'wp_codebox_mount_denied', 403, $t->ability( 'apply-artifact-preflight', $in + [ 'apply_target' => [ 'directory' => $denied ] ] ) );
+			}
+			// The operator is not bound to plugins and themes, but to the deny list.
+			$copy = getenv( 'TEST_WORK' ) . '/target-copy';
+			wp_mkdir_p( $copy . '/inc' );
+			foreach ( [ 'sample.php', 'inc/more.php' ] as $name ) {
+				copy( getenv( 'TEST_FIXTURES' ) . '/sample/' . $name, "$copy/$name" );
+			}
+			foreach ( [ ABSPATH => 126, '/' => 126, $copy => 0 ] as $directory => $status ) {
+				[ $code, , $err ] = $t->wp( [ 'codebox', 'artifacts', 'preflight-apply', trim( $out ), '--all', '--apply-target=' . wp_json_encode( [ 'directory' => $directory ] ) ] );
+				$t->same( $status, $code, $err );
+			}
+			$t->error( 'wp_codebox_apply_conflict', 409, $t->ability( 'apply-artifact-preflight', $in + [ 'apply_target' => [ 'directory' => $theme ] ] ) );
+			$t->ok( $t->ability( 'apply-artifact-preflight', $in + [ 'apply_target' => [ 'directory' => WP_PLUGIN_DIR . '/sample' ] ] ) );
+			$t->ok( $t->ability( 'apply-artifact-preflight', $in + [ 'apply_target' => [ 'directories' => [ '/workspace/code' => WP_PLUGIN_DIR . '/sample' ] ] ] ) );
+		}
+	);
+};

@@ -1,0 +1,147 @@
+<?php
+/**
+ * `wp codebox artifacts …`: output and exit status.
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\Tests\Harness;
+
+return static function ( Harness $t ): void {
+	$fresh = static function (): void {
+		foreach ( [ 'sample.php', 'inc/more.php' ] as $name ) {
+			copy( getenv( 'TEST_FIXTURES' ) . '/sample/' . $name, WP_PLUGIN_DIR . '/sample/' . $name );
+		}
+	};
+	$run   = static function ( string $what = 'fix' ) use ( $t, $fresh ): string {
+		$fresh();
+		[ , $out, $err ] = $t->wp( [ 'codebox', 'run-agent-task', 'x', '--plugin=sample', '--agent-command=php ' . getenv( 'TEST_FIXTURES' ) . "/agent.php $what", '--porcelain' ] );
+		$t->same( 1, preg_match( '/^run_[0-9a-f]{32}$/', trim( $out ) ), $err );
+		return trim( $out );
+	};
+	$path  = '/wordpress/wp-content/plugins/sample/';
+
+	$t->test(
+		'list',
+		static function () use ( $t, $run ): void {
+			$id = $run();
+			[ $code, $out ] = $t->wp( [ 'codebox', 'artifacts', 'list', '--per-page=1', '--format=json', '--fields=run_id,outcome,changed_files' ] );
+			$t->same( [ 0, [ [ 'run_id' => $id, 'outcome' => 'succeeded', 'changed_files' => 2 ] ] ], [ $code, json_decode( $out, true ) ] );
+			$t->same( $id, $t->wp( [ 'codebox', 'artifacts', 'list', '--per-page=1', '--format=ids' ] )[1] );
+			$t->same( "$id\n", $t->wp( [ 'codebox', 'artifacts', 'list', '--per-page=1', '--porcelain' ] )[1] );
+			$t->same( '1', trim( $t->wp( [ 'codebox', 'artifacts', 'list', '--per-page=1', '--format=count' ] )[1] ) );
+			$t->same( "run_id,outcome\n$id,succeeded\n", $t->wp( [ 'codebox', 'artifacts', 'list', '--per-page=1', '--format=csv', '--fields=run_id,outcome' ] )[1] );
+			$t->contains( $id, $t->wp( [ 'codebox', 'artifacts', 'list' ] )[1] );
+			[ $code, $out, $err ] = $t->wp( [ 'codebox', 'artifacts', 'list', '--fields=nope' ] );
+			$t->same( [ 1, '' ], [ $code, $out ] );
+			$t->contains( '(wp_codebox_input_invalid)', $err );
+			[ $code, $out ] = $t->wp( [ 'codebox', 'artifacts', 'list', '--page=99999', '--format=json' ] );
+			$t->same( [ 0, "[]" ], [ $code, trim( $out ) ] );
+		}
+	);
+	$t->test(
+		'get and inspect',
+		static function () use ( $t, $run, $path ): void {
+			$id = $run();
+			[ $code, $out ] = $t->wp( [ 'codebox', 'artifacts', 'get', substr( $id, 0, 12 ), '--format=csv' ] );
+			$t->same( [ 0, "status,path,insertions,deletions\nmodified,{$path}inc/more.php,1,1\nmodified,{$path}sample.php,1,1\n" ], [ $code, $out ] );
+			$got = json_decode( $t->wp( [ 'codebox', 'artifacts', 'get', $id, '--format=json' ] )[1], true );
+			$t->same( [ 'wp-codebox/artifact/v1', $id ], [ $got['schema'], $got['artifact']['run_id'] ] );
+			$t->same( $got['artifact']['artifact_id'] . "\n", $t->wp( [ 'codebox', 'artifacts', 'get', $id, '--porcelain' ] )[1] );
+			[ $code, $out, $err ] = $t->wp( [ 'codebox', 'artifacts', 'inspect', $id ] );
+			$t->same( 0, $code );
+			$t->contains( 'The bundle verifies (signed by this host).', $err );
+			$t->contains( "{$path}sample.php", $out );
+			$t->same( hash_file( 'sha256', $got['artifact']['directory'] . '/manifest.json' ) . "\n", $t->wp( [ 'codebox', 'artifacts', 'inspect', $id, '--porcelain' ] )[1] );
+			file_put_contents( $got['artifact']['directory'] . '/files/patch.diff', 'x' );
+			[ $code, $out, $err ] = $t->wp( [ 'codebox', 'artifacts', 'inspect', $id, '--format=csv', '--fields=code' ] );
+			$t->same( 1, $code );
+			$t->contains( "file-hash-mismatch\n", $out );
+			$t->contains( 'does not verify', $err );
+			[ $code, $out, $err ] = $t->wp( [ 'codebox', 'artifacts', 'get', 'run_000' ] );
+			$t->same( [ 1, '' ], [ $code, $out ] );
+			$t->contains( '(wp_codebox_artifact_not_found)', $err );
+		}
+	);
+	$t->test(
+		'diff is the patch byte for byte, and git applies it',
+		static function () use ( $t, $run, $path ): void {
+			$id             = $run( 'latin1' );
+			[ $code, $out ] = $t->wp( [ 'codebox', 'artifacts', 'diff', $id ] );
+			$bundle         = json_decode( $t->wp( [ 'codebox', 'artifacts', 'get', $id, '--format=json' ] )[1], true )['artifact']['directory'];
+			$t->same( [ 0, (string) file_get_contents( $bundle . '/files/patch.diff' ) ], [ $code, $out ] );
+			$id = $run();
+			[ , $some ] = $t->wp( [ 'codebox', 'artifacts', 'diff', $id, '--files=sample.php' ] );
+			[ , $full ] = $t->wp( [ 'codebox', 'artifacts', 'diff', $id, "--files={$path}sample.php" ] );
+			$t->same( $full, $some );
+			$t->contains( "+\treturn 'hello';", $some );
+			$t->true( ! str_contains( $some, 'more.php' ), 'a file too many' );
+			$copy = getenv( 'TEST_WORK' ) . '/copy-' . $id;
+			wp_mkdir_p( $copy );
+			copy( getenv( 'TEST_FIXTURES' ) . '/sample/sample.php', $copy . '/sample.php' );
+			file_put_contents( $copy . '/p', $some );
+			exec( 'cd ' . escapeshellarg( $copy ) . ' && GIT_CEILING_DIRECTORIES=.. git apply p 2>&1', $said, $status );
+			$t->same( [ 0, [] ], [ $status, $said ] );
+			$t->contains( "'hello'", (string) file_get_contents( $copy . '/sample.php' ) );
+		}
+	);
+	$t->test(
+		'preflight, apply of one file, apply of the rest',
+		static function () use ( $t, $run, $path ): void {
+			$id = $run();
+			[ $code, $out, $err ] = $t->wp( [ 'codebox', 'artifacts', 'preflight-apply', $id, '--approved-files=sample.php', '--format=csv', '--fields=path' ] );
+			$t->same( [ 0, "path\n{$path}sample.php\n" ], [ $code, $out ], $err );
+			$t->contains( 'The apply would hand over 1 of 2 changed files. Nothing was written.', $err );
+			$t->contains( "'helo'", (string) file_get_contents( WP_PLUGIN_DIR . '/sample/sample.php' ) );
+			[ $code, $out, $err ] = $t->wp( [ 'codebox', 'artifacts', 'apply', $id, '--approved-files=sample.php', '--approver=jo' ] );
+			$t->same( [ 0, "path\n{$path}sample.php\n" ], [ $code, $out ], $err );
+			$t->contains( 'example-host/git-apply: applied. Audit reference example-host-', $err );
+			$t->contains( "'hello'", (string) file_get_contents( WP_PLUGIN_DIR . '/sample/sample.php' ) );
+			$t->contains( "'moore'", (string) file_get_contents( WP_PLUGIN_DIR . '/sample/inc/more.php' ) );
+			[ $code, $out, $err ] = $t->wp( [ 'codebox', 'artifacts', 'apply', $id, '--all', '--format=json' ] );
+			$t->same( [ 1, 'wp_codebox_apply_conflict' ], [ $code, json_decode( $out, true )['error']['code'] ] );
+			[ $code, $out, $err ] = $t->wp( [ 'codebox', 'artifacts', 'apply', $id, "--approved-files=[\"{$path}inc/more.php\"]", '--format=json' ] );
+			$done                 = json_decode( $out, true );
+			$t->same( [ 0, 'wp-codebox/artifact-apply/v1', [ "{$path}inc/more.php" ] ], [ $code, $done['schema'] ?? '', $done['result']['applied_files'] ?? '' ], $err );
+		}
+	);
+	$t->test(
+		'apply refuses',
+		static function () use ( $t, $run ): void {
+			$id = $run();
+			foreach ( [
+				[ [], 1, 'wp_codebox_approved_files_missing' ],
+				[ [ '--approved-files=other.php' ], 1, 'wp_codebox_approved_files_invalid' ],
+				[ [ '--approved-files=sample.php', '--all' ], 1, 'wp_codebox_input_invalid' ],
+				[ [ '--all', '--manifest-sha256=' . str_repeat( '0', 64 ) ], 1, 'wp_codebox_artifact_changed' ],
+				[ [ '--all', '--user=editor' ], 126, 'wp_codebox_forbidden' ],
+			] as [ $flags, $status, $expected ] ) {
+				foreach ( [ 'apply', 'preflight-apply' ] as $verb ) {
+					[ $code, $out, $err ] = $t->wp( array_merge( [ 'codebox', 'artifacts', $verb, $id ], $flags ) );
+					$t->same( [ $status, '' ], [ $code, $out ], $err );
+					$t->contains( "($expected)", $err );
+				}
+			}
+			$t->contains( "'helo'", (string) file_get_contents( WP_PLUGIN_DIR . '/sample/sample.php' ) );
+			[ $code ] = $t->wp( [ 'plugin', 'deactivate', 'host-plugin' ] );
+			$t->same( 0, $code );
+			[ $code, $out, $err ] = $t->wp( [ 'codebox', 'artifacts', 'apply', $id, '--all' ] );
+			$t->wp( [ 'plugin', 'activate', 'host-plugin' ] );
+			$t->same( [ 1, '' ], [ $code, $out ] );
+			$t->contains( '(wp_codebox_apply_adapter_missing)', $err );
+			$t->same( 0, $t->wp( [ 'codebox', 'artifacts', 'apply', $id, '--all', '--user=admin' ] )[0], 'positive control' );
+		}
+	);
+	$t->test(
+		'discard',
+		static function () use ( $t, $run ): void {
+			$id = $run();
+			$t->same( 126, $t->wp( [ 'codebox', 'artifacts', 'discard', $id, '--user=editor' ] )[0] );
+			[ $code, $out, $err ] = $t->wp( [ 'codebox', 'artifacts', 'discard', $id, '--format=csv', '--fields=run_id,discarded' ] );
+			$t->same( [ 0, "run_id,discarded\n$id,true\n" ], [ $code, $out ], $err );
+			[ $code, $out, $err ] = $t->wp( [ 'codebox', 'artifacts', 'discard', $id, '--yes' ] );
+			$t->same( [ 1, '' ], [ $code, $out ] );
+			$t->contains( '(wp_codebox_artifact_not_found)', $err );
+		}
+	);
+};

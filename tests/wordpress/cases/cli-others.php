@@ -1,0 +1,83 @@
+<?php
+/**
+ * `wp codebox commands`, `policy`, `doctor` and the help texts.
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\Tests\Harness;
+
+return static function ( Harness $t ): void {
+	$t->test(
+		'commands',
+		static function () use ( $t ): void {
+			$t->same( [ 0, "inspect-mounted-inputs\ncommand-agent-run\nwordpress.run-php\nwordpress.wp-cli\n" ], array_slice( $t->wp( [ 'codebox', 'commands', '--porcelain' ] ), 0, 2 ) );
+			$t->same( '4', trim( $t->wp( [ 'codebox', 'commands', '--format=count' ] )[1] ) );
+			$rows = json_decode( $t->wp( [ 'codebox', 'commands', '--format=json', '--fields=id,policyRequirement' ] )[1], true );
+			$t->same( [ 'id' => 'command-agent-run', 'policyRequirement' => 'Runtime policy commands must include command-agent-run' ], $rows[1] );
+			$t->contains( 'wordpress.run-php', $t->wp( [ 'codebox', 'commands' ] )[1] );
+			$t->same( 126, $t->wp( [ 'codebox', 'commands', '--user=editor' ] )[0] );
+		}
+	);
+	$t->test(
+		'policy show',
+		static function () use ( $t ): void {
+			[ $code, $out ] = $t->wp( [ 'codebox', 'policy', 'show', '--format=json' ] );
+			$policy         = json_decode( $out, true );
+			$t->same( [ 0, 'deny', 'readwrite-mounts', [ 'command-agent-run' ], 'none', 'never' ], [ $code, $policy['network'], $policy['filesystem'], $policy['commands'], $policy['secrets'], $policy['approvals'] ] );
+			$t->same( "field,value\nnetwork,deny\nfilesystem,readwrite-mounts\ncommands,\"wordpress.run-php, wordpress.wp-cli\"\nsecrets,none\napprovals,never\n", $t->wp( [ 'codebox', 'policy', 'show', '--commands=wordpress.run-php,wordpress.wp-cli', '--format=csv' ] )[1] );
+		}
+	);
+	$t->test(
+		'policy validate',
+		static function () use ( $t ): void {
+			$good = $t->wp( [ 'codebox', 'policy', 'show', '--porcelain' ] )[1];
+			$file = getenv( 'TEST_WORK' ) . '/policy.json';
+			file_put_contents( $file, $good );
+			foreach ( [ [ $file ], [ '--input-json=' . trim( $good ) ] ] as $how ) {
+				[ $code, $out, $err ] = $t->wp( array_merge( [ 'codebox', 'policy', 'validate' ], $how ) );
+				$t->same( [ 0, '' ], [ $code, $out ], $err );
+				$t->contains( 'The policy is valid and can be enforced here.', $err );
+			}
+			$t->same( 0, $t->wp( [ 'codebox', 'policy', 'validate', '-' ], [], [ 'stdin' => $good ] )[0] );
+			[ $code, $out, $err ] = $t->wp( [ 'codebox', 'policy', 'validate', '--input-json=' . str_replace( '"deny"', '"allow"', trim( $good ) ), '--porcelain' ] );
+			$t->same( [ 126, "unenforceable\n" ], [ $code, $out ] );
+			$t->contains( 'would be refused', $err );
+			[ $code, $out ] = $t->wp( [ 'codebox', 'policy', 'validate', '--input-json={}', '--format=json' ] );
+			$t->same( 126, $code );
+			$t->contains( 'invalid-network', $out );
+			foreach ( [ [], [ $file, '--input-json={}' ], [ '/nowhere.json' ], [ '--input-json=[]' ] ] as $how ) {
+				[ $code, , $err ] = $t->wp( array_merge( [ 'codebox', 'policy', 'validate' ], $how ) );
+				$t->same( 1, $code );
+				$t->contains( '(wp_codebox_input_invalid)', $err );
+			}
+		}
+	);
+	$t->test(
+		'doctor',
+		static function () use ( $t ): void {
+			[ $code, $out, $err ] = $t->wp( [ 'codebox', 'doctor', '--format=json' ] );
+			$document             = json_decode( $out, true );
+			$t->same( [ 0, 'full', 'wp-codebox/doctor/v1' ], [ $code, $document['level'] ?? '', $document['schema'] ?? '' ], $err . $out );
+			$rows = array_column( $document['checks'], 'status', 'id' );
+			$t->same( [ 'ok', 'ok' ], [ $rows['wordpress'], $rows['extension'] ] );
+			[ , $out, $err ] = $t->wp( [ 'codebox', 'doctor' ] );
+			$t->contains( 'The extension is version 0.1.0 and fits the plugin.', $out );
+			$t->contains( 'Isolation level: full.', $err );
+			$t->true( in_array( trim( $t->wp( [ 'codebox', 'doctor', '--porcelain' ] )[1] ), [ 'ok', 'warning' ], true ), 'the status is no status' );
+		}
+	);
+	foreach ( [ [], [ 'run-agent-task' ], [ 'artifacts' ], [ 'artifacts', 'list' ], [ 'artifacts', 'get' ], [ 'artifacts', 'inspect' ], [ 'artifacts', 'diff' ], [ 'artifacts', 'preflight-apply' ], [ 'artifacts', 'apply' ], [ 'artifacts', 'discard' ], [ 'commands' ], [ 'policy' ], [ 'policy', 'show' ], [ 'policy', 'validate' ], [ 'doctor' ] ] as $command ) {
+		$t->test(
+			'help of codebox ' . implode( ' ', $command ),
+			static function () use ( $t, $command ): void {
+				[ $code, $out, $err ] = $t->wp( array_merge( [ 'help', 'codebox' ], $command ), [ 'PAGER' => 'cat', 'TERM' => 'dumb' ] );
+				$t->same( 0, $code, $err );
+				$t->contains( 'SYNOPSIS', $out );
+				if ( ! in_array( $command, [ [ 'artifacts' ], [ 'policy' ] ], true ) ) {
+					$t->contains( 'EXAMPLES', $out );
+				}
+			}
+		);
+	}
+};

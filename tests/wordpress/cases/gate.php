@@ -1,0 +1,136 @@
+<?php
+/**
+ * Without the extension: no fatal, and the exact fix everywhere.
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\Admin\Notices;
+use WPCodebox\Admin\SiteHealth;
+use WPCodebox\ExtensionGate;
+use WPCodebox\Tests\Harness;
+
+return static function ( Harness $t ): void {
+	$t->test(
+		'abilities are registered and answer 503',
+		static function () use ( $t ): void {
+			$t->as( 'administrator' );
+			foreach ( array_keys( ( require WP_PLUGIN_DIR . '/wp-codebox/abilities/manifest.php' )['abilities'] ) as $name ) {
+				$error = wp_get_ability( $name )->execute( [] );
+				$t->error( 'wp_codebox_extension_missing', 503, $error );
+				$t->contains( 'extension=wp_codebox.so', implode( ' ', $error->get_error_data()['hints'] ) );
+			}
+		}
+	);
+	$t->test(
+		'Site Health and the debug information say so',
+		static function () use ( $t ): void {
+			$tests = apply_filters( 'site_status_tests', [ 'direct' => [] ] );
+			$test  = call_user_func( $tests['direct']['wp_codebox_extension']['test'] );
+			$t->same( [ 'critical', 'wp_codebox_extension' ], [ $test['status'], $test['test'] ] );
+			$t->contains( 'extension=wp_codebox.so', html_entity_decode( $test['actions'], ENT_QUOTES ) );
+			$t->contains( 'not loaded', apply_filters( 'debug_information', [] )['wp-codebox']['fields']['extension']['value'] );
+		}
+	);
+	$t->test(
+		'an administrator gets the notice, an editor does not',
+		static function () use ( $t ): void {
+			require_once ABSPATH . 'wp-admin/includes/admin.php';
+			$render = static function ( string $screen ) use ( $t ): string {
+				set_current_screen( $screen );
+				ob_start();
+				( new Notices( new ExtensionGate( '0.1.0', str_repeat( 'a', 64 ) ) ) )->render();
+				return (string) ob_get_clean();
+			};
+			$t->as( 'administrator' );
+			$t->contains( 'notice-error', $render( 'plugins' ) );
+			$t->same( '', $render( 'edit-post' ) );
+			$t->as( 'editor' );
+			$t->same( '', $render( 'plugins' ) );
+		}
+	);
+	foreach ( [
+		[ 'codebox', 'run-agent-task', 'x', '--plugin=sample' ],
+		[ 'codebox', 'artifacts', 'list' ],
+		[ 'codebox', 'artifacts', 'get', 'run_1' ],
+		[ 'codebox', 'artifacts', 'inspect', 'run_1' ],
+		[ 'codebox', 'artifacts', 'diff', 'run_1' ],
+		[ 'codebox', 'artifacts', 'preflight-apply', 'run_1', '--all' ],
+		[ 'codebox', 'artifacts', 'apply', 'run_1', '--approved-files=/x' ],
+		[ 'codebox', 'artifacts', 'discard', 'run_1' ],
+		[ 'codebox', 'commands' ],
+		[ 'codebox', 'policy', 'show' ],
+		[ 'codebox', 'policy', 'validate', '--input-json={}' ],
+	] as $command ) {
+		$t->test(
+			'wp ' . implode( ' ', $command ) . ' exits with 125',
+			static function () use ( $t, $command ): void {
+				[ $code, $out, $err ] = $t->wp( $command );
+				$t->same( [ 125, '' ], [ $code, $out ] );
+				$t->contains( 'Error: The PHP extension wp_codebox is not loaded in this PHP, so no sandbox can be started. (wp_codebox_extension_missing)', $err );
+				$t->contains( '  - Put the line "extension=wp_codebox.so" into ', $err );
+			}
+		);
+	}
+	$t->test(
+		'a failure in JSON mode is a document',
+		static function () use ( $t ): void {
+			[ $code, $out ] = $t->wp( [ 'codebox', 'commands', '--format=json' ] );
+			$document       = json_decode( $out, true );
+			$schema         = json_decode( (string) file_get_contents( getenv( 'TEST_ROOT' ) . '/abilities/schemas/cli-failure.v1.schema.json' ), true );
+			$t->same( true, rest_validate_value_from_schema( $document, $schema, 'failure' ) );
+			$t->same( [ 125, 125, 'wp_codebox_extension_missing' ], [ $code, $document['exit_code'], $document['error']['code'] ] );
+		}
+	);
+	$t->test(
+		'doctor still reports, and fails',
+		static function () use ( $t ): void {
+			[ $code, $out ] = $t->wp( [ 'codebox', 'doctor', '--format=json' ] );
+			$document       = json_decode( $out, true );
+			$t->same( [ 1, 'error', 'wp-codebox/doctor/v1' ], [ $code, $document['status'], $document['schema'] ] );
+			$rows = array_column( $document['checks'], null, 'id' );
+			$t->same( [ 'ok', 'error' ], [ $rows['wordpress']['status'], $rows['extension']['status'] ] );
+			$t->contains( 'extension=wp_codebox.so', $rows['extension']['fix'] );
+		}
+	);
+	foreach ( [
+		[ 'WP_CODEBOX_FAKE_VERSION', '0.0.9', 'it is version 0.0.9, the plugin is version 0.1.0' ],
+		[ 'WP_CODEBOX_FAKE_DIGEST', str_repeat( 'b', 64 ), 'it was built from other schemas' ],
+	] as [ $name, $value, $reason ] ) {
+		$t->test(
+			"an extension with another $name is stale",
+			static function () use ( $t, $name, $value, $reason ): void {
+				[ $code, $out, $err ] = $t->wp( [ 'codebox', 'commands' ], [ 'WP_CODEBOX_FAKE' => '1', $name => $value ] );
+				$t->same( [ 125, '' ], [ $code, $out ] );
+				$t->contains( '(wp_codebox_extension_stale)', $err );
+				$t->contains( $reason, $err );
+				$t->contains( 'Install the wp_codebox.so of release 0.1.0', $err );
+				[ $code ] = $t->wp( [ 'codebox', 'commands' ], [ 'WP_CODEBOX_FAKE' => '1' ] );
+				$t->same( 0, $code, 'positive control: a fitting one passes' );
+			}
+		);
+	}
+	$t->test(
+		'the template of translations is up to date',
+		static function () use ( $t ): void {
+			$new = getenv( 'TEST_WORK' ) . '/new.pot';
+			$t->same( 0, $t->wp( [ 'i18n', 'make-pot', WP_PLUGIN_DIR . '/wp-codebox', $new, '--slug=wp-codebox', '--skip-js' ] )[0] );
+			$texts = static function ( string $file ): array {
+				preg_match_all( '/^msg(?:id|id_plural|ctxt) .*$/m', (string) file_get_contents( $file ), $found );
+				sort( $found[0] );
+				return $found[0];
+			};
+			$t->true( count( $texts( $new ) ) > 20, 'nothing is translatable' );
+			$t->same( $texts( $new ), $texts( WP_PLUGIN_DIR . '/wp-codebox/languages/wp-codebox.pot' ), 'run: wp i18n make-pot dist/wp-codebox plugin-php/languages/wp-codebox.pot --slug=wp-codebox --skip-js' );
+		}
+	);
+	$t->test(
+		'the plugin can be uninstalled',
+		static function () use ( $t ): void {
+			update_site_option( 'wp_codebox_default_agent', 'x' );
+			define( 'WP_UNINSTALL_PLUGIN', 'wp-codebox/wp-codebox.php' );
+			require WP_PLUGIN_DIR . '/wp-codebox/uninstall.php';
+			$t->same( false, get_site_option( 'wp_codebox_default_agent', false ) );
+		}
+	);
+};

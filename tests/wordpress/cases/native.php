@@ -1,0 +1,112 @@
+<?php
+/**
+ * What only the real extension, runner and kernel can show.
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\Native\Artifacts;
+use WPCodebox\Host\InstalledCode;
+use WPCodebox\Host\Site;
+use WPCodebox\Tests\Harness;
+
+return static function ( Harness $t ): void {
+	$t->test(
+		'the stand-in is not loaded',
+		static function () use ( $t ): void {
+			$t->same( [ true, false ], [ extension_loaded( 'wp_codebox' ), class_exists( 'WPCodebox\Native\Bundles', false ) ] );
+		}
+	);
+	$t->test(
+		'the audit log of these tests is one unbroken chain',
+		static function () use ( $t ): void {
+			$log = Artifacts::auditLog( ( new Site( new InstalledCode() ) )->id(), 1000 );
+			$t->same( true, $log['valid'] );
+			$entries = $log['entries'];
+			$t->true( is_array( $entries ) ? count( $entries ) > 5 : $entries > 5, 'the log is nearly empty' );
+			$t->true( ! str_contains( (string) json_encode( $log ), 'diff --git' ), 'the log holds a patch' );
+		}
+	);
+	$t->test(
+		'the agent sees neither the configuration nor the site, which the host can read',
+		static function () use ( $t ): void {
+			$config = ABSPATH . 'wp-config.php';
+			$probe  = WP_PLUGIN_DIR . '/sample/probe.php';
+			file_put_contents( $probe, '<?php echo @file_get_contents( $argv[1] ) ? "READ" : "denied", "\n"; @file_put_contents( $argv[2], "x" ); touch( "touched.txt" );' );
+			$t->contains( 'READ', (string) shell_exec( escapeshellarg( PHP_BINARY ) . ' ' . escapeshellarg( $probe ) . ' ' . escapeshellarg( $config ) . ' /dev/null; rm -f touched.txt' ) );
+			$t->as( 'administrator' );
+			$target = ABSPATH . 'written-by-agent.txt';
+			$run    = $t->ok( $t->ability( 'run-agent-task', [ 'goal' => 'Probe', 'plugin' => 'sample', 'agent_command' => "php probe.php $config $target" ] ) );
+			unlink( $probe );
+			$said = (string) file_get_contents( $run['artifacts'] . '/files/transcript.json' );
+			$t->contains( 'denied', $said );
+			$t->true( ! str_contains( $said, 'READ' ) && ! file_exists( $target ) && ! file_exists( WP_PLUGIN_DIR . '/sample/touched.txt' ), 'the agent got out' );
+			$t->same( [ '/wordpress/wp-content/plugins/sample/touched.txt' ], array_column( $run['changed_files'], 'path' ) );
+		}
+	);
+	$agent = 'php ' . getenv( 'TEST_FIXTURES' ) . '/agent.php ';
+	$fresh = static function (): void {
+		foreach ( [ 'sample.php', 'inc/more.php' ] as $name ) {
+			copy( getenv( 'TEST_FIXTURES' ) . '/sample/' . $name, WP_PLUGIN_DIR . '/sample/' . $name );
+		}
+	};
+	$t->test(
+		'an extension of another contract is stale',
+		static function () use ( $t ): void {
+			$manifest = WP_PLUGIN_DIR . '/wp-codebox/abilities/manifest.php';
+			$text     = (string) file_get_contents( $manifest );
+			file_put_contents( $manifest, preg_replace( "/'[0-9a-f]{64}'/", "'" . str_repeat( 'c', 64 ) . "'", $text ) );
+			$stale = $t->wp( [ 'codebox', 'commands' ] );
+			file_put_contents( $manifest, $text );
+			$t->same( [ 125, '' ], [ $stale[0], $stale[1] ] );
+			$t->contains( '(wp_codebox_extension_stale)', $stale[2] );
+			$t->same( 0, $t->wp( [ 'codebox', 'commands' ] )[0], 'positive control' );
+		}
+	);
+	$t->test(
+		'Ctrl-C cancels the run, keeps the bundle and exits with 130',
+		static function () use ( $t, $agent, $fresh ): void {
+			$fresh();
+			[ $code, $out, $err ] = $t->wp(
+				[ 'codebox', 'run-agent-task', 'x', '--plugin=sample', "--agent-command={$agent}sleep", '--format=json' ],
+				[],
+				[
+					'after'     => 'agent | agent says sleep',
+					'meanwhile' => static fn( int $pid ): bool => posix_kill( $pid, SIGINT ),
+				]
+			);
+			$run                  = json_decode( $out, true );
+			$t->same( [ 130, 'cancelled', 'failed', false ], [ $code, $run['outcome'] ?? null, $run['status'] ?? null, $run['success'] ?? null ], $err );
+			$t->contains( 'Cancelling; what was changed so far is kept.', $err );
+			$t->true( is_dir( $run['artifacts'] ), 'the bundle is gone' );
+		}
+	);
+	$t->test(
+		'a source that changes during the run: the bundle cannot be approved',
+		static function () use ( $t, $agent, $fresh ): void {
+			$fresh();
+			[ , $out, $err ] = $t->wp(
+				[ 'codebox', 'run-agent-task', 'x', '--plugin=sample', "--agent-command={$agent}slow", '--format=json' ],
+				[],
+				[
+					'after'     => 'agent | agent says slow',
+					'meanwhile' => static fn( int $pid ): mixed => file_put_contents( WP_PLUGIN_DIR . '/sample/sample.php', "\n// changed meanwhile\n", FILE_APPEND ),
+				]
+			);
+			$run = json_decode( $out, true );
+			$t->same( false, $run['approvable'] ?? null, $err );
+			[ $code, , $err ] = $t->wp( [ 'codebox', 'artifacts', 'apply', $run['run']['run_id'], '--all' ] );
+			$t->same( 1, $code );
+			$t->contains( '(wp_codebox_baseline_changed)', $err );
+		}
+	);
+	$t->test(
+		'an agent program that the guest does not have',
+		static function () use ( $t, $fresh ): void {
+			$fresh();
+			[ $code, , $err ] = $t->wp( [ 'codebox', 'run-agent-task', 'x', '--plugin=sample', '--agent-command=no-such-program' ] );
+			$t->same( 125, $code, $err );
+			$t->contains( '(wp_codebox_agent_program_missing)', $err );
+		}
+	);
+};

@@ -1,0 +1,88 @@
+<?php
+/**
+ * The abilities through core's REST route: verbs, statuses, query strings.
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\Tests\Harness;
+
+return static function ( Harness $t ): void {
+	$call = static function ( string $method, string $name, mixed $input = null ): array {
+		$request = new WP_REST_Request( $method, '/wp-abilities/v1/abilities/wp-codebox/' . $name . '/run' );
+		if ( null !== $input ) {
+			if ( 'GET' === $method ) {
+				$request->set_query_params( [ 'input' => $input ] );
+			} else {
+				$request->set_header( 'Content-Type', 'application/json' );
+				$request->set_body( (string) wp_json_encode( [ 'input' => $input ] ) );
+			}
+		}
+		$response = rest_do_request( $request );
+		return [ $response->get_status(), $response->get_data() ];
+	};
+	$verbs = [
+		'run-agent-task'           => 'POST',
+		'list-artifacts'           => 'GET',
+		'get-artifact'             => 'GET',
+		'inspect-artifact'         => 'GET',
+		'apply-artifact-preflight' => 'POST',
+		'apply-approved-artifact'  => 'POST',
+		'discard-artifact'         => 'POST',
+	];
+
+	foreach ( $verbs as $name => $verb ) {
+		$t->test(
+			"$name takes $verb only, and only from an administrator",
+			static function () use ( $t, $call, $name, $verb ): void {
+				$t->as( 'administrator' );
+				foreach ( array_diff( [ 'GET', 'POST', 'DELETE' ], [ $verb ] ) as $other ) {
+					$t->same( 405, $call( $other, $name )[0], $other );
+				}
+				$t->true( 405 !== $call( $verb, $name, 'GET' === $verb ? null : (object) [] )[0], 'positive control' );
+				$t->as( 'editor' );
+				$t->same( 403, $call( $verb, $name )[0] );
+				$t->as( 'nobody' );
+				$t->same( 401, $call( $verb, $name )[0] );
+			}
+		);
+	}
+	$t->test(
+		'numbers of a query string are numbers',
+		static function () use ( $t, $call ): void {
+			$t->as( 'administrator' );
+			[ $status, $data ] = $call( 'GET', 'list-artifacts', [ 'page' => '1', 'per_page' => '2' ] );
+			$t->same( [ 200, 1, 2 ], [ $status, $data['page'], $data['per_page'] ] );
+			$t->same( 400, $call( 'GET', 'list-artifacts', [ 'page' => 'x' ] )[0] );
+		}
+	);
+	$t->test(
+		'an error has our code and status',
+		static function () use ( $t, $call ): void {
+			$t->as( 'administrator' );
+			[ $status, $data ] = $call( 'POST', 'run-agent-task', (object) [] );
+			$t->same( [ 400, 'wp_codebox_task_missing' ], [ $status, $data['code'] ] );
+			[ $status, $data ] = $call( 'GET', 'get-artifact', [ 'artifact_id' => 'run_' . str_repeat( '0', 32 ) ] );
+			$t->same( [ 404, 'wp_codebox_artifact_not_found' ], [ $status, $data['code'] ] );
+		}
+	);
+	$t->test(
+		'a run over REST',
+		static function () use ( $t, $call ): void {
+			$t->as( 'administrator' );
+			copy( getenv( 'TEST_FIXTURES' ) . '/agent.php', WP_PLUGIN_DIR . '/sample/agent.php' );
+			[ $status, $data ] = $call( 'POST', 'run-agent-task', [ 'goal' => 'x', 'plugin' => 'sample', 'agent_command' => 'php agent.php fix-and-fail' ] );
+			$t->same( [ 200, false, 'failed' ], [ $status, $data['success'], $data['outcome'] ], (string) json_encode( $data ) );
+			$again = json_decode( (string) wp_json_encode( $data ), false );
+			$t->true( is_object( $again->session ) && is_object( $again->cost ) && is_array( $again->changed_files ), 'an object became a list' );
+		}
+	);
+	$t->test(
+		'the listed schemas are published',
+		static function () use ( $t ): void {
+			$t->as( 'administrator' );
+			$data = rest_do_request( new WP_REST_Request( 'GET', '/wp-abilities/v1/abilities/wp-codebox/run-agent-task' ) )->get_data();
+			$t->same( [ 'wp-codebox/run-agent-task', 'object' ], [ $data['name'], $data['input_schema']['type'] ] );
+		}
+	);
+};

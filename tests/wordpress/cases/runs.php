@@ -1,0 +1,200 @@
+<?php
+/**
+ * run-agent-task through the ability.
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\Tests\Harness;
+
+return static function ( Harness $t ): void {
+	$plugin = WP_PLUGIN_DIR . '/sample';
+	// An ability stages no host file: the agent and the check must be in the mounted code or in the guest.
+	$agent  = static function ( string $what ) use ( $plugin ): array {
+		copy( getenv( 'TEST_FIXTURES' ) . '/agent.php', $plugin . '/agent.php' );
+		copy( getenv( 'TEST_FIXTURES' ) . '/check.php', $plugin . '/check.php' );
+		return [
+			'goal'          => 'Make the check pass',
+			'plugin'        => 'sample',
+			'agent_command' => 'php agent.php ' . $what,
+		];
+	};
+	$tree   = static fn(): string => hash( 'sha256', implode( '', array_map( static fn( string $file ): string => $file . hash_file( 'sha256', $file ), [ $plugin . '/sample.php', $plugin . '/inc/more.php', $plugin . '/agent.php' ] ) ) );
+
+	$t->test(
+		'a good run: envelope, correlation, nothing changed here',
+		static function () use ( $t, $agent, $tree ): void {
+			$t->as( 'administrator' );
+			$input  = $agent( 'fix' ) + [
+				'checks'             => [ 'php check.php' ],
+				'sandbox_session_id' => 'job-42-' . uniqid(),
+				'session_id'         => 'conversation-7-' . uniqid(),
+				'orchestrator'       => [
+					'id'     => 'control-plane-' . uniqid(),
+					'nested' => [ 'any' => 'thing' ],
+				],
+				'metadata'           => [ 'ticket' => 'T-1' ],
+				'context'            => [ 'language' => 'en' ],
+			];
+			$before = $tree();
+			$run    = $t->ok( $t->ability( 'run-agent-task', $input ) );
+			$t->same( $before, $tree(), 'the site changed' );
+			$t->same( [ true, 'wp-codebox/agent-task-run/v1', 'completed', 'succeeded', 0 ], [ $run['success'], $run['schema'], $run['status'], $run['outcome'], $run['exit_code'] ] );
+			$t->same( [ 'command' => 'completed', 'phase' => 'succeeded', 'agent_task' => 'succeeded' ], $run['statuses'] );
+			$paths = array_column( $run['changed_files'], 'path' );
+			$t->same( [ '/wordpress/wp-content/plugins/sample/inc/more.php', '/wordpress/wp-content/plugins/sample/sample.php' ], $paths );
+			$t->same( [ [ 'php check.php', 'passed' ] ], array_map( static fn( array $check ): array => [ $check['command'], $check['status'] ], $run['checks'] ) );
+			$t->same( [ $input['sandbox_session_id'], 'completed', 'external-orchestrator', $input['session_id'], $input['orchestrator'] ], [ $run['session']['id'], $run['session']['status'], $run['session']['persistence'], $run['session']['agent_session_id'], $run['session']['orchestrator'] ] );
+			$t->same( [ 'Make the check pass', 'wp-codebox/task-input/v1', [ 'language' => 'en' ] ], [ $run['task'], $run['task_input']['schema'], $run['task_input']['context'] ] );
+			$t->same( $run['artifacts'], $run['completion_outcome']['provenance']['artifactDirectory'] );
+			$t->same( 'promote', $run['completion_outcome']['nextAction'] );
+			$t->same( [ true, 'full' ], [ $run['agent_result']['actionable'], $run['isolation']['level'] ] );
+			$t->true( $run['cost']['wall_ms'] > 0 && is_dir( $run['artifacts'] ) && is_file( $run['paths']['patch'] ), 'cost or bundle is missing' );
+			$stored = '';
+			foreach ( new RecursiveIteratorIterator( new RecursiveDirectoryIterator( $run['artifacts'], FilesystemIterator::SKIP_DOTS ) ) as $file ) {
+				$stored .= (string) file_get_contents( $file->getPathname() );
+			}
+			foreach ( [ $input['sandbox_session_id'], $input['session_id'], $input['orchestrator']['id'] ] as $echoed ) {
+				$t->true( ! str_contains( $stored, $echoed ), "the bundle stores $echoed" );
+			}
+			$t->contains( 'T-1', $stored );
+		}
+	);
+	$t->test(
+		'without ids of the caller the session is named after the run',
+		static function () use ( $t, $agent ): void {
+			$t->as( 'administrator' );
+			$run = $t->ok( $t->ability( 'run-agent-task', $agent( 'nothing' ) ) );
+			$t->same( $run['run']['run_id'], $run['session']['id'] );
+			$t->same( [ true, 'no_op', 0, false, 'no_file_changes' ], [ $run['success'], $run['outcome'], $run['exit_code'], $run['agent_result']['actionable'], $run['agent_result']['noOpReason'] ] );
+			$run = $t->ok( $t->ability( 'run-agent-task', $agent( 'nothing' ) + [ 'session_id' => 'c-1' ] ) );
+			$t->same( 'c-1', $run['session']['id'] );
+		}
+	);
+	$t->test(
+		'a failed agent that changed files: data, not an error, and the bundle is kept',
+		static function () use ( $t, $agent ): void {
+			$t->as( 'administrator' );
+			$run = $t->ok( $t->ability( 'run-agent-task', $agent( 'fix-and-fail' ) ) );
+			$t->same( [ false, 'failed', 'failed', 1, 'partial', 'review' ], [ $run['success'], $run['status'], $run['outcome'], $run['exit_code'], $run['completion_outcome']['status'], $run['completion_outcome']['nextAction'] ] );
+			$t->same( [ 2, 'wp_codebox_run_failed' ], [ count( $run['changed_files'] ), $run['error']['code'] ] );
+			$t->true( is_dir( $run['artifacts'] ), 'the bundle is gone' );
+		}
+	);
+	$t->test(
+		'a failed check makes the run partial',
+		static function () use ( $t, $agent ): void {
+			$t->as( 'administrator' );
+			$run = $t->ok( $t->ability( 'run-agent-task', [ 'agent_success_codes' => [ 0, 1 ], 'checks' => [ 'php check.php' ] ] + $agent( 'style' ) ) );
+			$t->same( [ false, 'completed', 'partial', 3, 'failed' ], [ $run['success'], $run['status'], $run['outcome'], $run['exit_code'], $run['checks'][0]['status'] ] );
+		}
+	);
+	$t->test(
+		'success codes are the caller\'s',
+		static function () use ( $t, $agent ): void {
+			$t->as( 'administrator' );
+			$t->same( 'failed', $t->ok( $t->ability( 'run-agent-task', $agent( 'style' ) ) )['outcome'] );
+			$t->same( 'succeeded', $t->ok( $t->ability( 'run-agent-task', $agent( 'style' ) + [ 'agent_success_codes' => [ 0, 1 ] ] ) )['outcome'] );
+		}
+	);
+	$t->test(
+		'the deadline',
+		static function () use ( $t, $agent ): void {
+			$t->as( 'administrator' );
+			$run = $t->ok( $t->ability( 'run-agent-task', $agent( 'sleep' ) + [ 'limits' => [ 'wall_clock_ms' => 6000 ] ] ) );
+			$t->same( [ 'timed_out', 124, 'timed_out', 'timeout', 'wp_codebox_run_timeout' ], [ $run['outcome'], $run['exit_code'], $run['statuses']['command'], $run['statuses']['agent_task'], $run['error']['code'] ] );
+			$t->same( true, $run['diagnostics']['outcome_retryable'] );
+		}
+	);
+	$t->test(
+		'agents by name, and a default',
+		static function () use ( $t, $agent ): void {
+			$t->as( 'administrator' );
+			$agent( 'fix' );
+			update_site_option(
+				'wp_codebox_agents',
+				[
+					'fixer'  => [ 'command' => 'php agent.php fix' ],
+					'styler' => [
+						'command'       => 'php agent.php style',
+						'success_codes' => [ 1 ],
+					],
+					'broken' => 'no row',
+				]
+			);
+			$task = [
+				'goal'   => 'x',
+				'plugin' => 'sample',
+			];
+			$t->same( 'succeeded', $t->ok( $t->ability( 'run-agent-task', $task + [ 'agent' => 'styler' ] ) )['outcome'] );
+			$t->error( 'wp_codebox_agent_missing', 400, $t->ability( 'run-agent-task', $task + [ 'agent' => 'broken' ] ) );
+			$t->error( 'wp_codebox_agent_missing', 400, $missing = $t->ability( 'run-agent-task', $task ) );
+			$t->same( 3, count( $missing->get_error_data()['hints'] ), 'three ways out' );
+			$default = static fn(): string => 'fixer';
+			add_filter( 'wp_codebox_default_agent', $default );
+			$t->same( 'succeeded', $t->ok( $t->ability( 'run-agent-task', $task ) )['outcome'] );
+			remove_filter( 'wp_codebox_default_agent', $default );
+			delete_site_option( 'wp_codebox_agents' );
+		}
+	);
+	$outside = getenv( 'TEST_WORK' ) . '/outside';
+	$refused = [
+		'goal missing'                  => [ [ 'goal' => null ], 'wp_codebox_task_missing', 400 ],
+		'goal blank'                    => [ [ 'goal' => " \n" ], 'wp_codebox_task_missing', 400 ],
+		'raw code'                      => [ [ 'code' => 'echo 1;' ], 'wp_codebox_raw_code_forbidden', 400 ],
+		'raw code file'                 => [ [ 'code_file' => '/tmp/x.php' ], 'wp_codebox_raw_code_forbidden', 400 ],
+		'detached'                      => [ [ 'wait' => false ], 'wp_codebox_input_invalid', 400 ],
+		'no mount'                      => [ [ 'plugin' => null ], 'wp_codebox_mount_missing', 400 ],
+		'unknown plugin'                => [ [ 'plugin' => 'nope' ], 'wp_codebox_mount_source_invalid', 400 ],
+		'single file plugin'            => [ [ 'plugin' => 'hello' ], 'wp_codebox_mount_source_invalid', 400 ],
+		'two agents'                    => [ [ 'agent' => 'x' ], 'wp_codebox_input_invalid', 400 ],
+		'limit out of range'            => [ [ 'limits' => [ 'processes' => 1 ] ], 'wp_codebox_limit_invalid', 400 ],
+		'network allow'                 => [ [ 'network' => 'allow' ], 'wp_codebox_policy_unenforceable', 422 ],
+		'policy malformed'              => [ [ 'policy' => [ 'network' => 'maybe' ] ], 'runtime-policy-invalid', 400 ],
+		'mount of the site'             => [ [ 'plugin' => null, 'mounts' => [ [ 'source' => ABSPATH, 'target' => '/workspace/x' ] ] ], 'wp_codebox_mount_denied', 403 ],
+		'mount of the content'          => [ [ 'plugin' => null, 'mounts' => [ [ 'source' => WP_CONTENT_DIR, 'target' => '/workspace/x' ] ] ], 'wp_codebox_mount_denied', 403 ],
+		'mount of an ancestor'          => [ [ 'plugin' => null, 'mounts' => [ [ 'source' => dirname( ABSPATH ), 'target' => '/workspace/x' ] ] ], 'wp_codebox_mount_denied', 403 ],
+		'mount outside what is allowed' => [ [ 'plugin' => null, 'mounts' => [ [ 'source' => $outside, 'target' => '/workspace/x' ] ] ], 'wp_codebox_mount_denied', 403 ],
+	];
+	if ( ! is_dir( $outside ) ) {
+		mkdir( $outside );
+		chmod( $outside, 0755 );
+		file_put_contents( $outside . '/a.txt', "a\n" );
+	}
+	foreach ( $refused as $name => [ $change, $code, $status ] ) {
+		$t->test(
+			"refused: $name",
+			static function () use ( $t, $agent, $change, $code, $status ): void {
+				$t->as( 'administrator' );
+				$input = array_filter( array_merge( $agent( 'nothing' ), $change ), static fn( mixed $value ): bool => null !== $value );
+				$t->error( $code, $status, $t->ability( 'run-agent-task', $input ) );
+			}
+		);
+	}
+	$t->test(
+		'no input at all is a missing goal, not a missing mount',
+		static function () use ( $t ): void {
+			$t->as( 'administrator' );
+			$t->error( 'wp_codebox_task_missing', 400, $t->ability( 'run-agent-task' ) );
+		}
+	);
+	$t->test(
+		'an unknown field is refused by the schema',
+		static function () use ( $t, $agent ): void {
+			$t->as( 'administrator' );
+			foreach ( [ 'wp_codebox_bin' => '/tmp/x', 'artifacts_path' => '/tmp', 'staged_files' => [ [ 'source' => '/etc/passwd', 'target' => '/run/codebox/staged/x' ] ] ] as $field => $value ) {
+				$t->same( 'ability_invalid_input', $t->ability( 'run-agent-task', $agent( 'nothing' ) + [ $field => $value ] )->get_error_code(), $field );
+			}
+			$t->same( 'no_op', $t->ok( $t->ability( 'run-agent-task', $agent( 'nothing' ) ) )['outcome'], 'positive control' );
+		}
+	);
+	$t->test(
+		'a missing mount names what there is',
+		static function () use ( $t ): void {
+			$t->as( 'administrator' );
+			$error = $t->ability( 'run-agent-task', [ 'goal' => 'x', 'agent_command' => 'true' ] );
+			$t->contains( 'sample', implode( ' ', $error->get_error_data()['hints'] ) );
+			$t->contains( 'twentytwentyfive', implode( ' ', $error->get_error_data()['hints'] ) );
+		}
+	);
+};

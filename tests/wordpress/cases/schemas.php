@@ -1,0 +1,68 @@
+<?php
+/**
+ * Schemas and their examples, through the validator of WordPress itself.
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\Tests\Harness;
+
+return static function ( Harness $t ): void {
+	$directory = getenv( 'TEST_ROOT' ) . '/abilities/schemas';
+	$schemas   = glob( $directory . '/*.schema.json' );
+
+	$t->test(
+		'there are schemas, and the manifest has their digest',
+		static function () use ( $t, $schemas, $directory ): void {
+			$t->true( count( $schemas ) >= 20, 'too few schemas' );
+			$names = array_map( 'basename', glob( $directory . '/*.json' ) );
+			sort( $names, SORT_STRING );
+			$text = '';
+			foreach ( $names as $name ) {
+				$bytes = (string) file_get_contents( $directory . '/' . $name );
+				$text .= $name . "\n" . strlen( $bytes ) . "\n" . $bytes . "\n";
+			}
+			$manifest = require getenv( 'TEST_ROOT' ) . '/abilities/manifest.php';
+			$t->same( hash( 'sha256', $text ), $manifest['contract_digest'], 'run: cargo xtask schemas' );
+		}
+	);
+
+	foreach ( $schemas as $file ) {
+		$name   = basename( $file, '.v1.schema.json' );
+		$schema = json_decode( (string) file_get_contents( $file ), true );
+		$valid  = glob( $directory . '/examples/' . $name . '/valid-*.json' );
+		$wrong  = glob( $directory . '/examples/' . $name . '/invalid-*.json' );
+
+		$t->test( "$name has examples of both kinds", static fn() => $t->true( count( $valid ) > 0 && count( $wrong ) > 0, 'an example is missing' ) );
+		foreach ( array_merge( $valid, $wrong ) as $example ) {
+			$good = str_starts_with( basename( $example ), 'valid-' );
+			$t->test(
+				$name . ' ' . basename( $example ),
+				static function () use ( $t, $schema, $example, $good ): void {
+					$answer = rest_validate_value_from_schema( json_decode( (string) file_get_contents( $example ), true ), $schema, 'input' );
+					$t->same( $good, true === $answer, is_wp_error( $answer ) ? $answer->get_error_message() : 'accepted' );
+				}
+			);
+		}
+		$t->test(
+			"$name gives every property a type",
+			static function () use ( $t, $schema, $name ): void {
+				$look = static function ( array $node, string $at ) use ( &$look, $t ): void {
+					$t->true( isset( $node['type'] ), $at . ' has no type; WordPress would complain' );
+					foreach ( $node['properties'] ?? [] as $key => $child ) {
+						$look( $child, $at . '.' . $key );
+					}
+					foreach ( [ 'items', 'additionalProperties' ] as $key ) {
+						if ( is_array( $node[ $key ] ?? null ) ) {
+							$look( $node[ $key ], $at . '.' . $key );
+						}
+					}
+				};
+				$look( $schema, $name );
+				foreach ( [ '$ref', 'const' ] as $ignored ) {
+					$t->true( ! str_contains( (string) json_encode( $schema ), '"' . $ignored . '":' ), $ignored . ' is ignored by WordPress' );
+				}
+			}
+		);
+	}
+};

@@ -1,0 +1,147 @@
+<?php
+/**
+ * Pieces that need no extension.
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\Apply\ApplyResult;
+use WPCodebox\Cli\Console;
+use WPCodebox\Cli\FlagList;
+use WPCodebox\Cli\Quantity;
+use WPCodebox\Failure;
+use WPCodebox\Host\InstalledCode;
+use WPCodebox\Host\Site;
+use WPCodebox\Tests\Harness;
+
+return static function ( Harness $t ): void {
+	$refused = static function ( callable $call ) use ( $t ): string {
+		try {
+			$call();
+		} catch ( Failure $failure ) {
+			return $failure->error_code;
+		}
+		return 'nothing was refused';
+	};
+
+	$t->test(
+		'durations and sizes',
+		static function () use ( $t, $refused ): void {
+			foreach ( [ '90' => 90000, '90s' => 90000, '15m' => 900000, '1h' => 3600000, '500ms' => 500 ] as $text => $expected ) {
+				$t->same( $expected, Quantity::milliseconds( 'timeout', (string) $text ) );
+			}
+			foreach ( [ '4096' => 4096, '1K' => 1024, '512M' => 536870912, '1g' => 1073741824, '2GiB' => 2147483648, '1MB' => 1048576 ] as $text => $expected ) {
+				$t->same( $expected, Quantity::bytes( 'memory', (string) $text ) );
+			}
+			foreach ( [ '', '-1s', '1d', '1.5h', 'soon' ] as $text ) {
+				$t->same( 'wp_codebox_input_invalid', $refused( static fn() => Quantity::milliseconds( 'timeout', $text ) ), $text );
+			}
+			foreach ( [ '', '-1', '1T', '12 34' ] as $text ) {
+				$t->same( 'wp_codebox_input_invalid', $refused( static fn() => Quantity::bytes( 'memory', $text ) ), $text );
+			}
+		}
+	);
+	$t->test(
+		'lists in one flag',
+		static function () use ( $t, $refused ): void {
+			$t->same( [ 'a', 'b' ], FlagList::split( '--x', 'a, b,' ) );
+			$t->same( [ 'a,b', 'c' ], FlagList::split( '--x', '["a,b","c"]' ) );
+			$t->same( [ 'a,b' ], FlagList::one_or_json( '--x', 'a,b' ) );
+			$t->same( [], FlagList::json_object( '--x', '{}' ) );
+			foreach ( [ '[1]', '[', '{"a":1}' ] as $text ) {
+				$t->same( '{' === $text[0] ? 'nothing was refused' : 'wp_codebox_input_invalid', $refused( static fn() => FlagList::split( '--x', $text ) ), $text );
+			}
+			foreach ( [ '[]', '', 'null', '"x"', '{' ] as $text ) {
+				$t->same( 'wp_codebox_input_invalid', $refused( static fn() => FlagList::json_object( '--x', $text ) ), $text );
+			}
+		}
+	);
+	$t->test(
+		'text from a guest cannot drive a terminal',
+		static function () use ( $t ): void {
+			$t->same( "a[31mred[0m\tb\nc", Console::plain( "a\e[31mred\e[0m\tb\nc\r\x07\x7f" ) );
+			$t->same( 'evil txt.php', Console::plain( "evil \u{202e}txt.php\u{9b}" ) );
+			$t->same( 'caf?', Console::plain( "caf\xe9" ) );
+			$t->same( 'naïve ☃', Console::plain( 'naïve ☃' ) );
+		}
+	);
+	$t->test(
+		'what an adapter must answer',
+		static function () use ( $t ): void {
+			$good  = [
+				'schema'          => 'wp-codebox/apply-result/v1',
+				'adapter'         => 'a',
+				'status'          => 'applied',
+				'audit_reference' => 'r',
+				'target'          => [ 'd' => 1 ],
+				'applied_files'   => [ '/x' ],
+			];
+			$check = static function ( mixed $answer ): string {
+				try {
+					( new ApplyResult() )->check( $answer, [ '/x', '/y' ] );
+				} catch ( Failure $failure ) {
+					return $failure->error_code . ' ' . $failure->http_status;
+				}
+				return 'accepted';
+			};
+			$t->same( 'accepted', $check( $good ) );
+			$t->same( 'accepted', $check( [ 'target' => (object) [] ] + $good ) );
+			$t->same( 'wp_codebox_apply_adapter_missing 501', $check( null ) );
+			$t->same( 'own_code 418', $check( new WP_Error( 'own_code', 'no', [ 'status' => 418 ] ) ) );
+			$t->same( 'own_code 500', $check( new WP_Error( 'own_code', 'no' ) ) );
+			foreach ( [
+				'text',
+				true,
+				[],
+				[ 'schema' => 'wp-codebox/apply-result/v2' ] + $good,
+				[ 'adapter' => ' ' ] + $good,
+				[ 'status' => 1 ] + $good,
+				[ 'audit_reference' => '' ] + $good,
+				[ 'target' => [] ] + $good,
+				[ 'target' => [ 'list' ] ] + $good,
+				[ 'applied_files' => 'x' ] + $good,
+				[ 'applied_files' => [ 1 ] ] + $good,
+				[ 'applied_files' => [ '/not-approved' ] ] + $good,
+			] as $bad ) {
+				$t->same( 'wp_codebox_apply_result_invalid 502', $check( $bad ), (string) json_encode( $bad ) );
+			}
+		}
+	);
+	$t->test(
+		'a slug is looked up, never joined to a path',
+		static function () use ( $t, $refused ): void {
+			$code = new InstalledCode();
+			$t->same( '/wordpress/wp-content/plugins/sample', $code->plugin_mount( 'sample' )['target'] );
+			$t->same( realpath( WP_PLUGIN_DIR . '/sample' ), $code->plugin_mount( 'sample' )['source'] );
+			foreach ( [ '..', '../sample', 'sample/..', '.', 'nope', '' ] as $slug ) {
+				$t->same( 'wp_codebox_mount_source_invalid', $refused( static fn() => $code->plugin_mount( $slug ) ), $slug );
+				$t->same( 'wp_codebox_mount_source_invalid', $refused( static fn() => $code->theme_mount( $slug ) ), $slug );
+			}
+			foreach ( [ 'hello', 'hello.php' ] as $single ) {
+				try {
+					$code->plugin_mount( $single );
+					$t->true( false, 'a single file was accepted' );
+				} catch ( Failure $failure ) {
+					$t->contains( 'move hello.php to hello/hello.php', $failure->getMessage() );
+				}
+			}
+			$t->same( 'sample', $code->mount_of( WP_PLUGIN_DIR . '/sample/inc' )['metadata']['slug'] );
+			$t->same( null, $code->mount_of( WP_CONTENT_DIR ) );
+			$t->same( 'theme', $code->mount_of( get_theme_root() . '/twentytwentyfive' )['metadata']['kind'] );
+		}
+	);
+	$t->test(
+		'paths are compared by segment',
+		static function () use ( $t ): void {
+			$t->same( [ true, true, false, false ], [ Site::is_within( '/a', [ '/a' ] ), Site::is_within( '/a/b', [ '/x', '/a' ] ), Site::is_within( '/ab', [ '/a' ] ), Site::is_within( '/', [ '/a' ] ) ] );
+		}
+	);
+	$t->test(
+		'the deny list covers the site itself',
+		static function () use ( $t ): void {
+			$site = new Site( new InstalledCode() );
+			$t->same( [], array_diff( [ realpath( ABSPATH ), realpath( WP_CONTENT_DIR ), realpath( WP_CONTENT_DIR ) . '/uploads' ], $site->denied() ) );
+			$t->same( 1, preg_match( '/^site-1-[0-9a-f]{12}$/', $site->id() ) );
+		}
+	);
+};

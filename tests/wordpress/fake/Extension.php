@@ -1,0 +1,50 @@
+<?php
+/**
+ * Version and configuration of the stand-in; both can be falsified from outside.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Native;
+
+final class Extension {
+
+	public static function version(): string {
+		return (string) ( getenv( 'WP_CODEBOX_FAKE_VERSION' ) ?: '0.1.0' );
+	}
+
+	public static function contractDigest(): string {
+		return (string) ( getenv( 'WP_CODEBOX_FAKE_DIGEST' ) ?: ( require WP_PLUGIN_DIR . '/wp-codebox/abilities/manifest.php' )['contract_digest'] );
+	}
+
+	public static function info(): array {
+		return [
+			'version'     => self::version(),
+			'state_dir'   => Bundles::root(),
+			'mount_roots' => array_values( array_filter( explode( ':', (string) getenv( 'WP_CODEBOX_FAKE_MOUNT_ROOTS' ) ) ) ),
+		];
+	}
+
+	public static function doctor(): array {
+		return [
+			'schema' => 'wp-codebox/doctor/v1',
+			'status' => 'warning',
+			'level'  => 'full',
+			'checks' => [
+				[
+					'id'      => 'namespaces',
+					'status'  => 'ok',
+					'message' => 'User namespaces work.',
+				],
+				[
+					'id'      => 'cgroup',
+					'status'  => 'warning',
+					'message' => 'No cgroup is delegated; memory is best effort.',
+					'fix'     => 'Install the service unit.',
+				],
+			],
+		];
+	}
+}

@@ -1,0 +1,67 @@
+<?php
+/**
+ * Policy of the stand-in.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Native;
+
+final class Policy {
+
+	public static function defaults( array $commands = [] ): array {
+		return [
+			'network'    => 'deny',
+			'filesystem' => 'readwrite-mounts',
+			'commands'   => $commands,
+			'secrets'    => 'none',
+			'approvals'  => 'never',
+		];
+	}
+
+	public static function validate( array $policy ): array {
+		$issues = [];
+		if ( 'deny' !== ( $policy['network'] ?? null ) ) {
+			$issues[] = [
+				'code'    => in_array( $policy['network'] ?? null, [ 'allow' ], true ) || is_array( $policy['network'] ?? null ) ? 'unenforceable' : 'invalid-network',
+				'field'   => 'network',
+				'message' => 'must be deny',
+			];
+		}
+		if ( ! is_array( $policy['commands'] ?? null ) ) {
+			$issues[] = [
+				'code'    => 'invalid-command',
+				'field'   => 'commands',
+				'message' => 'must be a list',
+			];
+		}
+		return $issues;
+	}
+
+	public static function assertCommand( array $policy, string $command ): void {}
+
+	public static function commands(): array {
+		$commands = [];
+		foreach ( [
+			'inspect-mounted-inputs' => 'Lists what the guest sees at each mount target.',
+			'command-agent-run'      => 'Runs a program as the agent, without a shell, in the first writable mount.',
+			'wordpress.run-php'      => 'Runs PHP in the guest with WordPress loaded.',
+			'wordpress.wp-cli'       => 'Runs WP-CLI on the guest\'s WordPress.',
+		] as $id => $description ) {
+			$commands[] = [
+				'id'                => $id,
+				'description'       => $description,
+				'acceptedArgs'      => [],
+				'outputShape'       => 'text',
+				'policyRequirement' => 'Runtime policy commands must include ' . $id,
+				'recipe'            => true,
+			];
+		}
+		return [
+			'schema'   => 'wp-codebox/command-catalog/v1',
+			'commands' => $commands,
+		];
+	}
+}

@@ -1,0 +1,135 @@
+<?php
+/**
+ * A small test runner that works inside a loaded WordPress.
+ *
+ * Each file of `cases/` answers a closure that gets the runner and registers tests. A test
+ * fails by throwing; every test must assert something.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Tests;
+
+use Throwable;
+
+final class Failed extends \Exception {}
+
+final class Harness {
+
+	public int $passed = 0;
+	public int $failed = 0;
+	private int $asserted = 0;
+
+	public function __construct( public readonly string $phase, public readonly array $php_flags, private readonly string $only ) {}
+
+	public function test( string $name, callable $body ): void {
+		if ( '' !== $this->only && ! str_contains( $name, $this->only ) ) {
+			return;
+		}
+		$this->asserted = 0;
+		$environment    = getenv();
+		try {
+			$body();
+			if ( 0 === $this->asserted ) {
+				throw new Failed( 'the test asserts nothing' );
+			}
+			++$this->passed;
+		} catch ( Throwable $thrown ) {
+			++$this->failed;
+			printf( "FAIL %s: %s\n  %s\n", $this->phase, $name, str_replace( "\n", "\n  ", $thrown->getMessage() ) );
+			if ( ! $thrown instanceof Failed ) {
+				printf( "  %s\n", str_replace( "\n", "\n  ", (string) $thrown ) );
+			}
+		}
+		foreach ( array_keys( array_diff_key( getenv(), $environment ) ) as $added ) {
+			putenv( $added );
+		}
+		wp_set_current_user( 0 );
+	}
+
+	public function same( mixed $expected, mixed $actual, string $what = '' ): void {
+		++$this->asserted;
+		if ( $expected !== $actual ) {
+			throw new Failed( trim( $what . "\nexpected " . var_export( $expected, true ) . "\nactual   " . var_export( $actual, true ) ) );
+		}
+	}
+
+	public function true( mixed $actual, string $what ): void {
+		++$this->asserted;
+		if ( true !== $actual ) {
+			throw new Failed( $what );
+		}
+	}
+
+	public function contains( string $needle, string $text ): void {
+		++$this->asserted;
+		if ( ! str_contains( $text, $needle ) ) {
+			throw new Failed( "not found: $needle\nin: $text" );
+		}
+	}
+
+	/** A WP_Error with this code and status. */
+	public function error( string $code, int $status, mixed $actual ): void {
+		++$this->asserted;
+		if ( ! is_wp_error( $actual ) ) {
+			throw new Failed( "no error, but: " . json_encode( $actual, JSON_UNESCAPED_SLASHES | JSON_INVALID_UTF8_SUBSTITUTE ) );
+		}
+		$this->same( [ $code, $status ], [ $actual->get_error_code(), $actual->get_error_data()['status'] ?? null ], $actual->get_error_message() );
+	}
+
+	/** Something that is no WP_Error. */
+	public function ok( mixed $actual ): array {
+		++$this->asserted;
+		if ( is_wp_error( $actual ) ) {
+			throw new Failed( $actual->get_error_code() . ': ' . $actual->get_error_message() . ' ' . json_encode( $actual->get_error_data() ) );
+		}
+		return $actual;
+	}
+
+	/**
+	 * Runs WP-CLI on the test site; answers exit status, STDOUT and STDERR. With `meanwhile`
+	 * in the options that is called with the process id once STDERR holds the text `after`.
+	 */
+	public function wp( array $arguments, array $environment = [], array $options = [] ): array {
+		$command = array_merge(
+			[ PHP_BINARY ],
+			$options['php_flags'] ?? $this->php_flags,
+			[ (string) getenv( 'TEST_WP_CLI' ), '--path=' . ABSPATH ],
+			0 === posix_getuid() ? [ '--allow-root' ] : [],
+			$arguments
+		);
+		$pipes   = [];
+		$process = proc_open(
+			$command,
+			[ [ 'pipe', 'r' ], [ 'pipe', 'w' ], [ 'file', $log = tempnam( sys_get_temp_dir(), 'wp-cli-' ), 'w' ] ],
+			$pipes,
+			$options['cwd'] ?? sys_get_temp_dir(),
+			array_merge( getenv(), [ 'WP_CLI_CONFIG_PATH' => '/dev/null', 'WP_CLI_DISABLE_AUTO_CHECK_UPDATE' => '1' ], $environment )
+		);
+		fwrite( $pipes[0], $options['stdin'] ?? '' );
+		fclose( $pipes[0] );
+		if ( isset( $options['meanwhile'] ) ) {
+			$until = microtime( true ) + 30;
+			while ( microtime( true ) < $until && ! str_contains( (string) file_get_contents( $log ), $options['after'] ) ) {
+				usleep( 20000 );
+			}
+			$options['meanwhile']( proc_get_status( $process )['pid'] );
+		}
+		$out  = (string) stream_get_contents( $pipes[1] );
+		$code = proc_close( $process );
+		$err  = (string) file_get_contents( $log );
+		unlink( $log );
+		return [ $code, $out, $err ];
+	}
+
+	public function as( string $role ): void {
+		$user = get_user_by( 'login', 'administrator' === $role ? 'admin' : $role );
+		wp_set_current_user( $user ? $user->ID : 0 );
+	}
+
+	public function ability( string $name, mixed $input = null ): mixed {
+		return wp_get_ability( 'wp-codebox/' . $name )->execute( $input );
+	}
+}

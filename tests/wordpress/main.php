@@ -1,0 +1,34 @@
+<?php
+/**
+ * Runs the cases of one phase inside the test site: `php main.php <phase> [<part of a test name>]`.
+ *
+ * Phases: `bare` without extension, `fake` with the stand-in, `native` with the real one,
+ * `network` with the stand-in on multisite.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Tests;
+
+[ , $phase ] = $argv;
+define( 'WP_USE_THEMES', false );
+$_SERVER['HTTP_HOST']   = 'localhost';
+$_SERVER['REQUEST_URI'] = '/';
+require getenv( 'TEST_SITE' ) . '/wp-load.php';
+require __DIR__ . '/harness.php';
+
+$flags   = 'native' === $phase ? (array) json_decode( (string) getenv( 'TEST_PHP_FLAGS' ), true ) : [];
+$harness = new Harness( $phase, $flags, $argv[2] ?? '' );
+$cases   = [
+	'bare'    => [ 'schemas', 'codes', 'gate', 'units' ],
+	'fake'    => [ 'abilities', 'runs', 'artifacts', 'applies', 'adapters', 'rest', 'cli-runs', 'cli-artifacts', 'cli-others', 'faults' ],
+	'network' => [ 'network' ],
+	'native'  => [ 'abilities', 'runs', 'artifacts', 'applies', 'rest', 'cli-runs', 'cli-artifacts', 'cli-others', 'native' ],
+];
+foreach ( $cases[ $phase ] as $case ) {
+	( require __DIR__ . '/cases/' . $case . '.php' )( $harness );
+}
+file_put_contents( (string) getenv( 'TEST_RESULT' ), $harness->passed . ' ' . $harness->failed . "\n" );
+exit( $harness->failed > 0 ? 1 : 0 );

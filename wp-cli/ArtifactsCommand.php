@@ -1,0 +1,282 @@
+<?php
+/**
+ * `wp codebox artifacts`.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Cli;
+
+use WPCodebox\Apply\ArtifactService;
+use WPCodebox\Authority;
+use WPCodebox\Capabilities;
+use WPCodebox\ErrorCode;
+use WPCodebox\Failure;
+use WPCodebox\Services;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Reviews, applies and discards what agents changed.
+ *
+ * An artifact is named by its run id, its artifact id, or the beginning of either when
+ * it is unique.
+ */
+final class ArtifactsCommand {
+
+	/**
+	 * Wires the command.
+	 *
+	 * @param Boundary     $boundary Border to the shell.
+	 * @param Console      $console  Talk.
+	 * @param Table        $table    Rows.
+	 * @param ArtifactView $view     Files of a bundle.
+	 * @param Services     $services The work.
+	 */
+	public function __construct(
+		private readonly Boundary $boundary,
+		private readonly Console $console,
+		private readonly Table $table,
+		private readonly ArtifactView $view,
+		private readonly Services $services
+	) {}
+
+	/**
+	 * Lists the bundles of this site, newest first.
+	 *
+	 * ## OPTIONS
+	 *
+	 * [--page=<number>]
+	 * : Page, from 1.
+	 *
+	 * [--per-page=<number>]
+	 * : Bundles per page.
+	 *
+	 * [--format=<format>]
+	 * : How to print them; ids are run ids.
+	 * ---
+	 * default: table
+	 * options:
+	 *   - table
+	 *   - json
+	 *   - yaml
+	 *   - csv
+	 *   - ids
+	 *   - count
+	 * ---
+	 *
+	 * [--fields=<fields>]
+	 * : Columns: run_id, artifact_id, created_at, outcome, changed_files, summary, directory, valid_manifest.
+	 *
+	 * [--porcelain]
+	 * : Print only run ids, one a line.
+	 *
+	 * ## EXAMPLES
+	 *
+	 *     $ wp codebox artifacts list --format=json --fields=run_id,outcome
+	 *
+	 * @param list<string>         $args  Positional arguments.
+	 * @param array<string, mixed> $flags Flags.
+	 */
+	public function list( array $args, array $flags ): void {
+		$this->boundary->enter(
+			'codebox artifacts list',
+			Capabilities::REVIEW,
+			'wp-codebox/list-artifacts',
+			$flags,
+			function () use ( $flags ): int {
+				$list = $this->services->artifacts->list(
+					[
+						'page'     => $this->number( $flags, 'page', 1 ),
+						'per_page' => $this->number( $flags, 'per-page', ArtifactService::PER_PAGE ),
+					]
+				);
+				if ( ! empty( $flags['porcelain'] ) ) {
+					foreach ( $list['artifacts'] as $row ) {
+						fwrite( STDOUT, Console::plain( (string) $row['run_id'] ) . "\n" );
+					}
+					return 0;
+				}
+				$this->table->print( $list['artifacts'], [ 'run_id', 'created_at', 'outcome', 'changed_files', 'summary' ], 'run_id', $flags );
+				return 0;
+			}
+		);
+	}
+
+	/**
+	 * Reads one bundle.
+	 *
+	 * ## OPTIONS
+	 *
+	 * <id>
+	 * : Run id, artifact id, or the beginning of either.
+	 *
+	 * [--format=<format>]
+	 * : How to print it. table, csv and count are about the changed files.
+	 * ---
+	 * default: table
+	 * options:
+	 *   - table
+	 *   - json
+	 *   - yaml
+	 *   - csv
+	 *   - ids
+	 *   - count
+	 * ---
+	 *
+	 * [--fields=<fields>]
+	 * : Columns: status, path, insertions, deletions, type, relativePath, beforeSha256, afterSha256.
+	 *
+	 * [--porcelain]
+	 * : Print only the artifact id.
+	 *
+	 * ## EXAMPLES
+	 *
+	 *     $ wp codebox artifacts get run_0123 --format=json
+	 *
+	 * @param list<string>         $args  Positional arguments.
+	 * @param array<string, mixed> $flags Flags.
+	 */
+	public function get( array $args, array $flags ): void {
+		$this->boundary->enter(
+			'codebox artifacts get',
+			Capabilities::REVIEW,
+			'wp-codebox/get-artifact',
+			$flags,
+			function () use ( $args, $flags ): int {
+				$answer = $this->services->artifacts->get( [ 'artifact_id' => $args[0] ] );
+				$this->show( $answer, $flags );
+				return 0;
+			}
+		);
+	}
+
+	/**
+	 * Reads one bundle and verifies it. Exit status 1 when it does not verify.
+	 *
+	 * ## OPTIONS
+	 *
+	 * <id>
+	 * : Run id, artifact id, or the beginning of either.
+	 *
+	 * [--format=<format>]
+	 * : How to print it. table, csv and count are about the violations.
+	 * ---
+	 * default: table
+	 * options:
+	 *   - table
+	 *   - json
+	 *   - yaml
+	 *   - csv
+	 *   - ids
+	 *   - count
+	 * ---
+	 *
+	 * [--fields=<fields>]
+	 * : Columns: code, path, message.
+	 *
+	 * [--porcelain]
+	 * : Print only the sha256 of the manifest, for --manifest-sha256 of apply.
+	 *
+	 * ## EXAMPLES
+	 *
+	 *     $ wp codebox artifacts inspect run_0123
+	 *
+	 * @param list<string>         $args  Positional arguments.
+	 * @param array<string, mixed> $flags Flags.
+	 */
+	public function inspect( array $args, array $flags ): void {
+		$this->boundary->enter(
+			'codebox artifacts inspect',
+			Capabilities::REVIEW,
+			'wp-codebox/inspect-artifact',
+			$flags,
+			function () use ( $args, $flags ): int {
+				$answer = $this->services->artifacts->inspect( [ 'artifact_id' => $args[0] ] );
+				$valid  = true === $answer['verification']['valid'];
+				if ( ! empty( $flags['porcelain'] ) ) {
+					fwrite( STDOUT, ( $answer['manifest_sha256'] ?? '' ) . "\n" );
+					return $valid ? 0 : 1;
+				}
+				$this->console->say( sprintf( 'The bundle %s (%s).', $valid ? 'verifies' : 'does not verify', str_replace( '-', ' ', (string) ( $answer['verification']['signature']['status'] ?? 'unsigned' ) ) ) );
+				if ( in_array( $flags['format'], [ 'json', 'yaml' ], true ) ) {
+					$this->console->document( $answer, $flags['format'] );
+				} elseif ( ! $valid || 'table' !== $flags['format'] ) {
+					$this->table->print( $answer['verification']['violations'], [ 'code', 'path', 'message' ], 'code', $flags );
+				} else {
+					$this->table->print( ArtifactService::changed_files( $answer['artifact'] ), [ 'status', 'path', 'insertions', 'deletions' ], 'path', array_diff_key( $flags, [ 'fields' => 1 ] ) );
+				}
+				return $valid ? 0 : 1;
+			}
+		);
+	}
+
+	/**
+	 * Prints the patch, whole or of some files, byte for byte.
+	 *
+	 * ## OPTIONS
+	 *
+	 * <id>
+	 * : Run id, artifact id, or the beginning of either.
+	 *
+	 * [--files=<paths>]
+	 * : Only these changed files, with commas or as a JSON list.
+	 *
+	 * ## EXAMPLES
+	 *
+	 *     # Apply a change by hand.
+	 *     $ wp codebox artifacts diff run_0123 | git apply
+	 *
+	 * @param list<string>         $args  Positional arguments.
+	 * @param array<string, mixed> $flags Flags.
+	 */
+	public function diff( array $args, array $flags ): void {
+		$this->boundary->enter(
+			'codebox artifacts diff',
+			Capabilities::REVIEW,
+			'wp-codebox/get-artifact',
+			$flags,
+			function () use ( $args, $flags ): int {
+				$input = [ 'artifact_id' => $args[0] ];
+				if ( isset( $flags['files'] ) ) {
+					$input['files'] = $this->view->paths( $input, FlagList::split( '--files', (string) $flags['files'] ) );
+				}
+				$this->console->data( $this->services->artifacts->diff( $input ) );
+				return 0;
+			}
+		);
+	}
+
+	/**
+	 * Prints a bundle.
+	 *
+	 * @param array<string, mixed> $answer The envelope.
+	 * @param array<string, mixed> $flags  Flags.
+	 */
+	private function show( array $answer, array $flags ): void {
+		if ( ! empty( $flags['porcelain'] ) || 'ids' === $flags['format'] ) {
+			fwrite( STDOUT, ( $answer['artifact']['artifact_id'] ?? '' ) . "\n" );
+			return;
+		}
+		$artifact = $answer['artifact'];
+		$this->console->say( sprintf( 'Run %s of %s: %s', (string) $artifact['run_id'], (string) ( $artifact['created_at'] ?? 'unknown time' ), (string) ( $artifact['review']['summary'] ?? $artifact['summary'] ?? '' ) ) );
+		$this->view->files( $answer, ArtifactService::changed_files( $artifact ), $flags );
+	}
+
+	/**
+	 * A positive number.
+	 *
+	 * @param array<string, mixed> $flags   Flags.
+	 * @param string               $flag    Which.
+	 * @param int                  $default When it is not given.
+	 */
+	private function number( array $flags, string $flag, int $default ): int {
+		$text = (string) ( $flags[ $flag ] ?? $default );
+		if ( 1 !== preg_match( '/^[1-9][0-9]{0,5}$/', $text ) ) {
+			throw Failure::because( ErrorCode::InputInvalid, sprintf( '--%s=%s is no number from 1.', $flag, $text ) );
+		}
+		return (int) $text;
+	}
+}

@@ -1,0 +1,123 @@
+<?php
+/**
+ * The border between a command and the shell.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Cli;
+
+use Throwable;
+use WP_CLI;
+use WP_CLI\ExitException;
+use WPCodebox\Authority;
+use WPCodebox\Capabilities;
+use WPCodebox\ErrorCode;
+use WPCodebox\Failure;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Without `--user` whoever holds the shell is the operator. With it the command may do
+ * what the same ability would let that user do. A failure ends the process with the
+ * exit status of its code.
+ */
+final class Boundary {
+
+	/**
+	 * Wires the border.
+	 *
+	 * @param Console      $console      Talk.
+	 * @param Capabilities $capabilities Permission.
+	 */
+	public function __construct(
+		private readonly Console $console,
+		private readonly Capabilities $capabilities
+	) {}
+
+	/**
+	 * Runs the body of a command.
+	 *
+	 * @param string                    $command    Command without `wp`.
+	 * @param string                    $capability What it needs.
+	 * @param string|null               $ability    Ability that does the same; null when there is none.
+	 * @param array<string, mixed>      $flags      Flags as WP-CLI hands them over.
+	 * @param callable(Authority): int  $body       Answers the exit status.
+	 */
+	public function enter( string $command, string $capability, ?string $ability, array $flags, callable $body ): void {
+		$status = 0;
+		try {
+			$this->refuse_repeated_flags();
+			$status = $body( $this->authority( $capability, $ability ) );
+		} catch ( ExitException $exit ) {
+			throw $exit;
+		} catch ( Throwable $thrown ) {
+			$failure = Failure::from( $thrown );
+			$this->console->error( $failure );
+			if ( 'json' === ( $flags['format'] ?? '' ) ) {
+				$this->console->document(
+					[
+						'schema'    => 'wp-codebox/cli-failure/v1',
+						'success'   => false,
+						'status'    => 'error',
+						'command'   => $command,
+						'error'     => $failure->to_array(),
+						'exit_code' => $failure->exit_status,
+					],
+					'json'
+				);
+			}
+			$status = $failure->exit_status;
+		}
+		if ( 0 !== $status ) {
+			WP_CLI::halt( $status );
+		}
+	}
+
+	/**
+	 * In whose name the command runs.
+	 *
+	 * @param string      $capability What it needs.
+	 * @param string|null $ability    Ability that does the same.
+	 * @throws Failure `wp_codebox_forbidden`.
+	 */
+	private function authority( string $capability, ?string $ability ): Authority {
+		if ( null === ( WP_CLI::get_config()['user'] ?? null ) ) {
+			return Authority::Operator;
+		}
+		$registered = null !== $ability && function_exists( 'wp_get_ability' ) ? wp_get_ability( $ability ) : null;
+		$allowed    = null === $registered ? $this->capabilities->allows( $capability ) : $registered->check_permissions( [] );
+		if ( true !== $allowed ) {
+			throw Failure::because(
+				ErrorCode::Forbidden,
+				sprintf( 'The user given with --user may not do this; it needs the capability %s.', $capability ),
+				[ 'Leave --user out to act as the operator of this host, or name an administrator.' ]
+			);
+		}
+		return Authority::User;
+	}
+
+	/**
+	 * WP-CLI keeps only the last of a repeated flag; what the others said would be lost.
+	 *
+	 * @throws Failure `wp_codebox_input_invalid`.
+	 */
+	private function refuse_repeated_flags(): void {
+		$seen = [];
+		foreach ( array_slice( (array) ( $GLOBALS['argv'] ?? [] ), 1 ) as $argument ) {
+			if ( ! is_string( $argument ) || 1 !== preg_match( '/^--(?:no-)?([a-z][a-z0-9-]*)(?:=|$)/', $argument, $found ) || in_array( $found[1], [ 'require', 'exec' ], true ) ) {
+				continue;
+			}
+			if ( isset( $seen[ $found[1] ] ) ) {
+				throw Failure::because(
+					ErrorCode::InputInvalid,
+					sprintf( 'The flag --%s is given more than once, and WP-CLI would keep only the last.', $found[1] ),
+					[ sprintf( 'Give several values as a JSON list: --%s=\'["first","second"]\'.', $found[1] ) ]
+				);
+			}
+			$seen[ $found[1] ] = true;
+		}
+	}
+}

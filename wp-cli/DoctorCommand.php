@@ -1,0 +1,187 @@
+<?php
+/**
+ * `wp codebox doctor`.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Cli;
+
+use Throwable;
+use WPCodebox\Authority;
+use WPCodebox\Capabilities;
+use WPCodebox\Failure;
+use WPCodebox\Native\Extension;
+use WPCodebox\Services;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Says whether this host can run sandboxes, and what to do when it cannot.
+ */
+final class DoctorCommand {
+
+	/**
+	 * Wires the command.
+	 *
+	 * @param Boundary $boundary Border to the shell.
+	 * @param Console  $console  Talk.
+	 * @param Table    $table    Rows.
+	 * @param Services $services The work.
+	 */
+	public function __construct(
+		private readonly Boundary $boundary,
+		private readonly Console $console,
+		private readonly Table $table,
+		private readonly Services $services
+	) {}
+
+	/**
+	 * Checks whether this host can run sandboxes, and names the fix for what it cannot.
+	 *
+	 * Exit status 1 when a check failed.
+	 *
+	 * ## OPTIONS
+	 *
+	 * [--format=<format>]
+	 * : How to print the checks.
+	 * ---
+	 * default: table
+	 * options:
+	 *   - table
+	 *   - json
+	 *   - yaml
+	 *   - csv
+	 *   - ids
+	 *   - count
+	 * ---
+	 *
+	 * [--fields=<fields>]
+	 * : Columns: id, status, message, fix.
+	 *
+	 * [--porcelain]
+	 * : Print only the overall status: ok, warning or error.
+	 *
+	 * ## EXAMPLES
+	 *
+	 *     $ wp codebox doctor
+	 *
+	 * @param list<string>         $args  Positional arguments.
+	 * @param array<string, mixed> $flags Flags.
+	 */
+	public function __invoke( array $args, array $flags ): void {
+		$this->boundary->enter(
+			'codebox doctor',
+			Capabilities::REVIEW,
+			null,
+			$flags,
+			fn( Authority $authority ): int => $this->examine( $flags )
+		);
+	}
+
+	/**
+	 * Asks and prints.
+	 *
+	 * @param array<string, mixed> $flags Flags.
+	 */
+	private function examine( array $flags ): int {
+		$checks = [ $this->wordpress() ];
+		$level  = 'unknown';
+		$gate   = $this->services->gate->failure();
+		if ( null !== $gate ) {
+			$checks[] = $this->broken( 'extension', $gate );
+		} else {
+			$checks[] = $this->row( 'extension', 'ok', sprintf( 'The extension is version %s and fits the plugin.', Extension::version() ) );
+			try {
+				$host   = Extension::doctor();
+				$level  = (string) ( $host['level'] ?? 'unknown' );
+				$checks = array_merge( $checks, array_map( [ $this, 'host_row' ], array_values( (array) ( $host['checks'] ?? [] ) ) ) );
+			} catch ( Throwable $thrown ) {
+				$checks[] = $this->broken( 'runner', Failure::from( $thrown ) );
+			}
+		}
+		$found  = array_column( $checks, 'status' );
+		$status = in_array( 'error', $found, true ) ? 'error' : ( in_array( 'warning', $found, true ) ? 'warning' : 'ok' );
+		$this->print( $status, $level, $checks, $flags );
+		return 'error' === $status ? 1 : 0;
+	}
+
+	/**
+	 * Prints the result.
+	 *
+	 * @param string                      $status Overall status.
+	 * @param string                      $level  Isolation level.
+	 * @param list<array<string, string>> $checks Checks.
+	 * @param array<string, mixed>        $flags  Flags.
+	 */
+	private function print( string $status, string $level, array $checks, array $flags ): void {
+		if ( ! empty( $flags['porcelain'] ) ) {
+			fwrite( STDOUT, $status . "\n" );
+			return;
+		}
+		if ( in_array( $flags['format'], [ 'json', 'yaml' ], true ) && ! isset( $flags['fields'] ) ) {
+			$this->console->document(
+				[
+					'schema' => 'wp-codebox/doctor/v1',
+					'status' => $status,
+					'level'  => $level,
+					'checks' => $checks,
+				],
+				$flags['format']
+			);
+			return;
+		}
+		$this->table->print( $checks, [ 'id', 'status', 'message', 'fix' ], 'id', $flags );
+		$this->console->say( sprintf( 'Status: %s. Isolation level: %s.', $status, $level ) );
+	}
+
+	/** Whether this WordPress has the Abilities API. */
+	private function wordpress(): array {
+		if ( function_exists( 'wp_register_ability' ) ) {
+			return $this->row( 'wordpress', 'ok', sprintf( 'WordPress %s has the Abilities API.', get_bloginfo( 'version' ) ) );
+		}
+		return $this->row( 'wordpress', 'warning', sprintf( 'WordPress %s has no Abilities API; only the WP-CLI commands work.', get_bloginfo( 'version' ) ), 'Update to WordPress 6.9 or newer.' );
+	}
+
+	/**
+	 * A failed check.
+	 *
+	 * @param string  $id      Check.
+	 * @param Failure $failure Why.
+	 * @return array<string, string>
+	 */
+	private function broken( string $id, Failure $failure ): array {
+		return $this->row( $id, 'error', sprintf( '%s (%s)', $failure->getMessage(), $failure->error_code ), implode( ' ', $failure->hints ) );
+	}
+
+	/**
+	 * A check of the runner.
+	 *
+	 * @param mixed $check `{id, status, message, fix?}`.
+	 * @return array<string, string>
+	 */
+	private function host_row( mixed $check ): array {
+		$check = (array) $check;
+		return $this->row( (string) ( $check['id'] ?? '' ), (string) ( $check['status'] ?? 'error' ), (string) ( $check['message'] ?? '' ), (string) ( $check['fix'] ?? '' ) );
+	}
+
+	/**
+	 * One row.
+	 *
+	 * @param string $id      Check.
+	 * @param string $status  `ok`, `warning` or `error`.
+	 * @param string $message What was found.
+	 * @param string $fix     What to do.
+	 * @return array<string, string>
+	 */
+	private function row( string $id, string $status, string $message, string $fix = '' ): array {
+		return [
+			'id'      => $id,
+			'status'  => $status,
+			'message' => $message,
+			'fix'     => $fix,
+		];
+	}
+}

@@ -1,0 +1,79 @@
+<?php
+/**
+ * Lists and objects given in one flag.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Cli;
+
+use WPCodebox\ErrorCode;
+use WPCodebox\Failure;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * A list is a JSON list, or values with commas between them; where a value may hold a
+ * comma (a command line), it is a JSON list or a single value.
+ */
+final class FlagList {
+
+	/**
+	 * Values with commas between them, or a JSON list.
+	 *
+	 * @param string $flag Flag, for the message.
+	 * @param string $text As given.
+	 * @return list<string>
+	 */
+	public static function split( string $flag, string $text ): array {
+		if ( str_starts_with( ltrim( $text ), '[' ) ) {
+			return self::json_list( $flag, $text );
+		}
+		return array_values( array_filter( array_map( 'trim', explode( ',', $text ) ), static fn( string $value ): bool => '' !== $value ) );
+	}
+
+	/**
+	 * One value, or a JSON list.
+	 *
+	 * @param string $flag Flag, for the message.
+	 * @param string $text As given.
+	 * @return list<string>
+	 */
+	public static function one_or_json( string $flag, string $text ): array {
+		return str_starts_with( ltrim( $text ), '[' ) ? self::json_list( $flag, $text ) : [ $text ];
+	}
+
+	/**
+	 * A JSON object.
+	 *
+	 * @param string $flag Flag, for the message.
+	 * @param string $text As given.
+	 * @return array<string, mixed>
+	 * @throws Failure `wp_codebox_input_invalid`.
+	 */
+	public static function json_object( string $flag, string $text ): array {
+		$value = json_decode( $text );
+		if ( ! is_object( $value ) ) {
+			throw Failure::because( ErrorCode::InputInvalid, sprintf( '%s must be a JSON object, e.g. {"key":"value"}.', $flag ) );
+		}
+		return (array) json_decode( $text, true );
+	}
+
+	/**
+	 * A JSON list of texts.
+	 *
+	 * @param string $flag Flag, for the message.
+	 * @param string $text As given.
+	 * @return list<string>
+	 * @throws Failure `wp_codebox_input_invalid`.
+	 */
+	private static function json_list( string $flag, string $text ): array {
+		$value = json_decode( $text, true );
+		if ( ! is_array( $value ) || ! array_is_list( $value ) || $value !== array_filter( $value, 'is_string' ) ) {
+			throw Failure::because( ErrorCode::InputInvalid, sprintf( '%s must be a JSON list of texts, e.g. ["first","second"].', $flag ) );
+		}
+		return $value;
+	}
+}

@@ -1,0 +1,186 @@
+<?php
+/**
+ * `wp codebox policy`.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Cli;
+
+use WPCodebox\Capabilities;
+use WPCodebox\ErrorCode;
+use WPCodebox\Failure;
+use WPCodebox\Native\Policy;
+use WPCodebox\Services;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Shows the default policy of a run and checks policies.
+ */
+final class PolicyCommand {
+
+	/**
+	 * Wires the command.
+	 *
+	 * @param Boundary $boundary Border to the shell.
+	 * @param Console  $console  Talk.
+	 * @param Table    $table    Rows.
+	 * @param Services $services The work.
+	 */
+	public function __construct(
+		private readonly Boundary $boundary,
+		private readonly Console $console,
+		private readonly Table $table,
+		private readonly Services $services
+	) {}
+
+	/**
+	 * Shows the policy of a run that asks for none.
+	 *
+	 * ## OPTIONS
+	 *
+	 * [--commands=<ids>]
+	 * : Commands the run needs; an agent task needs command-agent-run.
+	 * ---
+	 * default: command-agent-run
+	 * ---
+	 *
+	 * [--format=<format>]
+	 * : How to print it.
+	 * ---
+	 * default: table
+	 * options:
+	 *   - table
+	 *   - json
+	 *   - yaml
+	 *   - csv
+	 *   - ids
+	 *   - count
+	 * ---
+	 *
+	 * [--fields=<fields>]
+	 * : Columns: field, value.
+	 *
+	 * [--porcelain]
+	 * : Print the policy as one line of JSON.
+	 *
+	 * ## EXAMPLES
+	 *
+	 *     $ wp codebox policy show --format=json > policy.json
+	 *
+	 * @param list<string>         $args  Positional arguments.
+	 * @param array<string, mixed> $flags Flags.
+	 */
+	public function show( array $args, array $flags ): void {
+		$this->boundary->enter(
+			'codebox policy show',
+			Capabilities::RUN,
+			null,
+			$flags,
+			function () use ( $flags ): int {
+				$this->services->gate->check();
+				$policy = Policy::defaults( FlagList::split( '--commands', (string) $flags['commands'] ) );
+				if ( ! empty( $flags['porcelain'] ) ) {
+					fwrite( STDOUT, wp_json_encode( $policy, JSON_UNESCAPED_SLASHES ) . "\n" );
+				} elseif ( in_array( $flags['format'], [ 'json', 'yaml' ], true ) ) {
+					$this->console->document( $policy, $flags['format'] );
+				} else {
+					$rows = [];
+					foreach ( $policy as $field => $value ) {
+						$rows[] = [
+							'field' => $field,
+							'value' => is_array( $value ) && array_is_list( $value ) ? implode( ', ', $value ) : $value,
+						];
+					}
+					$this->table->print( $rows, [ 'field', 'value' ], 'field', $flags );
+				}
+				return 0;
+			}
+		);
+	}
+
+	/**
+	 * Checks a policy: is it well formed, and can this host enforce it?
+	 *
+	 * Prints what is wrong, one row each. Exit status 126 when a run with it would be refused.
+	 *
+	 * ## OPTIONS
+	 *
+	 * [<file>]
+	 * : File with the policy as a JSON object; - reads STDIN.
+	 *
+	 * [--input-json=<json>]
+	 * : The policy itself.
+	 *
+	 * [--format=<format>]
+	 * : How to print what is wrong.
+	 * ---
+	 * default: table
+	 * options:
+	 *   - table
+	 *   - json
+	 *   - yaml
+	 *   - csv
+	 *   - ids
+	 *   - count
+	 * ---
+	 *
+	 * [--fields=<fields>]
+	 * : Columns: code, field, message.
+	 *
+	 * [--porcelain]
+	 * : Print nothing but the codes, one a line.
+	 *
+	 * ## EXAMPLES
+	 *
+	 *     $ wp codebox policy validate policy.json
+	 *
+	 * @param list<string>         $args  Positional arguments.
+	 * @param array<string, mixed> $flags Flags.
+	 */
+	public function validate( array $args, array $flags ): void {
+		$this->boundary->enter(
+			'codebox policy validate',
+			Capabilities::RUN,
+			null,
+			$flags,
+			function () use ( $args, $flags ): int {
+				$this->services->gate->check();
+				$issues = Policy::validate( $this->document( $args, $flags ) );
+				if ( ! empty( $flags['porcelain'] ) ) {
+					foreach ( array_column( $issues, 'code' ) as $code ) {
+						fwrite( STDOUT, $code . "\n" );
+					}
+				} elseif ( [] !== $issues || 'table' !== $flags['format'] ) {
+					$this->table->print( $issues, [ 'code', 'field', 'message' ], 'code', $flags );
+				}
+				$this->console->say( [] === $issues ? 'The policy is valid and can be enforced here.' : 'A run with this policy would be refused.' );
+				return [] === $issues ? 0 : 126;
+			}
+		);
+	}
+
+	/**
+	 * The policy to check.
+	 *
+	 * @param list<string>         $args  Positional arguments.
+	 * @param array<string, mixed> $flags Flags.
+	 * @return array<string, mixed>
+	 */
+	private function document( array $args, array $flags ): array {
+		if ( isset( $args[0] ) === isset( $flags['input-json'] ) ) {
+			throw Failure::because( ErrorCode::InputInvalid, 'Give the policy as a file or with --input-json.' );
+		}
+		if ( isset( $flags['input-json'] ) ) {
+			return FlagList::json_object( '--input-json', (string) $flags['input-json'] );
+		}
+		$text = '-' === $args[0] ? stream_get_contents( STDIN ) : ( is_file( $args[0] ) ? file_get_contents( $args[0] ) : false );
+		if ( false === $text ) {
+			throw Failure::because( ErrorCode::InputInvalid, sprintf( 'The file %s cannot be read.', $args[0] ) );
+		}
+		return FlagList::json_object( $args[0], $text );
+	}
+}

@@ -1,0 +1,82 @@
+<?php
+/**
+ * Durations and sizes as people write them.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Cli;
+
+use WPCodebox\ErrorCode;
+use WPCodebox\Failure;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * `90`, `90s`, `15m`, `1h`, `500ms` to milliseconds; `512M`, `1G`, `4096` to bytes.
+ * The range is judged by the extension.
+ */
+final class Quantity {
+
+	private const TIMES = [
+		'ms' => 1,
+		's'  => 1000,
+		''   => 1000,
+		'm'  => 60000,
+		'h'  => 3600000,
+	];
+	private const SIZES = [
+		''  => 1,
+		'K' => 1024,
+		'M' => 1048576,
+		'G' => 1073741824,
+	];
+
+	/**
+	 * A duration in milliseconds.
+	 *
+	 * @param string $flag Flag, for the message.
+	 * @param string $text As given.
+	 * @throws Failure `wp_codebox_input_invalid`.
+	 */
+	public static function milliseconds( string $flag, string $text ): int {
+		if ( 1 !== preg_match( '/^([0-9]{1,9})(ms|s|m|h)?$/', trim( $text ), $found ) ) {
+			throw Failure::because( ErrorCode::InputInvalid, sprintf( '--%s=%s is no duration; write 90s, 15m or 1h.', $flag, $text ) );
+		}
+		return (int) $found[1] * self::TIMES[ $found[2] ?? '' ];
+	}
+
+	/**
+	 * A size in bytes.
+	 *
+	 * @param string $flag Flag, for the message.
+	 * @param string $text As given.
+	 * @throws Failure `wp_codebox_input_invalid`.
+	 */
+	public static function bytes( string $flag, string $text ): int {
+		if ( 1 !== preg_match( '/^([0-9]{1,12})(?:([KMG])(?:i?B)?)?$/i', trim( $text ), $found ) ) {
+			throw Failure::because( ErrorCode::InputInvalid, sprintf( '--%s=%s is no size; write 512M, 1G or a number of bytes.', $flag, $text ) );
+		}
+		return (int) $found[1] * self::SIZES[ strtoupper( $found[2] ?? '' ) ];
+	}
+
+	/**
+	 * A size for people.
+	 *
+	 * @param int $bytes Bytes.
+	 */
+	public static function human_bytes( int $bytes ): string {
+		return $bytes >= 1048576 ? number_format( $bytes / 1048576, 1 ) . ' MiB' : number_format( $bytes / 1024, 1 ) . ' KiB';
+	}
+
+	/**
+	 * A duration for people.
+	 *
+	 * @param int $milliseconds Milliseconds.
+	 */
+	public static function human_time( int $milliseconds ): string {
+		return $milliseconds < 1000 ? $milliseconds . ' ms' : number_format( $milliseconds / 1000, 2 ) . ' s';
+	}
+}

@@ -1,0 +1,63 @@
+<?php
+/**
+ * Registers the commands.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Cli;
+
+use WP_CLI;
+use WPCodebox\Abilities\SchemaStore;
+use WPCodebox\Capabilities;
+use WPCodebox\Services;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * One class per noun below `wp codebox`. The docblock of a command is its interface.
+ */
+final class Registration {
+
+	/**
+	 * Wires the commands.
+	 *
+	 * @param Services     $services     The work.
+	 * @param Capabilities $capabilities Permission of `--user`.
+	 * @param SchemaStore  $schemas      Input schemas.
+	 */
+	public function __construct(
+		private readonly Services $services,
+		private readonly Capabilities $capabilities,
+		private readonly SchemaStore $schemas
+	) {}
+
+	/** Registers all of them. */
+	public function register(): void {
+		$console   = new Console();
+		$boundary  = new Boundary( $console, $this->capabilities );
+		$table     = new Table();
+		$view      = new ArtifactView( $console, $table, $this->services );
+		$decisions = new ArtifactDecisions( $boundary, $console, $table, $view, $this->services );
+		$runs      = new RunAgentTaskCommand(
+			$boundary,
+			$console,
+			$this->services,
+			new TaskFlags( $this->schemas, $this->services->code ),
+			new StagedPrograms(),
+			new RunReport( $table )
+		);
+
+		WP_CLI::add_command( 'codebox', CodeboxNamespace::class );
+		WP_CLI::add_command( 'codebox run-agent-task', $runs );
+		WP_CLI::add_command( 'codebox artifacts', new ArtifactsCommand( $boundary, $console, $table, $view, $this->services ) );
+		WP_CLI::add_command( 'codebox artifacts preflight-apply', [ $decisions, 'preflight_apply' ] );
+		WP_CLI::add_command( 'codebox artifacts apply', [ $decisions, 'apply' ] );
+		WP_CLI::add_command( 'codebox artifacts discard', [ $decisions, 'discard' ] );
+		WP_CLI::add_command( 'codebox commands', new CommandsCommand( $boundary, $table, $this->services ) );
+		WP_CLI::add_command( 'codebox policy', new PolicyCommand( $boundary, $console, $table, $this->services ) );
+		WP_CLI::add_command( 'codebox doctor', new DoctorCommand( $boundary, $console, $table, $this->services ) );
+	}
+}

@@ -1,0 +1,202 @@
+<?php
+/**
+ * `wp codebox run-agent-task`.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Cli;
+
+use WPCodebox\Authority;
+use WPCodebox\Capabilities;
+use WPCodebox\Services;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Runs a coding agent against a plugin or theme in a disposable sandbox.
+ */
+final class RunAgentTaskCommand {
+
+	/**
+	 * Wires the command.
+	 *
+	 * @param Boundary       $boundary Border to the shell.
+	 * @param Console        $console  Talk.
+	 * @param Services       $services The work.
+	 * @param TaskFlags      $flags    Flag reader.
+	 * @param StagedPrograms $programs Programs of the operator.
+	 * @param RunReport      $report   Report.
+	 */
+	public function __construct(
+		private readonly Boundary $boundary,
+		private readonly Console $console,
+		private readonly Services $services,
+		private readonly TaskFlags $flags,
+		private readonly StagedPrograms $programs,
+		private readonly RunReport $report
+	) {}
+
+	/**
+	 * Runs a coding agent against a plugin or theme in a disposable sandbox.
+	 *
+	 * The agent sees a disposable WordPress and a private view of the code you name, and
+	 * no network. What it changes comes back as a bundle to review; nothing on this site
+	 * changes. The agent's output is shown on STDERR as it comes; STDOUT gets the report.
+	 *
+	 * A list is given as a JSON list or with commas; a flag may be given once.
+	 *
+	 * Exit status: 0 succeeded or nothing to do, 1 failed, 3 partial or blocked, 124 out
+	 * of time, 125 the sandbox could not start, 126 refused by policy, 130 cancelled.
+	 *
+	 * ## OPTIONS
+	 *
+	 * [<goal>]
+	 * : What to do, in plain words.
+	 *
+	 * [--goal=<goal>]
+	 * : The same, as a flag.
+	 *
+	 * [--plugin=<slug>]
+	 * : Installed plugin to work on. Without any of plugin, theme and mount: the one that contains the current directory.
+	 *
+	 * [--theme=<slug>]
+	 * : Installed theme to work on.
+	 *
+	 * [--mount=<mounts>]
+	 * : Directories to work on, each SRC[:DST][:ro].
+	 *
+	 * [--agent-command=<command>]
+	 * : Program that does the work, with arguments; split like a shell would, run without one. A host file named by its absolute path is put into the sandbox read-only.
+	 *
+	 * [--agent=<name>]
+	 * : Agent from the option wp_codebox_agents.
+	 *
+	 * [--agent-success-codes=<codes>]
+	 * : Exit codes of the agent that mean success.
+	 *
+	 * [--check=<commands>]
+	 * : Command line to run on the result in a fresh sandbox; a JSON list for several.
+	 *
+	 * [--network=<posture>]
+	 * : deny (default), allow, or host names.
+	 *
+	 * [--timeout=<duration>]
+	 * : Wall clock of the whole run, e.g. 90s, 15m, 1h.
+	 *
+	 * [--memory=<size>]
+	 * : Memory of all processes together, e.g. 512M.
+	 *
+	 * [--disk=<size>]
+	 * : What may be written inside the sandbox, e.g. 1G.
+	 *
+	 * [--processes=<number>]
+	 * : Processes alive at once.
+	 *
+	 * [--output-limit=<size>]
+	 * : Output kept of each program, e.g. 8M.
+	 *
+	 * [--find-renames]
+	 * : Report renamed files as renames.
+	 *
+	 * [--sandbox-session-id=<id>]
+	 * : Your id of this call; echoed in the answer, stored nowhere.
+	 *
+	 * [--session-id=<id>]
+	 * : Your id of the agent's conversation; echoed in the answer, stored nowhere.
+	 *
+	 * [--orchestrator=<json>]
+	 * : Your correlation data; echoed in the answer, stored nowhere.
+	 *
+	 * [--input-file=<file>]
+	 * : Task as a JSON object, as the ability takes it; - reads STDIN. Flags win.
+	 *
+	 * [--input-json=<json>]
+	 * : The same, as a flag.
+	 *
+	 * [--format=<format>]
+	 * : How to print the result. csv and count are about the changed files, ids is the run id.
+	 * ---
+	 * default: table
+	 * options:
+	 *   - table
+	 *   - json
+	 *   - yaml
+	 *   - csv
+	 *   - ids
+	 *   - count
+	 * ---
+	 *
+	 * [--fields=<fields>]
+	 * : Columns of the changed files with csv.
+	 *
+	 * [--porcelain]
+	 * : Print only the run id, which every artifacts command accepts.
+	 *
+	 * ## EXAMPLES
+	 *
+	 *     # Let a program work on a plugin and check the result.
+	 *     $ wp codebox run-agent-task "Make the check pass" --plugin=sample --agent-command='php /srv/agent.php' --check='php tests/check.php'
+	 *
+	 *     # A tool whose exit status 1 means that it fixed something.
+	 *     $ wp codebox run-agent-task "Fix the coding style" --plugin=sample --agent-command='phpcbf .' --agent-success-codes=0,1
+	 *
+	 *     # Keep the run id for a script.
+	 *     $ run=$(wp codebox run-agent-task --input-file=task.json --porcelain)
+	 *
+	 * @param list<string>         $args  Positional arguments.
+	 * @param array<string, mixed> $flags Flags.
+	 */
+	public function __invoke( array $args, array $flags ): void {
+		$this->boundary->enter(
+			'codebox run-agent-task',
+			Capabilities::RUN,
+			'wp-codebox/run-agent-task',
+			$flags,
+			fn( Authority $authority ): int => $this->run( $args, $flags, $authority )
+		);
+	}
+
+	/**
+	 * Runs the task and prints what came of it.
+	 *
+	 * @param list<string>         $args      Positional arguments.
+	 * @param array<string, mixed> $flags     Flags.
+	 * @param Authority            $authority In whose name.
+	 */
+	private function run( array $args, array $flags, Authority $authority ): int {
+		$this->services->gate->check();
+		$input = $this->flags->input( $args, $flags );
+		if ( Authority::Operator === $authority ) {
+			$input = $this->programs->rewrite( $input );
+		}
+		foreach ( $this->programs->files() as $file ) {
+			$this->console->say( sprintf( 'The sandbox can read %s as %s.', $file['source'], $file['target'] ) );
+		}
+		$stream = new RunStream( $this->console );
+		$run    = $this->services->runs->run( $input, $authority, $this->programs->files(), [ $stream, 'started' ], [ $stream, 'event' ] );
+		$this->print( $run, $flags );
+		return (int) $run['exit_code'];
+	}
+
+	/**
+	 * Prints the result.
+	 *
+	 * @param array<string, mixed> $run   `wp-codebox/agent-task-run/v1`.
+	 * @param array<string, mixed> $flags Flags.
+	 */
+	private function print( array $run, array $flags ): void {
+		$format = (string) ( $flags['format'] ?? 'table' );
+		if ( ! empty( $flags['porcelain'] ) || 'ids' === $format ) {
+			fwrite( STDOUT, $run['run']['run_id'] . "\n" );
+		} elseif ( 'json' === $format || 'yaml' === $format ) {
+			$this->console->document( $run, $format );
+		} elseif ( 'table' === $format ) {
+			fwrite( STDOUT, $this->report->text( $run ) );
+		} else {
+			$this->report->rows( $run, $flags );
+		}
+	}
+}

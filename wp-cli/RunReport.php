@@ -1,0 +1,233 @@
+<?php
+/**
+ * What a run came to, for people.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Cli;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * The report of `run-agent-task`: outcome, isolation, files, checks, cost, bundle, and
+ * the exact commands that come next.
+ */
+final class RunReport {
+
+	private const SIGNS = [
+		'added'    => 'A',
+		'modified' => 'M',
+		'deleted'  => 'D',
+	];
+
+	/**
+	 * Wires the report.
+	 *
+	 * @param Table $table Rows.
+	 */
+	public function __construct( private readonly Table $table ) {}
+
+	/**
+	 * The report as text.
+	 *
+	 * @param array<string, mixed> $run `wp-codebox/agent-task-run/v1`.
+	 */
+	public function text( array $run ): string {
+		$lines = array_merge(
+			[ $this->row( 'Outcome', sprintf( '%s. %s', $run['outcome'], $run['summary'] ?? '' ) ) ],
+			$this->error( $run ),
+			[ $this->row( 'Isolation', $this->isolation( $run ) ) ],
+			$this->files( $run ),
+			$this->checks( $run ),
+			$this->cost( $run ),
+			$this->bundle( $run ),
+			array_map( fn( string $notice ): string => $this->row( 'Note', $notice ), array_filter( (array) ( $run['notices'] ?? [] ), 'is_string' ) ),
+			[ '', 'Nothing on this site was changed.' ],
+			$this->next( $run )
+		);
+		return Console::plain( implode( "\n", $lines ) ) . "\n";
+	}
+
+	/**
+	 * The changed files as rows.
+	 *
+	 * @param array<string, mixed> $run   The envelope.
+	 * @param array<string, mixed> $flags Flags.
+	 */
+	public function rows( array $run, array $flags ): void {
+		$rows = array_map(
+			static fn( array $entry ): array => $entry + [
+				'insertions' => '',
+				'deletions'  => '',
+			],
+			$run['changed_files']
+		);
+		$this->table->print( $rows, [ 'status', 'path', 'insertions', 'deletions' ], 'path', $flags );
+	}
+
+	/**
+	 * Level and network, as probes in the guest saw them.
+	 *
+	 * @param array<string, mixed> $run The envelope.
+	 */
+	private function isolation( array $run ): string {
+		$report = (array) ( $run['isolation'] ?? [] );
+		$words  = [];
+		foreach ( (array) ( $report['axes'] ?? [] ) as $axis ) {
+			if ( 'network' === ( $axis['axis'] ?? '' ) ) {
+				$words[] = sprintf( 'network %s by %s', (string) $axis['enforced'], (string) $axis['by'] );
+			} elseif ( 'enforced' !== ( $axis['enforced'] ?? '' ) ) {
+				$words[] = sprintf( '%s %s', (string) $axis['axis'], (string) $axis['enforced'] );
+			}
+		}
+		return implode( '; ', array_merge( [ (string) ( $report['level'] ?? 'unknown' ) ], $words ) );
+	}
+
+	/**
+	 * Why the run is not good.
+	 *
+	 * @param array<string, mixed> $run The envelope.
+	 * @return list<string>
+	 */
+	private function error( array $run ): array {
+		if ( empty( $run['error'] ) ) {
+			return [];
+		}
+		$lines = [ $this->row( 'Error', sprintf( '%s (%s)', (string) $run['error']['message'], (string) $run['error']['code'] ) ) ];
+		foreach ( (array) ( $run['error']['hints'] ?? [] ) as $hint ) {
+			$lines[] = $this->row( '', '- ' . (string) $hint );
+		}
+		return $lines;
+	}
+
+	/**
+	 * Files with lines added and removed.
+	 *
+	 * @param array<string, mixed> $run The envelope.
+	 * @return list<string>
+	 */
+	private function files( array $run ): array {
+		$files = $run['changed_files'];
+		if ( [] === $files ) {
+			return [ $this->row( 'Files', 'none changed' ) ];
+		}
+		$added   = array_sum( array_map( static fn( array $f ): int => (int) ( $f['insertions'] ?? 0 ), $files ) );
+		$removed = array_sum( array_map( static fn( array $f ): int => (int) ( $f['deletions'] ?? 0 ), $files ) );
+		$lines   = [ $this->row( 'Files', sprintf( '%d changed, +%d -%d', count( $files ), $added, $removed ) ) ];
+		foreach ( $files as $file ) {
+			$count   = empty( $file['binary'] ) && isset( $file['insertions'] ) ? sprintf( '+%d -%d', (int) $file['insertions'], (int) ( $file['deletions'] ?? 0 ) ) : 'not text';
+			$lines[] = $this->row( '', sprintf( '%s %s (%s)', self::SIGNS[ $file['status'] ] ?? '?', str_replace( "\n", ' ', (string) $file['path'] ), $count ) );
+		}
+		return $lines;
+	}
+
+	/**
+	 * Checks, and the end of what a failed one printed.
+	 *
+	 * @param array<string, mixed> $run The envelope.
+	 * @return list<string>
+	 */
+	private function checks( array $run ): array {
+		$checks = $run['checks'];
+		if ( [] === $checks ) {
+			return [ $this->row( 'Checks', 'none were asked for (--check)' ) ];
+		}
+		$passed = count( array_filter( $checks, static fn( array $check ): bool => 'passed' === $check['status'] ) );
+		$lines  = [ $this->row( 'Checks', sprintf( '%d of %d passed, in a fresh sandbox', $passed, count( $checks ) ) ) ];
+		foreach ( $checks as $check ) {
+			$lines[] = $this->row( '', sprintf( '%s: %s', $check['status'], $check['command'] ) );
+			if ( 'passed' !== $check['status'] && '' !== trim( (string) ( $check['output_tail'] ?? '' ) ) ) {
+				foreach ( array_slice( explode( "\n", trim( (string) $check['output_tail'] ) ), -10 ) as $line ) {
+					$lines[] = $this->row( '', '  ' . $line );
+				}
+			}
+		}
+		return $lines;
+	}
+
+	/**
+	 * Cost.
+	 *
+	 * @param array<string, mixed> $run The envelope.
+	 * @return list<string>
+	 */
+	private function cost( array $run ): array {
+		$cost = (array) ( $run['cost'] ?? [] );
+		if ( [] === $cost ) {
+			return [];
+		}
+		return [
+			$this->row(
+				'Cost',
+				sprintf(
+					'%s wall, %s CPU, %s peak memory',
+					Quantity::human_time( (int) ( $cost['wall_ms'] ?? 0 ) ),
+					Quantity::human_time( (int) ( $cost['cpu_ms'] ?? 0 ) ),
+					Quantity::human_bytes( (int) ( $cost['peak_memory_bytes'] ?? 0 ) )
+				)
+			),
+		];
+	}
+
+	/**
+	 * Bundle and run.
+	 *
+	 * @param array<string, mixed> $run The envelope.
+	 * @return list<string>
+	 */
+	private function bundle( array $run ): array {
+		return [
+			$this->row( 'Bundle', (string) ( $run['artifact_id'] ?? 'none was written' ) ),
+			$this->row( 'Run', (string) $run['run']['run_id'] ),
+		];
+	}
+
+	/**
+	 * The exact commands that come next. The run id names the bundle: two equal changes
+	 * share a bundle id, never a run id.
+	 *
+	 * @param array<string, mixed> $run The envelope.
+	 * @return list<string>
+	 */
+	private function next( array $run ): array {
+		if ( empty( $run['artifact_id'] ) || [] === $run['changed_files'] ) {
+			return [];
+		}
+		$id    = (string) $run['run']['run_id'];
+		$lines = [ '', 'Next:', '  wp codebox artifacts diff ' . $id ];
+		if ( ! empty( $run['approvable'] ) ) {
+			$lines[] = '  wp codebox artifacts apply ' . $id . ' --all';
+			$lines[] = '  wp codebox artifacts apply ' . $id . ' --approved-files=' . $this->argument( (string) $run['changed_files'][0]['path'] );
+		} else {
+			$lines[] = '  This bundle cannot be applied; run the task again.';
+		}
+		$lines[] = '  wp codebox artifacts discard ' . $id;
+		return $lines;
+	}
+
+	/**
+	 * A path as one argument of a flag that takes a list.
+	 *
+	 * @param string $path The path.
+	 */
+	private function argument( string $path ): string {
+		if ( 1 === preg_match( '#^[A-Za-z0-9_./@%+-]+$#', $path ) ) {
+			return $path;
+		}
+		$json = (string) wp_json_encode( [ $path ], JSON_UNESCAPED_SLASHES );
+		return "'" . str_replace( "'", "'\\''", $json ) . "'";
+	}
+
+	/**
+	 * One line of the report.
+	 *
+	 * @param string $label Label.
+	 * @param string $text  Text.
+	 */
+	private function row( string $label, string $text ): string {
+		return rtrim( sprintf( '%-11s%s', '' === $label ? '' : $label . ':', $text ) );
+	}
+}

@@ -1,0 +1,118 @@
+<?php
+/**
+ * Programs of the host that the operator puts into the guest.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Cli;
+
+use WPCodebox\ErrorCode;
+use WPCodebox\Failure;
+use WPCodebox\Native\Run;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * The guest sees neither the operator's home nor the site. Where a command line of the
+ * operator names a host file by its absolute path, that one file is put into the guest
+ * read-only and the command line says where. Only the operator can do this; files that
+ * look like secrets are refused.
+ */
+final class StagedPrograms {
+
+	private const TARGET = '/run/codebox/staged/';
+
+	/** What the guest has of its own, or what cannot be a program of the operator. */
+	private const OWN = '#^/(usr|bin|sbin|lib|lib32|lib64|libx32|dev|proc|sys|workspace|wordpress|run/codebox|opt/codebox)(/|$)#';
+
+	private const SECRET = '#(^|/)(\.[^/]*|id_[^/]*|wp-config[^/]*\.php|[^/]*\.(pem|key|p12|pfx|kdbx))$|/\.(ssh|gnupg|aws|kube|docker)/#i';
+
+	/**
+	 * Host file to guest path.
+	 *
+	 * @var array<string, string>
+	 */
+	private array $staged = [];
+
+	/**
+	 * Rewrites the command lines of a task.
+	 *
+	 * @param array<string, mixed> $input Task input.
+	 * @return array<string, mixed> The same with guest paths.
+	 * @throws Failure `wp_codebox_mount_denied` for a file that looks like a secret.
+	 */
+	public function rewrite( array $input ): array {
+		if ( isset( $input['agent_command'] ) ) {
+			$input['agent_command'] = $this->line( (string) $input['agent_command'] );
+		}
+		if ( isset( $input['checks'] ) ) {
+			$input['checks'] = array_map( fn( string $line ): string => $this->line( $line ), (array) $input['checks'] );
+		}
+		return $input;
+	}
+
+	/**
+	 * The files, as the extension takes them.
+	 *
+	 * @return list<array{source: string, target: string}>
+	 */
+	public function files(): array {
+		$files = [];
+		foreach ( $this->staged as $source => $target ) {
+			$files[] = [
+				'source' => (string) $source,
+				'target' => $target,
+			];
+		}
+		return $files;
+	}
+
+	/**
+	 * One command line; unchanged when it names no host file.
+	 *
+	 * @param string $line The line.
+	 */
+	private function line( string $line ): string {
+		$tokens  = Run::splitCommand( $line );
+		$changed = array_map( fn( string $token ): string => $this->token( $token ), $tokens );
+		return $changed === $tokens ? $line : implode( ' ', array_map( [ $this, 'quote' ], $changed ) );
+	}
+
+	/**
+	 * One token.
+	 *
+	 * @param string $token As given.
+	 */
+	private function token( string $token ): string {
+		if ( ! str_starts_with( $token, '/' ) || 1 === preg_match( self::OWN, $token ) || ! is_file( $token ) ) {
+			return $token;
+		}
+		$real = (string) realpath( $token );
+		if ( 1 === preg_match( self::SECRET, $token ) || 1 === preg_match( self::SECRET, $real ) ) {
+			throw Failure::because(
+				ErrorCode::MountDenied,
+				sprintf( 'The file %s looks like a secret and is not put into the sandbox; name a program instead.', basename( $token ) )
+			);
+		}
+		if ( 1 === preg_match( self::OWN, $real ) ) {
+			return $real;
+		}
+		if ( ! isset( $this->staged[ $real ] ) ) {
+			$name                  = (string) preg_replace( '/[^A-Za-z0-9._-]/', '_', basename( $token ) );
+			$this->staged[ $real ] = self::TARGET . count( $this->staged ) . '-' . $name;
+		}
+		return $this->staged[ $real ];
+	}
+
+	/**
+	 * A token as a POSIX shell would read it back.
+	 *
+	 * @param string $token The token.
+	 */
+	private function quote( string $token ): string {
+		return 1 === preg_match( '#^[A-Za-z0-9_./:=@%+,-]+$#', $token ) ? $token : "'" . str_replace( "'", "'\\''", $token ) . "'";
+	}
+}

@@ -1,0 +1,69 @@
+<?php
+/**
+ * Rows in the formats of WP-CLI.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Cli;
+
+use WP_CLI\Formatter;
+use WPCodebox\ErrorCode;
+use WPCodebox\Failure;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Prints rows as `--format` and `--fields` ask. An empty list is no error.
+ */
+final class Table {
+
+	/**
+	 * Prints rows.
+	 *
+	 * @param list<array<string, mixed>> $rows   Rows.
+	 * @param list<string>               $fields Columns when `--fields` names none.
+	 * @param string                     $id     Column that `ids` prints.
+	 * @param array<string, mixed>       $flags  Flags of the command.
+	 * @throws Failure When `--fields` names a column that does not exist.
+	 */
+	public function print( array $rows, array $fields, string $id, array $flags ): void {
+		$format = (string) ( $flags['format'] ?? 'table' );
+		$wanted = isset( $flags['fields'] ) ? array_values( array_filter( array_map( 'trim', explode( ',', (string) $flags['fields'] ) ) ) ) : $fields;
+		$known  = [] === $rows ? $fields : array_keys( array_merge( ...$rows ) );
+		$wrong  = array_diff( $wanted, $known, $fields );
+		if ( [] !== $wrong ) {
+			throw Failure::because( ErrorCode::InputInvalid, sprintf( 'There is no field "%s"; there are %s.', reset( $wrong ), implode( ', ', $known ) ) );
+		}
+		if ( 'ids' === $format ) {
+			echo implode( ' ', array_map( static fn( array $row ): string => Console::plain( (string) ( $row[ $id ] ?? '' ) ), $rows ) );
+			return;
+		}
+		$shown = array_map( static fn( array $row ): array => self::cells( $row, $wanted, $format ), $rows );
+		$args  = [ 'format' => $format ];
+		( new Formatter( $args, $wanted ) )->display_items( $shown );
+	}
+
+	/**
+	 * One row with every wanted column; for people, nested values become text.
+	 *
+	 * @param array<string, mixed> $row    The row.
+	 * @param list<string>         $wanted Columns.
+	 * @param string               $format Format.
+	 * @return array<string, mixed>
+	 */
+	private static function cells( array $row, array $wanted, string $format ): array {
+		$cells = [];
+		foreach ( $wanted as $field ) {
+			$value = $row[ $field ] ?? '';
+			if ( ! in_array( $format, [ 'json', 'yaml' ], true ) ) {
+				$text  = is_scalar( $value ) ? ( is_bool( $value ) ? ( $value ? 'true' : 'false' ) : (string) $value ) : (string) wp_json_encode( $value, JSON_UNESCAPED_SLASHES );
+				$value = str_replace( "\n", ' ', Console::plain( $text ) );
+			}
+			$cells[ $field ] = $value;
+		}
+		return $cells;
+	}
+}

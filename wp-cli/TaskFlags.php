@@ -1,0 +1,226 @@
+<?php
+/**
+ * From the flags of `run-agent-task` to the input of a task.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Cli;
+
+use WPCodebox\Abilities\SchemaStore;
+use WPCodebox\ErrorCode;
+use WPCodebox\Failure;
+use WPCodebox\Host\InstalledCode;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Lowest to highest: `--input-file`, `--input-json`, flags. The result is checked with
+ * the schema of the ability.
+ */
+final class TaskFlags {
+
+	private const TEXTS  = [ 'goal', 'plugin', 'theme', 'agent', 'agent-command', 'sandbox-session-id', 'session-id' ];
+	private const LIMITS = [ 'memory', 'disk', 'output-limit' ];
+	private const NAMES  = [
+		'memory'       => 'memory_bytes',
+		'disk'         => 'disk_bytes',
+		'output-limit' => 'output_bytes',
+	];
+
+	/**
+	 * Wires the reader.
+	 *
+	 * @param SchemaStore   $schemas Schemas.
+	 * @param InstalledCode $code    Installed plugins and themes.
+	 */
+	public function __construct(
+		private readonly SchemaStore $schemas,
+		private readonly InstalledCode $code
+	) {}
+
+	/**
+	 * The input of the task.
+	 *
+	 * @param list<string>         $args  Positional arguments.
+	 * @param array<string, mixed> $flags Flags.
+	 * @return array<string, mixed>
+	 * @throws Failure `wp_codebox_input_invalid`.
+	 */
+	public function input( array $args, array $flags ): array {
+		$input = array_merge( $this->file( $flags ), $this->json( $flags ) );
+		if ( isset( $args[0] ) ) {
+			if ( isset( $flags['goal'] ) ) {
+				throw Failure::because( ErrorCode::InputInvalid, 'The goal is given twice; give it as the argument or with --goal.' );
+			}
+			$input['goal'] = $args[0];
+		}
+		foreach ( self::TEXTS as $flag ) {
+			if ( isset( $flags[ $flag ] ) ) {
+				$input[ str_replace( '-', '_', $flag ) ] = (string) $flags[ $flag ];
+			}
+		}
+		if ( isset( $flags['mount'] ) ) {
+			$input['mounts'] = array_map( [ $this, 'mount' ], FlagList::split( '--mount', (string) $flags['mount'] ) );
+		}
+		if ( isset( $flags['check'] ) ) {
+			$input['checks'] = FlagList::one_or_json( '--check', (string) $flags['check'] );
+		}
+		if ( isset( $flags['agent-success-codes'] ) ) {
+			$input['agent_success_codes'] = array_map( [ $this, 'exit_code' ], FlagList::split( '--agent-success-codes', (string) $flags['agent-success-codes'] ) );
+		}
+		if ( isset( $flags['network'] ) ) {
+			$input['network'] = $this->network( (string) $flags['network'] );
+		}
+		if ( isset( $flags['orchestrator'] ) ) {
+			$input['orchestrator'] = FlagList::json_object( '--orchestrator', (string) $flags['orchestrator'] );
+		}
+		if ( ! empty( $flags['find-renames'] ) ) {
+			$input['find_renames'] = true;
+		}
+		$limits = $this->limits( $flags );
+		if ( [] !== $limits ) {
+			$input['limits'] = array_merge( (array) ( $input['limits'] ?? [] ), $limits );
+		}
+		return $this->checked( $this->with_current_directory( $input ) );
+	}
+
+	/**
+	 * Input of `--input-file`; `-` is STDIN.
+	 *
+	 * @param array<string, mixed> $flags Flags.
+	 * @return array<string, mixed>
+	 */
+	private function file( array $flags ): array {
+		if ( ! isset( $flags['input-file'] ) ) {
+			return [];
+		}
+		$path = (string) $flags['input-file'];
+		$text = '-' === $path ? stream_get_contents( STDIN ) : ( is_file( $path ) ? file_get_contents( $path ) : false );
+		if ( false === $text ) {
+			throw Failure::because( ErrorCode::InputInvalid, sprintf( 'The file %s given with --input-file cannot be read.', $path ) );
+		}
+		return FlagList::json_object( '--input-file', $text );
+	}
+
+	/**
+	 * Input of `--input-json`.
+	 *
+	 * @param array<string, mixed> $flags Flags.
+	 * @return array<string, mixed>
+	 */
+	private function json( array $flags ): array {
+		return isset( $flags['input-json'] ) ? FlagList::json_object( '--input-json', (string) $flags['input-json'] ) : [];
+	}
+
+	/**
+	 * One mount: `SRC[:DST][:ro|:rw]`. Without a target the plugin or theme that is SRC
+	 * decides, else `/workspace/<name>`.
+	 *
+	 * @param string $text As given.
+	 * @return array<string, string>
+	 */
+	private function mount( string $text ): array {
+		$parts = explode( ':', $text );
+		$mode  = 'readwrite';
+		if ( count( $parts ) > 1 && in_array( end( $parts ), [ 'ro', 'rw' ], true ) ) {
+			$mode = 'ro' === array_pop( $parts ) ? 'readonly' : 'readwrite';
+		}
+		if ( count( $parts ) > 2 || '' === $parts[0] ) {
+			throw Failure::because( ErrorCode::InputInvalid, sprintf( '--mount=%s is not SRC[:DST][:ro].', $text ) );
+		}
+		$given  = str_starts_with( $parts[0], '/' ) ? $parts[0] : getcwd() . '/' . $parts[0];
+		$real   = realpath( $given );
+		$source = false === $real ? $given : $real;
+		$own    = $this->code->mount_of( $source );
+		$target = $parts[1] ?? ( null !== $own && $own['source'] === $source ? $own['target'] : '/workspace/' . basename( $source ) );
+		return [
+			'source' => $source,
+			'target' => $target,
+			'mode'   => $mode,
+		];
+	}
+
+	/**
+	 * One exit code.
+	 *
+	 * @param string $text As given.
+	 */
+	private function exit_code( string $text ): int {
+		if ( 1 !== preg_match( '/^[0-9]{1,3}$/', $text ) ) {
+			throw Failure::because( ErrorCode::InputInvalid, sprintf( '--agent-success-codes: "%s" is no exit code; write e.g. 0,1.', $text ) );
+		}
+		return (int) $text;
+	}
+
+	/**
+	 * The network posture: a word, or host names.
+	 *
+	 * @param string $text As given.
+	 * @return string|array<string, mixed>
+	 */
+	private function network( string $text ): string|array {
+		if ( in_array( $text, [ 'allow', 'deny' ], true ) ) {
+			return $text;
+		}
+		return str_starts_with( ltrim( $text ), '{' ) ? FlagList::json_object( '--network', $text ) : [ 'allowHosts' => FlagList::split( '--network', $text ) ];
+	}
+
+	/**
+	 * Limits given as flags.
+	 *
+	 * @param array<string, mixed> $flags Flags.
+	 * @return array<string, int>
+	 */
+	private function limits( array $flags ): array {
+		$limits = [];
+		if ( isset( $flags['timeout'] ) ) {
+			$limits['wall_clock_ms'] = Quantity::milliseconds( 'timeout', (string) $flags['timeout'] );
+		}
+		foreach ( self::LIMITS as $flag ) {
+			if ( isset( $flags[ $flag ] ) ) {
+				$limits[ self::NAMES[ $flag ] ] = Quantity::bytes( $flag, (string) $flags[ $flag ] );
+			}
+		}
+		if ( isset( $flags['processes'] ) ) {
+			if ( 1 !== preg_match( '/^[0-9]{1,9}$/', (string) $flags['processes'] ) ) {
+				throw Failure::because( ErrorCode::InputInvalid, sprintf( '--processes=%s is no number.', (string) $flags['processes'] ) );
+			}
+			$limits['processes'] = (int) $flags['processes'];
+		}
+		return $limits;
+	}
+
+	/**
+	 * Without a mount, the plugin or theme that contains the current directory.
+	 *
+	 * @param array<string, mixed> $input Input so far.
+	 * @return array<string, mixed>
+	 */
+	private function with_current_directory( array $input ): array {
+		if ( isset( $input['plugin'] ) || isset( $input['theme'] ) || ! empty( $input['mounts'] ) ) {
+			return $input;
+		}
+		$mount = $this->code->mount_of( (string) getcwd() );
+		if ( null !== $mount ) {
+			$input[ $mount['metadata']['kind'] ] = $mount['metadata']['slug'];
+		}
+		return $input;
+	}
+
+	/**
+	 * The input, if it fits the schema of the ability.
+	 *
+	 * @param array<string, mixed> $input The input.
+	 * @return array<string, mixed>
+	 */
+	private function checked( array $input ): array {
+		$valid = rest_validate_value_from_schema( $input, $this->schemas->get( 'run-agent-task-input' ), 'input' );
+		if ( is_wp_error( $valid ) ) {
+			throw Failure::because( ErrorCode::InputInvalid, $valid->get_error_message() );
+		}
+		return $input;
+	}
+}
