@@ -130,6 +130,8 @@ codes! {
     TemplateFailed = "wp_codebox_template_failed", Unavailable, 503, 125;
     /// The bundle could not be written; the work is kept where the message says.
     BundleWriteFailed = "wp_codebox_bundle_write_failed", Internal, 507, 1;
+    /// The agent's work did not pass a check.
+    CheckFailed = "wp_codebox_check_failed", Conflict, 409, 3;
     /// The patch contains a known secret.
     SecretInPatch = "wp_codebox_secret_in_patch", Denied, 422, 3;
     /// The mounted source changed while the run used it.

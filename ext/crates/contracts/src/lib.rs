@@ -3,6 +3,7 @@
 //! Nothing here does I/O, reads the environment or knows a backend. Types that
 //! cross a process or a disk are `serde` types; their JSON names are the contract.
 //! The JSON Schemas under `abilities/schemas/` describe the same shapes to PHP.
+#![forbid(unsafe_code)]
 
 mod bundle;
 mod changes;

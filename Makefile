@@ -1,0 +1,66 @@
+# A thin front: every target is one or two commands that also work by hand.
+#
+#   make build   wp-codebox, wp-codebox-launch and wp_codebox.so in target/release/
+#   make demo    provisions, builds and tells one story from a goal to an applied patch
+#                AGENT='…' CHECK='…' AGENT_SUCCESS_CODES=0,1 swap in another program
+#   make test    every test; make test SUITES='rust cli' only some
+#   make lint    formatting, clippy, dependency rule, schemas, stub, PHP
+#   make bench   measures and writes raw samples to tests/bench/results/
+#   make dist    the WordPress plugin in dist/wp-codebox/
+#   make env     shell exports for the built programs: eval "$(make env)"
+#   make clean   removes target/ and dist/; downloads and the home directory stay
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := build
+.PHONY: build demo test lint bench dist env clean provision packages install
+
+# Debian's PHP 8.2, also where another PHP comes first on the PATH.
+export PHP ?= /usr/bin/php8.2
+export PHP_CONFIG ?= /usr/bin/php-config8.2
+
+TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
+RELEASE := $(TARGET)/release
+TRIPLE := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
+TRIPLE_ENV := CARGO_TARGET_$(shell echo '$(TRIPLE)' | tr 'a-z-' 'A-Z_')_RUSTFLAGS
+
+packages:
+	@tests/provision packages
+
+provision: packages
+	@tests/provision files
+
+# The launcher is linked statically: it runs where no library of the host is in sight, and
+# starts without a dynamic loader. --target keeps that flag away from build scripts and macros.
+build: packages
+	cargo build --release -p wp-codebox-ext -p wp-codebox-runner
+	$(TRIPLE_ENV)='-C target-feature=+crt-static' cargo build --release -p wp-codebox-launcher --target $(TRIPLE)
+	@install -m 0755 $(TARGET)/$(TRIPLE)/release/wp-codebox-launch $(RELEASE)/wp-codebox-launch
+	@install -m 0755 $(RELEASE)/libwp_codebox.so $(RELEASE)/wp_codebox.so
+
+dist:
+	@cargo xtask dist
+
+install: provision build dist
+	@tests/provision install
+
+demo: install
+	@tests/demo/story
+
+test: install
+	@tests/run $(SUITES)
+
+lint: packages
+	@cargo xtask check
+
+bench: install
+	@tests/bench/run
+
+# Only the exports go to stdout, so that a shell can evaluate it.
+env:
+	@$(MAKE) --no-print-directory install >&2
+	@tests/env
+
+clean:
+	cargo clean
+	rm -rf dist

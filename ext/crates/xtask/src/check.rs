@@ -1,0 +1,97 @@
+//! `cargo xtask check`: runs every rule and shows all findings at the end.
+
+use crate::findings::{TaskError, settle};
+use crate::{commands, dependencies, php, schemas, source_rules};
+use std::path::Path;
+
+/// How much to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// Everything.
+    Full,
+    /// Without what needs a compiler.
+    Fast,
+}
+
+const CLIPPY: &[&str] = &[
+    "clippy",
+    "--quiet",
+    "--workspace",
+    "--all-targets",
+    "--",
+    "-D",
+    "warnings",
+];
+
+/// Runs the rules in order of cost.
+pub fn run(root: &Path, extent: Extent) -> Result<(), TaskError> {
+    let cargo = commands::cargo();
+    let mut findings = Vec::new();
+    let mut section = |name: &str, found: Vec<String>| {
+        println!(
+            "{name}: {}",
+            if found.is_empty() {
+                "ok".to_owned()
+            } else {
+                format!("{} finding(s)", found.len())
+            }
+        );
+        findings.extend(found);
+    };
+
+    section(
+        "format",
+        tool(
+            root,
+            &cargo,
+            &["fmt", "--all", "--check"],
+            "run: cargo fmt --all",
+        )?,
+    );
+    section("dependency rule", dependencies::check(root)?);
+    section("source rules", source_rules::check(root)?);
+    section("schemas", schemas::check(root)?);
+    section("php", php::check(root)?);
+    if extent == Extent::Full {
+        section(
+            "clippy",
+            tool(root, &cargo, CLIPPY, "see the warnings above")?,
+        );
+        section("stub", stub(root)?);
+    }
+    settle(findings)
+}
+
+fn tool(
+    root: &Path,
+    program: &str,
+    arguments: &[&str],
+    advice: &str,
+) -> Result<Vec<String>, TaskError> {
+    Ok(if commands::shown(root, program, arguments)? {
+        Vec::new()
+    } else {
+        vec![format!(
+            "cargo {} failed; {advice}",
+            arguments.first().copied().unwrap_or_default()
+        )]
+    })
+}
+
+/// The stub against the loaded extension: the suite of the extension owns this comparison.
+fn stub(root: &Path) -> Result<Vec<String>, TaskError> {
+    let script = root.join("tests/phpt/run").display().to_string();
+    let test = root
+        .join("tests/phpt/02_stub_parity.phpt")
+        .display()
+        .to_string();
+    let answer = commands::quiet(root, &script, &[&test])?;
+    Ok(if answer.success {
+        Vec::new()
+    } else {
+        vec![format!(
+            "ext/stubs/wp_codebox.stub.php differs from the extension:\n{}",
+            answer.said.trim()
+        )]
+    })
+}

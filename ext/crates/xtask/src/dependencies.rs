@@ -1,0 +1,137 @@
+//! The dependency rule between the crates, checked on what cargo itself resolved.
+//!
+//! `contracts ← policy ← {recipe, artifacts} ← runtime ← backend-* ← runner`;
+//! `launcher` uses `contracts` and nothing else of ours; the extension uses
+//! contracts, policy, recipe and artifacts.
+
+use crate::commands;
+use crate::findings::TaskError;
+use serde_json::Value;
+use std::path::Path;
+
+const PREFIX: &str = "wp-codebox-";
+
+/// Which of our crates each crate may use, without the prefix.
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("contracts", &[]),
+    ("policy", &["contracts"]),
+    ("recipe", &["contracts", "policy"]),
+    ("artifacts", &["contracts", "policy"]),
+    ("runtime", &["contracts", "policy", "recipe", "artifacts"]),
+    (
+        "backend-native",
+        &["contracts", "policy", "recipe", "artifacts", "runtime"],
+    ),
+    ("launcher", &["contracts"]),
+    (
+        "runner",
+        &[
+            "contracts",
+            "policy",
+            "recipe",
+            "artifacts",
+            "runtime",
+            "backend-native",
+        ],
+    ),
+    ("ext", &["contracts", "policy", "recipe", "artifacts"]),
+    ("xtask", &[]),
+];
+
+/// Foreign crates that only one crate may use, because they stand for a right.
+const RESERVED: &[(&str, &str)] = &[
+    ("ext-php-rs", "ext"),
+    ("landlock", "launcher"),
+    ("seccompiler", "launcher"),
+    ("tokio", "runner"),
+    ("reqwest", "runner"),
+];
+
+/// Reads `cargo metadata` and answers every breach.
+pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
+    let program = commands::cargo();
+    let answer = commands::quiet(
+        root,
+        &program,
+        &["metadata", "--no-deps", "--format-version", "1"],
+    )?;
+    if !answer.success {
+        return Ok(vec![format!(
+            "cargo metadata failed: {}",
+            answer.said.trim()
+        )]);
+    }
+    let metadata: Value = serde_json::from_slice(&answer.stdout)
+        .map_err(|source| TaskError::Answer { program, source })?;
+    Ok(judge(&metadata))
+}
+
+fn judge(metadata: &Value) -> Vec<String> {
+    let mut findings = Vec::new();
+    for package in metadata["packages"].as_array().into_iter().flatten() {
+        let name = package["name"].as_str().unwrap_or_default();
+        let short = name.strip_prefix(PREFIX).unwrap_or(name);
+        let Some((_, allowed)) = ALLOWED.iter().find(|(known, _)| *known == short) else {
+            findings.push(format!(
+                "crate {name} has no row in the dependency rule; add one in xtask"
+            ));
+            continue;
+        };
+        for dependency in package["dependencies"].as_array().into_iter().flatten() {
+            let used = dependency["name"].as_str().unwrap_or_default();
+            if let Some(ours) = used.strip_prefix(PREFIX) {
+                if !allowed.contains(&ours) {
+                    findings.push(format!(
+                        "crate {short} may not depend on {ours}; it may use {allowed:?}"
+                    ));
+                }
+            } else if let Some((_, owner)) = RESERVED.iter().find(|(known, _)| *known == used)
+                && *owner != short
+            {
+                findings.push(format!(
+                    "crate {short} may not depend on {used}; only {owner} may"
+                ));
+            }
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn metadata(name: &str, uses: &[&str]) -> Value {
+        let dependencies: Vec<Value> = uses.iter().map(|used| json!({"name": used})).collect();
+        json!({"packages": [{"name": name, "dependencies": dependencies}]})
+    }
+
+    #[test]
+    fn the_rule_has_a_direction() {
+        assert!(
+            judge(&metadata(
+                "wp-codebox-policy",
+                &["wp-codebox-contracts", "serde"]
+            ))
+            .is_empty()
+        );
+        let upward = judge(&metadata("wp-codebox-contracts", &["wp-codebox-policy"]));
+        assert_eq!(upward.len(), 1);
+        assert!(
+            upward[0].contains("contracts may not depend on policy"),
+            "{upward:?}"
+        );
+        assert_eq!(
+            judge(&metadata("wp-codebox-launcher", &["wp-codebox-policy"])).len(),
+            1
+        );
+    }
+
+    #[test]
+    fn rights_belong_to_one_crate() {
+        assert!(judge(&metadata("wp-codebox-runner", &["tokio"])).is_empty());
+        assert_eq!(judge(&metadata("wp-codebox-ext", &["tokio"])).len(), 1);
+        assert_eq!(judge(&metadata("wp-codebox-unheard-of", &[])).len(), 1);
+    }
+}

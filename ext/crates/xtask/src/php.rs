@@ -1,0 +1,66 @@
+//! PHP syntax and style: `php -l` on every file, `phpcs` when a ruleset is there.
+
+use crate::commands;
+use crate::findings::TaskError;
+use crate::tree;
+use std::path::{Path, PathBuf};
+
+const FOLDERS: &[&str] = &[
+    "plugin-php",
+    "abilities",
+    "wp-cli",
+    "share",
+    "tests",
+    "ext/stubs",
+];
+
+/// Every syntax error, and whatever phpcs finds.
+pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
+    let mut findings = Vec::new();
+    let mut files: Vec<PathBuf> = Vec::new();
+    for folder in FOLDERS {
+        files.extend(
+            tree::files(&root.join(folder))?
+                .into_iter()
+                .filter(|path| tree::has_extension(path, "php")),
+        );
+    }
+    let php = if commands::exists("php8.2") {
+        "php8.2"
+    } else {
+        "php"
+    };
+    for file in &files {
+        let shown = tree::shown(root, file);
+        let answer = commands::quiet(
+            root,
+            php,
+            &["-l", "-d", "display_errors=0", "-d", "log_errors=1", &shown],
+        )?;
+        if !answer.success {
+            findings.push(format!("{shown}: {}", answer.said.trim()));
+        }
+    }
+    if root.join("phpcs.xml.dist").is_file() {
+        let answer = commands::quiet(
+            root,
+            "phpcs",
+            &[
+                "-q",
+                "--no-colors",
+                "--report=emacs",
+                "--standard=phpcs.xml.dist",
+            ],
+        )?;
+        if !answer.success {
+            findings.extend(
+                answer
+                    .said
+                    .lines()
+                    .filter(|line| !line.is_empty())
+                    .map(|line| tree::shown(root, Path::new(line))),
+            );
+        }
+    }
+    Ok(findings)
+}

@@ -1,0 +1,189 @@
+//! Rules for the JSON Schemas in `abilities/schemas/`, and the digest that names them.
+//!
+//! WordPress ignores `$ref` and `const`, so a schema that uses them would accept
+//! what it means to refuse: both are forbidden, sub-schemas are written out and
+//! constants are an `enum` of one.
+
+use crate::digest::contract_digest;
+use crate::findings::TaskError;
+use crate::tree;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const MANIFEST: &str = "abilities/manifest.php";
+const DIGEST_KEY: &str = "'contract_digest'";
+const SUFFIX: &str = ".v1.schema.json";
+
+/// Every breach of the schema rules, and a digest in the manifest that is out of date.
+pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
+    let mut findings = Vec::new();
+    let paths = paths(root)?;
+    if paths.is_empty() {
+        findings.push("abilities/schemas/ holds no schema".to_owned());
+    }
+    for path in &paths {
+        let shown = tree::shown(root, path);
+        match serde_json::from_str::<Value>(&tree::read(path)?) {
+            Ok(schema) => findings.extend(
+                lint(&file_name(path), &schema)
+                    .into_iter()
+                    .map(|text| format!("{shown}: {text}")),
+            ),
+            Err(error) => findings.push(format!("{shown}: is not JSON: {error}")),
+        }
+    }
+    let manifest = tree::read(&root.join(MANIFEST))?;
+    match written_digest(&manifest) {
+        None => findings.push(format!(
+            "{MANIFEST}: has no {DIGEST_KEY} => '<64 hex digits>'"
+        )),
+        Some(found) if found != digest(&paths)? => findings.push(format!(
+            "{MANIFEST}: its contract digest is out of date; run: cargo xtask schemas"
+        )),
+        Some(_) => {}
+    }
+    Ok(findings)
+}
+
+/// Writes the current digest into the manifest.
+pub fn rewrite(root: &Path) -> Result<(), TaskError> {
+    let path = root.join(MANIFEST);
+    let manifest = tree::read(&path)?;
+    let current = digest(&paths(root)?)?;
+    let Some(old) = written_digest(&manifest) else {
+        return Err(TaskError::Findings(vec![format!(
+            "{MANIFEST}: has no {DIGEST_KEY} => '<64 hex digits>' to replace"
+        )]));
+    };
+    if old == current {
+        println!("{MANIFEST} is up to date: {current}");
+        return Ok(());
+    }
+    fs::write(&path, manifest.replacen(old, &current, 1)).map_err(TaskError::file(&path))?;
+    println!("{MANIFEST}: contract digest is now {current}");
+    Ok(())
+}
+
+fn paths(root: &Path) -> Result<Vec<PathBuf>, TaskError> {
+    let directory = root.join("abilities/schemas");
+    let mut paths = tree::files(&directory)?;
+    paths.retain(|path| path.parent() == Some(&directory) && tree::has_extension(path, "json"));
+    Ok(paths)
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default()
+}
+
+fn digest(paths: &[PathBuf]) -> Result<String, TaskError> {
+    let mut files = Vec::new();
+    for path in paths {
+        files.push((
+            file_name(path),
+            fs::read(path).map_err(TaskError::file(path))?,
+        ));
+    }
+    Ok(contract_digest(&files))
+}
+
+fn written_digest(manifest: &str) -> Option<&str> {
+    let (_, rest) = manifest.split_once(DIGEST_KEY)?;
+    let rest = rest
+        .trim_start()
+        .strip_prefix("=>")?
+        .trim_start()
+        .strip_prefix('\'')?;
+    let (value, _) = rest.split_once('\'')?;
+    (value.len() == 64 && value.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(value)
+}
+
+fn lint(name: &str, schema: &Value) -> Vec<String> {
+    let mut findings = Vec::new();
+    if !name.ends_with(SUFFIX) {
+        findings.push(format!("the file name must end in {SUFFIX}"));
+    }
+    for key in ["$schema", "$id", "title"] {
+        let named = schema.get(key).and_then(Value::as_str);
+        if named.is_none_or(str::is_empty) {
+            findings.push(format!("has no {key}"));
+        }
+    }
+    if let Some(id) = schema.get("$id").and_then(Value::as_str)
+        && let Some(stem) = name.strip_suffix(SUFFIX)
+        && !id.contains(stem)
+    {
+        findings.push(format!("its $id {id} does not contain {stem}"));
+    }
+    forbidden(schema, "", &mut findings);
+    findings
+}
+
+/// Looks at schema positions only: a property may well be called `const`.
+fn forbidden(schema: &Value, at: &str, findings: &mut Vec<String>) {
+    let Some(object) = schema.as_object() else {
+        return;
+    };
+    for (key, value) in object {
+        let here = format!("{at}/{key}");
+        match key.as_str() {
+            "$ref" | "const" => {
+                findings.push(format!(
+                    "{here}: WordPress ignores {key}; write it out, or use enum"
+                ));
+            }
+            "properties" | "patternProperties" => {
+                for (name, sub) in value.as_object().into_iter().flatten() {
+                    forbidden(sub, &format!("{here}/{name}"), findings);
+                }
+            }
+            "anyOf" | "oneOf" | "allOf" => {
+                for (index, sub) in value.as_array().into_iter().flatten().enumerate() {
+                    forbidden(sub, &format!("{here}/{index}"), findings);
+                }
+            }
+            "items" | "additionalProperties" | "not" => forbidden(value, &here, findings),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn good() -> Value {
+        json!({"$schema": "http://json-schema.org/draft-04/schema#", "$id": "wp-codebox/thing/v1",
+               "title": "Thing", "type": "object",
+               "properties": {"const": {"type": "string"}, "schema": {"enum": ["wp-codebox/thing/v1"]}}})
+    }
+
+    #[test]
+    fn a_property_may_be_called_const_but_the_keyword_is_refused() {
+        assert_eq!(lint("thing.v1.schema.json", &good()), Vec::<String>::new());
+        let mut bad = good();
+        bad["properties"]["schema"] = json!({"const": "x"});
+        bad["properties"]["list"] = json!({"items": {"$ref": "#/x"}});
+        assert_eq!(lint("thing.v1.schema.json", &bad).len(), 2);
+    }
+
+    #[test]
+    fn names_and_heads_are_required() {
+        assert_eq!(lint("thing.json", &good()).len(), 1);
+        let mut bad = good();
+        bad["title"] = json!("");
+        bad["$id"] = json!("wp-codebox/other/v1");
+        assert_eq!(lint("thing.v1.schema.json", &bad).len(), 2);
+    }
+
+    #[test]
+    fn the_digest_is_found_in_php() {
+        let hex = "0".repeat(64);
+        let php = format!("return array(\n\t'contract_digest' => '{hex}',\n);");
+        assert_eq!(written_digest(&php), Some(hex.as_str()));
+        assert_eq!(written_digest("'contract_digest' => 'short'"), None);
+    }
+}

@@ -1,0 +1,246 @@
+//! Rules about our own sources that a reader can check with a search.
+//!
+//! They look at product code only: whole-line comments, unit tests at the end of a
+//! module and files under a `tests` directory are left out. They are a net for
+//! slips, not a proof; the proofs are the sandbox tests.
+
+use crate::findings::TaskError;
+use crate::tree;
+use std::path::Path;
+
+/// Longest source module, without its tests.
+const MAX_LINES: usize = 500;
+/// Longest PHP class file.
+const MAX_CLASS_LINES: usize = 300;
+
+/// Modules that are mostly a table of data, where length is no sign of trouble.
+const TABLES: &[&str] = &["ext/crates/launcher/src/syscalls.rs"];
+
+/// Crates that need unsafe code, each block with its SAFETY comment.
+const UNSAFE_ALLOWED: &[&str] = &["ext", "launcher", "backend-native"];
+
+/// A right that only some crates have, and the texts that show its use.
+struct Right {
+    what: &'static str,
+    holders: &'static [&'static str],
+    signs: &'static [&'static str],
+}
+
+const RIGHTS: &[Right] = &[
+    Right {
+        what: "read the environment",
+        holders: &["runner", "ext", "xtask"],
+        signs: &["env::var", "env::vars", "env::home_dir", "getenv("],
+    },
+    Right {
+        what: "make namespace, mount, Landlock or seccomp calls",
+        holders: &["launcher"],
+        signs: &[
+            "libc::unshare",
+            "libc::setns",
+            "libc::mount",
+            "libc::umount",
+            "libc::pivot_root",
+            "libc::chroot",
+            "libc::clone(",
+            "SYS_unshare",
+            "SYS_setns",
+            "SYS_mount",
+            "SYS_pivot_root",
+            "SYS_clone",
+            "SYS_seccomp",
+            "SYS_landlock",
+            "rustix::mount",
+            "thread::unshare",
+            "thread::move_into",
+            "process::pivot_root",
+            "process::chroot",
+            "seccompiler::",
+            "landlock::",
+            "PR_SET_SECCOMP",
+        ],
+    },
+    Right {
+        what: "open network sockets",
+        // The launcher asks for sockets in its probes, inside an empty network namespace.
+        holders: &["runner", "launcher"],
+        signs: &[
+            "TcpStream",
+            "TcpListener",
+            "UdpSocket",
+            "AddressFamily::INET",
+            "AF_INET",
+            "reqwest::",
+        ],
+    },
+];
+
+/// PHP globals and products have no place below `ext/crates`: the core serves any host.
+const FOREIGN: &[&str] = &[
+    "$_SERVER",
+    "$_GET",
+    "$_POST",
+    "$GLOBALS",
+    "$wpdb",
+    "homeboy",
+    "playground",
+];
+
+/// Every breach of the source rules.
+pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
+    let mut findings = Vec::new();
+    let mut crates: Vec<(String, std::path::PathBuf)> =
+        vec![("ext".to_owned(), root.join("ext/src"))];
+    let directory = root.join("ext/crates");
+    for entry in std::fs::read_dir(&directory).map_err(TaskError::file(&directory))? {
+        let entry = entry.map_err(TaskError::file(&directory))?;
+        crates.push((
+            entry.file_name().to_string_lossy().into_owned(),
+            entry.path().join("src"),
+        ));
+    }
+    crates.sort();
+    for (name, sources) in &crates {
+        for path in tree::files(sources)? {
+            if tree::has_extension(&path, "rs") && path.file_name() != Some("tests.rs".as_ref()) {
+                let shown = tree::shown(root, &path);
+                findings.extend(rust(name, &shown, &tree::read(&path)?));
+            }
+        }
+    }
+    for (folder, most) in [
+        ("plugin-php", MAX_CLASS_LINES),
+        ("wp-cli", MAX_CLASS_LINES),
+        ("share", MAX_LINES),
+    ] {
+        for path in tree::files(&root.join(folder))? {
+            if tree::has_extension(&path, "php") {
+                findings.extend(length(
+                    &tree::shown(root, &path),
+                    tree::read(&path)?.lines().count(),
+                    most,
+                ));
+            }
+        }
+    }
+    Ok(findings)
+}
+
+/// The part of a module that ships: everything before its unit tests.
+fn product(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines()
+        .enumerate()
+        .take_while(|(_, line)| *line != "#[cfg(test)]")
+        .map(|(index, line)| (index + 1, line))
+}
+
+fn length(shown: &str, lines: usize, most: usize) -> Option<String> {
+    (lines > most && !TABLES.contains(&shown))
+        .then(|| format!("{shown}: {lines} lines without tests, at most {most}; split it by topic"))
+}
+
+fn rust(name: &str, shown: &str, text: &str) -> Vec<String> {
+    let mut findings: Vec<String> = length(shown, product(text).count(), MAX_LINES)
+        .into_iter()
+        .collect();
+    if !text.trim_start().starts_with("//!") {
+        findings.push(format!("{shown}: has no //! that says its purpose"));
+    }
+    if (shown.ends_with("src/lib.rs") || shown.ends_with("src/main.rs"))
+        && !UNSAFE_ALLOWED.contains(&name)
+        && !text.contains("#![forbid(unsafe_code)]")
+    {
+        findings.push(format!("{shown}: must say #![forbid(unsafe_code)]"));
+    }
+    // The rules are written down here, so they cannot be applied here.
+    if shown.ends_with("xtask/src/source_rules.rs") {
+        return findings;
+    }
+    for (number, line) in product(text) {
+        if line.trim_start().starts_with("//") {
+            continue;
+        }
+        for right in RIGHTS {
+            if !right.holders.contains(&name)
+                && let Some(sign) = right.signs.iter().find(|sign| line.contains(*sign))
+            {
+                findings.push(format!(
+                    "{shown}:{number}: only {:?} may {}: `{sign}`",
+                    right.holders, right.what
+                ));
+            }
+        }
+        if name != "ext"
+            && name != "xtask"
+            && let Some(word) = FOREIGN.iter().find(|word| line.contains(*word))
+        {
+            findings.push(format!(
+                "{shown}:{number}: the core names no PHP globals and no products: `{word}`"
+            ));
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "//! Purpose.\n#![forbid(unsafe_code)]\n";
+
+    #[test]
+    fn rights_are_bound_to_crates() {
+        let text = format!("{HEAD}fn f() {{ std::env::var(\"X\"); }}\n");
+        assert_eq!(
+            rust("policy", "ext/crates/policy/src/lib.rs", &text).len(),
+            1
+        );
+        assert!(rust("runner", "ext/crates/runner/src/main.rs", &text).is_empty());
+        let mounts = format!("{HEAD}fn f() {{ rustix::mount::mount(); }}\n");
+        assert_eq!(
+            rust(
+                "backend-native",
+                "ext/crates/backend-native/src/plan.rs",
+                &mounts
+            )
+            .len(),
+            1
+        );
+        assert!(rust("launcher", "ext/crates/launcher/src/rootfs.rs", &mounts).is_empty());
+    }
+
+    #[test]
+    fn comments_and_tests_do_not_count() {
+        let text = format!(
+            "{HEAD}// std::env::var is forbidden\n#[cfg(test)]\nmod tests {{ use std::env::vars; }}\n"
+        );
+        assert!(rust("policy", "ext/crates/policy/src/lib.rs", &text).is_empty());
+    }
+
+    #[test]
+    fn heads_and_lengths() {
+        assert_eq!(
+            rust("policy", "ext/crates/policy/src/lib.rs", "fn f() {}\n").len(),
+            2
+        );
+        assert!(
+            rust(
+                "launcher",
+                "ext/crates/launcher/src/main.rs",
+                "//! Purpose.\n"
+            )
+            .is_empty()
+        );
+        let long = format!("//! Purpose.\n{}", "fn f() {}\n".repeat(MAX_LINES));
+        assert_eq!(
+            rust("policy", "ext/crates/policy/src/long.rs", &long).len(),
+            1
+        );
+        let tested = format!(
+            "//! Purpose.\n#[cfg(test)]\n{}",
+            "fn f() {}\n".repeat(MAX_LINES)
+        );
+        assert!(rust("policy", "ext/crates/policy/src/long.rs", &tested).is_empty());
+        assert!(rust("launcher", TABLES[0], &long).is_empty());
+    }
+}

@@ -1,0 +1,180 @@
+"""Bad input: refused with a stable code and a sentence before anything runs."""
+
+import os
+import socket
+
+from harness import NotHere, must, tree
+
+PHP = ["--command", "wordpress.run-php", "--arg", "code=echo 1;"]
+
+
+def no_arguments(bench):
+    answer = bench.call()
+    must(answer.exit in (1, 2) and "Usage" in answer.stdout + answer.stderr, f"no help\n{answer}")
+
+
+def version(bench):
+    answer = bench.call("--version")
+    must(answer.exit == 0 and "0.1.0" in answer.stdout, str(answer))
+
+
+def unknown_command(bench):
+    answer = bench.call("frobnicate", "--json").expect(1, "wp_codebox_input_invalid")
+    must(answer.json["schema"] == "wp-codebox/cli-failure/v1" and answer.json["success"] is False, str(answer))
+
+
+def commands_are_listed(bench):
+    answer = bench.call("commands", "--json").expect(0)
+    text = answer.stdout
+    must(answer.json["schema"] == "wp-codebox/command-catalog/v1", text)
+    for command in ("inspect-mounted-inputs", "wordpress.run-php", "wordpress.wp-cli", "command-agent-run"):
+        must(f'"{command}"' in text, f"{command} is missing")
+
+
+def nothing_to_run(bench):
+    bench.run("--mount", f"{bench.source()}:/workspace/plugin").expect(1, "wp_codebox_input_invalid")
+
+
+def goal_blank(bench):
+    bench.agent("true", "--goal", "  ").expect(1, "wp_codebox_task_missing")
+
+
+def wordpress_missing(bench):
+    arguments = ["run", "--json", "--state", bench.state, "--mount", f"{bench.source()}:/workspace/plugin", *PHP]
+    bench.call(*arguments).expect(125, "wp_codebox_config_invalid")
+
+
+def source_missing(bench):
+    bench.run("--mount", f"{bench.directory}/absent:/workspace/plugin", *PHP).expect(1, "wp_codebox_mount_source_invalid")
+
+
+def source_is_a_file(bench):
+    source = bench.source()
+    bench.run("--mount", f"{source}/plugin.php:/workspace/plugin", *PHP).expect(1, "wp_codebox_mount_source_invalid")
+
+
+def source_denied(bench):
+    wordpress = bench.environment["CODEBOX_WORDPRESS"]
+    for path in (wordpress, os.path.dirname(wordpress), "/", bench.state):
+        bench.run("--mount", f"{path}:/workspace/plugin", *PHP).expect(126, "wp_codebox_mount_denied")
+
+
+def source_has_a_fifo(bench):
+    source = bench.source()
+    os.mkfifo(os.path.join(source, "lib", "pipe"))
+    bench.run("--mount", f"{source}:/workspace/plugin", *PHP).expect(1, "wp_codebox_mount_special_file")
+
+
+def source_has_a_socket(bench):
+    source = bench.source()
+    server = socket.socket(socket.AF_UNIX)
+    here = os.getcwd()
+    os.chdir(source)
+    server.bind("socket")
+    os.chdir(here)
+    try:
+        bench.run("--mount", f"{source}:/workspace/plugin", *PHP).expect(1, "wp_codebox_mount_special_file")
+    finally:
+        server.close()
+
+
+def source_has_a_device(bench):
+    if os.geteuid() != 0:
+        raise NotHere("only root can make a device file")
+    source = bench.source()
+    os.mknod(os.path.join(source, "device"), 0o600 | 0o020000, os.makedev(1, 3))
+    bench.run("--mount", f"{source}:/workspace/plugin", *PHP).expect(1, "wp_codebox_mount_special_file")
+
+
+def target_outside(bench):
+    source = bench.source()
+    for target in ("/etc", "/", "/workspacex/a", "/run/codebox/x", "/wordpress/../etc", "/workspace/../etc", "/workspace//a"):
+        bench.run("--mount", f"{source}:{target}", *PHP).expect(1, "wp_codebox_mount_target_invalid")
+
+
+def targets_overlap(bench):
+    first, second = bench.source("one"), bench.source("two")
+    for target in ("/workspace/a", "/workspace/a/b"):
+        bench.run("--mount", f"{first}:/workspace/a", "--mount", f"{second}:{target}", *PHP).expect(
+            1, "wp_codebox_mount_target_overlap")
+    both = bench.run("--mount", f"{first}:/workspace/a", "--mount", f"{second}:/workspace/ab", *PHP)
+    both.expect(0)
+
+
+def mount_malformed(bench):
+    for text in ("/tmp", ":/workspace/a", "/tmp:workspace", "/tmp:/workspace/a:sideways"):
+        bench.run("--mount", text, *PHP).expect(1, "wp_codebox_mount_invalid")
+
+
+def command_unknown(bench):
+    answer = bench.run("--mount", f"{bench.source()}:/workspace/plugin", "--command", "wordpress.destroy")
+    must(answer.code in ("wp_codebox_command_unknown", "runtime-command-disallowed"), str(answer))
+    must(answer.exit != 0, str(answer))
+
+
+def policies(bench):
+    source, folder = bench.source(), os.path.join(os.path.dirname(__file__), "..", "fixtures", "policies")
+    for name, exit_code, code in (
+        ("allows-run-php.json", 0, None),
+        ("allows-nothing.json", 126, "runtime-command-disallowed"),
+        ("malformed.json", 126, "runtime-policy-invalid"),
+        ("network-allow.json", 126, "wp_codebox_policy_unenforceable"),
+    ):
+        answer = bench.run("--mount", f"{source}:/workspace/plugin", "--policy", os.path.join(folder, name), *PHP)
+        answer.expect(exit_code, code)
+    bench.run("--mount", f"{source}:/workspace/plugin", "--policy", "{not json", *PHP).expect(126, "runtime-policy-invalid")
+
+
+def limits_out_of_range(bench):
+    source = bench.source()
+    for flags in (["--processes", "1"], ["--memory", "1K"], ["--timeout", "1ms"], ["--disk", "x"], ["--timeout", "-1s"]):
+        answer = bench.run("--mount", f"{source}:/workspace/plugin", *flags, *PHP)
+        must(answer.exit == 1 and answer.code in ("wp_codebox_limit_invalid", "wp_codebox_input_invalid"), str(answer))
+
+
+def preview_is_refused(bench):
+    bench.run("--mount", f"{bench.source()}:/workspace/plugin", "--preview-port", "8080", *PHP).expect(
+        1, "wp_codebox_input_invalid")
+
+
+def state_too_open(bench):
+    path = os.path.join(bench.directory, "state-open")
+    os.mkdir(path)
+    bench.own(path)
+    os.chmod(path, 0o777)
+    answer = bench.agent("true", state=path).expect(125, "wp_codebox_state_dir_invalid")
+    os.chmod(path, 0o700)
+    must("chmod" in answer.stdout, f"the fix is not named\n{answer}")
+
+
+def state_of_root(bench):
+    if os.geteuid() != 0:
+        bench.agent("true", state="/root").expect(125, "wp_codebox_state_dir_invalid")
+        return
+    path = os.path.join(bench.directory, "state-root")
+    os.mkdir(path, 0o700)
+    answer = bench.agent("true", state=path).expect(125, "wp_codebox_state_dir_invalid")
+    must("chown" in answer.stdout, f"the fix is not named\n{answer}")
+
+
+def state_missing(bench):
+    bench.agent("true", state=os.path.join(bench.directory, "absent", "state")).expect(125, "wp_codebox_state_dir_invalid")
+
+
+def launcher_missing(bench):
+    source = bench.source()
+    arguments = bench.run_arguments("--mount", f"{source}:/workspace/plugin", *PHP)
+    arguments[arguments.index("--launcher") + 1] = "/nonexistent/launcher"
+    answer = bench.call(*arguments)
+    must(answer.exit == 125, str(answer))
+    must(answer.code in ("wp_codebox_config_invalid", "wp_codebox_sandbox_start_failed"), str(answer))
+
+
+def refusals_leave_the_source_alone(bench):
+    source = bench.source()
+    before = tree(source)
+    bench.run("--mount", f"{source}:/etc", *PHP).expect(1)
+    must(tree(source) == before, "the source changed")
+
+
+CASES = [value for value in list(globals().values()) if callable(value) and getattr(value, "__module__", "") == __name__]

@@ -1,0 +1,297 @@
+"""Runs and what they come to: outcomes, limits, salvage, bundles."""
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import time
+
+from harness import NotHere, must, running, tree
+
+
+def changed(answer):
+    return sorted(entry["path"] for entry in answer.result["changed_files"])
+
+
+def bundle_of(answer):
+    path = answer.json["artifacts"]["directory"]
+    must(os.path.isfile(os.path.join(path, "manifest.json")), f"no bundle at {path}")
+    return path
+
+
+def kept(bench, answer, status, action):
+    """The bundle is there, verifies, and says what the run came to."""
+    path = bundle_of(answer)
+    bench.call("artifacts", "verify", "--bundle", path, "--state", bench.state, "--json").expect(0)
+    outcome = answer.result["completion_outcome"]
+    must(outcome["status"] == status and outcome["nextAction"] == action, json.dumps(outcome))
+    return path
+
+
+def succeeded(bench):
+    source = bench.source()
+    before = tree(source)
+    answer = bench.agent("echo four >> lib/a.txt; echo new > added.txt; rm plugin.php", source=source).expect(0)
+    must(answer.result["outcome"] == "succeeded", str(answer))
+    base = "/workspace/plugin/"
+    must(changed(answer) == [base + "added.txt", base + "lib/a.txt", base + "plugin.php"], str(changed(answer)))
+    path = kept(bench, answer, "succeeded", "promote")
+    must(tree(source) == before, "the host directory was written")
+    # The patch makes of the baseline exactly what the guest left.
+    with open(os.path.join(path, "files", "patch.diff"), "rb") as patch:
+        subprocess.run(["git", "apply", "-p1"], cwd=source, stdin=patch, check=True, capture_output=True)
+    after = tree(source)
+    must(after["lib/a.txt"][1] == b"one\ntwo\nthree\nfour\n" and after["added.txt"][1] == b"new\n", "wrong content")
+    must("plugin.php" not in after, "plugin.php is still there")
+
+
+def plugin_target_is_the_workspace(bench):
+    answer = bench.agent("pwd; echo x > from-workspace.txt; cat /wordpress/wp-content/plugins/plugin/from-workspace.txt",
+                         target="/wordpress/wp-content/plugins/plugin").expect(0)
+    must("/workspace/plugin" in json.dumps(answer.result["transcript"]), str(answer))
+    must(changed(answer) == ["/wordpress/wp-content/plugins/plugin/from-workspace.txt"], str(changed(answer)))
+
+
+def run_php(bench):
+    answer = bench.run("--mount", f"{bench.source()}:/workspace/plugin", "--command", "wordpress.run-php",
+                       "--arg", "code=echo 'wp ' . get_bloginfo( 'version' ) . ' a=b';").expect(0)
+    must("wp 7" in answer.stdout and "a=b" in answer.stdout, str(answer))
+
+
+def run_wp_cli(bench):
+    answer = bench.run("--mount", f"{bench.source('sample')}:/wordpress/wp-content/plugins/sample", "--command",
+                       "wordpress.wp-cli", "--arg", "command=plugin list --field=name").expect(0)
+    must("sample" in json.dumps(answer.json["execution"]) or "plugin" in answer.stdout, str(answer))
+
+
+def inspect_mounts(bench):
+    answer = bench.run("--mount", f"{bench.source()}:/workspace/plugin", "--command", "inspect-mounted-inputs").expect(0)
+    must("/workspace/plugin" in answer.stdout, str(answer))
+
+
+def human_output(bench):
+    source = bench.source()
+    arguments = [a for a in bench.run_arguments("--mount", f"{source}:/workspace/plugin", "--command", "wordpress.run-php",
+                                                "--arg", "code=echo 'only this';") if a != "--json"]
+    answer = bench.call(*arguments).expect(0)
+    must(answer.stdout == "only this", f"standard output is for data only\n{answer}")
+    must("bundle artifact-bundle-sha256-" in answer.stderr, str(answer))
+
+
+def nothing_changed(bench):
+    answer = bench.agent("true").expect(0)
+    must(answer.result["outcome"] == "no_op" and changed(answer) == [], str(answer))
+    kept(bench, answer, "partial", "review")
+    must(answer.result["agent_result"]["actionable"] is False, str(answer.result["agent_result"]))
+
+
+def agent_fails_after_changes(bench):
+    answer = bench.agent("echo half > half.txt; exit 7").expect(1)
+    must(answer.result["outcome"] == "failed" and changed(answer) == ["/workspace/plugin/half.txt"], str(answer))
+    kept(bench, answer, "partial", "review")
+
+
+def agent_fails_without_changes(bench):
+    answer = bench.agent("exit 7").expect(1)
+    kept(bench, answer, "failed", "retry")
+
+
+def success_codes(bench):
+    bench.agent("echo x > x.txt; exit 1").expect(1)
+    bench.agent("echo x > x.txt; exit 1", "--agent-success-codes", "0,1").expect(0)
+
+
+def program_missing(bench):
+    answer = bench.run("--mount", f"{bench.source()}:/workspace/plugin", "--agent-command", "no-such-program --x")
+    answer.expect(125, "wp_codebox_agent_program_missing")
+    must("no-such-program" in answer.json["error"]["message"], str(answer))
+
+
+def checks_run_fresh(bench):
+    answer = bench.agent("echo done > done.txt; echo junk > /tmp/junk", "--check", "test -f done.txt",
+                         "--check", "test ! -e /tmp/junk").expect(0)
+    must([c["status"] for c in answer.result["checks"]] == ["passed", "passed"], str(answer.result["checks"]))
+    answer = bench.agent("echo done > done.txt", "--check", "test -f absent.txt").expect(3)
+    must(answer.result["outcome"] == "partial" and answer.result["checks"][0]["status"] == "failed", str(answer))
+    kept(bench, answer, "partial", "review")
+
+
+def timeout(bench):
+    began = time.monotonic()
+    answer = bench.agent("echo early > early.txt; sleep 60", "--timeout", "4s").expect(124, "wp_codebox_run_timeout")
+    must(time.monotonic() - began < 20, "it took far too long")
+    must(changed(answer) == ["/workspace/plugin/early.txt"], str(answer))
+    kept(bench, answer, "partial", "review")
+
+
+HOG = "$a = []; while (true) { $a[] = str_repeat(chr(65), 1048576); usleep(2000); }"
+
+
+def memory_limit(bench):
+    hog = f"echo early > early.txt; php -d memory_limit=-1 -r '{HOG}'"
+    answer = bench.agent(hog, "--memory", "160M", "--timeout", "60s").expect(1, "wp_codebox_memory_limit")
+    must(changed(answer) == ["/workspace/plugin/early.txt"], str(answer))
+    # The same program within its limit is no failure: the limit is what stopped it.
+    calm = "echo early > early.txt; php -r '$a = str_repeat(chr(65), 20971520); echo strlen($a);'"
+    bench.agent(calm, "--memory", "160M", "--timeout", "60s").expect(0)
+
+
+def memory_limit_of_all_processes_together(bench):
+    # Each of four processes stays far below the limit; their sum does not.
+    part = "php -d memory_limit=-1 -r '$a = []; for ($i = 0; $i < 70; $i++) { $a[] = str_repeat(chr(65), 1048576); } sleep(20);' &"
+    script = "echo early > early.txt; " + part * 4 + " wait"
+    answer = bench.agent(script, "--memory", "200M", "--timeout", "60s").expect(1, "wp_codebox_memory_limit")
+    must(changed(answer) == ["/workspace/plugin/early.txt"], str(answer))
+    bench.agent(script.replace("sleep(20)", "usleep(1)"), "--memory", "900M", "--timeout", "60s").expect(0)
+
+
+def disk_limit(bench):
+    fill = "echo early > early.txt; head -c 30000000 /dev/zero > big.bin"
+    bench.agent(f"{fill} || exit 9", "--disk", "16M").expect(1, "wp_codebox_disk_limit")
+    bench.agent(fill, "--disk", "64M").expect(0)
+
+
+def output_limit(bench):
+    # Output beyond the limit is dropped with a notice; the work itself is not lost.
+    def notices(size):
+        answer = bench.agent(f"echo early > early.txt; head -c {size} /dev/zero | tr '\\0' x", "--output-limit", "4K").expect(0)
+        text = answer.result["transcript"]["executions"][0]["stdout"]
+        must(len(text) <= 4096 + 200, f"{len(text)} bytes were kept")
+        return " ".join(answer.result.get("notices", []))
+    must("wp_codebox_output_limit" in notices(200000), "no notice")
+    must("wp_codebox_output_limit" not in notices(3000), "a notice without a reason")
+
+
+def process_limit(bench):
+    bomb = "php -r '$n = 0; for ($i = 0; $i < 60; $i++) { $p = @proc_open([\"sleep\", \"2\"], [], $x); if ($p) { $n++; $all[] = $p; } } echo \"started=$n\\n\";'"
+    def started(*flags):
+        answer = bench.agent(f"echo x > x.txt; {bomb}", *flags)
+        return int(answer.result["transcript"]["executions"][0]["stdout"].split("started=")[1])
+    must(started("--processes", "20") < 20, "the limit did not bite")
+    must(started("--processes", "100") == 60, "the control did not start them all")
+
+
+def baseline_changed(bench):
+    source = bench.source()
+    arguments = bench.run_arguments("--mount", f"{source}:/workspace/plugin", "--agent-command",
+                                    "sh -c 'echo x > x.txt; sleep 4'")
+    process = bench.start(arguments)
+    time.sleep(2.5)
+    with open(os.path.join(source, "lib", "a.txt"), "a", encoding="utf-8") as file:
+        file.write("changed by the host\n")
+    answer = bench.finish(arguments, process)
+    must(answer.result["approvable"] is False, f"it can still be approved\n{answer}")
+    must("wp_codebox_baseline_changed" in answer.stdout or "baseline-changed" in answer.stdout, str(answer))
+    bundle_of(answer)
+
+
+def tampered_bundle(bench):
+    path = bundle_of(bench.agent("echo x >> lib/a.txt").expect(0))
+    verify = ["artifacts", "verify", "--bundle", path, "--state", bench.state, "--json"]
+    must(bench.call(*verify).expect(0).json["valid"] is True, "it does not verify")
+    patch = os.path.join(path, "files", "patch.diff")
+    with open(patch, "rb") as file:
+        original = file.read()
+    with open(patch, "wb") as file:
+        file.write(original.replace(b"+x", b"+y"))
+    answer = bench.call(*verify)
+    must(answer.exit == 1 and answer.json["valid"] is False and answer.json["violations"], str(answer))
+    preflight = ["artifacts", "apply-preflight", "--bundle", path, "--state", bench.state, "--json",
+                 "--approved-file", "/workspace/plugin/lib/a.txt"]
+    must(bench.call(*preflight).exit == 1, "a tampered bundle passed the preflight")
+    with open(patch, "wb") as file:
+        file.write(original)
+    bench.call(*preflight).expect(0)
+
+
+def preflight(bench):
+    path = bundle_of(bench.agent("echo x >> lib/a.txt; echo y > b.txt").expect(0))
+    base = ["artifacts", "apply-preflight", "--bundle", path, "--state", bench.state, "--json"]
+    must(bench.call(*base).exit == 1, "no approved file was accepted")
+    must(bench.call(*base, "--approved-file", "/workspace/plugin/other.txt").exit == 1, "an unknown file was accepted")
+    answer = bench.call(*base, "--approved-files", "/workspace/plugin/b.txt").expect(0)
+    must("lib/a.txt" not in json.dumps(answer.json.get("patch", "")), "the patch has an unapproved file")
+    bench.call("artifact", "verify", "--bundle", path, "--state", bench.state).expect(0)
+    must(bench.call("artifacts", "verify", "--bundle", bench.directory + "/absent", "--json").exit == 1, "no bundle verified")
+
+
+def exported_bundle(bench):
+    target = os.path.join(bench.directory, "out")
+    answer = bench.agent("echo x > x.txt", "--artifacts", target).expect(0)
+    path = bundle_of(answer)
+    must(path.startswith(target), path)
+    bench.call("artifacts", "verify", "--bundle", path, "--state", bench.state, "--json").expect(0)
+
+
+def cancelled_by_signal(bench):
+    source = bench.source()
+    arguments = bench.run_arguments("--mount", f"{source}:/workspace/plugin", "--agent-command",
+                                    "sh -c 'echo x > x.txt; sleep 61.5'")
+    process = bench.start(arguments)
+    time.sleep(3)
+    must(running("sleep 61.5"), "the control: the agent is not running")
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    for _ in range(40):
+        if not running("sleep 61.5"):
+            break
+        time.sleep(0.1)
+    must(not running("sleep 61.5"), "the guest outlived its caller")
+
+
+def no_host_path_in_the_bundle(bench):
+    path = bundle_of(bench.agent("echo x > x.txt").expect(0))
+    needles = [os.fsencode(p) for p in (bench.directory, bench.state, bench.environment["CODEBOX_WORDPRESS"])]
+    for directory, _, files in os.walk(path):
+        for name in files:
+            with open(os.path.join(directory, name), "rb") as file:
+                content = file.read()
+            for needle in needles:
+                must(needle not in content, f"{name} names {needle.decode()}")
+
+
+def disk_full_while_the_bundle_is_written(bench):
+    if os.geteuid() != 0:
+        raise NotHere("a small file system needs root to mount")
+    state = os.path.join(bench.directory, "small-state")
+    os.mkdir(state)
+    template = os.path.join(bench.state, "templates")
+    size = sum(os.lstat(os.path.join(d, f)).st_blocks * 512 for d, _, fs in os.walk(template) for f in fs)
+    arguments = bench.run_arguments(
+        "--mount", f"{bench.source()}:/workspace/plugin", "--agent-command",
+        "sh -c 'head -c 40000000 /dev/urandom > big.bin'", state=state)
+    script = 'mount -t tmpfs -o size="$1",mode=0700,uid="$2" small "$3" && cp -a "$4" "$3/" && chown "$2" "$3" && shift 4 && exec "$@"'
+    uid = str(int(subprocess.run(["id", "-u", bench.owner], capture_output=True, text=True, check=True).stdout))
+    command = ["unshare", "-m", "sh", "-c", script, "sh", str(size + 24 * 1024 * 1024), uid, state, template,
+               bench.environment["CODEBOX"], *arguments]
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
+    answer = bench.finish(command, process)
+    must(answer.exit == 1 and answer.code == "wp_codebox_bundle_write_failed", str(answer))
+
+
+def doctor(bench):
+    answer = bench.call("doctor", *bench.paths(), "--json").expect(0)
+    must(answer.json["schema"] == "wp-codebox/doctor/v1" and answer.json["level"] == "full", str(answer))
+    broken = bench.paths()
+    broken[broken.index("--launcher") + 1] = "/nonexistent/launcher"
+    answer = bench.call("doctor", *broken, "--json")
+    must(answer.exit != 0 and answer.json["status"] == "error", str(answer))
+
+
+def repeated_bundles_have_one_id(bench):
+    first = bench.agent("echo same > same.txt").expect(0).json["artifacts"]
+    second = bench.agent("echo same > same.txt").expect(0).json["artifacts"]
+    must(first["id"] == second["id"] and first["directory"] != second["directory"], f"{first} {second}")
+    parts = []
+    for name in (b"files/changed-files.json", b"files/patch.diff"):
+        with open(os.path.join(os.fsencode(first["directory"]), name), "rb") as file:
+            parts += [name, file.read()]
+    content = b"wp-codebox/artifact-content/v1\n" + b"\n".join(parts)
+    must(first["id"] == "artifact-bundle-sha256-" + hashlib.sha256(content).hexdigest(), "the id is not the digest")
+
+
+CASES = [value for value in list(globals().values())
+         if callable(value) and getattr(value, "__module__", "") == __name__
+         and value.__name__ not in ("changed", "bundle_of", "kept")]
