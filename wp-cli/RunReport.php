@@ -78,7 +78,7 @@ final class RunReport {
 		$words  = [];
 		foreach ( (array) ( $report['axes'] ?? [] ) as $axis ) {
 			if ( 'network' === ( $axis['axis'] ?? '' ) ) {
-				$words[] = sprintf( 'network %s by %s', (string) $axis['enforced'], (string) $axis['by'] );
+				$words[] = 'enforced' === $axis['enforced'] ? sprintf( 'no network (%s)', (string) $axis['by'] ) : sprintf( 'network %s', (string) $axis['enforced'] );
 			} elseif ( 'enforced' !== ( $axis['enforced'] ?? '' ) ) {
 				$words[] = sprintf( '%s %s', (string) $axis['axis'], (string) $axis['enforced'] );
 			}
@@ -199,7 +199,10 @@ final class RunReport {
 		$id    = (string) $run['run']['run_id'];
 		$lines = [ '', 'Next:', '  wp codebox artifacts diff ' . $id ];
 		if ( ! empty( $run['approvable'] ) ) {
-			$lines[] = '  wp codebox artifacts apply ' . $id . ' --all';
+			// A run that is not good may still hold good files; nobody should take all of it unseen.
+			if ( $run['success'] ) {
+				$lines[] = '  wp codebox artifacts apply ' . $id . ' --all';
+			}
 			$lines[] = '  wp codebox artifacts apply ' . $id . ' --approved-files=' . $this->argument( (string) $run['changed_files'][0]['path'] );
 		} else {
 			$lines[] = '  This bundle cannot be applied; run the task again.';

@@ -76,6 +76,12 @@ final class RunStream {
 			case 'runtime.mounted':
 				$this->console->say( sprintf( 'Mounted %s (%s, %s).', (string) ( $data['target'] ?? '' ), (string) ( $data['mode'] ?? '' ), (string) ( $data['view'] ?? '' ) ) );
 				break;
+			case 'runtime.observed':
+				if ( isset( $data['level'] ) ) {
+					$network = $data['network'] ?? 'deny';
+					$this->console->say( sprintf( 'The sandbox is up: isolation %s, network %s.', (string) $data['level'], is_string( $network ) ? $network : 'by rule' ) );
+				}
+				break;
 			case 'runtime.command.started':
 				$this->begin( $id, $data );
 				break;

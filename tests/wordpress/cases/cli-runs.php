@@ -51,7 +51,7 @@ return static function ( Harness $t ): void {
 
 			TEXT;
 			$t->same( $expected, $plain( $out ) );
-			$t->same( 1, preg_match( '/^Isolation: full; network enforced by /m', $out ) );
+			$t->same( 1, preg_match( '/^Isolation: full; no network \(.*network namespace/m', $out ) );
 			foreach ( [
 				"The sandbox can read $fixtures/agent.php as /run/codebox/staged/0-agent.php.",
 				"The sandbox can read $fixtures/check.php as /run/codebox/staged/1-check.php.",
@@ -82,6 +82,20 @@ return static function ( Harness $t ): void {
 				$run                  = json_decode( $out, true );
 				$t->same( [ $expected, $expected, $outcome ], [ $code, $run['exit_code'] ?? null, $run['outcome'] ?? null ], $err );
 			}
+		}
+	);
+	$t->test(
+		'a run that is not good does not offer to apply all of it',
+		static function () use ( $t, $task, $fresh ): void {
+			$fresh();
+			[ $code, $out ] = $t->wp( $task( 'fix-and-fail' ) );
+			$t->same( 1, $code );
+			$t->contains( '(wp_codebox_run_failed)', $out );
+			$t->contains( ' --approved-files=/wordpress/wp-content/plugins/sample/inc/more.php', $out );
+			$t->true( ! str_contains( $out, '--all' ), 'it does' );
+			[ , $out ] = $t->wp( $task( 'nothing' ) );
+			$t->contains( 'Files:     none changed', $out );
+			$t->true( ! str_contains( $out, 'Next:' ), 'there is nothing to do next' );
 		}
 	);
 	$t->test(

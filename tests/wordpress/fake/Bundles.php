@@ -33,7 +33,7 @@ final class Bundles {
 			],
 			JSON_UNESCAPED_SLASHES
 		);
-		$files['files/patch.diff']         = implode( '', array_merge( ...array_map( 'array_values', $patches ), ...[ [] ] ) );
+		$files['files/patch.diff']         = implode( '', array_merge( [], ...array_map( 'array_values', $patches ) ) );
 		$files['files/review.json']        = (string) json_encode( $review );
 		$files['patches.json']             = (string) json_encode( array_map( static fn( array $mount ): array => array_map( 'base64_encode', $mount ), $patches ) );
 		$value                             = self::digest( $files['files/changed-files.json'], $files['files/patch.diff'] );

@@ -49,7 +49,7 @@ pub enum OutputStream {
 /// One event. `data` depends on the type:
 /// `command.started` {command, args}; `command.output` {stream, text | base64, truncated?};
 /// `command.finished` {exitCode, signal?, durationMs}; `mounted` {index, target, mode, view};
-/// `observed` {type, …}; `artifacts.collected` {id}; `destroyed` {reason}.
+/// `observed` {id, type, level?, network?}; `artifacts.collected` {id}; `destroyed` {reason}.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LifecycleEvent {
     /// `evt-<seq>`, unique within a journal.

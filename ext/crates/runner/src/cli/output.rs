@@ -2,13 +2,32 @@
 
 use serde_json::{Value, json};
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use wp_codebox_contracts::{ErrorBody, schema_id};
 
 /// Whether the arguments ask for JSON: `--json`, `--format=json` or `--format json`.
 pub(crate) fn wants_json(args: &[OsString]) -> bool {
     args.iter().any(|a| a == "--json" || a == "--format=json")
+}
+
+/// Where bytes of the guest go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stream {
+    /// Standard output.
+    Data,
+    /// Standard error.
+    Talk,
+}
+
+fn plain(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes)
+        .chars()
+        .filter(|c| {
+            let direction = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+            matches!(c, '\n' | '\t') || !(c.is_control() || direction)
+        })
+        .collect()
 }
 
 /// Prints in the form the caller asked for.
@@ -41,6 +60,21 @@ impl Output {
     /// One line of talk.
     pub(crate) fn note(self, text: &str) {
         let _ = writeln!(std::io::stderr(), "{text}");
+    }
+
+    /// Bytes of the guest as they come. A terminal gets no control characters but line
+    /// ends and tabs: they could rewrite what the user reads, or more.
+    pub(crate) fn guest(self, stream: Stream, bytes: &[u8]) {
+        let terminal = match stream {
+            Stream::Data => std::io::stdout().is_terminal(),
+            Stream::Talk => std::io::stderr().is_terminal(),
+        };
+        let plain = terminal.then(|| plain(bytes));
+        let shown = plain.as_ref().map_or(bytes, String::as_bytes);
+        let _ = match stream {
+            Stream::Data => std::io::stdout().write_all(shown),
+            Stream::Talk => std::io::stderr().write_all(shown),
+        };
     }
 
     /// An error: `cli-failure/v1` in JSON mode, else sentence and hints. Answers its exit status.
@@ -84,5 +118,17 @@ impl Output {
             }
         }
         ExitCode::SUCCESS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guest_cannot_steer_the_terminal() {
+        let hostile = "\u{1b}]0;x\u{7}a\u{1b}[2J\u{202e}b\r\n\tc\u{9b}31m".as_bytes();
+        assert_eq!(plain(hostile), "]0;xa[2Jb\n\tc31m");
+        assert_eq!(plain(b"\xff"), "\u{fffd}");
     }
 }

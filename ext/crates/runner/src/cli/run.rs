@@ -1,12 +1,11 @@
 //! `wp-codebox run`: the supervisor's first client.
 
 use super::args::RunArgs;
-use super::output::Output;
+use super::output::{Output, Stream};
 use super::{Settings, request};
 use crate::frames::{FrameReader, write_frame};
 use base64::Engine;
 use serde_json::{Value, json};
-use std::io::Write;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -53,7 +52,7 @@ fn supervise(output: &Output, request: &RunRequest) -> Result<RunResult, ErrorBo
     let mut reader = FrameReader::new(ours);
     let answer = loop {
         match reader.next() {
-            Ok(Some(Frame::Event { event })) if !output.is_json() => show(request, &event),
+            Ok(Some(Frame::Event { event })) if !output.is_json() => show(*output, request, &event),
             Ok(Some(Frame::Event { .. } | Frame::Accepted { .. })) => {}
             Ok(Some(Frame::Result { result })) => break Ok(result),
             Ok(Some(Frame::Error { error })) => break Err(error),
@@ -76,7 +75,7 @@ fn supervise(output: &Output, request: &RunRequest) -> Result<RunResult, ErrorBo
 }
 
 /// Live output. What an agent prints is talk; what a command prints is the data that was asked for.
-fn show(request: &RunRequest, event: &LifecycleEvent) {
+fn show(output: Output, request: &RunRequest, event: &LifecycleEvent) {
     if event.kind != EventType::CommandOutput {
         return;
     }
@@ -88,11 +87,7 @@ fn show(request: &RunRequest, event: &LifecycleEvent) {
         _ => Vec::new(),
     };
     let data = request.agent.is_none() && event.data.get("stream").is_some_and(|s| s == "stdout");
-    let _ = if data {
-        std::io::stdout().write_all(&bytes)
-    } else {
-        std::io::stderr().write_all(&bytes)
-    };
+    output.guest(if data { Stream::Data } else { Stream::Talk }, &bytes);
 }
 
 fn finish(output: &Output, args: &RunArgs, result: &RunResult) -> ExitCode {

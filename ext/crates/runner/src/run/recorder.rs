@@ -107,12 +107,22 @@ impl<'a> Recorder<'a> {
         Ok(())
     }
 
-    /// Records an observation in the bundle and says so in the journal.
-    pub(crate) fn observe(&mut self, kind: &str, data: Value) -> Result<(), ErrorBody> {
+    /// Records an observation in the bundle and says so in the journal; `detail` joins the event.
+    pub(crate) fn observe(
+        &mut self,
+        kind: &str,
+        data: Value,
+        detail: Map<String, Value>,
+    ) -> Result<(), ErrorBody> {
         let id = format!("observation-{}", self.observations.len() + 1);
         self.observations
             .push(json!({"id": id, "type": kind, "data": data, "observedAt": now_rfc3339()}));
-        self.event(EventType::Observed, None, json!({"id": id, "type": kind}))
+        let mut event = Map::from_iter([
+            ("id".to_owned(), json!(id)),
+            ("type".to_owned(), json!(kind)),
+        ]);
+        event.extend(detail);
+        self.event(EventType::Observed, None, Value::Object(event))
     }
 
     /// Every event so far.

@@ -108,9 +108,12 @@ pub(crate) fn run(
     let lowers = |index: usize| vec![setting.mounts[index].lower.clone()];
     let mut runtime = setting.backend.create(&spec(setting, lowers)?)?;
     let isolation = runtime.isolation().clone();
+    let seen = json!({"level": isolation.level, "network": setting.prepared.policy.network});
+    let detail = seen.as_object().cloned().unwrap_or_default();
     recorder.observe(
         "runtime-info",
         json!({"isolation": isolation, "backend": "native"}),
+        detail,
     )?;
     let outcome = programs(setting, recorder, runtime.as_mut());
     let left = runtime.destroy();
