@@ -1,4 +1,5 @@
 //! The language-neutral vectors, byte for byte.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Helpers, too, may fail loudly.
 
 use serde_json::Value;
 use std::fs;

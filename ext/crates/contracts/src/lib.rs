@@ -41,7 +41,7 @@ pub use policy::{
     SecretsPolicy,
 };
 pub use run::{
-    AgentCommand, CheckReport, CommandCall, Cost, Frame, MAX_FRAME_BYTES, PROTOCOL_VERSION,
-    RunArtifacts, RunMode, RunPaths, RunRequest, RunResult,
+    AgentCommand, CheckReport, CheckStatus, CommandCall, Cost, Frame, MAX_FRAME_BYTES,
+    PROTOCOL_VERSION, RunArtifacts, RunMode, RunPaths, RunRequest, RunResult,
 };
 pub use task::TaskInput;

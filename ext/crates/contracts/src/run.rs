@@ -176,6 +176,18 @@ pub struct Cost {
     pub peak_memory_bytes: u64,
 }
 
+/// How a check ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CheckStatus {
+    /// It exited with 0.
+    Passed,
+    /// It exited otherwise, or a signal ended it.
+    Failed,
+    /// It came to no exit: not started, a limit, the deadline.
+    Error,
+}
+
 /// One check, run in a fresh sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckReport {
@@ -184,8 +196,8 @@ pub struct CheckReport {
     /// Exit code; absent when it was killed or could not start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// `passed`, `failed` or `error`.
-    pub status: String,
+    /// How it ended.
+    pub status: CheckStatus,
     /// End of its output, redacted, at most 4 KiB.
     #[serde(default)]
     pub output_tail: String,

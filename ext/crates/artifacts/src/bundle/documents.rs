@@ -7,7 +7,8 @@ use super::records::Scrubber;
 use crate::digest::sha256;
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{
-    BundleId, ChangeKind, ChangedFile, ContentDigest, EntryType, EventType, Outcome, schema_id,
+    BundleId, ChangeKind, ChangedFile, CheckStatus, ContentDigest, EntryType, EventType, Outcome,
+    schema_id,
 };
 
 /// Identity of the bundle under way.
@@ -18,8 +19,12 @@ pub(super) struct Identity<'a> {
 
 /// `files/test-results.json`: one suite per check from the fresh sandbox.
 pub(super) fn test_results(inputs: &BundleInputs, scrub: &Scrubber<'_>) -> Value {
-    let count = |status: &str| inputs.checks.iter().filter(|c| c.status == status).count();
-    let (total, passed, failed) = (inputs.checks.len(), count("passed"), count("failed"));
+    let count = |status: CheckStatus| inputs.checks.iter().filter(|c| c.status == status).count();
+    let (total, passed, failed) = (
+        inputs.checks.len(),
+        count(CheckStatus::Passed),
+        count(CheckStatus::Failed),
+    );
     let status = match (total, total - passed, failed) {
         (0, ..) => "unknown",
         (_, 0, _) => "passed",
@@ -32,7 +37,7 @@ pub(super) fn test_results(inputs: &BundleInputs, scrub: &Scrubber<'_>) -> Value
         .map(|check| {
             let mut suite = Map::new();
             suite.insert("name".into(), scrub.text(&check.command).into());
-            suite.insert("status".into(), check.status.as_str().into());
+            suite.insert("status".into(), json!(check.status));
             if let Some(code) = check.exit_code {
                 suite.insert("exitCode".into(), code.into());
             }
@@ -216,7 +221,11 @@ fn risk_flags(inputs: &BundleInputs, set: &ChangeSet, scrub: &Scrubber<'_>) -> V
     if scrub.changed() > 0 {
         flags.push("secrets-redacted".to_owned());
     }
-    if inputs.checks.iter().any(|c| c.status != "passed") {
+    if inputs
+        .checks
+        .iter()
+        .any(|c| c.status != CheckStatus::Passed)
+    {
         flags.push("checks-failed".to_owned());
     }
     let omitted = inputs.mounts.iter().filter_map(|m| m.changes.as_ref());

@@ -82,6 +82,8 @@ fn difference(dir: &Dir, entry: &ChangedFile, changed: &[ChangedFile]) -> Option
             | FileType::Unknown => Current::Unknown,
         },
         Err(Errno::NOENT | Errno::NOTDIR) => Current::Absent,
+        // The link on the way goes in the same change, and is compared as an entry of its own.
+        Err(Errno::LOOP) if replaces_link_above(&path, entry, changed) => Current::Absent,
         Err(Errno::LOOP | Errno::XDEV) => return Some("reached through a link"),
         Err(_) => return Some("unreadable"),
     };
@@ -125,6 +127,16 @@ fn link_hash(dir: &Dir, path: &[u8]) -> Option<Sha256Hex> {
     let (parent, name) = at.map_or((&b"."[..], path), |at| (&path[..at], &path[at + 1..]));
     let text = dir.dir(parent).and_then(|inner| inner.link_text(name));
     text.ok().map(|text| sha256(&text))
+}
+
+/// Whether the change removes a link that lies on the way to this path.
+fn replaces_link_above(path: &[u8], entry: &ChangedFile, changed: &[ChangedFile]) -> bool {
+    changed.iter().any(|e| {
+        e.before_mode.as_deref() == Some("120000")
+            && e.after_mode.as_deref() != Some("120000")
+            && e.mount_index == entry.mount_index
+            && path.starts_with(&[raw_relative(e).as_slice(), b"/"].concat())
+    })
 }
 
 /// Whether the change deletes something below this path: then a directory was there.

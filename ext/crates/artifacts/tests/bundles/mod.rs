@@ -124,11 +124,10 @@ pub fn random_inputs(work: &Path, number: u64) -> BundleInputs {
             command: "php check.php".to_owned(),
             exit_code: Some(1),
             status: if random.chance(50) {
-                "passed"
+                CheckStatus::Passed
             } else {
-                "failed"
-            }
-            .to_owned(),
+                CheckStatus::Failed
+            },
             output_tail: "done".to_owned(),
             duration_ms: 12,
         });

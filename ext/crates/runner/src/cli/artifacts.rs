@@ -21,13 +21,16 @@ pub(crate) fn main(output: &Output, command: ArtifactsCommand) -> ExitCode {
     }
 }
 
+/// A link named by the caller is followed; inside the bundle none is.
 fn open(bundle: &Path) -> Result<Dir, ErrorBody> {
-    Dir::open(bundle).map_err(|e| {
+    let fail = |why: String| {
         ErrorBody::new(
             ErrorCode::ArtifactNotFound,
-            format!("--bundle {} cannot be opened: {e}", bundle.display()),
+            format!("--bundle {} cannot be opened: {why}", bundle.display()),
         )
-    })
+    };
+    let path = bundle.canonicalize().map_err(|e| fail(e.to_string()))?;
+    Dir::open(&path).map_err(|e| fail(e.to_string()))
 }
 
 /// The host's key counts when the caller can read it; without it a signature is `signed-by-unknown`.

@@ -151,7 +151,11 @@ fn human(output: &Output, result: &RunResult, exported: Option<&str>) {
         ));
     }
     for check in &result.checks {
-        output.note(&format!("  check {}: {}", check.status, check.command));
+        output.note(&format!(
+            "  check {}: {}",
+            format!("{:?}", check.status).to_lowercase(),
+            check.command
+        ));
     }
     for notice in &result.notices {
         output.note(&format!("  note: {notice}"));

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{
-    CheckReport, CompletionStatus, ErrorBody, Outcome, RunId, Salvage, schema_id,
+    CheckReport, CheckStatus, CompletionStatus, ErrorBody, Outcome, RunId, Salvage, schema_id,
 };
 
 /// Longest piece of output kept per stream in the transcript, bytes.
@@ -255,7 +255,10 @@ pub(crate) fn summary(
             plural(total, "file")
         ),
     };
-    let passed = checks.iter().filter(|c| c.status == "passed").count();
+    let passed = checks
+        .iter()
+        .filter(|c| c.status == CheckStatus::Passed)
+        .count();
     let checked = if checks.is_empty() {
         String::new()
     } else {

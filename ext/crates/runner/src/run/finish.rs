@@ -76,7 +76,7 @@ pub(crate) fn bundle(
         }
         answer => answer,
     }
-    .map_err(|e| write_failed(setting, &e.body().message))?;
+    .map_err(|e| not_written(setting, &e.body()))?;
     recorder.event(
         EventType::ArtifactsCollected,
         None,
@@ -100,18 +100,17 @@ fn keep(error: ErrorBody) -> Failure {
 }
 
 /// The work must not be lost with the bundle: it stays in the run's scratch.
-fn write_failed(setting: &Setting<'_>, why: &str) -> Failure {
+fn not_written(setting: &Setting<'_>, error: &ErrorBody) -> Failure {
     let scratch = setting.run_dir.path().join("scratch");
-    keep(
-        ErrorBody::new(
-            ErrorCode::BundleWriteFailed,
-            format!("the bundle could not be written: {why}"),
-        )
-        .hint(format!(
-            "the journal and what could be saved of the work stay in {}",
-            scratch.display()
-        )),
-    )
+    let message = format!("the bundle could not be written: {}", error.message);
+    keep(ErrorBody::new(error.code, message).hint(format!(
+        "the journal and what could be saved of the work stay in {}",
+        scratch.display()
+    )))
+}
+
+fn write_failed(setting: &Setting<'_>, why: &str) -> Failure {
+    not_written(setting, &ErrorBody::new(ErrorCode::BundleWriteFailed, why))
 }
 
 /// A patch with a secret in it is evidence nobody should hold: the run says where, not what.

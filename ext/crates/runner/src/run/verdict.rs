@@ -3,7 +3,7 @@
 use super::envelopes::ChangeCounts;
 use super::work::{AgentEnd, Checked, Stop, Work};
 use wp_codebox_artifacts::{Approvable, Change};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, Outcome};
+use wp_codebox_contracts::{CheckStatus, ErrorBody, ErrorCode, Outcome};
 use wp_codebox_runtime::CancelReason;
 
 /// Outcome, reason and whether a reviewer may approve the bundle.
@@ -83,7 +83,11 @@ fn outcome(
     if let Some(error) = moved {
         return (Outcome::Blocked, Some(error));
     }
-    if let Some(check) = checked.reports.iter().find(|c| c.status != "passed") {
+    if let Some(check) = checked
+        .reports
+        .iter()
+        .find(|c| c.status != CheckStatus::Passed)
+    {
         let exit = check
             .exit_code
             .map_or("came to no exit".to_owned(), |code| {
@@ -134,13 +138,13 @@ mod tests {
         }
     }
 
-    fn checked(statuses: &[&str]) -> Checked {
+    fn checked(statuses: &[CheckStatus]) -> Checked {
         let reports = statuses
             .iter()
             .map(|status| CheckReport {
                 command: "c".to_owned(),
-                exit_code: Some(i32::from(*status != "passed")),
-                status: (*status).to_owned(),
+                exit_code: Some(i32::from(*status != CheckStatus::Passed)),
+                status: *status,
                 output_tail: String::new(),
                 duration_ms: 1,
             })
@@ -161,7 +165,7 @@ mod tests {
         let rows = [
             (
                 work(Success, None, 1, &[]),
-                checked(&["passed"]),
+                checked(&[CheckStatus::Passed]),
                 Outcome::Succeeded,
                 None,
             ),
@@ -173,7 +177,7 @@ mod tests {
             ),
             (
                 work(Success, None, 0, &[]),
-                checked(&["passed"]),
+                checked(&[CheckStatus::Passed]),
                 Outcome::NoOp,
                 None,
             ),
@@ -185,19 +189,19 @@ mod tests {
             ),
             (
                 work(Success, None, 1, &[]),
-                checked(&["passed", "failed"]),
+                checked(&[CheckStatus::Passed, CheckStatus::Failed]),
                 Outcome::Partial,
                 Some(ErrorCode::CheckFailed),
             ),
             (
                 work(Success, None, 0, &[]),
-                checked(&["error"]),
+                checked(&[CheckStatus::Error]),
                 Outcome::Partial,
                 Some(ErrorCode::CheckFailed),
             ),
             (
                 work(Failure, Some(failed()), 1, &[]),
-                checked(&["passed"]),
+                checked(&[CheckStatus::Passed]),
                 Outcome::Failed,
                 Some(ErrorCode::RunFailed),
             ),

@@ -11,7 +11,8 @@ use std::time::Instant;
 use wp_codebox_artifacts::{CaptureLimits, MountChanges, capture, write_layer};
 use wp_codebox_backend_native::{NativeSpec, PlannedMount};
 use wp_codebox_contracts::{
-    CheckReport, ErrorBody, ErrorCode, IsolationReport, MountAccess, MountView, TaskInput,
+    CheckReport, CheckStatus, ErrorBody, ErrorCode, IsolationReport, MountAccess, MountView,
+    TaskInput,
 };
 use wp_codebox_runtime::{Backend, Cancellation, Destroyed, ExecutionEnd, Runtime, Usage};
 
@@ -315,22 +316,25 @@ fn run_checks(
         let call = programs::check(line, &setting.cwd)?;
         let step = recorder.run(runtime, &call, setting.clock.deadline)?;
         let (status, note) = match &step.result.end {
-            ExecutionEnd::Exited { code: 0 } => ("passed", String::new()),
+            ExecutionEnd::Exited { code: 0 } => (CheckStatus::Passed, String::new()),
             ExecutionEnd::Exited { .. } | ExecutionEnd::Signalled { .. } => {
-                ("failed", String::new())
+                (CheckStatus::Failed, String::new())
             }
             ExecutionEnd::NotStarted { error } | ExecutionEnd::LimitReached { error } => {
-                ("error", error.message.clone())
+                (CheckStatus::Error, error.message.clone())
             }
-            ExecutionEnd::TimedOut => ("error", "the run's deadline passed".to_owned()),
-            ExecutionEnd::Cancelled => ("error", "the run was cancelled".to_owned()),
-            ExecutionEnd::GuestDied => ("error", "the guest ended unexpectedly".to_owned()),
+            ExecutionEnd::TimedOut => (CheckStatus::Error, "the run's deadline passed".to_owned()),
+            ExecutionEnd::Cancelled => (CheckStatus::Error, "the run was cancelled".to_owned()),
+            ExecutionEnd::GuestDied => (
+                CheckStatus::Error,
+                "the guest ended unexpectedly".to_owned(),
+            ),
         };
         let output = format!("{}{}{note}", step.stdout, step.stderr);
         checked.reports.push(CheckReport {
             command: line.clone(),
             exit_code: step.exit_code(),
-            status: status.to_owned(),
+            status,
             output_tail: tail_of(&output, CHECK_TAIL),
             duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
         });

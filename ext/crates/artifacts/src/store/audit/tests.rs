@@ -98,6 +98,21 @@ fn every_change_shows() {
 }
 
 #[test]
+fn a_line_that_names_another_predecessor_shows() {
+    let log = Log::with(1);
+    let head = log.log.read(1).unwrap().head;
+    let line = |previous: &str| {
+        let mut record = json!({"seq": 2, "timestamp": TIME, "previous": previous});
+        let text = canonical_value(&record, OverLimit::Refuse).unwrap();
+        record["hash"] = json!(link(&head, &text));
+        format!("{record}\n")
+    };
+    let (honest, forged) = (line(head.as_str()), line(Sha256Hex::zero().as_str()));
+    assert_eq!(log.broken_after(|t| format!("{t}{forged}")), Some(2));
+    assert_eq!(Log::with(1).broken_after(|t| format!("{t}{honest}")), None);
+}
+
+#[test]
 fn an_unfinished_line_is_taken_back_and_damage_is_not() {
     let log = Log::with(2);
     std::fs::write(log.path(), format!("{}{{\"half\":", log.text())).unwrap();

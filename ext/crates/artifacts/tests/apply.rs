@@ -1,0 +1,445 @@
+//! From a bundle and a list of approved files to a patch, or to a reason why not.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Helpers, too, may fail loudly.
+
+mod bundles;
+mod trees;
+
+use bundles::*;
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use trees::{Random, Tree, edit, scratch, write_tree};
+use wp_codebox_artifacts::*;
+use wp_codebox_contracts::*;
+
+const TARGET: &str = "/wordpress/wp-content/plugins/p0";
+
+fn file(text: &str) -> Node {
+    Node::File {
+        mode: FileMode::Regular,
+        bytes: text.as_bytes().to_vec(),
+    }
+}
+
+fn tree(rows: &[(&str, Node)]) -> Tree {
+    rows.iter()
+        .map(|(p, n)| (p.as_bytes().to_vec(), n.clone()))
+        .collect()
+}
+
+struct Setup {
+    host: Host,
+    bundle: PathBuf,
+    written: WrittenBundle,
+    target: tempfile::TempDir,
+}
+
+fn setup(before: &Tree, after: &Tree, renames: RenameMode) -> Setup {
+    let host = Host::new();
+    let work = scratch();
+    let changes = captured(work.path(), before, after, &mut Random(3));
+    let mut made = inputs(vec![mount(0, "p0", Some(changes))]);
+    made.renames = renames;
+    let (bundle, written) = host.write(1, &made);
+    let target = scratch();
+    write_tree(target.path(), before);
+    Setup {
+        host,
+        bundle,
+        written,
+        target,
+    }
+}
+
+fn usual() -> Setup {
+    let before = tree(&[
+        ("a.php", file("1\n")),
+        ("b.php", file("1\n")),
+        ("dir/x", file("x\n")),
+        (
+            "link",
+            Node::Symlink {
+                target: b"a.php".to_vec(),
+            },
+        ),
+        ("tofile/x", file("x\n")),
+        ("empty", Node::Directory),
+    ]);
+    let after = tree(&[
+        ("a.php", file("2\n")),
+        ("dir/x", file("y\n")),
+        (
+            "link",
+            Node::Symlink {
+                target: b"dir/x".to_vec(),
+            },
+        ),
+        ("new.php", file("n\n")),
+        ("tofile", file("f\n")),
+    ]);
+    setup(&before, &after, RenameMode::Separate)
+}
+
+impl Setup {
+    fn request(&self, files: &[&str]) -> PreflightRequest {
+        PreflightRequest {
+            approved_files: files.iter().map(|f| format!("{TARGET}/{f}")).collect(),
+            targets: BTreeMap::from([(TARGET.to_owned(), self.target.path().to_owned())]),
+            trusted: self.host.trusted(),
+            ..PreflightRequest::default()
+        }
+    }
+    fn all(&self) -> PreflightRequest {
+        PreflightRequest {
+            approved_files: self
+                .written
+                .changed_files
+                .iter()
+                .map(|f| f.path.clone())
+                .collect(),
+            ..self.request(&[])
+        }
+    }
+    fn run(&self, request: &PreflightRequest) -> Result<Preflight, PreflightError> {
+        preflight(&Dir::open(&self.bundle).unwrap(), request)
+    }
+    fn code(&self, request: &PreflightRequest) -> ErrorCode {
+        self.run(request).unwrap_err().code()
+    }
+    fn conflict(&self, change: impl FnOnce(&Path)) -> Vec<(String, &'static str)> {
+        change(self.target.path());
+        match self.run(&self.all()) {
+            Err(PreflightError::Conflict { conflicts, .. }) => conflicts
+                .into_iter()
+                .map(|c| {
+                    (
+                        c.path.strip_prefix(TARGET).unwrap()[1..].to_owned(),
+                        c.reason,
+                    )
+                })
+                .collect(),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn all_or_some() {
+    let setup = usual();
+    let whole = setup.run(&setup.all()).unwrap();
+    assert_eq!(
+        whole.patch.as_bytes(),
+        fs::read(setup.bundle.join("files/patch.diff")).unwrap()
+    );
+    assert_eq!(whole.changed_files.len(), 8);
+    assert_eq!(whole.base_checked.len(), 1);
+    assert_eq!(whole.mount_patches.len(), 1);
+    assert_eq!(whole.mount_patches[0].patch, whole.patch);
+    assert_eq!(whole.manifest_sha256, setup.written.manifest_sha256);
+    assert_eq!(whole.signature.status, SignatureStatus::SignedByThisHost);
+
+    let mut request = setup.request(&["new.php", "a.php", "a.php"]);
+    request.manifest_sha256 = Some(setup.written.manifest_sha256.clone());
+    let some = setup.run(&request).unwrap();
+    assert_eq!(
+        some.approved_files,
+        [format!("{TARGET}/a.php"), format!("{TARGET}/new.php")]
+    );
+    assert_eq!(some.patch.matches("diff --git").count(), 2);
+    assert_eq!(some.patch_sha256, sha256(some.patch.as_bytes()));
+    // A directory alone has nothing a patch could carry.
+    assert_eq!(setup.run(&setup.request(&["empty"])).unwrap().patch, "");
+}
+
+#[test]
+fn approvals_must_fit() {
+    let setup = usual();
+    assert_eq!(
+        setup.code(&setup.request(&[])),
+        ErrorCode::ApprovedFilesMissing
+    );
+    let error = setup
+        .run(&setup.request(&["a.php", "nope", "./a.php"]))
+        .unwrap_err();
+    assert_eq!(error.code(), ErrorCode::ApprovedFilesInvalid);
+    assert_eq!(
+        error.body().data.unwrap()["files"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
+    let error = setup.run(&setup.request(&["tofile"])).unwrap_err();
+    assert!(matches!(error, PreflightError::Torn { .. }), "{error}");
+    assert!(matches!(
+        setup.run(&setup.request(&["tofile/x"])),
+        Err(PreflightError::Torn { .. })
+    ));
+    assert!(setup.run(&setup.request(&["tofile", "tofile/x"])).is_ok());
+}
+
+#[test]
+fn a_rename_needs_both_sides() {
+    let text: String = (0..20).map(|i| format!("{i}\n")).collect();
+    let before = tree(&[("old.php", file(&text)), ("z", file("z\n"))]);
+    let after = tree(&[("new.php", file(&text)), ("z", file("y\n"))]);
+    let setup = setup(&before, &after, RenameMode::Detect);
+    for half in ["old.php", "new.php"] {
+        let error = setup.run(&setup.request(&[half])).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                PreflightError::Filter(FilterError::HalfRename { .. })
+            ),
+            "{error}"
+        );
+    }
+    let both = setup.run(&setup.request(&["old.php", "new.php"])).unwrap();
+    assert!(
+        both.patch
+            .contains("rename from old.php\nrename to new.php\n"),
+        "{}",
+        both.patch
+    );
+    assert!(
+        !setup
+            .run(&setup.request(&["z"]))
+            .unwrap()
+            .patch
+            .contains("rename")
+    );
+}
+
+#[test]
+fn trust_and_binding() {
+    let setup = usual();
+    let mut request = setup.all();
+    assert!(setup.run(&request).is_ok());
+    request.manifest_sha256 = Some(sha256(b"another"));
+    assert_eq!(setup.code(&request), ErrorCode::ArtifactChanged);
+    let mut request = setup.all();
+    request.trusted = TrustedKeys::default();
+    assert_eq!(setup.code(&request), ErrorCode::ArtifactUntrusted);
+    request.signatures = SignatureRule::Any;
+    assert!(setup.run(&request).is_ok());
+    request.signatures = SignatureRule::Trusted;
+    request.trusted.known = vec![setup.host.key.public_half()];
+    assert!(setup.run(&request).is_ok());
+    request.trusted.known = vec![Host::new().key.public_half()];
+    assert_eq!(setup.code(&request), ErrorCode::ArtifactUntrusted);
+}
+
+#[test]
+fn a_bent_bundle_goes_nowhere() {
+    let setup = usual();
+    let patch = setup.bundle.join("files/patch.diff");
+    let text = fs::read_to_string(&patch).unwrap();
+    fs::write(&patch, text.replace("+2", "+3")).unwrap();
+    let error = setup.run(&setup.all()).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::ArtifactVerificationFailed);
+    assert!(
+        !error.body().data.unwrap()["violations"]
+            .as_array()
+            .unwrap()
+            .is_empty()
+    );
+    // Even when every hash is made to fit: the signature is not.
+    let bent = Bent(setup.bundle.clone());
+    bent.identify();
+    bent.seal();
+    let mut request = setup.all();
+    request.signatures = SignatureRule::Any;
+    assert_eq!(setup.code(&request), ErrorCode::ArtifactVerificationFailed);
+    fs::write(&patch, text).unwrap();
+    bent.identify();
+    bent.seal();
+    assert!(
+        setup.run(&setup.all()).is_ok(),
+        "control: put back, it goes through again"
+    );
+}
+
+#[test]
+fn the_run_may_forbid_it() {
+    let setup = usual();
+    let work = scratch();
+    let changes = captured(
+        work.path(),
+        &tree(&[]),
+        &tree(&[("a", file("a\n"))]),
+        &mut Random(1),
+    );
+    let mut made = inputs(vec![mount(0, "p0", Some(changes))]);
+    let request = setup.request(&["a"]);
+    let (bundle, _) = setup.host.write(2, &made);
+    assert!(preflight(&Dir::open(&bundle).unwrap(), &request).is_ok());
+    made.approvable = Approvable::No {
+        code: ErrorCode::BaselineChanged,
+        reason: "The source changed while the run used it.".to_owned(),
+    };
+    let (bundle, _) = setup.host.write(3, &made);
+    let error = preflight(&Dir::open(&bundle).unwrap(), &request).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::BaselineChanged);
+    assert!(error.to_string().contains("source changed"));
+}
+
+#[test]
+fn targets_that_moved_on() {
+    let write = |path: &'static str, text: &'static str| {
+        move |root: &Path| fs::write(root.join(path), text).unwrap()
+    };
+    let one = |path: &str, reason| vec![(path.to_owned(), reason)];
+    assert_eq!(
+        usual().conflict(write("a.php", "other\n")),
+        one("a.php", "other contents")
+    );
+    assert_eq!(
+        usual().conflict(write("new.php", "n\n")),
+        one("new.php", "exists already")
+    );
+    assert_eq!(
+        usual().conflict(write("empty/x", "x")),
+        one("empty", "not empty")
+    );
+    assert_eq!(
+        usual().conflict(|root| fs::remove_file(root.join("b.php")).unwrap()),
+        one("b.php", "missing")
+    );
+    assert_eq!(
+        usual().conflict(|root| {
+            fs::remove_file(root.join("link")).unwrap();
+            symlink("b.php", root.join("link")).unwrap();
+        }),
+        one("link", "other contents")
+    );
+    assert_eq!(
+        usual().conflict(|root| {
+            fs::remove_file(root.join("a.php")).unwrap();
+            symlink("b.php", root.join("a.php")).unwrap();
+        }),
+        one("a.php", "another type")
+    );
+    // A directory of the target became a link to somewhere with the very same file.
+    assert_eq!(
+        usual().conflict(|root| {
+            fs::rename(root.join("dir"), root.join("elsewhere")).unwrap();
+            symlink("elsewhere", root.join("dir")).unwrap();
+        }),
+        one("dir/x", "reached through a link")
+    );
+    let setup = usual();
+    write("unrelated.php", "x")(setup.target.path());
+    assert!(
+        setup.run(&setup.all()).is_ok(),
+        "control: other files may change"
+    );
+    write("a.php", "other\n")(setup.target.path());
+    assert!(
+        setup.run(&setup.request(&["new.php"])).is_ok(),
+        "control: only approved files count"
+    );
+    let mut request = setup.all();
+    request
+        .targets
+        .insert(TARGET.to_owned(), PathBuf::from("/nonexistent"));
+    assert_eq!(setup.code(&request), ErrorCode::MountSourceInvalid);
+}
+
+#[test]
+fn every_generated_run_passes_on_its_own_baseline() {
+    let host = Host::new();
+    let mut checked = 0;
+    for number in 0..120_u64 {
+        let random = &mut Random(number ^ 0xba5e);
+        let before = trees::baseline(random);
+        let after = edit(random, &before);
+        let work = scratch();
+        let changes = captured(work.path(), &before, &after, random);
+        if changes.entries.is_empty() {
+            continue;
+        }
+        let mut made = inputs(vec![
+            mount(0, "p0", Some(changes)),
+            mount(1, "p1", Some(MountChanges::default())),
+        ]);
+        made.renames = if number % 2 == 0 {
+            RenameMode::Detect
+        } else {
+            RenameMode::Separate
+        };
+        let (bundle, written) = host.write(number, &made);
+        let request = PreflightRequest {
+            approved_files: written
+                .changed_files
+                .iter()
+                .map(|f| f.path.clone())
+                .collect(),
+            targets: BTreeMap::from([(TARGET.to_owned(), work.path().join("lower"))]),
+            trusted: host.trusted(),
+            ..PreflightRequest::default()
+        };
+        let dir = Dir::open(&bundle).unwrap();
+        let passed = preflight(&dir, &request).unwrap_or_else(|e| panic!("{number}: {e}"));
+        assert_eq!(
+            passed.patch.as_bytes(),
+            fs::read(bundle.join("files/patch.diff")).unwrap()
+        );
+        let own = fs::read(bundle.join("files/diffs/mount-0.patch")).unwrap();
+        assert_eq!(passed.mount_patches[0].patch.as_bytes(), own, "{number}");
+        // Once applied, the same approval is a conflict.
+        let applied = scratch();
+        write_tree(applied.path(), &after);
+        let request = PreflightRequest {
+            targets: BTreeMap::from([(TARGET.to_owned(), applied.path().to_owned())]),
+            ..request
+        };
+        let only_directories = passed
+            .changed_files
+            .iter()
+            .all(|f| f.entry_type == EntryType::Directory);
+        if !only_directories {
+            let error = preflight(&dir, &request).unwrap_err();
+            assert_eq!(error.code(), ErrorCode::ApplyConflict, "{number}");
+        }
+        checked += 1;
+    }
+    assert!(checked > 80, "{checked}");
+}
+
+#[test]
+fn contradictions_inside_a_bundle_are_found() {
+    // Everything fits but the story: only a signer could do this, and it is still refused.
+    let setup = usual();
+    let bent = Bent(setup.bundle.clone());
+    bent.drop_members(&[
+        "files/attestation.dsse.json",
+        "files/runtime-reference-manifest.json",
+        "files/runtime-replay-index.json",
+        "files/review.json",
+        "metadata.json",
+    ]);
+    let mut request = setup.request(&["a.php"]);
+    request.signatures = SignatureRule::Any;
+    bent.identify();
+    bent.seal();
+    assert!(setup.run(&request).is_ok());
+    let patch = fs::read_to_string(setup.bundle.join("files/patch.diff")).unwrap();
+    let deletion = "diff --git a/a.php b/a.php\ndeleted file mode 100644\n--- a/a.php\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-1\n";
+    let start = patch.find("diff --git a/a.php").unwrap();
+    let end = start + patch[start..].find("\ndiff --git").unwrap() + 1;
+    let swapped = format!("{}{deletion}{}", &patch[..start], &patch[end..]);
+    for (text, wanted) in [
+        (swapped, "something else"),
+        (format!("{}{}", &patch[..start], &patch[end..]), "0 blocks"),
+        (format!("{patch}{}", &patch[start..end]), "2 blocks"),
+        (format!("{patch}garbage\n"), "malformed"),
+    ] {
+        fs::write(setup.bundle.join("files/patch.diff"), text).unwrap();
+        bent.identify();
+        bent.seal();
+        let error = setup.run(&request).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::PatchUnfilterable);
+        assert!(error.to_string().contains(wanted), "{error}");
+    }
+}

@@ -1,0 +1,61 @@
+//! Tests that need mounts of their own run once more inside fresh user and mount namespaces.
+#![allow(dead_code)]
+
+use std::path::Path;
+use std::process::Command;
+
+const INSIDE: &str = "CODEBOX_TEST_INSIDE";
+
+/// Whether to go on: true inside. Outside, the test `name` is run inside; a host that
+/// cannot is accepted unless `CODEBOX_EXPECT` names `capability`.
+pub fn entered(name: &str, capability: &str) -> bool {
+    if std::env::var_os(INSIDE).is_some() {
+        return true;
+    }
+    let possible = Command::new("unshare")
+        .args(["-Urm", "true"])
+        .status()
+        .is_ok_and(|s| s.success());
+    if !possible {
+        let expect = std::env::var("CODEBOX_EXPECT").unwrap_or_default();
+        let expected = expect.split(',').any(|e| e == capability || e == "userns");
+        assert!(
+            !expected,
+            "{capability} is expected, but namespaces are not available"
+        );
+        println!("{name}: no user namespaces on this host");
+        return false;
+    }
+    let status = Command::new("unshare")
+        .arg("-Urm")
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture", "--test-threads=1"])
+        .env(INSIDE, "1")
+        .status()
+        .unwrap();
+    assert!(status.success(), "{name} failed inside its namespaces");
+    false
+}
+
+pub fn mount(kind: &str, options: &str, target: &Path) {
+    let output = Command::new("mount")
+        .args(["-t", kind, "-o", options, kind])
+        .arg(target)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{options}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+pub fn unmount(target: &Path) {
+    assert!(
+        Command::new("umount")
+            .arg(target)
+            .status()
+            .unwrap()
+            .success()
+    );
+}

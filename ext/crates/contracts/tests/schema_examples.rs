@@ -1,0 +1,90 @@
+//! The examples beside the schemas, read by the types that write such documents.
+//!
+//! WordPress's own validator judges the same files in the WordPress suite. A valid
+//! example must be readable and must not lose a member on its way through the type;
+//! an invalid one must be refused, unless it breaks a rule that only the schema knows.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use wp_codebox_contracts::{ChangedFiles, IsolationReport, RunResult, TaskInput};
+
+/// Invalid examples whose fault is a rule of the schema alone: a pattern, a length or a constant.
+const SCHEMA_RULES: &[&str] = &[
+    "changed-files/invalid-mode-world.json",
+    "task-input/invalid-goal-empty.json",
+    "task-input/invalid-schema-other.json",
+    "task-input/invalid-version-two.json",
+];
+
+fn examples(name: &str) -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../abilities/schemas/examples");
+    let mut files: Vec<PathBuf> = std::fs::read_dir(root.join(name))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    files.sort();
+    assert!(files.len() >= 3, "{name} has too few examples");
+    files
+}
+
+/// Every member of `given` is in `kept` with the same value; `kept` may say more (defaults).
+fn lost(given: &Value, kept: &Value, at: &str) -> Option<String> {
+    match (given, kept) {
+        (Value::Object(given), Value::Object(kept)) => given.iter().find_map(|(key, value)| {
+            let at = format!("{at}.{key}");
+            match kept.get(key) {
+                None if value.is_null() => None,
+                None => Some(at),
+                Some(other) => lost(value, other, &at),
+            }
+        }),
+        (Value::Array(given), Value::Array(kept)) if given.len() == kept.len() => given
+            .iter()
+            .zip(kept)
+            .enumerate()
+            .find_map(|(index, (a, b))| lost(a, b, &format!("{at}[{index}]"))),
+        _ => (given != kept).then(|| at.to_owned()),
+    }
+}
+
+fn check<T: DeserializeOwned + Serialize>(name: &str) {
+    for file in examples(name) {
+        let label = format!("{name}/{}", file.file_name().unwrap().to_str().unwrap());
+        let text = std::fs::read_to_string(&file).unwrap();
+        let read = serde_json::from_str::<T>(&text);
+        if label.contains("/valid-") {
+            let kept =
+                serde_json::to_value(read.unwrap_or_else(|e| panic!("{label}: {e}"))).unwrap();
+            let given: Value = serde_json::from_str(&text).unwrap();
+            assert_eq!(lost(&given, &kept, "$"), None, "{label}");
+        } else {
+            assert_eq!(
+                read.is_ok(),
+                SCHEMA_RULES.contains(&label.as_str()),
+                "{label}"
+            );
+        }
+    }
+}
+
+#[test]
+fn changed_files() {
+    check::<ChangedFiles>("changed-files");
+}
+
+#[test]
+fn isolation_report() {
+    check::<IsolationReport>("isolation-report");
+}
+
+#[test]
+fn run_result() {
+    check::<RunResult>("run-result");
+}
+
+#[test]
+fn task_input() {
+    check::<TaskInput>("task-input");
+}
