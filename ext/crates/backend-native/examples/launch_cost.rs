@@ -1,7 +1,7 @@
 //! Measures launches on this machine; prints one JSON object with raw samples.
 //!
 //! `launch_cost LAUNCHER STATE SHARE WORDPRESS PHP ROUNDS`, as an unprivileged user.
-//! Interleaves: bare launch with /bin/true, WordPress in a guest, and the same PHP with
+//! Interleaves: finding the template, bare launch with /bin/true, WordPress in a guest, and the same PHP with
 //! the same opcode cache on the host.
 
 use std::error::Error;
@@ -28,7 +28,7 @@ fn main() -> Fallible<()> {
     let (launcher, state) = (Path::new(launcher), Path::new(state));
     let php = PhpLayout::discover(Path::new(php), state)?;
     let host = HostLayout::probe();
-    let template = ensure_template(&TemplateRequest {
+    let template_request = TemplateRequest {
         wordpress: Path::new(wordpress),
         state_dir: state,
         share_dir: Path::new(share),
@@ -36,7 +36,8 @@ fn main() -> Fallible<()> {
         sandbox: &NoSandbox,
         php: &php,
         host: &host,
-    })?;
+    };
+    let template = ensure_template(&template_request)?;
     let plan = build_plan(&GuestSpec {
         host: &host,
         php: &php,
@@ -82,7 +83,12 @@ fn main() -> Fallible<()> {
     bare.run()?;
     let load = "require '/wordpress/wp-load.php';";
     let (mut floor, mut guests, mut bares) = (Vec::new(), Vec::new(), Vec::new());
+    let mut hits = Vec::new();
     for _ in 0..rounds.parse::<u32>()? {
+        let (start, before) = (Instant::now(), thread_cpu());
+        ensure_template(&template_request)?;
+        let cpu = thread_cpu() - before;
+        hits.push((start.elapsed().as_secs_f64() * 1000.0, cpu));
         floor.push(in_guest(&["/bin/true"])?);
         guests.push(in_guest(&["php", "-r", load])?);
         bares.push(bare.run()?);
@@ -90,9 +96,15 @@ fn main() -> Fallible<()> {
     fs::remove_dir_all(&bare.root)?;
     println!(
         "{}",
-        serde_json::json!({"floor": floor, "guest_wp_load": guests, "bare_wp_load": bares})
+        serde_json::json!({"template_hit": hits, "floor": floor, "guest_wp_load": guests, "bare_wp_load": bares})
     );
     Ok(())
+}
+
+/// CPU milliseconds of this thread so far.
+fn thread_cpu() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.tv_sec as f64 * 1000.0 + time.tv_nsec as f64 / 1e6
 }
 
 /// The same WordPress on the host, with an opcode cache of its own at its own path.

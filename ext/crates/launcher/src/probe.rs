@@ -282,6 +282,9 @@ fn syscalls() -> Result<AxisReport, Failure> {
             std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
         }
     };
+    if namespace_clone_errno() != libc::EPERM {
+        return Err(wrong("clone made a namespace"));
+    }
     // SAFETY: every call is expected to be refused before it looks at its arguments, which are
     // zeros or null pointers and would be refused for that otherwise.
     let tried = unsafe {
@@ -340,9 +343,22 @@ fn syscalls() -> Result<AxisReport, Failure> {
     Ok(axis(
         IsolationAxis::Syscalls,
         "seccomp allow-list, two filters",
-        "filter mode; unshare, keyctl, ptrace, bpf and mount give EPERM, clone3 and io_uring_setup ENOSYS"
+        "filter mode; clone into a namespace, unshare, keyctl, ptrace, bpf and mount give EPERM, clone3 and io_uring_setup ENOSYS"
             .to_owned(),
     ))
+}
+
+/// errno of a `clone` into a new user namespace; a child that should not exist ends at once.
+fn namespace_clone_errno() -> i32 {
+    let flags = libc::CLONE_NEWUSER | libc::SIGCHLD;
+    // SAFETY: without a stack the child runs on a copy of this one, like after fork, and only exits.
+    unsafe {
+        match libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) {
+            0 => libc::_exit(0),
+            result if result > 0 => 0,
+            _ => std::io::Error::last_os_error().raw_os_error().unwrap_or(0),
+        }
+    }
 }
 
 fn status_field(name: &str) -> Result<String, Failure> {

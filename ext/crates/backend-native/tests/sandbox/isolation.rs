@@ -173,6 +173,12 @@ fn the_way_back_through_proc_and_links_is_closed() {
         sh(&mut guest, "cd /; cd ../../..; pwd -P; ls -d /../usr").ok(),
         "/\n/../usr\n"
     );
+    // A host's root left below or above the guest's would be another file with this name.
+    let same = "[ $(stat -c %d:%i /) = $(stat -c %d:%i /..) ] && ls -d /../wordpress";
+    assert_eq!(sh(&mut guest, same).ok(), "/../wordpress\n");
+    let mounts = sh(&mut guest, "cut -d' ' -f5 /proc/self/mountinfo").ok();
+    let at_root = mounts.lines().filter(|point| *point == "/").count();
+    assert_eq!(at_root, 1, "{mounts}");
 }
 
 #[test]

@@ -261,19 +261,35 @@ fn a_template_that_cannot_be_built_leaves_nothing() {
         "<?php fwrite(STDERR, 'settings broken'); exit(3);",
     )
     .unwrap();
+    // A crashed builder's directory and a template nobody used for long go; a used one stays.
+    let state = directory("state");
+    for name in [".tmp-999", "old", "fresh"] {
+        let path = state.join("templates").join(name);
+        fs::create_dir_all(&path).unwrap();
+        fs::write(path.join("template.json"), "{}").unwrap();
+    }
+    let record = fs::File::open(state.join("templates/old/template.json")).unwrap();
+    let month = std::time::Duration::from_secs(31 * 24 * 3600);
+    record
+        .set_modified(std::time::SystemTime::now() - month)
+        .unwrap();
     let error = ensure_template(&TemplateRequest {
         wordpress: &copy,
+        state_dir: &state,
         ..template_request()
     })
     .unwrap_err();
     assert_eq!(error.code(), ErrorCode::TemplateFailed);
     assert!(error.to_string().contains("settings broken"), "{error}");
-    let left: Vec<_> = fs::read_dir(world().state.join("templates"))
-        .unwrap()
-        .map(|e| e.unwrap().file_name())
-        .filter(|n| n.to_string_lossy().starts_with(".tmp"))
-        .collect();
-    assert!(left.is_empty(), "{left:?}");
+    let left = |state: &Path| -> Vec<String> {
+        fs::read_dir(state.join("templates"))
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect()
+    };
+    let left = left(&state);
+    assert_eq!(left.len(), 2, "{left:?}");
+    assert!(left.contains(&".lock".to_owned()) && left.contains(&"fresh".to_owned()));
     let empty = directory("empty");
     let error = ensure_template(&TemplateRequest {
         wordpress: &empty,
@@ -306,4 +322,26 @@ fn what_php_says_is_cached_until_php_changes() {
     assert_ne!(stale, forged);
     fs::write(&cache, stale).unwrap();
     assert_eq!(PhpLayout::discover(php, &state).unwrap(), first);
+}
+
+#[test]
+fn two_builders_give_one_template() {
+    let state = directory("two");
+    let build = || {
+        ensure_template(&TemplateRequest {
+            state_dir: &state,
+            ..template_request()
+        })
+        .unwrap()
+    };
+    let (first, second) = std::thread::scope(|scope| {
+        let other = scope.spawn(build);
+        (build(), other.join().unwrap())
+    });
+    assert_eq!(first, second);
+    assert_eq!(
+        fs::read_dir(state.join("templates")).unwrap().count(),
+        2,
+        "it and the lock"
+    );
 }
