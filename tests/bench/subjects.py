@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 
 NEEDED = ("CODEBOX", "CODEBOX_LAUNCH", "CODEBOX_WORDPRESS", "CODEBOX_SHARE", "CODEBOX_STATE", "CODEBOX_PHP",
-          "CODEBOX_OWNER", "CODEBOX_FILES")
+          "CODEBOX_OWNER", "CODEBOX_WPFILES")
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # The settings a guest gets, see the generated php.ini.
 OPCACHE = ["-d", "opcache.enable=1", "-d", "opcache.enable_cli=1", "-d", "opcache.file_cache_only=1",
@@ -58,7 +58,7 @@ def prepared():
                "--mount", f"{work}/plugin:/wordpress/wp-content/plugins/wordpress-importer",
                "--command", "wordpress.run-php", "--arg",
                "code=file_put_contents( WP_PLUGIN_DIR . '/wordpress-importer/new.txt', get_bloginfo( 'version' ) );"]
-        shutil.copytree(os.path.join(e["CODEBOX_FILES"], "wordpress-importer"), f"{work}/plugin")
+        shutil.copytree(os.path.join(e["CODEBOX_WPFILES"], "wordpress-importer"), f"{work}/plugin")
         shutil.copy(loader(), f"{work}/load_wordpress")
         # A first run builds the template where there is none, and shows that what is timed works.
         give(work, e["CODEBOX_OWNER"])

@@ -49,7 +49,7 @@ pub(crate) struct PathArgs {
     #[arg(long, value_name = "DIR")]
     pub wordpress: Option<PathBuf>,
     /// Directory with WP-CLI, the SQLite drop-in and the guest programs.
-    /// [default: $WP_CODEBOX_SHARE_DIR, else beside this program, else /usr/share/wp-codebox]
+    /// [default: $WP_CODEBOX_SHARE_DIR, else share/ beside this program or one above, else /usr/share/wp-codebox]
     #[arg(long, value_name = "DIR")]
     pub share: Option<PathBuf>,
     /// The launcher. [default: $WP_CODEBOX_LAUNCHER, else beside this program, else /usr/libexec/wp-codebox-launch]

@@ -4,6 +4,9 @@
 use super::args::PathArgs;
 use std::path::{Path, PathBuf};
 
+/// A file by which a share directory is known.
+const SHARE_MARK: &str = "guest/run-php.php";
+
 /// Resolved places. They may still be missing: whoever uses one checks it.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
@@ -20,38 +23,34 @@ impl Settings {
             .ok()
             .and_then(|exe| exe.parent().map(Path::to_owned))
             .unwrap_or_default();
-        let pick = |flag: &Option<PathBuf>, variable: &str, places: &[PathBuf]| -> PathBuf {
-            flag.as_ref()
+        // A place counts when it holds `mark`; the last one is what an error will name.
+        let pick = |flag: &Option<PathBuf>, variable: &str, mark: &str, places: &[PathBuf]| {
+            let given = flag
+                .as_ref()
                 .map(|p| std::path::absolute(p).unwrap_or_else(|_| p.clone()))
-                .or_else(|| std::env::var_os(variable).map(PathBuf::from))
-                .or_else(|| places.iter().find(|p| p.exists()).cloned())
-                .or_else(|| places.last().cloned())
+                .or_else(|| std::env::var_os(variable).map(PathBuf::from));
+            let found = || places.iter().find(|p| p.join(mark).exists());
+            given
+                .or_else(|| found().or(places.last()).cloned())
                 .unwrap_or_default()
         };
+        let share = [
+            beside.join("share"),
+            beside.join("../share"),
+            "/usr/share/wp-codebox".into(),
+        ];
+        let share = pick(&args.share, "WP_CODEBOX_SHARE_DIR", SHARE_MARK, &share);
+        let launcher = [
+            beside.join("wp-codebox-launch"),
+            "/usr/libexec/wp-codebox-launch".into(),
+        ];
+        let state = ["/var/lib/wp-codebox".into()];
+        let php = ["/usr/bin/php".into()];
         Self {
-            state_dir: pick(
-                &args.state,
-                "WP_CODEBOX_STATE_DIR",
-                &["/var/lib/wp-codebox".into()],
-            ),
-            share_dir: pick(
-                &args.share,
-                "WP_CODEBOX_SHARE_DIR",
-                &[
-                    beside.join("share"),
-                    beside.join("../share/wp-codebox"),
-                    "/usr/share/wp-codebox".into(),
-                ],
-            ),
-            launcher: pick(
-                &args.launcher,
-                "WP_CODEBOX_LAUNCHER",
-                &[
-                    beside.join("wp-codebox-launch"),
-                    "/usr/libexec/wp-codebox-launch".into(),
-                ],
-            ),
-            php_binary: pick(&args.php, "WP_CODEBOX_PHP", &["/usr/bin/php".into()]),
+            state_dir: pick(&args.state, "WP_CODEBOX_STATE_DIR", "", &state),
+            share_dir: share.canonicalize().unwrap_or(share),
+            launcher: pick(&args.launcher, "WP_CODEBOX_LAUNCHER", "", &launcher),
+            php_binary: pick(&args.php, "WP_CODEBOX_PHP", "", &php),
             wordpress: args
                 .wordpress
                 .as_ref()
