@@ -3,6 +3,7 @@
 //! WordPress's own validator judges the same files in the WordPress suite. A valid
 //! example must be readable and must not lose a member on its way through the type;
 //! an invalid one must be refused, unless it breaks a rule that only the schema knows.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Helpers, too, may fail loudly.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
