@@ -54,7 +54,7 @@ lint: packages
 	@cargo xtask check
 
 bench: install
-	@tests/bench/run
+	@eval "$$(tests/env)"; tests/bench/run
 
 # Only the exports go to stdout, so that a shell can evaluate it.
 env:
