@@ -232,37 +232,30 @@ fn limits(args: &RunArgs) -> Result<LimitsRequest, ErrorBody> {
 }
 
 fn milliseconds(given: &str) -> Result<u64, ErrorBody> {
-    let (number, factor) = [("ms", 1), ("s", 1000), ("m", 60_000)]
-        .into_iter()
-        .find_map(|(unit, factor)| given.strip_suffix(unit).map(|n| (n, factor)))
-        .unwrap_or((given, 1));
-    number
-        .parse::<u64>()
-        .ok()
-        .and_then(|n| n.checked_mul(factor))
-        .ok_or_else(|| {
-            ErrorBody::new(
-                ErrorCode::LimitInvalid,
-                format!("--timeout {given:?} must be a number, optionally with ms, s or m"),
-            )
-        })
+    scaled(given, &[("ms", 1), ("s", 1000), ("m", 60_000)]).ok_or_else(|| {
+        ErrorBody::new(
+            ErrorCode::LimitInvalid,
+            format!("--timeout {given:?} must be a number, optionally with ms, s or m"),
+        )
+    })
 }
 
 fn bytes(flag: &str, given: &str) -> Result<u64, ErrorBody> {
-    let (number, factor) = [("K", 1u64 << 10), ("M", 1 << 20), ("G", 1 << 30)]
-        .into_iter()
-        .find_map(|(unit, factor)| given.strip_suffix(unit).map(|n| (n, factor)))
+    scaled(given, &[("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30)]).ok_or_else(|| {
+        ErrorBody::new(
+            ErrorCode::LimitInvalid,
+            format!("{flag} {given:?} must be a number, optionally with K, M or G"),
+        )
+    })
+}
+
+/// A whole number with at most one of the units behind it; none on overflow.
+fn scaled(given: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let (number, factor) = units
+        .iter()
+        .find_map(|&(unit, factor)| given.strip_suffix(unit).map(|n| (n, factor)))
         .unwrap_or((given, 1));
-    number
-        .parse::<u64>()
-        .ok()
-        .and_then(|n| n.checked_mul(factor))
-        .ok_or_else(|| {
-            ErrorBody::new(
-                ErrorCode::LimitInvalid,
-                format!("{flag} {given:?} must be a number, optionally with K, M or G"),
-            )
-        })
+    number.parse::<u64>().ok()?.checked_mul(factor)
 }
 
 #[cfg(test)]
