@@ -170,11 +170,12 @@ def tree(path):
 
 
 def running(text):
-    """Whether a process with this text in its command line is alive."""
+    """Whether a process with exactly this command line is alive. Not merely one that speaks of it:
+    the caller's own arguments do."""
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{pid}/cmdline", "rb") as file:
-                if text.encode() in file.read().replace(b"\0", b" "):
+                if file.read().rstrip(b"\0").replace(b"\0", b" ") == text.encode():
                     return True
         except OSError:
             continue

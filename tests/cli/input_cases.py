@@ -16,6 +16,7 @@ def no_arguments(bench):
 def version(bench):
     answer = bench.call("--version")
     must(answer.exit == 0 and "0.1.0" in answer.stdout, str(answer))
+    must(bench.call("version").stdout == "0.1.0\n", "version is not bare")
 
 
 def unknown_command(bench):

@@ -225,7 +225,7 @@ def exported_bundle(bench):
     bench.call("artifacts", "verify", "--bundle", path, "--state", bench.state, "--json").expect(0)
 
 
-def cancelled_by_signal(bench):
+def caller_killed(bench):
     source = bench.source()
     arguments = bench.run_arguments("--mount", f"{source}:/workspace/plugin", "--agent-command",
                                     "sh -c 'echo x > x.txt; sleep 61.5'")
@@ -239,6 +239,23 @@ def cancelled_by_signal(bench):
             break
         time.sleep(0.1)
     must(not running("sleep 61.5"), "the guest outlived its caller")
+
+
+def cancelled_by_signal(bench):
+    for number in (signal.SIGINT, signal.SIGTERM):
+        source = bench.source()
+        arguments = bench.run_arguments("--mount", f"{source}:/workspace/plugin", "--agent-command",
+                                        "sh -c 'echo x > x.txt; sleep 62.5'")
+        process = bench.start(arguments)
+        for _ in range(100):
+            if running("sleep 62.5"):
+                break
+            time.sleep(0.1)
+        must(running("sleep 62.5"), "the control: the agent is not running")
+        process.send_signal(number)
+        answer = bench.finish(arguments, process, 20).expect(130, "wp_codebox_run_cancelled")
+        must(changed(answer) == ["/workspace/plugin/x.txt"], f"the work is lost: {answer}")
+        must(not running("sleep 62.5"), "the guest outlived the run")
 
 
 def no_host_path_in_the_bundle(bench):

@@ -27,6 +27,8 @@ pub(crate) enum Command {
     },
     /// Check whether this host can run sandboxes, and say what to fix.
     Doctor(DoctorArgs),
+    /// Print the bare version.
+    Version,
     /// Start a supervisor for a caller that holds the frame socket on descriptor 3.
     #[command(hide = true)]
     Spawn,

@@ -52,6 +52,10 @@ pub(crate) fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
         Command::Artifacts(command) => artifacts::main(&output, command),
         Command::Commands { .. } => output.commands(),
         Command::Doctor(options) => doctor::main(&output, &options),
+        Command::Version => {
+            output.line(env!("CARGO_PKG_VERSION"));
+            ExitCode::SUCCESS
+        }
         Command::Spawn => crate::supervise::spawn_detached(),
         Command::Supervise { frames_fd } => crate::supervise::supervise(frames_fd),
     }

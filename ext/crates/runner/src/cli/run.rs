@@ -49,6 +49,7 @@ fn supervise(output: &Output, request: &RunRequest) -> Result<RunResult, ErrorBo
         },
     )
     .map_err(io)?;
+    cancel_on_signal(ours.try_clone().map_err(io)?).map_err(io)?;
     let mut reader = FrameReader::new(ours);
     let answer = loop {
         match reader.next() {
@@ -72,6 +73,34 @@ fn supervise(output: &Output, request: &RunRequest) -> Result<RunResult, ErrorBo
     };
     let _ = child.wait();
     answer
+}
+
+/// Ctrl-C and SIGTERM end the run, not this process: the user gets what was salvaged.
+fn cancel_on_signal(stream: UnixStream) -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let (mut interrupt, mut terminate) = {
+        let _inside = runtime.enter();
+        (
+            signal(SignalKind::interrupt())?,
+            signal(SignalKind::terminate())?,
+        )
+    };
+    std::thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    _ = interrupt.recv() => {},
+                    _ = terminate.recv() => {},
+                }
+            });
+            // A supervisor that is gone has nothing left to cancel.
+            let _ = write_frame(&stream, &Frame::Cancel);
+        })?;
+    Ok(())
 }
 
 /// Live output. What an agent prints is talk; what a command prints is the data that was asked for.
