@@ -19,12 +19,22 @@ const FILES: u64 = 4096;
 /// Bytes of POSIX message queues: none are mounted.
 const QUEUES: u64 = 0;
 
+/// How much more than the memory limit a process may map. Programs map what they never
+/// touch, PHP up to twice what it uses; the limit is on what is used, and the runner's
+/// look at the sum decides.
+const MAPPED: u64 = 2;
+
+/// Bytes of private memory one process may map.
+pub(crate) fn data_limit(limits: &Limits) -> u64 {
+    limits.memory_bytes.saturating_mul(MAPPED)
+}
+
 /// Sets hard limits that everything in the guest inherits.
 pub(crate) fn limit(limits: &Limits) -> Result<(), Failure> {
     let processes = limits.processes.saturating_add(OWN_PROCESSES);
     for (resource, value, name) in [
         (Resource::Nproc, processes, "processes"),
-        (Resource::Data, limits.memory_bytes, "data"),
+        (Resource::Data, data_limit(limits), "data"),
         (Resource::Fsize, limits.disk_bytes, "file size"),
         (Resource::Nofile, FILES, "open files"),
         (Resource::Core, 0, "core"),

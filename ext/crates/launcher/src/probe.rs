@@ -5,7 +5,7 @@
 //! was only configured. A denial is believed only where a comparable thing succeeds.
 
 use crate::error::{At, Failure, Step};
-use crate::privileges::OWN_PROCESSES;
+use crate::privileges::{OWN_PROCESSES, data_limit};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Resource, getrlimit};
 use std::collections::BTreeSet;
@@ -405,12 +405,12 @@ fn limit_of(resource: Resource, at_most: u64, name: &str) -> Result<u64, Failure
 }
 
 fn memory(plan: &LaunchPlan) -> Result<AxisReport, Failure> {
-    let data = limit_of(Resource::Data, plan.limits.memory_bytes, "data")?;
+    let data = limit_of(Resource::Data, data_limit(&plan.limits), "data")?;
     Ok(AxisReport {
         enforced: Enforcement::BestEffort,
         ..axis(
             IsolationAxis::Memory,
-            "RLIMIT_DATA per process, polled sum with a kill",
+            "RLIMIT_DATA of twice the limit per process, polled sum with a kill",
             format!("data limit {data} bytes per process; no memory cgroup of its own"),
         )
     })
