@@ -164,6 +164,14 @@ def output_limit(bench):
     must("wp_codebox_output_limit" not in notices(3000), "a notice without a reason")
 
 
+def capture_limit(bench):
+    many = "for ($i = 0; $i < 50100; $i++) { touch(\"f$i\"); }"
+    answer = bench.agent(f"php -r '{many}'").expect(1, "wp_codebox_capture_limit")
+    must(changed(answer) == [], str(answer))
+    kept(bench, answer, "failed", "retry")
+    bench.agent(f"php -r '{many.replace('50100', '400')}'").expect(0)
+
+
 def process_limit(bench):
     bomb = "php -r '$n = 0; for ($i = 0; $i < 60; $i++) { $p = @proc_open([\"sleep\", \"2\"], [], $x); if ($p) { $n++; $all[] = $p; } } echo \"started=$n\\n\";'"
     def started(*flags):
@@ -272,13 +280,19 @@ def no_host_path_in_the_bundle(bench):
 def disk_full_while_the_bundle_is_written(bench):
     if os.geteuid() != 0:
         raise NotHere("a small file system needs root to mount")
-    state = os.path.join(bench.directory, "small-state")
+    # 24 MiB are free: the smaller change still fits beside the bundle that does not, the larger one no more.
+    written_with(bench, 12_000_000, "the captured change stays in")
+    written_with(bench, 40_000_000, "the journal stays in")
+
+
+def written_with(bench, size_of_change, kept_where):
+    state = os.path.join(bench.directory, f"small-state-{size_of_change}")
     os.mkdir(state)
     template = os.path.join(bench.state, "templates")
     size = sum(os.lstat(os.path.join(d, f)).st_blocks * 512 for d, _, fs in os.walk(template) for f in fs)
     arguments = bench.run_arguments(
         "--mount", f"{bench.source()}:/workspace/plugin", "--agent-command",
-        "sh -c 'head -c 40000000 /dev/urandom > big.bin'", state=state)
+        f"sh -c 'head -c {size_of_change} /dev/urandom > big.bin'", state=state)
     script = 'mount -t tmpfs -o size="$1",mode=0700,uid="$2" small "$3" && cp -a "$4" "$3/" && chown "$2" "$3" && shift 4 && exec "$@"'
     uid = str(int(subprocess.run(["id", "-u", bench.owner], capture_output=True, text=True, check=True).stdout))
     command = ["unshare", "-m", "sh", "-c", script, "sh", str(size + 24 * 1024 * 1024), uid, state, template,
@@ -287,6 +301,7 @@ def disk_full_while_the_bundle_is_written(bench):
                                env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
     answer = bench.finish(command, process)
     must(answer.exit == 1 and answer.code == "wp_codebox_bundle_write_failed", str(answer))
+    must(kept_where in " ".join(answer.json["error"]["hints"]), str(answer))
 
 
 def doctor(bench):
@@ -312,4 +327,4 @@ def repeated_bundles_have_one_id(bench):
 
 CASES = [value for value in list(globals().values())
          if callable(value) and getattr(value, "__module__", "") == __name__
-         and value.__name__ not in ("changed", "bundle_of", "kept")]
+         and value.__name__ not in ("changed", "bundle_of", "kept", "written_with")]

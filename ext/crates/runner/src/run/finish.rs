@@ -17,7 +17,7 @@ use wp_codebox_contracts::{
     RunResult, RuntimeEnvironment, RuntimeInfo, TaskInput, schema_id,
 };
 use wp_codebox_policy::Redactor;
-use wp_codebox_runtime::{Scratch, now_rfc3339};
+use wp_codebox_runtime::now_rfc3339;
 
 /// Everything the guests left.
 #[derive(Debug)]
@@ -49,14 +49,15 @@ pub(crate) fn bundle(
     let site = setting.prepared.request.site.as_str();
     // The guests are dead: from here on nothing foreign runs, and the key may be loaded.
     let key = Dir::open(state)
-        .map_err(|e| write_failed(setting, &e.to_string()))
-        .and_then(|dir| HostKey::load_or_create(&dir).map_err(|e| keep(e.body())))?;
+        .map_err(|e| write_failed(setting, &evidence, &e.to_string()))
+        .and_then(|dir| HostKey::load_or_create(&dir).map_err(|e| Failure::keep(e.body())))?;
     let parent = setting
         .prepared
         .state
         .ensure(&["sites", site, "artifacts"])
-        .map_err(|e| keep(e.body()))?;
-    let directory = Dir::open(&parent).map_err(|e| write_failed(setting, &e.to_string()))?;
+        .map_err(|e| Failure::keep(e.body()))?;
+    let directory =
+        Dir::open(&parent).map_err(|e| write_failed(setting, &evidence, &e.to_string()))?;
     let run_id = &setting.prepared.request.run_id;
     let write = |inputs: &BundleInputs| {
         write_bundle(
@@ -76,7 +77,7 @@ pub(crate) fn bundle(
         }
         answer => answer,
     }
-    .map_err(|e| not_written(setting, &e.body()))?;
+    .map_err(|e| not_written(setting, &evidence, &e.body()))?;
     recorder.event(
         EventType::ArtifactsCollected,
         None,
@@ -92,25 +93,32 @@ pub(crate) fn bundle(
     ))
 }
 
-fn keep(error: ErrorBody) -> Failure {
-    Failure {
-        error,
-        scratch: Scratch::Keep,
-    }
-}
-
 /// The work must not be lost with the bundle: it stays in the run's scratch.
-fn not_written(setting: &Setting<'_>, error: &ErrorBody) -> Failure {
-    let scratch = setting.run_dir.path().join("scratch");
+fn not_written(setting: &Setting<'_>, evidence: &Evidence, error: &ErrorBody) -> Failure {
+    let run = setting.run_dir.path();
+    let saved = evidence
+        .work
+        .layers
+        .as_ref()
+        .is_ok_and(|layers| layers.iter().any(Option::is_some));
+    let hint = if saved {
+        format!(
+            "the captured change stays in {}",
+            run.join("scratch").display()
+        )
+    } else {
+        format!("the journal stays in {}", run.display())
+    };
     let message = format!("the bundle could not be written: {}", error.message);
-    keep(ErrorBody::new(error.code, message).hint(format!(
-        "the journal and what could be saved of the work stay in {}",
-        scratch.display()
-    )))
+    Failure::keep(ErrorBody::new(error.code, message).hint(hint))
 }
 
-fn write_failed(setting: &Setting<'_>, why: &str) -> Failure {
-    not_written(setting, &ErrorBody::new(ErrorCode::BundleWriteFailed, why))
+fn write_failed(setting: &Setting<'_>, evidence: &Evidence, why: &str) -> Failure {
+    not_written(
+        setting,
+        evidence,
+        &ErrorBody::new(ErrorCode::BundleWriteFailed, why),
+    )
 }
 
 /// A patch with a secret in it is evidence nobody should hold: the run says where, not what.
@@ -196,7 +204,7 @@ fn inputs(
         } else {
             RenameMode::Separate
         },
-        events: recorder.events()?,
+        events: recorder.events().map_err(Failure::keep)?,
         commands: recorder.executions.clone(),
         observations: recorder.observations.clone(),
         checks: evidence.checks.reports.clone(),

@@ -9,7 +9,7 @@ use super::prepare::{OpenMount, OpenStaged};
 use rustix::fs::{Mode, OFlags};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
-use wp_codebox_artifacts::{CaptureLimits, Dir, ExcludeRules, TreeScan, copy_tree, scan_tree};
+use wp_codebox_artifacts::{CaptureLimits, ExcludeRules, TreeScan, copy_tree, scan_tree};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, MountAccess, MountView, StagedFile};
 use wp_codebox_runtime::{Owner, RunDir};
 
@@ -45,20 +45,10 @@ pub(crate) fn materialise(
         .owners
         .iter()
         .all(|&(uid, gid)| (uid, gid) == (owner.uid, owner.gid));
-    if maps
-        && reachable(&mount)
-        && !mount
-            .path
-            .as_os_str()
-            .as_encoded_bytes()
-            .iter()
-            .any(|b| b":,\\".contains(b))
-    {
-        let baseline =
-            Dir::reopen(mount.source.as_fd()).map_err(|e| copy_failed(&mount, e.into()))?;
-        let baseline = baseline
-            .as_fd()
-            .try_clone_to_owned()
+    if maps && reachable(&mount) {
+        let baseline = mount
+            .source
+            .try_clone()
             .map_err(|e| copy_failed(&mount, e))?;
         let view = match mount.request.mode {
             MountAccess::Readonly => MountView::Bind,

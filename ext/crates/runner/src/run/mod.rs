@@ -65,20 +65,21 @@ pub(crate) fn execute(
         &redactor,
         clock,
     );
-    match &answer {
+    match answer {
         Ok(result) => {
             let bundle = result.artifacts.as_ref().map(|a| a.bundle_id.as_str());
-            run_dir.settle(result.outcome, &result.summary, bundle, Scratch::Remove)
+            run_dir
+                .settle(result.outcome, &result.summary, bundle, Scratch::Remove)
+                .map_err(|e| e.body())?;
+            Ok(result)
         }
-        Err(failure) => run_dir.settle(
-            Outcome::Failed,
-            &failure.error.message,
-            None,
-            failure.scratch,
-        ),
+        Err(Failure { error, scratch }) => {
+            // Why the run failed matters more than that its record could not be written;
+            // a later call settles it.
+            let _ = run_dir.settle(Outcome::Failed, &error.message, None, scratch);
+            Err(error)
+        }
     }
-    .map_err(|e| e.body())?;
-    answer.map_err(|failure| failure.error)
 }
 
 /// When the run began and when it must end.
@@ -103,6 +104,16 @@ impl Clock {
 pub(crate) struct Failure {
     pub error: ErrorBody,
     pub scratch: Scratch,
+}
+
+impl Failure {
+    /// The scratch holds work: it stays.
+    pub(crate) fn keep(error: ErrorBody) -> Self {
+        Self {
+            error,
+            scratch: Scratch::Keep,
+        }
+    }
 }
 
 impl From<ErrorBody> for Failure {
@@ -164,8 +175,11 @@ fn stages(
     };
     announce(&setting, recorder)?;
     let work = work::run(&setting, cancellation, recorder)?;
-    let checks = work::check(&setting, cancellation, recorder, &work)?;
-    recorder.event(EventType::Destroyed, None, json!({"reason": "run-ended"}))?;
+    // From here on there is work: whatever fails, the scratch with it stays.
+    let checks = work::check(&setting, cancellation, recorder, &work).map_err(Failure::keep)?;
+    recorder
+        .event(EventType::Destroyed, None, json!({"reason": "run-ended"}))
+        .map_err(Failure::keep)?;
     let verdict = verdict::decide(&work, &checks, cancellation.reason());
     finish::bundle(
         &setting,

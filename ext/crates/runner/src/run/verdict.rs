@@ -77,7 +77,9 @@ fn outcome(
             );
             return (Outcome::TimedOut, Some(error));
         }
-        Some(Stop::Failed(error)) => return (Outcome::Failed, Some(error.clone())),
+        Some(Stop::Failed(error) | Stop::Uncaptured(error)) => {
+            return (Outcome::Failed, Some(error.clone()));
+        }
         None => {}
     }
     if let Some(error) = moved {
@@ -126,6 +128,7 @@ mod tests {
                 entries,
                 ..MountChanges::default()
             })],
+            layers: Ok(Vec::new()),
             moved: moved.to_vec(),
             isolation: IsolationReport {
                 schema: String::new(),

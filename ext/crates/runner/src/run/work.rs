@@ -11,8 +11,7 @@ use std::time::Instant;
 use wp_codebox_artifacts::{CaptureLimits, MountChanges, capture, write_layer};
 use wp_codebox_backend_native::{NativeSpec, PlannedMount};
 use wp_codebox_contracts::{
-    CheckReport, CheckStatus, ErrorBody, ErrorCode, IsolationReport, MountAccess, MountView,
-    TaskInput,
+    CheckReport, CheckStatus, ErrorBody, ErrorCode, IsolationReport, MountAccess, TaskInput,
 };
 use wp_codebox_runtime::{Backend, Cancellation, Destroyed, ExecutionEnd, Runtime, Usage};
 
@@ -28,6 +27,9 @@ pub(crate) struct Work {
     pub agent: AgentEnd,
     /// Changes by mount index; none for mounts that are not captured.
     pub changes: Vec<Option<MountChanges>>,
+    /// The changes as overlay layers in the run's scratch, by mount index: what the checks'
+    /// guest mounts, and what is left of the work when no bundle can be written.
+    pub layers: Result<Vec<Option<String>>, ErrorBody>,
     /// Mounts whose source changed while the run used it.
     pub moved: Vec<usize>,
     pub isolation: IsolationReport,
@@ -51,6 +53,8 @@ pub(crate) enum Stop {
     Timeout,
     Cancelled,
     Failed(ErrorBody),
+    /// What the guest left cannot be captured; there are no changes to look at.
+    Uncaptured(ErrorBody),
 }
 
 /// What the checking guest did.
@@ -132,10 +136,20 @@ pub(crate) fn run(
         .map(|(i, _)| i)
         .collect();
     let usage = left.usage;
+    let (stopped, changes) = match capture_all(setting, left) {
+        Ok(changes) => (stopped, changes),
+        Err(error) => {
+            recorder.notices.push(error.to_string());
+            let nothing = setting.mounts.iter().map(|_| None).collect();
+            (Some(Stop::Uncaptured(error)), nothing)
+        }
+    };
+    let layers = write_layers(setting, &changes);
     Ok(Work {
         stopped,
         agent,
-        changes: capture_all(setting, left)?,
+        changes,
+        layers,
         moved,
         isolation,
         usage,
@@ -254,22 +268,11 @@ pub(crate) fn check(
     if lines.is_empty() || pointless {
         return Ok(Checked::default());
     }
-    let layers = write_layers(setting, work)?;
-    let lowers = |index: usize| {
-        layers[index]
-            .iter()
-            .cloned()
-            .chain([setting.mounts[index].lower.clone()])
-            .collect()
+    let mut runtime = match checking_guest(setting, work) {
+        Ok(runtime) => runtime,
+        // The work is done: a guest that cannot start makes the checks fail, not the run.
+        Err(error) => return Ok(Checked::unable(lines, &error)),
     };
-    let mut spec = spec(setting, lowers)?;
-    for (mount, layer) in spec.mounts.iter_mut().zip(&layers) {
-        // A bind shows one directory; the change above it needs an overlay.
-        if layer.is_some() && mount.view == MountView::Bind {
-            mount.view = MountView::Overlay;
-        }
-    }
-    let mut runtime = setting.backend.create(&spec)?;
     let mut checked = Checked::default();
     let ended = run_checks(setting, recorder, runtime.as_mut(), &mut checked);
     checked.usage = runtime.destroy().usage;
@@ -280,8 +283,43 @@ pub(crate) fn check(
     Ok(checked)
 }
 
-fn write_layers(setting: &Setting<'_>, work: &Work) -> Result<Vec<Option<String>>, ErrorBody> {
-    work.changes
+impl Checked {
+    /// No check could run, and why.
+    fn unable(lines: &[String], error: &ErrorBody) -> Self {
+        let reports = lines
+            .iter()
+            .map(|line| CheckReport {
+                command: line.clone(),
+                exit_code: None,
+                status: CheckStatus::Error,
+                output_tail: tail_of(&error.message, CHECK_TAIL),
+                duration_ms: 0,
+            })
+            .collect();
+        Self {
+            reports,
+            ..Self::default()
+        }
+    }
+}
+
+fn checking_guest(setting: &Setting<'_>, work: &Work) -> Result<Box<dyn Runtime>, ErrorBody> {
+    let layers = work.layers.as_ref().map_err(ErrorBody::clone)?;
+    let lowers = |index: usize| {
+        layers[index]
+            .iter()
+            .cloned()
+            .chain([setting.mounts[index].lower.clone()])
+            .collect()
+    };
+    setting.backend.create(&spec(setting, lowers)?)
+}
+
+fn write_layers(
+    setting: &Setting<'_>,
+    changes: &[Option<MountChanges>],
+) -> Result<Vec<Option<String>>, ErrorBody> {
+    changes
         .iter()
         .enumerate()
         .map(|(index, changes)| {
@@ -299,7 +337,11 @@ fn write_layers(setting: &Setting<'_>, work: &Work) -> Result<Vec<Option<String>
                     format!("the captured change cannot be laid out: {e}"),
                 )
             })?;
-            write_layer(changes, fd.as_fd()).map_err(|e| e.body())?;
+            if let Err(error) = write_layer(changes, fd.as_fd()) {
+                // Half a layer is no use, and its space may be what the bundle needs.
+                let _ = std::fs::remove_dir_all(&path);
+                return Err(error.body());
+            }
             Ok(Some(path.to_string_lossy().into_owned()))
         })
         .collect()
