@@ -28,8 +28,8 @@ pub use attestation::{
 };
 pub use beneath::Dir;
 pub use bundle::{
-    Approvable, BundleError, BundleInputs, BundleMount, BundleSigner, ExecutionRecord, RenameMode,
-    SecretLocation, WrittenBundle, find_secret, write_bundle,
+    Approvable, BundleError, BundleInputs, BundleMount, BundleSigner, EvidenceDocument,
+    ExecutionRecord, RenameMode, SecretLocation, WrittenBundle, find_secret, write_bundle,
 };
 pub use canonical::{
     CanonicalError, MAX_DEPTH, MAX_ITEMS, MAX_KEYS, OverLimit, canonical_json, canonical_value,

@@ -6,7 +6,7 @@
 
 use crate::channel::{Channel, Received};
 use crate::launch_error::LaunchError;
-use crate::process_sandbox::{LauncherCommand, ProcessSandbox, WrapAudit};
+use crate::process_sandbox::{LauncherCommand, ProcessSandbox};
 use crate::spawn::{LauncherProcess, plan_file, spawn};
 use crate::watch::{self, Shared, Usage};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
-    GuestReply, IsolationLevel, IsolationReport, LaunchMount, LaunchPlan, Limits,
+    GuestReply, IsolationLevel, IsolationReport, LaunchMount, LaunchPlan, Limits, SandboxAudit,
 };
 
 pub use crate::watch::KillCause;
@@ -46,7 +46,7 @@ pub struct Guest {
     process: LauncherProcess,
     lifetime: Option<OwnedFd>,
     report: IsolationReport,
-    audit: WrapAudit,
+    audit: SandboxAudit,
     watcher: Option<JoinHandle<()>>,
     end: Option<GuestEnd>,
 }
@@ -172,7 +172,7 @@ impl Guest {
 
     /// The wrapper's record.
     #[must_use]
-    pub fn audit(&self) -> &WrapAudit {
+    pub fn audit(&self) -> &SandboxAudit {
         &self.audit
     }
 
@@ -347,6 +347,7 @@ fn accept(
         (
             GuestReply::Spawned { .. }
             | GuestReply::Layer { .. }
+            | GuestReply::Egress
             | GuestReply::Ready { .. }
             | GuestReply::Failed { .. }
             | GuestReply::Started { .. }

@@ -34,6 +34,6 @@ pub use plan::{
     GuestSpec, MountPaths, PlanError, PlannedMount, TemplateAccess, WP_CONTENT_LAYER, build_plan,
     environment, mount_paths, php_ini,
 };
-pub use process_sandbox::{LauncherCommand, NoSandbox, ProcessSandbox, WrapAudit, WrappedCommand};
+pub use process_sandbox::{LauncherCommand, NoSandbox, ProcessSandbox, WrappedCommand, audit};
 pub use template::{Template, TemplateError, TemplateRequest, ensure_template};
 pub use watch::Usage;

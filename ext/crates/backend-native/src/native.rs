@@ -11,8 +11,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
-    BindSource, ErrorBody, ErrorCode, ExecLimits, ExecRequest, GuestPath, IsolationReport,
-    LaunchMount, LaunchPlan, Limits, OutputStream, StagedFile,
+    BindSource, ErrorBody, ErrorCode, ExecLimits, ExecRequest, GuestPath, HostSource,
+    IsolationLevel, IsolationReport, LaunchMount, LaunchPlan, LaunchPurpose, Limits, OutputStream,
+    StagedFile,
 };
 use wp_codebox_runtime::{
     Backend, BackendError, Cancellation, Capabilities, Destroyed, Execution, ExecutionEnd,
@@ -217,9 +218,7 @@ pub fn probe_plan(host: &HostLayout) -> LaunchPlan {
         };
         mounts.push(match &entry.kind {
             SystemEntryKind::Directory => LaunchMount::Bind {
-                source: BindSource::Host {
-                    path: entry.path.clone(),
-                },
+                source: BindSource::Host(HostSource::of(&entry.path)),
                 target,
                 writable: false,
             },
@@ -235,11 +234,14 @@ pub fn probe_plan(host: &HostLayout) -> LaunchPlan {
         mode: 0o1777,
     }));
     LaunchPlan {
-        version: 1,
+        version: 2,
+        purpose: LaunchPurpose::Serve,
+        level: IsolationLevel::Full,
         guest_id: 1000,
         hostname: "codebox".to_owned(),
         mounts,
         writable,
         limits: Limits::default(),
+        egress: None,
     }
 }

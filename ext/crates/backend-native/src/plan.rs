@@ -16,8 +16,8 @@ use crate::php::PhpLayout;
 use crate::template::Template;
 use settings::{HOME, OPCACHE};
 use wp_codebox_contracts::{
-    BindSource, ErrorBody, ErrorCode, GuestPath, InvalidGuestPath, LaunchMount, LaunchPlan, Limits,
-    MountAccess, MountView, StagedFile, TmpfsEntry,
+    BindSource, ErrorBody, ErrorCode, GuestPath, HostSource, InvalidGuestPath, IsolationLevel,
+    LaunchMount, LaunchPlan, LaunchPurpose, Limits, MountAccess, MountView, StagedFile, TmpfsEntry,
 };
 
 /// Layer index of the guest's `wp-content`; mounts use their own index from 0.
@@ -42,7 +42,7 @@ pub struct PlannedMount {
     pub index: u32,
     /// Host directories, topmost first. One for a plain mount; a check's guest puts the
     /// captured change above it.
-    pub lowers: Vec<String>,
+    pub lowers: Vec<HostSource>,
     /// Declared target.
     pub target: GuestPath,
     /// What the guest may do.
@@ -178,10 +178,11 @@ impl Builder {
         Ok(())
     }
     fn bind(&mut self, source: &str, target: &str) -> Result<(), PlanError> {
+        self.bind_from(HostSource::of(source), target)
+    }
+    fn bind_from(&mut self, source: HostSource, target: &str) -> Result<(), PlanError> {
         self.mounts.push(LaunchMount::Bind {
-            source: BindSource::Host {
-                path: source.to_owned(),
-            },
+            source: BindSource::Host(source),
             target: path(target)?,
             writable: false,
         });
@@ -191,9 +192,7 @@ impl Builder {
         let target = path(target)?;
         self.writable.push(target.clone());
         self.mounts.push(LaunchMount::Bind {
-            source: BindSource::Host {
-                path: source.to_owned(),
-            },
+            source: BindSource::Host(HostSource::of(source)),
             target,
             writable: true,
         });
@@ -205,7 +204,7 @@ impl Builder {
         self.mounts.push(LaunchMount::Scratch { target, mode });
         Ok(())
     }
-    fn overlay(&mut self, lowers: Vec<String>, target: GuestPath, capture: Option<u32>) {
+    fn overlay(&mut self, lowers: Vec<HostSource>, target: GuestPath, capture: Option<u32>) {
         self.writable.push(target.clone());
         self.mounts.push(LaunchMount::Overlay {
             lowers,
@@ -240,12 +239,15 @@ pub fn build_plan(spec: &GuestSpec<'_>) -> Result<LaunchPlan, PlanError> {
         builder.bind(&file.source, target.as_str())?;
     }
     Ok(LaunchPlan {
-        version: 1,
+        version: 2,
+        purpose: LaunchPurpose::Serve,
+        level: IsolationLevel::Full,
         guest_id: GUEST_ID,
         hostname: "codebox".to_owned(),
         mounts: builder.mounts,
         writable: builder.writable,
         limits: spec.limits,
+        egress: None,
     })
 }
 
@@ -344,9 +346,9 @@ fn wordpress(builder: &mut Builder, spec: &GuestSpec<'_>) -> Result<(), PlanErro
     match spec.template_access {
         TemplateAccess::Run => {
             let (content, opcache) = (path(WP_CONTENT)?, path(OPCACHE)?);
-            let lower = vec![template.content.clone()];
+            let lower = vec![HostSource::of(&template.content)];
             builder.overlay(lower, content, Some(WP_CONTENT_LAYER));
-            builder.overlay(vec![template.opcache.clone()], opcache, None);
+            builder.overlay(vec![HostSource::of(&template.opcache)], opcache, None);
         }
         TemplateAccess::Build => {
             builder.bind_writable(&template.content, WP_CONTENT)?;
@@ -387,7 +389,7 @@ fn mounted(
         let [source] = mount.lowers.as_slice() else {
             return Err(inconsistent("a bind has exactly one source"));
         };
-        builder.bind(source, paths.workspace.as_str())?;
+        builder.bind_from(source.clone(), paths.workspace.as_str())?;
     }
     if paths.target != paths.workspace {
         if writable {

@@ -3,7 +3,7 @@
 //! Wrapping is pure: the same command gives the same wrapped command and the same
 //! audit record, and no file is touched. A wrapper never replaces the launcher.
 
-use serde::Serialize;
+use wp_codebox_contracts::SandboxAudit;
 
 /// Longest single argument kept in an audit record, bytes.
 const AUDIT_ARGUMENT: usize = 256;
@@ -27,41 +27,23 @@ pub struct WrappedCommand {
     /// Its arguments.
     pub args: Vec<String>,
     /// What the run's record says about it.
-    pub audit: WrapAudit,
+    pub audit: SandboxAudit,
 }
 
-/// One line of the run's record about a wrapper.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct WrapAudit {
-    /// `none`, or the kind of wrapper.
-    pub kind: &'static str,
-    /// Program name of the wrapper; empty for `none`.
-    pub wrapper_name: String,
-    /// Program name that was wrapped.
-    pub wrapped_cmd: String,
-    /// Its arguments, each cut to 256 bytes, at most 64 of them.
-    pub wrapped_args: Vec<String>,
-    /// Guest paths of mounts that the wrapper itself adds.
-    pub mounts: Vec<String>,
-}
-
-impl WrapAudit {
-    /// The record for `command` under a wrapper of this kind and program name.
-    #[must_use]
-    pub fn new(kind: &'static str, wrapper_name: &str, command: &LauncherCommand) -> Self {
-        Self {
-            kind,
-            wrapper_name: wrapper_name.to_owned(),
-            wrapped_cmd: base_name(&command.program).to_owned(),
-            wrapped_args: command
-                .args
-                .iter()
-                .take(AUDIT_ARGUMENTS)
-                .map(|arg| cut(arg))
-                .collect(),
-            mounts: Vec::new(),
-        }
+/// The record for `command` under a wrapper of this kind and program name.
+#[must_use]
+pub fn audit(kind: &str, wrapper_name: &str, command: &LauncherCommand) -> SandboxAudit {
+    SandboxAudit {
+        kind: kind.to_owned(),
+        wrapper_name: wrapper_name.to_owned(),
+        wrapped_cmd: base_name(&command.program).to_owned(),
+        wrapped_args: command
+            .args
+            .iter()
+            .take(AUDIT_ARGUMENTS)
+            .map(|arg| cut(arg))
+            .collect(),
+        mounts: Vec::new(),
     }
 }
 
@@ -92,7 +74,7 @@ impl ProcessSandbox for NoSandbox {
         WrappedCommand {
             program: command.program.clone(),
             args: command.args.clone(),
-            audit: WrapAudit::new("none", "", command),
+            audit: audit("none", "", command),
         }
     }
 }

@@ -116,6 +116,14 @@ codes! {
     SandboxStartFailed = "wp_codebox_sandbox_start_failed", Unavailable, 503, 125;
     /// This host cannot isolate as the policy demands.
     IsolationUnavailable = "wp_codebox_isolation_unavailable", Unavailable, 503, 125;
+    /// The outer sandbox that the run requires cannot be started.
+    SandboxWrapperMissing = "wp_codebox_sandbox_wrapper_missing", Unavailable, 503, 125;
+    /// A request of the guest is outside the network policy.
+    EgressDenied = "wp_codebox_egress_denied", Denied, 403, 126;
+    /// The egress bridge could not start.
+    EgressUnavailable = "wp_codebox_egress_unavailable", Unavailable, 503, 125;
+    /// A secret of the run is missing, malformed or bound to no host.
+    SecretInvalid = "wp_codebox_secret_invalid", InvalidInput, 400, 1;
     /// The native extension is not loaded.
     ExtensionMissing = "wp_codebox_extension_missing", Unavailable, 503, 125;
     /// The native extension and the plugin do not speak the same contract.

@@ -30,16 +30,16 @@ pub enum IsolationAxis {
     Disk,
 }
 
-/// How well an axis is enforced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// How well an axis is enforced, least first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Enforcement {
-    /// By the kernel, seen from inside the guest.
-    Enforced,
-    /// By polling or per process only.
-    BestEffort,
     /// Not at all.
     NotEnforced,
+    /// By polling or per process only.
+    BestEffort,
+    /// By the kernel, seen from inside the guest.
+    Enforced,
 }
 
 /// One axis.

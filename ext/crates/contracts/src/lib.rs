@@ -33,15 +33,16 @@ pub use limits::{LimitError, Limits, LimitsRequest};
 pub use mount::{GuestPath, InvalidGuestPath, MountAccess, MountRequest, MountView, StagedFile};
 pub use outcome::{CompletionStatus, NextAction, Outcome, Salvage, SessionStatus};
 pub use plan::{
-    BindSource, ExecExit, ExecLimits, ExecRequest, GuestReply, GuestRequest, LaunchMount,
-    LaunchPlan, LauncherFd, TmpfsEntry,
+    BindSource, EgressSockets, ExecExit, ExecLimits, ExecRequest, GuestReply, GuestRequest,
+    HostSource, InodeId, LaunchMount, LaunchPlan, LaunchPurpose, LauncherFd, TmpfsEntry,
 };
 pub use policy::{
-    Approvals, FilesystemPolicy, NetworkPolicy, NetworkPosture, PolicyIssue, RuntimePolicy,
-    SecretsPolicy,
+    Approvals, EgressRule, FilesystemPolicy, NetworkPolicy, NetworkPosture, NetworkRules,
+    PolicyIssue, RuntimePolicy, SecretsPolicy, TlsMode,
 };
 pub use run::{
     AgentCommand, CheckReport, CheckStatus, CommandCall, Cost, Frame, MAX_FRAME_BYTES,
-    PROTOCOL_VERSION, RunArtifacts, RunMode, RunPaths, RunRequest, RunResult,
+    OuterSandbox, OuterSandboxKind, OuterSandboxNeed, PROTOCOL_VERSION, RunArtifacts, RunMode,
+    RunPaths, RunRequest, RunResult, SandboxAudit, SecretBinding,
 };
 pub use task::TaskInput;

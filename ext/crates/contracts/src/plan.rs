@@ -5,7 +5,7 @@
 //! per packet, descriptors as SCM_RIGHTS. What arrives from the guest's side is
 //! untrusted once the guest has run foreign code.
 
-use crate::{ExecutionId, GuestPath, IsolationReport, Limits};
+use crate::{ExecutionId, GuestPath, IsolationLevel, IsolationReport, Limits};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -21,15 +21,63 @@ pub enum LauncherFd {
     Lifetime = 5,
 }
 
+/// A path of the host, and which inode the runner saw there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostSource {
+    /// Absolute, canonical path; no component may be a link when it is opened.
+    pub path: String,
+    /// When set, the launch fails unless the path still leads to this inode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inode: Option<InodeId>,
+}
+
+impl HostSource {
+    /// A path that only root can change, e.g. `/usr`.
+    #[must_use]
+    pub fn of(path: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            inode: None,
+        }
+    }
+}
+
+/// Device and inode number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InodeId {
+    /// `st_dev`.
+    pub device: u64,
+    /// `st_ino`.
+    pub inode: u64,
+}
+
+/// What the launcher is asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LaunchPurpose {
+    /// A guest that serves executions.
+    #[default]
+    Serve,
+    /// The self-test: a guest of the same shape reports every axis and ends. A missing
+    /// mechanism is a row of the report, not a failure, wherever the guest can still be built.
+    Probe,
+}
+
+/// Sockets that the launcher makes inside the guest for the egress bridge.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EgressSockets {
+    /// Path of the unix socket in the guest.
+    pub socket: GuestPath,
+    /// Port on the guest's 127.0.0.1 for clients that cannot use a unix socket.
+    pub port: u16,
+}
+
 /// What a bind mount shows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum BindSource {
     /// A path of the host.
-    Host {
-        /// Absolute path.
-        path: String,
-    },
+    Host(HostSource),
     /// A path that an earlier step of the plan put into the guest.
     Guest {
         /// Guest path.
@@ -85,7 +133,7 @@ pub enum LaunchMount {
     /// An overlay whose upper directory lies on the scratch tmpfs.
     Overlay {
         /// Host directories, topmost first.
-        lowers: Vec<String>,
+        lowers: Vec<HostSource>,
         /// Where.
         target: GuestPath,
         /// When set, the upper directory's descriptor is sent as `GuestReply::Layer` with this index.
@@ -100,8 +148,13 @@ pub enum LaunchMount {
 /// Everything the launcher needs; a value: same input, same bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaunchPlan {
-    /// Plan format, 1.
+    /// Plan format, 2.
     pub version: u32,
+    /// Serve or probe.
+    #[serde(default)]
+    pub purpose: LaunchPurpose,
+    /// `full` or `reduced`; the launcher never falls back by itself.
+    pub level: IsolationLevel,
     /// uid and gid inside; mapped to the launcher's own.
     pub guest_id: u32,
     /// UTS name.
@@ -112,6 +165,9 @@ pub struct LaunchPlan {
     pub writable: Vec<GuestPath>,
     /// Limits of the run. `disk_bytes` is the size of the scratch tmpfs.
     pub limits: Limits,
+    /// Listening sockets for the egress bridge; absent: nothing leaves the guest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub egress: Option<EgressSockets>,
 }
 
 /// Per-execution resource limits set in the child before `execve`.
@@ -183,6 +239,8 @@ pub enum GuestReply {
         /// The plan's `capture` index.
         index: u32,
     },
+    /// The two listening sockets of [`EgressSockets`]; packet carries unix, then TCP.
+    Egress,
     /// Isolation is in force and was probed; executions may be sent.
     Ready {
         /// What the probes saw.

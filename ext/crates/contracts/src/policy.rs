@@ -1,6 +1,8 @@
 //! The runtime policy as written by a caller. Checking it is the policy crate's work.
 
+use crate::{Enforcement, IsolationAxis, IsolationLevel};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Network posture.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -8,12 +10,55 @@ use serde::{Deserialize, Serialize};
 pub enum NetworkPolicy {
     /// `"allow"` or `"deny"`.
     Posture(NetworkPosture),
-    /// Named hosts only.
-    AllowHosts {
-        /// Host names.
-        #[serde(rename = "allowHosts")]
-        allow_hosts: Vec<String>,
-    },
+    /// What the rules name, through the egress bridge; everything else is denied.
+    Rules(NetworkRules),
+}
+
+/// What may leave the guest. At least one list is not empty.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkRules {
+    /// `host` (ports 80 and 443) or `host:port`; every method and path.
+    #[serde(rename = "allowHosts", default, skip_serializing_if = "Vec::is_empty")]
+    pub allow_hosts: Vec<String>,
+    /// Named sets of rules: `wporg-readonly`, `packagist`, `npm`, `github-readonly`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub presets: Vec<String>,
+    /// Rules one by one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<EgressRule>,
+    /// Whether the bridge may end TLS with a certificate only this guest trusts.
+    #[serde(default)]
+    pub tls: TlsMode,
+}
+
+/// One thing that may leave the guest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EgressRule {
+    /// Exact host name; no wildcard.
+    pub host: String,
+    /// Ports; empty: 80 and 443.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<u16>,
+    /// Methods, e.g. `GET`; empty: every one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub methods: Vec<String>,
+    /// Path prefixes that end at a `/` border, e.g. `/plugins/info/`; empty: every path.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<String>,
+}
+
+/// What the bridge does with TLS of clients that use it as a proxy.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TlsMode {
+    /// Passed through: only host and port can be checked, so rules with methods or paths
+    /// hold for base-URL requests and are refused for tunnels.
+    #[default]
+    Tunnel,
+    /// Ended by the bridge with a certificate authority made for this run.
+    Terminate,
 }
 
 /// The two words a network policy may be.
@@ -60,7 +105,7 @@ pub enum Approvals {
     OnCommand,
 }
 
-/// The five-field runtime policy.
+/// The runtime policy: five fields, and what of isolation and secrets it insists on or gives up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuntimePolicy {
     /// Network posture.
@@ -73,6 +118,25 @@ pub struct RuntimePolicy {
     pub secrets: SecretsPolicy,
     /// Approval mode.
     pub approvals: Approvals,
+    /// Lowest level at which the run may start; absent: `full`.
+    #[serde(default = "full", skip_serializing_if = "is_full")]
+    pub minimum_isolation: IsolationLevel,
+    /// Per axis, the least that must be observed; below it the run is refused.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub isolation_floors: BTreeMap<IsolationAxis, Enforcement>,
+    /// Names of secrets whose value the guest itself may hold. The attestation lists them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expose_secrets: Vec<String>,
+}
+
+const fn full() -> IsolationLevel {
+    IsolationLevel::Full
+}
+
+// serde hands out references.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_full(level: &IsolationLevel) -> bool {
+    *level == IsolationLevel::Full
 }
 
 /// One thing wrong with a policy document.

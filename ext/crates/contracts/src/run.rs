@@ -69,6 +69,84 @@ impl AgentCommand {
     }
 }
 
+/// A secret of the run. The guest gets a placeholder in its environment; the egress
+/// bridge puts the value in its place, towards the named hosts only.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SecretBinding {
+    /// Environment name, `[A-Z_][A-Z0-9_]*`.
+    pub env: String,
+    /// The value; never in a log, bundle, argument list or error.
+    pub value: String,
+    /// `host` or `host:port` to which the value may go. May be empty only when the policy
+    /// exposes it to the guest.
+    #[serde(default)]
+    pub hosts: Vec<String>,
+}
+
+impl std::fmt::Debug for SecretBinding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SecretBinding")
+            .field("env", &self.env)
+            .field("hosts", &self.hosts)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A further sandbox around the launcher.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OuterSandbox {
+    /// Which.
+    #[serde(default)]
+    pub kind: OuterSandboxKind,
+    /// Its program; absent: found on the fixed system path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
+    /// What happens when it is missing.
+    #[serde(default)]
+    pub need: OuterSandboxNeed,
+}
+
+/// Kinds of outer sandbox.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OuterSandboxKind {
+    /// None: the launcher is started as it is.
+    #[default]
+    None,
+    /// bubblewrap.
+    Bubblewrap,
+    /// gVisor's runsc.
+    Gvisor,
+}
+
+/// What a missing outer sandbox means.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OuterSandboxNeed {
+    /// The run is refused.
+    #[default]
+    Required,
+    /// The run goes on without it and says so.
+    Preferred,
+}
+
+/// What an outer sandbox was asked to start. Guest paths only.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SandboxAudit {
+    /// `none`, or the kind of wrapper.
+    pub kind: String,
+    /// Program name of the wrapper; empty for `none`.
+    pub wrapper_name: String,
+    /// Program name that was wrapped.
+    pub wrapped_cmd: String,
+    /// Its arguments, each cut to 256 bytes, at most 64 of them.
+    pub wrapped_args: Vec<String>,
+    /// Guest paths of mounts that the wrapper itself adds.
+    pub mounts: Vec<String>,
+}
+
 /// One registry command: id and `name=value` arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandCall {
@@ -117,6 +195,12 @@ pub struct RunRequest {
     /// Report renames as git renames.
     #[serde(default)]
     pub find_renames: bool,
+    /// Secrets that the run may use without seeing them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<SecretBinding>,
+    /// A further sandbox around the launcher.
+    #[serde(default)]
+    pub outer_sandbox: OuterSandbox,
     /// Values that must not reach a log or bundle; the runner keeps them in memory only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub redact: Vec<String>,
@@ -241,6 +325,13 @@ pub struct RunResult {
     pub checks: Vec<CheckReport>,
     /// What the guest's probes saw.
     pub isolation: IsolationReport,
+    /// What was put around the launcher, one row per guest.
+    #[serde(
+        rename = "sandboxAudits",
+        default,
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub sandbox_audits: Vec<SandboxAudit>,
     /// Cost.
     pub cost: Cost,
     /// `sandbox-completion-outcome/v1`, as in the bundle.

@@ -6,13 +6,13 @@
 
 use crate::error::{At, Failure, Step};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, mkdirat, openat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, mkdirat, openat, openat2};
 use rustix::io::Errno;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, fsconfig_create,
     fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, move_mount, open_tree,
 };
-use wp_codebox_contracts::GuestPath;
+use wp_codebox_contracts::{GuestPath, HostSource};
 
 const PATH: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
@@ -97,8 +97,21 @@ pub(crate) fn attach(mount: BorrowedFd<'_>, target: BorrowedFd<'_>) -> Result<()
 }
 
 /// Opens a host path without rights on it, before the guest's root hides anything.
-pub(crate) fn source(path: &str) -> Result<OwnedFd, Errno> {
-    rustix::fs::open(path, PATH, Mode::empty())
+///
+/// Where the runner saw an inode, that one or nothing: whoever may write a directory on
+/// the way could have put another one, or a link, in its place since.
+pub(crate) fn source(host: &HostSource) -> Result<OwnedFd, Errno> {
+    let Some(wanted) = host.inode else {
+        return rustix::fs::open(&host.path, PATH, Mode::empty());
+    };
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let fd = openat2(rustix::fs::CWD, &host.path, PATH, Mode::empty(), resolve)?;
+    let stat = rustix::fs::fstat(&fd)?;
+    if (stat.st_dev, stat.st_ino) == (wanted.device, wanted.inode) {
+        Ok(fd)
+    } else {
+        Err(Errno::STALE)
+    }
 }
 
 /// Whether a descriptor shows a directory.

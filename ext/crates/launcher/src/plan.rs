@@ -7,7 +7,9 @@ use crate::error::{At, Failure, Step};
 use rustix::fd::OwnedFd;
 use std::fs::File;
 use std::io::Read;
-use wp_codebox_contracts::{BindSource, GuestPath, LaunchMount, LaunchPlan};
+use wp_codebox_contracts::{
+    BindSource, GuestPath, HostSource, IsolationLevel, LaunchMount, LaunchPlan, LaunchPurpose,
+};
 
 /// Largest plan, bytes.
 const SIZE: u64 = 8 * 1024 * 1024;
@@ -36,8 +38,14 @@ fn rule(what: &str) -> Failure {
 }
 
 fn check(plan: &LaunchPlan) -> Result<(), Failure> {
-    if plan.version != 1 {
+    if plan.version != 2 {
         return Err(rule("unknown version"));
+    }
+    if plan.level != IsolationLevel::Full {
+        return Err(rule("level"));
+    }
+    if plan.purpose != LaunchPurpose::Serve || plan.egress.is_some() {
+        return Err(rule("purpose"));
     }
     if plan.guest_id == 0 {
         return Err(rule("guest_id 0"));
@@ -71,6 +79,7 @@ fn step(mount: &LaunchMount) -> Result<(), Failure> {
     let host_path = |path: &str| {
         path.starts_with('/') && !path.contains('\0') && !path.split('/').any(|part| part == "..")
     };
+    let host_source = |source: &HostSource| host_path(&source.path) && source.path != "/";
     // `/` itself is made by the launcher, and nothing may cover it again.
     let below_root = |target: &GuestPath| target.as_str() != "/";
     let fine = match mount {
@@ -81,7 +90,7 @@ fn step(mount: &LaunchMount) -> Result<(), Failure> {
         LaunchMount::Bind { source, target, .. } => {
             below_root(target)
                 && match source {
-                    BindSource::Host { path } => host_path(path) && path != "/",
+                    BindSource::Host(source) => host_source(source),
                     BindSource::Guest { path } => below_root(path),
                 }
         }
@@ -89,7 +98,7 @@ fn step(mount: &LaunchMount) -> Result<(), Failure> {
         LaunchMount::Overlay { lowers, target, .. } => {
             below_root(target)
                 && (1..=LOWERS).contains(&lowers.len())
-                && lowers.iter().all(|path| host_path(path) && path != "/")
+                && lowers.iter().all(host_source)
         }
         LaunchMount::Proc | LaunchMount::Dev => true,
     };
@@ -109,20 +118,21 @@ mod tests {
         let mut all = vec![LaunchMount::Proc, LaunchMount::Dev];
         all.extend(mounts);
         LaunchPlan {
-            version: 1,
+            version: 2,
+            purpose: LaunchPurpose::Serve,
+            level: IsolationLevel::Full,
             guest_id: 1000,
             hostname: "codebox".to_owned(),
             mounts: all,
             writable: vec![GuestPath::new("/tmp").unwrap()],
             limits: Limits::default(),
+            egress: None,
         }
     }
 
     fn bind(path: &str, target: &str) -> LaunchMount {
         LaunchMount::Bind {
-            source: BindSource::Host {
-                path: path.to_owned(),
-            },
+            source: BindSource::Host(HostSource::of(path)),
             target: GuestPath::new(target).unwrap(),
             writable: false,
         }

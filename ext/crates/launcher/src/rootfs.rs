@@ -13,7 +13,9 @@ use crate::mounting::{
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, chmodat, mkdirat, openat, symlinkat};
 use rustix::mount::{MountAttrFlags, MountPropagationFlags, UnmountFlags, mount_change, unmount};
-use wp_codebox_contracts::{BindSource, GuestPath, LaunchMount, LaunchPlan, TmpfsEntry};
+use wp_codebox_contracts::{
+    BindSource, GuestPath, HostSource, LaunchMount, LaunchPlan, TmpfsEntry,
+};
 
 /// Host directories of which one is covered by the new root while it is built.
 const BASES: [&str; 3] = ["/tmp", "/run", "/mnt"];
@@ -82,15 +84,12 @@ pub(crate) fn build(plan: &LaunchPlan) -> Result<Vec<Layer>, Failure> {
 fn open_sources(step: &LaunchMount) -> Result<Opened, Failure> {
     match step {
         LaunchMount::Bind {
-            source: BindSource::Host { path },
+            source: BindSource::Host(host),
             target,
             ..
-        } => Ok(Opened::One(source(path).at(Step::Bind, target.as_str())?)),
+        } => Ok(Opened::One(source(host).at(Step::Bind, target.as_str())?)),
         LaunchMount::Overlay { lowers, target, .. } => {
-            let fds = lowers
-                .iter()
-                .map(|path| source(path))
-                .collect::<Result<_, _>>();
+            let fds = lowers.iter().map(source).collect::<Result<_, _>>();
             Ok(Opened::Many(fds.at(Step::Overlay, target.as_str())?))
         }
         LaunchMount::Bind { .. }
@@ -106,7 +105,7 @@ fn open_sources(step: &LaunchMount) -> Result<Opened, Failure> {
 fn open_nodes() -> Result<Vec<(&'static str, OwnedFd)>, Failure> {
     let mut nodes = Vec::new();
     for (name, needed) in NODES {
-        match source(&format!("/dev/{name}")) {
+        match source(&HostSource::of(format!("/dev/{name}"))) {
             Ok(fd) => nodes.push((name, fd)),
             Err(errno) if needed => return Err(errno).at(Step::Dev, name),
             Err(_) => {}
@@ -125,7 +124,7 @@ fn root_mount() -> Result<Tree, Failure> {
     let root = new_mount("tmpfs", &options, &[], quiet).at(Step::RootMount, "tmpfs")?;
     let base = BASES
         .iter()
-        .find_map(|base| source(base).ok())
+        .find_map(|base| source(&HostSource::of(*base)).ok())
         .ok_or_else(|| Failure::rule(Step::RootMount, "no directory to build in"))?;
     attach(root.as_fd(), base.as_fd()).at(Step::RootMount, "attach")?;
     Ok(Tree::new(root))
@@ -173,11 +172,11 @@ impl Build {
                 opened,
             ) => {
                 let from = match (source, opened) {
-                    (BindSource::Host { .. }, Opened::One(fd)) => fd,
+                    (BindSource::Host(_), Opened::One(fd)) => fd,
                     (BindSource::Guest { path }, _) => {
                         self.tree.existing(path).at(Step::Bind, path.as_str())?
                     }
-                    (BindSource::Host { .. }, _) => {
+                    (BindSource::Host(_), _) => {
                         return Err(Failure::rule(Step::Bind, target.as_str()));
                     }
                 };

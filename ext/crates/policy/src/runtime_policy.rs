@@ -4,9 +4,10 @@
 //! true is refused by name: a policy that is accepted is a policy that holds.
 
 use serde_json::Value;
+use std::collections::BTreeMap;
 use wp_codebox_contracts::{
-    Approvals, ErrorBody, ErrorCode, FilesystemPolicy, NetworkPolicy, NetworkPosture, PolicyIssue,
-    RuntimePolicy, SecretsPolicy,
+    Approvals, ErrorBody, ErrorCode, FilesystemPolicy, IsolationLevel, NetworkPolicy,
+    NetworkPosture, PolicyIssue, RuntimePolicy, SecretsPolicy,
 };
 
 /// Why a policy is refused.
@@ -58,6 +59,9 @@ pub fn defaults(commands: Vec<String>) -> RuntimePolicy {
         commands,
         secrets: SecretsPolicy::None,
         approvals: Approvals::Never,
+        minimum_isolation: IsolationLevel::Full,
+        isolation_floors: BTreeMap::new(),
+        expose_secrets: Vec::new(),
     }
 }
 
@@ -132,6 +136,9 @@ pub fn parse(document: &Value) -> Result<RuntimePolicy, PolicyError> {
         commands,
         secrets,
         approvals,
+        minimum_isolation: IsolationLevel::Full,
+        isolation_floors: BTreeMap::new(),
+        expose_secrets: Vec::new(),
     };
     let issues = unenforceable(&policy);
     if issues.is_empty() {
@@ -148,9 +155,7 @@ fn field<T: serde::de::DeserializeOwned>(document: &Value, name: &str) -> Option
 fn network_is_sane(policy: &NetworkPolicy) -> bool {
     match policy {
         NetworkPolicy::Posture(_) => true,
-        NetworkPolicy::AllowHosts { allow_hosts } => {
-            allow_hosts.iter().all(|h| !h.trim().is_empty())
-        }
+        NetworkPolicy::Rules(rules) => rules.allow_hosts.iter().all(|h| !h.trim().is_empty()),
     }
 }
 
@@ -171,7 +176,7 @@ fn unenforceable(policy: &RuntimePolicy) -> Vec<PolicyIssue> {
                 "unrestricted network cannot be offered: the guest has no route; use \"deny\"",
             );
         }
-        NetworkPolicy::AllowHosts { .. } => {
+        NetworkPolicy::Rules(_) => {
             refuse(
                 "network",
                 "host rules need the egress bridge, which this version does not have; use \"deny\"",

@@ -117,4 +117,19 @@ pub struct BundleInputs {
     pub transcript: Option<Value>,
     /// What the guest's probes saw.
     pub isolation: IsolationReport,
+    /// Documents for `files/runtime-evidence/`, in order.
+    pub evidence: Vec<EvidenceDocument>,
+}
+
+/// One document of `files/runtime-evidence/`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EvidenceDocument {
+    /// Name without directory, e.g. `run-attestation.json`. Ends with `.jsonl` for lines.
+    pub name: &'static str,
+    /// Logical name in `metadata.json`, e.g. `runAttestation`.
+    pub key: &'static str,
+    /// `kind` in the manifest, e.g. `run-attestation`.
+    pub kind: &'static str,
+    /// One value for a `.json` file, one per line for a `.jsonl` file.
+    pub values: Vec<Value>,
 }

@@ -19,7 +19,9 @@ use crate::canonical::CanonicalError;
 use serde_json::Value;
 use wp_codebox_contracts::{BundleId, ChangedFile, ContentDigest, ErrorBody, ErrorCode, Sha256Hex};
 
-pub use inputs::{Approvable, BundleInputs, BundleMount, ExecutionRecord, RenameMode};
+pub use inputs::{
+    Approvable, BundleInputs, BundleMount, EvidenceDocument, ExecutionRecord, RenameMode,
+};
 pub(crate) use place::{TEMPORARY_PREFIX, remove_tree};
 pub(crate) use records::Scrubber;
 pub use secrets::{SecretLocation, find_secret};

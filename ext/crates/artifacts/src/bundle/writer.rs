@@ -239,6 +239,16 @@ pub fn write_bundle(
             m.named(name, path, kind, JSON, pretty(document));
         }
     }
+    for document in &inputs.evidence {
+        let values: Vec<Value> = document.values.iter().map(|v| scrub.value(v)).collect();
+        let (media, bytes) = if document.name.ends_with(".jsonl") {
+            (NDJSON, lines(&values))
+        } else {
+            (JSON, values.first().map(pretty).unwrap_or_default())
+        };
+        let path = format!("files/runtime-evidence/{}", document.name);
+        m.named(document.key, &path, document.kind, media, bytes);
+    }
     for (path, bytes) in &set.mount_patches {
         m.add(path, "diff", DIFF, bytes.clone());
     }

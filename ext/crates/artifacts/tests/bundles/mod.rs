@@ -93,6 +93,7 @@ pub fn inputs(mounts: Vec<BundleMount>) -> BundleInputs {
             landlock_abi: 7,
             axes: Vec::new(),
         },
+        evidence: Vec::new(),
     }
 }
 

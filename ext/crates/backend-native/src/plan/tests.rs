@@ -59,7 +59,7 @@ fn template() -> Template {
 fn mount(index: u32, target: &str) -> PlannedMount {
     PlannedMount {
         index,
-        lowers: vec![format!("/host/{index}")],
+        lowers: vec![HostSource::of(format!("/host/{index}"))],
         target: GuestPath::new(target).unwrap(),
         access: MountAccess::Readwrite,
         view: MountView::Overlay,
@@ -103,7 +103,7 @@ fn lines(plan: &LaunchPlan) -> Vec<String> {
             } => {
                 let access = if *writable { "rw" } else { "ro" };
                 match source {
-                    BindSource::Host { path } => format!("bind {access} host:{path} {target}"),
+                    BindSource::Host(host) => format!("bind {access} host:{} {target}", host.path),
                     BindSource::Guest { path } => format!("bind {access} guest:{path} {target}"),
                 }
             }
@@ -112,7 +112,10 @@ fn lines(plan: &LaunchPlan) -> Vec<String> {
                 lowers,
                 target,
                 capture,
-            } => format!("overlay {} {target} {capture:?}", lowers.join(":")),
+            } => {
+                let lowers: Vec<&str> = lowers.iter().map(|l| l.path.as_str()).collect();
+                format!("overlay {} {target} {capture:?}", lowers.join(":"))
+            }
             LaunchMount::Proc => "proc".to_owned(),
             LaunchMount::Dev => "dev".to_owned(),
         })
@@ -167,7 +170,7 @@ fn a_run_with_one_plugin() {
         "/wordpress/wp-content/plugins/demo",
     ];
     assert_eq!(writable, expected);
-    assert_eq!((plan.version, plan.guest_id), (1, 1000));
+    assert_eq!((plan.version, plan.guest_id), (2, 1000));
 }
 
 #[test]
@@ -186,7 +189,7 @@ fn only_building_a_template_writes_to_the_host() {
                 matches!(
                     mount,
                     LaunchMount::Bind {
-                        source: BindSource::Host { .. },
+                        source: BindSource::Host(_),
                         writable: true,
                         ..
                     }

@@ -8,10 +8,10 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::process::Command;
 use wp_codebox_backend_native::{
-    Guest, LaunchError, LauncherCommand, ProcessSandbox, WrapAudit, WrappedCommand,
+    Guest, LaunchError, LauncherCommand, ProcessSandbox, WrappedCommand, audit,
 };
 use wp_codebox_contracts::{
-    BindSource, Enforcement, GuestPath, IsolationAxis, LaunchMount, StagedFile,
+    BindSource, Enforcement, GuestPath, HostSource, IsolationAxis, LaunchMount, StagedFile,
 };
 
 const PROBE: &str = "/run/codebox/staged/probe";
@@ -355,7 +355,7 @@ impl ProcessSandbox for Through {
         WrappedCommand {
             program: self.0[0].to_owned(),
             args,
-            audit: WrapAudit::new("test", self.0[0], command),
+            audit: audit("test", self.0[0], command),
         }
     }
 }
@@ -402,7 +402,7 @@ fn a_directory_and_a_file_below_a_bound_directory_can_be_hidden() {
     let path = system.to_str().unwrap().to_owned();
     let mut plan = Spec::default().plan();
     plan.mounts.extend([
-        bind(BindSource::Host { path }, "/opt/system"),
+        bind(BindSource::Host(HostSource::of(path)), "/opt/system"),
         bind(cover("/run/codebox/empty"), "/opt/system/site"),
         bind(cover("/run/codebox/blank"), "/opt/system/wp-config.php"),
     ]);

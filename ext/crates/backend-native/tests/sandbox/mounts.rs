@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use wp_codebox_backend_native::{KillCause, LaunchError, WP_CONTENT_LAYER};
 use wp_codebox_contracts::{
-    BindSource, GuestPath, LaunchMount, MountAccess, MountView, StagedFile,
+    BindSource, GuestPath, HostSource, LaunchMount, MountAccess, MountView, StagedFile,
 };
 
 fn plugin() -> PathBuf {
@@ -115,7 +115,7 @@ fn a_check_sees_a_captured_layer_above_the_source() {
     let mut mounted = mount(0, &source, "/workspace/demo");
     mounted
         .lowers
-        .insert(0, change.to_str().unwrap().to_owned());
+        .insert(0, HostSource::of(change.to_str().unwrap()));
     let mut guest = Spec {
         mounts: vec![mounted],
         ..Spec::default()
@@ -175,9 +175,7 @@ fn staged_files_are_shown_and_cannot_be_written() {
 fn a_missing_source_fails_closed_and_names_the_guests_path_only() {
     let mut plan = Spec::default().plan();
     plan.mounts.push(LaunchMount::Bind {
-        source: BindSource::Host {
-            path: "/nonexistent/host/path".to_owned(),
-        },
+        source: BindSource::Host(HostSource::of("/nonexistent/host/path")),
         target: GuestPath::new("/workspace/x").unwrap(),
         writable: false,
     });

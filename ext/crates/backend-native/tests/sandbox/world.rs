@@ -18,8 +18,8 @@ use wp_codebox_backend_native::{
     ensure_template, environment,
 };
 use wp_codebox_contracts::{
-    ExecLimits, ExecRequest, ExecutionId, GuestPath, LaunchPlan, Limits, MountAccess, MountView,
-    OutputStream, StagedFile,
+    ExecLimits, ExecRequest, ExecutionId, GuestPath, HostSource, LaunchPlan, Limits, MountAccess,
+    MountView, OutputStream, StagedFile,
 };
 
 /// Names the world of a parent test process.
@@ -339,7 +339,7 @@ pub fn sh(guest: &mut Guest, script: &str) -> Said {
 pub fn mount(index: u32, source: &Path, target: &str) -> PlannedMount {
     PlannedMount {
         index,
-        lowers: vec![source.to_str().unwrap().to_owned()],
+        lowers: vec![HostSource::of(source.to_str().unwrap())],
         target: GuestPath::new(target).unwrap(),
         access: MountAccess::Readwrite,
         view: MountView::Overlay,

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{
     AgentCommand, CommandCall, ErrorBody, ErrorCode, LimitsRequest, MountAccess, MountRequest,
-    RunId, RunMode, RunPaths, RunRequest, SiteId, StagedFile, TaskInput, schema_id,
+    OuterSandbox, RunId, RunMode, RunPaths, RunRequest, SiteId, StagedFile, TaskInput, schema_id,
 };
 
 /// Builds the request; every refusal names the flag.
@@ -77,6 +77,8 @@ pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, E
         checks: args.checks.clone(),
         limits: limits(args)?,
         find_renames: args.find_renames,
+        secrets: Vec::new(),
+        outer_sandbox: OuterSandbox::default(),
         redact: Vec::new(),
         provenance: serde_json::Map::from_iter([(
             "requester".to_owned(),

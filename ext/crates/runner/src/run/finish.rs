@@ -209,6 +209,7 @@ fn inputs(
         observations: recorder.observations.clone(),
         checks: evidence.checks.reports.clone(),
         isolation: evidence.work.isolation.clone(),
+        evidence: Vec::new(),
     })
 }
 
@@ -277,6 +278,7 @@ fn result(
         approvable: evidence.verdict.approvable == Approvable::Yes,
         checks: evidence.checks.reports,
         isolation: evidence.work.isolation,
+        sandbox_audits: Vec::new(),
         cost: cost(setting, &[evidence.work.usage, evidence.checks.usage]),
         completion_outcome: written.completion_outcome,
         agent_result: written.agent_result,

@@ -10,7 +10,9 @@ use rustix::fs::{Mode, OFlags};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use wp_codebox_artifacts::{CaptureLimits, ExcludeRules, TreeScan, copy_tree, scan_tree};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, MountAccess, MountView, StagedFile};
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, HostSource, InodeId, MountAccess, MountView, StagedFile,
+};
 use wp_codebox_runtime::{Owner, RunDir};
 
 /// A mount that can be planned.
@@ -19,7 +21,7 @@ pub(crate) struct Materialised {
     pub mount: OpenMount,
     pub view: MountView,
     /// Host directory the overlay or bind uses.
-    pub lower: String,
+    pub lower: HostSource,
     /// What a change is measured against: the source, or its copy.
     pub baseline: OwnedFd,
     scan: TreeScan,
@@ -54,7 +56,7 @@ pub(crate) fn materialise(
             MountAccess::Readonly => MountView::Bind,
             MountAccess::Readwrite => MountView::Overlay,
         };
-        let lower = mount.path.to_string_lossy().into_owned();
+        let lower = pinned(&mount.path, &mount.source).map_err(|e| copy_failed(&mount, e))?;
         return Ok(Materialised {
             mount,
             view,
@@ -76,7 +78,7 @@ pub(crate) fn materialise(
     .map_err(|e| describe(&mount, &e))?;
     Ok(Materialised {
         view: MountView::Copy,
-        lower: copy.to_string_lossy().into_owned(),
+        lower: pinned(&copy, &baseline).map_err(|e| copy_failed(&mount, e))?,
         baseline,
         scan,
         mount,
@@ -96,6 +98,18 @@ fn open_dir(path: &Path) -> std::io::Result<OwnedFd> {
         OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
         Mode::empty(),
     )?)
+}
+
+/// The path, and the inode it must still lead to when the guest is built.
+pub(super) fn pinned(path: &Path, open: &OwnedFd) -> std::io::Result<HostSource> {
+    let stat = rustix::fs::fstat(open)?;
+    Ok(HostSource {
+        path: path.to_string_lossy().into_owned(),
+        inode: Some(InodeId {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+        }),
+    })
 }
 
 /// Whether the path leads to the open directory for the user the guest will be.

@@ -1,6 +1,7 @@
 //! The two guests of a run: the one that works and the one that checks.
 
 use super::envelopes::tail_of;
+use super::materialise::pinned;
 use super::recorder::{Call, Recorder, Step};
 use super::{Setting, programs};
 use rustix::fs::{Mode, OFlags};
@@ -11,7 +12,8 @@ use std::time::Instant;
 use wp_codebox_artifacts::{CaptureLimits, MountChanges, capture, write_layer};
 use wp_codebox_backend_native::{NativeSpec, PlannedMount};
 use wp_codebox_contracts::{
-    CheckReport, CheckStatus, ErrorBody, ErrorCode, IsolationReport, MountAccess, TaskInput,
+    CheckReport, CheckStatus, ErrorBody, ErrorCode, HostSource, IsolationReport, MountAccess,
+    TaskInput,
 };
 use wp_codebox_runtime::{Backend, Cancellation, Destroyed, ExecutionEnd, Runtime, Usage};
 
@@ -29,7 +31,7 @@ pub(crate) struct Work {
     pub changes: Vec<Option<MountChanges>>,
     /// The changes as overlay layers in the run's scratch, by mount index: what the checks'
     /// guest mounts, and what is left of the work when no bundle can be written.
-    pub layers: Result<Vec<Option<String>>, ErrorBody>,
+    pub layers: Result<Vec<Option<HostSource>>, ErrorBody>,
     /// Mounts whose source changed while the run used it.
     pub moved: Vec<usize>,
     pub isolation: IsolationReport,
@@ -67,7 +69,7 @@ pub(crate) struct Checked {
 
 fn spec(
     setting: &Setting<'_>,
-    lowers: impl Fn(usize) -> Vec<String>,
+    lowers: impl Fn(usize) -> Vec<HostSource>,
 ) -> Result<NativeSpec, ErrorBody> {
     let mounts = setting
         .mounts
@@ -318,7 +320,7 @@ fn checking_guest(setting: &Setting<'_>, work: &Work) -> Result<Box<dyn Runtime>
 fn write_layers(
     setting: &Setting<'_>,
     changes: &[Option<MountChanges>],
-) -> Result<Vec<Option<String>>, ErrorBody> {
+) -> Result<Vec<Option<HostSource>>, ErrorBody> {
     changes
         .iter()
         .enumerate()
@@ -331,18 +333,19 @@ fn write_layers(
                 .scratch(&format!("change-{index}"))
                 .map_err(|e| e.body())?;
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let fd = rustix::fs::open(&path, flags, Mode::empty()).map_err(|e| {
+            let unable = |e: std::io::Error| {
                 ErrorBody::new(
                     ErrorCode::RunFailed,
                     format!("the captured change cannot be laid out: {e}"),
                 )
-            })?;
+            };
+            let fd = rustix::fs::open(&path, flags, Mode::empty()).map_err(|e| unable(e.into()))?;
             if let Err(error) = write_layer(changes, fd.as_fd()) {
                 // Half a layer is no use, and its space may be what the bundle needs.
                 let _ = std::fs::remove_dir_all(&path);
                 return Err(error.body());
             }
-            Ok(Some(path.to_string_lossy().into_owned()))
+            pinned(&path, &fd).map(Some).map_err(unable)
         })
         .collect()
 }
