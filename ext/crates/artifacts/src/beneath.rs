@@ -5,7 +5,7 @@
 //! files and directories are opened, never blocking; what was opened must be what was
 //! looked at (device and inode), so a swap in between is seen.
 
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags, Stat};
 use rustix::io::Errno;
 use std::mem::MaybeUninit;
@@ -61,6 +61,22 @@ impl Dir {
         Ok(Self {
             fd: fs::openat2(&self.fd, path, dir_flags(), Mode::empty(), BENEATH)?,
         })
+    }
+
+    /// The directory above, wherever it is: the caller compares it with what it knows.
+    pub(crate) fn above(&self) -> Result<Self, Errno> {
+        Ok(Self {
+            fd: fs::openat(&self.fd, c"..", dir_flags(), Mode::empty())?,
+        })
+    }
+
+    /// Gives the owner of a closed directory in this one all rights to it (0700).
+    pub(crate) fn open_to_owner(&self, name: &[u8]) -> Result<(), Errno> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = fs::openat2(&self.fd, name, flags, Mode::empty(), BENEATH)?;
+        // fchmod refuses an O_PATH descriptor; this name of it cannot be swapped.
+        let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+        fs::chmod(path, Mode::RWXU)
     }
 
     /// Names in it, sorted by bytes, without `.` and `..`.

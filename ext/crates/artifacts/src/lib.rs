@@ -20,6 +20,7 @@ mod digest;
 mod json;
 mod patch;
 mod preflight;
+mod removal;
 mod store;
 mod verify;
 
@@ -52,6 +53,7 @@ pub use patch::{
 pub use preflight::{
     Conflict, MountPatch, Preflight, PreflightError, PreflightRequest, SignatureRule, preflight,
 };
+pub use removal::{RemovalError, remove_tree, remove_tree_in};
 pub use store::{
     AuditEntry, AuditError, AuditLog, AuditReading, BundleRow, Discarded, Store, StoreError,
     StoredBundle,

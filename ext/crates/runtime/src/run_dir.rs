@@ -13,6 +13,7 @@ use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use wp_codebox_artifacts::remove_tree;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Outcome, RunId, SiteId};
 
 /// Why a run directory cannot be used.
@@ -255,30 +256,9 @@ fn settle_dead(path: &Path, run_id: &RunId) {
     remove_scratch(path);
 }
 
+/// Best effort: what stays is tried again by whoever cleans up later, and breaks no run.
 fn remove_scratch(path: &Path) {
-    let scratch = path.join("scratch");
-    make_removable(&scratch);
-    let _ = fs::remove_dir_all(scratch);
-}
-
-/// Directories copied from a mount may lack the write bit that removal needs.
-fn make_removable(dir: &Path) {
-    use std::os::unix::fs::PermissionsExt;
-    let Ok(meta) = fs::symlink_metadata(dir) else {
-        return;
-    };
-    if !meta.is_dir() {
-        return;
-    }
-    let mode = meta.permissions().mode();
-    if mode & 0o700 != 0o700 {
-        let _ = fs::set_permissions(dir, fs::Permissions::from_mode(mode | 0o700));
-    }
-    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|t| t.is_dir()) {
-            make_removable(&entry.path());
-        }
-    }
+    let _ = remove_tree(&path.join("scratch"));
 }
 
 fn take_lease(path: &Path, extra: OFlags) -> std::io::Result<OwnedFd> {

@@ -6,8 +6,9 @@
 use super::BundleError;
 use crate::beneath::{Dir, write_all};
 use crate::canonical::CanonicalError;
-use rustix::fd::OwnedFd;
-use rustix::fs::{self, Advice, AtFlags, FileType, Mode, RenameFlags};
+use crate::removal::remove_tree_in;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{self, Advice, AtFlags, Mode, RenameFlags};
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::collections::BTreeMap;
@@ -100,7 +101,7 @@ impl Drop for Staging<'_> {
     fn drop(&mut self) {
         if !self.placed {
             // The error that led here is the one to report.
-            let _ = remove_tree(self.parent, self.name.as_bytes());
+            let _ = remove_tree_in(self.parent.as_fd(), self.name.as_bytes());
         }
     }
 }
@@ -120,24 +121,4 @@ pub(super) fn canonical(member: &str, source: CanonicalError) -> BundleError {
         member: member.to_owned(),
         source,
     }
-}
-
-/// Removes `name` from `dir` with everything below it. Links are removed, never followed;
-/// what is in the way of reading a directory is tried once with its mode set right.
-pub(crate) fn remove_tree(dir: &Dir, name: &[u8]) -> Result<(), Errno> {
-    let Some(stat) = dir.stat(name)? else {
-        return Ok(());
-    };
-    if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
-        return fs::unlinkat(dir, name, AtFlags::empty());
-    }
-    if stat.st_mode & 0o700 != 0o700 {
-        // A failure shows when the directory is opened.
-        let _ = fs::chmodat(dir, name, Mode::from_raw_mode(0o700), AtFlags::empty());
-    }
-    let inner = dir.dir(name)?;
-    for child in inner.names()? {
-        remove_tree(&inner, &child)?;
-    }
-    fs::unlinkat(dir, name, AtFlags::REMOVEDIR)
 }

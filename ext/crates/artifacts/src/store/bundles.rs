@@ -6,8 +6,10 @@
 
 use crate::attestation::MANIFEST_PATH;
 use crate::beneath::{Dir, ReadOutcome};
-use crate::bundle::{TEMPORARY_PREFIX, remove_tree};
+use crate::bundle::TEMPORARY_PREFIX;
 use crate::json::Json;
+use crate::removal::{RemovalError, remove_tree_in};
+use rustix::fd::AsFd;
 use rustix::fs::{self, FileType, RenameFlags};
 use rustix::io::Errno;
 use serde::Serialize;
@@ -48,6 +50,9 @@ pub enum StoreError {
         /// Name of the entry.
         run_id: RunId,
     },
+    /// The bundle's name is gone from the lists, but not all of its files.
+    #[error(transparent)]
+    Removal(#[from] RemovalError),
     /// I/O.
     #[error(
         "the artifacts directory could not be {step}; check owner and mode of the state directory"
@@ -70,6 +75,7 @@ impl StoreError {
             Self::NotFound { .. } => ErrorCode::ArtifactNotFound,
             Self::Ambiguous { .. } => ErrorCode::ArtifactAmbiguous,
             Self::Outside { .. } => ErrorCode::ArtifactOutsideRoot,
+            Self::Removal(error) => error.code(),
             Self::Io { .. } => ErrorCode::StateDirInvalid,
         }
     }
@@ -272,10 +278,10 @@ impl Store {
         let name = row.run_id.as_str();
         let hidden = format!("{DISCARDING_PREFIX}{name}");
         // What an interrupted discard of the same run left.
-        remove_tree(&self.artifacts, hidden.as_bytes()).map_err(fail)?;
+        remove_tree_in(self.artifacts.as_fd(), hidden.as_bytes())?;
         let (dir, flags) = (&self.artifacts, RenameFlags::NOREPLACE);
         fs::renameat_with(dir, name, dir, hidden.as_str(), flags).map_err(fail)?;
-        remove_tree(&self.artifacts, hidden.as_bytes()).map_err(fail)?;
+        remove_tree_in(self.artifacts.as_fd(), hidden.as_bytes())?;
         fs::fsync(&self.artifacts).map_err(fail)?;
         Ok(Discarded {
             artifact_id: row.artifact_id,
@@ -302,7 +308,7 @@ impl Store {
                         && FileType::from_raw_mode(stat.st_mode) == FileType::Directory
                 });
             if ours && old {
-                remove_tree(&self.artifacts, &name).map_err(|e| io("removed", e))?;
+                remove_tree_in(self.artifacts.as_fd(), &name)?;
                 removed += 1;
             }
         }

@@ -10,6 +10,7 @@ use crate::plan::{GuestSpec, SHARE, TemplateAccess, build_plan, environment};
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use wp_codebox_artifacts::remove_tree;
 use wp_codebox_contracts::{ExecLimits, ExecRequest, ExecutionId, GuestPath, Limits};
 
 /// The files of a WordPress root that are core; nothing else of it is copied, above all
@@ -45,7 +46,7 @@ pub(super) fn build(
     directory: &Path,
 ) -> Result<Record, TemplateError> {
     let io = |step| move |source: std::io::Error| TemplateError::Io { step, source };
-    let _ = files::remove_tree(directory);
+    let _ = remove_tree(directory);
     files::make_directory(directory, 0o700).map_err(io("template directory"))?;
     let (core, content) = (directory.join("core"), directory.join("content"));
     let opcache = directory.join("opcache");

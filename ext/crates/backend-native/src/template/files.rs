@@ -88,23 +88,6 @@ pub(super) fn copy_tree(from: &Path, to: &Path) -> Result<(), TemplateError> {
     Ok(())
 }
 
-/// Removes a tree, also when a guest left directories in it that cannot be entered.
-pub(super) fn remove_tree(path: &Path) -> io::Result<()> {
-    if fs::remove_dir_all(path).is_ok() {
-        return Ok(());
-    }
-    let mut queue = vec![path.to_owned()];
-    while let Some(directory) = queue.pop() {
-        fs::set_permissions(&directory, fs::Permissions::from_mode(0o700))?;
-        for entry in fs::read_dir(&directory)?.flatten() {
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                queue.push(entry.path());
-            }
-        }
-    }
-    fs::remove_dir_all(path)
-}
-
 fn settled(time: SystemTime) -> SystemTime {
     let limit = SystemTime::now() - SETTLED;
     time.min(limit)
@@ -129,15 +112,5 @@ mod tests {
             .modified()
             .unwrap();
         assert!(age.elapsed().unwrap() >= Duration::from_secs(9));
-    }
-
-    #[test]
-    fn a_closed_directory_is_removed_too() {
-        let temp = tempfile::tempdir().unwrap();
-        let root = temp.path().join("t");
-        fs::create_dir_all(root.join("closed/inner")).unwrap();
-        fs::set_permissions(root.join("closed"), fs::Permissions::from_mode(0o000)).unwrap();
-        remove_tree(&root).unwrap();
-        assert!(!root.exists());
     }
 }

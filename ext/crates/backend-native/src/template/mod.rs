@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
+use wp_codebox_artifacts::remove_tree;
 
 /// Raised whenever templates are built differently.
 const FORMAT: u32 = 1;
@@ -99,13 +100,13 @@ pub fn ensure_template(request: &TemplateRequest<'_>) -> Result<Template, Templa
     let temporary = root.join(format!(".tmp-{}", std::process::id()));
     let built = build::build(request, &parts, &temporary).and_then(|record| {
         // A half directory without its record is left by nothing but a crash of an older format.
-        let _ = fs::remove_dir_all(&directory);
+        let _ = remove_tree(&directory);
         let text = serde_json::to_vec(&record).map_err(|_| TemplateError::Record)?;
         fs::write(temporary.join("template.json"), text).map_err(io("template.json"))?;
         fs::rename(&temporary, &directory).map_err(io("rename"))
     });
     if let Err(error) = built {
-        let _ = fs::remove_dir_all(&temporary);
+        let _ = remove_tree(&temporary);
         return Err(error);
     }
     load(request, &directory, &parts.key)?.ok_or(TemplateError::Record)
@@ -193,7 +194,7 @@ fn sweep(root: &Path, current: &str) {
         };
         if name.starts_with(".tmp-") || (name != ".lock" && name != current && stale()) {
             // Best effort: what stays is swept the next time.
-            let _ = files::remove_tree(&entry.path());
+            let _ = remove_tree(&entry.path());
         }
     }
 }

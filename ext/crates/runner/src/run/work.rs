@@ -9,7 +9,7 @@ use serde_json::json;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Instant;
-use wp_codebox_artifacts::{CaptureLimits, MountChanges, capture, write_layer};
+use wp_codebox_artifacts::{CaptureLimits, MountChanges, capture, remove_tree, write_layer};
 use wp_codebox_backend_native::{NativeSpec, PlannedMount};
 use wp_codebox_contracts::{
     CheckReport, CheckStatus, ErrorBody, ErrorCode, HostSource, IsolationReport, MountAccess,
@@ -342,7 +342,7 @@ fn write_layers(
             let fd = rustix::fs::open(&path, flags, Mode::empty()).map_err(|e| unable(e.into()))?;
             if let Err(error) = write_layer(changes, fd.as_fd()) {
                 // Half a layer is no use, and its space may be what the bundle needs.
-                let _ = std::fs::remove_dir_all(&path);
+                let _ = remove_tree(&path);
                 return Err(error.body());
             }
             pinned(&path, &fd).map(Some).map_err(unable)

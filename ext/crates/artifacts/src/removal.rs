@@ -1,0 +1,306 @@
+//! Trees removed by descriptor, however a guest left them.
+//!
+//! Invariants: links are removed, never followed; no mount is entered; a directory is
+//! reached only through `openat2` beneath the one above it, and the way back up must lead
+//! to the very directory the walk came from. No more than three descriptors are open and
+//! nothing recurses, so depth costs one small record a level. A closed directory is opened
+//! to its owner first, through its own descriptor. What cannot be removed stays, alone with
+//! the directories above it, and is reported.
+
+use crate::beneath::{Dir, join};
+use crate::patch::quote_name;
+use rustix::fd::{AsFd, BorrowedFd};
+use rustix::fs::{self, AtFlags, FileType, Mode, RawDir, Stat};
+use rustix::io::Errno;
+use std::path::Path;
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+
+/// Names of subdirectories kept at a time, for each level.
+const BATCH: usize = 4096;
+/// Visits of a directory that was not empty after the first; one that someone still fills is left.
+const REVISITS: u64 = 64;
+/// Bytes of a path that an error shows.
+const SHOWN: usize = 512;
+/// What an owner needs to empty a directory.
+const OWNER: u32 = 0o700;
+
+/// Why a tree is still there, at least in part.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RemovalError {
+    /// Not one component.
+    #[error("{name:?} is not the name of one entry of a directory")]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// Something could not be removed.
+    #[error("{failed} of the entries could not be removed, {path:?} first: {source}")]
+    Remains {
+        /// Path of the first, from the removed name on; cut when it is long.
+        path: String,
+        /// How many failed; the directories above them are not counted.
+        failed: u64,
+        /// Why the first failed.
+        #[source]
+        source: Errno,
+    },
+}
+
+impl RemovalError {
+    /// The stable code.
+    #[must_use]
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::Name { .. } | Self::Remains { .. } => ErrorCode::StateDirInvalid,
+        }
+    }
+    /// As it crosses a border.
+    #[must_use]
+    pub fn body(&self) -> ErrorBody {
+        ErrorBody::new(self.code(), self.to_string())
+            .hint("unmount what is mounted there, or remove it by hand as its owner")
+    }
+}
+
+/// Removes `path` with everything below it and answers how many entries that were; none if
+/// it does not exist. Links on the way to it are followed, it and what is below it never.
+pub fn remove_tree(path: &Path) -> Result<u64, RemovalError> {
+    use std::os::unix::ffi::OsStrExt;
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(RemovalError::Name {
+            name: quote_name(path.as_os_str().as_bytes()),
+        });
+    };
+    let name = name.as_bytes();
+    let parent = if parent.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        parent
+    };
+    match Dir::open_following(parent) {
+        Ok(parent) => remove_tree_in(parent.as_fd(), name),
+        Err(Errno::NOENT) => Ok(0),
+        Err(source) => Err(RemovalError::Remains {
+            path: shown(path.as_os_str().as_bytes()),
+            failed: 1,
+            source,
+        }),
+    }
+}
+
+/// The same for the entry `name` of an open directory.
+pub fn remove_tree_in(parent: BorrowedFd<'_>, name: &[u8]) -> Result<u64, RemovalError> {
+    if matches!(name, b"" | b"." | b"..") || name.contains(&b'/') {
+        return Err(RemovalError::Name { name: shown(name) });
+    }
+    let mut removal = Removal {
+        removed: 0,
+        failed: 0,
+        revisits: 0,
+        first: None,
+    };
+    if let Err((path, error)) = removal.run(parent, name) {
+        removal.note(path, error);
+    }
+    match removal.first {
+        None => Ok(removal.removed),
+        Some((path, source)) => Err(RemovalError::Remains {
+            path: shown(&path),
+            failed: removal.failed,
+            source,
+        }),
+    }
+}
+
+struct Removal {
+    removed: u64,
+    failed: u64,
+    revisits: u64,
+    first: Option<(Vec<u8>, Errno)>,
+}
+
+/// A directory that is being emptied; the outermost is the parent, of which one entry goes.
+struct Level {
+    name: Vec<u8>,
+    id: (u64, u64),
+    /// Entries to be removed with what is below them.
+    pending: Vec<Vec<u8>>,
+    /// Entries removed in this visit.
+    removed: u64,
+    /// Whether something below has to stay.
+    remains: bool,
+}
+
+impl Removal {
+    /// An error is the path and cause of what made it impossible to go on.
+    fn run(&mut self, parent: BorrowedFd<'_>, name: &[u8]) -> Result<(), (Vec<u8>, Errno)> {
+        let mut above: Vec<Level> = Vec::new();
+        let mut dir = Dir::reopen(parent).map_err(|e| (name.to_vec(), e))?;
+        let top = dir.own_stat().map_err(|e| (name.to_vec(), e))?;
+        let mut here = Level::new(b"", &top);
+        here.pending.push(name.to_vec());
+        loop {
+            if let Some(child) = here.pending.pop() {
+                match take(&dir, &child) {
+                    Ok(Taken::Removed) => self.count(&mut here),
+                    Ok(Taken::Gone) => {}
+                    Ok(Taken::Entered(below, level)) => {
+                        above.push(std::mem::replace(&mut here, level));
+                        dir = below;
+                        self.sweep(&dir, &mut here, &above);
+                    }
+                    Err(error) => self.fail(&mut here, &above, &child, error),
+                }
+                continue;
+            }
+            let Some(outer) = above.pop() else {
+                return Ok(());
+            };
+            let left = std::mem::replace(&mut here, outer);
+            dir = dir
+                .above()
+                .and_then(|up| match id(&up.own_stat()?) == here.id {
+                    true => Ok(up),
+                    false => Err(Errno::STALE),
+                })
+                .map_err(|e| (path_of(&above, &here, &left.name), e))?;
+            self.leave(&dir, &mut here, &above, left);
+        }
+    }
+
+    /// Removes what is no directory and notes what is one.
+    fn sweep(&mut self, dir: &Dir, here: &mut Level, above: &[Level]) {
+        let mut buffer = Vec::with_capacity(32 * 1024);
+        let mut entries = RawDir::new(dir, buffer.spare_capacity_mut());
+        while let Some(entry) = entries.next() {
+            let (name, kind) = match &entry {
+                Ok(entry) => (entry.file_name().to_bytes(), entry.file_type()),
+                Err(error) => return self.fail(here, above, b".", *error),
+            };
+            match kind {
+                _ if name == b"." || name == b".." => {}
+                // More come with the next visit.
+                FileType::Directory | FileType::Unknown if here.pending.len() == BATCH => {}
+                FileType::Directory | FileType::Unknown => here.pending.push(name.to_vec()),
+                _ => match fs::unlinkat(dir, name, AtFlags::empty()) {
+                    Ok(()) => self.count(here),
+                    Err(Errno::NOENT) => {}
+                    Err(error) => self.fail(here, above, name, error),
+                },
+            }
+        }
+    }
+
+    /// Removes a directory that was emptied, from the one above it.
+    fn leave(&mut self, dir: &Dir, here: &mut Level, above: &[Level], left: Level) {
+        if left.remains {
+            here.remains = true;
+            return;
+        }
+        match fs::unlinkat(dir, &left.name, AtFlags::REMOVEDIR) {
+            Ok(()) => self.count(here),
+            Err(Errno::NOENT) => {}
+            Err(Errno::NOTEMPTY | Errno::EXIST)
+                if left.removed > 0 && self.revisits < REVISITS + self.removed / BATCH as u64 =>
+            {
+                self.revisits += 1;
+                here.pending.push(left.name);
+            }
+            Err(error) => self.fail(here, above, &left.name, error),
+        }
+    }
+
+    fn count(&mut self, here: &mut Level) {
+        here.removed += 1;
+        self.removed += 1;
+    }
+
+    fn fail(&mut self, here: &mut Level, above: &[Level], name: &[u8], error: Errno) {
+        here.remains = true;
+        if self.first.is_none() {
+            self.note(path_of(above, here, name), error);
+        } else {
+            self.failed += 1;
+        }
+    }
+
+    fn note(&mut self, path: Vec<u8>, error: Errno) {
+        self.failed += 1;
+        self.first.get_or_insert((path, error));
+    }
+}
+
+impl Level {
+    fn new(name: &[u8], stat: &Stat) -> Self {
+        Self {
+            name: name.to_vec(),
+            id: id(stat),
+            pending: Vec::new(),
+            removed: 0,
+            remains: false,
+        }
+    }
+}
+
+enum Taken {
+    Removed,
+    /// Someone else removed it.
+    Gone,
+    /// It is a directory with entries.
+    Entered(Dir, Level),
+}
+
+fn take(dir: &Dir, name: &[u8]) -> Result<Taken, Errno> {
+    let removed = match fs::unlinkat(dir, name, AtFlags::REMOVEDIR) {
+        Err(Errno::NOTDIR) => fs::unlinkat(dir, name, AtFlags::empty()),
+        other => other,
+    };
+    match removed {
+        Ok(()) => Ok(Taken::Removed),
+        Err(Errno::NOENT) => Ok(Taken::Gone),
+        Err(Errno::NOTEMPTY | Errno::EXIST) => {
+            let below = match dir.dir(name) {
+                Err(Errno::ACCESS) => {
+                    dir.open_to_owner(name)?;
+                    dir.dir(name)?
+                }
+                other => other?,
+            };
+            let stat = below.own_stat()?;
+            if stat.st_mode & OWNER != OWNER {
+                // Of another owner: then what is in it stays, and that is reported.
+                let _ = fs::fchmod(&below, Mode::from_raw_mode(OWNER));
+            }
+            let level = Level::new(name, &stat);
+            Ok(Taken::Entered(below, level))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+const fn id(stat: &Stat) -> (u64, u64) {
+    (stat.st_dev, stat.st_ino)
+}
+
+fn path_of(above: &[Level], here: &Level, name: &[u8]) -> Vec<u8> {
+    let mut path = Vec::new();
+    for level in above.iter().chain([here]) {
+        // The parent itself has no name, and what will not be shown need not be built.
+        if !level.name.is_empty() && path.len() <= SHOWN {
+            path = join(&path, &level.name);
+        }
+    }
+    join(&path, name)
+}
+
+/// A path for a message: quoted, and cut when it is long.
+fn shown(path: &[u8]) -> String {
+    match path.get(..SHOWN) {
+        None => quote_name(path),
+        Some(start) => quote_name(&[start, b"..."].concat()),
+    }
+}
+
+#[cfg(test)]
+mod tests;
