@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
-    GuestReply, IsolationLevel, IsolationReport, LaunchMount, LaunchPlan, Limits, SandboxAudit,
+    GuestReply, IsolationReport, LaunchMount, LaunchPlan, Limits, SandboxAudit,
 };
 
 pub use crate::watch::KillCause;
@@ -88,71 +88,38 @@ struct Arrivals {
 
 impl Guest {
     /// Builds a guest and waits until its probes have run. Blocks for a few milliseconds,
-    /// at most `ready_timeout`. Fails closed: below level `full` the guest is killed.
+    /// at most `ready_timeout`. Fails closed: below the plan's level the guest is killed.
     pub fn launch(plan: &LaunchPlan, options: &LaunchOptions<'_>) -> Result<Self, LaunchError> {
         let host = |step| move |source: std::io::Error| LaunchError::Host { step, source };
-        let errno = |step| {
-            move |source: rustix::io::Errno| LaunchError::Host {
-                step,
-                source: source.into(),
-            }
-        };
-        let bytes = serde_json::to_vec(plan).map_err(|_| LaunchError::Protocol {
-            detail: "the plan is no JSON",
-        })?;
-        let file = plan_file(&bytes).map_err(host("plan"))?;
-        let (mut channel, theirs) = Channel::pair().map_err(errno("channel"))?;
-        let (lifetime_read, lifetime) = pipe_with(PipeFlags::CLOEXEC).map_err(errno("pipe"))?;
-        let program = options.launcher.to_str().ok_or(LaunchError::Protocol {
-            detail: "the launcher's path is not UTF-8",
-        })?;
-        let wrapped = options.sandbox.wrap(&LauncherCommand {
-            program: program.to_owned(),
-            args: Vec::new(),
-        });
-        let mut process = spawn(
-            &wrapped,
-            file.as_fd(),
-            theirs.as_fd(),
-            lifetime_read.as_fd(),
-        )
-        .map_err(|source| LaunchError::Launcher {
-            path: options.launcher.to_owned(),
-            source,
-        })?;
-        drop((file, theirs, lifetime_read));
-        let arrivals = match await_ready(&mut channel, &mut process, plan, options.ready_timeout) {
-            Ok(arrivals) => arrivals,
-            Err(error) => {
-                // Nothing foreign has run yet; what is left dies with the launcher.
-                process.kill();
-                let _ = process.wait();
-                return Err(error);
-            }
-        };
-        let (Some((pid, pidfd)), Some(report)) = (arrivals.spawned, arrivals.report) else {
-            process.kill();
-            let _ = process.wait();
-            return Err(LaunchError::Protocol {
-                detail: "ready came before everything else",
-            });
-        };
+        let Started {
+            channel,
+            process,
+            lifetime,
+            pid,
+            pidfd,
+            layers,
+            report,
+            audit,
+        } = start(plan, options)?;
         let shared = Shared::new(pid, pidfd);
         let mut guest = Self {
             channel,
             shared,
             limits: plan.limits,
-            layers: arrivals.layers,
+            layers,
             process,
             lifetime: Some(lifetime),
             report,
-            audit: wrapped.audit,
+            audit,
             watcher: None,
             end: None,
         };
-        if guest.report.level < IsolationLevel::Full {
+        if guest.report.level < plan.level {
             guest.kill(KillCause::Finished);
-            return Err(LaunchError::Level);
+            return Err(LaunchError::Level {
+                wanted: plan.level,
+                report: Box::new(guest.report.clone()),
+            });
         }
         let disk = match guest.layers.values().next() {
             Some(layer) => Some(layer.try_clone().map_err(host("layer"))?),
@@ -241,6 +208,92 @@ impl Guest {
         self.end = Some(end);
         end
     }
+}
+
+/// A launcher whose guest has reported.
+struct Started {
+    channel: Channel,
+    process: LauncherProcess,
+    lifetime: OwnedFd,
+    pid: i32,
+    pidfd: OwnedFd,
+    layers: BTreeMap<u32, OwnedFd>,
+    report: IsolationReport,
+    audit: SandboxAudit,
+}
+
+/// Starts the launcher and waits for the guest's report. On failure nothing of it is left.
+fn start(plan: &LaunchPlan, options: &LaunchOptions<'_>) -> Result<Started, LaunchError> {
+    let host = |step| move |source: std::io::Error| LaunchError::Host { step, source };
+    let errno = |step| {
+        move |source: rustix::io::Errno| LaunchError::Host {
+            step,
+            source: source.into(),
+        }
+    };
+    let bytes = serde_json::to_vec(plan).map_err(|_| LaunchError::Protocol {
+        detail: "the plan is no JSON",
+    })?;
+    let file = plan_file(&bytes).map_err(host("plan"))?;
+    let (mut channel, theirs) = Channel::pair().map_err(errno("channel"))?;
+    let (lifetime_read, lifetime) = pipe_with(PipeFlags::CLOEXEC).map_err(errno("pipe"))?;
+    let program = options.launcher.to_str().ok_or(LaunchError::Protocol {
+        detail: "the launcher's path is not UTF-8",
+    })?;
+    let wrapped = options.sandbox.wrap(&LauncherCommand {
+        program: program.to_owned(),
+        args: Vec::new(),
+    });
+    let mut process = spawn(
+        &wrapped,
+        file.as_fd(),
+        theirs.as_fd(),
+        lifetime_read.as_fd(),
+    )
+    .map_err(|source| LaunchError::Launcher {
+        path: options.launcher.to_owned(),
+        source,
+    })?;
+    drop((file, theirs, lifetime_read));
+    let arrivals = match await_ready(&mut channel, &mut process, plan, options.ready_timeout) {
+        Ok(arrivals) => arrivals,
+        Err(error) => {
+            // Nothing foreign has run yet; what is left dies with the launcher.
+            process.kill();
+            let _ = process.wait();
+            return Err(error);
+        }
+    };
+    let (Some((pid, pidfd)), Some(report)) = (arrivals.spawned, arrivals.report) else {
+        process.kill();
+        let _ = process.wait();
+        return Err(LaunchError::Protocol {
+            detail: "ready came before everything else",
+        });
+    };
+    Ok(Started {
+        channel,
+        process,
+        lifetime,
+        pid,
+        pidfd,
+        layers: arrivals.layers,
+        report,
+        audit: wrapped.audit,
+    })
+}
+
+/// What the guest of a self-test reports. It ends by itself, and is gone afterwards.
+pub(crate) fn observe(
+    plan: &LaunchPlan,
+    options: &LaunchOptions<'_>,
+) -> Result<IsolationReport, LaunchError> {
+    let mut started = start(plan, options)?;
+    if !poll_in(started.process.pidfd(), TEARDOWN) {
+        started.process.kill();
+    }
+    let _ = started.process.wait();
+    Ok(started.report)
 }
 
 impl Drop for Guest {

@@ -4,7 +4,7 @@
 //! and its fix are derived from these three and nothing else.
 
 use std::path::PathBuf;
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, IsolationLevel, IsolationReport};
 
 /// Why a guest did not start.
 #[derive(Debug, thiserror::Error)]
@@ -60,8 +60,16 @@ pub enum LaunchError {
         detail: &'static str,
     },
     /// The probes ran, but saw less than was asked for.
-    #[error("the sandbox started, but its isolation is below `full`; the run was refused")]
-    Level,
+    #[error(
+        "the sandbox started, but its isolation is {}, below `{}`; the run was refused",
+        .report.level.name(), .wanted.name()
+    )]
+    Level {
+        /// What was asked for.
+        wanted: IsolationLevel,
+        /// What was seen.
+        report: Box<IsolationReport>,
+    },
 }
 
 fn errno_text(errno: i32) -> String {
@@ -78,12 +86,13 @@ impl LaunchError {
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::Launcher { .. } => ErrorCode::ConfigInvalid,
+            Self::Step { step, .. } if is_mechanism(step) => ErrorCode::IsolationUnavailable,
             Self::Host { .. }
             | Self::Step { .. }
             | Self::Timeout { .. }
             | Self::Died { .. }
             | Self::Protocol { .. } => ErrorCode::SandboxStartFailed,
-            Self::Level => ErrorCode::IsolationUnavailable,
+            Self::Level { .. } => ErrorCode::IsolationUnavailable,
         }
     }
 
@@ -105,12 +114,38 @@ impl LaunchError {
                 .with("subject", subject.clone())
                 .with("errno", *errno);
         }
+        if let Self::Level { report, .. } = self {
+            let rows = serde_json::to_value(&report.axes).unwrap_or_default();
+            body = body.with("axes", rows);
+        }
         body
     }
 }
 
+/// Whether a failed step means that this host withholds a mechanism, rather than that
+/// something of this run is wrong.
+pub(crate) fn is_mechanism(step: &str) -> bool {
+    matches!(
+        step,
+        "unshare"
+            | "setgroups"
+            | "uid_map"
+            | "gid_map"
+            | "proc"
+            | "pivot_root"
+            | "loopback"
+            | "limits"
+            | "capabilities"
+            | "no_new_privs"
+            | "dumpable"
+            | "landlock"
+            | "seccomp"
+            | "probe"
+    )
+}
+
 /// Causes and fixes by step; the first line is the most likely one.
-fn hints(step: &str, errno: i32) -> &'static [&'static str] {
+pub(crate) fn hints(step: &str, errno: i32) -> &'static [&'static str] {
     match (step, errno) {
         ("root", _) => &[
             "A guest is never mapped to root: start the run as an unprivileged user, or give the state directory to one.",
@@ -120,8 +155,8 @@ fn hints(step: &str, errno: i32) -> &'static [&'static str] {
         }
         ("unshare" | "uid_map" | "gid_map" | "setgroups", libc::EPERM | libc::EACCES) => &[
             "User namespaces are forbidden here. Debian: sysctl kernel.unprivileged_userns_clone=1.",
-            "Ubuntu 24.04 or newer: sysctl kernel.apparmor_restrict_unprivileged_userns=0, or an AppArmor profile with `userns` for wp-codebox-launch.",
-            "In a container: a seccomp profile that allows unshare, and security option systempaths=unconfined.",
+            "Ubuntu 24.04 or newer: load the AppArmor profile packaging/apparmor/wp-codebox-launch, which grants `userns` to the launcher alone.",
+            "In a container: the seccomp profile packaging/container/seccomp.json, and security option systempaths=unconfined.",
             "In a systemd service: remove RestrictNamespaces=.",
         ],
         ("unshare", libc::EINVAL | libc::ENOSYS) => &[
@@ -160,7 +195,7 @@ mod tests {
             errno: libc::EPERM,
         };
         let body = error.body();
-        assert_eq!(body.code, ErrorCode::SandboxStartFailed);
+        assert_eq!(body.code, ErrorCode::IsolationUnavailable);
         assert!(body.hints.iter().any(|h| h.contains("unprivileged_userns")));
         assert_eq!(body.data.unwrap()["errno"], libc::EPERM);
     }

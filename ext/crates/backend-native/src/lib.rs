@@ -10,22 +10,29 @@
 //! Landlock or seccomp call: that is the launcher's work alone.
 
 mod channel;
+mod diagnosis;
 mod exec;
 mod guest;
 mod host;
+mod host_facts;
 mod inherited;
 mod launch_error;
 mod native;
 mod php;
 mod plan;
 mod process_sandbox;
+mod self_test;
 mod spawn;
 mod template;
 mod watch;
 
+pub use diagnosis::{Cause, Concern, causes};
 pub use exec::{ExecCall, ExecEnd, ExecError, Execution};
 pub use guest::{Guest, GuestEnd, GuestKiller, KillCause, LaunchOptions};
 pub use host::{HiddenPath, HostLayout, SystemEntry, SystemEntryKind};
+pub use host_facts::{
+    CgroupHierarchy, CgroupState, HostFacts, MINIMUM_KERNEL, SettingValue, Surroundings,
+};
 pub use inherited::inherited_descriptor;
 pub use launch_error::LaunchError;
 pub use native::{NativeBackend, NativeSpec, probe_plan};
@@ -35,5 +42,6 @@ pub use plan::{
     environment, mount_paths, php_ini,
 };
 pub use process_sandbox::{LauncherCommand, NoSandbox, ProcessSandbox, WrappedCommand, audit};
+pub use self_test::{LauncherIdentity, SelfTest, SelfTestRequest, Trial, run_self_test, self_test};
 pub use template::{Template, TemplateError, TemplateRequest, ensure_template};
 pub use watch::Usage;

@@ -5,6 +5,7 @@
 //! The JSON Schemas under `abilities/schemas/` describe the same shapes to PHP.
 #![forbid(unsafe_code)]
 
+mod attestation;
 mod bundle;
 mod changes;
 mod code;
@@ -20,6 +21,7 @@ mod run;
 pub mod schema_id;
 mod task;
 
+pub use attestation::{AttestedNetwork, GuestObservation, GuestPhase, RunAttestation};
 pub use bundle::{
     ContentDigest, DigestAlgorithm, FileDigest, Manifest, ManifestFile, RuntimeEnvironment,
     RuntimeInfo, Violation, ViolationCode,

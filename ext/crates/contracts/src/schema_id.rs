@@ -34,6 +34,10 @@ pub const RUNTIME_REPLAY_INDEX: &str = "wp-codebox/runtime-replay-reference-inde
 pub const BUNDLE_ATTESTATION_PREDICATE: &str = "wp-codebox/bundle-attestation/v1";
 /// Isolation report of a run.
 pub const ISOLATION_REPORT: &str = "wp-codebox/isolation-report/v1";
+/// What was observed in the guests of a run, as it lies in the bundle.
+pub const RUN_ATTESTATION: &str = "wp-codebox/run-attestation/v1";
+/// Last self-test of a host, kept in the state directory.
+pub const SELF_TEST: &str = "wp-codebox/self-test/v1";
 /// Catalogue of commands.
 pub const COMMAND_CATALOG: &str = "wp-codebox/command-catalog/v1";
 /// Result of one command.

@@ -3,7 +3,7 @@
 //! A second line behind the read-only mounts: it also stops writes to devices that the
 //! mounts allow, and keeps signals and abstract sockets inside.
 
-use crate::error::{Failure, Step};
+use crate::error::{At, Failure, Step};
 use landlock::{
     ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, LandlockStatus, PathBeneath, PathFd,
     Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
@@ -14,6 +14,8 @@ use wp_codebox_contracts::GuestPath;
 const HANDLED: ABI = ABI::V7;
 /// Without truncation rights (ABI 3) a file could be emptied although it may not be written.
 const NEEDED: i32 = 3;
+/// Makes `landlock_create_ruleset` answer the ABI.
+const CREATE_RULESET_VERSION: libc::c_uint = 1;
 /// Devices that may be written. `/dev/urandom` is left out: nothing needs it, and its mode
 /// alone would allow it, so a probe can see Landlock at work there.
 const DEVICES: [&str; 5] = [
@@ -26,6 +28,7 @@ const DEVICES: [&str; 5] = [
 
 /// Puts the rules in force for this process and everything it starts; returns the ABI in use.
 pub(crate) fn restrict(writable: &[GuestPath]) -> Result<u32, Failure> {
+    available()?;
     let refused = |subject: &'static str| move |_| Failure::rule(Step::Landlock, subject);
     let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
@@ -63,6 +66,24 @@ pub(crate) fn restrict(writable: &[GuestPath]) -> Result<u32, Failure> {
         return Err(Failure::rule(Step::Landlock, "ABI below 3"));
     }
     Ok(u32::try_from(abi).unwrap_or(0))
+}
+
+/// Asks the kernel itself: the library keeps the errno to itself, and it is what tells
+/// a kernel without Landlock from one where it is off and from a filter in the way.
+fn available() -> Result<(), Failure> {
+    // SAFETY: with this flag the call takes no attributes and touches no memory.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            std::ptr::null::<libc::c_void>(),
+            0_usize,
+            CREATE_RULESET_VERSION,
+        )
+    };
+    if answer < 0 {
+        return Err(std::io::Error::last_os_error()).at(Step::Landlock, "version");
+    }
+    Ok(())
 }
 
 fn add(

@@ -23,12 +23,14 @@ mod probe;
 mod program;
 mod rootfs;
 mod seccomp;
+mod shortfall;
 mod syscalls;
 
 use channel::Channel;
 use error::{At, Failure, Step};
 use rustix::fd::{FromRawFd, OwnedFd};
 use rustix::process::PidfdFlags;
+use shortfall::Shortfalls;
 use std::process::ExitCode;
 use wp_codebox_contracts::LauncherFd;
 
@@ -87,13 +89,14 @@ fn launch(plan: OwnedFd, channel: &Channel, lifetime: &OwnedFd) -> Result<u8, Fa
     let plan = plan::read(plan)?;
     rustix::process::umask(rustix::fs::Mode::empty());
     namespaces::enter_user(plan.guest_id)?;
-    namespaces::enter_others()?;
+    let mut shortfalls = Shortfalls::new(plan.purpose);
+    namespaces::enter_others(&mut shortfalls)?;
     let own = rustix::process::getpid();
     let own = rustix::process::pidfd_open(own, PidfdFlags::empty()).at(Step::Fork, "pidfd")?;
     // SAFETY: this process has a single thread, so the child may run any code.
     match unsafe { libc::fork() } {
         -1 => Err(std::io::Error::last_os_error()).at(Step::Fork, "pid 1"),
-        0 => Ok(pid1::run(&plan, channel, lifetime, own)),
+        0 => Ok(pid1::run(&plan, channel, lifetime, own, shortfalls)),
         pid => {
             drop(own);
             parent::supervise(pid, channel, lifetime)

@@ -4,6 +4,7 @@
 //! that the rest needs. One id is mapped, the launcher's own, and it is not root's.
 
 use crate::error::{At, Failure, Step};
+use crate::shortfall::Shortfalls;
 use rustix::fd::AsRawFd;
 use rustix::net::{AddressFamily, SocketType, socket};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
@@ -20,16 +21,18 @@ pub(crate) fn enter_user(guest_id: u32) -> Result<(), Failure> {
 }
 
 /// Enters the other namespaces. The caller's children, not the caller, are in the new pid namespace.
-pub(crate) fn enter_others() -> Result<(), Failure> {
+///
+/// Without the first two no guest can be built, not even one that only reports.
+pub(crate) fn enter_others(shortfalls: &mut Shortfalls) -> Result<(), Failure> {
+    unshare(UnshareFlags::NEWNS, "mount namespace")?;
+    unshare(UnshareFlags::NEWPID, "pid namespace")?;
     for (flag, name) in [
-        (UnshareFlags::NEWNS, "mount namespace"),
-        (UnshareFlags::NEWPID, "pid namespace"),
         (UnshareFlags::NEWNET, "network namespace"),
         (UnshareFlags::NEWIPC, "ipc namespace"),
         (UnshareFlags::NEWUTS, "uts namespace"),
         (UnshareFlags::NEWCGROUP, "cgroup namespace"),
     ] {
-        unshare(flag, name)?;
+        shortfalls.tolerate(unshare(flag, name))?;
     }
     Ok(())
 }

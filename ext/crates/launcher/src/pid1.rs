@@ -2,16 +2,18 @@
 //!
 //! Namespaced things are set up while capabilities over them exist; then limits,
 //! capabilities, Landlock and seccomp take effect in this order, each needing what the
-//! next one removes. The probes run last, under everything.
+//! next one removes. The probes run last, under everything. A self-test ends here: its
+//! report is all that is wanted of it.
 
 use crate::NOT_STARTED;
 use crate::channel::Channel;
 use crate::error::{At, Failure, Step};
+use crate::shortfall::Shortfalls;
 use crate::{init, landlock, namespaces, privileges, probe, rootfs, seccomp};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::process::Signal;
-use wp_codebox_contracts::{GuestReply, LaunchPlan};
+use wp_codebox_contracts::{GuestReply, LaunchPlan, LaunchPurpose};
 
 /// Runs as pid 1 of the guest until its end; returns the exit status.
 pub(crate) fn run(
@@ -19,8 +21,14 @@ pub(crate) fn run(
     channel: &Channel,
     lifetime: &OwnedFd,
     launcher: OwnedFd,
+    shortfalls: Shortfalls,
 ) -> u8 {
-    match build(plan, channel, lifetime, launcher).and_then(|()| init::serve(channel, lifetime)) {
+    let built = build(plan, channel, lifetime, launcher, shortfalls);
+    let ended = built.and_then(|()| match plan.purpose {
+        LaunchPurpose::Serve => init::serve(channel, lifetime),
+        LaunchPurpose::Probe => Ok(()),
+    });
+    match ended {
         Ok(()) => 0,
         Err(failure) => {
             let _ = channel.send(&failure.reply());
@@ -34,24 +42,26 @@ fn build(
     channel: &Channel,
     lifetime: &OwnedFd,
     launcher: OwnedFd,
+    mut shortfalls: Shortfalls,
 ) -> Result<(), Failure> {
     follow(launcher, lifetime)?;
     // Out of the launcher's session: no terminal of the host is this process's.
     rustix::process::setsid().at(Step::ParentDeath, "setsid")?;
-    rustix::system::sethostname(plan.hostname.as_bytes()).at(Step::Hostname, "sethostname")?;
-    namespaces::loopback_up()?;
+    let named = rustix::system::sethostname(plan.hostname.as_bytes());
+    shortfalls.tolerate(named.at(Step::Hostname, "sethostname"))?;
+    shortfalls.tolerate(namespaces::loopback_up())?;
     let host = probe::host_root()?;
     for layer in rootfs::build(plan)? {
         let message = GuestReply::Layer { index: layer.index };
         channel.send_with(&message, &[layer.upper.as_fd()])?;
     }
-    privileges::limit(&plan.limits)?;
-    privileges::drop_capabilities()?;
-    privileges::no_new_privs()?;
-    privileges::not_dumpable()?;
-    let landlock_abi = landlock::restrict(&plan.writable)?;
-    seccomp::install()?;
-    let report = probe::run(plan, &host, landlock_abi)?;
+    shortfalls.tolerate(privileges::limit(&plan.limits))?;
+    shortfalls.tolerate(privileges::drop_capabilities())?;
+    shortfalls.tolerate(privileges::no_new_privs())?;
+    shortfalls.tolerate(privileges::not_dumpable())?;
+    let restricted = shortfalls.tolerate(landlock::restrict(&plan.writable))?;
+    shortfalls.tolerate(seccomp::install())?;
+    let report = probe::run(plan, &host, restricted.unwrap_or(0), &shortfalls)?;
     channel.send(&GuestReply::Ready { report })
 }
 

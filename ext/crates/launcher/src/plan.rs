@@ -8,7 +8,7 @@ use rustix::fd::OwnedFd;
 use std::fs::File;
 use std::io::Read;
 use wp_codebox_contracts::{
-    BindSource, GuestPath, HostSource, IsolationLevel, LaunchMount, LaunchPlan, LaunchPurpose,
+    BindSource, GuestPath, HostSource, IsolationLevel, LaunchMount, LaunchPlan,
 };
 
 /// Largest plan, bytes.
@@ -44,8 +44,8 @@ fn check(plan: &LaunchPlan) -> Result<(), Failure> {
     if plan.level != IsolationLevel::Full {
         return Err(rule("level"));
     }
-    if plan.purpose != LaunchPurpose::Serve || plan.egress.is_some() {
-        return Err(rule("purpose"));
+    if plan.egress.is_some() {
+        return Err(rule("egress"));
     }
     if plan.guest_id == 0 {
         return Err(rule("guest_id 0"));
@@ -112,6 +112,7 @@ fn step(mount: &LaunchMount) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wp_codebox_contracts::LaunchPurpose;
     use wp_codebox_contracts::Limits;
 
     fn plan(mounts: Vec<LaunchMount>) -> LaunchPlan {

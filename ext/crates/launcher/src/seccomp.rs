@@ -78,8 +78,26 @@ fn condition(argument: &Argument) -> Result<SeccompCondition, Failure> {
 /// Puts both filters in force for this process and everything it starts.
 pub(crate) fn install() -> Result<(), Failure> {
     let (first, second) = (allow_list()?, absent_list()?);
-    apply_filter(&first).map_err(refused("allow-list"))?;
-    apply_filter(&second).map_err(refused("absent list"))
+    apply_filter(&first).map_err(not_installed("allow-list"))?;
+    apply_filter(&second).map_err(not_installed("absent list"))
+}
+
+fn not_installed(subject: &'static str) -> impl Fn(seccompiler::Error) -> Failure {
+    move |error| {
+        let errno = match &error {
+            seccompiler::Error::Prctl(cause) | seccompiler::Error::Seccomp(cause) => {
+                cause.raw_os_error()
+            }
+            seccompiler::Error::Backend(_)
+            | seccompiler::Error::EmptyFilter
+            | seccompiler::Error::ThreadSync(_) => None,
+        };
+        Failure {
+            step: Step::Seccomp,
+            subject: subject.to_owned(),
+            errno: errno.unwrap_or(0),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ mod execution;
 mod isolation;
 mod lifetime;
 mod limits;
+mod mechanisms;
 mod mounts;
 mod wordpress;
 mod world;

@@ -130,7 +130,7 @@ pub fn built_launcher() -> PathBuf {
 }
 
 /// The checkout, or a readable copy of what is needed of it.
-fn repository() -> PathBuf {
+pub fn repository() -> PathBuf {
     std::env::var_os("CODEBOX_REPOSITORY").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.."),
         PathBuf::from,

@@ -1,0 +1,423 @@
+//! Why guests are weaker here than they should be, each cause named with its fix.
+//!
+//! Pure: a self-test in, causes out, the likeliest first. A fact of the host is no cause
+//! by itself: a setting is named only when what depends on it failed.
+
+use crate::host_facts::{CgroupState, HostFacts, MINIMUM_KERNEL, SettingValue, Surroundings};
+use crate::launch_error::hints;
+use crate::self_test::{SelfTest, Trial};
+use wp_codebox_contracts::{Enforcement, IsolationAxis};
+
+/// Profile for hosts whose AppArmor restricts user namespaces.
+const APPARMOR_PROFILE: &str = "packaging/apparmor/wp-codebox-launch";
+/// Settings for containers.
+const CONTAINER_SETTINGS: &str = "packaging/container/";
+
+/// What a cause is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Concern {
+    /// No guest can be built.
+    Guest,
+    /// One axis is weaker.
+    Axis(IsolationAxis),
+}
+
+/// One cause.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cause {
+    /// What it is about.
+    pub concern: Concern,
+    /// One sentence.
+    pub message: String,
+    /// What to do.
+    pub fix: String,
+}
+
+/// Every cause that explains what the trial of `full` lacked.
+#[must_use]
+pub fn causes(test: &SelfTest) -> Vec<Cause> {
+    let Some(trial) = test.trials.first() else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    match failed_step(trial) {
+        Some(failed) => guest(&test.facts, &failed, &mut found),
+        None => axes(&test.facts, trial, &mut found),
+    }
+    found
+}
+
+struct FailedStep {
+    step: String,
+    errno: i32,
+}
+
+fn failed_step(trial: &Trial) -> Option<FailedStep> {
+    let data = trial.failure.as_ref()?.data.as_ref()?;
+    Some(FailedStep {
+        step: data.get("step")?.as_str()?.to_owned(),
+        errno: i32::try_from(data.get("errno")?.as_i64()?).ok()?,
+    })
+}
+
+fn cause(concern: Concern, message: impl Into<String>, fix: impl Into<String>) -> Cause {
+    Cause {
+        concern,
+        message: message.into(),
+        fix: fix.into(),
+    }
+}
+
+fn guest(facts: &HostFacts, failed: &FailedStep, found: &mut Vec<Cause>) {
+    let mut add = |message: String, fix: String| found.push(cause(Concern::Guest, message, fix));
+    let denied = matches!(failed.errno, libc::EPERM | libc::EACCES);
+    match failed.step.as_str() {
+        "unshare" | "uid_map" | "gid_map" | "setgroups" => {
+            let zero = |name: &str| facts.sysctl(name) == SettingValue::Zero;
+            for name in ["user", "mnt", "pid"] {
+                if zero(format!("user/max_{name}_namespaces").as_str()) {
+                    add(
+                        format!("user.max_{name}_namespaces is 0: no such namespace can be made."),
+                        format!(
+                            "sysctl -w user.max_{name}_namespaces=15000, and the same in /etc/sysctl.d/."
+                        ),
+                    );
+                }
+            }
+            if denied && zero("kernel/unprivileged_userns_clone") {
+                add(
+                    "kernel.unprivileged_userns_clone is 0: only root may make user namespaces."
+                        .to_owned(),
+                    "sysctl -w kernel.unprivileged_userns_clone=1, and the same in /etc/sysctl.d/."
+                        .to_owned(),
+                );
+            }
+            let restricted = "kernel/apparmor_restrict_unprivileged_userns";
+            if denied && facts.sysctl(restricted) == SettingValue::Positive {
+                add(
+                    "AppArmor takes the power out of user namespaces of programs without a profile (kernel.apparmor_restrict_unprivileged_userns).".to_owned(),
+                    format!("Load {APPARMOR_PROFILE}: it grants user namespaces to the launcher alone."),
+                );
+            }
+            if denied {
+                filtered(
+                    facts,
+                    "makes new namespaces",
+                    "RestrictNamespaces=",
+                    &mut add,
+                );
+            }
+            if !facts.kernel_at_least(MINIMUM_KERNEL) {
+                old_kernel(facts, &mut add);
+            }
+        }
+        "proc" if denied => {
+            let covered = facts.covered_proc.join(", ");
+            let message =
+                format!("Parts of /proc are covered ({covered}), so no new /proc may be mounted.");
+            let fix = match facts.surroundings {
+                Surroundings::Container => format!("Start the container with security option systempaths=unconfined, see {CONTAINER_SETTINGS}."),
+                Surroundings::Service => "Remove ProtectKernelTunables=, ProtectKernelLogs=, ProtectProc= and ProcSubset= from the service, or run guests outside of it.".to_owned(),
+                Surroundings::Plain => "Unmount what covers it; in a container use systempaths=unconfined, in a systemd service remove ProtectKernelTunables=.".to_owned(),
+            };
+            add(message, fix);
+        }
+        "overlay" if !facts.kernel_at_least(MINIMUM_KERNEL) => old_kernel(facts, &mut add),
+        _ => {}
+    }
+    if found.is_empty() {
+        for hint in hints(&failed.step, failed.errno) {
+            found.push(cause(
+                Concern::Guest,
+                format!("Step {} failed.", failed.step),
+                *hint,
+            ));
+        }
+    }
+}
+
+fn old_kernel(facts: &HostFacts, add: &mut impl FnMut(String, String)) {
+    let (major, minor) = MINIMUM_KERNEL;
+    add(
+        format!("Linux {} is older than {major}.{minor}.", facts.kernel),
+        format!("Use Linux {major}.{minor} or newer."),
+    );
+}
+
+/// A filter that was there before the launcher started.
+fn filtered(facts: &HostFacts, does: &str, directive: &str, add: &mut impl FnMut(String, String)) {
+    if facts.seccomp != "2" {
+        return;
+    }
+    let message = format!("A seccomp filter of this process's parent may deny what {does}.");
+    let container = format!("use the seccomp profile in {CONTAINER_SETTINGS}");
+    let service = format!("remove {directive} where it covers it");
+    let fix = match facts.surroundings {
+        Surroundings::Container => format!("For the container {container}."),
+        Surroundings::Service => format!("In the systemd service {service}."),
+        Surroundings::Plain => {
+            format!("In a container {container}; in a systemd service {service}.")
+        }
+    };
+    add(message, fix);
+}
+
+fn axes(facts: &HostFacts, trial: &Trial, found: &mut Vec<Cause>) {
+    for row in &trial.report.axes {
+        if row.enforced >= row.requested {
+            continue;
+        }
+        let mut add = |message: String, fix: String| {
+            found.push(cause(Concern::Axis(row.axis), message, fix));
+        };
+        match row.axis {
+            IsolationAxis::Files if trial.report.landlock_abi == 0 => landlock(facts, &mut add),
+            IsolationAxis::Syscalls => {
+                filtered(
+                    facts,
+                    "installs filters",
+                    "RestrictRealtime= and the like",
+                    &mut add,
+                );
+                add(
+                    "No seccomp filter could be installed, or it does not answer as it should.".to_owned(),
+                    "The kernel must be built with CONFIG_SECCOMP_FILTER; an older filter must let seccomp(2) pass.".to_owned(),
+                );
+            }
+            IsolationAxis::Network | IsolationAxis::Processes => {
+                for name in ["net", "ipc", "uts", "cgroup"] {
+                    let setting = format!("user/max_{name}_namespaces");
+                    let belongs = (name == "net") == (row.axis == IsolationAxis::Network);
+                    if belongs && facts.sysctl(&setting) == SettingValue::Zero {
+                        add(
+                            format!(
+                                "user.max_{name}_namespaces is 0: no such namespace can be made."
+                            ),
+                            format!(
+                                "sysctl -w user.max_{name}_namespaces=15000, and the same in /etc/sysctl.d/."
+                            ),
+                        );
+                    }
+                }
+            }
+            IsolationAxis::Memory if row.enforced == Enforcement::BestEffort => {
+                memory(facts, &mut add);
+            }
+            IsolationAxis::Files
+            | IsolationAxis::Privileges
+            | IsolationAxis::Memory
+            | IsolationAxis::Cpu
+            | IsolationAxis::Pids
+            | IsolationAxis::Disk => {}
+        }
+    }
+}
+
+fn landlock(facts: &HostFacts, add: &mut impl FnMut(String, String)) {
+    if !facts.kernel_at_least((6, 2)) {
+        return add(
+            format!("Linux {} has no Landlock ABI 3.", facts.kernel),
+            "Use Linux 6.6 or newer.".to_owned(),
+        );
+    }
+    if !facts.lsm.is_empty() && !facts.lsm.iter().any(|name| name == "landlock") {
+        return add(
+            format!(
+                "Landlock is off: the active security modules are {}.",
+                facts.lsm.join(",")
+            ),
+            "Add `landlock` to the lsm= kernel parameter and start anew.".to_owned(),
+        );
+    }
+    filtered(facts, "uses Landlock", "SystemCallFilter=", add);
+    add(
+        "Landlock is not available to the launcher.".to_owned(),
+        "The kernel must be built with CONFIG_SECURITY_LANDLOCK and have `landlock` among lsm=."
+            .to_owned(),
+    );
+}
+
+fn memory(facts: &HostFacts, add: &mut impl FnMut(String, String)) {
+    let fix = "Delegate a control group with the memory and pids controllers to the user that runs guests.";
+    let relevant = |name: &str| name == "v2" || name.split(',').any(|part| part == "memory");
+    let state = facts
+        .cgroups
+        .iter()
+        .filter(|group| relevant(&group.name))
+        .map(|group| match group.state {
+            CgroupState::Writable => format!("{} writable", group.name),
+            CgroupState::ReadOnly => format!("{} mounted read-only", group.name),
+            CgroupState::NotDelegated => format!("{} not delegated to this user", group.name),
+        })
+        .collect::<Vec<_>>();
+    let state = if state.is_empty() {
+        "none mounted".to_owned()
+    } else {
+        state.join(", ")
+    };
+    add(
+        format!(
+            "The sum of memory is polled, not limited by the kernel (control groups: {state})."
+        ),
+        fix.to_owned(),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::self_test::LauncherIdentity;
+    use wp_codebox_contracts::{
+        AxisReport, ErrorBody, ErrorCode, IsolationLevel, IsolationReport, OuterSandboxKind,
+        schema_id,
+    };
+
+    fn test(facts: HostFacts, rows: &[(IsolationAxis, Enforcement)], abi: u32) -> SelfTest {
+        let axes = rows
+            .iter()
+            .map(|&(axis, enforced)| AxisReport {
+                axis,
+                requested: IsolationLevel::Full.requested(axis),
+                enforced,
+                by: String::new(),
+                evidence: String::new(),
+            })
+            .collect();
+        SelfTest {
+            schema: schema_id::SELF_TEST.to_owned(),
+            launcher: LauncherIdentity::default(),
+            outer: OuterSandboxKind::None,
+            trials: vec![Trial {
+                level: IsolationLevel::Full,
+                report: IsolationReport {
+                    schema: schema_id::ISOLATION_REPORT.to_owned(),
+                    level: IsolationLevel::None,
+                    kernel: facts.kernel.clone(),
+                    landlock_abi: abi,
+                    axes,
+                },
+                failure: None,
+            }],
+            facts,
+        }
+    }
+
+    fn unbuilt(facts: HostFacts, step: &str, errno: i32) -> SelfTest {
+        let mut test = test(facts, &[], 0);
+        let body = ErrorBody::new(ErrorCode::IsolationUnavailable, "x");
+        test.trials[0].failure = Some(body.with("step", step).with("errno", errno));
+        test
+    }
+
+    fn facts(settings: &[(&str, &str)]) -> HostFacts {
+        HostFacts {
+            kernel: "6.18.0".to_owned(),
+            sysctls: settings
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
+            ..HostFacts::default()
+        }
+    }
+
+    fn fixes(test: &SelfTest) -> String {
+        causes(test)
+            .into_iter()
+            .map(|cause| format!("{} → {}\n", cause.message, cause.fix))
+            .collect()
+    }
+
+    #[test]
+    fn each_way_to_forbid_user_namespaces_is_told_apart() {
+        let apparmor = "kernel/apparmor_restrict_unprivileged_userns";
+        let cases = [
+            (
+                "user/max_user_namespaces",
+                "0",
+                libc::ENOSPC,
+                "max_user_namespaces=15000",
+            ),
+            (
+                "kernel/unprivileged_userns_clone",
+                "0",
+                libc::EPERM,
+                "unprivileged_userns_clone=1",
+            ),
+            (apparmor, "1", libc::EACCES, APPARMOR_PROFILE),
+        ];
+        for (name, value, errno, fix) in cases {
+            let one = fixes(&unbuilt(facts(&[(name, value)]), "unshare", errno));
+            assert!(one.contains(fix) && one.lines().count() == 1, "{one}");
+            // The same failure on a host without that setting names something else.
+            let other = fixes(&unbuilt(facts(&[]), "unshare", errno));
+            assert_ne!(one, other);
+            // The same setting on a host where guests are built is no cause.
+            assert_eq!(fixes(&test(facts(&[(name, value)]), &[], 7)), "");
+        }
+    }
+
+    #[test]
+    fn containers_and_services_get_their_own_fix() {
+        for (surroundings, filter, proc) in [
+            (
+                Surroundings::Container,
+                CONTAINER_SETTINGS,
+                "systempaths=unconfined",
+            ),
+            (
+                Surroundings::Service,
+                "RestrictNamespaces=",
+                "ProtectKernelTunables=",
+            ),
+        ] {
+            let facts = HostFacts {
+                seccomp: "2".to_owned(),
+                covered_proc: vec!["/proc/kcore".to_owned()],
+                surroundings,
+                ..facts(&[])
+            };
+            let denied = fixes(&unbuilt(facts.clone(), "unshare", libc::EPERM));
+            assert!(denied.contains(filter), "{denied}");
+            let covered = fixes(&unbuilt(facts, "proc", libc::EPERM));
+            assert!(
+                covered.contains(proc) && covered.contains("/proc/kcore"),
+                "{covered}"
+            );
+        }
+    }
+
+    #[test]
+    fn old_kernels_and_missing_landlock_are_named() {
+        let old = HostFacts {
+            kernel: "5.15.0".to_owned(),
+            ..facts(&[])
+        };
+        let files = [(IsolationAxis::Files, Enforcement::BestEffort)];
+        assert!(fixes(&unbuilt(old.clone(), "overlay", libc::EINVAL)).contains("6.6"));
+        assert!(fixes(&test(old, &files, 0)).contains("ABI 3"));
+        let off = HostFacts {
+            lsm: vec!["capability".to_owned(), "apparmor".to_owned()],
+            ..facts(&[])
+        };
+        assert!(fixes(&test(off.clone(), &files, 0)).contains("lsm="));
+        assert_eq!(fixes(&test(off, &files, 7)), "", "Landlock works: no cause");
+    }
+
+    #[test]
+    fn polled_memory_names_the_state_of_the_groups() {
+        let rows = [(IsolationAxis::Memory, Enforcement::BestEffort)];
+        let mut facts = facts(&[]);
+        assert!(fixes(&test(facts.clone(), &rows, 7)).contains("none mounted"));
+        facts.cgroups.push(crate::host_facts::CgroupHierarchy {
+            name: "memory".to_owned(),
+            state: CgroupState::ReadOnly,
+        });
+        assert!(fixes(&test(facts, &rows, 7)).contains("memory mounted read-only"));
+    }
+
+    #[test]
+    fn a_step_without_a_fact_keeps_its_general_hint() {
+        let one = fixes(&unbuilt(facts(&[]), "scratch", libc::ENOMEM));
+        assert!(one.contains("disk_bytes"), "{one}");
+    }
+}

@@ -1,0 +1,337 @@
+//! What of this host decides whether guests can be isolated.
+//!
+//! Read from `/proc` and `/sys`, compared as a value: when one of these facts changes,
+//! an earlier self-test says nothing any more. Facts explain what a guest saw; they never
+//! stand for it.
+
+use rustix::fs::{Access, access};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// Oldest kernel on which `full` is expected to work.
+pub const MINIMUM_KERNEL: (u32, u32) = (6, 6);
+
+/// Settings that allow, forbid or count namespaces.
+const SYSCTLS: [&str; 10] = [
+    "kernel/unprivileged_userns_clone",
+    "kernel/apparmor_restrict_unprivileged_userns",
+    "user/max_user_namespaces",
+    "user/max_mnt_namespaces",
+    "user/max_pid_namespaces",
+    "user/max_net_namespaces",
+    "user/max_ipc_namespaces",
+    "user/max_uts_namespaces",
+    "user/max_cgroup_namespaces",
+    "vm/overcommit_memory",
+];
+
+/// Facts of a host, seen by the process that starts launchers.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HostFacts {
+    /// Kernel release.
+    pub kernel: String,
+    /// Identity of the boot; empty when the host does not say.
+    pub boot_id: String,
+    /// User that starts launchers.
+    pub uid: u32,
+    /// Active security modules; empty when the host does not say.
+    pub lsm: Vec<String>,
+    /// Settings by their name below `/proc/sys`; those that do not exist are left out.
+    pub sysctls: BTreeMap<String, String>,
+    /// `Seccomp` of the process: 2 when a filter is on it already.
+    pub seccomp: String,
+    /// Its AppArmor label; empty when there is none.
+    pub apparmor: String,
+    /// Its user namespace.
+    pub user_namespace: String,
+    /// What is mounted over parts of `/proc`.
+    pub covered_proc: Vec<String>,
+    /// Where the process runs.
+    pub surroundings: Surroundings,
+    /// Control groups, in the order of the mounts.
+    pub cgroups: Vec<CgroupHierarchy>,
+}
+
+/// What kind of place a process runs in, as far as it can tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Surroundings {
+    /// Nothing is known about it.
+    #[default]
+    Plain,
+    /// A container.
+    Container,
+    /// A service of systemd.
+    Service,
+}
+
+/// One hierarchy of control groups.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CgroupHierarchy {
+    /// `v2`, or the controllers of a v1 hierarchy, e.g. `memory`.
+    pub name: String,
+    /// Whether the process could make groups in it.
+    pub state: CgroupState,
+}
+
+/// Whether groups can be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CgroupState {
+    /// The process's own group is writable for it.
+    Writable,
+    /// The file system is mounted read-only.
+    ReadOnly,
+    /// The group belongs to somebody else.
+    NotDelegated,
+}
+
+impl HostFacts {
+    /// Looks at this host.
+    #[must_use]
+    pub fn read() -> Self {
+        let status = text("/proc/self/status");
+        let mounts = text("/proc/self/mountinfo");
+        let groups = text("/proc/self/cgroup");
+        let mut facts = Self {
+            kernel: text("/proc/sys/kernel/osrelease"),
+            boot_id: text("/proc/sys/kernel/random/boot_id"),
+            uid: rustix::process::geteuid().as_raw(),
+            lsm: text("/sys/kernel/security/lsm")
+                .split(',')
+                .filter(|name| !name.is_empty())
+                .map(str::to_owned)
+                .collect(),
+            sysctls: SYSCTLS
+                .iter()
+                .filter_map(|name| {
+                    let value = fs::read_to_string(format!("/proc/sys/{name}")).ok()?;
+                    Some(((*name).to_owned(), value.trim().to_owned()))
+                })
+                .collect(),
+            seccomp: field(&status, "Seccomp:"),
+            apparmor: text("/proc/self/attr/apparmor/current"),
+            user_namespace: fs::read_link("/proc/self/ns/user")
+                .map(|link| link.to_string_lossy().into_owned())
+                .unwrap_or_default(),
+            covered_proc: covered_proc(&mounts),
+            surroundings: surroundings(&groups, &mounts),
+            cgroups: Vec::new(),
+        };
+        facts.cgroups = cgroups(&mounts, &groups, |path| {
+            access(path, Access::WRITE_OK).is_ok()
+        });
+        facts
+    }
+
+    /// Whether the kernel is at least this; a release that cannot be read is taken as new.
+    #[must_use]
+    pub fn kernel_at_least(&self, (major, minor): (u32, u32)) -> bool {
+        let mut numbers = self
+            .kernel
+            .split(|c: char| !c.is_ascii_digit())
+            .map(|part| part.parse::<u32>().unwrap_or(u32::MAX));
+        let (Some(is), Some(then)) = (numbers.next(), numbers.next()) else {
+            return true;
+        };
+        (is, then) >= (major, minor)
+    }
+
+    /// A setting as a number.
+    #[must_use]
+    pub fn sysctl(&self, name: &str) -> SettingValue {
+        match self.sysctls.get(name).map(|value| value.parse::<u64>()) {
+            Some(Ok(0)) => SettingValue::Zero,
+            Some(Ok(_)) => SettingValue::Positive,
+            Some(Err(_)) | None => SettingValue::Unknown,
+        }
+    }
+}
+
+/// What matters of a setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SettingValue {
+    /// 0.
+    Zero,
+    /// More.
+    Positive,
+    /// This kernel has no such setting, or it is no number.
+    Unknown,
+}
+
+/// A small file without its line end; empty when it cannot be read.
+fn text(path: &str) -> String {
+    fs::read_to_string(path)
+        .map(|text| text.trim_end_matches(['\n', '\0']).to_owned())
+        .unwrap_or_default()
+}
+
+fn field(status: &str, name: &str) -> String {
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix(name))
+        .map(|value| value.trim().to_owned())
+        .unwrap_or_default()
+}
+
+/// A line of `mountinfo`: mount point, options, file system, its own options.
+fn mounts(text: &str) -> impl Iterator<Item = (&str, &str, &str, &str)> {
+    text.lines().filter_map(|line| {
+        let (before, after) = line.split_once(" - ")?;
+        let mut before = before.split(' ').skip(4);
+        let mut after = after.split(' ');
+        let (point, options) = (before.next()?, before.next()?);
+        let kind = after.next()?;
+        Some((point, options, kind, after.nth(1).unwrap_or_default()))
+    })
+}
+
+fn covered_proc(mountinfo: &str) -> Vec<String> {
+    mounts(mountinfo)
+        .map(|(point, ..)| point)
+        // The kernel itself mounts this one on demand.
+        .filter(|point| point.starts_with("/proc/") && *point != "/proc/sys/fs/binfmt_misc")
+        .map(str::to_owned)
+        .collect()
+}
+
+fn surroundings(groups: &str, mountinfo: &str) -> Surroundings {
+    let marks = ["docker", "kubepods", "libpod", "lxc", "containerd"];
+    let rooted = mounts(mountinfo).any(|(point, _, kind, _)| point == "/" && kind == "overlay");
+    let marked = groups
+        .lines()
+        .any(|line| marks.iter().any(|m| line.contains(m)));
+    let files = ["/.dockerenv", "/run/.containerenv"];
+    if marked || rooted || files.iter().any(|file| Path::new(file).exists()) {
+        return Surroundings::Container;
+    }
+    let service = |line: &str| line.split('/').any(|part| part.ends_with(".service"));
+    if groups.lines().any(service) {
+        return Surroundings::Service;
+    }
+    Surroundings::Plain
+}
+
+fn cgroups(
+    mountinfo: &str,
+    groups: &str,
+    writable: impl Fn(&Path) -> bool,
+) -> Vec<CgroupHierarchy> {
+    mounts(mountinfo)
+        .filter_map(|(point, options, kind, own)| {
+            let name = match kind {
+                "cgroup2" => "v2".to_owned(),
+                "cgroup" => own.strip_prefix("rw,").unwrap_or(own).to_owned(),
+                _ => return None,
+            };
+            let read_only = |options: &str| options.split(',').any(|option| option == "ro");
+            let state = if read_only(options) || read_only(own) {
+                CgroupState::ReadOnly
+            } else if writable(&own_group(point, &name, groups)) {
+                CgroupState::Writable
+            } else {
+                CgroupState::NotDelegated
+            };
+            Some(CgroupHierarchy { name, state })
+        })
+        .collect()
+}
+
+/// Directory of the process's own group.
+fn own_group(point: &str, name: &str, groups: &str) -> std::path::PathBuf {
+    let path = groups.lines().find_map(|line| {
+        let (_, rest) = line.split_once(':')?;
+        let (controllers, path) = rest.split_once(':')?;
+        let fits = if name == "v2" {
+            controllers.is_empty()
+        } else {
+            controllers == name
+        };
+        fits.then_some(path)
+    });
+    let below = path.unwrap_or("/").trim_start_matches('/');
+    let whole = Path::new(point).join(below);
+    // In a container the path may be the host's, and the mount point is the own group.
+    if whole.is_dir() { whole } else { point.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOUNTS: &str = "\
+20 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw
+23 20 0:5 / /proc rw - proc proc rw
+24 23 0:6 / /proc/sys ro,nosuid - proc proc rw
+25 23 0:7 / /proc/sys/fs/binfmt_misc rw - binfmt_misc none rw
+35 20 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory
+38 20 0:38 / /sys/fs/cgroup/unified ro,relatime - cgroup2 cgroup2 rw";
+
+    #[test]
+    fn this_host_says_what_decides() {
+        let facts = HostFacts::read();
+        assert!(!facts.kernel.is_empty() && !facts.boot_id.is_empty());
+        assert!(facts.sysctls.contains_key("user/max_user_namespaces"));
+        assert!(facts.user_namespace.starts_with("user:["));
+        assert_eq!(facts, HostFacts::read());
+    }
+
+    #[test]
+    fn covered_parts_of_proc_are_named() {
+        assert_eq!(covered_proc(MOUNTS), ["/proc/sys"]);
+    }
+
+    #[test]
+    fn groups_are_writable_read_only_or_somebody_elses() {
+        let states = |writable: bool| {
+            cgroups(MOUNTS, "4:memory:/a\n0::/\n", |_| writable)
+                .into_iter()
+                .map(|group| (group.name, group.state))
+                .collect::<Vec<_>>()
+        };
+        let (memory, unified) = ("memory".to_owned(), "v2".to_owned());
+        let (unified, read_only) = (unified, CgroupState::ReadOnly);
+        assert_eq!(
+            states(true),
+            [
+                (memory.clone(), CgroupState::Writable),
+                (unified.clone(), read_only)
+            ]
+        );
+        assert_eq!(
+            states(false),
+            [(memory, CgroupState::NotDelegated), (unified, read_only)]
+        );
+    }
+
+    #[test]
+    fn surroundings_are_read_from_groups_and_root() {
+        let of = |groups: &str, mounts: &str| surroundings(groups, mounts);
+        let plain = "20 1 8:1 / / rw - ext4 /dev/sda1 rw";
+        if !Path::new("/.dockerenv").exists() && !Path::new("/run/.containerenv").exists() {
+            assert_eq!(of("0::/user.slice", plain), Surroundings::Plain);
+            let service = "0::/system.slice/php8.2-fpm.service";
+            assert_eq!(of(service, plain), Surroundings::Service);
+        }
+        assert_eq!(of("0::/docker/abc", plain), Surroundings::Container);
+        let overlay = "20 1 0:9 / / rw - overlay overlay rw";
+        assert_eq!(of("0::/", overlay), Surroundings::Container);
+    }
+
+    #[test]
+    fn kernels_are_compared_by_number() {
+        let kernel = |release: &str| HostFacts {
+            kernel: release.to_owned(),
+            ..HostFacts::default()
+        };
+        for new in ["6.6.0", "6.18.5-amd64", "7.0-rc1", "odd"] {
+            assert!(kernel(new).kernel_at_least(MINIMUM_KERNEL), "{new}");
+        }
+        for old in ["6.5.13", "5.15.0-91-generic"] {
+            assert!(!kernel(old).kernel_at_least(MINIMUM_KERNEL), "{old}");
+        }
+    }
+}

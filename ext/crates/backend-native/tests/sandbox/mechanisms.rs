@@ -1,0 +1,304 @@
+//! Hosts that lack a mechanism: the report changes, and the run is refused.
+//!
+//! Each mechanism is withheld from the launcher alone, by `tests/sandbox/withhold.c` in
+//! namespaces or under a filter of its own; the host stays as it is. The same launch with
+//! nothing withheld is the control of all of them.
+
+use crate::world::*;
+use std::path::Path;
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::Duration;
+use wp_codebox_backend_native::{
+    Guest, LaunchError, LaunchOptions, LauncherCommand, ProcessSandbox, SelfTest, SelfTestRequest,
+    WrappedCommand, audit, probe_plan, run_self_test, self_test,
+};
+use wp_codebox_contracts::{
+    AxisReport, Enforcement, ErrorCode, IsolationAxis, IsolationLevel, LaunchPurpose,
+    OuterSandboxKind,
+};
+
+/// Puts `withhold MECHANISM` before the launcher.
+struct Without(&'static str);
+
+impl ProcessSandbox for Without {
+    fn wrap(&self, command: &LauncherCommand) -> WrappedCommand {
+        WrappedCommand {
+            program: withhold().to_owned(),
+            args: vec![self.0.to_owned(), command.program.clone()],
+            audit: audit("withhold", self.0, command),
+        }
+    }
+}
+
+fn withhold() -> &'static str {
+    static PROGRAM: OnceLock<String> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let program = world().root.join("withhold");
+        let source = repository().join("tests/sandbox/withhold.c");
+        let status = Command::new("cc")
+            .arg("-o")
+            .args([&program, &source])
+            .status()
+            .unwrap();
+        assert!(status.success());
+        program.to_str().unwrap().to_owned()
+    })
+}
+
+fn request<'a>(sandbox: &'a dyn ProcessSandbox, state_dir: &'a Path) -> SelfTestRequest<'a> {
+    SelfTestRequest {
+        launcher: &world().launcher,
+        sandbox,
+        outer: OuterSandboxKind::None,
+        host: &world().host,
+        state_dir,
+    }
+}
+
+fn tested(without: &'static str) -> SelfTest {
+    let state = directory("self-test");
+    run_self_test(&request(&Without(without), &state))
+}
+
+/// A guest that serves, started without the mechanism.
+fn served(without: &'static str) -> Result<Guest, LaunchError> {
+    Guest::launch(
+        &Spec::default().plan(),
+        &LaunchOptions {
+            launcher: &world().launcher,
+            sandbox: &Without(without),
+            ready_timeout: Duration::from_secs(20),
+        },
+    )
+}
+
+#[track_caller]
+fn refused(without: &'static str) -> LaunchError {
+    let error = served(without).map(|_| ()).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::IsolationUnavailable, "{error}");
+    assert_eq!(error.code().exit_status(), 125);
+    error
+}
+
+#[track_caller]
+fn row(test: &SelfTest, axis: IsolationAxis) -> &AxisReport {
+    let axes = &test.trials[0].report.axes;
+    assert_eq!(axes.len(), IsolationAxis::ALL.len());
+    axes.iter().find(|row| row.axis == axis).unwrap()
+}
+
+/// Every axis but one is as on a whole host.
+#[track_caller]
+fn only(test: &SelfTest, weaker: &[IsolationAxis]) {
+    for axis in IsolationAxis::ALL {
+        let row = row(test, axis);
+        let fine = row.enforced >= IsolationLevel::Full.least(axis);
+        assert_eq!(fine, !weaker.contains(&axis), "{row:?}");
+    }
+    assert_eq!(test.trials[0].report.level, IsolationLevel::None);
+    assert!(test.level() < IsolationLevel::Full);
+}
+
+#[test]
+fn with_nothing_withheld_the_self_test_reaches_every_limit() {
+    let test = tested("none");
+    assert_eq!(test.level(), IsolationLevel::Full, "{test:#?}");
+    assert_eq!(test.trials.len(), 1);
+    for (axis, seen) in [
+        (IsolationAxis::Memory, "mapping was refused after "),
+        (IsolationAxis::Pids, "fork was refused after "),
+        (IsolationAxis::Disk, "writing was refused after "),
+        (IsolationAxis::Files, "Landlock denies"),
+    ] {
+        assert!(
+            row(&test, axis).evidence.contains(seen),
+            "{:?}",
+            row(&test, axis)
+        );
+    }
+    served("none").unwrap();
+}
+
+#[test]
+fn a_self_test_serves_nothing_and_ends() {
+    let mut plan = probe_plan(&world().host);
+    plan.purpose = LaunchPurpose::Probe;
+    plan.limits.processes = 8;
+    plan.limits.disk_bytes = 1024 * 1024;
+    let mut guest = launch(&plan).unwrap();
+    within_two_seconds(|| !alive(guest.pid()));
+    let call = wp_codebox_backend_native::ExecCall {
+        request: &crate::world::request(&["/bin/true"]),
+        stdin: &[],
+        deadline: std::time::Instant::now() + Duration::from_secs(5),
+        output_limit: 1024,
+    };
+    assert!(guest.exec(&call, &mut |_, _| {}).is_err());
+}
+
+#[test]
+fn no_user_namespaces_no_guest() {
+    for (without, errno) in [
+        ("namespaces:user", libc::ENOSPC),
+        ("deny:unshare", libc::EPERM),
+    ] {
+        let test = tested(without);
+        only(&test, &IsolationAxis::ALL);
+        for axis in IsolationAxis::ALL {
+            assert_eq!(row(&test, axis).enforced, Enforcement::NotEnforced);
+            assert!(row(&test, axis).evidence.contains("unshare"));
+        }
+        let data = test.trials[0].failure.clone().unwrap().data.unwrap();
+        assert_eq!(
+            (&data["step"], &data["errno"]),
+            (&"unshare".into(), &errno.into())
+        );
+        let body = refused(without).body();
+        assert!(!body.hints.is_empty(), "{body:?}");
+    }
+}
+
+#[test]
+fn a_missing_namespace_kind_weakens_its_axis() {
+    for (kind, axis, enforced) in [
+        (
+            "namespaces:net",
+            IsolationAxis::Network,
+            Enforcement::NotEnforced,
+        ),
+        (
+            "namespaces:ipc",
+            IsolationAxis::Processes,
+            Enforcement::BestEffort,
+        ),
+        (
+            "namespaces:uts",
+            IsolationAxis::Processes,
+            Enforcement::BestEffort,
+        ),
+        (
+            "namespaces:cgroup",
+            IsolationAxis::Processes,
+            Enforcement::BestEffort,
+        ),
+    ] {
+        let test = tested(kind);
+        only(&test, &[axis]);
+        let row = row(&test, axis);
+        assert_eq!(row.enforced, enforced, "{row:?}");
+        assert!(row.evidence.contains("No space left on device"), "{row:?}");
+        refused(kind);
+    }
+}
+
+#[test]
+fn without_landlock_files_are_best_effort_and_the_errno_is_evidence() {
+    for (without, text) in [
+        ("deny:landlock", "Operation not permitted"),
+        ("off:landlock", "Operation not supported"),
+        ("absent:landlock", "Function not implemented"),
+    ] {
+        let test = tested(without);
+        only(&test, &[IsolationAxis::Files]);
+        let row = row(&test, IsolationAxis::Files);
+        assert_eq!(row.enforced, Enforcement::BestEffort);
+        assert!(row.evidence.contains(text), "{row:?}");
+        assert!(!row.by.contains("Landlock"), "{row:?}");
+        assert_eq!(test.trials[0].report.landlock_abi, 0);
+        let error = refused(without);
+        assert!(error.to_string().contains("landlock"), "{error}");
+    }
+}
+
+#[test]
+fn without_seccomp_calls_and_socket_families_are_open() {
+    let test = tested("deny:seccomp");
+    only(&test, &[IsolationAxis::Syscalls, IsolationAxis::Network]);
+    let row = row(&test, IsolationAxis::Syscalls);
+    assert_eq!(row.enforced, Enforcement::NotEnforced);
+    // What the filter would have refused was tried.
+    assert!(
+        row.evidence.contains("new namespace gave errno 0"),
+        "{row:?}"
+    );
+    let error = refused("deny:seccomp");
+    assert!(error.to_string().contains("seccomp"), "{error}");
+}
+
+#[test]
+fn over_a_covered_proc_no_guest_can_be_built() {
+    let test = tested("proc");
+    only(&test, &IsolationAxis::ALL);
+    let data = test.trials[0].failure.clone().unwrap().data.unwrap();
+    assert_eq!(data["step"], "proc");
+    let body = refused("proc").body();
+    assert!(body.hints[0].contains("systempaths=unconfined"), "{body:?}");
+}
+
+#[test]
+fn with_read_only_groups_memory_is_best_effort_and_full_still_holds() {
+    let test = tested("cgroup");
+    assert_eq!(test.level(), IsolationLevel::Full);
+    let memory = row(&test, IsolationAxis::Memory);
+    assert_eq!(memory.enforced, Enforcement::BestEffort, "{memory:?}");
+    assert_eq!(memory.requested, Enforcement::Enforced);
+    let guest = served("cgroup").unwrap();
+    let memory = guest
+        .report()
+        .axes
+        .iter()
+        .find(|row| row.axis == IsolationAxis::Memory);
+    assert_eq!(memory.unwrap().enforced, Enforcement::BestEffort);
+}
+
+#[test]
+fn an_answer_is_kept_until_something_changes_and_only_while_it_is_full() {
+    let state = directory("kept");
+    let file = state.join("self-test.json");
+    let written = || std::fs::read(&file).unwrap();
+    let (whole, lacking) = (Without("none"), Without("off:landlock"));
+
+    let first = self_test(&request(&whole, &state));
+    assert_eq!(first.level(), IsolationLevel::Full);
+    // The same question is answered from the file: the launcher that would fail is not asked.
+    assert_eq!(self_test(&request(&lacking, &state)), first);
+    // Another outer sandbox is another question.
+    let other = SelfTestRequest {
+        outer: OuterSandboxKind::Bubblewrap,
+        ..request(&lacking, &state)
+    };
+    assert!(self_test(&other).level() < IsolationLevel::Full);
+    // A weak answer is not relied on.
+    let again = SelfTestRequest {
+        sandbox: &whole,
+        ..other
+    };
+    assert_eq!(self_test(&again).level(), IsolationLevel::Full);
+    // Neither is one of another boot, kernel or launcher, or half a file.
+    for (key, value) in [
+        ("bootId", "\"other\""),
+        ("kernel", "\"1.0\""),
+        ("seccomp", "\"9\""),
+    ] {
+        let mut kept: serde_json::Value = serde_json::from_slice(&written()).unwrap();
+        kept["facts"][key] = serde_json::from_str(value).unwrap();
+        std::fs::write(&file, kept.to_string()).unwrap();
+        let seen = SelfTestRequest {
+            sandbox: &lacking,
+            ..again
+        };
+        assert!(self_test(&seen).level() < IsolationLevel::Full, "{key}");
+        assert_eq!(self_test(&again).level(), IsolationLevel::Full);
+    }
+    let mut kept: serde_json::Value = serde_json::from_slice(&written()).unwrap();
+    kept["launcher"]["changed"] = 1.into();
+    std::fs::write(&file, kept.to_string()).unwrap();
+    let seen = SelfTestRequest {
+        sandbox: &lacking,
+        ..again
+    };
+    assert!(self_test(&seen).level() < IsolationLevel::Full);
+    std::fs::write(&file, "{").unwrap();
+    assert_eq!(self_test(&again).level(), IsolationLevel::Full);
+}

@@ -1,0 +1,154 @@
+//! Observations that cost: limits are reached, not read.
+//!
+//! Only a self-test makes them, in a guest nobody else uses. Each is bounded by the
+//! plan's own limits and undoes what it did.
+
+use super::wrong;
+use crate::error::{At, Failure, Step};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use std::fs;
+
+/// By how much a size may be above its limit: the kernel counts whole pages.
+pub(super) const PAGES: u64 = 65_536;
+/// Largest limits that are reached rather than read.
+const MOST_CHILDREN: u64 = 512;
+const MOST_BYTES: u64 = 64 * 1024 * 1024;
+/// Bytes mapped at once; never touched.
+const MAPPING: usize = 16 * 1024 * 1024;
+/// Bytes written at once.
+const CHUNK: usize = 256 * 1024;
+
+/// Starts children that wait until the kernel refuses one; how many there were.
+pub(super) fn fork_until_refused(limit: u64) -> Result<u64, Failure> {
+    if limit > MOST_CHILDREN {
+        return Err(wrong("too many processes for a self-test"));
+    }
+    let mut children = Vec::new();
+    let mut refused = None;
+    for _ in 0..limit.saturating_add(8) {
+        // SAFETY: this process has a single thread; the child only sleeps and ends.
+        match unsafe { libc::fork() } {
+            0 => loop {
+                // SAFETY: takes a number; the parent kills this process.
+                unsafe { libc::sleep(60) };
+            },
+            -1 => {
+                refused = std::io::Error::last_os_error().raw_os_error();
+                break;
+            }
+            pid => children.extend(Pid::from_raw(pid)),
+        }
+    }
+    for child in &children {
+        let _ = kill_process(*child, Signal::KILL);
+    }
+    for child in &children {
+        while matches!(
+            waitpid(Some(*child), WaitOptions::empty()),
+            Err(Errno::INTR)
+        ) {}
+    }
+    let started = children.len() as u64;
+    match refused {
+        Some(libc::EAGAIN) if started <= limit => Ok(started),
+        Some(errno) => Err(wrong(format!(
+            "fork gave errno {errno} after {started} children"
+        ))),
+        None => Err(wrong(format!("{started} children at a limit of {limit}"))),
+    }
+}
+
+/// Maps private memory until the kernel refuses; how many bytes there were.
+pub(super) fn map_until_refused(limit: u64) -> Result<u64, Failure> {
+    let mut mappings = Vec::new();
+    let mut refused = None;
+    let most = limit / MAPPING as u64 + 1;
+    while (mappings.len() as u64) < most {
+        // SAFETY: a fresh private mapping that nothing touches; unmapped below.
+        let mapped = unsafe {
+            mmap_anonymous(
+                std::ptr::null_mut(),
+                MAPPING,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE | MapFlags::NORESERVE,
+            )
+        };
+        match mapped {
+            Ok(address) => mappings.push(address),
+            Err(errno) => {
+                refused = Some(errno);
+                break;
+            }
+        }
+    }
+    for address in &mappings {
+        // SAFETY: mapped above with this length and never used.
+        let _ = unsafe { munmap(*address, MAPPING) };
+    }
+    let bytes = (mappings.len() * MAPPING) as u64;
+    match refused {
+        Some(Errno::NOMEM) => Ok(bytes),
+        Some(errno) => Err(wrong(format!("mapping gave {errno} after {bytes} bytes"))),
+        None => Err(wrong(format!("{bytes} bytes mapped at a limit of {limit}"))),
+    }
+}
+
+/// Writes into a directory until it is full, and past the longest file; what came of it.
+pub(super) fn fill(directory: &str, limit: u64) -> Result<String, Failure> {
+    if limit > MOST_BYTES {
+        return Err(wrong("too much disk for a self-test"));
+    }
+    let path = |number: u32| format!("{directory}/.probe-{number}");
+    let longest = past_the_longest(&path(0), limit);
+    let filled = write_until_full(&path(1), &path(2), limit);
+    for number in 0..3 {
+        // Whatever was made is gone again, also after a contradiction.
+        let _ = fs::remove_file(path(number));
+    }
+    longest?;
+    let bytes = filled?;
+    Ok(format!(
+        "writing was refused after {bytes} bytes, and beyond the longest file"
+    ))
+}
+
+/// One byte after the file-size limit.
+fn past_the_longest(path: &str, limit: u64) -> Result<(), Failure> {
+    let file = create(path)?;
+    // SAFETY: plain numbers; the signal that comes with the refusal is not wanted here.
+    let before = unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+    let refused = rustix::io::pwrite(&file, b"x", limit);
+    // SAFETY: restores what was there.
+    unsafe { libc::signal(libc::SIGXFSZ, before) };
+    match refused {
+        Err(Errno::FBIG) => Ok(()),
+        other => Err(wrong(format!("a write past the longest file: {other:?}"))),
+    }
+}
+
+/// Two files, since one may not be as long as everything together.
+fn write_until_full(first: &str, second: &str, limit: u64) -> Result<u64, Failure> {
+    let chunk = vec![0x5a_u8; CHUNK];
+    let half = limit / 2;
+    let mut written = 0_u64;
+    for (path, until) in [(first, half), (second, limit.saturating_add(2 * PAGES))] {
+        let file = create(path)?;
+        while written < until {
+            match rustix::io::write(&file, &chunk) {
+                Ok(count) => written = written.saturating_add(count as u64),
+                Err(Errno::INTR) => {}
+                Err(Errno::NOSPC) if written <= limit.saturating_add(PAGES) => return Ok(written),
+                Err(errno) => return Err(wrong(format!("{errno} after {written} bytes"))),
+            }
+        }
+    }
+    Err(wrong(format!("{written} bytes at a limit of {limit}")))
+}
+
+fn create(path: &str) -> Result<rustix::fd::OwnedFd, Failure> {
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::from_raw_mode(0o600)).at(Step::Probe, path)
+}

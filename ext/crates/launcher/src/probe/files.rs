@@ -1,0 +1,117 @@
+//! The files axis: what the guest's tree shows and which of it can be written.
+
+use super::findings::Seen;
+use super::{HostRoot, open_errno, read, wrong};
+use crate::error::{At, Failure, Step};
+use crate::shortfall::Shortfalls;
+use rustix::fs::OFlags;
+use std::collections::BTreeSet;
+use std::fs;
+use wp_codebox_contracts::{LaunchMount, LaunchPlan};
+
+const BY_VIEW: &str = "mount namespace, pivot_root, read-only binds, overlay";
+
+/// What a plan puts at the top of the tree.
+fn expected_entries(plan: &LaunchPlan) -> BTreeSet<String> {
+    let mut names: BTreeSet<String> = ["proc", "dev"].map(str::to_owned).into();
+    for mount in &plan.mounts {
+        let target = match mount {
+            LaunchMount::Directory { target }
+            | LaunchMount::Symlink { target, .. }
+            | LaunchMount::Bind { target, .. }
+            | LaunchMount::Scratch { target, .. }
+            | LaunchMount::Overlay { target, .. } => target,
+            LaunchMount::File(entry) => &entry.target,
+            LaunchMount::Proc | LaunchMount::Dev => continue,
+        };
+        names.extend(target.as_str().split('/').nth(1).map(str::to_owned));
+    }
+    names
+}
+
+/// The guest's own tree, and nothing else of the host.
+pub(super) fn files(
+    plan: &LaunchPlan,
+    host: &HostRoot,
+    shortfalls: &Shortfalls,
+) -> Result<Seen, Failure> {
+    let is_host = |path: &str| {
+        rustix::fs::stat(path).is_ok_and(|s| s.st_dev == host.device && s.st_ino == host.inode)
+    };
+    let expected = expected_entries(plan);
+    let mut seen = BTreeSet::new();
+    for entry in fs::read_dir("/").at(Step::Probe, "/")? {
+        let name = entry.at(Step::Probe, "/")?.file_name();
+        let name = name.to_string_lossy().into_owned();
+        if !expected.contains(&name) || is_host(&format!("/{name}")) {
+            return Err(wrong(format!("unexpected /{name}")));
+        }
+        seen.insert(name);
+    }
+    if is_host("/") || is_host("/..") || seen != expected {
+        return Err(wrong("the root is not the planned one"));
+    }
+    if open_errno("/.probe", OFlags::CREATE | OFlags::WRONLY).is_none() {
+        return Err(wrong("the root is writable"));
+    }
+    let (mounts, writable) = writable_mounts(plan)?;
+    let view = format!(
+        "root shows only {}; creating in it is denied; {mounts} mounts, {writable} writable, \
+         all on the run's own tmpfs or planned",
+        seen.into_iter().collect::<Vec<_>>().join(" ")
+    );
+    if shortfalls.has(Step::Landlock) {
+        return Ok(Seen::best_effort(BY_VIEW, view));
+    }
+    landlock_denies()?;
+    Ok(Seen::enforced(
+        &format!("{BY_VIEW}, Landlock"),
+        format!("{view}; Landlock denies a write that file modes allow"),
+    ))
+}
+
+/// The two nodes have the same mode and mount; only Landlock tells them apart.
+fn landlock_denies() -> Result<(), Failure> {
+    if open_errno("/dev/null", OFlags::WRONLY).is_some() {
+        return Err(wrong("/dev/null is not writable"));
+    }
+    if open_errno("/dev/urandom", OFlags::WRONLY) != Some(libc::EACCES) {
+        return Err(wrong("Landlock does not deny"));
+    }
+    Ok(())
+}
+
+/// All mounts, and the writable ones, which must be on private file systems or planned so.
+fn writable_mounts(plan: &LaunchPlan) -> Result<(usize, usize), Failure> {
+    let planned: BTreeSet<&str> = plan
+        .mounts
+        .iter()
+        .filter_map(|mount| match mount {
+            LaunchMount::Bind {
+                target,
+                writable: true,
+                ..
+            } => Some(target.as_str()),
+            _ => None,
+        })
+        .collect();
+    let text = read("/proc/self/mountinfo")?;
+    let mut writable = 0;
+    for line in text.lines() {
+        let fields: Vec<&str> = line.split(' ').collect();
+        let kind = fields.iter().position(|field| *field == "-");
+        let kind = kind.and_then(|at| fields.get(at + 1));
+        let (Some(point), Some(options), Some(kind)) = (fields.get(4), fields.get(5), kind) else {
+            return Err(wrong("a mount that cannot be read"));
+        };
+        if options.split(',').any(|option| option == "ro") {
+            continue;
+        }
+        writable += 1;
+        let private = matches!(*kind, "tmpfs" | "overlay" | "proc");
+        if *point == "/" || !(private || planned.contains(point)) {
+            return Err(wrong(format!("{point} is writable")));
+        }
+    }
+    Ok((text.lines().count(), writable))
+}

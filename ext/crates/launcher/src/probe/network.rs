@@ -1,0 +1,80 @@
+//! The network axis: interfaces, routes and socket families.
+
+use super::findings::Seen;
+use super::{read, wrong};
+use crate::error::Failure;
+
+/// Only a loopback of its own, and no family that leads past it.
+pub(super) fn network() -> Result<Seen, Failure> {
+    let devices = read("/proc/self/net/dev")?;
+    let names: Vec<&str> = devices
+        .lines()
+        .skip(2)
+        .filter_map(|line| line.split(':').next())
+        .map(str::trim)
+        .collect();
+    // Some kernels give every namespace tunnel stubs; without CAP_NET_ADMIN they stay down.
+    if names.first() != Some(&"lo") {
+        return Err(wrong("no loopback interface"));
+    }
+    if let Some(name) = names.iter().skip(1).find(|name| is_up(name)) {
+        return Err(wrong(format!("interface {name}")));
+    }
+    let routes = read("/proc/self/net/route")?.lines().skip(1).count();
+    if routes > 0 {
+        return Err(wrong("a route out"));
+    }
+    if socket_errno(libc::AF_INET).is_some() {
+        return Err(wrong("no loopback sockets"));
+    }
+    refused_families()?;
+    Ok(Seen::enforced(
+        "network namespace, seccomp on socket()",
+        "only lo is up, no route; vsock, netlink and packet sockets are refused",
+    ))
+}
+
+/// Families that a network namespace does not hold, or that reach into the kernel.
+fn refused_families() -> Result<(), Failure> {
+    for family in [libc::AF_VSOCK, libc::AF_NETLINK, libc::AF_PACKET] {
+        if socket_errno(family) != Some(libc::EPERM) {
+            return Err(wrong(format!("socket family {family}")));
+        }
+    }
+    Ok(())
+}
+
+/// errno of a `socket` call; `None` when it works.
+pub(super) fn socket_errno(family: i32) -> Option<i32> {
+    // SAFETY: takes three numbers; a descriptor it returns is closed at once.
+    unsafe {
+        let fd = libc::socket(family, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
+        if fd < 0 {
+            return std::io::Error::last_os_error().raw_os_error();
+        }
+        libc::close(fd);
+        None
+    }
+}
+
+fn is_up(name: &str) -> bool {
+    let Ok(socket) = rustix::net::socket(
+        rustix::net::AddressFamily::INET,
+        rustix::net::SocketType::DGRAM,
+        None,
+    ) else {
+        return true;
+    };
+    // SAFETY: an all-zero ifreq is valid; the request reads and writes one ifreq.
+    unsafe {
+        let mut request: libc::ifreq = std::mem::zeroed();
+        for (to, from) in request.ifr_name.iter_mut().take(15).zip(name.bytes()) {
+            *to = libc::c_char::from_ne_bytes([from]);
+        }
+        let fd = rustix::fd::AsRawFd::as_raw_fd(&socket);
+        if libc::ioctl(fd, libc::SIOCGIFFLAGS, &raw mut request) < 0 {
+            return true;
+        }
+        i32::from(request.ifr_ifru.ifru_flags) & libc::IFF_UP != 0
+    }
+}

@@ -1,0 +1,101 @@
+//! The syscalls axis: forbidden calls are tried.
+
+use super::findings::Seen;
+use super::{status_field, wrong};
+use crate::error::{Failure, Step};
+use crate::shortfall::Shortfalls;
+
+/// The filters answer as written.
+pub(super) fn syscalls(shortfalls: &Shortfalls) -> Result<Seen, Failure> {
+    if shortfalls.has(Step::Seccomp) {
+        // Without the filters the attempts below would succeed and change this process.
+        let mode = status_field("Seccomp:")?;
+        let errno = namespace_clone_errno();
+        return Err(wrong(format!(
+            "a clone into a new namespace gave errno {errno}, Seccomp is {mode}"
+        )));
+    }
+
+    let errno_of = |result: i64| {
+        if result >= 0 {
+            0
+        } else {
+            std::io::Error::last_os_error().raw_os_error().unwrap_or(0)
+        }
+    };
+    if namespace_clone_errno() != libc::EPERM {
+        return Err(wrong("clone made a namespace"));
+    }
+    // SAFETY: every call is expected to be refused before it looks at its arguments, which are
+    // zeros or null pointers and would be refused for that otherwise.
+    let tried = unsafe {
+        [
+            (
+                "unshare",
+                libc::EPERM,
+                errno_of(libc::syscall(libc::SYS_unshare, libc::CLONE_NEWUSER)),
+            ),
+            (
+                "clone3",
+                libc::ENOSYS,
+                errno_of(libc::syscall(libc::SYS_clone3, 0, 0)),
+            ),
+            (
+                "keyctl",
+                libc::EPERM,
+                errno_of(libc::syscall(libc::SYS_keyctl, 0, 0, 0, 0, 0)),
+            ),
+            (
+                "ptrace",
+                libc::EPERM,
+                errno_of(libc::syscall(
+                    libc::SYS_ptrace,
+                    libc::PTRACE_TRACEME,
+                    0,
+                    0,
+                    0,
+                )),
+            ),
+            (
+                "bpf",
+                libc::EPERM,
+                errno_of(libc::syscall(libc::SYS_bpf, 0, 0, 0)),
+            ),
+            (
+                "io_uring_setup",
+                libc::ENOSYS,
+                errno_of(libc::syscall(libc::SYS_io_uring_setup, 0, 0)),
+            ),
+            (
+                "mount",
+                libc::EPERM,
+                errno_of(libc::syscall(libc::SYS_mount, 0, 0, 0, 0, 0)),
+            ),
+        ]
+    };
+    for (name, wanted, got) in tried {
+        if got != wanted {
+            return Err(wrong(format!("{name} gave errno {got}")));
+        }
+    }
+    if status_field("Seccomp:")? != "2" {
+        return Err(wrong("no seccomp filter"));
+    }
+    Ok(Seen::enforced(
+        "seccomp allow-list, two filters",
+        "filter mode; clone into a namespace, unshare, keyctl, ptrace, bpf and mount give EPERM, clone3 and io_uring_setup ENOSYS",
+    ))
+}
+
+/// errno of a `clone` into a new user namespace; a child that should not exist ends at once.
+fn namespace_clone_errno() -> i32 {
+    let flags = libc::CLONE_NEWUSER | libc::SIGCHLD;
+    // SAFETY: without a stack the child runs on a copy of this one, like after fork, and only exits.
+    unsafe {
+        match libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) {
+            0 => libc::_exit(0),
+            result if result > 0 => 0,
+            _ => std::io::Error::last_os_error().raw_os_error().unwrap_or(0),
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Mechanisms that could not be put in force.
+//!
+//! A guest that serves tolerates none: the failure ends the launch. A self-test takes
+//! note and goes on wherever a guest can still be built, and its report says what was
+//! missing on which axis. Nothing is ever retried with less.
+
+use crate::error::{Failure, Step};
+use rustix::io::Errno;
+use wp_codebox_contracts::{IsolationAxis, LaunchPurpose};
+
+/// What was missing so far.
+pub(crate) struct Shortfalls {
+    purpose: LaunchPurpose,
+    noted: Vec<Failure>,
+}
+
+impl Shortfalls {
+    pub(crate) fn new(purpose: LaunchPurpose) -> Self {
+        Self {
+            purpose,
+            noted: Vec::new(),
+        }
+    }
+
+    /// What the guest is for.
+    pub(crate) fn purpose(&self) -> LaunchPurpose {
+        self.purpose
+    }
+
+    /// Passes success on; a failure ends a serving guest and is noted by a self-test.
+    pub(crate) fn tolerate<T>(&mut self, result: Result<T, Failure>) -> Result<Option<T>, Failure> {
+        match (self.purpose, result) {
+            (_, Ok(value)) => Ok(Some(value)),
+            (LaunchPurpose::Serve, Err(failure)) => Err(failure),
+            (LaunchPurpose::Probe, Err(failure)) => {
+                self.noted.push(failure);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Whether a step was missing.
+    pub(crate) fn has(&self, step: Step) -> bool {
+        self.noted.iter().any(|failure| failure.step == step)
+    }
+
+    /// Whether nothing was missing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.noted.is_empty()
+    }
+
+    /// What was missing on an axis, one sentence part each.
+    pub(crate) fn on(&self, axis: IsolationAxis) -> Vec<String> {
+        self.noted
+            .iter()
+            .filter(|failure| axis_of(failure) == axis)
+            .map(sentence)
+            .collect()
+    }
+}
+
+/// A failure as evidence: step, subject and the kernel's answer.
+pub(crate) fn sentence(failure: &Failure) -> String {
+    let Failure {
+        step,
+        subject,
+        errno,
+    } = failure;
+    let step = step.name();
+    if *errno == 0 {
+        format!("{step} failed at {subject}")
+    } else {
+        let text = Errno::from_raw_os_error(*errno);
+        format!("{step} failed at {subject}: {text}")
+    }
+}
+
+/// Which axis is weaker without a step.
+fn axis_of(failure: &Failure) -> IsolationAxis {
+    match failure.step {
+        Step::Unshare if failure.subject == "network namespace" => IsolationAxis::Network,
+        Step::Unshare | Step::Hostname | Step::Fork | Step::ParentDeath | Step::Dumpable => {
+            IsolationAxis::Processes
+        }
+        Step::Loopback => IsolationAxis::Network,
+        Step::Limits => match failure.subject.as_str() {
+            "processes" => IsolationAxis::Pids,
+            "data" => IsolationAxis::Memory,
+            "file size" => IsolationAxis::Disk,
+            _ => IsolationAxis::Privileges,
+        },
+        Step::Seccomp => IsolationAxis::Syscalls,
+        Step::Landlock
+        | Step::Propagation
+        | Step::RootMount
+        | Step::Scratch
+        | Step::Target
+        | Step::Entry
+        | Step::Bind
+        | Step::Overlay
+        | Step::Proc
+        | Step::Dev
+        | Step::PivotRoot => IsolationAxis::Files,
+        Step::Root
+        | Step::Descriptors
+        | Step::Plan
+        | Step::SetGroups
+        | Step::UidMap
+        | Step::GidMap
+        | Step::Capabilities
+        | Step::NoNewPrivs
+        | Step::Probe
+        | Step::Channel => IsolationAxis::Privileges,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failed(step: Step, subject: &str) -> Result<(), Failure> {
+        Err(Failure {
+            step,
+            subject: subject.to_owned(),
+            errno: libc::EPERM,
+        })
+    }
+
+    #[test]
+    fn a_serving_guest_tolerates_nothing_a_self_test_takes_note() {
+        let mut serving = Shortfalls::new(LaunchPurpose::Serve);
+        assert!(serving.tolerate(failed(Step::Landlock, "x")).is_err());
+        assert_eq!(serving.tolerate(Ok(7)), Ok(Some(7)));
+        assert!(serving.is_empty());
+
+        let mut probing = Shortfalls::new(LaunchPurpose::Probe);
+        assert_eq!(probing.tolerate(failed(Step::Landlock, "abi")), Ok(None));
+        assert!(probing.has(Step::Landlock) && !probing.has(Step::Seccomp));
+        assert_eq!(
+            probing.on(IsolationAxis::Files),
+            ["landlock failed at abi: Operation not permitted (os error 1)"]
+        );
+        assert!(probing.on(IsolationAxis::Syscalls).is_empty());
+    }
+
+    #[test]
+    fn a_namespace_is_missed_on_its_own_axis() {
+        let mut probing = Shortfalls::new(LaunchPurpose::Probe);
+        for name in ["network namespace", "ipc namespace"] {
+            probing.tolerate(failed(Step::Unshare, name)).unwrap();
+        }
+        assert_eq!(probing.on(IsolationAxis::Network).len(), 1);
+        assert_eq!(probing.on(IsolationAxis::Processes).len(), 1);
+    }
+}

@@ -1,0 +1,107 @@
+/*
+ * Starts a program without a mechanism of the kernel, the way a host may lack it.
+ * Nothing outside of this process and what it starts changes.
+ *
+ * `withhold none PROGRAM …`              as it is; the control
+ * `withhold namespaces:KIND PROGRAM …`   KIND (user, net, ipc, uts, cgroup) is used up:
+ *                                        user.max_KIND_namespaces=0 in a user namespace of its own
+ * `withhold deny:CALL PROGRAM …`         CALL (unshare, landlock, seccomp) gives EPERM
+ * `withhold off:landlock PROGRAM …`      as when Landlock is not among lsm=
+ * `withhold absent:landlock PROGRAM …`   as on a kernel without Landlock
+ * `withhold proc PROGRAM …`              a part of /proc is covered
+ * `withhold cgroup PROGRAM …`            control groups are read-only
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef SYS_landlock_create_ruleset
+#define SYS_landlock_create_ruleset 444
+#endif
+
+static void must(int fine, const char *what) {
+	if (!fine) {
+		perror(what);
+		exit(99);
+	}
+}
+
+static void put(const char *path, const char *text) {
+	FILE *file = fopen(path, "w");
+	must(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0, path);
+}
+
+/* A user namespace in which this user has power over its own settings and mounts, not beyond. */
+static void own_namespace(int more) {
+	char map[64];
+	unsigned uid = geteuid(), gid = getegid();
+	must(unshare(CLONE_NEWUSER | more) == 0, "unshare");
+	put("/proc/self/setgroups", "deny");
+	snprintf(map, sizeof map, "1000 %u 1", uid);
+	put("/proc/self/uid_map", map);
+	snprintf(map, sizeof map, "1000 %u 1", gid);
+	put("/proc/self/gid_map", map);
+}
+
+static void refuse(int call, int with) {
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | with),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {sizeof code / sizeof *code, code};
+	must(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0, "no_new_privs");
+	must(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0, "seccomp");
+}
+
+static void read_only_groups(void) {
+	char line[4096], point[4096], kind[64];
+	FILE *mounts = fopen("/proc/self/mounts", "r");
+	must(mounts != NULL, "mounts");
+	while (fgets(line, sizeof line, mounts) != NULL)
+		if (sscanf(line, "%*s %4095s %63s", point, kind) == 2 && strncmp(kind, "cgroup", 6) == 0)
+			must(mount(NULL, point, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_RELATIME, NULL) == 0, point);
+	fclose(mounts);
+}
+
+int main(int count, char **words) {
+	char path[128];
+	const char *what = count > 2 ? words[1] : "";
+	if (strncmp(what, "namespaces:", 11) == 0) {
+		own_namespace(0);
+		snprintf(path, sizeof path, "/proc/sys/user/max_%s_namespaces", what + 11);
+		put(path, "0");
+	} else if (strcmp(what, "deny:unshare") == 0) {
+		refuse(SYS_unshare, EPERM);
+	} else if (strcmp(what, "deny:landlock") == 0) {
+		refuse(SYS_landlock_create_ruleset, EPERM);
+	} else if (strcmp(what, "deny:seccomp") == 0) {
+		refuse(SYS_seccomp, EPERM);
+	} else if (strcmp(what, "off:landlock") == 0) {
+		refuse(SYS_landlock_create_ruleset, EOPNOTSUPP);
+	} else if (strcmp(what, "absent:landlock") == 0) {
+		refuse(SYS_landlock_create_ruleset, ENOSYS);
+	} else if (strcmp(what, "proc") == 0) {
+		own_namespace(CLONE_NEWNS);
+		must(mount("none", "/proc/sys", "tmpfs", 0, NULL) == 0, "cover");
+	} else if (strcmp(what, "cgroup") == 0) {
+		own_namespace(CLONE_NEWNS);
+		read_only_groups();
+	} else if (strcmp(what, "none") != 0) {
+		fprintf(stderr, "usage: withhold MECHANISM PROGRAM [ARGUMENT …]\n");
+		return 98;
+	}
+	execv(words[2], words + 2);
+	must(0, words[2]);
+}
