@@ -20,17 +20,20 @@ mod pid1;
 mod plan;
 mod privileges;
 mod probe;
+mod probe_reduced;
 mod program;
+mod reduced;
 mod rootfs;
 mod seccomp;
 mod syscalls;
+mod syscalls_reduced;
 
 use channel::Channel;
 use error::{At, Failure, Step};
 use rustix::fd::{FromRawFd, OwnedFd};
 use rustix::process::PidfdFlags;
 use std::process::ExitCode;
-use wp_codebox_contracts::LauncherFd;
+use wp_codebox_contracts::{IsolationLevel, LaunchPlan, LauncherFd};
 
 /// A sandbox that could not start.
 pub(crate) const NOT_STARTED: u8 = 125;
@@ -86,6 +89,15 @@ fn launch(plan: OwnedFd, channel: &Channel, lifetime: &OwnedFd) -> Result<u8, Fa
     }
     let plan = plan::read(plan)?;
     rustix::process::umask(rustix::fs::Mode::empty());
+    match plan.level {
+        IsolationLevel::Full => full(&plan, channel, lifetime),
+        IsolationLevel::Reduced => reduced::launch(&plan, channel, lifetime),
+        // The check of the plan refuses it already.
+        IsolationLevel::None => Err(Failure::rule(Step::Plan, "level")),
+    }
+}
+
+fn full(plan: &LaunchPlan, channel: &Channel, lifetime: &OwnedFd) -> Result<u8, Failure> {
     namespaces::enter_user(plan.guest_id)?;
     namespaces::enter_others()?;
     let own = rustix::process::getpid();
@@ -93,7 +105,7 @@ fn launch(plan: OwnedFd, channel: &Channel, lifetime: &OwnedFd) -> Result<u8, Fa
     // SAFETY: this process has a single thread, so the child may run any code.
     match unsafe { libc::fork() } {
         -1 => Err(std::io::Error::last_os_error()).at(Step::Fork, "pid 1"),
-        0 => Ok(pid1::run(&plan, channel, lifetime, own)),
+        0 => Ok(pid1::run(plan, channel, lifetime, own)),
         pid => {
             drop(own);
             parent::supervise(pid, channel, lifetime)

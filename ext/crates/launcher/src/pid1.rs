@@ -7,6 +7,7 @@
 use crate::NOT_STARTED;
 use crate::channel::Channel;
 use crate::error::{At, Failure, Step};
+use crate::seccomp::CallList;
 use crate::{init, landlock, namespaces, privileges, probe, rootfs, seccomp};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
@@ -20,7 +21,8 @@ pub(crate) fn run(
     lifetime: &OwnedFd,
     launcher: OwnedFd,
 ) -> u8 {
-    match build(plan, channel, lifetime, launcher).and_then(|()| init::serve(channel, lifetime)) {
+    let ends = [lifetime.as_fd(), launcher.as_fd()];
+    match build(plan, channel, lifetime, &launcher).and_then(|()| init::serve(channel, ends)) {
         Ok(()) => 0,
         Err(failure) => {
             let _ = channel.send(&failure.reply());
@@ -33,7 +35,7 @@ fn build(
     plan: &LaunchPlan,
     channel: &Channel,
     lifetime: &OwnedFd,
-    launcher: OwnedFd,
+    launcher: &OwnedFd,
 ) -> Result<(), Failure> {
     follow(launcher, lifetime)?;
     // Out of the launcher's session: no terminal of the host is this process's.
@@ -45,21 +47,21 @@ fn build(
         let message = GuestReply::Layer { index: layer.index };
         channel.send_with(&message, &[layer.upper.as_fd()])?;
     }
-    privileges::limit(&plan.limits)?;
+    privileges::limit(&plan.limits, 0)?;
     privileges::drop_capabilities()?;
     privileges::no_new_privs()?;
     privileges::not_dumpable()?;
     let landlock_abi = landlock::restrict(&plan.writable)?;
-    seccomp::install()?;
+    seccomp::install(CallList::Full)?;
     let report = probe::run(plan, &host, landlock_abi)?;
     channel.send(&GuestReply::Ready { report })
 }
 
 /// Dies with the launcher. The parent's number cannot be compared: it is 0 from in here.
-fn follow(launcher: OwnedFd, lifetime: &OwnedFd) -> Result<(), Failure> {
+fn follow(launcher: &OwnedFd, lifetime: &OwnedFd) -> Result<(), Failure> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .at(Step::ParentDeath, "prctl")?;
-    let mut fds = [PollFd::new(&launcher, PollFlags::IN)];
+    let mut fds = [PollFd::new(launcher, PollFlags::IN)];
     let now = Timespec {
         tv_sec: 0,
         tv_nsec: 0,
