@@ -248,6 +248,32 @@ pub(crate) fn read_pieces(
     }
 }
 
+/// Whether two files, read from where they stand, have the same bytes.
+pub(crate) fn same_bytes(one: &OwnedFd, other: &OwnedFd) -> Result<bool, Errno> {
+    let mut mine = vec![0_u8; 128 * 1024];
+    let mut same = true;
+    read_pieces(one, |piece| {
+        let mut left = piece;
+        while !left.is_empty() {
+            let room = mine.get_mut(..left.len()).ok_or(Errno::INVAL)?;
+            let count = match rustix::io::read(other, room) {
+                Err(Errno::INTR) => continue,
+                read => read?,
+            };
+            let (now, later) = left.split_at(count.min(left.len()));
+            if count == 0 || mine.get(..count) != Some(now) {
+                same = false;
+                return Err(Errno::CANCELED);
+            }
+            left = later;
+        }
+        Ok(())
+    })
+    .or_else(|error| if same { Err(error) } else { Ok(()) })?;
+    let mut one_more = [0_u8; 1];
+    Ok(same && rustix::io::retry_on_intr(|| rustix::io::read(other, &mut one_more))? == 0)
+}
+
 /// Logical size of a file.
 pub(crate) fn size_of(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or_default()

@@ -37,8 +37,8 @@ pub use canonical::{
 };
 pub use capture::{
     CaptureError, CaptureLimits, Change, CopyReport, EntryChange, ExcludeRules, FileMode,
-    LayerError, MountChanges, Node, OmitReason, Omitted, TreeError, TreeScan, capture, copy_tree,
-    scan_tree, write_layer,
+    LayerError, MountChanges, Node, OmitReason, Omitted, TreeError, TreeScan, capture,
+    capture_difference, copy_tree, lay_over, scan_tree, write_layer,
 };
 pub use changed_files::{ChangedFilesError, MountNames, mount_entries, read_changed_files};
 pub use digest::{

@@ -159,9 +159,12 @@ pub struct LaunchPlan {
     pub guest_id: u32,
     /// UTS name.
     pub hostname: String,
-    /// Root construction, in order.
+    /// Root construction, in order. At `reduced` there is no root to build: every step is a
+    /// `Bind` of a host path onto itself and means that the guest may read it, and what lies
+    /// below, or write it; what it may write is pinned. No other file can be opened.
     pub mounts: Vec<LaunchMount>,
-    /// Paths the guest may write (Landlock); everything else is read and execute only.
+    /// Paths the guest may write (Landlock); everything else is read and execute only. Empty at
+    /// `reduced`.
     pub writable: Vec<GuestPath>,
     /// Limits of the run. `disk_bytes` is the size of the scratch tmpfs.
     pub limits: Limits,

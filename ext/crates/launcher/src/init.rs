@@ -9,7 +9,7 @@ use crate::channel::{Channel, Incoming};
 use crate::error::{At, Failure, Step};
 use crate::program;
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fd::{AsFd, FromRawFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::mem::MaybeUninit;
@@ -44,23 +44,25 @@ fn child_signals() -> Result<OwnedFd, Failure> {
     }
 }
 
-/// Serves requests until the runner says or shows that it is done.
-pub(crate) fn serve(channel: &Channel, lifetime: &OwnedFd) -> Result<(), Failure> {
+/// Serves requests until the runner says that it is done, or one of `ends` becomes readable.
+pub(crate) fn serve(channel: &Channel, ends: [BorrowedFd<'_>; 2]) -> Result<(), Failure> {
     let signals = child_signals()?;
     let mut running: Vec<Running> = Vec::new();
     let mut buffer = Vec::new();
     loop {
+        let [runner, launcher] = ends;
         let mut fds = [
             PollFd::new(channel, PollFlags::IN),
-            PollFd::new(lifetime, PollFlags::IN),
+            PollFd::from_borrowed_fd(runner, PollFlags::IN),
+            PollFd::from_borrowed_fd(launcher, PollFlags::IN),
             PollFd::new(&signals, PollFlags::IN),
         ];
         match poll(&mut fds, None) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(errno).at(Step::Channel, "poll"),
         }
-        let [request, alive, child] = fds.map(|fd| fd.revents());
-        if !alive.is_empty() {
+        let [request, runner, launcher, child] = fds.map(|fd| fd.revents());
+        if !runner.is_empty() || !launcher.is_empty() {
             return Ok(());
         }
         if !child.is_empty() {

@@ -20,11 +20,14 @@ mod pid1;
 mod plan;
 mod privileges;
 mod probe;
+mod probe_reduced;
 mod program;
+mod reduced;
 mod rootfs;
 mod seccomp;
 mod shortfall;
 mod syscalls;
+mod syscalls_reduced;
 
 use channel::Channel;
 use error::{At, Failure, Step};
@@ -32,7 +35,7 @@ use rustix::fd::{FromRawFd, OwnedFd};
 use rustix::process::PidfdFlags;
 use shortfall::Shortfalls;
 use std::process::ExitCode;
-use wp_codebox_contracts::LauncherFd;
+use wp_codebox_contracts::{IsolationLevel, LaunchPlan, LauncherFd};
 
 /// A sandbox that could not start.
 pub(crate) const NOT_STARTED: u8 = 125;
@@ -88,6 +91,15 @@ fn launch(plan: OwnedFd, channel: &Channel, lifetime: &OwnedFd) -> Result<u8, Fa
     }
     let plan = plan::read(plan)?;
     rustix::process::umask(rustix::fs::Mode::empty());
+    match plan.level {
+        IsolationLevel::Full => full(&plan, channel, lifetime),
+        IsolationLevel::Reduced => reduced::launch(&plan, channel, lifetime),
+        // The check of the plan refuses it already.
+        IsolationLevel::None => Err(Failure::rule(Step::Plan, "level")),
+    }
+}
+
+fn full(plan: &LaunchPlan, channel: &Channel, lifetime: &OwnedFd) -> Result<u8, Failure> {
     namespaces::enter_user(plan.guest_id)?;
     let mut shortfalls = Shortfalls::new(plan.purpose);
     namespaces::enter_others(&mut shortfalls)?;
@@ -96,7 +108,7 @@ fn launch(plan: OwnedFd, channel: &Channel, lifetime: &OwnedFd) -> Result<u8, Fa
     // SAFETY: this process has a single thread, so the child may run any code.
     match unsafe { libc::fork() } {
         -1 => Err(std::io::Error::last_os_error()).at(Step::Fork, "pid 1"),
-        0 => Ok(pid1::run(&plan, channel, lifetime, own, shortfalls)),
+        0 => Ok(pid1::run(plan, channel, lifetime, own, shortfalls)),
         pid => {
             drop(own);
             parent::supervise(pid, channel, lifetime)

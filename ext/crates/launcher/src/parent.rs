@@ -8,7 +8,7 @@ use crate::channel::Channel;
 use crate::error::{At, Failure, Step};
 use crate::privileges;
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, waitpid,
@@ -17,12 +17,24 @@ use wp_codebox_contracts::GuestReply;
 
 /// Tells the runner about pid 1 and waits for its end.
 pub(crate) fn supervise(pid: i32, channel: &Channel, lifetime: &OwnedFd) -> Result<u8, Failure> {
+    attend(pid, lifetime, |guest| {
+        privileges::drop_capabilities()?;
+        privileges::no_new_privs()?;
+        privileges::not_dumpable()?;
+        channel.send_with(&GuestReply::Spawned { pid }, &[guest])
+    })
+}
+
+/// Does what is left to do beside the guest's first process, then waits for its end and
+/// brings that about when the runner is gone. Answers the exit status of this program.
+pub(crate) fn attend(
+    pid: i32,
+    lifetime: &OwnedFd,
+    begin: impl FnOnce(BorrowedFd<'_>) -> Result<(), Failure>,
+) -> Result<u8, Failure> {
     let child = Pid::from_raw(pid).ok_or_else(|| Failure::rule(Step::Fork, "pid"))?;
     let guest = pidfd_open(child, PidfdFlags::empty()).at(Step::Fork, "pidfd of pid 1")?;
-    let ready = privileges::drop_capabilities()
-        .and_then(|()| privileges::no_new_privs())
-        .and_then(|()| privileges::not_dumpable())
-        .and_then(|()| channel.send_with(&GuestReply::Spawned { pid }, &[guest.as_fd()]));
+    let ready = begin(guest.as_fd());
     if ready.is_err() {
         let _ = pidfd_send_signal(&guest, Signal::KILL);
     }

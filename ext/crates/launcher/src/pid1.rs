@@ -8,6 +8,7 @@
 use crate::NOT_STARTED;
 use crate::channel::Channel;
 use crate::error::{At, Failure, Step};
+use crate::seccomp::CallList;
 use crate::shortfall::Shortfalls;
 use crate::{init, landlock, namespaces, privileges, probe, rootfs, seccomp};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -23,9 +24,10 @@ pub(crate) fn run(
     launcher: OwnedFd,
     shortfalls: Shortfalls,
 ) -> u8 {
-    let built = build(plan, channel, lifetime, launcher, shortfalls);
+    let built = build(plan, channel, lifetime, &launcher, shortfalls);
+    let ends = [lifetime.as_fd(), launcher.as_fd()];
     let ended = built.and_then(|()| match plan.purpose {
-        LaunchPurpose::Serve => init::serve(channel, lifetime),
+        LaunchPurpose::Serve => init::serve(channel, ends),
         LaunchPurpose::Probe => Ok(()),
     });
     match ended {
@@ -41,7 +43,7 @@ fn build(
     plan: &LaunchPlan,
     channel: &Channel,
     lifetime: &OwnedFd,
-    launcher: OwnedFd,
+    launcher: &OwnedFd,
     mut shortfalls: Shortfalls,
 ) -> Result<(), Failure> {
     follow(launcher, lifetime)?;
@@ -55,21 +57,21 @@ fn build(
         let message = GuestReply::Layer { index: layer.index };
         channel.send_with(&message, &[layer.upper.as_fd()])?;
     }
-    shortfalls.tolerate(privileges::limit(&plan.limits))?;
+    shortfalls.tolerate(privileges::limit(&plan.limits, 0))?;
     shortfalls.tolerate(privileges::drop_capabilities())?;
     shortfalls.tolerate(privileges::no_new_privs())?;
     shortfalls.tolerate(privileges::not_dumpable())?;
     let restricted = shortfalls.tolerate(landlock::restrict(&plan.writable))?;
-    shortfalls.tolerate(seccomp::install())?;
+    shortfalls.tolerate(seccomp::install(CallList::Full))?;
     let report = probe::run(plan, &host, restricted.unwrap_or(0), &shortfalls)?;
     channel.send(&GuestReply::Ready { report })
 }
 
 /// Dies with the launcher. The parent's number cannot be compared: it is 0 from in here.
-fn follow(launcher: OwnedFd, lifetime: &OwnedFd) -> Result<(), Failure> {
+fn follow(launcher: &OwnedFd, lifetime: &OwnedFd) -> Result<(), Failure> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .at(Step::ParentDeath, "prctl")?;
-    let mut fds = [PollFd::new(&launcher, PollFlags::IN)];
+    let mut fds = [PollFd::new(launcher, PollFlags::IN)];
     let now = Timespec {
         tv_sec: 0,
         tv_nsec: 0,

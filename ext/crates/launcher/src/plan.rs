@@ -41,9 +41,6 @@ fn check(plan: &LaunchPlan) -> Result<(), Failure> {
     if plan.version != 2 {
         return Err(rule("unknown version"));
     }
-    if plan.level != IsolationLevel::Full {
-        return Err(rule("level"));
-    }
     if plan.egress.is_some() {
         return Err(rule("egress"));
     }
@@ -61,6 +58,15 @@ fn check(plan: &LaunchPlan) -> Result<(), Failure> {
     if plan.mounts.len() > STEPS {
         return Err(rule("too many steps"));
     }
+    match plan.level {
+        IsolationLevel::Full => tree(plan),
+        IsolationLevel::Reduced => places(plan),
+        IsolationLevel::None => Err(rule("level")),
+    }
+}
+
+/// At `full` the steps build a root.
+fn tree(plan: &LaunchPlan) -> Result<(), Failure> {
     for needed in [LaunchMount::Proc, LaunchMount::Dev] {
         if plan.mounts.iter().filter(|m| **m == needed).count() != 1 {
             return Err(rule("exactly one proc and one dev step are needed"));
@@ -75,11 +81,48 @@ fn check(plan: &LaunchPlan) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Directories of the host that no rule at `reduced` may name as a whole.
+const WHOLE: [&str; 16] = [
+    "/", "/boot", "/dev", "/etc", "/home", "/media", "/mnt", "/opt", "/proc", "/root", "/run",
+    "/srv", "/sys", "/tmp", "/var", "/var/lib",
+];
+
+/// At `reduced` each step is a place of the host that stays where it is.
+fn places(plan: &LaunchPlan) -> Result<(), Failure> {
+    for mount in &plan.mounts {
+        let LaunchMount::Bind {
+            source: BindSource::Host(host),
+            target,
+            writable,
+        } = mount
+        else {
+            return Err(rule("a step that needs a mount"));
+        };
+        let fine = host_source(host)
+            && host.path == target.as_str()
+            && !WHOLE.contains(&host.path.as_str())
+            // What may be written is exactly what the runner made, or nothing.
+            && (!writable || host.inode.is_some());
+        if !fine {
+            return Err(rule("a place breaks a rule"));
+        }
+    }
+    if plan.writable.is_empty() {
+        Ok(())
+    } else {
+        Err(rule("writable places are steps"))
+    }
+}
+
+fn host_source(source: &HostSource) -> bool {
+    let path = source.path.as_str();
+    path.starts_with('/')
+        && path != "/"
+        && !path.contains('\0')
+        && !path.split('/').any(|part| matches!(part, "." | ".."))
+}
+
 fn step(mount: &LaunchMount) -> Result<(), Failure> {
-    let host_path = |path: &str| {
-        path.starts_with('/') && !path.contains('\0') && !path.split('/').any(|part| part == "..")
-    };
-    let host_source = |source: &HostSource| host_path(&source.path) && source.path != "/";
     // `/` itself is made by the launcher, and nothing may cover it again.
     let below_root = |target: &GuestPath| target.as_str() != "/";
     let fine = match mount {
@@ -157,6 +200,42 @@ mod tests {
                 "{path} {target}"
             );
         }
+    }
+
+    #[test]
+    fn reduced_names_places_that_stay_where_they_are() {
+        let reduced = |mounts| LaunchPlan {
+            level: IsolationLevel::Reduced,
+            mounts,
+            writable: Vec::new(),
+            ..plan(vec![])
+        };
+        check(&reduced(vec![bind("/usr", "/usr")])).unwrap();
+        for mounts in [
+            vec![bind("/usr", "/elsewhere")],
+            vec![bind("/var", "/var")],
+            vec![bind("/home", "/home")],
+            vec![LaunchMount::Proc],
+        ] {
+            assert!(check(&reduced(mounts.clone())).is_err(), "{mounts:?}");
+        }
+        let writable = |inode| LaunchMount::Bind {
+            source: BindSource::Host(HostSource {
+                path: "/state/run/tmp".to_owned(),
+                inode,
+            }),
+            target: GuestPath::new("/state/run/tmp").unwrap(),
+            writable: true,
+        };
+        let pinned = wp_codebox_contracts::InodeId {
+            device: 1,
+            inode: 2,
+        };
+        check(&reduced(vec![writable(Some(pinned))])).unwrap();
+        assert!(check(&reduced(vec![writable(None)])).is_err());
+        let mut none = plan(vec![]);
+        none.level = IsolationLevel::None;
+        assert!(check(&none).is_err());
     }
 
     #[test]

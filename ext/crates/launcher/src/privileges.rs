@@ -7,8 +7,8 @@
 use crate::error::{At, Failure, Step};
 use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{
-    CapabilitiesSecureBits, CapabilitySet, CapabilitySets, clear_ambient_capability_set,
-    set_capabilities, set_capabilities_secure_bits, set_no_new_privs,
+    CapabilitiesSecureBits, CapabilitySet, CapabilitySets, capabilities,
+    clear_ambient_capability_set, set_capabilities, set_capabilities_secure_bits, set_no_new_privs,
 };
 use wp_codebox_contracts::Limits;
 
@@ -29,9 +29,13 @@ pub(crate) fn data_limit(limits: &Limits) -> u64 {
     limits.memory_bytes.saturating_mul(MAPPED)
 }
 
-/// Sets hard limits that everything in the guest inherits.
-pub(crate) fn limit(limits: &Limits) -> Result<(), Failure> {
-    let processes = limits.processes.saturating_add(OWN_PROCESSES);
+/// Sets hard limits that everything in the guest inherits. `others` is how many processes
+/// that are not the guest's count against the same number.
+pub(crate) fn limit(limits: &Limits, others: u64) -> Result<(), Failure> {
+    let processes = limits
+        .processes
+        .saturating_add(OWN_PROCESSES)
+        .saturating_add(others);
     for (resource, value, name) in [
         (Resource::Nproc, processes, "processes"),
         (Resource::Data, data_limit(limits), "data"),
@@ -75,6 +79,22 @@ pub(crate) fn drop_capabilities() -> Result<(), Failure> {
             }
             return Err(error).at(Step::Capabilities, "bounding set");
         }
+    }
+    clear_ambient_capability_set().at(Step::Capabilities, "ambient set")?;
+    let none = CapabilitySets {
+        effective: CapabilitySet::empty(),
+        permitted: CapabilitySet::empty(),
+        inheritable: CapabilitySet::empty(),
+    };
+    set_capabilities(None, none).at(Step::Capabilities, "capset")
+}
+
+/// Gives up what capabilities there are. The bounding set stays where this process may not
+/// change it: nothing started under `no_new_privs` gains from it.
+pub(crate) fn drop_any_capabilities() -> Result<(), Failure> {
+    let held = capabilities(None).at(Step::Capabilities, "capget")?;
+    if held.effective.contains(CapabilitySet::SETPCAP) {
+        return drop_capabilities();
     }
     clear_ambient_capability_set().at(Step::Capabilities, "ambient set")?;
     let none = CapabilitySets {

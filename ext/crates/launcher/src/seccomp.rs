@@ -7,6 +7,7 @@
 
 use crate::error::{Failure, Step};
 use crate::syscalls::{ABSENT, Argument, CHECKED, COMMON, LEGACY};
+use crate::syscalls_reduced as reduced;
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
     SeccompRule, TargetArch, apply_filter,
@@ -14,6 +15,15 @@ use seccompiler::{
 use std::collections::BTreeMap;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+/// Which list of calls a guest has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CallList {
+    /// Within namespaces.
+    Full,
+    /// On the host's own view.
+    Reduced,
+}
 
 fn refused<E>(subject: &'static str) -> impl Fn(E) -> Failure {
     move |_| Failure::rule(Step::Seccomp, subject)
@@ -24,10 +34,22 @@ fn arch() -> Result<TargetArch, Failure> {
 }
 
 /// The allow-list.
-fn allow_list() -> Result<BpfProgram, Failure> {
-    let plain = COMMON.iter().chain(LEGACY);
-    let mut rules: Rules = plain.map(|number| (*number, Vec::new())).collect();
-    for (number, alternatives) in CHECKED {
+fn allow_list(list: CallList) -> Result<BpfProgram, Failure> {
+    let (removed, replaced) = match list {
+        CallList::Full => (&[][..], &[][..]),
+        CallList::Reduced => (reduced::REMOVED, reduced::CHECKED),
+    };
+    let stays = |number: &i64| {
+        !removed.contains(number) && !replaced.iter().any(|(other, _)| other == number)
+    };
+    let mut rules: Rules = COMMON
+        .iter()
+        .chain(LEGACY)
+        .filter(|number| stays(number))
+        .map(|number| (*number, Vec::new()))
+        .collect();
+    let checked = CHECKED.iter().filter(|(number, _)| stays(number));
+    for (number, alternatives) in checked.chain(replaced) {
         let mut chain = Vec::new();
         for conditions in *alternatives {
             let conditions = conditions
@@ -64,20 +86,23 @@ fn compile(
 }
 
 fn condition(argument: &Argument) -> Result<SeccompCondition, Failure> {
-    let (index, operator, value) = match *argument {
-        Argument::Is(index, value) => (index, SeccompCmpOp::Eq, value),
-        Argument::IsNot(index, value) => (index, SeccompCmpOp::Ne, value),
-        Argument::Masked(index, mask, value) => (index, SeccompCmpOp::MaskedEq(mask), value),
+    // Numbers are `int` or `unsigned int` to the kernel: comparing 64 bits would let set upper
+    // bits slip past an inequality. A pointer is null only when all its bits are.
+    let (index, width, operator, value) = match *argument {
+        Argument::Is(index, value) => (index, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value),
+        Argument::IsNot(index, value) => (index, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, value),
+        Argument::Masked(index, mask, value) => {
+            let operator = SeccompCmpOp::MaskedEq(mask);
+            (index, SeccompCmpArgLen::Dword, operator, value)
+        }
+        Argument::Null(index) => (index, SeccompCmpArgLen::Qword, SeccompCmpOp::Eq, 0),
     };
-    // All checked arguments are `int` or `unsigned int` to the kernel; comparing 64 bits would
-    // let set upper bits slip past an inequality.
-    SeccompCondition::new(index, SeccompCmpArgLen::Dword, operator, value)
-        .map_err(refused("condition"))
+    SeccompCondition::new(index, width, operator, value).map_err(refused("condition"))
 }
 
 /// Puts both filters in force for this process and everything it starts.
-pub(crate) fn install() -> Result<(), Failure> {
-    let (first, second) = (allow_list()?, absent_list()?);
+pub(crate) fn install(list: CallList) -> Result<(), Failure> {
+    let (first, second) = (allow_list(list)?, absent_list()?);
     apply_filter(&first).map_err(not_installed("allow-list"))?;
     apply_filter(&second).map_err(not_installed("absent list"))
 }
@@ -107,8 +132,28 @@ mod tests {
 
     #[test]
     fn filters_compile_and_fit_the_kernel() {
-        for program in [allow_list().unwrap(), absent_list().unwrap()] {
+        for program in [
+            allow_list(CallList::Full).unwrap(),
+            allow_list(CallList::Reduced).unwrap(),
+            absent_list().unwrap(),
+        ] {
             assert!((1..4096).contains(&program.len()), "{}", program.len());
+        }
+    }
+
+    #[test]
+    fn the_reduced_list_only_takes_away() {
+        let full: BTreeSet<_> = COMMON
+            .iter()
+            .chain(LEGACY)
+            .chain(CHECKED.iter().map(|(number, _)| number))
+            .collect();
+        let replaced = reduced::CHECKED.iter().map(|(number, _)| number);
+        for number in reduced::REMOVED.iter().chain(replaced) {
+            assert!(full.contains(number), "{number} was not allowed anyway");
+        }
+        for (number, _) in reduced::CHECKED {
+            assert!(!reduced::REMOVED.contains(number), "{number}");
         }
     }
 

@@ -55,6 +55,8 @@ pub(crate) enum Argument {
     IsNot(u8, u64),
     /// The bits of the mask have this value.
     Masked(u8, u64, u64),
+    /// A null pointer; compared as 64 bits.
+    Null(u8),
 }
 
 /// Allowed with any arguments.

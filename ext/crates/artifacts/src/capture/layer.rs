@@ -1,10 +1,11 @@
-//! Captured changes written back as an overlay *lower* layer, for a fresh guest.
+//! Captured changes written back as an overlay *lower* layer, for a fresh guest; and such a
+//! layer laid over a plain copy, where no overlay can be mounted.
 //!
 //! Invariant: the layer over the baseline shows what the guest left, except for what the capture omitted. Every
 //! deletion is a whiteout of its own, so no directory has to be marked opaque.
 
 use super::{FileMode, MountChanges, Node};
-use crate::beneath::{Dir, write_all};
+use crate::beneath::{Dir, join, read_pieces, write_all};
 use crate::patch::quote_name;
 use rustix::fd::BorrowedFd;
 use rustix::fs::{self, AtFlags, FileType, Mode};
@@ -69,6 +70,68 @@ pub fn write_layer(changes: &MountChanges, to: BorrowedFd<'_>) -> Result<(), Lay
         step.map_err(|e| failed(path, e))?;
     }
     Ok(())
+}
+
+/// Lays a layer that [`write_layer`] made over a plain tree: afterwards the tree shows what the
+/// overlay of both would. Both belong to the caller alone.
+pub fn lay_over(layer: BorrowedFd<'_>, to: BorrowedFd<'_>) -> Result<(), LayerError> {
+    let layer = Dir::reopen(layer).map_err(|e| failed(b"", e))?;
+    let to = Dir::reopen(to).map_err(|e| failed(b"", e))?;
+    lay_directory(&layer, &to, b"")
+}
+
+fn lay_directory(layer: &Dir, to: &Dir, path: &[u8]) -> Result<(), LayerError> {
+    for name in layer.names().map_err(|e| failed(path, e))? {
+        let at = join(path, &name);
+        let step = || -> Result<Option<(Dir, Dir)>, Errno> {
+            let stat = layer.stat(&name)?.ok_or(Errno::NOENT)?;
+            let kind = FileType::from_raw_mode(stat.st_mode);
+            let stays = kind == FileType::Directory && is_directory(to, &name)?;
+            if !stays {
+                remove(to, &name)?;
+            }
+            match kind {
+                FileType::Directory => {
+                    make_directory(to, &name)?;
+                    return Ok(Some((layer.dir(&name)?, to.dir(&name)?)));
+                }
+                FileType::Symlink => fs::symlinkat(layer.link_text(&name)?.as_slice(), to, &name)?,
+                FileType::RegularFile => {
+                    let (from, stat) = layer.open_file(&name)?;
+                    let file = to.create(&name)?;
+                    read_pieces(&from, |piece| write_all(&file, piece))?;
+                    fs::fchmod(&file, Mode::from_raw_mode(stat.st_mode & 0o777))?;
+                }
+                // A whiteout: that the name is gone is all it says.
+                _ => {}
+            }
+            Ok(None)
+        };
+        if let Some((layer, to)) = step().map_err(|e| failed(&at, e))? {
+            lay_directory(&layer, &to, &at)?;
+        }
+    }
+    Ok(())
+}
+
+fn is_directory(dir: &Dir, name: &[u8]) -> Result<bool, Errno> {
+    let stat = dir.stat(name)?;
+    Ok(stat.is_some_and(|s| FileType::from_raw_mode(s.st_mode) == FileType::Directory))
+}
+
+/// Removes a name and what lies below it; no name is fine too.
+fn remove(dir: &Dir, name: &[u8]) -> Result<(), Errno> {
+    if is_directory(dir, name)? {
+        let below = dir.dir(name)?;
+        for inner in below.names()? {
+            remove(&below, &inner)?;
+        }
+        return fs::unlinkat(dir, name, AtFlags::REMOVEDIR);
+    }
+    match fs::unlinkat(dir, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 fn has_below(paths: &BTreeSet<&[u8]>, above: &[u8]) -> bool {

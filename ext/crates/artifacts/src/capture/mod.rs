@@ -1,18 +1,23 @@
 //! What a guest changed: trees in, a list of changes out.
 //!
 //! The baseline is the overlay's lower directory, the result its upper directory;
-//! cost follows the number of changes. Preconditions: the guest is dead before
-//! [`capture`] is called. Invariants: nothing outside the two directories is ever
+//! cost follows the number of changes. Where there are no overlays the result is a whole
+//! copy ([`capture_difference`]) and cost follows its size. Preconditions: the guest is
+//! dead before either is called. Invariants: nothing outside the two directories is ever
 //! opened, only regular files are read, links are never followed, and everything
 //! left out is listed.
 
+mod difference;
+mod error;
 mod layer;
 mod tree;
 mod upper;
 
-pub use layer::{LayerError, write_layer};
+pub use difference::capture_difference;
+pub use error::CaptureError;
+pub use layer::{LayerError, lay_over, write_layer};
 pub use tree::{CopyReport, TreeError, TreeScan, copy_tree, scan_tree};
-pub use upper::{CaptureError, capture};
+pub use upper::capture;
 
 /// Bounds of a capture or scan. Sizes are logical: a sparse file counts in full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,6 +5,8 @@
 //! baseline; a file equal in bytes and mode to its baseline is no change; what is left
 //! out keeps its baseline and is listed.
 
+use super::difference::same_file;
+use super::error::CaptureError;
 use super::{
     CaptureLimits, Change, EntryChange, ExcludeRules, FileMode, MountChanges, Node, OmitReason,
     Omitted,
@@ -15,58 +17,6 @@ use rustix::fd::BorrowedFd;
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 use std::collections::HashSet;
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
-
-/// Why a capture failed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CaptureError {
-    /// The change set is larger than a bundle may be.
-    #[error(
-        "the change set has more than {limit} {what}; let the agent change less, or exclude generated directories in the mount"
-    )]
-    Limit {
-        /// `entries`, `bytes`, `bytes in one file` or `directory levels`.
-        what: &'static str,
-        /// The bound.
-        limit: u64,
-    },
-    /// A directory or file could not be read.
-    #[error("{path:?} of the {side} could not be read")]
-    Io {
-        /// `baseline` or `result`.
-        side: &'static str,
-        /// Path below the mount.
-        path: String,
-        /// The cause.
-        #[source]
-        source: rustix::io::Errno,
-    },
-    /// The overlay used a feature that cannot be captured.
-    #[error("{path:?} uses the overlay feature {feature:?}, which cannot be captured")]
-    OverlayFeature {
-        /// Path below the mount.
-        path: String,
-        /// Attribute name.
-        feature: &'static str,
-    },
-}
-
-impl CaptureError {
-    /// The stable code.
-    #[must_use]
-    pub const fn code(&self) -> ErrorCode {
-        match self {
-            Self::Limit { .. } => ErrorCode::CaptureLimit,
-            Self::Io { .. } | Self::OverlayFeature { .. } => ErrorCode::RunFailed,
-        }
-    }
-    /// As it crosses a border.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        ErrorBody::new(self.code(), self.to_string())
-    }
-}
 
 /// Reads what the overlay's `upper` directory changes over `lower`. The guest must be dead.
 pub fn capture(
@@ -74,6 +24,18 @@ pub fn capture(
     upper: BorrowedFd<'_>,
     rules: &ExcludeRules,
     limits: &CaptureLimits,
+) -> Result<MountChanges, CaptureError> {
+    read_changes(lower, upper, rules, limits, Merge::Over, u64::MAX)
+}
+
+/// The walk behind both ways to capture; `most` bounds the changes.
+pub(super) fn read_changes(
+    lower: BorrowedFd<'_>,
+    upper: BorrowedFd<'_>,
+    rules: &ExcludeRules,
+    limits: &CaptureLimits,
+    merge: Merge,
+    most: u64,
 ) -> Result<MountChanges, CaptureError> {
     let open = |fd, side| Dir::reopen(fd).map_err(|source| io(side, b"", source));
     let lower = open(lower, BASELINE)?;
@@ -85,8 +47,11 @@ pub fn capture(
         bytes: 0,
         out: MountChanges::default(),
     };
-    walk.merge(Some(&lower), &upper, Merge::Over, b"", 0)?;
+    walk.merge(Some(&lower), &upper, merge, b"", 0)?;
     let mut out = walk.out;
+    if out.entries.len() as u64 > most {
+        return Err(limit("entries", most));
+    }
     out.entries.sort_by(|a, b| a.path.cmp(&b.path));
     out.omitted.sort_by(|a, b| a.path.cmp(&b.path));
     out.removed_directories.sort_unstable();
@@ -106,11 +71,13 @@ fn io(side: &'static str, path: &[u8], source: Errno) -> CaptureError {
 
 /// How an upper directory relates to the baseline's directory of the same path.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Merge {
+pub(super) enum Merge {
     /// Baseline entries show through.
     Over,
     /// They do not.
     Instead,
+    /// Both sides are whole trees: what the result lacks was deleted.
+    Whole,
 }
 
 /// Whether a directory has entries after the run.
@@ -144,7 +111,7 @@ impl Walk<'_> {
         depth: usize,
     ) -> Result<Occupancy, CaptureError> {
         self.check_depth(depth)?;
-        if upper.has_overlay_attribute("redirect") {
+        if merge != Merge::Whole && upper.has_overlay_attribute("redirect") {
             return Err(feature(path, "redirect"));
         }
         let names = upper.names().map_err(|e| io(RESULT, path, e))?;
@@ -159,7 +126,7 @@ impl Walk<'_> {
                 Some(lower) => look(lower, name, BASELINE, &at)?,
                 None => None,
             };
-            if is_whiteout(&stat) {
+            if merge != Merge::Whole && is_whiteout(&stat) {
                 whiteouts.insert(name.as_slice());
                 if let (Some(lower), Some(before)) = (lower, before) {
                     self.removed(lower, name, &before, &at, depth)?;
@@ -170,6 +137,11 @@ impl Walk<'_> {
             } else if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
                 occupancy = Occupancy::Occupied;
                 self.directory(lower, upper, merge, name, before, &at, depth)?;
+            } else if merge == Merge::Whole
+                && let (Some(lower), Some(before)) = (lower, &before)
+                && same_file(lower, before, upper, &stat, name).map_err(|e| io(RESULT, &at, e))?
+            {
+                occupancy = Occupancy::Occupied;
             } else {
                 match self.take(upper, lower, name, &stat, &at)? {
                     Taken::Omit(reason) => {
@@ -187,7 +159,7 @@ impl Walk<'_> {
         }
         if let Some(lower) = lower {
             match merge {
-                Merge::Instead => self.hidden(lower, &names, path, depth)?,
+                Merge::Instead | Merge::Whole => self.hidden(lower, &names, path, depth)?,
                 // Listed only when it matters: the cost follows the changes.
                 Merge::Over if occupancy == Occupancy::Empty => {
                     let shown = lower.names().map_err(|e| io(BASELINE, path, e))?;
@@ -240,7 +212,11 @@ impl Walk<'_> {
                 (Some(lower), Some(stat)) => self.baseline_node(lower, name, &stat, at)?,
                 _ => None,
             };
-            let occupancy = self.merge(None, &child, Merge::Instead, at, depth + 1)?;
+            let inner = match merge {
+                Merge::Whole => Merge::Whole,
+                Merge::Over | Merge::Instead => Merge::Instead,
+            };
+            let occupancy = self.merge(None, &child, inner, at, depth + 1)?;
             match (old, occupancy) {
                 (Some(before), Occupancy::Empty) => self.push(
                     at,
@@ -257,8 +233,9 @@ impl Walk<'_> {
         };
         let below = lower.dir(name).map_err(|e| io(BASELINE, at, e))?;
         let inner = match merge {
+            Merge::Whole => Merge::Whole,
             Merge::Over if !child.overlay_flag("opaque") => Merge::Over,
-            _ => Merge::Instead,
+            Merge::Over | Merge::Instead => Merge::Instead,
         };
         let occupancy = self.merge(Some(&below), &child, inner, at, depth + 1)?;
         let was_empty = || {

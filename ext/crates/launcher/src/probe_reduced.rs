@@ -1,0 +1,474 @@
+//! What a guest at `reduced` looks like from inside, before the first foreign byte runs.
+//!
+//! The same rule as at `full`: forbidden things are tried, each beside something
+//! comparable that succeeds, and nothing is reported that was only configured. Process
+//! files are out of reach here, so the kernel is asked by system call.
+
+use crate::error::{At, Failure, Step};
+use crate::privileges::{OWN_PROCESSES, data_limit};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::{Pid, Resource, getrlimit, test_kill_process};
+use wp_codebox_contracts::{
+    AxisReport, Enforcement, IsolationAxis, IsolationLevel, IsolationReport, LaunchMount,
+    LaunchPlan, schema_id,
+};
+
+/// Files of the host that their modes let everybody read; what exists of them is tried.
+const READABLE: [&str; 4] = [
+    "/etc/passwd",
+    "/etc/hosts",
+    "/etc/os-release",
+    "/proc/version",
+];
+/// Directories of the host whose modes let this user list, and in part write, them.
+const LISTABLE: [&str; 5] = ["/", "/etc", "/proc", "/tmp", "/var"];
+/// Where anybody may make a file.
+const PUBLIC: &str = "/tmp";
+
+/// What worked before anything was denied.
+pub(crate) struct Control {
+    launcher: Pid,
+    readable: Vec<&'static str>,
+    listable: Vec<&'static str>,
+}
+
+/// Looks at what the denials are compared with; runs before they are in force.
+pub(crate) fn control(launcher: Pid) -> Result<Control, Failure> {
+    test_kill_process(launcher).at(Step::Probe, "control: the launcher can be signalled")?;
+    let opens = |flags: OFlags| move |path: &&str| open(path, flags).is_ok();
+    let readable: Vec<_> = READABLE.into_iter().filter(opens(OFlags::RDONLY)).collect();
+    let listable: Vec<_> = LISTABLE
+        .into_iter()
+        .filter(opens(OFlags::RDONLY | OFlags::DIRECTORY))
+        .collect();
+    let public = open(PUBLIC, OFlags::TMPFILE | OFlags::WRONLY);
+    if readable.is_empty() || listable.is_empty() || public.is_err() {
+        return Err(wrong("control: nothing of the host could be opened before"));
+    }
+    if socket(libc::AF_UNIX, libc::SOCK_STREAM) != 0 {
+        return Err(wrong("control: no socket could be made before"));
+    }
+    Ok(Control {
+        launcher,
+        readable,
+        listable,
+    })
+}
+
+/// Runs every probe.
+pub(crate) fn run(
+    plan: &LaunchPlan,
+    control: &Control,
+    landlock_abi: u32,
+) -> Result<IsolationReport, Failure> {
+    let axes = vec![
+        files(plan, control)?,
+        processes(control)?,
+        network()?,
+        syscalls(control)?,
+        privileges()?,
+        memory(plan)?,
+        best_effort(
+            IsolationAxis::Cpu,
+            "wall clock deadline with a kill",
+            "no CPU quota; the runner ends the guest at its deadline".to_owned(),
+        ),
+        pids(plan)?,
+        disk(plan)?,
+    ];
+    let kernel = rustix::system::uname();
+    Ok(IsolationReport {
+        schema: schema_id::ISOLATION_REPORT.to_owned(),
+        level: IsolationLevel::Reduced,
+        kernel: kernel.release().to_string_lossy().into_owned(),
+        landlock_abi,
+        axes,
+    })
+}
+
+fn wrong(what: impl Into<String>) -> Failure {
+    Failure::rule(Step::Probe, what)
+}
+
+fn enforced(axis: IsolationAxis, by: &str, evidence: String) -> AxisReport {
+    AxisReport {
+        axis,
+        requested: Enforcement::Enforced,
+        enforced: Enforcement::Enforced,
+        by: by.to_owned(),
+        evidence,
+    }
+}
+
+fn best_effort(axis: IsolationAxis, by: &str, evidence: String) -> AxisReport {
+    AxisReport {
+        enforced: Enforcement::BestEffort,
+        ..enforced(axis, by, evidence)
+    }
+}
+
+fn open(path: &str, flags: OFlags) -> Result<(), Errno> {
+    let mode = Mode::from_raw_mode(0o600);
+    rustix::fs::open(path, flags | OFlags::CLOEXEC, mode).map(drop)
+}
+
+fn denied(path: &str, flags: OFlags) -> Result<(), Failure> {
+    match open(path, flags) {
+        Err(Errno::ACCESS) => Ok(()),
+        Err(errno) => Err(errno).at(Step::Probe, path),
+        Ok(()) => Err(wrong(format!("{path} can be opened"))),
+    }
+}
+
+fn files(plan: &LaunchPlan, control: &Control) -> Result<AxisReport, Failure> {
+    for path in &control.readable {
+        denied(path, OFlags::RDONLY)?;
+    }
+    let directory = OFlags::RDONLY | OFlags::DIRECTORY;
+    for path in &control.listable {
+        denied(path, directory)?;
+    }
+    denied(PUBLIC, OFlags::TMPFILE | OFlags::WRONLY)?;
+    denied("/dev/urandom", OFlags::WRONLY)?;
+    open("/dev/null", OFlags::WRONLY).at(Step::Probe, "/dev/null")?;
+    let (mut read, mut write) = (0, 0);
+    for mount in &plan.mounts {
+        let LaunchMount::Bind {
+            target, writable, ..
+        } = mount
+        else {
+            continue;
+        };
+        let path = target.as_str();
+        if *writable {
+            write += 1;
+            let made = open(path, OFlags::TMPFILE | OFlags::WRONLY);
+            // Not every file system has nameless files; a named one would have to be removed.
+            if !matches!(made, Ok(()) | Err(Errno::OPNOTSUPP)) {
+                return Err(wrong("a writable place cannot be written"));
+            }
+            // Its parent belongs to the same user and is not the guest's.
+            let above = path.rsplit_once('/').map_or("/", |(above, _)| above);
+            denied(above, OFlags::TMPFILE | OFlags::WRONLY).or_else(|failure| {
+                if inside(plan, above) {
+                    Ok(())
+                } else {
+                    Err(failure)
+                }
+            })?;
+        } else {
+            read += 1;
+            open(path, OFlags::RDONLY).at(Step::Probe, "a place to read")?;
+        }
+    }
+    if write == 0 || read == 0 {
+        return Err(wrong("control: no place is readable and writable"));
+    }
+    Ok(enforced(
+        IsolationAxis::Files,
+        "Landlock; no private view: paths of the host exist, sizes and modes can be asked for",
+        format!(
+            "opening {} and listing {} worked before and is denied; creating in {PUBLIC} is denied; \
+             {read} places can be read, {write} written; a write to /dev/urandom that its mode allows is denied",
+            control.readable.join(" "),
+            control.listable.join(" ")
+        ),
+    ))
+}
+
+/// Whether a path lies in a writable place.
+fn inside(plan: &LaunchPlan, path: &str) -> bool {
+    plan.mounts.iter().any(|mount| match mount {
+        LaunchMount::Bind {
+            target,
+            writable: true,
+            ..
+        } => {
+            let rest = path.strip_prefix(target.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        }
+        _ => false,
+    })
+}
+
+fn processes(control: &Control) -> Result<AxisReport, Failure> {
+    if test_kill_process(control.launcher) != Err(Errno::PERM) {
+        return Err(wrong("a process outside can be signalled"));
+    }
+    Ok(best_effort(
+        IsolationAxis::Processes,
+        "Landlock signal scope, no ptrace, a subreaper that kills its whole domain",
+        "signalling the launcher worked before and is denied; numbers of other processes can be \
+         told from their paths in /proc; no namespace ends with its first process"
+            .to_owned(),
+    ))
+}
+
+/// errno of a `socket` call; 0 when it works.
+fn socket(family: i32, kind: i32) -> i32 {
+    // SAFETY: takes three numbers; a descriptor it returns is closed at once.
+    unsafe {
+        let fd = libc::socket(family, kind | libc::SOCK_CLOEXEC, 0);
+        if fd < 0 {
+            return errno();
+        }
+        libc::close(fd);
+        0
+    }
+}
+
+fn errno() -> i32 {
+    std::io::Error::last_os_error().raw_os_error().unwrap_or(-1)
+}
+
+/// errno of a `socketpair` call; 0 when it works.
+fn pair(kind: i32) -> i32 {
+    let mut ends = [0; 2];
+    // SAFETY: `ends` has room for the two descriptors, which are closed at once.
+    unsafe {
+        if libc::socketpair(
+            libc::AF_UNIX,
+            kind | libc::SOCK_CLOEXEC,
+            0,
+            ends.as_mut_ptr(),
+        ) < 0
+        {
+            return errno();
+        }
+        libc::close(ends[0]);
+        libc::close(ends[1]);
+        0
+    }
+}
+
+fn network() -> Result<AxisReport, Failure> {
+    for family in [
+        libc::AF_UNIX,
+        libc::AF_INET,
+        libc::AF_INET6,
+        libc::AF_NETLINK,
+        libc::AF_VSOCK,
+        libc::AF_PACKET,
+    ] {
+        for kind in [libc::SOCK_STREAM, libc::SOCK_DGRAM] {
+            if socket(family, kind) != libc::EPERM {
+                return Err(wrong(format!("socket family {family}")));
+            }
+        }
+    }
+    if pair(libc::SOCK_STREAM) != 0 {
+        return Err(wrong("control: no connected pair"));
+    }
+    // One end of it could be pointed at any datagram socket of the host.
+    if pair(libc::SOCK_DGRAM) != libc::EPERM {
+        return Err(wrong("a datagram pair"));
+    }
+    Ok(enforced(
+        IsolationAxis::Network,
+        "seccomp on socket(), connect() and socketpair()",
+        "unix, inet, inet6, netlink, vsock and packet sockets are refused, a unix one could be made before; \
+         only connected pairs of one guest can be made"
+            .to_owned(),
+    ))
+}
+
+fn syscalls(control: &Control) -> Result<AxisReport, Failure> {
+    let code = |result: i64| if result >= 0 { 0 } else { errno() };
+    let launcher = control.launcher.as_raw_nonzero().get();
+    let nowhere = c"/dev/null/nowhere".as_ptr();
+    // SAFETY: every call is refused before it looks at its arguments, which are numbers, null
+    // pointers or a static string and would be refused for that otherwise.
+    let tried = unsafe {
+        [
+            (
+                "unshare",
+                libc::EPERM,
+                code(libc::syscall(libc::SYS_unshare, libc::CLONE_NEWUSER)),
+            ),
+            (
+                "clone3",
+                libc::ENOSYS,
+                code(libc::syscall(libc::SYS_clone3, 0, 0)),
+            ),
+            (
+                "ptrace",
+                libc::EPERM,
+                code(libc::syscall(
+                    libc::SYS_ptrace,
+                    libc::PTRACE_TRACEME,
+                    0,
+                    0,
+                    0,
+                )),
+            ),
+            (
+                "keyctl",
+                libc::EPERM,
+                code(libc::syscall(libc::SYS_keyctl, 0, 0, 0, 0, 0)),
+            ),
+            (
+                "bpf",
+                libc::EPERM,
+                code(libc::syscall(libc::SYS_bpf, 0, 0, 0)),
+            ),
+            (
+                "mount",
+                libc::EPERM,
+                code(libc::syscall(libc::SYS_mount, 0, 0, 0, 0, 0)),
+            ),
+            (
+                "io_uring_setup",
+                libc::ENOSYS,
+                code(libc::syscall(libc::SYS_io_uring_setup, 0, 0)),
+            ),
+            (
+                "fchmodat",
+                libc::EPERM,
+                code(libc::syscall(
+                    libc::SYS_fchmodat,
+                    libc::AT_FDCWD,
+                    nowhere,
+                    0o600,
+                )),
+            ),
+            (
+                "fchownat",
+                libc::EPERM,
+                code(libc::syscall(
+                    libc::SYS_fchownat,
+                    libc::AT_FDCWD,
+                    nowhere,
+                    0,
+                    0,
+                    0,
+                )),
+            ),
+            (
+                "setxattr",
+                libc::EPERM,
+                code(libc::syscall(libc::SYS_setxattr, nowhere, nowhere, 0, 0, 0)),
+            ),
+            (
+                "utimensat",
+                libc::EPERM,
+                code(libc::syscall(
+                    libc::SYS_utimensat,
+                    libc::AT_FDCWD,
+                    nowhere,
+                    0,
+                    0,
+                )),
+            ),
+            (
+                "prlimit64",
+                libc::EPERM,
+                code(libc::syscall(
+                    libc::SYS_prlimit64,
+                    launcher,
+                    libc::RLIMIT_NOFILE,
+                    0,
+                    0,
+                )),
+            ),
+            (
+                "inotify_add_watch",
+                libc::EPERM,
+                code(libc::syscall(libc::SYS_inotify_add_watch, -1, nowhere, 1)),
+            ),
+        ]
+    };
+    for (name, wanted, got) in tried {
+        if got != wanted {
+            return Err(wrong(format!("{name} gave errno {got}")));
+        }
+    }
+    // SAFETY: both calls take numbers only.
+    let (own, mode) = unsafe {
+        (
+            libc::syscall(libc::SYS_prlimit64, 0, libc::RLIMIT_NOFILE, 0, 0),
+            libc::prctl(libc::PR_GET_SECCOMP, 0, 0, 0, 0),
+        )
+    };
+    if own != 0 {
+        return Err(wrong("control: its own limits cannot be asked for"));
+    }
+    if mode != 2 {
+        return Err(wrong("no seccomp filter"));
+    }
+    Ok(enforced(
+        IsolationAxis::Syscalls,
+        "seccomp allow-list for this level, two filters",
+        "filter mode; unshare, ptrace, keyctl, bpf, mount, changes of mode, owner, times and attributes by path, \
+         limits of another process and watches give EPERM, clone3 and io_uring_setup ENOSYS"
+            .to_owned(),
+    ))
+}
+
+fn privileges() -> Result<AxisReport, Failure> {
+    let held = rustix::thread::capabilities(None).at(Step::Probe, "capget")?;
+    if !(held.effective | held.permitted | held.inheritable).is_empty() {
+        return Err(wrong("a capability is left"));
+    }
+    // SAFETY: takes numbers only.
+    if unsafe { libc::prctl(libc::PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) } != 1 {
+        return Err(wrong("new privileges are possible"));
+    }
+    if rustix::process::getuid().is_root() || rustix::process::geteuid().is_root() {
+        return Err(wrong("root"));
+    }
+    Ok(enforced(
+        IsolationAxis::Privileges,
+        "an unprivileged user of the host, no_new_privs",
+        "not root; no effective, permitted or inheritable capability; no new privileges; \
+         the same user as the runner"
+            .to_owned(),
+    ))
+}
+
+fn limit_of(resource: Resource, name: &str) -> Result<u64, Failure> {
+    let limit = getrlimit(resource);
+    match (limit.current, limit.maximum) {
+        (Some(soft), Some(hard)) if soft == hard => Ok(soft),
+        _ => Err(wrong(format!("limit on {name}"))),
+    }
+}
+
+fn at_most(resource: Resource, most: u64, name: &str) -> Result<u64, Failure> {
+    let limit = limit_of(resource, name)?;
+    if limit <= most {
+        Ok(limit)
+    } else {
+        Err(wrong(format!("limit on {name}")))
+    }
+}
+
+fn memory(plan: &LaunchPlan) -> Result<AxisReport, Failure> {
+    let data = at_most(Resource::Data, data_limit(&plan.limits), "data")?;
+    Ok(best_effort(
+        IsolationAxis::Memory,
+        "RLIMIT_DATA of twice the limit per process, polled sum with a kill",
+        format!("data limit {data} bytes per process; no memory cgroup of its own"),
+    ))
+}
+
+fn pids(plan: &LaunchPlan) -> Result<AxisReport, Failure> {
+    let limit = limit_of(Resource::Nproc, "processes")?;
+    let own = plan.limits.processes.saturating_add(OWN_PROCESSES);
+    Ok(best_effort(
+        IsolationAxis::Pids,
+        "RLIMIT_NPROC, which counts every process of this user on the host",
+        format!(
+            "at most {limit} processes and threads of this user, {own} of them meant for this guest"
+        ),
+    ))
+}
+
+fn disk(plan: &LaunchPlan) -> Result<AxisReport, Failure> {
+    let file = at_most(Resource::Fsize, plan.limits.disk_bytes, "file size")?;
+    Ok(best_effort(
+        IsolationAxis::Disk,
+        "RLIMIT_FSIZE, polled use of the writable places with a kill",
+        format!("files up to {file} bytes; the places lie on a file system of the host"),
+    ))
+}

@@ -1,0 +1,93 @@
+//! How the call list shrinks at level `reduced`. Data only.
+//!
+//! The guest runs under the host's own user there and sees the host's paths. Landlock
+//! decides which files it opens, but says nothing about calls that change a file by its
+//! path without opening it, or another process by its number. These are left out, or
+//! allowed only in the form that names an open descriptor or the caller itself.
+
+use crate::syscalls::Argument;
+use libc::{
+    SYS_accept, SYS_accept4, SYS_bind, SYS_connect, SYS_fchmodat, SYS_fchownat,
+    SYS_inotify_add_watch, SYS_ioprio_set, SYS_listen, SYS_lremovexattr, SYS_lsetxattr,
+    SYS_prlimit64, SYS_removexattr, SYS_sched_setaffinity, SYS_sched_setattr, SYS_sched_setparam,
+    SYS_sched_setscheduler, SYS_setpriority, SYS_setxattr, SYS_socket, SYS_socketpair,
+    SYS_utimensat,
+};
+
+/// Not allowed in any form.
+pub(crate) const REMOVED: &[i64] = &[
+    // No socket of any family: the host's network and every unix socket of the host
+    // would be in reach, and Landlock covers neither UDP nor unix paths.
+    SYS_socket,
+    SYS_bind,
+    SYS_listen,
+    SYS_accept,
+    SYS_accept4,
+    SYS_connect,
+    // Mode, owner, times and attributes by path: the same user owns files of the host.
+    // `fchmod`, `fchown` and `fsetxattr` stay: what can be opened is the guest's.
+    SYS_fchmodat,
+    // Newer than the crate's names: fchmodat2.
+    452,
+    SYS_fchownat,
+    SYS_setxattr,
+    SYS_lsetxattr,
+    SYS_removexattr,
+    SYS_lremovexattr,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chmod,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chown,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_lchown,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_utime,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_utimes,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_futimesat,
+    // Watching needs no right that Landlock knows, and tells names of files.
+    SYS_inotify_add_watch,
+];
+
+/// The kernel's mask for the kind of socket within the type argument.
+const SOCKET_KIND: u64 = 0xf;
+/// `IOPRIO_WHO_PROCESS`.
+const IOPRIO_PROCESS: u64 = 1;
+
+/// These replace the rows of the full list.
+pub(crate) const CHECKED: &[(i64, &[&[Argument]])] = &[
+    // Connected pairs only: one end of a datagram pair can be pointed at another socket.
+    (
+        SYS_socketpair,
+        &[
+            &[
+                Argument::Is(0, libc::AF_UNIX as u64),
+                Argument::Masked(1, SOCKET_KIND, libc::SOCK_STREAM as u64),
+            ],
+            &[
+                Argument::Is(0, libc::AF_UNIX as u64),
+                Argument::Masked(1, SOCKET_KIND, libc::SOCK_SEQPACKET as u64),
+            ],
+        ],
+    ),
+    // Without a path: the times of an open file.
+    (SYS_utimensat, &[&[Argument::Null(1)]]),
+    // Of the caller only; another process of this user may be the runner.
+    (SYS_prlimit64, &[&[Argument::Is(0, 0)]]),
+    (SYS_sched_setaffinity, &[&[Argument::Is(0, 0)]]),
+    (SYS_sched_setattr, &[&[Argument::Is(0, 0)]]),
+    (SYS_sched_setparam, &[&[Argument::Is(0, 0)]]),
+    (SYS_sched_setscheduler, &[&[Argument::Is(0, 0)]]),
+    (
+        SYS_setpriority,
+        &[&[
+            Argument::Is(0, libc::PRIO_PROCESS as u64),
+            Argument::Is(1, 0),
+        ]],
+    ),
+    (
+        SYS_ioprio_set,
+        &[&[Argument::Is(0, IOPRIO_PROCESS), Argument::Is(1, 0)]],
+    ),
+];
