@@ -31,8 +31,8 @@ pub use launch_error::LaunchError;
 pub use native::{NativeBackend, NativeSpec, probe_plan};
 pub use php::{PhpError, PhpExtension, PhpLayout};
 pub use plan::{
-    GuestSpec, MountPaths, PlanError, PlannedMount, TemplateAccess, WP_CONTENT_LAYER, build_plan,
-    environment, mount_paths, php_ini,
+    GuestEgress, GuestSpec, MountPaths, PlanError, PlannedMount, TemplateAccess, WP_CONTENT_LAYER,
+    build_plan, egress_environment, environment, mount_paths, php_ini,
 };
 pub use process_sandbox::{LauncherCommand, NoSandbox, ProcessSandbox, WrappedCommand, audit};
 pub use template::{Template, TemplateError, TemplateRequest, ensure_template};

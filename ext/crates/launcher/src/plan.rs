@@ -8,7 +8,8 @@ use rustix::fd::OwnedFd;
 use std::fs::File;
 use std::io::Read;
 use wp_codebox_contracts::{
-    BindSource, GuestPath, HostSource, IsolationLevel, LaunchMount, LaunchPlan, LaunchPurpose,
+    BindSource, EgressSockets, GuestPath, HostSource, IsolationLevel, LaunchMount, LaunchPlan,
+    LaunchPurpose,
 };
 
 /// Largest plan, bytes.
@@ -44,8 +45,11 @@ fn check(plan: &LaunchPlan) -> Result<(), Failure> {
     if plan.level != IsolationLevel::Full {
         return Err(rule("level"));
     }
-    if plan.purpose != LaunchPurpose::Serve || plan.egress.is_some() {
+    if plan.purpose != LaunchPurpose::Serve {
         return Err(rule("purpose"));
+    }
+    if let Some(sockets) = &plan.egress {
+        egress(sockets, plan)?;
     }
     if plan.guest_id == 0 {
         return Err(rule("guest_id 0"));
@@ -71,6 +75,24 @@ fn check(plan: &LaunchPlan) -> Result<(), Failure> {
     }
     if plan.writable.iter().any(|path| path.as_str() == "/") {
         return Err(rule("the root is never writable"));
+    }
+    Ok(())
+}
+
+/// The socket lies on the guest's own root, where no step of the plan shows anything of the host's.
+fn egress(sockets: &EgressSockets, plan: &LaunchPlan) -> Result<(), Failure> {
+    let covered = plan.mounts.iter().any(|mount| match mount {
+        LaunchMount::Directory { .. } => false,
+        LaunchMount::File(entry) => entry.target.contains(&sockets.socket),
+        LaunchMount::Symlink { target, .. }
+        | LaunchMount::Bind { target, .. }
+        | LaunchMount::Scratch { target, .. }
+        | LaunchMount::Overlay { target, .. } => target.contains(&sockets.socket),
+        LaunchMount::Proc => sockets.socket.as_str().starts_with("/proc/"),
+        LaunchMount::Dev => sockets.socket.as_str().starts_with("/dev/"),
+    });
+    if covered || sockets.port == 0 || !sockets.socket.as_str().starts_with("/run/") {
+        return Err(rule("egress sockets"));
     }
     Ok(())
 }
@@ -155,6 +177,28 @@ mod tests {
                 check(&plan(vec![bind(path, target)])).is_err(),
                 "{path} {target}"
             );
+        }
+    }
+
+    #[test]
+    fn egress_sockets_lie_on_the_guests_own_root() {
+        let with = |socket: &str, port| {
+            let mut plan = plan(vec![bind("/usr", "/run/codebox/share")]);
+            plan.egress = Some(EgressSockets {
+                socket: GuestPath::new(socket).unwrap(),
+                port,
+            });
+            check(&plan)
+        };
+        with("/run/codebox/egress.sock", 3128).unwrap();
+        for (socket, port) in [
+            ("/run/codebox/egress.sock", 0),
+            ("/run/codebox/share", 3128),
+            ("/run/codebox/share/egress.sock", 3128),
+            ("/tmp/egress.sock", 3128),
+            ("/run", 3128),
+        ] {
+            assert!(with(socket, port).is_err(), "{socket} {port}");
         }
     }
 

@@ -4,6 +4,7 @@
 //! observation that contradicts the design fails the launch; nothing is reported that
 //! was only configured. A denial is believed only where a comparable thing succeeds.
 
+use crate::egress;
 use crate::error::{At, Failure, Step};
 use crate::privileges::{OWN_PROCESSES, data_limit};
 use rustix::fs::{Mode, OFlags};
@@ -39,7 +40,7 @@ pub(crate) fn run(
     let axes = vec![
         files(plan, host)?,
         processes()?,
-        network()?,
+        network(plan)?,
         syscalls()?,
         privileges(plan)?,
         memory(plan)?,
@@ -106,6 +107,9 @@ fn expected_entries(plan: &LaunchPlan) -> BTreeSet<String> {
             LaunchMount::Proc | LaunchMount::Dev => continue,
         };
         names.extend(target.as_str().split('/').nth(1).map(str::to_owned));
+    }
+    if let Some(sockets) = &plan.egress {
+        names.extend(sockets.socket.as_str().split('/').nth(1).map(str::to_owned));
     }
     names
 }
@@ -218,7 +222,7 @@ fn socket_errno(family: i32) -> Option<i32> {
     }
 }
 
-fn network() -> Result<AxisReport, Failure> {
+fn network(plan: &LaunchPlan) -> Result<AxisReport, Failure> {
     let devices = read("/proc/self/net/dev")?;
     let names: Vec<&str> = devices
         .lines()
@@ -248,7 +252,10 @@ fn network() -> Result<AxisReport, Failure> {
     Ok(axis(
         IsolationAxis::Network,
         "network namespace, seccomp on socket()",
-        "only lo is up, no route; vsock, netlink and packet sockets are refused".to_owned(),
+        format!(
+            "only lo is up, no route; vsock, netlink and packet sockets are refused; {}",
+            egress::observe(plan.egress.as_ref())?
+        ),
     ))
 }
 

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Instant;
 use wp_codebox_artifacts::{CaptureLimits, MountChanges, capture, write_layer};
-use wp_codebox_backend_native::{NativeSpec, PlannedMount};
+use wp_codebox_backend_native::{GuestEgress, NativeSpec, PlannedMount};
 use wp_codebox_contracts::{
     CheckReport, CheckStatus, ErrorBody, ErrorCode, HostSource, IsolationReport, MountAccess,
     TaskInput,
@@ -98,6 +98,7 @@ fn spec(
             .unwrap_or_default(),
         staged: setting.staged.clone(),
         limits: setting.prepared.limits,
+        egress: GuestEgress::Denied,
     })
 }
 
