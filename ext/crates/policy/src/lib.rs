@@ -18,5 +18,5 @@ pub use mounts::{
     GUEST_STAGED_ROOT, MountAuthority, MountError, check_env_name, check_mounts, check_source,
     check_staged_source, check_staged_target,
 };
-pub use redaction::{Finding, Redactor};
+pub use redaction::{Finding, Redactor, SECRET_MIN_BYTES};
 pub use runtime_policy::{PolicyError, defaults, parse, validate};
