@@ -3,6 +3,7 @@
 //! Every word of the vocabulary is known. A word that this backend cannot make
 //! true is refused by name: a policy that is accepted is a policy that holds.
 
+use crate::EgressRules;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use wp_codebox_contracts::{
@@ -84,13 +85,19 @@ pub fn parse(document: &Value) -> Result<RuntimePolicy, PolicyError> {
             message: message.to_owned(),
         });
     };
-    let network = field::<NetworkPolicy>(document, "network").filter(network_is_sane);
-    if network.is_none() {
-        malformed(
+    let network = field::<NetworkPolicy>(document, "network");
+    match &network {
+        None => malformed(
             "invalid-network",
             "network",
-            "must be \"deny\", \"allow\" or {\"allowHosts\": [non-empty strings]}",
-        );
+            "must be \"deny\", \"allow\" or an object with allowHosts, presets, rules {host, ports, methods, paths} and tls (\"tunnel\" or \"terminate\")",
+        ),
+        Some(NetworkPolicy::Posture(_)) => {}
+        Some(NetworkPolicy::Rules(rules)) => {
+            for issue in EgressRules::compile(rules).err().into_iter().flatten() {
+                malformed(&issue.code, &issue.field, &issue.message);
+            }
+        }
     }
     let filesystem = field::<FilesystemPolicy>(document, "filesystem");
     if filesystem.is_none() {
@@ -130,6 +137,9 @@ pub fn parse(document: &Value) -> Result<RuntimePolicy, PolicyError> {
     else {
         return Err(PolicyError::Invalid { issues });
     };
+    if !issues.is_empty() {
+        return Err(PolicyError::Invalid { issues });
+    }
     let policy = RuntimePolicy {
         network,
         filesystem,
@@ -152,13 +162,6 @@ fn field<T: serde::de::DeserializeOwned>(document: &Value, name: &str) -> Option
     serde_json::from_value(document.get(name)?.clone()).ok()
 }
 
-fn network_is_sane(policy: &NetworkPolicy) -> bool {
-    match policy {
-        NetworkPolicy::Posture(_) => true,
-        NetworkPolicy::Rules(rules) => rules.allow_hosts.iter().all(|h| !h.trim().is_empty()),
-    }
-}
-
 fn unenforceable(policy: &RuntimePolicy) -> Vec<PolicyIssue> {
     let mut issues = Vec::new();
     let mut refuse = |field: &str, message: &str| {
@@ -169,17 +172,11 @@ fn unenforceable(policy: &RuntimePolicy) -> Vec<PolicyIssue> {
         });
     };
     match &policy.network {
-        NetworkPolicy::Posture(NetworkPosture::Deny) => {}
+        NetworkPolicy::Posture(NetworkPosture::Deny) | NetworkPolicy::Rules(_) => {}
         NetworkPolicy::Posture(NetworkPosture::Allow) => {
             refuse(
                 "network",
-                "unrestricted network cannot be offered: the guest has no route; use \"deny\"",
-            );
-        }
-        NetworkPolicy::Rules(_) => {
-            refuse(
-                "network",
-                "host rules need the egress bridge, which this version does not have; use \"deny\"",
+                "unrestricted network cannot be offered: the guest has no route; use \"deny\" or name hosts",
             );
         }
     }
@@ -221,6 +218,15 @@ mod tests {
             doc["filesystem"] = json!(word);
             assert_eq!(validate(&doc), [], "{word}");
         }
+        for network in [
+            json!({"allowHosts":["example.org"]}),
+            json!({"presets":["npm"],"tls":"terminate"}),
+            json!({"rules":[{"host":"example.org","methods":["GET"],"paths":["/a/"]}]}),
+        ] {
+            let mut doc = good();
+            doc["network"] = network;
+            assert_eq!(validate(&doc), [], "{doc}");
+        }
         let mut doc = good();
         doc["commands"] = json!([]);
         doc["extra"] = json!(1);
@@ -253,7 +259,6 @@ mod tests {
     fn refuses_what_cannot_be_enforced() {
         let rows = [
             ("network", json!("allow")),
-            ("network", json!({"allowHosts":["example.org"]})),
             ("secrets", json!("connector-scoped")),
             ("approvals", json!("on-write")),
             ("approvals", json!("on-command")),
