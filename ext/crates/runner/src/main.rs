@@ -14,8 +14,14 @@ mod frames;
 mod run;
 mod supervise;
 
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // Secrets pass through this process's memory and environment: nobody of the same user may
+    // look into either, and no core file ever holds them.
+    if set_dumpable_behavior(DumpableBehavior::NotDumpable).is_err() {
+        return ExitCode::from(125);
+    }
     cli::main(std::env::args_os())
 }
