@@ -18,7 +18,7 @@ mod verdict;
 mod work;
 
 pub(crate) use export::copy_bundle;
-pub(crate) use prepare::{Prepared, prepare};
+pub(crate) use prepare::{Prepared, default_policy, prepare};
 
 use finish::Evidence;
 use materialise::{Materialised, materialise, write_staged};

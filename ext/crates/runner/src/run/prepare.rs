@@ -102,12 +102,17 @@ pub(crate) fn prepare(mut request: RunRequest) -> Result<Prepared, ErrorBody> {
     })
 }
 
-/// The policy given, else the default with exactly the commands this request needs.
+/// The policy given, else the default.
 fn effective_policy(request: &RunRequest) -> Result<RuntimePolicy, ErrorBody> {
     if let Some(given) = &request.policy {
         let document = serde_json::to_value(given).unwrap_or_default();
         return policy::parse(&document).map_err(|e| e.body());
     }
+    Ok(default_policy(request))
+}
+
+/// The default policy with exactly the commands this request needs.
+pub(crate) fn default_policy(request: &RunRequest) -> RuntimePolicy {
     let mut commands: Vec<String> = request.commands.iter().map(|c| c.command.clone()).collect();
     if request.agent.is_some() || !request.checks.is_empty() {
         commands.push(AGENT_COMMAND.to_owned());
@@ -115,7 +120,7 @@ fn effective_policy(request: &RunRequest) -> Result<RuntimePolicy, ErrorBody> {
     commands.sort();
     commands.dedup();
     commands.retain(|c| policy::descriptor(c).is_some());
-    Ok(policy::defaults(commands))
+    policy::defaults(commands)
 }
 
 /// Every program the run would start is checked before anything starts.
