@@ -44,20 +44,55 @@ function block_http( $response, $args, $url ) {
 }
 
 /**
- * Sends HTTP requests to other hosts through the bridge's socket.
+ * Lets the bridge alone decide which addresses are safe.
+ *
+ * WordPress would resolve the name first, which a guest cannot. The bridge does, and
+ * refuses private addresses for every request and every redirect.
+ *
+ * @param array  $args Request arguments.
+ * @param string $url  URL.
+ * @return array Request arguments.
+ */
+function leave_addresses_to_bridge( $args, $url ) {
+	if ( file_exists( EGRESS_SOCKET ) && ! is_local( (string) $url ) ) {
+		$args['reject_unsafe_urls'] = false;
+	}
+	return $args;
+}
+
+/**
+ * Sends HTTP requests to other hosts to the bridge as a base URL: the bridge speaks TLS, so
+ * that it can hold rules on methods and paths and put secrets in.
+ *
+ * The URL is the handle's own: after a redirect it is no longer the one that was asked for.
  *
  * @param \CurlHandle $handle cURL handle.
- * @param array       $args   Request arguments.
- * @param string      $url    URL.
  */
-function route_curl( $handle, $args, $url ): void {
-	if ( file_exists( EGRESS_SOCKET ) && ! is_local( (string) $url ) ) {
-		curl_setopt( $handle, CURLOPT_UNIX_SOCKET_PATH, EGRESS_SOCKET );
+function route_curl( $handle ): void {
+	$url   = (string) curl_getinfo( $handle, CURLINFO_EFFECTIVE_URL );
+	$parts = wp_parse_url( $url );
+	if ( ! file_exists( EGRESS_SOCKET ) || ! isset( $parts['scheme'], $parts['host'] ) || is_local( $url ) ) {
+		return;
 	}
+	$target = strtolower( $parts['scheme'] ) . '/' . $parts['host'];
+	if ( isset( $parts['port'] ) ) {
+		$target .= ':' . $parts['port'];
+	}
+	$target .= $parts['path'] ?? '/';
+	if ( isset( $parts['query'] ) ) {
+		$target .= '?' . $parts['query'];
+	}
+	if ( isset( $parts['user'] ) ) {
+		curl_setopt( $handle, CURLOPT_USERPWD, rawurldecode( $parts['user'] ) . ':' . rawurldecode( $parts['pass'] ?? '' ) );
+	}
+	curl_setopt( $handle, CURLOPT_PROXY, '' );
+	curl_setopt( $handle, CURLOPT_UNIX_SOCKET_PATH, EGRESS_SOCKET );
+	curl_setopt( $handle, CURLOPT_URL, 'http://127.0.0.1/' . $target );
 }
 
 add_filter( 'pre_http_request', __NAMESPACE__ . '\\block_http', 1, 3 );
-add_action( 'http_api_curl', __NAMESPACE__ . '\\route_curl', 1, 3 );
+add_filter( 'http_request_args', __NAMESPACE__ . '\\leave_addresses_to_bridge', PHP_INT_MAX, 2 );
+add_action( 'http_api_curl', __NAMESPACE__ . '\\route_curl', PHP_INT_MAX );
 
 // `false` tells the caller that the mail was not sent, and it is not.
 add_filter( 'pre_wp_mail', '__return_false', PHP_INT_MAX );

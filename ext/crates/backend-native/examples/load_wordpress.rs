@@ -9,8 +9,9 @@ use std::error::Error;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use wp_codebox_backend_native::{
-    ExecCall, ExecEnd, Guest, GuestSpec, HostLayout, KillCause, LaunchOptions, NoSandbox,
-    PhpLayout, TemplateAccess, TemplateRequest, build_plan, ensure_template, environment,
+    ExecCall, ExecEnd, Guest, GuestEgress, GuestSpec, HostLayout, KillCause, LaunchOptions,
+    NoSandbox, PhpLayout, TemplateAccess, TemplateRequest, build_plan, ensure_template,
+    environment,
 };
 use wp_codebox_contracts::{
     ExecLimits, ExecRequest, ExecutionId, GuestPath, IsolationLevel, Limits,
@@ -45,6 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         task_json: "",
         staged: &[],
         limits: Limits::default(),
+        egress: &GuestEgress::Denied,
     })?;
     let options = LaunchOptions {
         launcher,

@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
     GuestReply, IsolationReport, LaunchMount, LaunchPlan, Limits, SandboxAudit,
 };
+use wp_codebox_runtime::EgressListeners;
 
 pub use crate::watch::KillCause;
 
@@ -43,6 +44,7 @@ pub struct Guest {
     pub(crate) shared: Arc<Shared>,
     pub(crate) limits: Limits,
     pub(crate) layers: BTreeMap<u32, OwnedFd>,
+    pub(crate) egress: Option<EgressListeners>,
     process: LauncherProcess,
     lifetime: Option<OwnedFd>,
     report: IsolationReport,
@@ -83,6 +85,7 @@ impl GuestKiller {
 struct Arrivals {
     spawned: Option<(i32, OwnedFd)>,
     layers: BTreeMap<u32, OwnedFd>,
+    egress: Option<EgressListeners>,
     report: Option<IsolationReport>,
 }
 
@@ -98,6 +101,7 @@ impl Guest {
             pid,
             pidfd,
             layers,
+            egress,
             report,
             audit,
         } = start(plan, options)?;
@@ -107,6 +111,7 @@ impl Guest {
             shared,
             limits: plan.limits,
             layers,
+            egress,
             process,
             lifetime: Some(lifetime),
             report,
@@ -148,6 +153,11 @@ impl Guest {
     #[must_use]
     pub fn layer(&self, index: u32) -> Option<BorrowedFd<'_>> {
         self.layers.get(&index).map(AsFd::as_fd)
+    }
+
+    /// The sockets on which the guest's clients of the egress bridge arrive; once.
+    pub fn take_egress(&mut self) -> Option<EgressListeners> {
+        self.egress.take()
     }
 
     /// Pid 1 of the guest, as this process sees it.
@@ -218,6 +228,7 @@ struct Started {
     pid: i32,
     pidfd: OwnedFd,
     layers: BTreeMap<u32, OwnedFd>,
+    egress: Option<EgressListeners>,
     report: IsolationReport,
     audit: SandboxAudit,
 }
@@ -278,6 +289,7 @@ fn start(plan: &LaunchPlan, options: &LaunchOptions<'_>) -> Result<Started, Laun
         pid,
         pidfd,
         layers: arrivals.layers,
+        egress: arrivals.egress,
         report,
         audit: wrapped.audit,
     })
@@ -369,6 +381,13 @@ fn accept(
     let protocol = |detail| Err(LaunchError::Protocol { detail });
     let mut descriptors = descriptors.into_iter();
     match (reply, descriptors.next()) {
+        (GuestReply::Egress, Some(unix)) if plan.egress.is_some() && arrivals.egress.is_none() => {
+            let Some(tcp) = descriptors.next() else {
+                return protocol("a listening socket is missing");
+            };
+            arrivals.egress = Some(EgressListeners { unix, tcp });
+            Ok(())
+        }
         (GuestReply::Spawned { pid }, Some(pidfd)) if pid > 0 && arrivals.spawned.is_none() => {
             arrivals.spawned = Some((pid, pidfd));
             Ok(())
@@ -425,13 +444,14 @@ fn captures(plan: &LaunchPlan) -> impl Iterator<Item = u32> + '_ {
 }
 
 fn complete(arrivals: Arrivals, plan: &LaunchPlan) -> Result<Arrivals, LaunchError> {
-    if captures(plan).all(|index| arrivals.layers.contains_key(&index)) {
-        Ok(arrivals)
+    let detail = if !captures(plan).all(|index| arrivals.layers.contains_key(&index)) {
+        "a layer is missing"
+    } else if plan.egress.is_some() && arrivals.egress.is_none() {
+        "the listening sockets are missing"
     } else {
-        Err(LaunchError::Protocol {
-            detail: "a layer is missing",
-        })
-    }
+        return Ok(arrivals);
+    };
+    Err(LaunchError::Protocol { detail })
 }
 
 fn cut(text: String) -> String {

@@ -38,8 +38,8 @@ pub use launch_error::LaunchError;
 pub use native::{NativeBackend, NativeSpec, probe_plan};
 pub use php::{PhpError, PhpExtension, PhpLayout};
 pub use plan::{
-    GuestSpec, MountPaths, PlanError, PlannedMount, TemplateAccess, WP_CONTENT_LAYER, build_plan,
-    environment, mount_paths, php_ini,
+    GuestEgress, GuestSpec, MountPaths, PlanError, PlannedMount, TemplateAccess, WP_CONTENT_LAYER,
+    build_plan, egress_environment, environment, mount_paths, php_ini,
 };
 pub use process_sandbox::{LauncherCommand, NoSandbox, ProcessSandbox, WrappedCommand, audit};
 pub use self_test::{LauncherIdentity, SelfTest, SelfTestRequest, Trial, run_self_test, self_test};

@@ -4,9 +4,13 @@ use crate::exec::{ExecCall, ExecEnd, ExecError};
 use crate::guest::{Guest, KillCause, LaunchOptions};
 use crate::host::{HostLayout, SystemEntryKind};
 use crate::php::PhpLayout;
-use crate::plan::{GuestSpec, PlannedMount, TemplateAccess, build_plan, environment};
+use crate::plan::{
+    GuestEgress, GuestSpec, PlannedMount, TemplateAccess, build_plan, egress_environment,
+    environment,
+};
 use crate::process_sandbox::NoSandbox;
 use crate::template::Template;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,8 +20,8 @@ use wp_codebox_contracts::{
     StagedFile,
 };
 use wp_codebox_runtime::{
-    Backend, BackendError, Cancellation, Capabilities, Destroyed, Execution, ExecutionEnd,
-    ExecutionResult, Runtime, Usage,
+    Backend, BackendError, Cancellation, Capabilities, Destroyed, EgressListeners, Execution,
+    ExecutionEnd, ExecutionResult, Runtime, Usage,
 };
 
 /// Time until a guest must be ready.
@@ -51,6 +55,8 @@ pub struct NativeSpec {
     pub staged: Vec<StagedFile>,
     /// Limits.
     pub limits: Limits,
+    /// What leaves the guest.
+    pub egress: GuestEgress,
 }
 
 impl Backend for NativeBackend {
@@ -78,6 +84,7 @@ impl Backend for NativeBackend {
             task_json: &spec.task_json,
             staged: &spec.staged,
             limits: spec.limits,
+            egress: &spec.egress,
         })
         .map_err(|e| e.body())?;
         let options = LaunchOptions {
@@ -92,6 +99,7 @@ impl Backend for NativeBackend {
         Ok(Box::new(NativeRuntime {
             guest,
             limits: spec.limits,
+            egress: egress_environment(&spec.egress),
             cancellation: Arc::clone(&self.cancellation),
         }))
     }
@@ -102,6 +110,7 @@ impl Backend for NativeBackend {
 struct NativeRuntime {
     guest: Guest,
     limits: Limits,
+    egress: BTreeMap<String, String>,
     cancellation: Arc<Cancellation>,
 }
 
@@ -110,12 +119,17 @@ impl Runtime for NativeRuntime {
         self.guest.report()
     }
 
+    fn take_egress(&mut self) -> Option<EgressListeners> {
+        self.guest.take_egress()
+    }
+
     fn execute(
         &mut self,
         execution: &Execution,
         sink: &mut dyn FnMut(OutputStream, &[u8]),
     ) -> Result<ExecutionResult, BackendError> {
         let mut env = environment();
+        env.extend(self.egress.clone());
         env.extend(execution.env.clone());
         let request = ExecRequest {
             id: execution.id.clone(),

@@ -9,15 +9,16 @@ mod paths;
 mod settings;
 
 pub use paths::{MountPaths, mount_paths};
-pub use settings::{environment, php_ini};
+pub use settings::{GuestEgress, egress_environment, environment, php_ini};
 
 use crate::host::{HiddenPath, HostLayout, SystemEntryKind};
 use crate::php::PhpLayout;
 use crate::template::Template;
-use settings::{HOME, OPCACHE};
+use settings::{EGRESS_AUTHORITY, EGRESS_PORT, EGRESS_SOCKET, HOME, OPCACHE, egress_ini};
 use wp_codebox_contracts::{
-    BindSource, ErrorBody, ErrorCode, GuestPath, HostSource, InvalidGuestPath, IsolationLevel,
-    LaunchMount, LaunchPlan, LaunchPurpose, Limits, MountAccess, MountView, StagedFile, TmpfsEntry,
+    BindSource, EgressSockets, ErrorBody, ErrorCode, GuestPath, HostSource, InvalidGuestPath,
+    IsolationLevel, LaunchMount, LaunchPlan, LaunchPurpose, Limits, MountAccess, MountView,
+    StagedFile, TmpfsEntry,
 };
 
 /// Layer index of the guest's `wp-content`; mounts use their own index from 0.
@@ -81,6 +82,8 @@ pub struct GuestSpec<'a> {
     pub staged: &'a [StagedFile],
     /// Limits.
     pub limits: Limits,
+    /// What leaves the guest.
+    pub egress: &'a GuestEgress,
 }
 
 /// Why no plan can be made.
@@ -238,6 +241,13 @@ pub fn build_plan(spec: &GuestSpec<'_>) -> Result<LaunchPlan, PlanError> {
         }
         builder.bind(&file.source, target.as_str())?;
     }
+    let egress = match spec.egress {
+        GuestEgress::Denied => None,
+        GuestEgress::Tunnel | GuestEgress::Terminate { .. } => Some(EgressSockets {
+            socket: path(EGRESS_SOCKET)?,
+            port: EGRESS_PORT,
+        }),
+    };
     Ok(LaunchPlan {
         version: 2,
         purpose: LaunchPurpose::Serve,
@@ -247,7 +257,7 @@ pub fn build_plan(spec: &GuestSpec<'_>) -> Result<LaunchPlan, PlanError> {
         mounts: builder.mounts,
         writable: builder.writable,
         limits: spec.limits,
-        egress: None,
+        egress,
     })
 }
 
@@ -298,9 +308,12 @@ fn system(builder: &mut Builder, spec: &GuestSpec<'_>) -> Result<(), PlanError> 
     builder.directory(STAGED)?;
     // The configured PHP is `php`, whatever the host's alternatives say.
     builder.link(&format!("{PROGRAMS}/php"), &spec.php.binary)?;
+    if let GuestEgress::Terminate { authority_pem } = spec.egress {
+        builder.file(EGRESS_AUTHORITY, authority_pem.as_str())?;
+    }
     builder.file(
         &format!("{}/php.ini", spec.php.ini_directory),
-        php_ini(spec.php),
+        php_ini(spec.php) + &egress_ini(spec.egress),
     )
 }
 

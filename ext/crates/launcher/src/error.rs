@@ -61,6 +61,8 @@ steps! {
     Proc = "proc";
     /// `/dev`.
     Dev = "dev";
+    /// The listening sockets for the egress bridge.
+    Egress = "egress";
     /// `pivot_root` and what belongs to it.
     PivotRoot = "pivot_root";
     /// The loopback interface.

@@ -53,9 +53,15 @@ fn build(
     shortfalls.tolerate(named.at(Step::Hostname, "sethostname"))?;
     shortfalls.tolerate(namespaces::loopback_up())?;
     let host = probe::host_root()?;
-    for layer in rootfs::build(plan)? {
+    let built = rootfs::build(plan)?;
+    for layer in built.layers {
         let message = GuestReply::Layer { index: layer.index };
         channel.send_with(&message, &[layer.upper.as_fd()])?;
+    }
+    // The runner accepts on them from outside; no copy stays in the guest.
+    if let Some(listeners) = built.egress {
+        let both = [listeners.unix.as_fd(), listeners.tcp.as_fd()];
+        channel.send_with(&GuestReply::Egress, &both)?;
     }
     shortfalls.tolerate(privileges::limit(&plan.limits, 0))?;
     shortfalls.tolerate(privileges::drop_capabilities())?;

@@ -8,7 +8,7 @@ use rustix::fd::OwnedFd;
 use std::fs::File;
 use std::io::Read;
 use wp_codebox_contracts::{
-    BindSource, GuestPath, HostSource, IsolationLevel, LaunchMount, LaunchPlan,
+    BindSource, EgressSockets, GuestPath, HostSource, IsolationLevel, LaunchMount, LaunchPlan,
 };
 
 /// Largest plan, bytes.
@@ -41,8 +41,8 @@ fn check(plan: &LaunchPlan) -> Result<(), Failure> {
     if plan.version != 2 {
         return Err(rule("unknown version"));
     }
-    if plan.egress.is_some() {
-        return Err(rule("egress"));
+    if let Some(sockets) = &plan.egress {
+        egress(sockets, plan)?;
     }
     if plan.guest_id == 0 {
         return Err(rule("guest_id 0"));
@@ -107,6 +107,10 @@ fn places(plan: &LaunchPlan) -> Result<(), Failure> {
             return Err(rule("a place breaks a rule"));
         }
     }
+    // Without a network namespace of its own there is nowhere for them.
+    if plan.egress.is_some() {
+        return Err(rule("egress sockets"));
+    }
     if plan.writable.is_empty() {
         Ok(())
     } else {
@@ -120,6 +124,24 @@ fn host_source(source: &HostSource) -> bool {
         && path != "/"
         && !path.contains('\0')
         && !path.split('/').any(|part| matches!(part, "." | ".."))
+}
+
+/// The socket lies on the guest's own root, where no step of the plan shows anything of the host's.
+fn egress(sockets: &EgressSockets, plan: &LaunchPlan) -> Result<(), Failure> {
+    let covered = plan.mounts.iter().any(|mount| match mount {
+        LaunchMount::Directory { .. } => false,
+        LaunchMount::File(entry) => entry.target.contains(&sockets.socket),
+        LaunchMount::Symlink { target, .. }
+        | LaunchMount::Bind { target, .. }
+        | LaunchMount::Scratch { target, .. }
+        | LaunchMount::Overlay { target, .. } => target.contains(&sockets.socket),
+        LaunchMount::Proc => sockets.socket.as_str().starts_with("/proc/"),
+        LaunchMount::Dev => sockets.socket.as_str().starts_with("/dev/"),
+    });
+    if covered || sockets.port == 0 || !sockets.socket.as_str().starts_with("/run/") {
+        return Err(rule("egress sockets"));
+    }
+    Ok(())
 }
 
 fn step(mount: &LaunchMount) -> Result<(), Failure> {
@@ -236,6 +258,28 @@ mod tests {
         let mut none = plan(vec![]);
         none.level = IsolationLevel::None;
         assert!(check(&none).is_err());
+    }
+
+    #[test]
+    fn egress_sockets_lie_on_the_guests_own_root() {
+        let with = |socket: &str, port| {
+            let mut plan = plan(vec![bind("/usr", "/run/codebox/share")]);
+            plan.egress = Some(EgressSockets {
+                socket: GuestPath::new(socket).unwrap(),
+                port,
+            });
+            check(&plan)
+        };
+        with("/run/codebox/egress.sock", 3128).unwrap();
+        for (socket, port) in [
+            ("/run/codebox/egress.sock", 0),
+            ("/run/codebox/share", 3128),
+            ("/run/codebox/share/egress.sock", 3128),
+            ("/tmp/egress.sock", 3128),
+            ("/run", 3128),
+        ] {
+            assert!(with(socket, port).is_err(), "{socket} {port}");
+        }
     }
 
     #[test]

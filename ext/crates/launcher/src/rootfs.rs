@@ -5,6 +5,7 @@
 //! taken out of the guest's sight before `pivot_root`: what the guest sees of it are
 //! binds and the merged views of overlays. The root itself ends up read-only.
 
+use crate::egress::{self, Listeners};
 use crate::error::{At, Failure, Step};
 use crate::mounting::{
     DEVICE, QUIET, READ_ONLY, Tree, attach, clone_tree, is_directory, mode_of, new_mount,
@@ -57,8 +58,14 @@ pub(crate) struct Layer {
     pub(crate) upper: OwnedFd,
 }
 
+/// What the guest shares with the runner.
+pub(crate) struct Built {
+    pub(crate) layers: Vec<Layer>,
+    pub(crate) egress: Option<Listeners>,
+}
+
 /// Builds the root of `plan` and makes it this process's root.
-pub(crate) fn build(plan: &LaunchPlan) -> Result<Vec<Layer>, Failure> {
+pub(crate) fn build(plan: &LaunchPlan) -> Result<Built, Failure> {
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount_change("/", private).at(Step::Propagation, "private")?;
     let opened = plan
@@ -78,7 +85,12 @@ pub(crate) fn build(plan: &LaunchPlan) -> Result<Vec<Layer>, Failure> {
     for (step, opened) in plan.mounts.iter().zip(opened) {
         build.step(step, opened)?;
     }
-    build.finish()
+    let sockets = plan.egress.as_ref();
+    let egress = sockets
+        .map(|sockets| egress::listen(sockets, &build.tree))
+        .transpose()?;
+    let layers = build.finish()?;
+    Ok(Built { layers, egress })
 }
 
 fn open_sources(step: &LaunchMount) -> Result<Opened, Failure> {

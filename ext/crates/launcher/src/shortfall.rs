@@ -82,7 +82,7 @@ fn axis_of(failure: &Failure) -> IsolationAxis {
         Step::Unshare | Step::Hostname | Step::Fork | Step::ParentDeath | Step::Dumpable => {
             IsolationAxis::Processes
         }
-        Step::Loopback => IsolationAxis::Network,
+        Step::Loopback | Step::Egress => IsolationAxis::Network,
         Step::Limits => match failure.subject.as_str() {
             "processes" => IsolationAxis::Pids,
             "data" => IsolationAxis::Memory,

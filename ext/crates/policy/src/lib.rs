@@ -1,4 +1,5 @@
-//! What a run may do: the runtime policy, the command registry, mount rules and redaction.
+//! What a run may do: the runtime policy, the command registry, mount and network rules,
+//! secrets and redaction.
 //!
 //! Everything here is pure: the same input gives the same answer, and nothing
 //! touches the disk, the environment or the clock. Whoever opens a directory
@@ -7,8 +8,10 @@
 
 mod commands;
 mod mounts;
+mod network;
 mod redaction;
 mod runtime_policy;
+mod secrets;
 
 pub use commands::{
     AcceptedArg, CommandDescriptor, CommandError, REGISTRY, arg_value, assert_command, catalog,
@@ -18,5 +21,10 @@ pub use mounts::{
     GUEST_STAGED_ROOT, MountAuthority, MountError, check_env_name, check_mounts, check_source,
     check_staged_source, check_staged_target,
 };
-pub use redaction::{Finding, Redactor};
+pub use network::{
+    Allowed, Ambiguity, Authority, EgressRequest, EgressRules, Forbidden, Host, HostError,
+    MethodScope, PathError, Refusal, RequestPath, SecretScope, Transport, is_method, judge_address,
+};
+pub use redaction::{Finding, Redactor, SECRET_MIN_BYTES};
 pub use runtime_policy::{PolicyError, defaults, parse, validate};
+pub use secrets::{SecretError, check_secrets, is_exposed};

@@ -1,12 +1,20 @@
 //! Redaction of secrets in text and bytes, and detection where text must stay as it is.
 //!
 //! Known token forms are found by pattern, configured values by every spelling in
-//! which they commonly travel: as they are, base64, URL-encoded and JSON-escaped.
-//! The whole input is searched at once, so nothing can hide on a chunk border.
+//! which they commonly travel: as they are, base64, hex, URL-encoded, JSON-escaped and
+//! backwards. The whole input is searched at once; whoever has only a piece of it asks
+//! [`Redactor::safe_cut`] how much may be searched and shown already.
 
+mod forms;
+
+use forms::spellings;
+use memchr::memmem::Finder;
 use once_cell::sync::Lazy;
 use regex::bytes::Regex;
+use serde_json::{Map, Value};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
+use wp_codebox_contracts::ErrorBody;
 
 struct Pattern {
     kind: &'static str,
@@ -46,15 +54,19 @@ pub struct Finding {
     pub offset: usize,
 }
 
+/// Fewest bytes of a configured value; shorter ones would match everywhere.
+pub const SECRET_MIN_BYTES: usize = 8;
+
 /// Replaces secrets by `[REDACTED:<kind>]`.
 #[derive(Clone, Default)]
 pub struct Redactor {
-    values: Vec<Vec<u8>>,
+    /// Longest first.
+    values: Vec<Finder<'static>>,
 }
 
 impl std::fmt::Debug for Redactor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Redactor({} values)", self.values.len())
+        write!(f, "Redactor({} forms)", self.values.len())
     }
 }
 
@@ -63,23 +75,65 @@ impl Redactor {
     /// plain words such as `true` and pure numbers are left out: they would match everywhere.
     #[must_use]
     pub fn new(values: &[String]) -> Self {
-        let mut spellings: Vec<Vec<u8>> = Vec::new();
-        for value in values
+        Self::with_secrets(values, std::iter::empty())
+    }
+
+    /// The same, and for `secrets`, which are known to be some: pure numbers count too.
+    #[must_use]
+    pub fn with_secrets<'a>(
+        values: &'a [String],
+        secrets: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        let values = values
             .iter()
-            .map(|v| v.trim())
-            .filter(|v| v.len() >= 8 && !v.bytes().all(|b| b.is_ascii_digit()))
-        {
-            spellings.push(value.as_bytes().to_vec());
-            spellings.extend(base64_cores(value.as_bytes()));
-            spellings.push(percent_encode(value).into_bytes());
-            if let Ok(json) = serde_json::to_string(value) {
-                spellings.push(json.as_bytes()[1..json.len() - 1].to_vec());
-                spellings.push(json[1..json.len() - 1].replace('/', "\\/").into_bytes());
-            }
+            .map(|value| value.trim())
+            .filter(|value| !value.bytes().all(|b| b.is_ascii_digit()));
+        let all: BTreeSet<Vec<u8>> = values
+            .chain(secrets)
+            .filter(|value| value.len() >= SECRET_MIN_BYTES)
+            .flat_map(spellings)
+            .collect();
+        let mut all: Vec<Vec<u8>> = all.into_iter().collect();
+        all.sort_by_key(|form| std::cmp::Reverse(form.len()));
+        Self {
+            values: all
+                .iter()
+                .map(|form| Finder::new(form).into_owned())
+                .collect(),
         }
-        spellings.sort_by_key(|s| std::cmp::Reverse(s.len()));
-        spellings.dedup();
-        Self { values: spellings }
+    }
+
+    /// Every string and key of a value, cleaned.
+    #[must_use]
+    pub fn redact_value(&self, value: Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.redact(&text).into_owned()),
+            Value::Array(items) => items.into_iter().map(|v| self.redact_value(v)).collect(),
+            Value::Object(members) => Value::Object(self.redact_map(members)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => value,
+        }
+    }
+
+    fn redact_map(&self, members: Map<String, Value>) -> Map<String, Value> {
+        members
+            .into_iter()
+            .map(|(key, value)| (self.redact(&key).into_owned(), self.redact_value(value)))
+            .collect()
+    }
+
+    /// The error with every secret replaced, in its hints and data too.
+    #[must_use]
+    pub fn redact_error(&self, error: ErrorBody) -> ErrorBody {
+        ErrorBody {
+            code: error.code,
+            message: self.redact(&error.message).into_owned(),
+            hints: error
+                .hints
+                .iter()
+                .map(|hint| self.redact(hint).into_owned())
+                .collect(),
+            data: error.data.map(|data| Box::new(self.redact_map(*data))),
+        }
     }
 
     /// The text with every secret replaced.
@@ -119,24 +173,41 @@ impl Redactor {
             .map(|&(offset, _, kind)| Finding { kind, offset })
     }
 
-    /// The largest position up to `wanted` at which cutting the bytes splits no find.
+    /// The largest position up to `wanted` at which the bytes may be cut: no find is split
+    /// there, and no configured value may have begun before it that only ends in bytes still
+    /// to come.
     #[must_use]
     pub fn safe_cut(&self, bytes: &[u8], wanted: usize) -> usize {
+        let cut = wanted.min(self.open_end(bytes));
         self.spans(bytes)
             .into_iter()
-            .find(|&(start, end, _)| start < wanted && wanted < end)
-            .map_or(wanted, |(start, _, _)| start)
+            .find(|&(start, end, _)| start < cut && cut < end)
+            .map_or(cut, |(start, _, _)| start)
+    }
+
+    /// Where a configured value may begin that is cut off by the end of the bytes.
+    fn open_end(&self, bytes: &[u8]) -> usize {
+        self.values
+            .iter()
+            .map(Finder::needle)
+            .filter_map(|value| {
+                let from = bytes.len().saturating_sub(value.len() - 1);
+                (from..bytes.len()).find(|&start| value.starts_with(&bytes[start..]))
+            })
+            .min()
+            .unwrap_or(bytes.len())
     }
 
     /// Non-overlapping spans in order; overlapping finds are merged.
     fn spans(&self, bytes: &[u8]) -> Vec<(usize, usize, &'static str)> {
         let mut found: Vec<(usize, usize, &'static str)> = Vec::new();
         for value in &self.values {
-            let mut at = 0;
-            while let Some(position) = find_from(bytes, value, at) {
-                found.push((position, position + value.len(), "configured-secret-value"));
-                at = position + value.len();
-            }
+            let size = value.needle().len();
+            found.extend(
+                value
+                    .find_iter(bytes)
+                    .map(|start| (start, start + size, "configured-secret-value")),
+            );
         }
         for pattern in PATTERNS.iter() {
             found.extend(
@@ -156,54 +227,6 @@ impl Redactor {
         }
         merged
     }
-}
-
-fn find_from(haystack: &[u8], needle: &[u8], from: usize) -> Option<usize> {
-    let first = *needle.first()?;
-    let mut at = from;
-    while let Some(step) = haystack.get(at..)?.iter().position(|&b| b == first) {
-        let start = at + step;
-        if haystack.get(start..start + needle.len()) == Some(needle) {
-            return Some(start);
-        }
-        at = start + 1;
-    }
-    None
-}
-
-/// The part of a value's base64 that does not depend on what surrounds it, for
-/// each of the three alignments.
-fn base64_cores(value: &[u8]) -> Vec<Vec<u8>> {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    (0..3)
-        .filter_map(|shift: usize| {
-            let mut padded = vec![0u8; shift];
-            padded.extend_from_slice(value);
-            let whole = padded.len() / 3 * 3;
-            let encoded: Vec<u8> = padded[..whole]
-                .chunks_exact(3)
-                .flat_map(|c| {
-                    let n = (u32::from(c[0]) << 16) | (u32::from(c[1]) << 8) | u32::from(c[2]);
-                    [18, 12, 6, 0].map(|s| ALPHABET[(n >> s) as usize & 63])
-                })
-                .collect();
-            let skip = [0, 2, 3][shift];
-            let core = encoded.get(skip..)?.to_vec();
-            (core.len() >= 8).then_some(core)
-        })
-        .collect()
-}
-
-fn percent_encode(value: &str) -> String {
-    let mut out = String::with_capacity(value.len());
-    for byte in value.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    out
 }
 
 #[cfg(test)]
@@ -237,24 +260,51 @@ mod tests {
     fn configured_values_in_every_spelling() {
         let secret = "pa/ss\"word 1 é";
         let redactor = Redactor::new(&[secret.to_owned()]);
-        let json = serde_json::to_string(secret).unwrap();
-        for spelling in [
-            secret.to_owned(),
-            percent_encode(secret),
-            json[1..json.len() - 1].to_owned(),
-        ] {
-            assert_eq!(
-                redactor.redact(&format!("x{spelling}y")),
-                "x[REDACTED:configured-secret-value]y",
-                "{spelling}"
-            );
+        for spelling in spellings(secret) {
+            let text = [b"x", spelling.as_slice(), b"y"].concat();
+            let clean = redactor.redact_bytes(&text);
+            let shown = String::from_utf8_lossy(&clean).into_owned();
+            assert!(shown.contains("[REDACTED:configured-"), "{text:?} {shown}");
         }
-        for lead in ["", "a", "ab"] {
-            let plain = format!("{lead}{secret}tail");
-            let encoded = test_base64(plain.as_bytes());
-            let clean = redactor.redact(&encoded);
-            assert!(clean.contains("[REDACTED:"), "{lead:?} {encoded}");
+        assert_eq!(redactor.redact("pa/ss word"), "pa/ss word");
+    }
+
+    #[test]
+    fn a_secret_may_be_a_number_where_a_value_may_not() {
+        let number = "12345678901";
+        let secrets = Redactor::with_secrets(&[], [number]);
+        assert_ne!(secrets.redact(number), number);
+    }
+
+    #[test]
+    fn a_value_cut_off_by_the_end_is_held_back_at_every_length() {
+        let secret = "first line\nsecond/line";
+        let redactor = Redactor::new(&[secret.to_owned()]);
+        let text = format!("ab\n{secret}");
+        for end in 0..=text.len() {
+            let part = &text.as_bytes()[..end];
+            assert_eq!(redactor.safe_cut(part, end), end.min(3), "{end}");
         }
+        let whole = format!("{text}!");
+        let end = whole.len();
+        assert_eq!(redactor.safe_cut(whole.as_bytes(), end), end);
+    }
+
+    #[test]
+    fn errors_and_nested_data_are_cleaned() {
+        let redactor = Redactor::new(&["hunter2-hunter2".to_owned()]);
+        let error = ErrorBody::new(
+            wp_codebox_contracts::ErrorCode::RunFailed,
+            "a hunter2-hunter2",
+        )
+        .hint("hunter2-hunter2")
+        .with(
+            "hunter2-hunter2",
+            serde_json::json!([{"k": "hunter2-hunter2"}]),
+        );
+        let clean = serde_json::to_string(&redactor.redact_error(error)).unwrap();
+        assert!(!clean.contains("hunter2"), "{clean}");
+        assert_eq!(clean.matches("[REDACTED:").count(), 4);
     }
 
     #[test]
@@ -277,18 +327,5 @@ mod tests {
                 })
             );
         }
-    }
-
-    fn test_base64(bytes: &[u8]) -> String {
-        const A: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-        bytes
-            .chunks(3)
-            .flat_map(|c| {
-                let n = (u32::from(c[0]) << 16)
-                    | (u32::from(*c.get(1).unwrap_or(&0)) << 8)
-                    | u32::from(*c.get(2).unwrap_or(&0));
-                [18, 12, 6, 0].map(|s| char::from(A[(n >> s) as usize & 63]))
-            })
-            .collect()
     }
 }

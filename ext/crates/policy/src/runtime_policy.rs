@@ -3,6 +3,7 @@
 //! Every word of the vocabulary is known. A word that this backend cannot make
 //! true is refused by name: a policy that is accepted is a policy that holds.
 
+use crate::EgressRules;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use wp_codebox_contracts::{
@@ -84,13 +85,19 @@ pub fn parse(document: &Value) -> Result<RuntimePolicy, PolicyError> {
             message: message.to_owned(),
         });
     };
-    let network = field::<NetworkPolicy>(document, "network").filter(network_is_sane);
-    if network.is_none() {
-        malformed(
+    let network = field::<NetworkPolicy>(document, "network");
+    match &network {
+        None => malformed(
             "invalid-network",
             "network",
-            "must be \"deny\", \"allow\" or {\"allowHosts\": [non-empty strings]}",
-        );
+            "must be \"deny\", \"allow\" or an object with allowHosts, presets, rules {host, ports, methods, paths} and tls (\"tunnel\" or \"terminate\")",
+        ),
+        Some(NetworkPolicy::Posture(_)) => {}
+        Some(NetworkPolicy::Rules(rules)) => {
+            for issue in EgressRules::compile(rules).err().into_iter().flatten() {
+                malformed(&issue.code, &issue.field, &issue.message);
+            }
+        }
     }
     let filesystem = field::<FilesystemPolicy>(document, "filesystem");
     if filesystem.is_none() {
@@ -130,6 +137,16 @@ pub fn parse(document: &Value) -> Result<RuntimePolicy, PolicyError> {
     else {
         return Err(PolicyError::Invalid { issues });
     };
+    let expose_secrets = match exposed(document, secrets) {
+        Ok(names) => names,
+        Err(message) => {
+            malformed("invalid-secrets", "expose_secrets", message);
+            Vec::new()
+        }
+    };
+    if !issues.is_empty() {
+        return Err(PolicyError::Invalid { issues });
+    }
     let policy = RuntimePolicy {
         network,
         filesystem,
@@ -138,7 +155,7 @@ pub fn parse(document: &Value) -> Result<RuntimePolicy, PolicyError> {
         approvals,
         minimum_isolation: IsolationLevel::Full,
         isolation_floors: BTreeMap::new(),
-        expose_secrets: Vec::new(),
+        expose_secrets,
     };
     let issues = unenforceable(&policy);
     if issues.is_empty() {
@@ -152,11 +169,18 @@ fn field<T: serde::de::DeserializeOwned>(document: &Value, name: &str) -> Option
     serde_json::from_value(document.get(name)?.clone()).ok()
 }
 
-fn network_is_sane(policy: &NetworkPolicy) -> bool {
-    match policy {
-        NetworkPolicy::Posture(_) => true,
-        NetworkPolicy::Rules(rules) => rules.allow_hosts.iter().all(|h| !h.trim().is_empty()),
+/// Names of secrets that the guest may hold; absent: none.
+fn exposed(document: &Value, secrets: SecretsPolicy) -> Result<Vec<String>, &'static str> {
+    if document.get("expose_secrets").is_none_or(Value::is_null) {
+        return Ok(Vec::new());
     }
+    let names = field::<Vec<String>>(document, "expose_secrets")
+        .filter(|names| names.iter().all(|name| crate::secrets::is_name(name)))
+        .ok_or("must be a list of environment names, capitals, digits and _")?;
+    if !names.is_empty() && secrets == SecretsPolicy::None {
+        return Err("names secrets although \"secrets\" is \"none\"; say \"connector-scoped\"");
+    }
+    Ok(names)
 }
 
 fn unenforceable(policy: &RuntimePolicy) -> Vec<PolicyIssue> {
@@ -169,26 +193,11 @@ fn unenforceable(policy: &RuntimePolicy) -> Vec<PolicyIssue> {
         });
     };
     match &policy.network {
-        NetworkPolicy::Posture(NetworkPosture::Deny) => {}
+        NetworkPolicy::Posture(NetworkPosture::Deny) | NetworkPolicy::Rules(_) => {}
         NetworkPolicy::Posture(NetworkPosture::Allow) => {
             refuse(
                 "network",
-                "unrestricted network cannot be offered: the guest has no route; use \"deny\"",
-            );
-        }
-        NetworkPolicy::Rules(_) => {
-            refuse(
-                "network",
-                "host rules need the egress bridge, which this version does not have; use \"deny\"",
-            );
-        }
-    }
-    match policy.secrets {
-        SecretsPolicy::None => {}
-        SecretsPolicy::ConnectorScoped => {
-            refuse(
-                "secrets",
-                "connector secrets need the egress bridge, which this version does not have; use \"none\"",
+                "unrestricted network cannot be offered: the guest has no route; use \"deny\" or name hosts",
             );
         }
     }
@@ -221,6 +230,19 @@ mod tests {
             doc["filesystem"] = json!(word);
             assert_eq!(validate(&doc), [], "{word}");
         }
+        for network in [
+            json!({"allowHosts":["example.org"]}),
+            json!({"presets":["npm"],"tls":"terminate"}),
+            json!({"rules":[{"host":"example.org","methods":["GET"],"paths":["/a/"]}]}),
+        ] {
+            let mut doc = good();
+            doc["network"] = network;
+            assert_eq!(validate(&doc), [], "{doc}");
+        }
+        let mut doc = good();
+        doc["secrets"] = json!("connector-scoped");
+        doc["expose_secrets"] = json!(["DEPLOY_KEY"]);
+        assert_eq!(parse(&doc).unwrap().expose_secrets, ["DEPLOY_KEY"]);
         let mut doc = good();
         doc["commands"] = json!([]);
         doc["extra"] = json!(1);
@@ -250,11 +272,25 @@ mod tests {
     }
 
     #[test]
+    fn secrets_are_exposed_by_name_and_never_where_there_are_none() {
+        for (secrets, names) in [
+            ("none", json!(["A_KEY"])),
+            ("connector-scoped", json!(["a"])),
+            ("connector-scoped", json!("A_KEY")),
+        ] {
+            let mut doc = good();
+            doc["secrets"] = json!(secrets);
+            doc["expose_secrets"] = names.clone();
+            let issues = validate(&doc);
+            assert_eq!(issues.len(), 1, "{secrets} {names} {issues:?}");
+            assert_eq!(issues[0].field, "expose_secrets");
+        }
+    }
+
+    #[test]
     fn refuses_what_cannot_be_enforced() {
         let rows = [
             ("network", json!("allow")),
-            ("network", json!({"allowHosts":["example.org"]})),
-            ("secrets", json!("connector-scoped")),
             ("approvals", json!("on-write")),
             ("approvals", json!("on-command")),
         ];

@@ -7,12 +7,21 @@
 #![forbid(unsafe_code)]
 
 mod cli;
+// The run does not use the bridge yet.
+#[allow(dead_code, unused_imports)]
+mod egress;
 mod frames;
 mod run;
 mod supervise;
 
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // Secrets pass through this process's memory and environment: nobody of the same user may
+    // look into either, and no core file ever holds them.
+    if set_dumpable_behavior(DumpableBehavior::NotDumpable).is_err() {
+        return ExitCode::from(125);
+    }
     cli::main(std::env::args_os())
 }

@@ -10,6 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Frame, PROTOCOL_VERSION, RunMode, RunRequest};
+use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::{CancelReason, Cancellation};
 
 /// Starts a supervisor that inherits descriptor 3 and leaves: the caller waits for
@@ -79,7 +80,10 @@ fn converse(stream: &UnixStream) -> Result<wp_codebox_contracts::RunResult, Erro
         }
         Err(e) => return Err(ErrorBody::new(ErrorCode::InputInvalid, e.to_string())),
     };
-    let prepared = run::prepare(request)?;
+    // Made first: no error from here on names a secret.
+    let secrets = request.secrets.iter().map(|secret| secret.value.as_str());
+    let redactor = Redactor::with_secrets(&request.redact, secrets);
+    let prepared = run::prepare(request).map_err(|error| redactor.redact_error(error))?;
     let cancellation = Arc::new(Cancellation::default());
     listen(reader, prepared.request(), Arc::clone(&cancellation)).map_err(unavailable)?;
     let accepted = Frame::Accepted {
@@ -88,7 +92,7 @@ fn converse(stream: &UnixStream) -> Result<wp_codebox_contracts::RunResult, Erro
         run_id: prepared.request().run_id.clone(),
     };
     write_frame(stream, &accepted).map_err(unavailable)?;
-    run::execute(prepared, &cancellation, &mut |event| {
+    run::execute(prepared, &redactor, &cancellation, &mut |event| {
         // A caller that stopped reading is noticed by the listener.
         let _ = write_frame(stream, &Frame::Event { event });
     })

@@ -103,6 +103,15 @@ pub struct Destroyed {
     pub usage: Usage,
 }
 
+/// Sockets that listen inside a guest; whoever holds them decides what leaves it.
+#[derive(Debug)]
+pub struct EgressListeners {
+    /// The unix socket.
+    pub unix: OwnedFd,
+    /// The TCP socket on the guest's 127.0.0.1.
+    pub tcp: OwnedFd,
+}
+
 /// Builds runtimes of one kind.
 pub trait Backend {
     /// What a runtime of this backend is made from.
@@ -119,6 +128,8 @@ pub trait Backend {
 pub trait Runtime {
     /// What probes saw in this guest before foreign code ran.
     fn isolation(&self) -> &IsolationReport;
+    /// The sockets for the egress bridge, when the guest was asked for with some; once.
+    fn take_egress(&mut self) -> Option<EgressListeners>;
     /// Runs one program to its end, handing on output as it comes.
     /// A limit, the deadline or a cancellation ends the whole guest.
     fn execute(

@@ -15,8 +15,8 @@ mod state_dir;
 mod timestamp;
 
 pub use backend::{
-    Backend, BackendError, Capabilities, Destroyed, Execution, ExecutionEnd, ExecutionResult,
-    Runtime, Usage,
+    Backend, BackendError, Capabilities, Destroyed, EgressListeners, Execution, ExecutionEnd,
+    ExecutionResult, Runtime, Usage,
 };
 pub use cancellation::{CancelReason, Cancellation};
 pub use journal::{Journal, JournalError};

@@ -1,11 +1,17 @@
 //! The environment and the php.ini of a guest: made from nothing of the host's.
 
-use super::PROGRAMS;
+use super::{PROGRAMS, SHARE};
 use crate::php::PhpLayout;
 use std::collections::BTreeMap;
 
 /// Home directory inside.
 pub(super) const HOME: &str = "/home/agent";
+/// The bridge's unix socket inside.
+pub(super) const EGRESS_SOCKET: &str = "/run/codebox/egress.sock";
+/// The bridge's port on the guest's 127.0.0.1, for clients without unix sockets.
+pub(super) const EGRESS_PORT: u16 = 3128;
+/// Certificate of the run's authority inside.
+pub(super) const EGRESS_AUTHORITY: &str = "/run/codebox/egress-ca.pem";
 /// Where PHP keeps compiled files inside.
 pub(super) const OPCACHE: &str = "/var/cache/codebox/opcache";
 
@@ -31,6 +37,73 @@ pub fn environment() -> BTreeMap<String, String> {
     .into_iter()
     .map(|(key, value)| (key.to_owned(), value.to_owned()))
     .collect()
+}
+
+/// What leaves the guest, as its plan and environment know it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum GuestEgress {
+    /// Nothing: there is no socket to the bridge.
+    #[default]
+    Denied,
+    /// The bridge passes TLS through, or speaks it for clients that use it as a base URL.
+    Tunnel,
+    /// The bridge ends TLS with certificates of this authority.
+    Terminate {
+        /// Certificate, PEM.
+        authority_pem: String,
+    },
+}
+
+/// What clients in the guest need to know to use the bridge; empty when nothing leaves it.
+///
+/// The file names the run's authority alone: no other certificate can be met outside.
+#[must_use]
+pub fn egress_environment(egress: &GuestEgress) -> BTreeMap<String, String> {
+    let url = format!("http://127.0.0.1:{EGRESS_PORT}");
+    let local = "localhost,127.0.0.1,::1";
+    let mut rows = match egress {
+        GuestEgress::Denied => return BTreeMap::new(),
+        GuestEgress::Tunnel | GuestEgress::Terminate { .. } => vec![
+            ("http_proxy", url.as_str()),
+            ("https_proxy", &url),
+            ("HTTP_PROXY", &url),
+            ("HTTPS_PROXY", &url),
+            ("no_proxy", local),
+            ("NO_PROXY", local),
+            ("CODEBOX_EGRESS_SOCKET", EGRESS_SOCKET),
+            ("CODEBOX_EGRESS_URL", &url),
+        ],
+    };
+    if let GuestEgress::Terminate { .. } = egress {
+        rows.extend(
+            [
+                "CODEBOX_EGRESS_CA",
+                "SSL_CERT_FILE",
+                "CURL_CA_BUNDLE",
+                "REQUESTS_CA_BUNDLE",
+                "GIT_SSL_CAINFO",
+                "NODE_EXTRA_CA_CERTS",
+                "COMPOSER_CAFILE",
+                "npm_config_cafile",
+            ]
+            .map(|name| (name, EGRESS_AUTHORITY)),
+        );
+    }
+    rows.into_iter()
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect()
+}
+
+/// Lines of php.ini without which PHP would not find the bridge.
+pub(super) fn egress_ini(egress: &GuestEgress) -> String {
+    let prepend = format!("auto_prepend_file={SHARE}/guest/egress.php\n");
+    match egress {
+        GuestEgress::Denied => String::new(),
+        GuestEgress::Tunnel => prepend,
+        GuestEgress::Terminate { .. } => {
+            format!("{prepend}openssl.cafile={EGRESS_AUTHORITY}\ncurl.cainfo={EGRESS_AUTHORITY}\n")
+        }
+    }
 }
 
 /// The guest's php.ini.

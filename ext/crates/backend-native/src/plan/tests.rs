@@ -71,6 +71,15 @@ fn plan_of(
     staged: &[StagedFile],
     template_access: TemplateAccess,
 ) -> Result<LaunchPlan, PlanError> {
+    plan_with(mounts, staged, template_access, &GuestEgress::Denied)
+}
+
+fn plan_with(
+    mounts: &[PlannedMount],
+    staged: &[StagedFile],
+    template_access: TemplateAccess,
+    egress: &GuestEgress,
+) -> Result<LaunchPlan, PlanError> {
     build_plan(&GuestSpec {
         host: &host(),
         php: &php("/usr/bin/php8.2"),
@@ -81,6 +90,7 @@ fn plan_of(
         task_json: "{}",
         staged,
         limits: Limits::default(),
+        egress,
     })
 }
 
@@ -362,4 +372,45 @@ fn the_environment_holds_nothing_of_the_host() {
     assert_eq!(environment["HOME"], "/home/agent");
     assert!(environment["PATH"].starts_with("/run/codebox/bin:/opt/codebox/bin:"));
     assert_eq!(environment.len(), 11);
+}
+
+#[test]
+fn a_denied_network_leaves_no_trace_and_an_open_one_is_told_to_every_client() {
+    let of = |egress: &GuestEgress| plan_with(&[], &[], TemplateAccess::Run, egress).unwrap();
+    let file = |plan: &LaunchPlan, name: &str| {
+        plan.mounts.iter().find_map(|mount| match mount {
+            LaunchMount::File(entry) if entry.target.as_str().ends_with(name) => {
+                Some(entry.contents.clone())
+            }
+            _ => None,
+        })
+    };
+    let denied = of(&GuestEgress::Denied);
+    assert_eq!(denied.egress, None);
+    assert!(egress_environment(&GuestEgress::Denied).is_empty());
+    assert!(!file(&denied, "php.ini").unwrap().contains("prepend"));
+
+    let tunnel = of(&GuestEgress::Tunnel);
+    let sockets = tunnel.egress.as_ref().unwrap();
+    assert_eq!(
+        (sockets.socket.as_str(), sockets.port),
+        ("/run/codebox/egress.sock", 3128)
+    );
+    assert!(file(&tunnel, "egress-ca.pem").is_none());
+    let ini = file(&tunnel, "php.ini").unwrap();
+    assert!(ini.contains("auto_prepend_file=/opt/codebox/guest/egress.php\n"));
+    assert!(!ini.contains("cafile"));
+    let env = egress_environment(&GuestEgress::Tunnel);
+    assert_eq!(env["https_proxy"], "http://127.0.0.1:3128");
+    assert_eq!(env.get("SSL_CERT_FILE"), None);
+
+    let authority = GuestEgress::Terminate {
+        authority_pem: "PEM".to_owned(),
+    };
+    let terminate = of(&authority);
+    assert_eq!(file(&terminate, "/egress-ca.pem").as_deref(), Some("PEM"));
+    let ini = file(&terminate, "php.ini").unwrap();
+    assert!(ini.contains("openssl.cafile=/run/codebox/egress-ca.pem\n"));
+    let env = egress_environment(&authority);
+    assert_eq!(env["SSL_CERT_FILE"], "/run/codebox/egress-ca.pem");
 }

@@ -6,7 +6,7 @@ use super::fingerprint::Parts;
 use super::{FORMAT, Record, Template, TemplateRequest};
 use crate::exec::{ExecCall, ExecEnd};
 use crate::guest::{Guest, KillCause, LaunchOptions};
-use crate::plan::{GuestSpec, SHARE, TemplateAccess, build_plan, environment};
+use crate::plan::{GuestEgress, GuestSpec, SHARE, TemplateAccess, build_plan, environment};
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -184,6 +184,7 @@ fn install(request: &TemplateRequest<'_>, template: &Template) -> Result<(), Tem
         task_json: "",
         staged: &[],
         limits: Limits::default(),
+        egress: &GuestEgress::Denied,
     })?;
     let mut guest = Guest::launch(
         &plan,

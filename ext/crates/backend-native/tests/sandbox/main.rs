@@ -10,6 +10,7 @@
     reason = "a failed assumption is a failed test"
 )]
 
+mod egress;
 mod execution;
 mod isolation;
 mod lifetime;

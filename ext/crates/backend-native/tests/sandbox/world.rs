@@ -13,9 +13,9 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use wp_codebox_backend_native::{
-    ExecCall, ExecEnd, Execution, Guest, GuestSpec, HostLayout, LaunchError, LaunchOptions,
-    NoSandbox, PhpLayout, PlannedMount, Template, TemplateAccess, TemplateRequest, build_plan,
-    ensure_template, environment,
+    ExecCall, ExecEnd, Execution, Guest, GuestEgress, GuestSpec, HostLayout, LaunchError,
+    LaunchOptions, NoSandbox, PhpLayout, PlannedMount, Template, TemplateAccess, TemplateRequest,
+    build_plan, ensure_template, environment,
 };
 use wp_codebox_contracts::{
     ExecLimits, ExecRequest, ExecutionId, GuestPath, HostSource, LaunchPlan, Limits, MountAccess,
@@ -229,6 +229,7 @@ pub struct Spec {
     pub mounts: Vec<PlannedMount>,
     pub staged: Vec<StagedFile>,
     pub limits: Limits,
+    pub egress: GuestEgress,
 }
 
 impl Spec {
@@ -244,6 +245,7 @@ impl Spec {
             task_json: "{\"goal\":\"test\"}",
             staged: &self.staged,
             limits: self.limits,
+            egress: &self.egress,
         })
         .unwrap()
     }

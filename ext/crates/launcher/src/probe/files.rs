@@ -26,6 +26,9 @@ fn expected_entries(plan: &LaunchPlan) -> BTreeSet<String> {
         };
         names.extend(target.as_str().split('/').nth(1).map(str::to_owned));
     }
+    if let Some(sockets) = &plan.egress {
+        names.extend(sockets.socket.as_str().split('/').nth(1).map(str::to_owned));
+    }
     names
 }
 

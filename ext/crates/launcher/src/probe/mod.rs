@@ -46,7 +46,7 @@ pub(crate) fn run(
     let mut findings = Findings::new(plan.level, shortfalls);
     findings.add(IsolationAxis::Files, files::files(plan, host, shortfalls))?;
     findings.add(IsolationAxis::Processes, processes::processes())?;
-    findings.add(IsolationAxis::Network, network::network())?;
+    findings.add(IsolationAxis::Network, network::network(plan))?;
     findings.add(IsolationAxis::Syscalls, syscalls::syscalls(shortfalls))?;
     findings.add(IsolationAxis::Privileges, privileges::privileges(plan))?;
     findings.add(IsolationAxis::Memory, limits::memory(plan))?;

@@ -2,10 +2,12 @@
 
 use super::findings::Seen;
 use super::{read, wrong};
+use crate::egress;
 use crate::error::Failure;
+use wp_codebox_contracts::LaunchPlan;
 
 /// Only a loopback of its own, and no family that leads past it.
-pub(super) fn network() -> Result<Seen, Failure> {
+pub(super) fn network(plan: &LaunchPlan) -> Result<Seen, Failure> {
     let devices = read("/proc/self/net/dev")?;
     let names: Vec<&str> = devices
         .lines()
@@ -30,7 +32,10 @@ pub(super) fn network() -> Result<Seen, Failure> {
     refused_families()?;
     Ok(Seen::enforced(
         "network namespace, seccomp on socket()",
-        "only lo is up, no route; vsock, netlink and packet sockets are refused",
+        format!(
+            "only lo is up, no route; vsock, netlink and packet sockets are refused; {}",
+            egress::observe(plan.egress.as_ref())?
+        ),
     ))
 }
 

@@ -102,6 +102,21 @@ pub(crate) struct RunArgs {
     /// Runtime policy: a JSON file or JSON text.
     #[arg(long, value_name = "FILE|JSON")]
     pub policy: Option<String>,
+    /// Host the guest may reach through the egress bridge, ports 80 and 443 unless one is
+    /// named; may be repeated. Without this and --network-preset nothing leaves the guest.
+    #[arg(long, value_name = "HOST[:PORT]", conflicts_with = "policy")]
+    pub allow_host: Vec<String>,
+    /// Named set of hosts to read from: wporg-readonly, packagist, npm, github-readonly; may be repeated.
+    #[arg(long, value_name = "NAME", conflicts_with = "policy")]
+    pub network_preset: Vec<String>,
+    /// The bridge ends TLS with a certificate that only this guest trusts, so that rules on
+    /// paths and secrets hold for every client.
+    #[arg(long, conflicts_with = "policy")]
+    pub tls_terminate: bool,
+    /// Secret of the environment variable NAME of this command: the guest gets a placeholder in
+    /// its own variable NAME, the value goes to these allowed hosts only; may be repeated.
+    #[arg(long = "secret-env", value_name = "NAME=HOST[:PORT][,HOST...]")]
+    pub secret_env: Vec<String>,
     /// Also copy the bundle to DIR/<run id>.
     #[arg(long, value_name = "DIR")]
     pub artifacts: Option<PathBuf>,

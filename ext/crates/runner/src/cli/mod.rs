@@ -6,6 +6,7 @@
 mod args;
 mod artifacts;
 mod doctor;
+mod network;
 mod output;
 mod request;
 mod run;

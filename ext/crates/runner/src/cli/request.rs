@@ -2,6 +2,7 @@
 
 use super::Settings;
 use super::args::RunArgs;
+use super::network;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{
@@ -44,7 +45,7 @@ pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, E
             .staged_files = staged;
     }
     let root = text(&wordpress)?;
-    Ok(RunRequest {
+    let mut request = RunRequest {
         schema: schema_id::RUN_REQUEST.to_owned(),
         run_id: new_run_id()?,
         site: SiteId::new(args.site.clone()).map_err(|e| input(format!("--site: {e}")))?,
@@ -77,14 +78,18 @@ pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, E
         checks: args.checks.clone(),
         limits: limits(args)?,
         find_renames: args.find_renames,
-        secrets: Vec::new(),
+        secrets: network::secrets(&args.secret_env)?,
         outer_sandbox: OuterSandbox::default(),
         redact: Vec::new(),
         provenance: serde_json::Map::from_iter([(
             "requester".to_owned(),
             Value::from("command-line"),
         )]),
-    })
+    };
+    if request.policy.is_none() {
+        request.policy = network::policy(args, &request)?;
+    }
+    Ok(request)
 }
 
 fn input(message: impl Into<String>) -> ErrorBody {

@@ -1,5 +1,6 @@
 //! From evidence to a bundle and an answer.
 
+use super::egress;
 use super::envelopes::{self, AgentExit, Facts, Worker};
 use super::recorder::Recorder;
 use super::verdict::Verdict;
@@ -209,7 +210,9 @@ fn inputs(
         observations: recorder.observations.clone(),
         checks: evidence.checks.reports.clone(),
         isolation: evidence.work.isolation.clone(),
-        evidence: Vec::new(),
+        evidence: egress::evidence(&setting.prepared.policy, &recorder.egress)
+            .into_iter()
+            .collect(),
     })
 }
 
@@ -224,6 +227,10 @@ fn spec(setting: &Setting<'_>, request: &RunRequest) -> Map<String, Value> {
             "agent".to_owned(),
             json!({"argv": agent.argv, "successCodes": agent.success_codes}),
         );
+    }
+    let secrets = setting.prepared.secrets.record();
+    if !secrets.is_empty() {
+        spec.insert("secrets".to_owned(), json!(secrets));
     }
     if !request.checks.is_empty() {
         spec.insert("checks".to_owned(), json!(request.checks));

@@ -4,6 +4,7 @@
 //! a fresh guest → guest dead → key loaded → bundle written. Foreign code never runs
 //! while the key is in memory, and nothing is captured while anything can write.
 
+mod egress;
 mod envelopes;
 mod export;
 mod finish;
@@ -12,11 +13,12 @@ mod output;
 mod prepare;
 mod programs;
 mod recorder;
+mod secrets;
 mod verdict;
 mod work;
 
 pub(crate) use export::copy_bundle;
-pub(crate) use prepare::{Prepared, prepare};
+pub(crate) use prepare::{Prepared, default_policy, prepare};
 
 use finish::Evidence;
 use materialise::{Materialised, materialise, write_staged};
@@ -41,6 +43,7 @@ const CONCURRENT_RUNS: usize = 8;
 /// start, or our own evidence could not be written.
 pub(crate) fn execute(
     prepared: Prepared,
+    redactor: &Redactor,
     cancellation: &Arc<Cancellation>,
     emit: &mut dyn FnMut(LifecycleEvent),
 ) -> Result<RunResult, ErrorBody> {
@@ -55,18 +58,18 @@ pub(crate) fn execute(
     )
     .map_err(|e| e.body())?;
     let journal = Journal::create(run_dir.path()).map_err(|e| e.body())?;
-    let redactor = Redactor::new(&prepared.request.redact);
-    let mut recorder = Recorder::new(journal, &redactor, prepared.limits.output_bytes, emit);
+    let mut recorder = Recorder::new(journal, redactor, prepared.limits.output_bytes, emit);
     let answer = stages(
         prepared,
         cancellation,
         &run_dir,
         &mut recorder,
-        &redactor,
+        redactor,
         clock,
     );
     match answer {
         Ok(result) => {
+            let result = clean(result, redactor);
             let bundle = result.artifacts.as_ref().map(|a| a.bundle_id.as_str());
             run_dir
                 .settle(result.outcome, &result.summary, bundle, Scratch::Remove)
@@ -74,12 +77,26 @@ pub(crate) fn execute(
             Ok(result)
         }
         Err(Failure { error, scratch }) => {
+            let error = redactor.redact_error(error);
             // Why the run failed matters more than that its record could not be written;
             // a later call settles it.
             let _ = run_dir.settle(Outcome::Failed, &error.message, None, scratch);
             Err(error)
         }
     }
+}
+
+/// The parts of a result that no other hand has cleaned.
+fn clean(mut result: RunResult, redactor: &Redactor) -> RunResult {
+    let text = |text: &mut String| *text = redactor.redact(text).into_owned();
+    result.error = result.error.map(|error| redactor.redact_error(error));
+    text(&mut result.summary);
+    result.notices.iter_mut().for_each(text);
+    for check in &mut result.checks {
+        text(&mut check.command);
+        text(&mut check.output_tail);
+    }
+    result
 }
 
 /// When the run began and when it must end.
@@ -231,8 +248,14 @@ fn announce(setting: &Setting<'_>, recorder: &mut Recorder<'_>) -> Result<(), Er
             "backend": setting.backend.kind(),
             "network": prepared.policy.network,
             "limits": prepared.limits,
+            "secrets": prepared.secrets.record(),
         }),
     )?;
+    for name in prepared.secrets.exposed() {
+        recorder.notices.push(format!(
+            "the guest held the value of secret {name} itself: the policy exposes it"
+        ));
+    }
     for (index, (mount, guest)) in setting.mounts.iter().zip(&setting.guest_mounts).enumerate() {
         recorder.event(
             EventType::Mounted,

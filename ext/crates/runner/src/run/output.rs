@@ -8,7 +8,8 @@ use wp_codebox_policy::Redactor;
 
 /// A line longer than this is handed on in pieces.
 const HOLD_BYTES: usize = 64 * 1024;
-/// What stays behind when a piece is handed on: longer than any known secret form.
+/// What stays behind when a piece is handed on: longer than any token known by its form.
+/// What may be the beginning of a configured value stays behind however long it is.
 const OVERLAP_BYTES: usize = 8 * 1024;
 
 /// Redacts one stream of one execution.
@@ -29,13 +30,12 @@ impl<'a> StreamRedactor<'a> {
     /// Takes what was read and answers what may be shown now.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
         self.held.extend_from_slice(bytes);
-        let cut = match self.held.iter().rposition(|&b| b == b'\n') {
+        let wanted = match self.held.iter().rposition(|&b| b == b'\n') {
             Some(position) => position + 1,
-            None if self.held.len() > HOLD_BYTES => self
-                .redactor
-                .safe_cut(&self.held, self.held.len() - OVERLAP_BYTES),
-            None => 0,
+            None if self.held.len() > HOLD_BYTES => self.held.len() - OVERLAP_BYTES,
+            None => return None,
         };
+        let cut = self.redactor.safe_cut(&self.held, wanted);
         (cut > 0).then(|| {
             let rest = self.held.split_off(cut);
             let shown = std::mem::replace(&mut self.held, rest);
@@ -65,6 +65,26 @@ mod tests {
         );
         assert_eq!(stream.finish().unwrap(), b"z");
         assert_eq!(stream.finish(), None);
+    }
+
+    #[test]
+    fn a_secret_over_several_lines_and_one_longer_than_the_overlap_are_found() {
+        let lines = "-----first line\n-----second line".to_owned();
+        let long = "0123456789abcdef".repeat(4096);
+        let redactor = Redactor::with_secrets(&[], [lines.as_str(), &long]);
+        for secret in [&lines, &long] {
+            for size in [1, 7, 4096] {
+                let mut stream = StreamRedactor::new(&redactor);
+                let mut shown = Vec::new();
+                let text = format!("x\n{secret}\ny");
+                for piece in text.as_bytes().chunks(size.max(secret.len() / 500)) {
+                    shown.extend(stream.push(piece).unwrap_or_default());
+                }
+                shown.extend(stream.finish().unwrap_or_default());
+                let wanted = "x\n[REDACTED:configured-secret-value]\ny";
+                assert_eq!(String::from_utf8(shown).unwrap(), wanted, "{size}");
+            }
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! From a request to a checked run. Everything that may need root happens here:
 //! mount sources and staged files are opened, then root is given up for good.
 
+use super::secrets::Secrets;
 use rustix::fs::{FileType, Mode, OFlags};
 use std::io::Read;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -41,6 +42,7 @@ pub(crate) struct Prepared {
     pub policy: RuntimePolicy,
     pub limits: Limits,
     pub state: StateDir,
+    pub secrets: Secrets,
     pub mounts: Vec<OpenMount>,
     pub staged: Vec<OpenStaged>,
 }
@@ -52,7 +54,7 @@ impl Prepared {
 }
 
 /// Checks the request, opens what it names and gives up root.
-pub(crate) fn prepare(request: RunRequest) -> Result<Prepared, ErrorBody> {
+pub(crate) fn prepare(mut request: RunRequest) -> Result<Prepared, ErrorBody> {
     if request.schema != schema_id::RUN_REQUEST {
         return Err(ErrorBody::new(
             ErrorCode::InputInvalid,
@@ -76,6 +78,10 @@ pub(crate) fn prepare(request: RunRequest) -> Result<Prepared, ErrorBody> {
     let policy = effective_policy(&request)?;
     check_programs(&request, &policy)?;
     let targets = policy::check_mounts(&request.mounts, &policy).map_err(|e| e.body())?;
+    let taken = request.agent.iter().flat_map(|agent| agent.env.keys());
+    policy::check_secrets(&request.secrets, &policy, taken.map(String::as_str))
+        .map_err(|e| e.body())?;
+    let secrets = Secrets::issue(std::mem::take(&mut request.secrets), &policy)?;
     let state = StateDir::open(Path::new(&request.paths.state_dir)).map_err(|e| e.body())?;
     let mounts = request
         .mounts
@@ -90,17 +96,23 @@ pub(crate) fn prepare(request: RunRequest) -> Result<Prepared, ErrorBody> {
         policy,
         limits,
         state,
+        secrets,
         mounts,
         staged,
     })
 }
 
-/// The policy given, else the default with exactly the commands this request needs.
+/// The policy given, else the default.
 fn effective_policy(request: &RunRequest) -> Result<RuntimePolicy, ErrorBody> {
     if let Some(given) = &request.policy {
         let document = serde_json::to_value(given).unwrap_or_default();
         return policy::parse(&document).map_err(|e| e.body());
     }
+    Ok(default_policy(request))
+}
+
+/// The default policy with exactly the commands this request needs.
+pub(crate) fn default_policy(request: &RunRequest) -> RuntimePolicy {
     let mut commands: Vec<String> = request.commands.iter().map(|c| c.command.clone()).collect();
     if request.agent.is_some() || !request.checks.is_empty() {
         commands.push(AGENT_COMMAND.to_owned());
@@ -108,7 +120,7 @@ fn effective_policy(request: &RunRequest) -> Result<RuntimePolicy, ErrorBody> {
     commands.sort();
     commands.dedup();
     commands.retain(|c| policy::descriptor(c).is_some());
-    Ok(policy::defaults(commands))
+    policy::defaults(commands)
 }
 
 /// Every program the run would start is checked before anything starts.

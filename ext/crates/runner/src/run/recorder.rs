@@ -64,6 +64,8 @@ pub(crate) struct Recorder<'a> {
     pub executions: Vec<ExecutionRecord>,
     pub transcript: Vec<TranscriptEntry>,
     pub observations: Vec<Value>,
+    /// Requests that reached the egress bridge.
+    pub egress: Vec<Value>,
     /// Things the caller should see, each one sentence.
     pub notices: Vec<String>,
 }
@@ -84,6 +86,7 @@ impl<'a> Recorder<'a> {
             executions: Vec::new(),
             transcript: Vec::new(),
             observations: Vec::new(),
+            egress: Vec::new(),
             notices: Vec::new(),
         }
     }
@@ -95,6 +98,11 @@ impl<'a> Recorder<'a> {
         id: Option<&ExecutionId>,
         data: Value,
     ) -> Result<(), ErrorBody> {
+        // Output was cleaned as a stream already.
+        let data = match kind {
+            EventType::CommandOutput => data,
+            _ => self.redactor.redact_value(data),
+        };
         let data = match data {
             Value::Object(map) => map,
             _ => Map::new(),

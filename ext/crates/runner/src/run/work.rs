@@ -1,5 +1,6 @@
 //! The two guests of a run: the one that works and the one that checks.
 
+use super::egress::{self, Phase};
 use super::envelopes::tail_of;
 use super::materialise::pinned;
 use super::recorder::{Call, Recorder, Step};
@@ -10,7 +11,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Instant;
 use wp_codebox_artifacts::{CaptureLimits, MountChanges, capture, remove_tree, write_layer};
-use wp_codebox_backend_native::{NativeSpec, PlannedMount};
+use wp_codebox_backend_native::{GuestEgress, NativeSpec, PlannedMount};
 use wp_codebox_contracts::{
     CheckReport, CheckStatus, ErrorBody, ErrorCode, HostSource, IsolationReport, MountAccess,
     TaskInput,
@@ -70,6 +71,7 @@ pub(crate) struct Checked {
 fn spec(
     setting: &Setting<'_>,
     lowers: impl Fn(usize) -> Vec<HostSource>,
+    egress: GuestEgress,
 ) -> Result<NativeSpec, ErrorBody> {
     let mounts = setting
         .mounts
@@ -98,6 +100,7 @@ fn spec(
             .unwrap_or_default(),
         staged: setting.staged.clone(),
         limits: setting.prepared.limits,
+        egress,
     })
 }
 
@@ -113,7 +116,10 @@ pub(crate) fn run(
     recorder: &mut Recorder<'_>,
 ) -> Result<Work, ErrorBody> {
     let lowers = |index: usize| vec![setting.mounts[index].lower.clone()];
-    let mut runtime = setting.backend.create(&spec(setting, lowers)?)?;
+    let egress = egress::prepare(setting)?;
+    let spec = spec(setting, lowers, egress.guest())?;
+    let mut runtime = setting.backend.create(&spec)?;
+    let egress = egress.open(runtime.as_mut())?;
     let isolation = runtime.isolation().clone();
     let seen = json!({"level": isolation.level, "network": setting.prepared.policy.network});
     let detail = seen.as_object().cloned().unwrap_or_default();
@@ -124,6 +130,7 @@ pub(crate) fn run(
     )?;
     let outcome = programs(setting, recorder, runtime.as_mut());
     let left = runtime.destroy();
+    egress.close(Phase::Work, recorder)?;
     let (stopped, agent) = outcome?;
     let stopped = if cancellation.reason().is_some() {
         Some(Stop::Cancelled)
@@ -173,6 +180,7 @@ fn programs(
     };
     for call in &request.commands {
         let call = programs::command(call, &setting.guest_mounts, &setting.cwd)?;
+        let call = with_secrets(setting, call);
         let step = recorder.run(runtime, &call, setting.clock.deadline)?;
         if let Some(stop) = stop_of(&call, &step, &[0])? {
             return Ok((Some(stop), idle));
@@ -181,12 +189,18 @@ fn programs(
     let Some(agent) = &request.agent else {
         return Ok((None, AgentEnd::None));
     };
-    let call = programs::agent(agent, &setting.cwd);
+    let call = with_secrets(setting, programs::agent(agent, &setting.cwd));
     let step = recorder.run(runtime, &call, setting.clock.deadline)?;
     match stop_of(&call, &step, &agent.success_codes)? {
         None => Ok((None, AgentEnd::Success)),
         Some(stop) => Ok((Some(stop), AgentEnd::Failure)),
     }
+}
+
+/// The call with what the guest holds of the run's secrets.
+fn with_secrets(setting: &Setting<'_>, mut call: Call) -> Call {
+    call.env.extend(setting.prepared.secrets.environment());
+    call
 }
 
 /// Why a step ends the run. A program that is not there is the caller's mistake, not an outcome.
@@ -270,14 +284,15 @@ pub(crate) fn check(
     if lines.is_empty() || pointless {
         return Ok(Checked::default());
     }
-    let mut runtime = match checking_guest(setting, work) {
-        Ok(runtime) => runtime,
+    let (mut runtime, egress) = match checking_guest(setting, work) {
+        Ok(guest) => guest,
         // The work is done: a guest that cannot start makes the checks fail, not the run.
         Err(error) => return Ok(Checked::unable(lines, &error)),
     };
     let mut checked = Checked::default();
     let ended = run_checks(setting, recorder, runtime.as_mut(), &mut checked);
     checked.usage = runtime.destroy().usage;
+    egress.close(Phase::Check, recorder)?;
     ended?;
     if cancellation.reason().is_some() {
         checked.stopped = Some(Stop::Cancelled);
@@ -305,7 +320,9 @@ impl Checked {
     }
 }
 
-fn checking_guest(setting: &Setting<'_>, work: &Work) -> Result<Box<dyn Runtime>, ErrorBody> {
+type CheckingGuest = (Box<dyn Runtime>, egress::Open);
+
+fn checking_guest(setting: &Setting<'_>, work: &Work) -> Result<CheckingGuest, ErrorBody> {
     let layers = work.layers.as_ref().map_err(ErrorBody::clone)?;
     let lowers = |index: usize| {
         layers[index]
@@ -314,7 +331,11 @@ fn checking_guest(setting: &Setting<'_>, work: &Work) -> Result<Box<dyn Runtime>
             .chain([setting.mounts[index].lower.clone()])
             .collect()
     };
-    setting.backend.create(&spec(setting, lowers)?)
+    let egress = egress::prepare(setting)?;
+    let spec = spec(setting, lowers, egress.guest())?;
+    let mut runtime = setting.backend.create(&spec)?;
+    let egress = egress.open(runtime.as_mut())?;
+    Ok((runtime, egress))
 }
 
 fn write_layers(
@@ -358,7 +379,7 @@ fn run_checks(
 ) -> Result<(), ErrorBody> {
     for line in &setting.prepared.request.checks {
         let started = Instant::now();
-        let call = programs::check(line, &setting.cwd)?;
+        let call = with_secrets(setting, programs::check(line, &setting.cwd)?);
         let step = recorder.run(runtime, &call, setting.clock.deadline)?;
         let (status, note) = match &step.result.end {
             ExecutionEnd::Exited { code: 0 } => (CheckStatus::Passed, String::new()),

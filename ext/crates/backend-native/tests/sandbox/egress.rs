@@ -1,0 +1,89 @@
+//! The sockets of the egress bridge: there when asked for, absent when not, and no way
+//! past them.
+
+use crate::world::*;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
+use std::thread::JoinHandle;
+use wp_codebox_backend_native::GuestEgress;
+use wp_codebox_contracts::IsolationAxis;
+
+const SOCKET: &str = "/run/codebox/egress.sock";
+
+/// Says who answered, to the first client.
+fn answer<S: Read + Write + Send + 'static>(mut stream: S, who: &'static str) {
+    let _ = stream.read(&mut [0; 1024]);
+    let text = format!(
+        "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{who}",
+        who.len()
+    );
+    let _ = stream.write_all(text.as_bytes());
+}
+
+fn network_row(guest: &wp_codebox_backend_native::Guest) -> String {
+    let axes = &guest.report().axes;
+    let row = axes.iter().find(|row| row.axis == IsolationAxis::Network);
+    row.unwrap().evidence.clone()
+}
+
+#[test]
+fn both_sockets_are_made_inside_and_answered_from_outside() {
+    let mut guest = Spec {
+        egress: GuestEgress::Tunnel,
+        ..Spec::default()
+    }
+    .launch();
+    let sockets = guest.take_egress().unwrap();
+    assert!(guest.take_egress().is_none(), "handed over once");
+    assert!(network_row(&guest).contains("127.0.0.1:3128"));
+    let unix = UnixListener::from(sockets.unix);
+    let tcp = TcpListener::from(sockets.tcp);
+    let threads: [JoinHandle<()>; 2] = [
+        std::thread::spawn(move || answer(unix.accept().unwrap().0, "unix")),
+        std::thread::spawn(move || answer(tcp.accept().unwrap().0, "tcp")),
+    ];
+    let curl = format!("curl -sS -m 10 --unix-socket {SOCKET} http://x/");
+    assert_eq!(sh(&mut guest, &curl).ok(), "unix");
+    assert_eq!(
+        sh(&mut guest, "curl -sS -m 10 http://127.0.0.1:3128/").ok(),
+        "tcp"
+    );
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    // It can be neither replaced nor removed: its directory is read-only.
+    let replace = format!("rm -f {SOCKET}; mv /run/codebox /tmp/x; ls {SOCKET}");
+    assert!(sh(&mut guest, &replace).out.contains(SOCKET));
+    assert_ne!(sh(&mut guest, &format!("rm {SOCKET}")).code(), 0);
+    // The runner's copies are the only ones: nobody inside can accept.
+    assert_eq!(
+        sh(&mut guest, "ls /proc/1/fd 2>/dev/null | wc -l")
+            .out
+            .trim(),
+        "0"
+    );
+}
+
+#[test]
+fn a_denied_network_has_no_socket_at_all() {
+    let mut guest = guest();
+    assert!(guest.take_egress().is_none());
+    assert!(network_row(&guest).contains("nothing listens"));
+    assert_ne!(sh(&mut guest, &format!("ls {SOCKET}")).code(), 0);
+    let tried = sh(&mut guest, "curl -sS -m 5 http://127.0.0.1:3128/; echo $?");
+    // 7: connection refused. The control is the other test's answer.
+    assert_eq!(tried.out.trim(), "7", "{tried:?}");
+}
+
+#[test]
+fn sockets_that_the_runner_closed_answer_nobody() {
+    let mut guest = Spec {
+        egress: GuestEgress::Tunnel,
+        ..Spec::default()
+    }
+    .launch();
+    drop(guest.take_egress());
+    let curl = format!("curl -sS -m 5 --unix-socket {SOCKET} http://x/; echo $?");
+    assert_eq!(sh(&mut guest, &curl).out.trim(), "7");
+}

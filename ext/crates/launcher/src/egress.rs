@@ -1,0 +1,122 @@
+//! The two listening sockets through which a guest reaches the egress bridge.
+//!
+//! A listening socket belongs to the network namespace and the file system in which it
+//! was made, whoever accepts on it. Made here, inside the guest, and given to the
+//! runner, they are a way out of an otherwise empty network without anything of the
+//! host being bound in and without a helper process in the guest.
+
+use crate::error::{At, Failure, Step};
+use crate::mounting::Tree;
+use rustix::fd::OwnedFd;
+use rustix::fs::{AtFlags, FileType, Mode, chmodat};
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen as start, socket_with,
+};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use wp_codebox_contracts::EgressSockets;
+
+/// Connections that wait until the bridge takes them.
+const BACKLOG: i32 = 128;
+/// Every user of the guest may connect.
+const MODE: u32 = 0o666;
+
+/// State of a listening socket in the kernel's TCP tables.
+const LISTEN: &str = "0A";
+/// Flags of a listening socket in its table of unix sockets.
+const ACCEPTING: &str = "00010000";
+
+/// Both sockets, listening.
+pub(crate) struct Listeners {
+    pub(crate) unix: OwnedFd,
+    pub(crate) tcp: OwnedFd,
+}
+
+/// Makes the sockets; called while the tree can still be written and `lo` is up.
+pub(crate) fn listen(sockets: &EgressSockets, tree: &Tree) -> Result<Listeners, Failure> {
+    Ok(Listeners {
+        unix: unix(sockets, tree)?,
+        tcp: tcp(sockets.port)?,
+    })
+}
+
+fn unix(sockets: &EgressSockets, tree: &Tree) -> Result<OwnedFd, Failure> {
+    let path = sockets.socket.as_str();
+    let socket = stream(AddressFamily::UNIX).at(Step::Egress, path)?;
+    // From within its directory: no link of the tree is followed, and the name is short.
+    let parent = tree.parent(&sockets.socket)?;
+    rustix::process::fchdir(&parent).at(Step::Egress, path)?;
+    let name = sockets.socket.name();
+    let address = SocketAddrUnix::new(name).at(Step::Egress, path)?;
+    bind(&socket, &address).at(Step::Egress, path)?;
+    rustix::process::chdir("/").at(Step::Egress, path)?;
+    let mode = Mode::from_raw_mode(MODE);
+    chmodat(&parent, name, mode, AtFlags::empty()).at(Step::Egress, path)?;
+    start(&socket, BACKLOG).at(Step::Egress, path)?;
+    Ok(socket)
+}
+
+fn tcp(port: u16) -> Result<OwnedFd, Failure> {
+    let socket = stream(AddressFamily::INET).at(Step::Egress, "127.0.0.1")?;
+    let address = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
+    bind(&socket, &address).at(Step::Egress, "127.0.0.1")?;
+    start(&socket, BACKLOG).at(Step::Egress, "127.0.0.1")?;
+    Ok(socket)
+}
+
+fn stream(family: AddressFamily) -> Result<OwnedFd, rustix::io::Errno> {
+    socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+}
+
+/// What listens in this namespace, in words; it must be what the plan asked for and no more.
+pub(crate) fn observe(wanted: Option<&EgressSockets>) -> Result<String, Failure> {
+    let tcp: Vec<String> = ["tcp", "tcp6"]
+        .into_iter()
+        .map(listening)
+        .collect::<Result<Vec<_>, _>>()?
+        .concat();
+    let unix = table("unix")?
+        .lines()
+        .filter(|line| line.split_whitespace().nth(3) == Some(ACCEPTING))
+        .count();
+    let wrong = |what: &str| Err(Failure::rule(Step::Probe, what));
+    let Some(sockets) = wanted else {
+        return if tcp.is_empty() && unix == 0 {
+            Ok("nothing listens".to_owned())
+        } else {
+            wrong("a socket nobody asked for")
+        };
+    };
+    let address = u32::from_ne_bytes(Ipv4Addr::LOCALHOST.octets());
+    if tcp != [format!("{address:08X}:{:04X}", sockets.port)] || unix != 1 {
+        return wrong("the listening sockets are not the planned ones");
+    }
+    let path = sockets.socket.as_str();
+    let stat = rustix::fs::lstat(path).at(Step::Probe, path)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::Socket {
+        return wrong("the egress socket is missing");
+    }
+    Ok(format!(
+        "listening, for the egress bridge only: {path}, 127.0.0.1:{}",
+        sockets.port
+    ))
+}
+
+/// Local addresses of listening sockets, as the kernel prints them.
+fn listening(family: &str) -> Result<Vec<String>, Failure> {
+    let text = table(family)?;
+    let rows = text.lines().skip(1).filter_map(|line| {
+        let mut fields = line.split_whitespace().skip(1);
+        let local = fields.next()?;
+        (fields.nth(1)? == LISTEN).then(|| local.to_owned())
+    });
+    Ok(rows.collect())
+}
+
+/// A table of this namespace; a family that the kernel lacks has none.
+fn table(family: &str) -> Result<String, Failure> {
+    let path = format!("/proc/self/net/{family}");
+    match std::fs::read_to_string(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
+        other => other.at(Step::Probe, &path),
+    }
+}

@@ -1,0 +1,191 @@
+//! Which addresses are public.
+//!
+//! Deny by default: IPv6 outside the global unicast space is refused, and so is every
+//! form that carries an IPv4 address inside, except the well-known NAT64 prefix, which
+//! hosts without IPv4 need and whose inner address is judged. Documentation ranges
+//! count as public: they lead nowhere, and tests need an address that is nobody's.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Why an address is not public.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Forbidden {
+    /// `0.0.0.0/8`, `::`.
+    Unspecified,
+    /// `127.0.0.0/8`, `::1`.
+    Loopback,
+    /// RFC 1918.
+    Private,
+    /// `169.254.0.0/16`, `fe80::/10`; the usual metadata address is in it.
+    LinkLocal,
+    /// `100.64.0.0/10`.
+    CarrierGrade,
+    /// `224.0.0.0/4`, `ff00::/8`.
+    Multicast,
+    /// `240.0.0.0/4` and the broadcast address.
+    Reserved,
+    /// `192.0.0.0/24`, `192.88.99.0/24`, `198.18.0.0/15`, `2001::/23`.
+    SpecialPurpose,
+    /// `fc00::/7`.
+    UniqueLocal,
+    /// An IPv4 address inside IPv6: mapped, compatible, 6to4, Teredo, ISATAP, local NAT64.
+    Embedded,
+    /// Any IPv6 address outside `2000::/3` that has no name above.
+    NotGlobal,
+    /// A cloud provider's metadata service at a public looking address.
+    Metadata,
+}
+
+impl Forbidden {
+    /// A stable word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Unspecified => "unspecified",
+            Self::Loopback => "loopback",
+            Self::Private => "private",
+            Self::LinkLocal => "link-local",
+            Self::CarrierGrade => "carrier-grade NAT",
+            Self::Multicast => "multicast",
+            Self::Reserved => "reserved",
+            Self::SpecialPurpose => "special-purpose",
+            Self::UniqueLocal => "unique-local",
+            Self::Embedded => "an embedded IPv4 address",
+            Self::NotGlobal => "not global",
+            Self::Metadata => "a metadata service",
+        }
+    }
+}
+
+impl fmt::Display for Forbidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Answers whether the bridge may connect to an address.
+pub fn judge_address(address: IpAddr) -> Result<(), Forbidden> {
+    match address {
+        IpAddr::V4(v4) => judge_v4(v4),
+        IpAddr::V6(v6) => judge_v6(v6),
+    }
+}
+
+fn judge_v4(address: Ipv4Addr) -> Result<(), Forbidden> {
+    let forbidden = match address.octets() {
+        [0, ..] => Forbidden::Unspecified,
+        [127, ..] => Forbidden::Loopback,
+        [10, ..] | [172, 16..=31, ..] | [192, 168, ..] => Forbidden::Private,
+        [169, 254, ..] => Forbidden::LinkLocal,
+        [100, 64..=127, ..] => Forbidden::CarrierGrade,
+        [192, 0, 0, _] | [192, 88, 99, _] | [198, 18..=19, ..] => Forbidden::SpecialPurpose,
+        [224..=239, ..] => Forbidden::Multicast,
+        [240..=255, ..] => Forbidden::Reserved,
+        // The host agent of one large provider answers here on every machine of theirs.
+        [168, 63, 129, 16] => Forbidden::Metadata,
+        _ => return Ok(()),
+    };
+    Err(forbidden)
+}
+
+fn judge_v6(address: Ipv6Addr) -> Result<(), Forbidden> {
+    let forbidden = match address.segments() {
+        [0, 0, 0, 0, 0, 0, 0, 0] => Forbidden::Unspecified,
+        [0, 0, 0, 0, 0, 0, 0, 1] => Forbidden::Loopback,
+        // ::/96 and ::ffff:0:0/96.
+        [0, 0, 0, 0, 0, 0 | 0xffff, ..] => Forbidden::Embedded,
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
+            let [a, b] = high.to_be_bytes();
+            let [c, d] = low.to_be_bytes();
+            return judge_v4(Ipv4Addr::new(a, b, c, d));
+        }
+        [0x64, 0xff9b, ..] => Forbidden::Embedded,
+        [0xfe80..=0xfebf, ..] => Forbidden::LinkLocal,
+        [0xfc00..=0xfdff, ..] => Forbidden::UniqueLocal,
+        [0xff00..=0xffff, ..] => Forbidden::Multicast,
+        [0x2002, ..] | [0x2001, 0, ..] => Forbidden::Embedded,
+        [0x2001, 0..=0x1ff, ..] => Forbidden::SpecialPurpose,
+        // ISATAP: the interface identifier is 0000:5efe or 0200:5efe and an IPv4 address.
+        [_, _, _, _, 0 | 0x200, 0x5efe, ..] => Forbidden::Embedded,
+        [0x2000..=0x3fff, ..] => return Ok(()),
+        _ => Forbidden::NotGlobal,
+    };
+    Err(forbidden)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn public_addresses_pass() {
+        for text in [
+            "1.1.1.1",
+            "8.8.8.8",
+            "100.63.255.255",
+            "100.128.0.0",
+            "172.15.255.255",
+            "172.32.0.0",
+            "169.253.255.255",
+            "198.17.255.255",
+            "198.20.0.0",
+            "223.255.255.255",
+            "126.255.255.255",
+            "128.0.0.0",
+            "203.0.113.5",
+            "2606:4700::1111",
+            "2001:4860:4860::8888",
+            "2001:db8::1",
+            "64:ff9b::808:808",
+        ] {
+            assert_eq!(judge_address(text.parse().unwrap()), Ok(()), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_other_address_has_a_reason() {
+        for (text, reason) in [
+            ("0.0.0.0", Forbidden::Unspecified),
+            ("0.1.2.3", Forbidden::Unspecified),
+            ("127.0.0.1", Forbidden::Loopback),
+            ("127.255.255.255", Forbidden::Loopback),
+            ("10.0.0.1", Forbidden::Private),
+            ("172.16.0.1", Forbidden::Private),
+            ("172.31.255.255", Forbidden::Private),
+            ("192.168.1.1", Forbidden::Private),
+            ("169.254.169.254", Forbidden::LinkLocal),
+            ("100.64.0.1", Forbidden::CarrierGrade),
+            ("100.100.100.200", Forbidden::CarrierGrade),
+            ("192.0.0.192", Forbidden::SpecialPurpose),
+            ("192.88.99.1", Forbidden::SpecialPurpose),
+            ("198.19.0.1", Forbidden::SpecialPurpose),
+            ("224.0.0.1", Forbidden::Multicast),
+            ("240.0.0.1", Forbidden::Reserved),
+            ("255.255.255.255", Forbidden::Reserved),
+            ("168.63.129.16", Forbidden::Metadata),
+            ("::", Forbidden::Unspecified),
+            ("::1", Forbidden::Loopback),
+            ("::ffff:127.0.0.1", Forbidden::Embedded),
+            ("::ffff:8.8.8.8", Forbidden::Embedded),
+            ("::127.0.0.1", Forbidden::Embedded),
+            ("64:ff9b::7f00:1", Forbidden::Loopback),
+            ("64:ff9b::a9fe:a9fe", Forbidden::LinkLocal),
+            ("64:ff9b:1::a00:1", Forbidden::Embedded),
+            ("2002:7f00:1::", Forbidden::Embedded),
+            ("2001:0:4136:e378:8000:63bf:3fff:fdd2", Forbidden::Embedded),
+            ("2001:20::1", Forbidden::SpecialPurpose),
+            ("2606:4700::5efe:a00:1", Forbidden::Embedded),
+            ("fe80::1", Forbidden::LinkLocal),
+            ("fd00:ec2::254", Forbidden::UniqueLocal),
+            ("fc00::1", Forbidden::UniqueLocal),
+            ("ff02::1", Forbidden::Multicast),
+            ("fec0::1", Forbidden::NotGlobal),
+            ("100::1", Forbidden::NotGlobal),
+            ("4000::1", Forbidden::NotGlobal),
+        ] {
+            assert_eq!(judge_address(text.parse().unwrap()), Err(reason), "{text}");
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! Names of hosts, in one spelling.
+//!
+//! A host that leaves this module is lower case ASCII and has exactly one form, so that
+//! equality of bytes is equality of hosts. Everything a resolver might read in another
+//! way than a rule's author (a trailing dot, `127.1`, `0x7f000001`, user information,
+//! Unicode) is refused, never repaired.
+
+use super::address::{Forbidden, judge_address};
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Longest name DNS can carry.
+const MAX_NAME: usize = 253;
+const MAX_LABEL: usize = 63;
+
+/// Why a host is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum HostError {
+    /// Nothing there.
+    #[error("the host is empty")]
+    Empty,
+    /// Longer than DNS allows.
+    #[error("the host is longer than 253 bytes or has a label longer than 63")]
+    TooLong,
+    /// A byte that no host name has.
+    #[error(
+        "the host may only have letters, digits, `-`, `_` and `.`; write international names as xn--"
+    )]
+    Character,
+    /// An empty label, or one that begins or ends with `-`; a trailing dot.
+    #[error("the host has an empty label, a trailing dot, or a label that begins or ends with `-`")]
+    Label,
+    /// A single label: the resolver would add a search domain.
+    #[error("the host must be a full name with at least one dot")]
+    NotQualified,
+    /// A number that resolvers read as an address in some spelling of their own.
+    #[error("the host looks like an IP address in another spelling; write it in full")]
+    OddAddress,
+    /// An address literal that is not public.
+    #[error("the address is {0}; only public addresses can be reached")]
+    Private(Forbidden),
+    /// The port is missing, zero or no number.
+    #[error("the port must be a number from 1 to 65535")]
+    Port,
+}
+
+/// A host name or a public address literal, in its only spelling.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Host {
+    text: String,
+    address: Literal,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Literal {
+    Name,
+    Address(IpAddr),
+}
+
+impl Host {
+    /// Reads a host as it stands in a rule or a request target; an IPv6 literal has brackets.
+    pub fn parse(text: &str) -> Result<Self, HostError> {
+        if text.is_empty() {
+            return Err(HostError::Empty);
+        }
+        if let Some(inner) = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')) {
+            let address: Ipv6Addr = inner.parse().map_err(|_| HostError::Character)?;
+            return Self::literal(IpAddr::V6(address));
+        }
+        if text.len() > MAX_NAME {
+            return Err(HostError::TooLong);
+        }
+        if !text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+        {
+            return Err(HostError::Character);
+        }
+        if let Ok(address) = text.parse::<Ipv4Addr>() {
+            return Self::literal(IpAddr::V4(address));
+        }
+        for label in text.split('.') {
+            if label.is_empty() || label.starts_with('-') || label.ends_with('-') {
+                return Err(HostError::Label);
+            }
+            if label.len() > MAX_LABEL {
+                return Err(HostError::TooLong);
+            }
+        }
+        // inet_aton reads `127.1`, `0177.0.0.1`, `0x7f000001` and `2130706433`. No top-level
+        // domain is numeric, so a last label that could be a number is an address in disguise.
+        let last = text.rsplit('.').next().unwrap_or_default();
+        let hexadecimal = last.len() > 1 && last[..2].eq_ignore_ascii_case("0x");
+        if hexadecimal || last.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(HostError::OddAddress);
+        }
+        if !text.contains('.') {
+            return Err(HostError::NotQualified);
+        }
+        Ok(Self {
+            text: text.to_ascii_lowercase(),
+            address: Literal::Name,
+        })
+    }
+
+    fn literal(address: IpAddr) -> Result<Self, HostError> {
+        judge_address(address).map_err(HostError::Private)?;
+        let text = match address {
+            IpAddr::V4(v4) => v4.to_string(),
+            IpAddr::V6(v6) => format!("[{v6}]"),
+        };
+        Ok(Self {
+            text,
+            address: Literal::Address(address),
+        })
+    }
+
+    /// As it stands in a URL; an IPv6 literal has brackets.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The address, when the host is a literal.
+    #[must_use]
+    pub const fn address(&self) -> Option<IpAddr> {
+        match self.address {
+            Literal::Name => None,
+            Literal::Address(address) => Some(address),
+        }
+    }
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// A host and the port that was written beside it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Authority {
+    /// The host.
+    pub host: Host,
+    /// `None` when none was written.
+    pub port: Option<u16>,
+}
+
+impl Authority {
+    /// Reads `host` or `host:port`. User information is refused.
+    pub fn parse(text: &str) -> Result<Self, HostError> {
+        let (host, port) = match text.rfind(':') {
+            // The last colon of `[::1]` lies inside the brackets.
+            Some(at) if !text[at..].contains(']') => (&text[..at], Some(&text[at + 1..])),
+            _ => (text, None),
+        };
+        Ok(Self {
+            host: Host::parse(host)?,
+            port: port.map(parse_port).transpose()?,
+        })
+    }
+}
+
+fn parse_port(text: &str) -> Result<u16, HostError> {
+    // `u16::from_str` takes a leading plus and zeros.
+    let canonical = !text.starts_with('0') && text.bytes().all(|b| b.is_ascii_digit());
+    match text.parse::<u16>() {
+        Ok(port) if canonical => Ok(port),
+        _ => Err(HostError::Port),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_has_one_spelling() {
+        for (given, kept) in [
+            ("Example.ORG", "example.org"),
+            ("xn--bcher-kva.example", "xn--bcher-kva.example"),
+            ("_dmarc.example.org", "_dmarc.example.org"),
+            ("203.0.113.7", "203.0.113.7"),
+            ("[2606:4700::0:1]", "[2606:4700::1]"),
+        ] {
+            assert_eq!(Host::parse(given).unwrap().as_str(), kept);
+        }
+    }
+
+    #[test]
+    fn what_resolvers_read_differently_is_refused() {
+        for (given, error) in [
+            ("", HostError::Empty),
+            ("example.org.", HostError::Label),
+            (".example.org", HostError::Label),
+            ("a..b", HostError::Label),
+            ("-a.example", HostError::Label),
+            ("bücher.example", HostError::Character),
+            ("user@example.org", HostError::Character),
+            ("example.org%00.evil.test", HostError::Character),
+            ("exa mple.org", HostError::Character),
+            ("*.example.org", HostError::Character),
+            ("[::1", HostError::Character),
+            ("localhost", HostError::NotQualified),
+            ("127.1", HostError::OddAddress),
+            ("2130706433", HostError::OddAddress),
+            ("0x7f000001", HostError::OddAddress),
+            ("0x7f.0.0.0x1", HostError::OddAddress),
+            ("0177.0.0.01", HostError::OddAddress),
+            ("256.1.1.1", HostError::OddAddress),
+        ] {
+            assert_eq!(Host::parse(given), Err(error), "{given:?}");
+        }
+        assert_eq!(
+            Host::parse(&format!("{}.org", "a".repeat(64))),
+            Err(HostError::TooLong)
+        );
+        assert_eq!(
+            Host::parse(&"a.".repeat(127)[..253]).map(|_| ()),
+            Ok(()),
+            "253 bytes are a name"
+        );
+    }
+
+    #[test]
+    fn private_literals_are_refused() {
+        for given in [
+            "127.0.0.1",
+            "10.1.2.3",
+            "169.254.169.254",
+            "[::1]",
+            "[::ffff:127.0.0.1]",
+        ] {
+            assert!(
+                matches!(Host::parse(given), Err(HostError::Private(_))),
+                "{given}"
+            );
+        }
+        assert!(Host::parse("8.8.8.8").unwrap().address().is_some());
+    }
+
+    #[test]
+    fn authorities() {
+        let with = Authority::parse("Example.org:8443").unwrap();
+        assert_eq!((with.host.as_str(), with.port), ("example.org", Some(8443)));
+        assert_eq!(Authority::parse("example.org").unwrap().port, None);
+        let six = Authority::parse("[2606:4700::1]:443").unwrap();
+        assert_eq!((six.host.as_str(), six.port), ("[2606:4700::1]", Some(443)));
+        assert_eq!(Authority::parse("[2606:4700::1]").unwrap().port, None);
+        for bad in [
+            "a.b:",
+            "a.b:0",
+            "a.b:080",
+            "a.b:+80",
+            "a.b:65536",
+            "a.b:80:90",
+            "a.b:x",
+        ] {
+            assert!(Authority::parse(bad).is_err(), "{bad}");
+        }
+        assert_eq!(
+            Authority::parse("u:p@example.org:80").unwrap_err(),
+            HostError::Character
+        );
+    }
+}

@@ -1,0 +1,421 @@
+//! Network rules: what a guest may reach through the egress bridge.
+//!
+//! Compiled rules are values without wildcards: a request is allowed when one rule names
+//! its host, port, method and path, and by nothing else. The bridge asks here and decides
+//! nothing itself.
+
+mod address;
+mod host;
+mod path;
+mod presets;
+
+pub use address::{Forbidden, judge_address};
+pub use host::{Authority, Host, HostError};
+pub use path::{Ambiguity, PathError, RequestPath};
+
+use presets::{METHODS, PORT, PRESETS};
+use wp_codebox_contracts::{EgressRule, NetworkRules, PolicyIssue, TlsMode};
+
+/// Ports of a rule that names none.
+const DEFAULT_PORTS: &[u16] = &[80, 443];
+/// Rules one policy may have, presets unfolded.
+const MAX_RULES: usize = 512;
+/// Entries one list of a rule may have.
+const MAX_ENTRIES: usize = 128;
+
+/// Network rules that were checked; see the module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EgressRules {
+    rules: Vec<Rule>,
+    tls: TlsMode,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Rule {
+    /// Where it stands in the policy, e.g. `rules[2]` or `npm[0]`.
+    label: String,
+    host: Host,
+    ports: Vec<u16>,
+    /// Empty: every method.
+    methods: Vec<String>,
+    /// Empty: every path.
+    paths: Vec<String>,
+}
+
+/// The rule that allows a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Allowed<'a> {
+    /// Where it stands in the policy.
+    pub rule: &'a str,
+    /// Whether it names methods.
+    pub methods: MethodScope,
+}
+
+/// What a rule says about methods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MethodScope {
+    /// Every method.
+    Any,
+    /// Only those it names: a header or parameter that overrides the method is refused.
+    Named,
+}
+
+/// Why no rule allows a request: the nearest miss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// No rule names the host.
+    Host,
+    /// A rule names the host, not the port.
+    Port,
+    /// A rule names host and port, not the method.
+    Method,
+    /// A rule names all but the path.
+    Path,
+    /// A rule has paths, and this path has no form to compare them with.
+    PathAmbiguous(Ambiguity),
+    /// Rules name host and port, but each has methods or paths, which cannot be seen inside a tunnel.
+    TunnelHidesRequest,
+}
+
+/// One request as far as rules are concerned.
+#[derive(Debug, Clone, Copy)]
+pub struct EgressRequest<'a> {
+    /// Host.
+    pub host: &'a Host,
+    /// Port.
+    pub port: u16,
+    /// Method, upper case.
+    pub method: &'a str,
+    /// Path.
+    pub path: &'a RequestPath,
+}
+
+impl EgressRules {
+    /// Checks and unfolds rules. Answers every issue, with `network.…` as field.
+    pub fn compile(rules: &NetworkRules) -> Result<Self, Vec<PolicyIssue>> {
+        let mut issues = Issues(Vec::new());
+        let mut compiled = Vec::new();
+        if rules.allow_hosts.is_empty() && rules.presets.is_empty() && rules.rules.is_empty() {
+            issues.add(
+                "network",
+                "names nothing that is allowed; fill allowHosts, presets or rules, or say \"deny\"",
+            );
+        }
+        for (index, text) in rules.allow_hosts.iter().enumerate() {
+            let label = format!("allowHosts[{index}]");
+            match Authority::parse(text) {
+                Ok(authority) => compiled.push(Rule {
+                    ports: authority
+                        .port
+                        .map_or_else(|| DEFAULT_PORTS.to_vec(), |port| vec![port]),
+                    host: authority.host,
+                    methods: Vec::new(),
+                    paths: Vec::new(),
+                    label,
+                }),
+                Err(why) => issues.add(&format!("network.{label}"), &format!("{text:?}: {why}")),
+            }
+        }
+        for (index, name) in rules.presets.iter().enumerate() {
+            match preset(name) {
+                Ok(unfolded) => compiled.extend(unfolded),
+                Err(message) => issues.add(&format!("network.presets[{index}]"), &message),
+            }
+        }
+        for (index, rule) in rules.rules.iter().enumerate() {
+            compiled.extend(compile_rule(rule, format!("rules[{index}]"), &mut issues));
+        }
+        if compiled.len() > MAX_RULES {
+            issues.add("network", &format!("has more than {MAX_RULES} rules"));
+        }
+        if issues.0.is_empty() {
+            Ok(Self {
+                rules: compiled,
+                tls: rules.tls,
+            })
+        } else {
+            Err(issues.0)
+        }
+    }
+
+    /// What the bridge does with TLS of proxy clients.
+    #[must_use]
+    pub const fn tls(&self) -> TlsMode {
+        self.tls
+    }
+
+    /// Whether any rule names this host, at this port when one is given.
+    pub fn names(&self, authority: &Authority) -> Result<(), Refusal> {
+        let mut refusal = Refusal::Host;
+        for rule in self.rules.iter().filter(|r| r.host == authority.host) {
+            refusal = Refusal::Port;
+            if authority.port.is_none_or(|port| rule.ports.contains(&port)) {
+                return Ok(());
+            }
+        }
+        Err(refusal)
+    }
+
+    /// Whether bytes may pass unseen to this host and port.
+    pub fn tunnel(&self, host: &Host, port: u16) -> Result<Allowed<'_>, Refusal> {
+        let mut refusal = Refusal::Host;
+        for rule in self.rules.iter().filter(|r| r.host == *host) {
+            if !rule.ports.contains(&port) {
+                refusal = deeper(refusal, Refusal::Port);
+            } else if !rule.methods.is_empty() || !rule.paths.is_empty() {
+                refusal = deeper(refusal, Refusal::TunnelHidesRequest);
+            } else {
+                return Ok(rule.allowed());
+            }
+        }
+        Err(refusal)
+    }
+
+    /// Whether this request may pass. Of several rules that allow it, one without methods wins.
+    pub fn request(&self, request: EgressRequest<'_>) -> Result<Allowed<'_>, Refusal> {
+        let mut refusal = Refusal::Host;
+        let mut answer: Option<&Rule> = None;
+        for rule in self.rules.iter().filter(|r| r.host == *request.host) {
+            match rule.judge(request) {
+                Ok(()) if rule.methods.is_empty() => return Ok(rule.allowed()),
+                Ok(()) => answer = answer.or(Some(rule)),
+                Err(why) => refusal = deeper(refusal, why),
+            }
+        }
+        answer.map(Rule::allowed).ok_or(refusal)
+    }
+}
+
+impl Rule {
+    fn allowed(&self) -> Allowed<'_> {
+        Allowed {
+            rule: &self.label,
+            methods: if self.methods.is_empty() {
+                MethodScope::Any
+            } else {
+                MethodScope::Named
+            },
+        }
+    }
+
+    fn judge(&self, request: EgressRequest<'_>) -> Result<(), Refusal> {
+        if !self.ports.contains(&request.port) {
+            return Err(Refusal::Port);
+        }
+        if !self.methods.is_empty() && !self.methods.iter().any(|m| m == request.method) {
+            return Err(Refusal::Method);
+        }
+        if self.paths.is_empty() {
+            return Ok(());
+        }
+        let path = request.path.comparable().map_err(Refusal::PathAmbiguous)?;
+        if self.paths.iter().any(|prefix| path::covers(prefix, path)) {
+            Ok(())
+        } else {
+            Err(Refusal::Path)
+        }
+    }
+}
+
+/// The refusal that came nearer to a rule, which is the one worth telling.
+fn deeper(a: Refusal, b: Refusal) -> Refusal {
+    const fn depth(refusal: Refusal) -> u8 {
+        match refusal {
+            Refusal::Host => 0,
+            Refusal::Port => 1,
+            Refusal::TunnelHidesRequest | Refusal::Method => 2,
+            Refusal::PathAmbiguous(_) => 3,
+            Refusal::Path => 4,
+        }
+    }
+    if depth(b) > depth(a) { b } else { a }
+}
+
+struct Issues(Vec<PolicyIssue>);
+
+impl Issues {
+    fn add(&mut self, field: &str, message: &str) {
+        self.0.push(PolicyIssue {
+            code: "invalid-network".to_owned(),
+            field: field.to_owned(),
+            message: message.to_owned(),
+        });
+    }
+}
+
+fn compile_rule(rule: &EgressRule, label: String, issues: &mut Issues) -> Option<Rule> {
+    let before = issues.0.len();
+    let field = format!("network.{label}");
+    let host = match Host::parse(&rule.host) {
+        Ok(host) => Some(host),
+        Err(why) => {
+            issues.add(&format!("{field}.host"), &format!("{:?}: {why}", rule.host));
+            None
+        }
+    };
+    if rule.ports.contains(&0) {
+        issues.add(&format!("{field}.ports"), "a port is from 1 to 65535");
+    }
+    for method in &rule.methods {
+        if !is_method(method) || matches!(method.as_str(), "CONNECT" | "TRACE") {
+            issues.add(
+                &format!("{field}.methods"),
+                &format!("{method:?} must be an HTTP method in capitals, not CONNECT or TRACE"),
+            );
+        }
+    }
+    let mut paths = Vec::with_capacity(rule.paths.len());
+    for text in &rule.paths {
+        match rule_path(text) {
+            Ok(path) => paths.push(path),
+            Err(message) => issues.add(&format!("{field}.paths"), &format!("{text:?}: {message}")),
+        }
+    }
+    if [rule.ports.len(), rule.methods.len(), rule.paths.len()]
+        .iter()
+        .any(|&n| n > MAX_ENTRIES)
+    {
+        issues.add(&field, &format!("has a list of more than {MAX_ENTRIES}"));
+    }
+    let host = host.filter(|_| issues.0.len() == before)?;
+    Some(Rule {
+        label,
+        host,
+        ports: if rule.ports.is_empty() {
+            DEFAULT_PORTS.to_vec()
+        } else {
+            rule.ports.clone()
+        },
+        methods: rule.methods.clone(),
+        paths,
+    })
+}
+
+/// Whether this is a method as the bridge takes it: capitals and `-`.
+#[must_use]
+pub fn is_method(text: &str) -> bool {
+    (1..=20).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_uppercase() || b == b'-')
+}
+
+fn rule_path(text: &str) -> Result<String, String> {
+    let path = RequestPath::parse(text).map_err(|why| why.to_string())?;
+    if path.query().is_some() {
+        return Err("a rule's path has no query".to_owned());
+    }
+    match path.comparable() {
+        Ok(form) => Ok(form.to_owned()),
+        Err(why) => Err(format!("a rule's path must not have {}", why.as_str())),
+    }
+}
+
+fn preset(name: &str) -> Result<Vec<Rule>, String> {
+    let Some((_, rules)) = PRESETS.iter().find(|(known, _)| *known == name) else {
+        let known: Vec<&str> = PRESETS.iter().map(|(known, _)| *known).collect();
+        return Err(format!(
+            "{name:?} is no preset; there are {}",
+            known.join(", ")
+        ));
+    };
+    let mut issues = Issues(Vec::new());
+    let unfolded = rules
+        .iter()
+        .enumerate()
+        .filter_map(|(index, row)| {
+            let rule = EgressRule {
+                host: row.host.to_owned(),
+                ports: vec![PORT],
+                methods: METHODS.iter().map(|&m| m.to_owned()).collect(),
+                paths: row.paths.iter().map(|&p| p.to_owned()).collect(),
+            };
+            compile_rule(&rule, format!("{name}[{index}]"), &mut issues)
+        })
+        .collect();
+    // A table that does not compile is a defect, but never one that widens a policy.
+    match issues.0.first() {
+        Some(issue) => Err(format!("the preset is broken: {}", issue.message)),
+        None => Ok(unfolded),
+    }
+}
+
+/// The hosts to which a secret may go, and how.
+///
+/// `host` and `host:port` are TLS only; `http://host[:port]` allows plain HTTP to that host
+/// and port. Without a port: 443, or 80 for `http://`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecretScope {
+    host: Host,
+    port: u16,
+    transport: Transport,
+}
+
+/// How a request leaves the bridge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    /// HTTP in the clear.
+    Plain,
+    /// HTTP over TLS with a verified certificate.
+    Tls,
+}
+
+impl Transport {
+    /// The port of a URL that names none.
+    #[must_use]
+    pub const fn default_port(self) -> u16 {
+        match self {
+            Self::Plain => 80,
+            Self::Tls => 443,
+        }
+    }
+
+    /// `http` or `https`.
+    #[must_use]
+    pub const fn scheme(self) -> &'static str {
+        match self {
+            Self::Plain => "http",
+            Self::Tls => "https",
+        }
+    }
+}
+
+impl SecretScope {
+    /// Reads one entry of a secret's hosts.
+    pub fn parse(text: &str) -> Result<Self, HostError> {
+        let (transport, rest) = match text.strip_prefix("http://") {
+            Some(rest) => (Transport::Plain, rest),
+            None => (
+                Transport::Tls,
+                text.strip_prefix("https://").unwrap_or(text),
+            ),
+        };
+        let authority = Authority::parse(rest)?;
+        Ok(Self {
+            host: authority.host,
+            port: authority.port.unwrap_or(transport.default_port()),
+            transport,
+        })
+    }
+
+    /// Host and port, to be compared with the rules.
+    #[must_use]
+    pub fn authority(&self) -> Authority {
+        Authority {
+            host: self.host.clone(),
+            port: Some(self.port),
+        }
+    }
+
+    /// Whether the secret may go there.
+    #[must_use]
+    pub fn covers(&self, transport: Transport, host: &Host, port: u16) -> bool {
+        self.transport == transport && self.host == *host && self.port == port
+    }
+
+    /// Whether the secret may go to this host at all, at any port.
+    #[must_use]
+    pub fn binds(&self, host: &Host) -> bool {
+        self.host == *host
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,223 @@
+//! Request paths, in the one form rules are compared with.
+//!
+//! Only the unreserved characters are decoded, which RFC 3986 says never changes the
+//! meaning. What servers and proxies are known to read in different ways (dot segments,
+//! encoded slashes, empty segments, `;`, backslashes, double encoding) has no such form:
+//! a rule with paths does not hold for it.
+
+/// Why a request target is refused by every rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PathError {
+    /// It does not begin with `/`.
+    #[error("the path must begin with /")]
+    NotAbsolute,
+    /// A space, control, non-ASCII byte, `#` or backslash.
+    #[error("the path has a byte that must be percent-encoded, or a #")]
+    Character,
+}
+
+/// Why a path has no form that rules can be compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Ambiguity {
+    /// `.` or `..`, encoded or not.
+    DotSegment,
+    /// `//`.
+    EmptySegment,
+    /// `%2f` or `%5c`.
+    EncodedSlash,
+    /// `;` or `%3b`.
+    Parameter,
+    /// `%25`: what follows may be decoded a second time.
+    DoubleEncoding,
+    /// `%` without two hexadecimal digits, or an encoded control.
+    BadEncoding,
+}
+
+impl Ambiguity {
+    /// What it is, for a sentence.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::DotSegment => "a dot segment",
+            Self::EmptySegment => "an empty segment",
+            Self::EncodedSlash => "an encoded slash",
+            Self::Parameter => "a ; parameter",
+            Self::DoubleEncoding => "an encoded percent sign",
+            Self::BadEncoding => "a bad or control percent sequence",
+        }
+    }
+}
+
+/// Path and query of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestPath {
+    path: String,
+    query: Option<String>,
+    form: Result<String, Ambiguity>,
+}
+
+impl RequestPath {
+    /// Reads an origin-form target, `/path?query`.
+    pub fn parse(target: &str) -> Result<Self, PathError> {
+        if !target.starts_with('/') {
+            return Err(PathError::NotAbsolute);
+        }
+        if !target
+            .bytes()
+            .all(|b| b.is_ascii_graphic() && !matches!(b, b'#' | b'\\'))
+        {
+            return Err(PathError::Character);
+        }
+        let (path, query) = match target.split_once('?') {
+            Some((path, query)) => (path, Some(query.to_owned())),
+            None => (target, None),
+        };
+        Ok(Self {
+            path: path.to_owned(),
+            query,
+            form: comparable(path),
+        })
+    }
+
+    /// As sent, without the query.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// As sent, without the `?`.
+    #[must_use]
+    pub fn query(&self) -> Option<&str> {
+        self.query.as_deref()
+    }
+
+    /// The form rules are compared with.
+    pub fn comparable(&self) -> Result<&str, Ambiguity> {
+        self.form.as_deref().map_err(|why| *why)
+    }
+}
+
+fn comparable(path: &str) -> Result<String, Ambiguity> {
+    let mut out = String::with_capacity(path.len());
+    let bytes = path.as_bytes();
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'%' => {
+                let digits = bytes.get(at + 1..at + 3).ok_or(Ambiguity::BadEncoding)?;
+                let code = std::str::from_utf8(digits)
+                    .ok()
+                    .filter(|_| digits.iter().all(u8::is_ascii_hexdigit))
+                    .and_then(|text| u8::from_str_radix(text, 16).ok())
+                    .ok_or(Ambiguity::BadEncoding)?;
+                match code {
+                    b'/' | b'\\' => return Err(Ambiguity::EncodedSlash),
+                    b';' => return Err(Ambiguity::Parameter),
+                    b'%' => return Err(Ambiguity::DoubleEncoding),
+                    0..=0x1f | 0x7f => return Err(Ambiguity::BadEncoding),
+                    b'-' | b'.' | b'_' | b'~' => out.push(char::from(code)),
+                    _ if code.is_ascii_alphanumeric() => out.push(char::from(code)),
+                    _ => out.push_str(&format!("%{code:02X}")),
+                }
+                at += 3;
+            }
+            b';' => return Err(Ambiguity::Parameter),
+            _ => {
+                out.push(char::from(byte));
+                at += 1;
+            }
+        }
+    }
+    let segments: Vec<&str> = out.split('/').skip(1).collect();
+    if segments.iter().any(|s| matches!(*s, "." | "..")) {
+        return Err(Ambiguity::DotSegment);
+    }
+    let inner = segments.len().saturating_sub(1);
+    if segments.iter().take(inner).any(|s| s.is_empty()) {
+        return Err(Ambiguity::EmptySegment);
+    }
+    Ok(out)
+}
+
+/// Whether `prefix` covers `path`, both comparable. `/a/` covers what is below it, `/a`
+/// covers itself and what is below it, never `/ab`.
+pub(super) fn covers(prefix: &str, path: &str) -> bool {
+    match path.strip_prefix(prefix) {
+        Some(rest) => prefix.ends_with('/') || rest.is_empty() || rest.starts_with('/'),
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn form(target: &str) -> Result<String, Ambiguity> {
+        RequestPath::parse(target)
+            .unwrap()
+            .comparable()
+            .map(str::to_owned)
+    }
+
+    #[test]
+    fn only_unreserved_characters_are_decoded() {
+        assert_eq!(form("/%61%2D%7e/b%20c?x=/../").unwrap(), "/a-~/b%20c");
+        assert_eq!(form("/caf%c3%a9").unwrap(), "/caf%C3%A9");
+        assert_eq!(form("/").unwrap(), "/");
+        assert_eq!(form("/a/").unwrap(), "/a/");
+        assert_eq!(form("/.well-known/...").unwrap(), "/.well-known/...");
+    }
+
+    #[test]
+    fn what_is_read_in_two_ways_has_no_form() {
+        for (target, why) in [
+            ("/a/../b", Ambiguity::DotSegment),
+            ("/a/%2e%2E/b", Ambiguity::DotSegment),
+            ("/a/.%2e", Ambiguity::DotSegment),
+            ("/./a", Ambiguity::DotSegment),
+            ("//a", Ambiguity::EmptySegment),
+            ("/a//b", Ambiguity::EmptySegment),
+            ("/a%2fb", Ambiguity::EncodedSlash),
+            ("/a%5C..%5Cb", Ambiguity::EncodedSlash),
+            ("/a;x/b", Ambiguity::Parameter),
+            ("/a%3b/b", Ambiguity::Parameter),
+            ("/a%252e%252e/b", Ambiguity::DoubleEncoding),
+            ("/a%", Ambiguity::BadEncoding),
+            ("/a%4", Ambiguity::BadEncoding),
+            ("/a%+1", Ambiguity::BadEncoding),
+            ("/a%00", Ambiguity::BadEncoding),
+            ("/a%0d%0a", Ambiguity::BadEncoding),
+        ] {
+            assert_eq!(form(target), Err(why), "{target}");
+        }
+    }
+
+    #[test]
+    fn targets_that_are_no_path() {
+        for target in ["", "a", "*", "?x", "http://a.b/"] {
+            assert_eq!(RequestPath::parse(target), Err(PathError::NotAbsolute));
+        }
+        for target in ["/a b", "/a#b", "/a\\b", "/é", "/a\r\nb", "/\0"] {
+            assert_eq!(RequestPath::parse(target), Err(PathError::Character));
+        }
+    }
+
+    #[test]
+    fn prefixes_end_at_a_border() {
+        for (prefix, path, covered) in [
+            ("/", "/", true),
+            ("/", "/a/b", true),
+            ("/a/", "/a/b", true),
+            ("/a/", "/a/", true),
+            ("/a/", "/a", false),
+            ("/a", "/a", true),
+            ("/a", "/a/b", true),
+            ("/a", "/ab", false),
+            ("/a", "/A", false),
+        ] {
+            assert_eq!(covers(prefix, path), covered, "{prefix} {path}");
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! Which secrets a run may have: names, values and the hosts they are for.
+//!
+//! A secret is accepted only where the policy says `connector-scoped`, and only with
+//! somewhere to go: hosts that the network rules name, or the guest itself by the
+//! policy's own word. No error quotes a value.
+
+use crate::network::{EgressRules, SecretScope};
+use crate::{SECRET_MIN_BYTES, check_env_name};
+use std::collections::BTreeSet;
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, NetworkPolicy, RuntimePolicy, SecretBinding, SecretsPolicy,
+};
+
+/// Most secrets of a run.
+const MAX_SECRETS: usize = 32;
+/// Longest name, bytes.
+const MAX_NAME: usize = 64;
+/// Longest value, bytes.
+const MAX_VALUE: usize = 64 * 1024;
+/// Variables that the guest's environment has itself.
+const OWN: &[&str] = &[
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "TERM",
+    "TMPDIR",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "SSL_CERT_FILE",
+    "CURL_CA_BUNDLE",
+    "REQUESTS_CA_BUNDLE",
+    "GIT_SSL_CAINFO",
+    "NODE_EXTRA_CA_CERTS",
+    "COMPOSER_CAFILE",
+];
+/// Beginnings of names that are ours or steer programs.
+const OWN_PREFIXES: &[&str] = &["CODEBOX_", "WP_CODEBOX_", "WP_CLI_", "LC_", "LD_", "PHP"];
+
+/// Why a secret is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SecretError {
+    /// The policy lets no secret take part.
+    #[error("the policy allows no secrets; give none, or say \"secrets\": \"connector-scoped\"")]
+    NotAllowed,
+    /// There are too many.
+    #[error("{count} secrets are given, at most {MAX_SECRETS} are accepted")]
+    TooMany {
+        /// How many.
+        count: usize,
+    },
+    /// The name is no name for one.
+    #[error(
+        "secret {name:?} cannot have this name: capitals, digits and _ are accepted, at most {MAX_NAME}, and no variable that the guest has already"
+    )]
+    Name {
+        /// As given, cut.
+        name: String,
+    },
+    /// Two secrets or the agent's environment use the name.
+    #[error("the name {name} is given twice; each secret needs one of its own")]
+    Twice {
+        /// Which.
+        name: String,
+    },
+    /// The value cannot be carried or kept out of sight.
+    #[error("the value of secret {name} {rule}")]
+    Value {
+        /// Which.
+        name: String,
+        /// What it must be.
+        rule: &'static str,
+    },
+    /// A host is none.
+    #[error("secret {name}: host {host:?}: {why}")]
+    Host {
+        /// Which secret.
+        name: String,
+        /// As given, cut.
+        host: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// The network rules do not name the host.
+    #[error(
+        "secret {name} is for {host}, which the network rules do not allow; allow that host, or bind the secret to one that is allowed"
+    )]
+    Closed {
+        /// Which secret.
+        name: String,
+        /// As given.
+        host: String,
+    },
+    /// It could go nowhere.
+    #[error(
+        "secret {name} has no host; name the host it is for, or list it in the policy's expose_secrets"
+    )]
+    Unbound {
+        /// Which.
+        name: String,
+    },
+}
+
+impl SecretError {
+    /// The error as it crosses a border.
+    #[must_use]
+    pub fn body(&self) -> ErrorBody {
+        let code = match self {
+            Self::NotAllowed => ErrorCode::Forbidden,
+            Self::TooMany { .. }
+            | Self::Name { .. }
+            | Self::Twice { .. }
+            | Self::Value { .. }
+            | Self::Host { .. }
+            | Self::Closed { .. }
+            | Self::Unbound { .. } => ErrorCode::SecretInvalid,
+        };
+        ErrorBody::new(code, self.to_string())
+    }
+}
+
+/// Whether the policy lets the guest hold the value of this secret.
+#[must_use]
+pub fn is_exposed(policy: &RuntimePolicy, name: &str) -> bool {
+    policy.expose_secrets.iter().any(|exposed| exposed == name)
+}
+
+/// Whether a secret may have this name.
+pub(crate) fn is_name(name: &str) -> bool {
+    check_env_name(name).is_ok()
+        && name.len() <= MAX_NAME
+        && !OWN.contains(&name)
+        && !OWN_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Checks every secret against the policy; `taken` are names the run uses otherwise.
+pub fn check_secrets<'a>(
+    secrets: &[SecretBinding],
+    policy: &RuntimePolicy,
+    taken: impl IntoIterator<Item = &'a str>,
+) -> Result<(), SecretError> {
+    if secrets.is_empty() {
+        return Ok(());
+    }
+    match policy.secrets {
+        SecretsPolicy::None => return Err(SecretError::NotAllowed),
+        SecretsPolicy::ConnectorScoped => {}
+    }
+    if secrets.len() > MAX_SECRETS {
+        return Err(SecretError::TooMany {
+            count: secrets.len(),
+        });
+    }
+    let rules = match &policy.network {
+        NetworkPolicy::Posture(_) => None,
+        NetworkPolicy::Rules(rules) => EgressRules::compile(rules).ok(),
+    };
+    let mut names: BTreeSet<&str> = taken.into_iter().collect();
+    for secret in secrets {
+        let name = || secret.env.clone();
+        if !is_name(&secret.env) {
+            let name = secret.env.chars().take(MAX_NAME).collect();
+            return Err(SecretError::Name { name });
+        }
+        if !names.insert(&secret.env) {
+            return Err(SecretError::Twice { name: name() });
+        }
+        if let Some(rule) = broken_rule(&secret.value) {
+            return Err(SecretError::Value { name: name(), rule });
+        }
+        if secret.hosts.is_empty() && !is_exposed(policy, &secret.env) {
+            return Err(SecretError::Unbound { name: name() });
+        }
+        for host in &secret.hosts {
+            check_host(&secret.env, host, rules.as_ref())?;
+        }
+    }
+    Ok(())
+}
+
+fn check_host(name: &str, host: &str, rules: Option<&EgressRules>) -> Result<(), SecretError> {
+    let (name, shown) = (name.to_owned(), host.chars().take(300).collect());
+    let scope = match SecretScope::parse(host) {
+        Ok(scope) => scope,
+        Err(why) => {
+            return Err(SecretError::Host {
+                name,
+                host: shown,
+                why: why.to_string(),
+            });
+        }
+    };
+    match rules.map(|rules| rules.names(&scope.authority())) {
+        Some(Ok(())) => Ok(()),
+        Some(Err(_)) | None => Err(SecretError::Closed { name, host: shown }),
+    }
+}
+
+fn broken_rule(value: &str) -> Option<&'static str> {
+    if value.len() < SECRET_MIN_BYTES {
+        Some("must have 8 bytes or more: a shorter one cannot be kept out of logs")
+    } else if value.len() > MAX_VALUE {
+        Some("must not be longer than 64 KiB")
+    } else if value.bytes().any(|b| b.is_ascii_control()) {
+        Some("must be one line without control characters, as HTTP headers are")
+    } else if value.starts_with(' ') || value.ends_with(' ') {
+        Some("must not begin or end with a blank")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const VALUE: &str = "correct-horse";
+
+    fn policy(expose: &[&str]) -> RuntimePolicy {
+        crate::parse(&json!({
+            "network": {"allowHosts": ["api.example.org", "alt.example.org:8443"]},
+            "filesystem": "sandbox", "commands": [], "approvals": "never",
+            "secrets": "connector-scoped", "expose_secrets": expose,
+        }))
+        .unwrap()
+    }
+
+    fn secret(env: &str, value: &str, hosts: &[&str]) -> SecretBinding {
+        SecretBinding {
+            env: env.to_owned(),
+            value: value.to_owned(),
+            hosts: hosts.iter().map(|h| (*h).to_owned()).collect(),
+        }
+    }
+
+    fn check(secret: SecretBinding) -> Result<(), SecretError> {
+        check_secrets(&[secret], &policy(&["EXPOSED"]), ["TAKEN"])
+    }
+
+    #[test]
+    fn a_secret_for_an_allowed_host_passes() {
+        check(secret("API_KEY", VALUE, &["api.example.org"])).unwrap();
+        check(secret("API_KEY", VALUE, &["API.example.org:443"])).unwrap();
+        check(secret("API_KEY", VALUE, &["alt.example.org:8443"])).unwrap();
+        check(secret(
+            "API_KEY",
+            "12345678901",
+            &["http://api.example.org"],
+        ))
+        .unwrap();
+        check(secret("EXPOSED", VALUE, &[])).unwrap();
+    }
+
+    #[test]
+    fn everything_else_is_refused_without_its_value() {
+        let long = "x".repeat(MAX_VALUE + 1);
+        let rows = [
+            secret("api_key", VALUE, &["api.example.org"]),
+            secret("PATH", VALUE, &["api.example.org"]),
+            secret("HTTPS_PROXY", VALUE, &["api.example.org"]),
+            secret("CODEBOX_TASK", VALUE, &["api.example.org"]),
+            secret("TAKEN", VALUE, &["api.example.org"]),
+            secret("API_KEY", "", &["api.example.org"]),
+            secret("API_KEY", "short12", &["api.example.org"]),
+            secret("API_KEY", "two-lines\nof-it", &["api.example.org"]),
+            secret("API_KEY", "nul-nul\0-nul", &["api.example.org"]),
+            secret("API_KEY", " leading-blank", &["api.example.org"]),
+            secret("API_KEY", &long, &["api.example.org"]),
+            secret("API_KEY", VALUE, &[]),
+            secret("API_KEY", VALUE, &["other.example.org"]),
+            secret("API_KEY", VALUE, &["api.example.org:8443"]),
+            secret("API_KEY", VALUE, &["alt.example.org"]),
+            secret("API_KEY", VALUE, &["user@api.example.org"]),
+            secret("API_KEY", VALUE, &["api.example.org", "other.example.org"]),
+        ];
+        for row in rows {
+            let error = check(row.clone()).unwrap_err().body();
+            assert_eq!(error.code, ErrorCode::SecretInvalid, "{row:?}");
+            assert!(!error.message.contains("horse"), "{}", error.message);
+        }
+    }
+
+    #[test]
+    fn the_policy_must_want_secrets_and_a_network() {
+        let one = [secret("API_KEY", VALUE, &["api.example.org"])];
+        let mut none = policy(&[]);
+        none.secrets = SecretsPolicy::None;
+        let error = check_secrets(&one, &none, []).unwrap_err();
+        assert_eq!(error.body().code, ErrorCode::Forbidden);
+        check_secrets(&[], &none, []).unwrap();
+        let mut closed = policy(&[]);
+        closed.network = crate::defaults(vec![]).network;
+        let error = check_secrets(&one, &closed, []).unwrap_err();
+        assert!(matches!(error, SecretError::Closed { .. }), "{error}");
+        let twice = [one[0].clone(), one[0].clone()];
+        let error = check_secrets(&twice, &policy(&[]), []).unwrap_err();
+        assert!(matches!(error, SecretError::Twice { .. }), "{error}");
+    }
+}

@@ -1,0 +1,76 @@
+//! The network and secrets part of `run`'s arguments.
+
+use super::args::RunArgs;
+use crate::run::default_policy;
+use serde_json::json;
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, NetworkPolicy, NetworkRules, RunRequest, RuntimePolicy, SecretBinding,
+    SecretsPolicy, TlsMode,
+};
+use wp_codebox_policy::check_env_name;
+
+/// The default policy with what the network and secret flags open; none when no flag is given.
+pub(super) fn policy(
+    args: &RunArgs,
+    request: &RunRequest,
+) -> Result<Option<RuntimePolicy>, ErrorBody> {
+    let open = !args.allow_host.is_empty() || !args.network_preset.is_empty();
+    if args.tls_terminate && !open {
+        return Err(ErrorBody::new(
+            ErrorCode::InputInvalid,
+            "--tls-terminate is about hosts that are allowed: give --allow-host or --network-preset",
+        ));
+    }
+    if !open && request.secrets.is_empty() {
+        return Ok(None);
+    }
+    let mut policy = default_policy(request);
+    if open {
+        policy.network = NetworkPolicy::Rules(NetworkRules {
+            allow_hosts: args.allow_host.clone(),
+            presets: args.network_preset.clone(),
+            rules: Vec::new(),
+            tls: if args.tls_terminate {
+                TlsMode::Terminate
+            } else {
+                TlsMode::Tunnel
+            },
+        });
+    }
+    if !request.secrets.is_empty() {
+        policy.secrets = SecretsPolicy::ConnectorScoped;
+    }
+    wp_codebox_policy::parse(&json!(policy))
+        .map(Some)
+        .map_err(|e| e.body())
+}
+
+/// `NAME=HOST[:PORT][,HOST…]`; the value comes from this process's environment.
+pub(super) fn secrets(given: &[String]) -> Result<Vec<SecretBinding>, ErrorBody> {
+    given
+        .iter()
+        .map(|text| {
+            let (name, hosts) = text.split_once('=').unwrap_or((text, ""));
+            let invalid = |what: String| ErrorBody::new(ErrorCode::SecretInvalid, what);
+            // What is no name may be a value in the wrong place: it is not repeated.
+            check_env_name(name).map_err(|_| {
+                invalid("--secret-env must be NAME=HOST[:PORT][,HOST...]; NAME is an environment variable".to_owned())
+            })?;
+            let value = std::env::var(name).map_err(|_| {
+                invalid(
+                    format!("--secret-env {name}: this command's environment has no text variable of that name; export it, its value never belongs on the command line"),
+                )
+            })?;
+            Ok(SecretBinding {
+                env: name.to_owned(),
+                value,
+                hosts: hosts
+                    .split(',')
+                    .map(str::trim)
+                    .filter(|host| !host.is_empty())
+                    .map(str::to_owned)
+                    .collect(),
+            })
+        })
+        .collect()
+}

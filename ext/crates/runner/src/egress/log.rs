@@ -1,0 +1,165 @@
+//! The record of what the guest asked for.
+//!
+//! Every request that reached the bridge is one row, also one that was refused, broken off
+//! or still under way when the bridge stopped. No row holds a query, a header, a body or a
+//! value. Rows beyond the limit are counted, not kept.
+
+use serde::Serialize;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use wp_codebox_runtime::now_rfc3339;
+
+/// Longest method, host, path and detail in a row, in bytes.
+const MAX_TEXT: usize = 1024;
+
+/// How the guest spoke to the bridge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum EgressMode {
+    /// Nothing that could be read as a request.
+    Unknown,
+    /// `CONNECT`, bytes passed through.
+    Tunnel,
+    /// A request inside TLS that the bridge ended.
+    Terminate,
+    /// `GET http://host/…`.
+    Absolute,
+    /// `GET /https/host/…`.
+    BaseUrl,
+}
+
+/// What became of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum EgressDecision {
+    /// It passed.
+    Allowed,
+    /// Rules or limits stopped it.
+    Denied,
+    /// It was allowed and did not come to its end: the host or the connection failed.
+    Failed,
+}
+
+/// One request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct EgressRow {
+    /// When it began, RFC 3339 UTC.
+    pub time: String,
+    /// How the guest spoke.
+    pub mode: EgressMode,
+    /// Method; empty when none could be read.
+    pub method: String,
+    /// Host; empty when none could be read.
+    pub host: String,
+    /// Port; 0 when none could be read.
+    pub port: u16,
+    /// Path; a query is shown as `?[redacted]`.
+    pub path: String,
+    /// What became of it.
+    pub decision: EgressDecision,
+    /// Stable word; empty when it was allowed and ended well.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub reason: &'static str,
+    /// Where the rule that allowed it stands in the policy, e.g. `rules[2]`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub rule: String,
+    /// Address that was reached.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub address: String,
+    /// Status the guest saw; 0 when it saw none.
+    pub status: u16,
+    /// Bytes of body from the guest.
+    #[serde(rename = "bytesOut")]
+    pub bytes_out: u64,
+    /// Bytes of body from the host.
+    #[serde(rename = "bytesIn")]
+    pub bytes_in: u64,
+    /// Milliseconds.
+    pub ms: u64,
+    /// Names of secrets whose value was put in.
+    pub secrets: Vec<String>,
+    /// Names of secrets whose placeholder went on as it was: the host is not theirs.
+    #[serde(rename = "secretsWithheld", skip_serializing_if = "Vec::is_empty")]
+    pub secrets_withheld: Vec<String>,
+    /// What else is worth saying, e.g. that a tunnel to a secret's host cannot carry its value.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub note: String,
+}
+
+/// All that is left of a bridge.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct EgressLog {
+    /// In the order in which requests ended.
+    pub rows: Vec<EgressRow>,
+    /// Rows that were not kept.
+    pub cut: u64,
+    /// Sums over every request, kept or not.
+    pub counts: EgressCounts,
+}
+
+/// Sums of one bridge.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct EgressCounts {
+    /// Requests that passed.
+    pub allowed: u64,
+    /// Requests that were refused.
+    pub denied: u64,
+    /// Requests that failed on their way.
+    pub failed: u64,
+    /// Bytes of bodies from the guest.
+    #[serde(rename = "bytesOut")]
+    pub bytes_out: u64,
+    /// Bytes of bodies from hosts.
+    #[serde(rename = "bytesIn")]
+    pub bytes_in: u64,
+}
+
+/// Collects rows of requests that end on any task.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    most: usize,
+    log: Mutex<EgressLog>,
+}
+
+impl Ledger {
+    /// An empty one that keeps so many rows.
+    pub(crate) fn new(most: usize) -> Self {
+        Self {
+            most,
+            log: Mutex::new(EgressLog::default()),
+        }
+    }
+
+    /// Sums until now.
+    pub(crate) fn counts(&self) -> EgressCounts {
+        self.lock().counts
+    }
+
+    /// The log until now; what comes later is lost.
+    pub(crate) fn take(&self) -> EgressLog {
+        std::mem::take(&mut *self.lock())
+    }
+
+    /// Adds a row.
+    pub(crate) fn push(&self, row: EgressRow) {
+        let mut log = self.lock();
+        let counts = &mut log.counts;
+        match row.decision {
+            EgressDecision::Allowed => counts.allowed += 1,
+            EgressDecision::Denied => counts.denied += 1,
+            EgressDecision::Failed => counts.failed += 1,
+        }
+        counts.bytes_out = counts.bytes_out.saturating_add(row.bytes_out);
+        counts.bytes_in = counts.bytes_in.saturating_add(row.bytes_in);
+        if log.rows.len() < self.most {
+            log.rows.push(row);
+        } else {
+            log.cut += 1;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, EgressLog> {
+        // Rows are pushed whole: what a panicking task left is sound.
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

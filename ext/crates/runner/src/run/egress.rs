@@ -1,0 +1,200 @@
+//! The egress bridge in a run: ready before a guest is built, serving before anything
+//! foreign runs in it, stopped when it is dead.
+//!
+//! Each guest of a run has a bridge of its own under the same policy. Every request is a
+//! row of `files/runtime-evidence/egress.jsonl`; the journal gets one observation per
+//! guest, so that a guest cannot flood it.
+
+use super::Setting;
+use super::recorder::Recorder;
+use crate::egress::{
+    Bridge, BridgeConfig, BridgeLimits, EgressDecision, EgressLog, EgressRow, Network,
+    PreparedBridge, Trust,
+};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use wp_codebox_artifacts::EvidenceDocument;
+use wp_codebox_backend_native::GuestEgress;
+use wp_codebox_contracts::{ErrorBody, ErrorCode, NetworkPolicy, RuntimePolicy};
+use wp_codebox_policy::EgressRules;
+use wp_codebox_runtime::Runtime;
+
+/// Different refusals listed in the journal and named to the caller, per guest.
+const LISTED: usize = 16;
+
+/// Which guest of the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// The one that works.
+    Work,
+    /// The one that checks.
+    Check,
+}
+
+impl Phase {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Work => "work",
+            Self::Check => "check",
+        }
+    }
+}
+
+/// A way out that is ready; none when the policy denies the network.
+pub(crate) struct Ready(Option<PreparedBridge>);
+
+/// A way out that is open.
+pub(crate) struct Open(Option<Bridge>);
+
+/// Prepares the bridge of one guest.
+pub(crate) fn prepare(setting: &Setting<'_>) -> Result<Ready, ErrorBody> {
+    let prepared = setting.prepared;
+    let rules = match &prepared.policy.network {
+        NetworkPolicy::Posture(_) => return Ok(Ready(None)),
+        NetworkPolicy::Rules(rules) => EgressRules::compile(rules).map_err(|issues| {
+            let first = issues.first().map_or("", |issue| issue.message.as_str());
+            unavailable(&format!("its rules do not compile: {first}"))
+        })?,
+    };
+    Bridge::prepare(BridgeConfig {
+        rules,
+        secrets: prepared.secrets.swaps(),
+        limits: BridgeLimits::default(),
+        trust: Trust::System,
+        network: Network::system(),
+        deadline: setting.clock.deadline,
+    })
+    .map(|bridge| Ready(Some(bridge)))
+    .map_err(|e| e.body())
+}
+
+fn unavailable(why: &str) -> ErrorBody {
+    let message = format!("the egress bridge cannot start: {why}");
+    ErrorBody::new(ErrorCode::EgressUnavailable, message)
+}
+
+impl Ready {
+    /// What the guest is built with.
+    pub(crate) fn guest(&self) -> GuestEgress {
+        match &self.0 {
+            None => GuestEgress::Denied,
+            Some(bridge) => match bridge.authority_pem() {
+                None => GuestEgress::Tunnel,
+                Some(pem) => GuestEgress::Terminate {
+                    authority_pem: pem.to_owned(),
+                },
+            },
+        }
+    }
+
+    /// Serves on the sockets of a guest in which nothing foreign runs yet.
+    pub(crate) fn open(self, runtime: &mut dyn Runtime) -> Result<Open, ErrorBody> {
+        let Some(bridge) = self.0 else {
+            return Ok(Open(None));
+        };
+        let sockets = runtime
+            .take_egress()
+            .ok_or_else(|| unavailable("the guest came without its sockets"))?;
+        let bridge = bridge.serve(sockets.unix, sockets.tcp);
+        bridge
+            .map(|bridge| Open(Some(bridge)))
+            .map_err(|e| e.body())
+    }
+}
+
+impl Open {
+    /// Ends the bridge of a dead guest and records what it did.
+    pub(crate) fn close(self, phase: Phase, recorder: &mut Recorder<'_>) -> Result<(), ErrorBody> {
+        let Some(bridge) = self.0 else {
+            return Ok(());
+        };
+        let log = bridge.stop();
+        let denied = denials(&log);
+        recorder.notices.extend(notices(&log, &denied));
+        let summary = json!({
+            "phase": phase.name(),
+            "counts": log.counts,
+            "rowsCut": log.cut,
+            "denied": denied,
+        });
+        recorder.egress.extend(rows(log, phase));
+        let detail = summary.as_object().cloned().unwrap_or_default();
+        recorder.observe("egress", summary, detail)
+    }
+}
+
+/// Different refusals, in order of appearance.
+fn denials(log: &EgressLog) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    log.rows
+        .iter()
+        .filter(|row| row.decision == EgressDecision::Denied)
+        .map(sentence)
+        .filter(|text| seen.insert(text.clone()))
+        .take(LISTED)
+        .collect()
+}
+
+fn sentence(row: &EgressRow) -> String {
+    let EgressRow {
+        method,
+        host,
+        port,
+        path,
+        reason,
+        ..
+    } = row;
+    if host.is_empty() {
+        return (*reason).to_owned();
+    }
+    format!("{method} {host}:{port}{path} ({reason})")
+}
+
+fn notices(log: &EgressLog, denied: &[String]) -> Vec<String> {
+    let mut notices = Vec::new();
+    if log.counts.denied > 0 {
+        notices.push(format!(
+            "the network policy refused {} of the guest's requests, among them: {} [{}]",
+            log.counts.denied,
+            denied.join(", "),
+            ErrorCode::EgressDenied
+        ));
+    }
+    if log.cut > 0 {
+        notices.push(format!(
+            "{} requests of the guest were counted but not logged one by one",
+            log.cut
+        ));
+    }
+    notices
+}
+
+fn rows(log: EgressLog, phase: Phase) -> Vec<Value> {
+    let cut = (log.cut > 0).then(|| json!({"phase": phase.name(), "rowsCut": log.cut}));
+    log.rows
+        .into_iter()
+        .map(|row| {
+            let mut value = json!({"phase": phase.name()});
+            if let (Some(to), Ok(Value::Object(members))) =
+                (value.as_object_mut(), serde_json::to_value(row))
+            {
+                to.extend(members);
+            }
+            value
+        })
+        .chain(cut)
+        .collect()
+}
+
+/// The log of both guests; none where nothing could leave them.
+pub(crate) fn evidence(policy: &RuntimePolicy, rows: &[Value]) -> Option<EvidenceDocument> {
+    match policy.network {
+        NetworkPolicy::Posture(_) => None,
+        NetworkPolicy::Rules(_) => Some(EvidenceDocument {
+            name: "egress.jsonl",
+            key: "egress",
+            kind: "egress-log",
+            values: rows.to_vec(),
+        }),
+    }
+}

@@ -1,0 +1,179 @@
+//! The secrets of a run, and what the guest holds in their place.
+//!
+//! A value lives here, in the redactor and in the bridge, all in this process's memory:
+//! no file, no argument list and no plan ever holds one. The guest gets a random text per
+//! secret and run, which is worth nothing anywhere but at this run's bridge; only what the
+//! policy exposes by name enters the guest's environment itself.
+
+use crate::egress::SecretSwap;
+use rustix::rand::{GetRandomFlags, getrandom};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use wp_codebox_contracts::{ErrorBody, ErrorCode, RuntimePolicy, SecretBinding};
+use wp_codebox_policy::{SecretScope, is_exposed};
+use zeroize::Zeroizing;
+
+/// Random bytes of a placeholder.
+const RANDOM_BYTES: usize = 20;
+
+/// One secret.
+struct Secret {
+    name: String,
+    value: Zeroizing<String>,
+    /// As given, for the record.
+    hosts: Vec<String>,
+    scopes: Vec<SecretScope>,
+    guest: GuestHolds,
+}
+
+/// What the guest's environment has under a secret's name.
+enum GuestHolds {
+    /// A random text.
+    Placeholder(String),
+    /// The value: the policy says so.
+    Value,
+}
+
+/// All secrets of a run. They were checked before.
+#[derive(Default)]
+pub(crate) struct Secrets(Vec<Secret>);
+
+impl std::fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Secrets({})", self.0.len())
+    }
+}
+
+impl Secrets {
+    /// Takes checked bindings over and makes their placeholders.
+    pub(crate) fn issue(
+        bindings: Vec<SecretBinding>,
+        policy: &RuntimePolicy,
+    ) -> Result<Self, ErrorBody> {
+        bindings
+            .into_iter()
+            .map(|binding| issue(binding, policy))
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+
+    /// Environment of every program of the guest.
+    pub(crate) fn environment(&self) -> BTreeMap<String, String> {
+        let held = |secret: &Secret| match &secret.guest {
+            GuestHolds::Placeholder(text) => text.clone(),
+            GuestHolds::Value => secret.value.as_str().to_owned(),
+        };
+        self.0
+            .iter()
+            .map(|secret| (secret.name.clone(), held(secret)))
+            .collect()
+    }
+
+    /// What the bridge replaces.
+    pub(crate) fn swaps(&self) -> Vec<SecretSwap> {
+        self.0
+            .iter()
+            .filter_map(|secret| match &secret.guest {
+                GuestHolds::Value => None,
+                GuestHolds::Placeholder(placeholder) => Some(SecretSwap {
+                    name: secret.name.clone(),
+                    placeholder: placeholder.clone(),
+                    value: secret.value.clone(),
+                    hosts: secret.scopes.clone(),
+                }),
+            })
+            .collect()
+    }
+
+    /// Names of secrets whose value the guest itself holds.
+    pub(crate) fn exposed(&self) -> Vec<&str> {
+        self.0
+            .iter()
+            .filter(|secret| matches!(secret.guest, GuestHolds::Value))
+            .map(|secret| secret.name.as_str())
+            .collect()
+    }
+
+    /// Names, hosts and exposure, for the record; no value and no placeholder.
+    pub(crate) fn record(&self) -> Vec<Value> {
+        self.0
+            .iter()
+            .map(|secret| {
+                let exposed = matches!(secret.guest, GuestHolds::Value);
+                json!({"name": secret.name, "hosts": secret.hosts, "exposed": exposed})
+            })
+            .collect()
+    }
+}
+
+fn issue(binding: SecretBinding, policy: &RuntimePolicy) -> Result<Secret, ErrorBody> {
+    let scopes = binding
+        .hosts
+        .iter()
+        .map(|host| SecretScope::parse(host))
+        .collect::<Result<_, _>>()
+        .map_err(|why| {
+            let name = &binding.env;
+            ErrorBody::new(ErrorCode::SecretInvalid, format!("secret {name}: {why}"))
+        })?;
+    let guest = if is_exposed(policy, &binding.env) {
+        GuestHolds::Value
+    } else {
+        GuestHolds::Placeholder(placeholder()?)
+    };
+    Ok(Secret {
+        name: binding.env,
+        value: Zeroizing::new(binding.value),
+        hosts: binding.hosts,
+        scopes,
+        guest,
+    })
+}
+
+/// Looks like a token and says what it is; nothing of the value is in it.
+fn placeholder() -> Result<String, ErrorBody> {
+    let mut bytes = [0_u8; RANDOM_BYTES];
+    let failed = || ErrorBody::new(ErrorCode::Internal, "the kernel gave no random bytes");
+    match getrandom(&mut bytes[..], GetRandomFlags::empty()) {
+        Ok(count) if count == bytes.len() => {}
+        Ok(_) | Err(_) => return Err(failed()),
+    }
+    let hex: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
+    Ok(format!("codebox_{hex}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wp_codebox_contracts::SecretsPolicy;
+
+    fn binding(env: &str) -> SecretBinding {
+        SecretBinding {
+            env: env.to_owned(),
+            value: format!("value-of-{env}"),
+            hosts: vec!["api.example.org".to_owned()],
+        }
+    }
+
+    #[test]
+    fn the_guest_holds_a_placeholder_unless_the_policy_exposes_the_value() {
+        let mut policy = wp_codebox_policy::defaults(vec![]);
+        policy.secrets = SecretsPolicy::ConnectorScoped;
+        policy.expose_secrets = vec!["B_KEY".to_owned()];
+        let issue = || Secrets::issue(vec![binding("A_KEY"), binding("B_KEY")], &policy).unwrap();
+        let (first, second) = (issue(), issue());
+        let held = first.environment();
+        assert!(held["A_KEY"].starts_with("codebox_") && held["A_KEY"].len() == 48);
+        assert_ne!(held["A_KEY"], second.environment()["A_KEY"]);
+        assert_eq!(held["B_KEY"], "value-of-B_KEY");
+        assert_eq!(first.exposed(), ["B_KEY"]);
+        let swaps = first.swaps();
+        assert_eq!(swaps.len(), 1);
+        assert_eq!(swaps[0].placeholder, held["A_KEY"]);
+        let said = format!("{first:?} {:?}", first.record());
+        assert!(
+            !said.contains("value-of") && !said.contains("codebox_"),
+            "{said}"
+        );
+    }
+}
