@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod commands;
+mod isolation;
 mod mounts;
 mod redaction;
 mod runtime_policy;

@@ -1,8 +1,9 @@
-//! Validation of the five-field runtime policy.
+//! Validation of the runtime policy.
 //!
 //! Every word of the vocabulary is known. A word that this backend cannot make
 //! true is refused by name: a policy that is accepted is a policy that holds.
 
+use crate::isolation::demands;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use wp_codebox_contracts::{
@@ -125,8 +126,15 @@ pub fn parse(document: &Value) -> Result<RuntimePolicy, PolicyError> {
             "must be \"never\", \"on-write\" or \"on-command\"",
         );
     }
-    let (Some(network), Some(filesystem), Some(commands), Some(secrets), Some(approvals)) =
-        (network, filesystem, commands, secrets, approvals)
+    let isolation = demands(document).map_err(|found| issues.extend(found));
+    let (
+        Some(network),
+        Some(filesystem),
+        Some(commands),
+        Some(secrets),
+        Some(approvals),
+        Ok(isolation),
+    ) = (network, filesystem, commands, secrets, approvals, isolation)
     else {
         return Err(PolicyError::Invalid { issues });
     };
@@ -136,8 +144,8 @@ pub fn parse(document: &Value) -> Result<RuntimePolicy, PolicyError> {
         commands,
         secrets,
         approvals,
-        minimum_isolation: IsolationLevel::Full,
-        isolation_floors: BTreeMap::new(),
+        minimum_isolation: isolation.minimum,
+        isolation_floors: isolation.floors,
         expose_secrets: Vec::new(),
     };
     let issues = unenforceable(&policy);
@@ -247,6 +255,25 @@ mod tests {
         doc["commands"] = json!(["a", ""]);
         let codes: Vec<_> = validate(&doc).into_iter().map(|i| i.code).collect();
         assert_eq!(codes, ["invalid-network", "invalid-command"]);
+    }
+
+    #[test]
+    fn isolation_is_demanded_survives_a_round_trip_and_never_waived() {
+        let mut doc = good();
+        doc["minimum_isolation"] = json!("reduced");
+        doc["isolation_floors"] = json!({"memory": "enforced"});
+        let policy = parse(&doc).unwrap();
+        let again = parse(&serde_json::to_value(&policy).unwrap()).unwrap();
+        assert_eq!(again, policy);
+        assert_eq!(policy.minimum_isolation, IsolationLevel::Reduced);
+        assert_eq!(
+            parse(&good()).unwrap().minimum_isolation,
+            IsolationLevel::Full
+        );
+        doc["minimum_isolation"] = json!("none");
+        doc["approvals"] = json!("x");
+        let codes: Vec<_> = validate(&doc).into_iter().map(|i| i.code).collect();
+        assert_eq!(codes, ["invalid-approvals", "invalid-minimum-isolation"]);
     }
 
     #[test]
