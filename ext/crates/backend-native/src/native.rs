@@ -51,6 +51,8 @@ pub struct NativeSpec {
     pub staged: Vec<StagedFile>,
     /// Limits.
     pub limits: Limits,
+    /// What the guest is asked to be; below it the launch fails.
+    pub level: IsolationLevel,
 }
 
 impl Backend for NativeBackend {
@@ -68,7 +70,7 @@ impl Backend for NativeBackend {
     }
 
     fn create(&self, spec: &NativeSpec) -> Result<Box<dyn Runtime>, BackendError> {
-        let plan = build_plan(&GuestSpec {
+        let mut plan = build_plan(&GuestSpec {
             host: &self.host,
             php: &self.php,
             share_dir: &self.share_dir,
@@ -80,6 +82,7 @@ impl Backend for NativeBackend {
             limits: spec.limits,
         })
         .map_err(|e| e.body())?;
+        plan.level = spec.level;
         let options = LaunchOptions {
             launcher: &self.launcher,
             sandbox: &NoSandbox,

@@ -3,7 +3,7 @@
 use super::envelopes::tail_of;
 use super::materialise::pinned;
 use super::recorder::{Call, Recorder, Step};
-use super::{Setting, programs};
+use super::{Setting, level, programs};
 use rustix::fs::{Mode, OFlags};
 use serde_json::json;
 use std::os::fd::{AsFd, OwnedFd};
@@ -34,6 +34,7 @@ pub(crate) struct Work {
     pub layers: Result<Vec<Option<HostSource>>, ErrorBody>,
     /// Mounts whose source changed while the run used it.
     pub moved: Vec<usize>,
+    /// What the guest's own probes saw.
     pub isolation: IsolationReport,
     pub usage: Usage,
 }
@@ -64,6 +65,8 @@ pub(crate) enum Stop {
 pub(crate) struct Checked {
     pub reports: Vec<CheckReport>,
     pub stopped: Option<Stop>,
+    /// What the guest's own probes saw; absent when there was none.
+    pub isolation: Option<IsolationReport>,
     pub usage: Usage,
 }
 
@@ -98,7 +101,18 @@ fn spec(
             .unwrap_or_default(),
         staged: setting.staged.clone(),
         limits: setting.prepared.limits,
+        level: setting.level,
     })
+}
+
+/// Starts a guest and believes nothing of it but its own report.
+fn guest(setting: &Setting<'_>, spec: &NativeSpec) -> Result<Box<dyn Runtime>, ErrorBody> {
+    let runtime = setting
+        .backend
+        .create(spec)
+        .map_err(|error| level::explain(error, &setting.prepared.request))?;
+    level::check(&setting.prepared.policy, runtime.isolation())?;
+    Ok(runtime)
 }
 
 /// The task without host paths.
@@ -113,7 +127,7 @@ pub(crate) fn run(
     recorder: &mut Recorder<'_>,
 ) -> Result<Work, ErrorBody> {
     let lowers = |index: usize| vec![setting.mounts[index].lower.clone()];
-    let mut runtime = setting.backend.create(&spec(setting, lowers)?)?;
+    let mut runtime = guest(setting, &spec(setting, lowers)?)?;
     let isolation = runtime.isolation().clone();
     let seen = json!({"level": isolation.level, "network": setting.prepared.policy.network});
     let detail = seen.as_object().cloned().unwrap_or_default();
@@ -275,7 +289,10 @@ pub(crate) fn check(
         // The work is done: a guest that cannot start makes the checks fail, not the run.
         Err(error) => return Ok(Checked::unable(lines, &error)),
     };
-    let mut checked = Checked::default();
+    let mut checked = Checked {
+        isolation: Some(runtime.isolation().clone()),
+        ..Checked::default()
+    };
     let ended = run_checks(setting, recorder, runtime.as_mut(), &mut checked);
     checked.usage = runtime.destroy().usage;
     ended?;
@@ -314,7 +331,7 @@ fn checking_guest(setting: &Setting<'_>, work: &Work) -> Result<Box<dyn Runtime>
             .chain([setting.mounts[index].lower.clone()])
             .collect()
     };
-    setting.backend.create(&spec(setting, lowers)?)
+    guest(setting, &spec(setting, lowers)?)
 }
 
 fn write_layers(
