@@ -47,14 +47,15 @@ pub fn causes(test: &SelfTest) -> Vec<Cause> {
     let Some(trial) = test.trials.first() else {
         return Vec::new();
     };
-    match failed_step(trial) {
-        Some(failed) => {
-            let mut found = Vec::new();
-            guest(&test.facts, &failed, &mut found);
-            found
-        }
-        None => weaknesses(&test.facts, &trial.report),
+    if trial.failure.is_none() {
+        return weaknesses(&test.facts, &trial.report);
     }
+    let mut found = Vec::new();
+    // Without a step nothing was seen of the host, e.g. when there is no launcher.
+    if let Some(failed) = failed_step(trial) {
+        guest(&test.facts, &failed, &mut found);
+    }
+    found
 }
 
 struct FailedStep {
@@ -426,6 +427,15 @@ mod tests {
             state: CgroupState::ReadOnly,
         });
         assert!(fixes(&test(facts, &rows, 7)).contains("memory mounted read-only"));
+    }
+
+    #[test]
+    fn a_missing_launcher_says_nothing_about_the_host() {
+        let rows = [(IsolationAxis::Files, Enforcement::NotEnforced)];
+        let mut missing = test(facts(&[]), &rows, 0);
+        assert_ne!(fixes(&missing), "");
+        missing.trials[0].failure = Some(ErrorBody::new(ErrorCode::ConfigInvalid, "x"));
+        assert_eq!(fixes(&missing), "");
     }
 
     #[test]
