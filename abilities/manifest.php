@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => 'a8ff512b012aadd44284a3bd8fc028013a2cb250fe607fd72db526355aea3229',
+	'contract_digest' => '34c2352efb1c8790eff3f4ae8f9db1f924b9129b4bd0df794bc5f038f4918fca',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/list-artifacts'           => 'artifact/list.php',

@@ -41,7 +41,9 @@ final class DoctorCommand {
 	/**
 	 * Checks whether this host can run sandboxes, and names the fix for what it cannot.
 	 *
-	 * Exit status 1 when a check failed.
+	 * A guest is built and asked: one row per axis (files, processes, network, syscalls,
+	 * privileges, memory, cpu, pids, disk) says what was seen in it. Exit status 1 when a
+	 * check failed.
 	 *
 	 * ## OPTIONS
 	 *
@@ -89,6 +91,7 @@ final class DoctorCommand {
 	private function examine( array $flags ): int {
 		$checks = [ $this->wordpress() ];
 		$level  = 'unknown';
+		$report = [];
 		$gate   = $this->services->gate->failure();
 		if ( null !== $gate ) {
 			$checks[] = $this->broken( 'extension', $gate );
@@ -96,6 +99,7 @@ final class DoctorCommand {
 			$checks[] = $this->row( 'extension', 'ok', sprintf( 'The extension is version %s and fits the plugin.', Extension::version() ) );
 			try {
 				$host   = Extension::doctor();
+				$report = (array) ( $host['isolation'] ?? [] );
 				$level  = (string) ( $host['level'] ?? 'unknown' );
 				$checks = array_merge( $checks, array_map( [ $this, 'host_row' ], array_values( (array) ( $host['checks'] ?? [] ) ) ) );
 			} catch ( Throwable $thrown ) {
@@ -104,7 +108,7 @@ final class DoctorCommand {
 		}
 		$found  = array_column( $checks, 'status' );
 		$status = in_array( 'error', $found, true ) ? 'error' : ( in_array( 'warning', $found, true ) ? 'warning' : 'ok' );
-		$this->print( $status, $level, $checks, $flags );
+		$this->print( $status, $level, $report, $checks, $flags );
 		return 'error' === $status ? 1 : 0;
 	}
 
@@ -113,24 +117,26 @@ final class DoctorCommand {
 	 *
 	 * @param string                      $status Overall status.
 	 * @param string                      $level  Isolation level.
+	 * @param array<string, mixed>        $report `wp-codebox/isolation-report/v1`; empty when there is none.
 	 * @param list<array<string, string>> $checks Checks.
 	 * @param array<string, mixed>        $flags  Flags.
 	 */
-	private function print( string $status, string $level, array $checks, array $flags ): void {
+	private function print( string $status, string $level, array $report, array $checks, array $flags ): void {
 		if ( ! empty( $flags['porcelain'] ) ) {
 			fwrite( STDOUT, $status . "\n" );
 			return;
 		}
 		if ( in_array( $flags['format'], [ 'json', 'yaml' ], true ) && ! isset( $flags['fields'] ) ) {
-			$this->console->document(
-				[
-					'schema' => 'wp-codebox/doctor/v1',
-					'status' => $status,
-					'level'  => $level,
-					'checks' => $checks,
-				],
-				$flags['format']
-			);
+			$document = [
+				'schema' => 'wp-codebox/doctor/v1',
+				'status' => $status,
+				'level'  => $level,
+				'checks' => $checks,
+			];
+			if ( [] !== $report ) {
+				$document['isolation'] = $report;
+			}
+			$this->console->document( $document, $flags['format'] );
 			return;
 		}
 		$this->table->print( $checks, [ 'id', 'status', 'message', 'fix' ], 'id', $flags );

@@ -11,6 +11,7 @@ namespace WPCodebox;
 
 use WPCodebox\Abilities\Registrar;
 use WPCodebox\Abilities\SchemaStore;
+use WPCodebox\Admin\IsolationHealth;
 use WPCodebox\Admin\Notices;
 use WPCodebox\Admin\Privacy;
 use WPCodebox\Admin\SiteHealth;
@@ -45,6 +46,7 @@ final class Plugin {
 		( new Registrar( $root . '/abilities', $schemas, $capabilities, $services ) )->register();
 		( new Notices( $gate ) )->register();
 		( new SiteHealth( $gate ) )->register();
+		( new IsolationHealth( $gate ) )->register();
 		( new Privacy() )->register();
 
 		if ( defined( 'WP_CLI' ) && \WP_CLI ) {

@@ -28,11 +28,37 @@ final class Extension {
 	}
 
 	public static function doctor(): array {
+		$level = (string) ( getenv( 'WP_CODEBOX_FAKE_LEVEL' ) ?: 'full' );
+		if ( 'unknown' === $level ) {
+			throw new \RuntimeException( 'The runner is gone.' );
+		}
 		return [
-			'schema' => 'wp-codebox/doctor/v1',
-			'status' => 'warning',
-			'level'  => 'full',
-			'checks' => [
+			'schema'    => 'wp-codebox/doctor/v1',
+			'status'    => 'warning',
+			'level'     => $level,
+			'isolation' => [
+				'schema'      => 'wp-codebox/isolation-report/v1',
+				'level'       => $level,
+				'kernel'      => '6.18.0',
+				'landlockAbi' => 7,
+				'axes'        => [
+					[
+						'axis'      => 'files',
+						'requested' => 'enforced',
+						'enforced'  => 'full' === $level ? 'enforced' : 'not-enforced',
+						'by'        => 'mount namespace',
+						'evidence'  => 'root shows <b>only</b> usr',
+					],
+					[
+						'axis'      => 'memory',
+						'requested' => 'enforced',
+						'enforced'  => 'best-effort',
+						'by'        => 'RLIMIT_DATA',
+						'evidence'  => 'the sum is polled',
+					],
+				],
+			],
+			'checks'    => [
 				[
 					'id'      => 'namespaces',
 					'status'  => 'ok',

@@ -6,7 +6,7 @@
 use crate::host_facts::{CgroupState, HostFacts, MINIMUM_KERNEL, SettingValue, Surroundings};
 use crate::launch_error::hints;
 use crate::self_test::{SelfTest, Trial};
-use wp_codebox_contracts::{Enforcement, IsolationAxis};
+use wp_codebox_contracts::{Enforcement, IsolationAxis, IsolationReport};
 
 /// Profile for hosts whose AppArmor restricts user namespaces.
 const APPARMOR_PROFILE: &str = "packaging/apparmor/wp-codebox-launch";
@@ -33,16 +33,27 @@ pub struct Cause {
     pub fix: String,
 }
 
+impl Cause {
+    /// Whether it explains a row of this axis.
+    #[must_use]
+    pub fn concerns(&self, axis: IsolationAxis) -> bool {
+        self.concern == Concern::Guest || self.concern == Concern::Axis(axis)
+    }
+}
+
 /// Every cause that explains what the trial of `full` lacked.
 #[must_use]
 pub fn causes(test: &SelfTest) -> Vec<Cause> {
     let Some(trial) = test.trials.first() else {
         return Vec::new();
     };
+    if trial.failure.is_none() {
+        return weaknesses(&test.facts, &trial.report);
+    }
     let mut found = Vec::new();
-    match failed_step(trial) {
-        Some(failed) => guest(&test.facts, &failed, &mut found),
-        None => axes(&test.facts, trial, &mut found),
+    // Without a step nothing was seen of the host, e.g. when there is no launcher.
+    if let Some(failed) = failed_step(trial) {
+        guest(&test.facts, &failed, &mut found);
     }
     found
 }
@@ -162,8 +173,11 @@ fn filtered(facts: &HostFacts, does: &str, directive: &str, add: &mut impl FnMut
     add(message, fix);
 }
 
-fn axes(facts: &HostFacts, trial: &Trial, found: &mut Vec<Cause>) {
-    for row in &trial.report.axes {
+/// Every cause that explains rows below what was asked for.
+#[must_use]
+pub fn weaknesses(facts: &HostFacts, report: &IsolationReport) -> Vec<Cause> {
+    let mut found = Vec::new();
+    for row in &report.axes {
         if row.enforced >= row.requested {
             continue;
         }
@@ -171,7 +185,7 @@ fn axes(facts: &HostFacts, trial: &Trial, found: &mut Vec<Cause>) {
             found.push(cause(Concern::Axis(row.axis), message, fix));
         };
         match row.axis {
-            IsolationAxis::Files if trial.report.landlock_abi == 0 => landlock(facts, &mut add),
+            IsolationAxis::Files if report.landlock_abi == 0 => landlock(facts, &mut add),
             IsolationAxis::Syscalls => {
                 filtered(
                     facts,
@@ -211,6 +225,7 @@ fn axes(facts: &HostFacts, trial: &Trial, found: &mut Vec<Cause>) {
             | IsolationAxis::Disk => {}
         }
     }
+    found
 }
 
 fn landlock(facts: &HostFacts, add: &mut impl FnMut(String, String)) {
@@ -268,8 +283,7 @@ mod tests {
     use super::*;
     use crate::self_test::LauncherIdentity;
     use wp_codebox_contracts::{
-        AxisReport, ErrorBody, ErrorCode, IsolationLevel, IsolationReport, OuterSandboxKind,
-        schema_id,
+        AxisReport, ErrorBody, ErrorCode, IsolationLevel, OuterSandboxKind, schema_id,
     };
 
     fn test(facts: HostFacts, rows: &[(IsolationAxis, Enforcement)], abi: u32) -> SelfTest {
@@ -413,6 +427,15 @@ mod tests {
             state: CgroupState::ReadOnly,
         });
         assert!(fixes(&test(facts, &rows, 7)).contains("memory mounted read-only"));
+    }
+
+    #[test]
+    fn a_missing_launcher_says_nothing_about_the_host() {
+        let rows = [(IsolationAxis::Files, Enforcement::NotEnforced)];
+        let mut missing = test(facts(&[]), &rows, 0);
+        assert_ne!(fixes(&missing), "");
+        missing.trials[0].failure = Some(ErrorBody::new(ErrorCode::ConfigInvalid, "x"));
+        assert_eq!(fixes(&missing), "");
     }
 
     #[test]

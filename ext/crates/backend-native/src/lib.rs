@@ -26,7 +26,7 @@ mod spawn;
 mod template;
 mod watch;
 
-pub use diagnosis::{Cause, Concern, causes};
+pub use diagnosis::{Cause, Concern, causes, weaknesses};
 pub use exec::{ExecCall, ExecEnd, ExecError, Execution};
 pub use guest::{Guest, GuestEnd, GuestKiller, KillCause, LaunchOptions};
 pub use host::{HiddenPath, HostLayout, SystemEntry, SystemEntryKind};

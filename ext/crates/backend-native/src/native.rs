@@ -57,6 +57,8 @@ pub struct NativeSpec {
     pub limits: Limits,
     /// What leaves the guest.
     pub egress: GuestEgress,
+    /// What the guest is asked to be; below it the launch fails.
+    pub level: IsolationLevel,
 }
 
 impl Backend for NativeBackend {
@@ -74,7 +76,7 @@ impl Backend for NativeBackend {
     }
 
     fn create(&self, spec: &NativeSpec) -> Result<Box<dyn Runtime>, BackendError> {
-        let plan = build_plan(&GuestSpec {
+        let mut plan = build_plan(&GuestSpec {
             host: &self.host,
             php: &self.php,
             share_dir: &self.share_dir,
@@ -87,6 +89,7 @@ impl Backend for NativeBackend {
             egress: &spec.egress,
         })
         .map_err(|e| e.body())?;
+        plan.level = spec.level;
         let options = LaunchOptions {
             launcher: &self.launcher,
             sandbox: &NoSandbox,

@@ -143,7 +143,8 @@ fn is_full(level: &IsolationLevel) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyIssue {
     /// `invalid-network`, `invalid-filesystem`, `invalid-command`,
-    /// `invalid-secrets`, `invalid-approvals` or `unenforceable`.
+    /// `invalid-secrets`, `invalid-approvals`, `invalid-minimum-isolation`,
+    /// `invalid-isolation-floors` or `unenforceable`.
     pub code: String,
     /// The field, e.g. `network` or `commands[2]`.
     pub field: String,

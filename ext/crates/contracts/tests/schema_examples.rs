@@ -9,11 +9,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use wp_codebox_contracts::{ChangedFiles, IsolationReport, RunResult, TaskInput};
+use wp_codebox_contracts::{ChangedFiles, IsolationReport, RunAttestation, RunResult, TaskInput};
 
 /// Invalid examples whose fault is a rule of the schema alone: a pattern, a length or a constant.
 const SCHEMA_RULES: &[&str] = &[
     "changed-files/invalid-mode-world.json",
+    "run-attestation/invalid-minimum-none.json",
     "task-input/invalid-goal-empty.json",
     "task-input/invalid-schema-other.json",
     "task-input/invalid-version-two.json",
@@ -78,6 +79,11 @@ fn changed_files() {
 #[test]
 fn isolation_report() {
     check::<IsolationReport>("isolation-report");
+}
+
+#[test]
+fn run_attestation() {
+    check::<RunAttestation>("run-attestation");
 }
 
 #[test]

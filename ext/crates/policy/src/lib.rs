@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod commands;
+mod isolation;
 mod mounts;
 mod network;
 mod redaction;

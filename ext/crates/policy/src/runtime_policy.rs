@@ -1,9 +1,10 @@
-//! Validation of the five-field runtime policy.
+//! Validation of the runtime policy.
 //!
 //! Every word of the vocabulary is known. A word that this backend cannot make
 //! true is refused by name: a policy that is accepted is a policy that holds.
 
 use crate::EgressRules;
+use crate::isolation::demands;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use wp_codebox_contracts::{
@@ -132,29 +133,33 @@ pub fn parse(document: &Value) -> Result<RuntimePolicy, PolicyError> {
             "must be \"never\", \"on-write\" or \"on-command\"",
         );
     }
-    let (Some(network), Some(filesystem), Some(commands), Some(secrets), Some(approvals)) =
-        (network, filesystem, commands, secrets, approvals)
+    let exposed = secrets.map(|secrets| exposed(document, secrets));
+    if let Some(Err(message)) = &exposed {
+        malformed("invalid-secrets", "expose_secrets", message);
+    }
+    let isolation = demands(document).map_err(|found| issues.extend(found));
+    let (
+        Some(network),
+        Some(filesystem),
+        Some(commands),
+        Some(secrets),
+        Some(approvals),
+        Some(Ok(expose_secrets)),
+        Ok(isolation),
+    ) = (
+        network, filesystem, commands, secrets, approvals, exposed, isolation,
+    )
     else {
         return Err(PolicyError::Invalid { issues });
     };
-    let expose_secrets = match exposed(document, secrets) {
-        Ok(names) => names,
-        Err(message) => {
-            malformed("invalid-secrets", "expose_secrets", message);
-            Vec::new()
-        }
-    };
-    if !issues.is_empty() {
-        return Err(PolicyError::Invalid { issues });
-    }
     let policy = RuntimePolicy {
         network,
         filesystem,
         commands,
         secrets,
         approvals,
-        minimum_isolation: IsolationLevel::Full,
-        isolation_floors: BTreeMap::new(),
+        minimum_isolation: isolation.minimum,
+        isolation_floors: isolation.floors,
         expose_secrets,
     };
     let issues = unenforceable(&policy);
@@ -285,6 +290,25 @@ mod tests {
             assert_eq!(issues.len(), 1, "{secrets} {names} {issues:?}");
             assert_eq!(issues[0].field, "expose_secrets");
         }
+    }
+
+    #[test]
+    fn isolation_is_demanded_survives_a_round_trip_and_never_waived() {
+        let mut doc = good();
+        doc["minimum_isolation"] = json!("reduced");
+        doc["isolation_floors"] = json!({"memory": "enforced"});
+        let policy = parse(&doc).unwrap();
+        let again = parse(&serde_json::to_value(&policy).unwrap()).unwrap();
+        assert_eq!(again, policy);
+        assert_eq!(policy.minimum_isolation, IsolationLevel::Reduced);
+        assert_eq!(
+            parse(&good()).unwrap().minimum_isolation,
+            IsolationLevel::Full
+        );
+        doc["minimum_isolation"] = json!("none");
+        doc["approvals"] = json!("x");
+        let codes: Vec<_> = validate(&doc).into_iter().map(|i| i.code).collect();
+        assert_eq!(codes, ["invalid-approvals", "invalid-minimum-isolation"]);
     }
 
     #[test]

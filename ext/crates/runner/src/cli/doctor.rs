@@ -1,6 +1,8 @@
 //! `wp-codebox doctor`: can this host run sandboxes, and if not, what fixes it.
 //!
-//! Every check does the thing it speaks of: the last one boots a guest.
+//! Every check does the thing it speaks of: the last ones boot a guest and ask it.
+
+mod isolation;
 
 use super::Settings;
 use super::args::DoctorArgs;
@@ -10,9 +12,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use wp_codebox_artifacts::{Dir, HostKey};
 use wp_codebox_backend_native::{
-    Guest, HostLayout, LaunchOptions, NoSandbox, PhpLayout, probe_plan,
+    HostLayout, NoSandbox, PhpLayout, SelfTest, SelfTestRequest, run_self_test,
 };
-use wp_codebox_contracts::{ErrorBody, IsolationLevel, schema_id};
+use wp_codebox_contracts::{ErrorBody, IsolationLevel, OuterSandboxKind, schema_id};
 use wp_codebox_runtime::StateDir;
 
 /// Files of the share directory without which no guest works.
@@ -26,84 +28,111 @@ const SHARE_FILES: &[&str] = &[
 #[derive(Debug)]
 struct Check {
     id: &'static str,
-    status: &'static str,
+    status: Status,
     message: String,
     fix: Option<String>,
 }
 
-fn ok(id: &'static str, message: impl Into<String>) -> Check {
-    Check {
-        id,
-        status: "ok",
-        message: message.into(),
-        fix: None,
+/// How a check ended, best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Status {
+    Ok,
+    /// Sandboxes run, with less than there could be.
+    Warning,
+    /// No sandbox runs.
+    Error,
+}
+
+impl Status {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
     }
+}
+
+impl Check {
+    fn new(id: &'static str, status: Status, message: impl Into<String>) -> Self {
+        Self {
+            id,
+            status,
+            message: message.into(),
+            fix: None,
+        }
+    }
+}
+
+fn ok(id: &'static str, message: impl Into<String>) -> Check {
+    Check::new(id, Status::Ok, message)
 }
 
 fn failed(id: &'static str, error: &ErrorBody) -> Check {
     Check {
-        id,
-        status: "error",
-        message: error.message.clone(),
         fix: error.hints.first().cloned(),
+        ..Check::new(id, Status::Error, &error.message)
     }
 }
 
 /// Runs every check. Exit 0 when sandboxes can run, 1 otherwise.
 pub(crate) fn main(output: &Output, args: &DoctorArgs) -> ExitCode {
     let settings = Settings::resolve(&args.paths);
-    let (checks, isolation) = examine(&settings);
-    let status = if checks.iter().any(|c| c.status == "error") {
-        "error"
-    } else {
-        "ok"
-    };
+    let (checks, test) = examine(&settings);
+    let status = checks.iter().map(|c| c.status).max().unwrap_or(Status::Ok);
     if output.is_json() {
-        output.document(&document(&checks, status, isolation.as_ref()));
+        output.document(&document(&checks, status, test.as_ref()));
     } else {
         for check in &checks {
             output.line(&format!(
-                "{:<6} {:<12} {}",
-                check.status, check.id, check.message
+                "{:<7} {:<15} {}",
+                check.status.name(),
+                check.id,
+                check.message
             ));
             if let Some(fix) = &check.fix {
-                output.line(&format!("       fix: {fix}"));
+                output.line(&format!("        fix: {fix}"));
             }
         }
     }
-    if status == "ok" {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(1)
+    match status {
+        Status::Ok | Status::Warning => ExitCode::SUCCESS,
+        Status::Error => ExitCode::from(1),
     }
 }
 
-fn document(checks: &[Check], status: &str, isolation: Option<&Value>) -> Value {
+fn document(checks: &[Check], status: Status, test: Option<&SelfTest>) -> Value {
     let rows: Vec<Value> = checks
         .iter()
         .map(|c| {
-            let mut row = json!({"id": c.id, "status": c.status, "message": c.message});
+            let mut row = json!({"id": c.id, "status": c.status.name(), "message": c.message});
             if let Some(fix) = &c.fix {
                 row["fix"] = json!(fix);
             }
             row
         })
         .collect();
-    let count = |status: &str| checks.iter().filter(|c| c.status == status).count();
+    let count = |status: Status| checks.iter().filter(|c| c.status == status).count();
     let mut value = json!({
         "schema": schema_id::DOCTOR,
-        "status": status,
-        "level": isolation.and_then(|i| i.get("level")).cloned().unwrap_or(json!(IsolationLevel::None)),
+        "status": status.name(),
+        "level": test.map_or(IsolationLevel::None, SelfTest::level),
         "checks": rows,
-        "summary": {"ok": count("ok"), "warning": count("warning"), "error": count("error")},
+        "summary": {
+            "ok": count(Status::Ok),
+            "warning": count(Status::Warning),
+            "error": count(Status::Error),
+        },
     });
-    if let Some(isolation) = isolation {
-        value["isolation"] = isolation.clone();
+    if let Some(test) = test {
+        value["isolation"] = json!(test.decisive().report);
+        value["trials"] = json!(test.trials);
+        value["host"] = json!(test.facts);
     }
     value
 }
 
-fn examine(settings: &Settings) -> (Vec<Check>, Option<Value>) {
+fn examine(settings: &Settings) -> (Vec<Check>, Option<SelfTest>) {
     let mut checks = vec![share(&settings.share_dir)];
     let state = match StateDir::open(&settings.state_dir).and_then(|s| s.become_owner().map(|()| s))
     {
@@ -138,19 +167,28 @@ fn examine(settings: &Settings) -> (Vec<Check>, Option<Value>) {
         )),
         Err(error) => checks.push(failed("php", &error.body())),
     }
-    let (check, isolation) = sandbox(settings);
-    checks.push(check);
-    (checks, isolation)
+    // Afresh each time: whoever asks may just have changed something no fact shows.
+    let test = run_self_test(&SelfTestRequest {
+        launcher: &settings.launcher,
+        sandbox: &NoSandbox,
+        outer: OuterSandboxKind::None,
+        host: &HostLayout::probe(),
+        state_dir: state.path(),
+    });
+    checks.extend(isolation::checks(&test));
+    (checks, Some(test))
 }
 
 fn share(share_dir: &Path) -> Check {
     match SHARE_FILES.iter().find(|f| !share_dir.join(f).is_file()) {
         None => ok("share-dir", share_dir.display().to_string()),
         Some(missing) => Check {
-            id: "share-dir",
-            status: "error",
-            message: format!("{} has no {missing}", share_dir.display()),
             fix: Some("install the share directory of this version and point wp_codebox.share_dir or --share at it".to_owned()),
+            ..Check::new(
+                "share-dir",
+                Status::Error,
+                format!("{} has no {missing}", share_dir.display()),
+            )
         },
     }
 }
@@ -173,26 +211,5 @@ fn key(state: &StateDir) -> Check {
             )
         }
         Err(error) => failed("host-key", &error),
-    }
-}
-
-fn sandbox(settings: &Settings) -> (Check, Option<Value>) {
-    let plan = probe_plan(&HostLayout::probe());
-    let options = LaunchOptions {
-        launcher: &settings.launcher,
-        sandbox: &NoSandbox,
-        ready_timeout: std::time::Duration::from_secs(10),
-    };
-    match Guest::launch(&plan, &options) {
-        Ok(guest) => {
-            let report = guest.report().clone();
-            let message = format!(
-                "a guest booted: level {:?}, kernel {}, Landlock ABI {}",
-                report.level, report.kernel, report.landlock_abi
-            )
-            .to_lowercase();
-            (ok("sandbox", message), serde_json::to_value(report).ok())
-        }
-        Err(error) => (failed("sandbox", &error.body()), None),
     }
 }

@@ -1,5 +1,6 @@
 //! From evidence to a bundle and an answer.
 
+use super::attest;
 use super::egress;
 use super::envelopes::{self, AgentExit, Facts, Worker};
 use super::recorder::Recorder;
@@ -10,12 +11,14 @@ use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
 use wp_codebox_artifacts::{
-    Approvable, BundleError, BundleInputs, BundleMount, BundleSigner, Dir, HostKey, MountChanges,
-    RenameMode, WrittenBundle, write_bundle,
+    Approvable, BundleError, BundleInputs, BundleMount, BundleSigner, Dir, EvidenceDocument,
+    HostKey, MountChanges, RenameMode, WrittenBundle, write_bundle,
 };
+use wp_codebox_backend_native::HostFacts;
 use wp_codebox_contracts::{
-    Cost, ErrorBody, ErrorCode, EventType, MountAccess, Outcome, RunArtifacts, RunRequest,
-    RunResult, RuntimeEnvironment, RuntimeInfo, TaskInput, schema_id,
+    Cost, ErrorBody, ErrorCode, EventType, GuestObservation, GuestPhase, IsolationReport,
+    MountAccess, Outcome, RunArtifacts, RunRequest, RunResult, RuntimeEnvironment, RuntimeInfo,
+    TaskInput, schema_id,
 };
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::now_rfc3339;
@@ -210,9 +213,28 @@ fn inputs(
         observations: recorder.observations.clone(),
         checks: evidence.checks.reports.clone(),
         isolation: evidence.work.isolation.clone(),
-        evidence: egress::evidence(&setting.prepared.policy, &recorder.egress)
-            .into_iter()
+        evidence: std::iter::once(attestation(setting, evidence))
+            .chain(egress::evidence(&setting.prepared.policy, &recorder.egress))
             .collect(),
+    })
+}
+
+fn attestation(setting: &Setting<'_>, evidence: &Evidence) -> EvidenceDocument {
+    let seen = |phase, report: &IsolationReport| GuestObservation {
+        phase,
+        report: report.clone(),
+    };
+    let checked = evidence.checks.isolation.iter();
+    let guests = std::iter::once(seen(GuestPhase::Work, &evidence.work.isolation))
+        .chain(checked.map(|report| seen(GuestPhase::Check, report)))
+        .collect();
+    attest::document(attest::Observed {
+        request: &setting.prepared.request,
+        policy: &setting.prepared.policy,
+        limits: setting.prepared.limits,
+        boot_id: HostFacts::read().boot_id,
+        guests,
+        sandbox_audits: Vec::new(),
     })
 }
 

@@ -4,10 +4,12 @@
 //! a fresh guest → guest dead → key loaded → bundle written. Foreign code never runs
 //! while the key is in memory, and nothing is captured while anything can write.
 
+mod attest;
 mod egress;
 mod envelopes;
 mod export;
 mod finish;
+mod level;
 mod materialise;
 mod output;
 mod prepare;
@@ -32,7 +34,9 @@ use wp_codebox_backend_native::{
     HostLayout, NativeBackend, NoSandbox, PhpLayout, Template, TemplateRequest, ensure_template,
     mount_paths,
 };
-use wp_codebox_contracts::{ErrorBody, EventType, GuestPath, LifecycleEvent, Outcome, RunResult};
+use wp_codebox_contracts::{
+    ErrorBody, EventType, GuestPath, IsolationLevel, LifecycleEvent, Outcome, RunResult,
+};
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::{Backend, Cancellation, Journal, RunDir, Scratch, reap_dead};
 
@@ -147,6 +151,8 @@ pub(crate) struct Setting<'a> {
     pub prepared: &'a Prepared,
     pub run_dir: &'a RunDir,
     pub backend: NativeBackend,
+    /// What every guest of this run is asked to be.
+    pub level: IsolationLevel,
     pub mounts: Vec<Materialised>,
     pub guest_mounts: Vec<GuestMount>,
     pub cwd: GuestPath,
@@ -162,6 +168,13 @@ fn stages(
     redactor: &Redactor,
     clock: Clock,
 ) -> Result<RunResult, Failure> {
+    let level = level::choose_level(&prepared.policy, || level::tested(&prepared.request))?;
+    if level < IsolationLevel::Full {
+        recorder.notices.push(format!(
+            "this host cannot isolate at level full; the policy allows {}, which this run got",
+            level.name()
+        ));
+    }
     let opened = std::mem::take(&mut prepared.mounts);
     let targets: Vec<GuestPath> = opened.iter().map(|m| m.target.clone()).collect();
     let paths = mount_paths(&targets).map_err(|e| e.body())?;
@@ -182,7 +195,9 @@ fn stages(
         .collect::<Result<Vec<_>, _>>()?;
     let setting = Setting {
         run_dir,
-        backend: backend(&prepared, cancellation)?,
+        backend: backend(&prepared, cancellation)
+            .map_err(|error| level::explain(error, &prepared.request))?,
+        level,
         cwd: programs::working_directory(&guest_mounts)?,
         staged: write_staged(&prepared.staged, run_dir)?,
         mounts,

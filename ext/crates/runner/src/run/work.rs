@@ -4,7 +4,7 @@ use super::egress::{self, Phase};
 use super::envelopes::tail_of;
 use super::materialise::pinned;
 use super::recorder::{Call, Recorder, Step};
-use super::{Setting, programs};
+use super::{Setting, level, programs};
 use rustix::fs::{Mode, OFlags};
 use serde_json::json;
 use std::os::fd::{AsFd, OwnedFd};
@@ -35,6 +35,7 @@ pub(crate) struct Work {
     pub layers: Result<Vec<Option<HostSource>>, ErrorBody>,
     /// Mounts whose source changed while the run used it.
     pub moved: Vec<usize>,
+    /// What the guest's own probes saw.
     pub isolation: IsolationReport,
     pub usage: Usage,
 }
@@ -65,6 +66,8 @@ pub(crate) enum Stop {
 pub(crate) struct Checked {
     pub reports: Vec<CheckReport>,
     pub stopped: Option<Stop>,
+    /// What the guest's own probes saw; absent when there was none.
+    pub isolation: Option<IsolationReport>,
     pub usage: Usage,
 }
 
@@ -101,7 +104,18 @@ fn spec(
         staged: setting.staged.clone(),
         limits: setting.prepared.limits,
         egress,
+        level: setting.level,
     })
+}
+
+/// Starts a guest and believes nothing of it but its own report.
+fn guest(setting: &Setting<'_>, spec: &NativeSpec) -> Result<Box<dyn Runtime>, ErrorBody> {
+    let runtime = setting
+        .backend
+        .create(spec)
+        .map_err(|error| level::explain(error, &setting.prepared.request))?;
+    level::check(&setting.prepared.policy, runtime.isolation())?;
+    Ok(runtime)
 }
 
 /// The task without host paths.
@@ -118,7 +132,7 @@ pub(crate) fn run(
     let lowers = |index: usize| vec![setting.mounts[index].lower.clone()];
     let egress = egress::prepare(setting)?;
     let spec = spec(setting, lowers, egress.guest())?;
-    let mut runtime = setting.backend.create(&spec)?;
+    let mut runtime = guest(setting, &spec)?;
     let egress = egress.open(runtime.as_mut())?;
     let isolation = runtime.isolation().clone();
     let seen = json!({"level": isolation.level, "network": setting.prepared.policy.network});
@@ -289,7 +303,10 @@ pub(crate) fn check(
         // The work is done: a guest that cannot start makes the checks fail, not the run.
         Err(error) => return Ok(Checked::unable(lines, &error)),
     };
-    let mut checked = Checked::default();
+    let mut checked = Checked {
+        isolation: Some(runtime.isolation().clone()),
+        ..Checked::default()
+    };
     let ended = run_checks(setting, recorder, runtime.as_mut(), &mut checked);
     checked.usage = runtime.destroy().usage;
     egress.close(Phase::Check, recorder)?;
@@ -333,7 +350,7 @@ fn checking_guest(setting: &Setting<'_>, work: &Work) -> Result<CheckingGuest, E
     };
     let egress = egress::prepare(setting)?;
     let spec = spec(setting, lowers, egress.guest())?;
-    let mut runtime = setting.backend.create(&spec)?;
+    let mut runtime = guest(setting, &spec)?;
     let egress = egress.open(runtime.as_mut())?;
     Ok((runtime, egress))
 }

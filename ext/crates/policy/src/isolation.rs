@@ -1,0 +1,160 @@
+//! The two isolation fields of a runtime policy: the lowest level, and floors per axis.
+//!
+//! Both only ever demand. An absent field demands what the default does: level `full`.
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use wp_codebox_contracts::{Enforcement, IsolationAxis, IsolationLevel, PolicyIssue};
+
+/// What a run insists on.
+pub(crate) struct Demands {
+    pub(crate) minimum: IsolationLevel,
+    pub(crate) floors: BTreeMap<IsolationAxis, Enforcement>,
+}
+
+/// Reads both fields; every fault is an issue.
+pub(crate) fn demands(document: &Value) -> Result<Demands, Vec<PolicyIssue>> {
+    let mut issues = Vec::new();
+    let minimum = match document.get("minimum_isolation") {
+        None => IsolationLevel::Full,
+        Some(value) => match serde_json::from_value(value.clone()) {
+            Ok(level @ (IsolationLevel::Full | IsolationLevel::Reduced)) => level,
+            Ok(IsolationLevel::None) | Err(_) => {
+                issues.push(issue(
+                    "invalid-minimum-isolation",
+                    "minimum_isolation",
+                    "must be \"full\" or \"reduced\"; without isolation nothing runs",
+                ));
+                IsolationLevel::Full
+            }
+        },
+    };
+    let floors = floors(document.get("isolation_floors"), &mut issues);
+    if issues.is_empty() {
+        Ok(Demands { minimum, floors })
+    } else {
+        Err(issues)
+    }
+}
+
+fn floors(
+    given: Option<&Value>,
+    issues: &mut Vec<PolicyIssue>,
+) -> BTreeMap<IsolationAxis, Enforcement> {
+    let mut floors = BTreeMap::new();
+    let mut malformed =
+        |field: &str, message: &str| issues.push(issue("invalid-isolation-floors", field, message));
+    let rows = match given {
+        None => return floors,
+        Some(Value::Object(rows)) => rows,
+        // An empty PHP array.
+        Some(Value::Array(rows)) if rows.is_empty() => return floors,
+        Some(_) => {
+            malformed(
+                "isolation_floors",
+                "must be an object of axis and enforcement",
+            );
+            return floors;
+        }
+    };
+    for (name, word) in rows {
+        let field = format!("isolation_floors.{name}");
+        let Some(axis) = IsolationAxis::ALL
+            .into_iter()
+            .find(|axis| axis.name() == name)
+        else {
+            let known = IsolationAxis::ALL.map(IsolationAxis::name).join(", ");
+            malformed(
+                &field,
+                &format!("there is no such axis; the axes are {known}"),
+            );
+            continue;
+        };
+        match serde_json::from_value(word.clone()) {
+            Ok(enforcement) => {
+                floors.insert(axis, enforcement);
+            }
+            Err(_) => malformed(
+                &field,
+                "must be \"enforced\", \"best-effort\" or \"not-enforced\"",
+            ),
+        }
+    }
+    floors
+}
+
+fn issue(code: &str, field: &str, message: &str) -> PolicyIssue {
+    PolicyIssue {
+        code: code.to_owned(),
+        field: field.to_owned(),
+        message: message.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_absent_demands_full_and_no_floors() {
+        for document in [
+            json!({}),
+            json!({"isolation_floors": {}}),
+            json!({"isolation_floors": []}),
+        ] {
+            let demands = demands(&document).ok().unwrap();
+            assert_eq!(demands.minimum, IsolationLevel::Full);
+            assert!(demands.floors.is_empty());
+        }
+    }
+
+    #[test]
+    fn what_is_given_is_kept() {
+        let demands = demands(&json!({
+            "minimum_isolation": "reduced",
+            "isolation_floors": {"memory": "enforced", "cpu": "best-effort", "disk": "not-enforced"},
+        }))
+        .ok()
+        .unwrap();
+        assert_eq!(demands.minimum, IsolationLevel::Reduced);
+        assert_eq!(
+            demands.floors,
+            BTreeMap::from([
+                (IsolationAxis::Memory, Enforcement::Enforced),
+                (IsolationAxis::Cpu, Enforcement::BestEffort),
+                (IsolationAxis::Disk, Enforcement::NotEnforced),
+            ])
+        );
+    }
+
+    #[test]
+    fn every_fault_is_named() {
+        let issues = demands(&json!({
+            "minimum_isolation": "none",
+            "isolation_floors": {"memory": "strict", "moon": "enforced"},
+        }))
+        .err()
+        .unwrap();
+        let named: Vec<_> = issues
+            .iter()
+            .map(|i| (i.code.as_str(), i.field.as_str()))
+            .collect();
+        assert_eq!(
+            named,
+            [
+                ("invalid-minimum-isolation", "minimum_isolation"),
+                ("invalid-isolation-floors", "isolation_floors.memory"),
+                ("invalid-isolation-floors", "isolation_floors.moon"),
+            ]
+        );
+        for document in [
+            json!({"minimum_isolation": null}),
+            json!({"minimum_isolation": "FULL"}),
+            json!({"isolation_floors": null}),
+            json!({"isolation_floors": ["memory"]}),
+        ] {
+            assert_eq!(demands(&document).err().unwrap().len(), 1, "{document}");
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! What the self-test found, as checks: the host, one row per axis, causes with their fix.
+//!
+//! Pure: a self-test in, checks out.
+
+use super::{Check, Status};
+use wp_codebox_backend_native::{Cause, CgroupState, Concern, MINIMUM_KERNEL, SelfTest, causes};
+use wp_codebox_contracts::{AxisReport, ErrorBody, IsolationAxis, IsolationLevel};
+
+/// Every check of a self-test.
+pub(super) fn checks(test: &SelfTest) -> Vec<Check> {
+    let causes = causes(test);
+    let mut checks = vec![kernel(test), landlock(test), groups(test), sandbox(test)];
+    for cause in causes.iter().filter(|c| c.concern == Concern::Guest) {
+        checks.push(Check {
+            fix: Some(cause.fix.clone()),
+            ..Check::new("cause", Status::Warning, &cause.message)
+        });
+    }
+    let report = &test.decisive().report;
+    checks.extend(report.axes.iter().map(|row| axis(row, test, &causes)));
+    checks
+}
+
+fn kernel(test: &SelfTest) -> Check {
+    let (major, minor) = MINIMUM_KERNEL;
+    let message = format!(
+        "Linux {}; level full needs {major}.{minor} or newer",
+        test.facts.kernel
+    );
+    if test.facts.kernel_at_least(MINIMUM_KERNEL) {
+        return Check::new("kernel", Status::Ok, message);
+    }
+    Check {
+        fix: Some(format!("use Linux {major}.{minor} or newer")),
+        ..Check::new("kernel", Status::Warning, message)
+    }
+}
+
+fn landlock(test: &SelfTest) -> Check {
+    let abi = test.decisive().report.landlock_abi;
+    if abi > 0 {
+        return Check::new(
+            "landlock",
+            Status::Ok,
+            format!("ABI {abi} is in force in a guest"),
+        );
+    }
+    let modules = match test.facts.lsm.as_slice() {
+        [] => "this host does not say which security modules are active".to_owned(),
+        modules => format!("active security modules: {}", modules.join(",")),
+    };
+    Check::new(
+        "landlock",
+        Status::Warning,
+        format!("not seen in force in a guest; {modules}"),
+    )
+}
+
+fn groups(test: &SelfTest) -> Check {
+    let word = |state| match state {
+        CgroupState::Writable => "writable",
+        CgroupState::ReadOnly => "mounted read-only",
+        CgroupState::NotDelegated => "not delegated to this user",
+    };
+    let relevant: Vec<_> = test
+        .facts
+        .cgroups
+        .iter()
+        .filter(|group| {
+            let parts = ["v2", "memory", "pids", "cpu"];
+            group.name.split(',').any(|name| parts.contains(&name))
+        })
+        .collect();
+    let message = if relevant.is_empty() {
+        "no control groups are mounted".to_owned()
+    } else {
+        relevant
+            .iter()
+            .map(|group| format!("{} {}", group.name, word(group.state)))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    if relevant
+        .iter()
+        .any(|group| group.state == CgroupState::Writable)
+    {
+        return Check::new("cgroups", Status::Ok, message);
+    }
+    Check {
+        fix: Some(
+            "delegate a control group with the memory and pids controllers to the user that runs guests"
+                .to_owned(),
+        ),
+        ..Check::new("cgroups", Status::Warning, message)
+    }
+}
+
+fn sandbox(test: &SelfTest) -> Check {
+    let first = test.trials.first();
+    let failure = first.and_then(|trial| trial.failure.as_ref());
+    let why = |error: Option<&ErrorBody>| {
+        error.map_or_else(
+            || "a guest booted, but not every axis holds".to_owned(),
+            |error| error.message.clone(),
+        )
+    };
+    match test.level() {
+        IsolationLevel::Full => Check::new(
+            "sandbox",
+            Status::Ok,
+            "a guest booted and every probe held: level full",
+        ),
+        IsolationLevel::Reduced => Check {
+            fix: Some("see the causes below, or allow it: \"minimum_isolation\": \"reduced\" in the policy".to_owned()),
+            ..Check::new(
+                "sandbox",
+                Status::Warning,
+                format!("level reduced only; {}", why(failure)),
+            )
+        },
+        IsolationLevel::None => Check {
+            fix: failure.and_then(|error| error.hints.first().cloned()),
+            ..Check::new("sandbox", Status::Error, format!("level none; {}", why(failure)))
+        },
+    }
+}
+
+fn axis(row: &AxisReport, test: &SelfTest, causes: &[Cause]) -> Check {
+    let status = if row.enforced >= row.requested {
+        Status::Ok
+    } else if row.enforced >= test.decisive().level.least(row.axis) {
+        Status::Warning
+    } else {
+        Status::Error
+    };
+    let fixes: Vec<String> = causes
+        .iter()
+        .filter(|cause| cause.concern == Concern::Axis(row.axis))
+        .map(|cause| format!("{} {}", cause.message, cause.fix))
+        .collect();
+    Check {
+        fix: (status != Status::Ok && !fixes.is_empty()).then(|| fixes.join(" ")),
+        ..Check::new(
+            id(row.axis),
+            status,
+            format!("{} by {}: {}", row.enforced.name(), row.by, row.evidence),
+        )
+    }
+}
+
+const fn id(axis: IsolationAxis) -> &'static str {
+    match axis {
+        IsolationAxis::Files => "axis-files",
+        IsolationAxis::Processes => "axis-processes",
+        IsolationAxis::Network => "axis-network",
+        IsolationAxis::Syscalls => "axis-syscalls",
+        IsolationAxis::Privileges => "axis-privileges",
+        IsolationAxis::Memory => "axis-memory",
+        IsolationAxis::Cpu => "axis-cpu",
+        IsolationAxis::Pids => "axis-pids",
+        IsolationAxis::Disk => "axis-disk",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wp_codebox_backend_native::{HostFacts, LauncherIdentity, Trial};
+    use wp_codebox_contracts::{
+        Enforcement, ErrorCode, IsolationReport, OuterSandboxKind, schema_id,
+    };
+
+    fn test(level: IsolationLevel, wrong: Option<IsolationAxis>) -> SelfTest {
+        let axes = IsolationAxis::ALL.map(|axis| AxisReport {
+            axis,
+            requested: IsolationLevel::Full.requested(axis),
+            enforced: if wrong == Some(axis) || level == IsolationLevel::None && wrong.is_none() {
+                Enforcement::NotEnforced
+            } else {
+                IsolationLevel::Full.least(axis)
+            },
+            by: "x".to_owned(),
+            evidence: "y".to_owned(),
+        });
+        SelfTest {
+            schema: schema_id::SELF_TEST.to_owned(),
+            facts: HostFacts {
+                kernel: "6.18.0".to_owned(),
+                ..HostFacts::default()
+            },
+            launcher: LauncherIdentity::default(),
+            outer: OuterSandboxKind::None,
+            trials: vec![Trial {
+                level: IsolationLevel::Full,
+                report: IsolationReport {
+                    schema: schema_id::ISOLATION_REPORT.to_owned(),
+                    level,
+                    kernel: "6.18.0".to_owned(),
+                    landlock_abi: 7,
+                    axes: axes.into(),
+                },
+                failure: None,
+            }],
+        }
+    }
+
+    fn of(checks: &[Check], id: &str) -> (Status, String) {
+        let found = checks.iter().find(|check| check.id == id).unwrap();
+        (found.status, found.fix.clone().unwrap_or_default())
+    }
+
+    #[test]
+    fn a_whole_host_has_a_row_per_axis_and_polled_memory_is_a_warning_with_a_fix() {
+        let checks = checks(&test(IsolationLevel::Full, None));
+        for axis in IsolationAxis::ALL {
+            let (status, fix) = of(&checks, id(axis));
+            let polled = axis == IsolationAxis::Memory;
+            assert_eq!(status == Status::Warning, polled, "{axis:?}");
+            assert_eq!(fix.contains("control group"), polled, "{axis:?}");
+        }
+        assert_eq!(of(&checks, "sandbox").0, Status::Ok);
+        assert!(checks.iter().all(|check| check.status != Status::Error));
+    }
+
+    #[test]
+    fn an_axis_that_does_not_hold_is_an_error_beside_those_that_do() {
+        let checks = checks(&test(IsolationLevel::None, Some(IsolationAxis::Network)));
+        assert_eq!(of(&checks, "axis-network").0, Status::Error);
+        assert_eq!(of(&checks, "axis-files").0, Status::Ok);
+        assert_eq!(of(&checks, "sandbox").0, Status::Error);
+    }
+
+    #[test]
+    fn a_host_without_guests_names_the_cause_once() {
+        let mut none = test(IsolationLevel::None, None);
+        none.facts
+            .sysctls
+            .insert("user/max_user_namespaces".to_owned(), "0".to_owned());
+        let error = ErrorBody::new(ErrorCode::IsolationUnavailable, "no guest");
+        none.trials[0].failure = Some(error.with("step", "unshare").with("errno", 28));
+        let checks = checks(&none);
+        let causes: Vec<_> = checks.iter().filter(|check| check.id == "cause").collect();
+        assert_eq!(causes.len(), 1);
+        assert!(
+            causes[0]
+                .fix
+                .clone()
+                .unwrap()
+                .contains("max_user_namespaces")
+        );
+        assert_eq!(of(&checks, "axis-disk"), (Status::Error, String::new()));
+    }
+}

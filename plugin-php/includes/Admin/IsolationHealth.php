@@ -1,0 +1,136 @@
+<?php
+/**
+ * Site Health: how strongly this host isolates.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Admin;
+
+use Throwable;
+use WPCodebox\ExtensionGate;
+use WPCodebox\Failure;
+use WPCodebox\Native\Extension;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * One asynchronous test: the runner builds a guest and asks it, which takes a moment.
+ * No page waits for it; the browser asks once the page is there, or WP-Cron does.
+ */
+final class IsolationHealth {
+
+	/** Name of the test; without underscores, since WordPress turns only the first into a dash. */
+	private const TEST = 'codebox-isolation';
+
+	/**
+	 * Wires the test.
+	 *
+	 * @param ExtensionGate $gate Extension check.
+	 */
+	public function __construct( private readonly ExtensionGate $gate ) {}
+
+	/** Registers the hooks. */
+	public function register(): void {
+		add_filter( 'site_status_tests', [ $this, 'tests' ] );
+		add_action( 'wp_ajax_health-check-' . self::TEST, [ $this, 'answer' ] );
+	}
+
+	/**
+	 * Adds our test. Without the extension there is nothing to ask; its own test says so.
+	 *
+	 * @param mixed $tests Tests so far.
+	 * @return mixed
+	 */
+	public function tests( mixed $tests ): mixed {
+		if ( is_array( $tests ) && null === $this->gate->failure() ) {
+			$tests['async']['wp_codebox_isolation'] = [
+				'label'             => __( 'WP Codebox isolation', 'wp-codebox' ),
+				'test'              => self::TEST,
+				'async_direct_test' => [ $this, 'isolation_test' ],
+			];
+		}
+		return $tests;
+	}
+
+	/** Answers the browser. */
+	public function answer(): void {
+		check_ajax_referer( 'health-check-site-status' );
+		if ( ! current_user_can( 'view_site_health_checks' ) ) {
+			wp_send_json_error( null, 403 );
+		}
+		wp_send_json_success( $this->isolation_test() );
+	}
+
+	/**
+	 * The test.
+	 *
+	 * @return array<string, mixed>
+	 */
+	public function isolation_test(): array {
+		try {
+			return $this->judge( Extension::doctor() );
+		} catch ( Throwable $thrown ) {
+			$failure = Failure::from( $thrown );
+			return $this->result( 'critical', __( 'WP Codebox could not test its isolation', 'wp-codebox' ), [ $failure->getMessage() ], $failure->hints );
+		}
+	}
+
+	/**
+	 * From the runner's answer to Site Health's.
+	 *
+	 * @param array<string, mixed> $host `wp-codebox/doctor/v1`.
+	 * @return array<string, mixed>
+	 */
+	private function judge( array $host ): array {
+		$level  = (string) ( $host['level'] ?? 'none' );
+		$report = (array) ( $host['isolation'] ?? [] );
+		/* translators: 1: isolation level, 2: kernel release, 3: Landlock ABI. */
+		$found = [ sprintf( __( 'Isolation level: %1$s. Kernel %2$s, Landlock ABI %3$d.', 'wp-codebox' ), $level, (string) ( $report['kernel'] ?? '?' ), (int) ( $report['landlockAbi'] ?? 0 ) ) ];
+		foreach ( (array) ( $report['axes'] ?? [] ) as $row ) {
+			$row = (array) $row;
+			if ( 'enforced' !== ( $row['enforced'] ?? '' ) ) {
+				$found[] = sprintf( '%s: %s. %s', (string) ( $row['axis'] ?? '' ), (string) ( $row['enforced'] ?? '' ), (string) ( $row['evidence'] ?? '' ) );
+			}
+		}
+		$fixes = [];
+		foreach ( (array) ( $host['checks'] ?? [] ) as $check ) {
+			$check = (array) $check;
+			if ( 'ok' !== ( $check['status'] ?? '' ) && '' !== (string) ( $check['fix'] ?? '' ) ) {
+				$fixes[] = (string) $check['fix'];
+			}
+		}
+		$fixes = array_values( array_unique( $fixes ) );
+		return match ( $level ) {
+			'full'    => $this->result( 'good', __( 'Agents run fully isolated', 'wp-codebox' ), $found, $fixes ),
+			'reduced' => $this->result( 'recommended', __( 'Agents can only run with reduced isolation', 'wp-codebox' ), $found, $fixes ),
+			default   => $this->result( 'critical', __( 'This host cannot isolate agents, so none is run', 'wp-codebox' ), $found, $fixes ),
+		};
+	}
+
+	/**
+	 * One result.
+	 *
+	 * @param string       $status `good`, `recommended` or `critical`.
+	 * @param string       $label  Headline.
+	 * @param list<string> $found  Sentences.
+	 * @param list<string> $fixes  What to do.
+	 * @return array<string, mixed>
+	 */
+	private function result( string $status, string $label, array $found, array $fixes ): array {
+		$paragraphs = static fn( array $texts ): string => implode( '', array_map( static fn( string $text ): string => '<p>' . esc_html( $text ) . '</p>', $texts ) );
+		return [
+			'label'       => $label,
+			'status'      => $status,
+			'badge'       => [
+				'label' => 'WP Codebox',
+				'color' => 'blue',
+			],
+			'description' => $paragraphs( $found ),
+			'actions'     => $paragraphs( $fixes ),
+			'test'        => 'wp_codebox_isolation',
+		];
+	}
+}
