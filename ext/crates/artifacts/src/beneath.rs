@@ -32,6 +32,26 @@ pub(crate) enum ReadOutcome {
     TooLarge,
 }
 
+/// An attribute that overlayfs gives a meaning to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OverlayAttribute {
+    /// Not set.
+    Absent,
+    /// Set to `y`.
+    Yes,
+    /// Set to anything else.
+    Other,
+}
+
+/// Names of a directory.
+#[derive(Debug)]
+pub(crate) enum Listing {
+    /// All of them, sorted by bytes.
+    Names(Vec<Vec<u8>>),
+    /// More than the bound.
+    TooMany,
+}
+
 impl Dir {
     /// Opens a directory by path; the last component may not be a link.
     pub fn open(path: &Path) -> Result<Self, Errno> {
@@ -56,6 +76,28 @@ impl Dir {
         })
     }
 
+    /// The same, made possible first when its mode forbids it to its owner.
+    pub(crate) fn reopen_owned(fd: BorrowedFd<'_>) -> Result<Self, Errno> {
+        match Self::reopen(fd) {
+            Err(Errno::ACCESS) => {
+                open_to_owner(fd, Mode::RWXU)?;
+                Self::reopen(fd)
+            }
+            other => other,
+        }
+    }
+
+    /// A directory in this one, likewise.
+    pub(crate) fn dir_owned(&self, name: &[u8]) -> Result<Self, Errno> {
+        match self.dir(name) {
+            Err(Errno::ACCESS) => {
+                self.open_to_owner(name, Mode::RWXU)?;
+                self.dir(name)
+            }
+            other => other,
+        }
+    }
+
     /// A directory below this one; `path` may have several components.
     pub(crate) fn dir(&self, path: &[u8]) -> Result<Self, Errno> {
         Ok(Self {
@@ -70,29 +112,62 @@ impl Dir {
         })
     }
 
-    /// Gives the owner of a closed directory in this one all rights to it (0700).
-    pub(crate) fn open_to_owner(&self, name: &[u8]) -> Result<(), Errno> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    /// Gives the owner of an entry that is a file or directory the rights `bits` to it.
+    pub(crate) fn open_to_owner(&self, name: &[u8], bits: Mode) -> Result<(), Errno> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = fs::openat2(&self.fd, name, flags, Mode::empty(), BENEATH)?;
-        // fchmod refuses an O_PATH descriptor; this name of it cannot be swapped.
-        let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
-        fs::chmod(path, Mode::RWXU)
+        open_to_owner(fd.as_fd(), bits)
     }
 
     /// Names in it, sorted by bytes, without `.` and `..`.
     pub(crate) fn names(&self) -> Result<Vec<Vec<u8>>, Errno> {
+        match self.names_within(u64::MAX)? {
+            Listing::Names(names) => Ok(names),
+            Listing::TooMany => Err(Errno::OVERFLOW),
+        }
+    }
+
+    /// The same, but no more than `most` are ever held.
+    pub(crate) fn names_within(&self, most: u64) -> Result<Listing, Errno> {
+        let mut names = Vec::new();
+        let mut many = false;
+        self.each_name(|name| {
+            many = names.len() as u64 >= most;
+            if !many {
+                names.push(name.to_vec());
+            }
+            !many
+        })?;
+        if many {
+            return Ok(Listing::TooMany);
+        }
+        names.sort_unstable();
+        Ok(Listing::Names(names))
+    }
+
+    /// Whether it has an entry of which `judge` says so.
+    pub(crate) fn has_entry(&self, judge: impl Fn(&[u8]) -> bool) -> Result<bool, Errno> {
+        let mut found = false;
+        self.each_name(|name| {
+            found = judge(name);
+            !found
+        })?;
+        Ok(found)
+    }
+
+    /// Hands on names, unsorted, until one is answered with `false`.
+    fn each_name(&self, mut go_on: impl FnMut(&[u8]) -> bool) -> Result<(), Errno> {
         let fresh = fs::openat(&self.fd, c".", dir_flags(), Mode::empty())?;
         let mut buffer = Vec::with_capacity(32 * 1024);
         let mut entries = RawDir::new(&fresh, buffer.spare_capacity_mut());
-        let mut names = Vec::new();
         while let Some(entry) = entries.next() {
-            let name = entry?.file_name().to_bytes().to_vec();
-            if name != b"." && name != b".." {
-                names.push(name);
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            if name != b"." && name != b".." && !go_on(name) {
+                break;
             }
         }
-        names.sort_unstable();
-        Ok(names)
+        Ok(())
     }
 
     /// Looks at one name without following it. `None`: it does not exist.
@@ -134,27 +209,21 @@ impl Dir {
         }
     }
 
+    /// The same for one in this directory, made possible first when its mode forbids it to its owner.
+    pub(crate) fn open_file_owned(&self, name: &[u8]) -> Result<(OwnedFd, Stat), Errno> {
+        match self.open_file(name) {
+            Err(Errno::ACCESS) => {
+                self.open_to_owner(name, Mode::RUSR)?;
+                self.open_file(name)
+            }
+            other => other,
+        }
+    }
+
     /// Reads a regular file of at most `max` bytes.
     pub(crate) fn read(&self, path: &[u8], max: u64) -> Result<(ReadOutcome, Stat), Errno> {
         let (fd, stat) = self.open_file(path)?;
-        if size_of(&stat) > max {
-            return Ok((ReadOutcome::TooLarge, stat));
-        }
-        let mut bytes = Vec::with_capacity(usize::try_from(size_of(&stat)).unwrap_or_default());
-        let read = read_pieces(&fd, |piece| {
-            bytes.extend_from_slice(piece);
-            // The file can grow while it is read.
-            if bytes.len() as u64 > max {
-                Err(Errno::FBIG)
-            } else {
-                Ok(())
-            }
-        });
-        match read {
-            Ok(()) => Ok((ReadOutcome::Bytes(bytes), stat)),
-            Err(Errno::FBIG) => Ok((ReadOutcome::TooLarge, stat)),
-            Err(error) => Err(error),
-        }
+        Ok((read_within(&fd, &stat, max)?, stat))
     }
 
     /// Makes a new file, 0600 for now; an existing name is an error.
@@ -177,24 +246,9 @@ impl Dir {
         Ok(fs::readlinkat(&self.fd, name, Vec::new())?.into_bytes())
     }
 
-    /// Whether `user.overlay.<what>` or `trusted.overlay.<what>` of this directory is `y`.
-    pub(crate) fn overlay_flag(&self, what: &str) -> bool {
-        ["user", "trusted"].iter().any(|space| {
-            let mut value = [MaybeUninit::<u8>::uninit(); 8];
-            fs::fgetxattr(&self.fd, format!("{space}.overlay.{what}"), &mut value)
-                .is_ok_and(|(set, _)| *set == *b"y")
-        })
-    }
-
-    /// Whether the directory carries an overlay attribute that changes its meaning.
-    pub(crate) fn has_overlay_attribute(&self, what: &str) -> bool {
-        has_overlay_attribute(&self.fd, what)
-    }
-
-    /// The same for a regular file in it.
-    pub(crate) fn file_has_overlay_attribute(&self, name: &[u8], what: &str) -> bool {
-        self.open_file(name)
-            .is_ok_and(|(fd, _)| has_overlay_attribute(&fd, what))
+    /// `user.overlay.<what>` or `trusted.overlay.<what>` of this directory.
+    pub(crate) fn overlay_attribute(&self, what: &str) -> OverlayAttribute {
+        overlay_attribute(&self.fd, what)
     }
 
     /// Attributes of the directory itself.
@@ -209,14 +263,56 @@ impl AsFd for Dir {
     }
 }
 
-fn has_overlay_attribute(fd: &OwnedFd, what: &str) -> bool {
-    ["user", "trusted"]
-        .iter()
-        .any(|space| fs::fgetxattr_query(fd, format!("{space}.overlay.{what}")).is_ok())
+/// An attribute of a file or directory, by `user.overlay.<what>` and `trusted.overlay.<what>`.
+pub(crate) fn overlay_attribute(fd: &OwnedFd, what: &str) -> OverlayAttribute {
+    for space in ["user", "trusted"] {
+        let mut value = [MaybeUninit::<u8>::uninit(); 2];
+        match fs::fgetxattr(fd, format!("{space}.overlay.{what}"), &mut value) {
+            Ok((set, _)) if *set == *b"y" => return OverlayAttribute::Yes,
+            // ERANGE: it is longer.
+            Ok(_) | Err(Errno::RANGE) => return OverlayAttribute::Other,
+            // Not set, not supported, or not for this user's eyes, as it is not for the kernel's.
+            Err(_) => {}
+        }
+    }
+    OverlayAttribute::Absent
+}
+
+/// Adds permission bits to a file or directory, also through an `O_PATH` descriptor.
+fn open_to_owner(fd: BorrowedFd<'_>, bits: Mode) -> Result<(), Errno> {
+    let stat = fs::fstat(fd)?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Directory | FileType::RegularFile => {}
+        _ => return Err(Errno::INVAL),
+    }
+    let mode = Mode::from_raw_mode(stat.st_mode & 0o777) | bits;
+    // fchmod refuses an O_PATH descriptor; this name of it cannot be swapped.
+    fs::chmod(format!("/proc/self/fd/{}", fd.as_raw_fd()), mode)
 }
 
 fn dir_flags() -> OFlags {
     OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC
+}
+
+/// Reads an open file of at most `max` bytes.
+pub(crate) fn read_within(fd: &OwnedFd, stat: &Stat, max: u64) -> Result<ReadOutcome, Errno> {
+    if size_of(stat) > max {
+        return Ok(ReadOutcome::TooLarge);
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(size_of(stat)).unwrap_or_default());
+    let read = read_pieces(fd, |piece| {
+        // The file can grow while it is read.
+        if (bytes.len() + piece.len()) as u64 > max {
+            return Err(Errno::FBIG);
+        }
+        bytes.extend_from_slice(piece);
+        Ok(())
+    });
+    match read {
+        Ok(()) => Ok(ReadOutcome::Bytes(bytes)),
+        Err(Errno::FBIG) => Ok(ReadOutcome::TooLarge),
+        Err(error) => Err(error),
+    }
 }
 
 /// Writes all bytes.

@@ -8,7 +8,7 @@
 //! the directories above it, and is reported.
 
 use crate::beneath::{Dir, join};
-use crate::patch::quote_name;
+use crate::patch::{SHOWN_BYTES, shown_name};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{self, AtFlags, FileType, Mode, RawDir, Stat};
 use rustix::io::Errno;
@@ -19,8 +19,6 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 const BATCH: usize = 4096;
 /// Visits of a directory that was not empty after the first; one that someone still fills is left.
 const REVISITS: u64 = 64;
-/// Bytes of a path that an error shows.
-const SHOWN: usize = 512;
 /// What an owner needs to empty a directory.
 const OWNER: u32 = 0o700;
 
@@ -69,7 +67,7 @@ pub fn remove_tree(path: &Path) -> Result<u64, RemovalError> {
     use std::os::unix::ffi::OsStrExt;
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(RemovalError::Name {
-            name: quote_name(path.as_os_str().as_bytes()),
+            name: shown_name(path.as_os_str().as_bytes()),
         });
     };
     let name = name.as_bytes();
@@ -82,7 +80,7 @@ pub fn remove_tree(path: &Path) -> Result<u64, RemovalError> {
         Ok(parent) => remove_tree_in(parent.as_fd(), name),
         Err(Errno::NOENT) => Ok(0),
         Err(source) => Err(RemovalError::Remains {
-            path: shown(path.as_os_str().as_bytes()),
+            path: shown_name(path.as_os_str().as_bytes()),
             failed: 1,
             source,
         }),
@@ -92,7 +90,9 @@ pub fn remove_tree(path: &Path) -> Result<u64, RemovalError> {
 /// The same for the entry `name` of an open directory.
 pub fn remove_tree_in(parent: BorrowedFd<'_>, name: &[u8]) -> Result<u64, RemovalError> {
     if matches!(name, b"" | b"." | b"..") || name.contains(&b'/') {
-        return Err(RemovalError::Name { name: shown(name) });
+        return Err(RemovalError::Name {
+            name: shown_name(name),
+        });
     }
     let mut removal = Removal {
         removed: 0,
@@ -106,7 +106,7 @@ pub fn remove_tree_in(parent: BorrowedFd<'_>, name: &[u8]) -> Result<u64, Remova
     match removal.first {
         None => Ok(removal.removed),
         Some((path, source)) => Err(RemovalError::Remains {
-            path: shown(&path),
+            path: shown_name(&path),
             failed: removal.failed,
             source,
         }),
@@ -260,13 +260,7 @@ fn take(dir: &Dir, name: &[u8]) -> Result<Taken, Errno> {
         Ok(()) => Ok(Taken::Removed),
         Err(Errno::NOENT) => Ok(Taken::Gone),
         Err(Errno::NOTEMPTY | Errno::EXIST) => {
-            let below = match dir.dir(name) {
-                Err(Errno::ACCESS) => {
-                    dir.open_to_owner(name)?;
-                    dir.dir(name)?
-                }
-                other => other?,
-            };
+            let below = dir.dir_owned(name)?;
             let stat = below.own_stat()?;
             if stat.st_mode & OWNER != OWNER {
                 // Of another owner: then what is in it stays, and that is reported.
@@ -287,19 +281,11 @@ fn path_of(above: &[Level], here: &Level, name: &[u8]) -> Vec<u8> {
     let mut path = Vec::new();
     for level in above.iter().chain([here]) {
         // The parent itself has no name, and what will not be shown need not be built.
-        if !level.name.is_empty() && path.len() <= SHOWN {
+        if !level.name.is_empty() && path.len() <= SHOWN_BYTES {
             path = join(&path, &level.name);
         }
     }
     join(&path, name)
-}
-
-/// A path for a message: quoted, and cut when it is long.
-fn shown(path: &[u8]) -> String {
-    match path.get(..SHOWN) {
-        None => quote_name(path),
-        Some(start) => quote_name(&[start, b"..."].concat()),
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,12 @@
 //! Why a capture failed.
 
+use super::budget::{Exceeded, ListError};
+use crate::patch::shown_name;
+use rustix::io::Errno;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
+
+pub(super) const BASELINE: &str = "baseline";
+pub(super) const RESULT: &str = "result";
 
 /// Why a capture failed.
 #[derive(Debug, thiserror::Error)]
@@ -11,13 +17,13 @@ pub enum CaptureError {
         "the change set has more than {limit} {what}; let the agent change less, or exclude generated directories in the mount"
     )]
     Limit {
-        /// `entries`, `bytes`, `bytes in one file` or `directory levels`.
+        /// `entries`, `bytes`, `bytes in one file`, `bytes in one path` or `directory levels`.
         what: &'static str,
         /// The bound.
         limit: u64,
     },
     /// A directory or file could not be read.
-    #[error("{path:?} of the {side} could not be read")]
+    #[error("{path:?} of the {side} could not be read: {source}")]
     Io {
         /// `baseline` or `result`.
         side: &'static str,
@@ -50,5 +56,33 @@ impl CaptureError {
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         ErrorBody::new(self.code(), self.to_string())
+    }
+}
+
+impl From<Exceeded> for CaptureError {
+    fn from(Exceeded { what, limit }: Exceeded) -> Self {
+        Self::Limit { what, limit }
+    }
+}
+
+pub(super) fn io(side: &'static str, path: &[u8], source: Errno) -> CaptureError {
+    CaptureError::Io {
+        side,
+        path: shown_name(path),
+        source,
+    }
+}
+
+pub(super) fn listing(side: &'static str, path: &[u8], error: ListError) -> CaptureError {
+    match error {
+        ListError::Exceeded(exceeded) => exceeded.into(),
+        ListError::Io(source) => io(side, path, source),
+    }
+}
+
+pub(super) fn feature(path: &[u8], feature: &'static str) -> CaptureError {
+    CaptureError::OverlayFeature {
+        path: shown_name(path),
+        feature,
     }
 }

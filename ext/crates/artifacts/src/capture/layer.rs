@@ -6,7 +6,7 @@
 
 use super::{FileMode, MountChanges, Node};
 use crate::beneath::{Dir, join, read_pieces, write_all};
-use crate::patch::quote_name;
+use crate::patch::shown_name;
 use rustix::fd::BorrowedFd;
 use rustix::fs::{self, AtFlags, FileType, Mode};
 use rustix::io::Errno;
@@ -151,7 +151,7 @@ fn covered(covers: &BTreeSet<&[u8]>, path: &[u8]) -> bool {
 
 fn failed(path: &[u8], source: Errno) -> LayerError {
     LayerError {
-        path: quote_name(path),
+        path: shown_name(path),
         source,
     }
 }

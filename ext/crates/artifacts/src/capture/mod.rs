@@ -7,9 +7,11 @@
 //! opened, only regular files are read, links are never followed, and everything
 //! left out is listed.
 
+mod budget;
 mod difference;
 mod error;
 mod layer;
+mod link;
 mod tree;
 mod upper;
 
@@ -26,9 +28,11 @@ pub struct CaptureLimits {
     pub depth: usize,
     /// Entries visited, both sides together.
     pub entries: u64,
+    /// Bytes of one path below the root; longer ones no single system call takes.
+    pub path_bytes: usize,
     /// Bytes of one file.
     pub file_bytes: u64,
-    /// Bytes of all files read.
+    /// Bytes of all files read; in a capture those of paths and links, too.
     pub total_bytes: u64,
 }
 
@@ -37,6 +41,7 @@ impl CaptureLimits {
     pub const TREE: Self = Self {
         depth: 128,
         entries: 500_000,
+        path_bytes: 4095,
         file_bytes: 2 * 1024 * 1024 * 1024,
         total_bytes: 4 * 1024 * 1024 * 1024,
     };
@@ -48,13 +53,14 @@ impl Default for CaptureLimits {
         Self {
             depth: 64,
             entries: 50_000,
+            path_bytes: 4095,
             file_bytes: 64 * 1024 * 1024,
             total_bytes: 256 * 1024 * 1024,
         }
     }
 }
 
-/// Names that take no part, at any depth. `.git` never does.
+/// Names that take no part, at any depth. `.git` never does, nor what another system takes for it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExcludeRules {
     names: Vec<String>,
@@ -72,7 +78,7 @@ impl ExcludeRules {
     /// Whether an entry of this name is left out.
     #[must_use]
     pub fn excludes(&self, name: &[u8]) -> bool {
-        name == b".git" || self.names.iter().any(|n| n.as_bytes() == name)
+        is_git_directory(name) || self.names.iter().any(|n| n.as_bytes() == name)
     }
 
     /// The names, `.git` first.
@@ -82,6 +88,21 @@ impl ExcludeRules {
             .chain(self.names.iter().filter(|n| *n != ".git").cloned())
             .collect()
     }
+}
+
+/// Whether a name is `.git` to git on any system: on one that ignores case, on NTFS (`git~1`,
+/// dots and spaces at the end, `:stream`) and on HFS+ (which ignores some code points). Git
+/// refuses such names; a patch that carried one could not be applied, or would write hooks there.
+fn is_git_directory(name: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(name);
+    let seen: String = text.chars().filter(|c| !hfs_ignores(*c)).collect();
+    let file = seen.split(':').next().unwrap_or_default();
+    let file = file.trim_end_matches(['.', ' ']);
+    file.eq_ignore_ascii_case(".git") || file.eq_ignore_ascii_case("git~1")
+}
+
+const fn hfs_ignores(c: char) -> bool {
+    matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}')
 }
 
 /// Permission bits as git knows them: executable if any execute bit is set.

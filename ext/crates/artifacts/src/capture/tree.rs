@@ -4,10 +4,11 @@
 //! followed; excluded names are not entered. Two scans of an unchanged tree give the
 //! same fingerprint, and a changed inode, size, time, mode or owner gives another.
 
-use super::upper::judge_link;
+use super::budget::{Budget, Exceeded, ListError};
+use super::link::judge_link;
 use super::{CaptureLimits, ExcludeRules, OmitReason, Omitted};
-use crate::beneath::{Dir, join, read_pieces, size_of, write_all};
-use crate::patch::quote_name;
+use crate::beneath::{Dir, read_pieces, size_of, write_all};
+use crate::patch::shown_name;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{self, Access, AtFlags, FileType, Mode, Stat, Timespec, Timestamps};
 use rustix::io::Errno;
@@ -26,6 +27,14 @@ pub enum TreeError {
         what: &'static str,
         /// The bound.
         limit: u64,
+    },
+    /// Something is mounted inside it.
+    #[error(
+        "{path:?} lies on another mount; mount it separately, or mount a directory without mounts inside"
+    )]
+    MountPoint {
+        /// Path below the directory.
+        path: String,
     },
     /// FIFO, socket or device in it.
     #[error("{path:?} is a {kind}; remove it or mount a directory without special files")]
@@ -64,7 +73,7 @@ impl TreeError {
         match self {
             Self::Limit { .. } => ErrorCode::MountTooLarge,
             Self::Special { .. } => ErrorCode::MountSpecialFile,
-            Self::Unreadable { .. } => ErrorCode::MountUnreadable,
+            Self::MountPoint { .. } | Self::Unreadable { .. } => ErrorCode::MountUnreadable,
             Self::Write { .. } => ErrorCode::SandboxStartFailed,
         }
     }
@@ -95,8 +104,23 @@ pub struct CopyReport {
     pub entries: u64,
     /// Bytes copied.
     pub bytes: u64,
-    /// Links and excluded names that were not copied.
+    /// Links and excluded names that were not copied, the first [`CopyReport::LISTED`].
     pub omitted: Vec<Omitted>,
+    /// How many were not copied.
+    pub omitted_count: u64,
+}
+
+impl CopyReport {
+    /// Omitted paths that are listed.
+    pub const LISTED: usize = 1000;
+
+    fn omit(&mut self, path: &[u8], reason: OmitReason) {
+        self.omitted_count += 1;
+        if self.omitted.len() < Self::LISTED {
+            let path = path.to_vec();
+            self.omitted.push(Omitted { path, reason });
+        }
+    }
 }
 
 /// Walks a directory without reading files.
@@ -108,9 +132,8 @@ pub fn scan_tree(
     let root = Dir::reopen(root).map_err(|e| unreadable(b"", e))?;
     let mut walk = Walk {
         rules,
-        limits,
+        budget: Budget::new(limits),
         entries: 0,
-        bytes: 0,
     };
     let mut hasher = Sha256::new();
     let mut owners = BTreeSet::new();
@@ -136,7 +159,7 @@ pub fn scan_tree(
     })?;
     Ok(TreeScan {
         entries: walk.entries,
-        bytes: walk.bytes,
+        bytes: walk.budget.spent(),
         fingerprint: Sha256Hex::from_bytes(&hasher.finalize().into()),
         owners,
     })
@@ -155,9 +178,8 @@ pub fn copy_tree(
     let mut report = CopyReport::default();
     let mut walk = Walk {
         rules,
-        limits,
+        budget: Budget::new(limits),
         entries: 0,
-        bytes: 0,
     };
     // Directories being filled, outermost first; their times are set once they are full.
     let mut open: Vec<Dir> = vec![to];
@@ -179,10 +201,7 @@ pub fn copy_tree(
                     FileType::Symlink => {
                         let text = dir.link_text(name).map_err(|e| unreadable(path, e))?;
                         if let Err(reason) = judge_link(path, &text) {
-                            report.omitted.push(Omitted {
-                                path: path.to_vec(),
-                                reason,
-                            });
+                            report.omit(path, reason);
                             return Ok(());
                         }
                         fs::symlinkat(text.as_slice(), target, name).map_err(|e| write(path, e))?;
@@ -191,10 +210,7 @@ pub fn copy_tree(
                 }
                 report.entries += 1;
             }
-            Step::Excluded { path } => report.omitted.push(Omitted {
-                path: path.to_vec(),
-                reason: OmitReason::Excluded,
-            }),
+            Step::Excluded { path } => report.omit(path, OmitReason::Excluded),
             Step::Leave { path, stat } => {
                 set_times(target.as_fd(), stat).map_err(|e| write(path, e))?;
                 open.pop();
@@ -221,9 +237,9 @@ enum Step<'a> {
 
 struct Walk<'a> {
     rules: &'a ExcludeRules,
-    limits: &'a CaptureLimits,
+    budget: Budget<'a>,
+    /// Entries that take part.
     entries: u64,
-    bytes: u64,
 }
 
 impl Walk<'_> {
@@ -234,11 +250,13 @@ impl Walk<'_> {
         depth: usize,
         visit: &mut dyn FnMut(Step<'_>) -> Result<(), TreeError>,
     ) -> Result<(), TreeError> {
-        if depth > self.limits.depth {
-            return Err(limit("directory levels", self.limits.depth as u64));
-        }
-        for name in dir.names().map_err(|e| unreadable(path, e))? {
-            let at = join(path, &name);
+        self.budget.depth(depth)?;
+        let names = self.budget.names(dir).map_err(|error| match error {
+            ListError::Exceeded(exceeded) => exceeded.into(),
+            ListError::Io(source) => unreadable(path, source),
+        })?;
+        for name in names {
+            let at = self.budget.path(path, &name)?;
             // A name that vanished since it was listed is a change; the fingerprint shows it.
             let Some(stat) = dir.stat(&name).map_err(|e| unreadable(&at, e))? else {
                 continue;
@@ -270,10 +288,8 @@ impl Walk<'_> {
         let kind = match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory | FileType::Symlink => None,
             FileType::RegularFile => {
-                if size_of(stat) > self.limits.file_bytes {
-                    return Err(limit("bytes in one file", self.limits.file_bytes));
-                }
-                self.bytes += size_of(stat);
+                self.budget.file(size_of(stat))?;
+                self.budget.spend(size_of(stat))?;
                 None
             }
             FileType::Fifo => Some("FIFO"),
@@ -284,17 +300,11 @@ impl Walk<'_> {
         };
         if let Some(kind) = kind {
             return Err(TreeError::Special {
-                path: quote_name(path),
+                path: shown_name(path),
                 kind,
             });
         }
         self.entries += 1;
-        if self.entries > self.limits.entries {
-            return Err(limit("entries", self.limits.entries));
-        }
-        if self.bytes > self.limits.total_bytes {
-            return Err(limit("bytes", self.limits.total_bytes));
-        }
         Ok(())
     }
 }
@@ -375,16 +385,23 @@ fn set_times(fd: BorrowedFd<'_>, stat: &Stat) -> Result<(), Errno> {
     )
 }
 
+impl From<Exceeded> for TreeError {
+    fn from(Exceeded { what, limit }: Exceeded) -> Self {
+        Self::Limit { what, limit }
+    }
+}
+
 fn unreadable(path: &[u8], source: Errno) -> TreeError {
-    TreeError::Unreadable {
-        path: quote_name(path),
-        source,
+    let path = shown_name(path);
+    match source {
+        Errno::XDEV => TreeError::MountPoint { path },
+        _ => TreeError::Unreadable { path, source },
     }
 }
 
 fn write(path: &[u8], source: Errno) -> TreeError {
     TreeError::Write {
-        path: quote_name(path),
+        path: shown_name(path),
         source,
     }
 }

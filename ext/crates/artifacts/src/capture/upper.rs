@@ -5,14 +5,15 @@
 //! baseline; a file equal in bytes and mode to its baseline is no change; what is left
 //! out keeps its baseline and is listed.
 
+use super::budget::Budget;
 use super::difference::same_file;
-use super::error::CaptureError;
+use super::error::{BASELINE, CaptureError, RESULT, feature, io, listing};
+use super::link::judge_link;
 use super::{
     CaptureLimits, Change, EntryChange, ExcludeRules, FileMode, MountChanges, Node, OmitReason,
     Omitted,
 };
-use crate::beneath::{Dir, ReadOutcome, join, size_of};
-use crate::patch::quote_name;
+use crate::beneath::{Dir, OverlayAttribute, ReadOutcome, overlay_attribute, read_within, size_of};
 use rustix::fd::BorrowedFd;
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
@@ -37,36 +38,25 @@ pub(super) fn read_changes(
     merge: Merge,
     most: u64,
 ) -> Result<MountChanges, CaptureError> {
-    let open = |fd, side| Dir::reopen(fd).map_err(|source| io(side, b"", source));
-    let lower = open(lower, BASELINE)?;
-    let upper = open(upper, RESULT)?;
+    let lower = Dir::reopen(lower).map_err(|e| io(BASELINE, b"", e))?;
+    let upper = Dir::reopen_owned(upper).map_err(|e| io(RESULT, b"", e))?;
     let mut walk = Walk {
         rules,
-        limits,
-        entries: 0,
-        bytes: 0,
+        budget: Budget::new(limits),
         out: MountChanges::default(),
     };
     walk.merge(Some(&lower), &upper, merge, b"", 0)?;
     let mut out = walk.out;
     if out.entries.len() as u64 > most {
-        return Err(limit("entries", most));
+        return Err(CaptureError::Limit {
+            what: "entries",
+            limit: most,
+        });
     }
     out.entries.sort_by(|a, b| a.path.cmp(&b.path));
     out.omitted.sort_by(|a, b| a.path.cmp(&b.path));
     out.removed_directories.sort_unstable();
     Ok(out)
-}
-
-const BASELINE: &str = "baseline";
-const RESULT: &str = "result";
-
-fn io(side: &'static str, path: &[u8], source: Errno) -> CaptureError {
-    CaptureError::Io {
-        side,
-        path: quote_name(path),
-        source,
-    }
 }
 
 /// How an upper directory relates to the baseline's directory of the same path.
@@ -95,9 +85,7 @@ enum Taken {
 
 struct Walk<'a> {
     rules: &'a ExcludeRules,
-    limits: &'a CaptureLimits,
-    entries: u64,
-    bytes: u64,
+    budget: Budget<'a>,
     out: MountChanges,
 }
 
@@ -110,16 +98,16 @@ impl Walk<'_> {
         path: &[u8],
         depth: usize,
     ) -> Result<Occupancy, CaptureError> {
-        self.check_depth(depth)?;
-        if merge != Merge::Whole && upper.has_overlay_attribute("redirect") {
+        self.budget.depth(depth)?;
+        let redirect = upper.overlay_attribute("redirect");
+        if merge != Merge::Whole && redirect != OverlayAttribute::Absent {
             return Err(feature(path, "redirect"));
         }
-        let names = upper.names().map_err(|e| io(RESULT, path, e))?;
+        let names = self.names(upper, RESULT, path)?;
         let mut occupancy = Occupancy::Empty;
         let mut whiteouts = HashSet::new();
         for name in &names {
-            self.count_entry()?;
-            let at = join(path, name);
+            let at = self.budget.path(path, name)?;
             let stat =
                 look(upper, name, RESULT, &at)?.ok_or_else(|| io(RESULT, &at, Errno::NOENT))?;
             let before = match lower {
@@ -132,7 +120,7 @@ impl Walk<'_> {
                     self.removed(lower, name, &before, &at, depth)?;
                 }
             } else if self.rules.excludes(name) {
-                self.omit(&at, OmitReason::Excluded);
+                self.omit(&at, OmitReason::Excluded)?;
                 occupancy = Occupancy::Occupied;
             } else if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
                 occupancy = Occupancy::Occupied;
@@ -145,7 +133,7 @@ impl Walk<'_> {
             } else {
                 match self.take(upper, lower, name, &stat, &at)? {
                     Taken::Omit(reason) => {
-                        self.omit(&at, reason);
+                        self.omit(&at, reason)?;
                         if before.is_some() {
                             occupancy = Occupancy::Occupied;
                         }
@@ -162,8 +150,8 @@ impl Walk<'_> {
                 Merge::Instead | Merge::Whole => self.hidden(lower, &names, path, depth)?,
                 // Listed only when it matters: the cost follows the changes.
                 Merge::Over if occupancy == Occupancy::Empty => {
-                    let shown = lower.names().map_err(|e| io(BASELINE, path, e))?;
-                    if shown.iter().any(|n| !whiteouts.contains(n.as_slice())) {
+                    let shows = lower.has_entry(|name| !whiteouts.contains(name));
+                    if shows.map_err(|e| io(BASELINE, path, e))? {
                         occupancy = Occupancy::Occupied;
                     }
                 }
@@ -181,9 +169,9 @@ impl Walk<'_> {
         path: &[u8],
         depth: usize,
     ) -> Result<(), CaptureError> {
-        for name in lower.names().map_err(|e| io(BASELINE, path, e))? {
+        for name in self.names(lower, BASELINE, path)? {
             if upper_names.binary_search(&name).is_err() {
-                let at = join(path, &name);
+                let at = self.budget.path(path, &name)?;
                 if let Some(before) = look(lower, &name, BASELINE, &at)? {
                     self.removed(lower, &name, &before, &at, depth)?;
                 }
@@ -203,7 +191,7 @@ impl Walk<'_> {
         at: &[u8],
         depth: usize,
     ) -> Result<(), CaptureError> {
-        let child = upper.dir(name).map_err(|e| io(RESULT, at, e))?;
+        let child = upper.dir_owned(name).map_err(|e| io(RESULT, at, e))?;
         let was_directory = before
             .as_ref()
             .is_some_and(|s| FileType::from_raw_mode(s.st_mode) == FileType::Directory);
@@ -217,35 +205,26 @@ impl Walk<'_> {
                 Merge::Over | Merge::Instead => Merge::Instead,
             };
             let occupancy = self.merge(None, &child, inner, at, depth + 1)?;
-            match (old, occupancy) {
-                (Some(before), Occupancy::Empty) => self.push(
-                    at,
-                    Change::Modified {
-                        before,
-                        after: Node::Directory,
-                    },
-                ),
+            return match (old, occupancy) {
+                (Some(before), Occupancy::Empty) => {
+                    let after = Node::Directory;
+                    self.push(at, Change::Modified { before, after })
+                }
                 (Some(before), Occupancy::Occupied) => self.push(at, Change::Deleted(before)),
                 (None, Occupancy::Empty) => self.push(at, Change::Added(Node::Directory)),
-                (None, Occupancy::Occupied) => {}
-            }
-            return Ok(());
+                (None, Occupancy::Occupied) => Ok(()),
+            };
         };
         let below = lower.dir(name).map_err(|e| io(BASELINE, at, e))?;
-        let inner = match merge {
-            Merge::Whole => Merge::Whole,
-            Merge::Over if !child.overlay_flag("opaque") => Merge::Over,
-            Merge::Over | Merge::Instead => Merge::Instead,
+        let inner = match (merge, child.overlay_attribute("opaque")) {
+            (Merge::Whole, _) => Merge::Whole,
+            (Merge::Over, OverlayAttribute::Absent) => Merge::Over,
+            (Merge::Instead, _) | (_, OverlayAttribute::Yes) => Merge::Instead,
+            (Merge::Over, OverlayAttribute::Other) => return Err(feature(at, "opaque")),
         };
         let occupancy = self.merge(Some(&below), &child, inner, at, depth + 1)?;
-        let was_empty = || {
-            below
-                .names()
-                .map(|names| names.is_empty())
-                .map_err(|e| io(BASELINE, at, e))
-        };
-        if occupancy == Occupancy::Empty && !was_empty()? {
-            self.push(at, Change::Added(Node::Directory));
+        if occupancy == Occupancy::Empty && !is_empty(&below, at)? {
+            self.push(at, Change::Added(Node::Directory))?;
         }
         Ok(())
     }
@@ -261,27 +240,22 @@ impl Walk<'_> {
         depth: usize,
     ) -> Result<(), CaptureError> {
         let (Some(lower), Some(stat)) = (lower, before) else {
-            self.push(at, Change::Added(after));
-            return Ok(());
+            return self.push(at, Change::Added(after));
         };
         if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
             let below = lower.dir(name).map_err(|e| io(BASELINE, at, e))?;
-            let names = below.names().map_err(|e| io(BASELINE, at, e))?;
-            if names.is_empty() {
+            if is_empty(&below, at)? {
                 let before = Node::Directory;
-                self.push(at, Change::Modified { before, after });
-            } else {
-                self.hidden(&below, &[], at, depth + 1)?;
-                self.push(at, Change::Added(after));
+                return self.push(at, Change::Modified { before, after });
             }
-            return Ok(());
+            self.hidden(&below, &[], at, depth + 1)?;
+            return self.push(at, Change::Added(after));
         }
         match self.baseline_node(lower, name, &stat, at)? {
-            Some(before) if before == after => {}
+            Some(before) if before == after => Ok(()),
             Some(before) => self.push(at, Change::Modified { before, after }),
             None => self.push(at, Change::Added(after)),
         }
-        Ok(())
     }
 
     /// A baseline entry exists no more.
@@ -293,26 +267,23 @@ impl Walk<'_> {
         at: &[u8],
         depth: usize,
     ) -> Result<(), CaptureError> {
-        self.check_depth(depth)?;
-        self.count_entry()?;
+        self.budget.depth(depth)?;
         if self.rules.excludes(name) {
-            self.omit(at, OmitReason::Excluded);
-            return Ok(());
+            return self.omit(at, OmitReason::Excluded);
         }
         if FileType::from_raw_mode(before.st_mode) != FileType::Directory {
-            match self.baseline_node(lower, name, before, at)? {
+            return match self.baseline_node(lower, name, before, at)? {
                 Some(node) => self.push(at, Change::Deleted(node)),
                 None => self.omit(at, OmitReason::SpecialFile),
-            }
-            return Ok(());
+            };
         }
         let below = lower.dir(name).map_err(|e| io(BASELINE, at, e))?;
-        let names = below.names().map_err(|e| io(BASELINE, at, e))?;
-        if names.is_empty() {
-            self.push(at, Change::Deleted(Node::Directory));
+        if is_empty(&below, at)? {
+            self.push(at, Change::Deleted(Node::Directory))?;
         } else {
             self.hidden(&below, &[], at, depth + 1)?;
         }
+        self.budget.keep_path(at)?;
         self.out.removed_directories.push(at.to_vec());
         Ok(())
     }
@@ -329,6 +300,7 @@ impl Walk<'_> {
             FileType::RegularFile => self.file(lower, name, BASELINE, at).map(Some),
             FileType::Symlink => {
                 let target = lower.link_text(name).map_err(|e| io(BASELINE, at, e))?;
+                self.budget.spend(target.len() as u64)?;
                 Ok(Some(Node::Symlink { target }))
             }
             _ => Ok(None),
@@ -348,6 +320,7 @@ impl Walk<'_> {
             FileType::RegularFile => self.file(upper, name, RESULT, at).map(Taken::Node),
             FileType::Symlink => {
                 let target = upper.link_text(name).map_err(|e| io(RESULT, at, e))?;
+                self.budget.spend(target.len() as u64)?;
                 let same_before = lower.is_some_and(|l| l.link_text(name).as_ref() == Ok(&target));
                 Ok(match judge_link(at, &target) {
                     Err(reason) if !same_before => Taken::Omit(reason),
@@ -365,66 +338,61 @@ impl Walk<'_> {
         side: &'static str,
         at: &[u8],
     ) -> Result<Node, CaptureError> {
-        let left = self.limits.total_bytes - self.bytes;
-        let bound = self.limits.file_bytes.min(left);
-        let (outcome, stat) = dir.read(name, bound).map_err(|e| io(side, at, e))?;
-        let ReadOutcome::Bytes(bytes) = outcome else {
-            let one = self.limits.file_bytes;
-            return Err(if size_of(&stat) > one {
-                limit("bytes in one file", one)
-            } else {
-                limit("bytes", self.limits.total_bytes)
-            });
+        let open = match side {
+            // The guest is dead and the layer is ours: a closed file is opened to be read.
+            RESULT => dir.open_file_owned(name),
+            _ => dir.open_file(name),
         };
-        if side == RESULT && dir.file_has_overlay_attribute(name, "metacopy") {
-            return Err(feature(at, "metacopy"));
+        let (fd, stat) = open.map_err(|e| io(side, at, e))?;
+        if side == RESULT {
+            for what in ["metacopy", "whiteout"] {
+                if overlay_attribute(&fd, what) != OverlayAttribute::Absent {
+                    return Err(feature(at, what));
+                }
+            }
         }
-        self.bytes += bytes.len() as u64;
-        Ok(Node::File {
-            mode: FileMode::from_raw(stat.st_mode),
-            bytes,
-        })
-    }
-
-    fn push(&mut self, path: &[u8], change: Change) {
-        self.out.entries.push(EntryChange {
-            path: path.to_vec(),
-            change,
-        });
-    }
-
-    fn omit(&mut self, path: &[u8], reason: OmitReason) {
-        self.out.omitted.push(Omitted {
-            path: path.to_vec(),
-            reason,
-        });
-    }
-
-    fn count_entry(&mut self) -> Result<(), CaptureError> {
-        self.entries += 1;
-        if self.entries > self.limits.entries {
-            return Err(limit("entries", self.limits.entries));
+        self.budget.file(size_of(&stat))?;
+        let bound = self.budget.limits.file_bytes.min(self.budget.left());
+        match read_within(&fd, &stat, bound).map_err(|e| io(side, at, e))? {
+            ReadOutcome::Bytes(bytes) => {
+                self.budget.spend(bytes.len() as u64)?;
+                let mode = FileMode::from_raw(stat.st_mode);
+                Ok(Node::File { mode, bytes })
+            }
+            // Not too large by itself, or grown meanwhile: then the whole is too large.
+            ReadOutcome::TooLarge => Err(self.budget.all_spent().into()),
         }
+    }
+
+    fn names(
+        &mut self,
+        dir: &Dir,
+        side: &'static str,
+        path: &[u8],
+    ) -> Result<Vec<Vec<u8>>, CaptureError> {
+        let names = self.budget.names(dir);
+        names.map_err(|e| listing(side, path, e))
+    }
+
+    fn push(&mut self, path: &[u8], change: Change) -> Result<(), CaptureError> {
+        self.budget.keep_path(path)?;
+        let path = path.to_vec();
+        self.out.entries.push(EntryChange { path, change });
         Ok(())
     }
 
-    fn check_depth(&self, depth: usize) -> Result<(), CaptureError> {
-        if depth > self.limits.depth {
-            return Err(limit("directory levels", self.limits.depth as u64));
-        }
+    fn omit(&mut self, path: &[u8], reason: OmitReason) -> Result<(), CaptureError> {
+        self.budget.keep_path(path)?;
+        let path = path.to_vec();
+        self.out.omitted.push(Omitted { path, reason });
         Ok(())
     }
 }
 
-const fn limit(what: &'static str, limit: u64) -> CaptureError {
-    CaptureError::Limit { what, limit }
-}
-
-fn feature(path: &[u8], feature: &'static str) -> CaptureError {
-    CaptureError::OverlayFeature {
-        path: quote_name(path),
-        feature,
-    }
+/// Whether a directory of the baseline has no entries.
+fn is_empty(dir: &Dir, at: &[u8]) -> Result<bool, CaptureError> {
+    let occupied = dir.has_entry(|_| true);
+    occupied.map(|o| !o).map_err(|e| io(BASELINE, at, e))
 }
 
 fn look(
@@ -438,25 +406,6 @@ fn look(
 
 fn is_whiteout(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice && stat.st_rdev == 0
-}
-
-/// Whether a link at `path` stays inside the mount. `..` is accepted only at the front:
-/// after a name it could climb out through another link.
-pub(super) fn judge_link(path: &[u8], target: &[u8]) -> Result<(), OmitReason> {
-    if target.starts_with(b"/") {
-        return Err(OmitReason::AbsoluteSymlink);
-    }
-    let mut levels = path.iter().filter(|b| **b == b'/').count();
-    let mut named = false;
-    for part in target.split(|b| *b == b'/') {
-        match part {
-            b"" | b"." => {}
-            b".." if named || levels == 0 => return Err(OmitReason::EscapingSymlink),
-            b".." => levels -= 1,
-            _ => named = true,
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -20,6 +20,18 @@ pub fn quote_name(name: &[u8]) -> String {
     }
 }
 
+/// Bytes of a name that a message shows.
+pub(crate) const SHOWN_BYTES: usize = 512;
+
+/// A name for a message: as git prints it, cut when it is long.
+#[must_use]
+pub(crate) fn shown_name(name: &[u8]) -> String {
+    match name.get(..SHOWN_BYTES) {
+        Some(start) if name.len() > SHOWN_BYTES => quote_name(&[start, b"..."].concat()),
+        _ => quote_name(name),
+    }
+}
+
 /// The name in quotes, needed or not.
 pub(super) fn quoted(name: &[u8]) -> String {
     let mut out = String::from("\"");

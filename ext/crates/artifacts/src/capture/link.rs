@@ -1,0 +1,24 @@
+//! Symbolic links that may be kept.
+//!
+//! Invariant: a kept link cannot lead out of the mount, whatever other links do.
+
+use super::OmitReason;
+
+/// Whether a link at `path` stays inside the mount. `..` is accepted only at the front:
+/// after a name it could climb out through another link.
+pub(super) fn judge_link(path: &[u8], target: &[u8]) -> Result<(), OmitReason> {
+    if target.starts_with(b"/") {
+        return Err(OmitReason::AbsoluteSymlink);
+    }
+    let mut levels = path.iter().filter(|b| **b == b'/').count();
+    let mut named = false;
+    for part in target.split(|b| *b == b'/') {
+        match part {
+            b"" | b"." => {}
+            b".." if named || levels == 0 => return Err(OmitReason::EscapingSymlink),
+            b".." => levels -= 1,
+            _ => named = true,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,198 @@
+//! Hostile trees: where they are made, what may be spent on them, and the marker outside
+//! that must be neither read nor touched.
+#![allow(dead_code)]
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use wp_codebox_artifacts::*;
+
+pub const MARKER: &[u8] = b"content-from-outside";
+
+/// One case at a time: memory is measured for the process.
+static ALONE: Mutex<()> = Mutex::new(());
+
+pub struct Ground {
+    dir: tempfile::TempDir,
+    outside: (u32, i64, i64),
+}
+
+impl Ground {
+    pub fn new() -> Self {
+        // In memory, as a guest's layer is; a disk would take minutes for some of these trees.
+        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        for name in ["lower", "upper", "to", "outside"] {
+            fs::create_dir(dir.path().join(name)).unwrap();
+        }
+        let outside = dir.path().join("outside");
+        fs::write(outside.join("f"), MARKER).unwrap();
+        fs::create_dir(outside.join("inner")).unwrap();
+        fs::write(outside.join("inner/f"), MARKER).unwrap();
+        fs::set_permissions(&outside, PermissionsExt::from_mode(0o750)).unwrap();
+        let outside = state(&outside);
+        Self { dir, outside }
+    }
+
+    pub fn root(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub fn at(&self, path: &str) -> PathBuf {
+        self.dir.path().join(path)
+    }
+
+    pub fn open(&self, path: &str) -> Dir {
+        Dir::open(&self.at(path)).unwrap()
+    }
+
+    pub fn capture(&self) -> Result<MountChanges, CaptureError> {
+        capture(
+            self.open("lower").as_fd(),
+            self.open("upper").as_fd(),
+            &ExcludeRules::default(),
+            &CaptureLimits::default(),
+        )
+    }
+
+    pub fn scan(&self) -> Result<TreeScan, TreeError> {
+        scan_tree(
+            self.open("lower").as_fd(),
+            &ExcludeRules::default(),
+            &CaptureLimits::TREE,
+        )
+    }
+
+    pub fn copy(&self) -> Result<CopyReport, TreeError> {
+        copy_tree(
+            self.open("lower").as_fd(),
+            self.open("to").as_fd(),
+            &ExcludeRules::default(),
+            &CaptureLimits::TREE,
+        )
+    }
+
+    /// Nothing was made, removed, renamed, written or made accessible outside.
+    pub fn outside_is_whole(&self) {
+        assert_eq!(state(&self.at("outside")), self.outside);
+        for name in ["f", "inner/f"] {
+            assert_eq!(fs::read(self.at("outside").join(name)).unwrap(), MARKER);
+        }
+    }
+}
+
+fn state(path: &Path) -> (u32, i64, i64) {
+    let meta = fs::metadata(path).unwrap();
+    (meta.mode(), meta.ctime(), meta.ctime_nsec())
+}
+
+impl Drop for Ground {
+    fn drop(&mut self) {
+        // Also a test of it: every hostile tree has to go.
+        remove_tree(self.dir.path()).unwrap();
+    }
+}
+
+pub fn os(name: &[u8]) -> &OsStr {
+    OsStr::from_bytes(name)
+}
+
+/// A chain of directories, made one component at a time, with a file at its end.
+pub fn chain(root: &Path, name: &[u8], depth: usize) {
+    use rustix::fs::{Mode, OFlags, mkdirat, openat};
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+    let mut dir = rustix::fs::open(root, flags, Mode::empty()).unwrap();
+    for _ in 0..depth {
+        mkdirat(&dir, name, Mode::RWXU).unwrap();
+        dir = openat(&dir, name, flags, Mode::empty()).unwrap();
+    }
+    openat(&dir, "file", OFlags::CREATE | OFlags::WRONLY, Mode::RUSR).unwrap();
+}
+
+/// Runs a step alone, bounded in time and in the memory it adds, and says what it took.
+pub fn bounded<T>(name: &str, seconds: u64, mebibytes: u64, step: impl FnOnce() -> T) -> T {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    // Resets the peak to what is in use now.
+    fs::write("/proc/self/clear_refs", "5").unwrap();
+    let before = memory("VmRSS");
+    let begun = Instant::now();
+    let value = step();
+    let took = begun.elapsed();
+    let added = memory("VmHWM").saturating_sub(before) / 1024;
+    println!("hostile: {name}: {} ms, {added} MiB", took.as_millis());
+    assert!(took < Duration::from_secs(seconds), "{name}: {took:?}");
+    assert!(added < mebibytes, "{name}: {added} MiB");
+    value
+}
+
+fn memory(field: &str) -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|l| l.starts_with(field)).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// Applies a patch with git in a directory that no repository is around.
+pub fn git_apply(root: &Path, patch: &[u8]) -> Result<(), String> {
+    let file = root.with_extension("patch");
+    fs::write(&file, patch).unwrap();
+    let output = Command::new("git")
+        .args(["apply", "--whitespace=nowarn", "-p1"])
+        .arg(&file)
+        .current_dir(root)
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .env("GIT_CEILING_DIRECTORIES", root.parent().unwrap())
+        .output()
+        .unwrap();
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+/// `path:reason` of what was left out.
+pub fn omitted(changes: &MountChanges) -> Vec<String> {
+    let line = |o: &Omitted| format!("{}:{}", quote_name(&o.path), o.reason.as_str());
+    changes.omitted.iter().map(line).collect()
+}
+
+/// Every byte that a capture holds.
+pub fn contents(changes: &MountChanges) -> impl Iterator<Item = &[u8]> {
+    changes
+        .entries
+        .iter()
+        .flat_map(|e| [e.change.before(), e.change.after()])
+        .flatten()
+        .filter_map(Node::blob)
+}
+
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Runs a step in a thread of a user whom modes bind, when the tests run as root.
+pub fn as_other_user<T: Send>(ground: &Ground, step: impl FnOnce() -> T + Send) -> T {
+    const OTHER: u32 = 12_345;
+    if !is_root() {
+        return step();
+    }
+    let owned = Command::new("chown")
+        .args(["-R", "-h", "12345:12345"])
+        .arg(ground.root())
+        .status()
+        .unwrap();
+    assert!(owned.success());
+    std::thread::scope(|scope| {
+        let run = scope.spawn(|| {
+            let other = rustix::process::Uid::from_raw(OTHER);
+            rustix::thread::set_thread_res_uid(other, other, other).unwrap();
+            step()
+        });
+        run.join().unwrap()
+    })
+}
