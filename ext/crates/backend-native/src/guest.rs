@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
-    GuestReply, IsolationLevel, IsolationReport, LaunchMount, LaunchPlan, Limits, SandboxAudit,
+    GuestReply, IsolationReport, LaunchMount, LaunchPlan, Limits, SandboxAudit,
 };
 
 pub use crate::watch::KillCause;
@@ -88,7 +88,7 @@ struct Arrivals {
 
 impl Guest {
     /// Builds a guest and waits until its probes have run. Blocks for a few milliseconds,
-    /// at most `ready_timeout`. Fails closed: below level `full` the guest is killed.
+    /// at most `ready_timeout`. Fails closed: below the plan's level the guest is killed.
     pub fn launch(plan: &LaunchPlan, options: &LaunchOptions<'_>) -> Result<Self, LaunchError> {
         let host = |step| move |source: std::io::Error| LaunchError::Host { step, source };
         let errno = |step| {
@@ -150,7 +150,7 @@ impl Guest {
             watcher: None,
             end: None,
         };
-        if guest.report.level < IsolationLevel::Full {
+        if guest.report.level < plan.level {
             guest.kill(KillCause::Finished);
             return Err(LaunchError::Level);
         }

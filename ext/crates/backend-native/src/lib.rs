@@ -19,6 +19,7 @@ mod native;
 mod php;
 mod plan;
 mod process_sandbox;
+mod reduced;
 mod spawn;
 mod template;
 mod watch;
@@ -35,5 +36,6 @@ pub use plan::{
     environment, mount_paths, php_ini,
 };
 pub use process_sandbox::{LauncherCommand, NoSandbox, ProcessSandbox, WrappedCommand, audit};
+pub use reduced::{GuestRoot, GuestTree, LayoutError};
 pub use template::{Template, TemplateError, TemplateRequest, ensure_template};
 pub use watch::Usage;

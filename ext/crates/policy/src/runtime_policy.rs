@@ -136,7 +136,7 @@ pub fn parse(document: &Value) -> Result<RuntimePolicy, PolicyError> {
         commands,
         secrets,
         approvals,
-        minimum_isolation: IsolationLevel::Full,
+        minimum_isolation: field(document, "minimum_isolation").unwrap_or(IsolationLevel::Full),
         isolation_floors: BTreeMap::new(),
         expose_secrets: Vec::new(),
     };

@@ -10,12 +10,13 @@ mod backend;
 mod cancellation;
 mod journal;
 mod lifecycle;
+mod removal;
 mod run_dir;
 mod state_dir;
 mod timestamp;
 
 pub use backend::{
-    Backend, BackendError, Capabilities, Destroyed, Execution, ExecutionEnd, ExecutionResult,
+    Backend, BackendError, Capabilities, Destroyed, Execution, ExecutionEnd, ExecutionResult, Left,
     Runtime, Usage,
 };
 pub use cancellation::{CancelReason, Cancellation};

@@ -5,6 +5,7 @@
 //! `sites/<site>/active/<run_id>` marks runs that are not settled, so that reaping
 //! costs what is alive or broken, not what ever ran.
 
+use crate::removal::remove_tree;
 use crate::{StateDir, StateDirError, now_rfc3339};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use serde::{Deserialize, Serialize};
@@ -256,29 +257,8 @@ fn settle_dead(path: &Path, run_id: &RunId) {
 }
 
 fn remove_scratch(path: &Path) {
-    let scratch = path.join("scratch");
-    make_removable(&scratch);
-    let _ = fs::remove_dir_all(scratch);
-}
-
-/// Directories copied from a mount may lack the write bit that removal needs.
-fn make_removable(dir: &Path) {
-    use std::os::unix::fs::PermissionsExt;
-    let Ok(meta) = fs::symlink_metadata(dir) else {
-        return;
-    };
-    if !meta.is_dir() {
-        return;
-    }
-    let mode = meta.permissions().mode();
-    if mode & 0o700 != 0o700 {
-        let _ = fs::set_permissions(dir, fs::Permissions::from_mode(mode | 0o700));
-    }
-    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|t| t.is_dir()) {
-            make_removable(&entry.path());
-        }
-    }
+    // What stays is removed with the run's directory.
+    let _ = remove_tree(&path.join("scratch"));
 }
 
 fn take_lease(path: &Path, extra: OFlags) -> std::io::Result<OwnedFd> {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// Home directory inside.
 pub(super) const HOME: &str = "/home/agent";
 /// Where PHP keeps compiled files inside.
-pub(super) const OPCACHE: &str = "/var/cache/codebox/opcache";
+pub(crate) const OPCACHE: &str = "/var/cache/codebox/opcache";
 
 /// The environment every execution starts from; nothing of the host's enters.
 #[must_use]

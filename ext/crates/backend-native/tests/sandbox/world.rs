@@ -18,8 +18,8 @@ use wp_codebox_backend_native::{
     ensure_template, environment,
 };
 use wp_codebox_contracts::{
-    ExecLimits, ExecRequest, ExecutionId, GuestPath, HostSource, LaunchPlan, Limits, MountAccess,
-    MountView, OutputStream, StagedFile,
+    ExecLimits, ExecRequest, ExecutionId, GuestPath, HostSource, IsolationLevel, LaunchPlan,
+    Limits, MountAccess, MountView, OutputStream, StagedFile,
 };
 
 /// Names the world of a parent test process.
@@ -130,7 +130,7 @@ pub fn built_launcher() -> PathBuf {
 }
 
 /// The checkout, or a readable copy of what is needed of it.
-fn repository() -> PathBuf {
+pub fn repository() -> PathBuf {
     std::env::var_os("CODEBOX_REPOSITORY").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.."),
         PathBuf::from,
@@ -220,6 +220,7 @@ pub fn template_request() -> TemplateRequest<'static> {
         sandbox: &NoSandbox,
         php: &world.php,
         host: &world.host,
+        level: IsolationLevel::Full,
     }
 }
 

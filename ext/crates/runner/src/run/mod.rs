@@ -7,6 +7,7 @@
 mod envelopes;
 mod export;
 mod finish;
+mod level;
 mod materialise;
 mod output;
 mod prepare;
@@ -30,7 +31,9 @@ use wp_codebox_backend_native::{
     HostLayout, NativeBackend, NoSandbox, PhpLayout, Template, TemplateRequest, ensure_template,
     mount_paths,
 };
-use wp_codebox_contracts::{ErrorBody, EventType, GuestPath, LifecycleEvent, Outcome, RunResult};
+use wp_codebox_contracts::{
+    ErrorBody, EventType, GuestPath, IsolationLevel, LifecycleEvent, Outcome, RunResult,
+};
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::{Backend, Cancellation, Journal, RunDir, Scratch, reap_dead};
 
@@ -135,6 +138,7 @@ pub(crate) struct Setting<'a> {
     pub cwd: GuestPath,
     pub staged: Vec<wp_codebox_contracts::StagedFile>,
     pub clock: Clock,
+    pub level: IsolationLevel,
 }
 
 fn stages(
@@ -158,20 +162,23 @@ fn stages(
         })
         .collect();
     let owner = prepared.state.owner();
+    let (level, notice) = level::choose(&prepared)?;
+    recorder.notices.extend(notice);
     let mounts = opened
         .into_iter()
         .enumerate()
-        .map(|(index, mount)| materialise(index, mount, owner, run_dir))
+        .map(|(index, mount)| materialise(index, mount, owner, level, run_dir))
         .collect::<Result<Vec<_>, _>>()?;
     let setting = Setting {
         run_dir,
-        backend: backend(&prepared, cancellation)?,
+        backend: backend(&prepared, level, cancellation)?,
         cwd: programs::working_directory(&guest_mounts)?,
         staged: write_staged(&prepared.staged, run_dir)?,
         mounts,
         guest_mounts,
         prepared: &prepared,
         clock,
+        level,
     };
     announce(&setting, recorder)?;
     let work = work::run(&setting, cancellation, recorder)?;
@@ -195,6 +202,7 @@ fn stages(
 
 fn backend(
     prepared: &Prepared,
+    level: IsolationLevel,
     cancellation: &Arc<Cancellation>,
 ) -> Result<NativeBackend, ErrorBody> {
     let paths = &prepared.request.paths;
@@ -209,6 +217,7 @@ fn backend(
         sandbox: &NoSandbox,
         php: &php,
         host: &host,
+        level,
     })
     .map_err(|e| e.body())?;
     Ok(NativeBackend {
