@@ -23,12 +23,14 @@ if ( ! is_array( $rows ) ) {
 $mounts = array();
 foreach ( $rows as $row ) {
 	$target = (string) ( $row['target'] ?? '' );
-	$names  = is_dir( $target ) ? array_values( array_diff( (array) scandir( $target ), array( '.', '..' ) ) ) : array();
+	// Set where the guest has no root of its own.
+	$place = getenv( 'CODEBOX_ROOT' ) . $target;
+	$names = is_dir( $place ) ? array_values( array_diff( (array) scandir( $place ), array( '.', '..' ) ) ) : array();
 
 	$mounts[] = array(
 		'target'     => $target,
 		'mode'       => (string) ( $row['mode'] ?? '' ),
-		'exists'     => is_dir( $target ),
+		'exists'     => is_dir( $place ),
 		'entries'    => array_slice( $names, 0, MAX_NAMES ),
 		'entryCount' => count( $names ),
 	);

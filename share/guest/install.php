@@ -18,7 +18,8 @@ $_SERVER['SERVER_PROTOCOL'] = 'HTTP/1.1';
 $_SERVER['REQUEST_METHOD']  = 'GET';
 $_SERVER['REQUEST_URI']     = '/';
 
-require '/wordpress/wp-load.php';
+// The guest's root, wherever it lies, holds this file at /opt/codebox/guest.
+require rtrim( dirname( __DIR__, 3 ), '/' ) . '/wordpress/wp-load.php';
 require_once ABSPATH . 'wp-admin/includes/upgrade.php';
 
 if ( is_blog_installed() ) {

@@ -11,7 +11,7 @@
  */
 
 if ( '-' === ( $argv[1] ?? '' ) ) {
-	$argv[1] = (string) tempnam( '/tmp', 'run-php-' );
+	$argv[1] = (string) tempnam( sys_get_temp_dir(), 'run-php-' );
 	register_shutdown_function( 'unlink', $argv[1] );
 	file_put_contents( $argv[1], stream_get_contents( STDIN ) );
 }
@@ -30,6 +30,6 @@ $argc            = count( $argv );
 $_SERVER['argv'] = $argv;
 $_SERVER['argc'] = $argc;
 
-require '/wordpress/wp-load.php';
+require rtrim( dirname( __DIR__, 3 ), '/' ) . '/wordpress/wp-load.php';
 
 require $argv[0];

@@ -7,7 +7,7 @@
 
 declare( strict_types=1 );
 
-require '/wordpress/wp-load.php';
+require rtrim( dirname( __DIR__, 3 ), '/' ) . '/wordpress/wp-load.php';
 
 foreach ( array( 'plugin', 'file', 'misc', 'upgrade', 'user', 'taxonomy', 'post', 'theme', 'admin', 'image', 'media' ) as $name ) {
 	$file = ABSPATH . 'wp-admin/includes/' . $name . '.php';

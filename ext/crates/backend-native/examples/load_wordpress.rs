@@ -35,6 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         sandbox: &NoSandbox,
         php: &php,
         host: &host,
+        level: wp_codebox_contracts::IsolationLevel::Full,
     })?;
     let plan = build_plan(&GuestSpec {
         host: &host,

@@ -47,6 +47,8 @@ pub enum ExecEnd {
     TimedOut,
     /// The guest was over its memory limit and is dead.
     MemoryLimit,
+    /// The guest wrote more than its disk limit and is dead.
+    DiskLimit,
     /// It was cancelled through a [`crate::GuestKiller`]; the guest is dead.
     Cancelled,
     /// The guest died for another reason.
@@ -268,6 +270,7 @@ impl Guest {
         match self.shared.cause() {
             KillCause::Deadline => ExecEnd::TimedOut,
             KillCause::Memory => ExecEnd::MemoryLimit,
+            KillCause::Disk => ExecEnd::DiskLimit,
             KillCause::Cancelled => ExecEnd::Cancelled,
             KillCause::None | KillCause::Finished => ExecEnd::GuestDied,
         }

@@ -81,6 +81,36 @@ fn errno_text(errno: i32) -> String {
 }
 
 impl LaunchError {
+    /// Whether the host forbids what only level `full` needs: namespaces and mounts. A broken
+    /// promise of a guest that was built is no such thing.
+    #[must_use]
+    pub fn forbids_full(&self) -> bool {
+        match self {
+            Self::Step { step, .. } => matches!(
+                step.as_str(),
+                "unshare"
+                    | "setgroups"
+                    | "uid_map"
+                    | "gid_map"
+                    | "propagation"
+                    | "root_mount"
+                    | "scratch"
+                    | "bind"
+                    | "overlay"
+                    | "proc"
+                    | "dev"
+                    | "pivot_root"
+                    | "loopback"
+            ),
+            Self::Launcher { .. }
+            | Self::Host { .. }
+            | Self::Timeout { .. }
+            | Self::Died { .. }
+            | Self::Protocol { .. }
+            | Self::Level { .. } => false,
+        }
+    }
+
     /// Stable code.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
@@ -173,7 +203,7 @@ pub(crate) fn hints(step: &str, errno: i32) -> &'static [&'static str] {
             &["The source must exist and be readable for the user that owns the state directory."]
         }
         ("landlock", _) => &[
-            "Landlock ABI 3 (Linux 6.2) or newer is needed, enabled at boot: add `landlock` to the lsm= kernel parameter.",
+            "Landlock ABI 3 (Linux 6.2) or newer is needed, for level reduced ABI 6 (Linux 6.12), enabled at boot: add `landlock` to the lsm= kernel parameter.",
         ],
         ("seccomp", _) => &["The kernel must be built with CONFIG_SECCOMP_FILTER."],
         ("scratch", libc::ENOMEM | libc::ENOSPC) => {
@@ -198,6 +228,21 @@ mod tests {
         assert_eq!(body.code, ErrorCode::IsolationUnavailable);
         assert!(body.hints.iter().any(|h| h.contains("unprivileged_userns")));
         assert_eq!(body.data.unwrap()["errno"], libc::EPERM);
+    }
+
+    #[test]
+    fn only_a_forbidden_mechanism_of_full_forbids_full() {
+        let failed = |step: &str| LaunchError::Step {
+            step: step.to_owned(),
+            subject: "x".to_owned(),
+            errno: libc::EPERM,
+        };
+        for step in ["unshare", "uid_map", "overlay", "proc"] {
+            assert!(failed(step).forbids_full(), "{step}");
+        }
+        for step in ["probe", "landlock", "seccomp", "plan", "root", "limits"] {
+            assert!(!failed(step).forbids_full(), "{step}");
+        }
     }
 
     #[test]

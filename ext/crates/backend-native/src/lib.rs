@@ -21,6 +21,7 @@ mod native;
 mod php;
 mod plan;
 mod process_sandbox;
+mod reduced;
 mod self_test;
 mod spawn;
 mod template;
@@ -42,6 +43,7 @@ pub use plan::{
     build_plan, egress_environment, environment, mount_paths, php_ini,
 };
 pub use process_sandbox::{LauncherCommand, NoSandbox, ProcessSandbox, WrappedCommand, audit};
+pub use reduced::{GuestRoot, GuestTree, LayoutError};
 pub use self_test::{LauncherIdentity, SelfTest, SelfTestRequest, Trial, run_self_test, self_test};
 pub use template::{Template, TemplateError, TemplateRequest, ensure_template};
 pub use watch::Usage;

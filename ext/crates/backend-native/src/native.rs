@@ -9,6 +9,7 @@ use crate::plan::{
     environment,
 };
 use crate::process_sandbox::NoSandbox;
+use crate::reduced::{DiskWatch, GuestTree};
 use crate::template::Template;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -21,7 +22,7 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::{
     Backend, BackendError, Cancellation, Capabilities, Destroyed, EgressListeners, Execution,
-    ExecutionEnd, ExecutionResult, Runtime, Usage,
+    ExecutionEnd, ExecutionResult, Left, Runtime, Usage,
 };
 
 /// Time until a guest must be ready.
@@ -57,8 +58,10 @@ pub struct NativeSpec {
     pub limits: Limits,
     /// What leaves the guest.
     pub egress: GuestEgress,
-    /// What the guest is asked to be; below it the launch fails.
+    /// `full`, or `reduced` where the host forbids `full` and the caller allows less.
     pub level: IsolationLevel,
+    /// Where a guest at `reduced` gets its tree; not used at `full`. Must not exist.
+    pub tree: PathBuf,
 }
 
 impl Backend for NativeBackend {
@@ -95,12 +98,35 @@ impl Backend for NativeBackend {
             sandbox: &NoSandbox,
             ready_timeout: READY,
         };
-        let guest = Guest::launch(&plan, &options).map_err(|e| e.body())?;
+        let view = match spec.level {
+            IsolationLevel::Full => View::Private,
+            IsolationLevel::Reduced => {
+                View::Host(GuestTree::lay_out(&plan, &spec.tree).map_err(|e| e.body())?)
+            }
+            IsolationLevel::None => {
+                return Err(ErrorBody::new(
+                    ErrorCode::IsolationUnavailable,
+                    "a guest without isolation is never started",
+                ));
+            }
+        };
+        let plan = match &view {
+            View::Private => &plan,
+            View::Host(tree) => tree.plan(),
+        };
+        let guest = Guest::launch(plan, &options).map_err(|e| e.body())?;
+        let disk = match &view {
+            View::Private => None,
+            View::Host(tree) => Some(watched(&guest, tree, spec.limits)?),
+        };
         let killer = guest.killer();
         self.cancellation
             .on_cancel(Box::new(move || killer.kill(KillCause::Cancelled)));
         Ok(Box::new(NativeRuntime {
             guest,
+            view,
+            disk,
+            php: self.php.clone(),
             limits: spec.limits,
             egress: egress_environment(&spec.egress),
             cancellation: Arc::clone(&self.cancellation),
@@ -108,10 +134,36 @@ impl Backend for NativeBackend {
     }
 }
 
+/// Where the guest's own directories lie.
+#[derive(Debug)]
+enum View {
+    /// In mounts of its own.
+    Private,
+    /// In a directory of the host.
+    Host(GuestTree),
+}
+
+fn watched(guest: &Guest, tree: &GuestTree, limits: Limits) -> Result<DiskWatch, ErrorBody> {
+    DiskWatch::start(
+        Arc::clone(&guest.shared),
+        tree.writable(),
+        limits.disk_bytes,
+    )
+    .map_err(|e| {
+        ErrorBody::new(
+            ErrorCode::SandboxStartFailed,
+            format!("the guest's disk use cannot be watched: {e}"),
+        )
+    })
+}
+
 /// A guest behind the contract.
 #[derive(Debug)]
 struct NativeRuntime {
     guest: Guest,
+    view: View,
+    disk: Option<DiskWatch>,
+    php: PhpLayout,
     limits: Limits,
     egress: BTreeMap<String, String>,
     cancellation: Arc<Cancellation>,
@@ -140,6 +192,13 @@ impl Runtime for NativeRuntime {
             env,
             cwd: execution.cwd.clone(),
             limits: ExecLimits::default(),
+        };
+        let request = match &self.view {
+            View::Private => request,
+            View::Host(tree) => tree
+                .root()
+                .request(&request, &self.php)
+                .map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, e.to_string()))?,
         };
         let started = Instant::now();
         let call = ExecCall {
@@ -183,6 +242,9 @@ impl Runtime for NativeRuntime {
             ExecEnd::MemoryLimit => ExecutionEnd::LimitReached {
                 error: self.memory_error("all its processes together were over"),
             },
+            ExecEnd::DiskLimit => ExecutionEnd::LimitReached {
+                error: self.disk_error(),
+            },
             ExecEnd::Cancelled => ExecutionEnd::Cancelled,
             ExecEnd::GuestDied => ExecutionEnd::GuestDied,
         };
@@ -197,8 +259,13 @@ impl Runtime for NativeRuntime {
     fn destroy(mut self: Box<Self>) -> Destroyed {
         self.cancellation.clear();
         let end = self.guest.kill(KillCause::Finished);
+        drop(self.disk);
+        let left = match self.view {
+            View::Private => Left::Layers(std::mem::take(&mut self.guest.layers)),
+            View::Host(tree) => Left::Trees(tree.into_layers()),
+        };
         Destroyed {
-            layers: std::mem::take(&mut self.guest.layers),
+            left,
             usage: Usage {
                 cpu: Duration::from_micros(end.user_us.saturating_add(end.system_us)),
                 peak_memory_bytes: end.usage.peak_memory_bytes,
@@ -208,6 +275,12 @@ impl Runtime for NativeRuntime {
 }
 
 impl NativeRuntime {
+    fn disk_error(&self) -> ErrorBody {
+        let bytes = self.limits.disk_bytes;
+        ErrorBody::new(ErrorCode::DiskLimit, format!("the guest wrote more than the limit of {bytes} bytes, or more files than that allows; raise the disk limit or let it write less"))
+            .with("limitBytes", bytes)
+    }
+
     fn memory_error(&self, what: &str) -> ErrorBody {
         let bytes = self.limits.memory_bytes;
         ErrorBody::new(ErrorCode::MemoryLimit, format!("the program ran out of memory: {what} the limit of {bytes} bytes; raise it or let it use less"))

@@ -14,7 +14,8 @@ pub use settings::{GuestEgress, egress_environment, environment, php_ini};
 use crate::host::{HiddenPath, HostLayout, SystemEntryKind};
 use crate::php::PhpLayout;
 use crate::template::Template;
-use settings::{EGRESS_AUTHORITY, EGRESS_PORT, EGRESS_SOCKET, HOME, OPCACHE, egress_ini};
+pub(crate) use settings::OPCACHE;
+use settings::{EGRESS_AUTHORITY, EGRESS_PORT, EGRESS_SOCKET, HOME, egress_ini};
 use wp_codebox_contracts::{
     BindSource, EgressSockets, ErrorBody, ErrorCode, GuestPath, HostSource, InvalidGuestPath,
     IsolationLevel, LaunchMount, LaunchPlan, LaunchPurpose, Limits, MountAccess, MountView,
@@ -381,10 +382,10 @@ fn mounted(
         rule,
     };
     let writable = match (mount.access, mount.view) {
-        (MountAccess::Readonly, MountView::Bind) => false,
+        // A copy of the source, or the source itself: nothing is captured, so nothing is written.
+        (MountAccess::Readonly, MountView::Bind | MountView::Copy) => false,
         (MountAccess::Readwrite, MountView::Overlay | MountView::Copy) => true,
-        // A check's guest reads a captured layer above its source: that needs an overlay too.
-        (MountAccess::Readonly, MountView::Overlay | MountView::Copy) => true,
+        (MountAccess::Readonly, MountView::Overlay) => true,
         (MountAccess::Readwrite, MountView::Bind) => {
             return Err(inconsistent("a writable mount is an overlay, never a bind"));
         }

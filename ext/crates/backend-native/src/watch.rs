@@ -38,6 +38,8 @@ pub enum KillCause {
     Memory = 3,
     /// The run is over.
     Finished = 4,
+    /// It wrote more than allowed, where no file system of its own bounds it.
+    Disk = 5,
 }
 
 /// What a guest used, as seen from outside.
@@ -92,6 +94,7 @@ impl Shared {
             2 => KillCause::Cancelled,
             3 => KillCause::Memory,
             4 => KillCause::Finished,
+            5 => KillCause::Disk,
             _ => KillCause::None,
         }
     }
@@ -106,6 +109,14 @@ impl Shared {
 
     pub(crate) fn saw_memory(&self, bytes: u64) {
         self.memory.fetch_max(bytes, Ordering::Relaxed);
+    }
+
+    /// Records what the guest's directories hold, and whether that is over the limit.
+    pub(crate) fn saw_disk(&self, bytes: u64, over: bool) {
+        self.disk.fetch_max(bytes, Ordering::Relaxed);
+        if over {
+            self.full.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Looks at the scratch file system through a descriptor of a layer on it.

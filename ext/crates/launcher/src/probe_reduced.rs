@@ -94,7 +94,7 @@ fn wrong(what: impl Into<String>) -> Failure {
 fn enforced(axis: IsolationAxis, by: &str, evidence: String) -> AxisReport {
     AxisReport {
         axis,
-        requested: Enforcement::Enforced,
+        requested: IsolationLevel::Reduced.requested(axis),
         enforced: Enforcement::Enforced,
         by: by.to_owned(),
         evidence,

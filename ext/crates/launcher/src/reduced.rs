@@ -19,7 +19,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, test_kill_process, waitpid};
-use wp_codebox_contracts::{BindSource, GuestReply, LaunchMount, LaunchPlan};
+use wp_codebox_contracts::{BindSource, GuestReply, LaunchMount, LaunchPlan, LaunchPurpose};
 
 /// Builds the guest, waits for its end and leaves no process of it.
 pub(crate) fn launch(
@@ -165,7 +165,10 @@ impl Guest<'_> {
         let ends = [lifetime.as_fd(), launcher.as_fd()];
         let answer = match self.build(channel) {
             Ok(()) => {
-                let served = init::serve(channel, ends);
+                let served = match self.plan.purpose {
+                    LaunchPurpose::Serve => init::serve(channel, ends),
+                    LaunchPurpose::Probe => Ok(()),
+                };
                 end_everything();
                 served
             }

@@ -94,11 +94,26 @@ pub struct Usage {
     pub peak_memory_bytes: u64,
 }
 
+/// What a guest left of its captured mounts, by mount index.
+#[derive(Debug)]
+pub enum Left {
+    /// Upper directories of overlays: what differs from the mount's source.
+    Layers(BTreeMap<u32, OwnedFd>),
+    /// Whole trees that were copies of the mount's source.
+    Trees(BTreeMap<u32, OwnedFd>),
+}
+
+impl Default for Left {
+    fn default() -> Self {
+        Self::Layers(BTreeMap::new())
+    }
+}
+
 /// What is left of a destroyed runtime.
 #[derive(Debug, Default)]
 pub struct Destroyed {
-    /// Upper directories of captured mounts, by mount index.
-    pub layers: BTreeMap<u32, OwnedFd>,
+    /// Captured mounts.
+    pub left: Left,
     /// Cost.
     pub usage: Usage,
 }

@@ -16,7 +16,7 @@ mod timestamp;
 
 pub use backend::{
     Backend, BackendError, Capabilities, Destroyed, EgressListeners, Execution, ExecutionEnd,
-    ExecutionResult, Runtime, Usage,
+    ExecutionResult, Left, Runtime, Usage,
 };
 pub use cancellation::{CancelReason, Cancellation};
 pub use journal::{Journal, JournalError};

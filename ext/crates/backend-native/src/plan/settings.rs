@@ -13,7 +13,7 @@ pub(super) const EGRESS_PORT: u16 = 3128;
 /// Certificate of the run's authority inside.
 pub(super) const EGRESS_AUTHORITY: &str = "/run/codebox/egress-ca.pem";
 /// Where PHP keeps compiled files inside.
-pub(super) const OPCACHE: &str = "/var/cache/codebox/opcache";
+pub(crate) const OPCACHE: &str = "/var/cache/codebox/opcache";
 
 /// The environment every execution starts from; nothing of the host's enters.
 #[must_use]

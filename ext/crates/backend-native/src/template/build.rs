@@ -6,12 +6,17 @@ use super::fingerprint::Parts;
 use super::{FORMAT, Record, Template, TemplateRequest};
 use crate::exec::{ExecCall, ExecEnd};
 use crate::guest::{Guest, KillCause, LaunchOptions};
-use crate::plan::{GuestEgress, GuestSpec, SHARE, TemplateAccess, build_plan, environment};
+use crate::plan::{
+    GuestEgress, GuestSpec, PlanError, SHARE, TemplateAccess, build_plan, environment,
+};
+use crate::reduced::GuestTree;
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use wp_codebox_artifacts::remove_tree;
-use wp_codebox_contracts::{ExecLimits, ExecRequest, ExecutionId, GuestPath, Limits};
+use wp_codebox_contracts::{
+    ExecLimits, ExecRequest, ExecutionId, GuestPath, IsolationLevel, Limits,
+};
 
 /// The files of a WordPress root that are core; nothing else of it is copied, above all
 /// no wp-config.php.
@@ -70,7 +75,7 @@ pub(super) fn build(
         wordpress_version: parts.wordpress_version.clone(),
         hidden: super::hidden(request),
     };
-    install(request, &template)?;
+    install(request, &template, &directory.join("guest"))?;
     closed_database(&content)?;
     Ok(Record {
         format: FORMAT,
@@ -158,16 +163,21 @@ fn make_content(
     let drop_in = fs::read_to_string(&from)
         .map_err(|source| TemplateError::Unreadable { path: from, source })?;
     // The drop-in's own two places to fill in: where its code lies, and which plugin it belongs to.
+    // It lies at a fixed place relative to the drop-in, wherever the guest's root is.
     let drop_in = drop_in
         .replace(
-            "{SQLITE_IMPLEMENTATION_FOLDER_PATH}",
-            &format!("{SHARE}/sqlite-database-integration"),
+            "'{SQLITE_IMPLEMENTATION_FOLDER_PATH}'",
+            &format!("rtrim( dirname( __DIR__, 2 ), '/' ) . '{SHARE}/sqlite-database-integration'"),
         )
         .replace("{SQLITE_PLUGIN}", "sqlite-database-integration/load.php");
     files::write(&content.join("db.php"), drop_in.as_bytes())
 }
 
-fn install(request: &TemplateRequest<'_>, template: &Template) -> Result<(), TemplateError> {
+fn install(
+    request: &TemplateRequest<'_>,
+    template: &Template,
+    place: &Path,
+) -> Result<(), TemplateError> {
     let share_dir = request
         .share_dir
         .to_str()
@@ -186,15 +196,20 @@ fn install(request: &TemplateRequest<'_>, template: &Template) -> Result<(), Tem
         limits: Limits::default(),
         egress: &GuestEgress::Denied,
     })?;
+    let tree = match request.level {
+        IsolationLevel::Full => None,
+        IsolationLevel::Reduced | IsolationLevel::None => Some(GuestTree::lay_out(&plan, place)?),
+    };
     let mut guest = Guest::launch(
-        &plan,
+        tree.as_ref().map_or(&plan, GuestTree::plan),
         &LaunchOptions {
             launcher: request.launcher,
             sandbox: request.sandbox,
             ready_timeout: Duration::from_secs(20),
         },
     )?;
-    let php = request.php.binary.as_str();
+    let php_layout = request.php;
+    let php = php_layout.binary.as_str();
     let install = format!("{SHARE}/guest/install.php");
     let warm = format!("{SHARE}/guest/warm.php");
     let wp = format!("{SHARE}/bin/wp");
@@ -207,26 +222,44 @@ fn install(request: &TemplateRequest<'_>, template: &Template) -> Result<(), Tem
         ("wp-cli", vec![&wp, "option", "get", "home"]),
     ];
     for (step, argv) in steps {
-        run(&mut guest, step, &argv)?;
+        let mut request = call(step, &argv)?;
+        if let Some(tree) = &tree {
+            request = tree
+                .root()
+                .request(&request, php_layout)
+                .map_err(PlanError::from)?;
+        }
+        run(&mut guest, step, &request)?;
     }
     guest.kill(KillCause::Finished);
-    Ok(())
+    let Some(tree) = tree else { return Ok(()) };
+    let io = |source| TemplateError::Io {
+        step: "take over from the guest",
+        source,
+    };
+    tree.give_back().map_err(io)?;
+    remove_tree(place)
+        .map(drop)
+        .map_err(|e| io(std::io::Error::other(e)))
 }
 
-fn run(guest: &mut Guest, step: &'static str, argv: &[&str]) -> Result<(), TemplateError> {
+fn call(step: &'static str, argv: &[&str]) -> Result<ExecRequest, TemplateError> {
     let invalid = |output: &str| TemplateError::Install {
         step,
         output: output.to_owned(),
     };
-    let request = ExecRequest {
+    Ok(ExecRequest {
         id: ExecutionId::new(step).map_err(|_| invalid("id"))?,
         argv: argv.iter().map(|&arg| arg.to_owned()).collect(),
         env: environment(),
         cwd: GuestPath::new("/wordpress").map_err(|_| invalid("path"))?,
         limits: ExecLimits::default(),
-    };
+    })
+}
+
+fn run(guest: &mut Guest, step: &'static str, request: &ExecRequest) -> Result<(), TemplateError> {
     let call = ExecCall {
-        request: &request,
+        request,
         stdin: &[],
         deadline: Instant::now() + PATIENCE,
         output_limit: 1024 * 1024,

@@ -3,6 +3,7 @@
 use crate::exec::ExecError;
 use crate::launch_error::LaunchError;
 use crate::plan::PlanError;
+use crate::reduced::LayoutError;
 use std::path::PathBuf;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
@@ -59,6 +60,9 @@ pub enum TemplateError {
     /// The guest could not be planned.
     #[error("the template's guest could not be planned: {0}")]
     Plan(#[from] PlanError),
+    /// The guest's tree could not be laid out.
+    #[error("the template's guest could not be laid out: {0}")]
+    Layout(#[from] LayoutError),
     /// The guest did not start.
     #[error("{0}")]
     Launch(#[from] LaunchError),
@@ -90,6 +94,7 @@ impl TemplateError {
                 ErrorCode::ConfigInvalid
             }
             Self::Launch(error) => error.code(),
+            Self::Layout(error) => error.code(),
             Self::Unreadable { .. }
             | Self::Io { .. }
             | Self::Record

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use wp_codebox_contracts::Sha256Hex;
+use wp_codebox_contracts::{IsolationLevel, Sha256Hex};
 
 /// Bytes of directory entries read at once.
 const LISTING: usize = 32 * 1024;
@@ -61,6 +61,10 @@ pub(super) fn survey(request: &TemplateRequest<'_>) -> Result<Parts, TemplateErr
     let theme = newest_default_theme(&wordpress.join("wp-content/themes"));
     let mut lines = Lines::default();
     lines.text(&format!("wp-codebox/template/v{FORMAT}"));
+    match request.level {
+        IsolationLevel::Full => {}
+        IsolationLevel::Reduced | IsolationLevel::None => lines.text("reduced"),
+    }
     lines.text(&request.php.version);
     lines.text(&request.php.binary);
     lines.text(&crate::plan::php_ini(request.php));

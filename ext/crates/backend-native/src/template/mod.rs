@@ -26,9 +26,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use wp_codebox_artifacts::remove_tree;
+use wp_codebox_contracts::IsolationLevel;
 
 /// Raised whenever templates are built differently.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 /// Templates unused for this long are removed when another one is built.
 const UNUSED: Duration = Duration::from_secs(30 * 24 * 3600);
 
@@ -49,6 +50,9 @@ pub struct TemplateRequest<'a> {
     pub php: &'a PhpLayout,
     /// The host's system directories.
     pub host: &'a HostLayout,
+    /// Level of the guest that installs WordPress; each level has a template of its own, since
+    /// compiled files are keyed by paths.
+    pub level: IsolationLevel,
 }
 
 /// A finished template. Paths are absolute host paths.

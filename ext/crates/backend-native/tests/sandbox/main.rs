@@ -17,5 +17,6 @@ mod lifetime;
 mod limits;
 mod mechanisms;
 mod mounts;
+mod reduced;
 mod wordpress;
 mod world;

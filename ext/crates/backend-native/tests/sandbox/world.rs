@@ -18,8 +18,8 @@ use wp_codebox_backend_native::{
     build_plan, ensure_template, environment,
 };
 use wp_codebox_contracts::{
-    ExecLimits, ExecRequest, ExecutionId, GuestPath, HostSource, LaunchPlan, Limits, MountAccess,
-    MountView, OutputStream, StagedFile,
+    ExecLimits, ExecRequest, ExecutionId, GuestPath, HostSource, IsolationLevel, LaunchPlan,
+    Limits, MountAccess, MountView, OutputStream, StagedFile,
 };
 
 /// Names the world of a parent test process.
@@ -220,6 +220,7 @@ pub fn template_request() -> TemplateRequest<'static> {
         sandbox: &NoSandbox,
         php: &world.php,
         host: &world.host,
+        level: IsolationLevel::Full,
     }
 }
 

@@ -12,7 +12,7 @@ use wp_codebox_backend_native::{
 };
 use wp_codebox_contracts::{
     AxisReport, Enforcement, ErrorBody, ErrorCode, IsolationAxis, IsolationLevel, IsolationReport,
-    RunRequest, RuntimePolicy,
+    NetworkPolicy, NetworkPosture, RunRequest, RuntimePolicy,
 };
 
 /// The level to ask for: `full`, unless the policy is content with less and this host has only less.
@@ -27,7 +27,18 @@ pub(crate) fn choose_level(
     }
     let test = tested();
     match test.level() {
-        level @ (IsolationLevel::Full | IsolationLevel::Reduced) => Ok(level),
+        IsolationLevel::Full => Ok(IsolationLevel::Full),
+        // Its guest can make no socket at all.
+        IsolationLevel::Reduced
+            if policy.network != NetworkPolicy::Posture(NetworkPosture::Deny) =>
+        {
+            let message = "this host isolates at level reduced only, where nothing can leave the sandbox, but the policy has network rules; set network to \"deny\", or make level full possible";
+            Err(explained(
+                ErrorBody::new(ErrorCode::IsolationUnavailable, message),
+                &test,
+            ))
+        }
+        IsolationLevel::Reduced => Ok(IsolationLevel::Reduced),
         IsolationLevel::None => Err(below(&test)),
     }
 }

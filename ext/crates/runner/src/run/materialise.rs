@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use wp_codebox_artifacts::{CaptureLimits, ExcludeRules, TreeScan, copy_tree, scan_tree};
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, HostSource, InodeId, MountAccess, MountView, StagedFile,
+    ErrorBody, ErrorCode, HostSource, InodeId, IsolationLevel, MountAccess, MountView, StagedFile,
 };
 use wp_codebox_runtime::{Owner, RunDir};
 
@@ -38,6 +38,7 @@ pub(crate) fn materialise(
     index: usize,
     mount: OpenMount,
     owner: Owner,
+    level: IsolationLevel,
     run_dir: &RunDir,
 ) -> Result<Materialised, ErrorBody> {
     let rules = ExcludeRules::new(&mount.request.exclude);
@@ -47,7 +48,8 @@ pub(crate) fn materialise(
         .owners
         .iter()
         .all(|&(uid, gid)| (uid, gid) == (owner.uid, owner.gid));
-    if maps && reachable(&mount) {
+    // Without mounts everything is a copy, and so is what a change is measured against.
+    if level == IsolationLevel::Full && maps && reachable(&mount) {
         let baseline = mount
             .source
             .try_clone()

@@ -191,11 +191,11 @@ fn stages(
     let mounts = opened
         .into_iter()
         .enumerate()
-        .map(|(index, mount)| materialise(index, mount, owner, run_dir))
+        .map(|(index, mount)| materialise(index, mount, owner, level, run_dir))
         .collect::<Result<Vec<_>, _>>()?;
     let setting = Setting {
         run_dir,
-        backend: backend(&prepared, cancellation)
+        backend: backend(&prepared, level, cancellation)
             .map_err(|error| level::explain(error, &prepared.request))?,
         level,
         cwd: programs::working_directory(&guest_mounts)?,
@@ -227,6 +227,7 @@ fn stages(
 
 fn backend(
     prepared: &Prepared,
+    level: IsolationLevel,
     cancellation: &Arc<Cancellation>,
 ) -> Result<NativeBackend, ErrorBody> {
     let paths = &prepared.request.paths;
@@ -241,6 +242,7 @@ fn backend(
         sandbox: &NoSandbox,
         php: &php,
         host: &host,
+        level,
     })
     .map_err(|e| e.body())?;
     Ok(NativeBackend {

@@ -7,16 +7,19 @@ use super::recorder::{Call, Recorder, Step};
 use super::{Setting, level, programs};
 use rustix::fs::{Mode, OFlags};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Instant;
-use wp_codebox_artifacts::{CaptureLimits, MountChanges, capture, remove_tree, write_layer};
+use wp_codebox_artifacts::{
+    CaptureLimits, MountChanges, capture, capture_difference, remove_tree, write_layer,
+};
 use wp_codebox_backend_native::{GuestEgress, NativeSpec, PlannedMount};
 use wp_codebox_contracts::{
     CheckReport, CheckStatus, ErrorBody, ErrorCode, HostSource, IsolationReport, MountAccess,
     TaskInput,
 };
-use wp_codebox_runtime::{Backend, Cancellation, Destroyed, ExecutionEnd, Runtime, Usage};
+use wp_codebox_runtime::{Backend, Cancellation, Destroyed, ExecutionEnd, Left, Runtime, Usage};
 
 /// End of a check's output kept in its report, bytes.
 const CHECK_TAIL: usize = 4 * 1024;
@@ -73,6 +76,7 @@ pub(crate) struct Checked {
 
 fn spec(
     setting: &Setting<'_>,
+    guest: &str,
     lowers: impl Fn(usize) -> Vec<HostSource>,
     egress: GuestEgress,
 ) -> Result<NativeSpec, ErrorBody> {
@@ -105,6 +109,11 @@ fn spec(
         limits: setting.prepared.limits,
         egress,
         level: setting.level,
+        tree: setting
+            .run_dir
+            .scratch("guests")
+            .map_err(|e| e.body())?
+            .join(guest),
     })
 }
 
@@ -131,7 +140,7 @@ pub(crate) fn run(
 ) -> Result<Work, ErrorBody> {
     let lowers = |index: usize| vec![setting.mounts[index].lower.clone()];
     let egress = egress::prepare(setting)?;
-    let spec = spec(setting, lowers, egress.guest())?;
+    let spec = spec(setting, "work", lowers, egress.guest())?;
     let mut runtime = guest(setting, &spec)?;
     let egress = egress.open(runtime.as_mut())?;
     let isolation = runtime.isolation().clone();
@@ -264,21 +273,28 @@ fn capture_all(
             if mount.mount.request.mode == MountAccess::Readonly {
                 return Ok(None);
             }
-            let upper: &OwnedFd = u32::try_from(index)
-                .ok()
-                .and_then(|i| left.layers.get(&i))
-                .ok_or_else(|| {
-                    ErrorBody::new(
-                        ErrorCode::RunFailed,
-                        format!("the guest left no layer for mount {}", mount.mount.target),
-                    )
-                })?;
-            capture(
-                mount.baseline.as_fd(),
-                upper.as_fd(),
-                &mount.rules(),
-                &CaptureLimits::default(),
-            )
+            let found = |all: &BTreeMap<u32, OwnedFd>| {
+                let index = u32::try_from(index).ok()?;
+                all.get(&index)?.try_clone().ok()
+            };
+            let missing = |what: &str| {
+                let target = &mount.mount.target;
+                ErrorBody::new(ErrorCode::RunFailed, format!("mount {target}: {what}"))
+            };
+            let (baseline, rules) = (mount.baseline.as_fd(), mount.rules());
+            let limits = CaptureLimits::default();
+            match &left.left {
+                Left::Layers(all) => {
+                    let upper = found(all).ok_or_else(|| missing("the guest left no layer"))?;
+                    capture(baseline, upper.as_fd(), &rules, &limits)
+                }
+                Left::Trees(all) => {
+                    let tree = found(all).ok_or_else(|| {
+                        missing("the guest moved or replaced the mounted directory itself, so its change cannot be told")
+                    })?;
+                    capture_difference(baseline, tree.as_fd(), &rules, &limits)
+                }
+            }
             .map(Some)
             .map_err(|e| e.body())
         })
@@ -349,7 +365,7 @@ fn checking_guest(setting: &Setting<'_>, work: &Work) -> Result<CheckingGuest, E
             .collect()
     };
     let egress = egress::prepare(setting)?;
-    let spec = spec(setting, lowers, egress.guest())?;
+    let spec = spec(setting, "check", lowers, egress.guest())?;
     let mut runtime = guest(setting, &spec)?;
     let egress = egress.open(runtime.as_mut())?;
     Ok((runtime, egress))

@@ -1,0 +1,404 @@
+//! Laying out a guest's tree on disk, and what is left of it after the guest.
+//!
+//! Sources are opened the way the launcher opens them: pinned to the inode that was
+//! checked. Everything is copied by descriptor. A directory of which a change will be
+//! taken is opened before the guest exists; whether its path still leads to it is looked
+//! at after the guest is dead, so that a guest that moved it away is noticed.
+
+use super::root::GuestRoot;
+use super::steps::{Access, Capture, StepError, TreeStep, steps};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
+use rustix::io::Errno;
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use wp_codebox_artifacts::{CaptureLimits, ExcludeRules, copy_tree, lay_over};
+use wp_codebox_contracts::{
+    BindSource, ErrorBody, ErrorCode, GuestPath, HostSource, InodeId, InvalidGuestPath,
+    IsolationLevel, LaunchMount, LaunchPlan,
+};
+
+/// Why a guest's tree cannot be laid out.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LayoutError {
+    /// The place for the tree has no usable path.
+    #[error("the guest's directory cannot be named: {source}")]
+    Path {
+        /// Why.
+        #[from]
+        source: InvalidGuestPath,
+    },
+    /// The plan needs mounts.
+    #[error("{detail}")]
+    Unavailable {
+        /// What and why.
+        detail: String,
+    },
+    /// Something could not be read or written.
+    #[error("the guest's directory could not be prepared: {step} failed for {path}: {source}")]
+    Io {
+        /// Which step.
+        step: &'static str,
+        /// Guest path.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A directory could not be copied.
+    #[error("the copy of {path} could not be made: {source}")]
+    Copy {
+        /// Guest path.
+        path: String,
+        /// Why.
+        source: wp_codebox_artifacts::TreeError,
+    },
+    /// A captured change could not be laid over its source.
+    #[error("the change of {path} could not be laid over its source: {source}")]
+    Layer {
+        /// Guest path.
+        path: String,
+        /// Why.
+        source: wp_codebox_artifacts::LayerError,
+    },
+}
+
+impl From<StepError> for LayoutError {
+    fn from(error: StepError) -> Self {
+        Self::Unavailable {
+            detail: error.to_string(),
+        }
+    }
+}
+
+impl LayoutError {
+    /// Stable code.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Unavailable { .. } => ErrorCode::IsolationUnavailable,
+            Self::Copy { source, .. } => source.code(),
+            Self::Path { .. } | Self::Io { .. } | Self::Layer { .. } => {
+                ErrorCode::SandboxStartFailed
+            }
+        }
+    }
+    /// As it crosses a process border.
+    #[must_use]
+    pub fn body(&self) -> ErrorBody {
+        ErrorBody::new(self.code(), self.to_string())
+    }
+}
+
+/// A tree on disk, ready for a guest.
+#[derive(Debug)]
+pub struct GuestTree {
+    root: GuestRoot,
+    plan: LaunchPlan,
+    writable: Vec<String>,
+    captured: Vec<Captured>,
+    returns: Vec<(String, String)>,
+}
+
+#[derive(Debug)]
+struct Captured {
+    index: u32,
+    path: String,
+    directory: OwnedFd,
+}
+
+impl GuestTree {
+    /// Lays out what `plan`, the plan of a full guest, would mount, in a new directory.
+    /// `directory` must not exist; it holds copies, so whoever can read it reads them.
+    pub fn lay_out(plan: &LaunchPlan, directory: &Path) -> Result<Self, LayoutError> {
+        let path = directory.to_string_lossy().into_owned();
+        let root = GuestRoot::new(&path)?;
+        let steps = steps(plan, &root)?;
+        let mut tree = Self {
+            plan: LaunchPlan {
+                level: IsolationLevel::Reduced,
+                mounts: Vec::new(),
+                writable: Vec::new(),
+                ..plan.clone()
+            },
+            root,
+            writable: Vec::new(),
+            captured: Vec::new(),
+            returns: Vec::new(),
+        };
+        let failed = |step| {
+            move |source: std::io::Error| LayoutError::Io {
+                step,
+                path: "/".to_owned(),
+                source,
+            }
+        };
+        fs::DirBuilder::new()
+            .mode(0o700)
+            .create(directory)
+            .map_err(failed("mkdir"))?;
+        for step in steps {
+            tree.step(step)?;
+        }
+        let opened = open_directory(&path).map_err(|e| failed("open")(e.into()))?;
+        tree.rule(
+            &path,
+            Some(pin(&opened).map_err(|e| failed("stat")(e.into()))?),
+            Access::Read,
+        )?;
+        for path in tree.writable.clone() {
+            let failed = |source: Errno| LayoutError::Io {
+                step: "open",
+                path: tree.shown(&path),
+                source: source.into(),
+            };
+            let opened = open_directory(&path).map_err(failed)?;
+            let pinned = pin(&opened).map_err(failed)?;
+            tree.rule(&path, Some(pinned), Access::Write)?;
+        }
+        Ok(tree)
+    }
+
+    /// The plan for the launcher.
+    #[must_use]
+    pub fn plan(&self) -> &LaunchPlan {
+        &self.plan
+    }
+
+    /// Where guest paths lie.
+    #[must_use]
+    pub fn root(&self) -> &GuestRoot {
+        &self.root
+    }
+
+    /// Host paths the guest may write.
+    #[must_use]
+    pub fn writable(&self) -> &[String] {
+        &self.writable
+    }
+
+    /// The captured directories, by mount index. The guest must be dead. One that the guest
+    /// moved away or replaced is left out: what lies at its path is not what it was given.
+    #[must_use]
+    pub fn into_layers(self) -> BTreeMap<u32, OwnedFd> {
+        self.captured
+            .into_iter()
+            .filter(|captured| {
+                let now = open_directory(&captured.path).and_then(|fd| pin(&fd));
+                now.is_ok_and(|now| pin(&captured.directory) == Ok(now))
+            })
+            .map(|captured| (captured.index, captured.directory))
+            .collect()
+    }
+
+    /// Puts what a template's guest wrote in the place of what it was copied from. The guest
+    /// must be dead.
+    pub fn give_back(&self) -> std::io::Result<()> {
+        for (path, source) in &self.returns {
+            fs::remove_dir_all(source)?;
+            fs::rename(path, source)?;
+        }
+        Ok(())
+    }
+
+    /// A path as the guest's plan names it; no host path enters an error.
+    fn shown(&self, path: &str) -> String {
+        path.strip_prefix(self.root.as_str())
+            .unwrap_or(path)
+            .to_owned()
+    }
+
+    fn rule(
+        &mut self,
+        path: &str,
+        inode: Option<InodeId>,
+        access: Access,
+    ) -> Result<(), LayoutError> {
+        self.plan.mounts.push(LaunchMount::Bind {
+            source: BindSource::Host(HostSource {
+                path: path.to_owned(),
+                inode,
+            }),
+            target: GuestPath::new(path)?,
+            writable: access == Access::Write,
+        });
+        Ok(())
+    }
+
+    fn step(&mut self, step: TreeStep) -> Result<(), LayoutError> {
+        let io = |tree: &Self, step, path: &str| {
+            let path = tree.shown(path);
+            move |source: std::io::Error| LayoutError::Io { step, path, source }
+        };
+        match step {
+            TreeStep::Place { path } => return self.rule(&path, None, Access::Read),
+            TreeStep::Directory { path, access } => {
+                make_directory(&path).map_err(io(self, "mkdir", &path))?;
+                if access == Access::Write {
+                    self.writable.push(path);
+                }
+            }
+            TreeStep::File { path, contents } => {
+                parent(&path)
+                    .and_then(|()| write_file(&path, contents.as_bytes()))
+                    .map_err(io(self, "write", &path))?;
+            }
+            TreeStep::Link { path, to } => {
+                parent(&path)
+                    .and_then(|()| clear(&path))
+                    .and_then(|()| symlink(to, &path))
+                    .map_err(io(self, "link", &path))?;
+            }
+            TreeStep::Copy {
+                sources,
+                path,
+                access,
+                capture,
+            } => self.copy(&sources, path, access, capture)?,
+        }
+        Ok(())
+    }
+
+    fn copy(
+        &mut self,
+        sources: &[HostSource],
+        path: String,
+        access: Access,
+        capture: Capture,
+    ) -> Result<(), LayoutError> {
+        let shown = self.shown(&path);
+        let io = |step: &'static str| {
+            let path = shown.clone();
+            move |source: std::io::Error| LayoutError::Io { step, path, source }
+        };
+        let errno = |step: &'static str| {
+            let io = io(step);
+            move |error: Errno| io(error.into())
+        };
+        let Some((base, layers)) = sources.split_first() else {
+            return Err(io("copy")(Errno::INVAL.into()));
+        };
+        parent(&path)
+            .and_then(|()| clear(&path))
+            .map_err(io("mkdir"))?;
+        let from = open_source(base).map_err(errno("open"))?;
+        if !is_directory(&from).map_err(errno("stat"))? {
+            return copy_file(&from, &path).map_err(io("copy"));
+        }
+        make_directory(&path).map_err(io("mkdir"))?;
+        let to = open_directory(&path).map_err(errno("open"))?;
+        copy_tree(
+            from.as_fd(),
+            to.as_fd(),
+            &ExcludeRules::default(),
+            &CaptureLimits::TREE,
+        )
+        .map_err(|source| LayoutError::Copy {
+            path: shown.clone(),
+            source,
+        })?;
+        for layer in layers {
+            let layer = open_source(layer).map_err(errno("open"))?;
+            lay_over(layer.as_fd(), to.as_fd()).map_err(|source| LayoutError::Layer {
+                path: shown.clone(),
+                source,
+            })?;
+        }
+        match capture {
+            Capture::None => {}
+            Capture::Layer(index) => self.captured.push(Captured {
+                index,
+                path: path.clone(),
+                directory: to,
+            }),
+            Capture::Return => self.returns.push((path.clone(), base.path.clone())),
+        }
+        if access == Access::Write {
+            self.writable.push(path);
+        }
+        Ok(())
+    }
+}
+
+/// Opens what was checked: where an inode is named, that one or nothing.
+fn open_source(source: &HostSource) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let Some(wanted) = source.inode else {
+        return rustix::fs::open(&source.path, flags, Mode::empty());
+    };
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let fd = openat2(rustix::fs::CWD, &source.path, flags, Mode::empty(), resolve)?;
+    if pin(&fd)? == wanted {
+        Ok(fd)
+    } else {
+        Err(Errno::STALE)
+    }
+}
+
+fn open_directory(path: &str) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    openat2(rustix::fs::CWD, path, flags, Mode::empty(), resolve)
+}
+
+fn pin(fd: &OwnedFd) -> Result<InodeId, Errno> {
+    let stat = rustix::fs::fstat(fd)?;
+    Ok(InodeId {
+        device: stat.st_dev,
+        inode: stat.st_ino,
+    })
+}
+
+fn is_directory(fd: &OwnedFd) -> Result<bool, Errno> {
+    let stat = rustix::fs::fstat(fd)?;
+    Ok(rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Directory)
+}
+
+fn make_directory(path: &str) -> std::io::Result<()> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o755)
+        .create(path)
+}
+
+fn parent(path: &str) -> std::io::Result<()> {
+    match Path::new(path).parent() {
+        Some(parent) => make_directory(&parent.to_string_lossy()),
+        None => Ok(()),
+    }
+}
+
+/// A mount covers what lies at its target; here it is removed. Nobody else is in the tree yet.
+fn clear(path: &str) -> std::io::Result<()> {
+    let path = PathBuf::from(path);
+    match fs::symlink_metadata(&path) {
+        Ok(meta) if meta.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn write_file(path: &str, contents: &[u8]) -> std::io::Result<()> {
+    use std::io::Write;
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o444)
+        .open(path)?;
+    file.write_all(contents)
+}
+
+fn copy_file(from: &OwnedFd, path: &str) -> std::io::Result<()> {
+    let mut from = fs::File::from(from.try_clone()?);
+    let mode = from.metadata()?.permissions().mode() & 0o755;
+    let mut to = fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    std::io::copy(&mut from, &mut to)?;
+    to.set_permissions(fs::Permissions::from_mode(mode | 0o400))
+}

@@ -1,0 +1,666 @@
+//! Level `reduced`: the same launcher without namespaces, a tree on the host's disk.
+//!
+//! The guest shares paths, user and process numbers with the host, so each denial is
+//! tried on something of this very user, and the same attempt works outside.
+
+use crate::world::*;
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixDatagram, UnixListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use wp_codebox_artifacts::{CaptureLimits, Dir, ExcludeRules, capture_difference};
+use wp_codebox_backend_native::{
+    ExecEnd, Guest, GuestTree, LaunchError, NativeBackend, NativeSpec, Template, TemplateRequest,
+    ensure_template,
+};
+use wp_codebox_contracts::{
+    Enforcement, ErrorCode, ExecutionId, GuestPath, HostSource, InodeId, IsolationAxis,
+    IsolationLevel, LaunchMount, Limits, MountView, StagedFile,
+};
+use wp_codebox_runtime::{Backend as _, Cancellation, Execution, ExecutionEnd, Left};
+
+const PROBE: &str = "/run/codebox/staged/probe";
+
+/// A guest at `reduced` and its tree.
+struct Bed {
+    guest: Guest,
+    tree: GuestTree,
+}
+
+impl Bed {
+    fn new(spec: &Spec) -> Self {
+        let tree = GuestTree::lay_out(&spec.plan(), &directory("tree").join("guest")).unwrap();
+        let guest = launch(tree.plan()).unwrap();
+        Self { guest, tree }
+    }
+
+    fn run(&mut self, argv: &[&str]) -> Said {
+        self.run_in("/tmp", argv)
+    }
+
+    fn run_in(&mut self, cwd: &str, argv: &[&str]) -> Said {
+        let mut request = request(argv);
+        request.cwd = GuestPath::new(cwd).unwrap();
+        let request = self.tree.root().request(&request, &world().php).unwrap();
+        run_request(&mut self.guest, &request, &[])
+    }
+
+    fn sh(&mut self, script: &str) -> Said {
+        self.run(&["/bin/sh", "-c", script])
+    }
+
+    /// Where a guest path lies on the host.
+    fn host(&self, path: &str) -> PathBuf {
+        self.tree.root().path(path).into()
+    }
+}
+
+fn bed() -> Bed {
+    Bed::new(&Spec::default())
+}
+
+fn compiled() -> PathBuf {
+    let program = directory("probe").join("probe");
+    let source = repository().join("tests/sandbox/probe_reduced.c");
+    let status = Command::new("cc")
+        .arg("-O1")
+        .arg("-o")
+        .args([&program, &source])
+        .status();
+    assert!(status.unwrap().success());
+    program
+}
+
+/// What a guest is pointed at: files, sockets and a process of its own user.
+struct Victim {
+    place: PathBuf,
+    _stream: UnixListener,
+    _datagram: UnixDatagram,
+    process: Child,
+}
+
+impl Victim {
+    fn new() -> Self {
+        let place = directory("victim");
+        fs::write(place.join("file"), "host").unwrap();
+        fs::write(place.join("program"), "#!/bin/sh\nexit 0\n").unwrap();
+        fs::set_permissions(place.join("program"), fs::Permissions::from_mode(0o755)).unwrap();
+        Self {
+            _stream: UnixListener::bind(place.join("stream")).unwrap(),
+            _datagram: UnixDatagram::bind(place.join("datagram")).unwrap(),
+            process: Command::new("sleep").arg("60").spawn().unwrap(),
+            place,
+        }
+    }
+
+    fn arguments(&self) -> [String; 4] {
+        let text = |name: &str| self.place.join(name).to_str().unwrap().to_owned();
+        let place = self.place.to_str().unwrap().to_owned();
+        [
+            place,
+            text("stream"),
+            text("datagram"),
+            self.process.id().to_string(),
+        ]
+    }
+}
+
+impl Drop for Victim {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn answers(text: &str) -> BTreeMap<String, i32> {
+    text.lines()
+        .map(|line| line.split_once(' ').unwrap())
+        .map(|(name, errno)| (name.to_owned(), errno.parse().unwrap()))
+        .collect()
+}
+
+#[test]
+fn nothing_of_the_same_user_can_be_reached() {
+    let (victim, program) = (Victim::new(), compiled());
+    let arguments = victim.arguments();
+    let outside = Command::new(&program)
+        .args(&arguments)
+        .current_dir(directory("control"))
+        .output()
+        .unwrap();
+    let outside = answers(&String::from_utf8(outside.stdout).unwrap());
+    for (name, errno) in &outside {
+        assert_eq!(*errno, 0, "control: {name} works outside");
+    }
+    let before = fs::metadata(victim.place.join("file")).unwrap();
+    let staged = vec![StagedFile {
+        source: program.to_str().unwrap().to_owned(),
+        target: PROBE.to_owned(),
+    }];
+    let mut bed = Bed::new(&Spec {
+        staged,
+        ..Spec::default()
+    });
+    let argv: Vec<&str> = [PROBE]
+        .into_iter()
+        .chain(arguments.iter().map(String::as_str))
+        .collect();
+    // The victim lies below the world's directory, which is no path of the guest's own.
+    let mut request = request(&argv);
+    request.argv[0] = bed.tree.root().path(PROBE);
+    request.cwd = GuestPath::new(bed.host("/tmp").to_str().unwrap()).unwrap();
+    let inside = answers(&run_request(&mut bed.guest, &request, &[]).ok());
+    assert_eq!(inside.len(), outside.len());
+    for (name, errno) in &inside {
+        let expected: &[i32] = match name.as_str() {
+            own if own.starts_with("own_") => &[0],
+            // Landlock answers so where a name would lead to another set of rights.
+            "take_name" | "move_out" => &[libc::EXDEV, libc::EACCES],
+            "read_file" | "write_file" | "list" | "create" | "make_directory" | "make_link"
+            | "make_fifo" | "truncated" | "execute" | "look_into_it" | "look_at_it" => {
+                &[libc::EACCES]
+            }
+            _ => &[libc::EPERM],
+        };
+        assert!(expected.contains(errno), "{name} gave {errno}");
+    }
+    let after = fs::metadata(victim.place.join("file")).unwrap();
+    assert_eq!(fs::read(victim.place.join("file")).unwrap(), b"host");
+    assert_eq!(before.modified().unwrap(), after.modified().unwrap());
+}
+
+#[test]
+fn the_report_says_what_was_seen() {
+    let bed = bed();
+    let report = bed.guest.report();
+    assert_eq!(report.level, IsolationLevel::Reduced);
+    assert!(report.landlock_abi >= 6);
+    let axis = |wanted: IsolationAxis| {
+        report
+            .axes
+            .iter()
+            .find(|axis| axis.axis == wanted)
+            .unwrap()
+            .enforced
+    };
+    for firm in [
+        IsolationAxis::Files,
+        IsolationAxis::Network,
+        IsolationAxis::Syscalls,
+        IsolationAxis::Privileges,
+    ] {
+        assert_eq!(axis(firm), Enforcement::Enforced, "{firm:?}");
+    }
+    for soft in [
+        IsolationAxis::Processes,
+        IsolationAxis::Memory,
+        IsolationAxis::Cpu,
+        IsolationAxis::Pids,
+        IsolationAxis::Disk,
+    ] {
+        assert_eq!(axis(soft), Enforcement::BestEffort, "{soft:?}");
+    }
+    // Control: the same plan at full has a row for each axis too, and says full.
+    let full = guest();
+    assert_eq!(full.report().level, IsolationLevel::Full);
+    assert_eq!(full.report().axes.len(), report.axes.len());
+}
+
+#[test]
+fn the_hosts_files_are_out_of_reach_and_the_systems_are_not() {
+    let mut bed = bed();
+    let state = world().state.to_str().unwrap().to_owned();
+    for (path, control) in [
+        ("/etc/passwd", Path::new("/etc/passwd").exists()),
+        ("/proc/self/status", true),
+        ("/proc/version", true),
+        ("/var", true),
+        ("/", true),
+        ("/tmp", true),
+        (state.as_str(), fs::read_dir(&state).is_ok()),
+        (&world().share, fs::read_dir(&world().share).is_ok()),
+    ] {
+        assert!(control, "control: {path} is there");
+        assert_ne!(
+            bed.sh(&format!("exec 3< {path} && ls {path}")).code(),
+            0,
+            "{path}"
+        );
+    }
+    assert_ne!(bed.sh("echo x > /tmp/wp-codebox-must-not-be").code(), 0);
+    assert_ne!(
+        bed.sh("ls ..").code(),
+        1,
+        "control: its own tree can be listed"
+    );
+    let core = bed.sh("ls \"$CODEBOX_ROOT/wordpress\"").ok();
+    assert!(core.contains("wp-load.php"), "{core}");
+    assert_ne!(
+        bed.sh("echo x >> \"$CODEBOX_ROOT/wordpress/wp-load.php\"")
+            .code(),
+        0
+    );
+    bed.sh("echo x > \"$HOME/x\" && echo x > \"$TMPDIR/x\" && test -r /usr/bin/env")
+        .ok();
+}
+
+fn plugin() -> PathBuf {
+    let source = directory("plugin");
+    fs::create_dir(source.join("lib")).unwrap();
+    fs::write(
+        source.join("sample.php"),
+        "<?php\n/* Plugin Name: Sample */\nfunction sample_is() { return 'here'; }\n",
+    )
+    .unwrap();
+    fs::write(source.join("lib/a.txt"), "one\n").unwrap();
+    source
+}
+
+/// A mount as a run plans it at this level: a copy, pinned.
+fn copied(index: u32, source: &Path, target: &str) -> wp_codebox_backend_native::PlannedMount {
+    let meta = rustix::fs::stat(source).unwrap();
+    let mut mount = mount(index, source, target);
+    mount.view = MountView::Copy;
+    mount.lowers = vec![HostSource {
+        path: source.to_str().unwrap().to_owned(),
+        inode: Some(InodeId {
+            device: meta.st_dev,
+            inode: meta.st_ino,
+        }),
+    }];
+    mount
+}
+
+#[test]
+fn wordpress_runs_and_the_change_is_what_the_guest_did() {
+    let source = plugin();
+    let mut bed = Bed::new(&Spec {
+        mounts: vec![copied(0, &source, "/wordpress/wp-content/plugins/sample")],
+        ..Spec::default()
+    });
+    bed.run(&["wp", "plugin", "activate", "sample"]).ok();
+    let listed = bed
+        .run(&["wp", "plugin", "list", "--field=name", "--status=active"])
+        .ok();
+    assert!(listed.lines().any(|line| line == "sample"), "{listed}");
+    let code = bed.host("/tmp/code.php");
+    fs::write(
+        &code,
+        "<?php echo sample_is(), ' ', ABSPATH, ' ', ini_get('sys_temp_dir');",
+    )
+    .unwrap();
+    let said = bed
+        .run(&["php", "/opt/codebox/guest/run-php.php", "/tmp/code.php"])
+        .ok();
+    let root = bed.tree.root().as_str().to_owned();
+    assert_eq!(said, format!("here {root}/wordpress/ {root}/tmp"));
+    bed.run_in(
+        "/workspace/sample",
+        &[
+            "/bin/sh",
+            "-c",
+            "echo two >> lib/a.txt; rm sample.php; mkdir new; echo n > new/n; ln -s a.txt lib/l",
+        ],
+    )
+    .ok();
+    bed.guest
+        .kill(wp_codebox_backend_native::KillCause::Finished);
+    let layers = bed.tree.into_layers();
+    let changes = capture_difference(
+        Dir::open(&source).unwrap().as_fd(),
+        layers[&0].as_fd(),
+        &ExcludeRules::default(),
+        &CaptureLimits::default(),
+    )
+    .unwrap();
+    let paths: Vec<_> = changes
+        .entries
+        .iter()
+        .map(|entry| String::from_utf8_lossy(&entry.path).into_owned())
+        .collect();
+    assert_eq!(paths, ["lib/a.txt", "lib/l", "new/n", "sample.php"]);
+    assert_eq!(fs::read(source.join("lib/a.txt")).unwrap(), b"one\n");
+}
+
+#[test]
+fn a_mount_that_was_moved_away_gives_no_change() {
+    let source = plugin();
+    let inside = "/wordpress/wp-content/uploads/deep";
+    let mounts = || {
+        vec![
+            copied(0, &source, inside),
+            copied(1, &source, "/workspace/kept"),
+        ]
+    };
+    let mut bed = Bed::new(&Spec {
+        mounts: mounts(),
+        ..Spec::default()
+    });
+    bed.sh("cd \"$CODEBOX_ROOT/wordpress/wp-content/uploads\" && mv deep gone && mkdir deep && echo forged > deep/x").ok();
+    // Control: where no parent is writable it cannot be moved.
+    assert_ne!(
+        bed.sh("mv \"$CODEBOX_ROOT/workspace/kept\" \"$CODEBOX_ROOT/workspace/x\"")
+            .code(),
+        0
+    );
+    bed.guest
+        .kill(wp_codebox_backend_native::KillCause::Finished);
+    let layers = bed.tree.into_layers();
+    assert!(!layers.contains_key(&0) && layers.contains_key(&1));
+}
+
+#[test]
+fn a_replaced_source_is_not_copied() {
+    let source = plugin();
+    let mount = copied(0, &source, "/workspace/a");
+    let plan = Spec {
+        mounts: vec![mount],
+        ..Spec::default()
+    }
+    .plan();
+    fs::rename(&source, source.with_extension("old")).unwrap();
+    fs::create_dir(&source).unwrap();
+    let error = GuestTree::lay_out(&plan, &directory("tree").join("guest")).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::SandboxStartFailed);
+    assert!(error.to_string().contains("/workspace/a"), "{error}");
+    fs::remove_dir(&source).unwrap();
+    fs::rename(source.with_extension("old"), &source).unwrap();
+    GuestTree::lay_out(&plan, &directory("tree").join("guest")).unwrap();
+}
+
+#[test]
+fn files_of_the_guests_own_user_are_never_shared_and_nothing_large_is_a_place() {
+    let own = directory("own");
+    let tree =
+        GuestTree::lay_out(&Spec::default().plan(), &directory("tree").join("guest")).unwrap();
+    let with = |path: &str, writable: bool| {
+        let mut plan = tree.plan().clone();
+        plan.mounts.push(LaunchMount::Bind {
+            source: wp_codebox_contracts::BindSource::Host(HostSource::of(path)),
+            target: GuestPath::new(path).unwrap(),
+            writable,
+        });
+        plan
+    };
+    drop(launch(&with("/usr/share", false)).unwrap());
+    for (path, writable, step) in [
+        (own.to_str().unwrap(), false, "landlock"),
+        ("/var", false, "plan"),
+        ("/usr/share", true, "plan"),
+    ] {
+        match launch(&with(path, writable)) {
+            Err(LaunchError::Step { step: seen, .. }) => assert_eq!(seen, step, "{path}"),
+            other => panic!("{path}: {other:?}"),
+        }
+    }
+}
+
+fn descendants(pid: i32) -> Vec<i32> {
+    let mut all = vec![pid];
+    let mut next = 0;
+    while let Some(&pid) = all.get(next) {
+        next += 1;
+        let path = format!("/proc/{pid}/task/{pid}/children");
+        let text = fs::read_to_string(path).unwrap_or_default();
+        all.extend(
+            text.split_whitespace()
+                .map(|pid| pid.parse::<i32>().unwrap()),
+        );
+    }
+    all
+}
+
+fn parent(pid: i32) -> i32 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat.rsplit(')')
+        .next()
+        .unwrap()
+        .split_whitespace()
+        .nth(1)
+        .unwrap()
+        .parse()
+        .unwrap()
+}
+
+/// Launcher, first process and what runs in it, some of it escaped from its session.
+fn everybody(bed: &mut Bed) -> Vec<i32> {
+    bed.sh("for i in 1 2 3; do (setsid sleep 77 >/dev/null 2>&1 &) ; done; trap '' TERM HUP; sleep 78 >/dev/null 2>&1 & true").ok();
+    let all = descendants(parent(bed.guest.pid()));
+    assert!(all.len() >= 6, "{all:?}");
+    assert!(all.iter().all(|pid| alive(*pid)), "control: they live");
+    all
+}
+
+fn kill(pid: i32) {
+    // SAFETY: sends a signal to a process this test started.
+    assert_eq!(unsafe { libc::kill(pid, libc::SIGKILL) }, 0);
+}
+
+fn all_gone(pids: &[i32]) -> bool {
+    pids.iter().all(|pid| !alive(*pid))
+}
+
+#[test]
+fn ending_the_guest_ends_everything_and_nothing_else() {
+    let victim = Victim::new();
+    let mut bed = bed();
+    let all = everybody(&mut bed);
+    bed.guest
+        .kill(wp_codebox_backend_native::KillCause::Finished);
+    assert!(
+        all_gone(&all),
+        "without waiting: kill returns when they are gone"
+    );
+    let other = i32::try_from(victim.process.id()).unwrap();
+    assert!(alive(other), "a process of the same user lives on");
+}
+
+#[test]
+fn killing_one_of_launcher_and_first_process_ends_everything() {
+    for which in [0, 1] {
+        let mut bed = bed();
+        let all = everybody(&mut bed);
+        kill(all[which]);
+        let took = within_two_seconds(|| all_gone(&all[1..]));
+        println!("after kill -9 of {which}: {took:?}");
+    }
+}
+
+#[test]
+fn a_guest_that_kills_its_first_process_kills_itself_only() {
+    let victim = Victim::new();
+    let mut bed = bed();
+    let all = everybody(&mut bed);
+    let script = "kill -9 -1; sleep 5; true";
+    let mut request = request(&["/bin/sh", "-c", script]);
+    request.cwd = GuestPath::new(bed.host("/tmp").to_str().unwrap()).unwrap();
+    let said = run_request(&mut bed.guest, &request, &[]);
+    assert_eq!(said.execution.end, ExecEnd::GuestDied);
+    within_two_seconds(|| all_gone(&all));
+    assert!(alive(i32::try_from(victim.process.id()).unwrap()));
+    assert!(alive(i32::try_from(std::process::id()).unwrap()));
+}
+
+/// With the variable set this is the runner that gets killed; without it, an ordinary short run.
+#[test]
+fn a_reduced_runner_of_its_own() {
+    let mut bed = bed();
+    let all = everybody(&mut bed);
+    if std::env::var_os(REUSE).is_some() {
+        let pids: Vec<_> = all.iter().map(ToString::to_string).collect();
+        println!("pids {}", pids.join(" "));
+        std::thread::sleep(std::time::Duration::from_secs(60));
+    }
+    drop(bed);
+    assert!(all_gone(&all));
+}
+
+#[test]
+fn killing_the_runner_ends_a_reduced_guest() {
+    use std::io::BufRead;
+    template();
+    let mut runner = Command::new(std::env::current_exe().unwrap())
+        .args([
+            "--exact",
+            "reduced::a_reduced_runner_of_its_own",
+            "--nocapture",
+            "--test-threads=1",
+        ])
+        .env(REUSE, &world().root)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let pids = std::io::BufReader::new(runner.stdout.take().unwrap())
+        .lines()
+        .map(Result::unwrap)
+        .find_map(|line| line.split("pids ").nth(1).map(str::to_owned))
+        .unwrap();
+    let pids: Vec<i32> = pids.split(' ').map(|pid| pid.parse().unwrap()).collect();
+    assert!(pids.iter().all(|pid| alive(*pid)));
+    runner.kill().unwrap();
+    runner.wait().unwrap();
+    let took = within_two_seconds(|| all_gone(&pids));
+    println!("after kill -9 of the runner: {took:?}");
+}
+
+#[test]
+fn a_fork_bomb_is_bounded_and_ends_with_the_guest() {
+    let limits = Limits {
+        processes: 40,
+        ..Limits::default()
+    };
+    let mut bed = Bed::new(&Spec {
+        limits,
+        ..Spec::default()
+    });
+    bed.sh("b() { b >/dev/null 2>&1 & b >/dev/null 2>&1 & }; b 2>/dev/null; true")
+        .ok();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let launcher = parent(bed.guest.pid());
+    let most = descendants(launcher).len();
+    println!("fork bomb: {most} processes");
+    // Other tests of this user come and go, and count: the bound is loose by what they are.
+    assert!(most < 400, "{most}");
+    let all = descendants(launcher);
+    bed.guest
+        .kill(wp_codebox_backend_native::KillCause::Finished);
+    assert!(all_gone(&all));
+}
+
+fn backend(template: &Template) -> NativeBackend {
+    let world = world();
+    NativeBackend {
+        launcher: world.launcher.clone(),
+        host: world.host.clone(),
+        php: world.php.clone(),
+        template: template.clone(),
+        share_dir: world.share.clone(),
+        cancellation: std::sync::Arc::new(Cancellation::default()),
+    }
+}
+
+fn native(limits: Limits) -> NativeSpec {
+    NativeSpec {
+        mounts: vec![copied(0, &plugin(), "/workspace/sample")],
+        task_json: "{}".to_owned(),
+        staged: Vec::new(),
+        egress: wp_codebox_backend_native::GuestEgress::Denied,
+        limits,
+        level: IsolationLevel::Reduced,
+        tree: directory("native").join("guest"),
+    }
+}
+
+fn execution(script: &str) -> Execution {
+    Execution {
+        id: ExecutionId::new("e1").unwrap(),
+        argv: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(),
+        env: BTreeMap::new(),
+        cwd: GuestPath::new("/workspace/sample").unwrap(),
+        stdin: None,
+        output_bytes: 1 << 20,
+        deadline: std::time::Instant::now() + std::time::Duration::from_secs(60),
+    }
+}
+
+#[test]
+fn a_template_of_this_level_is_built_without_namespaces() {
+    let template = ensure_template(&TemplateRequest {
+        level: IsolationLevel::Reduced,
+        ..template_request()
+    })
+    .unwrap();
+    assert_ne!(template.key, crate::world::template().key);
+    let mut runtime = backend(&template)
+        .create(&native(Limits::default()))
+        .unwrap();
+    let mut said = Vec::new();
+    let result = runtime
+        .execute(
+            &execution("wp option get blogname; echo new > new.txt"),
+            &mut |_, bytes| {
+                said.extend_from_slice(bytes);
+            },
+        )
+        .unwrap();
+    assert_eq!(
+        result.end,
+        ExecutionEnd::Exited { code: 0 },
+        "{}",
+        String::from_utf8_lossy(&said)
+    );
+    assert_eq!(said, b"Codebox\n");
+    let Left::Trees(trees) = runtime.destroy().left else {
+        panic!("a tree was expected");
+    };
+    assert!(trees.contains_key(&0));
+}
+
+#[test]
+fn too_much_on_disk_ends_the_guest() {
+    let limits = Limits {
+        disk_bytes: 32 * 1024 * 1024,
+        ..Limits::default()
+    };
+    let mut runtime = backend(template()).create(&native(limits)).unwrap();
+    let within = "for i in 1 2 3 4; do head -c 4000000 /dev/zero > $i.bin; done; sleep 1; rm *.bin";
+    let result = runtime.execute(&execution(within), &mut |_, _| {}).unwrap();
+    assert_eq!(
+        result.end,
+        ExecutionEnd::Exited { code: 0 },
+        "control: below the limit"
+    );
+    let one = "head -c 40000000 /dev/zero > big.bin";
+    let result = runtime.execute(&execution(one), &mut |_, _| {}).unwrap();
+    assert_ne!(
+        result.end,
+        ExecutionEnd::Exited { code: 0 },
+        "one file alone meets RLIMIT_FSIZE"
+    );
+    let many = "rm -f big.bin; i=0; while :; do i=$((i+1)); head -c 4000000 /dev/zero > $i.bin; sleep 0.02; done";
+    let result = runtime.execute(&execution(many), &mut |_, _| {}).unwrap();
+    let ExecutionEnd::LimitReached { error } = result.end else {
+        panic!("{result:?}");
+    };
+    assert_eq!(error.code, ErrorCode::DiskLimit);
+}
+
+#[test]
+fn a_site_below_a_system_directory_cannot_be_hidden_here() {
+    let mut plan = Spec::default().plan();
+    let covered = LaunchMount::Bind {
+        source: wp_codebox_contracts::BindSource::Guest {
+            path: GuestPath::new("/run/codebox/empty").unwrap(),
+        },
+        target: GuestPath::new("/usr/share/site").unwrap(),
+        writable: false,
+    };
+    GuestTree::lay_out(&plan, &directory("tree").join("guest")).unwrap();
+    plan.mounts.push(covered);
+    let error = GuestTree::lay_out(&plan, &directory("tree").join("guest")).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::IsolationUnavailable);
+    assert!(error.to_string().contains("/usr/share/site"), "{error}");
+}
