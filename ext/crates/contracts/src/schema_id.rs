@@ -38,6 +38,8 @@ pub const ISOLATION_REPORT: &str = "wp-codebox/isolation-report/v1";
 pub const RUN_ATTESTATION: &str = "wp-codebox/run-attestation/v1";
 /// Last self-test of a host, kept in the state directory.
 pub const SELF_TEST: &str = "wp-codebox/self-test/v1";
+/// Answer of the egress bridge to a request that did not pass.
+pub const EGRESS_DENIED: &str = "wp-codebox/egress-denied/v1";
 /// Catalogue of commands.
 pub const COMMAND_CATALOG: &str = "wp-codebox/command-catalog/v1";
 /// Result of one command.
