@@ -38,7 +38,15 @@ const OWN: &[&str] = &[
     "COMPOSER_CAFILE",
 ];
 /// Beginnings of names that are ours or steer programs.
-const OWN_PREFIXES: &[&str] = &["CODEBOX_", "WP_CODEBOX_", "WP_CLI_", "LC_", "LD_", "PHP"];
+const OWN_PREFIXES: &[&str] = &[
+    "CODEBOX_",
+    "WP_CODEBOX_",
+    "WP_AGENT_",
+    "WP_CLI_",
+    "LC_",
+    "LD_",
+    "PHP",
+];
 
 /// Why a secret is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
