@@ -120,6 +120,8 @@ codes! {
     SandboxWrapperMissing = "wp_codebox_sandbox_wrapper_missing", Unavailable, 503, 125;
     /// A request of the guest is outside the network policy.
     EgressDenied = "wp_codebox_egress_denied", Denied, 403, 126;
+    /// A request of the guest was allowed and failed on its way.
+    EgressFailed = "wp_codebox_egress_failed", Unavailable, 502, 1;
     /// The egress bridge could not start.
     EgressUnavailable = "wp_codebox_egress_unavailable", Unavailable, 503, 125;
     /// A secret of the run is missing, malformed or bound to no host.

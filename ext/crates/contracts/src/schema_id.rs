@@ -34,6 +34,8 @@ pub const RUNTIME_REPLAY_INDEX: &str = "wp-codebox/runtime-replay-reference-inde
 pub const BUNDLE_ATTESTATION_PREDICATE: &str = "wp-codebox/bundle-attestation/v1";
 /// Isolation report of a run.
 pub const ISOLATION_REPORT: &str = "wp-codebox/isolation-report/v1";
+/// Answer of the egress bridge to a request that did not pass.
+pub const EGRESS_DENIED: &str = "wp-codebox/egress-denied/v1";
 /// Catalogue of commands.
 pub const COMMAND_CATALOG: &str = "wp-codebox/command-catalog/v1";
 /// Result of one command.

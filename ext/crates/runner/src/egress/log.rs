@@ -5,12 +5,8 @@
 //! value. Rows beyond the limit are counted, not kept.
 
 use serde::Serialize;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
-use wp_codebox_runtime::now_rfc3339;
-
-/// Longest method, host, path and detail in a row, in bytes.
-const MAX_TEXT: usize = 1024;
 
 /// How the guest spoke to the bridge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -118,6 +114,7 @@ pub(crate) struct EgressCounts {
 #[derive(Debug)]
 pub(crate) struct Ledger {
     most: usize,
+    closing: AtomicBool,
     log: Mutex<EgressLog>,
 }
 
@@ -126,6 +123,7 @@ impl Ledger {
     pub(crate) fn new(most: usize) -> Self {
         Self {
             most,
+            closing: AtomicBool::new(false),
             log: Mutex::new(EgressLog::default()),
         }
     }
@@ -133,6 +131,16 @@ impl Ledger {
     /// Sums until now.
     pub(crate) fn counts(&self) -> EgressCounts {
         self.lock().counts
+    }
+
+    /// What ends from now on was stopped by us, not by the guest.
+    pub(crate) fn close(&self) {
+        self.closing.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether [`Self::close`] was called.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Relaxed)
     }
 
     /// The log until now; what comes later is lost.

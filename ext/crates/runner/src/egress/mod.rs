@@ -16,51 +16,31 @@
 //! value leaves only towards its own hosts and never comes back; memory per connection is
 //! bounded; every request leaves a row in the log.
 
+mod authority;
+mod body;
+mod budget;
 mod config;
+mod denial;
 mod error;
+mod exchange;
+mod head;
+mod hello;
 mod log;
 mod network;
+mod route;
+mod secrets;
+mod server;
+mod session;
+mod stream;
+mod trace;
+mod tunnel;
+mod upstream;
+
+#[cfg(test)]
+mod tests;
 
 pub(crate) use config::{BridgeConfig, BridgeLimits, Network, SecretSwap, Trust};
 pub(crate) use error::EgressError;
 pub(crate) use log::{EgressCounts, EgressDecision, EgressLog, EgressMode, EgressRow};
-
-use std::os::fd::OwnedFd;
-
-/// A bridge that is ready and does not serve yet: the certificate of the run is known.
-pub(crate) struct PreparedBridge {
-    config: BridgeConfig,
-}
-
-/// A bridge that serves, on a thread of its own. Dropped: it stops.
-pub(crate) struct Bridge;
-
-impl Bridge {
-    /// Checks the configuration and makes the certificate authority when TLS is ended.
-    pub(crate) fn prepare(config: BridgeConfig) -> Result<PreparedBridge, EgressError> {
-        Ok(PreparedBridge { config })
-    }
-
-    /// Sums until now.
-    pub(crate) fn counts(&self) -> EgressCounts {
-        EgressCounts::default()
-    }
-
-    /// Breaks off what is under way and hands back the log.
-    pub(crate) fn stop(self) -> EgressLog {
-        EgressLog::default()
-    }
-}
-
-impl PreparedBridge {
-    /// The certificate the guest must trust; only with `tls: terminate`.
-    pub(crate) fn authority_pem(&self) -> Option<&str> {
-        None
-    }
-
-    /// Serves on two listening sockets: a unix one and a TCP one.
-    pub(crate) fn serve(self, unix: OwnedFd, tcp: OwnedFd) -> Result<Bridge, EgressError> {
-        drop((self.config, unix, tcp));
-        Ok(Bridge)
-    }
-}
+pub(crate) use network::{Connect, DirectConnector, Pending, Resolve, SystemResolver};
+pub(crate) use server::{Bridge, PreparedBridge};

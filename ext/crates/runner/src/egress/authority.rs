@@ -1,0 +1,103 @@
+//! The certificate authority of one run, and the certificates of hosts it signs.
+//!
+//! Its key lives in this process only and ends with it; its certificate is trusted by one
+//! guest. A certificate is made for hosts of the policy only, so there are few of them.
+
+use super::error::EgressError;
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose, SanType,
+};
+use rustls::ServerConfig;
+use rustls::crypto::ring;
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use time::{Duration, OffsetDateTime};
+use wp_codebox_policy::Host;
+
+/// Clocks of guest and host are the same; this is for the second between.
+const BEFORE: Duration = Duration::hours(1);
+/// Longer than any run.
+const AFTER: Duration = Duration::days(2);
+
+/// The authority of one run.
+pub(super) struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    pem: String,
+    hosts: Mutex<HashMap<Host, Arc<ServerConfig>>>,
+}
+
+impl Authority {
+    /// Makes a key and a certificate.
+    pub(super) fn new() -> Result<Self, EgressError> {
+        let failed = |source| EgressError::Authority { source };
+        let key = KeyPair::generate().map_err(failed)?;
+        let mut params = CertificateParams::default();
+        params.distinguished_name = name("WP Codebox run authority");
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        valid(&mut params);
+        let certificate = params.self_signed(&key).map_err(failed)?;
+        Ok(Self {
+            pem: certificate.pem(),
+            issuer: Issuer::new(params, key),
+            hosts: Mutex::default(),
+        })
+    }
+
+    /// The certificate the guest must trust.
+    pub(super) fn pem(&self) -> &str {
+        &self.pem
+    }
+
+    /// What the bridge shows when it stands for this host.
+    pub(super) fn server(&self, host: &Host) -> Result<Arc<ServerConfig>, EgressError> {
+        let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = hosts.get(host) {
+            return Ok(Arc::clone(known));
+        }
+        let config = Arc::new(self.config(host)?);
+        hosts.insert(host.clone(), Arc::clone(&config));
+        Ok(config)
+    }
+
+    fn config(&self, host: &Host) -> Result<ServerConfig, EgressError> {
+        let failed = |source| EgressError::Authority { source };
+        let key = KeyPair::generate().map_err(failed)?;
+        let mut params = CertificateParams::default();
+        // A name longer than 64 bytes does not fit a common name; the alternative name counts.
+        params.distinguished_name = name("WP Codebox egress bridge");
+        params.subject_alt_names = vec![match host.address() {
+            Some(address) => SanType::IpAddress(address),
+            None => SanType::DnsName(host.as_str().try_into().map_err(failed)?),
+        }];
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        params.use_authority_key_identifier_extension = true;
+        valid(&mut params);
+        let certificate = params.signed_by(&key, &self.issuer).map_err(failed)?;
+        let secret = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        let tls = |source| EgressError::Tls { source };
+        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(tls)?
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.der().clone()], secret)
+            .map_err(tls)?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(config)
+    }
+}
+
+fn name(text: &str) -> DistinguishedName {
+    let mut name = DistinguishedName::new();
+    name.push(DnType::CommonName, text);
+    name
+}
+
+fn valid(params: &mut CertificateParams) {
+    let now = OffsetDateTime::now_utc();
+    params.not_before = now - BEFORE;
+    params.not_after = now + AFTER;
+}

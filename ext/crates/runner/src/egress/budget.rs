@@ -1,0 +1,80 @@
+//! What one bridge may still do: connections, requests per minute, bytes of the run.
+
+use super::config::BridgeLimits;
+use super::denial::Reason;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+/// Bounds shared by every connection.
+pub(super) struct Budget {
+    pub limits: BridgeLimits,
+    sent: AtomicU64,
+    received: AtomicU64,
+    tokens: Mutex<Tokens>,
+}
+
+/// A token bucket: a minute's worth of requests, refilled evenly.
+struct Tokens {
+    left: f64,
+    at: Instant,
+}
+
+impl Budget {
+    pub(super) fn new(limits: BridgeLimits) -> Self {
+        Self {
+            limits,
+            sent: AtomicU64::new(0),
+            received: AtomicU64::new(0),
+            tokens: Mutex::new(Tokens {
+                left: f64::from(limits.requests_per_minute),
+                at: Instant::now(),
+            }),
+        }
+    }
+
+    /// Takes one request out of the minute.
+    pub(super) fn begin(&self) -> Result<(), Reason> {
+        let most = f64::from(self.limits.requests_per_minute);
+        let now = Instant::now();
+        let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        let passed = now.duration_since(tokens.at).as_secs_f64();
+        tokens.left = (tokens.left + passed * most / 60.0).min(most);
+        tokens.at = now;
+        if tokens.left < 1.0 {
+            return Err(Reason::RateLimited);
+        }
+        tokens.left -= 1.0;
+        Ok(())
+    }
+
+    /// Bytes from the guest: `sum` of this request, of which `new` are new.
+    pub(super) fn sent(&self, sum: u64, new: u64) -> Result<(), Reason> {
+        if sum > self.limits.request_bytes {
+            return Err(Reason::RequestTooLarge);
+        }
+        let run = self
+            .sent
+            .fetch_add(new, Ordering::Relaxed)
+            .saturating_add(new);
+        if run > self.limits.run_request_bytes {
+            return Err(Reason::RunRequestLimit);
+        }
+        Ok(())
+    }
+
+    /// Bytes from a host: `sum` of this response, of which `new` are new.
+    pub(super) fn received(&self, sum: u64, new: u64) -> Result<(), Reason> {
+        if sum > self.limits.response_bytes {
+            return Err(Reason::ResponseTooLarge);
+        }
+        let run = self
+            .received
+            .fetch_add(new, Ordering::Relaxed)
+            .saturating_add(new);
+        if run > self.limits.run_response_bytes {
+            return Err(Reason::RunResponseLimit);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,229 @@
+//! What a request's head asks for: which way in, which host, which path.
+
+use super::denial::Reason;
+use super::head::Head;
+use super::log::EgressMode;
+use hyper::http::uri::PathAndQuery;
+use wp_codebox_policy::{Authority, Host, RequestPath, Transport};
+
+/// What is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Route {
+    /// A tunnel.
+    Connect { host: Host, port: u16 },
+    /// A request to be carried.
+    Forward(Target),
+}
+
+/// Where a request goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Target {
+    pub mode: EgressMode,
+    pub transport: Transport,
+    pub host: Host,
+    pub port: u16,
+    pub path: RequestPath,
+}
+
+impl Target {
+    /// `Host` as it is sent: without the port that the scheme implies.
+    pub(super) fn host_header(&self) -> String {
+        if self.port == self.transport.default_port() {
+            self.host.to_string()
+        } else {
+            format!("{}:{}", self.host, self.port)
+        }
+    }
+}
+
+/// Reads the target of a request that came in on a socket of the guest.
+pub(super) fn outer(head: &Head) -> Result<Route, Reason> {
+    if head.method == "CONNECT" {
+        let authority = authority(&head.target)?;
+        return match authority.port {
+            Some(port) => Ok(Route::Connect {
+                host: authority.host,
+                port,
+            }),
+            None => Err(Reason::HostInvalid),
+        };
+    }
+    let (mode, transport, rest) = if let Some((transport, rest)) = scheme(&head.target) {
+        (EgressMode::Absolute, transport, rest)
+    } else if let Some(rest) = head.target.strip_prefix("/https/") {
+        (EgressMode::BaseUrl, Transport::Tls, rest)
+    } else if let Some(rest) = head.target.strip_prefix("/http/") {
+        (EgressMode::BaseUrl, Transport::Plain, rest)
+    } else {
+        return Err(Reason::NotAProxyRequest);
+    };
+    let split = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (name, path) = rest.split_at(split);
+    let authority = authority(name)?;
+    let path = if path.starts_with('/') {
+        path.to_owned()
+    } else {
+        format!("/{path}")
+    };
+    Ok(Route::Forward(Target {
+        mode,
+        transport,
+        port: authority.port.unwrap_or(transport.default_port()),
+        host: authority.host,
+        path: request_path(&path)?,
+    }))
+}
+
+/// Reads the target of a request inside TLS that the bridge ended for `host:port`.
+pub(super) fn inner(head: &Head, host: &Host, port: u16) -> Result<Target, Reason> {
+    if head.method == "CONNECT" || !head.target.starts_with('/') {
+        return Err(Reason::MalformedRequest);
+    }
+    let said = authority(head.host.as_deref().unwrap_or_default())?;
+    if said.host != *host || said.port.unwrap_or(Transport::Tls.default_port()) != port {
+        return Err(Reason::HostMismatch);
+    }
+    Ok(Target {
+        mode: EgressMode::Terminate,
+        transport: Transport::Tls,
+        host: host.clone(),
+        port,
+        path: request_path(&head.target)?,
+    })
+}
+
+fn scheme(target: &str) -> Option<(Transport, &str)> {
+    [("http://", Transport::Plain), ("https://", Transport::Tls)]
+        .into_iter()
+        .find_map(|(prefix, transport)| {
+            let given = target.get(..prefix.len())?;
+            given
+                .eq_ignore_ascii_case(prefix)
+                .then(|| (transport, &target[prefix.len()..]))
+        })
+}
+
+fn authority(text: &str) -> Result<Authority, Reason> {
+    use wp_codebox_policy::HostError;
+    Authority::parse(text).map_err(|why| match why {
+        HostError::Private(_) => Reason::PrivateAddress,
+        _ => Reason::HostInvalid,
+    })
+}
+
+fn request_path(text: &str) -> Result<RequestPath, Reason> {
+    let path = RequestPath::parse(text).map_err(|_| Reason::MalformedRequest)?;
+    // What the library cannot carry is refused here, where it can be answered and logged.
+    match text.parse::<PathAndQuery>() {
+        Ok(_) => Ok(path),
+        Err(_) => Err(Reason::MalformedRequest),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::head::parse;
+    use super::*;
+
+    fn head(method: &str, target: &str, host: &str) -> Head {
+        parse(format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes()).unwrap()
+    }
+
+    fn shown(target: &Target) -> String {
+        format!(
+            "{} {}:{} {}?{}",
+            target.transport.scheme(),
+            target.host,
+            target.port,
+            target.path.path(),
+            target.path.query().unwrap_or("-")
+        )
+    }
+
+    #[test]
+    fn ways_in() {
+        for (target, expected) in [
+            ("http://A.example/x?y=1", "http a.example:80 /x?y=1"),
+            ("HTTP://a.example", "http a.example:80 /?-"),
+            ("http://a.example:8080?q", "http a.example:8080 /?q"),
+            ("https://a.example/", "https a.example:443 /?-"),
+            ("/https/a.example/v1/x?y", "https a.example:443 /v1/x?y"),
+            ("/https/a.example:8443", "https a.example:8443 /?-"),
+            ("/http/a.example/x", "http a.example:80 /x?-"),
+            (
+                "/https/[2606:4700::1]:443/x",
+                "https [2606:4700::1]:443 /x?-",
+            ),
+        ] {
+            match outer(&head("GET", target, "ignored")).unwrap() {
+                Route::Forward(found) => assert_eq!(shown(&found), expected),
+                Route::Connect { .. } => panic!("{target}"),
+            }
+        }
+        assert_eq!(
+            outer(&head("CONNECT", "a.example:443", "x")).unwrap(),
+            Route::Connect {
+                host: Host::parse("a.example").unwrap(),
+                port: 443
+            }
+        );
+    }
+
+    #[test]
+    fn targets_that_are_none() {
+        for (method, target, reason) in [
+            ("CONNECT", "a.example", Reason::HostInvalid),
+            ("CONNECT", "127.0.0.1:443", Reason::PrivateAddress),
+            ("CONNECT", "a.example.:443", Reason::HostInvalid),
+            ("CONNECT", "http://a.example/", Reason::HostInvalid),
+            ("GET", "http://user:pass@a.example/", Reason::HostInvalid),
+            ("GET", "http://a.example@b.example/", Reason::HostInvalid),
+            ("GET", "http://a.example\\@b.example/", Reason::HostInvalid),
+            ("GET", "http://a.example#@b.example/", Reason::HostInvalid),
+            ("GET", "http:///x", Reason::HostInvalid),
+            (
+                "GET",
+                "http://169.254.169.254/latest",
+                Reason::PrivateAddress,
+            ),
+            ("GET", "http://2130706433/", Reason::HostInvalid),
+            ("GET", "http://a.example/#x", Reason::MalformedRequest),
+            ("GET", "/https/", Reason::HostInvalid),
+            ("GET", "/https//x", Reason::HostInvalid),
+            ("GET", "/", Reason::NotAProxyRequest),
+            ("GET", "/etc/passwd", Reason::NotAProxyRequest),
+            ("GET", "ftp://a.example/", Reason::NotAProxyRequest),
+            ("OPTIONS", "*", Reason::NotAProxyRequest),
+        ] {
+            assert_eq!(
+                outer(&head(method, target, "x")),
+                Err(reason),
+                "{method} {target}"
+            );
+        }
+    }
+
+    #[test]
+    fn inside_a_terminated_tunnel_the_host_is_fixed() {
+        let host = Host::parse("a.example").unwrap();
+        assert!(inner(&head("GET", "/x", "A.example"), &host, 443).is_ok());
+        assert!(inner(&head("GET", "/x", "a.example:8443"), &host, 8443).is_ok());
+        for (target, said, port, reason) in [
+            ("/x", "b.example", 443, Reason::HostMismatch),
+            ("/x", "a.example:444", 443, Reason::HostMismatch),
+            ("/x", "a.example", 8443, Reason::HostMismatch),
+            (
+                "http://b.example/",
+                "a.example",
+                443,
+                Reason::MalformedRequest,
+            ),
+        ] {
+            assert_eq!(
+                inner(&head("GET", target, said), &host, port),
+                Err(reason),
+                "{target} {said}"
+            );
+        }
+    }
+}

@@ -1,0 +1,388 @@
+//! One connection of the guest: one request, judged, then carried, tunnelled or refused.
+
+use super::authority::Authority;
+use super::budget::Budget;
+use super::denial::{self, Reason};
+use super::exchange::Exchange;
+use super::head::{Framing, Head, Opening, read_head};
+use super::hello::{ALERT, ServerName, read_hello};
+use super::log::{EgressMode, Ledger};
+use super::route::{self, Route, Target};
+use super::secrets::Secrets;
+use super::stream::{Io, Rewind, linger};
+use super::trace::Trace;
+use super::tunnel;
+use super::upstream::Upstream;
+use bytes::{Bytes, BytesMut};
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio_rustls::TlsAcceptor;
+use wp_codebox_policy::{
+    Authority as HostPort, EgressRequest, EgressRules, Host, MethodScope, Transport,
+};
+
+const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";
+
+/// The response's own timer answers first; this one ends what it cannot answer.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Headers that turn one method into another on some servers.
+const OVERRIDES: &[&str] = &[
+    "x-http-method",
+    "x-http-method-override",
+    "x-method-override",
+];
+/// The query parameter that does the same.
+const OVERRIDE_PARAMETER: &str = "_method";
+
+/// What every connection needs.
+pub(super) struct Shared {
+    pub rules: EgressRules,
+    pub secrets: Secrets,
+    pub budget: Arc<Budget>,
+    pub ledger: Arc<Ledger>,
+    pub upstream: Upstream,
+    /// Present when TLS of proxy clients is ended here.
+    pub authority: Option<Authority>,
+}
+
+/// Serves one connection to its end.
+pub(super) async fn serve(shared: Arc<Shared>, io: Io) {
+    let trace = Trace::begin(&shared.ledger);
+    let total = shared.budget.limits.total_timeout;
+    let session = Session {
+        shared,
+        trace: Arc::clone(&trace),
+    };
+    if tokio::time::timeout(total, session.run(io)).await.is_err() {
+        trace.stopped(Reason::TotalTimeout);
+    }
+}
+
+/// Answers a connection for which there is no room.
+pub(super) async fn turn_away(shared: Arc<Shared>, io: Io) {
+    let trace = Trace::begin(&shared.ledger);
+    Session { shared, trace }
+        .refuse(io, Reason::TooManyConnections)
+        .await;
+}
+
+struct Session {
+    shared: Arc<Shared>,
+    trace: Arc<Trace>,
+}
+
+impl Session {
+    async fn run(&self, mut io: Io) {
+        let limits = &self.shared.budget.limits;
+        let (head, bytes) = match read_head(&mut io, limits.head_bytes, limits.head_timeout).await {
+            Ok(Opening::Request(head, bytes)) => (head, bytes),
+            Ok(Opening::Nothing) => return self.trace.discard(),
+            Err(reason) => return self.refuse(io, reason).await,
+        };
+        self.trace
+            .describe(|row| row.method.clone_from(&head.method));
+        let route = match route::outer(&head) {
+            Ok(route) => route,
+            Err(reason) => return self.refuse(io, reason).await,
+        };
+        match route {
+            Route::Connect { host, port } => {
+                self.trace.describe(|row| {
+                    row.host = host.to_string();
+                    row.port = port;
+                });
+                let early = bytes.slice(head.length..);
+                self.connect(io, &head, early, &host, port).await;
+            }
+            Route::Forward(target) => self.forward(io, &head, bytes, target).await,
+        }
+    }
+
+    async fn connect(&self, io: Io, head: &Head, early: Bytes, host: &Host, port: u16) {
+        let mode = match self.shared.authority {
+            Some(_) => EgressMode::Terminate,
+            None => EgressMode::Tunnel,
+        };
+        self.trace.describe(|row| row.mode = mode);
+        if head.body != Framing::Empty {
+            return self.refuse(io, Reason::MalformedRequest).await;
+        }
+        if let Err(reason) = self.shared.budget.begin() {
+            return self.refuse(io, reason).await;
+        }
+        match &self.shared.authority {
+            Some(authority) => self.terminate(io, early, host, port, authority).await,
+            None => self.tunnel(io, early, host, port).await,
+        }
+    }
+
+    async fn tunnel(&self, mut io: Io, early: Bytes, host: &Host, port: u16) {
+        match self.shared.rules.tunnel(host, port) {
+            Ok(allowed) => self
+                .trace
+                .describe(|row| allowed.rule.clone_into(&mut row.rule)),
+            Err(refusal) => return self.refuse(io, refusal.into()).await,
+        }
+        let bound = self.shared.secrets.bound(host);
+        if !bound.is_empty() {
+            self.trace.describe(|row| {
+                row.note = format!(
+                    "nothing can be put into a tunnel, so {} did not go with it",
+                    bound.join(", ")
+                );
+            });
+        }
+        let opened = self
+            .shared
+            .upstream
+            .open(host, port, Transport::Plain, &self.trace)
+            .await;
+        let mut upstream = match opened {
+            Ok(upstream) => upstream,
+            Err(reason) => return self.refuse(io, reason).await,
+        };
+        let Some(hello) = self.hello(&mut io, early, host).await else {
+            return linger(io).await;
+        };
+        let sent = tunnel::count_sent(hello.len(), &self.trace, &self.shared.budget);
+        let ended = match (sent, upstream.write_all(&hello).await) {
+            (Err(reason), _) => Err(reason),
+            (Ok(()), Err(_)) => Err(Reason::UpstreamFailed),
+            (Ok(()), Ok(())) => tunnel::pump(io, upstream, &self.trace, &self.shared.budget).await,
+        };
+        match ended {
+            Ok(()) => self.trace.passed(),
+            Err(reason) => {
+                self.trace.stopped(reason);
+            }
+        }
+    }
+
+    async fn terminate(
+        &self,
+        mut io: Io,
+        early: Bytes,
+        host: &Host,
+        port: u16,
+        authority: &Authority,
+    ) {
+        let asked = HostPort {
+            host: host.clone(),
+            port: Some(port),
+        };
+        if let Err(refusal) = self.shared.rules.names(&asked) {
+            return self.refuse(io, refusal.into()).await;
+        }
+        let Ok(config) = authority.server(host) else {
+            return self.refuse(io, Reason::TlsFailed).await;
+        };
+        let Some(hello) = self.hello(&mut io, early, host).await else {
+            return linger(io).await;
+        };
+        let limits = &self.shared.budget.limits;
+        let accepting = TlsAcceptor::from(config).accept(Rewind::new(hello, io));
+        let mut inner = match tokio::time::timeout(limits.head_timeout, accepting).await {
+            Ok(Ok(stream)) => Box::new(stream) as Io,
+            Ok(Err(_)) | Err(_) => {
+                self.trace.stopped(Reason::ClientGone);
+                return self.trace.describe(|row| {
+                    "TLS with the client failed; it may not trust the certificate of the run"
+                        .clone_into(&mut row.note);
+                });
+            }
+        };
+        match read_head(&mut inner, limits.head_bytes, limits.head_timeout).await {
+            Ok(Opening::Request(head, bytes)) => {
+                self.trace
+                    .describe(|row| row.method.clone_from(&head.method));
+                match route::inner(&head, host, port) {
+                    Ok(target) => self.judged(inner, &head, bytes, target).await,
+                    Err(reason) => self.refuse(inner, reason).await,
+                }
+            }
+            // A connection made ahead of need.
+            Ok(Opening::Nothing) => self.trace.passed(),
+            Err(reason) => self.refuse(inner, reason).await,
+        }
+    }
+
+    /// Opens the tunnel towards the guest and reads its ClientHello; `None`: refused.
+    async fn hello(&self, io: &mut Io, early: Bytes, host: &Host) -> Option<Bytes> {
+        self.trace.describe(|row| row.status = 200);
+        let answer = match io.write_all(ESTABLISHED).await {
+            Ok(()) => {
+                let time = self.shared.budget.limits.head_timeout;
+                read_hello(io, BytesMut::from(&early[..]), time).await
+            }
+            Err(_) => Err(Reason::ClientGone),
+        };
+        let judged = answer.and_then(|(name, bytes)| match (name, host.address()) {
+            (ServerName::Named(name), _) if name == host.as_str() => Ok(bytes),
+            // An address has no server name.
+            (ServerName::Absent, Some(_)) => Ok(bytes),
+            (ServerName::Absent, None) => Err(Reason::SniMissing),
+            (ServerName::Named(_), _) => Err(Reason::SniMismatch),
+        });
+        match judged {
+            Ok(bytes) => Some(bytes.freeze()),
+            Err(reason) => {
+                self.trace.stopped(reason);
+                let _ = io.write_all(ALERT).await;
+                None
+            }
+        }
+    }
+
+    async fn forward(&self, io: Io, head: &Head, bytes: Bytes, target: Target) {
+        self.describe(&target);
+        if let Err(reason) = self.shared.budget.begin() {
+            return self.refuse(io, reason).await;
+        }
+        self.judged(io, head, bytes, target).await;
+    }
+
+    async fn judged(&self, io: Io, head: &Head, bytes: Bytes, target: Target) {
+        self.describe(&target);
+        if let Err(reason) = self.judge(head, &target) {
+            return self.refuse(io, reason).await;
+        }
+        self.carry(io, head.body, bytes, target).await;
+    }
+
+    fn describe(&self, target: &Target) {
+        self.trace.describe(|row| {
+            row.mode = target.mode;
+            row.host = target.host.to_string();
+            row.port = target.port;
+            row.path = match target.path.query() {
+                Some(_) => format!("{}?[redacted]", target.path.path()),
+                None => target.path.path().to_owned(),
+            };
+        });
+    }
+
+    fn judge(&self, head: &Head, target: &Target) -> Result<(), Reason> {
+        let allowed = self.shared.rules.request(EgressRequest {
+            host: &target.host,
+            port: target.port,
+            method: &head.method,
+            path: &target.path,
+        })?;
+        self.trace
+            .describe(|row| allowed.rule.clone_into(&mut row.rule));
+        match allowed.methods {
+            MethodScope::Any => {}
+            MethodScope::Named => {
+                let header = head.names.iter().any(|n| OVERRIDES.contains(&n.as_str()));
+                if header || target.path.query().is_some_and(overrides) {
+                    return Err(Reason::MethodOverride);
+                }
+            }
+        }
+        match head.body {
+            Framing::Length(bytes) if bytes > self.shared.budget.limits.request_bytes => {
+                Err(Reason::RequestTooLarge)
+            }
+            Framing::Length(_) | Framing::Chunked | Framing::Empty => Ok(()),
+        }
+    }
+
+    async fn carry(&self, io: Io, framing: Framing, bytes: Bytes, target: Target) {
+        let limits = &self.shared.budget.limits;
+        let exchange = Arc::new(Exchange {
+            shared: Arc::clone(&self.shared),
+            trace: Arc::clone(&self.trace),
+            target,
+            framing,
+        });
+        let service = service_fn(move |request| {
+            let exchange = Arc::clone(&exchange);
+            async move { exchange.answer(request).await }
+        });
+        let connection = hyper::server::conn::http1::Builder::new()
+            .keep_alive(false)
+            .max_headers(128)
+            .max_buf_size(limits.head_bytes.max(64 * 1024))
+            .serve_connection(TokioIo::new(Rewind::new(bytes, io)), service)
+            .without_shutdown();
+        tokio::select! {
+            ended = connection => if let Ok(parts) = ended {
+                linger(parts.io.into_inner()).await;
+            },
+            () = self.trace.idle(limits.idle_timeout + GRACE) => {
+                self.trace.stopped(Reason::IdleTimeout);
+            }
+        }
+    }
+
+    /// Answers without asking anyone.
+    async fn refuse(&self, mut io: Io, reason: Reason) {
+        let reason = self.trace.stopped(reason);
+        let answer = denial::response(reason, &self.trace.asked());
+        self.trace.describe(|row| row.status = reason.status());
+        let writing = io.write_all(&answer);
+        let written = tokio::time::timeout(self.shared.budget.limits.head_timeout, writing).await;
+        if matches!(written, Ok(Ok(()))) {
+            linger(io).await;
+        }
+    }
+}
+
+/// Whether a query has the parameter that overrides the method, in any encoding.
+fn overrides(query: &str) -> bool {
+    query.split(['&', ';']).any(|pair| {
+        let name = pair.split('=').next().unwrap_or_default();
+        let name = decoded(name);
+        // PHP drops leading blanks, and reads `_method[]` as the same name.
+        name.trim_start()
+            .split('[')
+            .next()
+            .is_some_and(|plain| plain.eq_ignore_ascii_case(OVERRIDE_PARAMETER))
+    })
+}
+
+fn decoded(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        let code = text
+            .get(at + 1..at + 3)
+            .filter(|_| byte == b'%')
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        out.push(match (code, byte) {
+            (Some(code), _) => code,
+            (None, b'+') => b' ',
+            (None, byte) => byte,
+        });
+        at += if code.is_some() { 3 } else { 1 };
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::overrides;
+
+    #[test]
+    fn a_method_is_not_overridden_by_the_query() {
+        for query in [
+            "_method=DELETE",
+            "a=1&_method=x",
+            "%5fmethod=x",
+            "_METHOD=x",
+            "_method[]=x",
+            "+_method=x",
+            "a;_method",
+        ] {
+            assert!(overrides(query), "{query}");
+        }
+        for query in ["", "method=x", "a=_method", "my_method=x", "%zz=1", "%"] {
+            assert!(!overrides(query), "{query}");
+        }
+    }
+}

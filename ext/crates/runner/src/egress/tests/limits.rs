@@ -1,0 +1,386 @@
+//! Bounds: each reached on purpose, each beside a request that stays within.
+
+use super::rig::*;
+use crate::egress::{BridgeLimits, EgressDecision};
+use serde_json::json;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+fn limited(change: impl FnOnce(&mut BridgeLimits)) -> Rig {
+    let mut limits = BridgeLimits {
+        idle_timeout: Duration::from_secs(10),
+        ..BridgeLimits::default()
+    };
+    change(&mut limits);
+    let rig = rig(Options {
+        limits,
+        ..Options::default()
+    });
+    rig.host("plain.example", 80, echo());
+    rig
+}
+
+const TARGET: &str = "http://plain.example/";
+
+#[test]
+fn request_bodies_are_bounded() {
+    let mut rig = limited(|l| l.request_bytes = 1000);
+    let sized = |n: usize| {
+        format!(
+            "POST {TARGET} HTTP/1.1\r\nHost: a\r\nContent-Length: {n}\r\n\r\n{}",
+            "x".repeat(n)
+        )
+    };
+    assert!(rig.raw(sized(1000).as_bytes()).starts_with("HTTP/1.1 200"));
+    let (status, body) = refusal(&rig.raw(sized(1001).as_bytes()));
+    assert_eq!(
+        (status, body["reason"].as_str().unwrap()),
+        (413, "request-too-large")
+    );
+    let chunk = format!("190\r\n{}\r\n", "y".repeat(400));
+    let chunked = |n: usize| {
+        format!(
+            "POST {TARGET} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n{}0\r\n\r\n",
+            chunk.repeat(n)
+        )
+    };
+    assert!(rig.raw(chunked(2).as_bytes()).starts_with("HTTP/1.1 200"));
+    let (status, body) = refusal(&rig.raw(chunked(3).as_bytes()));
+    assert_eq!(
+        (status, body["reason"].as_str().unwrap()),
+        (413, "request-too-large")
+    );
+    assert_eq!(
+        (
+            rig.bridge.as_ref().unwrap().counts().allowed,
+            rig.stop().counts.denied
+        ),
+        (2, 2)
+    );
+}
+
+#[test]
+fn a_run_sends_and_receives_only_so_much() {
+    let mut rig = limited(|l| l.run_request_bytes = 1500);
+    let post = format!(
+        "POST {TARGET} HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n{}",
+        "x".repeat(1000)
+    );
+    assert!(rig.raw(post.as_bytes()).starts_with("HTTP/1.1 200"));
+    assert_eq!(reason(&rig.raw(post.as_bytes())), "run-request-limit");
+    assert_eq!(rig.stop().counts.denied, 1);
+
+    let mut rig = limited(|l| l.run_response_bytes = 150_000);
+    rig.host(
+        "plain.example",
+        80,
+        server(|_, stream| ok(stream, &"z".repeat(100_000))),
+    );
+    assert!(rig.ask("GET", TARGET).len() > 100_000);
+    assert!(rig.ask("GET", TARGET).len() < 100_000, "broken off");
+    let log = rig.stop();
+    assert_eq!(log.rows[1].reason, "run-response-limit");
+}
+
+#[test]
+fn response_bodies_are_bounded_and_memory_is_not_used_for_them() {
+    let mut rig = limited(|l| l.response_bytes = 1024 * 1024);
+    rig.host(
+        "plain.example",
+        80,
+        server(|request, stream| {
+            if request.contains("/sized") {
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n");
+            } else {
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n");
+            }
+            // Until the bridge hangs up.
+            while stream.write_all(&[b'x'; 65536]).is_ok() {}
+        }),
+    );
+    let (status, body) = refusal(&rig.ask("GET", "http://plain.example/sized"));
+    assert_eq!(
+        (status, body["reason"].as_str().unwrap()),
+        (502, "response-too-large")
+    );
+    let answer = rig.ask("GET", TARGET);
+    assert!(answer.starts_with("HTTP/1.1 200"));
+    assert!(answer.len() < 1_300_000, "{}", answer.len());
+    assert!(!answer.ends_with("0\r\n\r\n"), "it does not look whole");
+    let log = rig.stop();
+    assert!(
+        log.rows
+            .iter()
+            .all(|r| r.reason == "response-too-large" && r.decision == EgressDecision::Denied),
+        "{log:#?}"
+    );
+}
+
+#[test]
+fn a_guest_that_does_not_read_holds_the_host_back() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    let mut rig = limited(|l| {
+        l.idle_timeout = Duration::from_secs(2);
+        l.response_bytes = u64::MAX;
+    });
+    let written = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&written);
+    rig.host(
+        "plain.example",
+        80,
+        server(move |_, stream| {
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n");
+            while stream.write_all(&[b'x'; 65536]).is_ok() {
+                count.fetch_add(65536, Ordering::Relaxed);
+            }
+        }),
+    );
+    let mut stream = TcpStream::connect(rig.tcp).unwrap();
+    write!(stream, "GET {TARGET} HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    let first = written.load(Ordering::Relaxed);
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(
+        written.load(Ordering::Relaxed),
+        first,
+        "the host went on writing"
+    );
+    assert!(first < 64 * 1024 * 1024, "{first}");
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(rig.row().reason, "idle-timeout");
+}
+
+#[test]
+fn heads_are_bounded_in_size_and_time() {
+    let mut rig = limited(|l| {
+        l.head_bytes = 4096;
+        l.head_timeout = Duration::from_millis(600);
+    });
+    let (status, body) = refusal(
+        &rig.raw(
+            format!(
+                "GET {TARGET} HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n",
+                "y".repeat(5000)
+            )
+            .as_bytes(),
+        ),
+    );
+    assert_eq!(
+        (status, body["reason"].as_str().unwrap()),
+        (431, "head-too-large")
+    );
+    // Slow-loris: a byte now and then does not buy time.
+    let start = Instant::now();
+    let mut stream = TcpStream::connect(rig.tcp).unwrap();
+    for byte in format!("GET {TARGET} HTTP/1.1\r\nHost: a\r\nX: {}", "y".repeat(100)).bytes() {
+        if stream.write_all(&[byte]).is_err() || start.elapsed() > Duration::from_secs(3) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(
+        start.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        start.elapsed()
+    );
+    let log = rig.stop();
+    assert_eq!(log.rows[1].reason, "head-timeout");
+    assert_eq!(log.rows[1].status, 408);
+}
+
+#[test]
+fn slow_bodies_and_slow_hosts_end() {
+    let mut rig = limited(|l| {
+        l.idle_timeout = Duration::from_millis(500);
+        l.total_timeout = Duration::from_secs(20);
+    });
+    let (status, body) = refusal(&rig.raw(
+        format!("POST {TARGET} HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc").as_bytes(),
+    ));
+    assert_eq!(
+        (status, body["reason"].as_str().unwrap()),
+        (504, "idle-timeout")
+    );
+    rig.host(
+        "plain.example",
+        80,
+        server(|_, stream| {
+            std::thread::sleep(Duration::from_secs(3));
+            ok(stream, "late");
+        }),
+    );
+    assert_eq!(reason(&rig.ask("GET", TARGET)), "idle-timeout");
+    rig.stop();
+
+    let mut rig = limited(|l| l.total_timeout = Duration::from_secs(1));
+    rig.host(
+        "plain.example",
+        80,
+        server(|_, stream| {
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n");
+            for _ in 0..100 {
+                std::thread::sleep(Duration::from_millis(50));
+                if stream.write_all(b"drip").is_err() {
+                    return;
+                }
+            }
+        }),
+    );
+    let start = Instant::now();
+    assert!(rig.ask("GET", TARGET).contains("drip"));
+    assert!(start.elapsed() < Duration::from_secs(4));
+    assert_eq!(rig.row().reason, "total-timeout");
+}
+
+#[test]
+fn connections_and_requests_per_minute_are_bounded() {
+    let mut rig = limited(|l| l.connections = 2);
+    let held: Vec<TcpStream> = (0..2)
+        .map(|_| TcpStream::connect(rig.tcp).unwrap())
+        .collect();
+    std::thread::sleep(Duration::from_millis(200));
+    let (status, body) = refusal(&rig.ask("GET", TARGET));
+    assert_eq!(
+        (status, body["reason"].as_str().unwrap()),
+        (429, "too-many-connections")
+    );
+    drop(held);
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(rig.ask("GET", TARGET).starts_with("HTTP/1.1 200"));
+    let log = rig.stop();
+    assert_eq!(
+        log.rows.len(),
+        2,
+        "connections without a request are no rows"
+    );
+
+    let mut rig = limited(|l| l.requests_per_minute = 3);
+    for _ in 0..3 {
+        assert!(rig.ask("GET", TARGET).starts_with("HTTP/1.1 200"));
+    }
+    let (status, body) = refusal(&rig.ask("GET", TARGET));
+    assert_eq!(
+        (status, body["reason"].as_str().unwrap()),
+        (429, "rate-limited")
+    );
+    assert_eq!(rig.stop().counts.denied, 1);
+}
+
+#[test]
+fn the_log_is_bounded_and_says_so() {
+    let mut rig = limited(|l| l.log_rows = 2);
+    for _ in 0..5 {
+        rig.ask("GET", "http://other.example/");
+    }
+    let log = rig.stop();
+    assert_eq!((log.rows.len(), log.cut, log.counts.denied), (2, 3, 5));
+}
+
+#[test]
+fn what_is_under_way_when_the_bridge_stops_is_in_the_log() {
+    let mut rig = limited(|_| {});
+    rig.host(
+        "plain.example",
+        80,
+        server(|_, stream| {
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\nfirst");
+            std::thread::sleep(Duration::from_secs(5));
+        }),
+    );
+    let mut stream = TcpStream::connect(rig.tcp).unwrap();
+    write!(stream, "GET {TARGET} HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    let mut buffer = [0; 1024];
+    let read = stream.read(&mut buffer).unwrap();
+    assert!(read > 0);
+    let start = Instant::now();
+    let row = rig.row();
+    assert!(start.elapsed() < Duration::from_secs(1));
+    assert_eq!(
+        (row.decision, row.reason, row.status),
+        (EgressDecision::Failed, "stopped", 200)
+    );
+    assert!(
+        TcpStream::connect(rig.tcp).is_err(),
+        "nobody listens any more"
+    );
+}
+
+#[test]
+fn the_deadline_ends_the_bridge() {
+    let rig = rig(Options {
+        deadline: Duration::from_millis(300),
+        ..Options::default()
+    });
+    rig.host("plain.example", 80, echo());
+    assert!(rig.ask("GET", TARGET).starts_with("HTTP/1.1 200"));
+    std::thread::sleep(Duration::from_millis(600));
+    assert!(TcpStream::connect(rig.tcp).is_err());
+}
+
+#[test]
+fn many_at_once() {
+    let mut rig = limited(|l| l.requests_per_minute = 10_000);
+    std::thread::scope(|scope| {
+        for worker in 0..16 {
+            let rig = &rig;
+            scope.spawn(move || {
+                for turn in 0..10 {
+                    let body = format!("{worker}-{turn}-{}", "x".repeat(20_000));
+                    let answer = rig.raw(
+                        format!(
+                            "POST {TARGET} HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n{body}",
+                            body.len()
+                        )
+                        .as_bytes(),
+                    );
+                    assert!(
+                        answer.ends_with(&body),
+                        "{worker} {turn}: {}",
+                        &answer[..answer.len().min(200)]
+                    );
+                }
+            });
+        }
+    });
+    let log = rig.stop();
+    assert_eq!(log.counts.allowed, 160);
+    assert_eq!(
+        log.rows.iter().map(|row| row.bytes_out).sum::<u64>(),
+        log.counts.bytes_out
+    );
+}
+
+#[test]
+fn events_flow() {
+    let mut rig = limited(|_| {});
+    rig.host("plain.example", 80, server(|_, stream| {
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n");
+        for n in 0..3 {
+            let _ = write!(stream, "9\r\ndata: {n}\n\n\r\n");
+            let _ = stream.flush();
+            std::thread::sleep(Duration::from_millis(400));
+        }
+        let _ = stream.write_all(b"0\r\n\r\n");
+    }));
+    let mut stream = TcpStream::connect(rig.tcp).unwrap();
+    write!(stream, "GET {TARGET} HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    let start = Instant::now();
+    let mut seen = Vec::new();
+    let mut arrivals = Vec::new();
+    let mut buffer = [0; 1024];
+    while let Ok(read @ 1..) = stream.read(&mut buffer) {
+        seen.extend_from_slice(&buffer[..read]);
+        let events = String::from_utf8_lossy(&seen).matches("data: ").count();
+        while arrivals.len() < events {
+            arrivals.push(start.elapsed());
+        }
+    }
+    assert_eq!(arrivals.len(), 3);
+    assert!(
+        arrivals[0] < Duration::from_millis(350) && arrivals[2] > Duration::from_millis(700),
+        "{arrivals:?}"
+    );
+    assert_eq!(rig.row().decision, EgressDecision::Allowed);
+}

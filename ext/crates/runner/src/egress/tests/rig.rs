@@ -1,0 +1,336 @@
+//! Doubles and local servers.
+
+use super::super::*;
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use wp_codebox_policy::EgressRules;
+
+/// A public looking address that is nobody's.
+pub(super) const PUBLIC: &str = "203.0.113.10";
+pub(super) const OTHER_PUBLIC: &str = "203.0.113.20";
+
+/// Names with a list of answers, given one after the other; the last stays.
+#[derive(Default)]
+pub(super) struct Names {
+    answers: Mutex<HashMap<String, Vec<Vec<IpAddr>>>>,
+    pub asked: Mutex<Vec<String>>,
+}
+
+impl Names {
+    pub(super) fn add(&self, host: &str, answers: &[&[&str]]) {
+        let parsed = answers
+            .iter()
+            .map(|list| list.iter().map(|ip| ip.parse().unwrap()).collect())
+            .collect();
+        self.answers.lock().unwrap().insert(host.to_owned(), parsed);
+    }
+}
+
+impl Resolve for Names {
+    fn resolve<'a>(&'a self, host: &'a str, port: u16) -> Pending<'a, io::Result<Vec<SocketAddr>>> {
+        self.asked.lock().unwrap().push(host.to_owned());
+        let mut answers = self.answers.lock().unwrap();
+        let found = match answers.get_mut(host) {
+            Some(list) if list.len() > 1 => Ok(list.remove(0)),
+            Some(list) => Ok(list[0].clone()),
+            None => Err(io::Error::from(io::ErrorKind::NotFound)),
+        };
+        Box::pin(async move {
+            Ok(found?
+                .into_iter()
+                .map(|ip| SocketAddr::new(ip, port))
+                .collect())
+        })
+    }
+}
+
+/// Public addresses with the loopback server that stands for each.
+#[derive(Default)]
+pub(super) struct Wires {
+    servers: Mutex<HashMap<SocketAddr, SocketAddr>>,
+    pub tried: Mutex<Vec<SocketAddr>>,
+}
+
+impl Connect for Wires {
+    fn connect(&self, address: SocketAddr) -> Pending<'_, io::Result<tokio::net::TcpStream>> {
+        self.tried.lock().unwrap().push(address);
+        let server = self.servers.lock().unwrap().get(&address).copied();
+        Box::pin(async move {
+            match server {
+                Some(server) => tokio::net::TcpStream::connect(server).await,
+                None => Err(io::Error::from(io::ErrorKind::ConnectionRefused)),
+            }
+        })
+    }
+}
+
+/// A bridge with its doubles.
+pub(super) struct Rig {
+    pub bridge: Option<Bridge>,
+    pub names: Arc<Names>,
+    pub wires: Arc<Wires>,
+    pub tcp: SocketAddr,
+    pub unix: PathBuf,
+    pub authority: Option<String>,
+    pub servers: Authority,
+    _scratch: tempfile::TempDir,
+}
+
+pub(super) struct Options {
+    pub rules: Value,
+    pub secrets: Vec<SecretSwap>,
+    pub limits: BridgeLimits,
+    pub deadline: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            rules: json!({"allowHosts": ["plain.example"]}),
+            secrets: Vec::new(),
+            limits: BridgeLimits::default(),
+            deadline: Duration::from_secs(120),
+        }
+    }
+}
+
+pub(super) fn rules(rules: Value) -> Rig {
+    rig(Options {
+        rules,
+        ..Options::default()
+    })
+}
+
+pub(super) fn rig(options: Options) -> Rig {
+    let names = Arc::new(Names::default());
+    let wires = Arc::new(Wires::default());
+    let servers = Authority::new();
+    let config = BridgeConfig {
+        rules: EgressRules::compile(&serde_json::from_value(options.rules).unwrap()).unwrap(),
+        secrets: options.secrets,
+        limits: options.limits,
+        trust: Trust::Pem(servers.pem.clone().into_bytes()),
+        network: Network {
+            resolver: Arc::clone(&names) as Arc<dyn Resolve>,
+            connector: Arc::clone(&wires) as Arc<dyn Connect>,
+        },
+        deadline: Instant::now() + options.deadline,
+    };
+    let scratch = tempfile::tempdir().unwrap();
+    let unix = scratch.path().join("egress.sock");
+    let unix_socket = UnixListener::bind(&unix).unwrap();
+    let tcp_socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let tcp = tcp_socket.local_addr().unwrap();
+    let prepared = Bridge::prepare(config).unwrap();
+    let authority = prepared.authority_pem().map(str::to_owned);
+    let bridge = prepared
+        .serve(unix_socket.into(), tcp_socket.into())
+        .unwrap();
+    Rig {
+        bridge: Some(bridge),
+        names,
+        wires,
+        tcp,
+        unix,
+        authority,
+        servers,
+        _scratch: scratch,
+    }
+}
+
+impl Rig {
+    /// A name at the public address, and the server that stands for it at this port.
+    pub(super) fn host(&self, name: &str, port: u16, server: SocketAddr) {
+        self.names.add(name, &[&[PUBLIC]]);
+        self.wire(PUBLIC, port, server);
+    }
+
+    pub(super) fn wire(&self, address: &str, port: u16, server: SocketAddr) {
+        let address = SocketAddr::new(address.parse().unwrap(), port);
+        self.wires.servers.lock().unwrap().insert(address, server);
+    }
+
+    /// Sends bytes over TCP and reads to the end.
+    pub(super) fn raw(&self, bytes: &[u8]) -> String {
+        let mut stream = TcpStream::connect(self.tcp).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
+        stream.write_all(bytes).unwrap();
+        let mut out = Vec::new();
+        let _ = stream.read_to_end(&mut out);
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
+    /// One plain request without a body.
+    pub(super) fn ask(&self, method: &str, target: &str) -> String {
+        self.raw(format!("{method} {target} HTTP/1.1\r\nHost: bridge\r\n\r\n").as_bytes())
+    }
+
+    pub(super) fn stop(&mut self) -> EgressLog {
+        self.bridge.take().unwrap().stop()
+    }
+
+    /// The only row.
+    pub(super) fn row(&mut self) -> EgressRow {
+        let log = self.stop();
+        assert_eq!(log.rows.len(), 1, "{:#?}", log.rows);
+        log.rows.into_iter().next().unwrap()
+    }
+}
+
+/// The JSON body of a refusal, with its status.
+pub(super) fn refusal(answer: &str) -> (u16, Value) {
+    let status = answer.split(' ').nth(1).and_then(|s| s.parse().ok());
+    let body = answer
+        .split_once("\r\n\r\n")
+        .map(|parts| parts.1)
+        .unwrap_or_default();
+    let body: Value = serde_json::from_str(body).unwrap_or_else(|e| panic!("{e}: {answer:?}"));
+    assert_eq!(body["schema"], "wp-codebox/egress-denied/v1");
+    (status.unwrap(), body)
+}
+
+pub(super) fn reason(answer: &str) -> String {
+    refusal(answer).1["reason"].as_str().unwrap().to_owned()
+}
+
+/// Anything that can be read and written.
+pub(super) trait Stream: Read + Write {}
+impl<T: Read + Write> Stream for T {}
+
+/// What a server does with each connection: it gets the request (head and, when framed by
+/// Content-Length, body) and the connection to answer on.
+pub(super) type Handler = Arc<dyn Fn(&str, &mut dyn Stream) + Send + Sync>;
+
+/// An HTTP server on loopback, for the life of the test process.
+pub(super) fn server(
+    handler: impl Fn(&str, &mut dyn Stream) + Send + Sync + 'static,
+) -> SocketAddr {
+    listen(move |mut stream| {
+        let request = read_request(&mut stream);
+        if !request.is_empty() {
+            handler(&request, &mut stream);
+        }
+    })
+}
+
+/// The same behind TLS.
+pub(super) fn tls_server(
+    config: Arc<rustls::ServerConfig>,
+    handler: impl Fn(&str, &mut dyn Stream) + Send + Sync + 'static,
+) -> SocketAddr {
+    listen(move |stream| {
+        let connection = rustls::ServerConnection::new(Arc::clone(&config)).unwrap();
+        let mut stream = rustls::StreamOwned::new(connection, stream);
+        let request = read_request(&mut stream);
+        if !request.is_empty() {
+            handler(&request, &mut stream);
+            stream.conn.send_close_notify();
+            let _ = stream.flush();
+        }
+    })
+}
+
+pub(super) fn listen(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let serve = Arc::new(serve);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let serve = Arc::clone(&serve);
+            stream
+                .set_read_timeout(Some(Duration::from_secs(20)))
+                .unwrap();
+            std::thread::spawn(move || serve(stream));
+        }
+    });
+    address
+}
+
+fn read_request(stream: &mut dyn Stream) -> String {
+    let mut bytes = Vec::new();
+    let mut buffer = [0; 16 * 1024];
+    loop {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head
+                .lines()
+                .find_map(|l| {
+                    l.to_ascii_lowercase()
+                        .strip_prefix("content-length: ")?
+                        .parse()
+                        .ok()
+                })
+                .unwrap_or(0);
+            let chunked = head
+                .to_ascii_lowercase()
+                .contains("transfer-encoding: chunked");
+            if body.len() >= length && (!chunked || body.ends_with("0\r\n\r\n")) {
+                return text;
+            }
+        }
+        match stream.read(&mut buffer) {
+            Ok(0) | Err(_) => return text,
+            Ok(read) => bytes.extend_from_slice(&buffer[..read]),
+        }
+    }
+}
+
+/// Answers `200` with this body.
+pub(super) fn ok(stream: &mut dyn Stream, body: &str) {
+    let _ = write!(
+        stream,
+        "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+}
+
+/// Answers with the request itself.
+pub(super) fn echo() -> SocketAddr {
+    server(|request, stream| ok(stream, request))
+}
+
+/// A certificate authority for the local servers.
+pub(super) struct Authority {
+    pub pem: String,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    fn new() -> Self {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let pem = params.self_signed(&key).unwrap().pem();
+        Self {
+            pem,
+            issuer: Issuer::new(params, key),
+        }
+    }
+
+    pub(super) fn config(&self, host: &str) -> Arc<rustls::ServerConfig> {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(vec![host.to_owned()]).unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        Arc::new(
+            rustls::ServerConfig::builder_with_provider(Arc::new(
+                rustls::crypto::ring::default_provider(),
+            ))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.der().clone()], key)
+            .unwrap(),
+        )
+    }
+}

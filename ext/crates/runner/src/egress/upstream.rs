@@ -1,0 +1,139 @@
+//! From a host's name to a connection with it.
+//!
+//! The name is resolved once. If any answer is not public none is used; otherwise the
+//! connection goes to one of exactly those addresses.
+
+use super::config::{BridgeLimits, Network, Trust};
+use super::denial::Reason;
+use super::error::EgressError;
+use super::stream::Io;
+use super::trace::Trace;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use wp_codebox_policy::{Host, Transport, judge_address};
+
+/// Addresses of one name that are tried.
+const ATTEMPTS: usize = 4;
+
+/// The way to hosts.
+pub(super) struct Upstream {
+    network: Network,
+    tls: TlsConnector,
+    limits: BridgeLimits,
+}
+
+impl Upstream {
+    pub(super) fn new(
+        network: Network,
+        trust: &Trust,
+        limits: BridgeLimits,
+    ) -> Result<Self, EgressError> {
+        let mut roots = RootCertStore::empty();
+        match trust {
+            Trust::System => {
+                roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            }
+            Trust::Pem(pem) => {
+                roots.add_parsable_certificates(CertificateDer::pem_slice_iter(pem).flatten());
+            }
+        }
+        if roots.is_empty() {
+            return Err(EgressError::Trust);
+        }
+        let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|source| EgressError::Tls { source })?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Self {
+            network,
+            tls: TlsConnector::from(Arc::new(config)),
+            limits,
+        })
+    }
+
+    /// A connection with nothing said on it, or one with TLS ready.
+    pub(super) async fn open(
+        &self,
+        host: &Host,
+        port: u16,
+        transport: Transport,
+        trace: &Trace,
+    ) -> Result<Io, Reason> {
+        let opening = async {
+            let stream = self.reach(host, port, trace).await?;
+            match transport {
+                Transport::Plain => Ok(Box::new(stream) as Io),
+                Transport::Tls => {
+                    let name = match host.address() {
+                        Some(address) => ServerName::from(address),
+                        None => ServerName::try_from(host.as_str().to_owned())
+                            .map_err(|_| Reason::HostInvalid)?,
+                    };
+                    let stream = self
+                        .tls
+                        .connect(name, stream)
+                        .await
+                        .map_err(|_| Reason::TlsFailed)?;
+                    Ok(Box::new(stream) as Io)
+                }
+            }
+        };
+        tokio::time::timeout(self.limits.connect_timeout, opening)
+            .await
+            .unwrap_or(Err(Reason::ConnectTimeout))
+    }
+
+    async fn reach(&self, host: &Host, port: u16, trace: &Trace) -> Result<TcpStream, Reason> {
+        let addresses = self.addresses(host, port).await?;
+        let tries = addresses.len().clamp(1, ATTEMPTS);
+        let share = self.limits.connect_timeout / u32::try_from(tries).unwrap_or(1);
+        let mut answer = Reason::ConnectFailed;
+        for address in addresses.into_iter().take(ATTEMPTS) {
+            trace.describe(|row| row.address = address.ip().to_string());
+            let attempt = self.network.connector.connect(address);
+            match tokio::time::timeout(share, attempt).await {
+                Ok(Ok(stream)) => {
+                    // Small writes of a stream must not wait for each other.
+                    let _ = stream.set_nodelay(true);
+                    return Ok(stream);
+                }
+                Ok(Err(_)) => answer = Reason::ConnectFailed,
+                Err(_) => answer = Reason::ConnectTimeout,
+            }
+        }
+        Err(answer)
+    }
+
+    async fn addresses(&self, host: &Host, port: u16) -> Result<Vec<SocketAddr>, Reason> {
+        let found: Vec<IpAddr> = match host.address() {
+            Some(address) => vec![address],
+            None => self
+                .network
+                .resolver
+                .resolve(host.as_str(), port)
+                .await
+                .map_err(|_| Reason::NameNotFound)?
+                .into_iter()
+                .map(|address| address.ip())
+                .collect(),
+        };
+        if found.is_empty() {
+            return Err(Reason::NameNotFound);
+        }
+        if found.iter().any(|&address| judge_address(address).is_err()) {
+            return Err(Reason::PrivateAddress);
+        }
+        Ok(found
+            .into_iter()
+            .map(|address| SocketAddr::new(address, port))
+            .collect())
+    }
+}
