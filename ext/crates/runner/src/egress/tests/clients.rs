@@ -1,1 +1,218 @@
-//! x.
+//! Programs a guest has: curl, PHP, OpenSSL, and a client that knows CONNECT alone.
+//!
+//! A program that is missing fails its test: it is part of what is promised.
+
+use super::rig::*;
+use crate::egress::{BridgeLimits, EgressMode};
+use serde_json::json;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+fn run(program: &str, arguments: &[&str]) -> Output {
+    Command::new(program)
+        .args(arguments)
+        // Nothing of this machine's proxies or certificates.
+        .env_clear()
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap_or_else(|e| panic!("{program} is needed for this test: {e}"))
+}
+
+fn said(output: &Output) -> String {
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+struct Scene {
+    rig: Rig,
+    /// What a client must trust: the run's authority, or the servers' own.
+    trust: PathBuf,
+    proxy: String,
+    _scratch: tempfile::TempDir,
+}
+
+/// `plain.example:80` and `tls.example:443`, both allowed.
+fn scene(tls: &str) -> Scene {
+    let rig = rig(Options {
+        rules: json!({"allowHosts": ["plain.example", "tls.example"], "tls": tls}),
+        limits: BridgeLimits::default(),
+        ..Options::default()
+    });
+    rig.host(
+        "plain.example",
+        80,
+        server(|request, stream| ok(stream, &format!("plain says {request}"))),
+    );
+    let config = rig.servers.config("tls.example");
+    rig.host(
+        "tls.example",
+        443,
+        tls_server(config, |request, stream| {
+            ok(stream, &format!("tls says {request}"))
+        }),
+    );
+    let scratch = tempfile::tempdir().unwrap();
+    let trust = scratch.path().join("ca.pem");
+    std::fs::write(&trust, rig.authority.as_ref().unwrap_or(&rig.servers.pem)).unwrap();
+    Scene {
+        proxy: format!("http://{}", rig.tcp),
+        trust,
+        rig,
+        _scratch: scratch,
+    }
+}
+
+#[test]
+fn curl() {
+    for (tls, mode) in [
+        ("tunnel", EgressMode::Tunnel),
+        ("terminate", EgressMode::Terminate),
+    ] {
+        let mut scene = scene(tls);
+        let trust = scene.trust.to_str().unwrap();
+        let proxied = |url: &str| {
+            said(&run(
+                "curl",
+                &[
+                    "-sS",
+                    "-i",
+                    "--max-time",
+                    "20",
+                    "--cacert",
+                    trust,
+                    "--proxy",
+                    &scene.proxy,
+                    url,
+                ],
+            ))
+        };
+        assert!(proxied("http://plain.example/a").contains("plain says GET /a"));
+        let answer = proxied("https://tls.example/b");
+        assert!(answer.contains("tls says GET /b"), "{answer}");
+        let denied = proxied("http://other.example/");
+        assert!(
+            denied.contains("403") && denied.contains("host-not-allowed"),
+            "{denied}"
+        );
+        let denied = proxied("https://other.example/");
+        assert!(denied.contains("403"), "{denied}");
+        let socket = scene.rig.unix.to_str().unwrap();
+        let base = |path: &str, extra: &[&str]| {
+            let url = format!("http://bridge{path}");
+            let mut arguments = vec!["-sS", "--max-time", "20", "--unix-socket", socket];
+            arguments.extend_from_slice(extra);
+            arguments.push(&url);
+            said(&run("curl", &arguments))
+        };
+        assert!(base("/https/tls.example/c", &[]).contains("tls says GET /c"));
+        assert!(base("/http/plain.example/d", &["-d", "field=1"]).contains("field=1"));
+        // curl asks with Expect first when the body is large.
+        let large = format!("big={}", "x".repeat(100_000));
+        let posted = base(
+            "/http/plain.example/e",
+            &["-H", "Expect: 100-continue", "-d", &large],
+        );
+        assert!(
+            posted.contains("xxxx") && !posted.to_ascii_lowercase().contains("expect:"),
+            "{}",
+            &posted[..200]
+        );
+        assert!(base("/https/other.example/", &[]).contains("host-not-allowed"));
+        let log = scene.rig.stop();
+        assert_eq!(
+            (log.counts.allowed, log.counts.denied, log.counts.failed),
+            (5, 3, 0),
+            "{log:#?}"
+        );
+        assert_eq!(log.rows[1].mode, mode);
+    }
+}
+
+#[test]
+fn php_streams_and_php_curl() {
+    for tls in ["tunnel", "terminate"] {
+        let mut scene = scene(tls);
+        let program = r#"
+            [, $proxy, $socket, $trust] = $argv;
+            $http = ['proxy' => str_replace('http://', 'tcp://', $proxy), 'request_fulluri' => true, 'ignore_errors' => true, 'timeout' => 20];
+            $context = stream_context_create(['http' => $http, 'ssl' => ['cafile' => $trust]]);
+            echo file_get_contents('http://plain.example/a', false, $context), "\n";
+            echo file_get_contents('http://other.example/', false, $context), "\n";
+            $context = stream_context_create(['http' => ['request_fulluri' => false] + $http, 'ssl' => ['cafile' => $trust]]);
+            echo file_get_contents('https://tls.example/b', false, $context), "\n";
+            var_dump(@file_get_contents('https://other.example/', false, $context));
+            $get = static function (string $url, array $options): string {
+                $handle = curl_init($url);
+                curl_setopt_array($handle, $options + [CURLOPT_RETURNTRANSFER => true, CURLOPT_TIMEOUT => 20]);
+                return (string) curl_exec($handle) . curl_error($handle) . "\n";
+            };
+            echo $get('http://bridge/https/tls.example/c', [CURLOPT_UNIX_SOCKET_PATH => $socket]);
+            echo $get('https://tls.example/d', [CURLOPT_PROXY => $proxy, CURLOPT_CAINFO => $trust]);
+            $stream = stream_socket_client('unix://' . $socket);
+            fwrite($stream, "GET /http/plain.example/e HTTP/1.0\r\n\r\n");
+            echo stream_get_contents($stream);
+        "#;
+        let output = run(
+            "php",
+            &[
+                "-r",
+                program,
+                "--",
+                &scene.proxy,
+                scene.rig.unix.to_str().unwrap(),
+                scene.trust.to_str().unwrap(),
+            ],
+        );
+        let text = said(&output);
+        for expected in [
+            "plain says GET /a",
+            "host-not-allowed",
+            "tls says GET /b",
+            "bool(false)",
+            "tls says GET /c",
+            "tls says GET /d",
+            "plain says GET /e",
+        ] {
+            assert!(text.contains(expected), "{tls} {expected}: {text}");
+        }
+        let log = scene.rig.stop();
+        assert_eq!((log.counts.allowed, log.counts.denied), (5, 2), "{log:#?}");
+    }
+}
+
+#[test]
+fn a_client_that_knows_connect_alone() {
+    let mut scene = scene("tunnel");
+    let output = run(
+        "sh",
+        &[
+            "-c",
+            &format!(
+                "printf 'GET /x HTTP/1.0\\r\\nHost: tls.example\\r\\n\\r\\n' | openssl s_client -quiet -verify_return_error -CAfile {} -proxy {} -connect tls.example:443 -servername tls.example -ign_eof",
+                scene.trust.display(),
+                scene.rig.tcp
+            ),
+        ],
+    );
+    let text = said(&output);
+    assert!(text.contains("tls says GET /x"), "{text}");
+    let output = run(
+        "sh",
+        &[
+            "-c",
+            &format!(
+                "printf 'GET /x HTTP/1.0\\r\\n\\r\\n' | openssl s_client -quiet -CAfile {} -proxy {} -connect tls.example:443 -servername evil.test -ign_eof",
+                scene.trust.display(),
+                scene.rig.tcp
+            ),
+        ],
+    );
+    assert!(!said(&output).contains("tls says"), "{}", said(&output));
+    let log = scene.rig.stop();
+    assert_eq!((log.counts.allowed, log.counts.denied), (1, 1), "{log:#?}");
+    assert_eq!(log.rows[1].reason, "sni-mismatch");
+}

@@ -310,6 +310,10 @@ impl Authority {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        // Issuer and subject of one name look like a self-signed certificate.
+        params
+            .distinguished_name
+            .push(rcgen::DnType::CommonName, "test authority");
         let pem = params.self_signed(&key).unwrap().pem();
         Self {
             pem,

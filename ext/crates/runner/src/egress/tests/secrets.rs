@@ -1,1 +1,237 @@
-//! x.
+//! Secrets through the whole bridge: to their host, to no other, and never back.
+
+use super::rig::*;
+use crate::egress::{EgressDecision, SecretSwap};
+use serde_json::json;
+use std::sync::{Arc, Mutex};
+use wp_codebox_policy::SecretScope;
+use zeroize::Zeroizing;
+
+const VALUE: &str = "sk-live/4f\"9a+true value=";
+const PLACEHOLDER: &str = "wpcb_secret_0123456789abcdef0123";
+
+fn swap(hosts: &[&str]) -> SecretSwap {
+    SecretSwap {
+        name: "API_KEY".to_owned(),
+        placeholder: PLACEHOLDER.to_owned(),
+        value: Zeroizing::new(VALUE.to_owned()),
+        hosts: hosts
+            .iter()
+            .map(|h| SecretScope::parse(h).unwrap())
+            .collect(),
+    }
+}
+
+struct Seen(Arc<Mutex<Vec<String>>>);
+
+impl Seen {
+    fn last(&self) -> String {
+        self.0.lock().unwrap().last().cloned().unwrap_or_default()
+    }
+}
+
+/// A bridge, a TLS host that answers with what it was sent, and what it was sent.
+fn secret_rig(hosts: &[&str], tls: &str) -> (Rig, Seen) {
+    let rig = rig(Options {
+        rules: json!({"allowHosts": ["api.example", "other.example"], "tls": tls}),
+        secrets: vec![swap(hosts)],
+        ..Options::default()
+    });
+    let seen = Seen(Arc::default());
+    for (name, address, port) in [
+        ("api.example", PUBLIC, 443),
+        ("other.example", OTHER_PUBLIC, 443),
+    ] {
+        let requests = Arc::clone(&seen.0);
+        let config = rig.servers.config(name);
+        rig.names.add(name, &[&[address]]);
+        rig.wire(
+            address,
+            port,
+            tls_server(config, move |request, stream| {
+                requests.lock().unwrap().push(request.to_owned());
+                let key = request
+                    .lines()
+                    .find_map(|l| l.strip_prefix("x-key: "))
+                    .unwrap_or("none");
+                let body = format!("{request}{}", json!({"key": key}));
+                let (first, second) = body.split_at(body.len() - 12);
+                let _ = write!(
+                    stream,
+                    "HTTP/1.1 200 OK\r\nX-Echo: {key}\r\nContent-Length: {}\r\n\r\n{first}",
+                    body.len()
+                );
+                let _ = stream.flush();
+                std::thread::sleep(std::time::Duration::from_millis(50));
+                let _ = stream.write_all(second.as_bytes());
+            }),
+        );
+    }
+    (rig, seen)
+}
+
+fn keyed(target: &str) -> String {
+    format!(
+        "GET {target}?key={PLACEHOLDER} HTTP/1.1\r\nHost: x\r\nX-Key: {PLACEHOLDER}\r\nAccept-Encoding: gzip\r\nRange: bytes=0-3\r\n\r\n"
+    )
+}
+
+#[test]
+fn the_value_reaches_its_host_and_does_not_come_back() {
+    let (mut rig, seen) = secret_rig(&["api.example"], "tunnel");
+    let answer = rig.raw(keyed("/https/api.example/v1").as_bytes());
+    let sent = seen.last();
+    assert!(sent.contains(&format!("x-key: {VALUE}\r\n")), "{sent}");
+    assert!(
+        sent.starts_with("GET /v1?key=sk-live%2F4f%229a%2Btrue%20value%3D "),
+        "{sent}"
+    );
+    assert!(
+        sent.contains("accept-encoding: identity") && !sent.contains("range:"),
+        "{sent}"
+    );
+    assert!(!sent.contains(PLACEHOLDER), "{sent}");
+
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(
+        answer
+            .to_ascii_lowercase()
+            .contains(&format!("x-echo: {PLACEHOLDER}\r\n")),
+        "{answer}"
+    );
+    // The value was cut in two by the host; what stands for it is whole.
+    assert!(answer.contains(&format!("\n{PLACEHOLDER}\"}}")), "{answer}");
+    for spelling in [VALUE, "sk-live", "sk-live%2F", "9a+true", "9a%2Btrue"] {
+        assert!(!answer.contains(spelling), "{spelling}: {answer}");
+    }
+    let row = rig.row();
+    assert_eq!(
+        (
+            row.decision,
+            row.secrets.as_slice(),
+            row.secrets_withheld.len()
+        ),
+        (EgressDecision::Allowed, &["API_KEY".to_owned()][..], 0)
+    );
+    let logged = serde_json::to_string(&row).unwrap();
+    assert!(
+        !logged.contains("sk-live") && !logged.contains(PLACEHOLDER),
+        "{logged}"
+    );
+}
+
+#[test]
+fn other_hosts_get_the_placeholder() {
+    let (mut rig, seen) = secret_rig(&["api.example"], "tunnel");
+    let answer = rig.raw(keyed("/https/other.example/v1").as_bytes());
+    let sent = seen.last();
+    assert!(
+        sent.contains(&format!("x-key: {PLACEHOLDER}\r\n")) && !sent.contains("sk-live"),
+        "{sent}"
+    );
+    assert!(
+        sent.contains("accept-encoding: gzip") && sent.contains("range:"),
+        "{sent}"
+    );
+    assert!(answer.contains(PLACEHOLDER));
+    // The same host in the clear is not the host the secret is bound to.
+    let plain = Arc::new(Mutex::new(String::new()));
+    let kept = Arc::clone(&plain);
+    rig.wire(
+        PUBLIC,
+        80,
+        server(move |request, stream| {
+            request.clone_into(&mut kept.lock().unwrap());
+            ok(stream, "plain");
+        }),
+    );
+    let answer = rig.raw(keyed("http://api.example/v1").as_bytes());
+    assert!(answer.contains("plain"), "{answer}");
+    assert!(
+        plain.lock().unwrap().contains(PLACEHOLDER) && !plain.lock().unwrap().contains("sk-live")
+    );
+    let log = rig.stop();
+    assert!(
+        log.rows
+            .iter()
+            .all(|row| row.secrets.is_empty() && row.secrets_withheld == ["API_KEY"]),
+        "{log:#?}"
+    );
+}
+
+#[test]
+fn plain_http_only_when_the_scope_says_so() {
+    let (mut rig, _) = secret_rig(&["http://api.example:8080"], "tunnel");
+    let sent = Arc::new(Mutex::new(String::new()));
+    let kept = Arc::clone(&sent);
+    rig.wire(
+        PUBLIC,
+        8080,
+        server(move |request, stream| {
+            request.clone_into(&mut kept.lock().unwrap());
+            ok(stream, request);
+        }),
+    );
+    let answer = rig.raw(keyed("http://api.example:8080/").as_bytes());
+    assert_eq!(reason(&answer), "port-not-allowed");
+    rig.stop();
+
+    let mut rig = super::rig::rig(Options {
+        rules: json!({"allowHosts": ["api.example:8080"]}),
+        secrets: vec![swap(&["http://api.example:8080"])],
+        ..Options::default()
+    });
+    let kept = Arc::clone(&sent);
+    rig.host(
+        "api.example",
+        8080,
+        server(move |request, stream| {
+            request.clone_into(&mut kept.lock().unwrap());
+            ok(stream, request);
+        }),
+    );
+    let answer = rig.raw(keyed("http://api.example:8080/").as_bytes());
+    assert!(sent.lock().unwrap().contains(VALUE));
+    assert!(
+        answer.contains(PLACEHOLDER) && !answer.contains("sk-live"),
+        "{answer}"
+    );
+    assert_eq!(rig.row().secrets, ["API_KEY"]);
+}
+
+#[test]
+fn an_encoded_response_of_a_secrets_host_is_refused() {
+    let mut rig = rig(Options {
+        rules: json!({"allowHosts": ["api.example:8080", "other.example:8080"]}),
+        secrets: vec![swap(&["http://api.example:8080"])],
+        ..Options::default()
+    });
+    let gzip = server(|_, stream| {
+        let _ = stream.write_all(
+            b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\nzzzz",
+        );
+    });
+    rig.host("api.example", 8080, gzip);
+    rig.host("other.example", 8080, gzip);
+    assert_eq!(
+        reason(&rig.ask("GET", "http://api.example:8080/")),
+        "response-encoded"
+    );
+    assert!(
+        rig.ask("GET", "http://other.example:8080/")
+            .ends_with("zzzz")
+    );
+    assert_eq!(rig.stop().counts.denied, 1);
+}
+
+#[test]
+fn a_tunnel_carries_no_value_and_the_log_says_so() {
+    let (mut rig, _) = secret_rig(&["api.example"], "tunnel");
+    let answer = rig.raw(b"CONNECT api.example:443 HTTP/1.1\r\nHost: a\r\n\r\nnot tls");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let row = rig.row();
+    assert!(
+        row.note.contains("API_KEY") && row.secrets.is_empty(),
+        "{row:?}"
+    );
+}

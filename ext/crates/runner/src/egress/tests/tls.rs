@@ -1,1 +1,404 @@
-//! x.
+//! Tunnels, TLS outward, and TLS that the bridge ends.
+
+use super::rig::*;
+use crate::egress::{BridgeLimits, EgressDecision, EgressMode};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use serde_json::json;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A client that trusts this authority and may leave its server's name out.
+fn client(pem: &str, sni: Sni) -> Arc<rustls::ClientConfig> {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add_parsable_certificates(CertificateDer::pem_slice_iter(pem.as_bytes()).flatten());
+    let mut config = rustls::ClientConfig::builder_with_provider(Arc::new(
+        rustls::crypto::ring::default_provider(),
+    ))
+    .with_safe_default_protocol_versions()
+    .unwrap()
+    .with_root_certificates(roots)
+    .with_no_client_auth();
+    config.enable_sni = matches!(sni, Sni::Sent);
+    Arc::new(config)
+}
+
+#[derive(Clone, Copy)]
+enum Sni {
+    Sent,
+    Omitted,
+}
+
+/// Opens a tunnel; the bridge's answer if it is not 200.
+fn connect(rig: &Rig, authority: &str) -> Result<TcpStream, String> {
+    let mut stream = TcpStream::connect(rig.tcp).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    write!(
+        stream,
+        "CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n"
+    )
+    .unwrap();
+    let mut answer = Vec::new();
+    let mut byte = [0];
+    while !answer.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap() == 1 {
+        answer.push(byte[0]);
+    }
+    let mut answer = String::from_utf8(answer).unwrap();
+    if answer.starts_with("HTTP/1.1 200 ") {
+        return Ok(stream);
+    }
+    stream.read_to_string(&mut answer).unwrap();
+    Err(answer)
+}
+
+/// One request through TLS on an open tunnel.
+fn exchange(
+    stream: TcpStream,
+    config: Arc<rustls::ClientConfig>,
+    name: &str,
+    request: &str,
+) -> std::io::Result<String> {
+    let name = ServerName::try_from(name.to_owned()).unwrap();
+    let connection = rustls::ClientConnection::new(config, name).unwrap();
+    let mut tls = rustls::StreamOwned::new(connection, stream);
+    tls.write_all(request.as_bytes())?;
+    let mut out = Vec::new();
+    tls.read_to_end(&mut out)?;
+    Ok(String::from_utf8_lossy(&out).into_owned())
+}
+
+fn get(path: &str, host: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n")
+}
+
+fn tls_rig(rules: serde_json::Value) -> Rig {
+    let rig = rig(Options {
+        rules,
+        limits: BridgeLimits {
+            head_timeout: Duration::from_secs(1),
+            ..BridgeLimits::default()
+        },
+        ..Options::default()
+    });
+    let config = rig.servers.config("a.example");
+    rig.host(
+        "a.example",
+        443,
+        tls_server(config, |request, stream| ok(stream, request)),
+    );
+    rig
+}
+
+#[test]
+fn a_tunnel_passes_tls_to_the_named_host_untouched() {
+    let mut rig = tls_rig(json!({"allowHosts": ["a.example"]}));
+    let trusted = client(&rig.servers.pem, Sni::Sent);
+    let stream = connect(&rig, "A.example:443").unwrap();
+    let answer = exchange(stream, trusted, "a.example", &get("/x", "a.example")).unwrap();
+    assert!(
+        answer.contains("200 OK") && answer.contains("GET /x"),
+        "{answer}"
+    );
+    let row = rig.row();
+    assert_eq!(
+        (row.mode, row.method.as_str(), row.decision),
+        (EgressMode::Tunnel, "CONNECT", EgressDecision::Allowed)
+    );
+    assert!(row.bytes_out > 100 && row.bytes_in > 100, "{row:?}");
+    assert_eq!(row.address, PUBLIC);
+}
+
+#[test]
+fn the_client_hello_must_name_the_host_of_the_tunnel() {
+    let mut rig = tls_rig(json!({"allowHosts": ["a.example", "b.example"]}));
+    let pem = rig.servers.pem.clone();
+    let reached = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let count = Arc::clone(&reached);
+    rig.host(
+        "a.example",
+        443,
+        listen(move |mut stream| {
+            let mut buffer = [0; 64];
+            if matches!(stream.read(&mut buffer), Ok(1..)) {
+                count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            }
+        }),
+    );
+    for (sni, name) in [
+        (Sni::Sent, "b.example"),
+        (Sni::Sent, "evil.test"),
+        (Sni::Omitted, "a.example"),
+    ] {
+        let stream = connect(&rig, "a.example:443").unwrap();
+        let error = exchange(stream, client(&pem, sni), name, &get("/", "a.example")).unwrap_err();
+        assert!(error.to_string().contains("UnrecognisedName"), "{error}");
+    }
+    let mut stream = connect(&rig, "a.example:443").unwrap();
+    stream
+        .write_all(b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n")
+        .unwrap();
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    // A client that waits for the server to speak: SSH, SMTP, MySQL.
+    let mut silent = connect(&rig, "a.example:443").unwrap();
+    let _ = silent.read_to_end(&mut answer);
+    assert_eq!(
+        reached.load(std::sync::atomic::Ordering::Relaxed),
+        0,
+        "no byte reached the host"
+    );
+    let log = rig.stop();
+    let reasons: Vec<&str> = log.rows.iter().map(|row| row.reason).collect();
+    assert_eq!(
+        reasons,
+        [
+            "sni-mismatch",
+            "sni-mismatch",
+            "sni-missing",
+            "not-tls",
+            "not-tls"
+        ]
+    );
+    assert!(
+        log.rows
+            .iter()
+            .all(|row| row.decision == EgressDecision::Denied && row.status == 200)
+    );
+}
+
+#[test]
+fn tunnels_are_refused_before_they_open() {
+    let mut rig =
+        tls_rig(json!({"allowHosts": ["a.example", "inner.example"], "presets": ["npm"]}));
+    rig.names.add("inner.example", &[&["10.0.0.1"]]);
+    for (authority, status, expected) in [
+        ("b.example:443", 403, "host-not-allowed"),
+        ("a.example:22", 403, "port-not-allowed"),
+        ("inner.example:443", 403, "private-address"),
+        ("registry.npmjs.org:443", 403, "tunnel-hides-request"),
+    ] {
+        let (seen, body) = refusal(&connect(&rig, authority).unwrap_err());
+        assert_eq!(
+            (seen, body["reason"].as_str().unwrap()),
+            (status, expected),
+            "{authority}"
+        );
+        assert_eq!(body["request"]["method"], "CONNECT");
+        if expected == "tunnel-hides-request" {
+            assert!(body["message"].as_str().unwrap().contains("tls: terminate"));
+            assert_eq!(
+                body["policy_hint"],
+                json!({"host": "registry.npmjs.org", "ports": [443]})
+            );
+        }
+    }
+    let with_body =
+        rig.raw(b"CONNECT a.example:443 HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello");
+    assert_eq!(reason(&with_body), "malformed-request");
+    assert_eq!(rig.stop().counts.denied, 5);
+}
+
+#[test]
+fn a_tunnel_has_limits() {
+    let options = Options {
+        rules: json!({"allowHosts": ["a.example"]}),
+        limits: BridgeLimits {
+            response_bytes: 200_000,
+            idle_timeout: Duration::from_secs(1),
+            ..BridgeLimits::default()
+        },
+        ..Options::default()
+    };
+    let mut rig = rig(options);
+    let config = rig.servers.config("a.example");
+    rig.host(
+        "a.example",
+        443,
+        tls_server(config, |request, stream| {
+            if request.contains("/huge") {
+                while stream.write_all(&[b'x'; 16384]).is_ok() {}
+            } else {
+                std::thread::sleep(Duration::from_secs(4));
+            }
+        }),
+    );
+    let trusted = client(&rig.servers.pem, Sni::Sent);
+    for path in ["/huge", "/idle"] {
+        let stream = connect(&rig, "a.example:443").unwrap();
+        assert!(
+            exchange(
+                stream,
+                Arc::clone(&trusted),
+                "a.example",
+                &get(path, "a.example")
+            )
+            .is_err(),
+            "{path}"
+        );
+    }
+    let log = rig.stop();
+    assert_eq!(
+        log.rows.iter().map(|r| r.reason).collect::<Vec<_>>(),
+        ["response-too-large", "idle-timeout"]
+    );
+}
+
+#[test]
+fn base_urls_speak_verified_tls_outward() {
+    let mut rig = tls_rig(json!({"rules": [
+        {"host": "a.example", "methods": ["GET"], "paths": ["/v1/"]},
+        {"host": "wrong.example"}, {"host": "foreign.example"},
+    ]}));
+    assert!(
+        rig.ask("GET", "/https/a.example/v1/x")
+            .starts_with("HTTP/1.1 200")
+    );
+    assert_eq!(
+        reason(&rig.ask("GET", "/https/a.example/v2/x")),
+        "path-not-allowed"
+    );
+    assert_eq!(
+        reason(&rig.ask("POST", "/https/a.example/v1/x")),
+        "method-not-allowed"
+    );
+    rig.names.add("wrong.example", &[&[PUBLIC]]);
+    assert_eq!(
+        reason(&rig.ask("GET", "/https/wrong.example/")),
+        "tls-failed"
+    );
+    // A certificate nobody vouched for.
+    let foreign = rules(json!({"allowHosts": ["x.example"]}));
+    let config = foreign.servers.config("foreign.example");
+    rig.names.add("foreign.example", &[&[OTHER_PUBLIC]]);
+    rig.wire(
+        OTHER_PUBLIC,
+        443,
+        tls_server(config, |_, stream| ok(stream, "no")),
+    );
+    assert_eq!(
+        reason(&rig.ask("GET", "/https/foreign.example/")),
+        "tls-failed"
+    );
+    // Plain HTTP to a TLS port is not what the rule meant, and the host says so itself.
+    assert_eq!(
+        reason(&rig.ask("GET", "/http/a.example:443/v1/x")),
+        "upstream-failed"
+    );
+    let counts = rig.stop().counts;
+    assert_eq!((counts.allowed, counts.denied, counts.failed), (1, 2, 3));
+}
+
+fn terminating() -> Rig {
+    tls_rig(json!({
+        "rules": [{"host": "a.example", "ports": [443], "methods": ["GET"], "paths": ["/v1/"]}],
+        "tls": "terminate",
+    }))
+}
+
+#[test]
+fn terminated_tls_is_judged_request_by_request() {
+    let mut rig = terminating();
+    let trusted = client(rig.authority.as_deref().unwrap(), Sni::Sent);
+    let ask = |request: &str| {
+        let stream = connect(&rig, "a.example:443").unwrap();
+        exchange(stream, Arc::clone(&trusted), "a.example", request).unwrap()
+    };
+    let answer = ask(&get("/v1/x?y=z", "a.example"));
+    assert!(
+        answer.starts_with("HTTP/1.1 200") && answer.contains("GET /v1/x?y=z"),
+        "{answer}"
+    );
+    for (request, expected) in [
+        (get("/v2/x", "a.example"), "path-not-allowed"),
+        (get("/v1/../v2", "a.example"), "path-ambiguous"),
+        ("DELETE /v1/x HTTP/1.1\r\nHost: a.example\r\n\r\n".to_owned(), "method-not-allowed"),
+        (get("/v1/x", "b.example"), "host-mismatch"),
+        (get("http://b.example/", "a.example"), "malformed-request"),
+        ("CONNECT b.example:443 HTTP/1.1\r\nHost: a.example\r\n\r\n".to_owned(), "malformed-request"),
+        ("GET /v1/x HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\nContent-Length: 1\r\n\r\n".to_owned(), "malformed-request"),
+    ] {
+        assert_eq!(reason(&ask(&request)), expected, "{request}");
+    }
+    // One request per connection here as well.
+    let two = ask(&format!(
+        "{}{}",
+        get("/v1/first", "a.example"),
+        get("/v2/second", "a.example")
+    ));
+    assert!(
+        two.contains("/v1/first") && !two.contains("/v2/second"),
+        "{two}"
+    );
+    let log = rig.stop();
+    assert_eq!((log.counts.allowed, log.counts.denied), (2, 7));
+    assert!(
+        log.rows
+            .iter()
+            .all(|row| row.mode == EgressMode::Terminate && row.host == "a.example")
+    );
+    assert_eq!(log.rows[0].path, "/v1/x?[redacted]");
+}
+
+#[test]
+fn the_authority_of_a_run_is_trusted_only_where_it_is_put() {
+    let mut rig = terminating();
+    let other = terminating();
+    assert_ne!(rig.authority, other.authority);
+    let stranger = client(other.authority.as_deref().unwrap(), Sni::Sent);
+    let stream = connect(&rig, "a.example:443").unwrap();
+    assert!(exchange(stream, stranger, "a.example", &get("/v1/x", "a.example")).is_err());
+    let trusted = client(rig.authority.as_deref().unwrap(), Sni::Sent);
+    let stream = connect(&rig, "a.example:443").unwrap();
+    assert!(
+        exchange(
+            stream,
+            Arc::clone(&trusted),
+            "b.example",
+            &get("/v1/x", "b.example")
+        )
+        .is_err()
+    );
+    // Control: the same client and the right name.
+    let stream = connect(&rig, "a.example:443").unwrap();
+    assert!(exchange(stream, trusted, "a.example", &get("/v1/x", "a.example")).is_ok());
+    let (status, body) = refusal(&connect(&rig, "b.example:443").unwrap_err());
+    assert_eq!(
+        (status, body["reason"].as_str().unwrap()),
+        (403, "host-not-allowed")
+    );
+    let log = rig.stop();
+    assert_eq!(
+        log.rows.iter().map(|r| r.reason).collect::<Vec<_>>(),
+        ["client-gone", "sni-mismatch", "", "host-not-allowed"]
+    );
+    assert!(log.rows[0].note.contains("may not trust"));
+    assert!(
+        rules(json!({"allowHosts": ["a.example"]}))
+            .authority
+            .is_none()
+    );
+}
+
+#[test]
+fn the_upstream_of_terminated_tls_is_verified() {
+    let mut rig = terminating();
+    let foreign = rig.servers.config("other.example");
+    rig.wire(
+        PUBLIC,
+        443,
+        tls_server(foreign, |_, stream| ok(stream, "no")),
+    );
+    let trusted = client(rig.authority.as_deref().unwrap(), Sni::Sent);
+    let stream = connect(&rig, "a.example:443").unwrap();
+    let answer = exchange(stream, trusted, "a.example", &get("/v1/x", "a.example")).unwrap();
+    let (status, body) = refusal(&answer);
+    assert_eq!(
+        (status, body["reason"].as_str().unwrap()),
+        (502, "tls-failed")
+    );
+    assert_eq!(rig.row().decision, EgressDecision::Failed);
+}
