@@ -94,7 +94,9 @@ def no_client_reaches_another_host(bench):
     answer.expect(0)
     must(len(lines) == 13, f"{lines}\n{answer}")
     for name, line in lines.items():
-        must("hello" not in line and ("403" in line or "Forbidden" in line), f"{name}: {line}")
+        # PHP's streams say no more than that the tunnel failed.
+        told = line == "0 " if name == "php-stream-https" else "403" in line or "Forbidden" in line
+        must("hello" not in line and told, f"{name}: {line}")
     must(len(bench.world.seen()) == before, "a refused request reached the host")
     log = rows(bench, answer)
     must(len(log) == 13 and {row["decision"] for row in log} == {"denied"}, json.dumps(log))
@@ -146,7 +148,7 @@ say outside $WP get https://allowed.test/v2/x
 say dots $WP get https://allowed.test/v1/../v2/x
 say post $WP post https://allowed.test/v1/x
 say tunnel web https://allowed.test/v1/x
-say tunnelcode curl -sS -m 20 -o /dev/null -w '%{http_connect}' https://allowed.test/v1/x
+say tunnelcode curl -s -m 20 -o /dev/null -w '%{http_connect}' https://allowed.test/v1/x
 """
     answer, lines = run(bench, script, "--policy", rules)
     must(lines["inside"] == "200 hello from https://allowed.test/v1/x", str(lines))

@@ -117,7 +117,9 @@ def the_value_reaches_its_host_and_nothing_else(bench):
     lines = said(answer)
     must(lines["env"] == "codebox_", str(lines))
     for path in ("/auth", "/wp-auth", "/echo", "/echo-json"):
-        sent = bench.world.seen(path=path)[-1]["headers"].get("Authorization")
+        requests = bench.world.seen(path=path)
+        must(requests, f"{path} never arrived\n{answer}")
+        sent = requests[-1]["headers"].get("Authorization")
         must(sent == f"Bearer {VALUE}", f"the host of {path} got {sent}")
     # What the host sends back comes back as the placeholder: in the body, in a header, escaped.
     must(int(lines["echo"]) >= 2, f"{lines}")
