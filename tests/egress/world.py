@@ -111,7 +111,7 @@ class World:
                 scheme = "https" if tls else "http"
                 with world.lock:
                     world.requests.append({"scheme": scheme, "method": self.command, "host": self.headers.get("Host"),
-                                           "path": self.path, "headers": dict(self.headers), "body": body})
+                                           "path": self.path, "headers": {name.lower(): value for name, value in self.headers.items()}, "body": body})
                 world.answer(self, scheme)
 
         class Server(http.server.ThreadingHTTPServer):
