@@ -23,7 +23,7 @@ pub use mounts::{
 };
 pub use network::{
     Allowed, Ambiguity, Authority, EgressRequest, EgressRules, Forbidden, Host, HostError,
-    MethodScope, PathError, Refusal, RequestPath, SecretScope, Transport, is_method, judge_address,
+    PathError, Refusal, RequestPath, RuleScope, SecretScope, Transport, is_method, judge_address,
 };
 pub use redaction::{Finding, Redactor, SECRET_MIN_BYTES};
 pub use runtime_policy::{PolicyError, defaults, parse, validate};

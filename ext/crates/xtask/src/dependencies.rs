@@ -45,6 +45,8 @@ const RESERVED: &[(&str, &str)] = &[
     ("seccompiler", "launcher"),
     ("tokio", "runner"),
     ("reqwest", "runner"),
+    ("hyper", "runner"),
+    ("rustls", "runner"),
 ];
 
 /// Reads `cargo metadata` and answers every breach.

@@ -48,16 +48,28 @@ pub struct Allowed<'a> {
     /// Where it stands in the policy.
     pub rule: &'a str,
     /// Whether it names methods.
-    pub methods: MethodScope,
+    pub methods: RuleScope,
+    /// Whether it names paths.
+    pub paths: RuleScope,
 }
 
-/// What a rule says about methods.
+/// What a rule says about methods, or about paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MethodScope {
-    /// Every method.
+pub enum RuleScope {
+    /// Every one.
     Any,
-    /// Only those it names: a header or parameter that overrides the method is refused.
+    /// Only those it names: a header or parameter that overrides it is refused.
     Named,
+}
+
+impl RuleScope {
+    const fn of(list: &[String]) -> Self {
+        if list.is_empty() {
+            Self::Any
+        } else {
+            Self::Named
+        }
+    }
 }
 
 /// Why no rule allows a request: the nearest miss.
@@ -171,14 +183,17 @@ impl EgressRules {
         Err(refusal)
     }
 
-    /// Whether this request may pass. Of several rules that allow it, one without methods wins.
+    /// Whether this request may pass. Of several rules that allow it, the one that names
+    /// least of methods and paths answers.
     pub fn request(&self, request: EgressRequest<'_>) -> Result<Allowed<'_>, Refusal> {
         let mut refusal = Refusal::Host;
         let mut answer: Option<&Rule> = None;
         for rule in self.rules.iter().filter(|r| r.host == *request.host) {
             match rule.judge(request) {
-                Ok(()) if rule.methods.is_empty() => return Ok(rule.allowed()),
-                Ok(()) => answer = answer.or(Some(rule)),
+                Ok(()) if answer.is_none_or(|known| rule.names() < known.names()) => {
+                    answer = Some(rule);
+                }
+                Ok(()) => {}
                 Err(why) => refusal = deeper(refusal, why),
             }
         }
@@ -190,12 +205,14 @@ impl Rule {
     fn allowed(&self) -> Allowed<'_> {
         Allowed {
             rule: &self.label,
-            methods: if self.methods.is_empty() {
-                MethodScope::Any
-            } else {
-                MethodScope::Named
-            },
+            methods: RuleScope::of(&self.methods),
+            paths: RuleScope::of(&self.paths),
         }
+    }
+
+    /// How much it names of methods and paths.
+    fn names(&self) -> usize {
+        usize::from(!self.methods.is_empty()) + usize::from(!self.paths.is_empty())
     }
 
     fn judge(&self, request: EgressRequest<'_>) -> Result<(), Refusal> {

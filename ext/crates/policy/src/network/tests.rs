@@ -146,7 +146,7 @@ fn tunnels_hold_only_for_rules_without_methods_and_paths() {
 }
 
 #[test]
-fn a_rule_without_methods_wins() {
+fn the_rule_that_names_least_answers() {
     let rules = rules(json!({
         "rules": [{"host": "a.example", "methods": ["GET"]}, {"host": "a.example"}],
     }));
@@ -162,7 +162,8 @@ fn a_rule_without_methods_wins() {
         rules.request(request),
         Ok(Allowed {
             rule: "rules[1]",
-            methods: MethodScope::Any
+            methods: RuleScope::Any,
+            paths: RuleScope::Any
         })
     );
 }

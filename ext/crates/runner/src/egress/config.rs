@@ -29,7 +29,7 @@ pub(crate) struct SecretSwap {
     /// What the guest holds: letters, digits, `-` and `_` only, at least 16 of them, and
     /// unlike any other text of the run.
     pub placeholder: String,
-    /// The value; overwritten when the bridge is dropped.
+    /// The value; this copy is overwritten when the bridge is dropped.
     pub value: Zeroizing<String>,
     /// Where it may go.
     pub hosts: Vec<SecretScope>,
@@ -115,7 +115,7 @@ impl Default for BridgeLimits {
             run_response_bytes: 1024 * MIB,
             head_timeout: Duration::from_secs(10),
             connect_timeout: Duration::from_secs(15),
-            idle_timeout: Duration::from_secs(120),
+            idle_timeout: Duration::from_secs(300),
             total_timeout: Duration::from_secs(15 * 60),
             log_rows: 5_000,
         }

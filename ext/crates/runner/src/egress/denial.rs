@@ -48,8 +48,8 @@ reasons! {
     HostInvalid = "host-invalid", Denied, 403, "the host must be a full ASCII name or a public address in its usual spelling, without user information or trailing dot";
     /// TRACE, or a method in small letters.
     MethodInvalid = "method-invalid", Denied, 403, "the method must be written in capitals and cannot be TRACE";
-    /// A header or parameter that turns one method into another.
-    MethodOverride = "method-override", Denied, 403, "the policy's rule for this host names methods, so a header or parameter that overrides the method is refused";
+    /// A header or parameter that turns one method or path into another.
+    RequestOverride = "request-override", Denied, 403, "the policy's rule for this host names methods or paths, so a header or parameter that overrides them is refused";
     /// The Host header inside a terminated tunnel names another host.
     HostMismatch = "host-mismatch", Denied, 403, "the Host header must name the host that CONNECT named";
     /// Not TLS inside a tunnel.

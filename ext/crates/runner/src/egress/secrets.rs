@@ -4,6 +4,10 @@
 //! see, it is replaced by the value when the request goes to a host of that secret; towards
 //! any other host it goes on as it is and is worth nothing. Bodies are not touched. What a
 //! secret's host sends back is searched for the value in its usual spellings.
+//!
+//! What this does not stop: a host that hands the value out in a spelling of its own, and
+//! one that echoes what it is sent byte by byte, where a guest could watch for the bytes
+//! that are held back. Bind a secret to hosts that do neither.
 
 use super::config::SecretSwap;
 use super::denial::Reason;

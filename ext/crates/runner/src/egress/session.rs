@@ -21,7 +21,7 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio_rustls::TlsAcceptor;
 use wp_codebox_policy::{
-    Authority as HostPort, EgressRequest, EgressRules, Host, MethodScope, Transport,
+    Authority as HostPort, EgressRequest, EgressRules, Host, RuleScope, Transport,
 };
 
 const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";
@@ -30,13 +30,15 @@ const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Headers that turn one method into another on some servers.
-const OVERRIDES: &[&str] = &[
+const METHOD_OVERRIDES: &[&str] = &[
     "x-http-method",
     "x-http-method-override",
     "x-method-override",
 ];
 /// The query parameter that does the same.
-const OVERRIDE_PARAMETER: &str = "_method";
+const METHOD_PARAMETER: &str = "_method";
+/// Headers that turn one path into another on some servers.
+const PATH_OVERRIDES: &[&str] = &["x-original-uri", "x-original-url", "x-rewrite-url"];
 
 /// What every connection needs.
 pub(super) struct Shared {
@@ -274,14 +276,16 @@ impl Session {
         })?;
         self.trace
             .describe(|row| allowed.rule.clone_into(&mut row.rule));
-        match allowed.methods {
-            MethodScope::Any => {}
-            MethodScope::Named => {
-                let header = head.names.iter().any(|n| OVERRIDES.contains(&n.as_str()));
-                if header || target.path.query().is_some_and(overrides) {
-                    return Err(Reason::MethodOverride);
-                }
-            }
+        let sent = |list: &[&str]| head.names.iter().any(|n| list.contains(&n.as_str()));
+        let method = || sent(METHOD_OVERRIDES) || target.path.query().is_some_and(overrides);
+        let overridden = match (allowed.methods, allowed.paths) {
+            (RuleScope::Any, RuleScope::Any) => false,
+            (RuleScope::Named, RuleScope::Any) => method(),
+            (RuleScope::Any, RuleScope::Named) => sent(PATH_OVERRIDES),
+            (RuleScope::Named, RuleScope::Named) => method() || sent(PATH_OVERRIDES),
+        };
+        if overridden {
+            return Err(Reason::RequestOverride);
         }
         match head.body {
             Framing::Length(bytes) if bytes > self.shared.budget.limits.request_bytes => {
@@ -341,7 +345,7 @@ fn overrides(query: &str) -> bool {
         name.trim_start()
             .split('[')
             .next()
-            .is_some_and(|plain| plain.eq_ignore_ascii_case(OVERRIDE_PARAMETER))
+            .is_some_and(|plain| plain.eq_ignore_ascii_case(METHOD_PARAMETER))
     })
 }
 

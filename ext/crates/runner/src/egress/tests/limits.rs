@@ -308,6 +308,37 @@ fn what_is_under_way_when_the_bridge_stops_is_in_the_log() {
 }
 
 #[test]
+fn a_guest_that_leaves_ends_the_request() {
+    let mut rig = limited(|_| {});
+    let (gone, noticed) = std::sync::mpsc::channel();
+    rig.host(
+        "plain.example",
+        80,
+        server(move |_, stream| {
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\nfirst");
+            for _ in 0..100 {
+                std::thread::sleep(Duration::from_millis(50));
+                if stream.write_all(b"more").is_err() {
+                    let _ = gone.send(());
+                    return;
+                }
+            }
+        }),
+    );
+    let mut stream = TcpStream::connect(rig.tcp).unwrap();
+    write!(stream, "GET {TARGET} HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    let mut buffer = [0; 1024];
+    assert!(stream.read(&mut buffer).unwrap() > 0);
+    drop(stream);
+    noticed.recv_timeout(Duration::from_secs(4)).unwrap();
+    let row = rig.row();
+    assert_eq!(
+        (row.decision, row.reason),
+        (EgressDecision::Failed, "client-gone")
+    );
+}
+
+#[test]
 fn the_deadline_ends_the_bridge() {
     let rig = rig(Options {
         deadline: Duration::from_millis(300),

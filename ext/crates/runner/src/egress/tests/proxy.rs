@@ -95,7 +95,7 @@ fn a_refusal_says_what_to_ask_for() {
         (
             "GET",
             "http://api.example/v1/x?_method=DELETE",
-            "method-override",
+            "request-override",
         ),
         ("GET", "http://127.0.0.1/", "private-address"),
         ("GET", "http://[::1]/", "private-address"),
@@ -114,8 +114,15 @@ fn a_refusal_says_what_to_ask_for() {
             "{method} {target}"
         );
     }
-    let override_header = rig.raw(b"GET http://api.example/v1/x HTTP/1.1\r\nHost: x\r\nX-HTTP-Method-Override: DELETE\r\n\r\n");
-    assert_eq!(reason(&override_header), "method-override");
+    for header in ["X-HTTP-Method-Override: DELETE", "X-Original-URL: /v2/"] {
+        let request =
+            format!("GET http://api.example/v1/x HTTP/1.1\r\nHost: x\r\n{header}\r\n\r\n");
+        assert_eq!(
+            reason(&rig.raw(request.as_bytes())),
+            "request-override",
+            "{header}"
+        );
+    }
     assert!(
         rig.wires.tried.lock().unwrap().is_empty(),
         "nothing was connected to"
@@ -132,7 +139,7 @@ fn a_refusal_says_what_to_ask_for() {
     let log = rig.stop();
     assert_eq!(
         (log.counts.denied, log.counts.allowed, log.counts.failed),
-        (18, 1, 0)
+        (19, 1, 0)
     );
     assert!(log.rows.iter().all(|row| !row.path.contains("secret")));
 }
