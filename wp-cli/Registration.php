@@ -47,6 +47,7 @@ final class Registration {
 			$this->services,
 			new TaskFlags( $this->schemas, $this->services->code ),
 			new StagedPrograms(),
+			new SecretFlags(),
 			new RunReport( $table )
 		);
 

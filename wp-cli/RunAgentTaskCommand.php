@@ -28,6 +28,7 @@ final class RunAgentTaskCommand {
 	 * @param Services       $services The work.
 	 * @param TaskFlags      $flags    Flag reader.
 	 * @param StagedPrograms $programs Programs of the operator.
+	 * @param SecretFlags    $secrets  Secrets of the operator.
 	 * @param RunReport      $report   Report.
 	 */
 	public function __construct(
@@ -36,6 +37,7 @@ final class RunAgentTaskCommand {
 		private readonly Services $services,
 		private readonly TaskFlags $flags,
 		private readonly StagedPrograms $programs,
+		private readonly SecretFlags $secrets,
 		private readonly RunReport $report
 	) {}
 
@@ -81,7 +83,10 @@ final class RunAgentTaskCommand {
 	 * : Command line to run on the result in a fresh sandbox; a JSON list for several.
 	 *
 	 * [--network=<posture>]
-	 * : deny (default), allow, or host names.
+	 * : deny (default), host names, or a JSON object with allowHosts, presets, rules and tls.
+	 *
+	 * [--secret-env=<secrets>]
+	 * : NAME=HOST[,HOST]: the agent gets a placeholder in its variable NAME, the value of NAME in this command's environment goes to these hosts only. A JSON list for several.
 	 *
 	 * [--timeout=<duration>]
 	 * : Wall clock of the whole run, e.g. 90s, 15m, 1h.
@@ -146,6 +151,9 @@ final class RunAgentTaskCommand {
 	 *     # Keep the run id for a script.
 	 *     $ run=$(wp codebox run-agent-task --input-file=task.json --porcelain)
 	 *
+	 *     # Let the agent use a key of this shell's environment without seeing it.
+	 *     $ wp codebox run-agent-task "Translate the readme" --plugin=sample --agent=writer --network=api.example.com --secret-env=API_KEY=api.example.com
+	 *
 	 * @param list<string>         $args  Positional arguments.
 	 * @param array<string, mixed> $flags Flags.
 	 */
@@ -176,7 +184,7 @@ final class RunAgentTaskCommand {
 			$this->console->say( sprintf( 'The sandbox can read %s as %s.', $file['source'], $file['target'] ) );
 		}
 		$stream = new RunStream( $this->console );
-		$run    = $this->services->runs->run( $input, $authority, $this->programs->files(), [ $stream, 'started' ], [ $stream, 'event' ] );
+		$run    = $this->services->runs->run( $input, $authority, $this->programs->files(), [ $stream, 'started' ], [ $stream, 'event' ], $this->secrets->secrets( $flags ) );
 		$this->print( $run, $flags );
 		return (int) $run['exit_code'];
 	}

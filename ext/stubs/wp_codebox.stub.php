@@ -248,8 +248,10 @@ final class Run
      * `$request`: `site`, `goal` or `task_input`, `policy`, `mounts`
      * [{source, target, mode?, exclude?, metadata?}], `staged_files`, `commands`,
      * `agent` {argv, success_codes?, env?}, `checks` (list of command lines),
-     * `limits`, `find_renames`, `redact`, `provenance`, `wordpress` (core
-     * directory), `denied` (list of directories), `allowed_roots` (list, absent
+     * `limits`, `find_renames`, `secrets` [{env, value, hosts}] (the guest gets a
+     * placeholder, the value goes to the named hosts only; the policy must say
+     * `connector-scoped` and allow these hosts), `redact`, `provenance`, `wordpress`
+     * (core directory), `denied` (list of directories), `allowed_roots` (list, absent
      * for the operator). Paths of binaries come from the INI settings only. Unknown
      * fields are refused by name. Answers when the runner has accepted the request.
      * The run ends with its caller: it is cancelled when the handle is dropped, at the

@@ -23,6 +23,7 @@ enum ErrorCode: string {
 	case MountSourceInvalid = 'wp_codebox_mount_source_invalid';
 	case MountDenied = 'wp_codebox_mount_denied';
 	case AgentMissing = 'wp_codebox_agent_missing';
+	case SecretInvalid = 'wp_codebox_secret_invalid';
 	case Forbidden = 'wp_codebox_forbidden';
 	case ExtensionMissing = 'wp_codebox_extension_missing';
 	case ExtensionStale = 'wp_codebox_extension_stale';
@@ -37,7 +38,7 @@ enum ErrorCode: string {
 	/** HTTP status for `WP_Error` `data.status`. */
 	public function http_status(): int {
 		return match ( $this ) {
-			self::InputInvalid, self::MountMissing, self::MountSourceInvalid, self::AgentMissing, self::ArtifactIdMissing => 400,
+			self::InputInvalid, self::MountMissing, self::MountSourceInvalid, self::AgentMissing, self::SecretInvalid, self::ArtifactIdMissing => 400,
 			self::MountDenied, self::Forbidden, self::ArtifactUntrusted => 403,
 			self::ApplyConflict => 409,
 			self::AuditFailed, self::Internal => 500,

@@ -21,6 +21,7 @@ use WPCodebox\Run\MountPlan;
 use WPCodebox\Run\RequestBuilder;
 use WPCodebox\Run\RunEnvelope;
 use WPCodebox\Run\RunService;
+use WPCodebox\Run\SecretChoice;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -55,7 +56,7 @@ final class Services {
 		$this->artifacts = new ArtifactService( $gate, $this->site, $audit );
 		$this->runs      = new RunService(
 			$gate,
-			new RequestBuilder( $this->site, new MountPlan( $this->code ), new AgentChoice( $this->settings ) ),
+			new RequestBuilder( $this->site, new MountPlan( $this->code ), new AgentChoice( $this->settings ), new SecretChoice() ),
 			new RunEnvelope(),
 			$this->site,
 			$audit

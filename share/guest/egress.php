@@ -19,8 +19,7 @@
 	stream_context_set_default(
 		array(
 			'http' => array(
-				'proxy'           => str_replace( 'http://', 'tcp://', $proxy ),
-				'request_fulluri' => true,
+				'proxy' => str_replace( 'http://', 'tcp://', $proxy ),
 			),
 		)
 	);

@@ -8,6 +8,7 @@ require __DIR__ . '/fixtures/lib.php';
 use WPCodebox\Native\Run;
 
 const SECRET = 'hunter2-do-not-print';
+const SECRETS = [ 'network' => [ 'allowHosts' => [ 'api.example.org' ] ], 'filesystem' => 'readwrite-mounts', 'commands' => [], 'secrets' => 'connector-scoped', 'approvals' => 'never' ];
 $cases = [
 	'no goal'            => [ 'goal' => null ],
 	'blank goal'         => [ 'goal' => " \n\t" ],
@@ -31,6 +32,13 @@ $cases = [
 	'allowed_roots'      => [ 'allowed_roots' => [ 'x' ] ],
 	'policy'             => [ 'policy' => [ 'network' => 'deny' ] ],
 	'policy unenforced'  => [ 'policy' => [ 'network' => 'allow', 'filesystem' => 'sandbox', 'commands' => [], 'secrets' => 'none', 'approvals' => 'never' ] ],
+	'secrets'            => [ 'secrets' => [ [ 'env' => 'A_KEY', 'value' => SECRET, 'hosts' => [ 'api.example.org' ] ] ] ],
+	'secret no row'      => [ 'secrets' => [ SECRET ] ],
+	'secret field'       => [ 'secrets' => [ [ 'env' => 'A_KEY', 'value' => SECRET, 'host' => 'api.example.org' ] ] ],
+	'secret value'       => [ 'policy' => SECRETS, 'secrets' => [ [ 'env' => 'A_KEY', 'value' => "two\nlines" . SECRET, 'hosts' => [ 'api.example.org' ] ] ] ],
+	'secret name'        => [ 'policy' => SECRETS, 'secrets' => [ [ 'env' => SECRET, 'value' => SECRET, 'hosts' => [ 'api.example.org' ] ] ] ],
+	'secret host'        => [ 'policy' => SECRETS, 'secrets' => [ [ 'env' => 'A_KEY', 'value' => SECRET, 'hosts' => [ 'other.example.org' ] ] ] ],
+	'secret no host'     => [ 'policy' => SECRETS, 'secrets' => [ [ 'env' => 'A_KEY', 'value' => SECRET ] ] ],
 	'mount no row'       => [ 'mounts' => [ SECRET ] ],
 	'mount field'        => [ 'mounts' => [ [ 'source' => '/a', 'target' => '/workspace/a', 'type' => 'x' ] ] ],
 	'mount source'       => [ 'mounts' => [ [ 'source' => 'a', 'target' => '/workspace/a' ] ] ],
@@ -76,6 +84,8 @@ caught( static fn() => Run::start( [ 'a', 'list' ] ), 'list' );
 
 // Positive control: without a fault the request gets as far as the runner.
 caught( static fn() => Run::start( request( 'g' ) ), 'fine' );
+$secret = [ 'env' => 'A_KEY', 'value' => SECRET, 'hosts' => [ 'api.example.org' ] ];
+caught( static fn() => Run::start( request( 'g', [ 'policy' => SECRETS, 'secrets' => [ $secret ] ] ) ), 'fine secret' );
 
 // validate() judges the same, but mounts and agent may be missing, and starts nothing.
 var_dump( Run::validate( request( 'g' ) ) );
@@ -130,6 +140,15 @@ allowed_roots: InvalidInputException wp_codebox_input_invalid
   allowed_roots[0]
 policy: InvalidInputException runtime-policy-invalid
 policy unenforced: DeniedException wp_codebox_policy_unenforceable
+secrets: DeniedException wp_codebox_forbidden
+secret no row: InvalidInputException wp_codebox_secret_invalid
+  secrets[0]
+secret field: InvalidInputException wp_codebox_secret_invalid
+  secrets[0].host
+secret value: InvalidInputException wp_codebox_secret_invalid
+secret name: InvalidInputException wp_codebox_secret_invalid
+secret host: InvalidInputException wp_codebox_secret_invalid
+secret no host: InvalidInputException wp_codebox_secret_invalid
 mount no row: InvalidInputException wp_codebox_mount_invalid
   mounts[0]
 mount field: InvalidInputException wp_codebox_mount_invalid
@@ -183,6 +202,7 @@ provenance: InvalidInputException wp_codebox_input_invalid
 not UTF-8: InvalidInputException wp_codebox_input_invalid
 list: InvalidInputException wp_codebox_input_invalid
 fine: UnavailableException wp_codebox_runner_unavailable
+fine secret: UnavailableException wp_codebox_runner_unavailable
 NULL
 NULL
 validate: InvalidInputException wp_codebox_task_missing

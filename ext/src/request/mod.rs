@@ -9,7 +9,7 @@ mod task;
 
 use crate::fields::Fields;
 use crate::ini::{Settings, is_absolute};
-use rows::{absolute_rule, agent, bounded, commands, mounts, texts_not_blank};
+use rows::{absolute_rule, agent, bounded, commands, mounts, secrets, texts_not_blank};
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
@@ -32,6 +32,7 @@ const REQUEST_FIELDS: &[&str] = &[
     "checks",
     "limits",
     "find_renames",
+    "secrets",
     "redact",
     "provenance",
     "wordpress",
@@ -77,6 +78,7 @@ pub(crate) fn build(
     }
     let limits = limits(&mut fields)?;
     let find_renames = fields.flag("find_renames")?;
+    let secrets = secrets(&mut fields, &given, agent.as_ref())?;
     let redact = fields.texts("redact")?;
     let provenance = fields.object("provenance")?.unwrap_or_default();
 
@@ -100,7 +102,7 @@ pub(crate) fn build(
         checks,
         limits,
         find_renames,
-        secrets: Vec::new(),
+        secrets,
         outer_sandbox: OuterSandbox::default(),
         redact,
         provenance,

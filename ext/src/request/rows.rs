@@ -5,6 +5,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use wp_codebox_contracts::{
     AgentCommand, CommandCall, ErrorBody, ErrorCode, MountAccess, MountRequest, RuntimePolicy,
+    SecretBinding,
 };
 use wp_codebox_policy as policy;
 
@@ -110,6 +111,27 @@ pub(super) fn agent(fields: &mut Fields) -> Result<Option<AgentCommand>, ErrorBo
         success_codes,
         env,
     }))
+}
+
+pub(super) fn secrets(
+    fields: &mut Fields,
+    rules: &RuntimePolicy,
+    agent: Option<&AgentCommand>,
+) -> Result<Vec<SecretBinding>, ErrorBody> {
+    const KNOWN: &[&str] = &["env", "value", "hosts"];
+    let rows = fields.rows("secrets", KNOWN, ErrorCode::SecretInvalid)?;
+    bounded(fields, "secrets", rows.len())?;
+    let mut secrets = Vec::with_capacity(rows.len());
+    for mut row in rows {
+        secrets.push(SecretBinding {
+            env: row.required_text("env")?,
+            value: row.required_text("value")?,
+            hosts: row.texts("hosts")?,
+        });
+    }
+    let taken = agent.into_iter().flat_map(|agent| agent.env.keys());
+    policy::check_secrets(&secrets, rules, taken.map(String::as_str)).map_err(|e| e.body())?;
+    Ok(secrets)
 }
 
 pub(super) fn texts_not_blank(fields: &mut Fields, name: &str) -> Result<Vec<String>, ErrorBody> {

@@ -30,14 +30,16 @@ final class RequestBuilder {
 	/**
 	 * Wires the builder.
 	 *
-	 * @param Site        $site   This site.
-	 * @param MountPlan   $mounts Mounts of a task.
-	 * @param AgentChoice $agents Agent of a task.
+	 * @param Site         $site    This site.
+	 * @param MountPlan    $mounts  Mounts of a task.
+	 * @param AgentChoice  $agents  Agent of a task.
+	 * @param SecretChoice $secrets Secrets of a task.
 	 */
 	public function __construct(
 		private readonly Site $site,
 		private readonly MountPlan $mounts,
-		private readonly AgentChoice $agents
+		private readonly AgentChoice $agents,
+		private readonly SecretChoice $secrets
 	) {}
 
 	/**
@@ -47,14 +49,19 @@ final class RequestBuilder {
 	 * @param array<string, mixed>                        $input     Task input, valid by its schema.
 	 * @param Authority                                   $authority In whose name.
 	 * @param list<array{source: string, target: string}> $staged    Host files the operator puts into the guest.
+	 * @param list<array<string, mixed>>                  $lent      Secrets the operator lends: {env, value, hosts}.
 	 * @return array<string, mixed>
-	 * @throws Failure When mounts or agent cannot be found.
+	 * @throws Failure When mounts, agent or secrets cannot be found.
 	 */
-	public function build( array $input, Authority $authority, array $staged = [] ): array {
+	public function build( array $input, Authority $authority, array $staged = [], #[\SensitiveParameter] array $lent = [] ): array {
 		if ( false === ( $input['wait'] ?? true ) ) {
 			throw Failure::because( ErrorCode::InputInvalid, 'Detached runs (wait: false) are not available yet; leave wait out.' );
 		}
-		$request = $this->task( $input );
+		$secrets = array_merge( $lent, $this->secrets->resolve( $input ) );
+		$request = $this->task( $input, [] === $secrets ? 'none' : 'connector-scoped' );
+		if ( [] !== $secrets ) {
+			$request['secrets'] = $secrets;
+		}
 		Run::validate( $request );
 
 		$request['mounts'] = $this->mounts->rows( $input );
@@ -90,12 +97,13 @@ final class RequestBuilder {
 	}
 
 	/**
-	 * Everything but mounts and agent.
+	 * Everything but mounts, agent and secrets.
 	 *
-	 * @param array<string, mixed> $input Task input.
+	 * @param array<string, mixed> $input   Task input.
+	 * @param string               $secrets What a policy that is not given says of secrets.
 	 * @return array<string, mixed>
 	 */
-	private function task( array $input ): array {
+	private function task( array $input, string $secrets ): array {
 		$request = [
 			'site'       => $this->site->id(),
 			'task_input' => $this->task_input( $input ),
@@ -118,7 +126,7 @@ final class RequestBuilder {
 		if ( [] !== $limits ) {
 			$request['limits'] = $limits;
 		}
-		$policy = $this->policy( $input );
+		$policy = $this->policy( $input, $secrets );
 		if ( null !== $policy ) {
 			$request['policy'] = $policy;
 		}
@@ -143,16 +151,17 @@ final class RequestBuilder {
 	/**
 	 * The policy, when the task asks for another than the default.
 	 *
-	 * @param array<string, mixed> $input Task input.
+	 * @param array<string, mixed> $input   Task input.
+	 * @param string               $secrets What a policy that is not given says of secrets.
 	 * @return array<string, mixed>|null
 	 */
-	private function policy( array $input ): ?array {
+	private function policy( array $input, string $secrets ): ?array {
 		$policy = empty( $input['policy'] ) ? null : (array) $input['policy'];
-		if ( ! isset( $input['network'] ) ) {
+		if ( ! isset( $input['network'] ) && 'none' === $secrets ) {
 			return $policy;
 		}
-		$policy            ??= Policy::defaults( [ 'command-agent-run' ] );
-		$policy['network'] = $input['network'];
+		$policy          ??= array_merge( Policy::defaults( [ 'command-agent-run' ] ), [ 'secrets' => $secrets ] );
+		$policy['network'] = $input['network'] ?? $policy['network'];
 		return $policy;
 	}
 

@@ -48,12 +48,13 @@ final class RunService {
 	 * @param list<array{source: string, target: string}> $staged     Host files the operator puts into the guest.
 	 * @param (callable(Run): void)|null                  $on_started Gets the handle once the run exists.
 	 * @param (callable(array): mixed)|null               $on_event   Gets each lifecycle event; false cancels.
+	 * @param list<array<string, mixed>>                  $secrets    Secrets the operator lends: {env, value, hosts}.
 	 * @return array<string, mixed> `wp-codebox/agent-task-run/v1`.
 	 * @throws Failure|\WPCodebox\Native\Exception When the run came to no outcome.
 	 */
-	public function run( array $input, Authority $authority, array $staged = [], ?callable $on_started = null, ?callable $on_event = null ): array {
+	public function run( array $input, Authority $authority, array $staged = [], ?callable $on_started = null, ?callable $on_event = null, #[\SensitiveParameter] array $secrets = [] ): array {
 		$this->gate->check();
-		$request = $this->requests->build( $input, $authority, $staged );
+		$request = $this->requests->build( $input, $authority, $staged, $secrets );
 		$this->note_operator_mounts( $request, $authority );
 
 		$run = Run::start( $request );

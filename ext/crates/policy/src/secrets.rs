@@ -38,7 +38,15 @@ const OWN: &[&str] = &[
     "COMPOSER_CAFILE",
 ];
 /// Beginnings of names that are ours or steer programs.
-const OWN_PREFIXES: &[&str] = &["CODEBOX_", "WP_CODEBOX_", "WP_CLI_", "LC_", "LD_", "PHP"];
+const OWN_PREFIXES: &[&str] = &[
+    "CODEBOX_",
+    "WP_CODEBOX_",
+    "WP_AGENT_",
+    "WP_CLI_",
+    "LC_",
+    "LD_",
+    "PHP",
+];
 
 /// Why a secret is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -55,11 +63,11 @@ pub enum SecretError {
     },
     /// The name is no name for one.
     #[error(
-        "secret {name:?} cannot have this name: capitals, digits and _ are accepted, at most {MAX_NAME}, and no variable that the guest has already"
+        "the name of secret {position} is not accepted: capitals, digits and _ are accepted, at most {MAX_NAME}, and no variable that the guest has already"
     )]
     Name {
-        /// As given, cut.
-        name: String,
+        /// Which, from 1. What is no name may be a value in the wrong place.
+        position: usize,
     },
     /// Two secrets or the agent's environment use the name.
     #[error("the name {name} is given twice; each secret needs one of its own")]
@@ -76,12 +84,10 @@ pub enum SecretError {
         rule: &'static str,
     },
     /// A host is none.
-    #[error("secret {name}: host {host:?}: {why}")]
+    #[error("a host of secret {name} is not accepted: {why}")]
     Host {
         /// Which secret.
         name: String,
-        /// As given, cut.
-        host: String,
         /// What is wrong.
         why: String,
     },
@@ -160,11 +166,12 @@ pub fn check_secrets<'a>(
         NetworkPolicy::Rules(rules) => EgressRules::compile(rules).ok(),
     };
     let mut names: BTreeSet<&str> = taken.into_iter().collect();
-    for secret in secrets {
+    for (index, secret) in secrets.iter().enumerate() {
         let name = || secret.env.clone();
         if !is_name(&secret.env) {
-            let name = secret.env.chars().take(MAX_NAME).collect();
-            return Err(SecretError::Name { name });
+            return Err(SecretError::Name {
+                position: index + 1,
+            });
         }
         if !names.insert(&secret.env) {
             return Err(SecretError::Twice { name: name() });
@@ -183,20 +190,22 @@ pub fn check_secrets<'a>(
 }
 
 fn check_host(name: &str, host: &str, rules: Option<&EgressRules>) -> Result<(), SecretError> {
-    let (name, shown) = (name.to_owned(), host.chars().take(300).collect());
+    let name = name.to_owned();
     let scope = match SecretScope::parse(host) {
         Ok(scope) => scope,
         Err(why) => {
             return Err(SecretError::Host {
                 name,
-                host: shown,
                 why: why.to_string(),
             });
         }
     };
     match rules.map(|rules| rules.names(&scope.authority())) {
         Some(Ok(())) => Ok(()),
-        Some(Err(_)) | None => Err(SecretError::Closed { name, host: shown }),
+        Some(Err(_)) | None => Err(SecretError::Closed {
+            name,
+            host: host.to_owned(),
+        }),
     }
 }
 

@@ -7,8 +7,6 @@
 #![forbid(unsafe_code)]
 
 mod cli;
-// The run does not use the bridge yet.
-#[allow(dead_code, unused_imports)]
 mod egress;
 mod frames;
 mod run;

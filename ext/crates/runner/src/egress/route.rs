@@ -48,12 +48,15 @@ pub(super) fn outer(head: &Head) -> Result<Route, Reason> {
             None => Err(Reason::HostInvalid),
         };
     }
+    let by_host = by_host_header(head);
     let (mode, transport, rest) = if let Some((transport, rest)) = scheme(&head.target) {
         (EgressMode::Absolute, transport, rest)
     } else if let Some(rest) = head.target.strip_prefix("/https/") {
         (EgressMode::BaseUrl, Transport::Tls, rest)
     } else if let Some(rest) = head.target.strip_prefix("/http/") {
         (EgressMode::BaseUrl, Transport::Plain, rest)
+    } else if let Some(rest) = &by_host {
+        (EgressMode::Absolute, Transport::Plain, rest.as_str())
     } else {
         return Err(Reason::NotAProxyRequest);
     };
@@ -72,6 +75,16 @@ pub(super) fn outer(head: &Head) -> Result<Route, Reason> {
         host: authority.host,
         path: request_path(&path)?,
     }))
+}
+
+/// `host/path` of a client that takes the bridge for the host itself and names it in `Host`
+/// alone: PHP's streams do, unless they are told to send the whole URL, which they would then
+/// send through tunnels too, where many hosts do not expect it. Other names than a host's, such
+/// as the bridge's own, are none.
+fn by_host_header(head: &Head) -> Option<String> {
+    let host = head.host.as_deref()?;
+    let meant = head.target.starts_with('/') && Authority::parse(host).is_ok();
+    meant.then(|| format!("{host}{}", head.target))
 }
 
 /// Reads the target of a request inside TLS that the bridge ended for `host:port`.
@@ -167,6 +180,25 @@ mod tests {
                 port: 443
             }
         );
+    }
+
+    #[test]
+    fn a_host_header_may_say_who_is_meant() {
+        for (target, host, expected) in [
+            ("/x?y", "A.example", "http a.example:80 /x?y"),
+            ("/x", "a.example:8080", "http a.example:8080 /x?-"),
+            // A base URL comes first: what it names is judged, whatever Host says.
+            ("/http/b.example/x", "a.example", "http b.example:80 /x?-"),
+        ] {
+            match outer(&head("GET", target, host)).unwrap() {
+                Route::Forward(found) => assert_eq!(shown(&found), expected),
+                Route::Connect { .. } => panic!("{target}"),
+            }
+        }
+        for host in ["localhost", "127.0.0.1:3128", "10.0.0.1", "a@b.example", ""] {
+            let refused = Err(Reason::NotAProxyRequest);
+            assert_eq!(outer(&head("GET", "/x", host)), refused, "{host}");
+        }
     }
 
     #[test]
