@@ -105,6 +105,9 @@ fn with_nothing_withheld_the_self_test_reaches_every_limit() {
     let test = tested("none");
     assert_eq!(test.level(), IsolationLevel::Full, "{test:#?}");
     assert_eq!(test.trials.len(), 1);
+    // Every kind of mount of a run is there, overlays too.
+    let files = row(&test, IsolationAxis::Files);
+    assert!(files.evidence.contains("workspace"), "{files:?}");
     for (axis, seen) in [
         (IsolationAxis::Memory, "mapping was refused after "),
         (IsolationAxis::Pids, "fork was refused after "),
