@@ -5,7 +5,7 @@
  * `withhold none PROGRAM …`              as it is; the control
  * `withhold namespaces:KIND PROGRAM …`   KIND (user, net, ipc, uts, cgroup) is used up:
  *                                        user.max_KIND_namespaces=0 in a user namespace of its own
- * `withhold deny:CALL PROGRAM …`         CALL (unshare, landlock, seccomp) gives EPERM
+ * `withhold deny:CALL PROGRAM …`         CALL, one of the table below, gives EPERM
  * `withhold off:landlock PROGRAM …`      as when Landlock is not among lsm=
  * `withhold absent:landlock PROGRAM …`   as on a kernel without Landlock
  * `withhold proc PROGRAM …`              a part of /proc is covered
@@ -28,6 +28,33 @@
 #ifndef SYS_landlock_create_ruleset
 #define SYS_landlock_create_ruleset 444
 #endif
+
+static const struct {
+	const char *name;
+	int number;
+} calls[] = {
+	{"landlock", SYS_landlock_create_ruleset},
+	{"seccomp", SYS_seccomp},
+	{"fsconfig", SYS_fsconfig},
+	{"fsmount", SYS_fsmount},
+	{"fsopen", SYS_fsopen},
+	{"mount", SYS_mount},
+	{"mount_setattr", SYS_mount_setattr},
+	{"move_mount", SYS_move_mount},
+	{"open_tree", SYS_open_tree},
+	{"pivot_root", SYS_pivot_root},
+	{"sethostname", SYS_sethostname},
+	{"umount2", SYS_umount2},
+	{"unshare", SYS_unshare},
+};
+
+static int number_of(const char *name) {
+	for (size_t at = 0; at < sizeof calls / sizeof *calls; at++)
+		if (strcmp(calls[at].name, name) == 0)
+			return calls[at].number;
+	fprintf(stderr, "unknown call %s\n", name);
+	exit(98);
+}
 
 static void must(int fine, const char *what) {
 	if (!fine) {
@@ -82,12 +109,8 @@ int main(int count, char **words) {
 		own_namespace(0);
 		snprintf(path, sizeof path, "/proc/sys/user/max_%s_namespaces", what + 11);
 		put(path, "0");
-	} else if (strcmp(what, "deny:unshare") == 0) {
-		refuse(SYS_unshare, EPERM);
-	} else if (strcmp(what, "deny:landlock") == 0) {
-		refuse(SYS_landlock_create_ruleset, EPERM);
-	} else if (strcmp(what, "deny:seccomp") == 0) {
-		refuse(SYS_seccomp, EPERM);
+	} else if (strncmp(what, "deny:", 5) == 0) {
+		refuse(number_of(what + 5), EPERM);
 	} else if (strcmp(what, "off:landlock") == 0) {
 		refuse(SYS_landlock_create_ruleset, EOPNOTSUPP);
 	} else if (strcmp(what, "absent:landlock") == 0) {

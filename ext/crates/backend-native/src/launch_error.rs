@@ -186,7 +186,7 @@ pub(crate) fn hints(step: &str, errno: i32) -> &'static [&'static str] {
         ("unshare" | "uid_map" | "gid_map" | "setgroups", libc::EPERM | libc::EACCES) => &[
             "User namespaces are forbidden here. Debian: sysctl kernel.unprivileged_userns_clone=1.",
             "Ubuntu 24.04 or newer: load the AppArmor profile packaging/apparmor/wp-codebox-launch, which grants `userns` to the launcher alone.",
-            "In a container: the seccomp profile packaging/container/seccomp.json, and security option systempaths=unconfined.",
+            "In a container: what packaging/container/ describes: a seccomp profile with seccomp-additions.json, and security option systempaths=unconfined.",
             "In a systemd service: remove RestrictNamespaces=.",
         ],
         ("unshare", libc::EINVAL | libc::ENOSYS) => &[

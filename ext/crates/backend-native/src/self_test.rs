@@ -6,7 +6,7 @@
 //! something no fact shows. A file that cannot be read is as good as none.
 
 use crate::guest::{LaunchOptions, observe};
-use crate::host::HostLayout;
+use crate::host::{HostLayout, SystemEntry, SystemEntryKind};
 use crate::host_facts::HostFacts;
 use crate::native::probe_plan;
 use crate::process_sandbox::ProcessSandbox;
@@ -20,8 +20,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wp_codebox_artifacts::remove_tree;
 use wp_codebox_contracts::{
-    AxisReport, Enforcement, ErrorBody, IsolationAxis, IsolationLevel, IsolationReport, LaunchPlan,
-    LaunchPurpose, Limits, OuterSandboxKind, schema_id,
+    AxisReport, Enforcement, ErrorBody, GuestPath, HostSource, IsolationAxis, IsolationLevel,
+    IsolationReport, LaunchMount, LaunchPlan, LaunchPurpose, Limits, OuterSandboxKind, schema_id,
 };
 
 /// Below the state directory.
@@ -162,10 +162,7 @@ fn run(request: &SelfTestRequest<'_>, facts: HostFacts, launcher: LauncherIdenti
 }
 
 fn attempt(request: &SelfTestRequest<'_>, level: IsolationLevel, facts: &HostFacts) -> Trial {
-    let mut plan = probe_plan(request.host);
-    plan.purpose = LaunchPurpose::Probe;
-    plan.level = level;
-    plan.limits = LIMITS;
+    let plan = plan(request.host, level);
     let options = LaunchOptions {
         launcher: request.launcher,
         sandbox: request.sandbox,
@@ -204,6 +201,27 @@ fn observe_reduced(
     // Small, and named after this process: what stays is in nobody's way.
     let _ = remove_tree(&place);
     seen
+}
+
+/// A run's shape with small limits: system directories, scratch, and an overlay like a mount's.
+fn plan(host: &HostLayout, level: IsolationLevel) -> LaunchPlan {
+    let mut plan = probe_plan(host);
+    plan.purpose = LaunchPurpose::Probe;
+    plan.level = level;
+    plan.limits = LIMITS;
+    let directory = |entry: &&SystemEntry| entry.kind == SystemEntryKind::Directory;
+    let lower = host.system.iter().find(directory);
+    if let (IsolationLevel::Full, Some(lower), Ok(target)) =
+        (level, lower, GuestPath::new("/workspace/self-test"))
+    {
+        plan.writable.push(target.clone());
+        plan.mounts.push(LaunchMount::Overlay {
+            lowers: vec![HostSource::of(&lower.path)],
+            target,
+            capture: Some(0),
+        });
+    }
+    plan
 }
 
 /// The report of a guest that could not be built: nothing is enforced, and why.
