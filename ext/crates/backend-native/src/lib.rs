@@ -34,6 +34,9 @@ pub use plan::{
     GuestSpec, MountPaths, PlanError, PlannedMount, TemplateAccess, WP_CONTENT_LAYER, build_plan,
     environment, mount_paths, php_ini,
 };
-pub use process_sandbox::{LauncherCommand, NoSandbox, ProcessSandbox, WrappedCommand, audit};
+pub use process_sandbox::{
+    Bubblewrap, Choice, Gvisor, LauncherCommand, NoSandbox, ProcessSandbox, Unwrapped,
+    WrappedCommand, WrapperError, choose,
+};
 pub use template::{Template, TemplateError, TemplateRequest, ensure_template};
 pub use watch::Usage;

@@ -5,7 +5,7 @@ use crate::guest::{Guest, KillCause, LaunchOptions};
 use crate::host::{HostLayout, SystemEntryKind};
 use crate::php::PhpLayout;
 use crate::plan::{GuestSpec, PlannedMount, TemplateAccess, build_plan, environment};
-use crate::process_sandbox::NoSandbox;
+use crate::process_sandbox::ProcessSandbox;
 use crate::template::Template;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
     BindSource, ErrorBody, ErrorCode, ExecLimits, ExecRequest, GuestPath, HostSource,
     IsolationLevel, IsolationReport, LaunchMount, LaunchPlan, LaunchPurpose, Limits, OutputStream,
-    StagedFile,
+    SandboxAudit, StagedFile,
 };
 use wp_codebox_runtime::{
     Backend, BackendError, Cancellation, Capabilities, Destroyed, Execution, ExecutionEnd,
@@ -32,6 +32,8 @@ pub struct NativeBackend {
     pub host: HostLayout,
     /// PHP.
     pub php: PhpLayout,
+    /// Wrapper around the launcher.
+    pub sandbox: Arc<dyn ProcessSandbox>,
     /// WordPress.
     pub template: Template,
     /// Host directory with WP-CLI and the guest programs.
@@ -82,7 +84,7 @@ impl Backend for NativeBackend {
         .map_err(|e| e.body())?;
         let options = LaunchOptions {
             launcher: &self.launcher,
-            sandbox: &NoSandbox,
+            sandbox: self.sandbox.as_ref(),
             ready_timeout: READY,
         };
         let guest = Guest::launch(&plan, &options).map_err(|e| e.body())?;
@@ -108,6 +110,10 @@ struct NativeRuntime {
 impl Runtime for NativeRuntime {
     fn isolation(&self) -> &IsolationReport {
         self.guest.report()
+    }
+
+    fn outer_sandbox(&self) -> &SandboxAudit {
+        self.guest.audit()
     }
 
     fn execute(

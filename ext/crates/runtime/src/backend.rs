@@ -8,7 +8,9 @@
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
-use wp_codebox_contracts::{ErrorBody, ExecutionId, GuestPath, IsolationReport, OutputStream};
+use wp_codebox_contracts::{
+    ErrorBody, ExecutionId, GuestPath, IsolationReport, OutputStream, SandboxAudit,
+};
 
 /// A backend's failure, already with its stable code.
 pub type BackendError = ErrorBody;
@@ -119,6 +121,8 @@ pub trait Backend {
 pub trait Runtime {
     /// What probes saw in this guest before foreign code ran.
     fn isolation(&self) -> &IsolationReport;
+    /// What was put around the process that built it.
+    fn outer_sandbox(&self) -> &SandboxAudit;
     /// Runs one program to its end, handing on output as it comes.
     /// A limit, the deadline or a cancellation ends the whole guest.
     fn execute(

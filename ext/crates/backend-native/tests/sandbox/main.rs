@@ -15,5 +15,6 @@ mod isolation;
 mod lifetime;
 mod limits;
 mod mounts;
+mod outer;
 mod wordpress;
 mod world;

@@ -9,12 +9,12 @@ use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
 use wp_codebox_artifacts::{
-    Approvable, BundleError, BundleInputs, BundleMount, BundleSigner, Dir, HostKey, MountChanges,
-    RenameMode, WrittenBundle, write_bundle,
+    Approvable, BundleError, BundleInputs, BundleMount, BundleSigner, Dir, EvidenceDocument,
+    HostKey, MountChanges, RenameMode, WrittenBundle, write_bundle,
 };
 use wp_codebox_contracts::{
     Cost, ErrorBody, ErrorCode, EventType, MountAccess, Outcome, RunArtifacts, RunRequest,
-    RunResult, RuntimeEnvironment, RuntimeInfo, TaskInput, schema_id,
+    RunResult, RuntimeEnvironment, RuntimeInfo, SandboxAudit, TaskInput, schema_id,
 };
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::now_rfc3339;
@@ -25,6 +25,14 @@ pub(crate) struct Evidence {
     pub work: Work,
     pub checks: Checked,
     pub verdict: Verdict,
+}
+
+impl Evidence {
+    /// What was around the launcher, one row per guest.
+    fn sandbox_audits(&self) -> Vec<SandboxAudit> {
+        let work = std::iter::once(&self.work.outer);
+        work.chain(&self.checks.outer).cloned().collect()
+    }
 }
 
 /// The task as guest and bundle see it: staged files without their host paths.
@@ -209,7 +217,12 @@ fn inputs(
         observations: recorder.observations.clone(),
         checks: evidence.checks.reports.clone(),
         isolation: evidence.work.isolation.clone(),
-        evidence: Vec::new(),
+        evidence: vec![EvidenceDocument {
+            name: "sandbox-audits.json",
+            key: "sandboxAudits",
+            kind: "sandbox-audits",
+            values: vec![json!(evidence.sandbox_audits())],
+        }],
     })
 }
 
@@ -261,6 +274,7 @@ fn result(
     path: PathBuf,
     summary: &str,
 ) -> RunResult {
+    let sandbox_audits = evidence.sandbox_audits();
     let mut notices = std::mem::take(&mut recorder.notices);
     notices.extend(written.notices);
     RunResult {
@@ -278,7 +292,7 @@ fn result(
         approvable: evidence.verdict.approvable == Approvable::Yes,
         checks: evidence.checks.reports,
         isolation: evidence.work.isolation,
-        sandbox_audits: Vec::new(),
+        sandbox_audits,
         cost: cost(setting, &[evidence.work.usage, evidence.checks.usage]),
         completion_outcome: written.completion_outcome,
         agent_result: written.agent_result,

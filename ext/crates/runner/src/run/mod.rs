@@ -27,7 +27,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wp_codebox_backend_native::{
-    HostLayout, NativeBackend, NoSandbox, PhpLayout, Template, TemplateRequest, ensure_template,
+    HostLayout, NativeBackend, PhpLayout, Template, TemplateRequest, choose, ensure_template,
     mount_paths,
 };
 use wp_codebox_contracts::{ErrorBody, EventType, GuestPath, LifecycleEvent, Outcome, RunResult};
@@ -165,7 +165,7 @@ fn stages(
         .collect::<Result<Vec<_>, _>>()?;
     let setting = Setting {
         run_dir,
-        backend: backend(&prepared, cancellation)?,
+        backend: backend(&prepared, run_dir, cancellation, recorder)?,
         cwd: programs::working_directory(&guest_mounts)?,
         staged: write_staged(&prepared.staged, run_dir)?,
         mounts,
@@ -195,9 +195,14 @@ fn stages(
 
 fn backend(
     prepared: &Prepared,
+    run_dir: &RunDir,
     cancellation: &Arc<Cancellation>,
+    recorder: &mut Recorder<'_>,
 ) -> Result<NativeBackend, ErrorBody> {
     let paths = &prepared.request.paths;
+    let records = run_dir.path().join("scratch/outer-sandbox");
+    let outer = choose(&prepared.request.outer_sandbox, &records).map_err(|e| e.body())?;
+    recorder.notices.extend(outer.notices);
     let php = PhpLayout::discover(Path::new(&paths.php_binary), prepared.state.path())
         .map_err(|e| e.body())?;
     let host = HostLayout::probe();
@@ -206,7 +211,7 @@ fn backend(
         wordpress: Path::new(&paths.wordpress),
         share_dir: Path::new(&paths.share_dir),
         launcher: Path::new(&paths.launcher),
-        sandbox: &NoSandbox,
+        sandbox: outer.sandbox.as_ref(),
         php: &php,
         host: &host,
     })
@@ -215,6 +220,7 @@ fn backend(
         launcher: paths.launcher.clone().into(),
         host,
         php,
+        sandbox: outer.sandbox,
         template,
         share_dir: paths.share_dir.clone(),
         cancellation: Arc::clone(cancellation),

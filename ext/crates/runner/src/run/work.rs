@@ -13,7 +13,7 @@ use wp_codebox_artifacts::{CaptureLimits, MountChanges, capture, write_layer};
 use wp_codebox_backend_native::{NativeSpec, PlannedMount};
 use wp_codebox_contracts::{
     CheckReport, CheckStatus, ErrorBody, ErrorCode, HostSource, IsolationReport, MountAccess,
-    TaskInput,
+    SandboxAudit, TaskInput,
 };
 use wp_codebox_runtime::{Backend, Cancellation, Destroyed, ExecutionEnd, Runtime, Usage};
 
@@ -35,6 +35,8 @@ pub(crate) struct Work {
     /// Mounts whose source changed while the run used it.
     pub moved: Vec<usize>,
     pub isolation: IsolationReport,
+    /// What was around the guest's launcher.
+    pub outer: SandboxAudit,
     pub usage: Usage,
 }
 
@@ -64,6 +66,8 @@ pub(crate) enum Stop {
 pub(crate) struct Checked {
     pub reports: Vec<CheckReport>,
     pub stopped: Option<Stop>,
+    /// What was around the guest's launcher; empty when no guest was needed.
+    pub outer: Vec<SandboxAudit>,
     pub usage: Usage,
 }
 
@@ -115,6 +119,7 @@ pub(crate) fn run(
     let lowers = |index: usize| vec![setting.mounts[index].lower.clone()];
     let mut runtime = setting.backend.create(&spec(setting, lowers)?)?;
     let isolation = runtime.isolation().clone();
+    let outer = runtime.outer_sandbox().clone();
     let seen = json!({"level": isolation.level, "network": setting.prepared.policy.network});
     let detail = seen.as_object().cloned().unwrap_or_default();
     recorder.observe(
@@ -154,6 +159,7 @@ pub(crate) fn run(
         layers,
         moved,
         isolation,
+        outer,
         usage,
     })
 }
@@ -275,7 +281,10 @@ pub(crate) fn check(
         // The work is done: a guest that cannot start makes the checks fail, not the run.
         Err(error) => return Ok(Checked::unable(lines, &error)),
     };
-    let mut checked = Checked::default();
+    let mut checked = Checked {
+        outer: vec![runtime.outer_sandbox().clone()],
+        ..Checked::default()
+    };
     let ended = run_checks(setting, recorder, runtime.as_mut(), &mut checked);
     checked.usage = runtime.destroy().usage;
     ended?;
