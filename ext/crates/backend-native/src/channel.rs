@@ -129,7 +129,12 @@ impl Channel {
         if message.bytes == 0 {
             return Received::Closed;
         }
-        if message.bytes > PACKET || message.flags.contains(ReturnFlags::TRUNC) {
+        // The control buffer is aligned, so one or two descriptors more than asked for may fit.
+        let cut = ReturnFlags::TRUNC | ReturnFlags::CTRUNC;
+        if message.bytes > PACKET
+            || descriptors.len() > DESCRIPTORS
+            || message.flags.intersects(cut)
+        {
             return Received::Garbage;
         }
         match serde_json::from_slice(&self.buffer[..message.bytes]) {
@@ -201,6 +206,24 @@ mod tests {
         good.resize(PACKET, b' ');
         send(&theirs, &good, SendFlags::empty()).unwrap();
         assert!(matches!(ours.receive(), Received::Message(..)));
+    }
+
+    #[test]
+    fn more_descriptors_than_any_message_has_are_garbage() {
+        let (mut ours, theirs) = pair();
+        let layer = serde_json::to_vec(&GuestReply::Layer { index: 7 }).unwrap();
+        for count in 0..=12 {
+            let passed = vec![theirs.as_fd(); count];
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(12))];
+            let mut control = SendAncillaryBuffer::new(&mut space);
+            assert!(count == 0 || control.push(SendAncillaryMessage::ScmRights(&passed)));
+            let parts = [IoSlice::new(&layer)];
+            sendmsg(&theirs, &parts, &mut control, SendFlags::empty()).unwrap();
+            match ours.receive() {
+                Received::Message(_, fds) => assert!(count <= 4 && fds.len() == count, "{count}"),
+                other => assert!(count > 4 && matches!(other, Received::Garbage), "{count}"),
+            }
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::launch_error::LaunchError;
 use crate::process_sandbox::{LauncherCommand, ProcessSandbox};
 use crate::spawn::{LauncherProcess, plan_file, spawn};
 use crate::watch::{self, Shared, Usage};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -201,6 +201,8 @@ impl Guest {
             self.process.kill();
         }
         let process = self.process.wait();
+        // A wrapper that had to be killed is gone before what it wrapped.
+        poll_in(self.shared.pidfd.as_fd(), TEARDOWN);
         self.lifetime = None;
         if let Some(watcher) = self.watcher.take() {
             let _ = watcher.join();
@@ -254,16 +256,18 @@ fn start(plan: &LaunchPlan, options: &LaunchOptions<'_>) -> Result<Started, Laun
     let wrapped = options.sandbox.wrap(&LauncherCommand {
         program: program.to_owned(),
         args: Vec::new(),
+        plan,
     });
+    let around = options.sandbox.kind();
     let mut process = spawn(
         &wrapped,
         file.as_fd(),
         theirs.as_fd(),
         lifetime_read.as_fd(),
     )
-    .map_err(|source| LaunchError::Launcher {
-        path: options.launcher.to_owned(),
-        source,
+    .map_err(|source| {
+        let path = options.launcher.to_owned();
+        LaunchError::Launcher { path, source }.wrapped_in(around)
     })?;
     drop((file, theirs, lifetime_read));
     let arrivals = match await_ready(&mut channel, &mut process, plan, options.ready_timeout) {
@@ -272,7 +276,7 @@ fn start(plan: &LaunchPlan, options: &LaunchOptions<'_>) -> Result<Started, Laun
             // Nothing foreign has run yet; what is left dies with the launcher.
             process.kill();
             let _ = process.wait();
-            return Err(error);
+            return Err(error.wrapped_in(around));
         }
     };
     let (Some((pid, pidfd)), Some(report)) = (arrivals.spawned, arrivals.report) else {
@@ -388,8 +392,12 @@ fn accept(
             arrivals.egress = Some(EgressListeners { unix, tcp });
             Ok(())
         }
-        (GuestReply::Spawned { pid }, Some(pidfd)) if pid > 0 && arrivals.spawned.is_none() => {
-            arrivals.spawned = Some((pid, pidfd));
+        (GuestReply::Spawned { .. }, Some(pidfd)) if arrivals.spawned.is_none() => {
+            // The number in the message is one of the launcher's own pid namespace.
+            match pid_here(pidfd.as_fd()) {
+                Some(pid) => arrivals.spawned = Some((pid, pidfd)),
+                None => return protocol("what came with pid 1 is no process of this host"),
+            }
             Ok(())
         }
         (GuestReply::Layer { index }, Some(layer)) => {
@@ -428,6 +436,14 @@ fn accept(
             _,
         ) => protocol("a message came out of turn"),
     }
+}
+
+/// The number that this process knows the process of a pidfd by.
+fn pid_here(pidfd: BorrowedFd<'_>) -> Option<i32> {
+    let path = format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd());
+    let text = std::fs::read_to_string(path).ok()?;
+    let pid = text.lines().find_map(|line| line.strip_prefix("Pid:"))?;
+    pid.trim().parse().ok().filter(|pid| *pid > 0)
 }
 
 fn captures(plan: &LaunchPlan) -> impl Iterator<Item = u32> + '_ {

@@ -4,7 +4,9 @@
 //! and its fix are derived from these three and nothing else.
 
 use std::path::PathBuf;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, IsolationLevel, IsolationReport};
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, IsolationLevel, IsolationReport, OuterSandboxKind,
+};
 
 /// Why a guest did not start.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +52,16 @@ pub enum LaunchError {
     Died {
         /// Its exit.
         status: String,
+    },
+    /// The wrapper ended without a word of the launcher.
+    #[error(
+        "the launcher could not build its sandbox inside the outer sandbox ({why}); the run was refused"
+    )]
+    Wrapper {
+        /// Which wrapper.
+        kind: OuterSandboxKind,
+        /// What was seen of it.
+        why: String,
     },
     /// What arrived is not the protocol.
     #[error(
@@ -106,6 +118,7 @@ impl LaunchError {
             | Self::Host { .. }
             | Self::Timeout { .. }
             | Self::Died { .. }
+            | Self::Wrapper { .. }
             | Self::Protocol { .. }
             | Self::Level { .. } => false,
         }
@@ -121,15 +134,41 @@ impl LaunchError {
             | Self::Step { .. }
             | Self::Timeout { .. }
             | Self::Died { .. }
+            | Self::Wrapper { .. }
             | Self::Protocol { .. } => ErrorCode::SandboxStartFailed,
             Self::Level { .. } => ErrorCode::IsolationUnavailable,
         }
+    }
+
+    /// The same failure inside a wrapper: a launcher that was not heard of may never have run.
+    #[must_use]
+    pub(crate) fn wrapped_in(self, kind: OuterSandboxKind) -> Self {
+        let why = match (&self, kind) {
+            (_, OuterSandboxKind::None) => return self,
+            (Self::Died { status }, _) => status.clone(),
+            (Self::Launcher { source, .. }, _) => source.to_string(),
+            (
+                Self::Host { .. }
+                | Self::Step { .. }
+                | Self::Timeout { .. }
+                | Self::Wrapper { .. }
+                | Self::Protocol { .. }
+                | Self::Level { .. },
+                _,
+            ) => return self,
+        };
+        Self::Wrapper { kind, why }
     }
 
     /// As it crosses a process border, with the likely cause and its fix as hints.
     #[must_use]
     pub fn body(&self) -> ErrorBody {
         let mut body = ErrorBody::new(self.code(), self.to_string());
+        if let Self::Wrapper { kind, .. } = self {
+            for hint in wrapper_hints(*kind) {
+                body = body.hint(*hint);
+            }
+        }
         if let Self::Step {
             step,
             subject,
@@ -172,6 +211,21 @@ pub(crate) fn is_mechanism(step: &str) -> bool {
             | "seccomp"
             | "probe"
     )
+}
+
+/// Causes and fixes by wrapper.
+const fn wrapper_hints(kind: OuterSandboxKind) -> &'static [&'static str] {
+    match kind {
+        OuterSandboxKind::None => &[],
+        OuterSandboxKind::Bubblewrap => &[
+            "bubblewrap needs user namespaces, and must leave the launcher free to make its own inside: no --disable-userns.",
+            "Run the same without the outer sandbox: the launcher then names the step that fails.",
+        ],
+        OuterSandboxKind::Gvisor => &[
+            "gVisor up to the version tested (20221219) has no Landlock, openat2 or new mount calls and hands on no descriptors, so level `full` cannot be reached inside it.",
+            "Use bubblewrap as the outer sandbox, or none; for another kernel, run the whole host in a virtual machine.",
+        ],
+    }
 }
 
 /// Causes and fixes by step; the first line is the most likely one.
@@ -242,6 +296,26 @@ mod tests {
         }
         for step in ["probe", "landlock", "seccomp", "plan", "root", "limits"] {
             assert!(!failed(step).forbids_full(), "{step}");
+        }
+    }
+
+    #[test]
+    fn only_a_launcher_that_was_not_heard_of_is_put_down_to_the_wrapper() {
+        let died = || LaunchError::Died {
+            status: "exit status 125".to_owned(),
+        };
+        let same = died().wrapped_in(OuterSandboxKind::None);
+        assert!(matches!(same, LaunchError::Died { .. }));
+        for kind in [OuterSandboxKind::Bubblewrap, OuterSandboxKind::Gvisor] {
+            let body = died().wrapped_in(kind).body();
+            assert_eq!(body.code.exit_status(), 125);
+            assert!(body.message.contains("exit status 125") && !body.hints.is_empty());
+            let step = LaunchError::Step {
+                step: "unshare".to_owned(),
+                subject: "x".to_owned(),
+                errno: libc::EPERM,
+            };
+            assert!(matches!(step.wrapped_in(kind), LaunchError::Step { .. }));
         }
     }
 

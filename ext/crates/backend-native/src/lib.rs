@@ -42,7 +42,10 @@ pub use plan::{
     GuestEgress, GuestSpec, MountPaths, PlanError, PlannedMount, TemplateAccess, WP_CONTENT_LAYER,
     build_plan, egress_environment, environment, mount_paths, php_ini,
 };
-pub use process_sandbox::{LauncherCommand, NoSandbox, ProcessSandbox, WrappedCommand, audit};
+pub use process_sandbox::{
+    Bubblewrap, Choice, Gvisor, LauncherCommand, NoSandbox, ProcessSandbox, Unwrapped,
+    WrappedCommand, WrapperError, choose,
+};
 pub use reduced::{GuestRoot, GuestTree, LayoutError};
 pub use self_test::{LauncherIdentity, SelfTest, SelfTestRequest, Trial, run_self_test, self_test};
 pub use template::{Template, TemplateError, TemplateRequest, ensure_template};

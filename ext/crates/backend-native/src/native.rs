@@ -8,7 +8,7 @@ use crate::plan::{
     GuestEgress, GuestSpec, PlannedMount, TemplateAccess, build_plan, egress_environment,
     environment,
 };
-use crate::process_sandbox::NoSandbox;
+use crate::process_sandbox::ProcessSandbox;
 use crate::reduced::{DiskWatch, GuestTree};
 use crate::template::Template;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
     BindSource, ErrorBody, ErrorCode, ExecLimits, ExecRequest, GuestPath, HostSource,
     IsolationLevel, IsolationReport, LaunchMount, LaunchPlan, LaunchPurpose, Limits, OutputStream,
-    StagedFile,
+    SandboxAudit, StagedFile,
 };
 use wp_codebox_runtime::{
     Backend, BackendError, Cancellation, Capabilities, Destroyed, EgressListeners, Execution,
@@ -37,6 +37,8 @@ pub struct NativeBackend {
     pub host: HostLayout,
     /// PHP.
     pub php: PhpLayout,
+    /// Wrapper around the launcher.
+    pub sandbox: Arc<dyn ProcessSandbox>,
     /// WordPress.
     pub template: Template,
     /// Host directory with WP-CLI and the guest programs.
@@ -95,7 +97,7 @@ impl Backend for NativeBackend {
         plan.level = spec.level;
         let options = LaunchOptions {
             launcher: &self.launcher,
-            sandbox: &NoSandbox,
+            sandbox: self.sandbox.as_ref(),
             ready_timeout: READY,
         };
         let view = match spec.level {
@@ -176,6 +178,10 @@ impl Runtime for NativeRuntime {
 
     fn take_egress(&mut self) -> Option<EgressListeners> {
         self.guest.take_egress()
+    }
+
+    fn outer_sandbox(&self) -> &SandboxAudit {
+        self.guest.audit()
     }
 
     fn execute(

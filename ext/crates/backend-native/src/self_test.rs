@@ -47,8 +47,6 @@ pub struct SelfTestRequest<'a> {
     pub launcher: &'a Path,
     /// What is put around it.
     pub sandbox: &'a dyn ProcessSandbox,
-    /// Its kind.
-    pub outer: OuterSandboxKind,
     /// System directories of the host.
     pub host: &'a HostLayout,
     /// Where the answer is kept.
@@ -129,7 +127,8 @@ pub fn self_test(request: &SelfTestRequest<'_>) -> SelfTest {
     let launcher = identity(request.launcher);
     match remembered(request.state_dir) {
         Some(kept)
-            if (&kept.facts, &kept.launcher, kept.outer) == (&facts, &launcher, request.outer)
+            if (&kept.facts, &kept.launcher, kept.outer)
+                == (&facts, &launcher, request.sandbox.kind())
                 && kept.level() == IsolationLevel::Full =>
         {
             kept
@@ -153,7 +152,7 @@ fn run(request: &SelfTestRequest<'_>, facts: HostFacts, launcher: LauncherIdenti
         schema: schema_id::SELF_TEST.to_owned(),
         facts,
         launcher,
-        outer: request.outer,
+        outer: request.sandbox.kind(),
         trials,
     };
     // Not being able to keep it costs the next caller a moment, nothing else.

@@ -132,7 +132,7 @@ pub enum OuterSandboxNeed {
 }
 
 /// What an outer sandbox was asked to start. Guest paths only.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SandboxAudit {
     /// `none`, or the kind of wrapper.
@@ -141,10 +141,14 @@ pub struct SandboxAudit {
     pub wrapper_name: String,
     /// Program name that was wrapped.
     pub wrapped_cmd: String,
-    /// Its arguments, each cut to 256 bytes, at most 64 of them.
+    /// Arguments of the wrapper, or of the launcher where there is none, host paths replaced by
+    /// guest paths; each cut to 256 bytes, at most 256 of them.
     pub wrapped_args: Vec<String>,
     /// Guest paths of mounts that the wrapper itself adds.
     pub mounts: Vec<String>,
+    /// Why there is no wrapper although one was preferred.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// One registry command: id and `name=value` arguments.

@@ -8,7 +8,9 @@
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
-use wp_codebox_contracts::{ErrorBody, ExecutionId, GuestPath, IsolationReport, OutputStream};
+use wp_codebox_contracts::{
+    ErrorBody, ExecutionId, GuestPath, IsolationReport, OutputStream, SandboxAudit,
+};
 
 /// A backend's failure, already with its stable code.
 pub type BackendError = ErrorBody;
@@ -145,6 +147,8 @@ pub trait Runtime {
     fn isolation(&self) -> &IsolationReport;
     /// The sockets for the egress bridge, when the guest was asked for with some; once.
     fn take_egress(&mut self) -> Option<EgressListeners>;
+    /// What was put around the process that built it.
+    fn outer_sandbox(&self) -> &SandboxAudit;
     /// Runs one program to its end, handing on output as it comes.
     /// A limit, the deadline or a cancellation ends the whole guest.
     fn execute(

@@ -8,10 +8,11 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::process::Command;
 use wp_codebox_backend_native::{
-    Guest, LaunchError, LauncherCommand, ProcessSandbox, WrappedCommand, audit,
+    Guest, LaunchError, LauncherCommand, ProcessSandbox, WrappedCommand,
 };
 use wp_codebox_contracts::{
-    BindSource, Enforcement, GuestPath, HostSource, IsolationAxis, LaunchMount, StagedFile,
+    BindSource, Enforcement, GuestPath, HostSource, IsolationAxis, LaunchMount, OuterSandboxKind,
+    SandboxAudit, StagedFile,
 };
 
 const PROBE: &str = "/run/codebox/staged/probe";
@@ -346,16 +347,21 @@ fn the_report_tells_what_was_seen() {
 }
 
 /// Starts the launcher through another program.
+#[derive(Debug)]
 struct Through(&'static [&'static str]);
 
 impl ProcessSandbox for Through {
-    fn wrap(&self, command: &LauncherCommand) -> WrappedCommand {
+    fn kind(&self) -> OuterSandboxKind {
+        OuterSandboxKind::None
+    }
+
+    fn wrap(&self, command: &LauncherCommand<'_>) -> WrappedCommand {
         let mut args: Vec<String> = self.0[1..].iter().map(|&a| a.to_owned()).collect();
         args.push(command.program.clone());
         WrappedCommand {
             program: self.0[0].to_owned(),
             args,
-            audit: audit("test", self.0[0], command),
+            audit: SandboxAudit::default(),
         }
     }
 }

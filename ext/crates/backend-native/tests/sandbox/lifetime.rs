@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use wp_codebox_backend_native::{ExecCall, ExecEnd, Guest};
 
-fn parent(pid: i32) -> i32 {
+pub(crate) fn parent(pid: i32) -> i32 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let rest = stat.rsplit(')').next().unwrap();
     rest.split_whitespace().nth(1).unwrap().parse().unwrap()
@@ -21,7 +21,7 @@ fn children(pid: i32) -> Vec<i32> {
 }
 
 /// Every process of a guest with something running in it: launcher, pid 1, programs.
-fn everybody(guest: &mut Guest) -> Vec<i32> {
+pub(crate) fn everybody(guest: &mut Guest) -> Vec<i32> {
     sh(
         guest,
         "setsid sleep 77 >/dev/null 2>&1 & trap '' TERM; sleep 78 >/dev/null 2>&1 & true",
@@ -35,7 +35,7 @@ fn everybody(guest: &mut Guest) -> Vec<i32> {
     all
 }
 
-fn kill(pid: i32) {
+pub(crate) fn kill(pid: i32) {
     // SAFETY: sends a signal to a process this test started.
     assert_eq!(unsafe { libc::kill(pid, libc::SIGKILL) }, 0);
 }

@@ -17,6 +17,7 @@ mod lifetime;
 mod limits;
 mod mechanisms;
 mod mounts;
+mod outer;
 mod reduced;
 mod wordpress;
 mod world;

@@ -11,23 +11,42 @@ use std::sync::OnceLock;
 use std::time::Duration;
 use wp_codebox_backend_native::{
     Guest, LaunchError, LaunchOptions, LauncherCommand, ProcessSandbox, SelfTest, SelfTestRequest,
-    WrappedCommand, audit, probe_plan, run_self_test, self_test,
+    WrappedCommand, probe_plan, run_self_test, self_test,
 };
 use wp_codebox_contracts::{
     AxisReport, Enforcement, ErrorCode, IsolationAxis, IsolationLevel, LaunchPurpose,
-    OuterSandboxKind,
+    OuterSandboxKind, SandboxAudit,
 };
 
 /// Puts `withhold MECHANISM` before the launcher.
+#[derive(Debug)]
 struct Without<'a>(&'a str);
 
 impl ProcessSandbox for Without<'_> {
-    fn wrap(&self, command: &LauncherCommand) -> WrappedCommand {
+    fn kind(&self) -> OuterSandboxKind {
+        OuterSandboxKind::None
+    }
+
+    fn wrap(&self, command: &LauncherCommand<'_>) -> WrappedCommand {
         WrappedCommand {
             program: withhold().to_owned(),
             args: vec![self.0.to_owned(), command.program.clone()],
-            audit: audit("withhold", self.0, command),
+            audit: SandboxAudit::default(),
         }
+    }
+}
+
+/// The same under another kind's name.
+#[derive(Debug)]
+struct Relabelled<'a>(&'a Without<'a>);
+
+impl ProcessSandbox for Relabelled<'_> {
+    fn kind(&self) -> OuterSandboxKind {
+        OuterSandboxKind::Bubblewrap
+    }
+
+    fn wrap(&self, command: &LauncherCommand<'_>) -> WrappedCommand {
+        self.0.wrap(command)
     }
 }
 
@@ -50,7 +69,6 @@ fn request<'a>(sandbox: &'a dyn ProcessSandbox, state_dir: &'a Path) -> SelfTest
     SelfTestRequest {
         launcher: &world().launcher,
         sandbox,
-        outer: OuterSandboxKind::None,
         host: &world().host,
         state_dir,
     }
@@ -292,10 +310,8 @@ fn an_answer_is_kept_until_something_changes_and_only_while_it_is_full() {
     // The same question is answered from the file: the launcher that would fail is not asked.
     assert_eq!(self_test(&request(&lacking, &state)), first);
     // Another outer sandbox is another question.
-    let other = SelfTestRequest {
-        outer: OuterSandboxKind::Bubblewrap,
-        ..request(&lacking, &state)
-    };
+    let relabelled = Relabelled(&lacking);
+    let other = request(&relabelled, &state);
     assert!(self_test(&other).level() < IsolationLevel::Full);
     // A weak answer is not relied on.
     let again = SelfTestRequest {

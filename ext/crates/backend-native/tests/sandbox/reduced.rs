@@ -556,6 +556,7 @@ fn backend(template: &Template) -> NativeBackend {
         launcher: world.launcher.clone(),
         host: world.host.clone(),
         php: world.php.clone(),
+        sandbox: std::sync::Arc::new(wp_codebox_backend_native::NoSandbox),
         template: template.clone(),
         share_dir: world.share.clone(),
         cancellation: std::sync::Arc::new(Cancellation::default()),

@@ -13,13 +13,13 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use wp_codebox_backend_native::{
-    ExecCall, ExecEnd, Execution, Guest, GuestEgress, GuestSpec, HostLayout, LaunchError,
-    LaunchOptions, NoSandbox, PhpLayout, PlannedMount, Template, TemplateAccess, TemplateRequest,
-    build_plan, ensure_template, environment,
+    Choice, ExecCall, ExecEnd, Execution, Guest, GuestEgress, GuestSpec, HostLayout, LaunchError,
+    LaunchOptions, PhpLayout, PlannedMount, ProcessSandbox, Template, TemplateAccess,
+    TemplateRequest, build_plan, choose, ensure_template, environment,
 };
 use wp_codebox_contracts::{
     ExecLimits, ExecRequest, ExecutionId, GuestPath, HostSource, IsolationLevel, LaunchPlan,
-    Limits, MountAccess, MountView, OutputStream, StagedFile,
+    Limits, MountAccess, MountView, OuterSandbox, OuterSandboxKind, OutputStream, StagedFile,
 };
 
 /// Names the world of a parent test process.
@@ -217,7 +217,7 @@ pub fn template_request() -> TemplateRequest<'static> {
         state_dir: &world.state,
         share_dir: Path::new(&world.share),
         launcher: &world.launcher,
-        sandbox: &NoSandbox,
+        sandbox: outer(),
         php: &world.php,
         host: &world.host,
         level: IsolationLevel::Full,
@@ -256,12 +256,35 @@ impl Spec {
     }
 }
 
+/// The wrapper around every launcher of this process: every test is one of the wrapper, too.
+pub fn outer() -> &'static dyn ProcessSandbox {
+    static OUTER: OnceLock<Choice> = OnceLock::new();
+    let choice = OUTER.get_or_init(|| {
+        let kind = match std::env::var("CODEBOX_OUTER_SANDBOX").as_deref() {
+            Ok("bubblewrap") => OuterSandboxKind::Bubblewrap,
+            Ok("none") | Err(_) => OuterSandboxKind::None,
+            Ok(other) => panic!("CODEBOX_OUTER_SANDBOX={other}"),
+        };
+        let wanted = OuterSandbox {
+            kind,
+            ..OuterSandbox::default()
+        };
+        choose(&wanted, &world().state).unwrap()
+    });
+    choice.sandbox.as_ref()
+}
+
 pub fn launch(plan: &LaunchPlan) -> Result<Guest, LaunchError> {
+    launch_in(plan, outer())
+}
+
+/// The same inside another wrapper.
+pub fn launch_in(plan: &LaunchPlan, sandbox: &dyn ProcessSandbox) -> Result<Guest, LaunchError> {
     Guest::launch(
         plan,
         &LaunchOptions {
             launcher: &world().launcher,
-            sandbox: &NoSandbox,
+            sandbox,
             ready_timeout: Duration::from_secs(20),
         },
     )

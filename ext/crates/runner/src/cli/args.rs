@@ -141,6 +141,15 @@ pub(crate) struct RunArgs {
     /// Report renames as git renames.
     #[arg(long)]
     pub find_renames: bool,
+    /// A further sandbox around the launcher, never instead of it.
+    #[arg(long, value_name = "none|bubblewrap|gvisor", default_value = "none")]
+    pub outer_sandbox: String,
+    /// Program of the outer sandbox. [default: bwrap or runsc in /usr/bin, /usr/local/bin or /bin]
+    #[arg(long, value_name = "FILE")]
+    pub outer_sandbox_program: Option<PathBuf>,
+    /// Go on without the outer sandbox when its program is missing; the result says so.
+    #[arg(long)]
+    pub outer_sandbox_optional: bool,
     /// Partition of the state directory the bundle is stored in.
     #[arg(long, default_value = "cli", value_name = "ID")]
     pub site: String,

@@ -14,7 +14,7 @@ use wp_codebox_artifacts::{Dir, HostKey};
 use wp_codebox_backend_native::{
     HostLayout, NoSandbox, PhpLayout, SelfTest, SelfTestRequest, run_self_test,
 };
-use wp_codebox_contracts::{ErrorBody, IsolationLevel, OuterSandboxKind, schema_id};
+use wp_codebox_contracts::{ErrorBody, IsolationLevel, schema_id};
 use wp_codebox_runtime::StateDir;
 
 /// Files of the share directory without which no guest works.
@@ -171,7 +171,6 @@ fn examine(settings: &Settings) -> (Vec<Check>, Option<SelfTest>) {
     let test = run_self_test(&SelfTestRequest {
         launcher: &settings.launcher,
         sandbox: &NoSandbox,
-        outer: OuterSandboxKind::None,
         host: &HostLayout::probe(),
         state_dir: state.path(),
     });

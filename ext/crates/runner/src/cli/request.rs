@@ -7,7 +7,8 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{
     AgentCommand, CommandCall, ErrorBody, ErrorCode, LimitsRequest, MountAccess, MountRequest,
-    OuterSandbox, RunId, RunMode, RunPaths, RunRequest, SiteId, StagedFile, TaskInput, schema_id,
+    OuterSandbox, OuterSandboxNeed, RunId, RunMode, RunPaths, RunRequest, SiteId, StagedFile,
+    TaskInput, schema_id,
 };
 
 /// Builds the request; every refusal names the flag.
@@ -79,7 +80,7 @@ pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, E
         limits: limits(args)?,
         find_renames: args.find_renames,
         secrets: network::secrets(&args.secret_env)?,
-        outer_sandbox: OuterSandbox::default(),
+        outer_sandbox: outer_sandbox(args)?,
         redact: Vec::new(),
         provenance: serde_json::Map::from_iter([(
             "requester".to_owned(),
@@ -109,6 +110,25 @@ fn refuse_preview(args: &RunArgs) -> Result<(), ErrorBody> {
         ));
     }
     Ok(())
+}
+
+fn outer_sandbox(args: &RunArgs) -> Result<OuterSandbox, ErrorBody> {
+    let kind = serde_json::from_value(Value::from(args.outer_sandbox.as_str())).map_err(|_| {
+        input(format!(
+            "--outer-sandbox {:?} must be none, bubblewrap or gvisor",
+            args.outer_sandbox
+        ))
+    })?;
+    let program = args.outer_sandbox_program.as_deref();
+    Ok(OuterSandbox {
+        kind,
+        program: program.map(text).transpose()?,
+        need: if args.outer_sandbox_optional {
+            OuterSandboxNeed::Preferred
+        } else {
+            OuterSandboxNeed::Required
+        },
+    })
 }
 
 /// The directory decides the version; a caller may insist on one.

@@ -18,7 +18,7 @@ use wp_codebox_backend_native::HostFacts;
 use wp_codebox_contracts::{
     Cost, ErrorBody, ErrorCode, EventType, GuestObservation, GuestPhase, IsolationReport,
     MountAccess, Outcome, RunArtifacts, RunRequest, RunResult, RuntimeEnvironment, RuntimeInfo,
-    TaskInput, schema_id,
+    SandboxAudit, TaskInput, schema_id,
 };
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::now_rfc3339;
@@ -29,6 +29,14 @@ pub(crate) struct Evidence {
     pub work: Work,
     pub checks: Checked,
     pub verdict: Verdict,
+}
+
+impl Evidence {
+    /// What was around the launcher, one row per guest.
+    fn sandbox_audits(&self) -> Vec<SandboxAudit> {
+        let work = std::iter::once(&self.work.outer);
+        work.chain(&self.checks.outer).cloned().collect()
+    }
 }
 
 /// The task as guest and bundle see it: staged files without their host paths.
@@ -234,7 +242,7 @@ fn attestation(setting: &Setting<'_>, evidence: &Evidence) -> EvidenceDocument {
         limits: setting.prepared.limits,
         boot_id: HostFacts::read().boot_id,
         guests,
-        sandbox_audits: Vec::new(),
+        sandbox_audits: evidence.sandbox_audits(),
     })
 }
 
@@ -290,6 +298,7 @@ fn result(
     path: PathBuf,
     summary: &str,
 ) -> RunResult {
+    let sandbox_audits = evidence.sandbox_audits();
     let mut notices = std::mem::take(&mut recorder.notices);
     notices.extend(written.notices);
     RunResult {
@@ -307,7 +316,7 @@ fn result(
         approvable: evidence.verdict.approvable == Approvable::Yes,
         checks: evidence.checks.reports,
         isolation: evidence.work.isolation,
-        sandbox_audits: Vec::new(),
+        sandbox_audits,
         cost: cost(setting, &[evidence.work.usage, evidence.checks.usage]),
         completion_outcome: written.completion_outcome,
         agent_result: written.agent_result,

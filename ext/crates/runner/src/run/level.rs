@@ -6,9 +6,10 @@
 
 use serde_json::{Value, json};
 use std::path::Path;
+use std::sync::Arc;
 use wp_codebox_backend_native::{
-    HostFacts, HostLayout, NoSandbox, SelfTest, SelfTestRequest, causes, run_self_test, self_test,
-    weaknesses,
+    HostFacts, HostLayout, ProcessSandbox, SelfTest, SelfTestRequest, causes, run_self_test,
+    self_test, weaknesses,
 };
 use wp_codebox_contracts::{
     AxisReport, Enforcement, ErrorBody, ErrorCode, IsolationAxis, IsolationLevel, IsolationReport,
@@ -44,15 +45,18 @@ pub(crate) fn choose_level(
 }
 
 /// The self-test of the request's own launcher, kept or new.
-pub(crate) fn tested(request: &RunRequest) -> SelfTest {
-    with_request(request, self_test)
+pub(crate) fn tested(request: &RunRequest, sandbox: &Arc<dyn ProcessSandbox>) -> SelfTest {
+    with_request(request, sandbox, self_test)
 }
 
-fn with_request(request: &RunRequest, ask: impl Fn(&SelfTestRequest<'_>) -> SelfTest) -> SelfTest {
+fn with_request(
+    request: &RunRequest,
+    sandbox: &Arc<dyn ProcessSandbox>,
+    ask: impl Fn(&SelfTestRequest<'_>) -> SelfTest,
+) -> SelfTest {
     ask(&SelfTestRequest {
         launcher: Path::new(&request.paths.launcher),
-        sandbox: &NoSandbox,
-        outer: request.outer_sandbox.kind,
+        sandbox: sandbox.as_ref(),
         host: &HostLayout::probe(),
         state_dir: Path::new(&request.paths.state_dir),
     })
@@ -87,7 +91,11 @@ fn reason(report: &IsolationReport) -> String {
 }
 
 /// A launch that failed for want of a mechanism, with what a self-test says about it.
-pub(crate) fn explain(error: ErrorBody, request: &RunRequest) -> ErrorBody {
+pub(crate) fn explain(
+    error: ErrorBody,
+    request: &RunRequest,
+    sandbox: &Arc<dyn ProcessSandbox>,
+) -> ErrorBody {
     let told = error
         .data
         .as_ref()
@@ -95,7 +103,7 @@ pub(crate) fn explain(error: ErrorBody, request: &RunRequest) -> ErrorBody {
     if error.code != ErrorCode::IsolationUnavailable || told {
         return error;
     }
-    explained(error, &with_request(request, run_self_test))
+    explained(error, &with_request(request, sandbox, run_self_test))
 }
 
 fn explained(mut error: ErrorBody, test: &SelfTest) -> ErrorBody {

@@ -31,8 +31,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wp_codebox_backend_native::{
-    HostLayout, NativeBackend, NoSandbox, PhpLayout, Template, TemplateRequest, ensure_template,
-    mount_paths,
+    HostLayout, NativeBackend, PhpLayout, ProcessSandbox, Template, TemplateRequest, choose,
+    ensure_template, mount_paths,
 };
 use wp_codebox_contracts::{
     ErrorBody, EventType, GuestPath, IsolationLevel, LifecycleEvent, Outcome, RunResult,
@@ -168,7 +168,12 @@ fn stages(
     redactor: &Redactor,
     clock: Clock,
 ) -> Result<RunResult, Failure> {
-    let level = level::choose_level(&prepared.policy, || level::tested(&prepared.request))?;
+    let records = run_dir.path().join("scratch/outer-sandbox");
+    let outer = choose(&prepared.request.outer_sandbox, &records).map_err(|e| e.body())?;
+    recorder.notices.extend(outer.notices);
+    let level = level::choose_level(&prepared.policy, || {
+        level::tested(&prepared.request, &outer.sandbox)
+    })?;
     if level < IsolationLevel::Full {
         recorder.notices.push(format!(
             "this host cannot isolate at level full; the policy allows {}, which this run got",
@@ -195,8 +200,8 @@ fn stages(
         .collect::<Result<Vec<_>, _>>()?;
     let setting = Setting {
         run_dir,
-        backend: backend(&prepared, level, cancellation)
-            .map_err(|error| level::explain(error, &prepared.request))?,
+        backend: backend(&prepared, &outer.sandbox, level, cancellation)
+            .map_err(|error| level::explain(error, &prepared.request, &outer.sandbox))?,
         level,
         cwd: programs::working_directory(&guest_mounts)?,
         staged: write_staged(&prepared.staged, run_dir)?,
@@ -227,6 +232,7 @@ fn stages(
 
 fn backend(
     prepared: &Prepared,
+    sandbox: &Arc<dyn ProcessSandbox>,
     level: IsolationLevel,
     cancellation: &Arc<Cancellation>,
 ) -> Result<NativeBackend, ErrorBody> {
@@ -239,7 +245,7 @@ fn backend(
         wordpress: Path::new(&paths.wordpress),
         share_dir: Path::new(&paths.share_dir),
         launcher: Path::new(&paths.launcher),
-        sandbox: &NoSandbox,
+        sandbox: sandbox.as_ref(),
         php: &php,
         host: &host,
         level,
@@ -249,6 +255,7 @@ fn backend(
         launcher: paths.launcher.clone().into(),
         host,
         php,
+        sandbox: Arc::clone(sandbox),
         template,
         share_dir: paths.share_dir.clone(),
         cancellation: Arc::clone(cancellation),

@@ -111,7 +111,7 @@ fn outcome(
 mod tests {
     use super::*;
     use wp_codebox_artifacts::{EntryChange, MountChanges, Node};
-    use wp_codebox_contracts::{CheckReport, IsolationLevel, IsolationReport};
+    use wp_codebox_contracts::{CheckReport, IsolationLevel, IsolationReport, SandboxAudit};
     use wp_codebox_runtime::Usage;
 
     fn work(agent: AgentEnd, stopped: Option<Stop>, changed: usize, moved: &[usize]) -> Work {
@@ -137,6 +137,7 @@ mod tests {
                 landlock_abi: 0,
                 axes: Vec::new(),
             },
+            outer: SandboxAudit::default(),
             usage: Usage::default(),
         }
     }

@@ -17,7 +17,7 @@ use wp_codebox_artifacts::{
 use wp_codebox_backend_native::{GuestEgress, NativeSpec, PlannedMount};
 use wp_codebox_contracts::{
     CheckReport, CheckStatus, ErrorBody, ErrorCode, HostSource, IsolationReport, MountAccess,
-    TaskInput,
+    SandboxAudit, TaskInput,
 };
 use wp_codebox_runtime::{Backend, Cancellation, Destroyed, ExecutionEnd, Left, Runtime, Usage};
 
@@ -40,6 +40,8 @@ pub(crate) struct Work {
     pub moved: Vec<usize>,
     /// What the guest's own probes saw.
     pub isolation: IsolationReport,
+    /// What was around the guest's launcher.
+    pub outer: SandboxAudit,
     pub usage: Usage,
 }
 
@@ -71,6 +73,8 @@ pub(crate) struct Checked {
     pub stopped: Option<Stop>,
     /// What the guest's own probes saw; absent when there was none.
     pub isolation: Option<IsolationReport>,
+    /// What was around the guest's launcher; empty when no guest was needed.
+    pub outer: Vec<SandboxAudit>,
     pub usage: Usage,
 }
 
@@ -119,10 +123,9 @@ fn spec(
 
 /// Starts a guest and believes nothing of it but its own report.
 fn guest(setting: &Setting<'_>, spec: &NativeSpec) -> Result<Box<dyn Runtime>, ErrorBody> {
-    let runtime = setting
-        .backend
-        .create(spec)
-        .map_err(|error| level::explain(error, &setting.prepared.request))?;
+    let runtime = setting.backend.create(spec).map_err(|error| {
+        level::explain(error, &setting.prepared.request, &setting.backend.sandbox)
+    })?;
     level::check(&setting.prepared.policy, runtime.isolation())?;
     Ok(runtime)
 }
@@ -144,6 +147,7 @@ pub(crate) fn run(
     let mut runtime = guest(setting, &spec)?;
     let egress = egress.open(runtime.as_mut())?;
     let isolation = runtime.isolation().clone();
+    let outer = runtime.outer_sandbox().clone();
     let seen = json!({"level": isolation.level, "network": setting.prepared.policy.network});
     let detail = seen.as_object().cloned().unwrap_or_default();
     recorder.observe(
@@ -184,6 +188,7 @@ pub(crate) fn run(
         layers,
         moved,
         isolation,
+        outer,
         usage,
     })
 }
@@ -321,6 +326,7 @@ pub(crate) fn check(
     };
     let mut checked = Checked {
         isolation: Some(runtime.isolation().clone()),
+        outer: vec![runtime.outer_sandbox().clone()],
         ..Checked::default()
     };
     let ended = run_checks(setting, recorder, runtime.as_mut(), &mut checked);

@@ -1,0 +1,77 @@
+//! What a run's record says about a wrapper: names and guest paths, never a host path.
+//!
+//! Arguments are not searched for paths: a wrapper builds its record beside its command,
+//! from the same list, in guest terms. Whatever still begins with a host path of the
+//! plan or with the launcher's directory is replaced as a last line.
+
+use super::{LauncherCommand, kind_name, views::views};
+use wp_codebox_contracts::{OuterSandboxKind, SandboxAudit};
+
+/// Longest single argument kept in an audit record, bytes.
+const ARGUMENT: usize = 256;
+/// Most arguments kept in an audit record.
+const ARGUMENTS: usize = 256;
+/// What stands for a host path that the guest does not see.
+const HIDDEN: &str = "[host]";
+
+/// The record of a wrapper of this kind and program name that is given `args`.
+pub(super) fn audit(
+    kind: OuterSandboxKind,
+    wrapper: &str,
+    command: &LauncherCommand<'_>,
+    args: &[String],
+    mounts: Vec<String>,
+) -> SandboxAudit {
+    let mut wrapped_args: Vec<String> = args
+        .iter()
+        .take(ARGUMENTS)
+        .map(|arg| cut(&in_guest_terms(arg, command)))
+        .collect();
+    if args.len() > ARGUMENTS {
+        wrapped_args.push(format!("[{} more]", args.len() - ARGUMENTS));
+    }
+    SandboxAudit {
+        kind: kind_name(kind).to_owned(),
+        wrapper_name: base_name(wrapper).to_owned(),
+        wrapped_cmd: base_name(&command.program).to_owned(),
+        wrapped_args,
+        mounts,
+        reason: None,
+    }
+}
+
+/// The argument with a host path of the plan replaced by where the guest sees it.
+fn in_guest_terms(argument: &str, command: &LauncherCommand<'_>) -> String {
+    if argument == command.program {
+        return base_name(argument).to_owned();
+    }
+    let views = views(command.plan);
+    if let Some(view) = views.iter().find(|view| view.host == argument) {
+        return view.guest.clone();
+    }
+    let parent = command.program.rsplit_once('/').map_or("", |(dir, _)| dir);
+    let known = views
+        .iter()
+        .map(|view| view.host.as_str())
+        // `/usr` and what else looks the same inside hides nothing.
+        .filter(|host| views.iter().all(|view| view.guest != *host))
+        .chain((parent.len() > 1).then_some(parent));
+    for host in known {
+        if argument.contains(host) {
+            return HIDDEN.to_owned();
+        }
+    }
+    argument.to_owned()
+}
+
+fn base_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+fn cut(text: &str) -> String {
+    let mut end = text.len().min(ARGUMENT);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text[..end].to_owned()
+}

@@ -1,0 +1,136 @@
+//! From what a run asks for to a wrapper whose program is there.
+
+use super::{Bubblewrap, Gvisor, NoSandbox, ProcessSandbox, Unwrapped, kind_name};
+use rustix::fs::Access;
+use std::path::Path;
+use std::sync::Arc;
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, OuterSandbox, OuterSandboxKind, OuterSandboxNeed,
+};
+
+/// Where a wrapper is looked for when it is not named; no environment decides it.
+const DIRECTORIES: [&str; 3] = ["/usr/bin", "/usr/local/bin", "/bin"];
+
+/// A wrapper that can be started.
+#[derive(Debug, Clone)]
+pub struct Choice {
+    /// The wrapper.
+    pub sandbox: Arc<dyn ProcessSandbox>,
+    /// What the caller should know: one sentence each.
+    pub notices: Vec<String>,
+}
+
+/// Why there is no wrapper.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WrapperError {
+    /// It is required and not there.
+    #[error(
+        "the outer sandbox {kind} is required, but its program {program} is missing or not executable for the user that runs sandboxes"
+    )]
+    Missing {
+        /// Which kind.
+        kind: &'static str,
+        /// Program, as looked for.
+        program: String,
+    },
+    /// The program cannot be one.
+    #[error("the outer sandbox's program {program:?} is not an absolute path")]
+    Relative {
+        /// As given.
+        program: String,
+    },
+    /// A program without a wrapper to be it.
+    #[error("an outer sandbox's program is named, but no kind of outer sandbox")]
+    Pointless,
+}
+
+impl WrapperError {
+    /// Stable code.
+    #[must_use]
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::Missing { .. } => ErrorCode::SandboxWrapperMissing,
+            Self::Relative { .. } | Self::Pointless => ErrorCode::InputInvalid,
+        }
+    }
+    /// As it crosses a process border.
+    #[must_use]
+    pub fn body(&self) -> ErrorBody {
+        let body = ErrorBody::new(self.code(), self.to_string());
+        match self {
+            Self::Missing { kind, .. } => body
+                .hint(format!(
+                    "install it (Debian: {}), or name its program",
+                    package(kind)
+                ))
+                .hint("to go on without it, ask for it as optional, or for none"),
+            Self::Relative { .. } => body.hint("name it from the root, such as /usr/bin/bwrap"),
+            Self::Pointless => body.hint("name the kind as well, or leave the program out"),
+        }
+    }
+}
+
+fn package(kind: &str) -> &'static str {
+    if kind == kind_name(OuterSandboxKind::Gvisor) {
+        "runsc"
+    } else {
+        "bubblewrap"
+    }
+}
+
+/// Finds the wrapper that a run asks for. `directory`: an existing one for the wrapper's own
+/// records. A required wrapper that is not there is an error, a preferred one a notice.
+pub fn choose(wanted: &OuterSandbox, directory: &Path) -> Result<Choice, WrapperError> {
+    let name = match wanted.kind {
+        OuterSandboxKind::None if wanted.program.is_some() => return Err(WrapperError::Pointless),
+        OuterSandboxKind::None => return Ok(unnoticed(NoSandbox)),
+        OuterSandboxKind::Bubblewrap => "bwrap",
+        OuterSandboxKind::Gvisor => "runsc",
+    };
+    let kind = kind_name(wanted.kind);
+    let found = match &wanted.program {
+        Some(program) if !program.starts_with('/') => {
+            return Err(WrapperError::Relative {
+                program: program.clone(),
+            });
+        }
+        Some(program) => is_program(program).then(|| program.clone()),
+        None => DIRECTORIES
+            .iter()
+            .map(|directory| format!("{directory}/{name}"))
+            .find(|program| is_program(program)),
+    };
+    match (found, wanted.need) {
+        (Some(program), _) => Ok(match wanted.kind {
+            OuterSandboxKind::None => unnoticed(NoSandbox),
+            OuterSandboxKind::Bubblewrap => unnoticed(Bubblewrap { program }),
+            OuterSandboxKind::Gvisor => unnoticed(Gvisor {
+                program,
+                directory: directory.to_string_lossy().into_owned(),
+            }),
+        }),
+        (None, OuterSandboxNeed::Required) => Err(WrapperError::Missing {
+            kind,
+            program: wanted.program.clone().unwrap_or_else(|| name.to_owned()),
+        }),
+        (None, OuterSandboxNeed::Preferred) => {
+            let reason = format!("the outer sandbox {kind} is not installed here");
+            let notice = format!("{reason}; the run went on without it, as asked");
+            Ok(Choice {
+                sandbox: Arc::new(Unwrapped { reason }),
+                notices: vec![notice],
+            })
+        }
+    }
+}
+
+fn unnoticed(sandbox: impl ProcessSandbox + 'static) -> Choice {
+    Choice {
+        sandbox: Arc::new(sandbox),
+        notices: Vec::new(),
+    }
+}
+
+fn is_program(path: &str) -> bool {
+    Path::new(path).is_file() && rustix::fs::access(path, Access::EXEC_OK).is_ok()
+}

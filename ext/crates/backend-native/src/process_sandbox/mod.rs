@@ -1,0 +1,100 @@
+//! A further sandbox around the launcher's invocation, never instead of it.
+//!
+//! Wrapping is pure: the same command gives the same wrapped command and the same audit
+//! record, and no file is touched. What is inside the wrapper must come to level `full`
+//! by itself: the launcher is started the same, its probes run the same, and a wrapper
+//! in which it cannot build its guest makes the run fail. Only [`choose`] looks at the
+//! host, for whether the wrapper's program is there.
+
+mod audit;
+mod bubblewrap;
+mod choice;
+mod gvisor;
+mod views;
+
+pub use bubblewrap::Bubblewrap;
+pub use choice::{Choice, WrapperError, choose};
+pub use gvisor::Gvisor;
+
+use audit::audit;
+use wp_codebox_contracts::{LaunchPlan, OuterSandboxKind, SandboxAudit};
+
+/// The launcher's invocation, before wrapping.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LauncherCommand<'p> {
+    /// Absolute path of the launcher.
+    pub program: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// The plan it is given: what of the host it has to see.
+    pub plan: &'p LaunchPlan,
+}
+
+/// What is really started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrappedCommand {
+    /// Absolute path of the program.
+    pub program: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// What the run's record says about it.
+    pub audit: SandboxAudit,
+}
+
+/// Wraps the launcher's invocation.
+pub trait ProcessSandbox: std::fmt::Debug + Send + Sync {
+    /// Which kind this is.
+    fn kind(&self) -> OuterSandboxKind;
+    /// The command to start instead; pure and deterministic. The launcher's three descriptors
+    /// must reach it under their numbers.
+    fn wrap(&self, command: &LauncherCommand<'_>) -> WrappedCommand;
+}
+
+/// No wrapper: the launcher is started as it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct NoSandbox;
+
+impl ProcessSandbox for NoSandbox {
+    fn kind(&self) -> OuterSandboxKind {
+        OuterSandboxKind::None
+    }
+
+    fn wrap(&self, command: &LauncherCommand<'_>) -> WrappedCommand {
+        WrappedCommand {
+            program: command.program.clone(),
+            args: command.args.clone(),
+            audit: audit(self.kind(), "", command, &command.args, Vec::new()),
+        }
+    }
+}
+
+/// A preferred wrapper that is not there: the launcher is started as it is, and the record says why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unwrapped {
+    /// One sentence without host paths.
+    pub reason: String,
+}
+
+impl ProcessSandbox for Unwrapped {
+    fn kind(&self) -> OuterSandboxKind {
+        OuterSandboxKind::None
+    }
+
+    fn wrap(&self, command: &LauncherCommand<'_>) -> WrappedCommand {
+        let mut wrapped = NoSandbox.wrap(command);
+        wrapped.audit.reason = Some(self.reason.clone());
+        wrapped
+    }
+}
+
+/// The stable name of a kind.
+const fn kind_name(kind: OuterSandboxKind) -> &'static str {
+    match kind {
+        OuterSandboxKind::None => "none",
+        OuterSandboxKind::Bubblewrap => "bubblewrap",
+        OuterSandboxKind::Gvisor => "gvisor",
+    }
+}
+
+#[cfg(test)]
+mod tests;

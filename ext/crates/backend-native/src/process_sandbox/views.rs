@@ -1,0 +1,97 @@
+//! Which host paths a launcher must be able to open for a plan.
+
+use wp_codebox_contracts::{BindSource, HostSource, LaunchMount, LaunchPlan};
+
+/// One host path and where the guest sees it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct View {
+    /// Absolute host path.
+    pub(super) host: String,
+    /// Where the plan shows it.
+    pub(super) guest: String,
+    /// What the plan does with it.
+    pub(super) access: Access,
+}
+
+/// Whether the guest writes a host path itself. Only a template is built that way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Access {
+    Read,
+    Write,
+}
+
+/// Every host path of the plan, parents before what lies below them, each once. What lies
+/// below another one with the same access is left out: it is there already, and a mount
+/// below a mount would keep the outer one from being an overlay's lower.
+pub(super) fn views(plan: &LaunchPlan) -> Vec<View> {
+    let mut all: Vec<View> = plan.mounts.iter().flat_map(of_step).collect();
+    // Where a path occurs twice, the first one in this order wins: the one that may write.
+    all.sort_by(|a, b| (&a.host, b.access, &a.guest).cmp(&(&b.host, a.access, &b.guest)));
+    all.dedup_by(|later, first| later.host == first.host);
+    let mut kept: Vec<View> = Vec::new();
+    for view in all {
+        let nearest = kept
+            .iter()
+            .rev()
+            .find(|outer| is_below(&view.host, &outer.host));
+        if nearest.is_none_or(|outer| outer.access != view.access) {
+            kept.push(view);
+        }
+    }
+    kept
+}
+
+fn is_below(path: &str, directory: &str) -> bool {
+    path.strip_prefix(directory)
+        .is_some_and(|rest| rest.starts_with('/'))
+}
+
+fn of_step(step: &LaunchMount) -> Vec<View> {
+    let view = |source: &HostSource, target: &str, access| View {
+        host: source.path.clone(),
+        guest: target.to_owned(),
+        access,
+    };
+    match step {
+        LaunchMount::Bind {
+            source: BindSource::Host(source),
+            target,
+            writable,
+        } => {
+            let access = if *writable {
+                Access::Write
+            } else {
+                Access::Read
+            };
+            vec![view(source, target.as_str(), access)]
+        }
+        LaunchMount::Overlay { lowers, target, .. } => lowers
+            .iter()
+            .map(|lower| view(lower, target.as_str(), Access::Read))
+            .collect(),
+        LaunchMount::Bind {
+            source: BindSource::Guest { .. },
+            ..
+        }
+        | LaunchMount::Directory { .. }
+        | LaunchMount::File(_)
+        | LaunchMount::Symlink { .. }
+        | LaunchMount::Scratch { .. }
+        | LaunchMount::Proc
+        | LaunchMount::Dev => Vec::new(),
+    }
+}
+
+/// Links of the plan at top level, such as `/lib64`: a launcher that is not linked statically
+/// needs them as much as the guest. Path and link text.
+pub(super) fn system_links(plan: &LaunchPlan) -> Vec<(String, String)> {
+    plan.mounts
+        .iter()
+        .filter_map(|step| match step {
+            LaunchMount::Symlink { target, to } if target.as_str().rfind('/') == Some(0) => {
+                Some((target.as_str().to_owned(), to.clone()))
+            }
+            _ => None,
+        })
+        .collect()
+}

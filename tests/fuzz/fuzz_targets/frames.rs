@@ -1,0 +1,44 @@
+//! Frames as a caller sends them to the runner.
+//!
+//! Whatever arrives, in whatever pieces, reading ends, and a frame that was taken is
+//! written and read back as itself.
+#![no_main]
+
+// The reader itself, out of a program that has no library.
+#[allow(dead_code)]
+#[path = "../../../ext/crates/runner/src/frames.rs"]
+mod frames;
+
+use frames::{FrameReader, write_frame};
+use libfuzzer_sys::fuzz_target;
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+
+fuzz_target!(|data: &[u8]| {
+    let Some((&cut, data)) = data.split_first() else {
+        return;
+    };
+    // Part was read ahead by another reader, the rest comes through the socket; 16 KiB fit its buffer.
+    let (ahead, rest) = data.split_at(data.len() * usize::from(cut) / 255);
+    let Ok((mut caller, runner)) = UnixStream::pair() else {
+        return;
+    };
+    let rest = &rest[..rest.len().min(16 * 1024)];
+    caller.write_all(rest).expect("room for the rest");
+    drop(caller);
+    let mut reader = FrameReader::resume(runner, ahead.to_vec());
+    let mut taken = 0;
+    while let Ok(Some(frame)) = reader.next() {
+        taken += 1;
+        assert!(taken <= data.len());
+        let (writer, back) = UnixStream::pair().expect("a pair");
+        if serde_json::to_vec(&frame).map_or(usize::MAX, |text| text.len()) < 16 * 1024 {
+            write_frame(&writer, &frame).expect("room for one frame");
+            drop(writer);
+            let again = FrameReader::new(back)
+                .next()
+                .expect("a written frame reads back");
+            assert_eq!(again, Some(frame));
+        }
+    }
+});

@@ -1,0 +1,28 @@
+//! Runtime policies as a site sends them.
+//!
+//! An accepted policy reads back as itself, a refused one says why, and both answers agree.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use wp_codebox_policy::{parse, validate};
+
+fuzz_target!(|data: &[u8]| {
+    let Ok(document) = serde_json::from_slice::<serde_json::Value>(data) else {
+        return;
+    };
+    let issues = validate(&document);
+    match parse(&document) {
+        Ok(policy) => {
+            assert!(issues.is_empty());
+            let text = serde_json::to_value(&policy).expect("a policy is JSON");
+            assert_eq!(
+                parse(&text).expect("an accepted policy is acceptable"),
+                policy
+            );
+        }
+        Err(error) => {
+            assert!(!issues.is_empty());
+            assert!(error.body().data.is_some());
+        }
+    }
+});
