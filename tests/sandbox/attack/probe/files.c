@@ -139,6 +139,10 @@ static int try_mknod_block(char **arguments) { return device(arguments, S_IFBLK,
 /* Device 0:0 is what every user may make: an overlay's whiteout. */
 static int try_mknod_whiteout(char **arguments) { return device(arguments, S_IFCHR, 0); }
 
+static int try_fifo(char **arguments) {
+	return enter_fresh(arguments[0]) ? errno : answer(syscall(SYS_mknodat, AT_FDCWD, "f", S_IFIFO | 0600, 0));
+}
+
 struct handle {
 	unsigned bytes;
 	int type;
@@ -166,6 +170,6 @@ const struct attempt files[] = {
 	{"setxattr", try_setxattr}, {"inotify", try_inotify}, {"chdir", try_chdir},
 	{"exec", try_exec}, {"tamper", try_tamper}, {"create", try_create},
 	{"mknod-char", try_mknod_char}, {"mknod-block", try_mknod_block},
-	{"mknod-whiteout", try_mknod_whiteout}, {"handle-name", try_handle_name},
+	{"mknod-whiteout", try_mknod_whiteout}, {"fifo", try_fifo}, {"handle-name", try_handle_name},
 	{"handle-open", try_handle_open}, {0, 0},
 };

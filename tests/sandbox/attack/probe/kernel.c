@@ -49,6 +49,7 @@ ATTEMPT(try_add_key, syscall(SYS_add_key, "user", "attack", "x", 1, -2))
 ATTEMPT(try_request_key, syscall(SYS_request_key, "user", "attack-none", NULL, 0))
 ATTEMPT(try_keyctl, syscall(SYS_keyctl, 0, -3, 1))
 ATTEMPT(try_personality, syscall(SYS_personality, 0x0040000))
+ATTEMPT(try_personality_query, syscall(SYS_personality, 0xffffffff))
 ATTEMPT(try_memfd, syscall(SYS_memfd_create, "x", 0))
 ATTEMPT(try_memfd_secret, syscall(SYS_memfd_secret, 0))
 /* A filter of one's own, set before a set-uid program, confuses it. */
@@ -72,8 +73,8 @@ ATTEMPT(try_mempolicy, syscall(SYS_set_mempolicy, 0, 0, 0))
 ATTEMPT(try_vmsplice, syscall(SYS_vmsplice, 1, &(struct { void *a; size_t b; }){"", 0}, 1, 0))
 ATTEMPT(try_shmget, syscall(SYS_shmget, 0, 4096, 0600 | 01000))
 ATTEMPT(try_shmat, syscall(SYS_shmat, number(arguments[0]), 0, 010000))
-ATTEMPT(try_msgrcv, syscall(SYS_msgrcv, number(arguments[0]), (long[4]){0}, 8, 0, 04000 | 040000))
-ATTEMPT(try_semop, syscall(SYS_semctl, number(arguments[0]), 0, 12, 0))
+ATTEMPT(try_msgctl, syscall(SYS_msgctl, number(arguments[0]), 2, (long[64]){0}))
+ATTEMPT(try_semctl, syscall(SYS_semctl, number(arguments[0]), 0, 12, 0))
 ATTEMPT(try_mq, syscall(SYS_mq_open, arguments[0], O_RDONLY, 0, 0))
 ATTEMPT(try_core_limit, setrlimit(RLIMIT_CORE, &(struct rlimit){RLIM_INFINITY, RLIM_INFINITY}))
 
@@ -195,7 +196,7 @@ const struct attempt kernel[] = {
 	{"io-uring", try_io_uring}, {"bpf", try_bpf}, {"perf", try_perf},
 	{"userfaultfd", try_userfaultfd}, {"add-key", try_add_key},
 	{"request-key", try_request_key}, {"keyctl", try_keyctl},
-	{"personality", try_personality}, {"memfd", try_memfd},
+	{"personality", try_personality}, {"personality-query", try_personality_query}, {"memfd", try_memfd},
 	{"memfd-secret", try_memfd_secret}, {"seccomp", try_seccomp},
 	{"init-module", try_init_module}, {"finit-module", try_finit_module},
 	{"delete-module", try_delete_module}, {"syslog", try_syslog}, {"sync", try_sync},
@@ -204,7 +205,7 @@ const struct attempt kernel[] = {
 	{"nice", try_nice}, {"setuid", try_setuid}, {"setgroups", try_setgroups},
 	{"capset", try_capset}, {"mempolicy", try_mempolicy},
 	{"vmsplice", try_vmsplice}, {"shmget", try_shmget}, {"shmat", try_shmat},
-	{"msgrcv", try_msgrcv}, {"semop", try_semop}, {"mq", try_mq},
+	{"msgctl", try_msgctl}, {"semctl", try_semctl}, {"mq", try_mq},
 	{"core-limit", try_core_limit}, {"core", try_core}, {"core-pipe", try_core_pipe},
 	{"clock-settime", try_clock_settime}, {"settimeofday", try_settimeofday},
 	{"adjtimex", try_adjtimex},
