@@ -58,57 +58,63 @@ static int try_exec(char **arguments) {
 	return errno;
 }
 
-/* Every way of changing a file; `denied` when all of them are refused. */
-static int try_tamper(char **arguments) {
-	const char *path = arguments[0];
+/* Ways of changing what a file says, or what its name leads to. */
+static const char *change(const char *path, int readable) {
 	char other[4096], link_name[4096];
-	const char *way = NULL;
-	int readable = open(path, O_RDONLY), fd;
+	int fd;
+	snprintf(other, sizeof other, "%s.new", path);
+	snprintf(link_name, sizeof link_name, "/proc/self/fd/%d", readable);
+	if ((fd = open(path, O_WRONLY | O_APPEND)) >= 0 && write(fd, "x", 1) == 1)
+		return "open";
+	if (open(path, O_RDWR | O_TRUNC) >= 0)
+		return "truncating open";
+	if (!truncate(path, 0))
+		return "truncate";
+	if (!ftruncate(readable, 0))
+		return "ftruncate";
+	if (!fallocate(readable, 0, 0, 1))
+		return "fallocate";
+	if (mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_SHARED, readable, 0) != MAP_FAILED)
+		return "shared mapping";
+	/* A second name, or the descriptor's own link, could lose what the mount denies. */
+	if (open(link_name, O_RDWR) >= 0)
+		return "reopening";
+	if (!link(path, "/tmp/attack-link") && open("/tmp/attack-link", O_WRONLY) >= 0)
+		return "hard link";
+	if (open(other, O_CREAT | O_EXCL | O_WRONLY, 0600) >= 0)
+		return "create beside";
+	if (!symlink("/tmp", other))
+		return "symlink beside";
+	if (!rename(path, other))
+		return "rename";
+	return unlink(path) ? NULL : "unlink";
+}
+
+/* Ways of changing what is known about it. */
+static const char *describe(const char *path, int readable) {
+	if (!chmod(path, 0666))
+		return "chmod";
+	if (!fchmod(readable, 0666))
+		return "fchmod";
+	if (!utimensat(AT_FDCWD, path, NULL, 0))
+		return "utimensat";
+	if (!setxattr(path, "user.attack", "x", 1, 0))
+		return "setxattr";
+	return fsetxattr(readable, "user.attack", "x", 1, 0) ? NULL : "fsetxattr";
+}
+
+/* Every way of changing a file; `denied` when all are refused, `mode` when its mode, times or
+ * attributes give way and its content does not, not even afterwards. */
+static int try_tamper(char **arguments) {
+	int readable = open(arguments[0], O_RDONLY);
 	if (readable < 0)
 		return errno;
-	snprintf(other, sizeof other, "%s.new", path);
-	if ((fd = open(path, O_WRONLY | O_APPEND)) >= 0 && write(fd, "x", 1) == 1)
-		way = "open";
-	else if (open(path, O_RDWR | O_TRUNC) >= 0)
-		way = "truncating open";
-	else if (!truncate(path, 0))
-		way = "truncate";
-	else if (!chmod(path, 0666))
-		way = "chmod";
-	else if (!fchmod(readable, 0666))
-		way = "fchmod";
-	else if (!utimensat(AT_FDCWD, path, NULL, 0))
-		way = "utimensat";
-	else if (!setxattr(path, "user.attack", "x", 1, 0))
-		way = "setxattr";
-	else if (!fsetxattr(readable, "user.attack", "x", 1, 0))
-		way = "fsetxattr";
-	else if (!rename(path, other))
-		way = "rename";
-	else if (open(other, O_CREAT | O_EXCL | O_WRONLY, 0600) >= 0)
-		way = "create beside";
-	else if (!symlink("/tmp", other))
-		way = "symlink beside";
-	else if (mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_SHARED, readable, 0) != MAP_FAILED)
-		way = "shared mapping";
-	else if (!ftruncate(readable, 0))
-		way = "ftruncate";
-	else if (!fallocate(readable, 0, 0, 1))
-		way = "fallocate";
-	if (!way) {
-		/* A second name, or the descriptor's own link, could lose what the mount denies. */
-		snprintf(link_name, sizeof link_name, "/proc/self/fd/%d", readable);
-		if (open(link_name, O_RDWR) >= 0)
-			way = "reopening";
-		else if (!link(path, "/tmp/attack-link") && open("/tmp/attack-link", O_WRONLY) >= 0)
-			way = "hard link";
-		else if (!unlink(path))
-			way = "unlink";
-	}
-	if (!way)
-		return said("denied");
-	fprintf(stderr, "by %s\n", way);
-	return 0;
+	const char *way = change(arguments[0], readable), *about = NULL;
+	if (!way && (about = describe(arguments[0], readable)))
+		way = change(arguments[0], readable);
+	if (way || about)
+		fprintf(stderr, "by %s\n", way ? way : about);
+	return way ? 0 : said(about ? "mode" : "denied");
 }
 
 static int try_create(char **arguments) {

@@ -1,11 +1,12 @@
 //! The guests that attacks run in: one per level, its neighbour, and ones with limits.
 
+use crate::bed::Bed;
 use crate::outside::{argv, said, signal_name};
 use crate::places::{Host, Names, fill};
 use crate::table::{GuestLimits, ProbeKind};
-use crate::world::{Spec, mount, request, run_request, sh};
+use crate::world::{Spec, mount};
 use std::time::{Duration, Instant};
-use wp_codebox_backend_native::{ExecCall, ExecEnd, Guest};
+use wp_codebox_backend_native::{ExecCall, ExecEnd};
 use wp_codebox_contracts::{
     IsolationLevel, Limits, MountAccess, MountView, OutputStream, StagedFile,
 };
@@ -21,8 +22,8 @@ const NEIGHBOUR_PORT: &str = "45671";
 pub struct Arena<'h> {
     pub level: IsolationLevel,
     host: &'h Host,
-    guest: Option<Guest>,
-    neighbour: Option<Guest>,
+    guest: Option<Bed>,
+    neighbour: Option<Bed>,
 }
 
 /// A specification with everything the table names.
@@ -72,17 +73,12 @@ impl<'h> Arena<'h> {
     }
 
     /// A guest of this level.
-    pub fn launch(&self, limits: GuestLimits) -> Guest {
-        match self.level {
-            IsolationLevel::Full => spec(self.host, limits).launch(),
-            IsolationLevel::Reduced | IsolationLevel::None => {
-                panic!("this build has no guests of level {:?}", self.level)
-            }
-        }
+    pub fn launch(&self, limits: GuestLimits) -> Bed {
+        Bed::launch(self.level, &spec(self.host, limits))
     }
 
-    /// The names of the table as a guest of this level has them.
-    pub fn names(&self) -> Names {
+    /// The names of the table as this guest has them.
+    pub fn names(&self, bed: &Bed) -> Names {
         let mut names = self.host.names.clone();
         names.extend(
             [
@@ -99,13 +95,13 @@ impl<'h> Arena<'h> {
                 ("SHARE", "/opt/codebox"),
                 ("TASK", "/run/codebox/task.json"),
                 ("OPCACHE", "/var/cache/codebox/opcache"),
-                ("NEIGHBOUR_PORT", NEIGHBOUR_PORT),
-                ("NEIGHBOUR_NAME", "attack-neighbour"),
             ]
-            .map(|(name, path)| (name, path.to_owned())),
+            .map(|(name, path)| (name, bed.path(path))),
         );
+        names.insert("NEIGHBOUR_PORT", NEIGHBOUR_PORT.to_owned());
+        names.insert("NEIGHBOUR_NAME", "attack-neighbour".to_owned());
         if let Some(neighbour) = &self.neighbour {
-            names.insert("NEIGHBOUR", neighbour.pid().to_string());
+            names.insert("NEIGHBOUR", neighbour.guest.pid().to_string());
         }
         names
     }
@@ -121,13 +117,13 @@ impl<'h> Arena<'h> {
             ("DEVSHM", names["OUT"].clone()),
         ]);
         if let Some(neighbour) = &self.neighbour {
-            names.insert("NEIGHBOUR", neighbour.pid().to_string());
+            names.insert("NEIGHBOUR", neighbour.guest.pid().to_string());
         }
         names
     }
 
     /// The guest of ordinary attempts; a new one when an attack ended the last.
-    pub fn guest(&mut self) -> &mut Guest {
+    pub fn guest(&mut self) -> &mut Bed {
         if self.guest.is_none() {
             self.guest = Some(self.launch(GuestLimits::default()));
         }
@@ -135,20 +131,29 @@ impl<'h> Arena<'h> {
     }
 
     /// Another run at the same time, with a server, files, a database row and a process.
-    pub fn neighbour(&mut self) -> &mut Guest {
+    pub fn neighbour(&mut self) -> &mut Bed {
         if self.neighbour.is_none() {
             let mut guest = self.launch(GuestLimits::default());
-            let names = self.names();
+            let names = self.names(&guest);
+            // At `reduced` there are no sockets to serve.
+            let serve = match self.level {
+                IsolationLevel::Full => {
+                    "{PROBE} serve {NEIGHBOUR_NAME} {NEIGHBOUR_PORT} > {TMP}/ready & \
+                     until grep -q listening {TMP}/ready; do sleep 0.02; done"
+                }
+                IsolationLevel::Reduced | IsolationLevel::None => "",
+            };
             let script = fill(
-                "set -e; echo secret > {TMP}/neighbour.txt; echo secret > {DEVSHM}/neighbour; \
-                 echo secret > {RW}/neighbour.txt; echo secret > {CONTENT}/neighbour.txt; \
-                 echo secret > {OPCACHE}/neighbour; \
-                 php -r '$d = new PDO(\"sqlite:{CONTENT}/database/.ht.sqlite\"); $d->exec(\"create table neighbour (x)\");'; \
-                 {PROBE} serve {NEIGHBOUR_NAME} {NEIGHBOUR_PORT} > {TMP}/ready & \
-                 until grep -q listening {TMP}/ready; do sleep 0.02; done",
+                &format!(
+                    "set -e; echo secret > {{TMP}}/neighbour.txt; \
+                     echo secret > {{DEVSHM}}/neighbour; echo secret > {{RW}}/neighbour.txt; \
+                     echo secret > {{CONTENT}}/neighbour.txt; echo secret > {{OPCACHE}}/neighbour; \
+                     php -r '$d = new PDO(\"sqlite:{{CONTENT}}/database/.ht.sqlite\"); \
+                     $d->exec(\"create table neighbour (x)\");'; {serve}"
+                ),
                 &names,
             );
-            sh(&mut guest, &script).ok();
+            guest.must(&["/bin/sh", "-c", &script]);
             self.neighbour = Some(guest);
         }
         self.neighbour.as_mut().unwrap()
@@ -161,34 +166,38 @@ impl<'h> Arena<'h> {
         run: &[String],
         limits: Option<GuestLimits>,
     ) -> String {
-        let names = self.names();
-        match limits {
-            Some(limits) => {
-                let mut guest = self.launch(limits);
-                let patience = limits.deadline_ms.map_or(PATIENCE, Duration::from_millis);
-                try_in(&mut guest, kind, run, &names, patience).0
-            }
-            None => {
-                let (seen, alive) = try_in(self.guest(), kind, run, &names, PATIENCE);
-                if !alive {
-                    self.guest = None;
-                }
-                seen
-            }
+        if let Some(limits) = limits {
+            let mut bed = self.launch(limits);
+            let patience = limits.deadline_ms.map_or(PATIENCE, Duration::from_millis);
+            let names = self.names(&bed);
+            return try_in(&mut bed, kind, run, &names, patience).0;
         }
+        self.guest();
+        let Some(mut bed) = self.guest.take() else {
+            return "no guest".to_owned();
+        };
+        let names = self.names(&bed);
+        let (seen, alive) = try_in(&mut bed, kind, run, &names, PATIENCE);
+        self.guest = alive.then_some(bed);
+        seen
     }
 
     /// The same attempt by the neighbour on itself.
     pub fn attempt_by_neighbour(&mut self, kind: ProbeKind, run: &[String]) -> String {
         self.neighbour();
-        let names = self.names();
-        try_in(self.neighbour(), kind, run, &names, PATIENCE).0
+        let Some(mut bed) = self.neighbour.take() else {
+            return "no neighbour".to_owned();
+        };
+        let names = self.names(&bed);
+        let (seen, alive) = try_in(&mut bed, kind, run, &names, PATIENCE);
+        self.neighbour = alive.then_some(bed);
+        seen
     }
 }
 
 /// One attempt: what was seen, and whether the guest lives on.
 pub fn try_in(
-    guest: &mut Guest,
+    bed: &mut Bed,
     kind: ProbeKind,
     run: &[String],
     names: &Names,
@@ -197,7 +206,7 @@ pub fn try_in(
     let filled: Vec<String> = run.iter().map(|part| fill(part, names)).collect();
     let argv = argv(&names["PROBE"], kind, &filled);
     let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
-    let request = request(&argv);
+    let request = bed.request(&argv);
     let call = ExecCall {
         request: &request,
         stdin: &[],
@@ -205,7 +214,7 @@ pub fn try_in(
         output_limit: MIB,
     };
     let mut out = Vec::new();
-    let ended = guest.exec(&call, &mut |stream, bytes| {
+    let ended = bed.guest.exec(&call, &mut |stream, bytes| {
         if stream == OutputStream::Stdout {
             out.extend_from_slice(bytes);
         }
@@ -222,9 +231,4 @@ pub fn try_in(
             ExecEnd::GuestDied => ("guest died".to_owned(), false),
         },
     }
-}
-
-/// Runs a shell script that must succeed.
-pub fn must(guest: &mut Guest, script: &str) -> String {
-    run_request(guest, &request(&["/bin/sh", "-c", script]), &[]).ok()
 }

@@ -15,6 +15,7 @@
 )]
 
 mod arena;
+mod bed;
 mod outside;
 mod places;
 mod races;
@@ -41,8 +42,8 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.first().map(String::as_str) {
         Some(outside::HELPER) => outside::serve_root(),
-        Some(scenarios::METADATA) => scenarios::serve_metadata(),
-        Some(survivors::RUNNER) => survivors::be_runner(),
+        Some(scenarios::METADATA) => scenarios::serve_metadata(level(&arguments[1])),
+        Some(survivors::RUNNER) => survivors::be_runner(level(&arguments[1])),
         Some("--list") => {}
         _ => return suite(&arguments),
     }
@@ -60,14 +61,15 @@ fn leak() {
 
 fn levels() -> Vec<IsolationLevel> {
     let wanted = std::env::var("CODEBOX_ATTACK_LEVELS").unwrap_or_else(|_| "full".to_owned());
-    wanted
-        .split(',')
-        .map(|level| match level {
-            "full" => IsolationLevel::Full,
-            "reduced" => IsolationLevel::Reduced,
-            other => panic!("no level {other}"),
-        })
-        .collect()
+    wanted.split(',').map(level).collect()
+}
+
+fn level(name: &str) -> IsolationLevel {
+    match name {
+        "full" => IsolationLevel::Full,
+        "reduced" => IsolationLevel::Reduced,
+        other => panic!("no level {other}"),
+    }
 }
 
 fn suite(arguments: &[String]) -> ExitCode {
@@ -121,7 +123,7 @@ fn suite(arguments: &[String]) -> ExitCode {
         );
         if changed { failed += 1 } else { passed += 1 }
     }
-    outside.record();
+    outside.finish(&host.names["OUT"]);
     drop(host);
     println!(
         "\ntest result: {}. {passed} passed; {failed} failed; 0 ignored; 0 measured; 0 filtered out; finished in {:.2}s\n",
@@ -169,7 +171,7 @@ fn one(vector: &Vector, arena: &mut Arena<'_>, outside: &mut Outside) -> Option<
     {
         arena.neighbour();
     }
-    let report = arena.guest().report().clone();
+    let report = arena.guest().guest.report().clone();
     let expected = vector.expected(&report)?.to_owned();
     let began = Instant::now();
     let (inside, control) = if vector.probe == ProbeKind::Scenario {

@@ -166,8 +166,11 @@ impl Outside {
         }
     }
 
-    /// Leaves what root saw to the pass that is not root.
-    pub fn record(&mut self) {
+    /// Removes what root's controls made, and leaves what they saw to the pass that is not root.
+    pub fn finish(&mut self, scratch: &str) {
+        if self.root.is_some() {
+            self.as_root(["rm", "-rf", scratch].map(str::to_owned).to_vec());
+        }
         let Some(shared) = std::env::var_os(SHARED) else {
             return;
         };

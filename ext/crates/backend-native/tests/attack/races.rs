@@ -3,15 +3,15 @@
 //! Whoever may write a directory on the way can do this between the runner's check and
 //! the launcher's open. A pinned source leads to the checked inode or to a refusal.
 
-use crate::world::{Spec, directory, launch, mount, run};
+use crate::bed::{Bed, NotLaunched};
+use crate::world::{Spec, directory, mount};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use wp_codebox_backend_native::LaunchError;
-use wp_codebox_contracts::{HostSource, InodeId};
+use wp_codebox_contracts::{HostSource, InodeId, IsolationLevel};
 
 /// What is put in place of the parent directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ struct Count {
     swaps: u64,
 }
 
-pub fn swapped(bait: Bait) -> (String, String) {
+pub fn swapped(bait: Bait, level: IsolationLevel) -> (String, String) {
     let place = directory("race");
     let parent = place.join("parent");
     let other = place.join("other");
@@ -57,8 +57,8 @@ pub fn swapped(bait: Bait) -> (String, String) {
         path: text.to_owned(),
         inode: Some(inode),
     };
-    let with_pin = race(&parent, &other, pinned);
-    let without = race(&parent, &other, HostSource::of(text));
+    let with_pin = race(level, &parent, &other, pinned);
+    let without = race(level, &parent, &other, HostSource::of(text));
     let inside = if with_pin.escaped == 0 && with_pin.refused > 0 && with_pin.shown > 0 {
         "never".to_owned()
     } else {
@@ -86,16 +86,15 @@ pub fn swapped(bait: Bait) -> (String, String) {
 }
 
 /// Launches guests on `source` while `parent` and `other` change places.
-fn race(parent: &Path, other: &Path, source: HostSource) -> Count {
+fn race(level: IsolationLevel, parent: &Path, other: &Path, source: HostSource) -> Count {
     let (stop, swaps) = (AtomicBool::new(false), AtomicU64::new(0));
     let mut count = Count::default();
     let mut mounted = mount(0, Path::new("/"), "/workspace/x");
     mounted.lowers = vec![source];
-    let plan = Spec {
+    let spec = Spec {
         mounts: vec![mounted],
         ..Spec::default()
-    }
-    .plan();
+    };
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
@@ -113,16 +112,16 @@ fn race(parent: &Path, other: &Path, source: HostSource) -> Count {
             if number >= LAUNCHES.0 && enough && swaps.load(Ordering::Relaxed) >= SWAPS {
                 break;
             }
-            match launch(&plan) {
-                Ok(mut guest) => match run(&mut guest, &["cat", "/workspace/x/who"]).out.as_str() {
-                    "right" => count.shown += 1,
-                    _ => count.escaped += 1,
-                },
-                Err(LaunchError::Step {
-                    errno: libc::ESTALE | libc::ELOOP,
-                    ..
-                }) => count.refused += 1,
-                Err(other) => panic!("{other}"),
+            match Bed::try_launch(level, &spec) {
+                Ok(mut bed) => {
+                    let path = bed.path("/workspace/x/who");
+                    match bed.must(&["cat", &path]).as_str() {
+                        "right" => count.shown += 1,
+                        _ => count.escaped += 1,
+                    }
+                }
+                Err(NotLaunched::Moved) => count.refused += 1,
+                Err(NotLaunched::Other(error)) => panic!("{error}"),
             }
         }
         stop.store(true, Ordering::Relaxed);

@@ -2,7 +2,8 @@
 //!
 //! Each gives what was seen inside and what the control saw outside.
 
-use crate::arena::{Arena, must, try_in};
+use crate::arena::{Arena, try_in};
+use crate::bed::Bed;
 use crate::outside::Outside;
 use crate::races;
 use crate::survivors;
@@ -27,8 +28,8 @@ const ADDRESS: &str = "169.254.169.254";
 pub fn run(name: &str, arena: &mut Arena<'_>, outside: &mut Outside) -> Sight {
     match name {
         "overlay-lower" => overlay_lower(arena),
-        "mount-race-link" => races::swapped(races::Bait::Link),
-        "mount-race-directory" => races::swapped(races::Bait::Directory),
+        "mount-race-link" => races::swapped(races::Bait::Link, arena.level),
+        "mount-race-directory" => races::swapped(races::Bait::Directory, arena.level),
         "survive-runner" => survivors::after(survivors::Killed::Runner, arena),
         "survive-launcher" => survivors::after(survivors::Killed::Launcher, arena),
         "survive-pid1" => survivors::after(survivors::Killed::Pid1, arena),
@@ -42,16 +43,16 @@ pub fn run(name: &str, arena: &mut Arena<'_>, outside: &mut Outside) -> Sight {
 }
 
 const CHANGES: &str = "cd {RW} && echo changed > file.txt && echo new > new.txt && \
-    rm -f control.txt && chmod 777 . && mv file.txt moved.txt";
+    rm -f control.txt && { chmod 777 . || true; } && mv file.txt moved.txt";
 
 fn overlay_lower(arena: &mut Arena<'_>) -> Sight {
-    let names = arena.names();
     let source = arena.writable_source();
     fs::write(source.join("control.txt"), "x").unwrap();
     let before = tree(&source);
-    let mut guest = arena.launch(GuestLimits::default());
-    must(&mut guest, &crate::places::fill(CHANGES, &names));
-    drop(guest);
+    let mut bed = arena.launch(GuestLimits::default());
+    let script = crate::places::fill(CHANGES, &arena.names(&bed));
+    bed.must(&["/bin/sh", "-c", &script]);
+    drop(bed);
     let inside = verdict(tree(&source) == before);
     // The same commands on a directory of the same user, without a guest.
     let copy = directory("lower");
@@ -82,7 +83,7 @@ fn metadata(arena: &Arena<'_>, column: usize) -> Sight {
     let output = Command::new("unshare")
         .args(["--user", "--map-current-user", "--keep-caps", "--net"])
         .arg(own)
-        .arg(METADATA)
+        .args([METADATA, level_name(arena.level)])
         .env(REUSE, &world().root)
         .stdin(Stdio::null())
         .output()
@@ -97,7 +98,7 @@ fn metadata(arena: &Arena<'_>, column: usize) -> Sight {
 }
 
 /// Runs in a network namespace of its own, whose loopback interface gets the address.
-pub fn serve_metadata() {
+pub fn serve_metadata(level: IsolationLevel) {
     let probe = world().probe.clone();
     let outside = |program: &Path, args: &[&str]| {
         let output = Command::new(program).args(args).output().unwrap();
@@ -126,13 +127,22 @@ pub fn serve_metadata() {
         staged: vec![survivors::staged_probe()],
         ..Default::default()
     };
-    let mut guest = spec.launch();
-    let names = [("PROBE", survivors::PROBE.to_owned())].into();
+    let mut guest = Bed::launch(level, &spec);
+    let names = [("PROBE", guest.path(survivors::PROBE))].into();
     let patience = Duration::from_secs(10);
     let native = tcp.map(str::to_owned);
     let (native, _) = try_in(&mut guest, ProbeKind::Native, &native, &names, patience);
     let (php, _) = try_in(&mut guest, ProbeKind::Php, &[fetch], &names, patience);
     println!("seen {native}|{}|{php}|{}", controls[0], controls[1]);
+}
+
+/// A level as an argument of this program.
+pub fn level_name(level: IsolationLevel) -> &'static str {
+    match level {
+        IsolationLevel::Full => "full",
+        IsolationLevel::Reduced => "reduced",
+        IsolationLevel::None => "none",
+    }
 }
 
 fn peak_memory() -> u64 {
@@ -146,9 +156,8 @@ fn peak_memory() -> u64 {
 fn output(arena: &Arena<'_>) -> Sight {
     const LIMIT: u64 = 1024 * 1024;
     const FLOOD: u64 = 64 * LIMIT;
-    let names = arena.names();
-    let mut guest = arena.launch(GuestLimits::default());
-    let request = crate::world::request(&[&names["PROBE"], "output", "64"]);
+    let mut bed = arena.launch(GuestLimits::default());
+    let request = bed.request(&[&bed.path(survivors::PROBE), "output", "64"]);
     let before = peak_memory();
     let mut kept = 0;
     let call = ExecCall {
@@ -157,7 +166,8 @@ fn output(arena: &Arena<'_>) -> Sight {
         deadline: Instant::now() + Duration::from_secs(40),
         output_limit: LIMIT,
     };
-    let execution = guest
+    let execution = bed
+        .guest
         .exec(&call, &mut |_, bytes| kept += bytes.len() as u64)
         .unwrap();
     let grown = peak_memory() - before;
@@ -192,8 +202,8 @@ fn fork_bomb(arena: &Arena<'_>, outside: &mut Outside) -> Sight {
         processes: Some(40),
         ..GuestLimits::default()
     };
-    let mut guest = arena.launch(limits);
-    let bomb = crate::world::request(&[
+    let mut bed = arena.launch(limits);
+    let bomb = bed.request(&[
         "bash",
         "-c",
         "trap '' TERM HUP; f() { f | f & }; f 2>/dev/null; sleep 30",
@@ -205,16 +215,16 @@ fn fork_bomb(arena: &Arena<'_>, outside: &mut Outside) -> Sight {
         output_limit: 1000,
     };
     let seen = std::thread::scope(|scope| {
-        let pid = guest.pid();
+        let pid = bed.guest.pid();
         let look = scope.spawn(move || {
             std::thread::sleep(Duration::from_millis(350));
             survivors::below(pid)
         });
-        let _ = guest.exec(&call, &mut |_, _| {});
+        let _ = bed.guest.exec(&call, &mut |_, _| {});
         look.join().unwrap()
     });
     let start = Instant::now();
-    guest.kill(KillCause::Finished);
+    bed.guest.kill(KillCause::Finished);
     let gone = seen.iter().all(|pid| !alive(*pid)) && start.elapsed() < Duration::from_secs(2);
     let inside = if gone && (2..=42).contains(&seen.len()) {
         "all gone".to_owned()

@@ -1,15 +1,16 @@
 //! Double-forked daemons that ignore every signal, and what ends them.
 
 use crate::arena::Arena;
+use crate::bed::Bed;
 use crate::outside::said;
+use crate::scenarios::level_name;
 use crate::table::GuestLimits;
-use crate::world::{REUSE, Spec, alive, run, world};
+use crate::world::{REUSE, Spec, alive, world};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use wp_codebox_backend_native::Guest;
-use wp_codebox_contracts::StagedFile;
+use wp_codebox_contracts::{IsolationLevel, StagedFile};
 
 /// The argument with which this program is the runner that gets killed.
 pub const RUNNER: &str = "--runner";
@@ -62,12 +63,13 @@ fn kill(pid: i32) {
 }
 
 /// Launcher, pid 1 and everything below, daemons among it.
-fn with_daemons(guest: &mut Guest, probe: &str) -> Vec<i32> {
+fn with_daemons(bed: &mut Bed) -> Vec<i32> {
+    let probe = bed.path(PROBE);
     for name in ["daemon-a", "daemon-b"] {
-        assert_eq!(run(guest, &[probe, "daemon", name]).ok(), "ok\n");
+        assert_eq!(bed.must(&[&probe, "daemon", name]), "ok\n");
     }
-    let mut all = vec![parent(guest.pid())];
-    all.extend(below(guest.pid()));
+    let mut all = vec![parent(bed.guest.pid())];
+    all.extend(below(bed.guest.pid()));
     assert!(
         all.len() >= 4 && all.iter().all(|pid| alive(*pid)),
         "{all:?}"
@@ -76,13 +78,13 @@ fn with_daemons(guest: &mut Guest, probe: &str) -> Vec<i32> {
 }
 
 /// The runner that gets killed: says who lives in its guest, then waits.
-pub fn be_runner() {
+pub fn be_runner(level: IsolationLevel) {
     let spec = Spec {
         staged: vec![staged_probe()],
         ..Spec::default()
     };
-    let mut guest = spec.launch();
-    let all = with_daemons(&mut guest, PROBE);
+    let mut bed = Bed::launch(level, &spec);
+    let all = with_daemons(&mut bed);
     let text: Vec<String> = all.iter().map(ToString::to_string).collect();
     println!("pids {}", text.join(" "));
     std::thread::sleep(Duration::from_secs(60));
@@ -93,7 +95,7 @@ pub fn after(killed: Killed, arena: &Arena<'_>) -> (String, String) {
     let left = match killed {
         Killed::Runner => {
             let mut runner = Command::new(std::env::current_exe().unwrap())
-                .arg(RUNNER)
+                .args([RUNNER, level_name(arena.level)])
                 .env(REUSE, &world().root)
                 .stdout(Stdio::piped())
                 .spawn()
@@ -110,14 +112,13 @@ pub fn after(killed: Killed, arena: &Arena<'_>) -> (String, String) {
             left_of(&pids)
         }
         Killed::Launcher | Killed::Pid1 | Killed::Nobody => {
-            let probe = arena.names()["PROBE"].clone();
-            let mut guest = arena.launch(GuestLimits::default());
-            let pids = with_daemons(&mut guest, &probe);
+            let mut bed = arena.launch(GuestLimits::default());
+            let pids = with_daemons(&mut bed);
             match killed {
                 // Not waited for yet: a dead launcher stays as a zombie until the guest is dropped.
                 Killed::Launcher => kill(pids[0]),
                 Killed::Pid1 => kill(pids[1]),
-                Killed::Runner | Killed::Nobody => drop(guest),
+                Killed::Runner | Killed::Nobody => drop(bed),
             }
             left_of(&pids)
         }
