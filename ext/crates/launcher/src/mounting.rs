@@ -215,3 +215,88 @@ fn enter(parent: BorrowedFd<'_>, name: &str, make: bool) -> Result<OwnedFd, Errn
 pub(crate) fn mode_of(fd: BorrowedFd<'_>) -> Result<u32, Errno> {
     Ok(rustix::fs::statat(fd, c"", AtFlags::EMPTY_PATH)?.st_mode & 0o7777)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{MetadataExt, symlink};
+    use std::path::{Path, PathBuf};
+    use wp_codebox_contracts::InodeId;
+
+    /// A directory of this test's own, removed at its end.
+    struct Place(PathBuf);
+
+    impl Place {
+        fn new(name: &str) -> Self {
+            let name = format!("wp-codebox-source-{name}-{}", std::process::id());
+            let path = std::fs::canonicalize(std::env::temp_dir())
+                .unwrap()
+                .join(name);
+            std::fs::create_dir_all(path.join("parent/plugin")).unwrap();
+            std::fs::create_dir_all(path.join("other/plugin")).unwrap();
+            Self(path)
+        }
+    }
+
+    impl Drop for Place {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn pinned(path: &Path) -> HostSource {
+        let meta = std::fs::metadata(path).unwrap();
+        HostSource {
+            path: path.to_str().unwrap().to_owned(),
+            inode: Some(InodeId {
+                device: meta.dev(),
+                inode: meta.ino(),
+            }),
+        }
+    }
+
+    fn inode(fd: &OwnedFd) -> u64 {
+        rustix::fs::fstat(fd).unwrap().st_ino
+    }
+
+    #[test]
+    fn another_directory_at_a_pinned_path_is_stale() {
+        let place = Place::new("stale");
+        let host = pinned(&place.0.join("parent/plugin"));
+        let wanted = host.inode.unwrap().inode;
+        assert_eq!(inode(&source(&host).unwrap()), wanted, "control");
+        let (parent, other) = (place.0.join("parent"), place.0.join("other"));
+        std::fs::rename(&parent, place.0.join("away")).unwrap();
+        std::fs::rename(&other, &parent).unwrap();
+        assert_eq!(source(&host).unwrap_err(), Errno::STALE);
+        let unpinned = HostSource::of(host.path.clone());
+        assert_ne!(inode(&source(&unpinned).unwrap()), wanted, "control");
+        // Another device with the same inode number is another file, too.
+        std::fs::remove_dir_all(&parent).unwrap();
+        std::fs::rename(place.0.join("away"), &parent).unwrap();
+        let mut elsewhere = host.clone();
+        elsewhere.inode = elsewhere.inode.map(|id| InodeId {
+            device: id.device + 1,
+            ..id
+        });
+        assert_eq!(source(&elsewhere).unwrap_err(), Errno::STALE);
+        assert_eq!(inode(&source(&host).unwrap()), wanted, "control");
+    }
+
+    #[test]
+    fn a_link_on_a_pinned_path_is_refused_wherever_it_leads() {
+        let place = Place::new("link");
+        let host = pinned(&place.0.join("parent/plugin"));
+        let parent = place.0.join("parent");
+        std::fs::rename(&parent, place.0.join("away")).unwrap();
+        for to in ["other", "away"] {
+            // Even a link to the very directory that was checked.
+            symlink(place.0.join(to), &parent).unwrap();
+            assert_eq!(source(&host).unwrap_err(), Errno::LOOP, "{to}");
+            let unpinned = HostSource::of(host.path.clone());
+            source(&unpinned).unwrap();
+            std::fs::remove_file(&parent).unwrap();
+        }
+        assert_eq!(source(&host).unwrap_err(), Errno::NOENT);
+    }
+}

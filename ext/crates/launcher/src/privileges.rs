@@ -16,6 +16,9 @@ use wp_codebox_contracts::Limits;
 pub(crate) const OWN_PROCESSES: u64 = 2;
 /// Open files per process.
 const FILES: u64 = 4096;
+/// Bytes of a core dump. 0 would stop files only: where `core_pattern` names a program, the
+/// kernel still starts it, as the host's root, with what the guest left behind. It starts none at 1.
+const CORE: u64 = 1;
 /// Bytes of POSIX message queues: none are mounted.
 const QUEUES: u64 = 0;
 
@@ -41,7 +44,7 @@ pub(crate) fn limit(limits: &Limits, others: u64) -> Result<(), Failure> {
         (Resource::Data, data_limit(limits), "data"),
         (Resource::Fsize, limits.disk_bytes, "file size"),
         (Resource::Nofile, FILES, "open files"),
-        (Resource::Core, 0, "core"),
+        (Resource::Core, CORE, "core"),
         (Resource::Msgqueue, QUEUES, "message queues"),
         (Resource::Rtprio, 0, "real-time priority"),
     ] {

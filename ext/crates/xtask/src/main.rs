@@ -1,10 +1,11 @@
-//! Development tasks of this workspace: `cargo xtask check|schemas|dist`.
+//! Development tasks of this workspace: `cargo xtask check|schemas|attacks|dist`.
 //!
 //! A task collects every finding before it fails, so that one run shows all of
 //! them; each finding is one line that says where and what to do. Nothing here is
 //! part of the product: no other crate may depend on this one.
 #![forbid(unsafe_code)]
 
+mod attacks;
 mod check;
 mod commands;
 mod dependencies;
@@ -24,6 +25,7 @@ const USAGE: &str = "usage: cargo xtask <task>
 
   check           formatting, clippy, dependency rule, source rules, schemas, stub, PHP
   check --fast    the same without clippy and the stub test
+  attacks         rewrites the table of attacks in SECURITY.md; --check only compares
   schemas         rewrites the contract digest in abilities/manifest.php
   dist            builds dist/wp-codebox/ and checks its file and header rules";
 
@@ -34,6 +36,8 @@ fn main() -> ExitCode {
     let result = match words.as_slice() {
         ["check"] => check::run(&root, check::Extent::Full),
         ["check", "--fast"] => check::run(&root, check::Extent::Fast),
+        ["attacks"] => attacks::rewrite(&root),
+        ["attacks", "--check"] => attacks::check_only(&root),
         ["schemas"] => schemas::rewrite(&root),
         ["dist"] => dist::build(&root),
         _ => {

@@ -1,7 +1,6 @@
 //! What a guest cannot reach, each beside the same attempt where it works.
 
 use crate::world::*;
-use std::collections::BTreeMap;
 use std::fs;
 use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt;
@@ -40,49 +39,20 @@ fn inside(guest: &mut Guest, argv: &[&str]) -> String {
     run(guest, &argv).ok()
 }
 
-fn answers(text: &str) -> BTreeMap<String, i32> {
-    text.lines()
-        .map(|line| {
-            let (name, errno) = line.split_once(' ').unwrap();
-            (name.to_owned(), errno.parse().unwrap())
-        })
-        .collect()
-}
-
+/// Refusals are the attack suite's; this is what programs need and must keep.
 #[test]
-fn forbidden_calls_are_refused_and_work_outside() {
+fn what_programs_need_is_allowed() {
     let mut guest = probe_guest();
-    let inside = answers(&inside(&mut guest, &["syscalls"]));
-    let outside = answers(&outside(&["syscalls"]));
-    for (name, errno) in &outside {
-        assert_eq!(*errno, 0, "control: {name} works outside");
+    for needed in [
+        &["socket", "1", "1"][..],
+        &["socket", "2", "1"],
+        &["socket", "10", "1"],
+        &["personality-query"],
+        &["fifo", "/tmp"],
+        &["create", "/tmp"],
+    ] {
+        assert_eq!(inside(&mut guest, needed), "ok\n", "{needed:?}");
     }
-    let allowed = ["personality-query", "fifo", "unix", "inet", "inet6"];
-    let absent = ["clone3", "memfd"];
-    for (name, errno) in &inside {
-        let expected = if allowed.contains(&name.as_str()) {
-            0
-        } else if absent.contains(&name.as_str()) {
-            libc::ENOSYS
-        } else {
-            libc::EPERM
-        };
-        assert_eq!(*errno, expected, "{name}");
-    }
-    assert_eq!(inside.len(), outside.len());
-}
-
-#[test]
-#[cfg(target_arch = "x86_64")]
-fn other_call_tables_are_closed() {
-    let mut guest = probe_guest();
-    assert_eq!(outside(&["int80"]), "same\n", "control");
-    let said = run(&mut guest, &[PROBE, "int80"]);
-    assert_eq!(
-        said.execution.end,
-        wp_codebox_backend_native::ExecEnd::Signaled(libc::SIGSYS)
-    );
-    assert_eq!(inside(&mut guest, &["x32"]), format!("{}\n", libc::EPERM));
 }
 
 #[test]
@@ -189,11 +159,11 @@ fn host_processes_are_out_of_sight_and_reach() {
     let pid = sleeper.id().to_string();
     assert_eq!(
         outside(&["signal", &pid]),
-        "0\n",
+        "ok\n",
         "control: the same user may signal it"
     );
     let answer = inside(&mut guest, &["signal", &pid]);
-    assert_eq!(answer, format!("{}\n", libc::ESRCH));
+    assert_eq!(answer, "ESRCH\n");
     let said = sh(
         &mut guest,
         "sleep 20 & ls /proc | grep -c '^[0-9]'; kill -9 1; kill -9 -1; true",
@@ -224,16 +194,13 @@ fn host_sockets_cannot_be_reached() {
     let name = format!("codebox-test-{}", std::process::id());
     let address = SocketAddr::from_abstract_name(&name).unwrap();
     let _abstract_listener = UnixListener::bind_addr(&address).unwrap();
-    assert_eq!(outside(&["abstract", &name]), "0\n", "control");
+    assert_eq!(outside(&["abstract", &name]), "ok\n", "control");
     let mut guest = probe_guest();
     assert_eq!(
         run(&mut guest, &["php", "-r", &connect]).ok(),
         format!("errno {}", libc::ECONNREFUSED)
     );
-    assert_eq!(
-        inside(&mut guest, &["abstract", &name]),
-        format!("{}\n", libc::ECONNREFUSED)
-    );
+    assert_eq!(inside(&mut guest, &["abstract", &name]), "ECONNREFUSED\n");
     let own = "$l=stream_socket_server('tcp://127.0.0.1:0');$n=stream_socket_get_name($l,false);echo stream_socket_client(\"tcp://$n\")?'open':'closed';";
     assert_eq!(
         run(&mut guest, &["php", "-r", own]).ok(),

@@ -37,7 +37,7 @@ pub struct World {
     pub share: String,
     /// A pristine WordPress.
     pub wordpress: PathBuf,
-    /// The compiled `probe.c`.
+    /// The compiled attack probe.
     pub probe: PathBuf,
     /// State directory.
     pub state: PathBuf,
@@ -94,14 +94,19 @@ fn existing(root: PathBuf) -> World {
     }
 }
 
-/// A C program that tries what a guest must not be able to do.
+/// The C program that tries what a guest must not be able to do; needs nothing of the guest.
 fn compiled_probe(root: &Path) -> PathBuf {
-    let source = repository().join("tests/sandbox/probe.c");
+    let mut sources: Vec<PathBuf> = fs::read_dir(repository().join("tests/sandbox/attack/probe"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|kind| kind == "c"))
+        .collect();
+    sources.sort();
     let program = root.join("probe");
     let status = Command::new("cc")
-        .arg("-O1")
-        .arg("-o")
-        .args([&program, &source])
+        .args(["-static", "-O1", "-Wall", "-Werror", "-pthread", "-o"])
+        .arg(&program)
+        .args(sources)
         .status()
         .unwrap();
     assert!(status.success());
@@ -402,8 +407,10 @@ pub fn tree(root: &Path) -> BTreeMap<String, String> {
                 "directory".to_owned()
             } else if meta.is_symlink() {
                 format!("link {:?}", fs::read_link(entry.path()).unwrap())
-            } else {
+            } else if meta.is_file() {
                 format!("{:?}", fs::read(entry.path()).unwrap())
+            } else {
+                format!("{:?}", meta.file_type())
             };
             all.insert(name, format!("{mode:o} {content}"));
         }

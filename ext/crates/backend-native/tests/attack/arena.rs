@@ -1,0 +1,234 @@
+//! The guests that attacks run in: one per level, its neighbour, and ones with limits.
+
+use crate::bed::Bed;
+use crate::outside::{argv, said, signal_name};
+use crate::places::{Host, Names, fill};
+use crate::table::{GuestLimits, ProbeKind};
+use crate::world::{Spec, mount};
+use std::time::{Duration, Instant};
+use wp_codebox_backend_native::{ExecCall, ExecEnd};
+use wp_codebox_contracts::{
+    IsolationLevel, Limits, MountAccess, MountView, OutputStream, StagedFile,
+};
+
+const MIB: u64 = 1024 * 1024;
+/// Time for one attempt.
+const PATIENCE: Duration = Duration::from_secs(40);
+const STAGED: &str = "/run/codebox/staged";
+/// Port of the neighbour's server, on its own loopback interface.
+const NEIGHBOUR_PORT: &str = "45671";
+
+/// Guests of one level.
+pub struct Arena<'h> {
+    pub level: IsolationLevel,
+    host: &'h Host,
+    guest: Option<Bed>,
+    neighbour: Option<Bed>,
+}
+
+/// A specification with everything the table names.
+pub fn spec(host: &Host, limits: GuestLimits) -> Spec {
+    let staged = |source: &std::path::Path, name: &str| StagedFile {
+        source: source.to_str().unwrap().to_owned(),
+        target: format!("{STAGED}/{name}"),
+    };
+    let mut readonly = mount(0, &host.readonly, "/workspace/ro");
+    readonly.access = MountAccess::Readonly;
+    readonly.view = MountView::Bind;
+    let mut all = Limits::default();
+    all.memory_bytes = limits.memory_mib.map_or(all.memory_bytes, |n| n * MIB);
+    all.disk_bytes = limits.disk_mib.map_or(all.disk_bytes, |n| n * MIB);
+    all.processes = limits.processes.unwrap_or(all.processes);
+    let mut files = vec![
+        staged(&crate::world::world().probe, "probe"),
+        staged(&host.given, "given.txt"),
+    ];
+    for name in ["setuid", "filecap"] {
+        let source = host.privileged.join(name);
+        // Without root there is none; the controls of its vectors fail then.
+        if source.exists() {
+            files.push(staged(&source, name));
+        }
+    }
+    Spec {
+        mounts: vec![readonly, mount(1, &host.writable, "/workspace/rw")],
+        staged: files,
+        limits: all,
+    }
+}
+
+impl<'h> Arena<'h> {
+    pub fn new(level: IsolationLevel, host: &'h Host) -> Self {
+        Self {
+            level,
+            host,
+            guest: None,
+            neighbour: None,
+        }
+    }
+
+    /// Source of the writable mount.
+    pub fn writable_source(&self) -> std::path::PathBuf {
+        self.host.writable.clone()
+    }
+
+    /// A guest of this level.
+    pub fn launch(&self, limits: GuestLimits) -> Bed {
+        Bed::launch(self.level, &spec(self.host, limits))
+    }
+
+    /// The names of the table as this guest has them.
+    pub fn names(&self, bed: &Bed) -> Names {
+        let mut names = self.host.names.clone();
+        names.extend(
+            [
+                ("PROBE", "/run/codebox/staged/probe"),
+                ("SETUID", "/run/codebox/staged/setuid"),
+                ("FILECAP", "/run/codebox/staged/filecap"),
+                ("GIVEN", "/run/codebox/staged/given.txt"),
+                ("TMP", "/tmp"),
+                ("DEVSHM", "/dev/shm"),
+                ("RO", "/workspace/ro"),
+                ("RW", "/workspace/rw"),
+                ("CORE", "/wordpress"),
+                ("CONTENT", "/wordpress/wp-content"),
+                ("SHARE", "/opt/codebox"),
+                ("TASK", "/run/codebox/task.json"),
+                ("OPCACHE", "/var/cache/codebox/opcache"),
+            ]
+            .map(|(name, path)| (name, bed.path(path))),
+        );
+        names.insert("NEIGHBOUR_PORT", NEIGHBOUR_PORT.to_owned());
+        names.insert("NEIGHBOUR_NAME", "attack-neighbour".to_owned());
+        if let Some(neighbour) = &self.neighbour {
+            names.insert("NEIGHBOUR", neighbour.guest.pid().to_string());
+        }
+        names
+    }
+
+    /// The names of the table as they are outside.
+    pub fn outside_names(&self) -> Names {
+        let mut names = self.host.names.clone();
+        let privileged = |name| self.host.privileged.join(name).display().to_string();
+        names.extend([
+            ("SETUID", privileged("setuid")),
+            ("FILECAP", privileged("filecap")),
+            ("TMP", names["OUT"].clone()),
+            ("DEVSHM", names["OUT"].clone()),
+        ]);
+        if let Some(neighbour) = &self.neighbour {
+            names.insert("NEIGHBOUR", neighbour.guest.pid().to_string());
+        }
+        names
+    }
+
+    /// The guest of ordinary attempts; a new one when an attack ended the last.
+    pub fn guest(&mut self) -> &mut Bed {
+        if self.guest.is_none() {
+            self.guest = Some(self.launch(GuestLimits::default()));
+        }
+        self.guest.as_mut().unwrap()
+    }
+
+    /// Another run at the same time, with a server, files, a database row and a process.
+    pub fn neighbour(&mut self) -> &mut Bed {
+        if self.neighbour.is_none() {
+            let mut guest = self.launch(GuestLimits::default());
+            let names = self.names(&guest);
+            // At `reduced` there are no sockets to serve.
+            let serve = match self.level {
+                IsolationLevel::Full => {
+                    "{PROBE} serve {NEIGHBOUR_NAME} {NEIGHBOUR_PORT} > {TMP}/ready & \
+                     until grep -q listening {TMP}/ready; do sleep 0.02; done"
+                }
+                IsolationLevel::Reduced | IsolationLevel::None => "",
+            };
+            let script = fill(
+                &format!(
+                    "set -e; echo secret > {{TMP}}/neighbour.txt; \
+                     echo secret > {{DEVSHM}}/neighbour; echo secret > {{RW}}/neighbour.txt; \
+                     echo secret > {{CONTENT}}/neighbour.txt; echo secret > {{OPCACHE}}/neighbour; \
+                     php -r '$d = new PDO(\"sqlite:{{CONTENT}}/database/.ht.sqlite\"); \
+                     $d->exec(\"create table neighbour (x)\");'; {serve}"
+                ),
+                &names,
+            );
+            guest.must(&["/bin/sh", "-c", &script]);
+            self.neighbour = Some(guest);
+        }
+        self.neighbour.as_mut().unwrap()
+    }
+
+    /// Makes one attempt in the shared guest, or in one of its own.
+    pub fn attempt(
+        &mut self,
+        kind: ProbeKind,
+        run: &[String],
+        limits: Option<GuestLimits>,
+    ) -> String {
+        if let Some(limits) = limits {
+            let mut bed = self.launch(limits);
+            let patience = limits.deadline_ms.map_or(PATIENCE, Duration::from_millis);
+            let names = self.names(&bed);
+            return try_in(&mut bed, kind, run, &names, patience).0;
+        }
+        self.guest();
+        let Some(mut bed) = self.guest.take() else {
+            return "no guest".to_owned();
+        };
+        let names = self.names(&bed);
+        let (seen, alive) = try_in(&mut bed, kind, run, &names, PATIENCE);
+        self.guest = alive.then_some(bed);
+        seen
+    }
+
+    /// The same attempt by the neighbour on itself.
+    pub fn attempt_by_neighbour(&mut self, kind: ProbeKind, run: &[String]) -> String {
+        self.neighbour();
+        let Some(mut bed) = self.neighbour.take() else {
+            return "no neighbour".to_owned();
+        };
+        let names = self.names(&bed);
+        let (seen, alive) = try_in(&mut bed, kind, run, &names, PATIENCE);
+        self.neighbour = alive.then_some(bed);
+        seen
+    }
+}
+
+/// One attempt: what was seen, and whether the guest lives on.
+pub fn try_in(
+    bed: &mut Bed,
+    kind: ProbeKind,
+    run: &[String],
+    names: &Names,
+    patience: Duration,
+) -> (String, bool) {
+    let filled: Vec<String> = run.iter().map(|part| fill(part, names)).collect();
+    let argv = argv(&names["PROBE"], kind, &filled);
+    let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
+    let request = bed.request(&argv);
+    let call = ExecCall {
+        request: &request,
+        stdin: &[],
+        deadline: Instant::now() + patience,
+        output_limit: MIB,
+    };
+    let mut out = Vec::new();
+    let ended = bed.guest.exec(&call, &mut |stream, bytes| {
+        if stream == OutputStream::Stdout {
+            out.extend_from_slice(bytes);
+        }
+    });
+    let out = String::from_utf8_lossy(&out);
+    match ended {
+        Err(error) => (error.to_string(), false),
+        Ok(execution) => match execution.end {
+            ExecEnd::Exited(code) => (said(&out, code), true),
+            ExecEnd::Signaled(signal) => (signal_name(signal), true),
+            ExecEnd::TimedOut => ("deadline".to_owned(), false),
+            ExecEnd::MemoryLimit => ("memory limit".to_owned(), false),
+            ExecEnd::Cancelled => ("cancelled".to_owned(), false),
+            ExecEnd::GuestDied => ("guest died".to_owned(), false),
+        },
+    }
+}

@@ -1,0 +1,234 @@
+//! What is attacked: files, servers, processes and queues of the host, made for the suite.
+//!
+//! `{NAME}` in the table stands for one of these; the same name may mean another path in
+//! a guest than outside.
+
+use crate::outside::Outside;
+use crate::world::{directory, template, world};
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::{TcpListener, UdpSocket};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// What every secret of the host contains.
+pub const MARKER: &str = "marker-of-the-host";
+
+/// Names and what they stand for.
+pub type Names = BTreeMap<&'static str, String>;
+
+/// Replaces every `{NAME}`.
+pub fn fill(text: &str, names: &Names) -> String {
+    names.iter().fold(text.to_owned(), |text, (name, value)| {
+        text.replace(&format!("{{{name}}}"), value)
+    })
+}
+
+/// Things of the host; they go away with this value.
+pub struct Host {
+    /// Names of what lies outside of every guest, the same inside and outside.
+    pub names: Names,
+    /// Directories that no guest may change.
+    pub guarded: Vec<PathBuf>,
+    /// Source of the read-only mount.
+    pub readonly: PathBuf,
+    /// Source of the writable mount.
+    pub writable: PathBuf,
+    /// A file that is staged into guests.
+    pub given: PathBuf,
+    /// Programs with a set-uid bit and with a file capability.
+    pub privileged: PathBuf,
+    target: Child,
+    queues: Queues,
+    _servers: Vec<Box<dyn std::any::Any>>,
+}
+
+/// System V and POSIX objects of the host's IPC namespace.
+struct Queues {
+    shm: i32,
+    msg: i32,
+    sem: i32,
+    mq: CString,
+    shared_file: PathBuf,
+}
+
+impl Queues {
+    fn make() -> Self {
+        let mq = CString::new(format!("attack-{}", std::process::id())).unwrap();
+        let shared_file = PathBuf::from(format!("/dev/shm/attack-{}", std::process::id()));
+        fs::write(&shared_file, MARKER).unwrap();
+        // SAFETY: plain calls with numbers and one NUL-terminated name that outlives them.
+        unsafe {
+            let slash = CString::new(format!("/{}", mq.to_str().unwrap())).unwrap();
+            let queue = libc::mq_open(
+                slash.as_ptr(),
+                libc::O_CREAT | libc::O_RDWR,
+                0o600,
+                std::ptr::null::<libc::mq_attr>(),
+            );
+            assert!(queue >= 0, "{}", std::io::Error::last_os_error());
+            let msg = libc::msgget(libc::IPC_PRIVATE, 0o600);
+            let mut message = [1_i64, 1];
+            assert_eq!(libc::msgsnd(msg, (&raw mut message).cast(), 8, 0), 0);
+            Self {
+                shm: libc::shmget(libc::IPC_PRIVATE, 4096, 0o600),
+                msg,
+                sem: libc::semget(libc::IPC_PRIVATE, 1, 0o600),
+                mq,
+                shared_file,
+            }
+        }
+    }
+}
+
+impl Drop for Queues {
+    fn drop(&mut self) {
+        let slash = CString::new(format!("/{}", self.mq.to_str().unwrap_or(""))).unwrap();
+        // SAFETY: removes what was made above, by number and name.
+        unsafe {
+            libc::shmctl(self.shm, libc::IPC_RMID, std::ptr::null_mut());
+            libc::msgctl(self.msg, libc::IPC_RMID, std::ptr::null_mut());
+            libc::semctl(self.sem, 0, libc::IPC_RMID);
+            libc::mq_unlink(slash.as_ptr());
+        }
+        let _ = fs::remove_file(&self.shared_file);
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let _ = self.target.kill();
+        let _ = self.target.wait();
+    }
+}
+
+fn file(directory: &Path, name: &str) -> PathBuf {
+    let path = directory.join(name);
+    fs::write(&path, format!("{MARKER}\n")).unwrap();
+    path
+}
+
+impl Host {
+    pub fn make(outside: &mut Outside) -> Self {
+        let world = world();
+        let secrets = directory("host");
+        let home = directory("home");
+        let (readonly, writable) = (directory("ro"), directory("rw"));
+        let given = file(&directory("given"), "given.txt");
+        let copies = directory("copies");
+        let text = |path: PathBuf| path.to_str().unwrap().to_owned();
+        let mut names = Names::new();
+        for place in [&readonly, &writable] {
+            file(place, "file.txt");
+        }
+        let beside = |place: &Path| text(file(place, "control.txt"));
+        names.extend([
+            ("PROBE", text(world.probe.clone())),
+            ("HOST_PROBE", text(world.probe.clone())),
+            ("SECRET", text(file(&secrets, "secret.txt"))),
+            ("SECRETS", text(secrets.clone())),
+            ("STATE", text(file(&world.state, "attack-key"))),
+            ("WPCONFIG", text(world.wordpress.join("wp-config.php"))),
+            (
+                "UPLOAD",
+                text(world.wordpress.join("wp-content/uploads/private.txt")),
+            ),
+            ("HOMEFILE", text(file(&home, ".my.cnf"))),
+            ("TOOL", text(fs::canonicalize("/bin/true").unwrap())),
+            ("OUT", text(directory("out"))),
+            ("RO_CONTROL", beside(&readonly)),
+            ("CORE_CONTROL", beside(Path::new(&template().core))),
+            ("SHARE_CONTROL", beside(Path::new(&world.share))),
+            ("GIVEN_CONTROL", beside(given.parent().unwrap())),
+            ("COPY_A", text(file(&copies, "a"))),
+            ("COPY_B", text(file(&copies, "b"))),
+            ("COPY_C", text(file(&copies, "c"))),
+            ("COPY_D", text(file(&copies, "d"))),
+            ("MARKER", MARKER.to_owned()),
+        ]);
+        // Set-uid and capable programs, shown to guests as staged files.
+        let privileged = outside.privileged_files();
+        let queues = Queues::make();
+        names.extend([
+            ("SHM", queues.shm.to_string()),
+            ("MSG", queues.msg.to_string()),
+            ("SEM", queues.sem.to_string()),
+            ("MQ", queues.mq.to_str().unwrap().to_owned()),
+            ("SHMFILE", text(queues.shared_file.clone())),
+        ]);
+        let servers = servers(&secrets, &mut names);
+        let (target, pid, address) = target();
+        names.extend([("PID", pid), ("ADDRESS", address)]);
+        Self {
+            names,
+            guarded: vec![
+                secrets,
+                home,
+                readonly.clone(),
+                writable.clone(),
+                given.parent().unwrap().to_owned(),
+                PathBuf::from(&template().content),
+            ],
+            readonly,
+            writable,
+            given,
+            privileged,
+            target,
+            queues,
+            _servers: servers,
+        }
+    }
+
+    /// Whether the host's shared memory file is as it was.
+    pub fn queues_are_whole(&self) -> bool {
+        fs::read_to_string(&self.queues.shared_file).is_ok_and(|text| text == MARKER)
+    }
+}
+
+/// A process of the same user that lets itself be traced by everybody.
+fn target() -> (Child, String, String) {
+    let mut child = Command::new(&world().probe)
+        .arg("target")
+        .env("ATTACK_SECRET", MARKER)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    let (pid, address) = line.trim().split_once(' ').unwrap();
+    let found = (pid.to_owned(), address.to_owned());
+    (child, found.0, found.1)
+}
+
+/// Servers of the host, each answering whoever comes.
+fn servers(place: &Path, names: &mut Names) -> Vec<Box<dyn std::any::Any>> {
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    names.insert("TCP", tcp.local_addr().unwrap().port().to_string());
+    let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+    names.insert("UDP", udp.local_addr().unwrap().port().to_string());
+    std::thread::spawn(move || {
+        let mut byte = [0];
+        while let Ok((_, from)) = udp.recv_from(&mut byte) {
+            let _ = udp.send_to(&byte, from);
+        }
+    });
+    let name = format!("attack-{}", std::process::id());
+    let address = SocketAddr::from_abstract_name(&name).unwrap();
+    names.insert("ABSTRACT", name);
+    let (stream, datagram) = (place.join("s"), place.join("d"));
+    names.insert("UNIX", stream.to_str().unwrap().to_owned());
+    names.insert("DATAGRAM", datagram.to_str().unwrap().to_owned());
+    vec![
+        Box::new(tcp),
+        Box::new(UnixListener::bind_addr(&address).unwrap()),
+        Box::new(UnixListener::bind(&stream).unwrap()),
+        Box::new(UnixDatagram::bind(&datagram).unwrap()),
+    ]
+}

@@ -1,0 +1,132 @@
+//! A mount source's parent is replaced again and again while guests start.
+//!
+//! Whoever may write a directory on the way can do this between the runner's check and
+//! the launcher's open. A pinned source leads to the checked inode or to a refusal.
+
+use crate::bed::{Bed, NotLaunched};
+use crate::world::{Spec, directory, mount};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use wp_codebox_contracts::{HostSource, InodeId, IsolationLevel};
+
+/// What is put in place of the parent directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bait {
+    Link,
+    Directory,
+}
+
+/// Fewest swaps in each of the two halves.
+const SWAPS: u64 = 1000;
+/// Fewest and most launches in each half.
+const LAUNCHES: (u32, u32) = (30, 400);
+
+#[derive(Default)]
+struct Count {
+    shown: u32,
+    escaped: u32,
+    refused: u32,
+    swaps: u64,
+}
+
+pub fn swapped(bait: Bait, level: IsolationLevel) -> (String, String) {
+    let place = directory("race");
+    let parent = place.join("parent");
+    let other = place.join("other");
+    let secret = place.join("secret");
+    for (directory, text) in [(&parent, "right"), (&secret, "secret")] {
+        fs::create_dir_all(directory.join("plugin")).unwrap();
+        fs::write(directory.join("plugin/who"), text).unwrap();
+    }
+    match bait {
+        Bait::Link => std::os::unix::fs::symlink(&secret, &other).unwrap(),
+        Bait::Directory => fs::rename(&secret, &other).unwrap(),
+    }
+    let path = parent.join("plugin");
+    let meta = fs::metadata(&path).unwrap();
+    let inode = InodeId {
+        device: meta.dev(),
+        inode: meta.ino(),
+    };
+    let text = path.to_str().unwrap();
+    let pinned = HostSource {
+        path: text.to_owned(),
+        inode: Some(inode),
+    };
+    let with_pin = race(level, &parent, &other, pinned);
+    let without = race(level, &parent, &other, HostSource::of(text));
+    let inside = if with_pin.escaped == 0 && with_pin.refused > 0 && with_pin.shown > 0 {
+        "never".to_owned()
+    } else {
+        format!(
+            "{} escaped, {} refused, {} right",
+            with_pin.escaped, with_pin.refused, with_pin.shown
+        )
+    };
+    println!(
+        "# {bait:?}: pinned {} swaps, {} right, {} refused, {} escaped; unpinned {} swaps, {} right, {} escaped",
+        with_pin.swaps,
+        with_pin.shown,
+        with_pin.refused,
+        with_pin.escaped,
+        without.swaps,
+        without.shown,
+        without.escaped
+    );
+    let control = if without.escaped > 0 {
+        "escaped"
+    } else {
+        "never"
+    };
+    (inside, control.to_owned())
+}
+
+/// Launches guests on `source` while `parent` and `other` change places.
+fn race(level: IsolationLevel, parent: &Path, other: &Path, source: HostSource) -> Count {
+    let (stop, swaps) = (AtomicBool::new(false), AtomicU64::new(0));
+    let mut count = Count::default();
+    let mut mounted = mount(0, Path::new("/"), "/workspace/x");
+    mounted.lowers = vec![source];
+    let spec = Spec {
+        mounts: vec![mounted],
+        ..Spec::default()
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                renameat_with(CWD, parent, CWD, other, RenameFlags::EXCHANGE).unwrap();
+                swaps.fetch_add(1, Ordering::Relaxed);
+                std::thread::sleep(Duration::from_micros(300));
+            }
+            // An even number of swaps: everything is where it was.
+            if swaps.load(Ordering::Relaxed) % 2 == 1 {
+                renameat_with(CWD, parent, CWD, other, RenameFlags::EXCHANGE).unwrap();
+            }
+        });
+        for number in 0..LAUNCHES.1 {
+            let enough = count.shown > 0 && count.refused + count.escaped > 0;
+            if number >= LAUNCHES.0 && enough && swaps.load(Ordering::Relaxed) >= SWAPS {
+                break;
+            }
+            match Bed::try_launch(level, &spec) {
+                Ok(mut bed) => {
+                    let path = bed.path("/workspace/x/who");
+                    match bed.must(&["cat", &path]).as_str() {
+                        "right" => count.shown += 1,
+                        _ => count.escaped += 1,
+                    }
+                }
+                Err(NotLaunched::Moved) => count.refused += 1,
+                Err(NotLaunched::Other(error)) => panic!("{error}"),
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    count.swaps = swaps.load(Ordering::Relaxed);
+    assert!(count.swaps >= SWAPS, "{} swaps", count.swaps);
+    count
+}

@@ -1,0 +1,237 @@
+//! Attacks in which more than one program takes part.
+//!
+//! Each gives what was seen inside and what the control saw outside.
+
+use crate::arena::{Arena, try_in};
+use crate::bed::Bed;
+use crate::outside::Outside;
+use crate::races;
+use crate::survivors;
+use crate::table::{GuestLimits, Place, ProbeKind};
+use crate::world::{REUSE, alive, directory, tree, world};
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use wp_codebox_backend_native::{ExecCall, KillCause};
+use wp_codebox_contracts::IsolationLevel;
+
+/// What was seen inside, and what the control saw.
+pub type Sight = (String, String);
+
+/// The argument with which this program runs inside the metadata stand-in's namespace.
+pub const METADATA: &str = "--metadata";
+const ADDRESS: &str = "169.254.169.254";
+
+pub fn run(name: &str, arena: &mut Arena<'_>, outside: &mut Outside) -> Sight {
+    match name {
+        "overlay-lower" => overlay_lower(arena),
+        "mount-race-link" => races::swapped(races::Bait::Link, arena.level),
+        "mount-race-directory" => races::swapped(races::Bait::Directory, arena.level),
+        "survive-runner" => survivors::after(survivors::Killed::Runner, arena),
+        "survive-launcher" => survivors::after(survivors::Killed::Launcher, arena),
+        "survive-pid1" => survivors::after(survivors::Killed::Pid1, arena),
+        "survive-end" => survivors::after(survivors::Killed::Nobody, arena),
+        "metadata" => metadata(arena, 0),
+        "metadata-php" => metadata(arena, 2),
+        "output" => output(arena),
+        "fork-bomb" => fork_bomb(arena, outside),
+        other => panic!("no scenario named {other}"),
+    }
+}
+
+const CHANGES: &str = "cd {RW} && echo changed > file.txt && echo new > new.txt && \
+    rm -f control.txt && { chmod 777 . || true; } && mv file.txt moved.txt";
+
+fn overlay_lower(arena: &mut Arena<'_>) -> Sight {
+    let source = arena.writable_source();
+    fs::write(source.join("control.txt"), "x").unwrap();
+    let before = tree(&source);
+    let mut bed = arena.launch(GuestLimits::default());
+    let script = crate::places::fill(CHANGES, &arena.names(&bed));
+    bed.must(&["/bin/sh", "-c", &script]);
+    drop(bed);
+    let inside = verdict(tree(&source) == before);
+    // The same commands on a directory of the same user, without a guest.
+    let copy = directory("lower");
+    fs::write(copy.join("file.txt"), "x").unwrap();
+    let before = tree(&copy);
+    let script = CHANGES.replace("{RW}", copy.to_str().unwrap());
+    let status = Command::new("sh").args(["-c", &script]).status().unwrap();
+    assert!(status.success());
+    (inside, verdict(tree(&copy) == before))
+}
+
+fn verdict(same: bool) -> String {
+    if same {
+        "source unchanged".to_owned()
+    } else {
+        "source changed".to_owned()
+    }
+}
+
+/// Column 0: by connecting; column 2: by PHP. Each is followed by its control.
+fn metadata(arena: &Arena<'_>, column: usize) -> Sight {
+    assert_eq!(
+        arena.level,
+        IsolationLevel::Full,
+        "started by name of level"
+    );
+    let own = std::env::current_exe().unwrap();
+    let output = Command::new("unshare")
+        .args(["--user", "--map-current-user", "--keep-caps", "--net"])
+        .arg(own)
+        .args([METADATA, level_name(arena.level)])
+        .env(REUSE, &world().root)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = text.lines().find_map(|line| line.strip_prefix("seen "));
+    let Some(line) = line else {
+        panic!("{text}{}", String::from_utf8_lossy(&output.stderr));
+    };
+    let fields: Vec<&str> = line.split('|').collect();
+    (fields[column].to_owned(), fields[column + 1].to_owned())
+}
+
+/// Runs in a network namespace of its own, whose loopback interface gets the address.
+pub fn serve_metadata(level: IsolationLevel) {
+    let probe = world().probe.clone();
+    let outside = |program: &Path, args: &[&str]| {
+        let output = Command::new(program).args(args).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    };
+    assert_eq!(outside(&probe, &["address", ADDRESS]), "ok", "the stand-in");
+    let listener = TcpListener::bind((ADDRESS, 80)).unwrap();
+    std::thread::spawn(move || {
+        for client in listener.incoming().map_while(Result::ok) {
+            let mut client = client;
+            let _ = client.set_read_timeout(Some(Duration::from_millis(200)));
+            let _ = client.read(&mut [0; 1024]);
+            let _ = client.write_all(b"HTTP/1.0 200 OK\r\n\r\nmetadata-secret");
+        }
+    });
+    let fetch = format!(
+        "echo @file_get_contents('http://{ADDRESS}/latest/meta-data/', false, \
+        stream_context_create(['http' => ['timeout' => 2]])) === 'metadata-secret' ? 'ok' : 'denied';"
+    );
+    let tcp = ["tcp", ADDRESS, "80"];
+    let controls = [
+        outside(&probe, &tcp),
+        outside(Path::new("php"), &["-n", "-r", &fetch]),
+    ];
+    let spec = crate::world::Spec {
+        staged: vec![survivors::staged_probe()],
+        ..Default::default()
+    };
+    let mut guest = Bed::launch(level, &spec);
+    let names = [("PROBE", guest.path(survivors::PROBE))].into();
+    let patience = Duration::from_secs(10);
+    let native = tcp.map(str::to_owned);
+    let (native, _) = try_in(&mut guest, ProbeKind::Native, &native, &names, patience);
+    let (php, _) = try_in(&mut guest, ProbeKind::Php, &[fetch], &names, patience);
+    println!("seen {native}|{}|{php}|{}", controls[0], controls[1]);
+}
+
+/// A level as an argument of this program.
+pub fn level_name(level: IsolationLevel) -> &'static str {
+    match level {
+        IsolationLevel::Full => "full",
+        IsolationLevel::Reduced => "reduced",
+        IsolationLevel::None => "none",
+    }
+}
+
+fn peak_memory() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let number = line.unwrap().trim().trim_end_matches(" kB");
+    number.parse::<u64>().unwrap() * 1024
+}
+
+/// 64 MiB of output, of which a limit lets one through; the runner must not grow with it.
+fn output(arena: &Arena<'_>) -> Sight {
+    const LIMIT: u64 = 1024 * 1024;
+    const FLOOD: u64 = 64 * LIMIT;
+    let mut bed = arena.launch(GuestLimits::default());
+    let request = bed.request(&[&bed.path(survivors::PROBE), "output", "64"]);
+    let before = peak_memory();
+    let mut kept = 0;
+    let call = ExecCall {
+        request: &request,
+        stdin: &[],
+        deadline: Instant::now() + Duration::from_secs(40),
+        output_limit: LIMIT,
+    };
+    let execution = bed
+        .guest
+        .exec(&call, &mut |_, bytes| kept += bytes.len() as u64)
+        .unwrap();
+    let grown = peak_memory() - before;
+    let cut = kept == LIMIT && execution.output_truncated && execution.output_bytes == FLOOD;
+    let inside = if cut && grown < 16 * LIMIT {
+        "cut".to_owned()
+    } else {
+        format!("kept {kept} of {}, grew by {grown}", execution.output_bytes)
+    };
+    let mut child = Command::new(&world().probe)
+        .args(["output", "64"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut whole = 0_u64;
+    let mut reader = BufReader::with_capacity(65_536, child.stdout.take().unwrap());
+    while let Ok(block) = reader.fill_buf() {
+        let size = block.len();
+        if size == 0 {
+            break;
+        }
+        whole += size as u64;
+        reader.consume(size);
+    }
+    child.wait().unwrap();
+    let control = if whole == FLOOD { "whole" } else { "short" };
+    (inside, control.to_owned())
+}
+
+fn fork_bomb(arena: &Arena<'_>, outside: &mut Outside) -> Sight {
+    let limits = GuestLimits {
+        processes: Some(40),
+        ..GuestLimits::default()
+    };
+    let mut bed = arena.launch(limits);
+    let bomb = bed.request(&[
+        "bash",
+        "-c",
+        "trap '' TERM HUP; f() { f | f & }; f 2>/dev/null; sleep 30",
+    ]);
+    let call = ExecCall {
+        request: &bomb,
+        stdin: &[],
+        deadline: Instant::now() + Duration::from_millis(700),
+        output_limit: 1000,
+    };
+    let seen = std::thread::scope(|scope| {
+        let pid = bed.guest.pid();
+        let look = scope.spawn(move || {
+            std::thread::sleep(Duration::from_millis(350));
+            survivors::below(pid)
+        });
+        let _ = bed.guest.exec(&call, &mut |_, _| {});
+        look.join().unwrap()
+    });
+    let start = Instant::now();
+    bed.guest.kill(KillCause::Finished);
+    let gone = seen.iter().all(|pid| !alive(*pid)) && start.elapsed() < Duration::from_secs(2);
+    let inside = if gone && (2..=42).contains(&seen.len()) {
+        "all gone".to_owned()
+    } else {
+        format!("{} processes, {:?}", seen.len(), start.elapsed())
+    };
+    let run = ["forks", "200"].map(str::to_owned);
+    let control = outside.observe("fork-bomb", Place::User, ProbeKind::Native, &run);
+    (inside, control)
+}

@@ -1,0 +1,159 @@
+//! The table of attacks in SECURITY.md, generated from the suite's own table.
+//!
+//! `tests/sandbox/attack/vectors.json` is what the suite runs; the block between the two
+//! markers in SECURITY.md says the same to a reader. They cannot differ: the check is part
+//! of `cargo xtask check` and of the suite.
+
+use crate::findings::{TaskError, settle};
+use crate::tree;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+const VECTORS: &str = "tests/sandbox/attack/vectors.json";
+const DOCUMENT: &str = "SECURITY.md";
+const BEGIN: &str = "<!-- attacks: made by `cargo xtask attacks` -->";
+const END: &str = "<!-- end of attacks -->";
+
+/// Writes the block anew.
+pub fn rewrite(root: &Path) -> Result<(), TaskError> {
+    let path = root.join(DOCUMENT);
+    let text = tree::read(&path)?;
+    let Some(wanted) = replaced(&text, &block(root)?) else {
+        return settle(vec![missing()]);
+    };
+    std::fs::write(&path, wanted).map_err(TaskError::file(&path))
+}
+
+/// Fails when the block is not what the table gives.
+pub fn check_only(root: &Path) -> Result<(), TaskError> {
+    settle(check(root)?)
+}
+
+/// What is wrong with the block.
+pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
+    let text = tree::read(&root.join(DOCUMENT))?;
+    Ok(match replaced(&text, &block(root)?) {
+        None => vec![missing()],
+        Some(wanted) if wanted != text => vec![format!(
+            "{DOCUMENT}: the table of attacks differs from {VECTORS}; run: cargo xtask attacks"
+        )],
+        Some(_) => Vec::new(),
+    })
+}
+
+fn missing() -> String {
+    format!("{DOCUMENT}: the markers of the table of attacks are missing: {BEGIN} and {END}")
+}
+
+/// The document with another block; none without markers in their order.
+fn replaced(text: &str, block: &str) -> Option<String> {
+    let (before, rest) = text.split_once(BEGIN)?;
+    let (_, after) = rest.split_once(END)?;
+    Some(format!("{before}{BEGIN}\n{block}{END}{after}"))
+}
+
+fn block(root: &Path) -> Result<String, TaskError> {
+    let path = root.join(VECTORS);
+    let text = tree::read(&path)?;
+    match table(&text) {
+        Ok(table) => Ok(table),
+        Err(what) => Err(TaskError::Findings(vec![format!("{VECTORS}: {what}")])),
+    }
+}
+
+/// The rows, and a count per axis.
+fn table(vectors: &str) -> Result<String, String> {
+    let all: Vec<Value> = serde_json::from_str(vectors).map_err(|error| error.to_string())?;
+    let mut axes: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut rows = String::new();
+    for one in &all {
+        let field = |name: &str| {
+            one.get(name)
+                .and_then(Value::as_str)
+                .ok_or_else(|| format!("a vector without {name}: {one}"))
+        };
+        let axis = field("axis")?;
+        *axes.entry(axis).or_default() += 1;
+        let level = |firm: &str, soft: &str| -> Result<String, String> {
+            let firm = answer(field(firm)?);
+            Ok(match one.get(soft).and_then(Value::as_str) {
+                Some(soft) => format!("{firm}; best effort: {}", answer(soft)),
+                None => firm,
+            })
+        };
+        rows.push_str(&format!(
+            "| `{}` | {} | {axis} | {} | {} | {} |\n",
+            field("id")?,
+            field("tries")?,
+            level("full", "full_best_effort")?,
+            level("reduced", "reduced_best_effort")?,
+            control(one.get("control").unwrap_or(&Value::Null))?,
+        ));
+    }
+    let counts: Vec<String> = axes.iter().map(|(axis, n)| format!("{axis} {n}")).collect();
+    Ok(format!(
+        "{} attacks: {}.\n\n\
+         | attack | what is tried | axis | at `full` | at `reduced` | control outside |\n\
+         |---|---|---|---|---|---|\n{rows}",
+        all.len(),
+        counts.join(", ")
+    ))
+}
+
+/// Alternatives in words; `-` is an attack that a level gives no meaning to.
+fn answer(text: &str) -> String {
+    if text == "-" {
+        return "not tried".to_owned();
+    }
+    let words: Vec<&str> = text
+        .split('|')
+        .map(|one| one.trim_end_matches('*'))
+        .collect();
+    words.join(" or ")
+}
+
+fn control(control: &Value) -> Result<String, String> {
+    let text = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).map(answer);
+    let place = text(control, "as").ok_or("a control without a place")?;
+    let sees = text(control, "sees").unwrap_or_else(|| "ok".to_owned());
+    let mut shown = format!("{place}: {sees}");
+    if let Some(unable) = control.get("unable") {
+        let because = text(unable, "because").ok_or("unable without a reason")?;
+        let proof = text(unable, "sees").ok_or("unable without a proof")?;
+        shown.push_str(&format!("; {proof} where {because}"));
+    }
+    Ok(shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: &str = r#"[{"id": "x", "axis": "files", "tries": "read", "full": "ENOENT|EACCES",
+        "full_best_effort": "ok", "reduced": "-",
+        "control": {"as": "user", "unable": {"sees": "ENOSYS", "because": "it is off"}}}]"#;
+
+    #[test]
+    fn a_row_says_what_the_vector_says() {
+        let table = table(ONE).unwrap();
+        let row = "| `x` | read | files | ENOENT or EACCES; best effort: ok | not tried | user: ok; ENOSYS where it is off |";
+        assert_eq!(table.lines().last(), Some(row));
+        assert!(table.starts_with("1 attacks: files 1.\n"));
+    }
+
+    #[test]
+    fn a_vector_without_a_control_is_refused() {
+        let without = ONE.replace("\"control\"", "\"other\"");
+        assert!(super::table(&without).is_err());
+    }
+
+    #[test]
+    fn only_the_block_is_replaced() {
+        let text = format!("a\n{BEGIN}\nold\n{END}\nb");
+        let wanted = format!("a\n{BEGIN}\nnew\n{END}\nb");
+        assert_eq!(replaced(&text, "new\n"), Some(wanted.clone()));
+        assert_eq!(replaced(&wanted, "new\n"), Some(wanted));
+        assert_eq!(replaced("no markers", "new\n"), None);
+    }
+}

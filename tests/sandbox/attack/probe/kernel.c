@@ -1,0 +1,220 @@
+/* Calls that reach into the kernel, its clocks and names, and other call tables. */
+#include "probe.h"
+#include <linux/bpf.h>
+#include <linux/perf_event.h>
+#include <linux/userfaultfd.h>
+#include <sched.h>
+#include <sys/io.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/reboot.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <sys/timex.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <time.h>
+
+#define ATTEMPT(name, expression)                                                                  \
+	static int name(char **arguments) {                                                        \
+		(void)arguments;                                                                   \
+		return answer(expression);                                                         \
+	}
+
+static int try_io_uring(char **arguments) {
+	char parameters[120] = {0};
+	(void)arguments;
+	return answer(syscall(SYS_io_uring_setup, 1, parameters));
+}
+static int try_bpf(char **arguments) {
+	union bpf_attr map = {0};
+	(void)arguments;
+	map.map_type = BPF_MAP_TYPE_ARRAY;
+	map.key_size = map.value_size = 4;
+	map.max_entries = 1;
+	return answer(syscall(SYS_bpf, BPF_MAP_CREATE, &map, sizeof map));
+}
+static int try_perf(char **arguments) {
+	struct perf_event_attr event = {0};
+	(void)arguments;
+	event.type = PERF_TYPE_SOFTWARE;
+	event.size = sizeof event;
+	event.config = PERF_COUNT_SW_CPU_CLOCK;
+	event.exclude_kernel = 1;
+	return answer(syscall(SYS_perf_event_open, &event, 0, -1, -1, 0));
+}
+ATTEMPT(try_userfaultfd, syscall(SYS_userfaultfd, UFFD_USER_MODE_ONLY))
+ATTEMPT(try_add_key, syscall(SYS_add_key, "user", "attack", "x", 1, -2))
+/* Asks the keyring for what is not there: reaching it is the attempt. */
+ATTEMPT(try_request_key, syscall(SYS_request_key, "user", "attack-none", NULL, 0))
+ATTEMPT(try_keyctl, syscall(SYS_keyctl, 0, -3, 1))
+ATTEMPT(try_personality, syscall(SYS_personality, 0x0040000))
+ATTEMPT(try_personality_query, syscall(SYS_personality, 0xffffffff))
+ATTEMPT(try_memfd, syscall(SYS_memfd_create, "x", 0))
+ATTEMPT(try_memfd_secret, syscall(SYS_memfd_secret, 0))
+/* A filter of one's own, set before a set-uid program, confuses it. */
+ATTEMPT(try_seccomp, syscall(SYS_seccomp, 2, 0, (unsigned[1]){0}))
+ATTEMPT(try_init_module, syscall(SYS_init_module, "x", 1, ""))
+ATTEMPT(try_finit_module, syscall(SYS_finit_module, 0, "", 0))
+ATTEMPT(try_delete_module, syscall(SYS_delete_module, "attack_none", O_NONBLOCK))
+ATTEMPT(try_syslog, syscall(SYS_syslog, 10, 0, 0))
+ATTEMPT(try_sync, syscall(SYS_sync))
+ATTEMPT(try_syncfs, syscall(SYS_syncfs, open("/", O_RDONLY)))
+ATTEMPT(try_fanotify, syscall(SYS_fanotify_init, 0x200, 0))
+ATTEMPT(try_hostname, sethostname("attacked", 8))
+ATTEMPT(try_domainname, setdomainname("attacked", 8))
+/* With wrong magic numbers nothing restarts; the right is looked at first. */
+ATTEMPT(try_reboot, syscall(SYS_reboot, 0, 0, 0, 0))
+ATTEMPT(try_rt, sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){1}))
+ATTEMPT(try_nice, setpriority(PRIO_PROCESS, 0, -10))
+ATTEMPT(try_setuid, syscall(SYS_setresuid, 0, 0, 0))
+ATTEMPT(try_setgroups, syscall(SYS_setgroups, 1, (unsigned[1]){0}))
+ATTEMPT(try_mempolicy, syscall(SYS_set_mempolicy, 0, 0, 0))
+ATTEMPT(try_vmsplice, syscall(SYS_vmsplice, 1, &(struct { void *a; size_t b; }){"", 0}, 1, 0))
+ATTEMPT(try_shmget, syscall(SYS_shmget, 0, 4096, 0600 | 01000))
+ATTEMPT(try_shmat, syscall(SYS_shmat, number(arguments[0]), 0, 010000))
+ATTEMPT(try_msgctl, syscall(SYS_msgctl, number(arguments[0]), 2, (long[64]){0}))
+ATTEMPT(try_semctl, syscall(SYS_semctl, number(arguments[0]), 0, 12, 0))
+ATTEMPT(try_mq, syscall(SYS_mq_open, arguments[0], O_RDONLY, 0, 0))
+ATTEMPT(try_core_limit, setrlimit(RLIMIT_CORE, &(struct rlimit){RLIM_INFINITY, RLIM_INFINITY}))
+
+/* Sets the clock to what it is: the right is what matters. */
+static int try_clock_settime(char **arguments) {
+	struct timespec now;
+	(void)arguments;
+	clock_gettime(CLOCK_REALTIME, &now);
+	return answer(syscall(SYS_clock_settime, CLOCK_REALTIME, &now));
+}
+static int try_settimeofday(char **arguments) {
+	struct timeval now;
+	(void)arguments;
+	gettimeofday(&now, NULL);
+	return answer(syscall(SYS_settimeofday, &now, NULL));
+}
+static int try_adjtimex(char **arguments) {
+	struct timex change = {0};
+	(void)arguments;
+	adjtimex(&change);
+	change.modes = ADJ_TICK;
+	return answer(syscall(SYS_adjtimex, &change));
+}
+
+#ifdef __x86_64__
+ATTEMPT(try_iopl, syscall(SYS_iopl, 3))
+ATTEMPT(try_ioperm, syscall(SYS_ioperm, 0x80, 1, 1))
+ATTEMPT(try_modify_ldt, syscall(SYS_modify_ldt, 0, (char[8]){0}, 8))
+ATTEMPT(try_x32, syscall(0x40000000 | 39))
+static int try_int80(char **arguments) {
+	long result;
+	(void)arguments;
+	__asm__ volatile("int $0x80" : "=a"(result) : "a"(20) : "memory", "r8", "r9", "r10", "r11");
+	return result == getpid() ? 0 : ENOSYS;
+}
+#endif
+
+/* A terminal of one's own, made the controlling one; standard input where there is none. */
+static int terminal(void) {
+	int master = open("/dev/ptmx", O_RDWR | O_NOCTTY);
+	if (master < 0)
+		return 0;
+	setsid();
+	unlockpt(master);
+	int slave = open(ptsname(master), O_RDWR);
+	return slave < 0 ? 0 : slave;
+}
+static int in_session(long (*attempt)(int)) {
+	pid_t pid = fork();
+	int status;
+	if (pid == 0) {
+		long result = attempt(terminal());
+		_exit(result < 0 ? errno : 0);
+	}
+	waitpid(pid, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : EIO;
+}
+static long type_into(int fd) { return syscall(SYS_ioctl, fd, TIOCSTI, "x"); }
+/* The kernel takes 32 bits of the number; so must a filter. */
+static long type_into_high(int fd) { return syscall(SYS_ioctl, fd, TIOCSTI | 1L << 32, "x"); }
+static long discipline(int fd) { return syscall(SYS_ioctl, fd, TIOCSETD, (int[1]){0}); }
+static long console(int fd) {
+	int screen = open("/dev/tty0", O_RDWR | O_NOCTTY);
+	return syscall(SYS_ioctl, screen < 0 ? fd : screen, TIOCLINUX, (char[2]){6});
+}
+static int try_tiocsti(char **a) { (void)a; return in_session(type_into); }
+static int try_tiocsti_high(char **a) { (void)a; return in_session(type_into_high); }
+static int try_tiocsetd(char **a) { (void)a; return in_session(discipline); }
+static int try_tioclinux(char **a) { (void)a; return in_session(console); }
+
+/* For programs with set-uid bits or file capabilities: did they help? */
+static int try_euid(char **arguments) {
+	(void)arguments;
+	return geteuid() == 0 ? 0 : said("same user");
+}
+static int try_capabilities(char **arguments) {
+	unsigned header[2] = {0x20080522, 0}, sets[6] = {0};
+	(void)arguments;
+	syscall(SYS_capget, header, sets);
+	return sets[0] | sets[3] ? 0 : said("none");
+}
+/* Gives a program CAP_NET_RAW for whoever runs it. */
+static int make_capable(char **arguments) {
+	unsigned data[5] = {0x02000001, 1 << 13, 0, 0, 0};
+	return answer(setxattr(arguments[0], "security.capability", data, sizeof data, 0));
+}
+static int try_capset(char **arguments) {
+	unsigned header[2] = {0x20080522, 0}, sets[6] = {1 << 21, 1 << 21, 0, 0, 0, 0};
+	(void)arguments;
+	return answer(syscall(SYS_capset, header, sets));
+}
+
+/* A process that dies by abort: did the kernel write, or hand to a program, its memory? */
+static int try_core(char **arguments) {
+	int status;
+	if (enter_fresh(arguments[0]))
+		return errno;
+	pid_t pid = fork();
+	if (pid == 0) {
+		struct rlimit limit;
+		getrlimit(RLIMIT_CORE, &limit);
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_CORE, &limit);
+		abort();
+	}
+	waitpid(pid, &status, 0);
+	return WCOREDUMP(status) ? 0 : said("no dump");
+}
+
+/* 0 stops a file; only 1 also stops a dump that goes to a program of the host. */
+static int try_core_pipe(char **arguments) {
+	struct rlimit limit;
+	(void)arguments;
+	getrlimit(RLIMIT_CORE, &limit);
+	return limit.rlim_max == 1 ? said("never") : 0;
+}
+
+const struct attempt kernel[] = {
+	{"io-uring", try_io_uring}, {"bpf", try_bpf}, {"perf", try_perf},
+	{"userfaultfd", try_userfaultfd}, {"add-key", try_add_key},
+	{"request-key", try_request_key}, {"keyctl", try_keyctl},
+	{"personality", try_personality}, {"personality-query", try_personality_query}, {"memfd", try_memfd},
+	{"memfd-secret", try_memfd_secret}, {"seccomp", try_seccomp},
+	{"init-module", try_init_module}, {"finit-module", try_finit_module},
+	{"delete-module", try_delete_module}, {"syslog", try_syslog}, {"sync", try_sync},
+	{"syncfs", try_syncfs}, {"fanotify", try_fanotify}, {"hostname", try_hostname},
+	{"domainname", try_domainname}, {"reboot", try_reboot}, {"rt", try_rt},
+	{"nice", try_nice}, {"setuid", try_setuid}, {"setgroups", try_setgroups},
+	{"capset", try_capset}, {"mempolicy", try_mempolicy},
+	{"vmsplice", try_vmsplice}, {"shmget", try_shmget}, {"shmat", try_shmat},
+	{"msgctl", try_msgctl}, {"semctl", try_semctl}, {"mq", try_mq},
+	{"core-limit", try_core_limit}, {"core", try_core}, {"core-pipe", try_core_pipe},
+	{"clock-settime", try_clock_settime}, {"settimeofday", try_settimeofday},
+	{"adjtimex", try_adjtimex},
+#ifdef __x86_64__
+	{"iopl", try_iopl}, {"ioperm", try_ioperm}, {"modify-ldt", try_modify_ldt},
+	{"x32", try_x32}, {"int80", try_int80},
+#endif
+	{"tiocsti", try_tiocsti}, {"tiocsti-high", try_tiocsti_high},
+	{"tiocsetd", try_tiocsetd}, {"tioclinux", try_tioclinux}, {"euid", try_euid},
+	{"capabilities", try_capabilities},
+	{"make-capable", make_capable}, {0, 0},
+};

@@ -1,0 +1,47 @@
+/*
+ * One attempt is one function. It returns 0 when the attempt succeeded, an errno when
+ * it was refused, or SAID after it printed its own one-line observation.
+ */
+#ifndef PROBE_H
+#define PROBE_H
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define SAID (-1)
+
+struct attempt {
+	const char *name;
+	int (*run)(char **arguments);
+};
+
+/* The attempts of each topic, each list ended by an empty entry. */
+extern const struct attempt files[], processes[], network[], namespaces[], mounts[], kernel[],
+	resources[];
+
+/* A system call's result as an attempt's: 0 or errno. */
+static inline int answer(long result) { return result < 0 ? errno : 0; }
+/* An argument as a number. */
+static inline long number(const char *text) { return text ? strtol(text, NULL, 0) : 0; }
+/* Prints an observation that is not an errno. */
+int said(const char *text);
+/* Makes and enters a fresh directory below `base`, or below /tmp. */
+int enter_fresh(const char *base);
+
+/* Calls newer than this machine's headers. */
+#ifndef SYS_statmount
+#define SYS_statmount 457
+#define SYS_listmount 458
+#endif
+#ifndef SYS_open_tree_attr
+#define SYS_open_tree_attr 467
+#endif
+
+#endif

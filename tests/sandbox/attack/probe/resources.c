@@ -1,0 +1,215 @@
+/*
+ * Floods, each with an end of its own. They print `reached` when they got as much as
+ * they were told to take, else `stopped` and the errno.
+ */
+#include "probe.h"
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define MIB (1L << 20)
+
+static int stopped(int error) {
+	printf("stopped %s\n", error ? strerrorname_np(error) : "short");
+	return SAID;
+}
+static int reached(void) { return said("reached"); }
+
+/* forks N: as many children, each of which stays. */
+static int flood_forks(char **arguments) {
+	long most = number(arguments[0]), count = 0;
+	int error = 0;
+	setpgid(0, 0);
+	signal(SIGTERM, SIG_IGN);
+	while (count < most && !error) {
+		pid_t pid = fork();
+		if (pid == 0) {
+			signal(SIGTERM, SIG_DFL);
+			pause();
+			_exit(0);
+		}
+		if (pid < 0)
+			error = errno;
+		else
+			count++;
+	}
+	/* Children that inherited the ignored signal before they reset it are ended, too. */
+	usleep(20000);
+	kill(0, SIGTERM);
+	while (count-- > 0)
+		if (wait(NULL) < 0)
+			break;
+	return error ? stopped(error) : reached();
+}
+
+static void *stay(void *unused) {
+	pause();
+	return unused;
+}
+static int flood_threads(char **arguments) {
+	pthread_attr_t small;
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, 65536);
+	for (long count = number(arguments[0]); count > 0; count--) {
+		pthread_t thread;
+		int error = pthread_create(&thread, &small, stay, NULL);
+		if (error)
+			return stopped(error);
+	}
+	return reached();
+}
+
+/* memory MIB [SECONDS]: private pages, all touched, and held for a while. */
+static int flood_memory(char **arguments) {
+	for (long left = number(arguments[0]); left > 0; left--) {
+		char *page = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (page == MAP_FAILED)
+			return stopped(errno);
+		memset(page, 1, MIB);
+	}
+	sleep(number(arguments[1]));
+	return reached();
+}
+
+/* shared-memory MIB: pages of /dev/zero, which belong to no file and to every mapper. */
+static int flood_shared(char **arguments) {
+	for (long left = number(arguments[0]); left > 0; left -= 16) {
+		char *page = mmap(NULL, 16 * MIB, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		if (page == MAP_FAILED)
+			return stopped(errno);
+		memset(page, 1, 16 * MIB);
+		/* Unmapped by nobody, counted for a moment only where it is looked at. */
+		usleep(30000);
+	}
+	sleep(1);
+	return reached();
+}
+
+/* sockets MIB, pipes MIB: kernel memory behind descriptors, which no process's size shows. */
+static long fill(int fd) {
+	static char block[65536];
+	long total = 0, count;
+	while ((count = write(fd, block, sizeof block)) > 0)
+		total += count;
+	return total;
+}
+static int hoard(char **arguments, int pipes) {
+	long most = number(arguments[0]) * MIB, total = 0;
+	while (total < most) {
+		int ends[2];
+		int result = pipes ? pipe2(ends, O_NONBLOCK)
+				   : socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends);
+		if (result < 0 && errno == EMFILE) {
+			/* A child without these descriptors has room again; this process holds its own. */
+			pid_t pid = fork();
+			if (pid == 0) {
+				closefrom(3);
+				continue;
+			}
+			if (pid < 0)
+				return stopped(errno);
+			waitpid(pid, NULL, 0);
+			return SAID;
+		}
+		if (result < 0)
+			return stopped(errno);
+		if (pipes)
+			fcntl(ends[1], F_SETPIPE_SZ, MIB);
+		long got = fill(ends[1]);
+		if (!pipes)
+			got += fill(ends[0]);
+		if (got <= 0)
+			return stopped(ENOBUFS);
+		total += got;
+	}
+	/* Time to be noticed. */
+	usleep(500000);
+	return reached();
+}
+static int flood_pipes(char **arguments) { return hoard(arguments, 1); }
+static int flood_sockets(char **arguments) { return hoard(arguments, 0); }
+
+/* disk DIRECTORY MIB: one file per 4 MiB, so that no file is too large by itself. */
+static int flood_disk(char **arguments) {
+	static char block[MIB];
+	int error = enter_fresh(arguments[0]);
+	if (error)
+		return error;
+	for (long i = 0; i < number(arguments[1]); i++) {
+		char name[32];
+		snprintf(name, sizeof name, "f%ld", i / 4);
+		int fd = open(name, O_CREAT | O_WRONLY | O_APPEND, 0600);
+		ssize_t count = fd < 0 ? -1 : write(fd, block, MIB);
+		if (count != MIB)
+			return stopped(count < 0 ? errno : ENOSPC);
+		close(fd);
+	}
+	return reached();
+}
+
+/* inodes DIRECTORY N: empty files. */
+static int flood_inodes(char **arguments) {
+	int error = enter_fresh(arguments[0]);
+	if (error)
+		return error;
+	for (long i = 0; i < number(arguments[1]); i++) {
+		char name[32];
+		snprintf(name, sizeof name, "f%ld", i);
+		int fd = open(name, O_CREAT | O_WRONLY, 0600);
+		if (fd < 0)
+			return stopped(errno);
+		close(fd);
+	}
+	return reached();
+}
+
+/* size DIRECTORY MIB: one sparse file. */
+static int flood_size(char **arguments) {
+	int error = enter_fresh(arguments[0]);
+	if (error)
+		return error;
+	signal(SIGXFSZ, SIG_IGN);
+	int fd = open("f", O_CREAT | O_WRONLY, 0600);
+	return ftruncate(fd, number(arguments[1]) * MIB) ? stopped(errno) : reached();
+}
+
+/* cpu SECONDS: of processor time. */
+static int flood_cpu(char **arguments) {
+	alarm(0);
+	while (clock() < number(arguments[0]) * CLOCKS_PER_SEC)
+		;
+	return reached();
+}
+
+/* files N: open descriptors of one process. */
+static int flood_files(char **arguments) {
+	struct rlimit limit;
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	for (long left = number(arguments[0]); left > 0; left--)
+		if (open("/dev/null", O_RDONLY) < 0)
+			return stopped(errno);
+	return reached();
+}
+
+/* output MIB: to standard output. */
+static int flood_output(char **arguments) {
+	static char block[MIB];
+	memset(block, 'x', MIB);
+	for (long left = number(arguments[0]); left > 0; left--)
+		if (write(1, block, MIB) < 0)
+			return 1;
+	return SAID;
+}
+
+const struct attempt resources[] = {
+	{"forks", flood_forks}, {"threads", flood_threads}, {"memory", flood_memory},
+	{"shared-memory", flood_shared}, {"pipes", flood_pipes}, {"sockets", flood_sockets},
+	{"disk", flood_disk}, {"inodes", flood_inodes}, {"size", flood_size}, {"cpu", flood_cpu},
+	{"files", flood_files}, {"output", flood_output}, {0, 0},
+};
