@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => 'a8ff512b012aadd44284a3bd8fc028013a2cb250fe607fd72db526355aea3229',
+	'contract_digest' => 'c0afb5108250e95be538a5b6946058ed87d19f6b1c31dbd7637962905df027f7',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/list-artifacts'           => 'artifact/list.php',
