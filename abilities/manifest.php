@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '34c2352efb1c8790eff3f4ae8f9db1f924b9129b4bd0df794bc5f038f4918fca',
+	'contract_digest' => '1c8f7344cce8f61ae726a824c903886d1c31a7ae4b209a729bb7d059b1bafec1',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/list-artifacts'           => 'artifact/list.php',

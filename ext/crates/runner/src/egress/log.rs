@@ -129,6 +129,7 @@ impl Ledger {
     }
 
     /// Sums until now.
+    #[cfg(test)]
     pub(crate) fn counts(&self) -> EgressCounts {
         self.lock().counts
     }

@@ -40,7 +40,9 @@ mod upstream;
 mod tests;
 
 pub(crate) use config::{BridgeConfig, BridgeLimits, Network, SecretSwap, Trust};
-pub(crate) use error::EgressError;
-pub(crate) use log::{EgressCounts, EgressDecision, EgressLog, EgressMode, EgressRow};
-pub(crate) use network::{Connect, DirectConnector, Pending, Resolve, SystemResolver};
+#[cfg(test)]
+pub(crate) use log::EgressMode;
+pub(crate) use log::{EgressDecision, EgressLog, EgressRow};
+#[cfg(test)]
+pub(crate) use network::{Connect, Pending, Resolve};
 pub(crate) use server::{Bridge, PreparedBridge};

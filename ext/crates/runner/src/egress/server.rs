@@ -4,7 +4,7 @@ use super::authority::Authority;
 use super::budget::Budget;
 use super::config::BridgeConfig;
 use super::error::EgressError;
-use super::log::{EgressCounts, EgressLog, Ledger};
+use super::log::{EgressLog, Ledger};
 use super::secrets::Secrets;
 use super::session::{Shared, serve, turn_away};
 use super::stream::Io;
@@ -113,7 +113,8 @@ impl Bridge {
     }
 
     /// Sums until now.
-    pub(crate) fn counts(&self) -> EgressCounts {
+    #[cfg(test)]
+    pub(crate) fn counts(&self) -> super::log::EgressCounts {
         self.ledger.counts()
     }
 

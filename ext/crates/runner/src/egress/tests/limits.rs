@@ -2,7 +2,6 @@
 
 use super::rig::*;
 use crate::egress::{BridgeLimits, EgressDecision};
-use serde_json::json;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};

@@ -207,11 +207,8 @@ pub(super) fn reason(answer: &str) -> String {
 pub(super) trait Stream: Read + Write {}
 impl<T: Read + Write> Stream for T {}
 
-/// What a server does with each connection: it gets the request (head and, when framed by
-/// Content-Length, body) and the connection to answer on.
-pub(super) type Handler = Arc<dyn Fn(&str, &mut dyn Stream) + Send + Sync>;
-
-/// An HTTP server on loopback, for the life of the test process.
+/// An HTTP server on loopback, for the life of the test process. The handler gets each request
+/// (head and, when framed by Content-Length, body) and the connection to answer on.
 pub(super) fn server(
     handler: impl Fn(&str, &mut dyn Stream) + Send + Sync + 'static,
 ) -> SocketAddr {
