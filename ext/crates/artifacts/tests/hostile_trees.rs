@@ -400,9 +400,9 @@ fn closed_files_and_directories_are_read_all_the_same() {
         fs::set_permissions(&dir, PermissionsExt::from_mode(mode)).unwrap();
     }
     let upper = ground.open("upper");
-    fs::set_permissions(ground.at("upper"), PermissionsExt::from_mode(0)).unwrap();
+    fs::set_permissions(ground.at("upper"), PermissionsExt::from_mode(0o000)).unwrap();
     fs::write(ground.at("lower/closed"), "x").unwrap();
-    fs::set_permissions(ground.at("lower/closed"), PermissionsExt::from_mode(0)).unwrap();
+    fs::set_permissions(ground.at("lower/closed"), PermissionsExt::from_mode(0o000)).unwrap();
     as_other_user(&ground, || {
         let lower = ground.open("to");
         // The control: its modes do bind this user.
@@ -546,4 +546,32 @@ fn links_out_are_recorded_and_not_followed() {
     let report = ground.copy().unwrap();
     assert_eq!((report.entries, report.omitted_count), (0, 2));
     ground.outside_is_whole();
+}
+
+/// The patch, too, is made of what the guest wrote.
+#[test]
+fn files_of_many_lines() {
+    let ground = Ground::new();
+    fs::write(ground.at("upper/ends"), vec![b'\n'; 60 << 20]).unwrap();
+    fs::write(ground.at("lower/ends"), "one\n").unwrap();
+    let lines = |f: &dyn Fn(u64) -> u64| -> String {
+        (0..200_000).map(|i| format!("{}\n", f(i) % 7)).collect()
+    };
+    // As many as are compared, on both sides, all repeated: the worst case for an exact search.
+    fs::write(ground.at("lower/hard"), lines(&|i| i)).unwrap();
+    fs::write(ground.at("upper/hard"), lines(&|i| i * i + i / 3)).unwrap();
+    let changes = ground.capture().unwrap();
+    let patch = bounded("a patch of many lines", 30, 128, || {
+        render_mount_patch(&changes, "", &[])
+    });
+    ground.copy().unwrap();
+    git_apply(&ground.at("to"), &patch.bytes).unwrap();
+    for name in ["ends", "hard"] {
+        assert!(
+            fs::read(ground.at("to").join(name)).unwrap()
+                == fs::read(ground.at("upper").join(name)).unwrap()
+        );
+    }
+    assert_eq!(patch.stats[&b"ends"[..]], FileStats::Binary);
+    assert!(matches!(patch.stats[&b"hard"[..]], FileStats::Text { .. }));
 }
