@@ -32,6 +32,15 @@ pub(crate) enum ReadOutcome {
     TooLarge,
 }
 
+/// What becomes of a directory that is there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Existing {
+    /// It is opened as it is.
+    Opened,
+    /// It is an error.
+    Refused,
+}
+
 /// An attribute that overlayfs gives a meaning to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OverlayAttribute {
@@ -237,6 +246,20 @@ impl Dir {
     pub(crate) fn private_dir(&self, name: &str) -> Result<Self, Errno> {
         match fs::mkdirat(&self.fd, name, Mode::from_raw_mode(0o700)) {
             Ok(()) | Err(Errno::EXIST) => self.dir(name.as_bytes()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes a directory, 0755 whatever the umask says, and opens it; one that is there is opened.
+    pub(crate) fn open_dir(&self, name: &[u8], existing: Existing) -> Result<Self, Errno> {
+        match fs::mkdirat(&self.fd, name, Mode::from_raw_mode(0o755)) {
+            Ok(()) => {
+                let made = self.dir(name)?;
+                // Through its descriptor: by name, a link in its place would be followed.
+                fs::fchmod(&made.fd, Mode::from_raw_mode(0o755))?;
+                Ok(made)
+            }
+            Err(Errno::EXIST) if existing == Existing::Opened => self.dir(name),
             Err(error) => Err(error),
         }
     }

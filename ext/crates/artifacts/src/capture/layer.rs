@@ -5,10 +5,10 @@
 //! deletion is a whiteout of its own, so no directory has to be marked opaque.
 
 use super::{FileMode, MountChanges, Node};
-use crate::beneath::{Dir, join, read_pieces, write_all};
+use crate::beneath::{Dir, Existing, join, read_pieces, write_all};
 use crate::patch::shown_name;
 use rustix::fd::BorrowedFd;
-use rustix::fs::{self, AtFlags, FileType, Mode};
+use rustix::fs::{self, FileType, Mode};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -164,19 +164,9 @@ fn parent<'p>(root: &Dir, path: &'p [u8]) -> Result<(Dir, &'p [u8]), Errno> {
         if parts.peek().is_none() {
             return Ok((dir, part));
         }
-        make_directory(&dir, part)?;
-        dir = dir.dir(part)?;
+        dir = dir.open_dir(part, Existing::Opened)?;
     }
     Err(Errno::INVAL)
-}
-
-fn make_directory(dir: &Dir, name: &[u8]) -> Result<(), Errno> {
-    match fs::mkdirat(dir, name, Mode::from_raw_mode(0o755)) {
-        // The umask has no say in what the guest sees.
-        Ok(()) => fs::chmodat(dir, name, Mode::from_raw_mode(0o755), AtFlags::empty()),
-        Err(Errno::EXIST) => Ok(()),
-        Err(error) => Err(error),
-    }
 }
 
 fn whiteout(root: &Dir, path: &[u8]) -> Result<(), Errno> {
@@ -187,7 +177,7 @@ fn whiteout(root: &Dir, path: &[u8]) -> Result<(), Errno> {
 fn place(root: &Dir, path: &[u8], node: &Node) -> Result<(), Errno> {
     let (dir, name) = parent(root, path)?;
     match node {
-        Node::Directory => make_directory(&dir, name),
+        Node::Directory => dir.open_dir(name, Existing::Opened).map(drop),
         Node::Symlink { target } => fs::symlinkat(target.as_slice(), &dir, name),
         Node::File { mode, bytes } => {
             let file = dir.create(name)?;

@@ -7,7 +7,7 @@
 use super::budget::{Budget, Exceeded, ListError};
 use super::link::judge_link;
 use super::{CaptureLimits, ExcludeRules, OmitReason, Omitted};
-use crate::beneath::{Dir, read_pieces, size_of, write_all};
+use crate::beneath::{Dir, Existing, read_pieces, size_of, write_all};
 use crate::patch::shown_name;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{self, Access, AtFlags, FileType, Mode, Stat, Timespec, Timestamps};
@@ -194,8 +194,8 @@ pub fn copy_tree(
             } => {
                 match FileType::from_raw_mode(stat.st_mode) {
                     FileType::Directory => {
-                        make_dir(target, name).map_err(|e| write(path, e))?;
-                        let child = target.dir(name).map_err(|e| write(path, e))?;
+                        let child = target.open_dir(name, Existing::Refused);
+                        let child = child.map_err(|e| write(path, e))?;
                         open.push(child);
                     }
                     FileType::Symlink => {
@@ -331,12 +331,6 @@ fn record(hasher: &mut Sha256, path: &[u8], stat: &Stat) {
     ] {
         hasher.update(number.to_le_bytes());
     }
-}
-
-fn make_dir(dir: &Dir, name: &[u8]) -> Result<(), Errno> {
-    fs::mkdirat(dir, name, Mode::from_raw_mode(0o755))?;
-    // The umask has no say in what the guest sees.
-    fs::chmodat(dir, name, Mode::from_raw_mode(0o755), AtFlags::empty())
 }
 
 fn copy_file(

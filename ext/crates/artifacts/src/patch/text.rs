@@ -16,9 +16,16 @@ pub(super) struct Hunks {
     pub deletions: u64,
 }
 
-/// Whether bytes travel as text: UTF-8 without NUL, so that a patch stays UTF-8.
+/// Lines of a file that is compared line by line. Each costs memory beyond its bytes, and a file
+/// of nothing but line ends would cost fifty times its size.
+const MAX_LINES: usize = 200_000;
+
+/// Whether bytes travel as text: UTF-8 without NUL, so that a patch stays UTF-8, and not of
+/// more lines than can be compared.
 pub(super) fn is_text(bytes: &[u8]) -> bool {
-    !bytes.contains(&0) && std::str::from_utf8(bytes).is_ok()
+    !bytes.contains(&0)
+        && std::str::from_utf8(bytes).is_ok()
+        && bytes.iter().filter(|b| **b == b'\n').count() <= MAX_LINES
 }
 
 /// Hunks that turn `before` into `after`; none when they are equal.

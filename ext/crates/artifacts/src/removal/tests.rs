@@ -193,3 +193,15 @@ fn more_subdirectories_than_are_noted_at_a_time() {
     let all = 3 * BATCH + 3 * BATCH / 8 + 1;
     assert_eq!(remove_tree(&tree).unwrap(), all as u64);
 }
+
+/// The moment between looking and entering, held still: what lies there now is a link.
+#[test]
+fn a_link_is_neither_entered_nor_opened_to_anyone() {
+    let place = Place::new();
+    symlink("../outside", place.tree().join("link")).unwrap();
+    let tree = Dir::open(&place.tree()).unwrap();
+    assert!(tree.dir_owned(b"link").is_err());
+    assert!(tree.open_to_owner(b"link", Mode::RWXU).is_err());
+    assert!(tree.open_to_owner(b"link/inner", Mode::RWXU).is_err());
+    place.outside_is_whole();
+}

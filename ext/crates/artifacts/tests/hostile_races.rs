@@ -1,0 +1,396 @@
+//! Trees that change under the walk: at least 100,000 exchanges in each race, and a naive
+//! reader in the same race that does escape.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Helpers, too, may fail loudly.
+
+mod hostile;
+
+use hostile::*;
+use rustix::fs::{CWD, FileType, Mode, RenameFlags, renameat_with};
+use std::fs;
+use std::io::{Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use wp_codebox_artifacts::*;
+
+const SWAPS: u64 = 100_000;
+/// A race shows only where threads do run at the same time.
+static ONE_RACE: Mutex<()> = Mutex::new(());
+
+/// What a race came to.
+#[derive(Debug, Default)]
+struct Race {
+    swaps: u64,
+    rounds: u64,
+    /// Rounds in which the tree's own content was seen: the race was really run.
+    reached: u64,
+    escaped: u64,
+}
+
+/// Exchanges pairs of names as fast as it goes, while `round` is run again and again.
+fn race(name: &str, pairs: &[(&Path, &Path)], mut round: impl FnMut() -> Seen) -> Race {
+    let _one = ONE_RACE
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let (stop, swaps) = (AtomicBool::new(false), AtomicU64::new(0));
+    let mut race = Race::default();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                for (one, other) in pairs {
+                    renameat_with(CWD, *one, CWD, *other, RenameFlags::EXCHANGE).unwrap();
+                    swaps.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        });
+        let _stopped = Stopped(&stop);
+        let begun = Instant::now();
+        while (swaps.load(Ordering::Relaxed) < SWAPS || race.reached == 0)
+            && begun.elapsed() < Duration::from_secs(60)
+        {
+            race.rounds += 1;
+            match round() {
+                Seen::Own => race.reached += 1,
+                Seen::Outside => race.escaped += 1,
+                Seen::Nothing => {}
+            }
+        }
+    });
+    race.swaps = swaps.into_inner();
+    println!("hostile: {name}: {race:?}");
+    assert!(race.swaps >= SWAPS, "{race:?}");
+    race
+}
+
+/// Ends the other thread, also when this one fails.
+struct Stopped<'a>(&'a AtomicBool);
+
+impl Drop for Stopped<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    Own,
+    Outside,
+    Nothing,
+}
+
+const OWN: &[u8] = b"own-content";
+
+fn judge<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Seen {
+    let mut seen = Seen::Nothing;
+    for piece in pieces {
+        if piece.windows(MARKER.len()).any(|w| w == MARKER) {
+            return Seen::Outside;
+        }
+        if piece.starts_with(OWN) {
+            seen = Seen::Own;
+        }
+    }
+    seen
+}
+
+/// `side/d` and `side/x` change places: a directory with `f` and `inner/f`, and a link to one
+/// outside. `side/g` and `side/y` too: a file, and a link to one outside.
+fn swapped(ground: &Ground, side: &str) {
+    let root = ground.at(side);
+    fs::create_dir_all(root.join("d/inner")).unwrap();
+    for file in ["d/f", "d/inner/f", "g"] {
+        fs::write(root.join(file), OWN).unwrap();
+    }
+    // Never kept by their text: what is read would have to come through them.
+    symlink(ground.at("outside"), root.join("x")).unwrap();
+    symlink(ground.at("outside/f"), root.join("y")).unwrap();
+}
+
+/// Reads by path, looking first: what a program without descriptors does.
+fn naive(root: &Path) -> Seen {
+    let mut found: Vec<Vec<u8>> = Vec::new();
+    for (parent, file) in [("d", "d/f"), ("d/inner", "d/inner/f"), ("", "g")] {
+        let plain = |path: &Path| fs::symlink_metadata(path).is_ok_and(|m| !m.is_symlink());
+        if plain(&root.join(parent)) && plain(&root.join(file)) {
+            found.extend(fs::read(root.join(file)));
+        }
+    }
+    judge(found.iter().map(Vec::as_slice))
+}
+
+fn pairs_of(root: &Path) -> [(std::path::PathBuf, std::path::PathBuf); 2] {
+    [
+        (root.join("d"), root.join("x")),
+        (root.join("g"), root.join("y")),
+    ]
+}
+
+fn run(name: &str, root: &Path, round: impl FnMut() -> Seen) -> Race {
+    let pairs = pairs_of(root);
+    let pairs: Vec<_> = pairs
+        .iter()
+        .map(|(a, b)| (a.as_path(), b.as_path()))
+        .collect();
+    race(name, &pairs, round)
+}
+
+#[test]
+fn the_naive_reader_escapes() {
+    let ground = Ground::new();
+    swapped(&ground, "upper");
+    let root = ground.at("upper");
+    let race = run("naive reader", &root, || naive(&root));
+    assert!(race.escaped > 0 && race.reached > 0, "{race:?}");
+}
+
+#[test]
+fn a_capture_never_does() {
+    let ground = Ground::new();
+    swapped(&ground, "upper");
+    let race = run("capture of a layer", &ground.at("upper"), || {
+        ground
+            .capture()
+            .map_or(Seen::Nothing, |c| judge(contents(&c)))
+    });
+    assert!(race.escaped == 0 && race.reached > 0, "{race:?}");
+    ground.outside_is_whole();
+}
+
+#[test]
+fn nor_over_a_baseline_that_is_swapped() {
+    let ground = Ground::new();
+    swapped(&ground, "lower");
+    // All of it is deleted, so all of it is read.
+    for name in ["d", "g", "x", "y"] {
+        let path = ground.at("upper").join(name);
+        rustix::fs::mknodat(CWD, path, FileType::CharacterDevice, Mode::empty(), 0).unwrap();
+    }
+    let race = run("capture over a baseline", &ground.at("lower"), || {
+        ground
+            .capture()
+            .map_or(Seen::Nothing, |c| judge(contents(&c)))
+    });
+    assert!(race.escaped == 0 && race.reached > 0, "{race:?}");
+    ground.outside_is_whole();
+}
+
+#[test]
+fn a_scan_counts_nothing_outside() {
+    let ground = Ground::new();
+    swapped(&ground, "lower");
+    // It reads no contents; what it would count there shows in the bytes.
+    fs::write(ground.at("outside/large"), vec![0; 1 << 20]).unwrap();
+    let race = run("scan", &ground.at("lower"), || match ground.scan() {
+        Ok(scan) if scan.bytes >= 1 << 20 => Seen::Outside,
+        Ok(scan) if scan.bytes > 0 => Seen::Own,
+        _ => Seen::Nothing,
+    });
+    assert!(race.escaped == 0 && race.reached > 0, "{race:?}");
+}
+
+#[test]
+fn a_copy_takes_nothing_from_outside() {
+    let ground = Ground::new();
+    swapped(&ground, "lower");
+    let to = ground.at("to");
+    let race = run("copy", &ground.at("lower"), || {
+        let _ = ground.copy();
+        let mut found = Vec::new();
+        for file in ["d/f", "d/inner/f", "g", "x/f", "x/inner/f", "y"] {
+            let path = to.join(file);
+            if fs::symlink_metadata(&path).is_ok_and(|m| m.is_file()) {
+                found.push(fs::read(path).unwrap());
+            }
+        }
+        remove_tree(&to).unwrap();
+        fs::create_dir(&to).unwrap();
+        judge(found.iter().map(Vec::as_slice))
+    });
+    assert!(race.escaped == 0 && race.reached > 0, "{race:?}");
+    ground.outside_is_whole();
+}
+
+/// Exchanges two names whenever both exist, while `round` makes and removes them.
+fn unsteady(one: &Path, other: &Path, mut round: impl FnMut()) -> u64 {
+    let _one = ONE_RACE
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let (stop, swaps) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                let done = renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE);
+                swaps.fetch_add(u64::from(done.is_ok()), Ordering::Relaxed);
+            }
+        });
+        let _stopped = Stopped(&stop);
+        let begun = Instant::now();
+        while swaps.load(Ordering::Relaxed) < SWAPS && begun.elapsed() < Duration::from_secs(60) {
+            round();
+        }
+    });
+    swaps.into_inner()
+}
+
+/// What is swapped where the copy is made must not make it write, or set a mode, outside.
+#[test]
+fn a_copy_writes_nothing_outside() {
+    let ground = Ground::new();
+    for number in 0..4 {
+        fs::create_dir_all(ground.at(&format!("lower/d/{number}"))).unwrap();
+        fs::write(ground.at(&format!("lower/d/{number}/new")), OWN).unwrap();
+    }
+    let (to, link) = (ground.at("to"), ground.at("link"));
+    let (mut whole, mut cut) = (0, 0);
+    let swaps = unsteady(&to.join("d"), &link, || {
+        // A removal that finds itself elsewhere gives up; the next round tries again.
+        let _ = remove_tree(&link);
+        let _ = symlink(ground.at("outside"), &link);
+        match ground.copy() {
+            Ok(_) => whole += 1,
+            Err(_) => cut += 1,
+        }
+        let _ = remove_tree(&to);
+        let _ = fs::create_dir(&to);
+    });
+    println!("hostile: copy into a swapped directory: {swaps} swaps, {whole} whole, {cut} cut");
+    assert!(swaps >= SWAPS && whole > 0 && cut > 0);
+    ground.outside_is_whole();
+}
+
+/// A removal walks down and up again; both ways must stay inside.
+#[test]
+fn a_removal_removes_nothing_outside() {
+    let ground = Ground::new();
+    let root = ground.at("upper");
+    let (one, other) = (root.join("d"), ground.at("other"));
+    symlink(ground.at("outside"), &other).unwrap();
+    let fill = || {
+        // Whichever of the two is the directory now.
+        for number in 0..1 {
+            let _ = fs::create_dir_all(root.join(format!("d/{number}/deep")));
+            let _ = fs::remove_dir_all(ground.at("outside").join(number.to_string()));
+        }
+    };
+    fs::create_dir(&one).unwrap();
+    let mut removed = 0;
+    let swaps = unsteady(&one, &other, || {
+        fill();
+        removed += remove_tree(&root).unwrap_or_default();
+        let _ = fs::create_dir(&root);
+        let _ = fs::create_dir(&one);
+        let _ = symlink(ground.at("outside"), &one);
+    });
+    println!("hostile: removal: {swaps} swaps, {removed} removed");
+    assert!(swaps >= SWAPS && removed > 0);
+    for file in ["f", "inner/f"] {
+        assert_eq!(fs::read(ground.at("outside").join(file)).unwrap(), MARKER);
+    }
+}
+
+/// Opening a closed directory to its owner must not open one outside.
+#[test]
+fn no_mode_is_changed_outside() {
+    let ground = Ground::new();
+    let (one, other) = (ground.at("upper/d"), ground.at("upper/x"));
+    fs::create_dir(&one).unwrap();
+    fs::write(one.join("f"), OWN).unwrap();
+    fs::set_permissions(&one, PermissionsExt::from_mode(0o000)).unwrap();
+    symlink(ground.at("outside"), &other).unwrap();
+    let closed = |path: &Path| fs::set_permissions(path, PermissionsExt::from_mode(0o050));
+    as_other_user(&ground, || {
+        closed(&ground.at("outside")).unwrap();
+        let race = race("opening closed directories", &[(&one, &other)], || {
+            let seen = ground
+                .capture()
+                .map_or(Seen::Nothing, |c| judge(contents(&c)));
+            // Closed again for the next round, whichever name it has now.
+            for path in [&one, &other] {
+                if fs::symlink_metadata(path).is_ok_and(|m| m.is_dir()) {
+                    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::RDONLY;
+                    if let Ok(fd) = rustix::fs::open(path, flags, Mode::empty()) {
+                        rustix::fs::fchmod(fd, Mode::empty()).unwrap();
+                    }
+                }
+            }
+            seen
+        });
+        assert!(race.escaped == 0 && race.reached > 0, "{race:?}");
+        let mode = fs::metadata(ground.at("outside"))
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o050, "the directory outside was opened");
+    });
+}
+
+/// A file that grows and shrinks while it is read: no more than the bound is ever held.
+#[test]
+fn files_that_grow_and_shrink() {
+    let ground = Ground::new();
+    let path = ground.at("upper/f");
+    fs::write(&path, OWN).unwrap();
+    let limits = CaptureLimits {
+        file_bytes: 1 << 20,
+        total_bytes: 1 << 20,
+        ..CaptureLimits::default()
+    };
+    let stop = AtomicBool::new(false);
+    let (mut whole, mut refused, mut naive) = (0, 0, 0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
+            let piece = vec![b'x'; 200_000];
+            while !stop.load(Ordering::Relaxed) {
+                for _ in 0..12 {
+                    file.write_all(&piece).unwrap();
+                }
+                file.set_len(11).unwrap();
+            }
+        });
+        let _stopped = Stopped(&stop);
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(20)
+            && (whole == 0 || refused == 0 || naive == 0 || begun.elapsed().as_secs() < 3)
+        {
+            let lower = ground.open("lower");
+            let upper = ground.open("upper");
+            match capture(
+                lower.as_fd(),
+                upper.as_fd(),
+                &ExcludeRules::default(),
+                &limits,
+            ) {
+                Ok(changes) => {
+                    assert!(contents(&changes).all(|b| b.len() <= 1 << 20));
+                    whole += 1;
+                }
+                Err(error) => {
+                    assert!(matches!(error, CaptureError::Limit { .. }), "{error}");
+                    refused += 1;
+                }
+            }
+            // The control: a size looked at first is no bound.
+            for _ in 0..8 {
+                let mut file = fs::File::open(&path).unwrap();
+                let size = file.metadata().unwrap().len();
+                let mut bytes = Vec::new();
+                file.read_to_end(&mut bytes).unwrap();
+                naive += u64::from(size <= 1 << 20 && bytes.len() > 1 << 20);
+            }
+            // A growing source is copied to the bound at most.
+            let (from, to) = (ground.open("upper"), ground.open("to"));
+            let copied = copy_tree(from.as_fd(), to.as_fd(), &ExcludeRules::default(), &limits);
+            let size = fs::metadata(ground.at("to/f")).map_or(0, |m| m.len());
+            assert!(size <= (1 << 20), "{size} {copied:?}");
+            let _ = fs::remove_file(ground.at("to/f"));
+        }
+    });
+    println!(
+        "hostile: growing file: {whole} whole, {refused} refused, naive over its bound {naive}"
+    );
+    assert!(whole > 0 && refused > 0 && naive > 0);
+}
