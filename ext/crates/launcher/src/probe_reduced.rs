@@ -15,12 +15,7 @@ use wp_codebox_contracts::{
 };
 
 /// Files of the host that their modes let everybody read; what exists of them is tried.
-const READABLE: [&str; 4] = [
-    "/etc/passwd",
-    "/etc/hosts",
-    "/etc/os-release",
-    "/proc/version",
-];
+const READABLE: [&str; 3] = ["/etc/passwd", "/etc/group", "/proc/version"];
 /// Directories of the host whose modes let this user list, and in part write, them.
 const LISTABLE: [&str; 5] = ["/", "/etc", "/proc", "/tmp", "/var"];
 /// Where anybody may make a file.

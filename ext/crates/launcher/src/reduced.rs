@@ -18,7 +18,7 @@ use crate::{NOT_STARTED, init, parent, privileges, probe_reduced};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, test_kill_process, waitpid};
+use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, test_kill_process, wait, waitpid};
 use wp_codebox_contracts::{BindSource, GuestReply, LaunchMount, LaunchPlan, LaunchPurpose};
 
 /// Builds the guest, waits for its end and leaves no process of it.
@@ -143,7 +143,8 @@ fn end_everything() {
     loop {
         // SAFETY: takes two numbers; the domain bounds whom it reaches.
         unsafe { libc::kill(-1, libc::SIGKILL) };
-        match waitpid(None, WaitOptions::empty()) {
+        // Any child: `waitpid` without a number would mean those of this process group.
+        match wait(WaitOptions::empty()) {
             Ok(_) | Err(Errno::INTR) => {}
             // No child is left, and orphans would be children.
             Err(_) => return,

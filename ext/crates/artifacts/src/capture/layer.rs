@@ -7,7 +7,8 @@
 use super::{FileMode, MountChanges, Node};
 use crate::beneath::{Dir, Existing, join, read_pieces, write_all};
 use crate::patch::shown_name;
-use rustix::fd::BorrowedFd;
+use crate::removal::{RemovalError, remove_tree_in};
+use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{self, FileType, Mode};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
@@ -88,12 +89,15 @@ fn lay_directory(layer: &Dir, to: &Dir, path: &[u8]) -> Result<(), LayerError> {
             let kind = FileType::from_raw_mode(stat.st_mode);
             let stays = kind == FileType::Directory && is_directory(to, &name)?;
             if !stays {
-                remove(to, &name)?;
+                remove_tree_in(to.as_fd(), &name).map_err(|e| match e {
+                    RemovalError::Name { .. } => Errno::INVAL,
+                    RemovalError::Remains { source, .. } => source,
+                })?;
             }
             match kind {
                 FileType::Directory => {
-                    make_directory(to, &name)?;
-                    return Ok(Some((layer.dir(&name)?, to.dir(&name)?)));
+                    let below = to.open_dir(&name, Existing::Opened)?;
+                    return Ok(Some((layer.dir(&name)?, below)));
                 }
                 FileType::Symlink => fs::symlinkat(layer.link_text(&name)?.as_slice(), to, &name)?,
                 FileType::RegularFile => {
@@ -117,21 +121,6 @@ fn lay_directory(layer: &Dir, to: &Dir, path: &[u8]) -> Result<(), LayerError> {
 fn is_directory(dir: &Dir, name: &[u8]) -> Result<bool, Errno> {
     let stat = dir.stat(name)?;
     Ok(stat.is_some_and(|s| FileType::from_raw_mode(s.st_mode) == FileType::Directory))
-}
-
-/// Removes a name and what lies below it; no name is fine too.
-fn remove(dir: &Dir, name: &[u8]) -> Result<(), Errno> {
-    if is_directory(dir, name)? {
-        let below = dir.dir(name)?;
-        for inner in below.names()? {
-            remove(&below, &inner)?;
-        }
-        return fs::unlinkat(dir, name, AtFlags::REMOVEDIR);
-    }
-    match fs::unlinkat(dir, name, AtFlags::empty()) {
-        Ok(()) | Err(Errno::NOENT) => Ok(()),
-        Err(error) => Err(error),
-    }
 }
 
 fn has_below(paths: &BTreeSet<&[u8]>, above: &[u8]) -> bool {

@@ -111,7 +111,7 @@ fn add(directory: OwnedFd, depth: usize, most: u64, found: &mut Found) {
         }
         found.entries += 1;
         if found.entries > most {
-            return;
+            break;
         }
         // Vanished since it was listed: nothing to count.
         let Ok(stat) = statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) else {
@@ -123,6 +123,9 @@ fn add(directory: OwnedFd, depth: usize, most: u64, found: &mut Found) {
             && let Ok(below) = openat(&directory, name, dir_flags(), Mode::empty())
         {
             add(below, depth + 1, most, found);
+            if found.entries > most {
+                return;
+            }
         }
     }
 }
