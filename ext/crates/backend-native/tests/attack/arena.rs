@@ -135,21 +135,21 @@ impl<'h> Arena<'h> {
         if self.neighbour.is_none() {
             let mut guest = self.launch(GuestLimits::default());
             let names = self.names(&guest);
-            // At `reduced` there are no sockets to serve.
-            let serve = match self.level {
+            // At `reduced` there are no sockets to serve and no shared memory directory.
+            let more = match self.level {
                 IsolationLevel::Full => {
-                    "{PROBE} serve {NEIGHBOUR_NAME} {NEIGHBOUR_PORT} > {TMP}/ready & \
+                    "echo secret > {DEVSHM}/neighbour; \
+                     {PROBE} serve {NEIGHBOUR_NAME} {NEIGHBOUR_PORT} > {TMP}/ready & \
                      until grep -q listening {TMP}/ready; do sleep 0.02; done"
                 }
                 IsolationLevel::Reduced | IsolationLevel::None => "",
             };
             let script = fill(
                 &format!(
-                    "set -e; echo secret > {{TMP}}/neighbour.txt; \
-                     echo secret > {{DEVSHM}}/neighbour; echo secret > {{RW}}/neighbour.txt; \
+                    "set -e; echo secret > {{TMP}}/neighbour.txt; echo secret > {{RW}}/neighbour.txt; \
                      echo secret > {{CONTENT}}/neighbour.txt; echo secret > {{OPCACHE}}/neighbour; \
                      php -r '$d = new PDO(\"sqlite:{{CONTENT}}/database/.ht.sqlite\"); \
-                     $d->exec(\"create table neighbour (x)\");'; {serve}"
+                     $d->exec(\"create table neighbour (x)\");'; {more}"
                 ),
                 &names,
             );

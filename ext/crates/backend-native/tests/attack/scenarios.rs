@@ -225,11 +225,19 @@ fn fork_bomb(arena: &Arena<'_>, outside: &mut Outside) -> Sight {
     });
     let start = Instant::now();
     bed.guest.kill(KillCause::Finished);
-    let gone = seen.iter().all(|pid| !alive(*pid)) && start.elapsed() < Duration::from_secs(2);
-    let inside = if gone && (2..=42).contains(&seen.len()) {
+    let left = || seen.iter().filter(|pid| alive(**pid)).count();
+    while left() > 0 && start.elapsed() < Duration::from_secs(2) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let inside = if left() == 0 && (2..=42).contains(&seen.len()) {
         "all gone".to_owned()
     } else {
-        format!("{} processes, {:?}", seen.len(), start.elapsed())
+        format!(
+            "{} of {} left after {:?}",
+            left(),
+            seen.len(),
+            start.elapsed()
+        )
     };
     let run = ["forks", "200"].map(str::to_owned);
     let control = outside.observe("fork-bomb", Place::User, ProbeKind::Native, &run);
