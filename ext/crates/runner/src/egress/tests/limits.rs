@@ -20,6 +20,17 @@ fn limited(change: impl FnOnce(&mut BridgeLimits)) -> Rig {
     rig
 }
 
+/// Waits for what must come about, within 10 seconds.
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    for _ in 0..100 {
+        if holds() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    panic!("{what}: not within 10 seconds");
+}
+
 const TARGET: &str = "http://plain.example/";
 
 #[test]
@@ -138,16 +149,18 @@ fn a_guest_that_does_not_read_holds_the_host_back() {
     );
     let mut stream = TcpStream::connect(rig.tcp).unwrap();
     write!(stream, "GET {TARGET} HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
-    std::thread::sleep(Duration::from_secs(1));
-    let first = written.load(Ordering::Relaxed);
-    std::thread::sleep(Duration::from_millis(500));
-    assert_eq!(
-        written.load(Ordering::Relaxed),
-        first,
-        "the host went on writing"
-    );
-    assert!(first < 64 * 1024 * 1024, "{first}");
-    std::thread::sleep(Duration::from_secs(3));
+    // Buffers on the way fill, then the host's writing stands still.
+    let mut last = usize::MAX;
+    let still = (0..20).any(|_| {
+        std::thread::sleep(Duration::from_millis(500));
+        let now = written.load(Ordering::Relaxed);
+        std::mem::replace(&mut last, now) == now
+    });
+    assert!(still, "the host went on writing");
+    assert!(last < 64 * 1024 * 1024, "{last}");
+    until("the request ends", || {
+        rig.bridge.as_ref().unwrap().counts().failed == 1
+    });
     assert_eq!(rig.row().reason, "idle-timeout");
 }
 
@@ -155,7 +168,7 @@ fn a_guest_that_does_not_read_holds_the_host_back() {
 fn heads_are_bounded_in_size_and_time() {
     let mut rig = limited(|l| {
         l.head_bytes = 4096;
-        l.head_timeout = Duration::from_millis(600);
+        l.head_timeout = Duration::from_secs(1);
     });
     let (status, body) = refusal(
         &rig.raw(
@@ -239,19 +252,21 @@ fn connections_and_requests_per_minute_are_bounded() {
     let held: Vec<TcpStream> = (0..2)
         .map(|_| TcpStream::connect(rig.tcp).unwrap())
         .collect();
-    std::thread::sleep(Duration::from_millis(200));
     let (status, body) = refusal(&rig.ask("GET", TARGET));
     assert_eq!(
         (status, body["reason"].as_str().unwrap()),
         (429, "too-many-connections")
     );
     drop(held);
-    std::thread::sleep(Duration::from_millis(200));
-    assert!(rig.ask("GET", TARGET).starts_with("HTTP/1.1 200"));
+    let mut asked = 1;
+    until("there is room again", || {
+        asked += 1;
+        rig.ask("GET", TARGET).starts_with("HTTP/1.1 200")
+    });
     let log = rig.stop();
     assert_eq!(
         log.rows.len(),
-        2,
+        asked,
         "connections without a request are no rows"
     );
 
@@ -295,7 +310,7 @@ fn what_is_under_way_when_the_bridge_stops_is_in_the_log() {
     assert!(read > 0);
     let start = Instant::now();
     let row = rig.row();
-    assert!(start.elapsed() < Duration::from_secs(1));
+    assert!(start.elapsed() < Duration::from_secs(4));
     assert_eq!(
         (row.decision, row.reason, row.status),
         (EgressDecision::Failed, "stopped", 200)
@@ -340,13 +355,12 @@ fn a_guest_that_leaves_ends_the_request() {
 #[test]
 fn the_deadline_ends_the_bridge() {
     let rig = rig(Options {
-        deadline: Duration::from_millis(300),
+        deadline: Duration::from_secs(2),
         ..Options::default()
     });
     rig.host("plain.example", 80, echo());
     assert!(rig.ask("GET", TARGET).starts_with("HTTP/1.1 200"));
-    std::thread::sleep(Duration::from_millis(600));
-    assert!(TcpStream::connect(rig.tcp).is_err());
+    until("nobody listens", || TcpStream::connect(rig.tcp).is_err());
 }
 
 #[test]
@@ -409,7 +423,7 @@ fn events_flow() {
     }
     assert_eq!(arrivals.len(), 3);
     assert!(
-        arrivals[0] < Duration::from_millis(350) && arrivals[2] > Duration::from_millis(700),
+        arrivals[2] - arrivals[0] > Duration::from_millis(400),
         "{arrivals:?}"
     );
     assert_eq!(rig.row().decision, EgressDecision::Allowed);

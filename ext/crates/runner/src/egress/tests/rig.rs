@@ -17,6 +17,9 @@ use wp_codebox_policy::EgressRules;
 pub(super) const PUBLIC: &str = "203.0.113.10";
 pub(super) const OTHER_PUBLIC: &str = "203.0.113.20";
 
+/// Most bytes a client of these tests reads.
+const MOST_READ: u64 = 16 * 1024 * 1024;
+
 /// Names with a list of answers, given one after the other; the last stays.
 #[derive(Default)]
 pub(super) struct Names {
@@ -166,7 +169,8 @@ impl Rig {
             .unwrap();
         stream.write_all(bytes).unwrap();
         let mut out = Vec::new();
-        let _ = stream.read_to_end(&mut out);
+        // A bridge whose limits are broken must not take this machine with it.
+        let _ = stream.take(MOST_READ).read_to_end(&mut out);
         String::from_utf8_lossy(&out).into_owned()
     }
 
@@ -201,6 +205,22 @@ pub(super) fn refusal(answer: &str) -> (u16, Value) {
 
 pub(super) fn reason(answer: &str) -> String {
     refusal(answer).1["reason"].as_str().unwrap().to_owned()
+}
+
+/// The body of a chunked answer, put together.
+pub(super) fn dechunked(answer: &str) -> String {
+    let (head, mut rest) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.contains("transfer-encoding: chunked"), "{answer}");
+    let mut body = String::new();
+    while let Some((size, tail)) = rest.split_once("\r\n") {
+        let size = usize::from_str_radix(size, 16).unwrap();
+        if size == 0 {
+            return body;
+        }
+        body.push_str(&tail[..size]);
+        rest = &tail[size + 2..];
+    }
+    panic!("no last chunk: {answer}");
 }
 
 /// Anything that can be read and written.

@@ -79,7 +79,7 @@ fn tls_rig(rules: serde_json::Value) -> Rig {
     let rig = rig(Options {
         rules,
         limits: BridgeLimits {
-            head_timeout: Duration::from_secs(1),
+            head_timeout: Duration::from_secs(2),
             ..BridgeLimits::default()
         },
         ..Options::default()
