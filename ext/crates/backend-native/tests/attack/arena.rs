@@ -54,6 +54,7 @@ pub fn spec(host: &Host, limits: GuestLimits) -> Spec {
         mounts: vec![readonly, mount(1, &host.writable, "/workspace/rw")],
         staged: files,
         limits: all,
+        ..Spec::default()
     }
 }
 
@@ -227,6 +228,7 @@ pub fn try_in(
             ExecEnd::Signaled(signal) => (signal_name(signal), true),
             ExecEnd::TimedOut => ("deadline".to_owned(), false),
             ExecEnd::MemoryLimit => ("memory limit".to_owned(), false),
+            ExecEnd::DiskLimit => ("disk limit".to_owned(), false),
             ExecEnd::Cancelled => ("cancelled".to_owned(), false),
             ExecEnd::GuestDied => ("guest died".to_owned(), false),
         },
