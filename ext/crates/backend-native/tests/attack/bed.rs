@@ -1,12 +1,15 @@
 //! One guest of a level, and where it finds its own files.
 
-use crate::world::{Spec, launch, request, run_request};
-use wp_codebox_backend_native::{Guest, LaunchError};
+use crate::world::{Spec, directory, launch, request, run_request, world};
+use std::sync::atomic::{AtomicU32, Ordering};
+use wp_codebox_backend_native::{Guest, GuestTree, LaunchError, LayoutError};
 use wp_codebox_contracts::{ExecRequest, IsolationLevel, LaunchPlan};
 
 /// A guest.
 pub struct Bed {
     pub guest: Guest,
+    /// Its directories on the host's disk, where it has no view of its own.
+    tree: Option<GuestTree>,
 }
 
 /// Why there is no guest.
@@ -42,20 +45,47 @@ impl Bed {
         match level {
             IsolationLevel::Full => Ok(Self {
                 guest: start(&spec.plan())?,
+                tree: None,
             }),
-            IsolationLevel::Reduced => panic!("this build has no guests of level reduced"),
+            IsolationLevel::Reduced => {
+                static NUMBER: AtomicU32 = AtomicU32::new(0);
+                let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+                // Two processes may share a world.
+                let place = directory(&format!("attack-{}-{number}", std::process::id()));
+                let tree =
+                    GuestTree::lay_out(&spec.plan(), &place.join("guest")).map_err(|error| {
+                        match &error {
+                            LayoutError::Io { source, .. } => {
+                                moved(source.raw_os_error().unwrap_or(0), error.to_string())
+                            }
+                            _ => NotLaunched::Other(error.to_string()),
+                        }
+                    })?;
+                Ok(Self {
+                    guest: start(tree.plan())?,
+                    tree: Some(tree),
+                })
+            }
             IsolationLevel::None => panic!("no guest has level none"),
         }
     }
 
     /// Where the guest finds what a plan puts at this path.
     pub fn path(&self, path: &str) -> String {
-        path.to_owned()
+        self.tree
+            .as_ref()
+            .map_or_else(|| path.to_owned(), |tree| tree.root().path(path))
     }
 
     /// A request whose arguments are passed on as they are.
     pub fn request(&self, argv: &[&str]) -> ExecRequest {
-        request(argv)
+        let given = request(argv);
+        let Some(tree) = &self.tree else { return given };
+        let translated = tree.root().request(&given, &world().php).unwrap();
+        ExecRequest {
+            argv: given.argv,
+            ..translated
+        }
     }
 
     /// Runs a program that must succeed; its output.
