@@ -48,6 +48,7 @@ impl Extension {
                 "runner": settings.runner,
                 "launcher": settings.launcher,
                 "php_binary": settings.php_binary,
+                "cgroup": settings.cgroup,
                 "mount_roots": settings.mount_roots,
             })))
         })

@@ -4,10 +4,12 @@
 //! Layer descriptors stay usable after that: capture happens when nothing can write
 //! any more. Nothing that arrives after `Ready` is believed further than its type.
 
+use crate::cgroup::Cgroup;
 use crate::channel::{Channel, Received};
+use crate::grouping;
 use crate::launch_error::LaunchError;
 use crate::process_sandbox::{LauncherCommand, ProcessSandbox};
-use crate::spawn::{LauncherProcess, plan_file, spawn};
+use crate::spawn::{LauncherProcess, send_plan, spawn};
 use crate::watch::{self, Shared, Usage};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -34,6 +36,8 @@ pub struct LaunchOptions<'a> {
     pub sandbox: &'a dyn ProcessSandbox,
     /// Time until the guest must be ready.
     pub ready_timeout: Duration,
+    /// The group that the guest shall be in, or why there is none.
+    pub cgroup: &'a Cgroup,
 }
 
 /// A running guest.
@@ -100,7 +104,7 @@ impl Guest {
         let bytes = serde_json::to_vec(plan).map_err(|_| LaunchError::Protocol {
             detail: "the plan is no JSON",
         })?;
-        let file = plan_file(&bytes).map_err(host("plan"))?;
+        let (plan_read, plan_write) = pipe_with(PipeFlags::CLOEXEC).map_err(errno("pipe"))?;
         let (mut channel, theirs) = Channel::pair().map_err(errno("channel"))?;
         let (lifetime_read, lifetime) = pipe_with(PipeFlags::CLOEXEC).map_err(errno("pipe"))?;
         let program = options.launcher.to_str().ok_or(LaunchError::Protocol {
@@ -112,7 +116,7 @@ impl Guest {
         });
         let mut process = spawn(
             &wrapped,
-            file.as_fd(),
+            plan_read.as_fd(),
             theirs.as_fd(),
             lifetime_read.as_fd(),
         )
@@ -120,8 +124,13 @@ impl Guest {
             path: options.launcher.to_owned(),
             source,
         })?;
-        drop((file, theirs, lifetime_read));
-        let arrivals = match await_ready(&mut channel, &mut process, plan, options.ready_timeout) {
+        drop((plan_read, theirs, lifetime_read));
+        let until = Instant::now() + options.ready_timeout;
+        let begun = grouping::join(options.cgroup, process.pid())
+            .map_err(host("cgroup"))
+            .and_then(|()| send_plan(plan_write, &bytes, until).map_err(host("plan")))
+            .and_then(|()| await_ready(&mut channel, &mut process, plan, options.ready_timeout));
+        let arrivals = match begun {
             Ok(arrivals) => arrivals,
             Err(error) => {
                 // Nothing foreign has run yet; what is left dies with the launcher.
@@ -130,14 +139,15 @@ impl Guest {
                 return Err(error);
             }
         };
-        let (Some((pid, pidfd)), Some(report)) = (arrivals.spawned, arrivals.report) else {
+        let (Some((pid, pidfd)), Some(mut report)) = (arrivals.spawned, arrivals.report) else {
             process.kill();
             let _ = process.wait();
             return Err(LaunchError::Protocol {
                 detail: "ready came before everything else",
             });
         };
-        let shared = Shared::new(pid, pidfd);
+        let meter = grouping::confirm(options.cgroup, process.pid(), pid, &mut report);
+        let shared = Shared::new(pid, pidfd, meter);
         let mut guest = Self {
             channel,
             shared,
@@ -216,6 +226,9 @@ impl Guest {
             return end;
         }
         let alive = watch::survey(self.shared.pid);
+        if self.shared.was_out_of_memory() {
+            self.shared.kill(KillCause::Memory);
+        }
         if let Some(layer) = self.layers.values().next() {
             self.shared.look_at_disk(layer);
         }
@@ -232,9 +245,14 @@ impl Guest {
         // time is in nobody's account: what was seen a moment ago is added.
         let lost = alive.ticks.saturating_mul(1_000_000 / 100);
         let (user, system) = process.map_or((0, 0), |end| (end.user_us, end.system_us));
+        // A group counts them all.
+        let (user, system) = match self.shared.cpu() {
+            Some((all_user, all_system)) => (user.max(all_user), system.max(all_system)),
+            None => (user.saturating_add(lost), system),
+        };
         let end = GuestEnd {
             cause: self.shared.cause(),
-            user_us: user.saturating_add(lost),
+            user_us: user,
             system_us: system,
             usage: self.shared.usage(),
         };

@@ -9,8 +9,10 @@
 //! handle that ends it from another one. This crate makes no namespace, mount,
 //! Landlock or seccomp call: that is the launcher's work alone.
 
+mod cgroup;
 mod channel;
 mod exec;
+mod grouping;
 mod guest;
 mod host;
 mod inherited;
@@ -23,6 +25,9 @@ mod spawn;
 mod template;
 mod watch;
 
+pub use cgroup::{
+    Cgroup, CgroupError, CgroupPlace, Intent, LeftCgroups, RunCgroup, reap_cgroups, remove_cgroups,
+};
 pub use exec::{ExecCall, ExecEnd, ExecError, Execution};
 pub use guest::{Guest, GuestEnd, GuestKiller, KillCause, LaunchOptions};
 pub use host::{HiddenPath, HostLayout, SystemEntry, SystemEntryKind};
@@ -35,5 +40,7 @@ pub use plan::{
     environment, mount_paths, php_ini,
 };
 pub use process_sandbox::{LauncherCommand, NoSandbox, ProcessSandbox, WrappedCommand, audit};
-pub use template::{Template, TemplateError, TemplateRequest, ensure_template};
+pub use template::{
+    LeftTemplate, Sweep, Template, TemplateError, TemplateRequest, ensure_template, sweep_templates,
+};
 pub use watch::Usage;

@@ -8,6 +8,7 @@
 
 mod cli;
 mod frames;
+mod keeper;
 mod run;
 mod supervise;
 

@@ -6,7 +6,7 @@
 
 use crate::attestation::MANIFEST_PATH;
 use crate::beneath::{Dir, ReadOutcome};
-use crate::bundle::{TEMPORARY_PREFIX, remove_tree};
+use crate::bundle::{TEMPORARY_PREFIX, remove_tree, staging_prefix};
 use crate::json::Json;
 use rustix::fs::{self, FileType, RenameFlags};
 use rustix::io::Errno;
@@ -282,6 +282,19 @@ impl Store {
             run_id: row.run_id,
             discarded: true,
         })
+    }
+
+    /// Removes what an interrupted writer of this run left. The run must be dead.
+    pub fn remove_staging(&self, run_id: &RunId) -> Result<usize, StoreError> {
+        let prefix = staging_prefix(run_id);
+        let mut removed = 0;
+        for name in self.artifacts.names().map_err(|e| io("read", e))? {
+            if name.starts_with(prefix.as_bytes()) {
+                remove_tree(&self.artifacts, &name).map_err(|e| io("removed", e))?;
+                removed += 1;
+            }
+        }
+        Ok(removed)
     }
 
     /// Removes what interrupted writers and discards left, if it was last touched before

@@ -4,6 +4,7 @@ use super::error::TemplateError;
 use super::files;
 use super::fingerprint::Parts;
 use super::{FORMAT, Record, Template, TemplateRequest};
+use crate::cgroup::Cgroup;
 use crate::exec::{ExecCall, ExecEnd};
 use crate::guest::{Guest, KillCause, LaunchOptions};
 use crate::plan::{GuestSpec, SHARE, TemplateAccess, build_plan, environment};
@@ -190,6 +191,7 @@ fn install(request: &TemplateRequest<'_>, template: &Template) -> Result<(), Tem
             launcher: request.launcher,
             sandbox: request.sandbox,
             ready_timeout: Duration::from_secs(20),
+            cgroup: &Cgroup::none("a template is built by our own programs"),
         },
     )?;
     let php = request.php.binary.as_str();

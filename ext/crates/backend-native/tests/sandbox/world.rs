@@ -13,7 +13,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use wp_codebox_backend_native::{
-    ExecCall, ExecEnd, Execution, Guest, GuestSpec, HostLayout, LaunchError, LaunchOptions,
+    Cgroup, ExecCall, ExecEnd, Execution, Guest, GuestSpec, HostLayout, LaunchError, LaunchOptions,
     NoSandbox, PhpLayout, PlannedMount, Template, TemplateAccess, TemplateRequest, build_plan,
     ensure_template, environment,
 };
@@ -260,6 +260,7 @@ pub fn launch(plan: &LaunchPlan) -> Result<Guest, LaunchError> {
             launcher: &world().launcher,
             sandbox: &NoSandbox,
             ready_timeout: Duration::from_secs(20),
+            cgroup: &Cgroup::none("this test makes none"),
         },
     )
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use wp_codebox_artifacts::{Dir, HostKey};
 use wp_codebox_backend_native::{
-    Guest, HostLayout, LaunchOptions, NoSandbox, PhpLayout, probe_plan,
+    Cgroup, Guest, HostLayout, LaunchOptions, NoSandbox, PhpLayout, probe_plan,
 };
 use wp_codebox_contracts::{ErrorBody, IsolationLevel, schema_id};
 use wp_codebox_runtime::StateDir;
@@ -182,6 +182,7 @@ fn sandbox(settings: &Settings) -> (Check, Option<Value>) {
         launcher: &settings.launcher,
         sandbox: &NoSandbox,
         ready_timeout: std::time::Duration::from_secs(10),
+        cgroup: &Cgroup::none("this self-test makes none"),
     };
     match Guest::launch(&plan, &options) {
         Ok(guest) => {

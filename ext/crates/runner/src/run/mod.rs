@@ -7,6 +7,7 @@
 mod envelopes;
 mod export;
 mod finish;
+mod group;
 mod materialise;
 mod output;
 mod prepare;
@@ -218,6 +219,7 @@ fn backend(
         template,
         share_dir: paths.share_dir.clone(),
         cancellation: Arc::clone(cancellation),
+        cgroup: prepared.group.cgroup(),
     })
 }
 

@@ -1,6 +1,7 @@
 //! From a request to a checked run. Everything that may need root happens here:
 //! mount sources and staged files are opened, then root is given up for good.
 
+use super::group::{self, RunGroup};
 use rustix::fs::{FileType, Mode, OFlags};
 use std::io::Read;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -43,6 +44,7 @@ pub(crate) struct Prepared {
     pub state: StateDir,
     pub mounts: Vec<OpenMount>,
     pub staged: Vec<OpenStaged>,
+    pub group: RunGroup,
 }
 
 impl Prepared {
@@ -84,6 +86,7 @@ pub(crate) fn prepare(request: RunRequest) -> Result<Prepared, ErrorBody> {
         .map(|(mount, target)| open_mount(mount, target, &request))
         .collect::<Result<Vec<_>, _>>()?;
     let staged = open_staged(&request)?;
+    let group = group::make(&state, &request, &limits);
     state.become_owner().map_err(|e| e.body())?;
     Ok(Prepared {
         request,
@@ -92,6 +95,7 @@ pub(crate) fn prepare(request: RunRequest) -> Result<Prepared, ErrorBody> {
         state,
         mounts,
         staged,
+        group,
     })
 }
 
