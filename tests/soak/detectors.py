@@ -78,12 +78,15 @@ class Host:
         self.home, self.state, self.site, self.token = home, state, site, token
         self.own = namespaces(os.getpid())
         self.mounts = set(read("/proc/self/mountinfo").splitlines())
-        self.seen_namespaces = set()
+        self.guests = set()
         self.seen_runs = set()
 
     def saw_guest(self, pid):
-        """Remembers the namespaces of a guest, so that they can be looked for afterwards."""
-        self.seen_namespaces |= namespaces(pid) - self.own
+        """Remembers the namespaces of a guest, so that they can be looked for afterwards. All of them
+        together, because the kernel gives the number of a namespace that is gone to a later one."""
+        seen = frozenset(namespaces(pid) - self.own)
+        if len(seen) == len(KINDS):
+            self.guests.add(seen)
 
     def processes(self):
         found = []
@@ -95,7 +98,7 @@ class Host:
         return found
 
     def live_namespaces(self):
-        found = [f"namespace {name} of process {pid}" for pid in pids() for name in namespaces(pid) & self.seen_namespaces]
+        found = [f"namespaces of process {pid}: {command(pid)[:80]}" for pid in pids() if frozenset(namespaces(pid) - self.own) in self.guests]
         return found + [f"mounted namespace: {line}" for line in set(read("/proc/self/mountinfo").splitlines()) - self.mounts if " nsfs " in line]
 
     def new_mounts(self):
