@@ -2,6 +2,7 @@
 
 import json
 import os
+import pwd
 import signal
 import subprocess
 import time
@@ -52,7 +53,7 @@ def memory_is_limited_by_a_group_of_the_run(bench):
 def the_kernel_ends_what_the_poll_cannot_see_in_time(bench):
     grouped(bench)
     # Each process is within its own limit and all appear at once: far more than the group, in far less than a look.
-    hog = "php -n -d memory_limit=-1 -r '\"'\"'$x = str_repeat(chr(65), 150 << 20); sleep(9);'\"'\"' & "
+    hog = "php -n -d memory_limit=-1 -r '$x = str_repeat(chr(65), 150 << 20); sleep(9);' & "
     answer = bench.agent(f"echo early > early.txt; {hog * 6} wait", "--memory", "160M", "--disk", "16M")
     answer.expect(1, "wp_codebox_memory_limit")
     must([e["path"] for e in answer.result["changed_files"]] == ["/workspace/plugin/early.txt"], str(answer))
@@ -95,6 +96,29 @@ def a_directory_of_the_operator_is_used(bench):
         os.rmdir(parent)
     answer = bench.agent("echo x > x.txt", "--cgroup", "/tmp").expect(0)
     must("no cgroup directory" in axis(answer, "memory")["evidence"], str(answer))
+
+
+def a_runner_that_is_not_root_uses_what_was_delegated_to_it(bench):
+    grouped(bench)
+    owner = pwd.getpwnam(bench.owner)
+    parent = os.path.join(own_group("memory"), f"delegated-{os.getpid()}")
+    os.mkdir(parent)
+    arguments = bench.run_arguments("--mount", f"{bench.source()}:/workspace/plugin", "--agent-command",
+                                    "sh -c 'echo x > x.txt'", "--cgroup", parent)
+    command = ["setpriv", f"--reuid={owner.pw_uid}", f"--regid={owner.pw_gid}", "--clear-groups", bench.environment["CODEBOX"], *arguments]
+    def run():
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   env={"PATH": "/usr/bin:/bin"}, cwd="/")
+        return axis(bench.finish(command, process).expect(0), "memory")
+    try:
+        memory = run()
+        must(memory["enforced"] == "best-effort" and "Permission denied" in memory["evidence"], f"not delegated yet: {memory}")
+        os.chown(parent, owner.pw_uid, owner.pw_gid)
+        memory = run()
+        must(memory["enforced"] == "enforced", json.dumps(memory))
+        must([name for name in os.listdir(parent) if name.startswith("wp-codebox-")] == [], "the group is still there")
+    finally:
+        os.rmdir(parent)
 
 
 def a_group_outlives_nobody(bench):
@@ -183,4 +207,5 @@ def gc_leaves_the_living_alone(bench):
 
 CASES = [memory_is_limited_by_a_group_of_the_run, the_kernel_ends_what_the_poll_cannot_see_in_time,
          files_and_memory_have_budgets_of_their_own, without_a_group_the_report_says_why, a_directory_of_the_operator_is_used,
+         a_runner_that_is_not_root_uses_what_was_delegated_to_it,
          a_group_outlives_nobody, gc_by_age, gc_refuses_nonsense, gc_leaves_the_living_alone]

@@ -411,7 +411,7 @@ fn memory(plan: &LaunchPlan) -> Result<AxisReport, Failure> {
         ..axis(
             IsolationAxis::Memory,
             "RLIMIT_DATA of twice the limit per process, polled sum with a kill",
-            format!("data limit {data} bytes per process; no memory cgroup of its own"),
+            format!("data limit {data} bytes per process"),
         )
     })
 }

@@ -38,7 +38,11 @@ pub(crate) fn names(directory: BorrowedFd<'_>) -> Result<Vec<Vec<u8>>, Errno> {
     let mut entries = RawDir::new(&fresh, buffer.spare_capacity_mut());
     let mut names = Vec::new();
     while let Some(entry) = entries.next() {
-        let name = entry?.file_name().to_bytes().to_vec();
+        let name = match entry {
+            // Likewise, while it was read.
+            Err(Errno::NOENT) => break,
+            entry => entry?.file_name().to_bytes().to_vec(),
+        };
         if name != b"." && name != b".." {
             names.push(name);
         }

@@ -9,7 +9,8 @@
 
 use crate::remove::remove_tree;
 use crate::{StateDir, StateDirError, now_rfc3339};
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::fs::{CWD, FlockOperation, Mode, OFlags, RenameFlags, renameat_with};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::Write;
@@ -18,6 +19,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use wp_codebox_artifacts::{Dir, Store};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Outcome, RunId, SiteId};
+
+/// A marker in the making.
+const NEW_MARKER: &str = ".new-";
 
 /// Why a run directory cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -132,14 +136,14 @@ impl RunDir {
         let runs = state.ensure(&["sites", site.as_str(), "runs"])?;
         let marker = active.join(run_id.as_str());
         let io = |what| move |source: std::io::Error| RunDirError::Io { what, source };
-        let mark = make_marker(&marker).map_err(io("make the marker"))?;
+        let mark = make_marker(&active, run_id).map_err(io("make the marker"))?;
         let abandon = |error| {
             // A marker that stays is one that reaping settles.
             let _ = fs::remove_file(&marker);
             error
         };
         let running = fs::read_dir(&active)
-            .map(Iterator::count)
+            .map(|entries| entries.flatten().filter(is_marker).count())
             .map_err(|e| abandon(io("list the active runs")(e)))?;
         if running > limit {
             return Err(abandon(RunDirError::Busy {
@@ -238,14 +242,19 @@ pub fn reap_dead(state: &StateDir, site: &SiteId) -> Result<Reaped, RunDirError>
         .map_err(io("list the active runs"))?
         .flatten()
     {
+        let marker = entry.path();
         let Some(run_id) = entry.file_name().to_str().and_then(|n| RunId::new(n).ok()) else {
+            if !is_marker(&entry) && lock(&marker, OFlags::empty()).is_ok() {
+                let _ = fs::remove_file(marker);
+            }
             continue;
         };
-        let marker = entry.path();
         match lock(&marker, OFlags::empty()) {
             // Settled by somebody else since the directory was read.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(_) => reaped.alive += 1,
+            // Removed by its run between the look and the lock.
+            Ok(mark) if rustix::fs::fstat(&mark).map_or(true, |stat| stat.st_nlink == 0) => {}
             Ok(_mark) => match settle_dead(state, site, &runs.join(run_id.as_str()), &run_id) {
                 Settled::Yes => {
                     let _ = fs::remove_file(marker);
@@ -256,6 +265,14 @@ pub fn reap_dead(state: &StateDir, site: &SiteId) -> Result<Reaped, RunDirError>
         }
     }
     Ok(reaped)
+}
+
+/// Whether an entry of `active` is more than a marker in the making.
+fn is_marker(entry: &fs::DirEntry) -> bool {
+    !entry
+        .file_name()
+        .as_encoded_bytes()
+        .starts_with(NEW_MARKER.as_bytes())
 }
 
 /// Whether a run is settled now.
@@ -303,15 +320,25 @@ fn remove_scratch(path: &Path) {
     }
 }
 
-/// Makes the marker and locks it. Reaping may take a marker that is not locked yet for one
-/// of a dead run and remove it: then another one is made.
-fn make_marker(path: &Path) -> std::io::Result<OwnedFd> {
+/// Makes the marker and locks it. It gets its name only once it is locked: reaping would
+/// take one that is not for a dead run's, and give that run its record.
+fn make_marker(active: &Path, run_id: &RunId) -> std::io::Result<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let (new, marker) = (
+        active.join(format!("{NEW_MARKER}{run_id}")),
+        active.join(run_id.as_str()),
+    );
     loop {
-        let fd = rustix::fs::open(path, flags, Mode::from_raw_mode(0o600))?;
+        let fd = rustix::fs::open(&new, flags, Mode::from_raw_mode(0o600))?;
         rustix::fs::flock(&fd, FlockOperation::LockExclusive)?;
-        if rustix::fs::fstat(&fd)?.st_nlink > 0 {
-            return Ok(fd);
+        match renameat_with(CWD, &new, CWD, &marker, RenameFlags::NOREPLACE) {
+            Ok(()) => return Ok(fd),
+            // Reaping was faster than the lock.
+            Err(Errno::NOENT) => {}
+            Err(error) => {
+                let _ = fs::remove_file(&new);
+                return Err(error.into());
+            }
         }
     }
 }
@@ -432,6 +459,36 @@ mod tests {
             1,
             "another run's staging stays"
         );
+    }
+
+    /// A reaper that sees a marker before its lock would settle a run that is about to begin.
+    #[test]
+    fn reaping_all_the_time_takes_no_new_run_for_a_dead_one() {
+        let temp = tempfile::tempdir().unwrap();
+        let (state, site) = (&state(temp.path()), &SiteId::new("s").unwrap());
+        let left = temp.path().join("state/sites/s/active");
+        reap_dead(state, site).unwrap();
+        fs::write(left.join(format!("{NEW_MARKER}{}", run(250))), "").unwrap();
+        let over = &std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(move || {
+                    while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                        assert_eq!(reap_dead(state, site).unwrap().settled, 0);
+                    }
+                });
+            }
+            for n in 0..200 {
+                let made = RunDir::create(state, site, &run(n), 8)
+                    .and_then(|dir| dir.settle(Outcome::Succeeded, "x", None, Scratch::Remove));
+                if made.is_err() {
+                    over.store(true, std::sync::atomic::Ordering::Relaxed);
+                }
+                made.unwrap();
+            }
+            over.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        assert_eq!(fs::read_dir(left).unwrap().count(), 0);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! of a run, which nobody misses.
 
 use super::PREFIX;
+use super::place::is_cgroup;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags, fstat};
 use rustix::io::Errno;
@@ -166,8 +167,6 @@ pub fn remove_cgroups(paths: &[PathBuf]) {
 
 /// Whether a path is a group that a run could have made.
 fn is_group(path: &Path) -> bool {
-    const CGROUP1: i64 = 0x0027_e0eb;
-    const CGROUP2: i64 = 0x6367_7270;
     let named = path
         .file_name()
         .and_then(|name| name.to_str()?.strip_prefix(PREFIX))
@@ -176,8 +175,5 @@ fn is_group(path: &Path) -> bool {
         && !path
             .components()
             .any(|part| part == std::path::Component::ParentDir);
-    named
-        && plain
-        && rustix::fs::statfs(path)
-            .is_ok_and(|stat| [CGROUP1, CGROUP2].contains(&(stat.f_type as i64)))
+    named && plain && is_cgroup(path)
 }

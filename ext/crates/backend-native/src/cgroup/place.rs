@@ -112,6 +112,11 @@ impl CgroupPlace {
     }
 }
 
+/// Whether a path lies on a cgroup file system of either version.
+pub(super) fn is_cgroup(path: &Path) -> bool {
+    matches!(filesystem(path), Some(CGROUP1_MAGIC | CGROUP2_MAGIC))
+}
+
 fn filesystem(path: &Path) -> Option<u64> {
     u64::try_from(statfs(path).ok()?.f_type).ok()
 }
