@@ -157,7 +157,7 @@ fn an_interrupted_removal_is_finished_and_what_is_not_ours_stays() {
     world.settled(1, HOUR / 2, 1);
     let hidden = world.root.join(format!("{REMOVING}{}", run(9)));
     fs::create_dir_all(hidden.join("closed/deep")).unwrap();
-    fs::set_permissions(hidden.join("closed"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(hidden.join("closed"), fs::Permissions::from_mode(0o000)).unwrap();
     fs::create_dir(world.root.join("something-else")).unwrap();
     let report = world.collect(&rules());
     assert_eq!(ids(&report), [(run(9).to_string(), GcReason::Interrupted)]);
