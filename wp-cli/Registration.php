@@ -59,6 +59,7 @@ final class Registration {
 		WP_CLI::add_command( 'codebox artifacts discard', [ $decisions, 'discard' ] );
 		WP_CLI::add_command( 'codebox commands', new CommandsCommand( $boundary, $table, $this->services ) );
 		WP_CLI::add_command( 'codebox policy', new PolicyCommand( $boundary, $console, $table, $this->services ) );
+		WP_CLI::add_command( 'codebox gc', new GcCommand( $boundary, $console, $table, $this->services ) );
 		WP_CLI::add_command( 'codebox doctor', new DoctorCommand( $boundary, $console, $table, $this->services ) );
 	}
 }

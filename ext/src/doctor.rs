@@ -1,4 +1,4 @@
-//! Runs `<runner> doctor --json` and reads its answer from a pipe.
+//! Runs `<runner> doctor --json`, and asks a runner for any other document on a pipe.
 
 use crate::channel::{TICK, wait_for};
 use crate::guard::Failure;
@@ -24,26 +24,31 @@ enum DoctorError {
     #[error("no pipe for the runner: {errno}")]
     Pipe { errno: Errno },
     #[error(
-        "the runner's self-test did not end within 30 seconds; run `wp-codebox doctor` by hand"
+        "the runner did not end `{command}` within {seconds} seconds; run `wp-codebox {command}` by hand"
     )]
-    Slow,
+    Slow { command: String, seconds: u64 },
     #[error(
-        "the runner's self-test printed more than {MAX_ANSWER_BYTES} bytes; install matching versions"
+        "the runner's `{command}` printed more than {MAX_ANSWER_BYTES} bytes; install matching versions"
     )]
-    TooLong,
+    TooLong { command: String },
     #[error(
-        "the runner's self-test ended ({ended:?}) without an answer; run `wp-codebox doctor` by hand"
+        "the runner's `{command}` ended ({ended:?}) without an answer; run `wp-codebox {command}` by hand"
     )]
-    NoAnswer { ended: Ended },
+    NoAnswer { command: String, ended: Ended },
+    #[error(
+        "the runner's self-test gave no answer that this extension knows; install matching versions"
+    )]
+    Foreign,
 }
 
 impl From<DoctorError> for Failure {
     fn from(error: DoctorError) -> Self {
         let code = match error {
             DoctorError::Pipe { .. }
-            | DoctorError::Slow
-            | DoctorError::TooLong
-            | DoctorError::NoAnswer { .. } => ErrorCode::RunnerUnavailable,
+            | DoctorError::Slow { .. }
+            | DoctorError::TooLong { .. }
+            | DoctorError::NoAnswer { .. }
+            | DoctorError::Foreign => ErrorCode::RunnerUnavailable,
         };
         ErrorBody::new(code, error.to_string()).into()
     }
@@ -63,18 +68,38 @@ pub(crate) fn run(settings: &Settings) -> Result<Value, Failure> {
         "--php",
         &settings.php_binary,
     ];
+    let answer = ask(settings, &arguments, LONGEST)?;
+    if answer["schema"] == schema_id::DOCTOR {
+        Ok(answer)
+    } else {
+        Err(DoctorError::Foreign.into())
+    }
+}
+
+/// Runs the runner with these arguments and answers its document. A document is an answer
+/// whatever the exit status; the caller judges it.
+pub(crate) fn ask(
+    settings: &Settings,
+    arguments: &[&str],
+    longest: Duration,
+) -> Result<Value, Failure> {
+    let command = arguments.first().copied().unwrap_or_default().to_owned();
+    let slow = || DoctorError::Slow {
+        command: command.clone(),
+        seconds: longest.as_secs(),
+    };
     let broken = |errno| DoctorError::Pipe { errno };
     let (reader, writer) = pipe_with(PipeFlags::CLOEXEC).map_err(broken)?;
     fcntl_setfl(&reader, OFlags::NONBLOCK).map_err(broken)?;
     let reader = BailoutGuard::new(reader);
     let mut child = BailoutGuard::new(spawn(
         &settings.runner,
-        &arguments,
+        arguments,
         Wiring::Stdout(writer.as_fd()),
     )?);
     drop(writer);
 
-    let deadline = Instant::now() + LONGEST;
+    let deadline = Instant::now() + longest;
     let mut answer = Vec::new();
     let mut chunk = vec![0_u8; 64 * 1024];
     loop {
@@ -88,10 +113,10 @@ pub(crate) fn run(settings: &Settings) -> Result<Value, Failure> {
             Err(errno) => return Err(broken(errno).into()),
         }
         if answer.len() > MAX_ANSWER_BYTES {
-            return Err(DoctorError::TooLong.into());
+            return Err(DoctorError::TooLong { command }.into());
         }
         if Instant::now() > deadline {
-            return Err(DoctorError::Slow.into());
+            return Err(slow().into());
         }
     }
     let ended = loop {
@@ -104,11 +129,11 @@ pub(crate) fn run(settings: &Settings) -> Result<Value, Failure> {
         }
         tick()?;
         if Instant::now() > deadline {
-            return Err(DoctorError::Slow.into());
+            return Err(slow().into());
         }
     };
     match serde_json::from_slice::<Value>(&answer) {
-        Ok(document) if document["schema"] == schema_id::DOCTOR => Ok(document),
-        Ok(_) | Err(_) => Err(DoctorError::NoAnswer { ended }.into()),
+        Ok(document) => Ok(document),
+        Err(_) => Err(DoctorError::NoAnswer { command, ended }.into()),
     }
 }

@@ -15,9 +15,10 @@ const SHARE_DIR: &CStr = c"wp_codebox.share_dir";
 const RUNNER: &CStr = c"wp_codebox.runner";
 const LAUNCHER: &CStr = c"wp_codebox.launcher";
 const PHP_BINARY: &CStr = c"wp_codebox.php_binary";
+const CGROUP: &CStr = c"wp_codebox.cgroup";
 const MOUNT_ROOTS: &CStr = c"wp_codebox.mount_roots";
 
-static ENTRIES: IniEntryDefs<7> = IniEntryDefs::new([
+static ENTRIES: IniEntryDefs<8> = IniEntryDefs::new([
     IniEntryDef::new(
         STATE_DIR,
         c"/var/lib/wp-codebox",
@@ -35,6 +36,7 @@ static ENTRIES: IniEntryDefs<7> = IniEntryDefs::new([
         IniEntryPermission::System,
     ),
     IniEntryDef::new(PHP_BINARY, c"/usr/bin/php", IniEntryPermission::System),
+    IniEntryDef::new(CGROUP, c"", IniEntryPermission::System),
     IniEntryDef::new(MOUNT_ROOTS, c"", IniEntryPermission::System),
     IniEntryDef::end(),
 ]);
@@ -77,6 +79,8 @@ pub(crate) struct Settings {
     pub(crate) launcher: String,
     /// PHP for the guest.
     pub(crate) php_binary: String,
+    /// Cgroup directory below which runs get their groups; empty: the runner's own group.
+    pub(crate) cgroup: String,
     /// Directories below which abilities and screens may mount.
     pub(crate) mount_roots: Vec<String>,
 }
@@ -90,6 +94,7 @@ impl Settings {
             runner: read(RUNNER)?,
             launcher: read(LAUNCHER)?,
             php_binary: read(PHP_BINARY)?,
+            cgroup: read(CGROUP)?,
             mount_roots: read(MOUNT_ROOTS)?
                 .split(':')
                 .filter(|root| !root.is_empty())
@@ -109,6 +114,9 @@ impl Settings {
             (PHP_BINARY, &settings.php_binary),
         ] {
             absolute(name, value)?;
+        }
+        if !settings.cgroup.is_empty() {
+            absolute(CGROUP, &settings.cgroup)?;
         }
         for root in &settings.mount_roots {
             absolute(MOUNT_ROOTS, root)?;

@@ -16,6 +16,7 @@ mod diff;
 mod doctor;
 mod error;
 mod fields;
+mod gc;
 mod guard;
 mod ini;
 mod interrupt;

@@ -72,7 +72,7 @@ final class Extension
     /**
      * Effective configuration, without secrets: `version`, `contract_digest`,
      * `protocol`, `php_api`, `state_dir`, `share_dir`, `runner`, `launcher`,
-     * `php_binary`, `mount_roots` (list).
+     * `php_binary`, `cgroup`, `mount_roots` (list).
      *
      * @return array<string, mixed>
      */
@@ -86,6 +86,18 @@ final class Extension
      * @return array<string, mixed>
      */
     public static function doctor(): array {}
+
+    /**
+     * Removes what runs of a site left: settled run directories by age and size, dead
+     * scratch, unfinished bundles, unused templates, empty control groups. Nothing of a
+     * run that is alive, and no bundle unless `artifacts_max_age_seconds` is given.
+     *
+     * @param array<string, mixed> $options `max_age_seconds` (default 30 days), `max_bytes`,
+     *                                      `artifacts_max_age_seconds`, `dry_run`.
+     * @throws UnavailableException When the runner cannot be started.
+     * @return array<string, mixed> `wp-codebox/gc/v1`; `success` is false when something stayed.
+     */
+    public static function gc(string $site, array $options = []): array {}
 }
 
 /** Runtime policy and the command registry. */

@@ -159,6 +159,9 @@ def output_limit(bench):
         answer = bench.agent(f"echo early > early.txt; head -c {size} /dev/zero | tr '\\0' x", "--output-limit", "4K").expect(0)
         text = answer.result["transcript"]["executions"][0]["stdout"]
         must(len(text) <= 4096 + 200, f"{len(text)} bytes were kept")
+        with open(os.path.join(bundle_of(answer), "commands.jsonl"), encoding="utf-8") as file:
+            row = json.loads(file.readline())
+        must(row.get("outputTruncated", False) == (size > 4096), f"commands.jsonl does not tell what is missing: {list(row)}")
         return " ".join(answer.result.get("notices", []))
     must("wp_codebox_output_limit" in notices(200000), "no notice")
     must("wp_codebox_output_limit" not in notices(3000), "a notice without a reason")

@@ -31,7 +31,10 @@ wp_codebox.share_dir => /usr/share/wp-codebox => /usr/share/wp-codebox
 wp_codebox.runner => /usr/bin/wp-codebox => /usr/bin/wp-codebox
 wp_codebox.launcher => /usr/libexec/wp-codebox-launch => /usr/libexec/wp-codebox-launch
 wp_codebox.php_binary => /usr/bin/php => /usr/bin/php
+wp_codebox.cgroup => no value => no value
 wp_codebox.mount_roots => /srv/a:/srv/b => /srv/a:/srv/b
+bool(false)
+bool(true)
 bool(false)
 bool(true)
 bool(false)

@@ -1,15 +1,15 @@
 //! `WPCodebox\Native\Extension`: version, configuration, host self-test.
 
-use crate::arguments::Answer;
+use crate::arguments::{Answer, Array, Text};
 use crate::guard::guard;
 use crate::ini::Settings;
-use crate::{CONTRACT_DIGEST, VERSION, doctor};
+use crate::{CONTRACT_DIGEST, VERSION, doctor, gc};
 use ext_php_rs::exception::PhpResult;
 use ext_php_rs::ffi::ZEND_MODULE_API_NO;
 use ext_php_rs::flags::ClassFlags;
 use ext_php_rs::{php_class, php_impl};
 use serde_json::json;
-use wp_codebox_contracts::PROTOCOL_VERSION;
+use wp_codebox_contracts::{ErrorBody, ErrorCode, PROTOCOL_VERSION, SiteId};
 
 /// Version and configuration of the extension.
 #[php_class]
@@ -48,6 +48,7 @@ impl Extension {
                 "runner": settings.runner,
                 "launcher": settings.launcher,
                 "php_binary": settings.php_binary,
+                "cgroup": settings.cgroup,
                 "mount_roots": settings.mount_roots,
             })))
         })
@@ -56,5 +57,16 @@ impl Extension {
     /// Host self-test by the runner.
     pub(crate) fn doctor() -> PhpResult<Answer> {
         guard(|| doctor::run(&Settings::checked()?).map(Answer))
+    }
+
+    /// Removes what runs of a site left.
+    #[php(defaults(options = Array::default_list(&[])))]
+    pub(crate) fn gc(site: Text<'_>, options: Array<'_>) -> PhpResult<Answer> {
+        guard(|| {
+            let site = SiteId::new(site.utf8("site")?)
+                .map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, e.to_string()))?;
+            let options = options.object("options")?;
+            gc::run(&Settings::checked()?, &site, options).map(Answer)
+        })
     }
 }

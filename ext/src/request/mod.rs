@@ -151,6 +151,7 @@ fn paths(fields: &mut Fields, settings: &Settings) -> Result<RunPaths, ErrorBody
         wordpress,
         denied,
         allowed_roots,
+        cgroup: Some(settings.cgroup.clone()).filter(|path| !path.is_empty()),
     })
 }
 

@@ -67,7 +67,21 @@ return static function ( Harness $t ): void {
 			$t->true( in_array( trim( $t->wp( [ 'codebox', 'doctor', '--porcelain' ] )[1] ), [ 'ok', 'warning' ], true ), 'the status is no status' );
 		}
 	);
-	foreach ( [ [], [ 'run-agent-task' ], [ 'artifacts' ], [ 'artifacts', 'list' ], [ 'artifacts', 'get' ], [ 'artifacts', 'inspect' ], [ 'artifacts', 'diff' ], [ 'artifacts', 'preflight-apply' ], [ 'artifacts', 'apply' ], [ 'artifacts', 'discard' ], [ 'commands' ], [ 'policy' ], [ 'policy', 'show' ], [ 'policy', 'validate' ], [ 'doctor' ] ] as $command ) {
+	$t->test(
+		'gc',
+		static function () use ( $t ): void {
+			[ $code, $out, $err ] = $t->wp( [ 'codebox', 'gc', '--max-age=2h', '--dry-run', '--format=json' ] );
+			$document             = json_decode( $out, true );
+			$t->same( [ 0, 'wp-codebox/gc/v1', true ], [ $code, $document['schema'] ?? '', $document['dry_run'] ?? null ], $err . $out );
+			[ $code, , $err ] = $t->wp( [ 'codebox', 'gc', '--max-age=2h' ] );
+			$t->same( 0, $code, $err );
+			$t->contains( 'kept.', $err );
+			[ $code, , $err ] = $t->wp( [ 'codebox', 'gc', '--max-age=soon' ] );
+			$t->same( 1, $code );
+			$t->contains( '(wp_codebox_input_invalid)', $err );
+		}
+	);
+	foreach ( [ [], [ 'run-agent-task' ], [ 'artifacts' ], [ 'artifacts', 'list' ], [ 'artifacts', 'get' ], [ 'artifacts', 'inspect' ], [ 'artifacts', 'diff' ], [ 'artifacts', 'preflight-apply' ], [ 'artifacts', 'apply' ], [ 'artifacts', 'discard' ], [ 'commands' ], [ 'policy' ], [ 'policy', 'show' ], [ 'policy', 'validate' ], [ 'doctor' ], [ 'gc' ] ] as $command ) {
 		$t->test(
 			'help of codebox ' . implode( ' ', $command ),
 			static function () use ( $t, $command ): void {

@@ -27,6 +27,29 @@ final class Extension {
 		];
 	}
 
+	public static function gc( string $site, array $options = [] ): array {
+		return [
+			'schema'      => 'wp-codebox/gc/v1',
+			'success'     => true,
+			'dry_run'     => $options['dry_run'] ?? false,
+			'settled'     => 1,
+			'alive'       => 0,
+			'kept'        => 2,
+			'kept_bytes'  => 10,
+			'freed_bytes' => $options['max_age_seconds'] ?? 0,
+			'removed'     => [
+				[
+					'kind'   => 'run',
+					'id'     => 'run_' . str_repeat( '0', 32 ),
+					'site'   => $site,
+					'bytes'  => $options['max_age_seconds'] ?? 0,
+					'reason' => 'age',
+				],
+			],
+			'failed'      => [],
+		];
+	}
+
 	public static function doctor(): array {
 		$level = (string) ( getenv( 'WP_CODEBOX_FAKE_LEVEL' ) ?: 'full' );
 		if ( 'unknown' === $level ) {

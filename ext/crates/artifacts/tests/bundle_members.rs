@@ -235,6 +235,7 @@ fn secrets_are_replaced_in_free_text() {
         started_at: TIME.to_owned(),
         finished_at: TIME.to_owned(),
         phase: "agent".to_owned(),
+        output_truncated: false,
     }];
     made.completion_outcome = Some(object(json!({"summary": leak})));
     made.agent_result = Some(object(json!({"summary": leak})));

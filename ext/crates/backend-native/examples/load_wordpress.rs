@@ -9,7 +9,7 @@ use std::error::Error;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use wp_codebox_backend_native::{
-    ExecCall, ExecEnd, Guest, GuestEgress, GuestSpec, HostLayout, KillCause, LaunchOptions,
+    Cgroup, ExecCall, ExecEnd, Guest, GuestEgress, GuestSpec, HostLayout, KillCause, LaunchOptions,
     NoSandbox, PhpLayout, TemplateAccess, TemplateRequest, build_plan, ensure_template,
     environment,
 };
@@ -53,6 +53,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         launcher,
         sandbox: &NoSandbox,
         ready_timeout: Duration::from_secs(30),
+        cgroup: &Cgroup::none("this example makes none"),
     };
     let mut guest = Guest::launch(&plan, &options)?;
     if guest.report().level != IsolationLevel::Full {

@@ -72,8 +72,9 @@ pub struct Execution {
     pub output_bytes: u64,
     /// Whether it wrote more than `output_limit`.
     pub output_truncated: bool,
-    /// Whether it failed while one of its processes was within a tenth of the memory limit:
-    /// a process that meets its data limit fails by itself, before the sum is over.
+    /// Whether it failed while one of its processes was within a tenth of the memory limit (a
+    /// process that meets its data limit fails by itself, before the sum is over), or after
+    /// the kernel ended one for want of memory.
     pub memory_pressure: bool,
     /// Whether the scratch file system was full when it ended or while it ran.
     pub disk_full: bool,
@@ -212,7 +213,9 @@ impl Guest {
             output_bytes: 0,
             output_truncated: false,
             memory_pressure: end == ExecEnd::MemoryLimit
-                || failed && max_rss_bytes / 9 >= self.limits.memory_bytes / 10,
+                || failed
+                    && (max_rss_bytes / 9 >= self.limits.memory_bytes / 10
+                        || self.shared.was_out_of_memory()),
             disk_full: self.shared.usage().disk_full,
         }
     }
@@ -272,6 +275,8 @@ impl Guest {
             KillCause::Memory => ExecEnd::MemoryLimit,
             KillCause::Disk => ExecEnd::DiskLimit,
             KillCause::Cancelled => ExecEnd::Cancelled,
+            // The kernel can end a whole group before anybody looks.
+            KillCause::None if self.shared.was_out_of_memory() => ExecEnd::MemoryLimit,
             KillCause::None | KillCause::Finished => ExecEnd::GuestDied,
         }
     }

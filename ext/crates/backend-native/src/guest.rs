@@ -4,10 +4,12 @@
 //! Layer descriptors stay usable after that: capture happens when nothing can write
 //! any more. Nothing that arrives after `Ready` is believed further than its type.
 
+use crate::cgroup::Cgroup;
 use crate::channel::{Channel, Received};
+use crate::grouping;
 use crate::launch_error::LaunchError;
 use crate::process_sandbox::{LauncherCommand, ProcessSandbox};
-use crate::spawn::{LauncherProcess, plan_file, spawn};
+use crate::spawn::{LauncherProcess, send_plan, spawn};
 use crate::watch::{self, Shared, Usage};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -35,6 +37,8 @@ pub struct LaunchOptions<'a> {
     pub sandbox: &'a dyn ProcessSandbox,
     /// Time until the guest must be ready.
     pub ready_timeout: Duration,
+    /// The group that the guest shall be in, or why there is none.
+    pub cgroup: &'a Cgroup,
 }
 
 /// A running guest.
@@ -98,14 +102,12 @@ impl Guest {
             channel,
             process,
             lifetime,
-            pid,
-            pidfd,
+            shared,
             layers,
             egress,
             report,
             audit,
         } = start(plan, options)?;
-        let shared = Shared::new(pid, pidfd);
         let mut guest = Self {
             channel,
             shared,
@@ -193,6 +195,9 @@ impl Guest {
             return end;
         }
         let alive = watch::survey(self.shared.pid);
+        if self.shared.was_out_of_memory() {
+            self.shared.kill(KillCause::Memory);
+        }
         if let Some(layer) = self.layers.values().next() {
             self.shared.look_at_disk(layer);
         }
@@ -211,9 +216,14 @@ impl Guest {
         // time is in nobody's account: what was seen a moment ago is added.
         let lost = alive.ticks.saturating_mul(1_000_000 / 100);
         let (user, system) = process.map_or((0, 0), |end| (end.user_us, end.system_us));
+        // A group counts them all.
+        let (user, system) = match self.shared.cpu() {
+            Some((all_user, all_system)) => (user.max(all_user), system.max(all_system)),
+            None => (user.saturating_add(lost), system),
+        };
         let end = GuestEnd {
             cause: self.shared.cause(),
-            user_us: user.saturating_add(lost),
+            user_us: user,
             system_us: system,
             usage: self.shared.usage(),
         };
@@ -227,8 +237,7 @@ struct Started {
     channel: Channel,
     process: LauncherProcess,
     lifetime: OwnedFd,
-    pid: i32,
-    pidfd: OwnedFd,
+    shared: Arc<Shared>,
     layers: BTreeMap<u32, OwnedFd>,
     egress: Option<EgressListeners>,
     report: IsolationReport,
@@ -247,7 +256,7 @@ fn start(plan: &LaunchPlan, options: &LaunchOptions<'_>) -> Result<Started, Laun
     let bytes = serde_json::to_vec(plan).map_err(|_| LaunchError::Protocol {
         detail: "the plan is no JSON",
     })?;
-    let file = plan_file(&bytes).map_err(host("plan"))?;
+    let (plan_read, plan_write) = pipe_with(PipeFlags::CLOEXEC).map_err(errno("pipe"))?;
     let (mut channel, theirs) = Channel::pair().map_err(errno("channel"))?;
     let (lifetime_read, lifetime) = pipe_with(PipeFlags::CLOEXEC).map_err(errno("pipe"))?;
     let program = options.launcher.to_str().ok_or(LaunchError::Protocol {
@@ -261,7 +270,7 @@ fn start(plan: &LaunchPlan, options: &LaunchOptions<'_>) -> Result<Started, Laun
     let around = options.sandbox.kind();
     let mut process = spawn(
         &wrapped,
-        file.as_fd(),
+        plan_read.as_fd(),
         theirs.as_fd(),
         lifetime_read.as_fd(),
     )
@@ -269,8 +278,13 @@ fn start(plan: &LaunchPlan, options: &LaunchOptions<'_>) -> Result<Started, Laun
         let path = options.launcher.to_owned();
         LaunchError::Launcher { path, source }.wrapped_in(around)
     })?;
-    drop((file, theirs, lifetime_read));
-    let arrivals = match await_ready(&mut channel, &mut process, plan, options.ready_timeout) {
+    drop((plan_read, theirs, lifetime_read));
+    let until = Instant::now() + options.ready_timeout;
+    let begun = grouping::join(options.cgroup, process.pid())
+        .map_err(host("cgroup"))
+        .and_then(|()| send_plan(plan_write, &bytes, until).map_err(host("plan")))
+        .and_then(|()| await_ready(&mut channel, &mut process, plan, options.ready_timeout));
+    let arrivals = match begun {
         Ok(arrivals) => arrivals,
         Err(error) => {
             // Nothing foreign has run yet; what is left dies with the launcher.
@@ -279,19 +293,19 @@ fn start(plan: &LaunchPlan, options: &LaunchOptions<'_>) -> Result<Started, Laun
             return Err(error.wrapped_in(around));
         }
     };
-    let (Some((pid, pidfd)), Some(report)) = (arrivals.spawned, arrivals.report) else {
+    let (Some((pid, pidfd)), Some(mut report)) = (arrivals.spawned, arrivals.report) else {
         process.kill();
         let _ = process.wait();
         return Err(LaunchError::Protocol {
             detail: "ready came before everything else",
         });
     };
+    let meter = grouping::confirm(options.cgroup, process.pid(), pid, &mut report);
     Ok(Started {
         channel,
         process,
         lifetime,
-        pid,
-        pidfd,
+        shared: Shared::new(pid, pidfd, meter),
         layers: arrivals.layers,
         egress: arrivals.egress,
         report,

@@ -9,9 +9,11 @@
 //! handle that ends it from another one. This crate makes no namespace, mount,
 //! Landlock or seccomp call: that is the launcher's work alone.
 
+mod cgroup;
 mod channel;
 mod diagnosis;
 mod exec;
+mod grouping;
 mod guest;
 mod host;
 mod host_facts;
@@ -27,6 +29,9 @@ mod spawn;
 mod template;
 mod watch;
 
+pub use cgroup::{
+    Cgroup, CgroupError, CgroupPlace, Intent, LeftCgroups, RunCgroup, reap_cgroups, remove_cgroups,
+};
 pub use diagnosis::{Cause, Concern, causes, weaknesses};
 pub use exec::{ExecCall, ExecEnd, ExecError, Execution};
 pub use guest::{Guest, GuestEnd, GuestKiller, KillCause, LaunchOptions};
@@ -48,5 +53,7 @@ pub use process_sandbox::{
 };
 pub use reduced::{GuestRoot, GuestTree, LayoutError};
 pub use self_test::{LauncherIdentity, SelfTest, SelfTestRequest, Trial, run_self_test, self_test};
-pub use template::{Template, TemplateError, TemplateRequest, ensure_template};
+pub use template::{
+    LeftTemplate, Sweep, Template, TemplateError, TemplateRequest, ensure_template, sweep_templates,
+};
 pub use watch::Usage;

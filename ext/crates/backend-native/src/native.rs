@@ -1,5 +1,6 @@
 //! The native backend behind the contract of the runtime crate.
 
+use crate::cgroup::Cgroup;
 use crate::exec::{ExecCall, ExecEnd, ExecError};
 use crate::guest::{Guest, KillCause, LaunchOptions};
 use crate::host::{HostLayout, SystemEntryKind};
@@ -45,6 +46,8 @@ pub struct NativeBackend {
     pub share_dir: String,
     /// Ends guests when the run is cancelled.
     pub cancellation: Arc<Cancellation>,
+    /// The group of the run's guests, or why there is none.
+    pub cgroup: Arc<Cgroup>,
 }
 
 /// What one guest is made from.
@@ -99,6 +102,7 @@ impl Backend for NativeBackend {
             launcher: &self.launcher,
             sandbox: self.sandbox.as_ref(),
             ready_timeout: READY,
+            cgroup: &self.cgroup,
         };
         let view = match spec.level {
             IsolationLevel::Full => View::Private,

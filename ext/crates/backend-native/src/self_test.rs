@@ -5,6 +5,7 @@
 //! looks for itself. A kept answer below `full` is not relied on, because the fix may be
 //! something no fact shows. A file that cannot be read is as good as none.
 
+use crate::cgroup::Cgroup;
 use crate::guest::{LaunchOptions, observe};
 use crate::host::{HostLayout, SystemEntry, SystemEntryKind};
 use crate::host_facts::HostFacts;
@@ -166,6 +167,7 @@ fn attempt(request: &SelfTestRequest<'_>, level: IsolationLevel, facts: &HostFac
         launcher: request.launcher,
         sandbox: request.sandbox,
         ready_timeout: READY,
+        cgroup: &Cgroup::none("a self-test makes none"),
     };
     let seen = match level {
         IsolationLevel::Full | IsolationLevel::None => {

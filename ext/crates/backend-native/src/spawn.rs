@@ -4,13 +4,17 @@
 //! fork and exec: the runner has threads. Every other descriptor of the runner is
 //! close-on-exec, and the launcher closes what it was not given once more.
 
+use crate::channel::timespec;
 use crate::process_sandbox::WrappedCommand;
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
-use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::ffi::CString;
 use std::io;
 use std::mem::MaybeUninit;
+use std::time::Instant;
 use wp_codebox_contracts::LauncherFd;
 
 /// Descriptor numbers below this are targets; sources are moved above it first.
@@ -35,19 +39,28 @@ pub(crate) struct ProcessEnd {
     pub(crate) system_us: u64,
 }
 
-/// A sealed in-memory file with `bytes`, positioned at its start.
-pub(crate) fn plan_file(bytes: &[u8]) -> io::Result<OwnedFd> {
-    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    let file = rustix::fs::memfd_create("plan", flags)?;
+/// Sends the plan and closes the pipe. The launcher does nothing before it has all of it,
+/// so whatever was done to the launcher until now holds for everything it makes.
+pub(crate) fn send_plan(pipe: OwnedFd, bytes: &[u8], until: Instant) -> io::Result<()> {
+    rustix::fs::fcntl_setfl(&pipe, OFlags::NONBLOCK)?;
     let mut left = bytes;
     while !left.is_empty() {
-        let written = rustix::io::retry_on_intr(|| rustix::io::write(&file, left))?;
-        left = &left[written..];
+        match rustix::io::write(&pipe, left) {
+            Ok(written) => left = &left[written..],
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => {
+                let rest = until.saturating_duration_since(Instant::now());
+                let mut fds = [PollFd::new(&pipe, PollFlags::OUT)];
+                if poll(&mut fds, Some(&timespec(rest)))? == 0 {
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
+            }
+            // The launcher is gone; its exit says why.
+            Err(Errno::PIPE) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
     }
-    rustix::fs::seek(&file, rustix::fs::SeekFrom::Start(0))?;
-    let seals = SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
-    rustix::fs::fcntl_add_seals(&file, seals)?;
-    Ok(file)
+    Ok(())
 }
 
 fn lift(fd: BorrowedFd<'_>) -> io::Result<OwnedFd> {
@@ -162,6 +175,11 @@ fn posix_spawn(
 }
 
 impl LauncherProcess {
+    /// Its pid, or its wrapper's.
+    pub(crate) fn pid(&self) -> i32 {
+        self.pid.as_raw_nonzero().get()
+    }
+
     /// Readable once the launcher has ended.
     pub(crate) fn pidfd(&self) -> BorrowedFd<'_> {
         rustix::fd::AsFd::as_fd(&self.pidfd)

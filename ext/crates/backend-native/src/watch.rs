@@ -1,10 +1,11 @@
 //! Watching a guest from outside: total memory, scratch use, and the kill.
 //!
-//! Without a memory cgroup the only measure of all processes together is to look.
-//! A thread looks every 100 ms, records the peaks and ends a guest that is over its
-//! memory limit. It stops by itself when the guest's pid 1 is gone. Numbers come from
-//! the host's `/proc` and from `fstatfs`, never from the guest.
+//! A thread looks every 100 ms, records the peaks and ends a guest whose processes are
+//! over its memory limit, or of which the kernel ended one for want of memory. It stops by
+//! itself when the guest's pid 1 is gone. Numbers come from the run's cgroup where there
+//! is one, else from the host's `/proc`, and from `fstatfs`; never from the guest.
 
+use crate::cgroup::Meter;
 use crate::channel::timespec;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::OwnedFd;
@@ -58,6 +59,7 @@ pub struct Usage {
 pub(crate) struct Shared {
     pub(crate) pid: i32,
     pub(crate) pidfd: OwnedFd,
+    meter: Option<Meter>,
     cause: AtomicU8,
     memory: AtomicU64,
     disk: AtomicU64,
@@ -65,10 +67,11 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(pid: i32, pidfd: OwnedFd) -> Arc<Self> {
+    pub(crate) fn new(pid: i32, pidfd: OwnedFd, meter: Option<Meter>) -> Arc<Self> {
         Arc::new(Self {
             pid,
             pidfd,
+            meter,
             cause: AtomicU8::new(KillCause::None as u8),
             memory: AtomicU64::new(0),
             disk: AtomicU64::new(0),
@@ -105,6 +108,24 @@ impl Shared {
             peak_disk_bytes: self.disk.load(Ordering::Relaxed),
             disk_full: self.full.load(Ordering::Relaxed),
         }
+    }
+
+    /// Whether the kernel ended a process of the guest for want of memory.
+    pub(crate) fn was_out_of_memory(&self) -> bool {
+        self.meter.as_ref().is_some_and(Meter::was_out_of_memory)
+    }
+
+    /// User and system CPU time of all of the guest, microseconds; only a group knows it.
+    pub(crate) fn cpu(&self) -> Option<(u64, u64)> {
+        self.meter.as_ref()?.cpu()
+    }
+
+    /// Memory of all processes now, bytes.
+    fn memory_now(&self) -> u64 {
+        self.meter
+            .as_ref()
+            .and_then(Meter::processes)
+            .unwrap_or_else(|| survey(self.pid).memory)
     }
 
     pub(crate) fn saw_memory(&self, bytes: u64) {
@@ -148,9 +169,9 @@ pub(crate) fn start(
         .stack_size(128 * 1024)
         .spawn(move || {
             loop {
-                let seen = survey(shared.pid);
-                shared.saw_memory(seen.memory);
-                if seen.memory > limits.memory_bytes {
+                let memory = shared.memory_now();
+                shared.saw_memory(memory);
+                if memory > limits.memory_bytes || shared.was_out_of_memory() {
                     shared.kill(KillCause::Memory);
                 }
                 if let Some(layer) = &layer {
@@ -171,6 +192,19 @@ pub(crate) struct Survey {
     pub(crate) memory: u64,
     /// CPU time of the processes below pid 1 that are alive, clock ticks.
     pub(crate) ticks: u64,
+}
+
+/// `pid` and every process below it.
+pub(crate) fn tree(pid: i32) -> Vec<i32> {
+    let mut all = vec![pid];
+    let mut parents = None;
+    let mut next = 0;
+    while next < all.len() && next < PROCESSES {
+        let parent = all[next];
+        children(parent, &mut all, &mut parents);
+        next += 1;
+    }
+    all
 }
 
 /// Looks at `pid` and everything below it.

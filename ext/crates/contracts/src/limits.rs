@@ -27,9 +27,10 @@ pub struct Limits {
     pub wall_clock_ms: u64,
     /// Processes alive at once.
     pub processes: u64,
-    /// Memory of all processes together, bytes.
+    /// Memory of all processes together, bytes. Files are not counted here.
     pub memory_bytes: u64,
-    /// Bytes written to the guest's file systems.
+    /// Bytes written to the guest's file systems; they are host memory. A memory cgroup is
+    /// limited to `memory_bytes + disk_bytes`.
     pub disk_bytes: u64,
     /// Bytes of stdout and stderr kept per execution.
     pub output_bytes: u64,

@@ -202,11 +202,6 @@ pub struct ExecRequest {
 pub enum GuestRequest {
     /// Start a program.
     Exec(ExecRequest),
-    /// SIGKILL the process group of an execution.
-    Kill {
-        /// Which.
-        id: ExecutionId,
-    },
     /// End the guest.
     Shutdown,
 }

@@ -37,6 +37,9 @@ pub struct RunPaths {
     /// Absent: the caller is the operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_roots: Option<Vec<String>>,
+    /// Cgroup directory below which runs get their groups. Absent: below the runner's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cgroup: Option<String>,
 }
 
 /// Whether the run belongs to its caller.

@@ -52,5 +52,7 @@ pub const RUN_REQUEST: &str = "wp-codebox/run-request/v1";
 pub const RUN_RESULT: &str = "wp-codebox/run-result/v1";
 /// Failure of the command line in JSON mode.
 pub const CLI_FAILURE: &str = "wp-codebox/cli-failure/v1";
+/// What a collection removed.
+pub const GC: &str = "wp-codebox/gc/v1";
 /// Doctor answer.
 pub const DOCTOR: &str = "wp-codebox/doctor/v1";

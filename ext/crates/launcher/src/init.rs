@@ -11,7 +11,6 @@ use crate::program;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::mem::MaybeUninit;
 use wp_codebox_contracts::{ExecExit, ExecRequest, ExecutionId, GuestReply, GuestRequest};
 
@@ -91,11 +90,6 @@ fn obey(
                 refuse(channel, id, "input", libc::EBADMSG)?;
             }
         }
-        Incoming::Request(GuestRequest::Kill { id }, _) => {
-            if let Some(found) = running.iter().find(|one| one.id == id) {
-                kill(found.pid);
-            }
-        }
         Incoming::Request(GuestRequest::Exec(request), descriptors) => {
             start(channel, running, &request, descriptors)?;
         }
@@ -133,15 +127,6 @@ fn start(
             channel.send(&GuestReply::Started { id })
         }
         Err(failed) => refuse(channel, id, failed.step.name(), failed.errno),
-    }
-}
-
-/// Ends a program's process group, and it itself in case it left that group.
-fn kill(pid: i32) {
-    if let Some(pid) = Pid::from_raw(pid) {
-        // Already gone is what is wanted.
-        let _ = kill_process_group(pid, Signal::KILL);
-        let _ = kill_process(pid, Signal::KILL);
     }
 }
 

@@ -323,6 +323,7 @@ mod tests {
                 "/srv/site/wp-content".to_owned(),
                 "/srv/config".to_owned(),
             ],
+            cgroup: None,
             allowed_roots: allowed.map(|roots| roots.iter().map(|r| (*r).to_owned()).collect()),
         }
     }

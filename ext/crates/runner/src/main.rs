@@ -9,6 +9,7 @@
 mod cli;
 mod egress;
 mod frames;
+mod keeper;
 mod run;
 mod supervise;
 

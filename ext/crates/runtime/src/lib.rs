@@ -1,5 +1,6 @@
 //! What every backend has in common: the lifecycle, the state directory, the
-//! directory of a run and its journal, and the contract of a backend.
+//! directory of a run and its journal, collecting what runs left, and the contract of a
+//! backend.
 //!
 //! Invariants: the state directory has one owner who is not root; files below it
 //! are created 0600 and directories 0700; a journal line is written whole or not
@@ -8,6 +9,8 @@
 
 mod backend;
 mod cancellation;
+mod disk;
+mod gc;
 mod journal;
 mod lifecycle;
 mod run_dir;
@@ -19,6 +22,10 @@ pub use backend::{
     ExecutionResult, Left, Runtime, Usage,
 };
 pub use cancellation::{CancelReason, Cancellation};
+pub use gc::{
+    ArtifactRule, GcFailure, GcItem, GcKind, GcMode, GcReason, GcReport, GcRules, SizeBudget,
+    collect, sites,
+};
 pub use journal::{Journal, JournalError};
 pub use lifecycle::{IllegalTransition, RuntimeState};
 pub use run_dir::{Reaped, RunDir, RunDirError, RunRecord, Scratch, reap_dead};

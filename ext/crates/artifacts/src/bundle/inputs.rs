@@ -49,6 +49,9 @@ pub struct ExecutionRecord {
     pub finished_at: String,
     /// Phase: `workflow`, `agent` or `check`.
     pub phase: String,
+    /// Whether output is missing: beyond the run's output limit or the bundle's.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub output_truncated: bool,
 }
 
 /// Whether a reviewer may approve the bundle.

@@ -12,9 +12,15 @@ use rustix::fs::{self, Advice, AtFlags, Mode, RenameFlags};
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::collections::BTreeMap;
+use wp_codebox_contracts::RunId;
 
 /// Unfinished bundles start with this; no run id does.
 pub(crate) const TEMPORARY_PREFIX: &str = ".writing-";
+
+/// The unfinished bundle of a run starts with this.
+pub(crate) fn staging_prefix(run_id: &RunId) -> String {
+    format!("{TEMPORARY_PREFIX}{run_id}-")
+}
 
 pub(super) struct Staging<'p> {
     parent: &'p Dir,
@@ -26,10 +32,11 @@ pub(super) struct Staging<'p> {
 }
 
 impl<'p> Staging<'p> {
-    pub(super) fn new(parent: &'p Dir) -> Result<Self, BundleError> {
+    pub(super) fn new(parent: &'p Dir, run_id: &RunId) -> Result<Self, BundleError> {
         let mut random = [0_u8; 8];
         getrandom(&mut random[..], GetRandomFlags::empty()).map_err(|e| io(".", e))?;
-        let name = format!("{TEMPORARY_PREFIX}{:016x}", u64::from_le_bytes(random));
+        let random = u64::from_le_bytes(random);
+        let name = format!("{}{random:016x}", staging_prefix(run_id));
         fs::mkdirat(parent, name.as_str(), Mode::from_raw_mode(0o700)).map_err(|e| io(".", e))?;
         let root = match parent.dir(name.as_bytes()) {
             Ok(root) => root,

@@ -139,15 +139,20 @@ pub(super) fn commands(records: &[ExecutionRecord], scrub: &Scrubber<'_>) -> Vec
         .enumerate()
         .filter(|(index, _)| !skip.contains(index))
         .map(|(_, record)| {
+            let mut truncated = record.output_truncated;
             let mut bounded = |text: &str| {
                 let clean = scrub.text(text);
-                let kept = cut(&clean, MAX_STREAM.min(left));
+                let most = MAX_STREAM.min(left);
+                truncated |= clean.len() > most;
+                let kept = cut(&clean, most);
                 left = left.saturating_sub(kept.len());
                 kept
             };
+            let (stdout, stderr) = (bounded(&record.stdout), bounded(&record.stderr));
             ExecutionRecord {
-                stdout: bounded(&record.stdout),
-                stderr: bounded(&record.stderr),
+                stdout,
+                stderr,
+                output_truncated: truncated,
                 args: record
                     .args
                     .iter()
@@ -270,16 +275,19 @@ mod tests {
             started_at: "a".into(),
             finished_at: "b".into(),
             phase: "workflow".into(),
+            output_truncated: false,
         };
         // The secret lies across the cut.
         let long = format!("{}hunter2-hunter2é", "x".repeat(MAX_STREAM - 7));
         let kept = commands(&[record(long)], &scrub);
         assert!(!kept[0].stdout.contains("hunter2"));
         assert!(kept[0].stdout.ends_with(CUT));
+        assert!(kept[0].output_truncated);
         assert!(kept[0].stdout.len() <= MAX_STREAM + CUT.len());
         let many: Vec<_> = (0..1500).map(|i| record(i.to_string())).collect();
         let kept = commands(&many, &scrub);
         assert_eq!(kept.len(), 1000);
+        assert!(!kept[0].output_truncated);
         assert_eq!(
             (kept[998].stdout.as_str(), kept[999].stdout.as_str()),
             ("998", "1499")

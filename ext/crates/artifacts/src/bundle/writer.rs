@@ -292,7 +292,7 @@ pub fn write_bundle(
     members.add("metadata.json", "metadata", JSON, document);
 
     let manifest = finish_manifest(inputs, &identity, &mut members, signer)?;
-    let mut staging = Staging::new(parent)?;
+    let mut staging = Staging::new(parent, run)?;
     for member in &members.list {
         staging.write(&member.path, &member.bytes)?;
     }

@@ -6,7 +6,7 @@
 
 use crate::attestation::MANIFEST_PATH;
 use crate::beneath::{Dir, ReadOutcome};
-use crate::bundle::TEMPORARY_PREFIX;
+use crate::bundle::{TEMPORARY_PREFIX, staging_prefix};
 use crate::json::Json;
 use crate::removal::{RemovalError, remove_tree_in};
 use rustix::fd::AsFd;
@@ -288,6 +288,19 @@ impl Store {
             run_id: row.run_id,
             discarded: true,
         })
+    }
+
+    /// Removes what an interrupted writer of this run left. The run must be dead.
+    pub fn remove_staging(&self, run_id: &RunId) -> Result<usize, StoreError> {
+        let prefix = staging_prefix(run_id);
+        let mut removed = 0;
+        for name in self.artifacts.names().map_err(|e| io("read", e))? {
+            if name.starts_with(prefix.as_bytes()) {
+                remove_tree_in(self.artifacts.as_fd(), &name)?;
+                removed += 1;
+            }
+        }
+        Ok(removed)
     }
 
     /// Removes what interrupted writers and discards left, if it was last touched before

@@ -142,6 +142,7 @@ pub fn random_inputs(work: &Path, number: u64) -> BundleInputs {
             started_at: TIME.to_owned(),
             finished_at: TIME.to_owned(),
             phase: "workflow".to_owned(),
+            output_truncated: false,
         });
         made.observations
             .push(json!({"type": "mounts", "data": {"count": 1}}));

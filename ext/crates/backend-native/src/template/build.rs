@@ -4,6 +4,7 @@ use super::error::TemplateError;
 use super::files;
 use super::fingerprint::Parts;
 use super::{FORMAT, Record, Template, TemplateRequest};
+use crate::cgroup::Cgroup;
 use crate::exec::{ExecCall, ExecEnd};
 use crate::guest::{Guest, KillCause, LaunchOptions};
 use crate::plan::{
@@ -206,6 +207,7 @@ fn install(
             launcher: request.launcher,
             sandbox: request.sandbox,
             ready_timeout: Duration::from_secs(20),
+            cgroup: &Cgroup::none("a template is built by our own programs"),
         },
     )?;
     let php_layout = request.php;

@@ -33,6 +33,9 @@ const FORMAT: u32 = 2;
 /// Templates unused for this long are removed when another one is built.
 const UNUSED: Duration = Duration::from_secs(30 * 24 * 3600);
 
+/// A template is marked as used when a run begins, so one that a run uses is younger.
+const LONGEST_RUN: Duration = Duration::from_secs(25 * 3600);
+
 /// What a template is made from.
 #[derive(Clone, Copy)]
 pub struct TemplateRequest<'a> {
@@ -100,7 +103,7 @@ pub fn ensure_template(request: &TemplateRequest<'_>) -> Result<Template, Templa
     if let Some(template) = load(request, &directory, &parts.key)? {
         return Ok(template);
     }
-    sweep(&root, &parts.key);
+    sweep(&root, &parts.key, UNUSED, Sweep::Remove);
     let temporary = root.join(format!(".tmp-{}", std::process::id()));
     let built = build::build(request, &parts, &temporary).and_then(|record| {
         // A half directory without its record is left by nothing but a crash of an older format.
@@ -185,20 +188,66 @@ fn lock(root: &Path) -> Result<rustix::fd::OwnedFd, TemplateError> {
     Ok(file)
 }
 
-/// Removes what a crashed builder left and templates nobody used for a month. Runs under the lock.
-fn sweep(root: &Path, current: &str) {
+/// A template that goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LeftTemplate {
+    /// A builder died over it.
+    Unfinished {
+        /// Directory name.
+        name: String,
+    },
+    /// Nobody used it for long.
+    Unused {
+        /// Its key.
+        key: String,
+    },
+}
+
+/// Whether a sweep removes or lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sweep {
+    /// It removes.
+    Remove,
+    /// It lists.
+    List,
+}
+
+/// Removes what crashed builders left and templates that nobody used for `unused`. A
+/// builder at work keeps all of them; answers what went.
+#[must_use]
+pub fn sweep_templates(state_dir: &Path, unused: Duration, mode: Sweep) -> Vec<LeftTemplate> {
+    let root = state_dir.join("templates");
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    let Ok(lock) = rustix::fs::open(root.join(".lock"), flags, Mode::empty()) else {
+        return Vec::new();
+    };
+    match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => sweep(&root, "", unused.max(LONGEST_RUN), mode),
+        Err(_) => Vec::new(),
+    }
+}
+
+/// Runs under the lock. What stays is swept the next time.
+fn sweep(root: &Path, current: &str, unused: Duration, mode: Sweep) -> Vec<LeftTemplate> {
+    let mut gone = Vec::new();
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
+        let name = entry.file_name().to_string_lossy().into_owned();
         let stale = || {
             let record: PathBuf = entry.path().join("template.json");
             fs::metadata(record)
                 .and_then(|meta| meta.modified())
-                .is_ok_and(|time| time.elapsed().is_ok_and(|age| age > UNUSED))
+                .is_ok_and(|time| time.elapsed().is_ok_and(|age| age > unused))
         };
-        if name.starts_with(".tmp-") || (name != ".lock" && name != current && stale()) {
-            // Best effort: what stays is swept the next time.
-            let _ = remove_tree(&entry.path());
+        let left = if name.starts_with(".tmp-") {
+            LeftTemplate::Unfinished { name }
+        } else if name != ".lock" && name != current && stale() {
+            LeftTemplate::Unused { key: name }
+        } else {
+            continue;
+        };
+        if mode == Sweep::List || remove_tree(&entry.path()).is_ok() {
+            gone.push(left);
         }
     }
+    gone
 }

@@ -343,6 +343,7 @@ fn root_is_refused_even_in_a_namespace() {
                 launcher: &world().launcher,
                 sandbox,
                 ready_timeout: std::time::Duration::from_secs(20),
+                cgroup: &wp_codebox_backend_native::Cgroup::none("this test makes none"),
             },
         )
     };

@@ -87,6 +87,7 @@ fn served(without: &'static str) -> Result<Guest, LaunchError> {
             launcher: &world().launcher,
             sandbox: &Without(without),
             ready_timeout: Duration::from_secs(20),
+            cgroup: &wp_codebox_backend_native::Cgroup::none("this test makes none"),
         },
     )
 }

@@ -571,6 +571,9 @@ fn backend(template: &Template) -> NativeBackend {
         template: template.clone(),
         share_dir: world.share.clone(),
         cancellation: std::sync::Arc::new(Cancellation::default()),
+        cgroup: std::sync::Arc::new(wp_codebox_backend_native::Cgroup::none(
+            "this test makes none",
+        )),
     }
 }
 

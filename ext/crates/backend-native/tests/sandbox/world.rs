@@ -13,8 +13,8 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use wp_codebox_backend_native::{
-    Choice, ExecCall, ExecEnd, Execution, Guest, GuestEgress, GuestSpec, HostLayout, LaunchError,
-    LaunchOptions, PhpLayout, PlannedMount, ProcessSandbox, Template, TemplateAccess,
+    Cgroup, Choice, ExecCall, ExecEnd, Execution, Guest, GuestEgress, GuestSpec, HostLayout,
+    LaunchError, LaunchOptions, PhpLayout, PlannedMount, ProcessSandbox, Template, TemplateAccess,
     TemplateRequest, build_plan, choose, ensure_template, environment,
 };
 use wp_codebox_contracts::{
@@ -291,6 +291,7 @@ pub fn launch_in(plan: &LaunchPlan, sandbox: &dyn ProcessSandbox) -> Result<Gues
             launcher: &world().launcher,
             sandbox,
             ready_timeout: Duration::from_secs(20),
+            cgroup: &Cgroup::none("this test makes none"),
         },
     )
 }

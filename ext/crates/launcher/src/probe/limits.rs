@@ -22,7 +22,7 @@ pub(super) fn limit_of(resource: Resource, at_most: u64, name: &str) -> Result<u
 pub(super) fn memory(plan: &LaunchPlan) -> Result<Seen, Failure> {
     let most = data_limit(&plan.limits);
     let data = limit_of(Resource::Data, most, "data")?;
-    let mut evidence = format!("data limit {data} bytes per process; no memory cgroup of its own");
+    let mut evidence = format!("data limit {data} bytes per process");
     if plan.purpose == LaunchPurpose::Probe {
         let mapped = active::map_until_refused(most)?;
         evidence = format!("{evidence}; mapping was refused after {mapped} bytes");

@@ -27,11 +27,22 @@ pub(crate) enum Command {
     },
     /// Check whether this host can run sandboxes, and say what to fix.
     Doctor(DoctorArgs),
+    /// Remove what runs left: settled run directories, dead scratch, unfinished bundles,
+    /// unused templates, empty control groups. Bundles only when asked for.
+    Gc(GcArgs),
     /// Print the bare version.
     Version,
     /// Start a supervisor for a caller that holds the frame socket on descriptor 3.
     #[command(hide = true)]
     Spawn,
+    /// Remove the groups of a run when its supervisor is gone.
+    #[command(hide = true)]
+    KeepCgroups {
+        /// The run's file in the state directory.
+        intent: PathBuf,
+        /// The groups.
+        directories: Vec<PathBuf>,
+    },
     /// Supervise one run.
     #[command(hide = true)]
     Supervise {
@@ -57,6 +68,10 @@ pub(crate) struct PathArgs {
     /// The launcher. [default: $WP_CODEBOX_LAUNCHER, else beside this program, else /usr/libexec/wp-codebox-launch]
     #[arg(long, value_name = "FILE")]
     pub launcher: Option<PathBuf>,
+    /// Cgroup directory, delegated to the owner of the state directory, below which runs get
+    /// their groups. [default: $WP_CODEBOX_CGROUP, else below the runner's own group]
+    #[arg(long, value_name = "DIR")]
+    pub cgroup: Option<PathBuf>,
     /// PHP for the guest. [default: $WP_CODEBOX_PHP, else /usr/bin/php]
     #[arg(long, value_name = "FILE")]
     pub php: Option<PathBuf>,
@@ -207,6 +222,33 @@ pub(crate) struct PreflightArgs {
     /// State directory whose key counts as this host's.
     #[arg(long = "state", value_name = "DIR")]
     pub state: Option<PathBuf>,
+    /// Print JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `gc`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Nothing of a run that is alive is touched. Exit status: 0, or 1 when something could not be removed.")]
+pub(crate) struct GcArgs {
+    /// Only this partition of the state directory. [default: every one]
+    #[arg(long, value_name = "ID")]
+    pub site: Option<String>,
+    /// Remove settled runs, and templates unused for so long: seconds, or a number with s, m, h or d.
+    #[arg(long, value_name = "AGE", default_value = "30d")]
+    pub max_age: String,
+    /// Keep at most so much of the settled runs of each site, newest first: bytes, or a number with K, M or G.
+    #[arg(long, value_name = "SIZE")]
+    pub max_bytes: Option<String>,
+    /// Also delete bundles older than this. Without it bundles stay whatever their age.
+    #[arg(long, value_name = "AGE")]
+    pub artifacts_max_age: Option<String>,
+    /// List what would be removed, and remove nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub paths: PathArgs,
     /// Print JSON on standard output.
     #[arg(long)]
     pub json: bool,

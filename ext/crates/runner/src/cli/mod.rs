@@ -6,6 +6,7 @@
 mod args;
 mod artifacts;
 mod doctor;
+mod gc;
 mod network;
 mod output;
 mod request;
@@ -53,11 +54,16 @@ pub(crate) fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
         Command::Artifacts(command) => artifacts::main(&output, command),
         Command::Commands { .. } => output.commands(),
         Command::Doctor(options) => doctor::main(&output, &options),
+        Command::Gc(options) => gc::main(&output, &options),
         Command::Version => {
             output.line(env!("CARGO_PKG_VERSION"));
             ExitCode::SUCCESS
         }
         Command::Spawn => crate::supervise::spawn_detached(),
+        Command::KeepCgroups {
+            intent,
+            directories,
+        } => crate::keeper::keep(&intent, &directories),
         Command::Supervise { frames_fd } => crate::supervise::supervise(frames_fd),
     }
 }

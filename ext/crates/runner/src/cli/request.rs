@@ -59,6 +59,7 @@ pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, E
             wordpress: root.clone(),
             denied: vec![root],
             allowed_roots: None,
+            cgroup: settings.cgroup.as_deref().map(text).transpose()?,
         },
         task,
         policy: args.policy.as_deref().map(policy).transpose()?,
@@ -267,7 +268,7 @@ fn milliseconds(given: &str) -> Result<u64, ErrorBody> {
     })
 }
 
-fn bytes(flag: &str, given: &str) -> Result<u64, ErrorBody> {
+pub(crate) fn bytes(flag: &str, given: &str) -> Result<u64, ErrorBody> {
     scaled(given, &[("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30)]).ok_or_else(|| {
         ErrorBody::new(
             ErrorCode::LimitInvalid,
@@ -277,7 +278,7 @@ fn bytes(flag: &str, given: &str) -> Result<u64, ErrorBody> {
 }
 
 /// A whole number with at most one of the units behind it; none on overflow.
-fn scaled(given: &str, units: &[(&str, u64)]) -> Option<u64> {
+pub(crate) fn scaled(given: &str, units: &[(&str, u64)]) -> Option<u64> {
     let (number, factor) = units
         .iter()
         .find_map(|&(unit, factor)| given.strip_suffix(unit).map(|n| (n, factor)))

@@ -15,6 +15,14 @@ pub(crate) struct Settings {
     pub launcher: PathBuf,
     pub php_binary: PathBuf,
     pub wordpress: Option<PathBuf>,
+    pub cgroup: Option<PathBuf>,
+}
+
+/// As given by flag or environment.
+fn given(flag: &Option<PathBuf>, variable: &str) -> Option<PathBuf> {
+    flag.as_ref()
+        .map(|p| std::path::absolute(p).unwrap_or_else(|_| p.clone()))
+        .or_else(|| std::env::var_os(variable).map(PathBuf::from))
 }
 
 impl Settings {
@@ -25,12 +33,8 @@ impl Settings {
             .unwrap_or_default();
         // A place counts when it holds `mark`; the last one is what an error will name.
         let pick = |flag: &Option<PathBuf>, variable: &str, mark: &str, places: &[PathBuf]| {
-            let given = flag
-                .as_ref()
-                .map(|p| std::path::absolute(p).unwrap_or_else(|_| p.clone()))
-                .or_else(|| std::env::var_os(variable).map(PathBuf::from));
             let found = || places.iter().find(|p| p.join(mark).exists());
-            given
+            given(flag, variable)
                 .or_else(|| found().or(places.last()).cloned())
                 .unwrap_or_default()
         };
@@ -51,11 +55,8 @@ impl Settings {
             share_dir: share.canonicalize().unwrap_or(share),
             launcher: pick(&args.launcher, "WP_CODEBOX_LAUNCHER", "", &launcher),
             php_binary: pick(&args.php, "WP_CODEBOX_PHP", "", &php),
-            wordpress: args
-                .wordpress
-                .as_ref()
-                .map(|p| std::path::absolute(p).unwrap_or_else(|_| p.clone()))
-                .or_else(|| std::env::var_os("WP_CODEBOX_WORDPRESS").map(PathBuf::from)),
+            wordpress: given(&args.wordpress, "WP_CODEBOX_WORDPRESS"),
+            cgroup: given(&args.cgroup, "WP_CODEBOX_CGROUP"),
         }
     }
 }

@@ -9,6 +9,7 @@ mod egress;
 mod envelopes;
 mod export;
 mod finish;
+mod group;
 mod level;
 mod materialise;
 mod output;
@@ -259,6 +260,7 @@ fn backend(
         template,
         share_dir: paths.share_dir.clone(),
         cancellation: Arc::clone(cancellation),
+        cgroup: prepared.group.cgroup(),
     })
 }
 

@@ -1,6 +1,7 @@
 //! From a request to a checked run. Everything that may need root happens here:
 //! mount sources and staged files are opened, then root is given up for good.
 
+use super::group::{self, RunGroup};
 use super::secrets::Secrets;
 use rustix::fs::{FileType, Mode, OFlags};
 use std::io::Read;
@@ -45,6 +46,7 @@ pub(crate) struct Prepared {
     pub secrets: Secrets,
     pub mounts: Vec<OpenMount>,
     pub staged: Vec<OpenStaged>,
+    pub group: RunGroup,
 }
 
 impl Prepared {
@@ -90,6 +92,7 @@ pub(crate) fn prepare(mut request: RunRequest) -> Result<Prepared, ErrorBody> {
         .map(|(mount, target)| open_mount(mount, target, &request))
         .collect::<Result<Vec<_>, _>>()?;
     let staged = open_staged(&request)?;
+    let group = group::make(&state, &request, &limits);
     state.become_owner().map_err(|e| e.body())?;
     Ok(Prepared {
         request,
@@ -99,6 +102,7 @@ pub(crate) fn prepare(mut request: RunRequest) -> Result<Prepared, ErrorBody> {
         secrets,
         mounts,
         staged,
+        group,
     })
 }
 

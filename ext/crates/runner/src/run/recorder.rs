@@ -270,6 +270,7 @@ impl<'a> Recorder<'a> {
             started_at,
             finished_at: now_rfc3339(),
             phase: call.phase.to_owned(),
+            output_truncated: step.result.output_truncated,
         });
         self.transcript.push(TranscriptEntry {
             command: call.command.clone(),

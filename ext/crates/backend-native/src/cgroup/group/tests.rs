@@ -1,0 +1,220 @@
+use super::*;
+use crate::cgroup::Intent;
+use std::process::{Command, Stdio};
+use wp_codebox_runtime::StateDir;
+
+fn run(n: u32) -> RunId {
+    RunId::new(format!(
+        "run_{:032x}",
+        u64::from(std::process::id()) << 8 | u64::from(n)
+    ))
+    .unwrap()
+}
+
+/// Groups of this process's own, where this user may make any. Root always may here, and
+/// `CODEBOX_EXPECT=cgroup` says that anybody must.
+fn place() -> Option<CgroupPlace> {
+    let place = CgroupPlace::own().ok()?;
+    let probe = RunCgroup::make(&place, &run(0), &Limits::default());
+    let possible = probe.is_ok();
+    let expected = std::env::var("CODEBOX_EXPECT").unwrap_or_default();
+    assert!(
+        possible || !expected.split(',').any(|name| name == "cgroup"),
+        "{probe:?}"
+    );
+    if let Ok(group) = probe {
+        group.remove();
+    }
+    possible.then_some(place)
+}
+
+fn sleeper() -> std::process::Child {
+    Command::new("sleep")
+        .arg("30")
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+#[test]
+fn a_group_limits_holds_and_goes() {
+    let Some(place) = place() else { return };
+    let limits = Limits {
+        memory_bytes: 100 << 20,
+        disk_bytes: 50 << 20,
+        ..Limits::default()
+    };
+    let group = RunCgroup::make(&place, &run(1), &limits).unwrap();
+    let directories = RunCgroup::directories(&place, &run(1));
+    assert!(directories.iter().all(|path| path.is_dir()));
+    let (evidence, pids) = group.evidence().unwrap();
+    assert!(
+        evidence.contains(&(150_u64 << 20).to_string()),
+        "{evidence}"
+    );
+    assert!(pids.is_none_or(|n| n == limits.processes + OWN_PROCESSES));
+    let mut inside = sleeper();
+    let mut outside = sleeper();
+    let (inside_pid, outside_pid) = (inside.id() as i32, outside.id() as i32);
+    group.join(inside_pid).unwrap();
+    assert!(group.holds(inside_pid));
+    assert!(!group.holds(outside_pid), "control: it was not moved");
+    assert!(!group.holds(1));
+    for child in [&mut inside, &mut outside] {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    group.remove();
+    assert!(directories.iter().all(|path| !path.exists()));
+}
+
+#[test]
+fn the_kernel_ends_what_needs_more_and_the_meter_says_so() {
+    let Some(place) = place() else { return };
+    let limits = Limits {
+        memory_bytes: 64 << 20,
+        disk_bytes: 1 << 20,
+        ..Limits::default()
+    };
+    let group = RunCgroup::make(&place, &run(2), &limits).unwrap();
+    let meter = group.meter();
+    let take = |mib: u32| {
+        // Waits for a line, so that it is in the group before it takes memory.
+        let mut child = Command::new("php")
+            .args(["-n", "-d", "memory_limit=-1", "-r"])
+            .arg(format!(
+                "fgets(STDIN); $x = str_repeat('x', {mib} << 20); usleep(150000);"
+            ))
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        group.join(child.id() as i32).unwrap();
+        child.stdin.take().unwrap().write_all(b"go\n").unwrap();
+        child.wait().unwrap().success()
+    };
+    assert!(take(20), "control: within the limit");
+    assert!(!meter.was_out_of_memory());
+    assert!(meter.cpu().is_none_or(|(user, system)| user + system > 0));
+    assert!(!take(200));
+    assert!(meter.was_out_of_memory());
+    assert!(
+        !group.meter().was_out_of_memory(),
+        "counted from when it was taken"
+    );
+    group.remove();
+}
+
+#[test]
+fn a_unified_hierarchy_that_cannot_delegate_memory_is_an_error() {
+    let temp = tempfile::tempdir().unwrap();
+    let place = CgroupPlace {
+        parents: vec![Hierarchy::Unified(temp.path().join("none"))],
+    };
+    let error = RunCgroup::make(&place, &run(3), &Limits::default()).unwrap_err();
+    assert!(matches!(error, CgroupError::NotDelegated { .. }), "{error}");
+}
+
+/// What a version 2 group is told, without a kernel: this machine's unified hierarchy has no
+/// memory controller. The directory is made by `make`, so only what is written can be seen.
+#[test]
+fn a_unified_group_is_told_everything() {
+    let temp = tempfile::tempdir().unwrap();
+    fs::write(temp.path().join("cgroup.subtree_control"), "cpu memory\n").unwrap();
+    let place = CgroupPlace {
+        parents: vec![Hierarchy::Unified(temp.path().to_owned())],
+    };
+    let mut group = RunCgroup {
+        name: "g".to_owned(),
+        groups: Vec::new(),
+        members: Vec::new(),
+        limit: 8192,
+        pids: None,
+    };
+    // Fails at the members file, which only a kernel makes, after everything was written.
+    assert!(group.make_in(&place.parents[0], 7).is_err());
+    let read = |name: &str| fs::read_to_string(temp.path().join("g").join(name)).unwrap();
+    assert_eq!(
+        (read("memory.max"), read("memory.swap.max")),
+        ("8192".into(), "0".into())
+    );
+    assert_eq!(
+        (read("memory.oom.group"), read("pids.max")),
+        ("1".into(), "7".into())
+    );
+    assert_eq!(group.pids, Some(7));
+}
+
+#[test]
+fn counters_of_a_unified_group_are_read() {
+    let temp = tempfile::tempdir().unwrap();
+    let set = |name: &str, text: &str| fs::write(temp.path().join(name), text).unwrap();
+    set("memory.stat", "anon 4096\nfile 9\nanon_thp 7\n");
+    set(
+        "memory.events",
+        "low 0\noom 3\noom_kill 2\noom_group_kill 1\n",
+    );
+    set("cpu.stat", "usage_usec 30\nuser_usec 10\nsystem_usec 20\n");
+    let group = RunCgroup {
+        name: "g".to_owned(),
+        groups: vec![Hierarchy::Unified(temp.path().to_owned())],
+        members: Vec::new(),
+        limit: 0,
+        pids: None,
+    };
+    let meter = group.meter();
+    assert_eq!(meter.processes(), Some(4096));
+    assert_eq!(
+        (meter.was_out_of_memory(), meter.cpu()),
+        (false, Some((0, 0)))
+    );
+    set("memory.events", "oom_kill 3\n");
+    set("cpu.stat", "user_usec 15\nsystem_usec 27\n");
+    assert_eq!(
+        (meter.was_out_of_memory(), meter.cpu()),
+        (true, Some((5, 7)))
+    );
+}
+
+#[test]
+fn a_group_whose_maker_is_dead_is_reaped_and_one_that_lives_is_not() {
+    let Some(place) = place() else { return };
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("state");
+    fs::create_dir(&path).unwrap();
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::chown(&path, Some(12_345), Some(12_345)).unwrap();
+    }
+    let state = StateDir::open(&path).unwrap();
+    let make = |n| {
+        let directories = RunCgroup::directories(&place, &run(n));
+        let intent = Intent::announce(&state, &run(n), &directories).unwrap();
+        (
+            intent,
+            RunCgroup::make(&place, &run(n), &Limits::default()).unwrap(),
+            directories,
+        )
+    };
+    let (alive, kept, kept_paths) = make(10);
+    let (dead, _, dead_paths) = make(11);
+    drop(dead);
+    // Something else that a dead run's file could name.
+    let foreign = temp.path().join(format!("{PREFIX}{}", run(12)));
+    fs::create_dir(&foreign).unwrap();
+    let named = [foreign.clone(), "/sys/fs/cgroup".into()];
+    drop(Intent::announce(&state, &run(12), &named).unwrap());
+    let found = super::super::reap_cgroups(&state).unwrap();
+    assert_eq!(found.removed, dead_paths.len());
+    assert!(dead_paths.iter().all(|path| !path.exists()));
+    assert!(
+        kept_paths.iter().all(|path| path.exists()),
+        "control: its maker lives"
+    );
+    assert!(foreign.exists(), "no cgroup: left alone");
+    kept.remove();
+    alive.done();
+    fs::remove_dir(&foreign).unwrap();
+    super::super::reap_cgroups(&state).unwrap();
+    assert_eq!(fs::read_dir(path.join("cgroups")).unwrap().count(), 0);
+}

@@ -1,0 +1,80 @@
+//! Putting a starting guest into its run's group, and saying in its report what came of it.
+//!
+//! The launcher joins before it gets its plan. Once the guest is ready, and before any
+//! foreign program is started in it, membership is looked up in the kernel's own words. An
+//! outer sandbox that forked before it could be moved is moved then, process by process:
+//! nothing of the guest forks until the runner says so.
+
+use crate::cgroup::{Cgroup, Meter, RunCgroup};
+use crate::watch;
+use std::io;
+use wp_codebox_contracts::{AxisReport, Enforcement, IsolationAxis, IsolationReport};
+
+/// Puts the launcher, or its wrapper, into the group.
+pub(crate) fn join(cgroup: &Cgroup, pid: i32) -> io::Result<()> {
+    match cgroup {
+        Cgroup::Group(group) => group.join(pid),
+        Cgroup::None { .. } => Ok(()),
+    }
+}
+
+/// Looks whether the guest is in its group, completes the report and answers what reads
+/// the group. A guest outside its group is watched like one without, and says so.
+pub(crate) fn confirm(
+    cgroup: &Cgroup,
+    launcher: i32,
+    pid1: i32,
+    report: &mut IsolationReport,
+) -> Option<Meter> {
+    let group = match cgroup {
+        Cgroup::None { reason } => {
+            missing(report, &format!("no writable memory cgroup: {reason}"));
+            return None;
+        }
+        Cgroup::Group(group) => group,
+    };
+    if !group.holds(pid1) {
+        for pid in watch::tree(launcher) {
+            // One that has just ended needs no group.
+            let _ = group.join(pid);
+        }
+    }
+    let Some((limit, pids)) = group.evidence().filter(|_| group.holds(pid1)) else {
+        missing(report, "the guest's pid 1 is not in the cgroup made for it");
+        return None;
+    };
+    enforced(report, group, &limit, pids);
+    Some(group.meter())
+}
+
+fn axis(report: &mut IsolationReport, axis: IsolationAxis) -> Option<&mut AxisReport> {
+    report.axes.iter_mut().find(|row| row.axis == axis)
+}
+
+fn missing(report: &mut IsolationReport, why: &str) {
+    if let Some(memory) = axis(report, IsolationAxis::Memory) {
+        memory.evidence = format!("{}; {why}", memory.evidence);
+    }
+}
+
+fn enforced(report: &mut IsolationReport, group: &RunCgroup, limit: &str, pids: Option<u64>) {
+    if let Some(memory) = axis(report, IsolationAxis::Memory) {
+        memory.enforced = Enforcement::Enforced;
+        memory.by = format!("memory cgroup of the run, {}", memory.by);
+        memory.evidence = format!(
+            "{limit}, read back; pid 1 is a member as the kernel shows it; {}",
+            memory.evidence
+        );
+    }
+    let Some(pids) = pids else {
+        return;
+    };
+    if let Some(row) = axis(report, IsolationAxis::Pids) {
+        row.by = format!("{}, pids cgroup of the run", row.by);
+        row.evidence = format!(
+            "{}; pids.max {pids} in cgroup {}",
+            row.evidence,
+            group.kind()
+        );
+    }
+}

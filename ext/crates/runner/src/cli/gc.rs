@@ -1,0 +1,180 @@
+//! `wp-codebox gc`: removes what runs left, on the host's word.
+
+use super::args::GcArgs;
+use super::output::Output;
+use super::{Settings, request};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use std::time::Duration;
+use wp_codebox_backend_native::{LeftTemplate, Sweep, reap_cgroups, sweep_templates};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, SiteId, schema_id};
+use wp_codebox_runtime::{
+    ArtifactRule, GcFailure, GcItem, GcKind, GcMode, GcReason, GcReport, GcRules, SizeBudget,
+    StateDir, collect, sites,
+};
+
+/// Removes, prints, answers 1 when something could not be removed.
+pub(crate) fn main(output: &Output, args: &GcArgs) -> ExitCode {
+    match gc(args) {
+        Ok(report) => print(output, args, &report),
+        Err(error) => output.failure("gc", &error),
+    }
+}
+
+fn gc(args: &GcArgs) -> Result<GcReport, ErrorBody> {
+    let rules = rules(args)?;
+    let settings = Settings::resolve(&args.paths);
+    let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
+    let mut report = GcReport::default();
+    // Groups that root made can only be removed before root is given up.
+    if rules.mode == GcMode::Remove {
+        cgroups(&state, &mut report);
+    }
+    state.become_owner().map_err(|e| e.body())?;
+    let wanted = match &args.site {
+        Some(site) => vec![
+            SiteId::new(site.clone())
+                .map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, format!("--site: {e}")))?,
+        ],
+        None => sites(&state).map_err(|e| e.body())?,
+    };
+    for site in wanted {
+        collect(&state, &site, &rules, &mut report).map_err(|e| e.body())?;
+    }
+    templates(&state, &rules, &mut report);
+    Ok(report)
+}
+
+fn rules(args: &GcArgs) -> Result<GcRules, ErrorBody> {
+    let age = |flag: &str, given: &str| {
+        request::scaled(given, &[("s", 1), ("m", 60), ("h", 3600), ("d", 24 * 3600)])
+            .map(Duration::from_secs)
+            .ok_or_else(|| {
+                ErrorBody::new(
+                    ErrorCode::InputInvalid,
+                    format!(
+                        "{flag} {given:?} must be a number of seconds, optionally with s, m, h or d"
+                    ),
+                )
+            })
+    };
+    Ok(GcRules {
+        max_age: age("--max-age", &args.max_age)?,
+        budget: match &args.max_bytes {
+            None => SizeBudget::Unlimited,
+            Some(given) => SizeBudget::Bytes(request::bytes("--max-bytes", given)?),
+        },
+        artifacts: match &args.artifacts_max_age {
+            None => ArtifactRule::Keep,
+            Some(given) => ArtifactRule::OlderThan(age("--artifacts-max-age", given)?),
+        },
+        mode: if args.dry_run {
+            GcMode::DryRun
+        } else {
+            GcMode::Remove
+        },
+    })
+}
+
+fn cgroups(state: &StateDir, report: &mut GcReport) {
+    let Ok(found) = reap_cgroups(state) else {
+        return;
+    };
+    report.removed.extend((0..found.removed).map(|_| GcItem {
+        kind: GcKind::Cgroup,
+        id: "cgroup".to_owned(),
+        site: None,
+        bytes: 0,
+        reason: GcReason::Orphaned,
+    }));
+    report.failed.extend((0..found.left).map(|_| GcFailure {
+        kind: GcKind::Cgroup,
+        id: "cgroup".to_owned(),
+        message: "the group of a dead run stays: run this as root, who made it".to_owned(),
+    }));
+}
+
+fn templates(state: &StateDir, rules: &GcRules, report: &mut GcReport) {
+    let mode = match rules.mode {
+        GcMode::Remove => Sweep::Remove,
+        GcMode::DryRun => Sweep::List,
+    };
+    let swept = sweep_templates(state.path(), rules.max_age, mode);
+    report.removed.extend(
+        swept
+            .into_iter()
+            .map(|left| match left {
+                LeftTemplate::Unfinished { name } => (name, GcReason::Orphaned),
+                LeftTemplate::Unused { key } => (key, GcReason::Age),
+            })
+            .map(|(id, reason)| GcItem {
+                kind: GcKind::Template,
+                id,
+                site: None,
+                bytes: 0,
+                reason,
+            }),
+    );
+}
+
+fn print(output: &Output, args: &GcArgs, report: &GcReport) -> ExitCode {
+    if output.is_json() {
+        output.document(&document(args, report));
+    } else {
+        let verb = if args.dry_run {
+            "would remove"
+        } else {
+            "removed"
+        };
+        for item in &report.removed {
+            output.line(&format!(
+                "{verb} {} {} ({} bytes, {})",
+                word(item.kind),
+                item.id,
+                item.bytes,
+                word(item.reason)
+            ));
+        }
+        for failure in &report.failed {
+            output.note(&format!(
+                "Error: {} {}: {}",
+                word(failure.kind),
+                failure.id,
+                failure.message
+            ));
+        }
+        output.note(&format!(
+            "{} dead runs settled, {} alive, {} kept ({} bytes), {verb} {}",
+            report.settled,
+            report.alive,
+            report.kept,
+            report.kept_bytes,
+            report.removed.len()
+        ));
+    }
+    ExitCode::from(u8::from(!report.failed.is_empty()))
+}
+
+/// The name a value has in JSON.
+fn word(value: impl serde::Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(Value::String(text)) => text,
+        Ok(_) | Err(_) => String::new(),
+    }
+}
+
+fn document(args: &GcArgs, report: &GcReport) -> Value {
+    let freed: u64 = report.removed.iter().map(|item| item.bytes).sum();
+    json!({
+        "schema": schema_id::GC,
+        "success": report.failed.is_empty(),
+        "dry_run": args.dry_run,
+        "settled": report.settled,
+        "alive": report.alive,
+        "kept": report.kept,
+        "kept_bytes": report.kept_bytes,
+        "freed_bytes": freed,
+        "removed": report.removed,
+        "failed": report.failed,
+    })
+}

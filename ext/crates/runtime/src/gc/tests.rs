@@ -1,0 +1,238 @@
+use super::*;
+use crate::{RunDir, Scratch};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use wp_codebox_contracts::Outcome;
+
+struct World {
+    _temp: tempfile::TempDir,
+    state: StateDir,
+    site: SiteId,
+    root: PathBuf,
+}
+
+fn world() -> World {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("state");
+    fs::create_dir(&path).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::chown(&path, Some(12_345), Some(12_345)).unwrap();
+    }
+    let state = StateDir::open(&path).unwrap();
+    let site = SiteId::new("s").unwrap();
+    let root = path.join("sites/s/runs");
+    World {
+        _temp: temp,
+        state,
+        site,
+        root,
+    }
+}
+
+fn run(n: u8) -> RunId {
+    RunId::new(format!("run_{n:032x}")).unwrap()
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn rules() -> GcRules {
+    GcRules {
+        max_age: HOUR,
+        budget: SizeBudget::Unlimited,
+        artifacts: ArtifactRule::Keep,
+        mode: GcMode::Remove,
+    }
+}
+
+impl World {
+    /// A settled run whose record is `age` old, with `bytes` of kept work.
+    fn settled(&self, n: u8, age: Duration, bytes: usize) {
+        let dir = RunDir::create(&self.state, &self.site, &run(n), 99).unwrap();
+        fs::write(dir.scratch("work").unwrap().join("file"), vec![7; bytes]).unwrap();
+        dir.settle(Outcome::Failed, "x", None, Scratch::Keep)
+            .unwrap();
+        let record = fs::File::open(self.root.join(run(n).as_str()).join("run.json")).unwrap();
+        record.set_modified(SystemTime::now() - age).unwrap();
+    }
+
+    fn collect(&self, rules: &GcRules) -> GcReport {
+        let mut report = GcReport::default();
+        collect(&self.state, &self.site, rules, &mut report).unwrap();
+        report
+    }
+
+    fn left(&self) -> Vec<String> {
+        let mut left: Vec<String> = fs::read_dir(&self.root)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        left
+    }
+}
+
+fn ids(report: &GcReport) -> Vec<(String, GcReason)> {
+    report
+        .removed
+        .iter()
+        .map(|item| (item.id.clone(), item.reason))
+        .collect()
+}
+
+#[test]
+fn old_runs_go_and_young_ones_and_living_ones_stay() {
+    let world = world();
+    world.settled(1, 2 * HOUR, 10);
+    world.settled(2, HOUR / 2, 10);
+    let living = RunDir::create(&world.state, &world.site, &run(3), 99).unwrap();
+    let record = fs::File::open(living.path().join("run.json")).unwrap();
+    record.set_modified(SystemTime::now() - 50 * HOUR).unwrap();
+    let dry = world.collect(&GcRules {
+        mode: GcMode::DryRun,
+        ..rules()
+    });
+    assert_eq!(world.left().len(), 3, "a dry run removes nothing");
+    let report = world.collect(&rules());
+    assert_eq!(report.removed, dry.removed);
+    assert_eq!(ids(&report), [(run(1).to_string(), GcReason::Age)]);
+    assert_eq!((report.alive, report.kept), (1, 1));
+    assert_eq!(world.left(), [run(2).to_string(), run(3).to_string()]);
+    drop(living);
+    let report = world.collect(&rules());
+    assert_eq!(
+        (report.settled, report.alive),
+        (1, 0),
+        "control: the same run, dead"
+    );
+}
+
+#[test]
+fn the_budget_keeps_the_newest() {
+    let world = world();
+    for n in 1..=4 {
+        world.settled(n, Duration::from_secs(60 * u64::from(n)), 100_000);
+    }
+    let report = world.collect(&GcRules {
+        budget: SizeBudget::Bytes(260_000),
+        ..rules()
+    });
+    assert_eq!(
+        ids(&report),
+        [
+            (run(3).to_string(), GcReason::Size),
+            (run(4).to_string(), GcReason::Size)
+        ]
+    );
+    assert!(report.removed.iter().all(|item| item.bytes >= 100_000));
+    assert!(report.kept == 2 && report.kept_bytes <= 260_000);
+}
+
+#[test]
+fn a_lease_without_marker_protects_and_a_dead_one_does_not() {
+    let world = world();
+    let dir = RunDir::create(&world.state, &world.site, &run(1), 99).unwrap();
+    fs::remove_file(
+        world
+            .root
+            .parent()
+            .unwrap()
+            .join("active")
+            .join(run(1).as_str()),
+    )
+    .unwrap();
+    let report = world.collect(&rules());
+    assert_eq!(
+        (report.alive, report.settled, world.left().len()),
+        (1, 0, 1)
+    );
+    drop(dir);
+    let report = world.collect(&rules());
+    assert_eq!((report.alive, report.settled, report.kept), (0, 1, 1));
+}
+
+#[test]
+fn an_interrupted_removal_is_finished_and_what_is_not_ours_stays() {
+    let world = world();
+    world.settled(1, HOUR / 2, 1);
+    let hidden = world.root.join(format!("{REMOVING}{}", run(9)));
+    fs::create_dir_all(hidden.join("closed/deep")).unwrap();
+    fs::set_permissions(hidden.join("closed"), fs::Permissions::from_mode(0o000)).unwrap();
+    fs::create_dir(world.root.join("something-else")).unwrap();
+    let report = world.collect(&rules());
+    assert_eq!(ids(&report), [(run(9).to_string(), GcReason::Interrupted)]);
+    assert_eq!(
+        world.left(),
+        [run(1).to_string(), "something-else".to_owned()]
+    );
+}
+
+#[test]
+fn bundles_go_only_when_the_host_says_so() {
+    let world = world();
+    let artifacts = world.root.parent().unwrap().join("artifacts");
+    for (n, created) in [
+        (1, "2020-01-01T00:00:00.000Z"),
+        (2, "2999-01-01T00:00:00.000Z"),
+        (3, ""),
+    ] {
+        let bundle = artifacts.join(run(n).as_str());
+        fs::create_dir_all(&bundle).unwrap();
+        let manifest = format!("{{\"id\":\"x{n}\",\"createdAt\":\"{created}\"}}");
+        fs::write(bundle.join("manifest.json"), manifest).unwrap();
+    }
+    assert!(world.collect(&rules()).removed.is_empty());
+    let told = GcRules {
+        artifacts: ArtifactRule::OlderThan(HOUR),
+        ..rules()
+    };
+    assert_eq!(
+        ids(&world.collect(&told)),
+        [(run(1).to_string(), GcReason::Age)]
+    );
+    assert!(artifacts.join(run(2).as_str()).exists());
+    assert!(
+        artifacts.join(run(3).as_str()).exists(),
+        "what has no date is not judged"
+    );
+}
+
+#[test]
+fn collections_beside_each_other_and_beside_runs() {
+    let world = world();
+    for n in 0..60 {
+        world.settled(n, 2 * HOUR, 10);
+    }
+    let (world, rules) = (&world, rules());
+    let counts: Vec<usize> = std::thread::scope(|scope| {
+        let collectors: Vec<_> = (0..3)
+            .map(|_| {
+                let rules = &rules;
+                scope.spawn(move || {
+                    let report = world.collect(rules);
+                    assert!(report.failed.is_empty(), "{report:?}");
+                    report.removed.len()
+                })
+            })
+            .collect();
+        let starter = scope.spawn(move || {
+            for n in 100..130 {
+                let dir = RunDir::create(&world.state, &world.site, &run(n), 99).unwrap();
+                dir.scratch("x").unwrap();
+                dir.settle(Outcome::Succeeded, "x", None, Scratch::Remove)
+                    .unwrap();
+            }
+        });
+        starter.join().unwrap();
+        collectors
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
+    });
+    assert!(counts.iter().sum::<usize>() >= 60, "{counts:?}");
+    assert_eq!(
+        world.left().len(),
+        30,
+        "all old ones and none of the new ones"
+    );
+}

@@ -1,0 +1,55 @@
+//! Runs `<runner> gc --json` for one site.
+
+use crate::doctor::ask;
+use crate::fields::Fields;
+use crate::guard::Failure;
+use crate::ini::Settings;
+use serde_json::{Map, Value};
+use std::time::Duration;
+use wp_codebox_contracts::{ErrorBody, ErrorCode, SiteId, schema_id};
+
+/// Much can have piled up.
+const LONGEST: Duration = Duration::from_secs(15 * 60);
+
+/// `wp-codebox/gc/v1`; the runner's refusal as an error.
+pub(crate) fn run(
+    settings: &Settings,
+    site: &SiteId,
+    options: Map<String, Value>,
+) -> Result<Value, Failure> {
+    const KNOWN: &[&str] = &[
+        "max_age_seconds",
+        "max_bytes",
+        "artifacts_max_age_seconds",
+        "dry_run",
+    ];
+    let mut fields = Fields::new(options, "", KNOWN, ErrorCode::InputInvalid)?;
+    let mut arguments: Vec<String> = ["gc", "--json", "--state", &settings.state_dir]
+        .map(str::to_owned)
+        .into();
+    arguments.push(format!("--site={site}"));
+    for (name, flag, unit) in [
+        ("max_age_seconds", "--max-age", "s"),
+        ("max_bytes", "--max-bytes", ""),
+        ("artifacts_max_age_seconds", "--artifacts-max-age", "s"),
+    ] {
+        if let Some(number) = fields.count(name)? {
+            arguments.push(format!("{flag}={number}{unit}"));
+        }
+    }
+    if fields.flag("dry_run")? {
+        arguments.push("--dry-run".to_owned());
+    }
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let answer = ask(settings, &arguments, LONGEST)?;
+    if answer["schema"] == schema_id::GC {
+        return Ok(answer);
+    }
+    let error = serde_json::from_value::<ErrorBody>(answer["error"].clone()).unwrap_or_else(|_| {
+        ErrorBody::new(
+            ErrorCode::RunnerUnavailable,
+            "the runner's `gc` gave no answer that this extension knows; install matching versions",
+        )
+    });
+    Err(error.into())
+}

@@ -1,0 +1,211 @@
+"""Control groups, and what a collection removes."""
+
+import json
+import os
+import pwd
+import signal
+import subprocess
+import time
+
+from harness import NotHere, must, running
+
+
+def axis(answer, name):
+    return next(row for row in answer.result["isolation"]["axes"] if row["axis"] == name)
+
+
+def groups():
+    found = set()
+    for directory, names, _files in os.walk("/sys/fs/cgroup"):
+        found |= {os.path.join(directory, name) for name in names if name.startswith("wp-codebox-run_")}
+    return found
+
+
+def own_group(controller):
+    """This process's own directory of a version 1 hierarchy."""
+    with open("/proc/self/cgroup", encoding="ascii") as file:
+        for line in file:
+            _number, controllers, path = line.strip().split(":", 2)
+            if controller in controllers.split(","):
+                return f"/sys/fs/cgroup/{controller}{path}".rstrip("/")
+    return None
+
+
+def grouped(bench):
+    """Root can make groups wherever a memory hierarchy is mounted."""
+    if os.geteuid() != 0:
+        raise NotHere("groups of its own need root or a delegated group")
+    must(own_group("memory"), "this machine has no version 1 memory hierarchy")
+
+
+def memory_is_limited_by_a_group_of_the_run(bench):
+    grouped(bench)
+    answer = bench.agent("echo x > x.txt; cat /proc/self/cgroup", "--memory", "300M", "--disk", "100M").expect(0)
+    memory, pids = axis(answer, "memory"), axis(answer, "pids")
+    must(memory["enforced"] == "enforced" and str(400 << 20) in memory["evidence"], json.dumps(memory))
+    must("pids cgroup" in pids["by"], json.dumps(pids))
+    said = answer.result["transcript"]["executions"][0]["stdout"]
+    must("memory:/\n" in said and "wp-codebox" not in said, f"the guest sees where its group is: {said}")
+    must(answer.result["run_id"] not in " ".join(groups()), "the group is still there")
+    must(answer.result["cost"]["cpu_ms"] > 0 and answer.result["cost"]["peak_memory_bytes"] > 0, json.dumps(answer.result["cost"]))
+
+
+def the_kernel_ends_what_the_poll_cannot_see_in_time(bench):
+    grouped(bench)
+    # Each process is within its own limit and all appear at once: far more than the group, in far less than a look.
+    hog = "php -n -d memory_limit=-1 -r '$x = str_repeat(chr(65), 150 << 20); sleep(9);' & "
+    answer = bench.agent(f"echo early > early.txt; {hog * 6} wait", "--memory", "160M", "--disk", "16M")
+    answer.expect(1, "wp_codebox_memory_limit")
+    must([e["path"] for e in answer.result["changed_files"]] == ["/workspace/plugin/early.txt"], str(answer))
+    bench.agent(f"echo early > early.txt; {hog.replace('150', '15').replace('9)', '0)') * 6} wait", "--memory", "900M").expect(0)
+
+
+def files_and_memory_have_budgets_of_their_own(bench):
+    grouped(bench)
+    # As many bytes of files as the disk limit allows do not make the memory limit bite.
+    answer = bench.agent("head -c 180000000 /dev/zero > big.bin; rm big.bin; echo x > x.txt", "--memory", "100M", "--disk", "200M")
+    answer.expect(0)
+
+
+def without_a_group_the_report_says_why(bench):
+    grouped(bench)
+    made = bench.state
+    # A read-only cgroup file system, in a mount namespace of the test's own.
+    inside = "mount --make-rprivate / && mount -o remount,bind,ro /sys/fs/cgroup/memory && exec \"$@\""
+    source = bench.source()
+    arguments = bench.run_arguments("--mount", f"{source}:/workspace/plugin", "--agent-command", "sh -c 'echo x > x.txt'")
+    command = ["unshare", "-m", "sh", "-c", inside, "sh", bench.environment["CODEBOX"], *arguments]
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
+    answer = bench.finish(command, process).expect(0)
+    memory = axis(answer, "memory")
+    must(memory["enforced"] == "best-effort" and "no writable memory cgroup" in memory["evidence"], json.dumps(memory))
+    must("Read-only file system" in memory["evidence"], json.dumps(memory))
+    must(os.listdir(os.path.join(made, "cgroups")) == [], "an announcement stayed")
+
+
+def a_directory_of_the_operator_is_used(bench):
+    grouped(bench)
+    parent = os.path.join(own_group("memory"), f"operator-{os.getpid()}")
+    os.mkdir(parent)
+    try:
+        answer = bench.agent("echo x > x.txt; sleep 0.2", "--cgroup", parent).expect(0)
+        must(axis(answer, "memory")["enforced"] == "enforced", str(answer))
+        must("pids cgroup" not in axis(answer, "pids")["by"], "only the named hierarchy is used")
+    finally:
+        os.rmdir(parent)
+    answer = bench.agent("echo x > x.txt", "--cgroup", "/tmp").expect(0)
+    must("no cgroup directory" in axis(answer, "memory")["evidence"], str(answer))
+
+
+def a_runner_that_is_not_root_uses_what_was_delegated_to_it(bench):
+    grouped(bench)
+    owner = pwd.getpwnam(bench.owner)
+    parent = os.path.join(own_group("memory"), f"delegated-{os.getpid()}")
+    os.mkdir(parent)
+    arguments = bench.run_arguments("--mount", f"{bench.source()}:/workspace/plugin", "--agent-command",
+                                    "sh -c 'echo x > x.txt'", "--cgroup", parent)
+    command = ["setpriv", f"--reuid={owner.pw_uid}", f"--regid={owner.pw_gid}", "--clear-groups", bench.environment["CODEBOX"], *arguments]
+    def run():
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   env={"PATH": "/usr/bin:/bin"}, cwd="/")
+        return axis(bench.finish(command, process).expect(0), "memory")
+    try:
+        memory = run()
+        must(memory["enforced"] == "best-effort" and "Permission denied" in memory["evidence"], f"not delegated yet: {memory}")
+        os.chown(parent, owner.pw_uid, owner.pw_gid)
+        memory = run()
+        must(memory["enforced"] == "enforced", json.dumps(memory))
+        must([name for name in os.listdir(parent) if name.startswith("wp-codebox-")] == [], "the group is still there")
+    finally:
+        os.rmdir(parent)
+
+
+def a_group_outlives_nobody(bench):
+    grouped(bench)
+    before = groups()
+    arguments = bench.run_arguments("--mount", f"{bench.source()}:/workspace/plugin", "--agent-command", "sh -c 'sleep 63.5'")
+    process = bench.start(arguments)
+    for _ in range(200):
+        if running("sleep 63.5"):
+            break
+        time.sleep(0.05)
+    made = groups() - before
+    must(made, "the control: no group was made")
+    keepers, supervisors = processes("keep-cgroups"), processes("supervise")
+    for pid in keepers + supervisors:
+        os.kill(pid, signal.SIGKILL)
+    process.communicate()
+    must(groups() & made, "the control: without its keeper the group stays")
+    bench.call("gc", "--state", bench.state, "--site", bench.site, "--json").expect(0)
+    must(not groups() & made, f"still there: {groups() & made}")
+    must(os.listdir(os.path.join(bench.state, "cgroups")) == [], "the announcement stayed")
+
+
+def processes(word):
+    """Processes of this test's own runs: those whose client is a child of this process."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                words = file.read().decode().split("\0")
+        except OSError:
+            continue
+        if len(words) > 1 and words[1] == word and ancestor(int(pid), os.getpid()):
+            found.append(int(pid))
+    return found
+
+
+def ancestor(pid, wanted):
+    while pid > 1:
+        try:
+            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+                pid = int(file.read().rsplit(")", 1)[1].split()[1])
+        except OSError:
+            return False
+        if pid == wanted:
+            return True
+    return False
+
+
+def gc_by_age(bench):
+    run = bench.agent("echo x > x.txt").expect(0).result["run_id"]
+    directory = os.path.join(bench.state, "sites", bench.site, "runs", run)
+    bundle = os.path.join(bench.state, "sites", bench.site, "artifacts", run)
+    base = ["gc", "--state", bench.state, "--site", bench.site, "--json"]
+    answer = bench.call(*base, "--max-age", "1h").expect(0)
+    must(answer.json["schema"] == "wp-codebox/gc/v1" and answer.json["success"] is True, str(answer))
+    must(run not in [item["id"] for item in answer.json["removed"]] and os.path.isdir(directory), "a young run was removed")
+    os.utime(os.path.join(directory, "run.json"), (1, 1))
+    answer = bench.call(*base, "--max-age", "1h", "--dry-run").expect(0)
+    must(run in [item["id"] for item in answer.json["removed"]] and os.path.isdir(directory), "a dry run removed, or did not list")
+    bench.call(*base, "--max-age", "1h").expect(0)
+    must(not os.path.exists(directory), "an old run is still there")
+    bench.call("artifacts", "verify", "--bundle", bundle, "--state", bench.state, "--json").expect(0)
+    must(bench.call(*base, "--max-age", "1h", "--artifacts-max-age", "1h").exit == 0 and os.path.isdir(bundle), "a young bundle was removed")
+    bench.call(*base, "--artifacts-max-age", "0").expect(0)
+    must(not os.path.exists(bundle), "a bundle stays although its age was named")
+
+
+def gc_refuses_nonsense(bench):
+    for code, *flags in (["wp_codebox_input_invalid", "--max-age", "soon"], ["wp_codebox_limit_invalid", "--max-bytes", "1T"],
+                         ["wp_codebox_input_invalid", "--site", "../x"], ["wp_codebox_input_invalid", "--artifacts-max-age=x"]):
+        answer = bench.call("gc", "--state", bench.state, "--json", *flags)
+        must(answer.exit == 1 and answer.code == code, f"{flags}: {answer}")
+
+
+def gc_leaves_the_living_alone(bench):
+    arguments = bench.run_arguments("--mount", f"{bench.source()}:/workspace/plugin", "--agent-command",
+                                    "sh -c 'echo x > x.txt; sleep 3; echo y > y.txt'")
+    process = bench.start(arguments)
+    time.sleep(1.5)
+    answer = bench.call("gc", "--state", bench.state, "--site", bench.site, "--max-age", "0", "--max-bytes", "0", "--json").expect(0)
+    must(answer.json["alive"] == 1, str(answer))
+    answer = bench.finish(arguments, process).expect(0)
+    must(len(answer.result["changed_files"]) == 2, str(answer))
+
+
+CASES = [memory_is_limited_by_a_group_of_the_run, the_kernel_ends_what_the_poll_cannot_see_in_time,
+         files_and_memory_have_budgets_of_their_own, without_a_group_the_report_says_why, a_directory_of_the_operator_is_used,
+         a_runner_that_is_not_root_uses_what_was_delegated_to_it,
+         a_group_outlives_nobody, gc_by_age, gc_refuses_nonsense, gc_leaves_the_living_alone]

@@ -1,0 +1,171 @@
+"""What a sandbox could leave behind on the host, and how each of it is seen.
+
+Every detector answers a list of findings, empty when nothing leaked. They look at the whole
+host, at what can be told to be this soak's: its programs, its token, its state directory, and
+the namespaces in which its guests were seen.
+"""
+
+import json
+import os
+import re
+
+KINDS = ("mnt", "pid", "net", "user", "uts", "ipc", "cgroup")
+GROUP = re.compile(r"wp-codebox-(run_[0-9a-f]{32})$")
+RUN_FILES = {"run.json", "events.jsonl", "lease"}
+
+
+def read(path):
+    """Text of a file, or nothing when it cannot be read (any more)."""
+    try:
+        with open(path, "rb") as file:
+            return file.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def pids():
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def parent(pid):
+    stat = read(f"/proc/{pid}/stat")
+    return int(stat.rsplit(")", 1)[1].split()[1]) if ")" in stat else 0
+
+
+def dead(pid):
+    stat = read(f"/proc/{pid}/stat")
+    return ")" not in stat or stat.rsplit(")", 1)[1].split()[0] == "Z"
+
+
+def command(pid):
+    return read(f"/proc/{pid}/cmdline").replace("\0", " ")
+
+
+def program(pid):
+    try:
+        return os.readlink(f"/proc/{pid}/exe")
+    except OSError:
+        return ""
+
+
+def below(root):
+    """`root` and every process below it."""
+    children = {}
+    for pid in pids():
+        children.setdefault(parent(pid), []).append(pid)
+    found, queue = [], [root]
+    while queue:
+        pid = queue.pop()
+        found.append(pid)
+        queue.extend(children.get(pid, []))
+    return found
+
+
+def namespaces(pid):
+    found = set()
+    for kind in KINDS:
+        try:
+            found.add(os.readlink(f"/proc/{pid}/ns/{kind}"))
+        except OSError:
+            continue
+    return found
+
+
+class Host:
+    """The host as it was before, and what of the soak is on it now."""
+
+    def __init__(self, home, state, site, token):
+        self.home, self.state, self.site, self.token = home, state, site, token
+        self.own = namespaces(os.getpid())
+        self.mounts = set(read("/proc/self/mountinfo").splitlines())
+        self.guests = set()
+        self.seen_runs = set()
+
+    def saw_guest(self, pid):
+        """Remembers the namespaces of a guest, so that they can be looked for afterwards. All of them
+        together, because the kernel gives the number of a namespace that is gone to a later one."""
+        seen = frozenset(namespaces(pid) - self.own)
+        if len(seen) == len(KINDS):
+            self.guests.add(seen)
+
+    def processes(self):
+        found = []
+        for pid in pids():
+            if pid == os.getpid() or dead(pid):
+                continue
+            if program(pid).startswith(self.home + "/bin/wp-codebox") or self.token in command(pid):
+                found.append(f"process {pid}: {command(pid)[:120]}")
+        return found
+
+    def live_namespaces(self):
+        found = [f"namespaces of process {pid}: {command(pid)[:80]}" for pid in pids() if frozenset(namespaces(pid) - self.own) in self.guests]
+        return found + [f"mounted namespace: {line}" for line in set(read("/proc/self/mountinfo").splitlines()) - self.mounts if " nsfs " in line]
+
+    def new_mounts(self):
+        new = set(read("/proc/self/mountinfo").splitlines()) - self.mounts
+        return [f"mount: {line}" for line in sorted(new) if self.home in line or self.token in line]
+
+    def runs(self):
+        return set(os.listdir(self.path("runs"))) if os.path.isdir(self.path("runs")) else set()
+
+    def cgroups(self):
+        ours = self.seen_runs | {name for name in self.runs() if name.startswith("run_")}
+        found = []
+        for directory, names, _files in os.walk("/sys/fs/cgroup"):
+            for name in names:
+                match = GROUP.match(name)
+                if match and match[1] in ours:
+                    found.append(f"cgroup {directory}/{name}")
+        return found
+
+    def path(self, *names):
+        return os.path.join(self.state, "sites", self.site, *names)
+
+    def files(self):
+        """Everything in the state directory that only a living run may have."""
+        found = []
+        for name in list_of(self.path("active")):
+            found.append(f"marker active/{name}")
+        for run in list_of(self.path("runs")):
+            if not re.fullmatch(r"run_[0-9a-f]{32}", run):
+                found.append(f"runs/{run}")
+                continue
+            found += [f"runs/{run}/{name}" for name in list_of(self.path("runs", run)) if name not in RUN_FILES]
+        found += [f"artifacts/{name}" for name in list_of(self.path("artifacts")) if name.startswith(".")]
+        templates = os.path.join(self.state, "templates")
+        found += [f"templates/{name}" for name in list_of(templates) if name.startswith(".tmp-")]
+        mine = self.seen_runs | self.runs()
+        found += [f"cgroups/{name}" for name in list_of(os.path.join(self.state, "cgroups")) if name in mine]
+        return found
+
+    def records(self):
+        """Runs whose record does not say what they came to and why, and how many came to what."""
+        bad, outcomes = [], {}
+        for run in list_of(self.path("runs")):
+            try:
+                record = json.loads(read(self.path("runs", run, "run.json")) or "{}")
+            except ValueError:
+                record = {}
+            if record.get("status") != "ended" or not record.get("outcome") or not record.get("reason"):
+                bad.append(f"record of {run}: {record}")
+            key = f"{record.get('outcome')}: {reason_class(record.get('reason') or '')}"
+            outcomes[key] = outcomes.get(key, 0) + 1
+        return bad, outcomes
+
+    def leaks(self):
+        bad, _outcomes = self.records()
+        return {"processes": self.processes(), "namespaces": self.live_namespaces(), "mounts": self.new_mounts(),
+                "cgroups": self.cgroups(), "files": self.files(), "records": bad}
+
+
+def reason_class(reason):
+    """A reason without what differs from run to run."""
+    reason = re.sub(r"\d+", "N", reason)
+    return reason[:70]
+
+
+def list_of(path):
+    try:
+        return sorted(os.listdir(path))
+    except FileNotFoundError:
+        return []

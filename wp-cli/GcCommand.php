@@ -1,0 +1,143 @@
+<?php
+/**
+ * `wp codebox gc`.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Cli;
+
+use WPCodebox\Authority;
+use WPCodebox\Capabilities;
+use WPCodebox\Native\Extension;
+use WPCodebox\Services;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Removes what runs of this site left.
+ */
+final class GcCommand {
+
+	/**
+	 * Wires the command.
+	 *
+	 * @param Boundary $boundary Border to the shell.
+	 * @param Console  $console  Talk.
+	 * @param Table    $table    Rows.
+	 * @param Services $services The work.
+	 */
+	public function __construct(
+		private readonly Boundary $boundary,
+		private readonly Console $console,
+		private readonly Table $table,
+		private readonly Services $services
+	) {}
+
+	/**
+	 * Removes what runs of this site left: directories of ended runs, dead scratch, unfinished bundles.
+	 *
+	 * Nothing of a run that is alive is touched. Bundles stay, unless --artifacts-max-age is given.
+	 * Exit status 1 when something could not be removed.
+	 *
+	 * ## OPTIONS
+	 *
+	 * [--max-age=<duration>]
+	 * : Remove ended runs older than this, e.g. 12h. Default: 30 days.
+	 *
+	 * [--max-bytes=<size>]
+	 * : Keep at most so much of the ended runs, newest first, e.g. 500M.
+	 *
+	 * [--artifacts-max-age=<duration>]
+	 * : Also delete bundles older than this.
+	 *
+	 * [--dry-run]
+	 * : List what would be removed, and remove nothing.
+	 *
+	 * [--format=<format>]
+	 * : How to print what was removed.
+	 * ---
+	 * default: table
+	 * options:
+	 *   - table
+	 *   - json
+	 *   - yaml
+	 *   - csv
+	 *   - ids
+	 *   - count
+	 * ---
+	 *
+	 * [--fields=<fields>]
+	 * : Columns: kind, id, bytes, reason.
+	 *
+	 * ## EXAMPLES
+	 *
+	 *     $ wp codebox gc --max-age=24h --dry-run
+	 *
+	 * @param list<string>         $args  Positional arguments.
+	 * @param array<string, mixed> $flags Flags.
+	 */
+	public function __invoke( array $args, array $flags ): void {
+		$this->boundary->enter(
+			'codebox gc',
+			Capabilities::REVIEW,
+			null,
+			$flags,
+			fn( Authority $authority ): int => $this->collect( $flags )
+		);
+	}
+
+	/**
+	 * Collects and prints.
+	 *
+	 * @param array<string, mixed> $flags Flags.
+	 */
+	private function collect( array $flags ): int {
+		$this->services->gate->check();
+		$answer = Extension::gc( $this->services->site->id(), self::options( $flags ) );
+		if ( in_array( $flags['format'], [ 'json', 'yaml' ], true ) && ! isset( $flags['fields'] ) ) {
+			$this->console->document( $answer, $flags['format'] );
+		} else {
+			$this->table->print( $answer['removed'], [ 'kind', 'id', 'bytes', 'reason' ], 'id', $flags );
+			foreach ( $answer['failed'] as $failure ) {
+				$this->console->say( sprintf( 'Left: %s %s: %s.', $failure['kind'], $failure['id'], $failure['message'] ) );
+			}
+			$this->console->say(
+				sprintf(
+					'%s %d, %s; %d dead runs settled, %d alive, %d kept.',
+					$answer['dry_run'] ? 'Would remove' : 'Removed',
+					count( $answer['removed'] ),
+					Quantity::human_bytes( (int) $answer['freed_bytes'] ),
+					$answer['settled'],
+					$answer['alive'],
+					$answer['kept']
+				)
+			);
+		}
+		return $answer['success'] ? 0 : 1;
+	}
+
+	/**
+	 * Flags as the extension wants them.
+	 *
+	 * @param array<string, mixed> $flags Flags.
+	 * @return array<string, int|bool>
+	 */
+	private static function options( array $flags ): array {
+		$options = [ 'dry_run' => ! empty( $flags['dry-run'] ) ];
+		foreach ( [
+			'max-age'           => 'max_age_seconds',
+			'artifacts-max-age' => 'artifacts_max_age_seconds',
+		] as $flag => $name ) {
+			if ( isset( $flags[ $flag ] ) ) {
+				$options[ $name ] = intdiv( Quantity::milliseconds( $flag, (string) $flags[ $flag ] ), 1000 );
+			}
+		}
+		if ( isset( $flags['max-bytes'] ) ) {
+			$options['max_bytes'] = Quantity::bytes( 'max-bytes', (string) $flags['max-bytes'] );
+		}
+		return $options;
+	}
+}
