@@ -53,7 +53,7 @@ final class Extension {
 	public static function doctor(): array {
 		$level = (string) ( getenv( 'WP_CODEBOX_FAKE_LEVEL' ) ?: 'full' );
 		if ( 'unknown' === $level ) {
-			throw new \RuntimeException( 'The runner is gone.' );
+			throw Exception::make( 'wp_codebox_state_dir_invalid', 'The runner is gone.' );
 		}
 		return [
 			'schema'    => 'wp-codebox/doctor/v1',
