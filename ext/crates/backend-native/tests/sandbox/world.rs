@@ -380,8 +380,10 @@ pub fn mount(index: u32, source: &Path, target: &str) -> PlannedMount {
 
 /// A fresh directory of the world.
 pub fn directory(name: &str) -> PathBuf {
+    // A child process in the same world counts anew.
     let path = world().root.join(format!(
-        "{name}-{}",
+        "{name}-{}-{}",
+        std::process::id(),
         COUNTER.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
     ));
     fs::create_dir(&path).unwrap();
