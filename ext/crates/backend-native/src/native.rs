@@ -106,9 +106,9 @@ impl Backend for NativeBackend {
         };
         let view = match spec.level {
             IsolationLevel::Full => View::Private,
-            IsolationLevel::Reduced => {
-                View::Host(GuestTree::lay_out(&plan, &spec.tree).map_err(|e| e.body())?)
-            }
+            IsolationLevel::Reduced => View::Host(Box::new(
+                GuestTree::lay_out(&plan, &spec.tree).map_err(|e| e.body())?,
+            )),
             IsolationLevel::None => {
                 return Err(ErrorBody::new(
                     ErrorCode::IsolationUnavailable,
@@ -146,7 +146,7 @@ enum View {
     /// In mounts of its own.
     Private,
     /// In a directory of the host.
-    Host(GuestTree),
+    Host(Box<GuestTree>),
 }
 
 fn watched(guest: &Guest, tree: &GuestTree, limits: Limits) -> Result<DiskWatch, ErrorBody> {

@@ -37,14 +37,14 @@ impl GuestRoot {
     /// Whether a guest path is the guest's own.
     #[must_use]
     pub fn owns(&self, path: &str) -> bool {
-        let below = |own: &&str| {
-            path.strip_prefix(*own)
+        let below = |own: &str| {
+            path.strip_prefix(own)
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
         let already = path
             .strip_prefix(self.as_str())
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-        !already && OWN.iter().any(|own| below(&own))
+        !already && OWN.iter().any(|own| below(own))
     }
 
     /// A path where the guest finds it: below the root when it is the guest's own.
