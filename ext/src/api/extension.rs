@@ -49,6 +49,8 @@ impl Extension {
                 "launcher": settings.launcher,
                 "php_binary": settings.php_binary,
                 "mount_roots": settings.mount_roots,
+                "outer_sandbox": settings.outer_sandbox,
+                "outer_sandbox_program": settings.outer_sandbox_program,
             })))
         })
     }
