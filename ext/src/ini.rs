@@ -4,7 +4,9 @@
 use ext_php_rs::flags::IniEntryPermission;
 use ext_php_rs::zend::{IniEntryDef, IniEntryDefs};
 use std::ffi::{CStr, c_char, c_int};
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, OuterSandbox, OuterSandboxKind, OuterSandboxNeed,
+};
 
 unsafe extern "C" {
     fn zend_ini_string(name: *const c_char, name_length: usize, orig: c_int) -> *const c_char;
@@ -18,7 +20,10 @@ const PHP_BINARY: &CStr = c"wp_codebox.php_binary";
 const CGROUP: &CStr = c"wp_codebox.cgroup";
 const MOUNT_ROOTS: &CStr = c"wp_codebox.mount_roots";
 
-static ENTRIES: IniEntryDefs<8> = IniEntryDefs::new([
+const OUTER_SANDBOX: &CStr = c"wp_codebox.outer_sandbox";
+const OUTER_SANDBOX_PROGRAM: &CStr = c"wp_codebox.outer_sandbox_program";
+
+static ENTRIES: IniEntryDefs<10> = IniEntryDefs::new([
     IniEntryDef::new(
         STATE_DIR,
         c"/var/lib/wp-codebox",
@@ -38,6 +43,8 @@ static ENTRIES: IniEntryDefs<8> = IniEntryDefs::new([
     IniEntryDef::new(PHP_BINARY, c"/usr/bin/php", IniEntryPermission::System),
     IniEntryDef::new(CGROUP, c"", IniEntryPermission::System),
     IniEntryDef::new(MOUNT_ROOTS, c"", IniEntryPermission::System),
+    IniEntryDef::new(OUTER_SANDBOX, c"none", IniEntryPermission::System),
+    IniEntryDef::new(OUTER_SANDBOX_PROGRAM, c"", IniEntryPermission::System),
     IniEntryDef::end(),
 ]);
 
@@ -50,12 +57,17 @@ pub(crate) enum ConfigError {
     /// It is not an absolute path.
     #[error("{name} must be an absolute path without `.` and `..` segments; set it in php.ini")]
     NotAbsolute { name: String },
+    /// It is none of the words it may be.
+    #[error("{name} must be none, bubblewrap or gvisor; set it in php.ini")]
+    NotAKind { name: String },
 }
 
 impl From<ConfigError> for ErrorBody {
     fn from(error: ConfigError) -> Self {
         let name = match &error {
-            ConfigError::NotUtf8 { name } | ConfigError::NotAbsolute { name } => name.clone(),
+            ConfigError::NotUtf8 { name }
+            | ConfigError::NotAbsolute { name }
+            | ConfigError::NotAKind { name } => name.clone(),
         };
         ErrorBody::new(ErrorCode::ConfigInvalid, error.to_string()).with("setting", name)
     }
@@ -83,6 +95,10 @@ pub(crate) struct Settings {
     pub(crate) cgroup: String,
     /// Directories below which abilities and screens may mount.
     pub(crate) mount_roots: Vec<String>,
+    /// Kind of the sandbox around the launcher.
+    pub(crate) outer_sandbox: String,
+    /// Its program; empty: found on the system path.
+    pub(crate) outer_sandbox_program: String,
 }
 
 impl Settings {
@@ -100,6 +116,8 @@ impl Settings {
                 .filter(|root| !root.is_empty())
                 .map(str::to_owned)
                 .collect(),
+            outer_sandbox: read(OUTER_SANDBOX)?,
+            outer_sandbox_program: read(OUTER_SANDBOX_PROGRAM)?,
         })
     }
 
@@ -121,7 +139,32 @@ impl Settings {
         for root in &settings.mount_roots {
             absolute(MOUNT_ROOTS, root)?;
         }
+        if !settings.outer_sandbox_program.is_empty() {
+            absolute(OUTER_SANDBOX_PROGRAM, &settings.outer_sandbox_program)?;
+        }
+        settings.outer_sandbox()?;
         Ok(settings)
+    }
+
+    /// The sandbox around the launcher. What the host's settings ask for is required: no caller
+    /// can leave it out.
+    pub(crate) fn outer_sandbox(&self) -> Result<OuterSandbox, ConfigError> {
+        let kind = match self.outer_sandbox.as_str() {
+            "none" | "" => OuterSandboxKind::None,
+            "bubblewrap" => OuterSandboxKind::Bubblewrap,
+            "gvisor" => OuterSandboxKind::Gvisor,
+            _ => {
+                return Err(ConfigError::NotAKind {
+                    name: text(OUTER_SANDBOX),
+                });
+            }
+        };
+        let program = self.outer_sandbox_program.clone();
+        Ok(OuterSandbox {
+            kind,
+            program: (!program.is_empty()).then_some(program),
+            need: OuterSandboxNeed::Required,
+        })
     }
 }
 

@@ -72,7 +72,7 @@ final class Extension
     /**
      * Effective configuration, without secrets: `version`, `contract_digest`,
      * `protocol`, `php_api`, `state_dir`, `share_dir`, `runner`, `launcher`,
-     * `php_binary`, `cgroup`, `mount_roots` (list).
+     * `php_binary`, `cgroup`, `mount_roots` (list), `outer_sandbox`, `outer_sandbox_program`.
      *
      * @return array<string, mixed>
      */

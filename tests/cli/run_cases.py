@@ -328,6 +328,57 @@ def repeated_bundles_have_one_id(bench):
     must(first["id"] == "artifact-bundle-sha256-" + hashlib.sha256(content).hexdigest(), "the id is not the digest")
 
 
+def rows(answer):
+    """What was put around each guest's launcher, from the bundle; the result says the same."""
+    with open(os.path.join(bundle_of(answer), "files", "runtime-evidence", "sandbox-audits.json"), encoding="utf-8") as file:
+        found = json.load(file)
+    must(found == answer.result["sandboxAudits"], json.dumps(found))
+    return found
+
+
+def without_an_outer_sandbox(bench):
+    found = rows(bench.agent("echo x > a", "--check", "test -f a").expect(0))
+    must([row["kind"] for row in found] == ["none", "none"], json.dumps(found))
+    must(all(row["wrappedArgs"] == [] and row["wrappedCmd"] == "wp-codebox-launch" for row in found), json.dumps(found))
+
+
+def inside_bubblewrap(bench):
+    bare = bench.agent("echo x > a", "--check", "test -f a").expect(0)
+    source = bench.source()
+    answer = bench.agent("echo x > a", "--check", "test -f a", "--outer-sandbox", "bubblewrap", source=source).expect(0)
+    path = kept(bench, answer, "succeeded", "promote")
+    must(answer.result["isolation"] == bare.result["isolation"], "the guest inside reports something else")
+    found = rows(answer)
+    must([row["kind"] for row in found] == ["bubblewrap"] * 2, json.dumps(found))
+    for row in found:
+        must(row["wrapperName"] == "bwrap" and "/workspace/plugin" in row["mounts"], json.dumps(row))
+    text = json.dumps(found)
+    for host in (bench.directory, bench.state, source, bench.environment["CODEBOX_LAUNCH"]):
+        must(host not in text, f"{host} in {text}")
+    must(os.path.isdir(path), path)
+
+
+def a_wrapper_that_is_missing(bench):
+    missing = ("--outer-sandbox", "bubblewrap", "--outer-sandbox-program", "/nonexistent/bwrap")
+    refused = bench.agent("echo x > a", *missing).expect(125, "wp_codebox_sandbox_wrapper_missing")
+    must(refused.json["error"].get("hints"), str(refused))
+    answer = bench.agent("echo x > a", *missing, "--outer-sandbox-optional").expect(0)
+    must(any("without it" in notice for notice in answer.result["notices"]), str(answer))
+    (row,) = rows(answer)
+    must(row["kind"] == "none" and "bubblewrap" in row["reason"], json.dumps(row))
+
+
+def inside_gvisor_is_refused(bench):
+    """Its kernel lacks what level full is made of; the control is the run inside bubblewrap."""
+    refused = bench.agent("echo x > a", "--outer-sandbox", "gvisor").expect(125, "wp_codebox_sandbox_start_failed")
+    must("Landlock" in json.dumps(refused.json["error"]["hints"]), str(refused))
+
+
+def an_unknown_outer_sandbox(bench):
+    bench.agent("true", "--outer-sandbox", "docker").expect(1, "wp_codebox_input_invalid")
+    bench.agent("true", "--outer-sandbox", "bubblewrap", "--outer-sandbox-program", "bwrap").expect(1, "wp_codebox_input_invalid")
+
+
 CASES = [value for value in list(globals().values())
          if callable(value) and getattr(value, "__module__", "") == __name__
-         and value.__name__ not in ("changed", "bundle_of", "kept", "written_with")]
+         and value.__name__ not in ("changed", "bundle_of", "kept", "rows", "written_with")]

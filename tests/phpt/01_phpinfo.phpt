@@ -33,6 +33,12 @@ wp_codebox.launcher => /usr/libexec/wp-codebox-launch => /usr/libexec/wp-codebox
 wp_codebox.php_binary => /usr/bin/php => /usr/bin/php
 wp_codebox.cgroup => no value => no value
 wp_codebox.mount_roots => /srv/a:/srv/b => /srv/a:/srv/b
+wp_codebox.outer_sandbox => none => none
+wp_codebox.outer_sandbox_program => no value => no value
+bool(false)
+bool(true)
+bool(false)
+bool(true)
 bool(false)
 bool(true)
 bool(false)

@@ -50,6 +50,8 @@ impl Extension {
                 "php_binary": settings.php_binary,
                 "cgroup": settings.cgroup,
                 "mount_roots": settings.mount_roots,
+                "outer_sandbox": settings.outer_sandbox,
+                "outer_sandbox_program": settings.outer_sandbox_program,
             })))
         })
     }

@@ -15,8 +15,8 @@ use serde_json::{Map, Value};
 use std::fmt::Write as _;
 use task::{refuse_raw_code, staged_files, task};
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, LimitsRequest, OuterSandbox, RunId, RunMode, RunPaths, RunRequest,
-    RuntimePolicy, SiteId, schema_id,
+    ErrorBody, ErrorCode, LimitsRequest, RunId, RunMode, RunPaths, RunRequest, RuntimePolicy,
+    SiteId, schema_id,
 };
 use wp_codebox_policy as policy;
 
@@ -103,7 +103,7 @@ pub(crate) fn build(
         limits,
         find_renames,
         secrets,
-        outer_sandbox: OuterSandbox::default(),
+        outer_sandbox: settings.outer_sandbox()?,
         redact,
         provenance,
     })

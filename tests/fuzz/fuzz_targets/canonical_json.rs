@@ -8,15 +8,6 @@
 use libfuzzer_sys::fuzz_target;
 use wp_codebox_artifacts::{Json, OverLimit, canonical_json, canonical_value};
 
-fn has_double(value: &serde_json::Value) -> bool {
-    match value {
-        serde_json::Value::Number(number) => number.is_f64() && number.as_f64() != Some(0.0),
-        serde_json::Value::Array(items) => items.iter().any(has_double),
-        serde_json::Value::Object(map) => map.values().any(has_double),
-        _ => false,
-    }
-}
-
 fuzz_target!(|data: &[u8]| {
     let Ok(value) = Json::parse(data) else {
         return;
@@ -31,10 +22,7 @@ fuzz_target!(|data: &[u8]| {
         assert_eq!(refusing, dropped);
     }
     // serde refuses lone surrogates and stops at 128 levels; the strict reader does neither.
-    // Doubles are left out: serde's reader may miss the nearest one by a bit, the strict one must not.
-    if let Ok(other) = serde_json::from_slice::<serde_json::Value>(data)
-        && !has_double(&other)
-    {
+    if let Ok(other) = serde_json::from_slice::<serde_json::Value>(data) {
         // By their text: `-0` is the integer 0 here and a double there, and prints as 0 in both.
         for taken in [&value.to_value(), &other] {
             assert_eq!(

@@ -95,6 +95,28 @@ mod tests {
         assert_eq!(reader.next().unwrap(), None);
     }
 
+    /// Found by fuzzing: the last bit of a double changed between caller and runner.
+    #[test]
+    fn doubles_cross_unchanged() {
+        for number in [
+            "118446744073709570000.0",
+            "0.1",
+            "-1.7976931348623157e308",
+            "5e-324",
+        ] {
+            let frame = format!(
+                "{{\"type\":\"error\",\"error\":{{\"code\":\"wp_codebox_busy\",\"message\":\"m\",\"data\":{{\"n\":{number}}}}}}}\n"
+            );
+            let (a, b) = UnixStream::pair().unwrap();
+            (&a).write_all(frame.as_bytes()).unwrap();
+            let Some(Frame::Error { error }) = FrameReader::new(b).next().unwrap() else {
+                panic!("no error frame")
+            };
+            let read = error.data.unwrap()["n"].as_f64();
+            assert_eq!(read, number.parse().ok(), "{number}");
+        }
+    }
+
     #[test]
     fn what_was_read_ahead_is_not_lost() {
         let (a, b) = UnixStream::pair().unwrap();

@@ -3,9 +3,9 @@
 //! The launcher gets namespaces of its own for users, processes, IPC, network and host
 //! name, and a root in which nothing of the host is but the plan's sources, `/proc` and
 //! the plain devices. It can still make the guest's user namespace in there. bubblewrap
-//! passes descriptors on and closes its own copies; its helper is pid 1 of the outer
-//! process namespace and dies with it, and it dies with the runner's thread that started
-//! it, so that killing any of them leaves nothing.
+//! passes descriptors on and closes its own copies. The launcher is pid 1 of the outer
+//! process namespace and dies with bubblewrap, which dies with the thread of the runner
+//! that started it, so that killing any of them leaves nothing.
 
 use super::audit::audit;
 use super::views::{Access, system_links, views};
@@ -15,9 +15,11 @@ use wp_codebox_contracts::OuterSandboxKind;
 /// Where the launcher lies inside.
 const LAUNCHER: &str = "/run/wp-codebox-launch";
 /// Options that depend on nothing.
-const FIXED: [&str; 13] = [
+const FIXED: [&str; 14] = [
     "--unshare-user",
     "--unshare-pid",
+    // bubblewrap then waits for the launcher itself, so that its CPU time is accounted.
+    "--as-pid-1",
     "--unshare-ipc",
     "--unshare-net",
     "--unshare-uts",

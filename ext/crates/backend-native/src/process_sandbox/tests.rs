@@ -127,7 +127,7 @@ fn bubblewrap_shows_the_plans_sources_and_nothing_else() {
     let args = sandbox.wrap(&command(&plan)).args.join(" ");
     assert_eq!(
         args,
-        "--unshare-user --unshare-pid --unshare-ipc --unshare-net --unshare-uts \
+        "--unshare-user --unshare-pid --as-pid-1 --unshare-ipc --unshare-net --unshare-uts \
          --die-with-parent --new-session --proc /proc --dev /dev --dir /tmp \
          --symlink usr/lib64 /lib64 \
          --ro-bind-try /srv/customers/acme/plugins/shop /srv/customers/acme/plugins/shop \
