@@ -1,14 +1,13 @@
 //! One guest of a level, and where it finds its own files.
 
 use crate::world::{Spec, directory, launch, request, run_request, world};
-use std::sync::atomic::{AtomicU32, Ordering};
-use wp_codebox_backend_native::{Guest, GuestTree, LaunchError, LayoutError};
+use wp_codebox_backend_native::{Guest, GuestTree, LaunchError};
 use wp_codebox_contracts::{ExecRequest, IsolationLevel, LaunchPlan};
 
 /// A guest.
 pub struct Bed {
     pub guest: Guest,
-    /// Its directories on the host's disk, where it has no view of its own.
+    /// At `reduced`: the directories on the host that are its own.
     tree: Option<GuestTree>,
 }
 
@@ -48,19 +47,13 @@ impl Bed {
                 tree: None,
             }),
             IsolationLevel::Reduced => {
-                static NUMBER: AtomicU32 = AtomicU32::new(0);
-                let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-                // Two processes may share a world.
-                let place = directory(&format!("attack-{}-{number}", std::process::id()));
-                let tree =
-                    GuestTree::lay_out(&spec.plan(), &place.join("guest")).map_err(|error| {
-                        match &error {
-                            LayoutError::Io { source, .. } => {
-                                moved(source.raw_os_error().unwrap_or(0), error.to_string())
-                            }
-                            _ => NotLaunched::Other(error.to_string()),
-                        }
-                    })?;
+                let place = directory("tree").join("guest");
+                let tree = GuestTree::lay_out(&spec.plan(), &place).map_err(|error| {
+                    let source = std::error::Error::source(&error)
+                        .and_then(|source| source.downcast_ref::<std::io::Error>())
+                        .and_then(std::io::Error::raw_os_error);
+                    moved(source.unwrap_or(0), error.to_string())
+                })?;
                 Ok(Self {
                     guest: start(tree.plan())?,
                     tree: Some(tree),
@@ -72,19 +65,21 @@ impl Bed {
 
     /// Where the guest finds what a plan puts at this path.
     pub fn path(&self, path: &str) -> String {
-        self.tree
-            .as_ref()
-            .map_or_else(|| path.to_owned(), |tree| tree.root().path(path))
+        match &self.tree {
+            Some(tree) => tree.root().path(path),
+            None => path.to_owned(),
+        }
     }
 
     /// A request whose arguments are passed on as they are.
     pub fn request(&self, argv: &[&str]) -> ExecRequest {
-        let given = request(argv);
-        let Some(tree) = &self.tree else { return given };
-        let translated = tree.root().request(&given, &world().php).unwrap();
-        ExecRequest {
-            argv: given.argv,
-            ..translated
+        let plain = request(argv);
+        match &self.tree {
+            Some(tree) => ExecRequest {
+                argv: plain.argv.clone(),
+                ..tree.root().request(&plain, &world().php).unwrap()
+            },
+            None => plain,
         }
     }
 

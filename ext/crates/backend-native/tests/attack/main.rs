@@ -5,7 +5,7 @@
 //! the same attempt works; where no control can work on this kernel, the table gives the
 //! reason and the control proves it. Nothing is skipped.
 //!
-//! CODEBOX_ATTACK_LEVELS  levels to run, e.g. `full,reduced`; default `full`
+//! CODEBOX_ATTACK_LEVELS  levels to run, e.g. `full,reduced`; default both
 //! Arguments select vectors whose name contains one of them.
 
 #![allow(
@@ -60,7 +60,8 @@ fn leak() {
 }
 
 fn levels() -> Vec<IsolationLevel> {
-    let wanted = std::env::var("CODEBOX_ATTACK_LEVELS").unwrap_or_else(|_| "full".to_owned());
+    let wanted =
+        std::env::var("CODEBOX_ATTACK_LEVELS").unwrap_or_else(|_| "full,reduced".to_owned());
     wanted.split(',').map(level).collect()
 }
 
