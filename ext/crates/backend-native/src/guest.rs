@@ -19,12 +19,14 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
-    GuestReply, IsolationReport, LaunchMount, LaunchPlan, Limits, SandboxAudit,
+    GuestReply, IsolationReport, LaunchMount, LaunchPlan, LaunchPurpose, Limits, SandboxAudit,
 };
 use wp_codebox_runtime::EgressListeners;
 
 pub use crate::watch::KillCause;
 
+/// In place of the number of a pid 1 that is gone.
+const GONE: i32 = 0;
 /// Time for the kernel to tear a killed guest down before the launcher is killed too.
 const TEARDOWN: Duration = Duration::from_secs(10);
 
@@ -300,6 +302,13 @@ fn start(plan: &LaunchPlan, options: &LaunchOptions<'_>) -> Result<Started, Laun
             detail: "ready came before everything else",
         });
     };
+    if pid == GONE && plan.purpose == LaunchPurpose::Serve {
+        process.kill();
+        let _ = process.wait();
+        return Err(LaunchError::Protocol {
+            detail: "what came with pid 1 is no process of this host",
+        });
+    }
     let meter = grouping::confirm(options.cgroup, process.pid(), pid, &mut report);
     Ok(Started {
         channel,
@@ -407,11 +416,9 @@ fn accept(
             Ok(())
         }
         (GuestReply::Spawned { .. }, Some(pidfd)) if arrivals.spawned.is_none() => {
-            // The number in the message is one of the launcher's own pid namespace.
-            match pid_here(pidfd.as_fd()) {
-                Some(pid) => arrivals.spawned = Some((pid, pidfd)),
-                None => return protocol("what came with pid 1 is no process of this host"),
-            }
+            // The number in the message is one of the launcher's own pid namespace. A pid 1
+            // that failed may be gone already: why it did is the next message.
+            arrivals.spawned = Some((pid_here(pidfd.as_fd()).unwrap_or(GONE), pidfd));
             Ok(())
         }
         (GuestReply::Layer { index }, Some(layer)) => {

@@ -85,6 +85,15 @@ pub fn swapped(bait: Bait, level: IsolationLevel) -> (String, String) {
     (inside, control.to_owned())
 }
 
+/// Ends the swapping when it goes out of scope.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Launches guests on `source` while `parent` and `other` change places.
 fn race(level: IsolationLevel, parent: &Path, other: &Path, source: HostSource) -> Count {
     let (stop, swaps) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -107,6 +116,8 @@ fn race(level: IsolationLevel, parent: &Path, other: &Path, source: HostSource) 
                 renameat_with(CWD, parent, CWD, other, RenameFlags::EXCHANGE).unwrap();
             }
         });
+        // Also when a guest fails: the scope waits for the thread.
+        let _stop = Stop(&stop);
         for number in 0..LAUNCHES.1 {
             let enough = count.shown > 0 && count.refused + count.escaped > 0;
             if number >= LAUNCHES.0 && enough && swaps.load(Ordering::Relaxed) >= SWAPS {
@@ -124,7 +135,6 @@ fn race(level: IsolationLevel, parent: &Path, other: &Path, source: HostSource) 
                 Err(NotLaunched::Other(error)) => panic!("{error}"),
             }
         }
-        stop.store(true, Ordering::Relaxed);
     });
     count.swaps = swaps.load(Ordering::Relaxed);
     assert!(count.swaps >= SWAPS, "{} swaps", count.swaps);
