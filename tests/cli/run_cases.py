@@ -330,8 +330,8 @@ def repeated_bundles_have_one_id(bench):
 
 def rows(answer):
     """What was put around each guest's launcher, from the bundle; the result says the same."""
-    with open(os.path.join(bundle_of(answer), "files", "runtime-evidence", "sandbox-audits.json"), encoding="utf-8") as file:
-        found = json.load(file)
+    with open(os.path.join(bundle_of(answer), "files", "runtime-evidence", "run-attestation.json"), encoding="utf-8") as file:
+        found = json.load(file)["sandboxAudits"]
     must(found == answer.result["sandboxAudits"], json.dumps(found))
     return found
 

@@ -359,10 +359,11 @@ fn artifacts(state: &StateDir, site: &SiteId, rules: &GcRules, report: &mut GcRe
     let ArtifactRule::OlderThan(age) = rules.artifacts else {
         return;
     };
-    // Both are UTC of one form, so they compare as text. What has no date is not judged.
-    let before = rfc3339(seconds_ago(age), 0);
+    // Both are UTC of one form, so they compare as text. What has no date is not judged. Ages
+    // are whole seconds: at age 0 a bundle of this very second goes too.
+    let before = rfc3339(seconds_ago(age), 999);
     for row in store.list().unwrap_or_default() {
-        if row.created_at.is_empty() || row.created_at >= before {
+        if row.created_at.is_empty() || row.created_at > before {
             continue;
         }
         let name = row.run_id.as_str();
