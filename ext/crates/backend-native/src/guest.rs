@@ -5,30 +5,25 @@
 //! any more. Nothing that arrives after `Ready` is believed further than its type.
 
 use crate::cgroup::Cgroup;
-use crate::channel::{Channel, Received};
-use crate::grouping;
+use crate::channel::Channel;
 use crate::launch_error::LaunchError;
-use crate::process_sandbox::{LauncherCommand, ProcessSandbox};
-use crate::spawn::{LauncherProcess, send_plan, spawn};
+use crate::launching::{Started, start};
+use crate::process_sandbox::ProcessSandbox;
+use crate::spawn::LauncherProcess;
 use crate::watch::{self, Shared, Usage};
-use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use wp_codebox_contracts::{
-    GuestReply, IsolationReport, LaunchMount, LaunchPlan, LaunchPurpose, Limits, SandboxAudit,
-};
+use wp_codebox_contracts::{IsolationReport, LaunchPlan, Limits, SandboxAudit};
 use wp_codebox_runtime::EgressListeners;
 
 pub use crate::watch::KillCause;
 
-/// In place of the number of a pid 1 that is gone.
-const GONE: i32 = 0;
 /// Time for the kernel to tear a killed guest down before the launcher is killed too.
-const TEARDOWN: Duration = Duration::from_secs(10);
+pub(crate) const TEARDOWN: Duration = Duration::from_secs(10);
 
 /// How to start the launcher.
 #[derive(Clone, Copy)]
@@ -84,15 +79,6 @@ impl GuestKiller {
     pub fn kill(&self, cause: KillCause) {
         self.shared.kill(cause);
     }
-}
-
-/// What the launcher sends until the guest is ready.
-#[derive(Default)]
-struct Arrivals {
-    spawned: Option<(i32, OwnedFd)>,
-    layers: BTreeMap<u32, OwnedFd>,
-    egress: Option<EgressListeners>,
-    report: Option<IsolationReport>,
 }
 
 impl Guest {
@@ -234,107 +220,6 @@ impl Guest {
     }
 }
 
-/// A launcher whose guest has reported.
-struct Started {
-    channel: Channel,
-    process: LauncherProcess,
-    lifetime: OwnedFd,
-    shared: Arc<Shared>,
-    layers: BTreeMap<u32, OwnedFd>,
-    egress: Option<EgressListeners>,
-    report: IsolationReport,
-    audit: SandboxAudit,
-}
-
-/// Starts the launcher and waits for the guest's report. On failure nothing of it is left.
-fn start(plan: &LaunchPlan, options: &LaunchOptions<'_>) -> Result<Started, LaunchError> {
-    let host = |step| move |source: std::io::Error| LaunchError::Host { step, source };
-    let errno = |step| {
-        move |source: rustix::io::Errno| LaunchError::Host {
-            step,
-            source: source.into(),
-        }
-    };
-    let bytes = serde_json::to_vec(plan).map_err(|_| LaunchError::Protocol {
-        detail: "the plan is no JSON",
-    })?;
-    let (plan_read, plan_write) = pipe_with(PipeFlags::CLOEXEC).map_err(errno("pipe"))?;
-    let (mut channel, theirs) = Channel::pair().map_err(errno("channel"))?;
-    let (lifetime_read, lifetime) = pipe_with(PipeFlags::CLOEXEC).map_err(errno("pipe"))?;
-    let program = options.launcher.to_str().ok_or(LaunchError::Protocol {
-        detail: "the launcher's path is not UTF-8",
-    })?;
-    let wrapped = options.sandbox.wrap(&LauncherCommand {
-        program: program.to_owned(),
-        args: Vec::new(),
-        plan,
-    });
-    let around = options.sandbox.kind();
-    let mut process = spawn(
-        &wrapped,
-        plan_read.as_fd(),
-        theirs.as_fd(),
-        lifetime_read.as_fd(),
-    )
-    .map_err(|source| {
-        let path = options.launcher.to_owned();
-        LaunchError::Launcher { path, source }.wrapped_in(around)
-    })?;
-    drop((plan_read, theirs, lifetime_read));
-    let until = Instant::now() + options.ready_timeout;
-    let begun = grouping::join(options.cgroup, process.pid())
-        .map_err(host("cgroup"))
-        .and_then(|()| send_plan(plan_write, &bytes, until).map_err(host("plan")))
-        .and_then(|()| await_ready(&mut channel, &mut process, plan, options.ready_timeout));
-    let arrivals = match begun {
-        Ok(arrivals) => arrivals,
-        Err(error) => {
-            // Nothing foreign has run yet; what is left dies with the launcher.
-            process.kill();
-            let _ = process.wait();
-            return Err(error.wrapped_in(around));
-        }
-    };
-    let (Some((pid, pidfd)), Some(mut report)) = (arrivals.spawned, arrivals.report) else {
-        process.kill();
-        let _ = process.wait();
-        return Err(LaunchError::Protocol {
-            detail: "ready came before everything else",
-        });
-    };
-    if pid == GONE && plan.purpose == LaunchPurpose::Serve {
-        process.kill();
-        let _ = process.wait();
-        return Err(LaunchError::Protocol {
-            detail: "what came with pid 1 is no process of this host",
-        });
-    }
-    let meter = grouping::confirm(options.cgroup, process.pid(), pid, &mut report);
-    Ok(Started {
-        channel,
-        process,
-        lifetime,
-        shared: Shared::new(pid, pidfd, meter),
-        layers: arrivals.layers,
-        egress: arrivals.egress,
-        report,
-        audit: wrapped.audit,
-    })
-}
-
-/// What the guest of a self-test reports. It ends by itself, and is gone afterwards.
-pub(crate) fn observe(
-    plan: &LaunchPlan,
-    options: &LaunchOptions<'_>,
-) -> Result<IsolationReport, LaunchError> {
-    let mut started = start(plan, options)?;
-    if !poll_in(started.process.pidfd(), TEARDOWN) {
-        started.process.kill();
-    }
-    let _ = started.process.wait();
-    Ok(started.report)
-}
-
 impl Drop for Guest {
     fn drop(&mut self) {
         self.kill(KillCause::Finished);
@@ -357,140 +242,4 @@ pub(crate) fn poll_in(fd: BorrowedFd<'_>, timeout: Duration) -> bool {
             Err(_) => return true,
         }
     }
-}
-
-fn await_ready(
-    channel: &mut Channel,
-    process: &mut LauncherProcess,
-    plan: &LaunchPlan,
-    timeout: Duration,
-) -> Result<Arrivals, LaunchError> {
-    let until = Instant::now() + timeout;
-    let mut arrivals = Arrivals::default();
-    loop {
-        match channel.receive() {
-            Received::Empty => {
-                if !channel.wait(until) {
-                    return Err(LaunchError::Timeout {
-                        seconds: timeout.as_secs(),
-                    });
-                }
-            }
-            Received::Garbage => {
-                return Err(LaunchError::Protocol {
-                    detail: "a message is malformed",
-                });
-            }
-            Received::Closed => {
-                process.kill();
-                let status = process.wait().map_or_else(
-                    |error| error.to_string(),
-                    |end| format!("exit status {}", end.status),
-                );
-                return Err(LaunchError::Died { status });
-            }
-            Received::Message(reply, descriptors) => {
-                accept(&mut arrivals, *reply, descriptors, plan)?;
-                if arrivals.report.is_some() && arrivals.spawned.is_some() {
-                    return complete(arrivals, plan);
-                }
-            }
-        }
-    }
-}
-
-fn accept(
-    arrivals: &mut Arrivals,
-    reply: GuestReply,
-    descriptors: Vec<OwnedFd>,
-    plan: &LaunchPlan,
-) -> Result<(), LaunchError> {
-    let protocol = |detail| Err(LaunchError::Protocol { detail });
-    let mut descriptors = descriptors.into_iter();
-    match (reply, descriptors.next()) {
-        (GuestReply::Egress, Some(unix)) if plan.egress.is_some() && arrivals.egress.is_none() => {
-            let Some(tcp) = descriptors.next() else {
-                return protocol("a listening socket is missing");
-            };
-            arrivals.egress = Some(EgressListeners { unix, tcp });
-            Ok(())
-        }
-        (GuestReply::Spawned { .. }, Some(pidfd)) if arrivals.spawned.is_none() => {
-            // The number in the message is one of the launcher's own pid namespace. A pid 1
-            // that failed may be gone already: why it did is the next message.
-            arrivals.spawned = Some((pid_here(pidfd.as_fd()).unwrap_or(GONE), pidfd));
-            Ok(())
-        }
-        (GuestReply::Layer { index }, Some(layer)) => {
-            if !captures(plan).any(|wanted| wanted == index)
-                || arrivals.layers.insert(index, layer).is_some()
-            {
-                return protocol("a layer nobody asked for arrived");
-            }
-            Ok(())
-        }
-        (GuestReply::Ready { report }, None) if arrivals.report.is_none() => {
-            arrivals.report = Some(report);
-            Ok(())
-        }
-        (
-            GuestReply::Failed {
-                step,
-                subject,
-                errno,
-            },
-            None,
-        ) => Err(LaunchError::Step {
-            step: cut(step),
-            subject: cut(subject),
-            errno,
-        }),
-        (
-            GuestReply::Spawned { .. }
-            | GuestReply::Layer { .. }
-            | GuestReply::Egress
-            | GuestReply::Ready { .. }
-            | GuestReply::Failed { .. }
-            | GuestReply::Started { .. }
-            | GuestReply::ExecFailed { .. }
-            | GuestReply::Exit(_),
-            _,
-        ) => protocol("a message came out of turn"),
-    }
-}
-
-/// The number that this process knows the process of a pidfd by.
-fn pid_here(pidfd: BorrowedFd<'_>) -> Option<i32> {
-    let path = format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd());
-    let text = std::fs::read_to_string(path).ok()?;
-    let pid = text.lines().find_map(|line| line.strip_prefix("Pid:"))?;
-    pid.trim().parse().ok().filter(|pid| *pid > 0)
-}
-
-fn captures(plan: &LaunchPlan) -> impl Iterator<Item = u32> + '_ {
-    plan.mounts.iter().filter_map(|mount| match mount {
-        LaunchMount::Overlay { capture, .. } => *capture,
-        LaunchMount::Directory { .. }
-        | LaunchMount::File(_)
-        | LaunchMount::Symlink { .. }
-        | LaunchMount::Bind { .. }
-        | LaunchMount::Scratch { .. }
-        | LaunchMount::Proc
-        | LaunchMount::Dev => None,
-    })
-}
-
-fn complete(arrivals: Arrivals, plan: &LaunchPlan) -> Result<Arrivals, LaunchError> {
-    let detail = if !captures(plan).all(|index| arrivals.layers.contains_key(&index)) {
-        "a layer is missing"
-    } else if plan.egress.is_some() && arrivals.egress.is_none() {
-        "the listening sockets are missing"
-    } else {
-        return Ok(arrivals);
-    };
-    Err(LaunchError::Protocol { detail })
-}
-
-fn cut(text: String) -> String {
-    text.chars().filter(|c| !c.is_control()).take(300).collect()
 }

@@ -19,6 +19,7 @@ mod host;
 mod host_facts;
 mod inherited;
 mod launch_error;
+mod launching;
 mod native;
 mod php;
 mod plan;
@@ -52,7 +53,9 @@ pub use process_sandbox::{
     WrappedCommand, WrapperError, choose,
 };
 pub use reduced::{GuestRoot, GuestTree, LayoutError};
-pub use self_test::{LauncherIdentity, SelfTest, SelfTestRequest, Trial, run_self_test, self_test};
+pub use self_test::{
+    LauncherIdentity, SELF_TEST_LIMITS, SelfTest, SelfTestRequest, Trial, run_self_test, self_test,
+};
 pub use template::{
     LeftTemplate, Sweep, Template, TemplateError, TemplateRequest, ensure_template, sweep_templates,
 };

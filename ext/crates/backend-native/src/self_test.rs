@@ -6,9 +6,10 @@
 //! something no fact shows. A file that cannot be read is as good as none.
 
 use crate::cgroup::Cgroup;
-use crate::guest::{LaunchOptions, observe};
+use crate::guest::LaunchOptions;
 use crate::host::{HostLayout, SystemEntry, SystemEntryKind};
 use crate::host_facts::HostFacts;
+use crate::launching::observe;
 use crate::native::probe_plan;
 use crate::process_sandbox::ProcessSandbox;
 use crate::reduced::GuestTree;
@@ -33,7 +34,7 @@ const LONGEST: u64 = 256 * 1024;
 const READY: Duration = Duration::from_secs(20);
 const MIB: u64 = 1024 * 1024;
 /// Small enough to be reached within a moment, see the launcher's probes.
-const LIMITS: Limits = Limits {
+pub const SELF_TEST_LIMITS: Limits = Limits {
     wall_clock_ms: 60_000,
     processes: 32,
     memory_bytes: 256 * MIB,
@@ -48,6 +49,8 @@ pub struct SelfTestRequest<'a> {
     pub launcher: &'a Path,
     /// What is put around it.
     pub sandbox: &'a dyn ProcessSandbox,
+    /// The group that the guests shall be in, or why there is none.
+    pub cgroup: &'a Cgroup,
     /// System directories of the host.
     pub host: &'a HostLayout,
     /// Where the answer is kept.
@@ -167,7 +170,7 @@ fn attempt(request: &SelfTestRequest<'_>, level: IsolationLevel, facts: &HostFac
         launcher: request.launcher,
         sandbox: request.sandbox,
         ready_timeout: READY,
-        cgroup: &Cgroup::none("a self-test makes none"),
+        cgroup: request.cgroup,
     };
     let seen = match level {
         IsolationLevel::Full | IsolationLevel::None => {
@@ -209,7 +212,7 @@ fn plan(host: &HostLayout, level: IsolationLevel) -> LaunchPlan {
     let mut plan = probe_plan(host);
     plan.purpose = LaunchPurpose::Probe;
     plan.level = level;
-    plan.limits = LIMITS;
+    plan.limits = SELF_TEST_LIMITS;
     let directory = |entry: &&SystemEntry| entry.kind == SystemEntryKind::Directory;
     let lower = host.system.iter().find(directory);
     if let (IsolationLevel::Full, Some(lower), Ok(target)) =

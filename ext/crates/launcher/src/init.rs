@@ -167,6 +167,18 @@ fn micros(time: libc::timeval) -> u64 {
         .saturating_add(u64::try_from(time.tv_usec).unwrap_or(0))
 }
 
+/// Does nothing until the runner is gone or one of the others it follows: what a self-test
+/// looks at from outside stays there to be looked at, and starts no program.
+pub(crate) fn linger(ends: [BorrowedFd<'_>; 2]) {
+    loop {
+        let mut fds = ends.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+        match poll(&mut fds, None) {
+            Err(Errno::INTR) => {}
+            _ => return,
+        }
+    }
+}
+
 /// The lifetime pipe's other end is closed.
 pub(crate) fn runner_is_gone(lifetime: &OwnedFd) -> bool {
     let mut fds = [PollFd::from_borrowed_fd(lifetime.as_fd(), PollFlags::IN)];

@@ -28,7 +28,10 @@ pub(crate) fn run(
     let ends = [lifetime.as_fd(), launcher.as_fd()];
     let ended = built.and_then(|()| match plan.purpose {
         LaunchPurpose::Serve => init::serve(channel, ends),
-        LaunchPurpose::Probe => Ok(()),
+        LaunchPurpose::Probe => {
+            init::linger(ends);
+            Ok(())
+        }
     });
     match ended {
         Ok(()) => 0,

@@ -168,7 +168,10 @@ impl Guest<'_> {
             Ok(()) => {
                 let served = match self.plan.purpose {
                     LaunchPurpose::Serve => init::serve(channel, ends),
-                    LaunchPurpose::Probe => Ok(()),
+                    LaunchPurpose::Probe => {
+                        init::linger(ends);
+                        Ok(())
+                    }
                 };
                 end_everything();
                 served

@@ -10,8 +10,8 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
 use wp_codebox_backend_native::{
-    Guest, LaunchError, LaunchOptions, LauncherCommand, ProcessSandbox, SelfTest, SelfTestRequest,
-    WrappedCommand, probe_plan, run_self_test, self_test,
+    Cgroup, Guest, LaunchError, LaunchOptions, LauncherCommand, ProcessSandbox, SelfTest,
+    SelfTestRequest, WrappedCommand, probe_plan, run_self_test, self_test,
 };
 use wp_codebox_contracts::{
     AxisReport, Enforcement, ErrorCode, IsolationAxis, IsolationLevel, LaunchPurpose,
@@ -50,6 +50,11 @@ impl ProcessSandbox for Relabelled<'_> {
     }
 }
 
+fn no_group() -> &'static Cgroup {
+    static NONE: OnceLock<Cgroup> = OnceLock::new();
+    NONE.get_or_init(|| Cgroup::none("this test makes none"))
+}
+
 fn withhold() -> &'static str {
     static PROGRAM: OnceLock<String> = OnceLock::new();
     PROGRAM.get_or_init(|| {
@@ -69,6 +74,7 @@ fn request<'a>(sandbox: &'a dyn ProcessSandbox, state_dir: &'a Path) -> SelfTest
     SelfTestRequest {
         launcher: &world().launcher,
         sandbox,
+        cgroup: no_group(),
         host: &world().host,
         state_dir,
     }
@@ -87,7 +93,7 @@ fn served(without: &'static str) -> Result<Guest, LaunchError> {
             launcher: &world().launcher,
             sandbox: &Without(without),
             ready_timeout: Duration::from_secs(20),
-            cgroup: &wp_codebox_backend_native::Cgroup::none("this test makes none"),
+            cgroup: no_group(),
         },
     )
 }

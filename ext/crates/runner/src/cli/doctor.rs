@@ -7,12 +7,14 @@ mod isolation;
 use super::Settings;
 use super::args::DoctorArgs;
 use super::output::Output;
+use super::request::new_run_id;
+use crate::run::group;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;
 use wp_codebox_artifacts::{Dir, HostKey};
 use wp_codebox_backend_native::{
-    HostLayout, NoSandbox, PhpLayout, SelfTest, SelfTestRequest, run_self_test,
+    HostLayout, NoSandbox, PhpLayout, SELF_TEST_LIMITS, SelfTest, SelfTestRequest, run_self_test,
 };
 use wp_codebox_contracts::{ErrorBody, IsolationLevel, schema_id};
 use wp_codebox_runtime::StateDir;
@@ -134,11 +136,19 @@ fn document(checks: &[Check], status: Status, test: Option<&SelfTest>) -> Value 
 
 fn examine(settings: &Settings) -> (Vec<Check>, Option<SelfTest>) {
     let mut checks = vec![share(&settings.share_dir)];
-    let state = match StateDir::open(&settings.state_dir).and_then(|s| s.become_owner().map(|()| s))
-    {
-        Ok(state) => state,
+    // The group is made with the rights that a run has when it makes its own.
+    let prepared = StateDir::open(&settings.state_dir)
+        .map_err(|e| e.body())
+        .and_then(|state| {
+            let named = settings.cgroup.as_deref();
+            let group = group::make(&state, named, &new_run_id()?, &SELF_TEST_LIMITS);
+            state.become_owner().map_err(|e| e.body())?;
+            Ok((state, group))
+        });
+    let (state, group) = match prepared {
+        Ok(prepared) => prepared,
         Err(error) => {
-            checks.push(failed("state-dir", &error.body()));
+            checks.push(failed("state-dir", &error));
             return (checks, None);
         }
     };
@@ -171,6 +181,7 @@ fn examine(settings: &Settings) -> (Vec<Check>, Option<SelfTest>) {
     let test = run_self_test(&SelfTestRequest {
         launcher: &settings.launcher,
         sandbox: &NoSandbox,
+        cgroup: &group.cgroup(),
         host: &HostLayout::probe(),
         state_dir: state.path(),
     });

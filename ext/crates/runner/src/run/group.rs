@@ -1,4 +1,4 @@
-//! The run's cgroup, from before root is given up until its last guest is dead.
+//! The cgroup of a run or a self-test, from before root is given up until its last guest is dead.
 
 use crate::keeper::Keeper;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use wp_codebox_backend_native::{
     Cgroup, CgroupError, CgroupPlace, Intent, RunCgroup, reap_cgroups,
 };
-use wp_codebox_contracts::{Limits, RunPaths, RunRequest};
+use wp_codebox_contracts::{Limits, RunId};
 use wp_codebox_runtime::StateDir;
 
 /// Who removes the group.
@@ -34,10 +34,15 @@ pub(crate) struct RunGroup {
 
 /// Makes the group with the rights this process has now. A host without is no error here:
 /// whether a run may go on without is a question of its policy.
-pub(crate) fn make(state: &StateDir, request: &RunRequest, limits: &Limits) -> RunGroup {
+pub(crate) fn make(
+    state: &StateDir,
+    named: Option<&Path>,
+    run_id: &RunId,
+    limits: &Limits,
+) -> RunGroup {
     // What earlier runs left; only root can remove what root made.
     let _ = reap_cgroups(state);
-    match attempt(state, request, limits) {
+    match attempt(state, named, run_id, limits) {
         Ok(group) => group,
         Err(reason) => RunGroup {
             cgroup: Arc::new(Cgroup::none(reason)),
@@ -46,19 +51,24 @@ pub(crate) fn make(state: &StateDir, request: &RunRequest, limits: &Limits) -> R
     }
 }
 
-fn place(paths: &RunPaths) -> Result<CgroupPlace, CgroupError> {
-    match &paths.cgroup {
-        Some(named) => CgroupPlace::named(Path::new(named)),
+fn place(named: Option<&Path>) -> Result<CgroupPlace, CgroupError> {
+    match named {
+        Some(named) => CgroupPlace::named(named),
         None => CgroupPlace::own(),
     }
 }
 
-fn attempt(state: &StateDir, request: &RunRequest, limits: &Limits) -> Result<RunGroup, String> {
-    let place = place(&request.paths).map_err(|e| e.to_string())?;
-    let directories = RunCgroup::directories(&place, &request.run_id);
-    let intent = Intent::announce(state, &request.run_id, &directories)
+fn attempt(
+    state: &StateDir,
+    named: Option<&Path>,
+    run_id: &RunId,
+    limits: &Limits,
+) -> Result<RunGroup, String> {
+    let place = place(named).map_err(|e| e.to_string())?;
+    let directories = RunCgroup::directories(&place, run_id);
+    let intent = Intent::announce(state, run_id, &directories)
         .map_err(|e| format!("it cannot be written down in the state directory: {e}"))?;
-    let group = match RunCgroup::make(&place, &request.run_id, limits) {
+    let group = match RunCgroup::make(&place, run_id, limits) {
         Ok(group) => group,
         Err(error) => {
             intent.done();

@@ -9,7 +9,7 @@ mod egress;
 mod envelopes;
 mod export;
 mod finish;
-mod group;
+pub(crate) mod group;
 mod level;
 mod materialise;
 mod output;

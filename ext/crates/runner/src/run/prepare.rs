@@ -92,7 +92,8 @@ pub(crate) fn prepare(mut request: RunRequest) -> Result<Prepared, ErrorBody> {
         .map(|(mount, target)| open_mount(mount, target, &request))
         .collect::<Result<Vec<_>, _>>()?;
     let staged = open_staged(&request)?;
-    let group = group::make(&state, &request, &limits);
+    let named = request.paths.cgroup.as_deref().map(Path::new);
+    let group = group::make(&state, named, &request.run_id, &limits);
     state.become_owner().map_err(|e| e.body())?;
     Ok(Prepared {
         request,
