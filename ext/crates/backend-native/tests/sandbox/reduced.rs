@@ -13,16 +13,21 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use wp_codebox_artifacts::{CaptureLimits, Dir, ExcludeRules, capture_difference};
 use wp_codebox_backend_native::{
-    ExecEnd, Guest, GuestTree, LaunchError, NativeBackend, NativeSpec, Template, TemplateRequest,
-    ensure_template,
+    ExecEnd, Guest, GuestTree, LaunchError, NativeBackend, NativeSpec, NoSandbox, Template,
+    TemplateRequest, ensure_template,
 };
 use wp_codebox_contracts::{
     Enforcement, ErrorCode, ExecutionId, GuestPath, HostSource, InodeId, IsolationAxis,
-    IsolationLevel, LaunchMount, Limits, MountView, StagedFile,
+    IsolationLevel, LaunchMount, LaunchPlan, Limits, MountView, StagedFile,
 };
 use wp_codebox_runtime::{Backend as _, Cancellation, Execution, ExecutionEnd, Left};
 
 const PROBE: &str = "/run/codebox/staged/probe";
+
+/// Without a wrapper: those need the namespaces that hosts of this level forbid.
+fn bare(plan: &LaunchPlan) -> Result<Guest, LaunchError> {
+    launch_in(plan, &NoSandbox)
+}
 
 /// A guest at `reduced` and its tree.
 struct Bed {
@@ -35,7 +40,7 @@ impl Bed {
         // Two processes may share a world.
         let place = directory(&format!("tree-{}", std::process::id()));
         let tree = GuestTree::lay_out(&spec.plan(), &place.join("guest")).unwrap();
-        let guest = launch(tree.plan()).unwrap();
+        let guest = bare(tree.plan()).unwrap();
         Self { guest, tree }
     }
 
@@ -387,13 +392,13 @@ fn files_of_the_guests_own_user_are_never_shared_and_nothing_large_is_a_place() 
         });
         plan
     };
-    drop(launch(&with("/usr/share", false)).unwrap());
+    drop(bare(&with("/usr/share", false)).unwrap());
     for (path, writable, step) in [
         (own.to_str().unwrap(), false, "landlock"),
         ("/var", false, "plan"),
         ("/usr/share", true, "plan"),
     ] {
-        match launch(&with(path, writable)) {
+        match bare(&with(path, writable)) {
             Err(LaunchError::Step { step: seen, .. }) => assert_eq!(seen, step, "{path}"),
             other => panic!("{path}: {other:?}"),
         }
@@ -567,7 +572,7 @@ fn backend(template: &Template) -> NativeBackend {
         launcher: world.launcher.clone(),
         host: world.host.clone(),
         php: world.php.clone(),
-        sandbox: std::sync::Arc::new(wp_codebox_backend_native::NoSandbox),
+        sandbox: std::sync::Arc::new(NoSandbox),
         template: template.clone(),
         share_dir: world.share.clone(),
         cancellation: std::sync::Arc::new(Cancellation::default()),
@@ -605,6 +610,7 @@ fn execution(script: &str) -> Execution {
 fn a_template_of_this_level_is_built_without_namespaces() {
     let template = ensure_template(&TemplateRequest {
         level: IsolationLevel::Reduced,
+        sandbox: &NoSandbox,
         ..template_request()
     })
     .unwrap();
