@@ -7,6 +7,7 @@
 
 mod attacks;
 mod check;
+mod claims;
 mod commands;
 mod dependencies;
 mod digest;
@@ -23,7 +24,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask <task>
 
-  check           formatting, clippy, dependency rule, source rules, schemas, stub, PHP
+  check           formatting, clippy, dependency rule, source rules, claims, schemas, stub, PHP
   check --fast    the same without clippy and the stub test
   attacks         rewrites the table of attacks in SECURITY.md; --check only compares
   schemas         rewrites the contract digest in abilities/manifest.php

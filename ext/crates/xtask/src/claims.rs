@@ -1,0 +1,180 @@
+//! SECURITY.md claims nothing without a test.
+//!
+//! In the sections listed here every bullet and every table row names the tests that show
+//! it, as "Test: `name`." or "Tests: `one`, `two`."; a name must exist as a Rust test, a
+//! case of a Python or shell suite, or a vector of the attack table. Whether the test shows
+//! what the sentence says is for a reader; that it exists is checked here.
+
+use crate::findings::TaskError;
+use crate::tree;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+const DOCUMENT: &str = "SECURITY.md";
+/// Headings, at any level, below which each item is a claim.
+const CLAIMS: &str = "(tested)";
+/// Where test names come from.
+const PLACES: [&str; 2] = ["ext", "tests"];
+
+/// Checks the document.
+pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
+    let text = tree::read(&root.join(DOCUMENT))?;
+    let known = names(root)?;
+    let (items, mut findings) = claims(&text);
+    for item in items {
+        if item.tests.is_empty() {
+            findings.push(format!(
+                "{DOCUMENT}:{}: a claim without a test; end it with \"Test: `name`.\"",
+                item.line
+            ));
+        }
+        for test in item.tests {
+            if !known.contains(test.as_str()) {
+                findings.push(format!(
+                    "{DOCUMENT}:{}: there is no test named {test}",
+                    item.line
+                ));
+            }
+        }
+    }
+    Ok(findings)
+}
+
+struct Claim {
+    line: usize,
+    tests: Vec<String>,
+}
+
+/// Bullets and table rows below the marked headings.
+fn claims(text: &str) -> (Vec<Claim>, Vec<String>) {
+    let mut found: Vec<(usize, String)> = Vec::new();
+    let mut marked = false;
+    let mut sections = 0;
+    let mut open = false;
+    let mut row = 0;
+    for (index, line) in text.lines().enumerate() {
+        if line.starts_with('#') {
+            marked = line.contains(CLAIMS);
+            sections += usize::from(marked);
+            open = false;
+        } else if !marked || line.trim().is_empty() {
+            open = false;
+            row = 0;
+        } else if line.starts_with('|') {
+            row += 1;
+            // The first two rows are the heading and its rule.
+            if row > 2 {
+                found.push((index + 1, line.to_owned()));
+            }
+        } else if line.starts_with("- ") {
+            found.push((index + 1, line.to_owned()));
+            open = true;
+        } else if open && let Some((_, item)) = found.last_mut() {
+            item.push(' ');
+            item.push_str(line.trim());
+        }
+    }
+    let mut findings = Vec::new();
+    if sections == 0 {
+        findings.push(format!("{DOCUMENT} has no heading marked {CLAIMS}"));
+    }
+    let items = found
+        .into_iter()
+        .map(|(line, item)| Claim {
+            line,
+            tests: cited(&item),
+        })
+        .collect();
+    (items, findings)
+}
+
+/// The names behind "Test:" or "Tests:".
+fn cited(item: &str) -> Vec<String> {
+    let Some(at) = item.find("Test: ").or_else(|| item.find("Tests: ")) else {
+        return Vec::new();
+    };
+    item[at..]
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Every name that a test can have: functions of Rust, Python and shell, and ids
+/// of the vector table.
+fn names(root: &Path) -> Result<BTreeSet<String>, TaskError> {
+    let mut names = BTreeSet::new();
+    for place in PLACES {
+        for path in tree::files(&root.join(place))? {
+            let python = tree::has_extension(&path, "py");
+            let shell = path.extension().is_none() && place == "tests";
+            let php = tree::has_extension(&path, "php") && place == "tests";
+            let vectors = path.file_stem().is_some_and(|name| name == "vectors");
+            if !(tree::has_extension(&path, "rs") || python || shell || php || vectors) {
+                continue;
+            }
+            let Ok(text) = std::fs::read_to_string(&path) else {
+                // Fixtures without an extension need not be text.
+                continue;
+            };
+            names.extend(text.lines().filter_map(|line| named(line, vectors)));
+        }
+    }
+    Ok(names)
+}
+
+fn named(line: &str, vectors: bool) -> Option<String> {
+    let line = line.trim_start();
+    let rest = ["fn ", "def ", "function "]
+        .iter()
+        .find_map(|word| line.strip_prefix(word));
+    let text = match rest {
+        Some(rest) => rest,
+        None if vectors => line.split_once("\"id\": \"")?.1,
+        None => line.strip_suffix("() {").filter(|name| is_name(name))?,
+    };
+    let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '-'));
+    let name = &text[..end.unwrap_or(text.len())];
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+fn is_name(text: &str) -> bool {
+    text.bytes()
+        .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "# A\n- no claim\n## Stops (tested)\n- one. Test: `a`.\n- two\n  lines. Tests: `b`,\n  `c`.\n- none\n\n| x | y |\n|---|---|\n| r | Test: `d` |\n## B\n- free\n";
+
+    #[test]
+    fn items_and_their_tests() {
+        let (items, findings) = claims(TEXT);
+        let tests: Vec<Vec<&str>> = items
+            .iter()
+            .map(|i| i.tests.iter().map(String::as_str).collect())
+            .collect();
+        assert_eq!(tests, [vec!["a"], vec!["b", "c"], vec![], vec!["d"]]);
+        assert!(findings.is_empty());
+        assert_eq!(claims("# A\n- x\n").1.len(), 1);
+    }
+
+    #[test]
+    fn names_of_each_language() {
+        for (line, name) in [
+            ("    fn a_test() {", "a_test"),
+            ("def case_one(bench):", "case_one"),
+            ("leak_of_a_mount() {", "leak_of_a_mount"),
+        ] {
+            assert_eq!(named(line, false).as_deref(), Some(name));
+        }
+        assert_eq!(
+            named("{\"id\": \"io-uring\", \"axis\": \"syscalls\"}", true).as_deref(),
+            Some("io-uring")
+        );
+        assert_eq!(named("let x = 1;", false), None);
+    }
+}
