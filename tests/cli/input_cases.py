@@ -124,6 +124,7 @@ def policies(bench):
         answer = bench.run("--mount", f"{source}:/workspace/plugin", "--policy", os.path.join(folder, name), *PHP)
         answer.expect(exit_code, code)
     bench.run("--mount", f"{source}:/workspace/plugin", "--policy", "{not json", *PHP).expect(126, "runtime-policy-invalid")
+    bench.run("--mount", f"{source}:/workspace/plugin", "--allow-host", "http://example.org/", *PHP).expect(126, "runtime-policy-invalid")
 
 
 def limits_out_of_range(bench):

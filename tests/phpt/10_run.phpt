@@ -155,6 +155,10 @@ bool(true)
             "output_bytes": null
         },
         "find_renames": true,
+        "outer_sandbox": {
+            "kind": "none",
+            "need": "required"
+        },
         "redact": [
             "secret-value"
         ],

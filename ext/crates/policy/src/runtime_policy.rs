@@ -152,6 +152,10 @@ pub fn parse(document: &Value) -> Result<RuntimePolicy, PolicyError> {
     else {
         return Err(PolicyError::Invalid { issues });
     };
+    // A field can have its shape and still be wrong.
+    if !issues.is_empty() {
+        return Err(PolicyError::Invalid { issues });
+    }
     let policy = RuntimePolicy {
         network,
         filesystem,
@@ -271,6 +275,7 @@ mod tests {
         }
         let mut doc = good();
         doc["network"] = json!({"allowHosts":[" "]});
+        assert!(matches!(parse(&doc), Err(PolicyError::Invalid { .. })));
         doc["commands"] = json!(["a", ""]);
         let codes: Vec<_> = validate(&doc).into_iter().map(|i| i.code).collect();
         assert_eq!(codes, ["invalid-network", "invalid-command"]);

@@ -156,7 +156,11 @@ fn control() -> String {
         .unwrap();
     assert_eq!(said(&line, 0), "ok");
     let children = below(i32::try_from(shell.id()).unwrap());
-    children.iter().skip(1).for_each(|pid| kill(*pid));
+    for pid in children.iter().skip(1) {
+        // The program that made the daemon may just have ended by itself.
+        // SAFETY: sends a signal to a process this suite started.
+        unsafe { libc::kill(*pid, libc::SIGKILL) };
+    }
     let _ = shell.kill();
     shell.wait().unwrap();
     std::thread::sleep(Duration::from_millis(50));
