@@ -409,7 +409,7 @@ fn a_full_disk_leaves_nothing_behind() {
     }
     let parent = tempfile::tempdir().unwrap();
     namespaces::mount("tmpfs", "size=4m,mode=700", parent.path());
-    let text: String = (0..400_000).map(|i| format!("{i}\n")).collect();
+    let text: String = (0..150_000).map(|i| format!("{i:040}\n")).collect();
     let set = MountChanges {
         entries: vec![EntryChange {
             path: b"big".to_vec(),
