@@ -60,6 +60,28 @@ def the_kernel_ends_what_the_poll_cannot_see_in_time(bench):
     bench.agent(f"echo early > early.txt; {hog.replace('150', '15').replace('9)', '0)') * 6} wait", "--memory", "900M").expect(0)
 
 
+def kernel_memory_behind_sockets_counts_in_a_group(bench):
+    grouped(bench)
+    # No process maps it, no file holds it: only the group sees what lies in socket buffers.
+    source = bench.source()
+    with open(os.path.join(source, "flood.php"), "w", encoding="ascii") as file:
+        file.write("""<?php
+$bytes = 0;
+$held  = [];
+for ( $i = 0; $i < 1500; $i++ ) {
+	$held[] = $pair = stream_socket_pair( STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0 );
+	stream_set_blocking( $pair[0], false );
+	while ( ( $count = @fwrite( $pair[0], str_repeat( 'x', 65536 ) ) ) > 0 ) {
+		$bytes += $count;
+	}
+}
+exit( $bytes > 200 << 20 ? 0 : 3 );
+""")
+    os.chmod(os.path.join(source, "flood.php"), 0o644)
+    bench.agent("php flood.php", "--memory", "96M", "--disk", "16M", source=source).expect(1, "wp_codebox_memory_limit")
+    bench.agent("php flood.php", "--memory", "600M", "--disk", "16M", source=source).expect(0)
+
+
 def files_and_memory_have_budgets_of_their_own(bench):
     grouped(bench)
     # As many bytes of files as the disk limit allows do not make the memory limit bite.
@@ -206,6 +228,7 @@ def gc_leaves_the_living_alone(bench):
 
 
 CASES = [memory_is_limited_by_a_group_of_the_run, the_kernel_ends_what_the_poll_cannot_see_in_time,
+         kernel_memory_behind_sockets_counts_in_a_group,
          files_and_memory_have_budgets_of_their_own, without_a_group_the_report_says_why, a_directory_of_the_operator_is_used,
          a_runner_that_is_not_root_uses_what_was_delegated_to_it,
          a_group_outlives_nobody, gc_by_age, gc_refuses_nonsense, gc_leaves_the_living_alone]

@@ -4,7 +4,7 @@
 
 use super::{Check, Status};
 use wp_codebox_backend_native::{Cause, CgroupState, Concern, MINIMUM_KERNEL, SelfTest, causes};
-use wp_codebox_contracts::{AxisReport, ErrorBody, IsolationAxis, IsolationLevel};
+use wp_codebox_contracts::{AxisReport, Enforcement, ErrorBody, IsolationAxis, IsolationLevel};
 
 /// Every check of a self-test.
 pub(super) fn checks(test: &SelfTest) -> Vec<Check> {
@@ -57,6 +57,15 @@ fn landlock(test: &SelfTest) -> Check {
 }
 
 fn groups(test: &SelfTest) -> Check {
+    let rows = &test.decisive().report.axes;
+    let memory = rows.iter().find(|row| row.axis == IsolationAxis::Memory);
+    if memory.is_some_and(|row| row.enforced == Enforcement::Enforced) {
+        return Check::new(
+            "cgroups",
+            Status::Ok,
+            "a guest was put into a group made for it",
+        );
+    }
     let word = |state| match state {
         CgroupState::Writable => "writable",
         CgroupState::ReadOnly => "mounted read-only",
