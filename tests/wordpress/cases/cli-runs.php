@@ -151,6 +151,20 @@ return static function ( Harness $t ): void {
 			$t->contains( '/wordpress/wp-content/plugins/sample/sample.php', $out );
 		}
 	);
+	if ( '1' !== getenv( 'WP_CODEBOX_FAKE' ) ) {
+		$t->test(
+			'the agent gets a placeholder for a secret, and nobody the value',
+			static function () use ( $t, $fresh ): void {
+				$fresh();
+				putenv( 'TEST_KEY=sesame-open-12345678' );
+				[ $code, $out, $err ] = $t->wp( [ 'codebox', 'run-agent-task', 'x', '--plugin=sample', '--network=allowed.test', '--secret-env=TEST_KEY=allowed.test', '--agent-command=sh -c "echo key is $TEST_KEY"' ] );
+				putenv( 'TEST_KEY' );
+				$t->same( 0, $code, $err );
+				$t->same( 1, preg_match( '/key is codebox_[0-9a-f]{40}$/m', $err ), $err );
+				$t->true( ! str_contains( $out . $err, 'sesame-open' ), 'the value was shown' );
+			}
+		);
+	}
 	$bad = [
 		'goal missing'               => [ [ '--plugin=sample', '--agent-command=true' ], 1, 'wp_codebox_task_missing' ],
 		'goal twice'                 => [ [ 'x', '--goal=y', '--plugin=sample' ], 1, 'wp_codebox_input_invalid' ],
