@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
 use wp_codebox_backend_native::{
-    Cgroup, Guest, LaunchError, LaunchOptions, LauncherCommand, ProcessSandbox, SelfTest,
+    Cgroup, ExecEnd, Guest, LaunchError, LaunchOptions, LauncherCommand, ProcessSandbox, SelfTest,
     SelfTestRequest, WrappedCommand, probe_plan, run_self_test, self_test,
 };
 use wp_codebox_contracts::{
@@ -149,23 +149,27 @@ fn with_nothing_withheld_the_self_test_reaches_every_limit() {
 }
 
 #[test]
-fn a_self_test_serves_nothing_and_ends() {
-    let mut plan = probe_plan(&world().host);
-    plan.purpose = LaunchPurpose::Probe;
-    plan.limits.processes = 8;
-    plan.limits.disk_bytes = 1024 * 1024;
-    let mut guest = launch(&plan).unwrap();
-    within_two_seconds(|| !alive(guest.pid()));
-    let call = wp_codebox_backend_native::ExecCall {
-        request: &crate::world::request(&["/bin/true"]),
-        stdin: &[],
-        deadline: std::time::Instant::now() + Duration::from_secs(5),
-        output_limit: 1024,
+fn a_self_test_starts_no_program_and_ends_with_its_runner() {
+    let end_of = |purpose| {
+        let mut plan = probe_plan(&world().host);
+        plan.purpose = purpose;
+        plan.limits.processes = 8;
+        plan.limits.disk_bytes = 1024 * 1024;
+        let mut guest = launch(&plan).unwrap();
+        let call = wp_codebox_backend_native::ExecCall {
+            request: &crate::world::request(&["/bin/true"]),
+            stdin: &[],
+            deadline: std::time::Instant::now() + Duration::from_secs(1),
+            output_limit: 1024,
+        };
+        let pid = guest.pid();
+        let ended = guest.exec(&call, &mut |_, _| {}).unwrap().end;
+        drop(guest);
+        within_two_seconds(|| !alive(pid));
+        ended
     };
-    let ran = guest.exec(&call, &mut |_, _| {});
-    let lost =
-        matches!(&ran, Ok(done) if done.end == wp_codebox_backend_native::ExecEnd::GuestDied);
-    assert!(ran.is_err() || lost, "{ran:?}");
+    assert_eq!(end_of(LaunchPurpose::Serve), ExecEnd::Exited(0));
+    assert_eq!(end_of(LaunchPurpose::Probe), ExecEnd::TimedOut);
 }
 
 #[test]
