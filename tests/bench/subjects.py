@@ -9,6 +9,7 @@ import contextlib
 import glob
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -37,11 +38,9 @@ def bare_site(template, directory, share):
     content = os.path.join(directory, "wp-content")
     shutil.rmtree(content, ignore_errors=True)
     shutil.copytree(os.path.join(template, "content"), content, symlinks=True)
-    dropin = os.path.join(content, "db.php")
-    with open(dropin, encoding="utf-8") as file:
-        text = file.read()
-    with open(dropin, "w", encoding="utf-8") as file:
-        file.write(text.replace("/opt/codebox", share))
+    # The drop-in looks for the share directory where a guest has it, seen from its own root.
+    os.makedirs(os.path.join(os.path.dirname(directory), "opt"))
+    os.symlink(share, os.path.join(os.path.dirname(directory), "opt", "codebox"))
 
 
 @contextlib.contextmanager
@@ -72,6 +71,9 @@ def prepared():
         give(work, e["CODEBOX_OWNER"])
         bare = [e["CODEBOX_PHP"], *OPCACHE, "-d", f"opcache.file_cache={work}/opcache", "-r",
                 f"require '{work}/site/wp-load.php'; echo get_bloginfo('version'), \"\\n\";"]
+        loaded = subprocess.run(as_owner(e["CODEBOX_OWNER"]) + bare, env=path, capture_output=True, check=False, stdin=subprocess.DEVNULL)
+        if loaded.returncode != 0 or not re.fullmatch(rb"[0-9.]+\n", loaded.stdout):
+            raise SystemExit(f"bare WordPress does not load: {loaded.stdout[:200]} {loaded.stderr[:200]}")
         guest = [f"{work}/load_wordpress", e["CODEBOX_STATE"], e["CODEBOX_SHARE"], e["CODEBOX_LAUNCH"], e["CODEBOX_PHP"],
                  e["CODEBOX_WORDPRESS"]]
         yield {
