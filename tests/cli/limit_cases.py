@@ -60,6 +60,16 @@ def the_kernel_ends_what_the_poll_cannot_see_in_time(bench):
     bench.agent(f"echo early > early.txt; {hog.replace('150', '15').replace('9)', '0)') * 6} wait", "--memory", "900M").expect(0)
 
 
+def doctor_has_a_group_of_its_own(bench):
+    grouped(bench)
+    before = groups()
+    for more, word in (([], "ok"), (["--cgroup", "/nonexistent"], "warning")):
+        answer = bench.call("doctor", *bench.paths(), *more, "--json").expect(0)
+        rows = {row["id"]: row["status"] for row in answer.json["checks"]}
+        must((rows["cgroups"], rows["axis-memory"]) == (word, word), f"{more}: {rows}")
+    must(groups() == before, "a group of the self-test is left")
+
+
 def kernel_memory_behind_sockets_counts_in_a_group(bench):
     grouped(bench)
     # No process maps it, no file holds it: only the group sees what lies in socket buffers.
@@ -228,7 +238,7 @@ def gc_leaves_the_living_alone(bench):
 
 
 CASES = [memory_is_limited_by_a_group_of_the_run, the_kernel_ends_what_the_poll_cannot_see_in_time,
-         kernel_memory_behind_sockets_counts_in_a_group,
+         doctor_has_a_group_of_its_own, kernel_memory_behind_sockets_counts_in_a_group,
          files_and_memory_have_budgets_of_their_own, without_a_group_the_report_says_why, a_directory_of_the_operator_is_used,
          a_runner_that_is_not_root_uses_what_was_delegated_to_it,
          a_group_outlives_nobody, gc_by_age, gc_refuses_nonsense, gc_leaves_the_living_alone]

@@ -1,6 +1,6 @@
 //! One run's group: made, limited, joined, read and removed.
 
-use super::place::{CgroupError, CgroupPlace, Hierarchy};
+use super::place::{CgroupError, CgroupPlace, Hierarchy, membership};
 use super::{PREFIX, remove_cgroups};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
@@ -129,19 +129,13 @@ impl RunCgroup {
 
     /// Whether the kernel says that a process is in the group, by its memory hierarchy.
     pub(crate) fn holds(&self, pid: i32) -> bool {
-        let unified = matches!(self.groups.first(), Some(Hierarchy::Unified(_)));
+        let controller = match self.groups.first() {
+            Some(Hierarchy::Unified(_)) => "",
+            _ => "memory",
+        };
         fs::read_to_string(format!("/proc/{pid}/cgroup")).is_ok_and(|text| {
-            text.lines().any(|line| {
-                let mut fields = line.splitn(3, ':').skip(1);
-                let controllers = fields.next().unwrap_or_default();
-                let path = fields.next().unwrap_or_default();
-                let memory = if unified {
-                    controllers.is_empty()
-                } else {
-                    controllers.split(',').any(|name| name == "memory")
-                };
-                memory && path.rsplit('/').next() == Some(&self.name)
-            })
+            membership(&text, controller)
+                .is_some_and(|path| path.rsplit('/').next() == Some(&self.name))
         })
     }
 

@@ -141,19 +141,22 @@ fn parents(memberships: &str, mounts: &str, has_memory: impl Fn(&Path) -> bool) 
     all
 }
 
-/// Directory of this process's group for a version 1 controller, or unified for the empty name.
-fn own_directory(memberships: &str, mounts: &str, controller: &str) -> Option<PathBuf> {
-    let path = memberships.lines().find_map(|line| {
+/// Path of a process's group for a version 1 controller, or unified for the empty name, from
+/// the text of its `/proc/<pid>/cgroup`.
+pub(super) fn membership<'t>(text: &'t str, controller: &str) -> Option<&'t str> {
+    text.lines().find_map(|line| {
         let mut fields = line.splitn(3, ':').skip(1);
         let controllers = fields.next()?;
         let path = fields.next()?;
-        let wanted = if controller.is_empty() {
-            controllers.is_empty()
-        } else {
-            controllers.split(',').any(|name| name == controller)
-        };
+        // The unified hierarchy's line names no controller: its only name is empty.
+        let wanted = controllers.split(',').any(|name| name == controller);
         wanted.then_some(path)
-    })?;
+    })
+}
+
+/// Directory of this process's group for a version 1 controller, or unified for the empty name.
+fn own_directory(memberships: &str, mounts: &str, controller: &str) -> Option<PathBuf> {
+    let path = membership(memberships, controller)?;
     mounts.lines().find_map(|line| {
         let (front, back) = line.split_once(" - ")?;
         let front: Vec<&str> = front.split(' ').collect();
