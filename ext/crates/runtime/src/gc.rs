@@ -4,14 +4,16 @@
 //! Nothing is removed before its run is proven dead: its marker is gone or can be locked,
 //! its lease can be locked and is held during the removal, and its record is terminal. A
 //! run directory leaves the list by one rename, so an interrupted collection leaves a
-//! hidden name that the next one removes. Collections may run beside each other and
-//! beside runs.
+//! hidden name that the next one removes. Collections may run beside runs; of those of one
+//! site one waits for the other, because two that remove the same tree would both find it
+//! changing under them, and a run that one has just removed looks to the other like one that
+//! never had a record.
 
 use crate::disk::{disk_bytes, look, names, open_directory};
 use crate::run_dir::{RunRecord, Settled, settle_dead, take_lease};
 use crate::{RunDirError, StateDir, reap_dead, rfc3339};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -175,6 +177,8 @@ pub fn collect(
     let root = state.ensure(&["sites", site.as_str(), "runs"])?;
     let active = state.ensure(&["sites", site.as_str(), "active"])?;
     let runs = open(&root)?;
+    // Released with the descriptor.
+    rustix::fs::flock(&runs, FlockOperation::LockExclusive).map_err(list_failed)?;
     let mut settled = Vec::new();
     for name in names(runs.as_fd()).map_err(list_failed)? {
         let Ok(name) = String::from_utf8(name) else {
@@ -299,8 +303,6 @@ fn remove_run(
     let hidden = format!("{REMOVING}{}", item.id);
     match rustix::fs::renameat(runs, item.id.as_str(), runs, hidden.as_str()) {
         Ok(()) => remove(runs, &hidden, item, rules, report),
-        // Another collection was faster.
-        Err(Errno::NOENT) => {}
         Err(error) => failed(&item, error, report),
     }
 }

@@ -229,7 +229,7 @@ fn collections_beside_each_other_and_beside_runs() {
             .map(|thread| thread.join().unwrap())
             .collect()
     });
-    assert!(counts.iter().sum::<usize>() >= 60, "{counts:?}");
+    assert_eq!(counts.iter().sum::<usize>(), 60, "each once: {counts:?}");
     assert_eq!(
         world.left().len(),
         30,
