@@ -164,6 +164,9 @@ say hold web "$CODEBOX_EGRESS_URL/https/allowed.test/hold"
     must(any("environ" in place for place in seen), f"control: the guest's environment holds it: {seen}")
     kept = list(files(bundle(bench, answer), os.path.join(bench.state, "sites", bench.site))) + [("stdout", answer.stdout.encode())]
     must(find(VALUE, kept) == [], f"kept: {find(VALUE, kept)}")
+    with open(os.path.join(bundle(bench, answer), "files", "runtime-evidence", "run-attestation.json"), encoding="utf-8") as file:
+        attested = json.load(file)["exposedSecrets"]
+    must(attested == ["API_KEY"], f"the attestation names {attested}")
     must("[REDACTED:configured-secret-value]" in answer.stdout, str(answer))
     must(any("API_KEY" in notice and "exposes" in notice for notice in answer.result["notices"]), str(answer.result["notices"]))
 

@@ -5,18 +5,20 @@
 use serde_json::Value;
 use wp_codebox_artifacts::EvidenceDocument;
 use wp_codebox_contracts::{
-    AttestedNetwork, GuestObservation, IsolationLevel, Limits, RunAttestation, RunRequest,
+    AttestedNetwork, GuestObservation, IsolationLevel, Limits, RunAttestation, RunId,
     RuntimePolicy, SandboxAudit, schema_id,
 };
 
 /// What a run knows when its guests are dead.
 pub(super) struct Observed<'a> {
-    pub request: &'a RunRequest,
+    pub run_id: &'a RunId,
     pub policy: &'a RuntimePolicy,
     pub limits: Limits,
     pub boot_id: String,
     /// In the order of their start.
     pub guests: Vec<GuestObservation>,
+    /// Names of secrets whose value the guests held.
+    pub exposed_secrets: Vec<String>,
     /// One row per guest.
     pub sandbox_audits: Vec<SandboxAudit>,
 }
@@ -34,18 +36,18 @@ pub(super) fn document(observed: Observed<'_>) -> EvidenceDocument {
 
 fn attestation(observed: Observed<'_>) -> RunAttestation {
     let Observed {
-        request,
+        run_id,
         policy,
         limits,
         boot_id,
         guests,
+        exposed_secrets,
         sandbox_audits,
     } = observed;
     let first = guests.first().map(|guest| &guest.report);
-    let exposed = |name: &&String| policy.expose_secrets.contains(name);
     RunAttestation {
         schema: schema_id::RUN_ATTESTATION.to_owned(),
-        run_id: request.run_id.clone(),
+        run_id: run_id.clone(),
         kernel: first.map(|r| r.kernel.clone()).unwrap_or_default(),
         boot_id,
         landlock_abi: first.map(|r| r.landlock_abi).unwrap_or_default(),
@@ -56,13 +58,7 @@ fn attestation(observed: Observed<'_>) -> RunAttestation {
             .unwrap_or(IsolationLevel::None),
         minimum_isolation: policy.minimum_isolation,
         isolation_floors: policy.isolation_floors.clone(),
-        exposed_secrets: request
-            .secrets
-            .iter()
-            .map(|secret| &secret.env)
-            .filter(exposed)
-            .cloned()
-            .collect(),
+        exposed_secrets,
         network: AttestedNetwork::from(&policy.network),
         guests,
         limits,

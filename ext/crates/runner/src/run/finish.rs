@@ -237,11 +237,19 @@ fn attestation(setting: &Setting<'_>, evidence: &Evidence) -> EvidenceDocument {
         .chain(checked.map(|report| seen(GuestPhase::Check, report)))
         .collect();
     attest::document(attest::Observed {
-        request: &setting.prepared.request,
+        run_id: &setting.prepared.request.run_id,
         policy: &setting.prepared.policy,
         limits: setting.prepared.limits,
         boot_id: HostFacts::read().boot_id,
         guests,
+        // The request gave its secrets away when they were issued.
+        exposed_secrets: setting
+            .prepared
+            .secrets
+            .exposed()
+            .into_iter()
+            .map(str::to_owned)
+            .collect(),
         sandbox_audits: evidence.sandbox_audits(),
     })
 }
