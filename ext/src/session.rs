@@ -159,6 +159,7 @@ impl Session {
                         Frame::Accepted { .. }
                         | Frame::Start { .. }
                         | Frame::Cancel
+                        | Frame::Detach
                         | Frame::Event { .. }
                         | Frame::Result { .. } => Err(unexpected().into()),
                     };
@@ -209,9 +210,11 @@ impl Session {
                 })))
             }
             Frame::Error { error } => Ok(Step::End(failed(error))),
-            Frame::Result { .. } | Frame::Start { .. } | Frame::Cancel | Frame::Accepted { .. } => {
-                Err(unexpected())
-            }
+            Frame::Result { .. }
+            | Frame::Start { .. }
+            | Frame::Cancel
+            | Frame::Detach
+            | Frame::Accepted { .. } => Err(unexpected()),
         }
     }
 

@@ -22,7 +22,7 @@ wp_codebox
 
 wp_codebox => enabled
 Version => %d.%d.%d
-Runner protocol => 1
+Runner protocol => 2
 Contract digest => %x
 
 Directive => Local Value => Master Value

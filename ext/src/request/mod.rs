@@ -93,6 +93,7 @@ pub(crate) fn build(
         run_id: new_run_id()?,
         site,
         mode: RunMode::Attached,
+        max_runs: RunRequest::default_max_runs(),
         paths,
         task: Some(task),
         policy: rules,

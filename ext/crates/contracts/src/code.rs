@@ -112,6 +112,24 @@ codes! {
     RunFailed = "wp_codebox_run_failed", Internal, 500, 1;
     /// No run has this id.
     RunNotFound = "wp_codebox_run_not_found", NotFound, 404, 1;
+    /// More than one run matches this prefix.
+    RunAmbiguous = "wp_codebox_run_ambiguous", Conflict, 409, 1;
+    /// No task was given to a batch.
+    TasksMissing = "wp_codebox_tasks_missing", InvalidInput, 400, 1;
+    /// No worker was given to a fan-out.
+    FanoutWorkersMissing = "wp_codebox_fanout_workers_missing", InvalidInput, 400, 1;
+    /// A worker is not an object of the known fields.
+    FanoutWorkerInvalid = "wp_codebox_fanout_worker_invalid", InvalidInput, 400, 1;
+    /// A worker id is missing or malformed.
+    FanoutWorkerIdInvalid = "wp_codebox_fanout_worker_id_invalid", InvalidInput, 400, 1;
+    /// Two workers have one id.
+    FanoutWorkerIdDuplicate = "wp_codebox_fanout_worker_id_duplicate", InvalidInput, 400, 1;
+    /// A worker has no goal.
+    FanoutWorkerGoalMissing = "wp_codebox_fanout_worker_goal_missing", InvalidInput, 400, 1;
+    /// A dependency is unknown, on itself, or part of a cycle.
+    FanoutWorkerDependencyInvalid = "wp_codebox_fanout_worker_dependency_invalid", InvalidInput, 400, 1;
+    /// The concurrency is out of its range.
+    FanoutConcurrencyInvalid = "wp_codebox_fanout_concurrency_invalid", InvalidInput, 400, 1;
     /// The sandbox could not start.
     SandboxStartFailed = "wp_codebox_sandbox_start_failed", Unavailable, 503, 125;
     /// This host cannot isolate as the policy demands.
@@ -160,6 +178,30 @@ codes! {
     ArtifactUntrusted = "wp_codebox_artifact_untrusted", Integrity, 403, 1;
     /// The bundle changed after it was reviewed.
     ArtifactChanged = "wp_codebox_artifact_changed", Conflict, 409, 1;
+    /// The bundle is larger than an answer may be.
+    ArtifactTooLarge = "wp_codebox_artifact_too_large", InvalidInput, 413, 1;
+    /// No source of an import was given.
+    ArtifactImportSourceMissing = "wp_codebox_artifact_import_source_missing", InvalidInput, 400, 1;
+    /// The source of an import is no bundle: unreadable, hostile, or not verifying.
+    ArtifactImportSourceInvalid = "wp_codebox_artifact_import_source_invalid", Integrity, 400, 1;
+    /// The imported bundle has another id than expected.
+    ArtifactImportIdMismatch = "wp_codebox_artifact_import_id_mismatch", Conflict, 409, 1;
+    /// The imported bundle has another content digest than expected.
+    ArtifactImportDigestMismatch = "wp_codebox_artifact_import_digest_mismatch", Conflict, 409, 1;
+    /// The imported bundle could not be stored.
+    ArtifactImportCopyFailed = "wp_codebox_artifact_import_copy_failed", Internal, 507, 1;
+    /// The archive could not be written.
+    ArtifactExportFailed = "wp_codebox_artifact_export_failed", Internal, 507, 1;
+    /// The bundle lacks what a replay needs, or this host lacks its mounts.
+    ReplayUnavailable = "wp_codebox_replay_unavailable", Unavailable, 422, 1;
+    /// No review action was given.
+    ReviewActionMissing = "wp_codebox_review_action_missing", InvalidInput, 400, 1;
+    /// The review action is not approve, reject or request-changes.
+    ReviewActionInvalid = "wp_codebox_review_action_invalid", InvalidInput, 400, 1;
+    /// The host plugin's answer is not a review result.
+    ReviewResultInvalid = "wp_codebox_review_result_invalid", Internal, 502, 1;
+    /// No host plugin stages pending applies.
+    PendingApplyUnavailable = "wp_codebox_pending_apply_unavailable", Unavailable, 501, 1;
     /// No approved file was given.
     ApprovedFilesMissing = "wp_codebox_approved_files_missing", InvalidInput, 400, 1;
     /// An approved file is not among the changed files.

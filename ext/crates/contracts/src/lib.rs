@@ -17,6 +17,7 @@ mod mount;
 mod outcome;
 mod plan;
 mod policy;
+mod registry;
 mod run;
 pub mod schema_id;
 mod task;
@@ -42,9 +43,12 @@ pub use policy::{
     Approvals, EgressRule, FilesystemPolicy, NetworkPolicy, NetworkPosture, NetworkRules,
     PolicyIssue, RuntimePolicy, SecretsPolicy, TlsMode,
 };
+pub use registry::{
+    CancelAnswer, RunCancellation, RunEvents, RunHandle, RunList, RunStatus, RunView,
+};
 pub use run::{
-    AgentCommand, CheckReport, CheckStatus, CommandCall, Cost, Frame, MAX_FRAME_BYTES,
-    OuterSandbox, OuterSandboxKind, OuterSandboxNeed, PROTOCOL_VERSION, RunArtifacts, RunMode,
-    RunPaths, RunRequest, RunResult, SandboxAudit, SecretBinding,
+    AgentCommand, CheckReport, CheckStatus, CommandCall, Cost, DEFAULT_MAX_RUNS, Frame,
+    MAX_FRAME_BYTES, OuterSandbox, OuterSandboxKind, OuterSandboxNeed, PROTOCOL_VERSION,
+    RunArtifacts, RunMode, RunPaths, RunRequest, RunResult, SandboxAudit, SecretBinding,
 };
 pub use task::TaskInput;

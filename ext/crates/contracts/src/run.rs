@@ -12,7 +12,10 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// Version of this protocol; both sides must agree.
-pub const PROTOCOL_VERSION: u32 = 1;
+pub const PROTOCOL_VERSION: u32 = 2;
+
+/// Runs of one site alive at once, unless the host says otherwise.
+pub const DEFAULT_MAX_RUNS: u32 = 8;
 
 /// Longest frame, newline included.
 pub const MAX_FRAME_BYTES: usize = 16 * 1024 * 1024;
@@ -176,6 +179,9 @@ pub struct RunRequest {
     /// Attached or detached.
     #[serde(default)]
     pub mode: RunMode,
+    /// Runs of this site that may be alive at once; the host's setting, never the caller's.
+    #[serde(default = "RunRequest::default_max_runs")]
+    pub max_runs: u32,
     /// Host paths.
     pub paths: RunPaths,
     /// The task; absent for `wp-codebox run`.
@@ -216,6 +222,14 @@ pub struct RunRequest {
     pub provenance: Map<String, Value>,
 }
 
+impl RunRequest {
+    /// [`DEFAULT_MAX_RUNS`], for requests that do not say.
+    #[must_use]
+    pub const fn default_max_runs() -> u32 {
+        DEFAULT_MAX_RUNS
+    }
+}
+
 /// One line of the protocol.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -230,6 +244,8 @@ pub enum Frame {
     },
     /// Caller: stop and salvage.
     Cancel,
+    /// Caller: from now on the run survives the end of this conversation.
+    Detach,
     /// Runner: the request is well formed and the run directory exists.
     Accepted {
         /// [`PROTOCOL_VERSION`] of the runner.

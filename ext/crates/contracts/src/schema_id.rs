@@ -50,6 +50,16 @@ pub const COMMAND_AGENT_RUN: &str = "wp-codebox/command-agent-run/v1";
 pub const RUN_REQUEST: &str = "wp-codebox/run-request/v1";
 /// Terminal record of a run.
 pub const RUN_RESULT: &str = "wp-codebox/run-result/v1";
+/// A run that goes on while its caller does something else.
+pub const RUN_HANDLE: &str = "wp-codebox/run-handle/v1";
+/// What is known of a run.
+pub const RUN: &str = "wp-codebox/run/v1";
+/// Runs of a site.
+pub const RUN_LIST: &str = "wp-codebox/run-list/v1";
+/// A page of a run's journal.
+pub const RUN_EVENTS: &str = "wp-codebox/run-events/v1";
+/// Answer to a cancellation.
+pub const RUN_CANCELLATION: &str = "wp-codebox/run-cancellation/v1";
 /// Failure of the command line in JSON mode.
 pub const CLI_FAILURE: &str = "wp-codebox/cli-failure/v1";
 /// What a collection removed.

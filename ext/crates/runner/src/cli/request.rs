@@ -51,6 +51,7 @@ pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, E
         run_id: new_run_id()?,
         site: SiteId::new(args.site.clone()).map_err(|e| input(format!("--site: {e}")))?,
         mode: RunMode::Attached,
+        max_runs: RunRequest::default_max_runs(),
         paths: RunPaths {
             state_dir: text(&settings.state_dir)?,
             share_dir: text(&settings.share_dir)?,

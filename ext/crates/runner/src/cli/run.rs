@@ -57,7 +57,7 @@ fn supervise(output: &Output, request: &RunRequest) -> Result<RunResult, ErrorBo
             Ok(Some(Frame::Event { .. } | Frame::Accepted { .. })) => {}
             Ok(Some(Frame::Result { result })) => break Ok(result),
             Ok(Some(Frame::Error { error })) => break Err(error),
-            Ok(Some(Frame::Start { .. } | Frame::Cancel)) => {
+            Ok(Some(Frame::Start { .. } | Frame::Cancel | Frame::Detach)) => {
                 break Err(unavailable(
                     "the supervisor sent a frame it may not send".to_owned(),
                 ));

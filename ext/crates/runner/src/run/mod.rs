@@ -41,9 +41,6 @@ use wp_codebox_contracts::{
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::{Backend, Cancellation, Journal, RunDir, Scratch, reap_dead};
 
-/// Runs of one site alive at once.
-const CONCURRENT_RUNS: usize = 8;
-
 /// Runs to the end. An error means that there is no outcome: the sandbox could not
 /// start, or our own evidence could not be written.
 pub(crate) fn execute(
@@ -59,7 +56,7 @@ pub(crate) fn execute(
         &prepared.state,
         &site,
         &prepared.request.run_id,
-        CONCURRENT_RUNS,
+        prepared.request.max_runs as usize,
     )
     .map_err(|e| e.body())?;
     let journal = Journal::create(run_dir.path()).map_err(|e| e.body())?;
