@@ -19,15 +19,19 @@ defined( 'ABSPATH' ) || exit;
 enum ErrorCode: string {
 
 	case InputInvalid = 'wp_codebox_input_invalid';
+	case LimitInvalid = 'wp_codebox_limit_invalid';
 	case MountMissing = 'wp_codebox_mount_missing';
 	case MountSourceInvalid = 'wp_codebox_mount_source_invalid';
 	case MountDenied = 'wp_codebox_mount_denied';
 	case AgentMissing = 'wp_codebox_agent_missing';
 	case SecretInvalid = 'wp_codebox_secret_invalid';
+	case ApiAbilityNotSupported = 'wp_codebox_api_ability_not_supported';
+	case Busy = 'wp_codebox_busy';
 	case Forbidden = 'wp_codebox_forbidden';
 	case ExtensionMissing = 'wp_codebox_extension_missing';
 	case ExtensionStale = 'wp_codebox_extension_stale';
 	case ArtifactIdMissing = 'wp_codebox_artifact_id_missing';
+	case ArtifactOutsideRoot = 'wp_codebox_artifact_outside_root';
 	case ArtifactUntrusted = 'wp_codebox_artifact_untrusted';
 	case ApplyConflict = 'wp_codebox_apply_conflict';
 	case ApplyAdapterMissing = 'wp_codebox_apply_adapter_missing';
@@ -38,9 +42,11 @@ enum ErrorCode: string {
 	/** HTTP status for `WP_Error` `data.status`. */
 	public function http_status(): int {
 		return match ( $this ) {
-			self::InputInvalid, self::MountMissing, self::MountSourceInvalid, self::AgentMissing, self::SecretInvalid, self::ArtifactIdMissing => 400,
-			self::MountDenied, self::Forbidden, self::ArtifactUntrusted => 403,
+			self::InputInvalid, self::LimitInvalid, self::MountMissing, self::MountSourceInvalid, self::AgentMissing, self::SecretInvalid, self::ArtifactIdMissing => 400,
+			self::MountDenied, self::Forbidden, self::ArtifactOutsideRoot, self::ArtifactUntrusted => 403,
+			self::ApiAbilityNotSupported => 404,
 			self::ApplyConflict => 409,
+			self::Busy => 429,
 			self::AuditFailed, self::Internal => 500,
 			self::ApplyAdapterMissing => 501,
 			self::ApplyResultInvalid => 502,
@@ -51,7 +57,7 @@ enum ErrorCode: string {
 	/** Exit status of a command that fails with this code. */
 	public function exit_status(): int {
 		return match ( $this ) {
-			self::ExtensionMissing, self::ExtensionStale => 125,
+			self::Busy, self::ExtensionMissing, self::ExtensionStale => 125,
 			self::MountDenied, self::Forbidden => 126,
 			default => 1,
 		};

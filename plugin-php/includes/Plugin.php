@@ -23,6 +23,11 @@ defined( 'ABSPATH' ) || exit;
  */
 final class Plugin {
 
+	/** Abilities of the booted plugin, for the static facade. */
+	private static Registrar $registrar;
+	/** Its schemas. */
+	private static SchemaStore $schemas;
+
 	/**
 	 * Wires the plugin.
 	 *
@@ -41,9 +46,13 @@ final class Plugin {
 		};
 		$schemas      = new SchemaStore( $root . '/abilities/schemas' );
 		$capabilities = new Capabilities();
+		$registrar    = new Registrar( $root . '/abilities', $schemas, $capabilities, $services );
+
+		self::$schemas   = $schemas;
+		self::$registrar = $registrar;
 
 		$capabilities->register();
-		( new Registrar( $root . '/abilities', $schemas, $capabilities, $services ) )->register();
+		$registrar->register();
 		( new Notices( $gate ) )->register();
 		( new SiteHealth( $gate ) )->register();
 		( new IsolationHealth( $gate ) )->register();
@@ -52,5 +61,15 @@ final class Plugin {
 		if ( defined( 'WP_CLI' ) && \WP_CLI ) {
 			( new Cli\Registration( $services(), $capabilities, $schemas ) )->register();
 		}
+	}
+
+	/** Abilities of the booted plugin. */
+	public static function registrar(): Registrar {
+		return self::$registrar;
+	}
+
+	/** Schemas of the booted plugin. */
+	public static function schemas(): SchemaStore {
+		return self::$schemas;
 	}
 }

@@ -14,6 +14,7 @@ use WPCodebox\Apply\ApplyResult;
 use WPCodebox\Apply\ApplyService;
 use WPCodebox\Apply\ApplyTargets;
 use WPCodebox\Apply\ArtifactService;
+use WPCodebox\Host\ArtifactsRoot;
 use WPCodebox\Host\InstalledCode;
 use WPCodebox\Host\Site;
 use WPCodebox\Run\AgentChoice;
@@ -21,7 +22,9 @@ use WPCodebox\Run\MountPlan;
 use WPCodebox\Run\RequestBuilder;
 use WPCodebox\Run\RunEnvelope;
 use WPCodebox\Run\RunService;
+use WPCodebox\Run\RunSlots;
 use WPCodebox\Run\SecretChoice;
+use WPCodebox\Run\TaskLimits;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -53,10 +56,10 @@ final class Services {
 		$this->site      = new Site( $this->code );
 		$this->settings  = new Settings();
 		$audit           = new AuditTrail( $this->site );
-		$this->artifacts = new ArtifactService( $gate, $this->site, $audit );
+		$this->artifacts = new ArtifactService( $gate, $this->site, new ArtifactsRoot( $this->site ), $audit );
 		$this->runs      = new RunService(
 			$gate,
-			new RequestBuilder( $this->site, new MountPlan( $this->code ), new AgentChoice( $this->settings ), new SecretChoice() ),
+			new RequestBuilder( $this->site, new MountPlan( $this->code ), new AgentChoice( $this->settings ), new SecretChoice(), new TaskLimits( $this->settings ), new RunSlots( $this->settings, $this->site ) ),
 			new RunEnvelope(),
 			$this->site,
 			$audit
