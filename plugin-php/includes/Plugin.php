@@ -11,10 +11,18 @@ namespace WPCodebox;
 
 use WPCodebox\Abilities\Registrar;
 use WPCodebox\Abilities\SchemaStore;
+use WPCodebox\Admin\DebugInfo;
 use WPCodebox\Admin\IsolationHealth;
 use WPCodebox\Admin\Notices;
+use WPCodebox\Admin\PersonalData;
 use WPCodebox\Admin\Privacy;
+use WPCodebox\Admin\SettingsForm;
+use WPCodebox\Admin\SettingsPage;
 use WPCodebox\Admin\SiteHealth;
+use WPCodebox\Host\InstalledCode;
+use WPCodebox\Host\SettingChecks;
+use WPCodebox\Host\SettingRules;
+use WPCodebox\Host\Site;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -51,12 +59,20 @@ final class Plugin {
 		self::$schemas   = $schemas;
 		self::$registrar = $registrar;
 
+		$site         = new Site( new InstalledCode() );
+		$settings     = new Settings();
+		$rules        = new SettingRules( new SettingChecks( $settings, $gate ) );
+
 		$capabilities->register();
+		$rules->register();
 		$registrar->register();
 		( new Notices( $gate ) )->register();
-		( new SiteHealth( $gate ) )->register();
+		( new SiteHealth( $gate, $site ) )->register();
+		( new DebugInfo( $gate, $site, $settings ) )->register();
 		( new IsolationHealth( $gate ) )->register();
+		( new SettingsPage( new SettingsForm( $settings, $gate ), $rules ) )->register();
 		( new Privacy() )->register();
+		( new PersonalData( $gate, $site ) )->register();
 
 		if ( defined( 'WP_CLI' ) && \WP_CLI ) {
 			( new Cli\Registration( $services(), $capabilities, $schemas ) )->register();

@@ -170,8 +170,8 @@ final class SettingChecks {
 	public function limits( mixed $value ): array {
 		$value  = $this->rows( $value );
 		$limits = [
-			'defaults' => $this->quantities( $value['defaults'] ?? null, Settings::LIMIT_FIELDS ),
-			'ceilings' => $this->quantities( $value['ceilings'] ?? null, Settings::LIMIT_FIELDS ),
+			'defaults' => $this->quantities( $value['defaults'] ?? null, Settings::LIMIT_FIELDS, $this->settings->default_limits() ),
+			'ceilings' => $this->quantities( $value['ceilings'] ?? null, Settings::LIMIT_FIELDS, $this->settings->limit_ceilings() ),
 		];
 		foreach ( $limits['defaults'] as $field => $default ) {
 			if ( $default > ( $limits['ceilings'][ $field ] ?? PHP_INT_MAX ) ) {
@@ -216,17 +216,19 @@ final class SettingChecks {
 	 * @return array<string, int>
 	 */
 	public function retention( mixed $value ): array {
-		return $this->quantities( $value, Settings::RETENTION_FIELDS );
+		return $this->quantities( $value, Settings::RETENTION_FIELDS, $this->settings->retention() );
 	}
 
 	/**
-	 * Quantities by their stored names or by those of the page; empty ones are left out.
+	 * Quantities by their stored names or by those of the page; empty ones are left out. What the
+	 * page shows rounded and posts back as it was stays as it is stored.
 	 *
-	 * @param mixed        $value  As given.
-	 * @param list<string> $fields Stored names.
+	 * @param mixed              $value   As given.
+	 * @param list<string>       $fields  Stored names.
+	 * @param array<string, int> $current As stored now.
 	 * @return array<string, int>
 	 */
-	private function quantities( mixed $value, array $fields ): array {
+	private function quantities( mixed $value, array $fields, array $current ): array {
 		$numbers = [];
 		foreach ( $this->rows( $value ) as $name => $given ) {
 			[ $field, $factor ] = in_array( $name, $fields, true ) ? [ $name, 1 ] : ( self::UNITS[ $name ] ?? [ '', 1 ] );
@@ -242,9 +244,20 @@ final class SettingChecks {
 				/* translators: %s: name of a setting. */
 				throw $this->refused( sprintf( __( '%s must be a whole number; leave it empty for none.', 'wp-codebox' ), $name ) );
 			}
-			$numbers[ $field ] = $number * $factor;
+			$old               = $current[ $field ] ?? 0;
+			$numbers[ $field ] = 0 !== $old && self::shown( $old, $factor ) === $number ? $old : $number * $factor;
 		}
 		return $numbers;
+	}
+
+	/**
+	 * A stored value in the unit of its field on the page.
+	 *
+	 * @param int $value  As stored.
+	 * @param int $factor Unit of the field.
+	 */
+	public static function shown( int $value, int $factor ): int {
+		return max( 1, intdiv( $value, $factor ) );
 	}
 
 	/**
