@@ -15,6 +15,7 @@ use WPCodebox\Admin\IsolationHealth;
 use WPCodebox\Admin\Notices;
 use WPCodebox\Admin\Privacy;
 use WPCodebox\Admin\SiteHealth;
+use WPCodebox\Review\PendingApply;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -44,6 +45,7 @@ final class Plugin {
 
 		$capabilities->register();
 		( new Registrar( $root . '/abilities', $schemas, $capabilities, $services ) )->register();
+		( new PendingApply( $capabilities, $services ) )->register();
 		( new Notices( $gate ) )->register();
 		( new SiteHealth( $gate ) )->register();
 		( new IsolationHealth( $gate ) )->register();
