@@ -268,12 +268,16 @@ final class Artifacts {
 		return $record;
 	}
 
-	public static function auditLog( string $site, int $limit = 100 ): array {
-		$file  = Bundles::directory( $site ) . '/../audit.jsonl';
-		$lines = is_file( $file ) ? file( $file ) : [];
+	public static function auditRecords( string $site, int $after = 0, int $limit = 100 ): array {
+		$file    = Bundles::directory( $site ) . '/../audit.jsonl';
+		$records = array_map( static fn( string $line ): array => json_decode( $line, true ), is_file( $file ) ? file( $file ) : [] );
 		return [
-			'valid'   => true,
-			'entries' => array_map( static fn( string $line ): array => json_decode( $line, true ), array_slice( $lines, -$limit ) ),
+			'records' => $after < 0 ? array_slice( $records, max( $after, -$limit ) ) : array_slice( $records, $after, $limit ),
+			'total'   => count( $records ),
+			'chain'   => [
+				'valid' => true,
+				'head'  => (string) ( end( $records )['hash'] ?? str_repeat( '0', 64 ) ),
+			],
 		];
 	}
 
