@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '1c8f7344cce8f61ae726a824c903886d1c31a7ae4b209a729bb7d059b1bafec1',
+	'contract_digest' => '0470d5ca4604215095140cd6da74b603d7a5921bf69fff6de930c8a90350267f',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/list-artifacts'           => 'artifact/list.php',
@@ -22,5 +22,13 @@ return [
 		'wp-codebox/apply-artifact-preflight' => 'artifact/preflight-apply.php',
 		'wp-codebox/apply-approved-artifact'  => 'artifact/apply.php',
 		'wp-codebox/discard-artifact'         => 'artifact/discard.php',
+		'wp-codebox/stage-artifact-apply'     => 'artifact/stage.php',
+		'wp-codebox/review-artifact'          => 'artifact/review.php',
+		'wp-codebox/import-artifact-bundle'   => 'artifact/import.php',
+		'wp-codebox/reimport-artifact-bundle' => 'artifact/reimport.php',
+		'wp-codebox/export-artifact-bundle'   => 'artifact/export.php',
+		'wp-codebox/get-artifact-diff'        => 'artifact/diff.php',
+		'wp-codebox/replay-artifact'          => 'artifact/replay.php',
+		'wp-codebox/list-audit-records'       => 'audit/list.php',
 	],
 ];

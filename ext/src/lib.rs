@@ -25,6 +25,7 @@ mod request;
 mod session;
 mod spawn;
 mod state;
+mod transfer;
 
 /// Version of the extension, the runner and the plugin.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");

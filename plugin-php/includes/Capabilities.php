@@ -55,18 +55,27 @@ final class Capabilities {
 	 * @param string $capability One of the three.
 	 */
 	public function allows( string $capability ): bool {
+		return $this->grants( get_current_user_id(), $capability );
+	}
+
+	/**
+	 * Whether a user may do it.
+	 *
+	 * @param int    $user_id    The user; 0 for none.
+	 * @param string $capability One of the three.
+	 */
+	public function grants( int $user_id, string $capability ): bool {
 		// phpcs:ignore WordPress.WP.Capabilities -- mapped above.
-		$allowed = current_user_can( $capability );
+		$allowed = get_current_user_id() === $user_id ? current_user_can( $capability ) : user_can( $user_id, $capability );
 		/**
-		 * Filters whether the current user may use WP Codebox. The answer can only
-		 * narrow: a user without the capability stays refused, and anything but
-		 * `true` refuses.
+		 * Filters whether a user may use WP Codebox. The answer can only narrow: a user
+		 * without the capability stays refused, and anything but `true` refuses.
 		 *
 		 * @param bool   $allowed    Whether the user has the capability.
 		 * @param string $capability `wp_codebox_run`, `wp_codebox_review` or `wp_codebox_apply`.
-		 * @param int    $user_id    The current user; 0 for none.
+		 * @param int    $user_id    Who it is about, mostly the current user; 0 for none.
 		 */
-		$filtered = apply_filters( 'wp_codebox_can_run_agent_task', $allowed, $capability, get_current_user_id() );
+		$filtered = apply_filters( 'wp_codebox_can_run_agent_task', $allowed, $capability, $user_id );
 		return $allowed && true === $filtered;
 	}
 }

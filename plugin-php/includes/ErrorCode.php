@@ -32,7 +32,18 @@ enum ErrorCode: string {
 	case ExtensionStale = 'wp_codebox_extension_stale';
 	case ArtifactIdMissing = 'wp_codebox_artifact_id_missing';
 	case ArtifactOutsideRoot = 'wp_codebox_artifact_outside_root';
+	case ArtifactNotFound = 'wp_codebox_artifact_not_found';
+	case ArtifactVerificationFailed = 'wp_codebox_artifact_verification_failed';
 	case ArtifactUntrusted = 'wp_codebox_artifact_untrusted';
+	case ArtifactChanged = 'wp_codebox_artifact_changed';
+	case ArtifactTooLarge = 'wp_codebox_artifact_too_large';
+	case ArtifactImportSourceMissing = 'wp_codebox_artifact_import_source_missing';
+	case ArtifactImportSourceInvalid = 'wp_codebox_artifact_import_source_invalid';
+	case ReplayUnavailable = 'wp_codebox_replay_unavailable';
+	case ReviewActionMissing = 'wp_codebox_review_action_missing';
+	case ReviewActionInvalid = 'wp_codebox_review_action_invalid';
+	case ReviewResultInvalid = 'wp_codebox_review_result_invalid';
+	case PendingApplyUnavailable = 'wp_codebox_pending_apply_unavailable';
 	case ApplyConflict = 'wp_codebox_apply_conflict';
 	case ApplyAdapterMissing = 'wp_codebox_apply_adapter_missing';
 	case ApplyResultInvalid = 'wp_codebox_apply_result_invalid';
@@ -43,13 +54,17 @@ enum ErrorCode: string {
 	public function http_status(): int {
 		return match ( $this ) {
 			self::InputInvalid, self::LimitInvalid, self::MountMissing, self::MountSourceInvalid, self::AgentMissing, self::SecretInvalid, self::ArtifactIdMissing => 400,
+			self::ArtifactVerificationFailed, self::ArtifactImportSourceMissing, self::ArtifactImportSourceInvalid => 400,
+			self::ReviewActionMissing, self::ReviewActionInvalid => 400,
 			self::MountDenied, self::Forbidden, self::ArtifactOutsideRoot, self::ArtifactUntrusted => 403,
-			self::ApiAbilityNotSupported => 404,
-			self::ApplyConflict => 409,
+			self::ApiAbilityNotSupported, self::ArtifactNotFound => 404,
+			self::ApplyConflict, self::ArtifactChanged => 409,
+			self::ArtifactTooLarge => 413,
+			self::ReplayUnavailable => 422,
 			self::Busy => 429,
 			self::AuditFailed, self::Internal => 500,
-			self::ApplyAdapterMissing => 501,
-			self::ApplyResultInvalid => 502,
+			self::ApplyAdapterMissing, self::PendingApplyUnavailable => 501,
+			self::ApplyResultInvalid, self::ReviewResultInvalid => 502,
 			self::ExtensionMissing, self::ExtensionStale => 503,
 		};
 	}

@@ -23,6 +23,7 @@ use WPCodebox\Host\InstalledCode;
 use WPCodebox\Host\SettingChecks;
 use WPCodebox\Host\SettingRules;
 use WPCodebox\Host\Site;
+use WPCodebox\Review\PendingApply;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -66,6 +67,7 @@ final class Plugin {
 		$capabilities->register();
 		$rules->register();
 		$registrar->register();
+		( new PendingApply( $capabilities, $services ) )->register();
 		( new Notices( $gate ) )->register();
 		( new SiteHealth( $gate, $site ) )->register();
 		( new DebugInfo( $gate, $site, $settings ) )->register();

@@ -9,6 +9,7 @@ declare(strict_types=1);
 
 namespace WPCodebox\Apply;
 
+use Throwable;
 use WPCodebox\AuditTrail;
 use WPCodebox\ErrorCode;
 use WPCodebox\ExtensionGate;
@@ -26,6 +27,9 @@ defined( 'ABSPATH' ) || exit;
 final class ArtifactService {
 
 	public const PER_PAGE = 50;
+
+	/** Patches of one answer, together. */
+	private const DIFF_BYTES = 8388608;
 
 	/**
 	 * Wires the service.
@@ -112,15 +116,62 @@ final class ArtifactService {
 	}
 
 	/**
+	 * The change file by file, of a bundle that verifies, whoever signed it. A patch that
+	 * is not UTF-8 is `patch_base64`; one beyond what an answer carries is left out and the
+	 * row says `omitted`: ask for that file alone, or take the whole patch.
+	 *
+	 * @param array<string, mixed> $input `artifact_id`, `files?`: changed paths; all without.
+	 * @return array<string, mixed> `wp-codebox/artifact-diff/v1`.
+	 * @throws Failure `wp_codebox_input_invalid` for a path that is not among the changed files.
+	 */
+	public function files( array $input ): array {
+		$artifact = $this->artifact( $input );
+		$rows     = Artifacts::files( $this->site->id(), (string) $artifact['run_id'] );
+		$wanted   = array_values( array_map( 'strval', (array) ( $input['files'] ?? [] ) ) );
+		$unknown  = array_values( array_diff( $wanted, array_column( $rows, 'path' ) ) );
+		if ( [] !== $unknown ) {
+			throw Failure::because( ErrorCode::InputInvalid, sprintf( '%d of the files given are not among the changed files; take paths as get-artifact lists them.', count( $unknown ) ), [], [ 'files' => $unknown ] );
+		}
+		$files = [];
+		$left  = self::DIFF_BYTES;
+		foreach ( $rows as $row ) {
+			if ( [] !== $wanted && ! in_array( $row['path'], $wanted, true ) ) {
+				continue;
+			}
+			$patch = (string) ( $row['patch'] ?? '' );
+			$left -= strlen( $patch );
+			if ( $left < 0 ) {
+				$left          += strlen( $patch );
+				$row['omitted'] = true;
+				unset( $row['patch'] );
+			}
+			$files[] = ApplyPayload::with_text_patch( $row );
+		}
+		return [
+			'success'     => true,
+			'schema'      => 'wp-codebox/artifact-diff/v1',
+			'artifact_id' => $artifact['artifact_id'],
+			'run_id'      => $artifact['run_id'],
+			'total'       => count( $rows ),
+			'files'       => $files,
+		];
+	}
+
+	/**
 	 * Deletes a bundle; a broken one too.
 	 *
 	 * @param array<string, mixed> $input `artifact_id`.
 	 * @return array<string, mixed> `wp-codebox/artifact/v1` of what is gone.
 	 */
 	public function discard( array $input ): array {
-		$this->gate->check();
-		$gone  = Artifacts::discard( $this->site->id(), $this->reference( $input ) );
-		$audit = $this->audit->write( 'discard', array_intersect_key( $gone, array_flip( [ 'artifact_id', 'run_id' ] ) ) );
+		$found = array_intersect_key( $this->artifact( $input ), array_flip( [ 'artifact_id', 'run_id' ] ) );
+		$this->audit->write( 'discard', $found + [ 'status' => 'started' ] );
+		try {
+			$gone = Artifacts::discard( $this->site->id(), (string) ( $found['run_id'] ?? $this->reference( $input ) ) );
+		} catch ( Throwable $thrown ) {
+			throw $this->audit->failure( 'discard', $found, $thrown );
+		}
+		$audit = $this->audit->write( 'discard', array_intersect_key( $gone, $found ) + $found + [ 'status' => 'success' ] );
 		return [
 			'success' => true,
 			'schema'  => 'wp-codebox/artifact/v1',

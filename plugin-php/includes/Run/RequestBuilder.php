@@ -125,6 +125,10 @@ final class RequestBuilder {
 		if ( ! empty( $input['checks'] ) ) {
 			$request['checks'] = array_values( (array) $input['checks'] );
 		}
+		if ( ! empty( $input['commands'] ) ) {
+			// No ability takes them; a replay knows them from its bundle.
+			$request['commands'] = array_values( (array) $input['commands'] );
+		}
 		if ( ! empty( $input['find_renames'] ) ) {
 			$request['find_renames'] = true;
 		}

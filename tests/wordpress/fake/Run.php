@@ -94,6 +94,13 @@ final class Run {
 		$argv = $this->request['agent']['argv'];
 		[ $exit, $timed_out ] = $this->execute( $argv, $work . '/b0', 'agent', 'exec-1', $emit );
 		[ $entries, $patches ] = $this->changes( $work );
+		$members               = [];
+		foreach ( $entries as $entry ) {
+			$after = $work . '/b' . $entry['mountIndex'] . '/' . $entry['relativePath'];
+			if ( is_file( $after ) ) {
+				$members[ 'files/mounts/' . $entry['mountIndex'] . '/' . $entry['relativePath'] ] = (string) file_get_contents( $after );
+			}
+		}
 		$checks = [];
 		foreach ( $this->request['checks'] ?? [] as $number => $check ) {
 			[ $code ] = $this->execute( self::splitCommand( $check ), $work . '/b0', 'check', 'exec-' . ( $number + 2 ), $emit );
@@ -103,10 +110,32 @@ final class Run {
 		$green   = [] === array_filter( $checks, static fn( array $check ): bool => 'passed' !== $check['status'] );
 		$outcome = $timed_out ? 'timed_out' : ( ! $good ? 'failed' : ( [] === $entries ? 'no_op' : ( $green ? 'succeeded' : 'partial' ) ) );
 		Bundles::remove( $work );
-		return $this->result( $outcome, $entries, $patches, $checks, $exit, (int) ( ( hrtime( true ) - $started ) / 1e6 ) );
+		return $this->result( $outcome, $entries, $patches, $checks, $members + $this->members( $outcome, $checks ), $exit, (int) ( ( hrtime( true ) - $started ) / 1e6 ) );
 	}
 
-	private function result( string $outcome, array $entries, array $patches, array $checks, int $exit, int $wall ): array {
+	private function members( string $outcome, array $checks ): array {
+		$request = $this->request;
+		$spec    = array_filter( [ 'limits' => $request['limits'] ?? null, 'checks' => $request['checks'] ?? null, 'commands' => $request['commands'] ?? null ] );
+		return array_map(
+			static fn( array $document ): string => (string) json_encode( $document, JSON_UNESCAPED_SLASHES ),
+			[
+				'metadata.json'           => array_filter(
+					[
+						'outcome'    => $outcome,
+						'provenance' => $request['provenance'],
+						'task'       => $request['task_input'],
+						'policy'     => $request['policy'] ?? null,
+						'spec'       => $spec + [ 'agent' => [ 'argv' => $request['agent']['argv'], 'successCodes' => $request['agent']['success_codes'] ] ],
+					]
+				),
+				'files/test-results.json' => [ 'suites' => array_map( static fn( array $check ): array => [ 'name' => $check['command'], 'status' => $check['status'], 'exitCode' => $check['exit_code'] ], $checks ) ],
+			]
+		) + [
+			'files/mounts.jsonl' => implode( '', array_map( static fn( array $mount, int $index ): string => json_encode( [ 'index' => $index, 'target' => $mount['target'], 'mode' => $mount['mode'] ?? 'readwrite', 'excluded' => [ '.git' ], 'metadata' => $mount['metadata'] ?? null ], JSON_UNESCAPED_SLASHES ) . "\n", $request['mounts'], array_keys( $request['mounts'] ) ) ),
+		];
+	}
+
+	private function result( string $outcome, array $entries, array $patches, array $checks, array $members, int $exit, int $wall ): array {
 		$table      = [
 			'succeeded' => [ 'completed', true, 0, 'succeeded', 'promote' ],
 			'no_op'     => [ 'completed', true, 0, 'partial', 'review' ],
@@ -127,7 +156,7 @@ final class Run {
 			'run_id'             => $this->id,
 			'outcome'            => $outcome,
 			'summary'            => $summary,
-			'artifacts'          => Bundles::write( $this->request['site'], $this->id, $entries, $patches, [ 'outcome' => $outcome, 'summary' => $summary, 'baseline' => $baseline ], [ 'metadata.json' => (string) json_encode( [ 'provenance' => $this->request['provenance'] ] ) ] ),
+			'artifacts'          => Bundles::write( $this->request['site'], $this->id, $entries, $patches, [ 'outcome' => $outcome, 'summary' => $summary, 'baseline' => $baseline ], $members ),
 			'changed_files'      => $entries,
 			'approvable'         => 'same' === $baseline,
 			'checks'             => $checks,

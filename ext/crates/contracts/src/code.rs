@@ -190,6 +190,8 @@ codes! {
     ArtifactImportIdMismatch = "wp_codebox_artifact_import_id_mismatch", Conflict, 409, 1;
     /// The imported bundle has another content digest than expected.
     ArtifactImportDigestMismatch = "wp_codebox_artifact_import_digest_mismatch", Conflict, 409, 1;
+    /// Another bundle of the same run is stored here.
+    ArtifactImportConflict = "wp_codebox_artifact_import_conflict", Conflict, 409, 1;
     /// The imported bundle could not be stored.
     ArtifactImportCopyFailed = "wp_codebox_artifact_import_copy_failed", Internal, 507, 1;
     /// The archive could not be written.
