@@ -19,6 +19,7 @@ use WPCodebox\Host\ArtifactsRoot;
 use WPCodebox\Host\HostPath;
 use WPCodebox\Host\InstalledCode;
 use WPCodebox\Host\Site;
+use WPCodebox\Native\Runs;
 use WPCodebox\Replay\Comparison;
 use WPCodebox\Replay\ReplayPlan;
 use WPCodebox\Replay\ReplayService;
@@ -86,7 +87,7 @@ final class Services {
 		$this->artifacts = new ArtifactService( $gate, $this->site, new ArtifactsRoot( $this->site ), $audit );
 		$this->runs      = new RunService(
 			$gate,
-			new RequestBuilder( $this->site, new MountPlan( $this->code ), new AgentChoice( $this->settings ), new SecretChoice(), new TaskLimits( $this->settings ), new RunSlots( $this->settings, $this->site ) ),
+			new RequestBuilder( $this->site, new MountPlan( $this->code ), new AgentChoice( $this->settings ), new SecretChoice(), new TaskLimits( $this->settings ), new RunSlots( $this->settings, $this->alive( ... ) ) ),
 			new RunEnvelope(),
 			$this->site,
 			$audit
@@ -100,5 +101,16 @@ final class Services {
 		$this->imports   = new ImportService( $gate, $this->artifacts, $trust, $paths, $this->site, $audit );
 		$this->exports   = new ExportService( $this->artifacts, $paths, $this->site, $audit );
 		$this->replays   = new ReplayService( $this->artifacts, $trust, new ReplayPlan( $targets ), new Comparison(), $this->runs, $capabilities, $audit );
+	}
+
+	/** Runs of this site that are alive. */
+	private function alive(): int {
+		return (int) Runs::list(
+			$this->site->id(),
+			[
+				'status' => 'running',
+				'limit'  => 1,
+			]
+		)['total'];
 	}
 }

@@ -9,10 +9,9 @@ declare(strict_types=1);
 
 namespace WPCodebox\Run;
 
+use Closure;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
-use WPCodebox\Host\Site;
-use WPCodebox\Native\Runs;
 use WPCodebox\Settings;
 
 defined( 'ABSPATH' ) || exit;
@@ -27,12 +26,12 @@ final class RunSlots {
 	/**
 	 * Wires the check.
 	 *
-	 * @param Settings $settings Host settings.
-	 * @param Site     $site     This site.
+	 * @param Settings       $settings Host settings.
+	 * @param Closure(): int $alive    Counts the runs of this site that are alive.
 	 */
 	public function __construct(
 		private readonly Settings $settings,
-		private readonly Site $site
+		private readonly Closure $alive
 	) {}
 
 	/**
@@ -43,16 +42,10 @@ final class RunSlots {
 	public function check(): void {
 		$max  = $this->settings->own_max_runs();
 		$host = $this->settings->host_max_runs();
-		if ( null === $max || ( null !== $host && $host <= $max ) || ! class_exists( Runs::class, false ) ) {
+		if ( null === $max || ( null !== $host && $host <= $max ) ) {
 			return;
 		}
-		$alive = (int) Runs::list(
-			$this->site->id(),
-			[
-				'status' => 'running',
-				'limit'  => 1,
-			]
-		)['total'];
+		$alive = ( $this->alive )();
 		if ( $alive >= $max ) {
 			throw Failure::because(
 				ErrorCode::Busy,
