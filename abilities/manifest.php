@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '0470d5ca4604215095140cd6da74b603d7a5921bf69fff6de930c8a90350267f',
+	'contract_digest' => '49c7a28f231f68a084962c2381ef8a07ef710482c3e625a576127185bf3b8abd',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/list-artifacts'           => 'artifact/list.php',

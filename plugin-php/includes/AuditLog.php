@@ -42,9 +42,9 @@ final class AuditLog {
 	public function list( array $input ): array {
 		$this->gate->check();
 		$limit = (int) ( $input['limit'] ?? self::LIMIT );
-		$after = isset( $input['after'] ) ? (int) $input['after'] : max( 0, $this->read( 0, 1 )['total'] - $limit );
+		$after = (int) ( $input['after'] ?? -$limit );
 		$page  = $this->read( $after, $limit );
-		$last  = [] === $page['records'] ? $after : (int) ( end( $page['records'] )['seq'] ?? $after );
+		$last  = [] === $page['records'] ? max( 0, $after ) : (int) end( $page['records'] )['seq'];
 		return [
 			'success' => true,
 			'schema'  => 'wp-codebox/audit-record-list/v1',
@@ -72,7 +72,7 @@ final class AuditLog {
 	/**
 	 * Asks the extension.
 	 *
-	 * @param int $after Sequence number.
+	 * @param int $after Sequence number; below 0 for so many of the newest.
 	 * @param int $limit How many.
 	 * @return array{records: list<array<string, mixed>>, total: int, chain: array<string, mixed>}
 	 */

@@ -100,7 +100,7 @@ final class Services {
 		$this->reviews   = new ReviewService( $gate, $this->artifacts, $payloads, $this->applies, new ReviewDecision( $audit ), new ReviewResult( $applied ), $capabilities, $audit );
 		$this->imports   = new ImportService( $gate, $this->artifacts, $trust, $paths, $this->site, $audit );
 		$this->exports   = new ExportService( $this->artifacts, $paths, $this->site, $audit );
-		$this->replays   = new ReplayService( $this->artifacts, $trust, new ReplayPlan( $targets ), new Comparison(), $this->runs, $capabilities, $audit );
+		$this->replays   = new ReplayService( $gate, $this->artifacts, $trust, new ReplayPlan( $targets ), new Comparison(), $this->runs, $capabilities, $audit );
 	}
 
 	/** Runs of this site that are alive. */

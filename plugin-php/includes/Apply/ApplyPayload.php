@@ -102,7 +102,7 @@ final class ApplyPayload {
 	 * @param array<string, mixed> $row A row with `patch`.
 	 * @return array<string, mixed>
 	 */
-	public static function with_text_patch( array $row ): array {
+	private static function with_text_patch( array $row ): array {
 		if ( isset( $row['patch'] ) && 1 !== preg_match( '//u', (string) $row['patch'] ) ) {
 			// phpcs:ignore WordPress.PHP.DiscouragedPHPFunctions -- bytes for JSON, not obfuscation.
 			$row['patch_base64'] = base64_encode( (string) $row['patch'] );

@@ -116,9 +116,8 @@ final class ArtifactService {
 	}
 
 	/**
-	 * The change file by file, of a bundle that verifies, whoever signed it. A patch that
-	 * is not UTF-8 is `patch_base64`; one beyond what an answer carries is left out and the
-	 * row says `omitted`: ask for that file alone, or take the whole patch.
+	 * The change file by file, of a bundle that verifies, whoever signed it. A patch beyond
+	 * what one answer carries is left out and its row says `omitted`: ask for that file.
 	 *
 	 * @param array<string, mixed> $input `artifact_id`, `files?`: changed paths; all without.
 	 * @return array<string, mixed> `wp-codebox/artifact-diff/v1`.
@@ -138,14 +137,13 @@ final class ArtifactService {
 			if ( [] !== $wanted && ! in_array( $row['path'], $wanted, true ) ) {
 				continue;
 			}
-			$patch = (string) ( $row['patch'] ?? '' );
-			$left -= strlen( $patch );
-			if ( $left < 0 ) {
-				$left          += strlen( $patch );
-				$row['omitted'] = true;
-				unset( $row['patch'] );
+			$bytes = strlen( (string) ( $row['patch'] ?? $row['patch_base64'] ?? '' ) );
+			if ( $bytes > $left ) {
+				$row = [ 'omitted' => true ] + array_diff_key( $row, array_flip( [ 'patch', 'patch_base64' ] ) );
+			} else {
+				$left -= $bytes;
 			}
-			$files[] = ApplyPayload::with_text_patch( $row );
+			$files[] = $row;
 		}
 		return [
 			'success'     => true,

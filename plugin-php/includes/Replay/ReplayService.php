@@ -16,6 +16,7 @@ use WPCodebox\AuditTrail;
 use WPCodebox\Authority;
 use WPCodebox\Capabilities;
 use WPCodebox\ErrorCode;
+use WPCodebox\ExtensionGate;
 use WPCodebox\Failure;
 use WPCodebox\Native\Artifacts;
 use WPCodebox\Run\RunService;
@@ -34,6 +35,7 @@ final class ReplayService {
 	/**
 	 * Wires the service.
 	 *
+	 * @param ExtensionGate   $gate         Extension check.
 	 * @param ArtifactService $artifacts    Bundles.
 	 * @param BundleTrust     $trust        Who may have signed.
 	 * @param ReplayPlan      $plan         The task of a bundle.
@@ -43,6 +45,7 @@ final class ReplayService {
 	 * @param AuditTrail      $audit        Audit log.
 	 */
 	public function __construct(
+		private readonly ExtensionGate $gate,
 		private readonly ArtifactService $artifacts,
 		private readonly BundleTrust $trust,
 		private readonly ReplayPlan $plan,
@@ -62,6 +65,7 @@ final class ReplayService {
 	 * @return array<string, mixed> `wp-codebox/artifact-replay/v1`.
 	 */
 	public function replay( array $input, Authority $authority, ?callable $on_started = null, ?callable $on_event = null ): array {
+		$this->gate->check();
 		$record = [ 'artifact_id' => (string) ( $input['artifact_id'] ?? '' ) ];
 		try {
 			$original = $this->visible( $input, $authority );

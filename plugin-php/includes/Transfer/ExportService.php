@@ -20,8 +20,8 @@ use WPCodebox\Native\Artifacts;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * A bundle as a deterministic tar: the same bundle gives the same bytes everywhere. A
- * broken bundle is given out as it is; whoever imports it sees that.
+ * A bundle that verifies as a deterministic tar: the same bundle gives the same bytes
+ * everywhere.
  */
 final class ExportService {
 

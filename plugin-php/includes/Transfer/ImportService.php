@@ -90,8 +90,8 @@ final class ImportService {
 			$source  = ImportSource::from( $input, $this->paths, $authority );
 			$record += [ 'source' => $source->describe() ];
 			$taken   = null === $source->bytes
-				? Artifacts::import( $this->site->id(), $source->path, $this->options( $input ) )
-				: Artifacts::importArchive( $this->site->id(), $source->bytes, $this->options( $input ) );
+				? Artifacts::import( $this->site->id(), $source->path, $this->options( $input, $authority ) )
+				: Artifacts::importArchive( $this->site->id(), $source->bytes, $this->options( $input, $authority ) );
 		} catch ( Throwable $thrown ) {
 			throw $this->audit->failure( 'import', $record, $thrown );
 		}
@@ -123,11 +123,13 @@ final class ImportService {
 	/**
 	 * Options as the extension takes them.
 	 *
-	 * @param array<string, mixed> $input As for import.
+	 * @param array<string, mixed> $input     As for import.
+	 * @param Authority            $authority In whose name.
 	 * @return array<string, mixed>
 	 */
-	private function options( array $input ): array {
-		$options = [];
+	private function options( array $input, Authority $authority ): array {
+		$roots   = $this->site->allowed_roots( $authority );
+		$options = null === $roots ? [] : [ 'allowed_roots' => $roots ];
 		foreach ( [ 'expected_artifact_id', 'expected_content_digest' ] as $field ) {
 			if ( isset( $input[ $field ] ) && '' !== $input[ $field ] ) {
 				$options[ $field ] = (string) $input[ $field ];

@@ -92,11 +92,11 @@ final class ImportSource {
 	 * @throws Failure `wp_codebox_artifact_too_large`, `wp_codebox_artifact_import_source_invalid`.
 	 */
 	private static function decoded( string $text ): string {
-		if ( strlen( $text ) > 4 * intdiv( self::MAX_BYTES + 2, 3 ) ) {
+		// phpcs:ignore WordPress.PHP.DiscouragedPHPFunctions -- bytes in JSON, not obfuscation.
+		$bytes = strlen( $text ) > 4 * intdiv( self::MAX_BYTES + 2, 3 ) ? null : base64_decode( $text, true );
+		if ( null === $bytes || strlen( (string) $bytes ) > self::MAX_BYTES ) {
 			throw Failure::because( ErrorCode::ArtifactTooLarge, sprintf( 'The archive is larger than %d MiB; put it on the host and give source_bundle_path.', self::MAX_BYTES >> 20 ) );
 		}
-		// phpcs:ignore WordPress.PHP.DiscouragedPHPFunctions -- bytes in JSON, not obfuscation.
-		$bytes = base64_decode( $text, true );
 		if ( false === $bytes || '' === $bytes ) {
 			throw Failure::because( ErrorCode::ArtifactImportSourceInvalid, 'The archive is not base64; encode the bytes of the archive without line breaks.' );
 		}

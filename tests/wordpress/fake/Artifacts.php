@@ -133,28 +133,29 @@ final class Artifacts {
 	}
 
 	public static function files( string $site, string $reference ): array {
-		$directory    = Bundles::find( $site, $reference );
-		$verification = self::verify( $directory );
-		if ( ! $verification['valid'] ) {
-			throw Exception::make( 'wp_codebox_artifact_verification_failed', 'The bundle does not verify.', [], [ 'violations' => $verification['violations'] ] );
-		}
+		$directory = Bundles::find( $site, $reference );
+		self::sound( $directory );
 		return array_map(
-			static fn( array $entry ): array => [
-				'path'      => $entry['path'],
-				'patchName' => $entry['patchName'],
-				'status'    => $entry['status'],
-				'additions' => $entry['insertions'],
-				'deletions' => $entry['deletions'],
-				'binary'    => false,
-				'patch'     => self::pieces( $directory, [ $entry ] )[0],
-			],
+			static fn( array $entry ): array => $entry + self::piece( self::pieces( $directory, [ $entry ] )[0] ),
 			Bundles::json( $directory, 'files/changed-files.json' )['files']
 		);
 	}
 
+	private static function sound( string $directory ): void {
+		$verification = self::verify( $directory );
+		if ( ! $verification['valid'] ) {
+			throw Exception::make( 'wp_codebox_artifact_verification_failed', 'The bundle does not verify.', [], [ 'violations' => $verification['violations'] ] );
+		}
+	}
+
+	private static function piece( string $patch ): array {
+		return 1 === preg_match( '//u', $patch ) ? [ 'patch' => $patch ] : [ 'patch_base64' => base64_encode( $patch ) ];
+	}
+
 	public static function export( string $site, string $reference, string $path ): array {
 		$directory = Bundles::find( $site, $reference );
-		$file      = @fopen( $path, 'x' );
+		self::sound( $directory );
+		$file = @fopen( $path, 'x' );
 		if ( false === $file ) {
 			throw Exception::make( 'wp_codebox_artifact_export_failed', 'The file exists already or cannot be made; name a new one.' );
 		}
@@ -166,6 +167,7 @@ final class Artifacts {
 	}
 
 	public static function archive( string $site, string $reference, int $maxBytes ): string {
+		self::sound( Bundles::find( $site, $reference ) );
 		$bytes = Archives::pack( Bundles::find( $site, $reference ) );
 		if ( strlen( $bytes ) > ( (int) getenv( 'WP_CODEBOX_FAKE_ARCHIVE_LIMIT' ) ?: $maxBytes ) ) {
 			throw Exception::make( 'wp_codebox_artifact_too_large', 'The archive is too large for an answer; export it to a file.' );
@@ -190,21 +192,22 @@ final class Artifacts {
 	}
 
 	public static function auditRecords( string $site, int $after = 0, int $limit = 100 ): array {
-		$log     = self::auditLog( $site, PHP_INT_MAX );
-		$records = $log['entries'];
+		$file    = Bundles::directory( $site ) . '/../audit.jsonl';
+		$records = array_map( static fn( string $line ): array => json_decode( $line, true ), is_file( $file ) ? file( $file ) : [] );
 		$broken  = null;
-		$head    = null;
 		foreach ( $records as $index => $record ) {
 			$body = array_diff_key( $record, [ 'hash' => 1 ] );
 			if ( null === $broken && ( $record['seq'] !== $index + 1 || $record['hash'] !== hash( 'sha256', (string) json_encode( $body ) ) ) ) {
-				$broken = $record['seq'];
+				$broken = $index + 1;
 			}
-			$head = $record['hash'];
 		}
 		return [
-			'records' => array_slice( array_values( array_filter( $records, static fn( array $record ): bool => $record['seq'] > $after ) ), 0, $limit ),
+			'records' => $after < 0 ? array_slice( $records, max( $after, -$limit ) ) : array_slice( $records, $after, $limit ),
 			'total'   => count( $records ),
-			'chain'   => null === $broken ? array_filter( [ 'valid' => true, 'head' => $head ] ) : [ 'valid' => false, 'problem' => sprintf( 'record %d has another hash than it says', $broken ) ],
+			'chain'   => [
+				'valid' => null === $broken,
+				'head'  => (string) ( end( $records )['hash'] ?? str_repeat( '0', 64 ) ),
+			] + ( null === $broken ? [] : [ 'broken_at' => $broken, 'problem' => sprintf( 'record %d has another hash than it says', $broken ) ] ),
 		];
 	}
 
@@ -226,7 +229,7 @@ final class Artifacts {
 		if ( is_dir( $target ) ) {
 			$status = self::verify( $target )['manifest_sha256'] === $verification['manifest_sha256'] && self::verify( $target )['valid'] ? 'existing' : 'updated';
 			if ( 'updated' === $status && empty( $options['replace'] ) ) {
-				throw Exception::make( 'wp_codebox_artifact_import_id_mismatch', 'Another bundle of this run is stored here; give replace.' );
+				throw Exception::make( 'wp_codebox_artifact_import_conflict', 'Another bundle of this run is stored here; give replace.' );
 			}
 			if ( 'updated' === $status ) {
 				Bundles::remove( $target );
@@ -266,19 +269,6 @@ final class Artifacts {
 		$record['hash'] = hash( 'sha256', (string) json_encode( $record ) );
 		file_put_contents( $file, json_encode( $record, JSON_UNESCAPED_SLASHES ) . "\n", FILE_APPEND );
 		return $record;
-	}
-
-	public static function auditRecords( string $site, int $after = 0, int $limit = 100 ): array {
-		$file    = Bundles::directory( $site ) . '/../audit.jsonl';
-		$records = array_map( static fn( string $line ): array => json_decode( $line, true ), is_file( $file ) ? file( $file ) : [] );
-		return [
-			'records' => $after < 0 ? array_slice( $records, max( $after, -$limit ) ) : array_slice( $records, $after, $limit ),
-			'total'   => count( $records ),
-			'chain'   => [
-				'valid' => true,
-				'head'  => (string) ( end( $records )['hash'] ?? str_repeat( '0', 64 ) ),
-			],
-		];
 	}
 
 	private static function row( string $directory ): array {

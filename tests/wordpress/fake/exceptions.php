@@ -35,6 +35,7 @@ class Exception extends \RuntimeException {
 		'wp_codebox_artifact_import_source_invalid' => [ IntegrityException::class, 400, 1 ],
 		'wp_codebox_artifact_import_id_mismatch'  => [ ConflictException::class, 409, 1 ],
 		'wp_codebox_artifact_import_digest_mismatch' => [ ConflictException::class, 409, 1 ],
+		'wp_codebox_artifact_import_conflict'     => [ ConflictException::class, 409, 1 ],
 		'wp_codebox_artifact_import_copy_failed'  => [ InternalException::class, 507, 1 ],
 	];
 
