@@ -6,7 +6,7 @@
 #   make test    every test; make test SUITES='rust cli' only some
 #   make lint    formatting, clippy, dependency rule, schemas, stub, PHP
 #   make bench   measures and writes raw samples to tests/bench/results/
-#   make dist    the WordPress plugin in dist/wp-codebox/
+#   make dist    the WordPress plugin: dist/wp-codebox/ and dist/wp-codebox.zip
 #   make env     shell exports for the built programs: eval "$(make env)"
 #   make clean   removes target/ and dist/; downloads and the home directory stay
 

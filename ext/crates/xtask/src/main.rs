@@ -28,7 +28,7 @@ const USAGE: &str = "usage: cargo xtask <task>
   check --fast    the same without clippy and the stub test
   attacks         rewrites the table of attacks in SECURITY.md; --check only compares
   schemas         rewrites the contract digest in abilities/manifest.php
-  dist            builds dist/wp-codebox/ and checks its file and header rules";
+  dist            builds the plugin, dist/wp-codebox/ and dist/wp-codebox.zip, and checks its rules";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
