@@ -7,6 +7,7 @@
 mod archive;
 mod rules;
 
+use crate::commands;
 use crate::digest::hex;
 use crate::findings::{TaskError, settle};
 use crate::tree;
@@ -54,6 +55,17 @@ pub fn build(root: &Path) -> Result<(), TaskError> {
         hex(&Sha256::digest(&packed))
     );
     Ok(())
+}
+
+/// Builds the Debian package; a script does it, with Debian's own tools.
+pub fn debian(root: &Path) -> Result<(), TaskError> {
+    const SCRIPT: &str = "packaging/debian/build";
+    let program = root.join(SCRIPT).display().to_string();
+    settle(if commands::shown(root, &program, &[])? {
+        Vec::new()
+    } else {
+        vec![format!("{SCRIPT} failed; see above")]
+    })
 }
 
 /// What goes into the plugin and where, in the order of the names there.
