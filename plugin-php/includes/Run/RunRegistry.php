@@ -118,8 +118,7 @@ final class RunRegistry {
 	 * @return array<string, mixed> `wp-codebox/run-events/v1`.
 	 */
 	public function events( array $input, Authority $authority ): array {
-		$id     = (string) $this->view( $input, $authority )['run_id'];
-		$events = Runs::events( $this->site->id(), $id, (int) ( $input['after'] ?? 0 ), (int) ( $input['limit'] ?? self::EVENTS ) );
+		$events = Runs::events( $this->site->id(), $this->reference( $input, $authority ), (int) ( $input['after'] ?? 0 ), (int) ( $input['limit'] ?? self::EVENTS ) );
 		foreach ( $events['events'] as $index => $event ) {
 			if ( [] === ( $event['data'] ?? null ) ) {
 				unset( $events['events'][ $index ]['data'] );
@@ -137,11 +136,10 @@ final class RunRegistry {
 	 * @return array<string, mixed> `wp-codebox/run-cancellation/v1`.
 	 */
 	public function cancel( array $input, Authority $authority ): array {
-		$id     = (string) $this->view( $input, $authority )['run_id'];
-		$answer = Runs::cancel( $this->site->id(), $id );
+		$answer = Runs::cancel( $this->site->id(), $this->reference( $input, $authority ) );
 		// After the deed: a log that cannot be written must not keep a run from being stopped.
 		if ( 'requested' === $answer['answer'] ) {
-			$this->audit->write( 'run-cancel', [ 'run_id' => $id ] );
+			$this->audit->write( 'run-cancel', [ 'run_id' => (string) $answer['run_id'] ] );
 		}
 		return [ 'success' => true ] + $answer;
 	}
@@ -170,22 +168,32 @@ final class RunRegistry {
 	 *
 	 * @param array<string, mixed> $input     `run_id`, or the beginning of one.
 	 * @param Authority            $authority In whose name.
-	 * @return array<string, mixed>
-	 * @throws Failure `wp_codebox_run_not_found` for what is not there and for what is another's.
+	 * @return array<string, mixed> `wp-codebox/run/v1` of the extension.
 	 */
 	private function view( array $input, Authority $authority ): array {
+		return Runs::get( $this->site->id(), $this->reference( $input, $authority ) );
+	}
+
+	/**
+	 * What names the run for the extension, if the caller may see it.
+	 *
+	 * @param array<string, mixed> $input     `run_id`, or the beginning of one.
+	 * @param Authority            $authority In whose name.
+	 * @throws Failure `wp_codebox_run_not_found` for what is not there and for what is another's.
+	 */
+	private function reference( array $input, Authority $authority ): string {
 		$this->gate->check();
 		$reference = trim( (string) ( $input['run_id'] ?? '' ) );
 		if ( '' === $reference ) {
 			throw Failure::because( ErrorCode::InputInvalid, 'No run was named; give run_id.' );
 		}
 		if ( $this->access->sees_all( $authority ) ) {
-			return Runs::get( $this->site->id(), $reference );
+			return $reference;
 		}
 		if ( 1 !== preg_match( '/^run_[0-9a-f]{32}$/', $reference ) ) {
 			// A beginning is looked for among the caller's own runs only: an answer
 			// about all of them would tell which others exist.
-			$reference = $this->own_reference( $reference );
+			return $this->own_reference( $reference );
 		}
 		try {
 			$view = Runs::get( $this->site->id(), $reference );
@@ -198,7 +206,7 @@ final class RunRegistry {
 		if ( ! $this->access->owns( $view ) ) {
 			throw $this->missing( $reference );
 		}
-		return $view;
+		return $reference;
 	}
 
 	/**

@@ -39,7 +39,11 @@ return static function ( Harness $t ): void {
 		$valid  = rest_validate_value_from_schema( $answer, $schema, 'answer' );
 		$t->true( true === $valid, is_wp_error( $valid ) ? $valid->get_error_message() : '' );
 	};
-	$audit = static fn( string $event, string $id ): int => count( array_filter( (array) Artifacts::auditLog( ( new Site( new InstalledCode() ) )->id(), 10000 )['entries'], static fn( array $row ): bool => ( $row['event'] ?? $row['record']['event'] ?? '' ) === $event && str_contains( (string) json_encode( $row ), $id ) ) );
+	$audit = static function ( string $event, string $id ): int {
+		$site = ( new Site( new InstalledCode() ) )->id();
+		$rows = method_exists( Artifacts::class, 'auditRecords' ) ? Artifacts::auditRecords( $site, -10000, 10000 )['records'] : Artifacts::auditLog( $site, 10000 )['entries'];
+		return count( array_filter( $rows, static fn( array $row ): bool => 1 === preg_match( '/"event":"' . $event . '".*' . $id . '|' . $id . '.*"event":"' . $event . '"/', (string) json_encode( $row ) ) ) );
+	};
 	$grant = static function ( callable $body ): void {
 		$map = static fn( array $caps, string $cap ): array => 'wp_codebox_run' === $cap ? [ 'edit_posts' ] : $caps;
 		add_filter( 'map_meta_cap', $map, 20, 2 );
