@@ -48,6 +48,8 @@ final class Plugin {
 		( new SiteHealth( $gate ) )->register();
 		( new IsolationHealth( $gate ) )->register();
 		( new Privacy() )->register();
+		// The screen can be taken away: without its directory this line does nothing.
+		class_exists( Screen\AdminScreen::class ) && ( new Screen\AdminScreen( $this->file, $capabilities ) )->register();
 
 		if ( defined( 'WP_CLI' ) && \WP_CLI ) {
 			( new Cli\Registration( $services(), $capabilities, $schemas ) )->register();
