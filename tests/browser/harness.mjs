@@ -1,7 +1,7 @@
 /**
  * Cases, facts and browser windows of the suite.
  */
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { chromium } from 'playwright-core';
 
@@ -10,6 +10,9 @@ const axe = readFileSync( createRequire( import.meta.url ).resolve( 'axe-core/ax
 export const site = { url: process.env.SITE_URL, path: process.env.SITE_PATH, password: process.env.SITE_PASSWORD, state: process.env.STATE };
 export const plugin = site.path + '/wp-content/plugins/sample';
 export const read = ( file ) => readFileSync( plugin + '/' + file, 'utf8' );
+
+/** Tells the site's test plugin what to do from the next request on; nothing by default. */
+export const toggle = ( settings = {} ) => writeFileSync( process.env.TMPDIR + '/toggles.json', JSON.stringify( settings ) );
 
 let passed = 0;
 let failed = 0;
@@ -76,12 +79,14 @@ export async function launch() {
 }
 
 const users = [];
+let opened = 0;
 
 /** Someone with a browser: logged in, with a tripwire on every page. */
 export class User {
-	static async login( browser, name, settings = {} ) {
+	static async login( browser, name, settings = {}, url = site.url ) {
 		const user = new User();
 		user.name = name;
+		user.url = url;
 		user.context = await browser.newContext( { viewport: { width: 1280, height: 900 }, acceptDownloads: true, locale: 'en-US', ...settings } );
 		user.page = await user.context.newPage();
 		user.errors = [];
@@ -93,7 +98,7 @@ export class User {
 			dialog.dismiss();
 		} );
 		user.page.on( 'request', ( request ) => {
-			if ( ! request.url().startsWith( site.url ) && ! /^(data|blob|about):/.test( request.url() ) ) {
+			if ( ! request.url().startsWith( url ) && ! /^(data|blob|about):/.test( request.url() ) ) {
 				user.foreign.push( request.url() );
 			}
 		} );
@@ -104,7 +109,7 @@ export class User {
 				window.codeboxReports.push( { directive: event.effectiveDirective, source: event.sourceFile, line: event.lineNumber, sample: event.sample, blocked: event.blockedURI } );
 			} );
 		} );
-		await user.page.goto( site.url + '/wp-login.php' );
+		await user.page.goto( url + '/wp-login.php' );
 		await user.page.fill( '#user_login', name );
 		await user.page.fill( '#user_pass', site.password );
 		await user.page.click( '#wp-submit' );
@@ -115,8 +120,9 @@ export class User {
 
 	/** Opens a view; waits until it is there. */
 	async open( view = '#/runs' ) {
-		await this.page.goto( site.url + '/wp-admin/tools.php?page=wp-codebox' + view );
-		await this.page.reload();
+		// Another address each time: with only the part behind the # changed, nothing would be loaded.
+		opened += 1;
+		await this.page.goto( `${ this.url }/wp-admin/tools.php?page=wp-codebox&opened=${ opened }${ view }` );
 		await this.settled();
 	}
 
@@ -131,6 +137,15 @@ export class User {
 	async settled() {
 		await this.page.waitForSelector( '.wp-codebox-view > h2' );
 		await this.page.waitForFunction( () => ! document.querySelector( '.wp-codebox-view > .wp-codebox-waiting' ) );
+	}
+
+	/** What a plain REST request of this user answers: status and body. */
+	async rest( ability ) {
+		return this.page.evaluate( async ( name ) => {
+			const nonce = await ( await fetch( '/wp-admin/admin-ajax.php?action=rest-nonce' ) ).text();
+			const reply = await fetch( `/?rest_route=/wp-abilities/v1/abilities/wp-codebox/${ name }/run`, { headers: { 'X-WP-Nonce': nonce } } );
+			return { status: reply.status, body: await reply.json() };
+		}, ability );
 	}
 
 	/** An ability over REST, as the page calls it. */

@@ -133,11 +133,13 @@
 				const patch = row && 'string' === typeof row.patch ? row.patch : row && 'string' === typeof row.patch_base64 ? text.decoded( row.patch_base64 ) : null;
 				loaded = true;
 				if ( null === patch ) {
-					body.replaceChildren( el( 'p', {}, __( 'The bundle has no text of this difference.', 'wp-codebox' ) ) );
+					body.replaceChildren(
+						el( 'p', {}, row && row.omitted ? __( 'This difference is too large for the browser. Read it with wp codebox artifacts diff, or download the bundle.', 'wp-codebox' ) : __( 'The bundle has no text of this difference.', 'wp-codebox' ) )
+					);
 					return;
 				}
 				body.replaceChildren(
-					row.binary ? el( 'p', {}, __( 'This file is not text; the patch carries its bytes.', 'wp-codebox' ) ) : '',
+					entry.binary || row.binary ? el( 'p', {}, __( 'This file is not text; the patch carries its bytes.', 'wp-codebox' ) ) : '',
 					patch.includes( '\ufffd' ) ? el( 'p', {}, __( 'Bytes that are not UTF-8 are shown as �.', 'wp-codebox' ) ) : '',
 					codebox.diff.draw( patch, entry.path )
 				);

@@ -73,7 +73,7 @@
 	 * @param {Object}      signal Ends requests when the view is left.
 	 */
 	async function approve( bundle, paths, place, signal ) {
-		const input = { artifact_id: bundle.artifact_id, approved_files: paths, manifest_sha256: bundle.manifest_sha256 };
+		const input = { artifact_id: bundle.reference, approved_files: paths, manifest_sha256: bundle.manifest_sha256 };
 		let preflight;
 		try {
 			preflight = await api.call( 'apply-artifact-preflight', input, signal );
@@ -116,7 +116,7 @@
 			],
 			confirm: reject ? __( 'Reject', 'wp-codebox' ) : __( 'Ask for changes', 'wp-codebox' ),
 			after: unchanged,
-			act: () => api.call( 'review-artifact', { artifact_id: bundle.artifact_id, action, reason: reason.value.trim() } ),
+			act: () => api.call( 'review-artifact', { artifact_id: bundle.reference, action, reason: reason.value.trim(), ...( bundle.manifest_sha256 ? { manifest_sha256: bundle.manifest_sha256 } : {} ) } ),
 			done: () =>
 				tell(
 					place,
@@ -135,7 +135,10 @@
 			title: __( 'Discard this bundle?', 'wp-codebox' ),
 			content: [
 				el( 'p', {}, __( 'It is deleted for good, with the change and the evidence in it.', 'wp-codebox' ) ),
-				el( 'p', {}, code( bundle.artifact_id ) ),
+				facts( [
+					[ __( 'Bundle', 'wp-codebox' ), code( bundle.artifact_id ) ],
+					[ __( 'Run', 'wp-codebox' ), bundle.run_id ? code( bundle.run_id ) : null ],
+				] ),
 			],
 			confirm: __( 'Discard', 'wp-codebox' ),
 			danger: true,

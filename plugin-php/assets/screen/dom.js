@@ -175,14 +175,25 @@
 		return dialog;
 	}
 
-	/** A table whose cells know their column, so that it can be read on a narrow screen too. */
+	/**
+	 * A table whose cells know their column, so that it can be read on a narrow screen too. There
+	 * its parts are blocks; the roles say what they still are.
+	 */
 	function table( caption, columns, rows ) {
+		const head = columns.map( ( column ) => el( 'th', { scope: 'col', role: 'columnheader' }, column ) );
+		const body = rows.map( ( cells ) =>
+			el(
+				'tr',
+				{ role: 'row' },
+				cells.map( ( cell, index ) => el( 0 === index ? 'th' : 'td', { scope: 0 === index ? 'row' : null, role: 0 === index ? 'rowheader' : 'cell', 'data-column': columns[ index ] }, el( 'div', {}, cell ) ) )
+			)
+		);
 		return el(
 			'table',
-			{ class: 'widefat striped wp-codebox-table' },
+			{ class: 'widefat striped wp-codebox-table', role: 'table' },
 			el( 'caption', { class: 'screen-reader-text' }, caption ),
-			el( 'thead', {}, el( 'tr', {}, columns.map( ( column ) => el( 'th', { scope: 'col' }, column ) ) ) ),
-			el( 'tbody', {}, rows.map( ( cells ) => el( 'tr', {}, cells.map( ( cell, index ) => el( 0 === index ? 'th' : 'td', { scope: 0 === index ? 'row' : null, 'data-column': columns[ index ] }, cell ) ) ) ) )
+			el( 'thead', { role: 'rowgroup' }, el( 'tr', { role: 'row' }, head ) ),
+			el( 'tbody', { role: 'rowgroup' }, body )
 		);
 	}
 

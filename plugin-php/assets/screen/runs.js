@@ -11,6 +11,8 @@
 	/** Milliseconds between two looks, at first and at most. */
 	const SOON = 500;
 	const LATE = 5000;
+	/** Events of one request: few, since each may hold a hundred kilobytes. */
+	const PAGE = 50;
 	/** Failures in a row before the screen stops asking. */
 	const PATIENCE = 6;
 
@@ -167,7 +169,7 @@
 			for ( ;; ) {
 				let page;
 				try {
-					page = await api.call( 'list-run-events', { run_id: id, after, limit: 500 }, signal );
+					page = await api.call( 'list-run-events', { run_id: id, after, limit: PAGE }, signal );
 					failures = 0;
 					trouble.replaceChildren();
 				} catch ( thrown ) {

@@ -177,7 +177,7 @@ add_action(
 			'wp_codebox_review',
 			$read,
 			static function ( array $input ): array {
-				$bytes = str_repeat( "stand-in\n", 100 );
+				$bytes = (string) shell_exec( 'tar -cf - -C ' . escapeshellarg( Artifacts::get( standin_site(), $input['artifact_id'] )['directory'] ) . ' .' );
 				return [ 'success' => true, 'run_id' => $input['artifact_id'], 'archive' => base64_encode( $bytes ), 'bytes' => strlen( $bytes ), 'sha256' => hash( 'sha256', $bytes ) ];
 			}
 		);
