@@ -131,6 +131,8 @@ def nginx(directory, root, sites):
 		location / {{ try_files $uri $uri/ /index.php?$args; }}
 		location ~ \\.php$ {{
 			include /etc/nginx/fastcgi_params;
+			# Debian's list leaves the port out of it.
+			fastcgi_param HTTP_HOST $host:$server_port;
 			fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;
 			fastcgi_pass 127.0.0.1:{pool};
 			fastcgi_read_timeout 120s;
