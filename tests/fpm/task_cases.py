@@ -26,6 +26,23 @@ def together(*calls):
     return answers
 
 
+def what_is_looked_for_afterwards_is_seen_while_a_run_lives(world):
+    """Positive control of every case that says that nothing is left."""
+    before, answers = world.runs(), []
+    thread = threading.Thread(target=lambda: answers.append(world.run("sleep 2")))
+    thread.start()
+    try:
+        world.guest_is_up("sleep 2")
+        run = (world.runs() - before).pop()
+        found = world.left([run])
+        for what in ("supervise", "wp-codebox-launch", "sleep 2", "namespaces of process", f"lease of {run}"):
+            must(any(what in finding for finding in found), f"{what} is not seen: {found}")
+    finally:
+        thread.join()
+    answers[0].expect(200)
+    world.gone_within(2, [run])
+
+
 def an_administrator_gets_the_change(world):
     answer = world.run("echo new >new.txt", checks=["test -f new.txt"]).expect(200).json
     must(answer["success"] is True and answer["schema"] == "wp-codebox/agent-task-run/v1", answer)
@@ -121,5 +138,5 @@ def sockets(pid):
     return found
 
 
-CASES = [an_administrator_gets_the_change, a_failed_run_is_an_answer, four_requests_run_at_once_and_a_fifth_waits_for_a_worker,
+CASES = [what_is_looked_for_afterwards_is_seen_while_a_run_lives, an_administrator_gets_the_change, a_failed_run_is_an_answer, four_requests_run_at_once_and_a_fifth_waits_for_a_worker,
          large_input_and_output_pass, no_process_of_a_run_has_a_socket_of_the_web_server]

@@ -70,6 +70,7 @@ class World:
         self.account = pwd.getpwnam(OWNER)
         self.passed = self.failed = 0
         self.passwords = {}
+        self.max_runs = WORKERS + 2
         self.port, self.short_port = free_port(), free_port()
         self.pool_port, self.short_pool_port = free_port(), free_port()
         for name in ("bin", "db", "tags", "servers"):
@@ -103,7 +104,7 @@ class World:
         return {"extension": self.path("bin", "wp_codebox.so"), "wp_codebox.state_dir": self.state,
                 "wp_codebox.share_dir": self.environment["CODEBOX_SHARE"], "wp_codebox.runner": self.path("bin", "wp-codebox"),
                 "wp_codebox.launcher": self.path("bin", "wp-codebox-launch"), "wp_codebox.php_binary": self.environment["CODEBOX_PHP"],
-                "wp_codebox.max_runs": str(WORKERS + 2)}
+                "wp_codebox.max_runs": str(self.max_runs)}
 
     def build(self):
         """Makes the site as the owner of the state directory would find it, and starts the servers."""
@@ -256,8 +257,16 @@ class World:
         return found
 
     def guest_is_up(self, script_part, seconds=30):
-        """Waits until the agent runs; answers the processes of the run."""
-        wait_until(lambda: any(script_part in command(pid) and "sh -c" in command(pid) for pid in self.processes()), seconds, "no agent ran")
+        """Waits until the agent runs and its namespaces are known; answers the processes of the run."""
+        agents = []
+
+        def up():
+            agents[:] = [pid for pid in self.processes() if script_part in command(pid) and command(pid).startswith("sh -c")]
+            return agents
+
+        wait_until(up, seconds, "no agent ran")
+        for pid in agents:
+            self.host.saw_guest(pid)
         return self.processes()
 
     def lease_is_free(self, run):
