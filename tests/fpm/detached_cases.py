@@ -11,6 +11,7 @@ from task_cases import journal, sockets, together
 from world import command, read
 
 UNKNOWN = "run_" + "0" * 32
+FOLLOWING = (("get-run", "GET"), ("list-run-events", "GET"), ("cancel-run", "POST"))
 
 
 def detach(world, script, user="admin", **more):
@@ -109,22 +110,30 @@ def cancelling_twice_is_one_cancellation(world):
     must(world.ability("cancel-run", {"run_id": run}).expect(200).json["answer"] == "already_ended", "a third time")
 
 
-def another_administrator_may_look_and_a_subscriber_learns_nothing(world):
+def another_administrator_may_look_and_others_learn_nothing(world):
     run = detach(world, "sleep 60")
     must(get(world, run, "second").expect(200).json["run"]["run_id"] == run, "another administrator")
     listed = world.ability("list-runs", {"status": "running"}, "second", "GET").expect(200).json
     must(run in [row["run_id"] for row in listed["runs"]], listed)
-    for name, verb in (("get-run", "GET"), ("list-run-events", "GET"), ("cancel-run", "POST")):
-        for user in ("subscriber", "editor", None):
+    for name, verb in FOLLOWING:
+        # The runner may run tasks; the others may not even ask.
+        for user, status in (("runner", 404), ("subscriber", 403), ("editor", 403), (None, 401)):
             guessed = world.ability(name, {"run_id": run}, user, verb)
             none = world.ability(name, {"run_id": UNKNOWN}, user, verb)
-            must(guessed.status in (401, 403, 404), f"{name} as {user}: {guessed}")
+            must(guessed.status == status, f"{name} as {user}: {guessed}")
             must((guessed.status, guessed.body.replace(run.encode(), b"")) == (none.status, none.body.replace(UNKNOWN.encode(), b"")), f"{guessed} {none}")
+        world.ability(name, {"run_id": run[:12]}, "runner", verb).expect(404, "wp_codebox_run_not_found")
         world.ability(name, {"run_id": UNKNOWN}, "second", verb).expect(404, "wp_codebox_run_not_found")
-    must(get(world, run).json["run"]["status"] == "running", "nobody stopped it")
+    must(get(world, run).json["run"]["status"] == "running", "somebody stopped it")
+    # The runner's own run is the runner's to see and to stop, and nobody else's is listed.
+    own = detach(world, "sleep 60", "runner")
+    must([row["run_id"] for row in world.ability("list-runs", None, "runner", "GET").expect(200).json["runs"]] == [own], "the list")
+    for name, verb in FOLLOWING:
+        world.ability(name, {"run_id": own}, "runner", verb).expect(200)
     world.ability("cancel-run", {"run_id": run}, "second").expect(200)
-    until_ended(world, run)
-    world.gone_within(2, [run])
+    for ended in (run, own):
+        until_ended(world, ended)
+    world.gone_within(2, [run, own])
 
 
 def over_the_limit_a_run_is_refused(world):
@@ -218,7 +227,7 @@ def a_killed_runner_of_a_detached_run_is_told(world):
 
 
 CASES = [a_handle_is_answered_at_once, events_are_read_by_cursor_each_once_and_in_order, large_output_is_read_in_pages,
-         cancelling_twice_is_one_cancellation, another_administrator_may_look_and_a_subscriber_learns_nothing, over_the_limit_a_run_is_refused,
+         cancelling_twice_is_one_cancellation, another_administrator_may_look_and_others_learn_nothing, over_the_limit_a_run_is_refused,
          two_that_start_at_the_limit_do_not_both_run, *(surviving(how) for how in ("exit", "memory", "time", "throw", "segfault")),
          a_detached_run_survives_its_worker, a_detached_run_survives_php_fpm_and_holds_no_port, a_detached_run_survives_a_reload,
          a_killed_runner_of_a_detached_run_is_told, a_long_run_is_answered_with_its_handle_after_20_seconds]

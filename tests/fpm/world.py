@@ -26,7 +26,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 OWNER = "www-data"
 ABILITIES = "/wp-json/wp-abilities/v1/abilities/wp-codebox"
-PASSWORDS = {"admin": "administrator", "second": "administrator", "editor": "editor", "subscriber": "subscriber"}
+ROLES = {"admin": "administrator", "second": "administrator", "editor": "editor", "subscriber": "subscriber", "runner": "subscriber"}
 # As it stands in the configuration of the pool that most cases use.
 WORKERS = 4
 
@@ -129,7 +129,7 @@ class World:
                 "--admin_password=" + base64.b16encode(os.urandom(16)).decode(), "--skip-email")
         self.wp("rewrite", "structure", "/%postname%/")
         self.wp("plugin", "activate", "wp-codebox", "host-plugin", "sample")
-        for name, role in PASSWORDS.items():
+        for name, role in ROLES.items():
             if name != "admin":
                 self.wp("user", "create", name, f"{name}@example.org", f"--role={role}")
             self.passwords[name] = self.wp("user", "application-password", "create", name, "test", "--porcelain").strip()
