@@ -239,7 +239,7 @@ mod tests {
     use wp_codebox_contracts::{EventType, LifecycleEvent};
 
     const SHORT: Patience = Patience {
-        event: Duration::from_millis(300),
+        event: Duration::from_secs(4),
         last_attached: Duration::from_secs(20),
         last_detached: Duration::from_millis(300),
     };
@@ -291,35 +291,31 @@ mod tests {
     fn a_reader_gets_everything() {
         let (outbox, theirs) = outbox(RunMode::Attached);
         let reader = std::thread::spawn(move || read_all(theirs));
-        for seq in 1..=40 {
+        for seq in 1..=14 {
             outbox.send(&event(seq));
         }
         outbox.finish(&last(), || false);
-        assert_eq!(reader.join().unwrap(), ((1..=40).collect(), true));
+        assert_eq!(reader.join().unwrap(), ((1..=14).collect(), true));
     }
 
     /// It may read the rest and the last frame later; between them events are missing.
     #[test]
     fn who_does_not_read_does_not_hold_the_run() {
-        for (mode, most) in [
-            (RunMode::Attached, Duration::from_secs(5)),
-            (RunMode::Detached, Duration::from_secs(2)),
-        ] {
+        for mode in [RunMode::Attached, RunMode::Detached] {
             let (outbox, theirs) = outbox(mode);
             let began = Instant::now();
-            for seq in 1..=40 {
+            for seq in 1..=14 {
                 outbox.send(&event(seq));
             }
-            assert!(began.elapsed() < most, "{mode:?}: {:?}", began.elapsed());
-            let waited = match mode {
-                RunMode::Attached => began.elapsed() >= SHORT.event,
-                RunMode::Detached => began.elapsed() < SHORT.event,
-            };
-            assert!(waited, "{mode:?}: {:?}", began.elapsed());
+            let (took, once) = (began.elapsed(), SHORT.event);
+            match mode {
+                RunMode::Attached => assert!((once..3 * once).contains(&took), "{took:?}"),
+                RunMode::Detached => assert!(took < once, "{took:?}"),
+            }
             let reader = std::thread::spawn(move || read_all(theirs));
             outbox.finish(&last(), || false);
             let (events, ended) = reader.join().unwrap();
-            assert!(ended && (7..20).contains(&events.len()), "{events:?}");
+            assert!(ended && (7..14).contains(&events.len()), "{events:?}");
             assert!(events.iter().copied().eq(1..=events.len() as u64));
         }
     }
@@ -347,10 +343,10 @@ mod tests {
         let (outbox, theirs) = outbox(RunMode::Attached);
         drop(theirs);
         let began = Instant::now();
-        for seq in 1..=40 {
+        for seq in 1..=14 {
             outbox.send(&event(seq));
         }
         outbox.finish(&last(), || false);
-        assert!(began.elapsed() < Duration::from_secs(2));
+        assert!(began.elapsed() < SHORT.event);
     }
 }
