@@ -4,10 +4,11 @@
 //! run writes nothing. An attached run is to end with its caller, so a wait looks itself and
 //! then does what PHP does when a write fails: it ends the script, unless `ignore_user_abort` is on.
 //!
-//! The connection is found without looking into the server's structures: a FastCGI worker has
-//! its listener on descriptor 0, and an accepted connection has the listener's name (unix) or
-//! port. It is known by its inode from then on, because `fastcgi_finish_request()` closes it
-//! and its number may come back for something else.
+//! The connection is found without looking into the server's structures: a FastCGI worker holds
+//! its listener, and an accepted connection has the listener's name (unix) or port. It is known
+//! by its inode from then on, because `fastcgi_finish_request()` closes it and its number may
+//! come back for something else. Where it cannot be told, as in a script that accepts
+//! connections of its own, PHP's way is all there is.
 
 use ext_php_rs::ffi::{ext_php_rs_process_globals, ext_php_rs_sapi_module};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -23,8 +24,6 @@ unsafe extern "C" {
     fn php_handle_aborted_connection();
 }
 
-/// Where a FastCGI worker has its listener.
-const LISTENER: RawFd = 0;
 /// Connections lie low: a worker opens one before anything of the script.
 const HIGHEST: RawFd = 256;
 
@@ -103,28 +102,28 @@ fn find() -> Client {
     }
     // SAFETY: as in `end_if_gone`.
     let socket = |fd| unsafe { BorrowedFd::borrow_raw(fd) };
-    if !socket_acceptconn(socket(LISTENER)).unwrap_or(false) {
-        return Client::None;
-    }
-    let Ok(listener) = getsockname(socket(LISTENER)) else {
-        return Client::None;
+    let streams: Vec<(RawFd, bool, Name)> = (0..HIGHEST)
+        .filter(|fd| socket_type(socket(*fd)) == Ok(SocketType::STREAM))
+        .filter_map(|fd| {
+            let listens = socket_acceptconn(socket(fd)).ok()?;
+            let name = Name::of(&getsockname(socket(fd)).ok()?);
+            (name != Name::Other).then_some((fd, listens, name))
+        })
+        .collect();
+    let accepted = |(_, listens, name): &&(RawFd, bool, Name)| {
+        !listens
+            && streams
+                .iter()
+                .any(|(_, listening, other)| *listening && other == name)
     };
-    let listener = Name::of(&listener);
-    if listener == Name::Other {
-        return Client::None;
-    }
-    let accepted = |fd: &RawFd| {
-        let socket = socket(*fd);
-        socket_acceptconn(socket) == Ok(false)
-            && socket_type(socket) == Ok(SocketType::STREAM)
-            && getsockname(socket).is_ok_and(|name| Name::of(&name) == listener)
-    };
-    let mut found = (1..HIGHEST).filter(accepted);
+    let mut found = streams.iter().filter(accepted);
     match (found.next(), found.next()) {
-        (Some(fd), None) => fstat(socket(fd)).map_or(Client::None, |stat| Client::Connected {
-            fd,
-            inode: stat.st_ino,
-        }),
+        (Some((fd, ..)), None) => {
+            fstat(socket(*fd)).map_or(Client::None, |stat| Client::Connected {
+                fd: *fd,
+                inode: stat.st_ino,
+            })
+        }
         (_, _) => Client::None,
     }
 }

@@ -368,7 +368,8 @@ final class Run
      * What bounds a wait: `$timeoutMs`, the run's own `limits.wall_clock_ms` (default 15
      * minutes), php-fpm's `request_terminate_timeout`, and the web server's timeout, which
      * hangs up. `max_execution_time` does not: on Linux it counts processor time, and a
-     * wait uses next to none. It does end a callback that computes too long.
+     * wait uses next to none. It does end a callback that computes too long. A PHP session
+     * stays locked for its other requests meanwhile: call `session_write_close()` before.
      *
      * An exception from `$onEvent` leaves `wait()` unchanged. It cancels an attached run;
      * a detached one goes on, and the handle can wait again.

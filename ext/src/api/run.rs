@@ -174,6 +174,8 @@ fn follow(
             }
             Step::Nothing => {}
             Step::Event(event) => {
+                #[cfg(debug_assertions)]
+                crate::guard::provoked_panic();
                 if let Some(callable) = on_event
                     && !call(callable, event)?
                 {
