@@ -15,9 +15,11 @@ use WPCodebox\Apply\ApplyService;
 use WPCodebox\Apply\ApplyTargets;
 use WPCodebox\Apply\ArtifactService;
 use WPCodebox\Apply\BundleTrust;
+use WPCodebox\Host\ArtifactsRoot;
 use WPCodebox\Host\HostPath;
 use WPCodebox\Host\InstalledCode;
 use WPCodebox\Host\Site;
+use WPCodebox\Native\Runs;
 use WPCodebox\Replay\Comparison;
 use WPCodebox\Replay\ReplayPlan;
 use WPCodebox\Replay\ReplayService;
@@ -28,9 +30,13 @@ use WPCodebox\Review\StageService;
 use WPCodebox\Run\AgentChoice;
 use WPCodebox\Run\MountPlan;
 use WPCodebox\Run\RequestBuilder;
+use WPCodebox\Run\RunAccess;
 use WPCodebox\Run\RunEnvelope;
+use WPCodebox\Run\RunRegistry;
 use WPCodebox\Run\RunService;
+use WPCodebox\Run\RunSlots;
 use WPCodebox\Run\SecretChoice;
+use WPCodebox\Run\TaskLimits;
 use WPCodebox\Transfer\ExportService;
 use WPCodebox\Transfer\ImportService;
 
@@ -47,8 +53,10 @@ final class Services {
 	public readonly Site $site;
 	/** Host settings. */
 	public readonly Settings $settings;
-	/** Runs. */
+	/** Runs one task. */
 	public readonly RunService $runs;
+	/** What is known of runs. */
+	public readonly RunRegistry $registry;
 	/** Bundles. */
 	public readonly ArtifactService $artifacts;
 	/** Preflight and apply. */
@@ -80,22 +88,36 @@ final class Services {
 		$targets         = new ApplyTargets( $this->code, $this->site );
 		$paths           = new HostPath( $this->site );
 		$this->audit     = new AuditLog( $gate, $this->site );
-		$this->artifacts = new ArtifactService( $gate, $this->site, $audit );
+		$this->artifacts = new ArtifactService( $gate, $this->site, new ArtifactsRoot( $this->site ), $audit );
+		$envelope        = new RunEnvelope();
 		$this->runs      = new RunService(
 			$gate,
-			new RequestBuilder( $this->site, new MountPlan( $this->code ), new AgentChoice( $this->settings ), new SecretChoice() ),
-			new RunEnvelope(),
+			new RequestBuilder( $this->site, new MountPlan( $this->code ), new AgentChoice( $this->settings ), new SecretChoice(), new TaskLimits( $this->settings ), new RunSlots( $this->settings, $this->alive( ... ) ) ),
+			$envelope,
 			$this->site,
 			$audit
 		);
 		$payloads        = new ApplyPayload( $this->artifacts, $targets, $trust, $audit, $this->site );
 		$capabilities    = new Capabilities();
+		$access          = new RunAccess( $capabilities );
+		$this->registry  = new RunRegistry( $gate, $this->site, $access, $envelope, $audit );
 		$applied         = new ApplyResult();
 		$this->applies   = new ApplyService( $gate, $payloads, $applied, $audit );
 		$this->stages    = new StageService( $gate, $payloads, $audit );
 		$this->reviews   = new ReviewService( $gate, $this->artifacts, $payloads, $this->applies, new ReviewDecision( $audit ), new ReviewResult( $applied ), $capabilities, $audit );
 		$this->imports   = new ImportService( $gate, $this->artifacts, $trust, $paths, $this->site, $audit );
 		$this->exports   = new ExportService( $this->artifacts, $paths, $this->site, $audit );
-		$this->replays   = new ReplayService( $gate, $this->artifacts, $trust, new ReplayPlan( $targets ), new Comparison(), $this->runs, $capabilities, $audit );
+		$this->replays   = new ReplayService( $gate, $this->artifacts, $trust, new ReplayPlan( $targets ), new Comparison(), $this->runs, $access, $audit );
+	}
+
+	/** Runs of this site that are alive. */
+	private function alive(): int {
+		return (int) Runs::list(
+			$this->site->id(),
+			[
+				'status' => 'running',
+				'limit'  => 1,
+			]
+		)['total'];
 	}
 }

@@ -14,6 +14,7 @@ use WPCodebox\AuditTrail;
 use WPCodebox\ErrorCode;
 use WPCodebox\ExtensionGate;
 use WPCodebox\Failure;
+use WPCodebox\Host\ArtifactsRoot;
 use WPCodebox\Host\Site;
 use WPCodebox\Native\Artifacts;
 
@@ -35,11 +36,13 @@ final class ArtifactService {
 	 *
 	 * @param ExtensionGate $gate  Extension check.
 	 * @param Site          $site  This site.
+	 * @param ArtifactsRoot $root  Where bundles are read.
 	 * @param AuditTrail    $audit Audit log.
 	 */
 	public function __construct(
 		private readonly ExtensionGate $gate,
 		private readonly Site $site,
+		private readonly ArtifactsRoot $root,
 		private readonly AuditTrail $audit
 	) {}
 
@@ -51,7 +54,7 @@ final class ArtifactService {
 	 */
 	public function list( array $input ): array {
 		$this->gate->check();
-		$rows     = Artifacts::list( $this->site->id() );
+		$rows     = Artifacts::list( $this->root->partition() );
 		$per_page = (int) ( $input['per_page'] ?? self::PER_PAGE );
 		$page     = (int) ( $input['page'] ?? 1 );
 		return [
@@ -109,7 +112,7 @@ final class ArtifactService {
 	 */
 	public function diff( array $input ): string {
 		$this->gate->check();
-		return Artifacts::diff( $this->site->id(), $this->reference( $input ), array_values( (array) ( $input['files'] ?? [] ) ) );
+		return Artifacts::diff( $this->root->partition(), $this->reference( $input ), array_values( (array) ( $input['files'] ?? [] ) ) );
 	}
 
 	/**
@@ -182,7 +185,7 @@ final class ArtifactService {
 	 */
 	public function artifact( array $input ): array {
 		$this->gate->check();
-		$artifact = Artifacts::get( $this->site->id(), $this->reference( $input ) );
+		$artifact = Artifacts::get( $this->root->partition(), $this->reference( $input ) );
 		return self::present( $artifact );
 	}
 

@@ -92,6 +92,8 @@ codes! {
     PolicyUnenforceable = "wp_codebox_policy_unenforceable", Denied, 422, 126;
     /// The command id is not in the registry.
     CommandUnknown = "wp_codebox_command_unknown", InvalidInput, 400, 1;
+    /// No ability has this name.
+    ApiAbilityNotSupported = "wp_codebox_api_ability_not_supported", NotFound, 404, 1;
     /// The caller may not do this.
     Forbidden = "wp_codebox_forbidden", Denied, 403, 126;
     /// The host's concurrency limit is reached.
