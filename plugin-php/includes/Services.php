@@ -99,14 +99,15 @@ final class Services {
 		);
 		$payloads        = new ApplyPayload( $this->artifacts, $targets, $trust, $audit, $this->site );
 		$capabilities    = new Capabilities();
-		$this->registry  = new RunRegistry( $gate, $this->site, new RunAccess( $capabilities ), $envelope, $audit );
+		$access          = new RunAccess( $capabilities );
+		$this->registry  = new RunRegistry( $gate, $this->site, $access, $envelope, $audit );
 		$applied         = new ApplyResult();
 		$this->applies   = new ApplyService( $gate, $payloads, $applied, $audit );
 		$this->stages    = new StageService( $gate, $payloads, $audit );
 		$this->reviews   = new ReviewService( $gate, $this->artifacts, $payloads, $this->applies, new ReviewDecision( $audit ), new ReviewResult( $applied ), $capabilities, $audit );
 		$this->imports   = new ImportService( $gate, $this->artifacts, $trust, $paths, $this->site, $audit );
 		$this->exports   = new ExportService( $this->artifacts, $paths, $this->site, $audit );
-		$this->replays   = new ReplayService( $gate, $this->artifacts, $trust, new ReplayPlan( $targets ), new Comparison(), $this->runs, $capabilities, $audit );
+		$this->replays   = new ReplayService( $gate, $this->artifacts, $trust, new ReplayPlan( $targets ), new Comparison(), $this->runs, $access, $audit );
 	}
 
 	/** Runs of this site that are alive. */
