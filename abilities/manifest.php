@@ -13,9 +13,13 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '49c7a28f231f68a084962c2381ef8a07ef710482c3e625a576127185bf3b8abd',
+	'contract_digest' => 'e8d6eb442d76ddff436b3d15283b9489aa26a22b7e4381e37bacc9c7d4bb41fe',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
+		'wp-codebox/list-runs'                => 'run/list.php',
+		'wp-codebox/get-run'                  => 'run/get.php',
+		'wp-codebox/list-run-events'          => 'run/events.php',
+		'wp-codebox/cancel-run'               => 'run/cancel.php',
 		'wp-codebox/list-artifacts'           => 'artifact/list.php',
 		'wp-codebox/get-artifact'             => 'artifact/get.php',
 		'wp-codebox/inspect-artifact'         => 'artifact/inspect.php',

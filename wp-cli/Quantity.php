@@ -63,7 +63,7 @@ final class Quantity {
 	}
 
 	/**
-	 * A whole number in a range.
+	 * A whole number.
 	 *
 	 * @param string $flag Flag, for the message.
 	 * @param string $text As given.
@@ -72,8 +72,8 @@ final class Quantity {
 	 * @throws Failure `wp_codebox_input_invalid`.
 	 */
 	public static function whole( string $flag, string $text, int $from, int $to ): int {
-		if ( 1 !== preg_match( '/^[0-9]{1,15}$/', $text ) || (int) $text < $from || (int) $text > $to ) {
-			throw Failure::because( ErrorCode::InputInvalid, sprintf( '--%s=%s is no number from %d to %d.', $flag, $text, $from, $to ) );
+		if ( 1 !== preg_match( '/^[0-9]{1,15}$/', trim( $text ) ) || (int) $text < $from || (int) $text > $to ) {
+			throw Failure::because( ErrorCode::InputInvalid, sprintf( PHP_INT_MAX === $to ? '--%s=%s is no whole number from %d.' : '--%s=%s is no whole number from %d to %d.', $flag, $text, $from, $to ) );
 		}
 		return (int) $text;
 	}

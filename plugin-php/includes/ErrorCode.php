@@ -23,10 +23,22 @@ enum ErrorCode: string {
 	case MountMissing = 'wp_codebox_mount_missing';
 	case MountSourceInvalid = 'wp_codebox_mount_source_invalid';
 	case MountDenied = 'wp_codebox_mount_denied';
+	case TaskMissing = 'wp_codebox_task_missing';
+	case Busy = 'wp_codebox_busy';
+	case RunCancelled = 'wp_codebox_run_cancelled';
+	case RunNotFound = 'wp_codebox_run_not_found';
+	case RunAmbiguous = 'wp_codebox_run_ambiguous';
+	case TasksMissing = 'wp_codebox_tasks_missing';
+	case FanoutWorkersMissing = 'wp_codebox_fanout_workers_missing';
+	case FanoutWorkerInvalid = 'wp_codebox_fanout_worker_invalid';
+	case FanoutWorkerIdInvalid = 'wp_codebox_fanout_worker_id_invalid';
+	case FanoutWorkerIdDuplicate = 'wp_codebox_fanout_worker_id_duplicate';
+	case FanoutWorkerGoalMissing = 'wp_codebox_fanout_worker_goal_missing';
+	case FanoutWorkerDependencyInvalid = 'wp_codebox_fanout_worker_dependency_invalid';
+	case FanoutConcurrencyInvalid = 'wp_codebox_fanout_concurrency_invalid';
 	case AgentMissing = 'wp_codebox_agent_missing';
 	case SecretInvalid = 'wp_codebox_secret_invalid';
 	case ApiAbilityNotSupported = 'wp_codebox_api_ability_not_supported';
-	case Busy = 'wp_codebox_busy';
 	case Forbidden = 'wp_codebox_forbidden';
 	case ExtensionMissing = 'wp_codebox_extension_missing';
 	case ExtensionStale = 'wp_codebox_extension_stale';
@@ -56,9 +68,11 @@ enum ErrorCode: string {
 			self::InputInvalid, self::LimitInvalid, self::MountMissing, self::MountSourceInvalid, self::AgentMissing, self::SecretInvalid, self::ArtifactIdMissing => 400,
 			self::ArtifactVerificationFailed, self::ArtifactImportSourceMissing, self::ArtifactImportSourceInvalid => 400,
 			self::ReviewActionMissing, self::ReviewActionInvalid => 400,
+			self::TaskMissing, self::TasksMissing, self::FanoutWorkersMissing, self::FanoutWorkerInvalid, self::FanoutWorkerIdInvalid, self::FanoutWorkerIdDuplicate => 400,
+			self::FanoutWorkerGoalMissing, self::FanoutWorkerDependencyInvalid, self::FanoutConcurrencyInvalid => 400,
 			self::MountDenied, self::Forbidden, self::ArtifactOutsideRoot, self::ArtifactUntrusted => 403,
-			self::ApiAbilityNotSupported, self::ArtifactNotFound => 404,
-			self::ApplyConflict, self::ArtifactChanged => 409,
+			self::ApiAbilityNotSupported, self::ArtifactNotFound, self::RunNotFound => 404,
+			self::ApplyConflict, self::ArtifactChanged, self::RunAmbiguous, self::RunCancelled => 409,
 			self::ArtifactTooLarge => 413,
 			self::ReplayUnavailable => 422,
 			self::Busy => 429,
@@ -74,6 +88,7 @@ enum ErrorCode: string {
 		return match ( $this ) {
 			self::Busy, self::ExtensionMissing, self::ExtensionStale => 125,
 			self::MountDenied, self::Forbidden => 126,
+			self::RunCancelled => 130,
 			default => 1,
 		};
 	}

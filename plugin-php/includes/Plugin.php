@@ -75,6 +75,8 @@ final class Plugin {
 		( new SettingsPage( new SettingsForm( $settings, $gate ), $rules ) )->register();
 		( new Privacy() )->register();
 		( new PersonalData( $gate, $site ) )->register();
+		// The screen can be taken away: without its directory this line does nothing.
+		class_exists( Screen\AdminScreen::class ) && ( new Screen\AdminScreen( $this->file, $capabilities ) )->register();
 
 		if ( defined( 'WP_CLI' ) && \WP_CLI ) {
 			( new Cli\Registration( $services(), $capabilities, $schemas ) )->register();

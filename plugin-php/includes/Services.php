@@ -30,7 +30,9 @@ use WPCodebox\Review\StageService;
 use WPCodebox\Run\AgentChoice;
 use WPCodebox\Run\MountPlan;
 use WPCodebox\Run\RequestBuilder;
+use WPCodebox\Run\RunAccess;
 use WPCodebox\Run\RunEnvelope;
+use WPCodebox\Run\RunRegistry;
 use WPCodebox\Run\RunService;
 use WPCodebox\Run\RunSlots;
 use WPCodebox\Run\SecretChoice;
@@ -51,8 +53,10 @@ final class Services {
 	public readonly Site $site;
 	/** Host settings. */
 	public readonly Settings $settings;
-	/** Runs. */
+	/** Runs one task. */
 	public readonly RunService $runs;
+	/** What is known of runs. */
+	public readonly RunRegistry $registry;
 	/** Bundles. */
 	public readonly ArtifactService $artifacts;
 	/** Preflight and apply. */
@@ -85,15 +89,17 @@ final class Services {
 		$paths           = new HostPath( $this->site );
 		$this->audit     = new AuditLog( $gate, $this->site );
 		$this->artifacts = new ArtifactService( $gate, $this->site, new ArtifactsRoot( $this->site ), $audit );
+		$envelope        = new RunEnvelope();
 		$this->runs      = new RunService(
 			$gate,
 			new RequestBuilder( $this->site, new MountPlan( $this->code ), new AgentChoice( $this->settings ), new SecretChoice(), new TaskLimits( $this->settings ), new RunSlots( $this->settings, $this->alive( ... ) ) ),
-			new RunEnvelope(),
+			$envelope,
 			$this->site,
 			$audit
 		);
 		$payloads        = new ApplyPayload( $this->artifacts, $targets, $trust, $audit, $this->site );
 		$capabilities    = new Capabilities();
+		$this->registry  = new RunRegistry( $gate, $this->site, new RunAccess( $capabilities ), $envelope, $audit );
 		$applied         = new ApplyResult();
 		$this->applies   = new ApplyService( $gate, $payloads, $applied, $audit );
 		$this->stages    = new StageService( $gate, $payloads, $audit );

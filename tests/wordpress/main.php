@@ -23,10 +23,10 @@ $flags   = str_ends_with( $phase, 'native' ) ? (array) json_decode( (string) get
 $harness = new Harness( $phase, $flags, $argv[2] ?? '' );
 $cases   = [
 	'bare'    => [ 'schemas', 'codes', 'gate', 'units' ],
-	'fake'    => [ 'abilities', 'runs', 'artifacts', 'applies', 'adapters', 'rest', 'cli-runs', 'cli-artifacts', 'cli-others', 'health', 'facade', 'settings', 'privacy', 'faults' ],
+	'fake'    => [ 'abilities', 'runs', 'detached', 'artifacts', 'applies', 'adapters', 'rest', 'cli-runs', 'cli-registry', 'cli-artifacts', 'cli-others', 'health', 'facade', 'settings', 'privacy', 'faults' ],
 	'network' => [ 'network' ],
 	'network-native' => [ 'network' ],
-	'native'  => [ 'abilities', 'runs', 'artifacts', 'applies', 'rest', 'cli-runs', 'cli-artifacts', 'cli-others', 'health', 'facade', 'settings', 'privacy', 'native' ],
+	'native'  => [ 'abilities', 'runs', 'detached', 'artifacts', 'applies', 'rest', 'cli-runs', 'cli-registry', 'cli-artifacts', 'cli-others', 'health', 'facade', 'settings', 'privacy', 'native' ],
 ];
 foreach ( $cases[ $phase ] as $case ) {
 	( require __DIR__ . '/cases/' . $case . '.php' )( $harness );

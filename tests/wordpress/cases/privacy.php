@@ -12,9 +12,6 @@ use WPCodebox\Native\Artifacts;
 use WPCodebox\Tests\Harness;
 
 return static function ( Harness $t ): void {
-	if ( ! class_exists( 'WPCodebox\\Native\\Runs', false ) ) {
-		require __DIR__ . '/../fake/RunsOfBundles.php';
-	}
 	$site = new Site( new InstalledCode() );
 	$call = static function ( string $filter, string $email ) use ( $t ): array {
 		$row   = apply_filters( $filter, [] )['wp-codebox'];
