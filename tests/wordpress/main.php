@@ -23,8 +23,8 @@ $flags   = str_ends_with( $phase, 'native' ) ? (array) json_decode( (string) get
 $harness = new Harness( $phase, $flags, $argv[2] ?? '' );
 $cases   = [
 	'bare'    => [ 'schemas', 'codes', 'gate', 'units' ],
-	'fake'    => [ 'abilities', 'runs', 'detached', 'artifacts', 'applies', 'adapters', 'reviews', 'stages', 'hosts', 'transfers', 'replays', 'audits', 'rest', 'cli-runs', 'cli-registry', 'cli-artifacts', 'cli-reviews', 'cli-others', 'health', 'facade', 'settings', 'privacy', 'faults' ],
-	'network' => [ 'network' ],
+	'fake'    => [ 'abilities', 'runs', 'detached', 'artifacts', 'applies', 'adapters', 'reviews', 'stages', 'hosts', 'transfers', 'replays', 'audits', 'rest', 'cli-runs', 'cli-registry', 'cli-artifacts', 'cli-reviews', 'cli-others', 'health', 'facade', 'settings', 'privacy', 'screen', 'faults' ],
+	'network' => [ 'network', 'screen' ],
 	'network-native' => [ 'network' ],
 	'native'  => [ 'abilities', 'runs', 'detached', 'artifacts', 'applies', 'reviews', 'stages', 'hosts', 'transfers', 'replays', 'audits', 'rest', 'cli-runs', 'cli-registry', 'cli-artifacts', 'cli-reviews', 'cli-others', 'health', 'facade', 'settings', 'privacy', 'native' ],
 ];
