@@ -13,9 +13,11 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '8ded81c2c7810af26eb6d25d3c0841d789567c34bbefb8b1f3818e33b3186997',
+	'contract_digest' => '2a4d4c7032217dbd90941c70950bde1cd1ff342d12b886c00d596e01ff0b29c3',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
+		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',
+		'wp-codebox/run-agent-task-fanout'    => 'agent-task/fanout.php',
 		'wp-codebox/list-runs'                => 'run/list.php',
 		'wp-codebox/get-run'                  => 'run/get.php',
 		'wp-codebox/list-run-events'          => 'run/events.php',

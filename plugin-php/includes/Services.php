@@ -9,6 +9,7 @@ declare(strict_types=1);
 
 namespace WPCodebox;
 
+use WPCodebox\Abilities\SchemaStore;
 use WPCodebox\Apply\ApplyPayload;
 use WPCodebox\Apply\ApplyResult;
 use WPCodebox\Apply\ApplyService;
@@ -17,6 +18,9 @@ use WPCodebox\Apply\ArtifactService;
 use WPCodebox\Host\InstalledCode;
 use WPCodebox\Host\Site;
 use WPCodebox\Run\AgentChoice;
+use WPCodebox\Run\BatchService;
+use WPCodebox\Run\FanoutAggregate;
+use WPCodebox\Run\FanoutService;
 use WPCodebox\Run\MountPlan;
 use WPCodebox\Run\RequestBuilder;
 use WPCodebox\Run\RunAccess;
@@ -24,6 +28,7 @@ use WPCodebox\Run\RunEnvelope;
 use WPCodebox\Run\RunRegistry;
 use WPCodebox\Run\RunService;
 use WPCodebox\Run\SecretChoice;
+use WPCodebox\Run\TaskInputs;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -40,6 +45,10 @@ final class Services {
 	public readonly Settings $settings;
 	/** Runs one task. */
 	public readonly RunService $runs;
+	/** Runs several tasks one after the other. */
+	public readonly BatchService $batches;
+	/** Runs several workers at once. */
+	public readonly FanoutService $fanouts;
 	/** What is known of runs. */
 	public readonly RunRegistry $registry;
 	/** Bundles. */
@@ -50,9 +59,10 @@ final class Services {
 	/**
 	 * Wires everything.
 	 *
-	 * @param ExtensionGate $gate Extension check.
+	 * @param ExtensionGate $gate    Extension check.
+	 * @param SchemaStore   $schemas Schemas.
 	 */
-	public function __construct( public readonly ExtensionGate $gate ) {
+	public function __construct( public readonly ExtensionGate $gate, SchemaStore $schemas ) {
 		$this->code      = new InstalledCode();
 		$this->site      = new Site( $this->code );
 		$this->settings  = new Settings();
@@ -66,6 +76,9 @@ final class Services {
 			$this->site,
 			$audit
 		);
+		$inputs          = new TaskInputs( $schemas );
+		$this->batches   = new BatchService( $gate, $this->runs, $inputs );
+		$this->fanouts   = new FanoutService( $gate, $this->runs, $inputs, new FanoutAggregate() );
 		$this->registry  = new RunRegistry( $gate, $this->site, new RunAccess( new Capabilities() ), $envelope, $audit );
 		$this->applies   = new ApplyService(
 			$gate,

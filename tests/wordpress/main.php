@@ -22,10 +22,10 @@ require __DIR__ . '/harness.php';
 $flags   = 'native' === $phase ? (array) json_decode( (string) getenv( 'TEST_PHP_FLAGS' ), true ) : [];
 $harness = new Harness( $phase, $flags, $argv[2] ?? '' );
 $cases   = [
-	'bare'    => [ 'schemas', 'codes', 'gate', 'units' ],
-	'fake'    => [ 'abilities', 'runs', 'detached', 'artifacts', 'applies', 'adapters', 'rest', 'cli-runs', 'cli-registry', 'cli-artifacts', 'cli-others', 'health', 'faults' ],
+	'bare'    => [ 'schemas', 'codes', 'gate', 'units', 'fanout-plan' ],
+	'fake'    => [ 'abilities', 'runs', 'detached', 'groups', 'artifacts', 'applies', 'adapters', 'rest', 'cli-runs', 'cli-registry', 'cli-groups', 'cli-artifacts', 'cli-others', 'health', 'faults' ],
 	'network' => [ 'network' ],
-	'native'  => [ 'abilities', 'runs', 'detached', 'artifacts', 'applies', 'rest', 'cli-runs', 'cli-registry', 'cli-artifacts', 'cli-others', 'health', 'native' ],
+	'native'  => [ 'abilities', 'runs', 'detached', 'groups', 'artifacts', 'applies', 'rest', 'cli-runs', 'cli-registry', 'cli-groups', 'cli-artifacts', 'cli-others', 'health', 'native' ],
 ];
 foreach ( $cases[ $phase ] as $case ) {
 	( require __DIR__ . '/cases/' . $case . '.php' )( $harness );
