@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '2a4d4c7032217dbd90941c70950bde1cd1ff342d12b886c00d596e01ff0b29c3',
+	'contract_digest' => '16b68eabbcaf8b1b6deaaa0e5f295d2a6311d83ba5b3d300d29b143c9f6a412b',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',
@@ -28,5 +28,13 @@ return [
 		'wp-codebox/apply-artifact-preflight' => 'artifact/preflight-apply.php',
 		'wp-codebox/apply-approved-artifact'  => 'artifact/apply.php',
 		'wp-codebox/discard-artifact'         => 'artifact/discard.php',
+		'wp-codebox/stage-artifact-apply'     => 'artifact/stage.php',
+		'wp-codebox/review-artifact'          => 'artifact/review.php',
+		'wp-codebox/import-artifact-bundle'   => 'artifact/import.php',
+		'wp-codebox/reimport-artifact-bundle' => 'artifact/reimport.php',
+		'wp-codebox/export-artifact-bundle'   => 'artifact/export.php',
+		'wp-codebox/get-artifact-diff'        => 'artifact/diff.php',
+		'wp-codebox/replay-artifact'          => 'artifact/replay.php',
+		'wp-codebox/list-audit-records'       => 'audit/list.php',
 	],
 ];

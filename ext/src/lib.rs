@@ -11,6 +11,7 @@
 mod api;
 mod arguments;
 mod channel;
+mod client;
 mod convert;
 mod diff;
 mod doctor;
@@ -22,9 +23,13 @@ mod ini;
 mod interrupt;
 mod lifecycle;
 mod request;
+mod runner;
+mod runs;
 mod session;
+mod socket;
 mod spawn;
 mod state;
+mod transfer;
 
 /// Version of the extension, the runner and the plugin.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -51,5 +56,6 @@ mod module {
             .class::<api::Artifacts>()
             .class::<api::Redactor>()
             .class::<api::Run>()
+            .class::<api::Runs>()
     }
 }

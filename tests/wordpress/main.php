@@ -23,9 +23,9 @@ $flags   = 'native' === $phase ? (array) json_decode( (string) getenv( 'TEST_PHP
 $harness = new Harness( $phase, $flags, $argv[2] ?? '' );
 $cases   = [
 	'bare'    => [ 'schemas', 'codes', 'gate', 'units', 'fanout-plan' ],
-	'fake'    => [ 'abilities', 'runs', 'detached', 'groups', 'artifacts', 'applies', 'adapters', 'rest', 'cli-runs', 'cli-registry', 'cli-groups', 'cli-artifacts', 'cli-others', 'health', 'faults' ],
+	'fake'    => [ 'abilities', 'runs', 'detached', 'groups', 'artifacts', 'applies', 'adapters', 'rest', 'cli-runs', 'cli-registry', 'cli-groups', 'cli-artifacts', 'cli-others', 'health', 'facade', 'settings', 'privacy', 'faults' ],
 	'network' => [ 'network' ],
-	'native'  => [ 'abilities', 'runs', 'detached', 'groups', 'artifacts', 'applies', 'rest', 'cli-runs', 'cli-registry', 'cli-groups', 'cli-artifacts', 'cli-others', 'health', 'native' ],
+	'native'  => [ 'abilities', 'runs', 'detached', 'groups', 'artifacts', 'applies', 'rest', 'cli-runs', 'cli-registry', 'cli-groups', 'cli-artifacts', 'cli-others', 'health', 'facade', 'settings', 'privacy', 'native' ],
 ];
 foreach ( $cases[ $phase ] as $case ) {
 	( require __DIR__ . '/cases/' . $case . '.php' )( $harness );

@@ -9,6 +9,7 @@ declare(strict_types=1);
 
 namespace WPCodebox\Run;
 
+use Closure;
 use WPCodebox\Authority;
 use WPCodebox\ErrorCode;
 use WPCodebox\ExtensionGate;
@@ -106,7 +107,7 @@ final class BatchService {
 		try {
 			[ $input, $staged ] = $hooks->staged( $this->inputs->merge( $shared, $task, $session ) );
 
-			$run = $this->start( $this->runs->prepare( $input, $authority, $staged ), $authority, $hooks );
+			$run = $this->start( fn(): Run => $this->runs->launch( $this->runs->prepare( $input, $authority, $staged ), $authority ), $hooks );
 			if ( null === $run ) {
 				return GroupRow::cancelled();
 			}
@@ -125,18 +126,17 @@ final class BatchService {
 	/**
 	 * Starts a run; on a host that is full it waits for a place, a while.
 	 *
-	 * @param array<string, mixed> $request   The request.
-	 * @param Authority            $authority In whose name.
-	 * @param GroupHooks           $hooks     Whether to go on.
+	 * @param Closure(): Run $start Starts it.
+	 * @param GroupHooks     $hooks Whether to go on.
 	 */
-	private function start( #[\SensitiveParameter] array $request, Authority $authority, GroupHooks $hooks ): ?Run {
+	private function start( Closure $start, GroupHooks $hooks ): ?Run {
 		$until = hrtime( true ) + self::PATIENCE_S * 1000000000;
 		while ( ! $hooks->cancellation->requested() ) {
 			try {
-				return $this->runs->launch( $request, $authority );
-			} catch ( Exception $exception ) {
-				if ( ErrorCode::Busy->value !== $exception->errorCode || hrtime( true ) > $until ) {
-					throw $exception;
+				return $start();
+			} catch ( Failure | Exception $refused ) {
+				if ( ErrorCode::Busy->value !== Failure::from( $refused )->error_code || hrtime( true ) > $until ) {
+					throw $refused;
 				}
 			}
 			usleep( 500000 );

@@ -22,7 +22,7 @@ pub(crate) fn staging_prefix(run_id: &RunId) -> String {
     format!("{TEMPORARY_PREFIX}{run_id}-")
 }
 
-pub(super) struct Staging<'p> {
+pub(crate) struct Staging<'p> {
     parent: &'p Dir,
     name: String,
     root: Dir,
@@ -32,7 +32,7 @@ pub(super) struct Staging<'p> {
 }
 
 impl<'p> Staging<'p> {
-    pub(super) fn new(parent: &'p Dir, run_id: &RunId) -> Result<Self, BundleError> {
+    pub(crate) fn new(parent: &'p Dir, run_id: &RunId) -> Result<Self, BundleError> {
         let mut random = [0_u8; 8];
         getrandom(&mut random[..], GetRandomFlags::empty()).map_err(|e| io(".", e))?;
         let random = u64::from_le_bytes(random);
@@ -57,7 +57,7 @@ impl<'p> Staging<'p> {
     }
 
     /// Writes one member; directories are made as needed.
-    pub(super) fn write(&mut self, path: &str, bytes: &[u8]) -> Result<(), BundleError> {
+    pub(crate) fn write(&mut self, path: &str, bytes: &[u8]) -> Result<(), BundleError> {
         let fail = |error| io(path, error);
         let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
         self.directory(directory).map_err(fail)?;
@@ -81,8 +81,36 @@ impl<'p> Staging<'p> {
         Ok(())
     }
 
+    /// The directory as it lies now.
+    pub(crate) const fn root(&self) -> &Dir {
+        &self.root
+    }
+
     /// Syncs everything and renames it to its place.
-    pub(super) fn place(mut self, name: &str) -> Result<(), BundleError> {
+    pub(crate) fn place(mut self, name: &str) -> Result<(), BundleError> {
+        self.sync()?;
+        self.rename(name, RenameFlags::NOREPLACE)?;
+        self.placed = true;
+        fs::fsync(self.parent).map_err(|e| io(".", e))
+    }
+
+    /// The same where another bundle lies: at no time is there none. The other one is removed.
+    pub(crate) fn exchange(self, name: &str) -> Result<(), BundleError> {
+        self.sync()?;
+        self.rename(name, RenameFlags::EXCHANGE)?;
+        // What has the hidden name now goes when this is dropped.
+        fs::fsync(self.parent).map_err(|e| io(".", e))
+    }
+
+    fn rename(&self, name: &str, flags: RenameFlags) -> Result<(), BundleError> {
+        match fs::renameat_with(self.parent, self.name.as_str(), self.parent, name, flags) {
+            Ok(()) => Ok(()),
+            Err(Errno::EXIST) => Err(BundleError::Exists),
+            Err(error) => Err(io(".", error)),
+        }
+    }
+
+    fn sync(&self) -> Result<(), BundleError> {
         // A hint that starts all writes before the first wait: one journal commit then serves all.
         for (_, file) in &self.files {
             let _ = fs::fadvise(file, 0, None, Advice::DontNeed);
@@ -93,14 +121,7 @@ impl<'p> Staging<'p> {
         for (path, dir) in &self.directories {
             fs::fsync(dir).map_err(|e| io(path, e))?;
         }
-        fs::fsync(&self.root).map_err(|e| io(".", e))?;
-        let flags = RenameFlags::NOREPLACE;
-        match fs::renameat_with(self.parent, self.name.as_str(), self.parent, name, flags) {
-            Ok(()) => self.placed = true,
-            Err(Errno::EXIST) => return Err(BundleError::Exists),
-            Err(error) => return Err(io(".", error)),
-        }
-        fs::fsync(self.parent).map_err(|e| io(".", e))
+        fs::fsync(&self.root).map_err(|e| io(".", e))
     }
 }
 
