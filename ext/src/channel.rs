@@ -128,12 +128,16 @@ impl Channel {
             None,
         )
         .map_err(|errno| ChannelError::Socket { errno })?;
-        let channel = Self {
-            socket: RefCell::new(Some(ours)),
+        Ok((Self::over(ours), theirs))
+    }
+
+    /// A channel over a connected stream socket, which must be close-on-exec.
+    pub(crate) fn over(socket: OwnedFd) -> Self {
+        Self {
+            socket: RefCell::new(Some(socket)),
             inbox: RefCell::new(Inbox::default()),
             owner: getpid(),
-        };
-        Ok((channel, theirs))
+        }
     }
 
     /// Fails in a process that only inherited the channel.
@@ -164,7 +168,7 @@ impl Channel {
             match self.send_some(rest) {
                 Ok(sent) => rest = &rest[sent..],
                 Err(Errno::AGAIN | Errno::INTR) => {
-                    self.wait(PollFlags::OUT);
+                    self.wait(PollFlags::OUT, TICK);
                     idle()?;
                 }
                 // The runner's last words, if any, are still in the socket.
@@ -182,21 +186,27 @@ impl Channel {
         }
     }
 
-    fn wait(&self, flags: PollFlags) {
+    fn wait(&self, flags: PollFlags, time: Duration) {
         match self.socket.borrow().as_ref() {
-            Some(socket) => wait_for(socket.as_fd(), flags, TICK),
+            Some(socket) => wait_for(socket.as_fd(), flags, time),
             None => std::thread::sleep(Duration::from_millis(1)),
         }
     }
 
-    /// Takes the next line if there is one; waits at most one tick for it.
-    pub(crate) fn receive(&self) -> Result<Received, ChannelError> {
+    /// Takes the next line if there is one; waits at most this long for it.
+    pub(crate) fn receive(&self, longest: Duration) -> Result<Received, ChannelError> {
         self.assert_ours()?;
         if let Some(received) = self.buffered()? {
             return Ok(received);
         }
-        self.wait(PollFlags::IN);
+        self.wait(PollFlags::IN, longest);
         self.fill()?;
+        Ok(self.buffered()?.unwrap_or(Received::Nothing))
+    }
+
+    /// Takes the next line of what has been read already.
+    pub(crate) fn receive_read(&self) -> Result<Received, ChannelError> {
+        self.assert_ours()?;
         Ok(self.buffered()?.unwrap_or(Received::Nothing))
     }
 
@@ -219,8 +229,8 @@ impl Channel {
         Ok(inbox.ended.then_some(Received::End))
     }
 
-    /// Reads what the socket holds, at most about 1 MiB at a time.
-    fn fill(&self) -> Result<(), ChannelError> {
+    /// Reads what the socket holds, at most about 1 MiB at a time, without waiting.
+    pub(crate) fn fill(&self) -> Result<(), ChannelError> {
         let socket = self.socket.borrow();
         let mut inbox = self.inbox.borrow_mut();
         let Some(socket) = socket.as_ref() else {

@@ -4,6 +4,7 @@ use crate::channel::{TICK, wait_for};
 use crate::guard::Failure;
 use crate::ini::Settings;
 use crate::interrupt::tick;
+use crate::socket;
 use crate::spawn::{Ended, Wiring, spawn};
 use ext_php_rs::zend::BailoutGuard;
 use rustix::event::PollFlags;
@@ -27,10 +28,8 @@ enum DoctorError {
         "the runner did not end `{command}` within {seconds} seconds; run `wp-codebox {command}` by hand"
     )]
     Slow { command: String, seconds: u64 },
-    #[error(
-        "the runner's `{command}` printed more than {MAX_ANSWER_BYTES} bytes; install matching versions"
-    )]
-    TooLong { command: String },
+    #[error("the runner's `{command}` printed more than {bytes} bytes; install matching versions")]
+    TooLong { command: String, bytes: usize },
     #[error(
         "the runner's `{command}` ended ({ended:?}) without an answer; run `wp-codebox {command}` by hand"
     )]
@@ -68,12 +67,57 @@ pub(crate) fn run(settings: &Settings) -> Result<Value, Failure> {
         "--php",
         &settings.php_binary,
     ];
-    let answer = ask(settings, &arguments, LONGEST)?;
-    if answer["schema"] == schema_id::DOCTOR {
-        Ok(answer)
-    } else {
-        Err(DoctorError::Foreign.into())
+    let mut answer = ask(settings, &arguments, Bounds::default())?;
+    if answer["schema"] != schema_id::DOCTOR {
+        return Err(DoctorError::Foreign.into());
     }
+    // What only this side knows: the runner has no say in how PHP reaches it.
+    if !settings.runner_socket.is_empty()
+        && let Some(checks) = answer["checks"].as_array_mut()
+    {
+        let row = socket::check(settings);
+        let failed = row["status"] == "error";
+        checks.push(row);
+        if failed {
+            answer["status"] = "error".into();
+        }
+    }
+    Ok(answer)
+}
+
+/// What an answer may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// Time.
+    pub(crate) longest: Duration,
+    /// Bytes.
+    pub(crate) largest: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            longest: LONGEST,
+            largest: MAX_ANSWER_BYTES,
+        }
+    }
+}
+
+/// The document as it is, or the runner's refusal as an error. `command` is for the sentence
+/// about an answer that is neither.
+pub(crate) fn expect(answer: Value, schema: &str, command: &str) -> Result<Value, Failure> {
+    if answer["schema"] == schema {
+        return Ok(answer);
+    }
+    let error = serde_json::from_value::<ErrorBody>(answer["error"].clone()).unwrap_or_else(|_| {
+        ErrorBody::new(
+            ErrorCode::RunnerUnavailable,
+            format!(
+                "the runner's `{command}` gave no answer that this extension knows; install matching versions"
+            ),
+        )
+    });
+    Err(error.into())
 }
 
 /// Runs the runner with these arguments and answers its document. A document is an answer
@@ -81,12 +125,12 @@ pub(crate) fn run(settings: &Settings) -> Result<Value, Failure> {
 pub(crate) fn ask(
     settings: &Settings,
     arguments: &[&str],
-    longest: Duration,
+    bounds: Bounds,
 ) -> Result<Value, Failure> {
     let command = arguments.first().copied().unwrap_or_default().to_owned();
     let slow = || DoctorError::Slow {
         command: command.clone(),
-        seconds: longest.as_secs(),
+        seconds: bounds.longest.as_secs(),
     };
     let broken = |errno| DoctorError::Pipe { errno };
     let (reader, writer) = pipe_with(PipeFlags::CLOEXEC).map_err(broken)?;
@@ -99,7 +143,7 @@ pub(crate) fn ask(
     )?);
     drop(writer);
 
-    let deadline = Instant::now() + longest;
+    let deadline = Instant::now() + bounds.longest;
     let mut answer = Vec::new();
     let mut chunk = vec![0_u8; 64 * 1024];
     loop {
@@ -112,8 +156,9 @@ pub(crate) fn ask(
             }
             Err(errno) => return Err(broken(errno).into()),
         }
-        if answer.len() > MAX_ANSWER_BYTES {
-            return Err(DoctorError::TooLong { command }.into());
+        if answer.len() > bounds.largest {
+            let bytes = bounds.largest;
+            return Err(DoctorError::TooLong { command, bytes }.into());
         }
         if Instant::now() > deadline {
             return Err(slow().into());

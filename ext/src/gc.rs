@@ -1,12 +1,12 @@
 //! Runs `<runner> gc --json` for one site.
 
-use crate::doctor::ask;
+use crate::doctor::{Bounds, ask, expect};
 use crate::fields::Fields;
 use crate::guard::Failure;
 use crate::ini::Settings;
 use serde_json::{Map, Value};
 use std::time::Duration;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, SiteId, schema_id};
+use wp_codebox_contracts::{ErrorCode, SiteId, schema_id};
 
 /// Much can have piled up.
 const LONGEST: Duration = Duration::from_secs(15 * 60);
@@ -41,15 +41,9 @@ pub(crate) fn run(
         arguments.push("--dry-run".to_owned());
     }
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let answer = ask(settings, &arguments, LONGEST)?;
-    if answer["schema"] == schema_id::GC {
-        return Ok(answer);
-    }
-    let error = serde_json::from_value::<ErrorBody>(answer["error"].clone()).unwrap_or_else(|_| {
-        ErrorBody::new(
-            ErrorCode::RunnerUnavailable,
-            "the runner's `gc` gave no answer that this extension knows; install matching versions",
-        )
-    });
-    Err(error.into())
+    let bounds = Bounds {
+        longest: LONGEST,
+        ..Bounds::default()
+    };
+    expect(ask(settings, &arguments, bounds)?, schema_id::GC, "gc")
 }

@@ -62,6 +62,16 @@ fn defect() -> ErrorBody {
     )
 }
 
+/// A defect on demand: `putenv( 'WP_CODEBOX_TEST_PANIC=1' )` makes a wait panic at its next
+/// event, so that a test can see what becomes of the run and of the worker. Debug builds only.
+#[cfg(debug_assertions)]
+#[allow(clippy::panic)]
+pub(crate) fn provoked_panic() {
+    if std::env::var_os("WP_CODEBOX_TEST_PANIC").is_some() {
+        panic!("asked for");
+    }
+}
+
 /// Replaces the default panic hook: a panic's text may quote input, and standard
 /// error of a web server is a log. Only the place in our sources is kept.
 pub(crate) fn install_panic_hook() {

@@ -23,7 +23,13 @@ const MOUNT_ROOTS: &CStr = c"wp_codebox.mount_roots";
 const OUTER_SANDBOX: &CStr = c"wp_codebox.outer_sandbox";
 const OUTER_SANDBOX_PROGRAM: &CStr = c"wp_codebox.outer_sandbox_program";
 
-static ENTRIES: IniEntryDefs<10> = IniEntryDefs::new([
+const MAX_RUNS: &CStr = c"wp_codebox.max_runs";
+const RUNNER_SOCKET: &CStr = c"wp_codebox.runner_socket";
+
+/// Most runs of a site that a host may allow at once.
+const MOST_RUNS: u32 = 256;
+
+static ENTRIES: IniEntryDefs<12> = IniEntryDefs::new([
     IniEntryDef::new(
         STATE_DIR,
         c"/var/lib/wp-codebox",
@@ -45,6 +51,8 @@ static ENTRIES: IniEntryDefs<10> = IniEntryDefs::new([
     IniEntryDef::new(MOUNT_ROOTS, c"", IniEntryPermission::System),
     IniEntryDef::new(OUTER_SANDBOX, c"none", IniEntryPermission::System),
     IniEntryDef::new(OUTER_SANDBOX_PROGRAM, c"", IniEntryPermission::System),
+    IniEntryDef::new(MAX_RUNS, c"8", IniEntryPermission::System),
+    IniEntryDef::new(RUNNER_SOCKET, c"", IniEntryPermission::System),
     IniEntryDef::end(),
 ]);
 
@@ -60,6 +68,9 @@ pub(crate) enum ConfigError {
     /// It is none of the words it may be.
     #[error("{name} must be none, bubblewrap or gvisor; set it in php.ini")]
     NotAKind { name: String },
+    /// It is no number of runs.
+    #[error("{name} must be a whole number from 1 to {MOST_RUNS}; set it in php.ini")]
+    NotACount { name: String },
 }
 
 impl From<ConfigError> for ErrorBody {
@@ -67,7 +78,8 @@ impl From<ConfigError> for ErrorBody {
         let name = match &error {
             ConfigError::NotUtf8 { name }
             | ConfigError::NotAbsolute { name }
-            | ConfigError::NotAKind { name } => name.clone(),
+            | ConfigError::NotAKind { name }
+            | ConfigError::NotACount { name } => name.clone(),
         };
         ErrorBody::new(ErrorCode::ConfigInvalid, error.to_string()).with("setting", name)
     }
@@ -99,6 +111,10 @@ pub(crate) struct Settings {
     pub(crate) outer_sandbox: String,
     /// Its program; empty: found on the system path.
     pub(crate) outer_sandbox_program: String,
+    /// Runs of a site that may be alive at once, as text.
+    pub(crate) max_runs: String,
+    /// Socket of a service that starts runners; empty: PHP spawns them.
+    pub(crate) runner_socket: String,
 }
 
 impl Settings {
@@ -118,10 +134,12 @@ impl Settings {
                 .collect(),
             outer_sandbox: read(OUTER_SANDBOX)?,
             outer_sandbox_program: read(OUTER_SANDBOX_PROGRAM)?,
+            max_runs: read(MAX_RUNS)?,
+            runner_socket: read(RUNNER_SOCKET)?,
         })
     }
 
-    /// Reads all settings and refuses any that is not an absolute path.
+    /// Reads all settings and refuses any that cannot be what it should be.
     pub(crate) fn checked() -> Result<Self, ConfigError> {
         let settings = Self::read()?;
         for (name, value) in [
@@ -142,8 +160,22 @@ impl Settings {
         if !settings.outer_sandbox_program.is_empty() {
             absolute(OUTER_SANDBOX_PROGRAM, &settings.outer_sandbox_program)?;
         }
+        if !settings.runner_socket.is_empty() {
+            absolute(RUNNER_SOCKET, &settings.runner_socket)?;
+        }
         settings.outer_sandbox()?;
+        settings.max_runs()?;
         Ok(settings)
+    }
+
+    /// Runs of a site that may be alive at once.
+    pub(crate) fn max_runs(&self) -> Result<u32, ConfigError> {
+        match self.max_runs.trim().parse::<u32>() {
+            Ok(count) if (1..=MOST_RUNS).contains(&count) => Ok(count),
+            Ok(_) | Err(_) => Err(ConfigError::NotACount {
+                name: text(MAX_RUNS),
+            }),
+        }
     }
 
     /// The sandbox around the launcher. What the host's settings ask for is required: no caller

@@ -1,9 +1,11 @@
-//! What PHP wants while Rust waits: signal handlers and the execution time limit.
+//! What PHP wants while Rust waits: signal handlers, the execution time limit, and an end when
+//! the client of the request is gone.
 //!
 //! The virtual machine looks at `EG(vm_interrupt)` between opcodes. Code that waits in
 //! C or Rust must look itself, or Ctrl-C and `max_execution_time` do nothing until it
 //! returns. No `RefCell` borrow may be alive across [`tick`]: it runs PHP code.
 
+use crate::client;
 use crate::guard::Failure;
 use ext_php_rs::ffi::{ext_php_rs_executor_globals, zend_interrupt_function};
 use ext_php_rs::zend::ExecutorGlobals;
@@ -16,7 +18,11 @@ unsafe extern "C" {
 /// Serves a pending interrupt, if there is one.
 ///
 /// Fails when a signal handler threw or exited. Does not return when the time limit was
-/// reached: the engine jumps out, and only values in a `BailoutGuard` are dropped.
+/// reached or the client hung up: the engine jumps out, and only values in a `BailoutGuard`
+/// are dropped.
+///
+/// `max_execution_time` counts processor time on Linux (unless PHP was built with timers of its
+/// own), and a wait uses next to none: it bounds what callbacks do, not how long a wait lasts.
 pub(crate) fn tick() -> Result<(), Failure> {
     // SAFETY: this is the PHP thread during a request, so the globals are set up. Both
     // flags are `zend_atomic_bool`, one byte, and are written from signal handlers.
@@ -42,5 +48,6 @@ pub(crate) fn tick() -> Result<(), Failure> {
     if ExecutorGlobals::has_exception() {
         return Err(Failure::Pending);
     }
+    client::end_if_gone();
     Ok(())
 }

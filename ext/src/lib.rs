@@ -11,6 +11,7 @@
 mod api;
 mod arguments;
 mod channel;
+mod client;
 mod convert;
 mod diff;
 mod doctor;
@@ -22,7 +23,10 @@ mod ini;
 mod interrupt;
 mod lifecycle;
 mod request;
+mod runner;
+mod runs;
 mod session;
+mod socket;
 mod spawn;
 mod state;
 
@@ -51,5 +55,6 @@ mod module {
             .class::<api::Artifacts>()
             .class::<api::Redactor>()
             .class::<api::Run>()
+            .class::<api::Runs>()
     }
 }

@@ -1,7 +1,7 @@
 //! Hooks of the engine. A panic in one of them would abort the process, so each runs
 //! in `catch_unwind`.
 
-use crate::{api, error, guard, ini, session};
+use crate::{api, client, error, guard, ini, session};
 use ext_php_rs::class::RegisteredClass;
 use ext_php_rs::error::php_error;
 use ext_php_rs::ffi::{
@@ -53,10 +53,11 @@ pub(crate) extern "C" fn startup(_kind: c_int, module_number: c_int) -> c_int {
     FAILURE
 }
 
-/// RINIT: the first request of a process marks the parameters that may hold secrets, so
+/// RINIT: a new client; and the first request of a process marks the parameters that may hold secrets, so
 /// that no stack trace shows them. MINIT is too early: the classes follow after it.
 pub(crate) extern "C" fn request_start(_kind: c_int, _module_number: c_int) -> c_int {
     let _ = catch_unwind(|| {
+        client::forget();
         SENSITIVE.call_once(|| {
             sensitive::<api::Run>(&[(c"start", 0), (c"validate", 0), (c"splitcommand", 0)]);
             sensitive::<api::Redactor>(&[(c"text", 0), (c"text", 1), (c"data", 0), (c"data", 1)]);
@@ -82,7 +83,7 @@ fn sensitive<T: RegisteredClass>(parameters: &[(&CStr, u32)]) {
     }
 }
 
-/// RSHUTDOWN: what the request left running is cancelled.
+/// RSHUTDOWN: what the request left running is cancelled, unless it was detached.
 pub(crate) extern "C" fn request_end(_kind: c_int, _module_number: c_int) -> c_int {
     let _ = catch_unwind(session::close_all);
     SUCCESS

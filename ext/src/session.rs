@@ -1,30 +1,28 @@
 //! One conversation with a runner: spawn, handshake, frames, end.
 //!
 //! States: started → (events)* → finished. A session that is dropped, closed at request
-//! end or left by an exception before it finished closes its socket, which cancels the
-//! run. Nothing here calls PHP except through `tick`.
+//! end or left by an exception before it finished closes its socket, which cancels an
+//! attached run. A detached run survives all of these; its session is closed when it is
+//! dropped and at request end, so that no runner talks to a caller that is gone. Nothing
+//! here calls PHP except through `tick`.
 
-use crate::channel::{Channel, ChannelError, Received, TICK, wait_for};
+use crate::channel::{Channel, ChannelError, Received, TICK};
 use crate::guard::Failure;
+use crate::ini::Settings;
 use crate::interrupt::tick;
-use crate::spawn::{Child, Ended, SpawnError, Wiring, spawn};
+use crate::runner::{Deadline, reach, unavailable};
 use ext_php_rs::zend::BailoutGuard;
-use rustix::event::PollFlags;
-use rustix::fd::AsFd;
 use serde::Deserialize as _;
 use serde_json::Value;
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, Frame, PROTOCOL_VERSION, RunId, RunRequest, RunResult,
+    ErrorBody, ErrorCode, Frame, PROTOCOL_VERSION, RunId, RunMode, RunRequest, RunResult,
 };
 
-/// How long the runner may take to fork and to accept the request.
-const HANDSHAKE: Duration = Duration::from_secs(30);
-
-impl From<SpawnError> for Failure {
-    fn from(error: SpawnError) -> Self {
+impl From<crate::spawn::SpawnError> for Failure {
+    fn from(error: crate::spawn::SpawnError) -> Self {
         ErrorBody::from(error).into()
     }
 }
@@ -54,10 +52,50 @@ pub(crate) enum Step {
     End(Rc<End>),
 }
 
+/// How long a caller waits.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Patience {
+    /// Until the end.
+    Endless,
+    /// Not beyond this moment. What arrives later stays for the next wait.
+    Until(Instant),
+    /// Not at all: only what the session has [gathered](Session::gather).
+    None,
+}
+
+impl Patience {
+    /// Whether the time is up, after an event or a tick without one.
+    pub(crate) fn is_over(self) -> bool {
+        match self {
+            Self::Endless | Self::None => false,
+            Self::Until(moment) => Instant::now() >= moment,
+        }
+    }
+
+    fn tick(self) -> Duration {
+        match self {
+            Self::Endless => TICK,
+            Self::Until(moment) => TICK.min(moment.saturating_duration_since(Instant::now())),
+            Self::None => Duration::ZERO,
+        }
+    }
+}
+
+/// How far the conversation has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Nobody knows the run yet.
+    Handshake,
+    /// The runner accepted, so the run can be found.
+    Accepted,
+}
+
 /// A run in progress or finished.
 #[derive(Debug)]
 pub(crate) struct Session {
     run_id: RunId,
+    mode: Cell<RunMode>,
+    phase: Cell<Phase>,
     channel: Channel,
     end: RefCell<Option<Rc<End>>>,
 }
@@ -80,32 +118,30 @@ pub(crate) fn close_all() {
 }
 
 impl Session {
-    /// Starts the runner and hands it the request. Answers when the runner accepted it.
-    pub(crate) fn start(runner: &str, request: RunRequest) -> Result<Rc<Self>, Failure> {
-        let (channel, theirs) = Channel::pair()?;
+    /// Reaches a runner and hands it the request. Answers when the runner accepted it.
+    pub(crate) fn start(settings: &Settings, request: RunRequest) -> Result<Rc<Self>, Failure> {
+        let deadline = Deadline::of_handshake();
+        let channel = reach(settings, &request.run_id, deadline)?;
         let session = Rc::new(Self {
             run_id: request.run_id.clone(),
-            channel,
+            mode: Cell::new(request.mode),
+            phase: Cell::new(Phase::Handshake),
+            channel: channel.into_inner(),
             end: RefCell::new(None),
         });
-        // Both are released even when a signal handler or the time limit bails out.
+        // Released even when a signal handler or the time limit bails out.
         let guarded = BailoutGuard::new(CloseOnDrop::new(&session));
-        let mut child =
-            BailoutGuard::new(spawn(runner, &["spawn"], Wiring::Frames(theirs.as_fd()))?);
-        drop(theirs);
-        let deadline = Instant::now() + HANDSHAKE;
         let frame = Frame::Start {
             protocol: PROTOCOL_VERSION,
             request,
         };
-        session.forked(&mut child, deadline)?;
-        drop(child);
         session.channel.send(&frame, || {
-            before(deadline)?;
+            deadline.check()?;
             tick()
         })?;
         session.accepted(deadline)?;
 
+        session.phase.set(Phase::Accepted);
         guarded.disarm();
         OPEN.with_borrow_mut(|open| {
             open.retain(|s| s.strong_count() > 0);
@@ -114,38 +150,11 @@ impl Session {
         Ok(session)
     }
 
-    /// Waits for the process that forks the runner. It must exit with 0.
-    fn forked(&self, child: &mut Child, deadline: Instant) -> Result<(), Failure> {
+    fn accepted(&self, deadline: Deadline) -> Result<(), Failure> {
         loop {
-            match child.try_wait() {
-                Some(Ended::Exit(0) | Ended::Reaped) => return Ok(()),
-                Some(Ended::Exit(code)) => {
-                    return Err(self
-                        .unavailable(&format!("exited with status {code} before it started"))
-                        .into());
-                }
-                Some(Ended::Killed(signal)) => {
-                    return Err(self
-                        .unavailable(&format!("was killed by signal {signal} before it started"))
-                        .into());
-                }
-                None => {
-                    before(deadline)?;
-                    match child.ended_fd() {
-                        Some(fd) => wait_for(fd, PollFlags::IN, TICK),
-                        None => std::thread::sleep(Duration::from_millis(2)),
-                    }
-                    tick()?;
-                }
-            }
-        }
-    }
-
-    fn accepted(&self, deadline: Instant) -> Result<(), Failure> {
-        loop {
-            match self.channel.receive()? {
+            match self.channel.receive(TICK)? {
                 Received::Nothing => {
-                    before(deadline)?;
+                    deadline.check()?;
                     tick()?;
                 }
                 Received::End => return Err(self.died().into()),
@@ -178,13 +187,26 @@ impl Session {
         self.end.borrow().clone()
     }
 
+    /// Reads what the runner has said so far, without waiting, for [`Patience::None`].
+    pub(crate) fn gather(&self) -> Result<(), ErrorBody> {
+        self.channel.assert_ours()?;
+        match self.end() {
+            Some(_) => Ok(()),
+            None => self.channel.fill().map_err(ErrorBody::from),
+        }
+    }
+
     /// Takes the next frame; waits at most one tick for it.
-    pub(crate) fn next(&self) -> Result<Step, ErrorBody> {
+    pub(crate) fn next(&self, patience: Patience) -> Result<Step, ErrorBody> {
         self.channel.assert_ours()?;
         if let Some(end) = self.end() {
             return Ok(Step::End(end));
         }
-        let end = match self.channel.receive() {
+        let received = match patience {
+            Patience::None => self.channel.receive_read(),
+            Patience::Endless | Patience::Until(_) => self.channel.receive(patience.tick()),
+        };
+        let end = match received {
             Ok(Received::Nothing) => return Ok(Step::Nothing),
             Ok(Received::Line(value)) => match self.step(value) {
                 Ok(Step::End(end)) => end,
@@ -227,35 +249,77 @@ impl Session {
         self.channel.send(&Frame::Cancel, || Ok(()))
     }
 
-    /// Leaves the conversation; an unfinished run is cancelled by it.
+    /// From now on the run survives its caller; the conversation goes on. Does nothing
+    /// after the end.
+    pub(crate) fn detach(&self) -> Result<(), Failure> {
+        self.channel.assert_ours()?;
+        if self.end.borrow().is_some() || self.mode.get() == RunMode::Detached {
+            return Ok(());
+        }
+        // Set only when the runner has all of it: until then the end of the caller cancels.
+        self.channel.send(&Frame::Detach, tick)?;
+        self.mode.set(RunMode::Detached);
+        Ok(())
+    }
+
+    /// Leaves the conversation where an attached run ends with it; a detached run and its
+    /// handle stay as they are.
+    fn leave(&self) {
+        match (self.mode.get(), self.phase.get()) {
+            (RunMode::Detached, Phase::Accepted) => {}
+            (RunMode::Attached | RunMode::Detached, _) => self.close(),
+        }
+    }
+
+    /// Ends the conversation; an unfinished attached run is cancelled by it.
     pub(crate) fn close(&self) {
+        if (self.mode.get(), self.phase.get()) == (RunMode::Detached, Phase::Handshake) {
+            // It would go on, and nobody would know of it.
+            let gave_up = |errno| Err(ChannelError::Socket { errno }.into());
+            let _ = self
+                .channel
+                .send(&Frame::Cancel, || gave_up(rustix::io::Errno::AGAIN));
+        }
         if let Ok(mut end) = self.end.try_borrow_mut()
             && end.is_none()
         {
-            *end = Some(failed(ErrorBody::new(
+            *end = Some(failed(self.left()));
+        }
+        self.channel.close();
+    }
+
+    fn left(&self) -> ErrorBody {
+        match self.mode.get() {
+            RunMode::Attached => ErrorBody::new(
                 ErrorCode::RunCancelled,
                 format!(
                     "{} was cancelled because its caller stopped waiting; start it again",
                     self.run_id
                 ),
-            )));
-        }
-        self.channel.close();
-    }
-
-    fn died(&self) -> ErrorBody {
-        self.unavailable("died before the run came to an end")
-    }
-
-    fn unavailable(&self, what: &str) -> ErrorBody {
-        ErrorBody::new(
-            ErrorCode::RunnerUnavailable,
-            format!(
-                "the runner of {} {what}; run `wp-codebox doctor`",
-                self.run_id
             ),
-        )
-        .with("run_id", self.run_id.as_str())
+            RunMode::Detached => ErrorBody::new(
+                ErrorCode::InputInvalid,
+                format!(
+                    "this handle of {} was closed; ask Runs::get() for it",
+                    self.run_id
+                ),
+            ),
+        }
+    }
+
+    /// The runner hung up without a last word.
+    fn died(&self) -> ErrorBody {
+        match self.mode.get() {
+            RunMode::Attached => unavailable(&self.run_id, "died before the run came to an end"),
+            RunMode::Detached => ErrorBody::new(
+                ErrorCode::RunnerUnavailable,
+                format!(
+                    "the runner of {} hung up before the run came to an end; Runs::get() says whether it goes on",
+                    self.run_id
+                ),
+            )
+            .with("run_id", self.run_id.as_str()),
+        }
     }
 }
 
@@ -265,7 +329,7 @@ impl Drop for Session {
     }
 }
 
-/// Closes the session when dropped, unless disarmed.
+/// Leaves the session when dropped, unless disarmed.
 #[derive(Debug)]
 pub(crate) struct CloseOnDrop {
     session: Rc<Session>,
@@ -290,7 +354,7 @@ impl CloseOnDrop {
 impl Drop for CloseOnDrop {
     fn drop(&mut self) {
         if self.armed.get() {
-            self.session.close();
+            self.session.leave();
         }
     }
 }
@@ -318,18 +382,4 @@ fn stale(theirs: &Value) -> ErrorBody {
             "the runner speaks protocol {theirs}, the extension {PROTOCOL_VERSION}; install both from the same release"
         ),
     )
-}
-
-fn before(deadline: Instant) -> Result<(), Failure> {
-    if Instant::now() < deadline {
-        return Ok(());
-    }
-    Err(ErrorBody::new(
-        ErrorCode::RunnerUnavailable,
-        format!(
-            "the runner did not answer within {} seconds; run `wp-codebox doctor`",
-            HANDSHAKE.as_secs()
-        ),
-    )
-    .into())
 }

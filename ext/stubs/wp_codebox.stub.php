@@ -72,7 +72,8 @@ final class Extension
     /**
      * Effective configuration, without secrets: `version`, `contract_digest`,
      * `protocol`, `php_api`, `state_dir`, `share_dir`, `runner`, `launcher`,
-     * `php_binary`, `cgroup`, `mount_roots` (list), `outer_sandbox`, `outer_sandbox_program`.
+     * `php_binary`, `cgroup`, `mount_roots` (list), `outer_sandbox`, `outer_sandbox_program`,
+     * `max_runs` (int; the text of the setting when it is none), `runner_socket`.
      *
      * @return array<string, mixed>
      */
@@ -80,7 +81,9 @@ final class Extension
 
     /**
      * Host self-test by the runner: `wp-codebox/doctor/v1` with `status`
-     * (`ok`, `warning`, `error`), `level` and `checks` [{id, status, message, fix?}].
+     * (`ok`, `warning`, `error`), `level` and `checks` [{id, status, message, fix?}]. With
+     * `wp_codebox.runner_socket` set, the row `runner-socket` says whether this user may use
+     * it; it does not connect.
      *
      * @throws UnavailableException When the runner cannot be started.
      * @return array<string, mixed>
@@ -256,20 +259,29 @@ final class Run
     private function __construct() {}
 
     /**
-     * Validates the request in process, starts the runner and returns at once.
-     * `$request`: `site`, `goal` or `task_input`, `policy`, `mounts`
+     * Validates the request in process, reaches a runner and returns when it accepted.
+     * `$request`: `site`, `mode` (`attached`, the default, or `detached`), `goal` or
+     * `task_input`, `policy`, `mounts`
      * [{source, target, mode?, exclude?, metadata?}], `staged_files`, `commands`,
      * `agent` {argv, success_codes?, env?}, `checks` (list of command lines),
      * `limits`, `find_renames`, `secrets` [{env, value, hosts}] (the guest gets a
      * placeholder, the value goes to the named hosts only; the policy must say
      * `connector-scoped` and allow these hosts), `redact`, `provenance`, `wordpress`
      * (core directory), `denied` (list of directories), `allowed_roots` (list, absent
-     * for the operator). Paths of binaries come from the INI settings only. Unknown
-     * fields are refused by name. Answers when the runner has accepted the request.
-     * The run ends with its caller: it is cancelled when the handle is dropped, at the
-     * end of the request, and when an exception or a fatal error leaves `wait()`.
+     * for the operator). Paths of binaries, the number of runs a site may have at once
+     * (`wp_codebox.max_runs`) and how a runner is reached (`wp_codebox.runner_socket`:
+     * a socket-activated service; empty: PHP starts it) come from the INI settings only.
+     * Unknown fields are refused by name. A run that was accepted has its directory:
+     * `Runs` finds it from then on.
+     *
+     * An attached run ends with its caller: it is cancelled when the handle is dropped, at
+     * the end of the request, when an exception or a fatal error leaves `wait()`, when the
+     * client of a FastCGI request hangs up during `wait()` (unless `ignore_user_abort` is
+     * on), and when the process dies. A detached run survives all of these.
      *
      * @param array<string, mixed> $request
+     * @throws UnavailableException `wp_codebox_busy` (429, exit 125): the site has
+     *                              `wp_codebox.max_runs` runs already. `wp_codebox_runner_unavailable`.
      */
     public static function start(#[\SensitiveParameter] array $request): Run {}
 
@@ -299,11 +311,82 @@ final class Run
      * plus what the outcome table says of `outcome`: `session_status` (`completed` or
      * `failed`), `success` (bool) and `exit_status` (int).
      *
+     * With `$timeoutMs` it answers null when the time is up and the run goes on; the next
+     * `wait()` goes on with the next event, so none is lost and none comes twice. 0 takes
+     * what is there and does not wait. After the end it answers the same again.
+     *
+     * What bounds a wait: `$timeoutMs`, the run's own `limits.wall_clock_ms` (default 15
+     * minutes), php-fpm's `request_terminate_timeout`, and the web server's timeout, which
+     * hangs up. `max_execution_time` does not: on Linux it counts processor time, and a
+     * wait uses next to none. It does end a callback that computes too long. A PHP session
+     * stays locked for its other requests meanwhile: call `session_write_close()` before.
+     *
+     * An exception from `$onEvent` leaves `wait()` unchanged. It cancels an attached run;
+     * a detached one goes on, and the handle can wait again.
+     *
+     * @throws InvalidInputException `wp_codebox_input_invalid` for a negative `$timeoutMs`.
      * @throws Exception The error of the run when it came to no outcome.
+     * @return array<string, mixed>|null
+     */
+    public function wait(?callable $onEvent = null, ?int $timeoutMs = null): ?array {}
+
+    /**
+     * From now on the run survives its caller; the handle can still `wait()` and
+     * `cancel()`. Does nothing when the run is detached already or has ended.
+     */
+    public function detach(): void {}
+
+    /** Asks the runner to stop and salvage; `wait()` still answers. Does nothing after the end. */
+    public function cancel(): void {}
+}
+
+/**
+ * Runs of a site, whoever started them. A reference is a run id or its unique beginning.
+ *
+ * Each call first settles what died. Who may ask is the caller's to decide.
+ */
+final class Runs
+{
+    private function __construct() {}
+
+    /**
+     * Runs, newest first: `wp-codebox/run-list/v1` {schema, total, runs}, each as `get()`
+     * answers it, without `result`.
+     *
+     * @param array<string, mixed> $filter `status` (`running` or `ended`), `limit` (1 to 200,
+     *                                     default 50), `offset`.
      * @return array<string, mixed>
      */
-    public function wait(?callable $onEvent = null): array {}
+    public static function list(string $site, array $filter = []): array {}
 
-    /** Asks the runner to stop and salvage; `wait()` still answers. */
-    public function cancel(): void {}
+    /**
+     * One run: `wp-codebox/run/v1`, with `result` (`wp-codebox/run-result/v1`) when it came
+     * to one, and, when it ended, `session_status`, `success` and `exit_status` as
+     * `Run::wait()` answers them; a run without an outcome has those of its `error`.
+     *
+     * @throws NotFoundException `wp_codebox_run_not_found`.
+     * @throws ConflictException `wp_codebox_run_ambiguous`.
+     * @return array<string, mixed>
+     */
+    public static function get(string $site, string $reference): array {}
+
+    /**
+     * A page of a run's events: `wp-codebox/run-events/v1`. `$after` is the `cursor` of the
+     * page before, 0 for the first; `$limit` is 1 to 1000.
+     *
+     * @throws NotFoundException `wp_codebox_run_not_found`.
+     * @throws ConflictException `wp_codebox_run_ambiguous`.
+     * @return array<string, mixed>
+     */
+    public static function events(string $site, string $reference, int $after = 0, int $limit = 200): array {}
+
+    /**
+     * Asks the run's supervisor to stop and salvage, also for a run of another process:
+     * `wp-codebox/run-cancellation/v1` with `answer` (`requested` or `already_ended`).
+     *
+     * @throws NotFoundException `wp_codebox_run_not_found`.
+     * @throws ConflictException `wp_codebox_run_ambiguous`.
+     * @return array<string, mixed>
+     */
+    public static function cancel(string $site, string $reference): array {}
 }

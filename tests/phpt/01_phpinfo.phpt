@@ -35,6 +35,12 @@ wp_codebox.cgroup => no value => no value
 wp_codebox.mount_roots => /srv/a:/srv/b => /srv/a:/srv/b
 wp_codebox.outer_sandbox => none => none
 wp_codebox.outer_sandbox_program => no value => no value
+wp_codebox.max_runs => 8 => 8
+wp_codebox.runner_socket => no value => no value
+bool(false)
+bool(true)
+bool(false)
+bool(true)
 bool(false)
 bool(true)
 bool(false)

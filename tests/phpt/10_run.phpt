@@ -77,6 +77,7 @@ bool(true)
         "schema": "wp-codebox/run-request/v1",
         "site": "site-1",
         "mode": "attached",
+        "max_runs": 8,
         "paths": {
             "state_dir": "/srv/state",
             "share_dir": "/srv/share",

@@ -11,7 +11,7 @@ import re
 
 KINDS = ("mnt", "pid", "net", "user", "uts", "ipc", "cgroup")
 GROUP = re.compile(r"wp-codebox-(run_[0-9a-f]{32})$")
-RUN_FILES = {"run.json", "events.jsonl", "lease"}
+RUN_FILES = {"run.json", "result.json", "events.jsonl", "lease"}
 
 
 def read(path):
@@ -146,7 +146,7 @@ class Host:
                 record = json.loads(read(self.path("runs", run, "run.json")) or "{}")
             except ValueError:
                 record = {}
-            if record.get("status") != "ended" or not record.get("outcome") or not record.get("reason"):
+            if record.get("status") != "ended" or not record.get("outcome") or not record.get("summary"):
                 bad.append(f"record of {run}: {record}")
             key = f"{record.get('outcome')}: {reason_class(record.get('reason') or '')}"
             outcomes[key] = outcomes.get(key, 0) + 1

@@ -8,7 +8,7 @@ use ext_php_rs::exception::PhpResult;
 use ext_php_rs::ffi::ZEND_MODULE_API_NO;
 use ext_php_rs::flags::ClassFlags;
 use ext_php_rs::{php_class, php_impl};
-use serde_json::json;
+use serde_json::{Value, json};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, PROTOCOL_VERSION, SiteId};
 
 /// Version and configuration of the extension.
@@ -52,6 +52,8 @@ impl Extension {
                 "mount_roots": settings.mount_roots,
                 "outer_sandbox": settings.outer_sandbox,
                 "outer_sandbox_program": settings.outer_sandbox_program,
+                "max_runs": settings.max_runs().map_or_else(|_| json!(settings.max_runs), Value::from),
+                "runner_socket": settings.runner_socket,
             })))
         })
     }

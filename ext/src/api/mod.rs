@@ -6,9 +6,11 @@ mod extension;
 mod policy;
 mod redactor;
 mod run;
+mod runs;
 
 pub(crate) use artifacts::Artifacts;
 pub(crate) use extension::Extension;
 pub(crate) use policy::Policy;
 pub(crate) use redactor::Redactor;
 pub(crate) use run::Run;
+pub(crate) use runs::Runs;

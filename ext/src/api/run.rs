@@ -3,6 +3,8 @@
 //! `wait` calls PHP, which may throw, exit, run into the time limit, suspend a fiber or
 //! use the same object again. So: `&self` only, no borrow across a call, and the session
 //! in a `BailoutGuard`, because a fatal error in the callback jumps over these frames.
+//! After a timeout and, for a detached run, after an exception the next `wait` goes on
+//! with the next event.
 #![allow(non_snake_case)] // Parameter names are those of named arguments in PHP.
 
 use crate::arguments::{Answer, Array, Text};
@@ -10,7 +12,7 @@ use crate::guard::{Failure, guard};
 use crate::ini::Settings;
 use crate::interrupt::tick;
 use crate::request::{self, Stage};
-use crate::session::{CloseOnDrop, End, Session, Step};
+use crate::session::{CloseOnDrop, End, Patience, Session, Step};
 use ext_php_rs::exception::PhpResult;
 use ext_php_rs::flags::ClassFlags;
 use ext_php_rs::types::ZendCallable;
@@ -19,6 +21,7 @@ use ext_php_rs::{php_class, php_impl};
 use serde_json::{Value, json};
 use std::cell::Cell;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
 /// One run: a process handle, not a job.
@@ -53,7 +56,7 @@ impl Run {
         guard(|| {
             let settings = Settings::checked()?;
             let request = request::build(request.object("request")?, &settings, Stage::Start)?;
-            let session = Session::start(&settings.runner, request)?;
+            let session = Session::start(&settings, request)?;
             Ok(Self {
                 session: Some(session),
                 waiting: Cell::new(false),
@@ -80,24 +83,33 @@ impl Run {
         guard(|| Ok(self.session()?.run_id().to_string()))
     }
 
-    /// Waits for the end.
-    pub(crate) fn wait(&self, onEvent: Option<ZendCallable<'_>>) -> PhpResult<Answer> {
+    /// Waits for the end, or until the time is up.
+    pub(crate) fn wait(
+        &self,
+        onEvent: Option<ZendCallable<'_>>,
+        timeoutMs: Option<i64>,
+    ) -> PhpResult<Option<Answer>> {
         guard(|| {
             let session = Rc::clone(self.session()?);
+            let patience = patience(timeoutMs)?;
             if self.waiting.replace(true) {
                 return Err(busy().into());
             }
             let reset = Reset(&self.waiting);
             let guarded = BailoutGuard::new(CloseOnDrop::new(&session));
-            let end = follow(&session, onEvent.as_ref());
-            // Left without an end, by an exception or a bailout: the guard cancels the run.
+            let end = follow(&session, onEvent.as_ref(), patience);
+            // Left by an exception or a bailout: the guard cancels an attached run.
             if end.is_ok() {
                 guarded.disarm();
             }
             drop(reset);
-            let end = end?;
-            answer(&end)
+            end?.as_deref().map(answer).transpose()
         })
+    }
+
+    /// From now on the run survives its caller.
+    pub(crate) fn detach(&self) -> PhpResult<()> {
+        guard(|| self.session()?.detach())
     }
 
     /// Asks the runner to stop and salvage.
@@ -126,13 +138,44 @@ impl Drop for Reset<'_> {
     }
 }
 
-fn follow(session: &Session, on_event: Option<&ZendCallable<'_>>) -> Result<Rc<End>, Failure> {
+fn patience(milliseconds: Option<i64>) -> Result<Patience, ErrorBody> {
+    match milliseconds.map(u64::try_from) {
+        None => Ok(Patience::Endless),
+        Some(Ok(0)) => Ok(Patience::None),
+        // A moment that the clock cannot express never comes.
+        Some(Ok(time)) => Ok(Instant::now()
+            .checked_add(Duration::from_millis(time))
+            .map_or(Patience::Endless, Patience::Until)),
+        Some(Err(_)) => Err(ErrorBody::new(
+            ErrorCode::InputInvalid,
+            "timeoutMs must be a whole number from 0, or null to wait for the end",
+        )
+        .with("field", "timeoutMs")),
+    }
+}
+
+/// Hands out events until the end or until the time is up, whichever comes first. At least
+/// one look is taken, so that waiting in small steps always gets further.
+fn follow(
+    session: &Session,
+    on_event: Option<&ZendCallable<'_>>,
+    patience: Patience,
+) -> Result<Option<Rc<End>>, Failure> {
     let mut on_event = on_event;
+    if matches!(patience, Patience::None) {
+        session.gather()?;
+    }
     loop {
-        match session.next()? {
-            Step::End(end) => return Ok(end),
+        match session.next(patience)? {
+            Step::End(end) => return Ok(Some(end)),
+            Step::Nothing if matches!(patience, Patience::None) => {
+                tick()?;
+                return Ok(None);
+            }
             Step::Nothing => {}
             Step::Event(event) => {
+                #[cfg(debug_assertions)]
+                crate::guard::provoked_panic();
                 if let Some(callable) = on_event
                     && !call(callable, event)?
                 {
@@ -142,6 +185,9 @@ fn follow(session: &Session, on_event: Option<&ZendCallable<'_>>) -> Result<Rc<E
             }
         }
         tick()?;
+        if patience.is_over() {
+            return Ok(None);
+        }
     }
 }
 

@@ -22,6 +22,7 @@ use wp_codebox_policy as policy;
 
 const REQUEST_FIELDS: &[&str] = &[
     "site",
+    "mode",
     "goal",
     "task_input",
     "policy",
@@ -59,6 +60,7 @@ pub(crate) fn build(
     let mut task = task(&mut fields)?;
     let site = fields.required_text("site")?;
     let site = SiteId::new(site).map_err(|e| fields.refuse("site", "").told(&e.to_string()))?;
+    let mode = mode(&mut fields)?;
     let paths = paths(&mut fields, settings)?;
     let rules = policy_of(&mut fields)?;
     let given = rules
@@ -92,8 +94,8 @@ pub(crate) fn build(
         schema: schema_id::RUN_REQUEST.to_owned(),
         run_id: new_run_id()?,
         site,
-        mode: RunMode::Attached,
-        max_runs: RunRequest::default_max_runs(),
+        mode,
+        max_runs: settings.max_runs()?,
         paths,
         task: Some(task),
         policy: rules,
@@ -108,6 +110,14 @@ pub(crate) fn build(
         redact,
         provenance,
     })
+}
+
+fn mode(fields: &mut Fields) -> Result<RunMode, ErrorBody> {
+    match fields.text("mode")?.as_deref() {
+        None | Some("attached") => Ok(RunMode::Attached),
+        Some("detached") => Ok(RunMode::Detached),
+        Some(_) => Err(fields.refuse("mode", "attached or detached")),
+    }
 }
 
 /// Splits a command line as a POSIX shell would, without expansion.

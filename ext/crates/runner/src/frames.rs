@@ -63,8 +63,13 @@ impl FrameReader {
     }
 }
 
-/// Writes one frame.
+/// Writes one frame; waits for whoever reads.
 pub(crate) fn write_frame(mut stream: &UnixStream, frame: &Frame) -> io::Result<()> {
+    stream.write_all(&frame_bytes(frame)?)
+}
+
+/// One frame as it crosses.
+pub(crate) fn frame_bytes(frame: &Frame) -> io::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(frame)?;
     line.push(b'\n');
     if line.len() > MAX_FRAME_BYTES {
@@ -73,7 +78,7 @@ pub(crate) fn write_frame(mut stream: &UnixStream, frame: &Frame) -> io::Result<
             "a frame is longer than 16 MiB",
         ));
     }
-    stream.write_all(&line)
+    Ok(line)
 }
 
 #[cfg(test)]

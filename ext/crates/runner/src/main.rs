@@ -7,9 +7,12 @@
 #![forbid(unsafe_code)]
 
 mod cli;
+mod control;
 mod egress;
 mod frames;
 mod keeper;
+mod outbox;
+mod peer;
 mod run;
 mod supervise;
 

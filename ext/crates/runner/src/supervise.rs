@@ -1,15 +1,16 @@
 //! One process, one run: the frame socket on one side, the guest on the other.
 //!
-//! Until root is given up there is a single thread. Afterwards a second one
-//! listens for `cancel`, for the end of the socket and for signals; it never
-//! touches the run but through [`Cancellation`].
+//! Until root is given up there is a single thread. Afterwards one listens (see `control`)
+//! and one writes to the caller (see `outbox`); neither touches the run itself.
 
+use crate::control::{self, Reins};
 use crate::frames::{FrameReader, write_frame};
-use crate::run;
+use crate::outbox::{Bond, Outbox, Patience};
+use crate::{peer, run};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, Frame, PROTOCOL_VERSION, RunMode, RunRequest};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, Frame, PROTOCOL_VERSION, RunRequest};
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::{CancelReason, Cancellation};
 
@@ -32,131 +33,107 @@ pub(crate) fn spawn_detached() -> ExitCode {
     }
 }
 
-/// Supervises the run whose `start` frame arrives on `frames_fd`.
+/// Supervises the run whose `start` frame arrives on `frames_fd`: a socket of the process
+/// that started this one, or the connection that a socket-activated service was started for.
 pub(crate) fn supervise(frames_fd: i32) -> ExitCode {
+    // Nobody's group or session but its own, whatever started it: a terminal's Ctrl-C or
+    // hang-up is for its caller. It fails for a leader, which is its own already.
+    let _ = rustix::process::setsid();
     let Ok(fd) = wp_codebox_backend_native::inherited_descriptor(frames_fd) else {
         return ExitCode::from(125);
     };
+    if let Err(error) = peer::check(&fd) {
+        let _ = write_frame(&UnixStream::from(fd), &Frame::Error { error });
+        return ExitCode::from(ErrorCode::Forbidden.exit_status());
+    }
     let stream = UnixStream::from(fd);
-    let answer = converse(&stream);
-    let (frame, status) = match answer {
-        Ok(result) => {
-            let status = result.outcome.exit_status();
-            (Frame::Result { result }, status)
-        }
+    match converse(&stream) {
+        Ok(status) => ExitCode::from(status),
         Err(error) => {
             let status = error.code.exit_status();
-            (Frame::Error { error }, status)
+            // A caller that is gone cannot be told.
+            let _ = write_frame(&stream, &Frame::Error { error });
+            ExitCode::from(status)
         }
-    };
-    // A caller that is gone cannot be told; the record of the run says it.
-    let _ = write_frame(&stream, &frame);
-    ExitCode::from(status)
+    }
 }
 
-fn converse(stream: &UnixStream) -> Result<wp_codebox_contracts::RunResult, ErrorBody> {
-    let unavailable = |e: std::io::Error| {
-        ErrorBody::new(
-            ErrorCode::RunnerUnavailable,
-            format!("the frame socket failed: {e}"),
-        )
-    };
+fn unavailable(e: std::io::Error) -> ErrorBody {
+    ErrorBody::new(
+        ErrorCode::RunnerUnavailable,
+        format!("the frame socket failed: {e}"),
+    )
+}
+
+/// An error is one from before the run was accepted.
+fn converse(stream: &UnixStream) -> Result<u8, ErrorBody> {
     let mut reader = FrameReader::new(stream.try_clone().map_err(unavailable)?);
-    let request = match reader.next() {
-        Ok(Some(Frame::Start { protocol, request })) if protocol == PROTOCOL_VERSION => request,
-        Ok(Some(Frame::Start { protocol, .. })) => {
-            return Err(ErrorBody::new(
-                ErrorCode::ExtensionStale,
-                format!(
-                    "the caller speaks protocol {protocol}, this runner {PROTOCOL_VERSION}: install extension and runner of one version"
-                ),
-            ));
-        }
-        Ok(_) => {
-            return Err(ErrorBody::new(
-                ErrorCode::InputInvalid,
-                "the first frame must be `start`",
-            ));
-        }
-        Err(e) => return Err(ErrorBody::new(ErrorCode::InputInvalid, e.to_string())),
-    };
+    let request = start(&mut reader)?;
     // Made first: no error from here on names a secret.
     let secrets = request.secrets.iter().map(|secret| secret.value.as_str());
     let redactor = Redactor::with_secrets(&request.redact, secrets);
     let prepared = run::prepare(request).map_err(|error| redactor.redact_error(error))?;
+    // Root is given up: threads may begin.
+    let begun = run::begin(prepared, &redactor)?;
     let cancellation = Arc::new(Cancellation::default());
-    listen(reader, prepared.request(), Arc::clone(&cancellation)).map_err(unavailable)?;
-    let accepted = Frame::Accepted {
+    let bond = Arc::new(Bond::new(begun.mode()));
+    let reins = Reins {
+        run_id: begun.run_id().clone(),
+        cancellation: Arc::clone(&cancellation),
+        bond: Arc::clone(&bond),
+        record: Arc::clone(begun.run_dir().record()),
+    };
+    let outbox = stream
+        .try_clone()
+        .and_then(|stream| Outbox::start(stream, bond, Patience::default()))
+        .map_err(unavailable);
+    let heard = control::listen(reader, begun.run_dir(), reins).map_err(|e| {
+        let message = format!("the run cannot listen to anybody: {e}");
+        ErrorBody::new(ErrorCode::RunnerUnavailable, message)
+            .hint("check free space of the state directory, and that its file system has sockets")
+    });
+    let outbox = match heard.and(outbox) {
+        Ok(outbox) => outbox,
+        Err(error) => return Err(begun.abandon(error)),
+    };
+    outbox.send(&Frame::Accepted {
         protocol: PROTOCOL_VERSION,
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        run_id: prepared.request().run_id.clone(),
-    };
-    write_frame(stream, &accepted).map_err(unavailable)?;
-    run::execute(prepared, &redactor, &cancellation, &mut |event| {
-        // A caller that stopped reading is noticed by the listener.
-        let _ = write_frame(stream, &Frame::Event { event });
-    })
-}
-
-/// Listens in a thread of its own until the process ends.
-fn listen(
-    reader: FrameReader,
-    request: &RunRequest,
-    cancellation: Arc<Cancellation>,
-) -> std::io::Result<()> {
-    let mode = request.mode;
-    let (stream, buffered) = reader.into_parts();
-    stream.set_nonblocking(false)?;
-    std::thread::Builder::new()
-        .name("control".to_owned())
-        .spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build();
-            let Ok(runtime) = runtime else {
-                return cancellation.cancel(CancelReason::Signal);
-            };
-            runtime.block_on(control(stream, buffered, mode, &cancellation));
-        })?;
-    Ok(())
-}
-
-async fn control(
-    stream: UnixStream,
-    buffered: Vec<u8>,
-    mode: RunMode,
-    cancellation: &Cancellation,
-) {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut terminate), Ok(mut interrupt)) = (
-        signal(SignalKind::terminate()),
-        signal(SignalKind::interrupt()),
-    ) else {
-        return cancellation.cancel(CancelReason::Signal);
-    };
-    // Frames are read on a blocking thread: the socket is shared with the writer,
-    // which must block, and O_NONBLOCK would be shared too.
-    let frames = tokio::task::spawn_blocking(move || {
-        let mut reader = FrameReader::resume(stream, buffered);
-        match reader.next() {
-            Ok(Some(Frame::Cancel)) => Some(CancelReason::Asked),
-            Ok(None) if mode == RunMode::Detached => None,
-            _ => Some(CancelReason::CallerGone),
-        }
+        run_id: begun.run_id().clone(),
     });
-    let reason = tokio::select! {
-        reason = frames => reason.ok().flatten(),
-        _ = terminate.recv() => Some(CancelReason::Signal),
-        _ = interrupt.recv() => Some(CancelReason::Signal),
+    let answer = run::execute(begun, &redactor, &cancellation, &mut |event| {
+        outbox.send(&Frame::Event { event });
+    });
+    let status = match &answer {
+        Ok(result) => result.outcome.exit_status(),
+        Err(error) => error.code.exit_status(),
     };
-    match reason {
-        Some(reason) => cancellation.cancel(reason),
-        None => {
-            tokio::select! {
-                _ = terminate.recv() => {},
-                _ = interrupt.recv() => {},
-            }
-            cancellation.cancel(CancelReason::Signal);
+    // The run is settled. A caller that is gone cannot be told; the record says it.
+    let told_to_stop = || cancellation.reason() == Some(CancelReason::Signal);
+    let frame = match answer {
+        Ok(mut result) => {
+            result.notices.extend(outbox.notice().map(str::to_owned));
+            Frame::Result { result }
         }
+        Err(error) => Frame::Error { error },
+    };
+    outbox.finish(&frame, told_to_stop);
+    Ok(status)
+}
+
+fn start(reader: &mut FrameReader) -> Result<RunRequest, ErrorBody> {
+    match reader.next() {
+        Ok(Some(Frame::Start { protocol, request })) if protocol == PROTOCOL_VERSION => Ok(request),
+        Ok(Some(Frame::Start { protocol, .. })) => Err(ErrorBody::new(
+            ErrorCode::ExtensionStale,
+            format!(
+                "the caller speaks protocol {protocol}, this runner {PROTOCOL_VERSION}: install extension and runner of one version"
+            ),
+        )),
+        Ok(_) => Err(ErrorBody::new(
+            ErrorCode::InputInvalid,
+            "the first frame must be `start`",
+        )),
+        Err(e) => Err(ErrorBody::new(ErrorCode::InputInvalid, e.to_string())),
     }
 }

@@ -10,8 +10,9 @@
 //! never had a record.
 
 use crate::disk::{disk_bytes, look, names, open_directory};
-use crate::run_dir::{RunRecord, Settled, settle_dead, take_lease};
-use crate::{RunDirError, StateDir, reap_dead, rfc3339};
+use crate::markers::take_lease;
+use crate::reap::{Settled, settle_dead};
+use crate::{RunDirError, RunRecord, StateDir, reap_dead, rfc3339};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -208,9 +209,9 @@ pub fn collect(
             // From before markers were made first: nothing but its lease speaks for it.
             match rules.mode {
                 GcMode::DryRun => continue,
-                GcMode::Remove => match settle_dead(state, site, &path, &run_id) {
+                GcMode::Remove => match settle_dead(state, site, &path, &run_id, None) {
                     Settled::Yes => report.settled += 1,
-                    Settled::StillAlive => {
+                    Settled::ByOther | Settled::NotNow => {
                         report.alive += 1;
                         continue;
                     }

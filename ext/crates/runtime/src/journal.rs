@@ -31,6 +31,7 @@ pub struct Journal {
     file: File,
     path: PathBuf,
     seq: u64,
+    length: u64,
 }
 
 impl Journal {
@@ -42,7 +43,12 @@ impl Journal {
             .create_new(true)
             .mode(0o600)
             .open(&path)?;
-        Ok(Self { file, path, seq: 0 })
+        Ok(Self {
+            file,
+            path,
+            seq: 0,
+            length: 0,
+        })
     }
 
     /// Appends one event in a single write and answers it.
@@ -52,10 +58,10 @@ impl Journal {
         execution_id: Option<ExecutionId>,
         data: Map<String, Value>,
     ) -> Result<LifecycleEvent, JournalError> {
-        self.seq += 1;
+        let seq = self.seq + 1;
         let event = LifecycleEvent {
-            id: format!("evt-{}", self.seq),
-            seq: self.seq,
+            id: format!("evt-{seq}"),
+            seq,
             kind,
             timestamp: now_rfc3339(),
             execution_id,
@@ -63,7 +69,13 @@ impl Journal {
         };
         let mut line = serde_json::to_vec(&event).map_err(std::io::Error::from)?;
         line.push(b'\n');
-        self.file.write_all(&line)?;
+        if let Err(error) = self.file.write_all(&line) {
+            // Half a line would make the next one unreadable as well.
+            let _ = self.file.set_len(self.length);
+            return Err(error.into());
+        }
+        self.seq = seq;
+        self.length += line.len() as u64;
         Ok(event)
     }
 

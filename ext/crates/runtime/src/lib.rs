@@ -1,5 +1,5 @@
 //! What every backend has in common: the lifecycle, the state directory, the
-//! directory of a run and its journal, collecting what runs left, and the contract of a
+//! directory of a run and its journal, the registry of runs, collecting what runs left, and the contract of a
 //! backend.
 //!
 //! Invariants: the state directory has one owner who is not root; files below it
@@ -10,10 +10,16 @@
 mod backend;
 mod cancellation;
 mod disk;
+mod event_log;
 mod gc;
 mod journal;
 mod lifecycle;
+mod markers;
+mod reap;
+mod recovery;
+mod registry;
 mod run_dir;
+mod run_record;
 mod state_dir;
 mod timestamp;
 
@@ -22,12 +28,18 @@ pub use backend::{
     ExecutionResult, Left, Runtime, Usage,
 };
 pub use cancellation::{CancelReason, Cancellation};
+pub use event_log::{EventPage, PageLimits};
 pub use gc::{
     ArtifactRule, GcFailure, GcItem, GcKind, GcMode, GcReason, GcReport, GcRules, SizeBudget,
     collect, sites,
 };
 pub use journal::{Journal, JournalError};
 pub use lifecycle::{IllegalTransition, RuntimeState};
-pub use run_dir::{Reaped, RunDir, RunDirError, RunRecord, Scratch, reap_dead};
+pub use reap::{Reaped, reap_dead};
+pub use registry::{
+    FoundRun, ListFilter, RegistryError, StatusFilter, events, find, list, status, view,
+};
+pub use run_dir::{CONTROL_SOCKET, RESULT_FILE, RunDir, RunDirError, SALVAGE, Scratch};
+pub use run_record::{Ending, LiveRecord, NewRun, RunRecord};
 pub use state_dir::{Owner, StateDir, StateDirError};
 pub use timestamp::{now_rfc3339, rfc3339};

@@ -1,5 +1,6 @@
 //! Arguments of every subcommand. The doc comments are the help texts.
 
+use super::runs::RunsCommand;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -19,6 +20,9 @@ pub(crate) enum Command {
     /// Verify bundles and prepare their application.
     #[command(subcommand, alias = "artifact")]
     Artifacts(ArtifactsCommand),
+    /// Look at runs that others started, follow and cancel them.
+    #[command(subcommand)]
+    Runs(RunsCommand),
     /// List the commands a sandbox offers.
     Commands {
         /// Print JSON on standard output.

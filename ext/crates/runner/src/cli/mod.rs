@@ -11,6 +11,7 @@ mod network;
 mod output;
 mod request;
 mod run;
+mod runs;
 mod settings;
 
 pub(crate) use settings::Settings;
@@ -52,6 +53,7 @@ pub(crate) fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     match cli.command {
         Command::Run(options) => run::run(&output, *options),
         Command::Artifacts(command) => artifacts::main(&output, command),
+        Command::Runs(command) => runs::main(&output, &command),
         Command::Commands { .. } => output.commands(),
         Command::Doctor(options) => doctor::main(&output, &options),
         Command::Gc(options) => gc::main(&output, &options),

@@ -20,7 +20,7 @@ pub(crate) enum Stream {
     Talk,
 }
 
-fn plain(bytes: &[u8]) -> String {
+pub(crate) fn plain(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes)
         .chars()
         .filter(|c| {

@@ -197,7 +197,7 @@ fn inputs(
                 version: Some(setting.backend.template.wordpress_version.clone()),
                 php_version: Some(setting.backend.php.version.clone()),
             },
-            created_at: setting.run_dir.created_at().to_owned(),
+            created_at: setting.run_dir.record().created_at(),
             status: "destroyed".to_owned(),
         },
         outcome: verdict.outcome,

@@ -27,7 +27,7 @@ use finish::Evidence;
 use materialise::{Materialised, materialise, write_staged};
 use programs::GuestMount;
 use recorder::Recorder;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -36,30 +36,100 @@ use wp_codebox_backend_native::{
     ensure_template, mount_paths,
 };
 use wp_codebox_contracts::{
-    ErrorBody, EventType, GuestPath, IsolationLevel, LifecycleEvent, Outcome, RunResult,
+    ErrorBody, EventType, GuestPath, IsolationLevel, LifecycleEvent, Outcome, RunId, RunMode,
+    RunResult,
 };
 use wp_codebox_policy::Redactor;
-use wp_codebox_runtime::{Backend, Cancellation, Journal, RunDir, Scratch, reap_dead};
+use wp_codebox_runtime::{
+    Backend, Cancellation, Ending, Journal, NewRun, RunDir, Scratch, reap_dead,
+};
+
+/// A run that has its directory and its journal: whoever asks for it finds it.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    prepared: Prepared,
+    run_dir: RunDir,
+    journal: Journal,
+    clock: Clock,
+}
+
+/// Gives a prepared run its directory, once what died before it is settled, unless too many
+/// runs of its site are alive.
+pub(crate) fn begin(prepared: Prepared, redactor: &Redactor) -> Result<Begun, ErrorBody> {
+    let clock = Clock::start(Duration::from_millis(prepared.limits.wall_clock_ms));
+    let request = &prepared.request;
+    reap_dead(&prepared.state, &request.site).map_err(|e| e.body())?;
+    let goal = request.task.as_ref().map(|task| task.goal.as_str());
+    let provenance = redactor.redact_value(Value::Object(request.provenance.clone()));
+    let new = NewRun {
+        run_id: request.run_id.clone(),
+        mode: request.mode,
+        goal: goal.map(|goal| redactor.redact(goal).into_owned()),
+        provenance: match provenance {
+            Value::Object(map) => map,
+            _ => Map::new(),
+        },
+    };
+    let limit = request.max_runs as usize;
+    let run_dir = RunDir::create(&prepared.state, &request.site, &new, limit)
+        .map_err(|e| redactor.redact_error(e.body()))?;
+    match Journal::create(run_dir.path()) {
+        Ok(journal) => Ok(Begun {
+            prepared,
+            run_dir,
+            journal,
+            clock,
+        }),
+        Err(error) => Err(failed(run_dir, error.body(), Scratch::Remove)),
+    }
+}
+
+impl Begun {
+    pub(crate) fn run_id(&self) -> &RunId {
+        &self.prepared.request.run_id
+    }
+
+    pub(crate) fn mode(&self) -> RunMode {
+        self.prepared.request.mode
+    }
+
+    pub(crate) fn run_dir(&self) -> &RunDir {
+        &self.run_dir
+    }
+
+    /// It cannot go on.
+    pub(crate) fn abandon(self, error: ErrorBody) -> ErrorBody {
+        failed(self.run_dir, error, Scratch::Remove)
+    }
+}
+
+/// Settles a run that came to no outcome. Why it failed matters more than that its record
+/// could not be written; a later call settles it.
+fn failed(run_dir: RunDir, error: ErrorBody, scratch: Scratch) -> ErrorBody {
+    let ending = Ending {
+        outcome: Outcome::Failed,
+        summary: error.message.clone(),
+        error: Some(error.clone()),
+        bundle_id: None,
+    };
+    let _ = run_dir.settle(ending, scratch);
+    error
+}
 
 /// Runs to the end. An error means that there is no outcome: the sandbox could not
 /// start, or our own evidence could not be written.
 pub(crate) fn execute(
-    prepared: Prepared,
+    begun: Begun,
     redactor: &Redactor,
     cancellation: &Arc<Cancellation>,
     emit: &mut dyn FnMut(LifecycleEvent),
 ) -> Result<RunResult, ErrorBody> {
-    let clock = Clock::start(Duration::from_millis(prepared.limits.wall_clock_ms));
-    let site = prepared.request.site.clone();
-    reap_dead(&prepared.state, &site).map_err(|e| e.body())?;
-    let run_dir = RunDir::create(
-        &prepared.state,
-        &site,
-        &prepared.request.run_id,
-        prepared.request.max_runs as usize,
-    )
-    .map_err(|e| e.body())?;
-    let journal = Journal::create(run_dir.path()).map_err(|e| e.body())?;
+    let Begun {
+        prepared,
+        run_dir,
+        journal,
+        clock,
+    } = begun;
     let mut recorder = Recorder::new(journal, redactor, prepared.limits.output_bytes, emit);
     let answer = stages(
         prepared,
@@ -72,18 +142,20 @@ pub(crate) fn execute(
     match answer {
         Ok(result) => {
             let result = clean(result, redactor);
-            let bundle = result.artifacts.as_ref().map(|a| a.bundle_id.as_str());
+            run_dir.write_result(&result).map_err(|e| e.body())?;
+            let ending = Ending {
+                outcome: result.outcome,
+                summary: result.summary.clone(),
+                error: result.error.clone(),
+                bundle_id: result.artifacts.as_ref().map(|a| a.bundle_id.clone()),
+            };
             run_dir
-                .settle(result.outcome, &result.summary, bundle, Scratch::Remove)
+                .settle(ending, Scratch::Remove)
                 .map_err(|e| e.body())?;
             Ok(result)
         }
         Err(Failure { error, scratch }) => {
-            let error = redactor.redact_error(error);
-            // Why the run failed matters more than that its record could not be written;
-            // a later call settles it.
-            let _ = run_dir.settle(Outcome::Failed, &error.message, None, scratch);
-            Err(error)
+            Err(failed(run_dir, redactor.redact_error(error), scratch))
         }
     }
 }

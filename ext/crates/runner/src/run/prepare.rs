@@ -49,12 +49,6 @@ pub(crate) struct Prepared {
     pub group: RunGroup,
 }
 
-impl Prepared {
-    pub(crate) fn request(&self) -> &RunRequest {
-        &self.request
-    }
-}
-
 /// Checks the request, opens what it names and gives up root.
 pub(crate) fn prepare(mut request: RunRequest) -> Result<Prepared, ErrorBody> {
     if request.schema != schema_id::RUN_REQUEST {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{RunDir, Scratch};
+use crate::{Ending, NewRun, RunDir, Scratch};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use wp_codebox_contracts::Outcome;
@@ -34,6 +34,15 @@ fn run(n: u8) -> RunId {
     RunId::new(format!("run_{n:032x}")).unwrap()
 }
 
+fn ended(outcome: Outcome, summary: &str) -> Ending {
+    Ending {
+        outcome,
+        summary: summary.to_owned(),
+        error: None,
+        bundle_id: None,
+    }
+}
+
 const HOUR: Duration = Duration::from_secs(3600);
 
 fn rules() -> GcRules {
@@ -48,9 +57,9 @@ fn rules() -> GcRules {
 impl World {
     /// A settled run whose record is `age` old, with `bytes` of kept work.
     fn settled(&self, n: u8, age: Duration, bytes: usize) {
-        let dir = RunDir::create(&self.state, &self.site, &run(n), 99).unwrap();
+        let dir = RunDir::create(&self.state, &self.site, &NewRun::new(run(n)), 99).unwrap();
         fs::write(dir.scratch("work").unwrap().join("file"), vec![7; bytes]).unwrap();
-        dir.settle(Outcome::Failed, "x", None, Scratch::Keep)
+        dir.settle(ended(Outcome::Failed, "x"), Scratch::Keep)
             .unwrap();
         let record = fs::File::open(self.root.join(run(n).as_str()).join("run.json")).unwrap();
         record.set_modified(SystemTime::now() - age).unwrap();
@@ -85,7 +94,7 @@ fn old_runs_go_and_young_ones_and_living_ones_stay() {
     let world = world();
     world.settled(1, 2 * HOUR, 10);
     world.settled(2, HOUR / 2, 10);
-    let living = RunDir::create(&world.state, &world.site, &run(3), 99).unwrap();
+    let living = RunDir::create(&world.state, &world.site, &NewRun::new(run(3)), 99).unwrap();
     let record = fs::File::open(living.path().join("run.json")).unwrap();
     record.set_modified(SystemTime::now() - 50 * HOUR).unwrap();
     let dry = world.collect(&GcRules {
@@ -131,7 +140,7 @@ fn the_budget_keeps_the_newest() {
 #[test]
 fn a_lease_without_marker_protects_and_a_dead_one_does_not() {
     let world = world();
-    let dir = RunDir::create(&world.state, &world.site, &run(1), 99).unwrap();
+    let dir = RunDir::create(&world.state, &world.site, &NewRun::new(run(1)), 99).unwrap();
     fs::remove_file(
         world
             .root
@@ -217,9 +226,10 @@ fn collections_beside_each_other_and_beside_runs() {
             .collect();
         let starter = scope.spawn(move || {
             for n in 100..130 {
-                let dir = RunDir::create(&world.state, &world.site, &run(n), 99).unwrap();
+                let dir =
+                    RunDir::create(&world.state, &world.site, &NewRun::new(run(n)), 99).unwrap();
                 dir.scratch("x").unwrap();
-                dir.settle(Outcome::Succeeded, "x", None, Scratch::Remove)
+                dir.settle(ended(Outcome::Succeeded, "x"), Scratch::Remove)
                     .unwrap();
             }
         });

@@ -1,0 +1,126 @@
+//! Runs and events as lines for people. Texts of a guest lose their control characters.
+
+use crate::cli::output::plain;
+use serde_json::Value;
+use wp_codebox_contracts::{CancelAnswer, LifecycleEvent, RunCancellation, RunView};
+use wp_codebox_runtime::FoundRun;
+
+/// Characters of a free text in a table.
+const SHOWN: usize = 60;
+
+/// One line: no line ends, no control characters, not too long.
+fn short(text: &str) -> String {
+    let flat = plain(text.as_bytes()).replace(['\n', '\t'], " ");
+    if flat.chars().count() <= SHOWN {
+        return flat;
+    }
+    let cut: String = flat.chars().take(SHOWN - 1).collect();
+    format!("{cut}…")
+}
+
+fn word(value: impl serde::Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(Value::String(text)) => text,
+        Ok(_) | Err(_) => String::new(),
+    }
+}
+
+fn outcome(view: &RunView) -> String {
+    view.outcome.map(word).unwrap_or_else(|| "-".to_owned())
+}
+
+/// A table with its heading.
+pub(super) fn runs(rows: &[(FoundRun, RunView)]) -> Vec<String> {
+    let line = |columns: [&str; 7]| {
+        let [run, site, status, mode, outcome, created, what] = columns;
+        format!(
+            "{run:<36}  {site:<12}  {status:<8}  {mode:<8}  {outcome:<9}  {created:<24}  {what}"
+        )
+    };
+    let heading = [
+        "RUN", "SITE", "STATUS", "MODE", "OUTCOME", "CREATED", "GOAL",
+    ];
+    std::iter::once(line(heading))
+        .chain(rows.iter().map(|(run, view)| {
+            line([
+                view.run_id.as_str(),
+                run.site.as_str(),
+                &word(view.status),
+                &word(view.mode),
+                &outcome(view),
+                &view.created_at,
+                &short(view.goal.as_deref().unwrap_or("-")),
+            ])
+        }))
+        .map(|line| line.trim_end().to_owned())
+        .collect()
+}
+
+/// One run, a line for each thing known.
+pub(super) fn run(run: &FoundRun, view: &RunView) -> Vec<String> {
+    let mut lines = vec![
+        format!("run      {}", view.run_id),
+        format!("site     {}", run.site),
+        format!("status   {}, {}", word(view.status), word(view.mode)),
+        format!("created  {}", view.created_at),
+        format!("updated  {}", view.updated_at),
+        format!("events   {}", view.last_event),
+    ];
+    let mut add = |name: &str, text: Option<String>| {
+        lines.extend(text.map(|text| format!("{name:<8} {}", plain(text.as_bytes()))));
+    };
+    add("goal", view.goal.clone());
+    add("outcome", view.outcome.map(word));
+    add("summary", view.summary.clone());
+    let error = view.error.as_ref();
+    add(
+        "error",
+        error.map(|e| format!("{} [{}]", e.message, e.code)),
+    );
+    let salvaged = if view.salvaged { " (salvaged)" } else { "" };
+    let bundle = view.bundle_id.as_ref();
+    add("bundle", bundle.map(|id| format!("{id}{salvaged}")));
+    lines
+}
+
+/// One event: number, time, type, execution, and what it says.
+pub(super) fn event(event: &LifecycleEvent) -> String {
+    let id = event.execution_id.as_ref().map_or("", |id| id.as_str());
+    let text = |key: &str| event.data.get(key).and_then(Value::as_str);
+    let said = match (text("text"), text("base64")) {
+        (Some(text), _) => plain(text.as_bytes()).trim_end().to_owned(),
+        (None, Some(_)) => "(bytes that are not text)".to_owned(),
+        (None, None) => short(&Value::Object(event.data.clone()).to_string()),
+    };
+    let line = format!(
+        "{:>5}  {}  {:<27}  {id:<8}  {said}",
+        event.seq,
+        event.timestamp,
+        word(event.kind)
+    );
+    line.trim_end().to_owned()
+}
+
+/// What a cancellation met.
+pub(super) fn cancellation(answer: &RunCancellation) -> String {
+    match answer.answer {
+        CancelAnswer::Requested => format!(
+            "{} was asked to stop; it saves what its guest did and ends",
+            answer.run_id
+        ),
+        CancelAnswer::AlreadyEnded => format!("{} had ended already", answer.run_id),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_goal_cannot_break_the_table() {
+        assert_eq!(short("a\nb\u{1b}[2Jc\td"), "a b[2Jc d");
+        let long = short(&"ü".repeat(200));
+        assert_eq!(long.chars().count(), SHOWN);
+        assert!(long.ends_with('…'));
+    }
+}

@@ -1,0 +1,110 @@
+//! What a running supervisor hears: its caller's frames, signals, and the control socket.
+//!
+//! One thread for all of it, which never touches the run but through [`Cancellation`], the
+//! record and the bond to the caller. Whatever arrives is bounded in number, length and
+//! time, so that nobody who may connect can hold or end the run but by asking for its end.
+
+mod client;
+mod socket;
+
+pub(crate) use client::cancel;
+
+use crate::frames::FrameReader;
+use crate::outbox::Bond;
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use wp_codebox_contracts::{Frame, RunId, RunMode};
+use wp_codebox_runtime::{CancelReason, Cancellation, LiveRecord, RunDir};
+
+/// What the thread may touch.
+#[derive(Debug, Clone)]
+pub(crate) struct Reins {
+    pub run_id: RunId,
+    pub cancellation: Arc<Cancellation>,
+    pub bond: Arc<Bond>,
+    pub record: Arc<LiveRecord>,
+}
+
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+}
+
+/// Listens in a thread of its own until the process ends. When this returns, signals, socket
+/// and frames are heard.
+pub(crate) fn listen(reader: FrameReader, run_dir: &RunDir, reins: Reins) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let (signals, socket) = {
+        let _inside = runtime.enter();
+        let signals = Signals {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        };
+        (signals, socket::bind(run_dir.path())?)
+    };
+    let (stream, buffered) = reader.into_parts();
+    stream.set_nonblocking(false)?;
+    std::thread::Builder::new()
+        .name("control".to_owned())
+        .spawn(move || {
+            runtime.block_on(async {
+                // Frames are read on a blocking thread: the socket is shared with the writer,
+                // which must block, and O_NONBLOCK would be shared too.
+                let caller = reins.clone();
+                tokio::task::spawn_blocking(move || hear_caller(stream, buffered, &caller));
+                tokio::join!(hear_signals(signals, &reins), socket::serve(socket, &reins));
+            });
+        })?;
+    Ok(())
+}
+
+/// Until the end of the stream. An attached run ends with its caller, also with one that
+/// sends what is no frame or belongs elsewhere; a detached one only hears no more of it.
+fn hear_caller(stream: UnixStream, buffered: Vec<u8>, reins: &Reins) {
+    let mut reader = FrameReader::resume(stream, buffered);
+    loop {
+        match reader.next() {
+            Ok(Some(Frame::Cancel)) => reins.cancellation.cancel(CancelReason::Asked),
+            Ok(Some(Frame::Detach)) => {
+                reins.bond.detach();
+                reins.record.detached();
+            }
+            Ok(Some(
+                Frame::Start { .. }
+                | Frame::Accepted { .. }
+                | Frame::Event { .. }
+                | Frame::Result { .. }
+                | Frame::Error { .. },
+            ))
+            | Ok(None)
+            | Err(_) => {
+                return match reins.bond.mode() {
+                    RunMode::Attached => reins.cancellation.cancel(CancelReason::CallerGone),
+                    RunMode::Detached => {}
+                };
+            }
+        }
+    }
+}
+
+async fn hear_signals(mut signals: Signals, reins: &Reins) {
+    loop {
+        tokio::select! {
+            Some(()) = signals.terminate.recv() => {}
+            Some(()) = signals.interrupt.recv() => {}
+            Some(()) = signals.hangup.recv() => match reins.bond.mode() {
+                RunMode::Attached => {}
+                // Its caller's terminal is not its own.
+                RunMode::Detached => continue,
+            },
+            else => return,
+        }
+        reins.cancellation.cancel(CancelReason::Signal);
+    }
+}

@@ -1,0 +1,65 @@
+//! Asking the supervisor of a run to end it.
+
+use super::socket::address;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+use wp_codebox_contracts::{
+    CancelAnswer, ErrorBody, ErrorCode, RunCancellation, RunStatus, schema_id,
+};
+use wp_codebox_runtime::{FoundRun, RegistryError, StateDir, status};
+
+/// How long a supervisor may take to answer: longer than its own patience with others.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// One attempt.
+const ATTEMPT: Duration = Duration::from_secs(3);
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// Cancels, unless the run ended, by itself or with its supervisor. Doing it again changes nothing.
+pub(crate) fn cancel(state: &StateDir, run: &FoundRun) -> Result<RunCancellation, ErrorBody> {
+    let answered = |answer, status| {
+        Ok(RunCancellation {
+            schema: schema_id::RUN_CANCELLATION.to_owned(),
+            run_id: run.run_id.clone(),
+            answer,
+            status,
+        })
+    };
+    let now = || status(state, run).map_err(|e: RegistryError| e.body());
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        // Settles it when its supervisor is dead.
+        if now()? == RunStatus::Ended {
+            return answered(CancelAnswer::AlreadyEnded, RunStatus::Ended);
+        }
+        match ask(run) {
+            Ok(answer) if answer.run_id == run.run_id => {
+                return answered(CancelAnswer::Requested, now()?);
+            }
+            // It is not listening yet, or is just leaving.
+            Ok(_) | Err(_) if Instant::now() < deadline => std::thread::sleep(LOOK_AGAIN),
+            Ok(_) => return Err(silent(run, "another run answers")),
+            Err(error) => return Err(silent(run, &error.to_string())),
+        }
+    }
+}
+
+fn silent(run: &FoundRun, why: &str) -> ErrorBody {
+    let message = format!(
+        "the supervisor of {} lives but does not answer ({why})",
+        run.run_id
+    );
+    ErrorBody::new(ErrorCode::RunnerUnavailable, message)
+        .hint("try again, or end the process that holds the run's lease")
+}
+
+fn ask(run: &FoundRun) -> io::Result<RunCancellation> {
+    let (_directory, path) = address(&run.path)?;
+    let mut stream = UnixStream::connect(path)?;
+    stream.set_read_timeout(Some(ATTEMPT))?;
+    stream.set_write_timeout(Some(ATTEMPT))?;
+    stream.write_all(b"{\"type\":\"cancel\"}\n")?;
+    let mut line = String::new();
+    BufReader::new(stream.take(64 * 1024)).read_line(&mut line)?;
+    serde_json::from_str(&line).map_err(io::Error::from)
+}

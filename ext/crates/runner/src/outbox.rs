@@ -1,0 +1,352 @@
+//! Frames on their way to the caller, written by a thread of their own: a caller that reads
+//! slowly, or not at all, does not hold the run.
+//!
+//! What waits to be written is bounded. When it is full, the caller of an attached run gets
+//! some time to read on, that of a detached one none; then the stream is given up: it gets
+//! no further events, only the last frame. The journal has all of them, and a gap shows in
+//! their sequence numbers. For the last frame a caller that keeps the socket open is waited
+//! for again; the run itself is settled by then.
+
+use crate::frames::frame_bytes;
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, Frame, RunMode};
+
+/// Bytes that may wait.
+const WAITING: usize = 8 * 1024 * 1024;
+/// How often a long wait looks up.
+const TICK: Duration = Duration::from_millis(200);
+
+/// How long a caller that does not read is waited for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    /// Without any progress, while events wait: attached callers only.
+    pub event: Duration,
+    /// For the last frame of an attached run.
+    pub last_attached: Duration,
+    /// For the last frame of a detached run.
+    pub last_detached: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            event: Duration::from_secs(10),
+            last_attached: Duration::from_secs(10 * 60),
+            last_detached: Duration::from_secs(60),
+        }
+    }
+}
+
+/// Whether the run still belongs to its caller. Detached once, it stays so.
+#[derive(Debug, Default)]
+pub(crate) struct Bond(AtomicBool);
+
+impl Bond {
+    pub(crate) fn new(mode: RunMode) -> Self {
+        Self(AtomicBool::new(mode == RunMode::Detached))
+    }
+
+    pub(crate) fn detach(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn mode(&self) -> RunMode {
+        if self.0.load(Ordering::SeqCst) {
+            RunMode::Detached
+        } else {
+            RunMode::Attached
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    frames: VecDeque<Vec<u8>>,
+    bytes: usize,
+    /// One is being written.
+    writing: bool,
+    /// The caller stopped reading.
+    given_up: bool,
+    /// The socket is of no use any more.
+    broken: bool,
+    /// Frames written so far.
+    written: u64,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, queue: MutexGuard<'a, Queue>, time: Duration) -> MutexGuard<'a, Queue> {
+        let waited = self.changed.wait_timeout(queue, time);
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+/// The caller's side of the run.
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    shared: Arc<Shared>,
+    bond: Arc<Bond>,
+    patience: Patience,
+}
+
+impl Outbox {
+    /// Starts the thread that writes. It ends with the process, or when the caller is gone.
+    pub(crate) fn start(
+        stream: UnixStream,
+        bond: Arc<Bond>,
+        patience: Patience,
+    ) -> io::Result<Self> {
+        let shared = Arc::new(Shared::default());
+        let writer = Arc::clone(&shared);
+        std::thread::Builder::new()
+            .name("frames".to_owned())
+            .spawn(move || write_all(&writer, stream))?;
+        Ok(Self {
+            shared,
+            bond,
+            patience,
+        })
+    }
+
+    /// Sends a frame, unless the caller is gone or does not read. May wait for a slow one.
+    pub(crate) fn send(&self, frame: &Frame) {
+        let Ok(bytes) = frame_bytes(frame) else {
+            return;
+        };
+        let mut queue = self.shared.lock();
+        let mut since = Instant::now();
+        let mut written = queue.written;
+        // A frame of any length has its place in an empty queue.
+        let full = |queue: &Queue| queue.bytes > 0 && queue.bytes + bytes.len() > WAITING;
+        while !queue.broken && !queue.given_up && full(&queue) {
+            if queue.written != written {
+                (since, written) = (Instant::now(), queue.written);
+            }
+            let waits = match self.bond.mode() {
+                RunMode::Attached => since.elapsed() < self.patience.event,
+                RunMode::Detached => false,
+            };
+            if !waits {
+                queue.given_up = true;
+                break;
+            }
+            queue = self.shared.wait(queue, TICK);
+        }
+        if !queue.broken && !queue.given_up {
+            self.push(queue, bytes);
+        }
+    }
+
+    /// What the caller should be told when events were not sent to it.
+    pub(crate) fn notice(&self) -> Option<&'static str> {
+        let missing = self.shared.lock().given_up;
+        missing.then_some(
+            "the caller stopped reading, so events were not sent to it any more; the journal of the run has all of them",
+        )
+    }
+
+    /// Sends the last frame and waits until everything reached the socket, the caller is
+    /// gone, its time is up, or `stop` says so.
+    pub(crate) fn finish(self, frame: &Frame, stop: impl Fn() -> bool) {
+        let too_long = |error: io::Error| {
+            let message =
+                format!("the answer of the run cannot be sent ({error}); `runs get` has it");
+            let error = ErrorBody::new(ErrorCode::RunFailed, message);
+            frame_bytes(&Frame::Error { error })
+        };
+        let Ok(bytes) = frame_bytes(frame).or_else(too_long) else {
+            return;
+        };
+        let queue = self.shared.lock();
+        if queue.broken {
+            return;
+        }
+        self.push(queue, bytes);
+        let began = Instant::now();
+        let mut queue = self.shared.lock();
+        while !queue.broken && (queue.writing || !queue.frames.is_empty()) {
+            let most = match self.bond.mode() {
+                RunMode::Attached => self.patience.last_attached,
+                RunMode::Detached => self.patience.last_detached,
+            };
+            if began.elapsed() >= most || stop() {
+                return;
+            }
+            queue = self.shared.wait(queue, TICK);
+        }
+    }
+
+    fn push(&self, mut queue: MutexGuard<'_, Queue>, bytes: Vec<u8>) {
+        queue.bytes += bytes.len();
+        queue.frames.push_back(bytes);
+        self.shared.changed.notify_all();
+    }
+}
+
+/// Writes until the caller is gone.
+fn write_all(shared: &Shared, mut stream: UnixStream) {
+    loop {
+        let mut queue = shared.lock();
+        let frame = loop {
+            match queue.frames.pop_front() {
+                Some(frame) => break frame,
+                None => {
+                    queue = shared
+                        .changed
+                        .wait(queue)
+                        .unwrap_or_else(PoisonError::into_inner);
+                }
+            }
+        };
+        queue.writing = true;
+        drop(queue);
+        let sent = stream.write_all(&frame);
+        let mut queue = shared.lock();
+        queue.writing = false;
+        queue.bytes -= frame.len();
+        queue.written += 1;
+        if sent.is_err() {
+            queue.broken = true;
+            queue.frames.clear();
+        }
+        let broken = queue.broken;
+        shared.changed.notify_all();
+        if broken {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frames::FrameReader;
+    use serde_json::{Map, Value};
+    use wp_codebox_contracts::{EventType, LifecycleEvent};
+
+    const SHORT: Patience = Patience {
+        event: Duration::from_secs(4),
+        last_attached: Duration::from_secs(20),
+        last_detached: Duration::from_millis(300),
+    };
+
+    fn event(seq: u64) -> Frame {
+        let mut data = Map::new();
+        data.insert("text".to_owned(), Value::from("x".repeat(1 << 20)));
+        Frame::Event {
+            event: LifecycleEvent {
+                id: format!("evt-{seq}"),
+                seq,
+                kind: EventType::CommandOutput,
+                timestamp: String::new(),
+                execution_id: None,
+                data,
+            },
+        }
+    }
+
+    fn last() -> Frame {
+        Frame::Error {
+            error: ErrorBody::new(ErrorCode::RunFailed, "over"),
+        }
+    }
+
+    fn outbox(mode: RunMode) -> (Outbox, UnixStream) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let bond = Arc::new(Bond::new(mode));
+        (Outbox::start(ours, bond, SHORT).unwrap(), theirs)
+    }
+
+    fn read_all(stream: UnixStream) -> (Vec<u64>, bool) {
+        let mut reader = FrameReader::new(stream);
+        let (mut events, mut ended) = (Vec::new(), false);
+        while let Ok(Some(frame)) = reader.next() {
+            match frame {
+                Frame::Event { event } => events.push(event.seq),
+                Frame::Error { .. } => {
+                    ended = true;
+                    break;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        (events, ended)
+    }
+
+    #[test]
+    fn a_reader_gets_everything() {
+        let (outbox, theirs) = outbox(RunMode::Attached);
+        let reader = std::thread::spawn(move || read_all(theirs));
+        for seq in 1..=14 {
+            outbox.send(&event(seq));
+        }
+        outbox.finish(&last(), || false);
+        assert_eq!(reader.join().unwrap(), ((1..=14).collect(), true));
+    }
+
+    /// It may read the rest and the last frame later; between them events are missing.
+    #[test]
+    fn who_does_not_read_does_not_hold_the_run() {
+        for mode in [RunMode::Attached, RunMode::Detached] {
+            let (outbox, theirs) = outbox(mode);
+            let began = Instant::now();
+            for seq in 1..=14 {
+                outbox.send(&event(seq));
+            }
+            let (took, once) = (began.elapsed(), SHORT.event);
+            match mode {
+                RunMode::Attached => assert!((once..3 * once).contains(&took), "{took:?}"),
+                RunMode::Detached => assert!(took < once, "{took:?}"),
+            }
+            let reader = std::thread::spawn(move || read_all(theirs));
+            outbox.finish(&last(), || false);
+            let (events, ended) = reader.join().unwrap();
+            assert!(ended && (7..14).contains(&events.len()), "{events:?}");
+            assert!(events.iter().copied().eq(1..=events.len() as u64));
+        }
+    }
+
+    #[test]
+    fn the_last_frame_waits_for_so_long_only() {
+        let (outbox, _theirs) = outbox(RunMode::Detached);
+        outbox.send(&event(1));
+        let began = Instant::now();
+        outbox.finish(&last(), || false);
+        assert!((SHORT.last_detached..Duration::from_secs(3)).contains(&began.elapsed()));
+
+        let (attached, _theirs) = self::outbox(RunMode::Attached);
+        attached.send(&event(1));
+        let began = Instant::now();
+        attached.finish(&last(), || began.elapsed() > Duration::from_millis(500));
+        assert!(
+            began.elapsed() < Duration::from_secs(5),
+            "it was told to stop"
+        );
+    }
+
+    #[test]
+    fn a_caller_that_is_gone_costs_nothing() {
+        let (outbox, theirs) = outbox(RunMode::Attached);
+        drop(theirs);
+        let began = Instant::now();
+        for seq in 1..=14 {
+            outbox.send(&event(seq));
+        }
+        outbox.finish(&last(), || false);
+        assert!(began.elapsed() < SHORT.event);
+    }
+}

@@ -1,0 +1,162 @@
+//! Settling runs whose supervisor is gone: the record says what is known of them, and what
+//! only a living run needs is removed.
+//!
+//! The terminal record comes before anything is removed and after the bundle has its place:
+//! whatever interrupts this, it is done again as long as the marker is there. Of several
+//! that would settle one run the holder of its lease does; the others see it as they found it.
+
+use crate::StateDir;
+use crate::markers::{Life, drop_unfinished, is_marker, is_removed, life, take_lease};
+use crate::recovery::{Recovered, recover};
+use crate::run_dir::{RunDirError, io, remove_leftovers, remove_scratch};
+use crate::run_record::{Ending, NewRun, RunRecord};
+use rustix::fs::{Mode, OFlags};
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use wp_codebox_artifacts::{Dir, Store};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, Outcome, RunId, SiteId};
+
+/// What reaping did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reaped {
+    /// Runs settled because their supervisor was gone.
+    pub settled: usize,
+    /// Runs alive, or being settled by somebody else.
+    pub alive: usize,
+}
+
+/// Settles every run of a site whose supervisor is gone.
+pub fn reap_dead(state: &StateDir, site: &SiteId) -> Result<Reaped, RunDirError> {
+    let active = state.ensure(&["sites", site.as_str(), "active"])?;
+    let runs = state.ensure(&["sites", site.as_str(), "runs"])?;
+    let mut reaped = Reaped::default();
+    for entry in fs::read_dir(&active)
+        .map_err(io("list the active runs"))?
+        .flatten()
+    {
+        let marker = entry.path();
+        let Some(run_id) = entry.file_name().to_str().and_then(|n| RunId::new(n).ok()) else {
+            if !is_marker(&entry.file_name()) {
+                drop_unfinished(&marker);
+            }
+            continue;
+        };
+        let path = runs.join(run_id.as_str());
+        match life(&marker) {
+            Life::Settled => {}
+            Life::Alive => reaped.alive += 1,
+            Life::Dead(mark) => match settle_dead(state, site, &path, &run_id, Some(&mark)) {
+                Settled::Yes => {
+                    let _ = fs::remove_file(marker);
+                    reaped.settled += 1;
+                }
+                Settled::ByOther => {}
+                Settled::NotNow => reaped.alive += 1,
+            },
+        }
+    }
+    Ok(reaped)
+}
+
+/// Whether a run is settled now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Settled {
+    /// By this call.
+    Yes,
+    /// Somebody else was faster.
+    ByOther,
+    /// Somebody holds its lease, or its record cannot be written.
+    NotNow,
+}
+
+/// Completes the record of a dead run and removes what only a living one needs. `mark`: its
+/// marker, when it has one.
+pub(crate) fn settle_dead(
+    state: &StateDir,
+    site: &SiteId,
+    path: &Path,
+    run_id: &RunId,
+    mark: Option<&OwnedFd>,
+) -> Settled {
+    // A supervisor that died before it had a directory gets its record all the same. A run
+    // without a marker has a directory, or was collected.
+    let made = mark.is_some() && rustix::fs::mkdir(path, Mode::from_raw_mode(0o700)).is_ok();
+    let Ok(_lease) = take_lease(path, OFlags::CREATE) else {
+        return Settled::NotNow;
+    };
+    if mark.is_some_and(is_removed) {
+        // Settled, perhaps also collected, since the marker was seen.
+        if made {
+            let _ = fs::remove_file(path.join("lease"));
+            let _ = fs::remove_dir(path);
+        }
+        return Settled::ByOther;
+    }
+    let mut record =
+        RunRecord::read(path).unwrap_or_else(|| RunRecord::begun(&NewRun::new(run_id.clone())));
+    if !record.is_terminal() {
+        let found = recover(state, site, path, run_id);
+        record.salvaged = matches!(found, Recovered::Salvage { .. });
+        record.end(ending(found));
+        if record.write(path).is_err() {
+            return Settled::NotNow;
+        }
+        // What it was writing; a terminal record comes only after the bundle has its place.
+        let _ = remove_staging(state, site, run_id);
+        remove_scratch(path);
+    } else if record.outcome != Some(Outcome::Failed) {
+        // It died while it tidied up. After a failure, scratch may be kept on purpose.
+        remove_scratch(path);
+    }
+    remove_leftovers(path);
+    Settled::Yes
+}
+
+/// What the record says.
+fn ending(found: Recovered) -> Ending {
+    let failed = |message: &str, bundle_id: Option<String>| Ending {
+        outcome: Outcome::Failed,
+        summary: message.to_owned(),
+        error: Some(ErrorBody::new(ErrorCode::RunnerUnavailable, message)),
+        bundle_id,
+    };
+    match found {
+        Recovered::Result(result) => {
+            let result = *result;
+            Ending {
+                outcome: result.outcome,
+                summary: result.summary,
+                error: result.error,
+                bundle_id: result.artifacts.map(|a| a.bundle_id),
+            }
+        }
+        Recovered::Bundle {
+            bundle_id,
+            outcome,
+            summary,
+        } => Ending {
+            outcome,
+            summary: format!("{summary} (the supervisor died after it had written the bundle)"),
+            error: None,
+            bundle_id: Some(bundle_id),
+        },
+        Recovered::Salvage { bundle_id } => failed(
+            "the supervisor of this run died after its guest had ended; the captured change is in a bundle without checks, which cannot be approved",
+            Some(bundle_id),
+        ),
+        Recovered::Journal => failed(
+            "the supervisor of this run died before what its guest changed was saved; only its journal is left, run again",
+            None,
+        ),
+        Recovered::Nothing => failed(
+            "the supervisor of this run died before anything ran in its sandbox; run again",
+            None,
+        ),
+    }
+}
+
+fn remove_staging(state: &StateDir, site: &SiteId, run_id: &RunId) -> Option<usize> {
+    let root = Dir::open(state.path()).ok()?;
+    Store::open(&root, site).ok()?.remove_staging(run_id).ok()
+}

@@ -1,0 +1,99 @@
+//! What a dead run left: its result, its bundle, or the bundle that was written for this case.
+
+use crate::run_dir::{RESULT_FILE, SALVAGE};
+use crate::{StateDir, event_log};
+use rustix::fs::RenameFlags;
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+use wp_codebox_artifacts::{Dir, Store, StoredBundle};
+use wp_codebox_contracts::{Outcome, RunId, RunResult, SiteId};
+
+/// Largest result read, bytes.
+const LARGEST_RESULT: u64 = 256 * 1024 * 1024;
+
+/// What there is, best first.
+#[derive(Debug)]
+pub(crate) enum Recovered {
+    /// It had come to its result.
+    Result(Box<RunResult>),
+    /// It had written its bundle.
+    Bundle {
+        bundle_id: String,
+        outcome: Outcome,
+        summary: String,
+    },
+    /// It had captured what its guest left; the bundle of that has its place now.
+    Salvage { bundle_id: String },
+    /// Something ran.
+    Journal,
+    /// Nothing had happened.
+    Nothing,
+}
+
+/// Looks, and moves a salvaged bundle to its place.
+pub(crate) fn recover(state: &StateDir, site: &SiteId, path: &Path, run_id: &RunId) -> Recovered {
+    if let Some(result) = result(path).filter(|result| result.run_id == *run_id) {
+        return Recovered::Result(Box::new(result));
+    }
+    let bundle = store(state, site).and_then(|store| {
+        own_bundle(&store, run_id).or_else(|| {
+            adopt(&store, path, run_id)?;
+            own_bundle(&store, run_id)
+        })
+    });
+    if let Some(found) = bundle {
+        return found;
+    }
+    match event_log::last_event(path) {
+        Ok(0) | Err(_) => Recovered::Nothing,
+        Ok(_) => Recovered::Journal,
+    }
+}
+
+fn store(state: &StateDir, site: &SiteId) -> Option<Store> {
+    Store::open(&Dir::open(state.path()).ok()?, site).ok()
+}
+
+/// The run's result, when it can be read.
+pub(crate) fn result(path: &Path) -> Option<RunResult> {
+    serde_json::from_slice(&result_bytes(path)?).ok()
+}
+
+pub(crate) fn result_bytes(path: &Path) -> Option<Vec<u8>> {
+    let file = fs::File::open(path.join(RESULT_FILE)).ok()?;
+    let mut bytes = Vec::new();
+    file.take(LARGEST_RESULT).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// A bundle of this run that has its place. The runner signs its own, and never a salvaged one.
+fn own_bundle(store: &Store, run_id: &RunId) -> Option<Recovered> {
+    let bundle = store.resolve(run_id.as_str()).ok()?;
+    let bundle_id = bundle.row.artifact_id.clone()?;
+    if !is_signed(&bundle) {
+        return Some(Recovered::Salvage { bundle_id });
+    }
+    let outcome = serde_json::from_value(bundle.row.outcome.clone().into());
+    Some(Recovered::Bundle {
+        bundle_id,
+        outcome: outcome.unwrap_or(Outcome::Failed),
+        summary: bundle.row.summary,
+    })
+}
+
+fn is_signed(bundle: &StoredBundle) -> bool {
+    let manifest = bundle.document("manifest.json");
+    let files = manifest["files"].as_array();
+    files.is_some_and(|files| files.iter().any(|file| file["kind"] == "attestation"))
+}
+
+/// Moves the bundle out of `salvage/`: one rename, so it is here or there. It was not synced
+/// when it was written; a bundle in its place is.
+fn adopt(store: &Store, path: &Path, run_id: &RunId) -> Option<()> {
+    let salvage = Dir::open(&path.join(SALVAGE)).ok()?;
+    let (name, artifacts) = (run_id.as_str(), store.directory());
+    rustix::fs::syncfs(&salvage).ok()?;
+    rustix::fs::renameat_with(&salvage, name, artifacts, name, RenameFlags::NOREPLACE).ok()?;
+    rustix::fs::fsync(artifacts).ok()
+}

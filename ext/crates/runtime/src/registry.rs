@@ -1,0 +1,326 @@
+//! Runs as others than their callers see them. Every look settles dead runs first, so
+//! `running` is said only of a run whose supervisor holds its locks.
+
+use crate::event_log::{self, PageLimits};
+use crate::markers::{Life, life};
+use crate::reap::{Settled, settle_dead};
+use crate::recovery::result_bytes;
+use crate::{RunDirError, RunRecord, StateDir, reap_dead};
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, RunEvents, RunId, RunStatus, RunView, SiteId, schema_id,
+};
+
+/// How long a record is waited for that somebody else is completing.
+const PATIENCE: Duration = Duration::from_secs(5);
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// Why a run cannot be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RegistryError {
+    /// No reference.
+    #[error("give the id of a run, or a prefix of it")]
+    Missing,
+    /// Nothing matches.
+    #[error("no run matches {reference:?}; list them to see the ids")]
+    NotFound {
+        /// As given.
+        reference: String,
+    },
+    /// Several match.
+    #[error("{reference:?} matches {count} runs; give more of the id: {examples}")]
+    Ambiguous {
+        /// As given.
+        reference: String,
+        /// How many.
+        count: usize,
+        /// Up to five run ids.
+        examples: String,
+    },
+    /// The state directory is not usable.
+    #[error(transparent)]
+    RunDir(#[from] RunDirError),
+    /// A file of the run cannot be read.
+    #[error("the {what} of {run_id} cannot be read; check owner and mode of the state directory")]
+    Unreadable {
+        /// `record` or `journal`.
+        what: &'static str,
+        /// The run.
+        run_id: RunId,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+impl RegistryError {
+    /// The error as it crosses a border.
+    #[must_use]
+    pub fn body(&self) -> ErrorBody {
+        let code = match self {
+            Self::Missing => ErrorCode::InputInvalid,
+            Self::NotFound { .. } => ErrorCode::RunNotFound,
+            Self::Ambiguous { .. } => ErrorCode::RunAmbiguous,
+            Self::RunDir(error) => return error.body(),
+            Self::Unreadable { source, .. } => {
+                return ErrorBody::new(ErrorCode::StateDirInvalid, format!("{self}: {source}"));
+            }
+        };
+        ErrorBody::new(code, self.to_string())
+    }
+}
+
+/// Which runs a list shows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum StatusFilter {
+    /// All.
+    #[default]
+    Any,
+    /// Those of one status.
+    Only(RunStatus),
+}
+
+/// One page of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ListFilter {
+    /// By status.
+    pub status: StatusFilter,
+    /// Rows at most.
+    pub limit: usize,
+    /// Matching rows passed over.
+    pub offset: usize,
+}
+
+/// A run that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundRun {
+    /// Whose.
+    pub site: SiteId,
+    /// The run.
+    pub run_id: RunId,
+    /// Its directory.
+    pub path: PathBuf,
+}
+
+/// A page of runs of these sites, newest first, without results; and how many match.
+pub fn list(
+    state: &StateDir,
+    sites: &[SiteId],
+    filter: ListFilter,
+) -> Result<(u64, Vec<(FoundRun, RunView)>), RegistryError> {
+    let mut rows = Vec::new();
+    for site in sites {
+        for found in runs(state, site)? {
+            let Some((record, status)) = known(state, &found) else {
+                continue;
+            };
+            let wanted = match filter.status {
+                StatusFilter::Any => true,
+                StatusFilter::Only(only) => only == status,
+            };
+            if wanted {
+                rows.push((found, record, status));
+            }
+        }
+    }
+    rows.sort_by(|(a, a_record, _), (b, b_record, _)| {
+        let newer = b_record.created_at.cmp(&a_record.created_at);
+        newer.then_with(|| a.run_id.cmp(&b.run_id))
+    });
+    let total = rows.len() as u64;
+    let page = rows
+        .into_iter()
+        .skip(filter.offset)
+        .take(filter.limit)
+        .map(|(found, record, status)| {
+            let view = view_of(&found, record, status);
+            (found, view)
+        })
+        .collect();
+    Ok((total, page))
+}
+
+/// The run of one of these sites that a run id, or a unique prefix of one, names. The digits
+/// alone will do.
+pub fn find(
+    state: &StateDir,
+    sites: &[SiteId],
+    reference: &str,
+) -> Result<FoundRun, RegistryError> {
+    let wanted = reference.trim();
+    if wanted.is_empty() {
+        return Err(RegistryError::Missing);
+    }
+    let mut matching = Vec::new();
+    for site in sites {
+        matching.extend(runs(state, site)?.into_iter().filter(|run| {
+            let id = run.run_id.as_str();
+            id.starts_with(wanted) || id.trim_start_matches("run_").starts_with(wanted)
+        }));
+    }
+    matching.sort_by(|a, b| a.run_id.cmp(&b.run_id));
+    match matching.as_slice() {
+        [] => Err(RegistryError::NotFound {
+            reference: wanted.to_owned(),
+        }),
+        [run] => Ok(run.clone()),
+        several => Err(RegistryError::Ambiguous {
+            reference: wanted.to_owned(),
+            count: several.len(),
+            examples: several
+                .iter()
+                .take(5)
+                .map(|run| run.run_id.as_str())
+                .collect::<Vec<_>>()
+                .join(", "),
+        }),
+    }
+}
+
+/// What is known of a run, with its result when it came to one.
+pub fn view(state: &StateDir, run: &FoundRun) -> Result<RunView, RegistryError> {
+    let (record, status) = known_or_gone(state, run)?;
+    let mut view = view_of(run, record, status);
+    if status == RunStatus::Ended {
+        view.result = result_bytes(&run.path).and_then(|b| serde_json::from_slice(&b).ok());
+    }
+    Ok(view)
+}
+
+/// Whether a run goes on.
+pub fn status(state: &StateDir, run: &FoundRun) -> Result<RunStatus, RegistryError> {
+    known_or_gone(state, run).map(|(_, status)| status)
+}
+
+/// A page of a run's journal.
+pub fn events(
+    state: &StateDir,
+    run: &FoundRun,
+    after: u64,
+    limits: PageLimits,
+) -> Result<RunEvents, RegistryError> {
+    // Before the journal: what ended before it was read has no event after it.
+    let status = status(state, run)?;
+    let page = event_log::read_events(&run.path, after, limits).map_err(|source| {
+        RegistryError::Unreadable {
+            what: "journal",
+            run_id: run.run_id.clone(),
+            source,
+        }
+    })?;
+    Ok(RunEvents {
+        schema: schema_id::RUN_EVENTS.to_owned(),
+        run_id: run.run_id.clone(),
+        events: page.events,
+        cursor: page.cursor,
+        more: page.more,
+        status,
+    })
+}
+
+/// Every run of a site that has a directory, once its dead ones are settled. A site that
+/// never had a run is not made by asking for it.
+fn runs(state: &StateDir, site: &SiteId) -> Result<Vec<FoundRun>, RegistryError> {
+    let root = site_path(state, site).join("runs");
+    if !root.is_dir() {
+        return Ok(Vec::new());
+    }
+    reap_dead(state, site)?;
+    let entries = fs::read_dir(&root).map_err(|source| RunDirError::Io {
+        what: "list the runs",
+        source,
+    })?;
+    let names = entries.flatten().map(|entry| entry.file_name());
+    let found = |name: OsString| {
+        let run_id = RunId::new(name.to_str()?).ok()?;
+        Some(FoundRun {
+            site: site.clone(),
+            path: root.join(run_id.as_str()),
+            run_id,
+        })
+    };
+    Ok(names.filter_map(found).collect())
+}
+
+fn site_path(state: &StateDir, site: &SiteId) -> PathBuf {
+    state.path().join("sites").join(site.as_str())
+}
+
+fn known_or_gone(
+    state: &StateDir,
+    run: &FoundRun,
+) -> Result<(RunRecord, RunStatus), RegistryError> {
+    known(state, run).ok_or_else(|| RegistryError::NotFound {
+        reference: run.run_id.to_string(),
+    })
+}
+
+/// The record of a run and whether it goes on; none when the run is gone, or not yet there.
+fn known(state: &StateDir, run: &FoundRun) -> Option<(RunRecord, RunStatus)> {
+    let marker = site_path(state, &run.site)
+        .join("active")
+        .join(run.run_id.as_str());
+    let deadline = std::time::Instant::now() + PATIENCE;
+    loop {
+        // The look at the marker comes first: a run that ends meanwhile has its record.
+        let life = life(&marker);
+        let record = RunRecord::read(&run.path)?;
+        if record.is_terminal() {
+            return Some((record, RunStatus::Ended));
+        }
+        let settled = match life {
+            Life::Alive => return Some((record, RunStatus::Running)),
+            Life::Dead(mark) => {
+                let settled = settle_dead(state, &run.site, &run.path, &run.run_id, Some(&mark));
+                if settled == Settled::Yes {
+                    let _ = fs::remove_file(&marker);
+                }
+                settled
+            }
+            // A record without a marker is one from before there were any.
+            Life::Settled => settle_dead(state, &run.site, &run.path, &run.run_id, None),
+        };
+        if settled == Settled::NotNow {
+            if std::time::Instant::now() > deadline {
+                return Some((record, unsettled(&run.path)));
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
+    }
+}
+
+/// What is said of a run that nobody could settle in time.
+fn unsettled(path: &Path) -> RunStatus {
+    match crate::markers::take_lease(path, rustix::fs::OFlags::empty()) {
+        // Its record cannot be written, but it has no supervisor.
+        Ok(_) => RunStatus::Ended,
+        Err(_) => RunStatus::Running,
+    }
+}
+
+fn view_of(run: &FoundRun, record: RunRecord, status: RunStatus) -> RunView {
+    RunView {
+        schema: schema_id::RUN.to_owned(),
+        run_id: record.run_id,
+        status,
+        mode: record.mode,
+        created_at: record.created_at,
+        updated_at: record.updated_at,
+        goal: record.goal,
+        outcome: record.outcome,
+        summary: record.summary,
+        error: record.error,
+        bundle_id: record.bundle_id,
+        salvaged: record.salvaged,
+        last_event: event_log::last_event(&run.path).unwrap_or(0),
+        provenance: record.provenance,
+        result: None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,347 @@
+use super::*;
+use crate::run_dir::{CONTROL_SOCKET, SALVAGE};
+use crate::{Ending, Journal, NewRun, RunDir, Scratch};
+use serde_json::{Map, Value};
+use std::os::unix::fs::PermissionsExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use wp_codebox_contracts::{EventType, Outcome, RunMode};
+
+struct World {
+    _temp: tempfile::TempDir,
+    state: StateDir,
+    site: SiteId,
+}
+
+fn world() -> World {
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("state");
+    fs::create_dir(&path).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::chown(&path, Some(12_345), Some(12_345)).unwrap();
+    }
+    World {
+        state: StateDir::open(&path).unwrap(),
+        site: SiteId::new("s").unwrap(),
+        _temp: temp,
+    }
+}
+
+fn run(n: u32) -> RunId {
+    RunId::new(format!("run_{n:032x}")).unwrap()
+}
+
+fn ended(outcome: Outcome) -> Ending {
+    Ending {
+        outcome,
+        summary: "it ended".to_owned(),
+        error: None,
+        bundle_id: None,
+    }
+}
+
+const PAGE: ListFilter = ListFilter {
+    status: StatusFilter::Any,
+    limit: 50,
+    offset: 0,
+};
+const EVENTS: PageLimits = PageLimits {
+    count: 1000,
+    bytes: 1 << 20,
+};
+
+impl World {
+    fn begin(&self, n: u32) -> RunDir {
+        let new = NewRun {
+            goal: Some(format!("goal {n}")),
+            provenance: Map::from_iter([("requester".to_owned(), Value::from("a test"))]),
+            ..NewRun::new(run(n))
+        };
+        RunDir::create(&self.state, &self.site, &new, 99).unwrap()
+    }
+
+    fn list(&self, filter: ListFilter) -> (u64, Vec<RunView>) {
+        let sites = std::slice::from_ref(&self.site);
+        let (total, rows) = list(&self.state, sites, filter).unwrap();
+        (total, rows.into_iter().map(|(_, view)| view).collect())
+    }
+
+    fn find(&self, reference: &str) -> Result<FoundRun, RegistryError> {
+        find(&self.state, std::slice::from_ref(&self.site), reference)
+    }
+
+    fn view(&self, n: u32) -> RunView {
+        view(&self.state, &self.find(run(n).as_str()).unwrap()).unwrap()
+    }
+}
+
+#[test]
+fn running_is_said_only_of_what_lives() {
+    let world = world();
+    let (alive, dead, done) = (world.begin(1), world.begin(2), world.begin(3));
+    fs::write(dead.path().join(CONTROL_SOCKET), "").unwrap();
+    drop(dead);
+    done.settle(ended(Outcome::Succeeded), Scratch::Remove)
+        .unwrap();
+    let (total, rows) = world.list(PAGE);
+    assert_eq!(total, 3);
+    let status = |n| rows.iter().find(|r| r.run_id == run(n)).unwrap().status;
+    assert_eq!(status(1), RunStatus::Running);
+    assert_eq!((status(2), status(3)), (RunStatus::Ended, RunStatus::Ended));
+    let dead = world.view(2);
+    assert_eq!(dead.outcome, Some(Outcome::Failed));
+    let error = dead.error.unwrap();
+    assert_eq!(error.code, ErrorCode::RunnerUnavailable);
+    assert!(error.message.contains("before anything ran"), "{error}");
+    assert_eq!(dead.goal.as_deref(), Some("goal 2"));
+    assert_eq!(dead.provenance["requester"], "a test");
+    assert!(!dead.salvaged && dead.bundle_id.is_none());
+    let path = world.find(run(2).as_str()).unwrap().path;
+    assert!(!path.join(CONTROL_SOCKET).exists());
+    let only = |status| {
+        world.list(ListFilter {
+            status: StatusFilter::Only(status),
+            ..PAGE
+        })
+    };
+    assert_eq!(only(RunStatus::Running).1[0].run_id, run(1));
+    assert_eq!(only(RunStatus::Ended).0, 2);
+    drop(alive);
+    assert_eq!(only(RunStatus::Running).0, 0);
+}
+
+#[test]
+fn pages_of_a_list_cover_it_once() {
+    let world = world();
+    for n in 0..7 {
+        let dir = world.begin(n);
+        dir.settle(ended(Outcome::NoOp), Scratch::Remove).unwrap();
+    }
+    let mut seen = Vec::new();
+    for offset in [0, 3, 6, 9] {
+        let (total, rows) = world.list(ListFilter {
+            limit: 3,
+            offset,
+            ..PAGE
+        });
+        assert_eq!(total, 7);
+        seen.extend(rows);
+    }
+    let dates: Vec<_> = seen.iter().map(|row| row.created_at.clone()).collect();
+    assert!(dates.is_sorted_by(|a, b| a >= b), "newest first: {dates:?}");
+    let mut ids: Vec<_> = seen.into_iter().map(|row| row.run_id).collect();
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), 7);
+}
+
+#[test]
+fn a_reference_names_one_run() {
+    let world = world();
+    let _alive = [world.begin(0x10), world.begin(0x11)];
+    assert_eq!(world.find(run(0x10).as_str()).unwrap().run_id, run(0x10));
+    assert_eq!(
+        world.find(&run(0x11).as_str()[4..]).unwrap().run_id,
+        run(0x11)
+    );
+    let code = |reference| world.find(reference).unwrap_err().body().code;
+    assert_eq!(code("run_0000"), ErrorCode::RunAmbiguous);
+    assert_eq!(code("run_f"), ErrorCode::RunNotFound);
+    assert_eq!(code("../runs"), ErrorCode::RunNotFound);
+    assert_eq!(code("  "), ErrorCode::InputInvalid);
+    let nobody = SiteId::new("never-used").unwrap();
+    let sites = std::slice::from_ref(&nobody);
+    assert_eq!(list(&world.state, sites, PAGE).unwrap().0, 0);
+    assert!(
+        !site_path(&world.state, &nobody).exists(),
+        "asking makes no site"
+    );
+}
+
+#[test]
+fn a_result_is_found_after_its_caller() {
+    let world = world();
+    let dir = world.begin(1);
+    let path = dir.path().to_owned();
+    fs::write(path.join("result.json"), r#"{"outcome":"succeeded"}"#).unwrap();
+    assert!(world.view(1).result.is_none(), "it runs");
+    dir.settle(ended(Outcome::Succeeded), Scratch::Remove)
+        .unwrap();
+    assert_eq!(world.view(1).result.unwrap()["outcome"], "succeeded");
+    assert!(world.list(PAGE).1[0].result.is_none(), "lists have none");
+}
+
+#[test]
+fn a_run_that_died_after_its_journal_began_says_what_is_left() {
+    let world = world();
+    let dir = world.begin(1);
+    let mut journal = Journal::create(dir.path()).unwrap();
+    journal
+        .append(EventType::Created, None, Map::new())
+        .unwrap();
+    fs::create_dir_all(dir.path().join(SALVAGE).join(".writing-x")).unwrap();
+    let path = dir.path().to_owned();
+    drop((dir, journal));
+    let view = world.view(1);
+    assert!(view.summary.unwrap().contains("only its journal is left"));
+    assert_eq!((view.salvaged, view.last_event), (false, 1));
+    assert!(!path.join(SALVAGE).exists());
+    let page = events(&world.state, &world.find("run_").unwrap(), 0, EVENTS).unwrap();
+    assert_eq!((page.events.len(), page.status), (1, RunStatus::Ended));
+}
+
+#[test]
+fn a_detached_run_says_so() {
+    let world = world();
+    let dir = world.begin(1);
+    assert_eq!(world.view(1).mode, RunMode::Attached);
+    dir.record().detached();
+    assert_eq!(world.view(1).mode, RunMode::Detached);
+}
+
+/// Lists, looks and pages beside runs that begin, write, end, die and are collected: nobody
+/// sees a torn record, a dead run that runs, or a run that comes back.
+#[test]
+fn looking_beside_runs_that_come_and_go() {
+    let world = &world();
+    let over = &AtomicBool::new(false);
+    let settled = &AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let lookers: Vec<_> = (0..3)
+            .map(|_| {
+                scope.spawn(move || {
+                    let mut looks = 0;
+                    while !over.load(Ordering::Relaxed) {
+                        let (_, rows) = world.list(PAGE);
+                        for row in rows {
+                            let Ok(found) = world.find(row.run_id.as_str()) else {
+                                continue;
+                            };
+                            let now = match view(&world.state, &found) {
+                                Ok(view) => view,
+                                Err(error) => {
+                                    assert_eq!(error.body().code, ErrorCode::RunNotFound);
+                                    continue;
+                                }
+                            };
+                            if row.status == RunStatus::Ended {
+                                assert_eq!(now.status, RunStatus::Ended, "it ended once");
+                            }
+                            if now.status == RunStatus::Ended {
+                                assert!(now.outcome.is_some() && now.summary.is_some());
+                            }
+                            if let Ok(page) = events(&world.state, &found, 0, EVENTS) {
+                                let seen = page.events.iter().map(|e| e.seq);
+                                assert!(seen.eq(1..=page.cursor));
+                                // Collected between two looks, a journal is gone.
+                                if page.status == RunStatus::Ended
+                                    && now.outcome == Some(Outcome::Succeeded)
+                                    && found.path.join("events.jsonl").exists()
+                                {
+                                    assert_eq!(page.cursor, 3);
+                                }
+                            }
+                            looks += 1;
+                        }
+                    }
+                    looks
+                })
+            })
+            .collect();
+        let collector = scope.spawn(move || {
+            let mut removed = 0;
+            while !over.load(Ordering::Relaxed) {
+                let rules = crate::GcRules {
+                    max_age: Duration::ZERO,
+                    budget: crate::SizeBudget::Bytes(0),
+                    artifacts: crate::ArtifactRule::Keep,
+                    mode: crate::GcMode::Remove,
+                };
+                let mut report = crate::GcReport::default();
+                crate::collect(&world.state, &world.site, &rules, &mut report).unwrap();
+                assert!(report.failed.is_empty(), "{report:?}");
+                removed += report.removed.len();
+                if report.settled > 0 {
+                    settled.store(true, Ordering::Relaxed);
+                }
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            removed
+        });
+        for n in 0..150 {
+            let dir = world.begin(n);
+            let mut journal = Journal::create(dir.path()).unwrap();
+            for _ in 0..3 {
+                journal
+                    .append(EventType::Observed, None, Map::new())
+                    .unwrap();
+            }
+            dir.scratch("x").unwrap();
+            if n % 3 == 0 {
+                drop(dir);
+            } else {
+                dir.settle(ended(Outcome::Succeeded), Scratch::Remove)
+                    .unwrap();
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+        let looks: usize = lookers.into_iter().map(|l| l.join().unwrap()).sum();
+        assert!(looks > 0, "somebody looked");
+        assert!(collector.join().unwrap() > 0, "something was collected");
+    });
+    let (_, rows) = world.list(PAGE);
+    assert!(rows.iter().all(|row| row.status == RunStatus::Ended));
+}
+
+/// At the limit and at once: no more than fit are alive, and one that fits is not refused
+/// for another that is.
+#[test]
+fn starts_at_the_limit_take_turns() {
+    let world = &world();
+    for round in 0..40 {
+        let _first = world.begin(round * 10);
+        let results: Vec<_> = std::thread::scope(|scope| {
+            let starters: Vec<_> = (1..=3)
+                .map(|n| {
+                    scope.spawn(move || {
+                        let new = NewRun::new(run(round * 10 + n));
+                        RunDir::create(&world.state, &world.site, &new, 2)
+                    })
+                })
+                .collect();
+            starters.into_iter().map(|s| s.join().unwrap()).collect()
+        });
+        let begun = results.iter().filter(|r| r.is_ok()).count();
+        assert_eq!(begun, 1, "{results:?}");
+        for error in results.iter().filter_map(|r| r.as_ref().err()) {
+            assert_eq!(error.body().code, ErrorCode::Busy);
+        }
+        drop(results);
+        world.list(PAGE);
+    }
+}
+
+/// A dead run that somebody settles right now takes no place.
+#[test]
+fn the_dead_do_not_count() {
+    let world = &world();
+    let over = &AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            while !over.load(Ordering::Relaxed) {
+                reap_dead(&world.state, &world.site).unwrap();
+            }
+        });
+        let mut refused = Vec::new();
+        for n in 0..200 {
+            let new = NewRun::new(run(n));
+            match RunDir::create(&world.state, &world.site, &new, 1) {
+                // Dies at once.
+                Ok(dir) => drop(dir),
+                Err(error) => refused.push(error.to_string()),
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+        assert_eq!(refused, Vec::<String>::new());
+    });
+}

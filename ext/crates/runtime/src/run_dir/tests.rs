@@ -1,0 +1,169 @@
+use super::*;
+use crate::markers::NEW_MARKER;
+use crate::reap::{Reaped, reap_dead};
+use std::os::unix::fs::PermissionsExt;
+use wp_codebox_contracts::{Outcome, RunId};
+
+fn state(temp: &Path) -> StateDir {
+    let path = temp.join("state");
+    fs::create_dir(&path).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::chown(&path, Some(12_345), Some(12_345)).unwrap();
+    }
+    StateDir::open(&path).unwrap()
+}
+
+fn new(n: u8) -> NewRun {
+    NewRun::new(run(n))
+}
+
+fn ended(outcome: Outcome, summary: &str) -> Ending {
+    Ending {
+        outcome,
+        summary: summary.to_owned(),
+        error: None,
+        bundle_id: None,
+    }
+}
+
+fn run(n: u8) -> RunId {
+    RunId::new(format!("run_{n:032x}")).unwrap()
+}
+
+#[test]
+fn a_run_without_a_holder_is_settled_once() {
+    let temp = tempfile::tempdir().unwrap();
+    let state = state(temp.path());
+    let site = SiteId::new("s").unwrap();
+    let alive = RunDir::create(&state, &site, &new(1), 8).unwrap();
+    let dead = RunDir::create(&state, &site, &new(2), 8).unwrap();
+    let dead_path = dead.path().to_owned();
+    fs::write(dead.scratch("x").unwrap().join("f"), "x").unwrap();
+    drop(dead);
+    assert_eq!(
+        reap_dead(&state, &site).unwrap(),
+        Reaped {
+            settled: 1,
+            alive: 1
+        }
+    );
+    assert_eq!(
+        reap_dead(&state, &site).unwrap(),
+        Reaped {
+            settled: 0,
+            alive: 1
+        }
+    );
+    assert!(!dead_path.join("scratch").exists());
+    let record: RunRecord =
+        serde_json::from_slice(&fs::read(dead_path.join("run.json")).unwrap()).unwrap();
+    assert_eq!(
+        (record.status, record.outcome),
+        (
+            wp_codebox_contracts::RunStatus::Ended,
+            Some(Outcome::Failed)
+        )
+    );
+    alive
+        .settle(ended(Outcome::Succeeded, "done"), Scratch::Remove)
+        .unwrap();
+    assert_eq!(reap_dead(&state, &site).unwrap(), Reaped::default());
+}
+
+/// A supervisor killed between any two steps of `create` leaves one of these.
+#[test]
+fn whatever_was_there_when_it_died_the_run_gets_its_record() {
+    let temp = tempfile::tempdir().unwrap();
+    let state = state(temp.path());
+    let site = SiteId::new("s").unwrap();
+    reap_dead(&state, &site).unwrap();
+    let root = temp.path().join("state/sites/s");
+    for n in 1..=3 {
+        fs::write(root.join("active").join(run(n).as_str()), "").unwrap();
+    }
+    fs::create_dir(root.join("runs").join(run(2).as_str())).unwrap();
+    fs::create_dir(root.join("runs").join(run(3).as_str())).unwrap();
+    fs::write(root.join("runs").join(run(3).as_str()).join("lease"), "").unwrap();
+    let artifacts = root.join("artifacts");
+    fs::create_dir(&artifacts).unwrap();
+    for n in [3, 4] {
+        let staging = artifacts.join(format!(".writing-{}-0123456789abcdef", run(n)));
+        fs::create_dir_all(staging.join("files")).unwrap();
+    }
+    assert_eq!(reap_dead(&state, &site).unwrap().settled, 3);
+    for n in 1..=3 {
+        let record = RunRecord::read(&root.join("runs").join(run(n).as_str())).unwrap();
+        assert!(record.is_terminal() && record.summary.is_some(), "{n}");
+    }
+    assert_eq!(fs::read_dir(root.join("active")).unwrap().count(), 0);
+    assert_eq!(
+        fs::read_dir(&artifacts).unwrap().count(),
+        1,
+        "another run's staging stays"
+    );
+}
+
+/// A reaper that sees a marker before its lock would settle a run that is about to begin.
+#[test]
+fn reaping_all_the_time_takes_no_new_run_for_a_dead_one() {
+    let temp = tempfile::tempdir().unwrap();
+    let (state, site) = (&state(temp.path()), &SiteId::new("s").unwrap());
+    let left = temp.path().join("state/sites/s/active");
+    reap_dead(state, site).unwrap();
+    fs::write(left.join(format!("{NEW_MARKER}{}", run(250))), "").unwrap();
+    let over = &std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(move || {
+                while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                    assert_eq!(reap_dead(state, site).unwrap().settled, 0);
+                }
+            });
+        }
+        for n in 0..200 {
+            let made = RunDir::create(state, site, &new(n), 8)
+                .and_then(|dir| dir.settle(ended(Outcome::Succeeded, "x"), Scratch::Remove));
+            if made.is_err() {
+                over.store(true, std::sync::atomic::Ordering::Relaxed);
+            }
+            made.unwrap();
+        }
+        over.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    assert_eq!(fs::read_dir(left).unwrap().count(), 0);
+}
+
+#[test]
+fn work_that_was_kept_is_not_removed_by_reaping() {
+    let temp = tempfile::tempdir().unwrap();
+    let state = state(temp.path());
+    let site = SiteId::new("s").unwrap();
+    let dir = RunDir::create(&state, &site, &new(1), 8).unwrap();
+    let (path, marker) = (dir.path().to_owned(), dir.marker.clone());
+    dir.scratch("work").unwrap();
+    dir.settle(ended(Outcome::Failed, "no bundle"), Scratch::Keep)
+        .unwrap();
+    // As if it had died right before the marker was removed.
+    fs::write(marker, "").unwrap();
+    assert_eq!(reap_dead(&state, &site).unwrap().settled, 1);
+    assert!(path.join("scratch/work").exists());
+    assert_eq!(
+        RunRecord::read(&path).unwrap().summary.unwrap(),
+        "no bundle"
+    );
+}
+
+#[test]
+fn the_limit_holds() {
+    let temp = tempfile::tempdir().unwrap();
+    let state = state(temp.path());
+    let site = SiteId::new("s").unwrap();
+    let first = RunDir::create(&state, &site, &new(1), 1).unwrap();
+    let error = RunDir::create(&state, &site, &new(2), 1).unwrap_err();
+    assert_eq!(error.body().code, ErrorCode::Busy);
+    first
+        .settle(ended(Outcome::Failed, "x"), Scratch::Keep)
+        .unwrap();
+    assert!(RunDir::create(&state, &site, &new(2), 1).is_ok());
+}

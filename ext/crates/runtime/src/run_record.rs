@@ -1,0 +1,247 @@
+//! `run.json`: what a later call can know about a run. Holds host paths; never in a bundle.
+//!
+//! It is replaced by a rename, never written in place, so a reader sees a whole one. After
+//! `ended` nothing changes it.
+
+use crate::now_rfc3339;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use wp_codebox_contracts::{ErrorBody, Outcome, RunId, RunMode, RunStatus};
+
+/// Largest record read, bytes.
+const LARGEST: u64 = 4 * 1024 * 1024;
+
+/// What is known of a run before it begins. Texts are redacted.
+#[derive(Debug, Clone)]
+pub struct NewRun {
+    /// The run.
+    pub run_id: RunId,
+    /// Whether it belongs to its caller.
+    pub mode: RunMode,
+    /// Goal of its task.
+    pub goal: Option<String>,
+    /// Who asked.
+    pub provenance: Map<String, Value>,
+}
+
+impl NewRun {
+    /// An attached run of which nothing else is known.
+    #[must_use]
+    pub fn new(run_id: RunId) -> Self {
+        Self {
+            run_id,
+            mode: RunMode::Attached,
+            goal: None,
+            provenance: Map::new(),
+        }
+    }
+}
+
+/// How a run ended. Texts are redacted.
+#[derive(Debug, Clone)]
+pub struct Ending {
+    /// What it came to.
+    pub outcome: Outcome,
+    /// That in one sentence.
+    pub summary: String,
+    /// Why it is not what was asked for.
+    pub error: Option<ErrorBody>,
+    /// Its bundle.
+    pub bundle_id: Option<String>,
+}
+
+/// The record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// The run.
+    pub run_id: RunId,
+    /// RFC 3339.
+    pub created_at: String,
+    /// RFC 3339.
+    pub updated_at: String,
+    /// What it says of itself; a run whose supervisor died still says `running`.
+    pub status: RunStatus,
+    /// Whether it belongs to its caller.
+    #[serde(default)]
+    pub mode: RunMode,
+    /// Goal of its task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goal: Option<String>,
+    /// What it came to, when it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    /// That in one sentence. Records of the first version call it `reason`.
+    #[serde(default, alias = "reason", skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// Why it is not what was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ErrorBody>,
+    /// Bundle id, when there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bundle_id: Option<String>,
+    /// Whether the bundle was saved from a run whose supervisor died.
+    #[serde(default)]
+    pub salvaged: bool,
+    /// Who asked.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub provenance: Map<String, Value>,
+}
+
+impl RunRecord {
+    pub(crate) fn begun(run: &NewRun) -> Self {
+        let now = now_rfc3339();
+        Self {
+            run_id: run.run_id.clone(),
+            created_at: now.clone(),
+            updated_at: now,
+            status: RunStatus::Running,
+            mode: run.mode,
+            goal: run.goal.clone(),
+            outcome: None,
+            summary: None,
+            error: None,
+            bundle_id: None,
+            salvaged: false,
+            provenance: run.provenance.clone(),
+        }
+    }
+
+    /// The record of a run directory, when it can be read.
+    pub(crate) fn read(path: &Path) -> Option<Self> {
+        use std::io::Read;
+        let file = fs::File::open(path.join("run.json")).ok()?;
+        let mut bytes = Vec::new();
+        file.take(LARGEST).read_to_end(&mut bytes).ok()?;
+        serde_json::from_slice(&bytes).ok()
+    }
+
+    /// Whether it says what the run came to.
+    #[must_use]
+    pub fn is_terminal(&self) -> bool {
+        self.status == RunStatus::Ended
+    }
+
+    pub(crate) fn end(&mut self, ending: Ending) {
+        self.status = RunStatus::Ended;
+        self.outcome = Some(ending.outcome);
+        self.summary = Some(ending.summary);
+        self.error = ending.error;
+        self.bundle_id = ending.bundle_id;
+        self.updated_at = now_rfc3339();
+    }
+
+    pub(crate) fn write(&self, path: &Path) -> io::Result<()> {
+        let mut bytes = serde_json::to_vec_pretty(self)?;
+        bytes.push(b'\n');
+        replace_file(path, "run.json", &bytes)
+    }
+}
+
+/// The record of a living run: one writer at a time.
+#[derive(Debug)]
+pub struct LiveRecord {
+    path: PathBuf,
+    record: Mutex<RunRecord>,
+}
+
+impl LiveRecord {
+    pub(crate) fn new(path: PathBuf, record: RunRecord) -> Self {
+        Self {
+            path,
+            record: Mutex::new(record),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, RunRecord> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When the run began.
+    #[must_use]
+    pub fn created_at(&self) -> String {
+        self.lock().created_at.clone()
+    }
+
+    /// Its caller left it. Best effort, and nothing after the end: that it is detached is
+    /// already true, the record only tells others.
+    pub fn detached(&self) {
+        let mut record = self.lock();
+        if record.is_terminal() || record.mode == RunMode::Detached {
+            return;
+        }
+        record.mode = RunMode::Detached;
+        record.updated_at = now_rfc3339();
+        let _ = record.write(&self.path);
+    }
+
+    pub(crate) fn end(&self, ending: Ending) -> io::Result<()> {
+        let mut record = self.lock();
+        record.end(ending);
+        record.write(&self.path)
+    }
+}
+
+/// Puts a private file into a run directory, whole or not at all.
+pub(crate) fn replace_file(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let temp = directory.join(format!(".{name}.new"));
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&temp)?;
+    file.write_all(bytes)?;
+    fs::rename(temp, directory.join(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run() -> RunId {
+        RunId::new(format!("run_{:032x}", 7)).unwrap()
+    }
+
+    #[test]
+    fn records_of_the_first_version_are_read() {
+        let temp = tempfile::tempdir().unwrap();
+        let old = format!(
+            r#"{{"run_id":"{}","created_at":"a","updated_at":"b","status":"ended","outcome":"failed","reason":"why"}}"#,
+            run()
+        );
+        fs::write(temp.path().join("run.json"), old).unwrap();
+        let record = RunRecord::read(temp.path()).unwrap();
+        assert!(record.is_terminal() && !record.salvaged);
+        assert_eq!(record.mode, RunMode::Attached);
+        assert_eq!(record.summary.as_deref(), Some("why"));
+    }
+
+    #[test]
+    fn a_run_is_detached_once_and_not_after_its_end() {
+        let temp = tempfile::tempdir().unwrap();
+        let record = RunRecord::begun(&NewRun::new(run()));
+        record.write(temp.path()).unwrap();
+        let live = LiveRecord::new(temp.path().to_owned(), record);
+        live.detached();
+        let read = RunRecord::read(temp.path()).unwrap();
+        assert_eq!((read.mode, read.is_terminal()), (RunMode::Detached, false));
+
+        let record = RunRecord::begun(&NewRun::new(run()));
+        let live = LiveRecord::new(temp.path().to_owned(), record);
+        live.end(Ending {
+            outcome: Outcome::Succeeded,
+            summary: "done".to_owned(),
+            error: None,
+            bundle_id: None,
+        })
+        .unwrap();
+        live.detached();
+        let read = RunRecord::read(temp.path()).unwrap();
+        assert_eq!((read.mode, read.is_terminal()), (RunMode::Attached, true));
+    }
+}

@@ -1,0 +1,164 @@
+//! Runs of a site, whoever started them: asks `<runner> runs … --json`.
+//!
+//! The runner settles what died before it answers, so this process needs no right to write
+//! into the state directory, and there is one reading of a record.
+
+use crate::doctor::{Bounds, ask, expect};
+use crate::fields::Fields;
+use crate::guard::Failure;
+use crate::ini::Settings;
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+use wp_codebox_contracts::{ErrorBody, ErrorCode, MAX_FRAME_BYTES, Outcome, SiteId, schema_id};
+
+/// Most runs of one page.
+const MOST_RUNS: u64 = 200;
+/// Most events of one page.
+const MOST_EVENTS: i64 = 1000;
+/// A run's result is at most one frame; a page of events may be as long again.
+const BOUNDS: Bounds = Bounds {
+    longest: Duration::from_secs(60),
+    largest: 2 * MAX_FRAME_BYTES,
+};
+
+/// `wp-codebox/run-list/v1`.
+pub(crate) fn list(
+    settings: &Settings,
+    site: &SiteId,
+    filter: Map<String, Value>,
+) -> Result<Value, Failure> {
+    const KNOWN: &[&str] = &["status", "limit", "offset"];
+    let mut fields = Fields::new(filter, "filter", KNOWN, ErrorCode::InputInvalid)?;
+    let mut arguments = Vec::new();
+    match fields.text("status")?.as_deref() {
+        None => {}
+        Some(word @ ("running" | "ended")) => arguments.push(format!("--status={word}")),
+        Some(_) => return Err(fields.refuse("status", "running or ended").into()),
+    }
+    if let Some(limit) = fields.count("limit")? {
+        if !(1..=MOST_RUNS).contains(&limit) {
+            let rule = format!("a whole number from 1 to {MOST_RUNS}");
+            return Err(fields.refuse("limit", &rule).into());
+        }
+        arguments.push(format!("--limit={limit}"));
+    }
+    if let Some(offset) = fields.count("offset")? {
+        arguments.push(format!("--offset={offset}"));
+    }
+    runs(settings, "list", site, &arguments, schema_id::RUN_LIST)
+}
+
+/// `wp-codebox/run/v1`; of an ended run also what the outcome table says of it.
+pub(crate) fn get(settings: &Settings, site: &SiteId, reference: &str) -> Result<Value, Failure> {
+    let arguments = [named(reference)?];
+    let mut run = runs(settings, "get", site, &arguments, schema_id::RUN)?;
+    if run["status"] != "ended" {
+        return Ok(run);
+    }
+    let outcome = serde_json::from_value::<Outcome>(run["outcome"].clone());
+    let error = serde_json::from_value::<ErrorBody>(run["error"].clone());
+    let (status, success, exit) = match (outcome, error) {
+        (Ok(outcome), _) => (
+            json!(outcome.session_status()),
+            outcome.is_success(),
+            outcome.exit_status(),
+        ),
+        // It came to no outcome: what its error says, or a failure.
+        (Err(_), Ok(error)) => (
+            json!(Outcome::Failed.session_status()),
+            false,
+            error.code.exit_status(),
+        ),
+        (Err(_), Err(_)) => (
+            json!(Outcome::Failed.session_status()),
+            false,
+            Outcome::Failed.exit_status(),
+        ),
+    };
+    run["session_status"] = status;
+    run["success"] = json!(success);
+    run["exit_status"] = json!(exit);
+    Ok(run)
+}
+
+/// `wp-codebox/run-events/v1`.
+pub(crate) fn events(
+    settings: &Settings,
+    site: &SiteId,
+    reference: &str,
+    after: i64,
+    limit: i64,
+) -> Result<Value, Failure> {
+    let refuse = |field: &str, rule: String| {
+        ErrorBody::new(ErrorCode::InputInvalid, format!("{field} must be {rule}"))
+            .with("field", field)
+    };
+    if after < 0 {
+        let rule = "a whole number from 0: the cursor of the page before".to_owned();
+        return Err(refuse("after", rule).into());
+    }
+    if !(1..=MOST_EVENTS).contains(&limit) {
+        let rule = format!("a whole number from 1 to {MOST_EVENTS}");
+        return Err(refuse("limit", rule).into());
+    }
+    let arguments = [
+        format!("--after={after}"),
+        format!("--limit={limit}"),
+        named(reference)?,
+    ];
+    runs(settings, "events", site, &arguments, schema_id::RUN_EVENTS)
+}
+
+/// `wp-codebox/run-cancellation/v1`.
+pub(crate) fn cancel(
+    settings: &Settings,
+    site: &SiteId,
+    reference: &str,
+) -> Result<Value, Failure> {
+    let arguments = [named(reference)?];
+    runs(
+        settings,
+        "cancel",
+        site,
+        &arguments,
+        schema_id::RUN_CANCELLATION,
+    )
+}
+
+fn runs(
+    settings: &Settings,
+    verb: &str,
+    site: &SiteId,
+    more: &[String],
+    schema: &str,
+) -> Result<Value, Failure> {
+    let site = format!("--site={site}");
+    let mut arguments = vec![
+        "runs",
+        verb,
+        "--json",
+        "--state",
+        &settings.state_dir,
+        &site,
+    ];
+    arguments.extend(more.iter().map(String::as_str));
+    expect(ask(settings, &arguments, BOUNDS)?, schema, "runs")
+}
+
+/// A reference as an argument. What cannot name a run is refused here, so that it can neither
+/// be an option nor a path.
+fn named(reference: &str) -> Result<String, ErrorBody> {
+    let fits = !reference.is_empty()
+        && reference.len() <= 64
+        && reference
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if fits {
+        Ok(reference.to_owned())
+    } else {
+        Err(ErrorBody::new(
+            ErrorCode::RunNotFound,
+            "no run has this id; give a run id or the beginning of one",
+        ))
+    }
+}

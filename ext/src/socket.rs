@@ -1,0 +1,179 @@
+//! The socket of a service that starts a runner for each connection (`wp_codebox.runner_socket`).
+//!
+//! A request names directories and may hold secrets, so it goes only to a listener of a user
+//! who may have both: root (a service manager that listens for the service), the owner of the
+//! state directory, or this process's own user.
+
+use crate::guard::Failure;
+use crate::ini::Settings;
+use crate::interrupt::tick;
+use rustix::fd::OwnedFd;
+use rustix::fs::{Access, AtFlags, CWD, FileType, accessat, stat};
+use rustix::io::Errno;
+use rustix::net::sockopt::socket_peercred;
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect as connect_to, socket_with,
+};
+use rustix::process::geteuid;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+
+/// How long a listener with a full queue is asked again.
+const LONGEST: Duration = Duration::from_secs(5);
+/// Pause between two tries.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// The socket cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SocketError {
+    /// The name does not fit a socket address.
+    #[error(
+        "wp_codebox.runner_socket is too long for a socket ({bytes} bytes, at most 107); set a shorter path in php.ini"
+    )]
+    TooLong { bytes: usize },
+    /// There is no such file.
+    #[error(
+        "there is no socket at {path}; start the service that makes it (`systemctl enable --now wp-codebox.socket`), or empty wp_codebox.runner_socket to let PHP start the runner"
+    )]
+    Missing { path: String },
+    /// Nobody accepts.
+    #[error(
+        "nothing listens on {path}; start its service (`systemctl restart wp-codebox.socket`), or empty wp_codebox.runner_socket to let PHP start the runner"
+    )]
+    Refused { path: String },
+    /// The file system says no.
+    #[error(
+        "user {us} may not use {path}; give the socket that group or user (SocketGroup=, SocketUser=, SocketMode=)"
+    )]
+    Forbidden { path: String, us: u32 },
+    /// The queue stayed full.
+    #[error("{path} did not take the connection within {} seconds; look at the service behind it", LONGEST.as_secs())]
+    Slow { path: String },
+    /// Somebody else listens there.
+    #[error(
+        "{path} belongs to user {owner}, who is neither root, nor the owner of the state directory, nor this process's user; remove that socket and start the right service"
+    )]
+    Foreign { path: String, owner: u32 },
+    /// Something else failed.
+    #[error("the connection to {path} failed: {errno}; look at the service behind it")]
+    Failed { path: String, errno: Errno },
+}
+
+impl From<SocketError> for ErrorBody {
+    fn from(error: SocketError) -> Self {
+        let code = match error {
+            SocketError::TooLong { .. } => ErrorCode::ConfigInvalid,
+            SocketError::Missing { .. }
+            | SocketError::Refused { .. }
+            | SocketError::Forbidden { .. }
+            | SocketError::Slow { .. }
+            | SocketError::Foreign { .. }
+            | SocketError::Failed { .. } => ErrorCode::RunnerUnavailable,
+        };
+        ErrorBody::new(code, error.to_string()).with("setting", "wp_codebox.runner_socket")
+    }
+}
+
+impl From<SocketError> for Failure {
+    fn from(error: SocketError) -> Self {
+        ErrorBody::from(error).into()
+    }
+}
+
+/// Connects, and checks who listens.
+pub(crate) fn connect(settings: &Settings) -> Result<OwnedFd, Failure> {
+    let path = || settings.runner_socket.clone();
+    let deadline = Instant::now() + LONGEST;
+    loop {
+        match attempt(settings) {
+            Ok(stream) => return Ok(stream),
+            // A full queue: the kernel answers at once instead of blocking.
+            Err(SocketError::Failed {
+                errno: Errno::AGAIN | Errno::INTR,
+                ..
+            }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        if Instant::now() >= deadline {
+            return Err(SocketError::Slow { path: path() }.into());
+        }
+        std::thread::sleep(PAUSE);
+        tick()?;
+    }
+}
+
+fn attempt(settings: &Settings) -> Result<OwnedFd, SocketError> {
+    let path = || settings.runner_socket.clone();
+    let failed = |errno| SocketError::Failed {
+        path: path(),
+        errno,
+    };
+    let address = address(&settings.runner_socket)?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let stream =
+        socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).map_err(failed)?;
+    connect_to(&stream, &address).map_err(|errno| match errno {
+        Errno::NOENT | Errno::NOTDIR => SocketError::Missing { path: path() },
+        Errno::CONNREFUSED => SocketError::Refused { path: path() },
+        Errno::ACCESS | Errno::PERM => SocketError::Forbidden {
+            path: path(),
+            us: geteuid().as_raw(),
+        },
+        errno => failed(errno),
+    })?;
+    let owner = socket_peercred(&stream).map_err(failed)?.uid.as_raw();
+    if trusted(settings, owner) {
+        Ok(stream)
+    } else {
+        Err(SocketError::Foreign {
+            path: path(),
+            owner,
+        })
+    }
+}
+
+fn address(path: &str) -> Result<SocketAddrUnix, SocketError> {
+    SocketAddrUnix::new(path).map_err(|_| SocketError::TooLong { bytes: path.len() })
+}
+
+fn trusted(settings: &Settings, uid: u32) -> bool {
+    uid == 0
+        || uid == geteuid().as_raw()
+        || stat(settings.state_dir.as_str()).is_ok_and(|state| state.st_uid == uid)
+}
+
+/// A row of `wp-codebox/doctor/v1`: whether the socket is there for this user. It does not
+/// connect, because every connection starts a runner.
+pub(crate) fn check(settings: &Settings) -> Value {
+    let path = &settings.runner_socket;
+    let problem = match (address(path), stat(path.as_str())) {
+        (Err(error), _) => Some(error),
+        (Ok(_), Err(_)) => Some(SocketError::Missing { path: path.clone() }),
+        (Ok(_), Ok(found)) if FileType::from_raw_mode(found.st_mode) != FileType::Socket => {
+            Some(SocketError::Refused { path: path.clone() })
+        }
+        (Ok(_), Ok(found)) if !trusted(settings, found.st_uid) => Some(SocketError::Foreign {
+            path: path.clone(),
+            owner: found.st_uid,
+        }),
+        (Ok(_), Ok(_)) => accessat(CWD, path.as_str(), Access::WRITE_OK, AtFlags::EACCESS)
+            .err()
+            .map(|_| SocketError::Forbidden {
+                path: path.clone(),
+                us: geteuid().as_raw(),
+            }),
+    };
+    match problem {
+        None => json!({
+            "id": "runner-socket",
+            "status": "ok",
+            "message": format!("runs go to the service behind {path}"),
+        }),
+        Some(error) => {
+            let text = error.to_string();
+            let (message, fix) = text.split_once("; ").unwrap_or((&text, ""));
+            json!({ "id": "runner-socket", "status": "error", "message": message, "fix": fix })
+        }
+    }
+}

@@ -1,0 +1,305 @@
+"""Runs that outlive their callers: the registry, detached runs, cancelling from elsewhere."""
+
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+import time
+
+from frames import Conversation, awaited, runs, task
+from harness import NotHere, must
+
+SLOW = "echo early > early.txt; echo ready; sleep {}; echo late > late.txt"
+
+
+def paths(view):
+    return sorted(entry["path"] for entry in view["result"]["changed_files"])
+
+
+def accepted_means_findable(bench):
+    run = Conversation(bench, "sleep 1").spawn().accepted()
+    view = run.look()
+    must(view["status"] == "running" and view["mode"] == "attached" and view["goal"] == "Run a command", json.dumps(view))
+    must(view["provenance"] == {"requester": "the frames of a test"} and "result" not in view, json.dumps(view))
+    last = run.last()
+    must(last["type"] == "result" and last["result"]["outcome"] == "no_op", json.dumps(last)[:400])
+    # The last frame comes after everything was settled.
+    view = run.look()
+    must(view["status"] == "ended" and view["outcome"] == "no_op", json.dumps(view)[:400])
+    must(view["result"] == last["result"], "the stored result is another than the one that was sent")
+    must(stat.S_IMODE(os.stat(os.path.join(run.directory, "result.json")).st_mode) == 0o600, "result.json is not private")
+    must(run.ended() == 0, "exit")
+    must(sorted(os.listdir(run.directory)) == ["events.jsonl", "lease", "result.json", "run.json"], str(os.listdir(run.directory)))
+
+
+def secrets_stay_out_of_the_record(bench):
+    secret = "hunter2-hunter2-hunter2"
+    run = Conversation(bench, "true", task=task(f"Use {secret} well"), redact=[secret],
+                       provenance={"requester": f"x {secret}"}).spawn().accepted()
+    run.last()
+    with open(os.path.join(run.directory, "run.json"), encoding="utf-8") as file:
+        record = file.read()
+    must(secret not in record and "Use " in record, record)
+
+
+def a_detached_run_survives_its_caller(bench):
+    run = Conversation(bench, SLOW.format(2), mode="detached").spawn().accepted()
+    run.close()
+    view = run.look()
+    must(view["status"] == "running" and view["mode"] == "detached", json.dumps(view))
+    view = run.await_end()
+    must(view["outcome"] == "succeeded" and view["bundle_id"].startswith("artifact-bundle-"), json.dumps(view)[:600])
+    must(paths(view) == ["/workspace/plugin/early.txt", "/workspace/plugin/late.txt"], str(paths(view)))
+    bench.call("artifacts", "verify", "--bundle", view["result"]["artifacts"]["path"], "--state", bench.state, "--json").expect(0)
+    must(run.ended() == 0, "exit")
+
+
+def an_attached_run_does_not(bench):
+    run = Conversation(bench, SLOW.format(30)).spawn().accepted()
+    run.until("runtime.command.output", "ready")
+    run.close()
+    view = run.await_end()
+    must(view["outcome"] == "cancelled" and paths(view) == ["/workspace/plugin/early.txt"], json.dumps(view)[:600])
+    must("caller" in view["error"]["message"], json.dumps(view["error"]))
+
+
+def detached_later(bench):
+    run = Conversation(bench, SLOW.format(2)).spawn().accepted()
+    run.until("runtime.command.output", "ready")
+    run.send({"type": "detach"}).close()
+    awaited(run.look, lambda view: view["mode"] == "detached", 10)
+    must(run.await_end()["outcome"] == "succeeded", "it did not go on")
+
+
+def a_detached_run_is_cancelled_by_its_caller(bench):
+    run = Conversation(bench, SLOW.format(30), mode="detached").spawn().accepted()
+    run.until("runtime.command.output", "ready")
+    last = run.send({"type": "cancel"}).last()
+    must(last["result"]["outcome"] == "cancelled", json.dumps(last)[:400])
+    must(run.ended() == 130, "exit")
+
+
+def signals_reach_the_right_runs(bench):
+    """A hang-up is for the caller's session; a detached run is not in it. SIGTERM ends both."""
+    for mode, hangs_up in (("attached", True), ("detached", False)):
+        run = Conversation(bench, SLOW.format(30), mode=mode).spawn().accepted()
+        run.until("runtime.command.output", "ready")
+        run.process.send_signal(signal.SIGHUP)
+        if not hangs_up:
+            time.sleep(1)
+            must(run.look()["status"] == "running", "a hang-up ended a detached run")
+            run.process.send_signal(signal.SIGTERM)
+        last = run.last()
+        must(last["result"]["outcome"] == "cancelled" and "told to stop" in last["result"]["summary"] + json.dumps(last["result"]["error"]),
+             json.dumps(last)[:600])
+        must(run.ended() == 130, "exit")
+
+
+def nobody_elses_session(bench):
+    """Ctrl-C of a terminal goes to a process group; the supervisor has its own, and its own session."""
+    run = Conversation(bench, SLOW.format(1), mode="detached").spawn(process_group=0)
+    run.accepted().until("runtime.command.output", "ready")
+    with open(f"/proc/{run.process.pid}/stat", encoding="utf-8") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    # A leader of a group cannot leave it: started as one, it has the group to itself.
+    must(int(fields[2]) == run.process.pid, f"group {fields[2]} of {run.process.pid}")
+    must(run.last()["type"] == "result", "no result")
+    run = Conversation(bench, SLOW.format(1), mode="detached").spawn()
+    run.accepted().until("runtime.command.output", "ready")
+    must(os.getsid(run.process.pid) == run.process.pid, "it is in the session of its caller")
+    must(run.last()["type"] == "result", "no result")
+
+
+FLOOD = "head -c 16000000 /dev/zero | tr '\\0' x; echo > done.txt"
+LIMITS = {"wall_clock_ms": 60000, "output_bytes": 64 * 1024 * 1024}
+
+
+def who_stops_reading_does_not_hold_the_run(bench):
+    """16 MB of output against a caller that keeps the socket and never reads."""
+    run = Conversation(bench, FLOOD, mode="detached", limits=LIMITS).spawn().accepted()
+    view = run.await_end(40)
+    must(view["outcome"] == "succeeded" and view["last_event"] > 40, json.dumps(view)[:300])
+    # Reading again: what was sent before, then the last frame, which says what is missing.
+    seen, last = 0, run.frame()
+    while last and last["type"] == "event":
+        must(last["event"]["seq"] == seen + 1, "a gap before the end")
+        seen, last = seen + 1, run.frame()
+    must(last["type"] == "result" and seen < view["last_event"], f"{seen} of {view['last_event']}")
+    must(any("stopped reading" in notice for notice in last["result"]["notices"]), str(last["result"]["notices"]))
+    must(run.ended() == 0, "exit")
+    # One that reads gets all of it.
+    run = Conversation(bench, FLOOD, limits=LIMITS).spawn().accepted()
+    count, last = 0, run.frame()
+    while last and last["type"] == "event":
+        count, last = count + 1, run.frame()
+    must(last["type"] == "result" and not last["result"].get("notices"), str(last["result"].get("notices")))
+    must(count == run.look()["last_event"], "events were lost")
+
+
+def busy_and_free_again(bench):
+    one, two = (Conversation(bench, "sleep 60", max_runs=2).spawn().accepted() for _ in range(2))
+    third = Conversation(bench, "true", max_runs=2).spawn()
+    frame = third.frame()
+    must(frame["type"] == "error" and frame["error"]["code"] == "wp_codebox_busy", json.dumps(frame))
+    must(frame["error"]["data"] == {"active": 2, "limit": 2} and third.ended() == 125, json.dumps(frame))
+    must(not os.path.exists(third.directory), "a refused run left a directory")
+    runs(bench, "get", third.run_id).expect(1, "wp_codebox_run_not_found")
+    runs(bench, "cancel", one.run_id).expect(0)
+    must(one.last()["result"]["outcome"] == "cancelled", "not cancelled")
+    # And a dead one takes no place either.
+    two.kill()
+    for _ in range(2):
+        must(Conversation(bench, "true", max_runs=1).spawn().accepted().last()["type"] == "result", "no place")
+    must(two.look()["outcome"] == "failed", "the dead run")
+
+
+def cancelled_from_elsewhere(bench):
+    run = Conversation(bench, SLOW.format(60), mode="detached").spawn().accepted()
+    run.until("runtime.command.output", "ready")
+    run.close()
+    answer = runs(bench, "cancel", run.run_id[:14]).expect(0).json
+    must(answer["schema"] == "wp-codebox/run-cancellation/v1" and answer["answer"] == "requested", json.dumps(answer))
+    again = runs(bench, "cancel", run.run_id).expect(0).json
+    must(again["answer"] in ("requested", "already_ended"), json.dumps(again))
+    view = run.await_end()
+    must(view["outcome"] == "cancelled" and paths(view) == ["/workspace/plugin/early.txt"], json.dumps(view)[:600])
+    must(runs(bench, "cancel", run.run_id).expect(0).json == {**answer, "answer": "already_ended", "status": "ended"}, "after the end")
+    # A dead supervisor is noticed, and its run settled by the question.
+    run = Conversation(bench, "sleep 60", mode="detached").spawn().accepted()
+    run.kill()
+    answer = runs(bench, "cancel", run.run_id).expect(0).json
+    must(answer["answer"] == "already_ended" and answer["status"] == "ended", json.dumps(answer))
+    must(not os.path.exists(os.path.join(run.directory, "control.sock")), "a dead run's socket stays")
+
+
+def control(run, data, user=None):
+    """What the control socket answers; asked by another user through a descriptor root opened."""
+    directory = os.open(run.directory, os.O_PATH | os.O_DIRECTORY)
+    program = ("import socket,sys\ns=socket.socket(socket.AF_UNIX)\ns.settimeout(8)\n"
+               f"s.connect('/proc/self/fd/{directory}/control.sock')\n"
+               "try:\n s.sendall(eval(sys.argv[1]))\n sys.stdout.write(s.makefile().readline())\n"
+               "except (BrokenPipeError, ConnectionResetError): pass\n")
+    try:
+        return subprocess.run(["python3", "-c", program, repr(data)], pass_fds=[directory], user=user, capture_output=True,
+                              text=True, timeout=20, check=False)
+    finally:
+        os.close(directory)
+
+
+def a_foreign_user_cannot_cancel(bench):
+    if os.geteuid() != 0:
+        raise NotHere("another user")
+    run = Conversation(bench, "sleep 60", mode="detached").spawn().accepted()
+    sock = os.path.join(run.directory, "control.sock")
+    status = os.stat(sock)
+    must(stat.S_IMODE(status.st_mode) == 0o600 and status.st_uid == os.stat(bench.state).st_uid, oct(status.st_mode))
+    cancel = b'{"type":"cancel"}\n'
+    refused = control(run, cancel, user="nobody")
+    must("PermissionError" in refused.stderr, f"the modes did not hold: {refused}")
+    # With the modes out of the way the peer's uid is what holds.
+    os.chmod(run.directory, 0o711)
+    os.chmod(sock, 0o777)
+    silent = control(run, cancel, user="nobody")
+    must(silent.returncode == 0 and silent.stdout == "", f"a foreign user was answered: {silent}")
+    time.sleep(0.5)
+    must(run.look()["status"] == "running", "a foreign user cancelled it")
+    heard = control(run, cancel, user=bench.owner)
+    must(json.loads(heard.stdout)["answer"] == "requested", str(heard))
+    must(run.last()["result"]["outcome"] == "cancelled", "the owner did not cancel it")
+
+
+def nonsense_at_the_control_socket(bench):
+    run = Conversation(bench, "sleep 60", mode="detached").spawn().accepted()
+    for data in (b"x\n", b"\n", b'{"type":"detach"}\n', b'{"type":"start"}\n', b"\xff" * 6000, b"{" * 5000 + b"\n"):
+        answer = control(run, data)
+        must(not answer.stdout or json.loads(answer.stdout)["error"]["code"] == "wp_codebox_input_invalid", str(answer))
+    # Many that say nothing hold neither the run nor one that says something.
+    directory = os.open(run.directory, os.O_PATH | os.O_DIRECTORY)
+    idle = []
+    for _ in range(120):
+        client = socket.socket(socket.AF_UNIX)
+        client.settimeout(5)
+        client.connect(f"/proc/self/fd/{directory}/control.sock")
+        idle.append(client)
+    os.close(directory)
+    must(run.look()["status"] == "running", "nonsense ended it")
+    began = time.monotonic()
+    must(runs(bench, "cancel", run.run_id).expect(0).json["answer"] == "requested", "it was not heard")
+    must(time.monotonic() - began < 9, "it was heard too late")
+    for client in idle:
+        client.close()
+    must(run.last()["result"]["outcome"] == "cancelled", "not cancelled")
+
+
+def events_by_cursor(bench):
+    run = Conversation(bench, "for i in 1 2 3 4 5 6; do echo line-$i; sleep 0.2; done", mode="detached").spawn().accepted()
+    seen, cursor = [], 0
+    while True:
+        page = runs(bench, "events", run.run_id, "--after", str(cursor), "--limit", "3").expect(0).json
+        must(len(page["events"]) <= 3 and page["cursor"] >= cursor, json.dumps(page))
+        seen += page["events"]
+        cursor = page["cursor"]
+        if page["status"] == "ended" and not page["more"]:
+            break
+    must([event["seq"] for event in seen] == list(range(1, len(seen) + 1)), "a gap")
+    with open(os.path.join(run.directory, "events.jsonl"), encoding="utf-8") as file:
+        must(seen == [json.loads(line) for line in file], "other events than in the journal")
+    must(all(f"line-{n}" in json.dumps(seen) for n in range(1, 7)), "output is missing")
+    # The journal of a writer that was interrupted.
+    with open(os.path.join(run.directory, "events.jsonl"), "a", encoding="utf-8") as file:
+        file.write('{"id":"evt-99","seq":99,"ty')
+    page = runs(bench, "events", run.run_id, "--after", str(cursor)).expect(0).json
+    must(page["events"] == [] and page["cursor"] == cursor and not page["more"], json.dumps(page))
+
+
+def events_are_followed(bench):
+    run = Conversation(bench, "for i in 1 2 3; do echo line-$i; sleep 0.4; done", mode="detached").spawn().accepted()
+    answer = runs(bench, "events", run.run_id, "--follow")
+    must(answer.exit == 0, str(answer))
+    pages = [json.loads(line) for line in answer.stdout.splitlines()]
+    must(pages[-1]["status"] == "ended" and pages[0]["status"] == "running" and "line-3" in answer.stdout, str(answer))
+    text = bench.call("runs", "events", run.run_id, "--state", bench.state, "--site", bench.site).stdout
+    must("runtime.command.output" in text and "line-2" in text, text)
+
+
+def lists_and_references(bench):
+    for _ in range(3):
+        Conversation(bench, "true").spawn().accepted().last()
+    alive = Conversation(bench, "sleep 60", mode="detached").spawn().accepted()
+    listed = runs(bench, "list").expect(0).json
+    must(listed["schema"] == "wp-codebox/run-list/v1" and listed["total"] == len(listed["runs"]) >= 4, json.dumps(listed)[:300])
+    must(listed["runs"][0]["run_id"] == alive.run_id and "result" not in listed["runs"][1], "order, or results in a list")
+    only = runs(bench, "list", "--status", "running").expect(0).json
+    must([row["run_id"] for row in only["runs"]] == [alive.run_id], json.dumps(only)[:400])
+    page = runs(bench, "list", "--limit", "2", "--offset", "1").expect(0).json
+    must(page["runs"] == listed["runs"][1:3] and page["total"] == listed["total"], "the page")
+    everywhere = bench.call("runs", "list", "--state", bench.state, "--status", "running", "--json").expect(0).json
+    must(alive.run_id in [row["run_id"] for row in everywhere["runs"]], "all sites")
+    human = bench.call("runs", "list", "--state", bench.state, "--site", bench.site)
+    must(human.exit == 0 and alive.run_id in human.stdout and "detached" in human.stdout, str(human))
+    human = bench.call("runs", "get", alive.run_id, "--state", bench.state, "--site", bench.site)
+    must("status   running, detached" in human.stdout, str(human))
+    runs(bench, "get", "run_").expect(1, "wp_codebox_run_ambiguous")
+    runs(bench, "get", "run_" + "0" * 32).expect(1, "wp_codebox_run_not_found")
+    runs(bench, "get", "../../../etc").expect(1, "wp_codebox_run_not_found")
+    runs(bench, "get", "").expect(1, "wp_codebox_input_invalid")
+    bench.call("runs", "list", "--state", bench.state, "--site", "../x", "--json").expect(1, "wp_codebox_input_invalid")
+    bench.call("runs", "list", "--state", bench.directory + "/none", "--json").expect(125, "wp_codebox_state_dir_invalid")
+    bench.call("runs", "list", "--limit", "0", "--json").expect(1)
+    runs(bench, "cancel", alive.run_id).expect(0)
+    must(alive.last()["type"] == "result", "the end")
+
+
+def asked_by_another_user(bench):
+    if os.geteuid() != 0:
+        raise NotHere("another user")
+    asked = subprocess.run([bench.environment["CODEBOX"], "runs", "list", "--state", bench.state, "--json"], user="nobody",
+                           capture_output=True, text=True, env={}, check=False)
+    must(asked.returncode == 125 and "wp_codebox_state_dir_invalid" in asked.stdout, str(asked))
+
+
+CASES = [value for value in list(globals().values())
+         if callable(value) and getattr(value, "__module__", "") == __name__
+         and value.__name__ not in ("paths", "control")]

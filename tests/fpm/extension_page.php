@@ -1,0 +1,99 @@
+<?php
+/**
+ * What a php-fpm worker does for extension_cases.py: starts a run from a request file, notes its id,
+ * waits, and at the agent's first output does what the query says.
+ *
+ * Query: `request` (file with the request as JSON), `note` (file for what happened), `do`.
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\Native\{Exception as CodeboxException, Extension, Run};
+
+$note = static fn( string $line ) => file_put_contents( $_GET['note'], $line . "\n", FILE_APPEND );
+$do   = $_GET['do'];
+if ( 'pid' === $do ) {
+	echo getmypid();
+	return;
+}
+if ( 'opcache' === $do ) {
+	echo json_encode( opcache_get_status( false )['opcache_enabled'] ?? false );
+	return;
+}
+
+$request = json_decode( file_get_contents( $_GET['request'] ), true );
+$note( 'worker ' . getmypid() );
+register_shutdown_function( static fn() => $note( 'shutdown ' . connection_status() ) );
+'ignore-abort' === $do && ignore_user_abort( true );
+
+try {
+	$run = Run::start( $request );
+} catch ( CodeboxException $e ) {
+	$note( 'refused ' . $e->errorCode . ' ' . $e->httpStatus . ' ' . $e->exitStatus );
+	return;
+}
+$note( 'run ' . $run->id() );
+
+$act = static function ( array $event ) use ( $do, $note, $run ): void {
+	static $acted = false;
+	if ( $acted || 'runtime.command.output' !== $event['type'] ) {
+		return;
+	}
+	$acted = true;
+	$note( 'output' );
+	// The test looks at the guest first.
+	for ( $i = 0; $i < 6000 && ! str_contains( file_get_contents( $_GET['note'] ), "go\n" ); ++$i ) {
+		usleep( 10_000 );
+	}
+	switch ( $do ) {
+		case 'exit':
+			exit( 0 );
+		case 'memory':
+			$text = '';
+			while ( true ) {
+				$text .= str_repeat( 'x', 1024 * 1024 );
+			}
+			// No break: it does not get here.
+		case 'time':
+			set_time_limit( 1 );
+			while ( true ) {
+				continue;
+			}
+			// No break: it does not get here.
+		case 'throw':
+			throw new DomainException( 'mine' );
+		case 'panic':
+			putenv( 'WP_CODEBOX_TEST_PANIC=1' );
+			break;
+		case 'finish':
+			fastcgi_finish_request();
+			$note( 'finished' );
+			break;
+		case 'detach':
+			$run->detach();
+			exit( 0 );
+	}
+};
+
+try {
+	if ( 'idle' === $do ) {
+		// A wait beyond the time limit, which counts processor time.
+		set_time_limit( 1 );
+		$before = getrusage();
+		$run->wait( null, 3000 );
+		$after = getrusage();
+		$spent = ( $after['ru_utime.tv_sec'] - $before['ru_utime.tv_sec'] ) * 1000000 + $after['ru_utime.tv_usec'] - $before['ru_utime.tv_usec']
+			+ ( $after['ru_stime.tv_sec'] - $before['ru_stime.tv_sec'] ) * 1000000 + $after['ru_stime.tv_usec'] - $before['ru_stime.tv_usec'];
+		$note( 'waited ' . $spent );
+	} elseif ( 'leave' === $do ) {
+		$run->wait( null, 200 );
+	} else {
+		$result = $run->wait( $act );
+		$note( 'result ' . $result['outcome'] );
+	}
+} catch ( CodeboxException $e ) {
+	$note( 'error ' . $e->errorCode );
+} finally {
+	putenv( 'WP_CODEBOX_TEST_PANIC' );
+}
+echo 'end of page';

@@ -1,0 +1,332 @@
+"""php-fpm with the extension, programs and a state directory of this test alone.
+
+The workers run as www-data, who owns the state directory. The runner and the launcher are
+copies in the scratch directory: what of them is still alive can be told from any other.
+"""
+
+import contextlib
+import fcntl
+import glob
+import json
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.parse
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "soak"))
+import detectors  # noqa: E402
+from fastcgi import Request  # noqa: E402
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+FPM = os.environ.get("CODEBOX_FPM", "/usr/sbin/php-fpm8.2")
+USER = "www-data"
+SITE = "site-1"
+# How long anything of a run may outlive its caller.
+PATIENCE = 2.0
+
+
+class Failed(Exception):
+    """A case did not hold; the text says how."""
+
+
+def must(condition, text):
+    if not condition:
+        raise Failed(text)
+
+
+def started(pid):
+    """Seconds between boot and a process's start."""
+    stat = detectors.read(f"/proc/{pid}/stat")
+    return int(stat.rsplit(")", 1)[1].split()[19]) / os.sysconf("SC_CLK_TCK") if ")" in stat else float("inf")
+
+
+def eventually(probe, seconds, text):
+    """Asks until the probe answers something true; answers it, and how long that took."""
+    began = time.monotonic()
+    while True:
+        found = probe()
+        if found:
+            return found, time.monotonic() - began
+        must(time.monotonic() - began < seconds, f"{text} within {seconds:g} s")
+        time.sleep(0.02)
+
+
+class World:
+    """The scratch directory and what is looked for afterwards."""
+
+    def __init__(self):
+        self.home = tempfile.mkdtemp(prefix="wp-codebox-fpm.")
+        os.chmod(self.home, 0o711)
+        self.token = "fpm" + os.urandom(6).hex()
+        self.owner = pwd.getpwnam(USER)
+        os.mkdir(self.path("bin"))
+        self.runner = self.copy("CODEBOX", "wp-codebox")
+        self.launcher = self.copy("CODEBOX_LAUNCH", "wp-codebox-launch")
+        self.extension = self.copy("CODEBOX_SO", "wp_codebox.so")
+        self.state = self.owned("state", 0o700)
+        self.mount = self.owned("demo", 0o755)
+        self.notes = self.owned("notes", 0o755)
+        with open(os.path.join(self.mount, "demo.php"), "w", encoding="utf-8") as file:
+            file.write("<?php // Plugin Name: Demo\n")
+        os.chown(file.name, self.owner.pw_uid, self.owner.pw_gid)
+        self.page = self.path("page.php")
+        shutil.copy(os.path.join(HERE, "extension_page.php"), self.page)
+        self.host = detectors.Host(self.home, self.state, SITE, self.token)
+        self.servers = []
+
+    def path(self, *names):
+        return os.path.join(self.home, *names)
+
+    def copy(self, variable, name):
+        target = self.path("bin", name)
+        shutil.copy(os.environ[variable], target)
+        os.chmod(target, 0o755)
+        return target
+
+    def owned(self, name, mode):
+        path = self.path(name)
+        os.mkdir(path)
+        os.chown(path, self.owner.pw_uid, self.owner.pw_gid)
+        os.chmod(path, mode)
+        return path
+
+    def close(self):
+        for server in self.servers:
+            server.stop(signal.SIGKILL)
+        self.kill()
+        shutil.rmtree(self.home, ignore_errors=True)
+
+    def kill(self):
+        """Ends whatever a failed case left."""
+        for pid in detectors.pids():
+            if detectors.program(pid).startswith(self.path("bin") + "/"):
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+
+    def request(self, seconds, **more):
+        """A request file: the agent says something, works this long and leaves a file."""
+        request = {
+            "site": SITE,
+            "goal": "Write a file.",
+            "wordpress": os.environ["CODEBOX_WORDPRESS"],
+            "mounts": [{"source": self.mount, "target": "/workspace/demo"}],
+            "agent": {"argv": ["sh", "-c", f"echo {self.token}; sleep {seconds}; echo done >done.txt"]},
+            **more,
+        }
+        handle, name = tempfile.mkstemp(suffix=".json", dir=self.notes)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(request, file)
+        os.chmod(name, 0o644)
+        return name
+
+    def fpm(self, **settings):
+        server = Fpm(self, settings)
+        self.servers.append(server)
+        return server
+
+    def processes(self):
+        return [pid for pid in detectors.pids() if not detectors.dead(pid) and self.ours(pid)]
+
+    def ours(self, pid):
+        return detectors.program(pid).startswith(self.path("bin") + "/") or self.token in detectors.command(pid)
+
+    def left(self, since):
+        """Processes, namespaces and mounts of a run that were there at a time. The kernel gives the numbers
+        of namespaces that are gone to later ones, so a process younger than that says nothing."""
+        kept = [
+            f"namespaces of process {pid}: {detectors.command(pid)[:80]}"
+            for pid in detectors.pids()
+            if frozenset(detectors.namespaces(pid) - self.host.own) in self.host.guests and started(pid) < since
+        ]
+        return self.host.processes() + kept + self.host.new_mounts()
+
+    def nothing_left(self):
+        """Waits until nothing of any run is left; answers how long that took."""
+        since = time.clock_gettime(time.CLOCK_BOOTTIME)
+        try:
+            return eventually(lambda: not self.left(since), PATIENCE, "")[1]
+        except Failed:
+            raise Failed(f"left after {PATIENCE:g} s: " + "; ".join(self.left(since))) from None
+
+    def record(self, run):
+        try:
+            with open(os.path.join(self.state, "sites", SITE, "runs", run, "run.json"), encoding="utf-8") as file:
+                return json.load(file)
+        except (OSError, ValueError):
+            return {}
+
+    def lease_is_free(self, run):
+        with open(os.path.join(self.state, "sites", SITE, "runs", run, "lease"), "rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                return False
+            return True
+
+    def ended(self, run):
+        record, _ = eventually(lambda: (r := self.record(run)).get("status") == "ended" and r, 60, f"the record of {run} is not settled")
+        return record
+
+
+class Fpm:
+    """One php-fpm on a unix socket or a loopback port."""
+
+    def __init__(self, world, settings):
+        self.world = world
+        self.directory = tempfile.mkdtemp(prefix="fpm.", dir=world.home)
+        os.chmod(self.directory, 0o711)
+        if settings.get("listen") == "tcp":
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", 0))
+                self.address = probe.getsockname()
+            listen = f"127.0.0.1:{self.address[1]}"
+        else:
+            listen = self.address = os.path.join(self.directory, "socket")
+        pool = {
+            "user": USER,
+            "group": USER,
+            "listen": listen,
+            "listen.owner": USER,
+            "pm": "static",
+            "pm.max_children": 4,
+            "catch_workers_output": "yes",
+            **settings.get("pool", {}),
+        }
+        self.log = os.path.join(self.directory, "log")
+        config = ["[global]", f"error_log = {self.log}", f"pid = {self.directory}/pid", *settings.get("main", []), "[www]"]
+        config += [f"{name} = {value}" for name, value in pool.items()]
+        self.write("fpm.conf", config)
+        ini = {
+            "zend_extension": "opcache",
+            "opcache.enable": 1,
+            "memory_limit": "64M",
+            "extension": settings.get("extension", world.extension),
+            "wp_codebox.state_dir": world.state,
+            "wp_codebox.share_dir": os.environ["CODEBOX_SHARE"],
+            "wp_codebox.runner": world.runner,
+            "wp_codebox.launcher": world.launcher,
+            "wp_codebox.php_binary": os.environ["CODEBOX_PHP"],
+            "log_errors": 0,
+            **settings.get("ini", {}),
+        }
+        self.write("php.ini", [f'{name} = "{value}"' for name, value in ini.items()])
+        self.process = subprocess.Popen(
+            [FPM, "-F", "-c", f"{self.directory}/php.ini", "-y", f"{self.directory}/fpm.conf"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=open(os.path.join(self.directory, "stderr"), "wb"),
+            env={"PATH": "/usr/bin:/bin", "PHP_INI_SCAN_DIR": ""},
+        )
+        eventually(self.answers, 20, "php-fpm does not answer")
+
+    def write(self, name, lines):
+        with open(os.path.join(self.directory, name), "w", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+
+    def answers(self):
+        must(self.process.poll() is None, "php-fpm ended: " + detectors.read(self.log) + detectors.read(os.path.join(self.directory, "stderr")))
+        try:
+            return self.get(do="pid")
+        except OSError:
+            return None
+
+    def send(self, **query):
+        return Request(self.address, self.world.page, urllib.parse.urlencode(query))
+
+    def get(self, **query):
+        return self.send(**query).answer()
+
+    def workers(self):
+        return [pid for pid in detectors.pids() if detectors.parent(pid) == self.process.pid]
+
+    def stop(self, how):
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+            if how == signal.SIGKILL:
+                for worker in self.workers():
+                    with contextlib.suppress(OSError):
+                        os.kill(worker, signal.SIGKILL)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(20)
+
+
+class Page:
+    """A page that started a run, and what it noted."""
+
+    def __init__(self, server, do, seconds=60, **more):
+        self.world, self.server = server.world, server
+        handle, self.note = tempfile.mkstemp(suffix=".note", dir=self.world.notes)
+        os.close(handle)
+        os.chmod(self.note, 0o666)
+        self.request = server.send(do=do, note=self.note, request=self.world.request(seconds, **more))
+
+    def noted(self, word):
+        """The rest of the first noted line that starts with this word."""
+        for line in detectors.read(self.note).splitlines():
+            if line.split(" ")[0] == word:
+                return line[len(word) + 1 :] or "yes"
+        return None
+
+    def expect(self, word, seconds=60):
+        text = lambda: detectors.read(self.note).replace("\n", " | ")  # noqa: E731
+        try:
+            return eventually(lambda: self.noted(word), seconds, f"no note `{word}`")[0]
+        except Failed as failed:
+            raise Failed(f"{failed}; notes: {text()}; log: {detectors.read(self.server.log)[-300:]}") from None
+
+    def working(self):
+        """Waits for the agent's first output; answers the run's id. Remembers its guest's namespaces."""
+        self.run = self.expect("run")
+        self.worker = int(self.expect("worker"))
+        # The page waits at the agent's first output until this has been seen.
+        def guest():
+            found = [pid for pid in self.world.processes() if self.world.token in detectors.command(pid)]
+            for pid in found:
+                self.world.host.saw_guest(pid)
+            return found
+
+        eventually(guest, 60, "no guest appeared")
+        self.go()
+        return self.run
+
+    def go(self):
+        with open(self.note, "a", encoding="utf-8") as file:
+            file.write("go\n")
+
+    def result(self):
+        """Waits for the page to end; what the run came to. Leaves the worker to others."""
+        self.request.answer()
+        return self.noted("result")
+
+    def gone(self):
+        """Everything of the run is gone in time, its lock is free and its record settled as cancelled."""
+        took = self.world.nothing_left()
+        must(self.world.lease_is_free(self.run), "the lease is still held")
+        record = self.world.ended(self.run)
+        must(record.get("outcome") == "cancelled", f"the record says {record}")
+        return took
+
+    def survived(self):
+        """The run goes on without its caller and comes to its own end."""
+        must(self.world.processes(), "nothing of the run is alive")
+        record = self.world.ended(self.run)
+        must(record.get("outcome") == "succeeded", f"the record says {record}")
+        self.world.nothing_left()
+
+
+def sockets(pid):
+    """Inodes of the sockets a process holds."""
+    found = set()
+    for link in glob.glob(f"/proc/{pid}/fd/*"):
+        with contextlib.suppress(OSError):
+            target = os.readlink(link)
+            if target.startswith("socket:"):
+                found.add(target)
+    return found
