@@ -13,9 +13,13 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '1c8f7344cce8f61ae726a824c903886d1c31a7ae4b209a729bb7d059b1bafec1',
+	'contract_digest' => '8ded81c2c7810af26eb6d25d3c0841d789567c34bbefb8b1f3818e33b3186997',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
+		'wp-codebox/list-runs'                => 'run/list.php',
+		'wp-codebox/get-run'                  => 'run/get.php',
+		'wp-codebox/list-run-events'          => 'run/events.php',
+		'wp-codebox/cancel-run'               => 'run/cancel.php',
 		'wp-codebox/list-artifacts'           => 'artifact/list.php',
 		'wp-codebox/get-artifact'             => 'artifact/get.php',
 		'wp-codebox/inspect-artifact'         => 'artifact/inspect.php',

@@ -41,18 +41,23 @@ final class Registration {
 		$table     = new Table();
 		$view      = new ArtifactView( $console, $table, $this->services );
 		$decisions = new ArtifactDecisions( $boundary, $console, $table, $view, $this->services );
-		$runs      = new RunAgentTaskCommand(
+		$report    = new RunReport( $table );
+		$task      = new RunAgentTaskCommand(
 			$boundary,
 			$console,
 			$this->services,
 			new TaskFlags( $this->schemas, $this->services->code ),
 			new StagedPrograms(),
 			new SecretFlags(),
-			new RunReport( $table )
+			$report,
+			$table
 		);
+		$events    = new RunEventsCommand( $boundary, $console, $table, $report, $this->services );
 
 		WP_CLI::add_command( 'codebox', CodeboxNamespace::class );
-		WP_CLI::add_command( 'codebox run-agent-task', $runs );
+		WP_CLI::add_command( 'codebox run-agent-task', $task );
+		WP_CLI::add_command( 'codebox runs', new RunsCommand( $boundary, $console, $table, $report, $this->services ) );
+		WP_CLI::add_command( 'codebox runs events', $events );
 		WP_CLI::add_command( 'codebox artifacts', new ArtifactsCommand( $boundary, $console, $table, $view, $this->services ) );
 		WP_CLI::add_command( 'codebox artifacts preflight-apply', [ $decisions, 'preflight_apply' ] );
 		WP_CLI::add_command( 'codebox artifacts apply', [ $decisions, 'apply' ] );

@@ -44,9 +44,23 @@ final class Capabilities {
 	/**
 	 * Whether the current user may do it.
 	 *
+	 * @param string ...$any Of the three; one that is held is enough.
+	 */
+	public function allows( string ...$any ): bool {
+		foreach ( $any as $capability ) {
+			if ( $this->holds( $capability ) ) {
+				return true;
+			}
+		}
+		return false;
+	}
+
+	/**
+	 * Whether the current user has a capability.
+	 *
 	 * @param string $capability One of the three.
 	 */
-	public function allows( string $capability ): bool {
+	private function holds( string $capability ): bool {
 		// phpcs:ignore WordPress.WP.Capabilities -- mapped above.
 		$allowed = current_user_can( $capability );
 		/**

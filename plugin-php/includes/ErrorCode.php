@@ -22,6 +22,19 @@ enum ErrorCode: string {
 	case MountMissing = 'wp_codebox_mount_missing';
 	case MountSourceInvalid = 'wp_codebox_mount_source_invalid';
 	case MountDenied = 'wp_codebox_mount_denied';
+	case TaskMissing = 'wp_codebox_task_missing';
+	case Busy = 'wp_codebox_busy';
+	case RunCancelled = 'wp_codebox_run_cancelled';
+	case RunNotFound = 'wp_codebox_run_not_found';
+	case RunAmbiguous = 'wp_codebox_run_ambiguous';
+	case TasksMissing = 'wp_codebox_tasks_missing';
+	case FanoutWorkersMissing = 'wp_codebox_fanout_workers_missing';
+	case FanoutWorkerInvalid = 'wp_codebox_fanout_worker_invalid';
+	case FanoutWorkerIdInvalid = 'wp_codebox_fanout_worker_id_invalid';
+	case FanoutWorkerIdDuplicate = 'wp_codebox_fanout_worker_id_duplicate';
+	case FanoutWorkerGoalMissing = 'wp_codebox_fanout_worker_goal_missing';
+	case FanoutWorkerDependencyInvalid = 'wp_codebox_fanout_worker_dependency_invalid';
+	case FanoutConcurrencyInvalid = 'wp_codebox_fanout_concurrency_invalid';
 	case AgentMissing = 'wp_codebox_agent_missing';
 	case SecretInvalid = 'wp_codebox_secret_invalid';
 	case Forbidden = 'wp_codebox_forbidden';
@@ -38,9 +51,13 @@ enum ErrorCode: string {
 	/** HTTP status for `WP_Error` `data.status`. */
 	public function http_status(): int {
 		return match ( $this ) {
-			self::InputInvalid, self::MountMissing, self::MountSourceInvalid, self::AgentMissing, self::SecretInvalid, self::ArtifactIdMissing => 400,
+			self::InputInvalid, self::MountMissing, self::MountSourceInvalid, self::AgentMissing, self::SecretInvalid, self::ArtifactIdMissing,
+			self::TaskMissing, self::TasksMissing, self::FanoutWorkersMissing, self::FanoutWorkerInvalid, self::FanoutWorkerIdInvalid, self::FanoutWorkerIdDuplicate,
+			self::FanoutWorkerGoalMissing, self::FanoutWorkerDependencyInvalid, self::FanoutConcurrencyInvalid => 400,
 			self::MountDenied, self::Forbidden, self::ArtifactUntrusted => 403,
-			self::ApplyConflict => 409,
+			self::RunNotFound => 404,
+			self::ApplyConflict, self::RunAmbiguous, self::RunCancelled => 409,
+			self::Busy => 429,
 			self::AuditFailed, self::Internal => 500,
 			self::ApplyAdapterMissing => 501,
 			self::ApplyResultInvalid => 502,
@@ -51,8 +68,9 @@ enum ErrorCode: string {
 	/** Exit status of a command that fails with this code. */
 	public function exit_status(): int {
 		return match ( $this ) {
-			self::ExtensionMissing, self::ExtensionStale => 125,
+			self::ExtensionMissing, self::ExtensionStale, self::Busy => 125,
 			self::MountDenied, self::Forbidden => 126,
+			self::RunCancelled => 130,
 			default => 1,
 		};
 	}

@@ -19,7 +19,9 @@ use WPCodebox\Host\Site;
 use WPCodebox\Run\AgentChoice;
 use WPCodebox\Run\MountPlan;
 use WPCodebox\Run\RequestBuilder;
+use WPCodebox\Run\RunAccess;
 use WPCodebox\Run\RunEnvelope;
+use WPCodebox\Run\RunRegistry;
 use WPCodebox\Run\RunService;
 use WPCodebox\Run\SecretChoice;
 
@@ -36,8 +38,10 @@ final class Services {
 	public readonly Site $site;
 	/** Host settings. */
 	public readonly Settings $settings;
-	/** Runs. */
+	/** Runs one task. */
 	public readonly RunService $runs;
+	/** What is known of runs. */
+	public readonly RunRegistry $registry;
 	/** Bundles. */
 	public readonly ArtifactService $artifacts;
 	/** Preflight and apply. */
@@ -54,13 +58,15 @@ final class Services {
 		$this->settings  = new Settings();
 		$audit           = new AuditTrail( $this->site );
 		$this->artifacts = new ArtifactService( $gate, $this->site, $audit );
+		$envelope        = new RunEnvelope();
 		$this->runs      = new RunService(
 			$gate,
 			new RequestBuilder( $this->site, new MountPlan( $this->code ), new AgentChoice( $this->settings ), new SecretChoice() ),
-			new RunEnvelope(),
+			$envelope,
 			$this->site,
 			$audit
 		);
+		$this->registry  = new RunRegistry( $gate, $this->site, new RunAccess( new Capabilities() ), $envelope, $audit );
 		$this->applies   = new ApplyService(
 			$gate,
 			new ApplyPayload( $this->artifacts, new ApplyTargets( $this->code, $this->site ), $this->settings, $audit, $this->site ),

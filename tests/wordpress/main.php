@@ -23,9 +23,9 @@ $flags   = 'native' === $phase ? (array) json_decode( (string) getenv( 'TEST_PHP
 $harness = new Harness( $phase, $flags, $argv[2] ?? '' );
 $cases   = [
 	'bare'    => [ 'schemas', 'codes', 'gate', 'units' ],
-	'fake'    => [ 'abilities', 'runs', 'artifacts', 'applies', 'adapters', 'rest', 'cli-runs', 'cli-artifacts', 'cli-others', 'health', 'faults' ],
+	'fake'    => [ 'abilities', 'runs', 'detached', 'artifacts', 'applies', 'adapters', 'rest', 'cli-runs', 'cli-registry', 'cli-artifacts', 'cli-others', 'health', 'faults' ],
 	'network' => [ 'network' ],
-	'native'  => [ 'abilities', 'runs', 'artifacts', 'applies', 'rest', 'cli-runs', 'cli-artifacts', 'cli-others', 'health', 'native' ],
+	'native'  => [ 'abilities', 'runs', 'detached', 'artifacts', 'applies', 'rest', 'cli-runs', 'cli-registry', 'cli-artifacts', 'cli-others', 'health', 'native' ],
 ];
 foreach ( $cases[ $phase ] as $case ) {
 	( require __DIR__ . '/cases/' . $case . '.php' )( $harness );

@@ -70,9 +70,9 @@ final class Registrar {
 					'description'         => $definition['description'],
 					'category'            => $definition['category'],
 					'input_schema'        => $this->schemas->get( $definition['input_schema'] ),
-					'output_schema'       => $this->schemas->get( $definition['output_schema'] ),
+					'output_schema'       => $this->schemas->any( (array) $definition['output_schema'] ),
 					'execute_callback'    => fn( mixed $input = [] ): mixed => $this->execute( $name, $input ),
-					'permission_callback' => fn( mixed $input = [] ): bool => $this->capabilities->allows( $definition['capability'] ),
+					'permission_callback' => fn( mixed $input = [] ): bool => $this->capabilities->allows( ...(array) $definition['capability'] ),
 					'meta'                => $definition['meta'],
 				]
 			);

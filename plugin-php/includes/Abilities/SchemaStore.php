@@ -52,4 +52,20 @@ final class SchemaStore {
 		}
 		return $this->read[ $name ];
 	}
+
+	/**
+	 * A schema that takes what one of several takes.
+	 *
+	 * @param list<string> $names Names.
+	 * @return array<string, mixed>
+	 */
+	public function any( array $names ): array {
+		if ( 1 === count( $names ) ) {
+			return $this->get( $names[0] );
+		}
+		return [
+			'type'  => 'object',
+			'anyOf' => array_map( [ $this, 'get' ], $names ),
+		];
+	}
 }

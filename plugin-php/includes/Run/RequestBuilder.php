@@ -10,7 +10,6 @@ declare(strict_types=1);
 namespace WPCodebox\Run;
 
 use WPCodebox\Authority;
-use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\Host\Site;
 use WPCodebox\Native\Policy;
@@ -54,9 +53,6 @@ final class RequestBuilder {
 	 * @throws Failure When mounts, agent or secrets cannot be found.
 	 */
 	public function build( array $input, Authority $authority, array $staged = [], #[\SensitiveParameter] array $lent = [] ): array {
-		if ( false === ( $input['wait'] ?? true ) ) {
-			throw Failure::because( ErrorCode::InputInvalid, 'Detached runs (wait: false) are not available yet; leave wait out.' );
-		}
 		$secrets = array_merge( $lent, $this->secrets->resolve( $input ) );
 		$request = $this->task( $input, [] === $secrets ? 'none' : 'connector-scoped' );
 		if ( [] !== $secrets ) {

@@ -10,6 +10,10 @@ use WPCodebox\Tests\Harness;
 return static function ( Harness $t ): void {
 	$annotations = [
 		'wp-codebox/run-agent-task'           => [ false, false, false ],
+		'wp-codebox/list-runs'                => [ true, false, true ],
+		'wp-codebox/get-run'                  => [ true, false, true ],
+		'wp-codebox/list-run-events'          => [ true, false, true ],
+		'wp-codebox/cancel-run'               => [ false, false, true ],
 		'wp-codebox/list-artifacts'           => [ true, false, true ],
 		'wp-codebox/get-artifact'             => [ true, false, true ],
 		'wp-codebox/inspect-artifact'         => [ true, false, true ],

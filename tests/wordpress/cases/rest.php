@@ -23,6 +23,10 @@ return static function ( Harness $t ): void {
 	};
 	$verbs = [
 		'run-agent-task'           => 'POST',
+		'list-runs'                => 'GET',
+		'get-run'                  => 'GET',
+		'list-run-events'          => 'GET',
+		'cancel-run'               => 'POST',
 		'list-artifacts'           => 'GET',
 		'get-artifact'             => 'GET',
 		'inspect-artifact'         => 'GET',

@@ -65,7 +65,7 @@ final class Artifacts {
 		$directory = Bundles::find( $site, $reference );
 		return self::row( $directory ) + [
 			'manifest'      => Bundles::json( $directory, 'manifest.json' ),
-			'metadata'      => null,
+			'metadata'      => Bundles::json( $directory, 'metadata.json' ),
 			'changed_files' => Bundles::json( $directory, 'files/changed-files.json' ),
 			'review'        => Bundles::json( $directory, 'files/review.json' ),
 			'test_results'  => null,
