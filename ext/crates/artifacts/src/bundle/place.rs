@@ -3,7 +3,7 @@
 //! Order matters: write all files, sync them, sync the directories, rename, sync the
 //! parent. A reader therefore sees no bundle or a whole one, also after a power cut.
 
-use super::BundleError;
+use super::{BundleError, Durability};
 use crate::beneath::{Dir, write_all};
 use crate::canonical::CanonicalError;
 use crate::removal::remove_tree_in;
@@ -81,8 +81,25 @@ impl<'p> Staging<'p> {
         Ok(())
     }
 
-    /// Syncs everything and renames it to its place.
-    pub(super) fn place(mut self, name: &str) -> Result<(), BundleError> {
+    /// Syncs everything, if it shall outlive the host, and renames it to its place.
+    pub(super) fn place(mut self, name: &str, durability: Durability) -> Result<(), BundleError> {
+        match durability {
+            Durability::Synced => self.sync()?,
+            Durability::Unsynced => {}
+        }
+        let flags = RenameFlags::NOREPLACE;
+        match fs::renameat_with(self.parent, self.name.as_str(), self.parent, name, flags) {
+            Ok(()) => self.placed = true,
+            Err(Errno::EXIST) => return Err(BundleError::Exists),
+            Err(error) => return Err(io(".", error)),
+        }
+        match durability {
+            Durability::Synced => fs::fsync(self.parent).map_err(|e| io(".", e)),
+            Durability::Unsynced => Ok(()),
+        }
+    }
+
+    fn sync(&self) -> Result<(), BundleError> {
         // A hint that starts all writes before the first wait: one journal commit then serves all.
         for (_, file) in &self.files {
             let _ = fs::fadvise(file, 0, None, Advice::DontNeed);
@@ -93,14 +110,7 @@ impl<'p> Staging<'p> {
         for (path, dir) in &self.directories {
             fs::fsync(dir).map_err(|e| io(path, e))?;
         }
-        fs::fsync(&self.root).map_err(|e| io(".", e))?;
-        let flags = RenameFlags::NOREPLACE;
-        match fs::renameat_with(self.parent, self.name.as_str(), self.parent, name, flags) {
-            Ok(()) => self.placed = true,
-            Err(Errno::EXIST) => return Err(BundleError::Exists),
-            Err(error) => return Err(io(".", error)),
-        }
-        fs::fsync(self.parent).map_err(|e| io(".", e))
+        fs::fsync(&self.root).map_err(|e| io(".", e))
     }
 }
 
