@@ -2,7 +2,7 @@
 //!
 //! In the marked sections every bullet and every table row names the tests that show it, as
 //! "Test: `name`." or "Tests: `one`, `two`."; a name must exist as a Rust test, a case of a
-//! Python, shell or PHP suite, a test of the extension, or a vector of the attack table.
+//! Python, shell, PHP or browser suite, a test of the extension, or a vector of the attack table.
 //! Whether the test shows what the sentence says is for a reader; that it exists is checked here.
 
 use crate::findings::TaskError;
@@ -108,7 +108,7 @@ fn cited(item: &str) -> Vec<String> {
 }
 
 /// Every name that a test can have: functions of Rust, Python and shell, sentences of
-/// PHP cases, titles of tests of the extension, and ids of the vector table.
+/// PHP and browser cases, titles of tests of the extension, and ids of the vector table.
 fn names(root: &Path) -> Result<BTreeSet<String>, TaskError> {
     let mut names = BTreeSet::new();
     for place in PLACES {
@@ -116,7 +116,7 @@ fn names(root: &Path) -> Result<BTreeSet<String>, TaskError> {
             let python = tree::has_extension(&path, "py");
             let shell = path.extension().is_none() && place == "tests";
             let php = tree::has_extension(&path, "php") && place == "tests";
-            let titled = tree::has_extension(&path, "phpt");
+            let titled = tree::has_extension(&path, "phpt") || tree::has_extension(&path, "mjs");
             let vectors = path.file_stem().is_some_and(|name| name == "vectors");
             if !(tree::has_extension(&path, "rs") || python || shell || php || titled || vectors) {
                 continue;
@@ -148,8 +148,12 @@ fn named(line: &str, vectors: bool) -> Option<String> {
 }
 
 /// Names that are sentences: the line after `$t->test(` in a case of the WordPress suite,
-/// the one after `--TEST--` in a test of the extension.
+/// the one after `--TEST--` in a test of the extension, and `await test( '…',` of the browser.
 fn titles(text: &str) -> Vec<String> {
+    let browser = text.lines().filter_map(|line| {
+        let rest = line.trim().strip_prefix("await test( '")?;
+        Some(rest.split_once("',")?.0.replace("\\'", "'"))
+    });
     text.lines()
         .zip(text.lines().skip(1))
         .filter_map(|(opening, line)| match opening.trim() {
@@ -160,6 +164,7 @@ fn titles(text: &str) -> Vec<String> {
             "--TEST--" => Some(line.trim().to_owned()),
             _ => None,
         })
+        .chain(browser)
         .collect()
 }
 
@@ -208,6 +213,8 @@ mod tests {
             "\t$t->test(\n\t\t'the caller\\'s codes: all',\n\t\tstatic function () {}\n\t);\n";
         assert_eq!(titles(php), ["the caller's codes: all"]);
         assert_eq!(titles("--TEST--\nRun: input\n--FILE--\n"), ["Run: input"]);
+        let browser = "\tawait test( 'keys: all of it', async () => {\n";
+        assert_eq!(titles(browser), ["keys: all of it"]);
         assert!(titles("'a sentence',\n").is_empty());
     }
 
