@@ -13,14 +13,28 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '1c8f7344cce8f61ae726a824c903886d1c31a7ae4b209a729bb7d059b1bafec1',
+	'contract_digest' => '16b68eabbcaf8b1b6deaaa0e5f295d2a6311d83ba5b3d300d29b143c9f6a412b',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
+		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',
+		'wp-codebox/run-agent-task-fanout'    => 'agent-task/fanout.php',
+		'wp-codebox/list-runs'                => 'run/list.php',
+		'wp-codebox/get-run'                  => 'run/get.php',
+		'wp-codebox/list-run-events'          => 'run/events.php',
+		'wp-codebox/cancel-run'               => 'run/cancel.php',
 		'wp-codebox/list-artifacts'           => 'artifact/list.php',
 		'wp-codebox/get-artifact'             => 'artifact/get.php',
 		'wp-codebox/inspect-artifact'         => 'artifact/inspect.php',
 		'wp-codebox/apply-artifact-preflight' => 'artifact/preflight-apply.php',
 		'wp-codebox/apply-approved-artifact'  => 'artifact/apply.php',
 		'wp-codebox/discard-artifact'         => 'artifact/discard.php',
+		'wp-codebox/stage-artifact-apply'     => 'artifact/stage.php',
+		'wp-codebox/review-artifact'          => 'artifact/review.php',
+		'wp-codebox/import-artifact-bundle'   => 'artifact/import.php',
+		'wp-codebox/reimport-artifact-bundle' => 'artifact/reimport.php',
+		'wp-codebox/export-artifact-bundle'   => 'artifact/export.php',
+		'wp-codebox/get-artifact-diff'        => 'artifact/diff.php',
+		'wp-codebox/replay-artifact'          => 'artifact/replay.php',
+		'wp-codebox/list-audit-records'       => 'audit/list.php',
 	],
 ];

@@ -41,16 +41,16 @@ final class Boundary {
 	 * Runs the body of a command.
 	 *
 	 * @param string                    $command    Command without `wp`.
-	 * @param string                    $capability What it needs.
+	 * @param string|list<string>       $capability What it needs; one of a list is enough.
 	 * @param string|null               $ability    Ability that does the same; null when there is none.
 	 * @param array<string, mixed>      $flags      Flags as WP-CLI hands them over.
 	 * @param callable(Authority): int  $body       Answers the exit status.
 	 */
-	public function enter( string $command, string $capability, ?string $ability, array $flags, callable $body ): void {
+	public function enter( string $command, string|array $capability, ?string $ability, array $flags, callable $body ): void {
 		$status = 0;
 		try {
 			$this->refuse_repeated_flags();
-			$status = $body( $this->authority( $capability, $ability ) );
+			$status = $body( $this->authority( (array) $capability, $ability ) );
 		} catch ( ExitException $exit ) {
 			throw $exit;
 		} catch ( Throwable $thrown ) {
@@ -79,20 +79,20 @@ final class Boundary {
 	/**
 	 * In whose name the command runs.
 	 *
-	 * @param string      $capability What it needs.
-	 * @param string|null $ability    Ability that does the same.
+	 * @param list<string> $any     What it needs, one of these.
+	 * @param string|null  $ability Ability that does the same.
 	 * @throws Failure `wp_codebox_forbidden`.
 	 */
-	private function authority( string $capability, ?string $ability ): Authority {
+	private function authority( array $any, ?string $ability ): Authority {
 		if ( null === ( WP_CLI::get_config()['user'] ?? null ) ) {
 			return Authority::Operator;
 		}
 		$registered = null !== $ability && function_exists( 'wp_get_ability' ) ? wp_get_ability( $ability ) : null;
-		$allowed    = null === $registered ? $this->capabilities->allows( $capability ) : $registered->check_permissions( [] );
+		$allowed    = null === $registered ? $this->capabilities->allows( ...$any ) : $registered->check_permissions( [] );
 		if ( true !== $allowed ) {
 			throw Failure::because(
 				ErrorCode::Forbidden,
-				sprintf( 'The user given with --user may not do this; it needs the capability %s.', $capability ),
+				sprintf( 'The user given with --user may not do this; it needs the capability %s.', implode( ' or ', $any ) ),
 				[ 'Leave --user out to act as the operator of this host, or name an administrator.' ]
 			);
 		}

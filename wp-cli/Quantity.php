@@ -63,6 +63,22 @@ final class Quantity {
 	}
 
 	/**
+	 * A whole number.
+	 *
+	 * @param string $flag Flag, for the message.
+	 * @param string $text As given.
+	 * @param int    $from Smallest.
+	 * @param int    $to   Largest.
+	 * @throws Failure `wp_codebox_input_invalid`.
+	 */
+	public static function whole( string $flag, string $text, int $from, int $to ): int {
+		if ( 1 !== preg_match( '/^[0-9]{1,15}$/', trim( $text ) ) || (int) $text < $from || (int) $text > $to ) {
+			throw Failure::because( ErrorCode::InputInvalid, sprintf( PHP_INT_MAX === $to ? '--%s=%s is no whole number from %d.' : '--%s=%s is no whole number from %d to %d.', $flag, $text, $from, $to ) );
+		}
+		return (int) $text;
+	}
+
+	/**
 	 * A size for people.
 	 *
 	 * @param int $bytes Bytes.

@@ -30,6 +30,7 @@ final class RunAgentTaskCommand {
 	 * @param StagedPrograms $programs Programs of the operator.
 	 * @param SecretFlags    $secrets  Secrets of the operator.
 	 * @param RunReport      $report   Report.
+	 * @param Table          $table    Rows.
 	 */
 	public function __construct(
 		private readonly Boundary $boundary,
@@ -38,7 +39,8 @@ final class RunAgentTaskCommand {
 		private readonly TaskFlags $flags,
 		private readonly StagedPrograms $programs,
 		private readonly SecretFlags $secrets,
-		private readonly RunReport $report
+		private readonly RunReport $report,
+		private readonly Table $table
 	) {}
 
 	/**
@@ -51,7 +53,8 @@ final class RunAgentTaskCommand {
 	 * A list is given as a JSON list or with commas; a flag may be given once.
 	 *
 	 * Exit status: 0 succeeded or nothing to do, 1 failed, 3 partial or blocked, 124 out
-	 * of time, 125 the sandbox could not start, 126 refused by policy, 130 cancelled.
+	 * of time, 125 the sandbox could not start, 126 refused by policy, 130 cancelled. With
+	 * --detach: 0 started.
 	 *
 	 * ## OPTIONS
 	 *
@@ -115,6 +118,9 @@ final class RunAgentTaskCommand {
 	 * [--orchestrator=<json>]
 	 * : Your correlation data; echoed in the answer, stored nowhere.
 	 *
+	 * [--detach]
+	 * : Do not wait: print the run id and how to follow the run, which goes on without this command.
+	 *
 	 * [--input-file=<file>]
 	 * : Task as a JSON object, as the ability takes it; - reads STDIN. Flags win.
 	 *
@@ -151,6 +157,10 @@ final class RunAgentTaskCommand {
 	 *     # Keep the run id for a script.
 	 *     $ run=$(wp codebox run-agent-task --input-file=task.json --porcelain)
 	 *
+	 *     # Start it and look in later.
+	 *     $ run=$(wp codebox run-agent-task "Fix the coding style" --plugin=sample --agent=fixer --detach --porcelain)
+	 *     $ wp codebox runs events $run --follow
+	 *
 	 *     # Let the agent use a key of this shell's environment without seeing it.
 	 *     $ wp codebox run-agent-task "Translate the readme" --plugin=sample --agent=writer --network=api.example.com --secret-env=API_KEY=api.example.com
 	 *
@@ -183,6 +193,10 @@ final class RunAgentTaskCommand {
 		foreach ( $this->programs->files() as $file ) {
 			$this->console->say( sprintf( 'The sandbox can read %s as %s.', $file['source'], $file['target'] ) );
 		}
+		if ( ! empty( $flags['detach'] ) || false === ( $input['wait'] ?? true ) ) {
+			$this->handle( $this->services->runs->detach( $input, $authority, $this->programs->files(), $this->secrets->secrets( $flags ) ), $flags );
+			return 0;
+		}
 		$stream = new RunStream( $this->console );
 		$run    = $this->services->runs->run( $input, $authority, $this->programs->files(), [ $stream, 'started' ], [ $stream, 'event' ], $this->secrets->secrets( $flags ) );
 		$this->print( $run, $flags );
@@ -205,6 +219,25 @@ final class RunAgentTaskCommand {
 			fwrite( STDOUT, $this->report->text( $run ) );
 		} else {
 			$this->report->rows( $run, $flags );
+		}
+	}
+
+	/**
+	 * Prints how to follow a run that goes on.
+	 *
+	 * @param array<string, mixed> $handle `wp-codebox/run-handle/v1`.
+	 * @param array<string, mixed> $flags  Flags.
+	 */
+	private function handle( array $handle, array $flags ): void {
+		$format = (string) ( $flags['format'] ?? 'table' );
+		if ( ! empty( $flags['porcelain'] ) || 'ids' === $format ) {
+			fwrite( STDOUT, $handle['run_id'] . "\n" );
+		} elseif ( 'json' === $format || 'yaml' === $format ) {
+			$this->console->document( $handle, $format );
+		} elseif ( 'table' === $format ) {
+			fwrite( STDOUT, $this->report->running( $handle ) );
+		} else {
+			$this->table->print( [ $handle ], [ 'run_id', 'status', 'created_at' ], 'run_id', $flags );
 		}
 	}
 }

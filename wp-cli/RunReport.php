@@ -52,6 +52,27 @@ final class RunReport {
 	}
 
 	/**
+	 * A run that goes on, or came to no result, as text.
+	 *
+	 * @param array<string, mixed> $run `wp-codebox/run-handle/v1` or `wp-codebox/run/v1`.
+	 */
+	public function running( array $run ): string {
+		$id    = (string) $run['run_id'];
+		$alive = 'running' === $run['status'];
+		$lines = array_merge(
+			[
+				$this->row( 'Run', $id ),
+				$this->row( 'Status', sprintf( '%s, started %s', (string) $run['status'], (string) $run['created_at'] ) ),
+			],
+			isset( $run['goal'] ) ? [ $this->row( 'Goal', str_replace( "\n", ' ', (string) $run['goal'] ) ) ] : [],
+			$this->error( $run ),
+			[ '', 'Nothing on this site was changed.', '', 'Next:', '  wp codebox runs events ' . $id . ' --follow' ],
+			$alive ? [ '  wp codebox runs get ' . $id, '  wp codebox runs cancel ' . $id ] : []
+		);
+		return Console::plain( implode( "\n", $lines ) ) . "\n";
+	}
+
+	/**
 	 * The changed files as rows.
 	 *
 	 * @param array<string, mixed> $run   The envelope.

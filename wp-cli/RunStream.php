@@ -39,8 +39,12 @@ final class RunStream {
 	 * Wires the stream.
 	 *
 	 * @param Console $console Talk.
+	 * @param string  $label   Which of several runs this is; begins each line.
 	 */
-	public function __construct( private readonly Console $console ) {}
+	public function __construct(
+		private readonly Console $console,
+		private readonly string $label = ''
+	) {}
 
 	/**
 	 * Called once the run exists.
@@ -48,20 +52,13 @@ final class RunStream {
 	 * @param Run $run The handle.
 	 */
 	public function started( Run $run ): void {
-		$this->console->say( sprintf( 'Run %s started; the sandbox is being prepared.', $run->id() ) );
-		if ( ! function_exists( 'pcntl_signal' ) ) {
-			return;
-		}
-		pcntl_async_signals( true );
-		foreach ( [ SIGINT, SIGTERM ] as $signal ) {
-			pcntl_signal(
-				$signal,
-				function () use ( $run ): void {
-					$this->console->say( 'Cancelling; what was changed so far is kept.' );
-					$run->cancel();
-				}
-			);
-		}
+		$this->say( sprintf( 'Run %s started; the sandbox is being prepared.', $run->id() ) );
+		Interrupt::on(
+			function () use ( $run ): void {
+				$this->say( 'Cancelling; what was changed so far is kept.' );
+				$run->cancel();
+			}
+		);
 	}
 
 	/**
@@ -74,12 +71,12 @@ final class RunStream {
 		$id   = (string) ( $event['executionId'] ?? '' );
 		switch ( (string) ( $event['type'] ?? '' ) ) {
 			case 'runtime.mounted':
-				$this->console->say( sprintf( 'Mounted %s (%s, %s).', (string) ( $data['target'] ?? '' ), (string) ( $data['mode'] ?? '' ), (string) ( $data['view'] ?? '' ) ) );
+				$this->say( sprintf( 'Mounted %s (%s, %s).', (string) ( $data['target'] ?? '' ), (string) ( $data['mode'] ?? '' ), (string) ( $data['view'] ?? '' ) ) );
 				break;
 			case 'runtime.observed':
 				if ( isset( $data['level'] ) ) {
 					$network = $data['network'] ?? 'deny';
-					$this->console->say( sprintf( 'The sandbox is up: isolation %s, network %s.', (string) $data['level'], is_string( $network ) ? $network : 'by rule' ) );
+					$this->say( sprintf( 'The sandbox is up: isolation %s, network %s.', (string) $data['level'], is_string( $network ) ? $network : 'by rule' ) );
 				}
 				break;
 			case 'runtime.command.started':
@@ -110,7 +107,7 @@ final class RunStream {
 			$name = 'agent';
 		}
 		$this->names[ $id ] = $name;
-		$this->console->say( 'check' === $phase ? sprintf( '%s runs in a fresh sandbox.', ucfirst( $name ) ) : sprintf( '%s starts.', ucfirst( $name ) ) );
+		$this->say( 'check' === $phase ? sprintf( '%s runs in a fresh sandbox.', ucfirst( $name ) ) : sprintf( '%s starts.', ucfirst( $name ) ) );
 	}
 
 	/**
@@ -151,7 +148,7 @@ final class RunStream {
 		}
 		$ended = isset( $data['exitCode'] ) ? sprintf( 'exit status %d', (int) $data['exitCode'] ) : 'no exit status';
 		$time  = isset( $data['durationMs'] ) ? ', ' . Quantity::human_time( (int) $data['durationMs'] ) : '';
-		$this->console->say( sprintf( '%s ended (%s%s).', ucfirst( $this->names[ $id ] ?? 'command' ), $ended, $time ) );
+		$this->say( sprintf( '%s ended (%s%s).', ucfirst( $this->names[ $id ] ?? 'command' ), $ended, $time ) );
 	}
 
 	/**
@@ -162,6 +159,15 @@ final class RunStream {
 	 * @param string $line   The line.
 	 */
 	private function line( string $id, string $stream, string $line ): void {
-		$this->console->say( sprintf( '%s %s %s', $this->names[ $id ] ?? 'guest', $stream, $line ) );
+		$this->say( sprintf( '%s %s %s', $this->names[ $id ] ?? 'guest', $stream, $line ) );
+	}
+
+	/**
+	 * One line of talk.
+	 *
+	 * @param string $line The line.
+	 */
+	private function say( string $line ): void {
+		$this->console->say( '' === $this->label ? $line : '[' . $this->label . '] ' . $line );
 	}
 }

@@ -1,6 +1,6 @@
 <?php
 /**
- * Runs one agent task from input to envelope.
+ * Runs one agent task from input to answer.
  *
  * @package WPCodebox
  */
@@ -9,12 +9,14 @@ declare(strict_types=1);
 
 namespace WPCodebox\Run;
 
+use Throwable;
 use WPCodebox\AuditTrail;
 use WPCodebox\Authority;
 use WPCodebox\ExtensionGate;
 use WPCodebox\Failure;
 use WPCodebox\Host\Site;
 use WPCodebox\Native\Run;
+use WPCodebox\Native\Runs;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -22,6 +24,17 @@ defined( 'ABSPATH' ) || exit;
  * The one way into a sandbox for abilities and commands alike.
  */
 final class RunService {
+
+	/** How long an ability waits for the end of a run before it answers a handle. */
+	public const WAIT_MS = 20000;
+
+	/**
+	 * Mounts that the log has of a start that was refused since: who asks a full host again
+	 * and again leaves one line.
+	 *
+	 * @var list<array{source: string, target: string}>
+	 */
+	private array $noted = [];
 
 	/**
 	 * Wires the service.
@@ -41,7 +54,7 @@ final class RunService {
 	) {}
 
 	/**
-	 * Runs the task and waits for its end.
+	 * Runs the task and waits for its end, however long that takes. The run ends with its caller.
 	 *
 	 * @param array<string, mixed>                        $input      Task input, valid by its schema.
 	 * @param Authority                                   $authority  In whose name.
@@ -53,16 +66,134 @@ final class RunService {
 	 * @throws Failure|\WPCodebox\Native\Exception When the run came to no outcome.
 	 */
 	public function run( array $input, Authority $authority, array $staged = [], ?callable $on_started = null, ?callable $on_event = null, #[\SensitiveParameter] array $secrets = [] ): array {
-		$this->gate->check();
-		$request = $this->requests->build( $input, $authority, $staged, $secrets );
-		$this->note_operator_mounts( $request, $authority );
-
-		$run = Run::start( $request );
+		$run = $this->launch( $this->prepare( $input, $authority, $staged, $secrets ), $authority );
 		if ( null !== $on_started ) {
 			$on_started( $run );
 		}
-		$result = $run->wait( $on_event );
+		return $this->envelope( $input, $run->wait( $on_event ) );
+	}
+
+	/**
+	 * Runs the task as an ability does: it waits a while, then leaves the run to itself and
+	 * answers its handle. With `wait` false it does not wait at all.
+	 *
+	 * @param array<string, mixed> $input     Task input, valid by its schema.
+	 * @param Authority            $authority In whose name.
+	 * @return array<string, mixed> `wp-codebox/agent-task-run/v1`, or `wp-codebox/run-handle/v1` of a run that goes on.
+	 * @throws Failure|\WPCodebox\Native\Exception When the run could not start or came to no outcome.
+	 */
+	public function answer( array $input, Authority $authority ): array {
+		if ( false === ( $input['wait'] ?? true ) ) {
+			return $this->detach( $input, $authority );
+		}
+		$run    = $this->launch( $this->prepare( $input, $authority ), $authority );
+		$result = $run->wait( null, $this->patience() );
+		if ( null !== $result ) {
+			return $this->envelope( $input, $result );
+		}
+		// Until here the run ends with this request, and so it does when one of these two fails.
+		$handle = $this->handle( $run, $input );
+		$this->audit->write( 'run-detached', [ 'run_id' => $run->id() ] );
+		$run->detach();
+		return $handle;
+	}
+
+	/**
+	 * Starts the task and leaves it to itself: it survives its caller.
+	 *
+	 * @param array<string, mixed>                        $input     Task input, valid by its schema.
+	 * @param Authority                                   $authority In whose name.
+	 * @param list<array{source: string, target: string}> $staged    Host files the operator puts into the guest.
+	 * @param list<array<string, mixed>>                  $secrets   Secrets the operator lends: {env, value, hosts}.
+	 * @return array<string, mixed> `wp-codebox/run-handle/v1`.
+	 * @throws Throwable When the run could not start or could not be recorded; then it does not go on.
+	 */
+	public function detach( array $input, Authority $authority, array $staged = [], #[\SensitiveParameter] array $secrets = [] ): array {
+		$run = $this->launch( [ 'mode' => 'detached' ] + $this->prepare( $input, $authority, $staged, $secrets ), $authority );
+		try {
+			$handle = $this->handle( $run, $input );
+			$this->audit->write( 'run-detached', [ 'run_id' => $run->id() ] );
+		} catch ( Throwable $thrown ) {
+			// Nobody would know of it.
+			$run->cancel();
+			throw $thrown;
+		}
+		return $handle;
+	}
+
+	/**
+	 * The request of a task, judged as far as that is possible without starting it.
+	 *
+	 * @param array<string, mixed>                        $input     Task input, valid by its schema.
+	 * @param Authority                                   $authority In whose name.
+	 * @param list<array{source: string, target: string}> $staged    Host files the operator puts into the guest.
+	 * @param list<array<string, mixed>>                  $secrets   Secrets the operator lends: {env, value, hosts}.
+	 * @return array<string, mixed>
+	 */
+	public function prepare( array $input, Authority $authority, array $staged = [], #[\SensitiveParameter] array $secrets = [] ): array {
+		$this->gate->check();
+		return $this->requests->build( $input, $authority, $staged, $secrets );
+	}
+
+	/**
+	 * Starts what was prepared.
+	 *
+	 * @param array<string, mixed> $request   The request.
+	 * @param Authority            $authority In whose name.
+	 */
+	public function launch( #[\SensitiveParameter] array $request, Authority $authority ): Run {
+		$this->note_operator_mounts( $request, $authority );
+		$run         = Run::start( $request );
+		$this->noted = [];
+		return $run;
+	}
+
+	/**
+	 * The answer to a task that came to its end.
+	 *
+	 * @param array<string, mixed> $input  Task input.
+	 * @param array<string, mixed> $result `wp-codebox/run-result/v1` as the extension answers it.
+	 * @return array<string, mixed> `wp-codebox/agent-task-run/v1`.
+	 */
+	public function envelope( array $input, array $result ): array {
 		return $this->envelope->build( $input, $this->requests->task_input( $input ), $result );
+	}
+
+	/** How long an ability waits, in milliseconds. */
+	private function patience(): int {
+		/**
+		 * Filters how long the ability run-agent-task waits for the end of a run before it
+		 * answers a handle. The answer can only shorten the wait; anything but a number from
+		 * 0 to the default leaves it as it is.
+		 *
+		 * @param int $milliseconds Milliseconds, 20000.
+		 */
+		$filtered = apply_filters( 'wp_codebox_wait_timeout_ms', self::WAIT_MS );
+		return is_int( $filtered ) && $filtered >= 0 ? min( $filtered, self::WAIT_MS ) : self::WAIT_MS;
+	}
+
+	/**
+	 * What a caller needs to follow a run. Its correlation ids are echoed and stored nowhere.
+	 *
+	 * @param Run                  $run   The run, which goes on.
+	 * @param array<string, mixed> $input Task input.
+	 * @return array<string, mixed> `wp-codebox/run-handle/v1`.
+	 */
+	private function handle( Run $run, array $input ): array {
+		$handle = [
+			'success'    => true,
+			'schema'     => 'wp-codebox/run-handle/v1',
+			'run_id'     => $run->id(),
+			'status'     => 'running',
+			'created_at' => (string) Runs::get( $this->site->id(), $run->id() )['created_at'],
+			'cursor'     => 0,
+		];
+		foreach ( [ 'sandbox_session_id', 'session_id', 'orchestrator' ] as $echoed ) {
+			if ( ! empty( $input[ $echoed ] ) ) {
+				$handle[ $echoed ] = $input[ $echoed ];
+			}
+		}
+		return $handle;
 	}
 
 	/**
@@ -86,8 +217,9 @@ final class RunService {
 				];
 			}
 		}
-		if ( [] !== $foreign ) {
+		if ( [] !== $foreign && $foreign !== $this->noted ) {
 			$this->audit->write( 'operator-mount', [ 'mounts' => $foreign ] );
+			$this->noted = $foreign;
 		}
 	}
 }

@@ -10,12 +10,26 @@ use WPCodebox\Tests\Harness;
 return static function ( Harness $t ): void {
 	$annotations = [
 		'wp-codebox/run-agent-task'           => [ false, false, false ],
+		'wp-codebox/run-agent-task-batch'     => [ false, false, false ],
+		'wp-codebox/run-agent-task-fanout'    => [ false, false, false ],
+		'wp-codebox/list-runs'                => [ true, false, true ],
+		'wp-codebox/get-run'                  => [ true, false, true ],
+		'wp-codebox/list-run-events'          => [ true, false, true ],
+		'wp-codebox/cancel-run'               => [ false, false, true ],
 		'wp-codebox/list-artifacts'           => [ true, false, true ],
 		'wp-codebox/get-artifact'             => [ true, false, true ],
 		'wp-codebox/inspect-artifact'         => [ true, false, true ],
 		'wp-codebox/apply-artifact-preflight' => [ false, false, true ],
 		'wp-codebox/apply-approved-artifact'  => [ false, true, false ],
 		'wp-codebox/discard-artifact'         => [ false, true, false ],
+		'wp-codebox/stage-artifact-apply'     => [ false, false, false ],
+		'wp-codebox/review-artifact'          => [ false, true, false ],
+		'wp-codebox/import-artifact-bundle'   => [ false, false, true ],
+		'wp-codebox/reimport-artifact-bundle' => [ false, false, true ],
+		'wp-codebox/export-artifact-bundle'   => [ true, false, true ],
+		'wp-codebox/get-artifact-diff'        => [ true, false, true ],
+		'wp-codebox/replay-artifact'          => [ false, false, false ],
+		'wp-codebox/list-audit-records'       => [ true, false, true ],
 	];
 
 	$t->test(

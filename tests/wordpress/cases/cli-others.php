@@ -81,14 +81,14 @@ return static function ( Harness $t ): void {
 			$t->contains( '(wp_codebox_input_invalid)', $err );
 		}
 	);
-	foreach ( [ [], [ 'run-agent-task' ], [ 'artifacts' ], [ 'artifacts', 'list' ], [ 'artifacts', 'get' ], [ 'artifacts', 'inspect' ], [ 'artifacts', 'diff' ], [ 'artifacts', 'preflight-apply' ], [ 'artifacts', 'apply' ], [ 'artifacts', 'discard' ], [ 'commands' ], [ 'policy' ], [ 'policy', 'show' ], [ 'policy', 'validate' ], [ 'doctor' ], [ 'gc' ] ] as $command ) {
+	foreach ( [ [], [ 'run-agent-task' ], [ 'run-agent-task-batch' ], [ 'run-agent-task-fanout' ], [ 'runs' ], [ 'runs', 'list' ], [ 'runs', 'get' ], [ 'runs', 'events' ], [ 'runs', 'cancel' ], [ 'artifacts' ], [ 'artifacts', 'list' ], [ 'artifacts', 'get' ], [ 'artifacts', 'inspect' ], [ 'artifacts', 'diff' ], [ 'artifacts', 'preflight-apply' ], [ 'artifacts', 'apply' ], [ 'artifacts', 'discard' ], [ 'commands' ], [ 'policy' ], [ 'policy', 'show' ], [ 'policy', 'validate' ], [ 'doctor' ], [ 'gc' ] ] as $command ) {
 		$t->test(
 			'help of codebox ' . implode( ' ', $command ),
 			static function () use ( $t, $command ): void {
 				[ $code, $out, $err ] = $t->wp( array_merge( [ 'help', 'codebox' ], $command ), [ 'PAGER' => 'cat', 'TERM' => 'dumb' ] );
 				$t->same( 0, $code, $err );
 				$t->contains( 'SYNOPSIS', $out );
-				if ( ! in_array( $command, [ [ 'artifacts' ], [ 'policy' ] ], true ) ) {
+				if ( ! in_array( $command, [ [ 'runs' ], [ 'artifacts' ], [ 'policy' ] ], true ) ) {
 					$t->contains( 'EXAMPLES', $out );
 				}
 			}

@@ -23,12 +23,26 @@ return static function ( Harness $t ): void {
 	};
 	$verbs = [
 		'run-agent-task'           => 'POST',
+		'run-agent-task-batch'     => 'POST',
+		'run-agent-task-fanout'    => 'POST',
+		'list-runs'                => 'GET',
+		'get-run'                  => 'GET',
+		'list-run-events'          => 'GET',
+		'cancel-run'               => 'POST',
 		'list-artifacts'           => 'GET',
 		'get-artifact'             => 'GET',
 		'inspect-artifact'         => 'GET',
 		'apply-artifact-preflight' => 'POST',
 		'apply-approved-artifact'  => 'POST',
 		'discard-artifact'         => 'POST',
+		'stage-artifact-apply'     => 'POST',
+		'review-artifact'          => 'POST',
+		'import-artifact-bundle'   => 'POST',
+		'reimport-artifact-bundle' => 'POST',
+		'export-artifact-bundle'   => 'GET',
+		'get-artifact-diff'        => 'GET',
+		'replay-artifact'          => 'POST',
+		'list-audit-records'       => 'GET',
 	];
 
 	foreach ( $verbs as $name => $verb ) {

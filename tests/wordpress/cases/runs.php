@@ -143,7 +143,6 @@ return static function ( Harness $t ): void {
 		'goal blank'                    => [ [ 'goal' => " \n" ], 'wp_codebox_task_missing', 400 ],
 		'raw code'                      => [ [ 'code' => 'echo 1;' ], 'wp_codebox_raw_code_forbidden', 400 ],
 		'raw code file'                 => [ [ 'code_file' => '/tmp/x.php' ], 'wp_codebox_raw_code_forbidden', 400 ],
-		'detached'                      => [ [ 'wait' => false ], 'wp_codebox_input_invalid', 400 ],
 		'no mount'                      => [ [ 'plugin' => null ], 'wp_codebox_mount_missing', 400 ],
 		'unknown plugin'                => [ [ 'plugin' => 'nope' ], 'wp_codebox_mount_source_invalid', 400 ],
 		'single file plugin'            => [ [ 'plugin' => 'hello' ], 'wp_codebox_mount_source_invalid', 400 ],

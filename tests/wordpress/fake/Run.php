@@ -1,6 +1,7 @@
 <?php
 /**
- * A run of the stand-in: the agent works on a copy of the mounted directory.
+ * A handle of a run of the stand-in. The work is done by a process of its own (`supervise.php`),
+ * which ends with its caller unless it is detached.
  *
  * @package WPCodebox
  */
@@ -11,10 +12,33 @@ namespace WPCodebox\Native;
 
 final class Run {
 
-	private string $id;
+	private readonly string $id;
+	private readonly string $directory;
 
-	private function __construct( private array $request ) {
-		$this->id = 'run_' . bin2hex( random_bytes( 16 ) );
+	/** Its pipe is the standard input of the work: closed, with this handle, it means that the caller is gone. @var resource */
+	private $lifeline;
+
+	private int $seen = 0;
+
+	private function __construct( array $request ) {
+		if ( count( Runs::alive( $request['site'] ) ) >= (int) ( getenv( 'WP_CODEBOX_FAKE_MAX_RUNS' ) ?: 8 ) ) {
+			throw Exception::make( 'wp_codebox_busy', 'As many runs are alive as this host allows; wait for one to end.' );
+		}
+		$this->id        = 'run_' . bin2hex( random_bytes( 16 ) );
+		$this->directory = Runs::directory( $request['site'] ) . '/' . $this->id;
+		mkdir( $this->directory, 0700, true );
+		file_put_contents( $this->directory . '/created', ( new \DateTimeImmutable( 'now', new \DateTimeZone( 'UTC' ) ) )->format( 'Y-m-d\TH:i:s.v\Z' ) );
+		file_put_contents( $this->directory . '/request.json', json_encode( $request ) );
+		touch( $this->directory . '/events.jsonl' );
+		if ( 'detached' === ( $request['mode'] ?? 'attached' ) ) {
+			touch( $this->directory . '/detached' );
+		}
+		$command = sprintf( 'exec 3<&0; setsid %s -n %s %s <&3 3<&- >/dev/null 2>%s &', escapeshellarg( PHP_BINARY ), escapeshellarg( __DIR__ . '/supervise.php' ), escapeshellarg( $this->directory ), escapeshellarg( $this->directory . '/stderr' ) );
+		$this->lifeline = proc_open( [ 'sh', '-c', $command ], [ [ 'pipe', 'r' ], [ 'file', '/dev/null', 'w' ], [ 'file', '/dev/null', 'w' ] ], $pipes );
+		while ( ! is_file( $this->directory . '/accepted' ) ) {
+			usleep( 2000 );
+			clearstatcache();
+		}
 	}
 
 	public static function start( array $request ): Run {
@@ -46,7 +70,7 @@ final class Run {
 				throw Exception::make( 'wp_codebox_raw_code_forbidden', $field . ' is not accepted: a task carries a goal, never code.' );
 			}
 		}
-		$known   = [ 'site', 'goal', 'task_input', 'policy', 'mounts', 'staged_files', 'commands', 'agent', 'checks', 'limits', 'find_renames', 'redact', 'provenance', 'wordpress', 'denied', 'allowed_roots' ];
+		$known   = [ 'site', 'goal', 'task_input', 'policy', 'mounts', 'staged_files', 'commands', 'agent', 'checks', 'limits', 'find_renames', 'redact', 'provenance', 'wordpress', 'denied', 'allowed_roots', 'mode' ];
 		$unknown = array_diff( array_keys( $request ), $known );
 		if ( [] !== $unknown ) {
 			throw Exception::make( 'wp_codebox_input_invalid', 'There is no field ' . reset( $unknown ) . '.' );
@@ -56,6 +80,9 @@ final class Run {
 		}
 		foreach ( isset( $request['policy'] ) ? Policy::validate( $request['policy'] ) : [] as $issue ) {
 			throw Exception::make( 'unenforceable' === $issue['code'] ? 'wp_codebox_policy_unenforceable' : 'runtime-policy-invalid', $issue['field'] . ' ' . $issue['message'] );
+		}
+		if ( ! in_array( $request['mode'] ?? 'attached', [ 'attached', 'detached' ], true ) ) {
+			throw Exception::make( 'wp_codebox_input_invalid', 'mode is attached or detached.' );
 		}
 		if ( isset( $request['limits']['processes'] ) && $request['limits']['processes'] < 4 ) {
 			throw Exception::make( 'wp_codebox_limit_invalid', 'limits.processes must be from 4 to 4096.' );
@@ -74,171 +101,39 @@ final class Run {
 		return $this->id;
 	}
 
-	public function cancel(): void {}
-
-	public function wait( ?callable $onEvent = null ): array {
-		$work    = sys_get_temp_dir() . '/codebox-fake-' . $this->id;
-		$emit    = static function ( string $type, array $data = [], string $execution = '' ) use ( $onEvent ): void {
-			if ( null !== $onEvent ) {
-				$onEvent( [ 'type' => $type, 'data' => $data ] + ( '' === $execution ? [] : [ 'executionId' => $execution ] ) );
-			}
-		};
-		$before  = [];
-		$started = hrtime( true );
-		mkdir( $work, 0700 );
-		foreach ( $this->request['mounts'] as $index => $mount ) {
-			self::copy( $mount['source'], $work . '/a' . $index );
-			self::copy( $mount['source'], $work . '/b' . $index );
-			$emit( 'runtime.mounted', [ 'index' => $index, 'target' => $mount['target'], 'mode' => $mount['mode'] ?? 'readwrite', 'view' => 'overlay' ] );
-		}
-		$argv = $this->request['agent']['argv'];
-		[ $exit, $timed_out ] = $this->execute( $argv, $work . '/b0', 'agent', 'exec-1', $emit );
-		[ $entries, $patches ] = $this->changes( $work );
-		$checks = [];
-		foreach ( $this->request['checks'] ?? [] as $number => $check ) {
-			[ $code ] = $this->execute( self::splitCommand( $check ), $work . '/b0', 'check', 'exec-' . ( $number + 2 ), $emit );
-			$checks[] = [ 'command' => $check, 'exit_code' => $code, 'status' => 0 === $code ? 'passed' : 'failed', 'output_tail' => 'tail of the check', 'duration_ms' => 5 ];
-		}
-		$good    = in_array( $exit, $this->request['agent']['success_codes'], true );
-		$green   = [] === array_filter( $checks, static fn( array $check ): bool => 'passed' !== $check['status'] );
-		$outcome = $timed_out ? 'timed_out' : ( ! $good ? 'failed' : ( [] === $entries ? 'no_op' : ( $green ? 'succeeded' : 'partial' ) ) );
-		Bundles::remove( $work );
-		return $this->result( $outcome, $entries, $patches, $checks, $exit, (int) ( ( hrtime( true ) - $started ) / 1e6 ) );
+	public function cancel(): void {
+		touch( $this->directory . '/cancel' );
 	}
 
-	private function result( string $outcome, array $entries, array $patches, array $checks, int $exit, int $wall ): array {
-		$table      = [
-			'succeeded' => [ 'completed', true, 0, 'succeeded', 'promote' ],
-			'no_op'     => [ 'completed', true, 0, 'partial', 'review' ],
-			'partial'   => [ 'completed', false, 3, 'partial', 'review' ],
-			'failed'    => [ 'failed', false, 1, [] === $entries ? 'failed' : 'partial', [] === $entries ? 'retry' : 'review' ],
-			'timed_out' => [ 'failed', false, 124, [] === $entries ? 'failed' : 'partial', [] === $entries ? 'retry' : 'review' ],
-		][ $outcome ];
-		$summary    = sprintf( 'The run ended %s.', $outcome );
-		$baseline   = 'changed' === getenv( 'WP_CODEBOX_FAKE_BASELINE' ) ? 'changed' : 'same';
-		$counts     = [ 'count' => count( $entries ), 'paths' => array_column( $entries, 'path' ), 'artifact' => 'files/changed-files.json' ];
-		$completion = [ 'schema' => 'wp-codebox/sandbox-completion-outcome/v1', 'status' => $table[3], 'summary' => $summary, 'changedFiles' => $counts, 'nextAction' => $table[4], 'provenance' => [ 'artifactDirectory' => '.' ] ];
-		$agent      = [ 'schema' => 'wp-codebox/agent-result/v1', 'status' => in_array( $outcome, [ 'failed', 'timed_out' ], true ) ? 'failed' : 'completed', 'actionable' => 'succeeded' === $outcome, 'summary' => $summary, 'changedFiles' => $counts ];
-		if ( [] === $entries ) {
-			$agent['noOpReason'] = 'no_op' === $outcome ? 'no_file_changes' : 'execution_failed';
-		}
-		$result = [
-			'schema'             => 'wp-codebox/run-result/v1',
-			'run_id'             => $this->id,
-			'outcome'            => $outcome,
-			'summary'            => $summary,
-			'artifacts'          => Bundles::write( $this->request['site'], $this->id, $entries, $patches, [ 'outcome' => $outcome, 'summary' => $summary, 'baseline' => $baseline ], [ 'metadata.json' => (string) json_encode( [ 'provenance' => $this->request['provenance'] ] ) ] ),
-			'changed_files'      => $entries,
-			'approvable'         => 'same' === $baseline,
-			'checks'             => $checks,
-			'isolation'          => [
-				'schema'      => 'wp-codebox/isolation-report/v1',
-				'level'       => 'full',
-				'kernel'      => '6.0',
-				'landlockAbi' => 7,
-				'axes'        => [
-					[ 'axis' => 'network', 'requested' => 'enforced', 'enforced' => 'enforced', 'by' => 'an empty network namespace', 'evidence' => 'only lo' ],
-					[ 'axis' => 'memory', 'requested' => 'enforced', 'enforced' => 'best-effort', 'by' => 'polling', 'evidence' => 'polled' ],
-				],
-			],
-			'cost'               => [ 'wall_ms' => $wall, 'cpu_ms' => 20, 'peak_memory_bytes' => 31457280 ],
-			'completion_outcome' => $completion,
-			'agent_result'       => $agent,
-			'transcript'         => [ 'schema' => 'wp-codebox/agent-transcript/v1', 'executions' => [] ],
-			'session_status'     => $table[0],
-			'success'            => $table[1],
-			'exit_status'        => $table[2],
-		];
-		if ( 'failed' === $outcome ) {
-			$result['error'] = [ 'code' => 'wp_codebox_run_failed', 'message' => sprintf( 'The agent exited with %d.', $exit ) ];
-		} elseif ( 'timed_out' === $outcome ) {
-			$result['error'] = [ 'code' => 'wp_codebox_run_timeout', 'message' => 'The run took too long.' ];
-		}
-		return $result;
+	public function detach(): void {
+		touch( $this->directory . '/detached' );
 	}
 
-	private function execute( array $argv, string $cwd, string $phase, string $id, callable $emit ): array {
-		$staged = array_column( $this->request['staged_files'] ?? [], 'source', 'target' );
-		$argv   = array_map( static fn( string $token ): string => $staged[ $token ] ?? $token, $argv );
-		$limit  = ( $this->request['limits']['wall_clock_ms'] ?? 60000 ) / 1000;
-		$emit( 'runtime.command.started', [ 'command' => 'agent' === $phase ? 'command-agent-run' : 'check', 'args' => $argv, 'phase' => $phase ], $id );
-		$process = proc_open( $argv, [ [ 'file', '/dev/null', 'r' ], [ 'pipe', 'w' ], [ 'pipe', 'w' ] ], $pipes, $cwd );
-		$until   = microtime( true ) + $limit;
-		$over    = false;
+	public function wait( ?callable $onEvent = null, ?int $timeoutMs = null ): ?array {
+		if ( null !== $timeoutMs && $timeoutMs < 0 ) {
+			throw Exception::make( 'wp_codebox_input_invalid', 'The timeout is negative.' );
+		}
+		$until = null === $timeoutMs ? INF : microtime( true ) + $timeoutMs / 1000;
 		do {
-			$state = proc_get_status( $process );
-			if ( microtime( true ) > $until ) {
-				$over = true;
-				proc_terminate( $process, 9 );
-			}
-			usleep( 5000 );
-		} while ( $state['running'] && ! $over );
-		foreach ( [ 1 => 'stdout', 2 => 'stderr' ] as $pipe => $stream ) {
-			$text = (string) stream_get_contents( $pipes[ $pipe ] );
-			if ( '' !== $text ) {
-				$emit( 'runtime.command.output', [ 'stream' => $stream, 'text' => $text ], $id );
-			}
-		}
-		$emit( 'runtime.command.finished', [ 'exitCode' => $state['exitcode'], 'durationMs' => 7 ], $id );
-		proc_close( $process );
-		return [ $state['exitcode'], $over ];
-	}
-
-	private function changes( string $work ): array {
-		$entries = [];
-		$patches = [];
-		foreach ( $this->request['mounts'] as $index => $mount ) {
-			$patches[ $index ] = [];
-			$a                 = self::files( $work . '/a' . $index );
-			$b                 = self::files( $work . '/b' . $index );
-			$paths             = array_unique( array_merge( array_keys( $a ), array_keys( $b ) ) );
-			sort( $paths );
-			foreach ( $paths as $path ) {
-				$was = isset( $a[ $path ] ) ? hash_file( 'sha256', $a[ $path ] ) : null;
-				$is  = isset( $b[ $path ] ) ? hash_file( 'sha256', $b[ $path ] ) : null;
-				if ( $was === $is ) {
-					continue;
+			clearstatcache();
+			$ended = is_file( $this->directory . '/result.json' );
+			foreach ( array_slice( Runs::journal( $this->directory ), $this->seen ) as $event ) {
+				++$this->seen;
+				if ( null !== $onEvent && false === $onEvent( $event ) ) {
+					$this->cancel();
 				}
-				$diff = (string) shell_exec( sprintf( 'cd %s && git diff --no-index --no-color --src-prefix=a/ --dst-prefix=b/ -- %s %s', escapeshellarg( $work ), escapeshellarg( null === $was ? '/dev/null' : 'a' . $index . '/' . $path ), escapeshellarg( null === $is ? '/dev/null' : 'b' . $index . '/' . $path ) ) );
-				$diff = str_replace( [ 'a/a' . $index . '/', 'b/b' . $index . '/', 'a/b' . $index . '/', 'b/a' . $index . '/' ], [ 'a/', 'b/', 'a/', 'b/' ], $diff );
-
-				$patches[ $index ][ $path ] = $diff;
-				$entries[]                  = array_filter(
-					[
-						'path'         => $mount['target'] . '/' . $path,
-						'relativePath' => $path,
-						'status'       => null === $was ? 'added' : ( null === $is ? 'deleted' : 'modified' ),
-						'type'         => 'file',
-						'beforeSha256' => $was,
-						'afterSha256'  => $is,
-						'insertions'   => preg_match_all( '/^\+(?!\+\+ )/m', $diff ),
-						'deletions'    => preg_match_all( '/^-(?!-- )/m', $diff ),
-						'mountIndex'   => $index,
-						'mountTarget'  => $mount['target'],
-						'patchName'    => $path,
-						'patchPath'    => 'files/diffs/mount-' . $index . '.patch',
-					],
-					static fn( mixed $value ): bool => null !== $value
-				);
 			}
-		}
-		return [ $entries, $patches ];
-	}
-
-	private static function files( string $root ): array {
-		$files = [];
-		foreach ( new \RecursiveIteratorIterator( new \RecursiveDirectoryIterator( $root, \FilesystemIterator::SKIP_DOTS ) ) as $file ) {
-			$files[ substr( $file->getPathname(), strlen( $root ) + 1 ) ] = $file->getPathname();
-		}
-		return $files;
-	}
-
-	private static function copy( string $from, string $to ): void {
-		mkdir( $to, 0700 );
-		foreach ( scandir( $from ) as $name ) {
-			if ( '.' !== $name && '..' !== $name ) {
-				is_dir( $from . '/' . $name ) ? self::copy( $from . '/' . $name, $to . '/' . $name ) : copy( $from . '/' . $name, $to . '/' . $name );
+			if ( $ended ) {
+				return json_decode( (string) file_get_contents( $this->directory . '/result.json' ), true );
 			}
-		}
+			if ( ! Runs::is_alive( $this->directory ) && ! is_file( $this->directory . '/result.json' ) ) {
+				throw Exception::make( 'wp_codebox_run_failed', 'The stand-in died: ' . file_get_contents( $this->directory . '/stderr' ) );
+			}
+			$left = $until - microtime( true );
+			if ( $left > 0 ) {
+				usleep( (int) min( 10000, 1000000 * $left ) );
+			}
+		} while ( $left > 0 );
+		return null;
 	}
 }

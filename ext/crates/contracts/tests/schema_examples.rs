@@ -9,7 +9,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use wp_codebox_contracts::{ChangedFiles, IsolationReport, RunAttestation, RunResult, TaskInput};
+use wp_codebox_contracts::{
+    ChangedFiles, IsolationReport, RunAttestation, RunCancellation, RunEvents, RunHandle, RunList,
+    RunResult, TaskInput,
+};
 
 /// Invalid examples whose fault is a rule of the schema alone: a pattern, a length or a constant.
 const SCHEMA_RULES: &[&str] = &[
@@ -94,4 +97,26 @@ fn run_result() {
 #[test]
 fn task_input() {
     check::<TaskInput>("task-input");
+}
+
+// What abilities answer of runs; the documents of the command line are the same without `success`.
+
+#[test]
+fn run_handle() {
+    check::<RunHandle>("run-handle");
+}
+
+#[test]
+fn run_list() {
+    check::<RunList>("run-list");
+}
+
+#[test]
+fn run_events() {
+    check::<RunEvents>("run-events");
+}
+
+#[test]
+fn run_cancellation() {
+    check::<RunCancellation>("run-cancellation");
 }

@@ -2,6 +2,7 @@
 
 use super::inputs::{Seen, inputs};
 use super::recorder::Recorder;
+use super::salvage;
 use super::verdict::Verdict;
 use super::work::{Checked, Work};
 use super::{Failure, Setting};
@@ -62,14 +63,17 @@ pub(crate) fn bundle(
     let directory =
         Dir::open(&parent).map_err(|e| write_failed(setting, &evidence, &e.to_string()))?;
     let run_id = &setting.prepared.request.run_id;
-    let write = |inputs: &BundleInputs| {
-        write_bundle(
-            &directory,
-            run_id,
-            inputs,
-            redactor,
-            BundleSigner::Host(&key),
-        )
+    let attempt = |inputs: &BundleInputs| {
+        let signer = BundleSigner::Host(&key);
+        write_bundle(&directory, run_id, inputs, redactor, signer)
+    };
+    let write = |inputs: &BundleInputs| match attempt(inputs) {
+        Err(BundleError::NoSpace) => {
+            // What was written for the case that this process dies may be what fills the disk.
+            salvage::discard(setting.run_dir);
+            attempt(inputs)
+        }
+        answer => answer,
     };
     let mut inputs = inputs(setting, recorder, evidence.seen(), redactor).map_err(Failure::keep)?;
     let written = match write(&inputs) {

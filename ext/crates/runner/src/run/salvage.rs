@@ -12,10 +12,12 @@ use super::recorder::Recorder;
 use super::verdict::{Verdict, counts};
 use super::work::{Checked, Stop, Work};
 use wp_codebox_artifacts::{
-    Approvable, BundleError, BundleInputs, BundleSigner, Dir, Durability, write_bundle_as,
+    Approvable, BundleError, BundleInputs, BundleSigner, Dir, Durability, remove_tree,
+    write_bundle_as,
 };
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Outcome};
 use wp_codebox_policy::Redactor;
+use wp_codebox_runtime::{RunDir, SALVAGE};
 
 /// Writes it. What fails here fails the run only if it fails again later.
 pub(super) fn write(
@@ -27,8 +29,15 @@ pub(super) fn write(
     if matches!(work.stopped, Some(Stop::Uncaptured(_))) {
         return;
     }
-    // Half of it is a hidden name, which nobody takes for a bundle.
-    let _ = attempt(setting, recorder, redactor, work);
+    if attempt(setting, recorder, redactor, work).is_err() {
+        discard(setting.run_dir);
+    }
+}
+
+/// Gives its space back.
+pub(super) fn discard(run_dir: &RunDir) {
+    // What stays goes when the run is settled.
+    let _ = remove_tree(&run_dir.path().join(SALVAGE));
 }
 
 fn attempt(

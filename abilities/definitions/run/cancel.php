@@ -1,0 +1,36 @@
+<?php
+/**
+ * Ability wp-codebox/cancel-run.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\Authority;
+use WPCodebox\Capabilities;
+use WPCodebox\Services;
+
+defined( 'ABSPATH' ) || exit;
+
+return [
+	'label'         => __( 'Cancel a run', 'wp-codebox' ),
+	'description'   => __( 'Asks a run to stop; what it has changed so far is kept as a bundle.', 'wp-codebox' ),
+	'category'      => 'wp-codebox',
+	'input_schema'  => 'run-reference-input',
+	'output_schema' => 'run-cancellation',
+	'capability'    => [ Capabilities::RUN, Capabilities::REVIEW ],
+	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->registry->cancel( $input, $authority ),
+	'meta'          => [
+		'annotations'  => [
+			'readonly'    => false,
+			'destructive' => false,
+			'idempotent'  => true,
+		],
+		'show_in_rest' => true,
+		'mcp'          => [
+			'public' => false,
+			'type'   => 'tool',
+		],
+	],
+];

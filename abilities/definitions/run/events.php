@@ -1,0 +1,36 @@
+<?php
+/**
+ * Ability wp-codebox/list-run-events.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\Authority;
+use WPCodebox\Capabilities;
+use WPCodebox\Services;
+
+defined( 'ABSPATH' ) || exit;
+
+return [
+	'label'         => __( 'List events of a run', 'wp-codebox' ),
+	'description'   => __( 'Reads what a run has said and done after a cursor; ask again with the cursor of the answer while the run goes on.', 'wp-codebox' ),
+	'category'      => 'wp-codebox',
+	'input_schema'  => 'run-events-input',
+	'output_schema' => 'run-events',
+	'capability'    => [ Capabilities::RUN, Capabilities::REVIEW ],
+	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->registry->events( $input, $authority ),
+	'meta'          => [
+		'annotations'  => [
+			'readonly'    => true,
+			'destructive' => false,
+			'idempotent'  => true,
+		],
+		'show_in_rest' => true,
+		'mcp'          => [
+			'public' => true,
+			'type'   => 'tool',
+		],
+	],
+];

@@ -1,0 +1,36 @@
+<?php
+/**
+ * Ability wp-codebox/get-run.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\Authority;
+use WPCodebox\Capabilities;
+use WPCodebox\Services;
+
+defined( 'ABSPATH' ) || exit;
+
+return [
+	'label'         => __( 'Get a run', 'wp-codebox' ),
+	'description'   => __( 'Reads one run and, when it has ended, what it came to.', 'wp-codebox' ),
+	'category'      => 'wp-codebox',
+	'input_schema'  => 'run-reference-input',
+	'output_schema' => 'run',
+	'capability'    => [ Capabilities::RUN, Capabilities::REVIEW ],
+	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->registry->get( $input, $authority ),
+	'meta'          => [
+		'annotations'  => [
+			'readonly'    => true,
+			'destructive' => false,
+			'idempotent'  => true,
+		],
+		'show_in_rest' => true,
+		'mcp'          => [
+			'public' => true,
+			'type'   => 'tool',
+		],
+	],
+];

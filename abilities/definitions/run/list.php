@@ -1,0 +1,36 @@
+<?php
+/**
+ * Ability wp-codebox/list-runs.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\Authority;
+use WPCodebox\Capabilities;
+use WPCodebox\Services;
+
+defined( 'ABSPATH' ) || exit;
+
+return [
+	'label'         => __( 'List runs', 'wp-codebox' ),
+	'description'   => __( 'Lists runs of this site, newest first: your own, or all of them if you may review.', 'wp-codebox' ),
+	'category'      => 'wp-codebox',
+	'input_schema'  => 'run-list-input',
+	'output_schema' => 'run-list',
+	'capability'    => [ Capabilities::RUN, Capabilities::REVIEW ],
+	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->registry->list( $input, $authority ),
+	'meta'          => [
+		'annotations'  => [
+			'readonly'    => true,
+			'destructive' => false,
+			'idempotent'  => true,
+		],
+		'show_in_rest' => true,
+		'mcp'          => [
+			'public' => true,
+			'type'   => 'tool',
+		],
+	],
+];

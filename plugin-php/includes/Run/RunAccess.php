@@ -1,0 +1,48 @@
+<?php
+/**
+ * Who may see and cancel which runs.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Run;
+
+use WPCodebox\Authority;
+use WPCodebox\Capabilities;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Everybody sees the runs they started; the operator and reviewers see all of the site.
+ */
+final class RunAccess {
+
+	/**
+	 * Wires the rule.
+	 *
+	 * @param Capabilities $capabilities Permission.
+	 */
+	public function __construct( private readonly Capabilities $capabilities ) {}
+
+	/**
+	 * Whether the caller sees all runs of the site.
+	 *
+	 * @param Authority $authority In whose name.
+	 */
+	public function sees_all( Authority $authority ): bool {
+		return Authority::Operator === $authority || $this->capabilities->allows( Capabilities::REVIEW );
+	}
+
+	/**
+	 * Whether the current user started the run.
+	 *
+	 * @param array<string, mixed> $view `wp-codebox/run/v1`.
+	 */
+	public function owns( array $view ): bool {
+		$user      = get_current_user_id();
+		$requester = $view['provenance']['requester'] ?? null;
+		return $user > 0 && is_array( $requester ) && 'user' === ( $requester['kind'] ?? null ) && $user === ( $requester['id'] ?? null );
+	}
+}

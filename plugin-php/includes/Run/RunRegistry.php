@@ -1,0 +1,291 @@
+<?php
+/**
+ * Runs of this site, whoever started them and whether they go on.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Run;
+
+use WPCodebox\AuditTrail;
+use WPCodebox\Authority;
+use WPCodebox\ErrorCode;
+use WPCodebox\ExtensionGate;
+use WPCodebox\Failure;
+use WPCodebox\Host\Site;
+use WPCodebox\Native\Artifacts;
+use WPCodebox\Native\Exception;
+use WPCodebox\Native\Runs;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Lists, reads, follows and cancels. Who may not see a run hears of it exactly what is said
+ * of a run that does not exist.
+ */
+final class RunRegistry {
+
+	public const PER_PAGE = 50;
+	public const EVENTS   = 200;
+
+	/** What the outcome table says of an ended run. */
+	private const VERDICT = [ 'session_status', 'success', 'exit_status' ];
+
+	private const PAGE = 200;
+
+	/**
+	 * Wires the registry.
+	 *
+	 * @param ExtensionGate $gate     Extension check.
+	 * @param Site          $site     This site.
+	 * @param RunAccess     $access   Who may see what.
+	 * @param RunEnvelope   $envelope Answer builder.
+	 * @param AuditTrail    $audit    Audit log.
+	 */
+	public function __construct(
+		private readonly ExtensionGate $gate,
+		private readonly Site $site,
+		private readonly RunAccess $access,
+		private readonly RunEnvelope $envelope,
+		private readonly AuditTrail $audit
+	) {}
+
+	/**
+	 * Runs, newest first: all of the site for those who review, else the caller's own.
+	 *
+	 * @param array<string, mixed> $input     `status`, `limit`, `offset`.
+	 * @param Authority            $authority In whose name.
+	 * @return array<string, mixed> `wp-codebox/run-list/v1`.
+	 */
+	public function list( array $input, Authority $authority ): array {
+		$this->gate->check();
+		$filter = array_intersect_key( $input, [ 'status' => true ] );
+		$limit  = (int) ( $input['limit'] ?? self::PER_PAGE );
+		$offset = (int) ( $input['offset'] ?? 0 );
+		if ( $this->access->sees_all( $authority ) ) {
+			$list  = Runs::list(
+				$this->site->id(),
+				$filter + [
+					'limit'  => $limit,
+					'offset' => $offset,
+				]
+			);
+			$total = (int) $list['total'];
+			$views = array_values( (array) $list['runs'] );
+		} else {
+			$own   = $this->own( $filter );
+			$total = count( $own );
+			$views = array_slice( $own, $offset, $limit );
+		}
+		return [
+			'success' => true,
+			'schema'  => 'wp-codebox/run-list/v1',
+			'total'   => $total,
+			'runs'    => array_map( [ self::class, 'present' ], $views ),
+		];
+	}
+
+	/**
+	 * One run; when it came to a result, `result` is the envelope a caller who waited would
+	 * have got, without the ids of a caller. The task in it is the one the bundle recorded,
+	 * redacted; without a bundle only its goal.
+	 *
+	 * @param array<string, mixed> $input     `run_id`.
+	 * @param Authority            $authority In whose name.
+	 * @return array<string, mixed> `{success, schema: wp-codebox/run/v1, run, result?}`.
+	 */
+	public function get( array $input, Authority $authority ): array {
+		$view   = $this->view( $input, $authority );
+		$answer = [
+			'success' => true,
+			'schema'  => 'wp-codebox/run/v1',
+			'run'     => self::present( $view ),
+		];
+		if ( is_array( $view['result'] ?? null ) && [] !== $view['result'] ) {
+			$result           = $view['result'] + array_intersect_key( $view, array_flip( self::VERDICT ) );
+			$answer['result'] = $this->envelope->build( [], $this->task( $view, $result ), $result );
+		}
+		return $answer;
+	}
+
+	/**
+	 * Events after a cursor.
+	 *
+	 * @param array<string, mixed> $input     `run_id`, `after`, `limit`.
+	 * @param Authority            $authority In whose name.
+	 * @return array<string, mixed> `wp-codebox/run-events/v1`.
+	 */
+	public function events( array $input, Authority $authority ): array {
+		$reference = $this->reference( $input, $authority );
+		$events    = Runs::events( $this->site->id(), $reference, (int) ( $input['after'] ?? 0 ), (int) ( $input['limit'] ?? self::EVENTS ) );
+		foreach ( $events['events'] as $index => $event ) {
+			if ( [] === ( $event['data'] ?? null ) ) {
+				unset( $events['events'][ $index ]['data'] );
+			}
+		}
+		return [ 'success' => true ] + $events;
+	}
+
+	/**
+	 * Asks a run to stop and to keep what it has. Asking again, or for a run that has ended,
+	 * is no error.
+	 *
+	 * @param array<string, mixed> $input     `run_id`.
+	 * @param Authority            $authority In whose name.
+	 * @return array<string, mixed> `wp-codebox/run-cancellation/v1`.
+	 */
+	public function cancel( array $input, Authority $authority ): array {
+		$reference = $this->reference( $input, $authority );
+		$answer    = Runs::cancel( $this->site->id(), $reference );
+		// After the deed: a log that cannot be written must not keep a run from being stopped.
+		if ( 'requested' === $answer['answer'] ) {
+			$this->audit->write( 'run-cancel', [ 'run_id' => (string) $answer['run_id'] ] );
+		}
+		return [ 'success' => true ] + $answer;
+	}
+
+	/**
+	 * A run as it stands in an answer: without its result, and without empty objects.
+	 *
+	 * @param array<string, mixed> $view `wp-codebox/run/v1` of the extension.
+	 * @return array<string, mixed>
+	 */
+	private static function present( array $view ): array {
+		unset( $view['result'] );
+		foreach ( [ 'provenance', 'error' ] as $field ) {
+			if ( empty( $view[ $field ] ) ) {
+				unset( $view[ $field ] );
+			}
+		}
+		if ( isset( $view['error'] ) && empty( $view['error']['data'] ) ) {
+			unset( $view['error']['data'] );
+		}
+		return $view;
+	}
+
+	/**
+	 * The run that is meant, if the caller may see it.
+	 *
+	 * @param array<string, mixed> $input     `run_id`, or the beginning of one.
+	 * @param Authority            $authority In whose name.
+	 * @return array<string, mixed> `wp-codebox/run/v1` of the extension.
+	 */
+	private function view( array $input, Authority $authority ): array {
+		$reference = $this->reference( $input, $authority );
+		return Runs::get( $this->site->id(), $reference );
+	}
+
+	/**
+	 * What names the run for the extension, if the caller may see it.
+	 *
+	 * @param array<string, mixed> $input     `run_id`, or the beginning of one.
+	 * @param Authority            $authority In whose name.
+	 * @throws Failure `wp_codebox_run_not_found` for what is not there and for what is another's.
+	 */
+	private function reference( array $input, Authority $authority ): string {
+		$this->gate->check();
+		$reference = trim( (string) ( $input['run_id'] ?? '' ) );
+		if ( '' === $reference ) {
+			throw Failure::because( ErrorCode::InputInvalid, 'No run was named; give run_id.' );
+		}
+		if ( $this->access->sees_all( $authority ) ) {
+			return $reference;
+		}
+		if ( 1 !== preg_match( '/^run_[0-9a-f]{32}$/', $reference ) ) {
+			// A beginning is looked for among the caller's own runs only: an answer
+			// about all of them would tell which others exist.
+			return $this->own_reference( $reference );
+		}
+		try {
+			$view = Runs::get( $this->site->id(), $reference );
+		} catch ( Exception $exception ) {
+			if ( ErrorCode::RunNotFound->value !== $exception->errorCode ) {
+				throw $exception;
+			}
+			throw $this->missing( $reference );
+		}
+		if ( ! $this->access->owns( $view ) ) {
+			throw $this->missing( $reference );
+		}
+		return $reference;
+	}
+
+	/**
+	 * The one run of the caller that begins so.
+	 *
+	 * @param string $reference Beginning of a run id.
+	 * @throws Failure When there is none, or more than one.
+	 */
+	private function own_reference( string $reference ): string {
+		$found = array_filter( array_column( $this->own( [] ), 'run_id' ), static fn( string $id ): bool => str_starts_with( $id, $reference ) );
+		if ( [] === $found ) {
+			throw $this->missing( $reference );
+		}
+		if ( count( $found ) > 1 ) {
+			throw Failure::because( ErrorCode::RunAmbiguous, sprintf( '"%s" fits %d of your runs; give more of the run id.', $reference, count( $found ) ) );
+		}
+		return (string) reset( $found );
+	}
+
+	/**
+	 * Every run the current user started, newest first.
+	 *
+	 * @param array<string, mixed> $filter `status`.
+	 * @return list<array<string, mixed>>
+	 */
+	private function own( array $filter ): array {
+		$own    = [];
+		$offset = 0;
+		do {
+			$list    = Runs::list(
+				$this->site->id(),
+				$filter + [
+					'limit'  => self::PAGE,
+					'offset' => $offset,
+				]
+			);
+			// By id: a run that starts meanwhile moves the others onto the next page.
+			$own    += array_column( array_filter( (array) $list['runs'], [ $this->access, 'owns' ] ), null, 'run_id' );
+			$offset += self::PAGE;
+		} while ( count( (array) $list['runs'] ) === self::PAGE );
+		return array_values( $own );
+	}
+
+	/**
+	 * What is said of a run that is not there.
+	 *
+	 * @param string $reference As given.
+	 */
+	private function missing( string $reference ): Failure {
+		return Failure::because( ErrorCode::RunNotFound, sprintf( 'There is no run "%s"; list the runs to see which there are.', $reference ) );
+	}
+
+	/**
+	 * The task of an ended run.
+	 *
+	 * @param array<string, mixed> $view   `wp-codebox/run/v1`.
+	 * @param array<string, mixed> $result `wp-codebox/run-result/v1`.
+	 * @return array<string, mixed> `wp-codebox/task-input/v1`.
+	 */
+	private function task( array $view, array $result ): array {
+		$task = null;
+		if ( ! empty( $result['artifacts']['path'] ) ) {
+			try {
+				$task = Artifacts::get( $this->site->id(), (string) $view['run_id'] )['metadata']['task'] ?? null;
+			} catch ( Exception ) {
+				// The bundle was discarded since, or is broken: the run says enough.
+				$task = null;
+			}
+		}
+		if ( is_array( $task ) && is_string( $task['goal'] ?? null ) ) {
+			return $task;
+		}
+		return [
+			'schema'  => 'wp-codebox/task-input/v1',
+			'version' => 1,
+			'goal'    => empty( $view['goal'] ) ? 'not recorded' : (string) $view['goal'],
+		];
+	}
+}

@@ -1,0 +1,175 @@
+"""The points of a run at which something is killed, and how each is seen from outside."""
+
+import json
+import os
+
+from detectors import command, list_of, parent, program, read
+
+
+def happened(events, kind, phase=None, text=None):
+    """Whether the journal has such an event."""
+    for event in events:
+        if event["type"] != "runtime." + kind:
+            continue
+        data = event.get("data", {})
+        if (phase is None or data.get("phase") == phase) and (text is None or text in data.get("text", "")):
+            return True
+    return False
+
+
+class View:
+    """What can be seen of one run while it goes on. Cheap: it is looked at a thousand times a second."""
+
+    def __init__(self, slot, request, token):
+        self.slot, self.request, self.token = slot, request, token
+        self.before = set(list_of(slot.site("runs"))) | set(list_of(slot.site("active")))
+        self.known = set(os.listdir("/proc"))
+        self.candidates = {}
+        self.mine = set()
+        self.worker = self.run = self.supervisor = None
+        self.accepted = False
+        self.launchers = []
+        self.guests = set()
+        self.events, self._journal = [], 0
+        self.result = self.error = None
+        self._lines = 0
+
+    def look(self):
+        """Brings the view up to date."""
+        self.request.poll()
+        for line in self.request.lines[self._lines:]:
+            self._take(line)
+        self._lines = len(self.request.lines)
+        self._processes()
+        if self.run is None:
+            new = (set(list_of(self.slot.site("active"))) | set(list_of(self.slot.site("runs")))) - self.before
+            self.run = next((name for name in new if name.startswith("run_")), None)
+        if self.run is not None:
+            self._read_journal()
+
+    def _take(self, line):
+        try:
+            message = json.loads(line)
+        except ValueError:
+            self.error = {"message": line}
+            return
+        if "worker" in message:
+            self.worker = message["worker"]
+        elif "run" in message:
+            self.run, self.accepted = message["run"], True
+        elif "result" in message:
+            self.result = message["result"]
+        elif "error" in message:
+            self.error = message["error"]
+
+    def _processes(self):
+        names = set(os.listdir("/proc"))
+        for name in names - self.known:
+            if name.isdigit():
+                self.candidates[int(name)] = 400
+        self.known = names
+        for pid, looks in list(self.candidates.items()):
+            ours = program(pid)
+            if ours.startswith(self.slot.bin):
+                self.mine.add(pid)
+                words = command(pid)
+                # A child of it that was not replaced yet looks the same.
+                if " supervise" in words and " supervise" not in command(parent(pid)):
+                    self.supervisor = pid
+                elif ours.endswith("wp-codebox-launch") and pid not in self.launchers and not program(parent(pid)).endswith("wp-codebox-launch"):
+                    self.launchers.append(pid)
+                self._namespace(pid)
+                # A program that was just forked may still become another one.
+                looks -= 5
+            self.candidates[pid] = looks - 1
+            if looks <= 1 or not ours:
+                del self.candidates[pid]
+
+    def _namespace(self, pid):
+        try:
+            space = os.readlink(f"/proc/{pid}/ns/pid")
+        except OSError:
+            return
+        if space != self.slot.own_namespace:
+            self.guests.add(space)
+
+    def _read_journal(self):
+        try:
+            with open(self.slot.site("runs", self.run, "events.jsonl"), "rb") as file:
+                file.seek(self._journal)
+                piece = file.read()
+        except OSError:
+            return
+        whole = piece[:piece.rfind(b"\n") + 1]
+        self._journal += len(whole)
+        self.events += [json.loads(line) for line in whole.splitlines()]
+
+    # What the points ask.
+
+    def has(self, *names):
+        return self.run is not None and os.path.exists(self.slot.site(*(self.run if name is RUN else name for name in names)))
+
+    def event(self, kind, phase=None, text=None):
+        return happened(self.events, kind, phase, text)
+
+    def executed(self, word):
+        return any(self.token + word in command(pid) for pid in self.candidates)
+
+    def ended(self):
+        if self.run is None:
+            return False
+        return '"ended"' in read(self.slot.site("runs", self.run, "run.json"))
+
+    def staging(self):
+        return self.run is not None and any(name.startswith(f".writing-{self.run}") for name in list_of(self.slot.site("artifacts")))
+
+
+RUN = object()
+
+# In the order in which a run passes them.
+POINTS = {
+    "spawned": lambda v: bool(v.mine),
+    "supervised": lambda v: v.supervisor is not None,
+    "marked": lambda v: v.has("active", RUN),
+    "recorded": lambda v: v.has("runs", RUN, "run.json"),
+    "journal": lambda v: v.has("runs", RUN, "events.jsonl"),
+    "accepted": lambda v: v.accepted,
+    "created": lambda v: v.event("created"),
+    "launched": lambda v: bool(v.launchers),
+    "guest ready": lambda v: v.event("observed"),
+    "agent started": lambda v: v.event("command.started", "agent"),
+    "first output": lambda v: v.event("command.output", text="one"),
+    "second output": lambda v: v.event("command.output", text="two"),
+    "third output": lambda v: v.event("command.output", text="three"),
+    "last output": lambda v: v.event("command.output", text="four"),
+    "agent ended": lambda v: v.event("command.finished"),
+    "salvage begun": lambda v: v.has("runs", RUN, "salvage"),
+    "check launched": lambda v: len(v.launchers) > 1,
+    "check started": lambda v: v.event("command.started", "check"),
+    "check output": lambda v: v.event("command.output", text="checking"),
+    "second check output": lambda v: v.event("command.output", text="still"),
+    "check ended": lambda v: sum(event["type"] == "runtime.command.finished" for event in v.events) > 1,
+    "destroyed": lambda v: v.event("destroyed"),
+    "bundle begun": lambda v: v.staging(),
+    "bundle there": lambda v: v.has("artifacts", RUN),
+    "collected": lambda v: v.event("artifacts.collected"),
+    "result": lambda v: v.has("runs", RUN, "result.json"),
+    "ended": lambda v: v.ended(),
+}
+ORDER = list(POINTS)
+
+# When there is a launcher to kill: a point and milliseconds after it.
+LAUNCHER_POINTS = [("launched", 0), ("launched", 1), ("launched", 2), ("launched", 4), ("launched", 7), ("launched", 11), ("guest ready", 0),
+                   ("agent started", 0), ("first output", 0), ("first output", 5), ("first output", 15), ("first output", 30), ("last output", 0),
+                   ("check launched", 0), ("check launched", 2), ("check launched", 4), ("check launched", 8), ("check started", 0),
+                   ("check output", 0), ("check output", 10)]
+
+
+def passed(view, point):
+    """Whether a run has come to a point, or beyond it: a short-lived one may have gone unseen."""
+    return any(POINTS[name](view) for name in ORDER[ORDER.index(point):])
+
+
+def reached(view):
+    """The last point a run came to."""
+    return next((name for name in reversed(ORDER) if POINTS[name](view)), "nothing")

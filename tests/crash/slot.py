@@ -1,0 +1,332 @@
+"""One place where runs are started and killed, one after the other: a PHP worker, programs and a site of its own."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+from detectors import RUN_FILES, command, dead, list_of, pids, program, read, started
+from points import LAUNCHER_POINTS, ORDER, View, passed, reached
+from stream import Request
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+# From a kill until nothing that must go is left.
+LIMIT = 2.0
+# Until a run that goes on must have come to its end.
+PATIENCE = 30.0
+# Pauses make what is printed distinct events; what is left behind only the end of the guest ends.
+AGENT = ("echo x >f.txt; echo one; sleep 0.02; echo two; setsid sh -c \"sleep 300; : {token}-daemon\" & sleep 0.02; echo three; sleep 0.02; "
+         "echo four; sleep 0.01; : {token}-agent")
+CHECK = "echo checking; test -f f.txt || exit 1; sleep 0.02; echo still; sleep 0.01; : {token}-check"
+
+
+class Wrong(Exception):
+    """What should hold after a kill did not."""
+
+
+class Slot:
+    """Runs jobs; answers one row each."""
+
+    def __init__(self, number, directory, environment, owner, port):
+        self.number, self.environment, self.owner, self.port = number, environment, owner, port
+        # When the current run was killed; what began later is not its.
+        self.now = float("inf")
+        self.directory = os.path.join(directory, f"slot-{number}")
+        self.bin = os.path.join(self.directory, "bin") + "/"
+        self.state = os.path.join(directory, "state")
+        self.name = f"crash-{number}"
+        self.own_namespace = os.readlink("/proc/self/ns/pid")
+        os.makedirs(self.bin)
+        for source, name in (("CODEBOX", "wp-codebox"), ("CODEBOX_LAUNCH", "wp-codebox-launch")):
+            shutil.copy2(environment[source], self.bin + name)
+        self.plugin = os.path.join(self.directory, "plugin")
+        os.mkdir(self.plugin)
+        with open(os.path.join(self.plugin, "plugin.php"), "w", encoding="utf-8") as file:
+            file.write("<?php\n/* Plugin Name: Sample */\n")
+        for path in (self.plugin, os.path.join(self.plugin, "plugin.php")):
+            shutil.chown(path, owner, owner)
+
+    def pool(self):
+        return {"port": self.port, "max_children": 1, "settings": {
+            "wp_codebox.runner": self.bin + "wp-codebox", "wp_codebox.launcher": self.bin + "wp-codebox-launch", "output_buffering": "0"}}
+
+    def site(self, *names):
+        return os.path.join(self.state, "sites", self.name, *names)
+
+    def call(self, *arguments):
+        done = subprocess.run([self.bin + "wp-codebox", *arguments, "--state", self.state, "--json"], capture_output=True, text=True,
+                              check=False, env={"PATH": "/usr/bin:/bin"}, timeout=60)
+        try:
+            return done.returncode, json.loads(done.stdout or "null")
+        except ValueError:
+            raise Wrong(f"wp-codebox {' '.join(arguments[:2])} answered no JSON: {done.stdout[-300:]} {done.stderr[-300:]}") from None
+
+    # --- one job ----------------------------------------------------------------------------
+
+    def run(self, job):
+        """`job`: {number, victim, mode, point, delay}. Answers it with what was seen."""
+        token = f"crash{os.getppid()}s{self.number}n{job['number']}"
+        row = {**job, "token": token}
+        view, self.now = None, float("inf")
+        try:
+            view = View(self, Request(self.port, os.path.join(HERE, "caller.php"), self.request(job, token)), token)
+            self.kill(job, view, row)
+            self.judge(job, view, row)
+        except Wrong as wrong:
+            row["wrong"] = str(wrong)
+        except Exception as error:  # a defect of the test is a failure too
+            row["wrong"] = f"{type(error).__name__}: {error}"
+        finally:
+            if view is not None:
+                view.request.close()
+            if row.get("wrong"):
+                self.clear(token)
+        return row
+
+    def request(self, job, token):
+        e = self.environment
+        value = {"site": self.name, "goal": "Crash", "wordpress": e["CODEBOX_WORDPRESS"], "denied": [e["CODEBOX_WORDPRESS"]],
+                 "mounts": [{"source": self.plugin, "target": "/workspace/plugin"}],
+                 "agent": {"argv": ["sh", "-c", AGENT.format(token=token)]},
+                 "checks": ["sh -c '" + CHECK.format(token=token) + "'"], "limits": {"wall_clock_ms": 60000}}
+        if job["mode"] == "detached":
+            value["mode"] = "detached"
+        return json.dumps(value).encode()
+
+    def kill(self, job, view, row):
+        """Follows the run to the point, and kills. Keeps following when there is nobody to kill."""
+        began = time.monotonic()
+        due = None
+        while True:
+            with self.held(job, view) as near:
+                view.look()
+                now = time.monotonic()
+                if now - began > PATIENCE:
+                    raise Wrong(f"the run did not come to an end: {reached(view)}, {view.error}")
+                if due is None and self.is_due(job, view, now - began):
+                    due = now + (0 if job["point"] == "random" else job["delay"])
+                victim = self.victim(job["victim"], view)
+                if due is not None and now >= due and victim:
+                    row["guest"], row["at"] = sorted(view.guests), reached(view)
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(victim, signal.SIGKILL)
+                        row["killed_at"] = time.monotonic()
+                        self.now = time.clock_gettime(time.CLOCK_BOOTTIME)
+                        if job["victim"] == "runner":
+                            self.as_it_died(view, row, victim)
+                        return
+            if view.request.ended:
+                # Over before there was anything to kill: said, and tried again by the caller.
+                row["at"] = "over"
+                return
+            if not near:
+                time.sleep(0.0002)
+
+    @staticmethod
+    def as_it_died(view, row, runner):
+        """What a dead runner had come to does not change any more."""
+        while not dead(runner):
+            time.sleep(0.0005)
+        view.look()
+        row["at"] = reached(view)
+
+    @staticmethod
+    def is_due(job, view, elapsed):
+        if job["victim"] == "nobody":
+            return False
+        return elapsed >= job["delay"] if job["point"] == "random" else passed(view, job["point"])
+
+    @staticmethod
+    @contextlib.contextmanager
+    def held(job, view):
+        """Stops the runner while it is looked at, once the point is near: many last less than a millisecond."""
+        near = job["point"] in ORDER and view.supervisor is not None and passed(view, ORDER[max(0, ORDER.index(job["point"]) - 1)])
+        if near:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(view.supervisor, signal.SIGSTOP)
+        try:
+            yield near
+        finally:
+            if near:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(view.supervisor, signal.SIGCONT)
+
+    @staticmethod
+    def victim(kind, view):
+        """Who is to be killed, when it is there."""
+        if kind == "worker":
+            return view.worker
+        if kind == "runner":
+            return view.supervisor if view.supervisor and not dead(view.supervisor) else None
+        alive = [pid for pid in view.launchers if not dead(pid)]
+        return alive[-1] if alive else None
+
+    # --- afterwards -------------------------------------------------------------------------
+
+    def processes(self, token, guests):
+        """Processes of the run: its programs, what speaks of its token, and whatever is in its guests."""
+        found = []
+        for pid in pids():
+            if dead(pid):
+                continue
+            if self.inside(pid, guests) or program(pid).startswith(self.bin) or token in command(pid):
+                found.append(pid)
+        return found
+
+    def clear(self, token):
+        for pid in self.processes(token, ()):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def await_gone(self, row, since, limit, find):
+        while True:
+            left = find()
+            took = time.monotonic() - since
+            if not left:
+                return round(took, 4)
+            if took > limit + 8:
+                raise Wrong(f"left {took:.1f} s after the kill at {row.get('at')}: " + "; ".join(f"{pid} {command(pid)[:70]}" for pid in left))
+            time.sleep(0.004)
+
+    def judge(self, job, view, row):
+        victim, mode = job["victim"], job["mode"]
+        if row.get("at") == "over":
+            return
+        killed_at = row.pop("killed_at", None)
+        guests = frozenset(row.pop("guest", ()))
+        if victim == "launcher":
+            # The run itself goes on to an end of its own.
+            row["gone"] = self.await_gone(row, killed_at, LIMIT, lambda: [pid for pid in self.in_guests(guests) if guests])
+        if victim == "launcher" or victim == "nobody" or (victim == "worker" and mode == "detached"):
+            self.await_end(view, row)
+        since = time.monotonic() if killed_at is None or "gone" in row or (victim == "worker" and mode == "detached") else killed_at
+        took = self.await_gone(row, since, LIMIT, lambda: self.processes(row["token"], view.guests))
+        row.setdefault("gone", took)
+        row["groups_gone"] = took
+        if row["gone"] > LIMIT or took > LIMIT:
+            raise Wrong(f"it took {max(row['gone'], took):.2f} s until everything was gone after {row.get('at')}")
+        self.judge_record(job, view, row)
+
+    def in_guests(self, guests):
+        return [pid for pid in pids() if self.inside(pid, guests) and not dead(pid)]
+
+    def inside(self, pid, guests):
+        """Whether a process is in one of the guests. The number of a namespace that is gone is given to
+        later ones: what began since the kill is no part of the run."""
+        try:
+            return os.readlink(f"/proc/{pid}/ns/pid") in guests and started(pid) <= self.now
+        except OSError:
+            return False
+
+    def await_end(self, view, row):
+        """Follows the run to its terminal record."""
+        began = time.monotonic()
+        while not (view.request.ended or (view.run and view.ended())):
+            if time.monotonic() - began > PATIENCE:
+                raise Wrong(f"the run went on: {reached(view)}")
+            view.look()
+            if view.worker and dead(view.worker) and view.run is None and not self.processes(row["token"], ()):
+                return
+            time.sleep(0.004)
+        while view.run and not view.ended() and self.processes(row["token"], ()):
+            if time.monotonic() - began > PATIENCE:
+                raise Wrong(f"the run went on: {reached(view)}")
+            time.sleep(0.004)
+
+    def judge_record(self, job, view, row):
+        run = view.run
+        if run is None:
+            new = set(list_of(self.site("runs"))) - view.before
+            run = view.run = new.pop() if new else None
+        if run is None:
+            # Killed before there was anything: then nothing may have been left either.
+            row["outcome"] = "no run"
+            leftovers = [f"active/{name}" for name in list_of(self.site("active"))]
+            if leftovers:
+                self.call("gc", "--site", self.name)
+                leftovers = [f"active/{name}" for name in list_of(self.site("active"))]
+            if leftovers:
+                raise Wrong(f"left: {leftovers}")
+            return
+        # The next call settles it.
+        status, record = self.call("runs", "get", run, "--site", self.name)
+        if status != 0 or not isinstance(record, dict) or record.get("run_id") != run:
+            raise Wrong(f"runs get answered {status}: {record}")
+        words = (record.get("error") or {}).get("message") or record.get("summary") or ""
+        row.update(run=run, outcome=record.get("outcome"), words=words, salvaged=record.get("salvaged", False))
+        if record.get("status") != "ended" or not record.get("outcome"):
+            raise Wrong(f"it is not settled: {record}")
+        if len(words) < 20 or " " not in words:
+            raise Wrong(f"the record does not say what happened: {record}")
+        self.judge_outcome(job, row)
+        self.judge_files(run)
+        self.judge_bundle(job, view, row, record)
+
+    @staticmethod
+    def judge_outcome(job, row):
+        outcome, victim = row["outcome"], job["victim"]
+        early = row.get("at") in ("nothing", "spawned", "supervised", "marked", "recorded", "journal")
+        if victim == "nobody" or (victim == "worker" and job["mode"] == "detached" and not early):
+            fine = {"succeeded"}
+        elif victim == "worker" and job["mode"] == "detached":
+            # Whether its request had reached the runner cannot be seen.
+            fine = {"succeeded", "cancelled", "failed"}
+        elif victim == "worker":
+            fine = {"cancelled", "succeeded"} if row["at"] in ("destroyed", "bundle begun", "bundle there", "collected", "result", "ended", "check ended") else {"cancelled", "failed"}
+        elif victim == "runner":
+            fine = {"succeeded"} if row["at"] in ("bundle there", "collected", "result", "ended") else {"failed"}
+        else:
+            fine = {"failed", "partial", "blocked", "succeeded"}
+        if outcome not in fine:
+            raise Wrong(f"{outcome} after the {victim} was killed at {row.get('at')}: {row['words']}")
+
+    def judge_files(self, run):
+        left = [f"active/{name}" for name in list_of(self.site("active"))]
+        left += [f"runs/{run}/{name}" for name in list_of(self.site("runs", run)) if name not in RUN_FILES]
+        left += [f"artifacts/{name}" for name in list_of(self.site("artifacts")) if name.startswith(".")]
+        left += [f"cgroups/{name}" for name in list_of(os.path.join(self.state, "cgroups")) if name == run]
+        for directory, names, _files in os.walk("/sys/fs/cgroup"):
+            left += [f"{directory}/{name}" for name in names if name == f"wp-codebox-{run}"]
+        left += [line for line in read("/proc/self/mountinfo").splitlines() if run in line]
+        if left:
+            raise Wrong(f"left: {left}")
+
+    def judge_bundle(self, job, view, row, record):
+        path = self.site("artifacts", row["run"])
+        row["bundle"] = os.path.isdir(path)
+        if bool(record.get("bundle_id")) != row["bundle"]:
+            raise Wrong(f"the record names the bundle {record.get('bundle_id')}, the store has one: {row['bundle']}")
+        # Where the guest had ended and its change was captured, the work is not lost. A check that
+        # starts is the first that is seen of it from outside.
+        captured = any(event["type"] == "runtime.command.started" and event["data"].get("phase") == "check" for event in view.events)
+        written = view.event("command.output", text="one")
+        if job["victim"] == "nobody" or captured or (job["victim"] == "worker" and written):
+            if not row["bundle"]:
+                raise Wrong(f"the change was captured, but there is no bundle: {record}")
+        if row["bundle"]:
+            status, verification = self.call("artifacts", "verify", "--bundle", path)
+            if status != 0:
+                raise Wrong(f"the bundle does not verify: {verification}")
+            changed = [entry.get("relativePath") for entry in json.loads(read(os.path.join(path, "files", "changed-files.json"))).get("files", [])]
+            row["changed"] = changed
+            if (written or captured and job["victim"] != "launcher") and changed != ["f.txt"]:
+                raise Wrong(f"the bundle holds {changed}, not the change")
+
+
+def jobs(chance, rounds):
+    """Every job, the unkilled ones first."""
+    listed = [{"victim": "nobody", "mode": mode, "point": "none", "delay": 0} for mode in ("attached", "detached")]
+    for turn in range(rounds):
+        for mode in ("attached", "detached"):
+            for victim in ("worker", "runner"):
+                for point in ORDER:
+                    listed.append({"victim": victim, "mode": mode, "point": point, "delay": 0 if turn == 0 else chance.uniform(0, 0.01)})
+            for point, delay in LAUNCHER_POINTS:
+                listed.append({"victim": "launcher", "mode": mode, "point": point, "delay": delay / 1000 if turn == 0 else chance.uniform(0, 0.02)})
+            for victim in ("worker", "runner", "launcher"):
+                for _ in range(3):
+                    listed.append({"victim": victim, "mode": mode, "point": "random", "delay": chance.uniform(0.005, 0.25)})
+    return [{"number": number, **job} for number, job in enumerate(listed)]

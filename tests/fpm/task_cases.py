@@ -1,0 +1,142 @@
+"""Runs that a request waits for."""
+
+import json
+import os
+import threading
+import time
+
+from harness import must
+from detectors import parent
+from server import children
+from world import WORKERS, command, program
+
+
+def together(*calls):
+    """Makes the calls at once; answers what they answered, in order."""
+    answers = [None] * len(calls)
+
+    def one(index, call):
+        answers[index] = call()
+
+    threads = [threading.Thread(target=one, args=pair) for pair in enumerate(calls)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return answers
+
+
+def what_is_looked_for_afterwards_is_seen_while_a_run_lives(world):
+    """Positive control of every case that says that nothing is left."""
+    before, answers = world.runs(), []
+    thread = threading.Thread(target=lambda: answers.append(world.run("sleep 2")))
+    thread.start()
+    try:
+        world.guest_is_up("sleep 2")
+        run = (world.runs() - before).pop()
+        found = world.left([run])
+        for what in ("supervise", "wp-codebox-launch", "sleep 2", "namespaces of process", f"lease of {run}"):
+            must(any(what in finding for finding in found), f"{what} is not seen: {found}")
+    finally:
+        thread.join()
+    answers[0].expect(200)
+    world.gone_within(2, [run])
+
+
+def an_administrator_gets_the_change(world):
+    answer = world.run("echo new >new.txt", checks=["test -f new.txt"]).expect(200).json
+    must(answer["success"] is True and answer["schema"] == "wp-codebox/agent-task-run/v1", answer)
+    must([row["path"] for row in answer["changed_files"]] == ["/wordpress/wp-content/plugins/sample/new.txt"], answer["changed_files"])
+    must(not os.path.exists(world.path("site/wp-content/plugins/sample/new.txt")), "the site was changed")
+    world.gone_within(2, [answer["run"]["run_id"]])
+    bundle = world.ability("get-artifact", {"artifact_id": answer["run"]["run_id"]}, method="GET")
+    if bundle.status != 200:
+        bundle = world.ability("get-artifact", {"artifact_id": answer["evidence_refs"]["artifact_bundle_id"]}, method="GET")
+    bundle.expect(200)
+
+
+def a_failed_run_is_an_answer(world):
+    answer = world.run("exit 7").expect(200).json
+    must(answer["success"] is False and answer["run"]["outcome"] == "failed", answer)
+
+
+def four_requests_run_at_once_and_a_fifth_waits_for_a_worker(world):
+    calls = [lambda user=user: world.run("sleep 2; echo x >x.txt", user) for user in ("admin", "second", "admin", "second", "admin")]
+    seen = []
+    done = threading.Event()
+
+    def count():
+        while not done.is_set():
+            seen.append(len([pid for pid in world.processes() if command(pid).startswith(world.path("bin/wp-codebox") + " supervise")]))
+            time.sleep(0.05)
+
+    watcher = threading.Thread(target=count)
+    watcher.start()
+    answers = together(*calls)
+    done.set()
+    watcher.join()
+    for answer in answers:
+        must(answer.expect(200).json["success"] is True, answer)
+    must(max(seen) == WORKERS, f"at most {max(seen)} runs were alive at once, there are {WORKERS} workers")
+    must(len({answer.json["run"]["run_id"] for answer in answers}) == 5, "two requests share a run")
+    slowest, fastest = max(a.seconds for a in answers), min(a.seconds for a in answers)
+    must(slowest > fastest + 1.5, f"the fifth did not wait: {fastest:.1f} to {slowest:.1f} s")
+    world.gone_within(2)
+
+
+def large_input_and_output_pass(world):
+    context = {"notes": ["x" * 1024] * 512, "text": "ä\u2028\U0001f642\"\\\n" * 64}
+    script = "head -c 1048576 /dev/zero | tr '\\0' 'o'; echo; wc -c </run/codebox/task.json"
+    answer = world.run(script, context=context).expect(200).json
+    must(answer["run"]["outcome"] in ("succeeded", "no_op"), answer["run"])
+    events = journal(world, answer["run"]["run_id"])
+    output = "".join(event["data"].get("text", "") for event in events if event["type"] == "runtime.command.output")
+    must(output.count("o") >= 1 << 20, f"the output is not whole: {len(output)} bytes")
+    must(int(output.split()[-1]) > 512 * 1024, f"the guest did not get the whole task: {output[-80:]}")
+    # What nginx itself refuses never reaches PHP.
+    world.request("POST", "/wp-json/wp-abilities/v1/abilities/wp-codebox/run-agent-task/run", body=b"x" * (9 << 20)).expect(413)
+
+
+def no_process_of_a_run_has_a_socket_of_the_web_server(world):
+    """A child of a worker would otherwise keep its listener and its client's connection open."""
+    answers = []
+    thread = threading.Thread(target=lambda: answers.append(world.run("sleep 3", headers={"X-Test-Tag": "sockets"})))
+    thread.start()
+    try:
+        worker = world.tagged("sockets")
+        family = world.guest_is_up("sleep 3")
+        roles = {os.path.basename(program(pid)) for pid in family}
+        must({"wp-codebox", "wp-codebox-launch"} <= roles, f"not all of the run was seen: {roles}")
+        servers = [world.fpm.pid, world.nginx.pid, *children(world.fpm.pid), *children(world.nginx.pid)]
+        theirs = set().union(*(sockets(pid) for pid in servers))
+        # Positive control: listener, client's connection and frame socket of the worker are seen.
+        must(len(sockets(worker)) >= 3, f"the worker's sockets are not seen: {sockets(worker)}")
+        for pid in family:
+            shared = sockets(pid) & theirs
+            must(not shared, f"{command(pid)[:60]} has {shared} of the web server")
+            must(parent(pid) not in servers, f"{command(pid)[:60]} is a child of the web server")
+    finally:
+        thread.join()
+    answers[0].expect(200)
+
+
+def journal(world, run):
+    with open(os.path.join(world.site_directory(), "runs", run, "events.jsonl"), encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def sockets(pid):
+    """Sockets a process has open, by number."""
+    found = set()
+    try:
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            target = os.readlink(f"/proc/{pid}/fd/{name}")
+            if target.startswith("socket:"):
+                found.add(target)
+    except OSError:
+        pass
+    return found
+
+
+CASES = [what_is_looked_for_afterwards_is_seen_while_a_run_lives, an_administrator_gets_the_change, a_failed_run_is_an_answer, four_requests_run_at_once_and_a_fifth_waits_for_a_worker,
+         large_input_and_output_pass, no_process_of_a_run_has_a_socket_of_the_web_server]

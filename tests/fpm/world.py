@@ -1,0 +1,334 @@
+"""A WordPress under nginx and php-fpm, its users, and what of its runs is on the host.
+
+Programs are copied into the world, so that every process of its runs is known by the file
+it runs; what a guest runs is known by a token in its arguments.
+"""
+
+import base64
+import contextlib
+import fcntl
+import glob
+import http.client
+import json
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+import time
+from urllib.parse import urlencode
+
+from detectors import Host, command, dead, list_of, pids, program, read
+from harness import Failed, must
+from server import free_port, nginx, php_fpm, wait_until
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+OWNER = "www-data"
+ABILITIES = "/wp-json/wp-abilities/v1/abilities/wp-codebox"
+ROLES = {"admin": "administrator", "second": "administrator", "editor": "editor", "subscriber": "subscriber", "runner": "subscriber"}
+# As it stands in the configuration of the pool that most cases use.
+WORKERS = 4
+
+
+class Response:
+    """What one request was answered."""
+
+    def __init__(self, status, body, seconds):
+        self.status, self.body, self.seconds = status, body, seconds
+
+    @property
+    def json(self):
+        try:
+            return json.loads(self.body)
+        except ValueError as error:
+            raise Failed(f"no JSON: {self}") from error
+
+    @property
+    def code(self):
+        value = self.json
+        return value.get("code") if isinstance(value, dict) else None
+
+    def expect(self, status, code=None):
+        must(self.status == status, f"expected {status}: {self}")
+        if code is not None:
+            must(self.code == code, f"expected {code}: {self}")
+        return self
+
+    def __str__(self):
+        return f"{self.status} after {self.seconds:.2f} s: {self.body[:1500].decode('utf-8', 'replace')}"
+
+
+class World:
+    """One site, its servers and its clients."""
+
+    def __init__(self, environment):
+        self.environment = environment
+        self.directory = tempfile.mkdtemp(prefix="codebox-fpm.")
+        os.chmod(self.directory, 0o755)
+        self.token = f"fpm{os.getpid()}"
+        self.account = pwd.getpwnam(OWNER)
+        self.passed = self.failed = 0
+        self.passwords = {}
+        self.max_runs = WORKERS + 2
+        self.port, self.short_port = free_port(), free_port()
+        self.pool_port, self.short_pool_port = free_port(), free_port()
+        for name in ("bin", "db", "tags", "servers"):
+            os.mkdir(self.path(name))
+        for source, name in (("CODEBOX", "wp-codebox"), ("CODEBOX_LAUNCH", "wp-codebox-launch"), ("CODEBOX_SO", "wp_codebox.so")):
+            shutil.copy2(environment[source], self.path("bin", name))
+        self.state = self.path("state")
+        os.mkdir(self.state, 0o700)
+        self.give(self.state, self.path("db"), self.path("tags"))
+        self.fpm = php_fpm(self.path("servers"), {
+            "site": {"port": self.pool_port, "max_children": WORKERS},
+            # What a request may take at most, and how many runs the host allows.
+            "short": {"port": self.short_pool_port, "max_children": 2, "directives": {"request_terminate_timeout": "3s"}},
+        }, self.settings(), OWNER)
+        self.nginx = nginx(self.path("servers"), self.path("site"), {self.port: self.pool_port, self.short_port: self.short_pool_port})
+        self.host = None
+
+    # --- building ---------------------------------------------------------------------------
+
+    def path(self, *names):
+        return os.path.join(self.directory, *names)
+
+    def give(self, *paths):
+        for path in paths:
+            for directory, names, files in os.walk(path):
+                for name in [directory] + [os.path.join(directory, n) for n in names + files]:
+                    os.lchown(name, self.account.pw_uid, self.account.pw_gid)
+
+    def settings(self):
+        """The extension's settings, and limits as a host has them."""
+        return {"extension": self.path("bin", "wp_codebox.so"), "wp_codebox.state_dir": self.state,
+                "wp_codebox.share_dir": self.environment["CODEBOX_SHARE"], "wp_codebox.runner": self.path("bin", "wp-codebox"),
+                "wp_codebox.launcher": self.path("bin", "wp-codebox-launch"), "wp_codebox.php_binary": self.environment["CODEBOX_PHP"],
+                "wp_codebox.max_runs": str(self.max_runs)}
+
+    def build(self):
+        """Makes the site as the owner of the state directory would find it, and starts the servers."""
+        site, share = self.path("site"), self.environment["CODEBOX_SHARE"]
+        shutil.copytree(self.environment["CODEBOX_WORDPRESS"], site, symlinks=True)
+        content = os.path.join(site, "wp-content")
+        sqlite = os.path.join(content, "mu-plugins", "sqlite-database-integration")
+        shutil.copytree(os.path.join(share, "sqlite-database-integration"), sqlite)
+        dropin = read(os.path.join(sqlite, "db.copy"))
+        dropin = dropin.replace("{SQLITE_IMPLEMENTATION_FOLDER_PATH}", sqlite).replace("{SQLITE_PLUGIN}", "sqlite-database-integration/load.php")
+        with open(os.path.join(content, "db.php"), "w", encoding="utf-8") as file:
+            file.write(dropin)
+        self.plugin(os.path.join(content, "plugins", "wp-codebox"))
+        shutil.copytree(os.path.join(ROOT, "tests/fixtures/host-plugin"), os.path.join(content, "plugins", "host-plugin"))
+        shutil.copytree(os.path.join(ROOT, "tests/wordpress/fixtures/sample"), os.path.join(content, "plugins", "sample"))
+        shutil.copy(os.path.join(HERE, "fixtures", "faults.php"), os.path.join(content, "mu-plugins", "faults.php"))
+        with open(os.path.join(site, "wp-config.php"), "w", encoding="utf-8") as file:
+            file.write(self.configuration())
+        self.give(site)
+        url = f"http://127.0.0.1:{self.port}"
+        self.wp("core", "install", f"--url={url}", "--title=Test", "--admin_user=admin", "--admin_email=admin@example.org",
+                "--admin_password=" + base64.b16encode(os.urandom(16)).decode(), "--skip-email")
+        self.wp("rewrite", "structure", "/%postname%/")
+        self.wp("plugin", "activate", "wp-codebox", "host-plugin", "sample")
+        for name, role in ROLES.items():
+            if name != "admin":
+                self.wp("user", "create", name, f"{name}@example.org", f"--role={role}")
+            self.passwords[name] = self.wp("user", "application-password", "create", name, "test", "--porcelain").strip()
+        self.fpm.start()
+        self.nginx.start()
+        # Everything after this was made by a request.
+        self.host = Host(self.directory, self.state, "", self.token)
+
+    def plugin(self, target):
+        """The plugin as it is shipped: dist/ when it is current, else the same three copies."""
+        shutil.copytree(os.path.join(ROOT, "plugin-php"), target)
+        shutil.copytree(os.path.join(ROOT, "abilities"), os.path.join(target, "abilities"))
+        shutil.copytree(os.path.join(ROOT, "wp-cli"), os.path.join(target, "wp-cli"))
+        shutil.rmtree(os.path.join(target, "abilities", "schemas", "examples"))
+        shipped = os.path.join(ROOT, "dist", "wp-codebox")
+        current = os.path.isdir(shipped) and subprocess.run(["diff", "-rq", shipped, target], stdout=subprocess.DEVNULL, check=False).returncode == 0
+        print("the plugin is dist/wp-codebox" if current else "dist/wp-codebox is missing or old; the plugin is assembled from its sources")
+
+    def configuration(self):
+        constants = {"DB_NAME": "wordpress", "DB_DIR": self.path("db") + "/", "DB_FILE": "test.sqlite", "DB_USER": "", "DB_PASSWORD": "",
+                     "DB_HOST": "", "DB_CHARSET": "utf8mb4", "DB_COLLATE": "", "WP_ENVIRONMENT_TYPE": "local", "WP_DEBUG": True,
+                     "WP_DEBUG_DISPLAY": False, "WP_DEBUG_LOG": self.path("servers", "debug.log"), "DISABLE_WP_CRON": True,
+                     "WP_HTTP_BLOCK_EXTERNAL": True, "AUTOMATIC_UPDATER_DISABLED": True, "CODEBOX_TEST_TAGS": self.path("tags")}
+        for name in ("AUTH", "SECURE_AUTH", "LOGGED_IN", "NONCE"):
+            constants[f"{name}_KEY"] = base64.b16encode(os.urandom(24)).decode()
+            constants[f"{name}_SALT"] = base64.b16encode(os.urandom(24)).decode()
+        with open(self.path("servers", "debug.log"), "w", encoding="utf-8"):
+            self.give(self.path("servers", "debug.log"))
+            os.lchown(self.path("servers", "debug.log"), self.account.pw_uid, self.account.pw_gid)
+        rows = "".join(f"define( '{name}', {json.dumps(value)} );\n" for name, value in constants.items())
+        return ("<?php\n" + rows + "$table_prefix = 'wp_';\ndefined( 'ABSPATH' ) || define( 'ABSPATH', __DIR__ . '/' );\n"
+                "require_once ABSPATH . 'wp-settings.php';\n")
+
+    def wp(self, *arguments):
+        """WP-CLI on the site, as the web server's user and with the extension."""
+        call = [self.environment["CODEBOX_PHP"]]
+        for key, value in self.settings().items():
+            call += ["-d", f"{key}={value}"]
+        call += [os.path.join(self.environment["CODEBOX_SHARE"], "wp-cli.phar"), "--path=" + self.path("site"), *arguments]
+        done = subprocess.run(call, capture_output=True, text=True, check=False, user=OWNER, group=OWNER, extra_groups=[], cwd="/",
+                              env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "WP_CLI_CONFIG_PATH": "/dev/null", "WP_CLI_DISABLE_AUTO_CHECK_UPDATE": "1"})
+        if done.returncode != 0:
+            raise RuntimeError(f"wp {arguments[:2]} ended with {done.returncode}: {done.stdout[-500:]} {done.stderr[-1500:]}")
+        return done.stdout
+
+    def close(self):
+        for server in (self.nginx, self.fpm):
+            with contextlib.suppress(Exception):
+                server.stop()
+        self.end_runs()
+        if os.environ.get("CODEBOX_KEEP") != "1":
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+    def end_runs(self):
+        """Ends what a failed case left: supervisors, and with each its guest."""
+        for pid in self.processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, 9)
+
+    # --- requests ---------------------------------------------------------------------------
+
+    def connect(self, port=None, timeout=90):
+        return http.client.HTTPConnection("127.0.0.1", port or self.port, timeout=timeout)
+
+    def headers(self, user, more=None):
+        headers = {"Accept": "application/json", **(more or {})}
+        if user is not None:
+            secret = base64.b64encode(f"{user}:{self.passwords[user]}".encode()).decode()
+            headers["Authorization"] = "Basic " + secret
+        return headers
+
+    def request(self, method, path, user="admin", body=None, headers=None, port=None):
+        """One request; `body` is a document, or bytes as they are."""
+        headers = self.headers(user, headers)
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+            body = body if isinstance(body, bytes) else json.dumps(body).encode()
+        connection = self.connect(port)
+        began = time.monotonic()
+        try:
+            connection.request(method, path, body, headers)
+            answer = connection.getresponse()
+            return Response(answer.status, answer.read(), time.monotonic() - began)
+        finally:
+            connection.close()
+
+    def ability(self, name, value=None, user="admin", method="POST", headers=None, port=None):
+        """Core's run route. A GET carries its input in the query string, as core reads it."""
+        path = f"{ABILITIES}/{name}/run"
+        if method in ("GET", "DELETE"):
+            path += query(value)
+            return self.request(method, path, user, None, headers, port)
+        return self.request(method, path, user, {"input": value or {}}, headers, port)
+
+    def task(self, script, **more):
+        """Input of a run whose agent is a shell script, told apart by this world's token."""
+        quoted = f"{script}; : {self.token}".replace("'", "'\\''")
+        return {"goal": "Test", "plugin": "sample", "agent_command": f"sh -c '{quoted}'", **more}
+
+    def run(self, script, user="admin", headers=None, port=None, **more):
+        return self.ability("run-agent-task", self.task(script, **more), user, headers=headers, port=port)
+
+    def tagged(self, tag):
+        """Process id of the worker that serves the request with the header X-Test-Tag."""
+        path = self.path("tags", tag)
+        wait_until(lambda: os.path.exists(path) and read(path), 20, f"no worker took the request {tag}")
+        return int(read(path))
+
+    # --- what is on the host ----------------------------------------------------------------
+
+    def site_directory(self):
+        found = glob.glob(os.path.join(self.state, "sites", "site-*"))
+        must(len(found) <= 1, f"more than one site: {found}")
+        return found[0] if found else os.path.join(self.state, "sites", "none")
+
+    def runs(self):
+        return set(list_of(os.path.join(self.site_directory(), "runs")))
+
+    def processes(self):
+        """Every process of this world's runs."""
+        found = []
+        for pid in pids():
+            if pid != os.getpid() and not dead(pid) and (program(pid).startswith(self.path("bin")) or self.token in command(pid)):
+                found.append(pid)
+        return found
+
+    def guest_is_up(self, script_part, seconds=30):
+        """Waits until the agent runs and its namespaces are known; answers the processes of the run."""
+        agents = []
+
+        def up():
+            agents[:] = [pid for pid in self.processes() if script_part in command(pid) and command(pid).startswith("sh -c")]
+            return agents
+
+        wait_until(up, seconds, "no agent ran")
+        for pid in agents:
+            self.host.saw_guest(pid)
+        return self.processes()
+
+    def lease_is_free(self, run):
+        with open(os.path.join(self.site_directory(), "runs", run, "lease"), "rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+        return True
+
+    def record(self, run):
+        try:
+            return json.loads(read(os.path.join(self.site_directory(), "runs", run, "run.json")) or "{}")
+        except ValueError:
+            return {}
+
+    def left(self, runs=()):
+        """What of the runs that ended is still there."""
+        found = [f"process {pid}: {command(pid)[:100]}" for pid in self.processes()]
+        found += self.host.new_mounts() + self.host.live_namespaces()
+        found += [f"lease of {run} is held" for run in runs if not self.lease_is_free(run)]
+        return found
+
+    def gone_within(self, seconds, runs=()):
+        """Everything of every run must go by itself; answers how long it took."""
+        began = time.monotonic()
+        left = self.left(runs)
+        while left:
+            if time.monotonic() - began > seconds + 8:
+                break
+            time.sleep(0.01)
+            left = self.left(runs)
+        took = time.monotonic() - began
+        if left:
+            self.end_runs()
+        must(not left, f"left after {took:.1f} s: {left}")
+        must(took <= seconds, f"it took {took:.2f} s until everything was gone")
+        return took
+
+    # --- cases ------------------------------------------------------------------------------
+
+    def case(self, name, function):
+        began = time.monotonic()
+        try:
+            function(self)
+        except Failed as failure:
+            self.verdict(False, name, str(failure))
+        except Exception as error:  # a defect of the test is a failure too
+            self.verdict(False, name, f"{type(error).__name__}: {error}")
+        else:
+            self.verdict(True, f"{name} ({time.monotonic() - began:.1f} s)", "")
+            return
+        self.end_runs()
+
+    def verdict(self, good, name, text):
+        self.passed += good
+        self.failed += not good
+        print(f"ok   {name}" if good else f"FAIL {name}: {text}", flush=True)
+
+
+def query(value):
+    """A document as a query string of PHP: `?input[name]=value`."""
+    if not value:
+        return ""
+    return "?" + urlencode({f"input[{key}]": item for key, item in value.items()})

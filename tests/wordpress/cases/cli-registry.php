@@ -1,0 +1,152 @@
+<?php
+/**
+ * `wp codebox run-agent-task --detach` and `wp codebox runs`.
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\Tests\Harness;
+
+return static function ( Harness $t ): void {
+	$fake  = '1' === getenv( 'WP_CODEBOX_FAKE' );
+	$fresh = static function (): void {
+		foreach ( [ 'sample.php', 'inc/more.php' ] as $name ) {
+			copy( getenv( 'TEST_FIXTURES' ) . '/sample/' . $name, WP_PLUGIN_DIR . '/sample/' . $name );
+		}
+		copy( getenv( 'TEST_FIXTURES' ) . '/agent.php', WP_PLUGIN_DIR . '/sample/agent.php' );
+	};
+	$start = static fn( string $what, string ...$more ): array => $t->wp( array_merge( [ 'codebox', 'run-agent-task', "Do $what", '--plugin=sample', "--agent-command=php agent.php $what", '--detach' ], $more ) );
+	$id    = static fn( string $what, string ...$more ): string => trim( $start( $what, '--porcelain', ...$more )[1] );
+	$runs  = static fn( string ...$arguments ): array => $t->wp( [ 'codebox', 'runs', ...$arguments ] );
+	$plain = static fn( string $text ): string => (string) preg_replace( [ '/run_[0-9a-f]{32}/', '/[0-9-]{10}T[0-9:.]+Z/' ], [ 'RUN', 'TIME' ], $text );
+
+	$t->test(
+		'--detach says how to go on',
+		static function () use ( $t, $fresh, $start, $runs, $plain ): void {
+			$fresh();
+			[ $code, $out, $err ] = $start( 'slow' );
+			$t->same( 0, $code, $err );
+			$expected = <<<'TEXT'
+			Run:       RUN
+			Status:    running, started TIME
+
+			Nothing on this site was changed.
+
+			Next:
+			  wp codebox runs events RUN --follow
+			  wp codebox runs get RUN
+			  wp codebox runs cancel RUN
+
+			TEXT;
+			$t->same( $expected, $plain( $out ) );
+			preg_match( '/run_[0-9a-f]{32}/', $out, $found );
+			[ $code, $out, $err ] = $runs( 'get', substr( $found[0], 0, 16 ) );
+			$t->same( 0, $code, $err );
+			$t->contains( 'Goal:      Do slow', $out );
+			[ $code, $out, $err ] = $runs( 'events', $found[0], '--follow' );
+			$t->same( 0, $code, $err );
+			$t->contains( 'agent | agent says slow', $err );
+			$t->contains( 'Outcome:   succeeded.', $out );
+			$t->contains( 'wp codebox artifacts apply ' . $found[0] . ' --all', $out );
+			$t->same( $out, $runs( 'get', $found[0] )[1] );
+			$t->same( [ 0, "succeeded\n" ], array_slice( $runs( 'get', $found[0], '--porcelain' ), 0, 2 ) );
+		}
+	);
+	$t->test(
+		'--detach in every format; wait false in the input is the same',
+		static function () use ( $t, $fresh, $start, $runs ): void {
+			$fresh();
+			$t->same( 1, preg_match( '/^run_[0-9a-f]{32}\n$/', $start( 'nothing', '--porcelain' )[1] ) );
+			$handle = json_decode( $start( 'nothing', '--format=json', '--orchestrator={"id":"o"}' )[1], true );
+			$t->same( [ 'wp-codebox/run-handle/v1', 'o' ], [ $handle['schema'], $handle['orchestrator']['id'] ] );
+			$t->contains( ",running,", $start( 'nothing', '--format=csv' )[1] );
+			[ $code, $out ] = $t->wp( [ 'codebox', 'run-agent-task', 'x', '--plugin=sample', '--agent-command=php agent.php nothing', '--input-json={"wait":false}', '--format=ids' ] );
+			$t->same( [ 0, 1 ], [ $code, preg_match( '/^run_[0-9a-f]{32}\n$/', $out ) ] );
+			$t->same( 0, $runs( 'events', trim( $out ), '--follow' )[0] );
+		}
+	);
+	$t->test(
+		'--follow exits like the run, and get does not',
+		static function () use ( $t, $fresh, $id, $runs ): void {
+			$fresh();
+			$failed = $id( 'fix-and-fail' );
+			$t->same( 1, $runs( 'events', $failed, '--follow' )[0] );
+			$t->same( 0, $runs( 'get', $failed )[0] );
+			$late = $id( 'sleep', '--timeout=6s' );
+			$t->same( 124, $runs( 'events', $late, '--follow' )[0] );
+		}
+	);
+	$t->test(
+		'--follow --format=json is one event a line, each once',
+		static function () use ( $t, $fresh, $id, $runs ): void {
+			$fresh();
+			$run                  = $id( 'slow' );
+			[ $code, $out, $err ] = $runs( 'events', $run, '--follow', '--format=json' );
+			$events               = array_map( static fn( string $line ): array => json_decode( $line, true ), explode( "\n", trim( $out ) ) );
+			$t->same( [ 0, range( 1, count( $events ) ) ], [ $code, array_column( $events, 'seq' ) ], $err );
+			$page = json_decode( $runs( 'events', $run, '--format=json', '--limit=1000' )[1], true );
+			$t->same( $events, $page['events'] );
+			$t->same( "3\n", $runs( 'events', $run, '--after=1', '--limit=2', '--porcelain' )[1] );
+			$t->same( "seq\n2\n3\n", $runs( 'events', $run, '--after=1', '--limit=2', '--format=csv', '--fields=seq' )[1] );
+			[ $code, , $err ] = $runs( 'events', $run, '--follow', '--format=csv' );
+			$t->same( 1, $code );
+			$t->contains( '(wp_codebox_input_invalid)', $err );
+		}
+	);
+	$t->test(
+		'Ctrl-C while following leaves the run alone and says so; cancel ends it',
+		static function () use ( $t, $fresh, $id, $runs ): void {
+			$fresh();
+			$run              = $id( 'sleep' );
+			[ $code, , $err ] = $t->wp(
+				[ 'codebox', 'runs', 'events', $run, '--follow' ],
+				[],
+				[
+					'after'     => 'agent | agent says sleep',
+					'meanwhile' => static fn( int $pid ): bool => posix_kill( $pid, SIGINT ),
+				]
+			);
+			$t->same( 130, $code, $err );
+			$t->same( 1, preg_match( "/The run goes on. Follow it again: wp codebox runs events $run --follow --after=[1-9]/", $err ), $err );
+			$t->same( "running\n", $runs( 'get', $run, '--porcelain' )[1] );
+			$t->same( [ 0, "requested\n" ], array_slice( $runs( 'cancel', $run, '--porcelain' ), 0, 2 ) );
+			$t->same( 130, $runs( 'events', $run, '--follow' )[0] );
+			$t->same( [ 0, "already_ended\n" ], array_slice( $runs( 'cancel', $run, '--porcelain' ), 0, 2 ) );
+		}
+	);
+	$t->test(
+		'list: formats and what is refused',
+		static function () use ( $t, $runs ): void {
+			$ids = explode( "\n", trim( $runs( 'list', '--porcelain' )[1] ) );
+			$t->true( count( $ids ) > 5, 'runs are missing' );
+			[ $code, $out, $err ] = $runs( 'list', '--limit=2', '--offset=1', '--format=json', '--fields=run_id,status' );
+			$t->same( [ 0, array_slice( $ids, 1, 2 ) ], [ $code, array_column( json_decode( $out, true ), 'run_id' ) ], $err );
+			$t->contains( 'see the next with --offset=3', $err );
+			$t->same( '', $runs( 'list', '--status=running', '--porcelain' )[1] );
+			foreach ( [ [ 'list', '--limit=0' ], [ 'list', '--limit=201' ], [ 'list', '--offset=-1' ], [ 'events', $ids[0], '--after=x' ], [ 'events', $ids[0], '--limit=1001' ] ] as $bad ) {
+				[ $code, $out, $err ] = $runs( ...$bad );
+				$t->same( [ 1, '' ], [ $code, $out ], implode( ' ', $bad ) );
+				$t->contains( '(wp_codebox_input_invalid)', $err );
+			}
+			[ $code, , $err ] = $runs( 'get', 'run_' . str_repeat( '0', 32 ) );
+			$t->same( 1, $code );
+			$t->contains( '(wp_codebox_run_not_found)', $err );
+			$t->contains( '(wp_codebox_run_ambiguous)', $runs( 'get', 'run_' )[2] );
+			$t->same( 126, $runs( 'list', '--user=editor' )[0] );
+			$t->same( 0, $runs( 'list', '--user=admin' )[0] );
+		}
+	);
+	$t->test(
+		'a full site: exit status 125',
+		static function () use ( $t, $fresh, $fake, $id, $runs ): void {
+			$fresh();
+			$run  = $id( 'sleep' );
+			$task = [ 'codebox', 'run-agent-task', 'x', '--plugin=sample', '--agent-command=php agent.php nothing' ];
+			[ $code, , $err ] = $t->wp( $task, $fake ? [ 'WP_CODEBOX_FAKE_MAX_RUNS' => '1' ] : [], [ 'php_flags' => array_merge( $t->php_flags, $fake ? [] : [ '-d', 'wp_codebox.max_runs=1' ] ) ] );
+			$t->same( 125, $code, $err );
+			$t->contains( '(wp_codebox_busy)', $err );
+			$t->same( 0, $t->wp( $task )[0], 'positive control' );
+			$runs( 'cancel', $run );
+		}
+	);
+};
