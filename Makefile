@@ -6,14 +6,15 @@
 #   make test    every test; make test SUITES='rust cli' only some
 #   make lint    formatting, clippy, dependency rule, schemas, stub, PHP
 #   make bench   measures and writes raw samples to tests/bench/results/
-#   make dist    the WordPress plugin in dist/wp-codebox/
+#   make dist    the WordPress plugin: dist/wp-codebox/ and dist/wp-codebox.zip
+#   make deb     the Debian package in dist/
 #   make env     shell exports for the built programs: eval "$(make env)"
 #   make clean   removes target/ and dist/; downloads and the home directory stay
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: build demo test lint bench dist env clean provision packages install
+.PHONY: build demo test lint bench dist deb env clean provision packages install
 
 # Debian's PHP 8.2, also where another PHP comes first on the PATH.
 export PHP ?= /usr/bin/php8.2
@@ -40,6 +41,9 @@ build: packages
 
 dist:
 	@cargo xtask dist
+
+deb: provision build
+	@cargo xtask dist deb
 
 install: provision build dist
 	@tests/provision install

@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '8ded81c2c7810af26eb6d25d3c0841d789567c34bbefb8b1f3818e33b3186997',
+	'contract_digest' => 'e8d6eb442d76ddff436b3d15283b9489aa26a22b7e4381e37bacc9c7d4bb41fe',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/list-runs'                => 'run/list.php',
@@ -26,5 +26,13 @@ return [
 		'wp-codebox/apply-artifact-preflight' => 'artifact/preflight-apply.php',
 		'wp-codebox/apply-approved-artifact'  => 'artifact/apply.php',
 		'wp-codebox/discard-artifact'         => 'artifact/discard.php',
+		'wp-codebox/stage-artifact-apply'     => 'artifact/stage.php',
+		'wp-codebox/review-artifact'          => 'artifact/review.php',
+		'wp-codebox/import-artifact-bundle'   => 'artifact/import.php',
+		'wp-codebox/reimport-artifact-bundle' => 'artifact/reimport.php',
+		'wp-codebox/export-artifact-bundle'   => 'artifact/export.php',
+		'wp-codebox/get-artifact-diff'        => 'artifact/diff.php',
+		'wp-codebox/replay-artifact'          => 'artifact/replay.php',
+		'wp-codebox/list-audit-records'       => 'audit/list.php',
 	],
 ];

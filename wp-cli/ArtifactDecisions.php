@@ -13,8 +13,6 @@ use WP_CLI;
 use WPCodebox\Apply\ArtifactService;
 use WPCodebox\Authority;
 use WPCodebox\Capabilities;
-use WPCodebox\ErrorCode;
-use WPCodebox\Failure;
 use WPCodebox\Services;
 
 defined( 'ABSPATH' ) || exit;
@@ -31,6 +29,7 @@ final class ArtifactDecisions {
 	 * @param Console      $console  Talk.
 	 * @param Table        $table    Rows.
 	 * @param ArtifactView $view     Files of a bundle.
+	 * @param Approval     $approval What was approved.
 	 * @param Services     $services The work.
 	 */
 	public function __construct(
@@ -38,6 +37,7 @@ final class ArtifactDecisions {
 		private readonly Console $console,
 		private readonly Table $table,
 		private readonly ArtifactView $view,
+		private readonly Approval $approval,
 		private readonly Services $services
 	) {}
 
@@ -97,7 +97,7 @@ final class ArtifactDecisions {
 			'wp-codebox/apply-artifact-preflight',
 			$flags,
 			function ( Authority $authority ) use ( $args, $flags ): int {
-				$answer = $this->services->applies->preflight( $this->approval( $args, $flags ), $authority );
+				$answer = $this->services->applies->preflight( $this->approval->input( $args, $flags ), $authority );
 				$this->console->say( sprintf( 'The apply would hand over %d of %d changed files. Nothing was written.', count( $answer['approved_files'] ), count( ArtifactService::changed_files( $answer['artifact'] ) ) ) );
 				$this->view->files( $answer, $answer['changed_files'], $flags );
 				return 0;
@@ -162,7 +162,7 @@ final class ArtifactDecisions {
 			'wp-codebox/apply-approved-artifact',
 			$flags,
 			function ( Authority $authority ) use ( $args, $flags ): int {
-				$answer = $this->services->applies->apply( $this->approval( $args, $flags ), $authority );
+				$answer = $this->services->applies->apply( $this->approval->input( $args, $flags ), $authority );
 				$result = $answer['result'];
 				$this->console->say( sprintf( '%s: %s. Audit reference %s.', $result['adapter'], $result['status'], $result['audit_reference'] ) );
 				if ( ! empty( $flags['porcelain'] ) ) {
@@ -234,36 +234,5 @@ final class ArtifactDecisions {
 				return 0;
 			}
 		);
-	}
-
-	/**
-	 * What was approved.
-	 *
-	 * @param list<string>         $args  Positional arguments.
-	 * @param array<string, mixed> $flags Flags.
-	 * @return array<string, mixed>
-	 */
-	private function approval( array $args, array $flags ): array {
-		$input = [ 'artifact_id' => $args[0] ];
-		if ( isset( $flags['approved-files'] ) && ! empty( $flags['all'] ) ) {
-			throw Failure::because( ErrorCode::InputInvalid, 'Both --approved-files and --all are given; give one of them.' );
-		}
-		if ( ! empty( $flags['all'] ) ) {
-			$input['approved_files'] = array_column( ArtifactService::changed_files( $this->services->artifacts->artifact( $input ) ), 'path' );
-		} else {
-			$input['approved_files'] = $this->view->paths( $input, FlagList::split( '--approved-files', (string) ( $flags['approved-files'] ?? '' ) ) );
-		}
-		foreach ( [
-			'approver'        => 'approver',
-			'manifest-sha256' => 'manifest_sha256',
-		] as $flag => $field ) {
-			if ( isset( $flags[ $flag ] ) ) {
-				$input[ $field ] = (string) $flags[ $flag ];
-			}
-		}
-		if ( isset( $flags['apply-target'] ) ) {
-			$input['apply_target'] = FlagList::json_object( '--apply-target', (string) $flags['apply-target'] );
-		}
-		return $input;
 	}
 }

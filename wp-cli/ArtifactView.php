@@ -56,6 +56,24 @@ final class ArtifactView {
 	}
 
 	/**
+	 * Prints what a command came to: one line for scripts, the document, or one row.
+	 *
+	 * @param array<string, mixed> $answer    The envelope.
+	 * @param list<string>         $columns   Columns of the row.
+	 * @param string               $porcelain What scripts get.
+	 * @param array<string, mixed> $flags     Flags.
+	 */
+	public function row( array $answer, array $columns, string $porcelain, array $flags ): void {
+		if ( ! empty( $flags['porcelain'] ) ) {
+			fwrite( STDOUT, Console::plain( $porcelain ) . "\n" );
+		} elseif ( in_array( $flags['format'], [ 'json', 'yaml' ], true ) ) {
+			$this->console->document( $answer, $flags['format'] );
+		} else {
+			$this->table->print( [ $answer ], $columns, 'run_id', $flags );
+		}
+	}
+
+	/**
 	 * Prints a document, or rows about files.
 	 *
 	 * @param array<string, mixed>       $answer The envelope.

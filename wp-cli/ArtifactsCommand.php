@@ -10,10 +10,7 @@ declare(strict_types=1);
 namespace WPCodebox\Cli;
 
 use WPCodebox\Apply\ArtifactService;
-use WPCodebox\Authority;
 use WPCodebox\Capabilities;
-use WPCodebox\ErrorCode;
-use WPCodebox\Failure;
 use WPCodebox\Services;
 
 defined( 'ABSPATH' ) || exit;
@@ -89,8 +86,8 @@ final class ArtifactsCommand {
 			function () use ( $flags ): int {
 				$list = $this->services->artifacts->list(
 					[
-						'page'     => $this->number( $flags, 'page', 1 ),
-						'per_page' => $this->number( $flags, 'per-page', ArtifactService::PER_PAGE ),
+						'page'     => Quantity::whole( 'page', (string) ( $flags['page'] ?? 1 ), 1, 999999 ),
+						'per_page' => Quantity::whole( 'per-page', (string) ( $flags['per-page'] ?? ArtifactService::PER_PAGE ), 1, 999999 ),
 					]
 				);
 				if ( ! empty( $flags['porcelain'] ) ) {
@@ -263,20 +260,5 @@ final class ArtifactsCommand {
 		$artifact = $answer['artifact'];
 		$this->console->say( sprintf( 'Run %s of %s: %s', (string) $artifact['run_id'], (string) ( $artifact['created_at'] ?? 'unknown time' ), (string) ( $artifact['review']['summary'] ?? $artifact['summary'] ?? '' ) ) );
 		$this->view->files( $answer, ArtifactService::changed_files( $artifact ), $flags );
-	}
-
-	/**
-	 * A positive number.
-	 *
-	 * @param array<string, mixed> $flags   Flags.
-	 * @param string               $flag    Which.
-	 * @param int                  $default When it is not given.
-	 */
-	private function number( array $flags, string $flag, int $default ): int {
-		$text = (string) ( $flags[ $flag ] ?? $default );
-		if ( 1 !== preg_match( '/^[1-9][0-9]{0,5}$/', $text ) ) {
-			throw Failure::because( ErrorCode::InputInvalid, sprintf( '--%s=%s is no number from 1.', $flag, $text ) );
-		}
-		return (int) $text;
 	}
 }

@@ -32,6 +32,15 @@ final class Console {
 	}
 
 	/**
+	 * One line that is shown with `--quiet` too.
+	 *
+	 * @param string $line The line.
+	 */
+	public function warn( string $line ): void {
+		fwrite( STDERR, 'Warning: ' . self::plain( $line ) . "\n" );
+	}
+
+	/**
 	 * An error: sentence, code, hints. Shown with `--quiet` too.
 	 *
 	 * @param Failure $failure What went wrong.

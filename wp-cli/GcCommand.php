@@ -39,19 +39,20 @@ final class GcCommand {
 	/**
 	 * Removes what runs of this site left: directories of ended runs, dead scratch, unfinished bundles.
 	 *
-	 * Nothing of a run that is alive is touched. Bundles stay, unless --artifacts-max-age is given.
+	 * Nothing of a run that is alive is touched. Bundles stay, unless --artifacts-max-age or the
+	 * setting says otherwise.
 	 * Exit status 1 when something could not be removed.
 	 *
 	 * ## OPTIONS
 	 *
 	 * [--max-age=<duration>]
-	 * : Remove ended runs older than this, e.g. 12h. Default: 30 days.
+	 * : Remove ended runs older than this, e.g. 12h. Default: the site's retention setting, else 30 days.
 	 *
 	 * [--max-bytes=<size>]
-	 * : Keep at most so much of the ended runs, newest first, e.g. 500M.
+	 * : Keep at most so much of the ended runs, newest first, e.g. 500M. Default: the site's retention setting.
 	 *
 	 * [--artifacts-max-age=<duration>]
-	 * : Also delete bundles older than this.
+	 * : Also delete bundles older than this. Default: the site's retention setting; without one bundles are kept.
 	 *
 	 * [--dry-run]
 	 * : List what would be removed, and remove nothing.
@@ -96,7 +97,7 @@ final class GcCommand {
 	 */
 	private function collect( array $flags ): int {
 		$this->services->gate->check();
-		$answer = Extension::gc( $this->services->site->id(), self::options( $flags ) );
+		$answer = Extension::gc( $this->services->site->id(), self::options( $flags ) + $this->services->settings->retention() );
 		if ( in_array( $flags['format'], [ 'json', 'yaml' ], true ) && ! isset( $flags['fields'] ) ) {
 			$this->console->document( $answer, $flags['format'] );
 		} else {

@@ -40,7 +40,10 @@ final class Registration {
 		$boundary  = new Boundary( $console, $this->capabilities );
 		$table     = new Table();
 		$view      = new ArtifactView( $console, $table, $this->services );
-		$decisions = new ArtifactDecisions( $boundary, $console, $table, $view, $this->services );
+		$approval  = new Approval( $view, $this->services );
+		$decisions = new ArtifactDecisions( $boundary, $console, $table, $view, $approval, $this->services );
+		$reviews   = new ReviewCommands( $boundary, $console, $view, $approval, $this->services );
+		$transfers = new TransferCommands( $boundary, $console, $view, $this->services );
 		$report    = new RunReport( $table );
 		$task      = new RunAgentTaskCommand(
 			$boundary,
@@ -62,6 +65,13 @@ final class Registration {
 		WP_CLI::add_command( 'codebox artifacts preflight-apply', [ $decisions, 'preflight_apply' ] );
 		WP_CLI::add_command( 'codebox artifacts apply', [ $decisions, 'apply' ] );
 		WP_CLI::add_command( 'codebox artifacts discard', [ $decisions, 'discard' ] );
+		WP_CLI::add_command( 'codebox artifacts review', [ $reviews, 'review' ] );
+		WP_CLI::add_command( 'codebox artifacts stage-apply', [ $reviews, 'stage_apply' ] );
+		WP_CLI::add_command( 'codebox artifacts export', [ $transfers, 'export' ] );
+		WP_CLI::add_command( 'codebox artifacts import', [ $transfers, 'import' ] );
+		WP_CLI::add_command( 'codebox artifacts reimport', [ $transfers, 'reimport' ] );
+		WP_CLI::add_command( 'codebox artifacts replay', new ReplayCommand( $boundary, $console, $table, $this->services ) );
+		WP_CLI::add_command( 'codebox audit', new AuditCommand( $boundary, $console, $table, $this->services ) );
 		WP_CLI::add_command( 'codebox commands', new CommandsCommand( $boundary, $table, $this->services ) );
 		WP_CLI::add_command( 'codebox policy', new PolicyCommand( $boundary, $console, $table, $this->services ) );
 		WP_CLI::add_command( 'codebox gc', new GcCommand( $boundary, $console, $table, $this->services ) );

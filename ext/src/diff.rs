@@ -7,7 +7,7 @@ use crate::ini::Settings;
 use crate::state::trusted_keys;
 use wp_codebox_artifacts::{
     CONTENT_INPUTS, PreflightError, StoredBundle, Verification, VerifyOptions, filter_patch,
-    read_changed_files, sha256, verify_bundle,
+    read_changed_files, sha256, split_patch, verify_bundle,
 };
 use wp_codebox_contracts::{ChangedFile, ErrorBody};
 
@@ -17,6 +17,44 @@ pub(crate) fn patch(
     bundle: &StoredBundle,
     paths: &[String],
 ) -> Result<Vec<u8>, Failure> {
+    let (changed, patch) = verified(settings, bundle)?;
+    if paths.is_empty() {
+        return Ok(patch);
+    }
+    let (wanted, unknown): (Vec<&String>, Vec<&String>) = paths
+        .iter()
+        .partition(|path| changed.iter().any(|file| file.path == **path));
+    if let Some(first) = unknown.first() {
+        let error = PreflightError::UnknownFiles {
+            first: (*first).clone(),
+            paths: unknown.iter().map(|path| (*path).clone()).collect(),
+        };
+        return Err(error.body().into());
+    }
+    let entries: Vec<ChangedFile> = changed
+        .into_iter()
+        .filter(|file| wanted.contains(&&file.path))
+        .collect();
+    filter_patch(&patch, &entries).map_err(|e| ErrorBody::new(e.code(), e.to_string()).into())
+}
+
+/// Every changed file with its blocks, in the order of `changed-files.json`. Both sides of
+/// a rename get the same block.
+pub(crate) fn by_file(
+    settings: &Settings,
+    bundle: &StoredBundle,
+) -> Result<Vec<(ChangedFile, Vec<u8>)>, Failure> {
+    let (changed, patch) = verified(settings, bundle)?;
+    let parts =
+        split_patch(&patch, &changed).map_err(|e| ErrorBody::new(e.code(), e.to_string()))?;
+    Ok(changed.into_iter().zip(parts).collect())
+}
+
+/// Changed files and patch, from a bundle that verifies.
+fn verified(
+    settings: &Settings,
+    bundle: &StoredBundle,
+) -> Result<(Vec<ChangedFile>, Vec<u8>), Failure> {
     let options = VerifyOptions {
         trusted: trusted_keys(settings)?,
     };
@@ -31,28 +69,10 @@ pub(crate) fn patch(
     }
     let [changed_files, patch] = CONTENT_INPUTS;
     let patch = member(bundle, &verification, patch)?;
-    if paths.is_empty() {
-        return Ok(patch);
-    }
     let changed = member(bundle, &verification, changed_files)?;
     let changed =
         read_changed_files(&changed).map_err(|e| ErrorBody::new(e.code(), e.to_string()))?;
-    let (wanted, unknown): (Vec<&String>, Vec<&String>) = paths
-        .iter()
-        .partition(|path| changed.files.iter().any(|file| file.path == **path));
-    if let Some(first) = unknown.first() {
-        let error = PreflightError::UnknownFiles {
-            first: (*first).clone(),
-            paths: unknown.iter().map(|path| (*path).clone()).collect(),
-        };
-        return Err(error.body().into());
-    }
-    let entries: Vec<ChangedFile> = changed
-        .files
-        .into_iter()
-        .filter(|file| wanted.contains(&&file.path))
-        .collect();
-    filter_patch(&patch, &entries).map_err(|e| ErrorBody::new(e.code(), e.to_string()).into())
+    Ok((changed.files, patch))
 }
 
 /// A member's bytes, when they are still the ones that were verified.

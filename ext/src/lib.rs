@@ -29,6 +29,7 @@ mod session;
 mod socket;
 mod spawn;
 mod state;
+mod transfer;
 
 /// Version of the extension, the runner and the plugin.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");

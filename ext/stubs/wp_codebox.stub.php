@@ -223,12 +223,62 @@ final class Artifacts
     public static function audit(string $site, #[\SensitiveParameter] array $record): array {}
 
     /**
-     * Reads and checks the audit log: `{valid, entries, broken_at?, head}`. All of it is
-     * checked; the newest `$limit` entries (at most 10,000) come back, oldest first.
+     * Reads and checks the audit log: `{records, total, chain: {valid, head, broken_at?,
+     * problem?}}`. All of it is checked; records with a greater `seq` than `$after` come back,
+     * oldest first, at most `$limit` (at most 10,000). `$after` below 0 asks for so many of
+     * the newest. `head` is the hash of the last record: kept elsewhere, it shows a cut tail.
      *
      * @return array<string, mixed>
      */
-    public static function auditLog(string $site, int $limit = 100): array {}
+    public static function auditRecords(string $site, int $after = 0, int $limit = 100): array {}
+
+    /**
+     * Writes a bundle that verifies as a tar archive to a new file (`$path` absolute, mode
+     * 0600): the same bytes for the same bundle. Answers `{path, bytes, sha256, artifact_id,
+     * run_id}`.
+     *
+     * @throws InternalException `wp_codebox_artifact_export_failed`.
+     * @return array<string, mixed>
+     */
+    public static function export(string $site, string $reference, string $path): array {}
+
+    /**
+     * The same bytes in memory.
+     *
+     * @throws InvalidInputException `wp_codebox_artifact_too_large`.
+     */
+    public static function archive(string $site, string $reference, int $maxBytes): string {}
+
+    /**
+     * Stores a bundle made elsewhere: a bundle directory, its manifest.json, or an archive (tar,
+     * also gzipped; at most 256 MiB of members). It is verified as it is stored, and what
+     * does not verify is not stored. `$options`: `expected_artifact_id`,
+     * `expected_content_digest` (hex), `replace` (bool: in the place of another bundle of the
+     * same run), `allowed_roots` (list, absent for the operator). Nothing becomes trusted:
+     * see `verification.signature`. Answers `{status, artifact_id, run_id, directory,
+     * manifest_sha256, verification}`, `status` being `created`, `existing` or `updated`.
+     *
+     * @param array<string, mixed> $options
+     * @return array<string, mixed>
+     */
+    public static function import(string $site, string $path, array $options = []): array {}
+
+    /**
+     * The same from archive bytes.
+     *
+     * @param array<string, mixed> $options
+     * @return array<string, mixed>
+     */
+    public static function importArchive(string $site, string $bytes, array $options = []): array {}
+
+    /**
+     * Entries of `files/changed-files.json`, each with its part of the patch as `patch`, or
+     * `patch_base64` where it is not UTF-8, and `truncated` where it was longer than 1 MiB.
+     * Only of a bundle that verifies, whoever signed it.
+     *
+     * @return list<array<string, mixed>>
+     */
+    public static function files(string $site, string $reference): array {}
 }
 
 /** Redaction of secrets in text and data. */

@@ -56,6 +56,41 @@ final class AuditTrail {
 	}
 
 	/**
+	 * Notes that something failed, and answers the failure to throw. The cause is more
+	 * useful than a second failure, so a log that cannot be written is added to it.
+	 *
+	 * @param string               $event  What was asked for.
+	 * @param array<string, mixed> $record Detail.
+	 * @param Throwable            $thrown Why not.
+	 */
+	public function failure( string $event, array $record, Throwable $thrown ): Failure {
+		$failure = Failure::from( $thrown );
+		try {
+			$this->write(
+				$event,
+				$record + [
+					'status' => 'failure',
+					'error'  => [
+						'code'    => $failure->error_code,
+						'message' => $failure->getMessage(),
+					],
+				]
+			);
+		} catch ( Throwable ) {
+			return new Failure(
+				$failure->error_code,
+				$failure->getMessage(),
+				$failure->http_status,
+				$failure->exit_status,
+				array_merge( $failure->hints, [ 'The audit log could not be written either.' ] ),
+				$failure->data,
+				$failure
+			);
+		}
+		return $failure;
+	}
+
+	/**
 	 * Who is asking: a user, or whoever holds the shell.
 	 *
 	 * @return array<string, mixed>

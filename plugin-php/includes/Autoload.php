@@ -12,8 +12,8 @@ namespace WPCodebox;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Maps `WPCodebox\Cli\X` to `wp-cli/X.php` and every other `WPCodebox\A\B` to
- * `includes/A/B.php`. `WPCodebox\Native\*` belongs to the extension and is never looked up here.
+ * Maps `WPCodebox\Cli\X` to `wp-cli/X.php`, every other `WPCodebox\A\B` to
+ * `includes/A/B.php`, and the one global class `WP_Codebox_API` to its file. `WPCodebox\Native\*` belongs to the extension and is never looked up here.
  */
 final class Autoload {
 
@@ -25,6 +25,10 @@ final class Autoload {
 	public static function register( string $root ): void {
 		spl_autoload_register(
 			static function ( string $name ) use ( $root ): void {
+				if ( 0 === strcasecmp( $name, 'WP_Codebox_API' ) ) {
+					require_once $root . '/includes/WP_Codebox_API.php';
+					return;
+				}
 				if ( ! str_starts_with( $name, __NAMESPACE__ . '\\' ) || str_starts_with( $name, __NAMESPACE__ . '\\Native\\' ) ) {
 					return;
 				}

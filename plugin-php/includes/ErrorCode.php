@@ -19,6 +19,7 @@ defined( 'ABSPATH' ) || exit;
 enum ErrorCode: string {
 
 	case InputInvalid = 'wp_codebox_input_invalid';
+	case LimitInvalid = 'wp_codebox_limit_invalid';
 	case MountMissing = 'wp_codebox_mount_missing';
 	case MountSourceInvalid = 'wp_codebox_mount_source_invalid';
 	case MountDenied = 'wp_codebox_mount_denied';
@@ -37,11 +38,24 @@ enum ErrorCode: string {
 	case FanoutConcurrencyInvalid = 'wp_codebox_fanout_concurrency_invalid';
 	case AgentMissing = 'wp_codebox_agent_missing';
 	case SecretInvalid = 'wp_codebox_secret_invalid';
+	case ApiAbilityNotSupported = 'wp_codebox_api_ability_not_supported';
 	case Forbidden = 'wp_codebox_forbidden';
 	case ExtensionMissing = 'wp_codebox_extension_missing';
 	case ExtensionStale = 'wp_codebox_extension_stale';
 	case ArtifactIdMissing = 'wp_codebox_artifact_id_missing';
+	case ArtifactOutsideRoot = 'wp_codebox_artifact_outside_root';
+	case ArtifactNotFound = 'wp_codebox_artifact_not_found';
+	case ArtifactVerificationFailed = 'wp_codebox_artifact_verification_failed';
 	case ArtifactUntrusted = 'wp_codebox_artifact_untrusted';
+	case ArtifactChanged = 'wp_codebox_artifact_changed';
+	case ArtifactTooLarge = 'wp_codebox_artifact_too_large';
+	case ArtifactImportSourceMissing = 'wp_codebox_artifact_import_source_missing';
+	case ArtifactImportSourceInvalid = 'wp_codebox_artifact_import_source_invalid';
+	case ReplayUnavailable = 'wp_codebox_replay_unavailable';
+	case ReviewActionMissing = 'wp_codebox_review_action_missing';
+	case ReviewActionInvalid = 'wp_codebox_review_action_invalid';
+	case ReviewResultInvalid = 'wp_codebox_review_result_invalid';
+	case PendingApplyUnavailable = 'wp_codebox_pending_apply_unavailable';
 	case ApplyConflict = 'wp_codebox_apply_conflict';
 	case ApplyAdapterMissing = 'wp_codebox_apply_adapter_missing';
 	case ApplyResultInvalid = 'wp_codebox_apply_result_invalid';
@@ -51,16 +65,20 @@ enum ErrorCode: string {
 	/** HTTP status for `WP_Error` `data.status`. */
 	public function http_status(): int {
 		return match ( $this ) {
-			self::InputInvalid, self::MountMissing, self::MountSourceInvalid, self::AgentMissing, self::SecretInvalid, self::ArtifactIdMissing,
-			self::TaskMissing, self::TasksMissing, self::FanoutWorkersMissing, self::FanoutWorkerInvalid, self::FanoutWorkerIdInvalid, self::FanoutWorkerIdDuplicate,
+			self::InputInvalid, self::LimitInvalid, self::MountMissing, self::MountSourceInvalid, self::AgentMissing, self::SecretInvalid, self::ArtifactIdMissing => 400,
+			self::ArtifactVerificationFailed, self::ArtifactImportSourceMissing, self::ArtifactImportSourceInvalid => 400,
+			self::ReviewActionMissing, self::ReviewActionInvalid => 400,
+			self::TaskMissing, self::TasksMissing, self::FanoutWorkersMissing, self::FanoutWorkerInvalid, self::FanoutWorkerIdInvalid, self::FanoutWorkerIdDuplicate => 400,
 			self::FanoutWorkerGoalMissing, self::FanoutWorkerDependencyInvalid, self::FanoutConcurrencyInvalid => 400,
-			self::MountDenied, self::Forbidden, self::ArtifactUntrusted => 403,
-			self::RunNotFound => 404,
-			self::ApplyConflict, self::RunAmbiguous, self::RunCancelled => 409,
+			self::MountDenied, self::Forbidden, self::ArtifactOutsideRoot, self::ArtifactUntrusted => 403,
+			self::ApiAbilityNotSupported, self::ArtifactNotFound, self::RunNotFound => 404,
+			self::ApplyConflict, self::ArtifactChanged, self::RunAmbiguous, self::RunCancelled => 409,
+			self::ArtifactTooLarge => 413,
+			self::ReplayUnavailable => 422,
 			self::Busy => 429,
 			self::AuditFailed, self::Internal => 500,
-			self::ApplyAdapterMissing => 501,
-			self::ApplyResultInvalid => 502,
+			self::ApplyAdapterMissing, self::PendingApplyUnavailable => 501,
+			self::ApplyResultInvalid, self::ReviewResultInvalid => 502,
 			self::ExtensionMissing, self::ExtensionStale => 503,
 		};
 	}
@@ -68,7 +86,7 @@ enum ErrorCode: string {
 	/** Exit status of a command that fails with this code. */
 	public function exit_status(): int {
 		return match ( $this ) {
-			self::ExtensionMissing, self::ExtensionStale, self::Busy => 125,
+			self::Busy, self::ExtensionMissing, self::ExtensionStale => 125,
 			self::MountDenied, self::Forbidden => 126,
 			self::RunCancelled => 130,
 			default => 1,

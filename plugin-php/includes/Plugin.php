@@ -11,10 +11,19 @@ namespace WPCodebox;
 
 use WPCodebox\Abilities\Registrar;
 use WPCodebox\Abilities\SchemaStore;
+use WPCodebox\Admin\DebugInfo;
 use WPCodebox\Admin\IsolationHealth;
 use WPCodebox\Admin\Notices;
+use WPCodebox\Admin\PersonalData;
 use WPCodebox\Admin\Privacy;
+use WPCodebox\Admin\SettingsForm;
+use WPCodebox\Admin\SettingsPage;
 use WPCodebox\Admin\SiteHealth;
+use WPCodebox\Host\InstalledCode;
+use WPCodebox\Host\SettingChecks;
+use WPCodebox\Host\SettingRules;
+use WPCodebox\Host\Site;
+use WPCodebox\Review\PendingApply;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -22,6 +31,11 @@ defined( 'ABSPATH' ) || exit;
  * Wires services to WordPress's hooks. Loading the plugin never needs the extension.
  */
 final class Plugin {
+
+	/** Abilities of the booted plugin, for the static facade. */
+	private static Registrar $registrar;
+	/** Its schemas. */
+	private static SchemaStore $schemas;
 
 	/**
 	 * Wires the plugin.
@@ -41,16 +55,41 @@ final class Plugin {
 		};
 		$schemas      = new SchemaStore( $root . '/abilities/schemas' );
 		$capabilities = new Capabilities();
+		$registrar    = new Registrar( $root . '/abilities', $schemas, $capabilities, $services );
+
+		self::$schemas   = $schemas;
+		self::$registrar = $registrar;
+
+		$site         = new Site( new InstalledCode() );
+		$settings     = new Settings();
+		$rules        = new SettingRules( new SettingChecks( $settings, $gate ) );
 
 		$capabilities->register();
-		( new Registrar( $root . '/abilities', $schemas, $capabilities, $services ) )->register();
+		$rules->register();
+		$registrar->register();
+		( new PendingApply( $capabilities, $services ) )->register();
 		( new Notices( $gate ) )->register();
-		( new SiteHealth( $gate ) )->register();
+		( new SiteHealth( $gate, $site ) )->register();
+		( new DebugInfo( $gate, $site, $settings ) )->register();
 		( new IsolationHealth( $gate ) )->register();
+		( new SettingsPage( new SettingsForm( $settings, $gate ), $rules ) )->register();
 		( new Privacy() )->register();
+		( new PersonalData( $gate, $site ) )->register();
+		// The screen can be taken away: without its directory this line does nothing.
+		class_exists( Screen\AdminScreen::class ) && ( new Screen\AdminScreen( $this->file, $capabilities ) )->register();
 
 		if ( defined( 'WP_CLI' ) && \WP_CLI ) {
 			( new Cli\Registration( $services(), $capabilities, $schemas ) )->register();
 		}
+	}
+
+	/** Abilities of the booted plugin. */
+	public static function registrar(): Registrar {
+		return self::$registrar;
+	}
+
+	/** Schemas of the booted plugin. */
+	public static function schemas(): SchemaStore {
+		return self::$schemas;
 	}
 }

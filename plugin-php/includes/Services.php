@@ -14,8 +14,19 @@ use WPCodebox\Apply\ApplyResult;
 use WPCodebox\Apply\ApplyService;
 use WPCodebox\Apply\ApplyTargets;
 use WPCodebox\Apply\ArtifactService;
+use WPCodebox\Apply\BundleTrust;
+use WPCodebox\Host\ArtifactsRoot;
+use WPCodebox\Host\HostPath;
 use WPCodebox\Host\InstalledCode;
 use WPCodebox\Host\Site;
+use WPCodebox\Native\Runs;
+use WPCodebox\Replay\Comparison;
+use WPCodebox\Replay\ReplayPlan;
+use WPCodebox\Replay\ReplayService;
+use WPCodebox\Review\ReviewDecision;
+use WPCodebox\Review\ReviewResult;
+use WPCodebox\Review\ReviewService;
+use WPCodebox\Review\StageService;
 use WPCodebox\Run\AgentChoice;
 use WPCodebox\Run\MountPlan;
 use WPCodebox\Run\RequestBuilder;
@@ -23,7 +34,11 @@ use WPCodebox\Run\RunAccess;
 use WPCodebox\Run\RunEnvelope;
 use WPCodebox\Run\RunRegistry;
 use WPCodebox\Run\RunService;
+use WPCodebox\Run\RunSlots;
 use WPCodebox\Run\SecretChoice;
+use WPCodebox\Run\TaskLimits;
+use WPCodebox\Transfer\ExportService;
+use WPCodebox\Transfer\ImportService;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -46,6 +61,18 @@ final class Services {
 	public readonly ArtifactService $artifacts;
 	/** Preflight and apply. */
 	public readonly ApplyService $applies;
+	/** Pending actions. */
+	public readonly StageService $stages;
+	/** Review decisions. */
+	public readonly ReviewService $reviews;
+	/** Bundles from elsewhere. */
+	public readonly ImportService $imports;
+	/** Bundles for elsewhere. */
+	public readonly ExportService $exports;
+	/** Runs again. */
+	public readonly ReplayService $replays;
+	/** The audit log, to read. */
+	public readonly AuditLog $audit;
 
 	/**
 	 * Wires everything.
@@ -57,21 +84,39 @@ final class Services {
 		$this->site      = new Site( $this->code );
 		$this->settings  = new Settings();
 		$audit           = new AuditTrail( $this->site );
-		$this->artifacts = new ArtifactService( $gate, $this->site, $audit );
+		$trust           = new BundleTrust( $this->settings );
+		$targets         = new ApplyTargets( $this->code, $this->site );
+		$paths           = new HostPath( $this->site );
+		$this->audit     = new AuditLog( $gate, $this->site );
+		$this->artifacts = new ArtifactService( $gate, $this->site, new ArtifactsRoot( $this->site ), $audit );
 		$envelope        = new RunEnvelope();
 		$this->runs      = new RunService(
 			$gate,
-			new RequestBuilder( $this->site, new MountPlan( $this->code ), new AgentChoice( $this->settings ), new SecretChoice() ),
+			new RequestBuilder( $this->site, new MountPlan( $this->code ), new AgentChoice( $this->settings ), new SecretChoice(), new TaskLimits( $this->settings ), new RunSlots( $this->settings, $this->alive( ... ) ) ),
 			$envelope,
 			$this->site,
 			$audit
 		);
-		$this->registry  = new RunRegistry( $gate, $this->site, new RunAccess( new Capabilities() ), $envelope, $audit );
-		$this->applies   = new ApplyService(
-			$gate,
-			new ApplyPayload( $this->artifacts, new ApplyTargets( $this->code, $this->site ), $this->settings, $audit, $this->site ),
-			new ApplyResult(),
-			$audit
-		);
+		$payloads        = new ApplyPayload( $this->artifacts, $targets, $trust, $audit, $this->site );
+		$capabilities    = new Capabilities();
+		$this->registry  = new RunRegistry( $gate, $this->site, new RunAccess( $capabilities ), $envelope, $audit );
+		$applied         = new ApplyResult();
+		$this->applies   = new ApplyService( $gate, $payloads, $applied, $audit );
+		$this->stages    = new StageService( $gate, $payloads, $audit );
+		$this->reviews   = new ReviewService( $gate, $this->artifacts, $payloads, $this->applies, new ReviewDecision( $audit ), new ReviewResult( $applied ), $capabilities, $audit );
+		$this->imports   = new ImportService( $gate, $this->artifacts, $trust, $paths, $this->site, $audit );
+		$this->exports   = new ExportService( $this->artifacts, $paths, $this->site, $audit );
+		$this->replays   = new ReplayService( $gate, $this->artifacts, $trust, new ReplayPlan( $targets ), new Comparison(), $this->runs, $capabilities, $audit );
+	}
+
+	/** Runs of this site that are alive. */
+	private function alive(): int {
+		return (int) Runs::list(
+			$this->site->id(),
+			[
+				'status' => 'running',
+				'limit'  => 1,
+			]
+		)['total'];
 	}
 }

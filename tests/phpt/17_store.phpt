@@ -24,7 +24,7 @@ $in = static function ( string $code, ?string $directory = null ) use ( $state )
 	return $output . $errors . ( 0 === $status ? '' : "exit $status\n" );
 };
 
-echo $in( 'echo json_encode( Artifacts::list( "site-1" ) ), "\n"; echo json_encode( Artifacts::auditLog( "site-1" ) ), "\n";' );
+echo $in( 'echo json_encode( Artifacts::list( "site-1" ) ), "\n"; echo json_encode( Artifacts::auditRecords( "site-1" ) ), "\n";' );
 
 echo $in(
 	'$bundle = "$state/sites/site-1/artifacts/" . RUN;
@@ -82,10 +82,10 @@ echo $in(
 	echo $first["seq"], " ", preg_match( "/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/", $first["timestamp"] ), " ", abs( strtotime( $first["timestamp"] ) - time() ) < 10 ? "now" : "not now", "\n";
 	$second = Artifacts::audit( "site-1", [ "action" => "apply" ] );
 	var_dump( $second["previous"] === $first["hash"] );
-	$log = Artifacts::auditLog( "site-1" );
-	var_dump( $log["valid"], count( $log["entries"] ), isset( $log["broken_at"] ), $log["entries"][1] === $second );
-	var_dump( count( Artifacts::auditLog( "site-1", 1 )["entries"] ) );
-	caught( static fn() => Artifacts::auditLog( "site-1", -1 ) );
+	$log = Artifacts::auditRecords( "site-1" );
+	var_dump( $log["chain"]["valid"], count( $log["records"] ), isset( $log["chain"]["broken_at"] ), $log["records"][1] === $second );
+	var_dump( count( Artifacts::auditRecords( "site-1", -1 )["records"] ) );
+	caught( static fn() => Artifacts::auditRecords( "site-1", 0, -1 ) );
 	$files = new RecursiveIteratorIterator( new RecursiveDirectoryIterator( $state, FilesystemIterator::SKIP_DOTS ), RecursiveIteratorIterator::SELF_FIRST );
 	$found = false;
 	foreach ( $files as $file ) {
@@ -98,8 +98,8 @@ echo $in(
 		}
 	}
 	var_dump( $found );
-	$log = Artifacts::auditLog( "site-1" );
-	var_dump( $log["valid"], $log["broken_at"] );'
+	$log = Artifacts::auditRecords( "site-1" );
+	var_dump( $log["chain"]["valid"], $log["chain"]["broken_at"] );'
 );
 
 echo "a state directory that is not ours\n";
@@ -117,7 +117,7 @@ unlink( "$state-link" );
 ?>
 --EXPECT--
 []
-{"valid":true,"entries":[],"head":"0000000000000000000000000000000000000000000000000000000000000000"}
+{"records":[],"total":0,"chain":{"valid":true,"head":"0000000000000000000000000000000000000000000000000000000000000000"}}
 artifact_id run_id created_at outcome summary changed_files valid_manifest directory
 bool(true)
 bool(true)

@@ -1,5 +1,7 @@
 //! `WPCodebox\Native\Artifacts`: digests, verification, review data, apply preflight.
 
+#![allow(non_snake_case)] // Parameter names are those of named arguments in PHP.
+
 use crate::arguments::{Answer, Array, Bytes, Text};
 use crate::convert;
 use crate::diff;
@@ -7,6 +9,7 @@ use crate::fields::Fields;
 use crate::guard::{Failure, guard};
 use crate::ini::{Settings, is_absolute};
 use crate::state::{State, trusted_keys};
+use crate::transfer::{self, ImportOptions};
 use ext_php_rs::exception::PhpResult;
 use ext_php_rs::flags::ClassFlags;
 use ext_php_rs::types::Zval;
@@ -17,8 +20,8 @@ use std::ffi::{c_char, c_int};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use wp_codebox_artifacts::{
-    self as bundles, AuditLog, Dir, Json, OverLimit, PreflightRequest, SignatureReport,
-    SignatureRule, Store, StoredBundle, Verification, VerifyOptions,
+    self as bundles, AuditLog, AuditWindow, Dir, Json, MemberSet, OverLimit, PreflightRequest,
+    SignatureReport, SignatureRule, Store, StoredBundle, Verification, VerifyOptions,
 };
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex, SiteId};
 use wp_codebox_policy::Redactor;
@@ -165,28 +168,116 @@ impl Artifacts {
     }
 
     /// Reads and checks the audit log.
-    #[php(defaults(limit = 100))]
-    pub(crate) fn audit_log(site: Text<'_>, limit: i64) -> PhpResult<Answer> {
+    #[php(defaults(after = 0, limit = 100))]
+    pub(crate) fn audit_records(site: Text<'_>, after: i64, limit: i64) -> PhpResult<Answer> {
         guard(|| {
             let site = site_id(&site)?;
-            let Some(limit) = (0..=MAX_AUDIT_ENTRIES)
-                .contains(&limit)
-                .then(|| usize::try_from(limit).ok())
-                .flatten()
-            else {
-                return Err(ErrorBody::new(
-                    ErrorCode::InputInvalid,
-                    format!("limit must be from 0 to {MAX_AUDIT_ENTRIES}"),
-                )
-                .into());
-            };
+            let window = audit_window(after, limit)?;
             let state = State::open(&Settings::checked()?)?;
             let _owner = state.as_owner();
             let reading = AuditLog::open(&state.directory, &site)
-                .and_then(|log| log.read(limit))
+                .and_then(|log| log.read(window))
                 .map_err(|e| e.body())?;
-            Ok(Answer(json!(reading)))
+            let mut chain = json!({"valid": reading.valid, "head": reading.head});
+            if let Some(line) = reading.broken_at {
+                chain["broken_at"] = line.into();
+                chain["problem"] =
+                    format!("record {line} was changed, moved or lost, or one before it").into();
+            }
+            Ok(Answer(json!({
+                "records": reading.entries,
+                "total": reading.total,
+                "chain": chain,
+            })))
         })
+    }
+
+    /// Writes the archive of a bundle to a new file.
+    pub(crate) fn export(site: Text<'_>, reference: Text<'_>, path: Text<'_>) -> PhpResult<Answer> {
+        guard(|| {
+            let site = Site::open(&site)?;
+            let bundle = site.resolve(&reference)?;
+            let path = path.utf8("path")?;
+            let report = transfer::to_file(&site.settings, &bundle, path)?;
+            Ok(Answer(json!({
+                "path": path,
+                "bytes": report.bytes,
+                "sha256": report.sha256,
+                "artifact_id": bundle.row.artifact_id,
+                "run_id": bundle.row.run_id,
+            })))
+        })
+    }
+
+    /// The archive of a bundle.
+    pub(crate) fn archive(site: Text<'_>, reference: Text<'_>, maxBytes: i64) -> PhpResult<Bytes> {
+        guard(|| {
+            let site = Site::open(&site)?;
+            let bundle = site.resolve(&reference)?;
+            Ok(Bytes(transfer::to_memory(
+                &site.settings,
+                &bundle,
+                maxBytes,
+            )?))
+        })
+    }
+
+    /// Stores a bundle from a directory or an archive.
+    #[php(defaults(options = Array::default_list(&[])))]
+    pub(crate) fn import(site: Text<'_>, path: Text<'_>, options: Array<'_>) -> PhpResult<Answer> {
+        guard(|| {
+            let site = Site::open(&site)?;
+            let options = transfer::import_options(&site.settings, options.object("options")?)?;
+            let members = transfer::members(&site.settings, path.utf8("path")?, &options)?;
+            site.import(&members, &options)
+        })
+    }
+
+    /// Stores a bundle from archive bytes.
+    #[php(defaults(options = Array::default_list(&[])))]
+    pub(crate) fn import_archive(
+        site: Text<'_>,
+        bytes: Text<'_>,
+        options: Array<'_>,
+    ) -> PhpResult<Answer> {
+        guard(|| {
+            let site = Site::open(&site)?;
+            let options = transfer::import_options(&site.settings, options.object("options")?)?;
+            let members = transfer::members_of(bytes.bytes())?;
+            site.import(&members, &options)
+        })
+    }
+
+    /// The changed files, each with its part of the patch.
+    pub(crate) fn files(site: Text<'_>, reference: Text<'_>) -> PhpResult<Answer> {
+        guard(|| {
+            let site = Site::open(&site)?;
+            let bundle = site.resolve(&reference)?;
+            Ok(Answer(transfer::files(&site.settings, &bundle)?))
+        })
+    }
+}
+
+/// From 0 on: what follows that record. Below 0: so many of the newest.
+fn audit_window(after: i64, limit: i64) -> Result<AuditWindow, ErrorBody> {
+    let refused = || {
+        ErrorBody::new(
+            ErrorCode::InputInvalid,
+            format!(
+                "limit must be from 0 to {MAX_AUDIT_ENTRIES}, after at least -{MAX_AUDIT_ENTRIES}"
+            ),
+        )
+    };
+    if !(0..=MAX_AUDIT_ENTRIES).contains(&limit) || after < -MAX_AUDIT_ENTRIES {
+        return Err(refused());
+    }
+    let limit = usize::try_from(limit).map_err(|_| refused())?;
+    match u64::try_from(after) {
+        Ok(seq) => Ok(AuditWindow::After { seq, limit }),
+        Err(_) => {
+            let newest = usize::try_from(after.unsigned_abs()).map_err(|_| refused())?;
+            Ok(AuditWindow::Newest(newest.min(limit)))
+        }
     }
 }
 
@@ -216,6 +307,20 @@ impl Site {
     fn resolve(&self, reference: &Text<'_>) -> Result<StoredBundle, Failure> {
         let reference = reference.utf8("reference")?;
         Ok(self.store.resolve(reference).map_err(|e| e.body())?)
+    }
+
+    /// What was read as the caller is stored as the owner.
+    fn import(&self, members: &MemberSet, options: &ImportOptions) -> Result<Answer, Failure> {
+        let imported = {
+            let state = State::open(&self.settings)?;
+            let _owner = state.as_owner();
+            bundles::import(&self.store, members, &options.rules).map_err(|e| e.body())?
+        };
+        Ok(Answer(transfer::imported(
+            &imported,
+            self.directory(imported.run_id.as_str()),
+            verification_answer(&imported.verification),
+        )))
     }
 
     fn directory(&self, run_id: &str) -> String {

@@ -14,6 +14,7 @@ use Throwable;
 use WP_Error;
 use WPCodebox\Authority;
 use WPCodebox\Capabilities;
+use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\Services;
 
@@ -97,6 +98,48 @@ final class Registrar {
 	 */
 	public function definition( string $name ): array {
 		return require $this->directory . '/definitions/' . self::definitions( $this->directory )[ $name ];
+	}
+
+	/**
+	 * Runs an ability for code of this site: the same schema, the same work and the same
+	 * authority as through core, but nobody is asked for a capability.
+	 *
+	 * @param string $name  Ability.
+	 * @param mixed  $input Input as the caller gave it.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public function run_trusted( string $name, mixed $input ): array|WP_Error {
+		if ( ! isset( self::definitions( $this->directory )[ $name ] ) ) {
+			return Failure::because(
+				ErrorCode::ApiAbilityNotSupported,
+				sprintf( 'There is no ability "%s"; WP_Codebox_API::public_abilities() lists those there are.', sanitize_text_field( $name ) )
+			)->to_wp_error();
+		}
+		try {
+			$schema = $this->schemas->get( $this->definition( $name )['input_schema'] );
+			$valid  = rest_validate_value_from_schema( $input, $schema, 'input' );
+		} catch ( Throwable $thrown ) {
+			return Failure::from( $thrown )->to_wp_error();
+		}
+		if ( is_wp_error( $valid ) ) {
+			return Failure::because( ErrorCode::InputInvalid, $valid->get_error_message() )->to_wp_error();
+		}
+		return $this->execute( $name, $input );
+	}
+
+	/**
+	 * What there is to call.
+	 *
+	 * @return array<string, array{label: string, description: string, input_schema: string, output_schema: string, capability: string, annotations: array<string, bool>}>
+	 */
+	public function catalogue(): array {
+		$rows = [];
+		foreach ( array_keys( self::definitions( $this->directory ) ) as $name ) {
+			$definition    = $this->definition( $name );
+			$rows[ $name ] = array_intersect_key( $definition, array_flip( [ 'label', 'description', 'input_schema', 'output_schema', 'capability' ] ) )
+				+ [ 'annotations' => $definition['meta']['annotations'] ];
+		}
+		return $rows;
 	}
 
 	/**

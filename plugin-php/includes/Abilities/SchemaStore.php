@@ -34,6 +34,32 @@ final class SchemaStore {
 	public function __construct( private readonly string $directory ) {}
 
 	/**
+	 * Names of all schemas, sorted.
+	 *
+	 * @return list<string>
+	 */
+	public function names(): array {
+		$files = glob( $this->directory . '/*.v1.schema.json' );
+		return array_map( static fn( string $file ): string => basename( $file, '.v1.schema.json' ), false === $files ? [] : $files );
+	}
+
+	/**
+	 * The document of a schema as it stands in its file, with its `$id`.
+	 *
+	 * @param string $name One of `names()`.
+	 * @return array<string, mixed>
+	 * @throws RuntimeException When the file is missing or broken.
+	 */
+	public function document( string $name ): array {
+		$file   = $this->directory . '/' . $name . '.v1.schema.json';
+		$schema = is_file( $file ) ? json_decode( (string) file_get_contents( $file ), true ) : null;
+		if ( ! is_array( $schema ) ) {
+			throw new RuntimeException( sprintf( 'schema %s is missing or broken', $name ) );
+		}
+		return $schema;
+	}
+
+	/**
 	 * One schema as WordPress validates it.
 	 *
 	 * @param string $name Name without version and ending, e.g. `artifact-list`.
@@ -42,11 +68,7 @@ final class SchemaStore {
 	 */
 	public function get( string $name ): array {
 		if ( ! isset( $this->read[ $name ] ) ) {
-			$file   = $this->directory . '/' . $name . '.v1.schema.json';
-			$schema = is_file( $file ) ? json_decode( (string) file_get_contents( $file ), true ) : null;
-			if ( ! is_array( $schema ) ) {
-				throw new RuntimeException( sprintf( 'schema %s is missing or broken', $name ) );
-			}
+			$schema = $this->document( $name );
 			unset( $schema['$id'], $schema['$schema'] );
 			$this->read[ $name ] = $schema;
 		}

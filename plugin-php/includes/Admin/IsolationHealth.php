@@ -25,6 +25,9 @@ final class IsolationHealth {
 	/** Name of the test; without underscores, since WordPress turns only the first into a dash. */
 	private const TEST = 'codebox-isolation';
 
+	/** What the last test saw, for pages that do not wait for one. Of the host, so the same for all sites. */
+	private const LAST = 'wp_codebox_isolation';
+
 	/**
 	 * Wires the test.
 	 *
@@ -71,11 +74,37 @@ final class IsolationHealth {
 	 */
 	public function isolation_test(): array {
 		try {
-			return $this->judge( Extension::doctor() );
+			$host = Extension::doctor();
+			set_site_transient(
+				self::LAST,
+				[
+					'level'  => (string) ( $host['level'] ?? 'none' ),
+					'kernel' => php_uname( 'r' ),
+					'at'     => time(),
+				],
+				2 * WEEK_IN_SECONDS
+			);
+			return $this->judge( $host );
 		} catch ( Throwable $thrown ) {
 			$failure = Failure::from( $thrown );
 			return $this->result( 'critical', __( 'WP Codebox could not test its isolation', 'wp-codebox' ), [ $failure->getMessage() ], $failure->hints );
 		}
+	}
+
+	/**
+	 * What the last test saw on this kernel.
+	 *
+	 * @return array{level: string, at: int}|null
+	 */
+	public static function last(): ?array {
+		$seen = get_site_transient( self::LAST );
+		if ( ! is_array( $seen ) || php_uname( 'r' ) !== ( $seen['kernel'] ?? '' ) || ! is_string( $seen['level'] ?? null ) || ! is_int( $seen['at'] ?? null ) ) {
+			return null;
+		}
+		return [
+			'level' => $seen['level'],
+			'at'    => $seen['at'],
+		];
 	}
 
 	/**

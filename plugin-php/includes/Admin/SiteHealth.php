@@ -1,6 +1,6 @@
 <?php
 /**
- * Site Health.
+ * Site Health: what can be said at once.
  *
  * @package WPCodebox
  */
@@ -11,13 +11,16 @@ namespace WPCodebox\Admin;
 
 use Throwable;
 use WPCodebox\ExtensionGate;
+use WPCodebox\Failure;
+use WPCodebox\Host\Site;
+use WPCodebox\Native\Artifacts;
 use WPCodebox\Native\Extension;
 
 defined( 'ABSPATH' ) || exit;
 
 /**
- * One direct test (is the extension there and does it fit) and a section of debug
- * information. Neither starts a process.
+ * Three direct tests: is the extension there and does it fit, can it use the state directory, and
+ * which isolation level was seen last. None starts a process; IsolationHealth asks the host anew.
  */
 final class SiteHealth {
 
@@ -25,109 +28,141 @@ final class SiteHealth {
 	 * Wires the tests.
 	 *
 	 * @param ExtensionGate $gate Extension check.
+	 * @param Site          $site This site.
 	 */
-	public function __construct( private readonly ExtensionGate $gate ) {}
+	public function __construct(
+		private readonly ExtensionGate $gate,
+		private readonly Site $site
+	) {}
 
-	/** Registers the hooks. */
+	/** Registers the hook. */
 	public function register(): void {
 		add_filter( 'site_status_tests', [ $this, 'tests' ] );
-		add_filter( 'debug_information', [ $this, 'debug' ] );
 	}
 
 	/**
-	 * Adds our test.
+	 * Adds our tests. Without the extension there is nothing else to say.
 	 *
 	 * @param mixed $tests Tests so far.
 	 * @return mixed
 	 */
 	public function tests( mixed $tests ): mixed {
-		if ( is_array( $tests ) ) {
-			$tests['direct']['wp_codebox_extension'] = [
-				'label' => __( 'WP Codebox extension', 'wp-codebox' ),
-				'test'  => [ $this, 'extension_test' ],
+		if ( ! is_array( $tests ) ) {
+			return $tests;
+		}
+		$tests['direct']['wp_codebox_extension'] = [
+			'label' => __( 'WP Codebox extension', 'wp-codebox' ),
+			'test'  => [ $this, 'extension_test' ],
+		];
+		if ( null === $this->gate->failure() ) {
+			$tests['direct']['wp_codebox_state'] = [
+				'label' => __( 'WP Codebox state directory', 'wp-codebox' ),
+				'test'  => [ $this, 'state_test' ],
+			];
+			$tests['direct']['wp_codebox_level'] = [
+				'label' => __( 'WP Codebox isolation level', 'wp-codebox' ),
+				'test'  => [ $this, 'level_test' ],
 			];
 		}
 		return $tests;
 	}
 
 	/**
-	 * The test.
+	 * Whether the extension is there and fits.
 	 *
 	 * @return array<string, mixed>
 	 */
 	public function extension_test(): array {
 		$failure = $this->gate->failure();
-		$result  = [
-			'label'       => __( 'The WP Codebox extension is loaded and fits the plugin', 'wp-codebox' ),
-			'status'      => 'good',
+		if ( null !== $failure ) {
+			return $this->failed( 'wp_codebox_extension', __( 'WP Codebox cannot run', 'wp-codebox' ), $failure );
+		}
+		return $this->result(
+			'wp_codebox_extension',
+			'good',
+			__( 'The WP Codebox extension is loaded and fits the plugin', 'wp-codebox' ),
+			[ __( 'Agents can be run in a sandbox. The command "wp codebox doctor" shows how strongly this host isolates them.', 'wp-codebox' ) ]
+		);
+	}
+
+	/**
+	 * Whether the extension can use the state directory.
+	 *
+	 * @return array<string, mixed>
+	 */
+	public function state_test(): array {
+		try {
+			Artifacts::list( $this->site->id() );
+		} catch ( Throwable $thrown ) {
+			return $this->failed( 'wp_codebox_state', __( 'WP Codebox cannot use its state directory', 'wp-codebox' ), Failure::from( $thrown ) );
+		}
+		return $this->result(
+			'wp_codebox_state',
+			'good',
+			__( 'WP Codebox can use its state directory', 'wp-codebox' ),
+			[ __( 'Runs, bundles and the audit log of this site can be read there.', 'wp-codebox' ) ]
+		);
+	}
+
+	/**
+	 * Which level was seen last.
+	 *
+	 * @return array<string, mixed>
+	 */
+	public function level_test(): array {
+		$last = IsolationHealth::last();
+		if ( null === $last ) {
+			return $this->result(
+				'wp_codebox_level',
+				'recommended',
+				__( 'It is not known yet how strongly agents are isolated', 'wp-codebox' ),
+				[ __( 'The host was not tested since its kernel started, or not lately.', 'wp-codebox' ) ],
+				[ __( 'The test runs while this page is open; load the page again in a minute, or run "wp codebox doctor".', 'wp-codebox' ) ]
+			);
+		}
+		[ $status, $label ] = match ( $last['level'] ) {
+			'full'    => [ 'good', __( 'Agents were fully isolated when the host was last tested', 'wp-codebox' ) ],
+			'reduced' => [ 'recommended', __( 'Agents could only run with reduced isolation when the host was last tested', 'wp-codebox' ) ],
+			default   => [ 'critical', __( 'This host could not isolate agents when it was last tested', 'wp-codebox' ) ],
+		};
+		/* translators: 1: isolation level, 2: date and time. */
+		return $this->result( 'wp_codebox_level', $status, $label, [ sprintf( __( 'Isolation level %1$s, seen %2$s. Every run is tested again before it starts.', 'wp-codebox' ), $last['level'], wp_date( 'Y-m-d H:i', $last['at'] ) ) ] );
+	}
+
+	/**
+	 * The result of a test that failed.
+	 *
+	 * @param string  $test    Name.
+	 * @param string  $label   Headline.
+	 * @param Failure $failure Why.
+	 * @return array<string, mixed>
+	 */
+	private function failed( string $test, string $label, Failure $failure ): array {
+		return $this->result( $test, 'critical', $label, [ $failure->getMessage() ], $failure->hints );
+	}
+
+	/**
+	 * One result.
+	 *
+	 * @param string       $test   Name.
+	 * @param string       $status `good`, `recommended` or `critical`.
+	 * @param string       $label  Headline.
+	 * @param list<string> $found  Sentences.
+	 * @param list<string> $fixes  What to do.
+	 * @return array<string, mixed>
+	 */
+	private function result( string $test, string $status, string $label, array $found, array $fixes = [] ): array {
+		$paragraphs = static fn( array $texts ): string => implode( '', array_map( static fn( string $text ): string => '<p>' . esc_html( $text ) . '</p>', $texts ) );
+		return [
+			'label'       => $label,
+			'status'      => $status,
 			'badge'       => [
 				'label' => 'WP Codebox',
 				'color' => 'blue',
 			],
-			'description' => '<p>' . esc_html__( 'Agents can be run in a sandbox. The command "wp codebox doctor" shows how strongly this host isolates them.', 'wp-codebox' ) . '</p>',
-			'actions'     => '',
-			'test'        => 'wp_codebox_extension',
+			'description' => $paragraphs( $found ),
+			'actions'     => $paragraphs( $fixes ),
+			'test'        => $test,
 		];
-		if ( null === $failure ) {
-			return $result;
-		}
-		$result['label']       = __( 'WP Codebox cannot run', 'wp-codebox' );
-		$result['status']      = 'critical';
-		$result['description'] = '<p>' . esc_html( $failure->getMessage() ) . '</p>';
-		foreach ( $failure->hints as $hint ) {
-			$result['actions'] .= '<p>' . esc_html( $hint ) . '</p>';
-		}
-		return $result;
-	}
-
-	/**
-	 * Adds our section to the debug information.
-	 *
-	 * @param mixed $info Sections so far.
-	 * @return mixed
-	 */
-	public function debug( mixed $info ): mixed {
-		if ( ! is_array( $info ) ) {
-			return $info;
-		}
-		$failure = $this->gate->failure();
-		$fields  = [
-			'plugin'    => [
-				'label' => __( 'Plugin version', 'wp-codebox' ),
-				'value' => \WPCodebox\VERSION,
-			],
-			'extension' => [
-				'label' => __( 'Extension', 'wp-codebox' ),
-				'value' => null === $failure ? Extension::version() : $failure->getMessage(),
-			],
-		];
-		foreach ( $this->extension_info() as $name => $value ) {
-			$fields[ $name ] = [
-				'label'   => $name,
-				'value'   => is_array( $value ) ? implode( ', ', array_filter( $value, 'is_string' ) ) : (string) $value,
-				'private' => str_contains( $name, 'dir' ) || 'mount_roots' === $name,
-			];
-		}
-		$info['wp-codebox'] = [
-			'label'  => 'WP Codebox',
-			'fields' => $fields,
-		];
-		return $info;
-	}
-
-	/**
-	 * Effective configuration of the extension; empty when it cannot be asked.
-	 *
-	 * @return array<string, mixed>
-	 */
-	private function extension_info(): array {
-		if ( null !== $this->gate->failure() ) {
-			return [];
-		}
-		try {
-			return array_filter( Extension::info(), static fn( mixed $value ): bool => is_scalar( $value ) || is_array( $value ) );
-		} catch ( Throwable ) {
-			return [];
-		}
 	}
 }

@@ -11,11 +11,8 @@ namespace WPCodebox\Apply;
 
 use WPCodebox\AuditTrail;
 use WPCodebox\Authority;
-use WPCodebox\ErrorCode;
-use WPCodebox\Failure;
 use WPCodebox\Host\Site;
 use WPCodebox\Native\Artifacts;
-use WPCodebox\Settings;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -30,14 +27,14 @@ final class ApplyPayload {
 	 *
 	 * @param ArtifactService $artifacts Bundles.
 	 * @param ApplyTargets    $targets   Host directories.
-	 * @param Settings        $settings  Trusted keys.
+	 * @param BundleTrust     $trust     Who may have signed.
 	 * @param AuditTrail      $audit     Names the requester.
 	 * @param Site            $site      This site.
 	 */
 	public function __construct(
 		private readonly ArtifactService $artifacts,
 		private readonly ApplyTargets $targets,
-		private readonly Settings $settings,
+		private readonly BundleTrust $trust,
 		private readonly AuditTrail $audit,
 		private readonly Site $site
 	) {}
@@ -65,7 +62,7 @@ final class ApplyPayload {
 			$request['targets'] = $targets;
 		}
 		$checked = Artifacts::preflight( $this->site->id(), $reference, $request );
-		$this->assert_trusted( (array) ( $checked['signature'] ?? [] ) );
+		$this->trust->assert( (array) ( $checked['signature'] ?? [] ), 'applied' );
 
 		$approver = $input['approver'] ?? null;
 		return [
@@ -87,27 +84,6 @@ final class ApplyPayload {
 	}
 
 	/**
-	 * Only this host's own key, or a verified key the settings name, may be applied.
-	 *
-	 * @param array<string, mixed> $signature `signature` of the preflight.
-	 * @throws Failure `wp_codebox_artifact_untrusted`.
-	 */
-	private function assert_trusted( array $signature ): void {
-		$status = (string) ( $signature['status'] ?? 'unsigned' );
-		$key    = (string) ( $signature['key_id'] ?? '' );
-		$named  = 'signed-by-known' === $status && '' !== $key && in_array( $key, $this->settings->trusted_keys(), true );
-		if ( 'signed-by-this-host' === $status || $named ) {
-			return;
-		}
-		throw Failure::because(
-			ErrorCode::ArtifactUntrusted,
-			sprintf( 'The bundle is %s; only bundles signed by this host are applied here.', 'invalid' === $status ? 'signed wrongly' : str_replace( '-', ' ', $status ) ),
-			[ 'Run the task again on this host, or name the signing key in the option wp_codebox_trusted_keys.' ],
-			[ 'signature' => $status ]
-		);
-	}
-
-	/**
 	 * The payload as JSON can carry it: a patch that is not UTF-8 is given as base64,
 	 * since a JSON encoder would silently replace its bytes.
 	 *
@@ -115,8 +91,8 @@ final class ApplyPayload {
 	 * @return array<string, mixed>
 	 */
 	public function printable( array $payload ): array {
-		$payload                  = $this->with_text_patch( $payload );
-		$payload['mount_patches'] = array_map( [ $this, 'with_text_patch' ], $payload['mount_patches'] );
+		$payload                  = self::with_text_patch( $payload );
+		$payload['mount_patches'] = array_map( [ self::class, 'with_text_patch' ], $payload['mount_patches'] );
 		return $payload;
 	}
 
@@ -126,7 +102,7 @@ final class ApplyPayload {
 	 * @param array<string, mixed> $row A row with `patch`.
 	 * @return array<string, mixed>
 	 */
-	private function with_text_patch( array $row ): array {
+	private static function with_text_patch( array $row ): array {
 		if ( isset( $row['patch'] ) && 1 !== preg_match( '//u', (string) $row['patch'] ) ) {
 			// phpcs:ignore WordPress.PHP.DiscouragedPHPFunctions -- bytes for JSON, not obfuscation.
 			$row['patch_base64'] = base64_encode( (string) $row['patch'] );

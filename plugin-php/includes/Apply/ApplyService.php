@@ -83,7 +83,7 @@ final class ApplyService {
 		try {
 			$payload = $this->payloads->build( $input, $authority );
 		} catch ( Throwable $thrown ) {
-			throw $this->failed( $record, Failure::from( $thrown ) );
+			throw $this->audit->failure( 'apply', $record, $thrown );
 		}
 		$record = [
 			'artifact_id'     => $payload['artifact_id'],
@@ -100,7 +100,7 @@ final class ApplyService {
 		try {
 			$result = $this->results->check( $this->delegate( $payload ), $payload['approved_files'] );
 		} catch ( Throwable $thrown ) {
-			throw $this->failed( $record, Failure::from( $thrown ) );
+			throw $this->audit->failure( 'apply', $record, $thrown );
 		}
 		$success = 'failed' !== $result['status'];
 		$audit   = $this->audit_result( $record, $result, $success );
@@ -162,39 +162,6 @@ final class ApplyService {
 				[ 'exception' => $thrown::class ]
 			);
 		}
-	}
-
-	/**
-	 * Notes a failed apply and answers the failure. The cause is more useful than a
-	 * second failure, so a log that cannot be written is added to it.
-	 *
-	 * @param array<string, mixed> $record  What was asked.
-	 * @param Failure              $failure Why not.
-	 */
-	private function failed( array $record, Failure $failure ): Failure {
-		try {
-			$this->audit->write(
-				'apply',
-				$record + [
-					'status' => 'failure',
-					'error'  => [
-						'code'    => $failure->error_code,
-						'message' => $failure->getMessage(),
-					],
-				]
-			);
-		} catch ( Throwable ) {
-			return new Failure(
-				$failure->error_code,
-				$failure->getMessage(),
-				$failure->http_status,
-				$failure->exit_status,
-				array_merge( $failure->hints, [ 'The audit log could not be written either.' ] ),
-				$failure->data,
-				$failure
-			);
-		}
-		return $failure;
 	}
 
 	/**

@@ -52,12 +52,24 @@ final class ApplyTargets {
 			if ( '' === $mount || isset( $directories[ $mount ] ) || ! in_array( $entry['path'] ?? null, $approved, true ) ) {
 				continue;
 			}
-			$directories[ $mount ] = $this->code->directory_of( $mount ) ?? $this->named( $mount, $target, $authority );
+			$directories[ $mount ] = $this->directory( $mount, $target, $authority );
 		}
 		if ( isset( $target['directory'] ) && count( array_unique( $directories ) ) !== count( $directories ) ) {
 			throw Failure::because( ErrorCode::InputInvalid, 'The change spans several mounts, so apply_target.directory is ambiguous; give apply_target.directories as a map from mount target to directory.' );
 		}
 		return $directories;
+	}
+
+	/**
+	 * The host directory of one declared mount target.
+	 *
+	 * @param string               $mount     Declared mount target.
+	 * @param array<string, mixed> $target    `apply_target` of the caller.
+	 * @param Authority            $authority In whose name.
+	 * @throws Failure When it has none or the caller may not touch it.
+	 */
+	public function directory( string $mount, array $target, Authority $authority ): string {
+		return $this->code->directory_of( $mount ) ?? $this->named( $mount, $target, $authority );
 	}
 
 	/**

@@ -9,10 +9,12 @@ declare(strict_types=1);
 
 namespace WPCodebox\Apply;
 
+use Throwable;
 use WPCodebox\AuditTrail;
 use WPCodebox\ErrorCode;
 use WPCodebox\ExtensionGate;
 use WPCodebox\Failure;
+use WPCodebox\Host\ArtifactsRoot;
 use WPCodebox\Host\Site;
 use WPCodebox\Native\Artifacts;
 
@@ -26,16 +28,21 @@ final class ArtifactService {
 
 	public const PER_PAGE = 50;
 
+	/** Patches of one answer, together. */
+	private const DIFF_BYTES = 8388608;
+
 	/**
 	 * Wires the service.
 	 *
 	 * @param ExtensionGate $gate  Extension check.
 	 * @param Site          $site  This site.
+	 * @param ArtifactsRoot $root  Where bundles are read.
 	 * @param AuditTrail    $audit Audit log.
 	 */
 	public function __construct(
 		private readonly ExtensionGate $gate,
 		private readonly Site $site,
+		private readonly ArtifactsRoot $root,
 		private readonly AuditTrail $audit
 	) {}
 
@@ -47,7 +54,7 @@ final class ArtifactService {
 	 */
 	public function list( array $input ): array {
 		$this->gate->check();
-		$rows     = Artifacts::list( $this->site->id() );
+		$rows     = Artifacts::list( $this->root->partition() );
 		$per_page = (int) ( $input['per_page'] ?? self::PER_PAGE );
 		$page     = (int) ( $input['page'] ?? 1 );
 		return [
@@ -105,7 +112,47 @@ final class ArtifactService {
 	 */
 	public function diff( array $input ): string {
 		$this->gate->check();
-		return Artifacts::diff( $this->site->id(), $this->reference( $input ), array_values( (array) ( $input['files'] ?? [] ) ) );
+		return Artifacts::diff( $this->root->partition(), $this->reference( $input ), array_values( (array) ( $input['files'] ?? [] ) ) );
+	}
+
+	/**
+	 * The change file by file, of a bundle that verifies, whoever signed it. A patch beyond
+	 * what one answer carries is left out and its row says `omitted`: ask for that file.
+	 *
+	 * @param array<string, mixed> $input `artifact_id`, `files?`: changed paths; all without.
+	 * @return array<string, mixed> `wp-codebox/artifact-diff/v1`.
+	 * @throws Failure `wp_codebox_input_invalid` for a path that is not among the changed files.
+	 */
+	public function files( array $input ): array {
+		$artifact = $this->artifact( $input );
+		$rows     = Artifacts::files( $this->site->id(), (string) $artifact['run_id'] );
+		$wanted   = array_values( array_map( 'strval', (array) ( $input['files'] ?? [] ) ) );
+		$unknown  = array_values( array_diff( $wanted, array_column( $rows, 'path' ) ) );
+		if ( [] !== $unknown ) {
+			throw Failure::because( ErrorCode::InputInvalid, sprintf( '%d of the files given are not among the changed files; take paths as get-artifact lists them.', count( $unknown ) ), [], [ 'files' => $unknown ] );
+		}
+		$files = [];
+		$left  = self::DIFF_BYTES;
+		foreach ( $rows as $row ) {
+			if ( [] !== $wanted && ! in_array( $row['path'], $wanted, true ) ) {
+				continue;
+			}
+			$bytes = strlen( (string) ( $row['patch'] ?? $row['patch_base64'] ?? '' ) );
+			if ( $bytes > $left ) {
+				$row = [ 'omitted' => true ] + array_diff_key( $row, array_flip( [ 'patch', 'patch_base64' ] ) );
+			} else {
+				$left -= $bytes;
+			}
+			$files[] = $row;
+		}
+		return [
+			'success'     => true,
+			'schema'      => 'wp-codebox/artifact-diff/v1',
+			'artifact_id' => $artifact['artifact_id'],
+			'run_id'      => $artifact['run_id'],
+			'total'       => count( $rows ),
+			'files'       => $files,
+		];
 	}
 
 	/**
@@ -115,9 +162,14 @@ final class ArtifactService {
 	 * @return array<string, mixed> `wp-codebox/artifact/v1` of what is gone.
 	 */
 	public function discard( array $input ): array {
-		$this->gate->check();
-		$gone  = Artifacts::discard( $this->site->id(), $this->reference( $input ) );
-		$audit = $this->audit->write( 'discard', array_intersect_key( $gone, array_flip( [ 'artifact_id', 'run_id' ] ) ) );
+		$found = array_intersect_key( $this->artifact( $input ), array_flip( [ 'artifact_id', 'run_id' ] ) );
+		$this->audit->write( 'discard', $found + [ 'status' => 'started' ] );
+		try {
+			$gone = Artifacts::discard( $this->site->id(), (string) ( $found['run_id'] ?? $this->reference( $input ) ) );
+		} catch ( Throwable $thrown ) {
+			throw $this->audit->failure( 'discard', $found, $thrown );
+		}
+		$audit = $this->audit->write( 'discard', array_intersect_key( $gone, $found ) + $found + [ 'status' => 'success' ] );
 		return [
 			'success' => true,
 			'schema'  => 'wp-codebox/artifact/v1',
@@ -133,7 +185,7 @@ final class ArtifactService {
 	 */
 	public function artifact( array $input ): array {
 		$this->gate->check();
-		$artifact = Artifacts::get( $this->site->id(), $this->reference( $input ) );
+		$artifact = Artifacts::get( $this->root->partition(), $this->reference( $input ) );
 		return self::present( $artifact );
 	}
 

@@ -33,12 +33,16 @@ final class RequestBuilder {
 	 * @param MountPlan    $mounts  Mounts of a task.
 	 * @param AgentChoice  $agents  Agent of a task.
 	 * @param SecretChoice $secrets Secrets of a task.
+	 * @param TaskLimits   $limits  Limits of a task.
+	 * @param RunSlots     $slots   Whether there is room for one more.
 	 */
 	public function __construct(
 		private readonly Site $site,
 		private readonly MountPlan $mounts,
 		private readonly AgentChoice $agents,
-		private readonly SecretChoice $secrets
+		private readonly SecretChoice $secrets,
+		private readonly TaskLimits $limits,
+		private readonly RunSlots $slots
 	) {}
 
 	/**
@@ -54,7 +58,7 @@ final class RequestBuilder {
 	 */
 	public function build( array $input, Authority $authority, array $staged = [], #[\SensitiveParameter] array $lent = [] ): array {
 		$secrets = array_merge( $lent, $this->secrets->resolve( $input ) );
-		$request = $this->task( $input, [] === $secrets ? 'none' : 'connector-scoped' );
+		$request = $this->task( $input, $authority, [] === $secrets ? 'none' : 'connector-scoped' );
 		if ( [] !== $secrets ) {
 			$request['secrets'] = $secrets;
 		}
@@ -69,6 +73,7 @@ final class RequestBuilder {
 		if ( null !== $roots ) {
 			$request['allowed_roots'] = $roots;
 		}
+		$this->slots->check();
 		return $request;
 	}
 
@@ -95,17 +100,18 @@ final class RequestBuilder {
 	/**
 	 * Everything but mounts, agent and secrets.
 	 *
-	 * @param array<string, mixed> $input   Task input.
-	 * @param string               $secrets What a policy that is not given says of secrets.
+	 * @param array<string, mixed> $input     Task input.
+	 * @param Authority            $authority In whose name.
+	 * @param string               $secrets   What a policy that is not given says of secrets.
 	 * @return array<string, mixed>
 	 */
-	private function task( array $input, string $secrets ): array {
+	private function task( array $input, Authority $authority, string $secrets ): array {
 		$request = [
 			'site'       => $this->site->id(),
 			'task_input' => $this->task_input( $input ),
 			'wordpress'  => $this->site->wordpress(),
 			'denied'     => $this->site->denied(),
-			'provenance' => $this->provenance( $input ),
+			'provenance' => $this->provenance( $input, $authority ),
 		];
 		foreach ( [ 'code', 'code_file' ] as $refused ) {
 			if ( array_key_exists( $refused, $input ) ) {
@@ -115,10 +121,14 @@ final class RequestBuilder {
 		if ( ! empty( $input['checks'] ) ) {
 			$request['checks'] = array_values( (array) $input['checks'] );
 		}
+		if ( ! empty( $input['commands'] ) ) {
+			// No ability takes them; a replay knows them from its bundle.
+			$request['commands'] = array_values( (array) $input['commands'] );
+		}
 		if ( ! empty( $input['find_renames'] ) ) {
 			$request['find_renames'] = true;
 		}
-		$limits = $this->limits( $input );
+		$limits = $this->limits->resolve( $input );
 		if ( [] !== $limits ) {
 			$request['limits'] = $limits;
 		}
@@ -127,21 +137,6 @@ final class RequestBuilder {
 			$request['policy'] = $policy;
 		}
 		return $request;
-	}
-
-	/**
-	 * Limits, with the whole-second name of the wall clock that other callers use.
-	 *
-	 * @param array<string, mixed> $input Task input.
-	 * @return array<string, int>
-	 */
-	private function limits( array $input ): array {
-		$limits  = (array) ( $input['limits'] ?? [] );
-		$seconds = (int) ( $input['task_timeout_seconds'] ?? 0 );
-		if ( $seconds > 0 && ! isset( $limits['wall_clock_ms'] ) ) {
-			$limits['wall_clock_ms'] = $seconds * 1000;
-		}
-		return $limits;
 	}
 
 	/**
@@ -164,13 +159,15 @@ final class RequestBuilder {
 	/**
 	 * Who asked, as it may stand in a bundle: no names, no host paths.
 	 *
-	 * @param array<string, mixed> $input Task input.
+	 * @param array<string, mixed> $input     Task input.
+	 * @param Authority            $authority In whose name.
 	 * @return array<string, mixed>
 	 */
-	private function provenance( array $input ): array {
+	private function provenance( array $input, Authority $authority ): array {
+		$nobody     = Authority::Operator === $authority ? 'operator' : 'none';
 		$provenance = [
 			'requester' => [
-				'kind' => get_current_user_id() > 0 ? 'user' : 'operator',
+				'kind' => get_current_user_id() > 0 ? 'user' : $nobody,
 				'id'   => get_current_user_id(),
 			],
 			'wordpress' => get_bloginfo( 'version' ),

@@ -20,6 +20,14 @@ return static function ( Harness $t ): void {
 		'wp-codebox/apply-artifact-preflight' => [ false, false, true ],
 		'wp-codebox/apply-approved-artifact'  => [ false, true, false ],
 		'wp-codebox/discard-artifact'         => [ false, true, false ],
+		'wp-codebox/stage-artifact-apply'     => [ false, false, false ],
+		'wp-codebox/review-artifact'          => [ false, true, false ],
+		'wp-codebox/import-artifact-bundle'   => [ false, false, true ],
+		'wp-codebox/reimport-artifact-bundle' => [ false, false, true ],
+		'wp-codebox/export-artifact-bundle'   => [ true, false, true ],
+		'wp-codebox/get-artifact-diff'        => [ true, false, true ],
+		'wp-codebox/replay-artifact'          => [ false, false, false ],
+		'wp-codebox/list-audit-records'       => [ true, false, true ],
 	];
 
 	$t->test(

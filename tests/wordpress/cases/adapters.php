@@ -28,7 +28,7 @@ return static function ( Harness $t ): void {
 		$t->as( 'administrator' );
 		return $t->ok( $t->ability( 'run-agent-task', [ 'goal' => 'Fix it', 'plugin' => 'sample', 'agent_command' => 'php agent.php fix' ] ) );
 	};
-	$last = static fn(): array => array_slice( Artifacts::auditLog( ( new Site( new InstalledCode() ) )->id(), 1 )['entries'], -1 )[0];
+	$last = static fn(): array => Artifacts::auditRecords( ( new Site( new InstalledCode() ) )->id(), -1 )['records'][0];
 	// Calls apply with another adapter than the example host plugin.
 	$with = static function ( ?callable $adapter ) use ( $t, $run, $file ): mixed {
 		global $wp_filter;

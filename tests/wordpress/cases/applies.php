@@ -24,7 +24,7 @@ return static function ( Harness $t ): void {
 		$t->as( 'administrator' );
 		return $t->ok( $t->ability( 'run-agent-task', [ 'goal' => 'Fix it', 'plugin' => 'sample', 'agent_command' => 'php agent.php ' . $what ] ) );
 	};
-	$lines  = static fn(): int => count( Artifacts::auditLog( ( new Site( new InstalledCode() ) )->id(), 1000 )['entries'] );
+	$lines  = static fn(): int => count( Artifacts::auditRecords( ( new Site( new InstalledCode() ) )->id(), 0, 1000 )['records'] );
 
 	$t->test(
 		'preflight shows what an apply would hand over and writes nothing',

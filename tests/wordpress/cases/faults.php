@@ -46,7 +46,7 @@ return static function ( Harness $t ): void {
 			$t->as( 'administrator' );
 			$made = $t->ok( $t->ability( 'run-agent-task', [ 'goal' => 'x', 'plugin' => 'sample', 'agent_command' => 'php agent.php nothing' ] ) );
 			$gone = $t->ok( $t->ability( 'discard-artifact', [ 'artifact_id' => $made['run']['run_id'] ] ) );
-			$log  = WPCodebox\Native\Artifacts::auditLog( ( new WPCodebox\Host\Site( new WPCodebox\Host\InstalledCode() ) )->id(), 1 )['entries'][0];
+			$log  = WPCodebox\Native\Artifacts::auditRecords( ( new WPCodebox\Host\Site( new WPCodebox\Host\InstalledCode() ) )->id(), -1 )['records'][0];
 			$t->same( [ 'discard', $made['run']['run_id'], $gone['audit']['seq'] ], [ $log['event'], $log['run_id'], $log['seq'] ] );
 		}
 	);

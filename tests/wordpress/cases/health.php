@@ -17,7 +17,7 @@ return static function ( Harness $t ): void {
 		'no page waits for the isolation test',
 		static function () use ( $t ): void {
 			$tests = apply_filters( 'site_status_tests', [ 'direct' => [] ] );
-			$t->same( [ 'wp_codebox_extension' ], array_keys( $tests['direct'] ) );
+			$t->same( [ 'wp_codebox_extension', 'wp_codebox_state', 'wp_codebox_level' ], array_keys( $tests['direct'] ) );
 			$t->same( 'codebox-isolation', $tests['async']['wp_codebox_isolation']['test'] );
 			$t->true( has_action( 'wp_ajax_health-check-codebox-isolation' ), 'nobody answers the browser' );
 		}
@@ -32,6 +32,63 @@ return static function ( Harness $t ): void {
 			// Which axes these are depends on the host's control groups.
 			$t->same( 1, preg_match( '/(memory|cpu): best-effort\./', $test['description'] ), $test['description'] );
 			$t->true( ! str_contains( $test['description'], 'files: ' ), 'an enforced axis is listed' );
+		}
+	);
+	$direct = static fn( string $name ): array => call_user_func( apply_filters( 'site_status_tests', [ 'direct' => [] ] )['direct'][ $name ]['test'] );
+	$t->test(
+		'the level seen last is shown at once; of another kernel it counts for nothing',
+		static function () use ( $t, $direct, $result ): void {
+			delete_site_transient( 'wp_codebox_isolation' );
+			$t->same( 'recommended', $direct( 'wp_codebox_level' )['status'] );
+			$result();
+			$t->same( 'good', $direct( 'wp_codebox_level' )['status'] );
+			$t->contains( 'Isolation level full', $direct( 'wp_codebox_level' )['description'] );
+			$t->same( 'full', apply_filters( 'debug_information', [] )['wp-codebox']['fields']['level']['value'] );
+			set_site_transient( 'wp_codebox_isolation', [ 'kernel' => '1.0' ] + get_site_transient( 'wp_codebox_isolation' ) );
+			$t->same( 'recommended', $direct( 'wp_codebox_level' )['status'] );
+			delete_site_transient( 'wp_codebox_isolation' );
+		}
+	);
+	$t->test(
+		'the state directory is used, not only looked at',
+		static function () use ( $t, $direct ): void {
+			$t->same( 'good', $direct( 'wp_codebox_state' )['status'] );
+			// The setting cannot be changed in this process; another one has a state directory it cannot use.
+			if ( 'native' !== $t->phase ) {
+				return;
+			}
+			$flags  = array_map( static fn( string $flag ): string => str_starts_with( $flag, 'wp_codebox.state_dir=' ) ? 'wp_codebox.state_dir=' . getenv( 'TEST_WORK' ) . '/world' : $flag, $t->php_flags );
+			$broken = getenv( 'TEST_WORK' ) . '/world';
+			mkdir( $broken );
+			chmod( $broken, 0777 );
+			$code = 'echo json_encode( call_user_func( apply_filters( "site_status_tests", [ "direct" => [] ] )["direct"]["wp_codebox_state"]["test"] ) );';
+			[ , $out, $err ] = $t->wp( [ 'eval', $code ], [], [ 'php_flags' => $flags ] );
+			rmdir( $broken );
+			$test = (array) json_decode( $out, true );
+			$t->same( 'critical', $test['status'] ?? null, $out . $err );
+			$t->true( '' !== $test['actions'], 'no fix is named' );
+		}
+	);
+	$t->test(
+		'debug information: paths are private, no secret and no command line is in it',
+		static function () use ( $t ): void {
+			update_site_option( 'wp_codebox_agents', [ 'a' => [ 'command' => 'php hunter2.php', 'success_codes' => [ 0 ] ] ] );
+			update_site_option( 'wp_codebox_trusted_keys', [ 'hunter2-key' ] );
+			$fields = apply_filters( 'debug_information', [] )['wp-codebox']['fields'];
+			delete_site_option( 'wp_codebox_agents' );
+			delete_site_option( 'wp_codebox_trusted_keys' );
+			$t->true( ! str_contains( (string) json_encode( $fields ), 'hunter2' ), 'a setting is shown' );
+			$t->same( [ '1', '1', false ], [ $fields['agents']['value'], $fields['trusted_keys']['value'], $fields['agents']['private'] ] );
+			$seen = 0;
+			foreach ( $fields as $name => $field ) {
+				if ( str_contains( (string) $field['value'], '/' ) ) {
+					++$seen;
+					$t->same( true, $field['private'], $name );
+				}
+			}
+			$t->true( $seen > 0, 'no path at all' );
+			$t->same( \WPCodebox\VERSION, $fields['extension']['value'] );
+			$t->same( 1, preg_match( '/^[0-9]+$/', (string) $fields['bundles']['value'] ) );
 		}
 	);
 	if ( '1' !== getenv( 'WP_CODEBOX_FAKE' ) ) {

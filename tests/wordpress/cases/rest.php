@@ -33,6 +33,14 @@ return static function ( Harness $t ): void {
 		'apply-artifact-preflight' => 'POST',
 		'apply-approved-artifact'  => 'POST',
 		'discard-artifact'         => 'POST',
+		'stage-artifact-apply'     => 'POST',
+		'review-artifact'          => 'POST',
+		'import-artifact-bundle'   => 'POST',
+		'reimport-artifact-bundle' => 'POST',
+		'export-artifact-bundle'   => 'GET',
+		'get-artifact-diff'        => 'GET',
+		'replay-artifact'          => 'POST',
+		'list-audit-records'       => 'GET',
 	];
 
 	foreach ( $verbs as $name => $verb ) {

@@ -65,10 +65,10 @@ final class Artifacts {
 		$directory = Bundles::find( $site, $reference );
 		return self::row( $directory ) + [
 			'manifest'      => Bundles::json( $directory, 'manifest.json' ),
-			'metadata'      => Bundles::json( $directory, 'metadata.json' ),
+			'metadata'      => Bundles::json( $directory, 'metadata.json' ) ?: null,
 			'changed_files' => Bundles::json( $directory, 'files/changed-files.json' ),
 			'review'        => Bundles::json( $directory, 'files/review.json' ),
-			'test_results'  => null,
+			'test_results'  => Bundles::json( $directory, 'files/test-results.json' ) ?: null,
 		];
 	}
 
@@ -132,6 +132,122 @@ final class Artifacts {
 		];
 	}
 
+	public static function files( string $site, string $reference ): array {
+		$directory = Bundles::find( $site, $reference );
+		self::sound( $directory );
+		return array_map(
+			static fn( array $entry ): array => $entry + self::piece( self::pieces( $directory, [ $entry ] )[0] ),
+			Bundles::json( $directory, 'files/changed-files.json' )['files']
+		);
+	}
+
+	private static function sound( string $directory ): void {
+		$verification = self::verify( $directory );
+		if ( ! $verification['valid'] ) {
+			throw Exception::make( 'wp_codebox_artifact_verification_failed', 'The bundle does not verify.', [], [ 'violations' => $verification['violations'] ] );
+		}
+	}
+
+	private static function piece( string $patch ): array {
+		return 1 === preg_match( '//u', $patch ) ? [ 'patch' => $patch ] : [ 'patch_base64' => base64_encode( $patch ) ];
+	}
+
+	public static function export( string $site, string $reference, string $path ): array {
+		$directory = Bundles::find( $site, $reference );
+		self::sound( $directory );
+		$file = @fopen( $path, 'x' );
+		if ( false === $file ) {
+			throw Exception::make( 'wp_codebox_artifact_export_failed', 'The file exists already or cannot be made; name a new one.' );
+		}
+		$bytes = Archives::pack( $directory );
+		fwrite( $file, $bytes );
+		fclose( $file );
+		chmod( $path, 0600 );
+		return array_intersect_key( self::row( $directory ), array_flip( [ 'artifact_id', 'run_id' ] ) ) + [ 'path' => $path, 'bytes' => strlen( $bytes ), 'sha256' => hash( 'sha256', $bytes ) ];
+	}
+
+	public static function archive( string $site, string $reference, int $maxBytes ): string {
+		self::sound( Bundles::find( $site, $reference ) );
+		$bytes = Archives::pack( Bundles::find( $site, $reference ) );
+		if ( strlen( $bytes ) > ( (int) getenv( 'WP_CODEBOX_FAKE_ARCHIVE_LIMIT' ) ?: $maxBytes ) ) {
+			throw Exception::make( 'wp_codebox_artifact_too_large', 'The archive is too large for an answer; export it to a file.' );
+		}
+		return $bytes;
+	}
+
+	public static function import( string $site, string $path, array $options = [] ): array {
+		if ( is_file( $path ) && 'manifest.json' !== basename( $path ) ) {
+			return self::importArchive( $site, (string) file_get_contents( $path ), $options );
+		}
+		return self::take( $site, is_dir( $path ) ? $path : dirname( $path ), $options );
+	}
+
+	public static function importArchive( string $site, string $bytes, array $options = [] ): array {
+		$directory = Archives::unpack( $bytes );
+		try {
+			return self::take( $site, $directory, $options );
+		} finally {
+			Bundles::remove( $directory );
+		}
+	}
+
+	public static function auditRecords( string $site, int $after = 0, int $limit = 100 ): array {
+		$file    = Bundles::directory( $site ) . '/../audit.jsonl';
+		$records = array_map( static fn( string $line ): array => json_decode( $line, true ), is_file( $file ) ? file( $file ) : [] );
+		$broken  = null;
+		foreach ( $records as $index => $record ) {
+			$body = array_diff_key( $record, [ 'hash' => 1 ] );
+			if ( null === $broken && ( $record['seq'] !== $index + 1 || $record['hash'] !== hash( 'sha256', (string) json_encode( $body ) ) ) ) {
+				$broken = $index + 1;
+			}
+		}
+		return [
+			'records' => $after < 0 ? array_slice( $records, max( $after, -$limit ) ) : array_slice( $records, $after, $limit ),
+			'total'   => count( $records ),
+			'chain'   => [
+				'valid' => null === $broken,
+				'head'  => (string) ( end( $records )['hash'] ?? str_repeat( '0', 64 ) ),
+			] + ( null === $broken ? [] : [ 'broken_at' => $broken, 'problem' => sprintf( 'record %d has another hash than it says', $broken ) ] ),
+		];
+	}
+
+	private static function take( string $site, string $source, array $options ): array {
+		$verification = self::verify( $source );
+		if ( ! $verification['valid'] ) {
+			throw Exception::make( 'wp_codebox_artifact_import_source_invalid', 'The source is no bundle, or does not verify.', [], [ 'violations' => $verification['violations'] ] );
+		}
+		$manifest = Bundles::json( $source, 'manifest.json' );
+		if ( ( $options['expected_artifact_id'] ?? $manifest['id'] ) !== $manifest['id'] ) {
+			throw Exception::make( 'wp_codebox_artifact_import_id_mismatch', 'The source is another bundle than expected.' );
+		}
+		if ( ( $options['expected_content_digest'] ?? $manifest['contentDigest']['value'] ) !== $manifest['contentDigest']['value'] ) {
+			throw Exception::make( 'wp_codebox_artifact_import_digest_mismatch', 'The source holds another change than expected.' );
+		}
+		$run_id = (string) $manifest['runtime']['id'];
+		$target = Bundles::directory( $site ) . '/' . $run_id;
+		$status = 'created';
+		if ( is_dir( $target ) ) {
+			$status = self::verify( $target )['manifest_sha256'] === $verification['manifest_sha256'] && self::verify( $target )['valid'] ? 'existing' : 'updated';
+			if ( 'updated' === $status && empty( $options['replace'] ) ) {
+				throw Exception::make( 'wp_codebox_artifact_import_conflict', 'Another bundle of this run is stored here; give replace.' );
+			}
+			if ( 'updated' === $status ) {
+				Bundles::remove( $target );
+			}
+		}
+		if ( 'existing' !== $status ) {
+			Archives::write( Archives::read( $source ), $target );
+		}
+		return [
+			'status'          => $status,
+			'artifact_id'     => $manifest['id'],
+			'run_id'          => $run_id,
+			'directory'       => $target,
+			'manifest_sha256' => $verification['manifest_sha256'],
+			'verification'    => self::verify( $target ),
+		];
+	}
+
 	public static function discard( string $site, string $reference ): array {
 		$directory = Bundles::find( $site, $reference );
 		$row       = self::row( $directory );
@@ -153,15 +269,6 @@ final class Artifacts {
 		$record['hash'] = hash( 'sha256', (string) json_encode( $record ) );
 		file_put_contents( $file, json_encode( $record, JSON_UNESCAPED_SLASHES ) . "\n", FILE_APPEND );
 		return $record;
-	}
-
-	public static function auditLog( string $site, int $limit = 100 ): array {
-		$file  = Bundles::directory( $site ) . '/../audit.jsonl';
-		$lines = is_file( $file ) ? file( $file ) : [];
-		return [
-			'valid'   => true,
-			'entries' => array_map( static fn( string $line ): array => json_decode( $line, true ), array_slice( $lines, -$limit ) ),
-		];
 	}
 
 	private static function row( string $directory ): array {

@@ -45,9 +45,12 @@ final class Bundles {
 				'value'     => $value,
 			],
 			'createdAt'     => ( new \DateTimeImmutable() )->format( 'Y-m-d\TH:i:s.u\Z' ),
+			'runtime'       => [ 'id' => $run_id ],
 			'files'         => [],
 		];
+		ksort( $files );
 		foreach ( $files as $path => $bytes ) {
+			is_dir( dirname( $directory . '/' . $path ) ) || mkdir( dirname( $directory . '/' . $path ), 0700, true );
 			file_put_contents( $directory . '/' . $path, $bytes );
 			$manifest['files'][] = [
 				'path'   => $path,

@@ -23,6 +23,7 @@ final class Extension {
 		return [
 			'version'     => self::version(),
 			'state_dir'   => Bundles::root(),
+			'max_runs'    => 8,
 			'mount_roots' => array_values( array_filter( explode( ':', (string) getenv( 'WP_CODEBOX_FAKE_MOUNT_ROOTS' ) ) ) ),
 		];
 	}

@@ -33,7 +33,14 @@ final class Job {
 		}
 		[ $exit, $why ]        = $this->execute( $this->request['agent']['argv'], $work . '/b0', 'agent', 'exec-1' );
 		[ $entries, $patches ] = $this->changes( $work );
-		$checks                = [];
+		$members               = [];
+		foreach ( $entries as $entry ) {
+			$after = $work . '/b' . $entry['mountIndex'] . '/' . $entry['relativePath'];
+			if ( is_file( $after ) ) {
+				$members[ 'files/mounts/' . $entry['mountIndex'] . '/' . $entry['relativePath'] ] = (string) file_get_contents( $after );
+			}
+		}
+		$checks = [];
 		foreach ( '' === $why ? $this->request['checks'] ?? [] : [] as $number => $check ) {
 			[ $code ] = $this->execute( Run::splitCommand( $check ), $work . '/b0', 'check', 'exec-' . ( $number + 2 ) );
 			$checks[] = [ 'command' => $check, 'exit_code' => $code, 'status' => 0 === $code ? 'passed' : 'failed', 'output_tail' => 'tail of the check', 'duration_ms' => 5 ];
@@ -42,7 +49,7 @@ final class Job {
 		$green   = [] === array_filter( $checks, static fn( array $check ): bool => 'passed' !== $check['status'] );
 		$outcome = '' !== $why ? $why : ( ! $good ? 'failed' : ( [] === $entries ? 'no_op' : ( $green ? 'succeeded' : 'partial' ) ) );
 		Bundles::remove( $work );
-		$result = $this->result( $outcome, $entries, $patches, $checks, $exit, (int) ( ( hrtime( true ) - $started ) / 1e6 ) );
+		$result = $this->result( $outcome, $entries, $patches, $checks, $members + $this->members( $outcome, $checks ), $exit, (int) ( ( hrtime( true ) - $started ) / 1e6 ) );
 		$this->emit( 'runtime.destroyed', [ 'reason' => $outcome ] );
 		file_put_contents( $this->directory . '/result.tmp', json_encode( $result, JSON_INVALID_UTF8_SUBSTITUTE ) );
 		rename( $this->directory . '/result.tmp', $this->directory . '/result.json' );
@@ -66,7 +73,29 @@ final class Job {
 		file_put_contents( $this->directory . '/events.jsonl', json_encode( $event, JSON_INVALID_UTF8_SUBSTITUTE ) . "\n", FILE_APPEND );
 	}
 
-	private function result( string $outcome, array $entries, array $patches, array $checks, int $exit, int $wall ): array {
+	private function members( string $outcome, array $checks ): array {
+		$request = $this->request;
+		$spec    = array_filter( [ 'limits' => $request['limits'] ?? null, 'checks' => $request['checks'] ?? null, 'commands' => $request['commands'] ?? null ] );
+		return array_map(
+			static fn( array $document ): string => (string) json_encode( $document, JSON_UNESCAPED_SLASHES ),
+			[
+				'metadata.json'           => array_filter(
+					[
+						'outcome'    => $outcome,
+						'provenance' => $request['provenance'],
+						'task'       => $request['task_input'],
+						'policy'     => $request['policy'] ?? null,
+						'spec'       => $spec + [ 'agent' => [ 'argv' => $request['agent']['argv'], 'successCodes' => $request['agent']['success_codes'] ] ],
+					]
+				),
+				'files/test-results.json' => [ 'suites' => array_map( static fn( array $check ): array => [ 'name' => $check['command'], 'status' => $check['status'], 'exitCode' => $check['exit_code'] ], $checks ) ],
+			]
+		) + [
+			'files/mounts.jsonl' => implode( '', array_map( static fn( array $mount, int $index ): string => json_encode( [ 'index' => $index, 'target' => $mount['target'], 'mode' => $mount['mode'] ?? 'readwrite', 'excluded' => [ '.git' ], 'metadata' => $mount['metadata'] ?? null ], JSON_UNESCAPED_SLASHES ) . "\n", $request['mounts'], array_keys( $request['mounts'] ) ) ),
+		];
+	}
+
+	private function result( string $outcome, array $entries, array $patches, array $checks, array $members, int $exit, int $wall ): array {
 		$table      = [
 			'cancelled' => [ 'failed', false, 130, 'failed', 'review' ],
 			'succeeded' => [ 'completed', true, 0, 'succeeded', 'promote' ],
@@ -88,7 +117,7 @@ final class Job {
 			'run_id'             => $this->id,
 			'outcome'            => $outcome,
 			'summary'            => $summary,
-			'artifacts'          => Bundles::write( $this->request['site'], $this->id, $entries, $patches, [ 'outcome' => $outcome, 'summary' => $summary, 'baseline' => $baseline ], [ 'metadata.json' => (string) json_encode( [ 'provenance' => $this->request['provenance'], 'task' => $this->request['task_input'] ] ) ] ),
+			'artifacts'          => Bundles::write( $this->request['site'], $this->id, $entries, $patches, [ 'outcome' => $outcome, 'summary' => $summary, 'baseline' => $baseline ], $members ),
 			'changed_files'      => $entries,
 			'approvable'         => 'same' === $baseline,
 			'checks'             => $checks,

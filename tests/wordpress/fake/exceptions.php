@@ -34,6 +34,13 @@ class Exception extends \RuntimeException {
 		'wp_codebox_approved_files_invalid'       => [ InvalidInputException::class, 400, 1 ],
 		'wp_codebox_apply_conflict'               => [ ConflictException::class, 409, 1 ],
 		'wp_codebox_baseline_changed'             => [ ConflictException::class, 409, 1 ],
+		'wp_codebox_artifact_too_large'           => [ InvalidInputException::class, 413, 1 ],
+		'wp_codebox_artifact_export_failed'       => [ InternalException::class, 507, 1 ],
+		'wp_codebox_artifact_import_source_invalid' => [ IntegrityException::class, 400, 1 ],
+		'wp_codebox_artifact_import_id_mismatch'  => [ ConflictException::class, 409, 1 ],
+		'wp_codebox_artifact_import_digest_mismatch' => [ ConflictException::class, 409, 1 ],
+		'wp_codebox_artifact_import_conflict'     => [ ConflictException::class, 409, 1 ],
+		'wp_codebox_artifact_import_copy_failed'  => [ InternalException::class, 507, 1 ],
 	];
 
 	public readonly string $errorCode;

@@ -4,7 +4,8 @@
 //! [`MountChanges`] · [`render_mount_patch`] and [`mount_entries`] turn it into a patch and
 //! `changed-files` entries · [`write_bundle`] writes and signs the bundle ·
 //! [`verify_bundle`] judges any bundle · [`preflight`] cuts it down to what was
-//! approved · [`Store`] and [`AuditLog`] keep bundles and decisions of a site.
+//! approved · [`Store`] and [`AuditLog`] keep bundles and decisions of a site ·
+//! [`write_archive`] and [`import`] carry bundles between hosts.
 //!
 //! Invariants: files are reached through `openat2` beneath a directory descriptor, links
 //! are never followed; no network, no environment; same input, same bytes.
@@ -22,6 +23,7 @@ mod patch;
 mod preflight;
 mod removal;
 mod store;
+mod transfer;
 mod verify;
 
 pub use attestation::{
@@ -49,14 +51,18 @@ pub use digest::{
 pub use json::{JsText, Json, JsonError};
 pub use patch::{
     Block, FileStats, FilterError, PatchError, Rename, RenderedPatch, filter_patch, find_renames,
-    needs_quoting, parse_patch, quote_name, render_mount_patch, unquote_name,
+    needs_quoting, parse_patch, quote_name, render_mount_patch, split_patch, unquote_name,
 };
 pub use preflight::{
     Conflict, MountPatch, Preflight, PreflightError, PreflightRequest, SignatureRule, preflight,
 };
 pub use removal::{RemovalError, remove_tree, remove_tree_in};
 pub use store::{
-    AuditEntry, AuditError, AuditLog, AuditReading, BundleRow, Discarded, Store, StoreError,
-    StoredBundle,
+    AuditEntry, AuditError, AuditLog, AuditReading, AuditWindow, BundleRow, Discarded, Store,
+    StoreError, StoredBundle,
+};
+pub use transfer::{
+    ArchiveError, ArchiveReport, ImportError, ImportRules, ImportStatus, Imported, MemberSet,
+    MembersError, Replace, import, write_archive,
 };
 pub use verify::{Verification, VerifyOptions, directory_content_digest, verify_bundle};

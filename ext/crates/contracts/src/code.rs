@@ -92,6 +92,8 @@ codes! {
     PolicyUnenforceable = "wp_codebox_policy_unenforceable", Denied, 422, 126;
     /// The command id is not in the registry.
     CommandUnknown = "wp_codebox_command_unknown", InvalidInput, 400, 1;
+    /// No ability has this name.
+    ApiAbilityNotSupported = "wp_codebox_api_ability_not_supported", NotFound, 404, 1;
     /// The caller may not do this.
     Forbidden = "wp_codebox_forbidden", Denied, 403, 126;
     /// The host's concurrency limit is reached.
@@ -188,6 +190,8 @@ codes! {
     ArtifactImportIdMismatch = "wp_codebox_artifact_import_id_mismatch", Conflict, 409, 1;
     /// The imported bundle has another content digest than expected.
     ArtifactImportDigestMismatch = "wp_codebox_artifact_import_digest_mismatch", Conflict, 409, 1;
+    /// Another bundle of the same run is stored here.
+    ArtifactImportConflict = "wp_codebox_artifact_import_conflict", Conflict, 409, 1;
     /// The imported bundle could not be stored.
     ArtifactImportCopyFailed = "wp_codebox_artifact_import_copy_failed", Internal, 507, 1;
     /// The archive could not be written.

@@ -93,6 +93,15 @@ impl Sha256Hex {
     }
 }
 
+impl RunId {
+    /// A name for what came from no run of this host: the same for the same digest.
+    #[must_use]
+    pub fn from_digest(digest: &Sha256Hex) -> Self {
+        let digits: String = digest.0.chars().take(32).collect();
+        Self(format!("run_{digits}"))
+    }
+}
+
 impl BundleId {
     /// The id that belongs to a content digest.
     #[must_use]
@@ -119,6 +128,9 @@ mod tests {
         assert!(RunId::new("run_0123456789abcdef0123456789abcdef").is_ok());
         assert!(SiteId::new("../x").is_err());
         assert!(SiteId::new("site-1").is_ok());
-        assert_eq!(Sha256Hex::from_bytes(&[0xab; 32]).as_str(), "ab".repeat(32));
+        let digest = Sha256Hex::from_bytes(&[0xab; 32]);
+        assert_eq!(digest.as_str(), "ab".repeat(32));
+        let named = RunId::from_digest(&digest);
+        assert_eq!(RunId::new(named.as_str()).unwrap(), named);
     }
 }

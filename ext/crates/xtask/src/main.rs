@@ -28,7 +28,8 @@ const USAGE: &str = "usage: cargo xtask <task>
   check --fast    the same without clippy and the stub test
   attacks         rewrites the table of attacks in SECURITY.md; --check only compares
   schemas         rewrites the contract digest in abilities/manifest.php
-  dist            builds dist/wp-codebox/ and checks its file and header rules";
+  dist            builds the plugin, dist/wp-codebox/ and dist/wp-codebox.zip, and checks its rules
+  dist deb        the same, then the Debian package of what `make build` has built";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         ["attacks", "--check"] => attacks::check_only(&root),
         ["schemas"] => schemas::rewrite(&root),
         ["dist"] => dist::build(&root),
+        ["dist", "deb"] => dist::build(&root).and_then(|()| dist::debian(&root)),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

@@ -22,7 +22,7 @@ use wp_codebox_contracts::{BundleId, ChangedFile, ContentDigest, ErrorBody, Erro
 pub use inputs::{
     Approvable, BundleInputs, BundleMount, EvidenceDocument, ExecutionRecord, RenameMode,
 };
-pub(crate) use place::{TEMPORARY_PREFIX, staging_prefix};
+pub(crate) use place::{Staging, TEMPORARY_PREFIX, staging_prefix};
 pub(crate) use records::Scrubber;
 pub use secrets::{SecretLocation, find_secret};
 pub use writer::{write_bundle, write_bundle_as};

@@ -22,7 +22,7 @@ pub(crate) fn staging_prefix(run_id: &RunId) -> String {
     format!("{TEMPORARY_PREFIX}{run_id}-")
 }
 
-pub(super) struct Staging<'p> {
+pub(crate) struct Staging<'p> {
     parent: &'p Dir,
     name: String,
     root: Dir,
@@ -32,7 +32,7 @@ pub(super) struct Staging<'p> {
 }
 
 impl<'p> Staging<'p> {
-    pub(super) fn new(parent: &'p Dir, run_id: &RunId) -> Result<Self, BundleError> {
+    pub(crate) fn new(parent: &'p Dir, run_id: &RunId) -> Result<Self, BundleError> {
         let mut random = [0_u8; 8];
         getrandom(&mut random[..], GetRandomFlags::empty()).map_err(|e| io(".", e))?;
         let random = u64::from_le_bytes(random);
@@ -57,7 +57,7 @@ impl<'p> Staging<'p> {
     }
 
     /// Writes one member; directories are made as needed.
-    pub(super) fn write(&mut self, path: &str, bytes: &[u8]) -> Result<(), BundleError> {
+    pub(crate) fn write(&mut self, path: &str, bytes: &[u8]) -> Result<(), BundleError> {
         let fail = |error| io(path, error);
         let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
         self.directory(directory).map_err(fail)?;
@@ -81,21 +81,38 @@ impl<'p> Staging<'p> {
         Ok(())
     }
 
+    /// The directory as it lies now.
+    pub(crate) const fn root(&self) -> &Dir {
+        &self.root
+    }
+
     /// Syncs everything, if it shall outlive the host, and renames it to its place.
-    pub(super) fn place(mut self, name: &str, durability: Durability) -> Result<(), BundleError> {
+    pub(crate) fn place(mut self, name: &str, durability: Durability) -> Result<(), BundleError> {
         match durability {
             Durability::Synced => self.sync()?,
             Durability::Unsynced => {}
         }
-        let flags = RenameFlags::NOREPLACE;
-        match fs::renameat_with(self.parent, self.name.as_str(), self.parent, name, flags) {
-            Ok(()) => self.placed = true,
-            Err(Errno::EXIST) => return Err(BundleError::Exists),
-            Err(error) => return Err(io(".", error)),
-        }
+        self.rename(name, RenameFlags::NOREPLACE)?;
+        self.placed = true;
         match durability {
             Durability::Synced => fs::fsync(self.parent).map_err(|e| io(".", e)),
             Durability::Unsynced => Ok(()),
+        }
+    }
+
+    /// The same where another bundle lies: at no time is there none. The other one is removed.
+    pub(crate) fn exchange(self, name: &str) -> Result<(), BundleError> {
+        self.sync()?;
+        self.rename(name, RenameFlags::EXCHANGE)?;
+        // What has the hidden name now goes when this is dropped.
+        fs::fsync(self.parent).map_err(|e| io(".", e))
+    }
+
+    fn rename(&self, name: &str, flags: RenameFlags) -> Result<(), BundleError> {
+        match fs::renameat_with(self.parent, self.name.as_str(), self.parent, name, flags) {
+            Ok(()) => Ok(()),
+            Err(Errno::EXIST) => Err(BundleError::Exists),
+            Err(error) => Err(io(".", error)),
         }
     }
 

@@ -138,6 +138,30 @@ pub(crate) fn filter_by(
     Ok(kept)
 }
 
+/// The blocks of each entry, in patch order; empty where an entry has none. A rename's block
+/// goes to both sides. For looking at: what an entry's blocks do is not checked.
+pub fn split_patch(patch: &[u8], entries: &[ChangedFile]) -> Result<Vec<Vec<u8>>, PatchError> {
+    let mut by_name: HashMap<Vec<u8>, usize> = HashMap::new();
+    for (index, entry) in entries.iter().enumerate() {
+        by_name.insert(raw_name(&entry.patch_name, entry), index);
+    }
+    let mut parts = vec![Vec::new(); entries.len()];
+    for block in parse_patch(patch)? {
+        let mut sides: Vec<usize> = [&block.old_name, &block.new_name]
+            .into_iter()
+            .filter_map(|name| by_name.get(name.as_ref()?).copied())
+            .collect();
+        sides.dedup();
+        for side in sides {
+            if let (Some(part), Some(bytes)) = (parts.get_mut(side), patch.get(block.range.clone()))
+            {
+                part.extend_from_slice(bytes);
+            }
+        }
+    }
+    Ok(parts)
+}
+
 fn raw_name(text: &str, entry: &ChangedFile) -> Vec<u8> {
     match entry.path_encoding.as_deref() {
         Some("git-quoted") => {

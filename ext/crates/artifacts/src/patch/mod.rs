@@ -13,7 +13,7 @@ mod rename;
 mod render;
 mod text;
 
-pub use filter::{FilterError, filter_patch};
+pub use filter::{FilterError, filter_patch, split_patch};
 pub(crate) use filter::{NamedBy, filter_by};
 pub use parse::{Block, PatchError, parse_patch};
 pub(crate) use quote::{SHOWN_BYTES, shown_name};

@@ -75,13 +75,29 @@ const fn io(step: &'static str, source: Errno) -> AuditError {
 #[serde(transparent)]
 pub struct AuditEntry(pub Map<String, Value>);
 
+/// Which entries a reading keeps. The chain is checked from its beginning whatever is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuditWindow {
+    /// The newest so many.
+    Newest(usize),
+    /// Entries whose `seq` is greater, at most so many.
+    After {
+        /// Sequence number.
+        seq: u64,
+        /// How many.
+        limit: usize,
+    },
+}
+
 /// What reading the log found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AuditReading {
     /// Whether the whole chain holds.
     pub valid: bool,
-    /// The newest entries, oldest first.
+    /// The entries asked for, oldest first.
     pub entries: Vec<AuditEntry>,
+    /// Lines of the log.
+    pub total: u64,
     /// Line, from 1, where the chain breaks first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub broken_at: Option<u64>,
@@ -146,14 +162,14 @@ impl AuditLog {
         Ok(AuditEntry(entry))
     }
 
-    /// Reads and checks the whole chain, keeping the newest `limit` entries.
-    pub fn read(&self, limit: usize) -> Result<AuditReading, AuditError> {
+    /// Reads and checks the whole chain, keeping the entries of a window.
+    pub fn read(&self, window: AuditWindow) -> Result<AuditReading, AuditError> {
         let mut reading = Reading {
             line: 0,
             tail: start(),
             broken_at: None,
             entries: VecDeque::new(),
-            limit,
+            window,
         };
         match self.file(OFlags::RDONLY) {
             Ok(file) => {
@@ -182,6 +198,7 @@ impl AuditLog {
         Ok(AuditReading {
             valid: reading.broken_at.is_none(),
             entries: reading.entries.into(),
+            total: reading.line,
             broken_at: reading.broken_at,
             head: reading.tail.hash,
         })
@@ -268,7 +285,7 @@ struct Reading {
     tail: Tail,
     broken_at: Option<u64>,
     entries: VecDeque<AuditEntry>,
-    limit: usize,
+    window: AuditWindow,
 }
 
 impl Reading {
@@ -287,9 +304,24 @@ impl Reading {
             }
         }
         if let Some(Value::Object(members)) = record.map(|r| r.to_value()) {
-            self.entries.push_back(AuditEntry(members));
-            if self.entries.len() > self.limit {
-                self.entries.pop_front();
+            self.keep(members);
+        }
+    }
+
+    fn keep(&mut self, members: Map<String, Value>) {
+        match self.window {
+            AuditWindow::Newest(most) => {
+                self.entries.push_back(AuditEntry(members));
+                if self.entries.len() > most {
+                    self.entries.pop_front();
+                }
+            }
+            AuditWindow::After { seq, limit } => {
+                // A damaged record without a number is shown where it stands.
+                let number = members.get("seq").and_then(Value::as_u64);
+                if number.unwrap_or(self.line) > seq && self.entries.len() < limit {
+                    self.entries.push_back(AuditEntry(members));
+                }
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::beneath::Dir;
 use rustix::io::Errno;
 use wp_codebox_contracts::SiteId;
 
-pub use audit::{AuditEntry, AuditError, AuditLog, AuditReading};
+pub use audit::{AuditEntry, AuditError, AuditLog, AuditReading, AuditWindow};
 pub use bundles::{BundleRow, Discarded, Store, StoreError, StoredBundle};
 
 /// A site's directory below the state directory, made (0700) when missing.

@@ -35,7 +35,7 @@ impl Log {
     }
     fn broken_after(self, change: impl Fn(&str) -> String) -> Option<u64> {
         std::fs::write(self.path(), change(&self.text())).unwrap();
-        let reading = self.log.read(100).unwrap();
+        let reading = self.log.read(AuditWindow::Newest(100)).unwrap();
         assert_eq!(reading.valid, reading.broken_at.is_none());
         reading.broken_at
     }
@@ -49,12 +49,12 @@ fn chain_holds_and_is_redacted() {
     assert_eq!(entry.0["seq"], 4);
     assert_eq!(entry.0["timestamp"], TIME);
     assert!(!log.text().contains("hunter2"));
-    let reading = log.log.read(2).unwrap();
+    let reading = log.log.read(AuditWindow::Newest(2)).unwrap();
     assert!(reading.valid);
     assert_eq!(reading.entries.len(), 2);
     assert_eq!(reading.entries[1], entry);
     assert_eq!(entry.0["hash"], reading.head.as_str());
-    let empty = Log::with(0).log.read(2).unwrap();
+    let empty = Log::with(0).log.read(AuditWindow::Newest(2)).unwrap();
     assert_eq!((empty.valid, empty.entries.len()), (true, 0));
 }
 
@@ -100,7 +100,7 @@ fn every_change_shows() {
 #[test]
 fn a_line_that_names_another_predecessor_shows() {
     let log = Log::with(1);
-    let head = log.log.read(1).unwrap().head;
+    let head = log.log.read(AuditWindow::Newest(1)).unwrap().head;
     let line = |previous: &str| {
         let mut record = json!({"seq": 2, "timestamp": TIME, "previous": previous});
         let text = canonical_value(&record, OverLimit::Refuse).unwrap();
@@ -116,9 +116,12 @@ fn a_line_that_names_another_predecessor_shows() {
 fn an_unfinished_line_is_taken_back_and_damage_is_not() {
     let log = Log::with(2);
     std::fs::write(log.path(), format!("{}{{\"half\":", log.text())).unwrap();
-    assert_eq!(log.log.read(9).unwrap().broken_at, Some(3));
+    assert_eq!(
+        log.log.read(AuditWindow::Newest(9)).unwrap().broken_at,
+        Some(3)
+    );
     assert_eq!(log.append(&json!({"n": 3})).0["seq"], 3);
-    assert!(log.log.read(9).unwrap().valid);
+    assert!(log.log.read(AuditWindow::Newest(9)).unwrap().valid);
     std::fs::write(log.path(), format!("{}no record\n", log.text())).unwrap();
     let redactor = Redactor::new(&[]);
     assert!(matches!(
@@ -145,7 +148,7 @@ fn writers_are_serialised() {
             });
         }
     });
-    let reading = log.log.read(1000).unwrap();
+    let reading = log.log.read(AuditWindow::Newest(1000)).unwrap();
     assert!(reading.valid);
     assert_eq!(reading.entries.len(), 101);
 }
@@ -156,7 +159,10 @@ fn links_are_not_followed() {
     let elsewhere = log.dir.path().join("elsewhere");
     std::fs::rename(log.path(), &elsewhere).unwrap();
     std::os::unix::fs::symlink(&elsewhere, log.path()).unwrap();
-    assert!(matches!(log.log.read(1), Err(AuditError::Io { .. })));
+    assert!(matches!(
+        log.log.read(AuditWindow::Newest(1)),
+        Err(AuditError::Io { .. })
+    ));
     let redactor = Redactor::new(&[]);
     assert!(log.log.append(&Map::new(), TIME, &redactor).is_err());
 }

@@ -1,0 +1,36 @@
+<?php
+/**
+ * Ability wp-codebox/import-artifact-bundle.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\Authority;
+use WPCodebox\Capabilities;
+use WPCodebox\Services;
+
+defined( 'ABSPATH' ) || exit;
+
+return [
+	'label'         => __( 'Import a bundle', 'wp-codebox' ),
+	'description'   => __( 'Takes a verified bundle in from the host or from an archive. It is trusted no more than its signature.', 'wp-codebox' ),
+	'category'      => 'wp-codebox',
+	'input_schema'  => 'artifact-import-input',
+	'output_schema' => 'artifact-result-envelope',
+	'capability'    => Capabilities::REVIEW,
+	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->imports->import( $input, $authority ),
+	'meta'          => [
+		'annotations'  => [
+			'readonly'    => false,
+			'destructive' => false,
+			'idempotent'  => true,
+		],
+		'show_in_rest' => true,
+		'mcp'          => [
+			'public' => false,
+			'type'   => 'tool',
+		],
+	],
+];

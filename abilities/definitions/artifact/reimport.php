@@ -1,0 +1,36 @@
+<?php
+/**
+ * Ability wp-codebox/reimport-artifact-bundle.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\Authority;
+use WPCodebox\Capabilities;
+use WPCodebox\Services;
+
+defined( 'ABSPATH' ) || exit;
+
+return [
+	'label'         => __( 'Import a bundle again', 'wp-codebox' ),
+	'description'   => __( 'Takes a known bundle in again and replaces a copy that is no longer intact.', 'wp-codebox' ),
+	'category'      => 'wp-codebox',
+	'input_schema'  => 'artifact-reimport-input',
+	'output_schema' => 'artifact-result-envelope',
+	'capability'    => Capabilities::REVIEW,
+	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->imports->reimport( $input, $authority ),
+	'meta'          => [
+		'annotations'  => [
+			'readonly'    => false,
+			'destructive' => false,
+			'idempotent'  => true,
+		],
+		'show_in_rest' => true,
+		'mcp'          => [
+			'public' => false,
+			'type'   => 'tool',
+		],
+	],
+];

@@ -1,0 +1,36 @@
+<?php
+/**
+ * Ability wp-codebox/review-artifact.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\Authority;
+use WPCodebox\Capabilities;
+use WPCodebox\Services;
+
+defined( 'ABSPATH' ) || exit;
+
+return [
+	'label'         => __( 'Review an artifact', 'wp-codebox' ),
+	'description'   => __( 'Approves a change (which applies it and needs that capability), rejects it, or requests changes. A broken bundle can be rejected too.', 'wp-codebox' ),
+	'category'      => 'wp-codebox',
+	'input_schema'  => 'artifact-review-input',
+	'output_schema' => 'artifact-review-result',
+	'capability'    => Capabilities::REVIEW,
+	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->reviews->review( $input, $authority ),
+	'meta'          => [
+		'annotations'  => [
+			'readonly'    => false,
+			'destructive' => true,
+			'idempotent'  => false,
+		],
+		'show_in_rest' => true,
+		'mcp'          => [
+			'public' => false,
+			'type'   => 'tool',
+		],
+	],
+];

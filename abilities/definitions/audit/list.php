@@ -1,0 +1,36 @@
+<?php
+/**
+ * Ability wp-codebox/list-audit-records.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\Authority;
+use WPCodebox\Capabilities;
+use WPCodebox\Services;
+
+defined( 'ABSPATH' ) || exit;
+
+return [
+	'label'         => __( 'List audit records', 'wp-codebox' ),
+	'description'   => __( 'Reads the audit log of this site and says whether its hash chain is whole.', 'wp-codebox' ),
+	'category'      => 'wp-codebox',
+	'input_schema'  => 'audit-record-list-input',
+	'output_schema' => 'audit-record-list',
+	'capability'    => Capabilities::REVIEW,
+	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->audit->list( $input ),
+	'meta'          => [
+		'annotations'  => [
+			'readonly'    => true,
+			'destructive' => false,
+			'idempotent'  => true,
+		],
+		'show_in_rest' => true,
+		'mcp'          => [
+			'public' => false,
+			'type'   => 'tool',
+		],
+	],
+];

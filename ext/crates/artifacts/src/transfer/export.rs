@@ -1,0 +1,195 @@
+//! A bundle as one file: a POSIX archive without anything that differs between two runs.
+
+use crate::beneath::{Dir, ReadOutcome};
+use crate::verify::{Verification, VerifyOptions, verify_bundle};
+use rustix::io::Errno;
+use serde::Serialize;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use std::io::Write;
+use tar::{Builder, EntryType, Header};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex};
+
+use super::members::MAX_TOTAL;
+
+/// Why a bundle could not be written as an archive.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArchiveError {
+    /// It does not verify; nobody could import the archive.
+    #[error("the bundle does not verify, so nobody could import it: {first}")]
+    Invalid {
+        /// First violation.
+        first: String,
+        /// All of them.
+        verification: Box<Verification>,
+    },
+    /// A member changed or went away while it was read.
+    #[error("{member} changed while the archive was written; try again")]
+    Changed {
+        /// Path in the bundle.
+        member: String,
+    },
+    /// The archive would be larger than asked for.
+    #[error("the archive is larger than {most} bytes; export it to a file instead")]
+    TooLarge {
+        /// Bytes.
+        most: u64,
+    },
+    /// It could not be written.
+    #[error("the archive could not be written; check free space and permissions of its directory")]
+    Write {
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+impl ArchiveError {
+    /// The stable code.
+    #[must_use]
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::Invalid { .. } => ErrorCode::ArtifactVerificationFailed,
+            Self::Changed { .. } => ErrorCode::ArtifactChanged,
+            Self::TooLarge { .. } => ErrorCode::ArtifactTooLarge,
+            Self::Write { .. } => ErrorCode::ArtifactExportFailed,
+        }
+    }
+    /// As it crosses a border.
+    #[must_use]
+    pub fn body(&self) -> ErrorBody {
+        let body = ErrorBody::new(self.code(), self.to_string());
+        match self {
+            Self::Invalid { verification, .. } => body.with(
+                "violations",
+                serde_json::to_value(&verification.violations).unwrap_or_default(),
+            ),
+            Self::Changed { .. } | Self::TooLarge { .. } | Self::Write { .. } => body,
+        }
+    }
+}
+
+/// What was written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ArchiveReport {
+    /// Length.
+    pub bytes: u64,
+    /// Hash of the archive; equal for equal bundles.
+    pub sha256: Sha256Hex,
+}
+
+/// Writes a bundle that verifies. Members lie below a directory named after the bundle id,
+/// sorted, mode 0644, owner 0, time 0. No more than `most` bytes are written.
+pub fn write_archive(
+    bundle: &Dir,
+    options: &VerifyOptions,
+    most: u64,
+    out: impl Write,
+) -> Result<ArchiveReport, ArchiveError> {
+    let verification = verify_bundle(bundle, options);
+    if let Some(first) = verification.violations.first() {
+        return Err(ArchiveError::Invalid {
+            first: first.message.clone(),
+            verification: Box::new(verification),
+        });
+    }
+    let manifest = verification.manifest.unwrap_or_default();
+    let top = manifest["id"].as_str().unwrap_or("bundle").to_owned();
+    let mut members: Vec<&str> = manifest["files"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|file| file["path"].as_str())
+        .collect();
+    members.sort_unstable();
+    let mut builder = Builder::new(Counting {
+        out,
+        most,
+        written: 0,
+        hash: Sha256::new(),
+    });
+    for member in members {
+        let bytes = read(bundle, member, &manifest)?;
+        let mut header = Header::new_ustar();
+        header.set_entry_type(EntryType::Regular);
+        header.set_size(bytes.len() as u64);
+        header.set_mode(0o644);
+        header.set_mtime(0);
+        header.set_uid(0);
+        header.set_gid(0);
+        builder
+            .append_data(&mut header, format!("{top}/{member}"), bytes.as_slice())
+            .map_err(|source| failed(source, most))?;
+    }
+    let done = builder
+        .into_inner()
+        .map_err(|source| failed(source, most))?;
+    Ok(ArchiveReport {
+        bytes: done.written,
+        sha256: Sha256Hex::from_bytes(&done.hash.finalize().into()),
+    })
+}
+
+/// A member's bytes, when they still are what the verified manifest states. The manifest
+/// states its own hash over a form of itself; import verifies it again.
+fn read(bundle: &Dir, member: &str, manifest: &Value) -> Result<Vec<u8>, ArchiveError> {
+    let changed = || ArchiveError::Changed {
+        member: member.to_owned(),
+    };
+    let bytes = match bundle.read(member.as_bytes(), MAX_TOTAL) {
+        Ok((ReadOutcome::Bytes(bytes), _)) => bytes,
+        Ok((ReadOutcome::TooLarge, _)) => {
+            return Err(ArchiveError::TooLarge { most: MAX_TOTAL });
+        }
+        Err(Errno::NOENT | Errno::AGAIN) => return Err(changed()),
+        Err(error) => {
+            return Err(ArchiveError::Write {
+                source: error.into(),
+            });
+        }
+    };
+    let stated = manifest["files"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .find(|file| file["path"] == member)
+        .and_then(|file| file["sha256"]["value"].as_str());
+    if member == crate::attestation::MANIFEST_PATH
+        || stated == Some(crate::digest::sha256(&bytes).as_str())
+    {
+        Ok(bytes)
+    } else {
+        Err(changed())
+    }
+}
+
+fn failed(source: std::io::Error, most: u64) -> ArchiveError {
+    match source.kind() {
+        std::io::ErrorKind::FileTooLarge => ArchiveError::TooLarge { most },
+        _ => ArchiveError::Write { source },
+    }
+}
+
+/// Counts and hashes what passes, and refuses to pass more than it may.
+struct Counting<W> {
+    out: W,
+    most: u64,
+    written: u64,
+    hash: Sha256,
+}
+
+impl<W: Write> Write for Counting<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if self.written.saturating_add(bytes.len() as u64) > self.most {
+            return Err(std::io::ErrorKind::FileTooLarge.into());
+        }
+        let count = self.out.write(bytes)?;
+        self.hash.update(bytes.get(..count).unwrap_or_default());
+        self.written += count as u64;
+        Ok(count)
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.out.flush()
+    }
+}

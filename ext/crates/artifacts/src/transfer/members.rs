@@ -1,0 +1,257 @@
+//! The members of a bundle that comes in, read into memory with bounds.
+//!
+//! Reading and storing are separate so that a caller may read as one user and store as
+//! another. Nothing here is believed: the names are only made safe to create, and what
+//! was stored is verified afterwards.
+
+use crate::beneath::{Dir, ReadOutcome};
+use flate2::bufread::GzDecoder;
+use rustix::fs::FileType;
+use rustix::io::Errno;
+use std::collections::BTreeMap;
+use std::io::{BufRead, Read};
+use wp_codebox_contracts::ErrorCode;
+
+/// Most bytes of a bundle on its way.
+pub(crate) const MAX_TOTAL: u64 = 256 * 1024 * 1024;
+/// Most members; a manifest holds fewer.
+const MAX_MEMBERS: usize = 2_000;
+/// Longest path of a member.
+const MAX_PATH: usize = 4_096;
+/// Deepest member.
+const MAX_LEVELS: usize = 256;
+
+/// Why a source is no bundle that could be stored.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MembersError {
+    /// It cannot be read.
+    #[error("{what} cannot be read ({source})")]
+    Unreadable {
+        /// Member, or the source itself.
+        what: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A link, device, FIFO or the like.
+    #[error("{member} is no regular file; a bundle holds nothing else")]
+    Special {
+        /// Path.
+        member: String,
+    },
+    /// A name that leads elsewhere or that no bundle has.
+    #[error("{member:?} is no name a member of a bundle may have")]
+    Name {
+        /// As given, cut.
+        member: String,
+    },
+    /// Two members of one name.
+    #[error("{member} occurs twice")]
+    Twice {
+        /// Path.
+        member: String,
+    },
+    /// Too much.
+    #[error("it has more than {MAX_MEMBERS} members or {MAX_TOTAL} bytes")]
+    TooLarge,
+    /// No `manifest.json`.
+    #[error("it holds no manifest.json")]
+    NoManifest,
+}
+
+impl MembersError {
+    /// The stable code.
+    #[must_use]
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::TooLarge => ErrorCode::ArtifactTooLarge,
+            Self::Unreadable { .. }
+            | Self::Special { .. }
+            | Self::Name { .. }
+            | Self::Twice { .. }
+            | Self::NoManifest => ErrorCode::ArtifactImportSourceInvalid,
+        }
+    }
+}
+
+/// Members by path.
+#[derive(Debug)]
+pub struct MemberSet {
+    members: BTreeMap<String, Vec<u8>>,
+    total: u64,
+}
+
+impl MemberSet {
+    fn new() -> Self {
+        Self {
+            members: BTreeMap::new(),
+            total: 0,
+        }
+    }
+
+    /// Reads a bundle directory. Links are not followed, not even within it.
+    pub fn from_directory(directory: &Dir) -> Result<Self, MembersError> {
+        let mut set = Self::new();
+        set.walk(directory, "", 1)?;
+        set.complete()
+    }
+
+    /// Reads an archive, plain or gzipped; members may lie below one common directory.
+    pub fn from_archive(archive: impl Read) -> Result<Self, MembersError> {
+        let mut set = Self::new();
+        // Headers and padding count too: an archive of a million empty entries ends here.
+        let mut archive = std::io::BufReader::new(archive);
+        let magic = archive
+            .fill_buf()
+            .map_err(|e| unreadable("the archive", e))?;
+        let archive: Box<dyn Read> = match magic {
+            [0x1f, 0x8b, ..] => Box::new(GzDecoder::new(archive)),
+            _ => Box::new(archive),
+        };
+        let mut archive = tar::Archive::new(archive.take(MAX_TOTAL + 64 * 1024 * 1024));
+        for entry in archive
+            .entries()
+            .map_err(|e| unreadable("the archive", e))?
+        {
+            let entry = entry.map_err(|e| unreadable("the archive", e))?;
+            let kind = entry.header().entry_type();
+            let name = entry.path_bytes().into_owned();
+            if kind.is_dir() || kind == tar::EntryType::XGlobalHeader {
+                continue;
+            }
+            let shown = shown(&name);
+            if !kind.is_file() {
+                return Err(MembersError::Special { member: shown });
+            }
+            let room = MAX_TOTAL - set.total;
+            if entry.size() > room {
+                return Err(MembersError::TooLarge);
+            }
+            let mut bytes = Vec::new();
+            entry
+                .take(room)
+                .read_to_end(&mut bytes)
+                .map_err(|e| unreadable(&shown, e))?;
+            set.insert(&name, bytes)?;
+        }
+        set.without_top()?.complete()
+    }
+
+    fn walk(&mut self, directory: &Dir, above: &str, level: usize) -> Result<(), MembersError> {
+        let fail = |name: &str, e: Errno| unreadable(name, e.into());
+        for name in directory.names().map_err(|e| fail(above, e))? {
+            let path = crate::beneath::join(above.as_bytes(), &name);
+            let shown = shown(&path);
+            let stat = directory.stat(&name).map_err(|e| fail(&shown, e))?;
+            let kind = stat.map(|stat| FileType::from_raw_mode(stat.st_mode));
+            match kind {
+                Some(FileType::Directory) if level < MAX_LEVELS => {
+                    let below = directory.dir(&name).map_err(|e| fail(&shown, e))?;
+                    let path = String::from_utf8(path)
+                        .map_err(|_| MembersError::Name { member: shown })?;
+                    self.walk(&below, &path, level + 1)?;
+                }
+                Some(FileType::Directory) => return Err(MembersError::Name { member: shown }),
+                Some(FileType::RegularFile) => {
+                    let room = MAX_TOTAL - self.total;
+                    match directory.read(&name, room).map_err(|e| fail(&shown, e))? {
+                        (ReadOutcome::Bytes(bytes), _) => self.insert(&path, bytes)?,
+                        (ReadOutcome::TooLarge, _) => return Err(MembersError::TooLarge),
+                    }
+                }
+                Some(_) => return Err(MembersError::Special { member: shown }),
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn insert(&mut self, name: &[u8], bytes: Vec<u8>) -> Result<(), MembersError> {
+        let path = safe_name(name).ok_or_else(|| MembersError::Name {
+            member: shown(name),
+        })?;
+        self.total += bytes.len() as u64;
+        if self.members.len() >= MAX_MEMBERS || self.total > MAX_TOTAL {
+            return Err(MembersError::TooLarge);
+        }
+        match self.members.insert(path.to_owned(), bytes) {
+            None => Ok(()),
+            Some(_) => Err(MembersError::Twice {
+                member: path.to_owned(),
+            }),
+        }
+    }
+
+    /// Takes away the one directory that everything lies in, when there is one.
+    fn without_top(mut self) -> Result<Self, MembersError> {
+        if self.members.contains_key("manifest.json") {
+            return Ok(self);
+        }
+        let top = self
+            .members
+            .keys()
+            .next()
+            .and_then(|name| name.split_once('/'))
+            .map(|(top, _)| format!("{top}/"))
+            .ok_or(MembersError::NoManifest)?;
+        let members = std::mem::take(&mut self.members);
+        for (name, bytes) in members {
+            match name.strip_prefix(&top) {
+                Some(rest) => self.members.insert(rest.to_owned(), bytes),
+                None => return Err(MembersError::NoManifest),
+            };
+        }
+        Ok(self)
+    }
+
+    fn complete(self) -> Result<Self, MembersError> {
+        if self.members.contains_key("manifest.json") {
+            Ok(self)
+        } else {
+            Err(MembersError::NoManifest)
+        }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.members
+            .iter()
+            .map(|(path, bytes)| (path.as_str(), bytes.as_slice()))
+    }
+
+    pub(super) fn manifest(&self) -> &[u8] {
+        self.members.get("manifest.json").map_or(&[], Vec::as_slice)
+    }
+}
+
+/// A relative path without anything that a file system gives a meaning to.
+fn safe_name(name: &[u8]) -> Option<&str> {
+    let name = std::str::from_utf8(name).ok()?;
+    let name = name.strip_prefix("./").unwrap_or(name);
+    let fits = name.len() <= MAX_PATH && name.split('/').count() <= MAX_LEVELS;
+    let parts = name
+        .split('/')
+        .all(|part| !matches!(part, "" | "." | "..") && part.len() <= 255);
+    let plain = name
+        .bytes()
+        .all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+    (fits && parts && plain).then_some(name)
+}
+
+fn unreadable(what: &str, source: std::io::Error) -> MembersError {
+    MembersError::Unreadable {
+        what: if what.is_empty() {
+            "the bundle".to_owned()
+        } else {
+            what.to_owned()
+        },
+        source,
+    }
+}
+
+fn shown(name: &[u8]) -> String {
+    let text = String::from_utf8_lossy(name);
+    text.chars()
+        .take(120)
+        .flat_map(char::escape_debug)
+        .collect()
+}

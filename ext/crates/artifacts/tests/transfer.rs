@@ -1,0 +1,363 @@
+//! Bundles on their way: the same archive every time, and an import that believes nothing.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // Helpers, too, may fail loudly.
+
+mod bundles;
+mod trees;
+
+use bundles::*;
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use trees::scratch;
+use wp_codebox_artifacts::*;
+use wp_codebox_contracts::*;
+
+const MOST: u64 = 64 * 1024 * 1024;
+
+struct Target {
+    state: tempfile::TempDir,
+    store: Store,
+}
+
+impl Target {
+    fn new() -> Self {
+        let state = scratch();
+        let dir = Dir::open(state.path()).unwrap();
+        let store = Store::open(&dir, &SiteId::new("site-1").unwrap()).unwrap();
+        Self { state, store }
+    }
+    fn import(&self, archive: &[u8], rules: &ImportRules) -> Result<Imported, ErrorCode> {
+        let members = MemberSet::from_archive(archive).map_err(|e| e.code())?;
+        import(&self.store, &members, rules).map_err(|e| e.code())
+    }
+    fn names(&self) -> Vec<String> {
+        let path = self.state.path().join("sites/site-1/artifacts");
+        let mut names: Vec<String> = fs::read_dir(path)
+            .unwrap()
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+    fn path(&self, run: &RunId) -> PathBuf {
+        let artifacts = self.state.path().join("sites/site-1/artifacts");
+        artifacts.join(run.as_str())
+    }
+}
+
+fn archive(bundle: &Path) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let dir = Dir::open(bundle).unwrap();
+    let report = write_archive(&dir, &VerifyOptions::default(), MOST, &mut bytes).unwrap();
+    assert_eq!(report.bytes, bytes.len() as u64);
+    assert_eq!(report.sha256, sha256(&bytes));
+    bytes
+}
+
+/// A bundle whose manifest says which run it is of, as the runner writes it.
+fn made(host: &Host, number: u64) -> (PathBuf, WrittenBundle) {
+    let work = scratch();
+    let mut inputs = random_inputs(work.path(), number);
+    inputs.runtime.id = run_id(number).as_str().to_owned();
+    host.write(number, &inputs)
+}
+
+#[test]
+fn there_and_back_byte_for_byte() {
+    let host = Host::new();
+    for number in 1..12 {
+        let (bundle, written) = made(&host, number);
+        let bytes = archive(&bundle);
+        assert_eq!(bytes, archive(&bundle), "the same bundle, the same bytes");
+        let target = Target::new();
+        let imported = target.import(&bytes, &ImportRules::default()).unwrap();
+        assert_eq!(imported.status, ImportStatus::Created);
+        assert_eq!(imported.run_id, run_id(number));
+        assert_eq!(imported.artifact_id, written.id.as_str());
+        assert_eq!(imported.manifest_sha256, written.manifest_sha256);
+        // Nobody here knows the key it was signed with.
+        assert_eq!(
+            imported.verification.signature.status,
+            SignatureStatus::SignedByUnknown
+        );
+        assert_eq!(archive(&target.path(&imported.run_id)), bytes);
+        // Another program reads the archive too, and finds the same files.
+        let out = scratch();
+        let file = out.path().join("a.tar");
+        fs::write(&file, &bytes).unwrap();
+        let tar = std::process::Command::new("tar")
+            .args(["-xf"])
+            .arg(&file)
+            .args(["--strip-components=1", "-C"])
+            .arg(out.path())
+            .status()
+            .unwrap();
+        assert!(tar.success());
+        fs::remove_file(&file).unwrap();
+        assert_eq!(archive(out.path()), bytes);
+    }
+}
+
+#[test]
+fn importing_twice_changes_nothing_and_another_needs_a_word() {
+    let host = Host::new();
+    let (bundle, _) = made(&host, 7);
+    let target = Target::new();
+    let rules = ImportRules::default();
+    let members = MemberSet::from_directory(&Dir::open(&bundle).unwrap()).unwrap();
+    let first = import(&target.store, &members, &rules).unwrap();
+    assert_eq!(first.status, ImportStatus::Created);
+    let again = target.import(&archive(&bundle), &rules).unwrap();
+    assert_eq!(
+        (again.status, again.run_id),
+        (ImportStatus::Existing, first.run_id.clone())
+    );
+
+    // The same run, another bundle.
+    let other = Host::new();
+    let work = scratch();
+    let mut inputs = random_inputs(work.path(), 8);
+    inputs.runtime.id = run_id(7).as_str().to_owned();
+    let (other, _) = other.write(7, &inputs);
+    let bytes = archive(&other);
+    let conflict = target.import(&bytes, &rules).unwrap_err();
+    assert_eq!(conflict, ErrorCode::ArtifactImportConflict);
+    assert_eq!(archive(&target.path(&first.run_id)), archive(&bundle));
+    let replace = ImportRules {
+        replace: Replace::Replace,
+        ..ImportRules::default()
+    };
+    let updated = target.import(&bytes, &replace).unwrap();
+    assert_eq!(updated.status, ImportStatus::Updated);
+    assert_eq!(archive(&target.path(&first.run_id)), bytes);
+    assert_eq!(
+        target.names(),
+        [first.run_id.to_string()],
+        "nothing hidden stays"
+    );
+
+    // A bundle that was damaged here is not taken for the same one.
+    fs::write(target.path(&first.run_id).join("files/patch.diff"), "x").unwrap();
+    assert_eq!(
+        target.import(&bytes, &rules).unwrap_err(),
+        ErrorCode::ArtifactImportConflict
+    );
+    assert_eq!(
+        target.import(&bytes, &replace).unwrap().status,
+        ImportStatus::Updated
+    );
+}
+
+#[test]
+fn what_was_expected_must_come() {
+    let host = Host::new();
+    let (bundle, written) = made(&host, 3);
+    let bytes = archive(&bundle);
+    let target = Target::new();
+    let wrong = |artifact: Option<&str>, digest: Option<&str>| ImportRules {
+        expected_artifact_id: artifact.map(str::to_owned),
+        expected_content_digest: digest.map(str::to_owned),
+        ..ImportRules::default()
+    };
+    let zero = "0".repeat(64);
+    let other = format!("artifact-bundle-sha256-{zero}");
+    for (rules, code) in [
+        (
+            wrong(Some(&other), None),
+            ErrorCode::ArtifactImportIdMismatch,
+        ),
+        (
+            wrong(None, Some(&zero)),
+            ErrorCode::ArtifactImportDigestMismatch,
+        ),
+    ] {
+        assert_eq!(target.import(&bytes, &rules).unwrap_err(), code);
+        assert_eq!(target.names(), Vec::<String>::new());
+    }
+    let right = wrong(
+        Some(written.id.as_str()),
+        Some(written.content_digest.value.as_str()),
+    );
+    assert_eq!(
+        target.import(&bytes, &right).unwrap().status,
+        ImportStatus::Created
+    );
+}
+
+#[test]
+fn a_bundle_of_another_system_gets_a_name_of_its_own() {
+    let host = Host::new();
+    let work = scratch();
+    let mut inputs = random_inputs(work.path(), 5);
+    inputs.runtime.id = "runtime-abc".to_owned();
+    let (bundle, _) = host.write(5, &inputs);
+    let target = Target::new();
+    let rules = ImportRules::default();
+    let first = target.import(&archive(&bundle), &rules).unwrap();
+    assert_eq!(first.run_id, RunId::from_digest(&first.manifest_sha256));
+    let again = target.import(&archive(&bundle), &rules).unwrap();
+    assert_eq!(
+        (again.status, again.run_id),
+        (ImportStatus::Existing, first.run_id)
+    );
+}
+
+/// An archive of hand-made entries; `tar` itself would refuse some of the names.
+fn handmade(entries: &[(&str, tar::EntryType, &[u8])]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (name, kind, content) in entries {
+        let mut header = tar::Header::new_ustar();
+        header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
+        header.set_entry_type(*kind);
+        header.set_mode(0o777);
+        header.set_size(content.len() as u64);
+        if *kind == tar::EntryType::Symlink || *kind == tar::EntryType::Link {
+            header.set_link_name("/etc/passwd").unwrap();
+        }
+        header.set_cksum();
+        bytes.extend_from_slice(header.as_bytes());
+        bytes.extend_from_slice(content);
+        bytes.resize(bytes.len().next_multiple_of(512), 0);
+    }
+    bytes.resize(bytes.len() + 1024, 0);
+    bytes
+}
+
+#[test]
+fn hostile_archives_leave_nothing() {
+    use tar::EntryType::{Block, Char, Fifo, Link, Regular, Symlink};
+    let manifest = ("b/manifest.json", Regular, b"{}" as &[u8]);
+    let invalid = ErrorCode::ArtifactImportSourceInvalid;
+    let target = Target::new();
+    let rules = ImportRules::default();
+    for entry in [
+        ("../../evil", Regular, b"x" as &[u8]),
+        ("/etc/evil", Regular, b"x"),
+        ("b/../../evil", Regular, b"x"),
+        ("b//evil", Regular, b"x"),
+        ("b/./evil", Regular, b"x"),
+        ("b/a\\..\\evil", Regular, b"x"),
+        ("b/\x01", Regular, b"x"),
+        ("b/link", Symlink, b""),
+        ("b/hard", Link, b""),
+        ("b/fifo", Fifo, b""),
+        ("b/char", Char, b""),
+        ("b/block", Block, b""),
+        ("b/manifest.json", Regular, b"{}"),
+        ("other/file", Regular, b"x"),
+    ] {
+        let bytes = handmade(&[manifest, entry]);
+        assert_eq!(
+            target.import(&bytes, &rules).unwrap_err(),
+            invalid,
+            "{entry:?}"
+        );
+    }
+    for bytes in [
+        Vec::new(),
+        b"not an archive at all, but long enough to be read as the head of one".repeat(20),
+        handmade(&[("b/file", Regular, b"x")]),
+        handmade(&[manifest])[..700].to_vec(),
+    ] {
+        assert_eq!(target.import(&bytes, &rules).unwrap_err(), invalid);
+    }
+    // A header that promises more than anybody would store, and too many members.
+    let mut huge = handmade(&[manifest, ("b/huge", Regular, b"")]);
+    let mut header = tar::Header::new_ustar();
+    header.set_path("b/huge").unwrap();
+    header.set_size(1 << 40);
+    header.set_entry_type(Regular);
+    header.set_cksum();
+    huge.splice(1024..1536, header.as_bytes().iter().copied());
+    assert_eq!(
+        target.import(&huge, &rules).unwrap_err(),
+        ErrorCode::ArtifactTooLarge
+    );
+    let names: Vec<String> = (0..2_001).map(|n| format!("b/{n}")).collect();
+    let many: Vec<_> = names
+        .iter()
+        .map(|n| (n.as_str(), Regular, b"" as &[u8]))
+        .collect();
+    assert_eq!(
+        target.import(&handmade(&many), &rules).unwrap_err(),
+        ErrorCode::ArtifactTooLarge
+    );
+    // Half a gigabyte of zeros in half a megabyte.
+    let mut bomb = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    let mut header = tar::Header::new_ustar();
+    header.set_path("b/bomb").unwrap();
+    header.set_size(200 * 1024 * 1024);
+    header.set_cksum();
+    for name in 0..3 {
+        header.set_path(format!("b/bomb{name}")).unwrap();
+        header.set_cksum();
+        bomb.write_all(header.as_bytes()).unwrap();
+        let block = vec![0; 1024 * 1024];
+        (0..200).for_each(|_| bomb.write_all(&block).unwrap());
+    }
+    let bomb = bomb.finish().unwrap();
+    assert!(bomb.len() < 1024 * 1024);
+    assert_eq!(
+        target.import(&bomb, &rules).unwrap_err(),
+        ErrorCode::ArtifactTooLarge
+    );
+
+    assert_eq!(target.names(), Vec::<String>::new());
+    // The control: the same way in works for an honest one, gzipped too.
+    let host = Host::new();
+    let (bundle, _) = made(&host, 2);
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(&archive(&bundle)).unwrap();
+    let status = target
+        .import(&gzip.finish().unwrap(), &rules)
+        .unwrap()
+        .status;
+    assert_eq!(status, ImportStatus::Created);
+}
+
+#[test]
+fn a_tampered_bundle_does_not_travel() {
+    let host = Host::new();
+    let (bundle, _) = made(&host, 4);
+    let target = Target::new();
+    let good = archive(&bundle);
+    // In the archive: one byte of a member.
+    let mut bent = good.clone();
+    let at = bent.windows(8).rposition(|w| w == b"\"schema\"").unwrap();
+    bent[at + 1] = b'S';
+    assert_eq!(
+        target.import(&bent, &ImportRules::default()).unwrap_err(),
+        ErrorCode::ArtifactImportSourceInvalid
+    );
+    // On disk: neither exported nor imported.
+    fs::write(bundle.join("files/patch.diff"), "tampered").unwrap();
+    let dir = Dir::open(&bundle).unwrap();
+    let error = write_archive(&dir, &VerifyOptions::default(), MOST, Vec::new()).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::ArtifactVerificationFailed);
+    let members = MemberSet::from_directory(&dir).unwrap();
+    let error = import(&target.store, &members, &ImportRules::default()).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::ArtifactImportSourceInvalid);
+    assert!(error.body().data.unwrap().contains_key("violations"));
+    // A link in a directory is not followed.
+    let (linked, _) = made(&host, 6);
+    fs::rename(linked.join("metadata.json"), linked.join("../elsewhere")).unwrap();
+    symlink("../elsewhere", linked.join("metadata.json")).unwrap();
+    let error = MemberSet::from_directory(&Dir::open(&linked).unwrap()).unwrap_err();
+    assert!(matches!(error, MembersError::Special { .. }), "{error}");
+    assert_eq!(target.names(), Vec::<String>::new());
+}
+
+#[test]
+fn an_archive_is_no_larger_than_asked_for() {
+    let host = Host::new();
+    let (bundle, _) = made(&host, 9);
+    let whole = archive(&bundle).len() as u64;
+    let dir = Dir::open(&bundle).unwrap();
+    let within = |most| write_archive(&dir, &VerifyOptions::default(), most, Vec::new());
+    assert_eq!(within(whole).unwrap().bytes, whole);
+    assert_eq!(
+        within(whole - 1).unwrap_err().code(),
+        ErrorCode::ArtifactTooLarge
+    );
+}

@@ -1,0 +1,139 @@
+//! `cargo xtask dist`: the WordPress plugin as one directory and as one archive.
+//!
+//! The content depends on the checkout alone. Schema examples, dotfiles and
+//! Markdown stay out. What breaks a rule of [`rules`] is not built; directory and
+//! archive each appear by one rename.
+
+mod archive;
+mod rules;
+
+use crate::commands;
+use crate::digest::hex;
+use crate::findings::{TaskError, settle};
+use crate::tree;
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Directory, main file and text domain of the plugin.
+const SLUG: &str = "wp-codebox";
+
+/// Builds `dist/wp-codebox/` and `dist/wp-codebox.zip`, and checks them.
+pub fn build(root: &Path) -> Result<(), TaskError> {
+    let dist = root.join("dist");
+    let target = dist.join(SLUG);
+    let staging = dist.join(format!(".{SLUG}.new"));
+    remove(&staging)?;
+    let files = sources(root)?;
+    let mut hash = Sha256::new();
+    for (source, relative) in &files {
+        let bytes = fs::read(source).map_err(TaskError::file(source))?;
+        hash.update(format!("{}\n{}\n", relative.display(), bytes.len()));
+        hash.update(&bytes);
+        write(&staging.join(relative), &bytes)?;
+    }
+    let findings = rules::judge(&staging)?;
+    if !findings.is_empty() {
+        remove(&staging)?;
+        return settle(findings);
+    }
+    remove(&target)?;
+    fs::rename(&staging, &target).map_err(TaskError::file(&target))?;
+    println!(
+        "dist/{SLUG}: {} files, sha256 {}",
+        files.len(),
+        hex(&hash.finalize())
+    );
+    let packed = archive::pack(&target)?;
+    let archive = dist.join(format!("{SLUG}.zip"));
+    let unfinished = dist.join(format!(".{SLUG}.zip.new"));
+    write(&unfinished, &packed)?;
+    fs::rename(&unfinished, &archive).map_err(TaskError::file(&archive))?;
+    println!(
+        "dist/{SLUG}.zip: {} bytes, sha256 {}",
+        packed.len(),
+        hex(&Sha256::digest(&packed))
+    );
+    Ok(())
+}
+
+/// Builds the Debian package; a script does it, with Debian's own tools.
+pub fn debian(root: &Path) -> Result<(), TaskError> {
+    const SCRIPT: &str = "packaging/debian/build";
+    let program = root.join(SCRIPT).display().to_string();
+    settle(if commands::shown(root, &program, &[])? {
+        Vec::new()
+    } else {
+        vec![format!("{SCRIPT} failed; see above")]
+    })
+}
+
+/// What goes into the plugin and where, in the order of the names there.
+fn sources(root: &Path) -> Result<Vec<(PathBuf, PathBuf)>, TaskError> {
+    let mut files = Vec::new();
+    for (folder, below) in [
+        ("plugin-php", ""),
+        ("abilities", "abilities"),
+        ("wp-cli", "wp-cli"),
+    ] {
+        let source = root.join(folder);
+        for path in tree::files(&source)? {
+            let relative = path
+                .strip_prefix(&source)
+                .map_or_else(|_| path.clone(), Path::to_path_buf);
+            if shipped(folder, &relative) {
+                files.push((path, Path::new(below).join(relative)));
+            }
+        }
+    }
+    files.sort_by(|a, b| {
+        a.1.as_os_str()
+            .as_encoded_bytes()
+            .cmp(b.1.as_os_str().as_encoded_bytes())
+    });
+    Ok(files)
+}
+
+fn remove(directory: &Path) -> Result<(), TaskError> {
+    match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(TaskError::file(directory)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), TaskError> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).map_err(TaskError::file(parent))?;
+    }
+    fs::write(path, bytes).map_err(TaskError::file(path))
+}
+
+/// What of the sources goes into the plugin.
+fn shipped(folder: &str, relative: &Path) -> bool {
+    let hidden = relative
+        .components()
+        .any(|part| part.as_os_str().as_encoded_bytes().starts_with(b"."));
+    let examples = folder == "abilities" && relative.starts_with("schemas/examples");
+    !hidden && !examples && !tree::has_extension(relative, "md")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ships() {
+        assert!(shipped(
+            "abilities",
+            Path::new("schemas/thing.v1.schema.json")
+        ));
+        assert!(!shipped(
+            "abilities",
+            Path::new("schemas/examples/thing/valid-1.json")
+        ));
+        assert!(!shipped("plugin-php", Path::new("includes/.hidden")));
+        assert!(!shipped("plugin-php", Path::new("NOTES.md")));
+    }
+}

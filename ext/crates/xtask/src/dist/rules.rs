@@ -1,0 +1,485 @@
+//! What a directory must keep to be a WordPress plugin that reviewers take: kinds and
+//! names of files, headers of the main file and of readme.txt, and what code may not do.
+//!
+//! The rules are those of the plugin directory's own checker as far as they can be
+//! judged without WordPress, in our words and stricter: kinds of file are allowed by
+//! name, and a warning there is a finding here.
+
+use super::SLUG;
+use crate::findings::TaskError;
+use crate::tree;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Kinds of file that may be in a plugin. Programs, archives, phars and Markdown are none.
+const EXTENSIONS: &[&str] = &[
+    "php", "json", "txt", "css", "js", "svg", "png", "pot", "po", "mo",
+];
+const HEADERS: &[&str] = &[
+    "Plugin Name",
+    "Description",
+    "Version",
+    "Requires at least",
+    "Requires PHP",
+    "Author",
+    "License",
+    "License URI",
+    "Text Domain",
+];
+const README_HEADERS: &[&str] = &[
+    "Contributors",
+    "Tags",
+    "Requires at least",
+    "Tested up to",
+    "Requires PHP",
+    "Stable tag",
+    "License",
+    "License URI",
+];
+/// Fields that must be the same in both.
+const SAME: &[(&str, &str)] = &[
+    ("Version", "Stable tag"),
+    ("Requires at least", "Requires at least"),
+    ("Requires PHP", "Requires PHP"),
+    ("License", "License"),
+    ("License URI", "License URI"),
+];
+/// Characters of the short description of readme.txt; what is longer is cut off.
+const SHORT_DESCRIPTION: usize = 150;
+const TAGS: usize = 5;
+
+/// Text that may not stand in code, by kind of file, and why.
+const FORBIDDEN: &[(&[&str], &str, &str)] = &[
+    (
+        &["php"],
+        "proc_open",
+        "starting programs is the runner's work",
+    ),
+    (&["php"], "popen(", "starting programs is the runner's work"),
+    (
+        &["php"],
+        "shell_exec",
+        "starting programs is the runner's work",
+    ),
+    (
+        &["php"],
+        "passthru",
+        "starting programs is the runner's work",
+    ),
+    (
+        &["php"],
+        "pcntl_fork",
+        "starting programs is the runner's work",
+    ),
+    (
+        &["php"],
+        "pcntl_exec",
+        "starting programs is the runner's work",
+    ),
+    (&["php"], "eval(", "code is never made from text"),
+    (&["php"], "create_function", "code is never made from text"),
+    (
+        &["php"],
+        "base64_decode( '",
+        "nothing in the code is obfuscated",
+    ),
+    (&["php"], "<<<", "reviewers refuse heredocs"),
+    (&["php"], "error_reporting(", "error handling is the site's"),
+    (&["php"], "ini_set(", "PHP's settings are the site's"),
+    (&["php"], "display_errors", "error handling is the site's"),
+    (&["php"], "wp_remote_", "the plugin speaks to no server"),
+    (&["php"], "curl_", "the plugin speaks to no server"),
+    (&["php"], "fsockopen", "the plugin speaks to no server"),
+    (
+        &["php"],
+        "ALLOW_UNFILTERED_UPLOADS",
+        "the site's own rules hold",
+    ),
+    (&["php"], "update_plugins", "updates are WordPress's work"),
+    (
+        &["php"],
+        "load_plugin_textdomain",
+        "WordPress loads translations by itself",
+    ),
+    (
+        &["php", "js", "css"],
+        "://localhost",
+        "an address of a developer's machine",
+    ),
+    (
+        &["php", "js", "css"],
+        "127.0.0.1",
+        "an address of a developer's machine",
+    ),
+    (
+        &["js", "css"],
+        "https://",
+        "scripts and styles load nothing from elsewhere",
+    ),
+    (
+        &["js", "css"],
+        "http://",
+        "scripts and styles load nothing from elsewhere",
+    ),
+    (&["js"], "eval(", "code is never made from text"),
+    (&["js"], "new Function", "code is never made from text"),
+    (&["js"], "innerHTML", "markup is never made from text"),
+];
+/// Functions whose last argument is the text domain.
+const TRANSLATORS: &[&str] = &[
+    "__(",
+    "_e(",
+    "_x(",
+    "_n(",
+    "_nx(",
+    "_ex(",
+    "_n_noop(",
+    "esc_html__(",
+    "esc_html_e(",
+    "esc_html_x(",
+    "esc_attr__(",
+    "esc_attr_e(",
+    "esc_attr_x(",
+];
+
+/// Every rule, on the finished directory.
+pub fn judge(directory: &Path) -> Result<Vec<String>, TaskError> {
+    let mut findings = Vec::new();
+    let main = directory.join(format!("{SLUG}.php"));
+    let readme = directory.join("readme.txt");
+    for required in [&main, &readme] {
+        if !required.is_file() {
+            findings.push(format!("{} is missing", tree::shown(directory, required)));
+        }
+    }
+    if !findings.is_empty() {
+        return Ok(findings);
+    }
+    let mut seen = BTreeSet::new();
+    for path in tree::files(directory)? {
+        let shown = tree::shown(directory, &path);
+        if !seen.insert(shown.to_lowercase()) {
+            findings.push(format!("{shown}: another name differs in case only"));
+        }
+        findings.extend(file(&shown, &path)?);
+    }
+    let main = tree::read(&main)?;
+    let readme = tree::read(&readme)?;
+    findings.extend(headers(&main, &readme));
+    findings.extend(readme_text(&main, &readme));
+    Ok(findings)
+}
+
+/// Name, kind and code of one file.
+fn file(shown: &str, path: &Path) -> Result<Vec<String>, TaskError> {
+    let mut findings = Vec::new();
+    let extension = path
+        .extension()
+        .and_then(|extension| extension.to_str())
+        .unwrap_or_default();
+    if shown.split('/').any(|part| part.starts_with('.')) {
+        findings.push(format!("{shown}: hidden files may not be in a plugin"));
+    } else if !EXTENSIONS.contains(&extension) {
+        findings.push(format!(
+            "{shown}: this kind of file may not be in a plugin; allowed are {EXTENSIONS:?}"
+        ));
+    }
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-".contains(&byte);
+    if !shown.bytes().all(plain) {
+        findings.push(format!(
+            "{shown}: file names are letters, digits, dots, dashes and underscores"
+        ));
+    }
+    if ["php", "js", "css"].contains(&extension) {
+        let text = tree::read(path)?;
+        for (kinds, forbidden, why) in FORBIDDEN {
+            if kinds.contains(&extension) && text.contains(forbidden) {
+                findings.push(format!("{shown}: uses {forbidden}: {why}"));
+            }
+        }
+        if extension == "php" {
+            findings.extend(php(shown, &text));
+        }
+    }
+    Ok(findings)
+}
+
+fn php(shown: &str, text: &str) -> Vec<String> {
+    let mut findings = Vec::new();
+    if !text.starts_with("<?php") {
+        findings.push(format!("{shown}: must start with <?php"));
+    }
+    let guards = ["defined( 'ABSPATH' )", "defined( 'WP_UNINSTALL_PLUGIN' )"];
+    if !guards.iter().any(|guard| text.contains(guard)) {
+        findings.push(format!("{shown}: has no guard against direct access"));
+    }
+    for line in foreign_texts(text) {
+        findings.push(format!(
+            "{shown}:{line}: the text domain of a translation must be '{SLUG}'"
+        ));
+    }
+    findings
+}
+
+/// Lines of translations without our text domain as their last argument.
+fn foreign_texts(text: &str) -> Vec<usize> {
+    let mut lines = Vec::new();
+    for name in TRANSLATORS {
+        for (at, _) in text.match_indices(name) {
+            let before = text[..at].chars().next_back().unwrap_or(' ');
+            if before.is_ascii_alphanumeric() || "_>:".contains(before) {
+                continue;
+            }
+            let last = last_argument(&text[at + name.len()..]);
+            if last != Some(&format!("'{SLUG}'")) {
+                lines.push(text[..at].lines().count().max(1));
+            }
+        }
+    }
+    lines.sort_unstable();
+    lines
+}
+
+/// What stands between the last comma of a call and its closing parenthesis.
+fn last_argument(text: &str) -> Option<&str> {
+    let (mut depth, mut start, mut quote, mut escaped) = (0_usize, 0, None, false);
+    let mut previous = 0;
+    for (at, character) in text.char_indices() {
+        match (quote, character) {
+            (Some(_), _) if escaped => escaped = false,
+            (Some(_), '\\') => escaped = true,
+            (Some(open), _) if open == character => quote = None,
+            (Some(_), _) => {}
+            (None, '\'' | '"') => quote = Some(character),
+            (None, '(' | '[') => depth += 1,
+            (None, ')') if depth == 0 => {
+                let last = text[start..at].trim();
+                // A comma after the last argument.
+                return Some(if last.is_empty() {
+                    text[previous..start].trim().trim_end_matches(',')
+                } else {
+                    last
+                });
+            }
+            (None, ')' | ']') => depth = depth.saturating_sub(1),
+            (None, ',') if depth == 0 => (previous, start) = (start, at + 1),
+            (None, _) => {}
+        }
+    }
+    None
+}
+
+fn headers(main: &str, readme: &str) -> Vec<String> {
+    let mut findings = Vec::new();
+    for (file, text, names) in [
+        ("wp-codebox.php", main, HEADERS),
+        ("readme.txt", readme, README_HEADERS),
+    ] {
+        for name in names {
+            if header(text, name).is_none() {
+                findings.push(format!("{file}: has no header `{name}`"));
+            }
+        }
+    }
+    if header(main, "Text Domain").is_some_and(|domain| domain != SLUG) {
+        findings.push(format!(
+            "{SLUG}.php: the text domain must be the slug {SLUG}"
+        ));
+    }
+    if header(main, "Update URI").is_some() {
+        findings.push(format!("{SLUG}.php: `Update URI` is not allowed"));
+    }
+    for (ours, theirs) in SAME {
+        if header(main, ours) != header(readme, theirs) {
+            findings.push(format!(
+                "{SLUG}.php `{ours}` and readme.txt `{theirs}` differ"
+            ));
+        }
+    }
+    for (file, text, name) in [
+        ("wp-codebox.php", main, "Version"),
+        ("wp-codebox.php", main, "Requires at least"),
+        ("wp-codebox.php", main, "Requires PHP"),
+        ("readme.txt", readme, "Tested up to"),
+    ] {
+        if header(text, name).is_some_and(|value| !is_version(value)) {
+            findings.push(format!("{file}: `{name}` is no version"));
+        }
+    }
+    findings
+}
+
+/// Name, short description and tags of readme.txt.
+fn readme_text(main: &str, readme: &str) -> Vec<String> {
+    let mut findings = Vec::new();
+    let title = readme.lines().next().unwrap_or_default();
+    let name = title
+        .strip_prefix("=== ")
+        .and_then(|rest| rest.strip_suffix(" ==="));
+    if name.is_none() || name != header(main, "Plugin Name") {
+        findings.push("readme.txt: must start with === and the plugin's name ===".to_owned());
+    }
+    let short = readme
+        .lines()
+        .skip_while(|line| !line.trim().is_empty())
+        .map(str::trim)
+        .find(|line| !line.is_empty())
+        .filter(|line| !line.starts_with("=="));
+    match short.map(|line| line.chars().count()) {
+        None => findings.push("readme.txt: has no short description".to_owned()),
+        Some(length) if length > SHORT_DESCRIPTION => findings.push(format!(
+            "readme.txt: the short description has {length} characters, {SHORT_DESCRIPTION} are shown"
+        )),
+        Some(_) => {}
+    }
+    if header(readme, "Tags").is_some_and(|tags| tags.split(',').count() > TAGS) {
+        findings.push(format!("readme.txt: more than {TAGS} tags"));
+    }
+    findings
+}
+
+fn is_version(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('.').collect();
+    (2..=3).contains(&parts.len())
+        && parts
+            .iter()
+            .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// A `Name: value` header, with or without the ` * ` of a comment before it.
+fn header<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.lines().take(60).find_map(|line| {
+        let value = line
+            .trim_start_matches([' ', '\t', '*', '/', '#'])
+            .strip_prefix(name)?
+            .strip_prefix(':')?
+            .trim();
+        (!value.is_empty()).then_some(value)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    const MAIN: &str = "<?php\n/**\n * Plugin Name: WP Codebox\n * Description: x\n * Version: 1.0.2\n * Requires at least: 6.9\n * Requires PHP: 8.2\n * Author: x\n * License: GPL-2.0-or-later\n * License URI: https://x\n * Text Domain: wp-codebox\n */\ndefined( 'ABSPATH' ) || exit;\n";
+    const README: &str = "=== WP Codebox ===\nContributors: x\nTags: a, b\nRequires at least: 6.9\nTested up to: 7.1\nRequires PHP: 8.2\nStable tag: 1.0.2\nLicense: GPL-2.0-or-later\nLicense URI: https://x\n\nShort.\n\n== Description ==\n\nLong.\n";
+    const GUARD: &str = "<?php\ndefined( 'ABSPATH' ) || exit;\n";
+
+    fn plugin(main: &str, readme: &str) -> tempfile::TempDir {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("wp-codebox.php"), main).unwrap();
+        fs::write(directory.path().join("readme.txt"), readme).unwrap();
+        directory
+    }
+
+    #[test]
+    fn a_sound_plugin_has_no_findings() {
+        assert_eq!(
+            judge(plugin(MAIN, README).path()).unwrap(),
+            Vec::<String>::new()
+        );
+    }
+
+    #[test]
+    fn each_rule_on_files_bites() {
+        for name in [
+            "run.sh",
+            "module.so",
+            "tool",
+            "old.zip",
+            "old.tar.gz",
+            "tool.phar",
+            "NOTES.md",
+            ".htaccess",
+            ".svn/entries",
+            ".vscode/x.json",
+            "two words.txt",
+            "README.TXT",
+        ] {
+            let directory = plugin(MAIN, README);
+            let path = directory.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "x").unwrap();
+            assert!(!judge(directory.path()).unwrap().is_empty(), "{name}");
+        }
+        for name in ["module.json", "a/b.css", "a/b.pot"] {
+            let directory = plugin(MAIN, README);
+            fs::create_dir_all(directory.path().join("a")).unwrap();
+            fs::write(directory.path().join(name), "{}").unwrap();
+            assert!(judge(directory.path()).unwrap().is_empty(), "{name}");
+        }
+    }
+
+    #[test]
+    fn each_rule_on_code_bites() {
+        let bad = |name: &str, text: &str| {
+            let directory = plugin(MAIN, README);
+            fs::write(directory.path().join(name), text).unwrap();
+            judge(directory.path()).unwrap().len()
+        };
+        assert_eq!(bad("open.php", "<?php\necho 1;\n"), 1);
+        assert_eq!(bad("late.php", &format!("\n{GUARD}")), 1);
+        assert_eq!(bad("good.php", GUARD), 0);
+        for (kinds, forbidden, _) in FORBIDDEN {
+            for kind in *kinds {
+                let text = format!("{GUARD}// {forbidden}\n");
+                assert_eq!(bad(&format!("bad.{kind}"), &text), 1, "{kind} {forbidden}");
+            }
+        }
+    }
+
+    #[test]
+    fn translations_have_our_text_domain() {
+        for (line, found) in [
+            ("__( 'a', 'wp-codebox' );", 0),
+            (
+                "esc_html( sprintf( __( 'a %s, (b)', 'wp-codebox' ), $c ) );",
+                0,
+            ),
+            ("_n( 'a', 'b', count( $c, 1 ), 'wp-codebox' );", 0),
+            ("_x(\n\t'a\\'s',\n\t'b',\n\t'wp-codebox',\n);", 0),
+            ("$this->__( 'a' );", 0),
+            ("__( 'a' );", 1),
+            ("__( 'a', 'default' );", 1),
+            ("esc_html__( 'a', 'wp-codebox2' );", 1),
+            ("_n( 'a', 'b', 2, 'other' );", 1),
+        ] {
+            assert_eq!(foreign_texts(line).len(), found, "{line}");
+        }
+    }
+
+    #[test]
+    fn each_rule_on_headers_bites() {
+        let findings = |main: &str, readme: &str| judge(plugin(main, readme).path()).unwrap();
+        for name in HEADERS {
+            let main = MAIN.replace(&format!(" * {name}: "), " * Was: ");
+            assert!(!findings(&main, README).is_empty(), "{name}");
+        }
+        for name in README_HEADERS {
+            let readme = README.replace(&format!("\n{name}: "), "\nWas: ");
+            assert!(!findings(MAIN, &readme).is_empty(), "{name}");
+        }
+        let long = "x".repeat(SHORT_DESCRIPTION + 1);
+        for (from, to) in [
+            ("Stable tag: 1.0.2", "Stable tag: 1.0.3"),
+            ("Stable tag: 1.0.2", "Stable tag: trunk"),
+            ("Tested up to: 7.1", "Tested up to: seven"),
+            ("Requires PHP: 8.2", "Requires PHP: 8.1"),
+            ("License: GPL-2.0-or-later", "License: MIT"),
+            ("=== WP Codebox ===", "=== Codebox ==="),
+            ("Tags: a, b", "Tags: a, b, c, d, e, f"),
+            ("Short.", long.as_str()),
+            ("Short.\n\n", ""),
+        ] {
+            assert_eq!(findings(MAIN, &README.replace(from, to)).len(), 1, "{to}");
+        }
+        for (from, to) in [
+            ("Text Domain: wp-codebox", "Text Domain: codebox"),
+            ("Version: 1.0.2", "Version: 1.0.2\n * Update URI: https://x"),
+        ] {
+            assert_eq!(findings(&MAIN.replace(from, to), README).len(), 1, "{to}");
+        }
+    }
+}

@@ -1,0 +1,91 @@
+/**
+ * The abilities, over REST, in the name of whoever is logged in. There is no other way from
+ * this screen to the site.
+ */
+( function ( codebox, wp ) {
+	'use strict';
+
+	const { __, sprintf } = wp.i18n;
+	const root = '/wp-abilities/v1/abilities';
+	let known = null;
+
+	/** An error with code, sentence, status and hints, whatever came back. */
+	class ApiError extends Error {
+		constructor( code, message, status, hints ) {
+			super( message );
+			this.code = code;
+			this.status = status;
+			this.hints = hints;
+		}
+	}
+
+	/** What apiFetch throws, as an ApiError. */
+	function problem( thrown ) {
+		if ( thrown instanceof ApiError ) {
+			return thrown;
+		}
+		const data = thrown && 'object' === typeof thrown.data && thrown.data ? thrown.data : {};
+		const hints = Array.isArray( data.hints ) ? data.hints.filter( ( hint ) => 'string' === typeof hint ) : [];
+		const code = thrown && thrown.code ? String( thrown.code ) : 'unknown';
+		const message = thrown && thrown.message ? String( thrown.message ) : __( 'The site gave no answer that can be read.', 'wp-codebox' );
+		return new ApiError( code, message, Number( data.status ) || 0, hints );
+	}
+
+	/** Asks which abilities there are and how each is called. */
+	async function discover() {
+		const found = new Map();
+		try {
+			for ( let page = 1; page < 20; page++ ) {
+				const rows = await wp.apiFetch( { path: wp.url.addQueryArgs( root, { category: 'wp-codebox', per_page: 100, page, _fields: 'name,meta' } ) } );
+				for ( const row of rows ) {
+					const notes = ( row.meta && row.meta.annotations ) || {};
+					found.set( row.name, notes.readonly ? 'GET' : notes.destructive && notes.idempotent ? 'DELETE' : 'POST' );
+				}
+				if ( rows.length < 100 ) {
+					break;
+				}
+			}
+		} catch ( thrown ) {
+			throw problem( thrown );
+		}
+		known = found;
+	}
+
+	/** Whether the site offers an ability. */
+	function has( name ) {
+		return null !== known && known.has( 'wp-codebox/' + name );
+	}
+
+	/**
+	 * Runs an ability.
+	 *
+	 * @param {string} name   Without `wp-codebox/`.
+	 * @param {Object} input  Its input.
+	 * @param {Object} signal Ends the request, or nothing.
+	 */
+	async function call( name, input, signal ) {
+		const method = known.get( 'wp-codebox/' + name );
+		if ( ! method ) {
+			throw new ApiError(
+				'rest_ability_not_found',
+				/* translators: %s: name of an ability. */
+				sprintf( __( 'This site does not offer the ability %s.', 'wp-codebox' ), 'wp-codebox/' + name ),
+				404,
+				[ __( 'Update the plugin WP Codebox, and see that nothing on the site takes the ability away.', 'wp-codebox' ) ]
+			);
+		}
+		const path = root + '/wp-codebox/' + name + '/run';
+		try {
+			return 'POST' === method
+				? await wp.apiFetch( { path, method, data: { input }, signal } )
+				: await wp.apiFetch( { path: wp.url.addQueryArgs( path, { input } ), method, signal } );
+		} catch ( thrown ) {
+			if ( thrown && 'AbortError' === thrown.name ) {
+				throw thrown;
+			}
+			throw problem( thrown );
+		}
+	}
+
+	codebox.api = { discover, has, call, problem };
+} )( window.wpCodebox, window.wp );

@@ -1,0 +1,296 @@
+/**
+ * The list of bundles, and one bundle with everything a decision needs.
+ */
+( function ( codebox, wp ) {
+	'use strict';
+
+	const { __, _n, sprintf } = wp.i18n;
+	const { text, api, decisions } = codebox;
+	const { el, id, data, code, time, button, badge, notice, failure, facts, table, state, counts, announce } = codebox.dom;
+
+	const PER_PAGE = 25;
+
+	function cells( row ) {
+		const reference = row.run_id || row.artifact_id;
+		return [
+			el( 'a', { href: '#/bundles/' + encodeURIComponent( reference ), class: 'row-title' }, code( text.short( row.artifact_id || row.run_id ) ) ),
+			row.outcome ? state( row.outcome ) : badge( 'bad', __( 'unreadable', 'wp-codebox' ) ),
+			row.summary ? data( row.summary ) : '—',
+			row.created_at ? time( row.created_at ) : '—',
+		];
+	}
+
+	/** Bundles of this site, newest first. */
+	async function list( { signal }, page ) {
+		const current = Math.max( 1, Number( page ) || 1 );
+		const answer = await api.call( 'list-artifacts', { page: current, per_page: PER_PAGE }, signal );
+		const rows = Array.isArray( answer.artifacts ) ? answer.artifacts : [];
+		const pages = Math.ceil( ( Number( answer.total ) || 0 ) / PER_PAGE );
+		const content = rows.length
+			? [ table( __( 'Bundles of this site', 'wp-codebox' ), [ __( 'Bundle', 'wp-codebox' ), __( 'Outcome', 'wp-codebox' ), __( 'Summary', 'wp-codebox' ), __( 'Made', 'wp-codebox' ) ], rows.map( cells ) ) ]
+			: [ el( 'p', {}, __( 'There is no bundle.', 'wp-codebox' ) ) ];
+		if ( pages > 1 ) {
+			content.push(
+				el(
+					'nav',
+					{ class: 'wp-codebox-buttons', 'aria-label': __( 'Pages', 'wp-codebox' ) },
+					current > 1 ? el( 'a', { class: 'button', href: '#/bundles/page/' + ( current - 1 ) }, __( 'Newer', 'wp-codebox' ) ) : null,
+					/* translators: 1: page, 2: number of pages. */
+					el( 'span', {}, sprintf( __( 'Page %1$s of %2$s', 'wp-codebox' ), text.number( current ), text.number( pages ) ) ),
+					current < pages ? el( 'a', { class: 'button', href: '#/bundles/page/' + ( current + 1 ) }, __( 'Older', 'wp-codebox' ) ) : null
+				)
+			);
+		}
+		return { title: __( 'Bundles', 'wp-codebox' ), content };
+	}
+
+	/** Who signed it, in words. */
+	function signature( verification ) {
+		const status = ( verification.signature && verification.signature.status ) || 'unsigned';
+		const words = {
+			'signed-by-this-host': [ 'good', __( 'signed by this host', 'wp-codebox' ) ],
+			'signed-by-known': [ 'warn', __( 'signed by another host whose key is known', 'wp-codebox' ) ],
+			'signed-by-unknown': [ 'bad', __( 'signed by an unknown key', 'wp-codebox' ) ],
+			unsigned: [ 'bad', __( 'not signed', 'wp-codebox' ) ],
+			invalid: [ 'bad', __( 'signed wrongly', 'wp-codebox' ) ],
+		};
+		const [ kind, label ] = Object.hasOwn( words, status ) ? words[ status ] : [ 'bad', text.flat( status ) ];
+		return badge( kind, label );
+	}
+
+	/** Whether the bundle is what it was when it was made. */
+	function verified( verification ) {
+		if ( true === verification.valid ) {
+			return badge( 'good', __( 'every file is what the manifest says', 'wp-codebox' ) );
+		}
+		return badge( 'bad', __( 'damaged or altered', 'wp-codebox' ) );
+	}
+
+	function violations( verification ) {
+		const found = Array.isArray( verification.violations ) ? verification.violations : [];
+		if ( 0 === found.length ) {
+			return null;
+		}
+		return notice(
+			'error',
+			el( 'p', {}, el( 'strong', {}, __( 'This bundle does not verify. It cannot be approved; it can be rejected and discarded.', 'wp-codebox' ) ) ),
+			el( 'ul', { class: 'ul-disc' }, found.slice( 0, 50 ).map( ( one ) => el( 'li', {}, code( one.code ), ' ', one.file || one.path ? code( one.file || one.path ) : null, ' ', data( one.message ) ) ) )
+		);
+	}
+
+	/** What held the agent in, axis by axis. */
+	function isolation( report ) {
+		if ( ! report || ! report.level ) {
+			return null;
+		}
+		const axes = Array.isArray( report.axes ) ? report.axes : [];
+		return el(
+			'details',
+			{},
+			el( 'summary', {}, badge( 'full' === report.level ? 'good' : 'warn', data( report.level ) ), ' ', __( 'what enforced it', 'wp-codebox' ) ),
+			table(
+				__( 'Isolation by axis', 'wp-codebox' ),
+				[ __( 'Axis', 'wp-codebox' ), __( 'Enforced', 'wp-codebox' ), __( 'By', 'wp-codebox' ) ],
+				axes.map( ( axis ) => [ data( axis.axis ), data( axis.enforced ), data( axis.by ) ] )
+			)
+		);
+	}
+
+	function checks( results ) {
+		const suites = results && Array.isArray( results.suites ) ? results.suites : [];
+		if ( 0 === suites.length ) {
+			return el( 'p', {}, __( 'No check was asked for.', 'wp-codebox' ) );
+		}
+		return el(
+			'ul',
+			{ class: 'wp-codebox-checks' },
+			suites.map( ( suite ) =>
+				el(
+					'li',
+					{},
+					state( suite.status ),
+					' ',
+					code( suite.name ),
+					suite.outputTail ? el( 'details', {}, el( 'summary', {}, __( 'last output', 'wp-codebox' ) ), el( 'pre', { class: 'wp-codebox-tail', tabindex: 0, dir: 'ltr' }, text.node( suite.outputTail, 'output' ) ) ) : null
+				)
+			)
+		);
+	}
+
+	const KINDS = () => ( { added: [ 'good', __( 'added', 'wp-codebox' ) ], modified: [ 'plain', __( 'modified', 'wp-codebox' ) ], deleted: [ 'bad', __( 'deleted', 'wp-codebox' ) ] } );
+
+	/** One changed file: choice, name, numbers, and its difference on demand. */
+	function file( entry, bundle, choose, signal ) {
+		const name = id( 'file' );
+		const body = el( 'div', { id: name + '-diff', hidden: true } );
+		const [ kind, label ] = KINDS()[ entry.status ] || [ 'plain', text.flat( entry.status ) ];
+		let loaded = false;
+		const load = async () => {
+			body.replaceChildren( codebox.dom.waiting() );
+			try {
+				const answer = await api.call( 'get-artifact-diff', { artifact_id: bundle.reference, files: [ entry.path ] }, signal );
+				const row = ( Array.isArray( answer.files ) ? answer.files : [] ).find( ( one ) => one.path === entry.path );
+				const patch = row && 'string' === typeof row.patch ? row.patch : row && 'string' === typeof row.patch_base64 ? text.decoded( row.patch_base64 ) : null;
+				loaded = true;
+				if ( null === patch ) {
+					body.replaceChildren(
+						el( 'p', {}, row && row.omitted ? __( 'This difference is too large for the browser. Read it with wp codebox artifacts diff, or download the bundle.', 'wp-codebox' ) : __( 'The bundle has no text of this difference.', 'wp-codebox' ) )
+					);
+					return;
+				}
+				body.replaceChildren(
+					entry.binary || row.binary ? el( 'p', {}, __( 'This file is not text; the patch carries its bytes.', 'wp-codebox' ) ) : '',
+					patch.includes( '\ufffd' ) ? el( 'p', {}, __( 'Bytes that are not UTF-8 are shown as �.', 'wp-codebox' ) ) : '',
+					codebox.diff.draw( patch, entry.path )
+				);
+			} catch ( thrown ) {
+				if ( 'AbortError' !== thrown.name ) {
+					body.replaceChildren( failure( thrown ) );
+				}
+			}
+		};
+		const toggle = button(
+			__( 'Show difference', 'wp-codebox' ),
+			() => {
+				body.hidden = ! body.hidden;
+				toggle.setAttribute( 'aria-expanded', String( ! body.hidden ) );
+				if ( ! body.hidden && ! loaded ) {
+					load();
+				}
+			},
+			{ class: 'button button-small', 'aria-expanded': 'false', 'aria-controls': name + '-diff', 'aria-describedby': name + '-name' }
+		);
+		return el(
+			'li',
+			{},
+			el(
+				'div',
+				{ class: 'wp-codebox-file' },
+				choose ? el( 'input', { type: 'checkbox', id: name, value: entry.path, on: { change: choose } } ) : null,
+				el( choose ? 'label' : 'span', { for: choose ? name : null, id: name + '-name' }, code( entry.relativePath || entry.path ) ),
+				badge( kind, label ),
+				entry.binary ? badge( 'plain', __( 'binary', 'wp-codebox' ) ) : counts( Number( entry.insertions ) || 0, Number( entry.deletions ) || 0 ),
+				api.has( 'get-artifact-diff' ) ? toggle : null
+			),
+			body
+		);
+	}
+
+	/** Changed files below the directory they belong to. */
+	function fileTree( entries, bundle, choose, signal ) {
+		const mounts = new Map();
+		for ( const entry of entries ) {
+			const mount = String( entry.mountTarget || '' );
+			mounts.set( mount, [ ...( mounts.get( mount ) || [] ), entry ] );
+		}
+		return [ ...mounts ].map( ( [ mount, rows ] ) =>
+			el( 'div', {}, mount ? el( 'h4', {}, code( mount ) ) : null, el( 'ul', { class: 'wp-codebox-files' }, rows.map( ( entry ) => file( entry, bundle, choose, signal ) ) ) )
+		);
+	}
+
+	/** One bundle. */
+	async function one( { signal, may }, reference ) {
+		const answer = await api.call( 'inspect-artifact', { artifact_id: reference }, signal );
+		const artifact = answer.artifact || {};
+		const verification = answer.verification || {};
+		const metadata = artifact.metadata || {};
+		const review = artifact.review || {};
+		const approval = review.approval || {};
+		const changed = artifact.changed_files || {};
+		const entries = Array.isArray( changed ) ? changed : Array.isArray( changed.files ) ? changed.files : [];
+		const goal = metadata.task && metadata.task.goal;
+		const bundle = {
+			reference: artifact.run_id || reference,
+			artifact_id: artifact.artifact_id || artifact.run_id || reference,
+			run_id: artifact.run_id || '',
+			manifest_sha256: answer.manifest_sha256 || verification.manifest_sha256,
+		};
+		const place = el( 'div', { class: 'wp-codebox-result' } );
+		const sound = true === verification.valid && Boolean( bundle.manifest_sha256 );
+		const approvable = sound && true === approval.approvable && may.has( 'apply' ) && entries.length > 0;
+
+		const tree = el( 'div', {} );
+		const chosen = () => [ ...tree.querySelectorAll( 'input[type=checkbox]:checked' ) ].map( ( box ) => box.value );
+		const number = el( 'span', { class: 'wp-codebox-chosen' } );
+		const choose = () => {
+			/* translators: 1: number of chosen files, 2: number of all files. */
+			number.textContent = sprintf( __( '%1$s of %2$s chosen', 'wp-codebox' ), text.number( chosen().length ), text.number( entries.length ) );
+		};
+		tree.append( ...fileTree( entries, bundle, approvable ? choose : null, signal ) );
+		const all = button( __( 'Choose all', 'wp-codebox' ), () => {
+			const boxes = [ ...tree.querySelectorAll( 'input[type=checkbox]' ) ];
+			const every = boxes.every( ( box ) => box.checked );
+			boxes.forEach( ( box ) => {
+				box.checked = ! every;
+			} );
+			choose();
+			announce( number.textContent );
+		} );
+		choose();
+
+		const apply = button(
+			__( 'Approve and apply…', 'wp-codebox' ),
+			async () => {
+				if ( 0 === chosen().length ) {
+					place.replaceChildren( notice( 'warning', el( 'p', { role: 'alert' }, __( 'Choose at least one file.', 'wp-codebox' ) ) ) );
+					tree.querySelector( 'input[type=checkbox]' ).focus();
+					return;
+				}
+				apply.setAttribute( 'aria-busy', 'true' );
+				await decisions.approve( bundle, chosen(), place, signal );
+				apply.removeAttribute( 'aria-busy' );
+			},
+			{ class: 'button button-primary' }
+		);
+		const why = ! sound
+			? null
+			: true !== approval.approvable
+				? approval.reason || __( 'The bundle says that it cannot be approved.', 'wp-codebox' )
+				: ! may.has( 'apply' )
+					? __( 'You may review bundles on this site, not apply them.', 'wp-codebox' )
+					: null;
+		const reviewable = api.has( 'review-artifact' );
+		const risks = Array.isArray( review.riskFlags ) ? review.riskFlags : [];
+
+		return {
+			title: goal ? text.flat( goal ) : __( 'Bundle', 'wp-codebox' ),
+			heading: goal ? data( goal ) : code( bundle.artifact_id ),
+			content: [
+				place,
+				violations( verification ),
+				el( 'p', {}, __( 'The run changed nothing on this site. Its change is in this bundle until files of it are applied.', 'wp-codebox' ) ),
+				facts( [
+					[ __( 'Outcome', 'wp-codebox' ), artifact.outcome || metadata.outcome ? state( artifact.outcome || metadata.outcome ) : null ],
+					[ __( 'Summary', 'wp-codebox' ), data( artifact.summary || metadata.summary || review.summary || '' ) ],
+					[ __( 'Verification', 'wp-codebox' ), verified( verification ) ],
+					[ __( 'Signature', 'wp-codebox' ), signature( verification ) ],
+					[ __( 'Isolation', 'wp-codebox' ), isolation( metadata.isolation ) ],
+					[ __( 'Made', 'wp-codebox' ), artifact.created_at ? time( artifact.created_at ) : null ],
+					[ __( 'Run', 'wp-codebox' ), bundle.run_id ? el( 'a', { href: '#/runs/' + encodeURIComponent( bundle.run_id ) }, code( bundle.run_id ) ) : null ],
+					[ __( 'Bundle', 'wp-codebox' ), code( bundle.artifact_id ) ],
+					[ __( 'Manifest sha256', 'wp-codebox' ), bundle.manifest_sha256 ? code( bundle.manifest_sha256 ) : null ],
+				] ),
+				risks.length ? notice( 'warning', el( 'p', {}, el( 'strong', {}, __( 'Look closer:', 'wp-codebox' ) ) ), el( 'ul', { class: 'ul-disc' }, risks.map( ( risk ) => el( 'li', {}, data( 'string' === typeof risk ? risk : risk.message || risk.label || JSON.stringify( risk ) ) ) ) ) ) : null,
+				el( 'h3', {}, __( 'Checks', 'wp-codebox' ) ),
+				checks( artifact.test_results ),
+				/* translators: %s: number of files. */
+				el( 'h3', {}, sprintf( _n( '%s changed file', '%s changed files', entries.length, 'wp-codebox' ), text.number( entries.length ) ) ),
+				approvable ? el( 'p', { class: 'wp-codebox-buttons' }, all, number ) : null,
+				tree,
+				el( 'h3', {}, __( 'Decide', 'wp-codebox' ) ),
+				why ? notice( 'warning', el( 'p', {}, data( why ) ) ) : null,
+				el(
+					'div',
+					{ class: 'wp-codebox-buttons' },
+					approvable ? apply : null,
+					reviewable ? button( __( 'Reject…', 'wp-codebox' ), () => decisions.refuse( bundle, 'reject', place ) ) : null,
+					reviewable ? button( __( 'Ask for changes…', 'wp-codebox' ), () => decisions.refuse( bundle, 'request-changes', place ) ) : null,
+					api.has( 'export-artifact-bundle' ) ? button( __( 'Download', 'wp-codebox' ), () => decisions.download( bundle, place, signal ) ) : null,
+					api.has( 'discard-artifact' ) ? button( __( 'Discard…', 'wp-codebox' ), () => decisions.discard( bundle ), { class: 'button wp-codebox-danger' } ) : null
+				),
+			],
+		};
+	}
+
+	codebox.bundles = { list, one };
+} )( window.wpCodebox, window.wp );

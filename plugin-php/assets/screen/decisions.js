@@ -1,0 +1,180 @@
+/**
+ * What can be decided about a bundle. Each decision names what it is about, and asks once more.
+ */
+( function ( codebox, wp ) {
+	'use strict';
+
+	const { __, _n, sprintf } = wp.i18n;
+	const { text, api } = codebox;
+	const { el, id, data, code, notice, failure, facts, ask, announce } = codebox.dom;
+
+	/** Codes that say that it is not known what the plugin of the site has written. */
+	const UNKNOWN = [ 'wp_codebox_apply_result_invalid', 'wp_codebox_audit_failed', 'wp_codebox_internal', 'wp_codebox_review_result_invalid' ];
+
+	const unchanged = () => __( 'Nothing on this site was changed.', 'wp-codebox' );
+
+	/** What a failed apply means for the site, said only as far as it is known. */
+	function consequence( error ) {
+		const ours = /^(wp_codebox_|rest_ability_|rest_cookie_|rest_forbidden|rest_invalid_|ability_)/.test( error.code );
+		return ours && ! UNKNOWN.includes( error.code )
+			? unchanged()
+			: __( 'It is not known whether files were written; look at the target before you go on.', 'wp-codebox' );
+	}
+
+	/** Shows something above the bundle and takes the focus there. */
+	function tell( place, ...nodes ) {
+		place.replaceChildren( ...nodes );
+		place.firstElementChild.setAttribute( 'tabindex', '-1' );
+		place.firstElementChild.focus();
+	}
+
+	function fileList( paths ) {
+		return el( 'ul', { class: 'wp-codebox-named' }, paths.map( ( path ) => el( 'li', {}, code( path ) ) ) );
+	}
+
+	/** What the plugin of the site answered. */
+	function applied( answer ) {
+		const apply = answer.apply && 'object' === typeof answer.apply ? answer.apply : answer;
+		const result = apply.result && 'object' === typeof apply.result ? apply.result : {};
+		const paths = Array.isArray( result.applied_files ) ? result.applied_files : [];
+		const good = false !== answer.success && 'failed' !== result.status;
+		return notice(
+			good ? 'success' : 'error',
+			el(
+				'p',
+				{},
+				el(
+					'strong',
+					{},
+					good
+						/* translators: %s: number of files. */
+						? sprintf( _n( '%s file was handed to the site.', '%s files were handed to the site.', paths.length, 'wp-codebox' ), text.number( paths.length ) )
+						: __( 'The plugin that applies changes says that it failed.', 'wp-codebox' )
+				)
+			),
+			fileList( paths ),
+			facts( [
+				[ __( 'Applied by', 'wp-codebox' ), result.adapter ? code( result.adapter ) : null ],
+				[ __( 'It says', 'wp-codebox' ), result.status ? data( result.status ) : null ],
+				[ __( 'Message', 'wp-codebox' ), result.message ? data( result.message ) : null ],
+				[ __( 'Branch', 'wp-codebox' ), result.branch ? code( result.branch ) : null ],
+				[ __( 'Commit', 'wp-codebox' ), result.commit ? code( result.commit ) : null ],
+				[ __( 'Reference', 'wp-codebox' ), result.audit_reference ? code( result.audit_reference ) : null ],
+			] )
+		);
+	}
+
+	/**
+	 * Approves files: checks first what would be handed over, then asks, then hands over.
+	 *
+	 * @param {Object}      bundle {artifact_id, run_id, manifest_sha256}.
+	 * @param {Array}       paths  Approved paths.
+	 * @param {HTMLElement} place  Where the result goes.
+	 * @param {Object}      signal Ends requests when the view is left.
+	 */
+	async function approve( bundle, paths, place, signal ) {
+		const input = { artifact_id: bundle.reference, approved_files: paths, manifest_sha256: bundle.manifest_sha256 };
+		let preflight;
+		try {
+			preflight = await api.call( 'apply-artifact-preflight', input, signal );
+		} catch ( thrown ) {
+			if ( 'AbortError' !== thrown.name ) {
+				tell( place, failure( thrown, unchanged() ) );
+			}
+			return;
+		}
+		let answer;
+		ask( {
+			/* translators: %s: number of files, with the word. */
+			title: sprintf( __( 'Approve %s and apply?', 'wp-codebox' ), text.files( paths.length ) ),
+			content: [
+				el( 'p', {}, __( 'These files, as this bundle has them, are handed to the plugin of this site that applies changes:', 'wp-codebox' ) ),
+				fileList( preflight.approved_files || paths ),
+				el( 'p', {}, __( 'Bound to the manifest that was verified just now:', 'wp-codebox' ), ' ', el( 'span', { class: 'wp-codebox-digest' }, code( preflight.manifest_sha256 || bundle.manifest_sha256 ) ) ),
+			],
+			confirm: __( 'Approve and apply', 'wp-codebox' ),
+			after: consequence,
+			act: async () => {
+				answer = api.has( 'review-artifact' )
+					? await api.call( 'review-artifact', { ...input, action: 'approve' } )
+					: await api.call( 'apply-approved-artifact', input );
+			},
+			done: () => tell( place, applied( answer ) ),
+		} );
+	}
+
+	/** Rejects, or asks for changes, with a reason. */
+	function refuse( bundle, action, place ) {
+		const name = id( 'reason' );
+		const reason = el( 'textarea', { id: name, name: 'reason', rows: 3, required: true, maxlength: 4000, class: 'large-text' } );
+		const reject = 'reject' === action;
+		ask( {
+			title: reject ? __( 'Reject this change?', 'wp-codebox' ) : __( 'Ask for changes?', 'wp-codebox' ),
+			content: [
+				el( 'p', {}, __( 'The decision and its reason are written to the audit log. The bundle stays until it is discarded.', 'wp-codebox' ) ),
+				el( 'p', {}, el( 'label', { for: name }, __( 'Reason', 'wp-codebox' ) ), reason ),
+			],
+			confirm: reject ? __( 'Reject', 'wp-codebox' ) : __( 'Ask for changes', 'wp-codebox' ),
+			after: unchanged,
+			act: () => api.call( 'review-artifact', { artifact_id: bundle.reference, action, reason: reason.value.trim(), ...( bundle.manifest_sha256 ? { manifest_sha256: bundle.manifest_sha256 } : {} ) } ),
+			done: () =>
+				tell(
+					place,
+					notice(
+						'success',
+						el( 'p', {}, el( 'strong', {}, reject ? __( 'The change was rejected.', 'wp-codebox' ) : __( 'Changes were asked for.', 'wp-codebox' ) ), ' ', unchanged() ),
+						el( 'p', {}, __( 'Reason:', 'wp-codebox' ), ' ', data( reason.value.trim() ) )
+					)
+				),
+		} );
+	}
+
+	/** Deletes the bundle for good. */
+	function discard( bundle ) {
+		ask( {
+			title: __( 'Discard this bundle?', 'wp-codebox' ),
+			content: [
+				el( 'p', {}, __( 'It is deleted for good, with the change and the evidence in it.', 'wp-codebox' ) ),
+				facts( [
+					[ __( 'Bundle', 'wp-codebox' ), code( bundle.artifact_id ) ],
+					[ __( 'Run', 'wp-codebox' ), bundle.run_id ? code( bundle.run_id ) : null ],
+				] ),
+			],
+			confirm: __( 'Discard', 'wp-codebox' ),
+			danger: true,
+			act: () => api.call( 'discard-artifact', { artifact_id: bundle.reference } ),
+			done: () => {
+				window.location.hash = '#/bundles';
+				announce( __( 'The bundle was discarded.', 'wp-codebox' ) );
+			},
+		} );
+	}
+
+	/** Hands the bundle to the browser as one file. */
+	async function download( bundle, place, signal ) {
+		try {
+			const answer = await api.call( 'export-artifact-bundle', { artifact_id: bundle.reference }, signal );
+			const bytes = Uint8Array.from( window.atob( answer.archive ), ( character ) => character.charCodeAt( 0 ) );
+			const address = URL.createObjectURL( new Blob( [ bytes ], { type: 'application/x-tar' } ) );
+			const link = el( 'a', { href: address, download: String( answer.run_id || bundle.run_id ).replace( /[^A-Za-z0-9_-]/g, '' ) + '.tar', hidden: true } );
+			document.getElementById( 'wp-codebox-screen' ).append( link );
+			link.click();
+			link.remove();
+			setTimeout( () => URL.revokeObjectURL( address ), 60000 );
+			tell(
+				place,
+				notice(
+					'success',
+					el( 'p', {}, __( 'The bundle was downloaded.', 'wp-codebox' ) ),
+					facts( [ [ __( 'Bytes', 'wp-codebox' ), text.number( bytes.length ) ], [ __( 'sha256', 'wp-codebox' ), answer.sha256 ? code( answer.sha256 ) : null ] ] )
+				)
+			);
+		} catch ( thrown ) {
+			if ( 'AbortError' !== thrown.name ) {
+				tell( place, failure( thrown.code ? thrown : api.problem( thrown ) ) );
+			}
+		}
+	}
+
+	codebox.decisions = { approve, refuse, discard, download };
+} )( window.wpCodebox, window.wp );

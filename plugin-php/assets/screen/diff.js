@@ -1,0 +1,144 @@
+/**
+ * One file's patch as a table. Every byte of it can be reached: what is long is shown in parts.
+ */
+( function ( codebox, wp ) {
+	'use strict';
+
+	const { __, _n, sprintf } = wp.i18n;
+	const { text } = codebox;
+	const { el, button } = codebox.dom;
+
+	/** Lines shown at once. */
+	const LINES = 400;
+	/** Characters of a line shown at once. */
+	const WIDTH = 1000;
+
+	/** Rows of a unified diff: kind, line number before, line number after, text. */
+	function parse( patch ) {
+		const lines = patch.split( '\n' );
+		if ( '' === lines[ lines.length - 1 ] ) {
+			lines.pop();
+		}
+		const rows = [];
+		let before = 0;
+		let after = 0;
+		// Lines of the current hunk still to come: what looks like a header inside one is content.
+		let left = 0;
+		let right = 0;
+		for ( const line of lines ) {
+			const hunk = left <= 0 && right <= 0 ? /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/.exec( line ) : null;
+			if ( hunk ) {
+				[ before, after ] = [ Number( hunk[ 1 ] ), Number( hunk[ 3 ] ) ];
+				[ left, right ] = [ Number( hunk[ 2 ] ?? 1 ), Number( hunk[ 4 ] ?? 1 ) ];
+				rows.push( { kind: 'hunk', text: line } );
+			} else if ( left > 0 || right > 0 ) {
+				const sign = line.charAt( 0 );
+				if ( '+' === sign ) {
+					rows.push( { kind: 'added', after: after++, text: line.slice( 1 ) } );
+					right--;
+				} else if ( '-' === sign ) {
+					rows.push( { kind: 'removed', before: before++, text: line.slice( 1 ) } );
+					left--;
+				} else if ( '\\' === sign ) {
+					rows.push( { kind: 'meta', text: line } );
+				} else {
+					rows.push( { kind: 'same', before: before++, after: after++, text: line.slice( 1 ) } );
+					left--;
+					right--;
+				}
+			} else {
+				rows.push( { kind: 'meta', text: line } );
+			}
+		}
+		return rows;
+	}
+
+	/** The text of one line; what is too wide waits behind a button. */
+	function content( line ) {
+		const cell = el( 'td', { class: 'wp-codebox-diff-text' } );
+		const show = ( from ) => {
+			cell.append( text.node( line.slice( from, from + WIDTH ), 'exact' ) );
+			const rest = line.length - from - WIDTH;
+			if ( rest > 0 ) {
+				const more = button(
+					/* translators: %s: number of characters. */
+					sprintf( __( 'Show more: %s characters', 'wp-codebox' ), text.number( rest ) ),
+					() => {
+						more.remove();
+						show( from + WIDTH );
+						cell.setAttribute( 'tabindex', '-1' );
+						cell.focus();
+					},
+					{ class: 'button-link' }
+				);
+				cell.append( ' ', more );
+			}
+		};
+		show( 0 );
+		return cell;
+	}
+
+	const SIGNS = { added: '+', removed: '−', same: '', meta: '', hunk: '' };
+
+	function row( entry ) {
+		const spoken = { added: __( 'added', 'wp-codebox' ), removed: __( 'removed', 'wp-codebox' ) }[ entry.kind ];
+		if ( 'hunk' === entry.kind || 'meta' === entry.kind ) {
+			const cell = content( entry.text );
+			cell.setAttribute( 'colspan', '4' );
+			return el( 'tr', { class: 'wp-codebox-diff-' + entry.kind }, cell );
+		}
+		return el(
+			'tr',
+			{ class: 'wp-codebox-diff-' + entry.kind },
+			el( 'td', { class: 'wp-codebox-diff-number' }, entry.before ? String( entry.before ) : '' ),
+			el( 'td', { class: 'wp-codebox-diff-number' }, entry.after ? String( entry.after ) : '' ),
+			el( 'td', { class: 'wp-codebox-diff-sign' }, spoken ? el( 'span', { class: 'screen-reader-text' }, spoken ) : null, el( 'span', { 'aria-hidden': 'true' }, SIGNS[ entry.kind ] ) ),
+			content( entry.text )
+		);
+	}
+
+	/**
+	 * Draws a patch.
+	 *
+	 * @param {string} patch The patch of one file.
+	 * @param {string} name  Its path, for the caption.
+	 */
+	function draw( patch, name ) {
+		const rows = parse( patch );
+		const body = el( 'tbody', {} );
+		const table = el(
+			'table',
+			{ class: 'wp-codebox-diff', dir: 'ltr' },
+			/* translators: %s: path of a file. */
+			el( 'caption', { class: 'screen-reader-text' }, sprintf( __( 'Difference of %s', 'wp-codebox' ), text.flat( name ) ) ),
+			el(
+				'thead',
+				{ class: 'screen-reader-text' },
+				el( 'tr', {}, [ __( 'Line before', 'wp-codebox' ), __( 'Line after', 'wp-codebox' ), __( 'Change', 'wp-codebox' ), __( 'Text', 'wp-codebox' ) ].map( ( column ) => el( 'th', { scope: 'col' }, column ) ) )
+			),
+			body
+		);
+		const frame = el( 'div', { class: 'wp-codebox-diff-frame', tabindex: 0, role: 'region', 'aria-label': sprintf( /* translators: %s: path of a file. */ __( 'Difference of %s', 'wp-codebox' ), text.flat( name ) ) }, table );
+		const more = el( 'p', {} );
+		let shown = 0;
+		const next = () => {
+			const first = shown;
+			body.append( ...rows.slice( shown, shown + LINES ).map( row ) );
+			shown = Math.min( rows.length, shown + LINES );
+			more.replaceChildren();
+			if ( shown < rows.length ) {
+				const left = rows.length - shown;
+				/* translators: %s: number of lines. */
+				more.append( button( sprintf( _n( 'Show more: %s line', 'Show more: %s lines', left, 'wp-codebox' ), text.number( left ) ), next ) );
+			}
+			if ( first > 0 ) {
+				body.rows[ first ].setAttribute( 'tabindex', '-1' );
+				body.rows[ first ].focus();
+			}
+		};
+		next();
+		return el( 'div', {}, frame, more );
+	}
+
+	codebox.diff = { parse, draw };
+} )( window.wpCodebox, window.wp );

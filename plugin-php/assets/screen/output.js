@@ -1,0 +1,179 @@
+/**
+ * What a run prints, as it comes: lifecycle events to lines of a log that stays small.
+ */
+( function ( codebox, wp ) {
+	'use strict';
+
+	const { __, sprintf } = wp.i18n;
+	const { text } = codebox;
+	const { el } = codebox.dom;
+
+	/** Lines on the page at most; older ones leave. */
+	const LINES = 1500;
+	/** Characters of one line at most. */
+	const WIDTH = 2000;
+	/** More new lines than this at once are counted aloud, not read. */
+	const ALOUD = 12;
+
+	/** A log and what it needs to know about the executions whose events it gets. */
+	class Output {
+		constructor() {
+			this.names = new Map();
+			this.begun = new Map();
+			this.checks = 0;
+			this.dropped = 0;
+			this.pending = [];
+			this.gone = el( 'p', { class: 'wp-codebox-gone', hidden: true } );
+			this.lines = el( 'div', { class: 'wp-codebox-log', role: 'log', 'aria-live': 'polite', 'aria-label': __( 'Output of the run', 'wp-codebox' ), tabindex: 0, dir: 'ltr' } );
+			this.element = el( 'div', {}, this.gone, this.lines );
+		}
+
+		/** Takes a page of events; draws once. */
+		take( events ) {
+			for ( const event of events ) {
+				this.event( event && event.data ? event : { ...event, data: {} } );
+			}
+			this.draw();
+		}
+
+		event( { type, executionId, data } ) {
+			const id = String( executionId || '' );
+			switch ( type ) {
+				case 'runtime.created':
+					this.say( __( 'The sandbox is being prepared.', 'wp-codebox' ) );
+					break;
+				case 'runtime.mounted':
+					/* translators: 1: directory, 2: mode, 3: kind of view. */
+					this.say( sprintf( __( 'Mounted %1$s (%2$s, %3$s).', 'wp-codebox' ), data.target, data.mode, data.view ) );
+					break;
+				case 'runtime.observed':
+					if ( data.level ) {
+						/* translators: 1: isolation level, 2: network posture. */
+						this.say( sprintf( __( 'The sandbox is up: isolation %1$s, network %2$s.', 'wp-codebox' ), data.level, 'string' === typeof data.network ? data.network : __( 'by rule', 'wp-codebox' ) ) );
+					}
+					break;
+				case 'runtime.command.started':
+					this.begin( id, data );
+					break;
+				case 'runtime.command.output':
+					this.print( id, data );
+					break;
+				case 'runtime.command.finished':
+					this.finish( id, data );
+					break;
+				case 'runtime.artifacts.collected':
+					this.say( __( 'The bundle is written.', 'wp-codebox' ) );
+					break;
+			}
+		}
+
+		begin( id, data ) {
+			let name = String( data.command || '' );
+			if ( 'check' === data.phase || 'check' === name ) {
+				this.checks += 1;
+				/* translators: %s: number of the check. */
+				name = sprintf( __( 'check %s', 'wp-codebox' ), this.checks );
+			} else if ( 'agent' === data.phase || 'agent' === name || 'command-agent-run' === name ) {
+				name = __( 'agent', 'wp-codebox' );
+			}
+			this.names.set( id, name );
+			/* translators: %s: agent, or which check. */
+			this.say( sprintf( __( 'Started: %s.', 'wp-codebox' ), name ) );
+		}
+
+		print( id, data ) {
+			const stream = 'stderr' === data.stream ? 'stderr' : 'stdout';
+			const key = id + ' ' + stream;
+			const chunk = 'string' === typeof data.text ? data.text : 'string' === typeof data.base64 ? text.decoded( data.base64 ) : '';
+			const lines = ( ( this.begun.get( key ) || '' ) + chunk ).split( '\n' );
+			let rest = lines.pop();
+			// An agent that never ends its line must not fill this page.
+			if ( rest.length > 8192 ) {
+				lines.push( rest );
+				rest = '';
+			}
+			this.begun.set( key, rest );
+			for ( const line of lines ) {
+				this.line( id, stream, line );
+			}
+			if ( data.truncated ) {
+				this.say( __( 'The limit of output is reached; what follows is not kept.', 'wp-codebox' ) );
+			}
+		}
+
+		/** Ends begun lines of one execution. */
+		flush( id ) {
+			for ( const stream of [ 'stdout', 'stderr' ] ) {
+				const rest = this.begun.get( id + ' ' + stream );
+				if ( rest ) {
+					this.line( id, stream, rest );
+				}
+				this.begun.delete( id + ' ' + stream );
+			}
+		}
+
+		finish( id, data ) {
+			this.flush( id );
+			const ended = Number.isInteger( data.exitCode )
+				/* translators: %s: number. */
+				? sprintf( __( 'exit status %s', 'wp-codebox' ), data.exitCode )
+				: __( 'no exit status', 'wp-codebox' );
+			/* translators: 1: agent, or which check; 2: exit status; 3: time. */
+			this.say( sprintf( __( 'Ended: %1$s (%2$s, %3$s).', 'wp-codebox' ), this.names.get( id ) || '', ended, text.duration( Number( data.durationMs ) || 0 ) ) );
+		}
+
+		line( id, stream, content ) {
+			this.pending.push( { name: this.names.get( id ) || '', stream, content } );
+		}
+
+		say( content ) {
+			this.pending.push( { name: null, stream: 'note', content } );
+		}
+
+		/** Puts the waiting lines on the page, the last ones only. */
+		draw() {
+			const fresh = this.pending;
+			this.pending = [];
+			if ( 0 === fresh.length ) {
+				return;
+			}
+			const skipped = Math.max( 0, fresh.length - LINES );
+			const bottom = this.lines.scrollHeight - this.lines.scrollTop - this.lines.clientHeight < 40;
+			this.lines.setAttribute( 'aria-live', fresh.length > ALOUD ? 'off' : 'polite' );
+			const rows = fresh.slice( skipped ).map( ( row ) => this.row( row ) );
+			this.lines.append( ...rows );
+			let excess = this.lines.childElementCount - LINES;
+			this.dropped += skipped + Math.max( 0, excess );
+			for ( ; excess > 0; excess-- ) {
+				this.lines.firstElementChild.remove();
+			}
+			if ( this.dropped > 0 ) {
+				this.gone.hidden = false;
+				/* translators: %s: number of lines. */
+				this.gone.textContent = sprintf( __( '%s earlier lines are not shown here; the bundle has them.', 'wp-codebox' ), text.number( this.dropped ) );
+			}
+			if ( fresh.length > ALOUD ) {
+				/* translators: %s: number of lines. */
+				codebox.dom.announce( sprintf( __( '%s new lines of output.', 'wp-codebox' ), text.number( fresh.length ) ) );
+			}
+			if ( bottom ) {
+				this.lines.scrollTop = this.lines.scrollHeight;
+			}
+		}
+
+		row( { name, stream, content } ) {
+			// What is too wide is cut before anything looks at it.
+			const shown = content.length > WIDTH ? content.slice( 0, WIDTH ) : content;
+			return el(
+				'div',
+				{ class: 'wp-codebox-line wp-codebox-' + stream },
+				null === name ? null : el( 'span', { class: 'wp-codebox-who' }, text.flat( name ) + ( 'stderr' === stream ? ' ' + __( '(errors)', 'wp-codebox' ) : '' ) ),
+				el( 'span', { class: 'wp-codebox-text' }, text.node( shown.replace( /\r$/, '' ), 'output' ) ),
+				/* translators: %s: number of characters. */
+				content.length > WIDTH ? el( 'span', { class: 'wp-codebox-cut' }, sprintf( __( '%s further characters', 'wp-codebox' ), text.number( content.length - WIDTH ) ) ) : null
+			);
+		}
+	}
+
+	codebox.Output = Output;
+} )( window.wpCodebox, window.wp );

@@ -1,0 +1,241 @@
+/**
+ * The list of runs, and one run while it goes on.
+ */
+( function ( codebox, wp ) {
+	'use strict';
+
+	const { __, sprintf } = wp.i18n;
+	const { text, api } = codebox;
+	const { el, data, code, time, button, notice, failure, facts, table, waiting, state, announce, ask } = codebox.dom;
+
+	/** Milliseconds between two looks, at first and at most. */
+	const SOON = 500;
+	const LATE = 5000;
+	/** Events of one request: few, since each may hold a hundred kilobytes. */
+	const PAGE = 50;
+	/** Failures in a row before the screen stops asking. */
+	const PATIENCE = 6;
+
+	/** Waits, and on while nobody looks at the page. */
+	function pause( milliseconds, signal ) {
+		return new Promise( ( resolve, reject ) => {
+			const wake = () => {
+				if ( ! document.hidden ) {
+					settle( resolve );
+				}
+			};
+			const timer = setTimeout( wake, milliseconds );
+			const stop = () => settle( () => reject( new DOMException( 'left', 'AbortError' ) ) );
+			const settle = ( then ) => {
+				clearTimeout( timer );
+				document.removeEventListener( 'visibilitychange', wake );
+				signal.removeEventListener( 'abort', stop );
+				then();
+			};
+			document.addEventListener( 'visibilitychange', wake );
+			signal.addEventListener( 'abort', stop );
+			if ( signal.aborted ) {
+				stop();
+			}
+		} );
+	}
+
+	const left = ( thrown ) => thrown && 'AbortError' === thrown.name;
+
+	/** The address of a run's view. */
+	const address = ( run ) => '#/runs/' + encodeURIComponent( run.run_id );
+
+	function cells( run ) {
+		const goal = run.goal ? data( run.goal ) : code( run.run_id );
+		return [
+			el( 'a', { href: address( run ), class: 'row-title' }, goal ),
+			el( 'span', {}, state( run.status ), ' ', run.outcome ? state( run.outcome ) : null ),
+			time( run.created_at ),
+			run.bundle_id ? el( 'a', { href: '#/bundles/' + encodeURIComponent( run.run_id ) }, text.short( run.bundle_id ) ) : '—',
+		];
+	}
+
+	/** Live ones first, then the newest. */
+	function order( runs ) {
+		return [ ...runs ].sort( ( a, b ) => ( 'running' === b.status ) - ( 'running' === a.status ) || String( b.created_at ).localeCompare( String( a.created_at ) ) );
+	}
+
+	/** The list; it keeps itself fresh while something runs. */
+	async function list( { signal } ) {
+		const place = el( 'div', {}, waiting() );
+		let seen = '';
+		const load = async () => {
+			const answer = await api.call( 'list-runs', { limit: 50 }, signal );
+			const runs = order( Array.isArray( answer.runs ) ? answer.runs : [] );
+			const now = JSON.stringify( runs );
+			if ( now !== seen ) {
+				const focused = place.contains( document.activeElement ) ? document.activeElement.getAttribute( 'href' ) : null;
+				place.replaceChildren(
+					runs.length
+						? table( __( 'Runs of this site', 'wp-codebox' ), [ __( 'Goal', 'wp-codebox' ), __( 'State', 'wp-codebox' ), __( 'Started', 'wp-codebox' ), __( 'Bundle', 'wp-codebox' ) ], runs.map( cells ) )
+						: el( 'p', {}, __( 'No task was run yet.', 'wp-codebox' ) ),
+					/* translators: 1: number of runs shown, 2: number of all runs. */
+					Number( answer.total ) > runs.length ? el( 'p', {}, sprintf( __( 'The newest %1$s of %2$s runs.', 'wp-codebox' ), text.number( runs.length ), text.number( answer.total ) ) ) : ''
+				);
+				if ( focused ) {
+					[ ...place.querySelectorAll( 'a' ) ].find( ( link ) => link.getAttribute( 'href' ) === focused )?.focus();
+				}
+				seen = now;
+			}
+			return runs.some( ( run ) => 'running' === run.status );
+		};
+		const watch = async () => {
+			try {
+				while ( await load() ) {
+					await pause( LATE, signal );
+				}
+			} catch ( thrown ) {
+				if ( ! left( thrown ) ) {
+					place.replaceChildren( failure( thrown ), button( __( 'Try again', 'wp-codebox' ), watch ) );
+					seen = '';
+				}
+			}
+		};
+		watch();
+		return { title: __( 'Runs', 'wp-codebox' ), content: [ place ] };
+	}
+
+	/** What is known of a run, above its output. */
+	function summary( run, by ) {
+		return facts( [
+			[ __( 'State', 'wp-codebox' ), el( 'span', {}, state( run.status ), ' ', run.outcome ? state( run.outcome ) : null ) ],
+			[ __( 'Result', 'wp-codebox' ), run.summary ? data( run.summary ) : null ],
+			[ __( 'Started', 'wp-codebox' ), time( run.created_at ) ],
+			[ __( 'By', 'wp-codebox' ), by ],
+			[ __( 'Run', 'wp-codebox' ), code( run.run_id ) ],
+		] );
+	}
+
+	/** Who asked for it. */
+	function requester( run ) {
+		const who = ( run.provenance && run.provenance.requester ) || {};
+		if ( 'user' === who.kind ) {
+			/* translators: %s: number of the user. */
+			return sprintf( __( 'user %s', 'wp-codebox' ), who.id );
+		}
+		return who.kind ? text.flat( who.kind ) : null;
+	}
+
+	const inner = ( answer ) => ( answer && answer.run && 'object' === typeof answer.run && answer.run.run_id ? answer.run : answer );
+
+	/** One run. */
+	async function one( { signal }, reference ) {
+		const run = inner( await api.call( 'get-run', { run_id: reference }, signal ) );
+		const id = run.run_id;
+		const head = el( 'div', {}, summary( run, requester( run ) ) );
+		const ending = el( 'div', {} );
+		const trouble = el( 'div', {} );
+		let output = new codebox.Output();
+		const actions = el( 'div', { class: 'wp-codebox-buttons' } );
+
+		const ended = ( final ) => {
+			head.replaceChildren( summary( final, requester( final ) ) );
+			actions.replaceChildren();
+			const bundle = Boolean( final.bundle_id );
+			ending.replaceChildren(
+				notice(
+					'succeeded' === final.outcome ? 'success' : 'info',
+					el( 'p', {}, el( 'strong', {}, __( 'The run ended.', 'wp-codebox' ) ), ' ', __( 'Nothing on this site was changed by it.', 'wp-codebox' ) ),
+					bundle ? el( 'p', {}, el( 'a', { class: 'button button-primary', href: '#/bundles/' + encodeURIComponent( id ) }, __( 'Review the change', 'wp-codebox' ) ) ) : el( 'p', {}, __( 'It left no bundle.', 'wp-codebox' ) )
+				),
+				final.error ? failure( { code: final.error.code, message: final.error.message, hints: final.error.hints } ) : ''
+			);
+		};
+
+		const cancel = button( __( 'Cancel the run', 'wp-codebox' ), () =>
+			ask( {
+				title: __( 'Cancel this run?', 'wp-codebox' ),
+				content: [ el( 'p', {}, __( 'The agent is stopped. What it has changed so far is kept in a bundle.', 'wp-codebox' ) ) ],
+				confirm: __( 'Cancel the run', 'wp-codebox' ),
+				danger: true,
+				act: () => api.call( 'cancel-run', { run_id: id }, signal ),
+				done: () => {
+					cancel.disabled = true;
+					announce( __( 'The run is being cancelled.', 'wp-codebox' ) );
+					document.querySelector( '.wp-codebox-view h2' ).focus();
+				},
+			} )
+		);
+
+		const follow = async () => {
+			let after = 0;
+			let wait = SOON;
+			let failures = 0;
+			for ( ;; ) {
+				let page;
+				try {
+					page = await api.call( 'list-run-events', { run_id: id, after, limit: PAGE }, signal );
+					failures = 0;
+					trouble.replaceChildren();
+				} catch ( thrown ) {
+					failures += 1;
+					if ( left( thrown ) || failures >= PATIENCE || ( thrown.status >= 400 && thrown.status < 500 && 429 !== thrown.status ) ) {
+						throw thrown;
+					}
+					wait = Math.min( LATE, wait * 2 );
+					trouble.replaceChildren( el( 'p', {}, __( 'The site does not answer; asking again.', 'wp-codebox' ) ) );
+					await pause( wait, signal );
+					continue;
+				}
+				const events = Array.isArray( page.events ) ? page.events : [];
+				output.take( events );
+				after = Number( page.cursor ) || after;
+				if ( page.more ) {
+					// A page of output at a time; the browser gets to draw and to listen in between.
+					await pause( 0, signal );
+					continue;
+				}
+				if ( 'running' !== page.status ) {
+					return;
+				}
+				wait = events.length ? SOON : Math.min( LATE, wait * 1.5 );
+				await pause( wait, signal );
+			}
+		};
+
+		const watch = async () => {
+			try {
+				await follow();
+				const final = inner( await api.call( 'get-run', { run_id: id }, signal ) );
+				if ( 'running' === run.status ) {
+					ended( final );
+					/* translators: %s: outcome. */
+					announce( sprintf( __( 'The run ended: %s', 'wp-codebox' ), final.summary || final.outcome || '' ) );
+				}
+			} catch ( thrown ) {
+				if ( ! left( thrown ) ) {
+					const again = button( __( 'Try again', 'wp-codebox' ), () => {
+						trouble.replaceChildren();
+						fresh();
+					} );
+					trouble.replaceChildren( failure( thrown ), again );
+				}
+			}
+		};
+		const log = el( 'div', {}, output.element );
+		const fresh = () => {
+			output = new codebox.Output();
+			log.replaceChildren( output.element );
+			watch();
+		};
+
+		if ( 'running' === run.status && api.has( 'cancel-run' ) ) {
+			actions.append( cancel );
+		} else if ( 'running' !== run.status ) {
+			ended( run );
+		}
+		watch();
+		return {
+			title: run.goal ? text.flat( run.goal ) : __( 'Run', 'wp-codebox' ),
+			heading: run.goal ? data( run.goal ) : code( id ),
+			content: [ head, actions, ending, el( 'h3', {}, __( 'Output', 'wp-codebox' ) ), log, trouble ],
+		};
+	}
+
+	codebox.runs = { list, one };
+} )( window.wpCodebox, window.wp );

@@ -1,0 +1,110 @@
+/**
+ * Which view there is, by the part of the address behind the #. A view that is left is told to
+ * stop; what it still answers is dropped.
+ */
+( function ( codebox, wp ) {
+	'use strict';
+
+	const { __ } = wp.i18n;
+	const { api, runs, task, bundles } = codebox;
+	const { el, failure, waiting, button, announcer } = codebox.dom;
+
+	const root = document.getElementById( 'wp-codebox-screen' );
+	if ( ! root ) {
+		return;
+	}
+	const may = new Set( ( root.dataset.may || '' ).split( ' ' ) );
+	const place = el( 'div', { class: 'wp-codebox-view' } );
+	const name = document.title;
+	let current = null;
+
+	/** Links of the navigation: address, label, and which views they stand for. */
+	function links() {
+		return [
+			[ '#/runs', __( 'Runs', 'wp-codebox' ), 'runs', api.has( 'list-runs' ) ],
+			[ '#/bundles', __( 'Bundles', 'wp-codebox' ), 'bundles', may.has( 'review' ) && api.has( 'list-artifacts' ) ],
+			[ '#/new', __( 'New task', 'wp-codebox' ), 'new', may.has( 'run' ) && api.has( 'run-agent-task' ) ],
+		].filter( ( link ) => link[ 3 ] );
+	}
+
+	const bar = el( 'nav', { class: 'nav-tab-wrapper', 'aria-label': __( 'Codebox', 'wp-codebox' ) } );
+
+	/** The view an address names. */
+	function find( words ) {
+		const [ area, reference, page ] = words;
+		if ( 'bundles' === area && 'page' === reference ) {
+			return ( context ) => bundles.list( context, page );
+		}
+		const views = {
+			runs: ( context ) => ( reference ? runs.one( context, reference ) : runs.list( context ) ),
+			bundles: ( context ) => ( reference ? bundles.one( context, reference ) : bundles.list( context ) ),
+			new: task.form,
+		};
+		return Object.hasOwn( views, area ) ? views[ area ] : null;
+	}
+
+	/** The words of the address; a broken one names nothing. */
+	function words() {
+		try {
+			return window.location.hash.replace( /^#\/?/, '' ).split( '/' ).map( decodeURIComponent );
+		} catch ( thrown ) {
+			return [ '' ];
+		}
+	}
+
+	async function show( first ) {
+		if ( current ) {
+			current.abort();
+		}
+		const mine = new AbortController();
+		current = mine;
+		const offered = links();
+		const parts = words();
+		const area = parts[ 0 ] || ( offered.length ? offered[ 0 ][ 2 ] : 'runs' );
+		bar.replaceChildren(
+			...offered.map( ( [ href, label, which ] ) =>
+				el( 'a', { href, class: 'nav-tab' + ( which === area ? ' nav-tab-active' : '' ), 'aria-current': which === area ? 'page' : null }, label )
+			)
+		);
+		for ( const dialog of root.querySelectorAll( 'dialog[open]' ) ) {
+			dialog.close();
+		}
+		place.replaceChildren( waiting() );
+		let view;
+		try {
+			const make = find( [ area, ...parts.slice( 1 ) ] );
+			view = make
+				? await make( { signal: mine.signal, may } )
+				: { title: __( 'There is no such view', 'wp-codebox' ), content: [ el( 'p', {}, el( 'a', { href: '#/runs' }, __( 'Go to the runs', 'wp-codebox' ) ) ) ] };
+		} catch ( thrown ) {
+			if ( mine.signal.aborted ) {
+				return;
+			}
+			view = { title: __( 'This cannot be shown', 'wp-codebox' ), content: [ failure( thrown.code ? thrown : api.problem( thrown ) ), button( __( 'Try again', 'wp-codebox' ), () => show( false ) ) ] };
+		}
+		if ( mine.signal.aborted ) {
+			return;
+		}
+		const heading = el( 'h2', { tabindex: -1 }, view.heading || view.title );
+		place.replaceChildren( heading, ...view.content.filter( Boolean ) );
+		document.title = view.title + ' ‹ ' + name;
+		if ( ! first ) {
+			heading.focus();
+		}
+	}
+
+	async function start() {
+		root.replaceChildren( bar, announcer(), place );
+		place.replaceChildren( waiting() );
+		try {
+			await api.discover();
+		} catch ( thrown ) {
+			place.replaceChildren( failure( thrown ), button( __( 'Try again', 'wp-codebox' ), start ) );
+			return;
+		}
+		window.addEventListener( 'hashchange', () => show( false ) );
+		show( true );
+	}
+
+	start();
+} )( window.wpCodebox, window.wp );

@@ -1,0 +1,250 @@
+<?php
+/**
+ * Exporter and eraser of personal data.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Admin;
+
+use Throwable;
+use WP_User;
+use WPCodebox\ExtensionGate;
+use WPCodebox\Failure;
+use WPCodebox\Host\Site;
+use WPCodebox\Native\Artifacts;
+use WPCodebox\Native\Runs;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Two places of the state directory name users: the audit log (id and login name of who decided)
+ * and the record of a run (id of who asked). Both are exported. Neither is erased: the log is a
+ * chain of hashes in which no link can be taken out, and it is what shows who let a change into
+ * the site; the eraser says so. Of other blogs of a network nothing is read.
+ */
+final class PersonalData {
+
+	/** Records looked at per call; core calls again for the next page. */
+	private const PAGE = 100;
+
+	/**
+	 * Wires exporter and eraser.
+	 *
+	 * @param ExtensionGate $gate Extension check.
+	 * @param Site          $site This site.
+	 */
+	public function __construct(
+		private readonly ExtensionGate $gate,
+		private readonly Site $site
+	) {}
+
+	/** Registers the hooks. */
+	public function register(): void {
+		add_filter( 'wp_privacy_personal_data_exporters', [ $this, 'add_exporter' ] );
+		add_filter( 'wp_privacy_personal_data_erasers', [ $this, 'add_eraser' ] );
+	}
+
+	/**
+	 * Adds the exporter.
+	 *
+	 * @param mixed $exporters Exporters so far.
+	 * @return mixed
+	 */
+	public function add_exporter( mixed $exporters ): mixed {
+		if ( is_array( $exporters ) ) {
+			$exporters['wp-codebox'] = [
+				'exporter_friendly_name' => __( 'WP Codebox', 'wp-codebox' ),
+				'callback'               => [ $this, 'export' ],
+			];
+		}
+		return $exporters;
+	}
+
+	/**
+	 * Adds the eraser.
+	 *
+	 * @param mixed $erasers Erasers so far.
+	 * @return mixed
+	 */
+	public function add_eraser( mixed $erasers ): mixed {
+		if ( is_array( $erasers ) ) {
+			$erasers['wp-codebox'] = [
+				'eraser_friendly_name' => __( 'WP Codebox', 'wp-codebox' ),
+				'callback'             => [ $this, 'erase' ],
+			];
+		}
+		return $erasers;
+	}
+
+	/**
+	 * One page of what is kept about a user.
+	 *
+	 * @param string $email Address.
+	 * @param int    $page  From 1.
+	 * @return array{data: list<array<string, mixed>>, done: bool}|\WP_Error
+	 */
+	public function export( string $email, int $page = 1 ): array|\WP_Error {
+		try {
+			[ $audit, $runs, $done ] = $this->page( get_user_by( 'email', $email ), $page );
+		} catch ( Throwable $thrown ) {
+			return Failure::from( $thrown )->to_wp_error();
+		}
+		$data = [];
+		foreach ( $audit as $record ) {
+			$data[] = $this->item( 'audit', __( 'Decisions in WP Codebox', 'wp-codebox' ), (string) ( $record['seq'] ?? '' ), $this->audit_fields( $record ) );
+		}
+		foreach ( $runs as $run ) {
+			$data[] = $this->item( 'runs', __( 'Agent runs', 'wp-codebox' ), (string) ( $run['run_id'] ?? '' ), $this->run_fields( $run ) );
+		}
+		return [
+			'data' => $data,
+			'done' => $done,
+		];
+	}
+
+	/**
+	 * Erases nothing, and says what stays and why.
+	 *
+	 * @param string $email Address.
+	 * @param int    $page  From 1.
+	 * @return array{items_removed: bool, items_retained: bool, messages: list<string>, done: bool}|\WP_Error
+	 */
+	public function erase( string $email, int $page = 1 ): array|\WP_Error {
+		try {
+			[ $audit, $runs, $done ] = $this->page( get_user_by( 'email', $email ), $page );
+		} catch ( Throwable $thrown ) {
+			return Failure::from( $thrown )->to_wp_error();
+		}
+		$messages = [];
+		if ( [] !== $audit ) {
+			/* translators: %d: number of records. */
+			$messages[] = sprintf( _n( '%d record of the WP Codebox audit log names this user by id and login name. It stays: the log is append-only, each record holds the hash of the one before, and it shows who let which change into this site.', '%d records of the WP Codebox audit log name this user by id and login name. They stay: the log is append-only, each record holds the hash of the one before, and it shows who let which change into this site.', count( $audit ), 'wp-codebox' ), count( $audit ) );
+		}
+		if ( [] !== $runs ) {
+			/* translators: %d: number of runs. */
+			$messages[] = sprintf( _n( '%d agent run names this user by id. Its record goes when "wp codebox gc" removes ended runs; its bundle goes when somebody discards it.', '%d agent runs name this user by id. Their records go when "wp codebox gc" removes ended runs; their bundles go when somebody discards them.', count( $runs ), 'wp-codebox' ), count( $runs ) );
+		}
+		return [
+			'items_removed'  => false,
+			'items_retained' => [] !== $messages,
+			'messages'       => $messages,
+			'done'           => $done,
+		];
+	}
+
+	/**
+	 * Records and runs of a user on one page, and whether it was the last one.
+	 *
+	 * @param WP_User|false $user Whose.
+	 * @param int           $page From 1.
+	 * @return array{list<array<string, mixed>>, list<array<string, mixed>>, bool}
+	 */
+	private function page( WP_User|false $user, int $page ): array {
+		if ( false === $user || null !== $this->gate->failure() ) {
+			return [ [], [], true ];
+		}
+		$from = ( max( 1, $page ) - 1 ) * self::PAGE;
+		// Numbers of the log are without gaps, so the page is known by its number.
+		$audit = Artifacts::auditRecords( $this->site->id(), $from, self::PAGE );
+		$runs  = Runs::list(
+			$this->site->id(),
+			[
+				'limit'  => self::PAGE,
+				'offset' => $from,
+			]
+		);
+		$next  = $from + self::PAGE;
+		return [
+			array_values( array_filter( $audit['records'], fn( array $record ): bool => $this->names( $record, $user ) ) ),
+			array_values( array_filter( $runs['runs'], fn( array $run ): bool => $this->is_user( $run['provenance']['requester'] ?? null, $user ) ) ),
+			$next >= $audit['total'] && $next >= $runs['total'],
+		];
+	}
+
+	/**
+	 * Whether an audit record names the user, as requester or as approver.
+	 *
+	 * @param array<string, mixed> $record Record.
+	 * @param WP_User              $user   User.
+	 */
+	private function names( array $record, WP_User $user ): bool {
+		$approver = $record['approver'] ?? null;
+		return $this->is_user( $record['requester'] ?? null, $user ) || $this->is_user( $approver, $user )
+			|| is_string( $approver ) && in_array( $approver, [ $user->user_login, $user->user_email ], true );
+	}
+
+	/**
+	 * Whether a requester is the user.
+	 *
+	 * @param mixed   $requester `{kind, id, login?}`.
+	 * @param WP_User $user      User.
+	 */
+	private function is_user( mixed $requester, WP_User $user ): bool {
+		return is_array( $requester ) && 'user' === ( $requester['kind'] ?? '' ) && $user->ID === ( $requester['id'] ?? 0 );
+	}
+
+	/**
+	 * One item of the export.
+	 *
+	 * @param string                $group Group.
+	 * @param string                $label Title of the group.
+	 * @param string                $id    Id in the group.
+	 * @param array<string, string> $facts Title to value.
+	 * @return array<string, mixed>
+	 */
+	private function item( string $group, string $label, string $id, array $facts ): array {
+		$rows = [];
+		foreach ( array_filter( $facts, static fn( string $value ): bool => '' !== $value ) as $name => $value ) {
+			$rows[] = [
+				'name'  => $name,
+				'value' => esc_html( $value ),
+			];
+		}
+		return [
+			'group_id'    => 'wp-codebox-' . $group,
+			'group_label' => $label,
+			'item_id'     => 'wp-codebox-' . $group . '-' . $id,
+			'data'        => $rows,
+		];
+	}
+
+	/**
+	 * What an audit record says.
+	 *
+	 * @param array<string, mixed> $record Record.
+	 * @return array<string, string>
+	 */
+	private function audit_fields( array $record ): array {
+		$approver = $record['approver'] ?? '';
+		return [
+			__( 'Number', 'wp-codebox' )         => (string) ( $record['seq'] ?? '' ),
+			__( 'Time', 'wp-codebox' )           => (string) ( $record['timestamp'] ?? '' ),
+			__( 'Event', 'wp-codebox' )          => (string) ( $record['event'] ?? '' ),
+			__( 'Login name', 'wp-codebox' )     => (string) ( $record['requester']['login'] ?? '' ),
+			__( 'Approver', 'wp-codebox' )       => is_scalar( $approver ) ? (string) $approver : (string) wp_json_encode( $approver ),
+			__( 'Artifact', 'wp-codebox' )       => (string) ( $record['artifact_id'] ?? '' ),
+			__( 'Run', 'wp-codebox' )            => (string) ( $record['run_id'] ?? '' ),
+			__( 'Approved files', 'wp-codebox' ) => implode( ', ', array_filter( (array) ( $record['approved_files'] ?? [] ), 'is_string' ) ),
+			__( 'Status', 'wp-codebox' )         => (string) ( $record['status'] ?? '' ),
+		];
+	}
+
+	/**
+	 * What the record of a run says.
+	 *
+	 * @param array<string, mixed> $run Run.
+	 * @return array<string, string>
+	 */
+	private function run_fields( array $run ): array {
+		return [
+			__( 'Run', 'wp-codebox' )     => (string) ( $run['run_id'] ?? '' ),
+			__( 'Time', 'wp-codebox' )    => (string) ( $run['created_at'] ?? '' ),
+			__( 'Goal', 'wp-codebox' )    => (string) ( $run['goal'] ?? '' ),
+			__( 'Outcome', 'wp-codebox' ) => (string) ( $run['outcome'] ?? '' ),
+			__( 'Summary', 'wp-codebox' ) => (string) ( $run['summary'] ?? '' ),
+		];
+	}
+}

@@ -1,0 +1,259 @@
+<?php
+/**
+ * Fields of the settings page.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Admin;
+
+use WPCodebox\ExtensionGate;
+use WPCodebox\Host\SettingUnits;
+use WPCodebox\Native\Extension;
+use WPCodebox\Settings;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Plain form fields with labels; no script. What they post is understood by SettingChecks.
+ */
+final class SettingsForm {
+
+	/**
+	 * Wires the form.
+	 *
+	 * @param Settings      $settings Settings in force.
+	 * @param ExtensionGate $gate     Extension check.
+	 */
+	public function __construct(
+		private readonly Settings $settings,
+		private readonly ExtensionGate $gate
+	) {}
+
+	/** Declares sections and fields. */
+	public function add_fields(): void {
+		$page = SettingsPage::SLUG;
+		add_settings_section( 'agents', __( 'Agents', 'wp-codebox' ), [ $this, 'about_agents' ], $page );
+		add_settings_field( 'agents', __( 'Agents', 'wp-codebox' ), [ $this, 'agents' ], $page, 'agents' );
+		add_settings_field( Settings::DEFAULT_AGENT, __( 'Default agent', 'wp-codebox' ), [ $this, 'default_agent' ], $page, 'agents', [ 'label_for' => Settings::DEFAULT_AGENT ] );
+		foreach ( [
+			Settings::DEFAULT_PROVIDER => __( 'Default model provider', 'wp-codebox' ),
+			Settings::DEFAULT_MODEL    => __( 'Default model', 'wp-codebox' ),
+		] as $option => $label ) {
+			add_settings_field( $option, $label, [ $this, 'name' ], $page, 'agents', [ 'label_for' => $option ] );
+		}
+
+		add_settings_section( 'limits', __( 'Limits', 'wp-codebox' ), [ $this, 'about_limits' ], $page );
+		foreach ( [
+			'wall_clock_seconds' => __( 'Duration (seconds)', 'wp-codebox' ),
+			'processes'          => __( 'Processes', 'wp-codebox' ),
+			'memory_mib'         => __( 'Memory (MiB)', 'wp-codebox' ),
+			'disk_mib'           => __( 'Disk (MiB)', 'wp-codebox' ),
+			'output_mib'         => __( 'Output kept per program (MiB)', 'wp-codebox' ),
+		] as $field => $label ) {
+			add_settings_field( $field, $label, [ $this, 'limit' ], $page, 'limits', [ 'field' => $field, 'label' => $label ] );
+		}
+		add_settings_field( Settings::MAX_RUNS, __( 'Runs at once', 'wp-codebox' ), [ $this, 'max_runs' ], $page, 'limits', [ 'label_for' => Settings::MAX_RUNS ] );
+
+		add_settings_section( 'retention', __( 'Retention', 'wp-codebox' ), [ $this, 'about_retention' ], $page );
+		foreach ( [
+			'max_age_days'       => __( 'Remove ended runs after (days)', 'wp-codebox' ),
+			'max_mib'            => __( 'Keep of ended runs at most (MiB)', 'wp-codebox' ),
+			'artifacts_max_days' => __( 'Delete bundles after (days)', 'wp-codebox' ),
+		] as $field => $label ) {
+			add_settings_field( $field, $label, [ $this, 'retention' ], $page, 'retention', [ 'label_for' => 'wp-codebox-' . $field, 'field' => $field ] );
+		}
+
+		add_settings_section( 'trust', __( 'Trust', 'wp-codebox' ), [ $this, 'about_trust' ], $page );
+		add_settings_field( Settings::TRUSTED_KEYS, __( 'Trusted keys', 'wp-codebox' ), [ $this, 'trusted_keys' ], $page, 'trust', [ 'label_for' => Settings::TRUSTED_KEYS ] );
+		add_settings_field( Settings::COMPONENT_CONTRACTS, __( 'Component contracts', 'wp-codebox' ), [ $this, 'components' ], $page, 'trust', [ 'label_for' => Settings::COMPONENT_CONTRACTS ] );
+	}
+
+	/** Says what an agent is. */
+	public function about_agents(): void {
+		$this->paragraph( __( 'Programs of the sandbox that a task may name. To add one fill in the empty row; to remove one empty its name and its command line.', 'wp-codebox' ) );
+	}
+
+	/** Says how limits hold. */
+	public function about_limits(): void {
+		$this->paragraph( __( 'They hold for every task of this installation. A task may ask for less than a ceiling, never for more. Empty fields leave it to what is built in.', 'wp-codebox' ) );
+	}
+
+	/** Says what is removed, and where it lies. */
+	public function about_retention(): void {
+		$this->paragraph( __( 'What "wp codebox gc" removes when it is not told otherwise. Empty: ended runs go after 30 days, bundles never.', 'wp-codebox' ) );
+		if ( null === $this->gate->failure() ) {
+			/* translators: %s: directory. */
+			$this->paragraph( sprintf( __( 'Runs and bundles are kept in the state directory %s. It is set in php.ini (wp_codebox.state_dir) and cannot be changed here.', 'wp-codebox' ), (string) ( Extension::info()['state_dir'] ?? '' ) ) );
+		}
+	}
+
+	/** Says whose bundles may be applied. */
+	public function about_trust(): void {
+		$this->paragraph( __( 'Bundles that this host signed can be applied here, others only when the id of their key stands below.', 'wp-codebox' ) );
+	}
+
+	/** The agents and one empty row. */
+	public function agents(): void {
+		$rows   = $this->settings->agents();
+		$number = 0;
+		echo '<table class="widefat striped"><thead><tr>';
+		foreach ( [ __( 'Name', 'wp-codebox' ), __( 'Command line', 'wp-codebox' ), __( 'Exit codes that mean success', 'wp-codebox' ) ] as $title ) {
+			printf( '<th scope="col">%s</th>', esc_html( $title ) );
+		}
+		echo '</tr></thead><tbody>';
+		foreach ( $rows + [ '' => [ 'command' => '', 'success_codes' => [] ] ] as $name => $row ) {
+			++$number;
+			echo '<tr>';
+			/* translators: %d: number of the row. */
+			$this->cell( $number, 'name', sprintf( __( 'Name of agent %d', 'wp-codebox' ), $number ), (string) $name, 'regular-text' );
+			/* translators: %d: number of the row. */
+			$this->cell( $number, 'command', sprintf( __( 'Command line of agent %d', 'wp-codebox' ), $number ), $row['command'], 'large-text code' );
+			/* translators: %d: number of the row. */
+			$this->cell( $number, 'success_codes', sprintf( __( 'Exit codes of agent %d that mean success', 'wp-codebox' ), $number ), implode( ', ', $row['success_codes'] ), 'small-text' );
+			echo '</tr>';
+		}
+		echo '</tbody></table>';
+	}
+
+	/** The agent for tasks that name none. */
+	public function default_agent(): void {
+		$stored = $this->stored( Settings::DEFAULT_AGENT );
+		printf( '<select id="%1$s" name="%1$s"><option value="">%2$s</option>', esc_attr( Settings::DEFAULT_AGENT ), esc_html__( 'None: a task must name one', 'wp-codebox' ) );
+		foreach ( array_keys( $this->settings->agents() ) as $name ) {
+			printf( '<option value="%1$s"%2$s>%1$s</option>', esc_attr( $name ), selected( $stored, $name, false ) );
+		}
+		echo '</select>';
+	}
+
+	/**
+	 * A name.
+	 *
+	 * @param array<string, string> $field `label_for`: the option.
+	 */
+	public function name( array $field ): void {
+		$option = $field['label_for'];
+		printf( '<input type="text" class="regular-text" id="%1$s" name="%1$s" value="%2$s" aria-describedby="%1$s-about">', esc_attr( $option ), esc_attr( $this->stored( $option ) ) );
+		$this->paragraph( __( 'For agents and plugins that choose a model. The sandbox itself calls none.', 'wp-codebox' ), $option . '-about' );
+	}
+
+	/**
+	 * Default and ceiling of one limit.
+	 *
+	 * @param array<string, string> $field `field`, `label`.
+	 */
+	public function limit( array $field ): void {
+		[ $stored, $factor ] = SettingUnits::UNITS[ $field['field'] ];
+		printf( '<fieldset><legend class="screen-reader-text">%s</legend>', esc_html( $field['label'] ) );
+		foreach ( [
+			'defaults' => [ __( 'Default', 'wp-codebox' ), $this->settings->default_limits() ],
+			'ceilings' => [ __( 'Ceiling', 'wp-codebox' ), $this->settings->limit_ceilings() ],
+		] as $kind => [ $label, $values ] ) {
+			printf( '<label>%s ', esc_html( $label ) );
+			$this->number( Settings::LIMITS . "[$kind][{$field['field']}]", '', $values[ $stored ] ?? 0, $factor );
+			echo '</label> ';
+		}
+		echo '</fieldset>';
+	}
+
+	/** Runs at once. */
+	public function max_runs(): void {
+		$host = $this->settings->host_max_runs();
+		$this->number( Settings::MAX_RUNS, Settings::MAX_RUNS, $this->settings->own_max_runs() ?? 0, 1, Settings::MAX_RUNS . '-about' );
+		$this->paragraph(
+			null === $host
+				? __( 'Empty leaves it to the host.', 'wp-codebox' )
+				/* translators: %d: number of runs. */
+				: sprintf( __( 'Empty leaves it to the host, which allows %d.', 'wp-codebox' ), $host ),
+			Settings::MAX_RUNS . '-about'
+		);
+	}
+
+	/**
+	 * One age or size.
+	 *
+	 * @param array<string, string> $field `field`, `label_for`.
+	 */
+	public function retention( array $field ): void {
+		[ $stored, $factor ] = SettingUnits::UNITS[ $field['field'] ];
+		$this->number( Settings::RETENTION . "[{$field['field']}]", $field['label_for'], $this->settings->retention()[ $stored ] ?? 0, $factor );
+	}
+
+	/** Key ids. */
+	public function trusted_keys(): void {
+		$stored = array_filter( (array) get_site_option( Settings::TRUSTED_KEYS, [] ), 'is_string' );
+		$this->text( Settings::TRUSTED_KEYS, implode( "\n", $stored ), __( 'Ids, one a line. "wp codebox artifacts inspect" shows the id of the key that signed a bundle.', 'wp-codebox' ) );
+	}
+
+	/** Component contracts. */
+	public function components(): void {
+		$stored = (array) get_site_option( Settings::COMPONENT_CONTRACTS, [] );
+		$this->text( Settings::COMPONENT_CONTRACTS, [] === $stored ? '' : (string) wp_json_encode( $stored, JSON_PRETTY_PRINT | JSON_UNESCAPED_SLASHES ), __( 'For plugins that prepare sandboxes: a JSON list of objects with a slug. A task itself does not read it.', 'wp-codebox' ) );
+	}
+
+	/**
+	 * Text as stored, before any filter.
+	 *
+	 * @param string $option Option.
+	 */
+	private function stored( string $option ): string {
+		$value = get_site_option( $option, '' );
+		return is_string( $value ) ? $value : '';
+	}
+
+	/**
+	 * A cell of the table of agents.
+	 *
+	 * @param int    $number Row.
+	 * @param string $field  Column.
+	 * @param string $label  Label for who cannot see the table.
+	 * @param string $value  Value.
+	 * @param string $size   Class of core that sets the width.
+	 */
+	private function cell( int $number, string $field, string $label, string $value, string $size ): void {
+		printf( '<td><input type="text" class="%1$s" name="%2$s[%3$d][%4$s]" value="%5$s" aria-label="%6$s"></td>', esc_attr( $size ), esc_attr( Settings::AGENTS ), (int) $number, esc_attr( $field ), esc_attr( $value ), esc_attr( $label ) );
+	}
+
+	/**
+	 * A number field; 0 is shown as empty.
+	 *
+	 * @param string $name   Name.
+	 * @param string $id     Id, or '' inside a label.
+	 * @param int    $value  As stored.
+	 * @param int    $factor Unit of the field.
+	 * @param string $about  Id of the text that describes it, or ''.
+	 */
+	private function number( string $name, string $id, int $value, int $factor, string $about = '' ): void {
+		printf(
+			'<input type="number" min="0" step="1" class="small-text" name="%s" value="%s"%s%s>',
+			esc_attr( $name ),
+			esc_attr( 0 === $value ? '' : (string) SettingUnits::shown( $value, $factor ) ),
+			'' === $id ? '' : ' id="' . esc_attr( $id ) . '"',
+			'' === $about ? '' : ' aria-describedby="' . esc_attr( $about ) . '"'
+		);
+	}
+
+	/**
+	 * A text field of several lines.
+	 *
+	 * @param string $option Option.
+	 * @param string $value  Value.
+	 * @param string $about  What to write.
+	 */
+	private function text( string $option, string $value, string $about ): void {
+		printf( '<textarea id="%1$s" name="%1$s" rows="4" class="large-text code" spellcheck="false" aria-describedby="%1$s-about">%2$s</textarea>', esc_attr( $option ), esc_textarea( $value ) );
+		$this->paragraph( $about, $option . '-about' );
+	}
+
+	/**
+	 * A paragraph.
+	 *
+	 * @param string $text Text.
+	 * @param string $id   Id, or ''.
+	 */
+	private function paragraph( string $text, string $id = '' ): void {
+		printf( '<p class="description"%s>%s</p>', '' === $id ? '' : ' id="' . esc_attr( $id ) . '"', esc_html( $text ) );
+	}
+}

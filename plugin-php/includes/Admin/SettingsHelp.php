@@ -1,0 +1,71 @@
+<?php
+/**
+ * Help tabs of the settings page.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Admin;
+
+use WP_Screen;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * What does not fit beside a field.
+ */
+final class SettingsHelp {
+
+	/**
+	 * Adds the tabs.
+	 *
+	 * @param WP_Screen|null $screen This screen.
+	 */
+	public function add( ?WP_Screen $screen ): void {
+		if ( null === $screen ) {
+			return;
+		}
+		foreach ( $this->tabs() as $id => [ $title, $paragraphs ] ) {
+			$screen->add_help_tab(
+				[
+					'id'      => 'wp-codebox-' . $id,
+					'title'   => $title,
+					'content' => implode( '', array_map( static fn( string $text ): string => '<p>' . esc_html( $text ) . '</p>', $paragraphs ) ),
+				]
+			);
+		}
+	}
+
+	/**
+	 * Titles and paragraphs.
+	 *
+	 * @return array<string, array{string, list<string>}>
+	 */
+	private function tabs(): array {
+		return [
+			'agents'    => [
+				__( 'Agents', 'wp-codebox' ),
+				[
+					__( 'An agent is a program that exists inside the sandbox, with its arguments. It is started without a shell. A task names an agent or gives a command line of its own.', 'wp-codebox' ),
+					__( 'Do not write a key or password into a command line: everybody who may change settings can read it. A plugin of this site hands secrets to a run through the filter wp_codebox_secret_values; the sandbox only sees a placeholder.', 'wp-codebox' ),
+				],
+			],
+			'limits'    => [
+				__( 'Limits', 'wp-codebox' ),
+				[
+					__( 'A task that asks for more than a ceiling is refused. A task that does not ask gets the default; without a default it gets the ceiling, and without both what is built in.', 'wp-codebox' ),
+					__( 'Runs at once can only be lowered here. The host sets the most with wp_codebox.max_runs in php.ini.', 'wp-codebox' ),
+				],
+			],
+			'retention' => [
+				__( 'Retention', 'wp-codebox' ),
+				[
+					__( 'The command "wp codebox gc" removes what ended runs left. These values hold where the command names none. Nothing is removed by visiting this site.', 'wp-codebox' ),
+					__( 'Bundles hold work that may not be applied yet, so they are kept unless you set an age for them.', 'wp-codebox' ),
+				],
+			],
+		];
+	}
+}

@@ -1,0 +1,62 @@
+<?php
+/**
+ * Whose bundles count here.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Apply;
+
+use WPCodebox\ErrorCode;
+use WPCodebox\Failure;
+use WPCodebox\Settings;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Only this host's own key, or a verified key the settings name. Importing a bundle
+ * changes nothing about that.
+ */
+final class BundleTrust {
+
+	/**
+	 * Wires the rule.
+	 *
+	 * @param Settings $settings Trusted keys.
+	 */
+	public function __construct( private readonly Settings $settings ) {}
+
+	/**
+	 * Whether a signature counts.
+	 *
+	 * @param array<string, mixed> $signature `signature` of a verification.
+	 */
+	public function holds( array $signature ): bool {
+		$status = (string) ( $signature['status'] ?? 'unsigned' );
+		$key    = (string) ( $signature['key_id'] ?? '' );
+		$named  = 'signed-by-known' === $status && '' !== $key && in_array( $key, $this->settings->trusted_keys(), true );
+		return 'signed-by-this-host' === $status || $named;
+	}
+
+	/**
+	 * Refuses a bundle whose signature does not count.
+	 *
+	 * @param array<string, mixed> $signature `signature` of a verification.
+	 * @param string               $done      What would be done with it, e.g. `applied`.
+	 * @throws Failure `wp_codebox_artifact_untrusted`.
+	 */
+	public function assert( array $signature, string $done ): void {
+		if ( $this->holds( $signature ) ) {
+			return;
+		}
+		$status = (string) ( $signature['status'] ?? 'unsigned' );
+		throw Failure::because(
+			ErrorCode::ArtifactUntrusted,
+			sprintf( 'The bundle is %s; only bundles signed by this host are %s here.', 'invalid' === $status ? 'signed wrongly' : str_replace( '-', ' ', $status ), $done ),
+			[ 'Run the task again on this host, or name the signing key in the option wp_codebox_trusted_keys.' ],
+			[ 'signature' => $status ]
+		);
+	}
+}

@@ -1,0 +1,87 @@
+<?php
+/**
+ * Reading the audit log.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox;
+
+use WPCodebox\Host\Site;
+use WPCodebox\Native\Artifacts;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * The records of this site, and whether their hash chain is whole. The extension checks
+ * all of it on each call.
+ */
+final class AuditLog {
+
+	public const LIMIT = 100;
+
+	/**
+	 * Wires the reader.
+	 *
+	 * @param ExtensionGate $gate Extension check.
+	 * @param Site          $site This site.
+	 */
+	public function __construct(
+		private readonly ExtensionGate $gate,
+		private readonly Site $site
+	) {}
+
+	/**
+	 * A page, oldest first. Without `after` the newest records; with it those that follow.
+	 *
+	 * @param array<string, mixed> $input `after?`, `limit?`.
+	 * @return array<string, mixed> `wp-codebox/audit-record-list/v1`.
+	 */
+	public function list( array $input ): array {
+		$this->gate->check();
+		$limit = (int) ( $input['limit'] ?? self::LIMIT );
+		$after = (int) ( $input['after'] ?? -$limit );
+		$page  = $this->read( $after, $limit );
+		$last  = [] === $page['records'] ? max( 0, $after ) : (int) end( $page['records'] )['seq'];
+		return [
+			'success' => true,
+			'schema'  => 'wp-codebox/audit-record-list/v1',
+			'total'   => $page['total'],
+			'records' => $page['records'],
+			'cursor'  => $last,
+			'more'    => $last < $page['total'] && [] !== $page['records'],
+			'chain'   => $page['chain'],
+		];
+	}
+
+	/**
+	 * What is wrong with the chain, in words; '' when nothing is.
+	 *
+	 * @param array<string, mixed> $chain `chain` of a list.
+	 */
+	public static function problem( array $chain ): string {
+		if ( true === ( $chain['valid'] ?? false ) ) {
+			return '';
+		}
+		$problem = (string) ( $chain['problem'] ?? '' );
+		return sprintf( 'The hash chain of the audit log is broken%s: lines were changed, removed or added from outside. Keep a copy of the log and find out who could write it.', '' === $problem ? '' : ' (' . rtrim( $problem, '.' ) . ')' );
+	}
+
+	/**
+	 * Asks the extension.
+	 *
+	 * @param int $after Sequence number; below 0 for so many of the newest.
+	 * @param int $limit How many.
+	 * @return array{records: list<array<string, mixed>>, total: int, chain: array<string, mixed>}
+	 */
+	private function read( int $after, int $limit ): array {
+		$page = Artifacts::auditRecords( $this->site->id(), $after, $limit );
+		return [
+			'records' => array_values( (array) ( $page['records'] ?? [] ) ),
+			'total'   => (int) ( $page['total'] ?? 0 ),
+			'chain'   => (array) ( $page['chain'] ?? [] ),
+		];
+	}
+}

@@ -1,0 +1,60 @@
+<?php
+/**
+ * Where bundles are read.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Host;
+
+use WPCodebox\ErrorCode;
+use WPCodebox\Failure;
+use WPCodebox\Native\Extension;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Bundles are written to `sites/<site>/artifacts` of the state directory; that is fixed. A host
+ * plugin may have another partition of the same state directory read instead, say that of a blog
+ * whose reviewers sit elsewhere. Nothing outside can be named, and nothing is written there.
+ */
+final class ArtifactsRoot {
+
+	/**
+	 * Wires the root.
+	 *
+	 * @param Site $site This site.
+	 */
+	public function __construct( private readonly Site $site ) {}
+
+	/**
+	 * Partition whose bundles are read.
+	 *
+	 * @throws Failure `wp_codebox_artifact_outside_root` when a plugin names a directory that is none.
+	 */
+	public function partition(): string {
+		if ( ! has_filter( 'wp_codebox_artifacts_root' ) ) {
+			return $this->site->id();
+		}
+		$sites = untrailingslashit( (string) ( Extension::info()['state_dir'] ?? '' ) ) . '/sites/';
+		$own   = $sites . $this->site->id() . '/artifacts';
+		/**
+		 * Filters the directory whose bundles are listed and read. Writing, deciding and applying
+		 * stay with this site's own.
+		 *
+		 * @param string $root `<state directory>/sites/<site>/artifacts`; another answer must have the same form.
+		 */
+		$root = apply_filters( 'wp_codebox_artifacts_root', $own );
+		$root = is_string( $root ) ? untrailingslashit( $root ) : '';
+		if ( str_starts_with( $root, $sites ) && 1 === preg_match( '#^([A-Za-z0-9_-]{1,64})/artifacts$#D', substr( $root, strlen( $sites ) ), $found ) ) {
+			return $found[1];
+		}
+		throw Failure::because(
+			ErrorCode::ArtifactOutsideRoot,
+			'A plugin of this site names an artifacts root that is no partition of the state directory.',
+			[ 'The filter wp_codebox_artifacts_root may only answer <state directory>/sites/<site>/artifacts.' ]
+		);
+	}
+}

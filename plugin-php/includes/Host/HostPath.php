@@ -1,0 +1,95 @@
+<?php
+/**
+ * Host paths that a caller names.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Host;
+
+use WPCodebox\Authority;
+use WPCodebox\ErrorCode;
+use WPCodebox\Failure;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Where a caller may read or write a bundle or an archive: wherever it may mount. A path
+ * outside is refused the same way whether it exists or not.
+ */
+final class HostPath {
+
+	/**
+	 * Wires the rule.
+	 *
+	 * @param Site $site This site.
+	 */
+	public function __construct( private readonly Site $site ) {}
+
+	/**
+	 * The canonical path of something to read.
+	 *
+	 * @param string    $path      As given.
+	 * @param Authority $authority In whose name.
+	 * @throws Failure `wp_codebox_mount_denied`, `wp_codebox_artifact_import_source_invalid`.
+	 */
+	public function readable( string $path, Authority $authority ): string {
+		$this->assert_plain( $path );
+		$real = realpath( $path );
+		$this->assert_allowed( false === $real ? $path : $real, $authority );
+		if ( false === $real ) {
+			throw Failure::because( ErrorCode::ArtifactImportSourceInvalid, 'There is nothing at the path given; name a bundle directory, its manifest.json or an archive of it.' );
+		}
+		return $real;
+	}
+
+	/**
+	 * The canonical path of a file to make: its directory exists.
+	 *
+	 * @param string    $path      As given.
+	 * @param Authority $authority In whose name.
+	 * @throws Failure `wp_codebox_mount_denied`, `wp_codebox_input_invalid`.
+	 */
+	public function writable( string $path, Authority $authority ): string {
+		$this->assert_plain( $path );
+		$directory = realpath( dirname( $path ) );
+		$this->assert_allowed( false === $directory ? dirname( $path ) : $directory, $authority );
+		if ( false === $directory || ! is_dir( $directory ) || '' === basename( $path ) ) {
+			throw Failure::because( ErrorCode::InputInvalid, 'The directory of the file to write does not exist; make it first.' );
+		}
+		return rtrim( $directory, '/' ) . '/' . basename( $path );
+	}
+
+	/**
+	 * An absolute path without dots and control characters, and no stream.
+	 *
+	 * @param string $path As given.
+	 * @throws Failure `wp_codebox_input_invalid`.
+	 */
+	private function assert_plain( string $path ): void {
+		if ( ! str_starts_with( $path, '/' ) || 1 === preg_match( '#(^|/)\.\.?(/|$)|[\x00-\x1f\x7f]#', $path ) ) {
+			throw Failure::because( ErrorCode::InputInvalid, 'The path is not absolute, or holds a dot segment or a control character; give the plain absolute path.' );
+		}
+	}
+
+	/**
+	 * Whether the caller may touch it.
+	 *
+	 * @param string    $path      Canonical path, or as given when there is none.
+	 * @param Authority $authority In whose name.
+	 * @throws Failure `wp_codebox_mount_denied`.
+	 */
+	private function assert_allowed( string $path, Authority $authority ): void {
+		foreach ( $this->site->denied() as $denied ) {
+			if ( Site::is_within( $denied, [ $path ] ) ) {
+				throw Failure::because( ErrorCode::MountDenied, 'The path is the site itself, or holds it; name another directory.' );
+			}
+		}
+		$roots = $this->site->allowed_roots( $authority );
+		if ( null !== $roots && ! Site::is_within( $path, $roots ) ) {
+			throw Failure::because( ErrorCode::MountDenied, 'The path lies outside the installed plugins, themes and wp_codebox.mount_roots.' );
+		}
+	}
+}

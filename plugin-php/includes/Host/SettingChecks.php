@@ -1,0 +1,244 @@
+<?php
+/**
+ * What the value of a setting must be.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Host;
+
+use WPCodebox\ErrorCode;
+use WPCodebox\ExtensionGate;
+use WPCodebox\Failure;
+use WPCodebox\Native\Run;
+use WPCodebox\Settings;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Each method answers the value as it is to be stored, or throws the sentence an administrator
+ * reads. Ranges of limits and the grammar of a command line are the extension's to judge; where
+ * it is missing they are judged when a task runs.
+ */
+final class SettingChecks {
+
+	/**
+	 * Wires the checks.
+	 *
+	 * @param Settings      $settings Settings in force.
+	 * @param ExtensionGate $gate     Extension check.
+	 */
+	public function __construct(
+		private readonly Settings $settings,
+		private readonly ExtensionGate $gate
+	) {}
+
+	/**
+	 * Agents: name to command and success codes. The page posts rows with a `name`.
+	 *
+	 * @param mixed $value As given.
+	 * @return array<string, array{command: string, success_codes: list<int>}>
+	 */
+	public function agents( mixed $value ): array {
+		$agents = [];
+		foreach ( $this->rows( $value ) as $key => $row ) {
+			$row     = $this->rows( $row );
+			$name    = $this->text( $row['name'] ?? ( is_string( $key ) ? $key : '' ) );
+			$command = $this->text( $row['command'] ?? '' );
+			if ( '' === $name && '' === $command ) {
+				continue;
+			}
+			if ( 1 !== preg_match( '/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/D', $name ) ) {
+				/* translators: %s: name as typed. */
+				throw $this->refused( sprintf( __( '"%s" cannot be the name of an agent; use letters, digits, dot, dash and underscore.', 'wp-codebox' ), $name ) );
+			}
+			if ( isset( $agents[ $name ] ) ) {
+				/* translators: %s: name of an agent. */
+				throw $this->refused( sprintf( __( 'Two agents are called "%s".', 'wp-codebox' ), $name ) );
+			}
+			if ( '' === $command || null === $this->gate->failure() && [] === Run::splitCommand( $command ) ) {
+				/* translators: %s: name of an agent. */
+				throw $this->refused( sprintf( __( 'The agent "%s" has no command line.', 'wp-codebox' ), $name ) );
+			}
+			$agents[ $name ] = [
+				'command'       => $command,
+				'success_codes' => $this->codes( $name, $row['success_codes'] ?? '' ),
+			];
+		}
+		return $agents;
+	}
+
+	/**
+	 * Exit codes, as a list or as `0, 2`.
+	 *
+	 * @param string $name  Agent.
+	 * @param mixed  $value As given.
+	 * @return list<int>
+	 */
+	private function codes( string $name, mixed $value ): array {
+		$parts = is_array( $value ) ? $value : preg_split( '/[\s,]+/', $this->text( $value ), -1, PREG_SPLIT_NO_EMPTY );
+		$codes = array_values( array_unique( array_map( static fn( mixed $part ): int => SettingUnits::whole( $part, 255 ) ?? -1, $parts ) ) );
+		if ( in_array( -1, $codes, true ) ) {
+			/* translators: %s: name of an agent. */
+			throw $this->refused( sprintf( __( 'The success codes of the agent "%s" must be numbers from 0 to 255.', 'wp-codebox' ), $name ) );
+		}
+		return [] === $codes ? [ 0 ] : $codes;
+	}
+
+	/**
+	 * One of the agents, or none.
+	 *
+	 * @param mixed $value As given.
+	 */
+	public function default_agent( mixed $value ): string {
+		$name = $this->name( $value );
+		if ( '' !== $name && ! isset( $this->settings->agents()[ $name ] ) ) {
+			/* translators: %s: name as typed. */
+			throw $this->refused( sprintf( __( 'There is no agent "%s" that could be the default.', 'wp-codebox' ), $name ) );
+		}
+		return $name;
+	}
+
+	/**
+	 * A name of one line.
+	 *
+	 * @param mixed $value As given.
+	 */
+	public function name( mixed $value ): string {
+		$name = $this->text( $value );
+		if ( null !== $value && ! is_string( $value ) || strlen( $name ) > 200 || 1 !== preg_match( '/^[^\p{C}]*$/uD', $name ) ) {
+			throw $this->refused( __( 'A name must be one line of at most 200 bytes.', 'wp-codebox' ) );
+		}
+		return $name;
+	}
+
+	/**
+	 * Components, as a list or as JSON.
+	 *
+	 * @param mixed $value As given.
+	 * @return list<array<string, mixed>>
+	 */
+	public function components( mixed $value ): array {
+		if ( is_string( $value ) && '' !== trim( $value ) ) {
+			$value = json_decode( $value, true ) ?? false;
+		}
+		$rows = '' === $value ? [] : $this->rows( $value );
+		foreach ( $rows as $row ) {
+			if ( ! is_array( $row ) || 1 !== preg_match( '/^[a-z0-9][a-z0-9-]{0,99}$/D', is_string( $row['slug'] ?? null ) ? $row['slug'] : '' ) ) {
+				throw $this->refused( __( 'Component contracts must be a JSON list of objects that each have a slug.', 'wp-codebox' ) );
+			}
+		}
+		return array_values( $rows );
+	}
+
+	/**
+	 * Key ids, as a list or one a line.
+	 *
+	 * @param mixed $value As given.
+	 * @return list<string>
+	 */
+	public function keys( mixed $value ): array {
+		$keys = is_string( $value ) ? preg_split( '/[\s,]+/', $value, -1, PREG_SPLIT_NO_EMPTY ) : $this->rows( $value );
+		foreach ( $keys as $key ) {
+			if ( ! is_string( $key ) || 1 !== preg_match( '/^[A-Za-z0-9._:-]{1,128}$/D', $key ) ) {
+				throw $this->refused( __( 'A trusted key is given by its id, one a line; paste no key itself.', 'wp-codebox' ) );
+			}
+		}
+		return array_values( array_unique( $keys ) );
+	}
+
+	/**
+	 * Defaults and ceilings. A default above its ceiling could never be had.
+	 *
+	 * @param mixed $value As given.
+	 * @return array{defaults: array<string, int>, ceilings: array<string, int>}
+	 */
+	public function limits( mixed $value ): array {
+		$value  = $this->rows( $value );
+		$limits = [
+			'defaults' => SettingUnits::stored( $value['defaults'] ?? null, Settings::LIMIT_FIELDS, $this->settings->default_limits() ),
+			'ceilings' => SettingUnits::stored( $value['ceilings'] ?? null, Settings::LIMIT_FIELDS, $this->settings->limit_ceilings() ),
+		];
+		foreach ( $limits['defaults'] as $field => $default ) {
+			if ( $default > ( $limits['ceilings'][ $field ] ?? PHP_INT_MAX ) ) {
+				/* translators: %s: name of a limit. */
+				throw $this->refused( sprintf( __( 'The default of %s is above its ceiling.', 'wp-codebox' ), $field ) );
+			}
+		}
+		if ( null === $this->gate->failure() ) {
+			foreach ( array_filter( $limits ) as $asked ) {
+				Run::validate(
+					[
+						'site'       => 'settings',
+						'task_input' => [
+							'schema'  => 'wp-codebox/task-input/v1',
+							'version' => 1,
+							'goal'    => 'settings',
+						],
+						'wordpress'  => untrailingslashit( ABSPATH ),
+						'limits'     => $asked,
+					]
+				);
+			}
+		}
+		return $limits;
+	}
+
+	/**
+	 * Number of runs; 0 leaves it to the host.
+	 *
+	 * @param mixed $value As given.
+	 */
+	public function max_runs( mixed $value ): int {
+		$host   = $this->settings->host_max_runs();
+		$number = null === $value || '' === $value ? 0 : SettingUnits::whole( $value, $host ?? 256 );
+		if ( null === $number ) {
+			/* translators: %d: largest number. */
+			throw $this->refused( sprintf( __( 'Runs at once must be a whole number from 0 to %d, which is what the host allows.', 'wp-codebox' ), $host ?? 256 ) );
+		}
+		return $number;
+	}
+
+	/**
+	 * Ages and sizes.
+	 *
+	 * @param mixed $value As given.
+	 * @return array<string, int>
+	 */
+	public function retention( mixed $value ): array {
+		return SettingUnits::stored( $value, Settings::RETENTION_FIELDS, $this->settings->retention() );
+	}
+
+	/**
+	 * Text without spaces around it; anything else is empty.
+	 *
+	 * @param mixed $value As given.
+	 */
+	private function text( mixed $value ): string {
+		return is_scalar( $value ) ? trim( (string) $value ) : '';
+	}
+
+	/**
+	 * A list or map.
+	 *
+	 * @param mixed $value As given.
+	 * @return array<mixed>
+	 */
+	private function rows( mixed $value ): array {
+		if ( null !== $value && ! is_array( $value ) ) {
+			throw $this->refused( __( 'This setting must be a list.', 'wp-codebox' ) );
+		}
+		return $value ?? [];
+	}
+
+	/**
+	 * A refusal.
+	 *
+	 * @param string $sentence What is wrong.
+	 */
+	private function refused( string $sentence ): Failure {
+		return Failure::because( ErrorCode::InputInvalid, $sentence );
+	}
+}

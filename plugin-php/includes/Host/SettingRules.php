@@ -1,0 +1,104 @@
+<?php
+/**
+ * What may be stored as a setting.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Host;
+
+use Throwable;
+use WPCodebox\Failure;
+use WPCodebox\Settings;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Registers the settings with core, so that every way to write one passes here: the settings
+ * page, `options.php`, REST, `wp option`. A value that is refused leaves the old one in place
+ * and says why. A value may come as it is stored or as the settings page posts it.
+ */
+final class SettingRules {
+
+	public const GROUP = 'wp-codebox';
+
+	/**
+	 * Wires the rules.
+	 *
+	 * @param SettingChecks $checks What a value must be.
+	 */
+	public function __construct( private readonly SettingChecks $checks ) {}
+
+	/** Registers the hook. */
+	public function register(): void {
+		add_action( 'init', [ $this, 'register_settings' ] );
+	}
+
+	/** Tells core of every setting. Agents come before the default agent, which must be one of them. */
+	public function register_settings(): void {
+		foreach ( $this->rules() as $option => [ $type, $default, $description, $in_rest, $rule ] ) {
+			register_setting(
+				self::GROUP,
+				$option,
+				[
+					'type'              => $type,
+					'description'       => $description,
+					'default'           => $default,
+					// On a network these are network options, which core's settings endpoint does not read.
+					'show_in_rest'      => $in_rest && ! is_multisite(),
+					'sanitize_callback' => fn( mixed $value ): mixed => $this->accept( $option, $value, $default, $rule ),
+				]
+			);
+		}
+	}
+
+	/**
+	 * Names of all settings, in the order in which they are to be stored.
+	 *
+	 * @return list<string>
+	 */
+	public function options(): array {
+		return array_keys( $this->rules() );
+	}
+
+	/**
+	 * Type, default, description, whether REST may show it, and the rule of each setting.
+	 *
+	 * @return array<string, array{string, mixed, string, bool, callable(mixed): mixed}>
+	 */
+	private function rules(): array {
+		$name = [ $this->checks, 'name' ];
+		return [
+			Settings::AGENTS              => [ 'object', [], __( 'Agents by name: command line and exit codes that mean success.', 'wp-codebox' ), false, [ $this->checks, 'agents' ] ],
+			Settings::DEFAULT_AGENT       => [ 'string', '', __( 'Agent that runs when a task names none.', 'wp-codebox' ), true, [ $this->checks, 'default_agent' ] ],
+			Settings::DEFAULT_PROVIDER    => [ 'string', '', __( 'Model provider for tasks that name none.', 'wp-codebox' ), true, $name ],
+			Settings::DEFAULT_MODEL       => [ 'string', '', __( 'Model for tasks that name none.', 'wp-codebox' ), true, $name ],
+			Settings::COMPONENT_CONTRACTS => [ 'array', [], __( 'Components a sandbox should know, by slug.', 'wp-codebox' ), false, [ $this->checks, 'components' ] ],
+			Settings::TRUSTED_KEYS        => [ 'array', [], __( 'Ids of further keys whose bundles may be applied.', 'wp-codebox' ), false, [ $this->checks, 'keys' ] ],
+			Settings::LIMITS              => [ 'object', [], __( 'Limits of a task: defaults and ceilings.', 'wp-codebox' ), false, [ $this->checks, 'limits' ] ],
+			Settings::MAX_RUNS            => [ 'integer', 0, __( 'Runs that may be alive at once; 0 leaves it to the host.', 'wp-codebox' ), false, [ $this->checks, 'max_runs' ] ],
+			Settings::RETENTION           => [ 'object', [], __( 'What a collection removes.', 'wp-codebox' ), false, [ $this->checks, 'retention' ] ],
+		];
+	}
+
+	/**
+	 * The value if the rule takes it, else the one in force.
+	 *
+	 * @param string                 $option  Name.
+	 * @param mixed                  $value   New value.
+	 * @param mixed                  $default Default.
+	 * @param callable(mixed): mixed $rule    Answers the value to store or throws.
+	 */
+	private function accept( string $option, mixed $value, mixed $default, callable $rule ): mixed {
+		try {
+			return $rule( $value );
+		} catch ( Throwable $thrown ) {
+			if ( function_exists( 'add_settings_error' ) ) {
+				add_settings_error( $option, $option, Failure::from( $thrown )->getMessage() );
+			}
+			return get_site_option( $option, $default );
+		}
+	}
+}

@@ -1,0 +1,172 @@
+<?php
+/**
+ * The task that a bundle came from.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Replay;
+
+use WPCodebox\Apply\ApplyTargets;
+use WPCodebox\Apply\ArtifactService;
+use WPCodebox\Authority;
+use WPCodebox\ErrorCode;
+use WPCodebox\Failure;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Turns what a bundle says of its run into the input of the same run. What it cannot
+ * know (values, programs of the operator) or does not have here is named, all of it.
+ */
+final class ReplayPlan {
+
+	private const STAGED   = '#^/run/codebox/staged/#';
+	private const REDACTED = '/\[REDACTED(:[^\]]*)?\]/i';
+	private const TASK     = [ 'goal', 'target', 'allowed_tools', 'expected_artifacts', 'structured_artifacts', 'context' ];
+
+	/**
+	 * Wires the plan.
+	 *
+	 * @param ApplyTargets $targets Host directories of mounts.
+	 */
+	public function __construct( private readonly ApplyTargets $targets ) {}
+
+	/**
+	 * Input of the run, as `run-agent-task` takes it.
+	 *
+	 * @param array<string, mixed>       $artifact  The bundle.
+	 * @param list<array<string, mixed>> $mounts    Rows of its files/mounts.jsonl.
+	 * @param array<string, mixed>       $target    `apply_target` of the caller.
+	 * @param Authority                  $authority In whose name.
+	 * @return array<string, mixed>
+	 * @throws Failure `wp_codebox_replay_unavailable` with everything that is missing.
+	 */
+	public function input( array $artifact, array $mounts, array $target, Authority $authority ): array {
+		$metadata = (array) ( $artifact['metadata'] ?? [] );
+		$spec     = (array) ( $metadata['spec'] ?? [] );
+		$task     = (array) ( $metadata['task'] ?? [] );
+		$agent    = (array) ( $spec['agent'] ?? [] );
+		$lacking  = $this->lacking( $task, $spec, $agent );
+		$rows     = $this->rows( $mounts, $target, $authority, $lacking );
+		if ( [] !== $lacking ) {
+			throw self::unavailable( $lacking );
+		}
+		$input = array_filter( array_intersect_key( $task, array_flip( self::TASK ) ) ) + [
+			'mounts'              => $rows,
+			'agent_command'       => implode( ' ', array_map( [ $this, 'quote' ], array_map( 'strval', $agent['argv'] ) ) ),
+			'agent_success_codes' => array_map( 'intval', (array) ( $agent['successCodes'] ?? [ 0 ] ) ),
+			'metadata'            => [ 'replay_of' => (string) $artifact['run_id'] ],
+		];
+		foreach ( [ 'checks', 'commands', 'limits' ] as $field ) {
+			if ( ! empty( $spec[ $field ] ) ) {
+				$input[ $field ] = $spec[ $field ];
+			}
+		}
+		if ( ! empty( $metadata['policy'] ) ) {
+			$input['policy'] = $metadata['policy'];
+		}
+		if ( ! empty( $spec['secrets'] ) ) {
+			$input['secret_env'] = array_column( (array) $spec['secrets'], 'name' );
+		}
+		if ( [] !== array_column( ArtifactService::changed_files( $artifact ), 'renamedFrom' ) ) {
+			$input['find_renames'] = true;
+		}
+		return $input;
+	}
+
+	/**
+	 * The failure that names what is missing.
+	 *
+	 * @param list<string> $lacking What, one phrase each.
+	 */
+	public static function unavailable( array $lacking ): Failure {
+		return Failure::because(
+			ErrorCode::ReplayUnavailable,
+			sprintf( 'The run cannot be repeated here; missing: %s.', implode( '; ', $lacking ) ),
+			[ 'Run the task again with wp-codebox/run-agent-task and give what is missing.' ],
+			[ 'missing' => $lacking ]
+		);
+	}
+
+	/**
+	 * What the bundle does not say of its run.
+	 *
+	 * @param array<string, mixed> $task  Its task.
+	 * @param array<string, mixed> $spec  Its spec.
+	 * @param array<string, mixed> $agent Its agent.
+	 * @return list<string>
+	 */
+	private function lacking( array $task, array $spec, array $agent ): array {
+		$lacking = [];
+		if ( '' === trim( (string) ( $task['goal'] ?? '' ) ) ) {
+			$lacking[] = 'the goal of the task';
+		}
+		$argv = array_values( array_filter( (array) ( $agent['argv'] ?? [] ), 'is_string' ) );
+		if ( [] === $argv ) {
+			$lacking[] = 'the command line of the agent';
+		}
+		$words = array_merge( $argv, ...array_map( static fn( mixed $line ): array => (array) preg_split( '/[\s\'"]+/', (string) $line ), array_values( (array) ( $spec['checks'] ?? [] ) ) ) );
+		$files = array_merge( preg_grep( self::STAGED, $words ), array_filter( (array) ( $spec['stagedFiles'] ?? [] ), 'is_string' ) );
+		foreach ( array_unique( $files ) as $file ) {
+			$lacking[] = 'the program of the operator that was ' . $file;
+		}
+		foreach ( array_filter( (array) ( $agent['envNames'] ?? [] ), 'is_string' ) as $name ) {
+			$lacking[] = 'the value of the agent\'s variable ' . $name;
+		}
+		if ( 1 === preg_match( self::REDACTED, (string) wp_json_encode( [ $task, $argv, $spec['checks'] ?? [], $spec['commands'] ?? [] ] ) ) ) {
+			$lacking[] = 'text of the task that was redacted';
+		}
+		return $lacking;
+	}
+
+	/**
+	 * Mounts on this site.
+	 *
+	 * @param list<array<string, mixed>> $mounts    Rows of files/mounts.jsonl.
+	 * @param array<string, mixed>       $target    `apply_target` of the caller.
+	 * @param Authority                  $authority In whose name.
+	 * @param list<string>               $lacking   Gets what is missing.
+	 * @return list<array<string, mixed>>
+	 */
+	private function rows( array $mounts, array $target, Authority $authority, array &$lacking ): array {
+		$rows = [];
+		foreach ( $mounts as $mount ) {
+			$name = (string) ( $mount['target'] ?? '' );
+			try {
+				$row = [
+					'source' => $this->targets->directory( $name, $target, $authority ),
+					'target' => $name,
+					'mode'   => (string) ( $mount['mode'] ?? 'readwrite' ),
+				];
+			} catch ( Failure $failure ) {
+				$lacking[] = sprintf( 'the mount %s (%s)', $name, rtrim( $failure->getMessage(), '.' ) );
+				continue;
+			}
+			foreach ( [
+				'excluded' => 'exclude',
+				'metadata' => 'metadata',
+			] as $from => $to ) {
+				if ( ! empty( $mount[ $from ] ) ) {
+					$row[ $to ] = $mount[ $from ];
+				}
+			}
+			$rows[] = $row;
+		}
+		if ( [] === $mounts ) {
+			$lacking[] = 'the list of mounts';
+		}
+		return $rows;
+	}
+
+	/**
+	 * A word as the splitting of command lines reads it back.
+	 *
+	 * @param string $word The word.
+	 */
+	private function quote( string $word ): string {
+		return "'" . str_replace( "'", "'\\''", $word ) . "'";
+	}
+}

@@ -1,0 +1,229 @@
+<?php
+/**
+ * Running a bundle's task again.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Replay;
+
+use Throwable;
+use WPCodebox\Apply\ArtifactService;
+use WPCodebox\Apply\BundleTrust;
+use WPCodebox\AuditTrail;
+use WPCodebox\Authority;
+use WPCodebox\Capabilities;
+use WPCodebox\ErrorCode;
+use WPCodebox\ExtensionGate;
+use WPCodebox\Failure;
+use WPCodebox\Native\Artifacts;
+use WPCodebox\Run\RunService;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * The same task, agent, checks, limits and policy in a fresh sandbox, against the code
+ * that this site has now; then what came out differently. Since the bundle decides what
+ * runs and which hosts it may reach, it must be intact and signed by a trusted key.
+ */
+final class ReplayService {
+
+	private const MOUNTS = 'files/mounts.jsonl';
+
+	/**
+	 * Wires the service.
+	 *
+	 * @param ExtensionGate   $gate         Extension check.
+	 * @param ArtifactService $artifacts    Bundles.
+	 * @param BundleTrust     $trust        Who may have signed.
+	 * @param ReplayPlan      $plan         The task of a bundle.
+	 * @param Comparison      $comparison   Differences.
+	 * @param RunService      $runs         Runs.
+	 * @param Capabilities    $capabilities Permission.
+	 * @param AuditTrail      $audit        Audit log.
+	 */
+	public function __construct(
+		private readonly ExtensionGate $gate,
+		private readonly ArtifactService $artifacts,
+		private readonly BundleTrust $trust,
+		private readonly ReplayPlan $plan,
+		private readonly Comparison $comparison,
+		private readonly RunService $runs,
+		private readonly Capabilities $capabilities,
+		private readonly AuditTrail $audit
+	) {}
+
+	/**
+	 * Repeats the run of a bundle, or compares with a repetition that has ended.
+	 *
+	 * @param array<string, mixed>          $input      `artifact_id`, `apply_target?`, `replay_run_id?`.
+	 * @param Authority                     $authority  In whose name.
+	 * @param (callable(object): void)|null $on_started Gets the handle once the run exists.
+	 * @param (callable(array): mixed)|null $on_event   Gets each lifecycle event; false cancels.
+	 * @return array<string, mixed> `wp-codebox/artifact-replay/v1`.
+	 */
+	public function replay( array $input, Authority $authority, ?callable $on_started = null, ?callable $on_event = null ): array {
+		$this->gate->check();
+		$record = [ 'artifact_id' => (string) ( $input['artifact_id'] ?? '' ) ];
+		try {
+			$original = $this->visible( $input, $authority );
+			$record   = array_intersect_key( $original, array_flip( [ 'artifact_id', 'run_id' ] ) );
+			$mounts   = $this->mounts( $original );
+			$task     = $this->plan->input( $original, $mounts, (array) ( $input['apply_target'] ?? [] ), $authority );
+			$baseline = $this->comparison->baseline( $original, array_column( $task['mounts'], 'source', 'target' ) );
+			if ( empty( $input['replay_run_id'] ) ) {
+				$this->audit->write( 'replay', $record + [ 'status' => 'started' ] );
+				$run = $this->run( $task, $authority, $on_started, $on_event );
+				if ( 'wp-codebox/run-handle/v1' === $run['schema'] ) {
+					return $this->running( $original, $run );
+				}
+				$run_id = (string) $run['run']['run_id'];
+			} else {
+				$run_id = (string) $input['replay_run_id'];
+			}
+			$replay = $this->repetition( $run_id, $original );
+		} catch ( Throwable $thrown ) {
+			throw $this->audit->failure( 'replay', $record, $thrown );
+		}
+		$differences = array_merge( $baseline['differences'], $this->comparison->differences( $original, $replay ) );
+		$audit       = $this->audit->write(
+			'replay',
+			$record + [
+				'status' => 'success',
+				'result' => [
+					'run_id'      => (string) $replay['run_id'],
+					'differences' => count( $differences ),
+				],
+			]
+		);
+		return [
+			'success'     => true,
+			'schema'      => 'wp-codebox/artifact-replay/v1',
+			'status'      => 'compared',
+			'identical'   => [] === $differences,
+			'differences' => $differences,
+			'notes'       => $baseline['notes'],
+			'original'    => $this->summary( $original ),
+			'replay'      => $this->summary( $replay ),
+			'audit'       => ArtifactService::audit_reference( $audit ),
+		];
+	}
+
+	/**
+	 * A bundle that the caller may know: somebody's own, or any with the capability to
+	 * review. Another looks as if it did not exist.
+	 *
+	 * @param array<string, mixed> $input     `artifact_id`.
+	 * @param Authority            $authority In whose name.
+	 * @return array<string, mixed>
+	 * @throws Failure `wp_codebox_artifact_not_found`.
+	 */
+	private function visible( array $input, Authority $authority ): array {
+		$artifact  = $this->artifacts->artifact( $input );
+		$requester = (array) ( $artifact['metadata']['provenance']['requester'] ?? [] );
+		$own       = 'user' === ( $requester['kind'] ?? '' ) && get_current_user_id() > 0 && get_current_user_id() === ( $requester['id'] ?? 0 );
+		if ( Authority::Operator === $authority || $own || $this->capabilities->allows( Capabilities::REVIEW ) ) {
+			return $artifact;
+		}
+		throw Failure::because( ErrorCode::ArtifactNotFound, sprintf( 'There is no bundle "%s"; list them with wp-codebox/list-artifacts.', (string) $input['artifact_id'] ) );
+	}
+
+	/**
+	 * The mounts of a bundle, once it is known to be intact and trusted.
+	 *
+	 * @param array<string, mixed> $artifact The bundle.
+	 * @return list<array<string, mixed>>
+	 * @throws Failure `wp_codebox_artifact_verification_failed`, `wp_codebox_artifact_untrusted`.
+	 */
+	private function mounts( array $artifact ): array {
+		$verification = Artifacts::verify( (string) $artifact['directory'] );
+		if ( true !== ( $verification['valid'] ?? false ) ) {
+			throw Failure::because(
+				ErrorCode::ArtifactVerificationFailed,
+				'The bundle does not verify, so nobody knows what ran; inspect it, and run the task again instead.',
+				[],
+				[ 'violations' => $verification['violations'] ?? [] ]
+			);
+		}
+		$this->trust->assert( (array) ( $verification['signature'] ?? [] ), 'repeated' );
+
+		$hashes = array_column( (array) ( $artifact['manifest']['files'] ?? [] ), 'sha256', 'path' );
+		$file   = $artifact['directory'] . '/' . self::MOUNTS;
+		$bytes  = isset( $hashes[ self::MOUNTS ] ) && is_file( $file ) ? (string) file_get_contents( $file ) : '';
+		if ( hash( 'sha256', $bytes ) !== ( $hashes[ self::MOUNTS ]['value'] ?? '' ) ) {
+			return [];
+		}
+		$rows = array_map( static fn( string $line ): mixed => json_decode( $line, true ), array_filter( explode( "\n", $bytes ) ) );
+		return array_values( array_filter( $rows, 'is_array' ) );
+	}
+
+	/**
+	 * Runs the task. A secret that nobody supplies any more is one more thing missing.
+	 *
+	 * @param array<string, mixed>          $task       Task input.
+	 * @param Authority                     $authority  In whose name.
+	 * @param (callable(object): void)|null $on_started Gets the handle once the run exists.
+	 * @param (callable(array): mixed)|null $on_event   Gets each lifecycle event; false cancels.
+	 * @return array<string, mixed>
+	 */
+	private function run( array $task, Authority $authority, ?callable $on_started, ?callable $on_event ): array {
+		try {
+			return $this->runs->run( $task, $authority, [], $on_started, $on_event );
+		} catch ( Failure $failure ) {
+			if ( ErrorCode::SecretInvalid->value === $failure->error_code ) {
+				throw ReplayPlan::unavailable( array_map( static fn( string $name ): string => 'the secret ' . $name, $task['secret_env'] ?? [] ) );
+			}
+			throw $failure;
+		}
+	}
+
+	/**
+	 * The bundle of a repetition of this very bundle.
+	 *
+	 * @param string               $run_id   Run.
+	 * @param array<string, mixed> $original The bundle.
+	 * @return array<string, mixed>
+	 * @throws Failure `wp_codebox_input_invalid`.
+	 */
+	private function repetition( string $run_id, array $original ): array {
+		$replay = $this->artifacts->artifact( [ 'artifact_id' => $run_id ] );
+		if ( ( $replay['metadata']['provenance']['metadata']['replay_of'] ?? '' ) !== $original['run_id'] ) {
+			throw Failure::because( ErrorCode::InputInvalid, 'replay_run_id names no repetition of this bundle; give the run id that replay-artifact answered.' );
+		}
+		return $replay;
+	}
+
+	/**
+	 * The answer while the repetition goes on.
+	 *
+	 * @param array<string, mixed> $original The bundle.
+	 * @param array<string, mixed> $handle   `wp-codebox/run-handle/v1`.
+	 * @return array<string, mixed>
+	 */
+	private function running( array $original, array $handle ): array {
+		return [
+			'success'     => true,
+			'schema'      => 'wp-codebox/artifact-replay/v1',
+			'status'      => 'running',
+			'differences' => [],
+			'original'    => $this->summary( $original ),
+			'replay'      => [ 'run_id' => (string) $handle['run_id'] ],
+			'run'         => $handle,
+		];
+	}
+
+	/**
+	 * A bundle in short.
+	 *
+	 * @param array<string, mixed> $artifact The bundle.
+	 * @return array<string, mixed>
+	 */
+	private function summary( array $artifact ): array {
+		return array_intersect_key( $artifact, array_flip( [ 'artifact_id', 'run_id', 'created_at' ] ) ) + [
+			'outcome'       => (string) ( $artifact['metadata']['outcome'] ?? '' ),
+			'changed_files' => count( ArtifactService::changed_files( $artifact ) ),
+		];
+	}
+}

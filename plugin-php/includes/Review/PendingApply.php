@@ -1,0 +1,129 @@
+<?php
+/**
+ * What becomes of a staged apply.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Review;
+
+use Closure;
+use Throwable;
+use WP_Error;
+use WPCodebox\Authority;
+use WPCodebox\Capabilities;
+use WPCodebox\ErrorCode;
+use WPCodebox\Failure;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * The handler that host plugins with pending actions call: who may decide, and the apply
+ * itself. It applies what was staged, or refuses when bundle or target are not what they
+ * were.
+ */
+final class PendingApply {
+
+	private const FIELDS = [ 'artifact_id', 'run_id', 'approved_files', 'approver', 'apply_target', 'manifest_sha256' ];
+
+	/**
+	 * Wires the handler.
+	 *
+	 * @param Capabilities $capabilities Permission.
+	 * @param Closure      $services     Answers the Services.
+	 */
+	public function __construct(
+		private readonly Capabilities $capabilities,
+		private readonly Closure $services
+	) {}
+
+	/** Offers the handler. */
+	public function register(): void {
+		add_filter( 'wp_codebox_pending_apply_artifact_handlers', [ $this, 'handlers' ] );
+	}
+
+	/**
+	 * Adds the handler of our kind.
+	 *
+	 * @param mixed $handlers Handlers by kind.
+	 * @return array<string, array{apply: callable, can_resolve: callable}>
+	 */
+	public function handlers( mixed $handlers ): array {
+		$handlers                       = is_array( $handlers ) ? $handlers : [];
+		$handlers[ StageService::KIND ] = [
+			'apply'       => [ $this, 'apply' ],
+			'can_resolve' => [ $this, 'can_resolve' ],
+		];
+		return $handlers;
+	}
+
+	/**
+	 * Applies what was staged, in the name of the current user: whoever accepted it.
+	 *
+	 * @param mixed $apply_input `apply_input` as it was staged.
+	 * @return array<string, mixed>|WP_Error `wp-codebox/artifact-apply/v1`.
+	 */
+	public function apply( mixed $apply_input ): array|WP_Error {
+		try {
+			$operator = defined( 'WP_CLI' ) && \WP_CLI && 0 === get_current_user_id();
+			if ( ! $operator && ! $this->capabilities->allows( Capabilities::APPLY ) ) {
+				throw Failure::because(
+					ErrorCode::Forbidden,
+					sprintf( 'Whoever accepts a staged change needs the capability %s; make that user the current one before the change is applied.', Capabilities::APPLY )
+				);
+			}
+			$input    = $this->input( $apply_input );
+			$services = ( $this->services )();
+			$found    = $services->artifacts->artifact( [ 'artifact_id' => $input['run_id'] ?? $input['artifact_id'] ] );
+			if ( ( $found['artifact_id'] ?? '' ) !== $input['artifact_id'] ) {
+				throw Failure::because( ErrorCode::ArtifactChanged, 'The bundle is not the one that was staged; stage the change again.' );
+			}
+			$input['artifact_id'] = (string) $found['run_id'];
+			unset( $input['run_id'] );
+			return $services->applies->apply( $input, Authority::User );
+		} catch ( Throwable $thrown ) {
+			return Failure::from( $thrown )->to_wp_error();
+		}
+	}
+
+	/**
+	 * Whether a user may accept or reject a staged apply.
+	 *
+	 * @param mixed $payload  The pending action, as its keeper has it.
+	 * @param mixed $decision What the user wants, e.g. `accepted`.
+	 * @param mixed $user_id  The user.
+	 */
+	public function can_resolve( mixed $payload = null, mixed $decision = null, mixed $user_id = 0 ): bool {
+		$user    = is_numeric( $user_id ) ? (int) $user_id : 0;
+		$allowed = $this->capabilities->grants( $user, Capabilities::APPLY );
+		/**
+		 * Filters whether a user may accept or reject a staged apply. The answer can only
+		 * narrow: a user who may not apply stays refused, and anything but `true` refuses.
+		 *
+		 * @param bool  $allowed  Whether the user has the capability `wp_codebox_apply`.
+		 * @param mixed $payload  The pending action, as its keeper has it.
+		 * @param mixed $decision What the user wants, e.g. `accepted`.
+		 * @param int   $user_id  The user; 0 for none.
+		 */
+		$filtered = apply_filters( 'wp_codebox_can_resolve_pending_apply_artifact', $allowed, $payload, $decision, $user );
+		return $allowed && true === $filtered;
+	}
+
+	/**
+	 * The staged input, refused when it is not what staging hands out.
+	 *
+	 * @param mixed $apply_input As its keeper has it.
+	 * @return array<string, mixed>
+	 * @throws Failure `wp_codebox_input_invalid`.
+	 */
+	private function input( mixed $apply_input ): array {
+		$input   = is_array( $apply_input ) ? $apply_input : [];
+		$unknown = array_diff( array_keys( $input ), self::FIELDS );
+		if ( [] !== $unknown || ! is_string( $input['artifact_id'] ?? null ) || ! is_array( $input['approved_files'] ?? null ) || 1 !== preg_match( '/^[0-9a-f]{64}$/', (string) ( $input['manifest_sha256'] ?? '' ) ) ) {
+			throw Failure::because( ErrorCode::InputInvalid, 'This is no staged apply; hand over apply_input as stage-artifact-apply gave it.' );
+		}
+		return $input;
+	}
+}

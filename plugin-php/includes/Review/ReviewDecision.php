@@ -1,0 +1,130 @@
+<?php
+/**
+ * What a reviewer decided.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Review;
+
+use WPCodebox\AuditTrail;
+use WPCodebox\ErrorCode;
+use WPCodebox\Failure;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Reads the decision from the input and writes it down as
+ * `wp-codebox/artifact-review-decision/v1`, together with what was decided on.
+ */
+final class ReviewDecision {
+
+	public const APPROVE = 'approve';
+	public const ACTIONS = [ self::APPROVE, 'reject', 'request-changes' ];
+
+	private const MESSAGE = 'wp-codebox:artifact-review-decision';
+
+	/**
+	 * Wires the reader.
+	 *
+	 * @param AuditTrail $audit Names the requester.
+	 */
+	public function __construct( private readonly AuditTrail $audit ) {}
+
+	/**
+	 * What was decided.
+	 *
+	 * @param array<string, mixed> $input As for review-artifact.
+	 * @throws Failure `wp_codebox_review_action_missing`, `wp_codebox_review_action_invalid`.
+	 */
+	public function action( array $input ): string {
+		$action = trim( (string) ( $input['action'] ?? '' ) );
+		if ( '' === $action ) {
+			throw Failure::because( ErrorCode::ReviewActionMissing, sprintf( 'No review action was given; give one of %s.', implode( ', ', self::ACTIONS ) ) );
+		}
+		if ( ! in_array( $action, self::ACTIONS, true ) ) {
+			throw Failure::because( ErrorCode::ReviewActionInvalid, sprintf( 'There is no such review action; give one of %s.', implode( ', ', self::ACTIONS ) ) );
+		}
+		return $action;
+	}
+
+	/**
+	 * The decision as a document. What nobody said is left out.
+	 *
+	 * @param string               $action       What was decided.
+	 * @param array<string, mixed> $input        As for review-artifact.
+	 * @param array<string, mixed> $artifact     The bundle, as far as it can be read.
+	 * @param array<string, mixed> $verification What the verifier says of it.
+	 * @return array<string, mixed> `wp-codebox/artifact-review-decision/v1`.
+	 */
+	public function document( string $action, array $input, array $artifact, array $verification ): array {
+		$approver   = $input['approver'] ?? '';
+		$provenance = array_filter(
+			[
+				'artifact' => $artifact['metadata']['provenance'] ?? null,
+				'review'   => $artifact['review']['provenance'] ?? null,
+			]
+		);
+		$decision   = [
+			'schema'                   => 'wp-codebox/artifact-review-decision/v1',
+			'action'                   => $action,
+			'artifact_id'              => $artifact['artifact_id'] ?? null,
+			'run_id'                   => $artifact['run_id'] ?? null,
+			'approved_files'           => array_values( array_unique( array_map( 'strval', (array) ( $input['approved_files'] ?? [] ) ) ) ),
+			'approver'                 => '' === $approver || [] === $approver ? $this->audit->requester() : $approver,
+			'reason'                   => $input['reason'] ?? null,
+			'decided_at'               => $this->decided_at( $input ),
+			'source'                   => 'wp-codebox/review-artifact',
+			'provenance'               => $provenance,
+			'content_digest'           => $artifact['manifest']['contentDigest'] ?? null,
+			'manifest_sha256'          => $verification['manifest_sha256'] ?? null,
+			'reviewed_manifest_sha256' => $input['manifest_sha256'] ?? null,
+			'apply_target'             => $input['apply_target'] ?? null,
+			'requester'                => $this->audit->requester(),
+			'context'                  => $input['context'] ?? null,
+		];
+		return array_filter( $decision, static fn( mixed $value, string $field ): bool => 'approved_files' === $field || ( null !== $value && '' !== $value && [] !== $value ), ARRAY_FILTER_USE_BOTH );
+	}
+
+	/**
+	 * The decision as a message for others.
+	 *
+	 * @param array<string, mixed> $decision The decision.
+	 * @return array<string, mixed>
+	 */
+	public function message( array $decision ): array {
+		return [
+			'type'     => self::MESSAGE,
+			'decision' => $decision,
+		];
+	}
+
+	/**
+	 * The part of the decision that the audit log keeps.
+	 *
+	 * @param array<string, mixed> $decision The decision.
+	 * @return array<string, mixed>
+	 */
+	public function record( array $decision ): array {
+		return array_intersect_key( $decision, array_flip( [ 'action', 'artifact_id', 'run_id', 'approved_files', 'approver', 'reason', 'decided_at', 'content_digest', 'manifest_sha256', 'reviewed_manifest_sha256' ] ) );
+	}
+
+	/**
+	 * When it was decided: as the caller says, else now.
+	 *
+	 * @param array<string, mixed> $input As for review-artifact.
+	 * @throws Failure `wp_codebox_input_invalid`.
+	 */
+	private function decided_at( array $input ): string {
+		$given = trim( (string) ( $input['decided_at'] ?? '' ) );
+		if ( '' === $given ) {
+			return gmdate( 'Y-m-d\TH:i:s\Z' );
+		}
+		if ( 1 !== preg_match( '/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/', $given ) || false === strtotime( $given ) ) {
+			throw Failure::because( ErrorCode::InputInvalid, 'decided_at is no RFC 3339 time; write it as 2026-01-31T12:00:00Z, or leave it out.' );
+		}
+		return $given;
+	}
+}

@@ -1,0 +1,213 @@
+<?php
+/**
+ * Deciding about a bundle.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Review;
+
+use Throwable;
+use WPCodebox\Apply\ApplyPayload;
+use WPCodebox\Apply\ApplyService;
+use WPCodebox\Apply\ArtifactService;
+use WPCodebox\AuditTrail;
+use WPCodebox\Authority;
+use WPCodebox\Capabilities;
+use WPCodebox\ErrorCode;
+use WPCodebox\ExtensionGate;
+use WPCodebox\Failure;
+use WPCodebox\Native\Artifacts;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * An approval goes through everything an apply goes through before anybody hears of it,
+ * and needs the capability to apply. A rejection or a request for changes is possible
+ * for any bundle, a broken or tampered one too: what the verifier says is part of the
+ * answer. Every decision is one line of the audit log, a refused one too.
+ */
+final class ReviewService {
+
+	/**
+	 * Wires the service.
+	 *
+	 * @param ExtensionGate   $gate         Extension check.
+	 * @param ArtifactService $artifacts    Bundles.
+	 * @param ApplyPayload    $payloads     What an apply would hand over.
+	 * @param ApplyService    $applies      The apply path.
+	 * @param ReviewDecision  $decisions    Decisions as documents.
+	 * @param ReviewResult    $results      Check of the host plugin's answer.
+	 * @param Capabilities    $capabilities Permission.
+	 * @param AuditTrail      $audit        Audit log.
+	 */
+	public function __construct(
+		private readonly ExtensionGate $gate,
+		private readonly ArtifactService $artifacts,
+		private readonly ApplyPayload $payloads,
+		private readonly ApplyService $applies,
+		private readonly ReviewDecision $decisions,
+		private readonly ReviewResult $results,
+		private readonly Capabilities $capabilities,
+		private readonly AuditTrail $audit
+	) {}
+
+	/**
+	 * Takes a decision.
+	 *
+	 * @param array<string, mixed> $input     `artifact_id`, `action`, and for an approval what an apply takes; `reason?`, `decided_at?`, `context?`.
+	 * @param Authority            $authority In whose name.
+	 * @return array<string, mixed> `wp-codebox/artifact-review-result/v1`.
+	 * @throws Failure Whatever stood in the way; the audit log has it too.
+	 */
+	public function review( array $input, Authority $authority ): array {
+		$this->gate->check();
+		$record = [
+			'artifact_id'    => (string) ( $input['artifact_id'] ?? '' ),
+			'action'         => (string) ( $input['action'] ?? '' ),
+			'approved_files' => array_values( array_map( 'strval', (array) ( $input['approved_files'] ?? [] ) ) ),
+		];
+		try {
+			$action = $this->decisions->action( $input );
+			$this->assert_may( $action, $authority );
+			$artifact     = $this->artifacts->artifact( $input );
+			$verification = Artifacts::verify( (string) $artifact['directory'] );
+			unset( $verification['manifest'] );
+			$decision = $this->decisions->document( $action, $input, $artifact, $verification );
+			$record   = $this->decisions->record( $decision );
+			if ( ReviewDecision::APPROVE === $action ) {
+				$input = $this->bound( $input, $decision, $authority );
+				// From here on something may be written, so the decision is on record first.
+				$this->audit->write( 'review', $record + [ 'status' => 'started' ] );
+			}
+			$result = $this->decided( $decision, $input, $artifact, $verification, $authority );
+		} catch ( Throwable $thrown ) {
+			throw $this->audit->failure( 'review', $record, $thrown );
+		}
+		$success = 'failed' !== $result['status'];
+		$audit   = $this->audit->write(
+			'review',
+			$record + [
+				'status'  => $success ? 'success' : 'failure',
+				'adapter' => $result['adapter'],
+				'result'  => array_intersect_key( $result, array_flip( [ 'schema', 'status', 'audit_reference' ] ) ),
+			]
+		);
+		return [
+			'success'      => $success,
+			'schema'       => ReviewResult::SCHEMA,
+			'action'       => $action,
+			'verification' => $verification,
+			'decision'     => $decision,
+			'message'      => $this->decisions->message( $decision ),
+			'result'       => $result,
+			'audit'        => ArtifactService::audit_reference( $audit ),
+		] + array_intersect_key( $decision, array_flip( [ 'artifact_id', 'run_id', 'approved_files', 'content_digest', 'manifest_sha256' ] ) );
+	}
+
+	/**
+	 * Approving is applying; the ability itself asks only for the capability to review.
+	 *
+	 * @param string    $action    What was decided.
+	 * @param Authority $authority In whose name.
+	 * @throws Failure `wp_codebox_forbidden`.
+	 */
+	private function assert_may( string $action, Authority $authority ): void {
+		if ( ReviewDecision::APPROVE === $action && Authority::Operator !== $authority && ! $this->capabilities->allows( Capabilities::APPLY ) ) {
+			throw Failure::because(
+				ErrorCode::Forbidden,
+				sprintf( 'To approve a change is to apply it, and this user lacks the capability %s.', Capabilities::APPLY ),
+				[ 'Reject it or request changes, or let a user approve who may apply.' ]
+			);
+		}
+	}
+
+	/**
+	 * The input of the apply, bound to the very bundle that was checked now.
+	 *
+	 * @param array<string, mixed> $input     As for review.
+	 * @param array<string, mixed> $decision  The decision.
+	 * @param Authority            $authority In whose name.
+	 * @return array<string, mixed>
+	 */
+	private function bound( array $input, array $decision, Authority $authority ): array {
+		$payload                  = $this->payloads->build( $input, $authority );
+		$input['artifact_id']     = $payload['run_id'];
+		$input['manifest_sha256'] = $payload['manifest_sha256'];
+		$input['approved_files']  = $decision['approved_files'];
+		return $input;
+	}
+
+	/**
+	 * Asks the host plugin first, and takes the usual way when it does not answer.
+	 *
+	 * @param array<string, mixed> $decision     The decision.
+	 * @param array<string, mixed> $input        As for review.
+	 * @param array<string, mixed> $artifact     The bundle.
+	 * @param array<string, mixed> $verification What the verifier says of it.
+	 * @param Authority            $authority    In whose name.
+	 * @return array<string, mixed>
+	 */
+	private function decided( array $decision, array $input, array $artifact, array $verification, Authority $authority ): array {
+		$answer = $this->ask( $decision, $artifact, $verification );
+		if ( null !== $answer ) {
+			return $this->results->check( $answer, $decision );
+		}
+		if ( ReviewDecision::APPROVE === $decision['action'] ) {
+			return $this->applies->apply( $input, $authority )['result'];
+		}
+		return $this->results->standard( $decision );
+	}
+
+	/**
+	 * Asks the host plugin. What it throws is its own defect and stays in the log.
+	 *
+	 * @param array<string, mixed> $decision     The decision.
+	 * @param array<string, mixed> $artifact     The bundle.
+	 * @param array<string, mixed> $verification What the verifier says of it.
+	 * @throws Failure `wp_codebox_review_result_invalid`.
+	 */
+	private function ask( array $decision, array $artifact, array $verification ): mixed {
+		try {
+			/**
+			 * Takes a review decision over.
+			 *
+			 * An approval gets here only when an apply of the same files would pass every
+			 * check. A bundle that is rejected may be broken: look at `artifact_verification`.
+			 *
+			 * @param array|\WP_Error|null $result  Null until a plugin answers with `wp-codebox/artifact-review-result/v1`
+			 *                                      (`adapter`, `status`, `audit_reference`), or, having applied an approved
+			 *                                      change itself, with `wp-codebox/apply-result/v1`. Null in the end: an
+			 *                                      approval is applied, anything else is only put on record.
+			 * @param array                $request {
+			 *     What was decided.
+			 *
+			 *     @type array $decision              `wp-codebox/artifact-review-decision/v1`.
+			 *     @type array $message               The same as a message: `type`, `decision`.
+			 *     @type array $artifact              The bundle, as far as it can be read.
+			 *     @type array $artifact_verification `wp-codebox/artifact-bundle-verification/v1`.
+			 * }
+			 */
+			return apply_filters(
+				'wp_codebox_review_artifact_decision',
+				null,
+				[
+					'decision'              => $decision,
+					'message'               => $this->decisions->message( $decision ),
+					'artifact'              => $artifact,
+					'artifact_verification' => $verification,
+				]
+			);
+		} catch ( Throwable $thrown ) {
+			Failure::from( $thrown );
+			throw Failure::because(
+				ErrorCode::ReviewResultInvalid,
+				'The plugin that takes review decisions broke off with an exception; the PHP error log has it. Look at its own records: it may have acted.',
+				[],
+				[ 'exception' => $thrown::class ]
+			);
+		}
+	}
+}

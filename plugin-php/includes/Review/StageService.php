@@ -1,0 +1,220 @@
+<?php
+/**
+ * Staging an apply as somebody else's pending action.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Review;
+
+use Throwable;
+use WP_Error;
+use WPCodebox\Apply\ApplyPayload;
+use WPCodebox\Apply\ArtifactService;
+use WPCodebox\AuditTrail;
+use WPCodebox\Authority;
+use WPCodebox\ErrorCode;
+use WPCodebox\ExtensionGate;
+use WPCodebox\Failure;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * A host plugin keeps the pending action; this plugin keeps none. What is staged has
+ * passed every check of an apply, and names the sha256 of the manifest, so that an
+ * acceptance applies exactly this or nothing.
+ */
+final class StageService {
+
+	public const KIND = 'wp_codebox_apply_back';
+
+	/**
+	 * Wires the service.
+	 *
+	 * @param ExtensionGate $gate     Extension check.
+	 * @param ApplyPayload  $payloads Verified and filtered changes.
+	 * @param AuditTrail    $audit    Audit log.
+	 */
+	public function __construct(
+		private readonly ExtensionGate $gate,
+		private readonly ApplyPayload $payloads,
+		private readonly AuditTrail $audit
+	) {}
+
+	/**
+	 * Stages an apply.
+	 *
+	 * @param array<string, mixed> $input     As for an apply; `summary?`, `agent_id?`, `user_id?`, `context?`.
+	 * @param Authority            $authority In whose name.
+	 * @return array<string, mixed> `wp-codebox/artifact-apply-stage/v1`.
+	 * @throws Failure Whatever stood in the way; the audit log has it too.
+	 */
+	public function stage( array $input, Authority $authority ): array {
+		$this->gate->check();
+		$record = [
+			'artifact_id'    => (string) ( $input['artifact_id'] ?? '' ),
+			'approved_files' => array_values( array_map( 'strval', (array) ( $input['approved_files'] ?? [] ) ) ),
+		];
+		try {
+			$user    = $this->user( $input, $authority );
+			$payload = $this->payloads->build( $input, $authority );
+			$known   = [
+				'artifact_id'     => $payload['artifact_id'],
+				'run_id'          => $payload['run_id'],
+				'approved_files'  => $payload['approved_files'],
+				'content_digest'  => $payload['artifact_content_digest'],
+				'manifest_sha256' => $payload['manifest_sha256'],
+				'patch_sha256'    => $payload['patch_sha256'],
+			];
+			$record  = $known + [ 'approver' => $payload['approver'] ];
+			$pending = $this->checked( $this->delegate( $this->arguments( $input, $payload, $user ), $payload['artifact'] ) );
+		} catch ( Throwable $thrown ) {
+			throw $this->audit->failure( 'stage-apply', $record, $thrown );
+		}
+		$success = false !== ( $pending['success'] ?? true );
+		$audit   = $this->audit->write( 'stage-apply', $record + [ 'status' => $success ? 'success' : 'failure' ] );
+		return [
+			'success'        => $success,
+			'schema'         => 'wp-codebox/artifact-apply-stage/v1',
+			'verification'   => $payload['artifact_verification'],
+			'pending_action' => $pending,
+			'audit'          => ArtifactService::audit_reference( $audit ),
+		] + $known + $pending;
+	}
+
+	/**
+	 * Whose pending action it becomes. A user stages in nobody else's name.
+	 *
+	 * @param array<string, mixed> $input     As for stage.
+	 * @param Authority            $authority In whose name.
+	 * @throws Failure `wp_codebox_forbidden`.
+	 */
+	private function user( array $input, Authority $authority ): int {
+		$current = get_current_user_id();
+		$named   = (int) ( $input['user_id'] ?? $current );
+		if ( Authority::Operator !== $authority && $current > 0 && $named !== $current ) {
+			throw Failure::because( ErrorCode::Forbidden, 'user_id names another user; leave it out to stage the change in your own name.' );
+		}
+		return $named;
+	}
+
+	/**
+	 * What the host plugin is to keep.
+	 *
+	 * @param array<string, mixed> $input   As for stage.
+	 * @param array<string, mixed> $payload What an apply would hand over.
+	 * @param int                  $user    Whose action.
+	 * @return array<string, mixed>
+	 */
+	private function arguments( array $input, array $payload, int $user ): array {
+		$apply = [
+			'artifact_id'     => $payload['artifact_id'],
+			'run_id'          => $payload['run_id'],
+			'approved_files'  => $payload['approved_files'],
+			'manifest_sha256' => $payload['manifest_sha256'],
+		];
+		foreach ( [ 'approver', 'apply_target' ] as $field ) {
+			if ( ! empty( $input[ $field ] ) ) {
+				$apply[ $field ] = $input[ $field ];
+			}
+		}
+		$artifact = $payload['artifact'];
+		$count    = count( $payload['approved_files'] );
+		$summary  = trim( (string) ( $input['summary'] ?? '' ) );
+		return [
+			'kind'         => self::KIND,
+			/* translators: %d: number of files. */
+			'summary'      => '' !== $summary ? $summary : sprintf( _n( 'Apply %d changed file.', 'Apply %d changed files.', $count, 'wp-codebox' ), $count ),
+			'apply_input'  => $apply,
+			'preview_data' => array_filter(
+				[
+					'schema'          => 'wp-codebox/pending-apply-preview/v1',
+					'artifact_id'     => $payload['artifact_id'],
+					'run_id'          => $payload['run_id'],
+					'content_digest'  => $payload['artifact_content_digest'],
+					'manifest_sha256' => $payload['manifest_sha256'],
+					'patch_sha256'    => $payload['patch_sha256'],
+					'created_at'      => $artifact['created_at'] ?? null,
+					'verification'    => $payload['artifact_verification'],
+					'approved_files'  => $payload['approved_files'],
+					'changed_files'   => $payload['changed_files'],
+					'test_results'    => $artifact['test_results'] ?? null,
+					'review'          => $artifact['review'] ?? null,
+				],
+				static fn( mixed $value ): bool => null !== $value
+			),
+			'agent_id'     => (string) ( $input['agent_id'] ?? '' ),
+			'user_id'      => $user,
+			'context'      => (array) ( $input['context'] ?? [] ),
+		];
+	}
+
+	/**
+	 * Hands the arguments to the host plugin. What it throws is its own defect and stays
+	 * in the log.
+	 *
+	 * @param array<string, mixed> $arguments What to keep.
+	 * @param array<string, mixed> $bundle    The bundle.
+	 * @throws Failure `wp_codebox_apply_result_invalid`.
+	 */
+	private function delegate( array $arguments, array $bundle ): mixed {
+		try {
+			/**
+			 * Keeps an apply as a pending action, until somebody accepts or rejects it.
+			 *
+			 * Whoever keeps it asks `can_resolve` of the handler of this kind (filter
+			 * `wp_codebox_pending_apply_artifact_handlers`) when somebody decides, and calls
+			 * its `apply` with `apply_input`, unchanged, when it is accepted.
+			 *
+			 * @param array|\WP_Error|null $result     Null until a plugin answers with its record of the action, a map.
+			 * @param array                $stage_args {
+			 *     What to keep.
+			 *
+			 *     @type string $kind         `wp_codebox_apply_back`.
+			 *     @type string $summary      One sentence for people.
+			 *     @type array  $apply_input  `artifact_id`, `run_id`, `approved_files`, `manifest_sha256`, `approver?`, `apply_target?`.
+			 *     @type array  $preview_data `wp-codebox/pending-apply-preview/v1`, for whoever decides.
+			 *     @type string $agent_id     The caller's agent; '' for none.
+			 *     @type int    $user_id      Whose action it is; 0 for none.
+			 *     @type array  $context      The caller's own data.
+			 * }
+			 * @param array                $bundle     The bundle.
+			 */
+			return apply_filters( 'wp_codebox_stage_pending_apply_artifact', null, $arguments, $bundle );
+		} catch ( Throwable $thrown ) {
+			Failure::from( $thrown );
+			throw Failure::because(
+				ErrorCode::ApplyResultInvalid,
+				'The plugin that keeps pending actions broke off with an exception; the PHP error log has it. Nothing was written to the target.',
+				[],
+				[ 'exception' => $thrown::class ]
+			);
+		}
+	}
+
+	/**
+	 * The host plugin's record of the action.
+	 *
+	 * @param mixed $answer What the filter returned.
+	 * @return array<string, mixed>
+	 * @throws Failure `wp_codebox_pending_apply_unavailable`, or the host plugin's own.
+	 */
+	private function checked( mixed $answer ): array {
+		if ( null === $answer ) {
+			throw Failure::because(
+				ErrorCode::PendingApplyUnavailable,
+				'No plugin on this site keeps pending actions, so nothing was staged.',
+				[ 'Activate a plugin that answers the filter wp_codebox_stage_pending_apply_artifact, or apply the change at once.' ]
+			);
+		}
+		if ( $answer instanceof WP_Error ) {
+			throw Failure::from_wp_error( $answer );
+		}
+		if ( ! is_array( $answer ) || [] === $answer || array_is_list( $answer ) ) {
+			throw Failure::because( ErrorCode::ApplyResultInvalid, 'The plugin that keeps pending actions answered no record of one; look at its own list. Nothing was written to the target.' );
+		}
+		return $answer;
+	}
+}

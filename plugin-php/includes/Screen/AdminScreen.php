@@ -1,0 +1,116 @@
+<?php
+/**
+ * Tools → Codebox.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Screen;
+
+use WPCodebox\Capabilities;
+
+use const WPCodebox\VERSION;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * A reference host that can be taken away: this directory, `assets/screen/` and one line
+ * of the composition root. It prints an empty page; everything on it comes from the
+ * public abilities over REST, in the name of the user who looks at it. Nothing here
+ * reads or decides anything, and nothing else of the plugin knows of it.
+ */
+final class AdminScreen {
+
+	public const SLUG = 'wp-codebox';
+
+	/** Scripts in `assets/screen/`, each with the ones it needs. */
+	private const SCRIPTS = [
+		'text'      => [],
+		'dom'       => [ 'text' ],
+		'api'       => [ 'dom' ],
+		'output'    => [ 'dom' ],
+		'diff'      => [ 'dom' ],
+		'runs'      => [ 'api', 'output' ],
+		'task'      => [ 'api' ],
+		'decisions' => [ 'api' ],
+		'bundles'   => [ 'diff', 'decisions' ],
+		'screen'    => [ 'runs', 'task', 'bundles' ],
+	];
+
+	/**
+	 * Wires the screen.
+	 *
+	 * @param string       $file         Main file of the plugin.
+	 * @param Capabilities $capabilities Permission.
+	 */
+	public function __construct(
+		private readonly string $file,
+		private readonly Capabilities $capabilities
+	) {}
+
+	/** Registers the hooks. */
+	public function register(): void {
+		add_action( 'admin_menu', [ $this, 'add' ] );
+	}
+
+	/** Adds the page for whoever may run or review; for others there is none. */
+	public function add(): void {
+		/**
+		 * Filters whether the admin screen exists. The abilities, the REST routes and the
+		 * commands are not touched by it.
+		 *
+		 * @param bool $enabled True.
+		 */
+		if ( true !== apply_filters( 'wp_codebox_screen_enabled', true ) || ! function_exists( 'wp_register_ability' ) ) {
+			return;
+		}
+		$capability = null;
+		foreach ( [ Capabilities::REVIEW, Capabilities::RUN ] as $candidate ) {
+			$capability ??= $this->capabilities->allows( $candidate ) ? $candidate : null;
+		}
+		if ( null === $capability ) {
+			return;
+		}
+		$hook = add_management_page( __( 'Codebox', 'wp-codebox' ), __( 'Codebox', 'wp-codebox' ), $capability, self::SLUG, [ $this, 'render' ] );
+		if ( is_string( $hook ) ) {
+			add_action( 'load-' . $hook, [ $this, 'load' ] );
+		}
+	}
+
+	/** Queues scripts and style, on this page alone. */
+	public function load(): void {
+		add_action( 'admin_enqueue_scripts', [ $this, 'enqueue' ] );
+	}
+
+	/** The scripts are plain files; core's own carry the REST nonce and the translations. */
+	public function enqueue(): void {
+		$base = plugins_url( 'assets/screen/', $this->file );
+		foreach ( self::SCRIPTS as $name => $needs ) {
+			$handle = 'wp-codebox-screen-' . $name;
+			$needs  = array_map( static fn( string $other ): string => 'wp-codebox-screen-' . $other, $needs );
+			wp_register_script( $handle, $base . $name . '.js', array_merge( [ 'wp-api-fetch', 'wp-i18n', 'wp-url' ], $needs ), VERSION, [ 'in_footer' => true ] );
+			wp_set_script_translations( $handle, 'wp-codebox' );
+		}
+		wp_enqueue_script( 'wp-codebox-screen-screen' );
+		wp_enqueue_style( 'wp-codebox-screen', $base . 'screen.css', [], VERSION );
+	}
+
+	/** Prints the empty page. What the user may do decides which buttons there are; the abilities judge for themselves. */
+	public function render(): void {
+		$may = array_filter(
+			[
+				'run'    => $this->capabilities->allows( Capabilities::RUN ),
+				'review' => $this->capabilities->allows( Capabilities::REVIEW ),
+				'apply'  => $this->capabilities->allows( Capabilities::APPLY ),
+			]
+		);
+		printf(
+			'<div class="wrap wp-codebox-screen"><h1>%s</h1><div id="wp-codebox-screen" data-may="%s"></div><noscript><div class="notice notice-error"><p>%s</p></div></noscript></div>',
+			esc_html__( 'Codebox', 'wp-codebox' ),
+			esc_attr( implode( ' ', array_keys( $may ) ) ),
+			esc_html__( 'This screen needs JavaScript. The commands of wp codebox do the same in a terminal.', 'wp-codebox' )
+		);
+	}
+}

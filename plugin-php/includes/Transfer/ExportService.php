@@ -1,0 +1,126 @@
+<?php
+/**
+ * Giving bundles out.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Transfer;
+
+use Throwable;
+use WPCodebox\Apply\ArtifactService;
+use WPCodebox\AuditTrail;
+use WPCodebox\Authority;
+use WPCodebox\Host\HostPath;
+use WPCodebox\Host\Site;
+use WPCodebox\Native\Artifacts;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * A bundle that verifies as a deterministic tar: the same bundle gives the same bytes
+ * everywhere.
+ */
+final class ExportService {
+
+	/** Largest archive that an answer carries. */
+	public const MAX_BYTES = ImportSource::MAX_BYTES;
+
+	/**
+	 * Wires the service.
+	 *
+	 * @param ArtifactService $artifacts Bundles.
+	 * @param HostPath        $paths     Which paths a caller may name.
+	 * @param Site            $site      This site.
+	 * @param AuditTrail      $audit     Audit log.
+	 */
+	public function __construct(
+		private readonly ArtifactService $artifacts,
+		private readonly HostPath $paths,
+		private readonly Site $site,
+		private readonly AuditTrail $audit
+	) {}
+
+	/**
+	 * A bundle as base64 in the answer.
+	 *
+	 * @param array<string, mixed> $input `artifact_id`.
+	 * @return array<string, mixed> `wp-codebox/artifact-export/v1`.
+	 */
+	public function answer( array $input ): array {
+		$made  = $this->bytes( $input );
+		$bytes = $made['archive'];
+		// phpcs:ignore WordPress.PHP.DiscouragedPHPFunctions -- bytes in JSON, not obfuscation.
+		return [ 'archive' => base64_encode( $bytes ) ] + $made;
+	}
+
+	/**
+	 * A bundle as bytes.
+	 *
+	 * @param array<string, mixed> $input `artifact_id`.
+	 * @return array<string, mixed> `wp-codebox/artifact-export/v1`, `archive` not encoded.
+	 */
+	public function bytes( array $input ): array {
+		return $this->made(
+			$input,
+			fn( string $run_id ): array => [ 'archive' => Artifacts::archive( $this->site->id(), $run_id, self::MAX_BYTES ) ]
+		);
+	}
+
+	/**
+	 * A bundle as a new file of the host, of any size.
+	 *
+	 * @param array<string, mixed> $input     `artifact_id`.
+	 * @param string               $path      Absolute path of the file to make.
+	 * @param Authority            $authority In whose name.
+	 * @return array<string, mixed> `wp-codebox/artifact-export/v1` with `path` and without `archive`.
+	 */
+	public function file( array $input, string $path, Authority $authority ): array {
+		return $this->made(
+			$input,
+			function ( string $run_id ) use ( $path, $authority ): array {
+				$made = Artifacts::export( $this->site->id(), $run_id, $this->paths->writable( $path, $authority ) );
+				return array_intersect_key( $made, array_flip( [ 'path', 'bytes', 'sha256' ] ) );
+			}
+		);
+	}
+
+	/**
+	 * Makes the archive and notes who has it now.
+	 *
+	 * @param array<string, mixed>                 $input `artifact_id`.
+	 * @param callable(string): array<string, mixed> $make  Makes it.
+	 * @return array<string, mixed>
+	 */
+	private function made( array $input, callable $make ): array {
+		$artifact = $this->artifacts->artifact( $input );
+		$known    = array_intersect_key( $artifact, array_flip( [ 'artifact_id', 'run_id' ] ) );
+		try {
+			$made = $make( (string) $artifact['run_id'] );
+		} catch ( Throwable $thrown ) {
+			throw $this->audit->failure( 'export', $known, $thrown );
+		}
+		if ( isset( $made['archive'] ) ) {
+			$made += [
+				'bytes'  => strlen( $made['archive'] ),
+				'sha256' => hash( 'sha256', $made['archive'] ),
+			];
+		}
+		$audit = $this->audit->write(
+			'export',
+			$known + [
+				'status' => 'success',
+				'result' => array_intersect_key( $made, array_flip( [ 'path', 'bytes', 'sha256' ] ) ),
+			]
+		);
+		return [
+			'success'    => true,
+			'schema'     => 'wp-codebox/artifact-export/v1',
+			'media_type' => 'application/x-tar',
+			'filename'   => $artifact['run_id'] . '.tar',
+			'audit'      => ArtifactService::audit_reference( $audit ),
+		] + $known + $made;
+	}
+}

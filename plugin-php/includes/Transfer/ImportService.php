@@ -1,0 +1,179 @@
+<?php
+/**
+ * Taking bundles in.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Transfer;
+
+use Throwable;
+use WPCodebox\Apply\ArtifactService;
+use WPCodebox\Apply\BundleTrust;
+use WPCodebox\AuditTrail;
+use WPCodebox\Authority;
+use WPCodebox\ErrorCode;
+use WPCodebox\ExtensionGate;
+use WPCodebox\Failure;
+use WPCodebox\Host\HostPath;
+use WPCodebox\Host\Site;
+use WPCodebox\Native\Artifacts;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * The extension verifies and copies; importing the same bundle again changes nothing. An
+ * import makes no bundle trusted: whether it may be applied is a matter of its signature.
+ */
+final class ImportService {
+
+	private const IMPORT   = 'import-artifact-bundle';
+	private const REIMPORT = 'reimport-artifact-bundle';
+
+	/**
+	 * Wires the service.
+	 *
+	 * @param ExtensionGate   $gate      Extension check.
+	 * @param ArtifactService $artifacts Bundles.
+	 * @param BundleTrust     $trust     Who may have signed.
+	 * @param HostPath        $paths     Which paths a caller may name.
+	 * @param Site            $site      This site.
+	 * @param AuditTrail      $audit     Audit log.
+	 */
+	public function __construct(
+		private readonly ExtensionGate $gate,
+		private readonly ArtifactService $artifacts,
+		private readonly BundleTrust $trust,
+		private readonly HostPath $paths,
+		private readonly Site $site,
+		private readonly AuditTrail $audit
+	) {}
+
+	/**
+	 * Takes a bundle in.
+	 *
+	 * @param array<string, mixed> $input     One source; `expected_artifact_id?`, `expected_content_digest?`, `replace?`, `metadata?`.
+	 * @param Authority            $authority In whose name.
+	 * @return array<string, mixed> `wp-codebox/artifact-result-envelope/v1`.
+	 */
+	public function import( array $input, Authority $authority ): array {
+		return $this->take( self::IMPORT, $input, $authority );
+	}
+
+	/**
+	 * Takes a bundle in again: the one that an id, a reference or an earlier answer names,
+	 * and no other. A copy that is no longer intact is replaced.
+	 *
+	 * @param array<string, mixed> $input     As for import; `artifact_id?`, `artifact_ref?`, `artifact_result?`.
+	 * @param Authority            $authority In whose name.
+	 * @return array<string, mixed> `wp-codebox/artifact-result-envelope/v1`.
+	 */
+	public function reimport( array $input, Authority $authority ): array {
+		return $this->take( self::REIMPORT, $input, $authority );
+	}
+
+	/**
+	 * Takes a bundle in and notes it, whatever comes of it.
+	 *
+	 * @param string               $operation Operation.
+	 * @param array<string, mixed> $input     As for import or reimport.
+	 * @param Authority            $authority In whose name.
+	 * @return array<string, mixed>
+	 */
+	private function take( string $operation, array $input, Authority $authority ): array {
+		$this->gate->check();
+		$record = [ 'operation' => $operation ];
+		try {
+			$input   = self::REIMPORT === $operation ? $this->named( $input ) : $input;
+			$source  = ImportSource::from( $input, $this->paths, $authority );
+			$record += [ 'source' => $source->describe() ];
+			$taken   = null === $source->bytes
+				? Artifacts::import( $this->site->id(), $source->path, $this->options( $input, $authority ) )
+				: Artifacts::importArchive( $this->site->id(), $source->bytes, $this->options( $input, $authority ) );
+		} catch ( Throwable $thrown ) {
+			throw $this->audit->failure( 'import', $record, $thrown );
+		}
+		$verification = array_diff_key( (array) $taken['verification'], [ 'manifest' => 1 ] );
+		$signature    = (array) ( $verification['signature'] ?? [ 'status' => 'unsigned' ] );
+		$known        = array_intersect_key( $taken, array_flip( [ 'artifact_id', 'run_id', 'manifest_sha256' ] ) );
+		$audit        = $this->audit->write(
+			'import',
+			$record + $known + [
+				'status'    => 'success',
+				'result'    => [ 'status' => $taken['status'] ],
+				'signature' => $signature,
+			]
+		);
+		$envelope     = [
+			'success'      => true,
+			'schema'       => 'wp-codebox/artifact-result-envelope/v1',
+			'operation'    => $operation,
+			'status'       => $taken['status'],
+			'artifact'     => $this->artifacts->artifact( [ 'artifact_id' => $taken['run_id'] ] ),
+			'verification' => $verification,
+			'trusted'      => $this->trust->holds( $signature ),
+			'source'       => $source->describe(),
+			'audit'        => ArtifactService::audit_reference( $audit ),
+		] + $known;
+		return empty( $input['metadata'] ) ? $envelope : $envelope + [ 'metadata' => $input['metadata'] ];
+	}
+
+	/**
+	 * Options as the extension takes them.
+	 *
+	 * @param array<string, mixed> $input     As for import.
+	 * @param Authority            $authority In whose name.
+	 * @return array<string, mixed>
+	 */
+	private function options( array $input, Authority $authority ): array {
+		$roots   = $this->site->allowed_roots( $authority );
+		$options = null === $roots ? [] : [ 'allowed_roots' => $roots ];
+		foreach ( [ 'expected_artifact_id', 'expected_content_digest' ] as $field ) {
+			if ( isset( $input[ $field ] ) && '' !== $input[ $field ] ) {
+				$options[ $field ] = (string) $input[ $field ];
+			}
+		}
+		if ( ! empty( $input['replace'] ) ) {
+			$options['replace'] = true;
+		}
+		return $options;
+	}
+
+	/**
+	 * The input of an import for the one bundle that a reimport names.
+	 *
+	 * @param array<string, mixed> $input As for reimport.
+	 * @return array<string, mixed>
+	 * @throws Failure `wp_codebox_artifact_id_missing`, `wp_codebox_input_invalid`.
+	 */
+	private function named( array $input ): array {
+		$reference = (array) ( $input['artifact_ref'] ?? [] );
+		$earlier   = (array) ( $input['artifact_result'] ?? [] );
+		$ids       = array_filter(
+			[
+				$input['artifact_id'] ?? null,
+				$input['expected_artifact_id'] ?? null,
+				$reference['artifact_id'] ?? $reference['id'] ?? null,
+				$earlier['artifact_id'] ?? $earlier['id'] ?? $earlier['artifact']['artifact_id'] ?? null,
+			],
+			static fn( mixed $id ): bool => is_string( $id ) && '' !== $id
+		);
+		$id        = (string) reset( $ids );
+		if ( '' === $id ) {
+			throw Failure::because( ErrorCode::ArtifactIdMissing, 'Nothing says which bundle to take in again; give artifact_id, artifact_ref or artifact_result.' );
+		}
+		if ( count( array_unique( $ids ) ) > 1 ) {
+			throw Failure::because( ErrorCode::InputInvalid, 'The ids in artifact_id, artifact_ref, artifact_result and expected_artifact_id differ; give one bundle.' );
+		}
+		$sources = array_intersect_key( $input, array_flip( [ 'source_bundle_path', 'source_manifest_path', 'archive' ] ) );
+		$path    = $reference['source']['path'] ?? $earlier['source']['path'] ?? null;
+		if ( [] === array_filter( $sources ) && is_string( $path ) ) {
+			$input['source_bundle_path'] = $path;
+		}
+		$input['expected_artifact_id'] = $id;
+		$input['replace']              = $input['replace'] ?? true;
+		return $input;
+	}
+}

@@ -1,0 +1,105 @@
+<?php
+/**
+ * Where an import takes its bundle from.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Transfer;
+
+use WPCodebox\Authority;
+use WPCodebox\ErrorCode;
+use WPCodebox\Failure;
+use WPCodebox\Host\HostPath;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Exactly one of a directory or archive of the host, a manifest of the host, or the bytes
+ * of an archive.
+ */
+final class ImportSource {
+
+	/** Largest archive that may come in the input, decoded. */
+	public const MAX_BYTES = 16777216;
+
+	/**
+	 * Makes a source.
+	 *
+	 * @param string      $kind  `path` or `archive`.
+	 * @param string      $path  Canonical host path; '' for an archive in the input.
+	 * @param string|null $bytes Bytes of the archive.
+	 */
+	private function __construct(
+		public readonly string $kind,
+		public readonly string $path,
+		public readonly ?string $bytes
+	) {}
+
+	/**
+	 * Reads the source from the input.
+	 *
+	 * @param array<string, mixed> $input     `source_bundle_path`, `source_manifest_path` or `archive`.
+	 * @param HostPath             $paths     Which paths the caller may name.
+	 * @param Authority            $authority In whose name.
+	 * @throws Failure `wp_codebox_artifact_import_source_missing` and what is wrong with a source.
+	 */
+	public static function from( array $input, HostPath $paths, Authority $authority ): self {
+		$given = array_filter(
+			array_intersect_key( $input, array_flip( [ 'source_bundle_path', 'source_manifest_path', 'archive' ] ) ),
+			static fn( mixed $value ): bool => is_string( $value ) && '' !== trim( $value )
+		);
+		if ( [] === $given ) {
+			throw Failure::because( ErrorCode::ArtifactImportSourceMissing, 'No source was given; give source_bundle_path, source_manifest_path or archive.' );
+		}
+		if ( count( $given ) > 1 ) {
+			throw Failure::because( ErrorCode::InputInvalid, sprintf( 'The import has several sources (%s); give one.', implode( ', ', array_keys( $given ) ) ) );
+		}
+		if ( isset( $given['archive'] ) ) {
+			return new self( 'archive', '', self::decoded( $given['archive'] ) );
+		}
+		$path = $paths->readable( (string) reset( $given ), $authority );
+		if ( isset( $given['source_manifest_path'] ) && 'manifest.json' !== basename( $path ) ) {
+			throw Failure::because( ErrorCode::ArtifactImportSourceInvalid, 'source_manifest_path names no manifest.json; give source_bundle_path for a directory or an archive.' );
+		}
+		return new self( 'path', $path, null );
+	}
+
+	/**
+	 * The source as an answer may show it.
+	 *
+	 * @return array<string, string|int>
+	 */
+	public function describe(): array {
+		return null === $this->bytes
+			? [
+				'kind' => $this->kind,
+				'path' => $this->path,
+			]
+			: [
+				'kind'   => $this->kind,
+				'bytes'  => strlen( $this->bytes ),
+				'sha256' => hash( 'sha256', $this->bytes ),
+			];
+	}
+
+	/**
+	 * Decodes an archive of the input. The size is judged first.
+	 *
+	 * @param string $text Base64.
+	 * @throws Failure `wp_codebox_artifact_too_large`, `wp_codebox_artifact_import_source_invalid`.
+	 */
+	private static function decoded( string $text ): string {
+		// phpcs:ignore WordPress.PHP.DiscouragedPHPFunctions -- bytes in JSON, not obfuscation.
+		$bytes = strlen( $text ) > 4 * intdiv( self::MAX_BYTES + 2, 3 ) ? null : base64_decode( $text, true );
+		if ( null === $bytes || strlen( (string) $bytes ) > self::MAX_BYTES ) {
+			throw Failure::because( ErrorCode::ArtifactTooLarge, sprintf( 'The archive is larger than %d MiB; put it on the host and give source_bundle_path.', self::MAX_BYTES >> 20 ) );
+		}
+		if ( false === $bytes || '' === $bytes ) {
+			throw Failure::because( ErrorCode::ArtifactImportSourceInvalid, 'The archive is not base64; encode the bytes of the archive without line breaks.' );
+		}
+		return $bytes;
+	}
+}

@@ -1,0 +1,77 @@
+<?php
+/**
+ * Removing the plugin's traces.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Finds what is ours by its prefix, so that nothing is forgotten, and removes it through core's
+ * own functions, so that caches hear of it. The state directory is not touched.
+ */
+final class Uninstaller {
+
+	private const PREFIXES = [ 'wp_codebox_', '_transient_wp_codebox_', '_transient_timeout_wp_codebox_', '_site_transient_wp_codebox_', '_site_transient_timeout_wp_codebox_' ];
+
+	/** Removes everything. */
+	public function run(): void {
+		global $wpdb;
+		// A persistent cache keeps transients to itself, out of reach of a query.
+		delete_site_transient( 'wp_codebox_isolation' );
+		if ( is_multisite() ) {
+			$sites = get_sites(
+				[
+					'fields'  => 'ids',
+					'number'  => 0,
+					'network' => 0,
+				]
+			);
+			foreach ( $sites as $site ) {
+				switch_to_blog( (int) $site );
+				$this->remove_options();
+				restore_current_blog();
+			}
+			foreach ( $this->found( $wpdb->sitemeta, 'meta_key', 'site_id' ) as $row ) {
+				delete_network_option( (int) $row->owner, $row->name );
+			}
+		} else {
+			$this->remove_options();
+		}
+		foreach ( $this->found( $wpdb->usermeta, 'meta_key' ) as $row ) {
+			delete_metadata( 'user', 0, $row->name, '', true );
+		}
+	}
+
+	/** Removes the options of the current site. */
+	private function remove_options(): void {
+		global $wpdb;
+		foreach ( $this->found( $wpdb->options, 'option_name' ) as $row ) {
+			delete_option( $row->name );
+		}
+	}
+
+	/**
+	 * Names of ours in a table.
+	 *
+	 * @param string $table  Table; never from input.
+	 * @param string $column Column of the name.
+	 * @param string $owner  Column that belongs to it, or ''.
+	 * @return list<object{name: string, owner: string}>
+	 */
+	private function found( string $table, string $column, string $owner = '' ): array {
+		global $wpdb;
+		$rows = [];
+		foreach ( self::PREFIXES as $prefix ) {
+			// phpcs:ignore WordPress.DB -- looked up once, to be deleted through core.
+			$found = $wpdb->get_results( $wpdb->prepare( 'SELECT DISTINCT %i AS name, %i AS owner FROM %i WHERE %i LIKE %s', $column, '' === $owner ? $column : $owner, $table, $column, $wpdb->esc_like( $prefix ) . '%' ) );
+			$rows  = array_merge( $rows, is_array( $found ) ? $found : [] );
+		}
+		return $rows;
+	}
+}

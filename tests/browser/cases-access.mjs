@@ -1,0 +1,108 @@
+/**
+ * Who sees the screen, and what is left when something is missing, the screen itself included.
+ */
+import { renameSync } from 'node:fs';
+import { holds, same, site, test, toggle, User } from './harness.mjs';
+
+const menu = ( page ) => page.locator( '#adminmenu a', { hasText: 'Codebox' } ).count();
+const PAGE = '/wp-admin/tools.php?page=wp-codebox';
+
+export default async function ( browser, admin ) {
+	const { page } = admin;
+
+	await test( 'access: an administrator sees it, an editor sees nothing', async () => {
+		await page.goto( site.url + '/wp-admin/tools.php' );
+		same( 1, await menu( page ), 'in the menu of an administrator' );
+		await admin.open();
+		same( 'Runs', await admin.text( '.wp-codebox-view h2' ), 'the screen of an administrator' );
+		const editor = await User.login( browser, 'editor' );
+		await editor.page.goto( site.url + '/wp-admin/tools.php' );
+		same( 0, await menu( editor.page ), 'in the menu of an editor' );
+		const answer = await editor.page.goto( site.url + PAGE );
+		same( 403, answer.status(), 'the page, asked for directly' );
+		same( 0, await editor.page.locator( '#wp-codebox-screen' ).count(), 'the screen of an editor' );
+		await editor.page.goto( site.url + '/wp-admin/' );
+		same( 403, ( await editor.rest( 'list-artifacts' ) ).status, 'an ability over REST, asked by an editor' );
+		same( 200, ( await admin.rest( 'list-artifacts' ) ).status, 'the same, asked by an administrator' );
+		await editor.context.close();
+	} );
+
+	await test( 'access: whoever may only run gets no bundles; narrowed to nothing there is no page', async () => {
+		toggle( { narrow: [ 'wp_codebox_review', 'wp_codebox_apply' ] } );
+		await admin.open();
+		same( [ 'Runs', 'New task' ], await page.locator( '.nav-tab' ).allTextContents(), 'tabs of a runner' );
+		await admin.go( '#/bundles' );
+		await page.locator( '.wp-codebox-error' ).waitFor();
+		toggle( { narrow: [ 'wp_codebox_run', 'wp_codebox_review', 'wp_codebox_apply' ] } );
+		await page.goto( site.url + '/wp-admin/tools.php' );
+		same( 0, await menu( page ), 'in the menu' );
+		toggle();
+		await admin.open();
+		same( [ 'Runs', 'Bundles', 'New task' ], await page.locator( '.nav-tab' ).allTextContents(), 'tabs of an administrator' );
+	} );
+
+	await test( 'access: the filter takes the screen away, and nothing else', async () => {
+		for ( const answer of [ false, 1 ] ) {
+			toggle( { screen: answer } );
+			await page.goto( site.url + '/wp-admin/tools.php' );
+			same( 0, await menu( page ), `in the menu with ${ answer }` );
+		}
+		toggle();
+		await page.goto( site.url + '/wp-admin/tools.php' );
+		same( 1, await menu( page ), 'in the menu without the filter' );
+	} );
+
+	await test( 'access: without its directories everything else works', async () => {
+		const root = site.path + '/wp-content/plugins/wp-codebox/';
+		const parts = [ [ 'includes/Screen', 'Screen' ], [ 'assets/screen', 'screen' ] ];
+		const away = ( [ part, name ] ) => renameSync( root + part, process.env.TMPDIR + '/away-' + name );
+		const back = ( [ part, name ] ) => renameSync( process.env.TMPDIR + '/away-' + name, root + part );
+		parts.forEach( away );
+		try {
+			const answer = await page.goto( site.url + '/wp-admin/tools.php' );
+			same( 200, answer.status(), 'the tools page' );
+			same( 0, await menu( page ), 'in the menu' );
+			same( true, ( await admin.rest( 'list-artifacts' ) ).body.success, 'an ability over REST' );
+			holds( 'the site itself', ( await ( await fetch( site.url ) ).text() ).includes( '<html' ) );
+		} finally {
+			parts.forEach( back );
+		}
+		await admin.open();
+		same( 'Runs', await admin.text( '.wp-codebox-view h2' ), 'and it comes back' );
+	} );
+
+	await test( 'access: a missing ability is named, and what needs it is not offered', async () => {
+		toggle( { hide: [ 'wp-codebox/list-runs', 'wp-codebox/run-agent-task' ] } );
+		await admin.open( '' );
+		same( [ 'Bundles' ], await page.locator( '.nav-tab' ).allTextContents(), 'tabs' );
+		same( 'Bundles', await admin.text( '.wp-codebox-view h2' ), 'the first view there is' );
+		await admin.go( '#/runs' );
+		await page.locator( '.wp-codebox-error' ).waitFor();
+		const words = await admin.words();
+		holds( `sentence and code: ${ words }`, words.includes( 'This site does not offer the ability wp-codebox/list-runs.' ) && words.includes( 'rest_ability_not_found' ) );
+		await admin.accessible( 'an error' );
+		toggle();
+	} );
+
+	await test( 'access: without the extension the screen says how to get it', async () => {
+		const bare = await User.login( browser, 'admin', {}, process.env.BARE_URL );
+		await bare.open( '#/bundles' );
+		await bare.page.locator( '.wp-codebox-error' ).waitFor();
+		const words = await bare.words();
+		for ( const expected of [ 'The PHP extension wp_codebox is not loaded', 'wp_codebox.so', 'extension=wp_codebox.so', 'wp_codebox_extension_missing' ] ) {
+			holds( `it says: ${ expected }\n${ words }`, words.includes( expected ) );
+		}
+		await bare.accessible( 'a missing extension' );
+		await bare.picture( 'extension-missing' );
+		await bare.unharmed( 'a missing extension' );
+		await bare.context.close();
+	} );
+
+	await test( 'access: from right to left', async () => {
+		toggle( { rtl: true } );
+		await admin.open( '#/new' );
+		same( 'rtl', await page.evaluate( () => document.documentElement.dir || document.body.dir || getComputedStyle( document.body ).direction ), 'direction' );
+		await admin.picture( 'rtl-new-task' );
+		toggle();
+	} );
+}

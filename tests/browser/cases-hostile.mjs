@@ -1,0 +1,176 @@
+/**
+ * Content that wants to be more than text.
+ */
+import { writeFileSync } from 'node:fs';
+import { holds, plugin, read, same, site, soon, test } from './harness.mjs';
+
+const MARKUP = '</textarea><script>window.codeboxTripped=1</script><img src=x onerror="window.codeboxTripped=1"> \u202egnp.exe\u2066 \u001b[31mred\u001b[0m javascript:alert(1)';
+
+export default async function ( browser, admin ) {
+	const { page } = admin;
+	let bundle = null;
+
+	await test( 'hostile: the tripwire and the policy can be tripped', async () => {
+		await admin.open();
+		await page.evaluate( () => {
+			document.getElementById( 'wp-codebox-screen' ).insertAdjacentHTML( 'beforeend', '<img src=x onerror="window.codeboxTripped=\'control\'">' );
+		} );
+		await soon( 'the policy reports an inline handler', () => page.evaluate( () => window.codeboxReports.some( ( report ) => 'script-src-attr' === report.directive ) ) );
+		holds( 'and markup from text', await page.evaluate( () => window.codeboxReports.some( ( report ) => 'require-trusted-types-for' === report.directive ) ) );
+		same( undefined, await page.evaluate( () => window.codeboxTripped ), 'the policy holds it back' );
+		// A page of the site without the policy: there the handler runs.
+		await page.goto( site.url + '/wp-admin/tools.php' );
+		await page.evaluate( () => {
+			document.body.insertAdjacentHTML( 'beforeend', '<img src=x onerror="window.codeboxTripped=\'control\'">' );
+		} );
+		await soon( 'without the policy it runs', () => page.evaluate( () => 'control' === window.codeboxTripped ) );
+	} );
+
+	await test( 'hostile: goal and output of an agent', async () => {
+		await admin.open( '#/new' );
+		await page.getByLabel( 'Goal' ).fill( 'Goal ' + MARKUP );
+		await page.getByLabel( 'Slug' ).fill( 'sample' );
+		await page.getByLabel( 'Agent (optional)' ).fill( 'hostile' );
+		await admin.button( 'Start the task' ).click();
+		await page.waitForURL( /#\/runs\/run_/ );
+		const run = page.url().split( '#/runs/' )[ 1 ];
+		await page.getByText( 'The run ended.' ).waitFor( { timeout: 30000 } );
+		const log = await admin.text( '.wp-codebox-log' );
+		for ( const expected of [ '<script>window.codeboxTripped=', '<img src=x onerror=', '</textarea></pre></div><svg onload=', '<a href="javascript:', 'red linked cleared', 'accessU+202E RLOnimdaU+2066 LRI', 'U+200B ZWSP', 'U+0007 BEL', 'U+0008 BS', 'U+E0041', 'not UTF-8: caf' ] ) {
+			holds( `as text: ${ expected }\n${ log }`, log.includes( expected ) );
+		}
+		holds( 'no terminal sequence is left', ! /\[31m|\[2J|]0;|]8;/.test( log ) );
+		holds( 'no character that turns others around is on the page', await page.evaluate( () => ! /[\u202a-\u202e\u2066-\u2069\u200b-\u200f]/.test( document.querySelector( '.wp-codebox-screen' ).textContent ) ) );
+		holds( 'nor in its title', await page.evaluate( () => ! /[\u202a-\u202e\u2066-\u2069\u001b]/.test( document.title ) ) );
+		const heading = await admin.text( '.wp-codebox-view h2' );
+		holds( `the goal as text: ${ heading }`, heading.includes( '</textarea><script>' ) && heading.includes( 'U+202E RLO' ) );
+		same( 0, await page.locator( '#wp-codebox-screen :is(script,img,svg,iframe,textarea), #wp-codebox-screen a[href^=javascript]' ).count(), 'elements that came from text' );
+		await admin.unharmed( 'output' );
+		await admin.accessible( 'hostile output' );
+		await admin.picture( 'hostile-run' );
+		bundle = { run };
+	} );
+
+	await test( 'hostile: names and contents of changed files', async () => {
+		await admin.open( '#/bundles/' + bundle.run );
+		const files = page.locator( '.wp-codebox-files > li' );
+		const count = await files.count();
+		holds( `all files are there: ${ count }`, 7 === count );
+		const names = await page.locator( '.wp-codebox-file code' ).allInnerTexts();
+		holds( `a name with markup: ${ names }`, names.includes( "inc/<img src=x onerror=window.codeboxTripped='name'>.txt" ) );
+		holds( 'a name that turns itself around', names.includes( 'inc/U+202E RLOphp.evilU+2066 LRI.txt' ) );
+		for ( let index = 0; index < count; index++ ) {
+			await files.nth( index ).getByRole( 'button', { name: 'Show difference' } ).click();
+			await soon( `difference ${ index }`, async () => ( await files.nth( index ).locator( '.wp-codebox-diff' ).count() ) === 1 );
+		}
+		const difference = ( name ) => page.locator( '.wp-codebox-files > li', { hasText: name } ).locator( '.wp-codebox-diff-added .wp-codebox-diff-text' );
+		const texts = ( await difference( 'inc/more.php' ).allInnerTexts() ).join( '\n' );
+		for ( const expected of [ "<script>window.codeboxTripped='diff-script'</script>", 'U+001B ESC[31mred', 'accessU+202E RLOnimdaU+2066 LRI', 'U+E0041', 'U+2028 LS', 'U+000D CR' ] ) {
+			holds( `exactly as it is: ${ expected }\n${ texts }`, texts.includes( expected ) );
+		}
+		const bytes = await page.locator( '.wp-codebox-files > li', { hasText: 'bytes.txt' } ).innerText();
+		holds( `a file that is not text is called so: ${ bytes }`, bytes.includes( 'This file is not text' ) && bytes.includes( 'GIT binary patch' ) );
+		const long = page.locator( '.wp-codebox-files > li', { hasText: 'long.txt' } );
+		same( 1000, ( await long.locator( '.wp-codebox-diff-added td' ).last().evaluate( ( cell ) => cell.firstChild.textContent ) ).length, 'a long line is shown in parts' );
+		await long.getByRole( 'button', { name: 'Show more: 199,000 characters' } ).click();
+		await long.getByRole( 'button', { name: 'Show more: 198,000 characters' } ).waitFor();
+		const many = page.locator( '.wp-codebox-files > li', { hasText: 'many.txt' } );
+		holds( 'many lines are shown in parts', ( await many.locator( 'tr' ).count() ) < 500 );
+		await many.getByRole( 'button', { name: /^Show more: 2\d,\d+ lines$/ } ).click();
+		await soon( 'and more on demand', async () => ( await many.locator( 'tr' ).count() ) > 700 );
+		holds( 'no character that turns others around is on the page', await page.evaluate( () => ! /[\u202a-\u202e\u2066-\u2069\u200b-\u200f]/.test( document.querySelector( '.wp-codebox-screen' ).innerText ) ) );
+		await admin.unharmed( 'differences' );
+		await admin.accessible( 'hostile differences' );
+		await admin.picture( 'hostile-bundle' );
+	} );
+
+	await test( 'hostile: a file with a hostile name can be approved, and exactly that', async () => {
+		await page.getByRole( 'checkbox', { name: 'inc/U+202E RLOphp.evilU+2066 LRI.txt' } ).check();
+		await admin.button( 'Approve and apply…' ).click();
+		const asked = await page.getByRole( 'dialog' ).innerText();
+		holds( `the dialog shows the real name: ${ asked }`, asked.includes( 'inc/U+202E RLOphp.evilU+2066 LRI.txt' ) );
+		await page.getByRole( 'dialog' ).getByRole( 'button', { name: 'Approve and apply' } ).click();
+		await page.getByText( '1 file was handed to the site.' ).waitFor();
+		same( 'a turned name\n', read( 'inc/\u202ephp.evil\u2066.txt' ), 'on disk' );
+		holds( 'nothing else', read( 'inc/more.php' ).includes( "'moore'" ) );
+	} );
+
+	await test( 'hostile: reasons, errors and addresses', async () => {
+		await admin.button( 'Reject…' ).click();
+		await page.getByLabel( 'Reason' ).fill( 'Reason ' + MARKUP );
+		await page.getByRole( 'dialog' ).getByRole( 'button', { name: 'Reject' } ).click();
+		await page.getByText( 'The change was rejected.' ).waitFor();
+		holds( 'the reason as text', ( await admin.text( '.wp-codebox-result' ) ).includes( '<img src=x onerror=' ) );
+		await admin.unharmed( 'reason' );
+		await admin.go( '#/new' );
+		await page.getByLabel( 'Goal' ).fill( 'An agent nobody has' );
+		await page.getByLabel( 'Slug' ).fill( 'sample' );
+		await page.getByLabel( 'Agent (optional)' ).fill( MARKUP );
+		await admin.button( 'Start the task' ).click();
+		await page.locator( '.wp-codebox-error' ).waitFor();
+		const words = await admin.text( '.wp-codebox-error' );
+		holds( `the error as text, with hints: ${ words }`, words.includes( '<img src=x' ) && words.includes( 'No task was started.' ) );
+		await admin.unharmed( 'error' );
+		for ( const address of [ '#/runs/' + encodeURIComponent( '<img src=x onerror=window.codeboxTripped=1>' ), '#/bundles/' + encodeURIComponent( '"><script>window.codeboxTripped=1</script>' ), '#/__proto__', '#/constructor/x', '#/runs/%ff%', '#/runs/..%2f..%2fetc' ] ) {
+			await admin.go( address );
+			holds( `a view for ${ address }`, ( await page.locator( '.wp-codebox-view > h2' ).count() ) === 1 );
+			await admin.unharmed( address );
+		}
+	} );
+
+	await test( 'hostile: five megabytes of output, and the page answers', async () => {
+		await admin.open();
+		const run = await admin.start( 'flood', { goal: 'Flood' } );
+		await admin.ended( run );
+		await page.evaluate( () => {
+			window.codeboxLongest = 0;
+			new PerformanceObserver( ( list ) => {
+				for ( const entry of list.getEntries() ) {
+					window.codeboxLongest = Math.max( window.codeboxLongest, entry.duration );
+				}
+			} ).observe( { entryTypes: [ 'longtask' ] } );
+		} );
+		const began = Date.now();
+		await admin.go( '#/runs/' + run );
+		await soon( 'the end of the output is reached', async () => ( await admin.text( '.wp-codebox-log' ) ).includes( 'no line end' ) && ( await admin.words() ).includes( 'The bundle is written.' ), 60000 );
+		const took = Date.now() - began;
+		const [ nodes, longest ] = await page.evaluate( () => [ document.querySelectorAll( '.wp-codebox-log *' ).length, window.codeboxLongest ] );
+		holds( `the page stays small: ${ nodes } elements`, nodes < 20000 );
+		holds( `nothing blocks it: ${ longest } ms`, longest < 2500 );
+		holds( `it is there in ${ took } ms`, took < 30000 );
+		holds( 'what is not shown is said', /[\d,]+ earlier lines are not shown here/.test( await admin.words() ) );
+		const click = Date.now();
+		await page.getByRole( 'link', { name: 'Bundles' } ).click();
+		await page.getByRole( 'heading', { name: 'Bundles', exact: true } ).waitFor();
+		holds( 'and can be left', Date.now() - click < 5000 );
+		console.log( `     5 MB of output: shown in ${ took } ms, longest task ${ Math.round( longest ) } ms, ${ nodes } elements` );
+		await admin.unharmed( 'flood' );
+	} );
+
+	await test( 'hostile: while nobody looks, nobody asks', async () => {
+		const run = await admin.start( 'sleep', { goal: 'Unseen' } );
+		await admin.open( '#/runs/' + run );
+		await soon( 'it runs', async () => ( await admin.words() ).includes( 'going to sleep' ) );
+		let asked = 0;
+		const count = ( request ) => {
+			asked += request.url().includes( 'list-run-events' ) ? 1 : 0;
+		};
+		const hide = ( hidden ) => page.evaluate( ( value ) => {
+			Object.defineProperty( document, 'hidden', { value, configurable: true } );
+			document.dispatchEvent( new Event( 'visibilitychange' ) );
+		}, hidden );
+		page.on( 'request', count );
+		await soon( 'while it is seen it asks', async () => asked > 0 );
+		await hide( true );
+		await page.waitForTimeout( 1000 );
+		asked = 0;
+		await page.waitForTimeout( 6000 );
+		same( 0, asked, 'requests of a hidden page' );
+		await hide( false );
+		await soon( 'it goes on when it is seen again', async () => asked > 0 );
+		page.off( 'request', count );
+		await admin.ability( 'cancel-run', { run_id: run } );
+		await page.getByText( 'The run ended.' ).waitFor( { timeout: 30000 } );
+		writeFileSync( plugin + '/sample.php', read( 'sample.php' ).replace( "'hello'", "'helo'" ) );
+	} );
+}

@@ -1,0 +1,224 @@
+/**
+ * Cases, facts and browser windows of the suite.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { chromium } from 'playwright-core';
+
+const axe = readFileSync( createRequire( import.meta.url ).resolve( 'axe-core/axe.min.js' ), 'utf8' );
+
+export const site = { url: process.env.SITE_URL, path: process.env.SITE_PATH, password: process.env.SITE_PASSWORD, state: process.env.STATE };
+export const plugin = site.path + '/wp-content/plugins/sample';
+export const read = ( file ) => readFileSync( plugin + '/' + file, 'utf8' );
+
+/** Tells the site's test plugin what to do from the next request on; nothing by default. */
+export const toggle = ( settings = {} ) => writeFileSync( process.env.TMPDIR + '/toggles.json', JSON.stringify( settings ) );
+
+let passed = 0;
+let failed = 0;
+let facts = 0;
+const only = process.env.ONLY || '';
+
+export class Failed extends Error {}
+
+export function holds( what, condition ) {
+	facts += 1;
+	if ( true !== condition ) {
+		throw new Failed( what );
+	}
+}
+
+export function same( expected, actual, what = 'same' ) {
+	holds( `${ what }\n  expected ${ JSON.stringify( expected ) }\n  actual   ${ JSON.stringify( actual ) }`, JSON.stringify( expected ) === JSON.stringify( actual ) );
+}
+
+/** Waits until a fact holds. */
+export async function soon( what, condition, milliseconds = 15000 ) {
+	const until = Date.now() + milliseconds;
+	for ( ;; ) {
+		if ( await condition() ) {
+			return holds( what, true );
+		}
+		if ( Date.now() > until ) {
+			return holds( `${ what } (waited ${ milliseconds } ms)`, false );
+		}
+		await new Promise( ( resolve ) => setTimeout( resolve, 100 ) );
+	}
+}
+
+/** One case. Each must check something; one that fails does not stop the others. */
+export async function test( name, body ) {
+	if ( only && ! name.includes( only ) ) {
+		return;
+	}
+	const began = Date.now();
+	facts = 0;
+	try {
+		await body();
+		if ( 0 === facts ) {
+			throw new Failed( 'the case checks nothing' );
+		}
+		passed += 1;
+		console.log( `ok   ${ name } (${ facts } facts, ${ Date.now() - began } ms)` );
+	} catch ( thrown ) {
+		failed += 1;
+		console.log( `FAIL ${ name }\n  ${ thrown instanceof Failed ? thrown.message : thrown.stack }` );
+		for ( const user of users ) {
+			await user.page.screenshot( { path: `${ process.env.SCREENS }/failed-${ failed }-${ user.name }.png` } ).catch( () => {} );
+		}
+	}
+}
+
+export function summary() {
+	console.log( `browser: ${ passed } passed, ${ failed } failed` );
+	return 0 === failed && passed > 0 ? 0 : 1;
+}
+
+export async function launch() {
+	return chromium.launch( { executablePath: process.env.BROWSER, headless: true, chromiumSandbox: true, args: [ '--disable-dev-shm-usage', '--disable-gpu', '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1' ] } );
+}
+
+const users = [];
+let opened = 0;
+
+/** Someone with a browser: logged in, with a tripwire on every page. */
+export class User {
+	static async login( browser, name, settings = {}, url = site.url ) {
+		const user = new User();
+		user.name = name;
+		user.url = url;
+		user.context = await browser.newContext( { viewport: { width: 1280, height: 900 }, acceptDownloads: true, locale: 'en-US', ...settings } );
+		user.page = await user.context.newPage();
+		user.errors = [];
+		user.foreign = [];
+		user.page.setDefaultTimeout( 15000 );
+		user.page.on( 'pageerror', ( error ) => user.errors.push( String( error ) ) );
+		user.page.on( 'dialog', ( dialog ) => {
+			user.errors.push( 'a page dialog: ' + dialog.message() );
+			dialog.dismiss();
+		} );
+		user.page.on( 'request', ( request ) => {
+			if ( ! request.url().startsWith( url ) && ! /^(data|blob|about):/.test( request.url() ) ) {
+				user.foreign.push( request.url() );
+			}
+		} );
+		// What hostile text would set, and what the content security policy reports.
+		await user.page.addInitScript( () => {
+			window.codeboxReports = [];
+			document.addEventListener( 'securitypolicyviolation', ( event ) => {
+				window.codeboxReports.push( { directive: event.effectiveDirective, source: event.sourceFile, line: event.lineNumber, sample: event.sample, blocked: event.blockedURI } );
+			} );
+		} );
+		await user.page.goto( url + '/wp-login.php' );
+		await user.page.fill( '#user_login', name );
+		await user.page.fill( '#user_pass', site.password );
+		await user.page.click( '#wp-submit' );
+		await user.page.waitForURL( /wp-admin/ );
+		users.push( user );
+		return user;
+	}
+
+	/** Opens a view; waits until it is there. */
+	async open( view = '#/runs' ) {
+		// Another address each time: with only the part behind the # changed, nothing would be loaded.
+		opened += 1;
+		await this.page.goto( `${ this.url }/wp-admin/tools.php?page=wp-codebox&opened=${ opened }${ view }` );
+		await this.settled();
+	}
+
+	/** Goes to a view without loading the page. */
+	async go( view ) {
+		await this.page.evaluate( ( hash ) => {
+			window.location.hash = hash;
+		}, view );
+		await this.settled();
+	}
+
+	async settled() {
+		await this.page.waitForSelector( '.wp-codebox-view > h2' );
+		await this.page.waitForFunction( () => ! document.querySelector( '.wp-codebox-view > .wp-codebox-waiting' ) );
+	}
+
+	/** What a plain REST request of this user answers: status and body. */
+	async rest( ability ) {
+		return this.page.evaluate( async ( name ) => {
+			const nonce = await ( await fetch( '/wp-admin/admin-ajax.php?action=rest-nonce' ) ).text();
+			const reply = await fetch( `/?rest_route=/wp-abilities/v1/abilities/wp-codebox/${ name }/run`, { headers: { 'X-WP-Nonce': nonce } } );
+			return { status: reply.status, body: await reply.json() };
+		}, ability );
+	}
+
+	/** An ability over REST, as the page calls it. */
+	async ability( name, input ) {
+		return this.page.evaluate( async ( [ ability, given ] ) => window.wpCodebox.api.call( ability, given ), [ name, input ] );
+	}
+
+	/** Starts a task over REST; answers its run. */
+	async start( agent, more = {} ) {
+		const handle = await this.ability( 'run-agent-task', { goal: `Task for ${ agent }`, plugin: 'sample', agent, wait: false, ...more } );
+		return handle.run_id;
+	}
+
+	/** Waits until a run has ended; answers it. */
+	async ended( run ) {
+		let view;
+		await soon( `the run ${ run } ends`, async () => {
+			const answer = await this.ability( 'get-run', { run_id: run } );
+			view = answer.run ?? answer;
+			return 'ended' === view.status;
+		}, 60000 );
+		return view;
+	}
+
+	/** A finished run of an agent, and its bundle. */
+	async bundle( agent, more = {} ) {
+		const run = await this.start( agent, more );
+		const view = await this.ended( run );
+		holds( `the run of ${ agent } left a bundle`, Boolean( view.bundle_id ) );
+		return { run, id: view.bundle_id };
+	}
+
+	text( selector ) {
+		return this.page.locator( selector ).first().innerText();
+	}
+
+	/** The page's words, without what only a script sees. */
+	async words() {
+		return this.page.locator( '.wp-codebox-screen' ).innerText();
+	}
+
+	button( name ) {
+		return this.page.getByRole( 'button', { name, exact: true } );
+	}
+
+	/** Nothing has run that came from data. */
+	async unharmed( what ) {
+		same( undefined, await this.page.evaluate( () => window.codeboxTripped ), `${ what }: the tripwire` );
+		const reports = await this.page.evaluate( () => window.codeboxReports );
+		same( [], reports.filter( ( report ) => report.source.includes( '/wp-codebox/' ) || 'script-src-attr' === report.directive && /codeboxTripped/.test( report.sample ) ), `${ what }: reports of the policy` );
+		same( [], this.errors, `${ what }: errors on the page` );
+		same( [], this.foreign, `${ what }: requests to elsewhere` );
+	}
+
+	/** No serious or critical finding of axe in the screen. */
+	async accessible( what ) {
+		// The policy of the page keeps injected scripts out; the debugger's own way in is not bound by it.
+		await this.page.evaluate( axe );
+		const found = await this.page.evaluate( async () => {
+			const answer = await window.axe.run( '.wp-codebox-screen', { resultTypes: [ 'violations' ] } );
+			return answer.violations.filter( ( one ) => [ 'serious', 'critical' ].includes( one.impact ) ).map( ( one ) => one.id + ': ' + one.nodes.map( ( node ) => node.html.slice( 0, 160 ) + ' ' + node.failureSummary ).slice( 0, 3 ).join( ' | ' ) );
+		} );
+		same( [], found, `axe: ${ what }` );
+	}
+
+	/** A picture at both widths. */
+	async picture( name ) {
+		for ( const width of [ 1280, 390 ] ) {
+			await this.page.setViewportSize( { width, height: 1280 === width ? 900 : 844 } );
+			const wide = await this.page.evaluate( () => document.querySelector( '.wp-codebox-screen' ).scrollWidth - document.querySelector( '.wp-codebox-screen' ).clientWidth );
+			holds( `${ name } at ${ width } px: nothing sticks out (${ wide } px)`, wide <= 1 );
+			await this.page.screenshot( { path: `${ process.env.SCREENS }/${ name }-${ width }.png`, fullPage: true } );
+		}
+		await this.page.setViewportSize( { width: 1280, height: 900 } );
+	}
+}

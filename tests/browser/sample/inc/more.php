@@ -1,0 +1,5 @@
+<?php
+
+function sample_more() {
+	return 'moore';
+}

@@ -1,0 +1,3 @@
+<?php
+
+// Nobody calls this any more.

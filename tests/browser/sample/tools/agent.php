@@ -1,0 +1,80 @@
+<?php
+/**
+ * The agent of the browser suite: `php tools/agent.php <what>`, working in the plugin's
+ * directory inside the sandbox.
+ */
+
+declare(strict_types=1);
+
+/**
+ * Prints text and waits until a poll can have seen it.
+ */
+function say( string $text, int $milliseconds = 0 ): void {
+	echo $text, "\n";
+	usleep( $milliseconds * 1000 );
+}
+
+/**
+ * Text that a browser must not act on, and a reader must not be fooled by.
+ */
+function hostile( string $mark ): string {
+	return implode(
+		"\n",
+		[
+			"<script>window.codeboxTripped='$mark-script'</script>",
+			"<img src=x onerror=\"window.codeboxTripped='$mark-img'\">",
+			"</textarea></pre></div><svg onload=\"window.codeboxTripped='$mark-svg'\">",
+			"<a href=\"javascript:window.codeboxTripped='$mark-link'\">press me</a>",
+			"{{constructor.constructor('window.codeboxTripped=1')()}} \${window.codeboxTripped=1}",
+			"\e[31mred\e[0m \e]8;;javascript:alert(1)\e\\linked\e]8;;\e\\ \e[2Jcleared \e]0;title\x07",
+			"if (access\u{202E}nimda\u{2066}) \u{200B}zero\u{200D}width \u{E0041}tag \u{85}nel \u{2028}ls",
+			"bell \x07 backspace \x08 null \x00 carriage\rreturn",
+			"not UTF-8: caf\xe9 \xff\xfe",
+		]
+	);
+}
+
+/**
+ * Spells two files right and takes one away.
+ */
+function fix(): void {
+	foreach ( [ 'sample.php' => [ 'helo', 'hello' ], 'inc/more.php' => [ 'moore', 'more' ] ] as $file => [ $from, $to ] ) {
+		file_put_contents( $file, str_replace( $from, $to, (string) file_get_contents( $file ) ) );
+		say( "repaired: $file", 300 );
+	}
+}
+
+switch ( $argv[1] ?? 'fix' ) {
+	case 'fix':
+		say( 'looking for spelling mistakes', 1500 );
+		fix();
+		unlink( 'inc/old.php' );
+		say( 'removed: inc/old.php' );
+		fwrite( STDERR, "\e[33mone warning\e[0m\n" );
+		exit( 0 );
+	case 'sleep':
+		say( 'going to sleep' );
+		sleep( 120 );
+		exit( 0 );
+	case 'quick':
+		fix();
+		exit( 0 );
+	case 'hostile':
+		say( hostile( 'output' ), 500 );
+		file_put_contents( 'inc/more.php', "<?php\n\n/*\n" . str_replace( [ "\xe9", "\xff", "\xfe", "\0" ], '?', hostile( 'diff' ) ) . "\n*/\n" );
+		file_put_contents( "inc/<img src=x onerror=window.codeboxTripped='name'>.txt", "a name\n" );
+		file_put_contents( "inc/\u{202E}php.evil\u{2066}.txt", "a turned name\n" );
+		file_put_contents( "inc/bytes.txt", "caf\xe9 \xff\n" );
+		file_put_contents( 'inc/picture.bin', str_repeat( "\0\1\2\3", 64 ) );
+		file_put_contents( 'inc/long.txt', str_repeat( 'x', 200000 ) . "\n" );
+		file_put_contents( 'inc/many.txt', implode( "\n", range( 1, 30000 ) ) . "\n" );
+		exit( 0 );
+	case 'flood':
+		for ( $line = 0; $line < 50000; $line++ ) {
+			echo $line, ' ', str_repeat( 'flood <b>', 10 ), "\xff\n";
+		}
+		echo str_repeat( 'no line end ', 40000 );
+		file_put_contents( 'sample.php', "\n// flooded\n", FILE_APPEND );
+		exit( 0 );
+}
+exit( 64 );

@@ -1,0 +1,130 @@
+<?php
+/**
+ * WP_Codebox_API: the abilities as static methods, without permission and with everything else.
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\Native\Artifacts;
+use WPCodebox\Host\InstalledCode;
+use WPCodebox\Host\Site;
+use WPCodebox\Tests\Harness;
+
+return static function ( Harness $t ): void {
+	$manifest = ( require WP_PLUGIN_DIR . '/wp-codebox/abilities/manifest.php' )['abilities'];
+	$methods  = array_map(
+		static fn( ReflectionMethod $method ): string => $method->getName(),
+		array_filter( ( new ReflectionClass( 'WP_Codebox_API' ) )->getMethods( ReflectionMethod::IS_STATIC ), static fn( ReflectionMethod $method ): bool => $method->isPublic() )
+	);
+	$methods  = array_values( array_diff( $methods, [ 'execute_ability', 'public_abilities', 'public_contract_schemas', 'ability' ] ) );
+
+	$t->test(
+		'there is a method for every ability, and a method without an ability says so',
+		static function () use ( $t, $manifest, $methods ): void {
+			$abilities = array_map( [ 'WP_Codebox_API', 'ability' ], $methods );
+			$t->same( [], array_values( array_diff( array_keys( $manifest ), $abilities ) ), 'abilities without a method of WP_Codebox_API' );
+			$t->same( count( $abilities ), count( array_unique( $abilities ) ) );
+			foreach ( array_diff( $abilities, array_keys( $manifest ) ) as $index => $missing ) {
+				$t->error( 'wp_codebox_api_ability_not_supported', 404, WP_Codebox_API::{ $methods[ $index ] }() );
+			}
+		}
+	);
+	$t->test(
+		'a method is its ability and no other',
+		static function () use ( $t, $manifest, $methods ): void {
+			foreach ( $methods as $method ) {
+				if ( ! isset( $manifest[ WP_Codebox_API::ability( $method ) ] ) ) {
+					continue;
+				}
+				$direct = WP_Codebox_API::execute_ability( WP_Codebox_API::ability( $method ), [ 'no_such_field' => 1 ] );
+				$t->error( 'wp_codebox_input_invalid', 400, $direct );
+				$t->same( $direct->get_error_message(), WP_Codebox_API::$method( [ 'no_such_field' => 1 ] )->get_error_message(), $method );
+			}
+			$t->same( 'wp-codebox/apply-artifact-preflight', WP_Codebox_API::ability( 'preflight_apply_artifact' ) );
+			$t->same( 'wp-codebox/list-artifacts', WP_Codebox_API::ability( 'list_artifacts' ) );
+		}
+	);
+	$t->test(
+		'an unknown name is refused by code, whatever it looks like',
+		static function () use ( $t ): void {
+			foreach ( [ 'nope', 'wp-codebox/nope', 'core/get-site-info', '../manifest', 'wp-codebox/run-agent-task/..', '' ] as $name ) {
+				$t->error( 'wp_codebox_api_ability_not_supported', 404, WP_Codebox_API::execute_ability( $name ) );
+			}
+			$t->same( true, $t->ok( WP_Codebox_API::execute_ability( 'list-artifacts' ) )['success'] );
+			$t->same( true, $t->ok( WP_Codebox_API::execute_ability( 'wp-codebox/list-artifacts' ) )['success'] );
+		}
+	);
+	$t->test(
+		'nobody is asked for a capability; the ability beside it asks',
+		static function () use ( $t ): void {
+			$t->as( 'editor' );
+			$refused = $t->ability( 'list-artifacts' );
+			$t->same( 'ability_invalid_permissions', is_wp_error( $refused ) ? $refused->get_error_code() : 'let in' );
+			$t->same( 'wp-codebox/artifact-list/v1', $t->ok( WP_Codebox_API::list_artifacts() )['schema'] );
+		}
+	);
+	$t->test(
+		'the rules of mounts are those of a user, never the operator\'s',
+		static function () use ( $t ): void {
+			$outside = sys_get_temp_dir() . '/facade-outside-' . getmypid();
+			mkdir( $outside );
+			foreach ( [ 'administrator', 'nobody' ] as $role ) {
+				$t->as( $role );
+				$t->error(
+					'wp_codebox_mount_denied',
+					403,
+					WP_Codebox_API::run_agent_task(
+						[
+							'goal'          => 'x',
+							'agent_command' => 'php agent.php nothing',
+							'mounts'        => [
+								[
+									'source' => $outside,
+									'target' => '/workspace/x',
+								],
+							],
+						]
+					)
+				);
+			}
+			rmdir( $outside );
+		}
+	);
+	$t->test(
+		'bundle and audit log name the current user, or that there is none',
+		static function () use ( $t ): void {
+			copy( getenv( 'TEST_FIXTURES' ) . '/agent.php', WP_PLUGIN_DIR . '/sample/agent.php' );
+			$task = [
+				'goal'          => 'Facade',
+				'plugin'        => 'sample',
+				'agent_command' => 'php agent.php nothing',
+			];
+			foreach ( [ 'editor' => 'user', 'nobody' => 'none' ] as $role => $kind ) {
+				$t->as( $role );
+				$run   = $t->ok( WP_Codebox_API::run_agent_task( $task ) );
+				$notes = json_decode( (string) file_get_contents( $run['artifacts'] . '/metadata.json' ), true );
+				$t->same( [ $kind, get_current_user_id() ], [ $notes['provenance']['requester']['kind'] ?? null, $notes['provenance']['requester']['id'] ?? null ] );
+				$t->same( true, $t->ok( WP_Codebox_API::discard_artifact( [ 'artifact_id' => $run['run']['run_id'] ] ) )['discarded'] );
+				$log  = Artifacts::auditRecords( ( new Site( new InstalledCode() ) )->id(), -1, 1 );
+				$last = end( $log['records'] );
+				$t->same( [ 'discard', $kind ], [ $last['event'], $last['requester']['kind'] ] );
+				$t->same( 'user' === $kind ? 'editor' : null, $last['requester']['login'] ?? null );
+			}
+			unlink( WP_PLUGIN_DIR . '/sample/agent.php' );
+		}
+	);
+	$t->test(
+		'what can be called and by which schema is data',
+		static function () use ( $t, $manifest ): void {
+			$catalogue = WP_Codebox_API::public_abilities();
+			$schemas   = WP_Codebox_API::public_contract_schemas();
+			$t->same( array_keys( $manifest ), array_keys( $catalogue ) );
+			foreach ( $catalogue as $name => $row ) {
+				$t->same( [ true, true ], [ isset( $schemas[ $row['input_schema'] ] ), isset( $schemas[ $row['output_schema'] ] ) ], $name );
+				$t->true( '' !== $row['label'] && isset( $row['annotations']['readonly'] ) && str_starts_with( $row['capability'][0] ?? $row['capability'], 'w' ), $name );
+			}
+			$t->same( count( (array) glob( WP_PLUGIN_DIR . '/wp-codebox/abilities/schemas/*.json' ) ), count( $schemas ) );
+			$t->true( '' !== ( $schemas['run-result']['$id'] ?? '' ), 'the documents are not whole' );
+		}
+	);
+};

@@ -1,0 +1,91 @@
+<?php
+/**
+ * Exporter and eraser of personal data.
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\AuditTrail;
+use WPCodebox\Host\InstalledCode;
+use WPCodebox\Host\Site;
+use WPCodebox\Native\Artifacts;
+use WPCodebox\Tests\Harness;
+
+return static function ( Harness $t ): void {
+	$site = new Site( new InstalledCode() );
+	$call = static function ( string $filter, string $email ) use ( $t ): array {
+		$row   = apply_filters( $filter, [] )['wp-codebox'];
+		$pages = [];
+		do {
+			$pages[] = $t->ok( ( $row['callback'] )( $email, count( $pages ) + 1 ) );
+		} while ( ! end( $pages )['done'] && count( $pages ) < 50 );
+		return $pages;
+	};
+
+	$t->test(
+		'a user gets every decision and run that names them, over all pages, and nobody else\'s',
+		static function () use ( $t, $site, $call ): void {
+			$audit = new AuditTrail( $site );
+			$t->as( 'editor' );
+			$before = count( array_merge( ...array_column( $call( 'wp_privacy_personal_data_exporters', 'editor@example.org' ), 'data' ) ) );
+			for ( $number = 0; $number < 130; $number++ ) {
+				$t->as( 0 === $number % 2 ? 'editor' : 'administrator' );
+				$audit->write( 'discard', [ 'run_id' => 'run_' . $number ] );
+			}
+			$t->as( 'administrator' );
+			copy( getenv( 'TEST_FIXTURES' ) . '/agent.php', WP_PLUGIN_DIR . '/sample/agent.php' );
+			$t->as( 'editor' );
+			$run = $t->ok(
+				WP_Codebox_API::run_agent_task(
+					[
+						'goal'          => 'Privacy <b>goal</b>',
+						'plugin'        => 'sample',
+						'agent_command' => 'php agent.php nothing',
+					]
+				)
+			);
+			unlink( WP_PLUGIN_DIR . '/sample/agent.php' );
+			$pages = $call( 'wp_privacy_personal_data_exporters', 'editor@example.org' );
+			$items = array_merge( ...array_column( $pages, 'data' ) );
+			$t->true( count( $pages ) > 1, 'it was no test of pages' );
+			$t->same( $before + 66, count( $items ) );
+			$t->same( count( $items ), count( array_unique( array_column( $items, 'item_id' ) ) ) );
+			$text = (string) json_encode( $items );
+			$t->true( str_contains( $text, 'run_128' ) && ! str_contains( $text, 'run_129' ), 'somebody else\'s record' );
+			$t->contains( $run['run']['run_id'], $text );
+			$t->true( ! str_contains( $text, '<b>' ), 'a goal is not escaped' );
+			$t->same( [ [ 'data' => [], 'done' => true ] ], $call( 'wp_privacy_personal_data_exporters', 'nobody@example.org' ) );
+		}
+	);
+	$t->test(
+		'the eraser removes nothing, says what stays and why, and the log stays whole',
+		static function () use ( $t, $site, $call ): void {
+			$total = Artifacts::auditRecords( $site->id(), 0, 1 )['total'];
+			$pages = $call( 'wp_privacy_personal_data_erasers', 'editor@example.org' );
+			$t->same( [ false ], array_values( array_unique( array_column( $pages, 'items_removed' ) ) ) );
+			$t->true( in_array( true, array_column( $pages, 'items_retained' ), true ), 'nothing is said to stay' );
+			$said = implode( ' ', array_merge( ...array_column( $pages, 'messages' ) ) );
+			$t->contains( 'append-only', $said );
+			$t->contains( 'wp codebox gc', $said );
+			$log = Artifacts::auditRecords( $site->id(), 0, 1 );
+			$t->same( [ $total, true ], [ $log['total'], $log['chain']['valid'] ] );
+			$t->same( [ [ 'items_removed' => false, 'items_retained' => false, 'messages' => [], 'done' => true ] ], $call( 'wp_privacy_personal_data_erasers', 'nobody@example.org' ) );
+		}
+	);
+	$t->test(
+		'the policy text is suggested',
+		static function () use ( $t ): void {
+			require_once ABSPATH . 'wp-admin/includes/admin.php';
+			require_once ABSPATH . 'wp-admin/includes/class-wp-privacy-policy-content.php';
+			set_current_screen( 'dashboard' );
+			// Of everything that waits for this hook only ours: core would ask its servers for updates.
+			$others = $GLOBALS['wp_filter']['admin_init'];
+			remove_all_actions( 'admin_init' );
+			( new WPCodebox\Admin\Privacy() )->register();
+			do_action( 'admin_init' );
+			$GLOBALS['wp_filter']['admin_init'] = $others;
+			$texts = array_column( WP_Privacy_Policy_Content::get_suggested_policy_text(), 'policy_text', 'plugin_name' );
+			$t->contains( 'audit log', $texts['WP Codebox'] ?? '' );
+		}
+	);
+};

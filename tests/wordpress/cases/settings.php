@@ -1,0 +1,321 @@
+<?php
+/**
+ * Host settings: what may be stored, what the page shows, and what tasks get of it.
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\Admin\SettingsForm;
+use WPCodebox\Admin\SettingsPage;
+use WPCodebox\ExtensionGate;
+use WPCodebox\Host\ArtifactsRoot;
+use WPCodebox\Host\InstalledCode;
+use WPCodebox\Host\SettingChecks;
+use WPCodebox\Host\SettingRules;
+use WPCodebox\Host\Site;
+use WPCodebox\Native\Extension;
+use WPCodebox\Run\RunSlots;
+use WPCodebox\Run\TaskLimits;
+use WPCodebox\Settings;
+use WPCodebox\Failure;
+use WPCodebox\Tests\Harness;
+
+return static function ( Harness $t ): void {
+	require_once ABSPATH . 'wp-admin/includes/admin.php';
+	$settings = new Settings();
+	$digest   = ( require WP_PLUGIN_DIR . '/wp-codebox/abilities/manifest.php' )['contract_digest'];
+	$gate     = new ExtensionGate( \WPCodebox\VERSION, $digest );
+	$rules    = new SettingRules( new SettingChecks( $settings, $gate ) );
+	$site     = new Site( new InstalledCode() );
+	$clear    = static function () use ( $rules ): void {
+		global $wp_settings_errors;
+		$wp_settings_errors = [];
+		foreach ( $rules->options() as $option ) {
+			delete_site_option( $option );
+		}
+	};
+	/** Stores a value; answers what is stored then and what was said. */
+	$store = static function ( string $option, mixed $value ): array {
+		global $wp_settings_errors;
+		$wp_settings_errors = [];
+		update_site_option( $option, $value );
+		return [ get_site_option( $option ), array_column( get_settings_errors( $option ), 'message' ) ];
+	};
+
+	$t->test(
+		'agents, keys, numbers and names are stored as they are meant',
+		static function () use ( $t, $store, $clear, $settings ): void {
+			$clear();
+			$mib = 1048576;
+			foreach ( [
+				[ Settings::AGENTS, [ [ 'name' => 'a', 'command' => ' php agent.php ', 'success_codes' => '0, 2' ], [ 'name' => '', 'command' => '' ] ], [ 'a' => [ 'command' => 'php agent.php', 'success_codes' => [ 0, 2 ] ] ] ],
+				[ Settings::AGENTS, [ 'a' => [ 'command' => 'php agent.php' ], 'b' => [ 'command' => 'b', 'success_codes' => [ 3 ] ] ], [ 'a' => [ 'command' => 'php agent.php', 'success_codes' => [ 0 ] ], 'b' => [ 'command' => 'b', 'success_codes' => [ 3 ] ] ] ],
+				[ Settings::DEFAULT_AGENT, 'b', 'b' ],
+				[ Settings::DEFAULT_PROVIDER, ' acme ', 'acme' ],
+				[ Settings::DEFAULT_MODEL, 'größe-1', 'größe-1' ],
+				[ Settings::TRUSTED_KEYS, str_repeat( 'a', 64 ) . "\r\n" . str_repeat( 'b', 64 ) . "\n", [ str_repeat( 'a', 64 ), str_repeat( 'b', 64 ) ] ],
+				[ Settings::COMPONENT_CONTRACTS, '[{"slug":"a-plugin","path":"/x"}]', [ [ 'slug' => 'a-plugin', 'path' => '/x' ] ] ],
+				[ Settings::LIMITS, [ 'defaults' => [ 'memory_mib' => '512', 'processes' => '' ], 'ceilings' => [ 'memory_mib' => '1024', 'wall_clock_seconds' => '60' ] ], [ 'defaults' => [ 'memory_bytes' => 512 * $mib ], 'ceilings' => [ 'memory_bytes' => 1024 * $mib, 'wall_clock_ms' => 60000 ] ] ],
+				[ Settings::MAX_RUNS, '2', 2 ],
+				[ Settings::RETENTION, [ 'max_age_days' => '2', 'max_mib' => '', 'artifacts_max_days' => '0' ], [ 'max_age_seconds' => 172800 ] ],
+			] as [ $option, $value, $expected ] ) {
+				$t->same( [ $expected, [] ], $store( $option, $value ), $option );
+			}
+			$t->same( [ 'b', 'acme', 'größe-1' ], [ $settings->default_agent(), $settings->default_provider(), $settings->default_model() ] );
+			// What is stored passes the rules again unchanged: core sanitizes on every update.
+			foreach ( [ Settings::AGENTS, Settings::LIMITS, Settings::RETENTION, Settings::COMPONENT_CONTRACTS, Settings::TRUSTED_KEYS ] as $option ) {
+				$stored = get_site_option( $option );
+				$t->same( $stored, sanitize_option( $option, $stored ), $option );
+			}
+			$clear();
+		}
+	);
+	$t->test(
+		'a value that is refused says why and leaves the old one',
+		static function () use ( $t, $store, $clear ): void {
+			$clear();
+			$good = [
+				Settings::AGENTS              => [ 'a' => [ 'command' => 'x', 'success_codes' => [ 0 ] ] ],
+				Settings::DEFAULT_AGENT       => 'a',
+				Settings::DEFAULT_MODEL       => 'm',
+				Settings::TRUSTED_KEYS        => [ 'key-1' ],
+				Settings::COMPONENT_CONTRACTS => [ [ 'slug' => 's' ] ],
+				Settings::LIMITS              => [ 'defaults' => [], 'ceilings' => [ 'processes' => 64 ] ],
+				Settings::MAX_RUNS            => 1,
+				Settings::RETENTION           => [ 'max_bytes' => 5 ],
+			];
+			foreach ( $good as $option => $value ) {
+				$t->same( [ $value, [] ], $store( $option, $value ), $option );
+			}
+			foreach ( [
+				[ Settings::AGENTS, 'text', 'must be a list' ],
+				[ Settings::AGENTS, [ 'a b' => [ 'command' => 'x' ] ], 'cannot be the name' ],
+				[ Settings::AGENTS, [ [ 'name' => '<b>', 'command' => 'x' ] ], 'cannot be the name' ],
+				[ Settings::AGENTS, [ [ 'name' => 'a', 'command' => 'x' ], [ 'name' => 'a', 'command' => 'y' ] ], 'Two agents' ],
+				[ Settings::AGENTS, [ [ 'name' => 'a', 'command' => '' ] ], 'no command line' ],
+				[ Settings::AGENTS, [ [ 'name' => 'a', 'command' => 'native' === $t->phase ? 'x "y' : ' ' ] ], '' ],
+				[ Settings::AGENTS, [ [ 'name' => 'a', 'command' => 'x', 'success_codes' => '256' ] ], 'from 0 to 255' ],
+				[ Settings::AGENTS, [ [ 'name' => [ 'a' ], 'command' => [ 'x' ] ], 'x' ], 'must be a list' ],
+				[ Settings::DEFAULT_AGENT, 'nobody', 'no agent "nobody"' ],
+				[ Settings::DEFAULT_AGENT, [ 'a' ], 'one line' ],
+				[ Settings::DEFAULT_MODEL, "two\nlines", 'one line' ],
+				[ Settings::DEFAULT_MODEL, str_repeat( 'x', 201 ), 'one line' ],
+				[ Settings::TRUSTED_KEYS, "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA==\n", 'paste no key' ],
+				[ Settings::TRUSTED_KEYS, [ [ 'x' ] ], 'paste no key' ],
+				[ Settings::COMPONENT_CONTRACTS, '{', 'must be' ],
+				[ Settings::COMPONENT_CONTRACTS, '[{"path":"/x"}]', 'must be a JSON list' ],
+				[ Settings::LIMITS, [ 'ceilings' => [ 'memory_mib' => '-1' ] ], 'whole number' ],
+				[ Settings::LIMITS, [ 'ceilings' => [ 'memory_mib' => '99999999999999999' ] ], 'whole number' ],
+				[ Settings::LIMITS, [ 'ceilings' => [ 'memory' => '1' ] ], 'no setting "memory"' ],
+				[ Settings::LIMITS, [ 'ceilings' => [ 'max_mib' => '1' ] ], 'no setting "max_mib"' ],
+				[ Settings::LIMITS, [ 'ceilings' => [ 'processes' => '1' ] ], 'limits.processes' ],
+				[ Settings::LIMITS, [ 'defaults' => [ 'processes' => 65 ], 'ceilings' => [ 'processes' => 64 ] ], 'above its ceiling' ],
+				[ Settings::MAX_RUNS, '1.5', 'whole number' ],
+				[ Settings::MAX_RUNS, '100000', 'host allows' ],
+				[ Settings::RETENTION, [ 'max_mib' => 'much' ], 'whole number' ],
+			] as [ $option, $value, $text ] ) {
+				[ $stored, $said ] = $store( $option, $value );
+				$t->same( $good[ $option ], $stored, $option . ' ' . (string) json_encode( $value ) );
+				$t->same( 1, count( $said ), $option . ' ' . (string) json_encode( $value ) );
+				$t->contains( $text, $said[0] );
+			}
+			$clear();
+		}
+	);
+	$t->test(
+		'the host\'s number of runs is the most',
+		static function () use ( $t, $settings, $clear ): void {
+			$host = Extension::info()['max_runs'] ?? null;
+			$t->same( $host, $settings->host_max_runs() );
+			$t->same( $host, $settings->max_runs() );
+			global $wpdb;
+			// Past the rules, as a database import would.
+			add_filter( 'pre_site_option_wp_codebox_max_runs', static fn(): int => 999 );
+			$t->same( $host ?? 999, $settings->max_runs() );
+			remove_all_filters( 'pre_site_option_wp_codebox_max_runs' );
+			$clear();
+		}
+	);
+	$t->test(
+		'a site that wants fewer runs than the host refuses the one too many',
+		static function () use ( $t, $settings, $store, $clear ): void {
+			$clear();
+			$asked = 0;
+			$check = static function ( int $alive ) use ( $settings, &$asked ): string {
+				$slots = new RunSlots(
+					$settings,
+					static function () use ( $alive, &$asked ): int {
+						++$asked;
+						return $alive;
+					}
+				);
+				try {
+					$slots->check();
+				} catch ( Failure $failure ) {
+					return $failure->error_code . ' ' . $failure->http_status;
+				}
+				return 'let through';
+			};
+			$t->same( [ 'let through', 0 ], [ $check( 1000 ), $asked ], 'nobody counts where nothing is set' );
+			$store( Settings::MAX_RUNS, 2 );
+			$t->same( [ 'let through', 'wp_codebox_busy 429', 'wp_codebox_busy 429' ], [ $check( 1 ), $check( 2 ), $check( 3 ) ] );
+			$clear();
+		}
+	);
+	$t->test(
+		'a task may ask for less than the ceiling, never for more, whoever asks',
+		static function () use ( $t, $settings, $store, $clear ): void {
+			$clear();
+			$limits = new TaskLimits( $settings );
+			$t->same( [], $limits->resolve( [] ), 'without settings the extension decides' );
+			$t->same( [ 'wall_clock_ms' => 7000 ], $limits->resolve( [ 'task_timeout_seconds' => 7 ] ) );
+			$store( Settings::LIMITS, [ 'defaults' => [ 'processes' => 32 ], 'ceilings' => [ 'processes' => 64, 'wall_clock_ms' => 5000 ] ] );
+			$t->same( [ 'processes' => 32, 'wall_clock_ms' => 5000 ], $limits->resolve( [] ) );
+			$t->same( [ 'processes' => 64, 'wall_clock_ms' => 100 ], $limits->resolve( [ 'limits' => [ 'processes' => 64, 'wall_clock_ms' => 100 ] ] ) );
+			$refused = static function ( array $input ) use ( $limits ): string {
+				try {
+					$limits->resolve( $input );
+				} catch ( Failure $failure ) {
+					return $failure->error_code . ' ' . $failure->data['field'];
+				}
+				return 'let through';
+			};
+			$t->same( 'wp_codebox_limit_invalid processes', $refused( [ 'limits' => [ 'processes' => 65 ] ] ) );
+			$t->same( 'wp_codebox_limit_invalid wall_clock_ms', $refused( [ 'task_timeout_seconds' => 6 ] ) );
+			$t->same( 'let through', $refused( [ 'task_timeout_seconds' => 5 ] ) );
+			$t->as( 'administrator' );
+			$task = [
+				'goal'          => 'x',
+				'plugin'        => 'sample',
+				'agent_command' => 'php -v',
+				'limits'        => [ 'processes' => 65 ],
+			];
+			$t->error( 'wp_codebox_limit_invalid', 400, $t->ability( 'run-agent-task', $task ) );
+			[ $code, , $err ] = $t->wp( [ 'codebox', 'run-agent-task', 'x', '--plugin=sample', '--agent-command=php -v', '--processes=65' ] );
+			$t->same( 1, $code );
+			$t->contains( 'this site allows at most 64', $err );
+			// A default that is older than the ceiling beside it gives way.
+			add_filter( 'pre_site_option_wp_codebox_limits', static fn(): array => [ 'defaults' => [ 'processes' => 500 ], 'ceilings' => [ 'processes' => 64 ] ] );
+			$t->same( [ 'processes' => 64 ], $limits->resolve( [] ) );
+			remove_all_filters( 'pre_site_option_wp_codebox_limits' );
+			$clear();
+		}
+	);
+	$t->test(
+		'filters name agent, provider, model and components; rubbish counts as none',
+		static function () use ( $t, $settings, $clear ): void {
+			$clear();
+			foreach ( [ 'default_agent', 'default_provider', 'default_model' ] as $name ) {
+				$t->same( '', $settings->$name() );
+				add_filter( 'wp_codebox_' . $name, static fn(): string => 'filtered' );
+				$t->same( 'filtered', $settings->$name() );
+				add_filter( 'wp_codebox_' . $name, static fn(): array => [ 'x' ] );
+				$t->same( '', $settings->$name() );
+				remove_all_filters( 'wp_codebox_' . $name );
+			}
+			$t->same( [], $settings->component_contracts() );
+			add_filter( 'wp_codebox_component_contracts', static fn( array $rows ): array => array_merge( $rows, [ [ 'slug' => 'a', 'v' => 1 ], 'x', [ 'slug' => 'a', 'v' => 2 ] ] ) );
+			$t->same( [ [ 'slug' => 'a', 'v' => 2 ] ], $settings->component_contracts() );
+			remove_all_filters( 'wp_codebox_component_contracts' );
+		}
+	);
+	$t->test(
+		'the artifacts root may only be another partition of the state directory, and only to read',
+		static function () use ( $t, $site ): void {
+			$root  = new ArtifactsRoot( $site );
+			$state = rtrim( Extension::info()['state_dir'], '/' );
+			$t->same( $site->id(), $root->partition() );
+			$given = null;
+			add_filter(
+				'wp_codebox_artifacts_root',
+				static function ( string $own ) use ( &$given ): mixed {
+					return is_callable( $given ) ? $given( $own ) : $given;
+				}
+			);
+			$given = static fn( string $own ): string => $own;
+			$t->same( $site->id(), $root->partition() );
+			$given = $state . '/sites/site-9-abc/artifacts/';
+			$t->same( 'site-9-abc', $root->partition() );
+			$t->same( 0, WP_Codebox_API::list_artifacts()['total'] );
+			foreach ( [ '/etc', $state, $state . '/sites/../keys', $state . '/sites/x/runs', $state . '/sites/x/artifacts/y', $state . '/sites//artifacts', $state . "/sites/x/artifacts\n", '', null, [ 'x' ], ABSPATH ] as $bad ) {
+				$given = $bad;
+				$t->error( 'wp_codebox_artifact_outside_root', 403, WP_Codebox_API::list_artifacts() );
+			}
+			remove_all_filters( 'wp_codebox_artifacts_root' );
+			$t->same( $site->id(), $root->partition() );
+		}
+	);
+	$t->test(
+		'gc takes ages and sizes from the settings, and flags come first',
+		static function () use ( $t, $store, $clear ): void {
+			$clear();
+			if ( 'fake' !== $t->phase ) {
+				$t->same( [], ( new Settings() )->retention() );
+				return;
+			}
+			$store( Settings::RETENTION, [ 'max_age_seconds' => 77 ] );
+			$bytes = static fn( array $flags ): int => json_decode( $t->wp( array_merge( [ 'codebox', 'gc', '--format=json' ], $flags ) )[1], true )['removed'][0]['bytes'];
+			$t->same( 77, $bytes( [] ) );
+			$t->same( 5, $bytes( [ '--max-age=5s' ] ) );
+			$clear();
+			$t->same( 0, $bytes( [] ) );
+		}
+	);
+	$t->test(
+		'REST shows names and nothing else of ours',
+		static function () use ( $t, $clear ): void {
+			$clear();
+			$t->as( 'administrator' );
+			$answer = rest_do_request( new WP_REST_Request( 'GET', '/wp/v2/settings' ) );
+			$t->same( 200, $answer->get_status() );
+			$ours = array_values( array_filter( array_keys( $answer->get_data() ), static fn( string $name ): bool => str_starts_with( $name, 'wp_codebox_' ) ) );
+			$t->same( [ Settings::DEFAULT_AGENT, Settings::DEFAULT_PROVIDER, Settings::DEFAULT_MODEL ], $ours );
+			$t->as( 'editor' );
+			$t->same( 403, rest_do_request( new WP_REST_Request( 'GET', '/wp/v2/settings' ) )->get_status() );
+		}
+	);
+	$t->test(
+		'the page: every field has a label, values are escaped, help is there, an editor does not get in',
+		static function () use ( $t, $settings, $gate, $rules, $store, $clear ): void {
+			global $submenu, $wp_settings_fields, $wp_settings_sections;
+			$clear();
+			$t->as( 'administrator' );
+			$store( Settings::AGENTS, [ 'evil' => [ 'command' => 'x "><script>alert(1)</script>', 'success_codes' => [ 0 ] ] ] );
+			$store( Settings::LIMITS, [ 'ceilings' => [ 'wall_clock_ms' => 90500 ] ] );
+			$page = new SettingsPage( new SettingsForm( $settings, $gate ), $rules );
+			$page->add_page();
+			$ours = array_values( array_filter( $submenu['options-general.php'] ?? [], static fn( array $row ): bool => 'wp-codebox' === $row[2] ) );
+			$t->same( [ 'manage_options' ], array_column( $ours, 1 ) );
+			set_current_screen( 'settings_page_wp-codebox' );
+			$page->prepare();
+			$t->same( [ 'wp-codebox-agents', 'wp-codebox-limits', 'wp-codebox-retention' ], array_values( array_column( get_current_screen()->get_help_tabs(), 'id' ) ) );
+			ob_start();
+			$page->render();
+			$html = (string) ob_get_clean();
+			$t->true( ! str_contains( $html, '<script' ), 'a command line got out of its attribute' );
+			$document = new DOMDocument();
+			libxml_use_internal_errors( true );
+			$document->loadHTML( '<?xml encoding="utf-8"?>' . $html );
+			$path   = new DOMXPath( $document );
+			$fields = 0;
+			foreach ( $path->query( '//input[not(@type="hidden") and not(@type="submit")]|//select|//textarea' ) as $field ) {
+				++$fields;
+				$id      = $field->getAttribute( 'id' );
+				$labeled = '' !== $field->getAttribute( 'aria-label' ) || $path->query( 'ancestor::label', $field )->length > 0 || ( '' !== $id && $path->query( "//label[@for='$id']" )->length > 0 );
+				$t->true( $labeled, 'no label: ' . $field->getAttribute( 'name' ) );
+				$about = $field->getAttribute( 'aria-describedby' );
+				$t->true( '' === $about || 1 === $path->query( "//*[@id='$about']" )->length, "described by nothing: $about" );
+			}
+			$t->true( $fields > 20, "only $fields fields" );
+			$t->same( 'x "><script>alert(1)</script>', $path->query( '//input[@name="wp_codebox_agents[1][command]"]' )->item( 0 )->getAttribute( 'value' ) );
+			$t->same( 1, $path->query( '//input[@name="_wpnonce"]' )->length );
+			$shown = $path->query( '//input[@name="wp_codebox_limits[ceilings][wall_clock_seconds]"]' )->item( 0 )->getAttribute( 'value' );
+			$t->same( '90', $shown );
+			// Saved as it was shown, what the page rounds stays as it is.
+			$t->same( [ 'wall_clock_ms' => 90500 ], $store( Settings::LIMITS, [ 'ceilings' => [ 'wall_clock_seconds' => $shown ] ] )[0]['ceilings'] );
+			$t->as( 'editor' );
+			$t->same( false, current_user_can( SettingsPage::capability() ) );
+			$clear();
+		}
+	);
+};

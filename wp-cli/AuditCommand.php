@@ -1,0 +1,181 @@
+<?php
+/**
+ * `wp codebox audit`.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Cli;
+
+use WPCodebox\AuditLog;
+use WPCodebox\Capabilities;
+use WPCodebox\Services;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Reads the audit log: who approved, applied, imported or discarded what.
+ */
+final class AuditCommand {
+
+	/**
+	 * Wires the commands.
+	 *
+	 * @param Boundary $boundary Border to the shell.
+	 * @param Console  $console  Talk.
+	 * @param Table    $table    Rows.
+	 * @param Services $services The work.
+	 */
+	public function __construct(
+		private readonly Boundary $boundary,
+		private readonly Console $console,
+		private readonly Table $table,
+		private readonly Services $services
+	) {}
+
+	/**
+	 * Lists records, oldest first; without --after the newest. Exit status 1 when the hash chain is broken.
+	 *
+	 * ## OPTIONS
+	 *
+	 * [--after=<number>]
+	 * : Records that follow this sequence number.
+	 *
+	 * [--limit=<number>]
+	 * : How many, at most 1000.
+	 * ---
+	 * default: 100
+	 * ---
+	 *
+	 * [--format=<format>]
+	 * : How to print them; ids are sequence numbers.
+	 * ---
+	 * default: table
+	 * options:
+	 *   - table
+	 *   - json
+	 *   - yaml
+	 *   - csv
+	 *   - ids
+	 *   - count
+	 * ---
+	 *
+	 * [--fields=<fields>]
+	 * : Columns: seq, timestamp, event, status, action, who, requester, run_id, artifact_id, error, hash.
+	 *
+	 * ## EXAMPLES
+	 *
+	 *     $ wp codebox audit list --limit=20
+	 *
+	 * @param list<string>         $args  Positional arguments.
+	 * @param array<string, mixed> $flags Flags.
+	 */
+	public function list( array $args, array $flags ): void {
+		$this->boundary->enter(
+			'codebox audit list',
+			Capabilities::REVIEW,
+			'wp-codebox/list-audit-records',
+			$flags,
+			function () use ( $flags ): int {
+				$input = [ 'limit' => Quantity::whole( 'limit', (string) $flags['limit'], 1, 1000 ) ];
+				if ( isset( $flags['after'] ) ) {
+					$input['after'] = Quantity::whole( 'after', (string) $flags['after'], 0, 1000000000 );
+				}
+				$page = $this->services->audit->list( $input );
+				if ( in_array( $flags['format'], [ 'json', 'yaml' ], true ) && ! isset( $flags['fields'] ) ) {
+					$this->console->document( $page, $flags['format'] );
+				} else {
+					$this->table->print( array_map( [ $this, 'row' ], $page['records'] ), [ 'seq', 'timestamp', 'event', 'status', 'who', 'run_id' ], 'seq', $flags );
+				}
+				if ( $page['more'] ) {
+					$this->console->say( sprintf( 'There are more: --after=%d.', $page['cursor'] ) );
+				}
+				return $this->judge( $page );
+			}
+		);
+	}
+
+	/**
+	 * Checks the hash chain of all records. Exit status 1 when it is broken.
+	 *
+	 * ## OPTIONS
+	 *
+	 * [--format=<format>]
+	 * : How to print the result.
+	 * ---
+	 * default: table
+	 * options:
+	 *   - table
+	 *   - json
+	 *   - yaml
+	 *   - csv
+	 *   - count
+	 * ---
+	 *
+	 * [--porcelain]
+	 * : Print only the hash of the last record. Kept elsewhere, it shows later whether records were cut off.
+	 *
+	 * ## EXAMPLES
+	 *
+	 *     $ wp codebox audit verify
+	 *
+	 * @param list<string>         $args  Positional arguments.
+	 * @param array<string, mixed> $flags Flags.
+	 */
+	public function verify( array $args, array $flags ): void {
+		$this->boundary->enter(
+			'codebox audit verify',
+			Capabilities::REVIEW,
+			'wp-codebox/list-audit-records',
+			$flags,
+			function () use ( $flags ): int {
+				$page  = $this->services->audit->list( [ 'limit' => 1 ] );
+				$chain = [ 'valid' => (bool) $page['chain']['valid'] ] + $page['chain'] + [ 'total' => $page['total'] ];
+				if ( ! empty( $flags['porcelain'] ) ) {
+					fwrite( STDOUT, ( $chain['head'] ?? '' ) . "\n" );
+				} elseif ( in_array( $flags['format'], [ 'json', 'yaml' ], true ) ) {
+					$this->console->document( $chain, $flags['format'] );
+				} else {
+					$this->table->print( [ $chain ], array_keys( $chain ), 'valid', $flags );
+				}
+				if ( $chain['valid'] ) {
+					$this->console->say( sprintf( 'The hash chain of %d records is whole.', $page['total'] ) );
+				}
+				return $this->judge( $page );
+			}
+		);
+	}
+
+	/**
+	 * Says when the chain is broken.
+	 *
+	 * @param array<string, mixed> $page A page of records.
+	 */
+	private function judge( array $page ): int {
+		$problem = AuditLog::problem( $page['chain'] );
+		if ( '' === $problem ) {
+			return 0;
+		}
+		$this->console->warn( $problem );
+		return 1;
+	}
+
+	/**
+	 * A record with who asked in one word.
+	 *
+	 * @param array<string, mixed> $record Record as stored.
+	 * @return array<string, mixed>
+	 */
+	private function row( array $record ): array {
+		$requester = (array) ( $record['requester'] ?? [] );
+		return [ 'who' => (string) ( $requester['login'] ?? $requester['kind'] ?? '' ) ] + $record + [
+			'status'      => '',
+			'action'      => '',
+			'run_id'      => '',
+			'artifact_id' => '',
+			'error'       => '',
+		];
+	}
+}

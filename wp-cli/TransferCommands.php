@@ -1,0 +1,266 @@
+<?php
+/**
+ * `wp codebox artifacts export|import|reimport`.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Cli;
+
+use WPCodebox\Authority;
+use WPCodebox\Capabilities;
+use WPCodebox\ErrorCode;
+use WPCodebox\Failure;
+use WPCodebox\Services;
+use WPCodebox\Transfer\ImportSource;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Bundles on their way from one host to another.
+ */
+final class TransferCommands {
+
+	/**
+	 * Wires the commands.
+	 *
+	 * @param Boundary     $boundary Border to the shell.
+	 * @param Console      $console  Talk.
+	 * @param ArtifactView $view     Files of a bundle.
+	 * @param Services     $services The work.
+	 */
+	public function __construct(
+		private readonly Boundary $boundary,
+		private readonly Console $console,
+		private readonly ArtifactView $view,
+		private readonly Services $services
+	) {}
+
+	/**
+	 * Writes a bundle as an archive: the same bundle gives the same bytes.
+	 *
+	 * ## OPTIONS
+	 *
+	 * <id>
+	 * : Run id, artifact id, or the beginning of either.
+	 *
+	 * [--output=<file>]
+	 * : New file to write; - for STDOUT (at most 16 MiB). Default: <run id>.tar in the current directory.
+	 *
+	 * [--format=<format>]
+	 * : How to print what was written.
+	 * ---
+	 * default: table
+	 * options:
+	 *   - table
+	 *   - json
+	 *   - yaml
+	 *   - csv
+	 *   - ids
+	 *   - count
+	 * ---
+	 *
+	 * [--fields=<fields>]
+	 * : Columns: run_id, artifact_id, path, bytes, sha256.
+	 *
+	 * [--porcelain]
+	 * : Print only the sha256 of the archive.
+	 *
+	 * ## EXAMPLES
+	 *
+	 *     $ wp codebox artifacts export run_0123 --output=/srv/bundles/run_0123.tar
+	 *
+	 *     # From one host to another.
+	 *     $ wp codebox artifacts export run_0123 --output=- | ssh other 'wp codebox artifacts import -'
+	 *
+	 * @param list<string>         $args  Positional arguments.
+	 * @param array<string, mixed> $flags Flags.
+	 */
+	public function export( array $args, array $flags ): void {
+		$this->boundary->enter(
+			'codebox artifacts export',
+			Capabilities::REVIEW,
+			'wp-codebox/export-artifact-bundle',
+			$flags,
+			function ( Authority $authority ) use ( $args, $flags ): int {
+				$input = [ 'artifact_id' => $args[0] ];
+				if ( '-' === ( $flags['output'] ?? '' ) ) {
+					if ( stream_isatty( STDOUT ) ) {
+						throw Failure::because( ErrorCode::InputInvalid, 'An archive is no text for a terminal; give --output=<file> or send STDOUT elsewhere.' );
+					}
+					fwrite( STDOUT, $this->services->exports->bytes( $input )['archive'] );
+					return 0;
+				}
+				$path   = (string) ( $flags['output'] ?? $this->services->artifacts->artifact( $input )['run_id'] . '.tar' );
+				$answer = $this->services->exports->file( $input, $this->absolute( $path ), $authority );
+				$this->console->say( sprintf( 'Written to %s, %s.', $answer['path'], Quantity::human_bytes( (int) $answer['bytes'] ) ) );
+				$this->view->row( $answer, [ 'run_id', 'path', 'bytes', 'sha256' ], $answer['sha256'], $flags );
+				return 0;
+			}
+		);
+	}
+
+	/**
+	 * Takes a bundle in. It is verified, and trusted no more than its signature.
+	 *
+	 * The same bundle again changes nothing.
+	 *
+	 * ## OPTIONS
+	 *
+	 * <path>
+	 * : Bundle directory, its manifest.json, or an archive of it; - reads an archive of at most 16 MiB from STDIN.
+	 *
+	 * [--expected-artifact-id=<id>]
+	 * : Refuse any other bundle.
+	 *
+	 * [--expected-content-digest=<sha256>]
+	 * : Refuse any other change.
+	 *
+	 * [--replace]
+	 * : Replace a stored copy that differs or is broken.
+	 *
+	 * [--format=<format>]
+	 * : How to print the result.
+	 * ---
+	 * default: table
+	 * options:
+	 *   - table
+	 *   - json
+	 *   - yaml
+	 *   - csv
+	 *   - ids
+	 *   - count
+	 * ---
+	 *
+	 * [--fields=<fields>]
+	 * : Columns: status, run_id, artifact_id, trusted, manifest_sha256.
+	 *
+	 * [--porcelain]
+	 * : Print only the run id.
+	 *
+	 * ## EXAMPLES
+	 *
+	 *     $ wp codebox artifacts import /srv/bundles/run_0123.tar
+	 *
+	 * @param list<string>         $args  Positional arguments.
+	 * @param array<string, mixed> $flags Flags.
+	 */
+	public function import( array $args, array $flags ): void {
+		$this->boundary->enter(
+			'codebox artifacts import',
+			Capabilities::REVIEW,
+			'wp-codebox/import-artifact-bundle',
+			$flags,
+			function ( Authority $authority ) use ( $args, $flags ): int {
+				return $this->show( $this->services->imports->import( $this->input( $args[0], $flags ), $authority ), $flags );
+			}
+		);
+	}
+
+	/**
+	 * Takes a known bundle in again; a copy that is no longer intact is replaced.
+	 *
+	 * ## OPTIONS
+	 *
+	 * <artifact-id>
+	 * : The whole artifact id. Another bundle is refused.
+	 *
+	 * <path>
+	 * : Bundle directory, its manifest.json, or an archive of it; - reads an archive of at most 16 MiB from STDIN.
+	 *
+	 * [--format=<format>]
+	 * : How to print the result.
+	 * ---
+	 * default: table
+	 * options:
+	 *   - table
+	 *   - json
+	 *   - yaml
+	 *   - csv
+	 *   - ids
+	 *   - count
+	 * ---
+	 *
+	 * [--fields=<fields>]
+	 * : Columns: status, run_id, artifact_id, trusted, manifest_sha256.
+	 *
+	 * [--porcelain]
+	 * : Print only the run id.
+	 *
+	 * ## EXAMPLES
+	 *
+	 *     $ wp codebox artifacts reimport artifact-bundle-sha256-0123 /srv/bundles/run_0123.tar
+	 *
+	 * @param list<string>         $args  Positional arguments.
+	 * @param array<string, mixed> $flags Flags.
+	 */
+	public function reimport( array $args, array $flags ): void {
+		$this->boundary->enter(
+			'codebox artifacts reimport',
+			Capabilities::REVIEW,
+			'wp-codebox/reimport-artifact-bundle',
+			$flags,
+			function ( Authority $authority ) use ( $args, $flags ): int {
+				return $this->show( $this->services->imports->reimport( [ 'artifact_id' => $args[0] ] + $this->input( $args[1], $flags ), $authority ), $flags );
+			}
+		);
+	}
+
+	/**
+	 * Prints what an import came to.
+	 *
+	 * @param array<string, mixed> $answer The envelope.
+	 * @param array<string, mixed> $flags  Flags.
+	 */
+	private function show( array $answer, array $flags ): int {
+		$this->console->say(
+			sprintf(
+				'The bundle is %s; %s (%s).',
+				[
+					'created'  => 'stored',
+					'existing' => 'here already',
+					'updated'  => 'replaced',
+				][ $answer['status'] ],
+				$answer['trusted'] ? 'its signature counts here' : 'it cannot be applied here',
+				str_replace( '-', ' ', (string) ( $answer['verification']['signature']['status'] ?? 'unsigned' ) )
+			)
+		);
+		$this->view->row( $answer, [ 'status', 'run_id', 'artifact_id', 'trusted' ], $answer['run_id'], $flags );
+		return 0;
+	}
+
+	/**
+	 * Input of the ability that does the same.
+	 *
+	 * @param string               $path  Path, or -.
+	 * @param array<string, mixed> $flags Flags.
+	 * @return array<string, mixed>
+	 */
+	private function input( string $path, array $flags ): array {
+		if ( '-' === $path ) {
+			// phpcs:ignore WordPress.PHP.DiscouragedPHPFunctions -- bytes in JSON, not obfuscation.
+			$input = [ 'archive' => base64_encode( (string) stream_get_contents( STDIN, ImportSource::MAX_BYTES + 1 ) ) ];
+		} else {
+			$input = [ 'source_bundle_path' => $this->absolute( $path ) ];
+		}
+		foreach ( [ 'expected-artifact-id', 'expected-content-digest' ] as $flag ) {
+			if ( isset( $flags[ $flag ] ) ) {
+				$input[ str_replace( '-', '_', $flag ) ] = (string) $flags[ $flag ];
+			}
+		}
+		return empty( $flags['replace'] ) ? $input : $input + [ 'replace' => true ];
+	}
+
+	/**
+	 * The path from the current directory, as a plain absolute one.
+	 *
+	 * @param string $path As given.
+	 */
+	private function absolute( string $path ): string {
+		$whole     = str_starts_with( $path, '/' ) ? $path : getcwd() . '/' . $path;
+		$directory = realpath( dirname( $whole ) );
+		return false === $directory ? $whole : rtrim( $directory, '/' ) . '/' . basename( $whole );
+	}
+}
