@@ -50,17 +50,16 @@ final class GroupHooks {
 	}
 
 	/**
-	 * What `Run::wait()` calls for each event.
+	 * What `Run::wait()` calls for each event. A request to stop cancels the run itself.
 	 *
 	 * @param string $name Task or worker.
-	 * @return Closure(array): bool
+	 * @return Closure(array): void
 	 */
 	public function listener( string $name ): Closure {
-		return function ( array $event ) use ( $name ): bool {
+		return function ( array $event ) use ( $name ): void {
 			if ( null !== $this->on_event && false === ( $this->on_event )( $name, $event ) ) {
 				$this->cancellation->request();
 			}
-			return ! $this->cancellation->requested();
 		};
 	}
 
