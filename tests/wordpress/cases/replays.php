@@ -63,6 +63,11 @@ return static function ( Harness $t ): void {
 			$t->contains( '/run/codebox/staged/0-agent.php', $error->get_error_data()['missing'][0] ?? '' );
 			$t->same( [ 'replay', 'failure', 'wp_codebox_replay_unavailable' ], [ $t->audited()[0]['event'], $t->audited()[0]['status'], $t->audited()[0]['error']['code'] ] );
 
+			$error = $replay( $t->made( 'show', [ 'agent_env' => [ 'SAMPLE_ENV' => 'blue' ] ] ) );
+			$t->error( 'wp_codebox_replay_unavailable', 422, $error );
+			$t->same( [ "the value of the agent's variable SAMPLE_ENV" ], $error->get_error_data()['missing'] );
+
+			$made = $t->made();
 			rename( $plugin, WP_PLUGIN_DIR . '/../sample-away' );
 			wp_cache_delete( 'plugins', 'plugins' );
 			$error = $replay( $made );
@@ -96,7 +101,7 @@ return static function ( Harness $t ): void {
 				$rows = [ [ 'target' => '/wordpress/wp-content/plugins/sample' ] ];
 				$task = $plan->input( $spec, $rows, [], WPCodebox\Authority::User );
 				$t->same( [ [ 'API_KEY' ], [ 'php', "it's" ] ], [ $task['secret_env'], array_slice( WPCodebox\Native\Run::splitCommand( $task['agent_command'] ), 0, 2 ) ] );
-				foreach ( [ [ 'task', [] ], [ 'task', [ 'goal' => 'use [REDACTED:token]' ] ], [ 'spec', [] ], [ 'spec', [ 'agent' => [ 'argv' => [ 'php' ], 'envNames' => [ 'MODE' ] ] ] ], [ 'spec', [ 'agent' => [ 'argv' => [ 'php' ] ], 'checks' => [ 'php /run/codebox/staged/0-check.php' ] ] ], [ 'spec', [ 'agent' => [ 'argv' => [ 'php' ] ], 'stagedFiles' => [ '/run/codebox/staged/data' ] ] ] ] as [ $member, $value ] ) {
+				foreach ( [ [ 'task', [] ], [ 'task', [ 'goal' => 'use [REDACTED:token]' ] ], [ 'spec', [] ], [ 'provenance', [ 'agent_env' => [ 'MODE' ] ] ], [ 'spec', [ 'agent' => [ 'argv' => [ 'php' ] ], 'checks' => [ 'php /run/codebox/staged/0-check.php' ] ] ], [ 'provenance', [ 'staged_files' => [ '/run/codebox/staged/data' ] ] ] ] as [ $member, $value ] ) {
 					$bad                        = $spec;
 					$bad['metadata'][ $member ] = $value;
 					try {
