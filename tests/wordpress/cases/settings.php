@@ -237,7 +237,7 @@ return static function ( Harness $t ): void {
 			$given = $state . '/sites/site-9-abc/artifacts/';
 			$t->same( 'site-9-abc', $root->partition() );
 			$t->same( 0, WP_Codebox_API::list_artifacts()['total'] );
-			foreach ( [ '/etc', $state, $state . '/sites/../keys', $state . '/sites/x/runs', $state . '/sites/x/artifacts/y', $state . '/sites//artifacts', $state . "/sites/x/artifacts\n", '', null, [ 'x' ], ABSPATH ] as $bad ) {
+			foreach ( [ '/etc', str_pad( '/elsewhere', strlen( $state . '/sites' ), 'x' ) . '/site-1/artifacts', $state . '/sites/../x/artifacts', $state, $state . '/sites/../keys', $state . '/sites/x/runs', $state . '/sites/x/artifacts/y', $state . '/sites//artifacts', $state . "/sites/x/artifacts\n", '', null, [ 'x' ], ABSPATH ] as $bad ) {
 				$given = $bad;
 				$t->error( 'wp_codebox_artifact_outside_root', 403, WP_Codebox_API::list_artifacts() );
 			}
