@@ -97,4 +97,27 @@ return static function ( Harness $t ): void {
 			remove_filter( 'map_meta_cap', $grant, 20 );
 		}
 	);
+	$t->test(
+		'a role that holds a capability may use it only where the site maps it to itself',
+		static function () use ( $t ): void {
+			$may = static fn(): array => array_map( static fn( string $name ): bool => wp_get_ability( 'wp-codebox/' . $name )->check_permissions( [] ), [ 'list-artifacts', 'run-agent-task', 'apply-approved-artifact' ] );
+			$map = static fn( array $caps, string $cap ): array => 'wp_codebox_review' === $cap ? [ $cap ] : $caps;
+			get_role( 'editor' )->add_cap( 'wp_codebox_review' );
+			clean_user_cache( get_user_by( 'login', 'editor' ) );
+			$t->as( 'editor' );
+			$t->same( [ false, false, false ], $may(), 'the role alone counts for nothing' );
+			add_filter( 'map_meta_cap', $map, 20, 2 );
+			$t->same( [ true, false, false ], $may() );
+			get_role( 'editor' )->remove_cap( 'wp_codebox_review' );
+			clean_user_cache( get_user_by( 'login', 'editor' ) );
+			$t->as( 'nobody' );
+			$t->as( 'editor' );
+			$t->same( [ false, false, false ], $may(), 'the mapping alone counts for nothing' );
+			$has = static fn( array $all ): array => [ 'wp_codebox_review' => true ] + $all;
+			add_filter( 'user_has_cap', $has );
+			$t->same( [ true, false, false ], $may(), 'user_has_cap works as well' );
+			remove_filter( 'user_has_cap', $has );
+			remove_filter( 'map_meta_cap', $map, 20 );
+		}
+	);
 };
