@@ -148,6 +148,7 @@ export default async function ( browser, admin ) {
 	} );
 
 	await test( 'hostile: while nobody looks, nobody asks', async () => {
+		await admin.open();
 		const run = await admin.start( 'sleep', { goal: 'Unseen' } );
 		await admin.open( '#/runs/' + run );
 		await soon( 'it runs', async () => ( await admin.words() ).includes( 'going to sleep' ) );

@@ -117,7 +117,7 @@ export default async function ( browser, admin ) {
 		same( 'Runs', await admin.text( '.wp-codebox-view h2' ), 'heading' );
 		await page.getByRole( 'link', { name: 'Spell the greeting right' } ).waitFor();
 		holds( 'the focus is at the heading of the new view', await page.evaluate( () => 'H2' === document.activeElement.tagName ) );
-		holds( 'state and outcome are words', /ended\s+succeeded/.test( await admin.text( '.wp-codebox-table tbody tr' ) ) );
+		holds( 'state and outcome are words', /ended\s+succeeded/.test( await page.locator( '.wp-codebox-table tbody tr', { hasText: 'Spell the greeting right' } ).first().innerText() ) );
 		await admin.accessible( 'the list of runs' );
 		await admin.picture( 'runs' );
 		await admin.go( '#/bundles' );
