@@ -4,7 +4,7 @@
 import { renameSync } from 'node:fs';
 import { holds, same, site, test, toggle, User } from './harness.mjs';
 
-const menu = ( page ) => page.locator( '#adminmenu a', { hasText: 'Codebox' } ).count();
+const menu = ( page ) => page.locator( '#adminmenu a[href="tools.php?page=wp-codebox"]' ).count();
 const PAGE = '/wp-admin/tools.php?page=wp-codebox';
 
 export default async function ( browser, admin ) {

@@ -388,6 +388,16 @@ def a_runner_behind_a_socket_is_no_child_of_php_fpm(world, _fpm):
 
 
 @case
+def a_socket_of_another_user_is_refused(world, _fpm):
+    _service, path = world.socket("nobody")
+    fpm = world.fpm(ini={"wp_codebox.runner_socket": path})
+    page = Page(fpm, "wait", seconds=1)
+    must(page.expect("refused") == "wp_codebox_runner_unavailable 503 125", f"refused {page.noted('refused')}")
+    must("belongs to user" in page.expect("because"), f"because {page.noted('because')}")
+    fpm.stop(signal.SIGTERM)
+
+
+@case
 def the_byte_code_cache_was_on(world, fpm):
     must(json.loads(fpm.get(do="opcache")) is True, "opcache is off: these cases said nothing about it")
 

@@ -39,6 +39,7 @@ try {
 	$run = Run::start( $request );
 } catch ( CodeboxException $e ) {
 	$note( 'refused ' . $e->errorCode . ' ' . $e->httpStatus . ' ' . $e->exitStatus );
+	$note( 'because ' . $e->getMessage() );
 	return;
 }
 $note( 'run ' . $run->id() );

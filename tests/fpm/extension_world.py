@@ -135,19 +135,20 @@ class World:
         self.servers.append(server)
         return server
 
-    def socket(self):
-        """A service in miniature: a runner of the owner's for each connection. Answers its process and socket."""
+    def socket(self, user=USER):
+        """A service in miniature: a runner of this user's for each connection. Answers its process and socket."""
         path = os.path.join(tempfile.mkdtemp(prefix="service.", dir=self.home), "runner.sock")
-        os.chown(os.path.dirname(path), self.owner.pw_uid, self.owner.pw_gid)
-        owner = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"]
+        os.chown(os.path.dirname(path), pwd.getpwnam(user).pw_uid, -1)
+        os.chmod(os.path.dirname(path), 0o711)
         service = subprocess.Popen(
-            [*owner, "systemd-socket-activate", "--accept", "-l", path, self.runner, "supervise"],
+            ["setpriv", f"--reuid={user}", "--clear-groups", "systemd-socket-activate", "--accept", "-l", path, self.runner, "supervise"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
         self.services.append(service)
         eventually(lambda: os.path.exists(path), 10, "the service does not listen")
+        os.chmod(path, 0o666)
         return service, path
 
     def processes(self):

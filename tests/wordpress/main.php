@@ -22,11 +22,11 @@ require __DIR__ . '/harness.php';
 $flags   = str_ends_with( $phase, 'native' ) ? (array) json_decode( (string) getenv( 'TEST_PHP_FLAGS' ), true ) : [];
 $harness = new Harness( $phase, $flags, $argv[2] ?? '' );
 $cases   = [
-	'bare'    => [ 'schemas', 'codes', 'gate', 'units' ],
-	'fake'    => [ 'abilities', 'runs', 'detached', 'artifacts', 'applies', 'adapters', 'rest', 'cli-runs', 'cli-registry', 'cli-artifacts', 'cli-others', 'health', 'facade', 'settings', 'privacy', 'faults' ],
-	'network' => [ 'network' ],
+	'bare'    => [ 'schemas', 'codes', 'gate', 'units', 'fanout-plan' ],
+	'fake'    => [ 'abilities', 'runs', 'detached', 'groups', 'artifacts', 'applies', 'adapters', 'reviews', 'stages', 'hosts', 'transfers', 'replays', 'audits', 'rest', 'cli-runs', 'cli-registry', 'cli-groups', 'cli-artifacts', 'cli-reviews', 'cli-others', 'health', 'facade', 'settings', 'privacy', 'screen', 'faults' ],
+	'network' => [ 'network', 'screen' ],
 	'network-native' => [ 'network' ],
-	'native'  => [ 'abilities', 'runs', 'detached', 'artifacts', 'applies', 'rest', 'cli-runs', 'cli-registry', 'cli-artifacts', 'cli-others', 'health', 'facade', 'settings', 'privacy', 'native' ],
+	'native'  => [ 'abilities', 'runs', 'detached', 'groups', 'artifacts', 'applies', 'reviews', 'stages', 'hosts', 'transfers', 'replays', 'audits', 'rest', 'cli-runs', 'cli-registry', 'cli-groups', 'cli-artifacts', 'cli-reviews', 'cli-others', 'health', 'facade', 'settings', 'privacy', 'native' ],
 ];
 foreach ( $cases[ $phase ] as $case ) {
 	( require __DIR__ . '/cases/' . $case . '.php' )( $harness );

@@ -73,7 +73,7 @@
 		}
 		return notice(
 			'error',
-			el( 'p', {}, el( 'strong', {}, __( 'This bundle does not verify. It cannot be approved; it can be rejected and discarded.', 'wp-codebox' ) ) ),
+			el( 'p', {}, el( 'strong', {}, __( 'This bundle does not verify. It cannot be approved; it can be rejected and discarded.', 'wp-codebox' ) ), ' ', __( 'What stands below is what it says of itself.', 'wp-codebox' ) ),
 			el( 'ul', { class: 'ul-disc' }, found.slice( 0, 50 ).map( ( one ) => el( 'li', {}, code( one.code ), ' ', one.file || one.path ? code( one.file || one.path ) : null, ' ', data( one.message ) ) ) )
 		);
 	}
@@ -121,6 +121,7 @@
 
 	/** One changed file: choice, name, numbers, and its difference on demand. */
 	function file( entry, bundle, choose, signal ) {
+		const readable = bundle.sound && api.has( 'get-artifact-diff' );
 		const name = id( 'file' );
 		const body = el( 'div', { id: name + '-diff', hidden: true } );
 		const [ kind, label ] = KINDS()[ entry.status ] || [ 'plain', text.flat( entry.status ) ];
@@ -170,7 +171,7 @@
 				el( choose ? 'label' : 'span', { for: choose ? name : null, id: name + '-name' }, code( entry.relativePath || entry.path ) ),
 				badge( kind, label ),
 				entry.binary ? badge( 'plain', __( 'binary', 'wp-codebox' ) ) : counts( Number( entry.insertions ) || 0, Number( entry.deletions ) || 0 ),
-				api.has( 'get-artifact-diff' ) ? toggle : null
+				readable ? toggle : null
 			),
 			body
 		);
@@ -205,14 +206,16 @@
 			run_id: artifact.run_id || '',
 			manifest_sha256: answer.manifest_sha256 || verification.manifest_sha256,
 		};
+		bundle.sound = true === verification.valid && Boolean( bundle.manifest_sha256 );
 		const place = el( 'div', { class: 'wp-codebox-result' } );
-		const sound = true === verification.valid && Boolean( bundle.manifest_sha256 );
-		const approvable = sound && true === approval.approvable && may.has( 'apply' ) && entries.length > 0;
+		const nudge = el( 'div', { role: 'alert' } );
+		const approvable = bundle.sound && true === approval.approvable && may.has( 'apply' ) && entries.length > 0;
 
 		const tree = el( 'div', {} );
 		const chosen = () => [ ...tree.querySelectorAll( 'input[type=checkbox]:checked' ) ].map( ( box ) => box.value );
 		const number = el( 'span', { class: 'wp-codebox-chosen' } );
 		const choose = () => {
+			nudge.replaceChildren();
 			/* translators: 1: number of chosen files, 2: number of all files. */
 			number.textContent = sprintf( __( '%1$s of %2$s chosen', 'wp-codebox' ), text.number( chosen().length ), text.number( entries.length ) );
 		};
@@ -227,22 +230,27 @@
 			announce( number.textContent );
 		} );
 		choose();
+		const none = () => {
+			tree.querySelectorAll( 'input[type=checkbox]' ).forEach( ( box ) => {
+				box.checked = false;
+			} );
+			choose();
+		};
 
 		const apply = button(
 			__( 'Approve and apply…', 'wp-codebox' ),
 			async () => {
 				if ( 0 === chosen().length ) {
-					place.replaceChildren( notice( 'warning', el( 'p', { role: 'alert' }, __( 'Choose at least one file.', 'wp-codebox' ) ) ) );
-					tree.querySelector( 'input[type=checkbox]' ).focus();
+					nudge.replaceChildren( notice( 'warning', el( 'p', {}, __( 'Choose at least one file.', 'wp-codebox' ) ) ) );
 					return;
 				}
 				apply.setAttribute( 'aria-busy', 'true' );
-				await decisions.approve( bundle, chosen(), place, signal );
+				await decisions.approve( bundle, chosen(), place, signal, none );
 				apply.removeAttribute( 'aria-busy' );
 			},
 			{ class: 'button button-primary' }
 		);
-		const why = ! sound
+		const why = ! bundle.sound
 			? null
 			: true !== approval.approvable
 				? approval.reason || __( 'The bundle says that it cannot be approved.', 'wp-codebox' )
@@ -279,6 +287,7 @@
 				tree,
 				el( 'h3', {}, __( 'Decide', 'wp-codebox' ) ),
 				why ? notice( 'warning', el( 'p', {}, data( why ) ) ) : null,
+				nudge,
 				el(
 					'div',
 					{ class: 'wp-codebox-buttons' },

@@ -34,24 +34,19 @@
 
 	/** What the plugin of the site answered. */
 	function applied( answer ) {
-		const apply = answer.apply && 'object' === typeof answer.apply ? answer.apply : answer;
-		const result = apply.result && 'object' === typeof apply.result ? apply.result : {};
+		const result = answer.result && 'object' === typeof answer.result ? answer.result : {};
 		const paths = Array.isArray( result.applied_files ) ? result.applied_files : [];
 		const good = false !== answer.success && 'failed' !== result.status;
+		let said = __( 'The decision was handed to a plugin of the site.', 'wp-codebox' );
+		if ( ! good ) {
+			said = __( 'The plugin that applies changes says that it failed.', 'wp-codebox' );
+		} else if ( paths.length ) {
+			/* translators: %s: number of files. */
+			said = sprintf( _n( '%s file was handed to the site.', '%s files were handed to the site.', paths.length, 'wp-codebox' ), text.number( paths.length ) );
+		}
 		return notice(
 			good ? 'success' : 'error',
-			el(
-				'p',
-				{},
-				el(
-					'strong',
-					{},
-					good
-						/* translators: %s: number of files. */
-						? sprintf( _n( '%s file was handed to the site.', '%s files were handed to the site.', paths.length, 'wp-codebox' ), text.number( paths.length ) )
-						: __( 'The plugin that applies changes says that it failed.', 'wp-codebox' )
-				)
-			),
+			el( 'p', {}, el( 'strong', {}, said ) ),
 			fileList( paths ),
 			facts( [
 				[ __( 'Applied by', 'wp-codebox' ), result.adapter ? code( result.adapter ) : null ],
@@ -71,8 +66,9 @@
 	 * @param {Array}       paths  Approved paths.
 	 * @param {HTMLElement} place  Where the result goes.
 	 * @param {Object}      signal Ends requests when the view is left.
+	 * @param {Function}    after  Called once they are applied.
 	 */
-	async function approve( bundle, paths, place, signal ) {
+	async function approve( bundle, paths, place, signal, after ) {
 		const input = { artifact_id: bundle.reference, approved_files: paths, manifest_sha256: bundle.manifest_sha256 };
 		let preflight;
 		try {
@@ -99,7 +95,10 @@
 					? await api.call( 'review-artifact', { ...input, action: 'approve' } )
 					: await api.call( 'apply-approved-artifact', input );
 			},
-			done: () => tell( place, applied( answer ) ),
+			done: () => {
+				after();
+				tell( place, applied( answer ) );
+			},
 		} );
 	}
 

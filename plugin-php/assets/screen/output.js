@@ -114,10 +114,11 @@
 
 		finish( id, data ) {
 			this.flush( id );
-			const ended = Number.isInteger( data.exitCode )
+			let ended = __( 'no exit status', 'wp-codebox' );
+			if ( Number.isInteger( data.exitCode ) ) {
 				/* translators: %s: number. */
-				? sprintf( __( 'exit status %s', 'wp-codebox' ), data.exitCode )
-				: __( 'no exit status', 'wp-codebox' );
+				ended = sprintf( __( 'exit status %s', 'wp-codebox' ), data.exitCode );
+			}
 			/* translators: 1: agent, or which check; 2: exit status; 3: time. */
 			this.say( sprintf( __( 'Ended: %1$s (%2$s, %3$s).', 'wp-codebox' ), this.names.get( id ) || '', ended, text.duration( Number( data.durationMs ) || 0 ) ) );
 		}

@@ -94,8 +94,12 @@
 
 	/** A span of time in words. */
 	function duration( milliseconds ) {
+		if ( milliseconds < 1000 ) {
+			/* translators: %s: number of milliseconds. */
+			return sprintf( __( '%s ms', 'wp-codebox' ), Math.round( milliseconds ) );
+		}
 		/* translators: %s: number of seconds. */
-		return milliseconds < 1000 ? sprintf( __( '%s ms', 'wp-codebox' ), Math.round( milliseconds ) ) : sprintf( __( '%s s', 'wp-codebox' ), ( milliseconds / 1000 ).toFixed( 1 ) );
+		return sprintf( __( '%s s', 'wp-codebox' ), ( milliseconds / 1000 ).toFixed( 1 ) );
 	}
 
 	/** A number the way the reader writes it. */

@@ -91,7 +91,7 @@ final class AdminScreen {
 			$handle = 'wp-codebox-screen-' . $name;
 			$needs  = array_map( static fn( string $other ): string => 'wp-codebox-screen-' . $other, $needs );
 			wp_register_script( $handle, $base . $name . '.js', array_merge( [ 'wp-api-fetch', 'wp-i18n', 'wp-url' ], $needs ), VERSION, [ 'in_footer' => true ] );
-			wp_set_script_translations( $handle, 'wp-codebox' );
+			wp_set_script_translations( $handle, 'wp-codebox', plugin_dir_path( $this->file ) . 'languages' );
 		}
 		wp_enqueue_script( 'wp-codebox-screen-screen' );
 		wp_enqueue_style( 'wp-codebox-screen', $base . 'screen.css', [], VERSION );

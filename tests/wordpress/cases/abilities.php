@@ -10,6 +10,8 @@ use WPCodebox\Tests\Harness;
 return static function ( Harness $t ): void {
 	$annotations = [
 		'wp-codebox/run-agent-task'           => [ false, false, false ],
+		'wp-codebox/run-agent-task-batch'     => [ false, false, false ],
+		'wp-codebox/run-agent-task-fanout'    => [ false, false, false ],
 		'wp-codebox/list-runs'                => [ true, false, true ],
 		'wp-codebox/get-run'                  => [ true, false, true ],
 		'wp-codebox/list-run-events'          => [ true, false, true ],

@@ -64,6 +64,20 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
+		'what an operation makes depend on the user stays so',
+		static function () use ( $t ): void {
+			$input = [
+				'artifact_id'    => 'run_' . str_repeat( '0', 32 ),
+				'action'         => 'approve',
+				'approved_files' => [ '/x' ],
+			];
+			$t->as( 'editor' );
+			$t->error( 'wp_codebox_forbidden', 403, WP_Codebox_API::review_artifact( $input ) );
+			$t->as( 'administrator' );
+			$t->error( 'wp_codebox_artifact_not_found', 404, WP_Codebox_API::review_artifact( $input ) );
+		}
+	);
+	$t->test(
 		'the rules of mounts are those of a user, never the operator\'s',
 		static function () use ( $t ): void {
 			$outside = sys_get_temp_dir() . '/facade-outside-' . getmypid();
@@ -76,7 +90,7 @@ return static function ( Harness $t ): void {
 					WP_Codebox_API::run_agent_task(
 						[
 							'goal'          => 'x',
-							'agent_command' => 'php agent.php nothing',
+							'agent_command' => 'php facade-agent.php nothing',
 							'mounts'        => [
 								[
 									'source' => $outside,
@@ -93,11 +107,11 @@ return static function ( Harness $t ): void {
 	$t->test(
 		'bundle and audit log name the current user, or that there is none',
 		static function () use ( $t ): void {
-			copy( getenv( 'TEST_FIXTURES' ) . '/agent.php', WP_PLUGIN_DIR . '/sample/agent.php' );
+			copy( getenv( 'TEST_FIXTURES' ) . '/agent.php', WP_PLUGIN_DIR . '/sample/facade-agent.php' );
 			$task = [
 				'goal'          => 'Facade',
 				'plugin'        => 'sample',
-				'agent_command' => 'php agent.php nothing',
+				'agent_command' => 'php facade-agent.php nothing',
 			];
 			foreach ( [ 'editor' => 'user', 'nobody' => 'none' ] as $role => $kind ) {
 				$t->as( $role );
@@ -110,7 +124,7 @@ return static function ( Harness $t ): void {
 				$t->same( [ 'discard', $kind ], [ $last['event'], $last['requester']['kind'] ] );
 				$t->same( 'user' === $kind ? 'editor' : null, $last['requester']['login'] ?? null );
 			}
-			unlink( WP_PLUGIN_DIR . '/sample/agent.php' );
+			unlink( WP_PLUGIN_DIR . '/sample/facade-agent.php' );
 		}
 	);
 	$t->test(
@@ -120,8 +134,10 @@ return static function ( Harness $t ): void {
 			$schemas   = WP_Codebox_API::public_contract_schemas();
 			$t->same( array_keys( $manifest ), array_keys( $catalogue ) );
 			foreach ( $catalogue as $name => $row ) {
-				$t->same( [ true, true ], [ isset( $schemas[ $row['input_schema'] ] ), isset( $schemas[ $row['output_schema'] ] ) ], $name );
-				$t->true( '' !== $row['label'] && isset( $row['annotations']['readonly'] ) && str_starts_with( $row['capability'][0] ?? $row['capability'], 'w' ), $name );
+				$t->true( [] !== $row['output_schemas'] && [] !== $row['capabilities'], $name );
+				$t->same( [], array_values( array_diff( [ $row['input_schema'], ...$row['output_schemas'] ], array_keys( $schemas ) ) ), $name );
+				$t->same( [], array_values( array_diff( $row['capabilities'], [ 'wp_codebox_run', 'wp_codebox_review', 'wp_codebox_apply' ] ) ), $name );
+				$t->true( '' !== $row['label'] && is_bool( $row['annotations']['readonly'] ), $name );
 			}
 			$t->same( count( (array) glob( WP_PLUGIN_DIR . '/wp-codebox/abilities/schemas/*.json' ) ), count( $schemas ) );
 			$t->true( '' !== ( $schemas['run-result']['$id'] ?? '' ), 'the documents are not whole' );

@@ -114,14 +114,14 @@ return static function ( Harness $t ): void {
 		'the template of translations is up to date',
 		static function () use ( $t ): void {
 			$new = getenv( 'TEST_WORK' ) . '/new.pot';
-			$t->same( 0, $t->wp( [ 'i18n', 'make-pot', WP_PLUGIN_DIR . '/wp-codebox', $new, '--slug=wp-codebox', '--skip-js' ] )[0] );
+			$t->same( 0, $t->wp( [ 'i18n', 'make-pot', WP_PLUGIN_DIR . '/wp-codebox', $new, '--slug=wp-codebox' ] )[0] );
 			$texts = static function ( string $file ): array {
 				preg_match_all( '/^msg(?:id|id_plural|ctxt) .*$/m', (string) file_get_contents( $file ), $found );
 				sort( $found[0] );
 				return $found[0];
 			};
 			$t->true( count( $texts( $new ) ) > 20, 'nothing is translatable' );
-			$t->same( $texts( $new ), $texts( WP_PLUGIN_DIR . '/wp-codebox/languages/wp-codebox.pot' ), 'run: wp i18n make-pot dist/wp-codebox plugin-php/languages/wp-codebox.pot --slug=wp-codebox --skip-js' );
+			$t->same( $texts( $new ), $texts( WP_PLUGIN_DIR . '/wp-codebox/languages/wp-codebox.pot' ), 'run: wp i18n make-pot dist/wp-codebox plugin-php/languages/wp-codebox.pot --slug=wp-codebox' );
 		}
 	);
 	$t->test(

@@ -127,12 +127,12 @@ return static function ( Harness $t ): void {
 		'one site sees neither bundles, runs nor the log of another',
 		static function () use ( $t ): void {
 			wp_set_current_user( 1 );
-			copy( getenv( 'TEST_FIXTURES' ) . '/agent.php', WP_PLUGIN_DIR . '/sample/agent.php' );
+			copy( getenv( 'TEST_FIXTURES' ) . '/agent.php', WP_PLUGIN_DIR . '/sample/network-agent.php' );
 			$second = get_sites( [ 'path' => '/second/' ] )[0]->blog_id;
 			$task   = [
 				'goal'          => 'Partition',
 				'plugin'        => 'sample',
-				'agent_command' => 'php agent.php nothing',
+				'agent_command' => 'php network-agent.php nothing',
 			];
 			$first  = $t->ok( $t->ability( 'run-agent-task', $task ) );
 			switch_to_blog( (int) $second );
@@ -159,15 +159,15 @@ return static function ( Harness $t ): void {
 			$t->same( [ 0, '0' ], [ $code, trim( $out ) ] );
 			[ $code, $out ] = $t->wp( [ 'codebox', 'artifacts', 'list', '--format=count', '--url=http://localhost/' ] );
 			$t->true( 0 === $code && (int) $out > 0, $out );
-			unlink( WP_PLUGIN_DIR . '/sample/agent.php' );
+			unlink( WP_PLUGIN_DIR . '/sample/network-agent.php' );
 		}
 	);
 	$t->test(
 		'a task runs',
 		static function () use ( $t ): void {
 			$t->as( 'administrator' );
-			copy( getenv( 'TEST_FIXTURES' ) . '/agent.php', WP_PLUGIN_DIR . '/sample/agent.php' );
-			$run = $t->ok( $t->ability( 'run-agent-task', [ 'goal' => 'x', 'plugin' => 'sample', 'agent_command' => 'php agent.php nothing' ] ) );
+			copy( getenv( 'TEST_FIXTURES' ) . '/agent.php', WP_PLUGIN_DIR . '/sample/network-agent.php' );
+			$run = $t->ok( $t->ability( 'run-agent-task', [ 'goal' => 'x', 'plugin' => 'sample', 'agent_command' => 'php network-agent.php nothing' ] ) );
 			$t->same( 'no_op', $run['outcome'] );
 		}
 	);
