@@ -306,7 +306,7 @@ def written_with(bench, size_of_change):
                bench.environment["CODEBOX"], *arguments]
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
-    return bench.finish(command, process)
+    return bench.finish(command, process, 300)
 
 
 def doctor(bench):

@@ -68,11 +68,8 @@ pub(crate) fn bundle(
         write_bundle(&directory, run_id, inputs, redactor, signer)
     };
     let write = |inputs: &BundleInputs| match attempt(inputs) {
-        Err(BundleError::NoSpace) => {
-            // What was written for the case that this process dies may be what fills the disk.
-            salvage::discard(setting.run_dir);
-            attempt(inputs)
-        }
+        // What was written for the case that this process dies may be what fills the disk.
+        Err(BundleError::NoSpace) if salvage::discard(setting.run_dir) > 0 => attempt(inputs),
         answer => answer,
     };
     let mut inputs = inputs(setting, recorder, evidence.seen(), redactor).map_err(Failure::keep)?;

@@ -34,10 +34,10 @@ pub(super) fn write(
     }
 }
 
-/// Gives its space back.
-pub(super) fn discard(run_dir: &RunDir) {
+/// Gives its space back; answers how many entries that were.
+pub(super) fn discard(run_dir: &RunDir) -> u64 {
     // What stays goes when the run is settled.
-    let _ = remove_tree(&run_dir.path().join(SALVAGE));
+    remove_tree(&run_dir.path().join(SALVAGE)).unwrap_or(0)
 }
 
 fn attempt(
