@@ -17,7 +17,7 @@ defined( 'ABSPATH' ) || exit;
 
 /**
  * Registers the settings with core, so that every way to write one passes here: the settings
- * page, `options.php`, REST, `wp option`. A value that is refused leaves the old one in place
+ * page, `options.php`, `wp option`. A value that is refused leaves the old one in place
  * and says why. A value may come as it is stored or as the settings page posts it.
  */
 final class SettingRules {
@@ -38,7 +38,7 @@ final class SettingRules {
 
 	/** Tells core of every setting. Agents come before the default agent, which must be one of them. */
 	public function register_settings(): void {
-		foreach ( $this->rules() as $option => [ $type, $default, $description, $in_rest, $rule ] ) {
+		foreach ( $this->rules() as $option => [ $type, $default, $description, $rule ] ) {
 			register_setting(
 				self::GROUP,
 				$option,
@@ -46,8 +46,8 @@ final class SettingRules {
 					'type'              => $type,
 					'description'       => $description,
 					'default'           => $default,
-					// On a network these are network options, which core's settings endpoint does not read.
-					'show_in_rest'      => $in_rest && ! is_multisite(),
+					// Core lists the arguments of its settings endpoint to anybody, so none is shown there.
+					'show_in_rest'      => false,
 					'sanitize_callback' => fn( mixed $value ): mixed => $this->accept( $option, $value, $default, $rule ),
 				]
 			);
@@ -64,22 +64,22 @@ final class SettingRules {
 	}
 
 	/**
-	 * Type, default, description, whether REST may show it, and the rule of each setting.
+	 * Type, default, description and the rule of each setting.
 	 *
-	 * @return array<string, array{string, mixed, string, bool, callable(mixed): mixed}>
+	 * @return array<string, array{string, mixed, string, callable(mixed): mixed}>
 	 */
 	private function rules(): array {
 		$name = [ $this->checks, 'name' ];
 		return [
-			Settings::AGENTS              => [ 'object', [], __( 'Agents by name: command line and exit codes that mean success.', 'wp-codebox' ), false, [ $this->checks, 'agents' ] ],
-			Settings::DEFAULT_AGENT       => [ 'string', '', __( 'Agent that runs when a task names none.', 'wp-codebox' ), true, [ $this->checks, 'default_agent' ] ],
-			Settings::DEFAULT_PROVIDER    => [ 'string', '', __( 'Model provider for tasks that name none.', 'wp-codebox' ), true, $name ],
-			Settings::DEFAULT_MODEL       => [ 'string', '', __( 'Model for tasks that name none.', 'wp-codebox' ), true, $name ],
-			Settings::COMPONENT_CONTRACTS => [ 'array', [], __( 'Components a sandbox should know, by slug.', 'wp-codebox' ), false, [ $this->checks, 'components' ] ],
-			Settings::TRUSTED_KEYS        => [ 'array', [], __( 'Ids of further keys whose bundles may be applied.', 'wp-codebox' ), false, [ $this->checks, 'keys' ] ],
-			Settings::LIMITS              => [ 'object', [], __( 'Limits of a task: defaults and ceilings.', 'wp-codebox' ), false, [ $this->checks, 'limits' ] ],
-			Settings::MAX_RUNS            => [ 'integer', 0, __( 'Runs that may be alive at once; 0 leaves it to the host.', 'wp-codebox' ), false, [ $this->checks, 'max_runs' ] ],
-			Settings::RETENTION           => [ 'object', [], __( 'What a collection removes.', 'wp-codebox' ), false, [ $this->checks, 'retention' ] ],
+			Settings::AGENTS              => [ 'object', [], __( 'Agents by name: command line and exit codes that mean success.', 'wp-codebox' ), [ $this->checks, 'agents' ] ],
+			Settings::DEFAULT_AGENT       => [ 'string', '', __( 'Agent that runs when a task names none.', 'wp-codebox' ), [ $this->checks, 'default_agent' ] ],
+			Settings::DEFAULT_PROVIDER    => [ 'string', '', __( 'Model provider for tasks that name none.', 'wp-codebox' ), $name ],
+			Settings::DEFAULT_MODEL       => [ 'string', '', __( 'Model for tasks that name none.', 'wp-codebox' ), $name ],
+			Settings::COMPONENT_CONTRACTS => [ 'array', [], __( 'Components a sandbox should know, by slug.', 'wp-codebox' ), [ $this->checks, 'components' ] ],
+			Settings::TRUSTED_KEYS        => [ 'array', [], __( 'Ids of further keys whose bundles may be applied.', 'wp-codebox' ), [ $this->checks, 'keys' ] ],
+			Settings::LIMITS              => [ 'object', [], __( 'Limits of a task: defaults and ceilings.', 'wp-codebox' ), [ $this->checks, 'limits' ] ],
+			Settings::MAX_RUNS            => [ 'integer', 0, __( 'Runs that may be alive at once; 0 leaves it to the host.', 'wp-codebox' ), [ $this->checks, 'max_runs' ] ],
+			Settings::RETENTION           => [ 'object', [], __( 'What a collection removes.', 'wp-codebox' ), [ $this->checks, 'retention' ] ],
 		];
 	}
 
