@@ -13,9 +13,11 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => 'e8d6eb442d76ddff436b3d15283b9489aa26a22b7e4381e37bacc9c7d4bb41fe',
+	'contract_digest' => '16b68eabbcaf8b1b6deaaa0e5f295d2a6311d83ba5b3d300d29b143c9f6a412b',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
+		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',
+		'wp-codebox/run-agent-task-fanout'    => 'agent-task/fanout.php',
 		'wp-codebox/list-runs'                => 'run/list.php',
 		'wp-codebox/get-run'                  => 'run/get.php',
 		'wp-codebox/list-run-events'          => 'run/events.php',

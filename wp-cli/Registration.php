@@ -45,11 +45,13 @@ final class Registration {
 		$reviews   = new ReviewCommands( $boundary, $console, $view, $approval, $this->services );
 		$transfers = new TransferCommands( $boundary, $console, $view, $this->services );
 		$report    = new RunReport( $table );
+		$flags     = new TaskFlags( $this->schemas, $this->services->code );
+		$group     = new GroupReport( $console, $table );
 		$task      = new RunAgentTaskCommand(
 			$boundary,
 			$console,
 			$this->services,
-			new TaskFlags( $this->schemas, $this->services->code ),
+			$flags,
 			new StagedPrograms(),
 			new SecretFlags(),
 			$report,
@@ -59,6 +61,8 @@ final class Registration {
 
 		WP_CLI::add_command( 'codebox', CodeboxNamespace::class );
 		WP_CLI::add_command( 'codebox run-agent-task', $task );
+		WP_CLI::add_command( 'codebox run-agent-task-batch', new BatchCommand( $boundary, $this->services, $flags, $group ) );
+		WP_CLI::add_command( 'codebox run-agent-task-fanout', new FanoutCommand( $boundary, $this->services, $flags, $group ) );
 		WP_CLI::add_command( 'codebox runs', new RunsCommand( $boundary, $console, $table, $report, $this->services ) );
 		WP_CLI::add_command( 'codebox runs events', $events );
 		WP_CLI::add_command( 'codebox artifacts', new ArtifactsCommand( $boundary, $console, $table, $view, $this->services ) );

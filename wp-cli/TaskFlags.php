@@ -42,7 +42,7 @@ final class TaskFlags {
 	) {}
 
 	/**
-	 * The input of the task.
+	 * The input of one task.
 	 *
 	 * @param list<string>         $args  Positional arguments.
 	 * @param array<string, mixed> $flags Flags.
@@ -50,6 +50,48 @@ final class TaskFlags {
 	 * @throws Failure `wp_codebox_input_invalid`.
 	 */
 	public function input( array $args, array $flags ): array {
+		return $this->checked( $this->with_current_directory( $this->fields( $args, $flags ) ), 'run-agent-task-input' );
+	}
+
+	/**
+	 * The input of several tasks: the list itself, and what all of them share.
+	 *
+	 * @param string               $list   Field of the list, which is a flag too.
+	 * @param array<string, mixed> $flags  Flags.
+	 * @param string               $schema Schema of the whole.
+	 * @return array<string, mixed>
+	 * @throws Failure `wp_codebox_input_invalid`.
+	 */
+	public function group( string $list, array $flags, string $schema ): array {
+		$input = $this->fields( [], $flags );
+		if ( isset( $flags[ $list ] ) ) {
+			$value = json_decode( (string) $flags[ $list ], true );
+			if ( ! is_array( $value ) || ! array_is_list( $value ) ) {
+				throw Failure::because( ErrorCode::InputInvalid, sprintf( '--%s must be a JSON list.', $list ) );
+			}
+			$input[ $list ] = $value;
+		}
+		if ( isset( $flags['concurrency'] ) ) {
+			$input['concurrency'] = Quantity::whole( 'concurrency', (string) $flags['concurrency'], 0, PHP_INT_MAX );
+		}
+		if ( isset( $flags['policy'] ) ) {
+			$input['aggregator'] = [ 'policy' => (string) $flags['policy'] ];
+		}
+		if ( ! empty( $flags['stop-on-failure'] ) ) {
+			$input['stop_on_failure'] = true;
+		}
+		return $this->checked( $this->with_current_directory( $input ), $schema );
+	}
+
+	/**
+	 * The fields of a task, not checked.
+	 *
+	 * @param list<string>         $args  Positional arguments.
+	 * @param array<string, mixed> $flags Flags.
+	 * @return array<string, mixed>
+	 * @throws Failure `wp_codebox_input_invalid`.
+	 */
+	private function fields( array $args, array $flags ): array {
 		$input = array_merge( $this->file( $flags ), $this->json( $flags ) );
 		if ( isset( $args[0] ) ) {
 			if ( isset( $flags['goal'] ) ) {
@@ -84,7 +126,7 @@ final class TaskFlags {
 		if ( [] !== $limits ) {
 			$input['limits'] = array_merge( (array) ( $input['limits'] ?? [] ), $limits );
 		}
-		return $this->checked( $this->with_current_directory( $input ) );
+		return $input;
 	}
 
 	/**
@@ -213,11 +255,12 @@ final class TaskFlags {
 	/**
 	 * The input, if it fits the schema of the ability.
 	 *
-	 * @param array<string, mixed> $input The input.
+	 * @param array<string, mixed> $input  The input.
+	 * @param string               $schema Schema.
 	 * @return array<string, mixed>
 	 */
-	private function checked( array $input ): array {
-		$valid = rest_validate_value_from_schema( $input, $this->schemas->get( 'run-agent-task-input' ), 'input' );
+	private function checked( array $input, string $schema ): array {
+		$valid = rest_validate_value_from_schema( $input, $this->schemas->get( $schema ), 'input' );
 		if ( is_wp_error( $valid ) ) {
 			throw Failure::because( ErrorCode::InputInvalid, $valid->get_error_message() );
 		}

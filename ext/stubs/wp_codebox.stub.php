@@ -363,7 +363,9 @@ final class Run
      *
      * With `$timeoutMs` it answers null when the time is up and the run goes on; the next
      * `wait()` goes on with the next event, so none is lost and none comes twice. 0 takes
-     * what is there and does not wait. After the end it answers the same again.
+     * what is there and does not wait. After the end it answers the same again. A caller
+     * that lets megabytes of events pile up gets no more of them, only the result with a
+     * notice: a run is not held up by its reader. `Runs::events()` has them all.
      *
      * What bounds a wait: `$timeoutMs`, the run's own `limits.wall_clock_ms` (default 15
      * minutes), php-fpm's `request_terminate_timeout`, and the web server's timeout, which

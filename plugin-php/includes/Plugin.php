@@ -49,11 +49,11 @@ final class Plugin {
 		$root         = dirname( $this->file );
 		$manifest     = require $root . '/abilities/manifest.php';
 		$gate         = new ExtensionGate( VERSION, $manifest['contract_digest'] );
-		$services     = static function () use ( $gate ): Services {
-			static $wired = null;
-			return $wired ??= new Services( $gate );
-		};
 		$schemas      = new SchemaStore( $root . '/abilities/schemas' );
+		$services     = static function () use ( $gate, $schemas ): Services {
+			static $wired = null;
+			return $wired ??= new Services( $gate, $schemas );
+		};
 		$capabilities = new Capabilities();
 		$registrar    = new Registrar( $root . '/abilities', $schemas, $capabilities, $services );
 

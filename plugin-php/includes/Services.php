@@ -9,6 +9,7 @@ declare(strict_types=1);
 
 namespace WPCodebox;
 
+use WPCodebox\Abilities\SchemaStore;
 use WPCodebox\Apply\ApplyPayload;
 use WPCodebox\Apply\ApplyResult;
 use WPCodebox\Apply\ApplyService;
@@ -28,6 +29,9 @@ use WPCodebox\Review\ReviewResult;
 use WPCodebox\Review\ReviewService;
 use WPCodebox\Review\StageService;
 use WPCodebox\Run\AgentChoice;
+use WPCodebox\Run\BatchService;
+use WPCodebox\Run\FanoutAggregate;
+use WPCodebox\Run\FanoutService;
 use WPCodebox\Run\MountPlan;
 use WPCodebox\Run\RequestBuilder;
 use WPCodebox\Run\RunAccess;
@@ -36,6 +40,7 @@ use WPCodebox\Run\RunRegistry;
 use WPCodebox\Run\RunService;
 use WPCodebox\Run\RunSlots;
 use WPCodebox\Run\SecretChoice;
+use WPCodebox\Run\TaskInputs;
 use WPCodebox\Run\TaskLimits;
 use WPCodebox\Transfer\ExportService;
 use WPCodebox\Transfer\ImportService;
@@ -55,6 +60,10 @@ final class Services {
 	public readonly Settings $settings;
 	/** Runs one task. */
 	public readonly RunService $runs;
+	/** Runs several tasks one after the other. */
+	public readonly BatchService $batches;
+	/** Runs several workers at once. */
+	public readonly FanoutService $fanouts;
 	/** What is known of runs. */
 	public readonly RunRegistry $registry;
 	/** Bundles. */
@@ -77,9 +86,10 @@ final class Services {
 	/**
 	 * Wires everything.
 	 *
-	 * @param ExtensionGate $gate Extension check.
+	 * @param ExtensionGate $gate    Extension check.
+	 * @param SchemaStore   $schemas Schemas.
 	 */
-	public function __construct( public readonly ExtensionGate $gate ) {
+	public function __construct( public readonly ExtensionGate $gate, SchemaStore $schemas ) {
 		$this->code      = new InstalledCode();
 		$this->site      = new Site( $this->code );
 		$this->settings  = new Settings();
@@ -97,16 +107,20 @@ final class Services {
 			$this->site,
 			$audit
 		);
+		$inputs          = new TaskInputs( $schemas );
+		$this->batches   = new BatchService( $gate, $this->runs, $inputs );
+		$this->fanouts   = new FanoutService( $gate, $this->runs, $inputs, new FanoutAggregate() );
 		$payloads        = new ApplyPayload( $this->artifacts, $targets, $trust, $audit, $this->site );
 		$capabilities    = new Capabilities();
-		$this->registry  = new RunRegistry( $gate, $this->site, new RunAccess( $capabilities ), $envelope, $audit );
+		$access          = new RunAccess( $capabilities );
+		$this->registry  = new RunRegistry( $gate, $this->site, $access, $envelope, $audit );
 		$applied         = new ApplyResult();
 		$this->applies   = new ApplyService( $gate, $payloads, $applied, $audit );
 		$this->stages    = new StageService( $gate, $payloads, $audit );
 		$this->reviews   = new ReviewService( $gate, $this->artifacts, $payloads, $this->applies, new ReviewDecision( $audit ), new ReviewResult( $applied ), $capabilities, $audit );
 		$this->imports   = new ImportService( $gate, $this->artifacts, $trust, $paths, $this->site, $audit );
 		$this->exports   = new ExportService( $this->artifacts, $paths, $this->site, $audit );
-		$this->replays   = new ReplayService( $gate, $this->artifacts, $trust, new ReplayPlan( $targets ), new Comparison(), $this->runs, $capabilities, $audit );
+		$this->replays   = new ReplayService( $gate, $this->artifacts, $trust, new ReplayPlan( $targets ), new Comparison(), $this->runs, $access, $audit );
 	}
 
 	/** Runs of this site that are alive. */

@@ -19,6 +19,8 @@ defined( 'ABSPATH' ) || exit;
  * - **Nobody is asked for a capability.** Whoever calls is code of this site and answers for the
  *   user on whose behalf it calls. For input that comes from a request use the ability itself
  *   (`wp_get_ability( ... )->execute()`), which asks.
+ * - What an operation itself makes depend on who asks stays so, and the current user counts: whose runs
+ *   `list_runs()` shows, who approves in `review_artifact()`, whose run `replay_artifact()` repeats.
  * - Input is validated by the schema of the ability all the same, and unknown fields are refused.
  * - Mounts and targets follow the rules for users: installed plugins and themes, and the
  *   directories of `wp_codebox.mount_roots`. The wider rights of WP-CLI's operator do not exist here.
@@ -263,7 +265,7 @@ final class WP_Codebox_API {
 	/**
 	 * What there is to call, by name.
 	 *
-	 * @return array<string, array{label: string, description: string, input_schema: string, output_schema: string, capability: string, annotations: array<string, bool>}>
+	 * @return array<string, array{label: string, description: string, input_schema: string, output_schemas: list<string>, capabilities: list<string>, annotations: array<string, bool>}>
 	 */
 	public static function public_abilities(): array {
 		return Plugin::registrar()->catalogue();

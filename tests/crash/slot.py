@@ -8,9 +8,9 @@ import signal
 import subprocess
 import time
 
-from detectors import RUN_FILES, command, dead, list_of, pids, program, read
-from fastcgi import Request
+from detectors import RUN_FILES, command, dead, list_of, pids, program, read, started
 from points import LAUNCHER_POINTS, ORDER, View, passed, reached
+from stream import Request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # From a kill until nothing that must go is left.
@@ -32,6 +32,8 @@ class Slot:
 
     def __init__(self, number, directory, environment, owner, port):
         self.number, self.environment, self.owner, self.port = number, environment, owner, port
+        # When the current run was killed; what began later is not its.
+        self.now = float("inf")
         self.directory = os.path.join(directory, f"slot-{number}")
         self.bin = os.path.join(self.directory, "bin") + "/"
         self.state = os.path.join(directory, "state")
@@ -68,7 +70,7 @@ class Slot:
         """`job`: {number, victim, mode, point, delay}. Answers it with what was seen."""
         token = f"crash{os.getppid()}s{self.number}n{job['number']}"
         row = {**job, "token": token}
-        view = None
+        view, self.now = None, float("inf")
         try:
             view = View(self, Request(self.port, os.path.join(HERE, "caller.php"), self.request(job, token)), token)
             self.kill(job, view, row)
@@ -112,6 +114,7 @@ class Slot:
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(victim, signal.SIGKILL)
                         row["killed_at"] = time.monotonic()
+                        self.now = time.clock_gettime(time.CLOCK_BOOTTIME)
                         if job["victim"] == "runner":
                             self.as_it_died(view, row, victim)
                         return
@@ -169,11 +172,7 @@ class Slot:
         for pid in pids():
             if dead(pid):
                 continue
-            try:
-                inside = os.readlink(f"/proc/{pid}/ns/pid") in guests
-            except OSError:
-                inside = False
-            if inside or program(pid).startswith(self.bin) or token in command(pid):
+            if self.inside(pid, guests) or program(pid).startswith(self.bin) or token in command(pid):
                 found.append(pid)
         return found
 
@@ -212,12 +211,15 @@ class Slot:
         self.judge_record(job, view, row)
 
     def in_guests(self, guests):
-        found = []
-        for pid in pids():
-            with contextlib.suppress(OSError):
-                if os.readlink(f"/proc/{pid}/ns/pid") in guests and not dead(pid):
-                    found.append(pid)
-        return found
+        return [pid for pid in pids() if self.inside(pid, guests) and not dead(pid)]
+
+    def inside(self, pid, guests):
+        """Whether a process is in one of the guests. The number of a namespace that is gone is given to
+        later ones: what began since the kill is no part of the run."""
+        try:
+            return os.readlink(f"/proc/{pid}/ns/pid") in guests and started(pid) <= self.now
+        except OSError:
+            return False
 
     def await_end(self, view, row):
         """Follows the run to its terminal record."""
@@ -266,8 +268,12 @@ class Slot:
     @staticmethod
     def judge_outcome(job, row):
         outcome, victim = row["outcome"], job["victim"]
-        if victim == "nobody" or (victim == "worker" and job["mode"] == "detached" and row["at"] not in ("nothing", "spawned", "supervised")):
+        early = row.get("at") in ("nothing", "spawned", "supervised", "marked", "recorded", "journal")
+        if victim == "nobody" or (victim == "worker" and job["mode"] == "detached" and not early):
             fine = {"succeeded"}
+        elif victim == "worker" and job["mode"] == "detached":
+            # Whether its request had reached the runner cannot be seen.
+            fine = {"succeeded", "cancelled", "failed"}
         elif victim == "worker":
             fine = {"cancelled", "succeeded"} if row["at"] in ("destroyed", "bundle begun", "bundle there", "collected", "result", "ended", "check ended") else {"cancelled", "failed"}
         elif victim == "runner":

@@ -18,7 +18,7 @@ import sys
 import time
 import traceback
 
-from extension_world import ROOT, Failed, Page, World, eventually, must, sockets
+from extension_world import ROOT, SITE, Failed, Page, World, detectors, eventually, must, sockets
 
 CASES = []
 
@@ -67,10 +67,15 @@ def noted(word, text):
     return look
 
 
-named("exit_ends_an_attached_run", attached("exit", finished=noted("shutdown", "0")))
-named("memory_limit_ends_an_attached_run", attached("memory", finished=same_worker))
-named("time_limit_ends_an_attached_run", attached("time", finished=same_worker))
-named("an_exception_ends_an_attached_run", attached("throw", finished=same_worker))
+def script_ended(page):
+    """The script is over; its shutdown functions run. From here the time counts."""
+    page.expect("shutdown")
+
+
+named("exit_ends_an_attached_run", attached("exit", script_ended, noted("shutdown", "0")))
+named("memory_limit_ends_an_attached_run", attached("memory", script_ended, same_worker))
+named("time_limit_ends_an_attached_run", attached("time", script_ended, same_worker))
+named("an_exception_ends_an_attached_run", attached("throw", script_ended, same_worker))
 named("kill_of_the_worker_ends_an_attached_run", attached("wait", kill_worker))
 # 1 is PHP's CONNECTION_ABORTED: its shutdown functions still run, and can tell.
 named("client_abort_ends_an_attached_run", attached("wait", lambda page: page.request.abort(), noted("shutdown", "1")))
@@ -202,14 +207,14 @@ def can_bind(address):
         return True
 
 
-def survives(do, act=None, **pool):
+def survives(do, act=script_ended, seconds=3, **pool):
+    """A case in which something ends the caller of a detached run."""
+
     def run(world, fpm):
         own = world.fpm(pool=pool) if pool else fpm
-        page = Page(own, do, seconds=3, mode="detached")
+        page = Page(own, do, seconds=seconds, mode="detached")
         page.working()
-        if act is not None:
-            act(page)
-        page.expect("shutdown", 10) if act is None else None
+        act(page)
         page.survived()
         if pool:
             own.stop(signal.SIGTERM)
@@ -219,7 +224,7 @@ def survives(do, act=None, **pool):
 
 named("a_detached_run_survives_exit", survives("exit"))
 named("a_detached_run_survives_the_memory_limit", survives("memory"))
-named("a_detached_run_survives_the_time_limit", survives("time"))
+named("a_detached_run_survives_the_time_limit", survives("time", seconds=12))
 named("a_detached_run_survives_an_exception", survives("throw"))
 named("a_detached_run_survives_the_end_of_its_request", survives("leave"))
 named("a_detached_run_survives_its_client", survives("wait", lambda page: page.request.abort()))
@@ -305,6 +310,90 @@ def over_the_limit_a_site_is_busy(world, _fpm):
     third = Page(fpm, "wait", seconds=1)
     third.working()
     must(third.result() == "succeeded", "there is room again, and it was not used")
+    fpm.stop(signal.SIGTERM)
+
+
+@case
+def several_runs_are_waited_for_in_turn(world, fpm):
+    page = Page(fpm, "many", seconds=1)
+    must(page.request.answer() == "end of page", "the page did not end well")
+    must(page.count("one succeeded") == 3, f"{page.count('one succeeded')} of 3 succeeded")
+    must(page.count("seen all") == 3, f"events were lost or came twice: {page.noted('seen')}")
+
+
+@case
+def another_request_finds_follows_and_cancels_a_detached_run(world, fpm):
+    page = Page(fpm, "leave", mode="detached")
+    run = page.working()
+    must(page.request.answer() == "end of page", "the page did not end")
+    rows = fpm.runs("list", SITE, {"status": "running"})["runs"]
+    must([row["run_id"] for row in rows] == [run], f"running: {rows}")
+    view = fpm.runs("get", SITE, run[:12])
+    must((view["status"], view["mode"]) == ("running", "detached") and "success" not in view, f"{view}")
+    seen, cursor = [], 0
+    while (events := fpm.runs("events", SITE, run, cursor, 2))["events"]:
+        seen += [event["seq"] for event in events["events"]]
+        cursor = events["cursor"]
+    must(seen == list(range(1, len(seen) + 1)) and len(seen) > 3, f"events {seen}")
+    must(fpm.runs("cancel", SITE, run)["answer"] == "requested", "not cancelled")
+    page.gone()
+    must(fpm.runs("cancel", SITE, run)["answer"] == "already_ended", "cancelled twice")
+    view = fpm.runs("get", SITE, run)
+    must((view["outcome"], view["success"], view["exit_status"]) == ("cancelled", False, 130), f"{view}")
+    must(view["result"]["run_id"] == run, "there is no result")
+    must(fpm.runs("get", SITE, "run_zz")["code"] == "wp_codebox_run_not_found", "an unknown run was found")
+    must(fpm.runs("get", SITE, "run_")["code"] == "wp_codebox_run_ambiguous", "a common prefix named one run")
+    must(fpm.runs("get", "site-2", run)["code"] == "wp_codebox_run_not_found", "another site found it")
+
+
+@case
+def a_killed_supervisor_is_told_and_settled_by_the_next_call(world, fpm):
+    page = Page(fpm, "wait")
+    run = page.working()
+    supervisors = [pid for pid in world.processes() if "supervise" in detectors.command(pid)]
+    must(len(supervisors) == 1, f"supervisors {supervisors}")
+    os.kill(supervisors[0], signal.SIGKILL)
+    took = world.nothing_left()
+    must(page.expect("error", 10) == "wp_codebox_runner_unavailable", f"error {page.noted('error')}")
+    page.request.answer()
+    must(world.record(run).get("status") != "ended", "somebody settled it already: nothing was shown")
+    view = fpm.runs("get", SITE, run)
+    must(view["status"] == "ended" and not view["success"] and view["exit_status"] != 0, f"{view}")
+    must(world.lease_is_free(run), "the lease is still held")
+    return f"{took:.2f} s"
+
+
+@case
+def a_runner_behind_a_socket_is_no_child_of_php_fpm(world, _fpm):
+    service, path = world.socket()
+    fpm = world.fpm(ini={"wp_codebox.runner_socket": path})
+    page = Page(fpm, "wait")
+    page.working()
+    parents = {detectors.parent(pid) for pid in world.processes() if "supervise" in detectors.command(pid)}
+    must(service.pid in parents, f"the runner's parent is {parents}, not the service {service.pid}")
+    kill_worker(page)
+    took = page.gone()
+    page = Page(fpm, "wait", seconds=3, mode="detached")
+    page.working()
+    fpm.stop(signal.SIGKILL)
+    page.survived()
+    # Never a spawned one instead: the same settings without the service.
+    service.kill()
+    service.wait()
+    fpm = world.fpm(ini={"wp_codebox.runner_socket": path})
+    page = Page(fpm, "wait", seconds=1)
+    must(page.expect("refused") == "wp_codebox_runner_unavailable 503 125", f"refused {page.noted('refused')}")
+    fpm.stop(signal.SIGTERM)
+    return f"{took:.2f} s"
+
+
+@case
+def a_socket_of_another_user_is_refused(world, _fpm):
+    _service, path = world.socket("nobody")
+    fpm = world.fpm(ini={"wp_codebox.runner_socket": path})
+    page = Page(fpm, "wait", seconds=1)
+    must(page.expect("refused") == "wp_codebox_runner_unavailable 503 125", f"refused {page.noted('refused')}")
+    must("belongs to user" in page.expect("because"), f"because {page.noted('because')}")
     fpm.stop(signal.SIGTERM)
 
 

@@ -3,12 +3,13 @@
  * What a php-fpm worker does for extension_cases.py: starts a run from a request file, notes its id,
  * waits, and at the agent's first output does what the query says.
  *
- * Query: `request` (file with the request as JSON), `note` (file for what happened), `do`.
+ * Query: `request` (file with the request as JSON), `note` (file for what happened), `do`. With
+ * `do=runs` it answers `Runs::<verb>()` with `arguments` (JSON), or the code of its exception.
  */
 
 declare(strict_types=1);
 
-use WPCodebox\Native\{Exception as CodeboxException, Extension, Run};
+use WPCodebox\Native\{Exception as CodeboxException, Run, Runs};
 
 $note = static fn( string $line ) => file_put_contents( $_GET['note'], $line . "\n", FILE_APPEND );
 $do   = $_GET['do'];
@@ -18,6 +19,14 @@ if ( 'pid' === $do ) {
 }
 if ( 'opcache' === $do ) {
 	echo json_encode( opcache_get_status( false )['opcache_enabled'] ?? false );
+	return;
+}
+if ( 'runs' === $do ) {
+	try {
+		echo json_encode( Runs::{$_GET['verb']}( ...json_decode( $_GET['arguments'], true ) ) );
+	} catch ( CodeboxException $e ) {
+		echo json_encode( [ 'code' => $e->errorCode ] );
+	}
 	return;
 }
 
@@ -30,6 +39,7 @@ try {
 	$run = Run::start( $request );
 } catch ( CodeboxException $e ) {
 	$note( 'refused ' . $e->errorCode . ' ' . $e->httpStatus . ' ' . $e->exitStatus );
+	$note( 'because ' . $e->getMessage() );
 	return;
 }
 $note( 'run ' . $run->id() );
@@ -76,7 +86,31 @@ $act = static function ( array $event ) use ( $do, $note, $run ): void {
 };
 
 try {
-	if ( 'idle' === $do ) {
+	if ( 'many' === $do ) {
+		// Waits for several in turn, as a fan-out does; the first is started already.
+		$runs = [ $run ];
+		for ( $i = 1; $i < 3; ++$i ) {
+			$runs[] = Run::start( $request );
+		}
+		$seen = array_fill( 0, 3, [] );
+		while ( $runs ) {
+			foreach ( $runs as $i => $one ) {
+				$result = $one->wait(
+					static function ( array $event ) use ( &$seen, $i ): void {
+						$seen[ $i ][] = $event['seq'];
+					},
+					25
+				);
+				if ( null !== $result ) {
+					unset( $runs[ $i ] );
+					$note( 'one ' . $result['outcome'] );
+				}
+			}
+		}
+		foreach ( $seen as $numbers ) {
+			$note( 'seen ' . ( range( 1, count( $numbers ) ) === $numbers && count( $numbers ) > 5 ? 'all' : json_encode( $numbers ) ) );
+		}
+	} elseif ( 'idle' === $do ) {
 		// A wait beyond the time limit, which counts processor time.
 		set_time_limit( 1 );
 		$before = getrusage();

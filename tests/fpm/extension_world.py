@@ -80,6 +80,7 @@ class World:
         shutil.copy(os.path.join(HERE, "extension_page.php"), self.page)
         self.host = detectors.Host(self.home, self.state, SITE, self.token)
         self.servers = []
+        self.services = []
 
     def path(self, *names):
         return os.path.join(self.home, *names)
@@ -100,6 +101,9 @@ class World:
     def close(self):
         for server in self.servers:
             server.stop(signal.SIGKILL)
+        for service in self.services:
+            service.kill()
+            service.wait()
         self.kill()
         shutil.rmtree(self.home, ignore_errors=True)
 
@@ -130,6 +134,22 @@ class World:
         server = Fpm(self, settings)
         self.servers.append(server)
         return server
+
+    def socket(self, user=USER):
+        """A service in miniature: a runner of this user's for each connection. Answers its process and socket."""
+        path = os.path.join(tempfile.mkdtemp(prefix="service.", dir=self.home), "runner.sock")
+        os.chown(os.path.dirname(path), pwd.getpwnam(user).pw_uid, -1)
+        os.chmod(os.path.dirname(path), 0o711)
+        service = subprocess.Popen(
+            ["setpriv", f"--reuid={user}", "--clear-groups", "systemd-socket-activate", "--accept", "-l", path, self.runner, "supervise"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        self.services.append(service)
+        eventually(lambda: os.path.exists(path), 10, "the service does not listen")
+        os.chmod(path, 0o666)
+        return service, path
 
     def processes(self):
         return [pid for pid in detectors.pids() if not detectors.dead(pid) and self.ours(pid)]
@@ -243,6 +263,14 @@ class Fpm:
     def get(self, **query):
         return self.send(**query).answer()
 
+    def runs(self, verb, *arguments):
+        """What `Runs::<verb>()` answers in a worker."""
+        text = self.get(do="runs", verb=verb, arguments=json.dumps(arguments))
+        try:
+            return json.loads(text)
+        except (TypeError, ValueError):
+            raise Failed(f"Runs::{verb} answered {text!r}") from None
+
     def workers(self):
         return [pid for pid in detectors.pids() if detectors.parent(pid) == self.process.pid]
 
@@ -266,6 +294,9 @@ class Page:
         os.close(handle)
         os.chmod(self.note, 0o666)
         self.request = server.send(do=do, note=self.note, request=self.world.request(seconds, **more))
+
+    def count(self, line):
+        return detectors.read(self.note).splitlines().count(line)
 
     def noted(self, word):
         """The rest of the first noted line that starts with this word."""

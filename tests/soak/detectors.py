@@ -32,6 +32,12 @@ def parent(pid):
     return int(stat.rsplit(")", 1)[1].split()[1]) if ")" in stat else 0
 
 
+def started(pid):
+    """Seconds from the host's start to the process's."""
+    stat = read(f"/proc/{pid}/stat")
+    return int(stat.rsplit(")", 1)[1].split()[19]) / os.sysconf("SC_CLK_TCK") if ")" in stat else float("inf")
+
+
 def dead(pid):
     stat = read(f"/proc/{pid}/stat")
     return ")" not in stat or stat.rsplit(")", 1)[1].split()[0] == "Z"

@@ -132,4 +132,57 @@ final class Harness {
 	public function ability( string $name, mixed $input = null ): mixed {
 		return wp_get_ability( 'wp-codebox/' . $name )->execute( $input );
 	}
+
+	/** The files of the sample plugin as they ship, and a run of the test's agent on them. */
+	public function made( string $what = 'fix', array $more = [] ): array {
+		foreach ( [ 'sample.php', 'inc/more.php' ] as $file ) {
+			copy( getenv( 'TEST_FIXTURES' ) . '/sample/' . $file, WP_PLUGIN_DIR . '/sample/' . $file );
+		}
+		copy( getenv( 'TEST_FIXTURES' ) . '/agent.php', WP_PLUGIN_DIR . '/sample/agent.php' );
+		$this->as( 'administrator' );
+		return $this->ok( $this->ability( 'run-agent-task', $more + [ 'goal' => 'Fix it', 'plugin' => 'sample', 'agent_command' => 'php agent.php ' . $what ] ) );
+	}
+
+	/** Runs a test with these example host plugins, in this order, instead of the usual one. */
+	public function hosts( array $plugins, callable $body ): mixed {
+		global $wp_filter;
+		$hooks = array_flip( [ 'wp_codebox_apply_approved_artifact', 'wp_codebox_stage_pending_apply_artifact', 'wp_codebox_review_artifact_decision' ] );
+		$kept  = array_intersect_key( $wp_filter, $hooks );
+		foreach ( array_keys( $hooks ) as $hook ) {
+			unset( $wp_filter[ $hook ] );
+		}
+		foreach ( $plugins as $plugin ) {
+			include WP_PLUGIN_DIR . "/$plugin/$plugin.php";
+		}
+		try {
+			return $body();
+		} finally {
+			foreach ( array_keys( $hooks ) as $hook ) {
+				unset( $wp_filter[ $hook ] );
+			}
+			foreach ( $kept as $hook => $filters ) {
+				$wp_filter[ $hook ] = $filters;
+			}
+		}
+	}
+
+	/** Runs a test with a filter. */
+	public function filtered( string $hook, callable $filter, callable $body, int $accepted = 3 ): mixed {
+		add_filter( $hook, $filter, 20, $accepted );
+		try {
+			return $body();
+		} finally {
+			remove_filter( $hook, $filter, 20 );
+		}
+	}
+
+	/** The newest audit records of this site, oldest first. */
+	public function audited( int $count = 1 ): array {
+		return \WPCodebox\Native\Artifacts::auditRecords( ( new \WPCodebox\Host\Site( new \WPCodebox\Host\InstalledCode() ) )->id(), -$count, $count )['records'];
+	}
+
+	/** Changes the patch of a bundle behind everybody's back. */
+	public function tamper( array $made ): void {
+		file_put_contents( $made['paths']['patch'], str_replace( 'hello', 'hacked', (string) file_get_contents( $made['paths']['patch'] ) ) );
+	}
 }

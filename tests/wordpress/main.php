@@ -3,7 +3,7 @@
  * Runs the cases of one phase inside the test site: `php main.php <phase> [<part of a test name>]`.
  *
  * Phases: `bare` without extension, `fake` with the stand-in, `native` with the real one,
- * `network` with the stand-in on multisite.
+ * `network` with the stand-in on multisite, `network-native` with the real one there.
  *
  * @package WPCodebox
  */
@@ -19,13 +19,14 @@ $_SERVER['REQUEST_URI'] = '/';
 require getenv( 'TEST_SITE' ) . '/wp-load.php';
 require __DIR__ . '/harness.php';
 
-$flags   = 'native' === $phase ? (array) json_decode( (string) getenv( 'TEST_PHP_FLAGS' ), true ) : [];
+$flags   = str_ends_with( $phase, 'native' ) ? (array) json_decode( (string) getenv( 'TEST_PHP_FLAGS' ), true ) : [];
 $harness = new Harness( $phase, $flags, $argv[2] ?? '' );
 $cases   = [
-	'bare'    => [ 'schemas', 'codes', 'gate', 'units' ],
-	'fake'    => [ 'abilities', 'runs', 'detached', 'artifacts', 'applies', 'adapters', 'rest', 'cli-runs', 'cli-registry', 'cli-artifacts', 'cli-others', 'health', 'facade', 'settings', 'privacy', 'screen', 'faults' ],
+	'bare'    => [ 'schemas', 'codes', 'gate', 'units', 'fanout-plan' ],
+	'fake'    => [ 'abilities', 'runs', 'detached', 'groups', 'artifacts', 'applies', 'adapters', 'reviews', 'stages', 'hosts', 'transfers', 'replays', 'audits', 'rest', 'cli-runs', 'cli-registry', 'cli-groups', 'cli-artifacts', 'cli-reviews', 'cli-others', 'health', 'facade', 'settings', 'privacy', 'screen', 'faults' ],
 	'network' => [ 'network', 'screen' ],
-	'native'  => [ 'abilities', 'runs', 'detached', 'artifacts', 'applies', 'rest', 'cli-runs', 'cli-registry', 'cli-artifacts', 'cli-others', 'health', 'facade', 'settings', 'privacy', 'native' ],
+	'network-native' => [ 'network' ],
+	'native'  => [ 'abilities', 'runs', 'detached', 'groups', 'artifacts', 'applies', 'reviews', 'stages', 'hosts', 'transfers', 'replays', 'audits', 'rest', 'cli-runs', 'cli-registry', 'cli-groups', 'cli-artifacts', 'cli-reviews', 'cli-others', 'health', 'facade', 'settings', 'privacy', 'native' ],
 ];
 foreach ( $cases[ $phase ] as $case ) {
 	( require __DIR__ . '/cases/' . $case . '.php' )( $harness );

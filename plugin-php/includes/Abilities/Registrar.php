@@ -130,14 +130,21 @@ final class Registrar {
 	/**
 	 * What there is to call.
 	 *
-	 * @return array<string, array{label: string, description: string, input_schema: string, output_schema: string, capability: string, annotations: array<string, bool>}>
+	 * @return array<string, array{label: string, description: string, input_schema: string, output_schemas: list<string>, capabilities: list<string>, annotations: array<string, bool>}>
+	 *               The answer fits one of the schemas; one of the capabilities is enough.
 	 */
 	public function catalogue(): array {
 		$rows = [];
 		foreach ( array_keys( self::definitions( $this->directory ) ) as $name ) {
 			$definition    = $this->definition( $name );
-			$rows[ $name ] = array_intersect_key( $definition, array_flip( [ 'label', 'description', 'input_schema', 'output_schema', 'capability' ] ) )
-				+ [ 'annotations' => $definition['meta']['annotations'] ];
+			$rows[ $name ] = [
+				'label'          => $definition['label'],
+				'description'    => $definition['description'],
+				'input_schema'   => $definition['input_schema'],
+				'output_schemas' => (array) $definition['output_schema'],
+				'capabilities'   => (array) $definition['capability'],
+				'annotations'    => $definition['meta']['annotations'],
+			];
 		}
 		return $rows;
 	}

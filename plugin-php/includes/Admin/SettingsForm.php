@@ -10,7 +10,7 @@ declare(strict_types=1);
 namespace WPCodebox\Admin;
 
 use WPCodebox\ExtensionGate;
-use WPCodebox\Host\SettingChecks;
+use WPCodebox\Host\SettingUnits;
 use WPCodebox\Native\Extension;
 use WPCodebox\Settings;
 
@@ -145,7 +145,7 @@ final class SettingsForm {
 	 * @param array<string, string> $field `field`, `label`.
 	 */
 	public function limit( array $field ): void {
-		[ $stored, $factor ] = SettingChecks::UNITS[ $field['field'] ];
+		[ $stored, $factor ] = SettingUnits::UNITS[ $field['field'] ];
 		printf( '<fieldset><legend class="screen-reader-text">%s</legend>', esc_html( $field['label'] ) );
 		foreach ( [
 			'defaults' => [ __( 'Default', 'wp-codebox' ), $this->settings->default_limits() ],
@@ -177,7 +177,7 @@ final class SettingsForm {
 	 * @param array<string, string> $field `field`, `label_for`.
 	 */
 	public function retention( array $field ): void {
-		[ $stored, $factor ] = SettingChecks::UNITS[ $field['field'] ];
+		[ $stored, $factor ] = SettingUnits::UNITS[ $field['field'] ];
 		$this->number( Settings::RETENTION . "[{$field['field']}]", $field['label_for'], $this->settings->retention()[ $stored ] ?? 0, $factor );
 	}
 
@@ -229,7 +229,7 @@ final class SettingsForm {
 		printf(
 			'<input type="number" min="0" step="1" class="small-text" name="%s" value="%s"%s%s>',
 			esc_attr( $name ),
-			esc_attr( 0 === $value ? '' : (string) SettingChecks::shown( $value, $factor ) ),
+			esc_attr( 0 === $value ? '' : (string) SettingUnits::shown( $value, $factor ) ),
 			'' === $id ? '' : ' id="' . esc_attr( $id ) . '"',
 			'' === $about ? '' : ' aria-describedby="' . esc_attr( $about ) . '"'
 		);

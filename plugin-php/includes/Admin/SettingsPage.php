@@ -72,7 +72,7 @@ final class SettingsPage {
 
 	/** Prints the page. */
 	public function render(): void {
-		echo '<div class="wrap"><h1>' . esc_html( get_admin_page_title() ) . '</h1>';
+		echo '<div class="wrap"><h1>' . esc_html__( 'WP Codebox', 'wp-codebox' ) . '</h1>';
 		if ( is_multisite() ) {
 			settings_errors();
 			printf( '<form method="post" action="%s">', esc_url( network_admin_url( 'edit.php?action=' . self::ACTION ) ) );

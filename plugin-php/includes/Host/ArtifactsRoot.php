@@ -48,7 +48,7 @@ final class ArtifactsRoot {
 		 */
 		$root = apply_filters( 'wp_codebox_artifacts_root', $own );
 		$root = is_string( $root ) ? untrailingslashit( $root ) : '';
-		if ( str_starts_with( $root, $sites ) && 1 === preg_match( '#^([A-Za-z0-9_-]{1,64})/artifacts$#', substr( $root, strlen( $sites ) ), $found ) ) {
+		if ( str_starts_with( $root, $sites ) && 1 === preg_match( '#^([A-Za-z0-9_-]{1,64})/artifacts$#D', substr( $root, strlen( $sites ) ), $found ) ) {
 			return $found[1];
 		}
 		throw Failure::because(

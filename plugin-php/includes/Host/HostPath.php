@@ -46,7 +46,8 @@ final class HostPath {
 	}
 
 	/**
-	 * The canonical path of a file to make: its directory exists.
+	 * The canonical path of a file to make: its directory exists, and no web server gives
+	 * out what lies there.
 	 *
 	 * @param string    $path      As given.
 	 * @param Authority $authority In whose name.
@@ -55,7 +56,11 @@ final class HostPath {
 	public function writable( string $path, Authority $authority ): string {
 		$this->assert_plain( $path );
 		$directory = realpath( dirname( $path ) );
-		$this->assert_allowed( false === $directory ? dirname( $path ) : $directory, $authority );
+		$canonical = false === $directory ? dirname( $path ) : $directory;
+		if ( Site::is_within( $canonical, $this->site->denied() ) ) {
+			throw Failure::because( ErrorCode::MountDenied, 'The file would lie inside the site, where the web server may give it to anybody; name a directory outside.' );
+		}
+		$this->assert_rooted( $canonical, $authority );
 		if ( false === $directory || ! is_dir( $directory ) || '' === basename( $path ) ) {
 			throw Failure::because( ErrorCode::InputInvalid, 'The directory of the file to write does not exist; make it first.' );
 		}
@@ -87,6 +92,17 @@ final class HostPath {
 				throw Failure::because( ErrorCode::MountDenied, 'The path is the site itself, or holds it; name another directory.' );
 			}
 		}
+		$this->assert_rooted( $path, $authority );
+	}
+
+	/**
+	 * Whether it lies below what the caller may touch.
+	 *
+	 * @param string    $path      Canonical path, or as given when there is none.
+	 * @param Authority $authority In whose name.
+	 * @throws Failure `wp_codebox_mount_denied`.
+	 */
+	private function assert_rooted( string $path, Authority $authority ): void {
 		$roots = $this->site->allowed_roots( $authority );
 		if ( null !== $roots && ! Site::is_within( $path, $roots ) ) {
 			throw Failure::because( ErrorCode::MountDenied, 'The path lies outside the installed plugins, themes and wp_codebox.mount_roots.' );

@@ -24,18 +24,6 @@ defined( 'ABSPATH' ) || exit;
  */
 final class SettingChecks {
 
-	/** Field of the page to stored field and factor. */
-	public const UNITS = [
-		'wall_clock_seconds' => [ 'wall_clock_ms', 1000 ],
-		'processes'          => [ 'processes', 1 ],
-		'memory_mib'         => [ 'memory_bytes', 1048576 ],
-		'disk_mib'           => [ 'disk_bytes', 1048576 ],
-		'output_mib'         => [ 'output_bytes', 1048576 ],
-		'max_age_days'       => [ 'max_age_seconds', 86400 ],
-		'max_mib'            => [ 'max_bytes', 1048576 ],
-		'artifacts_max_days' => [ 'artifacts_max_age_seconds', 86400 ],
-	];
-
 	/**
 	 * Wires the checks.
 	 *
@@ -62,7 +50,7 @@ final class SettingChecks {
 			if ( '' === $name && '' === $command ) {
 				continue;
 			}
-			if ( 1 !== preg_match( '/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/', $name ) ) {
+			if ( 1 !== preg_match( '/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/D', $name ) ) {
 				/* translators: %s: name as typed. */
 				throw $this->refused( sprintf( __( '"%s" cannot be the name of an agent; use letters, digits, dot, dash and underscore.', 'wp-codebox' ), $name ) );
 			}
@@ -91,7 +79,7 @@ final class SettingChecks {
 	 */
 	private function codes( string $name, mixed $value ): array {
 		$parts = is_array( $value ) ? $value : preg_split( '/[\s,]+/', $this->text( $value ), -1, PREG_SPLIT_NO_EMPTY );
-		$codes = array_values( array_unique( array_map( fn( mixed $part ): int => $this->whole( $part, 255 ) ?? -1, $parts ) ) );
+		$codes = array_values( array_unique( array_map( static fn( mixed $part ): int => SettingUnits::whole( $part, 255 ) ?? -1, $parts ) ) );
 		if ( in_array( -1, $codes, true ) ) {
 			/* translators: %s: name of an agent. */
 			throw $this->refused( sprintf( __( 'The success codes of the agent "%s" must be numbers from 0 to 255.', 'wp-codebox' ), $name ) );
@@ -120,7 +108,7 @@ final class SettingChecks {
 	 */
 	public function name( mixed $value ): string {
 		$name = $this->text( $value );
-		if ( null !== $value && ! is_string( $value ) || strlen( $name ) > 200 || 1 !== preg_match( '/^[^\p{C}]*$/u', $name ) ) {
+		if ( null !== $value && ! is_string( $value ) || strlen( $name ) > 200 || 1 !== preg_match( '/^[^\p{C}]*$/uD', $name ) ) {
 			throw $this->refused( __( 'A name must be one line of at most 200 bytes.', 'wp-codebox' ) );
 		}
 		return $name;
@@ -138,7 +126,7 @@ final class SettingChecks {
 		}
 		$rows = '' === $value ? [] : $this->rows( $value );
 		foreach ( $rows as $row ) {
-			if ( ! is_array( $row ) || 1 !== preg_match( '/^[a-z0-9][a-z0-9-]{0,99}$/', is_string( $row['slug'] ?? null ) ? $row['slug'] : '' ) ) {
+			if ( ! is_array( $row ) || 1 !== preg_match( '/^[a-z0-9][a-z0-9-]{0,99}$/D', is_string( $row['slug'] ?? null ) ? $row['slug'] : '' ) ) {
 				throw $this->refused( __( 'Component contracts must be a JSON list of objects that each have a slug.', 'wp-codebox' ) );
 			}
 		}
@@ -154,7 +142,7 @@ final class SettingChecks {
 	public function keys( mixed $value ): array {
 		$keys = is_string( $value ) ? preg_split( '/[\s,]+/', $value, -1, PREG_SPLIT_NO_EMPTY ) : $this->rows( $value );
 		foreach ( $keys as $key ) {
-			if ( ! is_string( $key ) || 1 !== preg_match( '/^[A-Za-z0-9._:-]{1,128}$/', $key ) ) {
+			if ( ! is_string( $key ) || 1 !== preg_match( '/^[A-Za-z0-9._:-]{1,128}$/D', $key ) ) {
 				throw $this->refused( __( 'A trusted key is given by its id, one a line; paste no key itself.', 'wp-codebox' ) );
 			}
 		}
@@ -170,8 +158,8 @@ final class SettingChecks {
 	public function limits( mixed $value ): array {
 		$value  = $this->rows( $value );
 		$limits = [
-			'defaults' => $this->quantities( $value['defaults'] ?? null, Settings::LIMIT_FIELDS, $this->settings->default_limits() ),
-			'ceilings' => $this->quantities( $value['ceilings'] ?? null, Settings::LIMIT_FIELDS, $this->settings->limit_ceilings() ),
+			'defaults' => SettingUnits::stored( $value['defaults'] ?? null, Settings::LIMIT_FIELDS, $this->settings->default_limits() ),
+			'ceilings' => SettingUnits::stored( $value['ceilings'] ?? null, Settings::LIMIT_FIELDS, $this->settings->limit_ceilings() ),
 		];
 		foreach ( $limits['defaults'] as $field => $default ) {
 			if ( $default > ( $limits['ceilings'][ $field ] ?? PHP_INT_MAX ) ) {
@@ -183,10 +171,14 @@ final class SettingChecks {
 			foreach ( array_filter( $limits ) as $asked ) {
 				Run::validate(
 					[
-						'site'      => 'settings',
-						'goal'      => 'settings',
-						'wordpress' => untrailingslashit( ABSPATH ),
-						'limits'    => $asked,
+						'site'       => 'settings',
+						'task_input' => [
+							'schema'  => 'wp-codebox/task-input/v1',
+							'version' => 1,
+							'goal'    => 'settings',
+						],
+						'wordpress'  => untrailingslashit( ABSPATH ),
+						'limits'     => $asked,
 					]
 				);
 			}
@@ -201,7 +193,7 @@ final class SettingChecks {
 	 */
 	public function max_runs( mixed $value ): int {
 		$host   = $this->settings->host_max_runs();
-		$number = null === $value || '' === $value ? 0 : $this->whole( $value, $host ?? 256 );
+		$number = null === $value || '' === $value ? 0 : SettingUnits::whole( $value, $host ?? 256 );
 		if ( null === $number ) {
 			/* translators: %d: largest number. */
 			throw $this->refused( sprintf( __( 'Runs at once must be a whole number from 0 to %d, which is what the host allows.', 'wp-codebox' ), $host ?? 256 ) );
@@ -216,60 +208,7 @@ final class SettingChecks {
 	 * @return array<string, int>
 	 */
 	public function retention( mixed $value ): array {
-		return $this->quantities( $value, Settings::RETENTION_FIELDS, $this->settings->retention() );
-	}
-
-	/**
-	 * Quantities by their stored names or by those of the page; empty ones are left out. What the
-	 * page shows rounded and posts back as it was stays as it is stored.
-	 *
-	 * @param mixed              $value   As given.
-	 * @param list<string>       $fields  Stored names.
-	 * @param array<string, int> $current As stored now.
-	 * @return array<string, int>
-	 */
-	private function quantities( mixed $value, array $fields, array $current ): array {
-		$numbers = [];
-		foreach ( $this->rows( $value ) as $name => $given ) {
-			[ $field, $factor ] = in_array( $name, $fields, true ) ? [ $name, 1 ] : ( self::UNITS[ $name ] ?? [ '', 1 ] );
-			if ( ! in_array( $field, $fields, true ) ) {
-				/* translators: %s: name as given. */
-				throw $this->refused( sprintf( __( 'There is no setting "%s" here.', 'wp-codebox' ), sanitize_key( (string) $name ) ) );
-			}
-			if ( null === $given || '' === $given || 0 === $given || '0' === $given ) {
-				continue;
-			}
-			$number = $this->whole( $given, intdiv( PHP_INT_MAX, $factor ) );
-			if ( null === $number ) {
-				/* translators: %s: name of a setting. */
-				throw $this->refused( sprintf( __( '%s must be a whole number; leave it empty for none.', 'wp-codebox' ), $name ) );
-			}
-			$old               = $current[ $field ] ?? 0;
-			$numbers[ $field ] = 0 !== $old && self::shown( $old, $factor ) === $number ? $old : $number * $factor;
-		}
-		return $numbers;
-	}
-
-	/**
-	 * A stored value in the unit of its field on the page.
-	 *
-	 * @param int $value  As stored.
-	 * @param int $factor Unit of the field.
-	 */
-	public static function shown( int $value, int $factor ): int {
-		return max( 1, intdiv( $value, $factor ) );
-	}
-
-	/**
-	 * A whole number from 0, given as number or digits; null when it is none.
-	 *
-	 * @param mixed $value As given.
-	 * @param int   $max   Largest accepted.
-	 */
-	private function whole( mixed $value, int $max ): ?int {
-		$text   = is_int( $value ) || is_string( $value ) ? trim( (string) $value ) : '';
-		$number = 1 === preg_match( '/^[0-9]{1,18}$/', $text ) ? (int) $text : -1;
-		return $number >= 0 && $number <= $max ? $number : null;
+		return SettingUnits::stored( $value, Settings::RETENTION_FIELDS, $this->settings->retention() );
 	}
 
 	/**

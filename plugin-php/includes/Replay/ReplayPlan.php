@@ -49,7 +49,7 @@ final class ReplayPlan {
 		$spec     = (array) ( $metadata['spec'] ?? [] );
 		$task     = (array) ( $metadata['task'] ?? [] );
 		$agent    = (array) ( $spec['agent'] ?? [] );
-		$lacking  = $this->lacking( $task, $spec, $agent );
+		$lacking  = $this->lacking( $task, $spec, $agent, (array) ( $metadata['provenance'] ?? [] ) );
 		$rows     = $this->rows( $mounts, $target, $authority, $lacking );
 		if ( [] !== $lacking ) {
 			throw self::unavailable( $lacking );
@@ -94,12 +94,13 @@ final class ReplayPlan {
 	/**
 	 * What the bundle does not say of its run.
 	 *
-	 * @param array<string, mixed> $task  Its task.
-	 * @param array<string, mixed> $spec  Its spec.
-	 * @param array<string, mixed> $agent Its agent.
+	 * @param array<string, mixed> $task       Its task.
+	 * @param array<string, mixed> $spec       Its spec.
+	 * @param array<string, mixed> $agent      Its agent.
+	 * @param array<string, mixed> $provenance Its provenance: names of what it does not hold.
 	 * @return list<string>
 	 */
-	private function lacking( array $task, array $spec, array $agent ): array {
+	private function lacking( array $task, array $spec, array $agent, array $provenance ): array {
 		$lacking = [];
 		if ( '' === trim( (string) ( $task['goal'] ?? '' ) ) ) {
 			$lacking[] = 'the goal of the task';
@@ -109,11 +110,11 @@ final class ReplayPlan {
 			$lacking[] = 'the command line of the agent';
 		}
 		$words = array_merge( $argv, ...array_map( static fn( mixed $line ): array => (array) preg_split( '/[\s\'"]+/', (string) $line ), array_values( (array) ( $spec['checks'] ?? [] ) ) ) );
-		$files = array_merge( preg_grep( self::STAGED, $words ), array_filter( (array) ( $spec['stagedFiles'] ?? [] ), 'is_string' ) );
+		$files = array_merge( preg_grep( self::STAGED, $words ), array_filter( (array) ( $provenance['staged_files'] ?? [] ), 'is_string' ) );
 		foreach ( array_unique( $files ) as $file ) {
 			$lacking[] = 'the program of the operator that was ' . $file;
 		}
-		foreach ( array_filter( (array) ( $agent['envNames'] ?? [] ), 'is_string' ) as $name ) {
+		foreach ( array_filter( (array) ( $provenance['agent_env'] ?? [] ), 'is_string' ) as $name ) {
 			$lacking[] = 'the value of the agent\'s variable ' . $name;
 		}
 		if ( 1 === preg_match( self::REDACTED, (string) wp_json_encode( [ $task, $argv, $spec['checks'] ?? [], $spec['commands'] ?? [] ] ) ) ) {

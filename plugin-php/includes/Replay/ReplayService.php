@@ -14,11 +14,11 @@ use WPCodebox\Apply\ArtifactService;
 use WPCodebox\Apply\BundleTrust;
 use WPCodebox\AuditTrail;
 use WPCodebox\Authority;
-use WPCodebox\Capabilities;
 use WPCodebox\ErrorCode;
 use WPCodebox\ExtensionGate;
 use WPCodebox\Failure;
 use WPCodebox\Native\Artifacts;
+use WPCodebox\Run\RunAccess;
 use WPCodebox\Run\RunService;
 
 defined( 'ABSPATH' ) || exit;
@@ -35,14 +35,14 @@ final class ReplayService {
 	/**
 	 * Wires the service.
 	 *
-	 * @param ExtensionGate   $gate         Extension check.
-	 * @param ArtifactService $artifacts    Bundles.
-	 * @param BundleTrust     $trust        Who may have signed.
-	 * @param ReplayPlan      $plan         The task of a bundle.
-	 * @param Comparison      $comparison   Differences.
-	 * @param RunService      $runs         Runs.
-	 * @param Capabilities    $capabilities Permission.
-	 * @param AuditTrail      $audit        Audit log.
+	 * @param ExtensionGate   $gate       Extension check.
+	 * @param ArtifactService $artifacts  Bundles.
+	 * @param BundleTrust     $trust      Who may have signed.
+	 * @param ReplayPlan      $plan       The task of a bundle.
+	 * @param Comparison      $comparison Differences.
+	 * @param RunService      $runs       Runs.
+	 * @param RunAccess       $access     Who may see which run.
+	 * @param AuditTrail      $audit      Audit log.
 	 */
 	public function __construct(
 		private readonly ExtensionGate $gate,
@@ -51,7 +51,7 @@ final class ReplayService {
 		private readonly ReplayPlan $plan,
 		private readonly Comparison $comparison,
 		private readonly RunService $runs,
-		private readonly Capabilities $capabilities,
+		private readonly RunAccess $access,
 		private readonly AuditTrail $audit
 	) {}
 
@@ -78,6 +78,9 @@ final class ReplayService {
 				$run = $this->run( $task, $authority, $on_started, $on_event );
 				if ( 'wp-codebox/run-handle/v1' === $run['schema'] ) {
 					return $this->running( $original, $run );
+				}
+				if ( empty( $run['artifact_id'] ) ) {
+					throw ReplayPlan::unavailable( [ 'a bundle of the repetition, which ended: ' . rtrim( (string) ( $run['summary'] ?? $run['outcome'] ), '.' ) ] );
 				}
 				$run_id = (string) $run['run']['run_id'];
 			} else {
@@ -121,10 +124,8 @@ final class ReplayService {
 	 * @throws Failure `wp_codebox_artifact_not_found`.
 	 */
 	private function visible( array $input, Authority $authority ): array {
-		$artifact  = $this->artifacts->artifact( $input );
-		$requester = (array) ( $artifact['metadata']['provenance']['requester'] ?? [] );
-		$own       = 'user' === ( $requester['kind'] ?? '' ) && get_current_user_id() > 0 && get_current_user_id() === ( $requester['id'] ?? 0 );
-		if ( Authority::Operator === $authority || $own || $this->capabilities->allows( Capabilities::REVIEW ) ) {
+		$artifact = $this->artifacts->artifact( $input );
+		if ( $this->access->sees_all( $authority ) || $this->access->owns( (array) ( $artifact['metadata'] ?? [] ) ) ) {
 			return $artifact;
 		}
 		throw Failure::because( ErrorCode::ArtifactNotFound, sprintf( 'There is no bundle "%s"; list them with wp-codebox/list-artifacts.', (string) $input['artifact_id'] ) );
@@ -160,7 +161,8 @@ final class ReplayService {
 	}
 
 	/**
-	 * Runs the task. A secret that nobody supplies any more is one more thing missing.
+	 * Runs the task: to its end for whoever follows its events, else as long as an ability
+	 * waits. A secret that nobody supplies any more is one more thing missing.
 	 *
 	 * @param array<string, mixed>          $task       Task input.
 	 * @param Authority                     $authority  In whose name.
@@ -170,7 +172,7 @@ final class ReplayService {
 	 */
 	private function run( array $task, Authority $authority, ?callable $on_started, ?callable $on_event ): array {
 		try {
-			return $this->runs->run( $task, $authority, [], $on_started, $on_event );
+			return null === $on_event ? $this->runs->answer( $task, $authority ) : $this->runs->run( $task, $authority, [], $on_started, $on_event );
 		} catch ( Failure $failure ) {
 			if ( ErrorCode::SecretInvalid->value === $failure->error_code ) {
 				throw ReplayPlan::unavailable( array_map( static fn( string $name ): string => 'the secret ' . $name, $task['secret_env'] ?? [] ) );

@@ -66,8 +66,13 @@ final class RequestBuilder {
 
 		$request['mounts'] = $this->mounts->rows( $input );
 		$request['agent']  = $this->agents->resolve( $input );
+		if ( ! empty( $request['agent']['env'] ) ) {
+			$request['provenance']['agent_env'] = array_map( 'strval', array_keys( $request['agent']['env'] ) );
+		}
 		if ( [] !== $staged ) {
 			$request['staged_files'] = $staged;
+			// Names only, so that a repetition can say what it lacks.
+			$request['provenance']['staged_files'] = array_column( $staged, 'target' );
 		}
 		$roots = $this->site->allowed_roots( $authority );
 		if ( null !== $roots ) {

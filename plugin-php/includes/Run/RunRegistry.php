@@ -118,7 +118,8 @@ final class RunRegistry {
 	 * @return array<string, mixed> `wp-codebox/run-events/v1`.
 	 */
 	public function events( array $input, Authority $authority ): array {
-		$events = Runs::events( $this->site->id(), $this->reference( $input, $authority ), (int) ( $input['after'] ?? 0 ), (int) ( $input['limit'] ?? self::EVENTS ) );
+		$reference = $this->reference( $input, $authority );
+		$events    = Runs::events( $this->site->id(), $reference, (int) ( $input['after'] ?? 0 ), (int) ( $input['limit'] ?? self::EVENTS ) );
 		foreach ( $events['events'] as $index => $event ) {
 			if ( [] === ( $event['data'] ?? null ) ) {
 				unset( $events['events'][ $index ]['data'] );
@@ -136,7 +137,8 @@ final class RunRegistry {
 	 * @return array<string, mixed> `wp-codebox/run-cancellation/v1`.
 	 */
 	public function cancel( array $input, Authority $authority ): array {
-		$answer = Runs::cancel( $this->site->id(), $this->reference( $input, $authority ) );
+		$reference = $this->reference( $input, $authority );
+		$answer    = Runs::cancel( $this->site->id(), $reference );
 		// After the deed: a log that cannot be written must not keep a run from being stopped.
 		if ( 'requested' === $answer['answer'] ) {
 			$this->audit->write( 'run-cancel', [ 'run_id' => (string) $answer['run_id'] ] );
@@ -171,7 +173,8 @@ final class RunRegistry {
 	 * @return array<string, mixed> `wp-codebox/run/v1` of the extension.
 	 */
 	private function view( array $input, Authority $authority ): array {
-		return Runs::get( $this->site->id(), $this->reference( $input, $authority ) );
+		$reference = $this->reference( $input, $authority );
+		return Runs::get( $this->site->id(), $reference );
 	}
 
 	/**

@@ -29,6 +29,14 @@ final class RunService {
 	public const WAIT_MS = 20000;
 
 	/**
+	 * Mounts that the log has of a start that was refused since: who asks a full host again
+	 * and again leaves one line.
+	 *
+	 * @var list<array{source: string, target: string}>
+	 */
+	private array $noted = [];
+
+	/**
 	 * Wires the service.
 	 *
 	 * @param ExtensionGate  $gate     Extension check.
@@ -135,7 +143,9 @@ final class RunService {
 	 */
 	public function launch( #[\SensitiveParameter] array $request, Authority $authority ): Run {
 		$this->note_operator_mounts( $request, $authority );
-		return Run::start( $request );
+		$run         = Run::start( $request );
+		$this->noted = [];
+		return $run;
 	}
 
 	/**
@@ -207,8 +217,9 @@ final class RunService {
 				];
 			}
 		}
-		if ( [] !== $foreign ) {
+		if ( [] !== $foreign && $foreign !== $this->noted ) {
 			$this->audit->write( 'operator-mount', [ 'mounts' => $foreign ] );
+			$this->noted = $foreign;
 		}
 	}
 }

@@ -10,6 +10,8 @@ use WPCodebox\Tests\Harness;
 return static function ( Harness $t ): void {
 	$annotations = [
 		'wp-codebox/run-agent-task'           => [ false, false, false ],
+		'wp-codebox/run-agent-task-batch'     => [ false, false, false ],
+		'wp-codebox/run-agent-task-fanout'    => [ false, false, false ],
 		'wp-codebox/list-runs'                => [ true, false, true ],
 		'wp-codebox/get-run'                  => [ true, false, true ],
 		'wp-codebox/list-run-events'          => [ true, false, true ],
@@ -93,6 +95,29 @@ return static function ( Harness $t ): void {
 			$t->as( 'editor' );
 			$t->same( [ true, false, false ], [ wp_get_ability( 'wp-codebox/list-artifacts' )->check_permissions( [] ), wp_get_ability( 'wp-codebox/run-agent-task' )->check_permissions( [] ), wp_get_ability( 'wp-codebox/apply-approved-artifact' )->check_permissions( [] ) ] );
 			remove_filter( 'map_meta_cap', $grant, 20 );
+		}
+	);
+	$t->test(
+		'a role that holds a capability may use it only where the site maps it to itself',
+		static function () use ( $t ): void {
+			$may = static fn(): array => array_map( static fn( string $name ): bool => wp_get_ability( 'wp-codebox/' . $name )->check_permissions( [] ), [ 'list-artifacts', 'run-agent-task', 'apply-approved-artifact' ] );
+			$map = static fn( array $caps, string $cap ): array => 'wp_codebox_review' === $cap ? [ $cap ] : $caps;
+			get_role( 'editor' )->add_cap( 'wp_codebox_review' );
+			clean_user_cache( get_user_by( 'login', 'editor' ) );
+			$t->as( 'editor' );
+			$t->same( [ false, false, false ], $may(), 'the role alone counts for nothing' );
+			add_filter( 'map_meta_cap', $map, 20, 2 );
+			$t->same( [ true, false, false ], $may() );
+			get_role( 'editor' )->remove_cap( 'wp_codebox_review' );
+			clean_user_cache( get_user_by( 'login', 'editor' ) );
+			$t->as( 'nobody' );
+			$t->as( 'editor' );
+			$t->same( [ false, false, false ], $may(), 'the mapping alone counts for nothing' );
+			$has = static fn( array $all ): array => [ 'wp_codebox_review' => true ] + $all;
+			add_filter( 'user_has_cap', $has );
+			$t->same( [ true, false, false ], $may(), 'user_has_cap works as well' );
+			remove_filter( 'user_has_cap', $has );
+			remove_filter( 'map_meta_cap', $map, 20 );
 		}
 	);
 };

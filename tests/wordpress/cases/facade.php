@@ -19,23 +19,18 @@ return static function ( Harness $t ): void {
 	$methods  = array_values( array_diff( $methods, [ 'execute_ability', 'public_abilities', 'public_contract_schemas', 'ability' ] ) );
 
 	$t->test(
-		'there is a method for every ability, and a method without an ability says so',
+		'there is a method for every ability and an ability for every method',
 		static function () use ( $t, $manifest, $methods ): void {
 			$abilities = array_map( [ 'WP_Codebox_API', 'ability' ], $methods );
 			$t->same( [], array_values( array_diff( array_keys( $manifest ), $abilities ) ), 'abilities without a method of WP_Codebox_API' );
+			$t->same( [], array_values( array_diff( $abilities, array_keys( $manifest ) ) ), 'methods of WP_Codebox_API without an ability' );
 			$t->same( count( $abilities ), count( array_unique( $abilities ) ) );
-			foreach ( array_diff( $abilities, array_keys( $manifest ) ) as $index => $missing ) {
-				$t->error( 'wp_codebox_api_ability_not_supported', 404, WP_Codebox_API::{ $methods[ $index ] }() );
-			}
 		}
 	);
 	$t->test(
 		'a method is its ability and no other',
-		static function () use ( $t, $manifest, $methods ): void {
+		static function () use ( $t, $methods ): void {
 			foreach ( $methods as $method ) {
-				if ( ! isset( $manifest[ WP_Codebox_API::ability( $method ) ] ) ) {
-					continue;
-				}
 				$direct = WP_Codebox_API::execute_ability( WP_Codebox_API::ability( $method ), [ 'no_such_field' => 1 ] );
 				$t->error( 'wp_codebox_input_invalid', 400, $direct );
 				$t->same( $direct->get_error_message(), WP_Codebox_API::$method( [ 'no_such_field' => 1 ] )->get_error_message(), $method );
@@ -64,6 +59,20 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
+		'what an operation makes depend on the user stays so',
+		static function () use ( $t ): void {
+			$input = [
+				'artifact_id'    => 'run_' . str_repeat( '0', 32 ),
+				'action'         => 'approve',
+				'approved_files' => [ '/x' ],
+			];
+			$t->as( 'editor' );
+			$t->error( 'wp_codebox_forbidden', 403, WP_Codebox_API::review_artifact( $input ) );
+			$t->as( 'administrator' );
+			$t->error( 'wp_codebox_artifact_not_found', 404, WP_Codebox_API::review_artifact( $input ) );
+		}
+	);
+	$t->test(
 		'the rules of mounts are those of a user, never the operator\'s',
 		static function () use ( $t ): void {
 			$outside = sys_get_temp_dir() . '/facade-outside-' . getmypid();
@@ -76,7 +85,7 @@ return static function ( Harness $t ): void {
 					WP_Codebox_API::run_agent_task(
 						[
 							'goal'          => 'x',
-							'agent_command' => 'php agent.php nothing',
+							'agent_command' => 'php facade-agent.php nothing',
 							'mounts'        => [
 								[
 									'source' => $outside,
@@ -93,11 +102,11 @@ return static function ( Harness $t ): void {
 	$t->test(
 		'bundle and audit log name the current user, or that there is none',
 		static function () use ( $t ): void {
-			copy( getenv( 'TEST_FIXTURES' ) . '/agent.php', WP_PLUGIN_DIR . '/sample/agent.php' );
+			copy( getenv( 'TEST_FIXTURES' ) . '/agent.php', WP_PLUGIN_DIR . '/sample/facade-agent.php' );
 			$task = [
 				'goal'          => 'Facade',
 				'plugin'        => 'sample',
-				'agent_command' => 'php agent.php nothing',
+				'agent_command' => 'php facade-agent.php nothing',
 			];
 			foreach ( [ 'editor' => 'user', 'nobody' => 'none' ] as $role => $kind ) {
 				$t->as( $role );
@@ -110,7 +119,7 @@ return static function ( Harness $t ): void {
 				$t->same( [ 'discard', $kind ], [ $last['event'], $last['requester']['kind'] ] );
 				$t->same( 'user' === $kind ? 'editor' : null, $last['requester']['login'] ?? null );
 			}
-			unlink( WP_PLUGIN_DIR . '/sample/agent.php' );
+			unlink( WP_PLUGIN_DIR . '/sample/facade-agent.php' );
 		}
 	);
 	$t->test(
@@ -120,8 +129,10 @@ return static function ( Harness $t ): void {
 			$schemas   = WP_Codebox_API::public_contract_schemas();
 			$t->same( array_keys( $manifest ), array_keys( $catalogue ) );
 			foreach ( $catalogue as $name => $row ) {
-				$t->same( [ true, true ], [ isset( $schemas[ $row['input_schema'] ] ), isset( $schemas[ $row['output_schema'] ] ) ], $name );
-				$t->true( '' !== $row['label'] && isset( $row['annotations']['readonly'] ) && str_starts_with( $row['capability'][0] ?? $row['capability'], 'w' ), $name );
+				$t->true( [] !== $row['output_schemas'] && [] !== $row['capabilities'], $name );
+				$t->same( [], array_values( array_diff( [ $row['input_schema'], ...$row['output_schemas'] ], array_keys( $schemas ) ) ), $name );
+				$t->same( [], array_values( array_diff( $row['capabilities'], [ 'wp_codebox_run', 'wp_codebox_review', 'wp_codebox_apply' ] ) ), $name );
+				$t->true( '' !== $row['label'] && is_bool( $row['annotations']['readonly'] ), $name );
 			}
 			$t->same( count( (array) glob( WP_PLUGIN_DIR . '/wp-codebox/abilities/schemas/*.json' ) ), count( $schemas ) );
 			$t->true( '' !== ( $schemas['run-result']['$id'] ?? '' ), 'the documents are not whole' );

@@ -66,7 +66,7 @@ return static function ( Harness $t ): void {
 			rmdir( $broken );
 			$test = (array) json_decode( $out, true );
 			$t->same( 'critical', $test['status'] ?? null, $out . $err );
-			$t->true( '' !== $test['actions'], 'no fix is named' );
+			$t->contains( 'state directory', $test['description'] . $test['actions'] );
 		}
 	);
 	$t->test(

@@ -5,7 +5,12 @@
 
 declare(strict_types=1);
 
+use WPCodebox\Admin\SettingsForm;
+use WPCodebox\Admin\SettingsPage;
+use WPCodebox\ExtensionGate;
 use WPCodebox\Host\InstalledCode;
+use WPCodebox\Host\SettingChecks;
+use WPCodebox\Host\SettingRules;
 use WPCodebox\Host\Site;
 use WPCodebox\Settings;
 use WPCodebox\Tests\Harness;
@@ -38,6 +43,69 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
+		'the settings page is the network\'s: own nonce, own handler, and the rules hold',
+		static function () use ( $t ): void {
+			require_once ABSPATH . 'wp-admin/includes/admin.php';
+			$settings = new Settings();
+			$gate     = new ExtensionGate( \WPCodebox\VERSION, ( require WP_PLUGIN_DIR . '/wp-codebox/abilities/manifest.php' )['contract_digest'] );
+			$page     = new SettingsPage( new SettingsForm( $settings, $gate ), new SettingRules( new SettingChecks( $settings, $gate ) ) );
+			$t->same( [ false, true ], [ has_action( 'admin_menu', [ $page, 'add_page' ] ), false !== has_action( 'network_admin_menu' ) ] );
+			$t->same( 'manage_network_options', SettingsPage::capability() );
+			$send = static function ( array $fields, string $nonce ) use ( $page ): string {
+				global $wp_settings_errors;
+				$wp_settings_errors = [];
+				$_POST              = wp_slash( $fields );
+				$_REQUEST           = [ '_wpnonce' => $nonce ];
+				$stop               = static fn( mixed $to ) => throw new RuntimeException( is_string( $to ) ? $to : 'died' );
+				add_filter( 'wp_redirect', $stop );
+				add_filter( 'wp_die_handler', static fn(): Closure => $stop, 99 );
+				try {
+					$page->save();
+				} catch ( RuntimeException $stopped ) {
+					return $stopped->getMessage();
+				} finally {
+					remove_all_filters( 'wp_redirect' );
+					remove_all_filters( 'wp_die_handler' );
+					$_POST    = [];
+					$_REQUEST = [];
+				}
+				return 'went on';
+			};
+			$fields = [
+				'wp_codebox_agents'        => [ [ 'name' => 'net', 'command' => 'php "a b.php"', 'success_codes' => '' ] ],
+				'wp_codebox_default_agent' => 'net',
+				'wp_codebox_max_runs'      => '3',
+				'wp_codebox_limits'        => [ 'ceilings' => [ 'memory_mib' => 'x' ] ],
+			];
+			wp_set_current_user( 1 );
+			$nonce = wp_create_nonce( 'wp-codebox-settings' );
+			foreach ( [ '', 'x', wp_create_nonce( 'wp-codebox-options' ) ] as $bad ) {
+				$t->contains( 'expired', strip_tags( $send( $fields, $bad ) ) );
+				$t->same( [], $settings->agents() );
+			}
+			$one = get_user_by( 'login', 'siteadmin' );
+			wp_set_current_user( $one->ID );
+			$t->contains( 'not allowed', $send( $fields, wp_create_nonce( 'wp-codebox-settings' ) ) );
+			$t->same( [], $settings->agents() );
+			wp_set_current_user( 1 );
+			$t->contains( 'settings.php?page=wp-codebox&settings-updated=true', $send( $fields, $nonce ) );
+			$t->same( [ 'net' => [ 'command' => 'php "a b.php"', 'success_codes' => [ 0 ] ] ], get_network_option( null, 'wp_codebox_agents' ) );
+			$t->same( [ 'net', 3, [] ], [ $settings->default_agent(), $settings->own_max_runs(), $settings->limit_ceilings() ] );
+			$t->same( [ 'wp_codebox_limits' ], array_column( (array) get_transient( 'settings_errors' ), 'setting' ) );
+			$t->same( 'nothing', get_option( 'wp_codebox_agents', 'nothing' ) );
+			ob_start();
+			set_current_screen( 'settings_page_wp-codebox-network' );
+			$page->prepare();
+			$page->render();
+			$t->contains( 'edit.php?action=wp-codebox-settings', (string) ob_get_clean() );
+			$ours = array_filter( array_keys( rest_do_request( new WP_REST_Request( 'GET', '/wp/v2/settings' ) )->get_data() ), static fn( string $name ): bool => str_starts_with( $name, 'wp_codebox_' ) );
+			$t->same( [], $ours );
+			foreach ( [ 'wp_codebox_agents', 'wp_codebox_default_agent', 'wp_codebox_max_runs' ] as $option ) {
+				delete_network_option( null, $option );
+			}
+		}
+	);
+	$t->test(
 		'each site has its own partition',
 		static function () use ( $t ): void {
 			$site   = new Site( new InstalledCode() );
@@ -56,12 +124,82 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
+		'one site sees neither bundles, runs nor the log of another',
+		static function () use ( $t ): void {
+			wp_set_current_user( 1 );
+			copy( getenv( 'TEST_FIXTURES' ) . '/agent.php', WP_PLUGIN_DIR . '/sample/network-agent.php' );
+			$second = get_sites( [ 'path' => '/second/' ] )[0]->blog_id;
+			$task   = [
+				'goal'          => 'Partition',
+				'plugin'        => 'sample',
+				'agent_command' => 'php network-agent.php nothing',
+			];
+			$first  = $t->ok( $t->ability( 'run-agent-task', $task ) );
+			switch_to_blog( (int) $second );
+			$t->same( 0, $t->ok( $t->ability( 'list-artifacts' ) )['total'] );
+			foreach ( [ 'get-artifact', 'inspect-artifact', 'discard-artifact', 'get-artifact-diff' ] as $ability ) {
+				foreach ( [ $first['artifact_id'], $first['run']['run_id'] ] as $reference ) {
+					$t->error( 'wp_codebox_artifact_not_found', 404, WP_Codebox_API::execute_ability( $ability, [ 'artifact_id' => $reference ] ) );
+				}
+			}
+			if ( class_exists( 'WPCodebox\Native\Runs', false ) ) {
+				$t->same( 0, $t->ok( WP_Codebox_API::list_runs() )['total'] );
+				$t->error( 'wp_codebox_run_not_found', 404, WP_Codebox_API::get_run( [ 'run_id' => $first['run']['run_id'] ] ) );
+			}
+			$log   = count( $t->ok( WP_Codebox_API::list_audit_records() )['records'] );
+			$other = $t->ok( $t->ability( 'run-agent-task', $task ) );
+			$t->same( [ 1, $log ], [ $t->ok( $t->ability( 'list-artifacts' ) )['total'], count( $t->ok( WP_Codebox_API::list_audit_records() )['records'] ) ] );
+			$t->true( dirname( $first['artifacts'] ) !== dirname( $other['artifacts'] ), 'one directory for both' );
+			$t->same( true, $t->ok( $t->ability( 'discard-artifact', [ 'artifact_id' => $other['run']['run_id'] ] ) )['discarded'] );
+			restore_current_blog();
+			// Positive control: the first site still has its own, and not the record of the other's decision.
+			$t->same( $first['artifact_id'], $t->ok( $t->ability( 'get-artifact', [ 'artifact_id' => $first['run']['run_id'] ] ) )['artifact']['artifact_id'] );
+			$t->true( ! str_contains( (string) json_encode( WP_Codebox_API::list_audit_records() ), $other['run']['run_id'] ), 'a record of the other site' );
+			[ $code, $out ] = $t->wp( [ 'codebox', 'artifacts', 'list', '--format=count', '--url=http://localhost/second/' ] );
+			$t->same( [ 0, '0' ], [ $code, trim( $out ) ] );
+			[ $code, $out ] = $t->wp( [ 'codebox', 'artifacts', 'list', '--format=count', '--url=http://localhost/' ] );
+			$t->true( 0 === $code && (int) $out > 0, $out );
+			unlink( WP_PLUGIN_DIR . '/sample/network-agent.php' );
+		}
+	);
+	$t->test(
 		'a task runs',
 		static function () use ( $t ): void {
 			$t->as( 'administrator' );
-			copy( getenv( 'TEST_FIXTURES' ) . '/agent.php', WP_PLUGIN_DIR . '/sample/agent.php' );
-			$run = $t->ok( $t->ability( 'run-agent-task', [ 'goal' => 'x', 'plugin' => 'sample', 'agent_command' => 'php agent.php nothing' ] ) );
+			copy( getenv( 'TEST_FIXTURES' ) . '/agent.php', WP_PLUGIN_DIR . '/sample/network-agent.php' );
+			$run = $t->ok( $t->ability( 'run-agent-task', [ 'goal' => 'x', 'plugin' => 'sample', 'agent_command' => 'php network-agent.php nothing' ] ) );
 			$t->same( 'no_op', $run['outcome'] );
+		}
+	);
+	$t->test(
+		'uninstalling removes what is ours from every site and the network, and nothing else',
+		static function () use ( $t ): void {
+			global $wpdb;
+			$second = (int) get_sites( [ 'path' => '/second/' ] )[0]->blog_id;
+			foreach ( [ 1, $second ] as $blog ) {
+				switch_to_blog( $blog );
+				update_option( 'wp_codebox_left', 'x' );
+				update_option( 'wp_codeboxer', 'not ours' );
+				update_option( 'other_wp_codebox_x', 'not ours' );
+				set_transient( 'wp_codebox_t', 'x', 60 );
+				restore_current_blog();
+			}
+			update_network_option( null, 'wp_codebox_limits', [ 'ceilings' => [ 'processes' => 64 ] ] );
+			update_network_option( null, 'wp_codeboxer', 'not ours' );
+			set_site_transient( 'wp_codebox_isolation', [ 'x' ], 60 );
+			update_user_meta( 1, 'wp_codebox_columns', 'x' );
+			update_user_meta( 1, 'wp_codeboxer', 'not ours' );
+			defined( 'WP_UNINSTALL_PLUGIN' ) || define( 'WP_UNINSTALL_PLUGIN', 'wp-codebox/wp-codebox.php' );
+			require WP_PLUGIN_DIR . '/wp-codebox/uninstall.php';
+			foreach ( [ 1, $second ] as $blog ) {
+				switch_to_blog( $blog );
+				$t->same( [ false, false, 'not ours', 'not ours' ], [ get_option( 'wp_codebox_left' ), get_transient( 'wp_codebox_t' ), get_option( 'wp_codeboxer' ), get_option( 'other_wp_codebox_x' ) ] );
+				$t->same( [], $wpdb->get_col( "SELECT option_name FROM $wpdb->options WHERE option_name LIKE '%wp\\_codebox\\_%' AND option_name NOT LIKE 'other%'" ) );
+				restore_current_blog();
+			}
+			$t->same( [ false, 'not ours', false ], [ get_network_option( null, 'wp_codebox_limits', false ), get_network_option( null, 'wp_codeboxer' ), get_site_transient( 'wp_codebox_isolation' ) ] );
+			$t->same( [ '', 'not ours' ], [ get_user_meta( 1, 'wp_codebox_columns', true ), get_user_meta( 1, 'wp_codeboxer', true ) ] );
+			$t->same( [], $wpdb->get_col( "SELECT meta_key FROM $wpdb->sitemeta WHERE meta_key LIKE '%wp\\_codebox\\_%'" ) );
 		}
 	);
 };

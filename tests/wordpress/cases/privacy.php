@@ -33,18 +33,18 @@ return static function ( Harness $t ): void {
 				$audit->write( 'discard', [ 'run_id' => 'run_' . $number ] );
 			}
 			$t->as( 'administrator' );
-			copy( getenv( 'TEST_FIXTURES' ) . '/agent.php', WP_PLUGIN_DIR . '/sample/agent.php' );
+			copy( getenv( 'TEST_FIXTURES' ) . '/agent.php', WP_PLUGIN_DIR . '/sample/privacy-agent.php' );
 			$t->as( 'editor' );
 			$run = $t->ok(
 				WP_Codebox_API::run_agent_task(
 					[
 						'goal'          => 'Privacy <b>goal</b>',
 						'plugin'        => 'sample',
-						'agent_command' => 'php agent.php nothing',
+						'agent_command' => 'php privacy-agent.php nothing',
 					]
 				)
 			);
-			unlink( WP_PLUGIN_DIR . '/sample/agent.php' );
+			unlink( WP_PLUGIN_DIR . '/sample/privacy-agent.php' );
 			$pages = $call( 'wp_privacy_personal_data_exporters', 'editor@example.org' );
 			$items = array_merge( ...array_column( $pages, 'data' ) );
 			$t->true( count( $pages ) > 1, 'it was no test of pages' );
@@ -78,7 +78,12 @@ return static function ( Harness $t ): void {
 			require_once ABSPATH . 'wp-admin/includes/admin.php';
 			require_once ABSPATH . 'wp-admin/includes/class-wp-privacy-policy-content.php';
 			set_current_screen( 'dashboard' );
+			// Of everything that waits for this hook only ours: core would ask its servers for updates.
+			$others = $GLOBALS['wp_filter']['admin_init'];
+			remove_all_actions( 'admin_init' );
+			( new WPCodebox\Admin\Privacy() )->register();
 			do_action( 'admin_init' );
+			$GLOBALS['wp_filter']['admin_init'] = $others;
 			$texts = array_column( WP_Privacy_Policy_Content::get_suggested_policy_text(), 'policy_text', 'plugin_name' );
 			$t->contains( 'audit log', $texts['WP Codebox'] ?? '' );
 		}

@@ -23,6 +23,8 @@ return static function ( Harness $t ): void {
 	};
 	$verbs = [
 		'run-agent-task'           => 'POST',
+		'run-agent-task-batch'     => 'POST',
+		'run-agent-task-fanout'    => 'POST',
 		'list-runs'                => 'GET',
 		'get-run'                  => 'GET',
 		'list-run-events'          => 'GET',

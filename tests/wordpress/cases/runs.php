@@ -111,17 +111,17 @@ return static function ( Harness $t ): void {
 		static function () use ( $t, $agent ): void {
 			$t->as( 'administrator' );
 			$agent( 'fix' );
-			update_site_option(
-				'wp_codebox_agents',
-				[
-					'fixer'  => [ 'command' => 'php agent.php fix' ],
-					'styler' => [
-						'command'       => 'php agent.php style',
-						'success_codes' => [ 1 ],
-					],
-					'broken' => 'no row',
-				]
-			);
+			$stored = [
+				'fixer'  => [ 'command' => 'php agent.php fix' ],
+				'styler' => [
+					'command'       => 'php agent.php style',
+					'success_codes' => [ 1 ],
+				],
+			];
+			update_site_option( 'wp_codebox_agents', $stored );
+			// A row that the settings would have refused, as an import of a database may bring it.
+			$imported = static fn(): array => $stored + [ 'broken' => 'no row' ];
+			add_filter( 'pre_site_option_wp_codebox_agents', $imported );
 			$task = [
 				'goal'   => 'x',
 				'plugin' => 'sample',
@@ -134,6 +134,8 @@ return static function ( Harness $t ): void {
 			add_filter( 'wp_codebox_default_agent', $default );
 			$t->same( 'succeeded', $t->ok( $t->ability( 'run-agent-task', $task ) )['outcome'] );
 			remove_filter( 'wp_codebox_default_agent', $default );
+			remove_filter( 'pre_site_option_wp_codebox_agents', $imported );
+			$t->same( 'succeeded', $t->ok( $t->ability( 'run-agent-task', $task + [ 'agent' => 'styler' ] ) )['outcome'], 'as it is stored' );
 			delete_site_option( 'wp_codebox_agents' );
 		}
 	);

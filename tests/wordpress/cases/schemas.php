@@ -27,6 +27,20 @@ return static function ( Harness $t ): void {
 		}
 	);
 
+	$t->test(
+		'a field that tasks share is the field of a task, word for word',
+		static function () use ( $t, $directory ): void {
+			$read   = static fn( string $name ): array => json_decode( (string) file_get_contents( "$directory/$name.v1.schema.json" ), true )['properties'];
+			$fields = array_diff_key( $read( 'run-agent-task-input' ), array_flip( [ 'goal', 'wait', 'code', 'code_file' ] ) );
+			foreach ( [
+				'run-agent-task-batch-input'  => [ 'tasks', 'stop_on_failure' ],
+				'run-agent-task-fanout-input' => [ 'workers', 'concurrency', 'aggregator' ],
+			] as $name => $own ) {
+				$t->same( $fields, array_diff_key( $read( $name ), array_flip( $own ) ), $name );
+			}
+		}
+	);
+
 	foreach ( $schemas as $file ) {
 		$name   = basename( $file, '.v1.schema.json' );
 		$schema = json_decode( (string) file_get_contents( $file ), true );

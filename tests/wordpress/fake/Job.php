@@ -208,6 +208,8 @@ final class Job {
 						'status'       => null === $was ? 'added' : ( null === $is ? 'deleted' : 'modified' ),
 						'type'         => 'file',
 						'beforeSha256' => $was,
+						'beforeMode'   => null === $was ? null : ( is_executable( $a[ $path ] ) ? '100755' : '100644' ),
+						'afterMode'    => null === $is ? null : ( is_executable( $b[ $path ] ) ? '100755' : '100644' ),
 						'afterSha256'  => $is,
 						'insertions'   => preg_match_all( '/^\+(?!\+\+ )/m', $diff ),
 						'deletions'    => preg_match_all( '/^-(?!-- )/m', $diff ),

@@ -94,7 +94,7 @@ final class Run {
 			return [];
 		}
 		preg_match_all( '/(?:[^\s\'"\\\\]+|\'[^\']*\'|"[^"]*"|\\\\.)+/', $line, $found );
-		return array_map( static fn( string $word ): string => (string) preg_replace( [ '/\'([^\']*)\'/', '/"([^"]*)"/', '/\\\\(.)/' ], '$1', $word ), $found[0] );
+		return array_map( static fn( string $word ): string => (string) preg_replace_callback( '/\'([^\']*)\'|"([^"]*)"|\\\\(.)/', static fn( array $part ): string => implode( '', array_slice( $part, 1 ) ), $word ), $found[0] );
 	}
 
 	public function id(): string {

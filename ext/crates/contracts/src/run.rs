@@ -1,7 +1,10 @@
 //! The runner protocol: one request, many event frames, one terminal frame.
 //!
 //! Frames are newline-delimited JSON on a dedicated descriptor, at most [`MAX_FRAME_BYTES`] each.
-//! The first frame of the caller is `start`, of the runner `accepted`.
+//! The first frame of the caller is `start`, of the runner `accepted`. A caller that does not
+//! read gets no more events after a while, and then the last frame: `seq` shows the gap, the
+//! journal has what is missing. The stream may end without a last frame when its caller came
+//! back too late; the record of the run has it.
 
 use crate::{
     ChangedFile, ErrorBody, IsolationReport, LifecycleEvent, LimitsRequest, MountRequest, Outcome,

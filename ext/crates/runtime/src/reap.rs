@@ -141,10 +141,17 @@ fn ending(found: Recovered) -> Ending {
             error: None,
             bundle_id: Some(bundle_id),
         },
-        Recovered::Salvage { bundle_id } => failed(
-            "the supervisor of this run died after its guest had ended; the captured change is in a bundle without checks, which cannot be approved",
-            Some(bundle_id),
-        ),
+        Recovered::Salvage { bundle_id, outcome } => Ending {
+            outcome,
+            ..failed(
+                if outcome == Outcome::Blocked {
+                    "the supervisor of this run died after its guest had ended; what that changed holds a secret and is not in the bundle, run again"
+                } else {
+                    "the supervisor of this run died after its guest had ended; the captured change is in a bundle without checks, which cannot be approved"
+                },
+                Some(bundle_id),
+            )
+        },
         Recovered::Journal => failed(
             "the supervisor of this run died before what its guest changed was saved; only its journal is left, run again",
             None,

@@ -24,7 +24,7 @@ pub(crate) enum Recovered {
         summary: String,
     },
     /// It had captured what its guest left; the bundle of that has its place now.
-    Salvage { bundle_id: String },
+    Salvage { bundle_id: String, outcome: Outcome },
     /// Something ran.
     Journal,
     /// Nothing had happened.
@@ -71,13 +71,14 @@ pub(crate) fn result_bytes(path: &Path) -> Option<Vec<u8>> {
 fn own_bundle(store: &Store, run_id: &RunId) -> Option<Recovered> {
     let bundle = store.resolve(run_id.as_str()).ok()?;
     let bundle_id = bundle.row.artifact_id.clone()?;
-    if !is_signed(&bundle) {
-        return Some(Recovered::Salvage { bundle_id });
-    }
     let outcome = serde_json::from_value(bundle.row.outcome.clone().into());
+    let outcome = outcome.unwrap_or(Outcome::Failed);
+    if !is_signed(&bundle) {
+        return Some(Recovered::Salvage { bundle_id, outcome });
+    }
     Some(Recovered::Bundle {
         bundle_id,
-        outcome: outcome.unwrap_or(Outcome::Failed),
+        outcome,
         summary: bundle.row.summary,
     })
 }

@@ -1,39 +1,45 @@
-//! SECURITY.md claims nothing without a test.
+//! SECURITY.md and the contracts in docs/ claim nothing without a test.
 //!
-//! In the sections listed here every bullet and every table row names the tests that show
-//! it, as "Test: `name`." or "Tests: `one`, `two`."; a name must exist as a Rust test, a
-//! case of a Python or shell suite, or a vector of the attack table. Whether the test shows
-//! what the sentence says is for a reader; that it exists is checked here.
+//! In the marked sections every bullet and every table row names the tests that show it, as
+//! "Test: `name`." or "Tests: `one`, `two`."; a name must exist as a Rust test, a case of a
+//! Python, shell, PHP or browser suite, a test of the extension, or a vector of the attack table.
+//! Whether the test shows what the sentence says is for a reader; that it exists is checked here.
 
 use crate::findings::TaskError;
 use crate::tree;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-const DOCUMENT: &str = "SECURITY.md";
+const DOCUMENTS: &[&str] = &[
+    "SECURITY.md",
+    "docs/apply-adapter.md",
+    "docs/sandbox-session.md",
+    "docs/transfer-readiness.md",
+];
 /// Headings, at any level, below which each item is a claim.
 const CLAIMS: &str = "(tested)";
 /// Where test names come from.
 const PLACES: [&str; 2] = ["ext", "tests"];
 
-/// Checks the document.
+/// Checks the documents.
 pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
-    let text = tree::read(&root.join(DOCUMENT))?;
     let known = names(root)?;
-    let (items, mut findings) = claims(&text);
-    for item in items {
-        if item.tests.is_empty() {
-            findings.push(format!(
-                "{DOCUMENT}:{}: a claim without a test; end it with \"Test: `name`.\"",
-                item.line
-            ));
-        }
-        for test in item.tests {
-            if !known.contains(test.as_str()) {
+    let mut findings = Vec::new();
+    for document in DOCUMENTS {
+        let text = tree::read(&root.join(document))?;
+        let (items, unmarked) = claims(&text);
+        findings.extend(unmarked.iter().map(|what| format!("{document} {what}")));
+        for item in items {
+            let line = item.line;
+            if item.tests.is_empty() {
                 findings.push(format!(
-                    "{DOCUMENT}:{}: there is no test named {test}",
-                    item.line
+                    "{document}:{line}: a claim without a test; end it with \"Test: `name`.\""
                 ));
+            }
+            for test in item.tests {
+                if !known.contains(test.as_str()) {
+                    findings.push(format!("{document}:{line}: there is no test named {test}"));
+                }
             }
         }
     }
@@ -76,7 +82,7 @@ fn claims(text: &str) -> (Vec<Claim>, Vec<String>) {
     }
     let mut findings = Vec::new();
     if sections == 0 {
-        findings.push(format!("{DOCUMENT} has no heading marked {CLAIMS}"));
+        findings.push(format!("has no heading marked {CLAIMS}"));
     }
     let items = found
         .into_iter()
@@ -101,8 +107,8 @@ fn cited(item: &str) -> Vec<String> {
         .collect()
 }
 
-/// Every name that a test can have: functions of Rust, Python and shell, and ids
-/// of the vector table.
+/// Every name that a test can have: functions of Rust, Python and shell, sentences of
+/// PHP and browser cases, titles of tests of the extension, and ids of the vector table.
 fn names(root: &Path) -> Result<BTreeSet<String>, TaskError> {
     let mut names = BTreeSet::new();
     for place in PLACES {
@@ -110,8 +116,9 @@ fn names(root: &Path) -> Result<BTreeSet<String>, TaskError> {
             let python = tree::has_extension(&path, "py");
             let shell = path.extension().is_none() && place == "tests";
             let php = tree::has_extension(&path, "php") && place == "tests";
+            let titled = tree::has_extension(&path, "phpt") || tree::has_extension(&path, "mjs");
             let vectors = path.file_stem().is_some_and(|name| name == "vectors");
-            if !(tree::has_extension(&path, "rs") || python || shell || php || vectors) {
+            if !(tree::has_extension(&path, "rs") || python || shell || php || titled || vectors) {
                 continue;
             }
             let Ok(text) = std::fs::read_to_string(&path) else {
@@ -119,6 +126,7 @@ fn names(root: &Path) -> Result<BTreeSet<String>, TaskError> {
                 continue;
             };
             names.extend(text.lines().filter_map(|line| named(line, vectors)));
+            names.extend(titles(&text));
         }
     }
     Ok(names)
@@ -137,6 +145,27 @@ fn named(line: &str, vectors: bool) -> Option<String> {
     let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '-'));
     let name = &text[..end.unwrap_or(text.len())];
     (!name.is_empty()).then(|| name.to_owned())
+}
+
+/// Names that are sentences: the line after `$t->test(` in a case of the WordPress suite,
+/// the one after `--TEST--` in a test of the extension, and `await test( '…',` of the browser.
+fn titles(text: &str) -> Vec<String> {
+    let browser = text.lines().filter_map(|line| {
+        let rest = line.trim().strip_prefix("await test( '")?;
+        Some(rest.split_once("',")?.0.replace("\\'", "'"))
+    });
+    text.lines()
+        .zip(text.lines().skip(1))
+        .filter_map(|(opening, line)| match opening.trim() {
+            "$t->test(" => {
+                let title = line.trim().strip_prefix('\'')?.strip_suffix("',")?;
+                Some(title.replace("\\'", "'"))
+            }
+            "--TEST--" => Some(line.trim().to_owned()),
+            _ => None,
+        })
+        .chain(browser)
+        .collect()
 }
 
 fn is_name(text: &str) -> bool {
@@ -176,5 +205,22 @@ mod tests {
             Some("io-uring")
         );
         assert_eq!(named("let x = 1;", false), None);
+    }
+
+    #[test]
+    fn names_that_are_sentences() {
+        let php =
+            "\t$t->test(\n\t\t'the caller\\'s codes: all',\n\t\tstatic function () {}\n\t);\n";
+        assert_eq!(titles(php), ["the caller's codes: all"]);
+        assert_eq!(titles("--TEST--\nRun: input\n--FILE--\n"), ["Run: input"]);
+        let browser = "\tawait test( 'keys: all of it', async () => {\n";
+        assert_eq!(titles(browser), ["keys: all of it"]);
+        assert!(titles("'a sentence',\n").is_empty());
+    }
+
+    #[test]
+    fn a_sentence_can_be_cited() {
+        let (items, _) = claims("# A (tested)\n- one. Tests: `it is, so`,\n  `b_c`.\n");
+        assert_eq!(items[0].tests, ["it is, so", "b_c"]);
     }
 }

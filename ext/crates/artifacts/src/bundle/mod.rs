@@ -25,7 +25,7 @@ pub use inputs::{
 pub(crate) use place::{Staging, TEMPORARY_PREFIX, staging_prefix};
 pub(crate) use records::Scrubber;
 pub use secrets::{SecretLocation, find_secret};
-pub use writer::write_bundle;
+pub use writer::{write_bundle, write_bundle_as};
 
 /// Who signs.
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +34,15 @@ pub enum BundleSigner<'a> {
     Unsigned,
     /// This host.
     Host(&'a HostKey),
+}
+
+/// What a bundle outlives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// The host: it is synced before it gets its name.
+    Synced,
+    /// The process that wrote it, no more.
+    Unsynced,
 }
 
 /// A bundle on disk.

@@ -3,7 +3,7 @@
 //! Order matters: write all files, sync them, sync the directories, rename, sync the
 //! parent. A reader therefore sees no bundle or a whole one, also after a power cut.
 
-use super::BundleError;
+use super::{BundleError, Durability};
 use crate::beneath::{Dir, write_all};
 use crate::canonical::CanonicalError;
 use crate::removal::remove_tree_in;
@@ -86,12 +86,18 @@ impl<'p> Staging<'p> {
         &self.root
     }
 
-    /// Syncs everything and renames it to its place.
-    pub(crate) fn place(mut self, name: &str) -> Result<(), BundleError> {
-        self.sync()?;
+    /// Syncs everything, if it shall outlive the host, and renames it to its place.
+    pub(crate) fn place(mut self, name: &str, durability: Durability) -> Result<(), BundleError> {
+        match durability {
+            Durability::Synced => self.sync()?,
+            Durability::Unsynced => {}
+        }
         self.rename(name, RenameFlags::NOREPLACE)?;
         self.placed = true;
-        fs::fsync(self.parent).map_err(|e| io(".", e))
+        match durability {
+            Durability::Synced => fs::fsync(self.parent).map_err(|e| io(".", e)),
+            Durability::Unsynced => Ok(()),
+        }
     }
 
     /// The same where another bundle lies: at no time is there none. The other one is removed.

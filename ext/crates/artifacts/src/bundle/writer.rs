@@ -10,7 +10,7 @@ use super::place::{Staging, canonical};
 use super::records::{Scrubber, commands, commands_log, events, lines, runtime_log};
 use super::references::{Head, reference_manifest, replay_index};
 use super::secrets::find_secret;
-use super::{BundleError, BundleSigner, WrittenBundle};
+use super::{BundleError, BundleSigner, Durability, WrittenBundle};
 use crate::attestation::{ATTESTATION_PATH, MANIFEST_PATH, make_envelope};
 use crate::beneath::Dir;
 use crate::canonical::{MAX_ITEMS, OverLimit, canonical_value};
@@ -111,6 +111,18 @@ pub fn write_bundle(
     inputs: &BundleInputs,
     redactor: &Redactor,
     signer: BundleSigner<'_>,
+) -> Result<WrittenBundle, BundleError> {
+    write_bundle_as(parent, run, inputs, redactor, signer, Durability::Synced)
+}
+
+/// The same, for a bundle that need not outlive the host.
+pub fn write_bundle_as(
+    parent: &Dir,
+    run: &RunId,
+    inputs: &BundleInputs,
+    redactor: &Redactor,
+    signer: BundleSigner<'_>,
+    durability: Durability,
 ) -> Result<WrittenBundle, BundleError> {
     refuse_secrets(inputs, redactor)?;
     let scrub = Scrubber::new(redactor);
@@ -297,7 +309,7 @@ pub fn write_bundle(
         staging.write(&member.path, &member.bytes)?;
     }
     staging.write(MANIFEST_PATH, &manifest)?;
-    staging.place(run.as_str())?;
+    staging.place(run.as_str(), durability)?;
     Ok(WrittenBundle {
         id,
         content_digest: content,

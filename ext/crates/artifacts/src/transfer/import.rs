@@ -2,7 +2,7 @@
 
 use super::members::MemberSet;
 use crate::attestation::TrustedKeys;
-use crate::bundle::{BundleError, Staging};
+use crate::bundle::{BundleError, Durability, Staging};
 use crate::digest::sha256;
 use crate::store::Store;
 use crate::verify::{Verification, VerifyOptions, verify_bundle};
@@ -186,7 +186,7 @@ fn place(
     let name = run_id.as_str();
     let there = match store.directory().stat(name.as_bytes()) {
         Ok(None) => {
-            return match staging.place(name) {
+            return match staging.place(name, Durability::Synced) {
                 Ok(()) => Ok(ImportStatus::Created),
                 // Somebody was faster: let them look at what is there now.
                 Err(BundleError::Exists) => Err(ImportError::Occupied {

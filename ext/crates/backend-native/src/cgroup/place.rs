@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 const CGROUP1_MAGIC: u64 = 0x0027_e0eb;
 const CGROUP2_MAGIC: u64 = 0x6367_7270;
+/// `DelegateSubgroup` of our service unit.
+const SUBGROUP: &str = "wp-codebox-supervisor";
 
 /// Why there is no group.
 #[derive(Debug, thiserror::Error)]
@@ -129,7 +131,8 @@ fn has_memory(unified: &Path) -> bool {
 /// The unified group when it has memory, else the version 1 groups when one of them has.
 fn parents(memberships: &str, mounts: &str, has_memory: impl Fn(&Path) -> bool) -> Vec<Hierarchy> {
     let own = |controller: &str| own_directory(memberships, mounts, controller);
-    if let Some(unified) = own("").filter(|path| has_memory(path)) {
+    let unified = own("").map(outside_subgroup);
+    if let Some(unified) = unified.filter(|path| has_memory(path)) {
         return vec![Hierarchy::Unified(unified)];
     }
     let Some(memory) = own("memory") else {
@@ -152,6 +155,16 @@ pub(super) fn membership<'t>(text: &'t str, controller: &str) -> Option<&'t str>
         let wanted = controllers.split(',').any(|name| name == controller);
         wanted.then_some(path)
     })
+}
+
+/// A service manager puts a service with delegated groups into a subgroup, because a group of
+/// the unified hierarchy has members or groups below it, never both: the group above it is
+/// what was delegated. The name says that it was made for this.
+fn outside_subgroup(own: PathBuf) -> PathBuf {
+    match own.parent() {
+        Some(above) if own.ends_with(SUBGROUP) => above.to_owned(),
+        Some(_) | None => own,
+    }
 }
 
 /// Directory of this process's group for a version 1 controller, or unified for the empty name.
@@ -194,6 +207,20 @@ mod tests {
 28 20 0:25 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct
 29 20 0:26 / /mnt/with\\040space rw - cgroup cgroup rw,devices
 ";
+
+    #[test]
+    fn a_service_uses_what_was_delegated_around_its_subgroup() {
+        let service = "/system.slice/wp-codebox@1.service";
+        let own = |group: &str| parents(&format!("0::{group}\n"), MOUNTS, |_| true);
+        let delegated = Hierarchy::Unified(format!("/sys/fs/cgroup/unified{service}").into());
+        assert_eq!(
+            own(&format!("{service}/wp-codebox-supervisor")),
+            [delegated.clone()]
+        );
+        assert_eq!(own(service), [delegated]);
+        let other = Hierarchy::Unified(format!("/sys/fs/cgroup/unified{service}/x").into());
+        assert_eq!(own(&format!("{service}/x")), [other]);
+    }
 
     #[test]
     fn the_unified_hierarchy_comes_first_when_it_has_memory() {

@@ -1,7 +1,7 @@
 //! One run, from a prepared request to a signed bundle.
 //!
-//! Order matters and is fixed: agent in one guest → guest dead → capture → checks in
-//! a fresh guest → guest dead → key loaded → bundle written. Foreign code never runs
+//! Order matters and is fixed: agent in one guest → guest dead → capture → salvage written →
+//! checks in a fresh guest → guest dead → key loaded → bundle written. Foreign code never runs
 //! while the key is in memory, and nothing is captured while anything can write.
 
 mod attest;
@@ -10,12 +10,14 @@ mod envelopes;
 mod export;
 mod finish;
 pub(crate) mod group;
+mod inputs;
 mod level;
 mod materialise;
 mod output;
 mod prepare;
 mod programs;
 mod recorder;
+mod salvage;
 mod secrets;
 mod verdict;
 mod work;
@@ -282,7 +284,8 @@ fn stages(
     };
     announce(&setting, recorder)?;
     let work = work::run(&setting, cancellation, recorder)?;
-    // From here on there is work: whatever fails, the scratch with it stays.
+    // From here on there is work: whatever dies or fails, it stays.
+    salvage::write(&setting, recorder, redactor, &work);
     let checks = work::check(&setting, cancellation, recorder, &work).map_err(Failure::keep)?;
     recorder
         .event(EventType::Destroyed, None, json!({"reason": "run-ended"}))

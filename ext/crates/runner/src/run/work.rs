@@ -132,7 +132,7 @@ fn guest(setting: &Setting<'_>, spec: &NativeSpec) -> Result<Box<dyn Runtime>, E
 
 /// The task without host paths.
 fn task_for_guest(task: &TaskInput) -> String {
-    serde_json::to_string(&super::finish::task_document(task)).unwrap_or_default()
+    serde_json::to_string(&super::inputs::task_document(task)).unwrap_or_default()
 }
 
 /// Runs commands and agent in one guest, then captures what it left.

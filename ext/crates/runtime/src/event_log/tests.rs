@@ -82,8 +82,11 @@ fn a_torn_line_is_no_event() {
     let page = read_events(temp.path(), 0, WHOLE).unwrap();
     assert_eq!((sequences(&page), page.more), (vec![1, 2, 3], false));
     assert_eq!(last_event(temp.path()).unwrap(), 3);
-    let rest = "stroyed\",\"timestamp\":\"t\"}\n";
-    add(temp.path(), rest.as_bytes());
+    // Also when only its end is missing: whoever reads on from here reads on a line's start.
+    add(temp.path(), b"stroyed\",\"timestamp\":\"t\"}");
+    assert_eq!(read_events(temp.path(), 3, WHOLE).unwrap().cursor, 3);
+    assert_eq!(last_event(temp.path()).unwrap(), 3);
+    add(temp.path(), b"\n");
     let page = read_events(temp.path(), 3, WHOLE).unwrap();
     assert_eq!(sequences(&page), [4], "and is one when it is whole");
     add(temp.path(), b"\n\xff garbage\n[]\n{\"seq\":99}\n");

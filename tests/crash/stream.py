@@ -1,24 +1,12 @@
-"""A FastCGI client for one request, whose answer is read line by line as it comes."""
+"""A FastCGI request whose answer is read line by line as it comes."""
 
 import socket
 import struct
 
-BEGIN, END, PARAMS, STDIN, STDOUT, STDERR = 1, 3, 4, 5, 6, 7
+from fastcgi import BEGIN, END, PARAMS, STDIN, STDOUT, pair, record
+
+STDERR = 7
 RESPONDER = 1
-
-
-def record(kind, body):
-    return struct.pack("!BBHHBx", 1, kind, 1, len(body), 0) + body
-
-
-def pairs(values):
-    encoded = b""
-    for name, value in values.items():
-        name, value = name.encode(), value.encode()
-        for length in (len(name), len(value)):
-            encoded += struct.pack("!B", length) if length < 128 else struct.pack("!I", length | 1 << 31)
-        encoded += name + value
-    return encoded
 
 
 class Request:
@@ -31,7 +19,7 @@ class Request:
         values = {"SCRIPT_FILENAME": script, "SCRIPT_NAME": "/" + script.rsplit("/", 1)[1], "REQUEST_METHOD": "POST",
                   "CONTENT_TYPE": "application/json", "CONTENT_LENGTH": str(len(body)), "SERVER_PROTOCOL": "HTTP/1.1",
                   "GATEWAY_INTERFACE": "CGI/1.1", "REQUEST_URI": "/", "QUERY_STRING": "", "REMOTE_ADDR": "127.0.0.1"}
-        message = record(BEGIN, struct.pack("!HB5x", RESPONDER, 0)) + record(PARAMS, pairs(values)) + record(PARAMS, b"")
+        message = record(BEGIN, struct.pack("!HB5x", RESPONDER, 0)) + record(PARAMS, b"".join(pair(*item) for item in values.items())) + record(PARAMS, b"")
         for start in range(0, len(body), 60000):
             message += record(STDIN, body[start:start + 60000])
         self._socket.sendall(message + record(STDIN, b""))

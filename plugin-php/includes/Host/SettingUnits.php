@@ -1,0 +1,99 @@
+<?php
+/**
+ * Quantities of settings and their units.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Host;
+
+use WPCodebox\ErrorCode;
+use WPCodebox\Failure;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Stored are milliseconds, seconds and bytes, by the names the extension knows. The page shows
+ * seconds, days and MiB, by names of its own; both may come in.
+ */
+final class SettingUnits {
+
+	/** Field of the page to stored field and factor. */
+	public const UNITS = [
+		'wall_clock_seconds' => [ 'wall_clock_ms', 1000 ],
+		'processes'          => [ 'processes', 1 ],
+		'memory_mib'         => [ 'memory_bytes', 1048576 ],
+		'disk_mib'           => [ 'disk_bytes', 1048576 ],
+		'output_mib'         => [ 'output_bytes', 1048576 ],
+		'max_age_days'       => [ 'max_age_seconds', 86400 ],
+		'max_mib'            => [ 'max_bytes', 1048576 ],
+		'artifacts_max_days' => [ 'artifacts_max_age_seconds', 86400 ],
+	];
+
+	/**
+	 * Quantities by their stored names or by those of the page; empty ones are left out. What the
+	 * page shows rounded and posts back as it was stays as it is stored.
+	 *
+	 * @param mixed              $value   As given.
+	 * @param list<string>       $fields  Stored names.
+	 * @param array<string, int> $current As stored now.
+	 * @return array<string, int>
+	 */
+	public static function stored( mixed $value, array $fields, array $current ): array {
+		$numbers = [];
+		if ( null !== $value && ! is_array( $value ) ) {
+			throw self::refused( __( 'This setting must be a list.', 'wp-codebox' ) );
+		}
+		foreach ( $value ?? [] as $name => $given ) {
+			[ $field, $factor ] = in_array( $name, $fields, true ) ? [ $name, 1 ] : ( self::UNITS[ $name ] ?? [ '', 1 ] );
+			if ( ! in_array( $field, $fields, true ) ) {
+				/* translators: %s: name as given. */
+				throw self::refused( sprintf( __( 'There is no setting "%s" here.', 'wp-codebox' ), sanitize_key( (string) $name ) ) );
+			}
+			if ( null === $given || '' === $given || 0 === $given || '0' === $given ) {
+				continue;
+			}
+			$number = self::whole( $given, intdiv( PHP_INT_MAX, $factor ) );
+			if ( null === $number ) {
+				/* translators: %s: name of a setting. */
+				throw self::refused( sprintf( __( '%s must be a whole number; leave it empty for none.', 'wp-codebox' ), $name ) );
+			}
+			$old               = $current[ $field ] ?? 0;
+			$numbers[ $field ] = 0 !== $old && self::shown( $old, $factor ) === $number ? $old : $number * $factor;
+		}
+		return $numbers;
+	}
+
+	/**
+	 * A stored value in the unit of its field on the page.
+	 *
+	 * @param int $value  As stored.
+	 * @param int $factor Unit of the field.
+	 */
+	public static function shown( int $value, int $factor ): int {
+		return max( 1, intdiv( $value, $factor ) );
+	}
+
+	/**
+	 * A whole number from 0, given as number or digits; null when it is none.
+	 *
+	 * @param mixed $value As given.
+	 * @param int   $max   Largest accepted.
+	 */
+	public static function whole( mixed $value, int $max ): ?int {
+		$text   = is_int( $value ) || is_string( $value ) ? trim( (string) $value ) : '';
+		$number = 1 === preg_match( '/^[0-9]{1,18}$/D', $text ) ? (int) $text : -1;
+		return $number >= 0 && $number <= $max ? $number : null;
+	}
+
+	/**
+	 * A refusal.
+	 *
+	 * @param string $sentence What is wrong.
+	 */
+	private static function refused( string $sentence ): Failure {
+		return Failure::because( ErrorCode::InputInvalid, $sentence );
+	}
+}

@@ -1,0 +1,87 @@
+<?php
+/**
+ * What the caller of several runs wants to know, and to have a say in.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Run;
+
+use Closure;
+use WPCodebox\Native\Run;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Passed through a batch or a fan-out. An ability gives none of them.
+ */
+final class GroupHooks {
+
+	/**
+	 * Collects the hooks.
+	 *
+	 * @param Cancellation $cancellation Stops everything.
+	 * @param Closure|null $on_start     Gets name of the task or worker, and its handle: `(string, Run): void`.
+	 * @param Closure|null $on_event     Gets name and lifecycle event: `(string, array): mixed`; false stops everything.
+	 * @param Closure|null $on_row       Gets each row once it is settled: `(string, array): void`.
+	 * @param Closure|null $stage        What the operator puts into the guest: `(array $input): array{array, list}`.
+	 */
+	public function __construct(
+		public readonly Cancellation $cancellation = new Cancellation(),
+		private readonly ?Closure $on_start = null,
+		private readonly ?Closure $on_event = null,
+		private readonly ?Closure $on_row = null,
+		private readonly ?Closure $stage = null
+	) {}
+
+	/**
+	 * A run exists.
+	 *
+	 * @param string $name Task or worker.
+	 * @param Run    $run  Its handle.
+	 */
+	public function started( string $name, Run $run ): void {
+		$this->cancellation->cover( $run );
+		if ( null !== $this->on_start ) {
+			( $this->on_start )( $name, $run );
+		}
+	}
+
+	/**
+	 * What `Run::wait()` calls for each event. A request to stop cancels the run itself.
+	 *
+	 * @param string $name Task or worker.
+	 * @return Closure(array): void
+	 */
+	public function listener( string $name ): Closure {
+		return function ( array $event ) use ( $name ): void {
+			if ( null !== $this->on_event && false === ( $this->on_event )( $name, $event ) ) {
+				$this->cancellation->request();
+			}
+		};
+	}
+
+	/**
+	 * A row is settled.
+	 *
+	 * @param string               $name Task or worker.
+	 * @param array<string, mixed> $row  The row.
+	 */
+	public function settled( string $name, array $row ): void {
+		if ( null !== $this->on_row ) {
+			( $this->on_row )( $name, $row );
+		}
+	}
+
+	/**
+	 * The input of one run, and host files for its guest.
+	 *
+	 * @param array<string, mixed> $input Task input.
+	 * @return array{array<string, mixed>, list<array{source: string, target: string}>}
+	 */
+	public function staged( array $input ): array {
+		return null === $this->stage ? [ $input, [] ] : ( $this->stage )( $input );
+	}
+}

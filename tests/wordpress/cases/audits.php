@@ -1,0 +1,104 @@
+<?php
+/**
+ * Reading the audit log.
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\Tests\Harness;
+
+return static function ( Harness $t ): void {
+	$list = static fn( array $input = [] ): mixed => $t->ability( 'list-audit-records', $input );
+	$log  = static function () use ( $t ): string {
+		$site = ( new WPCodebox\Host\Site( new WPCodebox\Host\InstalledCode() ) )->id();
+		return WPCodebox\Native\Extension::info()['state_dir'] . '/sites/' . $site . '/audit.jsonl';
+	};
+
+	$t->test(
+		'audit: newest without a cursor, and pages with one',
+		static function () use ( $t, $list ): void {
+			$made = $t->made( 'nothing' );
+			for ( $i = 0; $i < 3; $i++ ) {
+				$t->ok( $t->ability( 'review-artifact', [ 'artifact_id' => $made['run']['run_id'], 'action' => 'reject', 'reason' => "number $i" ] ) );
+			}
+			$last = $t->ok( $list( [ 'limit' => 2 ] ) );
+			$t->same( [ 'wp-codebox/audit-record-list/v1', [ 'number 1', 'number 2' ], false, true ], [ $last['schema'], array_column( $last['records'], 'reason' ), $last['more'], $last['chain']['valid'] ] );
+			$t->same( [ $last['total'], $last['total'], $last['records'][1]['hash'] ], [ $last['cursor'], $last['records'][1]['seq'], $last['chain']['head'] ] );
+			$after = 0;
+			$seen  = [];
+			do {
+				$page  = $t->ok( $list( [ 'after' => $after, 'limit' => 7 ] ) );
+				$seen  = array_merge( $seen, array_column( $page['records'], 'seq' ) );
+				$after = $page['cursor'];
+			} while ( $page['more'] );
+			$t->same( range( 1, $last['total'] ), $seen );
+			$t->same( [ [], $last['total'] + 5, false ], array_values( array_intersect_key( $t->ok( $list( [ 'after' => $last['total'] + 5 ] ) ), [ 'records' => 1, 'cursor' => 1, 'more' => 1 ] ) ) );
+		}
+	);
+	$t->test(
+		'audit: every record is what the schema says, holds no patch, and names who asked',
+		static function () use ( $t, $list ): void {
+			$t->as( 'administrator' );
+			$schema = json_decode( (string) file_get_contents( getenv( 'TEST_ROOT' ) . '/abilities/schemas/apply-audit.v1.schema.json' ), true );
+			$events = [];
+			$page   = $t->ok( $list( [ 'after' => 0, 'limit' => 1000 ] ) );
+			foreach ( $page['records'] as $record ) {
+				$answer = rest_validate_value_from_schema( $record, $schema, 'record' );
+				$t->same( true, is_wp_error( $answer ) ? $answer->get_error_message() . ' ' . json_encode( $record ) : $answer );
+				$events[ $record['event'] ] = true;
+			}
+			$t->true( ! str_contains( (string) json_encode( $page ), 'diff --git' ), 'the log holds a patch' );
+			if ( count( $page['records'] ) > 100 ) {
+				$t->same( [], array_diff( [ 'apply', 'apply-approved', 'discard', 'stage-apply', 'review', 'import', 'export', 'replay' ], array_keys( $events ) ), 'an event never happened' );
+			}
+		}
+	);
+	$t->test(
+		'audit: a broken chain is said, in the answer, in words and by the exit status',
+		static function () use ( $t, $list, $log ): void {
+			$made = $t->made( 'nothing' );
+			$t->ok( $t->ability( 'review-artifact', [ 'artifact_id' => $made['run']['run_id'], 'action' => 'reject', 'reason' => 'as it was' ] ) );
+			$t->ok( $t->ability( 'review-artifact', [ 'artifact_id' => $made['run']['run_id'], 'action' => 'reject' ] ) );
+			$good = (string) file_get_contents( $log() );
+			foreach ( [ 'verify', 'list' ] as $verb ) {
+				[ $code, , $err ] = $t->wp( [ 'codebox', 'audit', $verb ] );
+				$t->same( 0, $code, $err );
+			}
+			try {
+				file_put_contents( $log(), str_replace( 'as it was', 'as it wasn', $good ) );
+				$page = $t->ok( $list() );
+				$t->same( [ false, true ], [ $page['chain']['valid'], '' !== ( $page['chain']['problem'] ?? '' ) || isset( $page['chain']['broken_at'] ) ] );
+				foreach ( [ 'verify', 'list' ] as $verb ) {
+					[ $code, $out, $err ] = $t->wp( [ 'codebox', 'audit', $verb, '--quiet' ] );
+					$t->same( 1, $code, $err );
+					$t->contains( 'The hash chain of the audit log is broken', $err );
+				}
+				$t->same( [ false ], [ json_decode( $t->wp( [ 'codebox', 'audit', 'verify', '--format=json' ] )[1], true )['valid'] ] );
+			} finally {
+				file_put_contents( $log(), $good );
+			}
+			$t->same( true, $t->ok( $list() )['chain']['valid'] );
+		}
+	);
+	$t->test(
+		'audit: the commands',
+		static function () use ( $t ): void {
+			$made = $t->made( 'nothing' );
+			$t->ok( $t->ability( 'review-artifact', [ 'artifact_id' => $made['run']['run_id'], 'action' => 'reject' ] ) );
+			[ $code, $out ] = $t->wp( [ 'codebox', 'audit', 'list', '--limit=1', '--format=csv', '--fields=event,status,who,run_id' ] );
+			$t->same( [ 0, "event,status,who,run_id\nreview,success,admin,{$made['run']['run_id']}\n" ], [ $code, $out ] );
+			$page = json_decode( $t->wp( [ 'codebox', 'audit', 'list', '--after=0', '--limit=2', '--format=json' ] )[1], true );
+			$t->same( [ 2, 2, true ], [ count( $page['records'] ), $page['cursor'], $page['more'] ] );
+			$t->contains( '--after=2', $t->wp( [ 'codebox', 'audit', 'list', '--after=0', '--limit=2' ] )[2] );
+			$t->same( $page['total'] . '', explode( ' ', $t->wp( [ 'codebox', 'audit', 'list', '--limit=1', '--format=ids' ] )[1] )[0] );
+			$t->same( 1, preg_match( '/^[0-9a-f]{64}\n$/', $t->wp( [ 'codebox', 'audit', 'verify', '--porcelain' ] )[1] ) );
+			foreach ( [ '--limit=0', '--limit=1001', '--limit=x', '--after=-1' ] as $flag ) {
+				[ $code, , $err ] = $t->wp( [ 'codebox', 'audit', 'list', $flag ] );
+				$t->same( 1, $code );
+				$t->contains( '(wp_codebox_input_invalid)', $err );
+			}
+			$t->same( 126, $t->wp( [ 'codebox', 'audit', 'list', '--user=editor' ] )[0] );
+			$t->same( 0, $t->wp( [ 'codebox', 'audit', 'list', '--user=admin' ] )[0], 'positive control' );
+		}
+	);
+};

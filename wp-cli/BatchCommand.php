@@ -1,0 +1,140 @@
+<?php
+/**
+ * `wp codebox run-agent-task-batch`.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Cli;
+
+use WPCodebox\Authority;
+use WPCodebox\Capabilities;
+use WPCodebox\Services;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Runs several tasks one after the other.
+ */
+final class BatchCommand {
+
+	/**
+	 * Wires the command.
+	 *
+	 * @param Boundary    $boundary Border to the shell.
+	 * @param Services    $services The work.
+	 * @param TaskFlags   $flags    Flag reader.
+	 * @param GroupReport $report   Talk, rows and report.
+	 */
+	public function __construct(
+		private readonly Boundary $boundary,
+		private readonly Services $services,
+		private readonly TaskFlags $flags,
+		private readonly GroupReport $report
+	) {}
+
+	/**
+	 * Runs several tasks one after the other, each in a disposable sandbox of its own.
+	 *
+	 * A task is a goal, or an object with fields of run-agent-task; what all of them share is
+	 * given once, as flags. One that is wrong or fails is a failed row, and the others run.
+	 * Ctrl-C cancels the task that runs and those after it.
+	 *
+	 * Exit status: 0 all good, 3 some of it, 1 none of it, 130 cancelled.
+	 *
+	 * ## OPTIONS
+	 *
+	 * [--tasks=<json>]
+	 * : The tasks as a JSON list.
+	 *
+	 * [--stop-on-failure]
+	 * : Start no further task after one that is not good.
+	 *
+	 * [--plugin=<slug>]
+	 * : Installed plugin that all work on. Without any code of its own: the one that contains the current directory.
+	 *
+	 * [--theme=<slug>]
+	 * : Installed theme that all work on.
+	 *
+	 * [--mount=<mounts>]
+	 * : Directories that all work on, each SRC[:DST][:ro].
+	 *
+	 * [--agent-command=<command>]
+	 * : Program that does the work, as for run-agent-task.
+	 *
+	 * [--agent=<name>]
+	 * : Agent from the option wp_codebox_agents.
+	 *
+	 * [--agent-success-codes=<codes>]
+	 * : Exit codes of the agent that mean success.
+	 *
+	 * [--check=<commands>]
+	 * : Command line to run on each result in a fresh sandbox; a JSON list for several.
+	 *
+	 * [--network=<posture>]
+	 * : As for run-agent-task.
+	 *
+	 * [--timeout=<duration>]
+	 * : Wall clock of each run, e.g. 90s, 15m, 1h.
+	 *
+	 * [--sandbox-session-id=<id>]
+	 * : Your id of this call; echoed in the answer, stored nowhere.
+	 *
+	 * [--session-id=<id>]
+	 * : Your id of the agent's conversation; echoed in the answer, stored nowhere.
+	 *
+	 * [--orchestrator=<json>]
+	 * : Your correlation data; echoed in the answer, stored nowhere.
+	 *
+	 * [--input-file=<file>]
+	 * : Input as a JSON object, as the ability takes it; - reads STDIN. Flags win.
+	 *
+	 * [--input-json=<json>]
+	 * : The same, as a flag.
+	 *
+	 * [--format=<format>]
+	 * : How to print the result. table, csv and count are about the rows, ids are run ids.
+	 * ---
+	 * default: table
+	 * options:
+	 *   - table
+	 *   - json
+	 *   - yaml
+	 *   - csv
+	 *   - ids
+	 *   - count
+	 * ---
+	 *
+	 * [--fields=<fields>]
+	 * : Columns: index, task, status, outcome, run_id, artifact_id, exit_code, summary, error.
+	 *
+	 * [--porcelain]
+	 * : Print only the run ids of what is completed, one a line.
+	 *
+	 * ## EXAMPLES
+	 *
+	 *     # Two goals for one plugin.
+	 *     $ wp codebox run-agent-task-batch --tasks='["Fix the coding style","Fix the typos"]' --plugin=sample --agent=fixer
+	 *
+	 *     # Tasks for different plugins, from a file.
+	 *     $ wp codebox run-agent-task-batch --input-file=batch.json --format=json
+	 *
+	 * @param list<string>         $args  Positional arguments.
+	 * @param array<string, mixed> $flags Flags.
+	 */
+	public function __invoke( array $args, array $flags ): void {
+		$this->boundary->enter(
+			'codebox run-agent-task-batch',
+			Capabilities::RUN,
+			'wp-codebox/run-agent-task-batch',
+			$flags,
+			function ( Authority $authority ) use ( $flags ): int {
+				$this->services->gate->check();
+				$input = $this->flags->group( 'tasks', $flags, 'run-agent-task-batch-input' );
+				return $this->report->print( $this->services->batches->run( $input, $authority, $this->report->hooks( $authority, 'task' ) ), 'index', $flags );
+			}
+		);
+	}
+}

@@ -1,0 +1,121 @@
+<?php
+/**
+ * Several runs as they happen, and what they came to.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Cli;
+
+use WPCodebox\Authority;
+use WPCodebox\Native\Run;
+use WPCodebox\Run\Cancellation;
+use WPCodebox\Run\GroupHooks;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Talk of a batch or a fan-out with the name of the task or worker on each line, and the rows
+ * at the end.
+ */
+final class GroupReport {
+
+	/**
+	 * Streams of the runs that were started.
+	 *
+	 * @var array<string, RunStream>
+	 */
+	private array $streams = [];
+
+	/**
+	 * Wires the report.
+	 *
+	 * @param Console $console Talk.
+	 * @param Table   $table   Rows.
+	 */
+	public function __construct(
+		private readonly Console $console,
+		private readonly Table $table
+	) {}
+
+	/**
+	 * What the runs are watched with. Ctrl-C cancels all of them.
+	 *
+	 * @param Authority $authority In whose name.
+	 * @param string    $noun      What one of them is called.
+	 */
+	public function hooks( Authority $authority, string $noun ): GroupHooks {
+		$cancellation = new Cancellation();
+		Interrupt::on(
+			function () use ( $cancellation ): void {
+				$this->console->say( 'Cancelling all of it; what was changed so far is kept.' );
+				$cancellation->request();
+			}
+		);
+		return new GroupHooks(
+			$cancellation,
+			function ( string $name, Run $run ) use ( $noun ): void {
+				$this->streams[ $name ] = new RunStream( $this->console, $noun . ' ' . $name );
+				$this->console->say( sprintf( '[%s %s] Run %s started.', $noun, $name, $run->id() ) );
+			},
+			fn( string $name, array $event ): bool => $this->streams[ $name ]->event( $event ),
+			fn( string $name, array $row ) => $this->console->say( sprintf( '[%s %s] %s', $noun, $name, $this->verdict( $row ) ) ),
+			Authority::Operator === $authority ? $this->stage( ... ) : null
+		);
+	}
+
+	/**
+	 * Prints the result; answers the exit status.
+	 *
+	 * @param array<string, mixed> $answer The envelope.
+	 * @param string               $name   Column that names a row.
+	 * @param array<string, mixed> $flags  Flags.
+	 */
+	public function print( array $answer, string $name, array $flags ): int {
+		$format = (string) $flags['format'];
+		if ( ! empty( $flags['porcelain'] ) ) {
+			foreach ( array_filter( $answer['runs'], static fn( array $row ): bool => $row['success'] ) as $row ) {
+				fwrite( STDOUT, $row['run_id'] . "\n" );
+			}
+		} elseif ( in_array( $format, [ 'json', 'yaml' ], true ) && ! isset( $flags['fields'] ) ) {
+			$this->console->document( $answer, $format );
+		} else {
+			$this->table->print( 'ids' === $format ? array_filter( $answer['runs'], static fn( array $row ): bool => isset( $row['run_id'] ) ) : $answer['runs'], [ $name, 'status', 'outcome', 'run_id', 'summary' ], 'run_id', $flags );
+		}
+		foreach ( $answer['aggregate']['conflicts'] ?? [] as $conflict ) {
+			$this->console->say( sprintf( '%s: %s%s', 'error' === $conflict['severity'] ? 'Conflict' : 'Note', $conflict['message'], isset( $conflict['path'] ) ? ' ' . $conflict['path'] : '' ) );
+		}
+		$counts = [];
+		foreach ( [ 'completed', 'failed', 'timed_out', 'skipped', 'cancelled' ] as $status ) {
+			if ( $answer[ $status ] > 0 ) {
+				$counts[] = sprintf( '%d %s', $answer[ $status ], str_replace( '_', ' ', $status ) );
+			}
+		}
+		$this->console->say( sprintf( '%d in all: %s. Nothing on this site was changed.', $answer['total'], implode( ', ', $counts ) ) );
+		return (int) $answer['exit_code'];
+	}
+
+	/**
+	 * Puts the operator's programs into the guest of one run.
+	 *
+	 * @param array<string, mixed> $input Task input.
+	 * @return array{array<string, mixed>, list<array{source: string, target: string}>}
+	 */
+	private function stage( array $input ): array {
+		$programs = new StagedPrograms();
+		$input    = $programs->rewrite( $input );
+		return [ $input, $programs->files() ];
+	}
+
+	/**
+	 * A row in a few words.
+	 *
+	 * @param array<string, mixed> $row The row.
+	 */
+	private function verdict( array $row ): string {
+		$why = $row['error']['message'] ?? $row['summary'] ?? '';
+		return sprintf( '%s%s.', str_replace( '_', ' ', ucfirst( $row['status'] ) ), '' === $why ? '' : ': ' . rtrim( $why, '.' ) );
+	}
+}
