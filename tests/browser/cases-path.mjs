@@ -21,7 +21,7 @@ export default async function ( browser, admin ) {
 		await page.waitForURL( /#\/runs\/run_/ );
 		run = page.url().split( '#/runs/' )[ 1 ];
 		await page.waitForSelector( '.wp-codebox-log' );
-		await soon( 'the agent is heard', async () => ( await admin.text( '.wp-codebox-log' ) ).includes( 'looking for spelling mistakes' ) );
+		await soon( 'the agent is heard', async () => ( await admin.text( '.wp-codebox-log' ) ).includes( 'looking for spelling mistakes' ), 90000 ); // The first run of a host builds a template.
 		const early = await admin.text( '.wp-codebox-log' );
 		holds( 'heard while it runs: the end was not there yet', ! early.includes( 'removed: inc/old.php' ) );
 		holds( 'it can be cancelled', await admin.button( 'Cancel the run' ).isVisible() );
