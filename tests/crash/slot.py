@@ -27,6 +27,12 @@ class Wrong(Exception):
     """What should hold after a kill did not."""
 
 
+def waits_for(pid):
+    """What a process is and where it is: one in the middle of a sync cannot die before the disk answers."""
+    state = read(f"/proc/{pid}/stat").rsplit(")", 1)[-1].split()[:1]
+    return f"{command(pid)[:60]} {''.join(state)} in {read(f'/proc/{pid}/wchan')}"
+
+
 class Slot:
     """Runs jobs; answers one row each."""
 
@@ -129,6 +135,8 @@ class Slot:
     def as_it_died(view, row, runner):
         """What a dead runner had come to does not change any more."""
         while not dead(runner):
+            if time.monotonic() - row["killed_at"] > LIMIT / 2:
+                row["slow"] = waits_for(runner)
             time.sleep(0.0005)
         view.look()
         row["at"] = reached(view)
@@ -189,6 +197,8 @@ class Slot:
                 return round(took, 4)
             if took > limit + 8:
                 raise Wrong(f"left {took:.1f} s after the kill at {row.get('at')}: " + "; ".join(f"{pid} {command(pid)[:70]}" for pid in left))
+            if took > limit / 2:
+                row["slow"] = "; ".join(waits_for(pid) for pid in left)
             time.sleep(0.004)
 
     def judge(self, job, view, row):
@@ -207,7 +217,7 @@ class Slot:
         row.setdefault("gone", took)
         row["groups_gone"] = took
         if row["gone"] > LIMIT or took > LIMIT:
-            raise Wrong(f"it took {max(row['gone'], took):.2f} s until everything was gone after {row.get('at')}")
+            raise Wrong(f"it took {max(row['gone'], took):.2f} s until everything was gone after {row.get('at')}: {row.get('slow')}")
         self.judge_record(job, view, row)
 
     def in_guests(self, guests):

@@ -139,7 +139,11 @@ class World:
         self.host = Host(self.directory, self.state, "", self.token)
 
     def plugin(self, target):
-        """The plugin as it is shipped: dist/ when it is current, else the same three copies."""
+        """The plugin as it is shipped: dist/ when it is current, else the same three copies; or CODEBOX_PLUGIN."""
+        if os.environ.get("CODEBOX_PLUGIN"):
+            shutil.copytree(os.environ["CODEBOX_PLUGIN"], target)
+            print(f"the plugin is {os.environ['CODEBOX_PLUGIN']}")
+            return
         shutil.copytree(os.path.join(ROOT, "plugin-php"), target)
         shutil.copytree(os.path.join(ROOT, "abilities"), os.path.join(target, "abilities"))
         shutil.copytree(os.path.join(ROOT, "wp-cli"), os.path.join(target, "wp-cli"))
