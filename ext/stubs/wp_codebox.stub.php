@@ -318,9 +318,10 @@ final class Run
      * placeholder, the value goes to the named hosts only; the policy must say
      * `connector-scoped` and allow these hosts), `redact`, `provenance`, `wordpress`
      * (core directory), `denied` (list of directories), `allowed_roots` (list, absent
-     * for the operator). Paths of binaries, the number of runs a site may have at once
-     * (`wp_codebox.max_runs`) and how a runner is reached (`wp_codebox.runner_socket`:
-     * a socket-activated service; empty: PHP starts it) come from the INI settings only.
+     * for the operator), `max_runs` (runs of this site alive at once, if fewer than
+     * `wp_codebox.max_runs` allows). Paths of binaries, that number and how a runner is
+     * reached (`wp_codebox.runner_socket`: a socket-activated service; empty: PHP starts
+     * it) come from the INI settings only.
      * Unknown fields are refused by name. A run that was accepted has its directory:
      * `Runs` finds it from then on.
      *
@@ -331,7 +332,7 @@ final class Run
      *
      * @param array<string, mixed> $request
      * @throws UnavailableException `wp_codebox_busy` (429, exit 125): the site has
-     *                              `wp_codebox.max_runs` runs already. `wp_codebox_runner_unavailable`.
+     *                              as many runs already as it may have. `wp_codebox_runner_unavailable`.
      */
     public static function start(#[\SensitiveParameter] array $request): Run {}
 

@@ -20,7 +20,6 @@ use WPCodebox\Host\ArtifactsRoot;
 use WPCodebox\Host\HostPath;
 use WPCodebox\Host\InstalledCode;
 use WPCodebox\Host\Site;
-use WPCodebox\Native\Runs;
 use WPCodebox\Replay\Comparison;
 use WPCodebox\Replay\ReplayPlan;
 use WPCodebox\Replay\ReplayService;
@@ -38,7 +37,6 @@ use WPCodebox\Run\RunAccess;
 use WPCodebox\Run\RunEnvelope;
 use WPCodebox\Run\RunRegistry;
 use WPCodebox\Run\RunService;
-use WPCodebox\Run\RunSlots;
 use WPCodebox\Run\SecretChoice;
 use WPCodebox\Run\TaskInputs;
 use WPCodebox\Run\TaskLimits;
@@ -102,7 +100,7 @@ final class Services {
 		$envelope        = new RunEnvelope();
 		$this->runs      = new RunService(
 			$gate,
-			new RequestBuilder( $this->site, new MountPlan( $this->code ), new AgentChoice( $this->settings ), new SecretChoice(), new TaskLimits( $this->settings ), new RunSlots( $this->settings, $this->alive( ... ) ) ),
+			new RequestBuilder( $this->site, new MountPlan( $this->code ), new AgentChoice( $this->settings ), new SecretChoice(), new TaskLimits( $this->settings ), $this->settings ),
 			$envelope,
 			$this->site,
 			$audit
@@ -121,16 +119,5 @@ final class Services {
 		$this->imports   = new ImportService( $gate, $this->artifacts, $trust, $paths, $this->site, $audit );
 		$this->exports   = new ExportService( $this->artifacts, $paths, $this->site, $audit );
 		$this->replays   = new ReplayService( $gate, $this->artifacts, $trust, new ReplayPlan( $targets ), new Comparison(), $this->runs, $access, $audit );
-	}
-
-	/** Runs of this site that are alive. */
-	private function alive(): int {
-		return (int) Runs::list(
-			$this->site->id(),
-			[
-				'status' => 'running',
-				'limit'  => 1,
-			]
-		)['total'];
 	}
 }

@@ -24,6 +24,9 @@ $asked = static function ( array $with ): array {
 	return [ $request['mode'], $request['max_runs'] ];
 };
 echo json_encode( [ $asked( [] ), $asked( [ 'mode' => 'attached' ] ), $asked( DETACHED ) ] ), "\n";
+// Fewer than the host allows, never more.
+echo json_encode( [ $asked( [ 'max_runs' => 2 ] )[1], $asked( [ 'max_runs' => 99 ] )[1] ] ), "\n";
+echo caught( static fn() => Run::start( request( 'echo', [ 'max_runs' => 0 ] ) ) )->getMessage(), "\n";
 foreach ( [ 'loose', '', 1, [ 'detached' ] ] as $mode ) {
 	echo caught( static fn() => Run::start( request( 'echo', [ 'mode' => $mode ] ) ) )->getMessage(), "\n";
 }
@@ -129,6 +132,9 @@ $ends( 'SIGKILL', 'shell_exec( "kill -9 " . getmypid() );' );
 --EXPECT--
 the request says it
 [["attached",3],["attached",3],["detached",3]]
+[2,3]
+InvalidInputException wp_codebox_input_invalid
+max_runs must be a whole number from 1
 InvalidInputException wp_codebox_input_invalid
 mode must be attached or detached
 InvalidInputException wp_codebox_input_invalid

@@ -32,6 +32,7 @@ const REQUEST_FIELDS: &[&str] = &[
     "agent",
     "checks",
     "limits",
+    "max_runs",
     "find_renames",
     "secrets",
     "redact",
@@ -40,6 +41,16 @@ const REQUEST_FIELDS: &[&str] = &[
     "denied",
     "allowed_roots",
 ];
+/// A caller may want fewer runs at once than the host allows, never more.
+fn max_runs(fields: &mut Fields, settings: &Settings) -> Result<u32, ErrorBody> {
+    let host = settings.max_runs()?;
+    match fields.count("max_runs")? {
+        None => Ok(host),
+        Some(0) => Err(fields.refuse("max_runs", "a whole number from 1")),
+        Some(wanted) => Ok(u32::try_from(wanted).map_or(host, |wanted| wanted.min(host))),
+    }
+}
+
 /// Whether mounts and agent must be there already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
@@ -79,6 +90,7 @@ pub(crate) fn build(
             .map_err(|_| fields.refuse(&name, "a command line without open quotes"))?;
     }
     let limits = limits(&mut fields)?;
+    let max_runs = max_runs(&mut fields, settings)?;
     let find_renames = fields.flag("find_renames")?;
     let secrets = secrets(&mut fields, &given, agent.as_ref())?;
     let redact = fields.texts("redact")?;
@@ -95,7 +107,7 @@ pub(crate) fn build(
         run_id: new_run_id()?,
         site,
         mode,
-        max_runs: settings.max_runs()?,
+        max_runs,
         paths,
         task: Some(task),
         policy: rules,

@@ -14,6 +14,7 @@ use WPCodebox\Failure;
 use WPCodebox\Host\Site;
 use WPCodebox\Native\Policy;
 use WPCodebox\Native\Run;
+use WPCodebox\Settings;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -29,12 +30,12 @@ final class RequestBuilder {
 	/**
 	 * Wires the builder.
 	 *
-	 * @param Site         $site    This site.
-	 * @param MountPlan    $mounts  Mounts of a task.
-	 * @param AgentChoice  $agents  Agent of a task.
-	 * @param SecretChoice $secrets Secrets of a task.
-	 * @param TaskLimits   $limits  Limits of a task.
-	 * @param RunSlots     $slots   Whether there is room for one more.
+	 * @param Site         $site     This site.
+	 * @param MountPlan    $mounts   Mounts of a task.
+	 * @param AgentChoice  $agents   Agent of a task.
+	 * @param SecretChoice $secrets  Secrets of a task.
+	 * @param TaskLimits   $limits   Limits of a task.
+	 * @param Settings     $settings Host settings.
 	 */
 	public function __construct(
 		private readonly Site $site,
@@ -42,7 +43,7 @@ final class RequestBuilder {
 		private readonly AgentChoice $agents,
 		private readonly SecretChoice $secrets,
 		private readonly TaskLimits $limits,
-		private readonly RunSlots $slots
+		private readonly Settings $settings
 	) {}
 
 	/**
@@ -78,7 +79,10 @@ final class RequestBuilder {
 		if ( null !== $roots ) {
 			$request['allowed_roots'] = $roots;
 		}
-		$this->slots->check();
+		$max = $this->settings->own_max_runs();
+		if ( null !== $max ) {
+			$request['max_runs'] = $max;
+		}
 		return $request;
 	}
 

@@ -14,7 +14,6 @@ use WPCodebox\Host\SettingChecks;
 use WPCodebox\Host\SettingRules;
 use WPCodebox\Host\Site;
 use WPCodebox\Native\Extension;
-use WPCodebox\Run\RunSlots;
 use WPCodebox\Run\TaskLimits;
 use WPCodebox\Settings;
 use WPCodebox\Failure;
@@ -138,28 +137,25 @@ return static function ( Harness $t ): void {
 	);
 	$t->test(
 		'a site that wants fewer runs than the host refuses the one too many',
-		static function () use ( $t, $settings, $store, $clear ): void {
+		static function () use ( $t, $store, $clear ): void {
 			$clear();
-			$asked = 0;
-			$check = static function ( int $alive ) use ( $settings, &$asked ): string {
-				$slots = new RunSlots(
-					$settings,
-					static function () use ( $alive, &$asked ): int {
-						++$asked;
-						return $alive;
-					}
-				);
-				try {
-					$slots->check();
-				} catch ( Failure $failure ) {
-					return $failure->error_code . ' ' . $failure->http_status;
-				}
-				return 'let through';
-			};
-			$t->same( [ 'let through', 0 ], [ $check( 1000 ), $asked ], 'nobody counts where nothing is set' );
+			copy( getenv( 'TEST_FIXTURES' ) . '/agent.php', WP_PLUGIN_DIR . '/sample/agent.php' );
+			$t->as( 'administrator' );
+			$task = static fn( string $what ): array => [ 'goal' => 'x', 'plugin' => 'sample', 'wait' => false, 'agent_command' => 'php agent.php ' . $what ];
+			$store( Settings::MAX_RUNS, 1 );
+			$first = $t->ok( $t->ability( 'run-agent-task', $task( 'sleep' ) ) );
+			$t->error( 'wp_codebox_busy', 429, $t->ability( 'run-agent-task', $task( 'nothing' ) ) );
 			$store( Settings::MAX_RUNS, 2 );
-			$t->same( [ 'let through', 'wp_codebox_busy 429', 'wp_codebox_busy 429' ], [ $check( 1 ), $check( 2 ), $check( 3 ) ] );
+			$second = $t->ok( $t->ability( 'run-agent-task', $task( 'sleep' ) ) );
+			foreach ( [ $first, $second ] as $run ) {
+				$t->ok( $t->ability( 'cancel-run', [ 'run_id' => $run['run_id'] ] ) );
+			}
+			$until = microtime( true ) + 30;
+			while ( 0 < $t->ok( $t->ability( 'list-runs', [ 'status' => 'running' ] ) )['total'] && microtime( true ) < $until ) {
+				usleep( 50000 );
+			}
 			$clear();
+			unlink( WP_PLUGIN_DIR . '/sample/agent.php' );
 		}
 	);
 	$t->test(

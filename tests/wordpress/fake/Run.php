@@ -21,7 +21,7 @@ final class Run {
 	private int $seen = 0;
 
 	private function __construct( array $request ) {
-		if ( count( Runs::alive( $request['site'] ) ) >= (int) ( getenv( 'WP_CODEBOX_FAKE_MAX_RUNS' ) ?: 8 ) ) {
+		if ( count( Runs::alive( $request['site'] ) ) >= min( $request['max_runs'] ?? 256, (int) ( getenv( 'WP_CODEBOX_FAKE_MAX_RUNS' ) ?: 8 ) ) ) {
 			throw Exception::make( 'wp_codebox_busy', 'As many runs are alive as this host allows; wait for one to end.' );
 		}
 		$this->id        = 'run_' . bin2hex( random_bytes( 16 ) );
@@ -70,7 +70,7 @@ final class Run {
 				throw Exception::make( 'wp_codebox_raw_code_forbidden', $field . ' is not accepted: a task carries a goal, never code.' );
 			}
 		}
-		$known   = [ 'site', 'goal', 'task_input', 'policy', 'mounts', 'staged_files', 'commands', 'agent', 'checks', 'limits', 'find_renames', 'redact', 'provenance', 'wordpress', 'denied', 'allowed_roots', 'mode' ];
+		$known   = [ 'site', 'goal', 'task_input', 'policy', 'mounts', 'staged_files', 'commands', 'agent', 'checks', 'limits', 'find_renames', 'max_runs', 'redact', 'provenance', 'wordpress', 'denied', 'allowed_roots', 'mode' ];
 		$unknown = array_diff( array_keys( $request ), $known );
 		if ( [] !== $unknown ) {
 			throw Exception::make( 'wp_codebox_input_invalid', 'There is no field ' . reset( $unknown ) . '.' );
