@@ -39,8 +39,14 @@ def started(pid):
 
 
 def dead(pid):
+    """Whether nothing of a process runs any more. Its first thread may be gone before the others are, and they
+    hold its descriptors and locks."""
     stat = read(f"/proc/{pid}/stat")
-    return ")" not in stat or stat.rsplit(")", 1)[1].split()[0] == "Z"
+    if ")" not in stat:
+        return True
+    if stat.rsplit(")", 1)[1].split()[0] != "Z":
+        return False
+    return len(list_of(f"/proc/{pid}/task")) <= 1
 
 
 def command(pid):
@@ -173,5 +179,5 @@ def reason_class(reason):
 def list_of(path):
     try:
         return sorted(os.listdir(path))
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return []
