@@ -215,7 +215,7 @@ mod tests {
         let delegated = Hierarchy::Unified(format!("/sys/fs/cgroup/unified{service}").into());
         assert_eq!(
             own(&format!("{service}/wp-codebox-supervisor")),
-            [delegated.clone()]
+            std::slice::from_ref(&delegated)
         );
         assert_eq!(own(service), [delegated]);
         let other = Hierarchy::Unified(format!("/sys/fs/cgroup/unified{service}/x").into());
