@@ -79,7 +79,7 @@ pub enum PreflightError {
     },
     /// The target differs from the run's baseline.
     #[error(
-        "{count} files of the target differ from what the run started with, the first: {first:?}; run again on the current files"
+        "the target is not what the run started with: {count} of the approved files differ or are gone, the first is {first:?}; run again on the current files"
     )]
     Conflict {
         /// How many.
