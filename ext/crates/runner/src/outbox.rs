@@ -30,6 +30,8 @@ pub(crate) struct Patience {
     pub last_attached: Duration,
     /// For the last frame of a detached run.
     pub last_detached: Duration,
+    /// For the last frame when this process was told to stop: enough for a caller that reads.
+    pub last_stopped: Duration,
 }
 
 impl Default for Patience {
@@ -38,6 +40,7 @@ impl Default for Patience {
             event: Duration::from_secs(10),
             last_attached: Duration::from_secs(10 * 60),
             last_detached: Duration::from_secs(60),
+            last_stopped: Duration::from_secs(2),
         }
     }
 }
@@ -160,7 +163,7 @@ impl Outbox {
     }
 
     /// Sends the last frame and waits until everything reached the socket, the caller is
-    /// gone, its time is up, or `stop` says so.
+    /// gone, or its time is up; that is short when `stop` says so.
     pub(crate) fn finish(self, frame: &Frame, stop: impl Fn() -> bool) {
         let too_long = |error: io::Error| {
             let message =
@@ -180,10 +183,11 @@ impl Outbox {
         let mut queue = self.shared.lock();
         while !queue.broken && (queue.writing || !queue.frames.is_empty()) {
             let most = match self.bond.mode() {
+                _ if stop() => self.patience.last_stopped,
                 RunMode::Attached => self.patience.last_attached,
                 RunMode::Detached => self.patience.last_detached,
             };
-            if began.elapsed() >= most || stop() {
+            if began.elapsed() >= most {
                 return;
             }
             queue = self.shared.wait(queue, TICK);
@@ -242,6 +246,7 @@ mod tests {
         event: Duration::from_secs(4),
         last_attached: Duration::from_secs(20),
         last_detached: Duration::from_millis(300),
+        last_stopped: Duration::from_millis(300),
     };
 
     fn event(seq: u64) -> Frame {
@@ -336,6 +341,17 @@ mod tests {
             began.elapsed() < Duration::from_secs(5),
             "it was told to stop"
         );
+    }
+
+    /// The process ends right after `finish`: what has not reached the socket by then is lost.
+    #[test]
+    fn told_to_stop_it_still_sends_the_last_frame() {
+        for mode in [RunMode::Attached, RunMode::Detached].repeat(50) {
+            let (outbox, theirs) = outbox(mode);
+            outbox.finish(&last(), || true);
+            theirs.set_nonblocking(true).unwrap();
+            assert_eq!(read_all(theirs), (vec![], true));
+        }
     }
 
     #[test]
