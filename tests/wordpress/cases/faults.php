@@ -13,6 +13,7 @@ return static function ( Harness $t ): void {
 		foreach ( [ 'sample.php', 'inc/more.php' ] as $name ) {
 			copy( getenv( 'TEST_FIXTURES' ) . '/sample/' . $name, WP_PLUGIN_DIR . '/sample/' . $name );
 		}
+		copy( getenv( 'TEST_FIXTURES' ) . '/agent.php', WP_PLUGIN_DIR . '/sample/agent.php' );
 	};
 	$apply = static function () use ( $t, $file, $fresh ): mixed {
 		$fresh();

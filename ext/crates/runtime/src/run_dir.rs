@@ -9,7 +9,7 @@
 //! settles it.
 
 use crate::markers::{count_alive, lock_site, make_marker, take_lease};
-use crate::run_record::{Ending, LiveRecord, NewRun, RunRecord, replace_file};
+use crate::run_record::{Ending, LiveRecord, NewRun, RunRecord, replace_file, unfinished};
 use crate::{StateDir, StateDirError};
 use rustix::fs::{Mode, OFlags};
 use std::fs;
@@ -192,9 +192,10 @@ pub(crate) fn remove_scratch(path: &Path) {
     remove_in(path, b"scratch");
 }
 
-/// Socket and salvage of a run that has its terminal record.
+/// Socket, salvage and half a result of a run that has its terminal record.
 pub(crate) fn remove_leftovers(path: &Path) {
     let _ = fs::remove_file(path.join(CONTROL_SOCKET));
+    let _ = fs::remove_file(path.join(unfinished(RESULT_FILE)));
     remove_in(path, SALVAGE.as_bytes());
 }
 

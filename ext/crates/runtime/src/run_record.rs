@@ -186,9 +186,14 @@ impl LiveRecord {
     }
 }
 
+/// Name of a file of a run directory while it is written.
+pub(crate) fn unfinished(name: &str) -> String {
+    format!(".{name}.new")
+}
+
 /// Puts a private file into a run directory, whole or not at all.
 pub(crate) fn replace_file(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
-    let temp = directory.join(format!(".{name}.new"));
+    let temp = directory.join(unfinished(name));
     let mut file = fs::OpenOptions::new()
         .write(true)
         .create(true)

@@ -80,6 +80,7 @@ fn running_is_said_only_of_what_lives() {
     let world = world();
     let (alive, dead, done) = (world.begin(1), world.begin(2), world.begin(3));
     fs::write(dead.path().join(CONTROL_SOCKET), "").unwrap();
+    fs::write(dead.path().join(".result.json.new"), "{").unwrap();
     drop(dead);
     done.settle(ended(Outcome::Succeeded), Scratch::Remove)
         .unwrap();
@@ -98,6 +99,7 @@ fn running_is_said_only_of_what_lives() {
     assert!(!dead.salvaged && dead.bundle_id.is_none());
     let path = world.find(run(2).as_str()).unwrap().path;
     assert!(!path.join(CONTROL_SOCKET).exists());
+    assert!(!path.join(".result.json.new").exists(), "half a result");
     let only = |status| {
         world.list(ListFilter {
             status: StatusFilter::Only(status),
