@@ -79,9 +79,16 @@ final class AdminScreen {
 		}
 	}
 
-	/** Queues scripts and style, on this page alone. */
+	/** Queues scripts and style, on this page alone, and says what the page is for. */
 	public function load(): void {
 		add_action( 'admin_enqueue_scripts', [ $this, 'enqueue' ] );
+		get_current_screen()?->add_help_tab(
+			[
+				'id'      => 'wp-codebox-screen',
+				'title'   => __( 'From task to change', 'wp-codebox' ),
+				'content' => '<p>' . esc_html__( 'A task runs in a sandbox beside this site and changes nothing here. What it changed comes back as a bundle. Read the difference of each file, choose the files you approve, and apply only those; or reject the bundle, ask for changes, or discard it.', 'wp-codebox' ) . '</p>',
+			]
+		);
 	}
 
 	/** The scripts are plain files; core's own carry the REST nonce and the translations. */

@@ -54,6 +54,17 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
+		'the page has help',
+		static function () use ( $t, $page ): void {
+			wp_set_current_user( 1 );
+			$page();
+			set_current_screen( 'tools_page_' . AdminScreen::SLUG );
+			do_action( 'load-' . get_plugin_page_hookname( AdminScreen::SLUG, 'tools.php' ) );
+			$t->contains( 'choose the files you approve', (string) ( get_current_screen()->get_help_tab( 'wp-codebox-screen' )['content'] ?? '' ) );
+			set_current_screen( 'front' );
+		}
+	);
+	$t->test(
 		'the filter takes the page away, whatever it answers but true',
 		static function () use ( $t, $page, $with ): void {
 			wp_set_current_user( 1 );
