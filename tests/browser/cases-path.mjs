@@ -87,7 +87,7 @@ export default async function ( browser, admin ) {
 		await admin.accessible( 'the confirmation' );
 		await admin.picture( 'confirm' );
 		await page.keyboard.press( 'Escape' );
-		same( 0, await page.locator( 'dialog' ).count(), 'Escape closes it' );
+		await soon( 'Escape closes it', async () => 0 === await page.locator( 'dialog' ).count() );
 		same( 'Approve and apply…', await page.evaluate( () => document.activeElement.textContent ), 'the focus is where it was' );
 		holds( 'and nothing was written', read( 'sample.php' ).includes( "'helo'" ) );
 

@@ -46,7 +46,7 @@ function fix(): void {
 
 switch ( $argv[1] ?? 'fix' ) {
 	case 'fix':
-		say( 'looking for spelling mistakes', 1500 );
+		say( 'looking for spelling mistakes', 6000 ); // Long enough for a busy browser to look in between.
 		fix();
 		unlink( 'inc/old.php' );
 		say( 'removed: inc/old.php' );
