@@ -170,6 +170,8 @@ impl Session {
                         | Frame::Cancel
                         | Frame::Detach
                         | Frame::Event { .. }
+                        | Frame::ToolRequest { .. }
+                        | Frame::ToolResult { .. }
                         | Frame::Result { .. } => Err(unexpected().into()),
                     };
                 }
@@ -232,7 +234,9 @@ impl Session {
                 })))
             }
             Frame::Error { error } => Ok(Step::End(failed(error))),
-            Frame::Result { .. }
+            Frame::ToolRequest { .. }
+            | Frame::ToolResult { .. }
+            | Frame::Result { .. }
             | Frame::Start { .. }
             | Frame::Cancel
             | Frame::Detach

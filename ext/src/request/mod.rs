@@ -15,8 +15,8 @@ use serde_json::{Map, Value};
 use std::fmt::Write as _;
 use task::{refuse_raw_code, staged_files, task};
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, LimitsRequest, RunId, RunMode, RunPaths, RunRequest, RuntimePolicy,
-    SiteId, schema_id,
+    Agent, ErrorBody, ErrorCode, LimitsRequest, RunId, RunMode, RunPaths, RunRequest,
+    RuntimePolicy, SiteId, schema_id,
 };
 use wp_codebox_policy as policy;
 
@@ -113,7 +113,11 @@ pub(crate) fn build(
         policy: rules,
         mounts,
         commands,
-        agent,
+        agent: agent.map(Agent::Command),
+        model: None,
+        tool_policy: None,
+        parent_tools: None,
+        components: Vec::new(),
         checks,
         limits,
         find_renames,

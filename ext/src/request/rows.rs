@@ -110,6 +110,7 @@ pub(super) fn agent(fields: &mut Fields) -> Result<Option<AgentCommand>, ErrorBo
         argv,
         success_codes,
         env,
+        preset: None,
     }))
 }
 

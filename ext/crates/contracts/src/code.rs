@@ -84,6 +84,42 @@ codes! {
     AgentMissing = "wp_codebox_agent_missing", InvalidInput, 400, 1;
     /// The agent's program does not exist in the guest.
     AgentProgramMissing = "wp_codebox_agent_program_missing", InvalidInput, 400, 125;
+    /// No model was named and none is configured.
+    ModelMissing = "wp_codebox_model_missing", InvalidInput, 400, 1;
+    /// The model's name, address or way of speaking is not accepted.
+    ModelInvalid = "wp_codebox_model_invalid", InvalidInput, 400, 1;
+    /// The budget of an agent is out of its range.
+    BudgetInvalid = "wp_codebox_budget_invalid", InvalidInput, 400, 1;
+    /// A budget of the agent is used up; what it did so far is in the bundle.
+    BudgetExhausted = "wp_codebox_budget_exhausted", Limit, 507, 3;
+    /// The agent went in circles; what it did so far is in the bundle.
+    AgentNoProgress = "wp_codebox_agent_no_progress", Limit, 507, 3;
+    /// The agent says that it cannot go on.
+    AgentBlocked = "wp_codebox_agent_blocked", Conflict, 409, 3;
+    /// The model's provider could not be reached or did not answer in its own protocol.
+    ProviderUnavailable = "wp_codebox_provider_unavailable", Unavailable, 502, 1;
+    /// The model's provider refused the request: key, model name or content.
+    ProviderRejected = "wp_codebox_provider_rejected", Denied, 502, 3;
+    /// The credentials of a provider are missing or denied on this site.
+    ProviderCredentialsUnavailable = "wp_codebox_provider_credentials_unavailable", Denied, 403, 126;
+    /// The credentials of a connector are missing or denied on this site.
+    ConnectorCredentialsUnavailable = "wp_codebox_connector_credentials_unavailable", Denied, 403, 126;
+    /// The tool policy is malformed.
+    SandboxToolPolicyInvalid = "wp_codebox_sandbox_tool_policy_invalid", InvalidInput, 400, 1;
+    /// The tool is not allowed.
+    ToolNotAllowed = "wp_codebox_tool_not_allowed", Denied, 403, 126;
+    /// A component cannot be mounted, loaded or activated, or is not ready.
+    ComponentUnavailable = "wp_codebox_component_unavailable", Unavailable, 422, 125;
+    /// The path of a component is not a directory.
+    ComponentPathMissing = "wp_codebox_component_path_missing", InvalidInput, 400, 1;
+    /// The task of the guest's WordPress is malformed, or its ability does not exist there.
+    RuntimeTaskRequestInvalid = "wp_codebox_runtime_task_request_invalid", InvalidInput, 400, 1;
+    /// The ability of the guest's WordPress failed.
+    RuntimeTaskFailed = "wp_codebox_runtime_task_failed", Internal, 500, 1;
+    /// A bundle of an agent could not be imported in the guest.
+    AgentBundleImportFailed = "wp_codebox_agent_bundle_import_failed", Internal, 500, 1;
+    /// Nothing in the guest imports bundles of agents.
+    AgentBundleImporterUnavailable = "wp_codebox_agent_bundle_importer_unavailable", Unavailable, 422, 125;
     /// The policy document is malformed.
     PolicyInvalid = "runtime-policy-invalid", InvalidInput, 400, 126;
     /// The policy does not allow this command.

@@ -5,6 +5,7 @@
 //! The JSON Schemas under `abilities/schemas/` describe the same shapes to PHP.
 #![forbid(unsafe_code)]
 
+mod agent;
 mod attestation;
 mod bundle;
 mod changes;
@@ -22,6 +23,11 @@ mod run;
 pub mod schema_id;
 mod task;
 
+pub use agent::{
+    Agent, AgentBudget, AgentCommand, Component, ComponentLoad, ModelAgent, ModelApi,
+    ModelEndpoint, ModelPrices, ParentTool, ParentToolBridge, ReadinessProbe, RuntimeTask,
+    SandboxToolPolicy, ToolLocation, ToolRule, ToolRuntime, ToolScope, ToolVisibility,
+};
 pub use attestation::{AttestedNetwork, GuestObservation, GuestPhase, RunAttestation};
 pub use bundle::{
     ContentDigest, DigestAlgorithm, FileDigest, Manifest, ManifestFile, RuntimeEnvironment,
@@ -47,8 +53,8 @@ pub use registry::{
     CancelAnswer, RunCancellation, RunEvents, RunHandle, RunList, RunStatus, RunView,
 };
 pub use run::{
-    AgentCommand, CheckReport, CheckStatus, CommandCall, Cost, DEFAULT_MAX_RUNS, Frame,
-    MAX_FRAME_BYTES, OuterSandbox, OuterSandboxKind, OuterSandboxNeed, PROTOCOL_VERSION,
-    RunArtifacts, RunMode, RunPaths, RunRequest, RunResult, SandboxAudit, SecretBinding,
+    CheckReport, CheckStatus, CommandCall, Cost, DEFAULT_MAX_RUNS, Frame, MAX_FRAME_BYTES,
+    ModelUsage, OuterSandbox, OuterSandboxKind, OuterSandboxNeed, PROTOCOL_VERSION, RunArtifacts,
+    RunMode, RunPaths, RunRequest, RunResult, SandboxAudit, SecretBinding,
 };
 pub use task::TaskInput;

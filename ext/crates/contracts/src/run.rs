@@ -7,15 +7,15 @@
 //! back too late; the record of the run has it.
 
 use crate::{
-    ChangedFile, ErrorBody, IsolationReport, LifecycleEvent, LimitsRequest, MountRequest, Outcome,
-    RunId, RuntimePolicy, SiteId, TaskInput,
+    Agent, ChangedFile, Component, ErrorBody, IsolationReport, LifecycleEvent, LimitsRequest,
+    ModelEndpoint, MountRequest, Outcome, ParentToolBridge, RunId, RuntimePolicy,
+    SandboxToolPolicy, SiteId, TaskInput,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
 
 /// Version of this protocol; both sides must agree.
-pub const PROTOCOL_VERSION: u32 = 2;
+pub const PROTOCOL_VERSION: u32 = 3;
 
 /// Runs of one site alive at once, unless the host says otherwise.
 pub const DEFAULT_MAX_RUNS: u32 = 8;
@@ -57,25 +57,6 @@ pub enum RunMode {
     Attached,
     /// It survives its caller.
     Detached,
-}
-
-/// The program that does the work.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AgentCommand {
-    /// Program and arguments, run without a shell.
-    pub argv: Vec<String>,
-    /// Exit codes that mean success; default `[0]`.
-    #[serde(default = "AgentCommand::default_success")]
-    pub success_codes: Vec<i32>,
-    /// Extra environment, names `[A-Z_][A-Z0-9_]*`.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub env: BTreeMap<String, String>,
-}
-
-impl AgentCommand {
-    fn default_success() -> Vec<i32> {
-        vec![0]
-    }
 }
 
 /// A secret of the run. The guest gets a placeholder in its environment; the egress
@@ -201,7 +182,21 @@ pub struct RunRequest {
     pub commands: Vec<CommandCall>,
     /// The agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agent: Option<AgentCommand>,
+    pub agent: Option<Agent>,
+    /// The model: of the built-in loop, or of programs in the guest whose policy has the
+    /// network preset `model`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelEndpoint>,
+    /// Tools of the built-in loop; absent: what `task.allowed_tools` names, else every tool
+    /// that acts in the guest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_policy: Option<SandboxToolPolicy>,
+    /// Tools that the parent answers for; absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_tools: Option<ParentToolBridge>,
+    /// Code of the host that the guest's WordPress loads.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub components: Vec<Component>,
     /// Command lines run after the agent in a fresh sandbox; split like a shell would, run without one.
     #[serde(default)]
     pub checks: Vec<String>,
@@ -249,6 +244,11 @@ pub enum Frame {
     Cancel,
     /// Caller: from now on the run survives the end of this conversation.
     Detach,
+    /// Caller: what came of a parent tool.
+    ToolResult {
+        /// `wp-codebox/parent-tool-result/v1`; its `request_id` says of which call.
+        result: Value,
+    },
     /// Runner: the request is well formed and the run directory exists.
     Accepted {
         /// [`PROTOCOL_VERSION`] of the runner.
@@ -262,6 +262,11 @@ pub enum Frame {
     Event {
         /// What.
         event: LifecycleEvent,
+    },
+    /// Runner: the agent asks for a tool that the parent answers for.
+    ToolRequest {
+        /// `wp-codebox/parent-tool-request/v1`.
+        request: Value,
     },
     /// Runner: the run came to an outcome. Last frame.
     Result {
@@ -284,6 +289,25 @@ pub struct Cost {
     pub cpu_ms: u64,
     /// Largest resident memory of all guest processes together, as polled, bytes.
     pub peak_memory_bytes: u64,
+    /// What the built-in loop used of its model; absent when there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelUsage>,
+}
+
+/// What a model was used for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelUsage {
+    /// Answers.
+    pub turns: u32,
+    /// Tokens sent, as the provider counts them; estimated where it does not say.
+    pub input_tokens: u64,
+    /// Of these, found in the provider's cache.
+    pub cached_input_tokens: u64,
+    /// Tokens received.
+    pub output_tokens: u64,
+    /// Cost by the price table, millionths of a US dollar; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_microusd: Option<u64>,
 }
 
 /// How a check ended.

@@ -66,3 +66,13 @@ pub const CLI_FAILURE: &str = "wp-codebox/cli-failure/v1";
 pub const GC: &str = "wp-codebox/gc/v1";
 /// Doctor answer.
 pub const DOCTOR: &str = "wp-codebox/doctor/v1";
+/// Which tools exist for an agent.
+pub const SANDBOX_TOOL_POLICY: &str = "wp-codebox/sandbox-tool-policy/v1";
+/// Calls of tools in a run.
+pub const TOOL_CALL_TRANSCRIPT: &str = "wp-codebox/tool-call-transcript/v1";
+/// Which tools the parent answers for.
+pub const PARENT_TOOL_BRIDGE: &str = "wp-codebox/parent-tool-bridge/v1";
+/// The agent asks for a tool of the parent.
+pub const PARENT_TOOL_REQUEST: &str = "wp-codebox/parent-tool-request/v1";
+/// What came of a tool of the parent.
+pub const PARENT_TOOL_RESULT: &str = "wp-codebox/parent-tool-result/v1";

@@ -79,6 +79,8 @@ fn hear_caller(stream: UnixStream, buffered: Vec<u8>, reins: &Reins) {
                 Frame::Start { .. }
                 | Frame::Accepted { .. }
                 | Frame::Event { .. }
+                | Frame::ToolRequest { .. }
+                | Frame::ToolResult { .. }
                 | Frame::Result { .. }
                 | Frame::Error { .. },
             ))

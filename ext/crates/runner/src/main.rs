@@ -6,6 +6,7 @@
 //! extension is.
 #![forbid(unsafe_code)]
 
+mod agent;
 mod cli;
 mod control;
 mod egress;

@@ -6,9 +6,9 @@ use super::network;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{
-    AgentCommand, CommandCall, ErrorBody, ErrorCode, LimitsRequest, MountAccess, MountRequest,
-    OuterSandbox, OuterSandboxNeed, RunId, RunMode, RunPaths, RunRequest, SiteId, StagedFile,
-    TaskInput, schema_id,
+    Agent, AgentCommand, CommandCall, ErrorBody, ErrorCode, LimitsRequest, MountAccess,
+    MountRequest, OuterSandbox, OuterSandboxNeed, RunId, RunMode, RunPaths, RunRequest, SiteId,
+    StagedFile, TaskInput, schema_id,
 };
 
 /// Builds the request; every refusal names the flag.
@@ -78,6 +78,10 @@ pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, E
             })
             .collect(),
         agent: agent(args)?,
+        model: None,
+        tool_policy: None,
+        parent_tools: None,
+        components: Vec::new(),
         checks: args.checks.clone(),
         limits: limits(args)?,
         find_renames: args.find_renames,
@@ -212,7 +216,7 @@ fn staged_file(given: &str) -> Result<StagedFile, ErrorBody> {
     })
 }
 
-fn agent(args: &RunArgs) -> Result<Option<AgentCommand>, ErrorBody> {
+fn agent(args: &RunArgs) -> Result<Option<Agent>, ErrorBody> {
     let Some(line) = &args.agent_command else {
         return Ok(None);
     };
@@ -223,11 +227,12 @@ fn agent(args: &RunArgs) -> Result<Option<AgentCommand>, ErrorBody> {
             "--agent-command is empty: name a program",
         ));
     }
-    Ok(Some(AgentCommand {
+    Ok(Some(Agent::Command(AgentCommand {
         argv,
         success_codes: args.agent_success_codes.clone(),
         env: Default::default(),
-    }))
+        preset: None,
+    })))
 }
 
 fn policy(given: &str) -> Result<wp_codebox_contracts::RuntimePolicy, ErrorBody> {

@@ -57,7 +57,13 @@ fn supervise(output: &Output, request: &RunRequest) -> Result<RunResult, ErrorBo
             Ok(Some(Frame::Event { .. } | Frame::Accepted { .. })) => {}
             Ok(Some(Frame::Result { result })) => break Ok(result),
             Ok(Some(Frame::Error { error })) => break Err(error),
-            Ok(Some(Frame::Start { .. } | Frame::Cancel | Frame::Detach)) => {
+            Ok(Some(
+                Frame::Start { .. }
+                | Frame::Cancel
+                | Frame::Detach
+                | Frame::ToolRequest { .. }
+                | Frame::ToolResult { .. },
+            )) => {
                 break Err(unavailable(
                     "the supervisor sent a frame it may not send".to_owned(),
                 ));

@@ -168,7 +168,11 @@ fn result(
         checks: evidence.checks.reports,
         isolation: evidence.work.isolation,
         sandbox_audits,
-        cost: cost(setting, &[evidence.work.usage, evidence.checks.usage]),
+        cost: cost(
+            setting,
+            recorder,
+            &[evidence.work.usage, evidence.checks.usage],
+        ),
         completion_outcome: written.completion_outcome,
         agent_result: written.agent_result,
         transcript: written.transcript,
@@ -176,7 +180,11 @@ fn result(
     }
 }
 
-fn cost(setting: &Setting<'_>, guests: &[wp_codebox_runtime::Usage]) -> Cost {
+fn cost(
+    setting: &Setting<'_>,
+    recorder: &Recorder<'_>,
+    guests: &[wp_codebox_runtime::Usage],
+) -> Cost {
     let own = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     let own = Duration::new(
         u64::try_from(own.tv_sec).unwrap_or_default(),
@@ -192,5 +200,6 @@ fn cost(setting: &Setting<'_>, guests: &[wp_codebox_runtime::Usage]) -> Cost {
             .map(|g| g.peak_memory_bytes)
             .max()
             .unwrap_or_default(),
+        model: recorder.model_usage,
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use wp_codebox_artifacts::{BundleInputs, BundleMount, EvidenceDocument, RenameMode};
 use wp_codebox_backend_native::HostFacts;
 use wp_codebox_contracts::{
-    ErrorBody, GuestObservation, GuestPhase, IsolationReport, MountAccess, RunRequest,
+    Agent, ErrorBody, GuestObservation, GuestPhase, IsolationReport, MountAccess, RunRequest,
     RuntimeEnvironment, RuntimeInfo, SandboxAudit, TaskInput,
 };
 use wp_codebox_policy::Redactor;
@@ -157,11 +157,28 @@ fn spec(setting: &Setting<'_>, request: &RunRequest) -> Map<String, Value> {
     if !request.commands.is_empty() {
         spec.insert("commands".to_owned(), json!(request.commands));
     }
-    if let Some(agent) = &request.agent {
-        spec.insert(
-            "agent".to_owned(),
-            json!({"argv": agent.argv, "successCodes": agent.success_codes}),
-        );
+    match &request.agent {
+        None => {}
+        Some(Agent::Command(agent)) => {
+            let mut row = json!({"argv": agent.argv, "successCodes": agent.success_codes});
+            if let Some(preset) = &agent.preset {
+                row["preset"] = json!(preset);
+            }
+            spec.insert("agent".to_owned(), row);
+        }
+        Some(Agent::Model(agent)) => {
+            let row = json!({"kind": "model", "budget": agent.budget});
+            spec.insert("agent".to_owned(), row);
+        }
+        Some(Agent::Ability(task)) => {
+            let row = json!({"kind": "ability", "ability": task.ability});
+            spec.insert("agent".to_owned(), row);
+        }
+    }
+    if let Some(model) = &request.model {
+        // Where it is belongs to the host: its address may be one of a private network.
+        let row = json!({"provider": model.provider, "model": model.model, "api": model.api});
+        spec.insert("model".to_owned(), row);
     }
     let secrets = setting.prepared.secrets.record();
     if !secrets.is_empty() {

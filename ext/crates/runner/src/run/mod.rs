@@ -4,6 +4,7 @@
 //! checks in a fresh guest → guest dead → key loaded → bundle written. Foreign code never runs
 //! while the key is in memory, and nothing is captured while anything can write.
 
+mod agents;
 mod attest;
 mod egress;
 mod envelopes;
@@ -24,6 +25,7 @@ mod work;
 
 pub(crate) use export::copy_bundle;
 pub(crate) use prepare::{Prepared, default_policy, prepare};
+pub(crate) use work::Stop;
 
 use finish::Evidence;
 use materialise::{Materialised, materialise, write_staged};

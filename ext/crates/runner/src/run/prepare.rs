@@ -8,8 +8,8 @@ use std::io::Read;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{
-    CommandCall, ErrorBody, ErrorCode, GuestPath, Limits, MountRequest, RunRequest, RuntimePolicy,
-    schema_id,
+    Agent, CommandCall, ErrorBody, ErrorCode, GuestPath, Limits, MountRequest, RunRequest,
+    RuntimePolicy, schema_id,
 };
 use wp_codebox_policy as policy;
 use wp_codebox_runtime::StateDir;
@@ -74,7 +74,8 @@ pub(crate) fn prepare(mut request: RunRequest) -> Result<Prepared, ErrorBody> {
     let policy = effective_policy(&request)?;
     check_programs(&request, &policy)?;
     let targets = policy::check_mounts(&request.mounts, &policy).map_err(|e| e.body())?;
-    let taken = request.agent.iter().flat_map(|agent| agent.env.keys());
+    let command = request.agent.as_ref().and_then(Agent::command);
+    let taken = command.into_iter().flat_map(|agent| agent.env.keys());
     policy::check_secrets(&request.secrets, &policy, taken.map(String::as_str))
         .map_err(|e| e.body())?;
     let secrets = Secrets::issue(std::mem::take(&mut request.secrets), &policy)?;
@@ -139,7 +140,7 @@ fn check_programs(request: &RunRequest, policy: &RuntimePolicy) -> Result<(), Er
         }
         policy::assert_command(policy, call).map_err(|e| e.body())?;
     }
-    if let Some(agent) = &request.agent {
+    if let Some(agent) = request.agent.as_ref().and_then(Agent::command) {
         assert_agent(policy, agent.argv.first().map_or("", String::as_str))?;
         for name in agent.env.keys() {
             policy::check_env_name(name).map_err(|e| e.body())?;

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 use wp_codebox_artifacts::ExecutionRecord;
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, EventType, ExecutionId, GuestPath, LifecycleEvent, OutputStream,
+    ErrorBody, ErrorCode, EventType, ExecutionId, GuestPath, LifecycleEvent, ModelUsage,
+    OutputStream,
 };
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::{Execution, ExecutionEnd, ExecutionResult, Journal, Runtime, now_rfc3339};
@@ -68,6 +69,8 @@ pub(crate) struct Recorder<'a> {
     pub egress: Vec<Value>,
     /// Things the caller should see, each one sentence.
     pub notices: Vec<String>,
+    /// What the built-in loop used of its model.
+    pub model_usage: Option<ModelUsage>,
 }
 
 impl<'a> Recorder<'a> {
@@ -88,6 +91,7 @@ impl<'a> Recorder<'a> {
             observations: Vec::new(),
             egress: Vec::new(),
             notices: Vec::new(),
+            model_usage: None,
         }
     }
 

@@ -80,6 +80,11 @@ fn outcome(
         Some(Stop::Failed(error) | Stop::Uncaptured(error)) => {
             return (Outcome::Failed, Some(error.clone()));
         }
+        Some(Stop::Blocked(error)) => return (Outcome::Blocked, Some(error.clone())),
+        Some(Stop::Partial(error)) if moved.is_none() => {
+            return (Outcome::Partial, Some(error.clone()));
+        }
+        Some(Stop::Partial(_)) => {}
         None => {}
     }
     if let Some(error) = moved {
@@ -220,6 +225,45 @@ mod tests {
                 checked(&[]),
                 Outcome::Cancelled,
                 Some(ErrorCode::RunCancelled),
+            ),
+            (
+                work(
+                    Failure,
+                    Some(Stop::Partial(ErrorBody::new(
+                        ErrorCode::BudgetExhausted,
+                        "turns",
+                    ))),
+                    1,
+                    &[],
+                ),
+                checked(&[CheckStatus::Passed]),
+                Outcome::Partial,
+                Some(ErrorCode::BudgetExhausted),
+            ),
+            (
+                work(
+                    Failure,
+                    Some(Stop::Partial(ErrorBody::new(
+                        ErrorCode::BudgetExhausted,
+                        "turns",
+                    ))),
+                    1,
+                    &[0],
+                ),
+                checked(&[]),
+                Outcome::Blocked,
+                Some(ErrorCode::BaselineChanged),
+            ),
+            (
+                work(
+                    Failure,
+                    Some(Stop::Blocked(ErrorBody::new(ErrorCode::AgentBlocked, "no"))),
+                    1,
+                    &[],
+                ),
+                checked(&[CheckStatus::Passed]),
+                Outcome::Blocked,
+                Some(ErrorCode::AgentBlocked),
             ),
             (
                 work(Success, None, 1, &[0]),

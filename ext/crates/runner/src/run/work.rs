@@ -1,5 +1,6 @@
 //! The two guests of a run: the one that works and the one that checks.
 
+use super::agents::{self, Bench};
 use super::egress::{self, Phase};
 use super::envelopes::tail_of;
 use super::materialise::pinned;
@@ -57,11 +58,15 @@ pub(crate) enum AgentEnd {
 }
 
 /// Why the work stopped early.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Stop {
     Timeout,
     Cancelled,
     Failed(ErrorBody),
+    /// The agent stopped before it was done; what it did is worth a look.
+    Partial(ErrorBody),
+    /// Something outside the agent's reach is in its way.
+    Blocked(ErrorBody),
     /// What the guest left cannot be captured; there are no changes to look at.
     Uncaptured(ErrorBody),
 }
@@ -155,7 +160,7 @@ pub(crate) fn run(
         json!({"isolation": isolation, "backend": "native"}),
         detail,
     )?;
-    let outcome = programs(setting, recorder, runtime.as_mut());
+    let outcome = programs(setting, recorder, runtime.as_mut(), cancellation);
     let left = runtime.destroy();
     egress.close(Phase::Work, recorder)?;
     let (stopped, agent) = outcome?;
@@ -193,12 +198,14 @@ pub(crate) fn run(
     })
 }
 
-type ProgramsEnd = (Option<Stop>, AgentEnd);
+/// Why the work stopped early, and how the agent ended.
+pub(crate) type ProgramsEnd = (Option<Stop>, AgentEnd);
 
 fn programs(
     setting: &Setting<'_>,
     recorder: &mut Recorder<'_>,
     runtime: &mut dyn Runtime,
+    cancellation: &Cancellation,
 ) -> Result<ProgramsEnd, ErrorBody> {
     let request = &setting.prepared.request;
     let idle = if request.agent.is_some() {
@@ -206,6 +213,9 @@ fn programs(
     } else {
         AgentEnd::None
     };
+    if let Some(stop) = agents::load_components(setting, recorder, runtime)? {
+        return Ok((Some(stop), idle));
+    }
     for call in &request.commands {
         let call = programs::command(call, &setting.guest_mounts, &setting.cwd)?;
         let call = with_secrets(setting, call);
@@ -217,22 +227,27 @@ fn programs(
     let Some(agent) = &request.agent else {
         return Ok((None, AgentEnd::None));
     };
-    let call = with_secrets(setting, programs::agent(agent, &setting.cwd));
-    let step = recorder.run(runtime, &call, setting.clock.deadline)?;
-    match stop_of(&call, &step, &agent.success_codes)? {
-        None => Ok((None, AgentEnd::Success)),
-        Some(stop) => Ok((Some(stop), AgentEnd::Failure)),
-    }
+    let bench = Bench {
+        setting,
+        recorder,
+        runtime,
+        cancellation,
+    };
+    agents::run(agent, bench)
 }
 
 /// The call with what the guest holds of the run's secrets.
-fn with_secrets(setting: &Setting<'_>, mut call: Call) -> Call {
+pub(super) fn with_secrets(setting: &Setting<'_>, mut call: Call) -> Call {
     call.env.extend(setting.prepared.secrets.environment());
     call
 }
 
 /// Why a step ends the run. A program that is not there is the caller's mistake, not an outcome.
-fn stop_of(call: &Call, step: &Step, success: &[i32]) -> Result<Option<Stop>, ErrorBody> {
+pub(super) fn stop_of(
+    call: &Call,
+    step: &Step,
+    success: &[i32],
+) -> Result<Option<Stop>, ErrorBody> {
     let program = call.argv.first().map_or("", String::as_str);
     let failed = |what: String| {
         let code = if step.result.disk_full {

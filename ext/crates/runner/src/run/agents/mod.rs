@@ -1,0 +1,31 @@
+//! Whoever does the work in the guest: a program, the built-in loop, or an ability.
+
+mod ability;
+mod command;
+mod components;
+mod model;
+
+pub(super) use components::load as load_components;
+
+use super::Setting;
+use super::recorder::Recorder;
+use super::work::ProgramsEnd;
+use wp_codebox_contracts::{Agent, ErrorBody};
+use wp_codebox_runtime::{Cancellation, Runtime};
+
+/// What an agent works with.
+pub(super) struct Bench<'a, 'r> {
+    pub setting: &'a Setting<'a>,
+    pub recorder: &'a mut Recorder<'r>,
+    pub runtime: &'a mut dyn Runtime,
+    pub cancellation: &'a Cancellation,
+}
+
+/// Runs the agent to its end.
+pub(super) fn run(agent: &Agent, bench: Bench<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
+    match agent {
+        Agent::Command(agent) => command::run(agent, bench),
+        Agent::Model(agent) => model::run(agent, bench),
+        Agent::Ability(task) => ability::run(task, bench),
+    }
+}
