@@ -251,7 +251,7 @@ pub(super) fn components(fields: &mut Fields) -> Result<Vec<Component>, ErrorBod
         "required",
         "readiness_probe",
     ];
-    let code = ErrorCode::ComponentUnavailable;
+    let code = ErrorCode::InputInvalid;
     let rows = fields.rows("components", KNOWN, code)?;
     bounded(fields, "components", rows.len())?;
     let mut components = Vec::with_capacity(rows.len());
@@ -283,7 +283,7 @@ pub(super) fn components(fields: &mut Fields) -> Result<Vec<Component>, ErrorBod
 }
 
 fn probe(given: Map<String, Value>, row: &Fields) -> Result<ReadinessProbe, ErrorBody> {
-    let code = ErrorCode::ComponentUnavailable;
+    let code = ErrorCode::InputInvalid;
     let mut probe = Fields::new(given, "readiness_probe", &["type", "name"], code)?;
     let kind = probe.required_text("type")?;
     let name = probe.required_text("name")?;
