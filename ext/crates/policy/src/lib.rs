@@ -8,6 +8,7 @@
 
 mod commands;
 mod isolation;
+mod model;
 mod mounts;
 mod network;
 mod redaction;
@@ -17,6 +18,9 @@ mod secrets;
 pub use commands::{
     AcceptedArg, CommandDescriptor, CommandError, REGISTRY, arg_value, assert_command, catalog,
     descriptor,
+};
+pub use model::{
+    Astray, BaseError, ModelBase, ModelError, Reach, check_budget, check_model, check_model_agent,
 };
 pub use mounts::{
     GUEST_STAGED_ROOT, MountAuthority, MountError, check_env_name, check_mounts, check_source,

@@ -162,7 +162,7 @@ impl Authority {
     }
 }
 
-fn parse_port(text: &str) -> Result<u16, HostError> {
+pub(crate) fn parse_port(text: &str) -> Result<u16, HostError> {
     // `u16::from_str` takes a leading plus and zeros.
     let canonical = !text.starts_with('0') && text.bytes().all(|b| b.is_ascii_digit());
     match text.parse::<u16>() {
