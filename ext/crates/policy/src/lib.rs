@@ -1,5 +1,5 @@
 //! What a run may do: the runtime policy, the command registry, mount and network rules,
-//! secrets and redaction.
+//! secrets and redaction, tools.
 //!
 //! Everything here is pure: the same input gives the same answer, and nothing
 //! touches the disk, the environment or the clock. Whoever opens a directory
@@ -14,6 +14,7 @@ mod network;
 mod redaction;
 mod runtime_policy;
 mod secrets;
+mod tools;
 
 pub use commands::{
     AcceptedArg, CommandDescriptor, CommandError, REGISTRY, arg_value, assert_command, catalog,
@@ -33,3 +34,8 @@ pub use network::{
 pub use redaction::{Finding, Redactor, SECRET_MIN_BYTES};
 pub use runtime_policy::{PolicyError, defaults, parse, validate};
 pub use secrets::{SecretError, check_secrets, is_exposed};
+pub use tools::{
+    BuiltinTool, OfferedTool, RefusalReason, TOOLS, ToolAccess, ToolDescriptor, ToolKind, ToolNeed,
+    ToolPolicyError, ToolRefusal, ToolSet, builtin_tool, check_tool_policy, parse_tool_policy,
+    runtime_tool_id,
+};
