@@ -131,7 +131,11 @@ pub(super) fn secrets(
         });
     }
     let taken = agent.into_iter().flat_map(|agent| agent.env.keys());
-    policy::check_secrets(&secrets, rules, taken.map(String::as_str)).map_err(|e| e.body())?;
+    let secret_use = policy::SecretUse {
+        policy: rules,
+        model: None,
+    };
+    policy::check_secrets(&secrets, secret_use, taken.map(String::as_str)).map_err(|e| e.body())?;
     Ok(secrets)
 }
 

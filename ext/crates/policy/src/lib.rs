@@ -24,8 +24,9 @@ pub use mounts::{
 };
 pub use network::{
     Allowed, Ambiguity, Authority, EgressRequest, EgressRules, Forbidden, Host, HostError,
-    PathError, Refusal, RequestPath, RuleScope, SecretScope, Transport, is_method, judge_address,
+    ModelAccess, ModelBase, ModelBaseError, PathError, Refusal, RequestPath, RuleScope,
+    SecretScope, Transport, is_method, judge_address, judge_model_request,
 };
 pub use redaction::{Finding, Redactor, SECRET_MIN_BYTES};
 pub use runtime_policy::{PolicyError, defaults, parse, validate};
-pub use secrets::{SecretError, check_secrets, is_exposed};
+pub use secrets::{SecretError, SecretUse, check_secrets, is_exposed};
