@@ -103,7 +103,7 @@ pub(crate) fn build(
     let max_runs = max_runs(&mut fields, settings)?;
     let find_renames = fields.flag("find_renames")?;
     let command = agent.as_ref().and_then(Agent::command);
-    let secrets = secrets(&mut fields, &given, command)?;
+    let secrets = secrets(&mut fields, &given, command, model.as_ref())?;
     let redact = fields.texts("redact")?;
     let provenance = fields.object("provenance")?.unwrap_or_default();
 

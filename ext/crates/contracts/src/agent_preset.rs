@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 ///
 /// Texts of `argv`, `env` and `files` are templates: `{goal}` (arguments only), `{model}`,
 /// `{provider}`, `{base_url}` (the bridge's model route), `{key}` (a placeholder, never a
-/// key), `{workspace}`, `{home}`, `{files}`, `{program}`. A brace that is meant is doubled.
-/// Nothing is read by a shell.
+/// key), `{workspace}`, `{home}`, `{files}` and `{directory}` (where its program is). A brace
+/// that is meant is doubled. Nothing is read by a shell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentPreset {
@@ -30,9 +30,8 @@ pub struct AgentPreset {
     pub install: String,
     /// Ways of speaking to a model that it knows; the run's model must have one of them.
     pub apis: Vec<ModelApi>,
-    /// Program, relative to its directory, or a bare name of the guest's `PATH` that is given
-    /// something of that directory to run.
-    pub program: PresetProgram,
+    /// Program, relative to its directory.
+    pub program: String,
     /// Arguments, without the program.
     pub argv: Vec<String>,
     /// How it is told the goal.
@@ -56,17 +55,6 @@ impl AgentPreset {
     fn default_success() -> Vec<i32> {
         vec![0]
     }
-}
-
-/// What is started.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PresetProgram {
-    /// File that must be there, relative to the agent's directory; `{program}` in templates.
-    pub path: String,
-    /// Program of the guest that runs it, e.g. `node`; absent: it is started itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub interpreter: Option<String>,
 }
 
 /// How a program is told the goal.

@@ -29,7 +29,7 @@ pub use agent::{
     ModelEndpoint, ModelPrices, ParentTool, ParentToolBridge, PresetAgent, ReadinessProbe,
     RuntimeTask, SandboxToolPolicy, ToolLocation, ToolRule, ToolRuntime, ToolScope, ToolVisibility,
 };
-pub use agent_preset::{AgentPreset, GoalDelivery, PresetProgram, PresetResult};
+pub use agent_preset::{AgentPreset, GoalDelivery, PresetResult};
 pub use attestation::{AttestedNetwork, GuestObservation, GuestPhase, RunAttestation};
 pub use bundle::{
     ContentDigest, DigestAlgorithm, FileDigest, Manifest, ManifestFile, RuntimeEnvironment,

@@ -6,6 +6,7 @@
 //! passes its canonical path in.
 #![forbid(unsafe_code)]
 
+mod agent_presets;
 mod commands;
 mod isolation;
 mod mounts;
@@ -14,6 +15,10 @@ mod redaction;
 mod runtime_policy;
 mod secrets;
 
+pub use agent_presets::{
+    MAX_PRESETS, PRESET_BYTES, PresetContext, PresetError, ResolvedPreset, check_preset_name,
+    last_word, parse_preset, resolve_preset,
+};
 pub use commands::{
     AcceptedArg, CommandDescriptor, CommandError, REGISTRY, arg_value, assert_command, catalog,
     descriptor,
