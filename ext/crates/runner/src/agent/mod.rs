@@ -20,7 +20,7 @@ pub(crate) use conversation::{
     ToolSpec, ToolStatus, Toolbox, TurnRequest,
 };
 pub(crate) use turns::{
-    Assignment, BriefedMount, Briefing, CallRecord, CallStatus, Ended, Ending, Parent,
+    Assignment, BriefedMount, Briefing, CallRecord, CallStatus, Counted, Ended, Ending, Parent,
     ParentAnswer, ParentTools, TurnRecord, Witness, drive, first_message, parent_unavailable,
     system_prompt,
 };

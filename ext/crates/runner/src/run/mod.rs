@@ -4,6 +4,7 @@
 //! checks in a fresh guest → guest dead → key loaded → bundle written. Foreign code never runs
 //! while the key is in memory, and nothing is captured while anything can write.
 
+mod agent_log;
 mod agents;
 mod attest;
 mod egress;
@@ -20,7 +21,9 @@ mod programs;
 mod recorder;
 mod salvage;
 mod secrets;
+mod test_files;
 mod verdict;
+mod words;
 mod work;
 
 pub(crate) use export::copy_bundle;

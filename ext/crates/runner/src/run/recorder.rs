@@ -1,5 +1,6 @@
 //! The journal, the live stream and the evidence of executions: one writer for all three.
 
+use super::agent_log::AgentLog;
 use super::envelopes::TranscriptEntry;
 use super::output::StreamRedactor;
 use base64::Engine;
@@ -71,6 +72,8 @@ pub(crate) struct Recorder<'a> {
     pub notices: Vec<String>,
     /// What the built-in loop used of its model.
     pub model_usage: Option<ModelUsage>,
+    /// Turns and calls of the built-in loop.
+    pub agent: Option<AgentLog>,
 }
 
 impl<'a> Recorder<'a> {
@@ -92,7 +95,17 @@ impl<'a> Recorder<'a> {
             egress: Vec::new(),
             notices: Vec::new(),
             model_usage: None,
+            agent: None,
         }
+    }
+
+    pub(super) fn redactor(&self) -> &'a Redactor {
+        self.redactor
+    }
+
+    /// Most bytes of one stream of one execution.
+    pub(super) fn output_bytes(&self) -> u64 {
+        self.output_bytes
     }
 
     /// Journals and streams one event.
@@ -211,7 +224,8 @@ impl<'a> Recorder<'a> {
         Ok(step)
     }
 
-    fn output(
+    /// Journals and streams output that is clean already.
+    pub(super) fn output(
         &mut self,
         id: &ExecutionId,
         stream: OutputStream,
