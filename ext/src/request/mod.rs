@@ -4,11 +4,13 @@
 //! by it; what only the runner can know (whether directories exist and whose they are)
 //! is left to the runner. Binaries and the state directory come from the settings only.
 
+mod bundles;
 mod rows;
 mod task;
 
 use crate::fields::Fields;
 use crate::ini::{Settings, is_absolute};
+use bundles::agent_bundles;
 use rows::{absolute_rule, agent, bounded, commands, mounts, secrets, texts_not_blank};
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::{Map, Value};
@@ -35,6 +37,7 @@ const REQUEST_FIELDS: &[&str] = &[
     "max_runs",
     "find_renames",
     "secrets",
+    "agent_bundles",
     "redact",
     "provenance",
     "wordpress",
@@ -93,6 +96,7 @@ pub(crate) fn build(
     let max_runs = max_runs(&mut fields, settings)?;
     let find_renames = fields.flag("find_renames")?;
     let secrets = secrets(&mut fields, &given, agent.as_ref())?;
+    let agent_bundles = agent_bundles(&mut fields)?;
     let redact = fields.texts("redact")?;
     let provenance = fields.object("provenance")?.unwrap_or_default();
 
@@ -118,6 +122,7 @@ pub(crate) fn build(
         tool_policy: None,
         parent_tools: None,
         components: Vec::new(),
+        agent_bundles,
         checks,
         limits,
         find_renames,

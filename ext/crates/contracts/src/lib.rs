@@ -24,9 +24,9 @@ pub mod schema_id;
 mod task;
 
 pub use agent::{
-    Agent, AgentBudget, AgentCommand, Component, ComponentLoad, ModelAgent, ModelApi,
-    ModelEndpoint, ModelPrices, ParentTool, ParentToolBridge, ReadinessProbe, RuntimeTask,
-    SandboxToolPolicy, ToolLocation, ToolRule, ToolRuntime, ToolScope, ToolVisibility,
+    Agent, AgentBudget, AgentBundle, AgentCommand, BundleConflict, Component, ComponentLoad,
+    ModelAgent, ModelApi, ModelEndpoint, ModelPrices, ParentTool, ParentToolBridge, ReadinessProbe,
+    RuntimeTask, SandboxToolPolicy, ToolLocation, ToolRule, ToolRuntime, ToolScope, ToolVisibility,
 };
 pub use attestation::{AttestedNetwork, GuestObservation, GuestPhase, RunAttestation};
 pub use bundle::{

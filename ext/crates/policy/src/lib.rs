@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod commands;
+mod components;
 mod isolation;
 mod mounts;
 mod network;
@@ -17,6 +18,10 @@ mod secrets;
 pub use commands::{
     AcceptedArg, CommandDescriptor, CommandError, REGISTRY, arg_value, assert_command, catalog,
     descriptor,
+};
+pub use components::{
+    ComponentError, GUEST_MU_COMPONENTS, MAX_AGENT_BUNDLES, MAX_COMPONENTS, check_agent_bundles,
+    check_components, check_runtime_task,
 };
 pub use mounts::{
     GUEST_STAGED_ROOT, MountAuthority, MountError, check_env_name, check_mounts, check_source,
