@@ -243,7 +243,7 @@ fn check_probe(component: &Component) -> Result<(), ComponentError> {
     }
 }
 
-/// Names as core's registry of abilities takes them: two to four parts.
+/// Names as core's registry of abilities takes them.
 fn is_ability(name: &str) -> bool {
     let part = |part: &str| {
         !part.is_empty()
@@ -251,7 +251,7 @@ fn is_ability(name: &str) -> bool {
                 .bytes()
                 .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
     };
-    name.len() <= 200 && (2..=4).contains(&name.split('/').count()) && name.split('/').all(part)
+    name.len() <= 200 && name.split('/').count() == 2 && name.split('/').all(part)
 }
 
 /// Checks the ability that does the work. Whether it exists is seen in the guest.
@@ -437,7 +437,7 @@ mod tests {
             input: serde_json::Map::new(),
         };
         assert!(check_runtime_task(&task("agent/repair")).is_ok());
-        for bad in ["", "repair", "agent/repair;x", "agent//x"] {
+        for bad in ["", "repair", "agent/repair;x", "agent//x", "a/b/c"] {
             let code = check_runtime_task(&task(bad)).unwrap_err().body().code;
             assert_eq!(code, ErrorCode::RuntimeTaskRequestInvalid, "{bad:?}");
         }
