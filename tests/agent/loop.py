@@ -2,10 +2,12 @@
 
 import base64
 import glob
+import itertools
 import json
 import os
 import re
 import secrets
+import shutil
 import sys
 import urllib.parse
 
@@ -32,23 +34,31 @@ def finish(summary="Done."):
 
 
 class Loop(Bench):
-    """A workplace with a model server. Every run has a session and a key of its own."""
+    """A workplace with a model server. Every run has a session, a key, a site and a copy of the plugin of its own, so that
+    cases may run at the same time."""
 
     def __init__(self, environment):
         super().__init__(environment)
         self.site = f"agent-test-{os.getpid()}"
         self.server = Server().start()
-        self.runs = 0
+        self.numbers = itertools.count(1)
 
     def close(self):
         self.server.close()
+        for site in glob.glob(os.path.join(self.state, "sites", self.site + "*")):
+            shutil.rmtree(site, ignore_errors=True)
         super().close()
+
+    def source(self, name=None):
+        return super().source(name or f"plugin-{next(self.numbers)}")
+
+    def run_arguments(self, *arguments, state=None):
+        return ["run", *self.paths(state), "--site", f"{self.site}-{next(self.numbers)}", "--json", *arguments]
 
     def arguments(self, steps, *more, api=OPENAI, key=None, model=MODEL, source=None, target="/workspace/plugin",
                   goal="Add a line to lib/a.txt.", base=None):
         """Arguments and environment of a run whose model plays the steps; also the session's name and the key."""
-        self.runs += 1
-        name = f"s{self.runs}"
+        name = f"s{next(self.numbers)}"
         key = key or "sk-test-" + secrets.token_hex(16)
         script = steps if isinstance(steps, dict) else {"turns": steps}
         self.server.add(name, {"key": key, "models": [MODEL], **script})
@@ -134,6 +144,14 @@ def changed(answer, target="/workspace/plugin"):
     return sorted(entry["path"][len(target) + 1:] for entry in answer.result["changed_files"])
 
 
+def calls(bundle):
+    """Rows of the tool call transcript."""
+    manifest = document(bundle, "manifest.json")
+    found = [row["path"] for row in manifest["files"] if row.get("kind") == "tool-call-transcript"]
+    must(found, f"no tool call transcript among {sorted(str(row.get('kind')) for row in manifest['files'])}")
+    return document(bundle, found[0])["tool_calls"]
+
+
 def results(answer, tool=None):
     """What tools answered, from the last request: name of the tool and text, oldest first."""
     found = []
@@ -146,5 +164,5 @@ def results(answer, tool=None):
     return found if tool is None else [said for name, said in found if name == tool.replace(".", "_").replace("-", "_")]
 
 
-__all__ = ["ANTHROPIC", "Failed", "KEY", "Loop", "MODEL", "NEEDED", "OPENAI", "call", "changed", "digest", "document", "files", "finish", "forms",
+__all__ = ["ANTHROPIC", "Failed", "KEY", "Loop", "MODEL", "NEEDED", "OPENAI", "call", "calls", "changed", "digest", "document", "files", "finish", "forms",
            "must", "results", "text"]
