@@ -61,6 +61,7 @@ pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, E
             denied: vec![root],
             allowed_roots: None,
             cgroup: settings.cgroup.as_deref().map(text).transpose()?,
+            agents_dir: settings.agents_dir.as_deref().map(text).transpose()?,
         },
         task,
         policy: args.policy.as_deref().map(policy).transpose()?,

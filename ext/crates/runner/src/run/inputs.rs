@@ -166,6 +166,10 @@ fn spec(setting: &Setting<'_>, request: &RunRequest) -> Map<String, Value> {
             }
             spec.insert("agent".to_owned(), row);
         }
+        Some(Agent::Preset(agent)) => {
+            let row = json!({"kind": "preset", "name": agent.name});
+            spec.insert("agent".to_owned(), row);
+        }
         Some(Agent::Model(agent)) => {
             let row = json!({"kind": "model", "budget": agent.budget});
             spec.insert("agent".to_owned(), row);

@@ -76,7 +76,11 @@ pub(crate) fn prepare(mut request: RunRequest) -> Result<Prepared, ErrorBody> {
     let targets = policy::check_mounts(&request.mounts, &policy).map_err(|e| e.body())?;
     let command = request.agent.as_ref().and_then(Agent::command);
     let taken = command.into_iter().flat_map(|agent| agent.env.keys());
-    policy::check_secrets(&request.secrets, &policy, taken.map(String::as_str))
+    let secret_use = policy::SecretUse {
+        policy: &policy,
+        model: request.model.as_ref(),
+    };
+    policy::check_secrets(&request.secrets, secret_use, taken.map(String::as_str))
         .map_err(|e| e.body())?;
     let secrets = Secrets::issue(std::mem::take(&mut request.secrets), &policy)?;
     let state = StateDir::open(Path::new(&request.paths.state_dir)).map_err(|e| e.body())?;
