@@ -126,6 +126,7 @@ impl<'a> Words<'a> {
             phase: AGENT,
             stdout,
             stderr: String::new(),
+            parsed: None,
         });
         Ok(())
     }
