@@ -184,6 +184,7 @@ mod tests {
         TurnRecord {
             turn: number,
             text: text.to_owned(),
+            calls: Vec::new(),
             stop: "tools",
             model: "m".to_owned(),
             usage: TokenUsage::default(),
