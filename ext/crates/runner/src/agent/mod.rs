@@ -13,8 +13,11 @@
 //! in the transcript, bounded and redacted; nothing the model says can make a check pass.
 
 mod conversation;
+mod edit;
+mod tools;
 
 pub(crate) use conversation::{
     Halt, Message, Model, ModelError, Reply, StopReason, TaskEnd, TokenUsage, ToolAnswer, ToolCall,
     ToolSpec, ToolStatus, Toolbox, TurnRequest,
 };
+pub(crate) use tools::{Hands, MountChange, Place, Taken, Tools};

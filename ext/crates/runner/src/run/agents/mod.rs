@@ -3,6 +3,7 @@
 mod ability;
 mod command;
 mod components;
+mod hands;
 mod model;
 
 pub(super) use components::load as load_components;
