@@ -29,12 +29,13 @@ mod work;
 
 pub(crate) use export::copy_bundle;
 pub(crate) use prepare::{Prepared, default_policy, prepare};
+pub(crate) use programs::{GuestMount, check as check_program, command as command_program};
+pub(crate) use recorder::{Call, Step};
 pub(crate) use work::Stop;
 
 use crate::agent::Parent;
 use finish::Evidence;
 use materialise::{Materialised, materialise, write_staged};
-use programs::GuestMount;
 use recorder::Recorder;
 use serde_json::{Map, Value, json};
 use std::path::Path;
