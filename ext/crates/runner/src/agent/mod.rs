@@ -13,8 +13,10 @@
 //! in the transcript, bounded and redacted; nothing the model says can make a check pass.
 
 mod conversation;
+mod model;
 
 pub(crate) use conversation::{
     Halt, Message, Model, ModelError, Reply, StopReason, TaskEnd, TokenUsage, ToolAnswer, ToolCall,
     ToolSpec, ToolStatus, Toolbox, TurnRequest,
 };
+pub(crate) use model::ModelClient;
