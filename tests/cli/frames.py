@@ -9,7 +9,7 @@ import time
 
 from harness import Failed, must
 
-PROTOCOL = 2
+PROTOCOL = 3
 
 
 def task(goal):
