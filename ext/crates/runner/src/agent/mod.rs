@@ -14,6 +14,7 @@
 
 mod conversation;
 mod edit;
+mod model;
 mod tools;
 mod turns;
 
@@ -21,6 +22,7 @@ pub(crate) use conversation::{
     Halt, Message, Model, ModelError, Reply, StopReason, TaskEnd, TokenUsage, ToolAnswer, ToolCall,
     ToolSpec, ToolStatus, Toolbox, TurnRequest,
 };
+pub(crate) use model::ModelClient;
 pub(crate) use tools::{Hands, MountChange, Place, Taken, Tools};
 pub(crate) use turns::{
     Assignment, BriefedMount, Briefing, CallRecord, CallStatus, Counted, Ended, Ending, Parent,

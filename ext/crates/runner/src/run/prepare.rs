@@ -75,6 +75,7 @@ pub(crate) fn prepare(mut request: RunRequest) -> Result<Prepared, ErrorBody> {
         .map_err(|e| ErrorBody::new(ErrorCode::LimitInvalid, e.to_string()))?;
     let policy = effective_policy(&request)?;
     check_programs(&request, &policy)?;
+    check_model(&request)?;
     let targets = policy::check_mounts(&request.mounts, &policy).map_err(|e| e.body())?;
     let command = request.agent.as_ref().and_then(Agent::command);
     let taken = command.into_iter().flat_map(|agent| agent.env.keys());
@@ -189,6 +190,16 @@ fn check_programs(request: &RunRequest, policy: &RuntimePolicy) -> Result<(), Er
         assert_agent(policy, argv.first().map_or("", String::as_str))?;
     }
     Ok(())
+}
+
+/// The model and what the built-in loop may use of it.
+fn check_model(request: &RunRequest) -> Result<(), ErrorBody> {
+    let checked = match (&request.agent, &request.model) {
+        (Some(Agent::Model(agent)), model) => policy::check_model_agent(agent, model.as_ref()),
+        (_, Some(model)) => policy::check_model(model),
+        (_, None) => return Ok(()),
+    };
+    checked.map(|_| ()).map_err(|e| e.body())
 }
 
 fn assert_agent(policy: &RuntimePolicy, program: &str) -> Result<(), ErrorBody> {
