@@ -8,6 +8,7 @@
 
 mod agent_presets;
 mod commands;
+mod components;
 mod isolation;
 mod model;
 mod mounts;
@@ -25,6 +26,10 @@ pub use commands::{
     AcceptedArg, CommandDescriptor, CommandError, REGISTRY, arg_value, assert_command, catalog,
     descriptor,
 };
+pub use components::{
+    ComponentError, GUEST_MU_COMPONENTS, MAX_AGENT_BUNDLES, MAX_COMPONENTS, check_agent_bundles,
+    check_components, check_runtime_task,
+};
 pub use model::{
     Astray, BaseError, ModelBase, ModelError, Reach, check_budget, check_model, check_model_agent,
 };
@@ -34,8 +39,8 @@ pub use mounts::{
 };
 pub use network::{
     Allowed, Ambiguity, Authority, EgressRequest, EgressRules, Forbidden, Host, HostError,
-    ModelAccess, ModelBase, ModelBaseError, PathError, Refusal, RequestPath, RuleScope,
-    SecretScope, Transport, is_method, judge_address, judge_model_request,
+    ModelAccess, ModelBase as BridgeBase, ModelBaseError as BridgeBaseError, PathError, Refusal,
+    RequestPath, RuleScope, SecretScope, Transport, is_method, judge_address, judge_model_request,
 };
 pub use redaction::{Finding, Redactor, SECRET_MIN_BYTES};
 pub use runtime_policy::{PolicyError, defaults, parse, validate};

@@ -11,8 +11,8 @@ mod path;
 mod presets;
 
 pub use address::{Forbidden, judge_address};
-pub(crate) use host::parse_port;
 pub use endpoint::{ModelBase, ModelBaseError, judge_model_request};
+pub(crate) use host::parse_port;
 pub use host::{Authority, Host, HostError};
 pub use path::{Ambiguity, PathError, RequestPath};
 
