@@ -75,6 +75,7 @@ pub(crate) fn prepare(mut request: RunRequest) -> Result<Prepared, ErrorBody> {
         .map_err(|e| ErrorBody::new(ErrorCode::LimitInvalid, e.to_string()))?;
     let policy = effective_policy(&request)?;
     check_programs(&request, &policy)?;
+    check_model(&request)?;
     let targets = policy::check_mounts(&request.mounts, &policy).map_err(|e| e.body())?;
     let command = request.agent.as_ref().and_then(Agent::command);
     let taken = command.into_iter().flat_map(|agent| agent.env.keys());
@@ -127,10 +128,29 @@ pub(crate) fn default_policy(request: &RunRequest) -> RuntimePolicy {
     if request.agent.is_some() || !request.checks.is_empty() {
         commands.push(AGENT_COMMAND.to_owned());
     }
+    // What the tools of the built-in loop take; which tools there are, the tool policy says.
+    if let Some(Agent::Model(_)) = request.agent {
+        commands.extend(["wordpress.run-php", "wordpress.wp-cli"].map(str::to_owned));
+    }
     commands.sort();
     commands.dedup();
     commands.retain(|c| policy::descriptor(c).is_some());
     policy::defaults(commands)
+}
+
+/// The tools of the built-in loop.
+pub(crate) fn tool_set(
+    request: &RunRequest,
+    runtime: &RuntimePolicy,
+) -> Result<policy::ToolSet, ErrorBody> {
+    let allowed = request.task.as_ref().map(|task| &task.allowed_tools[..]);
+    policy::ToolSet::resolve(
+        request.tool_policy.as_ref(),
+        allowed.unwrap_or_default(),
+        request.parent_tools.as_ref(),
+        runtime,
+    )
+    .map_err(|e| e.body())
 }
 
 /// Every program the run would start is checked before anything starts.
@@ -160,6 +180,9 @@ fn check_programs(request: &RunRequest, policy: &RuntimePolicy) -> Result<(), Er
         // The guest's own PHP runs it, as any program.
         assert_agent(policy, "php")?;
     }
+    if let Some(Agent::Model(_)) = request.agent {
+        tool_set(request, policy)?;
+    }
     for check in &request.checks {
         let argv = shell_words::split(check).map_err(|e| {
             ErrorBody::new(ErrorCode::InputInvalid, format!("check {check:?}: {e}"))
@@ -167,6 +190,16 @@ fn check_programs(request: &RunRequest, policy: &RuntimePolicy) -> Result<(), Er
         assert_agent(policy, argv.first().map_or("", String::as_str))?;
     }
     Ok(())
+}
+
+/// The model and what the built-in loop may use of it.
+fn check_model(request: &RunRequest) -> Result<(), ErrorBody> {
+    let checked = match (&request.agent, &request.model) {
+        (Some(Agent::Model(agent)), model) => policy::check_model_agent(agent, model.as_ref()),
+        (_, Some(model)) => policy::check_model(model),
+        (_, None) => return Ok(()),
+    };
+    checked.map(|_| ()).map_err(|e| e.body())
 }
 
 fn assert_agent(policy: &RuntimePolicy, program: &str) -> Result<(), ErrorBody> {
