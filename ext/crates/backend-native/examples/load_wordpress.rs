@@ -46,6 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         mounts: &[],
         task_json: "",
         staged: &[],
+        programs: &[],
         limits: Limits::default(),
         egress: &GuestEgress::Denied,
     })?;

@@ -194,6 +194,7 @@ fn install(
         mounts: &[],
         task_json: "",
         staged: &[],
+        programs: &[],
         limits: Limits::default(),
         egress: &GuestEgress::Denied,
     })?;

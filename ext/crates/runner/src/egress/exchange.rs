@@ -7,7 +7,9 @@
 use super::body::{Broken, Connection, Outgoing, Returning};
 use super::denial::{self, Reason};
 use super::head::Framing;
-use super::route::Target;
+use super::model::Model;
+use super::route::{Origin, Target};
+use super::secrets::Scrubber;
 use super::session::Shared;
 use super::trace::Trace;
 use bytes::Bytes;
@@ -81,16 +83,7 @@ impl Exchange {
     async fn carry(&self, request: Request<Incoming>) -> Result<Response<Carried>, Reason> {
         let limits = &self.shared.budget.limits;
         let outgoing = self.outgoing(request)?;
-        let stream = self
-            .shared
-            .upstream
-            .open(
-                &self.target.host,
-                self.target.port,
-                self.target.transport,
-                &self.trace,
-            )
-            .await?;
+        let stream = self.shared.upstream.open(&self.target, &self.trace).await?;
         self.trace.touch();
         let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
             .max_buf_size(limits.head_bytes.max(MIN_BUFFER))
@@ -117,7 +110,7 @@ impl Exchange {
         let host =
             HeaderValue::from_str(&self.target.host_header()).map_err(|_| Reason::HostInvalid)?;
         headers.insert(header::HOST, host);
-        if !self.shared.secrets.bound(&self.target.host).is_empty() {
+        if self.scrubber().is_some() {
             // A value could hide in a compressed response, or come back in pieces.
             headers.insert(
                 header::ACCEPT_ENCODING,
@@ -126,7 +119,10 @@ impl Exchange {
             headers.remove(header::RANGE);
             headers.remove(header::IF_RANGE);
         }
-        let swapped = self.shared.secrets.apply(&self.target, &mut headers)?;
+        let swapped = match self.model() {
+            Some(model) => model.authorise(&self.target, &mut headers)?,
+            None => self.shared.secrets.apply(&self.target, &mut headers)?,
+        };
         let uri = match &swapped.query {
             Some(query) => format!("{}?{query}", self.target.path.path()),
             None => self.target.path.path().to_owned(),
@@ -151,6 +147,22 @@ impl Exchange {
         Ok(outgoing)
     }
 
+    /// The model, when it is who is asked.
+    fn model(&self) -> Option<&Model> {
+        match self.target.origin() {
+            Origin::Guest => None,
+            Origin::Settings => self.shared.model.as_ref(),
+        }
+    }
+
+    /// What cleans the response.
+    fn scrubber(&self) -> Option<Scrubber> {
+        match self.model() {
+            Some(model) => model.scrubber(),
+            None => self.shared.secrets.scrubber(&self.target.host),
+        }
+    }
+
     fn body(&self, inner: Incoming) -> Carried {
         Outgoing {
             inner,
@@ -173,7 +185,7 @@ impl Exchange {
             return Err(Reason::ResponseTooLarge);
         }
         let mut headers = end_to_end(&parts.headers);
-        let scrubber = self.shared.secrets.scrubber(&self.target.host);
+        let scrubber = self.scrubber();
         if let Some(scrubber) = &scrubber {
             let coded = headers
                 .get(header::CONTENT_ENCODING)

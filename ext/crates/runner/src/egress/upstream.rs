@@ -6,6 +6,7 @@
 use super::config::{BridgeLimits, Network, Trust};
 use super::denial::Reason;
 use super::error::EgressError;
+use super::route::{Origin, Target};
 use super::stream::Io;
 use super::trace::Trace;
 use rustls::crypto::ring;
@@ -59,17 +60,23 @@ impl Upstream {
         })
     }
 
-    /// A connection with nothing said on it, or one with TLS ready.
-    pub(super) async fn open(
-        &self,
-        host: &Host,
-        port: u16,
-        transport: Transport,
-        trace: &Trace,
-    ) -> Result<Io, Reason> {
+    /// A connection with nothing said on it, for a tunnel of the guest.
+    pub(super) async fn tunnel(&self, host: &Host, port: u16, trace: &Trace) -> Result<Io, Reason> {
+        let opening = self.reach(host, port, Origin::Guest, trace);
+        match tokio::time::timeout(self.limits.connect_timeout, opening).await {
+            Ok(stream) => Ok(Box::new(stream?) as Io),
+            Err(_) => Err(Reason::ConnectTimeout),
+        }
+    }
+
+    /// A connection for a request: with TLS ready, where the target is reached by it.
+    pub(super) async fn open(&self, target: &Target, trace: &Trace) -> Result<Io, Reason> {
+        let host = &target.host;
         let opening = async {
-            let stream = self.reach(host, port, trace).await?;
-            match transport {
+            let stream = self
+                .reach(host, target.port, target.origin(), trace)
+                .await?;
+            match target.transport {
                 Transport::Plain => Ok(Box::new(stream) as Io),
                 Transport::Tls => {
                     let name = match host.address() {
@@ -91,13 +98,22 @@ impl Upstream {
             .unwrap_or(Err(Reason::ConnectTimeout))
     }
 
-    async fn reach(&self, host: &Host, port: u16, trace: &Trace) -> Result<TcpStream, Reason> {
-        let addresses = self.addresses(host, port).await?;
+    async fn reach(
+        &self,
+        host: &Host,
+        port: u16,
+        origin: Origin,
+        trace: &Trace,
+    ) -> Result<TcpStream, Reason> {
+        let addresses = self.addresses(host, port, origin).await?;
         let tries = addresses.len().clamp(1, ATTEMPTS);
         let share = self.limits.connect_timeout / u32::try_from(tries).unwrap_or(1);
         let mut answer = Reason::ConnectFailed;
         for address in addresses.into_iter().take(ATTEMPTS) {
-            trace.describe(|row| row.address = address.ip().to_string());
+            match origin {
+                Origin::Guest => trace.describe(|row| row.address = address.ip().to_string()),
+                Origin::Settings => {}
+            }
             let attempt = self.network.connector.connect(address);
             match tokio::time::timeout(share, attempt).await {
                 Ok(Ok(stream)) => {
@@ -112,7 +128,12 @@ impl Upstream {
         Err(answer)
     }
 
-    async fn addresses(&self, host: &Host, port: u16) -> Result<Vec<SocketAddr>, Reason> {
+    async fn addresses(
+        &self,
+        host: &Host,
+        port: u16,
+        origin: Origin,
+    ) -> Result<Vec<SocketAddr>, Reason> {
         let found: Vec<IpAddr> = match host.address() {
             Some(address) => vec![address],
             None => self
@@ -128,8 +149,12 @@ impl Upstream {
         if found.is_empty() {
             return Err(Reason::NameNotFound);
         }
-        if found.iter().any(|&address| judge_address(address).is_err()) {
-            return Err(Reason::PrivateAddress);
+        match origin {
+            Origin::Guest if found.iter().any(|&ip| judge_address(ip).is_err()) => {
+                return Err(Reason::PrivateAddress);
+            }
+            // Only what the host's settings name may be private.
+            Origin::Guest | Origin::Settings => {}
         }
         Ok(found
             .into_iter()

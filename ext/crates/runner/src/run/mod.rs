@@ -16,6 +16,7 @@ mod level;
 mod materialise;
 mod output;
 mod prepare;
+pub(crate) mod preset;
 mod programs;
 mod recorder;
 mod salvage;

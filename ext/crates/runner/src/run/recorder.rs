@@ -71,6 +71,8 @@ pub(crate) struct Recorder<'a> {
     pub notices: Vec<String>,
     /// What the built-in loop used of its model.
     pub model_usage: Option<ModelUsage>,
+    /// The last word of a command-line agent, redacted.
+    pub last_word: Option<String>,
 }
 
 impl<'a> Recorder<'a> {
@@ -92,6 +94,7 @@ impl<'a> Recorder<'a> {
             egress: Vec::new(),
             notices: Vec::new(),
             model_usage: None,
+            last_word: None,
         }
     }
 
