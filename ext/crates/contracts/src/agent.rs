@@ -329,3 +329,44 @@ pub struct Component {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub readiness_probe: Option<ReadinessProbe>,
 }
+
+/// What becomes of an agent that the guest has already.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BundleConflict {
+    /// The import fails.
+    Error,
+    /// The one that is there stays.
+    Skip,
+    /// The bundle's takes its place.
+    #[default]
+    Upgrade,
+}
+
+/// A bundle of an agent that a component of the guest imports before the agent runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentBundle {
+    /// Host file with the bundle's JSON document. Never in a bundle of ours. Exactly one of
+    /// `source` and `bundle` is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// The bundle's document itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bundle: Option<Map<String, Value>>,
+    /// Name of the agent; absent: the document's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slug: Option<String>,
+    /// What becomes of an agent that is there already.
+    #[serde(default)]
+    pub on_conflict: BundleConflict,
+    /// User of the guest to whom the agent belongs; absent: the administrator, 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner_id: Option<u64>,
+    /// Name of a secret of this run that the importer may use; the guest has its placeholder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_env: Option<String>,
+    /// In whose name the importer acts, as its own contract has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub import_principal: Option<Map<String, Value>>,
+}

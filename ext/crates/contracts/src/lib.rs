@@ -25,9 +25,10 @@ pub mod schema_id;
 mod task;
 
 pub use agent::{
-    Agent, AgentBudget, AgentCommand, Component, ComponentLoad, ModelAgent, ModelApi,
-    ModelEndpoint, ModelPrices, ParentTool, ParentToolBridge, PresetAgent, ReadinessProbe,
-    RuntimeTask, SandboxToolPolicy, ToolLocation, ToolRule, ToolRuntime, ToolScope, ToolVisibility,
+    Agent, AgentBudget, AgentBundle, AgentCommand, BundleConflict, Component, ComponentLoad,
+    ModelAgent, ModelApi, ModelEndpoint, ModelPrices, ParentTool, ParentToolBridge, PresetAgent,
+    ReadinessProbe, RuntimeTask, SandboxToolPolicy, ToolLocation, ToolRule, ToolRuntime, ToolScope,
+    ToolVisibility,
 };
 pub use agent_preset::{AgentPreset, GoalDelivery, PresetResult};
 pub use attestation::{AttestedNetwork, GuestObservation, GuestPhase, RunAttestation};

@@ -83,6 +83,7 @@ pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, E
         tool_policy: None,
         parent_tools: None,
         components: Vec::new(),
+        agent_bundles: Vec::new(),
         checks: args.checks.clone(),
         limits: limits(args)?,
         find_renames: args.find_renames,

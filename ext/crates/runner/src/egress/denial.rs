@@ -44,6 +44,8 @@ reasons! {
     TunnelHidesRequest = "tunnel-hides-request", Denied, 403, "the policy's rules for this host name methods or paths, which cannot be seen inside a tunnel; send the request to the bridge as /https/<host>/<path>, or ask for tls: terminate";
     /// The guest's programs may not ask a model.
     ModelNotAllowed = "model-not-allowed", Denied, 403, "programs of this run may not ask a model: its policy has no network preset `model`, or this is the guest of its checks";
+    /// The model's name leads somewhere else.
+    ModelAddress = "model-address", Denied, 403, "the model's name leads to an address that the host's settings do not allow for it";
     /// What is asked for is no question to a model.
     ModelPathNotAllowed = "model-path-not-allowed", Denied, 403, "the preset `model` opens what answers questions (completions, responses, messages, embeddings, the list of models) and nothing else of the provider";
     /// It is asked for in another way.

@@ -7,11 +7,13 @@
 use super::body::{Broken, Connection, Outgoing, Returning};
 use super::denial::{self, Reason};
 use super::head::Framing;
+use super::log::EgressMode;
 use super::model::Model;
-use super::route::{Origin, Target};
+use super::route::Target;
 use super::secrets::Scrubber;
 use super::session::Shared;
 use super::trace::Trace;
+use super::upstream::Allowed;
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Empty, Full};
@@ -83,7 +85,11 @@ impl Exchange {
     async fn carry(&self, request: Request<Incoming>) -> Result<Response<Carried>, Reason> {
         let limits = &self.shared.budget.limits;
         let outgoing = self.outgoing(request)?;
-        let stream = self.shared.upstream.open(&self.target, &self.trace).await?;
+        let stream = self
+            .shared
+            .upstream
+            .open(&self.target, self.allowed(), &self.trace)
+            .await?;
         self.trace.touch();
         let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
             .max_buf_size(limits.head_bytes.max(MIN_BUFFER))
@@ -149,10 +155,20 @@ impl Exchange {
 
     /// The model, when it is who is asked.
     fn model(&self) -> Option<&Model> {
-        match self.target.origin() {
-            Origin::Guest => None,
-            Origin::Settings => self.shared.model.as_ref(),
+        match self.target.mode {
+            EgressMode::Model => self.shared.model.as_ref(),
+            EgressMode::Unknown
+            | EgressMode::Tunnel
+            | EgressMode::Terminate
+            | EgressMode::Absolute
+            | EgressMode::BaseUrl => None,
         }
+    }
+
+    /// Which addresses the target may lead to.
+    fn allowed(&self) -> Allowed<'_> {
+        self.model()
+            .map_or(Allowed::Public, |model| Allowed::Model(model.base()))
     }
 
     /// What cleans the response.

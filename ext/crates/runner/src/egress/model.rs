@@ -14,7 +14,7 @@ use super::route::Target;
 use super::secrets::{Scrubber, Secrets, Swapped};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use wp_codebox_contracts::ModelApi;
-use wp_codebox_policy::{ModelBase, Refusal, RequestPath, judge_model_request};
+use wp_codebox_policy::{Host, ModelBase, Refusal, RequestPath, judge_model_request};
 use zeroize::Zeroizing;
 
 /// What stands for the host in log and answers: where the model is, is the host's business.
@@ -69,13 +69,21 @@ impl Model {
         Ok(Target {
             mode: EgressMode::Model,
             transport: self.base.transport(),
-            host: self.base.host().clone(),
+            host: Host::of_model(&self.base),
             port: self.base.port(),
-            path: self
-                .base
-                .below(path)
-                .map_err(|_| Reason::MalformedRequest)?,
+            path: self.below(path)?,
         })
+    }
+
+    /// Where it is.
+    pub(super) const fn base(&self) -> &ModelBase {
+        &self.base
+    }
+
+    fn below(&self, path: &RequestPath) -> Result<RequestPath, Reason> {
+        let query = path.query().map(|query| format!("?{query}"));
+        let whole = [self.base.path(), path.path(), &query.unwrap_or_default()].concat();
+        RequestPath::parse(&whole).map_err(|_| Reason::MalformedRequest)
     }
 
     /// Takes out what the program sent as credentials and puts the run's key in.

@@ -27,28 +27,7 @@ pub(super) struct Target {
     pub path: RequestPath,
 }
 
-/// Who says where a target is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Origin {
-    /// The guest: only public addresses, and the log names them.
-    Guest,
-    /// The host's settings: any address, and the log names none.
-    Settings,
-}
-
 impl Target {
-    /// Who says where it is.
-    pub(super) const fn origin(&self) -> Origin {
-        match self.mode {
-            EgressMode::Model => Origin::Settings,
-            EgressMode::Unknown
-            | EgressMode::Tunnel
-            | EgressMode::Terminate
-            | EgressMode::Absolute
-            | EgressMode::BaseUrl => Origin::Guest,
-        }
-    }
-
     /// `Host` as it is sent: without the port that the scheme implies.
     pub(super) fn host_header(&self) -> String {
         if self.port == self.transport.default_port() {

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use wp_codebox_artifacts::EvidenceDocument;
 use wp_codebox_backend_native::GuestEgress;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, NetworkPolicy, RuntimePolicy};
-use wp_codebox_policy::{EgressRules, ModelBase};
+use wp_codebox_policy::{EgressRules, check_model};
 use wp_codebox_runtime::Runtime;
 
 /// Different refusals listed in the journal and named to the caller, per guest.
@@ -76,10 +76,7 @@ fn model(setting: &Setting<'_>, phase: Phase) -> Result<Option<ModelRoute>, Erro
         (Phase::Check, _) | (_, None) => return Ok(None),
         (Phase::Work, Some(endpoint)) => endpoint,
     };
-    let base = ModelBase::parse(&endpoint.base_url).map_err(|why| {
-        let message = format!("the model's base URL is not accepted: {why}");
-        ErrorBody::new(ErrorCode::ModelInvalid, message)
-    })?;
+    let base = check_model(endpoint).map_err(|e| e.body())?;
     Ok(Some(ModelRoute {
         base,
         api: endpoint.api,

@@ -1,6 +1,7 @@
 //! From a request to a checked run. Everything that may need root happens here:
 //! mount sources and staged files are opened, then root is given up for good.
 
+use super::components::{self, OpenComponents};
 use super::group::{self, RunGroup};
 use super::preset::{self, Equipped, Stock};
 use super::programs::{GuestMount, working_directory};
@@ -14,7 +15,7 @@ use wp_codebox_contracts::{
     Agent, AgentPreset, CommandCall, ErrorBody, ErrorCode, GuestPath, Limits, ModelEndpoint,
     MountRequest, NetworkPolicy, PresetResult, RunRequest, RuntimePolicy, schema_id,
 };
-use wp_codebox_policy::{self as policy, EgressRules, ModelAccess, ModelBase};
+use wp_codebox_policy::{self as policy, EgressRules, ModelAccess};
 use wp_codebox_runtime::StateDir;
 
 /// Largest staged file, bytes.
@@ -55,6 +56,7 @@ pub(crate) struct Prepared {
     pub state: StateDir,
     pub secrets: Secrets,
     pub mounts: Vec<OpenMount>,
+    pub components: OpenComponents,
     pub staged: Vec<OpenStaged>,
     /// Directories with programs of agents.
     pub programs: Vec<ProgramDirectory>,
@@ -105,6 +107,7 @@ pub(crate) fn prepare(mut request: RunRequest) -> Result<Prepared, ErrorBody> {
     };
     policy::check_secrets(&request.secrets, secret_use, taken.map(String::as_str))
         .map_err(|e| e.body())?;
+    let places = components::check(&request, &targets, &policy)?;
     let key = match (&key_name, &guest_model) {
         (None, _) => ModelKey::None,
         (Some(name), Some(_)) => ModelKey::InGuest(name),
@@ -129,7 +132,9 @@ pub(crate) fn prepare(mut request: RunRequest) -> Result<Prepared, ErrorBody> {
         .zip(targets)
         .map(|(mount, target)| open_mount(mount, target, &request))
         .collect::<Result<Vec<_>, _>>()?;
+    let components = components::open(&request, places)?;
     let mut staged = open_staged(&request)?;
+    staged.extend(components::bundle_files(&mut request)?);
     let mut programs = Vec::new();
     let manner = equipped.map(|equipped: Equipped| {
         staged.extend(equipped.staged);
@@ -149,6 +154,7 @@ pub(crate) fn prepare(mut request: RunRequest) -> Result<Prepared, ErrorBody> {
         state,
         secrets,
         mounts,
+        components,
         staged,
         programs,
         guest_model,
@@ -200,10 +206,7 @@ fn guest_model(
             "the policy has the network preset model, but the run has no model; name one, or take the preset out",
         ));
     };
-    ModelBase::parse(&model.base_url).map_err(|why| {
-        let message = format!("the model's base URL is not accepted: {why}");
-        ErrorBody::new(ErrorCode::ModelInvalid, message)
-    })?;
+    policy::check_model(model).map_err(|e| e.body())?;
     Ok(Some(model.clone()))
 }
 
@@ -261,6 +264,10 @@ fn check_programs(request: &RunRequest, policy: &RuntimePolicy) -> Result<(), Er
             policy::check_env_name(name).map_err(|e| e.body())?;
         }
     }
+    if let Some(Agent::Ability(_)) = &request.agent {
+        // The guest's own PHP runs it, as any program.
+        assert_agent(policy, "php")?;
+    }
     for check in &request.checks {
         let argv = shell_words::split(check).map_err(|e| {
             ErrorBody::new(ErrorCode::InputInvalid, format!("check {check:?}: {e}"))
@@ -285,12 +292,26 @@ fn open_mount(
     target: GuestPath,
     request: &RunRequest,
 ) -> Result<OpenMount, ErrorBody> {
-    let fail = |code, what: &str| {
-        ErrorBody::new(code, format!("the source of mount {target} {what}"))
-            .with("target", target.as_str())
-    };
+    let subject = format!("the source of mount {target}");
+    let (source, path) = open_source(&mount.source, &subject, request)
+        .map_err(|error| error.with("target", target.as_str()))?;
+    Ok(OpenMount {
+        request: mount.clone(),
+        target,
+        source,
+        path,
+    })
+}
+
+/// Opens a directory of the host that this caller may show to a guest, and names it.
+pub(super) fn open_source(
+    given: &str,
+    subject: &str,
+    request: &RunRequest,
+) -> Result<(OwnedFd, PathBuf), ErrorBody> {
+    let fail = |code, what: &str| ErrorBody::new(code, format!("{subject} {what}"));
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let source = rustix::fs::open(&mount.source, flags, Mode::empty()).map_err(|e| match e {
+    let source = rustix::fs::open(given, flags, Mode::empty()).map_err(|e| match e {
         rustix::io::Errno::ACCESS | rustix::io::Errno::PERM => fail(
             ErrorCode::MountUnreadable,
             "cannot be read: give the user that runs the sandbox read access",
@@ -321,18 +342,8 @@ fn open_mount(
     let authority = policy::MountAuthority {
         paths: &request.paths,
     };
-    policy::check_source(
-        canonical,
-        &format!("the source of mount {target}"),
-        authority,
-    )
-    .map_err(|e| e.body())?;
-    Ok(OpenMount {
-        request: mount.clone(),
-        target,
-        source,
-        path,
-    })
+    policy::check_source(canonical, subject, authority).map_err(|e| e.body())?;
+    Ok((source, path))
 }
 
 fn open_staged(request: &RunRequest) -> Result<Vec<OpenStaged>, ErrorBody> {
@@ -343,41 +354,50 @@ fn open_staged(request: &RunRequest) -> Result<Vec<OpenStaged>, ErrorBody> {
         .iter()
         .map(|file| {
             let target = policy::check_staged_target(&file.target).map_err(|e| e.body())?;
-            let fail = |what: &str| {
-                ErrorBody::new(
-                    ErrorCode::MountSourceInvalid,
-                    format!("the source of staged file {target} {what}"),
-                )
-            };
-            let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-            let fd = rustix::fs::open(&file.source, flags, Mode::empty())
-                .map_err(|e| fail(&format!("cannot be read: {e}")))?;
-            let stat = rustix::fs::fstat(&fd).map_err(|e| fail(&format!("cannot be read: {e}")))?;
-            if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-                return Err(fail("is not a regular file"));
-            }
-            let path = std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd()))
-                .map_err(|e| fail(&format!("cannot be named: {e}")))?;
-            let canonical = path
-                .to_str()
-                .ok_or_else(|| fail("has a path that is not UTF-8"))?;
-            policy::check_staged_source(
-                canonical,
-                &format!("staged file {target}"),
-                policy::MountAuthority {
-                    paths: &request.paths,
-                },
-            )
-            .map_err(|e| e.body())?;
-            let mut bytes = Vec::new();
-            std::fs::File::from(fd)
-                .take(STAGED_BYTES + 1)
-                .read_to_end(&mut bytes)
-                .map_err(|e| fail(&format!("cannot be read: {e}")))?;
-            if bytes.len() as u64 > STAGED_BYTES {
-                return Err(fail("is larger than 16 MiB: mount its directory instead"));
-            }
-            Ok(OpenStaged { target, bytes })
+            open_file(&file.source, target, request)
         })
         .collect()
+}
+
+/// Reads a file of the host that this caller may show to a guest.
+pub(super) fn open_file(
+    source: &str,
+    target: GuestPath,
+    request: &RunRequest,
+) -> Result<OpenStaged, ErrorBody> {
+    let fail = |what: &str| {
+        ErrorBody::new(
+            ErrorCode::MountSourceInvalid,
+            format!("the source of staged file {target} {what}"),
+        )
+    };
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let fd = rustix::fs::open(source, flags, Mode::empty())
+        .map_err(|e| fail(&format!("cannot be read: {e}")))?;
+    let stat = rustix::fs::fstat(&fd).map_err(|e| fail(&format!("cannot be read: {e}")))?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(fail("is not a regular file"));
+    }
+    let path = std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd()))
+        .map_err(|e| fail(&format!("cannot be named: {e}")))?;
+    let canonical = path
+        .to_str()
+        .ok_or_else(|| fail("has a path that is not UTF-8"))?;
+    policy::check_staged_source(
+        canonical,
+        &format!("staged file {target}"),
+        policy::MountAuthority {
+            paths: &request.paths,
+        },
+    )
+    .map_err(|e| e.body())?;
+    let mut bytes = Vec::new();
+    std::fs::File::from(fd)
+        .take(STAGED_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|e| fail(&format!("cannot be read: {e}")))?;
+    if bytes.len() as u64 > STAGED_BYTES {
+        return Err(fail("is larger than 16 MiB: mount its directory instead"));
+    }
+    Ok(OpenStaged { target, bytes })
 }

@@ -240,4 +240,40 @@ mod tests {
             "{said}"
         );
     }
+
+    #[test]
+    fn the_models_key_is_the_guests_only_where_it_asks_the_model_itself() {
+        let mut policy = wp_codebox_policy::defaults(vec![]);
+        policy.secrets = SecretsPolicy::ConnectorScoped;
+        let key = || {
+            let mut key = binding("M_KEY");
+            key.hosts.clear();
+            vec![key, binding("A_KEY")]
+        };
+        let issue = |model| Secrets::issue(key(), &policy, model).unwrap();
+        for phase in [Phase::Work, Phase::Check] {
+            let held = issue(ModelKey::Outside("M_KEY")).environment(phase);
+            assert_eq!(held.keys().collect::<Vec<_>>(), ["A_KEY"], "{phase:?}");
+        }
+        let secrets = issue(ModelKey::Outside("M_KEY"));
+        assert!(secrets.swap("M_KEY").is_none() && secrets.placeholder("M_KEY").is_none());
+        assert_eq!(secrets.value("M_KEY").unwrap().as_str(), "value-of-M_KEY");
+        assert_eq!(secrets.swaps().len(), 1);
+
+        let secrets = issue(ModelKey::InGuest("M_KEY"));
+        let held = secrets.environment(Phase::Work);
+        assert_eq!(held["M_KEY"], secrets.placeholder("M_KEY").unwrap());
+        assert!(held["M_KEY"].starts_with("codebox_"));
+        assert!(!secrets.environment(Phase::Check).contains_key("M_KEY"));
+        let swap = secrets.swap("M_KEY").unwrap();
+        assert!(swap.hosts.is_empty() && swap.value.as_str() == "value-of-M_KEY");
+        // With hosts it is a secret of the guest besides.
+        let secrets = Secrets::issue(vec![binding("M_KEY")], &policy, ModelKey::Outside("M_KEY"));
+        assert!(
+            secrets
+                .unwrap()
+                .environment(Phase::Check)
+                .contains_key("M_KEY")
+        );
+    }
 }

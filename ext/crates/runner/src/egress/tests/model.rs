@@ -216,6 +216,26 @@ fn the_models_address_is_open_by_this_way_only() {
 }
 
 #[test]
+fn the_models_name_leads_only_where_the_settings_allow() {
+    for (address, reason) in [("169.254.169.254", "model-address"), ("10.0.0.7", "")] {
+        let mut rig = rig(Options {
+            rules: json!({"presets": ["model"]}),
+            model: Some(route("http://gpu:8080/v1", ModelApi::OpenaiChat, None)),
+            ..Options::default()
+        });
+        rig.names.add("gpu", &[&[address]]);
+        rig.wire(address, 8080, server(|_, stream| ok(stream, "x")));
+        let answer = rig.raw(post("/model/chat/completions", "").as_bytes());
+        if reason.is_empty() {
+            assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        } else {
+            assert_eq!(refusal(&answer).1["reason"], reason);
+        }
+        assert_eq!(rig.row().address, "");
+    }
+}
+
+#[test]
 fn without_a_model_the_way_is_closed() {
     let mut rig = rules(json!({"allowHosts": ["plain.example"]}));
     let (status, body) = refusal(&rig.raw(post("/model/chat/completions", "").as_bytes()));

@@ -1,11 +1,13 @@
 //! Whoever does the work in the guest: a program, the built-in loop, or an ability.
 
 mod ability;
+mod answer;
+mod bundles;
 mod command;
 mod components;
 mod model;
 
-pub(super) use components::load as load_components;
+pub(super) use components::{GuestPurpose, load as load_components};
 
 use super::Setting;
 use super::recorder::Recorder;
