@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '16b68eabbcaf8b1b6deaaa0e5f295d2a6311d83ba5b3d300d29b143c9f6a412b',
+	'contract_digest' => '6ca68344aa5190246fcfd2ec3934db83e74dc01073e899249f5f2282a91fd1cd',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',
