@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '6ca68344aa5190246fcfd2ec3934db83e74dc01073e899249f5f2282a91fd1cd',
+	'contract_digest' => 'a3ac742b77a0c9af972affda5c5df7f06f3daabe9f87bb04649336b7682ebd6a',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',

@@ -31,19 +31,21 @@ final class RequestBuilder {
 	/**
 	 * Wires the builder.
 	 *
-	 * @param Site         $site     This site.
-	 * @param MountPlan    $mounts   Mounts of a task.
-	 * @param AgentChoice  $agents   Agent of a task.
-	 * @param TaskModel    $models   Model of a task, and what it inherits.
-	 * @param ToolChoice   $tools    Tools of a task.
-	 * @param ParentTools  $parent   Tools that this site answers for.
-	 * @param SecretChoice $secrets  Secrets of a task.
-	 * @param TaskLimits   $limits   Limits of a task.
-	 * @param Settings     $settings Host settings.
+	 * @param Site          $site       This site.
+	 * @param MountPlan     $mounts     Mounts of a task.
+	 * @param ComponentPlan $components Components of a task.
+	 * @param AgentChoice   $agents     Agent of a task.
+	 * @param TaskModel     $models     Model of a task, and what it inherits.
+	 * @param ToolChoice    $tools      Tools of a task.
+	 * @param ParentTools   $parent     Tools that this site answers for.
+	 * @param SecretChoice  $secrets    Secrets of a task.
+	 * @param TaskLimits    $limits     Limits of a task.
+	 * @param Settings      $settings   Host settings.
 	 */
 	public function __construct(
 		private readonly Site $site,
 		private readonly MountPlan $mounts,
+		private readonly ComponentPlan $components,
 		private readonly AgentChoice $agents,
 		private readonly TaskModel $models,
 		private readonly ToolChoice $tools,
@@ -72,6 +74,7 @@ final class RequestBuilder {
 		Run::validate( $request + $this->policy( $input, 'none', [] ) );
 
 		$request['mounts'] = $this->mounts->rows( $input );
+		$request          += $this->components->fields( $input, $request['mounts'], $authority );
 		$request['agent']  = $this->agents->resolve( $input );
 		if ( ! empty( $request['agent']['env'] ) ) {
 			$request['provenance']['agent_env'] = array_map( 'strval', array_keys( $request['agent']['env'] ) );
@@ -224,6 +227,10 @@ final class RequestBuilder {
 			'wordpress' => get_bloginfo( 'version' ),
 			'plugin'    => \WPCodebox\VERSION,
 		];
+		$components = $this->components->provenance( $input );
+		if ( [] !== $components ) {
+			$provenance['components'] = $components;
+		}
 		if ( ! empty( $input['metadata'] ) ) {
 			$provenance['metadata'] = $input['metadata'];
 		}

@@ -74,7 +74,7 @@ final class Run {
 				throw Exception::make( 'wp_codebox_raw_code_forbidden', $field . ' is not accepted: a task carries a goal, never code.' );
 			}
 		}
-		$known   = [ 'site', 'goal', 'task_input', 'policy', 'mounts', 'staged_files', 'commands', 'agent', 'checks', 'limits', 'find_renames', 'max_runs', 'redact', 'provenance', 'wordpress', 'denied', 'allowed_roots', 'mode', 'model', 'secrets', 'tool_policy', 'parent_tools', 'components' ];
+		$known   = [ 'site', 'goal', 'task_input', 'policy', 'mounts', 'staged_files', 'commands', 'agent', 'checks', 'limits', 'find_renames', 'max_runs', 'redact', 'provenance', 'wordpress', 'denied', 'allowed_roots', 'mode', 'model', 'secrets', 'tool_policy', 'parent_tools', 'components', 'agent_bundles' ];
 		$unknown = array_diff( array_keys( $request ), $known );
 		if ( [] !== $unknown ) {
 			throw Exception::make( 'wp_codebox_input_invalid', 'There is no field ' . reset( $unknown ) . '.' );
