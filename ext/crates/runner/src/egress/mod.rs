@@ -34,6 +34,7 @@ mod secrets;
 mod server;
 mod session;
 mod stream;
+mod tls;
 mod trace;
 mod tunnel;
 mod upstream;
@@ -42,9 +43,11 @@ mod upstream;
 mod tests;
 
 pub(crate) use config::{BridgeConfig, BridgeLimits, ModelRoute, Network, SecretSwap, Trust};
+pub(crate) use error::EgressError;
 #[cfg(test)]
 pub(crate) use log::EgressMode;
 pub(crate) use log::{EgressDecision, EgressLog, EgressRow};
 #[cfg(test)]
 pub(crate) use network::{Connect, Pending, Resolve};
 pub(crate) use server::{Bridge, PreparedBridge};
+pub(crate) use tls::{client_tls, no_tls};

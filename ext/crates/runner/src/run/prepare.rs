@@ -92,6 +92,7 @@ pub(crate) fn prepare(mut request: RunRequest) -> Result<Prepared, ErrorBody> {
     let preset = preset::of(&request)?;
     let policy = effective_policy(&request, preset.as_ref())?;
     check_programs(&request, &policy)?;
+    check_model(&request)?;
     let targets = policy::check_mounts(&request.mounts, &policy).map_err(|e| e.body())?;
     let guest_model = guest_model(&request, &policy)?;
     let key_name = request.model.as_ref().and_then(|m| m.secret.clone());
@@ -206,7 +207,6 @@ fn guest_model(
             "the policy has the network preset model, but the run has no model; name one, or take the preset out",
         ));
     };
-    policy::check_model(model).map_err(|e| e.body())?;
     Ok(Some(model.clone()))
 }
 
@@ -275,6 +275,16 @@ fn check_programs(request: &RunRequest, policy: &RuntimePolicy) -> Result<(), Er
         assert_agent(policy, argv.first().map_or("", String::as_str))?;
     }
     Ok(())
+}
+
+/// The model and what the built-in loop may use of it.
+fn check_model(request: &RunRequest) -> Result<(), ErrorBody> {
+    let checked = match (&request.agent, &request.model) {
+        (Some(Agent::Model(agent)), model) => policy::check_model_agent(agent, model.as_ref()),
+        (_, Some(model)) => policy::check_model(model),
+        (_, None) => return Ok(()),
+    };
+    checked.map(|_| ()).map_err(|e| e.body())
 }
 
 fn assert_agent(policy: &RuntimePolicy, program: &str) -> Result<(), ErrorBody> {

@@ -103,11 +103,6 @@ impl Secrets {
         swap(self.get(name)?)
     }
 
-    /// The value, for the runner itself.
-    pub(crate) fn value(&self, name: &str) -> Option<&Zeroizing<String>> {
-        self.get(name).map(|secret| &secret.value)
-    }
-
     fn get(&self, name: &str) -> Option<&Secret> {
         self.0.iter().find(|secret| secret.name == name)
     }
@@ -115,6 +110,11 @@ impl Secrets {
     /// What the bridge replaces.
     pub(crate) fn swaps(&self) -> Vec<SecretSwap> {
         self.0.iter().filter_map(swap).collect()
+    }
+
+    /// A secret's value, for what this process itself asks with it; overwritten when dropped.
+    pub(crate) fn value(&self, name: &str) -> Option<Zeroizing<String>> {
+        self.get(name).map(|secret| secret.value.clone())
     }
 
     /// Names of secrets whose value the guest itself holds.
@@ -234,6 +234,8 @@ mod tests {
         let swaps = first.swaps();
         assert_eq!(swaps.len(), 1);
         assert_eq!(swaps[0].placeholder, held["A_KEY"]);
+        assert_eq!(*first.value("A_KEY").unwrap(), "value-of-A_KEY");
+        assert_eq!(first.value("C_KEY"), None);
         let said = format!("{first:?} {:?}", first.record());
         assert!(
             !said.contains("value-of") && !said.contains("codebox_"),
