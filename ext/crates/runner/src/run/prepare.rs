@@ -232,10 +232,29 @@ pub(crate) fn default_policy(request: &RunRequest) -> RuntimePolicy {
     if request.agent.is_some() || !request.checks.is_empty() {
         commands.push(AGENT_COMMAND.to_owned());
     }
+    // What the tools of the built-in loop take; which tools there are, the tool policy says.
+    if let Some(Agent::Model(_)) = request.agent {
+        commands.extend(["wordpress.run-php", "wordpress.wp-cli"].map(str::to_owned));
+    }
     commands.sort();
     commands.dedup();
     commands.retain(|c| policy::descriptor(c).is_some());
     policy::defaults(commands)
+}
+
+/// The tools of the built-in loop.
+pub(crate) fn tool_set(
+    request: &RunRequest,
+    runtime: &RuntimePolicy,
+) -> Result<policy::ToolSet, ErrorBody> {
+    let allowed = request.task.as_ref().map(|task| &task.allowed_tools[..]);
+    policy::ToolSet::resolve(
+        request.tool_policy.as_ref(),
+        allowed.unwrap_or_default(),
+        request.parent_tools.as_ref(),
+        runtime,
+    )
+    .map_err(|e| e.body())
 }
 
 /// Every program the run would start is checked before anything starts.
@@ -267,6 +286,9 @@ fn check_programs(request: &RunRequest, policy: &RuntimePolicy) -> Result<(), Er
     if let Some(Agent::Ability(_)) = &request.agent {
         // The guest's own PHP runs it, as any program.
         assert_agent(policy, "php")?;
+    }
+    if let Some(Agent::Model(_)) = request.agent {
+        tool_set(request, policy)?;
     }
     for check in &request.checks {
         let argv = shell_words::split(check).map_err(|e| {

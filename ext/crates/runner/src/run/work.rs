@@ -22,7 +22,7 @@ use wp_codebox_contracts::{
     CheckReport, CheckStatus, ErrorBody, ErrorCode, HostSource, IsolationReport, MountAccess,
     SandboxAudit, TaskInput,
 };
-use wp_codebox_runtime::{Backend, Cancellation, Destroyed, ExecutionEnd, Left, Runtime, Usage};
+use wp_codebox_runtime::{Backend, Cancellation, ExecutionEnd, Left, Runtime, Usage};
 
 /// End of a check's output kept in its report, bytes.
 const CHECK_TAIL: usize = 4 * 1024;
@@ -184,7 +184,7 @@ pub(crate) fn run(
         .map(|(i, _)| i)
         .collect();
     let usage = left.usage;
-    let (stopped, changes) = match capture_all(setting, left) {
+    let (stopped, changes) = match capture_all(setting, &left.left) {
         Ok(changes) => (stopped, changes),
         Err(error) => {
             recorder.notices.push(error.to_string());
@@ -293,10 +293,16 @@ pub(super) fn stop_of(
     }
 }
 
-fn capture_all(
+/// What has changed by now, while the guest lives: for the agent's own eyes. It may be half of
+/// what a program is writing; what counts is captured when the guest is dead.
+pub(super) fn look(
     setting: &Setting<'_>,
-    left: Destroyed,
+    runtime: &dyn Runtime,
 ) -> Result<Vec<Option<MountChanges>>, ErrorBody> {
+    capture_all(setting, &runtime.look()?)
+}
+
+fn capture_all(setting: &Setting<'_>, left: &Left) -> Result<Vec<Option<MountChanges>>, ErrorBody> {
     setting
         .mounts
         .iter()
@@ -315,7 +321,7 @@ fn capture_all(
             };
             let (baseline, rules) = (mount.baseline.as_fd(), mount.rules());
             let limits = CaptureLimits::default();
-            match &left.left {
+            match left {
                 Left::Layers(all) => {
                     let upper = found(all).ok_or_else(|| missing("the guest left no layer"))?;
                     capture(baseline, upper.as_fd(), &rules, &limits)
