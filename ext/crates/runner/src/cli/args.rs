@@ -1,5 +1,6 @@
 //! Arguments of every subcommand. The doc comments are the help texts.
 
+use super::model::ModelArgs;
 use super::runs::RunsCommand;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -94,6 +95,8 @@ Examples:
   wp-codebox run --mount ./my-plugin:/wordpress/wp-content/plugins/my-plugin \\
     --command wordpress.wp-cli --arg command='plugin activate my-plugin' \\
     --wordpress /srv/site --state /var/lib/wp-codebox
+  wp-codebox run --mount ./my-plugin:/workspace/my-plugin --goal 'Fix the failing settings save' \\
+    --model gpt-5 --model-url https://api.openai.com/v1 --model-key-env OPENAI_API_KEY --check 'vendor/bin/phpunit'
   wp-codebox run --mount ./my-plugin:/workspace/my-plugin --goal 'Fix the coding style' \\
     --agent-command 'phpcbf --standard=PSR12 .' --agent-success-codes 0,1 --check 'phpcs --standard=PSR12 .' --json
 
@@ -197,6 +200,8 @@ pub(crate) struct RunArgs {
     /// Print the result as JSON on standard output.
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub model: ModelArgs,
 }
 
 /// Subcommands of `artifacts`.
