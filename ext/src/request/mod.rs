@@ -106,7 +106,7 @@ pub(crate) fn build(
     let max_runs = max_runs(&mut fields, settings)?;
     let find_renames = fields.flag("find_renames")?;
     let command = agent.as_ref().and_then(Agent::command);
-    let secrets = secrets(&mut fields, &given, command)?;
+    let secrets = secrets(&mut fields, &given, command, model.as_ref())?;
     let agent_bundles = agent_bundles(&mut fields)?;
     let redact = fields.texts("redact")?;
     let provenance = fields.object("provenance")?.unwrap_or_default();
@@ -195,6 +195,7 @@ fn paths(fields: &mut Fields, settings: &Settings) -> Result<RunPaths, ErrorBody
         denied,
         allowed_roots,
         cgroup: Some(settings.cgroup.clone()).filter(|path| !path.is_empty()),
+        agents_dir: Some(settings.agents_dir.clone()).filter(|path| !path.is_empty()),
     })
 }
 

@@ -10,6 +10,9 @@ use std::collections::BTreeMap;
 pub enum Agent {
     /// A program in the guest.
     Command(AgentCommand),
+    /// A well-known program, started the way its preset says. The runner makes a
+    /// [`AgentCommand`] of it before anything else is decided.
+    Preset(PresetAgent),
     /// The built-in loop: the model outside the guest, every tool inside it.
     Model(ModelAgent),
     /// An ability that a component registers in the guest's WordPress.
@@ -22,9 +25,27 @@ impl Agent {
     pub const fn command(&self) -> Option<&AgentCommand> {
         match self {
             Self::Command(command) => Some(command),
-            Self::Model(_) | Self::Ability(_) => None,
+            Self::Preset(_) | Self::Model(_) | Self::Ability(_) => None,
         }
     }
+
+    /// Whether it works in the guest and may be given a model there. The built-in loop asks
+    /// its model from outside.
+    #[must_use]
+    pub const fn uses_model_in_guest(&self) -> bool {
+        match self {
+            Self::Command(_) | Self::Preset(_) | Self::Ability(_) => true,
+            Self::Model(_) => false,
+        }
+    }
+}
+
+/// A well-known program by the name of its preset, see [`crate::AgentPreset`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PresetAgent {
+    /// Name of the preset: small letters, digits and `-`.
+    pub name: String,
 }
 
 /// A program in the guest that does the work.

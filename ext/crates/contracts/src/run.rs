@@ -46,6 +46,10 @@ pub struct RunPaths {
     /// Cgroup directory below which runs get their groups. Absent: below the runner's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<String>,
+    /// Directory with the programs of agent presets, one directory per preset. Absent: none
+    /// is installed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agents_dir: Option<String>,
 }
 
 /// Whether the run belongs to its caller.

@@ -6,6 +6,7 @@
 //! Unicode) is refused, never repaired.
 
 use super::address::{Forbidden, judge_address};
+use crate::model::ModelBase;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -104,6 +105,16 @@ impl Host {
         })
     }
 
+    /// Where the run's model is. The host's settings say so, never a guest: it may be private,
+    /// an address of this machine, or a name without a dot.
+    #[must_use]
+    pub fn of_model(base: &ModelBase) -> Self {
+        Self {
+            text: base.host().to_owned(),
+            address: base.address().map_or(Literal::Name, Literal::Address),
+        }
+    }
+
     fn literal(address: IpAddr) -> Result<Self, HostError> {
         judge_address(address).map_err(HostError::Private)?;
         let text = match address {
@@ -162,7 +173,7 @@ impl Authority {
     }
 }
 
-fn parse_port(text: &str) -> Result<u16, HostError> {
+pub(crate) fn parse_port(text: &str) -> Result<u16, HostError> {
     // `u16::from_str` takes a leading plus and zeros.
     let canonical = !text.starts_with('0') && text.bytes().all(|b| b.is_ascii_digit());
     match text.parse::<u16>() {
