@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '16b68eabbcaf8b1b6deaaa0e5f295d2a6311d83ba5b3d300d29b143c9f6a412b',
+	'contract_digest' => 'a3ac742b77a0c9af972affda5c5df7f06f3daabe9f87bb04649336b7682ebd6a',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',

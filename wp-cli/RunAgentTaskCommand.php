@@ -79,6 +79,18 @@ final class RunAgentTaskCommand {
 	 * [--agent=<name>]
 	 * : Agent from the option wp_codebox_agents.
 	 *
+	 * [--runtime-task=<task>]
+	 * : Ability of the sandbox's WordPress that does the work: its name, or a JSON object with ability and input. A component registers it.
+	 *
+	 * [--component=<components>]
+	 * : Plugins that the sandbox's WordPress loads beside the code under change, read-only: slugs of installed plugins or directories, each required and activated; or a JSON list of component contracts.
+	 *
+	 * [--provider-plugin-paths=<paths>]
+	 * : Plugins that bring a model provider for WordPress's AI client: directories or slugs of installed plugins.
+	 *
+	 * [--agent-bundles=<bundles>]
+	 * : Bundles of agents that a component imports before the work: JSON files, or a JSON list of objects with source or bundle.
+	 *
 	 * [--agent-success-codes=<codes>]
 	 * : Exit codes of the agent that mean success.
 	 *
@@ -153,6 +165,9 @@ final class RunAgentTaskCommand {
 	 *
 	 *     # A tool whose exit status 1 means that it fixed something.
 	 *     $ wp codebox run-agent-task "Fix the coding style" --plugin=sample --agent-command='phpcbf .' --agent-success-codes=0,1
+	 *
+	 *     # Let an agent that is a plugin do it, as an ability inside the sandbox.
+	 *     $ wp codebox run-agent-task "Mend the settings page" --plugin=sample --component=my-agent --runtime-task=my-agent/repair
 	 *
 	 *     # Keep the run id for a script.
 	 *     $ run=$(wp codebox run-agent-task --input-file=task.json --porcelain)

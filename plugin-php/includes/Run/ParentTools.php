@@ -137,12 +137,23 @@ final class ParentTools {
 		if ( ! $this->lent( $name, $input ) ) {
 			throw Failure::because( ErrorCode::ToolNotAllowed, sprintf( 'This site does not lend the ability %s to an agent of this user.', $name ) );
 		}
-		$schema = $ability->get_input_schema();
+		$schema = self::without_empty( $ability->get_input_schema() );
 		return [
 			'id'           => self::id( $name ),
 			'description'  => substr( trim( $ability->get_label() . '. ' . $ability->get_description() ), 0, 1000 ),
 			'input_schema' => 'object' === ( $schema['type'] ?? '' ) ? $schema : [ 'type' => 'object' ],
 		];
+	}
+
+	/**
+	 * A schema without its empty members: PHP has one empty array for lists and objects.
+	 *
+	 * @param array<mixed> $schema Schema.
+	 * @return array<mixed>
+	 */
+	private static function without_empty( array $schema ): array {
+		$kept = array_map( static fn( mixed $member ): mixed => is_array( $member ) ? self::without_empty( $member ) : $member, $schema );
+		return array_filter( $kept, static fn( mixed $member ): bool => [] !== $member );
 	}
 
 	/**
