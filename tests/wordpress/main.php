@@ -26,7 +26,7 @@ $cases   = [
 	'fake'    => [ 'abilities', 'runs', 'models', 'credentials', 'tools', 'cli-models', 'detached', 'groups', 'artifacts', 'applies', 'adapters', 'reviews', 'stages', 'hosts', 'transfers', 'replays', 'audits', 'rest', 'cli-runs', 'cli-registry', 'cli-groups', 'cli-artifacts', 'cli-reviews', 'cli-others', 'health', 'facade', 'settings', 'privacy', 'screen', 'faults' ],
 	'network' => [ 'network', 'screen' ],
 	'network-native' => [ 'network' ],
-	'native'  => [ 'abilities', 'runs', 'models', 'credentials', 'tools', 'cli-models', 'detached', 'groups', 'artifacts', 'applies', 'reviews', 'stages', 'hosts', 'transfers', 'replays', 'audits', 'rest', 'cli-runs', 'cli-registry', 'cli-groups', 'cli-artifacts', 'cli-reviews', 'cli-others', 'health', 'facade', 'settings', 'privacy', 'native' ],
+	'native'  => [ 'abilities', 'runs', 'detached', 'groups', 'artifacts', 'applies', 'reviews', 'stages', 'hosts', 'transfers', 'replays', 'audits', 'rest', 'cli-runs', 'cli-registry', 'cli-groups', 'cli-artifacts', 'cli-reviews', 'cli-others', 'health', 'facade', 'settings', 'privacy', 'native' ],
 ];
 foreach ( $cases[ $phase ] as $case ) {
 	( require __DIR__ . '/cases/' . $case . '.php' )( $harness );

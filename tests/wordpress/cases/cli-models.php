@@ -1,0 +1,1 @@
+<?php return static function ( \WPCodebox\Tests\Harness $t ): void {};
