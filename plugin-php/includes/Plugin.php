@@ -13,6 +13,7 @@ use WPCodebox\Abilities\Registrar;
 use WPCodebox\Abilities\SchemaStore;
 use WPCodebox\Admin\DebugInfo;
 use WPCodebox\Admin\IsolationHealth;
+use WPCodebox\Admin\ModelHealth;
 use WPCodebox\Admin\Notices;
 use WPCodebox\Admin\PersonalData;
 use WPCodebox\Admin\Privacy;
@@ -70,6 +71,7 @@ final class Plugin {
 		( new PendingApply( $capabilities, $services ) )->register();
 		( new Notices( $gate ) )->register();
 		( new SiteHealth( $gate, $site ) )->register();
+		( new ModelHealth( $settings ) )->register();
 		( new DebugInfo( $gate, $site, $settings ) )->register();
 		( new IsolationHealth( $gate ) )->register();
 		( new SettingsPage( new SettingsForm( $settings, $gate ), $rules ) )->register();

@@ -604,7 +604,7 @@ fn execution(script: &str) -> Execution {
         cwd: GuestPath::new("/workspace/sample").unwrap(),
         stdin: None,
         output_bytes: 1 << 20,
-        stop_at: None,
+        stop_at: std::time::Instant::now() + std::time::Duration::from_secs(60),
         deadline: std::time::Instant::now() + std::time::Duration::from_secs(60),
     }
 }
