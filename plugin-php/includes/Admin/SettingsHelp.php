@@ -52,6 +52,13 @@ final class SettingsHelp {
 					__( 'Do not write a key or password into a command line: everybody who may change settings can read it. A plugin of this site hands secrets to a run through the filter wp_codebox_secret_values; the sandbox only sees a placeholder.', 'wp-codebox' ),
 				],
 			],
+			'callers'   => [
+				__( 'Trusted callers', 'wp-codebox' ),
+				[
+					__( 'A program that prepares sandboxes in a browser may need one thing of this site only: to have a connector carry a request out. Give its user an application password (Users, Profile) and grant the scope here; the user needs no further rights.', 'wp-codebox' ),
+					__( 'Each scope stands alone. A grant holds for requests that are made with this very application password, not for the user, and ends when the password is revoked. What a request says of its caller counts for nothing. Who may run tasks needs no grant.', 'wp-codebox' ),
+				],
+			],
 			'limits'    => [
 				__( 'Limits', 'wp-codebox' ),
 				[
