@@ -38,6 +38,12 @@ enum ErrorCode: string {
 	case FanoutConcurrencyInvalid = 'wp_codebox_fanout_concurrency_invalid';
 	case AgentMissing = 'wp_codebox_agent_missing';
 	case SecretInvalid = 'wp_codebox_secret_invalid';
+	case ModelMissing = 'wp_codebox_model_missing';
+	case ModelInvalid = 'wp_codebox_model_invalid';
+	case BudgetInvalid = 'wp_codebox_budget_invalid';
+	case ProviderCredentialsUnavailable = 'wp_codebox_provider_credentials_unavailable';
+	case ConnectorCredentialsUnavailable = 'wp_codebox_connector_credentials_unavailable';
+	case ToolNotAllowed = 'wp_codebox_tool_not_allowed';
 	case ApiAbilityNotSupported = 'wp_codebox_api_ability_not_supported';
 	case Forbidden = 'wp_codebox_forbidden';
 	case ExtensionMissing = 'wp_codebox_extension_missing';
@@ -93,6 +99,7 @@ enum ErrorCode: string {
 			self::InputInvalid, self::LimitInvalid, self::MountMissing, self::MountSourceInvalid, self::AgentMissing, self::SecretInvalid, self::ArtifactIdMissing => 400,
 			self::ArtifactVerificationFailed, self::ArtifactImportSourceMissing, self::ArtifactImportSourceInvalid => 400,
 			self::ReviewActionMissing, self::ReviewActionInvalid => 400,
+			self::ModelMissing, self::ModelInvalid, self::BudgetInvalid => 400,
 			self::BrowserConnectorRequestInvalid, self::BrowserProviderOperationRequired, self::BrowserProviderRequestRequired, self::BrowserProviderConnectorRequired => 400,
 			self::BrowserProviderBridgeOperationUnsupported, self::BrowserProviderBridgeUriInvalid, self::BrowserProviderBridgePathInvalid => 400,
 			self::BrowserConnectorCredentialsUnavailable, self::BrowserProviderBridgeUriForbidden => 403,
@@ -105,7 +112,7 @@ enum ErrorCode: string {
 			self::BrowserProviderBridgeException => 502,
 			self::TaskMissing, self::TasksMissing, self::FanoutWorkersMissing, self::FanoutWorkerInvalid, self::FanoutWorkerIdInvalid, self::FanoutWorkerIdDuplicate => 400,
 			self::FanoutWorkerGoalMissing, self::FanoutWorkerDependencyInvalid, self::FanoutConcurrencyInvalid => 400,
-			self::MountDenied, self::Forbidden, self::ArtifactOutsideRoot, self::ArtifactUntrusted => 403,
+			self::MountDenied, self::Forbidden, self::ArtifactOutsideRoot, self::ArtifactUntrusted, self::ProviderCredentialsUnavailable, self::ConnectorCredentialsUnavailable, self::ToolNotAllowed => 403,
 			self::ApiAbilityNotSupported, self::ArtifactNotFound, self::RunNotFound => 404,
 			self::ApplyConflict, self::ArtifactChanged, self::RunAmbiguous, self::RunCancelled => 409,
 			self::ArtifactTooLarge => 413,
@@ -122,7 +129,7 @@ enum ErrorCode: string {
 	public function exit_status(): int {
 		return match ( $this ) {
 			self::Busy, self::ExtensionMissing, self::ExtensionStale => 125,
-			self::MountDenied, self::Forbidden, self::BrowserConnectorCredentialsUnavailable, self::BrowserProviderBridgeUriForbidden => 126,
+			self::MountDenied, self::Forbidden, self::ProviderCredentialsUnavailable, self::ConnectorCredentialsUnavailable, self::ToolNotAllowed, self::BrowserConnectorCredentialsUnavailable, self::BrowserProviderBridgeUriForbidden => 126,
 			self::RunCancelled => 130,
 			default => 1,
 		};

@@ -22,7 +22,7 @@ return [
 	'output_schema' => 'browser-provider-adapter-response',
 	'capability'    => Capabilities::RUN,
 	'scope'         => Scope::RequestConnector->value,
-	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->providers->execute( $input ),
+	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->provider_requests->execute( $input ),
 	'meta'          => [
 		'annotations'  => [
 			'readonly'    => false,

@@ -22,7 +22,7 @@ return [
 	'output_schema' => 'browser-connector-response',
 	'capability'    => Capabilities::RUN,
 	'scope'         => Scope::RequestConnector->value,
-	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->connectors->request( $input ),
+	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->connector_requests->request( $input ),
 	'meta'          => [
 		'annotations'  => [
 			'readonly'    => false,

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use wp_codebox_contracts::{
     Agent, AgentBudget, AgentCommand, Component, ComponentLoad, ErrorBody, ErrorCode, ModelAgent,
-    ModelApi, ModelEndpoint, ModelPrices, ParentTool, ParentToolBridge, ReadinessProbe,
-    RuntimeTask, SandboxToolPolicy, schema_id,
+    ModelApi, ModelEndpoint, ModelPrices, ParentTool, ParentToolBridge, PresetAgent,
+    ReadinessProbe, RuntimeTask, SandboxToolPolicy, schema_id,
 };
 use wp_codebox_policy as policy;
 
@@ -24,11 +24,12 @@ pub(super) fn agent(fields: &mut Fields) -> Result<Option<Agent>, ErrorBody> {
         Value::Null => Agent::Command(command(given)?),
         Value::String(kind) => match kind.as_str() {
             "command" => Agent::Command(command(given)?),
+            "preset" => Agent::Preset(preset(given)?),
             "model" => Agent::Model(model_agent(given)?),
             "ability" => Agent::Ability(ability(given)?),
-            _ => return Err(fields.refuse("agent.kind", "command, model or ability")),
+            _ => return Err(fields.refuse("agent.kind", "command, preset, model or ability")),
         },
-        _ => return Err(fields.refuse("agent.kind", "command, model or ability")),
+        _ => return Err(fields.refuse("agent.kind", "command, preset, model or ability")),
     };
     Ok(Some(agent))
 }
@@ -78,6 +79,13 @@ fn command(given: Map<String, Value>) -> Result<AgentCommand, ErrorBody> {
         env,
         preset: None,
     })
+}
+
+fn preset(given: Map<String, Value>) -> Result<PresetAgent, ErrorBody> {
+    let mut agent = Fields::new(given, "agent", &["kind", "name"], ErrorCode::InputInvalid)?;
+    let name = agent.required_text("name")?;
+    policy::check_preset_name(&name).map_err(|e| e.body())?;
+    Ok(PresetAgent { name })
 }
 
 fn model_agent(given: Map<String, Value>) -> Result<ModelAgent, ErrorBody> {

@@ -5,12 +5,14 @@
 //! is left to the runner. Binaries and the state directory come from the settings only.
 
 mod agents;
+mod bundles;
 mod rows;
 mod task;
 
 use crate::fields::Fields;
 use crate::ini::{Settings, is_absolute};
 use agents::{agent, components, model, parent_tools, tool_policy};
+use bundles::agent_bundles;
 use rows::{absolute_rule, bounded, commands, mounts, secrets, texts_not_blank};
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::{Map, Value};
@@ -41,6 +43,7 @@ const REQUEST_FIELDS: &[&str] = &[
     "max_runs",
     "find_renames",
     "secrets",
+    "agent_bundles",
     "redact",
     "provenance",
     "wordpress",
@@ -103,7 +106,8 @@ pub(crate) fn build(
     let max_runs = max_runs(&mut fields, settings)?;
     let find_renames = fields.flag("find_renames")?;
     let command = agent.as_ref().and_then(Agent::command);
-    let secrets = secrets(&mut fields, &given, command)?;
+    let secrets = secrets(&mut fields, &given, command, model.as_ref())?;
+    let agent_bundles = agent_bundles(&mut fields)?;
     let redact = fields.texts("redact")?;
     let provenance = fields.object("provenance")?.unwrap_or_default();
 
@@ -129,6 +133,7 @@ pub(crate) fn build(
         tool_policy,
         parent_tools,
         components,
+        agent_bundles,
         checks,
         limits,
         find_renames,
@@ -190,6 +195,7 @@ fn paths(fields: &mut Fields, settings: &Settings) -> Result<RunPaths, ErrorBody
         denied,
         allowed_roots,
         cgroup: Some(settings.cgroup.clone()).filter(|path| !path.is_empty()),
+        agents_dir: Some(settings.agents_dir.clone()).filter(|path| !path.is_empty()),
     })
 }
 

@@ -2,8 +2,8 @@
 
 use crate::fields::Fields;
 use wp_codebox_contracts::{
-    AgentCommand, CommandCall, ErrorBody, ErrorCode, MountAccess, MountRequest, RuntimePolicy,
-    SecretBinding,
+    AgentCommand, CommandCall, ErrorBody, ErrorCode, ModelEndpoint, MountAccess, MountRequest,
+    RuntimePolicy, SecretBinding,
 };
 use wp_codebox_policy as policy;
 
@@ -66,6 +66,7 @@ pub(super) fn secrets(
     fields: &mut Fields,
     rules: &RuntimePolicy,
     agent: Option<&AgentCommand>,
+    model: Option<&ModelEndpoint>,
 ) -> Result<Vec<SecretBinding>, ErrorBody> {
     const KNOWN: &[&str] = &["env", "value", "hosts"];
     let rows = fields.rows("secrets", KNOWN, ErrorCode::SecretInvalid)?;
@@ -79,7 +80,11 @@ pub(super) fn secrets(
         });
     }
     let taken = agent.into_iter().flat_map(|agent| agent.env.keys());
-    policy::check_secrets(&secrets, rules, taken.map(String::as_str)).map_err(|e| e.body())?;
+    let secret_use = policy::SecretUse {
+        policy: rules,
+        model,
+    };
+    policy::check_secrets(&secrets, secret_use, taken.map(String::as_str)).map_err(|e| e.body())?;
     Ok(secrets)
 }
 

@@ -13,8 +13,14 @@
 //! in the transcript, bounded and redacted; nothing the model says can make a check pass.
 
 mod conversation;
+mod turns;
 
 pub(crate) use conversation::{
     Halt, Message, Model, ModelError, Reply, StopReason, TaskEnd, TokenUsage, ToolAnswer, ToolCall,
     ToolSpec, ToolStatus, Toolbox, TurnRequest,
+};
+pub(crate) use turns::{
+    Assignment, BriefedMount, Briefing, CallRecord, CallStatus, Ended, Ending, Parent,
+    ParentAnswer, ParentTools, TurnRecord, Witness, drive, first_message, parent_unavailable,
+    system_prompt,
 };

@@ -76,6 +76,10 @@ pub(crate) struct PathArgs {
     /// their groups. [default: $WP_CODEBOX_CGROUP, else below the runner's own group]
     #[arg(long, value_name = "DIR")]
     pub cgroup: Option<PathBuf>,
+    /// Directory with the programs of agent presets, one directory per preset.
+    /// [default: $WP_CODEBOX_AGENTS_DIR, else /opt/wp-codebox/agents]
+    #[arg(long, value_name = "DIR")]
+    pub agents_dir: Option<PathBuf>,
     /// PHP for the guest. [default: $WP_CODEBOX_PHP, else /usr/bin/php]
     #[arg(long, value_name = "FILE")]
     pub php: Option<PathBuf>,
@@ -125,7 +129,8 @@ pub(crate) struct RunArgs {
     /// named; may be repeated. Without this and --network-preset nothing leaves the guest.
     #[arg(long, value_name = "HOST[:PORT]", conflicts_with = "policy")]
     pub allow_host: Vec<String>,
-    /// Named set of hosts to read from: wporg-readonly, packagist, npm, github-readonly; may be repeated.
+    /// Named set of hosts to read from: wporg-readonly, packagist, npm, github-readonly; or
+    /// `model`, which opens the run's own model and nothing else; may be repeated.
     #[arg(long, value_name = "NAME", conflicts_with = "policy")]
     pub network_preset: Vec<String>,
     /// The bridge ends TLS with a certificate that only this guest trusts, so that rules on

@@ -25,6 +25,8 @@ pub(crate) struct TranscriptEntry {
     pub stdout: String,
     /// Captured stderr.
     pub stderr: String,
+    /// What the program answered beside its output. Redacted already.
+    pub parsed: Option<Value>,
 }
 
 /// How many paths changed, and how.
@@ -197,7 +199,9 @@ pub(crate) fn transcript(entries: &[TranscriptEntry]) -> Value {
             if let Some(code) = t.exit_code {
                 row["exitCode"] = json!(code);
             }
-            if let Ok(parsed) = serde_json::from_str::<Value>(t.stdout.trim())
+            if let Some(parsed) = &t.parsed {
+                row["parsed"] = parsed.clone();
+            } else if let Ok(parsed) = serde_json::from_str::<Value>(t.stdout.trim())
                 && (parsed.as_object().is_some_and(|o| !o.is_empty()) || parsed.is_array())
                 && t.stdout.len() <= TRANSCRIPT_BYTES
             {
@@ -311,6 +315,7 @@ mod tests {
             phase: "agent",
             stdout: "{\"a\":1}\n".to_owned(),
             stderr: String::new(),
+            parsed: None,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::Setting;
 use super::attest;
+use super::components;
 use super::egress;
 use super::envelopes::{self, AgentExit, Facts, Worker};
 use super::recorder::Recorder;
@@ -166,12 +167,19 @@ fn spec(setting: &Setting<'_>, request: &RunRequest) -> Map<String, Value> {
             }
             spec.insert("agent".to_owned(), row);
         }
+        Some(Agent::Preset(agent)) => {
+            let row = json!({"kind": "preset", "name": agent.name});
+            spec.insert("agent".to_owned(), row);
+        }
         Some(Agent::Model(agent)) => {
             let row = json!({"kind": "model", "budget": agent.budget});
             spec.insert("agent".to_owned(), row);
         }
         Some(Agent::Ability(task)) => {
-            let row = json!({"kind": "ability", "ability": task.ability});
+            let mut row = json!({"kind": "ability", "ability": task.ability});
+            if !task.input.is_empty() {
+                row["input"] = json!(task.input);
+            }
             spec.insert("agent".to_owned(), row);
         }
     }
@@ -179,6 +187,10 @@ fn spec(setting: &Setting<'_>, request: &RunRequest) -> Map<String, Value> {
         // Where it is belongs to the host: its address may be one of a private network.
         let row = json!({"provider": model.provider, "model": model.model, "api": model.api});
         spec.insert("model".to_owned(), row);
+    }
+    if !request.components.is_empty() {
+        let rows = components::record(&request.components);
+        spec.insert("components".to_owned(), json!(rows));
     }
     let secrets = setting.prepared.secrets.record();
     if !secrets.is_empty() {
@@ -209,5 +221,24 @@ fn mounts(setting: &Setting<'_>, evidence: Seen<'_>) -> Vec<BundleMount> {
                 changes.clone()
             },
         })
+        .chain(shown(setting))
         .collect()
+}
+
+/// Components among the mounts: read only, never captured.
+fn shown<'a>(setting: &'a Setting<'_>) -> impl Iterator<Item = BundleMount> + 'a {
+    let first = setting.mounts.len();
+    setting
+        .components
+        .iter()
+        .enumerate()
+        .map(move |(position, row)| BundleMount {
+            index: first + position,
+            target: row.shown.mount.target.clone(),
+            access: MountAccess::Readonly,
+            view: row.shown.view,
+            exclude: row.shown.rules(),
+            metadata: row.shown.mount.request.metadata.clone(),
+            changes: None,
+        })
 }

@@ -6,6 +6,7 @@
 
 mod agents;
 mod attest;
+mod components;
 mod egress;
 mod envelopes;
 mod export;
@@ -229,6 +230,7 @@ pub(crate) struct Setting<'a> {
     pub level: IsolationLevel,
     pub mounts: Vec<Materialised>,
     pub guest_mounts: Vec<GuestMount>,
+    pub components: Vec<components::ReadyComponent>,
     pub cwd: GuestPath,
     pub staged: Vec<wp_codebox_contracts::StagedFile>,
     pub clock: Clock,
@@ -267,6 +269,9 @@ fn stages(
         })
         .collect();
     let owner = prepared.state.owner();
+    let open_components = std::mem::take(&mut prepared.components);
+    recorder.notices.extend(open_components.left_out.clone());
+    let components = components::ready(open_components, opened.len(), owner, level, run_dir)?;
     let mounts = opened
         .into_iter()
         .enumerate()
@@ -281,6 +286,7 @@ fn stages(
         staged: write_staged(&prepared.staged, run_dir)?,
         mounts,
         guest_mounts,
+        components,
         prepared: &prepared,
         clock,
     };
@@ -366,6 +372,19 @@ fn announce(setting: &Setting<'_>, recorder: &mut Recorder<'_>) -> Result<(), Er
                 "workspace": guest.workspace,
                 "mode": guest.access,
                 "view": mount.view,
+            }),
+        )?;
+    }
+    for (position, row) in setting.components.iter().enumerate() {
+        recorder.event(
+            EventType::Mounted,
+            None,
+            json!({
+                "index": setting.mounts.len() + position,
+                "target": row.shown.mount.target,
+                "component": row.component.slug,
+                "mode": row.shown.mount.request.mode,
+                "view": row.shown.view,
             }),
         )?;
     }

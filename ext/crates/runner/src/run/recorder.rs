@@ -211,6 +211,14 @@ impl<'a> Recorder<'a> {
         Ok(step)
     }
 
+    /// Adds to the last call what its program answered beside its output.
+    pub(crate) fn answered(&mut self, answer: Value) {
+        let answer = self.redactor.redact_value(answer);
+        if let Some(entry) = self.transcript.last_mut() {
+            entry.parsed = Some(answer);
+        }
+    }
+
     fn output(
         &mut self,
         id: &ExecutionId,
@@ -283,6 +291,7 @@ impl<'a> Recorder<'a> {
             phase: call.phase,
             stdout: step.stdout.clone(),
             stderr: step.stderr.clone(),
+            parsed: None,
         });
         Ok(())
     }

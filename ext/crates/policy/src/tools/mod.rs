@@ -1,0 +1,93 @@
+//! Which tools the built-in loop has: a registry as data, and what policy and lists make of it.
+//!
+//! A tool exists for an agent when it is in the registry (or the parent answers for it by name),
+//! the tool policy allows and shows it, the caller's list names it, and the runtime policy allows
+//! what it takes in the guest. Every one of these only narrows. `task.finish` and `task.blocked`
+//! end the task and reach nothing: they are always there.
+
+mod check;
+mod registry;
+mod set;
+
+pub use check::{check_tool_policy, parse_tool_policy};
+pub use registry::{
+    BuiltinTool, TOOLS, ToolAccess, ToolDescriptor, ToolNeed, builtin_tool, runtime_tool_id,
+};
+pub use set::{OfferedTool, RefusalReason, ToolKind, ToolRefusal, ToolSet};
+
+use wp_codebox_contracts::{ErrorBody, ErrorCode, PolicyIssue};
+
+/// Why there is no set of tools.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ToolPolicyError {
+    /// The tool policy, or the list of the parent's tools, is malformed.
+    #[error("the tool policy is not valid: {}", join(.issues))]
+    Invalid {
+        /// All issues.
+        issues: Vec<PolicyIssue>,
+    },
+    /// The list of allowed tools names something that does not exist.
+    #[error("there is no tool {}; there are {}", quoted(.unknown), .known.join(", "))]
+    Unknown {
+        /// As given.
+        unknown: Vec<String>,
+        /// Every id that can be named.
+        known: Vec<String>,
+    },
+    /// The list of allowed tools names tools that this run may not have.
+    #[error("{}; this run may have {}", refusals(.refused), .offered.join(", "))]
+    NotAllowed {
+        /// Each with its reason.
+        refused: Vec<ToolRefusal>,
+        /// Ids that can be named.
+        offered: Vec<String>,
+    },
+}
+
+fn join(issues: &[PolicyIssue]) -> String {
+    issues
+        .iter()
+        .map(|i| format!("{}: {}", i.field, i.message))
+        .collect::<Vec<_>>()
+        .join("; ")
+}
+
+fn quoted(names: &[String]) -> String {
+    names
+        .iter()
+        .map(|name| format!("{name:?}"))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+fn refusals(refused: &[ToolRefusal]) -> String {
+    refused
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join("; ")
+}
+
+impl ToolPolicyError {
+    /// The error as it crosses a border.
+    #[must_use]
+    pub fn body(&self) -> ErrorBody {
+        match self {
+            Self::Invalid { issues } => {
+                ErrorBody::new(ErrorCode::SandboxToolPolicyInvalid, self.to_string())
+                    .with("issues", serde_json::to_value(issues).unwrap_or_default())
+            }
+            Self::Unknown { unknown, known } => {
+                ErrorBody::new(ErrorCode::InputInvalid, self.to_string())
+                    .with("unknownTools", unknown.clone())
+                    .with("tools", known.clone())
+            }
+            Self::NotAllowed { refused, offered } => {
+                ErrorBody::new(ErrorCode::ToolNotAllowed, self.to_string())
+                    .with("refused", serde_json::to_value(refused).unwrap_or_default())
+                    .with("tools", offered.clone())
+            }
+        }
+    }
+}

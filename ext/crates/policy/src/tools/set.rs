@@ -1,0 +1,501 @@
+//! The tools of one run: what is offered, and why anything else is refused.
+
+use super::registry::{BuiltinTool, TOOLS, ToolAccess, ToolDescriptor, ToolNeed, builtin_tool};
+use super::{ToolPolicyError, check_tool_policy, runtime_tool_id};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, FilesystemPolicy, ParentTool, ParentToolBridge, PolicyIssue,
+    RuntimePolicy, SandboxToolPolicy, ToolLocation, ToolRule, ToolScope, ToolVisibility,
+};
+
+/// Why a tool does not exist for an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RefusalReason {
+    /// No rule, no list and no registry knows it.
+    NotInPolicy,
+    /// It runs at the parent, and the parent does not answer for it in this run.
+    ParentOnly,
+    /// The policy hides it.
+    Hidden,
+    /// The policy shows it to the parent only.
+    NotVisibleInSandbox,
+    /// The policy, the list of allowed tools or the runtime policy does not allow it.
+    NotAllowed,
+}
+
+impl RefusalReason {
+    /// Stable text.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NotInPolicy => "not-in-policy",
+            Self::ParentOnly => "parent-only",
+            Self::Hidden => "hidden",
+            Self::NotVisibleInSandbox => "not-visible-in-sandbox",
+            Self::NotAllowed => "not-allowed",
+        }
+    }
+}
+
+/// A tool that is not offered, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[error("tool {tool:?} is not allowed in this run ({}): {detail}", .reason.as_str())]
+pub struct ToolRefusal {
+    /// As called or named.
+    pub tool: String,
+    /// In one word.
+    pub reason: RefusalReason,
+    /// In a sentence.
+    pub detail: String,
+}
+
+impl ToolRefusal {
+    fn new(tool: &str, reason: RefusalReason, detail: impl Into<String>) -> Self {
+        Self {
+            tool: tool.to_owned(),
+            reason,
+            detail: detail.into(),
+        }
+    }
+
+    /// The refusal as it crosses a border.
+    #[must_use]
+    pub fn body(&self) -> ErrorBody {
+        ErrorBody::new(ErrorCode::ToolNotAllowed, self.to_string())
+            .with("tool", self.tool.clone())
+            .with("reason", self.reason.as_str())
+    }
+}
+
+/// Who carries a tool out.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ToolKind {
+    /// The runner, in the guest.
+    Builtin(BuiltinTool),
+    /// The parent.
+    Parent(ParentTool),
+}
+
+/// A tool that the agent has.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OfferedTool {
+    /// Id.
+    pub id: String,
+    /// Name on the wire: letters, digits and `_`, at most 64.
+    pub name: String,
+    /// Further names that calls may use.
+    pub aliases: Vec<String>,
+    /// For the model.
+    pub description: String,
+    /// JSON Schema of the arguments.
+    pub parameters: Value,
+    /// Who carries it out.
+    pub kind: ToolKind,
+}
+
+impl OfferedTool {
+    fn builtin(row: &ToolDescriptor, rule: Option<&ToolRule>) -> Self {
+        let mut aliases: Vec<String> = row.aliases.iter().map(|a| (*a).to_owned()).collect();
+        aliases.extend(rule.into_iter().flat_map(names).map(str::to_owned));
+        Self {
+            id: row.id.to_owned(),
+            name: runtime_tool_id(row.id),
+            aliases,
+            description: row.description.to_owned(),
+            parameters: (row.parameters)(),
+            kind: ToolKind::Builtin(row.tool),
+        }
+    }
+
+    fn parent(tool: &ParentTool, rule: Option<&ToolRule>) -> Self {
+        Self {
+            id: tool.id.clone(),
+            name: runtime_tool_id(&tool.id),
+            aliases: rule
+                .into_iter()
+                .flat_map(names)
+                .map(str::to_owned)
+                .collect(),
+            description: tool.description.clone(),
+            parameters: Value::Object(tool.input_schema.clone()),
+            kind: ToolKind::Parent(tool.clone()),
+        }
+    }
+
+    fn is_named(&self, name: &str) -> bool {
+        self.id == name || self.name == name || self.aliases.iter().any(|alias| alias == name)
+    }
+}
+
+/// The tools of one run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolSet {
+    offered: Vec<OfferedTool>,
+    /// Tools that exist and are not offered, by id.
+    refused: BTreeMap<String, ToolRefusal>,
+    /// Rules about tools that do not exist here, by each name they have.
+    foreign: BTreeMap<String, ToolRefusal>,
+}
+
+impl ToolSet {
+    /// What is left of the registry and the parent's tools. Without `policy` and `allowed` that
+    /// is every tool that acts in the guest and every tool the parent answers for; an empty
+    /// `allowed` is none given.
+    pub fn resolve(
+        policy: Option<&SandboxToolPolicy>,
+        allowed: &[String],
+        parent: Option<&ParentToolBridge>,
+        runtime: &RuntimePolicy,
+    ) -> Result<Self, ToolPolicyError> {
+        let mut issues = policy
+            .map(|policy| check_tool_policy(&serde_json::to_value(policy).unwrap_or_default()))
+            .unwrap_or_default();
+        let parents = parent.map_or(&[][..], |bridge| &bridge.tools);
+        issues.extend(bridge_issues(parents));
+        if !issues.is_empty() {
+            return Err(ToolPolicyError::Invalid { issues });
+        }
+        let mut set = Self {
+            offered: Vec::new(),
+            refused: BTreeMap::new(),
+            foreign: BTreeMap::new(),
+        };
+        for row in TOOLS {
+            let rule = policy.and_then(|policy| rule_of(policy, row));
+            match refusal_of_builtin(row, policy.is_some(), rule, runtime) {
+                None => set.offered.push(OfferedTool::builtin(row, rule)),
+                Some(refusal) => {
+                    set.refused.insert(row.id.to_owned(), refusal);
+                }
+            }
+        }
+        for tool in parents {
+            let rule = policy.and_then(|policy| {
+                policy
+                    .tools
+                    .iter()
+                    .find(|rule| names(rule).any(|n| n == tool.id))
+            });
+            match refusal_of_parent(tool, policy.is_some(), rule) {
+                None => set.offered.push(OfferedTool::parent(tool, rule)),
+                Some(refusal) => {
+                    set.refused.insert(tool.id.clone(), refusal);
+                }
+            }
+        }
+        for rule in policy.into_iter().flat_map(|policy| &policy.tools) {
+            let known = names(rule).any(|name| {
+                builtin_tool(name).is_some() || parents.iter().any(|tool| tool.id == name)
+            });
+            if !known {
+                let refusal = refusal_of_foreign(rule);
+                for name in names(rule) {
+                    set.foreign.insert(name.to_owned(), refusal.clone());
+                }
+            }
+        }
+        set.narrow(allowed)?;
+        Ok(set)
+    }
+
+    /// Keeps what the list names. It never widens: a name that is not offered is an error.
+    fn narrow(&mut self, allowed: &[String]) -> Result<(), ToolPolicyError> {
+        if allowed.is_empty() {
+            return Ok(());
+        }
+        let (mut unknown, mut refused, mut keep) = (Vec::new(), Vec::new(), Vec::new());
+        for name in allowed {
+            match self.find(name) {
+                Ok(tool) => keep.push(tool.id.clone()),
+                Err(refusal) if refusal.reason == RefusalReason::NotInPolicy => {
+                    if builtin_tool(name).is_some() {
+                        refused.push(refusal);
+                    } else {
+                        unknown.push(name.clone());
+                    }
+                }
+                Err(refusal) => refused.push(refusal),
+            }
+        }
+        let offered = || self.offered.iter().map(|tool| tool.id.clone()).collect();
+        if !unknown.is_empty() {
+            return Err(ToolPolicyError::Unknown {
+                unknown,
+                known: offered(),
+            });
+        }
+        if !refused.is_empty() {
+            return Err(ToolPolicyError::NotAllowed {
+                refused,
+                offered: offered(),
+            });
+        }
+        let (kept, dropped): (Vec<_>, Vec<_>) = std::mem::take(&mut self.offered)
+            .into_iter()
+            .partition(|tool| keep.contains(&tool.id) || ends_task(tool));
+        self.offered = kept;
+        for tool in dropped {
+            let refusal = ToolRefusal::new(
+                &tool.id,
+                RefusalReason::NotAllowed,
+                "the list of allowed tools does not name it",
+            );
+            self.refused.insert(tool.id, refusal);
+        }
+        Ok(())
+    }
+
+    /// The tools that are offered, in order.
+    #[must_use]
+    pub fn offered(&self) -> &[OfferedTool] {
+        &self.offered
+    }
+
+    /// The tool that a call means, or why there is none.
+    pub fn find(&self, name: &str) -> Result<&OfferedTool, ToolRefusal> {
+        if let Some(tool) = self.offered.iter().find(|tool| tool.is_named(name)) {
+            return Ok(tool);
+        }
+        let id = builtin_tool(name).map_or(name, |row| row.id);
+        let known = self.refused.get(id).or_else(|| {
+            self.refused
+                .values()
+                .find(|refusal| runtime_tool_id(&refusal.tool) == name)
+                .or_else(|| self.foreign.get(name))
+        });
+        Err(known.map_or_else(
+            || {
+                ToolRefusal::new(
+                    name,
+                    RefusalReason::NotInPolicy,
+                    "there is no such tool in this run",
+                )
+            },
+            |refusal| ToolRefusal {
+                tool: name.to_owned(),
+                ..refusal.clone()
+            },
+        ))
+    }
+
+    /// What a reader is told: every tool that exists here, whether the agent has it, and why not.
+    #[must_use]
+    pub fn read_out(&self) -> Value {
+        let offered = self.offered.iter().map(|tool| {
+            json!({
+                "id": tool.id,
+                "runtime_tool_id": tool.name,
+                "aliases": tool.aliases,
+                "execution_location": match &tool.kind {
+                    ToolKind::Builtin(_) => "sandbox",
+                    ToolKind::Parent(_) => "parent",
+                },
+                "allowed": true,
+                "reads_only": reads_only(tool),
+                "description": tool.description,
+                "input_schema": tool.parameters,
+            })
+        });
+        let refused = self.refused.values().map(|refusal| {
+            json!({
+                "id": refusal.tool,
+                "runtime_tool_id": runtime_tool_id(&refusal.tool),
+                "execution_location": if builtin_tool(&refusal.tool).is_some() { "sandbox" } else { "parent" },
+                "allowed": false,
+                "denial_reason": refusal.reason,
+                "denial_detail": refusal.detail,
+            })
+        });
+        json!({"tools": offered.chain(refused).collect::<Vec<_>>()})
+    }
+}
+
+fn descriptor_of(tool: &OfferedTool) -> Option<&'static ToolDescriptor> {
+    match &tool.kind {
+        ToolKind::Builtin(kind) => TOOLS.iter().find(|row| row.tool == *kind),
+        ToolKind::Parent(_) => None,
+    }
+}
+
+fn ends_task(tool: &OfferedTool) -> bool {
+    descriptor_of(tool).is_some_and(|row| row.access == ToolAccess::EndsTask)
+}
+
+fn reads_only(tool: &OfferedTool) -> bool {
+    descriptor_of(tool).is_some_and(|row| row.access == ToolAccess::Reads)
+}
+
+/// Every name of a rule.
+fn names(rule: &ToolRule) -> impl Iterator<Item = &str> {
+    [rule.id.as_str(), rule.runtime_tool_id.as_str()]
+        .into_iter()
+        .chain(rule.aliases.iter().map(String::as_str))
+        .chain(
+            rule.metadata
+                .get("aliases")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str),
+        )
+}
+
+/// The rule about a built-in tool; a valid policy has at most one.
+fn rule_of<'p>(policy: &'p SandboxToolPolicy, row: &ToolDescriptor) -> Option<&'p ToolRule> {
+    policy
+        .tools
+        .iter()
+        .find(|rule| names(rule).any(|name| builtin_tool(name).is_some_and(|b| b.id == row.id)))
+}
+
+/// What a rule says against a tool, wherever the tool runs.
+fn refusal_of_rule(tool: &str, rule: &ToolRule) -> Option<ToolRefusal> {
+    let refuse = |reason, detail: &str| Some(ToolRefusal::new(tool, reason, detail));
+    match rule.transport_visibility {
+        ToolVisibility::Hidden => {
+            return refuse(RefusalReason::Hidden, "the tool policy hides it");
+        }
+        ToolVisibility::Parent => {
+            return refuse(
+                RefusalReason::NotVisibleInSandbox,
+                "the tool policy shows it to the parent only",
+            );
+        }
+        ToolVisibility::Sandbox | ToolVisibility::Both => {}
+    }
+    if rule.allowed {
+        None
+    } else {
+        refuse(
+            RefusalReason::NotAllowed,
+            "the tool policy does not allow it",
+        )
+    }
+}
+
+fn runs_at_parent(rule: &ToolRule) -> bool {
+    rule.execution_location == ToolLocation::Parent
+        || rule.runtime.environment == ToolScope::ControlPlane
+        || rule.runtime.capability_scope == ToolScope::ControlPlane
+}
+
+fn refusal_of_builtin(
+    row: &ToolDescriptor,
+    has_policy: bool,
+    rule: Option<&ToolRule>,
+    runtime: &RuntimePolicy,
+) -> Option<ToolRefusal> {
+    if row.access == ToolAccess::EndsTask {
+        return None;
+    }
+    let refuse = |reason, detail: String| Some(ToolRefusal::new(row.id, reason, detail));
+    let against = match rule {
+        None if has_policy => refuse(
+            RefusalReason::NotInPolicy,
+            "the tool policy does not name it".to_owned(),
+        ),
+        None => None,
+        Some(rule) if runs_at_parent(rule) => refuse(
+            RefusalReason::ParentOnly,
+            "the tool policy gives it to the parent".to_owned(),
+        ),
+        Some(rule) => refusal_of_rule(row.id, rule),
+    };
+    if against.is_some() {
+        return against;
+    }
+    match row.need {
+        ToolNeed::Nothing => None,
+        ToolNeed::WritableMounts => match runtime.filesystem {
+            FilesystemPolicy::ReadwriteMounts => None,
+            FilesystemPolicy::Sandbox | FilesystemPolicy::ReadonlyMounts => refuse(
+                RefusalReason::NotAllowed,
+                "the runtime policy does not let mounts be written".to_owned(),
+            ),
+        },
+        ToolNeed::Command(id) if runtime.commands.iter().any(|command| command == id) => None,
+        ToolNeed::Command(id) => refuse(
+            RefusalReason::NotAllowed,
+            format!("it needs {id:?} among the commands of the runtime policy"),
+        ),
+    }
+}
+
+fn refusal_of_parent(
+    tool: &ParentTool,
+    has_policy: bool,
+    rule: Option<&ToolRule>,
+) -> Option<ToolRefusal> {
+    let refuse = |reason, detail: &str| Some(ToolRefusal::new(&tool.id, reason, detail));
+    match rule {
+        None if has_policy => refuse(
+            RefusalReason::NotInPolicy,
+            "the tool policy does not name it",
+        ),
+        None => None,
+        Some(rule) if runs_at_parent(rule) => refusal_of_rule(&tool.id, rule),
+        Some(_) => refuse(
+            RefusalReason::NotAllowed,
+            "the tool policy has it in the sandbox, but the parent answers for it",
+        ),
+    }
+}
+
+/// A rule about something that neither the registry nor the parent's list has.
+fn refusal_of_foreign(rule: &ToolRule) -> ToolRefusal {
+    if runs_at_parent(rule) {
+        return ToolRefusal::new(
+            &rule.id,
+            RefusalReason::ParentOnly,
+            "the parent does not answer for it in this run",
+        );
+    }
+    refusal_of_rule(&rule.id, rule).unwrap_or_else(|| {
+        ToolRefusal::new(
+            &rule.id,
+            RefusalReason::NotInPolicy,
+            "the tool policy names it, but no such tool exists in this sandbox",
+        )
+    })
+}
+
+/// Issues of the list of the parent's tools: ids that are no names, or mean another tool.
+fn bridge_issues(tools: &[ParentTool]) -> Vec<PolicyIssue> {
+    let mut issues = Vec::new();
+    let mut issue = |code: &str, index: usize, message: String| {
+        issues.push(PolicyIssue {
+            code: code.to_owned(),
+            field: format!("parent_tools.tools[{index}]"),
+            message,
+        });
+    };
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for (index, tool) in tools.iter().enumerate() {
+        let name = runtime_tool_id(&tool.id);
+        if name.is_empty() || name.len() > 64 || tool.id.len() > 200 {
+            let message = "the id must give a name of 1 to 64 letters, digits and _".to_owned();
+            issue("invalid-tool", index, message);
+            continue;
+        }
+        if builtin_tool(&tool.id).is_some() || builtin_tool(&name).is_some() {
+            let message = format!("{:?} means a tool of the sandbox already", tool.id);
+            issue("duplicate-tool", index, message);
+        }
+        if tool.input_schema.get("type").and_then(Value::as_str) != Some("object") {
+            let message = "input_schema must be the schema of an object".to_owned();
+            issue("invalid-tool", index, message);
+        }
+        if let Some(first) = seen.insert(name, index) {
+            let message = format!("{:?} means parent_tools.tools[{first}] already", tool.id);
+            issue("duplicate-tool", index, message);
+        }
+    }
+    issues
+}
+
+#[cfg(test)]
+#[path = "set_tests.rs"]
+mod tests;

@@ -1,0 +1,270 @@
+use super::*;
+use crate::defaults;
+use serde_json::Map;
+
+fn runtime() -> RuntimePolicy {
+    let all = ["wordpress.run-php", "wordpress.wp-cli", "command-agent-run"];
+    defaults(all.map(str::to_owned).to_vec())
+}
+
+fn rule(id: &str) -> ToolRule {
+    serde_json::from_value(json!({
+        "id": id,
+        "runtime_tool_id": runtime_tool_id(id),
+        "execution_location": "sandbox",
+        "transport_visibility": "both",
+        "allowed": true,
+        "runtime": {"environment": "runtime_local", "capability_scope": "runtime_local"},
+    }))
+    .unwrap()
+}
+
+fn parent_rule(id: &str) -> ToolRule {
+    let scope = ToolScope::ControlPlane;
+    ToolRule {
+        execution_location: ToolLocation::Parent,
+        runtime: wp_codebox_contracts::ToolRuntime {
+            environment: scope,
+            capability_scope: scope,
+        },
+        ..rule(id)
+    }
+}
+
+fn policy(tools: Vec<ToolRule>) -> SandboxToolPolicy {
+    SandboxToolPolicy {
+        schema: wp_codebox_contracts::schema_id::SANDBOX_TOOL_POLICY.to_owned(),
+        version: 1,
+        tools,
+        metadata: Map::new(),
+    }
+}
+
+fn bridge(ids: &[&str]) -> ParentToolBridge {
+    let schema = json!({"type": "object", "properties": {}});
+    ParentToolBridge {
+        tools: ids
+            .iter()
+            .map(|id| ParentTool {
+                id: (*id).to_owned(),
+                description: "d".to_owned(),
+                input_schema: schema.as_object().unwrap().clone(),
+            })
+            .collect(),
+        timeout_ms: None,
+    }
+}
+
+fn ids(set: &ToolSet) -> Vec<&str> {
+    set.offered().iter().map(|tool| tool.id.as_str()).collect()
+}
+
+fn reason(set: &ToolSet, name: &str) -> &'static str {
+    let refusal = set.find(name).unwrap_err();
+    assert_eq!(refusal.tool, name);
+    assert_eq!(refusal.body().code, ErrorCode::ToolNotAllowed);
+    refusal.reason.as_str()
+}
+
+fn list(names: &[&str]) -> Vec<String> {
+    names.iter().map(|n| (*n).to_owned()).collect()
+}
+
+#[test]
+fn without_policy_and_list_every_tool_of_the_guest_is_there() {
+    let set = ToolSet::resolve(None, &[], None, &runtime()).unwrap();
+    assert_eq!(set.offered().len(), TOOLS.len());
+    assert_eq!(set.find("workspace_ls").unwrap().id, "workspace.list");
+    assert_eq!(reason(&set, "host.read-ticket"), "not-in-policy");
+    let set = ToolSet::resolve(None, &[], Some(&bridge(&["host.read-ticket"])), &runtime());
+    let set = set.unwrap();
+    assert_eq!(
+        set.find("host_read_ticket").unwrap().id,
+        "host.read-ticket",
+        "the parent answers for it"
+    );
+}
+
+#[test]
+fn an_empty_policy_leaves_the_end_of_the_task() {
+    let set = ToolSet::resolve(
+        Some(&policy(vec![])),
+        &[],
+        Some(&bridge(&["host.x"])),
+        &runtime(),
+    );
+    let set = set.unwrap();
+    assert_eq!(ids(&set), ["task.finish", "task.blocked"]);
+    assert_eq!(reason(&set, "workspace.read"), "not-in-policy");
+    assert_eq!(reason(&set, "host.x"), "not-in-policy");
+}
+
+#[test]
+fn each_rule_has_its_reason_and_its_control() {
+    let set = |change: fn(&mut ToolRule)| {
+        let mut changed = rule("terminal.run");
+        change(&mut changed);
+        let policy = policy(vec![changed, rule("workspace.read")]);
+        let set = ToolSet::resolve(Some(&policy), &[], None, &runtime()).unwrap();
+        assert!(set.find("workspace.read").is_ok());
+        set
+    };
+    assert!(set(|_| {}).find("terminal_run").is_ok());
+    assert!(
+        set(|r| r.transport_visibility = ToolVisibility::Sandbox)
+            .find("terminal.run")
+            .is_ok()
+    );
+    for (change, wanted) in [
+        ((|r| r.allowed = false) as fn(&mut ToolRule), "not-allowed"),
+        (
+            |r| r.transport_visibility = ToolVisibility::Hidden,
+            "hidden",
+        ),
+        (
+            |r| r.transport_visibility = ToolVisibility::Parent,
+            "not-visible-in-sandbox",
+        ),
+        (|r| *r = parent_rule("terminal.run"), "parent-only"),
+    ] {
+        let set = set(change);
+        for name in ["terminal.run", "terminal_run", "shell"] {
+            assert_eq!(reason(&set, name), wanted);
+        }
+        assert_eq!(reason(&set, "workspace.write"), "not-in-policy");
+    }
+}
+
+#[test]
+fn a_rule_finds_its_tool_by_any_name() {
+    for name in ["workspace_grep", "workspace-search", "search_files"] {
+        let policy = policy(vec![rule(name)]);
+        let set = ToolSet::resolve(Some(&policy), &[], None, &runtime()).unwrap();
+        assert_eq!(
+            ids(&set),
+            ["workspace.search", "task.finish", "task.blocked"]
+        );
+        assert!(set.find(name).is_ok());
+    }
+    let mut aliased = rule("my.finder");
+    aliased
+        .metadata
+        .insert("aliases".to_owned(), json!(["workspace.search"]));
+    let policy = policy(vec![aliased]);
+    let set = ToolSet::resolve(Some(&policy), &[], None, &runtime()).unwrap();
+    assert_eq!(set.find("my_finder").unwrap().id, "workspace.search");
+}
+
+#[test]
+fn the_list_narrows_and_never_widens() {
+    let set = ToolSet::resolve(None, &list(&["workspace_read"]), None, &runtime()).unwrap();
+    assert_eq!(ids(&set), ["workspace.read", "task.finish", "task.blocked"]);
+    assert_eq!(reason(&set, "terminal.run"), "not-allowed");
+    let only_read = policy(vec![rule("workspace.read")]);
+    let error = ToolSet::resolve(
+        Some(&only_read),
+        &list(&["workspace.read", "terminal.run"]),
+        None,
+        &runtime(),
+    );
+    let body = error.unwrap_err().body();
+    assert_eq!(body.code, ErrorCode::ToolNotAllowed);
+    assert!(body.message.contains("workspace.read"), "{body}");
+    let error = ToolSet::resolve(None, &list(&["nope"]), None, &runtime());
+    let body = error.unwrap_err().body();
+    assert_eq!(body.code, ErrorCode::InputInvalid);
+    assert!(body.message.contains("workspace.search"), "{body}");
+}
+
+#[test]
+fn the_runtime_policy_binds_too() {
+    let bound = |commands: &[&str]| defaults(list(commands));
+    let set = ToolSet::resolve(None, &[], None, &bound(&[])).unwrap();
+    for name in [
+        "terminal.run",
+        "tests.run",
+        "wordpress.run-php",
+        "wordpress.wp-cli",
+        "wordpress.ability",
+        "wordpress.http-request",
+    ] {
+        assert_eq!(reason(&set, name), "not-allowed");
+    }
+    assert!(set.find("workspace.write").is_ok());
+    let set = ToolSet::resolve(None, &[], None, &bound(&["wordpress.wp-cli"])).unwrap();
+    assert!(set.find("wordpress.wp-cli").is_ok());
+    assert_eq!(reason(&set, "wordpress.run-php"), "not-allowed");
+    let allowing = policy(vec![rule("wordpress.run-php")]);
+    let set = ToolSet::resolve(Some(&allowing), &[], None, &bound(&[])).unwrap();
+    assert_eq!(reason(&set, "wordpress.run-php"), "not-allowed");
+    for filesystem in [FilesystemPolicy::ReadonlyMounts, FilesystemPolicy::Sandbox] {
+        let readonly = RuntimePolicy {
+            filesystem,
+            ..runtime()
+        };
+        let set = ToolSet::resolve(None, &[], None, &readonly).unwrap();
+        for name in [
+            "workspace.write",
+            "workspace.edit",
+            "workspace.patch",
+            "workspace.delete",
+        ] {
+            assert_eq!(reason(&set, name), "not-allowed");
+        }
+        assert!(set.find("workspace.read").is_ok());
+    }
+}
+
+#[test]
+fn tools_of_the_parent_need_its_list_and_a_rule() {
+    let both = policy(vec![parent_rule("host.a"), parent_rule("host.b")]);
+    let set = ToolSet::resolve(Some(&both), &[], Some(&bridge(&["host.a"])), &runtime()).unwrap();
+    assert!(set.find("host_a").is_ok());
+    assert_eq!(reason(&set, "host.b"), "parent-only");
+    let set = ToolSet::resolve(Some(&both), &[], None, &runtime()).unwrap();
+    assert_eq!(reason(&set, "host.a"), "parent-only");
+    let sandboxed = policy(vec![rule("host.a")]);
+    let set = ToolSet::resolve(
+        Some(&sandboxed),
+        &[],
+        Some(&bridge(&["host.a"])),
+        &runtime(),
+    );
+    assert_eq!(reason(&set.unwrap(), "host.a"), "not-allowed");
+    let set = ToolSet::resolve(
+        None,
+        &list(&["workspace.read"]),
+        Some(&bridge(&["host.a"])),
+        &runtime(),
+    );
+    assert_eq!(reason(&set.unwrap(), "host_a"), "not-allowed");
+}
+
+#[test]
+fn the_parents_list_cannot_take_the_name_of_another_tool() {
+    for ids in [
+        &["workspace.read"][..],
+        &["shell"],
+        &["host.a", "host-a"],
+        &["é"],
+        &[""],
+    ] {
+        let error = ToolSet::resolve(None, &[], Some(&bridge(ids)), &runtime()).unwrap_err();
+        assert_eq!(error.body().code, ErrorCode::SandboxToolPolicyInvalid);
+    }
+    let control = ToolSet::resolve(None, &[], Some(&bridge(&["host.a", "host.b"])), &runtime());
+    assert_eq!(control.unwrap().offered().len(), TOOLS.len() + 2);
+}
+
+#[test]
+fn a_reader_sees_what_is_there_and_why_not() {
+    let only_read = policy(vec![rule("workspace.read")]);
+    let set = ToolSet::resolve(Some(&only_read), &[], None, &runtime()).unwrap();
+    let read_out = set.read_out();
+    let rows = read_out["tools"].as_array().unwrap();
+    assert_eq!(rows.len(), TOOLS.len());
+    let row = |id: &str| rows.iter().find(|row| row["id"] == id).unwrap();
+    assert_eq!(row("workspace.read")["allowed"], true);
+    assert_eq!(row("workspace.read")["reads_only"], true);
+    assert_eq!(row("terminal.run")["denial_reason"], "not-in-policy");
+}
