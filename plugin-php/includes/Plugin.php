@@ -69,6 +69,7 @@ final class Plugin {
 		$rules->register();
 		$registrar->register();
 		( new PendingApply( $capabilities, $services ) )->register();
+		add_filter( 'wp_codebox_browser_provider_request', static fn( mixed $answer, mixed $request = [], mixed $input = [] ): mixed => $services()->bridge->answer( $answer, $request, $input ), 10, 3 );
 		( new Notices( $gate ) )->register();
 		( new SiteHealth( $gate, $site ) )->register();
 		( new ModelHealth( $settings ) )->register();

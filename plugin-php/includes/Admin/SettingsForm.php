@@ -64,6 +64,7 @@ final class SettingsForm {
 
 		add_settings_section( 'trust', __( 'Trust', 'wp-codebox' ), [ $this, 'about_trust' ], $page );
 		add_settings_field( Settings::TRUSTED_KEYS, __( 'Trusted keys', 'wp-codebox' ), [ $this, 'trusted_keys' ], $page, 'trust', [ 'label_for' => Settings::TRUSTED_KEYS ] );
+		( new CallersField( $this->settings ) )->add( $page );
 		add_settings_field( Settings::COMPONENT_CONTRACTS, __( 'Component contracts', 'wp-codebox' ), [ $this, 'components' ], $page, 'trust', [ 'label_for' => Settings::COMPONENT_CONTRACTS ] );
 	}
 

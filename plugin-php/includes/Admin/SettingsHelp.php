@@ -61,6 +61,13 @@ final class SettingsHelp {
 					__( 'A task may name a provider and a model, never an address of its own; only the operator may, with "wp codebox run-agent-task --base-url". A plugin of this site can narrow who uses its keys (filter wp_codebox_can_use_credentials).', 'wp-codebox' ),
 				],
 			],
+			'callers'   => [
+				__( 'Trusted callers', 'wp-codebox' ),
+				[
+					__( 'A program that prepares sandboxes in a browser may need one thing of this site only: to have a connector carry a request out. Give its user an application password (Users, Profile) and grant the scope here; the user needs no further rights.', 'wp-codebox' ),
+					__( 'Each scope stands alone. A grant holds for requests that are made with this very application password, not for the user, and ends when the password is revoked. What a request says of its caller counts for nothing. Who may run tasks needs no grant.', 'wp-codebox' ),
+				],
+			],
 			'limits'    => [
 				__( 'Limits', 'wp-codebox' ),
 				[

@@ -10,6 +10,7 @@ declare(strict_types=1);
 namespace WPCodebox\Host;
 
 use Throwable;
+use WPCodebox\Connector\CallerGrants;
 use WPCodebox\Failure;
 use WPCodebox\Settings;
 
@@ -79,6 +80,7 @@ final class SettingRules {
 			Settings::INSTRUCTIONS        => [ 'string', '', __( 'What the built-in agent is told beside every task.', 'wp-codebox' ), [ $this->checks, 'instructions' ] ],
 			Settings::COMPONENT_CONTRACTS => [ 'array', [], __( 'Components a sandbox should know, by slug.', 'wp-codebox' ), [ $this->checks, 'components' ] ],
 			Settings::TRUSTED_KEYS        => [ 'array', [], __( 'Ids of further keys whose bundles may be applied.', 'wp-codebox' ), [ $this->checks, 'keys' ] ],
+			Settings::TRUSTED_CALLERS     => [ 'object', [], __( 'Application passwords that are trusted with scopes of browser sandboxes.', 'wp-codebox' ), [ new CallerGrants(), 'check' ] ],
 			Settings::LIMITS              => [ 'object', [], __( 'Limits of a task: defaults and ceilings.', 'wp-codebox' ), [ $this->checks, 'limits' ] ],
 			Settings::MAX_RUNS            => [ 'integer', 0, __( 'Runs that may be alive at once; 0 leaves it to the host.', 'wp-codebox' ), [ $this->checks, 'max_runs' ] ],
 			Settings::RETENTION           => [ 'object', [], __( 'What a collection removes.', 'wp-codebox' ), [ $this->checks, 'retention' ] ],

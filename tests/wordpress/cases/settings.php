@@ -307,7 +307,7 @@ return static function ( Harness $t ): void {
 			$t->same( [ 'manage_options' ], array_column( $ours, 1 ) );
 			set_current_screen( 'settings_page_wp-codebox' );
 			$page->prepare();
-			$t->same( [ 'wp-codebox-agents', 'wp-codebox-models', 'wp-codebox-limits', 'wp-codebox-retention' ], array_values( array_column( get_current_screen()->get_help_tabs(), 'id' ) ) );
+			$t->same( [ 'wp-codebox-agents', 'wp-codebox-models', 'wp-codebox-callers', 'wp-codebox-limits', 'wp-codebox-retention' ], array_values( array_column( get_current_screen()->get_help_tabs(), 'id' ) ) );
 			ob_start();
 			$page->render();
 			$html = (string) ob_get_clean();
