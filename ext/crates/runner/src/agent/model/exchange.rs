@@ -109,6 +109,19 @@ async fn refusal_body(response: &mut Response, pace: &Pace) -> Vec<u8> {
     said
 }
 
+/// A cause that the next request would meet again.
+fn lasting(cause: &(dyn Error + 'static)) -> Option<String> {
+    if let Some(astray) = cause.downcast_ref::<LedAstray>() {
+        return Some(astray.to_string());
+    }
+    if let Some(rustls::Error::InvalidCertificate(_)) = cause.downcast_ref() {
+        return Some("its certificate is not trusted".to_owned());
+    }
+    // What is inside an `io::Error` is not among its sources.
+    let inside = cause.downcast_ref::<std::io::Error>()?.get_ref()?;
+    lasting(inside)
+}
+
 /// A refusal is short; nobody waits for the rest of one.
 const REFUSAL_WAIT: Duration = Duration::from_secs(10);
 
@@ -117,32 +130,14 @@ const REFUSAL_WAIT: Duration = Duration::from_secs(10);
 fn unreached(error: reqwest::Error) -> Failure {
     let error = error.without_url();
     let mut deepest: &(dyn Error + 'static) = &error;
-    let mut astray = None;
-    let mut certificate = None;
     loop {
-        astray = astray.or_else(|| deepest.downcast_ref::<LedAstray>().copied());
-        // What is inside an `io::Error` is not among its sources.
-        let inside = deepest
-            .downcast_ref::<std::io::Error>()
-            .and_then(std::io::Error::get_ref)
-            .and_then(|inner| inner.downcast_ref::<rustls::Error>());
-        certificate = certificate
-            .or(inside)
-            .or_else(|| deepest.downcast_ref::<rustls::Error>());
+        if let Some(why) = lasting(deepest) {
+            return Failure::Lasting { why };
+        }
         match deepest.source() {
             Some(source) => deepest = source,
             None => break,
         }
-    }
-    if let Some(astray) = astray {
-        return Failure::Lasting {
-            why: astray.to_string(),
-        };
-    }
-    if let Some(rustls::Error::InvalidCertificate(_)) = certificate {
-        return Failure::Lasting {
-            why: "its certificate is not trusted".to_owned(),
-        };
     }
     let what = if error.is_connect() {
         "no connection"
@@ -153,5 +148,42 @@ fn unreached(error: reqwest::Error) -> Failure {
     };
     Failure::Passing {
         why: format!("{what}: {deepest}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reqwest::dns::{Name, Resolve, Resolving};
+    use wp_codebox_policy::Astray;
+
+    struct Refusing;
+
+    impl Resolve for Refusing {
+        fn resolve(&self, _name: Name) -> Resolving {
+            let why = Astray::Public;
+            Box::pin(async move { Err(LedAstray { why }.into()) })
+        }
+    }
+
+    #[test]
+    fn a_name_that_leads_astray_is_not_asked_again() {
+        let client = reqwest::Client::builder()
+            .tls_backend_preconfigured(crate::egress::no_tls().unwrap())
+            .dns_resolver(Refusing)
+            .build()
+            .unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let sent = runtime.block_on(client.post("http://model.internal/secret-path").send());
+        let Failure::Lasting { why } = unreached(sent.unwrap_err()) else {
+            panic!("it would be asked again")
+        };
+        assert_eq!(
+            why,
+            "its name leads to an address that is public, which must not be spoken to without TLS"
+        );
     }
 }

@@ -31,3 +31,42 @@ impl Resolve for JudgedResolver {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_is_not_allowed_is_no_answer() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        // A literal is its own answer, so that no name server is asked.
+        let resolve = |base: &str, name: &str| {
+            let base = ModelBase::parse(base).unwrap();
+            let resolving = JudgedResolver { base }.resolve(name.parse().unwrap());
+            match runtime.block_on(resolving) {
+                Ok(addresses) => Ok(addresses.map(|a| a.ip().to_string()).collect::<Vec<_>>()),
+                Err(error) => Err(error.downcast_ref::<LedAstray>().unwrap().why),
+            }
+        };
+        let found = |address: &str| Ok(vec![address.to_owned()]);
+        assert_eq!(resolve("http://ollama", "10.0.0.9"), found("10.0.0.9"));
+        assert_eq!(resolve("http://ollama", "203.0.113.9"), Err(Astray::Public));
+        assert_eq!(
+            resolve("https://a.example", "203.0.113.9"),
+            found("203.0.113.9")
+        );
+        assert_eq!(resolve("http://localhost", "127.0.0.1"), found("127.0.0.1"));
+        assert_eq!(
+            resolve("http://localhost", "10.0.0.9"),
+            Err(Astray::NotHere)
+        );
+        let metadata = resolve("https://a.example", "169.254.169.254");
+        assert!(
+            matches!(metadata, Err(Astray::Forbidden(_))),
+            "{metadata:?}"
+        );
+    }
+}

@@ -5,6 +5,7 @@ mod server;
 mod chat;
 mod faults;
 mod messages;
+mod ways;
 
 use super::ModelClient;
 use super::limits::Pace;

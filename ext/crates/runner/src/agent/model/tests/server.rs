@@ -1,6 +1,7 @@
 //! A server on the loopback that plays prepared answers, one per connection, and keeps what
 //! it was asked.
 
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -50,10 +51,26 @@ pub(super) struct Server {
 impl Server {
     /// Plays the answers in order; the last one again and again.
     pub(super) fn play(answers: Vec<Answer>) -> Self {
+        Self::play_over(answers, Some)
+    }
+
+    /// The same over TLS.
+    pub(super) fn play_tls(answers: Vec<Answer>, config: Arc<ServerConfig>) -> Self {
+        Self::play_over(answers, move |stream| {
+            let session = ServerConnection::new(Arc::clone(&config)).ok()?;
+            Some(StreamOwned::new(session, stream))
+        })
+    }
+
+    fn play_over<S: Read + Write>(
+        answers: Vec<Answer>,
+        wrap: impl Fn(TcpStream) -> Option<S> + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let asked = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&asked);
+        let wrap = Arc::new(wrap);
         // Ends with the process: a test process is one binary that ends after its tests.
         thread::spawn(move || {
             let mut answers = answers.into_iter().peekable();
@@ -62,8 +79,15 @@ impl Server {
                 if let Some(next) = answers.next() {
                     answer = next;
                 }
+                let stream = stream.unwrap();
+                stream.set_read_timeout(Some(PATIENCE)).unwrap();
                 let (answer, kept) = (answer.clone(), Arc::clone(&kept));
-                thread::spawn(move || serve(stream.unwrap(), &answer, &kept));
+                let wrap = Arc::clone(&wrap);
+                thread::spawn(move || {
+                    if let Some(stream) = wrap(stream) {
+                        serve(stream, &answer, &kept);
+                    }
+                });
             }
         });
         Self { address, asked }
@@ -78,8 +102,7 @@ impl Server {
     }
 }
 
-fn serve(mut stream: TcpStream, answer: &[Step], kept: &Mutex<Vec<Asked>>) {
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+fn serve(mut stream: impl Read + Write, answer: &[Step], kept: &Mutex<Vec<Asked>>) {
     let Some(asked) = read(&mut stream) else {
         return;
     };
@@ -99,7 +122,7 @@ fn serve(mut stream: TcpStream, answer: &[Step], kept: &Mutex<Vec<Asked>>) {
     }
 }
 
-fn read(stream: &mut TcpStream) -> Option<Asked> {
+fn read(stream: &mut impl Read) -> Option<Asked> {
     let mut bytes = Vec::new();
     let mut buffer = [0; 16 * 1024];
     loop {
