@@ -261,7 +261,14 @@ impl Witness for Workbench<'_, '_> {
                     ToolKind::Parent(_) => ToolType::Parent,
                 }
             }
-            Err(_) => ToolType::Unknown,
+            // One that exists here, and that this run does not have.
+            Err(_) => match policy::builtin_tool(&call.tool) {
+                Some(row) => {
+                    row.id.clone_into(&mut call.tool);
+                    ToolType::Sandbox
+                }
+                None => ToolType::Unknown,
+            },
         };
         let recorder = &mut *self.tools.hands().recorder;
         // Programs of the guest are seen by themselves.
