@@ -17,7 +17,9 @@ mod window;
 
 pub(crate) use outside::{Parent, ParentAnswer, ParentTools, unavailable as parent_unavailable};
 pub(crate) use prompt::{BriefedMount, Briefing, first_message, system_prompt};
-pub(crate) use record::{CallRecord, CallStatus, Counted, TurnRecord};
+pub(crate) use record::{CallRecord, TurnRecord};
+#[cfg(test)]
+pub(crate) use record::{CallStatus, Counted};
 
 use super::{
     Halt, Message, Model, ModelError, Reply, StopReason, TokenUsage, Toolbox, TurnRequest,
