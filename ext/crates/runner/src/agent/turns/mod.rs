@@ -16,7 +16,7 @@ mod window;
 
 pub(crate) use outside::{Parent, ParentAnswer, ParentTools, unavailable as parent_unavailable};
 pub(crate) use prompt::{BriefedMount, Briefing, first_message, system_prompt};
-pub(crate) use record::{CallRecord, CallStatus, TurnRecord};
+pub(crate) use record::{CallRecord, CallStatus, Counted, TurnRecord};
 
 use super::{
     Halt, Message, Model, ModelError, Reply, StopReason, TaskEnd, TokenUsage, ToolAnswer, ToolCall,

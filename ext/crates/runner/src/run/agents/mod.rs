@@ -5,6 +5,7 @@ mod answer;
 mod bundles;
 mod command;
 mod components;
+mod hands;
 mod model;
 
 pub(super) use components::{GuestPurpose, load as load_components};
