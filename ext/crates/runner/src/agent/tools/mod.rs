@@ -194,7 +194,7 @@ impl<H: Hands> Tools<H> {
         Call {
             command: tool.to_owned(),
             args: shown,
-            phase: "agent",
+            phase: "tool",
             argv,
             env: self.place.environment.clone(),
             cwd: self.place.cwd.clone(),

@@ -93,7 +93,7 @@ impl<H: Hands> Tools<H> {
             .map_err(|e| format!("{id}: {}", e.message))?;
         let call = Call {
             args: vec![shown::bounded(argument, ARGUMENT_BYTES)],
-            phase: "agent",
+            phase: "tool",
             env: self.place.environment.clone(),
             ..program
         };
@@ -129,7 +129,7 @@ impl<H: Hands> Tools<H> {
             };
             let call = Call {
                 command: id.to_owned(),
-                phase: "agent",
+                phase: "tool",
                 env: self.place.environment.clone(),
                 ..program
             };

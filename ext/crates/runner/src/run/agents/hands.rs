@@ -60,7 +60,7 @@ impl Hands for LiveHands<'_, '_> {
         let probe = Call {
             command: "alive".to_owned(),
             args: Vec::new(),
-            phase: "agent",
+            phase: "tool",
             argv: vec!["true".to_owned()],
             env: BTreeMap::new(),
             cwd: self.setting.cwd.clone(),
