@@ -4,6 +4,7 @@
 #   make demo    provisions, builds and tells one story from a goal to an applied patch
 #                AGENT='…' CHECK='…' AGENT_SUCCESS_CODES=0,1 swap in another program
 #   make test    every test; make test SUITES='rust cli' only some
+#   make agent-tasks   three repair tasks for the built-in agent loop; scripted unless AGENT_TASKS_MODEL is set
 #   make lint    formatting, clippy, dependency rule, schemas, stub, PHP
 #   make bench   measures and writes raw samples to tests/bench/results/
 #   make dist    the WordPress plugin: dist/wp-codebox/ and dist/wp-codebox.zip
@@ -14,7 +15,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: build demo test lint bench dist deb env clean provision packages install
+.PHONY: build demo test agent-tasks lint bench dist deb env clean provision packages install
 
 # Debian's PHP 8.2, also where another PHP comes first on the PATH.
 export PHP ?= /usr/bin/php8.2
@@ -53,6 +54,9 @@ demo: install
 
 test: install
 	@tests/run $(SUITES)
+
+agent-tasks: install
+	@eval "$$(tests/env)"; tests/agent-tasks/run $(TASKS)
 
 lint: packages
 	@cargo xtask check

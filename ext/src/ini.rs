@@ -19,6 +19,7 @@ const LAUNCHER: &CStr = c"wp_codebox.launcher";
 const PHP_BINARY: &CStr = c"wp_codebox.php_binary";
 const CGROUP: &CStr = c"wp_codebox.cgroup";
 const MOUNT_ROOTS: &CStr = c"wp_codebox.mount_roots";
+const AGENTS_DIR: &CStr = c"wp_codebox.agents_dir";
 
 const OUTER_SANDBOX: &CStr = c"wp_codebox.outer_sandbox";
 const OUTER_SANDBOX_PROGRAM: &CStr = c"wp_codebox.outer_sandbox_program";
@@ -29,7 +30,7 @@ const RUNNER_SOCKET: &CStr = c"wp_codebox.runner_socket";
 /// Most runs of a site that a host may allow at once.
 const MOST_RUNS: u32 = 256;
 
-static ENTRIES: IniEntryDefs<12> = IniEntryDefs::new([
+static ENTRIES: IniEntryDefs<13> = IniEntryDefs::new([
     IniEntryDef::new(
         STATE_DIR,
         c"/var/lib/wp-codebox",
@@ -49,6 +50,11 @@ static ENTRIES: IniEntryDefs<12> = IniEntryDefs::new([
     IniEntryDef::new(PHP_BINARY, c"/usr/bin/php", IniEntryPermission::System),
     IniEntryDef::new(CGROUP, c"", IniEntryPermission::System),
     IniEntryDef::new(MOUNT_ROOTS, c"", IniEntryPermission::System),
+    IniEntryDef::new(
+        AGENTS_DIR,
+        c"/opt/wp-codebox/agents",
+        IniEntryPermission::System,
+    ),
     IniEntryDef::new(OUTER_SANDBOX, c"none", IniEntryPermission::System),
     IniEntryDef::new(OUTER_SANDBOX_PROGRAM, c"", IniEntryPermission::System),
     IniEntryDef::new(MAX_RUNS, c"8", IniEntryPermission::System),
@@ -107,6 +113,8 @@ pub(crate) struct Settings {
     pub(crate) cgroup: String,
     /// Directories below which abilities and screens may mount.
     pub(crate) mount_roots: Vec<String>,
+    /// Directory with the programs of agent presets; empty: none is installed.
+    pub(crate) agents_dir: String,
     /// Kind of the sandbox around the launcher.
     pub(crate) outer_sandbox: String,
     /// Its program; empty: found on the system path.
@@ -132,6 +140,7 @@ impl Settings {
                 .filter(|root| !root.is_empty())
                 .map(str::to_owned)
                 .collect(),
+            agents_dir: read(AGENTS_DIR)?,
             outer_sandbox: read(OUTER_SANDBOX)?,
             outer_sandbox_program: read(OUTER_SANDBOX_PROGRAM)?,
             max_runs: read(MAX_RUNS)?,
@@ -153,6 +162,9 @@ impl Settings {
         }
         if !settings.cgroup.is_empty() {
             absolute(CGROUP, &settings.cgroup)?;
+        }
+        if !settings.agents_dir.is_empty() {
+            absolute(AGENTS_DIR, &settings.agents_dir)?;
         }
         for root in &settings.mount_roots {
             absolute(MOUNT_ROOTS, root)?;

@@ -22,6 +22,7 @@ mod guard;
 mod ini;
 mod interrupt;
 mod lifecycle;
+mod parent_tool;
 mod request;
 mod runner;
 mod runs;

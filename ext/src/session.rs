@@ -46,6 +46,8 @@ pub(crate) enum End {
 pub(crate) enum Step {
     /// A lifecycle event.
     Event(Value),
+    /// The agent asks for a tool of its parent: `parent-tool-request/v1`.
+    ToolRequest(Value),
     /// One tick passed.
     Nothing,
     /// The run is over.
@@ -234,14 +236,23 @@ impl Session {
                 })))
             }
             Frame::Error { error } => Ok(Step::End(failed(error))),
-            Frame::ToolRequest { .. }
-            | Frame::ToolResult { .. }
+            Frame::ToolRequest { .. } => Ok(Step::ToolRequest(value["request"].take())),
+            Frame::ToolResult { .. }
             | Frame::Result { .. }
             | Frame::Start { .. }
             | Frame::Cancel
             | Frame::Detach
             | Frame::Accepted { .. } => Err(unexpected()),
         }
+    }
+
+    /// Answers a request for a tool. Does nothing after the end.
+    pub(crate) fn answer_tool(&self, result: Value) -> Result<(), Failure> {
+        self.channel.assert_ours()?;
+        if self.end.borrow().is_some() {
+            return Ok(());
+        }
+        self.channel.send(&Frame::ToolResult { result }, tick)
     }
 
     /// Asks the runner to stop and salvage. Does nothing after the end.

@@ -313,8 +313,16 @@ final class Run
      * `$request`: `site`, `mode` (`attached`, the default, or `detached`), `goal` or
      * `task_input`, `policy`, `mounts`
      * [{source, target, mode?, exclude?, metadata?}], `staged_files`, `commands`,
-     * `agent` {argv, success_codes?, env?}, `checks` (list of command lines),
-     * `limits`, `find_renames`, `secrets` [{env, value, hosts}] (the guest gets a
+     * `agent`: a program {argv, success_codes?, env?}, the built-in loop {kind: `model`,
+     * budget? {turns, input_tokens, output_tokens, cost_microusd}, instructions?}, or an
+     * ability of the guest's WordPress {kind: `ability`, ability, input?}; `model`
+     * {provider, model, api: `openai-chat` or `anthropic-messages`, base_url, secret? (name
+     * of one of `secrets`), context_tokens?, max_output_tokens?, prices? {input,
+     * cached_input?, output}: millionths of a US dollar per million tokens}, `tool_policy`
+     * (sandbox-tool-policy/v1), `parent_tools` {tools [{id, description, input_schema}],
+     * timeout_ms?}, `components` [{slug, source, load_as?: `plugin` or `mu-plugin`, entry?,
+     * activate?, required?, readiness_probe? {type: `ability` or `filter`, name}}],
+     * `checks` (list of command lines), `limits`, `find_renames`, `secrets` [{env, value, hosts}] (the guest gets a
      * placeholder, the value goes to the named hosts only; the policy must say
      * `connector-scoped` and allow these hosts), `redact`, `provenance`, `wordpress`
      * (core directory), `denied` (list of directories), `allowed_roots` (list, absent
@@ -374,14 +382,20 @@ final class Run
      * wait uses next to none. It does end a callback that computes too long. A PHP session
      * stays locked for its other requests meanwhile: call `session_write_close()` before.
      *
-     * An exception from `$onEvent` leaves `wait()` unchanged. It cancels an attached run;
+     * `$onToolRequest` answers the built-in agent's calls of `parent_tools`: it gets a
+     * `wp-codebox/parent-tool-request/v1` and answers a `parent-tool-result/v1`, of which
+     * `status`, `output`, `error`, `artifacts` and `diagnostics` count; the rest is filled in.
+     * It judges who may do what: the runner knows the list only. Without it, and while nobody
+     * waits, such a call comes to `unavailable` or `timeout`.
+     *
+     * An exception from `$onEvent` or `$onToolRequest` leaves `wait()` unchanged. It cancels an attached run;
      * a detached one goes on, and the handle can wait again.
      *
      * @throws InvalidInputException `wp_codebox_input_invalid` for a negative `$timeoutMs`.
      * @throws Exception The error of the run when it came to no outcome.
      * @return array<string, mixed>|null
      */
-    public function wait(?callable $onEvent = null, ?int $timeoutMs = null): ?array {}
+    public function wait(?callable $onEvent = null, ?int $timeoutMs = null, ?callable $onToolRequest = null): ?array {}
 
     /**
      * From now on the run survives its caller; the handle can still `wait()` and

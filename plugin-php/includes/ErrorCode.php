@@ -38,6 +38,12 @@ enum ErrorCode: string {
 	case FanoutConcurrencyInvalid = 'wp_codebox_fanout_concurrency_invalid';
 	case AgentMissing = 'wp_codebox_agent_missing';
 	case SecretInvalid = 'wp_codebox_secret_invalid';
+	case ModelMissing = 'wp_codebox_model_missing';
+	case ModelInvalid = 'wp_codebox_model_invalid';
+	case BudgetInvalid = 'wp_codebox_budget_invalid';
+	case ProviderCredentialsUnavailable = 'wp_codebox_provider_credentials_unavailable';
+	case ConnectorCredentialsUnavailable = 'wp_codebox_connector_credentials_unavailable';
+	case ToolNotAllowed = 'wp_codebox_tool_not_allowed';
 	case ApiAbilityNotSupported = 'wp_codebox_api_ability_not_supported';
 	case Forbidden = 'wp_codebox_forbidden';
 	case ExtensionMissing = 'wp_codebox_extension_missing';
@@ -59,6 +65,31 @@ enum ErrorCode: string {
 	case ApplyConflict = 'wp_codebox_apply_conflict';
 	case ApplyAdapterMissing = 'wp_codebox_apply_adapter_missing';
 	case ApplyResultInvalid = 'wp_codebox_apply_result_invalid';
+	case BrowserConnectorRequestInvalid = 'wp_codebox_browser_connector_request_invalid';
+	case BrowserConnectorUnresolved = 'wp_codebox_browser_connector_unresolved';
+	case BrowserConnectorProviderMismatch = 'wp_codebox_browser_connector_provider_mismatch';
+	case BrowserConnectorModelMismatch = 'wp_codebox_browser_connector_model_mismatch';
+	case BrowserConnectorCredentialsUnavailable = 'wp_codebox_browser_connector_credentials_unavailable';
+	case BrowserConnectorHandlerMissing = 'wp_codebox_browser_connector_handler_missing';
+	case BrowserConnectorHandlerFailed = 'wp_codebox_browser_connector_handler_failed';
+	case BrowserConnectorResponseInvalid = 'wp_codebox_browser_connector_response_invalid';
+	case BrowserProviderOperationRequired = 'wp_codebox_browser_provider_operation_required';
+	case BrowserProviderRequestRequired = 'wp_codebox_browser_provider_request_required';
+	case BrowserProviderConnectorRequired = 'wp_codebox_browser_provider_connector_required';
+	case BrowserProviderAdapterMissing = 'wp_codebox_browser_provider_adapter_missing';
+	case BrowserProviderAdapterInvalidResponse = 'wp_codebox_browser_provider_adapter_invalid_response';
+	case BrowserProviderBridgePolicyInvalid = 'wp_codebox_browser_provider_bridge_policy_invalid';
+	case BrowserProviderBridgeOperationUnsupported = 'wp_codebox_browser_provider_bridge_operation_unsupported';
+	case BrowserProviderBridgeUriInvalid = 'wp_codebox_browser_provider_bridge_uri_invalid';
+	case BrowserProviderBridgeUriForbidden = 'wp_codebox_browser_provider_bridge_uri_forbidden';
+	case BrowserProviderBridgePathInvalid = 'wp_codebox_browser_provider_bridge_path_invalid';
+	case BrowserProviderBridgeBaseUrlMissing = 'wp_codebox_browser_provider_bridge_base_url_missing';
+	case BrowserProviderBridgeAuthenticationMissing = 'wp_codebox_browser_provider_bridge_authentication_missing';
+	case BrowserProviderBridgeAuthenticationStrategyMissing = 'wp_codebox_browser_provider_bridge_authentication_strategy_missing';
+	case BrowserProviderBridgeAuthenticationStrategyInvalid = 'wp_codebox_browser_provider_bridge_authentication_strategy_invalid';
+	case BrowserProviderBridgeAuthenticatedRequestInvalid = 'wp_codebox_browser_provider_bridge_authenticated_request_invalid';
+	case BrowserProviderBridgeAuthenticationFailed = 'wp_codebox_browser_provider_bridge_authentication_failed';
+	case BrowserProviderBridgeException = 'wp_codebox_browser_provider_bridge_exception';
 	case AuditFailed = 'wp_codebox_audit_failed';
 	case Internal = 'wp_codebox_internal';
 
@@ -68,9 +99,20 @@ enum ErrorCode: string {
 			self::InputInvalid, self::LimitInvalid, self::MountMissing, self::MountSourceInvalid, self::AgentMissing, self::SecretInvalid, self::ArtifactIdMissing => 400,
 			self::ArtifactVerificationFailed, self::ArtifactImportSourceMissing, self::ArtifactImportSourceInvalid => 400,
 			self::ReviewActionMissing, self::ReviewActionInvalid => 400,
+			self::ModelMissing, self::ModelInvalid, self::BudgetInvalid => 400,
+			self::BrowserConnectorRequestInvalid, self::BrowserProviderOperationRequired, self::BrowserProviderRequestRequired, self::BrowserProviderConnectorRequired => 400,
+			self::BrowserProviderBridgeOperationUnsupported, self::BrowserProviderBridgeUriInvalid, self::BrowserProviderBridgePathInvalid => 400,
+			self::BrowserConnectorCredentialsUnavailable, self::BrowserProviderBridgeUriForbidden => 403,
+			self::BrowserConnectorUnresolved => 404,
+			self::BrowserConnectorProviderMismatch, self::BrowserConnectorModelMismatch => 409,
+			self::BrowserProviderBridgePolicyInvalid, self::BrowserProviderBridgeBaseUrlMissing, self::BrowserProviderBridgeAuthenticationMissing, self::BrowserProviderBridgeAuthenticationStrategyMissing => 500,
+			self::BrowserProviderBridgeAuthenticationStrategyInvalid, self::BrowserProviderBridgeAuthenticatedRequestInvalid => 500,
+			self::BrowserConnectorHandlerMissing, self::BrowserProviderAdapterMissing => 501,
+			self::BrowserConnectorHandlerFailed, self::BrowserConnectorResponseInvalid, self::BrowserProviderAdapterInvalidResponse, self::BrowserProviderBridgeAuthenticationFailed => 502,
+			self::BrowserProviderBridgeException => 502,
 			self::TaskMissing, self::TasksMissing, self::FanoutWorkersMissing, self::FanoutWorkerInvalid, self::FanoutWorkerIdInvalid, self::FanoutWorkerIdDuplicate => 400,
 			self::FanoutWorkerGoalMissing, self::FanoutWorkerDependencyInvalid, self::FanoutConcurrencyInvalid => 400,
-			self::MountDenied, self::Forbidden, self::ArtifactOutsideRoot, self::ArtifactUntrusted => 403,
+			self::MountDenied, self::Forbidden, self::ArtifactOutsideRoot, self::ArtifactUntrusted, self::ProviderCredentialsUnavailable, self::ConnectorCredentialsUnavailable, self::ToolNotAllowed => 403,
 			self::ApiAbilityNotSupported, self::ArtifactNotFound, self::RunNotFound => 404,
 			self::ApplyConflict, self::ArtifactChanged, self::RunAmbiguous, self::RunCancelled => 409,
 			self::ArtifactTooLarge => 413,
@@ -87,7 +129,7 @@ enum ErrorCode: string {
 	public function exit_status(): int {
 		return match ( $this ) {
 			self::Busy, self::ExtensionMissing, self::ExtensionStale => 125,
-			self::MountDenied, self::Forbidden => 126,
+			self::MountDenied, self::Forbidden, self::ProviderCredentialsUnavailable, self::ConnectorCredentialsUnavailable, self::ToolNotAllowed, self::BrowserConnectorCredentialsUnavailable, self::BrowserProviderBridgeUriForbidden => 126,
 			self::RunCancelled => 130,
 			default => 1,
 		};

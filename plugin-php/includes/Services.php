@@ -20,6 +20,12 @@ use WPCodebox\Host\ArtifactsRoot;
 use WPCodebox\Host\HostPath;
 use WPCodebox\Host\InstalledCode;
 use WPCodebox\Host\Site;
+use WPCodebox\Model\Connectors;
+use WPCodebox\Model\Inheritance;
+use WPCodebox\Model\ModelChoice;
+use WPCodebox\Model\ProviderCredentials;
+use WPCodebox\Model\Providers;
+use WPCodebox\Model\TaskModel;
 use WPCodebox\Replay\Comparison;
 use WPCodebox\Replay\ReplayPlan;
 use WPCodebox\Replay\ReplayService;
@@ -32,6 +38,7 @@ use WPCodebox\Run\BatchService;
 use WPCodebox\Run\FanoutAggregate;
 use WPCodebox\Run\FanoutService;
 use WPCodebox\Run\MountPlan;
+use WPCodebox\Run\ParentTools;
 use WPCodebox\Run\RequestBuilder;
 use WPCodebox\Run\RunAccess;
 use WPCodebox\Run\RunEnvelope;
@@ -40,6 +47,7 @@ use WPCodebox\Run\RunService;
 use WPCodebox\Run\SecretChoice;
 use WPCodebox\Run\TaskInputs;
 use WPCodebox\Run\TaskLimits;
+use WPCodebox\Run\ToolChoice;
 use WPCodebox\Transfer\ExportService;
 use WPCodebox\Transfer\ImportService;
 
@@ -56,6 +64,10 @@ final class Services {
 	public readonly Site $site;
 	/** Host settings. */
 	public readonly Settings $settings;
+	/** Connectors of this site and what is inherited of them. */
+	public readonly Inheritance $inheritance;
+	/** Model providers. */
+	public readonly Providers $providers;
 	/** Runs one task. */
 	public readonly RunService $runs;
 	/** Runs several tasks one after the other. */
@@ -98,13 +110,23 @@ final class Services {
 		$this->audit     = new AuditLog( $gate, $this->site );
 		$this->artifacts = new ArtifactService( $gate, $this->site, new ArtifactsRoot( $this->site ), $audit );
 		$envelope        = new RunEnvelope();
-		$this->runs      = new RunService(
-			$gate,
-			new RequestBuilder( $this->site, new MountPlan( $this->code ), new AgentChoice( $this->settings ), new SecretChoice(), new TaskLimits( $this->settings ), $this->settings ),
-			$envelope,
+		$connectors        = new Connectors();
+		$this->inheritance = new Inheritance( $connectors );
+		$this->providers   = new Providers( $this->settings );
+		$models            = new ModelChoice( $this->settings, $this->providers, $connectors, new ProviderCredentials( $connectors ) );
+		$parent_tools      = new ParentTools( $audit );
+		$requests          = new RequestBuilder(
 			$this->site,
-			$audit
+			new MountPlan( $this->code ),
+			new AgentChoice( $this->settings, $models ),
+			new TaskModel( $this->inheritance, $models ),
+			new ToolChoice(),
+			$parent_tools,
+			new SecretChoice(),
+			new TaskLimits( $this->settings ),
+			$this->settings
 		);
+		$this->runs      = new RunService( $gate, $requests, $envelope, $this->site, $audit, $parent_tools );
 		$inputs          = new TaskInputs( $schemas );
 		$this->batches   = new BatchService( $gate, $this->runs, $inputs );
 		$this->fanouts   = new FanoutService( $gate, $this->runs, $inputs, new FanoutAggregate() );

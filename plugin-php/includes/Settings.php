@@ -24,6 +24,8 @@ final class Settings {
 	public const DEFAULT_AGENT       = 'wp_codebox_default_agent';
 	public const DEFAULT_PROVIDER    = 'wp_codebox_default_provider';
 	public const DEFAULT_MODEL       = 'wp_codebox_default_model';
+	public const PROVIDERS           = 'wp_codebox_providers';
+	public const INSTRUCTIONS        = 'wp_codebox_agent_instructions';
 	public const COMPONENT_CONTRACTS = 'wp_codebox_component_contracts';
 	public const TRUSTED_KEYS        = 'wp_codebox_trusted_keys';
 	public const LIMITS              = 'wp_codebox_limits';
@@ -87,6 +89,27 @@ final class Settings {
 		 */
 		$name = apply_filters( 'wp_codebox_default_model', $this->text( self::DEFAULT_MODEL ) );
 		return is_string( $name ) ? $name : '';
+	}
+
+	/**
+	 * Model providers of this site, beside those that are built in; Model\Providers reads the rows.
+	 *
+	 * @return array<mixed>
+	 */
+	public function providers(): array {
+		return $this->map( self::PROVIDERS );
+	}
+
+	/** What the host wants said to the model of the built-in agent beside each task. */
+	public function instructions(): string {
+		/**
+		 * Filters what the built-in agent is told beside its task. It is not from the author of
+		 * the task. No secrets: the model's provider reads it.
+		 *
+		 * @param string $text The option `wp_codebox_agent_instructions`, or ''.
+		 */
+		$text = apply_filters( 'wp_codebox_agent_instructions', $this->text( self::INSTRUCTIONS ) );
+		return is_string( $text ) ? trim( $text ) : '';
 	}
 
 	/**

@@ -96,3 +96,8 @@ add_action( 'http_api_curl', __NAMESPACE__ . '\\route_curl', PHP_INT_MAX );
 
 // `false` tells the caller that the mail was not sent, and it is not.
 add_filter( 'pre_wp_mail', '__return_false', PHP_INT_MAX );
+
+// Last, so that components find the guest as it is.
+if ( is_readable( rtrim( dirname( ABSPATH ), '/' ) . '/run/codebox/components.json' ) ) {
+	require rtrim( dirname( ABSPATH ), '/' ) . '/opt/codebox/guest/load-components.php';
+}

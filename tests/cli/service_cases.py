@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 
-from frames import Conversation, awaited
+from frames import PROTOCOL, Conversation, awaited
 from harness import NotHere, must
 
 UNITS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "packaging", "systemd")
@@ -70,7 +70,7 @@ def who_may_start_a_service(bench):
         for user, allowed in ((None, True), (bench.owner, True), ("nobody", False)):
             run = Conversation(bench, "true")
             shutil.copytree(run.request["mounts"][0]["source"], os.path.join(bench.directory, "open"), dirs_exist_ok=True)
-            frame = said(service.address, {"type": "start", "protocol": 2, "request": run.request}, user)
+            frame = said(service.address, {"type": "start", "protocol": PROTOCOL, "request": run.request}, user)
             if allowed:
                 must(frame["type"] == "accepted", f"{user}: {frame}")
             else:

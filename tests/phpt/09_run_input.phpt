@@ -9,6 +9,7 @@ use WPCodebox\Native\Run;
 
 const SECRET = 'hunter2-do-not-print';
 const SECRETS = [ 'network' => [ 'allowHosts' => [ 'api.example.org' ] ], 'filesystem' => 'readwrite-mounts', 'commands' => [], 'secrets' => 'connector-scoped', 'approvals' => 'never' ];
+const MODEL = [ 'provider' => 'example', 'model' => 'm', 'api' => 'openai-chat', 'base_url' => 'https://api.example.org/v1' ];
 $cases = [
 	'no goal'            => [ 'goal' => null ],
 	'blank goal'         => [ 'goal' => " \n\t" ],
@@ -59,6 +60,25 @@ $cases = [
 	'success code'       => [ 'agent' => [ 'argv' => [ 'a' ], 'success_codes' => [ 0, 256 ] ] ],
 	'env name'           => [ 'agent' => [ 'argv' => [ 'a' ], 'env' => [ 'LD_PRELOAD' => SECRET ] ] ],
 	'env value'          => [ 'agent' => [ 'argv' => [ 'a' ], 'env' => [ 'KEY' => [ SECRET ] ] ] ],
+	'agent kind'         => [ 'agent' => [ 'kind' => SECRET ] ],
+	'agent budget'       => [ 'agent' => [ 'kind' => 'model', 'budget' => [ 'turns' => SECRET ] ] ],
+	'agent budget field' => [ 'agent' => [ 'kind' => 'model', 'budget' => [ 'time' => 1 ] ] ],
+	'agent instructions' => [ 'agent' => [ 'kind' => 'model', 'instructions' => str_repeat( 'x', 65_537 ) ] ],
+	'agent argv too'     => [ 'agent' => [ 'kind' => 'model', 'argv' => [ 'php' ] ] ],
+	'ability name'       => [ 'agent' => [ 'kind' => 'ability', 'ability' => 'No/Name' ] ],
+	'ability missing'    => [ 'agent' => [ 'kind' => 'ability' ] ],
+	'ability input'      => [ 'agent' => [ 'kind' => 'ability', 'ability' => 'a/b', 'input' => SECRET ] ],
+	'model api'          => [ 'model' => [ 'api' => SECRET ] + MODEL ],
+	'model no address'   => [ 'model' => [ 'base_url' => '' ] + MODEL ],
+	'model field'        => [ 'model' => [ 'key' => SECRET ] + MODEL ],
+	'model price'        => [ 'model' => [ 'prices' => [ 'input' => 0.5 ] ] + MODEL ],
+	'tool policy'        => [ 'tool_policy' => [ 'schema' => SECRET, 'version' => 1, 'tools' => [] ] ],
+	'tool policy row'    => [ 'tool_policy' => [ 'schema' => 'wp-codebox/sandbox-tool-policy/v1', 'version' => 1, 'tools' => [ [ 'id' => SECRET ] ] ] ],
+	'parent tool'        => [ 'parent_tools' => [ 'tools' => [ [ 'id' => 'a.b' ] ] ] ],
+	'parent tool field'  => [ 'parent_tools' => [ 'tools' => [], 'command' => [ SECRET ] ] ],
+	'component source'   => [ 'components' => [ [ 'slug' => 'a', 'source' => 'a' ] ] ],
+	'component load'     => [ 'components' => [ [ 'slug' => 'a', 'source' => '/a', 'load_as' => SECRET ] ] ],
+	'component probe'    => [ 'components' => [ [ 'slug' => 'a', 'source' => '/a', 'readiness_probe' => [ 'type' => 'x', 'name' => 'y' ] ] ] ],
 	'no agent'           => [ 'agent' => null ],
 	'blank check'        => [ 'checks' => [ 'true', ' ' ] ],
 	'check quotes'       => [ 'checks' => [ "php 'open" ] ],
@@ -86,6 +106,23 @@ caught( static fn() => Run::start( [ 'a', 'list' ] ), 'list' );
 caught( static fn() => Run::start( request( 'g' ) ), 'fine' );
 $secret = [ 'env' => 'A_KEY', 'value' => SECRET, 'hosts' => [ 'api.example.org' ] ];
 caught( static fn() => Run::start( request( 'g', [ 'policy' => SECRETS, 'secrets' => [ $secret ] ] ) ), 'fine secret' );
+$tool = [ 'id' => 'workspace.read', 'runtime_tool_id' => 'workspace_read', 'execution_location' => 'sandbox', 'transport_visibility' => 'sandbox', 'allowed' => true, 'runtime' => [ 'environment' => 'runtime_local', 'capability_scope' => 'runtime_local' ], 'metadata' => [] ];
+caught(
+	static fn() => Run::start(
+		request(
+			'g',
+			[
+				'agent'        => [ 'kind' => 'model', 'budget' => [ 'turns' => 3, 'cost_microusd' => 5 ], 'instructions' => 'Be brief.' ],
+				'model'        => MODEL + [ 'context_tokens' => 8192, 'prices' => [ 'input' => 1, 'output' => 2 ] ],
+				'tool_policy'  => [ 'schema' => 'wp-codebox/sandbox-tool-policy/v1', 'version' => 1, 'tools' => [ $tool ], 'metadata' => [] ],
+				'parent_tools' => [ 'tools' => [ [ 'id' => 'host.read', 'description' => 'Reads.', 'input_schema' => [ 'type' => 'object' ] ] ] ],
+				'components'   => [ [ 'slug' => 'a', 'source' => '/a', 'readiness_probe' => [ 'type' => 'ability', 'name' => 'a/b' ] ] ],
+			]
+		)
+	),
+	'fine model'
+);
+caught( static fn() => Run::start( request( 'g', [ 'agent' => [ 'kind' => 'ability', 'ability' => 'a/b', 'input' => [] ] ] ) ), 'fine ability' );
 
 // validate() judges the same, but mounts and agent may be missing, and starts nothing.
 var_dump( Run::validate( request( 'g' ) ) );
@@ -180,6 +217,44 @@ success code: InvalidInputException wp_codebox_input_invalid
 env name: InvalidInputException wp_codebox_input_invalid
 env value: InvalidInputException wp_codebox_input_invalid
   agent.env.KEY
+agent kind: InvalidInputException wp_codebox_input_invalid
+  agent.kind
+agent budget: InvalidInputException wp_codebox_budget_invalid
+  agent.budget.turns
+agent budget field: InvalidInputException wp_codebox_budget_invalid
+  agent.budget.time
+agent instructions: InvalidInputException wp_codebox_input_invalid
+  agent.instructions
+agent argv too: InvalidInputException wp_codebox_input_invalid
+  agent.argv
+ability name: InvalidInputException wp_codebox_runtime_task_request_invalid
+  agent.ability
+ability missing: InvalidInputException wp_codebox_runtime_task_request_invalid
+  agent.ability
+ability input: InvalidInputException wp_codebox_runtime_task_request_invalid
+  agent.input
+model api: InvalidInputException wp_codebox_model_invalid
+  model.api
+model no address: InvalidInputException wp_codebox_model_invalid
+  model.base_url
+model field: InvalidInputException wp_codebox_model_invalid
+  model.key
+model price: InvalidInputException wp_codebox_model_invalid
+  model.prices.input
+tool policy: InvalidInputException wp_codebox_sandbox_tool_policy_invalid
+  tool_policy
+tool policy row: InvalidInputException wp_codebox_sandbox_tool_policy_invalid
+  tool_policy
+parent tool: InvalidInputException wp_codebox_sandbox_tool_policy_invalid
+  parent_tools.tools[0].description
+parent tool field: InvalidInputException wp_codebox_sandbox_tool_policy_invalid
+  parent_tools.command
+component source: InvalidInputException wp_codebox_input_invalid
+  components[0].source
+component load: InvalidInputException wp_codebox_input_invalid
+  components[0].load_as
+component probe: InvalidInputException wp_codebox_input_invalid
+  components[0].readiness_probe.type
 no agent: InvalidInputException wp_codebox_agent_missing
 blank check: InvalidInputException wp_codebox_input_invalid
   checks[1]
@@ -203,6 +278,8 @@ not UTF-8: InvalidInputException wp_codebox_input_invalid
 list: InvalidInputException wp_codebox_input_invalid
 fine: UnavailableException wp_codebox_runner_unavailable
 fine secret: UnavailableException wp_codebox_runner_unavailable
+fine model: UnavailableException wp_codebox_runner_unavailable
+fine ability: UnavailableException wp_codebox_runner_unavailable
 NULL
 NULL
 validate: InvalidInputException wp_codebox_task_missing

@@ -72,7 +72,7 @@ int(1)
 bool(true)
 {
     "type": "start",
-    "protocol": 2,
+    "protocol": 3,
     "request": {
         "schema": "wp-codebox/run-request/v1",
         "site": "site-1",
@@ -133,6 +133,7 @@ bool(true)
             }
         ],
         "agent": {
+            "kind": "command",
             "argv": [
                 "agent",
                 "é"

@@ -11,6 +11,7 @@ use crate::arguments::{Answer, Array, Text};
 use crate::guard::{Failure, guard};
 use crate::ini::Settings;
 use crate::interrupt::tick;
+use crate::parent_tool;
 use crate::request::{self, Stage};
 use crate::session::{CloseOnDrop, End, Patience, Session, Step};
 use ext_php_rs::exception::PhpResult;
@@ -88,6 +89,7 @@ impl Run {
         &self,
         onEvent: Option<ZendCallable<'_>>,
         timeoutMs: Option<i64>,
+        onToolRequest: Option<ZendCallable<'_>>,
     ) -> PhpResult<Option<Answer>> {
         guard(|| {
             let session = Rc::clone(self.session()?);
@@ -97,7 +99,7 @@ impl Run {
             }
             let reset = Reset(&self.waiting);
             let guarded = BailoutGuard::new(CloseOnDrop::new(&session));
-            let end = follow(&session, onEvent.as_ref(), patience);
+            let end = follow(&session, onEvent.as_ref(), onToolRequest.as_ref(), patience);
             // Left by an exception or a bailout: the guard cancels an attached run.
             if end.is_ok() {
                 guarded.disarm();
@@ -159,6 +161,7 @@ fn patience(milliseconds: Option<i64>) -> Result<Patience, ErrorBody> {
 fn follow(
     session: &Session,
     on_event: Option<&ZendCallable<'_>>,
+    on_tool: Option<&ZendCallable<'_>>,
     patience: Patience,
 ) -> Result<Option<Rc<End>>, Failure> {
     let mut on_event = on_event;
@@ -182,6 +185,13 @@ fn follow(
                     on_event = None;
                     session.cancel()?;
                 }
+            }
+            Step::ToolRequest(request) => {
+                let result = match on_tool {
+                    Some(callable) => parent_tool::call(callable, request)?,
+                    None => parent_tool::unavailable(&request),
+                };
+                session.answer_tool(result)?;
             }
         }
         tick()?;

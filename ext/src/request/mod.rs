@@ -4,12 +4,16 @@
 //! by it; what only the runner can know (whether directories exist and whose they are)
 //! is left to the runner. Binaries and the state directory come from the settings only.
 
+mod agents;
+mod bundles;
 mod rows;
 mod task;
 
 use crate::fields::Fields;
 use crate::ini::{Settings, is_absolute};
-use rows::{absolute_rule, agent, bounded, commands, mounts, secrets, texts_not_blank};
+use agents::{agent, components, model, parent_tools, tool_policy};
+use bundles::agent_bundles;
+use rows::{absolute_rule, bounded, commands, mounts, secrets, texts_not_blank};
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
@@ -30,11 +34,16 @@ const REQUEST_FIELDS: &[&str] = &[
     "staged_files",
     "commands",
     "agent",
+    "model",
+    "tool_policy",
+    "parent_tools",
+    "components",
     "checks",
     "limits",
     "max_runs",
     "find_renames",
     "secrets",
+    "agent_bundles",
     "redact",
     "provenance",
     "wordpress",
@@ -82,6 +91,10 @@ pub(crate) fn build(
     bounded(&fields, "staged_files", task.staged_files.len())?;
     let commands = commands(&mut fields, rules.as_ref())?;
     let agent = agent(&mut fields)?;
+    let model = model(&mut fields)?;
+    let tool_policy = tool_policy(&mut fields)?;
+    let parent_tools = parent_tools(&mut fields)?;
+    let components = components(&mut fields)?;
     let checks = texts_not_blank(&mut fields, "checks")?;
     bounded(&fields, "checks", checks.len())?;
     for (index, line) in checks.iter().enumerate() {
@@ -92,7 +105,9 @@ pub(crate) fn build(
     let limits = limits(&mut fields)?;
     let max_runs = max_runs(&mut fields, settings)?;
     let find_renames = fields.flag("find_renames")?;
-    let secrets = secrets(&mut fields, &given, agent.as_ref())?;
+    let command = agent.as_ref().and_then(Agent::command);
+    let secrets = secrets(&mut fields, &given, command, model.as_ref())?;
+    let agent_bundles = agent_bundles(&mut fields)?;
     let redact = fields.texts("redact")?;
     let provenance = fields.object("provenance")?.unwrap_or_default();
 
@@ -113,11 +128,12 @@ pub(crate) fn build(
         policy: rules,
         mounts,
         commands,
-        agent: agent.map(Agent::Command),
-        model: None,
-        tool_policy: None,
-        parent_tools: None,
-        components: Vec::new(),
+        agent,
+        model,
+        tool_policy,
+        parent_tools,
+        components,
+        agent_bundles,
         checks,
         limits,
         find_renames,
@@ -179,6 +195,7 @@ fn paths(fields: &mut Fields, settings: &Settings) -> Result<RunPaths, ErrorBody
         denied,
         allowed_roots,
         cgroup: Some(settings.cgroup.clone()).filter(|path| !path.is_empty()),
+        agents_dir: Some(settings.agents_dir.clone()).filter(|path| !path.is_empty()),
     })
 }
 

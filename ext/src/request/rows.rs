@@ -1,11 +1,9 @@
 //! Mounts, commands and the agent of a request.
 
 use crate::fields::Fields;
-use serde_json::Value;
-use std::collections::BTreeMap;
 use wp_codebox_contracts::{
-    AgentCommand, CommandCall, ErrorBody, ErrorCode, MountAccess, MountRequest, RuntimePolicy,
-    SecretBinding,
+    AgentCommand, CommandCall, ErrorBody, ErrorCode, ModelEndpoint, MountAccess, MountRequest,
+    RuntimePolicy, SecretBinding,
 };
 use wp_codebox_policy as policy;
 
@@ -64,60 +62,11 @@ pub(super) fn commands(
     Ok(calls)
 }
 
-pub(super) fn agent(fields: &mut Fields) -> Result<Option<AgentCommand>, ErrorBody> {
-    const KNOWN: &[&str] = &["argv", "success_codes", "env"];
-    let Some(given) = fields.object("agent")? else {
-        return Ok(None);
-    };
-    let mut agent = Fields::new(given, "agent", KNOWN, ErrorCode::InputInvalid)?;
-    let argv = agent.texts("argv")?;
-    if argv.first().is_none_or(|program| program.trim().is_empty()) {
-        return Err(agent.refuse("argv", "a list that starts with the program"));
-    }
-    if argv.iter().any(|argument| argument.contains('\0')) {
-        return Err(agent.refuse("argv", "free of NUL bytes"));
-    }
-    let mut success_codes = Vec::new();
-    for (index, code) in agent
-        .list("success_codes")?
-        .unwrap_or_default()
-        .iter()
-        .enumerate()
-    {
-        match code.as_u64().and_then(|code| u8::try_from(code).ok()) {
-            Some(code) => success_codes.push(i32::from(code)),
-            None => {
-                let name = format!("success_codes[{index}]");
-                return Err(agent.refuse(&name, "a whole number from 0 to 255"));
-            }
-        }
-    }
-    if success_codes.is_empty() {
-        success_codes.push(0);
-    }
-    let mut env = BTreeMap::new();
-    for (name, value) in agent.object("env")?.unwrap_or_default() {
-        policy::check_env_name(&name).map_err(|e| e.body())?;
-        match value {
-            Value::String(value) if !value.contains('\0') => env.insert(name, value),
-            _ => {
-                let name = format!("env.{name}");
-                return Err(agent.refuse(&name, "a string without NUL bytes"));
-            }
-        };
-    }
-    Ok(Some(AgentCommand {
-        argv,
-        success_codes,
-        env,
-        preset: None,
-    }))
-}
-
 pub(super) fn secrets(
     fields: &mut Fields,
     rules: &RuntimePolicy,
     agent: Option<&AgentCommand>,
+    model: Option<&ModelEndpoint>,
 ) -> Result<Vec<SecretBinding>, ErrorBody> {
     const KNOWN: &[&str] = &["env", "value", "hosts"];
     let rows = fields.rows("secrets", KNOWN, ErrorCode::SecretInvalid)?;
@@ -131,7 +80,11 @@ pub(super) fn secrets(
         });
     }
     let taken = agent.into_iter().flat_map(|agent| agent.env.keys());
-    policy::check_secrets(&secrets, rules, taken.map(String::as_str)).map_err(|e| e.body())?;
+    let secret_use = policy::SecretUse {
+        policy: rules,
+        model,
+    };
+    policy::check_secrets(&secrets, secret_use, taken.map(String::as_str)).map_err(|e| e.body())?;
     Ok(secrets)
 }
 

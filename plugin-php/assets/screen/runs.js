@@ -100,6 +100,17 @@
 		return { title: __( 'Runs', 'wp-codebox' ), content: [ place ] };
 	}
 
+	/** What the built-in agent used of its model; null for every other agent. */
+	function model( run ) {
+		const used = run.result && run.result.cost && run.result.cost.model;
+		if ( ! used ) {
+			return null;
+		}
+		/* translators: 1: number of answers of a model, 2: number of tokens sent, 3: number of tokens received. */
+		const tokens = sprintf( __( '%1$s answers, %2$s tokens sent, %3$s received', 'wp-codebox' ), text.number( used.turns ), text.number( used.input_tokens ), text.number( used.output_tokens ) );
+		return undefined === used.cost_microusd ? tokens : tokens + ', US$ ' + ( used.cost_microusd / 1e6 ).toFixed( 4 );
+	}
+
 	/** What is known of a run, above its output. */
 	function summary( run, by ) {
 		return facts( [
@@ -107,6 +118,7 @@
 			[ __( 'Result', 'wp-codebox' ), run.summary ? data( run.summary ) : null ],
 			[ __( 'Started', 'wp-codebox' ), time( run.created_at ) ],
 			[ __( 'By', 'wp-codebox' ), by ],
+			[ __( 'Model', 'wp-codebox' ), model( run ) ],
 			[ __( 'Run', 'wp-codebox' ), code( run.run_id ) ],
 		] );
 	}

@@ -39,6 +39,7 @@
 		const slugs = el( 'datalist', { id: id( 'slugs' ) } );
 		const slug = el( 'input', { type: 'text', name: 'slug', required: true, list: slugs.id, autocomplete: 'off', spellcheck: 'false', class: 'regular-text' } );
 		const agent = el( 'input', { type: 'text', name: 'agent', autocomplete: 'off', spellcheck: 'false', class: 'regular-text' } );
+		const model = el( 'input', { type: 'text', name: 'model', autocomplete: 'off', spellcheck: 'false', class: 'regular-text' } );
 		const checks = el( 'textarea', { rows: 2, name: 'checks', class: 'large-text code', spellcheck: 'false' } );
 		const problem = el( 'div', {} );
 		const submit = el( 'button', { type: 'submit', class: 'button button-primary' }, __( 'Start the task', 'wp-codebox' ) );
@@ -60,6 +61,9 @@
 			const commands = checks.value.split( '\n' ).map( ( line ) => line.trim() ).filter( Boolean );
 			if ( agent.value.trim() ) {
 				input.agent = agent.value.trim();
+			}
+			if ( model.value.trim() ) {
+				input.model = model.value.trim();
 			}
 			if ( commands.length ) {
 				input.checks = commands;
@@ -86,6 +90,7 @@
 			field( __( 'Slug', 'wp-codebox' ), slug, __( 'Directory name of the installed plugin or theme. The agent sees a private copy of it; the original is never written.', 'wp-codebox' ) ),
 			slugs,
 			field( __( 'Agent (optional)', 'wp-codebox' ), agent, __( 'Name of an agent this site offers. Empty: the default.', 'wp-codebox' ) ),
+			field( __( 'Model (optional)', 'wp-codebox' ), model, __( 'Name of a model, for agents that use one. Empty: the default.', 'wp-codebox' ) ),
 			field( __( 'Checks (optional)', 'wp-codebox' ), checks, __( 'One command a line; each runs after the agent in a fresh sandbox.', 'wp-codebox' ) ),
 			problem,
 			el( 'p', {}, submit )

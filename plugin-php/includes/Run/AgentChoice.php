@@ -1,6 +1,6 @@
 <?php
 /**
- * Which program does the work.
+ * Who does the work.
  *
  * @package WPCodebox
  */
@@ -11,71 +11,164 @@ namespace WPCodebox\Run;
 
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
+use WPCodebox\Model\ModelChoice;
+use WPCodebox\Native\Extension;
 use WPCodebox\Native\Run;
 use WPCodebox\Settings;
 
 defined( 'ABSPATH' ) || exit;
 
 /**
- * The task's own command line, else the agent it names, else the site's default.
- * The program runs in the guest; nothing here names a binary of the host.
+ * The task's own command line, an ability of the guest, the agent that the task names (one of
+ * this site, a preset of the extension or the built-in one), else the site's default, else the
+ * built-in agent when there is a model. Nothing here names a binary of the host.
  */
 final class AgentChoice {
+
+	/** Name of the agent that needs no program: the loop of the runner. */
+	public const BUILT_IN = 'built-in';
+
+	/** Fields that only the built-in agent keeps. */
+	private const BUDGET = [ 'turns', 'input_tokens', 'output_tokens' ];
 
 	/**
 	 * Wires the choice.
 	 *
-	 * @param Settings $settings Host settings.
+	 * @param Settings    $settings Host settings.
+	 * @param ModelChoice $models   Model of a task.
 	 */
-	public function __construct( private readonly Settings $settings ) {}
+	public function __construct(
+		private readonly Settings $settings,
+		private readonly ModelChoice $models
+	) {}
 
 	/**
 	 * The agent as the extension takes it.
 	 *
 	 * @param array<string, mixed> $input Task input.
-	 * @return array{argv: list<string>, success_codes: list<int>, env?: array<string, string>}
-	 * @throws Failure `wp_codebox_agent_missing` or `wp_codebox_input_invalid`.
+	 * @return array<string, mixed> `argv` and `success_codes` of a program, or `kind` with its fields.
+	 * @throws Failure `wp_codebox_agent_missing`, `wp_codebox_input_invalid` or `wp_codebox_budget_invalid`.
 	 */
 	public function resolve( array $input ): array {
-		[ $command, $codes ] = $this->command( $input );
-
-		$argv = Run::splitCommand( $command );
-		if ( [] === $argv ) {
-			throw $this->missing( 'The agent command is empty.' );
+		if ( count( array_intersect_key( $input, array_flip( [ 'agent', 'agent_command', 'runtime_task' ] ) ) ) > 1 ) {
+			throw Failure::because( ErrorCode::InputInvalid, 'The task gives more than one of agent, agent_command and runtime_task; give one of them.' );
 		}
-		$agent = [
-			'argv'          => $argv,
-			'success_codes' => [] === $codes ? [ 0 ] : $codes,
-		];
-		if ( ! empty( $input['agent_env'] ) ) {
+		$agent = $this->chosen( $input );
+		if ( 'model' === self::kind( $agent ) ) {
+			return $agent + $this->built_in( $input );
+		}
+		if ( isset( $input['max_turns'] ) || ! empty( $input['budget'] ) ) {
+			throw Failure::because( ErrorCode::InputInvalid, 'max_turns and budget are kept by the built-in agent only; leave them out, or name no other agent.' );
+		}
+		if ( ! empty( $input['agent_env'] ) && 'ability' !== self::kind( $agent ) ) {
 			$agent['env'] = (array) $input['agent_env'];
 		}
 		return $agent;
 	}
 
 	/**
-	 * Command line and success codes.
+	 * Kind of an agent: `command`, `preset`, `model` or `ability`.
+	 *
+	 * @param array<string, mixed> $agent The agent.
+	 */
+	public static function kind( array $agent ): string {
+		return (string) ( $agent['kind'] ?? 'command' );
+	}
+
+	/**
+	 * Names of the presets that the extension knows.
+	 *
+	 * @return list<string>
+	 */
+	public static function presets(): array {
+		$rows  = class_exists( Extension::class, false ) ? Extension::info()['agents'] ?? [] : [];
+		$names = array_map( static fn( mixed $row ): mixed => is_array( $row ) ? $row['name'] ?? null : $row, is_array( $rows ) ? $rows : [] );
+		return array_values( array_filter( $names, 'is_string' ) );
+	}
+
+	/**
+	 * The agent without what the task adds to it.
 	 *
 	 * @param array<string, mixed> $input Task input.
-	 * @return array{string, list<int>}
+	 * @return array<string, mixed>
 	 */
-	private function command( array $input ): array {
+	private function chosen( array $input ): array {
 		$codes = array_values( array_map( 'intval', (array) ( $input['agent_success_codes'] ?? [] ) ) );
-		if ( isset( $input['agent_command'], $input['agent'] ) ) {
-			throw Failure::because( ErrorCode::InputInvalid, 'The task gives both agent and agent_command; give one of them.' );
+		if ( isset( $input['runtime_task'] ) ) {
+			return [ 'kind' => 'ability' ] + array_intersect_key( (array) $input['runtime_task'], array_flip( [ 'ability', 'input' ] ) );
 		}
 		if ( isset( $input['agent_command'] ) ) {
-			return [ (string) $input['agent_command'], $codes ];
+			return $this->program( (string) $input['agent_command'], $codes );
 		}
 		$agents = $this->settings->agents();
-		$name   = isset( $input['agent'] ) ? (string) $input['agent'] : $this->settings->default_agent();
+		$name   = (string) ( $input['agent'] ?? $this->settings->default_agent() );
+		if ( isset( $agents[ $name ] ) ) {
+			return $this->program( $agents[ $name ]['command'], [] === $codes ? $agents[ $name ]['success_codes'] : $codes );
+		}
+		if ( self::BUILT_IN === $name || '' === $name && $this->models->configured( $input ) ) {
+			return [ 'kind' => 'model' ];
+		}
+		$presets = self::presets();
+		if ( in_array( $name, $presets, true ) ) {
+			return [
+				'kind' => 'preset',
+				'name' => $name,
+			];
+		}
 		if ( '' === $name ) {
-			throw $this->missing( 'No agent was named and none is configured.' );
+			throw $this->missing( 'No agent was named and none is configured, and there is no model for the built-in one.' );
 		}
-		if ( ! isset( $agents[ $name ] ) ) {
-			throw $this->missing( sprintf( 'There is no agent "%s" on this site; %s.', $name, [] === $agents ? 'none is configured' : 'configured are ' . implode( ', ', array_keys( $agents ) ) ) );
+		throw $this->missing( sprintf( 'There is no agent "%s" on this site; there are %s.', $name, implode( ', ', array_merge( array_keys( $agents ), $presets, [ self::BUILT_IN ] ) ) ) );
+	}
+
+	/**
+	 * A program of the guest.
+	 *
+	 * @param string    $command Command line.
+	 * @param list<int> $codes   Exit codes that mean success.
+	 * @return array<string, mixed>
+	 */
+	private function program( string $command, array $codes ): array {
+		$argv = Run::splitCommand( $command );
+		if ( [] === $argv ) {
+			throw $this->missing( 'The agent command is empty.' );
 		}
-		return [ $agents[ $name ]['command'], [] === $codes ? $agents[ $name ]['success_codes'] : $codes ];
+		return [
+			'argv'          => $argv,
+			'success_codes' => [] === $codes ? [ 0 ] : $codes,
+		];
+	}
+
+	/**
+	 * What the built-in agent may use up and is told. Ranges are the extension's to judge.
+	 *
+	 * @param array<string, mixed> $input Task input.
+	 * @return array<string, mixed>
+	 */
+	private function built_in( array $input ): array {
+		if ( ! empty( $input['agent_env'] ) || ! empty( $input['agent_success_codes'] ) ) {
+			throw Failure::because( ErrorCode::InputInvalid, 'The built-in agent is no program: it takes no agent_env and no agent_success_codes.' );
+		}
+		$asked  = (array) ( $input['budget'] ?? [] );
+		$budget = array_intersect_key( $asked, array_flip( self::BUDGET ) );
+		if ( isset( $input['max_turns'] ) ) {
+			// The smaller one holds: both are upper bounds.
+			$budget['turns'] = min( (int) $input['max_turns'], (int) ( $budget['turns'] ?? PHP_INT_MAX ) );
+		}
+		if ( isset( $asked['cost_usd'] ) ) {
+			$micro = (int) round( (float) $asked['cost_usd'] * 1e6 );
+			if ( $micro < 1 ) {
+				throw Failure::because( ErrorCode::BudgetInvalid, 'budget.cost_usd must be at least 0.000001 US dollars.' );
+			}
+			$budget['cost_microusd'] = $micro;
+		}
+		return array_filter(
+			[
+				'budget'       => $budget,
+				'instructions' => $this->settings->instructions(),
+			],
+			static fn( mixed $value ): bool => [] !== $value && '' !== $value
+		);
 	}
 
 	/**
@@ -84,13 +177,14 @@ final class AgentChoice {
 	 * @param string $sentence What is wrong.
 	 */
 	private function missing( string $sentence ): Failure {
+		$presets = self::presets();
 		return Failure::because(
 			ErrorCode::AgentMissing,
 			$sentence,
 			[
-				'Give the program for this task: agent_command (in WP-CLI --agent-command=\'php agent.php\').',
-				'Or name an agent from the option wp_codebox_agents: agent (in WP-CLI --agent=<name>).',
-				'Or set a default: the option wp_codebox_default_agent, or the filter of the same name.',
+				'Use the built-in agent: name a model (provider and model, in WP-CLI --provider=<id> --model=<name>), or set a default in the settings of WP Codebox.',
+				'Or name an agent from the option wp_codebox_agents' . ( [] === $presets ? '' : ' or one of ' . implode( ', ', $presets ) ) . ': agent (in WP-CLI --agent=<name>); the option wp_codebox_default_agent, or the filter of the same name, sets a default.',
+				'Or give the program for this task: agent_command (in WP-CLI --agent-command=\'php agent.php\').',
 			]
 		);
 	}

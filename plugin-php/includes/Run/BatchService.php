@@ -107,12 +107,20 @@ final class BatchService {
 		try {
 			[ $input, $staged ] = $hooks->staged( $this->inputs->merge( $shared, $task, $session ) );
 
-			$run = $this->start( fn(): Run => $this->runs->launch( $this->runs->prepare( $input, $authority, $staged ), $authority ), $hooks );
-			if ( null === $run ) {
+			$note = null;
+			$run  = $this->start(
+				function () use ( $input, $authority, $staged, &$note ): Run {
+					$request = $this->runs->prepare( $input, $authority, $staged );
+					$note    = RunNote::of( $request );
+					return $this->runs->launch( $request, $authority );
+				},
+				$hooks
+			);
+			if ( null === $run || null === $note ) {
 				return GroupRow::cancelled();
 			}
 			$hooks->started( $name, $run );
-			$envelope = $this->runs->envelope( $input, $run->wait( $hooks->listener( $name ) ) );
+			$envelope = $this->runs->envelope( $input, (array) $this->runs->wait( $run, $note, $input, $hooks->listener( $name ) ), $note );
 			return [ 'task_input' => $envelope['task_input'] ] + GroupRow::ended( $envelope );
 		} catch ( Failure | Exception $failure ) {
 			return ( null === $run ? [] : [ 'run_id' => $run->id() ] ) + GroupRow::failed( Failure::from( $failure ) );

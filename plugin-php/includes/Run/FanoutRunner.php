@@ -40,7 +40,7 @@ final class FanoutRunner {
 	/**
 	 * Workers at work.
 	 *
-	 * @var array<string, array{run: Run, input: array<string, mixed>, mounts: list<array<string, mixed>>, since: int}>
+	 * @var array<string, array{run: Run, input: array<string, mixed>, mounts: list<array<string, mixed>>, note: RunNote, since: int}>
 	 */
 	private array $alive = [];
 
@@ -126,6 +126,7 @@ final class FanoutRunner {
 				'run'    => $run,
 				'input'  => $input,
 				'mounts' => $request['mounts'],
+				'note'   => RunNote::of( $request ),
 				'since'  => $since,
 			];
 			$this->hooks->started( $worker->id, $run );
@@ -168,13 +169,13 @@ final class FanoutRunner {
 	 * @param int    $milliseconds At most so long.
 	 */
 	private function wait( string $id, int $milliseconds ): void {
-		[ 'run' => $run, 'input' => $input, 'mounts' => $mounts, 'since' => $since ] = $this->alive[ $id ];
+		[ 'run' => $run, 'input' => $input, 'mounts' => $mounts, 'note' => $note, 'since' => $since ] = $this->alive[ $id ];
 		try {
-			$result = $run->wait( $this->hooks->listener( $id ), $milliseconds );
+			$result = $this->runs->wait( $run, $note, $input, $this->hooks->listener( $id ), $milliseconds );
 			if ( null === $result ) {
 				return;
 			}
-			$row = GroupRow::ended( $this->runs->envelope( $input, $result ) );
+			$row = GroupRow::ended( $this->runs->envelope( $input, $result, $note ) );
 			if ( $row['success'] ) {
 				$this->touched[ $id ] = FanoutAggregate::touched( $mounts, (array) $row['changed_files'] );
 			}

@@ -12,6 +12,7 @@ namespace WPCodebox\Run;
 use WPCodebox\Authority;
 use WPCodebox\Failure;
 use WPCodebox\Host\Site;
+use WPCodebox\Model\TaskModel;
 use WPCodebox\Native\Policy;
 use WPCodebox\Native\Run;
 use WPCodebox\Settings;
@@ -25,7 +26,7 @@ defined( 'ABSPATH' ) || exit;
  */
 final class RequestBuilder {
 
-	private const TASK_FIELDS = [ 'target', 'allowed_tools', 'expected_artifacts', 'structured_artifacts', 'context' ];
+	private const TASK_FIELDS = [ 'target', 'expected_artifacts', 'structured_artifacts', 'context' ];
 
 	/**
 	 * Wires the builder.
@@ -33,6 +34,9 @@ final class RequestBuilder {
 	 * @param Site         $site     This site.
 	 * @param MountPlan    $mounts   Mounts of a task.
 	 * @param AgentChoice  $agents   Agent of a task.
+	 * @param TaskModel    $models   Model of a task, and what it inherits.
+	 * @param ToolChoice   $tools    Tools of a task.
+	 * @param ParentTools  $parent   Tools that this site answers for.
 	 * @param SecretChoice $secrets  Secrets of a task.
 	 * @param TaskLimits   $limits   Limits of a task.
 	 * @param Settings     $settings Host settings.
@@ -41,6 +45,9 @@ final class RequestBuilder {
 		private readonly Site $site,
 		private readonly MountPlan $mounts,
 		private readonly AgentChoice $agents,
+		private readonly TaskModel $models,
+		private readonly ToolChoice $tools,
+		private readonly ParentTools $parent,
 		private readonly SecretChoice $secrets,
 		private readonly TaskLimits $limits,
 		private readonly Settings $settings
@@ -58,17 +65,34 @@ final class RequestBuilder {
 	 * @throws Failure When mounts, agent or secrets cannot be found.
 	 */
 	public function build( array $input, Authority $authority, array $staged = [], #[\SensitiveParameter] array $lent = [] ): array {
-		$secrets = array_merge( $lent, $this->secrets->resolve( $input ) );
-		$request = $this->task( $input, $authority, [] === $secrets ? 'none' : 'connector-scoped' );
-		if ( [] !== $secrets ) {
-			$request['secrets'] = $secrets;
-		}
-		Run::validate( $request );
+		$tools   = $this->tools->resolve( $input );
+		$secrets = $this->secrets->resolve( $input, $authority, $lent );
+		$request = $this->task( $input, $authority, $tools['allowed_tools'] );
+		Run::validate( $request + $this->policy( $input, 'none', [] ) );
 
 		$request['mounts'] = $this->mounts->rows( $input );
 		$request['agent']  = $this->agents->resolve( $input );
 		if ( ! empty( $request['agent']['env'] ) ) {
 			$request['provenance']['agent_env'] = array_map( 'strval', array_keys( $request['agent']['env'] ) );
+		}
+		$kind  = AgentChoice::kind( $request['agent'] );
+		$given = $this->models->resolve( $input, $authority, $kind, $secrets );
+		if ( [] !== $given->model ) {
+			$request['model'] = $given->model;
+		}
+		if ( [] !== $given->secrets ) {
+			$request['secrets'] = $given->secrets;
+		}
+		$request['provenance'] += $given->record;
+		// The built-in agent's model is the runner's to call; everything else calls it from the guest.
+		$presets  = [] === $given->model || 'model' === $kind ? [] : [ 'model' ];
+		$request += $this->policy( $input, [] === $given->secrets ? 'none' : 'connector-scoped', $presets );
+		if ( null !== $tools['policy'] ) {
+			$request['tool_policy'] = $tools['policy'];
+		}
+		$parent = $this->parent->listed( $input );
+		if ( null !== $parent ) {
+			$request['parent_tools'] = $parent;
 		}
 		if ( [] !== $staged ) {
 			$request['staged_files'] = $staged;
@@ -89,10 +113,11 @@ final class RequestBuilder {
 	/**
 	 * The task as the agent will read it.
 	 *
-	 * @param array<string, mixed> $input Task input.
+	 * @param array<string, mixed> $input   Task input.
+	 * @param list<string>|null    $allowed Names of its tools; null when nobody names any.
 	 * @return array<string, mixed>
 	 */
-	public function task_input( array $input ): array {
+	private function task_input( array $input, ?array $allowed ): array {
 		$task = [
 			'schema'  => 'wp-codebox/task-input/v1',
 			'version' => 1,
@@ -103,21 +128,25 @@ final class RequestBuilder {
 				$task[ $field ] = $input[ $field ];
 			}
 		}
+		if ( null !== $allowed ) {
+			// An empty list says something too: no tool.
+			$task['allowed_tools'] = $allowed;
+		}
 		return $task;
 	}
 
 	/**
-	 * Everything but mounts, agent and secrets.
+	 * Everything but mounts, agent, model, policy and secrets.
 	 *
 	 * @param array<string, mixed> $input     Task input.
 	 * @param Authority            $authority In whose name.
-	 * @param string               $secrets   What a policy that is not given says of secrets.
+	 * @param list<string>|null    $allowed   Names of its tools; null when nobody names any.
 	 * @return array<string, mixed>
 	 */
-	private function task( array $input, Authority $authority, string $secrets ): array {
+	private function task( array $input, Authority $authority, ?array $allowed ): array {
 		$request = [
 			'site'       => $this->site->id(),
-			'task_input' => $this->task_input( $input ),
+			'task_input' => $this->task_input( $input, $allowed ),
 			'wordpress'  => $this->site->wordpress(),
 			'denied'     => $this->site->denied(),
 			'provenance' => $this->provenance( $input, $authority ),
@@ -141,28 +170,31 @@ final class RequestBuilder {
 		if ( [] !== $limits ) {
 			$request['limits'] = $limits;
 		}
-		$policy = $this->policy( $input, $secrets );
-		if ( null !== $policy ) {
-			$request['policy'] = $policy;
-		}
 		return $request;
 	}
 
 	/**
-	 * The policy, when the task asks for another than the default.
+	 * The policy, when the task needs another than the default.
 	 *
 	 * @param array<string, mixed> $input   Task input.
 	 * @param string               $secrets What a policy that is not given says of secrets.
-	 * @return array<string, mixed>|null
+	 * @param list<string>         $presets Network presets the agent needs. A task that says deny keeps it.
+	 * @return array{policy?: array<string, mixed>}
 	 */
-	private function policy( array $input, string $secrets ): ?array {
-		$policy = empty( $input['policy'] ) ? null : (array) $input['policy'];
-		if ( ! isset( $input['network'] ) && 'none' === $secrets ) {
-			return $policy;
+	private function policy( array $input, string $secrets, array $presets ): array {
+		$given = empty( $input['policy'] ) ? null : (array) $input['policy'];
+		if ( ! isset( $input['network'] ) && 'none' === $secrets && [] === $presets ) {
+			return null === $given ? [] : [ 'policy' => $given ];
 		}
-		$policy          ??= array_merge( Policy::defaults( [ 'command-agent-run' ] ), [ 'secrets' => $secrets ] );
-		$policy['network'] = $input['network'] ?? $policy['network'];
-		return $policy;
+		$policy            = $given ?? array_merge( Policy::defaults( [ 'command-agent-run' ] ), [ 'secrets' => $secrets ] );
+		$asked             = $input['network'] ?? $given['network'] ?? null;
+		$policy['network'] = $asked ?? $policy['network'];
+		if ( [] !== $presets && ( null === $asked || is_array( $asked ) ) ) {
+			$network            = is_array( $asked ) ? $asked : [];
+			$network['presets'] = array_values( array_unique( array_merge( (array) ( $network['presets'] ?? [] ), $presets ) ) );
+			$policy['network']  = $network;
+		}
+		return [ 'policy' => $policy ];
 	}
 
 	/**

@@ -25,9 +25,10 @@ final class RunEnvelope {
 	 * @param array<string, mixed> $input  Task input: correlation fields are echoed from here.
 	 * @param array<string, mixed> $task   `wp-codebox/task-input/v1`.
 	 * @param array<string, mixed> $result `wp-codebox/run-result/v1` as the extension answers it.
+	 * @param array<string, mixed> $model  What may be said of its model: `provider`, `model`, `credential`; empty without one.
 	 * @return array<string, mixed>
 	 */
-	public function build( array $input, array $task, array $result ): array {
+	public function build( array $input, array $task, array $result, array $model = [] ): array {
 		$run_id     = (string) $result['run_id'];
 		$outcome    = (string) $result['outcome'];
 		$artifacts  = (array) ( $result['artifacts'] ?? [] );
@@ -59,7 +60,7 @@ final class RunEnvelope {
 			'checks'             => array_values( (array) ( $result['checks'] ?? [] ) ),
 			'completion_outcome' => $completion,
 			'diagnostics'        => $this->diagnostics( $result, $completion, is_array( $agent ) ? $agent : [] ),
-			'run_metadata'       => $this->run_metadata( $input, $run_id ),
+			'run_metadata'       => $this->run_metadata( $input, $run_id ) + $this->model( $model, $result ),
 			'run'                => $this->run( $result ),
 		];
 		if ( is_array( $agent ) ) {
@@ -198,6 +199,21 @@ final class RunEnvelope {
 			}
 		}
 		return $metadata;
+	}
+
+	/**
+	 * The model and what was used of it.
+	 *
+	 * @param array<string, mixed> $model  What may be said of it.
+	 * @param array<string, mixed> $result Run result.
+	 * @return array<string, mixed>
+	 */
+	private function model( array $model, array $result ): array {
+		$said = array_intersect_key( $model, array_flip( [ 'provider', 'model', 'credential' ] ) );
+		if ( ! empty( $result['cost']['model'] ) ) {
+			$said['usage'] = $result['cost']['model'];
+		}
+		return $said;
 	}
 
 	/**

@@ -105,7 +105,7 @@ final class RunRegistry {
 		];
 		if ( is_array( $view['result'] ?? null ) && [] !== $view['result'] ) {
 			$result           = $view['result'] + array_intersect_key( $view, array_flip( self::VERDICT ) );
-			$answer['result'] = $this->envelope->build( [], $this->task( $view, $result ), $result );
+			$answer['result'] = $this->envelope->build( [], $this->task( $view, $result ), $result, (array) ( $view['provenance']['model'] ?? [] ) );
 		}
 		return $answer;
 	}

@@ -44,13 +44,15 @@ final class RunService {
 	 * @param RunEnvelope    $envelope Answer builder.
 	 * @param Site           $site     This site.
 	 * @param AuditTrail     $audit    Audit log.
+	 * @param ParentTools    $tools    Tools that this site answers for.
 	 */
 	public function __construct(
 		private readonly ExtensionGate $gate,
 		private readonly RequestBuilder $requests,
 		private readonly RunEnvelope $envelope,
 		private readonly Site $site,
-		private readonly AuditTrail $audit
+		private readonly AuditTrail $audit,
+		private readonly ParentTools $tools
 	) {}
 
 	/**
@@ -66,11 +68,14 @@ final class RunService {
 	 * @throws Failure|\WPCodebox\Native\Exception When the run came to no outcome.
 	 */
 	public function run( array $input, Authority $authority, array $staged = [], ?callable $on_started = null, ?callable $on_event = null, #[\SensitiveParameter] array $secrets = [] ): array {
-		$run = $this->launch( $this->prepare( $input, $authority, $staged, $secrets ), $authority );
+		$request = $this->prepare( $input, $authority, $staged, $secrets );
+		$note    = RunNote::of( $request );
+		$run     = $this->launch( $request, $authority );
+		unset( $request );
 		if ( null !== $on_started ) {
 			$on_started( $run );
 		}
-		return $this->envelope( $input, $run->wait( $on_event ) );
+		return $this->envelope( $input, (array) $this->wait( $run, $note, $input, $on_event ), $note );
 	}
 
 	/**
@@ -86,10 +91,13 @@ final class RunService {
 		if ( false === ( $input['wait'] ?? true ) ) {
 			return $this->detach( $input, $authority );
 		}
-		$run    = $this->launch( $this->prepare( $input, $authority ), $authority );
-		$result = $run->wait( null, $this->patience() );
+		$request = $this->prepare( $input, $authority );
+		$note    = RunNote::of( $request );
+		$run     = $this->launch( $request, $authority );
+		unset( $request );
+		$result = $this->wait( $run, $note, $input, null, $this->patience() );
 		if ( null !== $result ) {
-			return $this->envelope( $input, $result );
+			return $this->envelope( $input, $result, $note );
 		}
 		// Until here the run ends with this request, and so it does when one of these two fails.
 		$handle = $this->handle( $run, $input );
@@ -153,10 +161,28 @@ final class RunService {
 	 *
 	 * @param array<string, mixed> $input  Task input.
 	 * @param array<string, mixed> $result `wp-codebox/run-result/v1` as the extension answers it.
+	 * @param RunNote              $note   What is known of the run.
 	 * @return array<string, mixed> `wp-codebox/agent-task-run/v1`.
 	 */
-	public function envelope( array $input, array $result ): array {
-		return $this->envelope->build( $input, $this->requests->task_input( $input ), $result );
+	public function envelope( array $input, array $result, RunNote $note ): array {
+		return $this->envelope->build( $input, $note->task, $result, $note->model );
+	}
+
+	/**
+	 * Waits for the end of a run, and answers for the parent tools that its task lists.
+	 *
+	 * @param Run                           $run          The run.
+	 * @param RunNote                       $note         What is known of it.
+	 * @param array<string, mixed>          $input        Task input.
+	 * @param (callable(array): mixed)|null $on_event     Gets each lifecycle event; false cancels.
+	 * @param int|null                      $milliseconds At most so long.
+	 * @return array<string, mixed>|null `wp-codebox/run-result/v1`; null when it goes on.
+	 */
+	public function wait( Run $run, RunNote $note, array $input, ?callable $on_event = null, ?int $milliseconds = null ): ?array {
+		if ( [] === $note->tools ) {
+			return $run->wait( $on_event, $milliseconds );
+		}
+		return $run->wait( $on_event, $milliseconds, $this->tools->handler( $note->tools, $input ) );
 	}
 
 	/** How long an ability waits, in milliseconds. */

@@ -9,6 +9,7 @@ declare(strict_types=1);
 
 namespace WPCodebox\Run;
 
+use WPCodebox\Authority;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 
@@ -16,21 +17,25 @@ defined( 'ABSPATH' ) || exit;
 
 /**
  * A task only names secrets. A plugin of this site supplies value and hosts, and thereby
- * decides who may use which; nothing is read from the database or the environment here.
+ * decides who may use which; for the operator alone the environment of the command is read too.
+ * One without hosts can only open the model of the task.
  */
 final class SecretChoice {
 
 	/**
 	 * The secrets as the extension takes them.
 	 *
-	 * @param array<string, mixed> $input Task input.
+	 * @param array<string, mixed>       $input     Task input.
+	 * @param Authority                  $authority In whose name.
+	 * @param list<array<string, mixed>> $lent      Secrets the operator lends: {env, value, hosts}.
 	 * @return list<array{env: string, value: string, hosts: list<string>}>
 	 * @throws Failure `wp_codebox_secret_invalid` for a name that nobody supplies.
 	 */
-	public function resolve( array $input ): array {
+	public function resolve( array $input, Authority $authority = Authority::User, #[\SensitiveParameter] array $lent = [] ): array {
 		$names = array_values( array_unique( array_map( 'strval', (array) ( $input['secret_env'] ?? [] ) ) ) );
+		$names = array_values( array_diff( $names, array_column( $lent, 'env' ) ) );
 		if ( [] === $names ) {
-			return [];
+			return $lent;
 		}
 		/**
 		 * Supplies secrets of a run. The sandbox gets a placeholder under each name; the value
@@ -41,9 +46,15 @@ final class SecretChoice {
 		 * @param int                                                      $user_id Who asks; 0 for the operator.
 		 */
 		$values  = apply_filters( 'wp_codebox_secret_values', [], $names, get_current_user_id() );
-		$secrets = [];
+		$secrets = $lent;
 		foreach ( $names as $name ) {
 			$row = is_array( $values ) ? ( $values[ $name ] ?? null ) : null;
+			if ( null === $row && Authority::Operator === $authority && is_string( getenv( $name ) ) ) {
+				$row = [
+					'value' => getenv( $name ),
+					'hosts' => [],
+				];
+			}
 			if ( ! is_array( $row ) || ! is_string( $row['value'] ?? null ) || ! is_array( $row['hosts'] ?? null ) ) {
 				throw Failure::because(
 					ErrorCode::SecretInvalid,

@@ -6,8 +6,8 @@ use crate::guest::{Guest, KillCause, LaunchOptions};
 use crate::host::{HostLayout, SystemEntryKind};
 use crate::php::PhpLayout;
 use crate::plan::{
-    GuestEgress, GuestSpec, PlannedMount, TemplateAccess, build_plan, egress_environment,
-    environment,
+    GuestEgress, GuestSpec, PlannedComponents, PlannedMount, TemplateAccess, build_plan,
+    egress_environment, environment,
 };
 use crate::process_sandbox::ProcessSandbox;
 use crate::reduced::{DiskWatch, GuestTree};
@@ -56,6 +56,8 @@ pub struct NativeBackend {
 pub struct NativeSpec {
     /// Mounts in request order.
     pub mounts: Vec<PlannedMount>,
+    /// Code of the host that the guest's WordPress loads.
+    pub components: PlannedComponents,
     /// Text of `/run/codebox/task.json`; empty: no such file.
     pub task_json: String,
     /// Single host files shown read-only.
@@ -92,6 +94,7 @@ impl Backend for NativeBackend {
             template: &self.template,
             template_access: TemplateAccess::Run,
             mounts: &spec.mounts,
+            components: &spec.components,
             task_json: &spec.task_json,
             staged: &spec.staged,
             limits: spec.limits,

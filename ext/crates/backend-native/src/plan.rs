@@ -5,9 +5,11 @@
 //! the scratch tmpfs or in an overlay's upper directory, never in a host directory.
 //! The one exception is [`TemplateAccess::Build`], with which the template is made.
 
+mod components;
 mod paths;
 mod settings;
 
+pub use components::{PlannedComponent, PlannedComponents};
 pub use paths::{MountPaths, mount_paths};
 pub use settings::{GuestEgress, egress_environment, environment, php_ini};
 
@@ -77,6 +79,8 @@ pub struct GuestSpec<'a> {
     pub template_access: TemplateAccess,
     /// Mounts in request order.
     pub mounts: &'a [PlannedMount],
+    /// Code of the host that the guest's WordPress loads.
+    pub components: &'a PlannedComponents,
     /// Text of `/run/codebox/task.json`; empty: no such file.
     pub task_json: &'a str,
     /// Single host files shown read-only.
@@ -231,6 +235,7 @@ pub fn build_plan(spec: &GuestSpec<'_>) -> Result<LaunchPlan, PlanError> {
     for (mount, paths) in spec.mounts.iter().zip(&paths) {
         mounted(&mut builder, mount, paths)?;
     }
+    components::shown(&mut builder, spec.components, &paths)?;
     for file in spec.staged {
         let target = path(&file.target)?;
         let below = path(STAGED)?.contains(&target) || path("/workspace")?.contains(&target);

@@ -10,6 +10,9 @@ use std::collections::BTreeMap;
 pub enum Agent {
     /// A program in the guest.
     Command(AgentCommand),
+    /// A well-known program, started the way its preset says. The runner makes a
+    /// [`AgentCommand`] of it before anything else is decided.
+    Preset(PresetAgent),
     /// The built-in loop: the model outside the guest, every tool inside it.
     Model(ModelAgent),
     /// An ability that a component registers in the guest's WordPress.
@@ -22,9 +25,27 @@ impl Agent {
     pub const fn command(&self) -> Option<&AgentCommand> {
         match self {
             Self::Command(command) => Some(command),
-            Self::Model(_) | Self::Ability(_) => None,
+            Self::Preset(_) | Self::Model(_) | Self::Ability(_) => None,
         }
     }
+
+    /// Whether it works in the guest and may be given a model there. The built-in loop asks
+    /// its model from outside.
+    #[must_use]
+    pub const fn uses_model_in_guest(&self) -> bool {
+        match self {
+            Self::Command(_) | Self::Preset(_) | Self::Ability(_) => true,
+            Self::Model(_) => false,
+        }
+    }
+}
+
+/// A well-known program by the name of its preset, see [`crate::AgentPreset`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PresetAgent {
+    /// Name of the preset: small letters, digits and `-`.
+    pub name: String,
 }
 
 /// A program in the guest that does the work.
@@ -307,4 +328,45 @@ pub struct Component {
     /// How to see that it is ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub readiness_probe: Option<ReadinessProbe>,
+}
+
+/// What becomes of an agent that the guest has already.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BundleConflict {
+    /// The import fails.
+    Error,
+    /// The one that is there stays.
+    Skip,
+    /// The bundle's takes its place.
+    #[default]
+    Upgrade,
+}
+
+/// A bundle of an agent that a component of the guest imports before the agent runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentBundle {
+    /// Host file with the bundle's JSON document. Never in a bundle of ours. Exactly one of
+    /// `source` and `bundle` is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// The bundle's document itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bundle: Option<Map<String, Value>>,
+    /// Name of the agent; absent: the document's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slug: Option<String>,
+    /// What becomes of an agent that is there already.
+    #[serde(default)]
+    pub on_conflict: BundleConflict,
+    /// User of the guest to whom the agent belongs; absent: the administrator, 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner_id: Option<u64>,
+    /// Name of a secret of this run that the importer may use; the guest has its placeholder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_env: Option<String>,
+    /// In whose name the importer acts, as its own contract has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub import_principal: Option<Map<String, Value>>,
 }

@@ -254,6 +254,56 @@ codes! {
     ApplyAdapterMissing = "wp_codebox_apply_adapter_missing", Unavailable, 501, 1;
     /// The host plugin's answer is not an apply result.
     ApplyResultInvalid = "wp_codebox_apply_result_invalid", Internal, 502, 1;
+    /// A connector request names no connector or operation, or is too large.
+    BrowserConnectorRequestInvalid = "wp_codebox_browser_connector_request_invalid", InvalidInput, 400, 1;
+    /// This site knows no connector of this name, or it cannot be resolved.
+    BrowserConnectorUnresolved = "wp_codebox_browser_connector_unresolved", NotFound, 404, 1;
+    /// The connector belongs to another provider than the request names.
+    BrowserConnectorProviderMismatch = "wp_codebox_browser_connector_provider_mismatch", Conflict, 409, 1;
+    /// The connector is bound to another model than the request names.
+    BrowserConnectorModelMismatch = "wp_codebox_browser_connector_model_mismatch", Conflict, 409, 1;
+    /// The credentials of the connector are missing, denied, or could not be told from other text.
+    BrowserConnectorCredentialsUnavailable = "wp_codebox_browser_connector_credentials_unavailable", Denied, 403, 126;
+    /// No plugin of the site handles connector requests.
+    BrowserConnectorHandlerMissing = "wp_codebox_browser_connector_handler_missing", Unavailable, 501, 1;
+    /// The plugin that handles connector requests failed or refused.
+    BrowserConnectorHandlerFailed = "wp_codebox_browser_connector_handler_failed", Internal, 502, 1;
+    /// The answer of the plugin that handles connector requests cannot be passed on.
+    BrowserConnectorResponseInvalid = "wp_codebox_browser_connector_response_invalid", Internal, 502, 1;
+    /// A provider request names no operation.
+    BrowserProviderOperationRequired = "wp_codebox_browser_provider_operation_required", InvalidInput, 400, 1;
+    /// A provider request has no request, or one that is too large.
+    BrowserProviderRequestRequired = "wp_codebox_browser_provider_request_required", InvalidInput, 400, 1;
+    /// A provider request inherits no connector.
+    BrowserProviderConnectorRequired = "wp_codebox_browser_provider_connector_required", InvalidInput, 400, 1;
+    /// No adapter answers provider requests.
+    BrowserProviderAdapterMissing = "wp_codebox_browser_provider_adapter_missing", Unavailable, 501, 1;
+    /// The adapter's answer is no response.
+    BrowserProviderAdapterInvalidResponse = "wp_codebox_browser_provider_adapter_invalid_response", Internal, 502, 1;
+    /// The site's policy of the provider bridge is malformed.
+    BrowserProviderBridgePolicyInvalid = "wp_codebox_browser_provider_bridge_policy_invalid", Internal, 500, 1;
+    /// The provider bridge knows no such operation.
+    BrowserProviderBridgeOperationUnsupported = "wp_codebox_browser_provider_bridge_operation_unsupported", InvalidInput, 400, 1;
+    /// The address of a bridged request is malformed.
+    BrowserProviderBridgeUriInvalid = "wp_codebox_browser_provider_bridge_uri_invalid", InvalidInput, 400, 1;
+    /// The address of a bridged request is below none of the allowed base addresses.
+    BrowserProviderBridgeUriForbidden = "wp_codebox_browser_provider_bridge_uri_forbidden", Denied, 403, 126;
+    /// The path of a bridged request is malformed.
+    BrowserProviderBridgePathInvalid = "wp_codebox_browser_provider_bridge_path_invalid", InvalidInput, 400, 1;
+    /// The site's policy of the provider bridge allows no base address.
+    BrowserProviderBridgeBaseUrlMissing = "wp_codebox_browser_provider_bridge_base_url_missing", Internal, 500, 1;
+    /// The site's policy of the provider bridge does not say how to authenticate.
+    BrowserProviderBridgeAuthenticationMissing = "wp_codebox_browser_provider_bridge_authentication_missing", Internal, 500, 1;
+    /// The authentication of the provider bridge names no type.
+    BrowserProviderBridgeAuthenticationStrategyMissing = "wp_codebox_browser_provider_bridge_authentication_strategy_missing", Internal, 500, 1;
+    /// The authentication of the provider bridge is of no known type or lacks its credential.
+    BrowserProviderBridgeAuthenticationStrategyInvalid = "wp_codebox_browser_provider_bridge_authentication_strategy_invalid", Internal, 500, 1;
+    /// What the site's authentication answered is no request.
+    BrowserProviderBridgeAuthenticatedRequestInvalid = "wp_codebox_browser_provider_bridge_authenticated_request_invalid", Internal, 500, 1;
+    /// The site's authentication of a bridged request failed.
+    BrowserProviderBridgeAuthenticationFailed = "wp_codebox_browser_provider_bridge_authentication_failed", Internal, 502, 1;
+    /// The provider could not be reached, or its answer cannot be passed on.
+    BrowserProviderBridgeException = "wp_codebox_browser_provider_bridge_exception", Unavailable, 502, 1;
     /// The apply audit line could not be written.
     AuditFailed = "wp_codebox_audit_failed", Internal, 500, 1;
     /// A defect of ours; the message carries the detail.

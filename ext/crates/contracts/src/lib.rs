@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+mod agent_preset;
 mod attestation;
 mod bundle;
 mod changes;
@@ -24,10 +25,12 @@ pub mod schema_id;
 mod task;
 
 pub use agent::{
-    Agent, AgentBudget, AgentCommand, Component, ComponentLoad, ModelAgent, ModelApi,
-    ModelEndpoint, ModelPrices, ParentTool, ParentToolBridge, ReadinessProbe, RuntimeTask,
-    SandboxToolPolicy, ToolLocation, ToolRule, ToolRuntime, ToolScope, ToolVisibility,
+    Agent, AgentBudget, AgentBundle, AgentCommand, BundleConflict, Component, ComponentLoad,
+    ModelAgent, ModelApi, ModelEndpoint, ModelPrices, ParentTool, ParentToolBridge, PresetAgent,
+    ReadinessProbe, RuntimeTask, SandboxToolPolicy, ToolLocation, ToolRule, ToolRuntime, ToolScope,
+    ToolVisibility,
 };
+pub use agent_preset::{AgentPreset, GoalDelivery, PresetResult};
 pub use attestation::{AttestedNetwork, GuestObservation, GuestPhase, RunAttestation};
 pub use bundle::{
     ContentDigest, DigestAlgorithm, FileDigest, Manifest, ManifestFile, RuntimeEnvironment,

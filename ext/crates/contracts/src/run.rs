@@ -7,8 +7,8 @@
 //! back too late; the record of the run has it.
 
 use crate::{
-    Agent, ChangedFile, Component, ErrorBody, IsolationReport, LifecycleEvent, LimitsRequest,
-    ModelEndpoint, MountRequest, Outcome, ParentToolBridge, RunId, RuntimePolicy,
+    Agent, AgentBundle, ChangedFile, Component, ErrorBody, IsolationReport, LifecycleEvent,
+    LimitsRequest, ModelEndpoint, MountRequest, Outcome, ParentToolBridge, RunId, RuntimePolicy,
     SandboxToolPolicy, SiteId, TaskInput,
 };
 use serde::{Deserialize, Serialize};
@@ -46,6 +46,10 @@ pub struct RunPaths {
     /// Cgroup directory below which runs get their groups. Absent: below the runner's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<String>,
+    /// Directory with the programs of agent presets, one directory per preset. Absent: none
+    /// is installed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agents_dir: Option<String>,
 }
 
 /// Whether the run belongs to its caller.
@@ -197,6 +201,9 @@ pub struct RunRequest {
     /// Code of the host that the guest's WordPress loads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub components: Vec<Component>,
+    /// Bundles of agents that a component imports before the agent runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agent_bundles: Vec<AgentBundle>,
     /// Command lines run after the agent in a fresh sandbox; split like a shell would, run without one.
     #[serde(default)]
     pub checks: Vec<String>,

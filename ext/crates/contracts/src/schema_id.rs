@@ -40,6 +40,8 @@ pub const RUN_ATTESTATION: &str = "wp-codebox/run-attestation/v1";
 pub const SELF_TEST: &str = "wp-codebox/self-test/v1";
 /// Answer of the egress bridge to a request that did not pass.
 pub const EGRESS_DENIED: &str = "wp-codebox/egress-denied/v1";
+/// How a well-known command-line agent is started.
+pub const AGENT_PRESET: &str = "wp-codebox/agent-preset/v1";
 /// Catalogue of commands.
 pub const COMMAND_CATALOG: &str = "wp-codebox/command-catalog/v1";
 /// Result of one command.

@@ -6,8 +6,11 @@
 //! passes its canonical path in.
 #![forbid(unsafe_code)]
 
+mod agent_presets;
 mod commands;
+mod components;
 mod isolation;
+mod model;
 mod mounts;
 mod network;
 mod redaction;
@@ -15,9 +18,20 @@ mod runtime_policy;
 mod secrets;
 mod tools;
 
+pub use agent_presets::{
+    MAX_PRESETS, PRESET_BYTES, PresetContext, PresetError, ResolvedPreset, check_preset_name,
+    last_word, parse_preset, resolve_preset,
+};
 pub use commands::{
     AcceptedArg, CommandDescriptor, CommandError, REGISTRY, arg_value, assert_command, catalog,
     descriptor,
+};
+pub use components::{
+    ComponentError, GUEST_MU_COMPONENTS, MAX_AGENT_BUNDLES, MAX_COMPONENTS, check_agent_bundles,
+    check_components, check_runtime_task,
+};
+pub use model::{
+    Astray, BaseError, ModelBase, ModelError, Reach, check_budget, check_model, check_model_agent,
 };
 pub use mounts::{
     GUEST_STAGED_ROOT, MountAuthority, MountError, check_env_name, check_mounts, check_source,
@@ -25,11 +39,12 @@ pub use mounts::{
 };
 pub use network::{
     Allowed, Ambiguity, Authority, EgressRequest, EgressRules, Forbidden, Host, HostError,
-    PathError, Refusal, RequestPath, RuleScope, SecretScope, Transport, is_method, judge_address,
+    ModelAccess, ModelBase as BridgeBase, ModelBaseError as BridgeBaseError, PathError, Refusal,
+    RequestPath, RuleScope, SecretScope, Transport, is_method, judge_address, judge_model_request,
 };
 pub use redaction::{Finding, Redactor, SECRET_MIN_BYTES};
 pub use runtime_policy::{PolicyError, defaults, parse, validate};
-pub use secrets::{SecretError, check_secrets, is_exposed};
+pub use secrets::{SecretError, SecretUse, check_secrets, is_exposed};
 pub use tools::{
     BuiltinTool, OfferedTool, RefusalReason, TOOLS, ToolAccess, ToolDescriptor, ToolKind, ToolNeed,
     ToolPolicyError, ToolRefusal, ToolSet, builtin_tool, check_tool_policy, parse_tool_policy,

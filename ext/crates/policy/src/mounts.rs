@@ -324,6 +324,7 @@ mod tests {
                 "/srv/config".to_owned(),
             ],
             cgroup: None,
+            agents_dir: None,
             allowed_roots: allowed.map(|roots| roots.iter().map(|r| (*r).to_owned()).collect()),
         }
     }

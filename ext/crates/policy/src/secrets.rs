@@ -2,13 +2,15 @@
 //!
 //! A secret is accepted only where the policy says `connector-scoped`, and only with
 //! somewhere to go: hosts that the network rules name, or the guest itself by the
-//! policy's own word. No error quotes a value.
+//! policy's own word. The secret that opens the run's model is the host's own and not the
+//! guest's: it needs no hosts and no word of the policy, and no policy exposes it. No error
+//! quotes a value.
 
 use crate::network::{EgressRules, SecretScope};
 use crate::{SECRET_MIN_BYTES, check_env_name};
 use std::collections::BTreeSet;
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, NetworkPolicy, RuntimePolicy, SecretBinding, SecretsPolicy,
+    ErrorBody, ErrorCode, ModelEndpoint, NetworkPolicy, RuntimePolicy, SecretBinding, SecretsPolicy,
 };
 
 /// Most secrets of a run.
@@ -101,6 +103,22 @@ pub enum SecretError {
         /// As given.
         host: String,
     },
+    /// The model's secret would be the guest's.
+    #[error(
+        "the policy exposes {name}, which opens the model; take it out of expose_secrets: the guest's programs use it without holding it"
+    )]
+    ModelExposed {
+        /// Which.
+        name: String,
+    },
+    /// The model names a secret that the run has not.
+    #[error(
+        "the model needs the secret {name}, which the run was not given; give it, or name none"
+    )]
+    ModelWithout {
+        /// Which.
+        name: String,
+    },
     /// It could go nowhere.
     #[error(
         "secret {name} has no host; name the host it is for, or list it in the policy's expose_secrets"
@@ -123,6 +141,8 @@ impl SecretError {
             | Self::Value { .. }
             | Self::Host { .. }
             | Self::Closed { .. }
+            | Self::ModelExposed { .. }
+            | Self::ModelWithout { .. }
             | Self::Unbound { .. } => ErrorCode::SecretInvalid,
         };
         ErrorBody::new(code, self.to_string())
@@ -143,18 +163,44 @@ pub(crate) fn is_name(name: &str) -> bool {
         && !OWN_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
+/// What secrets are judged by.
+#[derive(Debug, Clone, Copy)]
+pub struct SecretUse<'a> {
+    /// The run's policy.
+    pub policy: &'a RuntimePolicy,
+    /// The run's model; its secret has rules of its own.
+    pub model: Option<&'a ModelEndpoint>,
+}
+
+impl SecretUse<'_> {
+    /// Whether this is the secret that opens the model.
+    fn opens_model(self, name: &str) -> bool {
+        self.model
+            .and_then(|model| model.secret.as_deref())
+            .is_some_and(|secret| secret == name)
+    }
+}
+
 /// Checks every secret against the policy; `taken` are names the run uses otherwise.
 pub fn check_secrets<'a>(
     secrets: &[SecretBinding],
-    policy: &RuntimePolicy,
+    secret_use: SecretUse<'_>,
     taken: impl IntoIterator<Item = &'a str>,
 ) -> Result<(), SecretError> {
-    if secrets.is_empty() {
-        return Ok(());
+    let SecretUse { policy, model } = secret_use;
+    if let Some(name) = model.and_then(|model| model.secret.as_deref())
+        && !secrets.iter().any(|secret| secret.env == name)
+    {
+        let name = name.to_owned();
+        return Err(SecretError::ModelWithout { name });
     }
-    match policy.secrets {
-        SecretsPolicy::None => return Err(SecretError::NotAllowed),
-        SecretsPolicy::ConnectorScoped => {}
+    let for_guest =
+        |secret: &&SecretBinding| !(secret_use.opens_model(&secret.env) && secret.hosts.is_empty());
+    if secrets.iter().any(|secret| for_guest(&secret)) {
+        match policy.secrets {
+            SecretsPolicy::None => return Err(SecretError::NotAllowed),
+            SecretsPolicy::ConnectorScoped => {}
+        }
     }
     if secrets.len() > MAX_SECRETS {
         return Err(SecretError::TooMany {
@@ -168,6 +214,7 @@ pub fn check_secrets<'a>(
     let mut names: BTreeSet<&str> = taken.into_iter().collect();
     for (index, secret) in secrets.iter().enumerate() {
         let name = || secret.env.clone();
+        let model = secret_use.opens_model(&secret.env);
         if !is_name(&secret.env) {
             return Err(SecretError::Name {
                 position: index + 1,
@@ -179,7 +226,10 @@ pub fn check_secrets<'a>(
         if let Some(rule) = broken_rule(&secret.value) {
             return Err(SecretError::Value { name: name(), rule });
         }
-        if secret.hosts.is_empty() && !is_exposed(policy, &secret.env) {
+        if model && is_exposed(policy, &secret.env) {
+            return Err(SecretError::ModelExposed { name: name() });
+        }
+        if secret.hosts.is_empty() && !model && !is_exposed(policy, &secret.env) {
             return Err(SecretError::Unbound { name: name() });
         }
         for host in &secret.hosts {
@@ -248,7 +298,56 @@ mod tests {
     }
 
     fn check(secret: SecretBinding) -> Result<(), SecretError> {
-        check_secrets(&[secret], &policy(&["EXPOSED"]), ["TAKEN"])
+        check_secrets(&[secret], plain(&policy(&["EXPOSED"])), ["TAKEN"])
+    }
+
+    const fn plain(policy: &RuntimePolicy) -> SecretUse<'_> {
+        SecretUse {
+            policy,
+            model: None,
+        }
+    }
+
+    fn endpoint(secret: &str) -> ModelEndpoint {
+        serde_json::from_value(json!({
+            "provider": "p", "model": "m", "api": "openai-chat",
+            "base_url": "https://api.example.net/v1", "secret": secret,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn the_secret_of_the_model_is_the_hosts_own() {
+        let model = endpoint("API_KEY");
+        let key = [secret("API_KEY", VALUE, &[])];
+        let with = |policy: &RuntimePolicy, secrets: &[SecretBinding]| {
+            let model = Some(&model);
+            check_secrets(secrets, SecretUse { policy, model }, [])
+        };
+        let closed = crate::defaults(vec![]);
+        assert_eq!(closed.secrets, SecretsPolicy::None);
+        // No host and no word of the policy: the same secret without the model is refused.
+        with(&closed, &key).unwrap();
+        let error = check_secrets(&key, plain(&closed), []).unwrap_err();
+        assert_eq!(error, SecretError::NotAllowed);
+        let error = check_secrets(&key, plain(&policy(&[])), []).unwrap_err();
+        assert!(matches!(error, SecretError::Unbound { .. }), "{error}");
+        // Another secret does not get through beside it.
+        let two = [key[0].clone(), secret("OTHER", VALUE, &["api.example.org"])];
+        assert_eq!(with(&closed, &two), Err(SecretError::NotAllowed));
+        with(&policy(&[]), &two).unwrap();
+        // With hosts it is a secret of the guest as well.
+        let bound = [secret("API_KEY", VALUE, &["api.example.org"])];
+        assert_eq!(with(&closed, &bound), Err(SecretError::NotAllowed));
+        with(&policy(&[]), &bound).unwrap();
+
+        let error = with(&policy(&["API_KEY"]), &key).unwrap_err();
+        assert!(matches!(error, SecretError::ModelExposed { .. }), "{error}");
+        let error = with(&closed, &[]).unwrap_err();
+        assert!(matches!(error, SecretError::ModelWithout { .. }), "{error}");
+        let short = [secret("API_KEY", "short12", &[])];
+        let error = with(&closed, &short).unwrap_err();
+        assert!(matches!(error, SecretError::Value { .. }), "{error}");
     }
 
     #[test]
@@ -299,15 +398,15 @@ mod tests {
         let one = [secret("API_KEY", VALUE, &["api.example.org"])];
         let mut none = policy(&[]);
         none.secrets = SecretsPolicy::None;
-        let error = check_secrets(&one, &none, []).unwrap_err();
+        let error = check_secrets(&one, plain(&none), []).unwrap_err();
         assert_eq!(error.body().code, ErrorCode::Forbidden);
-        check_secrets(&[], &none, []).unwrap();
+        check_secrets(&[], plain(&none), []).unwrap();
         let mut closed = policy(&[]);
         closed.network = crate::defaults(vec![]).network;
-        let error = check_secrets(&one, &closed, []).unwrap_err();
+        let error = check_secrets(&one, plain(&closed), []).unwrap_err();
         assert!(matches!(error, SecretError::Closed { .. }), "{error}");
         let twice = [one[0].clone(), one[0].clone()];
-        let error = check_secrets(&twice, &policy(&[]), []).unwrap_err();
+        let error = check_secrets(&twice, plain(&policy(&[])), []).unwrap_err();
         assert!(matches!(error, SecretError::Twice { .. }), "{error}");
     }
 }

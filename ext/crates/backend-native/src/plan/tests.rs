@@ -80,6 +80,17 @@ fn plan_with(
     template_access: TemplateAccess,
     egress: &GuestEgress,
 ) -> Result<LaunchPlan, PlanError> {
+    let none = PlannedComponents::default();
+    plan_for(mounts, &none, staged, template_access, egress)
+}
+
+fn plan_for(
+    mounts: &[PlannedMount],
+    components: &PlannedComponents,
+    staged: &[StagedFile],
+    template_access: TemplateAccess,
+    egress: &GuestEgress,
+) -> Result<LaunchPlan, PlanError> {
     build_plan(&GuestSpec {
         host: &host(),
         php: &php("/usr/bin/php8.2"),
@@ -87,6 +98,7 @@ fn plan_with(
         template: &template(),
         template_access,
         mounts,
+        components,
         task_json: "{}",
         staged,
         limits: Limits::default(),
@@ -413,4 +425,46 @@ fn a_denied_network_leaves_no_trace_and_an_open_one_is_told_to_every_client() {
     assert!(ini.contains("openssl.cafile=/run/codebox/egress-ca.pem\n"));
     let env = egress_environment(&authority);
     assert_eq!(env["SSL_CERT_FILE"], "/run/codebox/egress-ca.pem");
+}
+
+#[test]
+fn components_are_bound_read_only_and_outside_the_workspace() {
+    let row = |slug: &str, place: &str| PlannedComponent {
+        source: HostSource::of(format!("/host/{slug}")),
+        target: GuestPath::new(format!("/wordpress/wp-content/{place}/{slug}")).unwrap(),
+    };
+    let components = PlannedComponents {
+        rows: vec![
+            row("base", "mu-plugins/contained-runtime"),
+            row("agent", "plugins"),
+        ],
+        list: "[]".to_owned(),
+    };
+    let of = |mounts: &[PlannedMount]| {
+        let run = TemplateAccess::Run;
+        plan_for(mounts, &components, &[], run, &GuestEgress::Denied)
+    };
+    let work = [mount(0, "/wordpress/wp-content/plugins/work")];
+    let with = of(&work).unwrap();
+    let without = plan(&work);
+    let added: Vec<String> = lines(&with)
+        .into_iter()
+        .filter(|line| !lines(&without).contains(line))
+        .collect();
+    assert_eq!(
+        added,
+        [
+            "file /run/codebox/components.json 444",
+            "bind ro host:/host/base /run/codebox/components/base",
+            "bind ro guest:/run/codebox/components/base /wordpress/wp-content/mu-plugins/contained-runtime/base",
+            "bind ro host:/host/agent /run/codebox/components/agent",
+            "bind ro guest:/run/codebox/components/agent /wordpress/wp-content/plugins/agent",
+        ]
+    );
+    assert_eq!(with.writable, without.writable, "nothing more is writable");
+    for taken in ["agent", "agent/src"] {
+        let work = [mount(0, &format!("/wordpress/wp-content/plugins/{taken}"))];
+        let error = of(&work).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::MountTargetOverlap, "{taken}");
+    }
 }

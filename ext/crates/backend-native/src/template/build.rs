@@ -8,7 +8,8 @@ use crate::cgroup::Cgroup;
 use crate::exec::{ExecCall, ExecEnd};
 use crate::guest::{Guest, KillCause, LaunchOptions};
 use crate::plan::{
-    GuestEgress, GuestSpec, PlanError, SHARE, TemplateAccess, build_plan, environment,
+    GuestEgress, GuestSpec, PlanError, PlannedComponents, SHARE, TemplateAccess, build_plan,
+    environment,
 };
 use crate::reduced::GuestTree;
 use std::fs;
@@ -192,6 +193,7 @@ fn install(
         template,
         template_access: TemplateAccess::Build,
         mounts: &[],
+        components: &PlannedComponents::default(),
         task_json: "",
         staged: &[],
         limits: Limits::default(),

@@ -585,6 +585,7 @@ fn backend(template: &Template) -> NativeBackend {
 fn native(limits: Limits) -> NativeSpec {
     NativeSpec {
         mounts: vec![copied(0, &plugin(), "/workspace/sample")],
+        components: wp_codebox_backend_native::PlannedComponents::default(),
         task_json: "{}".to_owned(),
         staged: Vec::new(),
         egress: wp_codebox_backend_native::GuestEgress::Denied,

@@ -248,6 +248,7 @@ impl Spec {
             template: template(),
             template_access: TemplateAccess::Run,
             mounts: &self.mounts,
+            components: &wp_codebox_backend_native::PlannedComponents::default(),
             task_json: "{\"goal\":\"test\"}",
             staged: &self.staged,
             limits: self.limits,

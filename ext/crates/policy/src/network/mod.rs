@@ -5,15 +5,18 @@
 //! nothing itself.
 
 mod address;
+mod endpoint;
 mod host;
 mod path;
 mod presets;
 
 pub use address::{Forbidden, judge_address};
+pub use endpoint::{ModelBase, ModelBaseError, judge_model_request};
+pub(crate) use host::parse_port;
 pub use host::{Authority, Host, HostError};
 pub use path::{Ambiguity, PathError, RequestPath};
 
-use presets::{METHODS, PORT, PRESETS};
+use presets::{METHODS, MODEL, PORT, PRESETS};
 use wp_codebox_contracts::{EgressRule, NetworkRules, PolicyIssue, TlsMode};
 
 /// Ports of a rule that names none.
@@ -28,6 +31,16 @@ const MAX_ENTRIES: usize = 128;
 pub struct EgressRules {
     rules: Vec<Rule>,
     tls: TlsMode,
+    model: ModelAccess,
+}
+
+/// Whether programs of the guest may ask the run's model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ModelAccess {
+    /// They may not.
+    Closed,
+    /// The policy has the preset `model`.
+    Open,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,7 +141,12 @@ impl EgressRules {
                 Err(why) => issues.add(&format!("network.{label}"), &format!("{text:?}: {why}")),
             }
         }
+        let mut model = ModelAccess::Closed;
         for (index, name) in rules.presets.iter().enumerate() {
+            if name == MODEL {
+                model = ModelAccess::Open;
+                continue;
+            }
             match preset(name) {
                 Ok(unfolded) => compiled.extend(unfolded),
                 Err(message) => issues.add(&format!("network.presets[{index}]"), &message),
@@ -144,6 +162,7 @@ impl EgressRules {
             Ok(Self {
                 rules: compiled,
                 tls: rules.tls,
+                model,
             })
         } else {
             Err(issues.0)
@@ -154,6 +173,12 @@ impl EgressRules {
     #[must_use]
     pub const fn tls(&self) -> TlsMode {
         self.tls
+    }
+
+    /// Whether programs of the guest may ask the run's model.
+    #[must_use]
+    pub const fn model(&self) -> ModelAccess {
+        self.model
     }
 
     /// Whether any rule names this host, at this port when one is given.
@@ -327,7 +352,11 @@ fn rule_path(text: &str) -> Result<String, String> {
 
 fn preset(name: &str) -> Result<Vec<Rule>, String> {
     let Some((_, rules)) = PRESETS.iter().find(|(known, _)| *known == name) else {
-        let known: Vec<&str> = PRESETS.iter().map(|(known, _)| *known).collect();
+        let known: Vec<&str> = PRESETS
+            .iter()
+            .map(|(known, _)| *known)
+            .chain([MODEL])
+            .collect();
         return Err(format!(
             "{name:?} is no preset; there are {}",
             known.join(", ")

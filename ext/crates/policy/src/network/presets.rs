@@ -4,6 +4,10 @@
 //! not hold inside a tunnel, so clients that only know `CONNECT` (npm, Composer) need
 //! `tls: terminate` beside a preset; base-URL requests need nothing.
 
+/// The preset that is no set of hosts: it opens the bridge's way to the run's own model,
+/// wherever the host says that is, and nothing else.
+pub(super) const MODEL: &str = "model";
+
 /// One rule of a preset: host and path prefixes; no prefix means every path.
 pub(super) struct PresetRule {
     pub host: &'static str,

@@ -1,5 +1,6 @@
 //! Arguments of every subcommand. The doc comments are the help texts.
 
+use super::model::ModelArgs;
 use super::runs::RunsCommand;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -76,6 +77,10 @@ pub(crate) struct PathArgs {
     /// their groups. [default: $WP_CODEBOX_CGROUP, else below the runner's own group]
     #[arg(long, value_name = "DIR")]
     pub cgroup: Option<PathBuf>,
+    /// Directory with the programs of agent presets, one directory per preset.
+    /// [default: $WP_CODEBOX_AGENTS_DIR, else /opt/wp-codebox/agents]
+    #[arg(long, value_name = "DIR")]
+    pub agents_dir: Option<PathBuf>,
     /// PHP for the guest. [default: $WP_CODEBOX_PHP, else /usr/bin/php]
     #[arg(long, value_name = "FILE")]
     pub php: Option<PathBuf>,
@@ -88,6 +93,9 @@ Examples:
   wp-codebox run --mount ./my-plugin:/wordpress/wp-content/plugins/my-plugin \\
     --command wordpress.wp-cli --arg command='plugin activate my-plugin' \\
     --wordpress /srv/site --state /var/lib/wp-codebox
+  wp-codebox run --mount ./my-plugin:/workspace/my-plugin --goal 'Fix the failing settings save' \\
+    --model gpt-5 --model-url https://api.openai.com/v1 --model-key-env OPENAI_API_KEY \\
+    --check 'vendor/bin/phpunit'
   wp-codebox run --mount ./my-plugin:/workspace/my-plugin --goal 'Fix the coding style' \\
     --agent-command 'phpcbf --standard=PSR12 .' --agent-success-codes 0,1 --check 'phpcs --standard=PSR12 .' --json
 
@@ -125,7 +133,8 @@ pub(crate) struct RunArgs {
     /// named; may be repeated. Without this and --network-preset nothing leaves the guest.
     #[arg(long, value_name = "HOST[:PORT]", conflicts_with = "policy")]
     pub allow_host: Vec<String>,
-    /// Named set of hosts to read from: wporg-readonly, packagist, npm, github-readonly; may be repeated.
+    /// Named set of hosts to read from: wporg-readonly, packagist, npm, github-readonly; or
+    /// `model`, which opens the run's own model and nothing else; may be repeated.
     #[arg(long, value_name = "NAME", conflicts_with = "policy")]
     pub network_preset: Vec<String>,
     /// The bridge ends TLS with a certificate that only this guest trusts, so that rules on
@@ -186,6 +195,8 @@ pub(crate) struct RunArgs {
     /// Print the result as JSON on standard output.
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub model: ModelArgs,
 }
 
 /// Subcommands of `artifacts`.

@@ -7,6 +7,7 @@ mod args;
 mod artifacts;
 mod doctor;
 mod gc;
+mod model;
 mod network;
 mod output;
 mod request;

@@ -21,7 +21,12 @@ pub(super) fn policy(
             "--tls-terminate is about hosts that are allowed: give --allow-host or --network-preset",
         ));
     }
-    if !open && request.secrets.is_empty() {
+    let key = request.model.as_ref().and_then(|m| m.secret.as_deref());
+    // The model's key without hosts is none of the guest's, and no policy has to want it.
+    let for_guest =
+        |secret: &&SecretBinding| !(secret.hosts.is_empty() && key == Some(secret.env.as_str()));
+    let secrets = request.secrets.iter().any(|secret| for_guest(&secret));
+    if !open && !secrets {
         return Ok(None);
     }
     let mut policy = default_policy(request);
@@ -37,7 +42,7 @@ pub(super) fn policy(
             },
         });
     }
-    if !request.secrets.is_empty() {
+    if secrets {
         policy.secrets = SecretsPolicy::ConnectorScoped;
     }
     wp_codebox_policy::parse(&json!(policy))

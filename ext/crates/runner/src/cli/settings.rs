@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 /// A file by which a share directory is known.
 const SHARE_MARK: &str = "guest/run-php.php";
 
+/// Where programs of agent presets are, unless something else is said.
+const AGENTS_DIR: &str = "/opt/wp-codebox/agents";
+
 /// Resolved places. They may still be missing: whoever uses one checks it.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
@@ -16,6 +19,7 @@ pub(crate) struct Settings {
     pub php_binary: PathBuf,
     pub wordpress: Option<PathBuf>,
     pub cgroup: Option<PathBuf>,
+    pub agents_dir: Option<PathBuf>,
 }
 
 /// As given by flag or environment.
@@ -57,6 +61,8 @@ impl Settings {
             php_binary: pick(&args.php, "WP_CODEBOX_PHP", "", &php),
             wordpress: given(&args.wordpress, "WP_CODEBOX_WORDPRESS"),
             cgroup: given(&args.cgroup, "WP_CODEBOX_CGROUP"),
+            agents_dir: given(&args.agents_dir, "WP_CODEBOX_AGENTS_DIR")
+                .or_else(|| Some(AGENTS_DIR.into())),
         }
     }
 }

@@ -32,6 +32,7 @@ mod secrets;
 mod server;
 mod session;
 mod stream;
+mod tls;
 mod trace;
 mod tunnel;
 mod upstream;
@@ -40,9 +41,11 @@ mod upstream;
 mod tests;
 
 pub(crate) use config::{BridgeConfig, BridgeLimits, Network, SecretSwap, Trust};
+pub(crate) use error::EgressError;
 #[cfg(test)]
 pub(crate) use log::EgressMode;
 pub(crate) use log::{EgressDecision, EgressLog, EgressRow};
 #[cfg(test)]
 pub(crate) use network::{Connect, Pending, Resolve};
 pub(crate) use server::{Bridge, PreparedBridge};
+pub(crate) use tls::{client_tls, no_tls};

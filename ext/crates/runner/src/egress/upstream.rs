@@ -7,11 +7,9 @@ use super::config::{BridgeLimits, Network, Trust};
 use super::denial::Reason;
 use super::error::EgressError;
 use super::stream::Io;
+use super::tls::client_tls;
 use super::trace::Trace;
-use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::pki_types::ServerName;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use tokio::net::TcpStream;
@@ -34,23 +32,7 @@ impl Upstream {
         trust: &Trust,
         limits: BridgeLimits,
     ) -> Result<Self, EgressError> {
-        let mut roots = RootCertStore::empty();
-        match trust {
-            Trust::System => {
-                roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-            }
-            Trust::Pem(pem) => {
-                roots.add_parsable_certificates(CertificateDer::pem_slice_iter(pem).flatten());
-            }
-        }
-        if roots.is_empty() {
-            return Err(EgressError::Trust);
-        }
-        let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .map_err(|source| EgressError::Tls { source })?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+        let mut config = client_tls(trust)?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Self {
             network,

@@ -1,10 +1,13 @@
 //! What a bundle is made of, from what the guests left.
 
 use super::Setting;
+use super::agent_log::AgentLog;
 use super::attest;
+use super::components;
 use super::egress;
 use super::envelopes::{self, AgentExit, Facts, Worker};
 use super::recorder::Recorder;
+use super::test_files;
 use super::verdict::Verdict;
 use super::work::{AgentEnd, Checked, Work};
 use serde_json::{Map, Value, json};
@@ -69,6 +72,9 @@ pub(super) fn inputs(
         &evidence.checks.reports,
         error.as_ref(),
     );
+    let tests_changed = test_files::changed(setting, evidence.work, &request.checks);
+    let mut risk_notes = recorder.notices.clone();
+    risk_notes.extend(test_files::note(&tests_changed));
     let facts = Facts {
         run_id: &request.run_id,
         outcome: verdict.outcome,
@@ -77,7 +83,9 @@ pub(super) fn inputs(
         changes: verdict.counts,
         transcript: &recorder.transcript,
         checks: &evidence.checks.reports,
-        risk_notes: &recorder.notices,
+        risk_notes: &risk_notes,
+        tests_changed: &tests_changed,
+        agent: recorder.agent.as_ref(),
     };
     let agent_exit = match evidence.work.agent {
         AgentEnd::None => None,
@@ -100,7 +108,10 @@ pub(super) fn inputs(
         outcome: verdict.outcome,
         completion_outcome: Some(envelopes::completion_outcome(&facts)),
         agent_result: agent_exit.map(|exit| envelopes::agent_result(&facts, exit)),
-        transcript: Some(envelopes::transcript(&recorder.transcript)),
+        transcript: Some(envelopes::transcript(
+            &recorder.transcript,
+            recorder.agent.as_ref(),
+        )),
         summary: summary.clone(),
         approvable: verdict.approvable.clone(),
         provenance: request.provenance.clone(),
@@ -119,6 +130,7 @@ pub(super) fn inputs(
         checks: evidence.checks.reports.clone(),
         isolation: evidence.work.isolation.clone(),
         evidence: std::iter::once(attestation(setting, evidence))
+            .chain(recorder.agent.as_ref().map(AgentLog::tool_calls))
             .chain(egress::evidence(&setting.prepared.policy, &recorder.egress))
             .collect(),
     })
@@ -166,12 +178,19 @@ fn spec(setting: &Setting<'_>, request: &RunRequest) -> Map<String, Value> {
             }
             spec.insert("agent".to_owned(), row);
         }
+        Some(Agent::Preset(agent)) => {
+            let row = json!({"kind": "preset", "name": agent.name});
+            spec.insert("agent".to_owned(), row);
+        }
         Some(Agent::Model(agent)) => {
             let row = json!({"kind": "model", "budget": agent.budget});
             spec.insert("agent".to_owned(), row);
         }
         Some(Agent::Ability(task)) => {
-            let row = json!({"kind": "ability", "ability": task.ability});
+            let mut row = json!({"kind": "ability", "ability": task.ability});
+            if !task.input.is_empty() {
+                row["input"] = json!(task.input);
+            }
             spec.insert("agent".to_owned(), row);
         }
     }
@@ -179,6 +198,10 @@ fn spec(setting: &Setting<'_>, request: &RunRequest) -> Map<String, Value> {
         // Where it is belongs to the host: its address may be one of a private network.
         let row = json!({"provider": model.provider, "model": model.model, "api": model.api});
         spec.insert("model".to_owned(), row);
+    }
+    if !request.components.is_empty() {
+        let rows = components::record(&request.components);
+        spec.insert("components".to_owned(), json!(rows));
     }
     let secrets = setting.prepared.secrets.record();
     if !secrets.is_empty() {
@@ -209,5 +232,24 @@ fn mounts(setting: &Setting<'_>, evidence: Seen<'_>) -> Vec<BundleMount> {
                 changes.clone()
             },
         })
+        .chain(shown(setting))
         .collect()
+}
+
+/// Components among the mounts: read only, never captured.
+fn shown<'a>(setting: &'a Setting<'_>) -> impl Iterator<Item = BundleMount> + 'a {
+    let first = setting.mounts.len();
+    setting
+        .components
+        .iter()
+        .enumerate()
+        .map(move |(position, row)| BundleMount {
+            index: first + position,
+            target: row.shown.mount.target.clone(),
+            access: MountAccess::Readonly,
+            view: row.shown.view,
+            exclude: row.shown.rules(),
+            metadata: row.shown.mount.request.metadata.clone(),
+            changes: None,
+        })
 }

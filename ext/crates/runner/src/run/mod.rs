@@ -4,8 +4,10 @@
 //! checks in a fresh guest → guest dead → key loaded → bundle written. Foreign code never runs
 //! while the key is in memory, and nothing is captured while anything can write.
 
+mod agent_log;
 mod agents;
 mod attest;
+mod components;
 mod egress;
 mod envelopes;
 mod export;
@@ -20,7 +22,9 @@ mod programs;
 mod recorder;
 mod salvage;
 mod secrets;
+mod test_files;
 mod verdict;
+mod words;
 mod work;
 
 pub(crate) use export::copy_bundle;
@@ -29,6 +33,7 @@ pub(crate) use programs::{GuestMount, check as check_program, command as command
 pub(crate) use recorder::{Call, Step};
 pub(crate) use work::Stop;
 
+use crate::agent::Parent;
 use finish::Evidence;
 use materialise::{Materialised, materialise, write_staged};
 use recorder::Recorder;
@@ -127,6 +132,7 @@ pub(crate) fn execute(
     begun: Begun,
     redactor: &Redactor,
     cancellation: &Arc<Cancellation>,
+    parent: &dyn Parent,
     emit: &mut dyn FnMut(LifecycleEvent),
 ) -> Result<RunResult, ErrorBody> {
     let Begun {
@@ -136,14 +142,12 @@ pub(crate) fn execute(
         clock,
     } = begun;
     let mut recorder = Recorder::new(journal, redactor, prepared.limits.output_bytes, emit);
-    let answer = stages(
-        prepared,
+    let outside = Outside {
         cancellation,
-        &run_dir,
-        &mut recorder,
+        parent,
         redactor,
-        clock,
-    );
+    };
+    let answer = stages(prepared, outside, &run_dir, &mut recorder, clock);
     match answer {
         Ok(result) => {
             let result = clean(result, redactor);
@@ -230,19 +234,35 @@ pub(crate) struct Setting<'a> {
     pub level: IsolationLevel,
     pub mounts: Vec<Materialised>,
     pub guest_mounts: Vec<GuestMount>,
+    pub components: Vec<components::ReadyComponent>,
     pub cwd: GuestPath,
     pub staged: Vec<wp_codebox_contracts::StagedFile>,
     pub clock: Clock,
+    /// Who answers for tools outside of the guest.
+    pub parent: &'a dyn Parent,
+    pub redactor: &'a Redactor,
+}
+
+/// What a run has of its process.
+#[derive(Clone, Copy)]
+struct Outside<'a> {
+    cancellation: &'a Arc<Cancellation>,
+    parent: &'a dyn Parent,
+    redactor: &'a Redactor,
 }
 
 fn stages(
     mut prepared: Prepared,
-    cancellation: &Arc<Cancellation>,
+    outside: Outside<'_>,
     run_dir: &RunDir,
     recorder: &mut Recorder<'_>,
-    redactor: &Redactor,
     clock: Clock,
 ) -> Result<RunResult, Failure> {
+    let Outside {
+        cancellation,
+        parent,
+        redactor,
+    } = outside;
     let records = run_dir.path().join("scratch/outer-sandbox");
     let outer = choose(&prepared.request.outer_sandbox, &records).map_err(|e| e.body())?;
     recorder.notices.extend(outer.notices);
@@ -268,6 +288,9 @@ fn stages(
         })
         .collect();
     let owner = prepared.state.owner();
+    let open_components = std::mem::take(&mut prepared.components);
+    recorder.notices.extend(open_components.left_out.clone());
+    let components = components::ready(open_components, opened.len(), owner, level, run_dir)?;
     let mounts = opened
         .into_iter()
         .enumerate()
@@ -282,8 +305,11 @@ fn stages(
         staged: write_staged(&prepared.staged, run_dir)?,
         mounts,
         guest_mounts,
+        components,
         prepared: &prepared,
         clock,
+        parent,
+        redactor,
     };
     announce(&setting, recorder)?;
     let work = work::run(&setting, cancellation, recorder)?;
@@ -367,6 +393,19 @@ fn announce(setting: &Setting<'_>, recorder: &mut Recorder<'_>) -> Result<(), Er
                 "workspace": guest.workspace,
                 "mode": guest.access,
                 "view": mount.view,
+            }),
+        )?;
+    }
+    for (position, row) in setting.components.iter().enumerate() {
+        recorder.event(
+            EventType::Mounted,
+            None,
+            json!({
+                "index": setting.mounts.len() + position,
+                "target": row.shown.mount.target,
+                "component": row.component.slug,
+                "mode": row.shown.mount.request.mode,
+                "view": row.shown.view,
             }),
         )?;
     }

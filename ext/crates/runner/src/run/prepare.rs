@@ -1,6 +1,7 @@
 //! From a request to a checked run. Everything that may need root happens here:
 //! mount sources and staged files are opened, then root is given up for good.
 
+use super::components::{self, OpenComponents};
 use super::group::{self, RunGroup};
 use super::secrets::Secrets;
 use rustix::fs::{FileType, Mode, OFlags};
@@ -45,6 +46,7 @@ pub(crate) struct Prepared {
     pub state: StateDir,
     pub secrets: Secrets,
     pub mounts: Vec<OpenMount>,
+    pub components: OpenComponents,
     pub staged: Vec<OpenStaged>,
     pub group: RunGroup,
 }
@@ -73,11 +75,17 @@ pub(crate) fn prepare(mut request: RunRequest) -> Result<Prepared, ErrorBody> {
         .map_err(|e| ErrorBody::new(ErrorCode::LimitInvalid, e.to_string()))?;
     let policy = effective_policy(&request)?;
     check_programs(&request, &policy)?;
+    check_model(&request)?;
     let targets = policy::check_mounts(&request.mounts, &policy).map_err(|e| e.body())?;
     let command = request.agent.as_ref().and_then(Agent::command);
     let taken = command.into_iter().flat_map(|agent| agent.env.keys());
-    policy::check_secrets(&request.secrets, &policy, taken.map(String::as_str))
+    let secret_use = policy::SecretUse {
+        policy: &policy,
+        model: request.model.as_ref(),
+    };
+    policy::check_secrets(&request.secrets, secret_use, taken.map(String::as_str))
         .map_err(|e| e.body())?;
+    let places = components::check(&request, &targets, &policy)?;
     let secrets = Secrets::issue(std::mem::take(&mut request.secrets), &policy)?;
     let state = StateDir::open(Path::new(&request.paths.state_dir)).map_err(|e| e.body())?;
     let mounts = request
@@ -86,7 +94,9 @@ pub(crate) fn prepare(mut request: RunRequest) -> Result<Prepared, ErrorBody> {
         .zip(targets)
         .map(|(mount, target)| open_mount(mount, target, &request))
         .collect::<Result<Vec<_>, _>>()?;
-    let staged = open_staged(&request)?;
+    let components = components::open(&request, places)?;
+    let mut staged = open_staged(&request)?;
+    staged.extend(components::bundle_files(&mut request)?);
     let named = request.paths.cgroup.as_deref().map(Path::new);
     let group = group::make(&state, named, &request.run_id, &limits);
     state.become_owner().map_err(|e| e.body())?;
@@ -97,6 +107,7 @@ pub(crate) fn prepare(mut request: RunRequest) -> Result<Prepared, ErrorBody> {
         state,
         secrets,
         mounts,
+        components,
         staged,
         group,
     })
@@ -165,6 +176,10 @@ fn check_programs(request: &RunRequest, policy: &RuntimePolicy) -> Result<(), Er
             policy::check_env_name(name).map_err(|e| e.body())?;
         }
     }
+    if let Some(Agent::Ability(_)) = &request.agent {
+        // The guest's own PHP runs it, as any program.
+        assert_agent(policy, "php")?;
+    }
     if let Some(Agent::Model(_)) = request.agent {
         tool_set(request, policy)?;
     }
@@ -175,6 +190,16 @@ fn check_programs(request: &RunRequest, policy: &RuntimePolicy) -> Result<(), Er
         assert_agent(policy, argv.first().map_or("", String::as_str))?;
     }
     Ok(())
+}
+
+/// The model and what the built-in loop may use of it.
+fn check_model(request: &RunRequest) -> Result<(), ErrorBody> {
+    let checked = match (&request.agent, &request.model) {
+        (Some(Agent::Model(agent)), model) => policy::check_model_agent(agent, model.as_ref()),
+        (_, Some(model)) => policy::check_model(model),
+        (_, None) => return Ok(()),
+    };
+    checked.map(|_| ()).map_err(|e| e.body())
 }
 
 fn assert_agent(policy: &RuntimePolicy, program: &str) -> Result<(), ErrorBody> {
@@ -192,12 +217,26 @@ fn open_mount(
     target: GuestPath,
     request: &RunRequest,
 ) -> Result<OpenMount, ErrorBody> {
-    let fail = |code, what: &str| {
-        ErrorBody::new(code, format!("the source of mount {target} {what}"))
-            .with("target", target.as_str())
-    };
+    let subject = format!("the source of mount {target}");
+    let (source, path) = open_source(&mount.source, &subject, request)
+        .map_err(|error| error.with("target", target.as_str()))?;
+    Ok(OpenMount {
+        request: mount.clone(),
+        target,
+        source,
+        path,
+    })
+}
+
+/// Opens a directory of the host that this caller may show to a guest, and names it.
+pub(super) fn open_source(
+    given: &str,
+    subject: &str,
+    request: &RunRequest,
+) -> Result<(OwnedFd, PathBuf), ErrorBody> {
+    let fail = |code, what: &str| ErrorBody::new(code, format!("{subject} {what}"));
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let source = rustix::fs::open(&mount.source, flags, Mode::empty()).map_err(|e| match e {
+    let source = rustix::fs::open(given, flags, Mode::empty()).map_err(|e| match e {
         rustix::io::Errno::ACCESS | rustix::io::Errno::PERM => fail(
             ErrorCode::MountUnreadable,
             "cannot be read: give the user that runs the sandbox read access",
@@ -228,18 +267,8 @@ fn open_mount(
     let authority = policy::MountAuthority {
         paths: &request.paths,
     };
-    policy::check_source(
-        canonical,
-        &format!("the source of mount {target}"),
-        authority,
-    )
-    .map_err(|e| e.body())?;
-    Ok(OpenMount {
-        request: mount.clone(),
-        target,
-        source,
-        path,
-    })
+    policy::check_source(canonical, subject, authority).map_err(|e| e.body())?;
+    Ok((source, path))
 }
 
 fn open_staged(request: &RunRequest) -> Result<Vec<OpenStaged>, ErrorBody> {
@@ -250,41 +279,50 @@ fn open_staged(request: &RunRequest) -> Result<Vec<OpenStaged>, ErrorBody> {
         .iter()
         .map(|file| {
             let target = policy::check_staged_target(&file.target).map_err(|e| e.body())?;
-            let fail = |what: &str| {
-                ErrorBody::new(
-                    ErrorCode::MountSourceInvalid,
-                    format!("the source of staged file {target} {what}"),
-                )
-            };
-            let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-            let fd = rustix::fs::open(&file.source, flags, Mode::empty())
-                .map_err(|e| fail(&format!("cannot be read: {e}")))?;
-            let stat = rustix::fs::fstat(&fd).map_err(|e| fail(&format!("cannot be read: {e}")))?;
-            if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-                return Err(fail("is not a regular file"));
-            }
-            let path = std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd()))
-                .map_err(|e| fail(&format!("cannot be named: {e}")))?;
-            let canonical = path
-                .to_str()
-                .ok_or_else(|| fail("has a path that is not UTF-8"))?;
-            policy::check_staged_source(
-                canonical,
-                &format!("staged file {target}"),
-                policy::MountAuthority {
-                    paths: &request.paths,
-                },
-            )
-            .map_err(|e| e.body())?;
-            let mut bytes = Vec::new();
-            std::fs::File::from(fd)
-                .take(STAGED_BYTES + 1)
-                .read_to_end(&mut bytes)
-                .map_err(|e| fail(&format!("cannot be read: {e}")))?;
-            if bytes.len() as u64 > STAGED_BYTES {
-                return Err(fail("is larger than 16 MiB: mount its directory instead"));
-            }
-            Ok(OpenStaged { target, bytes })
+            open_file(&file.source, target, request)
         })
         .collect()
+}
+
+/// Reads a file of the host that this caller may show to a guest.
+pub(super) fn open_file(
+    source: &str,
+    target: GuestPath,
+    request: &RunRequest,
+) -> Result<OpenStaged, ErrorBody> {
+    let fail = |what: &str| {
+        ErrorBody::new(
+            ErrorCode::MountSourceInvalid,
+            format!("the source of staged file {target} {what}"),
+        )
+    };
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let fd = rustix::fs::open(source, flags, Mode::empty())
+        .map_err(|e| fail(&format!("cannot be read: {e}")))?;
+    let stat = rustix::fs::fstat(&fd).map_err(|e| fail(&format!("cannot be read: {e}")))?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(fail("is not a regular file"));
+    }
+    let path = std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd()))
+        .map_err(|e| fail(&format!("cannot be named: {e}")))?;
+    let canonical = path
+        .to_str()
+        .ok_or_else(|| fail("has a path that is not UTF-8"))?;
+    policy::check_staged_source(
+        canonical,
+        &format!("staged file {target}"),
+        policy::MountAuthority {
+            paths: &request.paths,
+        },
+    )
+    .map_err(|e| e.body())?;
+    let mut bytes = Vec::new();
+    std::fs::File::from(fd)
+        .take(STAGED_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|e| fail(&format!("cannot be read: {e}")))?;
+    if bytes.len() as u64 > STAGED_BYTES {
+        return Err(fail("is larger than 16 MiB: mount its directory instead"));
+    }
+    Ok(OpenStaged { target, bytes })
 }

@@ -1,5 +1,6 @@
 //! The journal, the live stream and the evidence of executions: one writer for all three.
 
+use super::agent_log::AgentLog;
 use super::envelopes::TranscriptEntry;
 use super::output::StreamRedactor;
 use base64::Engine;
@@ -89,6 +90,8 @@ pub(crate) struct Recorder<'a> {
     pub notices: Vec<String>,
     /// What the built-in loop used of its model.
     pub model_usage: Option<ModelUsage>,
+    /// Turns and calls of the built-in loop.
+    pub agent: Option<AgentLog>,
 }
 
 impl<'a> Recorder<'a> {
@@ -110,7 +113,17 @@ impl<'a> Recorder<'a> {
             egress: Vec::new(),
             notices: Vec::new(),
             model_usage: None,
+            agent: None,
         }
+    }
+
+    pub(super) fn redactor(&self) -> &'a Redactor {
+        self.redactor
+    }
+
+    /// Most bytes of one stream of one execution.
+    pub(super) fn output_bytes(&self) -> u64 {
+        self.output_bytes
     }
 
     /// Journals and streams one event.
@@ -284,7 +297,16 @@ impl<'a> Recorder<'a> {
         Ok((step, taken))
     }
 
-    fn output(
+    /// Adds to the last call what its program answered beside its output.
+    pub(crate) fn answered(&mut self, answer: Value) {
+        let answer = self.redactor.redact_value(answer);
+        if let Some(entry) = self.transcript.last_mut() {
+            entry.parsed = Some(answer);
+        }
+    }
+
+    /// Journals and streams output that is clean already.
+    pub(super) fn output(
         &mut self,
         id: &ExecutionId,
         stream: OutputStream,
@@ -359,6 +381,7 @@ impl<'a> Recorder<'a> {
             phase: call.phase,
             stdout: step.stdout.clone(),
             stderr: step.stderr.clone(),
+            parsed: None,
         });
         Ok(())
     }

@@ -85,6 +85,12 @@ impl Secrets {
             .collect()
     }
 
+    /// A secret's value, for what this process itself asks with it; overwritten when dropped.
+    pub(crate) fn value(&self, name: &str) -> Option<Zeroizing<String>> {
+        let found = self.0.iter().find(|secret| secret.name == name)?;
+        Some(found.value.clone())
+    }
+
     /// Names of secrets whose value the guest itself holds.
     pub(crate) fn exposed(&self) -> Vec<&str> {
         self.0
@@ -170,6 +176,8 @@ mod tests {
         let swaps = first.swaps();
         assert_eq!(swaps.len(), 1);
         assert_eq!(swaps[0].placeholder, held["A_KEY"]);
+        assert_eq!(*first.value("A_KEY").unwrap(), "value-of-A_KEY");
+        assert_eq!(first.value("C_KEY"), None);
         let said = format!("{first:?} {:?}", first.record());
         assert!(
             !said.contains("value-of") && !said.contains("codebox_"),

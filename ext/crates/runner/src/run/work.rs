@@ -1,6 +1,7 @@
 //! The two guests of a run: the one that works and the one that checks.
 
-use super::agents::{self, Bench};
+use super::agents::{self, Bench, GuestPurpose};
+use super::components;
 use super::egress::{self, Phase};
 use super::envelopes::tail_of;
 use super::materialise::pinned;
@@ -107,6 +108,7 @@ fn spec(
         .collect::<Result<Vec<_>, ErrorBody>>()?;
     Ok(NativeSpec {
         mounts,
+        components: components::planned(&setting.components),
         task_json: setting
             .prepared
             .request
@@ -213,7 +215,8 @@ fn programs(
     } else {
         AgentEnd::None
     };
-    if let Some(stop) = agents::load_components(setting, recorder, runtime)? {
+    let purpose = GuestPurpose::Work;
+    if let Some(stop) = agents::load_components(setting, recorder, runtime, purpose)? {
         return Ok((Some(stop), idle));
     }
     for call in &request.commands {
@@ -350,7 +353,19 @@ pub(crate) fn check(
         outer: vec![runtime.outer_sandbox().clone()],
         ..Checked::default()
     };
-    let ended = run_checks(setting, recorder, runtime.as_mut(), &mut checked);
+    let purpose = GuestPurpose::Check;
+    let ended = match agents::load_components(setting, recorder, runtime.as_mut(), purpose) {
+        Ok(None) => run_checks(setting, recorder, runtime.as_mut(), &mut checked),
+        Ok(Some(stop)) => {
+            checked.stopped = Some(stop);
+            Ok(())
+        }
+        // The change may be what broke it, so it is the checks that fail.
+        Err(error) => {
+            checked.reports = Checked::unable(lines, &error).reports;
+            Ok(())
+        }
+    };
     checked.usage = runtime.destroy().usage;
     egress.close(Phase::Check, recorder)?;
     ended?;

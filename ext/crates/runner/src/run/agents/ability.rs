@@ -1,9 +1,69 @@
 //! An ability that a component registers in the guest's WordPress.
+//!
+//! It runs as the guest's administrator with the input it was given; the task is beside it
+//! in `/run/codebox/task.json`. What it answers is recorded apart from what it prints.
 
-use super::super::work::ProgramsEnd;
+use super::super::work::{AgentEnd, ProgramsEnd, Stop, stop_of};
 use super::Bench;
+use super::answer::{Program, ask};
+use crate::run::prepare::AGENT_COMMAND;
+use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RuntimeTask};
+use wp_codebox_runtime::ExecutionEnd;
 
-pub(super) fn run(_agent: &RuntimeTask, _bench: Bench<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
-    Err(ErrorBody::new(ErrorCode::AgentMissing, "not built yet"))
+pub(super) fn run(task: &RuntimeTask, bench: Bench<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
+    let Bench {
+        setting,
+        recorder,
+        runtime,
+        ..
+    } = bench;
+    let name = &task.ability;
+    let program = Program {
+        file: "run-ability.php",
+        command: AGENT_COMMAND,
+        args: vec![format!("ability={name}")],
+        phase: "agent",
+        cwd: setting.cwd.clone(),
+        input: Map::from_iter([
+            ("ability".to_owned(), json!(name)),
+            ("input".to_owned(), json!(task.input)),
+        ]),
+    };
+    let answered = ask(setting, recorder, runtime, program)?;
+    if let Some(answer) = &answered.answer {
+        recorder.answered(Value::Object(answer.clone()));
+    }
+    let failed = |why: String| {
+        let error = ErrorBody::new(
+            ErrorCode::RuntimeTaskFailed,
+            format!("the ability {name} failed: {why}"),
+        );
+        Ok((Some(Stop::Failed(error)), AgentEnd::Failure))
+    };
+    let why = || {
+        let message = answered.text("message");
+        match (answered.text("code"), message) {
+            (Some(code), Some(message)) => format!("{message} [{code}]"),
+            (_, Some(message)) => message,
+            (_, None) => "it gave no reason".to_owned(),
+        }
+    };
+    match (
+        answered.text("status").as_deref(),
+        &answered.step.result.end,
+    ) {
+        (Some("completed"), ExecutionEnd::Exited { code: 0 }) => Ok((None, AgentEnd::Success)),
+        (Some("failed"), ExecutionEnd::Exited { .. }) => failed(why()),
+        // It was there when the components were probed.
+        (Some("missing"), _) => failed("it is registered no more".to_owned()),
+        (_, ExecutionEnd::Exited { .. }) => failed(format!(
+            "PHP did not end as it should: {}",
+            answered.silence()
+        )),
+        _ => {
+            let stop = stop_of(&answered.call, &answered.step, &[])?;
+            Ok((stop, AgentEnd::Failure))
+        }
+    }
 }

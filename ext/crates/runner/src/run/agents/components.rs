@@ -1,16 +1,260 @@
-//! Components: loaded and probed before the agent, in every guest of the run.
+//! Components in a guest: activated and probed before anything else runs there.
+//!
+//! Each activation is a program of its own, so that a plugin that ends PHP is known by name
+//! and takes no other one with it. The last program asks whether everything is ready,
+//! the ability that does the work included: the contract is tested before the run spends
+//! anything.
 
 use super::super::Setting;
+use super::super::components::{ReadyComponent, optional, unavailable};
 use super::super::recorder::Recorder;
 use super::super::work::Stop;
-use wp_codebox_contracts::ErrorBody;
-use wp_codebox_runtime::Runtime;
+use super::answer::{Answered, Program, ask};
+use super::bundles;
+use serde_json::{Map, Value, json};
+use wp_codebox_contracts::{Agent, ComponentLoad, ErrorBody, ErrorCode};
+use wp_codebox_runtime::{ExecutionEnd, Runtime};
+
+/// What a guest is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum GuestPurpose {
+    /// The agent works in it.
+    Work,
+    /// The checks run in it.
+    Check,
+}
 
 /// Activates and probes what the request names. A stop is what the run comes to.
 pub(in super::super) fn load(
-    _setting: &Setting<'_>,
-    _recorder: &mut Recorder<'_>,
-    _runtime: &mut dyn Runtime,
+    setting: &Setting<'_>,
+    recorder: &mut Recorder<'_>,
+    runtime: &mut dyn Runtime,
+    purpose: GuestPurpose,
 ) -> Result<Option<Stop>, ErrorBody> {
-    Ok(None)
+    let request = &setting.prepared.request;
+    let ability = match (&request.agent, purpose) {
+        (Some(Agent::Ability(task)), GuestPurpose::Work) => Some(task.ability.as_str()),
+        _ => None,
+    };
+    if setting.components.is_empty() && ability.is_none() {
+        return match purpose {
+            GuestPurpose::Work => bundles::import(setting, recorder, runtime),
+            GuestPurpose::Check => Ok(None),
+        };
+    }
+    let mut lacking = Lacking::default();
+    for row in &setting.components {
+        if row.component.load_as != ComponentLoad::Plugin || !row.component.activate {
+            continue;
+        }
+        let answered = ask(setting, recorder, runtime, activation(setting, row))?;
+        if let Some(stop) = ended(&answered) {
+            return Ok(Some(stop));
+        }
+        if answered.text("status").as_deref() != Some("ready") {
+            let why = answered
+                .text("message")
+                .unwrap_or_else(|| answered.silence());
+            lacking.note(row, format!("it could not be activated: {why}"))?;
+        }
+    }
+    let answered = ask(setting, recorder, runtime, probe(setting, ability))?;
+    if let Some(stop) = ended(&answered) {
+        return Ok(Some(stop));
+    }
+    let Some(answer) = &answered.answer else {
+        return Err(broken(setting, &answered));
+    };
+    for row in &setting.components {
+        if let Some(why) = not_ready(answer, &row.component.slug) {
+            lacking.note(row, why)?;
+        }
+    }
+    if let Some(ability) = ability {
+        found(ability, answer, &lacking)?;
+    }
+    match purpose {
+        GuestPurpose::Work => {
+            recorder.notices.append(&mut lacking.notices);
+            bundles::import(setting, recorder, runtime)
+        }
+        GuestPurpose::Check => Ok(None),
+    }
+}
+
+/// Optional components that are not there.
+#[derive(Default)]
+struct Lacking {
+    slugs: Vec<String>,
+    notices: Vec<String>,
+}
+
+impl Lacking {
+    fn note(&mut self, row: &ReadyComponent, why: String) -> Result<(), ErrorBody> {
+        let slug = &row.component.slug;
+        if row.component.required {
+            return Err(unavailable(slug, &why));
+        }
+        // What fails to activate also fails its probe: one sentence says it.
+        if !self.slugs.contains(slug) {
+            self.slugs.push(slug.clone());
+            self.notices.push(optional(slug, &why));
+        }
+        Ok(())
+    }
+}
+
+fn activation<'a>(setting: &Setting<'_>, row: &ReadyComponent) -> Program<'a> {
+    let slug = &row.component.slug;
+    Program {
+        file: "activate-component.php",
+        command: "component.activate",
+        args: vec![format!("slug={slug}")],
+        phase: "components",
+        cwd: setting.cwd.clone(),
+        input: Map::from_iter([
+            ("slug".to_owned(), json!(slug)),
+            ("plugin".to_owned(), json!(format!("{slug}/{}", row.entry))),
+        ]),
+    }
+}
+
+fn probe<'a>(setting: &Setting<'_>, ability: Option<&str>) -> Program<'a> {
+    let rows: Vec<Value> = setting
+        .components
+        .iter()
+        .map(|row| json!({"slug": row.component.slug, "probe": row.component.readiness_probe}))
+        .collect();
+    Program {
+        file: "probe-components.php",
+        command: "component.probe",
+        args: setting
+            .components
+            .iter()
+            .map(|row| format!("slug={}", row.component.slug))
+            .chain(ability.map(|name| format!("ability={name}")))
+            .collect(),
+        phase: "components",
+        cwd: setting.cwd.clone(),
+        input: Map::from_iter([
+            ("components".to_owned(), json!(rows)),
+            ("ability".to_owned(), json!(ability)),
+        ]),
+    }
+}
+
+/// What ends the run with it, whatever was being loaded.
+pub(super) fn ended(answered: &Answered) -> Option<Stop> {
+    match &answered.step.result.end {
+        ExecutionEnd::TimedOut => Some(Stop::Timeout),
+        ExecutionEnd::Cancelled => Some(Stop::Cancelled),
+        ExecutionEnd::LimitReached { error } => Some(Stop::Failed(error.clone())),
+        ExecutionEnd::GuestDied => Some(Stop::Failed(ErrorBody::new(
+            ErrorCode::RunFailed,
+            "the guest ended unexpectedly while its components were loaded",
+        ))),
+        ExecutionEnd::Exited { .. }
+        | ExecutionEnd::Signalled { .. }
+        | ExecutionEnd::NotStarted { .. } => None,
+    }
+}
+
+/// WordPress itself does not load any more.
+fn broken(setting: &Setting<'_>, answered: &Answered) -> ErrorBody {
+    let slugs: Vec<&str> = setting
+        .components
+        .iter()
+        .map(|row| row.component.slug.as_str())
+        .collect();
+    ErrorBody::new(
+        ErrorCode::ComponentUnavailable,
+        format!(
+            "the guest's WordPress does not load with the components {}: {}",
+            slugs.join(", "),
+            answered.silence()
+        ),
+    )
+    .hint("a must-use component that ends PHP while it is loaded takes WordPress with it, optional or not")
+}
+
+/// Why a component is not ready; none when it is.
+fn not_ready(answer: &Map<String, Value>, slug: &str) -> Option<String> {
+    let row = answer.get("components").and_then(|rows| rows.get(slug));
+    if row.and_then(|row| row.get("ready")) == Some(&Value::Bool(true)) {
+        return None;
+    }
+    let said = row.and_then(|row| row.get("message")?.as_str());
+    Some(super::answer::sentence(
+        said.unwrap_or("its readiness was not answered"),
+    ))
+}
+
+/// Whether the ability that does the work exists.
+fn found(ability: &str, answer: &Map<String, Value>, lacking: &Lacking) -> Result<(), ErrorBody> {
+    let row = answer.get("ability");
+    if row.and_then(|row| row.get("exists")) == Some(&Value::Bool(true)) {
+        return Ok(());
+    }
+    let names: Vec<String> = row
+        .and_then(|row| row.get("namespaces")?.as_array())
+        .into_iter()
+        .flatten()
+        .filter_map(|name| Some(super::answer::sentence(name.as_str()?)))
+        .take(50)
+        .collect();
+    let there = if names.is_empty() {
+        "it has no abilities at all".to_owned()
+    } else {
+        format!("its abilities begin with {}", names.join(", "))
+    };
+    let mut error = ErrorBody::new(
+        ErrorCode::RuntimeTaskRequestInvalid,
+        format!(
+            "the guest's WordPress has no ability {ability}: {there}; name one, or the component that registers it"
+        ),
+    )
+    .with("namespaces", names);
+    for notice in &lacking.notices {
+        error = error.hint(notice.clone());
+    }
+    Err(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(value: Value) -> Map<String, Value> {
+        value.as_object().cloned().unwrap()
+    }
+
+    #[test]
+    fn only_a_plain_yes_is_ready() {
+        let answer = object(json!({"components": {
+            "good": {"ready": true},
+            "bad": {"ready": false, "message": "no such\nability"},
+            "odd": {"ready": "true"},
+        }}));
+        assert_eq!(not_ready(&answer, "good"), None);
+        assert_eq!(not_ready(&answer, "bad").unwrap(), "no such ability");
+        assert!(not_ready(&answer, "odd").is_some());
+        assert!(not_ready(&answer, "missing").is_some());
+        assert!(not_ready(&Map::new(), "good").is_some());
+    }
+
+    #[test]
+    fn a_missing_ability_names_what_there_is() {
+        let yes = object(json!({"ability": {"exists": true, "namespaces": ["a"]}}));
+        assert!(found("a/b", &yes, &Lacking::default()).is_ok());
+        let no = object(json!({"ability": {"exists": false, "namespaces": ["core", "other"]}}));
+        let lacking = Lacking {
+            slugs: vec!["agent".to_owned()],
+            notices: vec!["optional component agent is not there: broken".to_owned()],
+        };
+        let error = found("a/b", &no, &lacking).unwrap_err();
+        assert_eq!(error.code, ErrorCode::RuntimeTaskRequestInvalid);
+        assert!(error.message.contains("core, other"), "{error}");
+        assert_eq!(error.hints.len(), 1);
+        assert!(found("a/b", &Map::new(), &Lacking::default()).is_err());
+    }
 }

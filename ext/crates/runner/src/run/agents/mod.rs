@@ -1,17 +1,19 @@
 //! Whoever does the work in the guest: a program, the built-in loop, or an ability.
 
 mod ability;
+mod answer;
+mod bundles;
 mod command;
 mod components;
 mod hands;
 mod model;
 
-pub(super) use components::load as load_components;
+pub(super) use components::{GuestPurpose, load as load_components};
 
 use super::Setting;
 use super::recorder::Recorder;
 use super::work::ProgramsEnd;
-use wp_codebox_contracts::{Agent, ErrorBody};
+use wp_codebox_contracts::{Agent, ErrorBody, ErrorCode};
 use wp_codebox_runtime::{Cancellation, Runtime};
 
 /// What an agent works with.
@@ -26,6 +28,11 @@ pub(super) struct Bench<'a, 'r> {
 pub(super) fn run(agent: &Agent, bench: Bench<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
     match agent {
         Agent::Command(agent) => command::run(agent, bench),
+        // Preparing the run made a program of it.
+        Agent::Preset(agent) => Err(ErrorBody::new(
+            ErrorCode::Internal,
+            format!("the preset {} was not resolved", agent.name),
+        )),
         Agent::Model(agent) => model::run(agent, bench),
         Agent::Ability(task) => ability::run(task, bench),
     }

@@ -1,0 +1,393 @@
+//! Presets of command-line agents: from a file of data to a command of the guest.
+//!
+//! Strict and bounded: a preset that says anything unknown is refused whole. Templates are
+//! filled in one pass, so what a goal or a model's name holds is never read as a template,
+//! and no text is ever given to a shell.
+
+use std::collections::BTreeMap;
+use wp_codebox_contracts::{
+    AgentCommand, AgentPreset, ErrorBody, ErrorCode, GoalDelivery, ModelApi, ModelEndpoint,
+    PresetResult, schema_id,
+};
+
+use crate::check_env_name;
+use serde_json::Value;
+
+/// Largest file of a preset, bytes.
+pub const PRESET_BYTES: usize = 64 * 1024;
+/// Most presets of an installation.
+pub const MAX_PRESETS: usize = 64;
+/// Longest name, bytes.
+const MAX_NAME: usize = 40;
+/// Entries one list of a preset may have.
+const MAX_ENTRIES: usize = 64;
+/// Longest goal that fits one argument: Linux takes 128 KiB.
+const MAX_ARGUMENT: usize = 120 * 1024;
+/// Longest last word kept, bytes.
+const MAX_RESULT: usize = 16 * 1024;
+
+/// Why a preset cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PresetError {
+    /// Not a name.
+    #[error("the name of an agent preset is small letters, digits and -, at most {MAX_NAME}")]
+    Name,
+    /// There is none of that name.
+    #[error("there is no agent preset {name}; {}", listed(.known))]
+    Unknown {
+        /// Asked for.
+        name: String,
+        /// What there is.
+        known: Vec<String>,
+    },
+    /// The installation's own file is broken.
+    #[error("the agent preset {name} is broken: {what}; install wp-codebox anew")]
+    Broken {
+        /// Which.
+        name: String,
+        /// Why.
+        what: String,
+    },
+    /// The run has no model.
+    #[error("the agent {name} needs a model; name one")]
+    NoModel {
+        /// Which.
+        name: String,
+    },
+    /// The model is spoken to in another way.
+    #[error(
+        "the agent {name} speaks {knows}, but the run's model is reached by {given}; choose another agent, or a model that is reached that way"
+    )]
+    Api {
+        /// Which.
+        name: String,
+        /// What it knows.
+        knows: String,
+        /// What the model is.
+        given: &'static str,
+    },
+    /// The policy does not open the model to programs of the guest.
+    #[error(
+        "the agent {name} needs the network preset {preset}, which the policy does not have; add it to the policy's network.presets, or leave the policy out"
+    )]
+    Closed {
+        /// Which.
+        name: String,
+        /// What is missing.
+        preset: String,
+    },
+    /// The goal does not fit an argument.
+    #[error(
+        "the goal is too long for the agent {name}, which takes it as an argument: at most {MAX_ARGUMENT} bytes"
+    )]
+    Goal {
+        /// Which.
+        name: String,
+    },
+}
+
+fn listed(known: &[String]) -> String {
+    if known.is_empty() {
+        "none is installed".to_owned()
+    } else {
+        format!("there are {}", known.join(", "))
+    }
+}
+
+impl PresetError {
+    /// The error as it crosses a border.
+    #[must_use]
+    pub fn body(&self) -> ErrorBody {
+        let code = match self {
+            Self::Name | Self::Goal { .. } => ErrorCode::InputInvalid,
+            Self::Unknown { .. } => ErrorCode::AgentMissing,
+            Self::Broken { .. } => ErrorCode::ConfigInvalid,
+            Self::NoModel { .. } => ErrorCode::ModelMissing,
+            Self::Api { .. } => ErrorCode::ModelInvalid,
+            Self::Closed { .. } => ErrorCode::PolicyInvalid,
+        };
+        ErrorBody::new(code, self.to_string())
+    }
+}
+
+/// Whether a preset may have this name; it is a file's name too.
+pub fn check_preset_name(name: &str) -> Result<(), PresetError> {
+    let known = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    if (1..=MAX_NAME).contains(&name.len()) && name.bytes().all(known) && !name.starts_with('-') {
+        Ok(())
+    } else {
+        Err(PresetError::Name)
+    }
+}
+
+/// Reads the preset of this name.
+pub fn parse_preset(name: &str, bytes: &[u8]) -> Result<AgentPreset, PresetError> {
+    check_preset_name(name)?;
+    let broken = |what: String| PresetError::Broken {
+        name: name.to_owned(),
+        what,
+    };
+    if bytes.len() > PRESET_BYTES {
+        return Err(broken("the file is too large".to_owned()));
+    }
+    let preset: AgentPreset =
+        serde_json::from_slice(bytes).map_err(|error| broken(error.to_string()))?;
+    match fault(name, &preset) {
+        None => Ok(preset),
+        Some(what) => Err(broken(what)),
+    }
+}
+
+/// The first thing that is wrong with it.
+fn fault(name: &str, preset: &AgentPreset) -> Option<String> {
+    if preset.schema != schema_id::AGENT_PRESET || preset.name != name {
+        return Some("its schema or its name is another".to_owned());
+    }
+    if !is_relative(&preset.program) {
+        return Some("program must be a path below its directory".to_owned());
+    }
+    if preset.apis.is_empty() || preset.success_codes.is_empty() {
+        return Some("apis and success_codes must not be empty".to_owned());
+    }
+    if [preset.argv.len(), preset.env.len(), preset.files.len()]
+        .iter()
+        .any(|&count| count > MAX_ENTRIES)
+    {
+        return Some(format!("a list has more than {MAX_ENTRIES} entries"));
+    }
+    let goals = preset.argv.iter().filter(|text| text.contains("{goal}"));
+    let wanted = match preset.goal {
+        GoalDelivery::Argument => 1,
+        GoalDelivery::Stdin => 0,
+    };
+    if goals.count() != wanted {
+        return Some("argv must have {goal} once, or not at all where goal is stdin".to_owned());
+    }
+    for variable in preset.env.keys() {
+        if check_env_name(variable).is_err() {
+            return Some(format!("{variable:?} is no environment name"));
+        }
+    }
+    for file in preset.files.keys() {
+        if !is_relative(file) || file.contains('/') {
+            return Some(format!("{file:?} is no file name"));
+        }
+    }
+    let empty = Values::default();
+    let texts = preset.argv.iter().map(|text| empty.fill(text, Goal::Known));
+    let others = preset
+        .env
+        .values()
+        .map(|text| empty.fill(text, Goal::Unknown));
+    let files = preset
+        .files
+        .values()
+        .map(|file| empty.fill_json(file).map(|_| String::new()));
+    texts.chain(others).chain(files).find_map(Result::err)
+}
+
+/// A relative path that stays below where it begins.
+fn is_relative(path: &str) -> bool {
+    !path.is_empty()
+        && !path.contains('\0')
+        && path
+            .split('/')
+            .all(|segment| !matches!(segment, "" | "." | ".."))
+}
+
+/// What a preset is filled with.
+#[derive(Debug, Clone, Copy)]
+pub struct PresetContext<'a> {
+    /// The task.
+    pub goal: &'a str,
+    /// The run's model.
+    pub model: &'a ModelEndpoint,
+    /// The bridge's model route in the guest.
+    pub base_url: &'a str,
+    /// What the guest holds in place of a key.
+    pub key: &'a str,
+    /// Where programs start.
+    pub workspace: &'a str,
+    /// Home directory in the guest.
+    pub home: &'a str,
+    /// Directory of its files in the guest.
+    pub files: &'a str,
+    /// Directory of its program in the guest.
+    pub directory: &'a str,
+}
+
+/// A preset that was filled in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResolvedPreset {
+    /// What is started.
+    pub command: AgentCommand,
+    /// What it is given on its standard input; empty: nothing.
+    pub stdin: Vec<u8>,
+    /// Files by name, to be shown in the directory of its files.
+    pub files: BTreeMap<String, Vec<u8>>,
+}
+
+/// Fills a preset in.
+pub fn resolve_preset(
+    preset: &AgentPreset,
+    context: PresetContext<'_>,
+) -> Result<ResolvedPreset, PresetError> {
+    let name = || preset.name.clone();
+    if !preset.apis.contains(&context.model.api) {
+        let knows: Vec<&str> = preset.apis.iter().map(|&api| api_name(api)).collect();
+        return Err(PresetError::Api {
+            name: name(),
+            knows: knows.join(" and "),
+            given: api_name(context.model.api),
+        });
+    }
+    if preset.goal == GoalDelivery::Argument && context.goal.len() > MAX_ARGUMENT {
+        return Err(PresetError::Goal { name: name() });
+    }
+    let values = Values::of(&context);
+    let broken = |what: String| PresetError::Broken { name: name(), what };
+    let mut argv = vec![format!("{}/{}", context.directory, preset.program)];
+    for text in &preset.argv {
+        argv.push(values.fill(text, Goal::Known).map_err(broken)?);
+    }
+    let mut env = BTreeMap::new();
+    for (variable, text) in &preset.env {
+        let text = values.fill(text, Goal::Unknown).map_err(broken)?;
+        env.insert(variable.clone(), text);
+    }
+    let mut files = BTreeMap::new();
+    for (file, document) in &preset.files {
+        let document = values.fill_json(document).map_err(broken)?;
+        files.insert(file.clone(), document.to_string().into_bytes());
+    }
+    Ok(ResolvedPreset {
+        command: AgentCommand {
+            argv,
+            success_codes: preset.success_codes.clone(),
+            env,
+            preset: Some(preset.name.clone()),
+        },
+        stdin: match preset.goal {
+            GoalDelivery::Argument => Vec::new(),
+            GoalDelivery::Stdin => context.goal.as_bytes().to_vec(),
+        },
+        files,
+    })
+}
+
+const fn api_name(api: ModelApi) -> &'static str {
+    match api {
+        ModelApi::OpenaiChat => "openai-chat",
+        ModelApi::AnthropicMessages => "anthropic-messages",
+    }
+}
+
+/// Whether a template may hold the goal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Goal {
+    Known,
+    Unknown,
+}
+
+/// What templates are filled with, by name.
+#[derive(Default)]
+struct Values<'a>(BTreeMap<&'static str, &'a str>);
+
+/// Every name of a template but the goal's.
+const NAMES: &[&str] = &[
+    "model",
+    "provider",
+    "base_url",
+    "key",
+    "workspace",
+    "home",
+    "files",
+    "directory",
+];
+
+impl<'a> Values<'a> {
+    fn of(context: &PresetContext<'a>) -> Self {
+        Self(BTreeMap::from([
+            ("goal", context.goal),
+            ("model", context.model.model.as_str()),
+            ("provider", context.model.provider.as_str()),
+            ("base_url", context.base_url),
+            ("key", context.key),
+            ("workspace", context.workspace),
+            ("home", context.home),
+            ("files", context.files),
+            ("directory", context.directory),
+        ]))
+    }
+
+    /// Fills one text, left to right: what was put in is not looked at again.
+    fn fill(&self, template: &str, goal: Goal) -> Result<String, String> {
+        let mut out = String::with_capacity(template.len());
+        let mut rest = template;
+        while let Some(at) = rest.find(['{', '}']) {
+            out.push_str(&rest[..at]);
+            let here = &rest[at..];
+            if here.starts_with("{{") || here.starts_with("}}") {
+                out.push_str(&here[..1]);
+                rest = &here[2..];
+                continue;
+            }
+            let (Some(end), true) = (here.find('}'), here.starts_with('{')) else {
+                return Err(format!("{template:?} has a brace alone"));
+            };
+            let name = &here[1..end];
+            let known = NAMES.contains(&name) || (name == "goal" && goal == Goal::Known);
+            if !known {
+                return Err(format!("{{{name}}} is no name of a template here"));
+            }
+            out.push_str(self.0.get(name).copied().unwrap_or_default());
+            rest = &here[end + 1..];
+        }
+        out.push_str(rest);
+        Ok(out)
+    }
+
+    /// Fills every string and member name of a document.
+    fn fill_json(&self, document: &Value) -> Result<Value, String> {
+        Ok(match document {
+            Value::String(text) => Value::String(self.fill(text, Goal::Unknown)?),
+            Value::Array(items) => items
+                .iter()
+                .map(|item| self.fill_json(item))
+                .collect::<Result<_, _>>()?,
+            Value::Object(members) => members
+                .iter()
+                .map(|(name, value)| Ok((self.fill(name, Goal::Unknown)?, self.fill_json(value)?)))
+                .collect::<Result<_, String>>()?,
+            Value::Null | Value::Bool(_) | Value::Number(_) => document.clone(),
+        })
+    }
+}
+
+/// The last word of a program in what it printed; none where it left none.
+#[must_use]
+pub fn last_word(result: &PresetResult, stdout: &str) -> Option<String> {
+    let text = match result {
+        PresetResult::Stdout => stdout.trim().to_owned(),
+        PresetResult::JsonLines { when, text } => stdout
+            .lines()
+            .rev()
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+            .filter(|row| {
+                when.iter()
+                    .all(|(path, wanted)| member(row, path).is_some_and(|v| v == wanted.as_str()))
+            })
+            .find_map(|row| member(&row, text)?.as_str().map(str::to_owned))?,
+    };
+    let start =
+        (0..=text.len()).find(|&at| text.len() - at <= MAX_RESULT && text.is_char_boundary(at))?;
+    Some(text[start..].to_owned()).filter(|text| !text.is_empty())
+}
+
+fn member<'a>(row: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('.').try_fold(row, |value, name| value.get(name))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,157 @@
+use super::*;
+use serde_json::json;
+
+fn model(api: &str, name: &str) -> ModelEndpoint {
+    serde_json::from_value(json!({
+        "provider": "acme", "model": name, "api": api, "base_url": "https://api.example.net/v1",
+    }))
+    .unwrap()
+}
+
+fn document() -> Value {
+    json!({
+        "schema": "wp-codebox/agent-preset/v1", "name": "example", "title": "Example",
+        "about": "x", "license": "MIT", "homepage": "https://example.org", "install": "x",
+        "apis": ["openai-chat"], "program": "bin/agent",
+        "argv": ["--model", "x/{model}", "--message={goal}", "{{literal}}"], "goal": "argument",
+        "env": {"OPENAI_API_KEY": "{key}", "OPENAI_BASE_URL": "{base_url}"},
+        "files": {"a.json": {"{provider}": ["{model}", 1, true, null]}},
+        "network": ["model"],
+        "result": {"format": "stdout"},
+    })
+}
+
+fn parsed(document: &Value) -> Result<AgentPreset, PresetError> {
+    parse_preset("example", document.to_string().as_bytes())
+}
+
+fn resolved(goal: &str, model: &ModelEndpoint) -> Result<ResolvedPreset, PresetError> {
+    resolve_preset(
+        &parsed(&document()).unwrap(),
+        PresetContext {
+            goal,
+            model,
+            base_url: "http://127.0.0.1:3128/model",
+            key: "placeholder",
+            workspace: "/workspace/x",
+            home: "/home/agent",
+            files: "/run/codebox/staged/.agent",
+            directory: "/opt/agents/example",
+        },
+    )
+}
+
+#[test]
+fn a_goal_stays_one_argument_whatever_is_in_it() {
+    let goal = "{key} $(id) `id` \"'; {{ --yes\n{goal}";
+    let found = resolved(goal, &model("openai-chat", "gpt \"{key}\"")).unwrap();
+    assert_eq!(
+        found.command.argv,
+        [
+            "/opt/agents/example/bin/agent",
+            "--model",
+            "x/gpt \"{key}\"",
+            &format!("--message={goal}"),
+            "{literal}",
+        ]
+    );
+    assert_eq!(found.command.env["OPENAI_API_KEY"], "placeholder");
+    assert_eq!(found.command.preset.as_deref(), Some("example"));
+    assert!(found.stdin.is_empty());
+    let file: Value = serde_json::from_slice(&found.files["a.json"]).unwrap();
+    assert_eq!(file, json!({"acme": ["gpt \"{key}\"", 1, true, null]}));
+}
+
+#[test]
+fn a_goal_may_go_to_standard_input() {
+    let mut document = document();
+    document["goal"] = json!("stdin");
+    assert!(parsed(&document).is_err(), "argv still has the goal");
+    document["argv"] = json!(["-"]);
+    let preset = parsed(&document).unwrap();
+    let model = model("openai-chat", "m");
+    let context = PresetContext {
+        goal: "do it",
+        model: &model,
+        base_url: "",
+        key: "",
+        workspace: "",
+        home: "",
+        files: "",
+        directory: "/opt/agents/example",
+    };
+    assert_eq!(resolve_preset(&preset, context).unwrap().stdin, b"do it");
+}
+
+#[test]
+fn what_a_preset_must_not_say() {
+    parsed(&document()).unwrap();
+    for (pointer, value) in [
+        ("/schema", json!("wp-codebox/agent-preset/v2")),
+        ("/name", json!("other")),
+        ("/program", json!("../bin/agent")),
+        ("/program", json!("/bin/sh")),
+        ("/program", json!("")),
+        ("/apis", json!([])),
+        ("/apis", json!(["telepathy"])),
+        ("/success_codes", json!([])),
+        ("/argv", json!(["no goal"])),
+        ("/argv", json!(["{goal}", "{goal}"])),
+        ("/argv", json!(["{goal}", "{secret}"])),
+        ("/argv", json!(["{goal}", "{model"])),
+        ("/argv", json!(["{goal}", "}"])),
+        ("/env", json!({"lower": "x"})),
+        ("/env", json!({"X": "{goal}"})),
+        ("/files", json!({"../x": {}})),
+        ("/files", json!({"a/b": {}})),
+        ("/files", json!({"a": "{goal}"})),
+        ("/shell", json!("bash")),
+    ] {
+        let mut document = document();
+        match document.pointer_mut(pointer) {
+            Some(member) => *member = value.clone(),
+            None => document[&pointer[1..]] = value.clone(),
+        }
+        let error = parsed(&document).unwrap_err();
+        assert_eq!(
+            error.body().code,
+            ErrorCode::ConfigInvalid,
+            "{pointer} {value}"
+        );
+    }
+    for name in ["", "A", "a/b", "..", "-x", "a b", &"x".repeat(41)] {
+        assert_eq!(check_preset_name(name), Err(PresetError::Name), "{name}");
+    }
+}
+
+#[test]
+fn a_model_must_be_one_it_can_speak_to() {
+    let error = resolved("x", &model("anthropic-messages", "m")).unwrap_err();
+    assert_eq!(error.body().code, ErrorCode::ModelInvalid);
+    let long = "x".repeat(MAX_ARGUMENT + 1);
+    let error = resolved(&long, &model("openai-chat", "m")).unwrap_err();
+    assert_eq!(error.body().code, ErrorCode::InputInvalid);
+    resolved(&long[1..], &model("openai-chat", "m")).unwrap();
+}
+
+#[test]
+fn the_last_word_is_found() {
+    let lines = PresetResult::JsonLines {
+        when: BTreeMap::from([("item.type".to_owned(), "message".to_owned())]),
+        text: "item.text".to_owned(),
+    };
+    let printed = "no json\n{\"item\":{\"type\":\"message\",\"text\":\"first\"}}\n\
+        {\"item\":{\"type\":\"message\",\"text\":\"last\"}}\n{\"item\":{\"type\":\"other\",\"text\":\"x\"}}\n";
+    assert_eq!(last_word(&lines, printed).as_deref(), Some("last"));
+    assert_eq!(last_word(&lines, "nothing"), None);
+    assert_eq!(
+        last_word(&PresetResult::Stdout, " a\n"),
+        Some("a".to_owned())
+    );
+    assert_eq!(last_word(&PresetResult::Stdout, "\n"), None);
+    let long = format!("é{}", "x".repeat(MAX_RESULT - 1));
+    assert_eq!(
+        last_word(&PresetResult::Stdout, &long).unwrap().len(),
+        MAX_RESULT - 1
+    );
+}

@@ -1,0 +1,214 @@
+//! The model of a run: where it is, what it may use up.
+//!
+//! A key goes over TLS, or in the clear to this very host and no further; a model in the
+//! private network that needs no key may be spoken to in the clear. Whether a name really
+//! leads where it claims is only known when it is resolved: [`ModelBase::judge`] is asked
+//! for every address before it is used.
+
+mod base;
+
+pub use base::{Astray, BaseError, ModelBase, Reach};
+
+use crate::check_env_name;
+use wp_codebox_contracts::{
+    AgentBudget, ErrorBody, ErrorCode, ModelAgent, ModelEndpoint, ModelPrices, PolicyIssue,
+};
+
+/// Longest name of a model or provider, characters.
+const MAX_NAME: usize = 200;
+/// Longest host's word to the model, bytes.
+const MAX_INSTRUCTIONS: usize = 64 * 1024;
+/// Fewest and most tokens of a window.
+const CONTEXT_TOKENS: std::ops::RangeInclusive<u64> = 1_024..=20_000_000;
+/// Fewest and most tokens of one answer.
+const ANSWER_TOKENS: std::ops::RangeInclusive<u64> = 16..=1_000_000;
+/// Most answers of one run.
+const MAX_TURNS: u32 = 1_000;
+/// Most tokens of one run.
+const MAX_TOKENS: u64 = 1_000_000_000;
+/// Most cost of one run, millionths of a US dollar: 10,000 dollars.
+const MAX_COST: u64 = 10_000_000_000;
+/// Highest price, millionths of a US dollar per million tokens: 100,000 dollars.
+const MAX_PRICE: u64 = 100_000_000_000;
+
+/// Why a model or its budget is refused. Every issue is listed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ModelError {
+    /// The loop has no model.
+    #[error("the built-in agent has no model: name one with its address, or give an agent program")]
+    Missing,
+    /// The model.
+    #[error("the model is not accepted: {}", join(.issues))]
+    Model {
+        /// All issues.
+        issues: Vec<PolicyIssue>,
+    },
+    /// The budget.
+    #[error("the budget is not accepted: {}", join(.issues))]
+    Budget {
+        /// All issues.
+        issues: Vec<PolicyIssue>,
+    },
+    /// What the host wants said.
+    #[error("the instructions are longer than 64 KiB or have a NUL in them")]
+    Instructions,
+}
+
+fn join(issues: &[PolicyIssue]) -> String {
+    let texts = issues.iter().map(|i| format!("{} {}", i.field, i.message));
+    texts.collect::<Vec<_>>().join("; ")
+}
+
+impl ModelError {
+    /// The error as it crosses a border; `data.issues` lists every issue.
+    #[must_use]
+    pub fn body(&self) -> ErrorBody {
+        let (code, issues) = match self {
+            Self::Missing => (ErrorCode::ModelMissing, None),
+            Self::Model { issues } => (ErrorCode::ModelInvalid, Some(issues)),
+            Self::Budget { issues } => (ErrorCode::BudgetInvalid, Some(issues)),
+            Self::Instructions => (ErrorCode::InputInvalid, None),
+        };
+        let body = ErrorBody::new(code, self.to_string());
+        match issues {
+            Some(issues) => body.with("issues", serde_json::to_value(issues).unwrap_or_default()),
+            None => body,
+        }
+    }
+}
+
+/// Collects issues of one code.
+struct Issues {
+    code: &'static str,
+    found: Vec<PolicyIssue>,
+}
+
+impl Issues {
+    fn add(&mut self, field: &str, message: impl Into<String>) {
+        self.found.push(PolicyIssue {
+            code: self.code.to_owned(),
+            field: field.to_owned(),
+            message: message.into(),
+        });
+    }
+
+    fn range<T: PartialOrd + std::fmt::Display>(&mut self, field: &str, value: T, from: T, to: T) {
+        if value < from || value > to {
+            self.add(field, format!("must be from {from} to {to}"));
+        }
+    }
+}
+
+/// Checks a model; answers where it is.
+pub fn check_model(model: &ModelEndpoint) -> Result<ModelBase, ModelError> {
+    let mut issues = Issues {
+        code: "invalid-model",
+        found: Vec::new(),
+    };
+    for (field, value) in [("provider", &model.provider), ("model", &model.model)] {
+        let fits = !value.trim().is_empty() && value.chars().count() <= MAX_NAME;
+        if !fits || value.chars().any(char::is_control) {
+            let rule = format!("must be 1 to {MAX_NAME} characters in one line");
+            issues.add(field, rule);
+        }
+    }
+    if let Some(name) = &model.secret
+        && check_env_name(name).is_err()
+    {
+        // What is no name may be a key in the wrong place: it is not repeated.
+        issues.add(
+            "secret",
+            "must be the name of one of the run's secrets, capitals, digits and _; never the key itself",
+        );
+    }
+    if let Some(tokens) = model.context_tokens {
+        let (from, to) = (*CONTEXT_TOKENS.start(), *CONTEXT_TOKENS.end());
+        issues.range("context_tokens", tokens, from, to);
+    }
+    if let Some(tokens) = model.max_output_tokens {
+        let (from, to) = (*ANSWER_TOKENS.start(), *ANSWER_TOKENS.end());
+        issues.range("max_output_tokens", tokens, from, to);
+        if model.context_tokens.is_some_and(|window| tokens >= window) {
+            issues.add("max_output_tokens", "must be less than context_tokens");
+        }
+    }
+    if let Some(prices) = model.prices {
+        check_prices(prices, &mut issues);
+    }
+    let base = ModelBase::parse(&model.base_url);
+    match &base {
+        Ok(base) => {
+            if let (Some(_), Err(why)) = (&model.secret, base.takes_key()) {
+                issues.add("base_url", why);
+            }
+        }
+        Err(why) => issues.add("base_url", why.to_string()),
+    }
+    match base {
+        Ok(base) if issues.found.is_empty() => Ok(base),
+        Ok(_) | Err(_) => Err(ModelError::Model {
+            issues: issues.found,
+        }),
+    }
+}
+
+fn check_prices(prices: ModelPrices, issues: &mut Issues) {
+    issues.range("prices.input", prices.input, 0, MAX_PRICE);
+    issues.range("prices.output", prices.output, 0, MAX_PRICE);
+    if let Some(cached) = prices.cached_input {
+        issues.range("prices.cached_input", cached, 0, MAX_PRICE);
+    }
+}
+
+/// Checks what the loop may use up.
+pub fn check_budget(budget: &AgentBudget) -> Result<(), ModelError> {
+    let mut issues = Issues {
+        code: "invalid-budget",
+        found: Vec::new(),
+    };
+    issues.range("turns", budget.turns, 1, MAX_TURNS);
+    issues.range("input_tokens", budget.input_tokens, 1, MAX_TOKENS);
+    issues.range("output_tokens", budget.output_tokens, 1, MAX_TOKENS);
+    if let Some(cost) = budget.cost_microusd {
+        issues.range("cost_microusd", cost, 1, MAX_COST);
+    }
+    if issues.found.is_empty() {
+        Ok(())
+    } else {
+        Err(ModelError::Budget {
+            issues: issues.found,
+        })
+    }
+}
+
+/// Checks the built-in loop of a run with its model; answers where the model is.
+pub fn check_model_agent(
+    agent: &ModelAgent,
+    model: Option<&ModelEndpoint>,
+) -> Result<ModelBase, ModelError> {
+    let model = model.ok_or(ModelError::Missing)?;
+    let base = check_model(model)?;
+    check_budget(&agent.budget)?;
+    if agent.budget.cost_microusd.is_some() && model.prices.is_none() {
+        let mut issues = Issues {
+            code: "invalid-budget",
+            found: Vec::new(),
+        };
+        issues.add(
+            "cost_microusd",
+            "cannot be held without the model's prices: give them, or leave the limit out",
+        );
+        return Err(ModelError::Budget {
+            issues: issues.found,
+        });
+    }
+    let instructions = agent.instructions.as_deref().unwrap_or_default();
+    if instructions.len() > MAX_INSTRUCTIONS || instructions.contains('\0') {
+        return Err(ModelError::Instructions);
+    }
+    Ok(base)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,258 @@
+use super::*;
+use crate::network::Forbidden;
+use wp_codebox_contracts::ModelApi;
+
+fn model(base_url: &str) -> ModelEndpoint {
+    ModelEndpoint {
+        provider: "example".to_owned(),
+        model: "example-large".to_owned(),
+        api: ModelApi::OpenaiChat,
+        base_url: base_url.to_owned(),
+        secret: None,
+        context_tokens: None,
+        max_output_tokens: None,
+        prices: None,
+    }
+}
+
+fn base(text: &str) -> ModelBase {
+    check_model(&model(text)).unwrap_or_else(|e| panic!("{text}: {e}"))
+}
+
+fn refused(model: &ModelEndpoint) -> String {
+    let body = check_model(model).unwrap_err().body();
+    assert_eq!(body.code, ErrorCode::ModelInvalid);
+    body.message
+}
+
+#[test]
+fn addresses_have_one_spelling() {
+    for (given, kept) in [
+        ("https://api.example.org/v1", "https://api.example.org/v1/x"),
+        ("https://API.example.org:443", "https://api.example.org/x"),
+        (
+            "https://api.example.org:8443/a/b",
+            "https://api.example.org:8443/a/b/x",
+        ),
+        ("http://127.0.0.1:11434/v1", "http://127.0.0.1:11434/v1/x"),
+        ("http://[::1]:8080", "http://[::1]:8080/x"),
+        ("http://LOCALHOST", "http://localhost/x"),
+        ("http://ollama:11434/v1", "http://ollama:11434/v1/x"),
+        ("http://gpu.local", "http://gpu.local/x"),
+        (
+            "http://host.docker.internal:1234",
+            "http://host.docker.internal:1234/x",
+        ),
+        ("http://192.168.1.7", "http://192.168.1.7/x"),
+        ("http://[fd12::1]", "http://[fd12::1]/x"),
+        ("https://10.0.0.1", "https://10.0.0.1/x"),
+        ("https://203.0.113.7", "https://203.0.113.7/x"),
+    ] {
+        assert_eq!(base(given).url("/x"), kept);
+    }
+}
+
+#[test]
+fn everything_else_is_refused() {
+    let long = format!("https://example.org/{}", "a".repeat(2_100));
+    for given in [
+        "",
+        "api.example.org",
+        "HTTPS://api.example.org",
+        "ftp://api.example.org",
+        "https://",
+        "https:///v1",
+        "https://user:key@api.example.org",
+        "https://api.example.org/v1/",
+        "https://api.example.org/",
+        "https://api.example.org//v1",
+        "https://api.example.org/../v1",
+        "https://api.example.org/./v1",
+        "https://api.example.org/v1?key=1",
+        "https://api.example.org?key=1",
+        "https://api.example.org/v1#a",
+        "https://api.example.org/%2e%2e/v1",
+        "https://api.example.org/v 1",
+        "https://api.example.org\\v1",
+        "https://api.example.org/v1\n",
+        "https://api.example.org:0",
+        "https://api.example.org:",
+        "https://api.example.org:99999",
+        "https://api.example.org.",
+        "https://127.1",
+        "https://0x7f000001",
+        "http://api.example.org/v1",
+        "http://203.0.113.7",
+        "http://localhost.example.org",
+        "http://evil.internal.example.org",
+        "http://169.254.169.254",
+        "https://169.254.169.254/latest",
+        "https://[fe80::1]",
+        "http://[fd00:ec2::254]",
+        "https://[fd00:ec2::254]",
+        "https://168.63.129.16",
+        "https://0.0.0.0",
+        "http://0.0.0.0:8080",
+        "https://224.0.0.1",
+        "https://[::ffff:127.0.0.1]",
+        long.as_str(),
+    ] {
+        refused(&model(given));
+    }
+}
+
+#[test]
+fn a_key_goes_over_tls_or_stays_here() {
+    let keyed = |base_url: &str| ModelEndpoint {
+        secret: Some("MODEL_KEY".to_owned()),
+        ..model(base_url)
+    };
+    for given in [
+        "https://api.example.org",
+        "https://ollama",
+        "http://127.0.0.1:8080",
+        "http://localhost:8080",
+        "http://[::1]:8080",
+    ] {
+        check_model(&keyed(given)).unwrap();
+    }
+    for given in [
+        "http://192.168.1.7",
+        "http://ollama:11434",
+        "http://gpu.local",
+    ] {
+        check_model(&model(given)).unwrap();
+        let message = refused(&keyed(given));
+        assert!(message.contains("in the clear"), "{message}");
+    }
+}
+
+#[test]
+fn names_are_judged_by_where_they_lead() {
+    let judge = |text: &str, address: &str| base(text).judge(address.parse().unwrap());
+    assert_eq!(judge("http://localhost", "127.0.0.1"), Ok(()));
+    assert_eq!(judge("http://localhost", "::1"), Ok(()));
+    assert_eq!(
+        judge("http://localhost", "192.168.0.1"),
+        Err(Astray::NotHere)
+    );
+    assert_eq!(judge("http://localhost", "8.8.8.8"), Err(Astray::NotHere));
+    assert_eq!(judge("http://ollama", "172.17.0.2"), Ok(()));
+    assert_eq!(judge("http://ollama", "127.0.0.1"), Ok(()));
+    assert_eq!(judge("http://ollama", "fd12::2"), Ok(()));
+    assert_eq!(judge("http://ollama", "8.8.8.8"), Err(Astray::Public));
+    assert_eq!(judge("https://api.example.org", "8.8.8.8"), Ok(()));
+    assert_eq!(judge("https://api.example.org", "10.1.2.3"), Ok(()));
+    assert_eq!(judge("https://api.example.org", "100.64.0.9"), Ok(()));
+    for name in [
+        "http://metadata.google.internal",
+        "https://metadata.google.internal",
+    ] {
+        let found = judge(name, "169.254.169.254");
+        assert_eq!(found, Err(Astray::Forbidden(Forbidden::LinkLocal)));
+        let found = judge(name, "fd00:ec2::254");
+        assert_eq!(found, Err(Astray::Forbidden(Forbidden::Metadata)));
+        let found = judge(name, "::ffff:10.0.0.1");
+        assert_eq!(found, Err(Astray::Forbidden(Forbidden::Embedded)));
+    }
+}
+
+#[test]
+fn every_issue_is_listed_and_no_key_is_repeated() {
+    let bad = ModelEndpoint {
+        provider: " ".to_owned(),
+        model: "two\nlines".to_owned(),
+        secret: Some("sk-very-secret-key".to_owned()),
+        context_tokens: Some(100),
+        max_output_tokens: Some(5_000_000),
+        prices: Some(ModelPrices {
+            input: u64::MAX,
+            cached_input: Some(u64::MAX),
+            output: u64::MAX,
+        }),
+        ..model("ftp://x")
+    };
+    let error = check_model(&bad).unwrap_err();
+    let ModelError::Model { issues } = &error else {
+        panic!("{error}")
+    };
+    let fields: Vec<&str> = issues.iter().map(|i| i.field.as_str()).collect();
+    assert_eq!(
+        fields,
+        [
+            "provider",
+            "model",
+            "secret",
+            "context_tokens",
+            "max_output_tokens",
+            "max_output_tokens",
+            "prices.input",
+            "prices.output",
+            "prices.cached_input",
+            "base_url",
+        ]
+    );
+    assert!(!error.to_string().contains("sk-very"), "{error}");
+    check_model(&ModelEndpoint {
+        secret: Some("MODEL_KEY".to_owned()),
+        context_tokens: Some(200_000),
+        max_output_tokens: Some(8_192),
+        ..model("https://api.example.org")
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_budget_has_bounds_and_a_cost_needs_prices() {
+    check_budget(&AgentBudget::default()).unwrap();
+    let default = AgentBudget::default();
+    for bad in [
+        AgentBudget {
+            turns: 0,
+            ..default
+        },
+        AgentBudget {
+            turns: 1_001,
+            ..default
+        },
+        AgentBudget {
+            input_tokens: 0,
+            ..default
+        },
+        AgentBudget {
+            output_tokens: u64::MAX,
+            ..default
+        },
+        AgentBudget {
+            cost_microusd: Some(0),
+            ..default
+        },
+        AgentBudget {
+            cost_microusd: Some(u64::MAX),
+            ..default
+        },
+    ] {
+        let body = check_budget(&bad).unwrap_err().body();
+        assert_eq!(body.code, ErrorCode::BudgetInvalid, "{bad:?}");
+    }
+    let priced = ModelEndpoint {
+        prices: Some(ModelPrices {
+            input: 1,
+            cached_input: None,
+            output: 2,
+        }),
+        ..model("https://api.example.org")
+    };
+    let mut agent = ModelAgent::default();
+    let code = |agent: &ModelAgent, model: Option<&ModelEndpoint>| {
+        check_model_agent(agent, model).map_err(|e| e.body().code)
+    };
+    let plain = model("https://api.example.org");
+    assert_eq!(code(&agent, None), Err(ErrorCode::ModelMissing));
+    code(&agent, Some(&plain)).unwrap();
+    agent.budget.cost_microusd = Some(1_000_000);
+    assert_eq!(code(&agent, Some(&plain)), Err(ErrorCode::BudgetInvalid));
+    code(&agent, Some(&priced)).unwrap();
+    agent.instructions = Some("x".repeat(65 * 1024));
+    assert_eq!(code(&agent, Some(&priced)), Err(ErrorCode::InputInvalid));
+}

@@ -1,0 +1,173 @@
+//! What one of our own programs in the guest answers, apart from what it prints.
+//!
+//! WordPress and its plugins may print whatever they like, so an answer is a file in the
+//! guest's `/tmp` that is read once the program has ended. It is as untrusted as any output:
+//! bounded, parsed, and never taken for more than the word of the guest.
+
+use super::super::Setting;
+use super::super::recorder::{Call, Recorder, Step};
+use super::super::work::with_secrets;
+use rustix::rand::{GetRandomFlags, getrandom};
+use serde_json::{Map, Value, json};
+use std::fmt::Write as _;
+use wp_codebox_contracts::{ErrorBody, ErrorCode, ExecutionId, GuestPath, OutputStream};
+use wp_codebox_runtime::{Execution, ExecutionEnd, Runtime};
+
+/// Largest answer, bytes.
+const ANSWER_BYTES: u64 = 2 * 1024 * 1024;
+/// Longest sentence taken over from the guest, bytes.
+const SENTENCE: usize = 500;
+
+/// A program of ours to run in the guest.
+pub(super) struct Program<'a> {
+    /// File name below the guest programs.
+    pub file: &'a str,
+    /// As the journal names it.
+    pub command: &'a str,
+    pub args: Vec<String>,
+    pub phase: &'static str,
+    pub cwd: GuestPath,
+    /// What it reads on standard input; the place of its answer is added.
+    pub input: Map<String, Value>,
+}
+
+/// How a program of ours ended.
+pub(super) struct Answered {
+    pub call: Call,
+    pub step: Step,
+    /// Absent when it left none, or none that is an object.
+    pub answer: Option<Map<String, Value>>,
+}
+
+impl Answered {
+    /// Text of a member of the answer.
+    pub(super) fn text(&self, name: &str) -> Option<String> {
+        self.answer
+            .as_ref()
+            .and_then(|answer| answer.get(name)?.as_str().map(sentence))
+    }
+
+    /// Why there is no answer, in a sentence.
+    pub(super) fn silence(&self) -> String {
+        let code = self.step.exit_code();
+        let how = code.map_or("PHP came to no exit".to_owned(), |code| {
+            format!("PHP ended with {code}")
+        });
+        let said = [&self.step.stderr, &self.step.stdout];
+        let last = said
+            .into_iter()
+            .find_map(|text| text.lines().map(str::trim).rfind(|line| !line.is_empty()));
+        last.map_or(how.clone(), |line| format!("{how}: {}", sentence(line)))
+    }
+}
+
+/// A line that may stand in one of our sentences.
+pub(super) fn sentence(text: &str) -> String {
+    let mut clean: String = text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    if clean.len() > SENTENCE {
+        let end = (0..=SENTENCE).rfind(|&at| clean.is_char_boundary(at));
+        clean.truncate(end.unwrap_or_default());
+        clean.push_str(" …");
+    }
+    clean
+}
+
+/// Runs a program and reads its answer.
+pub(super) fn ask(
+    setting: &Setting<'_>,
+    recorder: &mut Recorder<'_>,
+    runtime: &mut dyn Runtime,
+    mut program: Program<'_>,
+) -> Result<Answered, ErrorBody> {
+    let place = place()?;
+    program.input.insert("answer".to_owned(), json!(place));
+    let call = Call {
+        command: program.command.to_owned(),
+        args: program.args,
+        phase: program.phase,
+        argv: vec![
+            "php".to_owned(),
+            format!("/opt/codebox/guest/{}", program.file),
+        ],
+        env: [("WP_AGENT_RUNTIME".to_owned(), "1".to_owned())].into(),
+        cwd: program.cwd,
+        stdin: Some(Value::Object(program.input).to_string().into_bytes()),
+    };
+    let call = with_secrets(setting, call);
+    let step = recorder.run(runtime, &call, setting.clock.deadline)?;
+    // A guest that is gone has no files.
+    let alive = matches!(
+        step.result.end,
+        ExecutionEnd::Exited { .. } | ExecutionEnd::Signalled { .. }
+    );
+    let answer = if alive {
+        read(setting, runtime, &place)?
+    } else {
+        None
+    };
+    Ok(Answered { call, step, answer })
+}
+
+/// A name that no earlier program of the guest can have known.
+fn place() -> Result<String, ErrorBody> {
+    let mut bytes = [0_u8; 8];
+    let got = rustix::io::retry_on_intr(|| getrandom(&mut bytes[..], GetRandomFlags::empty()));
+    if got != Ok(bytes.len()) {
+        let why = "the kernel gave no random bytes";
+        return Err(ErrorBody::new(ErrorCode::Internal, why));
+    }
+    Ok(bytes
+        .iter()
+        .fold("/tmp/.codebox-answer-".to_owned(), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        }))
+}
+
+fn read(
+    setting: &Setting<'_>,
+    runtime: &mut dyn Runtime,
+    place: &str,
+) -> Result<Option<Map<String, Value>>, ErrorBody> {
+    let invalid = |e: &dyn std::fmt::Display| ErrorBody::new(ErrorCode::Internal, e.to_string());
+    let execution = Execution {
+        id: ExecutionId::new("answer").map_err(|e| invalid(&e))?,
+        argv: vec!["cat".to_owned(), place.to_owned()],
+        env: Default::default(),
+        cwd: GuestPath::new("/tmp").map_err(|e| invalid(&e))?,
+        stdin: None,
+        output_bytes: ANSWER_BYTES,
+        stop_at: setting.clock.deadline,
+        deadline: setting.clock.deadline,
+    };
+    let mut bytes = Vec::new();
+    let result = runtime.execute(&execution, &mut |stream, piece| match stream {
+        OutputStream::Stdout => bytes.extend_from_slice(piece),
+        OutputStream::Stderr => {}
+    })?;
+    let whole = matches!(result.end, ExecutionEnd::Exited { code: 0 }) && !result.output_truncated;
+    Ok(match serde_json::from_slice(&bytes) {
+        Ok(Value::Object(answer)) if whole => Some(answer),
+        Ok(_) | Err(_) => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_are_one_bounded_line() {
+        assert_eq!(sentence("a\nb\u{1b}[31m"), "a b [31m");
+        let long = sentence(&"é".repeat(600));
+        assert!(long.len() < 510 && long.ends_with(" …"));
+    }
+
+    #[test]
+    fn places_differ() {
+        assert_ne!(place().unwrap(), place().unwrap());
+    }
+}

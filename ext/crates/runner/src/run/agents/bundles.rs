@@ -1,0 +1,53 @@
+//! Bundles of agents: imported in the guest by the function that a component brings for it.
+
+use super::super::Setting;
+use super::super::recorder::Recorder;
+use super::super::work::Stop;
+use super::answer::{Program, ask};
+use super::components::ended;
+use serde_json::{Map, json};
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_runtime::Runtime;
+
+/// Imports what the request names, all or none of it counts.
+pub(super) fn import(
+    setting: &Setting<'_>,
+    recorder: &mut Recorder<'_>,
+    runtime: &mut dyn Runtime,
+) -> Result<Option<Stop>, ErrorBody> {
+    let bundles = &setting.prepared.request.agent_bundles;
+    if bundles.is_empty() {
+        return Ok(None);
+    }
+    let program = Program {
+        file: "import-agent-bundles.php",
+        command: "agent-bundle.import",
+        args: vec![format!("count={}", bundles.len())],
+        phase: "components",
+        cwd: setting.cwd.clone(),
+        input: Map::from_iter([("bundles".to_owned(), json!(bundles))]),
+    };
+    let answered = ask(setting, recorder, runtime, program)?;
+    if let Some(stop) = ended(&answered) {
+        return Ok(Some(stop));
+    }
+    let failed = |why: String| {
+        Ok(Some(Stop::Failed(ErrorBody::new(
+            ErrorCode::AgentBundleImportFailed,
+            format!("the bundles of agents were not imported: {why}"),
+        ))))
+    };
+    match answered.text("status").as_deref() {
+        Some("imported") => Ok(None),
+        Some("unavailable") => Err(ErrorBody::new(
+            ErrorCode::AgentBundleImporterUnavailable,
+            "nothing in the guest imports bundles of agents: name the component that brings wp_agent_import_runtime_bundles()",
+        )),
+        Some(_) => failed(
+            answered
+                .text("message")
+                .unwrap_or_else(|| "the importer gave no reason".to_owned()),
+        ),
+        None => failed(answered.silence()),
+    }
+}

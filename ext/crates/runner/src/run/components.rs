@@ -1,0 +1,312 @@
+//! Components and bundles of agents on the host's side: checked, opened, shown to a guest.
+//!
+//! A component is judged like a mount, since it is one. What it is loaded by is found through
+//! the open directory: the guest is told, and searches nothing.
+
+use super::materialise::{Materialised, materialise};
+use super::prepare::{OpenMount, OpenStaged, open_file, open_source};
+use rustix::fs::{Dir, FileType, Mode, OFlags, ResolveFlags, openat2};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use wp_codebox_backend_native::{PlannedComponent, PlannedComponents};
+use wp_codebox_contracts::{
+    Agent, Component, ErrorBody, ErrorCode, GuestPath, IsolationLevel, MountAccess, MountRequest,
+    RunRequest, RuntimePolicy,
+};
+use wp_codebox_policy as policy;
+use wp_codebox_runtime::{Owner, RunDir};
+
+/// Directory of staged bundles of agents in the guest.
+const BUNDLES: &str = "/run/codebox/staged/agent-bundles";
+/// Files looked at for a plugin header.
+const MAX_NAMES: usize = 500;
+/// How far WordPress reads for a plugin header, bytes.
+const HEADER_BYTES: u64 = 8 * 1024;
+
+/// A component whose directory is open and allowed.
+#[derive(Debug)]
+pub(crate) struct OpenComponent {
+    pub component: Component,
+    /// What WordPress loads, below its directory.
+    pub entry: String,
+    mount: OpenMount,
+}
+
+/// The components of a run.
+#[derive(Debug, Default)]
+pub(crate) struct OpenComponents {
+    pub rows: Vec<OpenComponent>,
+    /// Why an optional one is not among them, one sentence each.
+    pub left_out: Vec<String>,
+}
+
+/// A component that can be shown.
+#[derive(Debug)]
+pub(crate) struct ReadyComponent {
+    pub component: Component,
+    pub entry: String,
+    pub shown: Materialised,
+}
+
+/// Judges what the request names before anything is opened; answers where components lie.
+pub(super) fn check(
+    request: &RunRequest,
+    mounts: &[GuestPath],
+    policy: &RuntimePolicy,
+) -> Result<Vec<GuestPath>, ErrorBody> {
+    if let Some(Agent::Ability(task)) = &request.agent {
+        policy::check_runtime_task(task).map_err(|e| e.body())?;
+    }
+    let secrets: BTreeSet<&str> = request.secrets.iter().map(|s| s.env.as_str()).collect();
+    policy::check_agent_bundles(&request.agent_bundles, &secrets).map_err(|e| e.body())?;
+    policy::check_components(&request.components, mounts, policy).map_err(|e| e.body())
+}
+
+/// Opens the components and finds what each is loaded by.
+pub(super) fn open(
+    request: &RunRequest,
+    places: Vec<GuestPath>,
+) -> Result<OpenComponents, ErrorBody> {
+    let mut all = OpenComponents::default();
+    for (component, target) in request.components.iter().zip(places) {
+        let subject = format!("component {}", component.slug);
+        let (source, path) =
+            open_source(&component.source, &subject, request).map_err(|mut error| {
+                if error.code == ErrorCode::MountSourceInvalid {
+                    error.code = ErrorCode::ComponentPathMissing;
+                }
+                error.with("component", component.slug.as_str())
+            })?;
+        match entry(source.as_fd(), component) {
+            Ok(entry) => all.rows.push(OpenComponent {
+                component: component.clone(),
+                entry,
+                mount: OpenMount {
+                    request: MountRequest {
+                        source: component.source.clone(),
+                        target: target.as_str().to_owned(),
+                        mode: MountAccess::Readonly,
+                        exclude: Vec::new(),
+                        metadata: Some(description(component)),
+                    },
+                    target,
+                    source,
+                    path,
+                },
+            }),
+            Err(why) if component.required => {
+                return Err(unavailable(&component.slug, &why));
+            }
+            Err(why) => all.left_out.push(optional(&component.slug, &why)),
+        }
+    }
+    Ok(all)
+}
+
+/// How a component stands among the mounts of a bundle: by name, without its host path.
+fn description(component: &Component) -> Map<String, Value> {
+    Map::from_iter([
+        ("kind".to_owned(), json!("component")),
+        ("slug".to_owned(), json!(component.slug)),
+        ("loadAs".to_owned(), json!(component.load_as)),
+    ])
+}
+
+/// The refusal of a run that needs a component it cannot have.
+pub(super) fn unavailable(slug: &str, why: &str) -> ErrorBody {
+    ErrorBody::new(
+        ErrorCode::ComponentUnavailable,
+        format!("component {slug} is required and cannot be used: {why}"),
+    )
+    .with("component", slug)
+}
+
+/// The notice about a component that a run goes without.
+pub(super) fn optional(slug: &str, why: &str) -> String {
+    format!("optional component {slug} is not there: {why}")
+}
+
+/// The entry file: as named, else `<slug>.php`, `plugin.php`, else the one with a header.
+fn entry(directory: BorrowedFd<'_>, component: &Component) -> Result<String, String> {
+    if let Some(named) = &component.entry {
+        return match open_below(directory, named) {
+            Some(_) => Ok(named.clone()),
+            None => Err(format!("it has no file {named}")),
+        };
+    }
+    for name in [format!("{}.php", component.slug), "plugin.php".to_owned()] {
+        if open_below(directory, &name).is_some() {
+            return Ok(name);
+        }
+    }
+    let mut headered = names(directory)
+        .map_err(|e| format!("its directory cannot be read: {e}"))?
+        .into_iter()
+        .filter(|name| open_below(directory, name).is_some_and(has_header));
+    match (headered.next(), headered.next()) {
+        (Some(name), None) => Ok(name),
+        (None, _) => Err("no PHP file of its directory has a plugin header; name its entry".into()),
+        (Some(_), Some(_)) => {
+            Err("several PHP files of its directory have a plugin header; name its entry".into())
+        }
+    }
+}
+
+fn names(directory: BorrowedFd<'_>) -> Result<Vec<String>, rustix::io::Errno> {
+    let mut names = Vec::new();
+    for row in Dir::read_from(directory)?.take(MAX_NAMES) {
+        let row = row?;
+        if let Ok(name) = row.file_name().to_str()
+            && name.ends_with(".php")
+        {
+            names.push(name.to_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// A regular file below the directory, reached without links.
+fn open_below(directory: BorrowedFd<'_>, name: &str) -> Option<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let fd = openat2(directory, name, flags, Mode::empty(), resolve).ok()?;
+    let stat = rustix::fs::fstat(&fd).ok()?;
+    (FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile).then_some(fd)
+}
+
+fn has_header(file: OwnedFd) -> bool {
+    let mut head = Vec::new();
+    let read = std::fs::File::from(file)
+        .take(HEADER_BYTES)
+        .read_to_end(&mut head);
+    read.is_ok() && String::from_utf8_lossy(&head).contains("Plugin Name:")
+}
+
+/// Reads the files of agent bundles and names them as the guest sees them.
+pub(super) fn bundle_files(request: &mut RunRequest) -> Result<Vec<OpenStaged>, ErrorBody> {
+    let mut files = Vec::new();
+    let mut bundles = std::mem::take(&mut request.agent_bundles);
+    for (index, bundle) in bundles.iter_mut().enumerate() {
+        if let Some(source) = &mut bundle.source {
+            let target = GuestPath::new(format!("{BUNDLES}/{index}.json"))
+                .map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))?;
+            files.push(open_file(source, target.clone(), request)?);
+            *source = target.as_str().to_owned();
+        }
+    }
+    request.agent_bundles = bundles;
+    Ok(files)
+}
+
+/// Decides how each component is shown. `first` is the index after the last mount.
+pub(super) fn ready(
+    open: OpenComponents,
+    first: usize,
+    owner: Owner,
+    level: IsolationLevel,
+    run_dir: &RunDir,
+) -> Result<Vec<ReadyComponent>, ErrorBody> {
+    open.rows
+        .into_iter()
+        .enumerate()
+        .map(|(position, row)| {
+            Ok(ReadyComponent {
+                shown: materialise(first + position, row.mount, owner, level, run_dir)?,
+                component: row.component,
+                entry: row.entry,
+            })
+        })
+        .collect()
+}
+
+/// The components as a guest's plan takes them.
+pub(super) fn planned(components: &[ReadyComponent]) -> PlannedComponents {
+    let list: Vec<Value> = components
+        .iter()
+        .map(|row| {
+            json!({
+                "slug": row.component.slug,
+                "load_as": row.component.load_as,
+                "entry": row.entry,
+            })
+        })
+        .collect();
+    PlannedComponents {
+        rows: components
+            .iter()
+            .map(|row| PlannedComponent {
+                source: row.shown.lower.clone(),
+                target: row.shown.mount.target.clone(),
+            })
+            .collect(),
+        list: Value::Array(list).to_string(),
+    }
+}
+
+/// What the bundle says of the components of its run; host paths are not among it.
+pub(super) fn record(components: &[Component]) -> Vec<Value> {
+    components
+        .iter()
+        .map(|component| {
+            let mut row = json!(component);
+            if let Some(row) = row.as_object_mut() {
+                row.remove("source");
+            }
+            row
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use wp_codebox_contracts::ComponentLoad;
+
+    const HEADER: &str = "<?php\n/* Plugin Name: X */\n";
+
+    fn found(files: &[(&str, &str)], named: Option<&str>) -> Result<String, String> {
+        let directory = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = directory.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        symlink("/etc/passwd", directory.path().join("link.php")).unwrap();
+        let open = fs::File::open(directory.path()).unwrap();
+        let component = Component {
+            slug: "agent".to_owned(),
+            source: String::new(),
+            load_as: ComponentLoad::Plugin,
+            entry: named.map(str::to_owned),
+            activate: false,
+            required: false,
+            readiness_probe: None,
+        };
+        entry(open.as_fd(), &component)
+    }
+
+    #[test]
+    fn the_entry_is_named_or_the_usual_file_or_the_one_with_a_header() {
+        let all = [
+            ("agent.php", HEADER),
+            ("plugin.php", HEADER),
+            ("src/load.php", ""),
+        ];
+        assert_eq!(found(&all, Some("src/load.php")).unwrap(), "src/load.php");
+        assert_eq!(found(&all, None).unwrap(), "agent.php");
+        assert_eq!(found(&all[1..], None).unwrap(), "plugin.php");
+        let one = [("a.php", "<?php"), ("b.php", HEADER)];
+        assert_eq!(found(&one, None).unwrap(), "b.php");
+        let two = [("a.php", HEADER), ("b.php", HEADER)];
+        assert!(found(&two, None).unwrap_err().contains("several"));
+        assert!(found(&[], None).unwrap_err().contains("no PHP file"));
+        assert!(found(&all, Some("missing.php")).is_err());
+        assert!(found(&all, Some("link.php")).is_err(), "a link leads out");
+        assert!(found(&all, Some("src")).is_err(), "a directory is no file");
+    }
+}

@@ -1,0 +1,206 @@
+<?php
+/**
+ * Which connectors of this site a run or a request inherits.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Model;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * In this order: core's connector, the resolver of a host plugin where core has no key, and the
+ * last word of `wp_codebox_resolve_inheritance`. Whatever a hook answers that is not understood
+ * denies.
+ */
+final class Inheritance {
+
+	/**
+	 * Wires the inheritance.
+	 *
+	 * @param Connectors $connectors WordPress's own connectors.
+	 */
+	public function __construct( private readonly Connectors $connectors ) {}
+
+	/**
+	 * The connectors by name, in the order asked for, each with a status. Nothing is refused here:
+	 * the caller decides what an unusable one means.
+	 *
+	 * @param list<string>         $names   Connectors asked for.
+	 * @param array<string, mixed> $request What is asked for: the `inherit` of the input, and what the caller knows of the request; no values.
+	 * @param array<string, mixed> $input   Input of the ability.
+	 * @return array<string, Connector>
+	 */
+	public function resolve( array $names, array $request, array $input ): array {
+		$names = array_values( array_unique( array_filter( $names, static fn( mixed $name ): bool => is_string( $name ) && '' !== $name ) ) );
+		/**
+		 * Supplies credentials of connectors that core has no key for.
+		 *
+		 * @param array<string, callable|array{provider?: string, model?: string, secret_env?: list<string>, secret_values?: array<string, string>, secret_sources?: array<string, string>, hosts?: list<string>, status?: string, reason?: string}> $resolvers By connector: a specification, or a callable(string $connector, array $request, array $input) that answers one.
+		 * @param array<string, mixed> $request What is asked for; no values.
+		 * @param array<string, mixed> $input   Input of the ability.
+		 */
+		$resolvers  = apply_filters( 'wp_codebox_connector_credential_resolvers', [], $request, $input );
+		$connectors = [];
+		foreach ( $names as $name ) {
+			$connector = $this->connectors->get( $name );
+			$resolver  = is_array( $resolvers ) ? ( $resolvers[ $name ] ?? null ) : null;
+			if ( CredentialStatus::Missing === $connector->status && null !== $resolver ) {
+				$answer    = is_callable( $resolver ) ? $resolver( $name, $request, $input ) : $resolver;
+				$connector = $this->specified( $connector, $answer );
+			}
+			$connectors[ $name ] = $this->permitted( $connector, $input );
+		}
+		return [] === $connectors && empty( $request['settings'] ) ? [] : $this->decided( $connectors, $request, $input );
+	}
+
+	/**
+	 * Who may use a connector at all.
+	 *
+	 * @param Connector            $connector Connector.
+	 * @param array<string, mixed> $input     Input of the ability.
+	 */
+	private function permitted( Connector $connector, array $input ): Connector {
+		if ( CredentialPermission::granted( 'connector', $connector->name, $input ) ) {
+			return $connector;
+		}
+		return $this->with( $connector, CredentialStatus::Denied, 'This user may not use the credentials of this connector.' );
+	}
+
+	/**
+	 * A connector as a host plugin specifies it.
+	 *
+	 * @param Connector $known What core knows of it.
+	 * @param mixed     $spec  The answer.
+	 */
+	private function specified( Connector $known, #[\SensitiveParameter] mixed $spec ): Connector {
+		if ( ! is_array( $spec ) ) {
+			return new Connector( $known->name, CredentialStatus::Denied, 'The resolver of this site gave no specification.', $known->provider );
+		}
+		$values      = is_array( $spec['secret_values'] ?? null ) ? $spec['secret_values'] : [];
+		$sources     = is_array( $spec['secret_sources'] ?? null ) ? $spec['secret_sources'] : [];
+		$credentials = [];
+		foreach ( array_unique( array_merge( array_values( (array) ( $spec['secret_env'] ?? [] ) ), array_keys( $values ) ), SORT_REGULAR ) as $name ) {
+			if ( ! is_string( $name ) || 1 !== preg_match( '/^[A-Z_][A-Z0-9_]{0,127}$/D', $name ) ) {
+				return new Connector( $known->name, CredentialStatus::Denied, 'The resolver of this site names a secret that is no environment name.', $known->provider );
+			}
+			$value         = is_string( $values[ $name ] ?? null ) && '' !== $values[ $name ] ? $values[ $name ] : null;
+			$credentials[] = new Credential( $name, null === $value ? CredentialStatus::Missing : CredentialStatus::Available, Label::clean( $sources[ $name ] ?? 'hook' ), $value );
+		}
+		$missing = array_filter( $credentials, static fn( Credential $credential ): bool => CredentialStatus::Available !== $credential->status );
+		$status  = [] === $credentials ? CredentialStatus::NotRequired : ( [] === $missing ? CredentialStatus::Available : CredentialStatus::Missing );
+		if ( isset( $spec['status'] ) && CredentialStatus::Available !== CredentialStatus::read( $spec['status'] ) ) {
+			$status = CredentialStatus::read( $spec['status'] );
+		}
+		return new Connector(
+			$known->name,
+			$status,
+			$status->usable() ? '' : Label::clean( $spec['reason'] ?? 'The resolver of this site has no value for it.', array_values( array_filter( $values, 'is_string' ) ) ),
+			Label::clean( $spec['provider'] ?? $known->provider ),
+			Label::clean( $spec['model'] ?? '' ),
+			$credentials,
+			array_values( array_filter( (array) ( $spec['hosts'] ?? [] ), 'is_string' ) )
+		);
+	}
+
+	/**
+	 * The connectors after the last word of the host.
+	 *
+	 * @param array<string, Connector> $connectors By name.
+	 * @param array<string, mixed>     $request    What is asked for.
+	 * @param array<string, mixed>     $input      Input of the ability.
+	 * @return array<string, Connector>
+	 */
+	private function decided( array $connectors, array $request, array $input ): array {
+		$settings = array_map(
+			static fn( mixed $name ): array => [
+				'name'   => Label::clean( $name ),
+				'status' => 'unresolved',
+			],
+			array_values( (array) ( $request['settings'] ?? [] ) )
+		);
+		$rows     = array_map( static fn( Connector $connector ): array => $connector->row(), array_values( $connectors ) );
+		/**
+		 * Has the last word on what is inherited. Rows carry names and statuses, no values; an
+		 * answer may deny a connector (`credentials.status`), choose its `provider` and `model`, or
+		 * bring `secret_values` (environment name to value), which are taken out of the row. A
+		 * connector whose row is gone is denied.
+		 *
+		 * @param array{connectors: list<array<string, mixed>>, settings: list<array<string, mixed>>} $resolution Rows.
+		 * @param array<string, mixed> $request What is asked for; no values.
+		 * @param array<string, mixed> $input   Input of the ability.
+		 */
+		$answer  = apply_filters(
+			'wp_codebox_resolve_inheritance',
+			[
+				'connectors' => $rows,
+				'settings'   => $settings,
+			],
+			$request,
+			$input
+		);
+		$decided = [];
+		foreach ( is_array( $answer ) && is_array( $answer['connectors'] ?? null ) ? $answer['connectors'] : [] as $row ) {
+			if ( is_array( $row ) && is_string( $row['name'] ?? null ) && isset( $connectors[ $row['name'] ] ) ) {
+				$decided[ $row['name'] ] = $row;
+			}
+		}
+		foreach ( $connectors as $name => $connector ) {
+			$connectors[ $name ] = isset( $decided[ $name ] ) ? $this->revised( $connector, $decided[ $name ] ) : $this->with( $connector, CredentialStatus::Denied, 'This site does not let it be inherited.' );
+		}
+		return $connectors;
+	}
+
+	/**
+	 * A connector as its row says after the host's word.
+	 *
+	 * @param Connector            $connector Before.
+	 * @param array<string, mixed> $row       After.
+	 */
+	private function revised( Connector $connector, #[\SensitiveParameter] array $row ): Connector {
+		$before = $connector->row();
+		$values = is_array( $row['secret_values'] ?? null ) ? $row['secret_values'] : [];
+		if ( [] !== $values ) {
+			$given  = array_filter( (array) ( $row['secretEnv'] ?? [] ), static fn( mixed $name ): bool => is_string( $name ) && isset( $values[ $name ] ) );
+			$status = is_array( $row['credentials'] ?? null ) && $row['credentials'] !== $before['credentials'] ? ( $row['credentials']['status'] ?? null ) : null;
+			return $this->specified(
+				$connector,
+				array_filter(
+					[
+						'provider'      => $row['provider'] ?? null,
+						'model'         => $row['model'] ?? null,
+						'secret_env'    => array_values( $given ),
+						'secret_values' => $values,
+						'hosts'         => $row['hosts'] ?? null,
+						'status'        => $status,
+					],
+					static fn( mixed $value ): bool => null !== $value
+				)
+			);
+		}
+		$status = CredentialStatus::read( $row['credentials']['status'] ?? null );
+		if ( 'unresolved' === ( $row['status'] ?? '' ) && $status->usable() ) {
+			$status = CredentialStatus::Denied;
+		}
+		if ( CredentialStatus::Available === $status && CredentialStatus::Available !== $connector->status ) {
+			// A word alone makes no value.
+			$status = $connector->status;
+		}
+		$reason = $status->usable() ? '' : Label::clean( $row['credentials']['reason'] ?? '', array_values( $connector->values() ) );
+		return new Connector( $connector->name, $status, $reason, Label::clean( $row['provider'] ?? '' ), Label::clean( $row['model'] ?? '' ), $connector->credentials, $connector->hosts );
+	}
+
+	/**
+	 * The connector with another status.
+	 *
+	 * @param Connector        $connector Connector.
+	 * @param CredentialStatus $status    Status.
+	 * @param string           $reason    Why.
+	 */
+	private function with( Connector $connector, CredentialStatus $status, string $reason ): Connector {
+		return new Connector( $connector->name, $status, $reason, $connector->provider, $connector->model, array_map( static fn( Credential $credential ): Credential => $credential->as( $status ), $connector->credentials ), $connector->hosts );
+	}
+}

@@ -1,0 +1,211 @@
+<?php
+/**
+ * Which model a task gets.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Model;
+
+use WPCodebox\Authority;
+use WPCodebox\ErrorCode;
+use WPCodebox\Failure;
+use WPCodebox\Settings;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * What the task names, else what it inherits, else what the site configured, else the one
+ * connector that has a key. A task never sends a key of this site to an address of its own.
+ */
+final class ModelChoice {
+
+	/**
+	 * Wires the choice.
+	 *
+	 * @param Settings            $settings    Host settings.
+	 * @param Providers           $providers   Model providers.
+	 * @param Connectors          $connectors  WordPress's own connectors.
+	 * @param ProviderCredentials $credentials Keys of providers.
+	 */
+	public function __construct(
+		private readonly Settings $settings,
+		private readonly Providers $providers,
+		private readonly Connectors $connectors,
+		private readonly ProviderCredentials $credentials
+	) {}
+
+	/**
+	 * Whether the task itself asks for a model.
+	 *
+	 * @param array<string, mixed> $input Task input.
+	 */
+	public function asked( array $input ): bool {
+		return isset( $input['provider'] ) || isset( $input['model'] ) || isset( $input['base_url'] );
+	}
+
+	/**
+	 * Whether a task that names no agent can be done with a model: one is named or configured.
+	 *
+	 * @param array<string, mixed> $input Task input.
+	 */
+	public function configured( array $input ): bool {
+		if ( $this->asked( $input ) || ! empty( $input['inherit']['connectors'] ) ) {
+			return true;
+		}
+		if ( '' !== $this->settings->default_model() ) {
+			return true;
+		}
+		$own = $this->providers->all()[ $this->settings->default_provider() ] ?? null;
+		return null !== $own && [] !== $own->models;
+	}
+
+	/**
+	 * The model with the secret that opens it; null when the task has none.
+	 *
+	 * @param array<string, mixed>     $input     Task input.
+	 * @param Authority                $authority In whose name.
+	 * @param string                   $agent     Kind of the agent: `model`, `preset`, `ability` or `command`.
+	 * @param array<string, Connector> $inherited Connectors the task inherits, all usable.
+	 * @param list<array{env: string, value: string, hosts: list<string>}> $brought Secrets the task brings.
+	 * @throws Failure When there is no such model, it may not be used or its key is missing.
+	 */
+	public function plan( array $input, Authority $authority, string $agent, array $inherited, #[\SensitiveParameter] array $brought ): ?ModelPlan {
+		$asked = $this->asked( $input );
+		if ( ! $asked && ( 'command' === $agent || 'model' !== $agent && ! $this->configured( $input ) ) ) {
+			return null;
+		}
+		[ $provider, $base_url ] = $this->provider( $input, $authority, $inherited );
+		$model                   = $this->model( $input, $provider, $inherited );
+		$credential              = $this->credentials->resolve(
+			$provider,
+			[
+				'provider' => $provider->id,
+				'model'    => $model,
+				'api'      => $provider->api,
+				'agent'    => $agent,
+			],
+			$input,
+			$inherited,
+			$this->meant( $brought, $base_url )
+		);
+		return new ModelPlan( $provider, $model, $base_url, $credential );
+	}
+
+	/**
+	 * The provider and its address.
+	 *
+	 * @param array<string, mixed>     $input     Task input.
+	 * @param Authority                $authority In whose name.
+	 * @param array<string, Connector> $inherited Connectors the task inherits.
+	 * @return array{Provider, string}
+	 */
+	private function provider( array $input, Authority $authority, array $inherited ): array {
+		$asked = isset( $input['base_url'] ) ? rtrim( trim( (string) $input['base_url'] ), '/' ) : '';
+		$id    = (string) ( $input['provider'] ?? '' );
+		if ( '' === $id && '' !== $asked ) {
+			foreach ( $this->providers->all() as $candidate ) {
+				if ( $candidate->base_url === $asked ) {
+					return [ $candidate, $asked ];
+				}
+			}
+			$id = 'openai-compatible';
+		}
+		foreach ( '' === $id ? $inherited : [] as $connector ) {
+			if ( '' !== $connector->provider ) {
+				$id = $connector->provider;
+				break;
+			}
+		}
+		$id = '' !== $id ? $id : $this->settings->default_provider();
+		$id = '' !== $id ? $id : $this->connected();
+		if ( '' === $id ) {
+			throw $this->missing( 'The task names no model provider and none is configured.' );
+		}
+		$provider = $this->providers->get( $id );
+		if ( '' === $asked || $asked === $provider->base_url ) {
+			if ( '' === $provider->base_url ) {
+				throw Failure::because( ErrorCode::ModelInvalid, sprintf( 'The model provider %s has no address of its own; the operator names it with base_url (in WP-CLI --base-url), or the settings of WP Codebox add a provider with one.', $id ) );
+			}
+			return [ $provider, $provider->base_url ];
+		}
+		if ( Authority::Operator !== $authority ) {
+			throw Failure::because(
+				ErrorCode::Forbidden,
+				sprintf( 'base_url must be the address that is configured for the model provider %s: a task never sends a key of this site, nor a request of this host, to another one.', $id ),
+				[ 'Leave base_url out.', 'Or let an administrator add a provider with this address in the settings of WP Codebox.' ]
+			);
+		}
+		if ( '' !== $provider->base_url ) {
+			// The operator sends the key elsewhere: only one that is lent for it.
+			$provider = new Provider( $provider->id, $provider->api, '', $provider->key_env, '', false, $provider->models, $provider->context_tokens, $provider->max_output_tokens, $provider->prices );
+		}
+		return [ $provider, $asked ];
+	}
+
+	/**
+	 * The model of a provider.
+	 *
+	 * @param array<string, mixed>     $input     Task input.
+	 * @param Provider                 $provider  Provider.
+	 * @param array<string, Connector> $inherited Connectors the task inherits.
+	 */
+	private function model( array $input, Provider $provider, array $inherited ): string {
+		$choices = [ $input['model'] ?? '' ];
+		foreach ( $inherited as $connector ) {
+			$choices[] = $connector->provider === $provider->id ? $connector->model : '';
+		}
+		$choices[] = in_array( $this->settings->default_provider(), [ '', $provider->id ], true ) ? $this->settings->default_model() : '';
+		$choices[] = $provider->models[0] ?? '';
+		$model     = trim( (string) ( array_values( array_filter( $choices, static fn( mixed $name ): bool => is_string( $name ) && '' !== trim( $name ) ) )[0] ?? '' ) );
+		if ( '' === $model ) {
+			throw $this->missing( sprintf( 'The model provider %s is there, but the task names no model and none is configured for it.', $provider->id ) );
+		}
+		if ( [] !== $provider->models && ! in_array( $model, $provider->models, true ) ) {
+			throw Failure::because( ErrorCode::ModelInvalid, sprintf( 'This site offers these models of the provider %s: %s.', $provider->id, implode( ', ', $provider->models ) ) );
+		}
+		return $model;
+	}
+
+	/**
+	 * Secrets of the task that may go to an address: those without hosts, and those whose hosts name it.
+	 *
+	 * @param list<array{env: string, value: string, hosts: list<string>}> $brought  Secrets the task brings.
+	 * @param string                                                       $base_url The address.
+	 * @return array<string, string> Name to value.
+	 */
+	private function meant( #[\SensitiveParameter] array $brought, string $base_url ): array {
+		$host = strtolower( (string) wp_parse_url( $base_url, PHP_URL_HOST ) );
+		return array_column( array_filter( $brought, static fn( array $row ): bool => [] === $row['hosts'] || in_array( $host, array_map( 'strtolower', $row['hosts'] ), true ) ), 'value', 'env' );
+	}
+
+	/** Id of the only provider whose connector has a key; '' when there is none, or a choice. */
+	private function connected(): string {
+		$found = [];
+		foreach ( $this->providers->all() as $provider ) {
+			if ( '' !== $provider->connector && $this->connectors->has( $provider->connector ) && CredentialStatus::Available === $this->connectors->get( $provider->connector )->status ) {
+				$found[] = $provider->id;
+			}
+		}
+		return 1 === count( $found ) ? $found[0] : '';
+	}
+
+	/**
+	 * The failure with its ways out.
+	 *
+	 * @param string $sentence What is wrong.
+	 */
+	private function missing( string $sentence ): Failure {
+		return Failure::because(
+			ErrorCode::ModelMissing,
+			$sentence,
+			[
+				'Name one for this task: provider and model (in WP-CLI --provider=<id> --model=<name>).',
+				'Or set a default: the options wp_codebox_default_provider and wp_codebox_default_model, or the filters of the same names.',
+				'Or let a program do the work: agent or agent_command.',
+			]
+		);
+	}
+}

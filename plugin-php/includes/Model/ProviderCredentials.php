@@ -1,0 +1,292 @@
+<?php
+/**
+ * The key of a model provider.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Model;
+
+use WPCodebox\ErrorCode;
+use WPCodebox\Failure;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Finds the secret that opens a provider before anything starts, or refuses. A secret that the
+ * task brings under the name of the key comes first; then what is inherited, the provider's
+ * connector, the environment, a constant, and a plugin of this site. The hooks of this site see
+ * names and statuses and have the last word.
+ */
+final class ProviderCredentials {
+
+	/**
+	 * Wires the finder.
+	 *
+	 * @param Connectors $connectors WordPress's own connectors.
+	 */
+	public function __construct( private readonly Connectors $connectors ) {}
+
+	/**
+	 * The secret, or null when none is needed.
+	 *
+	 * @param Provider                 $provider   Provider.
+	 * @param array<string, mixed>     $selection  `provider`, `model`, `api`, `agent`: what was chosen.
+	 * @param array<string, mixed>     $input      Task input.
+	 * @param array<string, Connector> $inherited  Connectors the task inherits.
+	 * @param array<string, string>    $brought    Secrets the task brings: name to value.
+	 * @throws Failure `wp_codebox_provider_credentials_unavailable`.
+	 */
+	public function resolve( Provider $provider, array $selection, array $input, array $inherited, #[\SensitiveParameter] array $brought ): ?Credential {
+		$rows         = [
+			'connectors' => array_map( static fn( Connector $connector ): array => $connector->row(), array_values( $inherited ) ),
+			'settings'   => [],
+		];
+		$requirements = $this->requirements( $provider, $selection, $input, $rows );
+		$credential   = null;
+		$status       = CredentialStatus::NotRequired;
+		foreach ( $requirements['requirements'] as $requirement ) {
+			$found = $this->find( $provider, $requirement['name'], $input, $inherited, $brought );
+			if ( CredentialStatus::Available === $found->status ) {
+				// The first opens the provider; the others only have to be there.
+				$credential ??= $found;
+				$status       = $found->status;
+			} elseif ( $requirement['required'] || CredentialStatus::Denied === $found->status ) {
+				[ $credential, $status ] = [ $found, $found->status ];
+				break;
+			}
+		}
+		$reason = '';
+		if ( ! Connectors::ai_is_on() ) {
+			[ $status, $reason ] = [ CredentialStatus::Denied, Connectors::off() ];
+		} elseif ( CredentialStatus::Denied === $status ) {
+			$reason = 'This user may not use the credentials of this provider.';
+		}
+		return $this->decided( $provider, $requirements, $selection, $input, $rows, $credential, $status, $reason );
+	}
+
+	/**
+	 * What the provider needs, as the hooks of this site leave it.
+	 *
+	 * @param Provider             $provider    Provider.
+	 * @param array<string, mixed> $selection   What was chosen.
+	 * @param array<string, mixed> $input       Task input.
+	 * @param array<string, mixed> $inheritance Rows of what is inherited.
+	 * @return array{requirements: list<array{name: string, required: bool, kind: string, scope: string, source: string, secretEnv: string}>}
+	 */
+	private function requirements( Provider $provider, array $selection, array $input, array $inheritance ): array {
+		$name = $provider->key_env;
+		if ( '' !== $provider->connector && $this->connectors->has( $provider->connector ) ) {
+			$name = $this->connectors->get( $provider->connector )->credentials[0]->name ?? $name;
+		}
+		$needs = '' === $name ? [] : [
+			[
+				'name'      => $name,
+				'required'  => $provider->key_required,
+				'kind'      => 'api-key',
+				'scope'     => 'provider',
+				'source'    => '' === $provider->connector ? 'secret_env' : 'connector',
+				'secretEnv' => $name,
+			],
+		];
+		/**
+		 * Filters which credentials a provider needs. Names only: a requirement is
+		 * {name, required, kind, scope, source, secretEnv}; without one, none is needed.
+		 *
+		 * @param array<string, mixed> $requirements `wp-codebox/provider-credential-requirements/v1`.
+		 * @param array<string, mixed> $selection    `provider`, `model`, `api`, `agent`: what was chosen.
+		 * @param array<string, mixed> $input        Task input.
+		 * @param array<string, mixed> $inheritance  `connectors` and `settings`: rows of what is inherited.
+		 */
+		$answer = apply_filters(
+			'wp_codebox_provider_credential_requirements',
+			$this->document( 'requirements', $provider, $selection, $needs ),
+			$selection,
+			$input,
+			$inheritance
+		);
+		if ( ! is_array( $answer ) || ! is_array( $answer['requirements'] ?? null ) ) {
+			throw $this->refused( $provider, CredentialStatus::Denied, $name, 'A plugin of this site gave no list of requirements.' );
+		}
+		$needs = [];
+		foreach ( $answer['requirements'] as $row ) {
+			$name = is_array( $row ) ? $row['secretEnv'] ?? $row['name'] ?? '' : '';
+			if ( ! is_string( $name ) || 1 !== preg_match( '/^[A-Z_][A-Z0-9_]{0,127}$/D', $name ) ) {
+				throw $this->refused( $provider, CredentialStatus::Denied, '', 'A plugin of this site requires a secret whose name is no environment name.' );
+			}
+			$needs[] = [
+				'name'      => $name,
+				'required'  => false !== ( $row['required'] ?? true ),
+				'kind'      => Label::clean( $row['kind'] ?? 'api-key' ),
+				'scope'     => Label::clean( $row['scope'] ?? 'provider' ),
+				'source'    => Label::clean( $row['source'] ?? '' ),
+				'secretEnv' => $name,
+			];
+		}
+		return $this->document( 'requirements', $provider, $selection, $needs );
+	}
+
+	/**
+	 * One secret by its name.
+	 *
+	 * @param Provider                 $provider  Provider.
+	 * @param string                   $name      Environment name.
+	 * @param array<string, mixed>     $input     Task input.
+	 * @param array<string, Connector> $inherited Connectors the task inherits.
+	 * @param array<string, string>    $brought   Secrets the task brings.
+	 */
+	private function find( Provider $provider, string $name, array $input, array $inherited, #[\SensitiveParameter] array $brought ): Credential {
+		if ( isset( $brought[ $name ] ) ) {
+			return new Credential( $name, CredentialStatus::Available, 'secret_env', $brought[ $name ] );
+		}
+		foreach ( $inherited as $connector ) {
+			foreach ( $connector->credentials as $credential ) {
+				if ( $credential->name === $name && null !== $credential->value() ) {
+					return $credential;
+				}
+			}
+		}
+		if ( ! CredentialPermission::granted( 'provider', $provider->id, $input ) ) {
+			return new Credential( $name, CredentialStatus::Denied, '' );
+		}
+		if ( '' !== $provider->connector && $this->connectors->has( $provider->connector ) ) {
+			foreach ( $this->connectors->get( $provider->connector )->credentials as $credential ) {
+				if ( $credential->name === $name && CredentialStatus::Missing !== $credential->status ) {
+					return $credential;
+				}
+			}
+		}
+		if ( '' === $provider->base_url ) {
+			// The address came with the task: only a key that came with it goes there.
+			return new Credential( $name, CredentialStatus::Missing, '' );
+		}
+		$found = $name === $provider->key_env ? Connectors::from_process( $name, $name, $name ) : new Credential( $name, CredentialStatus::Missing, '' );
+		if ( CredentialStatus::Available === $found->status ) {
+			return $found;
+		}
+		/** This filter is documented in plugin-php/includes/Run/SecretChoice.php */
+		$values = apply_filters( 'wp_codebox_secret_values', [], [ $name ], get_current_user_id() );
+		$value  = is_array( $values ) && is_array( $values[ $name ] ?? null ) ? $values[ $name ]['value'] ?? null : null;
+		return is_string( $value ) && '' !== $value ? new Credential( $name, CredentialStatus::Available, 'hook', $value ) : $found;
+	}
+
+	/**
+	 * The secret after the last word of the host.
+	 *
+	 * @param Provider             $provider     Provider.
+	 * @param array<string, mixed> $requirements What it needs.
+	 * @param array<string, mixed> $selection    What was chosen.
+	 * @param array<string, mixed> $input        Task input.
+	 * @param array<string, mixed> $inheritance  Rows of what is inherited.
+	 * @param Credential|null      $credential   What was found.
+	 * @param CredentialStatus     $status       What that means.
+	 * @param string               $reason       Why it cannot be used.
+	 * @throws Failure `wp_codebox_provider_credentials_unavailable`.
+	 */
+	private function decided( Provider $provider, array $requirements, array $selection, array $input, array $inheritance, ?Credential $credential, CredentialStatus $status, string $reason ): ?Credential {
+		$preflight = [
+			'status'      => $status->value,
+			'secrets'     => null === $credential ? [] : [ $credential->row() ],
+			'diagnostics' => '' === $reason ? [] : [
+				[
+					'code'     => 'credentials-' . $status->value,
+					'message'  => $reason,
+					'severity' => 'error',
+				],
+			],
+		] + $this->document( 'preflight', $provider, $selection, $requirements['requirements'] );
+		/**
+		 * Has the last word on the credentials of a provider: anything but `available` and
+		 * `not-required` as `status` refuses the task before it starts. An answer may bring
+		 * `secret_values` (environment name to value) for a required name; they are taken out of it.
+		 *
+		 * @param array<string, mixed> $preflight    `wp-codebox/provider-credential-preflight/v1`; no values.
+		 * @param array<string, mixed> $requirements `wp-codebox/provider-credential-requirements/v1`.
+		 * @param array<string, mixed> $selection    `provider`, `model`, `api`, `agent`: what was chosen.
+		 * @param array<string, mixed> $input        Task input.
+		 * @param array<string, mixed> $inheritance  `connectors` and `settings`: rows of what is inherited.
+		 */
+		$answer = apply_filters( 'wp_codebox_resolve_provider_credentials', $preflight, $requirements, $selection, $input, $inheritance );
+		$values = is_array( $answer ) && is_array( $answer['secret_values'] ?? null ) ? $answer['secret_values'] : [];
+		foreach ( $requirements['requirements'] as $requirement ) {
+			$value = $values[ $requirement['name'] ] ?? null;
+			if ( is_string( $value ) && '' !== $value ) {
+				$credential = new Credential( $requirement['name'], CredentialStatus::Available, 'hook', $value );
+				// It brought what was missing; what was denied needs its word.
+				$answer['status'] = CredentialStatus::Missing->value === ( $answer['status'] ?? '' ) ? CredentialStatus::Available->value : $answer['status'] ?? '';
+				break;
+			}
+		}
+		$status = is_array( $answer ) ? CredentialStatus::read( $answer['status'] ?? null ) : CredentialStatus::Denied;
+		if ( CredentialStatus::Available === $status && null === $credential?->value() ) {
+			// A word alone makes no value.
+			$status = null === $credential ? CredentialStatus::NotRequired : CredentialStatus::Missing;
+		}
+		if ( ! $status->usable() ) {
+			$said = is_array( $answer ) ? $answer['diagnostics'][0]['message'] ?? $answer['reason'] ?? $reason : $reason;
+			throw $this->refused( $provider, $status, $credential?->name ?? '', Label::clean( $said, array_values( array_filter( [ $credential?->value() ], 'is_string' ) ) ) );
+		}
+		return CredentialStatus::Available === $status ? $credential : null;
+	}
+
+	/**
+	 * A document of the credential contracts.
+	 *
+	 * @param string                     $kind      `requirements` or `preflight`.
+	 * @param Provider                   $provider  Provider.
+	 * @param array<string, mixed>       $selection What was chosen.
+	 * @param list<array<string, mixed>> $needs     Requirements.
+	 * @return array<string, mixed>
+	 */
+	private function document( string $kind, Provider $provider, array $selection, array $needs ): array {
+		return [
+			'schema'       => 'wp-codebox/provider-credential-' . $kind . '/v1',
+			'provider'     => $provider->id,
+			'model'        => (string) ( $selection['model'] ?? '' ),
+			'requirements' => $needs,
+			'secret_env'   => array_column( $needs, 'secretEnv' ),
+			'diagnostics'  => [],
+			'redacted'     => true,
+		];
+	}
+
+	/**
+	 * The refusal with its three ways out.
+	 *
+	 * @param Provider         $provider Provider.
+	 * @param CredentialStatus $status   Missing or denied.
+	 * @param string           $name     Environment name of the key.
+	 * @param string           $reason   Why, if more is known.
+	 */
+	private function refused( Provider $provider, CredentialStatus $status, string $name, string $reason ): Failure {
+		$name     = '' === $name ? $provider->key_env : $name;
+		$sentence = CredentialStatus::Denied === $status
+			? sprintf( 'The credentials of the model provider %s are denied here.', $provider->id )
+			: sprintf( 'The model provider %s needs the key %s, and this site has no value for it.', $provider->id, $name );
+		return Failure::because(
+			ErrorCode::ProviderCredentialsUnavailable,
+			trim( $sentence . ' ' . $reason ),
+			[
+				'' === $provider->connector ? sprintf( 'Set it for this PHP: the environment variable or the constant %s.', $name ) : sprintf( 'Connect it: Settings, Connectors, %1$s; or the environment variable or the constant %2$s.', $provider->connector, $name ),
+				sprintf( 'Or lend a key to this task: secret_env with %1$s, whose value a plugin of this site supplies (filter wp_codebox_secret_values); in WP-CLI --secret-env=%1$s from its own environment.', $name ),
+				'Or choose another provider or agent: provider and model, or an agent that needs no model.',
+			],
+			[
+				'schema'      => 'wp-codebox/provider-credential-resolution/v1',
+				'provider'    => $provider->id,
+				'resolution'  => $status->value,
+				'secret_env'  => '' === $name ? [] : [ $name ],
+				'diagnostics' => [
+					[
+						'code'     => 'credentials-' . $status->value,
+						'message'  => '' === $reason ? $sentence : $reason,
+						'severity' => 'error',
+					],
+				],
+				'redacted'    => true,
+			]
+		);
+	}
+}

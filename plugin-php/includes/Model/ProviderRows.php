@@ -1,0 +1,195 @@
+<?php
+/**
+ * Rows of the option `wp_codebox_providers`.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Model;
+
+use WPCodebox\ErrorCode;
+use WPCodebox\Failure;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * What a row must be, said in the sentence an administrator reads. A row names where a key lies
+ * and never holds one. The runner judges the address again.
+ */
+final class ProviderRows {
+
+	private const FIELDS = [ 'api', 'base_url', 'key_env', 'connector', 'models', 'context_tokens', 'max_output_tokens', 'prices' ];
+	private const PRICES = [ 'input', 'cached_input', 'output' ];
+
+	/** Names of wp-config.php that hold other secrets than a provider's key. */
+	private const FOREIGN = '/^(DB_|AUTH_|SECURE_AUTH_|LOGGED_IN_|NONCE_|FTP_|SMTP_|PATH$|HOME$)/';
+
+	/**
+	 * The rows as they are stored, by id.
+	 *
+	 * @param array<mixed> $rows Id to row.
+	 * @return array<string, array<string, mixed>>
+	 * @throws Failure `wp_codebox_input_invalid` with what is wrong.
+	 */
+	public static function read( array $rows ): array {
+		$read = [];
+		foreach ( $rows as $id => $row ) {
+			$id = (string) $id;
+			if ( 1 !== preg_match( '/^[a-z0-9][a-z0-9._-]{0,63}$/D', $id ) ) {
+				/* translators: %s: id as typed. */
+				throw self::refused( sprintf( __( '"%s" cannot be the id of a model provider; use small letters, digits, dot, dash and underscore.', 'wp-codebox' ), Label::clean( $id ) ) );
+			}
+			if ( ! is_array( $row ) ) {
+				/* translators: %s: id of a model provider. */
+				throw self::refused( sprintf( __( 'The model provider "%s" must be an object with api and base_url.', 'wp-codebox' ), $id ) );
+			}
+			$unknown = array_diff( array_map( 'strval', array_keys( $row ) ), self::FIELDS, [ 'id' ] );
+			if ( [] !== $unknown ) {
+				/* translators: 1: id of a model provider, 2: field as given, 3: list of fields. */
+				throw self::refused( sprintf( __( 'The model provider "%1$s" has no field "%2$s"; there are %3$s. A key itself is never stored here.', 'wp-codebox' ), $id, sanitize_key( (string) reset( $unknown ) ), implode( ', ', self::FIELDS ) ) );
+			}
+			$read[ $id ] = [ 'id' => $id ] + self::row( $id, $row );
+		}
+		return $read;
+	}
+
+	/**
+	 * A provider from a row that was read.
+	 *
+	 * @param array<string, mixed> $row The row.
+	 */
+	public static function provider( array $row ): Provider {
+		$key = (string) ( $row['key_env'] ?? '' );
+		if ( '' === $key && isset( $row['connector'] ) ) {
+			$key = strtoupper( (string) preg_replace( '/[^A-Za-z0-9]+/', '_', (string) $row['connector'] ) ) . '_API_KEY';
+		}
+		return new Provider(
+			(string) $row['id'],
+			(string) $row['api'],
+			(string) $row['base_url'],
+			$key,
+			(string) ( $row['connector'] ?? '' ),
+			'' !== $key,
+			(array) ( $row['models'] ?? [] ),
+			(int) ( $row['context_tokens'] ?? 0 ),
+			(int) ( $row['max_output_tokens'] ?? 0 ),
+			(array) ( $row['prices'] ?? [] )
+		);
+	}
+
+	/**
+	 * The fields of one row; empty ones are left out.
+	 *
+	 * @param string       $id  Provider.
+	 * @param array<mixed> $row As given.
+	 * @return array<string, mixed>
+	 */
+	private static function row( string $id, array $row ): array {
+		$api = $row['api'] ?? '';
+		if ( ! in_array( $api, Providers::APIS, true ) ) {
+			/* translators: 1: id of a model provider, 2: list of values. */
+			throw self::refused( sprintf( __( 'The api of the model provider "%1$s" must be one of %2$s.', 'wp-codebox' ), $id, implode( ', ', Providers::APIS ) ) );
+		}
+		$fields = [
+			'api'      => $api,
+			'base_url' => self::address( $id, $row['base_url'] ?? '' ),
+		];
+		$key    = $row['key_env'] ?? '';
+		if ( '' !== $key ) {
+			if ( ! is_string( $key ) || 1 !== preg_match( '/^[A-Z_][A-Z0-9_]{0,127}$/D', $key ) || 1 === preg_match( self::FOREIGN, $key ) ) {
+				/* translators: %s: id of a model provider. */
+				throw self::refused( sprintf( __( 'key_env of the model provider "%s" must be the name of the variable or constant that holds its key, like EXAMPLE_API_KEY; not the key itself and no secret of WordPress.', 'wp-codebox' ), $id ) );
+			}
+			$fields['key_env'] = $key;
+		}
+		$connector = $row['connector'] ?? '';
+		if ( '' !== $connector ) {
+			if ( ! is_string( $connector ) || 1 !== preg_match( '/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/D', $connector ) ) {
+				/* translators: %s: id of a model provider. */
+				throw self::refused( sprintf( __( 'connector of the model provider "%s" must be the id of a connector.', 'wp-codebox' ), $id ) );
+			}
+			$fields['connector'] = $connector;
+		}
+		$models = $row['models'] ?? [];
+		foreach ( is_array( $models ) ? $models : [ null ] as $model ) {
+			if ( ! is_string( $model ) || 1 !== preg_match( '/^[^\p{C}]{1,200}$/uD', $model ) ) {
+				/* translators: %s: id of a model provider. */
+				throw self::refused( sprintf( __( 'models of the model provider "%s" must be a list of names.', 'wp-codebox' ), $id ) );
+			}
+		}
+		if ( [] !== $models ) {
+			$fields['models'] = array_values( array_unique( $models ) );
+		}
+		foreach ( [ 'context_tokens', 'max_output_tokens' ] as $name ) {
+			if ( isset( $row[ $name ] ) && '' !== $row[ $name ] ) {
+				$fields[ $name ] = self::number( $id, $name, $row[ $name ], 1 );
+			}
+		}
+		if ( ! empty( $row['prices'] ) ) {
+			$fields['prices'] = self::prices( $id, $row['prices'] );
+		}
+		return $fields;
+	}
+
+	/**
+	 * An address: http or https, no user, query or fragment.
+	 *
+	 * @param string $id    Provider.
+	 * @param mixed  $value As given.
+	 */
+	private static function address( string $id, mixed $value ): string {
+		$url   = is_string( $value ) ? rtrim( trim( $value ), '/' ) : '';
+		$parts = '' === $url || strlen( $url ) > 2000 || 1 === preg_match( '/[\s\p{C}]/u', $url ) ? false : wp_parse_url( $url );
+		if ( ! is_array( $parts ) || ! in_array( $parts['scheme'] ?? '', [ 'http', 'https' ], true ) || empty( $parts['host'] ) || array_diff( array_keys( $parts ), [ 'scheme', 'host', 'port', 'path' ] ) !== [] ) {
+			/* translators: %s: id of a model provider. */
+			throw self::refused( sprintf( __( 'base_url of the model provider "%s" must be an http or https address without user, query and fragment, like https://models.example.com/v1.', 'wp-codebox' ), $id ) );
+		}
+		return $url;
+	}
+
+	/**
+	 * Prices in millionths of a US dollar per million tokens.
+	 *
+	 * @param string $id    Provider.
+	 * @param mixed  $value As given.
+	 * @return array<string, int>
+	 */
+	private static function prices( string $id, mixed $value ): array {
+		if ( ! is_array( $value ) || array_diff( array_map( 'strval', array_keys( $value ) ), self::PRICES ) !== [] || ! isset( $value['input'], $value['output'] ) ) {
+			/* translators: %s: id of a model provider. */
+			throw self::refused( sprintf( __( 'prices of the model provider "%s" must have input and output, and may have cached_input: millionths of a US dollar per million tokens.', 'wp-codebox' ), $id ) );
+		}
+		$prices = [];
+		foreach ( $value as $name => $number ) {
+			$prices[ $name ] = self::number( $id, 'prices.' . $name, $number, 0 );
+		}
+		return $prices;
+	}
+
+	/**
+	 * A whole number.
+	 *
+	 * @param string $id    Provider.
+	 * @param string $field Field.
+	 * @param mixed  $value As given.
+	 * @param int    $least Smallest accepted.
+	 */
+	private static function number( string $id, string $field, mixed $value, int $least ): int {
+		if ( ! is_int( $value ) || $value < $least || $value > 1_000_000_000_000 ) {
+			/* translators: 1: field, 2: id of a model provider, 3: smallest number. */
+			throw self::refused( sprintf( __( '%1$s of the model provider "%2$s" must be a whole number from %3$d.', 'wp-codebox' ), $field, $id, $least ) );
+		}
+		return $value;
+	}
+
+	/**
+	 * A refusal.
+	 *
+	 * @param string $sentence What is wrong.
+	 */
+	private static function refused( string $sentence ): Failure {
+		return Failure::because( ErrorCode::InputInvalid, $sentence );
+	}
+}

@@ -1,0 +1,92 @@
+<?php
+/**
+ * The model providers of this site.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Model;
+
+use WPCodebox\ErrorCode;
+use WPCodebox\Failure;
+use WPCodebox\Settings;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * A table of what is built in, and the rows of the option `wp_codebox_providers`, which replace
+ * a built-in one of the same id. A built-in row has no prices: they change, and are the host's to say.
+ */
+final class Providers {
+
+	/** Ways to speak to a model. */
+	public const APIS = [ 'openai-chat', 'anthropic-messages' ];
+
+	/**
+	 * Api, address, environment name of the key, connector, whether the key is required.
+	 *
+	 * @var array<string, array{string, string, string, string, bool}>
+	 */
+	private const BUILT_IN = [
+		'openai'               => [ 'openai-chat', 'https://api.openai.com/v1', 'OPENAI_API_KEY', 'openai', true ],
+		'anthropic'            => [ 'anthropic-messages', 'https://api.anthropic.com', 'ANTHROPIC_API_KEY', 'anthropic', true ],
+		'google'               => [ 'openai-chat', 'https://generativelanguage.googleapis.com/v1beta/openai', 'GOOGLE_API_KEY', 'google', true ],
+		// For the operator, who names the address with the task; the key, if any, is lent with it.
+		'openai-compatible'    => [ 'openai-chat', '', 'MODEL_API_KEY', '', false ],
+		'anthropic-compatible' => [ 'anthropic-messages', '', 'MODEL_API_KEY', '', false ],
+	];
+
+	/**
+	 * Wires the table.
+	 *
+	 * @param Settings $settings Host settings.
+	 */
+	public function __construct( private readonly Settings $settings ) {}
+
+	/**
+	 * All providers.
+	 *
+	 * @return array<string, Provider>
+	 */
+	public function all(): array {
+		$providers = [];
+		foreach ( self::BUILT_IN as $id => [ $api, $url, $key, $connector, $required ] ) {
+			$providers[ $id ] = new Provider( $id, $api, $url, $key, $connector, $required );
+		}
+		return array_merge( $providers, $this->own() );
+	}
+
+	/**
+	 * Providers the site configured. What the option holds that could not have passed the settings is left out.
+	 *
+	 * @return array<string, Provider>
+	 */
+	public function own(): array {
+		$own = [];
+		foreach ( $this->settings->providers() as $id => $row ) {
+			try {
+				$own += ProviderRows::read( [ $id => $row ] );
+			} catch ( Failure ) {
+				continue;
+			}
+		}
+		return array_map( static fn( array $row ): Provider => ProviderRows::provider( $row ), $own );
+	}
+
+	/**
+	 * One provider.
+	 *
+	 * @param string $id Id.
+	 * @throws Failure `wp_codebox_model_invalid`.
+	 */
+	public function get( string $id ): Provider {
+		$all = $this->all();
+		return $all[ $id ] ?? throw Failure::because(
+			ErrorCode::ModelInvalid,
+			sprintf( 'There is no model provider "%s" on this site; there are %s.', Label::clean( $id ), implode( ', ', array_keys( $all ) ) ),
+			[ 'The settings of WP Codebox add a provider: its address, how it is spoken to and what holds its key.' ]
+		);
+	}
+}

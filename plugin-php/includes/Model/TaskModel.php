@@ -1,0 +1,111 @@
+<?php
+/**
+ * Model, secrets and inheritance of a task.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Model;
+
+use WPCodebox\Authority;
+use WPCodebox\ErrorCode;
+use WPCodebox\Failure;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Puts together what a task inherits, which model it gets and what opens that, and refuses before
+ * anything starts when one of them is missing or denied.
+ */
+final class TaskModel {
+
+	/**
+	 * Wires the whole.
+	 *
+	 * @param Inheritance $inheritance Connectors of this site.
+	 * @param ModelChoice $models      Model of a task.
+	 */
+	public function __construct(
+		private readonly Inheritance $inheritance,
+		private readonly ModelChoice $models
+	) {}
+
+	/**
+	 * What the request gets.
+	 *
+	 * @param array<string, mixed> $input     Task input.
+	 * @param Authority            $authority In whose name.
+	 * @param string               $agent     Kind of the agent.
+	 * @param list<array{env: string, value: string, hosts: list<string>}> $secrets Secrets the task brings.
+	 * @throws Failure When a model, connector or key is missing or denied.
+	 */
+	public function resolve( array $input, Authority $authority, string $agent, #[\SensitiveParameter] array $secrets ): TaskGrant {
+		$inherited = $this->inherited( $input, $agent );
+		$plan      = $this->models->plan( $input, $authority, $agent, $inherited, $secrets );
+		foreach ( $inherited as $connector ) {
+			foreach ( [] === $connector->hosts ? [] : $connector->values() as $name => $value ) {
+				$secrets[] = [
+					'env'   => $name,
+					'value' => $value,
+					'hosts' => $connector->hosts,
+				];
+			}
+		}
+		$value = $plan?->credential?->value();
+		if ( null !== $value && ! in_array( [ $plan->credential->name, $value ], array_map( static fn( array $row ): array => [ $row['env'], $row['value'] ], $secrets ), true ) ) {
+			// Without hosts: it goes to the address of the model and to nothing else.
+			$secrets[] = [
+				'env'   => $plan->credential->name,
+				'value' => $value,
+				'hosts' => [],
+			];
+		}
+		$record = array_filter(
+			[
+				'model'      => $plan?->record(),
+				'connectors' => array_map(
+					static fn( Connector $connector ): array => [
+						'name'    => $connector->name,
+						'status'  => $connector->status->value,
+						'secrets' => array_map( static fn( Credential $credential ): array => $credential->row(), $connector->credentials ),
+					],
+					array_values( $inherited )
+				),
+			],
+			static fn( mixed $value ): bool => null !== $value && [] !== $value
+		);
+		return new TaskGrant( $plan?->endpoint() ?? [], $secrets, $record );
+	}
+
+	/**
+	 * The connectors that the task names, all usable.
+	 *
+	 * @param array<string, mixed> $input Task input.
+	 * @param string               $agent Kind of the agent.
+	 * @return array<string, Connector>
+	 */
+	private function inherited( array $input, string $agent ): array {
+		$inherit = (array) ( $input['inherit'] ?? [] );
+		if ( [] === $inherit ) {
+			return [];
+		}
+		$connectors = $this->inheritance->resolve( array_values( (array) ( $inherit['connectors'] ?? [] ) ), $inherit + [ 'agent' => $agent ], $input );
+		foreach ( $connectors as $connector ) {
+			if ( ! $connector->status->usable() ) {
+				throw Failure::because(
+					ErrorCode::ConnectorCredentialsUnavailable,
+					trim( sprintf( 'The credentials of the connector %s are %s on this site. %s', $connector->name, $connector->status->value, $connector->reason ) ),
+					[
+						sprintf( 'Connect it: Settings, Connectors, %s; or the environment variable or constant that it names.', $connector->name ),
+						'Or let a plugin of this site supply them: filter wp_codebox_connector_credential_resolvers.',
+						'Or leave it out of inherit.connectors, and lend a key to this task: secret_env.',
+					],
+					[ 'connector' => $connector->row() ]
+				);
+			}
+		}
+		return $connectors;
+	}
+}

@@ -1,0 +1,223 @@
+<?php
+/**
+ * Tools that this site answers for.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Run;
+
+use Throwable;
+use WPCodebox\AuditTrail;
+use WPCodebox\ErrorCode;
+use WPCodebox\Failure;
+use WPCodebox\Native\Redactor;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * An agent in a sandbox may ask its site for what the task lists: abilities of this site, which
+ * the current user may execute. What comes from the sandbox is untrusted: the list, the
+ * permission and the input are judged again at each call. Never an ability of WP Codebox itself:
+ * an agent neither starts runs nor reviews or applies its own work.
+ */
+final class ParentTools {
+
+	public const BRIDGE = 'wp-codebox/parent-tool-bridge/v1';
+	public const RESULT = 'wp-codebox/parent-tool-result/v1';
+
+	/** Most bytes of an answer, as JSON. */
+	public const MOST_BYTES = 65536;
+
+	/** Most tools of one task. */
+	private const MOST_TOOLS = 32;
+
+	/**
+	 * Wires the tools.
+	 *
+	 * @param AuditTrail $audit Audit log.
+	 */
+	public function __construct( private readonly AuditTrail $audit ) {}
+
+	/**
+	 * The list as the extension takes it; null when the task lists none.
+	 *
+	 * @param array<string, mixed> $input Task input: `parent_tool_bridge`.
+	 * @return array<string, mixed>|null
+	 * @throws Failure `wp_codebox_input_invalid` or `wp_codebox_tool_not_allowed`.
+	 */
+	public function listed( array $input ): ?array {
+		$bridge = (array) ( $input['parent_tool_bridge'] ?? [] );
+		if ( [] === $bridge ) {
+			return null;
+		}
+		$dispatcher = (array) ( $bridge['dispatcher'] ?? [] );
+		if ( ! in_array( $dispatcher['mode'] ?? 'ability', [ 'ability' ], true ) || isset( $dispatcher['command'] ) || isset( $dispatcher['endpoint'] ) ) {
+			throw Failure::because( ErrorCode::InputInvalid, 'parent_tool_bridge.dispatcher cannot name a command or an address: parent tools are abilities of this site, listed in parent_tool_bridge.allowed_tools.' );
+		}
+		$names = array_values( array_unique( array_filter( (array) ( $bridge['allowed_tools'] ?? [] ), 'is_string' ) ) );
+		if ( [] === $names || count( $names ) > self::MOST_TOOLS ) {
+			throw Failure::because( ErrorCode::InputInvalid, sprintf( 'parent_tool_bridge.allowed_tools must list from 1 to %d abilities of this site.', self::MOST_TOOLS ) );
+		}
+		$tools = array_map( fn( string $name ): array => $this->tool( $name, $input ), $names );
+		$limit = $bridge['timeout_ms'] ?? $dispatcher['timeout_ms'] ?? null;
+		return [ 'tools' => $tools ] + ( is_int( $limit ) ? [ 'timeout_ms' => $limit ] : [] );
+	}
+
+	/**
+	 * What `Run::wait()` calls for each request of the sandbox.
+	 *
+	 * @param list<string>         $ids   Ids of the tools that are listed.
+	 * @param array<string, mixed> $input Task input.
+	 * @return callable(array): array
+	 */
+	public function handler( array $ids, array $input ): callable {
+		return function ( array $request ) use ( $ids, $input ): array {
+			$id     = is_string( $request['tool'] ?? null ) ? $request['tool'] : '';
+			$name   = self::ability( $id );
+			$answer = in_array( $id, $ids, true ) ? $this->answer( $name, (array) ( $request['input'] ?? [] ), $input ) : $this->refused( 'denied', ErrorCode::ToolNotAllowed->value, 'The task does not list this tool.' );
+			try {
+				$this->audit->write(
+					'parent-tool',
+					array_filter(
+						[
+							'tool'    => substr( $id, 0, 200 ),
+							'request' => substr( is_string( $request['request_id'] ?? null ) ? $request['request_id'] : '', 0, 100 ),
+							'status'  => $answer['status'],
+							'error'   => $answer['error']['code'] ?? null,
+						]
+					)
+				);
+			} catch ( Failure $failure ) {
+				// What cannot be recorded is not told either.
+				$answer = $this->refused( 'failed', $failure->error_code, $failure->getMessage() );
+			}
+			return [
+				'schema'     => self::RESULT,
+				'version'    => 1,
+				'request_id' => $request['request_id'] ?? '',
+				'tool'       => $id,
+				'operation'  => is_string( $request['operation'] ?? null ) ? $request['operation'] : 'call',
+			] + $answer;
+		};
+	}
+
+	/**
+	 * Id of the tool that is an ability. Ability names have no dots.
+	 *
+	 * @param string $name Ability.
+	 */
+	public static function id( string $name ): string {
+		return str_replace( '/', '.', $name );
+	}
+
+	/**
+	 * The ability that a tool is.
+	 *
+	 * @param string $id Tool.
+	 */
+	private static function ability( string $id ): string {
+		return str_replace( '.', '/', $id );
+	}
+
+	/**
+	 * One tool of the list.
+	 *
+	 * @param string               $name  Ability.
+	 * @param array<string, mixed> $input Task input.
+	 * @return array{id: string, description: string, input_schema: array<string, mixed>}
+	 */
+	private function tool( string $name, array $input ): array {
+		$ability = str_starts_with( $name, 'wp-codebox/' ) || ! wp_has_ability( $name ) ? null : wp_get_ability( $name );
+		if ( null === $ability ) {
+			throw Failure::because( ErrorCode::ToolNotAllowed, sprintf( 'The parent tool "%s" is no ability that this site lends to an agent.', substr( sanitize_text_field( $name ), 0, 100 ) ), [ 'List abilities of other plugins, by their full names; those of WP Codebox itself are never lent.' ] );
+		}
+		if ( ! $this->lent( $name, $input ) ) {
+			throw Failure::because( ErrorCode::ToolNotAllowed, sprintf( 'This site does not lend the ability %s to an agent of this user.', $name ) );
+		}
+		$schema = $ability->get_input_schema();
+		return [
+			'id'           => self::id( $name ),
+			'description'  => substr( trim( $ability->get_label() . '. ' . $ability->get_description() ), 0, 1000 ),
+			'input_schema' => 'object' === ( $schema['type'] ?? '' ) ? $schema : [ 'type' => 'object' ],
+		];
+	}
+
+	/**
+	 * Whether the site lends an ability at all.
+	 *
+	 * @param string               $name  Ability.
+	 * @param array<string, mixed> $input Task input.
+	 */
+	private function lent( string $name, array $input ): bool {
+		/**
+		 * Filters whether an agent may ask for an ability of this site, when a task lists it and
+		 * again at each call. It can only narrow: the ability's own permission holds as well, and
+		 * anything but `true` refuses.
+		 *
+		 * @param bool                 $allowed Always true.
+		 * @param string               $name    Ability.
+		 * @param int                  $user_id Who runs the task; 0 for the operator.
+		 * @param array<string, mixed> $input   Task input.
+		 */
+		return true === apply_filters( 'wp_codebox_can_call_parent_tool', true, $name, get_current_user_id(), $input );
+	}
+
+	/**
+	 * What comes of one call of a listed tool.
+	 *
+	 * @param string               $name  Ability.
+	 * @param array<string, mixed> $given Input of the ability; the sandbox wrote it.
+	 * @param array<string, mixed> $input Task input.
+	 * @return array<string, mixed>
+	 */
+	private function answer( string $name, array $given, array $input ): array {
+		$ability = wp_has_ability( $name ) ? wp_get_ability( $name ) : null;
+		if ( null === $ability || str_starts_with( $name, 'wp-codebox/' ) ) {
+			return $this->refused( 'unavailable', ErrorCode::ToolNotAllowed->value, 'This site has no such ability any more.' );
+		}
+		if ( ! $this->lent( $name, $input ) ) {
+			return $this->refused( 'denied', ErrorCode::ToolNotAllowed->value, 'This site does not lend this ability to an agent of this user.' );
+		}
+		try {
+			// Validates the input and asks the permission as the current user.
+			$output = $ability->execute( [] === $ability->get_input_schema() ? null : $given );
+		} catch ( Throwable $thrown ) {
+			$failure = Failure::from( $thrown );
+			return $this->refused( 'failed', $failure->error_code, $failure->getMessage() );
+		}
+		if ( is_wp_error( $output ) ) {
+			$code = (string) $output->get_error_code();
+			return $this->refused( 'ability_invalid_permissions' === $code ? 'denied' : 'failed', $code, $output->get_error_message() );
+		}
+		$text = wp_json_encode( $output );
+		if ( false === $text || strlen( $text ) > self::MOST_BYTES ) {
+			return $this->refused( 'failed', ErrorCode::InputInvalid->value, sprintf( 'The answer of the ability is larger than %d bytes; ask for less.', self::MOST_BYTES ) );
+		}
+		return [
+			'status' => 'succeeded',
+			'output' => json_decode( Redactor::text( $text ), true ) ?? $output,
+		];
+	}
+
+	/**
+	 * An answer without output.
+	 *
+	 * @param string $status  `denied`, `failed` or `unavailable`.
+	 * @param string $code    Stable code.
+	 * @param string $message Sentence.
+	 * @return array<string, mixed>
+	 */
+	private function refused( string $status, string $code, string $message ): array {
+		return [
+			'status' => $status,
+			'error'  => [
+				'code'      => substr( $code, 0, 100 ),
+				'message'   => substr( Redactor::text( $message ), 0, 1000 ),
+				'retryable' => false,
+			],
+		];
+	}
+}

@@ -1,0 +1,164 @@
+<?php
+/**
+ * Which tools a task gets.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Run;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * From the fields of a task and the hooks of this site to a list of names and a policy. What a
+ * policy must look like, and which tools exist, the extension knows.
+ */
+final class ToolChoice {
+
+	public const POLICY = 'wp-codebox/sandbox-tool-policy/v1';
+	public const BRIDGE = 'wp-codebox/tool-bridge/v1';
+
+	/**
+	 * Names and policy.
+	 *
+	 * @param array<string, mixed> $input Task input.
+	 * @return array{allowed_tools: list<string>|null, policy: array<string, mixed>|null} Null: the task does not say.
+	 */
+	public function resolve( array $input ): array {
+		$bridge  = (array) ( $input['tool_bridge'] ?? [] );
+		$allowed = $this->names( $input['allowed_tools'] ?? $bridge['allowed_tools'] ?? null );
+		$policy  = $input['sandbox_tool_policy'] ?? $bridge['sandbox_tool_policy'] ?? null;
+		if ( null === $policy && [] === $bridge ) {
+			/**
+			 * Supplies the tools of a task that brings neither policy nor bridge.
+			 *
+			 * @param array<string, mixed> $bridge  `wp-codebox/tool-bridge/v1`: `allowed_tools` and `sandbox_tool_policy`; empty leaves it to the task.
+			 * @param list<string>         $allowed Tools the task names; empty when it names none.
+			 * @param array<string, mixed> $input   Task input.
+			 */
+			$given   = apply_filters( 'wp_codebox_tool_bridge', [], $allowed ?? [], $input );
+			$bridge  = is_array( $given ) ? $given : [];
+			$policy  = $bridge['sandbox_tool_policy'] ?? null;
+			$allowed = $this->names( $bridge['allowed_tools'] ?? null ) ?? $allowed;
+		}
+		$policy = is_array( $policy ) ? $policy : $this->derived( $allowed, $input );
+		/**
+		 * Filters the tools of a task, the last time before it starts.
+		 *
+		 * @param array<string, mixed> $bridge  `wp-codebox/tool-bridge/v1`: `allowed_tools` and `sandbox_tool_policy`, each only when there is one.
+		 * @param list<string>         $allowed Tools that are named; empty when none is.
+		 * @param array<string, mixed> $input   Task input.
+		 */
+		$resolved = apply_filters(
+			'wp_codebox_resolved_tool_bridge',
+			[
+				'schema'  => self::BRIDGE,
+				'version' => 1,
+			] + array_filter(
+				[
+					'allowed_tools'       => $allowed,
+					'sandbox_tool_policy' => $policy,
+				],
+				'is_array'
+			),
+			$allowed ?? [],
+			$input
+		);
+		if ( ! is_array( $resolved ) ) {
+			// Not understood: no tool at all.
+			return [
+				'allowed_tools' => [],
+				'policy'        => $this->policy( [] ),
+			];
+		}
+		return [
+			'allowed_tools' => $this->names( $resolved['allowed_tools'] ?? null ),
+			'policy'        => is_array( $resolved['sandbox_tool_policy'] ?? null ) ? $resolved['sandbox_tool_policy'] : null,
+		];
+	}
+
+	/**
+	 * The policy of a list of names, for hooks that edit it. Without such a hook the names
+	 * themselves are enough: the runner makes the same of them.
+	 *
+	 * @param list<string>|null    $allowed Tools the task names.
+	 * @param array<string, mixed> $input   Task input.
+	 * @return array<string, mixed>|null
+	 */
+	private function derived( ?array $allowed, array $input ): ?array {
+		if ( null === $allowed || ! has_filter( 'wp_codebox_sandbox_tool_policy' ) && ! has_filter( 'wp_codebox_sandbox_tool_policy_tool' ) ) {
+			return null;
+		}
+		$rules = [];
+		foreach ( $allowed as $id ) {
+			/**
+			 * Filters one rule of the policy that is made from the names of a task. Anything but
+			 * a rule takes the tool away.
+			 *
+			 * @param array<string, mixed> $rule  One of `tools` of `wp-codebox/sandbox-tool-policy/v1`.
+			 * @param string               $id    Tool.
+			 * @param array<string, mixed> $input Task input.
+			 */
+			$rule = apply_filters( 'wp_codebox_sandbox_tool_policy_tool', $this->rule( $id ), $id, $input );
+			if ( is_array( $rule ) && [] !== $rule ) {
+				$rules[] = $rule;
+			}
+		}
+		/**
+		 * Filters the policy that is made from the names of a task. Anything but a policy allows
+		 * no tool.
+		 *
+		 * @param array<string, mixed> $policy  `wp-codebox/sandbox-tool-policy/v1`.
+		 * @param list<string>         $allowed Tools the task names.
+		 * @param array<string, mixed> $input   Task input.
+		 */
+		$policy = apply_filters( 'wp_codebox_sandbox_tool_policy', $this->policy( $rules ), $allowed, $input );
+		return is_array( $policy ) ? $policy : $this->policy( [] );
+	}
+
+	/**
+	 * A policy.
+	 *
+	 * @param list<array<string, mixed>> $rules Rules.
+	 * @return array<string, mixed>
+	 */
+	private function policy( array $rules ): array {
+		return [
+			'schema'  => self::POLICY,
+			'version' => 1,
+			'tools'   => $rules,
+		];
+	}
+
+	/**
+	 * The rule that lets the agent call a tool of the sandbox.
+	 *
+	 * @param string $id Tool.
+	 * @return array<string, mixed>
+	 */
+	private function rule( string $id ): array {
+		return [
+			'id'                   => $id,
+			'runtime_tool_id'      => (string) preg_replace( '/[^A-Za-z0-9_]/', '_', $id ),
+			'execution_location'   => 'sandbox',
+			'transport_visibility' => 'sandbox',
+			'allowed'              => true,
+			'runtime'              => [
+				'environment'      => 'runtime_local',
+				'capability_scope' => 'runtime_local',
+			],
+		];
+	}
+
+	/**
+	 * Names of a list; null when there is no list.
+	 *
+	 * @param mixed $value As given.
+	 * @return list<string>|null
+	 */
+	private function names( mixed $value ): ?array {
+		return is_array( $value ) ? array_values( array_unique( array_filter( $value, 'is_string' ) ) ) : null;
+	}
+}

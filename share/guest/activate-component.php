@@ -1,0 +1,42 @@
+<?php
+/**
+ * Activates one plugin of a component.
+ *
+ * Question: {slug, plugin, answer}. Answer: {status: ready|failed, message}. A plugin that
+ * ends PHP leaves no answer and is not active.
+ *
+ * @package WPCodebox
+ */
+
+require __DIR__ . '/answer.php';
+
+$codebox_question = WPCodebox\Guest\question();
+WPCodebox\Guest\pretend_request();
+require rtrim( dirname( __DIR__, 3 ), '/' ) . '/wordpress/wp-load.php';
+require_once ABSPATH . 'wp-admin/includes/plugin.php';
+wp_set_current_user( 1 );
+
+// What a plugin prints while it is activated is no reason to refuse it here.
+ob_start();
+try {
+	wp_clean_plugins_cache( false );
+	$codebox_result = activate_plugin( $codebox_question['plugin'] );
+	if ( is_wp_error( $codebox_result ) && 'unexpected_output' !== $codebox_result->get_error_code() ) {
+		$codebox_message = $codebox_result->get_error_message();
+	} else {
+		$codebox_message = is_plugin_active( $codebox_question['plugin'] ) ? '' : 'WordPress did not activate it';
+	}
+} catch ( Throwable $codebox_thrown ) {
+	$codebox_message = WPCodebox\Guest\thrown_sentence( $codebox_thrown );
+}
+while ( ob_get_level() > 0 ) {
+	fwrite( STDOUT, (string) ob_get_clean() );
+}
+
+WPCodebox\Guest\answer(
+	$codebox_question,
+	'' === $codebox_message ? array( 'status' => 'ready' ) : array(
+		'status'  => 'failed',
+		'message' => $codebox_message,
+	)
+);

@@ -1,0 +1,123 @@
+"""Budgets, conversations that go in circles, windows that are too small."""
+
+import json
+
+from loop import call, changed, finish, must, results, text
+
+WRITE = call("workspace.write", path="added.txt", content="x\n")
+
+
+def steps(number, usage=None, start=0):
+    """Turns that all do something else."""
+    return [{**call("terminal.run", command=f"echo {n} >> counted.txt"), **({"usage": usage} if usage else {})} for n in range(start, start + number)]
+
+
+def exhausted(bench, script, *flags, requests, words):
+    answer = bench.play(script, *flags)
+    bench.good(answer, "partial", 3, "wp_codebox_budget_exhausted")
+    must(words in answer.json["error"]["message"], f"which budget? {answer.json['error']}")
+    must(changed(answer) == ["counted.txt"], f"what was done is lost\n{answer}")
+    must(len(answer.requests) == requests, f"expected {requests} requests, there were {len(answer.requests)}")
+    return answer
+
+
+def turns_have_a_budget(bench):
+    exhausted(bench, steps(5), "--max-turns", "3", requests=3, words="turn")
+    bench.good(bench.play([*steps(2), finish()], "--max-turns", "3"))
+
+
+def tokens_have_budgets(bench):
+    use = {"input": 1000, "output": 100}
+    exhausted(bench, steps(6, use), "--max-input-tokens", "2500", requests=3, words="input")
+    exhausted(bench, steps(6, use), "--max-output-tokens", "250", requests=3, words="output")
+    answer = bench.play([*steps(2, use), {**finish(), "usage": use}], "--max-input-tokens", "5000", "--max-output-tokens", "5000")
+    bench.good(answer)
+    model = answer.result["cost"]["model"]
+    must(model["input_tokens"] == 3000 and model["output_tokens"] == 300 and model["turns"] == 3, json.dumps(model))
+
+
+def money_has_a_budget(bench):
+    # 1 and 2 dollars per million tokens: a turn of 100,000 and 50,000 costs 0.20.
+    use = {"input": 100_000, "output": 50_000}
+    prices = ["--model-prices", "1,2"]
+    answer = exhausted(bench, steps(5, use), *prices, "--max-cost", "0.50", "--max-output-tokens", "1000000", requests=3, words="cost")
+    must(answer.result["cost"]["model"]["cost_microusd"] == 600_000, json.dumps(answer.result["cost"]))
+    answer = bench.play([*steps(2, use), {**finish(), "usage": use}], *prices, "--max-cost", "0.90", "--max-output-tokens", "1000000")
+    bench.good(answer)
+    refused = bench.play([finish()], "--max-cost", "0.50")
+    must(refused.exit != 0 and refused.code == "wp_codebox_budget_invalid" and refused.requests == [], f"a budget without prices\n{refused}")
+
+
+def saying_the_same_again_and_again_ends(bench):
+    same = {"turns": [WRITE, call("workspace.read", path="lib/a.txt")], "after": "repeat"}
+    answer = bench.play(same, "--max-turns", "30")
+    bench.good(answer, "partial", 3, "wp_codebox_agent_no_progress")
+    must(3 <= len(answer.requests) <= 12, f"{len(answer.requests)} requests")
+    must(changed(answer) == ["added.txt"], str(answer))
+    # Control: as many turns, none like another.
+    bench.good(bench.play([*steps(len(answer.requests) + 2), finish()], "--max-turns", "30"))
+
+
+def only_failing_calls_end(bench):
+    failing = [call("workspace.read", path=f"absent-{n}.txt") for n in range(40)]
+    answer = bench.play([WRITE, *failing], "--max-turns", "38")
+    bench.good(answer, "partial", 3, "wp_codebox_agent_no_progress")
+    must(len(answer.requests) < 30, f"{len(answer.requests)} requests")
+
+
+def the_models_own_end_is_told_apart(bench):
+    answer = bench.play([call("workspace.read", path="plugin.php"), finish("Nothing to do.")])
+    bench.good(answer, "no_op")
+    answer = bench.play([WRITE, call("task.blocked", reason="The licence server is not reachable from here.")])
+    bench.good(answer, "blocked", 3, "wp_codebox_agent_blocked")
+    must("licence server" in json.dumps(answer.json), "the reason is lost")
+    must(changed(answer) == ["added.txt"], str(answer))
+    answer = bench.play([{**WRITE}, {"text": "x", "stop": "filtered"}])
+    bench.good(answer, "blocked", 3, "wp_codebox_provider_rejected")
+
+
+def a_conversation_that_is_too_long_is_shortened(bench):
+    big = [call("terminal.run", command=f"head -c 12000 /dev/zero | tr '\\0' {letter}") for letter in "abcdef"]
+    too_long = {"fault": "status", "status": 400, "message": "This model's maximum context length is 8192 tokens. However, your messages resulted in more."}
+
+    def after(asked):
+        # A turn of its own may ask for a summary; otherwise the work goes on.
+        return {"text": "Summary: six outputs were read."} if not asked.tools else call("workspace.write", path="added.txt", content="x\n")
+
+    answer = bench.play([*big, too_long, after, lambda asked: after(asked) if "added.txt" not in json.dumps(asked.body) else finish(), finish()])
+    bundle = bench.good(answer)
+    sizes = [row["bytes"] for row in answer.requests]
+    must(min(sizes[7:]) < sizes[6] / 2, f"the conversation was not shortened: {sizes}")
+    last = answer.requests[-1]["messages"]
+    must("Add a line" in json.dumps(last), "the task itself was lost")
+    must(changed(answer) == ["added.txt"] and bundle, str(answer))
+
+
+def a_small_window_is_kept_to(bench):
+    big = [call("terminal.run", command=f"head -c 9000 /dev/zero | tr '\\0' {letter}") for letter in "abcdefghij"]
+
+    def step(asked, wanted):
+        return {"text": "Summary: outputs were read."} if not asked.tools else wanted
+
+    script = [lambda asked, wanted=wanted: step(asked, wanted) for wanted in big for _ in (0,)] + [
+        lambda asked: step(asked, WRITE)] + [lambda asked: step(asked, finish())] * 6
+    answer = bench.play(script, "--model-context-tokens", "12000", "--max-turns", "40")
+    bench.good(answer)
+    must(max(row["bytes"] for row in answer.requests) < 12000 * 4, f"sent more than the window: {[row['bytes'] for row in answer.requests]}")
+
+
+def large_output_of_a_tool_is_bounded(bench):
+    answer = bench.play([
+        call("terminal.run", command="head -c 8000000 /dev/zero | tr '\\0' x; echo THE-END"),
+        {"expect": {"last": "THE-END"}, **call("workspace.write", path="big.txt", content="line of text\n" * 4000)},
+        call("workspace.read", path="big.txt", lines=2000),
+        {"expect": {"last": "(?i)start_line|next|more"}, **finish()},
+    ])
+    bundle = bench.good(answer)
+    sizes = [len(said) for said in results(answer)[0][1:]] + [len(said) for _, said in results(answer)]
+    must(max(sizes) < 70_000, f"a result of {max(sizes)} characters was sent")
+    must(len(text(bundle, "files/transcript.json")) < 4_000_000, "the transcript is not bounded")
+
+
+CASES = [turns_have_a_budget, tokens_have_budgets, money_has_a_budget, saying_the_same_again_and_again_ends, only_failing_calls_end,
+         the_models_own_end_is_told_apart, a_conversation_that_is_too_long_is_shortened, a_small_window_is_kept_to, large_output_of_a_tool_is_bounded]

@@ -1,0 +1,168 @@
+"""What the cases of the built-in loop share: a scripted model, runs of `wp-codebox` against it, what is in a bundle."""
+
+import base64
+import glob
+import itertools
+import json
+import os
+import re
+import secrets
+import shutil
+import sys
+import urllib.parse
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(os.path.dirname(HERE), "cli"), os.path.join(os.path.dirname(HERE), "model-server")]
+
+from harness import Bench, Failed, must  # noqa: E402
+from scripted import Server, digest  # noqa: E402
+
+NEEDED = ("CODEBOX", "CODEBOX_LAUNCH", "CODEBOX_WORDPRESS", "CODEBOX_SHARE", "CODEBOX_STATE", "CODEBOX_PHP", "CODEBOX_OWNER")
+#: Name of the variable that holds the key; `wp-codebox` is told the name only.
+KEY = "CODEBOX_TEST_MODEL_KEY"
+MODEL = "scripted-1"
+OPENAI, ANTHROPIC = "openai-chat", "anthropic-messages"
+
+
+def call(tool, **arguments):
+    """A step with one call."""
+    return {"calls": [{"tool": tool, "args": arguments}]}
+
+
+def finish(summary="Done."):
+    return call("task.finish", summary=summary)
+
+
+class Loop(Bench):
+    """A workplace with a model server. Every run has a session, a key, a site and a copy of the plugin of its own, so that
+    cases may run at the same time."""
+
+    def __init__(self, environment):
+        super().__init__(environment)
+        self.site = f"agent-test-{os.getpid()}"
+        self.server = Server().start()
+        self.numbers = itertools.count(1)
+
+    def close(self):
+        self.server.close()
+        for site in glob.glob(os.path.join(self.state, "sites", self.site + "*")):
+            shutil.rmtree(site, ignore_errors=True)
+        super().close()
+
+    def source(self, name=None):
+        return super().source(name or f"plugin-{next(self.numbers)}")
+
+    def run_arguments(self, *arguments, state=None):
+        return ["run", *self.paths(state), "--site", f"{self.site}-{next(self.numbers)}", "--json", *arguments]
+
+    def arguments(self, steps, *more, api=OPENAI, key=None, model=MODEL, source=None, target="/workspace/plugin",
+                  goal="Add a line to lib/a.txt.", base=None):
+        """Arguments and environment of a run whose model plays the steps; also the session's name and the key."""
+        name = f"s{next(self.numbers)}"
+        key = key or "sk-test-" + secrets.token_hex(16)
+        script = steps if isinstance(steps, dict) else {"turns": steps}
+        self.server.add(name, {"key": key, "models": [MODEL], **script})
+        source = source or self.source()
+        full = self.run_arguments("--mount", f"{source}:{target}", "--goal", goal, "--model", model, "--model-api", api,
+                                  "--model-url", base or self.server.base(name, api=api), "--provider", "scripted", "--model-key-env", KEY, *more)
+        return full, {"PATH": "/usr/bin:/bin", KEY: key}, name, key
+
+    def play(self, steps, *more, seconds=120, **how):
+        """Runs to the end. The answer knows its requests, its session and its key."""
+        full, environment, name, key = self.arguments(steps, *more, **how)
+        return self.known(self.finish(full, self.start(full, environment), seconds), name, key)
+
+    def known(self, answer, name, key):
+        answer.session, answer.key = name, key
+        answer.requests = self.server.of(name)
+        answer.mismatches = [row["mismatch"] for row in answer.requests if row.get("mismatch")]
+        return answer
+
+    def good(self, answer, outcome="succeeded", exit_code=0, code=None):
+        """The run came to this, its script was played as written, and its bundle verifies."""
+        must(not answer.mismatches, f"the conversation went another way: {answer.mismatches}\n{answer}")
+        answer.expect(exit_code, code)
+        must(answer.result["outcome"] == outcome, f"expected {outcome}, got {answer.result['outcome']}\n{answer}")
+        return self.bundle(answer)
+
+    def bundle(self, answer):
+        """The run's bundle, verified; the key is in nothing that was kept or printed."""
+        path = (answer.json.get("artifacts") or {}).get("directory") or ""
+        must(os.path.isfile(os.path.join(path, "manifest.json")), f"no bundle at {path!r}\n{answer}")
+        self.call("artifacts", "verify", "--bundle", path, "--state", self.state, "--json").expect(0)
+        self.without(answer, answer.key)
+        return path
+
+    def without(self, answer, value):
+        """A value, however it is written, is in nothing that is kept of the run and in no output."""
+        run = re.search(r"run_[0-9a-f]{32}", answer.stdout)
+        must(run, f"there is no run\n{answer}")
+        places = [place for kept in glob.glob(os.path.join(self.state, "sites", "*", "*", run[0])) for place in files(kept)]
+        must(any(name.endswith("manifest.json") for name, _ in places) and any(name.endswith("events.jsonl") for name, _ in places),
+             f"the search does not see what is kept: {[name for name, _ in places]}")
+        places += [(audit, open_bytes(audit)) for audit in glob.glob(os.path.join(self.state, "sites", "*", "audit.jsonl"))]
+        places += [("stdout", answer.stdout.encode()), ("stderr", answer.stderr.encode())]
+        found = [f"{name}: {form}" for name, content in places for form, text in forms(value).items() if text in content]
+        must(not found, f"the key was kept: {found[:8]}")
+
+
+def forms(value):
+    """Every spelling looked for."""
+    data = value.encode()
+    found = {"raw": data, "reversed": data[::-1], "hex": data.hex().encode(), "url": urllib.parse.quote(value, safe="").encode()}
+    for shift in range(3):
+        found[f"base64-{shift}"] = base64.b64encode(b"\0" * shift + data)[4 if shift else 0:][:(len(data) - 3) // 3 * 4 - 4]
+    return found
+
+
+def open_bytes(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def files(root):
+    """Paths and contents of regular files."""
+    for directory, _, names in os.walk(root):
+        for name in names:
+            path = os.path.join(directory, name)
+            if os.path.isfile(path) and not os.path.islink(path):
+                yield path, open_bytes(path)
+
+
+def document(bundle, path):
+    with open(os.path.join(bundle, path), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def text(bundle, path):
+    with open(os.path.join(bundle, path), encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
+def changed(answer, target="/workspace/plugin"):
+    """Paths of changed files below the mount."""
+    return sorted(entry["path"][len(target) + 1:] for entry in answer.result["changed_files"])
+
+
+def calls(bundle):
+    """Rows of the tool call transcript."""
+    manifest = document(bundle, "manifest.json")
+    found = [row["path"] for row in manifest["files"] if row.get("kind") == "tool-call-transcript"]
+    must(found, f"no tool call transcript among {sorted(str(row.get('kind')) for row in manifest['files'])}")
+    return document(bundle, found[0])["tool_calls"]
+
+
+def results(answer, tool=None):
+    """What tools answered, from the last request: name of the tool and text, oldest first."""
+    found = []
+    names = {}
+    for message in answer.requests[-1]["messages"]:
+        for made in message.get("calls", []):
+            names[made["id"]] = made["name"]
+        if message["role"] == "tool":
+            found.append((names.get(message["call_id"], "?"), message["text"]))
+    return found if tool is None else [said for name, said in found if name == tool.replace(".", "_").replace("-", "_")]
+
+
+__all__ = ["ANTHROPIC", "Failed", "KEY", "Loop", "MODEL", "NEEDED", "OPENAI", "call", "calls", "changed", "digest", "document", "files", "finish", "forms",
+           "must", "results", "text"]

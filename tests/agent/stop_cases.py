@@ -1,0 +1,59 @@
+"""A run that is ended in the middle of an answer: at once, with what was done."""
+
+import json
+import signal
+import time
+
+from loop import ANTHROPIC, OPENAI, call, changed, must
+
+WRITE = call("workspace.write", path="added.txt", content="x\n")
+#: Ending the guest, the bundle and its signature come after the model was let go.
+AT_MOST = 2.0
+
+
+def wait_for(bench, name, number):
+    for _ in range(600):
+        if len(bench.server.of(name)) >= number:
+            return
+        time.sleep(0.05)
+    must(False, f"the model was not asked {number} times")
+
+
+def a_cancellation_breaks_an_answer_off(bench):
+    for fault, api in (({"fault": "never"}, OPENAI), ({"fault": "stall"}, ANTHROPIC), ({"fault": "status", "status": 429, "headers": {"Retry-After": "30"}}, OPENAI)):
+        full, environment, name, key = bench.arguments([WRITE, fault, fault, fault], api=api)
+        process = bench.start(full, environment)
+        wait_for(bench, name, 2)
+        time.sleep(0.3)
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        answer = bench.known(bench.finish(full, process), name, key)
+        took = time.monotonic() - began
+        bench.good(answer, "cancelled", 130, "wp_codebox_run_cancelled")
+        must(took <= AT_MOST, f"it took {took:.1f} s")
+        must(changed(answer) == ["added.txt"] and len(answer.requests) == 2, str(answer))
+
+
+def the_deadline_breaks_an_answer_off(bench):
+    for fault, api in (({"fault": "never"}, ANTHROPIC), ({"fault": "stall"}, OPENAI), ({"text": "slow " * 2000, "pace": {"characters": 5, "milliseconds": 50}}, OPENAI)):
+        began = time.monotonic()
+        answer = bench.play([WRITE, fault], "--timeout", "4s", api=api)
+        took = time.monotonic() - began
+        bench.good(answer, "timed_out", 124, "wp_codebox_run_timeout")
+        must(3.5 <= took <= 4 + AT_MOST, f"it took {took:.1f} s")
+        outcome = answer.result["completion_outcome"]
+        must(changed(answer) == ["added.txt"] and outcome["status"] == "partial", json.dumps(outcome))
+
+
+def a_tool_that_does_not_end_ends_alone(bench):
+    answer = bench.play([
+        call("terminal.run", command="echo before; sleep 60", timeout_seconds=1),
+        {"expect": {"last": "before"}, **call("terminal.run", command="echo alive")},
+        {"expect": {"last": "alive"}, **WRITE},
+        call("task.finish", summary="x"),
+    ], "--timeout", "60s")
+    bench.good(answer)
+    must(changed(answer) == ["added.txt"], str(answer))
+
+
+CASES = [a_cancellation_breaks_an_answer_off, the_deadline_breaks_an_answer_off, a_tool_that_does_not_end_ends_alone]

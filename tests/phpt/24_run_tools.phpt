@@ -1,0 +1,95 @@
+--TEST--
+Parent tools: the function answers, its answer gets the address of the request, and what is no result fails
+--INI--
+wp_codebox.runner={PWD}/fixtures/fake-runner
+--FILE--
+<?php
+require __DIR__ . '/fixtures/lib.php';
+use WPCodebox\Native\Run;
+
+/** Waits with a function for tools; prints what the runner got. */
+function answered( ?callable $tool ): void {
+	$show = static function ( array $event ): void {
+		$result = $event['data']['answered'];
+		echo '  ', $result['request_id'], ' ', $result['schema'], ' ', $result['tool'], ' ', $result['status'], ' ', $result['error']['code'] ?? '-', ' ', json_encode( $result['output'] ?? null ), "\n";
+	};
+	echo Run::start( request( 'tools' ) )->wait( $show, null, $tool )['outcome'], "\n";
+}
+
+echo "answers, whatever address they give\n";
+answered(
+	static fn( array $request ): array => [
+		'status'     => 'succeeded',
+		'request_id' => 'another',
+		'tool'       => 'host.write',
+		'output'     => $request['input'],
+	]
+);
+
+echo "nobody there\n";
+answered( null );
+
+echo "no results\n";
+$answers = [ null, [ 'status' => 'great' ], [ 'status' => 'succeeded', 'output' => new stdClass() ] ];
+answered(
+	static function () use ( &$answers ) {
+		return array_shift( $answers );
+	}
+);
+
+echo "denied\n";
+answered( static fn(): array => [ 'status' => 'denied', 'error' => [ 'code' => 'no', 'message' => 'No.' ] ] );
+
+echo "throw: unchanged, the run is cancelled\n";
+$marker = marker();
+try {
+	Run::start( request( 'tools', [ 'provenance' => [ 'marker' => $marker ] ] ) )->wait(
+		null,
+		null,
+		static function (): array {
+			throw new DomainException( 'mine' );
+		}
+	);
+} catch ( DomainException $e ) {
+	var_dump( $e->getMessage(), file_says( $marker, 'eof' ) );
+}
+
+echo "a time that is up, then the rest\n";
+$run   = Run::start( request( 'tools' ) );
+$calls = 0;
+$tool  = static function () use ( &$calls ): array {
+	++$calls;
+	return [ 'status' => 'failed' ];
+};
+while ( null === ( $result = $run->wait( null, 0, $tool ) ) ) {
+	usleep( 1000 );
+}
+var_dump( $calls, $result['outcome'] );
+?>
+--EXPECT--
+answers, whatever address they give
+  one wp-codebox/parent-tool-result/v1 host.read succeeded - {"n":1}
+  two wp-codebox/parent-tool-result/v1 host.read succeeded - {"n":1}
+  three wp-codebox/parent-tool-result/v1 host.read succeeded - {"n":1}
+succeeded
+nobody there
+  one wp-codebox/parent-tool-result/v1 host.read unavailable unavailable null
+  two wp-codebox/parent-tool-result/v1 host.read unavailable unavailable null
+  three wp-codebox/parent-tool-result/v1 host.read unavailable unavailable null
+succeeded
+no results
+  one wp-codebox/parent-tool-result/v1 host.read failed invalid-result null
+  two wp-codebox/parent-tool-result/v1 host.read failed invalid-result null
+  three wp-codebox/parent-tool-result/v1 host.read failed invalid-result null
+succeeded
+denied
+  one wp-codebox/parent-tool-result/v1 host.read denied no null
+  two wp-codebox/parent-tool-result/v1 host.read denied no null
+  three wp-codebox/parent-tool-result/v1 host.read denied no null
+succeeded
+throw: unchanged, the run is cancelled
+string(4) "mine"
+bool(true)
+a time that is up, then the rest
+int(3)
+string(9) "succeeded"
