@@ -6,8 +6,8 @@ use crate::guest::{Guest, KillCause, LaunchOptions};
 use crate::host::{HostLayout, SystemEntryKind};
 use crate::php::PhpLayout;
 use crate::plan::{
-    GuestEgress, GuestSpec, PlannedComponents, PlannedMount, TemplateAccess, build_plan,
-    egress_environment, environment,
+    GuestEgress, GuestSpec, PlannedComponents, PlannedMount, ProgramDirectory, TemplateAccess,
+    build_plan, egress_environment, environment,
 };
 use crate::process_sandbox::ProcessSandbox;
 use crate::reduced::{DiskWatch, GuestTree};
@@ -62,6 +62,8 @@ pub struct NativeSpec {
     pub task_json: String,
     /// Single host files shown read-only.
     pub staged: Vec<StagedFile>,
+    /// Host directories with programs, shown read-only.
+    pub programs: Vec<ProgramDirectory>,
     /// Limits.
     pub limits: Limits,
     /// What leaves the guest.
@@ -97,6 +99,7 @@ impl Backend for NativeBackend {
             components: &spec.components,
             task_json: &spec.task_json,
             staged: &spec.staged,
+            programs: &spec.programs,
             limits: spec.limits,
             egress: &spec.egress,
         })

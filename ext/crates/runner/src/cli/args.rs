@@ -24,6 +24,8 @@ pub(crate) enum Command {
     /// Look at runs that others started, follow and cancel them.
     #[command(subcommand)]
     Runs(RunsCommand),
+    /// List the agents there are presets for, and whether their programs are installed.
+    Agents(AgentsArgs),
     /// List the commands a sandbox offers.
     Commands {
         /// Print JSON on standard output.
@@ -117,6 +119,10 @@ pub(crate) struct RunArgs {
     /// Program that does the work, split like a shell would, run without one.
     #[arg(long, value_name = "COMMAND LINE")]
     pub agent_command: Option<String>,
+    /// A well-known agent by the name of its preset, see `wp-codebox agents`. It needs a model;
+    /// its program is looked for in --agents-dir.
+    #[arg(long, value_name = "NAME", conflicts_with = "agent_command")]
+    pub agent: Option<String>,
     /// Exit codes of the agent that mean success.
     #[arg(long, value_name = "CODES", value_delimiter = ',', default_value = "0")]
     pub agent_success_codes: Vec<i32>,
@@ -262,6 +268,16 @@ pub(crate) struct GcArgs {
     /// List what would be removed, and remove nothing.
     #[arg(long)]
     pub dry_run: bool,
+    #[command(flatten)]
+    pub paths: PathArgs,
+    /// Print JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `agents`.
+#[derive(Debug, Args)]
+pub(crate) struct AgentsArgs {
     #[command(flatten)]
     pub paths: PathArgs,
     /// Print JSON on standard output.

@@ -14,6 +14,8 @@ use wp_codebox_policy::{
 
 /// The network preset that opens the model to programs of the guest.
 const GUEST_PRESET: &str = "model";
+/// The flag that names a preset's agent.
+const PRESET_FLAG: &str = "--agent";
 /// Largest file of a tool policy, bytes.
 const TOOL_POLICY_BYTES: u64 = 1024 * 1024;
 
@@ -96,6 +98,8 @@ impl Worker {
     fn of(args: &RunArgs) -> Self {
         if args.agent_command.is_some() {
             Self::Guest("--agent-command")
+        } else if args.agent.is_some() {
+            Self::Guest(PRESET_FLAG)
         } else if args.command.is_some() {
             Self::Guest("--command")
         } else {
@@ -131,7 +135,8 @@ pub(super) fn read(args: &RunArgs, policy: Option<&RuntimePolicy>) -> Result<Mod
         }
         Worker::Guest(flag) => {
             refuse_loop_flags(given, flag)?;
-            if !guest_may_ask(args, policy) {
+            // A preset opens what it needs, or says what a policy lacks.
+            if flag != PRESET_FLAG && !guest_may_ask(args, policy) {
                 return Err(input(format!(
                     "{flag} runs in the guest, where the model cannot be reached: add --network-preset model, or leave {flag} out for the built-in agent"
                 )));

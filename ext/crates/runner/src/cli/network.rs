@@ -1,7 +1,7 @@
 //! The network and secrets part of `run`'s arguments.
 
 use super::args::RunArgs;
-use crate::run::default_policy;
+use crate::run::{default_policy, preset};
 use serde_json::json;
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, NetworkPolicy, NetworkRules, RunRequest, RuntimePolicy, SecretBinding,
@@ -44,6 +44,9 @@ pub(super) fn policy(
     }
     if secrets {
         policy.secrets = SecretsPolicy::ConnectorScoped;
+    }
+    if let Some(preset) = preset::of(request)? {
+        preset::open_network(&preset, &mut policy);
     }
     wp_codebox_policy::parse(&json!(policy))
         .map(Some)

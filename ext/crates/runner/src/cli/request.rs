@@ -6,8 +6,8 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{
     Agent, AgentCommand, CommandCall, ErrorBody, ErrorCode, LimitsRequest, MountAccess,
-    MountRequest, OuterSandbox, OuterSandboxNeed, RunId, RunMode, RunPaths, RunRequest, SiteId,
-    StagedFile, TaskInput, schema_id,
+    MountRequest, OuterSandbox, OuterSandboxNeed, PresetAgent, RunId, RunMode, RunPaths,
+    RunRequest, SiteId, StagedFile, TaskInput, schema_id,
 };
 
 /// Builds the request; every refusal names the flag.
@@ -21,9 +21,10 @@ pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, E
         .hint("or set WP_CODEBOX_WORDPRESS")
     })?;
     check_version(args.wp.as_deref(), &wordpress)?;
-    if args.command.is_none() && args.agent_command.is_none() && args.model.model.is_none() {
+    let who = args.agent_command.is_some() || args.agent.is_some() || args.model.model.is_some();
+    if args.command.is_none() && !who {
         return Err(input(
-            "nothing to run: give --model for the built-in agent, --agent-command or --command",
+            "nothing to run: give --model for the built-in agent, --agent, --agent-command or --command",
         ));
     }
     let policy = args.policy.as_deref().map(policy).transpose()?;
@@ -232,6 +233,10 @@ fn staged_file(given: &str) -> Result<StagedFile, ErrorBody> {
 }
 
 fn agent(args: &RunArgs) -> Result<Option<Agent>, ErrorBody> {
+    if let Some(name) = &args.agent {
+        let name = name.clone();
+        return Ok(Some(Agent::Preset(PresetAgent { name })));
+    }
     let Some(line) = &args.agent_command else {
         return Ok(None);
     };

@@ -107,7 +107,13 @@ pub(super) fn inputs(
         },
         outcome: verdict.outcome,
         completion_outcome: Some(envelopes::completion_outcome(&facts)),
-        agent_result: agent_exit.map(|exit| envelopes::agent_result(&facts, exit)),
+        agent_result: agent_exit.map(|exit| {
+            let mut result = envelopes::agent_result(&facts, exit);
+            if let Some(text) = &recorder.last_word {
+                result.insert("message".to_owned(), json!(text));
+            }
+            result
+        }),
         transcript: Some(envelopes::transcript(
             &recorder.transcript,
             recorder.agent.as_ref(),

@@ -18,6 +18,7 @@ mod level;
 mod materialise;
 mod output;
 mod prepare;
+pub(crate) mod preset;
 mod programs;
 mod recorder;
 mod salvage;

@@ -92,6 +92,8 @@ pub(crate) struct Recorder<'a> {
     pub model_usage: Option<ModelUsage>,
     /// Turns and calls of the built-in loop.
     pub agent: Option<AgentLog>,
+    /// The last word of a command-line agent, redacted.
+    pub last_word: Option<String>,
 }
 
 impl<'a> Recorder<'a> {
@@ -114,6 +116,7 @@ impl<'a> Recorder<'a> {
             notices: Vec::new(),
             model_usage: None,
             agent: None,
+            last_word: None,
         }
     }
 

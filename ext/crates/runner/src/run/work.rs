@@ -5,6 +5,7 @@ use super::components;
 use super::egress::{self, Phase};
 use super::envelopes::tail_of;
 use super::materialise::pinned;
+use super::preset::model_environment;
 use super::recorder::{Call, Recorder, Step};
 use super::{Setting, level, programs};
 use rustix::fs::{Mode, OFlags};
@@ -86,7 +87,7 @@ pub(crate) struct Checked {
 
 fn spec(
     setting: &Setting<'_>,
-    guest: &str,
+    phase: Phase,
     lowers: impl Fn(usize) -> Vec<HostSource>,
     egress: GuestEgress,
 ) -> Result<NativeSpec, ErrorBody> {
@@ -117,6 +118,10 @@ fn spec(
             .map(task_for_guest)
             .unwrap_or_default(),
         staged: setting.staged.clone(),
+        programs: match phase {
+            Phase::Work => setting.prepared.programs.clone(),
+            Phase::Check => Vec::new(),
+        },
         limits: setting.prepared.limits,
         egress,
         level: setting.level,
@@ -124,7 +129,7 @@ fn spec(
             .run_dir
             .scratch("guests")
             .map_err(|e| e.body())?
-            .join(guest),
+            .join(phase.name()),
     })
 }
 
@@ -149,8 +154,8 @@ pub(crate) fn run(
     recorder: &mut Recorder<'_>,
 ) -> Result<Work, ErrorBody> {
     let lowers = |index: usize| vec![setting.mounts[index].lower.clone()];
-    let egress = egress::prepare(setting)?;
-    let spec = spec(setting, "work", lowers, egress.guest())?;
+    let egress = egress::prepare(setting, Phase::Work)?;
+    let spec = spec(setting, Phase::Work, lowers, egress.guest())?;
     let mut runtime = guest(setting, &spec)?;
     let egress = egress.open(runtime.as_mut())?;
     let isolation = runtime.isolation().clone();
@@ -239,9 +244,13 @@ fn programs(
     agents::run(agent, bench)
 }
 
-/// The call with what the guest holds of the run's secrets.
+/// The call with what the working guest holds of the run's secrets, and where its model is.
 pub(super) fn with_secrets(setting: &Setting<'_>, mut call: Call) -> Call {
-    call.env.extend(setting.prepared.secrets.environment());
+    let prepared = setting.prepared;
+    call.env.extend(prepared.secrets.environment(Phase::Work));
+    if let Some(model) = &prepared.guest_model {
+        call.env.extend(model_environment(model));
+    }
     call
 }
 
@@ -406,8 +415,8 @@ fn checking_guest(setting: &Setting<'_>, work: &Work) -> Result<CheckingGuest, E
             .chain([setting.mounts[index].lower.clone()])
             .collect()
     };
-    let egress = egress::prepare(setting)?;
-    let spec = spec(setting, "check", lowers, egress.guest())?;
+    let egress = egress::prepare(setting, Phase::Check)?;
+    let spec = spec(setting, Phase::Check, lowers, egress.guest())?;
     let mut runtime = guest(setting, &spec)?;
     let egress = egress.open(runtime.as_mut())?;
     Ok((runtime, egress))
@@ -454,7 +463,9 @@ fn run_checks(
 ) -> Result<(), ErrorBody> {
     for line in &setting.prepared.request.checks {
         let started = Instant::now();
-        let call = with_secrets(setting, programs::check(line, &setting.cwd)?);
+        let mut call = programs::check(line, &setting.cwd)?;
+        let secrets = setting.prepared.secrets.environment(Phase::Check);
+        call.env.extend(secrets);
         let step = recorder.run(runtime, &call, setting.clock.deadline)?;
         let (status, note) = match &step.result.end {
             ExecutionEnd::Exited { code: 0 } => (CheckStatus::Passed, String::new()),
