@@ -247,7 +247,7 @@ fn programs(
 /// The call with what the working guest holds of the run's secrets, and where its model is.
 pub(super) fn with_secrets(setting: &Setting<'_>, mut call: Call) -> Call {
     let prepared = setting.prepared;
-    call.env.extend(prepared.secrets.environment(Phase::Work));
+    call.env.extend(prepared.secrets.environment());
     if let Some(model) = &prepared.guest_model {
         call.env.extend(model_environment(model));
     }
@@ -464,7 +464,7 @@ fn run_checks(
     for line in &setting.prepared.request.checks {
         let started = Instant::now();
         let mut call = programs::check(line, &setting.cwd)?;
-        let secrets = setting.prepared.secrets.environment(Phase::Check);
+        let secrets = setting.prepared.secrets.environment_in(Phase::Check);
         call.env.extend(secrets);
         let step = recorder.run(runtime, &call, setting.clock.deadline)?;
         let (status, note) = match &step.result.end {
