@@ -1,6 +1,6 @@
 //! The two guests of a run: the one that works and the one that checks.
 
-use super::agents::{self, Bench, GuestPurpose};
+use super::agents::{self, Bench};
 use super::components;
 use super::egress::{self, Phase};
 use super::envelopes::tail_of;
@@ -220,8 +220,7 @@ fn programs(
     } else {
         AgentEnd::None
     };
-    let purpose = GuestPurpose::Work;
-    if let Some(stop) = agents::load_components(setting, recorder, runtime, purpose)? {
+    if let Some(stop) = agents::load_components(setting, recorder, runtime, Phase::Work)? {
         return Ok((Some(stop), idle));
     }
     for call in &request.commands {
@@ -251,6 +250,13 @@ pub(super) fn with_secrets(setting: &Setting<'_>, mut call: Call) -> Call {
     if let Some(model) = &prepared.guest_model {
         call.env.extend(model_environment(model));
     }
+    call
+}
+
+/// The call with what the checking guest holds of the run's secrets: nothing of the model.
+pub(super) fn with_check_secrets(setting: &Setting<'_>, mut call: Call) -> Call {
+    let secrets = setting.prepared.secrets.environment_in(Phase::Check);
+    call.env.extend(secrets);
     call
 }
 
@@ -362,8 +368,7 @@ pub(crate) fn check(
         outer: vec![runtime.outer_sandbox().clone()],
         ..Checked::default()
     };
-    let purpose = GuestPurpose::Check;
-    let ended = match agents::load_components(setting, recorder, runtime.as_mut(), purpose) {
+    let ended = match agents::load_components(setting, recorder, runtime.as_mut(), Phase::Check) {
         Ok(None) => run_checks(setting, recorder, runtime.as_mut(), &mut checked),
         Ok(Some(stop)) => {
             checked.stopped = Some(stop);
@@ -463,9 +468,7 @@ fn run_checks(
 ) -> Result<(), ErrorBody> {
     for line in &setting.prepared.request.checks {
         let started = Instant::now();
-        let mut call = programs::check(line, &setting.cwd)?;
-        let secrets = setting.prepared.secrets.environment_in(Phase::Check);
-        call.env.extend(secrets);
+        let call = with_check_secrets(setting, programs::check(line, &setting.cwd)?);
         let step = recorder.run(runtime, &call, setting.clock.deadline)?;
         let (status, note) = match &step.result.end {
             ExecutionEnd::Exited { code: 0 } => (CheckStatus::Passed, String::new()),

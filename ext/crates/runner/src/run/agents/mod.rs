@@ -8,7 +8,7 @@ mod components;
 mod hands;
 mod model;
 
-pub(super) use components::{GuestPurpose, load as load_components};
+pub(super) use components::load as load_components;
 
 use super::Setting;
 use super::recorder::Recorder;
