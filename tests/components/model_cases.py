@@ -60,11 +60,16 @@ def the_key_is_nowhere_in_the_guest(bench):
     server = Server({"repair": REPAIR}, key=KEY).start()
     try:
         # In two pieces, since the command line of the search is in its guest too.
-        look = "KEY=$(printf %s sk-of-the- host-that-stays-outside-); ! grep -rlsF \"$KEY\" / --exclude-dir=proc --exclude-dir=sys --exclude-dir=usr --exclude-dir=wordpress --exclude-dir=opt && ! cat /proc/*/environ | grep -aF \"$KEY\""
+        # grep's status says nothing where a file cannot be read: what it prints counts.
+        look = ("KEY=$(printf %s sk-of-the- host-that-stays-outside-); "
+                "test -z \"$(grep -rlsF \"$KEY\" / --exclude-dir=proc --exclude-dir=sys --exclude-dir=usr --exclude-dir=wordpress --exclude-dir=opt)\" && "
+                "test -z \"$(cat /proc/*/environ | tr '\\0' '\\n' | grep -aF \"$KEY\")\"")
         ended = run(bench, shell(look), both(bench), **model(server, "repair")).expect("no_op")
         # The positive control: the same search finds what is there.
         control = look.replace("KEY=", "printf %s sk-of-the-host-that-stays-outside- >/tmp/planted; KEY=")
         run(bench, shell(control), both(bench), **model(server, "repair")).expect("failed", "wp_codebox_run_failed")
+        control = look.replace("KEY=", "export PLANTED=$(printf %s sk-of-the- host-that-stays-outside-); KEY=", 1)
+        run(bench, shell(control), **model(server, "repair")).expect("failed", "wp_codebox_run_failed")
         show = shell("echo key=$OPENAI_COMPATIBLE_API_KEY base=$CODEBOX_MODEL_BASE_URL model=$CODEBOX_MODEL api=$CODEBOX_MODEL_API")
         ended = run(bench, show, **model(server, "repair")).expect("no_op")
         must("key=codebox_" in ended.output, ended.output)
