@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => 'a3ac742b77a0c9af972affda5c5df7f06f3daabe9f87bb04649336b7682ebd6a',
+	'contract_digest' => 'c6cb2d56a8c30e816b8749d61804bcf226eb103c8ea88ff3f06afb2e1d0a41e7',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',
@@ -36,5 +36,7 @@ return [
 		'wp-codebox/get-artifact-diff'        => 'artifact/diff.php',
 		'wp-codebox/replay-artifact'          => 'artifact/replay.php',
 		'wp-codebox/list-audit-records'       => 'audit/list.php',
+		'wp-codebox/browser-connector-request' => 'connector/request.php',
+		'wp-codebox/execute-browser-provider-request' => 'connector/provider-request.php',
 	],
 ];

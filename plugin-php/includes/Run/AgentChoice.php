@@ -90,6 +90,16 @@ final class AgentChoice {
 	}
 
 	/**
+	 * Names that a task or the default may give.
+	 *
+	 * @param Settings $settings Host settings.
+	 * @return list<string>
+	 */
+	public static function names( Settings $settings ): array {
+		return array_values( array_unique( array_merge( array_map( 'strval', array_keys( $settings->agents() ) ), [ self::BUILT_IN ], self::presets() ) ) );
+	}
+
+	/**
 	 * The agent without what the task adds to it.
 	 *
 	 * @param array<string, mixed> $input Task input.
@@ -121,7 +131,7 @@ final class AgentChoice {
 		if ( '' === $name ) {
 			throw $this->missing( 'No agent was named and none is configured, and there is no model for the built-in one.' );
 		}
-		throw $this->missing( sprintf( 'There is no agent "%s" on this site; there are %s.', $name, implode( ', ', array_merge( array_keys( $agents ), $presets, [ self::BUILT_IN ] ) ) ) );
+		throw $this->missing( sprintf( 'There is no agent "%s" on this site; there are %s.', $name, implode( ', ', self::names( $this->settings ) ) ) );
 	}
 
 	/**

@@ -201,6 +201,10 @@ final class ParentTools {
 		}
 		if ( is_wp_error( $output ) ) {
 			$code = (string) $output->get_error_code();
+			if ( 'ability_callback_exception' === $code ) {
+				// Since WordPress 7.1 core catches it, and quotes a text that was meant for a log.
+				return $this->refused( 'failed', ErrorCode::Internal->value, 'The ability failed inside; this site knows more.' );
+			}
 			return $this->refused( 'ability_invalid_permissions' === $code ? 'denied' : 'failed', $code, $output->get_error_message() );
 		}
 		$text = wp_json_encode( $output );

@@ -239,7 +239,7 @@ mod tests {
         let swaps = first.swaps();
         assert_eq!(swaps.len(), 1);
         assert_eq!(swaps[0].placeholder, held["A_KEY"]);
-        assert_eq!(*first.value("A_KEY").unwrap(), "value-of-A_KEY");
+        assert_eq!(first.value("A_KEY").unwrap().as_str(), "value-of-A_KEY");
         assert_eq!(first.value("C_KEY"), None);
         let said = format!("{first:?} {:?}", first.record());
         assert!(
