@@ -5,7 +5,6 @@ use super::components;
 use super::egress::{self, Phase};
 use super::envelopes::tail_of;
 use super::materialise::pinned;
-use super::preset::model_environment;
 use super::recorder::{Call, Recorder, Step};
 use super::{Setting, level, programs};
 use rustix::fs::{Mode, OFlags};
@@ -225,7 +224,7 @@ fn programs(
     }
     for call in &request.commands {
         let call = programs::command(call, &setting.guest_mounts, &setting.cwd)?;
-        let call = with_secrets(setting, call);
+        let call = programs::with_secrets(setting, call);
         let step = recorder.run(runtime, &call, setting.clock.deadline)?;
         if let Some(stop) = stop_of(&call, &step, &[0])? {
             return Ok((Some(stop), idle));
@@ -241,23 +240,6 @@ fn programs(
         cancellation,
     };
     agents::run(agent, bench)
-}
-
-/// The call with what the working guest holds of the run's secrets, and where its model is.
-pub(super) fn with_secrets(setting: &Setting<'_>, mut call: Call) -> Call {
-    let prepared = setting.prepared;
-    call.env.extend(prepared.secrets.environment());
-    if let Some(model) = &prepared.guest_model {
-        call.env.extend(model_environment(model));
-    }
-    call
-}
-
-/// The call with what the checking guest holds of the run's secrets: nothing of the model.
-pub(super) fn with_check_secrets(setting: &Setting<'_>, mut call: Call) -> Call {
-    let secrets = setting.prepared.secrets.environment_in(Phase::Check);
-    call.env.extend(secrets);
-    call
 }
 
 /// Why a step ends the run. A program that is not there is the caller's mistake, not an outcome.
@@ -468,7 +450,7 @@ fn run_checks(
 ) -> Result<(), ErrorBody> {
     for line in &setting.prepared.request.checks {
         let started = Instant::now();
-        let call = with_check_secrets(setting, programs::check(line, &setting.cwd)?);
+        let call = programs::with_check_secrets(setting, programs::check(line, &setting.cwd)?);
         let step = recorder.run(runtime, &call, setting.clock.deadline)?;
         let (status, note) = match &step.result.end {
             ExecutionEnd::Exited { code: 0 } => (CheckStatus::Passed, String::new()),

@@ -6,8 +6,8 @@
 
 use super::super::Setting;
 use super::super::egress::Phase;
+use super::super::programs::{with_check_secrets, with_secrets};
 use super::super::recorder::{Call, Recorder, Step};
-use super::super::work::{with_check_secrets, with_secrets};
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
