@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '40fe10501e04b3356e148e1485b3b1f58fa3d896033bd06fe0f3fb0e7cbd99e2',
+	'contract_digest' => 'c6cb2d56a8c30e816b8749d61804bcf226eb103c8ea88ff3f06afb2e1d0a41e7',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',

@@ -42,6 +42,7 @@ use WPCodebox\Review\ReviewService;
 use WPCodebox\Review\StageService;
 use WPCodebox\Run\AgentChoice;
 use WPCodebox\Run\BatchService;
+use WPCodebox\Run\ComponentPlan;
 use WPCodebox\Run\FanoutAggregate;
 use WPCodebox\Run\FanoutService;
 use WPCodebox\Run\MountPlan;
@@ -133,6 +134,7 @@ final class Services {
 		$requests          = new RequestBuilder(
 			$this->site,
 			new MountPlan( $this->code ),
+			new ComponentPlan( $this->settings, $this->code, $this->site ),
 			new AgentChoice( $this->settings, $models ),
 			new TaskModel( $this->inheritance, $models ),
 			new ToolChoice(),

@@ -47,6 +47,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         components: &wp_codebox_backend_native::PlannedComponents::default(),
         task_json: "",
         staged: &[],
+        programs: &[],
         limits: Limits::default(),
         egress: &GuestEgress::Denied,
     })?;

@@ -20,6 +20,9 @@ use wp_codebox_contracts::{
 const TICK: Duration = Duration::from_millis(250);
 /// Size of one read.
 const CHUNK: usize = 64 * 1024;
+/// Time for pid 1 to report the end of a program that it was told to end; after that the whole
+/// guest is killed.
+const STOPPING: Duration = Duration::from_secs(5);
 /// Time for pid 1 to report an exit when nothing else is left to wait for.
 const DRAIN: Duration = Duration::from_secs(1);
 
@@ -43,6 +46,8 @@ pub enum ExecEnd {
     Exited(i32),
     /// By this signal.
     Signaled(i32),
+    /// Its own time was up, and it was killed with what it had started; the guest lives.
+    Stopped,
     /// The deadline passed; the guest is dead.
     TimedOut,
     /// The guest was over its memory limit and is dead.
@@ -152,6 +157,17 @@ impl Guest {
         call: &ExecCall<'_>,
         on_output: &mut dyn FnMut(OutputStream, &[u8]),
     ) -> Result<Execution, ExecError> {
+        self.exec_until(call, call.deadline, on_output)
+    }
+
+    /// The same, but at `stop_at` only this program is ended, with what it started, and the
+    /// guest lives on. At the call's deadline the whole guest is ended all the same.
+    pub fn exec_until(
+        &mut self,
+        call: &ExecCall<'_>,
+        stop_at: Instant,
+        on_output: &mut dyn FnMut(OutputStream, &[u8]),
+    ) -> Result<Execution, ExecError> {
         let started = Instant::now();
         let (stdin_guest, stdin) = pipe_with(PipeFlags::CLOEXEC)?;
         let (stdout, stdout_guest) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -185,7 +201,7 @@ impl Guest {
             bytes: 0,
             buffer: vec![0; CHUNK],
         };
-        let (end, exit) = self.stream(call, &mut streams, on_output)?;
+        let (end, exit) = self.stream(call, stop_at, &mut streams, on_output)?;
         streams.drain(on_output);
         if let Some(layer) = self.layers.values().next() {
             self.shared.look_at_disk(layer);
@@ -223,12 +239,21 @@ impl Guest {
     fn stream(
         &mut self,
         call: &ExecCall<'_>,
+        stop_at: Instant,
         streams: &mut Streams<'_>,
         on_output: Sink<'_>,
     ) -> Result<(ExecEnd, Option<ExecExit>), ExecError> {
         let mut killed_at: Option<Instant> = None;
+        let mut stopped_at: Option<Instant> = None;
         loop {
-            if killed_at.is_none() && Instant::now() >= call.deadline {
+            if stopped_at.is_none() && stop_at < call.deadline && Instant::now() >= stop_at {
+                let id = call.request.id.clone();
+                // A guest that takes no request is ended as one that does not obey it.
+                let _ = self.channel.send(&GuestRequest::Stop { id }, &[]);
+                stopped_at = Some(Instant::now());
+            }
+            let disobeyed = stopped_at.is_some_and(|at| at.elapsed() > STOPPING);
+            if killed_at.is_none() && (disobeyed || Instant::now() >= call.deadline) {
                 self.shared.kill(KillCause::Deadline);
                 killed_at = Some(Instant::now());
             }
@@ -236,7 +261,11 @@ impl Guest {
                 return Ok((self.early_end(), None));
             }
             let left = call.deadline.saturating_duration_since(Instant::now());
-            let nap = if killed_at.is_some() { DRAIN } else { left };
+            let nap = match (killed_at, stopped_at) {
+                (Some(_), _) => DRAIN,
+                (None, Some(_)) => left,
+                (None, None) => left.min(stop_at.saturating_duration_since(Instant::now())),
+            };
             streams.wait(self.channel.as_fd(), nap.min(TICK));
             streams.step(on_output);
             // A few messages per round: output and deadline must not starve behind a flood.
@@ -245,6 +274,7 @@ impl Guest {
                     Received::Message(reply, _) => match *reply {
                         GuestReply::Exit(exit) if exit.id == call.request.id => {
                             let end = match (exit.code, exit.signal) {
+                                _ if stopped_at.is_some() => ExecEnd::Stopped,
                                 (Some(code), _) => ExecEnd::Exited(code),
                                 (None, Some(signal)) => ExecEnd::Signaled(signal),
                                 (None, None) => ExecEnd::GuestDied,

@@ -6,13 +6,14 @@ use crate::guest::{Guest, KillCause, LaunchOptions};
 use crate::host::{HostLayout, SystemEntryKind};
 use crate::php::PhpLayout;
 use crate::plan::{
-    GuestEgress, GuestSpec, PlannedComponents, PlannedMount, TemplateAccess, build_plan,
-    egress_environment, environment,
+    GuestEgress, GuestSpec, PlannedComponents, PlannedMount, ProgramDirectory, TemplateAccess,
+    build_plan, egress_environment, environment,
 };
 use crate::process_sandbox::ProcessSandbox;
 use crate::reduced::{DiskWatch, GuestTree};
 use crate::template::Template;
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -61,6 +62,8 @@ pub struct NativeSpec {
     pub task_json: String,
     /// Single host files shown read-only.
     pub staged: Vec<StagedFile>,
+    /// Host directories with programs, shown read-only.
+    pub programs: Vec<ProgramDirectory>,
     /// Limits.
     pub limits: Limits,
     /// What leaves the guest.
@@ -96,6 +99,7 @@ impl Backend for NativeBackend {
             components: &spec.components,
             task_json: &spec.task_json,
             staged: &spec.staged,
+            programs: &spec.programs,
             limits: spec.limits,
             egress: &spec.egress,
         })
@@ -220,7 +224,7 @@ impl Runtime for NativeRuntime {
             deadline: execution.deadline,
             output_limit: execution.output_bytes,
         };
-        let done = match self.guest.exec(&call, sink) {
+        let done = match self.guest.exec_until(&call, execution.stop_at, sink) {
             Ok(done) => done,
             Err(error @ (ExecError::NotStarted { .. } | ExecError::TooLarge)) => {
                 return Ok(ended(
@@ -251,6 +255,9 @@ impl Runtime for NativeRuntime {
             },
             ExecEnd::Exited(code) => ExecutionEnd::Exited { code },
             ExecEnd::Signaled(signal) => ExecutionEnd::Signalled { signal },
+            ExecEnd::Stopped => ExecutionEnd::Signalled {
+                signal: libc::SIGKILL,
+            },
             ExecEnd::TimedOut => ExecutionEnd::TimedOut,
             ExecEnd::MemoryLimit => ExecutionEnd::LimitReached {
                 error: self.memory_error("all its processes together were over"),
@@ -263,10 +270,20 @@ impl Runtime for NativeRuntime {
         };
         Ok(ExecutionResult {
             end,
+            stopped: done.end == ExecEnd::Stopped,
             output_truncated: done.output_truncated,
             disk_full: done.disk_full,
             duration: done.duration,
         })
+    }
+
+    fn look(&self) -> Result<Left, BackendError> {
+        match &self.view {
+            View::Private => {
+                copies(self.guest.layers.iter().map(|(index, fd)| (*index, fd))).map(Left::Layers)
+            }
+            View::Host(tree) => copies(tree.captured_now()).map(Left::Trees),
+        }
     }
 
     fn destroy(mut self: Box<Self>) -> Destroyed {
@@ -287,6 +304,22 @@ impl Runtime for NativeRuntime {
     }
 }
 
+fn copies<'a>(
+    layers: impl Iterator<Item = (u32, &'a OwnedFd)>,
+) -> Result<BTreeMap<u32, OwnedFd>, ErrorBody> {
+    layers
+        .map(|(index, fd)| {
+            let fd = fd.try_clone().map_err(|e| {
+                ErrorBody::new(
+                    ErrorCode::RunFailed,
+                    format!("a mount cannot be looked at: {e}"),
+                )
+            })?;
+            Ok((index, fd))
+        })
+        .collect()
+}
+
 impl NativeRuntime {
     fn disk_error(&self) -> ErrorBody {
         let bytes = self.limits.disk_bytes;
@@ -304,6 +337,7 @@ impl NativeRuntime {
 fn ended(end: ExecutionEnd, duration: Duration) -> ExecutionResult {
     ExecutionResult {
         end,
+        stopped: false,
         output_truncated: false,
         disk_full: false,
         duration,

@@ -36,6 +36,8 @@ const EMPTY: &str = "/run/codebox/empty";
 const BLANK: &str = "/run/codebox/blank";
 /// Programs that the plan itself puts first in `PATH`.
 const PROGRAMS: &str = "/run/codebox/bin";
+/// Where directories with programs of agents appear.
+pub const AGENTS: &str = "/opt/agents";
 /// Where the share directory appears.
 pub(crate) const SHARE: &str = "/opt/codebox";
 
@@ -53,6 +55,15 @@ pub struct PlannedMount {
     pub access: MountAccess,
     /// How it is materialised; `Bind` for read-only mounts only.
     pub view: MountView,
+}
+
+/// A host directory with programs that the guest may run and nobody may write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProgramDirectory {
+    /// Where it is.
+    pub source: HostSource,
+    /// Where the guest sees it, one level below [`AGENTS`].
+    pub target: GuestPath,
 }
 
 /// How the guest sees the template.
@@ -85,6 +96,8 @@ pub struct GuestSpec<'a> {
     pub task_json: &'a str,
     /// Single host files shown read-only.
     pub staged: &'a [StagedFile],
+    /// Directories with programs.
+    pub programs: &'a [ProgramDirectory],
     /// Limits.
     pub limits: Limits,
     /// What leaves the guest.
@@ -125,6 +138,12 @@ pub enum PlanError {
         /// Which.
         target: GuestPath,
     },
+    /// A directory of programs somewhere else.
+    #[error("programs of agents are shown one level below {AGENTS}, not at {target}")]
+    Programs {
+        /// Which.
+        target: GuestPath,
+    },
     /// A mount whose parts contradict each other.
     #[error("mount {target} is inconsistent: {rule}")]
     Mount {
@@ -140,7 +159,9 @@ impl PlanError {
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
-            Self::Path { .. } | Self::Target { .. } => ErrorCode::MountTargetInvalid,
+            Self::Path { .. } | Self::Target { .. } | Self::Programs { .. } => {
+                ErrorCode::MountTargetInvalid
+            }
             Self::Overlap { .. } => ErrorCode::MountTargetOverlap,
             Self::Staged { .. } => ErrorCode::InputInvalid,
             Self::Mount { .. } => ErrorCode::MountInvalid,
@@ -278,6 +299,14 @@ fn system(builder: &mut Builder, spec: &GuestSpec<'_>) -> Result<(), PlanError> 
     }
     if let Some(root) = spec.php.extra_root() {
         builder.bind(&root, &root)?;
+    }
+    for programs in spec.programs {
+        let target = programs.target.clone();
+        let name = target.as_str().strip_prefix(AGENTS);
+        if name.is_none_or(|name| name.rfind('/') != Some(0) || name.len() < 2) {
+            return Err(PlanError::Programs { target });
+        }
+        builder.bind_from(programs.source.clone(), target.as_str())?;
     }
     hide(builder, spec)?;
     for file in &spec.host.etc {

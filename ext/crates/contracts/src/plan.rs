@@ -202,6 +202,11 @@ pub struct ExecRequest {
 pub enum GuestRequest {
     /// Start a program.
     Exec(ExecRequest),
+    /// End one program and what it started; its end is reported as any other.
+    Stop {
+        /// Which.
+        id: ExecutionId,
+    },
     /// End the guest.
     Shutdown,
 }

@@ -42,6 +42,8 @@ pub const SELF_TEST: &str = "wp-codebox/self-test/v1";
 pub const EGRESS_DENIED: &str = "wp-codebox/egress-denied/v1";
 /// How a well-known command-line agent is started.
 pub const AGENT_PRESET: &str = "wp-codebox/agent-preset/v1";
+/// Presets of an installation.
+pub const AGENT_PRESET_LIST: &str = "wp-codebox/agent-preset-list/v1";
 /// Catalogue of commands.
 pub const COMMAND_CATALOG: &str = "wp-codebox/command-catalog/v1";
 /// Result of one command.

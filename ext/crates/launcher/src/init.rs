@@ -7,7 +7,7 @@
 
 use crate::channel::{Channel, Incoming};
 use crate::error::{At, Failure, Step};
-use crate::program;
+use crate::{program, stop};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::io::Errno;
@@ -92,6 +92,12 @@ fn obey(
         }
         Incoming::Request(GuestRequest::Exec(request), descriptors) => {
             start(channel, running, &request, descriptors)?;
+        }
+        Incoming::Request(GuestRequest::Stop { id }, _) => {
+            // One that ended meanwhile has been reported, or is about to be.
+            if let Some(one) = running.iter().find(|one| one.id == id) {
+                stop::end_session(one.pid);
+            }
         }
     }
     Ok(Next::Continue)

@@ -27,6 +27,7 @@ mod reduced;
 mod rootfs;
 mod seccomp;
 mod shortfall;
+mod stop;
 mod syscalls;
 mod syscalls_reduced;
 

@@ -39,8 +39,8 @@ pub use mounts::{
 };
 pub use network::{
     Allowed, Ambiguity, Authority, EgressRequest, EgressRules, Forbidden, Host, HostError,
-    ModelAccess, ModelBase as BridgeBase, ModelBaseError as BridgeBaseError, PathError, Refusal,
-    RequestPath, RuleScope, SecretScope, Transport, is_method, judge_address, judge_model_request,
+    ModelAccess, PathError, Refusal, RequestPath, RuleScope, SecretScope, Transport, is_method,
+    judge_address, judge_model_request,
 };
 pub use redaction::{Finding, Redactor, SECRET_MIN_BYTES};
 pub use runtime_policy::{PolicyError, defaults, parse, validate};

@@ -11,6 +11,8 @@ pub(crate) use client::cancel;
 
 use crate::frames::FrameReader;
 use crate::outbox::Bond;
+use crate::parent::Answers;
+use serde_json::Value;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -25,6 +27,7 @@ pub(crate) struct Reins {
     pub cancellation: Arc<Cancellation>,
     pub bond: Arc<Bond>,
     pub record: Arc<LiveRecord>,
+    pub answers: Arc<Answers>,
 }
 
 struct Signals {
@@ -64,34 +67,50 @@ pub(crate) fn listen(reader: FrameReader, run_dir: &RunDir, reins: Reins) -> io:
     Ok(())
 }
 
+/// What a caller's frame asks for.
+#[derive(Debug, Clone, PartialEq)]
+enum Heard {
+    Cancel,
+    Detach,
+    /// To a question of the run.
+    Answer(Value),
+    /// It is none of a caller's, or belongs elsewhere.
+    Nonsense,
+}
+
+fn heard(frame: Frame) -> Heard {
+    match frame {
+        Frame::Cancel => Heard::Cancel,
+        Frame::Detach => Heard::Detach,
+        Frame::ToolResult { result } => Heard::Answer(result),
+        Frame::Start { .. }
+        | Frame::Accepted { .. }
+        | Frame::Event { .. }
+        | Frame::ToolRequest { .. }
+        | Frame::Result { .. }
+        | Frame::Error { .. } => Heard::Nonsense,
+    }
+}
+
 /// Until the end of the stream. An attached run ends with its caller, also with one that
 /// sends what is no frame or belongs elsewhere; a detached one only hears no more of it.
 fn hear_caller(stream: UnixStream, buffered: Vec<u8>, reins: &Reins) {
     let mut reader = FrameReader::resume(stream, buffered);
-    loop {
-        match reader.next() {
-            Ok(Some(Frame::Cancel)) => reins.cancellation.cancel(CancelReason::Asked),
-            Ok(Some(Frame::Detach)) => {
+    while let Ok(Some(frame)) = reader.next() {
+        match heard(frame) {
+            Heard::Cancel => reins.cancellation.cancel(CancelReason::Asked),
+            Heard::Detach => {
                 reins.bond.detach();
                 reins.record.detached();
             }
-            Ok(Some(
-                Frame::Start { .. }
-                | Frame::Accepted { .. }
-                | Frame::Event { .. }
-                | Frame::ToolRequest { .. }
-                | Frame::ToolResult { .. }
-                | Frame::Result { .. }
-                | Frame::Error { .. },
-            ))
-            | Ok(None)
-            | Err(_) => {
-                return match reins.bond.mode() {
-                    RunMode::Attached => reins.cancellation.cancel(CancelReason::CallerGone),
-                    RunMode::Detached => {}
-                };
-            }
+            Heard::Answer(result) => reins.answers.hear(result),
+            Heard::Nonsense => break,
         }
+    }
+    reins.answers.close();
+    match reins.bond.mode() {
+        RunMode::Attached => reins.cancellation.cancel(CancelReason::CallerGone),
+        RunMode::Detached => {}
     }
 }
 
@@ -108,5 +127,30 @@ async fn hear_signals(mut signals: Signals, reins: &Reins) {
             else => return,
         }
         reins.cancellation.cancel(CancelReason::Signal);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use wp_codebox_contracts::{ErrorBody, ErrorCode};
+
+    #[test]
+    fn an_answer_does_not_end_an_attached_run_and_a_runners_frame_does() {
+        let result = json!({"request_id": "r"});
+        let answer = Frame::ToolResult {
+            result: result.clone(),
+        };
+        assert_eq!(heard(answer), Heard::Answer(result));
+        assert_eq!(heard(Frame::Cancel), Heard::Cancel);
+        for frame in [
+            Frame::ToolRequest { request: json!({}) },
+            Frame::Error {
+                error: ErrorBody::new(ErrorCode::RunFailed, "x"),
+            },
+        ] {
+            assert_eq!(heard(frame), Heard::Nonsense);
+        }
     }
 }

@@ -13,6 +13,7 @@ mod egress;
 mod frames;
 mod keeper;
 mod outbox;
+mod parent;
 mod peer;
 mod run;
 mod supervise;

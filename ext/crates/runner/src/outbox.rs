@@ -154,6 +154,13 @@ impl Outbox {
         }
     }
 
+    /// Sends a frame that is of use only if it is read: whether it is on its way.
+    pub(crate) fn send_now(&self, frame: &Frame) -> bool {
+        self.send(frame);
+        let queue = self.shared.lock();
+        !queue.broken && !queue.given_up
+    }
+
     /// What the caller should be told when events were not sent to it.
     pub(crate) fn notice(&self) -> Option<&'static str> {
         let missing = self.shared.lock().given_up;

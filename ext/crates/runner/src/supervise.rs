@@ -6,6 +6,7 @@
 use crate::control::{self, Reins};
 use crate::frames::{FrameReader, write_frame};
 use crate::outbox::{Bond, Outbox, Patience};
+use crate::parent::{Answers, ParentLine};
 use crate::{peer, run};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, ExitCode, Stdio};
@@ -77,15 +78,17 @@ fn converse(stream: &UnixStream) -> Result<u8, ErrorBody> {
     let begun = run::begin(prepared, &redactor)?;
     let cancellation = Arc::new(Cancellation::default());
     let bond = Arc::new(Bond::new(begun.mode()));
+    let answers = Arc::new(Answers::default());
     let reins = Reins {
         run_id: begun.run_id().clone(),
         cancellation: Arc::clone(&cancellation),
         bond: Arc::clone(&bond),
         record: Arc::clone(begun.run_dir().record()),
+        answers: Arc::clone(&answers),
     };
     let outbox = stream
         .try_clone()
-        .and_then(|stream| Outbox::start(stream, bond, Patience::default()))
+        .and_then(|stream| Outbox::start(stream, Arc::clone(&bond), Patience::default()))
         .map_err(unavailable);
     let heard = control::listen(reader, begun.run_dir(), reins).map_err(|e| {
         let message = format!("the run cannot listen to anybody: {e}");
@@ -101,7 +104,13 @@ fn converse(stream: &UnixStream) -> Result<u8, ErrorBody> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         run_id: begun.run_id().clone(),
     });
-    let answer = run::execute(begun, &redactor, &cancellation, &mut |event| {
+    let parent = ParentLine {
+        answers: &answers,
+        outbox: &outbox,
+        bond: &bond,
+        cancellation: &cancellation,
+    };
+    let answer = run::execute(begun, &redactor, &cancellation, &parent, &mut |event| {
         outbox.send(&Frame::Event { event });
     });
     let status = match &answer {

@@ -39,7 +39,9 @@ pub struct Execution {
     pub stdin: Option<Vec<u8>>,
     /// Bytes of each stream handed on; the rest is read and dropped.
     pub output_bytes: u64,
-    /// When it is killed.
+    /// When it is ended, with what it started, while the guest lives on.
+    pub stop_at: Instant,
+    /// When the whole guest is ended.
     pub deadline: Instant,
 }
 
@@ -79,6 +81,8 @@ pub enum ExecutionEnd {
 pub struct ExecutionResult {
     /// How it ended.
     pub end: ExecutionEnd,
+    /// Whether its own time was up: `stop_at` came, it was killed, the guest lives.
+    pub stopped: bool,
     /// Whether output was dropped because of `output_bytes`.
     pub output_truncated: bool,
     /// Whether the disk limit was hit while it ran.
@@ -156,6 +160,9 @@ pub trait Runtime {
         execution: &Execution,
         sink: &mut dyn FnMut(OutputStream, &[u8]),
     ) -> Result<ExecutionResult, BackendError>;
+    /// What its captured mounts hold by now. The guest lives: what is read there can change
+    /// while it is read, and its names are the guest's.
+    fn look(&self) -> Result<Left, BackendError>;
     /// Ends the guest and everything in it, then hands over what it left.
     fn destroy(self: Box<Self>) -> Destroyed;
 }

@@ -109,6 +109,12 @@ struct Captured {
     directory: OwnedFd,
 }
 
+/// Whether the directory is what still lies at its path.
+fn in_place(captured: &&Captured) -> bool {
+    let now = open_directory(&captured.path).and_then(|fd| pin(&fd));
+    now.is_ok_and(|now| pin(&captured.directory) == Ok(now))
+}
+
 impl GuestTree {
     /// Lays out what `plan`, the plan of a full guest, would mount, in a new directory.
     /// `directory` must not exist; it holds copies, so whoever can read it reads them.
@@ -179,16 +185,21 @@ impl GuestTree {
         &self.writable
     }
 
+    /// The captured directories that are where they were, while the guest lives.
+    pub fn captured_now(&self) -> impl Iterator<Item = (u32, &OwnedFd)> {
+        self.captured
+            .iter()
+            .filter(in_place)
+            .map(|captured| (captured.index, &captured.directory))
+    }
+
     /// The captured directories, by mount index. The guest must be dead. One that the guest
     /// moved away or replaced is left out: what lies at its path is not what it was given.
     #[must_use]
     pub fn into_layers(self) -> BTreeMap<u32, OwnedFd> {
         self.captured
             .into_iter()
-            .filter(|captured| {
-                let now = open_directory(&captured.path).and_then(|fd| pin(&fd));
-                now.is_ok_and(|now| pin(&captured.directory) == Ok(now))
-            })
+            .filter(|captured| in_place(&captured))
             .map(|captured| (captured.index, captured.directory))
             .collect()
     }

@@ -196,6 +196,7 @@ fn install(
         components: &PlannedComponents::default(),
         task_json: "",
         staged: &[],
+        programs: &[],
         limits: Limits::default(),
         egress: &GuestEgress::Denied,
     })?;

@@ -6,6 +6,7 @@
 //! Unicode) is refused, never repaired.
 
 use super::address::{Forbidden, judge_address};
+use crate::model::ModelBase;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -104,37 +105,26 @@ impl Host {
         })
     }
 
-    /// Reads a host that the machine's own settings name, never a guest: it may be private,
+    /// Where the run's model is. The host's settings say so, never a guest: it may be private,
     /// an address of this machine, or a name without a dot.
-    pub(super) fn configured(text: &str) -> Result<Self, HostError> {
-        match Self::parse(text) {
-            Err(HostError::NotQualified) => Ok(Self {
-                text: text.to_ascii_lowercase(),
-                address: Literal::Name,
-            }),
-            Err(HostError::Private(_)) => {
-                let inner = text.trim_start_matches('[').trim_end_matches(']');
-                let address = inner.parse().map_err(|_| HostError::Character)?;
-                Ok(Self::address_of(address))
-            }
-            judged => judged,
+    #[must_use]
+    pub fn of_model(base: &ModelBase) -> Self {
+        Self {
+            text: base.host().to_owned(),
+            address: base.address().map_or(Literal::Name, Literal::Address),
         }
     }
 
     fn literal(address: IpAddr) -> Result<Self, HostError> {
         judge_address(address).map_err(HostError::Private)?;
-        Ok(Self::address_of(address))
-    }
-
-    fn address_of(address: IpAddr) -> Self {
         let text = match address {
             IpAddr::V4(v4) => v4.to_string(),
             IpAddr::V6(v6) => format!("[{v6}]"),
         };
-        Self {
+        Ok(Self {
             text,
             address: Literal::Address(address),
-        }
+        })
     }
 
     /// As it stands in a URL; an IPv6 literal has brackets.
@@ -171,25 +161,13 @@ pub struct Authority {
 impl Authority {
     /// Reads `host` or `host:port`. User information is refused.
     pub fn parse(text: &str) -> Result<Self, HostError> {
-        Self::read(text, Host::parse)
-    }
-
-    /// The same for what the machine's own settings name.
-    pub(super) fn configured(text: &str) -> Result<Self, HostError> {
-        Self::read(text, Host::configured)
-    }
-
-    fn read(
-        text: &str,
-        host_of: impl FnOnce(&str) -> Result<Host, HostError>,
-    ) -> Result<Self, HostError> {
         let (host, port) = match text.rfind(':') {
             // The last colon of `[::1]` lies inside the brackets.
             Some(at) if !text[at..].contains(']') => (&text[..at], Some(&text[at + 1..])),
             _ => (text, None),
         };
         Ok(Self {
-            host: host_of(host)?,
+            host: Host::parse(host)?,
             port: port.map(parse_port).transpose()?,
         })
     }

@@ -5,15 +5,15 @@
 //! nothing itself.
 
 mod address;
-mod endpoint;
 mod host;
+mod model_paths;
 mod path;
 mod presets;
 
 pub use address::{Forbidden, judge_address};
-pub use endpoint::{ModelBase, ModelBaseError, judge_model_request};
 pub(crate) use host::parse_port;
 pub use host::{Authority, Host, HostError};
+pub use model_paths::judge_model_request;
 pub use path::{Ambiguity, PathError, RequestPath};
 
 use presets::{METHODS, MODEL, PORT, PRESETS};

@@ -254,6 +254,18 @@ impl ToolSet {
         &self.offered
     }
 
+    /// Those of them that the parent answers for.
+    #[must_use]
+    pub fn parents(&self) -> Vec<&ParentTool> {
+        self.offered
+            .iter()
+            .filter_map(|tool| match &tool.kind {
+                ToolKind::Parent(tool) => Some(tool),
+                ToolKind::Builtin(_) => None,
+            })
+            .collect()
+    }
+
     /// The tool that a call means, or why there is none.
     pub fn find(&self, name: &str) -> Result<&OfferedTool, ToolRefusal> {
         if let Some(tool) = self.offered.iter().find(|tool| tool.is_named(name)) {

@@ -13,14 +13,19 @@
 //! in the transcript, bounded and redacted; nothing the model says can make a check pass.
 
 mod conversation;
+mod edit;
+mod model;
+mod tools;
 mod turns;
 
 pub(crate) use conversation::{
     Halt, Message, Model, ModelError, Reply, StopReason, TaskEnd, TokenUsage, ToolAnswer, ToolCall,
     ToolSpec, ToolStatus, Toolbox, TurnRequest,
 };
+pub(crate) use model::ModelClient;
+pub(crate) use tools::{Hands, MountChange, Place, Taken, Tools};
 pub(crate) use turns::{
-    Assignment, BriefedMount, Briefing, CallRecord, CallStatus, Ended, Ending, Parent,
+    Assignment, BriefedMount, Briefing, CallRecord, CallStatus, Counted, Ended, Ending, Parent,
     ParentAnswer, ParentTools, TurnRecord, Witness, drive, first_message, parent_unavailable,
     system_prompt,
 };

@@ -1,5 +1,6 @@
 //! Arguments of every subcommand. The doc comments are the help texts.
 
+use super::model::ModelArgs;
 use super::runs::RunsCommand;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -23,6 +24,8 @@ pub(crate) enum Command {
     /// Look at runs that others started, follow and cancel them.
     #[command(subcommand)]
     Runs(RunsCommand),
+    /// List the agents there are presets for, and whether their programs are installed.
+    Agents(AgentsArgs),
     /// List the commands a sandbox offers.
     Commands {
         /// Print JSON on standard output.
@@ -92,6 +95,9 @@ Examples:
   wp-codebox run --mount ./my-plugin:/wordpress/wp-content/plugins/my-plugin \\
     --command wordpress.wp-cli --arg command='plugin activate my-plugin' \\
     --wordpress /srv/site --state /var/lib/wp-codebox
+  wp-codebox run --mount ./my-plugin:/workspace/my-plugin --goal 'Fix the failing settings save' \\
+    --model gpt-5 --model-url https://api.openai.com/v1 --model-key-env OPENAI_API_KEY \\
+    --check 'vendor/bin/phpunit'
   wp-codebox run --mount ./my-plugin:/workspace/my-plugin --goal 'Fix the coding style' \\
     --agent-command 'phpcbf --standard=PSR12 .' --agent-success-codes 0,1 --check 'phpcs --standard=PSR12 .' --json
 
@@ -113,6 +119,10 @@ pub(crate) struct RunArgs {
     /// Program that does the work, split like a shell would, run without one.
     #[arg(long, value_name = "COMMAND LINE")]
     pub agent_command: Option<String>,
+    /// A well-known agent by the name of its preset, see `wp-codebox agents`. It needs a model;
+    /// its program is looked for in --agents-dir.
+    #[arg(long, value_name = "NAME", conflicts_with = "agent_command")]
+    pub agent: Option<String>,
     /// Exit codes of the agent that mean success.
     #[arg(long, value_name = "CODES", value_delimiter = ',', default_value = "0")]
     pub agent_success_codes: Vec<i32>,
@@ -191,6 +201,8 @@ pub(crate) struct RunArgs {
     /// Print the result as JSON on standard output.
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub model: ModelArgs,
 }
 
 /// Subcommands of `artifacts`.
@@ -256,6 +268,16 @@ pub(crate) struct GcArgs {
     /// List what would be removed, and remove nothing.
     #[arg(long)]
     pub dry_run: bool,
+    #[command(flatten)]
+    pub paths: PathArgs,
+    /// Print JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `agents`.
+#[derive(Debug, Args)]
+pub(crate) struct AgentsArgs {
     #[command(flatten)]
     pub paths: PathArgs,
     /// Print JSON on standard output.

@@ -3,10 +3,12 @@
 //! Data goes to standard output, talk to standard error. Exit status: the outcome
 //! table of `contracts`, else the status of the error's code; wrong usage is 1.
 
+mod agents;
 mod args;
 mod artifacts;
 mod doctor;
 mod gc;
+mod model;
 mod network;
 mod output;
 mod request;
@@ -54,6 +56,7 @@ pub(crate) fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
         Command::Run(options) => run::run(&output, *options),
         Command::Artifacts(command) => artifacts::main(&output, command),
         Command::Runs(command) => runs::main(&output, &command),
+        Command::Agents(options) => agents::main(&output, &options),
         Command::Commands { .. } => output.commands(),
         Command::Doctor(options) => doctor::main(&output, &options),
         Command::Gc(options) => gc::main(&output, &options),

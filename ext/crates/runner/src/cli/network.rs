@@ -1,7 +1,7 @@
 //! The network and secrets part of `run`'s arguments.
 
 use super::args::RunArgs;
-use crate::run::default_policy;
+use crate::run::{default_policy, preset};
 use serde_json::json;
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, NetworkPolicy, NetworkRules, RunRequest, RuntimePolicy, SecretBinding,
@@ -21,7 +21,12 @@ pub(super) fn policy(
             "--tls-terminate is about hosts that are allowed: give --allow-host or --network-preset",
         ));
     }
-    if !open && request.secrets.is_empty() {
+    let key = request.model.as_ref().and_then(|m| m.secret.as_deref());
+    // The model's key without hosts is none of the guest's, and no policy has to want it.
+    let for_guest =
+        |secret: &&SecretBinding| !(secret.hosts.is_empty() && key == Some(secret.env.as_str()));
+    let secrets = request.secrets.iter().any(|secret| for_guest(&secret));
+    if !open && !secrets {
         return Ok(None);
     }
     let mut policy = default_policy(request);
@@ -37,8 +42,11 @@ pub(super) fn policy(
             },
         });
     }
-    if !request.secrets.is_empty() {
+    if secrets {
         policy.secrets = SecretsPolicy::ConnectorScoped;
+    }
+    if let Some(preset) = preset::of(request)? {
+        preset::open_network(&preset, &mut policy);
     }
     wp_codebox_policy::parse(&json!(policy))
         .map(Some)

@@ -1,14 +1,13 @@
 //! From the arguments of `run` to a run request.
 
-use super::Settings;
 use super::args::RunArgs;
-use super::network;
+use super::{Settings, model, network};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{
     Agent, AgentCommand, CommandCall, ErrorBody, ErrorCode, LimitsRequest, MountAccess,
-    MountRequest, OuterSandbox, OuterSandboxNeed, RunId, RunMode, RunPaths, RunRequest, SiteId,
-    StagedFile, TaskInput, schema_id,
+    MountRequest, OuterSandbox, OuterSandboxNeed, PresetAgent, RunId, RunMode, RunPaths,
+    RunRequest, SiteId, StagedFile, TaskInput, schema_id,
 };
 
 /// Builds the request; every refusal names the flag.
@@ -22,9 +21,14 @@ pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, E
         .hint("or set WP_CODEBOX_WORDPRESS")
     })?;
     check_version(args.wp.as_deref(), &wordpress)?;
-    if args.command.is_none() && args.agent_command.is_none() {
-        return Err(input("nothing to run: give --command or --agent-command"));
+    let who = args.agent_command.is_some() || args.agent.is_some() || args.model.model.is_some();
+    if args.command.is_none() && !who {
+        return Err(input(
+            "nothing to run: give --model for the built-in agent, --agent, --agent-command or --command",
+        ));
     }
+    let policy = args.policy.as_deref().map(policy).transpose()?;
+    let model = model::read(args, policy.as_ref())?;
     let goal = args
         .goal
         .clone()
@@ -45,6 +49,16 @@ pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, E
         task.get_or_insert_with(|| TaskInput::new("Run a command"))
             .staged_files = staged;
     }
+    if let Some(task) = &mut task {
+        task.allowed_tools.clone_from(&args.model.allowed_tools);
+    }
+    let mut secrets = network::secrets(&args.secret_env)?;
+    // Also given for hosts of the guest, it is one secret with two uses.
+    secrets.extend(
+        model
+            .key
+            .filter(|key| secrets.iter().all(|s| s.env != key.env)),
+    );
     let root = text(&wordpress)?;
     let mut request = RunRequest {
         schema: schema_id::RUN_REQUEST.to_owned(),
@@ -64,7 +78,7 @@ pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, E
             agents_dir: settings.agents_dir.as_deref().map(text).transpose()?,
         },
         task,
-        policy: args.policy.as_deref().map(policy).transpose()?,
+        policy,
         mounts: args
             .mounts
             .iter()
@@ -78,16 +92,16 @@ pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, E
                 args: args.args.clone(),
             })
             .collect(),
-        agent: agent(args)?,
-        model: None,
-        tool_policy: None,
+        agent: agent(args)?.or(model.agent),
+        model: model.endpoint,
+        tool_policy: model.tool_policy,
         parent_tools: None,
         components: Vec::new(),
         agent_bundles: Vec::new(),
         checks: args.checks.clone(),
         limits: limits(args)?,
         find_renames: args.find_renames,
-        secrets: network::secrets(&args.secret_env)?,
+        secrets,
         outer_sandbox: outer_sandbox(args)?,
         redact: Vec::new(),
         provenance: serde_json::Map::from_iter([(
@@ -219,6 +233,10 @@ fn staged_file(given: &str) -> Result<StagedFile, ErrorBody> {
 }
 
 fn agent(args: &RunArgs) -> Result<Option<Agent>, ErrorBody> {
+    if let Some(name) = &args.agent {
+        let name = name.clone();
+        return Ok(Some(Agent::Preset(PresetAgent { name })));
+    }
     let Some(line) = &args.agent_command else {
         return Ok(None);
     };

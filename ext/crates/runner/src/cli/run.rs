@@ -3,6 +3,7 @@
 use super::args::RunArgs;
 use super::output::{Output, Stream};
 use super::{Settings, request};
+use crate::agent::parent_unavailable;
 use crate::frames::{FrameReader, write_frame};
 use base64::Engine;
 use serde_json::{Value, json};
@@ -50,19 +51,21 @@ fn supervise(output: &Output, request: &RunRequest) -> Result<RunResult, ErrorBo
     )
     .map_err(io)?;
     cancel_on_signal(ours.try_clone().map_err(io)?).map_err(io)?;
+    let answers = ours.try_clone().map_err(io)?;
     let mut reader = FrameReader::new(ours);
     let answer = loop {
         match reader.next() {
             Ok(Some(Frame::Event { event })) if !output.is_json() => show(*output, request, &event),
             Ok(Some(Frame::Event { .. } | Frame::Accepted { .. })) => {}
+            Ok(Some(Frame::ToolRequest { request })) => {
+                let result = parent_unavailable(&request);
+                // A supervisor that is gone is noticed by the next read.
+                let _ = write_frame(&answers, &Frame::ToolResult { result });
+            }
             Ok(Some(Frame::Result { result })) => break Ok(result),
             Ok(Some(Frame::Error { error })) => break Err(error),
             Ok(Some(
-                Frame::Start { .. }
-                | Frame::Cancel
-                | Frame::Detach
-                | Frame::ToolRequest { .. }
-                | Frame::ToolResult { .. },
+                Frame::Start { .. } | Frame::Cancel | Frame::Detach | Frame::ToolResult { .. },
             )) => {
                 break Err(unavailable(
                     "the supervisor sent a frame it may not send".to_owned(),

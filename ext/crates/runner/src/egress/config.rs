@@ -3,13 +3,16 @@
 use super::network::{Connect, DirectConnector, Resolve, SystemResolver};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wp_codebox_policy::{EgressRules, SecretScope};
+use wp_codebox_contracts::ModelApi;
+use wp_codebox_policy::{EgressRules, ModelBase, SecretScope};
 use zeroize::Zeroizing;
 
 /// Everything a bridge needs to know before it serves.
 pub(crate) struct BridgeConfig {
     /// What may pass, and what happens to TLS of proxy clients.
     pub rules: EgressRules,
+    /// The run's model, where programs of the guest may ask it.
+    pub model: Option<ModelRoute>,
     /// Placeholders the guest holds and what they stand for.
     pub secrets: Vec<SecretSwap>,
     /// Bounds.
@@ -20,6 +23,17 @@ pub(crate) struct BridgeConfig {
     pub network: Network,
     /// When everything ends, whatever is under way.
     pub deadline: Instant,
+}
+
+/// Where the run's model is and what opens it.
+#[derive(Debug)]
+pub(crate) struct ModelRoute {
+    /// What the guest's path is put below.
+    pub base: ModelBase,
+    /// How it is spoken to, which says what may be asked and where the key goes.
+    pub api: ModelApi,
+    /// Its key; its hosts do not count here.
+    pub key: Option<SecretSwap>,
 }
 
 /// A placeholder, what it stands for and where the value may go.

@@ -42,6 +42,14 @@ reasons! {
     PathAmbiguous = "path-ambiguous", Denied, 403, "the path has dot segments, empty segments, `;`, or encoded slashes or percent signs, so it cannot be compared with the policy's paths; send it normalised";
     /// A rule with methods or paths, and a tunnel.
     TunnelHidesRequest = "tunnel-hides-request", Denied, 403, "the policy's rules for this host name methods or paths, which cannot be seen inside a tunnel; send the request to the bridge as /https/<host>/<path>, or ask for tls: terminate";
+    /// The guest's programs may not ask a model.
+    ModelNotAllowed = "model-not-allowed", Denied, 403, "programs of this run may not ask a model: its policy has no network preset `model`, or this is the guest of its checks";
+    /// The model's name leads somewhere else.
+    ModelAddress = "model-address", Denied, 403, "the model's name leads to an address that the host's settings do not allow for it";
+    /// What is asked for is no question to a model.
+    ModelPathNotAllowed = "model-path-not-allowed", Denied, 403, "the preset `model` opens what answers questions (completions, responses, messages, embeddings, the list of models) and nothing else of the provider";
+    /// It is asked for in another way.
+    ModelMethodNotAllowed = "model-method-not-allowed", Denied, 403, "a model is asked by POST, and the list of models read by GET";
     /// The name leads to an address that is not public.
     PrivateAddress = "private-address", Denied, 403, "the name resolves to an address that is not public; no policy can allow it";
     /// The host is malformed or an odd spelling of an address.
@@ -63,7 +71,7 @@ reasons! {
     /// The request cannot be read, or can be read in two ways.
     MalformedRequest = "malformed-request", Denied, 400, "the request is malformed or could be read in two ways (bare line ends, folded or doubled headers, Content-Length beside Transfer-Encoding)";
     /// A request for the bridge itself.
-    NotAProxyRequest = "not-a-proxy-request", Denied, 403, "this is a proxy; send CONNECT, GET http://host/path, or GET /https/<host>/<path>";
+    NotAProxyRequest = "not-a-proxy-request", Denied, 403, "this is a proxy; send CONNECT, GET http://host/path, GET /https/<host>/<path>, or POST /model/<path>";
     /// The head is longer than the limit.
     HeadTooLarge = "head-too-large", Denied, 431, "the request's head is larger than the bridge takes";
     /// The head did not arrive in time.
@@ -162,7 +170,7 @@ fn hint(reason: Reason, asked: &Asked) -> Value {
             | Reason::PathNotAllowed
             | Reason::TunnelHidesRequest
     );
-    if !helps || asked.host.is_empty() {
+    if !helps || asked.host.is_empty() || asked.mode == Some(EgressMode::Model) {
         return Value::Null;
     }
     let tunnel = asked.method == "CONNECT";

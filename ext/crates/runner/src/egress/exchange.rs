@@ -7,9 +7,13 @@
 use super::body::{Broken, Connection, Outgoing, Returning};
 use super::denial::{self, Reason};
 use super::head::Framing;
+use super::log::EgressMode;
+use super::model::Model;
 use super::route::Target;
+use super::secrets::Scrubber;
 use super::session::Shared;
 use super::trace::Trace;
+use super::upstream::Allowed;
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Empty, Full};
@@ -84,12 +88,7 @@ impl Exchange {
         let stream = self
             .shared
             .upstream
-            .open(
-                &self.target.host,
-                self.target.port,
-                self.target.transport,
-                &self.trace,
-            )
+            .open(&self.target, self.allowed(), &self.trace)
             .await?;
         self.trace.touch();
         let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
@@ -117,7 +116,7 @@ impl Exchange {
         let host =
             HeaderValue::from_str(&self.target.host_header()).map_err(|_| Reason::HostInvalid)?;
         headers.insert(header::HOST, host);
-        if !self.shared.secrets.bound(&self.target.host).is_empty() {
+        if self.scrubber().is_some() {
             // A value could hide in a compressed response, or come back in pieces.
             headers.insert(
                 header::ACCEPT_ENCODING,
@@ -126,7 +125,10 @@ impl Exchange {
             headers.remove(header::RANGE);
             headers.remove(header::IF_RANGE);
         }
-        let swapped = self.shared.secrets.apply(&self.target, &mut headers)?;
+        let swapped = match self.model() {
+            Some(model) => model.authorise(&self.target, &mut headers)?,
+            None => self.shared.secrets.apply(&self.target, &mut headers)?,
+        };
         let uri = match &swapped.query {
             Some(query) => format!("{}?{query}", self.target.path.path()),
             None => self.target.path.path().to_owned(),
@@ -151,6 +153,32 @@ impl Exchange {
         Ok(outgoing)
     }
 
+    /// The model, when it is who is asked.
+    fn model(&self) -> Option<&Model> {
+        match self.target.mode {
+            EgressMode::Model => self.shared.model.as_ref(),
+            EgressMode::Unknown
+            | EgressMode::Tunnel
+            | EgressMode::Terminate
+            | EgressMode::Absolute
+            | EgressMode::BaseUrl => None,
+        }
+    }
+
+    /// Which addresses the target may lead to.
+    fn allowed(&self) -> Allowed<'_> {
+        self.model()
+            .map_or(Allowed::Public, |model| Allowed::Model(model.base()))
+    }
+
+    /// What cleans the response.
+    fn scrubber(&self) -> Option<Scrubber> {
+        match self.model() {
+            Some(model) => model.scrubber(),
+            None => self.shared.secrets.scrubber(&self.target.host),
+        }
+    }
+
     fn body(&self, inner: Incoming) -> Carried {
         Outgoing {
             inner,
@@ -173,7 +201,7 @@ impl Exchange {
             return Err(Reason::ResponseTooLarge);
         }
         let mut headers = end_to_end(&parts.headers);
-        let scrubber = self.shared.secrets.scrubber(&self.target.host);
+        let scrubber = self.scrubber();
         if let Some(scrubber) = &scrubber {
             let coded = headers
                 .get(header::CONTENT_ENCODING)

@@ -22,6 +22,8 @@ pub(crate) enum EgressMode {
     Absolute,
     /// `GET /https/host/…`.
     BaseUrl,
+    /// `POST /model/…`: the run's own model.
+    Model,
 }
 
 /// What became of a request.

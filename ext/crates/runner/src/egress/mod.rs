@@ -1,7 +1,7 @@
 //! The egress bridge: the only way out of a guest, and what it refuses.
 //!
 //! A guest has no route. Two sockets listen inside its own network namespace; the bridge
-//! accepts on them from outside and speaks HTTP/1.1. Three ways in:
+//! accepts on them from outside and speaks HTTP/1.1. Ways in:
 //!
 //! - **proxy**: `CONNECT host:port`, and `GET http://host/…`. Inside a tunnel only host,
 //!   port and the name in the ClientHello can be held, so rules with methods or paths
@@ -9,6 +9,7 @@
 //!   certificate of an authority that only this guest trusts and judges each request.
 //! - **base URL**: `GET /https/<host>[:port]/<path>` (or `/http/…`) sent to the bridge in
 //!   the clear; the bridge speaks TLS outward. Method and path rules and secrets hold.
+//! - **model**: `POST /model/<path>`, likewise in the clear, to the run's own model.
 //!
 //! Invariants: one request per connection, so nothing can be smuggled behind it; a name is
 //! resolved once, every answer must be public, and the address judged is the address
@@ -26,12 +27,14 @@ mod exchange;
 mod head;
 mod hello;
 mod log;
+mod model;
 mod network;
 mod route;
 mod secrets;
 mod server;
 mod session;
 mod stream;
+mod tls;
 mod trace;
 mod tunnel;
 mod upstream;
@@ -39,10 +42,12 @@ mod upstream;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use config::{BridgeConfig, BridgeLimits, Network, SecretSwap, Trust};
+pub(crate) use config::{BridgeConfig, BridgeLimits, ModelRoute, Network, SecretSwap, Trust};
+pub(crate) use error::EgressError;
 #[cfg(test)]
 pub(crate) use log::EgressMode;
 pub(crate) use log::{EgressDecision, EgressLog, EgressRow};
 #[cfg(test)]
 pub(crate) use network::{Connect, Pending, Resolve};
 pub(crate) use server::{Bridge, PreparedBridge};
+pub(crate) use tls::{client_tls, no_tls};

@@ -13,6 +13,8 @@ pub(super) enum Route {
     Connect { host: Host, port: u16 },
     /// A request to be carried.
     Forward(Target),
+    /// A question to the run's model, by the path below its base URL.
+    Model(RequestPath),
 }
 
 /// Where a request goes.
@@ -49,6 +51,11 @@ pub(super) fn outer(head: &Head) -> Result<Route, Reason> {
         };
     }
     let by_host = by_host_header(head);
+    if let Some(path) = model_path(head)
+        && by_host.is_none()
+    {
+        return Ok(Route::Model(request_path(&path)?));
+    }
     let (mode, transport, rest) = if let Some((transport, rest)) = scheme(&head.target) {
         (EgressMode::Absolute, transport, rest)
     } else if let Some(rest) = head.target.strip_prefix("/https/") {
@@ -75,6 +82,18 @@ pub(super) fn outer(head: &Head) -> Result<Route, Reason> {
         host: authority.host,
         path: request_path(&path)?,
     }))
+}
+
+/// What a model is asked for. `Host` names the bridge there: a client that takes the bridge for
+/// a host of its own has that one's name in it, and means its path.
+fn model_path(head: &Head) -> Option<String> {
+    let rest = head.target.strip_prefix("/model")?;
+    match rest.as_bytes().first() {
+        None => Some("/".to_owned()),
+        Some(b'?') => Some(format!("/{rest}")),
+        Some(b'/') => Some(rest.to_owned()),
+        Some(_) => None,
+    }
 }
 
 /// `host/path` of a client that takes the bridge for the host itself and names it in `Host`
@@ -170,7 +189,7 @@ mod tests {
         ] {
             match outer(&head("GET", target, "ignored")).unwrap() {
                 Route::Forward(found) => assert_eq!(shown(&found), expected),
-                Route::Connect { .. } => panic!("{target}"),
+                Route::Connect { .. } | Route::Model(_) => panic!("{target}"),
             }
         }
         assert_eq!(
@@ -192,13 +211,36 @@ mod tests {
         ] {
             match outer(&head("GET", target, host)).unwrap() {
                 Route::Forward(found) => assert_eq!(shown(&found), expected),
-                Route::Connect { .. } => panic!("{target}"),
+                Route::Connect { .. } | Route::Model(_) => panic!("{target}"),
             }
         }
         for host in ["localhost", "127.0.0.1:3128", "10.0.0.1", "a@b.example", ""] {
             let refused = Err(Reason::NotAProxyRequest);
             assert_eq!(outer(&head("GET", "/x", host)), refused, "{host}");
         }
+    }
+
+    #[test]
+    fn a_model_is_asked_by_the_bridges_own_name() {
+        for (target, expected) in [
+            ("/model/chat/completions?x=1", "/chat/completions"),
+            ("/model", "/"),
+            ("/model?x", "/"),
+            ("/model/../https/a.example/", "/../https/a.example/"),
+        ] {
+            for host in ["127.0.0.1:3128", "localhost", ""] {
+                match outer(&head("POST", target, host)).unwrap() {
+                    Route::Model(path) => assert_eq!(path.path(), expected),
+                    other => panic!("{target} {host} {other:?}"),
+                }
+            }
+        }
+        match outer(&head("GET", "/model/x", "a.example")).unwrap() {
+            Route::Forward(found) => assert_eq!(shown(&found), "http a.example:80 /model/x?-"),
+            other => panic!("{other:?}"),
+        }
+        let refused = Err(Reason::NotAProxyRequest);
+        assert_eq!(outer(&head("POST", "/models", "localhost")), refused);
     }
 
     #[test]

@@ -117,6 +117,17 @@ impl Secrets {
         })
     }
 
+    /// What cleans a response of every secret; `None` when there is none.
+    pub(super) fn scrub_all(&self) -> Option<Scrubber> {
+        (!self.rows.is_empty()).then(|| Scrubber {
+            stages: self
+                .rows
+                .iter()
+                .map(|row| Stage::new(Arc::clone(&row.needles)))
+                .collect(),
+        })
+    }
+
     fn rows_of<'a>(&'a self, host: &'a Host) -> impl Iterator<Item = &'a Row> {
         self.rows
             .iter()

@@ -5,6 +5,7 @@ use super::budget::Budget;
 use super::config::BridgeConfig;
 use super::error::EgressError;
 use super::log::{EgressLog, Ledger};
+use super::model::Model;
 use super::secrets::Secrets;
 use super::session::{Shared, serve, turn_away};
 use super::stream::Io;
@@ -102,6 +103,7 @@ impl Bridge {
         Ok(PreparedBridge {
             shared: Arc::new(Shared {
                 rules: config.rules,
+                model: config.model.map(Model::new),
                 secrets: Secrets::new(config.secrets),
                 budget: Arc::new(Budget::new(config.limits)),
                 ledger: Arc::new(Ledger::new(config.limits.log_rows)),

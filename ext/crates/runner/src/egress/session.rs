@@ -7,6 +7,7 @@ use super::exchange::Exchange;
 use super::head::{Framing, Head, Opening, read_head};
 use super::hello::{ALERT, ServerName, read_hello};
 use super::log::{EgressMode, Ledger};
+use super::model::{self, Model};
 use super::route::{self, Route, Target};
 use super::secrets::Secrets;
 use super::stream::{Io, Rewind, linger};
@@ -21,7 +22,7 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio_rustls::TlsAcceptor;
 use wp_codebox_policy::{
-    Authority as HostPort, EgressRequest, EgressRules, Host, RuleScope, Transport,
+    Authority as HostPort, EgressRequest, EgressRules, Host, RequestPath, RuleScope,
 };
 
 const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";
@@ -43,6 +44,7 @@ const PATH_OVERRIDES: &[&str] = &["x-original-uri", "x-original-url", "x-rewrite
 /// What every connection needs.
 pub(super) struct Shared {
     pub rules: EgressRules,
+    pub model: Option<Model>,
     pub secrets: Secrets,
     pub budget: Arc<Budget>,
     pub ledger: Arc<Ledger>,
@@ -101,6 +103,35 @@ impl Session {
                 self.connect(io, &head, early, &host, port).await;
             }
             Route::Forward(target) => self.forward(io, &head, bytes, target).await,
+            Route::Model(path) => self.ask_model(io, &head, bytes, &path).await,
+        }
+    }
+
+    /// The way to the run's model; the log never says where that is.
+    async fn ask_model(&self, io: Io, head: &Head, bytes: Bytes, path: &RequestPath) {
+        self.trace.describe(|row| {
+            row.mode = EgressMode::Model;
+            model::NAME.clone_into(&mut row.host);
+            row.path = shown(path);
+        });
+        if let Err(reason) = self.shared.budget.begin() {
+            return self.refuse(io, reason).await;
+        }
+        let judged = match &self.shared.model {
+            None => Err(Reason::ModelNotAllowed),
+            Some(model) => model.target(head, path).and_then(|target| {
+                not_overridden(head, path, Overrides::BOTH)?;
+                self.fits(head)?;
+                Ok(target)
+            }),
+        };
+        match judged {
+            Err(reason) => self.refuse(io, reason).await,
+            Ok(target) => {
+                self.trace
+                    .describe(|row| model::NAME.clone_into(&mut row.rule));
+                self.carry(io, head.body, bytes, target).await;
+            }
         }
     }
 
@@ -138,11 +169,7 @@ impl Session {
                 );
             });
         }
-        let opened = self
-            .shared
-            .upstream
-            .open(host, port, Transport::Plain, &self.trace)
-            .await;
+        let opened = self.shared.upstream.tunnel(host, port, &self.trace).await;
         let mut upstream = match opened {
             Ok(upstream) => upstream,
             Err(reason) => return self.refuse(io, reason).await,
@@ -260,10 +287,7 @@ impl Session {
             row.mode = target.mode;
             row.host = target.host.to_string();
             row.port = target.port;
-            row.path = match target.path.query() {
-                Some(_) => format!("{}?[redacted]", target.path.path()),
-                None => target.path.path().to_owned(),
-            };
+            row.path = shown(&target.path);
         });
     }
 
@@ -276,17 +300,16 @@ impl Session {
         })?;
         self.trace
             .describe(|row| allowed.rule.clone_into(&mut row.rule));
-        let sent = |list: &[&str]| head.names.iter().any(|n| list.contains(&n.as_str()));
-        let method = || sent(METHOD_OVERRIDES) || target.path.query().is_some_and(overrides);
-        let overridden = match (allowed.methods, allowed.paths) {
-            (RuleScope::Any, RuleScope::Any) => false,
-            (RuleScope::Named, RuleScope::Any) => method(),
-            (RuleScope::Any, RuleScope::Named) => sent(PATH_OVERRIDES),
-            (RuleScope::Named, RuleScope::Named) => method() || sent(PATH_OVERRIDES),
+        let held = Overrides {
+            methods: allowed.methods,
+            paths: allowed.paths,
         };
-        if overridden {
-            return Err(Reason::RequestOverride);
-        }
+        not_overridden(head, &target.path, held)?;
+        self.fits(head)
+    }
+
+    /// Whether the body is as large as it may be, as far as it says.
+    fn fits(&self, head: &Head) -> Result<(), Reason> {
         match head.body {
             Framing::Length(bytes) if bytes > self.shared.budget.limits.request_bytes => {
                 Err(Reason::RequestTooLarge)
@@ -333,6 +356,44 @@ impl Session {
         if matches!(written, Ok(Ok(()))) {
             linger(io).await;
         }
+    }
+}
+
+/// What a rule names of a request, which nothing in the request may override.
+struct Overrides {
+    methods: RuleScope,
+    paths: RuleScope,
+}
+
+impl Overrides {
+    const BOTH: Self = Self {
+        methods: RuleScope::Named,
+        paths: RuleScope::Named,
+    };
+}
+
+fn not_overridden(head: &Head, path: &RequestPath, held: Overrides) -> Result<(), Reason> {
+    let sent = |list: &[&str]| head.names.iter().any(|n| list.contains(&n.as_str()));
+    let method = match held.methods {
+        RuleScope::Any => false,
+        RuleScope::Named => sent(METHOD_OVERRIDES) || path.query().is_some_and(overrides),
+    };
+    let other_path = match held.paths {
+        RuleScope::Any => false,
+        RuleScope::Named => sent(PATH_OVERRIDES),
+    };
+    if method || other_path {
+        Err(Reason::RequestOverride)
+    } else {
+        Ok(())
+    }
+}
+
+/// A path as the log shows it.
+fn shown(path: &RequestPath) -> String {
+    match path.query() {
+        Some(_) => format!("{}?[redacted]", path.path()),
+        None => path.path().to_owned(),
     }
 }
 

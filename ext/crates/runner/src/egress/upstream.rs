@@ -6,20 +6,37 @@
 use super::config::{BridgeLimits, Network, Trust};
 use super::denial::Reason;
 use super::error::EgressError;
+use super::route::Target;
 use super::stream::Io;
+use super::tls::client_tls;
 use super::trace::Trace;
-use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::pki_types::ServerName;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
-use wp_codebox_policy::{Host, Transport, judge_address};
+use wp_codebox_policy::{Host, ModelBase, Transport, judge_address};
 
 /// Addresses of one name that are tried.
 const ATTEMPTS: usize = 4;
+
+/// Which addresses a name may lead to.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Allowed<'a> {
+    /// The guest named it: public ones, and the log has them.
+    Public,
+    /// The host's settings named it: theirs, and the log has none.
+    Model(&'a ModelBase),
+}
+
+impl Allowed<'_> {
+    fn judge(self, address: IpAddr) -> Result<(), Reason> {
+        match self {
+            Self::Public => judge_address(address).map_err(|_| Reason::PrivateAddress),
+            Self::Model(base) => base.judge(address).map_err(|_| Reason::ModelAddress),
+        }
+    }
+}
 
 /// The way to hosts.
 pub(super) struct Upstream {
@@ -34,23 +51,7 @@ impl Upstream {
         trust: &Trust,
         limits: BridgeLimits,
     ) -> Result<Self, EgressError> {
-        let mut roots = RootCertStore::empty();
-        match trust {
-            Trust::System => {
-                roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-            }
-            Trust::Pem(pem) => {
-                roots.add_parsable_certificates(CertificateDer::pem_slice_iter(pem).flatten());
-            }
-        }
-        if roots.is_empty() {
-            return Err(EgressError::Trust);
-        }
-        let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .map_err(|source| EgressError::Tls { source })?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+        let mut config = client_tls(trust)?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Self {
             network,
@@ -59,17 +60,26 @@ impl Upstream {
         })
     }
 
-    /// A connection with nothing said on it, or one with TLS ready.
+    /// A connection with nothing said on it, for a tunnel of the guest.
+    pub(super) async fn tunnel(&self, host: &Host, port: u16, trace: &Trace) -> Result<Io, Reason> {
+        let opening = self.reach(host, port, Allowed::Public, trace);
+        match tokio::time::timeout(self.limits.connect_timeout, opening).await {
+            Ok(stream) => Ok(Box::new(stream?) as Io),
+            Err(_) => Err(Reason::ConnectTimeout),
+        }
+    }
+
+    /// A connection for a request: with TLS ready, where the target is reached by it.
     pub(super) async fn open(
         &self,
-        host: &Host,
-        port: u16,
-        transport: Transport,
+        target: &Target,
+        allowed: Allowed<'_>,
         trace: &Trace,
     ) -> Result<Io, Reason> {
+        let host = &target.host;
         let opening = async {
-            let stream = self.reach(host, port, trace).await?;
-            match transport {
+            let stream = self.reach(host, target.port, allowed, trace).await?;
+            match target.transport {
                 Transport::Plain => Ok(Box::new(stream) as Io),
                 Transport::Tls => {
                     let name = match host.address() {
@@ -91,13 +101,22 @@ impl Upstream {
             .unwrap_or(Err(Reason::ConnectTimeout))
     }
 
-    async fn reach(&self, host: &Host, port: u16, trace: &Trace) -> Result<TcpStream, Reason> {
-        let addresses = self.addresses(host, port).await?;
+    async fn reach(
+        &self,
+        host: &Host,
+        port: u16,
+        allowed: Allowed<'_>,
+        trace: &Trace,
+    ) -> Result<TcpStream, Reason> {
+        let addresses = self.addresses(host, port, allowed).await?;
         let tries = addresses.len().clamp(1, ATTEMPTS);
         let share = self.limits.connect_timeout / u32::try_from(tries).unwrap_or(1);
         let mut answer = Reason::ConnectFailed;
         for address in addresses.into_iter().take(ATTEMPTS) {
-            trace.describe(|row| row.address = address.ip().to_string());
+            match allowed {
+                Allowed::Public => trace.describe(|row| row.address = address.ip().to_string()),
+                Allowed::Model(_) => {}
+            }
             let attempt = self.network.connector.connect(address);
             match tokio::time::timeout(share, attempt).await {
                 Ok(Ok(stream)) => {
@@ -112,7 +131,12 @@ impl Upstream {
         Err(answer)
     }
 
-    async fn addresses(&self, host: &Host, port: u16) -> Result<Vec<SocketAddr>, Reason> {
+    async fn addresses(
+        &self,
+        host: &Host,
+        port: u16,
+        allowed: Allowed<'_>,
+    ) -> Result<Vec<SocketAddr>, Reason> {
         let found: Vec<IpAddr> = match host.address() {
             Some(address) => vec![address],
             None => self
@@ -128,8 +152,8 @@ impl Upstream {
         if found.is_empty() {
             return Err(Reason::NameNotFound);
         }
-        if found.iter().any(|&address| judge_address(address).is_err()) {
-            return Err(Reason::PrivateAddress);
+        for &address in &found {
+            allowed.judge(address)?;
         }
         Ok(found
             .into_iter()

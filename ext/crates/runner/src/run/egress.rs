@@ -8,7 +8,7 @@
 use super::Setting;
 use super::recorder::Recorder;
 use crate::egress::{
-    Bridge, BridgeConfig, BridgeLimits, EgressDecision, EgressLog, EgressRow, Network,
+    Bridge, BridgeConfig, BridgeLimits, EgressDecision, EgressLog, EgressRow, ModelRoute, Network,
     PreparedBridge, Trust,
 };
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use wp_codebox_artifacts::EvidenceDocument;
 use wp_codebox_backend_native::GuestEgress;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, NetworkPolicy, RuntimePolicy};
-use wp_codebox_policy::EgressRules;
+use wp_codebox_policy::{EgressRules, check_model};
 use wp_codebox_runtime::Runtime;
 
 /// Different refusals listed in the journal and named to the caller, per guest.
@@ -32,7 +32,7 @@ pub(crate) enum Phase {
 }
 
 impl Phase {
-    const fn name(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Work => "work",
             Self::Check => "check",
@@ -47,7 +47,7 @@ pub(crate) struct Ready(Option<PreparedBridge>);
 pub(crate) struct Open(Option<Bridge>);
 
 /// Prepares the bridge of one guest.
-pub(crate) fn prepare(setting: &Setting<'_>) -> Result<Ready, ErrorBody> {
+pub(crate) fn prepare(setting: &Setting<'_>, phase: Phase) -> Result<Ready, ErrorBody> {
     let prepared = setting.prepared;
     let rules = match &prepared.policy.network {
         NetworkPolicy::Posture(_) => return Ok(Ready(None)),
@@ -58,6 +58,7 @@ pub(crate) fn prepare(setting: &Setting<'_>) -> Result<Ready, ErrorBody> {
     };
     Bridge::prepare(BridgeConfig {
         rules,
+        model: model(setting, phase)?,
         secrets: prepared.secrets.swaps(),
         limits: BridgeLimits::default(),
         trust: Trust::System,
@@ -66,6 +67,24 @@ pub(crate) fn prepare(setting: &Setting<'_>) -> Result<Ready, ErrorBody> {
     })
     .map(|bridge| Ready(Some(bridge)))
     .map_err(|e| e.body())
+}
+
+/// The way to the model: only for programs that work, never for those that check them.
+fn model(setting: &Setting<'_>, phase: Phase) -> Result<Option<ModelRoute>, ErrorBody> {
+    let prepared = setting.prepared;
+    let endpoint = match (phase, &prepared.guest_model) {
+        (Phase::Check, _) | (_, None) => return Ok(None),
+        (Phase::Work, Some(endpoint)) => endpoint,
+    };
+    let base = check_model(endpoint).map_err(|e| e.body())?;
+    Ok(Some(ModelRoute {
+        base,
+        api: endpoint.api,
+        key: endpoint
+            .secret
+            .as_deref()
+            .and_then(|name| prepared.secrets.swap(name)),
+    }))
 }
 
 fn unavailable(why: &str) -> ErrorBody {
@@ -146,6 +165,9 @@ fn sentence(row: &EgressRow) -> String {
     } = row;
     if host.is_empty() {
         return (*reason).to_owned();
+    }
+    if *port == 0 {
+        return format!("{method} {host}{path} ({reason})");
     }
     format!("{method} {host}:{port}{path} ({reason})")
 }

@@ -2,6 +2,7 @@
 //! result and transcript. Pure: facts in, JSON out. Empty objects are left out,
 //! since PHP would turn them into lists.
 
+use super::agent_log::AgentLog;
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{
     CheckReport, CheckStatus, CompletionStatus, ErrorBody, Outcome, RunId, Salvage, schema_id,
@@ -54,6 +55,10 @@ pub(crate) struct Facts<'a> {
     pub transcript: &'a [TranscriptEntry],
     pub checks: &'a [CheckReport],
     pub risk_notes: &'a [String],
+    /// Changed paths of tests and of what checks run.
+    pub tests_changed: &'a [String],
+    /// Turns and calls of the built-in loop.
+    pub agent: Option<&'a AgentLog>,
 }
 
 impl Facts<'_> {
@@ -98,6 +103,7 @@ pub(crate) fn completion_outcome(facts: &Facts<'_>) -> Map<String, Value> {
             "transcript": facts.transcript_ref(),
             "commands": commands,
             "checks": facts.checks,
+            "testFilesChanged": facts.tests_changed,
         },
         "blockers": blockers,
         "riskNotes": facts.risk_notes,
@@ -123,10 +129,11 @@ fn blocker_kind(status: CompletionStatus) -> &'static str {
     }
 }
 
-/// High only with passed checks: an agent's own exit code proves little.
+/// High only with passed checks that are those of the project: an agent's own word proves
+/// little, and so does a check that it could have changed.
 fn confidence(facts: &Facts<'_>) -> &'static str {
     match facts.outcome {
-        Outcome::Succeeded if !facts.checks.is_empty() => "high",
+        Outcome::Succeeded if !facts.checks.is_empty() && facts.tests_changed.is_empty() => "high",
         Outcome::Succeeded | Outcome::NoOp | Outcome::Partial => "medium",
         Outcome::Blocked
         | Outcome::Denied
@@ -163,6 +170,9 @@ pub(crate) fn agent_result(facts: &Facts<'_>, agent_exit: AgentExit) -> Map<Stri
         "transcript": facts.transcript_ref(),
         "failures": failures,
     });
+    if let Some(summary) = facts.agent.and_then(AgentLog::summary) {
+        value["agentSummary"] = json!(summary);
+    }
     if facts.changes.total() == 0 {
         value["noOpReason"] = json!(if completed {
             "no_file_changes"
@@ -182,8 +192,9 @@ pub(crate) enum AgentExit {
     Failure,
 }
 
-/// `agent-transcript/v1`: bounded and redacted output of every execution.
-pub(crate) fn transcript(entries: &[TranscriptEntry]) -> Value {
+/// `agent-transcript/v1`: bounded and redacted output of every execution, and the turns of
+/// the built-in loop.
+pub(crate) fn transcript(entries: &[TranscriptEntry], agent: Option<&AgentLog>) -> Value {
     let executions: Vec<Value> = entries
         .iter()
         .enumerate()
@@ -210,7 +221,14 @@ pub(crate) fn transcript(entries: &[TranscriptEntry]) -> Value {
             row
         })
         .collect();
-    json!({"schema": schema_id::AGENT_TRANSCRIPT, "executions": executions})
+    let mut document = object(json!({
+        "schema": schema_id::AGENT_TRANSCRIPT,
+        "executions": executions,
+    }));
+    if let Some(agent) = agent {
+        document.extend(object(agent.transcript()));
+    }
+    Value::Object(document)
 }
 
 /// The last [`TRANSCRIPT_BYTES`] of a text, cut on a character border and saying so.
@@ -336,6 +354,8 @@ mod tests {
             transcript: &transcript,
             checks: &[],
             risk_notes: &[],
+            tests_changed: &[],
+            agent: None,
         });
     }
 
@@ -370,10 +390,42 @@ mod tests {
     }
 
     #[test]
+    fn checks_that_the_change_touched_are_not_trusted() {
+        let run_id = RunId::new(format!("run_{:032x}", 1)).unwrap();
+        let checks = [CheckReport {
+            command: "phpunit".to_owned(),
+            exit_code: Some(0),
+            status: CheckStatus::Passed,
+            output_tail: String::new(),
+            duration_ms: 1,
+        }];
+        let touched = ["/w/tests/a.php".to_owned()];
+        for (tests_changed, confidence) in [(&touched[..0], "high"), (&touched[..], "medium")] {
+            let completion = completion_outcome(&Facts {
+                run_id: &run_id,
+                outcome: Outcome::Succeeded,
+                summary: "s",
+                error: None,
+                changes: ONE,
+                transcript: &[],
+                checks: &checks,
+                risk_notes: &[],
+                tests_changed,
+                agent: None,
+            });
+            assert_eq!(completion["confidence"], confidence);
+            assert_eq!(
+                completion["verification"]["testFilesChanged"],
+                json!(tests_changed)
+            );
+        }
+    }
+
+    #[test]
     fn transcripts_are_bounded_on_character_borders() {
         let mut long = entry(None);
         long.stdout = format!("{}é{}", "a".repeat(100), "b".repeat(TRANSCRIPT_BYTES - 1));
-        let value = transcript(&[entry(Some(0)), long]);
+        let value = transcript(&[entry(Some(0)), long], None);
         assert_eq!(value["executions"][0]["parsed"]["a"], 1);
         let cut = value["executions"][1]["stdout"].as_str().unwrap();
         assert!(cut.starts_with("[102 bytes cut]\nb"), "{}", &cut[..30]);

@@ -1,11 +1,13 @@
 //! What a bundle is made of, from what the guests left.
 
 use super::Setting;
+use super::agent_log::AgentLog;
 use super::attest;
 use super::components;
 use super::egress;
 use super::envelopes::{self, AgentExit, Facts, Worker};
 use super::recorder::Recorder;
+use super::test_files;
 use super::verdict::Verdict;
 use super::work::{AgentEnd, Checked, Work};
 use serde_json::{Map, Value, json};
@@ -70,6 +72,9 @@ pub(super) fn inputs(
         &evidence.checks.reports,
         error.as_ref(),
     );
+    let tests_changed = test_files::changed(setting, evidence.work, &request.checks);
+    let mut risk_notes = recorder.notices.clone();
+    risk_notes.extend(test_files::note(&tests_changed));
     let facts = Facts {
         run_id: &request.run_id,
         outcome: verdict.outcome,
@@ -78,7 +83,9 @@ pub(super) fn inputs(
         changes: verdict.counts,
         transcript: &recorder.transcript,
         checks: &evidence.checks.reports,
-        risk_notes: &recorder.notices,
+        risk_notes: &risk_notes,
+        tests_changed: &tests_changed,
+        agent: recorder.agent.as_ref(),
     };
     let agent_exit = match evidence.work.agent {
         AgentEnd::None => None,
@@ -100,8 +107,17 @@ pub(super) fn inputs(
         },
         outcome: verdict.outcome,
         completion_outcome: Some(envelopes::completion_outcome(&facts)),
-        agent_result: agent_exit.map(|exit| envelopes::agent_result(&facts, exit)),
-        transcript: Some(envelopes::transcript(&recorder.transcript)),
+        agent_result: agent_exit.map(|exit| {
+            let mut result = envelopes::agent_result(&facts, exit);
+            if let Some(text) = &recorder.last_word {
+                result.insert("message".to_owned(), json!(text));
+            }
+            result
+        }),
+        transcript: Some(envelopes::transcript(
+            &recorder.transcript,
+            recorder.agent.as_ref(),
+        )),
         summary: summary.clone(),
         approvable: verdict.approvable.clone(),
         provenance: request.provenance.clone(),
@@ -120,6 +136,7 @@ pub(super) fn inputs(
         checks: evidence.checks.reports.clone(),
         isolation: evidence.work.isolation.clone(),
         evidence: std::iter::once(attestation(setting, evidence))
+            .chain(recorder.agent.as_ref().map(AgentLog::tool_calls))
             .chain(egress::evidence(&setting.prepared.policy, &recorder.egress))
             .collect(),
     })

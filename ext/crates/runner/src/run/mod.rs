@@ -4,8 +4,10 @@
 //! checks in a fresh guest → guest dead → key loaded → bundle written. Foreign code never runs
 //! while the key is in memory, and nothing is captured while anything can write.
 
+mod agent_log;
 mod agents;
 mod attest;
+mod captured;
 mod components;
 mod egress;
 mod envelopes;
@@ -17,20 +19,25 @@ mod level;
 mod materialise;
 mod output;
 mod prepare;
+pub(crate) mod preset;
 mod programs;
 mod recorder;
 mod salvage;
 mod secrets;
+mod test_files;
 mod verdict;
+mod words;
 mod work;
 
 pub(crate) use export::copy_bundle;
 pub(crate) use prepare::{Prepared, default_policy, prepare};
+pub(crate) use programs::{GuestMount, check as check_program, command as command_program};
+pub(crate) use recorder::{Call, Step};
 pub(crate) use work::Stop;
 
+use crate::agent::Parent;
 use finish::Evidence;
 use materialise::{Materialised, materialise, write_staged};
-use programs::GuestMount;
 use recorder::Recorder;
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -127,6 +134,7 @@ pub(crate) fn execute(
     begun: Begun,
     redactor: &Redactor,
     cancellation: &Arc<Cancellation>,
+    parent: &dyn Parent,
     emit: &mut dyn FnMut(LifecycleEvent),
 ) -> Result<RunResult, ErrorBody> {
     let Begun {
@@ -136,14 +144,12 @@ pub(crate) fn execute(
         clock,
     } = begun;
     let mut recorder = Recorder::new(journal, redactor, prepared.limits.output_bytes, emit);
-    let answer = stages(
-        prepared,
+    let outside = Outside {
         cancellation,
-        &run_dir,
-        &mut recorder,
+        parent,
         redactor,
-        clock,
-    );
+    };
+    let answer = stages(prepared, outside, &run_dir, &mut recorder, clock);
     match answer {
         Ok(result) => {
             let result = clean(result, redactor);
@@ -234,16 +240,31 @@ pub(crate) struct Setting<'a> {
     pub cwd: GuestPath,
     pub staged: Vec<wp_codebox_contracts::StagedFile>,
     pub clock: Clock,
+    /// Who answers for tools outside of the guest.
+    pub parent: &'a dyn Parent,
+    pub redactor: &'a Redactor,
+}
+
+/// What a run has of its process.
+#[derive(Clone, Copy)]
+struct Outside<'a> {
+    cancellation: &'a Arc<Cancellation>,
+    parent: &'a dyn Parent,
+    redactor: &'a Redactor,
 }
 
 fn stages(
     mut prepared: Prepared,
-    cancellation: &Arc<Cancellation>,
+    outside: Outside<'_>,
     run_dir: &RunDir,
     recorder: &mut Recorder<'_>,
-    redactor: &Redactor,
     clock: Clock,
 ) -> Result<RunResult, Failure> {
+    let Outside {
+        cancellation,
+        parent,
+        redactor,
+    } = outside;
     let records = run_dir.path().join("scratch/outer-sandbox");
     let outer = choose(&prepared.request.outer_sandbox, &records).map_err(|e| e.body())?;
     recorder.notices.extend(outer.notices);
@@ -289,6 +310,8 @@ fn stages(
         components,
         prepared: &prepared,
         clock,
+        parent,
+        redactor,
     };
     announce(&setting, recorder)?;
     let work = work::run(&setting, cancellation, recorder)?;

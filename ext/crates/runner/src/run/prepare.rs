@@ -3,16 +3,19 @@
 
 use super::components::{self, OpenComponents};
 use super::group::{self, RunGroup};
-use super::secrets::Secrets;
+use super::preset::{self, Equipped, Stock};
+use super::programs::{GuestMount, working_directory};
+use super::secrets::{ModelKey, Secrets};
 use rustix::fs::{FileType, Mode, OFlags};
 use std::io::Read;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use wp_codebox_backend_native::{ProgramDirectory, mount_paths};
 use wp_codebox_contracts::{
-    Agent, CommandCall, ErrorBody, ErrorCode, GuestPath, Limits, MountRequest, RunRequest,
-    RuntimePolicy, schema_id,
+    Agent, AgentPreset, CommandCall, ErrorBody, ErrorCode, GuestPath, Limits, ModelEndpoint,
+    MountRequest, NetworkPolicy, PresetResult, RunRequest, RuntimePolicy, schema_id,
 };
-use wp_codebox_policy as policy;
+use wp_codebox_policy::{self as policy, EgressRules, ModelAccess};
 use wp_codebox_runtime::StateDir;
 
 /// Largest staged file, bytes.
@@ -37,6 +40,13 @@ pub(crate) struct OpenStaged {
     pub bytes: Vec<u8>,
 }
 
+/// How a preset's program is spoken to.
+#[derive(Debug)]
+pub(crate) struct Manner {
+    pub stdin: Vec<u8>,
+    pub result: PresetResult,
+}
+
 /// A run that may start. Root is given up.
 #[derive(Debug)]
 pub(crate) struct Prepared {
@@ -48,6 +58,12 @@ pub(crate) struct Prepared {
     pub mounts: Vec<OpenMount>,
     pub components: OpenComponents,
     pub staged: Vec<OpenStaged>,
+    /// Directories with programs of agents.
+    pub programs: Vec<ProgramDirectory>,
+    /// The model, where programs of the guest may ask it.
+    pub guest_model: Option<ModelEndpoint>,
+    /// What a preset gives its program on standard input, and how its last word is found.
+    pub manner: Option<Manner>,
     pub group: RunGroup,
 }
 
@@ -73,11 +89,19 @@ pub(crate) fn prepare(mut request: RunRequest) -> Result<Prepared, ErrorBody> {
         .limits
         .resolve()
         .map_err(|e| ErrorBody::new(ErrorCode::LimitInvalid, e.to_string()))?;
-    let policy = effective_policy(&request)?;
+    let preset = preset::of(&request)?;
+    let policy = effective_policy(&request, preset.as_ref())?;
     check_programs(&request, &policy)?;
+    check_model(&request)?;
     let targets = policy::check_mounts(&request.mounts, &policy).map_err(|e| e.body())?;
+    let guest_model = guest_model(&request, &policy)?;
+    let key_name = request.model.as_ref().and_then(|m| m.secret.clone());
     let command = request.agent.as_ref().and_then(Agent::command);
-    let taken = command.into_iter().flat_map(|agent| agent.env.keys());
+    let own = command.into_iter().flat_map(|agent| agent.env.keys());
+    // A preset may put the key's placeholder under the key's own name.
+    let preset_env = preset.iter().flat_map(|preset| preset.env.keys());
+    let preset_env = preset_env.filter(|name| key_name.as_ref() != Some(name));
+    let taken = own.chain(preset_env);
     let secret_use = policy::SecretUse {
         policy: &policy,
         model: request.model.as_ref(),
@@ -85,7 +109,23 @@ pub(crate) fn prepare(mut request: RunRequest) -> Result<Prepared, ErrorBody> {
     policy::check_secrets(&request.secrets, secret_use, taken.map(String::as_str))
         .map_err(|e| e.body())?;
     let places = components::check(&request, &targets, &policy)?;
-    let secrets = Secrets::issue(std::mem::take(&mut request.secrets), &policy)?;
+    let key = match (&key_name, &guest_model) {
+        (None, _) => ModelKey::None,
+        (Some(name), Some(_)) => ModelKey::InGuest(name),
+        (Some(name), None) => ModelKey::Outside(name),
+    };
+    let secrets = Secrets::issue(std::mem::take(&mut request.secrets), &policy, key)?;
+    let equipped = match &preset {
+        None => None,
+        Some(preset) => {
+            let stock = Stock {
+                model: guest_model.as_ref(),
+                secrets: &secrets,
+                workspace: &workspace(&request, &targets)?,
+            };
+            Some(preset::equip(preset, &mut request, stock)?)
+        }
+    };
     let state = StateDir::open(Path::new(&request.paths.state_dir)).map_err(|e| e.body())?;
     let mounts = request
         .mounts
@@ -96,6 +136,15 @@ pub(crate) fn prepare(mut request: RunRequest) -> Result<Prepared, ErrorBody> {
     let components = components::open(&request, places)?;
     let mut staged = open_staged(&request)?;
     staged.extend(components::bundle_files(&mut request)?);
+    let mut programs = Vec::new();
+    let manner = equipped.map(|equipped: Equipped| {
+        staged.extend(equipped.staged);
+        programs.push(equipped.programs);
+        Manner {
+            stdin: equipped.stdin,
+            result: equipped.result,
+        }
+    });
     let named = request.paths.cgroup.as_deref().map(Path::new);
     let group = group::make(&state, named, &request.run_id, &limits);
     state.become_owner().map_err(|e| e.body())?;
@@ -108,17 +157,73 @@ pub(crate) fn prepare(mut request: RunRequest) -> Result<Prepared, ErrorBody> {
         mounts,
         components,
         staged,
+        programs,
+        guest_model,
+        manner,
         group,
     })
 }
 
-/// The policy given, else the default.
-fn effective_policy(request: &RunRequest) -> Result<RuntimePolicy, ErrorBody> {
+/// The policy given, else the default with what the preset needs.
+fn effective_policy(
+    request: &RunRequest,
+    preset: Option<&AgentPreset>,
+) -> Result<RuntimePolicy, ErrorBody> {
     if let Some(given) = &request.policy {
         let document = serde_json::to_value(given).unwrap_or_default();
-        return policy::parse(&document).map_err(|e| e.body());
+        let policy = policy::parse(&document).map_err(|e| e.body())?;
+        if let Some(preset) = preset {
+            preset::check_network(preset, &policy)?;
+        }
+        return Ok(policy);
     }
-    Ok(default_policy(request))
+    let mut policy = default_policy(request);
+    if let Some(preset) = preset {
+        preset::open_network(preset, &mut policy);
+    }
+    Ok(policy)
+}
+
+/// The model, where the policy lets programs of the guest ask it. The built-in loop asks from
+/// outside, within a budget, so its tools find the way closed.
+fn guest_model(
+    request: &RunRequest,
+    policy: &RuntimePolicy,
+) -> Result<Option<ModelEndpoint>, ErrorBody> {
+    let access = match &policy.network {
+        NetworkPolicy::Posture(_) => ModelAccess::Closed,
+        NetworkPolicy::Rules(rules) => {
+            EgressRules::compile(rules).map_or(ModelAccess::Closed, |rules| rules.model())
+        }
+    };
+    let agent = request.agent.as_ref();
+    match access {
+        ModelAccess::Open if agent.is_none_or(Agent::uses_model_in_guest) => {}
+        ModelAccess::Open | ModelAccess::Closed => return Ok(None),
+    }
+    let Some(model) = &request.model else {
+        return Err(ErrorBody::new(
+            ErrorCode::ModelMissing,
+            "the policy has the network preset model, but the run has no model; name one, or take the preset out",
+        ));
+    };
+    Ok(Some(model.clone()))
+}
+
+/// Where programs of the guest will start.
+fn workspace(request: &RunRequest, targets: &[GuestPath]) -> Result<GuestPath, ErrorBody> {
+    let paths = mount_paths(targets).map_err(|e| e.body())?;
+    let mounts: Vec<GuestMount> = request
+        .mounts
+        .iter()
+        .zip(paths)
+        .map(|(mount, paths)| GuestMount {
+            target: paths.target,
+            workspace: paths.workspace,
+            access: mount.mode,
+        })
+        .collect();
+    working_directory(&mounts)
 }
 
 /// The default policy with exactly the commands this request needs.
@@ -127,10 +232,29 @@ pub(crate) fn default_policy(request: &RunRequest) -> RuntimePolicy {
     if request.agent.is_some() || !request.checks.is_empty() {
         commands.push(AGENT_COMMAND.to_owned());
     }
+    // What the tools of the built-in loop take; which tools there are, the tool policy says.
+    if let Some(Agent::Model(_)) = request.agent {
+        commands.extend(["wordpress.run-php", "wordpress.wp-cli"].map(str::to_owned));
+    }
     commands.sort();
     commands.dedup();
     commands.retain(|c| policy::descriptor(c).is_some());
     policy::defaults(commands)
+}
+
+/// The tools of the built-in loop.
+pub(crate) fn tool_set(
+    request: &RunRequest,
+    runtime: &RuntimePolicy,
+) -> Result<policy::ToolSet, ErrorBody> {
+    let allowed = request.task.as_ref().map(|task| &task.allowed_tools[..]);
+    policy::ToolSet::resolve(
+        request.tool_policy.as_ref(),
+        allowed.unwrap_or_default(),
+        request.parent_tools.as_ref(),
+        runtime,
+    )
+    .map_err(|e| e.body())
 }
 
 /// Every program the run would start is checked before anything starts.
@@ -150,6 +274,9 @@ fn check_programs(request: &RunRequest, policy: &RuntimePolicy) -> Result<(), Er
         }
         policy::assert_command(policy, call).map_err(|e| e.body())?;
     }
+    if let Some(Agent::Preset(_)) = &request.agent {
+        assert_agent(policy, wp_codebox_backend_native::AGENTS)?;
+    }
     if let Some(agent) = request.agent.as_ref().and_then(Agent::command) {
         assert_agent(policy, agent.argv.first().map_or("", String::as_str))?;
         for name in agent.env.keys() {
@@ -160,6 +287,9 @@ fn check_programs(request: &RunRequest, policy: &RuntimePolicy) -> Result<(), Er
         // The guest's own PHP runs it, as any program.
         assert_agent(policy, "php")?;
     }
+    if let Some(Agent::Model(_)) = request.agent {
+        tool_set(request, policy)?;
+    }
     for check in &request.checks {
         let argv = shell_words::split(check).map_err(|e| {
             ErrorBody::new(ErrorCode::InputInvalid, format!("check {check:?}: {e}"))
@@ -167,6 +297,16 @@ fn check_programs(request: &RunRequest, policy: &RuntimePolicy) -> Result<(), Er
         assert_agent(policy, argv.first().map_or("", String::as_str))?;
     }
     Ok(())
+}
+
+/// The model and what the built-in loop may use of it.
+fn check_model(request: &RunRequest) -> Result<(), ErrorBody> {
+    let checked = match (&request.agent, &request.model) {
+        (Some(Agent::Model(agent)), model) => policy::check_model_agent(agent, model.as_ref()),
+        (_, Some(model)) => policy::check_model(model),
+        (_, None) => return Ok(()),
+    };
+    checked.map(|_| ()).map_err(|e| e.body())
 }
 
 fn assert_agent(policy: &RuntimePolicy, program: &str) -> Result<(), ErrorBody> {

@@ -1,11 +1,12 @@
 //! The journal, the live stream and the evidence of executions: one writer for all three.
 
+use super::agent_log::AgentLog;
 use super::envelopes::TranscriptEntry;
 use super::output::StreamRedactor;
 use base64::Engine;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use wp_codebox_artifacts::ExecutionRecord;
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, EventType, ExecutionId, GuestPath, LifecycleEvent, ModelUsage,
@@ -28,6 +29,24 @@ pub(crate) struct Call {
     pub env: BTreeMap<String, String>,
     pub cwd: GuestPath,
     pub stdin: Option<Vec<u8>>,
+}
+
+/// How long a call may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// When the whole guest is ended.
+    pub deadline: Instant,
+    /// After which time only this program is ended, with what it started.
+    pub timeout: Duration,
+}
+
+/// What the record keeps of a program's standard output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Keep {
+    /// All of it, redacted.
+    Text,
+    /// Its size: the caller takes the bytes, at most so many.
+    Size(u64),
 }
 
 /// What became of a call.
@@ -71,6 +90,10 @@ pub(crate) struct Recorder<'a> {
     pub notices: Vec<String>,
     /// What the built-in loop used of its model.
     pub model_usage: Option<ModelUsage>,
+    /// Turns and calls of the built-in loop.
+    pub agent: Option<AgentLog>,
+    /// The last word of a command-line agent, redacted.
+    pub last_word: Option<String>,
 }
 
 impl<'a> Recorder<'a> {
@@ -92,7 +115,18 @@ impl<'a> Recorder<'a> {
             egress: Vec::new(),
             notices: Vec::new(),
             model_usage: None,
+            agent: None,
+            last_word: None,
         }
+    }
+
+    pub(super) fn redactor(&self) -> &'a Redactor {
+        self.redactor
+    }
+
+    /// Most bytes of one stream of one execution.
+    pub(super) fn output_bytes(&self) -> u64 {
+        self.output_bytes
     }
 
     /// Journals and streams one event.
@@ -142,6 +176,11 @@ impl<'a> Recorder<'a> {
         self.journal.events().map_err(|e| e.body())
     }
 
+    /// A text without what must not be shown.
+    pub(crate) fn clean(&self, text: &str) -> String {
+        self.redactor.redact(text).into_owned()
+    }
+
     /// Runs one call to its end.
     pub(crate) fn run(
         &mut self,
@@ -149,6 +188,40 @@ impl<'a> Recorder<'a> {
         call: &Call,
         deadline: Instant,
     ) -> Result<Step, ErrorBody> {
+        let timeout = Duration::MAX;
+        self.run_within(runtime, call, Bounds { deadline, timeout })
+    }
+
+    /// The same with a time of its own.
+    pub(crate) fn run_within(
+        &mut self,
+        runtime: &mut dyn Runtime,
+        call: &Call,
+        bounds: Bounds,
+    ) -> Result<Step, ErrorBody> {
+        let (step, _) = self.execute(runtime, call, bounds, Keep::Text)?;
+        Ok(step)
+    }
+
+    /// The same for a program whose output is the content of files: it is handed over as it is,
+    /// at most `most` bytes, and the record keeps its size. Whoever shows it redacts it.
+    pub(crate) fn take(
+        &mut self,
+        runtime: &mut dyn Runtime,
+        call: &Call,
+        bounds: Bounds,
+        most: u64,
+    ) -> Result<(Step, Vec<u8>), ErrorBody> {
+        self.execute(runtime, call, bounds, Keep::Size(most))
+    }
+
+    fn execute(
+        &mut self,
+        runtime: &mut dyn Runtime,
+        call: &Call,
+        bounds: Bounds,
+        keep: Keep,
+    ) -> Result<(Step, Vec<u8>), ErrorBody> {
         self.count += 1;
         let id = ExecutionId::new(format!("exec-{}", self.count))
             .map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))?;
@@ -169,9 +242,16 @@ impl<'a> Recorder<'a> {
             env: call.env.clone(),
             cwd: call.cwd.clone(),
             stdin: call.stdin.clone(),
-            output_bytes: self.output_bytes,
-            deadline,
+            output_bytes: match keep {
+                Keep::Text => self.output_bytes,
+                Keep::Size(most) => most,
+            },
+            stop_at: Instant::now()
+                .checked_add(bounds.timeout)
+                .map_or(bounds.deadline, |at| at.min(bounds.deadline)),
+            deadline: bounds.deadline,
         };
+        let mut taken = Vec::new();
         let mut kept = (Vec::new(), Vec::new());
         let mut streams = (
             StreamRedactor::new(self.redactor),
@@ -179,6 +259,10 @@ impl<'a> Recorder<'a> {
         );
         let mut failed = None;
         let result = runtime.execute(&execution, &mut |stream, bytes| {
+            if let (OutputStream::Stdout, Keep::Size(_)) = (stream, keep) {
+                taken.extend_from_slice(bytes);
+                return;
+            }
             let (redactor, sink) = match stream {
                 OutputStream::Stdout => (&mut streams.0, &mut kept.0),
                 OutputStream::Stderr => (&mut streams.1, &mut kept.1),
@@ -202,13 +286,18 @@ impl<'a> Recorder<'a> {
         if let Some(error) = failed {
             return Err(error);
         }
+        if let Keep::Size(_) = keep {
+            let note = format!("({} bytes)\n", taken.len());
+            self.output(&id, OutputStream::Stdout, note.as_bytes())?;
+            kept.0.extend_from_slice(note.as_bytes());
+        }
         let step = Step {
             result,
             stdout: String::from_utf8_lossy(&kept.0).into_owned(),
             stderr: String::from_utf8_lossy(&kept.1).into_owned(),
         };
         self.finished(&id, call, args, started_at, &step)?;
-        Ok(step)
+        Ok((step, taken))
     }
 
     /// Adds to the last call what its program answered beside its output.
@@ -219,7 +308,8 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    fn output(
+    /// Journals and streams output that is clean already.
+    pub(super) fn output(
         &mut self,
         id: &ExecutionId,
         stream: OutputStream,
@@ -253,6 +343,9 @@ impl<'a> Recorder<'a> {
         });
         if let Some(code) = step.exit_code() {
             data["exitCode"] = json!(code);
+        }
+        if step.result.stopped {
+            data["stopped"] = json!(true);
         }
         if step.result.output_truncated {
             data["outputTruncated"] = json!(true);

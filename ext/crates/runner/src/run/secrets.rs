@@ -3,8 +3,11 @@
 //! A value lives here, in the redactor and in the bridge, all in this process's memory:
 //! no file, no argument list and no plan ever holds one. The guest gets a random text per
 //! secret and run, which is worth nothing anywhere but at this run's bridge; only what the
-//! policy exposes by name enters the guest's environment itself.
+//! policy exposes by name enters the guest's environment itself. The secret that opens the
+//! model is not the guest's: nothing stands for it there unless programs of the guest may ask
+//! the model, and then only in the guest that works.
 
+use super::egress::Phase;
 use crate::egress::SecretSwap;
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::{Value, json};
@@ -30,8 +33,23 @@ struct Secret {
 enum GuestHolds {
     /// A random text.
     Placeholder(String),
+    /// The same, in the working guest only: the text opens the model.
+    ModelPlaceholder(String),
     /// The value: the policy says so.
     Value,
+    /// Nothing: the runner itself asks the model.
+    Nothing,
+}
+
+/// The secret that opens the run's model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ModelKey<'a> {
+    /// There is none.
+    None,
+    /// The runner asks the model.
+    Outside(&'a str),
+    /// Programs of the guest ask the model, through the bridge.
+    InGuest(&'a str),
 }
 
 /// All secrets of a run. They were checked before.
@@ -49,40 +67,59 @@ impl Secrets {
     pub(crate) fn issue(
         bindings: Vec<SecretBinding>,
         policy: &RuntimePolicy,
+        model: ModelKey<'_>,
     ) -> Result<Self, ErrorBody> {
         bindings
             .into_iter()
-            .map(|binding| issue(binding, policy))
+            .map(|binding| issue(binding, policy, model))
             .collect::<Result<_, _>>()
             .map(Self)
     }
 
-    /// Environment of every program of the guest.
+    /// Environment of every program of the guest that works.
     pub(crate) fn environment(&self) -> BTreeMap<String, String> {
-        let held = |secret: &Secret| match &secret.guest {
-            GuestHolds::Placeholder(text) => text.clone(),
-            GuestHolds::Value => secret.value.as_str().to_owned(),
+        self.environment_in(Phase::Work)
+    }
+
+    /// Environment of every program of a guest.
+    pub(crate) fn environment_in(&self, phase: Phase) -> BTreeMap<String, String> {
+        let held = |secret: &Secret| match (&secret.guest, phase) {
+            (GuestHolds::Placeholder(text), _)
+            | (GuestHolds::ModelPlaceholder(text), Phase::Work) => Some(text.clone()),
+            (GuestHolds::Value, _) => Some(secret.value.as_str().to_owned()),
+            (GuestHolds::ModelPlaceholder(_), Phase::Check) | (GuestHolds::Nothing, _) => None,
         };
         self.0
             .iter()
-            .map(|secret| (secret.name.clone(), held(secret)))
+            .filter_map(|secret| Some((secret.name.clone(), held(secret)?)))
             .collect()
+    }
+
+    /// What stands for a secret in the guest that works; none where nothing does.
+    pub(crate) fn placeholder(&self, name: &str) -> Option<&str> {
+        match &self.get(name)?.guest {
+            GuestHolds::Placeholder(text) | GuestHolds::ModelPlaceholder(text) => Some(text),
+            GuestHolds::Value | GuestHolds::Nothing => None,
+        }
+    }
+
+    /// What the bridge puts in for this secret.
+    pub(crate) fn swap(&self, name: &str) -> Option<SecretSwap> {
+        swap(self.get(name)?)
+    }
+
+    fn get(&self, name: &str) -> Option<&Secret> {
+        self.0.iter().find(|secret| secret.name == name)
     }
 
     /// What the bridge replaces.
     pub(crate) fn swaps(&self) -> Vec<SecretSwap> {
-        self.0
-            .iter()
-            .filter_map(|secret| match &secret.guest {
-                GuestHolds::Value => None,
-                GuestHolds::Placeholder(placeholder) => Some(SecretSwap {
-                    name: secret.name.clone(),
-                    placeholder: placeholder.clone(),
-                    value: secret.value.clone(),
-                    hosts: secret.scopes.clone(),
-                }),
-            })
-            .collect()
+        self.0.iter().filter_map(swap).collect()
+    }
+
+    /// A secret's value, for what this process itself asks with it; overwritten when dropped.
+    pub(crate) fn value(&self, name: &str) -> Option<Zeroizing<String>> {
+        self.get(name).map(|secret| secret.value.clone())
     }
 
     /// Names of secrets whose value the guest itself holds.
@@ -106,7 +143,25 @@ impl Secrets {
     }
 }
 
-fn issue(binding: SecretBinding, policy: &RuntimePolicy) -> Result<Secret, ErrorBody> {
+fn swap(secret: &Secret) -> Option<SecretSwap> {
+    match &secret.guest {
+        GuestHolds::Value | GuestHolds::Nothing => None,
+        GuestHolds::Placeholder(placeholder) | GuestHolds::ModelPlaceholder(placeholder) => {
+            Some(SecretSwap {
+                name: secret.name.clone(),
+                placeholder: placeholder.clone(),
+                value: secret.value.clone(),
+                hosts: secret.scopes.clone(),
+            })
+        }
+    }
+}
+
+fn issue(
+    binding: SecretBinding,
+    policy: &RuntimePolicy,
+    model: ModelKey<'_>,
+) -> Result<Secret, ErrorBody> {
     let scopes = binding
         .hosts
         .iter()
@@ -116,10 +171,21 @@ fn issue(binding: SecretBinding, policy: &RuntimePolicy) -> Result<Secret, Error
             let name = &binding.env;
             ErrorBody::new(ErrorCode::SecretInvalid, format!("secret {name}: {why}"))
         })?;
-    let guest = if is_exposed(policy, &binding.env) {
-        GuestHolds::Value
-    } else {
-        GuestHolds::Placeholder(placeholder()?)
+    let guest = match model {
+        ModelKey::InGuest(name) if name == binding.env => {
+            GuestHolds::ModelPlaceholder(placeholder()?)
+        }
+        // With hosts it is a secret of the guest besides.
+        ModelKey::Outside(name) if name == binding.env && binding.hosts.is_empty() => {
+            GuestHolds::Nothing
+        }
+        ModelKey::None | ModelKey::Outside(_) | ModelKey::InGuest(_) => {
+            if is_exposed(policy, &binding.env) {
+                GuestHolds::Value
+            } else {
+                GuestHolds::Placeholder(placeholder()?)
+            }
+        }
     };
     Ok(Secret {
         name: binding.env,
@@ -160,7 +226,10 @@ mod tests {
         let mut policy = wp_codebox_policy::defaults(vec![]);
         policy.secrets = SecretsPolicy::ConnectorScoped;
         policy.expose_secrets = vec!["B_KEY".to_owned()];
-        let issue = || Secrets::issue(vec![binding("A_KEY"), binding("B_KEY")], &policy).unwrap();
+        let issue = || {
+            let bindings = vec![binding("A_KEY"), binding("B_KEY")];
+            Secrets::issue(bindings, &policy, ModelKey::None).unwrap()
+        };
         let (first, second) = (issue(), issue());
         let held = first.environment();
         assert!(held["A_KEY"].starts_with("codebox_") && held["A_KEY"].len() == 48);
@@ -170,10 +239,48 @@ mod tests {
         let swaps = first.swaps();
         assert_eq!(swaps.len(), 1);
         assert_eq!(swaps[0].placeholder, held["A_KEY"]);
+        assert_eq!(first.value("A_KEY").unwrap().as_str(), "value-of-A_KEY");
+        assert_eq!(first.value("C_KEY"), None);
         let said = format!("{first:?} {:?}", first.record());
         assert!(
             !said.contains("value-of") && !said.contains("codebox_"),
             "{said}"
+        );
+    }
+
+    #[test]
+    fn the_models_key_is_the_guests_only_where_it_asks_the_model_itself() {
+        let mut policy = wp_codebox_policy::defaults(vec![]);
+        policy.secrets = SecretsPolicy::ConnectorScoped;
+        let key = || {
+            let mut key = binding("M_KEY");
+            key.hosts.clear();
+            vec![key, binding("A_KEY")]
+        };
+        let issue = |model| Secrets::issue(key(), &policy, model).unwrap();
+        for phase in [Phase::Work, Phase::Check] {
+            let held = issue(ModelKey::Outside("M_KEY")).environment_in(phase);
+            assert_eq!(held.keys().collect::<Vec<_>>(), ["A_KEY"], "{phase:?}");
+        }
+        let secrets = issue(ModelKey::Outside("M_KEY"));
+        assert!(secrets.swap("M_KEY").is_none() && secrets.placeholder("M_KEY").is_none());
+        assert_eq!(secrets.value("M_KEY").unwrap().as_str(), "value-of-M_KEY");
+        assert_eq!(secrets.swaps().len(), 1);
+
+        let secrets = issue(ModelKey::InGuest("M_KEY"));
+        let held = secrets.environment();
+        assert_eq!(held["M_KEY"], secrets.placeholder("M_KEY").unwrap());
+        assert!(held["M_KEY"].starts_with("codebox_"));
+        assert!(!secrets.environment_in(Phase::Check).contains_key("M_KEY"));
+        let swap = secrets.swap("M_KEY").unwrap();
+        assert!(swap.hosts.is_empty() && swap.value.as_str() == "value-of-M_KEY");
+        // With hosts it is a secret of the guest besides.
+        let secrets = Secrets::issue(vec![binding("M_KEY")], &policy, ModelKey::Outside("M_KEY"));
+        assert!(
+            secrets
+                .unwrap()
+                .environment_in(Phase::Check)
+                .contains_key("M_KEY")
         );
     }
 }

@@ -1,27 +1,23 @@
 //! The two guests of a run: the one that works and the one that checks.
 
 use super::agents::{self, Bench, GuestPurpose};
+use super::captured::{capture_all, write_layers};
 use super::components;
 use super::egress::{self, Phase};
 use super::envelopes::tail_of;
-use super::materialise::pinned;
+use super::preset::model_environment;
 use super::recorder::{Call, Recorder, Step};
 use super::{Setting, level, programs};
-use rustix::fs::{Mode, OFlags};
 use serde_json::json;
-use std::collections::BTreeMap;
-use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Instant;
-use wp_codebox_artifacts::{
-    CaptureLimits, MountChanges, capture, capture_difference, remove_tree, write_layer,
-};
+use wp_codebox_artifacts::MountChanges;
 use wp_codebox_backend_native::{GuestEgress, NativeSpec, PlannedMount};
 use wp_codebox_contracts::{
-    CheckReport, CheckStatus, ErrorBody, ErrorCode, HostSource, IsolationReport, MountAccess,
-    SandboxAudit, TaskInput,
+    CheckReport, CheckStatus, ErrorBody, ErrorCode, HostSource, IsolationReport, SandboxAudit,
+    TaskInput,
 };
-use wp_codebox_runtime::{Backend, Cancellation, Destroyed, ExecutionEnd, Left, Runtime, Usage};
+use wp_codebox_runtime::{Backend, Cancellation, ExecutionEnd, Runtime, Usage};
 
 /// End of a check's output kept in its report, bytes.
 const CHECK_TAIL: usize = 4 * 1024;
@@ -86,7 +82,7 @@ pub(crate) struct Checked {
 
 fn spec(
     setting: &Setting<'_>,
-    guest: &str,
+    phase: Phase,
     lowers: impl Fn(usize) -> Vec<HostSource>,
     egress: GuestEgress,
 ) -> Result<NativeSpec, ErrorBody> {
@@ -117,6 +113,10 @@ fn spec(
             .map(task_for_guest)
             .unwrap_or_default(),
         staged: setting.staged.clone(),
+        programs: match phase {
+            Phase::Work => setting.prepared.programs.clone(),
+            Phase::Check => Vec::new(),
+        },
         limits: setting.prepared.limits,
         egress,
         level: setting.level,
@@ -124,7 +124,7 @@ fn spec(
             .run_dir
             .scratch("guests")
             .map_err(|e| e.body())?
-            .join(guest),
+            .join(phase.name()),
     })
 }
 
@@ -149,8 +149,8 @@ pub(crate) fn run(
     recorder: &mut Recorder<'_>,
 ) -> Result<Work, ErrorBody> {
     let lowers = |index: usize| vec![setting.mounts[index].lower.clone()];
-    let egress = egress::prepare(setting)?;
-    let spec = spec(setting, "work", lowers, egress.guest())?;
+    let egress = egress::prepare(setting, Phase::Work)?;
+    let spec = spec(setting, Phase::Work, lowers, egress.guest())?;
     let mut runtime = guest(setting, &spec)?;
     let egress = egress.open(runtime.as_mut())?;
     let isolation = runtime.isolation().clone();
@@ -179,7 +179,7 @@ pub(crate) fn run(
         .map(|(i, _)| i)
         .collect();
     let usage = left.usage;
-    let (stopped, changes) = match capture_all(setting, left) {
+    let (stopped, changes) = match capture_all(setting, &left.left) {
         Ok(changes) => (stopped, changes),
         Err(error) => {
             recorder.notices.push(error.to_string());
@@ -239,9 +239,13 @@ fn programs(
     agents::run(agent, bench)
 }
 
-/// The call with what the guest holds of the run's secrets.
+/// The call with what the working guest holds of the run's secrets, and where its model is.
 pub(super) fn with_secrets(setting: &Setting<'_>, mut call: Call) -> Call {
-    call.env.extend(setting.prepared.secrets.environment());
+    let prepared = setting.prepared;
+    call.env.extend(prepared.secrets.environment());
+    if let Some(model) = &prepared.guest_model {
+        call.env.extend(model_environment(model));
+    }
     call
 }
 
@@ -282,46 +286,6 @@ pub(super) fn stop_of(
         ExecutionEnd::LimitReached { error } => Ok(Some(Stop::Failed(error.clone()))),
         ExecutionEnd::GuestDied => failed("was lost: the guest ended unexpectedly".to_owned()),
     }
-}
-
-fn capture_all(
-    setting: &Setting<'_>,
-    left: Destroyed,
-) -> Result<Vec<Option<MountChanges>>, ErrorBody> {
-    setting
-        .mounts
-        .iter()
-        .enumerate()
-        .map(|(index, mount)| {
-            if mount.mount.request.mode == MountAccess::Readonly {
-                return Ok(None);
-            }
-            let found = |all: &BTreeMap<u32, OwnedFd>| {
-                let index = u32::try_from(index).ok()?;
-                all.get(&index)?.try_clone().ok()
-            };
-            let missing = |what: &str| {
-                let target = &mount.mount.target;
-                ErrorBody::new(ErrorCode::RunFailed, format!("mount {target}: {what}"))
-            };
-            let (baseline, rules) = (mount.baseline.as_fd(), mount.rules());
-            let limits = CaptureLimits::default();
-            match &left.left {
-                Left::Layers(all) => {
-                    let upper = found(all).ok_or_else(|| missing("the guest left no layer"))?;
-                    capture(baseline, upper.as_fd(), &rules, &limits)
-                }
-                Left::Trees(all) => {
-                    let tree = found(all).ok_or_else(|| {
-                        missing("the guest moved or replaced the mounted directory itself, so its change cannot be told")
-                    })?;
-                    capture_difference(baseline, tree.as_fd(), &rules, &limits)
-                }
-            }
-            .map(Some)
-            .map_err(|e| e.body())
-        })
-        .collect()
 }
 
 /// Runs the checks in a fresh guest: the agent's own could have prepared their answers.
@@ -400,44 +364,11 @@ fn checking_guest(setting: &Setting<'_>, work: &Work) -> Result<CheckingGuest, E
             .chain([setting.mounts[index].lower.clone()])
             .collect()
     };
-    let egress = egress::prepare(setting)?;
-    let spec = spec(setting, "check", lowers, egress.guest())?;
+    let egress = egress::prepare(setting, Phase::Check)?;
+    let spec = spec(setting, Phase::Check, lowers, egress.guest())?;
     let mut runtime = guest(setting, &spec)?;
     let egress = egress.open(runtime.as_mut())?;
     Ok((runtime, egress))
-}
-
-fn write_layers(
-    setting: &Setting<'_>,
-    changes: &[Option<MountChanges>],
-) -> Result<Vec<Option<HostSource>>, ErrorBody> {
-    changes
-        .iter()
-        .enumerate()
-        .map(|(index, changes)| {
-            let Some(changes) = changes.as_ref().filter(|c| !c.entries.is_empty()) else {
-                return Ok(None);
-            };
-            let path = setting
-                .run_dir
-                .scratch(&format!("change-{index}"))
-                .map_err(|e| e.body())?;
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let unable = |e: std::io::Error| {
-                ErrorBody::new(
-                    ErrorCode::RunFailed,
-                    format!("the captured change cannot be laid out: {e}"),
-                )
-            };
-            let fd = rustix::fs::open(&path, flags, Mode::empty()).map_err(|e| unable(e.into()))?;
-            if let Err(error) = write_layer(changes, fd.as_fd()) {
-                // Half a layer is no use, and its space may be what the bundle needs.
-                let _ = remove_tree(&path);
-                return Err(error.body());
-            }
-            pinned(&path, &fd).map(Some).map_err(unable)
-        })
-        .collect()
 }
 
 fn run_checks(
@@ -448,7 +379,9 @@ fn run_checks(
 ) -> Result<(), ErrorBody> {
     for line in &setting.prepared.request.checks {
         let started = Instant::now();
-        let call = with_secrets(setting, programs::check(line, &setting.cwd)?);
+        let mut call = programs::check(line, &setting.cwd)?;
+        let secrets = setting.prepared.secrets.environment_in(Phase::Check);
+        call.env.extend(secrets);
         let step = recorder.run(runtime, &call, setting.clock.deadline)?;
         let (status, note) = match &step.result.end {
             ExecutionEnd::Exited { code: 0 } => (CheckStatus::Passed, String::new()),

@@ -5,11 +5,10 @@
 //! parent that is gone, or that let a detached run go, is not waited for.
 
 use super::window::head;
-use crate::agent::{ToolAnswer, ToolCall, ToolSpec, ToolStatus};
+use crate::agent::{ToolAnswer, ToolCall, ToolStatus};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
-use wp_codebox_contracts::{ErrorCode, ParentTool, RunId, schema_id};
+use wp_codebox_contracts::{ErrorCode, RunId, schema_id};
 use wp_codebox_policy::Redactor;
 
 /// Calls of one run.
@@ -20,8 +19,6 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 const OUTPUT: usize = 64 * 1024;
 /// Of an error's message.
 const MESSAGE: usize = 1024;
-/// Longest name on the wire.
-const NAME: usize = 64;
 
 /// What came of a question.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,64 +42,55 @@ pub(crate) struct ParentTools<'a> {
     parent: &'a dyn Parent,
     run_id: &'a RunId,
     redactor: &'a Redactor,
-    specs: Vec<ToolSpec>,
+    /// Ids of all of them.
+    allowed: Vec<String>,
     timeout: Duration,
     deadline: Instant,
     asked: u32,
 }
 
 impl<'a> ParentTools<'a> {
-    /// The tools the run may ask for; `taken` are names of others.
+    /// `allowed` are the ids of the tools the run may ask for.
     pub(crate) fn new(
         parent: &'a dyn Parent,
         run_id: &'a RunId,
         redactor: &'a Redactor,
-        tools: &[&ParentTool],
+        allowed: Vec<String>,
         timeout_ms: Option<u64>,
         deadline: Instant,
     ) -> Self {
-        let mut names = BTreeSet::new();
         Self {
             parent,
             run_id,
             redactor,
-            specs: tools
-                .iter()
-                .map(|tool| ToolSpec {
-                    id: tool.id.clone(),
-                    name: wire_name(&tool.id, &mut names),
-                    description: format!(
-                        "{} (Answered by the host, outside the sandbox.)",
-                        tool.description
-                    ),
-                    parameters: Value::Object(tool.input_schema.clone()),
-                })
-                .collect(),
+            allowed,
             timeout: timeout_ms.map_or(TIMEOUT, Duration::from_millis),
             deadline,
             asked: 0,
         }
     }
 
-    pub(crate) fn specs(&self) -> &[ToolSpec] {
-        &self.specs
-    }
-
-    /// Carries a call out; none when it is no tool of the parent.
-    pub(crate) fn call(&mut self, call: &ToolCall) -> Option<ToolAnswer> {
-        let spec = self.specs.iter().find(|spec| spec.name == call.name)?;
+    /// Carries a call of the tool with this id out.
+    pub(crate) fn call(&mut self, tool: &str, call: &ToolCall) -> ToolAnswer {
         let began = Instant::now();
-        let (status, text) = self.ask(&spec.id.clone(), call);
-        Some(ToolAnswer {
+        let (status, text) = self.ask(tool, call);
+        ToolAnswer {
             text,
             status,
             end: None,
             executions: Vec::new(),
             duration: began.elapsed(),
-        })
+        }
     }
 
     fn ask(&mut self, tool: &str, call: &ToolCall) -> (ToolStatus, String) {
+        if !self.allowed.iter().any(|id| id == tool) {
+            let text = format!(
+                "{tool}: the host did not list it [{}]",
+                ErrorCode::ToolNotAllowed
+            );
+            return (ToolStatus::Denied, text);
+        }
         if self.asked >= CALLS {
             let text = format!(
                 "{tool}: the host answers at most {CALLS} calls of one run [{}]",
@@ -128,7 +116,6 @@ impl<'a> ParentTools<'a> {
 
     fn request(&self, request_id: &str, tool: &str, call: &ToolCall) -> Value {
         let input = call.arguments.clone().unwrap_or_default();
-        let allowed: Vec<&str> = self.specs.iter().map(|spec| spec.id.as_str()).collect();
         json!({
             "schema": schema_id::PARENT_TOOL_REQUEST,
             "version": 1,
@@ -137,24 +124,9 @@ impl<'a> ParentTools<'a> {
             "operation": "call",
             "input": self.redactor.redact_value(Value::Object(input)),
             "sandbox_session": {"task_id": self.run_id},
-            "authorization": {"allowed_tools": allowed},
+            "authorization": {"allowed_tools": self.allowed},
         })
     }
-}
-
-/// A name that every provider takes, different from those made before.
-fn wire_name(id: &str, names: &mut BTreeSet<String>) -> String {
-    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let plain: String = id.chars().map(|c| if fits(c) { c } else { '_' }).collect();
-    let mut name = head(&plain, NAME).to_owned();
-    for number in 2_u32.. {
-        if names.insert(name.clone()) {
-            break;
-        }
-        let end = format!("_{number}");
-        name = format!("{}{end}", head(&plain, NAME - end.len()));
-    }
-    name
 }
 
 /// What the model gets of an answer.
@@ -242,22 +214,13 @@ mod tests {
         }
     }
 
-    fn tool(id: &str) -> ParentTool {
-        ParentTool {
-            id: id.to_owned(),
-            description: "Reads a ticket.".to_owned(),
-            input_schema: Map::new(),
-        }
-    }
-
     fn with<T>(parent: &Answers, ids: &[&str], work: impl FnOnce(&mut ParentTools<'_>) -> T) -> T {
         let run_id = RunId::new(format!("run_{:032x}", 7)).unwrap();
         let redactor = Redactor::with_secrets(&[], ["correct-horse-battery"]);
-        let tools: Vec<ParentTool> = ids.iter().map(|id| tool(id)).collect();
-        let tools: Vec<&ParentTool> = tools.iter().collect();
+        let allowed = ids.iter().map(|id| (*id).to_owned()).collect();
         let deadline = Instant::now() + Duration::from_secs(60);
         work(&mut ParentTools::new(
-            parent, &run_id, &redactor, &tools, None, deadline,
+            parent, &run_id, &redactor, allowed, None, deadline,
         ))
     }
 
@@ -274,17 +237,13 @@ mod tests {
         let parent = answers(ParentAnswer::Result(
             json!({"status": "succeeded", "output": {"title": "Broken"}}),
         ));
-        let answer = with(
-            &parent,
-            &["host.read-ticket", "host.read_ticket"],
-            |tools| {
-                assert_eq!(tools.specs()[0].name, "host_read_ticket");
-                assert_eq!(tools.specs()[1].name, "host_read_ticket_2");
-                assert_eq!(tools.call(&call("workspace_read", json!({}))), None);
-                let input = json!({"id": 4, "note": "correct-horse-battery"});
-                tools.call(&call("host_read_ticket", input)).unwrap()
-            },
-        );
+        let answer = with(&parent, &["host.read-ticket", "host.list"], |tools| {
+            let other = tools.call("host.write-ticket", &call("x", json!({})));
+            assert_eq!(other.status, ToolStatus::Denied);
+            assert!(other.text.contains("wp_codebox_tool_not_allowed"));
+            let input = json!({"id": 4, "note": "correct-horse-battery"});
+            tools.call("host.read-ticket", &call("host_read_ticket", input))
+        });
         assert_eq!(answer.status, ToolStatus::Ok);
         assert_eq!(answer.text, r#"{"title":"Broken"}"#);
         let asked = parent.asked.borrow();
@@ -294,7 +253,7 @@ mod tests {
         assert_eq!(asked[0]["version"], 1);
         assert_eq!(
             asked[0]["authorization"]["allowed_tools"],
-            json!(["host.read-ticket", "host.read_ticket"])
+            json!(["host.read-ticket", "host.list"])
         );
         assert!(!asked[0].to_string().contains("horse"));
     }
@@ -329,7 +288,7 @@ mod tests {
         for (result, status, text) in rows {
             let parent = answers(ParentAnswer::Result(result.clone()));
             let answer = with(&parent, &["a"], |tools| {
-                tools.call(&call("a", json!({}))).unwrap()
+                tools.call("a", &call("a", json!({})))
             });
             assert_eq!(answer.status, status, "{result}");
             assert!(answer.text.contains(text), "{result}: {}", answer.text);
@@ -342,7 +301,7 @@ mod tests {
             ),
         ] {
             let answer = with(&parent, &["a"], |tools| {
-                tools.call(&call("a", json!({}))).unwrap()
+                tools.call("a", &call("a", json!({})))
             });
             assert_eq!(answer.status, ToolStatus::Failed);
             assert!(answer.text.contains(text), "{}", answer.text);
@@ -356,7 +315,7 @@ mod tests {
             json!({"status": "succeeded", "output": long}),
         ));
         with(&parent, &["a"], |tools| {
-            let ask = |tools: &mut ParentTools<'_>| tools.call(&call("a", json!({}))).unwrap();
+            let ask = |tools: &mut ParentTools<'_>| tools.call("a", &call("a", json!({})));
             let first = ask(tools);
             assert!(
                 first.text.len() < OUTPUT + 64 && first.text.ends_with("more bytes were left out]")

@@ -39,6 +39,8 @@ const CONTENTS: [&str; 10] = [
 pub(crate) struct TurnRecord {
     pub turn: u32,
     pub text: String,
+    /// Names of the tools it calls, as on the wire.
+    pub calls: Vec<String>,
     pub stop: &'static str,
     /// Model that answered, as it names itself.
     pub model: String,
@@ -59,6 +61,12 @@ impl TurnRecord {
         Self {
             turn,
             text: bounded(&redactor.redact(&reply.text), TEXT),
+            calls: reply
+                .calls
+                .iter()
+                .take(ITEMS)
+                .map(|call| head(&redactor.redact(&call.name), 64).to_owned())
+                .collect(),
             stop: match reply.stop {
                 StopReason::End => "end",
                 StopReason::Tools => "tools",

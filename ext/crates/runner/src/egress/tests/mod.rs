@@ -5,6 +5,7 @@
 
 mod clients;
 mod limits;
+mod model;
 mod proxy;
 mod rig;
 mod secrets;

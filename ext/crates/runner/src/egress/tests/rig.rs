@@ -90,6 +90,7 @@ pub(super) struct Rig {
 pub(super) struct Options {
     pub rules: Value,
     pub secrets: Vec<SecretSwap>,
+    pub model: Option<ModelRoute>,
     pub limits: BridgeLimits,
     pub deadline: Duration,
 }
@@ -99,6 +100,7 @@ impl Default for Options {
         Self {
             rules: json!({"allowHosts": ["plain.example"]}),
             secrets: Vec::new(),
+            model: None,
             limits: BridgeLimits::default(),
             deadline: Duration::from_secs(120),
         }
@@ -118,6 +120,7 @@ pub(super) fn rig(options: Options) -> Rig {
     let servers = Authority::new();
     let config = BridgeConfig {
         rules: EgressRules::compile(&serde_json::from_value(options.rules).unwrap()).unwrap(),
+        model: options.model,
         secrets: options.secrets,
         limits: options.limits,
         trust: Trust::Pem(servers.pem.clone().into_bytes()),

@@ -140,6 +140,7 @@ fn read(
         cwd: GuestPath::new("/tmp").map_err(|e| invalid(&e))?,
         stdin: None,
         output_bytes: ANSWER_BYTES,
+        stop_at: setting.clock.deadline,
         deadline: setting.clock.deadline,
     };
     let mut bytes = Vec::new();

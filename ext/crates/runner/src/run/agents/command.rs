@@ -4,6 +4,7 @@ use super::super::programs;
 use super::super::work::{AgentEnd, ProgramsEnd, stop_of, with_secrets};
 use super::Bench;
 use wp_codebox_contracts::{AgentCommand, ErrorBody};
+use wp_codebox_policy::last_word;
 
 pub(super) fn run(agent: &AgentCommand, bench: Bench<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
     let Bench {
@@ -12,8 +13,13 @@ pub(super) fn run(agent: &AgentCommand, bench: Bench<'_, '_>) -> Result<Programs
         runtime,
         ..
     } = bench;
-    let call = with_secrets(setting, programs::agent(agent, &setting.cwd));
+    let mut call = with_secrets(setting, programs::agent(agent, &setting.cwd));
+    let manner = setting.prepared.manner.as_ref();
+    call.stdin = manner
+        .map(|manner| manner.stdin.clone())
+        .filter(|stdin| !stdin.is_empty());
     let step = recorder.run(runtime, &call, setting.clock.deadline)?;
+    recorder.last_word = manner.and_then(|manner| last_word(&manner.result, &step.stdout));
     match stop_of(&call, &step, &agent.success_codes)? {
         None => Ok((None, AgentEnd::Success)),
         Some(stop) => Ok((Some(stop), AgentEnd::Failure)),

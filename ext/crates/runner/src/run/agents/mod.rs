@@ -5,7 +5,9 @@ mod answer;
 mod bundles;
 mod command;
 mod components;
+mod hands;
 mod model;
+mod notes;
 
 pub(super) use components::{GuestPurpose, load as load_components};
 

@@ -1,9 +1,263 @@
-//! The built-in loop.
+//! The built-in loop, in its place: the run's guest, record, clock and model.
 
-use super::super::work::ProgramsEnd;
+use super::super::Setting;
+use super::super::agent_log::{AgentLog, ToolType};
+use super::super::prepare::tool_set;
+use super::super::words::Words;
+use super::super::work::{AgentEnd, ProgramsEnd, Stop};
 use super::Bench;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, ModelAgent};
+use super::hands::{LiveHands, tools};
+use super::notes::project_notes;
+use crate::agent::{
+    Assignment, BriefedMount, Briefing, CallRecord, Ended, Halt, ModelClient, ParentTools,
+    ToolAnswer, ToolCall, ToolSpec, Toolbox, Tools, TurnRecord, Witness, drive, first_message,
+    system_prompt,
+};
+use serde_json::{Value, json};
+use std::time::Instant;
+use wp_codebox_contracts::{ErrorBody, ErrorCode, ModelAgent, ModelEndpoint, ModelUsage};
+use wp_codebox_policy::{self as policy, OfferedTool, ToolKind, ToolSet};
+use wp_codebox_runtime::Cancellation;
 
-pub(super) fn run(_agent: &ModelAgent, _bench: Bench<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
-    Err(ErrorBody::new(ErrorCode::AgentMissing, "not built yet"))
+/// Tokens of a window, unless the model's entry says otherwise.
+const CONTEXT_TOKENS: u64 = 128_000;
+/// Most tokens of one answer, likewise.
+const OUTPUT_TOKENS: u64 = 8_192;
+
+pub(super) fn run(agent: &ModelAgent, bench: Bench<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
+    let setting = bench.setting;
+    let request = &setting.prepared.request;
+    let cancellation = bench.cancellation;
+    let missing = || policy::ModelError::Missing.body();
+    let endpoint = request.model.as_ref().ok_or_else(missing)?;
+    let set = tool_set(request, &setting.prepared.policy)?;
+    let notes = match project_notes(setting, bench.recorder, bench.runtime, &set)? {
+        Ok(notes) => notes,
+        Err(stop) => return Ok((Some(stop), AgentEnd::Failure)),
+    };
+    let assignment = assignment(agent, endpoint, setting, &set, notes.as_deref());
+    let key = key(setting, endpoint)?;
+    let mut client = ModelClient::open(endpoint, key, cancellation).map_err(|e| e.body())?;
+    let name = format!("{}/{}", endpoint.provider, endpoint.model);
+    let words = Words::begin(bench.recorder, &name)?;
+    bench.recorder.agent = Some(AgentLog::default());
+    bench.recorder.model_usage = Some(ModelUsage::default());
+    let mut place = Workbench {
+        specs: set.offered().iter().map(spec).collect(),
+        parent: parent(setting, &set),
+        tools: tools(bench, set.clone()),
+        set,
+        words,
+        cancellation,
+        deadline: setting.clock.deadline,
+    };
+    let ended = drive(&mut client, &mut place, setting.redactor, assignment)?;
+    place.end(&ended)?;
+    let end = match ended.stop {
+        None => AgentEnd::Success,
+        Some(_) => AgentEnd::Failure,
+    };
+    Ok((ended.stop, end))
+}
+
+fn key(
+    setting: &Setting<'_>,
+    endpoint: &ModelEndpoint,
+) -> Result<Option<zeroize::Zeroizing<String>>, ErrorBody> {
+    let Some(name) = &endpoint.secret else {
+        return Ok(None);
+    };
+    let value = setting.prepared.secrets.value(name);
+    value.map(Some).ok_or_else(|| {
+        ErrorBody::new(
+            ErrorCode::ProviderCredentialsUnavailable,
+            format!("the model needs the secret {name}, which this run does not have"),
+        )
+    })
+}
+
+fn assignment(
+    agent: &ModelAgent,
+    endpoint: &ModelEndpoint,
+    setting: &Setting<'_>,
+    set: &ToolSet,
+    notes: Option<&str>,
+) -> Assignment {
+    let request = &setting.prepared.request;
+    let mounts: Vec<BriefedMount> = setting
+        .guest_mounts
+        .iter()
+        .map(|mount| BriefedMount {
+            path: mount.workspace.as_str().to_owned(),
+            access: mount.access,
+        })
+        .collect();
+    let tools: Vec<String> = set.offered().iter().map(|tool| tool.id.clone()).collect();
+    let briefing = Briefing {
+        task: request.task.as_ref(),
+        mounts: &mounts,
+        directory: setting.cwd.as_str(),
+        checks: &request.checks,
+        budget: agent.budget,
+        instructions: agent.instructions.as_deref(),
+        notes,
+        tools: &tools,
+    };
+    let context_tokens = endpoint.context_tokens.unwrap_or(CONTEXT_TOKENS);
+    Assignment {
+        system: system_prompt(&briefing),
+        task: first_message(&briefing),
+        budget: agent.budget,
+        prices: endpoint.prices,
+        context_tokens,
+        max_output_tokens: endpoint
+            .max_output_tokens
+            .unwrap_or_else(|| OUTPUT_TOKENS.min(context_tokens / 4)),
+        deadline: setting.clock.deadline,
+    }
+}
+
+fn spec(tool: &OfferedTool) -> ToolSpec {
+    let by = match &tool.kind {
+        ToolKind::Builtin(_) => "",
+        ToolKind::Parent(_) => " (Answered by the host, outside of the sandbox.)",
+    };
+    ToolSpec {
+        id: tool.id.clone(),
+        name: tool.name.clone(),
+        description: format!("{}{by}", tool.description),
+        parameters: tool.parameters.clone(),
+    }
+}
+
+fn parent<'a>(setting: &'a Setting<'a>, set: &ToolSet) -> ParentTools<'a> {
+    let request = &setting.prepared.request;
+    let ids = set
+        .offered()
+        .iter()
+        .filter(|tool| matches!(tool.kind, ToolKind::Parent(_)))
+        .map(|tool| tool.id.clone())
+        .collect();
+    ParentTools::new(
+        setting.parent,
+        &request.run_id,
+        setting.redactor,
+        ids,
+        request.parent_tools.as_ref().and_then(|p| p.timeout_ms),
+        setting.clock.deadline,
+    )
+}
+
+/// Tools, the parent's tools and the record, as the loop sees them.
+struct Workbench<'a, 'r> {
+    tools: Tools<LiveHands<'a, 'r>>,
+    parent: ParentTools<'a>,
+    set: ToolSet,
+    specs: Vec<ToolSpec>,
+    words: Words<'r>,
+    cancellation: &'a Cancellation,
+    deadline: Instant,
+}
+
+impl Workbench<'_, '_> {
+    fn end(self, ended: &Ended) -> Result<(), ErrorBody> {
+        let Self {
+            mut tools, words, ..
+        } = self;
+        let recorder = &mut *tools.hands().recorder;
+        if let Some(log) = &mut recorder.agent {
+            log.end(ended);
+        }
+        words.end(recorder, ended)
+    }
+}
+
+impl Toolbox for Workbench<'_, '_> {
+    fn specs(&self) -> &[ToolSpec] {
+        &self.specs
+    }
+
+    fn call(&mut self, call: &ToolCall) -> Result<ToolAnswer, Halt> {
+        match self.set.find(&call.name) {
+            Ok(OfferedTool {
+                id,
+                kind: ToolKind::Parent(_),
+                ..
+            }) => Ok(self.parent.call(id, call)),
+            // What is not offered is refused there, with its reason.
+            Ok(OfferedTool {
+                kind: ToolKind::Builtin(_),
+                ..
+            })
+            | Err(_) => self.tools.call(call),
+        }
+    }
+}
+
+impl Witness for Workbench<'_, '_> {
+    fn text(&mut self, piece: &str) {
+        self.words.say(self.tools.hands().recorder, piece);
+    }
+
+    fn called(&mut self, mut call: CallRecord) -> Result<(), ErrorBody> {
+        let kind = match self.set.find(&call.tool) {
+            Ok(tool) => {
+                call.tool.clone_from(&tool.id);
+                match tool.kind {
+                    ToolKind::Builtin(_) => ToolType::Sandbox,
+                    ToolKind::Parent(_) => ToolType::Parent,
+                }
+            }
+            // One that exists here, and that this run does not have.
+            Err(_) => match policy::builtin_tool(&call.tool) {
+                Some(row) => {
+                    row.id.clone_into(&mut call.tool);
+                    ToolType::Sandbox
+                }
+                None => ToolType::Unknown,
+            },
+        };
+        let recorder = &mut *self.tools.hands().recorder;
+        // Programs of the guest are seen by themselves.
+        if call.executions.is_empty() {
+            let line = format!("[{}: {}]\n", call.tool, call.status.name());
+            self.words.say(recorder, &line);
+            self.words.pause(recorder)?;
+        }
+        if let Some(log) = &mut recorder.agent {
+            log.call(call, kind);
+        }
+        Ok(())
+    }
+
+    fn turned(&mut self, turn: TurnRecord, usage: ModelUsage) -> Result<(), ErrorBody> {
+        let recorder = &mut *self.tools.hands().recorder;
+        recorder.model_usage = Some(usage);
+        self.words.pause(recorder)?;
+        let seen = json!({
+            "turn": turn.turn,
+            "stop": turn.stop,
+            "model": turn.model,
+            "usage": turn.usage(),
+            "calls": turn.calls,
+        });
+        let detail = match &seen {
+            Value::Object(members) => members.clone(),
+            _ => serde_json::Map::new(),
+        };
+        if let Some(log) = &mut recorder.agent {
+            log.turn(turn, usage);
+        }
+        recorder.observe("agent-turn", seen, detail)
+    }
+
+    fn interrupted(&self) -> Option<Stop> {
+        if self.cancellation.reason().is_some() {
+            Some(Stop::Cancelled)
+        } else if Instant::now() >= self.deadline {
+            Some(Stop::Timeout)
+        } else {
+            None
+        }
+    }
 }

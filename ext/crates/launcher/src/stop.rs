@@ -1,0 +1,105 @@
+//! Ending one program without ending the guest.
+//!
+//! Every program is the leader of a session of its own. What shares its session or descends
+//! from it ends with it; what made a session of its own and lost its parent is a daemon, and
+//! lives on like any other background process.
+
+use std::collections::BTreeSet;
+
+/// Times that what is left is looked for: a process that forks while it is read is found by the
+/// next look.
+const LOOKS: usize = 4;
+
+/// Kills the session that `leader` leads, and every descendant of `leader`.
+pub(crate) fn end_session(leader: i32) {
+    for _ in 0..LOOKS {
+        let found = session(leader, &processes());
+        for pid in found.iter().rev().copied() {
+            kill(pid);
+        }
+        kill(-leader);
+        kill(leader);
+        if found.len() <= 1 {
+            break;
+        }
+    }
+}
+
+fn kill(pid: i32) {
+    // SAFETY: no memory is involved. A process that is gone already is no failure; its number
+    // is not used again before it is reaped, which only this thread does.
+    let _ = unsafe { libc::kill(pid, libc::SIGKILL) };
+}
+
+/// A process: itself, its parent, its session.
+type Process = (i32, i32, i32);
+
+fn processes() -> Vec<Process> {
+    let Ok(entries) = std::fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    entries
+        .flatten()
+        .filter_map(|entry| {
+            let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
+            let stat = std::fs::read(entry.path().join("stat")).ok()?;
+            let (parent, session) = parse(&stat)?;
+            Some((pid, parent, session))
+        })
+        .collect()
+}
+
+/// Parent and session from a `stat` line. A name may hold anything, a `)` too.
+fn parse(stat: &[u8]) -> Option<(i32, i32)> {
+    let end = stat.iter().rposition(|byte| *byte == b')')?;
+    let rest = std::str::from_utf8(stat.get(end + 1..)?).ok()?;
+    let mut fields = rest.split_ascii_whitespace();
+    let parent = fields.nth(1)?.parse().ok()?;
+    let session = fields.nth(1)?.parse().ok()?;
+    Some((parent, session))
+}
+
+/// Members of the session and descendants of its leader.
+fn session(leader: i32, all: &[Process]) -> BTreeSet<i32> {
+    let mut found = BTreeSet::from([leader]);
+    loop {
+        let before = found.len();
+        for &(pid, parent, session) in all {
+            if pid > 1 && (session == leader || found.contains(&parent)) {
+                found.insert(pid);
+            }
+        }
+        if found.len() == before {
+            return found;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_cannot_pretend_to_be_fields() {
+        assert_eq!(parse(b"7 (a) S 1 1 1) S 3 7 5 0 -1"), Some((3, 5)));
+        assert_eq!(parse(b"7 (sh) S 2 7 7 0"), Some((2, 7)));
+        assert_eq!(parse(b"7 (sh"), None);
+        assert_eq!(parse(b"7 (sh) S x"), None);
+    }
+
+    #[test]
+    fn a_session_is_its_members_and_the_descendants_of_its_leader() {
+        let all = [
+            (1, 0, 1),
+            (10, 1, 10),
+            (11, 10, 10),
+            (12, 1, 10),
+            (13, 11, 13),
+            (14, 13, 13),
+            (20, 1, 20),
+            (21, 1, 13),
+        ];
+        assert_eq!(session(10, &all), BTreeSet::from([10, 11, 12, 13, 14]));
+        assert_eq!(session(20, &all), BTreeSet::from([20]));
+    }
+}

@@ -1,0 +1,335 @@
+//! Replacement of a text that must match exactly.
+
+/// Lines shown where the text nearly is.
+const NEAR: usize = 3;
+/// Longest line shown.
+const SHOWN: usize = 160;
+const BOM: &str = "\u{feff}";
+
+/// How many places are replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// The one place there is.
+    Once,
+    /// Every place.
+    All,
+}
+
+/// A replaced text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Replaced {
+    pub bytes: Vec<u8>,
+    /// First line of each place, from 1, in the text as it was.
+    pub lines: Vec<usize>,
+}
+
+/// Why nothing is replaced.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ReplaceError {
+    #[error(
+        "the file is not UTF-8 text: write it whole with workspace.write and encoding base64, or change it with terminal.run"
+    )]
+    NotText,
+    #[error(
+        "old_text is empty: give the text to be replaced, or write the file with workspace.write"
+    )]
+    Empty,
+    #[error("old_text and new_text are the same: nothing would change")]
+    Same,
+    #[error("old_text is in the file {count} times, at lines {}: give more lines around the one you mean, or say replace_all true", numbers(.lines))]
+    Ambiguous { count: usize, lines: Vec<usize> },
+    #[error(
+        "old_text is not in the file{near}; it must match exactly, whitespace included: read the file again"
+    )]
+    Missing { near: Near },
+}
+
+/// What of the text is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Near {
+    Nothing,
+    /// All of it, with other blanks.
+    Blanks {
+        line: usize,
+        text: String,
+    },
+    /// Its first line.
+    FirstLine {
+        lines: Vec<(usize, String)>,
+    },
+}
+
+impl std::fmt::Display for Near {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Nothing => Ok(()),
+            Self::Blanks { line, text } => {
+                write!(
+                    f,
+                    "; it is there with other whitespace from line {line} on:\n{text}\n"
+                )
+            }
+            Self::FirstLine { lines } => {
+                f.write_str("; something like its first line is at\n")?;
+                for (number, line) in lines {
+                    writeln!(f, "{number}|{line}")?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+fn numbers(lines: &[usize]) -> String {
+    let shown: Vec<String> = lines.iter().take(10).map(ToString::to_string).collect();
+    let more = if lines.len() > 10 { ", …" } else { "" };
+    shown.join(", ") + more
+}
+
+/// Replaces `old` by `new` in a UTF-8 text. Line ends do not have to match: new lines get those
+/// that the file has.
+pub(crate) fn replace(
+    bytes: &[u8],
+    old: &str,
+    new: &str,
+    scope: Scope,
+) -> Result<Replaced, ReplaceError> {
+    let whole = std::str::from_utf8(bytes).map_err(|_| ReplaceError::NotText)?;
+    let (mark, text) = match whole.strip_prefix(BOM) {
+        Some(text) => (BOM, text),
+        None => ("", whole),
+    };
+    let old = old.strip_prefix(BOM).unwrap_or(old);
+    if old.is_empty() {
+        return Err(ReplaceError::Empty);
+    }
+    if old == new {
+        return Err(ReplaceError::Same);
+    }
+    let crlf = text.matches("\r\n").count();
+    let flat = Flat::of(text);
+    let wanted = old.replace("\r\n", "\n");
+    let starts: Vec<usize> = flat.text.match_indices(&wanted).map(|(at, _)| at).collect();
+    let lines: Vec<usize> = starts.iter().map(|at| line_of(&flat.text, *at)).collect();
+    match (starts.len(), scope) {
+        (0, _) => {
+            return Err(ReplaceError::Missing {
+                near: near(&flat.text, &wanted),
+            });
+        }
+        (1, _) | (_, Scope::All) => {}
+        (_, Scope::Once) => {
+            // Matches that overlap count too: any of them could be meant.
+            let count = starts.len();
+            return Err(ReplaceError::Ambiguous { count, lines });
+        }
+    }
+    if scope == Scope::Once && overlaps(&flat.text, &wanted) {
+        let count = 2;
+        return Err(ReplaceError::Ambiguous { count, lines });
+    }
+    let newlines = text.matches('\n').count();
+    // A file with both kinds gets the more frequent one.
+    let new = match crlf * 2 > newlines {
+        true => new.replace("\r\n", "\n").replace('\n', "\r\n"),
+        false => new.to_owned(),
+    };
+    let mut out = String::with_capacity(whole.len() + new.len());
+    out.push_str(mark);
+    let mut from = 0;
+    for start in starts {
+        let (begin, end) = (flat.place(start), flat.place(start + wanted.len()));
+        out.push_str(&text[from..begin]);
+        out.push_str(&new);
+        from = end;
+    }
+    out.push_str(&text[from..]);
+    if out.as_bytes() == bytes {
+        return Err(ReplaceError::Same);
+    }
+    Ok(Replaced {
+        bytes: out.into_bytes(),
+        lines,
+    })
+}
+
+/// Whether `wanted` is found a second time at a place that overlaps the first.
+fn overlaps(text: &str, wanted: &str) -> bool {
+    let Some(first) = text.find(wanted) else {
+        return false;
+    };
+    let step = text[first..].chars().next().map_or(1, char::len_utf8);
+    text[first + step..].contains(wanted)
+}
+
+/// A text with `\n` for every line end, and where its bytes are in the original.
+struct Flat {
+    text: String,
+    /// Offsets in `text` of those `\n` that stand for `\r\n`.
+    folded: Vec<usize>,
+}
+
+impl Flat {
+    fn of(text: &str) -> Self {
+        let mut flat = String::with_capacity(text.len());
+        let mut folded = Vec::new();
+        for (index, piece) in text.split("\r\n").enumerate() {
+            if index > 0 {
+                folded.push(flat.len());
+                flat.push('\n');
+            }
+            flat.push_str(piece);
+        }
+        Self { text: flat, folded }
+    }
+
+    /// The original offset of an offset in `text`: before it, each folded line end is a byte longer.
+    fn place(&self, at: usize) -> usize {
+        at + self.folded.partition_point(|folded| *folded < at)
+    }
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    text.as_bytes()[..at]
+        .iter()
+        .filter(|byte| **byte == b'\n')
+        .count()
+        + 1
+}
+
+fn near(text: &str, wanted: &str) -> Near {
+    let lines: Vec<&str> = text.lines().collect();
+    let want: Vec<&str> = wanted.lines().map(str::trim).collect();
+    let want = trim_blank(&want);
+    let Some(first) = want.first() else {
+        return Near::Nothing;
+    };
+    let same = |line: &str, want: &str| line.split_whitespace().eq(want.split_whitespace());
+    for start in 0..lines.len() {
+        let Some(window) = lines.get(start..start + want.len()) else {
+            break;
+        };
+        if window.iter().zip(want).all(|(line, want)| same(line, want)) {
+            let text = window.iter().map(|l| cut(l)).collect::<Vec<_>>().join("\n");
+            let line = start + 1;
+            return Near::Blanks { line, text };
+        }
+    }
+    if first.len() < 4 {
+        return Near::Nothing;
+    }
+    let found: Vec<(usize, String)> = lines
+        .iter()
+        .enumerate()
+        .filter(|(_, line)| line.contains(first) || same(line, first))
+        .take(NEAR)
+        .map(|(index, line)| (index + 1, cut(line)))
+        .collect();
+    if found.is_empty() {
+        Near::Nothing
+    } else {
+        Near::FirstLine { lines: found }
+    }
+}
+
+fn trim_blank<'a, 'b>(lines: &'b [&'a str]) -> &'b [&'a str] {
+    let start = lines.iter().position(|l| !l.is_empty());
+    let end = lines.iter().rposition(|l| !l.is_empty());
+    match (start, end) {
+        (Some(start), Some(end)) => &lines[start..=end],
+        _ => &[],
+    }
+}
+
+fn cut(line: &str) -> String {
+    match line.char_indices().nth(SHOWN) {
+        Some((at, _)) => format!("{}…", &line[..at]),
+        None => line.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn once(text: &str, old: &str, new: &str) -> Result<String, ReplaceError> {
+        replace(text.as_bytes(), old, new, Scope::Once).map(|r| String::from_utf8(r.bytes).unwrap())
+    }
+
+    #[test]
+    fn one_place_is_replaced() {
+        assert_eq!(once("a\nb\nc\n", "b\n", "x\ny\n").unwrap(), "a\nx\ny\nc\n");
+        assert_eq!(once("a\nb\nc", "\nc", "").unwrap(), "a\nb");
+        assert_eq!(once("ä=ö", "ö", "é").unwrap(), "ä=é");
+        let all = replace(b"a a a", "a", "bb", Scope::All).unwrap();
+        assert_eq!(
+            (all.bytes.as_slice(), all.lines),
+            (&b"bb bb bb"[..], vec![1, 1, 1])
+        );
+    }
+
+    #[test]
+    fn more_places_are_refused_with_their_lines() {
+        assert_eq!(
+            once("a\nb\na\n", "a", "x"),
+            Err(ReplaceError::Ambiguous {
+                count: 2,
+                lines: vec![1, 3]
+            })
+        );
+        assert!(matches!(
+            once("aaa", "aa", "x"),
+            Err(ReplaceError::Ambiguous { .. })
+        ));
+        assert!(matches!(
+            once("ababa", "aba", "x"),
+            Err(ReplaceError::Ambiguous { .. })
+        ));
+    }
+
+    #[test]
+    fn line_ends_and_byte_order_mark_stay() {
+        assert_eq!(
+            once("\u{feff}a\r\nb\r\nc", "a\nb", "x\ny\nz").unwrap(),
+            "\u{feff}x\r\ny\r\nz\r\nc"
+        );
+        assert_eq!(
+            once("a\r\nb\r\n", "b", "x\r\ny").unwrap(),
+            "a\r\nx\r\ny\r\n"
+        );
+        // A file of both kinds: what is not touched stays as it is.
+        assert_eq!(
+            once("a\r\nb\nc\nd\n", "b\nc", "x\ny").unwrap(),
+            "a\r\nx\ny\nd\n"
+        );
+        assert_eq!(
+            once("a\r\nb\nc\r\nd", "b\nc\nd", "x\ny").unwrap(),
+            "a\r\nx\r\ny"
+        );
+        assert_eq!(once("a\nb", "b", "x\r\ny").unwrap(), "a\nx\r\ny");
+    }
+
+    #[test]
+    fn what_cannot_be_replaced_says_why() {
+        assert_eq!(once("a", "", "b"), Err(ReplaceError::Empty));
+        assert_eq!(once("a", "a", "a"), Err(ReplaceError::Same));
+        assert_eq!(
+            once("a\r\nb\r\n", "a\r\nb", "a\nb"),
+            Err(ReplaceError::Same)
+        );
+        assert_eq!(
+            replace(&[0xff, b'a'], "a", "b", Scope::Once),
+            Err(ReplaceError::NotText)
+        );
+        let error = once("if ( $a ) {\n\treturn;\n}\n", "if ($a) {\n    return;", "x");
+        // A blank between signs is a difference that is not guessed away.
+        assert!(error.unwrap_err().to_string().contains("exactly"));
+        let error = once("x\n\tfoo  bar\n\tbaz\n", "foo bar\nbaz", "q").unwrap_err();
+        assert!(
+            error.to_string().contains("from line 2 on:\n\tfoo  bar"),
+            "{error}"
+        );
+        let error = once("x\nfoo bar\nbaz\n", "foo bar\nqux", "q").unwrap_err();
+        assert!(error.to_string().contains("2|foo bar"), "{error}");
+    }
+}

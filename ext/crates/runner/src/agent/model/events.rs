@@ -1,0 +1,188 @@
+//! Server-sent events, as models stream them. Pure: bytes in, events out, whatever the cuts.
+//!
+//! Lines may end in LF, CR or CRLF; the blank behind the colon may be missing; comments and
+//! unknown fields are left out. Memory is bounded by the longest line and event.
+
+use super::limits::LINE_BYTES;
+
+/// One event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Event {
+    /// Empty when it names none.
+    pub name: String,
+    /// Its lines, joined by LF.
+    pub data: String,
+}
+
+/// A line or event is longer than any model's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("an event is longer than {LINE_BYTES} bytes")]
+pub(super) struct EventTooLong;
+
+/// Cuts a stream into events.
+#[derive(Debug, Default)]
+pub(super) struct EventReader {
+    line: Vec<u8>,
+    place: Place,
+    name: String,
+    data: Option<String>,
+    lines: u64,
+}
+
+/// What the last byte was.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Place {
+    /// No CR.
+    #[default]
+    Line,
+    /// CR: an LF behind it belongs to it.
+    AfterReturn,
+}
+
+impl EventReader {
+    /// Takes bytes and adds the events that are complete.
+    pub(super) fn push(
+        &mut self,
+        mut bytes: &[u8],
+        events: &mut Vec<Event>,
+    ) -> Result<(), EventTooLong> {
+        if self.place == Place::AfterReturn && !bytes.is_empty() {
+            self.place = Place::Line;
+            bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
+        }
+        while let Some(end) = bytes.iter().position(|b| matches!(b, b'\n' | b'\r')) {
+            self.extend(&bytes[..end])?;
+            let return_ended = bytes[end] == b'\r';
+            bytes = &bytes[end + 1..];
+            if return_ended {
+                match bytes.split_first() {
+                    Some((b'\n', rest)) => bytes = rest,
+                    Some(_) => {}
+                    None => self.place = Place::AfterReturn,
+                }
+            }
+            self.line_ended(events)?;
+        }
+        self.extend(bytes)
+    }
+
+    /// The stream is over. A last event without its empty line counts.
+    pub(super) fn finish(&mut self, events: &mut Vec<Event>) -> Result<(), EventTooLong> {
+        if !self.line.is_empty() {
+            self.line_ended(events)?;
+        }
+        self.dispatch(events);
+        Ok(())
+    }
+
+    fn extend(&mut self, bytes: &[u8]) -> Result<(), EventTooLong> {
+        if self.line.len() + bytes.len() > LINE_BYTES {
+            return Err(EventTooLong);
+        }
+        self.line.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn line_ended(&mut self, events: &mut Vec<Event>) -> Result<(), EventTooLong> {
+        let line = std::mem::take(&mut self.line);
+        let mut text = String::from_utf8_lossy(&line);
+        if self.lines == 0
+            && let Some(rest) = text.strip_prefix('\u{feff}')
+        {
+            text = rest.to_owned().into();
+        }
+        self.lines += 1;
+        if text.is_empty() {
+            self.dispatch(events);
+            return Ok(());
+        }
+        let (field, value) = text.split_once(':').unwrap_or((&text, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match field {
+            "event" => value.clone_into(&mut self.name),
+            "data" => match &mut self.data {
+                None => self.data = Some(value.to_owned()),
+                Some(data) if data.len() + value.len() < LINE_BYTES => {
+                    data.push('\n');
+                    data.push_str(value);
+                }
+                Some(_) => return Err(EventTooLong),
+            },
+            // Comments, `id`, `retry` and whatever else there may be.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn dispatch(&mut self, events: &mut Vec<Event>) {
+        let name = std::mem::take(&mut self.name);
+        if let Some(data) = self.data.take() {
+            events.push(Event { name, data });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(pieces: &[&[u8]]) -> Vec<Event> {
+        let (mut reader, mut events) = (EventReader::default(), Vec::new());
+        for piece in pieces {
+            reader.push(piece, &mut events).unwrap();
+        }
+        reader.finish(&mut events).unwrap();
+        events
+    }
+
+    fn event(name: &str, data: &str) -> Event {
+        Event {
+            name: name.to_owned(),
+            data: data.to_owned(),
+        }
+    }
+
+    #[test]
+    fn every_form_of_a_line_is_read() {
+        let stream = "\u{feff}data: one\n\n: a comment\n\ndata:two\r\n\r\nevent: name\rdata: a\rdata:  b\r\rid: 7\nretry: 5\nnonsense\n\ndata\n\nevent: lost\n\ndata: last";
+        assert_eq!(
+            read(&[stream.as_bytes()]),
+            [
+                event("", "one"),
+                event("", "two"),
+                event("name", "a\n b"),
+                event("", ""),
+                event("", "last"),
+            ]
+        );
+    }
+
+    #[test]
+    fn cuts_make_no_difference() {
+        let stream = "event: a\r\ndata: gr\u{fc}n \u{1f600}\r\n\r\ndata:x\rdata:y\r\r: c\n\ndata: {\"k\":1}\n\n\r\ndata: z\r\n".as_bytes();
+        let whole = read(&[stream]);
+        assert_eq!(whole.len(), 4, "{whole:?}");
+        for first in 0..=stream.len() {
+            for second in first..=stream.len() {
+                let pieces = [&stream[..first], &stream[first..second], &stream[second..]];
+                assert_eq!(read(&pieces), whole, "cut at {first} and {second}");
+            }
+        }
+        let bytes: Vec<&[u8]> = stream.chunks(1).collect();
+        assert_eq!(read(&bytes), whole);
+    }
+
+    #[test]
+    fn lines_and_events_are_bounded() {
+        let (mut reader, mut events) = (EventReader::default(), Vec::new());
+        let half = vec![b'x'; LINE_BYTES / 2];
+        reader.push(&half, &mut events).unwrap();
+        reader.push(&half, &mut events).unwrap();
+        assert_eq!(reader.push(b"x", &mut events), Err(EventTooLong));
+
+        let mut reader = EventReader::default();
+        let line = [b"data: ", half.as_slice(), b"\n"].concat();
+        reader.push(&line, &mut events).unwrap();
+        assert_eq!(reader.push(&line, &mut events), Err(EventTooLong));
+    }
+}

@@ -1,0 +1,102 @@
+//! How long to wait before a question is put again.
+
+use super::limits::Pace;
+use reqwest::header::HeaderMap;
+use std::time::{Duration, SystemTime};
+
+/// What a provider asks for: `retry-after-ms`, or `retry-after` as seconds or a date; never
+/// longer than the pace allows.
+pub(super) fn asked(headers: &HeaderMap, now: SystemTime, pace: &Pace) -> Option<Duration> {
+    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
+    let number = |text: &str, unit: f64| {
+        let seconds = text.parse::<f64>().ok()? / unit;
+        Duration::try_from_secs_f64(seconds).ok()
+    };
+    let asked = text("retry-after-ms")
+        .and_then(|text| number(text, 1000.0))
+        .or_else(|| {
+            let text = text("retry-after")?;
+            number(text, 1.0).or_else(|| {
+                let date = httpdate::parse_http_date(text).ok()?;
+                Some(date.duration_since(now).unwrap_or_default())
+            })
+        })?;
+    Some(asked.min(pace.longest_asked))
+}
+
+/// Our own pause before try `next` (2 is the first repetition), between half of it and all of
+/// it: clients that failed together do not come back together.
+pub(super) fn own(next: u32, jitter: u16, pace: &Pace) -> Duration {
+    let doubled = pace
+        .pause
+        .saturating_mul(
+            1_u32
+                .checked_shl(next.saturating_sub(2))
+                .unwrap_or(u32::MAX),
+        )
+        .min(pace.longest_pause);
+    let half = doubled / 2;
+    half + half.mul_f64(f64::from(jitter) / f64::from(u16::MAX))
+}
+
+/// A random number; a fixed one where the kernel has none, for this is no secret.
+pub(super) fn jitter() -> u16 {
+    let mut bytes = [0x80_u8; 2];
+    let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    u16::from_ne_bytes(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use reqwest::header::HeaderValue;
+
+    fn headers(rows: &[(&'static str, &'static str)]) -> HeaderMap {
+        rows.iter()
+            .map(|(name, value)| {
+                let name = reqwest::header::HeaderName::from_static(name);
+                (name, HeaderValue::from_static(value))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn what_a_provider_asks_for_is_honoured_and_capped() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
+        let pace = Pace::default();
+        let asked = |rows| asked(&headers(rows), now, &pace);
+        for (rows, milliseconds) in [
+            (&[("retry-after", "7")][..], Some(7_000)),
+            (&[("retry-after", "0.5")], Some(500)),
+            (
+                &[("retry-after-ms", "250"), ("retry-after", "7")],
+                Some(250),
+            ),
+            (
+                &[("retry-after", "Sun, 06 Nov 1994 08:49:47 GMT")],
+                Some(10_000),
+            ),
+            (&[("retry-after", "Sun, 06 Nov 1994 08:49:07 GMT")], Some(0)),
+            (&[("retry-after", "86400")], Some(120_000)),
+            (&[("retry-after", "-1")], None),
+            (&[("retry-after", "NaN")], None),
+            (&[("retry-after", "soon")], None),
+            (&[], None),
+        ] {
+            assert_eq!(
+                asked(rows),
+                milliseconds.map(Duration::from_millis),
+                "{rows:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn our_own_pauses_double_and_stay_bounded() {
+        let pace = Pace::default();
+        let most = |next| own(next, u16::MAX, &pace).as_millis();
+        assert_eq!([2, 3, 4, 5].map(most), [1000, 2000, 4000, 8000]);
+        assert_eq!(most(60), 30_000);
+        assert_eq!(own(2, 0, &pace), Duration::from_millis(500));
+    }
+}

@@ -1,0 +1,72 @@
+//! Names of models to addresses that may be used, and to no other.
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use std::net::SocketAddr;
+use wp_codebox_policy::{Astray, ModelBase};
+
+/// Resolves by the system and judges every answer. If any of them is not allowed none is used.
+#[derive(Debug)]
+pub(super) struct JudgedResolver {
+    pub base: ModelBase,
+}
+
+/// A name leads where the model must not be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("its name leads to an address that {why}")]
+pub(super) struct LedAstray {
+    pub why: Astray,
+}
+
+impl Resolve for JudgedResolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let base = self.base.clone();
+        Box::pin(async move {
+            // The port is the URL's; this one is never used.
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let addresses: Vec<SocketAddr> = found.collect();
+            for address in &addresses {
+                base.judge(address.ip()).map_err(|why| LedAstray { why })?;
+            }
+            Ok(Box::new(addresses.into_iter()) as Addrs)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_is_not_allowed_is_no_answer() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        // A literal is its own answer, so that no name server is asked.
+        let resolve = |base: &str, name: &str| {
+            let base = ModelBase::parse(base).unwrap();
+            let resolving = JudgedResolver { base }.resolve(name.parse().unwrap());
+            match runtime.block_on(resolving) {
+                Ok(addresses) => Ok(addresses.map(|a| a.ip().to_string()).collect::<Vec<_>>()),
+                Err(error) => Err(error.downcast_ref::<LedAstray>().unwrap().why),
+            }
+        };
+        let found = |address: &str| Ok(vec![address.to_owned()]);
+        assert_eq!(resolve("http://ollama", "10.0.0.9"), found("10.0.0.9"));
+        assert_eq!(resolve("http://ollama", "203.0.113.9"), Err(Astray::Public));
+        assert_eq!(
+            resolve("https://a.example", "203.0.113.9"),
+            found("203.0.113.9")
+        );
+        assert_eq!(resolve("http://localhost", "127.0.0.1"), found("127.0.0.1"));
+        assert_eq!(
+            resolve("http://localhost", "10.0.0.9"),
+            Err(Astray::NotHere)
+        );
+        let metadata = resolve("https://a.example", "169.254.169.254");
+        assert!(
+            matches!(metadata, Err(Astray::Forbidden(_))),
+            "{metadata:?}"
+        );
+    }
+}

@@ -1,0 +1,227 @@
+//! Questions to the caller of a run, and its answers.
+//!
+//! One question is open at a time. The thread that hears the caller hands answers over; one
+//! to another question, a late one or a second one is dropped. Whoever waits stops at once when
+//! the caller goes, the run is detached or cancelled.
+
+use crate::agent::{Parent, ParentAnswer};
+use crate::outbox::{Bond, Outbox};
+use serde_json::Value;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use wp_codebox_contracts::{Frame, RunMode};
+use wp_codebox_runtime::Cancellation;
+
+/// How often a wait looks up.
+const TICK: Duration = Duration::from_millis(100);
+
+#[derive(Debug, Default)]
+struct Open {
+    /// The request that is waited for.
+    request_id: Option<String>,
+    answer: Option<Value>,
+    /// The caller is gone.
+    gone: bool,
+}
+
+/// Answers of the caller, between the thread that hears them and the one that waits.
+#[derive(Debug, Default)]
+pub(crate) struct Answers {
+    open: Mutex<Open>,
+    changed: Condvar,
+}
+
+impl Answers {
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An answer arrived.
+    pub(crate) fn hear(&self, result: Value) {
+        let mut open = self.lock();
+        let meant = result.get("request_id").and_then(Value::as_str);
+        if meant.is_some() && meant == open.request_id.as_deref() {
+            open.request_id = None;
+            open.answer = Some(result);
+            self.changed.notify_all();
+        }
+    }
+
+    /// No further answer will come.
+    pub(crate) fn close(&self) {
+        self.lock().gone = true;
+        self.changed.notify_all();
+    }
+}
+
+/// The caller, as somebody to ask.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ParentLine<'a> {
+    pub answers: &'a Answers,
+    pub outbox: &'a Outbox,
+    pub bond: &'a Bond,
+    pub cancellation: &'a Cancellation,
+}
+
+impl ParentLine<'_> {
+    /// Why nobody would answer.
+    fn nobody(&self, open: &Open) -> Option<&'static str> {
+        if open.gone {
+            Some("the caller of the run is gone")
+        } else if self.bond.mode() == RunMode::Detached {
+            Some("the run is detached, and nobody answers for its host")
+        } else if self.cancellation.reason().is_some() {
+            Some("the run is being cancelled")
+        } else {
+            None
+        }
+    }
+}
+
+impl Parent for ParentLine<'_> {
+    fn ask(&self, request_id: &str, request: Value, until: Instant) -> ParentAnswer {
+        {
+            let mut open = self.answers.lock();
+            if let Some(why) = self.nobody(&open) {
+                return ParentAnswer::Unavailable(why);
+            }
+            open.request_id = Some(request_id.to_owned());
+            open.answer = None;
+        }
+        if !self.outbox.send_now(&Frame::ToolRequest { request }) {
+            self.answers.lock().request_id = None;
+            return ParentAnswer::Unavailable("the caller of the run does not listen");
+        }
+        let mut open = self.answers.lock();
+        loop {
+            if let Some(answer) = open.answer.take() {
+                return ParentAnswer::Result(answer);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            let nobody = self.nobody(&open);
+            if nobody.is_some() || left.is_zero() {
+                open.request_id = None;
+                return nobody.map_or(ParentAnswer::Timeout, ParentAnswer::Unavailable);
+            }
+            let waited = self.answers.changed.wait_timeout(open, left.min(TICK));
+            open = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frames::FrameReader;
+    use crate::outbox::Patience;
+    use serde_json::json;
+    use std::os::unix::net::UnixStream;
+    use std::sync::Arc;
+    use wp_codebox_runtime::CancelReason;
+
+    struct Rig {
+        answers: Arc<Answers>,
+        outbox: Outbox,
+        bond: Arc<Bond>,
+        cancellation: Cancellation,
+        theirs: UnixStream,
+    }
+
+    fn rig(mode: RunMode) -> Rig {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let bond = Arc::new(Bond::new(mode));
+        Rig {
+            answers: Arc::default(),
+            outbox: Outbox::start(ours, Arc::clone(&bond), Patience::default()).unwrap(),
+            bond,
+            cancellation: Cancellation::default(),
+            theirs,
+        }
+    }
+
+    impl Rig {
+        fn ask(&self, id: &str, wait: Duration) -> (ParentAnswer, Duration) {
+            let line = ParentLine {
+                answers: &self.answers,
+                outbox: &self.outbox,
+                bond: &self.bond,
+                cancellation: &self.cancellation,
+            };
+            let began = Instant::now();
+            let request = json!({"request_id": id});
+            let answer = line.ask(id, request, began + wait);
+            (answer, began.elapsed())
+        }
+    }
+
+    const LONG: Duration = Duration::from_secs(20);
+
+    #[test]
+    fn the_answer_to_this_question_counts_and_no_other() {
+        let rig = rig(RunMode::Attached);
+        // Before it was asked.
+        rig.answers
+            .hear(json!({"request_id": "r-1", "status": "succeeded"}));
+        let answers = Arc::clone(&rig.answers);
+        let mut reader = FrameReader::new(rig.theirs.try_clone().unwrap());
+        let host = std::thread::spawn(move || {
+            let Ok(Some(Frame::ToolRequest { request })) = reader.next() else {
+                panic!("no request")
+            };
+            assert_eq!(request["request_id"], "r-1");
+            answers.hear(json!({"request_id": "r-0", "n": 0}));
+            answers.hear(json!({"n": 1}));
+            answers.hear(json!("r-1"));
+            answers.hear(json!({"request_id": "r-1", "n": 2}));
+            answers.hear(json!({"request_id": "r-1", "n": 3}));
+        });
+        let (answer, _) = rig.ask("r-1", LONG);
+        host.join().unwrap();
+        assert_eq!(
+            answer,
+            ParentAnswer::Result(json!({"request_id": "r-1", "n": 2}))
+        );
+        // The second answer is not taken for one to the next question.
+        let (answer, took) = rig.ask("r-2", Duration::from_millis(300));
+        assert_eq!(answer, ParentAnswer::Timeout);
+        assert!(took >= Duration::from_millis(300) && took < LONG);
+        // Nor is a late one.
+        rig.answers.hear(json!({"request_id": "r-2"}));
+        assert_eq!(
+            rig.ask("r-3", Duration::from_millis(50)).0,
+            ParentAnswer::Timeout
+        );
+    }
+
+    #[test]
+    fn nobody_is_waited_for() {
+        let detached = rig(RunMode::Detached);
+        let gone = rig(RunMode::Attached);
+        gone.answers.close();
+        for rig in [detached, gone] {
+            let (answer, took) = rig.ask("r", LONG);
+            assert!(matches!(answer, ParentAnswer::Unavailable(_)), "{answer:?}");
+            assert!(took < Duration::from_millis(500), "{took:?}");
+        }
+    }
+
+    #[test]
+    fn a_wait_ends_with_detaching_cancelling_and_the_end_of_the_caller() {
+        let ends: [fn(&Rig); 3] = [
+            |rig| rig.bond.detach(),
+            |rig| rig.cancellation.cancel(CancelReason::Asked),
+            |rig| rig.answers.close(),
+        ];
+        for end in ends {
+            let rig = rig(RunMode::Attached);
+            std::thread::scope(|scope| {
+                let asked = scope.spawn(|| rig.ask("r", LONG));
+                std::thread::sleep(Duration::from_millis(150));
+                end(&rig);
+                let (answer, took) = asked.join().unwrap();
+                assert!(matches!(answer, ParentAnswer::Unavailable(_)), "{answer:?}");
+                assert!(took < Duration::from_secs(2), "{took:?}");
+            });
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The run's own hands: programs in the working guest, written down by the run's recorder.
+
+use super::super::Setting;
+use super::super::captured::look;
+use super::super::egress::Phase;
+use super::super::recorder::{Bounds, Call, Recorder, Step};
+use super::Bench;
+use crate::agent::{Hands, MountChange, Place, Taken, Tools};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use wp_codebox_contracts::ErrorBody;
+use wp_codebox_policy::ToolSet;
+use wp_codebox_runtime::{ExecutionEnd, Runtime};
+
+/// Carries tools out in the guest of a run.
+pub(crate) struct LiveHands<'a, 'r> {
+    pub setting: &'a Setting<'a>,
+    pub recorder: &'a mut Recorder<'r>,
+    pub runtime: &'a mut dyn Runtime,
+}
+
+/// The tools of a run's request, at work in its guest.
+pub(crate) fn tools<'a, 'r>(bench: Bench<'a, 'r>, set: ToolSet) -> Tools<LiveHands<'a, 'r>> {
+    let setting = bench.setting;
+    let place = Place {
+        mounts: setting.guest_mounts.clone(),
+        cwd: setting.cwd.clone(),
+        checks: setting.prepared.request.checks.clone(),
+        environment: setting.prepared.secrets.environment(Phase::Work),
+    };
+    let hands = LiveHands {
+        setting,
+        recorder: bench.recorder,
+        runtime: bench.runtime,
+    };
+    Tools::new(hands, set, place)
+}
+
+impl LiveHands<'_, '_> {
+    fn bounds(&self, timeout: Duration) -> Bounds {
+        Bounds {
+            deadline: self.setting.clock.deadline,
+            timeout,
+        }
+    }
+}
+
+impl Hands for LiveHands<'_, '_> {
+    fn run(&mut self, call: &Call, timeout: Duration) -> Result<Step, ErrorBody> {
+        let bounds = self.bounds(timeout);
+        self.recorder.run_within(self.runtime, call, bounds)
+    }
+
+    fn take(&mut self, call: &Call, timeout: Duration, most: u64) -> Result<Taken, ErrorBody> {
+        let bounds = self.bounds(timeout);
+        let (step, bytes) = self.recorder.take(self.runtime, call, bounds, most)?;
+        Ok(Taken { step, bytes })
+    }
+
+    fn is_alive(&mut self) -> Result<bool, ErrorBody> {
+        let probe = Call {
+            command: "alive".to_owned(),
+            args: Vec::new(),
+            phase: "tool",
+            argv: vec!["true".to_owned()],
+            env: BTreeMap::new(),
+            cwd: self.setting.cwd.clone(),
+            stdin: None,
+        };
+        let step = self.run(&probe, Duration::from_secs(10))?;
+        Ok(matches!(step.result.end, ExecutionEnd::Exited { .. }))
+    }
+
+    fn changes(&mut self) -> Result<Vec<MountChange>, ErrorBody> {
+        let seen = look(self.setting, self.runtime)?;
+        Ok(seen
+            .into_iter()
+            .zip(&self.setting.guest_mounts)
+            .filter_map(|(changes, mount)| {
+                let at = mount.workspace.clone();
+                changes.map(|changes| MountChange { at, changes })
+            })
+            .collect())
+    }
+
+    fn clean(&self, text: &str) -> String {
+        self.recorder.clean(text)
+    }
+
+    fn executions(&self) -> usize {
+        self.recorder.executions.len()
+    }
+
+    fn executions_since(&self, count: usize) -> Vec<String> {
+        let ran = self.recorder.executions.iter().skip(count);
+        ran.map(|one| one.id.clone()).collect()
+    }
+}

@@ -1,0 +1,167 @@
+//! Changed files that decide what a check says: tests, and what checks run or read.
+//!
+//! An agent can make a check pass by changing the check. Whether a change of one is right is
+//! for a human; that it is there must not be missed.
+
+use super::Setting;
+use super::work::Work;
+use wp_codebox_artifacts::{Change, Node};
+
+/// Names listed in the note.
+const LISTED: usize = 10;
+/// Directories whose files are tests.
+const DIRECTORIES: [&str; 5] = ["tests", "test", "__tests__", "spec", "specs"];
+/// Files that say what checks do, by the beginning of their name.
+const CONFIGURATION: [&str; 12] = [
+    "phpunit.xml",
+    ".phpunit.",
+    "phpcs.xml",
+    ".phpcs.xml",
+    "phpstan.neon",
+    ".php-cs-fixer",
+    "psalm.xml",
+    "jest.config.",
+    "playwright.config.",
+    "vitest.config.",
+    ".eslintrc",
+    "eslint.config.",
+];
+/// Files whose scripts checks may run.
+const SCRIPTS: [&str; 3] = ["composer.json", "package.json", "makefile"];
+
+/// Changed paths, as the guest sees them, that decide what a check says.
+pub(super) fn changed(setting: &Setting<'_>, work: &Work, checks: &[String]) -> Vec<String> {
+    let words: Vec<String> = checks
+        .iter()
+        .flat_map(|line| shell_words::split(line).unwrap_or_default())
+        .collect();
+    let mut found = Vec::new();
+    for (mount, changes) in setting.guest_mounts.iter().zip(&work.changes) {
+        let base = mount.workspace.as_str();
+        for entry in changes.iter().flat_map(|changes| &changes.entries) {
+            if is_directory(&entry.change) {
+                continue;
+            }
+            let relative = String::from_utf8_lossy(&entry.path);
+            let absolute = format!("{base}/{relative}");
+            if decides(&relative) || words.iter().any(|word| names(word, &relative, &absolute)) {
+                found.push(setting.redactor.redact(&absolute).into_owned());
+            }
+        }
+    }
+    found
+}
+
+/// One sentence for whoever reviews the change.
+pub(super) fn note(paths: &[String]) -> Option<String> {
+    if paths.is_empty() {
+        return None;
+    }
+    let more = match paths.len().saturating_sub(LISTED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let listed: Vec<&str> = paths.iter().take(LISTED).map(String::as_str).collect();
+    Some(format!(
+        "tests, or what checks run, were changed too: look at {}{more} before you believe the checks",
+        listed.join(", ")
+    ))
+}
+
+fn is_directory(change: &Change) -> bool {
+    let nodes = change.before().into_iter().chain(change.after());
+    nodes.fold(true, |all, node| all && matches!(node, Node::Directory))
+}
+
+/// Whether a path is that of a test or of a configuration of one.
+fn decides(relative: &str) -> bool {
+    let lower = relative.to_ascii_lowercase();
+    let (directories, name) = lower.rsplit_once('/').unwrap_or(("", lower.as_str()));
+    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+    let original = relative.rsplit('/').next().unwrap_or(relative);
+    directories.split('/').any(|d| DIRECTORIES.contains(&d))
+        || CONFIGURATION.iter().any(|begin| name.starts_with(begin))
+        || SCRIPTS.contains(&name)
+        || [".test.", ".spec.", "_test."]
+            .iter()
+            .any(|part| name.contains(part))
+        || (name.starts_with("test_") && stem.len() > 5)
+        || (name.starts_with("test-") && stem.len() > 5)
+        || original.ends_with("Test.php")
+        || original.ends_with("Tests.php")
+        || original.ends_with("TestCase.php")
+}
+
+/// Whether a word of a check's command line names the file.
+fn names(word: &str, relative: &str, absolute: &str) -> bool {
+    let value = match word.split_once('=') {
+        Some((flag, value)) if flag.starts_with('-') => value,
+        _ => word,
+    };
+    let value = value.strip_prefix("./").unwrap_or(value);
+    !value.is_empty() && (value == relative || value == absolute)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_and_what_configures_them() {
+        for path in [
+            "tests/run.php",
+            "src/Test/a.php",
+            "SettingsTest.php",
+            "a/b_test.go",
+            "a/b.spec.ts",
+            "js/a.test.js",
+            "phpunit.xml.dist",
+            "lib/phpcs.xml",
+            "composer.json",
+            "package.json",
+            "tests/fixtures/data.json",
+            "test_settings.py",
+            "inc/class-test-helper/test-save.php",
+        ] {
+            assert!(decides(path), "{path}");
+        }
+        for path in [
+            "src/Settings.php",
+            "latest/a.php",
+            "src/Contest.php",
+            "src/attest.php",
+            "readme.txt",
+            "src/testimonials.php",
+            "inc/protest.test",
+            "composer.lock",
+        ] {
+            assert!(!decides(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn files_that_a_check_names() {
+        for word in [
+            "bin/check.php",
+            "./bin/check.php",
+            "/w/p/bin/check.php",
+            "--configuration=bin/check.php",
+        ] {
+            assert!(names(word, "bin/check.php", "/w/p/bin/check.php"), "{word}");
+        }
+        for word in ["", "bin", "check.php", "a=bin/check.php", "src"] {
+            assert!(
+                !names(word, "bin/check.php", "/w/p/bin/check.php"),
+                "{word}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_note_is_short() {
+        assert_eq!(note(&[]), None);
+        let many: Vec<String> = (0..30).map(|n| format!("/w/tests/{n}.php")).collect();
+        let note = note(&many).unwrap();
+        assert!(note.contains("/w/tests/9.php and 20 more"), "{note}");
+    }
+}

@@ -1,0 +1,213 @@
+<?php
+/**
+ * Which paths the workspace tools may touch.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Guest;
+
+/**
+ * Resolves paths below the mounts and refuses every other one.
+ */
+final class Places {
+	private readonly string $prefix;
+
+	/** @var list<string> Mounts, as the guest names them. */
+	private array $roots = array();
+
+	/** @var list<string> The same, as the file system resolves them. */
+	private array $real = array();
+
+	/**
+	 * @param array<mixed> $roots Guest paths of the mounts.
+	 * @param string       $cwd   Where relative paths begin.
+	 */
+	public function __construct( array $roots, private readonly string $cwd ) {
+		// Set where the guest has no root of its own.
+		$this->prefix = (string) getenv( 'CODEBOX_ROOT' );
+		foreach ( $roots as $root ) {
+			$real = realpath( $this->prefix . $root );
+			if ( false !== $real ) {
+				$this->roots[] = (string) $root;
+				$this->real[]  = $real;
+			}
+		}
+	}
+
+	/**
+	 * The path of something that exists, links followed.
+	 *
+	 * @param mixed $path As given.
+	 * @return string For the file system.
+	 */
+	public function existing( mixed $path ): string {
+		$place = $this->prefix . $this->written( $path );
+		$real  = realpath( $place );
+		if ( false === $real ) {
+			if ( is_link( $place ) ) {
+				throw new Refusal( 'missing', $this->show( $path ) . ' is a link to something that does not exist' );
+			}
+			throw new Refusal( 'missing', $this->show( $path ) . ' does not exist; look with workspace.list' );
+		}
+		$this->assert_inside( $real, $path );
+		return $real;
+	}
+
+	/**
+	 * The path of something to be written: the file that is there, links followed, or a new
+	 * name below directories that may be missing still.
+	 *
+	 * @param mixed $path As given.
+	 * @return string For the file system.
+	 */
+	public function writable( mixed $path ): string {
+		$place = $this->prefix . $this->written( $path );
+		if ( file_exists( $place ) ) {
+			return $this->existing( $path );
+		}
+		if ( is_link( $place ) ) {
+			throw new Refusal( 'outside', $this->show( $path ) . ' is a link to something that does not exist; delete it first' );
+		}
+		// The nearest directory that exists decides; below it nothing can be a link.
+		$missing = array( basename( $place ) );
+		$parent  = dirname( $place );
+		while ( ! file_exists( $parent ) ) {
+			if ( is_link( $parent ) ) {
+				throw new Refusal( 'outside', $this->show( $path ) . ' leads through a link to something that does not exist' );
+			}
+			array_unshift( $missing, basename( $parent ) );
+			$parent = dirname( $parent );
+		}
+		$real = realpath( $parent );
+		if ( false === $real || ! is_dir( $real ) ) {
+			throw new Refusal( 'kind', $this->show( $path ) . ' leads through something that is not a directory' );
+		}
+		$this->assert_inside( $real, $path );
+		return $real . '/' . implode( '/', $missing );
+	}
+
+	/**
+	 * The path of an entry itself: its directory resolved, the entry not followed.
+	 *
+	 * @param mixed $path As given.
+	 * @return string For the file system.
+	 */
+	public function entry( mixed $path ): string {
+		$written = $this->written( $path );
+		if ( in_array( $written, $this->roots, true ) ) {
+			throw new Refusal( 'outside', $this->show( $path ) . ' is the mount itself' );
+		}
+		$parent = realpath( $this->prefix . dirname( $written ) );
+		$place  = $parent . '/' . basename( $written );
+		if ( false === $parent || ( ! file_exists( $place ) && ! is_link( $place ) ) ) {
+			throw new Refusal( 'missing', $this->show( $path ) . ' does not exist; look with workspace.list' );
+		}
+		$this->assert_inside( $parent, $path );
+		if ( in_array( $place, $this->real, true ) ) {
+			throw new Refusal( 'outside', $this->show( $path ) . ' is the mount itself' );
+		}
+		return $place;
+	}
+
+	/**
+	 * The path below its mount's working name, for answers.
+	 *
+	 * @param string $real For the file system.
+	 * @return string As the guest names it.
+	 */
+	public function name( string $real ): string {
+		foreach ( $this->real as $index => $root ) {
+			if ( $real === $root || str_starts_with( $real, $root . '/' ) ) {
+				return $this->roots[ $index ] . substr( $real, strlen( $root ) );
+			}
+		}
+		return $real;
+	}
+
+	/**
+	 * Whether a name takes no part, as the capture of changes judges it.
+	 *
+	 * @param string $name One name.
+	 * @return bool Whether it is `.git` to git on any system.
+	 */
+	public static function is_git( string $name ): bool {
+		$seen = (string) preg_replace( '/[\x{200c}-\x{200f}\x{202a}-\x{202e}\x{206a}-\x{206f}\x{feff}]/u', '', $name ) ?: $name;
+		$seen = rtrim( explode( ':', $seen )[0], '. ' );
+		return 0 === strcasecmp( $seen, '.git' ) || 0 === strcasecmp( $seen, 'git~1' );
+	}
+
+	/**
+	 * A path in quotes, cut.
+	 *
+	 * @param mixed $path As given.
+	 * @return string For a sentence.
+	 */
+	public function show( mixed $path ): string {
+		$text = is_string( $path ) ? $path : gettype( $path );
+		return (string) json_encode( mb_strcut( $text, 0, 300 ), JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_INVALID_UTF8_SUBSTITUTE );
+	}
+
+	/**
+	 * The absolute path as it is written, without `.` and `..`, below a mount.
+	 *
+	 * @param mixed $path As given.
+	 * @return string Guest path.
+	 */
+	private function written( mixed $path ): string {
+		if ( ! is_string( $path ) || '' === $path || strlen( $path ) > 4000 || str_contains( $path, "\0" ) ) {
+			throw new Refusal( 'request', 'a path must be a text of 1 to 4000 bytes without NUL' );
+		}
+		$absolute = '/' === $path[0] ? $path : $this->cwd . '/' . $path;
+		$parts    = array();
+		foreach ( explode( '/', $absolute ) as $part ) {
+			if ( '' === $part || '.' === $part ) {
+				continue;
+			}
+			if ( '..' === $part ) {
+				array_pop( $parts );
+				continue;
+			}
+			$parts[] = $part;
+		}
+		$written = '/' . implode( '/', $parts );
+		$root    = $this->root_of( $written, $this->roots );
+		if ( null === $root ) {
+			throw new Refusal( 'outside', $this->show( $path ) . ' is outside the mounts; there are ' . implode( ', ', $this->roots ) );
+		}
+		$this->assert_no_git( substr( $written, strlen( $root ) ), $path );
+		return $written;
+	}
+
+	private function assert_inside( string $real, mixed $path ): void {
+		$root = $this->root_of( $real, $this->real );
+		if ( null === $root ) {
+			throw new Refusal( 'outside', $this->show( $path ) . ' leads out of the mounts through a link' );
+		}
+		$this->assert_no_git( substr( $real, strlen( $root ) ), $path );
+	}
+
+	private function assert_no_git( string $below, mixed $path ): void {
+		foreach ( explode( '/', $below ) as $name ) {
+			if ( self::is_git( $name ) ) {
+				throw new Refusal( 'git', $this->show( $path ) . ' is below .git, which takes no part in the work' );
+			}
+		}
+	}
+
+	/**
+	 * @param string       $path  Absolute path.
+	 * @param list<string> $roots Where it may lie.
+	 * @return string|null The root at or above it.
+	 */
+	private function root_of( string $path, array $roots ): ?string {
+		foreach ( $roots as $root ) {
+			if ( $path === $root || str_starts_with( $path, $root . '/' ) ) {
+				return $root;
+			}
+		}
+		return null;
+	}
+}

@@ -1,0 +1,195 @@
+<?php
+/**
+ * Search of the workspace tools.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Guest;
+
+/**
+ * Looks for a text or a pattern in the text files below a path.
+ */
+final class Search {
+	/** Largest file that is searched. */
+	private const FILE_BYTES = 4194304;
+	/** Longest piece of a line that is shown. */
+	private const LINE_BYTES = 400;
+	/** Most bytes of all lines that are shown. */
+	private const PAGE_BYTES = 24576;
+
+	public function __construct( private readonly Places $places, private readonly Reading $reading ) {}
+
+	/**
+	 * @param array<string,mixed> $request See the head of workspace.php.
+	 * @return array<string,mixed>
+	 */
+	public function run( array $request ): array {
+		$top     = $this->places->existing( $request['path'] ?? '.' );
+		$pattern = $this->pattern( $request );
+		$glob    = isset( $request['glob'] ) ? self::glob( (string) $request['glob'] ) : null;
+		$limit   = max( 1, (int) ( $request['limit'] ?? 100 ) );
+		$offset  = max( 0, (int) ( $request['offset'] ?? 0 ) );
+		$context = max( 0, min( 5, (int) ( $request['context'] ?? 0 ) ) );
+		$found   = array(
+			'hits'    => array(),
+			'next'    => null,
+			'files'   => 0,
+			'skipped' => 0,
+		);
+
+		$seen  = 0;
+		$bytes = 0;
+		foreach ( $this->files( $top, $glob ) as $file => $name ) {
+			if ( ! is_readable( $file ) || filesize( $file ) > self::FILE_BYTES || $this->reading->is_binary( $file ) ) {
+				++$found['skipped'];
+				continue;
+			}
+			++$found['files'];
+			$lines = explode( "\n", (string) file_get_contents( $file ) );
+			foreach ( $lines as $index => $line ) {
+				$at = $this->match( $pattern, rtrim( $line, "\r" ) );
+				if ( null === $at ) {
+					continue;
+				}
+				++$seen;
+				if ( $seen <= $offset ) {
+					continue;
+				}
+				if ( count( $found['hits'] ) >= $limit || $bytes > self::PAGE_BYTES ) {
+					$found['next'] = $seen - 1;
+					return $found;
+				}
+				$hit = array(
+					'path' => $name,
+					'line' => $index + 1,
+					'text' => self::around( $line, $at ),
+				);
+				for ( $near = max( 0, $index - $context ); $context > 0 && $near <= min( count( $lines ) - 1, $index + $context ); $near++ ) {
+					$hit['near'][ 'l' . ( $near + 1 ) ] = self::around( $lines[ $near ], 0 );
+				}
+				$bytes          += strlen( $hit['text'] ) + strlen( $name ) + array_sum( array_map( 'strlen', $hit['near'] ?? array() ) );
+				$found['hits'][] = $hit;
+			}
+		}
+		return $found;
+	}
+
+	/**
+	 * @param string      $top  File or directory.
+	 * @param string|null $glob Pattern of names.
+	 * @return \Generator<string,string> File system path to shown path.
+	 */
+	private function files( string $top, ?string $glob ): \Generator {
+		if ( ! is_dir( $top ) ) {
+			if ( 'file' !== filetype( $top ) ) {
+				throw new Refusal( 'kind', $this->places->show( $this->places->name( $top ) ) . ' is no regular file' );
+			}
+			yield $top => $this->places->name( $top );
+			return;
+		}
+		foreach ( $this->reading->walk( $top, 64 ) as $below => $kind ) {
+			$below = (string) $below;
+			if ( 'file' === $kind && ( null === $glob || 1 === preg_match( $glob, $below ) || 1 === preg_match( $glob, basename( $below ) ) ) ) {
+				yield $top . '/' . $below => $below;
+			}
+		}
+	}
+
+	/**
+	 * @param array<string,mixed> $request The request.
+	 * @return array{string,bool} PCRE or text, and whether it is a text that may be compared as it is.
+	 */
+	private function pattern( array $request ): array {
+		$pattern = (string) ( $request['pattern'] ?? '' );
+		$folded  = true === ( $request['ignore_case'] ?? false );
+		if ( '' === $pattern || strlen( $pattern ) > 10000 ) {
+			throw new Refusal( 'request', 'pattern must have 1 to 10000 bytes' );
+		}
+		if ( true !== ( $request['regex'] ?? false ) ) {
+			if ( str_contains( $pattern, "\n" ) ) {
+				throw new Refusal( 'request', 'pattern is looked for in single lines and cannot hold a line end' );
+			}
+			return $folded ? array( '/' . preg_quote( $pattern, '/' ) . '/iu', false ) : array( $pattern, true );
+		}
+		$flags   = 'u' . ( $folded ? 'i' : '' );
+		$pattern = "\x01" . $pattern . "\x01" . $flags;
+		if ( str_contains( substr( $pattern, 1, -2 - ( $folded ? 1 : 0 ) ), "\x01" ) || false === @preg_match( $pattern, '' ) ) {
+			$why = error_get_last()['message'] ?? 'it holds a control character';
+			throw new Refusal( 'request', 'pattern is no regular expression: ' . preg_replace( '/^preg_match\(\): /', '', $why ) );
+		}
+		return array( $pattern, false );
+	}
+
+	/**
+	 * @param array{string,bool} $pattern See pattern().
+	 * @param string             $line    One line.
+	 * @return int|null Where it is, in bytes.
+	 */
+	private function match( array $pattern, string $line ): ?int {
+		list( $text, $literal ) = $pattern;
+		if ( $literal ) {
+			$at = strpos( $line, $text );
+			return false === $at ? null : $at;
+		}
+		$found = @preg_match( $text, $line, $where, PREG_OFFSET_CAPTURE );
+		if ( false === $found ) {
+			// A line that is not UTF-8: once more as bytes.
+			$found = @preg_match( preg_replace( '/u(i?)$/', '$1', $text ), $line, $where, PREG_OFFSET_CAPTURE );
+		}
+		return 1 === $found ? (int) $where[0][1] : null;
+	}
+
+	private static function around( string $line, int $at ): string {
+		$line = rtrim( $line, "\r" );
+		if ( strlen( $line ) <= self::LINE_BYTES ) {
+			return $line;
+		}
+		$start = max( 0, $at - 100 );
+		return ( $start > 0 ? '…' : '' ) . mb_strcut( $line, $start, self::LINE_BYTES ) . ( $start + self::LINE_BYTES < strlen( $line ) ? '…' : '' );
+	}
+
+	/**
+	 * A glob as a regular expression: `*` and `?` stop at a slash, `**` does not, `{a,b}` is a choice.
+	 *
+	 * @param string $glob As given.
+	 * @return string PCRE.
+	 */
+	private static function glob( string $glob ): string {
+		$pattern = '';
+		$depth   = 0;
+		$length  = strlen( $glob );
+		for ( $i = 0; $i < $length; $i++ ) {
+			$c = $glob[ $i ];
+			if ( '*' === $c && '*' === ( $glob[ $i + 1 ] ?? '' ) ) {
+				++$i;
+				if ( '/' === ( $glob[ $i + 1 ] ?? '' ) ) {
+					++$i;
+					$pattern .= '(?:.*/)?';
+				} else {
+					$pattern .= '.*';
+				}
+			} elseif ( '*' === $c ) {
+				$pattern .= '[^/]*';
+			} elseif ( '?' === $c ) {
+				$pattern .= '[^/]';
+			} elseif ( '{' === $c ) {
+				++$depth;
+				$pattern .= '(?:';
+			} elseif ( '}' === $c && $depth > 0 ) {
+				--$depth;
+				$pattern .= ')';
+			} elseif ( ',' === $c && $depth > 0 ) {
+				$pattern .= '|';
+			} else {
+				$pattern .= preg_quote( $c, '~' );
+			}
+		}
+		if ( $depth > 0 ) {
+			throw new Refusal( 'request', 'glob has a { without its }' );
+		}
+		return '~^(?:' . $pattern . ')$~sD';
+	}
+}
