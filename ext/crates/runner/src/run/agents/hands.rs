@@ -1,9 +1,9 @@
 //! The run's own hands: programs in the working guest, written down by the run's recorder.
 
 use super::super::Setting;
+use super::super::captured::look;
 use super::super::egress::Phase;
 use super::super::recorder::{Bounds, Call, Recorder, Step};
-use super::super::work::look;
 use super::Bench;
 use crate::agent::{Hands, MountChange, Place, Taken, Tools};
 use std::collections::BTreeMap;
