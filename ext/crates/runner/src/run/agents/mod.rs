@@ -11,6 +11,9 @@ mod notes;
 
 pub(super) use components::load as load_components;
 
+#[cfg(test)]
+mod guest_tests;
+
 use super::Setting;
 use super::recorder::Recorder;
 use super::work::ProgramsEnd;
@@ -34,6 +37,9 @@ pub(super) fn run(agent: &Agent, bench: Bench<'_, '_>) -> Result<ProgramsEnd, Er
             ErrorCode::Internal,
             format!("the preset {} was not resolved", agent.name),
         )),
+        #[cfg(test)]
+        Agent::Model(_) => guest_tests::instead_of_the_model(bench),
+        #[cfg(not(test))]
         Agent::Model(agent) => model::run(agent, bench),
         Agent::Ability(task) => ability::run(task, bench),
     }
