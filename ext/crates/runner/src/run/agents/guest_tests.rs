@@ -26,6 +26,11 @@ thread_local! {
     static WORK: RefCell<Option<Work>> = const { RefCell::new(None) };
 }
 
+/// Whether a case is in the model's place.
+pub(super) fn is_in_place() -> bool {
+    WORK.with_borrow(Option::is_some)
+}
+
 /// What the model would do.
 pub(super) fn instead_of_the_model(bench: Bench<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
     let prepared = &bench.setting.prepared;
@@ -323,10 +328,7 @@ fn output_and_memory_have_bounds_and_the_guest_lives() {
         );
         assert!(said.text.contains("memory"), "{}", said.text);
         assert!(hand.sh("echo alive").contains("alive"));
-        hand.ok(
-            "terminal_run",
-            json!({"command": "seq 700000 > large.txt"}),
-        );
+        hand.ok("terminal_run", json!({"command": "seq 700000 > large.txt"}));
         assert!(
             hand.failed(
                 "workspace_edit",

@@ -38,8 +38,7 @@ pub(super) fn run(agent: &Agent, bench: Bench<'_, '_>) -> Result<ProgramsEnd, Er
             format!("the preset {} was not resolved", agent.name),
         )),
         #[cfg(test)]
-        Agent::Model(_) => guest_tests::instead_of_the_model(bench),
-        #[cfg(not(test))]
+        Agent::Model(_) if guest_tests::is_in_place() => guest_tests::instead_of_the_model(bench),
         Agent::Model(agent) => model::run(agent, bench),
         Agent::Ability(task) => ability::run(task, bench),
     }
