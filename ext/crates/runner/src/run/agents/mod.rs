@@ -9,7 +9,7 @@ mod hands;
 mod model;
 mod notes;
 
-pub(super) use components::{GuestPurpose, load as load_components};
+pub(super) use components::load as load_components;
 
 use super::Setting;
 use super::recorder::Recorder;
