@@ -7,8 +7,9 @@ mod command;
 mod components;
 mod hands;
 mod model;
+mod notes;
 
-pub(super) use components::{GuestPurpose, load as load_components};
+pub(super) use components::load as load_components;
 
 #[cfg(test)]
 mod guest_tests;
