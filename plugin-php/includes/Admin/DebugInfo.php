@@ -113,7 +113,9 @@ final class DebugInfo {
 	private function configuration(): array {
 		$fields = [];
 		foreach ( Extension::info() as $name => $value ) {
-			$text = is_array( $value ) ? implode( ', ', array_filter( $value, 'is_scalar' ) ) : ( is_scalar( $value ) ? (string) $value : '' );
+			// A list of rows, such as the agents, is shown by its names.
+			$value = is_array( $value ) ? array_map( static fn( mixed $row ): mixed => is_array( $row ) ? $row['name'] ?? null : $row, $value ) : $value;
+			$text  = is_array( $value ) ? implode( ', ', array_filter( $value, 'is_scalar' ) ) : ( is_scalar( $value ) ? (string) $value : '' );
 			$fields[ 'extension_' . $name ] = $this->field( $name, $text, str_contains( $text, '/' ) );
 		}
 		return $fields;
