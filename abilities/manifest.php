@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '78ee3cfad53a037daf8323f6559f4ea4cc47c75840e9221fa04493d8a7554860',
+	'contract_digest' => 'f3723e180047bc1dfff8a1d5ccdf06f876c1adc472193a799714d5056da2b32b',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',
@@ -36,5 +36,7 @@ return [
 		'wp-codebox/get-artifact-diff'        => 'artifact/diff.php',
 		'wp-codebox/replay-artifact'          => 'artifact/replay.php',
 		'wp-codebox/list-audit-records'       => 'audit/list.php',
+		'wp-codebox/browser-connector-request' => 'connector/request.php',
+		'wp-codebox/execute-browser-provider-request' => 'connector/provider-request.php',
 	],
 ];

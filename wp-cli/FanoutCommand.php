@@ -77,10 +77,43 @@ final class FanoutCommand {
 	 * : Program that does the work, as for run-agent-task.
 	 *
 	 * [--agent=<name>]
-	 * : Agent from the option wp_codebox_agents.
+	 * : Agent from the option wp_codebox_agents, a preset, or built-in.
 	 *
 	 * [--agent-success-codes=<codes>]
 	 * : Exit codes of the agent that mean success.
+	 *
+	 * [--provider=<id>]
+	 * : Model provider of the built-in agent, as for run-agent-task.
+	 *
+	 * [--model=<name>]
+	 * : Model, as its provider knows it.
+	 *
+	 * [--base-url=<url>]
+	 * : As for run-agent-task.
+	 *
+	 * [--max-turns=<number>]
+	 * : Answers of the model at most, of each run.
+	 *
+	 * [--max-cost=<dollars>]
+	 * : US dollars at most, of each run.
+	 *
+	 * [--budget=<json>]
+	 * : As for run-agent-task, of each run.
+	 *
+	 * [--allowed-tools=<tools>]
+	 * : As for run-agent-task.
+	 *
+	 * [--sandbox-tool-policy=<json>]
+	 * : As for run-agent-task.
+	 *
+	 * [--tool-bridge=<json>]
+	 * : As for run-agent-task.
+	 *
+	 * [--parent-tool-bridge=<json>]
+	 * : As for run-agent-task.
+	 *
+	 * [--inherit=<json>]
+	 * : As for run-agent-task.
 	 *
 	 * [--check=<commands>]
 	 * : Command line to run on each result in a fresh sandbox; a JSON list for several.

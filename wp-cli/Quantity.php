@@ -95,4 +95,20 @@ final class Quantity {
 	public static function human_time( int $milliseconds ): string {
 		return $milliseconds < 1000 ? $milliseconds . ' ms' : number_format( $milliseconds / 1000, 2 ) . ' s';
 	}
+
+	/**
+	 * What was used of a model, e.g. `12 turns, 34,000 tokens in, 2,100 out, $0.03`.
+	 *
+	 * @param array<string, mixed> $usage `turns`, `input_tokens`, `output_tokens`, `cost_microusd?`.
+	 */
+	public static function human_usage( array $usage ): string {
+		$number = static fn( string $name ): string => number_format( (int) ( $usage[ $name ] ?? 0 ) );
+		$turns  = (int) ( $usage['turns'] ?? 0 );
+		$text   = sprintf( '%s %s, %s tokens in, %s out', number_format( $turns ), 1 === $turns ? 'turn' : 'turns', $number( 'input_tokens' ), $number( 'output_tokens' ) );
+		if ( isset( $usage['cost_microusd'] ) ) {
+			$dollars = (int) $usage['cost_microusd'] / 1e6;
+			$text   .= sprintf( ', $%s', number_format( $dollars, $dollars < 0.01 && $dollars > 0 ? 6 : 2 ) );
+		}
+		return $text;
+	}
 }

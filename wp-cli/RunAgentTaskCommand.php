@@ -77,10 +77,55 @@ final class RunAgentTaskCommand {
 	 * : Program that does the work, with arguments; split like a shell would, run without one. A host file named by its absolute path is put into the sandbox read-only.
 	 *
 	 * [--agent=<name>]
-	 * : Agent from the option wp_codebox_agents.
+	 * : Agent from the option wp_codebox_agents, a preset such as codex, or built-in, which needs a model and no program. Default: the site's, else built-in when there is a model.
+	 *
+	 * [--runtime-task=<task>]
+	 * : Ability of the sandbox's WordPress that does the work: its name, or a JSON object with ability and input. A component registers it.
+	 *
+	 * [--component=<components>]
+	 * : Plugins that the sandbox's WordPress loads beside the code under change, read-only: slugs of installed plugins or directories, each required and activated; or a JSON list of component contracts.
+	 *
+	 * [--provider-plugin-paths=<paths>]
+	 * : Plugins that bring a model provider for WordPress's AI client: directories or slugs of installed plugins.
+	 *
+	 * [--agent-bundles=<bundles>]
+	 * : Bundles of agents that a component imports before the work: JSON files, or a JSON list of objects with source or bundle.
 	 *
 	 * [--agent-success-codes=<codes>]
 	 * : Exit codes of the agent that mean success.
+	 *
+	 * [--provider=<id>]
+	 * : Model provider of the built-in agent: openai, anthropic, google, or one of the settings. Its key is the site's, from its connector, and never enters the sandbox.
+	 *
+	 * [--model=<name>]
+	 * : Model, as its provider knows it.
+	 *
+	 * [--base-url=<url>]
+	 * : Address of the provider, when it is another than the configured one: only a key lent with --secret-env goes there.
+	 *
+	 * [--max-turns=<number>]
+	 * : Answers of the model at most.
+	 *
+	 * [--max-cost=<dollars>]
+	 * : US dollars at most, by the prices of the provider in the settings, e.g. 0.50.
+	 *
+	 * [--budget=<json>]
+	 * : Both and more as a JSON object: turns, input_tokens, output_tokens, cost_usd.
+	 *
+	 * [--allowed-tools=<tools>]
+	 * : Tools the agent may use, e.g. workspace.read,workspace.edit. Default: every tool that acts in the sandbox.
+	 *
+	 * [--sandbox-tool-policy=<json>]
+	 * : The same as a policy, wp-codebox/sandbox-tool-policy/v1.
+	 *
+	 * [--tool-bridge=<json>]
+	 * : Both in one, wp-codebox/tool-bridge/v1.
+	 *
+	 * [--parent-tool-bridge=<json>]
+	 * : Abilities of this site that the agent may call, as the user of --user: {"allowed_tools":["plugin/ability"]}.
+	 *
+	 * [--inherit=<json>]
+	 * : What the task takes over from this site: {"connectors":["openai"]}.
 	 *
 	 * [--check=<commands>]
 	 * : Command line to run on the result in a fresh sandbox; a JSON list for several.
@@ -89,7 +134,7 @@ final class RunAgentTaskCommand {
 	 * : deny (default), host names, or a JSON object with allowHosts, presets, rules and tls.
 	 *
 	 * [--secret-env=<secrets>]
-	 * : NAME=HOST[,HOST]: the agent gets a placeholder in its variable NAME, the value of NAME in this command's environment goes to these hosts only. A JSON list for several.
+	 * : NAME[=HOST[,HOST]]: the agent gets a placeholder in its variable NAME, the value of NAME in this command's environment goes to these hosts only; without hosts, under the name of the provider's key, it opens the model and the agent gets nothing. A JSON list for several.
 	 *
 	 * [--timeout=<duration>]
 	 * : Wall clock of the whole run, e.g. 90s, 15m, 1h.
@@ -151,8 +196,17 @@ final class RunAgentTaskCommand {
 	 *     # Let a program work on a plugin and check the result.
 	 *     $ wp codebox run-agent-task "Make the check pass" --plugin=sample --agent-command='php /srv/agent.php' --check='php tests/check.php'
 	 *
+	 *     # Let the built-in agent do it with the model of this site.
+	 *     $ wp codebox run-agent-task "Fix the failing settings save in my plugin" --plugin=sample --check='php tests/check.php'
+	 *
+	 *     # With a model on this machine, and few tools.
+	 *     $ wp codebox run-agent-task "Fix the typos" --plugin=sample --base-url=http://127.0.0.1:11434/v1 --model=qwen3-coder --allowed-tools=workspace.read,workspace.edit
+	 *
 	 *     # A tool whose exit status 1 means that it fixed something.
 	 *     $ wp codebox run-agent-task "Fix the coding style" --plugin=sample --agent-command='phpcbf .' --agent-success-codes=0,1
+	 *
+	 *     # Let an agent that is a plugin do it, as an ability inside the sandbox.
+	 *     $ wp codebox run-agent-task "Mend the settings page" --plugin=sample --component=my-agent --runtime-task=my-agent/repair
 	 *
 	 *     # Keep the run id for a script.
 	 *     $ run=$(wp codebox run-agent-task --input-file=task.json --porcelain)

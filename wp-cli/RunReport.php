@@ -42,6 +42,7 @@ final class RunReport {
 			[ $this->row( 'Isolation', $this->isolation( $run ) ) ],
 			$this->files( $run ),
 			$this->checks( $run ),
+			$this->model( $run ),
 			$this->cost( $run ),
 			$this->bundle( $run ),
 			array_map( fn( string $notice ): string => $this->row( 'Note', $notice ), array_filter( (array) ( $run['notices'] ?? [] ), 'is_string' ) ),
@@ -167,6 +168,22 @@ final class RunReport {
 			}
 		}
 		return $lines;
+	}
+
+	/**
+	 * Model, and what was used of it.
+	 *
+	 * @param array<string, mixed> $run The envelope.
+	 * @return list<string>
+	 */
+	private function model( array $run ): array {
+		$said = (array) ( $run['run_metadata'] ?? [] );
+		if ( ! isset( $said['model'] ) && ! isset( $said['usage'] ) ) {
+			return [];
+		}
+		$name = isset( $said['model'] ) ? [ trim( ( $said['provider'] ?? '' ) . ' ' . $said['model'] ) ] : [];
+		$used = isset( $said['usage'] ) ? [ Quantity::human_usage( (array) $said['usage'] ) ] : [];
+		return [ $this->row( 'Model', implode( ': ', array_merge( $name, $used ) ) ) ];
 	}
 
 	/**

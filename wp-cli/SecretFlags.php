@@ -15,8 +15,8 @@ use WPCodebox\Failure;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * `--secret-env=NAME=HOST[,HOST]`: the value is read from the environment of this command,
- * never from an argument.
+ * `--secret-env=NAME[=HOST[,HOST]]`: the value is read from the environment of this command,
+ * never from an argument. Without hosts it can only open the model of the task.
  */
 final class SecretFlags {
 
@@ -43,7 +43,7 @@ final class SecretFlags {
 	private function secret( string $text ): array {
 		if ( 1 !== preg_match( '/^([A-Z_][A-Z0-9_]*)(?:=(.*))?$/', $text, $parts ) ) {
 			// What is no name may be a value in the wrong place: it is not repeated.
-			throw Failure::because( ErrorCode::SecretInvalid, '--secret-env must be NAME=HOST[,HOST]; NAME is a variable of the environment.' );
+			throw Failure::because( ErrorCode::SecretInvalid, '--secret-env must be NAME[=HOST[,HOST]]; NAME is a variable of the environment.' );
 		}
 		$value = getenv( $parts[1] );
 		if ( false === $value ) {

@@ -92,7 +92,7 @@ final class TaskFlags {
 	 * @throws Failure `wp_codebox_input_invalid`.
 	 */
 	private function fields( array $args, array $flags ): array {
-		$input = array_merge( $this->file( $flags ), $this->json( $flags ) );
+		$input = array_merge( $this->file( $flags ), $this->json( $flags ), ComponentFlags::fields( $flags ), ModelFlags::fields( $flags ) );
 		if ( isset( $args[0] ) ) {
 			if ( isset( $flags['goal'] ) ) {
 				throw Failure::because( ErrorCode::InputInvalid, 'The goal is given twice; give it as the argument or with --goal.' );

@@ -23,6 +23,7 @@ enum ErrorCode: string {
 	case MountMissing = 'wp_codebox_mount_missing';
 	case MountSourceInvalid = 'wp_codebox_mount_source_invalid';
 	case MountDenied = 'wp_codebox_mount_denied';
+	case ComponentPathMissing= 'wp_codebox_component_path_missing';
 	case TaskMissing = 'wp_codebox_task_missing';
 	case Busy = 'wp_codebox_busy';
 	case RunCancelled = 'wp_codebox_run_cancelled';

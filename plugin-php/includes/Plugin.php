@@ -13,6 +13,7 @@ use WPCodebox\Abilities\Registrar;
 use WPCodebox\Abilities\SchemaStore;
 use WPCodebox\Admin\DebugInfo;
 use WPCodebox\Admin\IsolationHealth;
+use WPCodebox\Admin\ModelHealth;
 use WPCodebox\Admin\Notices;
 use WPCodebox\Admin\PersonalData;
 use WPCodebox\Admin\Privacy;
@@ -68,8 +69,10 @@ final class Plugin {
 		$rules->register();
 		$registrar->register();
 		( new PendingApply( $capabilities, $services ) )->register();
+		add_filter( 'wp_codebox_browser_provider_request', static fn( mixed $answer, mixed $request = [], mixed $input = [] ): mixed => $services()->bridge->answer( $answer, $request, $input ), 10, 3 );
 		( new Notices( $gate ) )->register();
 		( new SiteHealth( $gate, $site ) )->register();
+		( new ModelHealth( $settings ) )->register();
 		( new DebugInfo( $gate, $site, $settings ) )->register();
 		( new IsolationHealth( $gate ) )->register();
 		( new SettingsPage( new SettingsForm( $settings, $gate ), $rules ) )->register();

@@ -16,6 +16,13 @@ use WPCodebox\Apply\ApplyService;
 use WPCodebox\Apply\ApplyTargets;
 use WPCodebox\Apply\ArtifactService;
 use WPCodebox\Apply\BundleTrust;
+use WPCodebox\Connector\BridgeAuthentication;
+use WPCodebox\Connector\ConnectorRequests;
+use WPCodebox\Connector\ConnectorSource;
+use WPCodebox\Connector\LentValues;
+use WPCodebox\Connector\ProviderBridge;
+use WPCodebox\Connector\ProviderRequests;
+use WPCodebox\Connector\TrustedCallers;
 use WPCodebox\Host\ArtifactsRoot;
 use WPCodebox\Host\HostPath;
 use WPCodebox\Host\InstalledCode;
@@ -35,6 +42,7 @@ use WPCodebox\Review\ReviewService;
 use WPCodebox\Review\StageService;
 use WPCodebox\Run\AgentChoice;
 use WPCodebox\Run\BatchService;
+use WPCodebox\Run\ComponentPlan;
 use WPCodebox\Run\FanoutAggregate;
 use WPCodebox\Run\FanoutService;
 use WPCodebox\Run\MountPlan;
@@ -92,6 +100,14 @@ final class Services {
 	public readonly ReplayService $replays;
 	/** The audit log, to read. */
 	public readonly AuditLog $audit;
+	/** Callers trusted with a scope. */
+	public readonly TrustedCallers $callers;
+	/** Requests of connectors. */
+	public readonly ConnectorRequests $connector_requests;
+	/** Requests of providers, the older way. */
+	public readonly ProviderRequests $provider_requests;
+	/** The built-in adapter of the older way. */
+	public readonly ProviderBridge $bridge;
 
 	/**
 	 * Wires everything.
@@ -118,6 +134,7 @@ final class Services {
 		$requests          = new RequestBuilder(
 			$this->site,
 			new MountPlan( $this->code ),
+			new ComponentPlan( $this->settings, $this->code, $this->site ),
 			new AgentChoice( $this->settings, $models ),
 			new TaskModel( $this->inheritance, $models ),
 			new ToolChoice(),
@@ -141,5 +158,12 @@ final class Services {
 		$this->imports   = new ImportService( $gate, $this->artifacts, $trust, $paths, $this->site, $audit );
 		$this->exports   = new ExportService( $this->artifacts, $paths, $this->site, $audit );
 		$this->replays   = new ReplayService( $gate, $this->artifacts, $trust, new ReplayPlan( $targets ), new Comparison(), $this->runs, $access, $audit );
+		$this->callers   = new TrustedCallers( $this->settings, $capabilities );
+		$source          = new ConnectorSource( $this->inheritance );
+		$lent            = new LentValues();
+		$this->bridge    = new ProviderBridge( $lent, new BridgeAuthentication( $lent ) );
+
+		$this->connector_requests = new ConnectorRequests( $gate, $this->callers, $source, $audit );
+		$this->provider_requests  = new ProviderRequests( $gate, $this->callers, $source, $lent, $audit );
 	}
 }

@@ -9,6 +9,7 @@ declare(strict_types=1);
 
 namespace WPCodebox;
 
+use WPCodebox\Connector\Scope;
 use WPCodebox\Native\Extension;
 
 defined( 'ABSPATH' ) || exit;
@@ -28,6 +29,7 @@ final class Settings {
 	public const INSTRUCTIONS        = 'wp_codebox_agent_instructions';
 	public const COMPONENT_CONTRACTS = 'wp_codebox_component_contracts';
 	public const TRUSTED_KEYS        = 'wp_codebox_trusted_keys';
+	public const TRUSTED_CALLERS     = 'wp_codebox_trusted_callers';
 	public const LIMITS              = 'wp_codebox_limits';
 	public const MAX_RUNS            = 'wp_codebox_max_runs';
 	public const RETENTION           = 'wp_codebox_retention';
@@ -148,6 +150,34 @@ final class Settings {
 		 */
 		$filtered = apply_filters( 'wp_codebox_trusted_keys', $stored );
 		return is_array( $filtered ) ? array_values( array_intersect( $stored, array_filter( $filtered, 'is_string' ) ) ) : [];
+	}
+
+	/**
+	 * Application passwords that are trusted with scopes.
+	 *
+	 * @return array<string, list<string>> Id of an application password to its scopes.
+	 */
+	public function trusted_callers(): array {
+		$stored = [];
+		foreach ( $this->map( self::TRUSTED_CALLERS ) as $uuid => $scopes ) {
+			if ( is_string( $uuid ) && is_array( $scopes ) ) {
+				$stored[ $uuid ] = array_values( array_intersect( Scope::names(), array_filter( $scopes, 'is_string' ) ) );
+			}
+		}
+		/**
+		 * Filters the application passwords that are trusted with scopes of browser sandboxes. The
+		 * answer can only narrow: what the settings do not grant stays refused.
+		 *
+		 * @param array<string, list<string>> $callers Id of an application password to its scopes, from the option `wp_codebox_trusted_callers`.
+		 */
+		$filtered = apply_filters( 'wp_codebox_trusted_browser_session_callers', $stored );
+		$granted  = [];
+		foreach ( is_array( $filtered ) ? array_intersect_key( $stored, $filtered ) : [] as $uuid => $scopes ) {
+			$left = is_array( $filtered[ $uuid ] ) ? array_filter( $filtered[ $uuid ], 'is_string' ) : [];
+
+			$granted[ $uuid ] = array_values( array_intersect( $scopes, $left ) );
+		}
+		return array_filter( $granted );
 	}
 
 	/**

@@ -252,6 +252,26 @@ final class WP_Codebox_API {
 	}
 
 	/**
+	 * Has a connector of this site carry a request out.
+	 *
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function browser_connector_request( array $input = [] ): array|WP_Error {
+		return self::execute_ability( self::ability( __FUNCTION__ ), $input );
+	}
+
+	/**
+	 * Has an adapter of this site carry a provider request out, the older way.
+	 *
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function execute_browser_provider_request( array $input = [] ): array|WP_Error {
+		return self::execute_ability( self::ability( __FUNCTION__ ), $input );
+	}
+
+	/**
 	 * Runs any ability of this plugin.
 	 *
 	 * @param string               $name  With or without the leading `wp-codebox/`.
@@ -265,7 +285,7 @@ final class WP_Codebox_API {
 	/**
 	 * What there is to call, by name.
 	 *
-	 * @return array<string, array{label: string, description: string, input_schema: string, output_schemas: list<string>, capabilities: list<string>, annotations: array<string, bool>}>
+	 * @return array<string, array{label: string, description: string, input_schema: string, output_schemas: list<string>, capabilities: list<string>, scopes: list<string>, annotations: array<string, bool>}>
 	 */
 	public static function public_abilities(): array {
 		return Plugin::registrar()->catalogue();

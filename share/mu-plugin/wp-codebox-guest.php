@@ -29,6 +29,16 @@ function is_local( string $url ): bool {
 }
 
 /**
+ * Whether a URL is a request to the bridge itself, such as one for the run's model.
+ *
+ * @param string $url URL.
+ */
+function is_bridge( string $url ): bool {
+	$bridge = (string) getenv( 'CODEBOX_EGRESS_URL' );
+	return '' !== $bridge && str_starts_with( $url, $bridge . '/' );
+}
+
+/**
  * Answers HTTP requests to other hosts at once instead of letting them run into their timeout.
  *
  * @param mixed  $response Answer of an earlier filter, or false.
@@ -47,14 +57,15 @@ function block_http( $response, $args, $url ) {
  * Lets the bridge alone decide which addresses are safe.
  *
  * WordPress would resolve the name first, which a guest cannot. The bridge does, and
- * refuses private addresses for every request and every redirect.
+ * refuses private addresses for every request and every redirect. Of the guest itself only
+ * the bridge may be asked at its address and port.
  *
  * @param array  $args Request arguments.
  * @param string $url  URL.
  * @return array Request arguments.
  */
 function leave_addresses_to_bridge( $args, $url ) {
-	if ( file_exists( EGRESS_SOCKET ) && ! is_local( (string) $url ) ) {
+	if ( is_bridge( (string) $url ) || file_exists( EGRESS_SOCKET ) && ! is_local( (string) $url ) ) {
 		$args['reject_unsafe_urls'] = false;
 	}
 	return $args;

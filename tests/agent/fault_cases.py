@@ -107,9 +107,9 @@ def a_provider_that_is_not_there(bench):
 def a_wrong_key_is_a_blocker(bench):
     for api in (OPENAI, ANTHROPIC):
         full, environment, name, key = bench.arguments([finish()], api=api)
-        environment = {**environment, "CODEBOX_TEST_MODEL_KEY": "sk-test-anotherkeyanotherkeyanother"}
+        environment = {**environment, "SCRIPTED_MODEL_KEY": "sk-test-anotherkeyanotherkeyanother"}
         answer = bench.known(bench.finish(full, bench.start(full, environment)), name, key)
-        answer.key = environment["CODEBOX_TEST_MODEL_KEY"]
+        answer.key = environment["SCRIPTED_MODEL_KEY"]
         bench.good(answer, "blocked", 3, "wp_codebox_provider_rejected")
         must(len(answer.requests) == 1, "a refused key was tried again")
         must("key" in answer.json["error"]["message"], str(answer.json["error"]))

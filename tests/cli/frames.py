@@ -28,7 +28,7 @@ class Conversation:
             "schema": "wp-codebox/run-request/v1", "run_id": self.run_id, "site": bench.site,
             "paths": {"state_dir": bench.state, "share_dir": e["CODEBOX_SHARE"], "launcher": e["CODEBOX_LAUNCH"],
                       "php_binary": e["CODEBOX_PHP"], "wordpress": e["CODEBOX_WORDPRESS"]},
-            "task": task("Run a command"), "agent": {"argv": ["sh", "-c", agent]}, "limits": {"wall_clock_ms": 60000},
+            "task": task("Run a command"), "agent": {"kind": "command", "argv": ["sh", "-c", agent]}, "limits": {"wall_clock_ms": 60000},
             "mounts": [{"source": source, "target": "/workspace/plugin", "mode": "readwrite"}],
             "provenance": {"requester": "the frames of a test"}, **changes}
         self.socket = self.buffer = self.process = None

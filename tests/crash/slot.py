@@ -99,7 +99,7 @@ class Slot:
         e = self.environment
         value = {"site": self.name, "goal": "Crash", "wordpress": e["CODEBOX_WORDPRESS"], "denied": [e["CODEBOX_WORDPRESS"]],
                  "mounts": [{"source": self.plugin, "target": "/workspace/plugin"}],
-                 "agent": {"argv": ["sh", "-c", AGENT.format(token=token)]},
+                 "agent": {"kind": "command", "argv": ["sh", "-c", AGENT.format(token=token)]},
                  "checks": ["sh -c '" + CHECK.format(token=token) + "'"], "limits": {"wall_clock_ms": 60000}}
         if job["mode"] == "detached":
             value["mode"] = "detached"

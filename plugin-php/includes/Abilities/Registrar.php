@@ -14,6 +14,7 @@ use Throwable;
 use WP_Error;
 use WPCodebox\Authority;
 use WPCodebox\Capabilities;
+use WPCodebox\Connector\Scope;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\Services;
@@ -73,11 +74,26 @@ final class Registrar {
 					'input_schema'        => $this->schemas->get( $definition['input_schema'] ),
 					'output_schema'       => $this->schemas->any( (array) $definition['output_schema'] ),
 					'execute_callback'    => fn( mixed $input = [] ): mixed => $this->execute( $name, $input ),
-					'permission_callback' => fn( mixed $input = [] ): bool => $this->capabilities->allows( ...(array) $definition['capability'] ),
+					'permission_callback' => fn( mixed $input = [] ): bool => $this->permits( $definition, $input ),
 					'meta'                => $definition['meta'],
 				]
 			);
 		}
+	}
+
+	/**
+	 * Whether the current user may use an ability. One with a scope is open to callers that are
+	 * trusted with that scope, too.
+	 *
+	 * @param array<string, mixed> $definition Definition.
+	 * @param mixed                $input      Input, valid by the schema.
+	 */
+	private function permits( array $definition, mixed $input ): bool {
+		if ( ! isset( $definition['scope'] ) ) {
+			return $this->capabilities->allows( ...(array) $definition['capability'] );
+		}
+		$claimed = is_array( $input ) ? $input['authorization'] ?? null : null;
+		return ( $this->services )()->callers->decide( Scope::from( $definition['scope'] ), $claimed )->authorized;
 	}
 
 	/**
@@ -130,8 +146,8 @@ final class Registrar {
 	/**
 	 * What there is to call.
 	 *
-	 * @return array<string, array{label: string, description: string, input_schema: string, output_schemas: list<string>, capabilities: list<string>, annotations: array<string, bool>}>
-	 *               The answer fits one of the schemas; one of the capabilities is enough.
+	 * @return array<string, array{label: string, description: string, input_schema: string, output_schemas: list<string>, capabilities: list<string>, scopes: list<string>, annotations: array<string, bool>}>
+	 *               The answer fits one of the schemas; one of the capabilities or scopes is enough.
 	 */
 	public function catalogue(): array {
 		$rows = [];
@@ -143,6 +159,7 @@ final class Registrar {
 				'input_schema'   => $definition['input_schema'],
 				'output_schemas' => (array) $definition['output_schema'],
 				'capabilities'   => (array) $definition['capability'],
+				'scopes'         => (array) ( $definition['scope'] ?? [] ),
 				'annotations'    => $definition['meta']['annotations'],
 			];
 		}

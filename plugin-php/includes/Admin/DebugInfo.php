@@ -15,6 +15,8 @@ use WPCodebox\Host\Site;
 use WPCodebox\Native\Artifacts;
 use WPCodebox\Native\Extension;
 use WPCodebox\Native\Runs;
+use WPCodebox\Model\ProviderOverview;
+use WPCodebox\Run\AgentChoice;
 use WPCodebox\Settings;
 
 defined( 'ABSPATH' ) || exit;
@@ -77,7 +79,12 @@ final class DebugInfo {
 	 */
 	private function settings(): array {
 		$amounts = static fn( array $numbers ): string => [] === $numbers ? __( 'Not set', 'wp-codebox' ) : implode( ', ', array_map( static fn( string $name, int $value ): string => "$name $value", array_keys( $numbers ), $numbers ) );
+		$overview = ProviderOverview::of( $this->settings );
+		$keys     = array_map( static fn( string $id, array $row ): string => trim( $id . ' ' . $row['status'] . ' ' . $row['source'] ), array_keys( $overview->rows() ), $overview->rows() );
 		return [
+			'agent_presets'  => $this->field( __( 'Agents by preset', 'wp-codebox' ), implode( ', ', AgentChoice::presets() ) ),
+			'providers'      => $this->field( __( 'Model providers and their keys', 'wp-codebox' ), implode( ', ', $keys ), true ),
+			'model'          => $this->field( __( 'Default model', 'wp-codebox' ), $overview->configured(), true ),
 			'agents'         => $this->field( __( 'Agents', 'wp-codebox' ), (string) count( $this->settings->agents() ) ),
 			'default_agent'  => $this->field( __( 'Default agent', 'wp-codebox' ), $this->settings->default_agent(), true ),
 			'trusted_keys'   => $this->field( __( 'Trusted keys', 'wp-codebox' ), (string) count( $this->settings->trusted_keys() ) ),
@@ -112,10 +119,8 @@ final class DebugInfo {
 	 */
 	private function configuration(): array {
 		$fields = [];
-		foreach ( Extension::info() as $name => $value ) {
-			// A list of rows, such as the agents, is shown by its names.
-			$value = is_array( $value ) ? array_map( static fn( mixed $row ): mixed => is_array( $row ) ? $row['name'] ?? null : $row, $value ) : $value;
-			$text  = is_array( $value ) ? implode( ', ', array_filter( $value, 'is_scalar' ) ) : ( is_scalar( $value ) ? (string) $value : '' );
+		foreach ( array_diff_key( Extension::info(), [ 'agents' => true ] ) as $name => $value ) {
+			$text = is_array( $value ) ? implode( ', ', array_filter( $value, 'is_scalar' ) ) : ( is_scalar( $value ) ? (string) $value : '' );
 			$fields[ 'extension_' . $name ] = $this->field( $name, $text, str_contains( $text, '/' ) );
 		}
 		return $fields;

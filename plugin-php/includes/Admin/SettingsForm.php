@@ -12,6 +12,7 @@ namespace WPCodebox\Admin;
 use WPCodebox\ExtensionGate;
 use WPCodebox\Host\SettingUnits;
 use WPCodebox\Native\Extension;
+use WPCodebox\Run\AgentChoice;
 use WPCodebox\Settings;
 
 defined( 'ABSPATH' ) || exit;
@@ -38,12 +39,7 @@ final class SettingsForm {
 		add_settings_section( 'agents', __( 'Agents', 'wp-codebox' ), [ $this, 'about_agents' ], $page );
 		add_settings_field( 'agents', __( 'Agents', 'wp-codebox' ), [ $this, 'agents' ], $page, 'agents' );
 		add_settings_field( Settings::DEFAULT_AGENT, __( 'Default agent', 'wp-codebox' ), [ $this, 'default_agent' ], $page, 'agents', [ 'label_for' => Settings::DEFAULT_AGENT ] );
-		foreach ( [
-			Settings::DEFAULT_PROVIDER => __( 'Default model provider', 'wp-codebox' ),
-			Settings::DEFAULT_MODEL    => __( 'Default model', 'wp-codebox' ),
-		] as $option => $label ) {
-			add_settings_field( $option, $label, [ $this, 'name' ], $page, 'agents', [ 'label_for' => $option ] );
-		}
+		( new ModelFields( $this->settings ) )->add_fields();
 
 		add_settings_section( 'limits', __( 'Limits', 'wp-codebox' ), [ $this, 'about_limits' ], $page );
 		foreach ( [
@@ -68,6 +64,7 @@ final class SettingsForm {
 
 		add_settings_section( 'trust', __( 'Trust', 'wp-codebox' ), [ $this, 'about_trust' ], $page );
 		add_settings_field( Settings::TRUSTED_KEYS, __( 'Trusted keys', 'wp-codebox' ), [ $this, 'trusted_keys' ], $page, 'trust', [ 'label_for' => Settings::TRUSTED_KEYS ] );
+		( new CallersField( $this->settings ) )->add( $page );
 		add_settings_field( Settings::COMPONENT_CONTRACTS, __( 'Component contracts', 'wp-codebox' ), [ $this, 'components' ], $page, 'trust', [ 'label_for' => Settings::COMPONENT_CONTRACTS ] );
 	}
 
@@ -121,22 +118,11 @@ final class SettingsForm {
 	/** The agent for tasks that name none. */
 	public function default_agent(): void {
 		$stored = $this->stored( Settings::DEFAULT_AGENT );
-		printf( '<select id="%1$s" name="%1$s"><option value="">%2$s</option>', esc_attr( Settings::DEFAULT_AGENT ), esc_html__( 'None: a task must name one', 'wp-codebox' ) );
-		foreach ( array_keys( $this->settings->agents() ) as $name ) {
+		printf( '<select id="%1$s" name="%1$s"><option value="">%2$s</option>', esc_attr( Settings::DEFAULT_AGENT ), esc_html__( 'None: a task must name one, or gets the built-in one when there is a model', 'wp-codebox' ) );
+		foreach ( AgentChoice::names( $this->settings ) as $name ) {
 			printf( '<option value="%1$s"%2$s>%1$s</option>', esc_attr( $name ), selected( $stored, $name, false ) );
 		}
 		echo '</select>';
-	}
-
-	/**
-	 * A name.
-	 *
-	 * @param array<string, string> $field `label_for`: the option.
-	 */
-	public function name( array $field ): void {
-		$option = $field['label_for'];
-		printf( '<input type="text" class="regular-text" id="%1$s" name="%1$s" value="%2$s" aria-describedby="%1$s-about">', esc_attr( $option ), esc_attr( $this->stored( $option ) ) );
-		$this->paragraph( __( 'For agents and plugins that choose a model. The sandbox itself calls none.', 'wp-codebox' ), $option . '-about' );
 	}
 
 	/**

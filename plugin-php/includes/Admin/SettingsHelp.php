@@ -52,6 +52,22 @@ final class SettingsHelp {
 					__( 'Do not write a key or password into a command line: everybody who may change settings can read it. A plugin of this site hands secrets to a run through the filter wp_codebox_secret_values; the sandbox only sees a placeholder.', 'wp-codebox' ),
 				],
 			],
+			'models'    => [
+				__( 'Models', 'wp-codebox' ),
+				[
+					__( 'OpenAI, Anthropic and Google are known; their keys are those of Settings, Connectors, or the environment variables and constants named there. A key is read when a task starts, goes to the address of its provider only, and is written down nowhere.', 'wp-codebox' ),
+					/* translators: %s: example. */
+					sprintf( __( 'A provider of your own: %s. Prices are millionths of a US dollar per million tokens; without them a task can have no budget in dollars.', 'wp-codebox' ), '{"local":{"api":"openai-chat","base_url":"http://models.example:11434/v1","models":["qwen3-coder"],"prices":{"input":0,"output":0}}}' ),
+					__( 'A task may name a provider and a model, never an address of its own; only the operator may, with "wp codebox run-agent-task --base-url". A plugin of this site can narrow who uses its keys (filter wp_codebox_can_use_credentials).', 'wp-codebox' ),
+				],
+			],
+			'callers'   => [
+				__( 'Trusted callers', 'wp-codebox' ),
+				[
+					__( 'A program that prepares sandboxes in a browser may need one thing of this site only: to have a connector carry a request out. Give its user an application password (Users, Profile) and grant the scope here; the user needs no further rights.', 'wp-codebox' ),
+					__( 'Each scope stands alone. A grant holds for requests that are made with this very application password, not for the user, and ends when the password is revoked. What a request says of its caller counts for nothing. Who may run tasks needs no grant.', 'wp-codebox' ),
+				],
+			],
 			'limits'    => [
 				__( 'Limits', 'wp-codebox' ),
 				[

@@ -12,7 +12,10 @@ namespace WPCodebox\Host;
 use WPCodebox\ErrorCode;
 use WPCodebox\ExtensionGate;
 use WPCodebox\Failure;
+use WPCodebox\Model\ProviderRows;
+use WPCodebox\Model\Providers;
 use WPCodebox\Native\Run;
+use WPCodebox\Run\AgentChoice;
 use WPCodebox\Settings;
 
 defined( 'ABSPATH' ) || exit;
@@ -94,11 +97,54 @@ final class SettingChecks {
 	 */
 	public function default_agent( mixed $value ): string {
 		$name = $this->name( $value );
-		if ( '' !== $name && ! isset( $this->settings->agents()[ $name ] ) ) {
+		if ( '' !== $name && ! in_array( $name, AgentChoice::names( $this->settings ), true ) ) {
 			/* translators: %s: name as typed. */
 			throw $this->refused( sprintf( __( 'There is no agent "%s" that could be the default.', 'wp-codebox' ), $name ) );
 		}
 		return $name;
+	}
+
+	/**
+	 * Model providers, as a map or as JSON.
+	 *
+	 * @param mixed $value As given.
+	 * @return array<string, array<string, mixed>>
+	 */
+	public function providers( mixed $value ): array {
+		if ( is_string( $value ) ) {
+			$value = '' === trim( $value ) ? [] : json_decode( $value, true );
+			if ( ! is_array( $value ) || [] !== $value && array_is_list( $value ) ) {
+				throw $this->refused( __( 'Model providers must be a JSON object of objects, by id.', 'wp-codebox' ) );
+			}
+		}
+		return array_map( static fn( array $row ): array => array_diff_key( $row, [ 'id' => true ] ), ProviderRows::read( $this->rows( $value ) ) );
+	}
+
+	/**
+	 * One of the model providers that have an address, or none.
+	 *
+	 * @param mixed $value As given.
+	 */
+	public function default_provider( mixed $value ): string {
+		$id = $this->name( $value );
+		if ( '' !== $id && '' === ( ( new Providers( $this->settings ) )->all()[ $id ]->base_url ?? '' ) ) {
+			/* translators: %s: id as typed. */
+			throw $this->refused( sprintf( __( 'There is no model provider "%s" that could be the default.', 'wp-codebox' ), $id ) );
+		}
+		return $id;
+	}
+
+	/**
+	 * Text of several lines.
+	 *
+	 * @param mixed $value As given.
+	 */
+	public function instructions( mixed $value ): string {
+		$text = str_replace( "\r\n", "\n", $this->text( $value ) );
+		if ( null !== $value && ! is_string( $value ) || strlen( $text ) > 65536 || 1 !== preg_match( '/^[^\p{C}\n\t]*(?:[\n\t][^\p{C}\n\t]*)*$/uD', $text ) ) {
+			throw $this->refused( __( 'Instructions must be plain text of at most 64 KiB.', 'wp-codebox' ) );
+		}
+		return $text;
 	}
 
 	/**

@@ -30,6 +30,6 @@ final class Label {
 		foreach ( $values as $value ) {
 			$text = '' === $value ? $text : str_replace( $value, '[redacted]', $text );
 		}
-		return substr( trim( (string) preg_replace( '#[^A-Za-z0-9 ._:/@+,()\[\]\'-]+#', ' ', $text ) ), 0, self::MOST );
+		return substr( trim( (string) preg_replace( '#[^A-Za-z0-9._:/@+,()\[\]\'-]+#', ' ', $text ) ), 0, self::MOST );
 	}
 }

@@ -28,4 +28,10 @@ final class TaskGrant {
 		#[\SensitiveParameter] public readonly array $secrets,
 		public readonly array $record
 	) {}
+
+	/** Whether the sandbox gets a placeholder for one of them; the model's own key alone is the host's. */
+	public function for_guest(): bool {
+		$key = $this->model['secret'] ?? '';
+		return [] !== array_filter( $this->secrets, static fn( array $row ): bool => [] !== $row['hosts'] || $row['env'] !== $key );
+	}
 }

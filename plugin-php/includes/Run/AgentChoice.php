@@ -55,12 +55,15 @@ final class AgentChoice {
 		}
 		$agent = $this->chosen( $input );
 		if ( 'model' === self::kind( $agent ) ) {
-			return $agent + $this->built_in( $input );
+			return $this->plain( $agent, $input ) + $this->built_in( $input );
 		}
 		if ( isset( $input['max_turns'] ) || ! empty( $input['budget'] ) ) {
 			throw Failure::because( ErrorCode::InputInvalid, 'max_turns and budget are kept by the built-in agent only; leave them out, or name no other agent.' );
 		}
-		if ( ! empty( $input['agent_env'] ) && 'ability' !== self::kind( $agent ) ) {
+		if ( 'command' !== self::kind( $agent ) ) {
+			return $this->plain( $agent, $input );
+		}
+		if ( ! empty( $input['agent_env'] ) ) {
 			$agent['env'] = (array) $input['agent_env'];
 		}
 		return $agent;
@@ -84,6 +87,16 @@ final class AgentChoice {
 		$rows  = class_exists( Extension::class, false ) ? Extension::info()['agents'] ?? [] : [];
 		$names = array_map( static fn( mixed $row ): mixed => is_array( $row ) ? $row['name'] ?? null : $row, is_array( $rows ) ? $rows : [] );
 		return array_values( array_filter( $names, 'is_string' ) );
+	}
+
+	/**
+	 * Names that a task or the default may give.
+	 *
+	 * @param Settings $settings Host settings.
+	 * @return list<string>
+	 */
+	public static function names( Settings $settings ): array {
+		return array_values( array_unique( array_merge( array_map( 'strval', array_keys( $settings->agents() ) ), [ self::BUILT_IN ], self::presets() ) ) );
 	}
 
 	/**
@@ -118,7 +131,7 @@ final class AgentChoice {
 		if ( '' === $name ) {
 			throw $this->missing( 'No agent was named and none is configured, and there is no model for the built-in one.' );
 		}
-		throw $this->missing( sprintf( 'There is no agent "%s" on this site; there are %s.', $name, implode( ', ', array_merge( array_keys( $agents ), $presets, [ self::BUILT_IN ] ) ) ) );
+		throw $this->missing( sprintf( 'There is no agent "%s" on this site; there are %s.', $name, implode( ', ', self::names( $this->settings ) ) ) );
 	}
 
 	/**
@@ -140,15 +153,26 @@ final class AgentChoice {
 	}
 
 	/**
+	 * An agent whose program the task does not give.
+	 *
+	 * @param array<string, mixed> $agent The agent.
+	 * @param array<string, mixed> $input Task input.
+	 * @return array<string, mixed> The agent.
+	 */
+	private function plain( array $agent, array $input ): array {
+		if ( ! empty( $input['agent_env'] ) || ! empty( $input['agent_success_codes'] ) ) {
+			throw Failure::because( ErrorCode::InputInvalid, 'agent_env and agent_success_codes belong to an agent that is given by its command line; leave them out.' );
+		}
+		return $agent;
+	}
+
+	/**
 	 * What the built-in agent may use up and is told. Ranges are the extension's to judge.
 	 *
 	 * @param array<string, mixed> $input Task input.
 	 * @return array<string, mixed>
 	 */
 	private function built_in( array $input ): array {
-		if ( ! empty( $input['agent_env'] ) || ! empty( $input['agent_success_codes'] ) ) {
-			throw Failure::because( ErrorCode::InputInvalid, 'The built-in agent is no program: it takes no agent_env and no agent_success_codes.' );
-		}
 		$asked  = (array) ( $input['budget'] ?? [] );
 		$budget = array_intersect_key( $asked, array_flip( self::BUDGET ) );
 		if ( isset( $input['max_turns'] ) ) {

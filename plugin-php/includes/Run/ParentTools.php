@@ -137,12 +137,23 @@ final class ParentTools {
 		if ( ! $this->lent( $name, $input ) ) {
 			throw Failure::because( ErrorCode::ToolNotAllowed, sprintf( 'This site does not lend the ability %s to an agent of this user.', $name ) );
 		}
-		$schema = $ability->get_input_schema();
+		$schema = self::without_empty( $ability->get_input_schema() );
 		return [
 			'id'           => self::id( $name ),
 			'description'  => substr( trim( $ability->get_label() . '. ' . $ability->get_description() ), 0, 1000 ),
 			'input_schema' => 'object' === ( $schema['type'] ?? '' ) ? $schema : [ 'type' => 'object' ],
 		];
+	}
+
+	/**
+	 * A schema without its empty members: PHP has one empty array for lists and objects.
+	 *
+	 * @param array<mixed> $schema Schema.
+	 * @return array<mixed>
+	 */
+	private static function without_empty( array $schema ): array {
+		$kept = array_map( static fn( mixed $member ): mixed => is_array( $member ) ? self::without_empty( $member ) : $member, $schema );
+		return array_filter( $kept, static fn( mixed $member ): bool => [] !== $member );
 	}
 
 	/**
@@ -190,6 +201,10 @@ final class ParentTools {
 		}
 		if ( is_wp_error( $output ) ) {
 			$code = (string) $output->get_error_code();
+			if ( 'ability_callback_exception' === $code ) {
+				// Since WordPress 7.1 core catches it, and quotes a text that was meant for a log.
+				return $this->refused( 'failed', ErrorCode::Internal->value, 'The ability failed inside; this site knows more.' );
+			}
 			return $this->refused( 'ability_invalid_permissions' === $code ? 'denied' : 'failed', $code, $output->get_error_message() );
 		}
 		$text = wp_json_encode( $output );

@@ -31,19 +31,21 @@ final class RequestBuilder {
 	/**
 	 * Wires the builder.
 	 *
-	 * @param Site         $site     This site.
-	 * @param MountPlan    $mounts   Mounts of a task.
-	 * @param AgentChoice  $agents   Agent of a task.
-	 * @param TaskModel    $models   Model of a task, and what it inherits.
-	 * @param ToolChoice   $tools    Tools of a task.
-	 * @param ParentTools  $parent   Tools that this site answers for.
-	 * @param SecretChoice $secrets  Secrets of a task.
-	 * @param TaskLimits   $limits   Limits of a task.
-	 * @param Settings     $settings Host settings.
+	 * @param Site          $site       This site.
+	 * @param MountPlan     $mounts     Mounts of a task.
+	 * @param ComponentPlan $components Components of a task.
+	 * @param AgentChoice   $agents     Agent of a task.
+	 * @param TaskModel     $models     Model of a task, and what it inherits.
+	 * @param ToolChoice    $tools      Tools of a task.
+	 * @param ParentTools   $parent     Tools that this site answers for.
+	 * @param SecretChoice  $secrets    Secrets of a task.
+	 * @param TaskLimits    $limits     Limits of a task.
+	 * @param Settings      $settings   Host settings.
 	 */
 	public function __construct(
 		private readonly Site $site,
 		private readonly MountPlan $mounts,
+		private readonly ComponentPlan $components,
 		private readonly AgentChoice $agents,
 		private readonly TaskModel $models,
 		private readonly ToolChoice $tools,
@@ -67,10 +69,12 @@ final class RequestBuilder {
 	public function build( array $input, Authority $authority, array $staged = [], #[\SensitiveParameter] array $lent = [] ): array {
 		$tools   = $this->tools->resolve( $input );
 		$secrets = $this->secrets->resolve( $input, $authority, $lent );
-		$request = $this->task( $input, $authority, $tools['allowed_tools'] );
+		$parent  = $this->parent->listed( $input );
+		$request = $this->task( $input, $authority, $this->names( $tools['allowed_tools'], $parent ) );
 		Run::validate( $request + $this->policy( $input, 'none', [] ) );
 
 		$request['mounts'] = $this->mounts->rows( $input );
+		$request          += $this->components->fields( $input, $request['mounts'], $authority );
 		$request['agent']  = $this->agents->resolve( $input );
 		if ( ! empty( $request['agent']['env'] ) ) {
 			$request['provenance']['agent_env'] = array_map( 'strval', array_keys( $request['agent']['env'] ) );
@@ -86,11 +90,10 @@ final class RequestBuilder {
 		$request['provenance'] += $given->record;
 		// The built-in agent's model is the runner's to call; everything else calls it from the guest.
 		$presets  = [] === $given->model || 'model' === $kind ? [] : [ 'model' ];
-		$request += $this->policy( $input, [] === $given->secrets ? 'none' : 'connector-scoped', $presets );
+		$request += $this->policy( $input, $given->for_guest() ? 'connector-scoped' : 'none', $presets );
 		if ( null !== $tools['policy'] ) {
 			$request['tool_policy'] = $tools['policy'];
 		}
-		$parent = $this->parent->listed( $input );
 		if ( null !== $parent ) {
 			$request['parent_tools'] = $parent;
 		}
@@ -114,10 +117,10 @@ final class RequestBuilder {
 	 * The task as the agent will read it.
 	 *
 	 * @param array<string, mixed> $input   Task input.
-	 * @param list<string>|null    $allowed Names of its tools; null when nobody names any.
+	 * @param list<string>         $allowed Names of its tools; empty when nobody names any.
 	 * @return array<string, mixed>
 	 */
-	private function task_input( array $input, ?array $allowed ): array {
+	private function task_input( array $input, array $allowed ): array {
 		$task = [
 			'schema'  => 'wp-codebox/task-input/v1',
 			'version' => 1,
@@ -128,8 +131,7 @@ final class RequestBuilder {
 				$task[ $field ] = $input[ $field ];
 			}
 		}
-		if ( null !== $allowed ) {
-			// An empty list says something too: no tool.
+		if ( [] !== $allowed ) {
 			$task['allowed_tools'] = $allowed;
 		}
 		return $task;
@@ -140,10 +142,10 @@ final class RequestBuilder {
 	 *
 	 * @param array<string, mixed> $input     Task input.
 	 * @param Authority            $authority In whose name.
-	 * @param list<string>|null    $allowed   Names of its tools; null when nobody names any.
+	 * @param list<string>         $allowed   Names of its tools; empty when nobody names any.
 	 * @return array<string, mixed>
 	 */
-	private function task( array $input, Authority $authority, ?array $allowed ): array {
+	private function task( array $input, Authority $authority, array $allowed ): array {
 		$request = [
 			'site'       => $this->site->id(),
 			'task_input' => $this->task_input( $input, $allowed ),
@@ -171,6 +173,17 @@ final class RequestBuilder {
 			$request['limits'] = $limits;
 		}
 		return $request;
+	}
+
+	/**
+	 * Names of the tools of a task: those that are named, and with them the parent tools it lists.
+	 *
+	 * @param list<string>|null         $allowed Tools that are named; null or empty: all.
+	 * @param array<string, mixed>|null $parent  Parent tools.
+	 * @return list<string>
+	 */
+	private function names( ?array $allowed, ?array $parent ): array {
+		return empty( $allowed ) ? [] : array_values( array_unique( array_merge( $allowed, array_column( $parent['tools'] ?? [], 'id' ) ) ) );
 	}
 
 	/**
@@ -214,6 +227,10 @@ final class RequestBuilder {
 			'wordpress' => get_bloginfo( 'version' ),
 			'plugin'    => \WPCodebox\VERSION,
 		];
+		$components = $this->components->provenance( $input );
+		if ( [] !== $components ) {
+			$provenance['components'] = $components;
+		}
 		if ( ! empty( $input['metadata'] ) ) {
 			$provenance['metadata'] = $input['metadata'];
 		}

@@ -234,12 +234,12 @@ final class RunService {
 		}
 		$known   = $this->site->known_roots();
 		$foreign = [];
-		foreach ( array_merge( (array) $request['mounts'], (array) ( $request['staged_files'] ?? [] ) ) as $row ) {
+		foreach ( array_merge( (array) $request['mounts'], (array) ( $request['staged_files'] ?? [] ), (array) ( $request['components'] ?? [] ) ) as $row ) {
 			$source = $this->site->canonical( (string) ( $row['source'] ?? '' ) );
 			if ( ! Site::is_within( $source, $known ) ) {
 				$foreign[] = [
 					'source' => $source,
-					'target' => (string) ( $row['target'] ?? '' ),
+					'target' => (string) ( $row['target'] ?? 'component ' . (string) ( $row['slug'] ?? '' ) ),
 				];
 			}
 		}

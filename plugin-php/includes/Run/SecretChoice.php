@@ -41,7 +41,7 @@ final class SecretChoice {
 		 * Supplies secrets of a run. The sandbox gets a placeholder under each name; the value
 		 * goes only to the hosts given with it, which the run's network policy must allow.
 		 *
-		 * @param array<string, array{value: string, hosts: list<string>}> $values  By name.
+		 * @param array<string, array{value: string, hosts?: list<string>}> $values  By name; a key of the model needs no hosts.
 		 * @param list<string>                                             $names   Names the task asks for.
 		 * @param int                                                      $user_id Who asks; 0 for the operator.
 		 */
@@ -55,17 +55,17 @@ final class SecretChoice {
 					'hosts' => [],
 				];
 			}
-			if ( ! is_array( $row ) || ! is_string( $row['value'] ?? null ) || ! is_array( $row['hosts'] ?? null ) ) {
+			if ( ! is_array( $row ) || ! is_string( $row['value'] ?? null ) || ! is_array( $row['hosts'] ?? [] ) ) {
 				throw Failure::because(
 					ErrorCode::SecretInvalid,
 					sprintf( 'No plugin of this site supplies the secret %s to this user.', $name ),
-					[ 'A host plugin answers the filter wp_codebox_secret_values with {value, hosts} for each name.' ]
+					[ 'A host plugin answers the filter wp_codebox_secret_values with {value, hosts} for each name.', 'The operator exports it in the environment of WP-CLI.' ]
 				);
 			}
 			$secrets[] = [
 				'env'   => $name,
 				'value' => $row['value'],
-				'hosts' => array_values( array_map( 'strval', $row['hosts'] ) ),
+				'hosts' => array_values( array_map( 'strval', $row['hosts'] ?? [] ) ),
 			];
 		}
 		return $secrets;

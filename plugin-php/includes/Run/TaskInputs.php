@@ -22,7 +22,7 @@ defined( 'ABSPATH' ) || exit;
 final class TaskInputs {
 
 	/** Fields of which one replaces all: a task that names its own code does not get the shared code too. */
-	private const TOGETHER = [ [ 'plugin', 'theme', 'mounts' ], [ 'agent', 'agent_command' ], [ 'policy', 'network' ], [ 'limits', 'task_timeout_seconds' ] ];
+	private const TOGETHER = [ [ 'plugin', 'theme', 'mounts' ], [ 'agent', 'agent_command', 'runtime_task' ], [ 'policy', 'network' ], [ 'limits', 'task_timeout_seconds' ] ];
 
 	/** Fields of the call as a whole. */
 	private const WHOLE = [ 'sandbox_session_id', 'orchestrator', 'wait' ];

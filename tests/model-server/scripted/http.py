@@ -210,6 +210,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             begin = next(protocol.events(made, 16))
             self.stream([begin, protocol.error_event(message)], step) if stream else self.answer(500, protocol.error(500, message))
         elif fault == "stall":
+            made.text = made.text or "I begin to say something that does not end."
             self.stream(list(protocol.events(made, 16))[:3], step, then="silence") if stream else self.silence()
         elif fault == "oversized":
             self.oversized(step.get("bytes", 64 << 20), made, protocol, stream)

@@ -30,6 +30,8 @@ return static function ( Harness $t ): void {
 		'wp-codebox/get-artifact-diff'        => [ true, false, true ],
 		'wp-codebox/replay-artifact'          => [ false, false, false ],
 		'wp-codebox/list-audit-records'       => [ true, false, true ],
+		'wp-codebox/browser-connector-request' => [ false, false, false ],
+		'wp-codebox/execute-browser-provider-request' => [ false, false, false ],
 	];
 
 	$t->test(

@@ -43,6 +43,8 @@ return static function ( Harness $t ): void {
 		'get-artifact-diff'        => 'GET',
 		'replay-artifact'          => 'POST',
 		'list-audit-records'       => 'GET',
+		'browser-connector-request' => 'POST',
+		'execute-browser-provider-request' => 'POST',
 	];
 
 	foreach ( $verbs as $name => $verb ) {

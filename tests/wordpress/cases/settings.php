@@ -50,7 +50,11 @@ return static function ( Harness $t ): void {
 				[ Settings::AGENTS, [ [ 'name' => 'a', 'command' => ' php agent.php ', 'success_codes' => '0, 2' ], [ 'name' => '', 'command' => '' ] ], [ 'a' => [ 'command' => 'php agent.php', 'success_codes' => [ 0, 2 ] ] ] ],
 				[ Settings::AGENTS, [ 'a' => [ 'command' => 'php agent.php' ], 'b' => [ 'command' => 'b', 'success_codes' => [ 3 ] ] ], [ 'a' => [ 'command' => 'php agent.php', 'success_codes' => [ 0 ] ], 'b' => [ 'command' => 'b', 'success_codes' => [ 3 ] ] ] ],
 				[ Settings::DEFAULT_AGENT, 'b', 'b' ],
+				[ Settings::DEFAULT_AGENT, 'built-in', 'built-in' ],
+				[ Settings::DEFAULT_AGENT, 'b', 'b' ],
+				[ Settings::PROVIDERS, '{"acme":{"api":"openai-chat","base_url":"http://models.example:8080/v1/","key_env":"ACME_KEY","connector":"","models":["a","b","a"],"prices":{"input":1,"output":2}}}', [ 'acme' => [ 'api' => 'openai-chat', 'base_url' => 'http://models.example:8080/v1', 'key_env' => 'ACME_KEY', 'models' => [ 'a', 'b' ], 'prices' => [ 'input' => 1, 'output' => 2 ] ] ] ],
 				[ Settings::DEFAULT_PROVIDER, ' acme ', 'acme' ],
+				[ Settings::INSTRUCTIONS, " Be brief.\r\nUse tabs. ", "Be brief.\nUse tabs." ],
 				[ Settings::DEFAULT_MODEL, 'größe-1', 'größe-1' ],
 				[ Settings::TRUSTED_KEYS, str_repeat( 'a', 64 ) . "\r\n" . str_repeat( 'b', 64 ) . "\n", [ str_repeat( 'a', 64 ), str_repeat( 'b', 64 ) ] ],
 				[ Settings::COMPONENT_CONTRACTS, '[{"slug":"a-plugin","path":"/x"}]', [ [ 'slug' => 'a-plugin', 'path' => '/x' ] ] ],
@@ -62,7 +66,7 @@ return static function ( Harness $t ): void {
 			}
 			$t->same( [ 'b', 'acme', 'größe-1' ], [ $settings->default_agent(), $settings->default_provider(), $settings->default_model() ] );
 			// What is stored passes the rules again unchanged: core sanitizes on every update.
-			foreach ( [ Settings::AGENTS, Settings::LIMITS, Settings::RETENTION, Settings::COMPONENT_CONTRACTS, Settings::TRUSTED_KEYS ] as $option ) {
+			foreach ( [ Settings::AGENTS, Settings::PROVIDERS, Settings::INSTRUCTIONS, Settings::LIMITS, Settings::RETENTION, Settings::COMPONENT_CONTRACTS, Settings::TRUSTED_KEYS ] as $option ) {
 				$stored = get_site_option( $option );
 				$t->same( $stored, sanitize_option( $option, $stored ), $option );
 			}
@@ -76,6 +80,9 @@ return static function ( Harness $t ): void {
 			$good = [
 				Settings::AGENTS              => [ 'a' => [ 'command' => 'x', 'success_codes' => [ 0 ] ] ],
 				Settings::DEFAULT_AGENT       => 'a',
+				Settings::PROVIDERS           => [ 'p' => [ 'api' => 'anthropic-messages', 'base_url' => 'https://models.example' ] ],
+				Settings::DEFAULT_PROVIDER    => 'p',
+				Settings::INSTRUCTIONS        => 'Be brief.',
 				Settings::DEFAULT_MODEL       => 'm',
 				Settings::TRUSTED_KEYS        => [ 'key-1' ],
 				Settings::COMPONENT_CONTRACTS => [ [ 'slug' => 's' ] ],
@@ -97,6 +104,24 @@ return static function ( Harness $t ): void {
 				[ Settings::AGENTS, [ [ 'name' => [ 'a' ], 'command' => [ 'x' ] ], 'x' ], 'must be a list' ],
 				[ Settings::DEFAULT_AGENT, 'nobody', 'no agent "nobody"' ],
 				[ Settings::DEFAULT_AGENT, [ 'a' ], 'one line' ],
+				[ Settings::DEFAULT_PROVIDER, 'nobody', 'no model provider "nobody"' ],
+				[ Settings::DEFAULT_PROVIDER, 'openai-compatible', 'could be the default' ],
+				[ Settings::INSTRUCTIONS, "bell \x07", 'plain text' ],
+				[ Settings::PROVIDERS, '{', 'JSON object' ],
+				[ Settings::PROVIDERS, '[{"api":"openai-chat"}]', 'JSON object' ],
+				[ Settings::PROVIDERS, [ 'A b' => [] ], 'cannot be the id' ],
+				[ Settings::PROVIDERS, [ 'p' => 'text' ], 'must be an object' ],
+				[ Settings::PROVIDERS, [ 'p' => [ 'api' => 'soap', 'base_url' => 'https://x.example' ] ], 'must be one of' ],
+				[ Settings::PROVIDERS, [ 'p' => [ 'api' => 'openai-chat', 'base_url' => 'ftp://x.example' ] ], 'http or https' ],
+				[ Settings::PROVIDERS, [ 'p' => [ 'api' => 'openai-chat', 'base_url' => 'https://user:pass@x.example' ] ], 'without user' ],
+				[ Settings::PROVIDERS, [ 'p' => [ 'api' => 'openai-chat', 'base_url' => 'https://x.example/?key=1' ] ], 'query' ],
+				[ Settings::PROVIDERS, [ 'p' => [ 'api' => 'openai-chat', 'base_url' => 'https://x.example', 'api_key' => 'sk-1' ] ], 'no field "api_key"' ],
+				[ Settings::PROVIDERS, [ 'p' => [ 'api' => 'openai-chat', 'base_url' => 'https://x.example', 'key_env' => 'sk-abcdef' ] ], 'not the key itself' ],
+				[ Settings::PROVIDERS, [ 'p' => [ 'api' => 'openai-chat', 'base_url' => 'https://x.example', 'key_env' => 'DB_PASSWORD' ] ], 'no secret of WordPress' ],
+				[ Settings::PROVIDERS, [ 'p' => [ 'api' => 'openai-chat', 'base_url' => 'https://x.example', 'key_env' => 'AUTH_KEY' ] ], 'no secret of WordPress' ],
+				[ Settings::PROVIDERS, [ 'p' => [ 'api' => 'openai-chat', 'base_url' => 'https://x.example', 'models' => [ 1 ] ] ], 'list of names' ],
+				[ Settings::PROVIDERS, [ 'p' => [ 'api' => 'openai-chat', 'base_url' => 'https://x.example', 'context_tokens' => 0 ] ], 'whole number' ],
+				[ Settings::PROVIDERS, [ 'p' => [ 'api' => 'openai-chat', 'base_url' => 'https://x.example', 'prices' => [ 'input' => 1 ] ] ], 'input and output' ],
 				[ Settings::DEFAULT_MODEL, "two\nlines", 'one line' ],
 				[ Settings::DEFAULT_MODEL, str_repeat( 'x', 201 ), 'one line' ],
 				[ Settings::TRUSTED_KEYS, "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA==\n", 'paste no key' ],
@@ -282,7 +307,7 @@ return static function ( Harness $t ): void {
 			$t->same( [ 'manage_options' ], array_column( $ours, 1 ) );
 			set_current_screen( 'settings_page_wp-codebox' );
 			$page->prepare();
-			$t->same( [ 'wp-codebox-agents', 'wp-codebox-limits', 'wp-codebox-retention' ], array_values( array_column( get_current_screen()->get_help_tabs(), 'id' ) ) );
+			$t->same( [ 'wp-codebox-agents', 'wp-codebox-models', 'wp-codebox-callers', 'wp-codebox-limits', 'wp-codebox-retention' ], array_values( array_column( get_current_screen()->get_help_tabs(), 'id' ) ) );
 			ob_start();
 			$page->render();
 			$html = (string) ob_get_clean();

@@ -24,7 +24,7 @@ final class Extension {
 			'version'     => self::version(),
 			'state_dir'   => Bundles::root(),
 			'max_runs'    => 8,
-			'agents'      => [ [ 'name' => 'codex', 'title' => 'Codex CLI', 'installed' => false ] ],
+			'agents'      => [ [ 'name' => 'codex', 'title' => 'Codex', 'apis' => [ 'openai-chat' ] ] ],
 			'mount_roots' => array_values( array_filter( explode( ':', (string) getenv( 'WP_CODEBOX_FAKE_MOUNT_ROOTS' ) ) ) ),
 		];
 	}

@@ -31,7 +31,7 @@ final class Job {
 			self::copy( $mount['source'], $work . '/b' . $index );
 			$this->emit( 'runtime.mounted', [ 'index' => $index, 'target' => $mount['target'], 'mode' => $mount['mode'] ?? 'readwrite', 'view' => 'overlay' ] );
 		}
-		[ $exit, $why ]        = $this->execute( $this->request['agent']['argv'], $work . '/b0', 'agent', 'exec-1' );
+		[ $exit, $why ]        = isset( $this->request['agent']['argv'] ) ? $this->execute( $this->request['agent']['argv'], $work . '/b0', 'agent', 'exec-1' ) : $this->loop( $work . '/b0' );
 		[ $entries, $patches ] = $this->changes( $work );
 		$members               = [];
 		foreach ( $entries as $entry ) {
@@ -45,7 +45,7 @@ final class Job {
 			[ $code ] = $this->execute( Run::splitCommand( $check ), $work . '/b0', 'check', 'exec-' . ( $number + 2 ) );
 			$checks[] = [ 'command' => $check, 'exit_code' => $code, 'status' => 0 === $code ? 'passed' : 'failed', 'output_tail' => 'tail of the check', 'duration_ms' => 5 ];
 		}
-		$good    = in_array( $exit, $this->request['agent']['success_codes'], true );
+		$good    = in_array( $exit, $this->request['agent']['success_codes'] ?? [ 0 ], true );
 		$green   = [] === array_filter( $checks, static fn( array $check ): bool => 'passed' !== $check['status'] );
 		$outcome = '' !== $why ? $why : ( ! $good ? 'failed' : ( [] === $entries ? 'no_op' : ( $green ? 'succeeded' : 'partial' ) ) );
 		Bundles::remove( $work );
@@ -85,7 +85,7 @@ final class Job {
 						'provenance' => $request['provenance'],
 						'task'       => $request['task_input'],
 						'policy'     => $request['policy'] ?? null,
-						'spec'       => $spec + [ 'agent' => [ 'argv' => $request['agent']['argv'], 'successCodes' => $request['agent']['success_codes'] ] ],
+						'spec'       => $spec + ( isset( $request['agent']['argv'] ) ? [ 'agent' => [ 'argv' => $request['agent']['argv'], 'successCodes' => $request['agent']['success_codes'] ] ] : [] ),
 					]
 				),
 				'files/test-results.json' => [ 'suites' => array_map( static fn( array $check ): array => [ 'name' => $check['command'], 'status' => $check['status'], 'exitCode' => $check['exit_code'] ], $checks ) ],
@@ -131,7 +131,7 @@ final class Job {
 					[ 'axis' => 'memory', 'requested' => 'enforced', 'enforced' => 'best-effort', 'by' => 'polling', 'evidence' => 'polled' ],
 				],
 			],
-			'cost'               => [ 'wall_ms' => $wall, 'cpu_ms' => 20, 'peak_memory_bytes' => 31457280 ],
+			'cost'               => [ 'wall_ms' => $wall, 'cpu_ms' => 20, 'peak_memory_bytes' => 31457280 ] + ( 'model' === ( $this->request['agent']['kind'] ?? '' ) ? [ 'model' => [ 'turns' => 12, 'input_tokens' => 34000, 'cached_input_tokens' => 0, 'output_tokens' => 2100, 'cost_microusd' => 30000 ] ] : [] ),
 			'completion_outcome' => $completion,
 			'agent_result'       => $agent,
 			'transcript'         => [ 'schema' => 'wp-codebox/agent-transcript/v1', 'executions' => [] ],
@@ -180,6 +180,21 @@ final class Job {
 		$this->emit( 'runtime.command.finished', [ 'exitCode' => $state['exitcode'], 'durationMs' => 7 ], $id );
 		proc_close( $process );
 		return [ $state['exitcode'], $why ];
+	}
+
+	/** What is no program: it mends the sample, and asks its parent what the context of the task says. */
+	private function loop( string $cwd ): array {
+		file_put_contents( $cwd . '/sample.php', str_replace( 'helo', 'hello', (string) file_get_contents( $cwd . '/sample.php' ) ) );
+		foreach ( $this->request['task_input']['context']['ask'] ?? [] as $number => $call ) {
+			file_put_contents( $this->directory . "/ask-$number.tmp", json_encode( [ 'schema' => 'wp-codebox/parent-tool-request/v1', 'version' => 1, 'request_id' => $this->id . '-parent-' . $number, 'operation' => 'call' ] + $call ) );
+			rename( $this->directory . "/ask-$number.tmp", $this->directory . "/ask-$number.json" );
+			$until = microtime( true ) + 10;
+			while ( ! is_file( $this->directory . "/reply-$number.json" ) && microtime( true ) < $until ) {
+				usleep( 5000 );
+				clearstatcache();
+			}
+		}
+		return [ 0, '' ];
 	}
 
 	private function changes( string $work ): array {

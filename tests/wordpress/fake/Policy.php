@@ -23,7 +23,8 @@ final class Policy {
 
 	public static function validate( array $policy ): array {
 		$issues = [];
-		if ( 'deny' !== ( $policy['network'] ?? null ) ) {
+		// Of networks it knows only that of a model.
+		if ( 'deny' !== ( $policy['network'] ?? null ) && [ 'presets' => [ 'model' ] ] !== ( $policy['network'] ?? null ) ) {
 			$issues[] = [
 				'code'    => in_array( $policy['network'] ?? null, [ 'allow' ], true ) || is_array( $policy['network'] ?? null ) ? 'unenforceable' : 'invalid-network',
 				'field'   => 'network',

@@ -28,6 +28,10 @@ final class Run {
 		$this->directory = Runs::directory( $request['site'] ) . '/' . $this->id;
 		mkdir( $this->directory, 0700, true );
 		file_put_contents( $this->directory . '/created', ( new \DateTimeImmutable( 'now', new \DateTimeZone( 'UTC' ) ) )->format( 'Y-m-d\TH:i:s.v\Z' ) );
+		// As the real one: values of secrets live in memory only.
+		foreach ( array_keys( $request['secrets'] ?? [] ) as $row ) {
+			unset( $request['secrets'][ $row ]['value'] );
+		}
 		file_put_contents( $this->directory . '/request.json', json_encode( $request ) );
 		touch( $this->directory . '/events.jsonl' );
 		if ( 'detached' === ( $request['mode'] ?? 'attached' ) ) {
@@ -70,7 +74,7 @@ final class Run {
 				throw Exception::make( 'wp_codebox_raw_code_forbidden', $field . ' is not accepted: a task carries a goal, never code.' );
 			}
 		}
-		$known   = [ 'site', 'goal', 'task_input', 'policy', 'mounts', 'staged_files', 'commands', 'agent', 'checks', 'limits', 'find_renames', 'max_runs', 'redact', 'provenance', 'wordpress', 'denied', 'allowed_roots', 'mode' ];
+		$known   = [ 'site', 'goal', 'task_input', 'policy', 'mounts', 'staged_files', 'commands', 'agent', 'checks', 'limits', 'find_renames', 'max_runs', 'redact', 'provenance', 'wordpress', 'denied', 'allowed_roots', 'mode', 'model', 'secrets', 'tool_policy', 'parent_tools', 'components', 'agent_bundles' ];
 		$unknown = array_diff( array_keys( $request ), $known );
 		if ( [] !== $unknown ) {
 			throw Exception::make( 'wp_codebox_input_invalid', 'There is no field ' . reset( $unknown ) . '.' );
@@ -83,6 +87,17 @@ final class Run {
 		}
 		if ( ! in_array( $request['mode'] ?? 'attached', [ 'attached', 'detached' ], true ) ) {
 			throw Exception::make( 'wp_codebox_input_invalid', 'mode is attached or detached.' );
+		}
+		if ( ! in_array( $request['agent']['kind'] ?? 'command', [ 'command', 'preset', 'model', 'ability' ], true ) ) {
+			throw Exception::make( 'wp_codebox_input_invalid', 'agent.kind is command, preset, model or ability.' );
+		}
+		foreach ( $request['secrets'] ?? [] as $secret ) {
+			if ( [] === $secret['hosts'] && ( $request['model']['secret'] ?? '' ) !== $secret['env'] ) {
+				throw Exception::make( 'wp_codebox_secret_invalid', $secret['env'] . ' needs the hosts that it may go to.' );
+			}
+		}
+		if ( isset( $request['tool_policy'] ) && ( 'wp-codebox/sandbox-tool-policy/v1' !== ( $request['tool_policy']['schema'] ?? '' ) || ! is_array( $request['tool_policy']['tools'] ?? null ) ) ) {
+			throw Exception::make( 'wp_codebox_sandbox_tool_policy_invalid', 'tool_policy must have schema, version and tools.' );
 		}
 		if ( isset( $request['limits']['processes'] ) && $request['limits']['processes'] < 4 ) {
 			throw Exception::make( 'wp_codebox_limit_invalid', 'limits.processes must be from 4 to 4096.' );
@@ -109,7 +124,7 @@ final class Run {
 		touch( $this->directory . '/detached' );
 	}
 
-	public function wait( ?callable $onEvent = null, ?int $timeoutMs = null ): ?array {
+	public function wait( ?callable $onEvent = null, ?int $timeoutMs = null, ?callable $onToolRequest = null ): ?array {
 		if ( null !== $timeoutMs && $timeoutMs < 0 ) {
 			throw Exception::make( 'wp_codebox_input_invalid', 'The timeout is negative.' );
 		}
@@ -123,6 +138,7 @@ final class Run {
 					$this->cancel();
 				}
 			}
+			$this->answer( $onToolRequest );
 			if ( $ended ) {
 				return json_decode( (string) file_get_contents( $this->directory . '/result.json' ), true );
 			}
@@ -135,5 +151,17 @@ final class Run {
 			}
 		} while ( $left > 0 );
 		return null;
+	}
+
+	/** Answers the requests of the work for tools of the parent. */
+	private function answer( ?callable $handler ): void {
+		foreach ( glob( $this->directory . '/ask-*.json' ) ?: [] as $file ) {
+			$reply = str_replace( '/ask-', '/reply-', $file );
+			if ( ! is_file( $reply ) ) {
+				$request = json_decode( (string) file_get_contents( $file ), true );
+				file_put_contents( $reply . '.tmp', json_encode( null === $handler ? [ 'status' => 'unavailable' ] : $handler( $request ) ) );
+				rename( $reply . '.tmp', $reply );
+			}
+		}
 	}
 }

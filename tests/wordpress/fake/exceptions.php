@@ -15,6 +15,8 @@ class Exception extends \RuntimeException {
 		'wp_codebox_task_missing'                 => [ InvalidInputException::class, 400, 1 ],
 		'wp_codebox_raw_code_forbidden'           => [ InvalidInputException::class, 400, 1 ],
 		'wp_codebox_input_invalid'                => [ InvalidInputException::class, 400, 1 ],
+		'wp_codebox_secret_invalid'               => [ InvalidInputException::class, 400, 1 ],
+		'wp_codebox_sandbox_tool_policy_invalid'  => [ InvalidInputException::class, 400, 1 ],
 		'wp_codebox_limit_invalid'                => [ InvalidInputException::class, 400, 1 ],
 		'wp_codebox_mount_source_invalid'         => [ InvalidInputException::class, 400, 1 ],
 		'wp_codebox_mount_denied'                 => [ DeniedException::class, 403, 126 ],

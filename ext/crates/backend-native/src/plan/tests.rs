@@ -99,6 +99,7 @@ fn plan_for(
         template_access,
         mounts,
         components,
+        programs: &[],
         task_json: "{}",
         staged,
         limits: Limits::default(),

@@ -226,6 +226,7 @@ pub fn try_in(
         Ok(execution) => match execution.end {
             ExecEnd::Exited(code) => (said(&out, code), true),
             ExecEnd::Signaled(signal) => (signal_name(signal), true),
+            ExecEnd::Stopped => ("time".to_owned(), true),
             ExecEnd::TimedOut => ("deadline".to_owned(), false),
             ExecEnd::MemoryLimit => ("memory limit".to_owned(), false),
             ExecEnd::DiskLimit => ("disk limit".to_owned(), false),

@@ -586,6 +586,7 @@ fn native(limits: Limits) -> NativeSpec {
     NativeSpec {
         mounts: vec![copied(0, &plugin(), "/workspace/sample")],
         components: wp_codebox_backend_native::PlannedComponents::default(),
+        programs: Vec::new(),
         task_json: "{}".to_owned(),
         staged: Vec::new(),
         egress: wp_codebox_backend_native::GuestEgress::Denied,
@@ -603,6 +604,7 @@ fn execution(script: &str) -> Execution {
         cwd: GuestPath::new("/workspace/sample").unwrap(),
         stdin: None,
         output_bytes: 1 << 20,
+        stop_at: std::time::Instant::now() + std::time::Duration::from_secs(60),
         deadline: std::time::Instant::now() + std::time::Duration::from_secs(60),
     }
 }

@@ -249,6 +249,7 @@ impl Spec {
             template_access: TemplateAccess::Run,
             mounts: &self.mounts,
             components: &wp_codebox_backend_native::PlannedComponents::default(),
+            programs: &[],
             task_json: "{\"goal\":\"test\"}",
             staged: &self.staged,
             limits: self.limits,

@@ -183,7 +183,10 @@ fn the_shipped_presets_are_sound() {
             },
         )
         .unwrap();
-        let files = found.files.values().map(|file| String::from_utf8_lossy(file));
+        let files = found
+            .files
+            .values()
+            .map(|file| String::from_utf8_lossy(file));
         let said = format!("{:?} {}", found.command, files.collect::<String>());
         assert!(said.contains("http://127.0.0.1:3128/model"), "{said}");
         assert!(

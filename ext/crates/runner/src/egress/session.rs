@@ -22,7 +22,7 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio_rustls::TlsAcceptor;
 use wp_codebox_policy::{
-    Authority as HostPort, EgressRequest, EgressRules, Host, RequestPath, RuleScope, Transport,
+    Authority as HostPort, EgressRequest, EgressRules, Host, RequestPath, RuleScope,
 };
 
 const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";

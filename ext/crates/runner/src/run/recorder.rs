@@ -90,10 +90,10 @@ pub(crate) struct Recorder<'a> {
     pub notices: Vec<String>,
     /// What the built-in loop used of its model.
     pub model_usage: Option<ModelUsage>,
-    /// The last word of a command-line agent, redacted.
-    pub last_word: Option<String>,
     /// Turns and calls of the built-in loop.
     pub agent: Option<AgentLog>,
+    /// The last word of a command-line agent, redacted.
+    pub last_word: Option<String>,
 }
 
 impl<'a> Recorder<'a> {
@@ -115,8 +115,8 @@ impl<'a> Recorder<'a> {
             egress: Vec::new(),
             notices: Vec::new(),
             model_usage: None,
-            last_word: None,
             agent: None,
+            last_word: None,
         }
     }
 

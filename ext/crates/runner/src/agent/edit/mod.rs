@@ -5,6 +5,17 @@
 //! and the answer says so. Whatever is ambiguous is refused with the lines in question. Line
 //! ends, byte order mark and a missing last line end stay as they are.
 
+mod apply;
+mod begin;
+mod lines;
+mod locate;
+mod patch;
 mod replace;
+mod unified;
 
+#[cfg(test)]
+mod scenarios;
+
+pub(crate) use apply::{Files, apply};
+pub(crate) use patch::parse;
 pub(crate) use replace::{Scope, replace};

@@ -7,6 +7,7 @@ mod command;
 mod components;
 mod hands;
 mod model;
+mod notes;
 
 pub(super) use components::{GuestPurpose, load as load_components};
 

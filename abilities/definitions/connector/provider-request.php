@@ -1,0 +1,38 @@
+<?php
+/**
+ * Ability wp-codebox/execute-browser-provider-request.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\Authority;
+use WPCodebox\Capabilities;
+use WPCodebox\Connector\Scope;
+use WPCodebox\Services;
+
+defined( 'ABSPATH' ) || exit;
+
+return [
+	'label'         => __( 'Execute a provider request', 'wp-codebox' ),
+	'description'   => __( 'Has a provider adapter of this site carry a request out: the older way, for callers that need its answer\'s shape. Use browser-connector-request instead.', 'wp-codebox' ),
+	'category'      => 'wp-codebox',
+	'input_schema'  => 'execute-browser-provider-request-input',
+	'output_schema' => 'browser-provider-adapter-response',
+	'capability'    => Capabilities::RUN,
+	'scope'         => Scope::RequestConnector->value,
+	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->provider_requests->execute( $input ),
+	'meta'          => [
+		'annotations'  => [
+			'readonly'    => false,
+			'destructive' => false,
+			'idempotent'  => false,
+		],
+		'show_in_rest' => true,
+		'mcp'          => [
+			'public' => false,
+			'type'   => 'tool',
+		],
+	],
+];

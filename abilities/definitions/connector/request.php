@@ -1,0 +1,38 @@
+<?php
+/**
+ * Ability wp-codebox/browser-connector-request.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\Authority;
+use WPCodebox\Capabilities;
+use WPCodebox\Connector\Scope;
+use WPCodebox\Services;
+
+defined( 'ABSPATH' ) || exit;
+
+return [
+	'label'         => __( 'Request a connector', 'wp-codebox' ),
+	'description'   => __( 'Has a connector of this site carry a request out for a sandbox in a browser. Its credentials stay on this site.', 'wp-codebox' ),
+	'category'      => 'wp-codebox',
+	'input_schema'  => 'browser-connector-request-input',
+	'output_schema' => 'browser-connector-response',
+	'capability'    => Capabilities::RUN,
+	'scope'         => Scope::RequestConnector->value,
+	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->connector_requests->request( $input ),
+	'meta'          => [
+		'annotations'  => [
+			'readonly'    => false,
+			'destructive' => false,
+			'idempotent'  => false,
+		],
+		'show_in_rest' => true,
+		'mcp'          => [
+			'public' => false,
+			'type'   => 'tool',
+		],
+	],
+];

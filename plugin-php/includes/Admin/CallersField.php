@@ -1,0 +1,89 @@
+<?php
+/**
+ * Trusted callers on the settings page.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Admin;
+
+use WPCodebox\Connector\CallerGrants;
+use WPCodebox\Connector\Scope;
+use WPCodebox\Settings;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * One row for each application password of the installation, one box for each scope. No script, no
+ * secret.
+ */
+final class CallersField {
+
+	/** Most rows; those with a grant always have one. */
+	private const MOST = 200;
+
+	/**
+	 * Wires the field.
+	 *
+	 * @param Settings $settings Settings in force.
+	 */
+	public function __construct( private readonly Settings $settings ) {}
+
+	/**
+	 * Declares section and field.
+	 *
+	 * @param string $page Slug of the page.
+	 */
+	public function add( string $page ): void {
+		add_settings_field( Settings::TRUSTED_CALLERS, __( 'Trusted callers', 'wp-codebox' ), [ $this, 'render' ], $page, 'trust' );
+	}
+
+	/** Prints the field. */
+	public function render(): void {
+		$stored = array_filter( (array) get_site_option( Settings::TRUSTED_CALLERS, [] ), 'is_array' );
+		$rows   = ( new CallerGrants() )->passwords( self::MOST, array_map( 'strval', array_keys( $stored ) ) );
+		printf( '<p class="description">%s</p>', esc_html__( 'Application passwords whose requests may do one thing for sandboxes in a browser. Users who may run tasks need no grant.', 'wp-codebox' ) );
+		// Without a box that is ticked the browser would send nothing, and nothing is also what an absent field is.
+		printf( '<input type="hidden" name="%s" value="">', esc_attr( Settings::TRUSTED_CALLERS ) );
+		if ( [] === $rows ) {
+			printf( '<p>%s</p>', esc_html__( 'No user has an application password.', 'wp-codebox' ) );
+			return;
+		}
+		echo '<table class="widefat striped"><thead><tr>';
+		foreach ( array_merge( [ __( 'User', 'wp-codebox' ), __( 'Application password', 'wp-codebox' ), __( 'Last used', 'wp-codebox' ) ], array_values( $this->labels() ) ) as $title ) {
+			printf( '<th scope="col">%s</th>', esc_html( $title ) );
+		}
+		echo '</tr></thead><tbody>';
+		foreach ( $rows as $row ) {
+			printf( '<tr><th scope="row">%s</th><td>%s<br><code>%s</code></td><td>%s</td>', esc_html( $row['user'] ), esc_html( $row['name'] ), esc_html( $row['uuid'] ), esc_html( '' === $row['used'] ? __( 'never', 'wp-codebox' ) : $row['used'] ) );
+			foreach ( $this->labels() as $scope => $label ) {
+				printf(
+					'<td><input type="checkbox" name="%1$s[%2$s][]" value="%3$s" aria-label="%4$s"%5$s></td>',
+					esc_attr( Settings::TRUSTED_CALLERS ),
+					esc_attr( $row['uuid'] ),
+					esc_attr( $scope ),
+					/* translators: 1: what it is about, 2: name of an application password, 3: login name. */
+					esc_attr( sprintf( __( '%1$s: %2$s of %3$s', 'wp-codebox' ), $label, $row['name'], $row['user'] ) ),
+					checked( in_array( $scope, (array) ( $stored[ $row['uuid'] ] ?? [] ), true ), true, false )
+				);
+			}
+			echo '</tr>';
+		}
+		echo '</tbody></table>';
+	}
+
+	/**
+	 * What each scope is called.
+	 *
+	 * @return array<string, string>
+	 */
+	private function labels(): array {
+		return [
+			Scope::CreateSession->value    => __( 'Create browser sessions', 'wp-codebox' ),
+			Scope::RequestConnector->value => __( 'Request connectors', 'wp-codebox' ),
+			Scope::WriteArtifact->value    => __( 'Write artifacts', 'wp-codebox' ),
+		];
+	}
+}

@@ -1,0 +1,121 @@
+<?php
+/**
+ * Fields of the settings page about models.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Admin;
+
+use WPCodebox\Model\ProviderOverview;
+use WPCodebox\Model\Providers;
+use WPCodebox\Settings;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Providers, what tasks get that name none, and what the built-in agent is told. No field holds a key.
+ */
+final class ModelFields {
+
+	/**
+	 * Wires the fields.
+	 *
+	 * @param Settings $settings Settings in force.
+	 */
+	public function __construct( private readonly Settings $settings ) {}
+
+	/** Declares section and fields. */
+	public function add_fields(): void {
+		$page = SettingsPage::SLUG;
+		add_settings_section( 'models', __( 'Models', 'wp-codebox' ), [ $this, 'about' ], $page );
+		foreach ( [
+			Settings::DEFAULT_PROVIDER => [ __( 'Default model provider', 'wp-codebox' ), [ $this, 'provider' ] ],
+			Settings::DEFAULT_MODEL    => [ __( 'Default model', 'wp-codebox' ), [ $this, 'model' ] ],
+			Settings::PROVIDERS        => [ __( 'Own model providers', 'wp-codebox' ), [ $this, 'providers' ] ],
+			Settings::INSTRUCTIONS     => [ __( 'Instructions', 'wp-codebox' ), [ $this, 'instructions' ] ],
+		] as $option => [ $label, $field ] ) {
+			add_settings_field( $option, $label, $field, $page, 'models', [ 'label_for' => $option ] );
+		}
+	}
+
+	/** Says what a model is for, and which keys are there. */
+	public function about(): void {
+		echo '<p>' . esc_html__( 'The built-in agent needs a model and no program. Its key stays with this site: it is read when a task starts and never enters the sandbox.', 'wp-codebox' ) . '</p><ul>';
+		foreach ( ProviderOverview::of( $this->settings )->rows() as $id => $row ) {
+			$text = match ( $row['status'] ) {
+				/* translators: 1: name of a key, 2: where it was found. */
+				'available'    => sprintf( __( 'key %1$s found (%2$s)', 'wp-codebox' ), $row['key'], $row['source'] ),
+				'not-required' => __( 'needs no key', 'wp-codebox' ),
+				'denied'       => __( 'AI is switched off on this site', 'wp-codebox' ),
+				/* translators: %s: name of a key. */
+				default        => sprintf( __( 'key %s not found', 'wp-codebox' ), $row['key'] ),
+			};
+			printf( '<li><strong>%s</strong>: %s</li>', esc_html( $id ), esc_html( $text ) );
+		}
+		echo '</ul>';
+	}
+
+	/** The provider for tasks that name none. */
+	public function provider(): void {
+		$stored = $this->stored( Settings::DEFAULT_PROVIDER );
+		printf( '<select id="%1$s" name="%1$s"><option value="">%2$s</option>', esc_attr( Settings::DEFAULT_PROVIDER ), esc_html__( 'None: a task must name one', 'wp-codebox' ) );
+		foreach ( ( new Providers( $this->settings ) )->all() as $id => $provider ) {
+			if ( '' !== $provider->base_url ) {
+				printf( '<option value="%1$s"%2$s>%1$s</option>', esc_attr( $id ), selected( $stored, $id, false ) );
+			}
+		}
+		echo '</select>';
+	}
+
+	/** The model for tasks that name none. */
+	public function model(): void {
+		printf( '<input type="text" class="regular-text" id="%1$s" name="%1$s" value="%2$s" aria-describedby="%1$s-about">', esc_attr( Settings::DEFAULT_MODEL ), esc_attr( $this->stored( Settings::DEFAULT_MODEL ) ) );
+		$this->about_field( Settings::DEFAULT_MODEL, __( 'Its name as the provider knows it. With it, a task that names no agent is done by the built-in one.', 'wp-codebox' ) );
+	}
+
+	/** Providers of this site. */
+	public function providers(): void {
+		$stored = $this->settings->providers();
+		$this->text( Settings::PROVIDERS, [] === $stored ? '' : (string) wp_json_encode( $stored, JSON_PRETTY_PRINT | JSON_UNESCAPED_SLASHES ) );
+		$this->about_field( Settings::PROVIDERS, __( 'A JSON object by id, each with api (openai-chat or anthropic-messages) and base_url; key_env or connector where a key is needed, models, context_tokens, max_output_tokens and prices. The help of this page has an example. Never a key.', 'wp-codebox' ) );
+	}
+
+	/** What the built-in agent is told. */
+	public function instructions(): void {
+		$this->text( Settings::INSTRUCTIONS, $this->stored( Settings::INSTRUCTIONS ) );
+		$this->about_field( Settings::INSTRUCTIONS, __( 'Said to the built-in agent beside every task. The provider of the model reads it.', 'wp-codebox' ) );
+	}
+
+	/**
+	 * Text as stored, before any filter.
+	 *
+	 * @param string $option Option.
+	 */
+	private function stored( string $option ): string {
+		$value = get_site_option( $option, '' );
+		return is_string( $value ) ? $value : '';
+	}
+
+	/**
+	 * A text field of several lines.
+	 *
+	 * @param string $option Option.
+	 * @param string $value  Value.
+	 */
+	private function text( string $option, string $value ): void {
+		printf( '<textarea id="%1$s" name="%1$s" rows="6" class="large-text code" spellcheck="false" aria-describedby="%1$s-about">%2$s</textarea>', esc_attr( $option ), esc_textarea( $value ) );
+	}
+
+	/**
+	 * What a field is about.
+	 *
+	 * @param string $option Option.
+	 * @param string $text   Text.
+	 */
+	private function about_field( string $option, string $text ): void {
+		printf( '<p class="description" id="%s-about">%s</p>', esc_attr( $option ), esc_html( $text ) );
+	}
+}

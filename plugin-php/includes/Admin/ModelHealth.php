@@ -1,0 +1,74 @@
+<?php
+/**
+ * Site Health: the model of tasks that name none.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Admin;
+
+use WPCodebox\Model\ProviderOverview;
+use WPCodebox\Settings;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * One direct test, only where a default model is set: is there a key for it? Nothing is sent
+ * anywhere.
+ */
+final class ModelHealth {
+
+	/**
+	 * Wires the test.
+	 *
+	 * @param Settings $settings Host settings.
+	 */
+	public function __construct( private readonly Settings $settings ) {}
+
+	/** Registers the hook. */
+	public function register(): void {
+		add_filter( 'site_status_tests', [ $this, 'tests' ] );
+	}
+
+	/**
+	 * Adds the test.
+	 *
+	 * @param mixed $tests Tests so far.
+	 * @return mixed
+	 */
+	public function tests( mixed $tests ): mixed {
+		if ( is_array( $tests ) && '' !== $this->settings->default_provider() && '' !== ProviderOverview::of( $this->settings )->configured() ) {
+			$tests['direct']['wp_codebox_model'] = [
+				'label' => __( 'WP Codebox model', 'wp-codebox' ),
+				'test'  => [ $this, 'model_test' ],
+			];
+		}
+		return $tests;
+	}
+
+	/**
+	 * Whether the default model has what opens it.
+	 *
+	 * @return array<string, mixed>
+	 */
+	public function model_test(): array {
+		$id   = $this->settings->default_provider();
+		$row  = ProviderOverview::of( $this->settings )->rows()[ $id ] ?? null;
+		$good = null !== $row && in_array( $row['status'], [ 'available', 'not-required' ], true );
+		/* translators: 1: id of a model provider, 2: status. */
+		$found = null === $row ? sprintf( __( 'There is no model provider "%s" on this site.', 'wp-codebox' ), $id ) : sprintf( __( 'Credentials of the model provider %1$s: %2$s.', 'wp-codebox' ), $id, $row['status'] );
+		return [
+			'label'       => $good ? __( 'The built-in agent of WP Codebox has a model and what opens it', 'wp-codebox' ) : __( 'The default model of WP Codebox cannot be used', 'wp-codebox' ),
+			'status'      => $good ? 'good' : 'recommended',
+			'badge'       => [
+				'label' => 'WP Codebox',
+				'color' => 'blue',
+			],
+			'description' => '<p>' . esc_html( $found ) . '</p>',
+			'actions'     => $good ? '' : '<p>' . esc_html__( 'Connect the provider (Settings, Connectors), set its key for this PHP as an environment variable or constant, or choose another default in the settings of WP Codebox.', 'wp-codebox' ) . '</p>',
+			'test'        => 'wp_codebox_model',
+		];
+	}
+}

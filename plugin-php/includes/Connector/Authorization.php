@@ -1,0 +1,60 @@
+<?php
+/**
+ * Whether a caller was let in, and by what.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Connector;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * One decision, fit for an answer and for the log.
+ */
+final class Authorization {
+
+	/**
+	 * Describes it.
+	 *
+	 * @param Scope                $scope      What was asked for.
+	 * @param bool                 $authorized Whether it is allowed.
+	 * @param string               $caller     Who asked, as it was found out: `user:<id>`, id of an application password, or ''.
+	 * @param string               $method     `capability`, `trusted-orchestrator` or `site-code`.
+	 * @param string               $reason     Why so, as a word.
+	 * @param array<string, mixed> $claimed    What the input says of the caller; it decided nothing.
+	 */
+	public function __construct(
+		public readonly Scope $scope,
+		public readonly bool $authorized,
+		public readonly string $caller,
+		public readonly string $method,
+		public readonly string $reason,
+		private readonly array $claimed = []
+	) {}
+
+	/**
+	 * The decision as data.
+	 *
+	 * @return array<string, mixed> `wp-codebox/trusted-orchestrator-authorization/v1`.
+	 */
+	public function to_array(): array {
+		$claimed = [];
+		foreach ( [ 'caller', 'scope' ] as $field ) {
+			if ( is_string( $this->claimed[ $field ] ?? null ) ) {
+				$claimed[ $field ] = mb_substr( sanitize_text_field( $this->claimed[ $field ] ), 0, 200 );
+			}
+		}
+		$decision = [
+			'schema'     => 'wp-codebox/trusted-orchestrator-authorization/v1',
+			'caller'     => $this->caller,
+			'scope'      => $this->scope->value,
+			'authorized' => $this->authorized,
+			'method'     => $this->method,
+			'reason'     => $this->reason,
+		];
+		return [] === $claimed ? $decision : $decision + [ 'claimed' => $claimed ];
+	}
+}

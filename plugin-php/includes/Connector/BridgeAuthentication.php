@@ -1,0 +1,118 @@
+<?php
+/**
+ * Authenticating a bridged request.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Connector;
+
+use Closure;
+use Throwable;
+use WPCodebox\ErrorCode;
+use WPCodebox\Failure;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Puts the credential in, by a description or by the site's own function. Only address and headers
+ * may change, and the address is judged again.
+ */
+final class BridgeAuthentication {
+
+	/** A name of a header. */
+	public const HEADER = '/^[A-Za-z0-9!#$%&\'*+.^_`|~-]{1,128}$/D';
+
+	/**
+	 * Wires it.
+	 *
+	 * @param LentValues $lent Values of the request under way.
+	 */
+	public function __construct( private readonly LentValues $lent ) {}
+
+	/**
+	 * The request with its credential.
+	 *
+	 * @param BridgePolicy                                                              $policy  Policy of the site.
+	 * @param array{method: string, uri: string, headers: array<string, string>, body: string} $request Without one.
+	 * @return array{method: string, uri: string, headers: array<string, string>, body: string}
+	 * @throws Failure `wp_codebox_browser_provider_bridge_authentication_*` and its like.
+	 */
+	public function apply( BridgePolicy $policy, array $request ): array {
+		if ( ! $policy->authentication instanceof Closure ) {
+			$request['headers'] = array_merge( $request['headers'], $this->described( $policy->authentication ) );
+			return $request;
+		}
+		try {
+			$answer = ( $policy->authentication )( $request, $this->lent->values() );
+		} catch ( Throwable $thrown ) {
+			throw HostAnswer::thrown( $thrown, ErrorCode::BrowserProviderBridgeAuthenticationFailed, 'The authentication of this site failed; the PHP error log says where.' );
+		}
+		if ( is_wp_error( $answer ) ) {
+			throw Failure::because( ErrorCode::BrowserProviderBridgeAuthenticationFailed, 'The authentication of this site refused the request.' );
+		}
+		$url = is_array( $answer ) && is_string( $answer['uri'] ?? null ) ? BridgeUrl::parse( $answer['uri'] ) : null;
+		if ( null === $url || ! is_array( $answer['headers'] ?? null ) ) {
+			throw self::no_request();
+		}
+		$this->learn( $request, $answer['headers'], $url );
+		return [
+			'uri'     => $policy->allowed( $url )->text(),
+			'headers' => $answer['headers'],
+		] + $request;
+	}
+
+	/**
+	 * The headers of a description.
+	 *
+	 * @param array<string, mixed> $how `type`: `bearer`, `header` or `none`; `credential`: environment name of the connector's secret; `header`.
+	 * @return array<string, string>
+	 */
+	private function described( array $how ): array {
+		$type = $how['type'] ?? null;
+		if ( null === $type ) {
+			throw Failure::because( ErrorCode::BrowserProviderBridgeAuthenticationStrategyMissing, 'The authentication of the provider bridge names no "type": bearer, header or none.' );
+		}
+		if ( 'none' === $type ) {
+			return [];
+		}
+		$name   = is_string( $how['credential'] ?? null ) ? $how['credential'] : '';
+		$value  = $this->lent->values()[ $name ] ?? null;
+		$header = 'bearer' === $type ? 'Authorization' : ( is_string( $how['header'] ?? null ) ? $how['header'] : '' );
+		if ( ! in_array( $type, [ 'bearer', 'header' ], true ) || null === $value || 1 !== preg_match( self::HEADER, $header ) || 1 === preg_match( '/[^\x20-\x7e]/', $value ) ) {
+			throw Failure::because( ErrorCode::BrowserProviderBridgeAuthenticationStrategyInvalid, 'The authentication of the provider bridge cannot be used: its type is unknown, its header is no header, or its "credential" is none of the connector.' );
+		}
+		return [ $header => 'bearer' === $type ? 'Bearer ' . $value : $value ];
+	}
+
+	/**
+	 * Remembers what the site's function put in, so that it is found when it comes back.
+	 *
+	 * @param array<string, mixed> $before  Request before.
+	 * @param array<mixed>         $headers Headers after.
+	 * @param BridgeUrl            $url     Address after.
+	 */
+	private function learn( array $before, #[\SensitiveParameter] array $headers, #[\SensitiveParameter] BridgeUrl $url ): void {
+		foreach ( $headers as $name => $value ) {
+			if ( ! is_string( $name ) || ! is_string( $value ) || 1 !== preg_match( self::HEADER, $name ) || 1 === preg_match( '/[^\x20-\x7e]/', $value ) ) {
+				throw self::no_request();
+			}
+			if ( SecretNames::in_header( $name ) && ( $before['headers'][ $name ] ?? null ) !== $value ) {
+				foreach ( array_merge( [ $value ], explode( ' ', $value ) ) as $part ) {
+					$this->lent->learn( $part );
+				}
+			}
+		}
+		$asked = BridgeUrl::parse( $before['uri'] );
+		foreach ( array_diff( $url->query_values(), null === $asked ? [] : $asked->query_values() ) as $value ) {
+			$this->lent->learn( $value );
+		}
+	}
+
+	/** An answer of the site's function that is no request. */
+	private static function no_request(): Failure {
+		return Failure::because( ErrorCode::BrowserProviderBridgeAuthenticatedRequestInvalid, 'The authentication of this site must answer the request with "uri" and "headers": one line of plain text each.' );
+	}
+}

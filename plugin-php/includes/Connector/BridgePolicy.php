@@ -1,0 +1,130 @@
+<?php
+/**
+ * What the site lets the built-in bridge do.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Connector;
+
+use Closure;
+use WPCodebox\ErrorCode;
+use WPCodebox\Failure;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Base addresses, way to authenticate and time: all of it from the site, nothing from a caller.
+ */
+final class BridgePolicy {
+
+	/** Most seconds a bridged request may take. */
+	public const MOST_SECONDS = 60;
+
+	/**
+	 * A policy that was read.
+	 *
+	 * @param list<BridgeUrl>              $bases          Allowed base addresses; a path is taken to be below the first.
+	 * @param Closure|array<string, mixed> $authentication How to authenticate.
+	 * @param float                        $timeout        Seconds.
+	 */
+	private function __construct(
+		private readonly array $bases,
+		public readonly Closure|array $authentication,
+		public readonly float $timeout
+	) {}
+
+	/**
+	 * Reads what the site's filter answered.
+	 *
+	 * @param mixed  $policy   As answered; not empty.
+	 * @param string $provider Provider of the request.
+	 * @throws Failure `wp_codebox_browser_provider_bridge_policy_invalid` and its like.
+	 */
+	public static function read( #[\SensitiveParameter] mixed $policy, string $provider ): self {
+		if ( ! is_array( $policy ) ) {
+			throw self::invalid( 'it is no array' );
+		}
+		if ( isset( $policy['provider'] ) && $policy['provider'] !== $provider ) {
+			throw self::invalid( 'it is for another provider than the connector\'s' );
+		}
+		$bases = is_array( $policy['allowed_base_urls'] ?? null ) ? array_values( $policy['allowed_base_urls'] ) : [];
+		if ( [] === $bases ) {
+			throw Failure::because( ErrorCode::BrowserProviderBridgeBaseUrlMissing, 'The policy of the provider bridge allows no base address; its plugin must name them in "allowed_base_urls".' );
+		}
+		$bases = array_map( static fn( mixed $base ): ?BridgeUrl => is_string( $base ) ? BridgeUrl::parse( $base ) : null, $bases );
+		foreach ( $bases as $base ) {
+			if ( null === $base || ! $base->is_protected() ) {
+				throw self::invalid( 'each of "allowed_base_urls" must be an https address without user and dots, or one of this machine' );
+			}
+		}
+		$timeout = $policy['timeout'] ?? self::MOST_SECONDS;
+		if ( ! is_int( $timeout ) && ! is_float( $timeout ) || $timeout <= 0 ) {
+			throw self::invalid( '"timeout" must be a number of seconds' );
+		}
+		return new self( $bases, self::authentication( $policy ), min( (float) $timeout, (float) self::MOST_SECONDS ) );
+	}
+
+	/**
+	 * The address that a request asks for.
+	 *
+	 * @param array<mixed> $request `uri` or `url`, else `path`.
+	 * @throws Failure `wp_codebox_browser_provider_bridge_uri_invalid`, `_path_invalid`, `_uri_forbidden`.
+	 */
+	public function address( array $request ): BridgeUrl {
+		$whole = $request['uri'] ?? $request['url'] ?? null;
+		if ( null !== $whole ) {
+			$url = is_string( $whole ) ? BridgeUrl::parse( $whole ) : null;
+			return $this->allowed( $url ?? throw Failure::because( ErrorCode::BrowserProviderBridgeUriInvalid, 'The address of the request is no plain http or https address.' ) );
+		}
+		$path = $request['path'] ?? null;
+		$url  = is_string( $path ) ? $this->bases[0]->join( $path ) : null;
+		return $this->allowed( $url ?? throw Failure::because( ErrorCode::BrowserProviderBridgePathInvalid, 'The request needs "path", relative to the base address of the provider, or "uri".' ) );
+	}
+
+	/**
+	 * The address, if it is allowed.
+	 *
+	 * @param BridgeUrl $url Address.
+	 * @throws Failure `wp_codebox_browser_provider_bridge_uri_forbidden`.
+	 */
+	public function allowed( BridgeUrl $url ): BridgeUrl {
+		foreach ( $this->bases as $base ) {
+			if ( $url->is_below( $base ) ) {
+				return $url;
+			}
+		}
+		throw Failure::because( ErrorCode::BrowserProviderBridgeUriForbidden, 'The address of the request is below none of the base addresses that this site allows.' );
+	}
+
+	/**
+	 * How to authenticate.
+	 *
+	 * @param array<mixed> $policy As answered.
+	 * @return Closure|array<string, mixed>
+	 */
+	private static function authentication( #[\SensitiveParameter] array $policy ): Closure|array {
+		$how = $policy['authenticate_request'] ?? $policy['authentication'] ?? null;
+		if ( null === $how ) {
+			throw Failure::because( ErrorCode::BrowserProviderBridgeAuthenticationMissing, 'The policy of the provider bridge must say how to authenticate: "authentication" or "authenticate_request".' );
+		}
+		if ( is_array( $how ) && ! is_callable( $how ) ) {
+			return $how;
+		}
+		if ( ! is_callable( $how ) ) {
+			throw self::invalid( 'its authentication is neither a description nor callable' );
+		}
+		return Closure::fromCallable( $how );
+	}
+
+	/**
+	 * A policy that is none.
+	 *
+	 * @param string $why What is wrong.
+	 */
+	private static function invalid( string $why ): Failure {
+		return Failure::because( ErrorCode::BrowserProviderBridgePolicyInvalid, sprintf( 'The policy of the provider bridge cannot be used: %s.', $why ) );
+	}
+}

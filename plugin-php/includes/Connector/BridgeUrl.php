@@ -1,0 +1,141 @@
+<?php
+/**
+ * An address the bridge may be asked for.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Connector;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Scheme, host, port, path and query in one spelling. What is compared with the allowed base
+ * addresses is what is sent: the text is built from these parts again. Whatever two programs could
+ * read in two ways is no address here.
+ */
+final class BridgeUrl {
+
+	/**
+	 * An address in its parts.
+	 *
+	 * @param string $scheme `http` or `https`.
+	 * @param string $host   Host, lower case.
+	 * @param int    $port   Port.
+	 * @param string $path   Path without dot segments, beginning with a slash.
+	 * @param string $query  Query, or ''.
+	 */
+	private function __construct(
+		private readonly string $scheme,
+		public readonly string $host,
+		private readonly int $port,
+		private readonly string $path,
+		private readonly string $query
+	) {}
+
+	/**
+	 * Reads an address; null when it is none.
+	 *
+	 * @param string $text Absolute address.
+	 */
+	public static function parse( string $text ): ?self {
+		if ( 1 !== preg_match( '~^(https?)://([^/?#]+)([^?#]*)(?:\?([^#]*))?(?:#.*)?$~iD', $text, $parts ) || ! self::printable( $text ) ) {
+			return null;
+		}
+		$scheme = strtolower( $parts[1] );
+		if ( 1 !== preg_match( '/^(\[[0-9a-f:.]+\]|[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*)(?::(\d{1,5}))?$/D', strtolower( $parts[2] ), $authority ) ) {
+			return null;
+		}
+		$port = (int) ( $authority[2] ?? ( 'https' === $scheme ? 443 : 80 ) );
+		$path = self::normal( $parts[3] );
+		return $port < 1 || $port > 65535 || null === $path ? null : new self( $scheme, $authority[1], $port, $path, $parts[4] ?? '' );
+	}
+
+	/**
+	 * An address below this one; null when the path is none.
+	 *
+	 * @param string $path Path relative to this address, perhaps with a query.
+	 */
+	public function join( string $path ): ?self {
+		$foreign = str_starts_with( $path, '//' ) || 1 === preg_match( '~^[a-z][a-z0-9+.-]*:~i', $path );
+		if ( $foreign || ! self::printable( $path ) || 1 !== preg_match( '~^/?([^?#]*)(?:\?([^#]*))?(?:#.*)?$~D', $path, $parts ) ) {
+			return null;
+		}
+		$normal = self::normal( rtrim( $this->path, '/' ) . '/' . $parts[1] );
+		return null === $normal ? null : new self( $this->scheme, $this->host, $this->port, $normal, $parts[2] ?? '' );
+	}
+
+	/**
+	 * Whether it is this base address or lies below it.
+	 *
+	 * @param self $base A base address.
+	 */
+	public function is_below( self $base ): bool {
+		$prefix = rtrim( $base->path, '/' );
+		return [ $base->scheme, $base->host, $base->port ] === [ $this->scheme, $this->host, $this->port ]
+			&& ( $this->path === $prefix || str_starts_with( $this->path, $prefix . '/' ) );
+	}
+
+	/** Whether nobody reads on the way what is sent there. */
+	public function is_protected(): bool {
+		return 'https' === $this->scheme || $this->is_loopback();
+	}
+
+	/** Whether it names this machine. */
+	public function is_loopback(): bool {
+		return 'localhost' === $this->host || '[::1]' === $this->host || 1 === preg_match( '/^127(?:\.\d{1,3}){3}$/D', $this->host );
+	}
+
+	/** Whether its host is a number, which a name server has no say in. */
+	public function is_numeric(): bool {
+		return $this->is_loopback() || str_starts_with( $this->host, '[' ) || false !== filter_var( $this->host, FILTER_VALIDATE_IP );
+	}
+
+	/** The address. */
+	public function text(): string {
+		$port = ( 'https' === $this->scheme ? 443 : 80 ) === $this->port ? '' : ':' . $this->port;
+		return $this->scheme . '://' . $this->host . $port . $this->path . ( '' === $this->query ? '' : '?' . $this->query );
+	}
+
+	/**
+	 * Values of the query, decoded.
+	 *
+	 * @return list<string>
+	 */
+	public function query_values(): array {
+		return array_map( static fn( string $pair ): string => rawurldecode( (string) ( explode( '=', $pair, 2 )[1] ?? '' ) ), explode( '&', $this->query ) );
+	}
+
+	/**
+	 * Whether a text is an address by its characters and length.
+	 *
+	 * @param string $text Text.
+	 */
+	private static function printable( string $text ): bool {
+		return strlen( $text ) <= 4096 && 1 === preg_match( '/^[\x21-\x7e]+$/D', $text ) && ! str_contains( $text, '\\' );
+	}
+
+	/**
+	 * A path without dot segments and empty segments; null for one that leaves its root, or that
+	 * hides a slash, a dot or a percent sign from this.
+	 *
+	 * @param string $path Path, or ''.
+	 */
+	private static function normal( string $path ): ?string {
+		if ( 1 === preg_match( '/%(?:2e|2f|5c|25|00|[0-9a-f]?(?![0-9a-f]))/i', $path ) ) {
+			return null;
+		}
+		$kept = [];
+		foreach ( explode( '/', $path ) as $segment ) {
+			if ( '..' === $segment && null === array_pop( $kept ) ) {
+				return null;
+			}
+			if ( ! in_array( $segment, [ '', '.', '..' ], true ) ) {
+				$kept[] = $segment;
+			}
+		}
+		return '/' . implode( '/', $kept ) . ( [] !== $kept && str_ends_with( $path, '/' ) ? '/' : '' );
+	}
+}

@@ -1,0 +1,109 @@
+<?php
+/**
+ * What may be stored as a grant.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Connector;
+
+use WP_Application_Passwords;
+use WP_User_Query;
+use WPCodebox\ErrorCode;
+use WPCodebox\Failure;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Application passwords of this installation, and which scopes each may be given. Names and owners
+ * only: core keeps a hash of the password itself, and nothing here reads that.
+ */
+final class CallerGrants {
+
+	private const UUID = '/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/D';
+
+	/**
+	 * Grants as they are to be stored. The page posts a list of scopes for each password.
+	 *
+	 * @param mixed $value As given.
+	 * @return array<string, list<string>>
+	 * @throws Failure The sentence an administrator reads.
+	 */
+	public function check( mixed $value ): array {
+		if ( null !== $value && '' !== $value && ! is_array( $value ) ) {
+			throw $this->refused( __( 'Trusted callers must be a map from the id of an application password to its scopes.', 'wp-codebox' ) );
+		}
+		$grants = [];
+		$known  = null;
+		foreach ( is_array( $value ) ? $value : [] as $uuid => $scopes ) {
+			$uuid  = strtolower( (string) $uuid );
+			$asked = is_array( $scopes ) ? array_values( array_filter( $scopes, static fn( mixed $scope ): bool => '' !== $scope ) ) : [ $scopes ];
+			if ( 1 !== preg_match( self::UUID, $uuid ) ) {
+				throw $this->refused( __( 'A trusted caller is given by the id of an application password; paste no password and no name.', 'wp-codebox' ) );
+			}
+			if ( [] !== array_filter( $asked, static fn( mixed $scope ): bool => ! in_array( $scope, Scope::names(), true ) ) ) {
+				/* translators: %s: list of scopes. */
+				throw $this->refused( sprintf( __( 'A scope of a trusted caller must be one of: %s.', 'wp-codebox' ), implode( ', ', Scope::names() ) ) );
+			}
+			if ( [] === $asked ) {
+				continue;
+			}
+			$known ??= array_column( $this->passwords( null ), null, 'uuid' );
+			if ( ! isset( $known[ $uuid ] ) ) {
+				/* translators: %s: id of an application password. */
+				throw $this->refused( sprintf( __( 'There is no application password with the id %s; it may have been revoked.', 'wp-codebox' ), $uuid ) );
+			}
+			$grants[ $uuid ] = array_values( array_intersect( Scope::names(), $asked ) );
+		}
+		return $grants;
+	}
+
+	/**
+	 * Application passwords: all, or as many as a page shows.
+	 *
+	 * @param int|null     $most   Most to answer; null for all.
+	 * @param list<string> $always Ids that are among them in any case.
+	 * @return list<array{uuid: string, name: string, user: string, used: string}>
+	 */
+	public function passwords( ?int $most, array $always = [] ): array {
+		$query = new WP_User_Query(
+			[
+				'blog_id'      => 0,
+				'meta_key'     => WP_Application_Passwords::USERMETA_KEY_APPLICATION_PASSWORDS,
+				'meta_compare' => 'EXISTS',
+				'orderby'      => 'login',
+				'fields'       => [ 'ID', 'user_login' ],
+				'count_total'  => false,
+			]
+		);
+		$rows  = [];
+		$wants = [];
+		foreach ( $query->get_results() as $user ) {
+			foreach ( WP_Application_Passwords::get_user_application_passwords( (int) $user->ID ) as $password ) {
+				$row = [
+					'uuid' => (string) $password['uuid'],
+					'name' => (string) $password['name'],
+					'user' => (string) $user->user_login,
+					'used' => empty( $password['last_used'] ) ? '' : gmdate( 'Y-m-d', (int) $password['last_used'] ),
+				];
+				if ( in_array( $row['uuid'], $always, true ) ) {
+					$wants[] = $row;
+				} else {
+					$rows[] = $row;
+				}
+			}
+		}
+		return array_merge( $wants, null === $most ? $rows : array_slice( $rows, 0, max( 0, $most - count( $wants ) ) ) );
+	}
+
+	/**
+	 * A refusal.
+	 *
+	 * @param string $sentence What is wrong.
+	 */
+	private function refused( string $sentence ): Failure {
+		return Failure::because( ErrorCode::InputInvalid, $sentence );
+	}
+}

@@ -1,0 +1,124 @@
+<?php
+/**
+ * The connector a request names.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Connector;
+
+use Throwable;
+use WPCodebox\ErrorCode;
+use WPCodebox\Failure;
+use WPCodebox\Model\Connector;
+use WPCodebox\Model\Credential;
+use WPCodebox\Model\CredentialStatus;
+use WPCodebox\Model\Inheritance;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Resolves it on this site and says no unless everything fits: the connector is known, it is of the
+ * provider and model that were asked for, and its credentials may and can be used.
+ */
+final class ConnectorSource {
+
+	/**
+	 * Wires the source.
+	 *
+	 * @param Inheritance $inheritance Connectors by name.
+	 */
+	public function __construct( private readonly Inheritance $inheritance ) {}
+
+	/**
+	 * The connector of this name.
+	 *
+	 * @param string               $name    Name.
+	 * @param array<string, mixed> $request What resolvers hear of the request; no values.
+	 * @param array<string, mixed> $input   Input of the ability.
+	 * @throws Failure `wp_codebox_browser_connector_unresolved`.
+	 */
+	public function resolve( string $name, array $request, array $input ): Connector {
+		try {
+			$connector = $this->inheritance->resolve( [ $name ], [ 'connectors' => [ $name ] ] + $request, $input )[ $name ] ?? null;
+		} catch ( Throwable $thrown ) {
+			throw HostAnswer::thrown( $thrown, ErrorCode::BrowserConnectorUnresolved, 'The connector could not be resolved: a plugin of this site failed; the PHP error log says where.' );
+		}
+		if ( null === $connector || CredentialStatus::Missing === $connector->status && [] === $connector->credentials ) {
+			throw Failure::because(
+				ErrorCode::BrowserConnectorUnresolved,
+				'This site knows no connector of this name.',
+				[ 'Connectors are those of WordPress (Settings, Connectors) and those that a plugin adds through wp_codebox_connector_credential_resolvers.' ]
+			);
+		}
+		return $connector;
+	}
+
+	/**
+	 * The request with the provider and model that the connector is bound to. A credential is for one
+	 * provider: whoever names another one is not handed it.
+	 *
+	 * @param Connector             $connector The connector.
+	 * @param array<string, string> $asked     With `provider` and `model`, '' when not named.
+	 * @return array<string, string>
+	 * @throws Failure `wp_codebox_browser_connector_provider_mismatch`, `wp_codebox_browser_connector_model_mismatch`.
+	 */
+	public function bound( Connector $connector, array $asked ): array {
+		if ( '' !== $asked['provider'] && $asked['provider'] !== $connector->provider ) {
+			throw Failure::because( ErrorCode::BrowserConnectorProviderMismatch, 'The connector is not one of the provider that the request names; leave "provider" out or name its own.' );
+		}
+		if ( '' !== $asked['model'] && '' !== $connector->model && $asked['model'] !== $connector->model ) {
+			throw Failure::because( ErrorCode::BrowserConnectorModelMismatch, 'The connector is bound to another model than the request names; leave "model" out or name its own.' );
+		}
+		$asked['provider'] = $connector->provider;
+		$asked['model']    = '' === $connector->model ? $asked['model'] : $connector->model;
+		return $asked;
+	}
+
+	/**
+	 * Whether its credentials may be handed over.
+	 *
+	 * @param Connector $connector The connector.
+	 * @throws Failure `wp_codebox_browser_connector_credentials_unavailable`.
+	 */
+	public function usable( Connector $connector ): void {
+		if ( ! $connector->status->usable() ) {
+			throw Failure::because( ErrorCode::BrowserConnectorCredentialsUnavailable, sprintf( 'The credentials of the connector are %s on this site.', $connector->status->value ), '' === $connector->reason ? [] : [ $connector->reason ] );
+		}
+		$short = Redaction::unprotected( $connector->values() );
+		if ( [] !== $short ) {
+			throw Failure::because( ErrorCode::BrowserConnectorCredentialsUnavailable, sprintf( 'The value of %s is too short or too common to be found again in an answer, so it is not handed out.', implode( ', ', $short ) ), [ 'Use a credential of at least 8 characters that are not all digits.' ] );
+		}
+	}
+
+	/**
+	 * Names and statuses of its credentials.
+	 *
+	 * @param Connector|null $connector The connector.
+	 * @return list<array{name: string, status: string}>
+	 */
+	public static function credentials( ?Connector $connector ): array {
+		return array_map(
+			static fn( Credential $credential ): array => [
+				'name'   => $credential->name,
+				'status' => $credential->status->value,
+			],
+			null === $connector ? [] : array_values( $connector->credentials )
+		);
+	}
+
+	/**
+	 * The same in short, for a log.
+	 *
+	 * @param Connector|null $connector The connector.
+	 * @return array{credential_status: string, credential_names: list<string>}
+	 */
+	public static function summary( ?Connector $connector ): array {
+		return [
+			'credential_status' => null === $connector ? CredentialStatus::Missing->value : $connector->status->value,
+			'credential_names'  => array_column( self::credentials( $connector ), 'name' ),
+		];
+	}
+}

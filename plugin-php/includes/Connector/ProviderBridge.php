@@ -1,0 +1,228 @@
+<?php
+/**
+ * The built-in adapter: plain HTTP requests to a provider.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Connector;
+
+use Throwable;
+use WP_Error;
+use WpOrg\Requests\Exception as TransportFailure;
+use WPCodebox\ErrorCode;
+use WPCodebox\Failure;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Does one thing, where the site has a policy for the provider: sends a request that a sandbox
+ * composed to an address that the policy allows, with the credential put in here. It knows no
+ * provider. Redirects are not followed; what comes back is bounded and searched.
+ */
+final class ProviderBridge {
+
+	private const METHODS = [ 'GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE' ];
+
+	/** Headers that say how a request travels, which is decided here. */
+	private const TRANSPORT = '/^(?:host|connection|content-length|transfer-encoding|te|trailer|upgrade|expect|keep-alive|accept-encoding|user-agent|forwarded|via|x-forwarded-.*|x-real-ip|proxy-.*|x-http-method.*)$/i';
+
+	private const MOST_BYTES = 1048576;
+
+	/**
+	 * Wires the bridge.
+	 *
+	 * @param LentValues           $lent           Values of the request under way.
+	 * @param BridgeAuthentication $authentication Puts the credential in.
+	 */
+	public function __construct(
+		private readonly LentValues $lent,
+		private readonly BridgeAuthentication $authentication
+	) {}
+
+	/**
+	 * Answers a provider request, if nobody has and the site has a policy.
+	 *
+	 * @param mixed                $answer  Of earlier adapters.
+	 * @param array<string, mixed> $request `wp-codebox/browser-provider-adapter-request/v1`.
+	 * @param array<string, mixed> $input   Input of the ability.
+	 * @return mixed
+	 */
+	public function answer( mixed $answer, mixed $request = [], mixed $input = [] ): mixed {
+		if ( null !== $answer || ! is_array( $request ) || ! is_array( $input ) ) {
+			return $answer;
+		}
+		try {
+			/**
+			 * Supplies the policy of the built-in bridge for a provider. Without one the bridge does
+			 * not answer.
+			 *
+			 * @param array{provider?: string, allowed_base_urls?: list<string>, authentication?: array{type: string, credential?: string, header?: string}, authenticate_request?: callable(array{method: string, uri: string, headers: array<string, string>, body: string}, array<string, string>): (array{uri: string, headers: array<string, string>}|WP_Error), timeout?: int|float} $policy Empty. `authentication` is described, or done by `authenticate_request`, which is handed the connector's values by environment name.
+			 * @param string               $provider Provider of the connector.
+			 * @param array<string, mixed> $request  `wp-codebox/browser-provider-adapter-request/v1`.
+			 * @param array<string, mixed> $input    Input of the ability. Take no address from it.
+			 */
+			$policy = apply_filters( 'wp_codebox_browser_provider_bridge_policy', [], (string) ( $request['provider'] ?? '' ), $request, $input );
+			return null === $policy || [] === $policy ? null : $this->bridge( BridgePolicy::read( $policy, (string) ( $request['provider'] ?? '' ) ), $request );
+		} catch ( Failure $failure ) {
+			return $failure->to_wp_error();
+		} catch ( Throwable $thrown ) {
+			return HostAnswer::thrown( $thrown, ErrorCode::BrowserProviderBridgePolicyInvalid, 'The policy of the provider bridge failed; the PHP error log says where.' )->to_wp_error();
+		}
+	}
+
+	/**
+	 * Sends the request.
+	 *
+	 * @param BridgePolicy         $policy  Policy of the site.
+	 * @param array<string, mixed> $request `wp-codebox/browser-provider-adapter-request/v1`.
+	 * @return array<string, mixed>
+	 */
+	private function bridge( BridgePolicy $policy, array $request ): array {
+		if ( 'http.request' !== $request['operation'] ) {
+			throw Failure::because( ErrorCode::BrowserProviderBridgeOperationUnsupported, 'The built-in bridge knows the operation "http.request" only.' );
+		}
+		$payload = (array) $request['request'];
+		$method  = strtoupper( is_string( $payload['method'] ?? null ) ? $payload['method'] : 'POST' );
+		$url     = $policy->address( $payload );
+		if ( ! in_array( $method, self::METHODS, true ) ) {
+			throw Failure::because( ErrorCode::BrowserProviderRequestRequired, sprintf( 'The built-in bridge sends %s.', implode( ', ', self::METHODS ) ) );
+		}
+		[ $headers, $dropped ] = self::headers( $payload['headers'] ?? [] );
+		[ $body, $type ]       = self::body( $payload );
+		if ( null !== $type && ! isset( array_change_key_case( $headers )['content-type'] ) ) {
+			$headers['Content-Type'] = $type;
+		}
+		$sent     = $this->authentication->apply(
+			$policy,
+			[
+				'method'  => $method,
+				'uri'     => $url->text(),
+				'headers' => $headers,
+				'body'    => $body,
+			]
+		);
+		$response = $this->send( $sent, $policy->timeout );
+		return [
+			'success'  => $response['status'] >= 200 && $response['status'] < 400,
+			'response' => [ 'http' => $response ],
+			'audit'    => [
+				'schema'           => 'wp-codebox/browser-provider-bridge-audit/v1',
+				'provider'         => $request['provider'],
+				'operation'        => $request['operation'],
+				'uri_host'         => $url->host,
+				'dropped_headers'  => $dropped,
+				'secrets_redacted' => true,
+			],
+		];
+	}
+
+	/**
+	 * The headers that may travel, and the names of those that may not.
+	 *
+	 * @param mixed $given As composed in the sandbox.
+	 * @return array{array<string, string>, list<string>}
+	 */
+	private static function headers( mixed $given ): array {
+		$headers = [];
+		$dropped = [];
+		foreach ( is_array( $given ) ? $given : [] as $name => $value ) {
+			$name  = (string) $name;
+			$value = is_int( $value ) || is_float( $value ) ? (string) $value : $value;
+			$good  = 1 === preg_match( BridgeAuthentication::HEADER, $name ) && is_string( $value ) && 1 !== preg_match( '/[^\x20-\x7e]/', $value );
+			if ( ! $good || count( $headers ) >= 64 || SecretNames::in_header( $name ) || 1 === preg_match( self::TRANSPORT, $name ) ) {
+				$dropped[] = sanitize_text_field( substr( $name, 0, 128 ) );
+				continue;
+			}
+			$headers[ $name ] = $value;
+		}
+		return [ $headers, array_slice( $dropped, 0, 64 ) ];
+	}
+
+	/**
+	 * The body and its type: text as it is, data as JSON.
+	 *
+	 * @param array<mixed> $payload `body` or `data`.
+	 * @return array{string, string|null}
+	 */
+	private static function body( array $payload ): array {
+		$given = $payload['body'] ?? $payload['data'] ?? '';
+		$body  = is_string( $given ) ? $given : (string) wp_json_encode( $given, JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_PRESERVE_ZERO_FRACTION );
+		if ( strlen( $body ) > self::MOST_BYTES ) {
+			throw Failure::because( ErrorCode::BrowserProviderRequestRequired, sprintf( 'The body of the request is larger than %d bytes.', self::MOST_BYTES ) );
+		}
+		return [ $body, '' === $body || is_string( $given ) && ! in_array( $given[0], [ '{', '[' ], true ) ? null : 'application/json' ];
+	}
+
+	/**
+	 * Sends it and reads the answer.
+	 *
+	 * @param array{method: string, uri: string, headers: array<string, string>, body: string} $request With its credential.
+	 * @param float $seconds How long.
+	 * @return array{status: int, headers: array<string, string>, body: string}
+	 */
+	private function send( #[\SensitiveParameter] array $request, float $seconds ): array {
+		$most = self::MOST_BYTES;
+		// A private address is one that the site allowed by its number; a name must not lead to one.
+		$numeric = BridgeUrl::parse( $request['uri'] )?->is_numeric() ?? false;
+		// The transport unpacks what it is sent packed, without a bound; it was asked not to be sent such.
+		$plain = static function ( mixed $bytes ): void {
+			if ( 1 === preg_match( '/^content-encoding:[ \t]*(?!identity)\S/mi', (string) strstr( (string) $bytes, "\r\n\r\n", true ) ) ) {
+				throw new TransportFailure( 'The answer is packed.', 'wp-codebox.packed' );
+			}
+		};
+		add_action( 'requests-requests.before_parse', $plain );
+		try {
+			$answer = wp_remote_request(
+				$request['uri'],
+				[
+					'method'              => $request['method'],
+					'headers'             => $request['headers'] + [ 'Accept-Encoding' => 'identity' ],
+					'body'                => '' === $request['body'] ? null : $request['body'],
+					'timeout'             => $seconds,
+					'redirection'         => 0,
+					'reject_unsafe_urls'  => ! $numeric,
+					'limit_response_size' => $most + 1,
+					'decompress'          => false,
+					'sslverify'           => true,
+					'cookies'             => [],
+					'user-agent'          => 'WP-Codebox/' . \WPCodebox\VERSION,
+				]
+			);
+		} finally {
+			remove_action( 'requests-requests.before_parse', $plain );
+		}
+		if ( $answer instanceof WP_Error ) {
+			throw Failure::because( ErrorCode::BrowserProviderBridgeException, 'The provider could not be reached.', [ Redaction::line( $answer->get_error_message(), array_values( $this->lent->values() ) ) ] );
+		}
+		$body = wp_remote_retrieve_body( $answer );
+		if ( strlen( $body ) > $most ) {
+			throw Failure::because( ErrorCode::BrowserProviderBridgeException, sprintf( 'The answer of the provider is larger than %d bytes.', $most ) );
+		}
+		$headers = [];
+		foreach ( wp_remote_retrieve_headers( $answer ) as $name => $value ) {
+			$value            = implode( ', ', array_map( 'strval', (array) $value ) );
+			$headers[ $name ] = SecretNames::in_header( (string) $name ) ? Redaction::REPLACED : wp_check_invalid_utf8( $value, true );
+		}
+		return [
+			'status'  => (int) wp_remote_retrieve_response_code( $answer ),
+			'headers' => $headers,
+			'body'    => self::without_secrets( $body ),
+		];
+	}
+
+	/**
+	 * A body whose members that are secrets by name are replaced, when it is JSON; values are looked for
+	 * later, in all of the answer.
+	 *
+	 * @param string $body Body.
+	 */
+	private static function without_secrets( #[\SensitiveParameter] string $body ): string {
+		$data  = json_decode( $body, false, 64 );
+		$clean = null === $data ? null : json_encode( Redaction::named( $data ), JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_PRESERVE_ZERO_FRACTION, 65 );
+		$same  = null === $data ? null : json_encode( $data, JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_PRESERVE_ZERO_FRACTION, 65 );
+		return $clean === $same || ! is_string( $clean ) ? $body : $clean;
+	}
+}

@@ -1,0 +1,92 @@
+<?php
+/**
+ * Which providers could be used here.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Model;
+
+use WPCodebox\Settings;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * For screens and reports: names and statuses, asked without hooks. What a task really gets is
+ * decided when it is started.
+ */
+final class ProviderOverview {
+
+	/**
+	 * Wires the overview.
+	 *
+	 * @param Settings   $settings   Host settings.
+	 * @param Providers  $providers  Model providers.
+	 * @param Connectors $connectors WordPress's own connectors.
+	 */
+	public function __construct(
+		private readonly Settings $settings,
+		private readonly Providers $providers,
+		private readonly Connectors $connectors
+	) {}
+
+	/**
+	 * The overview of a site.
+	 *
+	 * @param Settings $settings Host settings.
+	 */
+	public static function of( Settings $settings ): self {
+		return new self( $settings, new Providers( $settings ), new Connectors() );
+	}
+
+	/**
+	 * The providers that have an address.
+	 *
+	 * @return array<string, array{status: string, source: string, key: string}>
+	 */
+	public function rows(): array {
+		$rows = [];
+		foreach ( $this->providers->all() as $id => $provider ) {
+			if ( '' !== $provider->base_url ) {
+				$rows[ $id ] = $this->row( $provider );
+			}
+		}
+		return $rows;
+	}
+
+	/** What tasks get that name nothing, e.g. `openai some-model`; '' when they get no model. */
+	public function configured(): string {
+		$id    = $this->settings->default_provider();
+		$model = $this->settings->default_model();
+		$model = '' !== $model ? $model : ( $this->providers->all()[ $id ]->models[0] ?? '' );
+		return '' === $model ? '' : trim( $id . ' ' . $model );
+	}
+
+	/**
+	 * Key and status of a provider.
+	 *
+	 * @param Provider $provider Provider.
+	 * @return array{status: string, source: string, key: string}
+	 */
+	private function row( Provider $provider ): array {
+		$credential = null;
+		$status     = CredentialStatus::NotRequired;
+		if ( '' !== $provider->connector && $this->connectors->has( $provider->connector ) ) {
+			$connector  = $this->connectors->get( $provider->connector );
+			$status     = $connector->status;
+			$credential = $connector->credentials[0] ?? null;
+		}
+		if ( '' !== $provider->key_env && ( null === $credential || CredentialStatus::Missing === $status ) ) {
+			$found      = Connectors::from_process( $provider->key_env, $provider->key_env, $provider->key_env );
+			$credential = CredentialStatus::Available === $found->status ? $found : $credential ?? $found;
+			$status     = $credential->status;
+		}
+		return [
+			'status' => ( Connectors::ai_is_on() ? $status : CredentialStatus::Denied )->value,
+			'source' => $credential->source ?? '',
+			'key'    => $credential->name ?? '',
+		];
+	}
+}

@@ -1,0 +1,182 @@
+<?php
+/**
+ * Which code of the host a sandbox's WordPress loads beside the code under change.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Run;
+
+use WPCodebox\Authority;
+use WPCodebox\ErrorCode;
+use WPCodebox\Failure;
+use WPCodebox\Host\InstalledCode;
+use WPCodebox\Host\Site;
+use WPCodebox\Settings;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Turns the site's component contracts, `component_contracts` and `provider_plugin_paths` of a
+ * task into components; a later one replaces an earlier one of the same slug. Names, entries,
+ * overlaps and mount rights are judged by the extension and its runner.
+ */
+final class ComponentPlan {
+
+	private const MU_TARGET = '/wordpress/wp-content/mu-plugins/contained-runtime/';
+
+	/**
+	 * Wires the plan.
+	 *
+	 * @param Settings      $settings Host settings.
+	 * @param InstalledCode $code     Installed plugins and themes.
+	 * @param Site          $site     This site.
+	 */
+	public function __construct(
+		private readonly Settings $settings,
+		private readonly InstalledCode $code,
+		private readonly Site $site
+	) {}
+
+	/**
+	 * What a task adds to its request: `components`, `agent_bundles`, each only when there are some.
+	 *
+	 * @param array<string, mixed>       $input     Task input.
+	 * @param list<array<string, mixed>> $mounts    Mounts of the task.
+	 * @param Authority                  $authority In whose name.
+	 * @return array<string, list<array<string, mixed>>>
+	 * @throws Failure `wp_codebox_component_path_missing`, `wp_codebox_mount_denied`, `wp_codebox_input_invalid`.
+	 */
+	public function fields( array $input, array $mounts, Authority $authority ): array {
+		$components = $this->of_site( $mounts, $authority );
+		foreach ( (array) ( $input['component_contracts'] ?? [] ) as $contract ) {
+			$row                        = $this->component( (array) $contract, $authority );
+			$components[ $row['slug'] ] = $row;
+		}
+		foreach ( (array) ( $input['provider_plugin_paths'] ?? [] ) as $path ) {
+			$row                        = $this->provider( (string) $path, $authority );
+			$components[ $row['slug'] ] = $row;
+		}
+		return array_filter(
+			[
+				'components'    => array_values( $components ),
+				'agent_bundles' => array_values( array_map( static fn( mixed $row ): array => array_filter( (array) $row, static fn( mixed $value ): bool => null !== $value ), (array) ( $input['agent_bundles'] ?? [] ) ) ),
+			]
+		);
+	}
+
+	/**
+	 * Where components came from, as their contracts say; for the record.
+	 *
+	 * @param array<string, mixed> $input Task input.
+	 * @return array<string, array<string, mixed>> By slug.
+	 */
+	public function provenance( array $input ): array {
+		$found = [];
+		foreach ( (array) ( $input['component_contracts'] ?? [] ) as $contract ) {
+			if ( is_array( $contract['provenance'] ?? null ) && [] !== $contract['provenance'] ) {
+				$found[ (string) ( $contract['slug'] ?? basename( (string) ( $contract['path'] ?? $contract['source'] ?? '' ) ) ) ] = $contract['provenance'];
+			}
+		}
+		return $found;
+	}
+
+	/**
+	 * Components of the site, without those that the task itself works on.
+	 *
+	 * @param list<array<string, mixed>> $mounts    Mounts of the task.
+	 * @param Authority                  $authority In whose name.
+	 * @return array<string, array<string, mixed>> By slug.
+	 */
+	private function of_site( array $mounts, Authority $authority ): array {
+		$targets    = array_map( static fn( array $mount ): string => rtrim( (string) ( $mount['target'] ?? '' ), '/' ), $mounts );
+		$components = [];
+		foreach ( $this->settings->component_contracts() as $contract ) {
+			$row   = $this->component( $contract, $authority );
+			$place = ( 'plugin' === $row['load_as'] ? InstalledCode::PLUGIN_TARGET : self::MU_TARGET ) . $row['slug'];
+			// The task's own copy is the one that counts, and it is what the task is about.
+			if ( ! in_array( $place, $targets, true ) ) {
+				$components[ $row['slug'] ] = $row;
+			}
+		}
+		return $components;
+	}
+
+	/**
+	 * One contract as the extension takes it.
+	 *
+	 * @param array<string, mixed> $contract {slug, path, source, entry, activate, loadAs, required, readiness_probe}.
+	 * @param Authority            $authority In whose name.
+	 * @return array<string, mixed>
+	 */
+	private function component( array $contract, Authority $authority ): array {
+		$path = (string) ( $contract['path'] ?? $contract['source'] ?? '' );
+		$slug = (string) ( $contract['slug'] ?? basename( rtrim( $path, '/' ) ) );
+		$row  = [
+			'slug'     => $slug,
+			'source'   => $this->directory( $path, $slug, $authority ),
+			'load_as'  => (string) ( $contract['loadAs'] ?? 'mu-plugin' ),
+			'activate' => (bool) ( $contract['activate'] ?? false ),
+			'required' => (bool) ( $contract['required'] ?? false ),
+		];
+		if ( isset( $contract['entry'] ) ) {
+			$row['entry'] = (string) $contract['entry'];
+		}
+		if ( ! empty( $contract['readiness_probe'] ) ) {
+			$row['readiness_probe'] = (array) $contract['readiness_probe'];
+		}
+		return $row;
+	}
+
+	/**
+	 * A plugin that brings a model provider: active, and the run fails without it.
+	 *
+	 * @param string    $path      Its directory, or the slug of an installed plugin.
+	 * @param Authority $authority In whose name.
+	 * @return array<string, mixed>
+	 */
+	private function provider( string $path, Authority $authority ): array {
+		$slug = basename( rtrim( $path, '/' ) );
+		return [
+			'slug'     => $slug,
+			'source'   => $this->directory( str_contains( $path, '/' ) ? $path : '', $slug, $authority ),
+			'load_as'  => 'plugin',
+			'activate' => true,
+			'required' => true,
+		];
+	}
+
+	/**
+	 * The canonical directory of a component.
+	 *
+	 * @param string    $path      As given; empty: the installed plugin of that slug.
+	 * @param string    $slug      Its slug.
+	 * @param Authority $authority In whose name.
+	 * @throws Failure `wp_codebox_component_path_missing`, `wp_codebox_mount_denied`.
+	 */
+	private function directory( string $path, string $slug, Authority $authority ): string {
+		if ( '' === $path ) {
+			$plugins = $this->code->plugins();
+			if ( ! isset( $plugins[ $slug ] ) ) {
+				throw Failure::because(
+					ErrorCode::ComponentPathMissing,
+					sprintf( 'The component "%s" names no path and no plugin of that name is installed.', $slug ),
+					[ [] === $plugins ? 'No plugin with a directory is installed.' : 'Installed: ' . implode( ', ', array_keys( $plugins ) ) . '.' ]
+				);
+			}
+			return $plugins[ $slug ];
+		}
+		$real  = str_starts_with( $path, '/' ) ? realpath( $path ) : false;
+		$roots = $this->site->allowed_roots( $authority );
+		// Whether something is there is nobody's business outside of what may be mounted.
+		if ( null !== $roots && ! Site::is_within( false === $real ? $path : $real, $roots ) ) {
+			throw Failure::because( ErrorCode::MountDenied, sprintf( 'The path of the component "%s" lies outside the installed plugins, themes and wp_codebox.mount_roots.', $slug ) );
+		}
+		if ( false === $real || ! is_dir( $real ) ) {
+			throw Failure::because( ErrorCode::ComponentPathMissing, sprintf( 'The path of the component "%s" is not a directory; give the absolute path of the plugin\'s directory.', $slug ) );
+		}
+		return $real;
+	}
+}

@@ -1,0 +1,118 @@
+"""Components on disk, and a run that loads them: what the cases of this suite share."""
+
+import json
+import os
+
+from frames import Conversation
+from harness import must
+
+HEADER = "<?php\n/* Plugin Name: Component */\n"
+
+CATEGORY = """
+add_action( 'wp_abilities_api_categories_init', function () {
+	wp_register_ability_category( 'test', array( 'label' => 'Test', 'description' => 'Test.' ) );
+} );
+"""
+
+
+def ability(name, body, schema="array( 'type' => 'object' )"):
+    """PHP that registers an ability; `body` is that of its callback, with the input in $input."""
+    return CATEGORY + f"""
+add_action( 'wp_abilities_api_init', function () {{
+	wp_register_ability( '{name}', array(
+		'label' => 'Test', 'description' => 'Test.', 'category' => 'test', 'input_schema' => {schema},
+		'permission_callback' => function () {{ return current_user_can( 'manage_options' ); }},
+		'execute_callback' => function ( $input = null ) {{ {body} }},
+	) );
+}} );
+"""
+
+
+def component(bench, slug, code="", files=None, **fields):
+    """A plugin of the host as a component; a plugin that is activated and required unless told otherwise."""
+    path = os.path.join(bench.directory, "components", slug)
+    os.makedirs(path, exist_ok=True)
+    for name, text in {**({} if files is not None else {f"{slug}.php": HEADER + code}), **(files or {})}.items():
+        with open(os.path.join(path, name), "w", encoding="utf-8") as file:
+            file.write(text)
+    bench.own(os.path.join(bench.directory, "components"))
+    row = {"slug": slug, "source": path, "load_as": "plugin", "activate": True, "required": True, **fields}
+    return {name: value for name, value in row.items() if value is not None}
+
+
+def shell(script):
+    return {"kind": "command", "argv": ["sh", "-c", script]}
+
+
+def task(name, **given):
+    return {"kind": "ability", "ability": name, "input": given}
+
+
+class Ended:
+    """The last frame of a run, its events, and its bundle."""
+
+    def __init__(self, frame, events):
+        self.frame, self.events = frame, events
+        self.result = frame.get("result", {})
+        error = frame.get("error") or self.result.get("error") or {}
+        self.code, self.message = error.get("code"), error.get("message", "")
+        self.hints = error.get("hints", [])
+
+    def __str__(self):
+        return json.dumps(self.frame)[:3000] + "\n" + self.output[-1500:]
+
+    @property
+    def output(self):
+        """Everything that programs of the guest printed."""
+        pieces = [event["data"].get("text", "") for event in self.events if event["type"] == "runtime.command.output"]
+        return "".join(pieces)
+
+    def text(self, name):
+        """A file of the bundle."""
+        with open(os.path.join(self.result["artifacts"]["path"], name), encoding="utf-8") as file:
+            return file.read()
+
+    def whole(self):
+        """Every byte of the bundle."""
+        found = b""
+        for directory, _, files in os.walk(self.result["artifacts"]["path"]):
+            for name in files:
+                with open(os.path.join(directory, name), "rb") as file:
+                    found += file.read()
+        return found
+
+    def expect(self, outcome, code=None):
+        must(self.result.get("outcome") == outcome, f"expected {outcome}: {self}")
+        must(self.code == code, f"expected {code}: {self}")
+        return self
+
+    def refused(self, code, *parts):
+        """No outcome at all: an error with this code and these parts in its sentence."""
+        must(self.frame["type"] == "error" and self.code == code, f"expected the error {code}: {self}")
+        for part in parts:
+            must(part in self.message, f"{part!r} is not said: {self.message}")
+        return self
+
+    def answered(self):
+        """What the ability answered, as the transcript has it."""
+        rows = [row for row in self.result["transcript"]["executions"] if row["phase"] == "agent"]
+        must(len(rows) == 1, str(rows))
+        return rows[0].get("parsed")
+
+
+def run(bench, agent, components=(), spawn=None, **changes):
+    """Runs to the end."""
+    talk = Conversation(bench, "true", components=list(components), **changes)
+    talk.request["agent"] = agent
+    talk.spawn(**(spawn or {}))
+    events = []
+    while True:
+        frame = talk.frame()
+        must(frame is not None, "the supervisor said nothing at its end")
+        if frame["type"] == "event":
+            events.append(frame["event"])
+        elif frame["type"] != "accepted":
+            break
+    talk.close()
+    talk.ended()
+    return Ended(frame, events)

@@ -1,0 +1,92 @@
+<?php
+/**
+ * Models in WP-CLI: flags, report, and what only the operator may.
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\Settings;
+use WPCodebox\Tests\Harness;
+
+return static function ( Harness $t ): void {
+	$log = getenv( 'TEST_WORK' ) . '/request.json';
+	$key = 'sk-cli-VALUE-' . bin2hex( random_bytes( 6 ) );
+	/** Runs the command; answers exit status, STDOUT, STDERR and the request. */
+	$run = static function ( array $arguments, array $environment = [] ) use ( $t, $log ): array {
+		copy( getenv( 'TEST_FIXTURES' ) . '/sample/sample.php', WP_PLUGIN_DIR . '/sample/sample.php' );
+		is_file( $log ) && unlink( $log );
+		$got = $t->wp( array_merge( [ 'codebox', 'run-agent-task', 'Fix it', '--plugin=sample' ], $arguments ), $environment + [ 'WP_CODEBOX_FAKE_REQUEST_LOG' => $log ] );
+		return [ ...$got, is_file( $log ) ? json_decode( (string) file_get_contents( $log ), true ) : null ];
+	};
+	$t->test(
+		'flags reach the request, the report says what was used',
+		static function () use ( $t, $run, $key ): void {
+			[ $code, $out, $err, $request ] = $run( [ '--provider=openai', '--model=some-model', '--max-turns=5', '--max-cost=0.25', '--budget={"input_tokens":1000}', '--allowed-tools=workspace.read,tests.run' ], [ 'OPENAI_API_KEY' => $key ] );
+			$t->same( 0, $code, $err );
+			$t->contains( 'Model:     openai some-model: 12 turns, 34,000 tokens in, 2,100 out, $0.03', $out );
+			$t->same( [ 'kind' => 'model', 'budget' => [ 'input_tokens' => 1000, 'turns' => 5, 'cost_microusd' => 250000 ] ], $request['agent'] );
+			$t->same( [ [ 'workspace.read', 'tests.run' ], $key ], [ $request['task_input']['allowed_tools'], $request['secrets'][0]['value'] ] );
+			$t->true( ! str_contains( $out . $err, $key ), 'the value is printed' );
+			[ $code, $out, $err ] = $run( [ '--provider=openai', '--model=m', '--format=json' ], [ 'OPENAI_API_KEY' => $key ] );
+			$t->same( [ 0, 'm', 12 ], [ $code, ( $run_data = json_decode( $out, true ) )['run_metadata']['model'] ?? null, $run_data['run_metadata']['usage']['turns'] ?? null ], $err );
+		}
+	);
+	$t->test(
+		'an address of the operator gets no key of this site, only one that is lent',
+		static function () use ( $t, $run, $key ): void {
+			$there               = [ '--base-url=http://127.0.0.1:11434/v1', '--model=m' ];
+			[ $code, , $err, $request ] = $run( $there, [ 'OPENAI_API_KEY' => $key ] );
+			$t->same( [ 0, 'openai-compatible', 'http://127.0.0.1:11434/v1', false ], [ $code, $request['model']['provider'] ?? null, $request['model']['base_url'] ?? null, isset( $request['secrets'] ) ], $err );
+			[ $code, , $err, $request ] = $run( [ ...$there, '--provider=openai' ], [ 'OPENAI_API_KEY' => $key ] );
+			$t->same( [ 0, 'openai', false ], [ $code, $request['model']['provider'] ?? null, isset( $request['secrets'] ) ], $err );
+			[ $code, , $err, $request ] = $run( [ ...$there, '--provider=openai', '--secret-env=OPENAI_API_KEY' ], [ 'OPENAI_API_KEY' => $key ] );
+			$t->same( [ 0, $key, 'OPENAI_API_KEY' ], [ $code, $request['secrets'][0]['value'] ?? null, $request['model']['secret'] ?? null ], $err );
+			[ $code, , $err, $request ] = $run( [ ...$there, '--secret-env=MODEL_API_KEY' ], [ 'MODEL_API_KEY' => $key ] );
+			$t->same( [ 0, $key ], [ $code, $request['secrets'][0]['value'] ?? null ], $err );
+			[ $code, , $err, $request ] = $run( [ '--input-json={"secret_env":["OPENAI_API_KEY"],"provider":"openai","model":"m"}' ], [ 'OPENAI_API_KEY' => $key ] );
+			$t->same( [ 0, 'secret_env' ], [ $code, $request['provenance']['model']['credential']['source'] ?? null ], $err );
+			// As a user the same address is refused.
+			[ $code, $out, $err, $request ] = $run( [ ...$there, '--user=admin' ], [ 'OPENAI_API_KEY' => $key ] );
+			$t->same( [ 126, '', null ], [ $code, $out, $request ] );
+			$t->contains( '(wp_codebox_forbidden)', $err );
+			[ $code, , $err ] = $run( [ '--provider=openai', '--model=m', '--user=admin' ], [ 'OPENAI_API_KEY' => $key ] );
+			$t->same( 0, $code, $err );
+			// A secret of the environment is the operator's to lend, not a user's.
+			[ $code, , $err ] = $run( [ '--input-json={"secret_env":["HOME"]}', '--provider=openai', '--model=m', '--user=admin' ], [ 'OPENAI_API_KEY' => $key ] );
+			$t->same( 1, $code, $err );
+			$t->contains( '(wp_codebox_secret_invalid)', $err );
+		}
+	);
+	$bad = [
+		'no key'             => [ [ '--provider=anthropic', '--model=m' ], 126, 'wp_codebox_provider_credentials_unavailable' ],
+		'no model'           => [ [ '--provider=openai' ], 1, 'wp_codebox_model_missing' ],
+		'no provider'        => [ [ '--provider=nobody', '--model=m' ], 1, 'wp_codebox_model_invalid' ],
+		'no connector'       => [ [ '--model=m', '--inherit={"connectors":["nobody"]}' ], 126, 'wp_codebox_connector_credentials_unavailable' ],
+		'dollars as text'    => [ [ '--provider=openai', '--model=m', '--max-cost=much' ], 1, 'wp_codebox_input_invalid' ],
+		'turns below 1'      => [ [ '--provider=openai', '--model=m', '--max-turns=0' ], 1, 'wp_codebox_input_invalid' ],
+		'no JSON object'     => [ [ '--provider=openai', '--model=m', '--inherit=openai' ], 1, 'wp_codebox_input_invalid' ],
+		'a budget of euros'  => [ [ '--provider=openai', '--model=m', '--budget={"euros":1}' ], 1, 'wp_codebox_input_invalid' ],
+		'two agents'         => [ [ '--agent=built-in', '--agent-command=true' ], 1, 'wp_codebox_input_invalid' ],
+		'a command as tool'  => [ [ '--provider=openai', '--model=m', '--parent-tool-bridge={"allowed_tools":["a/b"],"dispatcher":{"mode":"host_command"}}' ], 1, 'wp_codebox_input_invalid' ],
+	];
+	foreach ( $bad as $name => [ $arguments, $status, $expected ] ) {
+		$t->test(
+			"refused: $name",
+			static function () use ( $t, $run, $key, $arguments, $status, $expected ): void {
+				[ $code, $out, $err, $request ] = $run( $arguments, [ 'OPENAI_API_KEY' => $key ] );
+				$t->same( [ $status, '', null ], [ $code, $out, $request ], $err );
+				$t->same( 1, preg_match( '/^Error: [^\n]+ \(' . $expected . '\)$/m', $err ), $err );
+				$t->true( ! str_contains( $err, $key ), 'the value is printed' );
+			}
+		);
+	}
+	$t->test(
+		'a batch takes the same flags',
+		static function () use ( $t, $key ): void {
+			[ $code, , $err ] = $t->wp( [ 'codebox', 'run-agent-task-batch', '--tasks=["Fix it"]', '--plugin=sample', '--provider=openai', '--model=m', '--max-turns=3' ], [ 'OPENAI_API_KEY' => $key ] );
+			$t->same( 0, $code, $err );
+			[ $code, , $err ] = $t->wp( [ 'codebox', 'run-agent-task-fanout', '--workers=[{"id":"a","goal":"Fix it"}]', '--plugin=sample', '--provider=openai', '--model=m', '--max-cost=1' ], [ 'OPENAI_API_KEY' => $key ] );
+			$t->same( 0, $code, $err );
+		}
+	);
+};

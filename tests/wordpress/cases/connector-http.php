@@ -1,0 +1,208 @@
+<?php
+/**
+ * Connector requests over real HTTP: who is let in, and a whole request to a scripted model and back.
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\Settings;
+use WPCodebox\Tests\Harness;
+use WPCodebox\Tests\Http;
+
+return static function ( Harness $t ): void {
+	require_once dirname( __DIR__ ) . '/http.php';
+	// Only the servers have the example plugin.
+	$content = WP_CONTENT_DIR . '/mu-plugins/host-connector.php';
+	$http    = new Http( $t );
+	$input   = [
+		'connector' => 'primary-ai',
+		'operation' => 'chat.completions',
+		'payload'   => [
+			'messages'   => [
+				[
+					'role'    => 'user',
+					'content' => 'Hello',
+				],
+			],
+			'max_tokens' => 50,
+		],
+	];
+	$member  = static function ( string $login, string $role = 'subscriber' ): int {
+		$user = get_user_by( 'login', $login );
+		$id   = $user ? $user->ID : (int) wp_insert_user(
+			[
+				'user_login' => $login,
+				'user_pass'  => wp_generate_password(),
+				'user_email' => $login . '@example.org',
+				'role'       => $role,
+			]
+		);
+		return $id;
+	};
+	/** A new application password: id, and what is typed. */
+	$password = static function ( int $user, string $name ): array {
+		[ $typed, $item ] = WP_Application_Passwords::create_new_application_password( $user, [ 'name' => $name . ' ' . wp_rand() ] );
+		return [ $item['uuid'], $typed ];
+	};
+	$grant    = static function ( array $grants ) use ( $t ): void {
+		update_site_option( Settings::TRUSTED_CALLERS, $grants );
+		$t->same( $grants, get_site_option( Settings::TRUSTED_CALLERS ), 'the grants were not stored' );
+	};
+	/** A test with the site and the model up. */
+	$served   = static function ( string $name, callable $body ) use ( $t, $http, $content ): void {
+		$t->test(
+			$name,
+			static function () use ( $body, $http, $content ): void {
+				copy( getenv( 'TEST_ROOT' ) . '/tests/fixtures/host-connector/host-connector.php', $content );
+				[ $base, $log ] = $http->model(
+					[
+						'good' => [
+							'turns' => [ [ 'text' => 'Hello from the model' ] ],
+							'after' => 'repeat',
+						],
+						'echo' => [
+							'turns' => [
+								[
+									'fault'   => 'status',
+									'status'  => 401,
+									'message' => 'Your key ${key} is not good, ${key}!',
+								],
+							],
+							'after' => 'repeat',
+						],
+					]
+				);
+				update_option( 'host_connector_base_url', "$base/good/x/v1" );
+				try {
+					$body( $http->site(), $base, $log );
+				} finally {
+					$http->close();
+					unlink( $content );
+					delete_option( 'host_connector_base_url' );
+					delete_site_option( Settings::TRUSTED_CALLERS );
+				}
+			}
+		);
+	};
+
+	$served(
+		'only an application password that was granted this scope is let in, besides who may run tasks',
+		static function ( int $port ) use ( $t, $http, $input, $member, $password, $grant ): void {
+			$ask                     = static fn( string $user, ?string $typed, array $more = [] ): array => $http->ability( $port, 'browser-connector-request', $input + $more, null === $typed ? [] : [ 'user' => $user, 'password' => $typed ] );
+			$one                     = $member( 'orchestrator' );
+			$two                     = $member( 'bystander', 'editor' );
+			[ $granted, $typed ]     = $password( $one, 'granted' );
+			[ $session, $typed_s ]   = $password( $one, 'session only' );
+			[ , $typed_none ]        = $password( $one, 'nothing' );
+			[ , $typed_two ]         = $password( $two, 'bystander' );
+			[ , $typed_admin ]       = $password( 1, 'admin' );
+			$claims                  = [
+				'authorization' => [
+					'schema' => 'wp-codebox/trusted-orchestrator-authorization/v1',
+					'caller' => $granted,
+					'scope'  => 'browser-connector:request',
+				],
+			];
+			$t->same( 403, $ask( 'orchestrator', $typed )[0], 'before any grant' );
+			$grant(
+				[
+					$granted => [ 'browser-connector:request' ],
+					$session => [ 'browser-session:create', 'artifact:write' ],
+				]
+			);
+			[ $status, $answer ] = $ask( 'orchestrator', $typed, $claims );
+			$t->same( [ 200, true, 'completed' ], [ $status, $answer['success'] ?? null, $answer['status'] ?? null ], (string) json_encode( $answer ) );
+			$t->same( [ $granted, 'trusted-orchestrator', 'trusted-caller-grant', true ], [ $answer['audit']['authorization']['caller'], $answer['audit']['authorization']['method'], $answer['audit']['authorization']['reason'], $answer['audit']['authorization']['authorized'] ] );
+			$t->same( 200, $ask( 'orchestrator', $typed )[0], 'the payload need not say anything of its caller' );
+			foreach ( [
+				'another scope of the same user'       => [ 'orchestrator', $typed_s, 403 ],
+				'another password of the same user'    => [ 'orchestrator', $typed_none, 403 ],
+				'another user who names the granted'   => [ 'bystander', $typed_two, 403 ],
+				'the granted password, another login'  => [ 'bystander', $typed, 401 ],
+				'nobody who names the granted'         => [ '', null, 401 ],
+			] as $what => [ $user, $secret, $expected ] ) {
+				$t->same( $expected, $ask( $user, $secret, $claims )[0], $what );
+			}
+			$t->same( 403, $http->ability( $port, 'execute-browser-provider-request', [], [ 'user' => 'orchestrator', 'password' => $typed_s ] )[0], 'the older ability has the same scope' );
+			$t->same( 'wp_codebox_browser_provider_operation_required', $http->ability( $port, 'execute-browser-provider-request', [], [ 'user' => 'orchestrator', 'password' => $typed ] )[1]['code'] ?? '', 'and is open with it' );
+			$t->same( 403, $http->ability( $port, 'run-agent-task', [ 'goal' => 'x' ], [ 'user' => 'orchestrator', 'password' => $typed ] )[0], 'the grant opens nothing else' );
+			[ $status, $answer ] = $ask( 'admin', $typed_admin );
+			$t->same( [ 200, 'capability', 'user:1' ], [ $status, $answer['audit']['authorization']['method'] ?? null, $answer['audit']['authorization']['caller'] ?? null ] );
+		}
+	);
+	$served(
+		'a cookie with a nonce is no application password, nor is one that was revoked or that the site does not take',
+		static function ( int $port ) use ( $t, $http, $input, $member, $password, $grant ): void {
+			$one                 = $member( 'orchestrator' );
+			[ $granted, $typed ] = $password( $one, 'granted' );
+			$grant( [ $granted => [ 'browser-connector:request' ] ] );
+			$basic = [
+				'user'     => 'orchestrator',
+				'password' => $typed,
+			];
+			$ask   = static fn( array $options, int $at ): int => $http->ability( $at, 'browser-connector-request', $input, $options )[0];
+			$t->same( 200, $ask( $basic, $port ), 'positive control' );
+			$session = $http->session( $one );
+			$t->same( 403, $ask( [ 'headers' => $session ], $port ), 'cookie and nonce' );
+			$t->same( 403, $ask( $basic + [ 'headers' => $session ], $port ), 'cookie, nonce and the password: core takes the cookie' );
+			$t->same( 200, $ask( [ 'headers' => $http->session( 1 ) ], $port ), 'positive control: the cookie of an administrator' );
+			$t->same( 401, $ask( [ 'headers' => [ $http->session( 1 )[0] ] ], $port ), 'a cookie without its nonce' );
+			// Without TLS and outside of a local environment core takes no application password.
+			$t->same( 401, $ask( $basic, $http->site( [ 'WP_ENVIRONMENT_TYPE' => 'production' ] ) ), 'application passwords are off' );
+			$t->same( 200, $ask( $basic, $port ), 'positive control' );
+			WP_Application_Passwords::delete_application_password( $one, $granted );
+			$t->same( 401, $ask( $basic, $port ), 'revoked' );
+			[ , $again ] = $password( $one, 'granted' );
+			$t->same( 403, $ask( [ 'password' => $again ] + $basic, $port ), 'a new password of the same name is not the old one' );
+			[ $other, $typed_other ] = $password( $one, 'granted' );
+			$grant( [ $other => [ 'browser-connector:request' ] ] );
+			$t->same( 200, $ask( [ 'password' => $typed_other ] + $basic, $port ), 'positive control: until it is granted' );
+		}
+	);
+	$served(
+		'a request goes to the model with the key of this site, and the key does not come back',
+		static function ( int $port, string $base, string $log ) use ( $t, $http, $input, $password ): void {
+			[ , $typed ] = $password( 1, 'admin' );
+			$admin       = [
+				'user'     => 'admin',
+				'password' => $typed,
+			];
+			[ $status, $answer ] = $http->ability( $port, 'browser-connector-request', $input, $admin );
+			$t->same( 200, $status, (string) json_encode( $answer ) );
+			$t->same( 'Hello from the model', $answer['response']['choices'][0]['message']['content'] ?? $answer );
+			$t->true( is_int( $answer['response']['usage']['total_tokens'] ?? null ), 'the count of tokens was taken out' );
+			$t->same( [ [ 'name' => 'EXAMPLE_AI_API_KEY', 'status' => 'available' ] ], $answer['credentials'] );
+			[ $status, $legacy ] = $http->ability(
+				$port,
+				'execute-browser-provider-request',
+				[
+					'operation' => 'http.request',
+					'inherit'   => [ 'connectors' => [ 'primary-ai' ] ],
+					'request'   => [
+						'path'    => 'chat/completions',
+						'headers' => [ 'Authorization' => 'Bearer forged' ],
+						'data'    => $input['payload'] + [ 'model' => 'm' ],
+					],
+				],
+				$admin
+			);
+			$t->same( [ 200, true, 200 ], [ $status, $legacy['success'] ?? null, $legacy['response']['http']['status'] ?? null ], (string) json_encode( $legacy ) );
+			$t->contains( 'Hello from the model', $legacy['response']['http']['body'] );
+			$rows = array_map( static fn( string $line ): array => json_decode( $line, true ), array_filter( explode( "\n", (string) file_get_contents( $log ) ) ) );
+			$t->same( array_fill( 0, 2, hash( 'sha256', Http::KEY ) ), array_column( $rows, 'key_sha256' ), 'what the model was sent' );
+			// The model says the key aloud.
+			update_option( 'host_connector_base_url', "$base/echo/x/v1" );
+			[ , $failed ] = $http->ability( $port, 'browser-connector-request', $input, $admin );
+			$t->same( [ 'failed-closed', 'host_connector_refused' ], [ $failed['status'] ?? null, $failed['error']['code'] ?? null ], (string) json_encode( $failed ) );
+			$t->contains( 'is not good', $failed['error']['message'] );
+			[ , $bridged ] = $http->ability( $port, 'execute-browser-provider-request', [ 'operation' => 'http.request', 'inherit' => [ 'connectors' => [ 'primary-ai' ] ], 'request' => [ 'path' => 'chat/completions', 'data' => $input['payload'] + [ 'model' => 'm' ] ] ], $admin );
+			$t->same( [ false, 401 ], [ $bridged['success'] ?? null, $bridged['response']['http']['status'] ?? null ], (string) json_encode( $bridged ) );
+			$t->contains( 'is not good', $bridged['response']['http']['body'] );
+			$t->contains( Http::KEY, 'positive control ' . Http::KEY );
+			foreach ( [ json_encode( [ $answer, $legacy, $failed, $bridged ] ), json_encode( $t->audited( 12 ) ), (string) file_get_contents( $log ), (string) file_get_contents( getenv( 'TEST_WORK' ) . '/servers.log' ), (string) file_get_contents( getenv( 'TEST_WORK' ) . '/debug.log' ) ] as $text ) {
+				$t->true( ! str_contains( $text, Http::KEY ), 'the key is in: ' . substr( $text, 0, 300 ) );
+			}
+			$t->true( count( array_filter( $t->audited( 12 ), static fn( array $row ): bool => 'connector-request' === $row['event'] ) ) >= 4, 'the log does not say it' );
+		}
+	);
+};

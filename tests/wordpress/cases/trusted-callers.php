@@ -1,0 +1,249 @@
+<?php
+/**
+ * Scopes of application passwords: what decides, what may be stored, what the page shows.
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\Admin\CallersField;
+use WPCodebox\Capabilities;
+use WPCodebox\Connector\CallerGrants;
+use WPCodebox\Connector\Scope;
+use WPCodebox\Connector\TrustedCallers;
+use WPCodebox\Settings;
+use WPCodebox\Tests\Harness;
+
+return static function ( Harness $t ): void {
+	require_once ABSPATH . 'wp-admin/includes/admin.php';
+	$settings = new Settings();
+	$callers  = new TrustedCallers( $settings, new Capabilities() );
+	$user     = static function ( string $login ): int {
+		$known = get_user_by( 'login', $login );
+		return $known ? $known->ID : (int) wp_insert_user(
+			[
+				'user_login' => $login,
+				'user_pass'  => wp_generate_password(),
+				'user_email' => $login . '@example.org',
+				'role'       => 'subscriber',
+			]
+		);
+	};
+	/** Id of a new application password. */
+	$password = static fn( int $user, string $name = 'x' ): string => WP_Application_Passwords::create_new_application_password( $user, [ 'name' => $name . ' ' . wp_rand() ] )[1]['uuid'];
+	/** Decides as if core had authenticated this password for this request. */
+	$decide   = static function ( int $current, ?string $uuid, Scope $scope = Scope::RequestConnector, mixed $claimed = null ) use ( $callers ): array {
+		$GLOBALS['wp_rest_application_password_uuid'] = $uuid;
+		wp_set_current_user( $current );
+		try {
+			$decision = $callers->decide( $scope, $claimed );
+			return [ $decision->authorized, $decision->reason, $decision->caller ];
+		} finally {
+			$GLOBALS['wp_rest_application_password_uuid'] = null;
+		}
+	};
+	$test     = static function ( string $name, callable $body ) use ( $t ): void {
+		$t->test(
+			$name,
+			static function () use ( $body ): void {
+				global $wp_settings_errors;
+				$wp_settings_errors = [];
+				add_filter( 'wp_is_application_passwords_available', '__return_true' );
+				try {
+					$body();
+				} finally {
+					remove_filter( 'wp_is_application_passwords_available', '__return_true' );
+					delete_site_option( Settings::TRUSTED_CALLERS );
+				}
+			}
+		);
+	};
+
+	$test(
+		'a grant of one scope is none of another, and an empty or unknown one is none at all',
+		static function () use ( $t, $user, $password, $decide ): void {
+			$one   = $user( 'scoped' );
+			$uuids = [];
+			foreach ( Scope::cases() as $scope ) {
+				$uuids[ $scope->value ] = $password( $one );
+			}
+			update_site_option( Settings::TRUSTED_CALLERS, array_combine( $uuids, array_map( static fn( string $scope ): array => [ $scope ], array_keys( $uuids ) ) ) );
+			foreach ( $uuids as $granted => $uuid ) {
+				foreach ( Scope::cases() as $scope ) {
+					$good = $scope->value === $granted;
+					$t->same( [ $good, $good ? 'trusted-caller-grant' : 'missing-scope', $uuid ], $decide( $one, $uuid, $scope ), "$granted for $scope->value" );
+				}
+			}
+			// Past the rules, as a database import would.
+			$bad = array_fill_keys( array_values( $uuids ), [] );
+			foreach ( [ [ 'everything' ], [ '*' ], 'browser-connector:request', [ [ 'browser-connector:request' ] ], [ 'browser-connector:request ' ], true, null ] as $scopes ) {
+				add_filter( 'pre_site_option_' . Settings::TRUSTED_CALLERS, $given = static fn(): array => array_fill_keys( array_keys( $bad ), $scopes ) );
+				$t->same( false, $decide( $one, $uuids['browser-connector:request'] )[0], (string) json_encode( $scopes ) );
+				remove_filter( 'pre_site_option_' . Settings::TRUSTED_CALLERS, $given );
+			}
+			$t->same( true, $decide( $one, $uuids['browser-connector:request'] )[0], 'positive control' );
+		}
+	);
+	$test(
+		'the password must be of the current user, exist and be one that core takes',
+		static function () use ( $t, $user, $password, $decide ): void {
+			$one  = $user( 'scoped' );
+			$two  = $user( 'other' );
+			$uuid = $password( $one );
+			update_site_option( Settings::TRUSTED_CALLERS, [ $uuid => [ 'browser-connector:request' ] ] );
+			$control = static fn(): null => $t->same( [ true, 'trusted-caller-grant', $uuid ], $decide( $one, $uuid ), 'positive control' );
+			$control();
+			// Core keeps the id for the request, also when code of the site changes the user meanwhile.
+			$t->same( [ false, 'caller-not-trusted', $uuid ], $decide( $two, $uuid ), 'another user' );
+			$t->same( [ false, 'missing-authorization', '' ], $decide( 0, $uuid ), 'nobody' );
+			$t->same( [ false, 'missing-authorization', 'user:' . $one ], $decide( $one, null ), 'no application password' );
+			$t->same( [ false, 'caller-not-trusted', 'x' ], $decide( $one, 'x' ), 'an id that is none' );
+			$t->same( [ false, 'missing-authorization' ], array_slice( $decide( $one, null, Scope::RequestConnector, [ 'caller' => $uuid, 'scope' => 'browser-connector:request', 'authorized' => true ] ), 0, 2 ), 'a claim' );
+			$off = static fn( bool $available, WP_User $who ): bool => $who->ID !== $one;
+			add_filter( 'wp_is_application_passwords_available_for_user', $off, 10, 2 );
+			$t->same( false, $decide( $one, $uuid )[0], 'not available for this user' );
+			remove_filter( 'wp_is_application_passwords_available_for_user', $off );
+			add_filter( 'wp_is_application_passwords_available', '__return_false', 20 );
+			$t->same( false, $decide( $one, $uuid )[0], 'not available at all' );
+			remove_filter( 'wp_is_application_passwords_available', '__return_false', 20 );
+			$control();
+			WP_Application_Passwords::delete_application_password( $one, $uuid );
+			$t->same( [ false, 'caller-not-trusted', $uuid ], $decide( $one, $uuid ), 'revoked while the request lasts' );
+		}
+	);
+	$test(
+		'the filter of trusted callers can narrow and cannot widen',
+		static function () use ( $t, $user, $password, $decide, $settings ): void {
+			$one   = $user( 'scoped' );
+			$uuid  = $password( $one );
+			$other = $password( $one );
+			$both  = [ 'browser-connector:request', 'artifact:write' ];
+			update_site_option( Settings::TRUSTED_CALLERS, [ $uuid => $both ] );
+			$t->same( [ $uuid => $both ], $settings->trusted_callers() );
+			foreach ( [
+				[ [], false ],
+				[ null, false ],
+				[ true, false ],
+				[ [ $uuid ], false ],
+				[ [ [ 'caller' => $uuid, 'scopes' => $both ] ], false ],
+				[ [ $uuid => 'browser-connector:request' ], false ],
+				[ [ $uuid => [ 'artifact:write' ] ], false ],
+				[ [ $uuid => [ 'browser-connector:request' ] ], true ],
+				[ [ $uuid => $both, $other => $both ], true ],
+			] as [ $answer, $expected ] ) {
+				$t->filtered(
+					'wp_codebox_trusted_browser_session_callers',
+					static fn(): mixed => $answer,
+					static function () use ( $t, $one, $uuid, $other, $decide, $answer, $expected ): void {
+						$t->same( $expected, $decide( $one, $uuid )[0], (string) json_encode( $answer ) );
+						$t->same( false, $decide( $one, $other )[0], 'the filter granted' );
+					}
+				);
+			}
+			$t->same( true, $decide( $one, $uuid )[0] );
+		}
+	);
+	$test(
+		'who may run tasks needs no grant; whom the site narrows has no other door',
+		static function () use ( $t, $password, $decide ): void {
+			$uuid = $password( 1 );
+			$t->same( [ true, 'capability-held', 'user:1' ], $decide( 1, null ) );
+			update_site_option( Settings::TRUSTED_CALLERS, [ $uuid => [ 'browser-connector:request' ] ] );
+			$t->filtered( 'wp_codebox_can_run_agent_task', '__return_false', static fn() => $t->same( [ false, 'capability-narrowed', 'user:1' ], $decide( 1, $uuid ) ) );
+			$t->same( true, $decide( 1, $uuid )[0] );
+		}
+	);
+	$test(
+		'only ids of application passwords that exist, and known scopes, are stored',
+		static function () use ( $t, $user, $password ): void {
+			$uuid  = $password( $user( 'scoped' ) );
+			$gone  = $password( $user( 'scoped' ) );
+			$good  = [ $uuid => [ 'browser-connector:request' ] ];
+			$store = static function ( mixed $value ): array {
+				global $wp_settings_errors;
+				$wp_settings_errors = [];
+				update_site_option( Settings::TRUSTED_CALLERS, $value );
+				return [ get_site_option( Settings::TRUSTED_CALLERS ), array_column( get_settings_errors( Settings::TRUSTED_CALLERS ), 'message' ) ];
+			};
+			$t->same( [ $good, [] ], $store( $good ) );
+			WP_Application_Passwords::delete_application_password( $user( 'scoped' ), $gone );
+			foreach ( [
+				[ 'text', 'must be a map' ],
+				[ [ 'orchestrator' => [ 'browser-connector:request' ] ], 'by the id' ],
+				[ [ 'abcd EFGH ijkl MNOP qrst UVWX' => [ 'browser-connector:request' ] ], 'by the id' ],
+				[ [ $uuid => [ 'everything' ] ], 'one of: browser-session:create' ],
+				[ [ $uuid => 'everything' ], 'one of: browser-session:create' ],
+				[ [ $uuid => [ [ 'x' ] ] ], 'one of: browser-session:create' ],
+				[ [ $gone => [ 'browser-connector:request' ] ], 'no application password' ],
+				[ [ '00000000-0000-4000-8000-000000000000' => [ 'artifact:write' ] ] + $good, 'no application password' ],
+			] as [ $value, $text ] ) {
+				[ $stored, $said ] = $store( $value );
+				$t->same( [ $good, 1 ], [ $stored, count( $said ) ], (string) json_encode( $value ) );
+				$t->contains( $text, $said[0] );
+			}
+			$t->same( $good, sanitize_option( Settings::TRUSTED_CALLERS, $good ), 'stored values pass again' );
+			foreach ( [ '', null, [], [ $uuid => [] ], [ $uuid => [ '' ] ], [ '00000000-0000-4000-8000-000000000000' => [ '' ] ] ] as $none ) {
+				$t->same( [ [], [] ], $store( $none ), (string) json_encode( $none ) );
+				$store( $good );
+			}
+			$t->same( [ [ $uuid => [ 'browser-connector:request', 'artifact:write' ] ], [] ], $store( [ strtoupper( $uuid ) => [ 'artifact:write', 'browser-connector:request', 'artifact:write' ] ] ), 'the order is ours' );
+		}
+	);
+	$test(
+		'the page lists application passwords by name and user, and shows no secret',
+		static function () use ( $t, $user, $settings ): void {
+			$one             = $user( 'scoped' );
+			[ $typed, $row ] = WP_Application_Passwords::create_new_application_password( $one, [ 'name' => 'A "<b>name</b>" ' . wp_rand() ] );
+			update_site_option( Settings::TRUSTED_CALLERS, [ $row['uuid'] => [ 'artifact:write' ] ] );
+			ob_start();
+			( new CallersField( $settings ) )->render();
+			$html  = (string) ob_get_clean();
+			$known = WP_Application_Passwords::get_user_application_password( $one, $row['uuid'] );
+			$t->true( ! str_contains( $html, $typed ) && ! str_contains( $html, $known['password'] ) && ! str_contains( $html, esc_html( $known['password'] ) ), 'a password or its hash is on the page' );
+			$document = new DOMDocument();
+			libxml_use_internal_errors( true );
+			$document->loadHTML( '<?xml encoding="utf-8"?>' . $html );
+			$path  = new DOMXPath( $document );
+			$boxes = $path->query( '//input[@type="checkbox" and @name="' . Settings::TRUSTED_CALLERS . '[' . $row['uuid'] . '][]"]' );
+			$found = [];
+			foreach ( $boxes as $box ) {
+				$found[ $box->getAttribute( 'value' ) ] = $box->hasAttribute( 'checked' );
+				$t->contains( 'of scoped', $box->getAttribute( 'aria-label' ) );
+			}
+			$t->same( [ 'browser-session:create' => false, 'browser-connector:request' => false, 'artifact:write' => true ], $found );
+			$t->true( str_contains( $document->textContent, $row['name'] ), 'the name is not shown' );
+			$t->same( 0, $path->query( '//b' )->length, 'a name got out of its cell' );
+			// The granted one is shown however many there are.
+			$t->same( [ $row['uuid'] ], array_column( ( new CallerGrants() )->passwords( 1, [ $row['uuid'] ] ), 'uuid' ) );
+			$t->same( 2, count( ( new CallerGrants() )->passwords( 2, [ $row['uuid'] ] ) ) );
+		}
+	);
+	if ( is_multisite() ) {
+		$test(
+			'grants are the network\'s, and a caller is one of the site it asks',
+			static function () use ( $t, $user, $password, $decide ): void {
+				$one  = $user( 'scoped' );
+				$site = get_user_by( 'login', 'siteadmin-callers' ) ?: get_user_by( 'id', wp_insert_user( [ 'user_login' => 'siteadmin-callers', 'user_pass' => wp_generate_password(), 'user_email' => 'sac@example.org', 'role' => 'administrator' ] ) );
+				$uuid = $password( $one );
+				update_option( Settings::TRUSTED_CALLERS, [ $uuid => [ 'browser-connector:request' ] ] );
+				$t->same( false, $decide( $one, $uuid )[0], 'an option of one site' );
+				delete_option( Settings::TRUSTED_CALLERS );
+				update_network_option( null, Settings::TRUSTED_CALLERS, [ $uuid => [ 'browser-connector:request' ] ] );
+				$t->same( true, $decide( $one, $uuid )[0] );
+				$t->same( [ true, false ], [ user_can( $site, 'manage_options' ), $decide( $site->ID, $password( $site->ID ) )[0] ], 'the administrator of one site' );
+				$t->same( true, $decide( 1, null )[0], 'a network administrator' );
+				$blog = (int) wp_insert_site(
+					[
+						'domain' => 'localhost',
+						'path'   => '/callers-' . wp_rand() . '/',
+					]
+				);
+				switch_to_blog( $blog );
+				$t->same( [ false, 'caller-not-trusted' ], array_slice( $decide( $one, $uuid ), 0, 2 ), 'a site the user is no member of' );
+				add_user_to_blog( $blog, $one, 'subscriber' );
+				$t->same( true, $decide( $one, $uuid )[0], 'positive control' );
+				restore_current_blog();
+				wp_delete_site( $blog );
+			}
+		);
+	}
+};

@@ -1,0 +1,100 @@
+<?php
+/**
+ * Flags about components and what they run.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Cli;
+
+use WPCodebox\ErrorCode;
+use WPCodebox\Failure;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * `--runtime-task`, `--component`, `--provider-plugin-paths` and `--agent-bundles` as fields of a task.
+ */
+final class ComponentFlags {
+
+	/**
+	 * The fields that were given.
+	 *
+	 * @param array<string, mixed> $flags Flags.
+	 * @return array<string, mixed>
+	 * @throws Failure `wp_codebox_input_invalid`.
+	 */
+	public static function fields( array $flags ): array {
+		$fields = [];
+		if ( isset( $flags['runtime-task'] ) ) {
+			$text                   = trim( (string) $flags['runtime-task'] );
+			$fields['runtime_task'] = str_starts_with( $text, '{' ) ? FlagList::json_object( '--runtime-task', $text ) : [ 'ability' => $text ];
+		}
+		if ( isset( $flags['component'] ) ) {
+			$fields['component_contracts'] = array_map( [ self::class, 'contract' ], self::rows( '--component', (string) $flags['component'] ) );
+		}
+		if ( isset( $flags['provider-plugin-paths'] ) ) {
+			$fields['provider_plugin_paths'] = array_map( [ self::class, 'path' ], FlagList::split( '--provider-plugin-paths', (string) $flags['provider-plugin-paths'] ) );
+		}
+		if ( isset( $flags['agent-bundles'] ) ) {
+			$fields['agent_bundles'] = array_map(
+				static fn( mixed $row ): array => is_array( $row ) ? $row : [ 'source' => self::path( (string) $row ) ],
+				self::rows( '--agent-bundles', (string) $flags['agent-bundles'] )
+			);
+		}
+		return $fields;
+	}
+
+	/**
+	 * A JSON list of texts and objects, or texts with commas between them.
+	 *
+	 * @param string $flag Flag, for the message.
+	 * @param string $text As given.
+	 * @return list<string|array<string, mixed>>
+	 */
+	private static function rows( string $flag, string $text ): array {
+		if ( ! str_starts_with( ltrim( $text ), '[' ) ) {
+			return FlagList::split( $flag, $text );
+		}
+		$rows = json_decode( $text, true );
+		$good = is_array( $rows ) && [] === array_filter( $rows, static fn( mixed $row ): bool => ! is_string( $row ) && ! is_array( $row ) );
+		if ( ! $good ) {
+			throw Failure::because( ErrorCode::InputInvalid, sprintf( '%s must be a list with commas, or a JSON list of texts and objects.', $flag ) );
+		}
+		return array_values( $rows );
+	}
+
+	/**
+	 * A component: a contract, or an installed plugin or a directory to load as an active plugin.
+	 *
+	 * @param string|array<string, mixed> $row As given.
+	 * @return array<string, mixed>
+	 */
+	private static function contract( string|array $row ): array {
+		if ( is_array( $row ) ) {
+			return $row;
+		}
+		$named = str_contains( $row, '/' ) ? [ 'path' => self::path( $row ) ] : [ 'slug' => $row ];
+		return $named + [
+			'loadAs'   => 'plugin',
+			'activate' => true,
+			'required' => true,
+		];
+	}
+
+	/**
+	 * A path made absolute; a name without a slash stays one.
+	 *
+	 * @param string $text As given.
+	 */
+	private static function path( string $text ): string {
+		if ( ! str_contains( $text, '/' ) && ! is_file( $text ) ) {
+			return $text;
+		}
+		$given = str_starts_with( $text, '/' ) ? $text : getcwd() . '/' . $text;
+		$real  = realpath( $given );
+		return false === $real ? $given : $real;
+	}
+}

@@ -1,0 +1,58 @@
+<?php
+/**
+ * Flags about the model, the tools and what a task inherits.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Cli;
+
+use WPCodebox\ErrorCode;
+use WPCodebox\Failure;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * The usual ones are plain values; what is an object in the ability is a JSON object here.
+ */
+final class ModelFlags {
+
+	private const TEXTS   = [ 'provider', 'model', 'base-url' ];
+	private const OBJECTS = [ 'budget', 'sandbox-tool-policy', 'tool-bridge', 'parent-tool-bridge', 'inherit' ];
+
+	/**
+	 * Fields of a task.
+	 *
+	 * @param array<string, mixed> $flags Flags.
+	 * @return array<string, mixed>
+	 * @throws Failure `wp_codebox_input_invalid`.
+	 */
+	public static function fields( array $flags ): array {
+		$input = [];
+		foreach ( self::TEXTS as $flag ) {
+			if ( isset( $flags[ $flag ] ) ) {
+				$input[ str_replace( '-', '_', $flag ) ] = (string) $flags[ $flag ];
+			}
+		}
+		foreach ( self::OBJECTS as $flag ) {
+			if ( isset( $flags[ $flag ] ) ) {
+				$input[ str_replace( '-', '_', $flag ) ] = FlagList::json_object( '--' . $flag, (string) $flags[ $flag ] );
+			}
+		}
+		if ( isset( $flags['max-turns'] ) ) {
+			$input['max_turns'] = Quantity::whole( 'max-turns', (string) $flags['max-turns'], 1, PHP_INT_MAX );
+		}
+		if ( isset( $flags['max-cost'] ) ) {
+			if ( 1 !== preg_match( '/^[0-9]{1,9}(\.[0-9]{1,6})?$/D', (string) $flags['max-cost'] ) ) {
+				throw Failure::because( ErrorCode::InputInvalid, '--max-cost must be US dollars, e.g. 0.50.' );
+			}
+			$input['budget']['cost_usd'] = (float) $flags['max-cost'];
+		}
+		if ( isset( $flags['allowed-tools'] ) ) {
+			$input['allowed_tools'] = FlagList::split( '--allowed-tools', (string) $flags['allowed-tools'] );
+		}
+		return $input;
+	}
+}
