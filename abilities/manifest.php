@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '219e400000396f63c6213b1bdbe7d875e225d5a9dd0ac77dce41ee6c4c48ac9a',
+	'contract_digest' => 'f3723e180047bc1dfff8a1d5ccdf06f876c1adc472193a799714d5056da2b32b',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',

@@ -89,4 +89,11 @@ def opencode_by_chat_completions(bench):
     solve(bench, "opencode", player("bash", "command", {"description": "Mend it"}, {"text": LAST}))
 
 
-CASES = [codex_by_the_responses_api, mini_swe_agent_by_chat_completions, claude_by_messages, opencode_by_chat_completions]
+#: Slowest first.
+ORDER = ["mini-swe-agent", "codex", "claude", "opencode"]
+codex_by_the_responses_api.agents = ["codex"]
+mini_swe_agent_by_chat_completions.agents = ["mini-swe-agent"]
+claude_by_messages.agents = ["claude"]
+opencode_by_chat_completions.agents = ["opencode"]
+
+CASES = [codex_by_the_responses_api, claude_by_messages, opencode_by_chat_completions, mini_swe_agent_by_chat_completions]

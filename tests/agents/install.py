@@ -1,6 +1,7 @@
 """Installs the pinned agents: from a lock file, with integrity, once per lock file."""
 
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -31,11 +32,26 @@ def command(name, directory):
     if os.path.exists(os.path.join(lock, "package-lock.json")):
         for file in ("package.json", "package-lock.json"):
             shutil.copy(os.path.join(lock, file), directory)
-        return ["npm", "ci", "--prefix", directory, "--no-audit", "--no-fund", "--prefer-offline",
+        # Not `npm ci`: registries that keep only this platform's packages lack optional ones that it insists on.
+        return ["npm", "install", "--no-save", "--prefix", directory, "--no-audit", "--no-fund", "--prefer-offline",
                 "--cache", os.path.join(cache(), "npm")]
     return ["/usr/bin/python3", "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:",
             "--no-warn-script-location", "--root-user-action", "ignore", "--cache-dir", os.path.join(cache(), "pip"),
             "--target", os.path.join(directory, "site"), "-r", os.path.join(lock, "requirements.txt")]
+
+
+def check(name, directory):
+    """Every npm package that is there is one of the lock file, by its integrity; pip checks by itself."""
+    lock, there = os.path.join(LOCKS, name, "package-lock.json"), os.path.join(directory, "node_modules", ".package-lock.json")
+    if not os.path.exists(lock):
+        return
+    with open(lock, encoding="utf-8") as file:
+        pinned = json.load(file)["packages"]
+    with open(there, encoding="utf-8") as file:
+        installed = json.load(file)["packages"]
+    for path, package in installed.items():
+        if not package.get("integrity") or pinned.get(path, {}).get("integrity") != package["integrity"]:
+            raise RuntimeError(f"{name}: {path} is not as its lock file says")
 
 
 def ensure(name, root):
@@ -55,6 +71,7 @@ def ensure(name, root):
         done = subprocess.run(command(name, work), cwd=work, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False)
         if done.returncode != 0:
             raise RuntimeError(f"{name} could not be installed: {done.stderr[-1500:]}")
+        check(name, work)
         with open(os.path.join(work, ".lock"), "w", encoding="ascii") as file:
             file.write(wanted)
         shutil.rmtree(place, ignore_errors=True)

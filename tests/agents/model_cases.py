@@ -116,7 +116,7 @@ def what_is_refused_before_anything_starts(bench):
     bench.ask(*mount, "--agent", "claude", *model).expect(1, "wp_codebox_model_invalid")
     bench.ask(*mount, "--agent", "codex").expect(1, "wp_codebox_model_missing")
     bench.ask(*mount, "--agent-command", "true", "--network-preset", "model").expect(1, "wp_codebox_model_missing")
-    bench.ask(*mount, "--agent", "codex", "--policy", json.dumps(policy), *model).expect(1, "wp_codebox_policy_invalid")
+    bench.ask(*mount, "--agent", "codex", "--policy", json.dumps(policy), *model).expect(126, "wp_codebox_forbidden")
     exposing = {**opened, "secrets": "connector-scoped", "expose_secrets": ["OPENAI_API_KEY"]}
     answer = bench.ask(*mount, "--agent-command", "true", "--policy", json.dumps(exposing), *model).expect(1, "wp_codebox_secret_invalid")
     must(bench.key not in answer.stdout + answer.stderr, "the refusal shows the key")
@@ -130,6 +130,8 @@ def the_presets_are_listed(bench):
     must(sorted(rows) == ["aider", "claude", "codex", "mini-swe-agent", "opencode"], f"{sorted(rows)}")
     must(not any("error" in row or row["installed"] for row in rows.values()), f"{rows}")
 
+
+what_is_refused_before_anything_starts.agents = ["codex"]
 
 CASES = [only_the_models_answers_are_open, without_the_preset_the_model_is_not_there, the_guest_of_the_checks_cannot_ask,
          what_is_refused_before_anything_starts, the_presets_are_listed]

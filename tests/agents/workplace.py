@@ -1,5 +1,6 @@
 """What the cases share: a key, a model server, and runs that are given both."""
 
+import concurrent.futures
 import hashlib
 import os
 import secrets
@@ -19,12 +20,21 @@ class Workplace(Bench):
         self.server = Server({}, key=self.key).start()
         self.agents = os.path.join(os.path.dirname(self.state.rstrip("/")), "agents")
         self.sessions = 0
+        self.installing = {}
 
     def close(self):
         self.server.close()
         super().close()
 
+    def begin_installing(self, names):
+        """Fetches agents while other cases run."""
+        pool = concurrent.futures.ThreadPoolExecutor(2)
+        self.installing = {name: pool.submit(install.ensure, name, self.agents) for name in names}
+        pool.shutdown(wait=False)
+
     def install(self, name):
+        if name in self.installing:
+            return self.installing[name].result()
         return install.ensure(name, self.agents)
 
     def script(self, step):
