@@ -100,7 +100,7 @@ enum ErrorCode: string {
 			self::InputInvalid, self::LimitInvalid, self::MountMissing, self::MountSourceInvalid, self::ComponentPathMissing, self::AgentMissing, self::SecretInvalid, self::ArtifactIdMissing => 400,
 			self::ArtifactVerificationFailed, self::ArtifactImportSourceMissing, self::ArtifactImportSourceInvalid => 400,
 			self::ReviewActionMissing, self::ReviewActionInvalid => 400,
-			self::ModelMissing, self::ModelInvalid, self::BudgetInvalid => 400,
+			self::ModelMissing, self::ModelInvalid, self::BudgetInvalid, self::ComponentPathMissing => 400,
 			self::BrowserConnectorRequestInvalid, self::BrowserProviderOperationRequired, self::BrowserProviderRequestRequired, self::BrowserProviderConnectorRequired => 400,
 			self::BrowserProviderBridgeOperationUnsupported, self::BrowserProviderBridgeUriInvalid, self::BrowserProviderBridgePathInvalid => 400,
 			self::BrowserConnectorCredentialsUnavailable, self::BrowserProviderBridgeUriForbidden => 403,
