@@ -23,8 +23,8 @@ return static function ( Harness $t ): void {
 	];
 	$scripts = [
 		'fix'    => [
-			$call( 'workspace.edit', [ 'path' => 'sample.php', 'old' => 'helo', 'new' => 'hello' ] ),
-			$call( 'task.finish', [ 'summary' => 'Mended the greeting.' ] ),
+			$call( 'workspace.edit', [ 'path' => 'sample.php', 'old_text' => 'helo', 'new_text' => 'hello' ] ),
+			[ 'expect' => [ 'not_last' => 'must be in the file' ] ] + $call( 'task.finish', [ 'summary' => 'Mended the greeting.' ] ),
 		],
 		'ticket' => [
 			$call( 'native-host.read-ticket', [ 'id' => 7 ] ),
@@ -82,6 +82,7 @@ return static function ( Harness $t ): void {
 	$t->test(
 		'a wrong key: blocked by the provider, and the sentence does not give the key away',
 		static function () use ( $t, $key ): void {
+			$t->as( 'administrator' );
 			putenv( 'NATIVE_API_KEY=wrong-' . $key );
 			$run = $t->ok( $t->ability( 'run-agent-task', [ 'goal' => 'Mend the greeting', 'plugin' => 'sample', 'provider' => 'fix-chat' ] ) );
 			$t->same( [ 'blocked', 'wp_codebox_provider_rejected', 3 ], [ $run['outcome'], $run['error']['code'] ?? null, $run['exit_code'] ] );
@@ -91,6 +92,7 @@ return static function ( Harness $t ): void {
 	$t->test(
 		'a missing key: refused before anything starts, by the real extension too',
 		static function () use ( $t ): void {
+			$t->as( 'administrator' );
 			$before = $t->ok( $t->ability( 'list-runs' ) )['total'];
 			$t->error( 'wp_codebox_provider_credentials_unavailable', 403, $t->ability( 'run-agent-task', [ 'goal' => 'x', 'plugin' => 'sample', 'provider' => 'fix-chat' ] ) );
 			$t->same( $before, $t->ok( $t->ability( 'list-runs' ) )['total'] );
