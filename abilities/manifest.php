@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => 'c6cb2d56a8c30e816b8749d61804bcf226eb103c8ea88ff3f06afb2e1d0a41e7',
+	'contract_digest' => '219e400000396f63c6213b1bdbe7d875e225d5a9dd0ac77dce41ee6c4c48ac9a',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',
