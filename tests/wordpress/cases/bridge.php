@@ -261,7 +261,7 @@ return static function ( Harness $t ): void {
 				);
 				$seen   = $sent( $answer );
 				$t->same( [ [ 'TEST_AI_KEY' => $key ], 'as it was', '/v1/x?signature=[REDACTED:configured-secret-value]' ], [ $handed, $seen['body'], $seen['uri'] ] );
-				$t->true( ! str_contains( (string) json_encode( $answer ), 'for-this-request' ), 'what the site put in came back' );
+				$t->true( ! str_contains( (string) json_encode( $answer ), 'for-this-request' ) && str_contains( $seen['said'], 'REDACTED' ), 'what the site put in came back: ' . $seen['said'] );
 				foreach ( [
 					[ 'uri_forbidden', 403, static fn( array $request ): array => [ 'uri' => str_replace( '/v1/', '/other/', $request['uri'] ) ] + $request ],
 					[ 'uri_forbidden', 403, static fn( array $request ): array => [ 'uri' => 'http://127.0.0.1:9/v1/x' ] + $request ],
