@@ -91,7 +91,8 @@ def a_silent_parent_is_not_waited_for_and_a_detached_run_asks_nobody(bench):
     request = run.request_of_tool()
     began = time.monotonic()
     run.result()
-    must(time.monotonic() - began < 20, "it waited for longer than it should")
+    # Far below the 60 s of a bridge that names no time, also on a busy machine.
+    must(time.monotonic() - began < 45, "it waited for longer than it should")
     must(request["input"] == {"id": 4}, json.dumps(request))
     steps = [call("host.read-ticket", id=4), {"expect": {"last": "unavailable"}, **finish()}]
     run = Asked(bench, steps, timeout_ms=60000, mode="detached").spawn().accepted()
@@ -100,7 +101,7 @@ def a_silent_parent_is_not_waited_for_and_a_detached_run_asks_nobody(bench):
     while (frame := run.frame()) and frame["type"] != "result":
         frames.append(frame["type"])
     must("tool_request" not in frames, "a detached run asked its caller")
-    must(frame["result"]["outcome"] == "no_op" and time.monotonic() - began < 30, json.dumps(frame)[:600])
+    must(frame["result"]["outcome"] == "no_op" and time.monotonic() - began < 50, json.dumps(frame)[:600])
     run.close()
     run.ended()
 
