@@ -41,10 +41,7 @@ final class Writing {
 				}
 			}
 			foreach ( $plan as $index => $step ) {
-				$ok = isset( $temporary[ $index ] )
-					? rename( $temporary[ $index ], $step['place'] )
-					: unlink( $step['place'] );
-				if ( ! $ok ) {
+				if ( ! $this->put( $step, $temporary[ $index ] ?? null ) ) {
 					throw $this->unable( $step['path'] );
 				}
 				unset( $temporary[ $index ] );
@@ -157,11 +154,48 @@ final class Writing {
 		}
 		$temporary = $directory . '/.codebox-' . bin2hex( random_bytes( 8 ) ) . '.tmp';
 		$written   = @file_put_contents( $temporary, (string) $step['bytes'] );
-		if ( strlen( (string) $step['bytes'] ) !== $written || ! chmod( $temporary, $step['mode'] ?? 0644 ) ) {
+		if ( strlen( (string) $step['bytes'] ) !== $written || ! $this->can_be_put( $step, $temporary ) ) {
 			@unlink( $temporary );
 			throw $this->unable( $step['path'] );
 		}
 		return $temporary;
+	}
+
+	/**
+	 * Whether the temporary file got its mode, or does not need it: a guest without namespaces may
+	 * change no mode, and a file that is there keeps its own when it is written in place.
+	 *
+	 * @param array{path:mixed,place:string,bytes:?string,before:?string,mode:?int} $step      The change.
+	 * @param string                                                              $temporary The temporary file.
+	 * @return bool Whether it can go on.
+	 */
+	private function can_be_put( array $step, string $temporary ): bool {
+		$mode = $step['mode'] ?? 0644;
+		return $this->mode( $temporary ) === $mode
+			|| @chmod( $temporary, $mode )
+			|| ( null !== $step['before'] && $this->mode( $step['place'] ) === $mode );
+	}
+
+	/**
+	 * Carries one change out.
+	 *
+	 * @param array{path:mixed,place:string,bytes:?string,before:?string,mode:?int} $step      The change.
+	 * @param string|null                                                         $temporary Its bytes; none for a deletion.
+	 * @return bool Whether it worked.
+	 */
+	private function put( array $step, ?string $temporary ): bool {
+		if ( null === $temporary ) {
+			return @unlink( $step['place'] );
+		}
+		if ( $this->mode( $temporary ) === ( $step['mode'] ?? 0644 ) ) {
+			return @rename( $temporary, $step['place'] );
+		}
+		return strlen( (string) $step['bytes'] ) === @file_put_contents( $step['place'], (string) $step['bytes'] ) && @unlink( $temporary );
+	}
+
+	private function mode( string $place ): int {
+		clearstatcache( true, $place );
+		return (int) @fileperms( $place ) & 0777;
 	}
 
 	/**

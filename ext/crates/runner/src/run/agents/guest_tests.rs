@@ -562,6 +562,10 @@ fn it_is_the_same_without_namespaces() {
             "workspace_edit",
             json!({"path": "hello.php", "old_text": "$x = 1;", "new_text": "$x = 5;"}),
         );
+        hand.ok(
+            "workspace_write",
+            json!({"path": "new/file.txt", "content": "n"}),
+        );
         for path in ["/etc/passwd", "../../../../../../etc/passwd", "/workspace"] {
             hand.failed("workspace_read", json!({"path": path}));
         }
