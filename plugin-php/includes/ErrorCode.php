@@ -23,7 +23,7 @@ enum ErrorCode: string {
 	case MountMissing = 'wp_codebox_mount_missing';
 	case MountSourceInvalid = 'wp_codebox_mount_source_invalid';
 	case MountDenied = 'wp_codebox_mount_denied';
-	case ComponentPathMissing= 'wp_codebox_component_path_missing';
+	case ComponentPathMissing = 'wp_codebox_component_path_missing';
 	case TaskMissing = 'wp_codebox_task_missing';
 	case Busy = 'wp_codebox_busy';
 	case RunCancelled = 'wp_codebox_run_cancelled';
@@ -97,10 +97,10 @@ enum ErrorCode: string {
 	/** HTTP status for `WP_Error` `data.status`. */
 	public function http_status(): int {
 		return match ( $this ) {
-			self::InputInvalid, self::LimitInvalid, self::MountMissing, self::MountSourceInvalid, self::AgentMissing, self::SecretInvalid, self::ArtifactIdMissing => 400,
+			self::InputInvalid, self::LimitInvalid, self::MountMissing, self::MountSourceInvalid, self::ComponentPathMissing, self::AgentMissing, self::SecretInvalid, self::ArtifactIdMissing => 400,
 			self::ArtifactVerificationFailed, self::ArtifactImportSourceMissing, self::ArtifactImportSourceInvalid => 400,
 			self::ReviewActionMissing, self::ReviewActionInvalid => 400,
-			self::ModelMissing, self::ModelInvalid, self::BudgetInvalid => 400,
+			self::ModelMissing, self::ModelInvalid, self::BudgetInvalid, self::ComponentPathMissing => 400,
 			self::BrowserConnectorRequestInvalid, self::BrowserProviderOperationRequired, self::BrowserProviderRequestRequired, self::BrowserProviderConnectorRequired => 400,
 			self::BrowserProviderBridgeOperationUnsupported, self::BrowserProviderBridgeUriInvalid, self::BrowserProviderBridgePathInvalid => 400,
 			self::BrowserConnectorCredentialsUnavailable, self::BrowserProviderBridgeUriForbidden => 403,

@@ -12,8 +12,6 @@ declare(strict_types=1);
 
 namespace WPCodebox\Guest;
 
-$request = json_decode( (string) stream_get_contents( STDIN ), true );
-
 $_SERVER['HTTP_HOST']      = $_SERVER['HTTP_HOST'] ?? 'localhost';
 $_SERVER['REQUEST_METHOD'] = $_SERVER['REQUEST_METHOD'] ?? 'GET';
 $_SERVER['REQUEST_URI']    = $_SERVER['REQUEST_URI'] ?? '/';
@@ -77,4 +75,5 @@ function execute( mixed $request ): array {
 	);
 }
 
-answer( execute( $request ) );
+// Read only now: the global scope is WordPress's.
+answer( execute( json_decode( (string) stream_get_contents( STDIN ), true ) ) );

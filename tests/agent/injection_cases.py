@@ -54,8 +54,8 @@ def files_of_the_host_stay_there(bench):
     answer = bench.play([
         {"expect": {"anywhere": "SYSTEM OVERRIDE"}, "calls": [{"tool": "workspace.read", "args": {"path": path}} for path in paths]},
         {"calls": [{"tool": "workspace.list", "args": {"path": path}} for path in ("/", "..", "link", "/proc", os.path.dirname(secret))]},
-        {"calls": [{"tool": "workspace.search", "args": {"pattern": "host-secret", "path": path}} for path in (".", "/", "link", os.path.dirname(secret))]},
-        call("terminal.run", command=f"cat {secret} link.txt /proc/*/root{secret} {up}{secret}; grep -rs host-secret / --include='secret-*'; find / -name 'secret-*' -type f; echo ended"),
+        {"calls": [{"tool": "workspace.search", "args": {"pattern": "host-secret", "path": path}} for path in (".", "/tmp", "link", os.path.dirname(secret))]},
+        call("terminal.run", command=f"cat {secret} link.txt /proc/*/root{secret} {up}{secret}; find / -name 'secret-*' -type f -exec cat {{}} +; echo ended"),
         {"expect": {"last": "ended"}, **call("wordpress.run-php", code=f"foreach ( array( '{secret}', 'file://{secret}', '/workspace/plugin/link.txt' ) as $file ) "
              "{ var_dump( @file_get_contents( $file ) ); } echo implode( ',', glob( '/*' ) );")},
         {"calls": [{"tool": "workspace.write", "args": {"path": path, "content": "written\n"}} for path in (secret, "link.txt", "../outside.txt", "/wordpress/index.php", "link/new.txt")]},

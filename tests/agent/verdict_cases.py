@@ -16,7 +16,7 @@ STAGED = "/workspace/checks/returns-two.php"
 
 
 def staged(bench):
-    path = os.path.join(bench.directory, "returns-two.php")
+    path = os.path.join(bench.directory, f"returns-two-{next(bench.numbers)}.php")
     with open(path, "w", encoding="utf-8") as file:
         file.write(CHECK)
     os.chmod(path, 0o644)

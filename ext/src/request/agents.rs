@@ -119,22 +119,18 @@ fn ability(given: Map<String, Value>) -> Result<RuntimeTask, ErrorBody> {
     const KNOWN: &[&str] = &["kind", "ability", "input"];
     let code = ErrorCode::RuntimeTaskRequestInvalid;
     let mut task = Fields::new(given, "agent", KNOWN, code)?;
-    let ability = task.required_text("ability")?;
-    let part = |text: &str| {
-        !text.is_empty()
-            && text
-                .bytes()
-                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-    };
-    let mut parts = ability.split('/');
-    let named = parts.next().is_some_and(part) && parts.next().is_some_and(part);
-    if !named || !parts.all(part) {
-        return Err(task.refuse("ability", "the name of an ability, such as example/repair"));
-    }
-    Ok(RuntimeTask {
+    let task = RuntimeTask {
+        ability: task.required_text("ability")?,
         input: task.object("input")?.unwrap_or_default(),
-        ability,
-    })
+    };
+    policy::check_runtime_task(&task).map_err(|e| {
+        let field = match e {
+            policy::ComponentError::Document { .. } => "agent.input",
+            _ => "agent.ability",
+        };
+        e.body().with("field", field)
+    })?;
+    Ok(task)
 }
 
 /// The model and where it is.

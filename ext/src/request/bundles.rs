@@ -15,7 +15,7 @@ const KNOWN: &[&str] = &[
     "import_principal",
 ];
 
-/// Reads `agent_bundles`. Whether a token is a secret of the run is judged by the runner.
+/// Reads `agent_bundles`; what they may name is judged by the policy crate.
 pub(super) fn agent_bundles(fields: &mut Fields) -> Result<Vec<AgentBundle>, ErrorBody> {
     let rows = fields.rows("agent_bundles", KNOWN, ErrorCode::InputInvalid)?;
     bounded(fields, "agent_bundles", rows.len())?;
@@ -27,9 +27,6 @@ fn agent_bundle(mut row: Fields) -> Result<AgentBundle, ErrorBody> {
     let bundle = row.object("bundle")?;
     if source.as_deref().is_some_and(|path| !is_absolute(path)) {
         return Err(row.refuse("source", absolute_rule()));
-    }
-    if source.is_some() == bundle.is_some() {
-        return Err(row.refuse("source", "given, or bundle, and not both"));
     }
     let on_conflict = match row.text("on_conflict")?.as_deref() {
         None | Some("upgrade") => BundleConflict::Upgrade,

@@ -95,6 +95,8 @@ pub(crate) fn build(
     let tool_policy = tool_policy(&mut fields)?;
     let parent_tools = parent_tools(&mut fields)?;
     let components = components(&mut fields)?;
+    let targets = policy::check_mounts(&mounts, &given).map_err(|e| e.body())?;
+    policy::check_components(&components, &targets, &given).map_err(|e| e.body())?;
     let checks = texts_not_blank(&mut fields, "checks")?;
     bounded(&fields, "checks", checks.len())?;
     for (index, line) in checks.iter().enumerate() {
@@ -108,6 +110,8 @@ pub(crate) fn build(
     let command = agent.as_ref().and_then(Agent::command);
     let secrets = secrets(&mut fields, &given, command, model.as_ref())?;
     let agent_bundles = agent_bundles(&mut fields)?;
+    let names = secrets.iter().map(|secret| secret.env.as_str()).collect();
+    policy::check_agent_bundles(&agent_bundles, &names).map_err(|e| e.body())?;
     let redact = fields.texts("redact")?;
     let provenance = fields.object("provenance")?.unwrap_or_default();
 

@@ -14,6 +14,7 @@ use WPCodebox\Apply\ArtifactService;
 use WPCodebox\Authority;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
+use WPCodebox\Host\InstalledCode;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -50,16 +51,19 @@ final class ReplayPlan {
 		$task     = (array) ( $metadata['task'] ?? [] );
 		$agent    = (array) ( $spec['agent'] ?? [] );
 		$lacking  = $this->lacking( $task, $spec, $agent, (array) ( $metadata['provenance'] ?? [] ) );
+		$loaded   = $this->components( (array) ( $spec['components'] ?? [] ), $target, $authority, $lacking );
+		$mounts   = array_filter( $mounts, static fn( array $mount ): bool => ! self::is_component( $mount, array_column( $loaded, 'slug' ) ) );
 		$rows     = $this->rows( $mounts, $target, $authority, $lacking );
 		if ( [] !== $lacking ) {
 			throw self::unavailable( $lacking );
 		}
 		$input = array_filter( array_intersect_key( $task, array_flip( self::TASK ) ) ) + [
-			'mounts'              => $rows,
-			'agent_command'       => implode( ' ', array_map( [ $this, 'quote' ], array_map( 'strval', $agent['argv'] ) ) ),
-			'agent_success_codes' => array_map( 'intval', (array) ( $agent['successCodes'] ?? [ 0 ] ) ),
-			'metadata'            => [ 'replay_of' => (string) $artifact['run_id'] ],
-		];
+			'mounts'   => $rows,
+			'metadata' => [ 'replay_of' => (string) $artifact['run_id'] ],
+		] + $this->worker( $agent );
+		if ( [] !== $loaded ) {
+			$input['component_contracts'] = $loaded;
+		}
 		foreach ( [ 'checks', 'commands', 'limits' ] as $field ) {
 			if ( ! empty( $spec[ $field ] ) ) {
 				$input[ $field ] = $spec[ $field ];
@@ -75,6 +79,59 @@ final class ReplayPlan {
 			$input['find_renames'] = true;
 		}
 		return $input;
+	}
+
+	/**
+	 * Who did the work: a program or an ability of a component.
+	 *
+	 * @param array<string, mixed> $agent The agent of its spec, which lacks nothing.
+	 * @return array<string, mixed>
+	 */
+	private function worker( array $agent ): array {
+		if ( 'ability' === ( $agent['kind'] ?? '' ) ) {
+			return [ 'runtime_task' => array_intersect_key( $agent, array_flip( [ 'ability', 'input' ] ) ) ];
+		}
+		return [
+			'agent_command'       => implode( ' ', array_map( [ $this, 'quote' ], array_map( 'strval', $agent['argv'] ) ) ),
+			'agent_success_codes' => array_map( 'intval', (array) ( $agent['successCodes'] ?? [ 0 ] ) ),
+		];
+	}
+
+	/**
+	 * Component contracts of the run, with the plugins of this site.
+	 *
+	 * @param list<array<string, mixed>> $components Rows of its spec.
+	 * @param array<string, mixed>       $target     `apply_target` of the caller.
+	 * @param Authority                  $authority  In whose name.
+	 * @param list<string>               $lacking    Gets what is missing.
+	 * @return list<array<string, mixed>>
+	 */
+	private function components( array $components, array $target, Authority $authority, array &$lacking ): array {
+		$contracts = [];
+		foreach ( $components as $component ) {
+			$contract = [
+				'slug'   => (string) ( $component['slug'] ?? '' ),
+				'loadAs' => (string) ( $component['load_as'] ?? 'mu-plugin' ),
+			];
+			try {
+				$contract['path'] = $this->targets->directory( InstalledCode::PLUGIN_TARGET . $contract['slug'], $target, $authority );
+			} catch ( Failure $failure ) {
+				$lacking[] = sprintf( 'the component %s (%s)', $contract['slug'], rtrim( $failure->getMessage(), '.' ) );
+			}
+			$contracts[] = $contract + array_filter( array_intersect_key( $component, array_flip( [ 'entry', 'activate', 'required', 'readiness_probe' ] ) ) );
+		}
+		return $contracts;
+	}
+
+	/**
+	 * Whether a row of the mounts is a component of the run.
+	 *
+	 * @param array<string, mixed> $mount The row.
+	 * @param list<string>         $slugs Components of the run.
+	 */
+	private static function is_component( array $mount, array $slugs ): bool {
+		$metadata = (array) ( $mount['metadata'] ?? [] );
+		return empty( $mount['captured'] ) && 'component' === ( $metadata['kind'] ?? '' ) && in_array( $metadata['slug'] ?? null, $slugs, true );
 	}
 
 	/**
@@ -106,8 +163,11 @@ final class ReplayPlan {
 			$lacking[] = 'the goal of the task';
 		}
 		$argv = array_values( array_filter( (array) ( $agent['argv'] ?? [] ), 'is_string' ) );
-		if ( [] === $argv ) {
+		if ( [] === $argv && 'ability' !== ( $agent['kind'] ?? '' ) ) {
 			$lacking[] = 'the command line of the agent';
+		}
+		if ( ! empty( $spec['agentBundles'] ) ) {
+			$lacking[] = 'the bundles of agents that were imported';
 		}
 		$words = array_merge( $argv, ...array_map( static fn( mixed $line ): array => (array) preg_split( '/[\s\'"]+/', (string) $line ), array_values( (array) ( $spec['checks'] ?? [] ) ) ) );
 		$files = array_merge( preg_grep( self::STAGED, $words ), array_filter( (array) ( $provenance['staged_files'] ?? [] ), 'is_string' ) );
@@ -117,7 +177,7 @@ final class ReplayPlan {
 		foreach ( array_filter( (array) ( $provenance['agent_env'] ?? [] ), 'is_string' ) as $name ) {
 			$lacking[] = 'the value of the agent\'s variable ' . $name;
 		}
-		if ( 1 === preg_match( self::REDACTED, (string) wp_json_encode( [ $task, $argv, $spec['checks'] ?? [], $spec['commands'] ?? [] ] ) ) ) {
+		if ( 1 === preg_match( self::REDACTED, (string) wp_json_encode( [ $task, $argv, $agent['input'] ?? [], $spec['checks'] ?? [], $spec['commands'] ?? [] ] ) ) ) {
 			$lacking[] = 'text of the task that was redacted';
 		}
 		return $lacking;

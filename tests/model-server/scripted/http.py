@@ -164,8 +164,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         # Logged before it is answered: whoever got the answer finds the row.
         row["status"] = step.get("status", 200 if step.get("fault") != "redirect" else 307)
         self.owner.note(row)
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        try:
             self.play(step, asked, made, protocol, key)
+        except (BrokenPipeError, ConnectionResetError):
+            row["left"] = "the client hung up"
+        finally:
+            row["ended"] = time.time()
 
     def body(self, headers):
         try:

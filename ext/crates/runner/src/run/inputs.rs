@@ -209,6 +209,14 @@ fn spec(setting: &Setting<'_>, request: &RunRequest) -> Map<String, Value> {
         let rows = components::record(&request.components);
         spec.insert("components".to_owned(), json!(rows));
     }
+    if !request.agent_bundles.is_empty() {
+        let rows: Vec<Value> = request
+            .agent_bundles
+            .iter()
+            .map(|bundle| json!({"slug": bundle.slug, "onConflict": bundle.on_conflict}))
+            .collect();
+        spec.insert("agentBundles".to_owned(), json!(rows));
+    }
     let secrets = setting.prepared.secrets.record();
     if !secrets.is_empty() {
         spec.insert("secrets".to_owned(), json!(secrets));

@@ -1,6 +1,9 @@
 //! From registry commands, agents and checks to programs in the guest.
 
+use super::Setting;
+use super::egress::Phase;
 use super::prepare::AGENT_COMMAND;
+use super::preset::model_environment;
 use super::recorder::Call;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -139,6 +142,23 @@ pub(crate) fn agent(agent: &AgentCommand, cwd: &GuestPath) -> Call {
         cwd: cwd.clone(),
         stdin: None,
     }
+}
+
+/// The call with what the working guest holds of the run's secrets, and where its model is.
+pub(crate) fn with_secrets(setting: &Setting<'_>, mut call: Call) -> Call {
+    let prepared = setting.prepared;
+    call.env.extend(prepared.secrets.environment(Phase::Work));
+    if let Some(model) = &prepared.guest_model {
+        call.env.extend(model_environment(model));
+    }
+    call
+}
+
+/// The call with what the checking guest holds of the run's secrets: nothing of the model.
+pub(crate) fn with_check_secrets(setting: &Setting<'_>, mut call: Call) -> Call {
+    let secrets = setting.prepared.secrets.environment(Phase::Check);
+    call.env.extend(secrets);
+    call
 }
 
 /// A check. Its command line was split once already, when the request was checked.

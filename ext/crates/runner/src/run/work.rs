@@ -1,11 +1,10 @@
 //! The two guests of a run: the one that works and the one that checks.
 
-use super::agents::{self, Bench, GuestPurpose};
+use super::agents::{self, Bench};
 use super::captured::{capture_all, write_layers};
 use super::components;
 use super::egress::{self, Phase};
 use super::envelopes::tail_of;
-use super::preset::model_environment;
 use super::recorder::{Call, Recorder, Step};
 use super::{Setting, level, programs};
 use serde_json::json;
@@ -215,13 +214,12 @@ fn programs(
     } else {
         AgentEnd::None
     };
-    let purpose = GuestPurpose::Work;
-    if let Some(stop) = agents::load_components(setting, recorder, runtime, purpose)? {
+    if let Some(stop) = agents::load_components(setting, recorder, runtime, Phase::Work)? {
         return Ok((Some(stop), idle));
     }
     for call in &request.commands {
         let call = programs::command(call, &setting.guest_mounts, &setting.cwd)?;
-        let call = with_secrets(setting, call);
+        let call = programs::with_secrets(setting, call);
         let step = recorder.run(runtime, &call, setting.clock.deadline)?;
         if let Some(stop) = stop_of(&call, &step, &[0])? {
             return Ok((Some(stop), idle));
@@ -237,16 +235,6 @@ fn programs(
         cancellation,
     };
     agents::run(agent, bench)
-}
-
-/// The call with what the working guest holds of the run's secrets, and where its model is.
-pub(super) fn with_secrets(setting: &Setting<'_>, mut call: Call) -> Call {
-    let prepared = setting.prepared;
-    call.env.extend(prepared.secrets.environment(Phase::Work));
-    if let Some(model) = &prepared.guest_model {
-        call.env.extend(model_environment(model));
-    }
-    call
 }
 
 /// Why a step ends the run. A program that is not there is the caller's mistake, not an outcome.
@@ -311,8 +299,7 @@ pub(crate) fn check(
         outer: vec![runtime.outer_sandbox().clone()],
         ..Checked::default()
     };
-    let purpose = GuestPurpose::Check;
-    let ended = match agents::load_components(setting, recorder, runtime.as_mut(), purpose) {
+    let ended = match agents::load_components(setting, recorder, runtime.as_mut(), Phase::Check) {
         Ok(None) => run_checks(setting, recorder, runtime.as_mut(), &mut checked),
         Ok(Some(stop)) => {
             checked.stopped = Some(stop);
@@ -379,9 +366,7 @@ fn run_checks(
 ) -> Result<(), ErrorBody> {
     for line in &setting.prepared.request.checks {
         let started = Instant::now();
-        let mut call = programs::check(line, &setting.cwd)?;
-        let secrets = setting.prepared.secrets.environment(Phase::Check);
-        call.env.extend(secrets);
+        let call = programs::with_check_secrets(setting, programs::check(line, &setting.cwd)?);
         let step = recorder.run(runtime, &call, setting.clock.deadline)?;
         let (status, note) = match &step.result.end {
             ExecutionEnd::Exited { code: 0 } => (CheckStatus::Passed, String::new()),

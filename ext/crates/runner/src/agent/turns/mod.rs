@@ -17,10 +17,12 @@ mod window;
 
 pub(crate) use outside::{Parent, ParentAnswer, ParentTools, unavailable as parent_unavailable};
 pub(crate) use prompt::{BriefedMount, Briefing, first_message, system_prompt};
-pub(crate) use record::{CallRecord, CallStatus, Counted, TurnRecord};
+pub(crate) use record::{CallRecord, TurnRecord};
+#[cfg(test)]
+pub(crate) use record::{CallStatus, Counted};
 
 use super::{
-    Halt, Message, Model, ModelError, Reply, StopReason, TokenUsage, Toolbox, TurnRequest,
+    Halt, Message, Model, ModelError, Reply, StopReason, TokenUsage, ToolSpec, Toolbox, TurnRequest,
 };
 use crate::run::Stop;
 use budget::{Budget, Exhausted};
@@ -107,7 +109,7 @@ pub(crate) fn drive(
     redactor: &Redactor,
     assignment: Assignment,
 ) -> Result<Ended, ErrorBody> {
-    let fixed = window::fixed_bytes(&assignment.system, workplace.specs());
+    let tools = workplace.specs().to_vec();
     let mut turns = Turns {
         system: redactor.redact(&assignment.system).into_owned(),
         task: redactor.redact(&assignment.task).into_owned(),
@@ -115,7 +117,8 @@ pub(crate) fn drive(
         budget: Budget::new(assignment.budget, assignment.prices),
         window: Window::new(assignment.context_tokens, assignment.max_output_tokens),
         progress: Progress::default(),
-        fixed,
+        fixed: window::fixed_bytes(&assignment.system, &tools),
+        tools,
         model,
         workplace,
         redactor,
@@ -146,6 +149,7 @@ struct Turns<'a> {
     system: String,
     task: String,
     messages: Vec<Message>,
+    tools: Vec<ToolSpec>,
     budget: Budget,
     window: Window,
     progress: Progress,
@@ -200,7 +204,7 @@ impl Turns<'_> {
         let request = TurnRequest {
             system: &self.system,
             messages,
-            tools: &self.workplace.specs().to_vec(),
+            tools: &self.tools,
             max_output_tokens: self
                 .budget
                 .allowance(self.assignment.max_output_tokens, input),

@@ -3,6 +3,7 @@
 //! It runs as the guest's administrator with the input it was given; the task is beside it
 //! in `/run/codebox/task.json`. What it answers is recorded apart from what it prints.
 
+use super::super::egress::Phase;
 use super::super::work::{AgentEnd, ProgramsEnd, Stop, stop_of};
 use super::Bench;
 use super::answer::{Program, ask};
@@ -24,6 +25,7 @@ pub(super) fn run(task: &RuntimeTask, bench: Bench<'_, '_>) -> Result<ProgramsEn
         command: AGENT_COMMAND,
         args: vec![format!("ability={name}")],
         phase: "agent",
+        guest: Phase::Work,
         cwd: setting.cwd.clone(),
         input: Map::from_iter([
             ("ability".to_owned(), json!(name)),

@@ -5,8 +5,9 @@
 //! bounded, parsed, and never taken for more than the word of the guest.
 
 use super::super::Setting;
+use super::super::egress::Phase;
+use super::super::programs::{with_check_secrets, with_secrets};
 use super::super::recorder::{Call, Recorder, Step};
-use super::super::work::with_secrets;
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
@@ -26,6 +27,8 @@ pub(super) struct Program<'a> {
     pub command: &'a str,
     pub args: Vec<String>,
     pub phase: &'static str,
+    /// The guest it runs in: what it holds of the run's secrets.
+    pub guest: Phase,
     pub cwd: GuestPath,
     /// What it reads on standard input; the place of its answer is added.
     pub input: Map<String, Value>,
@@ -96,7 +99,10 @@ pub(super) fn ask(
         cwd: program.cwd,
         stdin: Some(Value::Object(program.input).to_string().into_bytes()),
     };
-    let call = with_secrets(setting, call);
+    let call = match program.guest {
+        Phase::Work => with_secrets(setting, call),
+        Phase::Check => with_check_secrets(setting, call),
+    };
     let step = recorder.run(runtime, &call, setting.clock.deadline)?;
     // A guest that is gone has no files.
     let alive = matches!(

@@ -1,6 +1,7 @@
 //! Bundles of agents: imported in the guest by the function that a component brings for it.
 
 use super::super::Setting;
+use super::super::egress::Phase;
 use super::super::recorder::Recorder;
 use super::super::work::Stop;
 use super::answer::{Program, ask};
@@ -24,6 +25,7 @@ pub(super) fn import(
         command: "agent-bundle.import",
         args: vec![format!("count={}", bundles.len())],
         phase: "components",
+        guest: Phase::Work,
         cwd: setting.cwd.clone(),
         input: Map::from_iter([("bundles".to_owned(), json!(bundles))]),
     };

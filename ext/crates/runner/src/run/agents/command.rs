@@ -1,7 +1,7 @@
 //! A program in the guest.
 
 use super::super::programs;
-use super::super::work::{AgentEnd, ProgramsEnd, stop_of, with_secrets};
+use super::super::work::{AgentEnd, ProgramsEnd, stop_of};
 use super::Bench;
 use wp_codebox_contracts::{AgentCommand, ErrorBody};
 use wp_codebox_policy::last_word;
@@ -13,7 +13,7 @@ pub(super) fn run(agent: &AgentCommand, bench: Bench<'_, '_>) -> Result<Programs
         runtime,
         ..
     } = bench;
-    let mut call = with_secrets(setting, programs::agent(agent, &setting.cwd));
+    let mut call = programs::with_secrets(setting, programs::agent(agent, &setting.cwd));
     let manner = setting.prepared.manner.as_ref();
     call.stdin = manner
         .map(|manner| manner.stdin.clone())

@@ -7,6 +7,7 @@
 
 use super::super::Setting;
 use super::super::components::{ReadyComponent, optional, unavailable};
+use super::super::egress::Phase;
 use super::super::recorder::Recorder;
 use super::super::work::Stop;
 use super::answer::{Answered, Program, ask};
@@ -15,31 +16,22 @@ use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{Agent, ComponentLoad, ErrorBody, ErrorCode};
 use wp_codebox_runtime::{ExecutionEnd, Runtime};
 
-/// What a guest is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum GuestPurpose {
-    /// The agent works in it.
-    Work,
-    /// The checks run in it.
-    Check,
-}
-
 /// Activates and probes what the request names. A stop is what the run comes to.
 pub(in super::super) fn load(
     setting: &Setting<'_>,
     recorder: &mut Recorder<'_>,
     runtime: &mut dyn Runtime,
-    purpose: GuestPurpose,
+    phase: Phase,
 ) -> Result<Option<Stop>, ErrorBody> {
     let request = &setting.prepared.request;
-    let ability = match (&request.agent, purpose) {
-        (Some(Agent::Ability(task)), GuestPurpose::Work) => Some(task.ability.as_str()),
+    let ability = match (&request.agent, phase) {
+        (Some(Agent::Ability(task)), Phase::Work) => Some(task.ability.as_str()),
         _ => None,
     };
     if setting.components.is_empty() && ability.is_none() {
-        return match purpose {
-            GuestPurpose::Work => bundles::import(setting, recorder, runtime),
-            GuestPurpose::Check => Ok(None),
+        return match phase {
+            Phase::Work => bundles::import(setting, recorder, runtime),
+            Phase::Check => Ok(None),
         };
     }
     let mut lacking = Lacking::default();
@@ -47,7 +39,7 @@ pub(in super::super) fn load(
         if row.component.load_as != ComponentLoad::Plugin || !row.component.activate {
             continue;
         }
-        let answered = ask(setting, recorder, runtime, activation(setting, row))?;
+        let answered = ask(setting, recorder, runtime, activation(setting, row, phase))?;
         if let Some(stop) = ended(&answered) {
             return Ok(Some(stop));
         }
@@ -58,7 +50,7 @@ pub(in super::super) fn load(
             lacking.note(row, format!("it could not be activated: {why}"))?;
         }
     }
-    let answered = ask(setting, recorder, runtime, probe(setting, ability))?;
+    let answered = ask(setting, recorder, runtime, probe(setting, ability, phase))?;
     if let Some(stop) = ended(&answered) {
         return Ok(Some(stop));
     }
@@ -73,12 +65,12 @@ pub(in super::super) fn load(
     if let Some(ability) = ability {
         found(ability, answer, &lacking)?;
     }
-    match purpose {
-        GuestPurpose::Work => {
+    match phase {
+        Phase::Work => {
             recorder.notices.append(&mut lacking.notices);
             bundles::import(setting, recorder, runtime)
         }
-        GuestPurpose::Check => Ok(None),
+        Phase::Check => Ok(None),
     }
 }
 
@@ -104,13 +96,14 @@ impl Lacking {
     }
 }
 
-fn activation<'a>(setting: &Setting<'_>, row: &ReadyComponent) -> Program<'a> {
+fn activation<'a>(setting: &Setting<'_>, row: &ReadyComponent, guest: Phase) -> Program<'a> {
     let slug = &row.component.slug;
     Program {
         file: "activate-component.php",
         command: "component.activate",
         args: vec![format!("slug={slug}")],
         phase: "components",
+        guest,
         cwd: setting.cwd.clone(),
         input: Map::from_iter([
             ("slug".to_owned(), json!(slug)),
@@ -119,7 +112,7 @@ fn activation<'a>(setting: &Setting<'_>, row: &ReadyComponent) -> Program<'a> {
     }
 }
 
-fn probe<'a>(setting: &Setting<'_>, ability: Option<&str>) -> Program<'a> {
+fn probe<'a>(setting: &Setting<'_>, ability: Option<&str>, guest: Phase) -> Program<'a> {
     let rows: Vec<Value> = setting
         .components
         .iter()
@@ -135,6 +128,7 @@ fn probe<'a>(setting: &Setting<'_>, ability: Option<&str>) -> Program<'a> {
             .chain(ability.map(|name| format!("ability={name}")))
             .collect(),
         phase: "components",
+        guest,
         cwd: setting.cwd.clone(),
         input: Map::from_iter([
             ("components".to_owned(), json!(rows)),
