@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => 'c6cb2d56a8c30e816b8749d61804bcf226eb103c8ea88ff3f06afb2e1d0a41e7',
+	'contract_digest' => 'f3723e180047bc1dfff8a1d5ccdf06f876c1adc472193a799714d5056da2b32b',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',

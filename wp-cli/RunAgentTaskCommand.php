@@ -200,7 +200,7 @@ final class RunAgentTaskCommand {
 	 *     $ wp codebox run-agent-task "Fix the failing settings save in my plugin" --plugin=sample --check='php tests/check.php'
 	 *
 	 *     # With a model on this machine, and few tools.
-	 *     $ wp codebox run-agent-task "Fix the typos" --plugin=sample --base-url=http://127.0.0.1:11434/v1 --model=qwen3-coder --allowed-tools=workspace.read,workspace.edit
+	 *     $ wp codebox run-agent-task "Fix the typos" --plugin=sample --base-url=http://models.internal:11434/v1 --model=qwen3-coder --allowed-tools=workspace.read,workspace.edit
 	 *
 	 *     # A tool whose exit status 1 means that it fixed something.
 	 *     $ wp codebox run-agent-task "Fix the coding style" --plugin=sample --agent-command='phpcbf .' --agent-success-codes=0,1

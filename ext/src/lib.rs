@@ -8,6 +8,7 @@
 //!
 //! `stubs/wp_codebox.stub.php` is the reference of the PHP side.
 
+mod agent_presets;
 mod api;
 mod arguments;
 mod channel;

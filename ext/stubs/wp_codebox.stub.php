@@ -73,7 +73,9 @@ final class Extension
      * Effective configuration, without secrets: `version`, `contract_digest`,
      * `protocol`, `php_api`, `state_dir`, `share_dir`, `runner`, `launcher`,
      * `php_binary`, `cgroup`, `mount_roots` (list), `outer_sandbox`, `outer_sandbox_program`,
-     * `max_runs` (int; the text of the setting when it is none), `runner_socket`.
+     * `max_runs` (int; the text of the setting when it is none), `runner_socket`, `agents_dir`,
+     * `agents`: the presets of command-line agents [{name, title, about, apis, license,
+     * homepage, install, network, installed}].
      *
      * @return array<string, mixed>
      */
@@ -313,7 +315,7 @@ final class Run
      * `$request`: `site`, `mode` (`attached`, the default, or `detached`), `goal` or
      * `task_input`, `policy`, `mounts`
      * [{source, target, mode?, exclude?, metadata?}], `staged_files`, `commands`,
-     * `agent`: a program {argv, success_codes?, env?}, the built-in loop {kind: `model`,
+     * `agent`: a program {argv, success_codes?, env?}, a well-known one {kind: `preset`, name}, the built-in loop {kind: `model`,
      * budget? {turns, input_tokens, output_tokens, cost_microusd}, instructions?}, or an
      * ability of the guest's WordPress {kind: `ability`, ability, input?}; `model`
      * {provider, model, api: `openai-chat` or `anthropic-messages`, base_url, secret? (name

@@ -43,7 +43,6 @@ final class WP_Codebox_API {
 
 	/**
 	 * Runs a coding agent against a plugin or theme in a sandbox.
-	 *
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -53,7 +52,6 @@ final class WP_Codebox_API {
 
 	/**
 	 * Runs several tasks one after the other, each in a sandbox of its own.
-	 *
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -63,7 +61,6 @@ final class WP_Codebox_API {
 
 	/**
 	 * Runs several tasks at once, with dependencies between them.
-	 *
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -73,7 +70,6 @@ final class WP_Codebox_API {
 
 	/**
 	 * What is known of a run.
-	 *
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -83,7 +79,6 @@ final class WP_Codebox_API {
 
 	/**
 	 * Runs of this site, newest first.
-	 *
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -93,7 +88,6 @@ final class WP_Codebox_API {
 
 	/**
 	 * Events of a run after a cursor.
-	 *
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -103,7 +97,6 @@ final class WP_Codebox_API {
 
 	/**
 	 * Asks a run to stop; what it changed so far is kept.
-	 *
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -113,7 +106,6 @@ final class WP_Codebox_API {
 
 	/**
 	 * Bundles of this site, newest first.
-	 *
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -123,7 +115,6 @@ final class WP_Codebox_API {
 
 	/**
 	 * One bundle, as far as it can be read.
-	 *
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -133,7 +124,6 @@ final class WP_Codebox_API {
 
 	/**
 	 * One bundle and what the verifier says of it.
-	 *
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -143,7 +133,6 @@ final class WP_Codebox_API {
 
 	/**
 	 * What a bundle changes, file by file.
-	 *
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -153,7 +142,6 @@ final class WP_Codebox_API {
 
 	/**
 	 * What an apply would hand over, and whether it may.
-	 *
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -163,7 +151,6 @@ final class WP_Codebox_API {
 
 	/**
 	 * Hands an approved change to a plugin that keeps pending actions.
-	 *
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -173,7 +160,6 @@ final class WP_Codebox_API {
 
 	/**
 	 * Hands the approved part of a change to the plugin that applies it.
-	 *
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -183,7 +169,6 @@ final class WP_Codebox_API {
 
 	/**
 	 * Approves, rejects or sends back a change.
-	 *
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -193,7 +178,6 @@ final class WP_Codebox_API {
 
 	/**
 	 * Deletes a bundle.
-	 *
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -203,7 +187,6 @@ final class WP_Codebox_API {
 
 	/**
 	 * Takes a bundle from elsewhere into this site.
-	 *
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -213,7 +196,6 @@ final class WP_Codebox_API {
 
 	/**
 	 * Takes a bundle again that this site may hold already.
-	 *
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -223,7 +205,6 @@ final class WP_Codebox_API {
 
 	/**
 	 * A bundle as an archive.
-	 *
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -233,7 +214,6 @@ final class WP_Codebox_API {
 
 	/**
 	 * Runs the task of a bundle again and compares.
-	 *
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -243,7 +223,6 @@ final class WP_Codebox_API {
 
 	/**
 	 * Decisions of this site, in order.
-	 *
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -253,7 +232,6 @@ final class WP_Codebox_API {
 
 	/**
 	 * Has a connector of this site carry a request out.
-	 *
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
@@ -263,7 +241,6 @@ final class WP_Codebox_API {
 
 	/**
 	 * Has an adapter of this site carry a provider request out, the older way.
-	 *
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */

@@ -32,6 +32,8 @@ require __DIR__ . '/workspace/search.php';
 require __DIR__ . '/workspace/writing.php';
 
 ini_set( 'memory_limit', '256M' );
+// The answer has standard output for itself.
+ini_set( 'display_errors', 'stderr' );
 
 $line    = (string) fgets( STDIN );
 $request = json_decode( $line, true );

@@ -86,8 +86,15 @@ def a_stream_that_is_always_cut(bench):
 
 
 def answers_that_are_not_of_the_protocol(bench):
-    for fault in ({"fault": "malformed"}, {"fault": "malformed", "whole": True}, {"fault": "empty"}):
-        gone(bench, fault)
+    gone(bench, {"fault": "malformed"})
+
+
+def a_document_that_breaks_off(bench):
+    gone(bench, {"fault": "malformed", "whole": True})
+
+
+def an_empty_document(bench):
+    gone(bench, {"fault": "empty"}, ANTHROPIC)
 
 
 def an_answer_without_end_is_not_read_to_its_end(bench):
@@ -107,9 +114,9 @@ def a_provider_that_is_not_there(bench):
 def a_wrong_key_is_a_blocker(bench):
     for api in (OPENAI, ANTHROPIC):
         full, environment, name, key = bench.arguments([finish()], api=api)
-        environment = {**environment, "CODEBOX_TEST_MODEL_KEY": "sk-test-anotherkeyanotherkeyanother"}
+        environment = {**environment, "SCRIPTED_MODEL_KEY": "sk-test-anotherkeyanotherkeyanother"}
         answer = bench.known(bench.finish(full, bench.start(full, environment)), name, key)
-        answer.key = environment["CODEBOX_TEST_MODEL_KEY"]
+        answer.key = environment["SCRIPTED_MODEL_KEY"]
         bench.good(answer, "blocked", 3, "wp_codebox_provider_rejected")
         must(len(answer.requests) == 1, "a refused key was tried again")
         must("key" in answer.json["error"]["message"], str(answer.json["error"]))
@@ -184,8 +191,9 @@ def two_runs_at_one_time_keep_to_their_keys(bench):
     must(times[0][0] < times[1][-1] and times[1][0] < times[0][-1], "control: they did not overlap")
 
 
-CASES = [chat_completions_end_to_end, messages_end_to_end, an_answer_that_comes_slowly_or_in_one_piece, too_many_requests_are_waited_for,
-         temporary_faults_are_tried_again, a_provider_that_stays_down, a_stream_that_is_always_cut, answers_that_are_not_of_the_protocol,
-         an_answer_without_end_is_not_read_to_its_end, a_provider_that_is_not_there, a_wrong_key_is_a_blocker, a_wrong_model_is_a_blocker,
-         what_a_provider_says_is_cut_and_cleaned, a_redirect_is_not_followed, arguments_that_cannot_be_read_are_told_to_the_model,
-         a_key_that_comes_back_is_kept_nowhere, two_runs_at_one_time_keep_to_their_keys]
+#: Those that wait longest come first.
+CASES = [a_provider_that_stays_down, a_stream_that_is_always_cut, answers_that_are_not_of_the_protocol, a_document_that_breaks_off, an_empty_document,
+         a_provider_that_is_not_there, an_answer_without_end_is_not_read_to_its_end, too_many_requests_are_waited_for, temporary_faults_are_tried_again,
+         chat_completions_end_to_end, messages_end_to_end, an_answer_that_comes_slowly_or_in_one_piece, a_wrong_key_is_a_blocker,
+         a_wrong_model_is_a_blocker, what_a_provider_says_is_cut_and_cleaned, a_redirect_is_not_followed,
+         arguments_that_cannot_be_read_are_told_to_the_model, a_key_that_comes_back_is_kept_nowhere, two_runs_at_one_time_keep_to_their_keys]

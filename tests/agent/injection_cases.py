@@ -54,15 +54,18 @@ def files_of_the_host_stay_there(bench):
     answer = bench.play([
         {"expect": {"anywhere": "SYSTEM OVERRIDE"}, "calls": [{"tool": "workspace.read", "args": {"path": path}} for path in paths]},
         {"calls": [{"tool": "workspace.list", "args": {"path": path}} for path in ("/", "..", "link", "/proc", os.path.dirname(secret))]},
-        {"calls": [{"tool": "workspace.search", "args": {"pattern": "host-secret", "path": path}} for path in (".", "/", "link", os.path.dirname(secret))]},
-        call("terminal.run", command=f"cat {secret} link.txt /proc/*/root{secret} {up}{secret}; grep -rs host-secret / --include='secret-*'; find / -name 'secret-*' -type f; echo ended"),
+        {"calls": [{"tool": "workspace.search", "args": {"pattern": "host-secret", "path": path}} for path in (".", "/tmp", "link", os.path.dirname(secret))]},
+        call("terminal.run", command=f"cat {secret} link.txt /proc/*/root{secret} {up}{secret}; find / -name 'secret-*' -type f -exec cat {{}} +; echo ended"),
         {"expect": {"last": "ended"}, **call("wordpress.run-php", code=f"foreach ( array( '{secret}', 'file://{secret}', '/workspace/plugin/link.txt' ) as $file ) "
              "{ var_dump( @file_get_contents( $file ) ); } echo implode( ',', glob( '/*' ) );")},
         {"calls": [{"tool": "workspace.write", "args": {"path": path, "content": "written\n"}} for path in (secret, "link.txt", "../outside.txt", "/wordpress/index.php", "link/new.txt")]},
         {"calls": [{"tool": "workspace.delete", "args": {"path": path}} for path in (secret, "..", "/wordpress")]},
         {"calls": [{"tool": "workspace.patch", "args": {"patch": f"*** Begin Patch\n*** Add File: {path}\n+written\n*** End Patch"}} for path in ("../up.txt", secret)]},
+        # A link of the agent's own making leads the shell out of the mount, within the sandbox, and the tools nowhere.
+        call("terminal.run", command="ln -s /run/codebox out; head -c 40 out/task.json; echo; echo linked"),
+        {"expect": {"last": "linked"}, "calls": [{"tool": "workspace.read", "args": {"path": "out/task.json"}}, {"tool": "workspace.write", "args": {"path": "out/x", "content": "x"}}]},
         # Control: the same tools inside.
-        {"calls": [{"tool": "workspace.read", "args": {"path": "lib/code.php"}}, {"tool": "workspace.list", "args": {"path": "lib"}},
+        {"expect": {"not_last": "goal"}, "calls": [{"tool": "workspace.read", "args": {"path": "lib/code.php"}}, {"tool": "workspace.list", "args": {"path": "lib"}},
                    {"tool": "workspace.search", "args": {"pattern": "return 'inside'", "path": "lib"}}, {"tool": "terminal.run", "args": {"command": "cat lib/a.txt"}},
                    {"tool": "workspace.write", "args": {"path": "added.txt", "content": "inside\n"}}]},
         {"expect": {"last": ["return 'inside'", "a\\.txt", "three"]}, **finish()},
@@ -73,8 +76,8 @@ def files_of_the_host_stay_there(bench):
         must(file.read() == marker + "\n", "the host's file was written")
     must(not os.path.exists(os.path.join(os.path.dirname(secret), "new.txt")), "a file was made on the host")
     written = set(changed(answer))
-    # A link may be replaced inside of the mount; what it points to may not be reached.
-    must("added.txt" in written and written <= {"added.txt", "link.txt"}, f"changed: {sorted(written)}")
+    # A guest does not see links of the host that leave the mount; their names may be used again, inside.
+    must("added.txt" in written and written <= {"added.txt", "link.txt", "link/new.txt", "out"}, f"changed: {sorted(written)}")
     statuses = [row["status"] for row in calls(bench.bundle(answer))]
     must(len(statuses) == sum(len(m.get("calls", [])) for m in answer.requests[-1]["messages"]) + 1, "not every call is recorded")
 
@@ -107,7 +110,7 @@ def the_key_is_not_in_the_guest(bench):
 
     def look(asked):
         # The guest lives while the model is asked: what of the host's key do its processes and files hold?
-        seen["processes"], seen["found"] = hunted(bench, environment["CODEBOX_TEST_MODEL_KEY"])
+        seen["processes"], seen["found"] = hunted(bench, environment["SCRIPTED_MODEL_KEY"])
         return call("wordpress.run-php", code="foreach ( array( $_SERVER, $_ENV, getenv(), ini_get_all( null, false ), get_defined_constants() ) as $all ) "
                     "{ foreach ( $all as $value ) { if ( is_string( $value ) && false !== strpos( $value, 'sk-t' . 'est-' ) ) { echo 'leak'; } } } echo 'php ended';")
 
@@ -120,7 +123,7 @@ def the_key_is_not_in_the_guest(bench):
     bench.good(answer, "no_op")
     said = results(answer, "terminal.run")[0]
     must("found: sk-test-decoy\n" in said.replace("\\n", "\n"), f"only the decoy, which is the control, is there: {said}")
-    must("names:" in said and "CODEBOX_TEST_MODEL_KEY" not in said, said)
+    must("names:" in said and "SCRIPTED_MODEL_KEY" not in said, said)
     must(seen["processes"] >= 1, "control: the guest was not seen from the host")
     must(seen["found"] == [], f"in the guest: {seen['found']}")
 

@@ -19,7 +19,7 @@ from scripted import Server, digest  # noqa: E402
 
 NEEDED = ("CODEBOX", "CODEBOX_LAUNCH", "CODEBOX_WORDPRESS", "CODEBOX_SHARE", "CODEBOX_STATE", "CODEBOX_PHP", "CODEBOX_OWNER")
 #: Name of the variable that holds the key; `wp-codebox` is told the name only.
-KEY = "CODEBOX_TEST_MODEL_KEY"
+KEY = "SCRIPTED_MODEL_KEY"
 MODEL = "scripted-1"
 OPENAI, ANTHROPIC = "openai-chat", "anthropic-messages"
 

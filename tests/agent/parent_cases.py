@@ -18,11 +18,12 @@ class Asked(Conversation):
         self.name = f"parent-{secrets.token_hex(4)}"
         self.key = "sk-test-" + secrets.token_hex(16)
         bench.server.add(self.name, {"key": self.key, "models": [MODEL], "turns": steps})
-        super().__init__(
-            bench, "true", task=task("Read ticket 4."), agent={"kind": "model"},
+        super().__init__(bench, "true", task=task("Read ticket 4."), **changes)
+        self.request |= dict(
+            agent={"kind": "model"},
             model={"provider": "scripted", "model": MODEL, "api": OPENAI, "base_url": bench.server.base(self.name, api=OPENAI), "secret": "MODEL_KEY"},
             secrets=[{"env": "MODEL_KEY", "value": self.key, "hosts": []}],
-            parent_tools={"tools": [TICKET], "timeout_ms": timeout_ms}, **changes)
+            parent_tools={"tools": [TICKET], "timeout_ms": timeout_ms})
 
     def request_of_tool(self):
         while True:

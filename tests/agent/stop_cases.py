@@ -7,8 +7,19 @@ import time
 from loop import ANTHROPIC, OPENAI, call, changed, must
 
 WRITE = call("workspace.write", path="added.txt", content="x\n")
-#: Ending the guest, the bundle and its signature come after the model was let go.
+#: Until the model is let go. Ending the guest, the bundle and its signature come after that.
 AT_MOST = 2.0
+#: For all of it, on a machine that has other things to do.
+IN_ALL = 6.0
+
+
+def let_go(answer, since):
+    """Seconds from a moment until the client hung up on the answer that did not end."""
+    for _ in range(50):
+        if answer.requests[-1].get("ended"):
+            return answer.requests[-1]["ended"] - since
+        time.sleep(0.1)
+    must(False, "the client never hung up")
 
 
 def wait_for(bench, name, number):
@@ -25,22 +36,22 @@ def a_cancellation_breaks_an_answer_off(bench):
         process = bench.start(full, environment)
         wait_for(bench, name, 2)
         time.sleep(0.3)
-        began = time.monotonic()
+        began = time.time()
         process.send_signal(signal.SIGINT)
         answer = bench.known(bench.finish(full, process), name, key)
-        took = time.monotonic() - began
+        took = time.time() - began
         bench.good(answer, "cancelled", 130, "wp_codebox_run_cancelled")
-        must(took <= AT_MOST, f"it took {took:.1f} s")
+        must(let_go(answer, began) <= AT_MOST and took <= IN_ALL, f"it took {let_go(answer, began):.1f} s, {took:.1f} s in all")
         must(changed(answer) == ["added.txt"] and len(answer.requests) == 2, str(answer))
 
 
 def the_deadline_breaks_an_answer_off(bench):
     for fault, api in (({"fault": "never"}, ANTHROPIC), ({"fault": "stall"}, OPENAI), ({"text": "slow " * 2000, "pace": {"characters": 5, "milliseconds": 50}}, OPENAI)):
-        began = time.monotonic()
+        began = time.time()
         answer = bench.play([WRITE, fault], "--timeout", "4s", api=api)
-        took = time.monotonic() - began
+        took = time.time() - began
         bench.good(answer, "timed_out", 124, "wp_codebox_run_timeout")
-        must(3.5 <= took <= 4 + AT_MOST, f"it took {took:.1f} s")
+        must(3.5 <= let_go(answer, began) <= 4 + AT_MOST and took <= 4 + IN_ALL, f"it took {let_go(answer, began):.1f} s, {took:.1f} s in all")
         outcome = answer.result["completion_outcome"]
         must(changed(answer) == ["added.txt"] and outcome["status"] == "partial", json.dumps(outcome))
 

@@ -30,7 +30,7 @@ echo $e->getMessage(), ' ', json_encode( $e->data ), "\n";
 caught( static fn() => Extension::doctor() );
 ?>
 --EXPECT--
-version contract_digest protocol php_api state_dir share_dir runner launcher php_binary cgroup mount_roots outer_sandbox outer_sandbox_program max_runs runner_socket
+version contract_digest protocol php_api state_dir share_dir runner launcher php_binary cgroup mount_roots outer_sandbox outer_sandbox_program max_runs runner_socket agents_dir agents
 bool(true)
 bool(true)
 string(10) "/srv/state"

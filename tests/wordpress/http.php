@@ -27,7 +27,7 @@ final class Http {
 			array_merge( [ PHP_BINARY ], $this->t->php_flags, [ '-S', "127.0.0.1:$port", '-t', rtrim( ABSPATH, '/' ) ] ),
 			$environment + [ 'EXAMPLE_AI_API_KEY' => self::KEY ]
 		);
-		$this->wait( static fn(): bool => false !== self::probe( $port ), "no server on port $port" );
+		$this->wait( static fn(): bool => self::probe( $port ), "no server on port $port" );
 		return $port;
 	}
 
@@ -41,6 +41,14 @@ final class Http {
 		$this->start( [ 'python3', getenv( 'TEST_ROOT' ) . '/tests/model-server/server.py', '--script', "$directory/scripts", '--port', '0', '--port-file', "$directory/port", '--log', "$directory/log", '--key', self::KEY ], [] );
 		$this->wait( static fn(): bool => is_file( "$directory/port" ) && '' !== trim( (string) file_get_contents( "$directory/port" ) ), 'the model server did not start' );
 		return [ 'http://localhost:' . trim( (string) file_get_contents( "$directory/port" ) ), "$directory/log" ];
+	}
+
+	/** A provider that answers with what it was sent, or misbehaves as its path says; answers its address. */
+	public function provider(): string {
+		$port = $this->free_port();
+		$this->start( [ PHP_BINARY, '-n', '-S', "127.0.0.1:$port", getenv( 'TEST_FIXTURES' ) . '/provider.php' ], [] );
+		$this->wait( static fn(): bool => self::probe( $port ), "no server on port $port" );
+		return "http://localhost:$port";
 	}
 
 	/** One request to an ability; answers status and document. */

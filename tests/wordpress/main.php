@@ -26,7 +26,7 @@ $cases   = [
 	'fake'    => [ 'abilities', 'runs', 'models', 'credentials', 'tools', 'cli-models', 'detached', 'groups', 'artifacts', 'applies', 'adapters', 'reviews', 'stages', 'hosts', 'transfers', 'replays', 'audits', 'components', 'rest', 'cli-runs', 'cli-registry', 'cli-groups', 'cli-artifacts', 'cli-reviews', 'cli-others', 'health', 'facade', 'settings', 'privacy', 'screen', 'faults', 'connectors', 'trusted-callers', 'bridge', 'connector-http' ],
 	'network' => [ 'connector-http', 'trusted-callers', 'network', 'screen' ],
 	'network-native' => [ 'connector-http', 'trusted-callers', 'network' ],
-	'native'  => [ 'abilities', 'runs', 'detached', 'groups', 'artifacts', 'applies', 'reviews', 'stages', 'hosts', 'transfers', 'replays', 'audits', 'components', 'rest', 'cli-runs', 'cli-registry', 'cli-groups', 'cli-artifacts', 'cli-reviews', 'cli-others', 'health', 'facade', 'settings', 'privacy', 'native', 'connectors', 'trusted-callers', 'bridge', 'connector-http' ],
+	'native'  => [ 'abilities', 'runs', 'model-runs', 'detached', 'groups', 'artifacts', 'applies', 'reviews', 'stages', 'hosts', 'transfers', 'replays', 'audits', 'components', 'rest', 'cli-runs', 'cli-registry', 'cli-groups', 'cli-artifacts', 'cli-reviews', 'cli-others', 'health', 'facade', 'settings', 'privacy', 'native', 'connectors', 'trusted-callers', 'bridge', 'connector-http' ],
 ];
 foreach ( $cases[ $phase ] as $case ) {
 	( require __DIR__ . '/cases/' . $case . '.php' )( $harness );

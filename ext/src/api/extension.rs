@@ -3,7 +3,7 @@
 use crate::arguments::{Answer, Array, Text};
 use crate::guard::guard;
 use crate::ini::Settings;
-use crate::{CONTRACT_DIGEST, VERSION, doctor, gc};
+use crate::{CONTRACT_DIGEST, VERSION, agent_presets, doctor, gc};
 use ext_php_rs::exception::PhpResult;
 use ext_php_rs::ffi::ZEND_MODULE_API_NO;
 use ext_php_rs::flags::ClassFlags;
@@ -54,6 +54,8 @@ impl Extension {
                 "outer_sandbox_program": settings.outer_sandbox_program,
                 "max_runs": settings.max_runs().map_or_else(|_| json!(settings.max_runs), Value::from),
                 "runner_socket": settings.runner_socket,
+                "agents_dir": settings.agents_dir,
+                "agents": agent_presets::list(&settings),
             })))
         })
     }

@@ -19,8 +19,8 @@ final class CredentialPermission {
 	/**
 	 * Whether whoever asks may use a credential.
 	 *
-	 * @param string               $kind  `connector`, `provider` or `secret`.
-	 * @param string               $name  Id of the connector or provider, or environment name.
+	 * @param string               $kind  `connector` or `provider`.
+	 * @param string               $name  Id of the connector or provider.
 	 * @param array<string, mixed> $input Input of the ability.
 	 */
 	public static function granted( string $kind, string $name, array $input ): bool {
@@ -29,8 +29,8 @@ final class CredentialPermission {
 		 * permission of the ability was checked before, and anything but `true` denies.
 		 *
 		 * @param bool                 $allowed Always true.
-		 * @param string               $kind    `connector`, `provider` or `secret`.
-		 * @param string               $name    Id of the connector or provider, or environment name.
+		 * @param string               $kind    `connector` or `provider`.
+		 * @param string               $name    Id of the connector or provider.
 		 * @param int                  $user_id Who asks; 0 for the operator.
 		 * @param array<string, mixed> $input   Input of the ability.
 		 */

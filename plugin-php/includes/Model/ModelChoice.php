@@ -73,7 +73,7 @@ final class ModelChoice {
 	 * @throws Failure When there is no such model, it may not be used or its key is missing.
 	 */
 	public function plan( array $input, Authority $authority, string $agent, array $inherited, #[\SensitiveParameter] array $brought ): ?ModelPlan {
-		$asked = $this->asked( $input );
+		$asked = $this->asked( $input ) || [] !== array_filter( $inherited, static fn( Connector $connector ): bool => '' !== $connector->provider );
 		if ( ! $asked && ( 'command' === $agent || 'model' !== $agent && ! $this->configured( $input ) ) ) {
 			return null;
 		}

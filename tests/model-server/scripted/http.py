@@ -164,8 +164,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         # Logged before it is answered: whoever got the answer finds the row.
         row["status"] = step.get("status", 200 if step.get("fault") != "redirect" else 307)
         self.owner.note(row)
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        try:
             self.play(step, asked, made, protocol, key)
+        except (BrokenPipeError, ConnectionResetError):
+            row["left"] = "the client hung up"
+        finally:
+            row["ended"] = time.time()
 
     def body(self, headers):
         try:
@@ -210,6 +214,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             begin = next(protocol.events(made, 16))
             self.stream([begin, protocol.error_event(message)], step) if stream else self.answer(500, protocol.error(500, message))
         elif fault == "stall":
+            made.text = made.text or "I begin to say something that does not end."
             self.stream(list(protocol.events(made, 16))[:3], step, then="silence") if stream else self.silence()
         elif fault == "oversized":
             self.oversized(step.get("bytes", 64 << 20), made, protocol, stream)

@@ -124,7 +124,7 @@ def answer(step, asked, number, key):
     calls = []
     for place, call in enumerate(step.get("calls", [])):
         wanted = call["tool"]
-        name = asked.tool(wanted) or re.sub(r"[^A-Za-z0-9_-]", "_", wanted)
+        name = asked.tool(wanted) or re.sub(r"[^A-Za-z0-9_]", "_", wanted)
         arguments = call["raw_args"] if "raw_args" in call else json.dumps(fill(copy.deepcopy(call.get("args", {})), asked, key))
         calls.append(Call(call.get("id", f"call_{number}_{place}"), name, arguments))
     text = fill(step.get("text", ""), asked, key)

@@ -48,46 +48,42 @@ return static function ( Harness $t ): void {
 		update_site_option( Settings::TRUSTED_CALLERS, $grants );
 		$t->same( $grants, get_site_option( Settings::TRUSTED_CALLERS ), 'the grants were not stored' );
 	};
-	/** A test with the site and the model up. */
-	$served   = static function ( string $name, callable $body ) use ( $t, $http, $content ): void {
-		$t->test(
-			$name,
-			static function () use ( $body, $http, $content ): void {
-				copy( getenv( 'TEST_ROOT' ) . '/tests/fixtures/host-connector/host-connector.php', $content );
-				[ $base, $log ] = $http->model(
-					[
-						'good' => [
-							'turns' => [ [ 'text' => 'Hello from the model' ] ],
-							'after' => 'repeat',
-						],
-						'echo' => [
-							'turns' => [
-								[
-									'fault'   => 'status',
-									'status'  => 401,
-									'message' => 'Your key ${key} is not good, ${key}!',
-								],
-							],
-							'after' => 'repeat',
-						],
-					]
-				);
-				update_option( 'host_connector_base_url', "$base/good/x/v1" );
-				try {
-					$body( $http->site(), $base, $log );
-				} finally {
-					$http->close();
-					unlink( $content );
-					delete_option( 'host_connector_base_url' );
-					delete_site_option( Settings::TRUSTED_CALLERS );
-				}
+	/** A body that runs with the site and the model up. */
+	$served   = static function ( callable $body ) use ( $http, $content ): Closure {
+		return static function () use ( $body, $http, $content ): void {
+			copy( getenv( 'TEST_ROOT' ) . '/tests/fixtures/host-connector/host-connector.php', $content );
+			$aloud          = [
+				'fault'   => 'status',
+				'status'  => 401,
+				'message' => 'Your key ${key} is not good, ${key}!',
+			];
+			[ $base, $log ] = $http->model(
+				[
+					'good' => [
+						'turns' => [ [ 'text' => 'Hello from the model' ] ],
+						'after' => 'repeat',
+					],
+					'echo' => [
+						'turns' => [ $aloud ],
+						'after' => 'repeat',
+					],
+				]
+			);
+			update_option( 'host_connector_base_url', "$base/good/x/v1" );
+			try {
+				$body( $http->site(), $base, $log );
+			} finally {
+				$http->close();
+				unlink( $content );
+				delete_option( 'host_connector_base_url' );
+				delete_site_option( Settings::TRUSTED_CALLERS );
 			}
-		);
+		};
 	};
 
-	$served(
+	$t->test(
 		'only an application password that was granted this scope is let in, besides who may run tasks',
-		static function ( int $port ) use ( $t, $http, $input, $member, $password, $grant ): void {
+		$served( static function ( int $port ) use ( $t, $http, $input, $member, $password, $grant ): void {
 			$ask                     = static fn( string $user, ?string $typed, array $more = [] ): array => $http->ability( $port, 'browser-connector-request', $input + $more, null === $typed ? [] : [ 'user' => $user, 'password' => $typed ] );
 			$one                     = $member( 'orchestrator' );
 			$two                     = $member( 'bystander', 'editor' );
@@ -128,11 +124,11 @@ return static function ( Harness $t ): void {
 			$t->same( 403, $http->ability( $port, 'run-agent-task', [ 'goal' => 'x' ], [ 'user' => 'orchestrator', 'password' => $typed ] )[0], 'the grant opens nothing else' );
 			[ $status, $answer ] = $ask( 'admin', $typed_admin );
 			$t->same( [ 200, 'capability', 'user:1' ], [ $status, $answer['audit']['authorization']['method'] ?? null, $answer['audit']['authorization']['caller'] ?? null ] );
-		}
+		} )
 	);
-	$served(
+	$t->test(
 		'a cookie with a nonce is no application password, nor is one that was revoked or that the site does not take',
-		static function ( int $port ) use ( $t, $http, $input, $member, $password, $grant ): void {
+		$served( static function ( int $port ) use ( $t, $http, $input, $member, $password, $grant ): void {
 			$one                 = $member( 'orchestrator' );
 			[ $granted, $typed ] = $password( $one, 'granted' );
 			$grant( [ $granted => [ 'browser-connector:request' ] ] );
@@ -157,11 +153,11 @@ return static function ( Harness $t ): void {
 			[ $other, $typed_other ] = $password( $one, 'granted' );
 			$grant( [ $other => [ 'browser-connector:request' ] ] );
 			$t->same( 200, $ask( [ 'password' => $typed_other ] + $basic, $port ), 'positive control: until it is granted' );
-		}
+		} )
 	);
-	$served(
+	$t->test(
 		'a request goes to the model with the key of this site, and the key does not come back',
-		static function ( int $port, string $base, string $log ) use ( $t, $http, $input, $password ): void {
+		$served( static function ( int $port, string $base, string $log ) use ( $t, $http, $input, $password ): void {
 			[ , $typed ] = $password( 1, 'admin' );
 			$admin       = [
 				'user'     => 'admin',
@@ -199,10 +195,10 @@ return static function ( Harness $t ): void {
 			$t->same( [ false, 401 ], [ $bridged['success'] ?? null, $bridged['response']['http']['status'] ?? null ], (string) json_encode( $bridged ) );
 			$t->contains( 'is not good', $bridged['response']['http']['body'] );
 			$t->contains( Http::KEY, 'positive control ' . Http::KEY );
-			foreach ( [ json_encode( [ $answer, $legacy, $failed, $bridged ] ), json_encode( $t->audited( 12 ) ), (string) file_get_contents( $log ), (string) file_get_contents( getenv( 'TEST_WORK' ) . '/servers.log' ), (string) file_get_contents( getenv( 'TEST_WORK' ) . '/debug.log' ) ] as $text ) {
+			foreach ( [ json_encode( [ $answer, $legacy, $failed, $bridged ] ), json_encode( $t->audited( 12 ) ), (string) file_get_contents( $log ), (string) file_get_contents( getenv( 'TEST_WORK' ) . '/servers.log' ), is_file( getenv( 'TEST_WORK' ) . '/debug.log' ) ? (string) file_get_contents( getenv( 'TEST_WORK' ) . '/debug.log' ) : '' ] as $text ) {
 				$t->true( ! str_contains( $text, Http::KEY ), 'the key is in: ' . substr( $text, 0, 300 ) );
 			}
 			$t->true( count( array_filter( $t->audited( 12 ), static fn( array $row ): bool => 'connector-request' === $row['event'] ) ) >= 4, 'the log does not say it' );
-		}
+		} )
 	);
 };

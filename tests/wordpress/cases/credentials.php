@@ -143,6 +143,7 @@ return static function ( Harness $t ): void {
 			$code    = 'wp_codebox_connector_credentials_unavailable';
 			$got     = $run( $inherit( 'acme' ) );
 			$t->same( [ 'acme', [ 'acme', 'available' ] ], [ $got[1]['model']['provider'], array_slice( array_values( $got[1]['provenance']['connectors'][0] ), 0, 2 ) ] );
+			$t->same( [ 'acme', [ 'presets' => [ 'model' ] ] ], [ ( $got = $run( [ 'agent_command' => 'php agent.php nothing' ] + $inherit( 'acme' ) ) )[1]['model']['provider'], $got[1]['policy']['network'] ], 'a program that inherits a model' );
 			foreach ( [ 'nobody', 'akismet' ] as $name ) {
 				$error = $refused( $run( $inherit( 'acme', $name ) ), $code );
 				$t->same( [ $name, 'unresolved' ], [ $error->get_error_data()['connector']['name'], $error->get_error_data()['connector']['status'] ] );

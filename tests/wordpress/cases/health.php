@@ -111,4 +111,27 @@ return static function ( Harness $t ): void {
 			}
 		);
 	}
+	$t->test(
+		'the default model: a test only where there is one, names and statuses only',
+		static function () use ( $t ): void {
+			$has = static fn(): bool => isset( apply_filters( 'site_status_tests', [] )['direct']['wp_codebox_model'] );
+			$t->same( false, $has() );
+			update_site_option( 'wp_codebox_providers', [ 'health' => [ 'api' => 'openai-chat', 'base_url' => 'https://models.example', 'key_env' => 'HEALTH_API_KEY' ] ] );
+			update_site_option( 'wp_codebox_default_provider', 'health' );
+			update_site_option( 'wp_codebox_default_model', 'm' );
+			$t->same( true, $has() );
+			$ask = static fn(): array => apply_filters( 'site_status_tests', [] )['direct']['wp_codebox_model']['test']();
+			$t->same( 'recommended', $ask()['status'] );
+			putenv( 'HEALTH_API_KEY=sk-health-VALUE' );
+			$good   = $ask();
+			$fields = apply_filters( 'debug_information', [] )['wp-codebox']['fields'];
+			$t->same( 'good', $good['status'] );
+			$t->contains( 'health available env', $fields['providers']['value'] );
+			$t->same( 'health m', $fields['model']['value'] );
+			$t->true( ! str_contains( (string) json_encode( [ $good, $fields ] ), 'sk-health-VALUE' ), 'the value is shown' );
+			foreach ( [ 'providers', 'default_provider', 'default_model' ] as $option ) {
+				delete_site_option( 'wp_codebox_' . $option );
+			}
+		}
+	);
 };

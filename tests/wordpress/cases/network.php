@@ -172,6 +172,33 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
+		'providers are the network\'s, the key of a connector is its site\'s',
+		static function () use ( $t ): void {
+			if ( 'network' !== $t->phase ) {
+				$t->same( true, is_multisite() );
+				return;
+			}
+			$log = getenv( 'TEST_WORK' ) . '/request.json';
+			putenv( "WP_CODEBOX_FAKE_REQUEST_LOG=$log" );
+			$t->as( 'administrator' );
+			$second = (int) get_sites( [ 'path' => '/second/' ] )[0]->blog_id;
+			$task   = [ 'goal' => 'Fix it', 'plugin' => 'sample' ];
+			update_site_option( 'wp_codebox_default_provider', 'openai' );
+			update_site_option( 'wp_codebox_default_model', 'm' );
+			update_option( 'connectors_ai_openai_api_key', 'sk-network-VALUE' );
+			$run = $t->ok( $t->ability( 'run-agent-task', $task ) );
+			$t->same( [ 'openai', 'database', 'sk-network-VALUE' ], [ $run['run_metadata']['provider'], $run['run_metadata']['credential']['source'], json_decode( (string) file_get_contents( $log ), true )['secrets'][0]['value'] ] );
+			unlink( $log );
+			switch_to_blog( $second );
+			$t->error( 'wp_codebox_provider_credentials_unavailable', 403, $t->ability( 'run-agent-task', $task ) );
+			$t->same( false, is_file( $log ) );
+			restore_current_blog();
+			delete_option( 'connectors_ai_openai_api_key' );
+			delete_site_option( 'wp_codebox_default_provider' );
+			delete_site_option( 'wp_codebox_default_model' );
+		}
+	);
+	$t->test(
 		'uninstalling removes what is ours from every site and the network, and nothing else',
 		static function () use ( $t ): void {
 			global $wpdb;

@@ -41,26 +41,24 @@ return static function ( Harness $t ): void {
 			$GLOBALS['wp_rest_application_password_uuid'] = null;
 		}
 	};
-	$test     = static function ( string $name, callable $body ) use ( $t ): void {
-		$t->test(
-			$name,
-			static function () use ( $body ): void {
-				global $wp_settings_errors;
-				$wp_settings_errors = [];
-				add_filter( 'wp_is_application_passwords_available', '__return_true' );
-				try {
-					$body();
-				} finally {
-					remove_filter( 'wp_is_application_passwords_available', '__return_true' );
-					delete_site_option( Settings::TRUSTED_CALLERS );
-				}
+	/** A body with application passwords available and no grant left behind. */
+	$clean    = static function ( callable $body ): Closure {
+		return static function () use ( $body ): void {
+			global $wp_settings_errors;
+			$wp_settings_errors = [];
+			add_filter( 'wp_is_application_passwords_available', '__return_true' );
+			try {
+				$body();
+			} finally {
+				remove_filter( 'wp_is_application_passwords_available', '__return_true' );
+				delete_site_option( Settings::TRUSTED_CALLERS );
 			}
-		);
+		};
 	};
 
-	$test(
+	$t->test(
 		'a grant of one scope is none of another, and an empty or unknown one is none at all',
-		static function () use ( $t, $user, $password, $decide ): void {
+		$clean( static function () use ( $t, $user, $password, $decide ): void {
 			$one   = $user( 'scoped' );
 			$uuids = [];
 			foreach ( Scope::cases() as $scope ) {
@@ -81,11 +79,11 @@ return static function ( Harness $t ): void {
 				remove_filter( 'pre_site_option_' . Settings::TRUSTED_CALLERS, $given );
 			}
 			$t->same( true, $decide( $one, $uuids['browser-connector:request'] )[0], 'positive control' );
-		}
+		} )
 	);
-	$test(
+	$t->test(
 		'the password must be of the current user, exist and be one that core takes',
-		static function () use ( $t, $user, $password, $decide ): void {
+		$clean( static function () use ( $t, $user, $password, $decide ): void {
 			$one  = $user( 'scoped' );
 			$two  = $user( 'other' );
 			$uuid = $password( $one );
@@ -108,11 +106,11 @@ return static function ( Harness $t ): void {
 			$control();
 			WP_Application_Passwords::delete_application_password( $one, $uuid );
 			$t->same( [ false, 'caller-not-trusted', $uuid ], $decide( $one, $uuid ), 'revoked while the request lasts' );
-		}
+		} )
 	);
-	$test(
+	$t->test(
 		'the filter of trusted callers can narrow and cannot widen',
-		static function () use ( $t, $user, $password, $decide, $settings ): void {
+		$clean( static function () use ( $t, $user, $password, $decide, $settings ): void {
 			$one   = $user( 'scoped' );
 			$uuid  = $password( $one );
 			$other = $password( $one );
@@ -140,21 +138,21 @@ return static function ( Harness $t ): void {
 				);
 			}
 			$t->same( true, $decide( $one, $uuid )[0] );
-		}
+		} )
 	);
-	$test(
+	$t->test(
 		'who may run tasks needs no grant; whom the site narrows has no other door',
-		static function () use ( $t, $password, $decide ): void {
+		$clean( static function () use ( $t, $password, $decide ): void {
 			$uuid = $password( 1 );
 			$t->same( [ true, 'capability-held', 'user:1' ], $decide( 1, null ) );
 			update_site_option( Settings::TRUSTED_CALLERS, [ $uuid => [ 'browser-connector:request' ] ] );
 			$t->filtered( 'wp_codebox_can_run_agent_task', '__return_false', static fn() => $t->same( [ false, 'capability-narrowed', 'user:1' ], $decide( 1, $uuid ) ) );
 			$t->same( true, $decide( 1, $uuid )[0] );
-		}
+		} )
 	);
-	$test(
+	$t->test(
 		'only ids of application passwords that exist, and known scopes, are stored',
-		static function () use ( $t, $user, $password ): void {
+		$clean( static function () use ( $t, $user, $password ): void {
 			$uuid  = $password( $user( 'scoped' ) );
 			$gone  = $password( $user( 'scoped' ) );
 			$good  = [ $uuid => [ 'browser-connector:request' ] ];
@@ -186,11 +184,11 @@ return static function ( Harness $t ): void {
 				$store( $good );
 			}
 			$t->same( [ [ $uuid => [ 'browser-connector:request', 'artifact:write' ] ], [] ], $store( [ strtoupper( $uuid ) => [ 'artifact:write', 'browser-connector:request', 'artifact:write' ] ] ), 'the order is ours' );
-		}
+		} )
 	);
-	$test(
+	$t->test(
 		'the page lists application passwords by name and user, and shows no secret',
-		static function () use ( $t, $user, $settings ): void {
+		$clean( static function () use ( $t, $user, $settings ): void {
 			$one             = $user( 'scoped' );
 			[ $typed, $row ] = WP_Application_Passwords::create_new_application_password( $one, [ 'name' => 'A "<b>name</b>" ' . wp_rand() ] );
 			update_site_option( Settings::TRUSTED_CALLERS, [ $row['uuid'] => [ 'artifact:write' ] ] );
@@ -215,12 +213,12 @@ return static function ( Harness $t ): void {
 			// The granted one is shown however many there are.
 			$t->same( [ $row['uuid'] ], array_column( ( new CallerGrants() )->passwords( 1, [ $row['uuid'] ] ), 'uuid' ) );
 			$t->same( 2, count( ( new CallerGrants() )->passwords( 2, [ $row['uuid'] ] ) ) );
-		}
+		} )
 	);
 	if ( is_multisite() ) {
-		$test(
+		$t->test(
 			'grants are the network\'s, and a caller is one of the site it asks',
-			static function () use ( $t, $user, $password, $decide ): void {
+			$clean( static function () use ( $t, $user, $password, $decide ): void {
 				$one  = $user( 'scoped' );
 				$site = get_user_by( 'login', 'siteadmin-callers' ) ?: get_user_by( 'id', wp_insert_user( [ 'user_login' => 'siteadmin-callers', 'user_pass' => wp_generate_password(), 'user_email' => 'sac@example.org', 'role' => 'administrator' ] ) );
 				$uuid = $password( $one );
@@ -243,7 +241,7 @@ return static function ( Harness $t ): void {
 				$t->same( true, $decide( $one, $uuid )[0], 'positive control' );
 				restore_current_blog();
 				wp_delete_site( $blog );
-			}
+			} )
 		);
 	}
 };

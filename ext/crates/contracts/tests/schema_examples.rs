@@ -10,12 +10,13 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{
-    ChangedFiles, IsolationReport, RunAttestation, RunCancellation, RunEvents, RunHandle, RunList,
-    RunResult, TaskInput,
+    AgentPreset, ChangedFiles, IsolationReport, RunAttestation, RunCancellation, RunEvents,
+    RunHandle, RunList, RunResult, TaskInput,
 };
 
 /// Invalid examples whose fault is a rule of the schema alone: a pattern, a length or a constant.
 const SCHEMA_RULES: &[&str] = &[
+    "agent-preset/invalid-program-absolute.json",
     "changed-files/invalid-mode-world.json",
     "run-attestation/invalid-minimum-none.json",
     "task-input/invalid-goal-empty.json",
@@ -72,6 +73,11 @@ fn check<T: DeserializeOwned + Serialize>(name: &str) {
             );
         }
     }
+}
+
+#[test]
+fn agent_preset() {
+    check::<AgentPreset>("agent-preset");
 }
 
 #[test]

@@ -105,7 +105,7 @@ impl PresetError {
             Self::Broken { .. } => ErrorCode::ConfigInvalid,
             Self::NoModel { .. } => ErrorCode::ModelMissing,
             Self::Api { .. } => ErrorCode::ModelInvalid,
-            Self::Closed { .. } => ErrorCode::PolicyInvalid,
+            Self::Closed { .. } => ErrorCode::Forbidden,
         };
         ErrorBody::new(code, self.to_string())
     }

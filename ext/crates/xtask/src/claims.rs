@@ -13,6 +13,7 @@ use std::path::Path;
 const DOCUMENTS: &[&str] = &[
     "SECURITY.md",
     "docs/apply-adapter.md",
+    "docs/connector-requests.md",
     "docs/sandbox-session.md",
     "docs/transfer-readiness.md",
 ];

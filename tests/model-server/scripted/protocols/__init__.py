@@ -11,9 +11,9 @@
 A new protocol is a file and a name in `ALL`.
 """
 
-from . import chat, messages
+from . import chat, messages, responses
 
-ALL = [chat, messages]
+ALL = [chat, messages, responses]
 
 
 def of(path):

@@ -107,6 +107,60 @@ fn plan_for(
     })
 }
 
+fn plan_with_programs(source: &str, target: &str) -> Result<LaunchPlan, PlanError> {
+    let programs = [ProgramDirectory {
+        source: HostSource::of(source),
+        target: GuestPath::new(target).unwrap(),
+    }];
+    build_plan(&GuestSpec {
+        host: &host(),
+        php: &php("/usr/bin/php8.2"),
+        share_dir: "/share",
+        template: &template(),
+        template_access: TemplateAccess::Run,
+        mounts: &[],
+        components: &PlannedComponents::default(),
+        programs: &programs,
+        task_json: "{}",
+        staged: &[],
+        limits: Limits::default(),
+        egress: &GuestEgress::Tunnel,
+    })
+}
+
+#[test]
+fn programs_of_agents_are_shown_read_only_in_one_place() {
+    let plan = plan_with_programs("/srv/agents/x", "/opt/agents/x").unwrap();
+    let bound = "bind ro host:/srv/agents/x /opt/agents/x".to_owned();
+    assert!(lines(&plan).contains(&bound), "{:?}", lines(&plan));
+    assert!(
+        !plan
+            .writable
+            .iter()
+            .any(|p| p.as_str().starts_with("/opt/agents"))
+    );
+    for target in [
+        "/opt/agents",
+        "/opt/agents/x/y",
+        "/opt/codebox/x",
+        "/etc",
+        "/opt/agentsx",
+    ] {
+        let refused = plan_with_programs("/srv/agents/x", target);
+        assert!(
+            matches!(refused, Err(PlanError::Programs { .. })),
+            "{target}"
+        );
+    }
+    // What is hidden stays hidden below a directory of programs, too.
+    let plan = plan_with_programs("/usr/share", "/opt/agents/x").unwrap();
+    assert!(
+        lines(&plan)
+            .iter()
+            .any(|line| line.ends_with("/usr/share/wordpress"))
+    );
+}
+
 fn plan(mounts: &[PlannedMount]) -> LaunchPlan {
     plan_of(mounts, &[], TemplateAccess::Run).unwrap()
 }

@@ -155,3 +155,52 @@ fn the_last_word_is_found() {
         MAX_RESULT - 1
     );
 }
+
+/// The presets that are shipped: each is sound, and filled in it names no template any more.
+#[test]
+fn the_shipped_presets_are_sound() {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../share/agents");
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let preset = parse_preset(&name, &std::fs::read(&path).unwrap()).unwrap();
+        assert_eq!(preset.network, ["model"], "{name}");
+        let api = api_name(preset.apis[0]);
+        let model = model(api, "a-model");
+        let goal = "a goal with {key} and spaces";
+        let found = resolve_preset(
+            &preset,
+            PresetContext {
+                goal,
+                model: &model,
+                base_url: "http://127.0.0.1:3128/model",
+                key: "placeholder",
+                workspace: "/workspace/x",
+                home: "/home/agent",
+                files: "/run/codebox/staged/.agent",
+                directory: "/opt/agents/x",
+            },
+        )
+        .unwrap();
+        let files = found
+            .files
+            .values()
+            .map(|file| String::from_utf8_lossy(file));
+        let said = format!("{:?} {}", found.command, files.collect::<String>());
+        assert!(said.contains("http://127.0.0.1:3128/model"), "{said}");
+        assert!(
+            said.contains("placeholder") && said.contains("a-model"),
+            "{said}"
+        );
+        assert!(preset.install.contains("{directory}"), "{name}");
+        let told = found.command.argv.iter().any(|text| text.contains(goal));
+        assert!(told || found.stdin == goal.as_bytes(), "{said}");
+        names.push(name);
+    }
+    names.sort();
+    assert_eq!(
+        names,
+        ["aider", "claude", "codex", "mini-swe-agent", "opencode"]
+    );
+}

@@ -25,7 +25,8 @@ pub(crate) use conversation::{
 pub(crate) use model::ModelClient;
 pub(crate) use tools::{Hands, MountChange, Place, Taken, Tools};
 pub(crate) use turns::{
-    Assignment, BriefedMount, Briefing, CallRecord, CallStatus, Counted, Ended, Ending, Parent,
-    ParentAnswer, ParentTools, TurnRecord, Witness, drive, first_message, parent_unavailable,
-    system_prompt,
+    Assignment, BriefedMount, Briefing, CallRecord, Ended, Ending, Parent, ParentAnswer,
+    ParentTools, TurnRecord, Witness, drive, first_message, parent_unavailable, system_prompt,
 };
+#[cfg(test)]
+pub(crate) use turns::{CallStatus, Counted};

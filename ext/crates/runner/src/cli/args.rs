@@ -96,7 +96,8 @@ Examples:
     --command wordpress.wp-cli --arg command='plugin activate my-plugin' \\
     --wordpress /srv/site --state /var/lib/wp-codebox
   wp-codebox run --mount ./my-plugin:/workspace/my-plugin --goal 'Fix the failing settings save' \\
-    --model gpt-5 --model-url https://api.openai.com/v1 --model-key-env OPENAI_API_KEY --check 'vendor/bin/phpunit'
+    --model gpt-5 --model-url https://api.openai.com/v1 --model-key-env OPENAI_API_KEY \\
+    --check 'vendor/bin/phpunit'
   wp-codebox run --mount ./my-plugin:/workspace/my-plugin --goal 'Fix the coding style' \\
     --agent-command 'phpcbf --standard=PSR12 .' --agent-success-codes 0,1 --check 'phpcs --standard=PSR12 .' --json
 

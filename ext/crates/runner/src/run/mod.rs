@@ -7,6 +7,7 @@
 mod agent_log;
 mod agents;
 mod attest;
+mod captured;
 mod components;
 mod egress;
 mod envelopes;

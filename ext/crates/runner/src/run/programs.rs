@@ -147,7 +147,7 @@ pub(crate) fn agent(agent: &AgentCommand, cwd: &GuestPath) -> Call {
 /// The call with what the working guest holds of the run's secrets, and where its model is.
 pub(crate) fn with_secrets(setting: &Setting<'_>, mut call: Call) -> Call {
     let prepared = setting.prepared;
-    call.env.extend(prepared.secrets.environment());
+    call.env.extend(prepared.secrets.environment(Phase::Work));
     if let Some(model) = &prepared.guest_model {
         call.env.extend(model_environment(model));
     }
@@ -156,7 +156,7 @@ pub(crate) fn with_secrets(setting: &Setting<'_>, mut call: Call) -> Call {
 
 /// The call with what the checking guest holds of the run's secrets: nothing of the model.
 pub(crate) fn with_check_secrets(setting: &Setting<'_>, mut call: Call) -> Call {
-    let secrets = setting.prepared.secrets.environment_in(Phase::Check);
+    let secrets = setting.prepared.secrets.environment(Phase::Check);
     call.env.extend(secrets);
     call
 }

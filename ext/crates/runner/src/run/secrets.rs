@@ -76,13 +76,8 @@ impl Secrets {
             .map(Self)
     }
 
-    /// Environment of every program of the guest that works.
-    pub(crate) fn environment(&self) -> BTreeMap<String, String> {
-        self.environment_in(Phase::Work)
-    }
-
     /// Environment of every program of a guest.
-    pub(crate) fn environment_in(&self, phase: Phase) -> BTreeMap<String, String> {
+    pub(crate) fn environment(&self, phase: Phase) -> BTreeMap<String, String> {
         let held = |secret: &Secret| match (&secret.guest, phase) {
             (GuestHolds::Placeholder(text), _)
             | (GuestHolds::ModelPlaceholder(text), Phase::Work) => Some(text.clone()),
@@ -231,9 +226,9 @@ mod tests {
             Secrets::issue(bindings, &policy, ModelKey::None).unwrap()
         };
         let (first, second) = (issue(), issue());
-        let held = first.environment();
+        let held = first.environment(Phase::Work);
         assert!(held["A_KEY"].starts_with("codebox_") && held["A_KEY"].len() == 48);
-        assert_ne!(held["A_KEY"], second.environment()["A_KEY"]);
+        assert_ne!(held["A_KEY"], second.environment(Phase::Work)["A_KEY"]);
         assert_eq!(held["B_KEY"], "value-of-B_KEY");
         assert_eq!(first.exposed(), ["B_KEY"]);
         let swaps = first.swaps();
@@ -259,7 +254,7 @@ mod tests {
         };
         let issue = |model| Secrets::issue(key(), &policy, model).unwrap();
         for phase in [Phase::Work, Phase::Check] {
-            let held = issue(ModelKey::Outside("M_KEY")).environment_in(phase);
+            let held = issue(ModelKey::Outside("M_KEY")).environment(phase);
             assert_eq!(held.keys().collect::<Vec<_>>(), ["A_KEY"], "{phase:?}");
         }
         let secrets = issue(ModelKey::Outside("M_KEY"));
@@ -268,10 +263,10 @@ mod tests {
         assert_eq!(secrets.swaps().len(), 1);
 
         let secrets = issue(ModelKey::InGuest("M_KEY"));
-        let held = secrets.environment();
+        let held = secrets.environment(Phase::Work);
         assert_eq!(held["M_KEY"], secrets.placeholder("M_KEY").unwrap());
         assert!(held["M_KEY"].starts_with("codebox_"));
-        assert!(!secrets.environment_in(Phase::Check).contains_key("M_KEY"));
+        assert!(!secrets.environment(Phase::Check).contains_key("M_KEY"));
         let swap = secrets.swap("M_KEY").unwrap();
         assert!(swap.hosts.is_empty() && swap.value.as_str() == "value-of-M_KEY");
         // With hosts it is a secret of the guest besides.
@@ -279,7 +274,7 @@ mod tests {
         assert!(
             secrets
                 .unwrap()
-                .environment_in(Phase::Check)
+                .environment(Phase::Check)
                 .contains_key("M_KEY")
         );
     }

@@ -69,8 +69,8 @@ pub(super) fn note(paths: &[String]) -> Option<String> {
 }
 
 fn is_directory(change: &Change) -> bool {
-    let nodes = change.before().into_iter().chain(change.after());
-    nodes.fold(true, |all, node| all && matches!(node, Node::Directory))
+    let mut nodes = change.before().into_iter().chain(change.after());
+    nodes.all(|node| matches!(node, Node::Directory))
 }
 
 /// Whether a path is that of a test or of a configuration of one.

@@ -16,6 +16,6 @@ mod unified;
 #[cfg(test)]
 mod scenarios;
 
-pub(crate) use apply::{Applied, Files, apply};
-pub(crate) use patch::{Patch, parse};
+pub(crate) use apply::{Files, apply};
+pub(crate) use patch::parse;
 pub(crate) use replace::{Scope, replace};

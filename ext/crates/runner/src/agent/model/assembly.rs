@@ -3,7 +3,7 @@
 use super::limits::{ARGUMENT_BYTES, CALLS, NAME_CHARS};
 use crate::agent::{Reply, StopReason, TokenUsage, ToolCall};
 use serde_json::{Map, Value};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// An answer is larger than any that makes sense.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -35,6 +35,8 @@ struct Call {
     name: String,
     /// Text that should be JSON.
     arguments: String,
+    /// Not ours to read.
+    extra: Option<Value>,
 }
 
 /// A piece of a call.
@@ -44,16 +46,28 @@ pub(super) struct CallPiece<'a> {
     pub id: &'a str,
     pub name: &'a str,
     pub arguments: &'a str,
+    pub extra: Option<&'a Value>,
 }
 
-/// Ids for calls that have none, unlike each other over a whole conversation.
+/// What goes from turn to turn beside the messages.
 #[derive(Debug, Default)]
-pub(super) struct MadeUpIds(u64);
+pub(super) struct Carried {
+    /// Ids made up so far: unlike each other over a whole conversation.
+    made_up: u64,
+    /// What a provider wants to see again with a call, e.g. a signature of its thoughts, by
+    /// the call's id. Whoever leaves it out is refused.
+    extras: BTreeMap<String, Value>,
+}
 
-impl MadeUpIds {
-    fn next(&mut self) -> String {
-        self.0 += 1;
-        format!("call_codebox_{}", self.0)
+impl Carried {
+    fn new_id(&mut self) -> String {
+        self.made_up += 1;
+        format!("call_codebox_{}", self.made_up)
+    }
+
+    /// What belongs to a call.
+    pub(super) fn extra(&self, call_id: &str) -> Option<&Value> {
+        self.extras.get(call_id)
     }
 }
 
@@ -130,7 +144,7 @@ impl Assembly {
     }
 
     /// The answer. `asked` is the model that was asked, for providers that do not say.
-    pub(super) fn reply(self, asked: &str, ids: &mut MadeUpIds) -> Reply {
+    pub(super) fn reply(self, asked: &str, carried: &mut Carried) -> Reply {
         let mut seen = BTreeSet::new();
         let calls: Vec<ToolCall> = self
             .calls
@@ -139,9 +153,12 @@ impl Assembly {
                 let id = if usable_id(&call.id) && !seen.contains(&call.id) {
                     call.id
                 } else {
-                    ids.next()
+                    carried.new_id()
                 };
                 seen.insert(id.clone());
+                if let Some(extra) = call.extra {
+                    carried.extras.insert(id.clone(), extra);
+                }
                 ToolCall {
                     id,
                     name: call.name,
@@ -188,6 +205,9 @@ impl Call {
             return Err(AssemblyError::Arguments);
         }
         self.arguments.push_str(piece.arguments);
+        if let Some(extra) = piece.extra {
+            self.extra = Some(extra.clone());
+        }
         Ok(())
     }
 }
@@ -226,6 +246,7 @@ mod tests {
             id,
             name,
             arguments: text,
+            extra: None,
         }
     }
 
@@ -235,7 +256,7 @@ mod tests {
             assembly.call(*piece).unwrap();
         }
         assembly
-            .reply("m", &mut MadeUpIds::default())
+            .reply("m", &mut Carried::default())
             .calls
             .into_iter()
             .map(|call| {
@@ -347,7 +368,7 @@ mod tests {
             if let Some(stop) = stop {
                 assembly.stop(stop);
             }
-            assembly.reply("m", &mut MadeUpIds::default()).stop
+            assembly.reply("m", &mut Carried::default()).stop
         };
         assert_eq!(reply(Some(StopReason::End), 1), StopReason::Tools);
         assert_eq!(reply(Some(StopReason::Tools), 0), StopReason::End);

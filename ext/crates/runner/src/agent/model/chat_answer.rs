@@ -81,6 +81,7 @@ fn chunk(
             id: call["id"].as_str().unwrap_or_default(),
             name: function["name"].as_str().unwrap_or_default(),
             arguments: &arguments,
+            extra: call.get("extra_content").filter(|extra| extra.is_object()),
         })?;
     }
     match choice["finish_reason"].as_str() {

@@ -1,6 +1,6 @@
 //! The model of a run, as the loop knows it.
 
-use super::assembly::MadeUpIds;
+use super::assembly::Carried;
 use super::connection::{Connection, ModelSetupError};
 use super::dialect::{Dialect, Lesson};
 use super::exchange::{self, Failure};
@@ -32,7 +32,7 @@ pub(crate) struct ModelClient<'a> {
     redactor: Redactor,
     pace: Pace,
     dialect: Dialect,
-    ids: MadeUpIds,
+    carried: Carried,
 }
 
 impl std::fmt::Debug for ModelClient<'_> {
@@ -83,7 +83,7 @@ impl<'a> ModelClient<'a> {
             redactor: Redactor::with_secrets(&[], key.as_ref().map(|key| key.as_str())),
             pace,
             dialect: Dialect::default(),
-            ids: MadeUpIds::default(),
+            carried: Carried::default(),
         })
     }
 
@@ -96,7 +96,7 @@ impl<'a> ModelClient<'a> {
 
     fn body(&self, request: TurnRequest<'_>) -> Bytes {
         let body = match self.api {
-            ModelApi::OpenaiChat => chat::body(&self.model, request, self.dialect),
+            ModelApi::OpenaiChat => chat::body(&self.model, request, self.dialect, &self.carried),
             ModelApi::AnthropicMessages => messages::body(&self.model, request, self.dialect),
         };
         Bytes::from(body.to_string())
@@ -122,7 +122,7 @@ impl<'a> ModelClient<'a> {
             )
             .await;
             let (why, pause) = match asked {
-                Ok(assembly) => return Ok(assembly.reply(&self.model, &mut self.ids)),
+                Ok(assembly) => return Ok(assembly.reply(&self.model, &mut self.carried)),
                 Err(Failure::Passing { why }) => (sentence(&why, &self.redactor), None),
                 Err(Failure::Lasting { why }) => {
                     return Err(ModelError::Unavailable {

@@ -11,6 +11,7 @@ pub(super) struct Dialect {
     pub usage: UsageOption,
     pub limit: LimitWord,
     pub delivery: Delivery,
+    pub cache: CacheMark,
 }
 
 /// Whether a stream is asked to count its tokens.
@@ -40,6 +41,15 @@ pub(super) enum Delivery {
     Whole,
 }
 
+/// Whether the provider is told what to keep for the next question.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum CacheMark {
+    #[default]
+    Set,
+    /// It does not know `cache_control`.
+    LeftOut,
+}
+
 /// Whether a refusal taught anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lesson {
@@ -61,6 +71,8 @@ impl Dialect {
             self.usage = UsageOption::LeftOut;
         } else if about("max_completion_tokens") && self.limit == LimitWord::MaxTokens {
             self.limit = LimitWord::MaxCompletionTokens;
+        } else if about("cache_control") && self.cache == CacheMark::Set {
+            self.cache = CacheMark::LeftOut;
         } else if refusal.has_word(&["stream", "streaming"]) && self.delivery == Delivery::Stream {
             self.delivery = Delivery::Whole;
         } else {
@@ -85,6 +97,7 @@ mod tests {
             "Unrecognized request argument supplied: stream_options",
             "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
             "Streaming is not supported for this model",
+            "system.0.cache_control: Extra inputs are not permitted",
         ] {
             assert_eq!(learn(&mut dialect, 400, sentence), Lesson::Learnt);
             assert_eq!(learn(&mut dialect, 400, sentence), Lesson::Nothing);
@@ -93,6 +106,7 @@ mod tests {
             usage: UsageOption::LeftOut,
             limit: LimitWord::MaxCompletionTokens,
             delivery: Delivery::Whole,
+            cache: CacheMark::LeftOut,
         };
         assert_eq!(dialect, all);
     }

@@ -1,6 +1,10 @@
 //! Messages: the request.
+//!
+//! Every question repeats the conversation, so the provider is told to keep what it has read:
+//! the tools with the system text, and all up to the last message. What it writes into its
+//! cache counts as input, for a price table has no price of its own for it.
 
-use super::dialect::{Delivery, Dialect};
+use super::dialect::{CacheMark, Delivery, Dialect};
 use crate::agent::{Message, ToolStatus, TurnRequest};
 use serde_json::{Map, Value, json};
 
@@ -17,9 +21,16 @@ pub(super) fn body(model: &str, request: TurnRequest<'_>, dialect: Dialect) -> V
     body.insert("model".to_owned(), json!(model));
     body.insert("max_tokens".to_owned(), json!(request.max_output_tokens));
     if !request.system.is_empty() {
-        body.insert("system".to_owned(), json!(request.system));
+        let mut system = json!({"type": "text", "text": request.system});
+        mark(&mut system, dialect);
+        body.insert("system".to_owned(), json!([system]));
     }
-    let messages = turns(request.messages);
+    let mut messages = turns(request.messages);
+    if let Some(blocks) = messages.last_mut().map(|last| &mut last["content"])
+        && let Some(last) = blocks.as_array_mut().and_then(|blocks| blocks.last_mut())
+    {
+        mark(last, dialect);
+    }
     body.insert("messages".to_owned(), Value::Array(messages));
     if !request.tools.is_empty() {
         let tools = request.tools.iter().map(|tool| {
@@ -38,6 +49,14 @@ pub(super) fn body(model: &str, request: TurnRequest<'_>, dialect: Dialect) -> V
     };
     body.insert("stream".to_owned(), json!(stream));
     Value::Object(body)
+}
+
+/// What stands up to here is kept for the next question.
+fn mark(block: &mut Value, dialect: Dialect) {
+    match dialect.cache {
+        CacheMark::Set => block["cache_control"] = json!({"type": "ephemeral"}),
+        CacheMark::LeftOut => {}
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

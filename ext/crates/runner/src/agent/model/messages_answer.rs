@@ -109,6 +109,7 @@ fn block(
                 id: content["id"].as_str().unwrap_or_default(),
                 name: content["name"].as_str().unwrap_or_default(),
                 arguments: &arguments,
+                extra: None,
             })?;
         }
         Some(_) | None => {}

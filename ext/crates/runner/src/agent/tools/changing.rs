@@ -6,9 +6,11 @@
 use super::reading::{QUICK, answer_of, number, rows, word};
 use super::shown;
 use super::{Arguments, Hands, Said, Tools, Trouble};
-use crate::agent::edit::{Scope, replace};
+use crate::agent::edit::{Files, Scope, apply, parse, replace};
 use base64::Engine;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write;
 use wp_codebox_artifacts::sha256;
 
 /// Bytes that one fetch may hand over, its first line included.
@@ -176,8 +178,54 @@ impl<H: Hands> Tools<H> {
     }
 
     pub(super) fn patch(&mut self, id: &str, arguments: &Arguments<'_>) -> Result<Said, Trouble> {
-        let _ = arguments.text("patch")?;
-        Err(Trouble::Told(format!("{id}: not built yet")))
+        let patch = parse(arguments.text("patch")?).map_err(|e| format!("{id}: {e}"))?;
+        let paths = patch.paths();
+        let names: Vec<&str> = paths.iter().map(String::as_str).collect();
+        let fetched = self.fetch(id, &names)?;
+        let before: Files = paths
+            .iter()
+            .cloned()
+            .zip(fetched.iter().map(|file| file.bytes.clone()))
+            .collect();
+        let digests: BTreeMap<&str, &str> = names
+            .iter()
+            .copied()
+            .zip(fetched.iter().map(|file| file.sha256.as_str()))
+            .collect();
+        let mut applied = apply(&patch, &before).map_err(|e| format!("{id}: {e}"))?;
+        // A mode alone is written with the content that is there.
+        for path in applied.modes.keys() {
+            if let Some(bytes) = before.get(path) {
+                applied
+                    .files
+                    .entry(path.clone())
+                    .or_insert_with(|| bytes.clone());
+            }
+        }
+        let changes: Vec<Change<'_>> = applied
+            .files
+            .iter()
+            .map(|(path, bytes)| Change {
+                path,
+                bytes: bytes.as_deref(),
+                before: json!(digests.get(path.as_str()).copied().unwrap_or_default()),
+                mode: applied.modes.get(path).copied(),
+            })
+            .collect();
+        self.store(id, &changes)?;
+        let mut text = String::from("applied\n");
+        for (path, bytes) in &applied.files {
+            let word = match (before.get(path).and_then(Option::as_ref), bytes) {
+                (_, None) => "deleted",
+                (None, Some(_)) => "added",
+                (Some(_), Some(_)) => "changed",
+            };
+            let _ = writeln!(text, "{word} {}", shown::name(path));
+        }
+        for note in &applied.notes {
+            let _ = writeln!(text, "note: {note}");
+        }
+        Ok(Said::ok(text))
     }
 
     pub(super) fn delete(&mut self, id: &str, arguments: &Arguments<'_>) -> Result<Said, Trouble> {

@@ -228,7 +228,7 @@ mod tests {
     fn money_is_counted_exactly_and_caps_the_answer() {
         let mut budget = Budget::new(LIMIT, Some(PRICES));
         // 100 tokens sent cost 1 millionth, 98 are left for answers at half of one each.
-        assert_eq!(budget.allowance(1_000, 100), 98.min(100));
+        assert_eq!(budget.allowance(1_000, 100), 98);
         budget.spend(used(200, 100, 20));
         // 100 * 0.01 + 100 * 0.001 + 20 * 0.5 = 11.1, rounded up.
         assert_eq!(budget.usage().cost_microusd, Some(12));

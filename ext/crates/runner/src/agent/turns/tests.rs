@@ -1,10 +1,12 @@
 //! Each way the loop can end, with a scripted model and a scripted workplace.
 
+use super::calls::CALLS;
 use super::window::tests::pairs_are_whole;
 use super::*;
-use crate::agent::ToolSpec;
-use serde_json::json;
+use crate::agent::{TaskEnd, ToolAnswer, ToolCall, ToolSpec, ToolStatus};
+use serde_json::{Value, json};
 use std::collections::VecDeque;
+use std::time::Duration;
 
 type Answer = Result<Reply, ModelError>;
 

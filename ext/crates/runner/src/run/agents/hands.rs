@@ -1,8 +1,9 @@
 //! The run's own hands: programs in the working guest, written down by the run's recorder.
 
 use super::super::Setting;
+use super::super::captured::look;
+use super::super::egress::Phase;
 use super::super::recorder::{Bounds, Call, Recorder, Step};
-use super::super::work::look;
 use super::Bench;
 use crate::agent::{Hands, MountChange, Place, Taken, Tools};
 use std::collections::BTreeMap;
@@ -25,7 +26,7 @@ pub(crate) fn tools<'a, 'r>(bench: Bench<'a, 'r>, set: ToolSet) -> Tools<LiveHan
         mounts: setting.guest_mounts.clone(),
         cwd: setting.cwd.clone(),
         checks: setting.prepared.request.checks.clone(),
-        environment: setting.prepared.secrets.environment(),
+        environment: setting.prepared.secrets.environment(Phase::Work),
     };
     let hands = LiveHands {
         setting,

@@ -3,33 +3,26 @@
 use super::super::Setting;
 use super::super::agent_log::{AgentLog, ToolType};
 use super::super::prepare::tool_set;
-use super::super::recorder::{Call, Recorder};
 use super::super::words::Words;
-use super::super::work::{AgentEnd, ProgramsEnd, Stop, stop_of};
+use super::super::work::{AgentEnd, ProgramsEnd, Stop};
 use super::Bench;
 use super::hands::{LiveHands, tools};
+use super::notes::project_notes;
 use crate::agent::{
     Assignment, BriefedMount, Briefing, CallRecord, Ended, Halt, ModelClient, ParentTools,
     ToolAnswer, ToolCall, ToolSpec, Toolbox, Tools, TurnRecord, Witness, drive, first_message,
     system_prompt,
 };
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::time::Instant;
-use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, ModelAgent, ModelEndpoint, ModelUsage, MountAccess,
-};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, ModelAgent, ModelEndpoint, ModelUsage};
 use wp_codebox_policy::{self as policy, OfferedTool, ToolKind, ToolSet};
-use wp_codebox_runtime::{Cancellation, ExecutionEnd};
+use wp_codebox_runtime::Cancellation;
 
 /// Tokens of a window, unless the model's entry says otherwise.
 const CONTEXT_TOKENS: u64 = 128_000;
 /// Most tokens of one answer, likewise.
 const OUTPUT_TOKENS: u64 = 8_192;
-/// Of the project's notes, bytes that are read.
-const NOTES: &str = "16384";
-/// Tool without which the project's notes are not read either.
-const READ: &str = "workspace.read";
 
 pub(super) fn run(agent: &ModelAgent, bench: Bench<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
     let setting = bench.setting;
@@ -155,52 +148,6 @@ fn parent<'a>(setting: &'a Setting<'a>, set: &ToolSet) -> ParentTools<'a> {
     )
 }
 
-/// `AGENTS.md` of the directory the agent works in, read in the guest by a program of the
-/// guest: a link in it leads nowhere but into the guest.
-fn project_notes(
-    setting: &Setting<'_>,
-    recorder: &mut Recorder<'_>,
-    runtime: &mut dyn wp_codebox_runtime::Runtime,
-    set: &ToolSet,
-) -> Result<Result<Option<String>, Stop>, ErrorBody> {
-    let writable =
-        |mount: &&super::super::programs::GuestMount| mount.access == MountAccess::Readwrite;
-    let here = setting.guest_mounts.iter().find(writable);
-    let may_read = set.offered().iter().any(|tool| tool.id == READ);
-    let (Some(_), true) = (here, may_read) else {
-        return Ok(Ok(None));
-    };
-    let path = format!("{}/AGENTS.md", setting.cwd);
-    let words = [
-        "sh",
-        "-c",
-        "if test -f \"$2\"; then exec head -c \"$1\" \"$2\"; fi",
-        "sh",
-        NOTES,
-        &path,
-    ];
-    let call = Call {
-        command: "agent.project-notes".to_owned(),
-        args: vec![path.clone()],
-        phase: "tool",
-        argv: words.map(str::to_owned).to_vec(),
-        env: BTreeMap::new(),
-        cwd: setting.cwd.clone(),
-        stdin: None,
-    };
-    let step = recorder.run(runtime, &call, setting.clock.deadline)?;
-    match &step.result.end {
-        ExecutionEnd::Exited { .. } | ExecutionEnd::Signalled { .. } => {
-            Ok(Ok(Some(step.stdout).filter(|text| !text.trim().is_empty())))
-        }
-        ExecutionEnd::NotStarted { .. }
-        | ExecutionEnd::TimedOut
-        | ExecutionEnd::Cancelled
-        | ExecutionEnd::LimitReached { .. }
-        | ExecutionEnd::GuestDied => Ok(stop_of(&call, &step, &[0])?.map_or(Ok(None), Err)),
-    }
-}
-
 /// Tools, the parent's tools and the record, as the loop sees them.
 struct Workbench<'a, 'r> {
     tools: Tools<LiveHands<'a, 'r>>,
@@ -261,7 +208,14 @@ impl Witness for Workbench<'_, '_> {
                     ToolKind::Parent(_) => ToolType::Parent,
                 }
             }
-            Err(_) => ToolType::Unknown,
+            // One that exists here, and that this run does not have.
+            Err(_) => match policy::builtin_tool(&call.tool) {
+                Some(row) => {
+                    row.id.clone_into(&mut call.tool);
+                    ToolType::Sandbox
+                }
+                None => ToolType::Unknown,
+            },
         };
         let recorder = &mut *self.tools.hands().recorder;
         // Programs of the guest are seen by themselves.

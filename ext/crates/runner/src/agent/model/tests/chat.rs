@@ -83,6 +83,7 @@ fn calls_and_their_results_keep_their_form() {
     let mut talk = talk(vec![hello()]);
     let path = json!({"path": "a.php"}).as_object().cloned().unwrap();
     talk.say(&[
+        Message::User("Go.".to_owned()),
         Message::User("Read.".to_owned()),
         Message::Assistant {
             text: String::new(),
@@ -113,7 +114,7 @@ fn calls_and_their_results_keep_their_form() {
         talk.asked()[0].body["messages"],
         json!([
             {"role": "system", "content": "Be brief."},
-            {"role": "user", "content": "Read."},
+            {"role": "user", "content": "Go.\n\nRead."},
             {"role": "assistant", "content": null, "tool_calls": [
                 {"id": "a", "type": "function", "function": function("{\"path\":\"a.php\"}")},
                 {"id": "b", "type": "function", "function": function("{}")},
@@ -253,6 +254,25 @@ fn ids_that_are_made_up_stay_different_over_turns() {
 }
 
 #[test]
+fn what_a_provider_wants_to_see_again_with_a_call_goes_back() {
+    let signature = json!({"google": {"thought_signature": "c2ln"}});
+    let calls = json!({"tool_calls": [
+        {"index": 0, "function": {"name": "workspace_read", "arguments": "{}"}, "extra_content": signature},
+        {"index": 1, "id": "b", "function": {"name": "workspace_read", "arguments": "{}"}},
+    ]});
+    let mut talk = talk(vec![stream(&[&delta(&calls, Some("tool_calls"))]), hello()]);
+    let reply = talk.ask().unwrap();
+    talk.say(&[Message::Assistant {
+        text: reply.text,
+        calls: reply.calls,
+    }])
+    .unwrap();
+    let sent = &talk.asked()[1].body["messages"][1]["tool_calls"];
+    assert_eq!(sent[0]["extra_content"], signature);
+    assert_eq!(sent[1].get("extra_content"), None);
+}
+
+#[test]
 fn why_it_stopped_is_told() {
     for (finish, stop) in [
         ("length", StopReason::Length),
@@ -301,7 +321,7 @@ fn an_endpoint_is_asked_in_the_words_it_knows_and_they_are_kept() {
 #[test]
 fn any_cut_of_a_stream_is_the_same_answer() {
     use super::super::answer::AnswerReader;
-    use super::super::assembly::MadeUpIds;
+    use super::super::assembly::Carried;
 
     let call = json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "workspace_read", "arguments": "{\"p\":\"é\"}"}}]});
     let events = [
@@ -319,7 +339,7 @@ fn any_cut_of_a_stream_is_the_same_answer() {
             reader.push(piece, &mut |t| text.push_str(t)).unwrap();
         }
         let assembly = reader.finish(&mut |t| text.push_str(t)).unwrap();
-        (assembly.reply("m", &mut MadeUpIds::default()), text)
+        (assembly.reply("m", &mut Carried::default()), text)
     };
     let whole = read(&[bytes]);
     assert_eq!(whole.0.text, "Grü");

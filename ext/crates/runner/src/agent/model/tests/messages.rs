@@ -81,8 +81,10 @@ fn a_stream_is_read_and_the_request_says_what_it_should() {
         json!({
             "model": "example-large",
             "max_tokens": 512,
-            "system": "Be brief.",
-            "messages": [{"role": "user", "content": [{"type": "text", "text": "Hello."}]}],
+            "system": [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}],
+            "messages": [{"role": "user", "content": [
+                {"type": "text", "text": "Hello.", "cache_control": {"type": "ephemeral"}},
+            ]}],
             "tools": [{
                 "name": "workspace_read",
                 "description": "Reads a file.",
@@ -143,7 +145,9 @@ fn roles_take_turns_and_results_come_first() {
                 {"type": "tool_result", "tool_use_id": "b", "content": "of b", "is_error": true},
                 text("Hurry."),
             ]},
-            {"role": "assistant", "content": [text("Done.")]},
+            {"role": "assistant", "content": [
+                {"type": "text", "text": "Done.", "cache_control": {"type": "ephemeral"}},
+            ]},
         ])
     );
 }
@@ -187,6 +191,23 @@ fn streamed_calls_are_put_together_and_thinking_is_left_out() {
     assert_eq!(reply.calls[0].arguments.as_ref().unwrap()["path"], "a");
     assert!(reply.calls[1].arguments.as_ref().unwrap().is_empty());
     assert!(reply.calls[2].arguments.is_err());
+}
+
+#[test]
+fn an_endpoint_without_a_cache_is_asked_without_marks() {
+    let refusal = json!({"type": "error", "error": {
+        "type": "invalid_request_error", "message": "system.0.cache_control: unknown field",
+    }});
+    let mut talk = talk(vec![status(400, "", &refusal.to_string()), hello()]);
+    talk.ask().unwrap();
+    talk.ask().unwrap();
+    let asked = talk.asked();
+    assert_eq!(asked.len(), 3, "it is learnt once");
+    assert!(asked[0].body.to_string().contains("cache_control"));
+    for later in &asked[1..] {
+        assert!(!later.body.to_string().contains("cache_control"));
+        assert_eq!(later.body["system"][0]["text"], "Be brief.");
+    }
 }
 
 #[test]

@@ -1,0 +1,60 @@
+//! The notes that a project has for agents: data of unknown authors, read as any program would.
+
+use super::super::Setting;
+use super::super::programs::GuestMount;
+use super::super::recorder::{Call, Recorder};
+use super::super::work::{Stop, stop_of};
+use std::collections::BTreeMap;
+use wp_codebox_contracts::{ErrorBody, MountAccess};
+use wp_codebox_policy::ToolSet;
+use wp_codebox_runtime::{ExecutionEnd, Runtime};
+
+/// Of the project's notes, bytes that are read.
+const NOTES: &str = "16384";
+/// Tool without which the project's notes are not read either.
+const READ: &str = "workspace.read";
+
+/// `AGENTS.md` of the directory the agent works in, read in the guest by a program of the
+/// guest: a link in it leads nowhere but into the guest.
+pub(super) fn project_notes(
+    setting: &Setting<'_>,
+    recorder: &mut Recorder<'_>,
+    runtime: &mut dyn Runtime,
+    set: &ToolSet,
+) -> Result<Result<Option<String>, Stop>, ErrorBody> {
+    let writable = |mount: &&GuestMount| mount.access == MountAccess::Readwrite;
+    let here = setting.guest_mounts.iter().find(writable);
+    let may_read = set.offered().iter().any(|tool| tool.id == READ);
+    let (Some(_), true) = (here, may_read) else {
+        return Ok(Ok(None));
+    };
+    let path = format!("{}/AGENTS.md", setting.cwd);
+    let words = [
+        "sh",
+        "-c",
+        "if test -f \"$2\"; then exec head -c \"$1\" \"$2\"; fi",
+        "sh",
+        NOTES,
+        &path,
+    ];
+    let call = Call {
+        command: "agent.project-notes".to_owned(),
+        args: vec![path.clone()],
+        phase: "tool",
+        argv: words.map(str::to_owned).to_vec(),
+        env: BTreeMap::new(),
+        cwd: setting.cwd.clone(),
+        stdin: None,
+    };
+    let step = recorder.run(runtime, &call, setting.clock.deadline)?;
+    match &step.result.end {
+        ExecutionEnd::Exited { .. } | ExecutionEnd::Signalled { .. } => {
+            Ok(Ok(Some(step.stdout).filter(|text| !text.trim().is_empty())))
+        }
+        ExecutionEnd::NotStarted { .. }
+        | ExecutionEnd::TimedOut
+        | ExecutionEnd::Cancelled
+        | ExecutionEnd::LimitReached { .. }
+        | ExecutionEnd::GuestDied => Ok(stop_of(&call, &step, &[0])?.map_or(Ok(None), Err)),
+    }
+}

@@ -1,0 +1,96 @@
+//! What a guest changed in its mounts: looked at, captured, laid out for the checks' guest.
+
+use super::Setting;
+use super::materialise::pinned;
+use rustix::fs::{Mode, OFlags};
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, OwnedFd};
+use wp_codebox_artifacts::{
+    CaptureLimits, MountChanges, capture, capture_difference, remove_tree, write_layer,
+};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, HostSource, MountAccess};
+use wp_codebox_runtime::{Left, Runtime};
+
+/// What has changed by now, while the guest lives: for the agent's own eyes. It may be half of
+/// what a program is writing; what counts is captured when the guest is dead.
+pub(super) fn look(
+    setting: &Setting<'_>,
+    runtime: &dyn Runtime,
+) -> Result<Vec<Option<MountChanges>>, ErrorBody> {
+    capture_all(setting, &runtime.look()?)
+}
+
+/// Captures every mount that may be changed.
+pub(super) fn capture_all(
+    setting: &Setting<'_>,
+    left: &Left,
+) -> Result<Vec<Option<MountChanges>>, ErrorBody> {
+    setting
+        .mounts
+        .iter()
+        .enumerate()
+        .map(|(index, mount)| {
+            if mount.mount.request.mode == MountAccess::Readonly {
+                return Ok(None);
+            }
+            let found = |all: &BTreeMap<u32, OwnedFd>| {
+                let index = u32::try_from(index).ok()?;
+                all.get(&index)?.try_clone().ok()
+            };
+            let missing = |what: &str| {
+                let target = &mount.mount.target;
+                ErrorBody::new(ErrorCode::RunFailed, format!("mount {target}: {what}"))
+            };
+            let (baseline, rules) = (mount.baseline.as_fd(), mount.rules());
+            let limits = CaptureLimits::default();
+            match left {
+                Left::Layers(all) => {
+                    let upper = found(all).ok_or_else(|| missing("the guest left no layer"))?;
+                    capture(baseline, upper.as_fd(), &rules, &limits)
+                }
+                Left::Trees(all) => {
+                    let tree = found(all).ok_or_else(|| {
+                        missing("the guest moved or replaced the mounted directory itself, so its change cannot be told")
+                    })?;
+                    capture_difference(baseline, tree.as_fd(), &rules, &limits)
+                }
+            }
+            .map(Some)
+            .map_err(|e| e.body())
+        })
+        .collect()
+}
+
+/// Lays each mount's change out as an overlay layer in the run's scratch.
+pub(super) fn write_layers(
+    setting: &Setting<'_>,
+    changes: &[Option<MountChanges>],
+) -> Result<Vec<Option<HostSource>>, ErrorBody> {
+    changes
+        .iter()
+        .enumerate()
+        .map(|(index, changes)| {
+            let Some(changes) = changes.as_ref().filter(|c| !c.entries.is_empty()) else {
+                return Ok(None);
+            };
+            let path = setting
+                .run_dir
+                .scratch(&format!("change-{index}"))
+                .map_err(|e| e.body())?;
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let unable = |e: std::io::Error| {
+                ErrorBody::new(
+                    ErrorCode::RunFailed,
+                    format!("the captured change cannot be laid out: {e}"),
+                )
+            };
+            let fd = rustix::fs::open(&path, flags, Mode::empty()).map_err(|e| unable(e.into()))?;
+            if let Err(error) = write_layer(changes, fd.as_fd()) {
+                // Half a layer is no use, and its space may be what the bundle needs.
+                let _ = remove_tree(&path);
+                return Err(error.body());
+            }
+            pinned(&path, &fd).map(Some).map_err(unable)
+        })
+        .collect()
+}

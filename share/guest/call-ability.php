@@ -1,0 +1,79 @@
+<?php
+/**
+ * Guest program of the tool `wordpress.ability`: executes an ability as the administrator.
+ *
+ * Standard input is JSON, `{name, input?}`. The last line of standard output is JSON,
+ * `{ok: true, result}` or `{ok: false, code, message}`.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Guest;
+
+$_SERVER['HTTP_HOST']      = $_SERVER['HTTP_HOST'] ?? 'localhost';
+$_SERVER['REQUEST_METHOD'] = $_SERVER['REQUEST_METHOD'] ?? 'GET';
+$_SERVER['REQUEST_URI']    = $_SERVER['REQUEST_URI'] ?? '/';
+
+require rtrim( dirname( __DIR__, 3 ), '/' ) . '/wordpress/wp-load.php';
+
+/**
+ * Says what came of it.
+ *
+ * @param array<string,mixed> $answer The answer.
+ */
+function answer( array $answer ): void {
+	echo "\n", json_encode( $answer, JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_INVALID_UTF8_SUBSTITUTE | JSON_PARTIAL_OUTPUT_ON_ERROR ), "\n";
+}
+
+/**
+ * A refusal.
+ *
+ * @param string $code    Stable code.
+ * @param string $message What is wrong.
+ * @return array<string,mixed>
+ */
+function refusal( string $code, string $message ): array {
+	return array(
+		'ok'      => false,
+		'code'    => $code,
+		'message' => $message,
+	);
+}
+
+/**
+ * Executes it.
+ *
+ * @param mixed $request {name, input?}.
+ * @return array<string,mixed> The answer.
+ */
+function execute( mixed $request ): array {
+	$name = is_array( $request ) ? (string) ( $request['name'] ?? '' ) : '';
+	if ( ! function_exists( 'wp_get_ability' ) || ! function_exists( 'wp_get_abilities' ) ) {
+		return refusal( 'no-abilities', 'this WordPress has no abilities' );
+	}
+	wp_set_current_user( 1 );
+	// Asked for by name, an unknown one would only raise a notice.
+	$known = array_map( static fn ( $ability ): string => $ability->get_name(), array_values( wp_get_abilities() ) );
+	if ( ! in_array( $name, $known, true ) ) {
+		sort( $known );
+		return refusal( 'unknown', 'there is no ability ' . json_encode( $name, JSON_UNESCAPED_SLASHES ) . '; there are ' . implode( ', ', array_slice( $known, 0, 60 ) ) );
+	}
+	$ability = wp_get_ability( $name );
+	try {
+		$result = array_key_exists( 'input', $request ) ? $ability->execute( $request['input'] ) : $ability->execute();
+	} catch ( \Throwable $thrown ) {
+		return refusal( 'threw', get_class( $thrown ) . ': ' . $thrown->getMessage() . ' in ' . $thrown->getFile() . ':' . $thrown->getLine() );
+	}
+	if ( is_wp_error( $result ) ) {
+		return refusal( (string) $result->get_error_code(), $result->get_error_code() . ': ' . $result->get_error_message() );
+	}
+	return array(
+		'ok'     => true,
+		'result' => $result,
+	);
+}
+
+// Read only now: the global scope is WordPress's.
+answer( execute( json_decode( (string) stream_get_contents( STDIN ), true ) ) );

@@ -1,0 +1,87 @@
+"""What the cases share: a key, a model server, and runs that are given both."""
+
+import concurrent.futures
+import hashlib
+import os
+import secrets
+
+from harness import Bench, must
+from scripted import Server
+
+import install
+
+
+class Workplace(Bench):
+    """A bench whose runs have a scripted model. The key is new each time and in no file of the tests."""
+
+    def __init__(self, environment):
+        super().__init__(environment)
+        self.key = "sk-real-" + secrets.token_hex(20)
+        self.server = Server({}, key=self.key).start()
+        self.agents = os.path.join(os.path.dirname(self.state.rstrip("/")), "agents")
+        self.sessions = 0
+        self.installing = {}
+
+    def close(self):
+        self.server.close()
+        super().close()
+
+    def begin_installing(self, names):
+        """Fetches agents while other cases run."""
+        pool = concurrent.futures.ThreadPoolExecutor(2)
+        self.installing = {name: pool.submit(install.ensure, name, self.agents) for name in names}
+        pool.shutdown(wait=False)
+
+    def install(self, name):
+        if name in self.installing:
+            return self.installing[name].result()
+        return install.ensure(name, self.agents)
+
+    def script(self, step):
+        """A session in which every request is answered by `step(asked)`."""
+        self.sessions += 1
+        name = f"case-{self.sessions}"
+        self.server.add(name, {"turns": [step], "after": "repeat"})
+        return name
+
+    def asked(self, name):
+        """What arrived in a session."""
+        return self.server.of(name)
+
+    def model(self, name, api="openai-chat"):
+        return ["--model", "scripted-1", "--model-url", self.server.base(name, api=api), "--model-api", api,
+                "--model-key-env", "OPENAI_API_KEY"]
+
+    def ask(self, *arguments, agents=None):
+        """A run with the key in the environment of the command, and the agents of `agents`."""
+        environment = {"PATH": "/usr/bin:/bin", "OPENAI_API_KEY": self.key}
+        return self.call(*self.run_arguments("--agents-dir", agents or self.agents, *arguments), environment=environment)
+
+    def plugin(self):
+        """A plugin with a mistake in it."""
+        path = self.source("sums")
+        with open(os.path.join(path, "plugin.php"), "w", encoding="utf-8") as file:
+            file.write("<?php\n/* Plugin Name: Sums */\nfunction sums_add( $a, $b ) {\n\treturn $a - $b;\n}\n")
+        return self.own(path)
+
+    def key_arrived(self, rows):
+        """Whether every one of these requests came with the real key."""
+        wanted = hashlib.sha256(self.key.encode()).hexdigest()
+        must(rows, "the model was not asked")
+        for row in rows:
+            must(row["key_sha256"] == wanted, f"another key, or none, arrived: {row['method']} {row['path']}")
+
+    def key_nowhere(self, answer):
+        """The key is in nothing that the run left or said."""
+        must(self.key not in answer.stdout + answer.stderr, "the key is in what the command said")
+        searched = 0
+        for root in (os.path.join(self.state, "sites", self.site), self.directory):
+            for directory, _, files in os.walk(root):
+                for name in files:
+                    path = os.path.join(directory, name)
+                    if os.path.islink(path) or not os.path.isfile(path):
+                        continue
+                    searched += 1
+                    with open(path, "rb") as file:
+                        must(self.key.encode() not in file.read(), f"the key is in {path}")
+        must(searched > 10, f"only {searched} files were searched")

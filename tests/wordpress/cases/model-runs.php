@@ -1,0 +1,151 @@
+<?php
+/**
+ * The built-in agent through the plugin, for real: extension, runner, guest, and a model server
+ * of these tests that plays scripts.
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\Settings;
+use WPCodebox\Tests\Harness;
+
+return static function ( Harness $t ): void {
+	$work    = getenv( 'TEST_WORK' ) . '/model-server';
+	$key     = 'sk-native-VALUE-' . bin2hex( random_bytes( 12 ) );
+	$call    = static fn( string $tool, array $arguments ): array => [
+		'calls' => [
+			[
+				'tool' => $tool,
+				'args' => (object) $arguments,
+			],
+		],
+		'usage' => [ 'input' => 1000, 'output' => 100, 'cached' => 0 ],
+	];
+	$scripts = [
+		'fix'    => [
+			$call( 'workspace.edit', [ 'path' => 'sample.php', 'old_text' => 'helo', 'new_text' => 'hello' ] ),
+			[ 'expect' => [ 'not_last' => 'must be in the file' ] ] + $call( 'task.finish', [ 'summary' => 'Mended the greeting.' ] ),
+		],
+		'ticket' => [
+			$call( 'native-host.read-ticket', [ 'id' => 7 ] ),
+			[ 'expect' => [ 'last' => 'Ticket 7' ] ] + $call( 'task.finish', [ 'summary' => 'Read it.' ] ),
+		],
+	];
+	$start   = static function () use ( $work, $key, $scripts ): array {
+		is_dir( $work ) || mkdir( $work );
+		foreach ( $scripts as $name => $steps ) {
+			file_put_contents( "$work/$name.json", (string) json_encode( $steps ) );
+		}
+		$pipes   = [];
+		$process = proc_open( [ 'python3', getenv( 'TEST_ROOT' ) . '/tests/model-server/server.py', '--script', $work, '--port', '0', '--port-file', "$work/port", '--log', "$work/log", '--key', $key ], [ [ 'file', '/dev/null', 'r' ], [ 'file', "$work/out", 'w' ], [ 'file', "$work/out", 'a' ] ], $pipes );
+		for ( $tries = 0; $tries < 500 && ! ( is_file( "$work/port" ) && '' !== trim( (string) file_get_contents( "$work/port" ) ) ); ++$tries ) {
+			usleep( 20000 );
+		}
+		return [ $process, trim( (string) file_get_contents( "$work/port" ) ) ];
+	};
+	$holds   = static function ( string $directory, string $needle ): array {
+		$found = [];
+		foreach ( new RecursiveIteratorIterator( new RecursiveDirectoryIterator( $directory, FilesystemIterator::SKIP_DOTS ) ) as $file ) {
+			if ( $file->isFile() && str_contains( (string) file_get_contents( $file->getPathname() ), $needle ) ) {
+				$found[] = $file->getPathname();
+			}
+		}
+		return $found;
+	};
+
+	[ $server, $port ] = $start();
+	$providers         = [];
+	foreach ( array_keys( $scripts ) as $name ) {
+		foreach ( [ 'openai-chat' => "$name-chat", 'anthropic-messages' => "$name-messages" ] as $api => $id ) {
+			$providers[ $id ] = [ 'api' => $api, 'base_url' => "http://127.0.0.1:$port/$name/$id" . ( 'openai-chat' === $api ? '/v1' : '' ), 'key_env' => 'NATIVE_API_KEY', 'models' => [ 'scripted-1' ], 'prices' => [ 'input' => 3000000, 'output' => 15000000 ] ];
+		}
+	}
+	update_site_option( Settings::PROVIDERS, $providers );
+
+	foreach ( [ 'fix-chat', 'fix-messages' ] as $provider ) {
+		$t->test(
+			"the built-in agent mends the sample with the site's model: $provider",
+			static function () use ( $t, $key, $provider, $holds ): void {
+				putenv( "NATIVE_API_KEY=$key" );
+				$t->made( 'nothing' );
+				$run = $t->ok( $t->ability( 'run-agent-task', [ 'goal' => 'Mend the greeting', 'plugin' => 'sample', 'provider' => $provider, 'checks' => [ 'php -l sample.php' ] ] ) );
+				$t->same( [ 'succeeded', [ '/wordpress/wp-content/plugins/sample/sample.php' ] ], [ $run['outcome'], array_column( $run['changed_files'], 'path' ) ], (string) json_encode( $run['error'] ?? $run['summary'] ) );
+				$t->same( [ $provider, 'scripted-1', [ 'name' => 'NATIVE_API_KEY', 'status' => 'available', 'source' => 'env' ] ], [ $run['run_metadata']['provider'], $run['run_metadata']['model'], $run['run_metadata']['credential'] ] );
+				$t->same( [ 2, 2000, 200, 9000 ], [ $run['run_metadata']['usage']['turns'], $run['run_metadata']['usage']['input_tokens'], $run['run_metadata']['usage']['output_tokens'], $run['run_metadata']['usage']['cost_microusd'] ] );
+				$state = dirname( $run['artifacts'], 2 );
+				$t->same( [], $holds( $state, $key ), 'the key is below the state directory' );
+				$t->true( [] !== $holds( $state, 'NATIVE_API_KEY' ), 'positive control: the name is there' );
+				$t->true( ! str_contains( (string) json_encode( [ $run, $t->audited( 50 ) ] ), $key ), 'the key is in the answer or in the log' );
+			}
+		);
+	}
+	$t->test(
+		'a wrong key: blocked by the provider, and the sentence does not give the key away',
+		static function () use ( $t, $key ): void {
+			$t->as( 'administrator' );
+			putenv( 'NATIVE_API_KEY=wrong-' . $key );
+			$run = $t->ok( $t->ability( 'run-agent-task', [ 'goal' => 'Mend the greeting', 'plugin' => 'sample', 'provider' => 'fix-chat' ] ) );
+			$t->same( [ 'blocked', 'wp_codebox_provider_rejected', 3 ], [ $run['outcome'], $run['error']['code'] ?? null, $run['exit_code'] ] );
+			$t->true( ! str_contains( (string) json_encode( $run ), $key ), 'the key is in the answer' );
+		}
+	);
+	$t->test(
+		'a missing key: refused before anything starts, by the real extension too',
+		static function () use ( $t ): void {
+			$t->as( 'administrator' );
+			$before = $t->ok( $t->ability( 'list-runs' ) )['total'];
+			$t->error( 'wp_codebox_provider_credentials_unavailable', 403, $t->ability( 'run-agent-task', [ 'goal' => 'x', 'plugin' => 'sample', 'provider' => 'fix-chat' ] ) );
+			$t->same( $before, $t->ok( $t->ability( 'list-runs' ) )['total'] );
+		}
+	);
+	if ( ! wp_has_ability( 'native-host/read-ticket' ) ) {
+		$current                        = $GLOBALS['wp_current_filter'];
+		$GLOBALS['wp_current_filter'][] = 'wp_abilities_api_init';
+		wp_register_ability(
+			'native-host/read-ticket',
+			[
+				'label'               => 'Read a ticket',
+				'description'         => 'Reads one ticket.',
+				'category'            => 'wp-codebox',
+				'input_schema'        => [ 'type' => 'object', 'properties' => [ 'id' => [ 'type' => 'integer' ] ], 'required' => [ 'id' ], 'additionalProperties' => false ],
+				'permission_callback' => static fn(): bool => current_user_can( 'manage_options' ),
+				'execute_callback'    => static fn( array $input ): array => [ 'title' => 'Ticket ' . $input['id'] ],
+			]
+		);
+		$GLOBALS['wp_current_filter'] = $current;
+	}
+	foreach ( [ 'ticket-chat', 'ticket-messages' ] as $provider ) {
+		$t->test(
+			"an ability of this site answers the agent: $provider",
+			static function () use ( $t, $key, $provider ): void {
+				putenv( "NATIVE_API_KEY=$key" );
+				$t->as( 'administrator' );
+				$run = $t->ok( $t->ability( 'run-agent-task', [ 'goal' => 'Read the ticket', 'plugin' => 'sample', 'provider' => $provider, 'allowed_tools' => [ 'workspace.read', 'task.finish' ], 'parent_tool_bridge' => [ 'allowed_tools' => [ 'native-host/read-ticket' ] ] ] ) );
+				$t->same( 'no_op', $run['outcome'], (string) json_encode( $run['error'] ?? $run['summary'] ) );
+				$t->same( [ 'parent-tool', 'native-host.read-ticket', 'succeeded' ], array_values( array_intersect_key( $t->audited()[0], array_flip( [ 'event', 'tool', 'status' ] ) ) ) );
+			}
+		);
+	}
+	$t->test(
+		'the operator in WP-CLI: an address of its own with a lent key, and the report',
+		static function () use ( $t, $key, $port ): void {
+			copy( getenv( 'TEST_FIXTURES' ) . '/sample/sample.php', WP_PLUGIN_DIR . '/sample/sample.php' );
+			[ $code, $out, $err ] = $t->wp( [ 'codebox', 'run-agent-task', 'Mend the greeting', '--plugin=sample', "--base-url=http://127.0.0.1:$port/fix/cli/v1", '--model=scripted-1', '--secret-env=MODEL_API_KEY' ], [ 'MODEL_API_KEY' => $key ] );
+			$t->same( 0, $code, $err . $out );
+			$t->contains( 'Model:     openai-compatible scripted-1: 2 turns, 2,000 tokens in, 200 out', $out );
+			$t->true( ! str_contains( $out . $err, $key ), 'the key is printed' );
+		}
+	);
+	$t->test(
+		'the server has seen what it expected, and is stopped',
+		static function () use ( $t, $server, $work ): void {
+			proc_terminate( $server );
+			proc_close( $server );
+			$lines = array_map( static fn( string $line ): array => (array) json_decode( $line, true ), (array) file( "$work/log" ) );
+			$t->true( count( $lines ) >= 10, 'hardly anybody asked' );
+			$t->same( [], array_values( array_filter( array_column( $lines, 'mismatch' ) ) ) );
+			delete_site_option( Settings::PROVIDERS );
+			wp_unregister_ability( 'native-host/read-ticket' );
+		}
+	);
+};
