@@ -231,9 +231,9 @@ return static function ( Harness $t ): void {
 			$t->same( 125, $code, $err );
 			$t->contains( 'wp_codebox_component_unavailable', $err );
 			$t->contains( 'no such table', $err );
-			[ $code, , $err ] = $t->wp( [ 'codebox', 'run-agent-task', 'x', '--plugin=sample', '--component=[{"path":"' . $root . '/thrower","loadAs":"plugin","activate":true}]', '--agent-command=true' ] );
+			[ $code, $out, $err ] = $t->wp( [ 'codebox', 'run-agent-task', 'x', '--plugin=sample', '--component=[{"path":"' . $root . '/thrower","loadAs":"plugin","activate":true}]', '--agent-command=true' ] );
 			$t->same( 0, $code, $err );
-			$t->contains( 'no such table', $err );
+			$t->contains( 'no such table', $out . $err );
 		}
 	);
 };
