@@ -97,7 +97,7 @@ enum ErrorCode: string {
 	/** HTTP status for `WP_Error` `data.status`. */
 	public function http_status(): int {
 		return match ( $this ) {
-			self::InputInvalid, self::LimitInvalid, self::MountMissing, self::MountSourceInvalid, self::ComponentPathMissing, self::AgentMissing, self::SecretInvalid, self::ArtifactIdMissing => 400,
+			self::InputInvalid, self::LimitInvalid, self::MountMissing, self::MountSourceInvalid, self::AgentMissing, self::SecretInvalid, self::ArtifactIdMissing => 400,
 			self::ArtifactVerificationFailed, self::ArtifactImportSourceMissing, self::ArtifactImportSourceInvalid => 400,
 			self::ReviewActionMissing, self::ReviewActionInvalid => 400,
 			self::ModelMissing, self::ModelInvalid, self::BudgetInvalid, self::ComponentPathMissing => 400,
