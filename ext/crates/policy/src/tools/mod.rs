@@ -6,14 +6,16 @@
 //! end the task and reach nothing: they are always there.
 
 mod check;
+mod refusal;
 mod registry;
 mod set;
 
 pub use check::{check_tool_policy, parse_tool_policy};
+pub use refusal::{RefusalReason, ToolRefusal};
 pub use registry::{
     BuiltinTool, TOOLS, ToolAccess, ToolDescriptor, ToolNeed, builtin_tool, runtime_tool_id,
 };
-pub use set::{OfferedTool, RefusalReason, ToolKind, ToolRefusal, ToolSet};
+pub use set::{OfferedTool, ToolKind, ToolSet};
 
 use wp_codebox_contracts::{ErrorBody, ErrorCode, PolicyIssue};
 

@@ -1,74 +1,16 @@
 //! The tools of one run: what is offered, and why anything else is refused.
 
-use super::registry::{BuiltinTool, TOOLS, ToolAccess, ToolDescriptor, ToolNeed, builtin_tool};
+use super::refusal::{
+    RefusalReason, ToolRefusal, names, refusal_of_builtin, refusal_of_foreign, refusal_of_parent,
+    rule_of,
+};
+use super::registry::{BuiltinTool, TOOLS, ToolAccess, ToolDescriptor, builtin_tool};
 use super::{ToolPolicyError, check_tool_policy, runtime_tool_id};
-use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, FilesystemPolicy, ParentTool, ParentToolBridge, PolicyIssue,
-    RuntimePolicy, SandboxToolPolicy, ToolLocation, ToolRule, ToolScope, ToolVisibility,
+    ParentTool, ParentToolBridge, PolicyIssue, RuntimePolicy, SandboxToolPolicy, ToolRule,
 };
-
-/// Why a tool does not exist for an agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RefusalReason {
-    /// No rule, no list and no registry knows it.
-    NotInPolicy,
-    /// It runs at the parent, and the parent does not answer for it in this run.
-    ParentOnly,
-    /// The policy hides it.
-    Hidden,
-    /// The policy shows it to the parent only.
-    NotVisibleInSandbox,
-    /// The policy, the list of allowed tools or the runtime policy does not allow it.
-    NotAllowed,
-}
-
-impl RefusalReason {
-    /// Stable text.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::NotInPolicy => "not-in-policy",
-            Self::ParentOnly => "parent-only",
-            Self::Hidden => "hidden",
-            Self::NotVisibleInSandbox => "not-visible-in-sandbox",
-            Self::NotAllowed => "not-allowed",
-        }
-    }
-}
-
-/// A tool that is not offered, and why.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
-#[error("tool {tool:?} is not allowed in this run ({}): {detail}", .reason.as_str())]
-pub struct ToolRefusal {
-    /// As called or named.
-    pub tool: String,
-    /// In one word.
-    pub reason: RefusalReason,
-    /// In a sentence.
-    pub detail: String,
-}
-
-impl ToolRefusal {
-    fn new(tool: &str, reason: RefusalReason, detail: impl Into<String>) -> Self {
-        Self {
-            tool: tool.to_owned(),
-            reason,
-            detail: detail.into(),
-        }
-    }
-
-    /// The refusal as it crosses a border.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        ErrorBody::new(ErrorCode::ToolNotAllowed, self.to_string())
-            .with("tool", self.tool.clone())
-            .with("reason", self.reason.as_str())
-    }
-}
 
 /// Who carries a tool out.
 #[derive(Debug, Clone, PartialEq)]
@@ -340,140 +282,6 @@ fn reads_only(tool: &OfferedTool) -> bool {
     descriptor_of(tool).is_some_and(|row| row.access == ToolAccess::Reads)
 }
 
-/// Every name of a rule.
-fn names(rule: &ToolRule) -> impl Iterator<Item = &str> {
-    [rule.id.as_str(), rule.runtime_tool_id.as_str()]
-        .into_iter()
-        .chain(rule.aliases.iter().map(String::as_str))
-        .chain(
-            rule.metadata
-                .get("aliases")
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten()
-                .filter_map(Value::as_str),
-        )
-}
-
-/// The rule about a built-in tool; a valid policy has at most one.
-fn rule_of<'p>(policy: &'p SandboxToolPolicy, row: &ToolDescriptor) -> Option<&'p ToolRule> {
-    policy
-        .tools
-        .iter()
-        .find(|rule| names(rule).any(|name| builtin_tool(name).is_some_and(|b| b.id == row.id)))
-}
-
-/// What a rule says against a tool, wherever the tool runs.
-fn refusal_of_rule(tool: &str, rule: &ToolRule) -> Option<ToolRefusal> {
-    let refuse = |reason, detail: &str| Some(ToolRefusal::new(tool, reason, detail));
-    match rule.transport_visibility {
-        ToolVisibility::Hidden => {
-            return refuse(RefusalReason::Hidden, "the tool policy hides it");
-        }
-        ToolVisibility::Parent => {
-            return refuse(
-                RefusalReason::NotVisibleInSandbox,
-                "the tool policy shows it to the parent only",
-            );
-        }
-        ToolVisibility::Sandbox | ToolVisibility::Both => {}
-    }
-    if rule.allowed {
-        None
-    } else {
-        refuse(
-            RefusalReason::NotAllowed,
-            "the tool policy does not allow it",
-        )
-    }
-}
-
-fn runs_at_parent(rule: &ToolRule) -> bool {
-    rule.execution_location == ToolLocation::Parent
-        || rule.runtime.environment == ToolScope::ControlPlane
-        || rule.runtime.capability_scope == ToolScope::ControlPlane
-}
-
-fn refusal_of_builtin(
-    row: &ToolDescriptor,
-    has_policy: bool,
-    rule: Option<&ToolRule>,
-    runtime: &RuntimePolicy,
-) -> Option<ToolRefusal> {
-    if row.access == ToolAccess::EndsTask {
-        return None;
-    }
-    let refuse = |reason, detail: String| Some(ToolRefusal::new(row.id, reason, detail));
-    let against = match rule {
-        None if has_policy => refuse(
-            RefusalReason::NotInPolicy,
-            "the tool policy does not name it".to_owned(),
-        ),
-        None => None,
-        Some(rule) if runs_at_parent(rule) => refuse(
-            RefusalReason::ParentOnly,
-            "the tool policy gives it to the parent".to_owned(),
-        ),
-        Some(rule) => refusal_of_rule(row.id, rule),
-    };
-    if against.is_some() {
-        return against;
-    }
-    match row.need {
-        ToolNeed::Nothing => None,
-        ToolNeed::WritableMounts => match runtime.filesystem {
-            FilesystemPolicy::ReadwriteMounts => None,
-            FilesystemPolicy::Sandbox | FilesystemPolicy::ReadonlyMounts => refuse(
-                RefusalReason::NotAllowed,
-                "the runtime policy does not let mounts be written".to_owned(),
-            ),
-        },
-        ToolNeed::Command(id) if runtime.commands.iter().any(|command| command == id) => None,
-        ToolNeed::Command(id) => refuse(
-            RefusalReason::NotAllowed,
-            format!("it needs {id:?} among the commands of the runtime policy"),
-        ),
-    }
-}
-
-fn refusal_of_parent(
-    tool: &ParentTool,
-    has_policy: bool,
-    rule: Option<&ToolRule>,
-) -> Option<ToolRefusal> {
-    let refuse = |reason, detail: &str| Some(ToolRefusal::new(&tool.id, reason, detail));
-    match rule {
-        None if has_policy => refuse(
-            RefusalReason::NotInPolicy,
-            "the tool policy does not name it",
-        ),
-        None => None,
-        Some(rule) if runs_at_parent(rule) => refusal_of_rule(&tool.id, rule),
-        Some(_) => refuse(
-            RefusalReason::NotAllowed,
-            "the tool policy has it in the sandbox, but the parent answers for it",
-        ),
-    }
-}
-
-/// A rule about something that neither the registry nor the parent's list has.
-fn refusal_of_foreign(rule: &ToolRule) -> ToolRefusal {
-    if runs_at_parent(rule) {
-        return ToolRefusal::new(
-            &rule.id,
-            RefusalReason::ParentOnly,
-            "the parent does not answer for it in this run",
-        );
-    }
-    refusal_of_rule(&rule.id, rule).unwrap_or_else(|| {
-        ToolRefusal::new(
-            &rule.id,
-            RefusalReason::NotInPolicy,
-            "the tool policy names it, but no such tool exists in this sandbox",
-        )
-    })
-}
-
 /// Issues of the list of the parent's tools: ids that are no names, or mean another tool.
 fn bridge_issues(tools: &[ParentTool]) -> Vec<PolicyIssue> {
     let mut issues = Vec::new();
@@ -509,5 +317,4 @@ fn bridge_issues(tools: &[ParentTool]) -> Vec<PolicyIssue> {
 }
 
 #[cfg(test)]
-#[path = "set_tests.rs"]
 mod tests;

@@ -12,7 +12,7 @@ mod notes;
 pub(super) use components::load as load_components;
 
 #[cfg(test)]
-mod guest_tests;
+mod tests;
 
 use super::Setting;
 use super::recorder::Recorder;
@@ -38,7 +38,7 @@ pub(super) fn run(agent: &Agent, bench: Bench<'_, '_>) -> Result<ProgramsEnd, Er
             format!("the preset {} was not resolved", agent.name),
         )),
         #[cfg(test)]
-        Agent::Model(_) if guest_tests::is_in_place() => guest_tests::instead_of_the_model(bench),
+        Agent::Model(_) if tests::is_in_place() => tests::instead_of_the_model(bench),
         Agent::Model(agent) => model::run(agent, bench),
         Agent::Ability(task) => ability::run(task, bench),
     }
