@@ -89,7 +89,8 @@ bool(true)
             ],
             "allowed_roots": [
                 "/srv"
-            ]
+            ],
+            "agents_dir": "/opt/wp-codebox/agents"
         },
         "task": {
             "schema": "wp-codebox/task-input/v1",

@@ -9,11 +9,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+/// Files by path, as they are.
+type Tree = BTreeMap<String, Vec<u8>>;
+
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/fixtures/edits")
 }
 
-fn tree(root: &Path) -> BTreeMap<String, Vec<u8>> {
+fn tree(root: &Path) -> Tree {
     let mut files = BTreeMap::new();
     let mut queue = vec![root.to_path_buf()];
     while let Some(directory) = queue.pop() {
@@ -34,10 +37,7 @@ fn tree(root: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 /// The files after the patch, or why it is refused.
-fn patched(
-    input: &BTreeMap<String, Vec<u8>>,
-    text: &str,
-) -> Result<(BTreeMap<String, Vec<u8>>, Vec<String>), String> {
+fn patched(input: &Tree, text: &str) -> Result<(Tree, Vec<String>), String> {
     let patch = parse(text).map_err(|e| e.to_string())?;
     let before: Files = patch
         .paths()
@@ -56,7 +56,7 @@ fn patched(
 }
 
 /// What git makes of it; none when git refuses.
-fn git(input: &BTreeMap<String, Vec<u8>>, patch: &str) -> Option<BTreeMap<String, Vec<u8>>> {
+fn git(input: &Tree, patch: &str) -> Option<Tree> {
     let directory = tempfile::tempdir().unwrap();
     for (name, bytes) in input {
         let path = directory.path().join(name);
