@@ -78,6 +78,10 @@ def files_of_the_host_stay_there(bench):
     written = set(changed(answer))
     # A guest does not see links of the host that leave the mount; their names may be used again, inside.
     must("added.txt" in written and written <= {"added.txt", "link.txt", "link/new.txt", "out"}, f"changed: {sorted(written)}")
+    # Not only was nothing found there: the tools refused to look.
+    told = "\n".join(str(result) for result in results(answer))
+    must(told.count("is outside the mounts") >= 18, f"{told.count('is outside the mounts')} refusals of places outside")
+    must(told.count("leads out of the mounts") >= 2, "the agent's own link was followed")
     statuses = [row["status"] for row in calls(bench.bundle(answer))]
     must(len(statuses) == sum(len(m.get("calls", [])) for m in answer.requests[-1]["messages"]) + 1, "not every call is recorded")
 

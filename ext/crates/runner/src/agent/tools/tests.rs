@@ -302,6 +302,15 @@ fn what_is_no_text_is_said_and_read_as_bytes() {
     );
 }
 
+/// What a path that leads elsewhere is told, so that no other failure passes for a refusal.
+const REFUSALS: [&str; 5] = [
+    "is outside the mounts",
+    "leads out of the mounts",
+    "is below .git",
+    "is a link to something that does not exist",
+    "a path must be a text",
+];
+
 #[test]
 fn paths_lead_nowhere_else() {
     let mut rig = rig();
@@ -337,7 +346,9 @@ fn paths_lead_nowhere_else() {
             ("workspace_list", json!({})),
         ] {
             arguments["path"] = json!(path);
-            rig.failed(tool, arguments);
+            let said = rig.failed(tool, arguments);
+            let refused = REFUSALS.iter().any(|words| said.contains(words));
+            assert!(refused, "{tool} {path:?}: {said}");
         }
     }
     for path in [
