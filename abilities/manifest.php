@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => 'f3723e180047bc1dfff8a1d5ccdf06f876c1adc472193a799714d5056da2b32b',
+	'contract_digest' => '453dc314dca4c5195eb12c09cac573eb931a5ce616aabf99b22df13bb25cca6a',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',

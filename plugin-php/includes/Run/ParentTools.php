@@ -85,8 +85,8 @@ final class ParentTools {
 						[
 							'tool'    => substr( $id, 0, 200 ),
 							'request' => substr( is_string( $request['request_id'] ?? null ) ? $request['request_id'] : '', 0, 100 ),
-							'status'  => $answer['status'],
-							'error'   => $answer['error']['code'] ?? null,
+							'status'  => 'succeeded' === $answer['status'] ? 'success' : 'failure',
+							'error'   => $answer['error'] ?? null,
 						]
 					)
 				);

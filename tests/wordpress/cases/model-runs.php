@@ -122,7 +122,7 @@ return static function ( Harness $t ): void {
 				$t->as( 'administrator' );
 				$run = $t->ok( $t->ability( 'run-agent-task', [ 'goal' => 'Read the ticket', 'plugin' => 'sample', 'provider' => $provider, 'allowed_tools' => [ 'workspace.read', 'task.finish' ], 'parent_tool_bridge' => [ 'allowed_tools' => [ 'native-host/read-ticket' ] ] ] ) );
 				$t->same( 'no_op', $run['outcome'], (string) json_encode( $run['error'] ?? $run['summary'] ) );
-				$t->same( [ 'parent-tool', 'native-host.read-ticket', 'succeeded' ], array_values( array_intersect_key( $t->audited()[0], array_flip( [ 'event', 'tool', 'status' ] ) ) ) );
+				$t->same( [ 'parent-tool', 'native-host.read-ticket', 'success' ], array_values( array_intersect_key( $t->audited()[0], array_flip( [ 'event', 'tool', 'status' ] ) ) ) );
 			}
 		);
 	}

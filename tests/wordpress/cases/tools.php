@@ -109,7 +109,7 @@ return static function ( Harness $t ): void {
 			[ $ticket, $plain ] = $replies( $answer );
 			$t->same( [ 'wp-codebox/parent-tool-result/v1', 'succeeded', [ 'title' => 'Ticket 7', 'user' => get_user_by( 'login', 'admin' )->ID ] ], [ $ticket['schema'], $ticket['status'], $ticket['output'] ] );
 			$t->same( [ $answer['run']['run_id'] . '-parent-0', 'pong' ], [ $ticket['request_id'], $plain['output'] ] );
-			$t->same( [ [ 'parent-tool', 'example-host.read-ticket', 'succeeded' ], [ 'parent-tool', 'example-host.plain', 'succeeded' ] ], array_map( static fn( array $record ): array => [ $record['event'], $record['tool'], $record['status'] ], $t->audited( 2 ) ) );
+			$t->same( [ [ 'parent-tool', 'example-host.read-ticket', 'success' ], [ 'parent-tool', 'example-host.plain', 'success' ] ], array_map( static fn( array $record ): array => [ $record['event'], $record['tool'], $record['status'] ], $t->audited( 2 ) ) );
 			// With names the parent tools stay, or the list would take them away.
 			[ , $request ] = $run( [ 'allowed_tools' => [ 'workspace.read' ] ] + $ask( [ 'example-host/plain' ] ) );
 			$t->same( [ 'workspace.read', 'example-host.plain' ], $request['task_input']['allowed_tools'] );
