@@ -46,9 +46,9 @@ final class RunAgentTaskCommand {
 	/**
 	 * Runs a coding agent against a plugin or theme in a disposable sandbox.
 	 *
-	 * The agent sees a disposable WordPress and a private view of the code you name, and
-	 * no network. What it changes comes back as a bundle to review; nothing on this site
-	 * changes. The agent's output is shown on STDERR as it comes; STDOUT gets the report.
+	 * The agent sees a disposable WordPress and a private view of the code you name, and no
+	 * network but what you allow. What it changes comes back as a bundle to review; nothing
+	 * on this site changes. The agent's output is shown on STDERR as it comes; STDOUT gets the report.
 	 *
 	 * A list is given as a JSON list or with commas; a flag may be given once.
 	 *

@@ -164,7 +164,7 @@ final class ReplayPlan {
 		}
 		$argv = array_values( array_filter( (array) ( $agent['argv'] ?? [] ), 'is_string' ) );
 		if ( [] === $argv && 'ability' !== ( $agent['kind'] ?? '' ) ) {
-			$lacking[] = 'the command line of the agent';
+			$lacking[] = in_array( $agent['kind'] ?? '', [ 'model', 'preset' ], true ) ? 'what the model of the agent would answer' : 'the command line of the agent';
 		}
 		if ( ! empty( $spec['agentBundles'] ) ) {
 			$lacking[] = 'the bundles of agents that were imported';

@@ -235,35 +235,17 @@ impl ToolSet {
         ))
     }
 
-    /// What a reader is told: every tool that exists here, whether the agent has it, and why not.
+    /// What a reader is told: the tools the agent has, and which others exist here and why it
+    /// has not got them.
     #[must_use]
     pub fn read_out(&self) -> Value {
-        let offered = self.offered.iter().map(|tool| {
-            json!({
-                "id": tool.id,
-                "runtime_tool_id": tool.name,
-                "aliases": tool.aliases,
-                "execution_location": match &tool.kind {
-                    ToolKind::Builtin(_) => "sandbox",
-                    ToolKind::Parent(_) => "parent",
-                },
-                "allowed": true,
-                "reads_only": reads_only(tool),
-                "description": tool.description,
-                "input_schema": tool.parameters,
-            })
-        });
-        let refused = self.refused.values().map(|refusal| {
-            json!({
-                "id": refusal.tool,
-                "runtime_tool_id": runtime_tool_id(&refusal.tool),
-                "execution_location": if builtin_tool(&refusal.tool).is_some() { "sandbox" } else { "parent" },
-                "allowed": false,
-                "denial_reason": refusal.reason,
-                "denial_detail": refusal.detail,
-            })
-        });
-        json!({"tools": offered.chain(refused).collect::<Vec<_>>()})
+        let offered: Vec<&str> = self.offered.iter().map(|tool| tool.id.as_str()).collect();
+        let refused: Vec<Value> = self
+            .refused
+            .values()
+            .map(|refusal| json!({"id": refusal.tool, "reason": refusal.reason}))
+            .collect();
+        json!({"offered": offered, "refused": refused})
     }
 }
 
@@ -276,10 +258,6 @@ fn descriptor_of(tool: &OfferedTool) -> Option<&'static ToolDescriptor> {
 
 fn ends_task(tool: &OfferedTool) -> bool {
     descriptor_of(tool).is_some_and(|row| row.access == ToolAccess::EndsTask)
-}
-
-fn reads_only(tool: &OfferedTool) -> bool {
-    descriptor_of(tool).is_some_and(|row| row.access == ToolAccess::Reads)
 }
 
 /// Issues of the list of the parent's tools: ids that are no names, or mean another tool.

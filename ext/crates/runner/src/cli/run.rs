@@ -114,8 +114,14 @@ fn cancel_on_signal(stream: UnixStream) -> std::io::Result<()> {
 
 /// Live output. What an agent prints is talk; what a command prints is the data that was asked for.
 fn show(output: Output, request: &RunRequest, event: &LifecycleEvent) {
-    if event.kind != EventType::CommandOutput {
-        return;
+    match event.kind {
+        EventType::CommandOutput => {}
+        // Whose the next lines are: the agent's own words have no such line.
+        EventType::CommandStarted if event.data.get("phase").is_some_and(|p| p == "tool") => {
+            let tool = event.data.get("command").and_then(Value::as_str);
+            return output.note(&format!("[{}]", tool.unwrap_or_default()));
+        }
+        _ => return,
     }
     let bytes = match (event.data.get("text"), event.data.get("base64")) {
         (Some(Value::String(text)), _) => text.clone().into_bytes(),
@@ -199,6 +205,15 @@ fn human(output: &Output, result: &RunResult, exported: Option<&str>) {
         output.note(&format!("  note: {notice}"));
     }
     let cost = result.cost;
+    if let Some(used) = cost.model {
+        let dollars = used.cost_microusd.map_or_else(String::new, |cost| {
+            format!(", US$ {}.{:06}", cost / 1_000_000, cost % 1_000_000)
+        });
+        output.note(&format!(
+            "model: {} answers, {} tokens sent, {} received{dollars}",
+            used.turns, used.input_tokens, used.output_tokens
+        ));
+    }
     output.note(
         &format!(
             "isolation {:?}, {} ms wall, {} ms CPU, {} MiB peak",

@@ -6,6 +6,7 @@ use super::attest;
 use super::components;
 use super::egress;
 use super::envelopes::{self, AgentExit, Facts, Worker};
+use super::prepare::tool_set;
 use super::recorder::Recorder;
 use super::test_files;
 use super::verdict::Verdict;
@@ -189,7 +190,11 @@ fn spec(setting: &Setting<'_>, request: &RunRequest) -> Map<String, Value> {
             spec.insert("agent".to_owned(), row);
         }
         Some(Agent::Model(agent)) => {
-            let row = json!({"kind": "model", "budget": agent.budget});
+            let mut row = json!({"kind": "model", "budget": agent.budget});
+            // It was resolved before the run began.
+            if let Ok(tools) = tool_set(request, &setting.prepared.policy) {
+                row["tools"] = tools.read_out();
+            }
             spec.insert("agent".to_owned(), row);
         }
         Some(Agent::Ability(task)) => {
