@@ -1,0 +1,339 @@
+//! The bounded loop of a step: while a value of its result equals another, values of the
+//! result are put into the step's arguments and the step runs again.
+//!
+//! Pure: whoever runs the step tells the loop what came of it and is told what to do
+//! next. A mapping that fails changes no argument.
+
+mod evidence;
+mod pointer;
+
+pub use evidence::CONTINUATION_EVIDENCE;
+pub use pointer::{Pointer, PointerError};
+
+use evidence::{Execution, Seen};
+use pointer::PutError;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Commands that run other commands themselves; none of them may be continued.
+pub const SELF_EXECUTING: &[&str] = &[
+    "wordpress.collect-workload-result",
+    "wordpress.run-workload",
+    "wp-codebox.agent-fanout",
+    "wp-codebox.bounded-runtime-plan",
+    "wp-codebox.checkpoint-create",
+    "wp-codebox.checkpoint-restore",
+    "wp-codebox.checkpoint-list",
+    "wp-codebox/run-fuzz-suite",
+];
+
+/// What a recipe says of a continuation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Continuation {
+    /// Most executions, 2 to 1,000.
+    pub max_iterations: u32,
+    /// While this holds of the result, the step runs again.
+    #[serde(rename = "while")]
+    pub predicate: Predicate,
+    /// What goes from the result into the arguments.
+    pub input_mappings: Vec<Mapping>,
+}
+
+/// A value of the result and what it must equal.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Predicate {
+    /// Where in the result.
+    pub pointer: Pointer,
+    /// What it is compared with, deeply.
+    pub equals: Value,
+}
+
+/// From where to where.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mapping {
+    /// Where in the result.
+    pub from: Pointer,
+    /// Where in the arguments.
+    pub to: Target,
+}
+
+/// A place in an argument whose value is JSON.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Target {
+    /// Name of the argument.
+    pub arg: String,
+    /// Where in its JSON.
+    pub pointer: Pointer,
+}
+
+/// Why a continuation ends without its predicate having become false.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Failure {
+    /// The step could not be executed.
+    #[error("the step could not be executed")]
+    ExecutionError,
+    /// The step's command failed.
+    #[error("the command ended with exit code {exit_code}")]
+    CommandFailed {
+        /// Its exit code.
+        exit_code: i32,
+    },
+    /// The result has no value to compare.
+    #[error("the result is no JSON, or has nothing at {pointer:?}")]
+    PredicateValueMissing {
+        /// Where it was looked for.
+        pointer: String,
+    },
+    /// The result has no value to hand on.
+    #[error("the result has nothing at {pointer:?}")]
+    MappingSourceMissing {
+        /// Where it was looked for.
+        pointer: String,
+    },
+    /// The step has no such argument.
+    #[error("the step has no argument {arg:?}")]
+    TargetArgumentMissing {
+        /// Which.
+        arg: String,
+    },
+    /// The step has the argument more than once.
+    #[error("the step has the argument {arg:?} more than once")]
+    TargetArgumentAmbiguous {
+        /// Which.
+        arg: String,
+    },
+    /// The argument is no JSON.
+    #[error("the argument {arg:?} is no JSON")]
+    TargetArgumentNotJson {
+        /// Which.
+        arg: String,
+    },
+    /// The argument is neither an object nor a list.
+    #[error("the argument {arg:?} is neither an object nor a list")]
+    TargetArgumentNotContainer {
+        /// Which.
+        arg: String,
+    },
+    /// The whole argument would be replaced.
+    #[error("the argument {arg:?} cannot be replaced as a whole; name a place in it")]
+    TargetRootMutationUnsupported {
+        /// Which.
+        arg: String,
+    },
+    /// The argument has no such place.
+    #[error("the argument {arg:?} has no place {pointer:?}")]
+    TargetPointerMissing {
+        /// Which.
+        arg: String,
+        /// Where it was looked for.
+        pointer: String,
+    },
+    /// The bound is reached and the predicate still holds.
+    #[error("the step ran {most} times and its predicate still holds")]
+    MaxIterationsExhausted {
+        /// The bound.
+        most: u32,
+    },
+}
+
+impl Failure {
+    /// The stable code.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Failure::ExecutionError => "execution-error",
+            Failure::CommandFailed { .. } => "command-failed",
+            Failure::PredicateValueMissing { .. } => "predicate-value-missing",
+            Failure::MappingSourceMissing { .. } => "mapping-source-missing",
+            Failure::TargetArgumentMissing { .. } => "target-argument-missing",
+            Failure::TargetArgumentAmbiguous { .. } => "target-argument-ambiguous",
+            Failure::TargetArgumentNotJson { .. } => "target-argument-not-json",
+            Failure::TargetArgumentNotContainer { .. } => "target-argument-not-container",
+            Failure::TargetRootMutationUnsupported { .. } => "target-root-mutation-unsupported",
+            Failure::TargetPointerMissing { .. } => "target-pointer-missing",
+            Failure::MaxIterationsExhausted { .. } => "max-iterations-exhausted",
+        }
+    }
+}
+
+/// What came of one execution of the step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Executed<'a> {
+    /// It could not be executed, or was stopped.
+    Error,
+    /// It ended and printed no JSON.
+    Ended {
+        /// Its exit code.
+        exit_code: i32,
+    },
+    /// It ended and printed JSON.
+    Answered {
+        /// Its exit code.
+        exit_code: i32,
+        /// Its JSON.
+        result: &'a Value,
+    },
+}
+
+/// What is to be done next.
+#[derive(Debug, Clone, PartialEq)]
+#[must_use]
+pub enum Next {
+    /// The predicate no longer holds: the step is through.
+    Completed,
+    /// Run the step again with these arguments.
+    Again(Vec<String>),
+    /// The step has failed.
+    Failed(Failure),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum State {
+    Running,
+    Completed,
+    Failed(Failure),
+    Exhausted,
+}
+
+/// One loop as it goes.
+#[derive(Debug, Clone)]
+pub struct Loop<'a> {
+    continuation: &'a Continuation,
+    executions: Vec<Execution>,
+    state: State,
+}
+
+impl<'a> Loop<'a> {
+    /// A loop before its first execution.
+    #[must_use]
+    pub fn new(continuation: &'a Continuation) -> Self {
+        Self {
+            continuation,
+            executions: Vec::new(),
+            state: State::Running,
+        }
+    }
+
+    /// Takes note of an execution with these arguments and says what is next. A loop that
+    /// has ended stays ended.
+    pub fn after(&mut self, args: &[String], executed: Executed<'_>) -> Next {
+        match &self.state {
+            State::Running => {}
+            State::Completed => return Next::Completed,
+            State::Failed(failure) => return Next::Failed(failure.clone()),
+            State::Exhausted => return Next::Failed(self.exhausted()),
+        }
+        let iteration = u32::try_from(self.executions.len() + 1).unwrap_or(u32::MAX);
+        let (exit_code, seen) = match executed {
+            Executed::Error => (1, Seen::Nothing),
+            Executed::Ended { exit_code } => (exit_code, Seen::Nothing),
+            Executed::Answered { exit_code, result } => (exit_code, Seen::Json(result)),
+        };
+        self.executions
+            .push(Execution::new(iteration, exit_code, args, &seen));
+        let next = match executed {
+            Executed::Error => Err(Failure::ExecutionError),
+            _ if exit_code != 0 => Err(Failure::CommandFailed { exit_code }),
+            Executed::Ended { .. } => Err(self.no_value()),
+            Executed::Answered { result, .. } => self.judge(args, result, iteration),
+        };
+        match next {
+            Ok(Next::Completed) => self.state = State::Completed,
+            Ok(_) => {}
+            Err(Failure::MaxIterationsExhausted { .. }) => self.state = State::Exhausted,
+            Err(ref failure) => self.state = State::Failed(failure.clone()),
+        }
+        next.unwrap_or_else(Next::Failed)
+    }
+
+    fn exhausted(&self) -> Failure {
+        Failure::MaxIterationsExhausted {
+            most: self.continuation.max_iterations,
+        }
+    }
+
+    fn no_value(&self) -> Failure {
+        Failure::PredicateValueMissing {
+            pointer: self.continuation.predicate.pointer.as_str().to_owned(),
+        }
+    }
+
+    fn judge(&self, args: &[String], result: &Value, iteration: u32) -> Result<Next, Failure> {
+        let predicate = &self.continuation.predicate;
+        let value = predicate
+            .pointer
+            .find(result)
+            .ok_or_else(|| self.no_value())?;
+        if !equal(value, &predicate.equals) {
+            return Ok(Next::Completed);
+        }
+        if iteration >= self.continuation.max_iterations {
+            return Err(self.exhausted());
+        }
+        let mut args = args.to_vec();
+        for mapping in &self.continuation.input_mappings {
+            apply(mapping, result, &mut args)?;
+        }
+        Ok(Next::Again(args))
+    }
+}
+
+fn apply(mapping: &Mapping, result: &Value, args: &mut [String]) -> Result<(), Failure> {
+    let value = mapping
+        .from
+        .find(result)
+        .ok_or_else(|| Failure::MappingSourceMissing {
+            pointer: mapping.from.as_str().to_owned(),
+        })?;
+    let arg = mapping.to.arg.clone();
+    let is_it = |given: &&mut String| given.split_once('=').is_some_and(|(name, _)| name == arg);
+    let mut found = args.iter_mut().filter(is_it);
+    let slot = match (found.next(), found.next()) {
+        (None, _) => return Err(Failure::TargetArgumentMissing { arg }),
+        (Some(_), Some(_)) => return Err(Failure::TargetArgumentAmbiguous { arg }),
+        (Some(slot), None) => slot,
+    };
+    let text = slot.split_once('=').map_or("", |(_, text)| text);
+    let Ok(mut document) = serde_json::from_str::<Value>(text) else {
+        return Err(Failure::TargetArgumentNotJson { arg });
+    };
+    if !document.is_object() && !document.is_array() {
+        return Err(Failure::TargetArgumentNotContainer { arg });
+    }
+    match mapping.to.pointer.put(&mut document, value.clone()) {
+        Ok(()) => {}
+        Err(PutError::Root) => return Err(Failure::TargetRootMutationUnsupported { arg }),
+        Err(PutError::Missing) => {
+            return Err(Failure::TargetPointerMissing {
+                arg,
+                pointer: mapping.to.pointer.as_str().to_owned(),
+            });
+        }
+    }
+    *slot = format!("{arg}={document}");
+    Ok(())
+}
+
+/// Deep equality of JSON values: members in any order, numbers by their value.
+fn equal(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal(a, b))
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len()
+                && a.iter()
+                    .all(|(key, value)| b.get(key).is_some_and(|other| equal(value, other)))
+        }
+        (a, b) => a == b,
+    }
+}
+
+#[cfg(test)]
+mod tests;

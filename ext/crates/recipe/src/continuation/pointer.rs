@@ -1,0 +1,202 @@
+//! JSON pointers (RFC 6901) that a recipe may use.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Longest pointer, bytes.
+const MAX_BYTES: usize = 1024;
+/// Names that mean something else in the languages a document may be read in.
+const REFUSED: &[&str] = &["__proto__", "constructor", "prototype"];
+
+/// A pointer into a JSON document.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Pointer {
+    text: String,
+    tokens: Vec<String>,
+}
+
+/// Why a text is no pointer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PointerError {
+    /// Too long.
+    #[error("a JSON pointer has at most {MAX_BYTES} bytes")]
+    Long,
+    /// It does not begin with `/`, or has a `~` that escapes nothing.
+    #[error("a JSON pointer is empty or begins with `/`, and `~` is followed by 0 or 1")]
+    Form,
+    /// A token is refused.
+    #[error("a JSON pointer must not have `__proto__`, `constructor` or `prototype`")]
+    Token,
+}
+
+impl Pointer {
+    /// Reads a pointer.
+    pub fn parse(text: &str) -> Result<Self, PointerError> {
+        if text.len() > MAX_BYTES {
+            return Err(PointerError::Long);
+        }
+        let mut tokens = Vec::new();
+        if !text.is_empty() {
+            let rest = text.strip_prefix('/').ok_or(PointerError::Form)?;
+            for raw in rest.split('/') {
+                let token = unescape(raw).ok_or(PointerError::Form)?;
+                if REFUSED.contains(&token.as_str()) {
+                    return Err(PointerError::Token);
+                }
+                tokens.push(token);
+            }
+        }
+        Ok(Self {
+            text: text.to_owned(),
+            tokens,
+        })
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The value it points at.
+    #[must_use]
+    pub fn find<'a>(&self, document: &'a Value) -> Option<&'a Value> {
+        self.tokens
+            .iter()
+            .try_fold(document, |value, token| match value {
+                Value::Object(members) => members.get(token),
+                Value::Array(items) => items.get(position(token)?),
+                _ => None,
+            })
+    }
+
+    /// Puts a value where it points: a member of an object that is there, new or old, or
+    /// an item of a list that is there already. The root is never replaced.
+    pub(super) fn put(&self, document: &mut Value, value: Value) -> Result<(), PutError> {
+        let (last, parents) = self.tokens.split_last().ok_or(PutError::Root)?;
+        let holder = parents
+            .iter()
+            .try_fold(document, |value, token| match value {
+                Value::Object(members) => members.get_mut(token),
+                Value::Array(items) => items.get_mut(position(token)?),
+                _ => None,
+            })
+            .ok_or(PutError::Missing)?;
+        match holder {
+            Value::Object(members) => {
+                members.insert(last.clone(), value);
+                Ok(())
+            }
+            Value::Array(items) => {
+                let slot = position(last)
+                    .and_then(|index| items.get_mut(index))
+                    .ok_or(PutError::Missing)?;
+                *slot = value;
+                Ok(())
+            }
+            _ => Err(PutError::Missing),
+        }
+    }
+}
+
+/// Why a value cannot be put.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PutError {
+    Root,
+    Missing,
+}
+
+fn unescape(raw: &str) -> Option<String> {
+    let mut token = String::with_capacity(raw.len());
+    let mut chars = raw.chars();
+    while let Some(c) = chars.next() {
+        token.push(if c == '~' {
+            match chars.next()? {
+                '0' => '~',
+                '1' => '/',
+                _ => return None,
+            }
+        } else {
+            c
+        });
+    }
+    Some(token)
+}
+
+/// An index of a list: digits without a leading zero.
+fn position(token: &str) -> Option<usize> {
+    let plain = token == "0"
+        || (!token.starts_with('0')
+            && !token.is_empty()
+            && token.bytes().all(|b| b.is_ascii_digit()));
+    plain.then(|| token.parse().ok())?
+}
+
+impl TryFrom<String> for Pointer {
+    type Error = PointerError;
+    fn try_from(text: String) -> Result<Self, PointerError> {
+        Self::parse(&text)
+    }
+}
+impl From<Pointer> for String {
+    fn from(pointer: Pointer) -> String {
+        pointer.text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_examples_of_the_standard() {
+        let document = json!({"foo":["bar","baz"],"":0,"a/b":1,"c%d":2,"e^f":3,"g|h":4,"i\\j":5,"k\"l":6," ":7,"m~n":8});
+        for (text, value) in [
+            ("", document.clone()),
+            ("/foo", json!(["bar", "baz"])),
+            ("/foo/0", json!("bar")),
+            ("/", json!(0)),
+            ("/a~1b", json!(1)),
+            ("/c%d", json!(2)),
+            ("/e^f", json!(3)),
+            ("/g|h", json!(4)),
+            ("/i\\j", json!(5)),
+            ("/k\"l", json!(6)),
+            ("/ ", json!(7)),
+            ("/m~0n", json!(8)),
+        ] {
+            let pointer = Pointer::parse(text).unwrap();
+            assert_eq!(pointer.find(&document), Some(&value), "{text}");
+        }
+        for text in [
+            "/foo/2", "/foo/-", "/foo/01", "/foo/+1", "/none", "/foo/0/x",
+        ] {
+            assert_eq!(
+                Pointer::parse(text).unwrap().find(&document),
+                None,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_pointer() {
+        for (text, error) in [
+            ("a", PointerError::Form),
+            ("/~", PointerError::Form),
+            ("/~2", PointerError::Form),
+            ("/a/__proto__", PointerError::Token),
+            ("/constructor/x", PointerError::Token),
+            ("/prototype", PointerError::Token),
+        ] {
+            assert_eq!(Pointer::parse(text), Err(error), "{text}");
+        }
+        let long = format!("/{}", "a".repeat(MAX_BYTES));
+        assert_eq!(Pointer::parse(&long), Err(PointerError::Long));
+        assert!(Pointer::parse("/__proto").is_ok());
+        assert!(Pointer::parse(&long[..MAX_BYTES]).is_ok());
+    }
+}

@@ -1,0 +1,223 @@
+//! Forms of texts in the grammar, each with the rule in words and the code of its breach.
+
+use crate::issue::IssueCode;
+
+/// A form of text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pattern {
+    /// Anything.
+    Any,
+    /// Letters, digits, `_ . -`; begins with a letter or digit.
+    Name,
+    /// Letters, digits, `_ -`; begins with a letter or digit.
+    Slug,
+    /// Letters, digits, `. _ -`.
+    Handle,
+    /// Capitals, digits, `_`.
+    EnvName,
+    /// Begins with `/`.
+    Absolute,
+    /// 64 hex digits.
+    Sha256,
+    /// 40 to 64 hex digits.
+    Revision,
+    /// Like `8.3`.
+    PhpVersion,
+    /// Like `256M`.
+    Memory,
+    /// Letters, digits, `_ $`.
+    Table,
+    /// Letters, digits, `_ . : / -`; begins with a letter or digit.
+    Type,
+    /// `vendor/package`, small letters.
+    Package,
+    /// Small letters, digits and `-`.
+    Repository,
+    /// `https://…` or `git@host:path.git`.
+    RepositoryUrl,
+    /// RFC 6901.
+    Pointer,
+}
+
+fn each(text: &str, more: &str) -> bool {
+    !text.is_empty()
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || more.contains(c))
+}
+
+fn begins_plain(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphanumeric())
+}
+
+impl Pattern {
+    /// Whether a text has this form.
+    pub(crate) fn fits(self, text: &str) -> bool {
+        let hex = |t: &str| t.bytes().all(|b| b.is_ascii_hexdigit());
+        let digits = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit());
+        match self {
+            Pattern::Any => true,
+            Pattern::Name => begins_plain(text) && each(text, "_.-"),
+            Pattern::Slug => begins_plain(text) && each(text, "_-"),
+            Pattern::Handle => each(text, "._-"),
+            Pattern::EnvName => {
+                text.starts_with(|c: char| c.is_ascii_uppercase() || c == '_')
+                    && text
+                        .bytes()
+                        .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
+            }
+            Pattern::Absolute => text.starts_with('/'),
+            Pattern::Sha256 => text.len() == 64 && hex(text),
+            Pattern::Revision => (40..=64).contains(&text.len()) && hex(text),
+            Pattern::PhpVersion => text
+                .split_once('.')
+                .is_some_and(|(a, b)| digits(a) && digits(b)),
+            Pattern::Memory => digits(text.strip_suffix(['K', 'M', 'G']).unwrap_or(text)),
+            Pattern::Table => each(text, "_$"),
+            Pattern::Type => begins_plain(text) && each(text, "_.:/-"),
+            Pattern::Package => text.split_once('/').is_some_and(|(vendor, package)| {
+                [vendor, package]
+                    .iter()
+                    .all(|t| each(t, "_.-") && !t.bytes().any(|b| b.is_ascii_uppercase()))
+            }),
+            Pattern::Repository => each(text, "-") && !text.bytes().any(|b| b.is_ascii_uppercase()),
+            Pattern::RepositoryUrl => {
+                text.starts_with("https://")
+                    || text.strip_prefix("git@").is_some_and(|rest| {
+                        rest.split_once(':').is_some_and(|(host, path)| {
+                            each(host, "._-")
+                                && path.strip_suffix(".git").is_some_and(|p| each(p, "._/-"))
+                        })
+                    })
+            }
+            Pattern::Pointer => crate::continuation::Pointer::parse(text).is_ok(),
+        }
+    }
+
+    /// The rule in words.
+    pub(crate) fn rule(self) -> &'static str {
+        match self {
+            Pattern::Any => "text",
+            Pattern::Name => "letters, digits, `_`, `.` and `-`, beginning with a letter or digit",
+            Pattern::Slug => "letters, digits, `_` and `-`, beginning with a letter or digit",
+            Pattern::Handle => "letters, digits, `.`, `_` and `-`",
+            Pattern::EnvName => "capitals, digits and `_`, not beginning with a digit",
+            Pattern::Absolute => "an absolute path in the guest, beginning with `/`",
+            Pattern::Sha256 => "64 hex digits",
+            Pattern::Revision => "40 to 64 hex digits",
+            Pattern::PhpVersion => "a version such as `8.3`",
+            Pattern::Memory => "digits with K, M or G, such as `256M`",
+            Pattern::Table => "letters, digits, `_` and `$`",
+            Pattern::Type => {
+                "letters, digits, `_`, `.`, `:`, `/` and `-`, beginning with a letter or digit"
+            }
+            Pattern::Package => "a Composer name such as `vendor/package`",
+            Pattern::Repository => "small letters, digits and `-`",
+            Pattern::RepositoryUrl => "`https://…` or `git@host:path.git`",
+            Pattern::Pointer => {
+                "a JSON pointer (RFC 6901) of at most 1,024 bytes, without `__proto__`, `constructor` and `prototype`"
+            }
+        }
+    }
+
+    /// The code of a breach.
+    pub(crate) fn code(self) -> IssueCode {
+        match self {
+            Pattern::Slug => IssueCode::InvalidSlug,
+            Pattern::EnvName => IssueCode::InvalidSecretEnv,
+            Pattern::Absolute => IssueCode::InvalidSandboxPath,
+            Pattern::Sha256 => IssueCode::InvalidSourceSha256,
+            Pattern::Memory => IssueCode::InvalidPluginRuntimeMemoryLimit,
+            Pattern::Table => IssueCode::InvalidFixtureResetTable,
+            Pattern::Pointer => IssueCode::InvalidContinuation,
+            Pattern::Any
+            | Pattern::Name
+            | Pattern::Handle
+            | Pattern::Revision
+            | Pattern::PhpVersion
+            | Pattern::Type
+            | Pattern::Package
+            | Pattern::Repository
+            | Pattern::RepositoryUrl => IssueCode::InvalidRecipe,
+        }
+    }
+
+    /// A text of this form.
+    #[cfg(test)]
+    pub(crate) fn example(self) -> &'static str {
+        match self {
+            Pattern::Any | Pattern::Name | Pattern::Slug | Pattern::Handle => "demo",
+            Pattern::EnvName => "DEMO_KEY",
+            Pattern::Absolute => "/workspace/demo",
+            Pattern::Sha256 | Pattern::Revision => {
+                "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+            }
+            Pattern::PhpVersion => "8.3",
+            Pattern::Memory => "256M",
+            Pattern::Table => "wp_posts",
+            Pattern::Type => "demo/v1",
+            Pattern::Package => "demo/demo",
+            Pattern::Repository => "demo-1",
+            Pattern::RepositoryUrl => "git@example.org:demo/demo.git",
+            Pattern::Pointer => "/a/0",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Pattern::*;
+
+    #[test]
+    fn forms() {
+        for pattern in [
+            Any,
+            Name,
+            Slug,
+            Handle,
+            EnvName,
+            Absolute,
+            Sha256,
+            Revision,
+            PhpVersion,
+            Memory,
+            Table,
+            Type,
+            Package,
+            Repository,
+            RepositoryUrl,
+            Pointer,
+        ] {
+            assert!(pattern.fits(pattern.example()), "{pattern:?}");
+        }
+        for (pattern, bad) in [
+            (Name, ""),
+            (Name, "-a"),
+            (Name, "a b"),
+            (Slug, "a.b"),
+            (Slug, "../a"),
+            (Handle, "a/b"),
+            (EnvName, "1A"),
+            (EnvName, "a"),
+            (EnvName, ""),
+            (Absolute, "a"),
+            (Sha256, "ab"),
+            (PhpVersion, "8"),
+            (PhpVersion, "8.3.1"),
+            (Memory, "M"),
+            (Memory, "1T"),
+            (Table, "a-b"),
+            (Type, "/a"),
+            (Package, "a"),
+            (Package, "A/b"),
+            (Repository, "A"),
+            (RepositoryUrl, "http://a"),
+            (RepositoryUrl, "git@a:b"),
+            (Pointer, "a"),
+            (Pointer, "/~2"),
+            (Pointer, "/a/__proto__"),
+        ] {
+            assert!(!pattern.fits(bad), "{pattern:?} {bad}");
+        }
+    }
+}

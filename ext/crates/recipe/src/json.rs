@@ -1,0 +1,162 @@
+//! Strict reading of JSON: bounded size and depth, no duplicate key, no trailing data.
+//!
+//! Duplicate keys are all reported, each with its path: two readers of one document
+//! must never see two recipes.
+
+use crate::issue::{Issue, IssueCode, member};
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+use std::cell::RefCell;
+
+/// Largest recipe, bytes.
+pub const MAX_RECIPE_BYTES: usize = 4 * 1024 * 1024;
+/// Deepest nesting of lists and objects.
+pub const MAX_RECIPE_DEPTH: usize = 64;
+/// Most duplicate keys that are reported one by one.
+const MAX_DUPLICATES: usize = 50;
+
+/// Reads a document; every problem is an issue `invalid-recipe`.
+pub(crate) fn read(bytes: &[u8]) -> Result<Value, Vec<Issue>> {
+    let whole = |message: String| vec![Issue::new(IssueCode::InvalidRecipe, "$", message)];
+    if bytes.len() > MAX_RECIPE_BYTES {
+        return Err(whole(format!(
+            "the recipe has {} bytes; at most {MAX_RECIPE_BYTES} are accepted: put code and data into files beside it",
+            bytes.len()
+        )));
+    }
+    let duplicates = RefCell::new(Vec::new());
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let node = Node {
+        path: "$".to_owned(),
+        depth: 0,
+        duplicates: &duplicates,
+    };
+    let value = node
+        .deserialize(&mut reader)
+        .and_then(|value| reader.end().map(|()| value))
+        .map_err(|error| whole(format!("the recipe is not strict JSON: {error}")))?;
+    let duplicates = duplicates.into_inner();
+    if duplicates.is_empty() {
+        Ok(value)
+    } else {
+        Err(duplicates)
+    }
+}
+
+struct Node<'a> {
+    path: String,
+    depth: usize,
+    duplicates: &'a RefCell<Vec<Issue>>,
+}
+
+impl Node<'_> {
+    fn below<E: Error>(&self, path: String) -> Result<Self, E> {
+        if self.depth >= MAX_RECIPE_DEPTH {
+            return Err(E::custom(format!(
+                "nested deeper than {MAX_RECIPE_DEPTH} levels at {}",
+                self.path.chars().take(200).collect::<String>()
+            )));
+        }
+        Ok(Self {
+            path,
+            depth: self.depth + 1,
+            duplicates: self.duplicates,
+        })
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Node<'_> {
+    type Value = Value;
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
+        reader.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Node<'_> {
+    type Value = Value;
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a JSON value")
+    }
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::from(value))
+    }
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
+        Number::from_f64(value)
+            .map(Value::Number)
+            .ok_or_else(|| E::custom("a number out of range"))
+    }
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) =
+            items.next_element_seed(self.below(format!("{}[{}]", self.path, list.len()))?)?
+        {
+            list.push(item);
+        }
+        Ok(Value::Array(list))
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+        let mut map = Map::new();
+        while let Some(key) = members.next_key::<String>()? {
+            let path = member(&self.path, &key);
+            let value = members.next_value_seed(self.below(path.clone())?)?;
+            if map.insert(key, value).is_some() {
+                let mut duplicates = self.duplicates.borrow_mut();
+                if duplicates.len() < MAX_DUPLICATES {
+                    duplicates.push(Issue::new(
+                        IssueCode::InvalidRecipe,
+                        path,
+                        "the key is given twice; leave one of them out",
+                    ));
+                }
+            }
+        }
+        Ok(Value::Object(map))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn duplicates_are_all_reported_with_their_paths() {
+        let issues = read(br#"{"a":1,"b":[{"c":1,"c":2}],"a":{"d":1,"d":1}}"#).unwrap_err();
+        let paths: Vec<_> = issues.iter().map(|i| i.path.as_str()).collect();
+        assert_eq!(paths, ["$.b[0].c", "$.a.d", "$.a"]);
+        assert!(read(br#"{"a":[{"c":1},{"c":2}]}"#).is_ok());
+    }
+
+    #[test]
+    fn bounds_and_trailing_data() {
+        let nested = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
+        assert!(read(nested(MAX_RECIPE_DEPTH).as_bytes()).is_ok());
+        for bad in [
+            nested(MAX_RECIPE_DEPTH + 2),
+            nested(200_000),
+            "{} {}".to_owned(),
+            "{".to_owned(),
+            "\u{feff}{}".to_owned(),
+            "{\"a\":1e999}".to_owned(),
+            " ".repeat(MAX_RECIPE_BYTES + 1),
+        ] {
+            let issues = read(bad.as_bytes()).unwrap_err();
+            assert_eq!(issues[0].path, "$");
+        }
+        assert!(read(b"{\"a\":\"\xff\"}").is_err());
+    }
+}

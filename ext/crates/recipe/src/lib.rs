@@ -1,0 +1,44 @@
+//! Workspace recipes: reading, judging and planning `wp-codebox/workspace-recipe/v1`.
+//!
+//! Everything here is pure. A recipe is read strictly (`parse`), judged against the
+//! command registry, the runtime policy and what [`Sources`] says of the host
+//! (`validate`), and laid out without running anything (`plan`). The same input gives the
+//! same bytes. What this backend cannot do is refused by field path, never ignored.
+#![forbid(unsafe_code)]
+
+mod continuation;
+mod grammar;
+mod issue;
+mod json;
+mod layout;
+mod model;
+mod parse;
+mod plan;
+mod policy;
+mod sources;
+mod validate;
+
+pub use continuation::{
+    CONTINUATION_EVIDENCE, Continuation, Executed, Failure, Loop, Mapping, Next, Pointer,
+    PointerError, Predicate, SELF_EXECUTING, Target,
+};
+pub use issue::{Issue, IssueCode};
+pub use json::{MAX_RECIPE_BYTES, MAX_RECIPE_DEPTH};
+pub use layout::{Phase, PlacedStep, code_file_target};
+pub use model::{
+    Access, Artifacts, Assets, Bootstrap, Declared, Distribution, DistributionArtifact,
+    DistributionWordPress, Domain, Environment, ExternalService, ExtraPlugin, FakeLoad, HealthKind,
+    HealthProbe, IdStrategy, Inputs, LoadAs, Metadata, Mount, MountPhase, OnUnsupported,
+    PhpSettings, PluginRuntime, Probe, ProbeKind, Recipe, Runtime, Safety, SafetyNetwork, Scope,
+    Scopes, Seed, SeedKind, ServiceFake, SetupArtifact, SiteSeed, SiteSeedIds, SiteSeedKind,
+    SourceKind, SourceMode, SourceMount, Staged, StartupProbe, Step, Typed, Workflow, Workspace,
+    Writes,
+};
+pub use parse::{RECIPE_SCHEMA, parse};
+pub use plan::{RECIPE_RUN_DRY_RUN, dry_run};
+pub use policy::{PolicyChoice, derive_policy};
+pub use sources::{
+    ArchiveError, HostFacts, MAX_UNPACKED_BYTES, MAX_UNPACKED_FILES, ParentSite, PathKind,
+    SecretStatus, Sources, ZipEntry, ZipKind, ZipUnreadable, check_archive,
+};
+pub use validate::{Context, RECIPE_VALIDATION, validate, validation};

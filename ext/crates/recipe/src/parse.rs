@@ -1,0 +1,108 @@
+//! From bytes to a typed recipe.
+
+use crate::grammar::{RECIPE, check};
+use crate::issue::{Issue, IssueCode};
+use crate::json;
+use crate::model::Recipe;
+use serde_json::Value;
+
+/// Schema id of a recipe.
+pub const RECIPE_SCHEMA: &str = "wp-codebox/workspace-recipe/v1";
+
+/// Reads a recipe. The issues are all deviations from the grammar; what the recipe means
+/// is judged only once it has its shape.
+pub fn parse(bytes: &[u8]) -> Result<Recipe, Vec<Issue>> {
+    let document = json::read(bytes)?;
+    let issues = check(&RECIPE, &document);
+    if !issues.is_empty() {
+        return Err(issues);
+    }
+    typed(document)
+}
+
+/// The model takes what the grammar accepts; if it ever does not, the recipe is refused.
+fn typed(document: Value) -> Result<Recipe, Vec<Issue>> {
+    serde_json::from_value(document).map_err(|error| {
+        vec![Issue::new(
+            IssueCode::InvalidRecipe,
+            "$",
+            format!("the recipe cannot be read: {error}"),
+        )]
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grammar::fullest;
+
+    #[test]
+    fn the_model_takes_every_member_of_the_grammar_and_gives_it_back() {
+        let document = fullest(&RECIPE);
+        assert_eq!(check(&RECIPE, &document), []);
+        let recipe = parse(document.to_string().as_bytes()).unwrap();
+        assert_eq!(
+            gone(&document, &serde_json::to_value(&recipe).unwrap(), "$"),
+            Vec::<String>::new()
+        );
+    }
+
+    /// Paths of the first document that the second has not, or has otherwise.
+    fn gone(a: &Value, b: &Value, path: &str) -> Vec<String> {
+        match (a, b) {
+            (Value::Object(a), Value::Object(b)) => a
+                .iter()
+                .flat_map(|(k, v)| match b.get(k) {
+                    Some(w) => gone(v, w, &format!("{path}.{k}")),
+                    None => vec![format!("{path}.{k}")],
+                })
+                .collect(),
+            (Value::Array(a), Value::Array(b)) if a.len() == b.len() => a
+                .iter()
+                .zip(b)
+                .flat_map(|(v, w)| gone(v, w, path))
+                .collect(),
+            (a, b) if a == b => vec![],
+            _ => vec![path.to_owned()],
+        }
+    }
+
+    #[test]
+    fn every_member_is_closed() {
+        // One unknown member at each object of the largest document.
+        let document = fullest(&RECIPE);
+        let mut places = Vec::new();
+        objects(&document, String::new(), &mut places);
+        let mut refused = 0;
+        for place in &places {
+            let mut spoiled = document.clone();
+            let holder = spoiled.pointer_mut(place).unwrap();
+            holder["zzUnknown"] = serde_json::json!({"zz": [1]});
+            if check(&RECIPE, &spoiled)
+                .iter()
+                .any(|i| i.path.ends_with(".zzUnknown"))
+            {
+                refused += 1;
+            }
+        }
+        // The rest are metadata and other free objects and maps.
+        assert!(refused >= 60, "{refused} of {}", places.len());
+    }
+
+    fn objects(value: &Value, path: String, places: &mut Vec<String>) {
+        match value {
+            Value::Object(members) => {
+                for (key, value) in members {
+                    objects(value, format!("{path}/{key}"), places);
+                }
+                places.push(path);
+            }
+            Value::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    objects(item, format!("{path}/{index}"), places);
+                }
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Mounts, workspaces, plugins, files, seeds and secrets as the plan shows them. Sources
+//! are shown as the recipe has them: no host path is made that was not written there.
+
+use super::row::Row;
+use crate::layout;
+use crate::model::{
+    Access, LoadAs, MountPhase, Recipe, SeedKind, SourceKind, SourceMode, Workspace,
+};
+use crate::policy::{self, Opened};
+use crate::sources::{PathKind, SecretStatus, Sources};
+use serde_json::{Value, json};
+use wp_codebox_contracts::{RuntimePolicy, SecretsPolicy};
+use wp_codebox_policy::is_exposed;
+
+/// A mode and where it comes from.
+fn mode(row: Row, given: Option<Access>, default: Access) -> Row {
+    row.with("mode", given.unwrap_or(default)).with(
+        "modeFrom",
+        if given.is_some() { "recipe" } else { "default" },
+    )
+}
+
+fn kind(given: Option<SourceKind>, source: &str, sources: &dyn Sources) -> SourceKind {
+    given.unwrap_or(match sources.kind(source) {
+        PathKind::File => SourceKind::File,
+        PathKind::Directory | PathKind::Missing | PathKind::Other | PathKind::Denied => {
+            SourceKind::Directory
+        }
+    })
+}
+
+/// Every directory and file the guest has from outside, except staged ones: those of the
+/// distribution, of the recipe, then workspaces.
+pub(super) fn mounts(recipe: &Recipe, sources: &dyn Sources) -> Vec<Value> {
+    let of_distribution = recipe
+        .distribution
+        .iter()
+        .flat_map(|d| &d.source_mounts)
+        .map(|mount| {
+            let row = Row::new()
+                .with("type", kind(mount.kind, &mount.source, sources))
+                .with("source", &mount.source)
+                .with("target", &mount.target);
+            mode(row, mount.mode, Access::Readonly)
+                .maybe("role", mount.role.as_ref())
+                .maybe("ref", mount.reference.as_ref())
+                .maybe("metadata", mount.metadata.as_ref())
+                .with("origin", "distribution")
+                .with("planned", "existing")
+                .value()
+        });
+    let of_recipe = recipe.inputs.mounts.iter().map(|mount| {
+        let row = Row::new()
+            .with("type", kind(mount.kind, &mount.source, sources))
+            .with("source", &mount.source)
+            .with("target", &mount.target);
+        mode(row, mount.mode, Access::Readwrite)
+            .with("captureArtifacts", mount.capture_artifacts.unwrap_or(true))
+            .with("phase", mount.phase.unwrap_or(MountPhase::PostInstall))
+            .maybe("metadata", mount.metadata.as_ref())
+            .with("origin", "mounts")
+            .with("planned", "existing")
+            .value()
+    });
+    let of_workspaces = recipe.inputs.workspaces.iter().map(|workspace| {
+        let row = Row::new()
+            .with("type", SourceKind::Directory)
+            .maybe("source", workspace.seed.source.as_ref())
+            .maybe("target", layout::workspace_target(workspace));
+        mode(row, workspace.mode, Access::Readwrite)
+            .with("origin", "workspaces")
+            .with("planned", planned(workspace))
+            .value()
+    });
+    of_distribution
+        .chain(of_recipe)
+        .chain(of_workspaces)
+        .collect()
+}
+
+fn planned(workspace: &Workspace) -> &'static str {
+    match workspace.seed.kind {
+        SeedKind::Directory => "existing",
+        SeedKind::Plugin | SeedKind::Theme => "generated",
+    }
+}
+
+pub(super) fn workspaces(recipe: &Recipe) -> Vec<Value> {
+    recipe
+        .inputs
+        .workspaces
+        .iter()
+        .enumerate()
+        .map(|(index, workspace)| {
+            let target = layout::workspace_target(workspace);
+            let ignored = workspace.target.is_some() && workspace.target != target;
+            let row = Row::new()
+                .with("index", index)
+                .maybe("source", workspace.seed.source.as_ref())
+                .maybe("target", target);
+            mode(row, workspace.mode, Access::Readwrite)
+                .with(
+                    "sourceMode",
+                    workspace.source_mode.unwrap_or(SourceMode::Repo),
+                )
+                .with("seed", &workspace.seed)
+                .with("generated", planned(workspace) == "generated")
+                .with(
+                    "metadata",
+                    if ignored {
+                        json!({"ignoredTarget": workspace.target, "reason": "a scaffold lies where WordPress looks for it"})
+                    } else {
+                        json!({})
+                    },
+                )
+                .value()
+        })
+        .collect()
+}
+
+pub(super) fn extra_plugins(recipe: &Recipe, sources: &dyn Sources) -> Vec<Value> {
+    recipe
+        .inputs
+        .extra_plugins
+        .iter()
+        .map(|plugin| {
+            let placed = layout::place_plugin(plugin, sources);
+            let active = match placed.load_as {
+                LoadAs::Plugin => plugin.activate.unwrap_or(true),
+                LoadAs::MuPlugin => true,
+            };
+            let provenance = Row::new()
+                .maybe("sourceRoot", plugin.source_root.as_ref())
+                .maybe("sourceSubpath", plugin.source_subpath.as_ref())
+                .maybe("sourceSubdir", plugin.source_subdir.as_ref())
+                .maybe("originalSource", plugin.original_source.as_ref())
+                .maybe("sha256", plugin.sha256.as_ref())
+                .maybe("metadata", plugin.metadata.as_ref());
+            Row::new()
+                .with("source", placed.source)
+                .with(
+                    "sourceRef",
+                    plugin.original_source.as_deref().unwrap_or(placed.source),
+                )
+                .with("sourceType", placed.from.as_str())
+                .with("slug", &placed.slug)
+                .with("target", &placed.target)
+                .with("pluginFile", &placed.file)
+                .with("activate", active)
+                .with("loadAs", placed.load_as)
+                .with("provenance", provenance.value())
+                .value()
+        })
+        .collect()
+}
+
+pub(super) fn staged_files(recipe: &Recipe) -> Vec<Value> {
+    recipe
+        .inputs
+        .staged_files
+        .iter()
+        .enumerate()
+        .map(|(index, staged)| {
+            Row::new()
+                .with("index", index)
+                .with("source", &staged.source)
+                .with("target", &staged.target)
+                .value()
+        })
+        .collect()
+}
+
+pub(super) fn site_seeds(recipe: &Recipe) -> Vec<Value> {
+    recipe
+        .inputs
+        .site_seeds
+        .iter()
+        .enumerate()
+        .map(|(index, seed)| {
+            let ids = seed.deterministic_ids.as_ref().map(|ids| {
+                Row::new()
+                    .with("strategy", ids.strategy)
+                    .with("onUnsupported", ids.on_unsupported)
+                    .with("supported", false)
+                    .value()
+            });
+            Row::new()
+                .with("index", index)
+                .with("type", seed.kind)
+                .with("name", &seed.name)
+                .maybe("source", seed.source.as_ref())
+                .with("format", seed.format.as_deref().unwrap_or("json"))
+                .maybe("deterministicIds", ids)
+                .with("scopes", &seed.scopes)
+                .value()
+        })
+        .collect()
+}
+
+pub(super) fn external_services(recipe: &Recipe) -> Vec<Value> {
+    recipe
+        .inputs
+        .external_services
+        .iter()
+        .map(|service| json!(service))
+        .collect()
+}
+
+/// Names of secrets, whether they are there, and which way each would go.
+pub(super) fn secret_env(
+    recipe: &Recipe,
+    sources: &dyn Sources,
+    policy: &RuntimePolicy,
+) -> Vec<Value> {
+    recipe
+        .inputs
+        .secret_env
+        .iter()
+        .map(|name| {
+            let hosts: Vec<_> = policy::secret_hosts(recipe, name)
+                .into_iter()
+                .filter(|host| policy::opens(policy, host) != Opened::Nothing)
+                .collect();
+            let row = Row::new().with("name", name);
+            match sources.secret(name) {
+                SecretStatus::Missing => row
+                    .with("available", false)
+                    .with("status", "missing")
+                    .with("delivery", "none")
+                    .value(),
+                SecretStatus::Available { source } => {
+                    let delivery = if policy.secrets == SecretsPolicy::None {
+                        "none"
+                    } else if is_exposed(policy, name) {
+                        "guest"
+                    } else if hosts.is_empty() {
+                        "none"
+                    } else {
+                        "bridge"
+                    };
+                    row.with("available", true)
+                        .with("status", "available")
+                        .with("source", source)
+                        .with("delivery", delivery)
+                        .some("hosts", hosts.into_iter().map(Value::from).collect())
+                        .value()
+                }
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,146 @@
+//! Steps, probes and calls as the plan shows them.
+
+use super::row::Row;
+use crate::layout::{self, PlacedStep};
+use crate::model::{PluginRuntime, Recipe};
+use serde_json::{Map, Value, json};
+use wp_codebox_contracts::{CommandCall, RuntimePolicy};
+
+/// Arguments by name; of a name that is given twice the first counts.
+fn parsed(args: &[String]) -> Value {
+    let mut map = Map::new();
+    for (name, value) in args.iter().filter_map(|arg| arg.split_once('=')) {
+        map.entry(name).or_insert_with(|| json!(value));
+    }
+    Value::Object(map)
+}
+
+fn verdict(command: &str, policy: &RuntimePolicy) -> Value {
+    let allowed = policy.commands.iter().any(|known| known == command);
+    Row::new()
+        .with("status", if allowed { "allowed" } else { "denied" })
+        .with("command", command)
+        .value()
+}
+
+/// One step, as written and as the guest gets it.
+pub(super) fn step(placed: &PlacedStep<'_>, policy: &RuntimePolicy) -> Value {
+    let step = placed.step;
+    let call = placed.call();
+    Row::new()
+        .with("phase", placed.phase.as_str())
+        .with("index", placed.index)
+        .with("command", &step.command)
+        .with("args", &step.args)
+        .with("parsedArgs", parsed(&step.args))
+        .with("resolvedCommand", &call.command)
+        .with("resolvedArgs", &call.args)
+        .with("resolvedParsedArgs", parsed(&call.args))
+        .maybe("timeoutMs", step.timeout_ms)
+        .maybe("allowFailure", step.allow_failure)
+        .maybe("advisory", step.advisory)
+        .maybe("continuation", step.continuation.as_ref())
+        .maybe("diagnostics", step.diagnostics.as_ref())
+        .maybe("metadata", step.metadata.as_ref())
+        .with("policy", verdict(&call.command, policy))
+        .value()
+}
+
+/// A command that a probe comes down to.
+pub(super) fn call(call: &CommandCall, policy: &RuntimePolicy) -> Value {
+    Row::new()
+        .with("command", &call.command)
+        .with("args", &call.args)
+        .with("parsedArgs", parsed(&call.args))
+        .with("policy", verdict(&call.command, policy))
+        .value()
+}
+
+/// `workflow` of the plan: phases without steps are left out, `steps` never.
+pub(super) fn workflow(recipe: &Recipe, policy: &RuntimePolicy) -> Value {
+    let rows = layout::workflow(recipe);
+    let of = |phase: layout::Phase| -> Vec<Value> {
+        rows.iter()
+            .filter(|placed| placed.phase == phase)
+            .map(|placed| step(placed, policy))
+            .collect()
+    };
+    Row::new()
+        .some("before", of(layout::Phase::Before))
+        .with("steps", of(layout::Phase::Steps))
+        .some("after", of(layout::Phase::After))
+        .value()
+}
+
+/// `probes` of the plan.
+pub(super) fn probes(recipe: &Recipe, policy: &RuntimePolicy) -> Vec<Value> {
+    recipe
+        .probes
+        .iter()
+        .zip(layout::probes(recipe))
+        .map(|(probe, placed)| {
+            Row::new()
+                .with("name", &probe.name)
+                .with("step", step(&placed, policy))
+                .with("expectJson", probe.expect_json.unwrap_or(false))
+                .with("allowFailure", probe.allow_failure.unwrap_or(false))
+                .maybe("metadata", probe.metadata.as_ref())
+                .value()
+        })
+        .collect()
+}
+
+/// Files that steps name beside the recipe, and where the guest has them.
+pub(super) fn code_files(recipe: &Recipe) -> Vec<Value> {
+    layout::setup(recipe)
+        .iter()
+        .chain(&layout::workflow(recipe))
+        .chain(&layout::probes(recipe))
+        .filter_map(|placed| {
+            let (_, source) = placed.code_file()?;
+            Some(
+                Row::new()
+                    .with("source", source)
+                    .with(
+                        "target",
+                        layout::code_file_target(placed.phase, placed.index, source),
+                    )
+                    .with("role", "code-file")
+                    .with("phase", placed.phase.as_str())
+                    .with("index", placed.index)
+                    .value(),
+            )
+        })
+        .collect()
+}
+
+/// `pluginRuntime` of the plan.
+pub(super) fn plugin_runtime(
+    recipe: &Recipe,
+    runtime: &PluginRuntime,
+    policy: &RuntimePolicy,
+) -> Value {
+    let setup = layout::setup(recipe)
+        .iter()
+        .map(|placed| step(placed, policy))
+        .collect();
+    let health = runtime
+        .health_probes
+        .iter()
+        .map(|probe| {
+            Row::new()
+                .with("name", &probe.name)
+                .with("type", probe.kind)
+                .maybe("pluginFile", probe.plugin_file.as_ref())
+                .with("call", call(&layout::health_call(probe), policy))
+                .value()
+        })
+        .collect();
+    Row::new()
+        .maybe("label", runtime.label.as_ref())
+        .maybe("php", runtime.php.as_ref())
+        .with("wpConfigDefines", &runtime.wp_config_defines)
+        .some("setup", setup)
+        .some("healthProbes", health)
+        .value()
+}

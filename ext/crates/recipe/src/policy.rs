@@ -1,0 +1,158 @@
+//! The policy a recipe runs under: the caller's own, or what follows from the recipe.
+
+use crate::layout;
+use crate::model::{Recipe, SafetyNetwork};
+use crate::sources::{SecretStatus, Sources};
+use serde_json::Value;
+use wp_codebox_contracts::{
+    NetworkPolicy, NetworkRules, PolicyIssue, RuntimePolicy, SecretsPolicy,
+};
+use wp_codebox_policy::PolicyError;
+
+/// Where the policy comes from.
+#[derive(Debug, Clone, Copy)]
+pub enum PolicyChoice<'a> {
+    /// It follows from the recipe.
+    Derived,
+    /// The caller's document, wholesale. It must list every command of the recipe.
+    Given(&'a Value),
+}
+
+/// Every command the recipe comes down to, in the order of first use.
+pub(crate) fn commands(recipe: &Recipe) -> Vec<String> {
+    let mut commands: Vec<String> = Vec::new();
+    let mut add = |command: &str| {
+        if !commands.iter().any(|known| known == command) {
+            commands.push(command.to_owned());
+        }
+    };
+    for placed in layout::setup(recipe) {
+        add(&placed.step.command);
+    }
+    for probe in recipe
+        .inputs
+        .plugin_runtime
+        .iter()
+        .flat_map(|r| &r.health_probes)
+    {
+        add(&layout::health_call(probe).command);
+    }
+    for probe in recipe.distribution.iter().flat_map(|d| &d.startup_probes) {
+        add(&layout::startup_call(probe).command);
+    }
+    for placed in layout::workflow(recipe) {
+        add(&placed.step.command);
+    }
+    for placed in layout::probes(recipe) {
+        add(&placed.step.command);
+    }
+    // Activation and seeding are PHP in the guest.
+    let inputs = &recipe.inputs;
+    if !inputs.extra_plugins.is_empty() || !inputs.site_seeds.is_empty() {
+        add("wordpress.run-php");
+    }
+    commands
+}
+
+/// The policy that follows from a recipe: no network but what a distribution declares,
+/// the recipe's own commands, secrets only when there is one.
+#[must_use]
+pub fn derive_policy(recipe: &Recipe, sources: &dyn Sources) -> RuntimePolicy {
+    let mut policy = wp_codebox_policy::defaults(commands(recipe));
+    let safety = recipe.distribution.as_ref().and_then(|d| d.safety.as_ref());
+    if let Some(safety) = safety
+        && safety.network == Some(SafetyNetwork::Declared)
+        && !safety.allowed_hosts.is_empty()
+    {
+        policy.network = NetworkPolicy::Rules(NetworkRules {
+            allow_hosts: safety.allowed_hosts.clone(),
+            ..NetworkRules::default()
+        });
+    }
+    let available = |name: &String| match sources.secret(name) {
+        SecretStatus::Available { .. } => true,
+        SecretStatus::Missing => false,
+    };
+    if recipe.inputs.secret_env.iter().any(available) {
+        policy.secrets = SecretsPolicy::ConnectorScoped;
+    }
+    policy
+}
+
+/// The policy in force, or every issue of the caller's.
+pub(crate) fn effective(
+    recipe: &Recipe,
+    sources: &dyn Sources,
+    choice: PolicyChoice<'_>,
+) -> Result<RuntimePolicy, Vec<PolicyIssue>> {
+    match choice {
+        PolicyChoice::Derived => Ok(derive_policy(recipe, sources)),
+        PolicyChoice::Given(document) => {
+            wp_codebox_policy::parse(document).map_err(|error| match error {
+                PolicyError::Invalid { issues } | PolicyError::Unenforceable { issues } => issues,
+                other => vec![PolicyIssue {
+                    code: "invalid".to_owned(),
+                    field: String::new(),
+                    message: other.to_string(),
+                }],
+            })
+        }
+    }
+}
+
+/// Hosts a secret goes to: those that an external service or the distribution names it with.
+pub(crate) fn secret_hosts(recipe: &Recipe, name: &str) -> Vec<String> {
+    let mut hosts: Vec<String> = Vec::new();
+    let mut add = |names: &[String], of: &[String]| {
+        if names.iter().any(|n| n == name) {
+            for host in of {
+                if !hosts.contains(host) {
+                    hosts.push(host.clone());
+                }
+            }
+        }
+    };
+    for service in &recipe.inputs.external_services {
+        add(&service.secret_env, &service.allowed_hosts);
+    }
+    if let Some(safety) = recipe.distribution.as_ref().and_then(|d| d.safety.as_ref()) {
+        add(&safety.secret_env, &safety.allowed_hosts);
+    }
+    hosts
+}
+
+/// Whether a host stands in the network rules by its own name.
+pub(crate) fn opens(policy: &RuntimePolicy, host: &str) -> Opened {
+    match &policy.network {
+        NetworkPolicy::Posture(_) => Opened::Nothing,
+        NetworkPolicy::Rules(rules) => {
+            let reads = |methods: &[String]| {
+                !methods.is_empty()
+                    && methods
+                        .iter()
+                        .all(|m| matches!(m.as_str(), "GET" | "HEAD" | "OPTIONS"))
+            };
+            let bare = host.split(':').next().unwrap_or(host);
+            let same = |other: &str| other == host || other == bare;
+            if rules.allow_hosts.iter().any(|h| same(h)) {
+                return Opened::Everything;
+            }
+            let of_host: Vec<_> = rules.rules.iter().filter(|r| same(&r.host)).collect();
+            if of_host.is_empty() {
+                Opened::Nothing
+            } else if of_host.iter().all(|r| reads(&r.methods)) {
+                Opened::Reads
+            } else {
+                Opened::Everything
+            }
+        }
+    }
+}
+
+/// What the policy opens of a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Opened {
+    Nothing,
+    Reads,
+    Everything,
+}

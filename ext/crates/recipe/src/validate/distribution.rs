@@ -1,0 +1,222 @@
+//! A distribution: names, places, environment, probes and what it may reach.
+
+use super::places::{Wanted, check_mount};
+use super::{Judge, places, plugins, secrets, steps};
+use crate::grammar::Pattern;
+use crate::issue::{IssueCode, member};
+use crate::layout::{self, WORDPRESS};
+use crate::model::{Access, Distribution, FakeLoad, ProbeKind, SafetyNetwork};
+use crate::sources::is_below;
+use std::collections::BTreeSet;
+use wp_codebox_policy::{check_env_name, descriptor};
+
+pub(super) fn check(judge: &mut Judge<'_>) {
+    let Some(distribution) = &judge.recipe.distribution else {
+        return;
+    };
+    if distribution.name.trim().is_empty() || distribution.name.len() > 200 {
+        judge.say(
+            IssueCode::InvalidDistributionName,
+            "$.distribution.name",
+            "must be a name of at most 200 bytes",
+        );
+    }
+    for (index, mount) in distribution.source_mounts.iter().enumerate() {
+        check_mount(
+            judge,
+            &format!("$.distribution.sourceMounts[{index}]"),
+            Wanted {
+                source: &mount.source,
+                target: &mount.target,
+                kind: mount.kind,
+                access: mount.mode.unwrap_or(Access::Readonly),
+            },
+        );
+    }
+    check_wordpress(judge, distribution);
+    for (name, value) in &distribution.env {
+        let path = member("$.distribution.env", name);
+        if let Err(error) = check_env_name(name) {
+            judge.say(IssueCode::InvalidDistributionEnv, path, error.to_string());
+        } else if value.as_str().is_some_and(|v| v.contains('\0')) {
+            judge.say(
+                IssueCode::InvalidDistributionEnv,
+                path,
+                "the value must be text without NUL",
+            );
+        }
+    }
+    plugins::check_defines(
+        judge,
+        "$.distribution.constants",
+        &distribution.constants,
+        IssueCode::InvalidDistributionConstant,
+    );
+    check_parts(judge, distribution);
+    check_probes(judge, distribution);
+    for (index, artifact) in distribution.artifacts.iter().enumerate() {
+        let relative = artifact.path.strip_prefix('/').unwrap_or(&artifact.path);
+        if !is_below(relative) {
+            judge.say(
+                IssueCode::InvalidDistributionArtifact,
+                format!("$.distribution.artifacts[{index}].path"),
+                "must be a normalised path in the guest, without `..`",
+            );
+        }
+    }
+    check_safety(judge, distribution);
+}
+
+fn check_wordpress(judge: &mut Judge<'_>, distribution: &Distribution) {
+    let wordpress = &distribution.wordpress;
+    if wordpress.root.trim_end_matches('/') != WORDPRESS {
+        judge.say(
+            IssueCode::UnsupportedPath,
+            "$.distribution.wordpress.root",
+            "WordPress lies at /wordpress in every guest",
+        );
+    }
+    for (name, value) in [
+        ("bootstrap", &wordpress.bootstrap),
+        ("config", &wordpress.config),
+        ("bootstrapFile", &wordpress.bootstrap_file),
+    ] {
+        if value.is_some() {
+            judge.say(
+                IssueCode::UnsupportedPath,
+                format!("$.distribution.wordpress.{name}"),
+                "the guest's WordPress starts with its own wp-config.php; use constants and env",
+            );
+        }
+    }
+}
+
+fn check_parts(judge: &mut Judge<'_>, distribution: &Distribution) {
+    let mut names = BTreeSet::new();
+    for (index, fake) in distribution.service_fakes.iter().enumerate() {
+        let path = format!("$.distribution.serviceFakes[{index}]");
+        if !Pattern::Name.fits(&fake.name) || !names.insert(fake.name.as_str()) {
+            judge.say(
+                IssueCode::InvalidServiceFakeName,
+                format!("{path}.name"),
+                format!("must be {}, and no other fake's", Pattern::Name.rule()),
+            );
+        }
+        places::check_file(judge, &format!("{path}.source"), &fake.source);
+        match fake.load.unwrap_or(FakeLoad::MuPlugin) {
+            FakeLoad::MuPlugin => {}
+            FakeLoad::PreBootstrap | FakeLoad::Manual => judge.say(
+                IssueCode::UnsupportedServiceFake,
+                format!("{path}.load"),
+                "a fake is loaded as a must-use plugin; say \"mu-plugin\"",
+            ),
+        }
+    }
+    for index in 0..distribution.route_aliases.len() {
+        judge.say(
+            IssueCode::UnsupportedRouteAlias,
+            format!("$.distribution.routeAliases[{index}]"),
+            "the guest has no router; register the route in a plugin",
+        );
+    }
+    for (index, artifact) in distribution.setup_artifacts.iter().enumerate() {
+        let path = format!("$.distribution.setupArtifacts[{index}]");
+        if !Pattern::Name.fits(&artifact.name) {
+            judge.say(
+                IssueCode::InvalidDistributionSetupArtifactName,
+                format!("{path}.name"),
+                format!("must be {}", Pattern::Name.rule()),
+            );
+        }
+        places::check_file(judge, &format!("{path}.source"), &artifact.source);
+        judge.say(
+            IssueCode::UnsupportedSetupArtifact,
+            format!("{path}.type"),
+            "the guest's database is SQLite and takes no dump of MySQL; use inputs.siteSeeds or a step",
+        );
+    }
+}
+
+fn check_probes(judge: &mut Judge<'_>, distribution: &Distribution) {
+    let mut names = BTreeSet::new();
+    for (index, probe) in distribution.startup_probes.iter().enumerate() {
+        let path = format!("$.distribution.startupProbes[{index}]");
+        if !Pattern::Name.fits(&probe.name) || !names.insert(probe.name.as_str()) {
+            judge.say(
+                IssueCode::InvalidStartupProbeName,
+                format!("{path}.name"),
+                format!("must be {}, and no other probe's", Pattern::Name.rule()),
+            );
+        }
+        let (field, value, code) = match probe.kind {
+            ProbeKind::Http | ProbeKind::Browser => {
+                ("url", &probe.url, IssueCode::MissingStartupProbeUrl)
+            }
+            ProbeKind::WpCli => (
+                "command",
+                &probe.command,
+                IssueCode::MissingStartupProbeCommand,
+            ),
+            ProbeKind::Php => ("code", &probe.code, IssueCode::MissingStartupProbeCode),
+        };
+        if value.as_deref().is_none_or(|v| v.trim().is_empty()) {
+            judge.say(
+                code,
+                format!("{path}.{field}"),
+                format!("a probe of type {} needs {field}", probe.kind.as_str()),
+            );
+            continue;
+        }
+        let call = layout::startup_call(probe);
+        if descriptor(&call.command).is_none() {
+            judge.say(
+                IssueCode::UnsupportedStartupProbe,
+                format!("{path}.type"),
+                format!(
+                    "this needs the command {}, which does not exist here; use php or wp-cli",
+                    call.command
+                ),
+            );
+        } else {
+            steps::check_call(judge, &path, &call);
+        }
+    }
+}
+
+fn check_safety(judge: &mut Judge<'_>, distribution: &Distribution) {
+    let Some(safety) = &distribution.safety else {
+        return;
+    };
+    let path = "$.distribution.safety";
+    for (index, host) in safety.allowed_hosts.iter().enumerate() {
+        if let Err(message) = secrets::is_host(host) {
+            judge.say(
+                IssueCode::InvalidDistributionNetworkHost,
+                format!("{path}.allowedHosts[{index}]"),
+                message,
+            );
+        }
+    }
+    match (safety.network.unwrap_or(SafetyNetwork::Deny), safety.allowed_hosts.is_empty()) {
+        (SafetyNetwork::Deny, true) | (SafetyNetwork::Declared, false) => {}
+        (SafetyNetwork::Deny, false) => judge.say(
+            IssueCode::UndeclaredDistributionNetwork,
+            format!("{path}.allowedHosts"),
+            "the distribution denies the network (the default); say \"network\": \"declared\", or name no hosts",
+        ),
+        (SafetyNetwork::Declared, true) => judge.say(
+            IssueCode::UndeclaredDistributionNetwork,
+            format!("{path}.network"),
+            "a declared network names its hosts in allowedHosts",
+        ),
+    }
+    for (index, name) in safety.secret_env.iter().enumerate() {
+        if !judge.recipe.inputs.secret_env.contains(name) {
+            judge.say(
+                IssueCode::InvalidDistributionSecretEnv,
+                format!("{path}.secretEnv[{index}]"),
+                "is not listed in inputs.secretEnv; list it there",
+            );
+        }
+    }
+}

@@ -1,0 +1,1224 @@
+//! Recipes with one thing wrong each: its code, its path, and nothing else.
+//!
+//! Each row is laid over a good recipe; the same recipe without the row's fault is the
+//! positive control (`good`), so no row can pass because of something else.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod common;
+
+use common::{FakeHost, issues, with};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use wp_codebox_recipe::PolicyChoice;
+
+/// What is laid over, code, path.
+type Row = (Value, &'static str, &'static str);
+
+fn step(step: &Value) -> Value {
+    json!({"workflow": {"steps": [step]}})
+}
+fn php(extra: &Value) -> Value {
+    let mut row = json!({"command": "wordpress.run-php", "args": ["code=echo 1;"]});
+    for (key, value) in extra.as_object().unwrap() {
+        row[key] = value.clone();
+    }
+    step(&row)
+}
+fn inputs(inputs: &Value) -> Value {
+    json!({ "inputs": inputs })
+}
+fn plugin(plugin: &Value) -> Value {
+    json!({"inputs": {"extra_plugins": [plugin]}})
+}
+fn mount(mount: &Value) -> Value {
+    json!({"inputs": {"mounts": [mount]}})
+}
+fn runtime(runtime: &Value) -> Value {
+    json!({ "runtime": runtime })
+}
+fn distribution(over: &Value) -> Value {
+    let mut row = json!({"name": "Shop", "wordpress": {"root": "/wordpress"}});
+    for (key, value) in over.as_object().unwrap() {
+        row[key] = value.clone();
+    }
+    json!({ "distribution": row })
+}
+fn seed(over: &Value) -> Value {
+    let mut row = json!({"type": "fixture", "name": "s", "source": "./seed.json", "scopes": {"posts": {"ids": [1]}}});
+    for (key, value) in over.as_object().unwrap() {
+        row[key] = value.clone();
+    }
+    json!({"inputs": {"siteSeeds": [row]}})
+}
+fn scopes(scopes: &Value) -> Value {
+    seed(&json!({ "scopes": scopes }))
+}
+fn service(over: &Value) -> Value {
+    let mut row = json!({"id": "mail", "environment": "fixture", "writes": "forbidden"});
+    for (key, value) in over.as_object().unwrap() {
+        row[key] = value.clone();
+    }
+    json!({"inputs": {"externalServices": [row]}})
+}
+fn continued(over: &Value, args: &Value) -> Value {
+    let mut row = json!({
+        "maxIterations": 3,
+        "while": {"pointer": "/more", "equals": true},
+        "inputMappings": [{"from": "/next", "to": {"arg": "args-json", "pointer": "/0"}}],
+    });
+    for (key, value) in over.as_object().unwrap() {
+        row[key] = value.clone();
+    }
+    step(&json!({"command": "command-agent-run", "args": args, "continuation": row}))
+}
+fn mapping(mapping: &Value) -> Value {
+    continued(
+        &json!({ "inputMappings": [mapping] }),
+        &json!(["command=true", "args-json=[\"0\"]"]),
+    )
+}
+
+fn shape() -> Vec<Row> {
+    let many: Vec<_> = (0..101).map(|i| json!(i + 1)).collect();
+    vec![
+        (
+            json!({"schema": "wp-codebox/workspace-recipe/v2"}),
+            "invalid-recipe",
+            "$.schema",
+        ),
+        (json!({"extra": 1}), "invalid-recipe", "$.extra"),
+        (
+            json!({"workflow": {"steps": []}}),
+            "invalid-recipe",
+            "$.workflow.steps",
+        ),
+        (
+            json!({"workflow": {"steps": {}}}),
+            "invalid-recipe",
+            "$.workflow.steps",
+        ),
+        (
+            json!({"workflow": {"during": []}}),
+            "invalid-recipe",
+            "$.workflow.during",
+        ),
+        (json!({"workflow": []}), "invalid-recipe", "$.workflow"),
+        (
+            step(&json!({"args": []})),
+            "missing-command",
+            "$.workflow.steps[0].command",
+        ),
+        (
+            step(&json!({"command": ""})),
+            "invalid-recipe",
+            "$.workflow.steps[0].command",
+        ),
+        (
+            php(&json!({"args": "code=1"})),
+            "invalid-recipe",
+            "$.workflow.steps[0].args",
+        ),
+        (
+            php(&json!({"args": ["code=1", 2]})),
+            "invalid-recipe",
+            "$.workflow.steps[0].args[1]",
+        ),
+        (
+            php(&json!({"timeoutMs": 0})),
+            "invalid-timeout-ms",
+            "$.workflow.steps[0].timeoutMs",
+        ),
+        (
+            php(&json!({"timeoutMs": 1.5})),
+            "invalid-timeout-ms",
+            "$.workflow.steps[0].timeoutMs",
+        ),
+        (
+            php(&json!({"timeoutMs": "1s"})),
+            "invalid-timeout-ms",
+            "$.workflow.steps[0].timeoutMs",
+        ),
+        (
+            php(&json!({"allowFailure": "yes"})),
+            "invalid-recipe",
+            "$.workflow.steps[0].allowFailure",
+        ),
+        (
+            php(&json!({"retries": 3})),
+            "invalid-recipe",
+            "$.workflow.steps[0].retries",
+        ),
+        (
+            php(&json!({"args": ["code=\u{0}"]})),
+            "invalid-recipe",
+            "$.workflow.steps[0].args[0]",
+        ),
+        (
+            inputs(&json!({"extraPlugins": []})),
+            "invalid-recipe",
+            "$.inputs.extraPlugins",
+        ),
+        (
+            mount(&json!({"target": "/workspace/a"})),
+            "missing-source",
+            "$.inputs.mounts[0].source",
+        ),
+        (
+            mount(&json!({"source": "./dir", "target": "a"})),
+            "invalid-sandbox-path",
+            "$.inputs.mounts[0].target",
+        ),
+        (
+            mount(&json!({"source": "./dir", "target": "/workspace/a", "mode": "rw"})),
+            "invalid-recipe",
+            "$.inputs.mounts[0].mode",
+        ),
+        (
+            mount(&json!({"source": "./dir", "target": "/workspace/a", "modes": 1})),
+            "invalid-recipe",
+            "$.inputs.mounts[0].modes",
+        ),
+        (
+            plugin(&json!({"slug": "a"})),
+            "missing-source",
+            "$.inputs.extra_plugins[0]",
+        ),
+        (
+            plugin(&json!({"source": "./dir", "slug": "../a"})),
+            "invalid-slug",
+            "$.inputs.extra_plugins[0].slug",
+        ),
+        (
+            plugin(&json!({"source": "./good.zip", "sha256": "ab"})),
+            "invalid-source-sha256",
+            "$.inputs.extra_plugins[0].sha256",
+        ),
+        (
+            inputs(&json!({"secretEnv": ["api-key"]})),
+            "invalid-secret-env",
+            "$.inputs.secretEnv[0]",
+        ),
+        (
+            inputs(&json!({"runtimeEnv": {"A": 1}})),
+            "invalid-runtime-env-value",
+            "$.inputs.runtimeEnv.A",
+        ),
+        (
+            inputs(&json!({"workspaces": [{}]})),
+            "invalid-recipe",
+            "$.inputs.workspaces[0].seed",
+        ),
+        (
+            inputs(&json!({"workspaces": [{"seed": {"type": "zip"}}]})),
+            "invalid-recipe",
+            "$.inputs.workspaces[0].seed.type",
+        ),
+        (
+            inputs(&json!({"stagedFiles": [{"source": "./file.txt"}]})),
+            "invalid-recipe",
+            "$.inputs.stagedFiles[0].target",
+        ),
+        (
+            scopes(&json!({"posts": {"ids": many}})),
+            "invalid-site-seed-bound",
+            "$.inputs.siteSeeds[0].scopes.posts.ids",
+        ),
+        (
+            scopes(&json!({"posts": {"maxRecords": 101}})),
+            "invalid-site-seed-bound",
+            "$.inputs.siteSeeds[0].scopes.posts.maxRecords",
+        ),
+        (
+            scopes(&json!({"comments": {}})),
+            "invalid-recipe",
+            "$.inputs.siteSeeds[0].scopes.comments",
+        ),
+        (
+            runtime(&json!({"phpVersion": "8"})),
+            "invalid-recipe",
+            "$.runtime.phpVersion",
+        ),
+        (
+            runtime(&json!({"workers": 65})),
+            "invalid-recipe",
+            "$.runtime.workers",
+        ),
+        (
+            runtime(
+                &json!({"overlays": [{"kind": "bundled-library", "library": "php-ai-client", "strategy": "wordpress-scoped-bundle"}]}),
+            ),
+            "missing-source",
+            "$.runtime.overlays[0].source",
+        ),
+        (
+            json!({"artifacts": {"paths": [{"name": "a"}]}}),
+            "missing-path",
+            "$.artifacts.paths[0].path",
+        ),
+        (
+            json!({"artifacts": {"verify": "strict"}}),
+            "invalid-recipe",
+            "$.artifacts.verify",
+        ),
+        (
+            json!({"artifacts": {"verify": {"strictly": true}}}),
+            "invalid-recipe",
+            "$.artifacts.verify.strictly",
+        ),
+        (
+            json!({"distribution": {"name": "Shop"}}),
+            "missing-distribution-wordpress",
+            "$.distribution.wordpress",
+        ),
+        (
+            continued(
+                &json!({"maxIterations": 1}),
+                &json!(["command=true", "args-json=[]"]),
+            ),
+            "invalid-continuation",
+            "$.workflow.steps[0].continuation.maxIterations",
+        ),
+        (
+            mapping(&json!({"from": "/a/__proto__", "to": {"arg": "args-json", "pointer": "/0"}})),
+            "invalid-continuation",
+            "$.workflow.steps[0].continuation.inputMappings[0].from",
+        ),
+        (
+            mapping(&json!({"from": "next", "to": {"arg": "args-json", "pointer": "/0"}})),
+            "invalid-continuation",
+            "$.workflow.steps[0].continuation.inputMappings[0].from",
+        ),
+    ]
+}
+
+fn meaning() -> Vec<Row> {
+    vec![
+        (
+            step(&json!({"command": "wordpress.nope"})),
+            "unsupported-command",
+            "$.workflow.steps[0].command",
+        ),
+        (
+            step(&json!({"command": "host/smtp.inspect", "args": ["service=a"]})),
+            "unsupported-command",
+            "$.workflow.steps[0].command",
+        ),
+        (
+            php(&json!({"args": []})),
+            "missing-code",
+            "$.workflow.steps[0].args",
+        ),
+        (
+            php(&json!({"args": ["code= "]})),
+            "missing-code",
+            "$.workflow.steps[0].args",
+        ),
+        (
+            php(&json!({"args": ["code=1", "code-file=./code.php"]})),
+            "ambiguous-code",
+            "$.workflow.steps[0].args",
+        ),
+        (
+            php(&json!({"args": ["code=1", "cod=2"]})),
+            "invalid-step",
+            "$.workflow.steps[0].args[1]",
+        ),
+        (
+            php(&json!({"args": ["code=1", "loose"]})),
+            "invalid-step",
+            "$.workflow.steps[0].args[1]",
+        ),
+        (
+            php(&json!({"args": ["code=1", "code=2"]})),
+            "invalid-step",
+            "$.workflow.steps[0].args",
+        ),
+        (
+            php(&json!({"args": ["code-file=./none.php"]})),
+            "missing-source",
+            "$.workflow.steps[0].args[0]",
+        ),
+        (
+            php(&json!({"args": ["code-file=./dir"]})),
+            "not-file",
+            "$.workflow.steps[0].args[0]",
+        ),
+        (
+            php(&json!({"args": ["code-file=/etc/shadow"]})),
+            "invalid-source",
+            "$.workflow.steps[0].args[0]",
+        ),
+        (
+            php(&json!({"timeoutMs": 90_000_000})),
+            "invalid-timeout-ms",
+            "$.workflow.steps[0].timeoutMs",
+        ),
+        (
+            php(&json!({"diagnostics": {"capture": ["wpdb-queries"]}})),
+            "unsupported-diagnostics",
+            "$.workflow.steps[0].diagnostics.capture",
+        ),
+        (
+            step(&json!({"command": "wordpress.wp-cli"})),
+            "missing-command",
+            "$.workflow.steps[0].args",
+        ),
+        (
+            step(&json!({"command": "command-agent-run", "args": ["command=a", "args-json=["]})),
+            "invalid-step",
+            "$.workflow.steps[0].args[1]",
+        ),
+        (
+            json!({"workflow": {"before": [{"command": "x"}]}}),
+            "unsupported-command",
+            "$.workflow.before[0].command",
+        ),
+        (
+            mapping(&json!({"from": "/next", "to": {"arg": "input", "pointer": "/0"}})),
+            "invalid-continuation",
+            "$.workflow.steps[0].continuation.inputMappings[0].to.arg",
+        ),
+        (
+            mapping(&json!({"from": "/next", "to": {"arg": "args-json", "pointer": ""}})),
+            "invalid-continuation",
+            "$.workflow.steps[0].continuation.inputMappings[0].to.pointer",
+        ),
+        (
+            mount(&json!({"source": "", "target": "/workspace/a"})),
+            "missing-source",
+            "$.inputs.mounts[0].source",
+        ),
+        (
+            mount(&json!({"source": "./none", "target": "/workspace/a"})),
+            "missing-source",
+            "$.inputs.mounts[0].source",
+        ),
+        (
+            mount(&json!({"source": "./pipe", "target": "/workspace/a"})),
+            "invalid-source",
+            "$.inputs.mounts[0].source",
+        ),
+        (
+            mount(&json!({"source": "./site-root", "target": "/workspace/a"})),
+            "invalid-source",
+            "$.inputs.mounts[0].source",
+        ),
+        (
+            mount(&json!({"source": "./file.txt", "target": "/workspace/a", "type": "directory"})),
+            "not-directory",
+            "$.inputs.mounts[0].source",
+        ),
+        (
+            mount(&json!({"source": "./dir", "target": "/workspace/a", "type": "file"})),
+            "not-file",
+            "$.inputs.mounts[0].source",
+        ),
+        (
+            mount(&json!({"source": "./file.txt", "target": "/workspace/a"})),
+            "unsupported-mount",
+            "$.inputs.mounts[0].mode",
+        ),
+        (
+            mount(&json!({"source": "./dir", "target": "/workspace/../etc"})),
+            "invalid-sandbox-path",
+            "$.inputs.mounts[0].target",
+        ),
+        (
+            mount(&json!({"source": "./dir", "target": "/wordpress/wp-includes/x"})),
+            "invalid-sandbox-path",
+            "$.inputs.mounts[0].target",
+        ),
+        (
+            mount(&json!({"source": "./dir", "target": "/etc"})),
+            "invalid-sandbox-path",
+            "$.inputs.mounts[0].target",
+        ),
+        (
+            mount(&json!({"source": "./dir", "target": "/workspace/a", "phase": "pre-install"})),
+            "unsupported-mount",
+            "$.inputs.mounts[0].phase",
+        ),
+        (
+            inputs(
+                &json!({"mounts": [{"source": "./dir", "target": "/workspace/a"}, {"source": "./other", "target": "/workspace/a/b"}]}),
+            ),
+            "overlapping-target",
+            "$.inputs.mounts[1].target",
+        ),
+        (
+            inputs(
+                &json!({"mounts": [{"source": "./dir", "target": "/workspace/a"}], "stagedFiles": [{"source": "./file.txt", "target": "/workspace/a/f"}]}),
+            ),
+            "overlapping-target",
+            "$.inputs.stagedFiles[0].target",
+        ),
+        (
+            inputs(&json!({"workspaces": [{"seed": {"type": "plugin_scaffold"}}]})),
+            "invalid-slug",
+            "$.inputs.workspaces[0].seed.slug",
+        ),
+        (
+            inputs(&json!({"workspaces": [{"seed": {"type": "directory", "slug": "a"}}]})),
+            "missing-source",
+            "$.inputs.workspaces[0].seed.source",
+        ),
+        (
+            inputs(
+                &json!({"workspaces": [{"seed": {"type": "theme_scaffold", "slug": "a", "source": "./dir"}}]}),
+            ),
+            "invalid-source",
+            "$.inputs.workspaces[0].seed.source",
+        ),
+        (
+            inputs(
+                &json!({"workspaces": [{"seed": {"type": "directory", "source": "./dir", "excludePaths": ["../x"]}}]}),
+            ),
+            "invalid-source",
+            "$.inputs.workspaces[0].seed.excludePaths[0]",
+        ),
+        (
+            plugin(&json!({"source": "https://downloads.wordpress.org/plugin/a.zip", "slug": "a"})),
+            "network-downloads-disabled",
+            "$.inputs.extra_plugins[0].source",
+        ),
+        (
+            plugin(&json!({"source": "akismet"})),
+            "network-downloads-disabled",
+            "$.inputs.extra_plugins[0].source",
+        ),
+        (
+            plugin(&json!({"source": "./none", "slug": "a"})),
+            "missing-source",
+            "$.inputs.extra_plugins[0].source",
+        ),
+        (
+            plugin(&json!({"source": "./file.txt", "slug": "a"})),
+            "not-directory",
+            "$.inputs.extra_plugins[0].source",
+        ),
+        (
+            plugin(&json!({"source": "./slip.zip"})),
+            "invalid-source",
+            "$.inputs.extra_plugins[0].source",
+        ),
+        (
+            plugin(&json!({"source": "./bomb.zip"})),
+            "invalid-source",
+            "$.inputs.extra_plugins[0].source",
+        ),
+        (
+            plugin(&json!({"source": "./link.zip"})),
+            "invalid-source",
+            "$.inputs.extra_plugins[0].source",
+        ),
+        (
+            plugin(&json!({"source": "./torn.zip"})),
+            "invalid-source",
+            "$.inputs.extra_plugins[0].source",
+        ),
+        (
+            plugin(&json!({"source": "./good.zip", "sha256": "b".repeat(64)})),
+            "invalid-source-sha256",
+            "$.inputs.extra_plugins[0].sha256",
+        ),
+        (
+            plugin(&json!({"source": "./dir", "sha256": "b".repeat(64)})),
+            "invalid-source-sha256",
+            "$.inputs.extra_plugins[0].sha256",
+        ),
+        (
+            plugin(&json!({"source": "./dir", "slug": "a", "sourceSubdir": "../x"})),
+            "invalid-source-subdir",
+            "$.inputs.extra_plugins[0].sourceSubdir",
+        ),
+        (
+            plugin(&json!({"source": "./dir", "slug": "a", "sourceSubdir": "none"})),
+            "not-directory",
+            "$.inputs.extra_plugins[0].sourceSubdir",
+        ),
+        (
+            plugin(&json!({"source": "./dir", "pluginFile": "other/main.php"})),
+            "invalid-plugin-file",
+            "$.inputs.extra_plugins[0].pluginFile",
+        ),
+        (
+            plugin(&json!({"source": "./dir", "pluginFile": "dir/../x.php"})),
+            "invalid-plugin-file",
+            "$.inputs.extra_plugins[0].pluginFile",
+        ),
+        (
+            plugin(&json!({"source": "./dir", "composer": "install"})),
+            "unsupported-composer-install",
+            "$.inputs.extra_plugins[0].composer",
+        ),
+        (
+            inputs(&json!({"pluginRuntime": {"setup": [{"command": "inspect-mounted-inputs"}]}})),
+            "unsupported-plugin-runtime-setup-command",
+            "$.inputs.pluginRuntime.setup[0].command",
+        ),
+        (
+            inputs(&json!({"pluginRuntime": {"healthProbes": [{"name": "a", "type": "php"}]}})),
+            "missing-plugin-runtime-health-probe-code",
+            "$.inputs.pluginRuntime.healthProbes[0].code",
+        ),
+        (
+            inputs(&json!({"pluginRuntime": {"healthProbes": [{"name": "a", "type": "wp-cli"}]}})),
+            "missing-plugin-runtime-health-probe-command",
+            "$.inputs.pluginRuntime.healthProbes[0].command",
+        ),
+        (
+            inputs(
+                &json!({"pluginRuntime": {"healthProbes": [{"name": "a", "type": "plugin-active", "pluginFile": "a b.php"}]}}),
+            ),
+            "invalid-plugin-file",
+            "$.inputs.pluginRuntime.healthProbes[0].pluginFile",
+        ),
+        (
+            inputs(&json!({"pluginRuntime": {"php": {"memoryLimit": "much"}}})),
+            "invalid-plugin-runtime-memory-limit",
+            "$.inputs.pluginRuntime.php.memoryLimit",
+        ),
+        (
+            inputs(&json!({"pluginRuntime": {"php": {"iniEntries": {"extension": "x.so"}}}})),
+            "invalid-plugin-runtime-ini",
+            "$.inputs.pluginRuntime.php.iniEntries.extension",
+        ),
+        (
+            inputs(&json!({"pluginRuntime": {"php": {"bootstrapIniEntries": {"a": 1}}}})),
+            "unsupported-plugin-runtime-bootstrap-ini",
+            "$.inputs.pluginRuntime.php.bootstrapIniEntries",
+        ),
+        (
+            inputs(&json!({"pluginRuntime": {"wpConfigDefines": {"DB_NAME": "x"}}})),
+            "invalid-plugin-runtime-define",
+            "$.inputs.pluginRuntime.wpConfigDefines.DB_NAME",
+        ),
+        (
+            json!({"probes": [{"name": "a", "step": {"command": "nope"}}]}),
+            "unsupported-command",
+            "$.probes[0].step.command",
+        ),
+        (
+            inputs(&json!({"secretEnv": ["NOT_THERE", "NOT_THERE"]})),
+            "invalid-secret-env",
+            "$.inputs.secretEnv[1]",
+        ),
+        (
+            inputs(&json!({"secretEnv": ["LD_PRELOAD"]})),
+            "invalid-secret-env",
+            "$.inputs.secretEnv[0]",
+        ),
+        (
+            inputs(&json!({"secretEnv": ["API_KEY"]})),
+            "runtime-policy-secret-withheld",
+            "$.inputs.secretEnv[0]",
+        ),
+        (
+            inputs(&json!({"runtimeEnv": {"PATH": "/x"}})),
+            "invalid-runtime-env",
+            "$.inputs.runtimeEnv.PATH",
+        ),
+        (
+            inputs(&json!({"runtimeEnv": {"a b": "x"}})),
+            "invalid-runtime-env",
+            "$.inputs.runtimeEnv[\"a b\"]",
+        ),
+        (
+            service(&json!({"allowedHosts": ["*.example.org"]})),
+            "invalid-external-service-host",
+            "$.inputs.externalServices[0].allowedHosts[0]",
+        ),
+        (
+            service(&json!({"allowedHosts": ["a.example.org"], "blockedHosts": ["a.example.org"]})),
+            "invalid-external-service-host",
+            "$.inputs.externalServices[0].blockedHosts[0]",
+        ),
+        (
+            service(&json!({"secretEnv": ["OTHER"]})),
+            "invalid-external-service-secret-env",
+            "$.inputs.externalServices[0].secretEnv[0]",
+        ),
+        (
+            service(&json!({"writes": "allowed-with-approval"})),
+            "runtime-policy-external-service-approval-required",
+            "$.inputs.externalServices[0].writes",
+        ),
+        (
+            service(&json!({"environment": "production", "allowedHosts": ["a.example.org"]})),
+            "runtime-policy-external-service-network-denied",
+            "$.inputs.externalServices[0].allowedHosts",
+        ),
+        (
+            inputs(&json!({"stagedFiles": [{"source": "./dir", "target": "/workspace/f"}]})),
+            "not-file",
+            "$.inputs.stagedFiles[0].source",
+        ),
+        (
+            inputs(&json!({"stagedFiles": [{"source": "./file.txt", "target": "/etc/passwd"}]})),
+            "invalid-sandbox-path",
+            "$.inputs.stagedFiles[0].target",
+        ),
+        (
+            inputs(&json!({"stagedFiles": [{"source": "/etc/shadow", "target": "/workspace/f"}]})),
+            "invalid-source",
+            "$.inputs.stagedFiles[0].source",
+        ),
+        (
+            json!({"artifacts": {"paths": [{"name": "a", "path": "/workspace/../a"}]}}),
+            "invalid-sandbox-path",
+            "$.artifacts.paths[0].path",
+        ),
+        (
+            json!({"artifacts": {"paths": [{"name": "a", "path": "/workspace/a"}, {"name": "a", "path": "/workspace/b"}]}}),
+            "duplicate-name",
+            "$.artifacts.paths[1].name",
+        ),
+        (
+            json!({"artifacts": {"directory": " "}}),
+            "missing-path",
+            "$.artifacts.directory",
+        ),
+    ]
+}
+
+fn seeds_and_distributions() -> Vec<Row> {
+    vec![
+        (
+            seed(&json!({"source": "./none.json"})),
+            "missing-source",
+            "$.inputs.siteSeeds[0].source",
+        ),
+        (
+            seed(&json!({"source": "./dir"})),
+            "not-file",
+            "$.inputs.siteSeeds[0].source",
+        ),
+        (
+            seed(&json!({"format": "wxr"})),
+            "unsupported-site-seed-source",
+            "$.inputs.siteSeeds[0].format",
+        ),
+        (
+            seed(&json!({"type": "parent_site"})),
+            "invalid-site-seed-source",
+            "$.inputs.siteSeeds[0].source",
+        ),
+        (
+            seed(&json!({"deterministicIds": {"strategy": "numeric", "onUnsupported": "block"}})),
+            "unsupported-deterministic-site-seed-ids",
+            "$.inputs.siteSeeds[0].deterministicIds",
+        ),
+        (
+            seed(&json!({"bootstrap": {"multisite": {"enabled": true}}})),
+            "unsupported-site-seed-multisite-bootstrap",
+            "$.inputs.siteSeeds[0].bootstrap.multisite",
+        ),
+        (
+            scopes(&json!({})),
+            "missing-site-seed-scopes",
+            "$.inputs.siteSeeds[0].scopes",
+        ),
+        (
+            scopes(&json!({"posts": {}})),
+            "unbounded-site-seed-scope",
+            "$.inputs.siteSeeds[0].scopes.posts",
+        ),
+        (
+            scopes(&json!({"posts": {"postTypes": ["page"]}})),
+            "unbounded-site-seed-scope",
+            "$.inputs.siteSeeds[0].scopes.posts",
+        ),
+        (
+            scopes(&json!({"options": {}})),
+            "unbounded-site-seed-options",
+            "$.inputs.siteSeeds[0].scopes.options",
+        ),
+        (
+            scopes(&json!({"options": {"names": ["%"]}})),
+            "invalid-site-seed-bound",
+            "$.inputs.siteSeeds[0].scopes.options.names[0]",
+        ),
+        (
+            scopes(&json!({"users": {"maxRecords": 1}})),
+            "unsafe-site-seed-users",
+            "$.inputs.siteSeeds[0].scopes.users",
+        ),
+        (
+            scopes(&json!({"media": {"ids": [1], "includeFiles": true}})),
+            "unsafe-site-seed-media-files",
+            "$.inputs.siteSeeds[0].scopes.media.includeFiles",
+        ),
+        (
+            scopes(&json!({"terms": {"ids": [1], "roles": ["x"]}})),
+            "invalid-site-seed-scope",
+            "$.inputs.siteSeeds[0].scopes.terms.roles",
+        ),
+        (
+            distribution(&json!({"name": " "})),
+            "invalid-distribution-name",
+            "$.distribution.name",
+        ),
+        (
+            distribution(&json!({"wordpress": {"root": "/var/www"}})),
+            "unsupported-path",
+            "$.distribution.wordpress.root",
+        ),
+        (
+            distribution(&json!({"wordpress": {"root": "/wordpress", "config": "c.php"}})),
+            "unsupported-path",
+            "$.distribution.wordpress.config",
+        ),
+        (
+            distribution(&json!({"env": {"PHPRC": "x"}})),
+            "invalid-distribution-env",
+            "$.distribution.env.PHPRC",
+        ),
+        (
+            distribution(&json!({"constants": {"ABSPATH": "/"}})),
+            "invalid-distribution-constant",
+            "$.distribution.constants.ABSPATH",
+        ),
+        (
+            distribution(&json!({"constants": {"a-b": 1}})),
+            "invalid-distribution-constant",
+            "$.distribution.constants.a-b",
+        ),
+        (
+            distribution(&json!({"serviceFakes": [{"name": "a b", "source": "./code.php"}]})),
+            "invalid-service-fake-name",
+            "$.distribution.serviceFakes[0].name",
+        ),
+        (
+            distribution(
+                &json!({"serviceFakes": [{"name": "a", "source": "./code.php", "load": "pre-bootstrap"}]}),
+            ),
+            "unsupported-service-fake",
+            "$.distribution.serviceFakes[0].load",
+        ),
+        (
+            distribution(&json!({"routeAliases": [{"target": "x"}]})),
+            "unsupported-route-alias",
+            "$.distribution.routeAliases[0]",
+        ),
+        (
+            distribution(
+                &json!({"setupArtifacts": [{"name": "a", "type": "sql", "source": "./file.txt"}]}),
+            ),
+            "unsupported-setup-artifact",
+            "$.distribution.setupArtifacts[0].type",
+        ),
+        (
+            distribution(&json!({"startupProbes": [{"name": "a", "type": "php"}]})),
+            "missing-startup-probe-code",
+            "$.distribution.startupProbes[0].code",
+        ),
+        (
+            distribution(&json!({"startupProbes": [{"name": "a", "type": "wp-cli"}]})),
+            "missing-startup-probe-command",
+            "$.distribution.startupProbes[0].command",
+        ),
+        (
+            distribution(&json!({"startupProbes": [{"name": "a", "type": "http"}]})),
+            "missing-startup-probe-url",
+            "$.distribution.startupProbes[0].url",
+        ),
+        (
+            distribution(&json!({"startupProbes": [{"name": "a b", "type": "php", "code": "1;"}]})),
+            "invalid-startup-probe-name",
+            "$.distribution.startupProbes[0].name",
+        ),
+        (
+            distribution(&json!({"artifacts": [{"path": "../a"}]})),
+            "invalid-distribution-artifact",
+            "$.distribution.artifacts[0].path",
+        ),
+        (
+            distribution(&json!({"safety": {"allowedHosts": ["a.example.org"]}})),
+            "undeclared-distribution-network",
+            "$.distribution.safety.allowedHosts",
+        ),
+        (
+            distribution(&json!({"safety": {"network": "declared"}})),
+            "undeclared-distribution-network",
+            "$.distribution.safety.network",
+        ),
+        (
+            distribution(&json!({"safety": {"network": "declared", "allowedHosts": ["a b"]}})),
+            "invalid-distribution-network-host",
+            "$.distribution.safety.allowedHosts[0]",
+        ),
+        (
+            distribution(&json!({"safety": {"secretEnv": ["OTHER"]}})),
+            "invalid-distribution-secret-env",
+            "$.distribution.safety.secretEnv[0]",
+        ),
+        (
+            distribution(
+                &json!({"sourceMounts": [{"source": "./none", "target": "/workspace/x"}]}),
+            ),
+            "missing-source",
+            "$.distribution.sourceMounts[0].source",
+        ),
+    ]
+}
+
+fn unsupported() -> Vec<Row> {
+    let sha = "a".repeat(64);
+    vec![
+        (
+            runtime(&json!({"backendPackage": {"kind": "x", "source": "y"}})),
+            "unsupported-backend-package",
+            "$.runtime.backendPackage",
+        ),
+        (
+            runtime(&json!({"wp": "6.8"})),
+            "unsupported-wordpress-version",
+            "$.runtime.wp",
+        ),
+        (
+            runtime(&json!({"phpVersion": "8.4"})),
+            "unsupported-php-version",
+            "$.runtime.phpVersion",
+        ),
+        (
+            runtime(&json!({"workers": 6})),
+            "unsupported-runtime-workers",
+            "$.runtime.workers",
+        ),
+        (
+            runtime(&json!({"wordpressInstallMode": "do-not-attempt-installing"})),
+            "unsupported-wordpress-install-mode",
+            "$.runtime.wordpressInstallMode",
+        ),
+        (
+            runtime(&json!({"blueprint": {"steps": [{"step": "login"}]}})),
+            "unsupported-blueprint",
+            "$.runtime.blueprint.steps",
+        ),
+        (
+            runtime(&json!({"preview": {"port": 8080}})),
+            "unsupported-runtime-preview",
+            "$.runtime.preview",
+        ),
+        (
+            runtime(&json!({"hostNodeHeap": {"minimumMiB": 256, "maximumMiB": 512}})),
+            "unsupported-host-node-heap",
+            "$.runtime.hostNodeHeap",
+        ),
+        (
+            runtime(&json!({"assets": {"wordpressZip": "./good.zip"}})),
+            "unsupported-runtime-assets",
+            "$.runtime.assets.wordpressZip",
+        ),
+        (
+            runtime(&json!({"assets": {"wordpressDirectory": "./file.txt"}})),
+            "not-directory",
+            "$.runtime.assets.wordpressDirectory",
+        ),
+        (
+            runtime(&json!({"extensions": [{"manifest": "x"}]})),
+            "unsupported-php-extension",
+            "$.runtime.extensions[0]",
+        ),
+        (
+            runtime(&json!({"bundledExtensions": ["intl", "redis"]})),
+            "unsupported-php-extension",
+            "$.runtime.bundledExtensions[1]",
+        ),
+        (
+            runtime(&json!({"stack": {"mounts": [{"source": "./dir", "target": "/x"}]}})),
+            "unsupported-runtime-stack",
+            "$.runtime.stack.mounts[0]",
+        ),
+        (
+            runtime(
+                &json!({"overlays": [{"kind": "runtime-overlay-bundle", "bundle": {"schema": "wp-codebox/runtime-overlay-bundle/v1", "id": "a", "files": [{"path": "/a", "contents": "", "sha256": sha}]}}]}),
+            ),
+            "unsupported-runtime-overlay",
+            "$.runtime.overlays[0]",
+        ),
+        (
+            inputs(
+                &json!({"workspace_preloads": [{"type": "agent-runtime/workspace-preload", "payload": {"schema": "agent-runtime/workspace-preload/v1", "repositories": [{"name": "a", "url": "https://example.org/a.git"}]}}]}),
+            ),
+            "unsupported-workspace-preload",
+            "$.inputs.workspace_preloads[0]",
+        ),
+        (
+            inputs(
+                &json!({"component_manifest": {"schema": "wp-codebox/component-manifest/v1", "components": [{"slug": "a"}]}}),
+            ),
+            "unsupported-component-manifest",
+            "$.inputs.component_manifest.components[0]",
+        ),
+        (
+            inputs(
+                &json!({"dependency_overlays": [{"kind": "composer-package", "package": "a/b", "source": "./dir", "consumer": "c"}]}),
+            ),
+            "unsupported-dependency-overlay",
+            "$.inputs.dependency_overlays[0]",
+        ),
+        (
+            inputs(
+                &json!({"services": [{"id": "db", "kind": "mysql", "outputs": {"host": "DB_HOST_NAME"}}]}),
+            ),
+            "unsupported-runtime-service-provider",
+            "$.inputs.services[0]",
+        ),
+        (
+            inputs(
+                &json!({"fixtureDatabases": [{"name": "a", "version": "1", "source": "./file.txt"}]}),
+            ),
+            "unsupported-fixture-database",
+            "$.inputs.fixtureDatabases[0]",
+        ),
+        (
+            inputs(&json!({"fixtureUsers": [{"name": "a"}]})),
+            "unsupported-fixture-user",
+            "$.inputs.fixtureUsers[0]",
+        ),
+        (
+            inputs(&json!({"sourcePackages": [{"name": "a", "source": "./dir", "target": "x"}]})),
+            "unsupported-source-package",
+            "$.inputs.sourcePackages[0]",
+        ),
+        (
+            inputs(&json!({"agent_bundles": [{"source": "./file.txt"}]})),
+            "unsupported-agent-bundle",
+            "$.inputs.agent_bundles[0]",
+        ),
+        (
+            inputs(&json!({"inherit": {"connectors": ["openai"]}})),
+            "unsupported-inheritance",
+            "$.inputs.inherit.connectors",
+        ),
+        (
+            inputs(&json!({"inheritance": {"settings": [{"name": "a", "status": "b"}]}})),
+            "unsupported-inheritance",
+            "$.inputs.inheritance.settings",
+        ),
+        (
+            json!({"fuzzRun": {"schema": "wp-codebox/fuzz-run/v1", "cases": [{"case_id": "a", "phases": {"action": [{"command": "x"}]}}]}}),
+            "unsupported-fuzz-run",
+            "$.fuzzRun",
+        ),
+        (
+            json!({"adversarialCampaigns": [{"schema": "wp-codebox/adversarial-recipe-campaign/v1", "id": "a", "seed": "1", "corpus": [{"id": "a", "actions": [{"type": "x"}]}], "caseTemplates": [{"id": "a", "phases": {}}], "mutators": ["scalar"], "oracles": [{"id": "runtime-status", "severity": "low"}]}]}),
+            "unsupported-adversarial-campaign",
+            "$.adversarialCampaigns",
+        ),
+    ]
+}
+
+#[test]
+fn each_fault_has_its_code_and_path_and_is_the_only_one() {
+    let host = FakeHost::default();
+    let groups = [
+        ("shape", shape()),
+        ("meaning", meaning()),
+        ("seeds and distributions", seeds_and_distributions()),
+        ("unsupported", unsupported()),
+    ];
+    let mut wrong = Vec::new();
+    let mut codes = BTreeSet::new();
+    let mut count = 0;
+    for (group, rows) in groups {
+        for (over, code, path) in rows {
+            let found: Vec<_> = issues(&with(&over), &host, PolicyChoice::Derived)
+                .into_iter()
+                .map(|i| (i.code.as_str(), i.path))
+                .collect();
+            if found != [(code, path.to_owned())] {
+                wrong.push(format!(
+                    "{group}: {over}\n   wanted {code} {path}\n   found {found:?}"
+                ));
+            }
+            codes.insert(code);
+            count += 1;
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(count >= 150, "{count}");
+    assert!(codes.len() >= 60, "{}", codes.len());
+}
+
+#[test]
+fn the_same_recipes_without_the_fault_pass() {
+    let host = FakeHost::default();
+    let good = [
+        json!({}),
+        php(
+            &json!({"timeoutMs": 1, "allowFailure": true, "advisory": false, "metadata": {"a": [null]}}),
+        ),
+        php(&json!({"args": ["code-file=./code.php"]})),
+        php(&json!({"args": ["code-file=/workspace/a/b.php"]})),
+        mount(&json!({"source": "./dir", "target": "/workspace/a"})),
+        mount(&json!({"source": "./file.txt", "target": "/workspace/f", "mode": "readonly"})),
+        plugin(&json!({"source": "./dir"})),
+        plugin(
+            &json!({"source": "./dir", "slug": "a", "sourceSubdir": "sub", "pluginFile": "a/main.php"}),
+        ),
+        plugin(&json!({"source": "./good.zip", "sha256": common::ZIP_SHA256})),
+        inputs(
+            &json!({"workspaces": [{"seed": {"type": "plugin_scaffold", "slug": "a"}}, {"seed": {"type": "directory", "source": "./dir", "excludePaths": ["build/**"]}}]}),
+        ),
+        inputs(&json!({"stagedFiles": [{"source": "./file.txt", "target": "/workspace/f"}]})),
+        inputs(&json!({"secretEnv": ["NOT_THERE"], "runtimeEnv": {"A": "b"}})),
+        inputs(
+            &json!({"services": [], "inherit": {"connectors": []}, "component_manifest": {"schema": "wp-codebox/component-manifest/v1"}}),
+        ),
+        service(&json!({"allowedHosts": ["a.example.org"], "blockedHosts": ["b.example.org"]})),
+        seed(&json!({"deterministicIds": {"strategy": "numeric", "onUnsupported": "warn"}})),
+        scopes(
+            &json!({"options": {"names": ["blogname"]}, "users": {"ids": [1], "anonymize": true}, "activeTheme": true}),
+        ),
+        distribution(
+            &json!({"constants": {"A": null}, "env": {"B": 1}, "safety": {"network": "declared", "allowedHosts": ["a.example.org"]}}),
+        ),
+        runtime(
+            &json!({"backend": "wordpress-playground", "wp": "7.1", "phpVersion": "8.2", "workers": "auto", "bundledExtensions": ["intl"], "blueprint": {"steps": []}}),
+        ),
+        mapping(&json!({"from": "/next", "to": {"arg": "args-json", "pointer": "/0"}})),
+        json!({"artifacts": {"verify": true, "workspacePolicy": {"strict": true}, "paths": [{"name": "a", "path": "/workspace/a"}]}}),
+    ];
+    for over in good {
+        let found = issues(&with(&over), &host, PolicyChoice::Derived);
+        assert_eq!(found, [], "{over}");
+    }
+}
+
+#[test]
+fn all_issues_are_collected_in_the_order_of_the_sections() {
+    let host = FakeHost::default();
+    let document = with(&json!({
+        "distribution": {"name": "", "wordpress": {"root": "/x"}},
+        "runtime": {"backendPackage": {"kind": "x", "source": "y"}, "overlays": [{"kind": "bundled-library", "library": "php-ai-client", "source": "x", "strategy": "wordpress-scoped-bundle"}]},
+        "workflow": {"steps": [{"command": "nope"}]},
+        "inputs": {
+            "siteSeeds": [{"type": "fixture", "name": "s", "source": "./seed.json", "scopes": {}}],
+            "mounts": [{"source": "./none", "target": "/workspace/a"}],
+            "workspaces": [{"seed": {"type": "plugin_scaffold"}}],
+            "extra_plugins": [{"source": "./none", "slug": "a"}],
+            "runtimeEnv": {"PATH": "x"},
+            "secretEnv": ["PATH"],
+        },
+        "artifacts": {"directory": ""},
+    }));
+    let policy = json!({"network": "deny", "filesystem": "sandbox", "commands": ["inspect-mounted-inputs"], "secrets": "none", "approvals": "never"});
+    let codes: Vec<_> = issues(&document, &host, PolicyChoice::Given(&policy))
+        .into_iter()
+        .map(|i| i.code.as_str())
+        .collect();
+    assert_eq!(
+        codes,
+        [
+            "invalid-distribution-name",
+            "unsupported-path",
+            "unsupported-backend-package",
+            "unsupported-command",
+            "missing-source",
+            "unsupported-runtime-overlay",
+            "invalid-slug",
+            "missing-source",
+            "invalid-secret-env",
+            "invalid-secret-env",
+            "invalid-runtime-env",
+            "missing-site-seed-scopes",
+            "missing-path",
+            "runtime-policy-missing-command",
+            "runtime-policy-missing-command",
+        ]
+    );
+}
+
+#[test]
+fn a_given_policy_must_hold_and_must_list_every_command() {
+    let host = FakeHost::default();
+    let good = json!({"network": "deny", "filesystem": "readwrite-mounts", "commands": ["wordpress.run-php"], "secrets": "none", "approvals": "never"});
+    let document = with(&json!({}));
+    assert_eq!(issues(&document, &host, PolicyChoice::Given(&good)), []);
+    let judge = |policy: &Value, document: &Value| -> Vec<(String, String)> {
+        issues(document, &host, PolicyChoice::Given(policy))
+            .into_iter()
+            .map(|i| (i.code.to_string(), i.path))
+            .collect()
+    };
+    let pair = |code: &str, path: &str| (code.to_owned(), path.to_owned());
+    let mut none = good.clone();
+    none["commands"] = json!(["wordpress.wp-cli", "wordpress.run-ph"]);
+    assert_eq!(
+        judge(&none, &document),
+        [pair(
+            "runtime-policy-missing-command",
+            "$.workflow.steps[0].command"
+        )]
+    );
+    let mut bad = good.clone();
+    bad["network"] = json!("allow");
+    assert_eq!(
+        judge(&bad, &document),
+        [pair("runtime-policy-invalid", "policy.network")]
+    );
+    let mut sandbox = good.clone();
+    sandbox["filesystem"] = json!("readonly-mounts");
+    let mounted = with(&mount(
+        &json!({"source": "./dir", "target": "/workspace/a"}),
+    ));
+    assert_eq!(judge(&good, &mounted), []);
+    assert_eq!(
+        judge(&sandbox, &mounted),
+        [pair(
+            "runtime-policy-mount-denied",
+            "$.inputs.mounts[0].target"
+        )]
+    );
+    // A secret reaches the guest by the policy's own word, or a host that it opens.
+    let secret = with(&inputs(&json!({"secretEnv": ["API_KEY"]})));
+    let mut exposed = good.clone();
+    exposed["secrets"] = json!("connector-scoped");
+    assert_eq!(
+        judge(&exposed, &secret),
+        [pair(
+            "runtime-policy-secret-withheld",
+            "$.inputs.secretEnv[0]"
+        )]
+    );
+    exposed["expose_secrets"] = json!(["API_KEY"]);
+    assert_eq!(judge(&exposed, &secret), []);
+    // Writes that the recipe rules out must not be open.
+    let outside = with(&service(
+        &json!({"environment": "external", "allowedHosts": ["a.example.org"], "blockedHosts": ["b.example.org"]}),
+    ));
+    let mut open = good.clone();
+    open["network"] = json!({"rules": [{"host": "a.example.org", "methods": ["GET"]}]});
+    assert_eq!(judge(&open, &outside), []);
+    open["network"] = json!({"allowHosts": ["a.example.org", "b.example.org"]});
+    assert_eq!(
+        judge(&open, &outside),
+        [
+            pair(
+                "runtime-policy-external-service-host-denied",
+                "$.inputs.externalServices[0].allowedHosts[0]"
+            ),
+            pair(
+                "runtime-policy-external-service-host-denied",
+                "$.inputs.externalServices[0].blockedHosts[0]"
+            ),
+        ]
+    );
+    open["network"] = json!({"allowHosts": ["c.example.org"]});
+    assert_eq!(judge(&open, &outside).len(), 1);
+}
+
+#[test]
+fn no_word_of_a_secret_is_repeated() {
+    // Whatever stands in the wrong place may be a value.
+    let host = FakeHost::default();
+    let document = with(&inputs(
+        &json!({"secretEnv": ["sk-live-abcdefghijklmnop"], "externalServices": [{"id": "a", "environment": "fixture", "writes": "forbidden", "secretEnv": ["sk-live-abcdefghijklmnop"]}]}),
+    ));
+    let text = serde_json::to_string(&issues(&document, &host, PolicyChoice::Derived)).unwrap();
+    assert!(text.contains("invalid-secret-env"));
+    assert!(!text.contains("sk-live"), "{text}");
+}

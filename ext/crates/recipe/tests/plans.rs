@@ -1,0 +1,265 @@
+//! The worked recipes of the repository: each is valid, its plan is complete and the same
+//! every time, and no path of this machine is in it.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod common;
+
+use common::{FakeHost, with};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use wp_codebox_recipe::{
+    Context, HostFacts, ParentSite, PathKind, PolicyChoice, Recipe, SecretStatus, Sources,
+    ZipEntry, ZipUnreadable, dry_run, parse, validation,
+};
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/fixtures/recipes")
+}
+
+/// Files as they lie in the repository.
+struct Beside {
+    directory: PathBuf,
+    facts: HostFacts,
+}
+
+impl Sources for Beside {
+    fn kind(&self, path: &str) -> PathKind {
+        let path = self.directory.join(path);
+        match (path.is_file(), path.is_dir()) {
+            (true, _) => PathKind::File,
+            (_, true) => PathKind::Directory,
+            _ => PathKind::Missing,
+        }
+    }
+    fn zip(&self, _: &str) -> Result<Vec<ZipEntry>, ZipUnreadable> {
+        Err(ZipUnreadable {
+            reason: "none here".to_owned(),
+        })
+    }
+    fn sha256(&self, _: &str) -> Option<String> {
+        None
+    }
+    fn plugin_file(&self, path: &str) -> Option<String> {
+        let name = Path::new(path).file_name()?.to_str()?.to_owned();
+        Some(format!("{name}.php"))
+    }
+    fn secret(&self, _: &str) -> SecretStatus {
+        SecretStatus::Available {
+            source: "environment",
+        }
+    }
+    fn facts(&self) -> &HostFacts {
+        &self.facts
+    }
+}
+
+fn each(mut look: impl FnMut(&str, &Recipe, &Beside)) -> usize {
+    let mut names: Vec<_> = std::fs::read_dir(fixtures())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    for name in &names {
+        let directory = fixtures().join(name);
+        let bytes = std::fs::read(directory.join("recipe.json")).unwrap();
+        let recipe = parse(&bytes).unwrap_or_else(|issues| panic!("{name}: {issues:?}"));
+        let beside = Beside {
+            directory,
+            facts: FakeHost::default().facts,
+        };
+        look(name, &recipe, &beside);
+    }
+    names.len()
+}
+
+#[test]
+fn the_worked_recipes_are_valid_and_planned_alike_every_time() {
+    let count = each(|name, recipe, sources| {
+        let context = Context {
+            sources,
+            policy: PolicyChoice::Derived,
+        };
+        let answer = validation("recipe.json", Ok(recipe), context);
+        assert_eq!(answer["issues"], json!([]), "{name}");
+        assert_eq!(answer["success"], true);
+        let plan = dry_run("recipe.json", Ok(recipe), context);
+        assert_eq!(plan["valid"], true, "{name}");
+        let text = plan.to_string();
+        assert_eq!(
+            text,
+            dry_run("recipe.json", Ok(recipe), context).to_string()
+        );
+        let here = sources.directory.to_str().unwrap();
+        assert!(!text.contains(here), "{name}: {text}");
+        for member in [
+            "runtime",
+            "artifacts",
+            "mounts",
+            "workspaces",
+            "extra_plugins",
+            "fixtureDatabases",
+            "siteSeeds",
+            "stagedFiles",
+            "externalServices",
+            "services",
+            "probes",
+            "secretEnv",
+            "policy",
+            "workflow",
+        ] {
+            assert!(plan["plan"].get(member).is_some(), "{name}: {member}");
+        }
+        for row in plan["plan"]["workflow"]["steps"].as_array().unwrap() {
+            assert_eq!(row["policy"]["status"], "allowed", "{name}");
+        }
+    });
+    assert!(count >= 10, "{count}");
+}
+
+fn plan_of(over: &Value) -> Value {
+    let document = with(over);
+    let recipe = parse(document.to_string().as_bytes()).unwrap();
+    let host = FakeHost::default();
+    let answer = dry_run(
+        "r.json",
+        Ok(&recipe),
+        Context {
+            sources: &host,
+            policy: PolicyChoice::Derived,
+        },
+    );
+    assert_eq!(answer["valid"], true, "{answer}");
+    answer["plan"].clone()
+}
+
+#[test]
+fn defaults_are_those_of_the_public_system_and_are_said() {
+    let plan = plan_of(&json!({
+        "inputs": {
+            "mounts": [{"source": "./dir", "target": "/workspace/a"}],
+            "workspaces": [
+                {"target": "/workspace/ignored", "seed": {"type": "theme_scaffold", "slug": "t"}},
+                {"seed": {"type": "directory", "source": "./other", "slug": "o"}},
+            ],
+            "extra_plugins": [{"source": "./dir", "mountSlug": "shop", "slug": "shop-dev"}],
+        },
+        "distribution": {"name": "D", "wordpress": {"root": "/wordpress"}, "sourceMounts": [{"source": "./other", "target": "/workspace/d"}]},
+        "artifacts": {"verify": true, "workspacePolicy": {"enabled": false, "strict": true}, "paths": [{"name": "a", "path": "/workspace/a/x"}]},
+    }));
+    assert_eq!(plan["runtime"]["name"], "wp-codebox-recipe");
+    assert_eq!(plan["runtime"]["wp"], "latest");
+    assert_eq!(plan["mounts"][0]["mode"], "readonly");
+    assert_eq!(plan["mounts"][0]["modeFrom"], "default");
+    assert_eq!(plan["mounts"][1]["mode"], "readwrite");
+    assert_eq!(plan["mounts"][1]["modeFrom"], "default");
+    assert_eq!(plan["mounts"][1]["planned"], "existing");
+    assert_eq!(plan["mounts"][2]["planned"], "generated");
+    assert_eq!(plan["mounts"][2].get("source"), None);
+    assert_eq!(
+        plan["workspaces"][0]["target"],
+        "/wordpress/wp-content/themes/t"
+    );
+    assert_eq!(
+        plan["workspaces"][0]["metadata"]["ignoredTarget"],
+        "/workspace/ignored"
+    );
+    assert_eq!(plan["workspaces"][1]["target"], "/workspace/o");
+    assert_eq!(plan["workspaces"][1]["sourceMode"], "repo-backed");
+    let plugin = &plan["extra_plugins"][0];
+    assert_eq!(plugin["target"], "/wordpress/wp-content/plugins/shop");
+    assert_eq!(plugin["pluginFile"], "shop/main.php");
+    assert_eq!(plugin["activate"], true);
+    assert_eq!(
+        plan["artifacts"]["verify"],
+        json!({"enabled": true, "strict": false})
+    );
+    assert_eq!(
+        plan["artifacts"]["workspacePolicy"],
+        json!({"enabled": false, "strict": false, "writableRoots": ["."], "hiddenPaths": [], "gitBacked": false})
+    );
+    assert_eq!(plan["artifacts"]["paths"][0]["required"], true);
+    assert_eq!(plan["policy"]["commands"], json!(["wordpress.run-php"]));
+    assert_eq!(plan["policy"]["network"], "deny");
+}
+
+#[test]
+fn a_code_file_beside_the_recipe_is_staged() {
+    let plan = plan_of(&json!({
+        "workflow": {"before": [{"command": "wordpress.run-php", "args": ["code-file=./code.php"]}]},
+    }));
+    let row = &plan["workflow"]["before"][0];
+    let target = "/run/codebox/staged/recipe/before-0/code-code.php";
+    assert_eq!(row["args"], json!(["code-file=./code.php"]));
+    assert_eq!(row["resolvedArgs"], json!([format!("code-file={target}")]));
+    assert_eq!(row["resolvedParsedArgs"]["code-file"], target);
+    assert_eq!(plan["stagedFiles"][0]["source"], "./code.php");
+    assert_eq!(plan["stagedFiles"][0]["target"], target);
+}
+
+#[test]
+fn secrets_are_names_and_ways() {
+    let plan = plan_of(&json!({
+        "inputs": {"secretEnv": ["API_KEY", "NOT_THERE"]},
+        "distribution": {"name": "D", "wordpress": {"root": "/wordpress"}, "safety": {"network": "declared", "allowedHosts": ["api.example.org"], "secretEnv": ["API_KEY"]}},
+    }));
+    assert_eq!(
+        plan["secretEnv"],
+        json!([
+            {"name": "API_KEY", "available": true, "status": "available", "source": "environment", "delivery": "bridge", "hosts": ["api.example.org"]},
+            {"name": "NOT_THERE", "available": false, "status": "missing", "delivery": "none"},
+        ])
+    );
+    assert_eq!(plan["policy"]["secrets"], "connector-scoped");
+    assert_eq!(
+        plan["policy"]["network"]["allowHosts"],
+        json!(["api.example.org"])
+    );
+}
+
+#[test]
+fn a_recipe_that_is_not_valid_has_no_plan() {
+    let host = FakeHost {
+        facts: HostFacts {
+            parent_site: ParentSite::Present,
+            ..FakeHost::default().facts
+        },
+        ..FakeHost::default()
+    };
+    let context = Context {
+        sources: &host,
+        policy: PolicyChoice::Derived,
+    };
+    let issues = parse(b"{\"schema\":1,\"schema\":2}").unwrap_err();
+    let answer = dry_run("r.json", Err(&issues), context);
+    assert_eq!(answer["success"], false);
+    assert_eq!(answer.get("plan"), None);
+    assert_eq!(answer["validation"]["issues"][0]["path"], "$.schema");
+    assert_eq!(
+        answer["error"]["message"],
+        "Recipe validation failed with 1 issue(s)."
+    );
+    let answer = validation("r.json", Err(&issues), context);
+    assert_eq!(answer.get("summary"), None);
+    assert_eq!(answer["error"]["name"], "RecipeValidationError");
+    // With a parent site, its content may be asked for.
+    let seeded = with(
+        &json!({"inputs": {"siteSeeds": [{"type": "parent_site", "name": "p", "scopes": {"posts": {"maxRecords": 3}}}]}}),
+    );
+    let recipe = parse(seeded.to_string().as_bytes()).unwrap();
+    assert_eq!(
+        validation("r.json", Ok(&recipe), context)["issues"],
+        json!([])
+    );
+    let alone = FakeHost::default();
+    let context = Context {
+        sources: &alone,
+        policy: PolicyChoice::Derived,
+    };
+    let answer = validation("r.json", Ok(&recipe), context);
+    assert_eq!(answer["issues"][0]["code"], "unsupported-site-seed-source");
+    assert_eq!(
+        answer["summary"],
+        json!({"steps": 1, "mounts": 0, "workspaces": 0, "extraPlugins": 0, "stagedFiles": 0})
+    );
+}
