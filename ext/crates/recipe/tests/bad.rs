@@ -1212,6 +1212,21 @@ fn a_given_policy_must_hold_and_must_list_every_command() {
 }
 
 #[test]
+fn hostile_sizes_are_bounded() {
+    let host = FakeHost::default();
+    let row = json!({"source": "./none", "target": "/workspace/a"});
+    let document = with(&inputs(&json!({"mounts": vec![row.clone(); 1001]})));
+    let found = issues(&document, &host, PolicyChoice::Derived);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].path, "$.inputs.mounts");
+    // Each row is missing and in the place of the one before.
+    let document = with(&inputs(&json!({"mounts": vec![row; 1000]})));
+    assert_eq!(issues(&document, &host, PolicyChoice::Derived).len(), 1000);
+    let document = with(&json!({"inputs": {"mounts": vec![json!({}); 900]}}));
+    assert_eq!(issues(&document, &host, PolicyChoice::Derived).len(), 500);
+}
+
+#[test]
 fn no_word_of_a_secret_is_repeated() {
     // Whatever stands in the wrong place may be a value.
     let host = FakeHost::default();

@@ -86,6 +86,9 @@ const FOREIGN: &[&str] = &[
     "playground",
 ];
 
+/// Words of a public grammar that hold such a name: as a whole word they are data.
+const CONTRACT_WORDS: &[&str] = &["\"wordpress-playground\""];
+
 /// Every breach of the source rules.
 pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
     let mut findings = Vec::new();
@@ -172,7 +175,12 @@ fn rust(name: &str, shown: &str, text: &str) -> Vec<String> {
         }
         if name != "ext"
             && name != "xtask"
-            && let Some(word) = FOREIGN.iter().find(|word| line.contains(*word))
+            && let Some(word) = FOREIGN.iter().find(|word| {
+                CONTRACT_WORDS
+                    .iter()
+                    .fold(line.to_owned(), |line, data| line.replace(data, ""))
+                    .contains(*word)
+            })
         {
             findings.push(format!(
                 "{shown}:{number}: the core names no PHP globals and no products: `{word}`"
@@ -207,6 +215,18 @@ mod tests {
             1
         );
         assert!(rust("launcher", "ext/crates/launcher/src/rootfs.rs", &mounts).is_empty());
+    }
+
+    #[test]
+    fn products_are_named_in_words_of_a_grammar_only() {
+        let judge = |line: &str| {
+            let text = format!("{HEAD}const A: &str = {line};\n");
+            rust("recipe", "ext/crates/recipe/src/lib.rs", &text).len()
+        };
+        assert_eq!(judge("\"wordpress-playground\""), 0);
+        assert_eq!(judge("\"playground\""), 1);
+        assert_eq!(judge("\"wordpress-playground-x\""), 1);
+        assert_eq!(judge("[\"wordpress-playground\", \"a playground\"]"), 1);
     }
 
     #[test]

@@ -108,7 +108,8 @@ pub(crate) const fn one_of(name: &'static str, shape: Shape) -> Field {
 const fn text(pattern: Pattern) -> Shape {
     Shape::Text(pattern, 0, usize::MAX)
 }
-const MANY: usize = usize::MAX;
+/// Most rows of a list that has no bound of its own: checks that compare rows stay cheap.
+const MANY: usize = 1000;
 /// Any text.
 const TEXT: Shape = text(Pattern::Any);
 /// Text with something in it.
@@ -136,10 +137,10 @@ const fn list(list: &'static List) -> Shape {
     Shape::List(list)
 }
 
-/// `rows!(NAME, SHAPE)`: a list of any length.
+/// `rows!(SHAPE)`: a list of any usual length; `rows!(SHAPE, least, most, Unique)`.
 macro_rules! rows {
     ($shape:expr) => {
-        $crate::grammar::rows!($shape, 0, usize::MAX, Free)
+        $crate::grammar::rows!($shape, 0, $crate::grammar::MANY, Free)
     };
     ($shape:expr, $least:expr, $most:expr, $items:ident) => {{
         const LIST: &$crate::grammar::List = &$crate::grammar::List {

@@ -23,6 +23,9 @@ use wp_codebox_contracts::RuntimePolicy;
 /// Schema of the answer.
 pub const RECIPE_VALIDATION: &str = "wp-codebox/recipe-validation/v1";
 
+/// Most issues of one answer.
+const MAX_ISSUES: usize = 1000;
+
 /// What a recipe is judged by.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
@@ -43,7 +46,10 @@ pub(crate) struct Judge<'a> {
 
 impl Judge<'_> {
     fn say(&mut self, code: IssueCode, path: impl Into<String>, message: impl Into<String>) {
-        self.issues.push(Issue::new(code, path, message));
+        // A hostile recipe must not make a larger answer; what comes first is enough to refuse it.
+        if self.issues.len() < MAX_ISSUES {
+            self.issues.push(Issue::new(code, path, message));
+        }
     }
 }
 
