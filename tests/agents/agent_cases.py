@@ -39,7 +39,7 @@ def solve(bench, name, step, api="openai-chat", message=LAST):
     source = bench.plugin()
     session = bench.script(step)
     answer = bench.ask("--mount", f"{source}:/wordpress/wp-content/plugins/sums", "--goal", GOAL, "--agent", name,
-                       "--check", "grep -q '$a + $b' plugin.php", "--timeout", "180s", *bench.model(session, api)).expect(0)
+                       "--check", "grep -q '$a + $b' plugin.php", "--timeout", "180s", "--memory", "4G", *bench.model(session, api)).expect(0)
     result = answer.result
     must(result["outcome"] == "succeeded", f"{result['outcome']}: {result['summary']}\n{answer}")
     must([check["status"] for check in result["checks"]] == ["passed"], f"{result['checks']}")

@@ -141,6 +141,10 @@ final class ProviderCredentials {
 		if ( isset( $brought[ $name ] ) ) {
 			return new Credential( $name, CredentialStatus::Available, 'secret_env', $brought[ $name ] );
 		}
+		if ( '' === $provider->base_url ) {
+			// The address came with the task: only a key that came with it goes there.
+			return new Credential( $name, CredentialStatus::Missing, '' );
+		}
 		foreach ( $inherited as $connector ) {
 			foreach ( $connector->credentials as $credential ) {
 				if ( $credential->name === $name && null !== $credential->value() ) {
@@ -157,10 +161,6 @@ final class ProviderCredentials {
 					return $credential;
 				}
 			}
-		}
-		if ( '' === $provider->base_url ) {
-			// The address came with the task: only a key that came with it goes there.
-			return new Credential( $name, CredentialStatus::Missing, '' );
 		}
 		$found = $name === $provider->key_env ? Connectors::from_process( $name, $name, $name ) : new Credential( $name, CredentialStatus::Missing, '' );
 		if ( CredentialStatus::Available === $found->status ) {

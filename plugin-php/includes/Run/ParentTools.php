@@ -211,9 +211,13 @@ final class ParentTools {
 		if ( false === $text || strlen( $text ) > self::MOST_BYTES ) {
 			return $this->refused( 'failed', ErrorCode::InputInvalid->value, sprintf( 'The answer of the ability is larger than %d bytes; ask for less.', self::MOST_BYTES ) );
 		}
+		$clean = json_decode( Redactor::text( $text ), true );
+		if ( null === $clean && null !== $output ) {
+			return $this->refused( 'failed', ErrorCode::Internal->value, 'The answer of the ability could not be cleaned of secrets.' );
+		}
 		return [
 			'status' => 'succeeded',
-			'output' => json_decode( Redactor::text( $text ), true ) ?? $output,
+			'output' => $clean,
 		];
 	}
 

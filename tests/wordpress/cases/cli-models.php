@@ -11,6 +11,7 @@ use WPCodebox\Tests\Harness;
 return static function ( Harness $t ): void {
 	$log = getenv( 'TEST_WORK' ) . '/request.json';
 	$key = 'sk-cli-VALUE-' . bin2hex( random_bytes( 6 ) );
+	delete_site_option( Settings::PROVIDERS );
 	/** Runs the command; answers exit status, STDOUT, STDERR and the request. */
 	$run = static function ( array $arguments, array $environment = [] ) use ( $t, $log ): array {
 		copy( getenv( 'TEST_FIXTURES' ) . '/sample/sample.php', WP_PLUGIN_DIR . '/sample/sample.php' );
@@ -39,6 +40,12 @@ return static function ( Harness $t ): void {
 			$t->same( [ 0, 'openai-compatible', 'http://127.0.0.1:11434/v1', false ], [ $code, $request['model']['provider'] ?? null, $request['model']['base_url'] ?? null, isset( $request['secrets'] ) ], $err );
 			[ $code, , $err, $request ] = $run( [ ...$there, '--provider=openai' ], [ 'OPENAI_API_KEY' => $key ] );
 			$t->same( [ 0, 'openai', false ], [ $code, $request['model']['provider'] ?? null, isset( $request['secrets'] ) ], $err );
+			// Nor one that the task inherits; towards the provider itself it is used.
+			$inherit                    = '--inherit={"connectors":["openai"]}';
+			[ $code, , $err, $request ] = $run( [ ...$there, '--provider=openai', $inherit ], [ 'OPENAI_API_KEY' => $key ] );
+			$t->same( [ 0, false ], [ $code, isset( $request['model']['secret'] ) ], $err );
+			[ $code, , $err, $request ] = $run( [ '--model=m', $inherit ], [ 'OPENAI_API_KEY' => $key ] );
+			$t->same( [ 0, 'OPENAI_API_KEY', 'https://api.openai.com/v1' ], [ $code, $request['model']['secret'] ?? null, $request['model']['base_url'] ?? null ], $err );
 			[ $code, , $err, $request ] = $run( [ ...$there, '--provider=openai', '--secret-env=OPENAI_API_KEY' ], [ 'OPENAI_API_KEY' => $key ] );
 			$t->same( [ 0, $key, 'OPENAI_API_KEY' ], [ $code, $request['secrets'][0]['value'] ?? null, $request['model']['secret'] ?? null ], $err );
 			[ $code, , $err, $request ] = $run( [ ...$there, '--secret-env=MODEL_API_KEY' ], [ 'MODEL_API_KEY' => $key ] );

@@ -162,7 +162,7 @@ return static function ( Harness $t ): void {
 			};
 			[ $answer ]                      = $t->filtered( 'wp_codebox_can_call_parent_tool', $late, static fn() => $run( $ask( [ 'example-host/plain' ], [ 'tool' => 'example-host.plain', 'input' => [] ] ) ) );
 			$t->same( [ 'denied', 2 ], [ $replies( $answer )[0]['status'], $asked ] );
-			$t->same( 'denied', $t->audited()[0]['status'] );
+			$t->same( 'failure', $t->audited()[0]['status'] );
 		}
 	);
 	$t->test(
