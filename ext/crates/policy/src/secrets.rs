@@ -156,6 +156,12 @@ pub fn is_exposed(policy: &RuntimePolicy, name: &str) -> bool {
 }
 
 /// Whether a secret may have this name.
+#[must_use]
+pub fn is_secret_name(name: &str) -> bool {
+    is_name(name)
+}
+
+/// Whether a secret may have this name.
 pub(crate) fn is_name(name: &str) -> bool {
     check_env_name(name).is_ok()
         && name.len() <= MAX_NAME

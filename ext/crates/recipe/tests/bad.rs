@@ -610,6 +610,11 @@ fn meaning() -> Vec<Row> {
             "$.inputs.secretEnv[0]",
         ),
         (
+            inputs(&json!({"secretEnv": ["HTTPS_PROXY"]})),
+            "invalid-secret-env",
+            "$.inputs.secretEnv[0]",
+        ),
+        (
             inputs(&json!({"secretEnv": ["API_KEY"]})),
             "runtime-policy-secret-withheld",
             "$.inputs.secretEnv[0]",

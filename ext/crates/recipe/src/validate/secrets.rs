@@ -7,7 +7,7 @@ use crate::policy::{self, Opened};
 use crate::sources::SecretStatus;
 use std::collections::BTreeSet;
 use wp_codebox_contracts::{NetworkPolicy, NetworkPosture, NetworkRules, SecretsPolicy};
-use wp_codebox_policy::{EgressRules, check_env_name, is_exposed};
+use wp_codebox_policy::{EgressRules, check_env_name, is_exposed, is_secret_name};
 
 /// Most secrets of a recipe.
 const MAX_SECRETS: usize = 32;
@@ -36,8 +36,12 @@ pub(super) fn check_secret_env(judge: &mut Judge<'_>) {
                 "is given twice; leave one of them out",
             );
         }
-        if let Err(error) = check_env_name(name) {
-            judge.say(IssueCode::InvalidSecretEnv, &path, error.to_string());
+        if !is_secret_name(name) {
+            judge.say(
+                IssueCode::InvalidSecretEnv,
+                &path,
+                "is no name for a secret: capitals, digits and _ are accepted, at most 64, and no variable that the guest has already",
+            );
         }
         if judge.recipe.inputs.runtime_env.contains_key(name) {
             judge.say(
