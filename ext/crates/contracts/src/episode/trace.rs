@@ -108,6 +108,7 @@ pub struct EpisodeTrace {
 /// One line of `files/runtime-episode.jsonl`: ids and digests, no contents.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type")]
+#[allow(clippy::large_enum_variant)] // Written one by one, never kept in numbers.
 pub enum EpisodeRecord {
     /// The runtime was made, or made anew.
     #[serde(rename = "episode.reset")]
