@@ -9,7 +9,7 @@ use super::inputs::{
     EpisodeArtifacts, EpisodeStart, ObservationInput, SnapshotInput, StepInput, StepObservation,
 };
 use super::issues::Issues;
-use super::{MAX_TRACE_BYTES, payload, redact};
+use super::{MAX_TRACE_BYTES, payload, redact, validate};
 use crate::bundle::lines;
 use crate::canonical::OverLimit;
 use crate::json::Json;
@@ -90,6 +90,7 @@ impl<'r> EpisodeBuilder<'r> {
             artifacts: None,
             artifact_ref: None,
         };
+        judge("reset", &trace, validate::judge)?;
         self.bytes = bytes;
         self.resets += 1;
         self.records.push(EpisodeRecord::Reset {

@@ -45,7 +45,14 @@ pub fn validate_episode_trace(bytes: &[u8]) -> TraceValidation {
 }
 
 fn issues_of(trace: &Json) -> Vec<TraceIssue> {
+    // A foreign trace may be past the limits of canonical JSON; its digests then cover less.
     let mut issues = Issues::new(OverLimit::Drop);
+    judge(&mut issues, trace);
+    issues.finish()
+}
+
+/// Every rule, in the order of the document.
+pub(super) fn judge(issues: &mut Issues, trace: &Json) {
     if trace.as_object().is_none() {
         issues.add("$", "must be an object");
     }
@@ -57,11 +64,11 @@ fn issues_of(trace: &Json) -> Vec<TraceIssue> {
     let null = Json::Null;
     let member = |key| trace.get(key).unwrap_or(&null);
     issues.full(member("runtime"), &["id"], "$.runtime");
-    reset(&mut issues, member("reset"));
-    for (index, step) in rows(&mut issues, trace, "steps", "$").iter().enumerate() {
+    reset(issues, member("reset"));
+    for (index, step) in rows(issues, trace, "steps", "$").iter().enumerate() {
         issues.step(step, index, &format!("$.steps[{index}]"));
     }
-    let snapshots = rows(&mut issues, trace, "snapshots", "$");
+    let snapshots = rows(issues, trace, "snapshots", "$");
     for (index, snapshot) in snapshots.iter().enumerate() {
         issues.snapshot(snapshot, &format!("$.snapshots[{index}]"));
     }
@@ -70,7 +77,6 @@ fn issues_of(trace: &Json) -> Vec<TraceIssue> {
         issues.names(reference, "artifact-bundle", &null, None, "$.artifactRef");
     }
     issues.forbidden(trace, "$");
-    issues.finish()
 }
 
 fn reset(issues: &mut Issues, reset: &Json) {

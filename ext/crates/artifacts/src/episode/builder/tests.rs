@@ -273,6 +273,34 @@ fn what_is_refused_leaves_the_episode_as_it_was() {
 }
 
 #[test]
+fn a_reset_that_is_refused_leaves_the_runtime_that_is_there() {
+    let redactor = Redactor::new(&[]);
+    let mut episode = EpisodeBuilder::new(&redactor);
+    episode.reset(start("r")).unwrap();
+    episode.step(step(1)).unwrap();
+    let (before, records) = (episode.trace().unwrap().clone(), episode.records.clone());
+    let mut untimed = start("r");
+    untimed.created_at.clear();
+    let mut deep = start("r");
+    deep.observations = vec![seen((0..31).fold(json!(1), |v, _| json!([v])))];
+    for (bad, expected) in [
+        (
+            start(""),
+            "$.runtime.id: must be a string that is not empty",
+        ),
+        (untimed, "$.createdAt: must be a string that is not empty"),
+        (deep, "$: a value is nested deeper than 30 levels"),
+    ] {
+        let told = issues(episode.reset(bad).unwrap_err());
+        assert!(told.iter().any(|i| i == expected), "{told:?}");
+        assert_eq!(*episode.trace().unwrap(), before);
+        assert_eq!(episode.records, records);
+    }
+    assert_eq!(episode.reset(start("r")).unwrap().id, "r:reset:1");
+    valid(&episode.close().unwrap());
+}
+
+#[test]
 fn secrets_are_gone_before_anything_is_digested() {
     const SECRET: &str = "hunter2-hunter2";
     let redactor = Redactor::new(&[SECRET.to_owned()]);
