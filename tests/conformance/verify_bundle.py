@@ -857,20 +857,25 @@ def trace_holds(trace):
         return False
     if not all(isinstance(rows, list) for rows in (observations, refs, steps, snapshots)):
         return False
+    if not isinstance(get(reset, "runtime"), dict) or len(observations) != len(refs):
+        return False
+    bundle = trace.get("artifactRef")
     return (
         all(map(observation_holds, observations))
         and all(
-            ref_holds(ref, "observation", get(observations[i] if i < len(observations) else None, "digest"))
-            for i, ref in enumerate(refs)
+            ref_holds(ref, "observation", get(seen, "digest"), seen) for ref, seen in zip(refs, observations)
         )
+        and (bundle is None or ref_holds(bundle, "artifact-bundle", None))
         and all(step_holds(step, index) for index, step in enumerate(steps))
         and all(map(snapshot_holds, snapshots))
-        and not has_forbidden(trace, "$")
+        and not has_forbidden(trace, ("data", "metadata", "artifacts"))
     )
 
 
-def ref_holds(ref, kind, target):
+def ref_holds(ref, kind, target, named=None):
     if not full(get(ref, "kind")) or (kind and ref["kind"] != kind) or not full(ref.get("id")):
+        return False
+    if full(get(named, "id")) and ref["id"] != named["id"]:
         return False
     if not is_digest(ref.get("digest")):
         return False
@@ -947,24 +952,26 @@ def step_holds(step, index):
     if not full(get(action, "id")) or not action_holds(action) or not full(get(execution, "id")):
         return False
     executed = {"algorithm": "sha256", "value": episode_digest(execution)}
-    if not ref_holds(step.get("actionRef"), "action", action["digest"]):
+    if not ref_holds(step.get("actionRef"), "action", action["digest"], action):
         return False
-    if not ref_holds(step.get("executionRef"), "execution", executed):
+    if not ref_holds(step.get("executionRef"), "execution", executed, execution):
         return False
     observation = step.get("observation")
-    if observation is not None and not observation_holds(observation):
-        return False
     ref = step.get("observationRef")
-    return ref is None or ref_holds(ref, "observation", get(observation, "digest"))
+    if observation is None:
+        return ref is None
+    return observation_holds(observation) and ref_holds(
+        ref, "observation", get(observation, "digest"), observation
+    )
 
 
-def has_forbidden(value, at):
-    if at == "$.artifacts" or at.endswith(".data") or at.endswith(".metadata"):
-        return False
+def has_forbidden(value, free=("data", "metadata")):
     if isinstance(value, list):
-        return any(has_forbidden(item, "%s[%d]" % (at, index)) for index, item in enumerate(value))
+        return any(has_forbidden(item) for item in value)
     if isinstance(value, dict):
-        return any(key in FORBIDDEN or has_forbidden(item, at + "." + key) for key, item in value.items())
+        return any(
+            key in FORBIDDEN or (key not in free and has_forbidden(item)) for key, item in value.items()
+        )
     return False
 
 

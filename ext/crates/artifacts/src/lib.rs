@@ -5,7 +5,8 @@
 //! `changed-files` entries · [`write_bundle`] writes and signs the bundle ·
 //! [`verify_bundle`] judges any bundle · [`preflight`] cuts it down to what was
 //! approved · [`Store`] and [`AuditLog`] keep bundles and decisions of a site ·
-//! [`write_archive`] and [`import`] carry bundles between hosts.
+//! [`write_archive`] and [`import`] carry bundles between hosts. [`EpisodeBuilder`] and
+//! [`validate_episode_trace`] write and judge the trace of an episode.
 //!
 //! Invariants: files are reached through `openat2` beneath a directory descriptor, links
 //! are never followed; no network, no environment; same input, same bytes.
@@ -18,6 +19,7 @@ mod canonical;
 mod capture;
 mod changed_files;
 mod digest;
+mod episode;
 mod json;
 mod patch;
 mod preflight;
@@ -47,6 +49,11 @@ pub use changed_files::{ChangedFilesError, MountNames, mount_entries, read_chang
 pub use digest::{
     CONTENT_INPUTS, content_digest, file_list_digest, manifest_self_hash,
     reference_manifest_digest, replay_index_digest, sha256,
+};
+pub use episode::{
+    ClosedEpisode, EpisodeArtifacts, EpisodeBuilder, EpisodeError, EpisodeStart, MAX_TRACE_BYTES,
+    MAX_TRACE_ISSUES, ObservationInput, SnapshotInput, StepInput, StepObservation, TraceIssue,
+    TraceValidation, validate_episode_trace,
 };
 pub use json::{JsText, Json, JsonError};
 pub use patch::{

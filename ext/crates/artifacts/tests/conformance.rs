@@ -412,6 +412,111 @@ const BENDS: &[(&str, &str, Bend)] = &[
             );
         },
     ),
+    (
+        "episode reference to another action",
+        "malformed-reference",
+        |b| {
+            let mut trace = published_episode();
+            trace["steps"][0]["actionRef"]["id"] = json!("exec-2:step:1:action");
+            b.add(
+                "files/trace.json",
+                "runtime-episode-trace",
+                trace.to_string().as_bytes(),
+            );
+        },
+    ),
+    (
+        "episode reference to another execution",
+        "malformed-reference",
+        |b| {
+            let mut trace = published_episode();
+            trace["steps"][0]["executionRef"]["id"] = json!("exec-2");
+            b.add(
+                "files/trace.json",
+                "runtime-episode-trace",
+                trace.to_string().as_bytes(),
+            );
+        },
+    ),
+    (
+        "episode reference to no observation",
+        "malformed-reference",
+        |b| {
+            let mut trace = published_episode();
+            trace["steps"][0]["observationRef"] = trace["steps"][1]["observationRef"].clone();
+            b.add(
+                "files/trace.json",
+                "runtime-episode-trace",
+                trace.to_string().as_bytes(),
+            );
+        },
+    ),
+    (
+        "episode observation without reference",
+        "malformed-reference",
+        |b| {
+            let mut trace = published_episode();
+            trace["steps"][1]["observationRef"] = json!(null);
+            b.add(
+                "files/trace.json",
+                "runtime-episode-trace",
+                trace.to_string().as_bytes(),
+            );
+        },
+    ),
+    (
+        "episode with a reference too many",
+        "malformed-reference",
+        |b| {
+            let mut trace = published_episode();
+            let rows = trace["reset"]["observationRefs"].as_array_mut().unwrap();
+            rows.push(rows[0].clone());
+            b.add(
+                "files/trace.json",
+                "runtime-episode-trace",
+                trace.to_string().as_bytes(),
+            );
+        },
+    ),
+    (
+        "episode bundle without digest",
+        "malformed-reference",
+        |b| {
+            let mut trace = published_episode();
+            trace["artifactRef"]["digest"] = json!(null);
+            b.add(
+                "files/trace.json",
+                "runtime-episode-trace",
+                trace.to_string().as_bytes(),
+            );
+        },
+    ),
+    (
+        "episode without runtime at its reset",
+        "malformed-reference",
+        |b| {
+            let mut trace = published_episode();
+            trace["reset"]["runtime"] = json!("run");
+            b.add(
+                "files/trace.json",
+                "runtime-episode-trace",
+                trace.to_string().as_bytes(),
+            );
+        },
+    ),
+    (
+        "episode score under a name that ends like data",
+        "malformed-reference",
+        |b| {
+            let mut trace = published_episode();
+            trace["x.data"] = json!({"deep": [{"reward": 1}]});
+            b.add(
+                "files/trace.json",
+                "runtime-episode-trace",
+                trace.to_string().as_bytes(),
+            );
+        },
+    ),
     ("episode trace with a score", "malformed-reference", |b| {
         let mut trace = episode();
         trace["reward"] = json!(1);
@@ -511,6 +616,26 @@ const HARMLESS: &[(&str, Bend)] = &[
             episode().to_string().as_bytes(),
         );
     }),
+    ("with the published episode", |b| {
+        unsigned(b);
+        let trace = published_episode();
+        b.add(
+            "files/trace.json",
+            "runtime-episode-trace",
+            trace.to_string().as_bytes(),
+        );
+    }),
+    ("with data of any kind in an episode", |b| {
+        unsigned(b);
+        let mut trace = published_episode();
+        trace["artifacts"] = json!({"reward": 1});
+        trace["runtime"]["data"] = json!([{"grader": 1}]);
+        b.add(
+            "files/trace.json",
+            "runtime-episode-trace",
+            trace.to_string().as_bytes(),
+        );
+    }),
     ("with typed artifacts and a transcript", |b| {
         unsigned(b);
         b.add("files/typed.json", "typed-artifacts-index", json!({
@@ -603,6 +728,12 @@ fn hash(b: &Bent, member: &str) -> String {
 fn fifo(path: &Path) {
     use rustix::fs::{CWD, FileType, Mode, mknodat};
     mknodat(CWD, path, FileType::Fifo, Mode::RUSR, 0).unwrap();
+}
+
+/// The trace of the vectors.
+fn published_episode() -> Value {
+    let bytes = include_bytes!("../../../../tests/conformance/vectors/episode/trace.json");
+    serde_json::from_slice(bytes).unwrap()
 }
 
 /// A small trace whose digests fit.

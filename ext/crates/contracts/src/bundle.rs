@@ -22,6 +22,17 @@ pub struct FileDigest {
     pub value: Sha256Hex,
 }
 
+impl FileDigest {
+    /// A SHA-256.
+    #[must_use]
+    pub const fn sha256(value: Sha256Hex) -> Self {
+        Self {
+            algorithm: DigestAlgorithm::Sha256,
+            value,
+        }
+    }
+}
+
 /// What the bundle's id is computed from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContentDigest {

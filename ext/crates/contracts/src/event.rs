@@ -36,6 +36,37 @@ pub enum EventType {
     Destroyed,
 }
 
+impl EventType {
+    /// Every type.
+    pub const ALL: &'static [EventType] = &[
+        EventType::Created,
+        EventType::Mounted,
+        EventType::CommandStarted,
+        EventType::CommandOutput,
+        EventType::CommandFinished,
+        EventType::Observed,
+        EventType::SnapshotCreated,
+        EventType::ArtifactsCollected,
+        EventType::Destroyed,
+    ];
+
+    /// The stable text.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            EventType::Created => "runtime.created",
+            EventType::Mounted => "runtime.mounted",
+            EventType::CommandStarted => "runtime.command.started",
+            EventType::CommandOutput => "runtime.command.output",
+            EventType::CommandFinished => "runtime.command.finished",
+            EventType::Observed => "runtime.observed",
+            EventType::SnapshotCreated => "runtime.snapshot.created",
+            EventType::ArtifactsCollected => "runtime.artifacts.collected",
+            EventType::Destroyed => "runtime.destroyed",
+        }
+    }
+}
+
 /// Which stream an output event belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -71,4 +102,16 @@ pub struct LifecycleEvent {
     /// Detail, see above.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub data: Map<String, Value>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_their_texts() {
+        for kind in EventType::ALL {
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
+        }
+    }
 }

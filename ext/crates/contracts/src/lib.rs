@@ -11,6 +11,7 @@ mod attestation;
 mod bundle;
 mod changes;
 mod code;
+mod episode;
 mod event;
 mod ids;
 mod isolation;
@@ -19,8 +20,10 @@ mod mount;
 mod outcome;
 mod plan;
 mod policy;
+mod projection;
 mod registry;
 mod run;
+mod run_lifecycle;
 pub mod schema_id;
 mod task;
 
@@ -38,6 +41,11 @@ pub use bundle::{
 };
 pub use changes::{ChangeKind, ChangedFile, ChangedFiles, EntryType};
 pub use code::{ErrorBody, ErrorCode, ErrorKind};
+pub use episode::{
+    ActionKind, ActionRequest, EpisodeAction, EpisodeExecution, EpisodeObservation, EpisodeRecord,
+    EpisodeReset, EpisodeSnapshot, EpisodeStep, EpisodeTrace, ObservationRedaction,
+    ObservationSpec, ObservationType, SnapshotSemantics, TRACE_VERSION, TraceRef, TraceRefKind,
+};
 pub use event::{EventType, LifecycleEvent, OutputStream};
 pub use ids::{BundleId, ExecutionId, InvalidId, RunId, Sha256Hex, SiteId};
 pub use isolation::{AxisReport, Enforcement, IsolationAxis, IsolationLevel, IsolationReport};
@@ -52,6 +60,9 @@ pub use policy::{
     Approvals, EgressRule, FilesystemPolicy, NetworkPolicy, NetworkPosture, NetworkRules,
     PolicyIssue, RuntimePolicy, SecretsPolicy, TlsMode,
 };
+pub use projection::{
+    BusEvent, BusEventType, BusProjection, SseError, SseFrame, last_event_id, project_to_bus,
+};
 pub use registry::{
     CancelAnswer, RunCancellation, RunEvents, RunHandle, RunList, RunStatus, RunView,
 };
@@ -59,5 +70,10 @@ pub use run::{
     CheckReport, CheckStatus, CommandCall, Cost, DEFAULT_MAX_RUNS, Frame, MAX_FRAME_BYTES,
     ModelUsage, OuterSandbox, OuterSandboxKind, OuterSandboxNeed, PROTOCOL_VERSION, RunArtifacts,
     RunMode, RunPaths, RunRequest, RunResult, SandboxAudit, SecretBinding,
+};
+pub use run_lifecycle::{
+    CancellationNote, LifecycleCleanup, LifecycleCleanupStatus, RunCancellationRequest,
+    RunLifecycle, RunPhase, RunProgress, RunRegistryEntry, RunSeen, RunState, RunTransitionError,
+    RuntimeRunResult, SeenCancellation, SeenScratch,
 };
 pub use task::TaskInput;

@@ -64,6 +64,22 @@ pub const RUN_LIST: &str = "wp-codebox/run-list/v1";
 pub const RUN_EVENTS: &str = "wp-codebox/run-events/v1";
 /// Answer to a cancellation.
 pub const RUN_CANCELLATION: &str = "wp-codebox/run-cancellation/v1";
+/// A run in the words of the run registry.
+pub const RUN_REGISTRY_ENTRY: &str = "wp-codebox/run-registry-entry/v1";
+/// State, phase and cleanup of a run.
+pub const RUN_LIFECYCLE: &str = "wp-codebox/run-lifecycle/v1";
+/// What a run came to, without host paths.
+pub const RUNTIME_RUN_RESULT: &str = "wp-codebox/runtime-run-result/v1";
+/// What a cancellation met, with the run.
+pub const RUN_CANCELLATION_REQUEST: &str = "wp-codebox/run-cancellation-request/v1";
+/// Trace of an episode.
+pub const RUNTIME_EPISODE_TRACE: &str = "wp-codebox/runtime-episode-trace/v1";
+/// Action of an episode.
+pub const RUNTIME_EPISODE_ACTION: &str = "wp-codebox/runtime-episode-action/v1";
+/// Observation of an episode.
+pub const RUNTIME_EPISODE_OBSERVATION: &str = "wp-codebox/runtime-episode-observation/v1";
+/// Snapshot of an episode.
+pub const RUNTIME_EPISODE_SNAPSHOT: &str = "wp-codebox/runtime-episode-snapshot/v1";
 /// Failure of the command line in JSON mode.
 pub const CLI_FAILURE: &str = "wp-codebox/cli-failure/v1";
 /// What a collection removed.

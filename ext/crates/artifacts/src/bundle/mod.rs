@@ -23,7 +23,7 @@ pub use inputs::{
     Approvable, BundleInputs, BundleMount, EvidenceDocument, ExecutionRecord, RenameMode,
 };
 pub(crate) use place::{Staging, TEMPORARY_PREFIX, staging_prefix};
-pub(crate) use records::Scrubber;
+pub(crate) use records::{Scrubber, lines};
 pub use secrets::{SecretLocation, find_secret};
 pub use writer::{write_bundle, write_bundle_as};
 

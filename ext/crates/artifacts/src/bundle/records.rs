@@ -70,7 +70,7 @@ impl<'r> Scrubber<'r> {
 }
 
 /// One JSON document per line; nothing for no records.
-pub(super) fn lines<T: serde::Serialize>(records: &[T]) -> Vec<u8> {
+pub(crate) fn lines<T: serde::Serialize>(records: &[T]) -> Vec<u8> {
     let mut out = Vec::new();
     for record in records {
         // These types have string keys only and cannot fail.

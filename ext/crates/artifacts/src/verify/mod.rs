@@ -11,7 +11,7 @@ mod evidence;
 mod files;
 mod paths;
 mod runtime_refs;
-mod shape;
+pub(crate) mod shape;
 mod typed;
 
 use crate::attestation::{

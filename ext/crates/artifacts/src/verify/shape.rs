@@ -4,7 +4,7 @@ use crate::json::Json;
 use wp_codebox_contracts::Sha256Hex;
 
 /// Whether `value` is `{algorithm: "sha256", value: 64 lowercase hex}`; the value then.
-pub(super) fn digest(value: Option<&Json>) -> Option<&str> {
+pub(crate) fn digest(value: Option<&Json>) -> Option<&str> {
     let value = value?;
     if value.get("algorithm").and_then(Json::as_str) != Some("sha256") {
         return None;
@@ -20,12 +20,12 @@ pub(super) fn hex64(value: Option<&Json>) -> Option<&str> {
 }
 
 /// A string without lone surrogates.
-pub(super) fn text<'j>(object: &'j Json, key: &str) -> Option<&'j str> {
+pub(crate) fn text<'j>(object: &'j Json, key: &str) -> Option<&'j str> {
     object.get(key).and_then(Json::as_str)
 }
 
 /// A string with something in it.
-pub(super) fn full_text<'j>(object: &'j Json, key: &str) -> Option<&'j str> {
+pub(crate) fn full_text<'j>(object: &'j Json, key: &str) -> Option<&'j str> {
     text(object, key).filter(|t| !t.is_empty())
 }
 

@@ -1,0 +1,324 @@
+//! A trace as its episode goes on.
+//!
+//! A part is redacted, digested, judged by the validator's own rules and only then kept: a call
+//! that fails leaves the episode as it was, and what is kept is a trace that verifies. A reset
+//! begins the trace anew, as it begins the runtime anew; the records keep what went before.
+
+use super::error::EpisodeError;
+use super::inputs::{
+    EpisodeArtifacts, EpisodeStart, ObservationInput, SnapshotInput, StepInput, StepObservation,
+};
+use super::issues::Issues;
+use super::{MAX_TRACE_BYTES, payload, redact, validate};
+use crate::bundle::lines;
+use crate::canonical::OverLimit;
+use crate::json::Json;
+use serde::Serialize;
+use wp_codebox_contracts::{
+    ActionRequest, EpisodeAction, EpisodeObservation, EpisodeRecord, EpisodeReset, EpisodeSnapshot,
+    EpisodeStep, EpisodeTrace, FileDigest, Sha256Hex, TRACE_VERSION, TraceRef, TraceRefKind,
+    schema_id,
+};
+use wp_codebox_policy::Redactor;
+
+/// Room for the head of a trace and what its pretty form adds, bytes.
+const HEAD: u64 = 64 * 1024;
+
+/// An episode that is over.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClosedEpisode {
+    /// The trace.
+    pub trace: EpisodeTrace,
+    /// `files/runtime-episode-trace.json`.
+    pub trace_file: Vec<u8>,
+    /// `files/runtime-episode.jsonl`: every reset and what followed it.
+    pub records_file: Vec<u8>,
+    /// What was observed beside resets and steps, in order.
+    pub observations: Vec<EpisodeObservation>,
+}
+
+/// An episode under way.
+#[derive(Debug)]
+pub struct EpisodeBuilder<'r> {
+    redactor: &'r Redactor,
+    trace: Option<EpisodeTrace>,
+    resets: u64,
+    observations: Vec<EpisodeObservation>,
+    records: Vec<EpisodeRecord>,
+    bytes: u64,
+}
+
+impl<'r> EpisodeBuilder<'r> {
+    /// An episode without a runtime.
+    #[must_use]
+    pub const fn new(redactor: &'r Redactor) -> Self {
+        Self {
+            redactor,
+            trace: None,
+            resets: 0,
+            observations: Vec::new(),
+            records: Vec::new(),
+            bytes: HEAD,
+        }
+    }
+
+    /// Begins, or begins anew with a fresh runtime.
+    pub fn reset(&mut self, start: EpisodeStart) -> Result<&EpisodeReset, EpisodeError> {
+        let id = format!("{}:reset:{}", start.runtime.id, self.resets);
+        let mut observations = Vec::new();
+        for (index, mut seen) in start.observations.into_iter().enumerate() {
+            redact::observation(self.redactor, &mut seen);
+            observations.push(observation(format!("{id}:observation:{index}"), seen)?);
+        }
+        let observation_refs: Vec<TraceRef> = observations.iter().map(observation_ref).collect();
+        let reset = EpisodeReset {
+            id: id.clone(),
+            runtime: start.runtime.clone(),
+            observations,
+            observation_refs: observation_refs.clone(),
+        };
+        let bytes = self.grown(HEAD, "reset", &reset)?;
+        let trace = EpisodeTrace {
+            schema: schema_id::RUNTIME_EPISODE_TRACE.to_owned(),
+            version: TRACE_VERSION,
+            id: format!("trace-{}", start.runtime.id),
+            created_at: start.created_at,
+            runtime: start.runtime.clone(),
+            reset,
+            steps: Vec::new(),
+            snapshots: Vec::new(),
+            artifacts: None,
+            artifact_ref: None,
+        };
+        judge("reset", &trace, validate::judge)?;
+        self.bytes = bytes;
+        self.resets += 1;
+        self.records.push(EpisodeRecord::Reset {
+            id,
+            runtime: start.runtime,
+            observations: observation_refs,
+        });
+        Ok(&self.trace.insert(trace).reset)
+    }
+
+    /// Adds a step.
+    pub fn step(&mut self, mut input: StepInput) -> Result<&EpisodeStep, EpisodeError> {
+        let index = self.trace()?.steps.len();
+        redact::step(self.redactor, &mut input);
+        let id = format!("{}:step:{index}", input.execution.id);
+        let action = action(format!("{id}:action"), input.action)?;
+        let execution = input.execution;
+        let executed = hash("execution", &json("execution", &execution)?)?;
+        let observation = match input.observation {
+            StepObservation::None => None,
+            StepObservation::Seen(seen) => Some(observation(format!("{id}:observation"), seen)?),
+        };
+        let step = EpisodeStep {
+            index,
+            action_ref: TraceRef::new(TraceRefKind::Action, &action.id, action.digest.clone()),
+            execution_ref: TraceRef::new(TraceRefKind::Execution, &execution.id, executed),
+            observation_ref: observation.as_ref().map(observation_ref),
+            id,
+            action,
+            execution,
+            observation,
+        };
+        judge("step", &step, |issues, step| {
+            issues.step(step, index, "$");
+            issues.forbidden(step, "$.steps");
+        })?;
+        let bytes = self.grown(self.bytes, "step", &step)?;
+        let record = EpisodeRecord::Step {
+            id: step.id.clone(),
+            index,
+            action_ref: step.action_ref.clone(),
+            execution_ref: step.execution_ref.clone(),
+            observation_ref: step.observation_ref.clone(),
+        };
+        let trace = self.trace.as_mut().ok_or(EpisodeError::NotReset)?;
+        trace.steps.push(step);
+        self.records.push(record);
+        self.bytes = bytes;
+        trace.steps.last().ok_or(EpisodeError::NotReset)
+    }
+
+    /// Notes what was seen outside a step. It is no part of the trace: it goes where the
+    /// bundle keeps observations.
+    pub fn observe(
+        &mut self,
+        mut seen: ObservationInput,
+    ) -> Result<&EpisodeObservation, EpisodeError> {
+        let runtime = &self.trace()?.runtime.id;
+        let id = format!("{runtime}:observation:{}", self.observations.len());
+        redact::observation(self.redactor, &mut seen);
+        self.observations.push(observation(id, seen)?);
+        self.observations.last().ok_or(EpisodeError::NotReset)
+    }
+
+    /// Adds a snapshot.
+    pub fn snapshot(&mut self, mut input: SnapshotInput) -> Result<&EpisodeSnapshot, EpisodeError> {
+        let known = |snapshot: &EpisodeSnapshot| snapshot.id == input.id;
+        if self.trace()?.snapshots.iter().any(known) {
+            return Err(EpisodeError::SnapshotKnown { id: input.id });
+        }
+        redact::snapshot(self.redactor, &mut input);
+        let mut snapshot = EpisodeSnapshot {
+            schema: schema_id::RUNTIME_EPISODE_SNAPSHOT.to_owned(),
+            id: input.id,
+            created_at: input.created_at,
+            semantics: input.semantics,
+            metadata: input.metadata,
+            artifact_refs: input.artifact_refs,
+            digest: FileDigest::sha256(Sha256Hex::zero()),
+        };
+        let covered = payload::snapshot(&json("snapshot", &snapshot)?);
+        snapshot.digest = hash("snapshot", &covered)?;
+        judge("snapshot", &snapshot, |issues, snapshot| {
+            issues.snapshot(snapshot, "$");
+            issues.forbidden(snapshot, "$.snapshots");
+        })?;
+        let bytes = self.grown(self.bytes, "snapshot", &snapshot)?;
+        let record = EpisodeRecord::Snapshot {
+            id: snapshot.id.clone(),
+            created_at: snapshot.created_at.clone(),
+            semantics: snapshot.semantics,
+            artifact_refs: snapshot.artifact_refs.clone(),
+            digest: snapshot.digest.clone(),
+        };
+        let trace = self.trace.as_mut().ok_or(EpisodeError::NotReset)?;
+        trace.snapshots.push(snapshot);
+        self.records.push(record);
+        self.bytes = bytes;
+        trace.snapshots.last().ok_or(EpisodeError::NotReset)
+    }
+
+    /// Names the bundle; the last one counts.
+    pub fn artifacts(&mut self, bundle: EpisodeArtifacts) -> Result<&TraceRef, EpisodeError> {
+        let trace = self.trace.as_mut().ok_or(EpisodeError::NotReset)?;
+        let reference = TraceRef::new(
+            TraceRefKind::ArtifactBundle,
+            bundle.id.as_str(),
+            FileDigest::sha256(bundle.content.clone()),
+        );
+        trace.artifacts = Some(serde_json::json!({
+            "id": bundle.id,
+            "contentDigest": bundle.content,
+            "createdAt": bundle.created_at,
+        }));
+        self.records.push(EpisodeRecord::Artifacts {
+            id: bundle.id.as_str().to_owned(),
+            artifact_ref: reference.clone(),
+        });
+        Ok(trace.artifact_ref.insert(reference))
+    }
+
+    /// The trace so far.
+    pub fn trace(&self) -> Result<&EpisodeTrace, EpisodeError> {
+        self.trace.as_ref().ok_or(EpisodeError::NotReset)
+    }
+
+    /// Ends the episode: its runtime is destroyed.
+    pub fn close(self) -> Result<ClosedEpisode, EpisodeError> {
+        let mut trace = self.trace.ok_or(EpisodeError::NotReset)?;
+        "destroyed".clone_into(&mut trace.runtime.status);
+        // Bare, not pretty: its size is what was counted.
+        let mut trace_file =
+            serde_json::to_vec(&trace).map_err(|_| EpisodeError::Unwritable { part: "trace" })?;
+        trace_file.push(b'\n');
+        Ok(ClosedEpisode {
+            trace_file,
+            records_file: lines(&self.records),
+            observations: self.observations,
+            trace,
+        })
+    }
+
+    /// Size of the trace with one more part.
+    fn grown(
+        &self,
+        bytes: u64,
+        part: &'static str,
+        value: &impl Serialize,
+    ) -> Result<u64, EpisodeError> {
+        let text = serde_json::to_vec(value).map_err(|_| EpisodeError::Unwritable { part })?;
+        let grown = bytes.saturating_add(text.len() as u64 + 1);
+        if grown > MAX_TRACE_BYTES {
+            return Err(EpisodeError::TooLarge {
+                most: MAX_TRACE_BYTES,
+            });
+        }
+        Ok(grown)
+    }
+}
+
+fn action(id: String, request: ActionRequest) -> Result<EpisodeAction, EpisodeError> {
+    let covered = payload::action(&json("action", &request)?);
+    Ok(EpisodeAction {
+        schema: schema_id::RUNTIME_EPISODE_ACTION.to_owned(),
+        id,
+        digest: hash("action", &covered)?,
+        request,
+    })
+}
+
+fn observation(id: String, seen: ObservationInput) -> Result<EpisodeObservation, EpisodeError> {
+    let mut observation = EpisodeObservation {
+        schema: schema_id::RUNTIME_EPISODE_OBSERVATION.to_owned(),
+        id,
+        kind: seen.kind,
+        data: seen.data,
+        observed_at: seen.observed_at,
+        artifact_refs: seen.artifact_refs,
+        digest: FileDigest::sha256(Sha256Hex::zero()),
+    };
+    let covered = payload::observation(&json("observation", &observation)?);
+    observation.digest = hash("observation", &covered)?;
+    judge("observation", &observation, |issues, observation| {
+        issues.observation(observation, "$");
+        issues.forbidden(observation, "$.observation");
+    })?;
+    Ok(observation)
+}
+
+fn observation_ref(observation: &EpisodeObservation) -> TraceRef {
+    let kind = TraceRefKind::Observation;
+    TraceRef::new(kind, &observation.id, observation.digest.clone())
+}
+
+fn json(part: &'static str, value: &impl Serialize) -> Result<Json, EpisodeError> {
+    serde_json::to_value(value)
+        .map(|value| Json::from(&value))
+        .map_err(|_| EpisodeError::Unwritable { part })
+}
+
+/// What is written here is within the limits of canonical JSON, so that nothing of it is
+/// left out of a digest.
+fn hash(part: &'static str, covered: &Json) -> Result<FileDigest, EpisodeError> {
+    match payload::digest(covered, OverLimit::Refuse) {
+        Ok(value) => Ok(FileDigest::sha256(value)),
+        Err(error) => {
+            let mut issues = Issues::new(OverLimit::Refuse);
+            issues.add("$", &error.to_string());
+            let issues = issues.finish();
+            Err(EpisodeError::Invalid { part, issues })
+        }
+    }
+}
+
+fn judge(
+    part: &'static str,
+    value: &impl Serialize,
+    rules: impl FnOnce(&mut Issues, &Json),
+) -> Result<(), EpisodeError> {
+    let mut issues = Issues::new(OverLimit::Refuse);
+    rules(&mut issues, &json(part, value)?);
+    let issues = issues.finish();
+    if issues.is_empty() {
+        Ok(())
+    } else {
+        Err(EpisodeError::Invalid { part, issues })
+    }
+}
+
+#[cfg(test)]
+mod tests;

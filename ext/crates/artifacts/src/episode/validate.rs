@@ -1,0 +1,111 @@
+//! The validator of traces: of this project's and of anybody's.
+
+use super::MAX_TRACE_BYTES;
+use super::issues::{Issues, TraceIssue};
+use crate::canonical::OverLimit;
+use crate::json::Json;
+use crate::verify::shape::digest;
+use serde::Serialize;
+use wp_codebox_contracts::{TRACE_VERSION, schema_id};
+
+/// What is to be said of a trace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TraceValidation {
+    /// Whether there is no issue.
+    pub valid: bool,
+    /// `wp-codebox/runtime-episode-trace/v1`.
+    pub schema: &'static str,
+    /// All issues, up to [`MAX_TRACE_ISSUES`](super::MAX_TRACE_ISSUES).
+    pub issues: Vec<TraceIssue>,
+}
+
+/// Judges a trace. Nothing in it is believed: every digest is computed again, and what cannot
+/// be read one way only is refused.
+#[must_use]
+pub fn validate_episode_trace(bytes: &[u8]) -> TraceValidation {
+    let issues = if bytes.len() as u64 > MAX_TRACE_BYTES {
+        vec![TraceIssue {
+            path: "$".to_owned(),
+            message: format!("is larger than {MAX_TRACE_BYTES} bytes"),
+        }]
+    } else {
+        match Json::parse(bytes) {
+            Ok(trace) => issues_of(&trace),
+            Err(error) => vec![TraceIssue {
+                path: "$".to_owned(),
+                message: error.to_string(),
+            }],
+        }
+    };
+    TraceValidation {
+        valid: issues.is_empty(),
+        schema: schema_id::RUNTIME_EPISODE_TRACE,
+        issues,
+    }
+}
+
+fn issues_of(trace: &Json) -> Vec<TraceIssue> {
+    // A foreign trace may be past the limits of canonical JSON; its digests then cover less.
+    let mut issues = Issues::new(OverLimit::Drop);
+    judge(&mut issues, trace);
+    issues.finish()
+}
+
+/// Every rule, in the order of the document.
+pub(super) fn judge(issues: &mut Issues, trace: &Json) {
+    if trace.as_object().is_none() {
+        issues.add("$", "must be an object");
+    }
+    issues.schema(trace, schema_id::RUNTIME_EPISODE_TRACE, "$");
+    if trace.get("version").and_then(Json::as_f64) != Some(f64::from(TRACE_VERSION)) {
+        issues.add("$.version", &format!("must be {TRACE_VERSION}"));
+    }
+    issues.full(trace, &["id", "createdAt"], "$");
+    let null = Json::Null;
+    let member = |key| trace.get(key).unwrap_or(&null);
+    issues.full(member("runtime"), &["id"], "$.runtime");
+    reset(issues, member("reset"));
+    for (index, step) in rows(issues, trace, "steps", "$").iter().enumerate() {
+        issues.step(step, index, &format!("$.steps[{index}]"));
+    }
+    let snapshots = rows(issues, trace, "snapshots", "$");
+    for (index, snapshot) in snapshots.iter().enumerate() {
+        issues.snapshot(snapshot, &format!("$.snapshots[{index}]"));
+    }
+    if let Some(reference) = trace.get("artifactRef").filter(|r| **r != Json::Null) {
+        // There is nothing in the trace to compare it with: the bundle has the trace.
+        issues.names(reference, "artifact-bundle", &null, None, "$.artifactRef");
+    }
+    issues.forbidden(trace, "$");
+}
+
+fn reset(issues: &mut Issues, reset: &Json) {
+    issues.full(reset, &["id"], "$.reset");
+    issues.object(reset, "runtime", "$.reset");
+    let observations = rows(issues, reset, "observations", "$.reset");
+    let references = rows(issues, reset, "observationRefs", "$.reset");
+    for (index, observation) in observations.iter().enumerate() {
+        issues.observation(observation, &format!("$.reset.observations[{index}]"));
+    }
+    if observations.len() != references.len() {
+        issues.add(
+            "$.reset.observationRefs",
+            "must have one reference for each observation",
+        );
+    }
+    for (index, (reference, target)) in references.iter().zip(observations).enumerate() {
+        let at = format!("$.reset.observationRefs[{index}]");
+        let stated = digest(target.get("digest"));
+        issues.names(reference, "observation", target, stated, &at);
+    }
+}
+
+fn rows<'j>(issues: &mut Issues, value: &'j Json, key: &str, at: &str) -> &'j [Json] {
+    match value.get(key).and_then(Json::as_array) {
+        Some(rows) => rows,
+        None => {
+            issues.add(&format!("{at}.{key}"), "must be a list");
+            &[]
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! Journal events in the names of an event bus between an agent, its runtime and a screen.
+//!
+//! Output keeps its pieces: a piece that is not UTF-8 (a character may be cut between two
+//! pieces) stays base64, so joining the pieces of one execution and stream gives its bytes.
+
+use crate::{EventType, ExecutionId, LifecycleEvent};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Type of an event on the bus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum BusEventType {
+    /// A command begins: {command, args, phase?}.
+    AgentExecCmd,
+    /// It printed something: {stream, text | base64, truncated?}.
+    RuntimeOutput,
+    /// It ended: {exitCode (null when it came to none), end?, signal?, durationMs?}.
+    RuntimeExit,
+    /// A guest is ready: {level?, network?}.
+    RuntimeReady,
+    /// Files became visible in the guest: {path, mode?}.
+    SystemFileSync,
+}
+
+impl BusEventType {
+    /// Every type.
+    pub const ALL: &'static [BusEventType] = &[
+        BusEventType::AgentExecCmd,
+        BusEventType::RuntimeOutput,
+        BusEventType::RuntimeExit,
+        BusEventType::RuntimeReady,
+        BusEventType::SystemFileSync,
+    ];
+
+    /// The stable text.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            BusEventType::AgentExecCmd => "AGENT_EXEC_CMD",
+            BusEventType::RuntimeOutput => "RUNTIME_OUTPUT",
+            BusEventType::RuntimeExit => "RUNTIME_EXIT",
+            BusEventType::RuntimeReady => "RUNTIME_READY",
+            BusEventType::SystemFileSync => "SYSTEM_FILE_SYNC",
+        }
+    }
+}
+
+/// One event on the bus.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BusEvent {
+    /// Type.
+    #[serde(rename = "type")]
+    pub kind: BusEventType,
+    /// Position of its source in the journal.
+    pub seq: u64,
+    /// RFC 3339.
+    pub timestamp: String,
+    /// The execution it belongs to.
+    #[serde(
+        rename = "executionId",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub execution_id: Option<ExecutionId>,
+    /// Detail, by type.
+    pub payload: Map<String, Value>,
+}
+
+/// What the bus hears of a journal event.
+#[derive(Debug, Clone, PartialEq)]
+pub enum BusProjection {
+    /// This.
+    Event(BusEvent),
+    /// Nothing, and why.
+    Nothing(&'static str),
+}
+
+/// The one table of what the bus hears.
+#[must_use]
+pub fn project_to_bus(event: &LifecycleEvent) -> BusProjection {
+    let data = &event.data;
+    let (kind, payload) = match event.kind {
+        EventType::CommandStarted => (
+            BusEventType::AgentExecCmd,
+            pick(data, &["command", "args", "phase"]),
+        ),
+        EventType::CommandOutput => (
+            BusEventType::RuntimeOutput,
+            pick(data, &["stream", "text", "base64", "truncated"]),
+        ),
+        EventType::CommandFinished => {
+            let mut payload = pick(data, &["exitCode", "end", "signal", "durationMs"]);
+            // Whoever waits for the exit must not have to guess whether it is still to come.
+            payload.entry("exitCode").or_insert(Value::Null);
+            (BusEventType::RuntimeExit, payload)
+        }
+        EventType::Observed if data.get("type").is_some_and(|t| t == "runtime-info") => (
+            BusEventType::RuntimeReady,
+            pick(data, &["level", "network"]),
+        ),
+        EventType::Observed => {
+            return BusProjection::Nothing(
+                "only the guest's own observation means that it is ready",
+            );
+        }
+        EventType::Mounted => {
+            let mut payload = Map::new();
+            for (name, key) in [("path", "target"), ("mode", "mode")] {
+                if let Some(value) = data.get(key) {
+                    payload.insert(name.to_owned(), value.clone());
+                }
+            }
+            (BusEventType::SystemFileSync, payload)
+        }
+        EventType::Created => {
+            return BusProjection::Nothing("the runtime is asked for, nothing can run in it yet");
+        }
+        EventType::SnapshotCreated => {
+            return BusProjection::Nothing("the bus has no name for a snapshot");
+        }
+        EventType::ArtifactsCollected => {
+            return BusProjection::Nothing("the bus has no name for a bundle");
+        }
+        EventType::Destroyed => {
+            return BusProjection::Nothing("the bus hears of executions that end, not of runtimes");
+        }
+    };
+    BusProjection::Event(BusEvent {
+        kind,
+        seq: event.seq,
+        timestamp: event.timestamp.clone(),
+        execution_id: event.execution_id.clone(),
+        payload,
+    })
+}
+
+fn pick(data: &Map<String, Value>, keys: &[&str]) -> Map<String, Value> {
+    keys.iter()
+        .filter_map(|key| Some(((*key).to_owned(), data.get(*key)?.clone())))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn event(kind: EventType, data: Value) -> LifecycleEvent {
+        let Value::Object(data) = data else { panic!() };
+        LifecycleEvent {
+            id: "evt-7".to_owned(),
+            seq: 7,
+            kind,
+            timestamp: "2026-01-01T00:00:00.000Z".to_owned(),
+            execution_id: Some(ExecutionId::new("exec-1").unwrap()),
+            data,
+        }
+    }
+
+    /// Every type of the journal with what it says, and what the bus hears of it.
+    #[test]
+    fn table() {
+        let rows = [
+            (
+                EventType::Created,
+                json!({"runtimeId": "r", "backend": "native"}),
+                None,
+            ),
+            (
+                EventType::Mounted,
+                json!({"index": 0, "target": "/workspace/demo", "mode": "readwrite", "view": "overlay"}),
+                Some((
+                    "SYSTEM_FILE_SYNC",
+                    json!({"path": "/workspace/demo", "mode": "readwrite"}),
+                )),
+            ),
+            (
+                EventType::CommandStarted,
+                json!({"command": "ls", "args": ["-la"], "phase": "agent"}),
+                Some((
+                    "AGENT_EXEC_CMD",
+                    json!({"command": "ls", "args": ["-la"], "phase": "agent"}),
+                )),
+            ),
+            (
+                EventType::CommandOutput,
+                json!({"stream": "stdout", "text": "package.json\n"}),
+                Some((
+                    "RUNTIME_OUTPUT",
+                    json!({"stream": "stdout", "text": "package.json\n"}),
+                )),
+            ),
+            (
+                EventType::CommandFinished,
+                json!({"command": "ls", "end": "exited", "durationMs": 5, "exitCode": 0}),
+                Some((
+                    "RUNTIME_EXIT",
+                    json!({"exitCode": 0, "end": "exited", "durationMs": 5}),
+                )),
+            ),
+            (
+                EventType::Observed,
+                json!({"id": "observation-1", "type": "runtime-info", "level": "full", "network": "deny"}),
+                Some(("RUNTIME_READY", json!({"level": "full", "network": "deny"}))),
+            ),
+            (EventType::SnapshotCreated, json!({"id": "s"}), None),
+            (EventType::ArtifactsCollected, json!({"id": "b"}), None),
+            (EventType::Destroyed, json!({"reason": "run-ended"}), None),
+        ];
+        let (mut heard, mut named) = (Vec::new(), Vec::new());
+        for (kind, data, expected) in rows {
+            named.push(kind);
+            match (project_to_bus(&event(kind, data)), expected) {
+                (BusProjection::Event(made), Some((name, payload))) => {
+                    assert_eq!(made.kind.as_str(), name);
+                    let json = serde_json::to_value(&made).unwrap();
+                    assert_eq!(
+                        json,
+                        json!({"type": name, "seq": 7, "timestamp": "2026-01-01T00:00:00.000Z",
+                            "executionId": "exec-1", "payload": payload})
+                    );
+                    heard.push(made.kind);
+                }
+                (BusProjection::Nothing(why), None) => assert!(!why.is_empty()),
+                (made, expected) => panic!("{kind:?}: {made:?}, not {expected:?}"),
+            }
+        }
+        assert!(EventType::ALL.iter().all(|kind| named.contains(kind)));
+        assert!(BusEventType::ALL.iter().all(|kind| heard.contains(kind)));
+    }
+
+    #[test]
+    fn other_observations_do_not_make_a_guest_ready() {
+        for kind in ["egress", "agent-turn", "runtime-infos"] {
+            let seen = event(EventType::Observed, json!({"type": kind}));
+            assert!(matches!(project_to_bus(&seen), BusProjection::Nothing(_)));
+        }
+    }
+
+    #[test]
+    fn what_came_to_no_exit_says_so() {
+        let ended = event(
+            EventType::CommandFinished,
+            json!({"end": "timed-out", "durationMs": 9}),
+        );
+        let BusProjection::Event(made) = project_to_bus(&ended) else {
+            panic!()
+        };
+        assert_eq!(
+            Value::Object(made.payload),
+            json!({"exitCode": null, "end": "timed-out", "durationMs": 9})
+        );
+    }
+
+    /// `é` cut in two: neither half is text, and both stay what they are.
+    #[test]
+    fn pieces_that_are_no_text_stay_bytes() {
+        let pieces = [
+            json!({"stream": "stdout", "base64": "Y2Fmww=="}),
+            json!({"stream": "stdout", "base64": "qQo="}),
+            json!({"stream": "stdout", "text": "next"}),
+        ];
+        let payloads: Vec<Value> = pieces
+            .iter()
+            .map(
+                |piece| match project_to_bus(&event(EventType::CommandOutput, piece.clone())) {
+                    BusProjection::Event(made) => Value::Object(made.payload),
+                    BusProjection::Nothing(why) => panic!("{why}"),
+                },
+            )
+            .collect();
+        assert_eq!(payloads, pieces);
+    }
+}
