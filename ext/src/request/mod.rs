@@ -132,6 +132,8 @@ pub(crate) fn build(
         policy: rules,
         mounts,
         commands,
+        workflow: None,
+        hold: None,
         agent,
         model,
         tool_policy,

@@ -13,18 +13,18 @@ use crate::process_sandbox::ProcessSandbox;
 use crate::reduced::{DiskWatch, GuestTree};
 use crate::template::Template;
 use std::collections::BTreeMap;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
-    BindSource, ErrorBody, ErrorCode, ExecLimits, ExecRequest, GuestPath, HostSource,
+    BindSource, ErrorBody, ErrorCode, ExecLimits, ExecRequest, ExecutionId, GuestPath, HostSource,
     IsolationLevel, IsolationReport, LaunchMount, LaunchPlan, LaunchPurpose, Limits, OutputStream,
     SandboxAudit, StagedFile,
 };
 use wp_codebox_runtime::{
     Backend, BackendError, Cancellation, Capabilities, Destroyed, EgressListeners, Execution,
-    ExecutionEnd, ExecutionResult, Left, Runtime, Usage,
+    ExecutionEnd, ExecutionResult, Launch, LaunchedEnd, Left, Runtime, Usage,
 };
 
 /// Time until a guest must be ready.
@@ -277,6 +277,26 @@ impl Runtime for NativeRuntime {
         })
     }
 
+    fn launch(&mut self, _launch: &Launch, _stdio: [OwnedFd; 3]) -> Result<(), BackendError> {
+        Err(not_yet())
+    }
+
+    fn signal(&mut self, _id: &ExecutionId, _signal: i32) -> Result<(), BackendError> {
+        Err(not_yet())
+    }
+
+    fn stop(&mut self, _id: &ExecutionId) -> Result<(), BackendError> {
+        Err(not_yet())
+    }
+
+    fn ended(&mut self, _wake: BorrowedFd<'_>, _until: Instant) -> Option<LaunchedEnd> {
+        None
+    }
+
+    fn connect(&mut self, _port: u16) -> Result<OwnedFd, BackendError> {
+        Err(not_yet())
+    }
+
     fn look(&self) -> Result<Left, BackendError> {
         match &self.view {
             View::Private => {
@@ -302,6 +322,10 @@ impl Runtime for NativeRuntime {
             },
         }
     }
+}
+
+fn not_yet() -> ErrorBody {
+    ErrorBody::new(ErrorCode::Internal, "programs cannot be launched yet")
 }
 
 fn copies<'a>(

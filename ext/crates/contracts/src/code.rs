@@ -128,6 +128,34 @@ codes! {
     PolicyUnenforceable = "wp_codebox_policy_unenforceable", Denied, 422, 126;
     /// The command id is not in the registry.
     CommandUnknown = "wp_codebox_command_unknown", InvalidInput, 400, 1;
+    /// The command is in the registry, but this backend cannot do it; the message says why.
+    CommandUnsupported = "wp_codebox_command_unsupported", Unavailable, 422, 1;
+    /// A recipe is malformed or asks for what cannot be done; `data.issues` lists every reason.
+    RecipeInvalid = "wp_codebox_recipe_invalid", InvalidInput, 400, 1;
+    /// A step of a recipe failed.
+    StepFailed = "wp_codebox_step_failed", Conflict, 409, 1;
+    /// A file that a recipe declares was not there or not of its kind.
+    CollectionFailed = "wp_codebox_collection_failed", Conflict, 409, 1;
+    /// A profile is malformed; `data.issues` lists every reason.
+    ProfileInvalid = "wp_codebox_profile_invalid", InvalidInput, 400, 1;
+    /// No profile has this id.
+    ProfileNotFound = "wp_codebox_profile_not_found", NotFound, 404, 1;
+    /// No sandbox has this id.
+    SandboxNotFound = "wp_codebox_sandbox_not_found", NotFound, 404, 1;
+    /// The run is no sandbox that is held: it takes no requests.
+    SandboxNotHeld = "wp_codebox_sandbox_not_held", Conflict, 409, 1;
+    /// Something runs in the sandbox that the request cannot go beside.
+    SandboxInUse = "wp_codebox_sandbox_in_use", Conflict, 409, 1;
+    /// No snapshot has this id or name.
+    SnapshotNotFound = "wp_codebox_snapshot_not_found", NotFound, 404, 1;
+    /// A snapshot is not what its digests say, or belongs to another kind of sandbox.
+    SnapshotInvalid = "wp_codebox_snapshot_invalid", Integrity, 400, 1;
+    /// A file in the sandbox is not what the client thinks it replaces.
+    SyncConflict = "wp_codebox_sync_conflict", Conflict, 409, 1;
+    /// A preview cannot be opened; the message says why.
+    PreviewUnavailable = "wp_codebox_preview_unavailable", Unavailable, 503, 1;
+    /// The host has no browser, or it cannot run here.
+    BrowserUnavailable = "wp_codebox_browser_unavailable", Unavailable, 503, 125;
     /// No ability has this name.
     ApiAbilityNotSupported = "wp_codebox_api_ability_not_supported", NotFound, 404, 1;
     /// The caller may not do this.

@@ -28,6 +28,24 @@ pub enum EventType {
     /// A snapshot was made.
     #[serde(rename = "runtime.snapshot.created")]
     SnapshotCreated,
+    /// The guest was replaced by one with the state of a snapshot.
+    #[serde(rename = "runtime.snapshot.restored")]
+    SnapshotRestored,
+    /// A checkpoint was made.
+    #[serde(rename = "runtime.checkpoint.created")]
+    CheckpointCreated,
+    /// The guest was replaced by one with the state of a checkpoint.
+    #[serde(rename = "runtime.checkpoint.restored")]
+    CheckpointRestored,
+    /// Files went into the guest or were read from it.
+    #[serde(rename = "runtime.files.synced")]
+    FilesSynced,
+    /// A browser command came a step further.
+    #[serde(rename = "runtime.browser-command-progress")]
+    BrowserProgress,
+    /// The sandbox entered another state of its lifecycle, or its times changed.
+    #[serde(rename = "runtime.state.changed")]
+    StateChanged,
     /// The bundle was written.
     #[serde(rename = "runtime.artifacts.collected")]
     ArtifactsCollected,
@@ -46,6 +64,12 @@ impl EventType {
         EventType::CommandFinished,
         EventType::Observed,
         EventType::SnapshotCreated,
+        EventType::SnapshotRestored,
+        EventType::CheckpointCreated,
+        EventType::CheckpointRestored,
+        EventType::FilesSynced,
+        EventType::BrowserProgress,
+        EventType::StateChanged,
         EventType::ArtifactsCollected,
         EventType::Destroyed,
     ];
@@ -61,6 +85,12 @@ impl EventType {
             EventType::CommandFinished => "runtime.command.finished",
             EventType::Observed => "runtime.observed",
             EventType::SnapshotCreated => "runtime.snapshot.created",
+            EventType::SnapshotRestored => "runtime.snapshot.restored",
+            EventType::CheckpointCreated => "runtime.checkpoint.created",
+            EventType::CheckpointRestored => "runtime.checkpoint.restored",
+            EventType::FilesSynced => "runtime.files.synced",
+            EventType::BrowserProgress => "runtime.browser-command-progress",
+            EventType::StateChanged => "runtime.state.changed",
             EventType::ArtifactsCollected => "runtime.artifacts.collected",
             EventType::Destroyed => "runtime.destroyed",
         }
@@ -80,7 +110,9 @@ pub enum OutputStream {
 /// One event. `data` depends on the type:
 /// `command.started` {command, args}; `command.output` {stream, text | base64, truncated?};
 /// `command.finished` {exitCode, signal?, durationMs}; `mounted` {index, target, mode, view};
-/// `observed` {id, type, level?, network?}; `artifacts.collected` {id}; `destroyed` {reason}.
+/// `observed` {id, type, level?, network?}; `artifacts.collected` {id}; `destroyed` {reason};
+/// `snapshot.*` and `checkpoint.*` {id, name, actor}; `files.synced`, one per file,
+/// {direction: in | out, path, sha256? (absent: deleted), actor}; `state.changed` {from, to, actor, reason?, expiresAt?}.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LifecycleEvent {
     /// `evt-<seq>`, unique within a journal.

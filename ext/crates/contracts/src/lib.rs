@@ -11,11 +11,13 @@ mod attestation;
 mod bundle;
 mod changes;
 mod code;
+mod command;
 mod episode;
 mod event;
 mod ids;
 mod isolation;
 mod limits;
+mod live;
 mod mount;
 mod outcome;
 mod plan;
@@ -26,6 +28,7 @@ mod run;
 mod run_lifecycle;
 pub mod schema_id;
 mod task;
+mod workflow;
 
 pub use agent::{
     Agent, AgentBudget, AgentBundle, AgentCommand, BundleConflict, Component, ComponentLoad,
@@ -41,6 +44,7 @@ pub use bundle::{
 };
 pub use changes::{ChangeKind, ChangedFile, ChangedFiles, EntryType};
 pub use code::{ErrorBody, ErrorCode, ErrorKind};
+pub use command::{CommandResult, CommandStatus};
 pub use episode::{
     ActionKind, ActionRequest, EpisodeAction, EpisodeExecution, EpisodeObservation, EpisodeRecord,
     EpisodeReset, EpisodeSnapshot, EpisodeStep, EpisodeTrace, ObservationRedaction,
@@ -50,6 +54,11 @@ pub use event::{EventType, LifecycleEvent, OutputStream};
 pub use ids::{BundleId, ExecutionId, InvalidId, RunId, Sha256Hex, SiteId};
 pub use isolation::{AxisReport, Enforcement, IsolationAxis, IsolationLevel, IsolationReport};
 pub use limits::{LimitError, Limits, LimitsRequest};
+pub use live::{
+    Hold, HoldEnd, LIVE_PROTOCOL, LiveCall, LiveEnd, LiveExec, LiveInput, LiveReply, LiveRequest,
+    MAX_LIVE_LINE, PreviewRequest, SandboxIdentity, SandboxScope, SnapshotRequest, SyncIn, SyncOut,
+    TerminalSize,
+};
 pub use mount::{GuestPath, InvalidGuestPath, MountAccess, MountRequest, MountView, StagedFile};
 pub use outcome::{CompletionStatus, NextAction, Outcome, Salvage, SessionStatus};
 pub use plan::{
@@ -77,3 +86,4 @@ pub use run_lifecycle::{
     RuntimeRunResult, SeenCancellation, SeenScratch,
 };
 pub use task::TaskInput;
+pub use workflow::{CollectedFile, OnFailure, Workflow, WorkflowStep};

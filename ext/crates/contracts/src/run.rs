@@ -7,15 +7,15 @@
 //! back too late; the record of the run has it.
 
 use crate::{
-    Agent, AgentBundle, ChangedFile, Component, ErrorBody, IsolationReport, LifecycleEvent,
+    Agent, AgentBundle, ChangedFile, Component, ErrorBody, Hold, IsolationReport, LifecycleEvent,
     LimitsRequest, ModelEndpoint, MountRequest, Outcome, ParentToolBridge, RunId, RuntimePolicy,
-    SandboxToolPolicy, SiteId, TaskInput,
+    SandboxToolPolicy, SiteId, TaskInput, Workflow,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// Version of this protocol; both sides must agree.
-pub const PROTOCOL_VERSION: u32 = 3;
+pub const PROTOCOL_VERSION: u32 = 4;
 
 /// Runs of one site alive at once, unless the host says otherwise.
 pub const DEFAULT_MAX_RUNS: u32 = 8;
@@ -184,6 +184,12 @@ pub struct RunRequest {
     /// Commands run before the agent, or instead of one.
     #[serde(default)]
     pub commands: Vec<CommandCall>,
+    /// Steps of a recipe, run after the commands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<Workflow>,
+    /// Keeps the working guest when everything else has run; absent: it ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold: Option<Hold>,
     /// The agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<Agent>,
@@ -397,6 +403,9 @@ pub struct RunResult {
     pub agent_result: Value,
     /// `agent-transcript/v1`, as in the bundle.
     pub transcript: Value,
+    /// What the steps of a recipe came to; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<Value>,
     /// Things the caller should see, each one sentence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,

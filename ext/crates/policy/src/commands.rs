@@ -16,6 +16,22 @@ pub struct AcceptedArg {
     pub required: bool,
 }
 
+/// Who carries a command out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Handler {
+    /// A program of the working guest.
+    Program,
+    /// A browser in a guest of its own, looking at the working guest's site.
+    Browser,
+    /// The runner, which keeps and replaces the state of the working guest.
+    Checkpoint,
+    /// Nobody here.
+    Unsupported {
+        /// Why, one sentence.
+        reason: &'static str,
+    },
+}
+
 /// One command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CommandDescriptor {
@@ -25,6 +41,8 @@ pub struct CommandDescriptor {
     pub description: &'static str,
     /// Arguments; any other name is refused.
     pub accepted_args: &'static [AcceptedArg],
+    /// Who carries it out.
+    pub handler: Handler,
     /// What it prints.
     pub output_shape: &'static str,
     /// Schema of its output, when it has one.
@@ -53,6 +71,7 @@ pub const REGISTRY: &[CommandDescriptor] = &[
         id: "inspect-mounted-inputs",
         description: "Lists what the guest sees at each mount target.",
         accepted_args: &[],
+        handler: Handler::Program,
         output_shape: "JSON {command, mounts: [{target, mode, exists, entries: [names], entryCount}]}",
         output_schema: None,
     },
@@ -67,6 +86,7 @@ pub const REGISTRY: &[CommandDescriptor] = &[
             arg("args-json", "JSON list of argument strings."),
             arg("parse-json", "1 to parse stdout as JSON into the result."),
         ],
+        handler: Handler::Program,
         output_shape: "The program's stdout and stderr; JSON result with exit code",
         output_schema: Some(schema_id::COMMAND_AGENT_RUN),
     },
@@ -78,6 +98,7 @@ pub const REGISTRY: &[CommandDescriptor] = &[
             arg("code-file", "Guest path of a PHP file."),
             arg("bootstrap", "wordpress (default) or none."),
         ],
+        handler: Handler::Program,
         output_shape: "What the code prints",
         output_schema: None,
     },
@@ -88,6 +109,7 @@ pub const REGISTRY: &[CommandDescriptor] = &[
             "command",
             "Command line without the leading wp; split like a shell would, run without one.",
         )],
+        handler: Handler::Program,
         output_shape: "What WP-CLI prints",
         output_schema: None,
     },
@@ -102,6 +124,14 @@ pub enum CommandError {
     Unknown {
         /// As given.
         command: String,
+    },
+    /// It is in the registry, but this backend cannot do it.
+    #[error("{command} is not offered by this backend: {reason}")]
+    Unsupported {
+        /// As given.
+        command: String,
+        /// Why.
+        reason: &'static str,
     },
     /// The policy does not list it.
     #[error("the policy does not allow {command:?}; it allows {}", list(.allowed))]
@@ -136,6 +166,10 @@ impl CommandError {
         match self {
             CommandError::Unknown { command } => {
                 ErrorBody::new(ErrorCode::CommandUnknown, self.to_string())
+                    .with("command", command.clone())
+            }
+            CommandError::Unsupported { command, .. } => {
+                ErrorBody::new(ErrorCode::CommandUnsupported, self.to_string())
                     .with("command", command.clone())
             }
             CommandError::Disallowed { command, allowed } => {
@@ -179,6 +213,12 @@ pub fn assert_command(
     let found = descriptor(&call.command).ok_or_else(|| CommandError::Unknown {
         command: call.command.clone(),
     })?;
+    if let Handler::Unsupported { reason } = found.handler {
+        return Err(CommandError::Unsupported {
+            command: call.command.clone(),
+            reason,
+        });
+    }
     let fail = |reason: String| CommandError::Argument {
         command: call.command.clone(),
         reason,

@@ -23,8 +23,8 @@ pub use agent_presets::{
     last_word, parse_preset, resolve_preset,
 };
 pub use commands::{
-    AcceptedArg, CommandDescriptor, CommandError, REGISTRY, arg_value, assert_command, catalog,
-    descriptor,
+    AcceptedArg, CommandDescriptor, CommandError, Handler, REGISTRY, arg_value, assert_command,
+    catalog, descriptor,
 };
 pub use components::{
     ComponentError, GUEST_MU_COMPONENTS, MAX_AGENT_BUNDLES, MAX_COMPONENTS, check_agent_bundles,

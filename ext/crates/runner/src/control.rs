@@ -12,6 +12,7 @@ pub(crate) use client::cancel;
 use crate::frames::FrameReader;
 use crate::outbox::Bond;
 use crate::parent::Answers;
+use crate::run::Desk;
 use serde_json::Value;
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -28,6 +29,9 @@ pub(crate) struct Reins {
     pub bond: Arc<Bond>,
     pub record: Arc<LiveRecord>,
     pub answers: Arc<Answers>,
+    /// Where requests to a held sandbox are put.
+    #[allow(dead_code)]
+    pub desk: Arc<Desk>,
 }
 
 struct Signals {

@@ -79,12 +79,14 @@ fn converse(stream: &UnixStream) -> Result<u8, ErrorBody> {
     let cancellation = Arc::new(Cancellation::default());
     let bond = Arc::new(Bond::new(begun.mode()));
     let answers = Arc::new(Answers::default());
+    let desk = Arc::new(run::Desk::default());
     let reins = Reins {
         run_id: begun.run_id().clone(),
         cancellation: Arc::clone(&cancellation),
         bond: Arc::clone(&bond),
         record: Arc::clone(begun.run_dir().record()),
         answers: Arc::clone(&answers),
+        desk: Arc::clone(&desk),
     };
     let outbox = stream
         .try_clone()
@@ -110,9 +112,16 @@ fn converse(stream: &UnixStream) -> Result<u8, ErrorBody> {
         bond: &bond,
         cancellation: &cancellation,
     };
-    let answer = run::execute(begun, &redactor, &cancellation, &parent, &mut |event| {
-        outbox.send(&Frame::Event { event });
-    });
+    let answer = run::execute(
+        begun,
+        &redactor,
+        &cancellation,
+        &parent,
+        &desk,
+        &mut |event| {
+            outbox.send(&Frame::Event { event });
+        },
+    );
     let status = match &answer {
         Ok(result) => result.outcome.exit_status(),
         Err(error) => error.code.exit_status(),

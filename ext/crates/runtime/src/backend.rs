@@ -6,7 +6,7 @@
 //! isolation was observed before foreign code ran.
 
 use std::collections::BTreeMap;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
     ErrorBody, ExecutionId, GuestPath, IsolationReport, OutputStream, SandboxAudit,
@@ -91,6 +91,39 @@ pub struct ExecutionResult {
     pub duration: Duration,
 }
 
+/// A program that runs beside others, with the caller's own standard streams.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    /// Key of its end; unique among the programs of the guest.
+    pub id: ExecutionId,
+    /// Program and arguments; no shell.
+    pub argv: Vec<String>,
+    /// Added to the guest's base environment.
+    pub env: BTreeMap<String, String>,
+    /// Working directory.
+    pub cwd: GuestPath,
+    /// Whether its standard input is a terminal that becomes its controlling one.
+    pub terminal: Terminal,
+}
+
+/// What a launched program's standard streams are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Terminal {
+    /// Pipes, sockets or files.
+    None,
+    /// The slave side of a pseudo-terminal, three times.
+    Controlling,
+}
+
+/// A launched program that ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaunchedEnd {
+    /// Which.
+    pub id: ExecutionId,
+    /// How.
+    pub end: ExecutionEnd,
+}
+
 /// What a runtime used in all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
@@ -160,6 +193,19 @@ pub trait Runtime {
         execution: &Execution,
         sink: &mut dyn FnMut(OutputStream, &[u8]),
     ) -> Result<ExecutionResult, BackendError>;
+    /// Starts a program and does not wait for it. It runs while others do, also while
+    /// [`Runtime::execute`] waits for one of them; [`Runtime::ended`] tells its end.
+    fn launch(&mut self, launch: &Launch, stdio: [OwnedFd; 3]) -> Result<(), BackendError>;
+    /// Sends a signal to the process group in the foreground of a launched program; of one that
+    /// ended, to nobody.
+    fn signal(&mut self, id: &ExecutionId, signal: i32) -> Result<(), BackendError>;
+    /// Kills a launched program and what it started; its end is told as any other.
+    fn stop(&mut self, id: &ExecutionId) -> Result<(), BackendError>;
+    /// The end of a launched program. Waits for one until `until`, or until `wake` is readable.
+    /// When the guest is dead every launched program has ended.
+    fn ended(&mut self, wake: BorrowedFd<'_>, until: Instant) -> Option<LaunchedEnd>;
+    /// A connection to a port on the guest's own 127.0.0.1.
+    fn connect(&mut self, port: u16) -> Result<OwnedFd, BackendError>;
     /// What its captured mounts hold by now. The guest lives: what is read there can change
     /// while it is read, and its names are the guest's.
     fn look(&self) -> Result<Left, BackendError>;

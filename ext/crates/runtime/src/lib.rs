@@ -25,7 +25,7 @@ mod timestamp;
 
 pub use backend::{
     Backend, BackendError, Capabilities, Destroyed, EgressListeners, Execution, ExecutionEnd,
-    ExecutionResult, Left, Runtime, Usage,
+    ExecutionResult, Launch, LaunchedEnd, Left, Runtime, Terminal, Usage,
 };
 pub use cancellation::{CancelReason, Cancellation};
 pub use event_log::{EventPage, PageLimits};

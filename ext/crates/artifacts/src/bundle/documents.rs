@@ -206,7 +206,13 @@ fn progress(inputs: &BundleInputs) -> Vec<Value> {
                 | EventType::CommandOutput
                 | EventType::CommandFinished
                 | EventType::Observed
-                | EventType::SnapshotCreated => return None,
+                | EventType::SnapshotCreated
+                | EventType::SnapshotRestored
+                | EventType::CheckpointCreated
+                | EventType::CheckpointRestored
+                | EventType::FilesSynced
+                | EventType::BrowserProgress
+                | EventType::StateChanged => return None,
             };
             Some(json!({
                 "type": kind, "action": action, "label": label, "timestamp": event.timestamp,

@@ -116,8 +116,24 @@ pub fn project_to_bus(event: &LifecycleEvent) -> BusProjection {
         EventType::Created => {
             return BusProjection::Nothing("the runtime is asked for, nothing can run in it yet");
         }
-        EventType::SnapshotCreated => {
+        EventType::FilesSynced if data.get("direction").is_some_and(|d| d == "in") => (
+            BusEventType::SystemFileSync,
+            pick(data, &["path", "sha256"]),
+        ),
+        EventType::FilesSynced => {
+            return BusProjection::Nothing("nothing became visible in the guest");
+        }
+        EventType::SnapshotCreated
+        | EventType::SnapshotRestored
+        | EventType::CheckpointCreated
+        | EventType::CheckpointRestored => {
             return BusProjection::Nothing("the bus has no name for a snapshot");
+        }
+        EventType::BrowserProgress => {
+            return BusProjection::Nothing("the bus has no name for a browser");
+        }
+        EventType::StateChanged => {
+            return BusProjection::Nothing("the bus hears of executions, not of lifecycles");
         }
         EventType::ArtifactsCollected => {
             return BusProjection::Nothing("the bus has no name for a bundle");
@@ -205,6 +221,28 @@ mod tests {
                 Some(("RUNTIME_READY", json!({"level": "full", "network": "deny"}))),
             ),
             (EventType::SnapshotCreated, json!({"id": "s"}), None),
+            (EventType::SnapshotRestored, json!({"id": "s"}), None),
+            (EventType::CheckpointCreated, json!({"id": "s"}), None),
+            (EventType::CheckpointRestored, json!({"id": "s"}), None),
+            (
+                EventType::FilesSynced,
+                json!({"direction": "in", "path": "/workspace/a/b", "sha256": "0", "actor": "x"}),
+                Some((
+                    "SYSTEM_FILE_SYNC",
+                    json!({"path": "/workspace/a/b", "sha256": "0"}),
+                )),
+            ),
+            (
+                EventType::FilesSynced,
+                json!({"direction": "out", "path": "/workspace/a/b", "actor": "x"}),
+                None,
+            ),
+            (EventType::BrowserProgress, json!({}), None),
+            (
+                EventType::StateChanged,
+                json!({"from": "ready", "to": "active"}),
+                None,
+            ),
             (EventType::ArtifactsCollected, json!({"id": "b"}), None),
             (EventType::Destroyed, json!({"reason": "run-ended"}), None),
         ];

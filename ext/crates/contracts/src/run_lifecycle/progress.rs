@@ -26,7 +26,14 @@ impl RunProgress {
             | EventType::CommandStarted
             | EventType::CommandOutput
             | EventType::CommandFinished
-            | EventType::SnapshotCreated => RunProgress::Running,
+            | EventType::SnapshotCreated
+            | EventType::SnapshotRestored
+            | EventType::CheckpointCreated
+            | EventType::CheckpointRestored
+            | EventType::FilesSynced
+            | EventType::BrowserProgress => RunProgress::Running,
+            // Which of its states is in the data; how far the run is, the others tell.
+            EventType::StateChanged => RunProgress::Booting,
             EventType::Destroyed | EventType::ArtifactsCollected => RunProgress::Collecting,
         };
         self.max(reached)

@@ -92,6 +92,8 @@ pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, E
                 args: args.args.clone(),
             })
             .collect(),
+        workflow: None,
+        hold: None,
         agent: agent(args)?.or(model.agent),
         model: model.endpoint,
         tool_policy: model.tool_policy,

@@ -176,6 +176,7 @@ fn result(
         completion_outcome: written.completion_outcome,
         agent_result: written.agent_result,
         transcript: written.transcript,
+        workflow: recorder.workflow.take(),
         notices,
     }
 }

@@ -14,6 +14,7 @@ mod envelopes;
 mod export;
 mod finish;
 pub(crate) mod group;
+mod hold;
 mod inputs;
 mod level;
 mod materialise;
@@ -24,12 +25,15 @@ mod programs;
 mod recorder;
 mod salvage;
 mod secrets;
+mod session;
 mod test_files;
 mod verdict;
 mod words;
 mod work;
+mod workflow;
 
 pub(crate) use export::copy_bundle;
+pub(crate) use hold::Desk;
 pub(crate) use prepare::{Prepared, default_policy, prepare};
 pub(crate) use programs::{GuestMount, check as check_program, command as command_program};
 pub(crate) use recorder::{Call, Step};
@@ -135,6 +139,7 @@ pub(crate) fn execute(
     redactor: &Redactor,
     cancellation: &Arc<Cancellation>,
     parent: &dyn Parent,
+    desk: &Desk,
     emit: &mut dyn FnMut(LifecycleEvent),
 ) -> Result<RunResult, ErrorBody> {
     let Begun {
@@ -147,6 +152,7 @@ pub(crate) fn execute(
     let outside = Outside {
         cancellation,
         parent,
+        desk,
         redactor,
     };
     let answer = stages(prepared, outside, &run_dir, &mut recorder, clock);
@@ -250,6 +256,7 @@ pub(crate) struct Setting<'a> {
 struct Outside<'a> {
     cancellation: &'a Arc<Cancellation>,
     parent: &'a dyn Parent,
+    desk: &'a Desk,
     redactor: &'a Redactor,
 }
 
@@ -263,6 +270,7 @@ fn stages(
     let Outside {
         cancellation,
         parent,
+        desk,
         redactor,
     } = outside;
     let records = run_dir.path().join("scratch/outer-sandbox");
@@ -314,7 +322,7 @@ fn stages(
         redactor,
     };
     announce(&setting, recorder)?;
-    let work = work::run(&setting, cancellation, recorder)?;
+    let work = work::run(&setting, cancellation, recorder, desk)?;
     // From here on there is work: whatever dies or fails, it stays.
     salvage::write(&setting, recorder, redactor, &work);
     let checks = work::check(&setting, cancellation, recorder, &work).map_err(Failure::keep)?;

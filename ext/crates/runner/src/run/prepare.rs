@@ -23,6 +23,14 @@ const STAGED_BYTES: u64 = 16 * 1024 * 1024;
 /// Command id that running an agent or a check needs.
 pub(crate) const AGENT_COMMAND: &str = "command-agent-run";
 
+/// Commands of a held sandbox whose request brings no policy.
+const HELD_COMMANDS: [&str; 4] = [
+    AGENT_COMMAND,
+    "inspect-mounted-inputs",
+    "wordpress.run-php",
+    "wordpress.wp-cli",
+];
+
 /// A mount whose source is open and allowed.
 #[derive(Debug)]
 pub(crate) struct OpenMount {
@@ -232,6 +240,12 @@ pub(crate) fn default_policy(request: &RunRequest) -> RuntimePolicy {
     if request.agent.is_some() || !request.checks.is_empty() {
         commands.push(AGENT_COMMAND.to_owned());
     }
+    let steps = request.workflow.iter().flat_map(|w| &w.steps);
+    commands.extend(steps.map(|step| step.call.command.clone()));
+    // Whoever comes later can do what a run could have been asked for.
+    if request.hold.is_some() {
+        commands.extend(HELD_COMMANDS.map(str::to_owned));
+    }
     // What the tools of the built-in loop take; which tools there are, the tool policy says.
     if let Some(Agent::Model(_)) = request.agent {
         commands.extend(["wordpress.run-php", "wordpress.wp-cli"].map(str::to_owned));
@@ -259,13 +273,18 @@ pub(crate) fn tool_set(
 
 /// Every program the run would start is checked before anything starts.
 fn check_programs(request: &RunRequest, policy: &RuntimePolicy) -> Result<(), ErrorBody> {
-    if request.agent.is_none() && request.commands.is_empty() {
+    let idle = request.agent.is_none()
+        && request.commands.is_empty()
+        && request.workflow.is_none()
+        && request.hold.is_none();
+    if idle {
         return Err(ErrorBody::new(
             ErrorCode::AgentMissing,
             "nothing to run: name an agent or a command",
         ));
     }
-    for call in &request.commands {
+    let steps = request.workflow.iter().flat_map(|w| &w.steps);
+    for call in request.commands.iter().chain(steps.map(|step| &step.call)) {
         if policy::descriptor(&call.command).is_none() {
             return Err(policy::CommandError::Unknown {
                 command: call.command.clone(),

@@ -94,6 +94,8 @@ pub(crate) struct Recorder<'a> {
     pub agent: Option<AgentLog>,
     /// The last word of a command-line agent, redacted.
     pub last_word: Option<String>,
+    /// What the steps of a recipe came to, redacted.
+    pub workflow: Option<Value>,
 }
 
 impl<'a> Recorder<'a> {
@@ -117,6 +119,7 @@ impl<'a> Recorder<'a> {
             model_usage: None,
             agent: None,
             last_word: None,
+            workflow: None,
         }
     }
 

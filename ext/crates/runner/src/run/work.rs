@@ -1,15 +1,16 @@
 //! The two guests of a run: the one that works and the one that checks.
 
-use super::agents::{self, Bench};
+use super::agents;
 use super::captured::{capture_all, write_layers};
 use super::components;
 use super::egress::{self, Phase};
 use super::envelopes::tail_of;
+use super::hold::{self, Desk};
 use super::recorder::{Call, Recorder, Step};
-use super::{Setting, level, programs};
-use serde_json::json;
+use super::session::Session;
+use super::{Setting, level, programs, workflow};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use wp_codebox_artifacts::MountChanges;
 use wp_codebox_backend_native::{GuestEgress, NativeSpec, PlannedMount};
 use wp_codebox_contracts::{
@@ -79,7 +80,7 @@ pub(crate) struct Checked {
     pub usage: Usage,
 }
 
-fn spec(
+pub(super) fn spec(
     setting: &Setting<'_>,
     phase: Phase,
     lowers: impl Fn(usize) -> Vec<HostSource>,
@@ -128,7 +129,10 @@ fn spec(
 }
 
 /// Starts a guest and believes nothing of it but its own report.
-fn guest(setting: &Setting<'_>, spec: &NativeSpec) -> Result<Box<dyn Runtime>, ErrorBody> {
+pub(super) fn guest(
+    setting: &Setting<'_>,
+    spec: &NativeSpec,
+) -> Result<Box<dyn Runtime>, ErrorBody> {
     let runtime = setting.backend.create(spec).map_err(|error| {
         level::explain(error, &setting.prepared.request, &setting.backend.sandbox)
     })?;
@@ -141,29 +145,17 @@ fn task_for_guest(task: &TaskInput) -> String {
     serde_json::to_string(&super::inputs::task_document(task)).unwrap_or_default()
 }
 
-/// Runs commands and agent in one guest, then captures what it left.
+/// Runs commands, steps and agent in one guest, keeps it for as long as it is to be held, then
+/// captures what it left.
 pub(crate) fn run(
     setting: &Setting<'_>,
     cancellation: &Arc<Cancellation>,
     recorder: &mut Recorder<'_>,
+    desk: &Desk,
 ) -> Result<Work, ErrorBody> {
-    let lowers = |index: usize| vec![setting.mounts[index].lower.clone()];
-    let egress = egress::prepare(setting, Phase::Work)?;
-    let spec = spec(setting, Phase::Work, lowers, egress.guest())?;
-    let mut runtime = guest(setting, &spec)?;
-    let egress = egress.open(runtime.as_mut())?;
-    let isolation = runtime.isolation().clone();
-    let outer = runtime.outer_sandbox().clone();
-    let seen = json!({"level": isolation.level, "network": setting.prepared.policy.network});
-    let detail = seen.as_object().cloned().unwrap_or_default();
-    recorder.observe(
-        "runtime-info",
-        json!({"isolation": isolation, "backend": "native"}),
-        detail,
-    )?;
-    let outcome = programs(setting, recorder, runtime.as_mut(), cancellation);
-    let left = runtime.destroy();
-    egress.close(Phase::Work, recorder)?;
+    let mut session = Session::begin(setting, cancellation, recorder)?;
+    let outcome = programs(&mut session).and_then(|end| held(&mut session, desk, end));
+    let ended = session.end()?;
     let (stopped, agent) = outcome?;
     let stopped = if cancellation.reason().is_some() {
         Some(Stop::Cancelled)
@@ -177,8 +169,7 @@ pub(crate) fn run(
         .filter(|(_, m)| m.source_changed())
         .map(|(i, _)| i)
         .collect();
-    let usage = left.usage;
-    let (stopped, changes) = match capture_all(setting, &left.left) {
+    let (stopped, changes) = match capture_all(setting, &ended.left) {
         Ok(changes) => (stopped, changes),
         Err(error) => {
             recorder.notices.push(error.to_string());
@@ -193,48 +184,57 @@ pub(crate) fn run(
         changes,
         layers,
         moved,
-        isolation,
-        outer,
-        usage,
+        isolation: ended.isolation,
+        outer: ended.outer,
+        usage: ended.usage,
     })
 }
 
 /// Why the work stopped early, and how the agent ended.
 pub(crate) type ProgramsEnd = (Option<Stop>, AgentEnd);
 
-fn programs(
-    setting: &Setting<'_>,
-    recorder: &mut Recorder<'_>,
-    runtime: &mut dyn Runtime,
-    cancellation: &Cancellation,
-) -> Result<ProgramsEnd, ErrorBody> {
+fn programs(session: &mut Session<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
+    let setting = session.setting;
     let request = &setting.prepared.request;
     let idle = if request.agent.is_some() {
         AgentEnd::Failure
     } else {
         AgentEnd::None
     };
-    if let Some(stop) = agents::load_components(setting, recorder, runtime, Phase::Work)? {
+    let bench = session.bench();
+    let loaded = agents::load_components(setting, bench.recorder, bench.runtime, Phase::Work)?;
+    if let Some(stop) = loaded {
         return Ok((Some(stop), idle));
     }
     for call in &request.commands {
-        let call = programs::command(call, &setting.guest_mounts, &setting.cwd)?;
-        let call = programs::with_secrets(setting, call);
-        let step = recorder.run(runtime, &call, setting.clock.deadline)?;
-        if let Some(stop) = stop_of(&call, &step, &[0])? {
+        let done = session.command(call, Duration::MAX)?;
+        if let Some(stop) = stop_of(&done.call, &done.step, &[0])? {
             return Ok((Some(stop), idle));
         }
     }
-    let Some(agent) = &request.agent else {
-        return Ok((None, AgentEnd::None));
+    if let Some(workflow) = &request.workflow {
+        if let Some(stop) = workflow::run(session, workflow)? {
+            return Ok((Some(stop), idle));
+        }
+    }
+    match &request.agent {
+        Some(agent) => agents::run(agent, session.bench()),
+        None => Ok((None, AgentEnd::None)),
+    }
+}
+
+/// Keeps the guest for whoever comes, when it is to be held and did not end already.
+fn held(
+    session: &mut Session<'_, '_>,
+    desk: &Desk,
+    end: ProgramsEnd,
+) -> Result<ProgramsEnd, ErrorBody> {
+    let hold = match (&session.setting.prepared.request.hold, &end) {
+        (Some(hold), (None, _)) => hold,
+        (None, _) | (Some(_), (Some(_), _)) => return Ok(end),
     };
-    let bench = Bench {
-        setting,
-        recorder,
-        runtime,
-        cancellation,
-    };
-    agents::run(agent, bench)
+    let stopped = hold::serve(session, hold, desk)?;
+    Ok((stopped, end.1))
 }
 
 /// Why a step ends the run. A program that is not there is the caller's mistake, not an outcome.

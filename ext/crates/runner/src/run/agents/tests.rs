@@ -8,6 +8,7 @@ use super::super::{begin, execute, prepare};
 use super::Bench;
 use super::hands::{LiveHands, tools};
 use crate::agent::{Parent, ParentAnswer, ToolAnswer, ToolCall, ToolStatus, Toolbox, Tools};
+use crate::run::Desk;
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::os::unix::fs::symlink;
@@ -139,7 +140,15 @@ fn run_with(more: &Value, work: impl FnOnce(&mut Hand<'_, '_>) + 'static) -> Ran
     let redactor = Redactor::new(&["hunter2-hunter2".to_owned()]);
     let begun = begin(prepare(request).unwrap(), &redactor).unwrap();
     let cancellation = std::sync::Arc::new(Cancellation::default());
-    let result = execute(begun, &redactor, &cancellation, &Nobody, &mut |_| {}).unwrap();
+    let result = execute(
+        begun,
+        &redactor,
+        &cancellation,
+        &Nobody,
+        &Desk::default(),
+        &mut |_| {},
+    )
+    .unwrap();
     assert!(
         WORK.with_borrow(Option::is_none),
         "the test's work was not done"

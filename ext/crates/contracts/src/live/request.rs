@@ -1,0 +1,174 @@
+//! Requests, and what a client says while one goes on.
+
+use crate::{CommandCall, GuestPath, ObservationSpec};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// First line of a conversation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LiveCall {
+    /// [`super::LIVE_PROTOCOL`] of the client.
+    pub live: u32,
+    /// Who asks, in a few words such as `cli:deploy`; recorded, never an authorisation.
+    pub actor: String,
+    /// What.
+    pub request: LiveRequest,
+}
+
+/// What can be asked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum LiveRequest {
+    /// Run a program, streaming. Needs `command-agent-run` in the policy.
+    Exec(LiveExec),
+    /// Run a registry command; the answer is its `runtime-command-result/v1`.
+    Command {
+        /// Which, judged by the sandbox's policy.
+        call: CommandCall,
+        /// Milliseconds until it is ended.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        timeout_ms: Option<u64>,
+    },
+    /// Look at something; the answer is the observation.
+    Observe {
+        /// At what.
+        spec: ObservationSpec,
+    },
+    /// Write a file into a writable mount.
+    SyncIn(SyncIn),
+    /// Read what a writable mount holds by now.
+    SyncOut(SyncOut),
+    /// Keep the state: files and database.
+    Snapshot(SnapshotRequest),
+    /// Replace the guest by one with the state of a snapshot.
+    Restore {
+        /// Id of the snapshot.
+        id: String,
+    },
+    /// Replace the guest by a fresh one.
+    Reset,
+    /// The snapshots of this sandbox.
+    Snapshots,
+    /// Open, look at or close the preview.
+    Preview(PreviewRequest),
+    /// State, times and what runs: `sandbox/v1`.
+    Status,
+    /// Live longer, counted from now.
+    ExtendTtl {
+        /// Milliseconds.
+        ttl_ms: u64,
+    },
+    /// Capture, write the bundle and end.
+    Close {
+        /// Why, one sentence.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+    },
+}
+
+/// A program to run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LiveExec {
+    /// Program and arguments; no shell.
+    pub argv: Vec<String>,
+    /// Added to the guest's environment.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// Working directory; absent: the first writable mount.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<GuestPath>,
+    /// Give it a terminal of this size; absent: pipes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terminal: Option<TerminalSize>,
+    /// Milliseconds until it is ended; absent: as long as the sandbox lives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+}
+
+/// Size of a terminal, characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TerminalSize {
+    /// Width.
+    pub columns: u16,
+    /// Height.
+    pub rows: u16,
+}
+
+/// What a client says while its program runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum LiveInput {
+    /// Bytes for its standard input.
+    Stdin {
+        /// Base64.
+        base64: String,
+    },
+    /// Its standard input ends.
+    StdinEnd,
+    /// Its terminal changed.
+    Resize(TerminalSize),
+    /// A signal for its process group: `INT`, `TERM`, `HUP`, `QUIT`, `KILL`, `USR1`, `USR2`, `STOP`, `CONT`.
+    Signal {
+        /// Name without SIG.
+        signal: String,
+    },
+}
+
+/// One file into the sandbox.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SyncIn {
+    /// Where, below a writable mount.
+    pub path: GuestPath,
+    /// Content; absent: the file is deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base64: Option<String>,
+    /// Whether it is executable.
+    #[serde(default)]
+    pub executable: bool,
+    /// sha256 the file must have now (empty: it must not exist); anything else is a conflict.
+    /// Absent: whatever is there is replaced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_sha256: Option<String>,
+}
+
+/// What changed in the sandbox.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SyncOut {
+    /// A writable mount or a path below it; absent: all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<GuestPath>,
+    /// Whether the content comes along, or only names and digests.
+    #[serde(default)]
+    pub content: bool,
+}
+
+/// A snapshot to make.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SnapshotRequest {
+    /// Name, unique in the sandbox.
+    pub name: String,
+    /// Free data.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub metadata: Map<String, Value>,
+}
+
+/// A preview of the guest's site.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PreviewRequest {
+    /// `open` (default), `status` or `close`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<String>,
+    /// Address to listen on; absent: 127.0.0.1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bind: Option<String>,
+    /// Port; absent: one that is free.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// The address that visitors use, e.g. of a proxy in front; an origin of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub public_url: Option<String>,
+    /// Milliseconds until it closes; absent: with the sandbox.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_ms: Option<u64>,
+}
