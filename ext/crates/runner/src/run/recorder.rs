@@ -96,6 +96,8 @@ pub(crate) struct Recorder<'a> {
     pub last_word: Option<String>,
     /// What the steps of a recipe came to, redacted.
     pub workflow: Option<Value>,
+    /// Content of files that a recipe names, one row each; none of them looks like a secret.
+    pub collected: Vec<Value>,
 }
 
 impl<'a> Recorder<'a> {
@@ -120,6 +122,7 @@ impl<'a> Recorder<'a> {
             agent: None,
             last_word: None,
             workflow: None,
+            collected: Vec::new(),
         }
     }
 
