@@ -87,4 +87,7 @@ pub use run_lifecycle::{
     RuntimeRunResult, SeenCancellation, SeenScratch,
 };
 pub use task::TaskInput;
-pub use workflow::{CollectedFile, OnFailure, Workflow, WorkflowStep};
+pub use workflow::{
+    CollectedFile, MadeDirectory, MadeFrom, OnFailure, Workflow, WorkflowStep, WorkspaceRule,
+    WrittenFile,
+};
