@@ -74,7 +74,7 @@ pub use projection::{
     BusEvent, BusEventType, BusProjection, SseError, SseFrame, last_event_id, project_to_bus,
 };
 pub use registry::{
-    CancelAnswer, RunCancellation, RunEvents, RunHandle, RunList, RunStatus, RunView,
+    CancelAnswer, CancelWish, RunCancellation, RunEvents, RunHandle, RunList, RunStatus, RunView,
 };
 pub use run::{
     CheckReport, CheckStatus, CommandCall, Cost, DEFAULT_MAX_RUNS, Frame, MAX_FRAME_BYTES,
