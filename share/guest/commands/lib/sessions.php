@@ -11,7 +11,7 @@
 
 declare( strict_types=1 );
 
-namespace WPCodebox\Guest\Commands;
+namespace WPCodebox\Guest\Command;
 
 /**
  * Makes and finds sessions.
@@ -42,13 +42,13 @@ final class Sessions {
 			$scheme = (string) wp_parse_url( $origin, PHP_URL_SCHEME );
 			$host   = (string) wp_parse_url( $origin, PHP_URL_HOST );
 			if ( ! in_array( $scheme, array( 'http', 'https' ), true ) || '' === $host ) {
-				throw new Refusal( 'origin', sprintf( '%s is no origin; write http://HOST[:PORT]', Program::json( $origin ) ) );
+				throw new Refusal( 'origin', sprintf( '%s is no origin; write http://HOST[:PORT]', Arguments::shown( $origin ) ) );
 			}
 			foreach ( self::cookies( $user, $token, $expires, 'https' === $scheme ) as $cookie ) {
 				$cookies[] = $cookie + array( 'domain' => $host );
 			}
 		}
-		$directory = Program::root() . self::DIRECTORY;
+		$directory = root() . self::DIRECTORY;
 		if ( ! is_dir( $directory ) && ! mkdir( $directory, 0700, true ) && ! is_dir( $directory ) ) {
 			throw new Refusal( 'disk', self::DIRECTORY . ' cannot be made' );
 		}
@@ -66,7 +66,7 @@ final class Sessions {
 			$file => $kept,
 			$directory . '/' . $name . '.storage-state.json' => $state,
 		) as $path => $document ) {
-			if ( false === file_put_contents( $path, Program::json( $document ) ) || ! chmod( $path, 0600 ) ) {
+			if ( false === file_put_contents( $path, (string) json_encode( $document, JSON_UNESCAPED_SLASHES ) ) || ! chmod( $path, 0600 ) ) {
 				throw new Refusal( 'disk', 'the session cannot be written' );
 			}
 		}
@@ -89,11 +89,11 @@ final class Sessions {
 	 */
 	public static function become( string $name, string $login ): \WP_User {
 		self::check( $name );
-		$file = Program::root() . self::DIRECTORY . '/' . $name . '.json';
+		$file = root() . self::DIRECTORY . '/' . $name . '.json';
 		$kept = is_readable( $file ) ? json_decode( (string) file_get_contents( $file ), true ) : null;
 		$user = is_array( $kept ) ? get_user_by( 'id', (int) ( $kept['user'] ?? 0 ) ) : false;
 		if ( ! $user || ! \WP_Session_Tokens::get_instance( $user->ID )->verify( (string) ( $kept['token'] ?? '' ) ) ) {
-			throw new Refusal( 'session-missing', sprintf( 'there is no session %s; make it with wordpress.session', Program::json( $name ) ) );
+			throw new Refusal( 'session-missing', sprintf( 'there is no session %s; make it with wordpress.session', Arguments::shown( $name ) ) );
 		}
 		if ( '' !== $login && Users::get( $login )->ID !== $user->ID ) {
 			throw new Refusal( 'session-differs', sprintf( 'the session %s belongs to %s, not to %s', $name, $user->user_login, $login ) );
@@ -110,7 +110,7 @@ final class Sessions {
 	 */
 	public static function header( string $name ): string {
 		self::check( $name );
-		$state = json_decode( (string) file_get_contents( Program::root() . self::DIRECTORY . '/' . $name . '.storage-state.json' ), true );
+		$state = json_decode( (string) file_get_contents( root() . self::DIRECTORY . '/' . $name . '.storage-state.json' ), true );
 		$pairs = array();
 		foreach ( (array) ( $state['cookies'] ?? array() ) as $cookie ) {
 			if ( ! ( $cookie['secure'] ?? false ) ) {

@@ -7,7 +7,7 @@
 
 declare( strict_types=1 );
 
-namespace WPCodebox\Guest\Commands;
+namespace WPCodebox\Guest\Command;
 
 require_once __DIR__ . '/sessions.php';
 
@@ -35,7 +35,7 @@ final class Users {
 	 * @throws Refusal When there is none.
 	 */
 	public static function get( string $reference ): \WP_User {
-		return self::find( $reference ) ?? throw new Refusal( 'user-missing', sprintf( 'there is no user %s; make one with wordpress.session and role, or with wordpress.wp-cli', Program::json( $reference ) ) );
+		return self::find( $reference ) ?? throw new Refusal( 'user-missing', sprintf( 'there is no user %s; make one with wordpress.session and role, or with wordpress.wp-cli', Arguments::shown( $reference ) ) );
 	}
 
 	/**
@@ -66,7 +66,7 @@ final class Users {
 	 */
 	public static function ensure( string $reference, string $role ): \WP_User {
 		if ( '' !== $role && null === get_role( $role ) ) {
-			throw new Refusal( 'role-missing', sprintf( 'there is no role %s; there are %s', Program::json( $role ), implode( ', ', array_keys( wp_roles()->roles ) ) ) );
+			throw new Refusal( 'role-missing', sprintf( 'there is no role %s; there are %s', Arguments::shown( $role ), implode( ', ', array_keys( wp_roles()->roles ) ) ) );
 		}
 		if ( '' === $reference ) {
 			if ( '' === $role || 'administrator' === $role ) {
@@ -90,12 +90,12 @@ final class Users {
 	/**
 	 * Who the command acts as: the user or the session it names. It becomes the current one.
 	 *
-	 * @param Call           $call      Call with the arguments user and session.
+	 * @param Arguments     $arguments Arguments user, principal and session.
 	 * @param \WP_User|null $otherwise Who it is when neither is named; nobody when absent.
 	 */
-	public static function act( Call $call, ?\WP_User $otherwise = null ): ?\WP_User {
-		$named = $call->first( 'user', 'principal' );
-		$user  = $call->has( 'session' ) ? Sessions::become( $call->text( 'session' ), $named ) : null;
+	public static function act( Arguments $arguments, ?\WP_User $otherwise = null ): ?\WP_User {
+		$named = $arguments->first( 'user', 'principal' );
+		$user  = '' !== $arguments->first( 'session' ) ? Sessions::become( $arguments->first( 'session' ), $named ) : null;
 		$user  = $user ?? ( '' === $named ? $otherwise : self::get( $named ) );
 		wp_set_current_user( null === $user ? 0 : $user->ID );
 		return $user;
@@ -133,7 +133,7 @@ final class Users {
 			)
 		);
 		if ( is_wp_error( $id ) ) {
-			throw new Refusal( 'user-invalid', sprintf( 'the user %s cannot be made: %s', Program::json( $reference ), $id->get_error_message() ) );
+			throw new Refusal( 'user-invalid', sprintf( 'the user %s cannot be made: %s', Arguments::shown( $reference ), $id->get_error_message() ) );
 		}
 		return self::get( (string) get_userdata( $id )->user_login );
 	}
