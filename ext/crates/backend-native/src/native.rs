@@ -23,8 +23,8 @@ use wp_codebox_contracts::{
     SandboxAudit, StagedFile,
 };
 use wp_codebox_runtime::{
-    Backend, BackendError, Cancellation, Capabilities, Destroyed, EgressListeners, Execution,
-    ExecutionEnd, ExecutionResult, Launch, LaunchedEnd, Left, Runtime, Usage,
+    Backend, BackendError, CancelTurn, Cancellation, Capabilities, Destroyed, EgressListeners,
+    Execution, ExecutionEnd, ExecutionResult, Launch, LaunchedEnd, Left, Runtime, Usage,
 };
 
 /// Time until a guest must be ready.
@@ -56,6 +56,8 @@ pub struct NativeBackend {
 pub struct NativeSpec {
     /// Mounts in request order.
     pub mounts: Vec<PlannedMount>,
+    /// Layers over the template's `wp-content`, topmost first; none in a fresh guest.
+    pub content: Vec<HostSource>,
     /// Code of the host that the guest's WordPress loads.
     pub components: PlannedComponents,
     /// Text of `/run/codebox/task.json`; empty: no such file.
@@ -84,7 +86,7 @@ impl Backend for NativeBackend {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             capture: true,
-            snapshot: false,
+            snapshot: true,
         }
     }
 
@@ -96,6 +98,7 @@ impl Backend for NativeBackend {
             template: &self.template,
             template_access: TemplateAccess::Run,
             mounts: &spec.mounts,
+            content: &spec.content,
             components: &spec.components,
             task_json: &spec.task_json,
             staged: &spec.staged,
@@ -133,7 +136,8 @@ impl Backend for NativeBackend {
             View::Host(tree) => Some(watched(&guest, tree, spec.limits)?),
         };
         let killer = guest.killer();
-        self.cancellation
+        let turn = self
+            .cancellation
             .on_cancel(Box::new(move || killer.kill(KillCause::Cancelled)));
         Ok(Box::new(NativeRuntime {
             guest,
@@ -143,6 +147,7 @@ impl Backend for NativeBackend {
             limits: spec.limits,
             egress: egress_environment(&spec.egress),
             cancellation: Arc::clone(&self.cancellation),
+            turn,
         }))
     }
 }
@@ -180,6 +185,7 @@ struct NativeRuntime {
     limits: Limits,
     egress: BTreeMap<String, String>,
     cancellation: Arc<Cancellation>,
+    turn: CancelTurn,
 }
 
 impl Runtime for NativeRuntime {
@@ -307,7 +313,7 @@ impl Runtime for NativeRuntime {
     }
 
     fn destroy(mut self: Box<Self>) -> Destroyed {
-        self.cancellation.clear();
+        self.cancellation.clear(self.turn);
         let end = self.guest.kill(KillCause::Finished);
         drop(self.disk);
         let left = match self.view {

@@ -31,7 +31,12 @@ type Kill = Box<dyn Fn() + Send>;
 struct Inner {
     reason: Option<CancelReason>,
     kill: Option<Kill>,
+    turn: u64,
 }
+
+/// Whose way to be ended it was that was named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CancelTurn(u64);
 
 /// Shared between the thread that runs and the one that listens.
 #[derive(Default)]
@@ -66,17 +71,22 @@ impl Cancellation {
     }
 
     /// Names what ends the guest alive now; it is called at once when the run is cancelled already.
-    pub fn on_cancel(&self, kill: Kill) {
+    pub fn on_cancel(&self, kill: Kill) -> CancelTurn {
         let mut inner = self.lock();
         if inner.reason.is_some() {
             kill();
         }
         inner.kill = Some(kill);
+        inner.turn += 1;
+        CancelTurn(inner.turn)
     }
 
-    /// No guest is alive.
-    pub fn clear(&self) {
-        self.lock().kill = None;
+    /// That guest is alive no more. One that took its place meanwhile is ended as before.
+    pub fn clear(&self, turn: CancelTurn) {
+        let mut inner = self.lock();
+        if turn == CancelTurn(inner.turn) {
+            inner.kill = None;
+        }
     }
 }
 
@@ -96,14 +106,17 @@ mod tests {
             })
         };
         let cancellation = Cancellation::default();
-        cancellation.on_cancel(hook(&kills));
-        cancellation.clear();
-        cancellation.on_cancel(hook(&kills));
+        let first = cancellation.on_cancel(hook(&kills));
+        cancellation.clear(first);
+        // A guest that took another one's place is ended, also once the other one is gone.
+        let replaced = cancellation.on_cancel(hook(&kills));
+        let last = cancellation.on_cancel(hook(&kills));
+        cancellation.clear(replaced);
         cancellation.cancel(CancelReason::CallerGone);
         cancellation.cancel(CancelReason::Signal);
         assert_eq!(cancellation.reason(), Some(CancelReason::CallerGone));
         assert_eq!(kills.load(Ordering::SeqCst), 2);
-        cancellation.clear();
+        cancellation.clear(last);
         cancellation.on_cancel(hook(&kills));
         assert_eq!(kills.load(Ordering::SeqCst), 3);
     }
