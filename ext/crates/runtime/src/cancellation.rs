@@ -1,4 +1,4 @@
-//! Cancellation: a flag that ends whatever guest is alive now, and every later one at once.
+//! Cancellation: a flag that ends whatever guests are alive now, and every later one at once.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -27,16 +27,17 @@ impl CancelReason {
 
 type Kill = Box<dyn Fn() + Send>;
 
+/// Names a guest that is to be ended on cancellation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub struct CancelHook(u64);
+
 #[derive(Default)]
 struct Inner {
     reason: Option<CancelReason>,
-    kill: Option<Kill>,
-    turn: u64,
+    kills: Vec<(u64, Kill)>,
+    named: u64,
 }
-
-/// Whose way to be ended it was that was named.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CancelTurn(u64);
 
 /// Shared between the thread that runs and the one that listens.
 #[derive(Default)]
@@ -55,11 +56,11 @@ impl Cancellation {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Cancels; the first reason stays. The guest alive now is ended.
+    /// Cancels; the first reason stays. The guests alive now are ended.
     pub fn cancel(&self, reason: CancelReason) {
         let mut inner = self.lock();
         inner.reason.get_or_insert(reason);
-        if let Some(kill) = &inner.kill {
+        for (_, kill) in &inner.kills {
             kill();
         }
     }
@@ -70,23 +71,21 @@ impl Cancellation {
         self.lock().reason
     }
 
-    /// Names what ends the guest alive now; it is called at once when the run is cancelled already.
-    pub fn on_cancel(&self, kill: Kill) -> CancelTurn {
+    /// Adds what ends one guest; it is called at once when the run is cancelled already.
+    pub fn on_cancel(&self, kill: Kill) -> CancelHook {
         let mut inner = self.lock();
         if inner.reason.is_some() {
             kill();
         }
-        inner.kill = Some(kill);
-        inner.turn += 1;
-        CancelTurn(inner.turn)
+        inner.named += 1;
+        let name = inner.named;
+        inner.kills.push((name, kill));
+        CancelHook(name)
     }
 
-    /// That guest is alive no more. One that took its place meanwhile is ended as before.
-    pub fn clear(&self, turn: CancelTurn) {
-        let mut inner = self.lock();
-        if turn == CancelTurn(inner.turn) {
-            inner.kill = None;
-        }
+    /// The guest is dead.
+    pub fn forget(&self, hook: CancelHook) {
+        self.lock().kills.retain(|(name, _)| *name != hook.0);
     }
 }
 
@@ -106,18 +105,19 @@ mod tests {
             })
         };
         let cancellation = Cancellation::default();
+        let dead = cancellation.on_cancel(hook(&kills));
+        cancellation.forget(dead);
         let first = cancellation.on_cancel(hook(&kills));
-        cancellation.clear(first);
-        // A guest that took another one's place is ended, also once the other one is gone.
-        let replaced = cancellation.on_cancel(hook(&kills));
-        let last = cancellation.on_cancel(hook(&kills));
-        cancellation.clear(replaced);
+        let second = cancellation.on_cancel(hook(&kills));
         cancellation.cancel(CancelReason::CallerGone);
+        assert_eq!(kills.load(Ordering::SeqCst), 2);
+        cancellation.forget(first);
         cancellation.cancel(CancelReason::Signal);
         assert_eq!(cancellation.reason(), Some(CancelReason::CallerGone));
-        assert_eq!(kills.load(Ordering::SeqCst), 2);
-        cancellation.clear(last);
-        cancellation.on_cancel(hook(&kills));
         assert_eq!(kills.load(Ordering::SeqCst), 3);
+        cancellation.forget(second);
+        let late = cancellation.on_cancel(hook(&kills));
+        assert_eq!(kills.load(Ordering::SeqCst), 4);
+        cancellation.forget(late);
     }
 }

@@ -28,11 +28,11 @@ pub use backend::{
     Backend, BackendError, Capabilities, Destroyed, EgressListeners, Execution, ExecutionEnd,
     ExecutionResult, Launch, LaunchedEnd, Left, Runtime, Terminal, Usage,
 };
-pub use cancellation::{CancelReason, CancelTurn, Cancellation};
+pub use cancellation::{CancelHook, CancelReason, Cancellation};
 pub use event_log::{EventPage, PageLimits};
 pub use gc::{
     ArtifactRule, GcFailure, GcItem, GcKind, GcMode, GcReason, GcReport, GcRules, SizeBudget,
-    collect, sites,
+    SnapshotRule, collect, sites,
 };
 pub use journal::{Journal, JournalError};
 pub use lifecycle::{IllegalTransition, RuntimeState};

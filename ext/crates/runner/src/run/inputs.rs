@@ -140,6 +140,7 @@ pub(super) fn inputs(
             .chain(recorder.agent.as_ref().map(AgentLog::tool_calls))
             .chain(egress::evidence(&setting.prepared.policy, &recorder.egress))
             .collect(),
+        files: recorder.files.clone(),
     })
 }
 
