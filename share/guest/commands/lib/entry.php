@@ -42,11 +42,37 @@ final class Entry {
 	public static ?array $document = null;
 
 	/**
+	 * Prints the document when a plugin's own shutdown ended PHP before.
+	 *
+	 * @var ?Last_Word
+	 */
+	public static ?Last_Word $last_word = null;
+
+	/**
+	 * Whether the document is printed.
+	 *
+	 * @var bool
+	 */
+	public static bool $printed = false;
+
+	/**
 	 * Makes the document of a program that was ended by somebody else.
 	 *
 	 * @var ?\Closure(): ?array<string,mixed>
 	 */
 	public static ?\Closure $at_exit = null;
+}
+
+/**
+ * Destroyed after every shutdown function, even one that ends PHP.
+ */
+final class Last_Word {
+	/**
+	 * The last chance.
+	 */
+	public function __destruct() {
+		end_program();
+	}
 }
 
 /**
@@ -57,8 +83,11 @@ function begin(): Arguments {
 	ini_set( 'log_errors', '0' );
 	$stdin   = (string) stream_get_contents( STDIN );
 	$request = json_decode( $stdin, true );
-	ob_start();
-	register_shutdown_function( end_program( ... ) );
+	// Whatever is printed from here on goes nowhere.
+	ob_start( static fn (): string => '' );
+	Entry::$last_word = new Last_Word();
+	// Registered while PHP shuts down, so that it comes after the end of WordPress.
+	register_shutdown_function( static fn () => register_shutdown_function( end_program( ... ) ) );
 	if ( ! is_array( $request ) || ! is_array( $request['args'] ?? null ) ) {
 		Entry::$document = failure( 'wp_codebox_input_invalid', 'standard input must be a JSON object {"command", "args", "mounts"}' );
 		exit( 1 );
@@ -132,11 +161,15 @@ function failure( string $code, string $message, array $document = array() ): ar
  * The last thing that happens: prints the document.
  */
 function end_program(): void {
-	$error = error_get_last();
-	while ( ob_get_level() > 0 ) {
-		ob_end_clean();
+	if ( Entry::$printed ) {
+		return;
 	}
-	// WordPress and plugins end after this; nobody reads what they say.
+	Entry::$printed = true;
+	$error          = error_get_last();
+	while ( ob_get_level() > 0 ) {
+		ob_end_flush();
+	}
+	// Nobody reads what is said after this.
 	ob_start( static fn (): string => '' );
 	if ( null === Entry::$document && null !== Entry::$at_exit ) {
 		try {
