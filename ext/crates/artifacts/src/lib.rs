@@ -21,6 +21,7 @@ mod changed_files;
 mod digest;
 mod episode;
 mod json;
+mod kept;
 mod patch;
 mod preflight;
 mod removal;
@@ -56,6 +57,7 @@ pub use episode::{
     TraceValidation, validate_episode_trace,
 };
 pub use json::{JsText, Json, JsonError};
+pub use kept::{KeepError, KeptEntry, KeptLayer, KeptNode, keep_layer, verify_layer};
 pub use patch::{
     Block, FileStats, FilterError, PatchError, Rename, RenderedPatch, filter_patch, find_renames,
     needs_quoting, parse_patch, quote_name, render_mount_patch, split_patch, unquote_name,

@@ -74,7 +74,7 @@ pub use projection::{
     BusEvent, BusEventType, BusProjection, SseError, SseFrame, last_event_id, project_to_bus,
 };
 pub use registry::{
-    CancelAnswer, RunCancellation, RunEvents, RunHandle, RunList, RunStatus, RunView,
+    CancelAnswer, CancelWish, RunCancellation, RunEvents, RunHandle, RunList, RunStatus, RunView,
 };
 pub use run::{
     CheckReport, CheckStatus, CommandCall, Cost, DEFAULT_MAX_RUNS, Frame, MAX_FRAME_BYTES,
@@ -87,4 +87,7 @@ pub use run_lifecycle::{
     RuntimeRunResult, SeenCancellation, SeenScratch,
 };
 pub use task::TaskInput;
-pub use workflow::{CollectedFile, OnFailure, Workflow, WorkflowStep};
+pub use workflow::{
+    CollectedFile, MadeDirectory, MadeFrom, OnFailure, Workflow, WorkflowStep, WorkspaceRule,
+    WrittenFile,
+};

@@ -37,7 +37,8 @@ pub use journal::{Journal, JournalError};
 pub use lifecycle::{IllegalTransition, RuntimeState};
 pub use reap::{Reaped, reap_dead};
 pub use registry::{
-    FoundRun, ListFilter, RegistryError, StatusFilter, events, find, list, status, view,
+    FoundRun, ListFilter, RegistryError, StatusFilter, cancellation, entry, events, find, list,
+    list_entries, status, view,
 };
 pub use run_dir::{CONTROL_SOCKET, RESULT_FILE, RunDir, RunDirError, SALVAGE, Scratch};
 pub use run_record::{Ending, LiveRecord, NewRun, RunRecord};

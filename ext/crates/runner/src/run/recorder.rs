@@ -98,6 +98,8 @@ pub(crate) struct Recorder<'a> {
     pub workflow: Option<Value>,
     /// What commands left for the bundle.
     pub files: Vec<ArtifactFile>,
+    /// Content of files that a recipe names, one row each; none of them looks like a secret.
+    pub collected: Vec<Value>,
 }
 
 impl<'a> Recorder<'a> {
@@ -123,6 +125,7 @@ impl<'a> Recorder<'a> {
             last_word: None,
             workflow: None,
             files: Vec::new(),
+            collected: Vec::new(),
         }
     }
 
