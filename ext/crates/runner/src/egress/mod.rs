@@ -50,6 +50,6 @@ pub(crate) use log::{EgressDecision, EgressLog, EgressMode, EgressRow};
 pub(crate) use network::Pending;
 #[cfg(test)]
 pub(crate) use network::{Connect, Resolve};
-pub(crate) use site::{ORIGIN, ReachSite, Site};
 pub(crate) use server::{Bridge, PreparedBridge};
+pub(crate) use site::{ORIGIN, ReachSite, Site};
 pub(crate) use tls::{client_tls, no_tls};

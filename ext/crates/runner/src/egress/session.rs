@@ -146,11 +146,7 @@ impl Session {
     /// The way to the run's site: no rule is asked, whoever opened the bridge opened it.
     async fn visit(&self, io: Io, head: &Head, bytes: Bytes, target: Target) {
         self.describe(&target);
-        let judged = self
-            .shared
-            .budget
-            .begin()
-            .and_then(|()| self.fits(head));
+        let judged = self.shared.budget.begin().and_then(|()| self.fits(head));
         match judged {
             Err(reason) => self.refuse(io, reason).await,
             Ok(()) => self.carry(io, head.body, bytes, target).await,
