@@ -2,7 +2,7 @@
 /**
  * How a command of the registry begins and ends inside the guest.
  *
- * Standard input is one JSON object, `{command, args, mounts}`. Standard output is one JSON
+ * Standard input is one JSON object, `{command, args, mounts, site: {url, path}}`. Standard output is one JSON
  * document: the command's own, with status 0, or `{error: {code, message}}` with status 1.
  * Whatever WordPress and plugins print in between is dropped; a plugin that ends PHP leaves the
  * command with an error that says so.
@@ -47,6 +47,30 @@ final class Entry {
 	 * @var ?\Closure(): ?array<string,mixed>
 	 */
 	public static ?\Closure $at_exit = null;
+
+	/**
+	 * Files that the bundle gets: rows {path, kind, contentType}.
+	 *
+	 * @var list<array<string,string>>
+	 */
+	public static array $artifacts = array();
+
+	/**
+	 * What WordPress and plugins printed, and nobody took.
+	 *
+	 * @var string
+	 */
+	public static string $heard = '';
+
+	/**
+	 * The command and the site of the call.
+	 *
+	 * @var array{command: string, url: string}
+	 */
+	public static array $call = array(
+		'command' => '',
+		'url'     => 'http://localhost',
+	);
 }
 
 /**
@@ -57,12 +81,24 @@ function begin(): Arguments {
 	ini_set( 'log_errors', '0' );
 	$stdin   = (string) stream_get_contents( STDIN );
 	$request = json_decode( $stdin, true );
-	ob_start();
+	// However many buffers a plugin ends: nothing gets past this one.
+	ob_start(
+		static function ( string $piece ): string {
+			if ( strlen( Entry::$heard ) < DOCUMENT_BYTES ) {
+				Entry::$heard .= $piece;
+			}
+			return '';
+		}
+	);
 	register_shutdown_function( end_program( ... ) );
 	if ( ! is_array( $request ) || ! is_array( $request['args'] ?? null ) ) {
 		Entry::$document = failure( 'wp_codebox_input_invalid', 'standard input must be a JSON object {"command", "args", "mounts"}' );
 		exit( 1 );
 	}
+	Entry::$call      = array(
+		'command' => (string) ( $request['command'] ?? '' ),
+		'url'     => (string) ( $request['site']['url'] ?? 'http://localhost' ),
+	);
 	Entry::$arguments = new Arguments( $request['args'], (array) ( $request['mounts'] ?? array() ) );
 	return Entry::$arguments;
 }
@@ -129,6 +165,47 @@ function failure( string $code, string $message, array $document = array() ): ar
 }
 
 /**
+ * What WordPress and plugins printed since it was asked last, at most so many bytes.
+ *
+ * @param int $bytes Bytes.
+ */
+function heard( int $bytes ): string {
+	while ( ob_get_level() > 1 ) {
+		ob_end_flush();
+	}
+	if ( 1 === ob_get_level() ) {
+		ob_flush();
+	}
+	$heard        = mb_strcut( mb_scrub( Entry::$heard, 'UTF-8' ), 0, $bytes, 'UTF-8' );
+	Entry::$heard = '';
+	return $heard;
+}
+
+/**
+ * Leaves a file for the bundle and answers its guest path.
+ *
+ * @param string $name  Name, without directories.
+ * @param string $bytes Content.
+ * @param string $kind  What it is, a word.
+ * @param string $media MIME type.
+ */
+function leave( string $name, string $bytes, string $kind, string $media = 'application/json' ): string {
+	$path = '/tmp/codebox-artifacts/' . ltrim( (string) preg_replace( '/[^A-Za-z0-9._-]+/', '-', $name ), '.-_' );
+	if ( ! is_dir( root() . '/tmp/codebox-artifacts' ) ) {
+		mkdir( root() . '/tmp/codebox-artifacts', 0700, true );
+	}
+	if ( strlen( $bytes ) !== @file_put_contents( root() . $path, $bytes ) ) {
+		throw Refusal::failed( "$path cannot be written: is the guest's disk full?" );
+	}
+	Entry::$artifacts[] = array(
+		'path'        => $path,
+		'kind'        => $kind,
+		'contentType' => $media,
+	);
+	return $path;
+}
+
+/**
  * The last thing that happens: prints the document.
  */
 function end_program(): void {
@@ -149,6 +226,9 @@ function end_program(): void {
 		$fatal           = null !== $error && 0 !== ( $error['type'] & ( E_ERROR | E_PARSE | E_CORE_ERROR | E_COMPILE_ERROR | E_USER_ERROR | E_RECOVERABLE_ERROR ) );
 		$why             = $fatal ? explode( "\n", $error['message'] )[0] . ' in ' . basename( $error['file'] ) . ':' . $error['line'] : 'WordPress or a plugin ended PHP before the command was done';
 		Entry::$document = failure( 'wp_codebox_step_failed', $why );
+	}
+	if ( array() !== Entry::$artifacts ) {
+		Entry::$document += array( 'artifacts' => Entry::$artifacts );
 	}
 	$flags = JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_INVALID_UTF8_SUBSTITUTE | JSON_PARTIAL_OUTPUT_ON_ERROR | JSON_PRESERVE_ZERO_FRACTION;
 	$json  = (string) json_encode( Entry::$document, $flags );
