@@ -62,8 +62,9 @@ pub use live::{
 pub use mount::{GuestPath, InvalidGuestPath, MountAccess, MountRequest, MountView, StagedFile};
 pub use outcome::{CompletionStatus, NextAction, Outcome, Salvage, SessionStatus};
 pub use plan::{
-    BindSource, EgressSockets, ExecExit, ExecLimits, ExecRequest, GuestReply, GuestRequest,
-    HostSource, InodeId, LaunchMount, LaunchPlan, LaunchPurpose, LauncherFd, TmpfsEntry,
+    BindSource, CallSet, EgressSockets, ExecExit, ExecLimits, ExecRequest, GuestReply,
+    GuestRequest, HostSource, InodeId, LaunchMount, LaunchPlan, LaunchPurpose, LauncherFd,
+    TmpfsEntry,
 };
 pub use policy::{
     Approvals, EgressRule, FilesystemPolicy, NetworkPolicy, NetworkPosture, NetworkRules,
@@ -86,4 +87,7 @@ pub use run_lifecycle::{
     RunSeen, RunState, RunTransitionError, RuntimeRunResult, SeenCancellation, SeenScratch,
 };
 pub use task::TaskInput;
-pub use workflow::{CollectedFile, OnFailure, Workflow, WorkflowStep};
+pub use workflow::{
+    CollectedFile, MadeDirectory, MadeFrom, OnFailure, Workflow, WorkflowStep, WorkspaceRule,
+    WrittenFile,
+};

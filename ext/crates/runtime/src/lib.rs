@@ -27,7 +27,7 @@ pub use backend::{
     Backend, BackendError, Capabilities, Destroyed, EgressListeners, Execution, ExecutionEnd,
     ExecutionResult, Launch, LaunchedEnd, Left, Runtime, Terminal, Usage,
 };
-pub use cancellation::{CancelReason, Cancellation};
+pub use cancellation::{CancelHook, CancelReason, Cancellation};
 pub use event_log::{EventPage, PageLimits};
 pub use gc::{
     ArtifactRule, GcFailure, GcItem, GcKind, GcMode, GcReason, GcReport, GcRules, SizeBudget,

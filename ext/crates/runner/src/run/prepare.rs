@@ -3,6 +3,7 @@
 
 use super::components::{self, OpenComponents};
 use super::group::{self, RunGroup};
+use super::made;
 use super::preset::{self, Equipped, Stock};
 use super::programs::{GuestMount, working_directory};
 use super::secrets::{ModelKey, Secrets};
@@ -344,8 +345,11 @@ fn open_mount(
     request: &RunRequest,
 ) -> Result<OpenMount, ErrorBody> {
     let subject = format!("the source of mount {target}");
-    let (source, path) = open_source(&mount.source, &subject, request)
-        .map_err(|error| error.with("target", target.as_str()))?;
+    let opened = match made::of(request, target.as_str()) {
+        Some(row) => made::open(row, &mount.source, &subject, request),
+        None => open_source(&mount.source, &subject, request),
+    };
+    let (source, path) = opened.map_err(|error| error.with("target", target.as_str()))?;
     Ok(OpenMount {
         request: mount.clone(),
         target,
@@ -398,16 +402,30 @@ pub(super) fn open_source(
 }
 
 fn open_staged(request: &RunRequest) -> Result<Vec<OpenStaged>, ErrorBody> {
-    let Some(task) = &request.task else {
-        return Ok(Vec::new());
-    };
-    task.staged_files
-        .iter()
+    let of_task = request.task.iter().flat_map(|task| &task.staged_files);
+    let of_workflow = request.workflow.iter().flat_map(|w| &w.staged);
+    let mut all = of_task
+        .chain(of_workflow)
         .map(|file| {
             let target = policy::check_staged_target(&file.target).map_err(|e| e.body())?;
             open_file(&file.source, target, request)
         })
-        .collect()
+        .collect::<Result<Vec<_>, _>>()?;
+    for file in request.workflow.iter().flat_map(|w| &w.files) {
+        all.push(OpenStaged {
+            target: policy::check_staged_target(&file.target).map_err(|e| e.body())?,
+            bytes: file.content.clone().into_bytes(),
+        });
+    }
+    let settings = request.workflow.as_ref().map(|w| &w.php_ini[..]);
+    if let Some(lines) = settings.filter(|lines| !lines.is_empty()) {
+        let target = format!("{}/recipe.ini", super::workflow::PHP_SETTINGS);
+        all.push(OpenStaged {
+            target: policy::check_staged_target(&target).map_err(|e| e.body())?,
+            bytes: (lines.join("\n") + "\n").into_bytes(),
+        });
+    }
+    Ok(all)
 }
 
 /// Reads a file of the host that this caller may show to a guest.

@@ -147,6 +147,14 @@ pub(crate) fn agent(agent: &AgentCommand, cwd: &GuestPath) -> Call {
 /// The call with what the working guest holds of the run's secrets, and where its model is.
 pub(crate) fn with_secrets(setting: &Setting<'_>, mut call: Call) -> Call {
     let prepared = setting.prepared;
+    if let Some(workflow) = &prepared.request.workflow {
+        call.env.extend(workflow.env.clone());
+        if !workflow.php_ini.is_empty() {
+            // Empty first: what PHP was built to read is read before.
+            let scan = format!(":{}", super::workflow::PHP_SETTINGS);
+            call.env.insert("PHP_INI_SCAN_DIR".to_owned(), scan);
+        }
+    }
     call.env.extend(prepared.secrets.environment(Phase::Work));
     if let Some(model) = &prepared.guest_model {
         call.env.extend(model_environment(model));
