@@ -82,9 +82,9 @@ pub use run::{
     RunMode, RunPaths, RunRequest, RunResult, SandboxAudit, SecretBinding,
 };
 pub use run_lifecycle::{
-    CancellationNote, LifecycleCleanup, LifecycleCleanupStatus, RunCancellationRequest,
-    RunLifecycle, RunPhase, RunProgress, RunRegistryEntry, RunSeen, RunState, RunTransitionError,
-    RuntimeRunResult, SeenCancellation, SeenScratch,
+    CancellationNote, LifecycleCleanup, LifecycleCleanupStatus, RunArtifactList, RunBundle,
+    RunCancellationRequest, RunLifecycle, RunPhase, RunProgress, RunRegistryEntry, RunRegistryPage,
+    RunSeen, RunState, RunTransitionError, RuntimeRunResult, SeenCancellation, SeenScratch,
 };
 pub use task::TaskInput;
 pub use workflow::{
