@@ -28,6 +28,7 @@ mod recorder;
 mod salvage;
 mod secrets;
 mod session;
+mod state;
 mod test_files;
 mod verdict;
 mod words;
