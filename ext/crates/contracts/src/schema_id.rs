@@ -82,6 +82,10 @@ pub const RUN_EVENTS: &str = "wp-codebox/run-events/v1";
 pub const RUN_CANCELLATION: &str = "wp-codebox/run-cancellation/v1";
 /// A run in the words of the run registry.
 pub const RUN_REGISTRY_ENTRY: &str = "wp-codebox/run-registry-entry/v1";
+/// Runs in the words of the run registry.
+pub const RUN_REGISTRY: &str = "wp-codebox/run-registry/v1";
+/// What a run left.
+pub const RUN_ARTIFACTS: &str = "wp-codebox/run-artifacts/v1";
 /// State, phase and cleanup of a run.
 pub const RUN_LIFECYCLE: &str = "wp-codebox/run-lifecycle/v1";
 /// What a run came to, without host paths.

@@ -2,7 +2,7 @@
 /**
  * How a command of the registry begins and ends inside the guest.
  *
- * Standard input is one JSON object, `{command, args, mounts}`. Standard output is one JSON
+ * Standard input is one JSON object, `{command, args, mounts, site: {url, path}}`. Standard output is one JSON
  * document: the command's own, with status 0, or `{error: {code, message}}` with status 1.
  * Whatever WordPress and plugins print in between is dropped; a plugin that ends PHP leaves the
  * command with an error that says so.
@@ -42,11 +42,61 @@ final class Entry {
 	public static ?array $document = null;
 
 	/**
+	 * Prints the document when a plugin's own shutdown ended PHP before.
+	 *
+	 * @var ?Last_Word
+	 */
+	public static ?Last_Word $last_word = null;
+
+	/**
+	 * Whether the document is printed.
+	 *
+	 * @var bool
+	 */
+	public static bool $printed = false;
+
+	/**
 	 * Makes the document of a program that was ended by somebody else.
 	 *
 	 * @var ?\Closure(): ?array<string,mixed>
 	 */
 	public static ?\Closure $at_exit = null;
+
+	/**
+	 * Files that the bundle gets: rows {path, kind, contentType}.
+	 *
+	 * @var list<array<string,string>>
+	 */
+	public static array $artifacts = array();
+
+	/**
+	 * What WordPress and plugins printed, and nobody took.
+	 *
+	 * @var string
+	 */
+	public static string $heard = '';
+
+	/**
+	 * The command and the site of the call.
+	 *
+	 * @var array{command: string, url: string}
+	 */
+	public static array $call = array(
+		'command' => '',
+		'url'     => 'http://localhost',
+	);
+}
+
+/**
+ * Destroyed after every shutdown function, even one that ends PHP.
+ */
+final class Last_Word {
+	/**
+	 * The last chance.
+	 */
+	public function __destruct() {
+		end_program();
+	}
 }
 
 /**
@@ -57,12 +107,26 @@ function begin(): Arguments {
 	ini_set( 'log_errors', '0' );
 	$stdin   = (string) stream_get_contents( STDIN );
 	$request = json_decode( $stdin, true );
-	ob_start();
-	register_shutdown_function( end_program( ... ) );
+	// However many buffers a plugin ends: nothing gets past this one.
+	ob_start(
+		static function ( string $piece ): string {
+			if ( strlen( Entry::$heard ) < DOCUMENT_BYTES ) {
+				Entry::$heard .= $piece;
+			}
+			return '';
+		}
+	);
+	Entry::$last_word = new Last_Word();
+	// Registered while PHP shuts down, so that it comes after the end of WordPress.
+	register_shutdown_function( static fn () => register_shutdown_function( end_program( ... ) ) );
 	if ( ! is_array( $request ) || ! is_array( $request['args'] ?? null ) ) {
 		Entry::$document = failure( 'wp_codebox_input_invalid', 'standard input must be a JSON object {"command", "args", "mounts"}' );
 		exit( 1 );
 	}
+	Entry::$call      = array(
+		'command' => (string) ( $request['command'] ?? '' ),
+		'url'     => (string) ( $request['site']['url'] ?? 'http://localhost' ),
+	);
 	Entry::$arguments = new Arguments( $request['args'], (array) ( $request['mounts'] ?? array() ) );
 	return Entry::$arguments;
 }
@@ -129,14 +193,59 @@ function failure( string $code, string $message, array $document = array() ): ar
 }
 
 /**
+ * What WordPress and plugins printed since it was asked last, at most so many bytes.
+ *
+ * @param int $bytes Bytes.
+ */
+function heard( int $bytes ): string {
+	while ( ob_get_level() > 1 ) {
+		ob_end_flush();
+	}
+	if ( 1 === ob_get_level() ) {
+		ob_flush();
+	}
+	$heard        = mb_strcut( mb_scrub( Entry::$heard, 'UTF-8' ), 0, $bytes, 'UTF-8' );
+	Entry::$heard = '';
+	return $heard;
+}
+
+/**
+ * Leaves a file for the bundle and answers its guest path.
+ *
+ * @param string $name  Name, without directories.
+ * @param string $bytes Content.
+ * @param string $kind  What it is, a word.
+ * @param string $media MIME type.
+ */
+function leave( string $name, string $bytes, string $kind, string $media = 'application/json' ): string {
+	$path = '/tmp/codebox-artifacts/' . ltrim( (string) preg_replace( '/[^A-Za-z0-9._-]+/', '-', $name ), '.-_' );
+	if ( ! is_dir( root() . '/tmp/codebox-artifacts' ) ) {
+		mkdir( root() . '/tmp/codebox-artifacts', 0700, true );
+	}
+	if ( strlen( $bytes ) !== @file_put_contents( root() . $path, $bytes ) ) {
+		throw Refusal::failed( "$path cannot be written: is the guest's disk full?" );
+	}
+	Entry::$artifacts[] = array(
+		'path'        => $path,
+		'kind'        => $kind,
+		'contentType' => $media,
+	);
+	return $path;
+}
+
+/**
  * The last thing that happens: prints the document.
  */
 function end_program(): void {
-	$error = error_get_last();
-	while ( ob_get_level() > 0 ) {
-		ob_end_clean();
+	if ( Entry::$printed ) {
+		return;
 	}
-	// WordPress and plugins end after this; nobody reads what they say.
+	Entry::$printed = true;
+	$error          = error_get_last();
+	while ( ob_get_level() > 0 ) {
+		ob_end_flush();
+	}
+	// Nobody reads what is said after this.
 	ob_start( static fn (): string => '' );
 	if ( null === Entry::$document && null !== Entry::$at_exit ) {
 		try {
@@ -149,6 +258,9 @@ function end_program(): void {
 		$fatal           = null !== $error && 0 !== ( $error['type'] & ( E_ERROR | E_PARSE | E_CORE_ERROR | E_COMPILE_ERROR | E_USER_ERROR | E_RECOVERABLE_ERROR ) );
 		$why             = $fatal ? explode( "\n", $error['message'] )[0] . ' in ' . basename( $error['file'] ) . ':' . $error['line'] : 'WordPress or a plugin ended PHP before the command was done';
 		Entry::$document = failure( 'wp_codebox_step_failed', $why );
+	}
+	if ( array() !== Entry::$artifacts ) {
+		Entry::$document += array( 'artifacts' => Entry::$artifacts );
 	}
 	$flags = JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_INVALID_UTF8_SUBSTITUTE | JSON_PARTIAL_OUTPUT_ON_ERROR | JSON_PRESERVE_ZERO_FRACTION;
 	$json  = (string) json_encode( Entry::$document, $flags );
