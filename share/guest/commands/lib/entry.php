@@ -42,6 +42,20 @@ final class Entry {
 	public static ?array $document = null;
 
 	/**
+	 * Prints the document when a plugin's own shutdown ended PHP before.
+	 *
+	 * @var ?Last_Word
+	 */
+	public static ?Last_Word $last_word = null;
+
+	/**
+	 * Whether the document is printed.
+	 *
+	 * @var bool
+	 */
+	public static bool $printed = false;
+
+	/**
 	 * Makes the document of a program that was ended by somebody else.
 	 *
 	 * @var ?\Closure(): ?array<string,mixed>
@@ -74,6 +88,18 @@ final class Entry {
 }
 
 /**
+ * Destroyed after every shutdown function, even one that ends PHP.
+ */
+final class Last_Word {
+	/**
+	 * The last chance.
+	 */
+	public function __destruct() {
+		end_program();
+	}
+}
+
+/**
  * Reads what is asked and takes standard output away from everybody else.
  */
 function begin(): Arguments {
@@ -90,7 +116,9 @@ function begin(): Arguments {
 			return '';
 		}
 	);
-	register_shutdown_function( end_program( ... ) );
+	Entry::$last_word = new Last_Word();
+	// Registered while PHP shuts down, so that it comes after the end of WordPress.
+	register_shutdown_function( static fn () => register_shutdown_function( end_program( ... ) ) );
 	if ( ! is_array( $request ) || ! is_array( $request['args'] ?? null ) ) {
 		Entry::$document = failure( 'wp_codebox_input_invalid', 'standard input must be a JSON object {"command", "args", "mounts"}' );
 		exit( 1 );
@@ -209,11 +237,15 @@ function leave( string $name, string $bytes, string $kind, string $media = 'appl
  * The last thing that happens: prints the document.
  */
 function end_program(): void {
-	$error = error_get_last();
-	while ( ob_get_level() > 0 ) {
-		ob_end_clean();
+	if ( Entry::$printed ) {
+		return;
 	}
-	// WordPress and plugins end after this; nobody reads what they say.
+	Entry::$printed = true;
+	$error          = error_get_last();
+	while ( ob_get_level() > 0 ) {
+		ob_end_flush();
+	}
+	// Nobody reads what is said after this.
 	ob_start( static fn (): string => '' );
 	if ( null === Entry::$document && null !== Entry::$at_exit ) {
 		try {
