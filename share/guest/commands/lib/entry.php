@@ -19,6 +19,8 @@ namespace WPCodebox\Guest\Command;
 
 require_once __DIR__ . '/refusal.php';
 require_once __DIR__ . '/arguments.php';
+require_once __DIR__ . '/values.php';
+require_once __DIR__ . '/supervise.php';
 
 /** Largest document, bytes. */
 const DOCUMENT_BYTES = 4 * 1024 * 1024;
@@ -40,6 +42,13 @@ final class Entry {
 	 * @var ?array<string,mixed>
 	 */
 	public static ?array $document = null;
+
+	/**
+	 * Where the document goes.
+	 *
+	 * @var resource
+	 */
+	public static $stream;
 
 	/**
 	 * Prints the document when a plugin's own shutdown ended PHP before.
@@ -79,12 +88,12 @@ final class Last_Word {
  * Reads what is asked and takes standard output away from everybody else.
  */
 function begin(): Arguments {
+	$stream = Supervisor::enter();
 	ini_set( 'display_errors', 'stderr' );
 	ini_set( 'log_errors', '0' );
+	Entry::$stream = $stream;
 	$stdin   = (string) stream_get_contents( STDIN );
 	$request = json_decode( $stdin, true );
-	// Whatever is printed from here on goes nowhere.
-	ob_start( static fn (): string => '' );
 	Entry::$last_word = new Last_Word();
 	// Registered while PHP shuts down, so that it comes after the end of WordPress.
 	register_shutdown_function( static fn () => register_shutdown_function( end_program( ... ) ) );
@@ -166,11 +175,6 @@ function end_program(): void {
 	}
 	Entry::$printed = true;
 	$error          = error_get_last();
-	while ( ob_get_level() > 0 ) {
-		ob_end_flush();
-	}
-	// Nobody reads what is said after this.
-	ob_start( static fn (): string => '' );
 	if ( null === Entry::$document && null !== Entry::$at_exit ) {
 		try {
 			Entry::$document = ( Entry::$at_exit )();
@@ -183,15 +187,10 @@ function end_program(): void {
 		$why             = $fatal ? explode( "\n", $error['message'] )[0] . ' in ' . basename( $error['file'] ) . ':' . $error['line'] : 'WordPress or a plugin ended PHP before the command was done';
 		Entry::$document = failure( 'wp_codebox_step_failed', $why );
 	}
-	$flags = JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_INVALID_UTF8_SUBSTITUTE | JSON_PARTIAL_OUTPUT_ON_ERROR | JSON_PRESERVE_ZERO_FRACTION;
-	$json  = (string) json_encode( Entry::$document, $flags );
+	$json = document_text( Entry::$document );
 	if ( '' === $json || strlen( $json ) > DOCUMENT_BYTES ) {
-		Entry::$document = failure( 'wp_codebox_step_failed', sprintf( 'the result is %d bytes of JSON and more than %d; ask for less', strlen( $json ), DOCUMENT_BYTES ) );
-		$json            = (string) json_encode( Entry::$document, $flags );
+		$json = document_text( failure( 'too-large', sprintf( 'the result is %d bytes of JSON and more than %d; ask for less', strlen( $json ), DOCUMENT_BYTES ) ) );
 	}
-	fwrite( STDOUT, $json . "\n" );
-	if ( isset( Entry::$document['error'] ) ) {
-		exit( 1 );
-	}
-	exit( 0 );
+	fwrite( Entry::$stream, $json );
+	fclose( Entry::$stream );
 }

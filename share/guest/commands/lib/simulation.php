@@ -37,7 +37,7 @@ function simulate( string $surface ): string {
 			'path'   => cut( $target, 2000 ),
 			'user'   => '' === $user ? null : cut( $user, 100 ),
 		);
-		$page    = new Page( $surface, $request, $diagnostics, new Watch() );
+		new Page( $surface, $request, $diagnostics, new Watch() );
 	} catch ( Refusal $refusal ) {
 		finish( static fn () => throw $refusal );
 	}
@@ -54,7 +54,6 @@ function simulate( string $surface ): string {
 	if ( 'admin-ajax.php' === basename( $_SERVER['SCRIPT_NAME'] ) && $admin ) {
 		define( 'DOING_AJAX', true );
 	}
-	$page->catch_output();
 	return $file;
 }
 
