@@ -9,7 +9,7 @@ import time
 
 from harness import Failed, must
 
-PROTOCOL = 3
+PROTOCOL = 4
 
 
 def task(goal):

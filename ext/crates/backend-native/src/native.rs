@@ -6,8 +6,8 @@ use crate::guest::{Guest, KillCause, LaunchOptions};
 use crate::host::{HostLayout, SystemEntryKind};
 use crate::php::PhpLayout;
 use crate::plan::{
-    GuestEgress, GuestSpec, PlannedComponents, PlannedMount, ProgramDirectory, TemplateAccess,
-    build_plan, egress_environment, environment,
+    BrowserPlan, GuestEgress, GuestSpec, PlannedComponents, PlannedMount, ProgramDirectory,
+    TemplateAccess, browser_plan, build_plan, egress_environment, environment,
 };
 use crate::process_sandbox::ProcessSandbox;
 use crate::reduced::{DiskWatch, GuestTree};
@@ -18,13 +18,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
-    BindSource, ErrorBody, ErrorCode, ExecLimits, ExecRequest, ExecutionId, GuestPath, HostSource,
-    IsolationLevel, IsolationReport, LaunchMount, LaunchPlan, LaunchPurpose, Limits, OutputStream,
-    SandboxAudit, StagedFile,
+    BindSource, CallSet, ErrorBody, ErrorCode, ExecLimits, ExecRequest, ExecutionId, GuestPath,
+    HostSource, IsolationLevel, IsolationReport, LaunchMount, LaunchPlan, LaunchPurpose, Limits,
+    OutputStream, SandboxAudit, StagedFile,
 };
 use wp_codebox_runtime::{
-    Backend, BackendError, Cancellation, Capabilities, Destroyed, EgressListeners, Execution,
-    ExecutionEnd, ExecutionResult, Launch, LaunchedEnd, Left, Runtime, Usage,
+    Backend, BackendError, CancelHook, Cancellation, Capabilities, Destroyed, EgressListeners,
+    Execution, ExecutionEnd, ExecutionResult, Launch, LaunchedEnd, Left, Runtime, Usage,
 };
 
 /// Time until a guest must be ready.
@@ -132,10 +132,8 @@ impl Backend for NativeBackend {
             View::Private => None,
             View::Host(tree) => Some(watched(&guest, tree, spec.limits)?),
         };
-        let killer = guest.killer();
-        self.cancellation
-            .on_cancel(Box::new(move || killer.kill(KillCause::Cancelled)));
         Ok(Box::new(NativeRuntime {
+            hook: self.hook(&guest),
             guest,
             view,
             disk,
@@ -144,6 +142,53 @@ impl Backend for NativeBackend {
             egress: egress_environment(&spec.egress),
             cancellation: Arc::clone(&self.cancellation),
         }))
+    }
+}
+
+impl NativeBackend {
+    /// A guest with a browser instead of a WordPress, beside the one that works. It is watched by
+    /// itself: the group of the run has the limits of the guest that works.
+    pub fn create_browser(
+        &self,
+        directory: Option<&str>,
+        limits: Limits,
+    ) -> Result<Box<dyn Runtime>, BackendError> {
+        let plan = browser_plan(&BrowserPlan {
+            host: &self.host,
+            hidden: &self.template.hidden,
+            directory,
+            limits,
+        })
+        .map_err(|e| e.body())?;
+        let apart = Cgroup::None {
+            reason: "a browser's guest is watched from outside".to_owned(),
+        };
+        let guest = Guest::launch(
+            &plan,
+            &LaunchOptions {
+                launcher: &self.launcher,
+                sandbox: self.sandbox.as_ref(),
+                ready_timeout: READY,
+                cgroup: &apart,
+            },
+        )
+        .map_err(|e| e.body())?;
+        Ok(Box::new(NativeRuntime {
+            hook: self.hook(&guest),
+            guest,
+            view: View::Private,
+            disk: None,
+            php: self.php.clone(),
+            limits,
+            egress: BTreeMap::new(),
+            cancellation: Arc::clone(&self.cancellation),
+        }))
+    }
+
+    fn hook(&self, guest: &Guest) -> CancelHook {
+        let killer = guest.killer();
+        self.cancellation
+            .on_cancel(Box::new(move || killer.kill(KillCause::Cancelled)))
     }
 }
 
@@ -180,6 +225,7 @@ struct NativeRuntime {
     limits: Limits,
     egress: BTreeMap<String, String>,
     cancellation: Arc<Cancellation>,
+    hook: CancelHook,
 }
 
 impl Runtime for NativeRuntime {
@@ -307,7 +353,7 @@ impl Runtime for NativeRuntime {
     }
 
     fn destroy(mut self: Box<Self>) -> Destroyed {
-        self.cancellation.clear();
+        self.cancellation.forget(self.hook);
         let end = self.guest.kill(KillCause::Finished);
         drop(self.disk);
         let left = match self.view {
@@ -402,6 +448,7 @@ pub fn probe_plan(host: &HostLayout) -> LaunchPlan {
         hostname: "codebox".to_owned(),
         mounts,
         writable,
+        calls: CallSet::Programs,
         limits: Limits::default(),
         egress: None,
     }

@@ -62,8 +62,9 @@ pub use live::{
 pub use mount::{GuestPath, InvalidGuestPath, MountAccess, MountRequest, MountView, StagedFile};
 pub use outcome::{CompletionStatus, NextAction, Outcome, Salvage, SessionStatus};
 pub use plan::{
-    BindSource, EgressSockets, ExecExit, ExecLimits, ExecRequest, GuestReply, GuestRequest,
-    HostSource, InodeId, LaunchMount, LaunchPlan, LaunchPurpose, LauncherFd, TmpfsEntry,
+    BindSource, CallSet, EgressSockets, ExecExit, ExecLimits, ExecRequest, GuestReply,
+    GuestRequest, HostSource, InodeId, LaunchMount, LaunchPlan, LaunchPurpose, LauncherFd,
+    TmpfsEntry,
 };
 pub use policy::{
     Approvals, EgressRule, FilesystemPolicy, NetworkPolicy, NetworkPosture, NetworkRules,
@@ -73,7 +74,7 @@ pub use projection::{
     BusEvent, BusEventType, BusProjection, SseError, SseFrame, last_event_id, project_to_bus,
 };
 pub use registry::{
-    CancelAnswer, RunCancellation, RunEvents, RunHandle, RunList, RunStatus, RunView,
+    CancelAnswer, CancelWish, RunCancellation, RunEvents, RunHandle, RunList, RunStatus, RunView,
 };
 pub use run::{
     CheckReport, CheckStatus, CommandCall, Cost, DEFAULT_MAX_RUNS, Frame, MAX_FRAME_BYTES,
@@ -86,4 +87,7 @@ pub use run_lifecycle::{
     RuntimeRunResult, SeenCancellation, SeenScratch,
 };
 pub use task::TaskInput;
-pub use workflow::{CollectedFile, OnFailure, Workflow, WorkflowStep};
+pub use workflow::{
+    CollectedFile, MadeDirectory, MadeFrom, OnFailure, Workflow, WorkflowStep, WorkspaceRule,
+    WrittenFile,
+};

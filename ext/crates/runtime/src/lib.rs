@@ -27,7 +27,7 @@ pub use backend::{
     Backend, BackendError, Capabilities, Destroyed, EgressListeners, Execution, ExecutionEnd,
     ExecutionResult, Launch, LaunchedEnd, Left, Runtime, Terminal, Usage,
 };
-pub use cancellation::{CancelReason, Cancellation};
+pub use cancellation::{CancelHook, CancelReason, Cancellation};
 pub use event_log::{EventPage, PageLimits};
 pub use gc::{
     ArtifactRule, GcFailure, GcItem, GcKind, GcMode, GcReason, GcReport, GcRules, SizeBudget,
@@ -37,7 +37,8 @@ pub use journal::{Journal, JournalError};
 pub use lifecycle::{IllegalTransition, RuntimeState};
 pub use reap::{Reaped, reap_dead};
 pub use registry::{
-    FoundRun, ListFilter, RegistryError, StatusFilter, events, find, list, status, view,
+    FoundRun, ListFilter, RegistryError, StatusFilter, cancellation, entry, events, find, list,
+    list_entries, status, view,
 };
 pub use run_dir::{CONTROL_SOCKET, RESULT_FILE, RunDir, RunDirError, SALVAGE, Scratch};
 pub use run_record::{Ending, LiveRecord, NewRun, RunRecord};

@@ -85,7 +85,7 @@ final class Supervisor {
 			array( self::MARK => (string) self::DOCUMENT ) + getenv()
 		);
 		if ( ! is_resource( $process ) ) {
-			return $this->tell( failure( 'process', 'PHP could not be started a second time' ) );
+			return $this->tell( failure( 'wp_codebox_command_failed', 'PHP could not be started a second time' ) );
 		}
 		$digest = hash_init( 'sha256' );
 		$end    = null;
@@ -125,7 +125,7 @@ final class Supervisor {
 		$document = json_decode( $this->document, false );
 		if ( ! is_object( $document ) ) {
 			$how = $end['signaled'] ? 'signal ' . $end['termsig'] : 'status ' . $end['exitcode'];
-			return failure( $end['signaled'] ? 'killed' : 'ended', "PHP ended with $how before the command was done" );
+			return failure( 'wp_codebox_command_failed', "PHP ended with $how before the command was done" );
 		}
 		if ( property_exists( $document, 'body' ) && null === $document->body ) {
 			$document->title = page_title( $this->held );
