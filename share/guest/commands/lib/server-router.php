@@ -16,6 +16,8 @@ $file = $_SERVER['DOCUMENT_ROOT'] . $path;
 if ( is_file( $file ) || is_file( rtrim( $file, '/' ) . '/index.php' ) && '/' !== $path ) {
 	return false;
 }
+// What PHP puts before every other script it does not put before this one.
+require_once __DIR__ . '/server-prepend.php';
 unset( $path, $file );
 $_SERVER['SCRIPT_NAME']     = '/index.php';
 $_SERVER['PHP_SELF']        = '/index.php';

@@ -46,7 +46,7 @@ final class Server {
 				usleep( 10000 );
 				clearstatcache();
 			}
-			$seen = (array) json_decode( (string) file_get_contents( $watched ), true );
+			$seen = (array) json_decode( (string) file_get_contents( $watched ) );
 		} finally {
 			proc_terminate( $process, 9 );
 			proc_close( $process );
@@ -68,7 +68,7 @@ final class Server {
 			'durationMs' => round( $took, 3 ),
 		) + array_intersect_key( $seen, array_flip( array( 'php', 'queries', 'costs', 'hooks', 'redirect', 'died', 'template', 'fatal' ) ) );
 		if ( null !== $expect && $expect !== $answer['status'] ) {
-			throw new Refusal( 'unexpected-status', "the page answered with {$answer['status']}, but $expect was expected", $document );
+			throw new Refusal( 'wp_codebox_command_failed', "the page answered with {$answer['status']}, but $expect was expected", $document );
 		}
 		return $document;
 	}
