@@ -10,6 +10,7 @@
 //! the signal when the guest was killed.
 
 mod channel;
+mod connect;
 mod egress;
 mod error;
 mod init;
@@ -29,6 +30,7 @@ mod seccomp;
 mod shortfall;
 mod stop;
 mod syscalls;
+mod syscalls_browser;
 mod syscalls_reduced;
 
 use channel::Channel;

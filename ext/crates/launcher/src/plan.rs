@@ -8,7 +8,8 @@ use rustix::fd::OwnedFd;
 use std::fs::File;
 use std::io::Read;
 use wp_codebox_contracts::{
-    BindSource, EgressSockets, GuestPath, HostSource, IsolationLevel, LaunchMount, LaunchPlan,
+    BindSource, CallSet, EgressSockets, GuestPath, HostSource, IsolationLevel, LaunchMount,
+    LaunchPlan, PLAN_VERSION,
 };
 
 /// Largest plan, bytes.
@@ -38,7 +39,7 @@ fn rule(what: &str) -> Failure {
 }
 
 fn check(plan: &LaunchPlan) -> Result<(), Failure> {
-    if plan.version != 2 {
+    if plan.version != PLAN_VERSION {
         return Err(rule("unknown version"));
     }
     if let Some(sockets) = &plan.egress {
@@ -106,6 +107,9 @@ fn places(plan: &LaunchPlan) -> Result<(), Failure> {
         if !fine {
             return Err(rule("a place breaks a rule"));
         }
+    }
+    if plan.calls != CallSet::Programs {
+        return Err(rule("the calls of a browser"));
     }
     // Without a network namespace of its own there is nowhere for them.
     if plan.egress.is_some() {
@@ -184,13 +188,14 @@ mod tests {
         let mut all = vec![LaunchMount::Proc, LaunchMount::Dev];
         all.extend(mounts);
         LaunchPlan {
-            version: 2,
+            version: PLAN_VERSION,
             purpose: LaunchPurpose::Serve,
             level: IsolationLevel::Full,
             guest_id: 1000,
             hostname: "codebox".to_owned(),
             mounts: all,
             writable: vec![GuestPath::new("/tmp").unwrap()],
+            calls: CallSet::Programs,
             limits: Limits::default(),
             egress: None,
         }

@@ -15,6 +15,7 @@ mod link;
 mod tree;
 mod upper;
 
+pub(crate) use budget::{Budget, Exceeded, ListError};
 pub use difference::capture_difference;
 pub use error::CaptureError;
 pub use layer::{LayerError, lay_over, write_layer};

@@ -156,7 +156,7 @@ fn step(mount: &LaunchMount, root: &GuestRoot) -> Result<Option<TreeStep>, StepE
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wp_codebox_contracts::{IsolationLevel, LaunchPurpose, Limits, TmpfsEntry};
+    use wp_codebox_contracts::{CallSet, IsolationLevel, LaunchPurpose, Limits, TmpfsEntry};
 
     fn guest(path: &str) -> GuestPath {
         GuestPath::new(path).unwrap()
@@ -164,13 +164,14 @@ mod tests {
 
     fn plan(mounts: Vec<LaunchMount>) -> LaunchPlan {
         LaunchPlan {
-            version: 2,
+            version: wp_codebox_contracts::PLAN_VERSION,
             purpose: LaunchPurpose::Serve,
             level: IsolationLevel::Full,
             guest_id: 1000,
             hostname: "codebox".to_owned(),
             mounts,
             writable: Vec::new(),
+            calls: CallSet::Programs,
             limits: Limits::default(),
             egress: None,
         }

@@ -141,6 +141,7 @@ pub(super) fn inputs(
             .chain(egress::evidence(&setting.prepared.policy, &recorder.egress))
             .chain(workflow(recorder))
             .collect(),
+        files: recorder.files.clone(),
     })
 }
 

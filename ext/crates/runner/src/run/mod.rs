@@ -12,6 +12,7 @@ mod components;
 mod egress;
 mod envelopes;
 mod export;
+mod files;
 mod finish;
 pub(crate) mod group;
 mod hold;

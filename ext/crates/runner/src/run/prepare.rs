@@ -16,21 +16,13 @@ use wp_codebox_contracts::{
     Agent, AgentPreset, CommandCall, ErrorBody, ErrorCode, GuestPath, Limits, ModelEndpoint,
     MountRequest, NetworkPolicy, PresetResult, RunRequest, RuntimePolicy, schema_id,
 };
-use wp_codebox_policy::{self as policy, EgressRules, ModelAccess};
+use wp_codebox_policy::{self as policy, EgressRules, Handler, ModelAccess};
 use wp_codebox_runtime::StateDir;
 
 /// Largest staged file, bytes.
 const STAGED_BYTES: u64 = 16 * 1024 * 1024;
 /// Command id that running an agent or a check needs.
 pub(crate) const AGENT_COMMAND: &str = "command-agent-run";
-
-/// Commands of a held sandbox whose request brings no policy.
-const HELD_COMMANDS: [&str; 4] = [
-    AGENT_COMMAND,
-    "inspect-mounted-inputs",
-    "wordpress.run-php",
-    "wordpress.wp-cli",
-];
 
 /// A mount whose source is open and allowed.
 #[derive(Debug)]
@@ -245,12 +237,21 @@ pub(crate) fn default_policy(request: &RunRequest) -> RuntimePolicy {
     commands.extend(steps.map(|step| step.call.command.clone()));
     // Whoever comes later can do what a run could have been asked for.
     if request.hold.is_some() {
-        commands.extend(HELD_COMMANDS.map(str::to_owned));
+        let held = policy::registry().filter(|c| match c.handler {
+            Handler::Program(_)
+            | Handler::Browser
+            | Handler::Checkpoint
+            | Handler::Right { .. } => true,
+            Handler::Unsupported { .. } => false,
+        });
+        commands.extend(held.map(|c| c.id.to_owned()));
     }
     // What the tools of the built-in loop take; which tools there are, the tool policy says.
     if let Some(Agent::Model(_)) = request.agent {
         commands.extend(["wordpress.run-php", "wordpress.wp-cli"].map(str::to_owned));
     }
+    let needed = commands.iter().flat_map(|c| policy::required_commands(c));
+    let mut commands: Vec<String> = needed.map(str::to_owned).collect();
     commands.sort();
     commands.dedup();
     commands.retain(|c| policy::descriptor(c).is_some());

@@ -7,7 +7,7 @@ use base64::Engine;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-use wp_codebox_artifacts::ExecutionRecord;
+use wp_codebox_artifacts::{ArtifactFile, ExecutionRecord};
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, EventType, ExecutionId, GuestPath, LifecycleEvent, ModelUsage,
     OutputStream,
@@ -96,6 +96,8 @@ pub(crate) struct Recorder<'a> {
     pub last_word: Option<String>,
     /// What the steps of a recipe came to, redacted.
     pub workflow: Option<Value>,
+    /// What commands left for the bundle.
+    pub files: Vec<ArtifactFile>,
     /// Content of files that a recipe names, one row each; none of them looks like a secret.
     pub collected: Vec<Value>,
 }
@@ -122,6 +124,7 @@ impl<'a> Recorder<'a> {
             agent: None,
             last_word: None,
             workflow: None,
+            files: Vec::new(),
             collected: Vec::new(),
         }
     }

@@ -104,6 +104,7 @@ pub(super) fn spec(
         .collect::<Result<Vec<_>, ErrorBody>>()?;
     Ok(NativeSpec {
         mounts,
+        content: Vec::new(),
         components: components::planned(&setting.components),
         task_json: setting
             .prepared
