@@ -44,6 +44,7 @@ mod tests;
 
 pub(crate) use config::{BridgeConfig, BridgeLimits, ModelRoute, Network, SecretSwap, Trust};
 pub(crate) use error::EgressError;
+pub(crate) use exchange::end_to_end;
 #[cfg(test)]
 pub(crate) use log::EgressMode;
 pub(crate) use log::{EgressDecision, EgressLog, EgressRow};

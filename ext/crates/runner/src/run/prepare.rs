@@ -4,8 +4,10 @@
 use super::components::{self, OpenComponents};
 use super::group::{self, RunGroup};
 use super::preset::{self, Equipped, Stock};
+use super::preview;
 use super::programs::{GuestMount, working_directory};
 use super::secrets::{ModelKey, Secrets};
+use crate::preview::Reservation;
 use rustix::fs::{FileType, Mode, OFlags};
 use std::io::Read;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -73,6 +75,8 @@ pub(crate) struct Prepared {
     /// What a preset gives its program on standard input, and how its last word is found.
     pub manner: Option<Manner>,
     pub group: RunGroup,
+    /// The address of the preview that the request asks for.
+    pub preview: Option<Reservation>,
 }
 
 /// Checks the request, opens what it names and gives up root.
@@ -156,6 +160,9 @@ pub(crate) fn prepare(mut request: RunRequest) -> Result<Prepared, ErrorBody> {
     let named = request.paths.cgroup.as_deref().map(Path::new);
     let group = group::make(&state, named, &request.run_id, &limits);
     state.become_owner().map_err(|e| e.body())?;
+    // As its owner, who opens it later.
+    let preview = request.hold.as_ref().and_then(|hold| hold.preview.as_ref());
+    let preview = preview.map(preview::reserve).transpose()?;
     Ok(Prepared {
         request,
         policy,
@@ -169,6 +176,7 @@ pub(crate) fn prepare(mut request: RunRequest) -> Result<Prepared, ErrorBody> {
         guest_model,
         manner,
         group,
+        preview,
     })
 }
 

@@ -96,6 +96,8 @@ pub(crate) struct Recorder<'a> {
     pub last_word: Option<String>,
     /// What the steps of a recipe came to, redacted.
     pub workflow: Option<Value>,
+    /// What became of the run's preview.
+    pub preview: Option<Value>,
 }
 
 impl<'a> Recorder<'a> {
@@ -120,6 +122,7 @@ impl<'a> Recorder<'a> {
             agent: None,
             last_word: None,
             workflow: None,
+            preview: None,
         }
     }
 

@@ -11,6 +11,7 @@ mod command;
 pub(crate) use command::Commanded;
 
 use super::egress::{self, Phase};
+use super::preview::{PreviewEnd, Previews, SiteServer};
 use super::recorder::Recorder;
 use super::work::{guest, spec};
 use super::{Setting, agents};
@@ -23,6 +24,10 @@ use wp_codebox_runtime::{Cancellation, Left, Runtime, Usage};
 pub(crate) struct WorkingGuest {
     pub runtime: Box<dyn Runtime>,
     egress: egress::Open,
+    /// Its web server, once somebody needed it.
+    pub site: Option<SiteServer>,
+    /// Web servers that were started in it.
+    pub sites: u32,
 }
 
 /// One session. Everything in it may be used at once, which is why its members are open.
@@ -35,6 +40,8 @@ pub(crate) struct Session<'s, 'r> {
     pub isolation: IsolationReport,
     /// What was around the present guest's launcher.
     pub outer: SandboxAudit,
+    /// Ways for visitors to the guest's site.
+    pub previews: Previews,
     /// What guests before the present one used.
     spent: Usage,
 }
@@ -63,6 +70,7 @@ impl<'s, 'r> Session<'s, 'r> {
             guest,
             isolation,
             outer,
+            previews: Previews::default(),
             spent: Usage::default(),
         })
     }
@@ -78,9 +86,13 @@ impl<'s, 'r> Session<'s, 'r> {
     }
 
     /// Ends the guest, then its way out.
-    pub(crate) fn end(self) -> Result<Ended, ErrorBody> {
+    pub(crate) fn end(mut self) -> Result<Ended, ErrorBody> {
+        // Nobody looks at a guest that is captured.
+        let closed = self.close_preview(PreviewEnd::Closed);
         let left = self.guest.runtime.destroy();
         self.guest.egress.close(Phase::Work, self.recorder)?;
+        closed?;
+        self.recorder.preview = self.previews.into_record();
         Ok(Ended {
             left: left.left,
             usage: added(self.spent, left.usage),
@@ -104,7 +116,12 @@ fn start(setting: &Setting<'_>) -> Result<WorkingGuest, ErrorBody> {
     let spec = spec(setting, Phase::Work, lowers, egress.guest())?;
     let mut runtime = guest(setting, &spec)?;
     let egress = egress.open(runtime.as_mut())?;
-    Ok(WorkingGuest { runtime, egress })
+    Ok(WorkingGuest {
+        runtime,
+        egress,
+        site: None,
+        sites: 0,
+    })
 }
 
 /// Records what the probes of a new guest saw.
