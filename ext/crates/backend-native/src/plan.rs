@@ -21,7 +21,7 @@ use settings::{EGRESS_AUTHORITY, EGRESS_PORT, EGRESS_SOCKET, HOME, egress_ini};
 use wp_codebox_contracts::{
     BindSource, EgressSockets, ErrorBody, ErrorCode, GuestPath, HostSource, InvalidGuestPath,
     IsolationLevel, LaunchMount, LaunchPlan, LaunchPurpose, Limits, MountAccess, MountView,
-    StagedFile, TmpfsEntry,
+    PLAN_VERSION, StagedFile, TmpfsEntry,
 };
 
 /// Layer index of the guest's `wp-content`; mounts use their own index from 0.
@@ -276,7 +276,7 @@ pub fn build_plan(spec: &GuestSpec<'_>) -> Result<LaunchPlan, PlanError> {
         }),
     };
     Ok(LaunchPlan {
-        version: 2,
+        version: PLAN_VERSION,
         purpose: LaunchPurpose::Serve,
         level: IsolationLevel::Full,
         guest_id: GUEST_ID,

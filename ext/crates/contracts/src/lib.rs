@@ -62,8 +62,9 @@ pub use live::{
 pub use mount::{GuestPath, InvalidGuestPath, MountAccess, MountRequest, MountView, StagedFile};
 pub use outcome::{CompletionStatus, NextAction, Outcome, Salvage, SessionStatus};
 pub use plan::{
-    BindSource, EgressSockets, ExecExit, ExecLimits, ExecRequest, GuestReply, GuestRequest,
-    HostSource, InodeId, LaunchMount, LaunchPlan, LaunchPurpose, LauncherFd, TmpfsEntry,
+    BindSource, EgressSockets, ExecExit, ExecLimits, ExecRequest, ExecTerminal, GuestReply,
+    GuestRequest, HostSource, InodeId, LaunchMount, LaunchPlan, LaunchPurpose, LauncherFd,
+    PLAN_VERSION, TmpfsEntry,
 };
 pub use policy::{
     Approvals, EgressRule, FilesystemPolicy, NetworkPolicy, NetworkPosture, NetworkRules,

@@ -17,7 +17,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use wp_codebox_artifacts::remove_tree;
 use wp_codebox_contracts::{
-    ExecLimits, ExecRequest, ExecutionId, GuestPath, IsolationLevel, Limits,
+    ExecLimits, ExecRequest, ExecTerminal, ExecutionId, GuestPath, IsolationLevel, Limits,
 };
 
 /// The files of a WordPress root that are core; nothing else of it is copied, above all
@@ -259,6 +259,7 @@ fn call(step: &'static str, argv: &[&str]) -> Result<ExecRequest, TemplateError>
         env: environment(),
         cwd: GuestPath::new("/wordpress").map_err(|_| invalid("path"))?,
         limits: ExecLimits::default(),
+        terminal: ExecTerminal::None,
     })
 }
 
