@@ -276,9 +276,11 @@ class Fpm:
 
     def stop(self, how):
         if self.process.poll() is None:
+            # Looked up first: the workers of a master that is gone are nobody's children.
+            workers = self.workers()
             self.process.send_signal(how)
             if how == signal.SIGKILL:
-                for worker in self.workers():
+                for worker in workers:
                     with contextlib.suppress(OSError):
                         os.kill(worker, signal.SIGKILL)
             with contextlib.suppress(subprocess.TimeoutExpired):

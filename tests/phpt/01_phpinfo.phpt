@@ -22,7 +22,7 @@ wp_codebox
 
 wp_codebox => enabled
 Version => %d.%d.%d
-Runner protocol => 3
+Runner protocol => 4
 Contract digest => %x
 
 Directive => Local Value => Master Value

@@ -41,7 +41,7 @@ array(2) {
   string(6) "/srv/b"
 }
 string(17) "relative/launcher"
-int(3)
+int(4)
 bool(true)
 bool(true)
 UnavailableException wp_codebox_config_invalid

@@ -72,6 +72,10 @@ $cases = [
 	'model no address'   => [ 'model' => [ 'base_url' => '' ] + MODEL ],
 	'model field'        => [ 'model' => [ 'key' => SECRET ] + MODEL ],
 	'model price'        => [ 'model' => [ 'prices' => [ 'input' => 0.5 ] ] + MODEL ],
+	'model missing'      => [ 'agent' => [ 'kind' => 'model' ] ],
+	'budget of nothing'  => [ 'agent' => [ 'kind' => 'model', 'budget' => [ 'turns' => 0 ] ], 'model' => MODEL ],
+	'budget no prices'   => [ 'agent' => [ 'kind' => 'model', 'budget' => [ 'cost_microusd' => 5 ] ], 'model' => MODEL ],
+	'model plain http'   => [ 'model' => [ 'base_url' => 'http://api.example.org/v1', 'secret' => 'KEY' ] + MODEL ],
 	'tool policy'        => [ 'tool_policy' => [ 'schema' => SECRET, 'version' => 1, 'tools' => [] ] ],
 	'tool policy row'    => [ 'tool_policy' => [ 'schema' => 'wp-codebox/sandbox-tool-policy/v1', 'version' => 1, 'tools' => [ [ 'id' => SECRET ] ] ] ],
 	'parent tool'        => [ 'parent_tools' => [ 'tools' => [ [ 'id' => 'a.b' ] ] ] ],
@@ -241,6 +245,10 @@ model field: InvalidInputException wp_codebox_model_invalid
   model.key
 model price: InvalidInputException wp_codebox_model_invalid
   model.prices.input
+model missing: InvalidInputException wp_codebox_model_missing
+budget of nothing: InvalidInputException wp_codebox_budget_invalid
+budget no prices: InvalidInputException wp_codebox_budget_invalid
+model plain http: InvalidInputException wp_codebox_model_invalid
 tool policy: InvalidInputException wp_codebox_sandbox_tool_policy_invalid
   tool_policy
 tool policy row: InvalidInputException wp_codebox_sandbox_tool_policy_invalid

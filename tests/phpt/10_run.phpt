@@ -72,7 +72,7 @@ int(1)
 bool(true)
 {
     "type": "start",
-    "protocol": 3,
+    "protocol": 4,
     "request": {
         "schema": "wp-codebox/run-request/v1",
         "site": "site-1",

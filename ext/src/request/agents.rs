@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use wp_codebox_contracts::{
     Agent, AgentBudget, AgentCommand, Component, ComponentLoad, ErrorBody, ErrorCode, ModelAgent,
     ModelApi, ModelEndpoint, ModelPrices, ParentTool, ParentToolBridge, PresetAgent,
-    ReadinessProbe, RuntimeTask, SandboxToolPolicy, schema_id,
+    ReadinessProbe, RuntimeTask, SandboxToolPolicy,
 };
 use wp_codebox_policy as policy;
 
@@ -180,45 +180,27 @@ pub(super) fn model(fields: &mut Fields) -> Result<Option<ModelEndpoint>, ErrorB
     Ok(Some(model))
 }
 
-/// Which tools exist. What its rules mean is judged by the policy crate.
+/// Which tools exist.
 pub(super) fn tool_policy(fields: &mut Fields) -> Result<Option<SandboxToolPolicy>, ErrorBody> {
-    let Some(mut given) = fields.object("tool_policy")? else {
+    let Some(given) = fields.object("tool_policy")? else {
         return Ok(None);
     };
-    let invalid = |why: &str| {
-        let code = ErrorCode::SandboxToolPolicyInvalid;
-        ErrorBody::new(code, format!("tool_policy {why}")).with("field", "tool_policy")
-    };
-    // PHP has one empty array for lists and objects.
-    for row in given
-        .get_mut("tools")
-        .and_then(Value::as_array_mut)
-        .into_iter()
-        .flatten()
-    {
-        empty_object(row.get_mut("metadata"));
-    }
-    empty_object(given.get_mut("metadata"));
-    let parsed: Result<SandboxToolPolicy, _> = serde_json::from_value(Value::Object(given));
-    match parsed {
-        Ok(policy) if policy.schema != schema_id::SANDBOX_TOOL_POLICY => Err(invalid(&format!(
-            "must have the schema {}",
-            schema_id::SANDBOX_TOOL_POLICY
-        ))),
-        Ok(policy) => Ok(Some(policy)),
-        // The parser's sentence could quote a value.
-        Err(_) => Err(invalid(
-            "must have schema, version and tools, each with id, runtime_tool_id, execution_location, transport_visibility, allowed and runtime {environment, capability_scope}",
-        )),
-    }
+    policy::parse_tool_policy(&Value::Object(given))
+        .map(Some)
+        .map_err(|e| e.body().with("field", "tool_policy"))
 }
 
-fn empty_object(value: Option<&mut Value>) {
-    if let Some(value) = value
-        && value.as_array().is_some_and(Vec::is_empty)
-    {
-        *value = Value::Object(Map::new());
-    }
+/// The model, and what the built-in loop may use of it. The runner checks both again.
+pub(super) fn check_model(
+    agent: Option<&Agent>,
+    model: Option<&ModelEndpoint>,
+) -> Result<(), ErrorBody> {
+    let checked = match (agent, model) {
+        (Some(Agent::Model(agent)), model) => policy::check_model_agent(agent, model),
+        (_, Some(model)) => policy::check_model(model),
+        (_, None) => return Ok(()),
+    };
+    checked.map(|_| ()).map_err(|e| e.body())
 }
 
 /// Tools that the parent answers for.

@@ -11,7 +11,7 @@ mod task;
 
 use crate::fields::Fields;
 use crate::ini::{Settings, is_absolute};
-use agents::{agent, components, model, parent_tools, tool_policy};
+use agents::{agent, check_model, components, model, parent_tools, tool_policy};
 use bundles::agent_bundles;
 use rows::{absolute_rule, bounded, commands, mounts, secrets, texts_not_blank};
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -92,6 +92,7 @@ pub(crate) fn build(
     let commands = commands(&mut fields, rules.as_ref())?;
     let agent = agent(&mut fields)?;
     let model = model(&mut fields)?;
+    check_model(agent.as_ref(), model.as_ref())?;
     let tool_policy = tool_policy(&mut fields)?;
     let parent_tools = parent_tools(&mut fields)?;
     let components = components(&mut fields)?;

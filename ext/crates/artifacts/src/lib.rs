@@ -21,6 +21,7 @@ mod changed_files;
 mod digest;
 mod episode;
 mod json;
+mod kept;
 mod patch;
 mod preflight;
 mod removal;
@@ -33,9 +34,9 @@ pub use attestation::{
 };
 pub use beneath::Dir;
 pub use bundle::{
-    Approvable, BundleError, BundleInputs, BundleMount, BundleSigner, Durability, EvidenceDocument,
-    ExecutionRecord, RenameMode, SecretLocation, WrittenBundle, find_secret, write_bundle,
-    write_bundle_as,
+    Approvable, ArtifactContent, ArtifactFile, BundleError, BundleInputs, BundleMount,
+    BundleSigner, Durability, EvidenceDocument, ExecutionRecord, RenameMode, SecretLocation,
+    WrittenBundle, find_secret, write_bundle, write_bundle_as,
 };
 pub use canonical::{
     CanonicalError, MAX_DEPTH, MAX_ITEMS, MAX_KEYS, OverLimit, canonical_json, canonical_value,
@@ -56,6 +57,7 @@ pub use episode::{
     TraceValidation, validate_episode_trace,
 };
 pub use json::{JsText, Json, JsonError};
+pub use kept::{KeepError, KeptEntry, KeptLayer, KeptNode, keep_layer, verify_layer};
 pub use patch::{
     Block, FileStats, FilterError, PatchError, Rename, RenderedPatch, filter_patch, find_renames,
     needs_quoting, parse_patch, quote_name, render_mount_patch, split_patch, unquote_name,

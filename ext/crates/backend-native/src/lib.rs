@@ -47,9 +47,9 @@ pub use launched::{ConnectError, LAUNCHED, LaunchEnd};
 pub use native::{NativeBackend, NativeSpec, probe_plan};
 pub use php::{PhpError, PhpExtension, PhpLayout};
 pub use plan::{
-    AGENTS, GuestEgress, GuestSpec, MountPaths, PlanError, PlannedComponent, PlannedComponents,
-    PlannedMount, ProgramDirectory, TemplateAccess, WP_CONTENT_LAYER, build_plan,
-    egress_environment, environment, mount_paths, php_ini,
+    AGENTS, BrowserPlan, GuestEgress, GuestSpec, MountPaths, PlanError, PlannedComponent,
+    PlannedComponents, PlannedMount, ProgramDirectory, TemplateAccess, WP_CONTENT_LAYER,
+    browser_plan, build_plan, egress_environment, environment, mount_paths, php_ini,
 };
 pub use process_sandbox::{
     Bubblewrap, Choice, Gvisor, LauncherCommand, NoSandbox, ProcessSandbox, Unwrapped,

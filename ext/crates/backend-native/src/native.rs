@@ -7,8 +7,8 @@ use crate::host::{HostLayout, SystemEntryKind};
 use crate::launched::LaunchEnd;
 use crate::php::PhpLayout;
 use crate::plan::{
-    GuestEgress, GuestSpec, PlannedComponents, PlannedMount, ProgramDirectory, TemplateAccess,
-    build_plan, egress_environment, environment,
+    BrowserPlan, GuestEgress, GuestSpec, PlannedComponents, PlannedMount, ProgramDirectory,
+    TemplateAccess, browser_plan, build_plan, egress_environment, environment,
 };
 use crate::process_sandbox::ProcessSandbox;
 use crate::reduced::{DiskWatch, GuestTree};
@@ -19,13 +19,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
-    BindSource, ErrorBody, ErrorCode, ExecLimits, ExecRequest, ExecTerminal, ExecutionId,
+    BindSource, CallSet, ErrorBody, ErrorCode, ExecLimits, ExecRequest, ExecTerminal, ExecutionId,
     GuestPath, HostSource, IsolationLevel, IsolationReport, LaunchMount, LaunchPlan, LaunchPurpose,
     Limits, OutputStream, PLAN_VERSION, SandboxAudit, StagedFile,
 };
 use wp_codebox_runtime::{
-    Backend, BackendError, Cancellation, Capabilities, Destroyed, EgressListeners, Execution,
-    ExecutionEnd, ExecutionResult, Launch, LaunchedEnd, Left, Runtime, Terminal, Usage,
+    Backend, BackendError, CancelHook, Cancellation, Capabilities, Destroyed, EgressListeners,
+    Execution, ExecutionEnd, ExecutionResult, Launch, LaunchedEnd, Left, Runtime, Terminal, Usage,
 };
 
 /// Time until a guest must be ready.
@@ -57,6 +57,8 @@ pub struct NativeBackend {
 pub struct NativeSpec {
     /// Mounts in request order.
     pub mounts: Vec<PlannedMount>,
+    /// Layers over the template's `wp-content`, topmost first; none in a fresh guest.
+    pub content: Vec<HostSource>,
     /// Code of the host that the guest's WordPress loads.
     pub components: PlannedComponents,
     /// Text of `/run/codebox/task.json`; empty: no such file.
@@ -85,7 +87,7 @@ impl Backend for NativeBackend {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             capture: true,
-            snapshot: false,
+            snapshot: true,
         }
     }
 
@@ -97,6 +99,7 @@ impl Backend for NativeBackend {
             template: &self.template,
             template_access: TemplateAccess::Run,
             mounts: &spec.mounts,
+            content: &spec.content,
             components: &spec.components,
             task_json: &spec.task_json,
             staged: &spec.staged,
@@ -133,10 +136,8 @@ impl Backend for NativeBackend {
             View::Private => None,
             View::Host(tree) => Some(watched(&guest, tree, spec.limits)?),
         };
-        let killer = guest.killer();
-        self.cancellation
-            .on_cancel(Box::new(move || killer.kill(KillCause::Cancelled)));
         Ok(Box::new(NativeRuntime {
+            hook: self.hook(&guest),
             guest,
             view,
             disk,
@@ -145,6 +146,53 @@ impl Backend for NativeBackend {
             egress: egress_environment(&spec.egress),
             cancellation: Arc::clone(&self.cancellation),
         }))
+    }
+}
+
+impl NativeBackend {
+    /// A guest with a browser instead of a WordPress, beside the one that works. It is watched by
+    /// itself: the group of the run has the limits of the guest that works.
+    pub fn create_browser(
+        &self,
+        directory: Option<&str>,
+        limits: Limits,
+    ) -> Result<Box<dyn Runtime>, BackendError> {
+        let plan = browser_plan(&BrowserPlan {
+            host: &self.host,
+            hidden: &self.template.hidden,
+            directory,
+            limits,
+        })
+        .map_err(|e| e.body())?;
+        let apart = Cgroup::None {
+            reason: "a browser's guest is watched from outside".to_owned(),
+        };
+        let guest = Guest::launch(
+            &plan,
+            &LaunchOptions {
+                launcher: &self.launcher,
+                sandbox: self.sandbox.as_ref(),
+                ready_timeout: READY,
+                cgroup: &apart,
+            },
+        )
+        .map_err(|e| e.body())?;
+        Ok(Box::new(NativeRuntime {
+            hook: self.hook(&guest),
+            guest,
+            view: View::Private,
+            disk: None,
+            php: self.php.clone(),
+            limits,
+            egress: BTreeMap::new(),
+            cancellation: Arc::clone(&self.cancellation),
+        }))
+    }
+
+    fn hook(&self, guest: &Guest) -> CancelHook {
+        let killer = guest.killer();
+        self.cancellation
+            .on_cancel(Box::new(move || killer.kill(KillCause::Cancelled)))
     }
 }
 
@@ -181,6 +229,7 @@ struct NativeRuntime {
     limits: Limits,
     egress: BTreeMap<String, String>,
     cancellation: Arc<Cancellation>,
+    hook: CancelHook,
 }
 
 impl Runtime for NativeRuntime {
@@ -324,7 +373,7 @@ impl Runtime for NativeRuntime {
     }
 
     fn destroy(mut self: Box<Self>) -> Destroyed {
-        self.cancellation.clear();
+        self.cancellation.forget(self.hook);
         let end = self.guest.kill(KillCause::Finished);
         drop(self.disk);
         let left = match self.view {
@@ -449,6 +498,7 @@ pub fn probe_plan(host: &HostLayout) -> LaunchPlan {
         hostname: "codebox".to_owned(),
         mounts,
         writable,
+        calls: CallSet::Programs,
         limits: Limits::default(),
         egress: None,
     }

@@ -5,10 +5,12 @@
 //! the scratch tmpfs or in an overlay's upper directory, never in a host directory.
 //! The one exception is [`TemplateAccess::Build`], with which the template is made.
 
+mod browser;
 mod components;
 mod paths;
 mod settings;
 
+pub use browser::{BrowserPlan, browser_plan};
 pub use components::{PlannedComponent, PlannedComponents};
 pub use paths::{MountPaths, mount_paths};
 pub use settings::{GuestEgress, egress_environment, environment, php_ini};
@@ -19,9 +21,9 @@ use crate::template::Template;
 pub(crate) use settings::OPCACHE;
 use settings::{EGRESS_AUTHORITY, EGRESS_PORT, EGRESS_SOCKET, HOME, egress_ini};
 use wp_codebox_contracts::{
-    BindSource, EgressSockets, ErrorBody, ErrorCode, GuestPath, HostSource, InvalidGuestPath,
-    IsolationLevel, LaunchMount, LaunchPlan, LaunchPurpose, Limits, MountAccess, MountView,
-    PLAN_VERSION, StagedFile, TmpfsEntry,
+    BindSource, CallSet, EgressSockets, ErrorBody, ErrorCode, GuestPath, HostSource,
+    InvalidGuestPath, IsolationLevel, LaunchMount, LaunchPlan, LaunchPurpose, Limits, MountAccess,
+    MountView, PLAN_VERSION, StagedFile, TmpfsEntry,
 };
 
 /// Layer index of the guest's `wp-content`; mounts use their own index from 0.
@@ -90,6 +92,8 @@ pub struct GuestSpec<'a> {
     pub template_access: TemplateAccess,
     /// Mounts in request order.
     pub mounts: &'a [PlannedMount],
+    /// Layers over the template's `wp-content`, topmost first; none in a fresh guest.
+    pub content: &'a [HostSource],
     /// Code of the host that the guest's WordPress loads.
     pub components: &'a PlannedComponents,
     /// Text of `/run/codebox/task.json`; empty: no such file.
@@ -283,6 +287,7 @@ pub fn build_plan(spec: &GuestSpec<'_>) -> Result<LaunchPlan, PlanError> {
         hostname: "codebox".to_owned(),
         mounts: builder.mounts,
         writable: builder.writable,
+        calls: CallSet::Programs,
         limits: spec.limits,
         egress,
     })
@@ -308,7 +313,8 @@ fn system(builder: &mut Builder, spec: &GuestSpec<'_>) -> Result<(), PlanError> 
         }
         builder.bind_from(programs.source.clone(), target.as_str())?;
     }
-    hide(builder, spec)?;
+    let hidden = spec.host.hidden.iter().chain(&spec.template.hidden);
+    hide(builder, hidden)?;
     for file in &spec.host.etc {
         builder.bind(file, file)?;
     }
@@ -354,7 +360,10 @@ fn system(builder: &mut Builder, spec: &GuestSpec<'_>) -> Result<(), PlanError> 
 
 /// Covers what must not be seen although a directory above it is bound, e.g. a site below
 /// `/usr/share`. Nothing else of the host is bound whole.
-fn hide(builder: &mut Builder, spec: &GuestSpec<'_>) -> Result<(), PlanError> {
+fn hide<'a>(
+    builder: &mut Builder,
+    hidden: impl Iterator<Item = &'a HiddenPath>,
+) -> Result<(), PlanError> {
     let bound: Vec<GuestPath> = builder
         .mounts
         .iter()
@@ -371,7 +380,7 @@ fn hide(builder: &mut Builder, spec: &GuestSpec<'_>) -> Result<(), PlanError> {
         .collect();
     builder.directory(EMPTY)?;
     builder.file(BLANK, "")?;
-    for hidden in spec.host.hidden.iter().chain(&spec.template.hidden) {
+    for hidden in hidden {
         let (hidden, cover) = match hidden {
             HiddenPath::Directory(hidden) => (hidden, EMPTY),
             HiddenPath::File(hidden) => (hidden, BLANK),
@@ -394,8 +403,9 @@ fn wordpress(builder: &mut Builder, spec: &GuestSpec<'_>) -> Result<(), PlanErro
     match spec.template_access {
         TemplateAccess::Run => {
             let (content, opcache) = (path(WP_CONTENT)?, path(OPCACHE)?);
-            let lower = vec![HostSource::of(&template.content)];
-            builder.overlay(lower, content, Some(WP_CONTENT_LAYER));
+            let mut lowers = spec.content.to_vec();
+            lowers.push(HostSource::of(&template.content));
+            builder.overlay(lowers, content, Some(WP_CONTENT_LAYER));
             builder.overlay(vec![HostSource::of(&template.opcache)], opcache, None);
         }
         TemplateAccess::Build => {

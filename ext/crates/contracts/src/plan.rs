@@ -63,6 +63,17 @@ pub enum LaunchPurpose {
     Probe,
 }
 
+/// Which system calls a guest has; the lists are the launcher's.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallSet {
+    /// What PHP, shells and agents need.
+    #[default]
+    Programs,
+    /// What a browser needs beyond that; never for a guest with project code.
+    Browser,
+}
+
 /// Sockets that the launcher makes inside the guest for the egress bridge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EgressSockets {
@@ -169,6 +180,9 @@ pub struct LaunchPlan {
     /// Paths the guest may write (Landlock); everything else is read and execute only. Empty at
     /// `reduced`.
     pub writable: Vec<GuestPath>,
+    /// Which system calls it has; at `reduced` always [`CallSet::Programs`].
+    #[serde(default)]
+    pub calls: CallSet,
     /// Limits of the run. `disk_bytes` is the size of the scratch tmpfs.
     pub limits: Limits,
     /// Listening sockets for the egress bridge; absent: nothing leaves the guest.

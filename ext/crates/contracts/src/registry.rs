@@ -104,6 +104,17 @@ pub struct RunEvents {
     pub status: RunStatus,
 }
 
+/// Who wants the end of a run and why: beside the type of a cancel frame, each may be missing.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CancelWish {
+    /// In a few words such as `cli`: recorded, never an authorisation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actor: Option<String>,
+    /// One sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
 /// What a cancellation met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -1,9 +1,10 @@
 //! The steps of a recipe as the runner takes them: host paths are guest paths by now, every
 //! command is judged, and nothing of the recipe's file is needed any more.
 
-use crate::CommandCall;
+use crate::{CommandCall, StagedFile};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 /// What a failing step means.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,4 +72,83 @@ pub struct Workflow {
     /// Files to collect when they are done.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub collect: Vec<CollectedFile>,
+    /// Variables that every program of the working guest has.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// Host files that the guest may read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub staged: Vec<StagedFile>,
+    /// Files that the recipe itself comes down to, readable in the guest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<WrittenFile>,
+    /// Mounts and components whose directory is made for this run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub made: Vec<MadeDirectory>,
+    /// Targets of writable mounts whose changes nobody wants.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uncaptured: Vec<String>,
+    /// Where the recipe may change its workspaces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace_rule: Option<WorkspaceRule>,
+    /// Settings of the guest's PHP, one line `name=value` each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub php_ini: Vec<String>,
+}
+
+/// A file with its content.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WrittenFile {
+    /// Guest path.
+    pub target: String,
+    /// Content.
+    pub content: String,
+}
+
+/// A directory that is made in the scratch of the run and mounted from there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MadeDirectory {
+    /// Target of the mount, or slug of the component, that it is for. What that one names as its
+    /// source is what it is made of.
+    pub of: String,
+    /// How.
+    pub from: MadeFrom,
+}
+
+/// What a directory is made of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum MadeFrom {
+    /// A zip archive of the host.
+    Archive {
+        /// sha256 that the archive must have.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sha256: Option<String>,
+        /// Directory of the archive that is meant; absent: its only one, else all of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        subdir: Option<String>,
+    },
+    /// A directory of the host without some of its paths.
+    Copy {
+        /// Paths below it that stay behind, with all below them.
+        without: Vec<String>,
+    },
+    /// These files, by path below the directory.
+    Files {
+        /// Content by path.
+        files: BTreeMap<String, String>,
+    },
+}
+
+/// Where the recipe may change its workspaces.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkspaceRule {
+    /// Targets of the workspaces. A change in any other mount breaks the rule.
+    pub workspaces: Vec<String>,
+    /// Paths below a workspace where it may change; `.` is all of it.
+    pub writable_roots: Vec<String>,
+    /// Paths that no change may touch.
+    #[serde(default)]
+    pub hidden_paths: Vec<String>,
+    /// What a change elsewhere means.
+    pub on_breach: OnFailure,
 }

@@ -30,6 +30,7 @@ mod seccomp;
 mod shortfall;
 mod stop;
 mod syscalls;
+mod syscalls_browser;
 mod syscalls_reduced;
 
 use channel::Channel;

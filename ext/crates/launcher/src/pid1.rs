@@ -14,7 +14,7 @@ use crate::{init, landlock, namespaces, privileges, probe, rootfs, seccomp};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::process::Signal;
-use wp_codebox_contracts::{GuestReply, LaunchPlan, LaunchPurpose};
+use wp_codebox_contracts::{CallSet, GuestReply, LaunchPlan, LaunchPurpose};
 
 /// Runs as pid 1 of the guest until its end; returns the exit status.
 pub(crate) fn run(
@@ -71,7 +71,10 @@ fn build(
     shortfalls.tolerate(privileges::no_new_privs())?;
     shortfalls.tolerate(privileges::not_dumpable())?;
     let restricted = shortfalls.tolerate(landlock::restrict(&plan.writable))?;
-    shortfalls.tolerate(seccomp::install(CallList::Full))?;
+    shortfalls.tolerate(seccomp::install(match plan.calls {
+        CallSet::Programs => CallList::Full,
+        CallSet::Browser => CallList::Browser,
+    }))?;
     let report = probe::run(plan, &host, restricted.unwrap_or(0), &shortfalls)?;
     channel.send(&GuestReply::Ready { report })
 }

@@ -8,8 +8,8 @@ use rustix::fd::OwnedFd;
 use std::fs::File;
 use std::io::Read;
 use wp_codebox_contracts::{
-    BindSource, EgressSockets, GuestPath, HostSource, IsolationLevel, LaunchMount, LaunchPlan,
-    PLAN_VERSION,
+    BindSource, CallSet, EgressSockets, GuestPath, HostSource, IsolationLevel, LaunchMount,
+    LaunchPlan, PLAN_VERSION,
 };
 
 /// Largest plan, bytes.
@@ -108,6 +108,9 @@ fn places(plan: &LaunchPlan) -> Result<(), Failure> {
             return Err(rule("a place breaks a rule"));
         }
     }
+    if plan.calls != CallSet::Programs {
+        return Err(rule("the calls of a browser"));
+    }
     // Without a network namespace of its own there is nowhere for them.
     if plan.egress.is_some() {
         return Err(rule("egress sockets"));
@@ -192,6 +195,7 @@ mod tests {
             hostname: "codebox".to_owned(),
             mounts: all,
             writable: vec![GuestPath::new("/tmp").unwrap()],
+            calls: CallSet::Programs,
             limits: Limits::default(),
             egress: None,
         }

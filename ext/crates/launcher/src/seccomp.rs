@@ -7,6 +7,7 @@
 
 use crate::error::{Failure, Step};
 use crate::syscalls::{ABSENT, Argument, CHECKED, COMMON, LEGACY};
+use crate::syscalls_browser as browser;
 use crate::syscalls_reduced as reduced;
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
@@ -21,6 +22,8 @@ type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 pub(crate) enum CallList {
     /// Within namespaces.
     Full,
+    /// Within namespaces, for a browser.
+    Browser,
     /// On the host's own view.
     Reduced,
 }
@@ -35,9 +38,10 @@ fn arch() -> Result<TargetArch, Failure> {
 
 /// The allow-list.
 fn allow_list(list: CallList) -> Result<BpfProgram, Failure> {
-    let (removed, replaced) = match list {
-        CallList::Full => (&[][..], &[][..]),
-        CallList::Reduced => (reduced::REMOVED, reduced::CHECKED),
+    let (added, removed, replaced) = match list {
+        CallList::Full => (&[][..], &[][..], &[][..]),
+        CallList::Browser => (browser::ADDED, &[][..], &[][..]),
+        CallList::Reduced => (&[][..], reduced::REMOVED, reduced::CHECKED),
     };
     let stays = |number: &i64| {
         !removed.contains(number) && !replaced.iter().any(|(other, _)| other == number)
@@ -45,6 +49,7 @@ fn allow_list(list: CallList) -> Result<BpfProgram, Failure> {
     let mut rules: Rules = COMMON
         .iter()
         .chain(LEGACY)
+        .chain(added)
         .filter(|number| stays(number))
         .map(|number| (*number, Vec::new()))
         .collect();
@@ -134,10 +139,21 @@ mod tests {
     fn filters_compile_and_fit_the_kernel() {
         for program in [
             allow_list(CallList::Full).unwrap(),
+            allow_list(CallList::Browser).unwrap(),
             allow_list(CallList::Reduced).unwrap(),
             absent_list().unwrap(),
         ] {
             assert!((1..4096).contains(&program.len()), "{}", program.len());
+        }
+    }
+
+    #[test]
+    fn a_browser_has_one_call_more_and_no_other_guest_has_it() {
+        assert_eq!(browser::ADDED, [libc::SYS_capset]);
+        for number in browser::ADDED {
+            assert!(!COMMON.contains(number) && !LEGACY.contains(number));
+            assert!(!CHECKED.iter().any(|(other, _)| other == number));
+            assert!(!ABSENT.contains(number));
         }
     }
 

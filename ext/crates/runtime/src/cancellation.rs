@@ -1,4 +1,4 @@
-//! Cancellation: a flag that ends whatever guest is alive now, and every later one at once.
+//! Cancellation: a flag that ends whatever guests are alive now, and every later one at once.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -27,10 +27,16 @@ impl CancelReason {
 
 type Kill = Box<dyn Fn() + Send>;
 
+/// Names a guest that is to be ended on cancellation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub struct CancelHook(u64);
+
 #[derive(Default)]
 struct Inner {
     reason: Option<CancelReason>,
-    kill: Option<Kill>,
+    kills: Vec<(u64, Kill)>,
+    named: u64,
 }
 
 /// Shared between the thread that runs and the one that listens.
@@ -50,11 +56,11 @@ impl Cancellation {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Cancels; the first reason stays. The guest alive now is ended.
+    /// Cancels; the first reason stays. The guests alive now are ended.
     pub fn cancel(&self, reason: CancelReason) {
         let mut inner = self.lock();
         inner.reason.get_or_insert(reason);
-        if let Some(kill) = &inner.kill {
+        for (_, kill) in &inner.kills {
             kill();
         }
     }
@@ -65,18 +71,21 @@ impl Cancellation {
         self.lock().reason
     }
 
-    /// Names what ends the guest alive now; it is called at once when the run is cancelled already.
-    pub fn on_cancel(&self, kill: Kill) {
+    /// Adds what ends one guest; it is called at once when the run is cancelled already.
+    pub fn on_cancel(&self, kill: Kill) -> CancelHook {
         let mut inner = self.lock();
         if inner.reason.is_some() {
             kill();
         }
-        inner.kill = Some(kill);
+        inner.named += 1;
+        let name = inner.named;
+        inner.kills.push((name, kill));
+        CancelHook(name)
     }
 
-    /// No guest is alive.
-    pub fn clear(&self) {
-        self.lock().kill = None;
+    /// The guest is dead.
+    pub fn forget(&self, hook: CancelHook) {
+        self.lock().kills.retain(|(name, _)| *name != hook.0);
     }
 }
 
@@ -96,15 +105,19 @@ mod tests {
             })
         };
         let cancellation = Cancellation::default();
-        cancellation.on_cancel(hook(&kills));
-        cancellation.clear();
-        cancellation.on_cancel(hook(&kills));
+        let dead = cancellation.on_cancel(hook(&kills));
+        cancellation.forget(dead);
+        let first = cancellation.on_cancel(hook(&kills));
+        let second = cancellation.on_cancel(hook(&kills));
         cancellation.cancel(CancelReason::CallerGone);
+        assert_eq!(kills.load(Ordering::SeqCst), 2);
+        cancellation.forget(first);
         cancellation.cancel(CancelReason::Signal);
         assert_eq!(cancellation.reason(), Some(CancelReason::CallerGone));
-        assert_eq!(kills.load(Ordering::SeqCst), 2);
-        cancellation.clear();
-        cancellation.on_cancel(hook(&kills));
         assert_eq!(kills.load(Ordering::SeqCst), 3);
+        cancellation.forget(second);
+        let late = cancellation.on_cancel(hook(&kills));
+        assert_eq!(kills.load(Ordering::SeqCst), 4);
+        cancellation.forget(late);
     }
 }

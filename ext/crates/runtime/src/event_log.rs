@@ -94,6 +94,28 @@ pub fn last_event(run_dir: &Path) -> io::Result<u64> {
     }
 }
 
+/// Events of the last span of the journal; at least the last one, unless that is longer than
+/// an event may be.
+pub(crate) fn last_events(run_dir: &Path) -> io::Result<Vec<LifecycleEvent>> {
+    let Some(mut log) = Log::open(run_dir)? else {
+        return Ok(Vec::new());
+    };
+    let mut back = SPAN;
+    loop {
+        let mut at = log.length.saturating_sub(back);
+        let from_start = at == 0;
+        let mut events = Vec::new();
+        while let Some(line) = log.line_from(at)? {
+            at = line.end;
+            events.extend(serde_json::from_slice(&line.bytes));
+        }
+        if !events.is_empty() || from_start || back > 2 * LONGEST {
+            return Ok(events);
+        }
+        back *= 4;
+    }
+}
+
 /// A whole line.
 struct Line {
     bytes: Vec<u8>,

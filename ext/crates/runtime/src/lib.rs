@@ -20,6 +20,7 @@ mod recovery;
 mod registry;
 mod run_dir;
 mod run_record;
+mod snapshots;
 mod state_dir;
 mod timestamp;
 
@@ -27,19 +28,23 @@ pub use backend::{
     Backend, BackendError, Capabilities, Destroyed, EgressListeners, Execution, ExecutionEnd,
     ExecutionResult, Launch, LaunchedEnd, Left, Runtime, Terminal, Usage,
 };
-pub use cancellation::{CancelReason, Cancellation};
+pub use cancellation::{CancelHook, CancelReason, Cancellation};
 pub use event_log::{EventPage, PageLimits};
 pub use gc::{
     ArtifactRule, GcFailure, GcItem, GcKind, GcMode, GcReason, GcReport, GcRules, SizeBudget,
-    collect, sites,
+    SnapshotRule, collect, sites,
 };
 pub use journal::{Journal, JournalError};
 pub use lifecycle::{IllegalTransition, RuntimeState};
 pub use reap::{Reaped, reap_dead};
 pub use registry::{
-    FoundRun, ListFilter, RegistryError, StatusFilter, events, find, list, status, view,
+    FoundRun, ListFilter, RegistryError, StatusFilter, cancellation, entry, events, find, list,
+    list_entries, status, view,
 };
 pub use run_dir::{CONTROL_SOCKET, RESULT_FILE, RunDir, RunDirError, SALVAGE, Scratch};
 pub use run_record::{Ending, LiveRecord, NewRun, RunRecord};
+pub use snapshots::{
+    LayerSource, OpenSnapshot, SNAPSHOT_SEMANTICS, Shelf, SnapshotError, SnapshotFacts, SnapshotOf,
+};
 pub use state_dir::{Owner, StateDir, StateDirError};
 pub use timestamp::{now_rfc3339, rfc3339};

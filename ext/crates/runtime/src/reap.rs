@@ -5,17 +5,18 @@
 //! whatever interrupts this, it is done again as long as the marker is there. Of several
 //! that would settle one run the holder of its lease does; the others see it as they found it.
 
-use crate::StateDir;
 use crate::markers::{Life, drop_unfinished, is_marker, is_removed, life, take_lease};
 use crate::recovery::{Recovered, recover};
 use crate::run_dir::{RunDirError, io, remove_leftovers, remove_scratch};
 use crate::run_record::{Ending, NewRun, RunRecord};
+use crate::{StateDir, event_log};
 use rustix::fs::{Mode, OFlags};
+use serde_json::Value;
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use wp_codebox_artifacts::{Dir, Store};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, Outcome, RunId, SiteId};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, EventType, Outcome, RunId, SiteId};
 
 /// What reaping did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -98,7 +99,8 @@ pub(crate) fn settle_dead(
     if !record.is_terminal() {
         let found = recover(state, site, path, run_id);
         record.salvaged = matches!(found, Recovered::Salvage { .. });
-        record.end(ending(found));
+        let told = told_to_end(&record, path);
+        record.end(as_told(ending(found), told));
         if record.write(path).is_err() {
             return Settled::NotNow;
         }
@@ -111,6 +113,61 @@ pub(crate) fn settle_dead(
     }
     remove_leftovers(path);
     Settled::Yes
+}
+
+/// Whether a dead run was on its way to an end that it had been told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Told {
+    Nothing,
+    Cancel,
+    Deadline,
+}
+
+/// Its record or its journal says so.
+fn told_to_end(record: &RunRecord, path: &Path) -> Told {
+    let events = event_log::last_events(path).unwrap_or_default();
+    let last = events.iter().rev().find_map(|event| match event.kind {
+        EventType::CommandFinished => event.data.get("end").and_then(Value::as_str),
+        _ => None,
+    });
+    match last {
+        _ if record.cancellation.is_some() => Told::Cancel,
+        Some("cancelled") => Told::Cancel,
+        Some("timed-out") => Told::Deadline,
+        Some(_) | None => Told::Nothing,
+    }
+}
+
+/// A supervisor that died while it wound up what it was told to end: the run has failed to no
+/// greater part than that. What it came to itself stays.
+fn as_told(ending: Ending, told: Told) -> Ending {
+    let died = ending
+        .error
+        .as_ref()
+        .is_some_and(|error| error.code == ErrorCode::RunnerUnavailable);
+    if ending.outcome != Outcome::Failed || !died {
+        return ending;
+    }
+    let (outcome, code, what) = match told {
+        Told::Nothing => return ending,
+        Told::Cancel => (
+            Outcome::Cancelled,
+            ErrorCode::RunCancelled,
+            "the run was cancelled, and",
+        ),
+        Told::Deadline => (
+            Outcome::TimedOut,
+            ErrorCode::RunTimeout,
+            "the time of the run was up, and",
+        ),
+    };
+    let summary = format!("{what} {}", ending.summary);
+    Ending {
+        outcome,
+        error: Some(ErrorBody::new(code, summary.clone())),
+        summary,
+        bundle_id: ending.bundle_id,
+    }
 }
 
 /// What the record says.

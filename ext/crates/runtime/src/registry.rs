@@ -5,18 +5,23 @@ use crate::event_log::{self, PageLimits};
 use crate::markers::{Life, life};
 use crate::reap::{Settled, settle_dead};
 use crate::recovery::result_bytes;
-use crate::{RunDirError, RunRecord, StateDir, reap_dead};
+use crate::run_record::RecordHead;
+use crate::{RunDirError, RunRecord, StateDir, now_rfc3339, reap_dead};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, RunEvents, RunId, RunStatus, RunView, SiteId, schema_id,
+    ErrorBody, ErrorCode, EventType, RunEvents, RunId, RunProgress, RunRegistryEntry, RunSeen,
+    RunStatus, RunView, SeenCancellation, SeenScratch, SiteId, schema_id,
 };
 
 /// How long a record is waited for that somebody else is completing.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
+/// How much of a journal's beginning says whether its guest became ready.
+const FIRST_EVENTS: usize = 100;
+const FIRST_BYTES: u64 = 256 * 1024;
 
 /// Why a run cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -112,36 +117,125 @@ pub fn list(
     sites: &[SiteId],
     filter: ListFilter,
 ) -> Result<(u64, Vec<(FoundRun, RunView)>), RegistryError> {
+    let (total, rows) = page(state, sites, filter)?;
+    let rows = rows.into_iter().map(|(found, record, status)| {
+        let view = view_of(&found, record, status);
+        (found, view)
+    });
+    Ok((total, rows.collect()))
+}
+
+/// The same in the words of the run registry.
+pub fn list_entries(
+    state: &StateDir,
+    sites: &[SiteId],
+    filter: ListFilter,
+) -> Result<(u64, Vec<RunRegistryEntry>), RegistryError> {
+    let (total, rows) = page(state, sites, filter)?;
+    let rows = rows.into_iter();
+    let entries = rows.map(|(found, record, status)| entry_of(&found, record, status));
+    Ok((total, entries.collect()))
+}
+
+/// What is known of a run, in the words of the run registry.
+pub fn entry(state: &StateDir, run: &FoundRun) -> Result<RunRegistryEntry, RegistryError> {
+    let (record, status) = known_or_gone(state, run)?;
+    Ok(entry_of(run, record, status))
+}
+
+/// Whether somebody asked for the end of a run.
+pub fn cancellation(state: &StateDir, run: &FoundRun) -> Result<SeenCancellation, RegistryError> {
+    known_or_gone(state, run).map(|(record, _)| asked(&record))
+}
+
+fn asked(record: &RunRecord) -> SeenCancellation {
+    match &record.cancellation {
+        None => SeenCancellation::None,
+        Some(note) => SeenCancellation::Requested(note.clone()),
+    }
+}
+
+fn entry_of(found: &FoundRun, record: RunRecord, status: RunStatus) -> RunRegistryEntry {
+    let seen = RunSeen {
+        progress: match status {
+            RunStatus::Running => progress(found),
+            // Its outcome says more.
+            RunStatus::Ended => RunProgress::Collecting,
+        },
+        scratch: if found.path.join("scratch").exists() {
+            SeenScratch::Present
+        } else {
+            SeenScratch::Gone
+        },
+        cancellation: asked(&record),
+        at: now_rfc3339(),
+    };
+    RunRegistryEntry::of(&view_of(found, record, status), &seen)
+}
+
+/// How far the journal of a living run has come. It only goes on, so its last events say it;
+/// that its guest is ready stands among the first, and output after that may be long.
+fn progress(found: &FoundRun) -> RunProgress {
+    let types = |events: Vec<wp_codebox_contracts::LifecycleEvent>| -> Vec<EventType> {
+        events.iter().map(|event| event.kind).collect()
+    };
+    let first = PageLimits {
+        count: FIRST_EVENTS,
+        bytes: FIRST_BYTES,
+    };
+    let first = event_log::read_events(&found.path, 0, first).map(|page| page.events);
+    let last = event_log::last_events(&found.path);
+    let seen = types(first.unwrap_or_default());
+    RunProgress::of(seen.into_iter().chain(types(last.unwrap_or_default())))
+}
+
+type Row = (FoundRun, RunRecord, RunStatus);
+
+/// A page of what matches, newest first. Of runs that are not on it only the head of their
+/// record is read, and of those that ended long ago not even whether somebody holds them.
+fn page(
+    state: &StateDir,
+    sites: &[SiteId],
+    filter: ListFilter,
+) -> Result<(u64, Vec<Row>), RegistryError> {
     let mut rows = Vec::new();
     for site in sites {
-        for found in runs(state, site)? {
-            let Some((record, status)) = known(state, &found) else {
+        let found = match filter.status {
+            // What runs has a marker.
+            StatusFilter::Only(RunStatus::Running) => marked(state, site)?,
+            StatusFilter::Only(RunStatus::Ended) | StatusFilter::Any => runs(state, site)?,
+        };
+        for found in found {
+            let Some(head) = RecordHead::read(&found.path) else {
                 continue;
+            };
+            let status = match head.status {
+                RunStatus::Ended => RunStatus::Ended,
+                RunStatus::Running => match known(state, &found) {
+                    Some((_, status)) => status,
+                    None => continue,
+                },
             };
             let wanted = match filter.status {
                 StatusFilter::Any => true,
                 StatusFilter::Only(only) => only == status,
             };
             if wanted {
-                rows.push((found, record, status));
+                rows.push((head.created_at, found));
             }
         }
     }
-    rows.sort_by(|(a, a_record, _), (b, b_record, _)| {
-        let newer = b_record.created_at.cmp(&a_record.created_at);
+    rows.sort_by(|(a_time, a), (b_time, b)| {
+        let newer = b_time.cmp(a_time);
         newer.then_with(|| a.run_id.cmp(&b.run_id))
     });
     let total = rows.len() as u64;
-    let page = rows
-        .into_iter()
-        .skip(filter.offset)
-        .take(filter.limit)
-        .map(|(found, record, status)| {
-            let view = view_of(&found, record, status);
-            (found, view)
-        })
-        .collect();
-    Ok((total, page))
+    let page = rows.into_iter().skip(filter.offset).take(filter.limit);
+    let page = page.filter_map(|(_, found)| {
+        let (record, status) = known(state, &found)?;
+        Some((found, record, status))
+    });
+    Ok((total, page.collect()))
 }
 
 /// The run of one of these sites that a run id, or a unique prefix of one, names. The digits
@@ -156,6 +250,19 @@ pub fn find(
         return Err(RegistryError::Missing);
     }
     let mut matching = Vec::new();
+    if let Ok(run_id) = RunId::new(wanted) {
+        for site in sites {
+            let path = site_path(state, site).join("runs").join(run_id.as_str());
+            if path.is_dir() {
+                reap_dead(state, site)?;
+                return Ok(FoundRun {
+                    site: site.clone(),
+                    run_id,
+                    path,
+                });
+            }
+        }
+    }
     for site in sites {
         matching.extend(runs(state, site)?.into_iter().filter(|run| {
             let id = run.run_id.as_str();
@@ -243,6 +350,30 @@ fn runs(state: &StateDir, site: &SiteId) -> Result<Vec<FoundRun>, RegistryError>
             run_id,
         })
     };
+    Ok(names.filter_map(found).collect())
+}
+
+/// Every run of a site that has a marker, once its dead ones are settled.
+fn marked(state: &StateDir, site: &SiteId) -> Result<Vec<FoundRun>, RegistryError> {
+    let path = site_path(state, site);
+    if !path.join("runs").is_dir() {
+        return Ok(Vec::new());
+    }
+    reap_dead(state, site)?;
+    let entries = fs::read_dir(path.join("active")).map_err(|source| RunDirError::Io {
+        what: "list the active runs",
+        source,
+    })?;
+    let found = |name: OsString| {
+        let run_id = RunId::new(name.to_str()?).ok()?;
+        let path = path.join("runs").join(run_id.as_str());
+        path.is_dir().then_some(FoundRun {
+            site: site.clone(),
+            path,
+            run_id,
+        })
+    };
+    let names = entries.flatten().map(|entry| entry.file_name());
     Ok(names.filter_map(found).collect())
 }
 

@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use wp_codebox_contracts::{ErrorBody, Outcome, RunId, RunMode, RunStatus};
+use wp_codebox_contracts::{CancellationNote, ErrorBody, Outcome, RunId, RunMode, RunStatus};
 
 /// Largest record read, bytes.
 const LARGEST: u64 = 4 * 1024 * 1024;
@@ -87,6 +87,9 @@ pub struct RunRecord {
     /// Whether the bundle was saved from a run whose supervisor died.
     #[serde(default)]
     pub salvaged: bool,
+    /// Who asked for its end first, when and why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancellation: Option<CancellationNote>,
     /// Who asked.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub provenance: Map<String, Value>,
@@ -107,6 +110,7 @@ impl RunRecord {
             error: None,
             bundle_id: None,
             salvaged: false,
+            cancellation: None,
             provenance: run.provenance.clone(),
         }
     }
@@ -139,6 +143,53 @@ impl RunRecord {
         let mut bytes = serde_json::to_vec_pretty(self)?;
         bytes.push(b'\n');
         replace_file(path, "run.json", &bytes)
+    }
+}
+
+/// What a list needs of every record: its first lines. A record is written in the order of its
+/// members, so they say it without the rest being read; what looks otherwise is read whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RecordHead {
+    pub created_at: String,
+    pub status: RunStatus,
+}
+
+impl RecordHead {
+    /// Bytes that hold the first members.
+    const LENGTH: usize = 320;
+
+    /// The head of the record of a run directory, when there is a record.
+    pub(crate) fn read(path: &Path) -> Option<Self> {
+        use std::io::Read;
+        let mut file = fs::File::open(path.join("run.json")).ok()?;
+        let mut bytes = [0_u8; Self::LENGTH];
+        let read = file.read(&mut bytes).ok()?;
+        let head = std::str::from_utf8(bytes.get(..read)?).ok();
+        head.and_then(Self::parse).or_else(|| {
+            let record = RunRecord::read(path)?;
+            Some(Self {
+                created_at: record.created_at,
+                status: record.status,
+            })
+        })
+    }
+
+    fn parse(head: &str) -> Option<Self> {
+        let mut lines = head.lines();
+        (lines.next()? == "{").then_some(())?;
+        let mut member = |name: &str| {
+            let rest = lines.next()?.strip_prefix("  \"")?.strip_prefix(name)?;
+            rest.strip_prefix("\": \"")?.strip_suffix("\",")
+        };
+        member("run_id")?;
+        let created_at = member("created_at")?.to_owned();
+        member("updated_at")?;
+        let status = match member("status")? {
+            "running" => RunStatus::Running,
+            "ended" => RunStatus::Ended,
+            _ => return None,
+        };
+        Some(Self { created_at, status })
     }
 }
 
@@ -175,6 +226,18 @@ impl LiveRecord {
             return;
         }
         record.mode = RunMode::Detached;
+        record.updated_at = now_rfc3339();
+        let _ = record.write(&self.path);
+    }
+
+    /// Somebody asked for its end: the first one stays, and nothing after the end. Best
+    /// effort, like the above; the texts are redacted.
+    pub fn cancelled(&self, note: CancellationNote) {
+        let mut record = self.lock();
+        if record.is_terminal() || record.cancellation.is_some() {
+            return;
+        }
+        record.cancellation = Some(note);
         record.updated_at = now_rfc3339();
         let _ = record.write(&self.path);
     }
@@ -224,6 +287,66 @@ mod tests {
         assert!(record.is_terminal() && !record.salvaged);
         assert_eq!(record.mode, RunMode::Attached);
         assert_eq!(record.summary.as_deref(), Some("why"));
+    }
+
+    #[test]
+    fn a_head_says_what_the_record_says() {
+        let temp = tempfile::tempdir().unwrap();
+        let mut record = RunRecord::begun(&NewRun {
+            goal: Some("\"status\": \"ended\",\n".repeat(50)),
+            ..NewRun::new(run())
+        });
+        for status in [RunStatus::Running, RunStatus::Ended] {
+            record.status = status;
+            record.write(temp.path()).unwrap();
+            let bytes = fs::read(temp.path().join("run.json")).unwrap();
+            let head = std::str::from_utf8(&bytes[..RecordHead::LENGTH]).unwrap_or_default();
+            let read = RecordHead {
+                created_at: record.created_at.clone(),
+                status,
+            };
+            // Without the rest, and whatever form the file has.
+            assert_eq!(RecordHead::parse(head), Some(read.clone()));
+            assert_eq!(RecordHead::read(temp.path()), Some(read.clone()));
+            fs::write(
+                temp.path().join("run.json"),
+                serde_json::to_vec(&record).unwrap(),
+            )
+            .unwrap();
+            assert_eq!(RecordHead::read(temp.path()), Some(read));
+        }
+        fs::write(temp.path().join("run.json"), "{\n").unwrap();
+        assert_eq!(RecordHead::read(temp.path()), None);
+    }
+
+    #[test]
+    fn the_first_who_cancels_stays_on_record() {
+        let temp = tempfile::tempdir().unwrap();
+        let note = |who: &str| CancellationNote {
+            requested_at: "t".to_owned(),
+            reason: None,
+            requested_by: Some(who.to_owned()),
+        };
+        let live = LiveRecord::new(
+            temp.path().to_owned(),
+            RunRecord::begun(&NewRun::new(run())),
+        );
+        live.cancelled(note("one"));
+        live.cancelled(note("two"));
+        let read = || RunRecord::read(temp.path()).unwrap();
+        assert_eq!(read().cancellation, Some(note("one")));
+        live.end(Ending {
+            outcome: Outcome::Cancelled,
+            summary: "stopped".to_owned(),
+            error: None,
+            bundle_id: None,
+        })
+        .unwrap();
+        assert_eq!(read().cancellation, Some(note("one")));
+
+        let live = LiveRecord::new(temp.path().to_owned(), read());
+        live.cancelled(note("too late"));
+        assert_eq!(read().cancellation, Some(note("one")));
     }
 
     #[test]

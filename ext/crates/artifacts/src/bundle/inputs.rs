@@ -124,6 +124,32 @@ pub struct BundleInputs {
     pub preview: Option<Value>,
     /// Documents for `files/runtime-evidence/`, in order.
     pub evidence: Vec<EvidenceDocument>,
+    /// What commands left, in order; each path once.
+    pub files: Vec<ArtifactFile>,
+}
+
+/// A file that a command left for whoever reviews the run, e.g. a screenshot.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ArtifactFile {
+    /// Below `files/`; ASCII letters, digits, `.`, `_` and `-` between the slashes.
+    pub path: String,
+    /// `kind` in the manifest, e.g. `browser-screenshot`.
+    pub kind: &'static str,
+    /// Media type.
+    pub media: &'static str,
+    /// What is in it.
+    pub content: ArtifactContent,
+}
+
+/// The content of an [`ArtifactFile`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum ArtifactContent {
+    /// Redacted when it is written.
+    Text(String),
+    /// A JSON document, redacted when it is written.
+    Document(Value),
+    /// Bytes in which nothing can be redacted, e.g. an image.
+    Bytes(Vec<u8>),
 }
 
 /// One document of `files/runtime-evidence/`.

@@ -4,7 +4,7 @@
 //! documents → attestation → manifest with its self hash.
 
 use super::documents::{Identity, completed, metadata, review, test_results};
-use super::inputs::BundleInputs;
+use super::inputs::{ArtifactContent, BundleInputs};
 use super::mounts::{blueprint, change_set, mount_rows};
 use super::place::{Staging, canonical};
 use super::records::{Scrubber, commands, commands_log, events, lines, runtime_log};
@@ -260,6 +260,14 @@ pub fn write_bundle_as(
         };
         let path = format!("files/runtime-evidence/{}", document.name);
         m.named(document.key, &path, document.kind, media, bytes);
+    }
+    for file in &inputs.files {
+        let bytes = match &file.content {
+            ArtifactContent::Text(text) => scrub.text(text).into_bytes(),
+            ArtifactContent::Document(value) => pretty(&scrub.value(value)),
+            ArtifactContent::Bytes(bytes) => bytes.clone(),
+        };
+        m.add(&file.path, file.kind, file.media, bytes);
     }
     for (path, bytes) in &set.mount_patches {
         m.add(path, "diff", DIFF, bytes.clone());

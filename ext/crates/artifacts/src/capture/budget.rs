@@ -12,7 +12,7 @@ const PATH_COPIES: u64 = 8;
 
 /// A bound that was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Exceeded {
+pub(crate) struct Exceeded {
     /// `entries`, `bytes`, `bytes in one file`, `bytes in one path` or `directory levels`.
     pub what: &'static str,
     /// The bound.
@@ -20,20 +20,20 @@ pub(super) struct Exceeded {
 }
 
 /// Why a directory cannot be listed.
-pub(super) enum ListError {
+pub(crate) enum ListError {
     Exceeded(Exceeded),
     Io(Errno),
 }
 
 #[derive(Debug)]
-pub(super) struct Budget<'a> {
+pub(crate) struct Budget<'a> {
     pub limits: &'a CaptureLimits,
     listed: u64,
     bytes: u64,
 }
 
 impl<'a> Budget<'a> {
-    pub(super) const fn new(limits: &'a CaptureLimits) -> Self {
+    pub(crate) const fn new(limits: &'a CaptureLimits) -> Self {
         Self {
             limits,
             listed: 0,
@@ -42,7 +42,7 @@ impl<'a> Budget<'a> {
     }
 
     /// The names of a directory, each of which counts as an entry.
-    pub(super) fn names(&mut self, dir: &Dir) -> Result<Vec<Vec<u8>>, ListError> {
+    pub(crate) fn names(&mut self, dir: &Dir) -> Result<Vec<Vec<u8>>, ListError> {
         let left = self.limits.entries - self.listed;
         match dir.names_within(left).map_err(ListError::Io)? {
             Listing::Names(names) => {
@@ -57,7 +57,7 @@ impl<'a> Budget<'a> {
     }
 
     /// The path of an entry.
-    pub(super) fn path(&self, parent: &[u8], name: &[u8]) -> Result<Vec<u8>, Exceeded> {
+    pub(crate) fn path(&self, parent: &[u8], name: &[u8]) -> Result<Vec<u8>, Exceeded> {
         let limit = self.limits.path_bytes;
         if parent.len() + 1 + name.len() > limit {
             return Err(Exceeded {
@@ -68,7 +68,7 @@ impl<'a> Budget<'a> {
         Ok(join(parent, name))
     }
 
-    pub(super) const fn depth(&self, depth: usize) -> Result<(), Exceeded> {
+    pub(crate) const fn depth(&self, depth: usize) -> Result<(), Exceeded> {
         if depth > self.limits.depth {
             return Err(Exceeded {
                 what: "directory levels",
@@ -79,7 +79,7 @@ impl<'a> Budget<'a> {
     }
 
     /// A file of `size` bytes lies there.
-    pub(super) const fn file(&self, size: u64) -> Result<(), Exceeded> {
+    pub(crate) const fn file(&self, size: u64) -> Result<(), Exceeded> {
         if size > self.limits.file_bytes {
             return Err(Exceeded {
                 what: "bytes in one file",
@@ -90,7 +90,7 @@ impl<'a> Budget<'a> {
     }
 
     /// `bytes` more are read or kept.
-    pub(super) const fn spend(&mut self, bytes: u64) -> Result<(), Exceeded> {
+    pub(crate) const fn spend(&mut self, bytes: u64) -> Result<(), Exceeded> {
         self.bytes = self.bytes.saturating_add(bytes);
         if self.bytes > self.limits.total_bytes {
             return Err(self.all_spent());
@@ -99,12 +99,12 @@ impl<'a> Budget<'a> {
     }
 
     /// A path goes into the result.
-    pub(super) const fn keep_path(&mut self, path: &[u8]) -> Result<(), Exceeded> {
+    pub(crate) const fn keep_path(&mut self, path: &[u8]) -> Result<(), Exceeded> {
         self.spend(PATH_COPIES * path.len() as u64)
     }
 
     /// What it is when there is no room for the next byte.
-    pub(super) const fn all_spent(&self) -> Exceeded {
+    pub(crate) const fn all_spent(&self) -> Exceeded {
         Exceeded {
             what: "bytes",
             limit: self.limits.total_bytes,
@@ -112,11 +112,11 @@ impl<'a> Budget<'a> {
     }
 
     /// Bytes that may still be read or kept.
-    pub(super) const fn left(&self) -> u64 {
+    pub(crate) const fn left(&self) -> u64 {
         self.limits.total_bytes.saturating_sub(self.bytes)
     }
 
-    pub(super) const fn spent(&self) -> u64 {
+    pub(crate) const fn spent(&self) -> u64 {
         self.bytes
     }
 }

@@ -15,6 +15,7 @@ mod link;
 mod tree;
 mod upper;
 
+pub(crate) use budget::{Budget, Exceeded, ListError};
 pub use difference::capture_difference;
 pub use error::CaptureError;
 pub use layer::{LayerError, lay_over, write_layer};
@@ -64,6 +65,8 @@ impl Default for CaptureLimits {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExcludeRules {
     names: Vec<String>,
+    /// Whole paths from the root of a tree, which only its walk knows.
+    paths: Vec<String>,
 }
 
 impl ExcludeRules {
@@ -72,7 +75,24 @@ impl ExcludeRules {
     pub fn new(names: &[String]) -> Self {
         Self {
             names: names.to_vec(),
+            paths: Vec::new(),
         }
+    }
+
+    /// Rules that leave these paths below the root out, with all below them: for a copy of a
+    /// tree.
+    #[must_use]
+    pub fn of_paths(paths: &[String]) -> Self {
+        Self {
+            names: Vec::new(),
+            paths: paths.to_vec(),
+        }
+    }
+
+    /// Whether an entry at this path from the root is left out of a walk of its tree.
+    #[must_use]
+    pub(crate) fn excludes_at(&self, path: &[u8], name: &[u8]) -> bool {
+        self.excludes(name) || self.paths.iter().any(|p| p.as_bytes() == path)
     }
 
     /// Whether an entry of this name is left out.

@@ -261,7 +261,7 @@ impl Walk<'_> {
             let Some(stat) = dir.stat(&name).map_err(|e| unreadable(&at, e))? else {
                 continue;
             };
-            if self.rules.excludes(&name) {
+            if self.rules.excludes_at(&at, &name) {
                 visit(Step::Excluded { path: &at })?;
                 continue;
             }

@@ -95,6 +95,7 @@ pub fn inputs(mounts: Vec<BundleMount>) -> BundleInputs {
             axes: Vec::new(),
         },
         evidence: Vec::new(),
+        files: Vec::new(),
     }
 }
 

@@ -156,7 +156,7 @@ fn step(mount: &LaunchMount, root: &GuestRoot) -> Result<Option<TreeStep>, StepE
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wp_codebox_contracts::{IsolationLevel, LaunchPurpose, Limits, TmpfsEntry};
+    use wp_codebox_contracts::{CallSet, IsolationLevel, LaunchPurpose, Limits, TmpfsEntry};
 
     fn guest(path: &str) -> GuestPath {
         GuestPath::new(path).unwrap()
@@ -171,6 +171,7 @@ mod tests {
             hostname: "codebox".to_owned(),
             mounts,
             writable: Vec::new(),
+            calls: CallSet::Programs,
             limits: Limits::default(),
             egress: None,
         }

@@ -23,7 +23,7 @@ pub enum Bait {
 /// Fewest swaps in each of the two halves.
 const SWAPS: u64 = 1000;
 /// Fewest and most launches in each half.
-const LAUNCHES: (u32, u32) = (30, 400);
+const LAUNCHES: (u32, u32) = (12, 400);
 
 #[derive(Default)]
 struct Count {

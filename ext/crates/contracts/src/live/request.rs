@@ -1,6 +1,6 @@
 //! Requests, and what a client says while one goes on.
 
-use crate::{CommandCall, GuestPath, ObservationSpec};
+use crate::{ActionRequest, CommandCall, GuestPath, ObservationSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -35,6 +35,17 @@ pub enum LiveRequest {
         /// At what.
         spec: ObservationSpec,
     },
+    /// Take a step of the episode that a held sandbox is: run the command of an action and look
+    /// at something afterwards. The answer is the step as its trace has it.
+    Step {
+        /// What to do.
+        action: ActionRequest,
+        /// At what to look afterwards; absent: at nothing.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        observation: Option<ObservationSpec>,
+    },
+    /// The trace of the episode so far; the answer is `runtime-episode-trace/v1`.
+    Trace,
     /// Write a file into a writable mount.
     SyncIn(SyncIn),
     /// Read what a writable mount holds by now.

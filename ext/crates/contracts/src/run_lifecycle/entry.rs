@@ -20,6 +20,9 @@ pub struct CancellationNote {
     /// Why, redacted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Who asked, in a few words such as `cli`, redacted: recorded, never an authorisation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requested_by: Option<String>,
 }
 
 /// Whether somebody asked for the end of a run.

@@ -37,7 +37,25 @@ pub(crate) enum Command {
     /// Remove what runs left: settled run directories, dead scratch, unfinished bundles,
     /// unused templates, empty control groups. Bundles only when asked for.
     Gc(GcArgs),
+    /// Print a completion script for a shell.
+    #[command(after_help = "\
+Examples:
+  wp-codebox completion bash >/etc/bash_completion.d/wp-codebox
+  source <(wp-codebox completion zsh)
+
+Exit status: 0 printed, 1 wrong usage.")]
+    Completion {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page of a command, or write all pages into a directory.
+    Man(ManArgs),
     /// Print the bare version.
+    #[command(after_help = "\
+Examples:
+  wp-codebox version
+
+Exit status: 0.")]
     Version,
     /// Start a supervisor for a caller that holds the frame socket on descriptor 3.
     #[command(hide = true)]
@@ -56,6 +74,23 @@ pub(crate) enum Command {
         #[arg(long, default_value_t = 3)]
         frames_fd: i32,
     },
+}
+
+/// Arguments of `man`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wp-codebox man | man -l -
+  wp-codebox man runs list
+  wp-codebox man --directory /usr/local/share/man/man1
+
+Exit status: 0 printed or written, 1 there is no such command or the directory cannot be written.")]
+pub(crate) struct ManArgs {
+    /// The command, such as `runs list`; none: the whole program.
+    pub command: Vec<String>,
+    /// Write one page per command here instead.
+    #[arg(long, value_name = "DIR", conflicts_with = "command")]
+    pub directory: Option<PathBuf>,
 }
 
 /// Host paths, shared by several subcommands.
@@ -216,6 +251,12 @@ pub(crate) enum ArtifactsCommand {
 
 /// Arguments of `artifacts verify`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wp-codebox artifacts verify --bundle ./out/run_0123456789abcdef0123456789abcdef
+  wp-codebox artifacts verify --bundle ./out/run_… --state /var/lib/wp-codebox --json
+
+Exit status: 0 the bundle is what it says, 1 it is not, or cannot be read.")]
 pub(crate) struct VerifyArgs {
     /// Bundle directory.
     #[arg(long, visible_alias = "artifacts", value_name = "DIR")]
@@ -230,6 +271,12 @@ pub(crate) struct VerifyArgs {
 
 /// Arguments of `artifacts apply-preflight`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wp-codebox artifacts apply-preflight --bundle ./out/run_… \\
+    --approved-file /workspace/my-plugin/my-plugin.php --state /var/lib/wp-codebox --json
+
+Exit status: 0 the approved part can be applied, 1 it cannot; the answer says why.")]
 pub(crate) struct PreflightArgs {
     /// Bundle directory.
     #[arg(long, value_name = "DIR")]
@@ -251,7 +298,14 @@ pub(crate) struct PreflightArgs {
 /// Arguments of `gc`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Nothing of a run that is alive is touched. Exit status: 0, or 1 when something could not be removed.")]
+Nothing of a run that is alive is touched.
+
+Examples:
+  wp-codebox gc --dry-run
+  wp-codebox gc --max-age 7d --max-bytes 2G
+  wp-codebox gc --artifacts-max-age 90d --json
+
+Exit status: 0, or 1 when something could not be removed.")]
 pub(crate) struct GcArgs {
     /// Only this partition of the state directory. [default: every one]
     #[arg(long, value_name = "ID")]
@@ -265,6 +319,12 @@ pub(crate) struct GcArgs {
     /// Also delete bundles older than this. Without it bundles stay whatever their age.
     #[arg(long, value_name = "AGE")]
     pub artifacts_max_age: Option<String>,
+    /// Also delete snapshots of sandboxes older than this. Without it and --snapshots-max-bytes they stay.
+    #[arg(long, value_name = "AGE")]
+    pub snapshots_max_age: Option<String>,
+    /// Keep at most so much of the snapshots of each site, newest first: bytes, or a number with K, M or G.
+    #[arg(long, value_name = "SIZE")]
+    pub snapshots_max_bytes: Option<String>,
     /// List what would be removed, and remove nothing.
     #[arg(long)]
     pub dry_run: bool,
@@ -277,6 +337,12 @@ pub(crate) struct GcArgs {
 
 /// Arguments of `agents`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wp-codebox agents
+  wp-codebox agents --agents-dir /opt/wp-codebox/agents --json
+
+Exit status: 0 listed, 1 wrong usage.")]
 pub(crate) struct AgentsArgs {
     #[command(flatten)]
     pub paths: PathArgs,
@@ -287,6 +353,12 @@ pub(crate) struct AgentsArgs {
 
 /// Arguments of `doctor`.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wp-codebox doctor
+  sudo wp-codebox doctor --state /var/lib/wp-codebox --json
+
+Exit status: 0 sandboxes can run here, 1 they cannot, or not as safely as asked; every cause comes with its fix.")]
 pub(crate) struct DoctorArgs {
     #[command(flatten)]
     pub paths: PathArgs,

@@ -8,6 +8,7 @@ mod args;
 mod artifacts;
 mod doctor;
 mod gc;
+mod manual;
 mod model;
 mod network;
 mod output;
@@ -60,6 +61,8 @@ pub(crate) fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
         Command::Commands { .. } => output.commands(),
         Command::Doctor(options) => doctor::main(&output, &options),
         Command::Gc(options) => gc::main(&output, &options),
+        Command::Completion { shell } => manual::completion(shell),
+        Command::Man(options) => manual::man(&output, &options),
         Command::Version => {
             output.line(env!("CARGO_PKG_VERSION"));
             ExitCode::SUCCESS

@@ -30,7 +30,7 @@ pub(super) fn capture_all(
         .iter()
         .enumerate()
         .map(|(index, mount)| {
-            if mount.mount.request.mode == MountAccess::Readonly {
+            if mount.mount.request.mode == MountAccess::Readonly || unwanted(setting, index) {
                 return Ok(None);
             }
             let found = |all: &BTreeMap<u32, OwnedFd>| {
@@ -59,6 +59,13 @@ pub(super) fn capture_all(
             .map_err(|e| e.body())
         })
         .collect()
+}
+
+/// Whether nobody wants what changed in a mount.
+fn unwanted(setting: &Setting<'_>, index: usize) -> bool {
+    let target = setting.mounts[index].mount.target.as_str();
+    let workflow = setting.prepared.request.workflow.iter();
+    workflow.flat_map(|w| &w.uncaptured).any(|t| t == target)
 }
 
 /// Lays each mount's change out as an overlay layer in the run's scratch.

@@ -3,6 +3,7 @@
 //! A component is judged like a mount, since it is one. What it is loaded by is found through
 //! the open directory: the guest is told, and searches nothing.
 
+use super::made;
 use super::materialise::{Materialised, materialise};
 use super::prepare::{OpenMount, OpenStaged, open_file, open_source};
 use rustix::fs::{Dir, FileType, Mode, OFlags, ResolveFlags, openat2};
@@ -72,14 +73,23 @@ pub(super) fn open(
     let mut all = OpenComponents::default();
     for (component, target) in request.components.iter().zip(places) {
         let subject = format!("component {}", component.slug);
-        let (source, path) =
-            open_source(&component.source, &subject, request).map_err(|mut error| {
-                if error.code == ErrorCode::MountSourceInvalid {
-                    error.code = ErrorCode::ComponentPathMissing;
-                }
-                error.with("component", component.slug.as_str())
-            })?;
-        match entry(source.as_fd(), component) {
+        let made = made::of(request, &component.slug);
+        let opened = match made {
+            Some(row) => made::open(row, &component.source, &subject, request),
+            None => open_source(&component.source, &subject, request),
+        };
+        let (source, path) = opened.map_err(|mut error| {
+            if error.code == ErrorCode::MountSourceInvalid {
+                error.code = ErrorCode::ComponentPathMissing;
+            }
+            error.with("component", component.slug.as_str())
+        })?;
+        let entry = match made {
+            // There is nothing to look at yet.
+            Some(_) => Ok(String::new()),
+            None => entry(source.as_fd(), component),
+        };
+        match entry {
             Ok(entry) => all.rows.push(OpenComponent {
                 component: component.clone(),
                 entry,
@@ -103,6 +113,25 @@ pub(super) fn open(
         }
     }
     Ok(all)
+}
+
+/// Makes the directories of components that are made for this run, and finds what each is
+/// loaded by. `first` is the index after the last mount.
+pub(super) fn make(
+    open: &mut OpenComponents,
+    request: &RunRequest,
+    first: usize,
+    run_dir: &RunDir,
+) -> Result<(), ErrorBody> {
+    for (position, row) in open.rows.iter_mut().enumerate() {
+        let slug = &row.component.slug;
+        if let Some(made) = made::of(request, slug) {
+            made::build(&mut row.mount, made, run_dir, first + position)?;
+            row.entry = entry(row.mount.source.as_fd(), &row.component)
+                .map_err(|why| unavailable(slug, &why))?;
+        }
+    }
+    Ok(())
 }
 
 /// How a component stands among the mounts of a bundle: by name, without its host path.

@@ -140,8 +140,27 @@ pub(super) fn inputs(
         evidence: std::iter::once(attestation(setting, evidence))
             .chain(recorder.agent.as_ref().map(AgentLog::tool_calls))
             .chain(egress::evidence(&setting.prepared.policy, &recorder.egress))
+            .chain(workflow(recorder))
             .collect(),
+        files: recorder.files.clone(),
     })
+}
+
+/// What the steps of a recipe came to, and the files it names.
+fn workflow(recorder: &Recorder<'_>) -> Vec<EvidenceDocument> {
+    let steps = recorder.workflow.iter().map(|document| EvidenceDocument {
+        name: "recipe-workflow.json",
+        key: "recipeWorkflow",
+        kind: "recipe-workflow",
+        values: vec![document.clone()],
+    });
+    let files = (!recorder.collected.is_empty()).then(|| EvidenceDocument {
+        name: "declared-artifacts.jsonl",
+        key: "declaredArtifacts",
+        kind: "declared-artifacts",
+        values: recorder.collected.clone(),
+    });
+    steps.chain(files).collect()
 }
 
 fn attestation(setting: &Setting<'_>, evidence: Seen<'_>) -> EvidenceDocument {

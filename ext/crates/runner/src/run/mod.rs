@@ -12,11 +12,13 @@ mod components;
 mod egress;
 mod envelopes;
 mod export;
+mod files;
 mod finish;
 pub(crate) mod group;
 mod hold;
 mod inputs;
 mod level;
+mod made;
 mod materialise;
 mod output;
 mod prepare;
@@ -35,6 +37,7 @@ mod workflow;
 
 pub(crate) use export::copy_bundle;
 pub(crate) use hold::Desk;
+pub(crate) use made::{Listed, list as list_archive, plugin_header};
 pub(crate) use prepare::{Prepared, default_policy, prepare};
 pub(crate) use programs::{GuestMount, check as check_program, command as command_program};
 pub(crate) use recorder::{Call, Step};
@@ -286,7 +289,12 @@ fn stages(
             level.name()
         ));
     }
-    let opened = std::mem::take(&mut prepared.mounts);
+    let mut opened = std::mem::take(&mut prepared.mounts);
+    for (index, mount) in opened.iter_mut().enumerate() {
+        if let Some(row) = made::of(&prepared.request, mount.target.as_str()) {
+            made::build(mount, row, run_dir, index)?;
+        }
+    }
     let targets: Vec<GuestPath> = opened.iter().map(|m| m.target.clone()).collect();
     let paths = mount_paths(&targets).map_err(|e| e.body())?;
     let guest_mounts: Vec<GuestMount> = opened
@@ -299,7 +307,13 @@ fn stages(
         })
         .collect();
     let owner = prepared.state.owner();
-    let open_components = std::mem::take(&mut prepared.components);
+    let mut open_components = std::mem::take(&mut prepared.components);
+    components::make(
+        &mut open_components,
+        &prepared.request,
+        opened.len(),
+        run_dir,
+    )?;
     recorder.notices.extend(open_components.left_out.clone());
     let components = components::ready(open_components, opened.len(), owner, level, run_dir)?;
     let mounts = opened

@@ -3,6 +3,7 @@
 
 use super::components::{self, OpenComponents};
 use super::group::{self, RunGroup};
+use super::made;
 use super::preset::{self, Equipped, Stock};
 use super::preview;
 use super::programs::{GuestMount, working_directory};
@@ -17,21 +18,13 @@ use wp_codebox_contracts::{
     Agent, AgentPreset, CommandCall, ErrorBody, ErrorCode, GuestPath, Limits, ModelEndpoint,
     MountRequest, NetworkPolicy, PresetResult, RunRequest, RuntimePolicy, schema_id,
 };
-use wp_codebox_policy::{self as policy, EgressRules, ModelAccess};
+use wp_codebox_policy::{self as policy, EgressRules, Handler, ModelAccess};
 use wp_codebox_runtime::StateDir;
 
 /// Largest staged file, bytes.
 const STAGED_BYTES: u64 = 16 * 1024 * 1024;
 /// Command id that running an agent or a check needs.
 pub(crate) const AGENT_COMMAND: &str = "command-agent-run";
-
-/// Commands of a held sandbox whose request brings no policy.
-const HELD_COMMANDS: [&str; 4] = [
-    AGENT_COMMAND,
-    "inspect-mounted-inputs",
-    "wordpress.run-php",
-    "wordpress.wp-cli",
-];
 
 /// A mount whose source is open and allowed.
 #[derive(Debug)]
@@ -252,12 +245,21 @@ pub(crate) fn default_policy(request: &RunRequest) -> RuntimePolicy {
     commands.extend(steps.map(|step| step.call.command.clone()));
     // Whoever comes later can do what a run could have been asked for.
     if request.hold.is_some() {
-        commands.extend(HELD_COMMANDS.map(str::to_owned));
+        let held = policy::registry().filter(|c| match c.handler {
+            Handler::Program(_)
+            | Handler::Browser
+            | Handler::Checkpoint
+            | Handler::Right { .. } => true,
+            Handler::Unsupported { .. } => false,
+        });
+        commands.extend(held.map(|c| c.id.to_owned()));
     }
     // What the tools of the built-in loop take; which tools there are, the tool policy says.
     if let Some(Agent::Model(_)) = request.agent {
         commands.extend(["wordpress.run-php", "wordpress.wp-cli"].map(str::to_owned));
     }
+    let needed = commands.iter().flat_map(|c| policy::required_commands(c));
+    let mut commands: Vec<String> = needed.map(str::to_owned).collect();
     commands.sort();
     commands.dedup();
     commands.retain(|c| policy::descriptor(c).is_some());
@@ -352,8 +354,11 @@ fn open_mount(
     request: &RunRequest,
 ) -> Result<OpenMount, ErrorBody> {
     let subject = format!("the source of mount {target}");
-    let (source, path) = open_source(&mount.source, &subject, request)
-        .map_err(|error| error.with("target", target.as_str()))?;
+    let opened = match made::of(request, target.as_str()) {
+        Some(row) => made::open(row, &mount.source, &subject, request),
+        None => open_source(&mount.source, &subject, request),
+    };
+    let (source, path) = opened.map_err(|error| error.with("target", target.as_str()))?;
     Ok(OpenMount {
         request: mount.clone(),
         target,
@@ -406,16 +411,30 @@ pub(super) fn open_source(
 }
 
 fn open_staged(request: &RunRequest) -> Result<Vec<OpenStaged>, ErrorBody> {
-    let Some(task) = &request.task else {
-        return Ok(Vec::new());
-    };
-    task.staged_files
-        .iter()
+    let of_task = request.task.iter().flat_map(|task| &task.staged_files);
+    let of_workflow = request.workflow.iter().flat_map(|w| &w.staged);
+    let mut all = of_task
+        .chain(of_workflow)
         .map(|file| {
             let target = policy::check_staged_target(&file.target).map_err(|e| e.body())?;
             open_file(&file.source, target, request)
         })
-        .collect()
+        .collect::<Result<Vec<_>, _>>()?;
+    for file in request.workflow.iter().flat_map(|w| &w.files) {
+        all.push(OpenStaged {
+            target: policy::check_staged_target(&file.target).map_err(|e| e.body())?,
+            bytes: file.content.clone().into_bytes(),
+        });
+    }
+    let settings = request.workflow.as_ref().map(|w| &w.php_ini[..]);
+    if let Some(lines) = settings.filter(|lines| !lines.is_empty()) {
+        let target = format!("{}/recipe.ini", super::workflow::PHP_SETTINGS);
+        all.push(OpenStaged {
+            target: policy::check_staged_target(&target).map_err(|e| e.body())?,
+            bytes: (lines.join("\n") + "\n").into_bytes(),
+        });
+    }
+    Ok(all)
 }
 
 /// Reads a file of the host that this caller may show to a guest.

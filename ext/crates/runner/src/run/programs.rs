@@ -5,16 +5,20 @@ use super::egress::Phase;
 use super::prepare::AGENT_COMMAND;
 use super::preset::model_environment;
 use super::recorder::Call;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use wp_codebox_contracts::{
     AgentCommand, CommandCall, ErrorBody, ErrorCode, GuestPath, MountAccess,
 };
-use wp_codebox_policy::arg_value;
+use wp_codebox_policy::{GuestProgram, Handler, arg_value, descriptor};
 
 /// Guest programs below the share directory.
 const RUN_PHP: &str = "/opt/codebox/guest/run-php.php";
 const INSPECT: &str = "/opt/codebox/guest/inspect-mounted-inputs.php";
+/// Programs of single commands.
+const PROGRAMS: &str = "/opt/codebox/guest/commands";
+/// The site as its own WordPress names it.
+const SITE_URL: &str = "http://localhost";
 
 /// A mount as programs see it.
 #[derive(Debug, Clone)]
@@ -75,12 +79,18 @@ pub(crate) fn command(
             }
             (argv, None)
         }
-        other => {
-            return Err(ErrorBody::new(
-                ErrorCode::CommandUnknown,
-                format!("there is no command {other:?}"),
-            ));
-        }
+        other => match descriptor(other).map(|found| found.handler) {
+            Some(Handler::Program(GuestProgram::File(file))) => (
+                words(&["php", &format!("{PROGRAMS}/{file}")]),
+                Some(question(call, mounts).to_string().into_bytes()),
+            ),
+            _ => {
+                return Err(ErrorBody::new(
+                    ErrorCode::CommandUnknown,
+                    format!("there is no program for the command {other:?}"),
+                ));
+            }
+        },
     };
     Ok(Call {
         command: call.command.clone(),
@@ -90,6 +100,38 @@ pub(crate) fn command(
         env: BTreeMap::new(),
         cwd: cwd.clone(),
         stdin,
+    })
+}
+
+/// What a program of a command is told on standard input.
+fn question(call: &CommandCall, mounts: &[GuestMount]) -> Value {
+    let repeatable = |name: &str| {
+        descriptor(&call.command).is_some_and(|c| {
+            c.accepted_args
+                .iter()
+                .any(|a| a.name == name && a.repeatable)
+        })
+    };
+    let mut args = Map::new();
+    for (name, value) in call.args.iter().filter_map(|arg| arg.split_once('=')) {
+        if repeatable(name) {
+            let values = args.entry(name).or_insert_with(|| json!([]));
+            if let Some(values) = values.as_array_mut() {
+                values.push(json!(value));
+            }
+        } else {
+            args.insert(name.to_owned(), json!(value));
+        }
+    }
+    let mounts: Vec<_> = mounts
+        .iter()
+        .map(|m| json!({"target": m.target, "workspace": m.workspace, "mode": m.access}))
+        .collect();
+    json!({
+        "command": call.command,
+        "args": args,
+        "mounts": mounts,
+        "site": {"url": SITE_URL, "path": "/wordpress"},
     })
 }
 
@@ -147,6 +189,14 @@ pub(crate) fn agent(agent: &AgentCommand, cwd: &GuestPath) -> Call {
 /// The call with what the working guest holds of the run's secrets, and where its model is.
 pub(crate) fn with_secrets(setting: &Setting<'_>, mut call: Call) -> Call {
     let prepared = setting.prepared;
+    if let Some(workflow) = &prepared.request.workflow {
+        call.env.extend(workflow.env.clone());
+        if !workflow.php_ini.is_empty() {
+            // Empty first: what PHP was built to read is read before.
+            let scan = format!(":{}", super::workflow::PHP_SETTINGS);
+            call.env.insert("PHP_INI_SCAN_DIR".to_owned(), scan);
+        }
+    }
     call.env.extend(prepared.secrets.environment(Phase::Work));
     if let Some(model) = &prepared.guest_model {
         call.env.extend(model_environment(model));

@@ -7,7 +7,7 @@ use base64::Engine;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-use wp_codebox_artifacts::ExecutionRecord;
+use wp_codebox_artifacts::{ArtifactFile, ExecutionRecord};
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, EventType, ExecutionId, GuestPath, LifecycleEvent, ModelUsage,
     OutputStream,
@@ -98,6 +98,10 @@ pub(crate) struct Recorder<'a> {
     pub workflow: Option<Value>,
     /// What became of the run's preview.
     pub preview: Option<Value>,
+    /// What commands left for the bundle.
+    pub files: Vec<ArtifactFile>,
+    /// Content of files that a recipe names, one row each; none of them looks like a secret.
+    pub collected: Vec<Value>,
 }
 
 impl<'a> Recorder<'a> {
@@ -123,6 +127,8 @@ impl<'a> Recorder<'a> {
             last_word: None,
             workflow: None,
             preview: None,
+            files: Vec::new(),
+            collected: Vec::new(),
         }
     }
 

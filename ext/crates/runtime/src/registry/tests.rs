@@ -4,7 +4,9 @@ use crate::{Ending, Journal, NewRun, RunDir, Scratch};
 use serde_json::{Map, Value};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use wp_codebox_contracts::{EventType, Outcome, RunMode};
+use wp_codebox_contracts::{
+    CancellationNote, EventType, LifecycleCleanupStatus, Outcome, RunMode, RunState,
+};
 
 struct World {
     _temp: tempfile::TempDir,
@@ -110,6 +112,97 @@ fn running_is_said_only_of_what_lives() {
     assert_eq!(only(RunStatus::Ended).0, 2);
     drop(alive);
     assert_eq!(only(RunStatus::Running).0, 0);
+}
+
+fn note(reason: &str) -> CancellationNote {
+    CancellationNote {
+        requested_at: "t".to_owned(),
+        reason: Some(reason.to_owned()),
+        requested_by: Some("a test".to_owned()),
+    }
+}
+
+/// Dead while it wound up what it had been told to end.
+#[test]
+fn a_dead_run_is_what_it_was_told() {
+    let world = world();
+    let finished = |end: &str| Map::from_iter([("end".to_owned(), Value::from(end))]);
+    let rows = [
+        (1, None, Some("timed-out"), Outcome::TimedOut),
+        (2, None, Some("cancelled"), Outcome::Cancelled),
+        (3, Some("enough"), Some("exited"), Outcome::Cancelled),
+        (4, Some("enough"), None, Outcome::Cancelled),
+        (5, None, Some("exited"), Outcome::Failed),
+        (6, None, None, Outcome::Failed),
+    ];
+    for (n, cancelled, end, _) in rows {
+        let dir = world.begin(n);
+        let mut journal = Journal::create(dir.path()).unwrap();
+        if let Some(end) = end {
+            for end in ["timed-out", "exited", end] {
+                journal
+                    .append(EventType::CommandFinished, None, finished(end))
+                    .unwrap();
+            }
+        }
+        if let Some(reason) = cancelled {
+            dir.record().cancelled(note(reason));
+        }
+    }
+    for (n, cancelled, _, outcome) in rows {
+        let found = world.find(run(n).as_str()).unwrap();
+        let entry = entry(&world.state, &found).unwrap();
+        let view = world.view(n);
+        assert_eq!(view.outcome, Some(outcome), "{n}");
+        assert_eq!(entry.status, RunState::of_outcome(outcome), "{n}");
+        let code = view.error.unwrap().code;
+        assert_eq!(code == ErrorCode::RunTimeout, outcome == Outcome::TimedOut);
+        assert_eq!(
+            code == ErrorCode::RunCancelled,
+            outcome == Outcome::Cancelled
+        );
+        assert_eq!(entry.lifecycle.cancellation, cancelled.map(note));
+    }
+}
+
+#[test]
+fn entries_say_how_far_a_run_is() {
+    let world = world();
+    let alive = world.begin(1);
+    let found = world.find(run(1).as_str()).unwrap();
+    let entry = || entry(&world.state, &found).unwrap();
+    assert_eq!(entry().status, RunState::Booting);
+    assert!(entry().lifecycle.cancellable && !entry().lifecycle.cancel_requested);
+    let mut journal = Journal::create(alive.path()).unwrap();
+    let append = |journal: &mut Journal, kind| {
+        journal.append(kind, None, Map::new()).unwrap();
+    };
+    append(&mut journal, EventType::Created);
+    assert_eq!(entry().status, RunState::Booting);
+    append(&mut journal, EventType::Observed);
+    assert_eq!(entry().status, RunState::Running);
+    for _ in 0..2000 {
+        append(&mut journal, EventType::CommandOutput);
+    }
+    append(&mut journal, EventType::Destroyed);
+    assert_eq!(entry().status, RunState::CollectingArtifacts);
+    alive.record().cancelled(note("enough"));
+    let asked = entry();
+    assert!(asked.lifecycle.cancel_requested);
+    assert_eq!(asked.lifecycle.cancellation, Some(note("enough")));
+    alive.scratch("guests").unwrap();
+    alive
+        .settle(ended(Outcome::Cancelled), Scratch::Remove)
+        .unwrap();
+    let over = entry();
+    assert_eq!(over.status, RunState::Cancelled);
+    assert_eq!(
+        over.lifecycle.cleanup.status,
+        LifecycleCleanupStatus::Succeeded
+    );
+    let (total, rows) =
+        list_entries(&world.state, std::slice::from_ref(&world.site), PAGE).unwrap();
+    assert_eq!((total, rows), (1, vec![over]));
 }
 
 #[test]
@@ -257,6 +350,7 @@ fn looking_beside_runs_that_come_and_go() {
                     max_age: Duration::ZERO,
                     budget: crate::SizeBudget::Bytes(0),
                     artifacts: crate::ArtifactRule::Keep,
+                    snapshots: crate::SnapshotRule::Keep,
                     mode: crate::GcMode::Remove,
                 };
                 let mut report = crate::GcReport::default();

@@ -148,6 +148,7 @@ fn cancelling_again_and_too_late() {
     let note = SeenCancellation::Requested(CancellationNote {
         requested_at: "2026-01-01T00:00:02.000Z".to_owned(),
         reason: Some("not needed".to_owned()),
+        requested_by: Some("cli".to_owned()),
     });
     let after = |view: &RunView| {
         let mut seen = seen(RunProgress::Running);

@@ -34,10 +34,14 @@ impl Session<'_, '_> {
             timeout,
         };
         match found.handler {
-            Handler::Program => self.program(call, bounds),
+            Handler::Program(_) => self.program(call, bounds),
             Handler::Browser => self.browser_command(call, bounds),
             Handler::Checkpoint => self.checkpoint_command(call, bounds),
-            // The policy's check refused it.
+            // The policy's check refused them.
+            Handler::Right { .. } => {
+                let message = format!("{} is no command", call.command);
+                Err(ErrorBody::new(ErrorCode::CommandUnsupported, message))
+            }
             Handler::Unsupported { reason } => {
                 Err(ErrorBody::new(ErrorCode::CommandUnsupported, reason))
             }

@@ -1,0 +1,328 @@
+use super::*;
+use crate::capture::CaptureLimits;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{FileType, Mode, OFlags, XattrFlags};
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+struct Place {
+    temp: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        for name in ["upper", "below", "to"] {
+            fs::create_dir(temp.path().join(name)).unwrap();
+        }
+        Self { temp }
+    }
+
+    fn at(&self, path: &str) -> PathBuf {
+        self.temp.path().join(path)
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        fs::create_dir_all(self.at(path).parent().unwrap()).unwrap();
+        fs::write(self.at(path), text).unwrap();
+    }
+
+    fn gone(&self, path: &str) {
+        let kind = FileType::CharacterDevice;
+        fs::create_dir_all(self.at(path).parent().unwrap()).unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, self.at(path), kind, Mode::empty(), 0).unwrap();
+    }
+
+    fn opaque(&self, path: &str) {
+        fs::create_dir_all(self.at(path)).unwrap();
+        let flags = XattrFlags::empty();
+        rustix::fs::setxattr(self.at(path), "user.overlay.opaque", b"y", flags).unwrap();
+    }
+
+    fn keep(&self) -> Result<KeptLayer, KeepError> {
+        let (upper, to) = (open(&self.at("upper")), open(&self.at("to")));
+        keep_layer(upper.as_fd(), None, to.as_fd(), &CaptureLimits::TREE)
+    }
+
+    fn merge(&self) -> KeptLayer {
+        let [upper, below, to] = ["upper", "below", "to"].map(|name| open(&self.at(name)));
+        let below = Some(below.as_fd());
+        keep_layer(upper.as_fd(), below, to.as_fd(), &CaptureLimits::TREE).unwrap()
+    }
+
+    fn verify(&self, kept: &KeptLayer) -> Result<(), KeepError> {
+        verify_layer(open(&self.at("to")).as_fd(), &kept.entries)
+    }
+
+    /// `path=content`, `path/` (`path/!` when opaque), `path>target`, `path-` of the result.
+    fn shown(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        walk(&self.at("to"), "", &mut all);
+        all
+    }
+}
+
+fn open(path: &Path) -> OwnedFd {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+    rustix::fs::open(path, flags, Mode::empty()).unwrap()
+}
+
+fn walk(dir: &Path, below: &str, all: &mut Vec<String>) {
+    let mut names: Vec<_> = fs::read_dir(dir).unwrap().flatten().collect();
+    names.sort_by_key(fs::DirEntry::file_name);
+    for entry in names {
+        let path = format!("{below}{}", entry.file_name().to_str().unwrap());
+        let kind = entry.file_type().unwrap();
+        if kind.is_dir() {
+            let mut value = [0_u8; 1];
+            let opaque = rustix::fs::getxattr(entry.path(), "user.overlay.opaque", &mut value);
+            let mark = if opaque.is_ok() { "!" } else { "" };
+            all.push(format!("{path}/{mark}"));
+            walk(&entry.path(), &format!("{path}/"), all);
+        } else if kind.is_symlink() {
+            let to = fs::read_link(entry.path()).unwrap();
+            all.push(format!("{path}>{}", to.display()));
+        } else if kind.is_char_device() {
+            all.push(format!("{path}-"));
+        } else {
+            all.push(format!(
+                "{path}={}",
+                fs::read_to_string(entry.path()).unwrap()
+            ));
+        }
+    }
+}
+
+#[test]
+fn a_layer_is_kept_as_it_lay_there() {
+    let place = Place::new();
+    place.write("upper/dir/run.sh", "#!");
+    fs::set_permissions(
+        place.at("upper/dir/run.sh"),
+        fs::Permissions::from_mode(0o4751),
+    )
+    .unwrap();
+    place.write("upper/unreadable", "secret");
+    fs::set_permissions(
+        place.at("upper/unreadable"),
+        fs::Permissions::from_mode(0o000),
+    )
+    .unwrap();
+    place.gone("upper/old");
+    place.opaque("upper/new");
+    place.write("upper/new/a", "1");
+    symlink("/etc/passwd", place.at("upper/out")).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        place.at("upper/pipe"),
+        FileType::Fifo,
+        Mode::RWXU,
+        0,
+    )
+    .unwrap();
+    let before = fs::symlink_metadata(place.at("upper/dir/run.sh")).unwrap();
+    let kept = place.keep().unwrap();
+    let expected = [
+        "dir/",
+        "dir/run.sh=#!",
+        "new/!",
+        "new/a=1",
+        "old-",
+        "out>/etc/passwd",
+        "pipe-",
+        "unreadable=secret",
+    ];
+    assert_eq!(place.shown(), expected);
+    assert_eq!(kept.left_out, [b"pipe".to_vec()]);
+    assert_eq!(kept.bytes, 2 + 6 + 1);
+    let copied = fs::symlink_metadata(place.at("to/dir/run.sh")).unwrap();
+    assert_eq!(copied.mode() & 0o7777, 0o751);
+    assert_eq!(
+        (copied.mtime(), copied.mtime_nsec()),
+        (before.mtime(), before.mtime_nsec())
+    );
+    // The guest goes on with the modes it gave.
+    let left = fs::symlink_metadata(place.at("upper/unreadable")).unwrap();
+    assert_eq!(left.mode() & 0o777, 0);
+    place.verify(&kept).unwrap();
+}
+
+#[test]
+fn a_guest_that_began_on_a_layer_is_kept_merged_with_it() {
+    let place = Place::new();
+    for path in [
+        "both",
+        "only-below",
+        "dir/below",
+        "gone-now",
+        "replaced/x",
+        "hidden/x",
+        "file-now/x",
+    ] {
+        place.write(&format!("below/{path}"), "below");
+    }
+    place.gone("below/was-gone");
+    place.gone("below/dir-again");
+    place.opaque("below/marked");
+    place.write("below/marked/x", "below");
+    place.write("upper/both", "upper");
+    place.write("upper/dir/upper", "upper");
+    place.gone("upper/gone-now");
+    place.opaque("upper/replaced");
+    place.write("upper/replaced/y", "upper");
+    place.gone("upper/hidden");
+    place.write("upper/file-now", "upper");
+    place.write("upper/dir-again/z", "upper");
+    place.write("upper/marked/y", "upper");
+    let kept = place.merge();
+    let expected = [
+        "both=upper",
+        "dir/",
+        "dir/below=below",
+        "dir/upper=upper",
+        // A whiteout of the layer hid the source, so the directory that came back does.
+        "dir-again/!",
+        "dir-again/z=upper",
+        "file-now=upper",
+        "gone-now-",
+        "hidden-",
+        "marked/!",
+        "marked/x=below",
+        "marked/y=upper",
+        "only-below=below",
+        "replaced/!",
+        "replaced/y=upper",
+        "was-gone-",
+    ];
+    let mut shown = place.shown();
+    let mut expected = expected.map(str::to_owned).to_vec();
+    shown.sort();
+    expected.sort();
+    assert_eq!(shown, expected);
+    place.verify(&kept).unwrap();
+}
+
+#[test]
+fn anything_that_differs_is_refused() {
+    type Harm = fn(&Place);
+    let harms: [(&str, Harm); 9] = [
+        ("content", |p| {
+            let file = fs::read(p.at("to/a")).unwrap().len();
+            fs::write(p.at("to/a"), vec![b'x'; file]).unwrap();
+        }),
+        ("size", |p| {
+            fs::write(p.at("to/a"), "longer than it was").unwrap()
+        }),
+        ("mode", |p| {
+            fs::set_permissions(p.at("to/a"), fs::Permissions::from_mode(0o777)).unwrap();
+        }),
+        ("missing", |p| fs::remove_file(p.at("to/a")).unwrap()),
+        ("added", |p| fs::write(p.at("to/dir/more"), "").unwrap()),
+        ("kind", |p| {
+            fs::remove_file(p.at("to/a")).unwrap();
+            fs::create_dir(p.at("to/a")).unwrap();
+        }),
+        ("link", |p| {
+            fs::remove_file(p.at("to/link")).unwrap();
+            symlink("elsewhere", p.at("to/link")).unwrap();
+        }),
+        ("opaque", |p| p.opaque("to/dir")),
+        ("whiteout", |p| fs::remove_file(p.at("to/gone")).unwrap()),
+    ];
+    for (what, harm) in harms {
+        let place = Place::new();
+        place.write("upper/a", "content");
+        place.write("upper/dir/b", "b");
+        place.gone("upper/gone");
+        symlink("a", place.at("upper/link")).unwrap();
+        let kept = place.keep().unwrap();
+        place.verify(&kept).unwrap();
+        harm(&place);
+        let error = place.verify(&kept).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::SnapshotInvalid, "{what}");
+    }
+}
+
+#[test]
+fn a_list_that_was_changed_is_refused() {
+    let place = Place::new();
+    place.write("upper/a", "content");
+    let mut kept = place.keep().unwrap();
+    kept.entries.push(kept.entries[1].clone());
+    assert!(place.verify(&kept).is_err());
+    kept.entries.truncate(1);
+    assert!(place.verify(&kept).is_err());
+}
+
+#[test]
+fn bounds_hold_and_features_of_overlays_are_refused() {
+    let place = Place::new();
+    place.write("upper/a", "four");
+    place.write("upper/b", "four");
+    let keep = |limits: CaptureLimits| {
+        let (upper, to) = (open(&place.at("upper")), place.at("to"));
+        let _ = fs::remove_dir_all(&to);
+        fs::create_dir(&to).unwrap();
+        keep_layer(upper.as_fd(), None, open(&to).as_fd(), &limits)
+    };
+    let wide = CaptureLimits::TREE;
+    keep(wide).unwrap();
+    for (limits, what) in [
+        (CaptureLimits { entries: 1, ..wide }, "entries"),
+        (
+            CaptureLimits {
+                file_bytes: 3,
+                ..wide
+            },
+            "bytes in one file",
+        ),
+        (
+            CaptureLimits {
+                total_bytes: 7,
+                ..wide
+            },
+            "bytes",
+        ),
+        (
+            CaptureLimits {
+                path_bytes: 1,
+                ..wide
+            },
+            "bytes in one path",
+        ),
+    ] {
+        match keep(limits).unwrap_err() {
+            KeepError::Limit { what: found, .. } => assert_eq!(found, what),
+            other => panic!("{what}: {other}"),
+        }
+    }
+    let flags = XattrFlags::empty();
+    rustix::fs::setxattr(place.at("upper/a"), "user.overlay.metacopy", b"", flags).unwrap();
+    assert!(matches!(keep(wide), Err(KeepError::OverlayFeature { .. })));
+}
+
+#[test]
+fn a_tree_that_moves_is_not_kept() {
+    let place = Place::new();
+    for index in 0..300 {
+        place.write(&format!("upper/dir/{index}"), "content");
+    }
+    let file = place.at("upper/dir/7");
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut turn = 0_u64;
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                turn += 1;
+                fs::write(&file, turn.to_string()).unwrap();
+            }
+        });
+        let kept = place.keep();
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(matches!(kept, Err(KeepError::Moving)), "{kept:?}");
+    });
+    fs::remove_dir_all(place.at("to")).unwrap();
+    fs::create_dir(place.at("to")).unwrap();
+    place.keep().unwrap();
+}

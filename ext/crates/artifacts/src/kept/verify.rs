@@ -1,0 +1,90 @@
+//! Whether a kept layer still is what its list says.
+
+use super::row::{KeptEntry, KeptNode};
+use super::{KeepError, differs, read_failed};
+use crate::beneath::{Dir, OverlayAttribute, join, size_of};
+use crate::digest::sha256_of_file;
+use rustix::fd::BorrowedFd;
+use rustix::fs::{Advice, FileType, Stat};
+use std::collections::HashMap;
+
+/// Reads every entry of a layer again, from the disk where that can be had, and compares it with
+/// the list. What is missing, added or different in anything is refused.
+pub fn verify_layer(layer: BorrowedFd<'_>, entries: &[KeptEntry]) -> Result<(), KeepError> {
+    let mut expected = HashMap::with_capacity(entries.len());
+    for entry in entries {
+        let path = entry
+            .path()
+            .ok_or_else(|| differs(b"", "its list has a name that is none"))?;
+        expected.insert(path, &entry.node);
+    }
+    if expected.len() != entries.len() {
+        return Err(differs(b"", "its list names something twice"));
+    }
+    let root = Dir::reopen(layer).map_err(read_failed(b""))?;
+    let stat = root.own_stat().map_err(read_failed(b""))?;
+    directory(&root, &stat, b"", &mut expected)?;
+    match expected.keys().min() {
+        Some(path) => Err(differs(path, "it is missing")),
+        None => Ok(()),
+    }
+}
+
+type Expected<'e> = HashMap<Vec<u8>, &'e KeptNode>;
+
+fn directory(
+    dir: &Dir,
+    stat: &Stat,
+    path: &[u8],
+    expected: &mut Expected<'_>,
+) -> Result<(), KeepError> {
+    let found = KeptNode::Directory {
+        mode: stat.st_mode & 0o7777,
+        opaque: match dir.overlay_attribute("opaque") {
+            OverlayAttribute::Absent => false,
+            OverlayAttribute::Yes => true,
+            OverlayAttribute::Other => return Err(differs(path, "its attributes")),
+        },
+    };
+    compare(path, &found, expected)?;
+    for name in dir.names().map_err(read_failed(path))? {
+        let at = join(path, &name);
+        let read = read_failed(&at);
+        let stat = dir.stat(&name).map_err(&read)?;
+        let stat = stat.ok_or_else(|| differs(&at, "it is missing"))?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => {
+                let child = dir.dir(&name).map_err(&read)?;
+                directory(&child, &stat, &at, expected)?;
+            }
+            FileType::RegularFile => {
+                let (file, stat) = dir.open_file(&name).map_err(&read)?;
+                // Advice: without it, what is compared is what was just written.
+                let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
+                let found = KeptNode::File {
+                    mode: stat.st_mode & 0o7777,
+                    bytes: size_of(&stat),
+                    sha256: sha256_of_file(&file).map_err(&read)?,
+                };
+                compare(&at, &found, expected)?;
+            }
+            FileType::Symlink => {
+                let text = dir.link_text(&name).map_err(&read)?;
+                compare(&at, &KeptNode::link(&text), expected)?;
+            }
+            FileType::CharacterDevice if stat.st_rdev == 0 => {
+                compare(&at, &KeptNode::Gone {}, expected)?;
+            }
+            _ => return Err(differs(&at, "it is a special file")),
+        }
+    }
+    Ok(())
+}
+
+fn compare(path: &[u8], found: &KeptNode, expected: &mut Expected<'_>) -> Result<(), KeepError> {
+    match expected.remove(path) {
+        Some(kept) if kept == found => Ok(()),
+        Some(_) => Err(differs(path, "its kind, mode, size or content")),
+        None => Err(differs(path, "it was added")),
+    }
+}

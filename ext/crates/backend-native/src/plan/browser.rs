@@ -1,0 +1,147 @@
+//! The guest of a browser: system directories, fonts and scratch, nothing of a project.
+//!
+//! No WordPress, no mounts, no PHP, no programs of the product; the only way out is the pair of
+//! sockets that the runner accepts on. The browser's own sandbox needs user namespaces, which no
+//! guest has: here the guest is the sandbox, with one list of system calls for all of it.
+
+use super::settings::{EGRESS_PORT, EGRESS_SOCKET, HOME};
+use super::{Builder, GUEST_ID, PlanError, hide, path};
+use crate::host::{HiddenPath, HostLayout, SystemEntryKind};
+use wp_codebox_contracts::{
+    CallSet, EgressSockets, IsolationLevel, LaunchMount, LaunchPlan, LaunchPurpose, Limits,
+};
+
+/// Which fonts there are and what the generic families mean. Nothing of the host's own settings.
+const FONTS: &str = r#"<?xml version="1.0"?>
+<!DOCTYPE fontconfig SYSTEM "urn:fontconfig:fonts.dtd">
+<fontconfig>
+<dir>/usr/share/fonts</dir>
+<cachedir>/tmp/fontconfig</cachedir>
+<include ignore_missing="yes">/usr/share/fontconfig/conf.avail/45-latin.conf</include>
+<include ignore_missing="yes">/usr/share/fontconfig/conf.avail/60-latin.conf</include>
+</fontconfig>
+"#;
+
+/// What the plan of a browser's guest depends on.
+#[derive(Debug, Clone, Copy)]
+pub struct BrowserPlan<'a> {
+    /// The host's system directories.
+    pub host: &'a HostLayout,
+    /// What of them is nobody's business, beside what the host layout names.
+    pub hidden: &'a [HiddenPath],
+    /// A browser installed outside of the system directories: the directory that holds it.
+    pub directory: Option<&'a str>,
+    /// Its own limits.
+    pub limits: Limits,
+}
+
+/// Makes the plan.
+pub fn browser_plan(spec: &BrowserPlan<'_>) -> Result<LaunchPlan, PlanError> {
+    let mut builder = Builder::default();
+    builder.mounts.push(LaunchMount::Proc);
+    builder.mounts.push(LaunchMount::Dev);
+    for entry in &spec.host.system {
+        match &entry.kind {
+            SystemEntryKind::Directory => builder.bind(&entry.path, &entry.path)?,
+            SystemEntryKind::Link(to) => builder.link(&entry.path, to)?,
+        }
+    }
+    if let Some(directory) = spec.directory {
+        builder.bind(directory, directory)?;
+    }
+    hide(&mut builder, spec.host.hidden.iter().chain(spec.hidden))?;
+    for file in &spec.host.etc {
+        builder.bind(file, file)?;
+    }
+    builder.file("/etc/fonts/fonts.conf", FONTS)?;
+    builder.file(
+        "/etc/passwd",
+        format!("browser:x:{GUEST_ID}:{GUEST_ID}:browser:{HOME}:/bin/false\n"),
+    )?;
+    builder.file("/etc/group", format!("browser:x:{GUEST_ID}:\n"))?;
+    builder.file("/etc/hosts", "127.0.0.1 localhost\n")?;
+    builder.file(
+        "/etc/nsswitch.conf",
+        "passwd: files\ngroup: files\nhosts: files\n",
+    )?;
+    builder.file("/etc/resolv.conf", "")?;
+    builder.scratch("/tmp", 0o1777)?;
+    builder.directory("/var")?;
+    builder.link("/var/tmp", "/tmp")?;
+    builder.scratch(HOME, 0o755)?;
+    builder.scratch("/dev/shm", 0o1777)?;
+    Ok(LaunchPlan {
+        version: wp_codebox_contracts::PLAN_VERSION,
+        purpose: LaunchPurpose::Serve,
+        level: IsolationLevel::Full,
+        guest_id: GUEST_ID,
+        hostname: "browser".to_owned(),
+        mounts: builder.mounts,
+        writable: builder.writable,
+        calls: CallSet::Browser,
+        limits: spec.limits,
+        egress: Some(EgressSockets {
+            socket: path(EGRESS_SOCKET)?,
+            port: EGRESS_PORT,
+        }),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::SystemEntry;
+    use wp_codebox_contracts::{BindSource, GuestPath};
+
+    #[test]
+    fn a_browsers_guest_holds_system_directories_fonts_and_scratch_only() {
+        let host = HostLayout {
+            system: vec![SystemEntry {
+                path: "/usr".to_owned(),
+                kind: SystemEntryKind::Directory,
+            }],
+            etc: vec!["/etc/alternatives".to_owned()],
+            hidden: vec![HiddenPath::Directory("/usr/share/site".to_owned())],
+        };
+        let plan = browser_plan(&BrowserPlan {
+            host: &host,
+            hidden: &[HiddenPath::File("/usr/share/wp-config.php".to_owned())],
+            directory: None,
+            limits: Limits::default(),
+        })
+        .unwrap();
+        let binds: Vec<(String, bool)> = plan
+            .mounts
+            .iter()
+            .filter_map(|mount| match mount {
+                LaunchMount::Bind {
+                    source: BindSource::Host(source),
+                    writable,
+                    ..
+                } => Some((source.path.clone(), *writable)),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(
+            binds,
+            [
+                ("/usr".to_owned(), false),
+                ("/etc/alternatives".to_owned(), false)
+            ]
+        );
+        let covered = plan.mounts.iter().filter(|mount| {
+            matches!(
+                mount,
+                LaunchMount::Bind {
+                    source: BindSource::Guest { .. },
+                    ..
+                }
+            )
+        });
+        assert_eq!(covered.count(), 2);
+        let writable: Vec<&str> = plan.writable.iter().map(GuestPath::as_str).collect();
+        assert_eq!(writable, ["/tmp", HOME, "/dev/shm"]);
+        assert_eq!(plan.calls, CallSet::Browser);
+        assert!(plan.egress.is_some());
+    }
+}

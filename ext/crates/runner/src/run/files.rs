@@ -1,0 +1,116 @@
+//! Files that commands leave for the bundle: bounded, and each path once.
+
+use super::recorder::Recorder;
+use serde_json::{Value, json};
+use wp_codebox_artifacts::{ArtifactContent, ArtifactFile};
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+
+/// Bytes of one file.
+const MOST_BYTES: usize = 16 * 1024 * 1024;
+/// Bytes of all of them.
+const MOST_TOTAL: usize = 64 * 1024 * 1024;
+/// Files of one run.
+const MOST_FILES: usize = 512;
+
+impl Recorder<'_> {
+    /// Keeps a file for the bundle and answers how a result refers to it:
+    /// {path, kind, contentType, bytes}. Text is redacted when the bundle is written.
+    pub(crate) fn keep(&mut self, file: ArtifactFile) -> Result<Value, ErrorBody> {
+        let bytes = size(&file);
+        let refused = |why: String| {
+            let message = format!("{} cannot be kept for the bundle: {why}", file.path);
+            Err(ErrorBody::new(ErrorCode::OutputLimit, message))
+        };
+        if !is_path(&file.path) || self.files.iter().any(|kept| kept.path == file.path) {
+            return refused("its path is malformed or taken".to_owned());
+        }
+        if bytes > MOST_BYTES {
+            return refused(format!("it has {bytes} bytes, at most are {MOST_BYTES}"));
+        }
+        if self.files.len() >= MOST_FILES {
+            return refused(format!("the run has {MOST_FILES} files already"));
+        }
+        if self.files.iter().map(size).sum::<usize>() + bytes > MOST_TOTAL {
+            return refused(format!(
+                "all files of a run have at most {MOST_TOTAL} bytes"
+            ));
+        }
+        let reference = json!({
+            "path": file.path, "kind": file.kind, "contentType": file.media, "bytes": bytes,
+        });
+        self.files.push(file);
+        Ok(reference)
+    }
+}
+
+fn size(file: &ArtifactFile) -> usize {
+    match &file.content {
+        ArtifactContent::Text(text) => text.len(),
+        ArtifactContent::Bytes(bytes) => bytes.len(),
+        // As it is written.
+        ArtifactContent::Document(value) => {
+            serde_json::to_vec_pretty(value).map_or(usize::MAX, |bytes| bytes.len() + 1)
+        }
+    }
+}
+
+/// `files/…` of plain names: nothing climbs, nothing is hidden, nothing is odd anywhere.
+fn is_path(path: &str) -> bool {
+    let Some(rest) = path.strip_prefix("files/") else {
+        return false;
+    };
+    let plain = |name: &str| {
+        name.as_bytes()
+            .first()
+            .is_some_and(u8::is_ascii_alphanumeric)
+            && name
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
+    };
+    path.len() <= 200 && rest.contains('/') && rest.split('/').all(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wp_codebox_policy::Redactor;
+    use wp_codebox_runtime::Journal;
+
+    #[test]
+    fn files_are_plain_bounded_and_kept_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let journal = Journal::create(directory.path()).unwrap();
+        let redactor = Redactor::default();
+        let mut emit = |_| {};
+        let mut recorder = Recorder::new(journal, &redactor, 1024, &mut emit);
+        let file = |path: &str, bytes: usize| ArtifactFile {
+            path: path.to_owned(),
+            kind: "browser-screenshot",
+            media: "image/png",
+            content: ArtifactContent::Bytes(vec![0; bytes]),
+        };
+        let kept = recorder
+            .keep(file("files/browser/exec-1/1.png", 3))
+            .unwrap();
+        assert_eq!(kept["bytes"], 3);
+        for (path, bytes) in [
+            ("files/browser/exec-1/1.png", 3),
+            ("files/../metadata.json", 3),
+            ("files/review.json", 3),
+            ("metadata.json", 3),
+            ("files/browser/.hidden", 3),
+            ("files/browser//x", 3),
+            ("files/browser/a b", 3),
+            ("files/browser/large.png", MOST_BYTES + 1),
+        ] {
+            let error = recorder.keep(file(path, bytes)).unwrap_err();
+            assert_eq!(error.code, ErrorCode::OutputLimit, "{path}");
+        }
+        for number in 0..3 {
+            let path = format!("files/browser/large-{number}.png");
+            recorder.keep(file(&path, MOST_BYTES)).unwrap();
+        }
+        let last = recorder.keep(file("files/browser/large-3.png", MOST_BYTES));
+        assert_eq!(last.unwrap_err().code, ErrorCode::OutputLimit);
+    }
+}

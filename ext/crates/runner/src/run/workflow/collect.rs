@@ -1,0 +1,176 @@
+//! Files that a recipe names: read out of the guest, bounded, and judged before they are kept.
+//!
+//! What a guest hands out is untrusted. A file that looks like it holds a secret is not kept;
+//! one that is required and not there, or not of its kind, makes the run fail.
+
+use super::evidence::Evidence;
+use crate::run::programs;
+use crate::run::recorder::{Bounds, Call};
+use crate::run::session::Session;
+use base64::Engine;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use wp_codebox_contracts::{CollectedFile, ErrorBody, ErrorCode};
+
+/// Largest file that is kept, bytes.
+const FILE_BYTES: u64 = 1024 * 1024;
+/// Of all files together.
+const ALL_BYTES: usize = 8 * 1024 * 1024;
+/// JSON that stands in the result itself.
+const SHOWN_BYTES: usize = 64 * 1024;
+/// Time to read one file.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What was found at a path.
+enum Found {
+    Missing,
+    TooLarge,
+    /// It ended oddly, and so nothing of it is believed.
+    Unreadable,
+    Content(Vec<u8>),
+}
+
+/// Collects the files; answers why the run fails with them, if it does.
+pub(super) fn run(
+    session: &mut Session<'_, '_>,
+    files: &[CollectedFile],
+    evidence: &mut Evidence,
+) -> Result<Option<ErrorBody>, ErrorBody> {
+    let mut kept = 0;
+    let mut lacking: Vec<String> = Vec::new();
+    for file in files {
+        let mut row = json!({
+            "schema": "wp-codebox/recipe-declared-artifact/v1",
+            "name": file.name,
+            "path": file.path,
+            "required": file.required,
+        });
+        for (name, value) in &file.typed {
+            row[name] = value.clone();
+        }
+        let mut content = None;
+        let why = match read(session, file)? {
+            Found::Missing => Some(("missing", "is not there".to_owned())),
+            Found::Unreadable => Some(("missing", "cannot be read".to_owned())),
+            Found::TooLarge => Some((
+                "too-large",
+                format!("is larger than {FILE_BYTES} bytes; declare a smaller file"),
+            )),
+            Found::Content(bytes) if kept + bytes.len() > ALL_BYTES => Some((
+                "too-large",
+                format!("does not fit: all files together may have {ALL_BYTES} bytes"),
+            )),
+            Found::Content(bytes) => {
+                kept += bytes.len();
+                row["size"] = json!(bytes.len());
+                row["sha256"] = json!(hex(&bytes));
+                judge(session, file, &bytes, &mut row, &mut content)
+            }
+        };
+        row["status"] = json!(why.as_ref().map_or("collected", |(status, _)| status));
+        if let Some((status, what)) = why {
+            row["message"] = json!(what);
+            // A file that is withheld was there: its author did what was asked.
+            if file.required && status != "sensitive" {
+                lacking.push(format!("{} {what}", file.name));
+            }
+        }
+        evidence.collected(row, content);
+    }
+    if lacking.is_empty() {
+        return Ok(None);
+    }
+    let message = format!("the artifact {}", lacking.join("; the artifact "));
+    let error = ErrorBody::new(ErrorCode::CollectionFailed, message)
+        .with("reason", "recipe-artifact-collection-failed");
+    evidence.phase_failed(&error);
+    Ok(Some(error))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    Sha256::digest(bytes)
+        .iter()
+        .fold(String::with_capacity(64), |mut text, byte| {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+}
+
+fn read(session: &mut Session<'_, '_>, file: &CollectedFile) -> Result<Found, ErrorBody> {
+    let most = FILE_BYTES + 1;
+    let argv = ["head", "-c", &most.to_string(), "--", &file.path]
+        .map(str::to_owned)
+        .to_vec();
+    let call = Call {
+        command: "artifact.collect".to_owned(),
+        args: vec![format!("path={}", file.path)],
+        phase: "workflow",
+        argv,
+        env: BTreeMap::new(),
+        cwd: session.setting.cwd.clone(),
+        stdin: None,
+    };
+    let call = programs::with_secrets(session.setting, call);
+    let bounds = Bounds {
+        deadline: session.deadline(),
+        timeout: PATIENCE,
+    };
+    let runtime = session.guest.runtime.as_mut();
+    let (step, bytes) = session.recorder.take(runtime, &call, bounds, most)?;
+    Ok(match step.exit_code() {
+        Some(0) if bytes.len() as u64 > FILE_BYTES => Found::TooLarge,
+        Some(0) => Found::Content(bytes),
+        Some(1) => Found::Missing,
+        Some(_) | None => Found::Unreadable,
+    })
+}
+
+type Flaw = (&'static str, String);
+
+/// Looks at the content; what may be kept goes to `content`.
+fn judge(
+    session: &Session<'_, '_>,
+    file: &CollectedFile,
+    bytes: &[u8],
+    row: &mut Value,
+    content: &mut Option<Value>,
+) -> Option<Flaw> {
+    let text = String::from_utf8_lossy(bytes);
+    if session.recorder.clean(&text) != text {
+        if let Some(row) = row.as_object_mut() {
+            // A digest of a guessable secret gives it away.
+            row.remove("sha256");
+        }
+        let what = "looks like it holds a secret and was not kept".to_owned();
+        return Some(("sensitive", what));
+    }
+    let mut kept = json!({"name": file.name, "path": file.path, "sha256": row["sha256"]});
+    match std::str::from_utf8(bytes) {
+        Ok(text) => kept["text"] = json!(text),
+        Err(_) => {
+            let encoded = base64::engine::general_purpose::STANDARD.encode(bytes);
+            kept["base64"] = json!(encoded);
+        }
+    }
+    *content = Some(kept);
+    if !file.parse_json {
+        return None;
+    }
+    let Ok(document) = serde_json::from_slice::<Value>(bytes) else {
+        return Some(("invalid", "is no JSON".to_owned()));
+    };
+    if let Some(wanted) = file.typed.get("payloadSchema")
+        && document.get("schema") != Some(wanted)
+    {
+        let what = format!("does not say that its schema is {wanted}");
+        return Some(("invalid", what));
+    }
+    if bytes.len() <= SHOWN_BYTES {
+        row["json"] = document;
+    }
+    None
+}

@@ -1,0 +1,355 @@
+//! What the steps of a recipe leave for a reader: executions, failures, phases, probes, files.
+//!
+//! Output arrives redacted; everything else is redacted when the whole is written. It is
+//! bounded: the bundle's logs hold the rest.
+
+use super::PROBE;
+use crate::run::recorder::Recorder;
+use crate::run::session::Commanded;
+use serde_json::{Map, Value, json};
+use std::time::{Duration, Instant};
+use wp_codebox_artifacts::ExecutionRecord;
+use wp_codebox_contracts::{ErrorBody, OnFailure, WorkflowStep};
+use wp_codebox_runtime::now_rfc3339;
+
+/// Longest output of one execution here, bytes.
+const STREAM_BYTES: usize = 64 * 1024;
+/// Of all executions together; beyond it only ends are kept.
+const ALL_BYTES: usize = 4 * 1024 * 1024;
+/// An end that is always kept.
+const TAIL_BYTES: usize = 1024;
+
+/// Why a step failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Its own time was up.
+    Timeout,
+    /// Anything else.
+    Error,
+}
+
+/// One execution of a step.
+pub(super) struct Ran<'a> {
+    pub step: &'a WorkflowStep,
+    pub args: &'a [String],
+    pub commanded: &'a Commanded,
+    /// What it came to in the guest; none where the runner carried it out.
+    pub executions: &'a [ExecutionRecord],
+}
+
+/// A step that failed.
+pub(super) struct Failure<'a> {
+    pub step: &'a WorkflowStep,
+    pub kind: Kind,
+    pub error: &'a ErrorBody,
+    pub started_at: String,
+    pub duration: Duration,
+    pub continuation: Option<Value>,
+}
+
+/// A phase that is being gone through.
+#[derive(Debug)]
+struct Open {
+    name: &'static str,
+    began: Instant,
+    started_at: String,
+    steps: usize,
+    error: Option<Value>,
+}
+
+/// Everything so far.
+#[derive(Debug, Default)]
+pub(super) struct Evidence {
+    executions: Vec<Value>,
+    failures: Vec<Value>,
+    advice: Vec<Value>,
+    phases: Vec<Value>,
+    probes: Vec<Value>,
+    files: Vec<Value>,
+    contents: Vec<Value>,
+    skipped: usize,
+    open: Option<Open>,
+    bytes: usize,
+}
+
+/// The public name of what goes on in a phase.
+fn phase_name(phase: &str) -> &'static str {
+    match phase {
+        "blueprint" => "run_blueprint_steps",
+        "activate" => "activate_plugins",
+        "setup" => "setup_plugins",
+        "health-probe" => "run_health_probes",
+        "seed" => "import_site_seeds",
+        "startup-probe" => "run_distribution_startup_probes",
+        PROBE => "run_probes",
+        "collect" => "collect_artifacts",
+        _ => "run_workloads",
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The end of a text, at most so many bytes.
+fn tail(text: &str, most: usize) -> &str {
+    let mut at = text.len().saturating_sub(most);
+    while !text.is_char_boundary(at) {
+        at += 1;
+    }
+    &text[at..]
+}
+
+impl Evidence {
+    /// A step of this phase begins.
+    pub(super) fn enter(&mut self, phase: &str) {
+        let name = phase_name(phase);
+        if self.open.as_ref().is_some_and(|open| open.name == name) {
+            return;
+        }
+        self.leave();
+        self.open = Some(Open {
+            name,
+            began: Instant::now(),
+            started_at: now_rfc3339(),
+            steps: 0,
+            error: None,
+        });
+    }
+
+    /// The present phase is over.
+    pub(super) fn leave(&mut self) {
+        let Some(open) = self.open.take() else {
+            return;
+        };
+        let mut row = json!({
+            "schema": "wp-codebox/recipe-phase-evidence/v1",
+            "name": open.name,
+            "status": if open.error.is_some() { "failed" } else { "completed" },
+            "startedAt": open.started_at,
+            "endedAt": now_rfc3339(),
+            "durationMs": millis(open.began.elapsed()),
+            "data": {"steps": open.steps},
+        });
+        if let Some(error) = open.error {
+            row["error"] = error;
+        }
+        self.phases.push(row);
+    }
+
+    /// A step that did not run.
+    pub(super) fn skip(&mut self, step: &WorkflowStep) {
+        self.skipped += 1;
+        if step.phase == PROBE {
+            self.probes
+                .push(json!({"name": step.name, "status": "skipped", "index": step.index}));
+        }
+    }
+
+    /// Keeps a stream as long as there is room for it.
+    fn stream(&mut self, row: &mut Map<String, Value>, name: &str, text: &str) {
+        let room = ALL_BYTES.saturating_sub(self.bytes).min(STREAM_BYTES);
+        let kept = tail(text, room.max(TAIL_BYTES));
+        self.bytes += kept.len();
+        row.insert(name.to_owned(), json!(kept));
+        if kept.len() < text.len() {
+            row.insert(format!("{name}Truncated"), json!(true));
+            row.insert(format!("{name}Bytes"), json!(text.len()));
+        }
+    }
+
+    /// An execution came to an end.
+    pub(super) fn ran(&mut self, ran: &Ran<'_>) {
+        let (step, ended) = (ran.step, &ran.commanded.step);
+        let mut row = Map::new();
+        if let Some(record) = ran.executions.last() {
+            row.insert("id".to_owned(), json!(record.id));
+            row.insert("startedAt".to_owned(), json!(record.started_at));
+            row.insert("finishedAt".to_owned(), json!(record.finished_at));
+        }
+        row.insert("command".to_owned(), json!(step.call.command));
+        row.insert("args".to_owned(), json!(ran.args));
+        row.insert("exitCode".to_owned(), json!(ended.exit_code()));
+        row.insert(
+            "durationMs".to_owned(),
+            json!(millis(ended.result.duration)),
+        );
+        self.stream(&mut row, "stdout", &ended.stdout);
+        self.stream(&mut row, "stderr", &ended.stderr);
+        row.insert("status".to_owned(), json!(ran.commanded.result.status));
+        if !ran.commanded.result.artifact_refs.is_empty() {
+            let refs = &ran.commanded.result.artifact_refs;
+            row.insert("artifactRefs".to_owned(), json!(refs));
+        }
+        row.insert("recipePhase".to_owned(), json!(step.phase));
+        row.insert("recipeStepIndex".to_owned(), json!(step.index));
+        if let Some(name) = &step.name {
+            row.insert("recipeStepName".to_owned(), json!(name));
+        }
+        row.insert("recipeCommand".to_owned(), json!(step.call.command));
+        if ran.args != step.call.args {
+            row.insert("recipeArgs".to_owned(), json!(step.call.args));
+        }
+        if !step.metadata.is_empty() {
+            row.insert("recipeStepMetadata".to_owned(), json!(step.metadata));
+        }
+        match step.on_failure {
+            OnFailure::Stop => {}
+            OnFailure::Allow => {
+                row.insert("recipeAllowFailure".to_owned(), json!(true));
+            }
+            OnFailure::Advise => {
+                row.insert("recipeAdvisory".to_owned(), json!(true));
+            }
+        }
+        self.executions.push(Value::Object(row));
+    }
+
+    /// A loop ended with the last execution.
+    pub(super) fn continued(&mut self, document: &Value) {
+        if let Some(row) = self.executions.last_mut() {
+            row["continuationEvidence"] = document.clone();
+        }
+    }
+
+    /// A step failed.
+    pub(super) fn failed(&mut self, failure: Failure<'_>) {
+        let step = failure.step;
+        let (schema, list) = match step.on_failure {
+            OnFailure::Advise => ("wp-codebox/recipe-advisory-failure/v1", &mut self.advice),
+            OnFailure::Stop | OnFailure::Allow => {
+                ("wp-codebox/recipe-step-failure/v1", &mut self.failures)
+            }
+        };
+        let mut row = json!({
+            "schema": schema,
+            "phase": step.phase,
+            "index": step.index,
+            "command": step.call.command,
+            "startedAt": failure.started_at,
+            "finishedAt": now_rfc3339(),
+            "durationMs": millis(failure.duration),
+            "classification": match failure.kind {
+                Kind::Timeout => "timeout",
+                Kind::Error => "error",
+            },
+            "error": {
+                "code": failure.error.code,
+                "message": failure.error.message,
+                "data": failure.error.data,
+            },
+        });
+        if step.on_failure == OnFailure::Allow {
+            row["allowed"] = json!(true);
+        }
+        for (name, value) in [
+            ("name", step.name.as_ref().map(|name| json!(name))),
+            ("timeoutMs", step.timeout_ms.map(|ms| json!(ms))),
+            (
+                "metadata",
+                (!step.metadata.is_empty()).then(|| json!(step.metadata)),
+            ),
+            ("continuationEvidence", failure.continuation),
+        ] {
+            if let Some(value) = value {
+                row[name] = value;
+            }
+        }
+        if let (Some(open), OnFailure::Stop) = (&mut self.open, step.on_failure) {
+            let error = json!({"code": failure.error.code, "message": failure.error.message});
+            open.error.get_or_insert(error);
+        }
+        list.push(row);
+    }
+
+    /// A step is through; probes have a row of their own.
+    pub(super) fn settled(
+        &mut self,
+        step: &WorkflowStep,
+        error: Option<&ErrorBody>,
+        commanded: Option<&Commanded>,
+    ) {
+        if let Some(open) = &mut self.open {
+            open.steps += 1;
+        }
+        if !step.phase.ends_with(PROBE) {
+            return;
+        }
+        let mut row = json!({
+            "name": step.name,
+            "phase": step.phase,
+            "index": step.index,
+            "command": step.call.command,
+            "status": if error.is_some() { "failed" } else { "passed" },
+        });
+        if step.on_failure != OnFailure::Stop {
+            row["allowFailure"] = json!(true);
+        }
+        if let Some(result) = commanded.and_then(|c| c.result.json.as_ref())
+            && result.to_string().len() <= STREAM_BYTES
+        {
+            row["json"] = result.clone();
+        }
+        if let Some(error) = error {
+            row["error"] = json!({"code": error.code, "message": error.message});
+        }
+        self.probes.push(row);
+    }
+
+    /// A file that the recipe names was looked for: what is said of it, and what it holds.
+    pub(super) fn collected(&mut self, row: Value, content: Option<Value>) {
+        self.contents.extend(content);
+        self.files.push(row);
+    }
+
+    /// The present phase failed for another reason than a step.
+    pub(super) fn phase_failed(&mut self, error: &ErrorBody) {
+        if let Some(open) = &mut self.open {
+            let error = json!({"code": error.code, "message": error.message});
+            open.error.get_or_insert(error);
+        }
+    }
+
+    /// Hands everything over.
+    pub(super) fn write(mut self, recorder: &mut Recorder<'_>) {
+        self.leave();
+        let mut document = json!({
+            "schema": "wp-codebox/recipe-workflow/v1",
+            "executions": self.executions,
+            "stepFailures": self.failures,
+            "advisoryFailures": self.advice,
+            "phaseEvidence": self.phases,
+            "probes": self.probes,
+            "declaredArtifacts": self.files,
+        });
+        if self.skipped > 0 {
+            document["skippedSteps"] = json!(self.skipped);
+        }
+        recorder.workflow = Some(recorder.redactor().redact_value(document));
+        recorder.collected = self.contents;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_is_bounded_and_its_end_always_there() {
+        let mut evidence = Evidence::default();
+        let mut row = Map::new();
+        let long = "ä".repeat(STREAM_BYTES);
+        evidence.stream(&mut row, "stdout", &long);
+        assert_eq!(row["stdout"].as_str().unwrap().len(), STREAM_BYTES);
+        assert_eq!(row["stdoutTruncated"], true);
+        assert_eq!(row["stdoutBytes"], long.len());
+        for _ in 0..1000 {
+            evidence.stream(&mut row, "stdout", &long);
+        }
+        assert_eq!(row["stdout"].as_str().unwrap().len(), TAIL_BYTES);
+        assert!(evidence.bytes < ALL_BYTES + 1001 * TAIL_BYTES);
+        let mut row = Map::new();
+        Evidence::default().stream(&mut row, "stdout", "short");
+        assert_eq!(Value::Object(row), json!({"stdout": "short"}));
+    }
+}

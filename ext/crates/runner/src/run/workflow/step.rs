@@ -1,0 +1,226 @@
+//! One step of a recipe: its executions, its bounded loop, what came of it.
+
+use super::evidence::{Evidence, Failure, Kind, Ran};
+use super::failed;
+use crate::run::session::{Commanded, Session};
+use crate::run::work::Stop;
+use std::time::{Duration, Instant};
+use wp_codebox_contracts::{CommandCall, CommandStatus, ErrorBody, ErrorCode, WorkflowStep};
+use wp_codebox_recipe::{Continuation, Executed, Loop, Next};
+use wp_codebox_runtime::{ExecutionEnd, now_rfc3339};
+
+/// How a step ended.
+#[derive(Debug)]
+pub(super) enum Done {
+    /// It did what it was asked.
+    Well,
+    /// It did not; the guest lives.
+    Failed(ErrorBody),
+    /// The run is over with it: there is no guest any more.
+    Over(Stop),
+}
+
+/// One execution.
+struct Attempt {
+    /// What ran; none when it could not be started.
+    commanded: Option<Commanded>,
+    end: End,
+}
+
+enum End {
+    Well,
+    Failed(Kind, String),
+    Over(Stop, String),
+}
+
+/// Runs a step to its end. An error means that our own record could not be written.
+pub(super) fn run(
+    session: &mut Session<'_, '_>,
+    step: &WorkflowStep,
+    evidence: &mut Evidence,
+) -> Result<Done, ErrorBody> {
+    let (began, started_at) = (Instant::now(), now_rfc3339());
+    let until = step
+        .timeout_ms
+        .and_then(|ms| began.checked_add(Duration::from_millis(ms)));
+    let continuation = continuation(step)?;
+    let mut looping = continuation.as_ref().map(Loop::new);
+    let mut args = step.call.args.clone();
+    let attempt = loop {
+        let first = session.recorder.executions.len();
+        let mut attempt = execute(session, step, &args, until)?;
+        if let Some(commanded) = &attempt.commanded {
+            evidence.ran(&Ran {
+                step,
+                args: &args,
+                commanded,
+                executions: &session.recorder.executions[first..],
+            });
+        }
+        let Some(looping) = &mut looping else {
+            break attempt;
+        };
+        match looping.after(&args, executed(&attempt)) {
+            Next::Completed => break attempt,
+            Next::Again(next) => args = next,
+            Next::Failed(failure) => {
+                if let End::Well = attempt.end {
+                    let what = format!("could not go on: {failure} [{}]", failure.code());
+                    attempt.end = End::Failed(Kind::Error, what);
+                }
+                break attempt;
+            }
+        }
+    };
+    let loop_evidence = looping.as_ref().map(Loop::evidence);
+    if let Some(document) = &loop_evidence {
+        evidence.continued(document);
+    }
+    let (kind, what, over) = match attempt.end {
+        End::Well => {
+            evidence.settled(step, None, attempt.commanded.as_ref());
+            return Ok(Done::Well);
+        }
+        End::Failed(kind, what) => (kind, what, None),
+        End::Over(stop, what) => (Kind::Error, what, Some(stop)),
+    };
+    let error = failed(step, &what);
+    evidence.failed(Failure {
+        step,
+        kind,
+        error: &error,
+        started_at,
+        duration: began.elapsed(),
+        continuation: loop_evidence,
+    });
+    evidence.settled(step, Some(&error), attempt.commanded.as_ref());
+    Ok(match over {
+        Some(stop) => Done::Over(stop),
+        None => Done::Failed(error),
+    })
+}
+
+fn continuation(step: &WorkflowStep) -> Result<Option<Continuation>, ErrorBody> {
+    let Some(value) = &step.continuation else {
+        return Ok(None);
+    };
+    serde_json::from_value(value.clone())
+        .map(Some)
+        .map_err(|e| {
+            let message = format!("the continuation of a step cannot be read: {e}");
+            ErrorBody::new(ErrorCode::InputInvalid, message)
+        })
+}
+
+/// What the loop is told.
+fn executed(attempt: &Attempt) -> Executed<'_> {
+    let Some(commanded) = &attempt.commanded else {
+        return Executed::Error;
+    };
+    let exit_code = match (&attempt.end, commanded.step.exit_code()) {
+        (End::Well, Some(code)) => code,
+        // It says success and is none.
+        (End::Failed(..), Some(0)) => 1,
+        (End::Failed(..), Some(code)) => code,
+        (End::Over(..), _) | (_, None) => return Executed::Error,
+    };
+    match &commanded.result.json {
+        Some(result) => Executed::Answered { exit_code, result },
+        None => Executed::Ended { exit_code },
+    }
+}
+
+fn execute(
+    session: &mut Session<'_, '_>,
+    step: &WorkflowStep,
+    args: &[String],
+    until: Option<Instant>,
+) -> Result<Attempt, ErrorBody> {
+    let timeout = until.map_or(Duration::MAX, |at| {
+        at.saturating_duration_since(Instant::now())
+    });
+    if timeout.is_zero() {
+        return Ok(Attempt {
+            commanded: None,
+            end: timed_out(step),
+        });
+    }
+    let call = CommandCall {
+        command: step.call.command.clone(),
+        args: args.to_vec(),
+    };
+    match session.command(&call, timeout) {
+        Ok(commanded) => Ok(Attempt {
+            end: ended(step, &commanded),
+            commanded: Some(commanded),
+        }),
+        // The guest or our own record is broken: nothing of this run can be trusted to go on.
+        Err(error) if matches!(error.code, ErrorCode::RunFailed | ErrorCode::Internal) => {
+            Err(error)
+        }
+        Err(error) => Ok(Attempt {
+            commanded: None,
+            end: End::Failed(
+                Kind::Error,
+                format!("could not be run: {} [{}]", error.message, error.code),
+            ),
+        }),
+    }
+}
+
+fn timed_out(step: &WorkflowStep) -> End {
+    let most = step.timeout_ms.unwrap_or_default();
+    End::Failed(Kind::Timeout, format!("took longer than its {most} ms"))
+}
+
+/// What the end of a program means for its step.
+fn ended(step: &WorkflowStep, commanded: &Commanded) -> End {
+    let error = |what: String| End::Failed(Kind::Error, what);
+    let result = &commanded.step.result;
+    let disk = if result.disk_full {
+        "; the guest's disk was full: raise the disk limit"
+    } else {
+        ""
+    };
+    if result.stopped {
+        return timed_out(step);
+    }
+    match &result.end {
+        ExecutionEnd::Exited { code: 0 } => answered(step, commanded),
+        ExecutionEnd::Exited { code } => error(format!("exited with {code}{disk}")),
+        ExecutionEnd::Signalled { signal } => error(format!("was ended by signal {signal}{disk}")),
+        ExecutionEnd::NotStarted { error: why } => {
+            error(format!("could not be started: {}", why.message))
+        }
+        ExecutionEnd::TimedOut => End::Over(
+            Stop::Timeout,
+            "was ended by the time limit of the run".to_owned(),
+        ),
+        ExecutionEnd::Cancelled => End::Over(
+            Stop::Cancelled,
+            "was ended: the run was cancelled".to_owned(),
+        ),
+        ExecutionEnd::LimitReached { error } => {
+            End::Over(Stop::Failed(error.clone()), error.message.clone())
+        }
+        ExecutionEnd::GuestDied => {
+            let what = "was lost: the guest ended unexpectedly".to_owned();
+            End::Over(Stop::Failed(failed(step, &what)), what)
+        }
+    }
+}
+
+/// A command that ended well must also say so, and print what its step expects.
+fn answered(step: &WorkflowStep, commanded: &Commanded) -> End {
+    let result = &commanded.result;
+    match (&result.status, &result.json) {
+        (CommandStatus::Error, _) => {
+            let why = result.error.as_ref().map_or("", |e| e.message.as_str());
+            End::Failed(Kind::Error, format!("answered that it failed: {why}"))
+        }
+        (CommandStatus::Ok, None) if step.expect_json => {
+            End::Failed(Kind::Error, "printed no JSON".to_owned())
+        }
+        (CommandStatus::Ok, _) => End::Well,
+    }
+}

@@ -1,0 +1,24 @@
+<?php
+/**
+ * Command `wordpress.execution-surfaces`: the ways in which code of this WordPress can be made to
+ * run from outside, with what is registered for each.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+require __DIR__ . '/lib/entry.php';
+require __DIR__ . '/lib/values.php';
+require __DIR__ . '/lib/listing.php';
+require __DIR__ . '/lib/surfaces.php';
+
+defined( 'WP_ADMIN' ) || define( 'WP_ADMIN', true );
+WPCodebox\Guest\Command\begin();
+require WPCodebox\Guest\Command\wordpress( '/wp-admin/index.php' );
+WPCodebox\Guest\Command\finish(
+	static fn (): array => array(
+		'schema'   => 'wp-codebox/wordpress-execution-surfaces/v1',
+		'surfaces' => WPCodebox\Guest\Command\execution_surfaces(),
+	)
+);

@@ -1,0 +1,189 @@
+<?php
+/**
+ * Things of WordPress: created, read, updated, deleted and listed.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Guest\Command;
+
+require_once __DIR__ . '/crud-types.php';
+
+/**
+ * One operation on one type.
+ */
+final class Crud {
+	/** Rows of a list. */
+	private const ROWS = 200;
+
+	/**
+	 * Makes it.
+	 *
+	 * @param array<string,mixed> $operation As asked.
+	 */
+	public function __construct( private readonly array $operation ) {}
+
+	/**
+	 * Runs it.
+	 *
+	 * @return array<string,mixed> The document.
+	 */
+	public function run(): array {
+		$operation = $this->word( 'operation', array( 'create', 'read', 'update', 'delete', 'list' ) );
+		$name      = $this->word( 'type', array( 'post', 'term', 'user', 'comment', 'option', 'meta' ) );
+		$type      = match ( $name ) {
+			'post' => new Crud_Post(),
+			'term' => new Crud_Term( $this->taxonomy() ),
+			'user' => new Crud_User(),
+			'comment' => new Crud_Comment(),
+			'option' => new Crud_Option(),
+			'meta' => new Crud_Meta( $this->word( 'objectType', array( 'post', 'term', 'user', 'comment' ) ), $this->number( 'objectId', 0, 1, PHP_INT_MAX ) ),
+		};
+		$document  = array(
+			'schema'    => 'wp-codebox/wordpress-crud-result/v1',
+			'status'    => 'ok',
+			'operation' => $operation,
+			'type'      => $name,
+		);
+		if ( 'list' === $operation ) {
+			$limit  = $this->number( 'limit', 50, 1, self::ROWS );
+			$offset = $this->number( 'offset', 0, 0, 1 << 40 );
+			$items  = $type->list( $this->fields( 'query' ), $limit + 1, $offset );
+			return $document + array(
+				'items'     => array_map( self::shown( ... ), array_slice( $items, 0, $limit ) ),
+				'count'     => min( count( $items ), $limit ),
+				'truncated' => count( $items ) > $limit,
+			);
+		}
+		if ( 'create' === $operation ) {
+			$id = self::done( $type->create( $this->fields( 'data' ) ), 'created' );
+			return $document + array(
+				'id'   => $id,
+				'item' => self::shown( (array) $type->read( $id ) ),
+			);
+		}
+		$id     = $this->id( $name );
+		$before = $type->read( $id );
+		if ( null === $before ) {
+			throw Refusal::failed( sprintf( 'there is no %s %s', $name, Arguments::shown( $id ) ), $document + array( 'id' => $id, 'found' => false ) );
+		}
+		$document['id'] = $id;
+		if ( 'read' === $operation ) {
+			return $document + array( 'item' => self::shown( $before ) );
+		}
+		if ( 'delete' === $operation ) {
+			self::done( $type->delete( $id, true === ( $this->operation['force'] ?? false ) ), 'deleted' );
+			$after = $type->read( $id );
+			return $document + array(
+				'previous' => self::shown( $before ),
+				'deleted'  => null === $after,
+			) + ( null === $after ? array() : array( 'item' => self::shown( $after ) ) );
+		}
+		self::done( $type->update( $id, $this->fields( 'data' ) ), 'updated' );
+		return $document + array(
+			'previous' => self::shown( $before ),
+			'item'     => self::shown( (array) $type->read( $id ) ),
+		);
+	}
+
+	/**
+	 * A thing as it is shown.
+	 *
+	 * @param array<string,mixed> $item Thing.
+	 */
+	private static function shown( array $item ): mixed {
+		return plain( $item, 65536 );
+	}
+
+	/**
+	 * What WordPress answered, unless it refused.
+	 *
+	 * @param mixed  $answer Answer.
+	 * @param string $verb   What was to be done.
+	 */
+	private static function done( mixed $answer, string $verb ): int|string {
+		if ( is_wp_error( $answer ) ) {
+			throw Refusal::failed( sprintf( 'WordPress refused: %s (%s)', cut( wp_strip_all_tags( $answer->get_error_message() ), 500 ), $answer->get_error_code() ) );
+		}
+		if ( false === $answer || null === $answer || 0 === $answer ) {
+			throw Refusal::failed( "WordPress says that it was not $verb" );
+		}
+		return is_int( $answer ) || is_string( $answer ) ? $answer : 1;
+	}
+
+	/**
+	 * The thing's id.
+	 *
+	 * @param string $name Type.
+	 */
+	private function id( string $name ): int|string {
+		if ( in_array( $name, array( 'option', 'meta' ), true ) ) {
+			$id = $this->operation['id'] ?? $this->operation['key'] ?? null;
+			if ( ! is_string( $id ) || '' === $id || strlen( $id ) > 191 ) {
+				throw Refusal::input( "id must be the name of the $name" );
+			}
+			return $id;
+		}
+		return $this->number( 'id', 0, 1, PHP_INT_MAX );
+	}
+
+	/**
+	 * The taxonomy of a term.
+	 */
+	private function taxonomy(): string {
+		$taxonomy = $this->operation['taxonomy'] ?? 'category';
+		if ( ! is_string( $taxonomy ) || ! taxonomy_exists( $taxonomy ) ) {
+			throw Refusal::input( sprintf( 'there is no taxonomy %s; there are %s', Arguments::shown( $taxonomy ), cut( implode( ', ', get_taxonomies() ), 500 ) ) );
+		}
+		return $taxonomy;
+	}
+
+	/**
+	 * Fields of the operation.
+	 *
+	 * @param string $name data or query.
+	 * @return array<string,mixed>
+	 */
+	private function fields( string $name ): array {
+		$fields = $this->operation[ $name ] ?? array();
+		if ( ! is_array( $fields ) || array() !== $fields && array_is_list( $fields ) ) {
+			throw Refusal::input( "$name must be an object" );
+		}
+		if ( 'data' === $name && array() === $fields ) {
+			throw Refusal::input( 'data must name what is to be set' );
+		}
+		return $fields;
+	}
+
+	/**
+	 * One of some words.
+	 *
+	 * @param string       $name  Field.
+	 * @param list<string> $words Words.
+	 */
+	private function word( string $name, array $words ): string {
+		$value = $this->operation[ $name ] ?? null;
+		if ( ! in_array( $value, $words, true ) ) {
+			throw Refusal::input( sprintf( '%s is %s, but must be one of %s', $name, Arguments::shown( $value ), implode( ', ', $words ) ) );
+		}
+		return $value;
+	}
+
+	/**
+	 * A whole number.
+	 *
+	 * @param string $name     Field.
+	 * @param int    $fallback When it is not given.
+	 * @param int    $least    Smallest.
+	 * @param int    $most     Largest.
+	 */
+	private function number( string $name, int $fallback, int $least, int $most ): int {
+		$value = $this->operation[ $name ] ?? $fallback;
+		if ( ! is_int( $value ) || $value < $least || $value > $most ) {
+			throw Refusal::input( sprintf( '%s is %s, but must be a whole number from %d%s', $name, Arguments::shown( $value ), $least, PHP_INT_MAX === $most ? '' : " to $most" ) );
+		}
+		return $value;
+	}
+}

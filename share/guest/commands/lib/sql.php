@@ -1,0 +1,96 @@
+<?php
+/**
+ * The text of a statement that only reads.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Guest\Command;
+
+/**
+ * One SELECT, SHOW or DESCRIBE; the words are looked for outside of quotes and comments.
+ */
+final class Sql {
+	/** Longest text. */
+	private const BYTES = 65536;
+
+	/**
+	 * The text with the content of quotes and comments blanked out, byte for byte.
+	 *
+	 * @var string
+	 */
+	private readonly string $bare;
+
+	/**
+	 * The text.
+	 *
+	 * @var string
+	 */
+	private readonly string $text;
+
+	/**
+	 * Makes it, when it is one statement that reads.
+	 *
+	 * @param string $text Text.
+	 */
+	public function __construct( string $text ) {
+		$text = rtrim( trim( $text ), "; \t\r\n" );
+		if ( '' === $text || strlen( $text ) > self::BYTES ) {
+			throw Refusal::input( sprintf( 'sql must be a statement of at most %d bytes', self::BYTES ) );
+		}
+		$this->text = $text;
+		// A version comment (/*! … */) is executed by MySQL: it stays visible.
+		$pattern    = '~\'(?:[^\'\\\\]|\\\\.|\'\')*\'|"(?:[^"\\\\]|\\\\.|"")*"|`[^`]*`|/\*(?!!).*?\*/|(?:--\s|#)[^\n]*~s';
+		$bare       = preg_replace_callback( $pattern, static fn ( array $found ): string => str_repeat( ' ', strlen( $found[0] ) ), $text );
+		$this->bare = (string) $bare;
+		if ( 1 === preg_match( '/[\'"`]|\/\*/', $this->bare ) ) {
+			throw Refusal::input( 'sql has a quote or a comment that is not closed, or a version comment' );
+		}
+		if ( str_contains( $this->bare, ';' ) ) {
+			throw Refusal::input( 'sql must be one statement; there is a semicolon in it' );
+		}
+		if ( 1 !== preg_match( '/^\s*\(*\s*(?:SELECT|WITH|SHOW|DESCRIBE|DESC)\b/i', $this->bare ) ) {
+			throw Refusal::input( 'sql must begin with SELECT, SHOW or DESCRIBE; insert, update and delete name table, values and where' );
+		}
+		if ( 1 === preg_match( '/\bINTO\b|\bFOR\s+(?:UPDATE|SHARE)\b|\bLOCK\s+IN\b|\b(?:LOAD_FILE|SLEEP|BENCHMARK|GET_LOCK)\s*\(|^\s*WITH\b.*\b(?:INSERT|UPDATE|DELETE|REPLACE)\b/is', $this->bare, $found ) ) {
+			throw Refusal::input( sprintf( 'sql has %s, which does more than read', Arguments::shown( strtoupper( trim( cut( $found[0], 30 ) ) ) ) ) );
+		}
+	}
+
+	/**
+	 * The statement with its values, and with a limit.
+	 *
+	 * @param \wpdb        $db     The database.
+	 * @param list<scalar> $values Values.
+	 * @param int          $most   Rows at most.
+	 */
+	public function bounded( \wpdb $db, array $values, int $most ): string {
+		// Within quotes a per cent sign is a text; wpdb would take it for a placeholder.
+		$count = preg_match_all( '/%(?:\d+\$)?[dfsFi]/', str_replace( '%%', '  ', $this->bare ) );
+		if ( $count !== count( $values ) ) {
+			throw Refusal::input( sprintf( 'sql has %d placeholders outside of quotes (%%d, %%f, %%s, %%i), but values has %d', $count, count( $values ) ) );
+		}
+		$text = $this->text;
+		if ( $values ) {
+			$text = $db->remove_placeholder_escape( (string) $db->prepare( $this->escaped(), array_map( static fn ( $v ) => is_bool( $v ) ? (int) $v : $v, $values ) ) );
+		}
+		if ( 1 !== preg_match( '/^\s*\(*\s*(?:SELECT|WITH)\b/i', $this->bare ) ) {
+			return $text;
+		}
+		return 1 === preg_match( '/\bLIMIT\b/i', $this->bare ) ? "SELECT * FROM ( $text ) AS codebox_rows LIMIT $most" : "$text\nLIMIT $most";
+	}
+
+	/**
+	 * The text for wpdb::prepare(): per cent signs within quotes are doubled.
+	 */
+	private function escaped(): string {
+		$escaped = '';
+		$length  = strlen( $this->text );
+		for ( $i = 0; $i < $length; $i++ ) {
+			$escaped .= '%' === $this->text[ $i ] && ' ' === $this->bare[ $i ] ? '%%' : $this->text[ $i ];
+		}
+		return $escaped;
+	}
+}
