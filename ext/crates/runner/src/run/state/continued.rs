@@ -16,8 +16,8 @@ use wp_codebox_contracts::{
     ErrorBody, ErrorCode, ExecutionId, IsolationReport, OutputStream, SandboxAudit,
 };
 use wp_codebox_runtime::{
-    BackendError, Destroyed, EgressListeners, Execution, ExecutionResult, Launch, LaunchedEnd,
-    Left, Runtime,
+    BackendError, Destroyed, EgressListeners, Execution, ExecutionEnd, ExecutionResult, Launch,
+    LaunchedEnd, Left, Runtime,
 };
 
 /// Puts the state that a guest began on behind what it leaves.
@@ -68,6 +68,9 @@ impl Runtime for Continued {
     }
     fn ended(&mut self, wake: BorrowedFd<'_>, until: Instant) -> Option<LaunchedEnd> {
         self.inner.ended(wake, until)
+    }
+    fn death(&mut self) -> Option<ExecutionEnd> {
+        self.inner.death()
     }
     fn connect(&mut self, port: u16) -> Result<OwnedFd, BackendError> {
         self.inner.connect(port)
