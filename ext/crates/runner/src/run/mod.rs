@@ -23,6 +23,7 @@ mod materialise;
 mod output;
 mod prepare;
 pub(crate) mod preset;
+mod preview;
 mod programs;
 mod recorder;
 mod salvage;

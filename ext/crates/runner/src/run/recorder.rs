@@ -96,6 +96,8 @@ pub(crate) struct Recorder<'a> {
     pub last_word: Option<String>,
     /// What the steps of a recipe came to, redacted.
     pub workflow: Option<Value>,
+    /// What became of the run's preview.
+    pub preview: Option<Value>,
     /// What commands left for the bundle.
     pub files: Vec<ArtifactFile>,
     /// Content of files that a recipe names, one row each; none of them looks like a secret.
@@ -124,6 +126,7 @@ impl<'a> Recorder<'a> {
             agent: None,
             last_word: None,
             workflow: None,
+            preview: None,
             files: Vec::new(),
             collected: Vec::new(),
         }

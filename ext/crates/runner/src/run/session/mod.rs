@@ -4,13 +4,16 @@
 //! A session has one guest at a time. It may be replaced, by a fresh one or by one with a state
 //! that was kept; what the guests used in all is counted together.
 
+mod answer;
 mod browser;
 mod checkpoint;
 mod command;
+mod left;
 
 pub(crate) use command::Commanded;
 
 use super::egress::{self, Phase};
+use super::preview::{PreviewEnd, Previews, SiteServer};
 use super::recorder::Recorder;
 use super::state::{self, Base, Uppers};
 use super::work::{guest, spec};
@@ -28,6 +31,10 @@ pub(crate) struct WorkingGuest {
     pub base: Option<Arc<Base>>,
     /// Its own upper directories.
     pub uppers: Uppers,
+    /// Its web server, once somebody needed it.
+    pub site: Option<SiteServer>,
+    /// Web servers that were started in it.
+    pub sites: u32,
 }
 
 /// One session. Everything in it may be used at once, which is why its members are open.
@@ -40,6 +47,8 @@ pub(crate) struct Session<'s, 'r> {
     pub isolation: IsolationReport,
     /// What was around the present guest's launcher.
     pub outer: SandboxAudit,
+    /// Ways for visitors to the guest's site.
+    pub previews: Previews,
     /// What guests before the present one used.
     spent: Usage,
     /// Guests before the present one.
@@ -75,6 +84,7 @@ impl<'s, 'r> Session<'s, 'r> {
             guest,
             isolation,
             outer,
+            previews: Previews::default(),
             spent: Usage::default(),
             replaced: 0,
         })
@@ -116,9 +126,13 @@ impl<'s, 'r> Session<'s, 'r> {
     }
 
     /// Ends the guest, then its way out.
-    pub(crate) fn end(self) -> Result<Ended, ErrorBody> {
+    pub(crate) fn end(mut self) -> Result<Ended, ErrorBody> {
+        // Nobody looks at a guest that is captured.
+        let closed = self.close_preview(PreviewEnd::Closed);
         let left = self.guest.runtime.destroy();
         self.guest.egress.close(Phase::Work, self.recorder)?;
+        closed?;
+        self.recorder.preview = self.previews.into_record();
         Ok(Ended {
             left: left.left,
             usage: added(self.spent, left.usage),
@@ -167,6 +181,8 @@ fn start(
         egress,
         base,
         uppers,
+        site: None,
+        sites: 0,
     })
 }
 
