@@ -18,8 +18,9 @@ use wp_codebox_backend_native::{
     TemplateRequest, build_plan, choose, ensure_template, environment,
 };
 use wp_codebox_contracts::{
-    ExecLimits, ExecRequest, ExecutionId, GuestPath, HostSource, IsolationLevel, LaunchPlan,
-    Limits, MountAccess, MountView, OuterSandbox, OuterSandboxKind, OutputStream, StagedFile,
+    ExecLimits, ExecRequest, ExecTerminal, ExecutionId, GuestPath, HostSource, IsolationLevel,
+    LaunchPlan, Limits, MountAccess, MountView, OuterSandbox, OuterSandboxKind, OutputStream,
+    StagedFile,
 };
 
 /// Names the world of a parent test process.
@@ -337,6 +338,7 @@ pub fn request(argv: &[&str]) -> ExecRequest {
         env: environment(),
         cwd: GuestPath::new("/tmp").unwrap(),
         limits: ExecLimits::default(),
+        terminal: ExecTerminal::None,
     }
 }
 

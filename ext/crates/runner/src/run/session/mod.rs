@@ -4,9 +4,11 @@
 //! A session has one guest at a time. It may be replaced, by a fresh one or by one with a state
 //! that was kept; what the guests used in all is counted together.
 
+mod answer;
 mod browser;
 mod checkpoint;
 mod command;
+mod left;
 
 pub(crate) use command::Commanded;
 
