@@ -11,6 +11,9 @@ use serde_json::{Map, Value, json};
 use std::time::Duration;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, MAX_FRAME_BYTES, Outcome, SiteId, schema_id};
 
+/// In the words of the extension, not of the run registry.
+const VIEW: &str = "--form=view";
+
 /// Most runs of one page.
 const MOST_RUNS: u64 = 200;
 /// Most events of one page.
@@ -29,7 +32,7 @@ pub(crate) fn list(
 ) -> Result<Value, Failure> {
     const KNOWN: &[&str] = &["status", "limit", "offset"];
     let mut fields = Fields::new(filter, "filter", KNOWN, ErrorCode::InputInvalid)?;
-    let mut arguments = Vec::new();
+    let mut arguments = vec![VIEW.to_owned()];
     match fields.text("status")?.as_deref() {
         None => {}
         Some(word @ ("running" | "ended")) => arguments.push(format!("--status={word}")),
@@ -115,7 +118,7 @@ pub(crate) fn cancel(
     site: &SiteId,
     reference: &str,
 ) -> Result<Value, Failure> {
-    let arguments = [named(reference)?];
+    let arguments = [named(reference)?, VIEW.to_owned()];
     runs(
         settings,
         "cancel",

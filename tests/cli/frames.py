@@ -131,5 +131,11 @@ def awaited(look, holds, seconds=30):
 
 
 def runs(bench, command, *arguments):
-    """`wp-codebox runs` for the bench's site."""
+    """`wp-codebox runs` for the bench's site, in the words of the extension."""
+    form = ["--form", "view"] if command in ("list", "cancel") else []
+    return bench.call("runs", command, *form, *arguments, "--state", bench.state, "--site", bench.site, "--json")
+
+
+def registry(bench, command, *arguments):
+    """The same in the words of the run registry."""
     return bench.call("runs", command, *arguments, "--state", bench.state, "--site", bench.site, "--json")

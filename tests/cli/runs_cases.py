@@ -8,7 +8,7 @@ import stat
 import subprocess
 import time
 
-from frames import Conversation, awaited, runs, task
+from frames import Conversation, awaited, registry, runs, task
 from harness import NotHere, must
 
 SLOW = "echo early > early.txt; echo ready; sleep {}; echo late > late.txt"
@@ -174,6 +174,95 @@ def cancelled_from_elsewhere(bench):
     must(not os.path.exists(os.path.join(run.directory, "control.sock")), "a dead run's socket stays")
 
 
+def the_registry_tells_a_run_from_begin_to_end(bench):
+    """Entry, lifecycle, who cancelled and why, and what is left; again and too late change nothing."""
+    secret = "hunter2-hunter2-hunter2"
+    run = Conversation(bench, SLOW.format(60), mode="detached", redact=[secret]).spawn().accepted()
+    run.until("runtime.command.output", "ready")
+    entry = registry(bench, "status", run.run_id).expect(0).json
+    life = entry["lifecycle"]
+    must(entry["schema"] == "wp-codebox/run-registry-entry/v1" and life["schema"] == "wp-codebox/run-lifecycle/v1", json.dumps(entry))
+    must(entry["status"] == "running" and life["phase"] == "active" and life["cancellable"] and not life["cancelRequested"], json.dumps(entry))
+    must(bench.directory not in json.dumps(entry) and bench.state not in json.dumps(entry), "a host path")
+    none = registry(bench, "artifacts", run.run_id).expect(0).json
+    must(none["schema"] == "wp-codebox/run-artifacts/v1" and not none["terminal"] and "bundle" not in none, json.dumps(none))
+    why = f"the issue was closed with {secret}"
+    asked = registry(bench, "cancel", run.run_id, "--reason", why, "--actor", "janitor").expect(0).json
+    must(asked["schema"] == "wp-codebox/run-cancellation-request/v1" and asked["cancellationRequested"]
+         and not asked["alreadyRequested"], json.dumps(asked))
+    again = registry(bench, "cancel", run.run_id, "--reason", "another").expect(0).json
+    must(again["alreadyRequested"], json.dumps(again))
+    must(run.last()["result"]["outcome"] == "cancelled", "not cancelled")
+    for asked in (registry(bench, "cancel", run.run_id).expect(0).json, again):
+        note = asked["record"]["lifecycle"]["cancellation"]
+        must(note["requestedBy"] == "janitor" and note["reason"].startswith("the issue was closed") and secret not in json.dumps(asked),
+             json.dumps(asked))
+    late = registry(bench, "cancel", run.run_id).expect(0).json
+    must(late["terminal"] and late["alreadyRequested"] and not late["cancellationRequested"] and late["status"] == "cancelled", json.dumps(late))
+    entry = registry(bench, "status", run.run_id).expect(0).json
+    must(entry["lifecycle"]["terminal"] and entry["lifecycle"]["cleanup"]["status"] == "succeeded", json.dumps(entry))
+    left = registry(bench, "artifacts", run.run_id).expect(0).json
+    must(left["bundle"]["id"] == entry["artifactRefs"][0]["id"] == left["artifactRefs"][0]["id"], json.dumps(left)[:600])
+    must("files/patch.diff" in [file["path"] for file in left["bundle"]["files"]], json.dumps(left)[:600])
+    bench.call("artifacts", "verify", "--bundle", left["bundle"]["directory"], "--state", bench.state, "--json").expect(0)
+    for command, word in (("status", "cancelled (terminal)"), ("artifacts", "files/patch.diff")):
+        human = bench.call("runs", command, run.run_id, "--state", bench.state, "--site", bench.site)
+        must(human.exit == 0 and word in human.stdout, str(human))
+    # Nobody asked: nothing is said.
+    plain = Conversation(bench, "true").spawn().accepted()
+    plain.last()
+    entry = registry(bench, "status", plain.run_id).expect(0).json
+    must(entry["status"] == "succeeded" and "cancellation" not in entry["lifecycle"], json.dumps(entry))
+
+
+def follower(bench, run, *arguments):
+    """A follower and what it wrote, a line at a time."""
+    return bench.start(["runs", "events", run.run_id, "--follow", *arguments, "--state", bench.state, "--site", bench.site])
+
+
+def streams_of_events(bench):
+    """As JSON lines and server-sent events, journal and bus; taken up again at a cursor without gap or echo."""
+    run = Conversation(bench, "for i in 1 2 3; do echo line-$i; sleep 0.3; done", mode="detached").spawn().accepted()
+    formats = {"lines": ["--format", "json-lines"], "sse": ["--format", "sse", "--projection", "bus"]}
+    streams = {name: follower(bench, run, *flags) for name, flags in formats.items()}
+    answers = {name: bench.finish([name], process, 30) for name, process in streams.items()}
+    with open(os.path.join(run.directory, "events.jsonl"), encoding="utf-8") as file:
+        journal = [json.loads(line) for line in file]
+    must([json.loads(line) for line in answers["lines"].stdout.splitlines()] == journal, answers["lines"].stdout[:800])
+    must(all(answer.exit == 0 for answer in answers.values()), str(answers["sse"]))
+    frames = [frame for frame in answers["sse"].stdout.split("\n\n") if frame.startswith("id: ")]
+    must([int(frame.split("\n")[0][4:]) for frame in frames] == [event["seq"] for event in journal], answers["sse"].stdout[:800])
+    names = [line[7:] for frame in frames for line in frame.split("\n") if line.startswith("event: ")]
+    must(names[0] == "SYSTEM_FILE_SYNC" and names[-1] == "RUNTIME_EXIT" and names.count("RUNTIME_OUTPUT") >= 3, str(names))
+    middle = len(journal) // 2
+    rest = bench.call("runs", "events", run.run_id, "--follow", "--format", "json-lines", "--after", str(middle),
+                      "--state", bench.state, "--site", bench.site)
+    must([json.loads(line) for line in rest.stdout.splitlines()] == journal[middle:], rest.stdout[:400])
+    bench.call("runs", "events", run.run_id, "--projection", "bus", "--state", bench.state).exit == 1 or must(False, "a projection of a table")
+
+
+def a_follower_ends_with_the_run_or_before(bench):
+    """Ctrl-C ends it and not the run; a killed supervisor ends it at once; it does not burn a processor."""
+    run = Conversation(bench, "echo ready; sleep 60", mode="detached").spawn().accepted()
+    run.until("runtime.command.output", "ready")
+    first = follower(bench, run)
+    second = follower(bench, run, "--format", "json-lines")
+    time.sleep(2)
+    with open(f"/proc/{second.pid}/stat", encoding="utf-8") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    must(int(fields[11]) + int(fields[12]) < 40, f"{fields[11]} + {fields[12]} ticks in two silent seconds")
+    first.send_signal(signal.SIGINT)
+    answer = bench.finish(["follow"], first, 5)
+    must(answer.exit == 130 and "ready" in answer.stdout and answer.stderr == "", str(answer))
+    must(run.look()["status"] == "running", "Ctrl-C of a follower ended the run")
+    run.kill()
+    began = time.monotonic()
+    answer = bench.finish(["follow"], second, 10)
+    must(answer.exit == 0 and time.monotonic() - began < 3, f"{time.monotonic() - began} s, {answer}")
+    entry = registry(bench, "status", run.run_id).expect(0).json
+    must(entry["status"] == "failed" and entry["error"]["code"] == "wp_codebox_runner_unavailable", json.dumps(entry))
+
+
 def control(run, data, user=None):
     """What the control socket answers; asked by another user through a descriptor root opened."""
     directory = os.open(run.directory, os.O_PATH | os.O_DIRECTORY)
@@ -278,7 +367,8 @@ def lists_and_references(bench):
     page = runs(bench, "list", "--limit", "2", "--offset", "1").expect(0).json
     must(page["runs"] == listed["runs"][1:3] and page["total"] == listed["total"], "the page")
     everywhere = bench.call("runs", "list", "--state", bench.state, "--status", "running", "--json").expect(0).json
-    must(alive.run_id in [row["run_id"] for row in everywhere["runs"]], "all sites")
+    must(everywhere["schema"] == "wp-codebox/run-registry/v1", "the words")
+    must(alive.run_id in [row["runId"] for row in everywhere["runs"]], "all sites")
     human = bench.call("runs", "list", "--state", bench.state, "--site", bench.site)
     must(human.exit == 0 and alive.run_id in human.stdout and "detached" in human.stdout, str(human))
     human = bench.call("runs", "get", alive.run_id, "--state", bench.state, "--site", bench.site)
@@ -304,4 +394,4 @@ def asked_by_another_user(bench):
 
 CASES = [value for value in list(globals().values())
          if callable(value) and getattr(value, "__module__", "") == __name__
-         and value.__name__ not in ("paths", "control")]
+         and value.__name__ not in ("paths", "control", "follower")]

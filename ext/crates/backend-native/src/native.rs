@@ -57,6 +57,8 @@ pub struct NativeBackend {
 pub struct NativeSpec {
     /// Mounts in request order.
     pub mounts: Vec<PlannedMount>,
+    /// Layers over the template's `wp-content`, topmost first; none in a fresh guest.
+    pub content: Vec<HostSource>,
     /// Code of the host that the guest's WordPress loads.
     pub components: PlannedComponents,
     /// Text of `/run/codebox/task.json`; empty: no such file.
@@ -85,7 +87,7 @@ impl Backend for NativeBackend {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             capture: true,
-            snapshot: false,
+            snapshot: true,
         }
     }
 
@@ -97,6 +99,7 @@ impl Backend for NativeBackend {
             template: &self.template,
             template_access: TemplateAccess::Run,
             mounts: &spec.mounts,
+            content: &spec.content,
             components: &spec.components,
             task_json: &spec.task_json,
             staged: &spec.staged,

@@ -92,6 +92,8 @@ pub struct GuestSpec<'a> {
     pub template_access: TemplateAccess,
     /// Mounts in request order.
     pub mounts: &'a [PlannedMount],
+    /// Layers over the template's `wp-content`, topmost first; none in a fresh guest.
+    pub content: &'a [HostSource],
     /// Code of the host that the guest's WordPress loads.
     pub components: &'a PlannedComponents,
     /// Text of `/run/codebox/task.json`; empty: no such file.
@@ -401,8 +403,9 @@ fn wordpress(builder: &mut Builder, spec: &GuestSpec<'_>) -> Result<(), PlanErro
     match spec.template_access {
         TemplateAccess::Run => {
             let (content, opcache) = (path(WP_CONTENT)?, path(OPCACHE)?);
-            let lower = vec![HostSource::of(&template.content)];
-            builder.overlay(lower, content, Some(WP_CONTENT_LAYER));
+            let mut lowers = spec.content.to_vec();
+            lowers.push(HostSource::of(&template.content));
+            builder.overlay(lowers, content, Some(WP_CONTENT_LAYER));
             builder.overlay(vec![HostSource::of(&template.opcache)], opcache, None);
         }
         TemplateAccess::Build => {

@@ -56,8 +56,8 @@ pub use isolation::{AxisReport, Enforcement, IsolationAxis, IsolationLevel, Isol
 pub use limits::{LimitError, Limits, LimitsRequest};
 pub use live::{
     Hold, HoldEnd, LIVE_PROTOCOL, LiveCall, LiveEnd, LiveExec, LiveInput, LiveReply, LiveRequest,
-    MAX_LIVE_LINE, PreviewRequest, SandboxIdentity, SandboxScope, SnapshotRequest, SyncIn, SyncOut,
-    TerminalSize,
+    MAX_LIVE_LINE, PreviewRequest, SandboxIdentity, SandboxScope, SandboxSnapshot, SnapshotLayer,
+    SnapshotMount, SnapshotRequest, SnapshotTemplate, SyncIn, SyncOut, TerminalSize,
 };
 pub use mount::{GuestPath, InvalidGuestPath, MountAccess, MountRequest, MountView, StagedFile};
 pub use outcome::{CompletionStatus, NextAction, Outcome, Salvage, SessionStatus};
@@ -82,9 +82,9 @@ pub use run::{
     RunMode, RunPaths, RunRequest, RunResult, SandboxAudit, SecretBinding,
 };
 pub use run_lifecycle::{
-    CancellationNote, LifecycleCleanup, LifecycleCleanupStatus, RunCancellationRequest,
-    RunLifecycle, RunPhase, RunProgress, RunRegistryEntry, RunSeen, RunState, RunTransitionError,
-    RuntimeRunResult, SeenCancellation, SeenScratch,
+    CancellationNote, LifecycleCleanup, LifecycleCleanupStatus, RunArtifactList, RunBundle,
+    RunCancellationRequest, RunLifecycle, RunPhase, RunProgress, RunRegistryEntry, RunRegistryPage,
+    RunSeen, RunState, RunTransitionError, RuntimeRunResult, SeenCancellation, SeenScratch,
 };
 pub use task::TaskInput;
 pub use workflow::{

@@ -18,8 +18,9 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use wp_codebox_contracts::{Frame, RunId, RunMode};
-use wp_codebox_runtime::{CancelReason, Cancellation, LiveRecord, RunDir};
+use wp_codebox_contracts::{CancelWish, CancellationNote, Frame, RunId, RunMode};
+use wp_codebox_policy::Redactor;
+use wp_codebox_runtime::{CancelReason, Cancellation, LiveRecord, RunDir, now_rfc3339};
 
 /// What the thread may touch.
 #[derive(Debug, Clone)]
@@ -29,9 +30,39 @@ pub(crate) struct Reins {
     pub bond: Arc<Bond>,
     pub record: Arc<LiveRecord>,
     pub answers: Arc<Answers>,
+    /// What others say passes it before it is recorded.
+    pub redactor: Arc<Redactor>,
     /// Where requests to a held sandbox are put.
     #[allow(dead_code)]
     pub desk: Arc<Desk>,
+}
+
+/// Longest text of a wish that is recorded, characters.
+const WISH: usize = 500;
+
+impl Reins {
+    /// Ends the run. Who asked first stands in its record before anything of it ends.
+    fn cancel(&self, reason: CancelReason, wish: CancelWish) {
+        let clean = |text: String| -> String {
+            let text = self.redactor.redact(text.trim()).into_owned();
+            text.chars().take(WISH).collect()
+        };
+        let said = |text: Option<String>| text.map(clean).filter(|text| !text.is_empty());
+        self.record.cancelled(CancellationNote {
+            requested_at: now_rfc3339(),
+            reason: said(wish.reason).or_else(|| Some(reason.sentence().to_owned())),
+            requested_by: said(wish.actor).or_else(|| Some(asker(reason).to_owned())),
+        });
+        self.cancellation.cancel(reason);
+    }
+}
+
+/// Who it is that does not say so.
+const fn asker(reason: CancelReason) -> &'static str {
+    match reason {
+        CancelReason::Asked | CancelReason::CallerGone => "caller",
+        CancelReason::Signal => "signal",
+    }
 }
 
 struct Signals {
@@ -102,7 +133,7 @@ fn hear_caller(stream: UnixStream, buffered: Vec<u8>, reins: &Reins) {
     let mut reader = FrameReader::resume(stream, buffered);
     while let Ok(Some(frame)) = reader.next() {
         match heard(frame) {
-            Heard::Cancel => reins.cancellation.cancel(CancelReason::Asked),
+            Heard::Cancel => reins.cancel(CancelReason::Asked, CancelWish::default()),
             Heard::Detach => {
                 reins.bond.detach();
                 reins.record.detached();
@@ -113,7 +144,7 @@ fn hear_caller(stream: UnixStream, buffered: Vec<u8>, reins: &Reins) {
     }
     reins.answers.close();
     match reins.bond.mode() {
-        RunMode::Attached => reins.cancellation.cancel(CancelReason::CallerGone),
+        RunMode::Attached => reins.cancel(CancelReason::CallerGone, CancelWish::default()),
         RunMode::Detached => {}
     }
 }
@@ -130,7 +161,7 @@ async fn hear_signals(mut signals: Signals, reins: &Reins) {
             },
             else => return,
         }
-        reins.cancellation.cancel(CancelReason::Signal);
+        reins.cancel(CancelReason::Signal, CancelWish::default());
     }
 }
 

@@ -72,7 +72,7 @@ fn converse(stream: &UnixStream) -> Result<u8, ErrorBody> {
     let request = start(&mut reader)?;
     // Made first: no error from here on names a secret.
     let secrets = request.secrets.iter().map(|secret| secret.value.as_str());
-    let redactor = Redactor::with_secrets(&request.redact, secrets);
+    let redactor = Arc::new(Redactor::with_secrets(&request.redact, secrets));
     let prepared = run::prepare(request).map_err(|error| redactor.redact_error(error))?;
     // Root is given up: threads may begin.
     let begun = run::begin(prepared, &redactor)?;
@@ -86,6 +86,7 @@ fn converse(stream: &UnixStream) -> Result<u8, ErrorBody> {
         bond: Arc::clone(&bond),
         record: Arc::clone(begun.run_dir().record()),
         answers: Arc::clone(&answers),
+        redactor: Arc::clone(&redactor),
         desk: Arc::clone(&desk),
     };
     let outbox = stream

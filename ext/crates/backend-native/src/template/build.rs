@@ -193,6 +193,7 @@ fn install(
         template,
         template_access: TemplateAccess::Build,
         mounts: &[],
+        content: &[],
         components: &PlannedComponents::default(),
         task_json: "",
         staged: &[],

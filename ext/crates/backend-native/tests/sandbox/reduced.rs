@@ -605,6 +605,7 @@ fn backend(template: &Template) -> NativeBackend {
 fn native(limits: Limits) -> NativeSpec {
     NativeSpec {
         mounts: vec![copied(0, &plugin(), "/workspace/sample")],
+        content: Vec::new(),
         components: wp_codebox_backend_native::PlannedComponents::default(),
         programs: Vec::new(),
         task_json: "{}".to_owned(),

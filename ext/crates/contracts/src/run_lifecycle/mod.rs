@@ -6,6 +6,7 @@
 //! Nothing here does I/O: whoever asks says what was seen and when.
 
 mod entry;
+mod listing;
 mod progress;
 mod state;
 
@@ -13,5 +14,6 @@ pub use entry::{
     CancellationNote, LifecycleCleanup, LifecycleCleanupStatus, RunCancellationRequest,
     RunLifecycle, RunRegistryEntry, RunSeen, RuntimeRunResult, SeenCancellation, SeenScratch,
 };
+pub use listing::{RunArtifactList, RunBundle, RunRegistryPage};
 pub use progress::RunProgress;
 pub use state::{RunPhase, RunState, RunTransitionError};

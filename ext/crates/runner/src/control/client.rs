@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
-    CancelAnswer, ErrorBody, ErrorCode, RunCancellation, RunStatus, schema_id,
+    CancelAnswer, CancelWish, ErrorBody, ErrorCode, RunCancellation, RunStatus, schema_id,
 };
 use wp_codebox_runtime::{FoundRun, RegistryError, StateDir, status};
 
@@ -14,9 +14,16 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// One attempt.
 const ATTEMPT: Duration = Duration::from_secs(3);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// Characters of each text of a wish.
+const WISH: usize = 250;
 
 /// Cancels, unless the run ended, by itself or with its supervisor. Doing it again changes nothing.
-pub(crate) fn cancel(state: &StateDir, run: &FoundRun) -> Result<RunCancellation, ErrorBody> {
+pub(crate) fn cancel(
+    state: &StateDir,
+    run: &FoundRun,
+    wish: &CancelWish,
+) -> Result<RunCancellation, ErrorBody> {
+    let frame = frame(wish);
     let answered = |answer, status| {
         Ok(RunCancellation {
             schema: schema_id::RUN_CANCELLATION.to_owned(),
@@ -32,7 +39,7 @@ pub(crate) fn cancel(state: &StateDir, run: &FoundRun) -> Result<RunCancellation
         if now()? == RunStatus::Ended {
             return answered(CancelAnswer::AlreadyEnded, RunStatus::Ended);
         }
-        match ask(run) {
+        match ask(run, &frame) {
             Ok(answer) if answer.run_id == run.run_id => {
                 return answered(CancelAnswer::Requested, now()?);
             }
@@ -53,12 +60,28 @@ fn silent(run: &FoundRun, why: &str) -> ErrorBody {
         .hint("try again, or end the process that holds the run's lease")
 }
 
-fn ask(run: &FoundRun) -> io::Result<RunCancellation> {
+/// A cancel frame that says who and why. The texts are short, as frames here are.
+fn frame(wish: &CancelWish) -> Vec<u8> {
+    let short = |text: &Option<String>| {
+        let text = text.as_ref()?;
+        Some(text.chars().take(WISH).collect::<String>())
+    };
+    let (actor, reason) = (short(&wish.actor), short(&wish.reason));
+    let mut frame = serde_json::json!({"type": "cancel"});
+    for (name, text) in [("actor", actor), ("reason", reason)] {
+        if let Some(text) = text {
+            frame[name] = text.into();
+        }
+    }
+    format!("{frame}\n").into_bytes()
+}
+
+fn ask(run: &FoundRun, frame: &[u8]) -> io::Result<RunCancellation> {
     let (_directory, path) = address(&run.path)?;
     let mut stream = UnixStream::connect(path)?;
     stream.set_read_timeout(Some(ATTEMPT))?;
     stream.set_write_timeout(Some(ATTEMPT))?;
-    stream.write_all(b"{\"type\":\"cancel\"}\n")?;
+    stream.write_all(frame)?;
     let mut line = String::new();
     BufReader::new(stream.take(64 * 1024)).read_line(&mut line)?;
     serde_json::from_str(&line).map_err(io::Error::from)

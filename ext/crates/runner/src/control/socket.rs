@@ -16,7 +16,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use wp_codebox_contracts::{
-    CancelAnswer, ErrorBody, ErrorCode, Frame, RunCancellation, RunStatus, schema_id,
+    CancelAnswer, CancelWish, ErrorBody, ErrorCode, Frame, RunCancellation, RunStatus, schema_id,
 };
 use wp_codebox_runtime::{CONTROL_SOCKET, CancelReason};
 
@@ -76,7 +76,9 @@ async fn converse(mut stream: UnixStream, reins: &Reins) -> io::Result<()> {
     };
     match serde_json::from_slice(&line) {
         Ok(Frame::Cancel) => {
-            reins.cancellation.cancel(CancelReason::Asked);
+            // Beside the type; a frame without it, or with nonsense in it, cancels all the same.
+            let wish: CancelWish = serde_json::from_slice(&line).unwrap_or_default();
+            reins.cancel(CancelReason::Asked, wish);
             let answer = RunCancellation {
                 schema: schema_id::RUN_CANCELLATION.to_owned(),
                 run_id: reins.run_id.clone(),

@@ -9,12 +9,16 @@ use wp_codebox_contracts::RunStatus;
 pub(crate) enum RunsCommand {
     /// List runs, newest first.
     List(ListArgs),
+    /// Show the state of one run: queued to terminal, whether it can be cancelled, what it left.
+    Status(StatusArgs),
     /// Show one run, with its result when it came to one.
     Get(GetArgs),
-    /// Show what happened in a run.
+    /// Show what happened in a run, and what happens.
     Events(EventsArgs),
     /// Ask a run to stop; what its guest did is saved, as far as it got.
-    Cancel(GetArgs),
+    Cancel(CancelArgs),
+    /// List the files of a run's bundle.
+    Artifacts(ArtifactsArgs),
 }
 
 /// Where runs are looked for.
@@ -53,6 +57,7 @@ Examples:
   wp-codebox runs list --status running
   wp-codebox runs list --site cli --limit 200 --offset 200 --json
 
+With --json the answer is wp-codebox/run-registry/v1.
 Exit status: 0, also when there is none; 125 when the state directory cannot be used.")]
 pub(crate) struct ListArgs {
     /// Only runs of this status.
@@ -66,17 +71,64 @@ pub(crate) struct ListArgs {
     pub offset: usize,
     #[command(flatten)]
     pub place: PlaceArgs,
+    /// Words of the answer with --json.
+    #[arg(long, value_enum, default_value_t, hide = true)]
+    pub form: FormArg,
 }
 
-/// Arguments of `runs get` and `runs cancel`.
+/// Words of an answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FormArg {
+    /// Of the run registry.
+    #[default]
+    Registry,
+    /// As the extension and the abilities answer.
+    View,
+}
+
+/// Arguments of `runs status`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wp-codebox runs status run_1f
+  wp-codebox runs status run_1f --json | jq .lifecycle.terminal
+
+With --json the answer is wp-codebox/run-registry-entry/v1 with wp-codebox/run-lifecycle/v1 in it.
+Exit status: 0, whatever the run came to; 1 when no run or more than one matches; 125 when the
+state directory cannot be used.")]
+pub(crate) struct StatusArgs {
+    /// Id of the run, or a prefix that only it has.
+    #[arg(value_name = "RUN")]
+    pub run: String,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+/// Arguments of `runs artifacts`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wp-codebox runs artifacts run_1f
+  wp-codebox artifacts verify --bundle \"$(wp-codebox runs artifacts run_1f --json | jq -r .bundle.directory)\"
+
+With --json the answer is wp-codebox/run-artifacts/v1. Nothing is verified by this.
+Exit status: 0, also when there is no bundle; 1 when no run or more than one matches; 125 when the
+state directory cannot be used.")]
+pub(crate) struct ArtifactsArgs {
+    /// Id of the run, or a prefix that only it has.
+    #[arg(value_name = "RUN")]
+    pub run: String,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+/// Arguments of `runs get`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   wp-codebox runs get run_1f --json
-  wp-codebox runs cancel run_1f
 
-Exit status: 0; 1 when no run or more than one matches; 125 when the state directory cannot be
-used or the run does not answer. Cancelling a run that ended is no error.")]
+Exit status: 0; 1 when no run or more than one matches; 125 when the state directory cannot be used.")]
 pub(crate) struct GetArgs {
     /// Id of the run, or a prefix that only it has.
     #[arg(value_name = "RUN")]
@@ -85,14 +137,46 @@ pub(crate) struct GetArgs {
     pub place: PlaceArgs,
 }
 
+/// Arguments of `runs cancel`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wp-codebox runs cancel run_1f
+  wp-codebox runs cancel run_1f --reason 'the issue was closed'
+
+Who asked first, when and why stays in the run's record. With --json the answer is
+wp-codebox/run-cancellation-request/v1.
+Exit status: 0, also when the run had ended or was cancelled before; 1 when no run or more than one
+matches; 125 when the state directory cannot be used or the run does not answer.")]
+pub(crate) struct CancelArgs {
+    /// Id of the run, or a prefix that only it has.
+    #[arg(value_name = "RUN")]
+    pub run: String,
+    /// Why, one sentence; secrets of the run are taken out of it.
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+    /// Who asks, in a few words; recorded only.
+    #[arg(long, value_name = "NAME", default_value = "cli")]
+    pub actor: String,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+    /// Words of the answer with --json.
+    #[arg(long, value_enum, default_value_t, hide = true)]
+    pub form: FormArg,
+}
+
 /// Arguments of `runs events`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   wp-codebox runs events run_1f --after 20
   wp-codebox runs events run_1f --follow
+  wp-codebox runs events run_1f --follow --format json-lines | jq -r .type
+  wp-codebox runs events run_1f --follow --format sse --projection bus --after 120
 
-Exit status: 0; 1 when no run or more than one matches; 125 when the state directory cannot be used.")]
+A stream that broke off goes on where it was with --after and the number of the last event (in
+server-sent events: its id). --follow ends with the run, and with Ctrl-C.
+Exit status: 0; 130 after Ctrl-C; 1 when no run or more than one matches; 125 when the state directory cannot be used.")]
 pub(crate) struct EventsArgs {
     /// Id of the run, or a prefix that only it has.
     #[arg(value_name = "RUN")]
@@ -106,6 +190,32 @@ pub(crate) struct EventsArgs {
     /// Go on until the run has ended. With --json each page is one line.
     #[arg(long)]
     pub follow: bool,
+    /// How events are written. [default: lines for people; with --json pages]
+    #[arg(long, value_enum, conflicts_with = "json")]
+    pub format: Option<EventFormat>,
+    /// In whose names: the journal's own, or those of an event bus (AGENT_EXEC_CMD,
+    /// RUNTIME_OUTPUT, RUNTIME_EXIT, RUNTIME_READY, SYSTEM_FILE_SYNC), which hears less.
+    #[arg(long, value_enum, default_value_t, requires = "format")]
+    pub projection: Projection,
     #[command(flatten)]
     pub place: PlaceArgs,
+}
+
+/// How events are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EventFormat {
+    /// One JSON object a line.
+    JsonLines,
+    /// Server-sent events, their id the number in the journal.
+    Sse,
+}
+
+/// In whose names events are told.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Projection {
+    /// The journal's own.
+    #[default]
+    Journal,
+    /// An event bus's.
+    Bus,
 }

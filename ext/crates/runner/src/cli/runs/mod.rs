@@ -1,33 +1,37 @@
 //! `wp-codebox runs`: the registry of runs, for people and for the extension.
 
 mod args;
+mod events;
 mod table;
+mod watch;
 
 pub(crate) use args::RunsCommand;
 
 use super::Settings;
 use super::output::Output;
-use args::{EventsArgs, GetArgs, ListArgs, PlaceArgs};
+use args::{ArtifactsArgs, CancelArgs, FormArg, GetArgs, ListArgs, PlaceArgs, StatusArgs};
 use std::process::ExitCode;
-use std::time::Duration;
+use wp_codebox_artifacts::{Dir, Store, StoredBundle};
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, RunEvents, RunList, RunStatus, SiteId, schema_id,
+    CancelWish, ErrorBody, ErrorCode, Manifest, RunArtifactList, RunBundle, RunCancellationRequest,
+    RunList, RunRegistryPage, Sha256Hex, SiteId, schema_id,
 };
 use wp_codebox_runtime::{
-    FoundRun, ListFilter, PageLimits, StateDir, StatusFilter, events, find, list, sites, view,
+    FoundRun, ListFilter, StateDir, StatusFilter, cancellation, entry, find, list, list_entries,
+    sites, view,
 };
-
-/// Bytes of one page of events.
-const PAGE: u64 = 4 * 1024 * 1024;
-/// How often a running run is looked at.
-const FOLLOW: Duration = Duration::from_millis(250);
 
 pub(crate) fn main(output: &Output, command: &RunsCommand) -> ExitCode {
     let (name, done) = match command {
         RunsCommand::List(args) => ("runs list", show_list(output, args)),
+        RunsCommand::Status(args) => ("runs status", show_status(output, args)),
         RunsCommand::Get(args) => ("runs get", show_run(output, args)),
-        RunsCommand::Events(args) => ("runs events", show_events(output, args)),
+        RunsCommand::Events(args) => match events::show(output, args) {
+            Ok(status) => return status,
+            Err(error) => ("runs events", Err(error)),
+        },
         RunsCommand::Cancel(args) => ("runs cancel", cancel(output, args)),
+        RunsCommand::Artifacts(args) => ("runs artifacts", show_artifacts(output, args)),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -66,6 +70,15 @@ fn show_list(output: &Output, args: &ListArgs) -> Result<(), ErrorBody> {
         limit: usize::from(args.limit),
         offset: args.offset,
     };
+    if output.is_json() && args.form == FormArg::Registry {
+        let (total, runs) = list_entries(&state, &sites, filter).map_err(|e| e.body())?;
+        output.document(&serde_json::json!(RunRegistryPage {
+            schema: schema_id::RUN_REGISTRY.to_owned(),
+            total,
+            runs,
+        }));
+        return Ok(());
+    }
     let (total, rows) = list(&state, &sites, filter).map_err(|e| e.body())?;
     if output.is_json() {
         let runs = rows.into_iter().map(|(_, view)| view).collect();
@@ -96,53 +109,105 @@ fn show_run(output: &Output, args: &GetArgs) -> Result<(), ErrorBody> {
     Ok(())
 }
 
-fn show_events(output: &Output, args: &EventsArgs) -> Result<(), ErrorBody> {
+fn show_status(output: &Output, args: &StatusArgs) -> Result<(), ErrorBody> {
     let (state, run) = found(&args.place, &args.run)?;
-    let limits = PageLimits {
-        count: usize::from(args.limit),
-        bytes: PAGE,
-    };
-    let mut after = args.after;
-    loop {
-        let page = events(&state, &run, after, limits).map_err(|e| e.body())?;
-        after = page.cursor;
-        show_page(output, args, &page)?;
-        if !args.follow || (page.status == RunStatus::Ended && !page.more) {
-            return Ok(());
+    let entry = entry(&state, &run).map_err(|e| e.body())?;
+    if output.is_json() {
+        output.document(&serde_json::json!(entry));
+    } else {
+        for line in table::entry(&run, &entry) {
+            output.line(&line);
         }
-        if !page.more {
-            std::thread::sleep(FOLLOW);
-        }
-    }
-}
-
-fn show_page(output: &Output, args: &EventsArgs, page: &RunEvents) -> Result<(), ErrorBody> {
-    if !output.is_json() {
-        for event in &page.events {
-            output.line(&table::event(event));
-        }
-        if page.more && !args.follow {
-            output.note(&format!("there are more: --after {}", page.cursor));
-        }
-        return Ok(());
-    }
-    if !args.follow {
-        output.document(&serde_json::json!(page));
-    } else if !page.events.is_empty() || page.status == RunStatus::Ended {
-        let line = serde_json::to_string(page)
-            .map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))?;
-        output.line(&line);
     }
     Ok(())
 }
 
-fn cancel(output: &Output, args: &GetArgs) -> Result<(), ErrorBody> {
+fn cancel(output: &Output, args: &CancelArgs) -> Result<(), ErrorBody> {
     let (state, run) = found(&args.place, &args.run)?;
-    let answer = crate::control::cancel(&state, &run)?;
+    let before = cancellation(&state, &run).map_err(|e| e.body())?;
+    let wish = CancelWish {
+        actor: Some(args.actor.clone()),
+        reason: args.reason.clone(),
+    };
+    let answer = crate::control::cancel(&state, &run, &wish)?;
+    if !output.is_json() {
+        output.line(&table::cancellation(&answer));
+        return Ok(());
+    }
+    let document = match args.form {
+        FormArg::View => serde_json::json!(answer),
+        FormArg::Registry => {
+            let after = entry(&state, &run).map_err(|e| e.body())?;
+            serde_json::json!(RunCancellationRequest::of(&answer, &before, after))
+        }
+    };
+    output.document(&document);
+    Ok(())
+}
+
+fn show_artifacts(output: &Output, args: &ArtifactsArgs) -> Result<(), ErrorBody> {
+    let (state, run) = found(&args.place, &args.run)?;
+    let entry = entry(&state, &run).map_err(|e| e.body())?;
+    let salvaged = entry.metadata.contains_key("salvaged");
+    // Before its end a run has nothing but what is being written.
+    let bundle = match entry.lifecycle.terminal {
+        true => bundle(&state, &run, salvaged)?,
+        false => None,
+    };
+    let answer = RunArtifactList {
+        schema: schema_id::RUN_ARTIFACTS.to_owned(),
+        run_id: run.run_id.clone(),
+        status: entry.status,
+        terminal: entry.lifecycle.terminal,
+        artifact_refs: entry.artifact_refs,
+        bundle,
+    };
     if output.is_json() {
         output.document(&serde_json::json!(answer));
     } else {
-        output.line(&table::cancellation(&answer));
+        for line in table::artifacts(&answer) {
+            output.line(&line);
+        }
     }
     Ok(())
+}
+
+fn bundle(
+    state: &StateDir,
+    run: &FoundRun,
+    salvaged: bool,
+) -> Result<Option<RunBundle>, ErrorBody> {
+    let artifacts = state
+        .path()
+        .join("sites")
+        .join(run.site.as_str())
+        .join("artifacts");
+    let directory = artifacts.join(run.run_id.as_str());
+    if !directory.is_dir() {
+        return Ok(None);
+    }
+    let unreadable = |why: &str| ErrorBody::new(ErrorCode::StateDirInvalid, why);
+    let root = Dir::open(state.path()).map_err(|e| unreadable(&e.to_string()))?;
+    let store = Store::open(&root, &run.site).map_err(|e| e.body())?;
+    let stored = store.resolve(run.run_id.as_str()).map_err(|e| e.body())?;
+    let (manifest, manifest_sha256) = manifest(&stored)?;
+    Ok(Some(RunBundle {
+        id: manifest.id,
+        directory: directory.to_string_lossy().into_owned(),
+        manifest_sha256,
+        salvaged,
+        files: manifest.files,
+    }))
+}
+
+fn manifest(stored: &StoredBundle) -> Result<(Manifest, Sha256Hex), ErrorBody> {
+    let broken = || {
+        ErrorBody::new(
+            ErrorCode::ArtifactVerificationFailed,
+            "the bundle of this run has no manifest that can be read; verify it to see why",
+        )
+    };
+    let bytes = stored.bytes("manifest.json").ok_or_else(broken)?;
+    let manifest = serde_json::from_slice(&bytes).map_err(|_| broken())?;
+    Ok((manifest, wp_codebox_artifacts::sha256(&bytes)))
 }

@@ -2,7 +2,9 @@
 
 use crate::cli::output::plain;
 use serde_json::Value;
-use wp_codebox_contracts::{CancelAnswer, LifecycleEvent, RunCancellation, RunView};
+use wp_codebox_contracts::{
+    CancelAnswer, LifecycleEvent, RunArtifactList, RunCancellation, RunRegistryEntry, RunView,
+};
 use wp_codebox_runtime::FoundRun;
 
 /// Characters of a free text in a table.
@@ -80,6 +82,63 @@ pub(super) fn run(run: &FoundRun, view: &RunView) -> Vec<String> {
     let salvaged = if view.salvaged { " (salvaged)" } else { "" };
     let bundle = view.bundle_id.as_ref();
     add("bundle", bundle.map(|id| format!("{id}{salvaged}")));
+    lines
+}
+
+/// The state of a run, a line for each thing known.
+pub(super) fn entry(run: &FoundRun, entry: &RunRegistryEntry) -> Vec<String> {
+    let lifecycle = &entry.lifecycle;
+    let mut lines = vec![
+        format!("run       {}", entry.run_id),
+        format!("site      {}", run.site),
+        format!(
+            "status    {} ({})",
+            word(entry.status),
+            word(lifecycle.phase)
+        ),
+        format!("created   {}", entry.created_at),
+        format!("heartbeat {}", entry.heartbeat_at),
+        format!("cleanup   {}", word(lifecycle.cleanup.status)),
+    ];
+    let mut add = |name: &str, text: Option<String>| {
+        lines.extend(text.map(|text| format!("{name:<9} {}", plain(text.as_bytes()))));
+    };
+    add("outcome", lifecycle.outcome.map(word));
+    let asked = lifecycle.cancellation.as_ref();
+    add(
+        "cancelled",
+        asked.map(|note| {
+            let by = note.requested_by.as_deref().unwrap_or("somebody");
+            let why = note.reason.as_deref().unwrap_or("no reason given");
+            format!("{} by {by}: {why}", note.requested_at)
+        }),
+    );
+    let error = entry.error.as_ref();
+    add(
+        "error",
+        error.map(|e| format!("{} [{}]", e.message, e.code)),
+    );
+    for reference in &entry.artifact_refs {
+        add("bundle", Some(reference.id.clone()));
+    }
+    lines
+}
+
+/// Files of a bundle.
+pub(super) fn artifacts(list: &RunArtifactList) -> Vec<String> {
+    let Some(bundle) = &list.bundle else {
+        return vec![format!("{} has no bundle", list.run_id)];
+    };
+    let salvaged = if bundle.salvaged { " (salvaged)" } else { "" };
+    let mut lines = vec![
+        format!("bundle   {}{salvaged}", bundle.id),
+        format!("manifest {}", bundle.manifest_sha256),
+        format!("in       {}", bundle.directory),
+    ];
+    lines.extend(bundle.files.iter().map(|file| {
+        let row = format!("  {:<28} {}", file.kind, file.path);
+        plain(row.as_bytes())
+    }));
     lines
 }
 
