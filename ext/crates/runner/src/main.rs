@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+mod browser;
 mod cli;
 mod control;
 mod egress;
