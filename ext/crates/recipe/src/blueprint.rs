@@ -194,7 +194,8 @@ fn is_nothing(value: &Value) -> bool {
     }
 }
 
-const DOWNLOAD: &str = "nothing is downloaded: mount the directory, or name it among the recipe's extra_plugins";
+const DOWNLOAD: &str =
+    "nothing is downloaded: mount the directory, or name it among the recipe's extra_plugins";
 
 fn step(name: &str, row: &Value) -> Judged {
     let text = |field: &str| -> Result<&str, String> {
@@ -339,7 +340,9 @@ fn define(constants: &Map<String, Value>) -> Judged {
             ));
         }
         if value.is_array() || value.is_object() {
-            return Err(format!("{name} must be text, a number, true, false or null"));
+            return Err(format!(
+                "{name} must be text, a number, true, false or null"
+            ));
         }
     }
     Ok(Part::Constants(constants.clone()))

@@ -15,8 +15,10 @@ mod keeper;
 mod outbox;
 mod parent;
 mod peer;
+mod recipe;
 mod run;
 mod supervise;
+mod workspace;
 
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use std::process::ExitCode;
