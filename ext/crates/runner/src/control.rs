@@ -4,6 +4,7 @@
 //! record and the bond to the caller. Whatever arrives is bounded in number, length and
 //! time, so that nobody who may connect can hold or end the run but by asking for its end.
 
+mod caller;
 mod client;
 mod events;
 mod exec;
@@ -12,7 +13,10 @@ mod lines;
 mod live;
 mod socket;
 
+#[allow(unused_imports)]
+pub(crate) use caller::{ReplyReader, ask, open};
 pub(crate) use client::cancel;
+pub(crate) use socket::address;
 
 use crate::frames::FrameReader;
 use crate::outbox::Bond;

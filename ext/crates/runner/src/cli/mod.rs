@@ -7,6 +7,7 @@ mod agents;
 mod args;
 mod artifacts;
 mod doctor;
+mod exec;
 mod gc;
 mod manual;
 mod model;
@@ -56,6 +57,7 @@ pub(crate) fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     };
     match cli.command {
         Command::Run(options) => run::run(&output, *options),
+        Command::Exec(options) => exec::main(&output, *options),
         Command::Recipe(command) => recipe::main(&output, &command),
         Command::RecipeRun(options) => recipe::recipe_run(&output, &options),
         Command::ValidateBlueprint(options) => recipe::validate_blueprint(&output, &options),
