@@ -160,18 +160,23 @@ fn check_version(wanted: Option<&str>, wordpress: &Path) -> Result<(), ErrorBody
     let Some(wanted) = wanted.filter(|w| *w != "latest") else {
         return Ok(());
     };
-    let text =
-        std::fs::read_to_string(wordpress.join("wp-includes/version.php")).unwrap_or_default();
-    let found = text
-        .lines()
-        .find_map(|line| line.trim().strip_prefix("$wp_version")?.split('\'').nth(1))
-        .unwrap_or("unknown");
+    let found = wordpress_version(wordpress);
     if found == wanted {
         return Ok(());
     }
     Err(input(format!(
         "--wp asks for WordPress {wanted}, but --wordpress holds {found}"
     )))
+}
+
+/// Version of the WordPress in a directory, `unknown` when it does not say.
+pub(crate) fn wordpress_version(wordpress: &Path) -> String {
+    let text =
+        std::fs::read_to_string(wordpress.join("wp-includes/version.php")).unwrap_or_default();
+    let found = text
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("$wp_version")?.split('\'').nth(1));
+    found.unwrap_or("unknown").to_owned()
 }
 
 /// A new random run id.
