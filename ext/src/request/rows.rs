@@ -55,7 +55,10 @@ pub(super) fn commands(
         });
     }
     // Without a policy the run gets the default one with exactly these commands.
-    let own = policy::defaults(calls.iter().map(|call| call.command.clone()).collect());
+    let needed = calls
+        .iter()
+        .flat_map(|c| policy::required_commands(&c.command));
+    let own = policy::defaults(needed.map(str::to_owned).collect());
     for call in &calls {
         policy::assert_command(rules.unwrap_or(&own), call).map_err(|e| e.body())?;
     }

@@ -14,7 +14,7 @@ use wp_codebox_backend_native::{
     environment,
 };
 use wp_codebox_contracts::{
-    ExecLimits, ExecRequest, ExecutionId, GuestPath, IsolationLevel, Limits,
+    ExecLimits, ExecRequest, ExecTerminal, ExecutionId, GuestPath, IsolationLevel, Limits,
 };
 
 const PROGRAM: &str = "require '/wordpress/wp-load.php'; echo get_bloginfo('version'), \"\\n\";";
@@ -44,6 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         template: &template,
         template_access: TemplateAccess::Run,
         mounts: &[],
+        content: &[],
         components: &wp_codebox_backend_native::PlannedComponents::default(),
         task_json: "",
         staged: &[],
@@ -67,6 +68,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         env: environment(),
         cwd: GuestPath::new("/wordpress")?,
         limits: ExecLimits::default(),
+        terminal: ExecTerminal::None,
     };
     let call = ExecCall {
         request: &request,

@@ -96,12 +96,18 @@ pub enum ExecError {
     /// The guest is dead.
     #[error("the sandbox is gone")]
     Gone,
+    /// As many programs run beside each other as may.
+    #[error(
+        "{} programs run in the sandbox already; end one of them first",
+        crate::launched::LAUNCHED
+    )]
+    TooMany,
     /// The program cannot be started.
     #[error("program {program:?} could not be started in the sandbox: {step} failed ({})", std::io::Error::from_raw_os_error(*.errno))]
     NotStarted {
         /// Its name as given.
         program: String,
-        /// `chdir`, `lookup`, `fork`, `execve`, `limits` or `input`.
+        /// `chdir`, `lookup`, `fork`, `execve`, `limits`, `terminal` or `input`.
         step: String,
         /// errno.
         errno: i32,
@@ -121,6 +127,7 @@ impl ExecError {
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::TooLarge => ErrorCode::InputInvalid,
+            Self::TooMany => ErrorCode::SandboxInUse,
             Self::NotStarted { step, errno, .. }
                 if step == "lookup" || (step == "execve" && *errno == libc::ENOENT) =>
             {
@@ -169,6 +176,13 @@ impl Guest {
         on_output: &mut dyn FnMut(OutputStream, &[u8]),
     ) -> Result<Execution, ExecError> {
         let started = Instant::now();
+        if self.launched.knows(&call.request.id) {
+            return Err(ExecError::NotStarted {
+                program: call.request.argv.first().cloned().unwrap_or_default(),
+                step: "input".to_owned(),
+                errno: libc::EEXIST,
+            });
+        }
         let (stdin_guest, stdin) = pipe_with(PipeFlags::CLOEXEC)?;
         let (stdout, stdout_guest) = pipe_with(PipeFlags::CLOEXEC)?;
         let (stderr, stderr_guest) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -288,18 +302,20 @@ impl Guest {
                                 errno,
                             });
                         }
-                        // Everything else is late, foreign or forged.
-                        _ => {}
+                        other => self.launched.hear(other),
                     },
                     Received::Garbage => {}
                     Received::Empty => break,
-                    Received::Closed => return Ok((self.early_end(), None)),
+                    Received::Closed => {
+                        self.launched.all_ended(self.early_end());
+                        return Ok((self.early_end(), None));
+                    }
                 }
             }
         }
     }
 
-    fn early_end(&self) -> ExecEnd {
+    pub(crate) fn early_end(&self) -> ExecEnd {
         match self.shared.cause() {
             KillCause::Deadline => ExecEnd::TimedOut,
             KillCause::Memory => ExecEnd::MemoryLimit,

@@ -7,6 +7,7 @@
 use crate::cgroup::Cgroup;
 use crate::channel::Channel;
 use crate::launch_error::LaunchError;
+use crate::launched::Launched;
 use crate::launching::{Started, start};
 use crate::process_sandbox::ProcessSandbox;
 use crate::spawn::LauncherProcess;
@@ -46,6 +47,7 @@ pub struct Guest {
     pub(crate) limits: Limits,
     pub(crate) layers: BTreeMap<u32, OwnedFd>,
     pub(crate) egress: Option<EgressListeners>,
+    pub(crate) launched: Launched,
     process: LauncherProcess,
     lifetime: Option<OwnedFd>,
     report: IsolationReport,
@@ -102,6 +104,7 @@ impl Guest {
             limits: plan.limits,
             layers,
             egress,
+            launched: Launched::default(),
             process,
             lifetime: Some(lifetime),
             report,

@@ -229,6 +229,8 @@ fn accept(
             | GuestReply::Failed { .. }
             | GuestReply::Started { .. }
             | GuestReply::ExecFailed { .. }
+            | GuestReply::Connected { .. }
+            | GuestReply::ConnectFailed { .. }
             | GuestReply::Exit(_),
             _,
         ) => protocol("a message came out of turn"),

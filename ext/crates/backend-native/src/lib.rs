@@ -19,6 +19,7 @@ mod host;
 mod host_facts;
 mod inherited;
 mod launch_error;
+mod launched;
 mod launching;
 mod native;
 mod php;
@@ -42,6 +43,7 @@ pub use host_facts::{
 };
 pub use inherited::inherited_descriptor;
 pub use launch_error::LaunchError;
+pub use launched::{ConnectError, LAUNCHED, LaunchEnd};
 pub use native::{NativeBackend, NativeSpec, probe_plan};
 pub use php::{PhpError, PhpExtension, PhpLayout};
 pub use plan::{

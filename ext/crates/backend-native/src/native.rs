@@ -4,6 +4,7 @@ use crate::cgroup::Cgroup;
 use crate::exec::{ExecCall, ExecEnd, ExecError};
 use crate::guest::{Guest, KillCause, LaunchOptions};
 use crate::host::{HostLayout, SystemEntryKind};
+use crate::launched::LaunchEnd;
 use crate::php::PhpLayout;
 use crate::plan::{
     BrowserPlan, GuestEgress, GuestSpec, PlannedComponents, PlannedMount, ProgramDirectory,
@@ -18,13 +19,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
-    BindSource, CallSet, ErrorBody, ErrorCode, ExecLimits, ExecRequest, ExecutionId, GuestPath,
-    HostSource, IsolationLevel, IsolationReport, LaunchMount, LaunchPlan, LaunchPurpose, Limits,
-    OutputStream, SandboxAudit, StagedFile,
+    BindSource, CallSet, ErrorBody, ErrorCode, ExecLimits, ExecRequest, ExecTerminal, ExecutionId,
+    GuestPath, HostSource, IsolationLevel, IsolationReport, LaunchMount, LaunchPlan, LaunchPurpose,
+    Limits, OutputStream, PLAN_VERSION, SandboxAudit, StagedFile,
 };
 use wp_codebox_runtime::{
     Backend, BackendError, CancelHook, Cancellation, Capabilities, Destroyed, EgressListeners,
-    Execution, ExecutionEnd, ExecutionResult, Launch, LaunchedEnd, Left, Runtime, Usage,
+    Execution, ExecutionEnd, ExecutionResult, Launch, LaunchedEnd, Left, Runtime, Terminal, Usage,
 };
 
 /// Time until a guest must be ready.
@@ -56,6 +57,8 @@ pub struct NativeBackend {
 pub struct NativeSpec {
     /// Mounts in request order.
     pub mounts: Vec<PlannedMount>,
+    /// Layers over the template's `wp-content`, topmost first; none in a fresh guest.
+    pub content: Vec<HostSource>,
     /// Code of the host that the guest's WordPress loads.
     pub components: PlannedComponents,
     /// Text of `/run/codebox/task.json`; empty: no such file.
@@ -84,7 +87,7 @@ impl Backend for NativeBackend {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
             capture: true,
-            snapshot: false,
+            snapshot: true,
         }
     }
 
@@ -96,6 +99,7 @@ impl Backend for NativeBackend {
             template: &self.template,
             template_access: TemplateAccess::Run,
             mounts: &spec.mounts,
+            content: &spec.content,
             components: &spec.components,
             task_json: &spec.task_json,
             staged: &spec.staged,
@@ -246,23 +250,14 @@ impl Runtime for NativeRuntime {
         execution: &Execution,
         sink: &mut dyn FnMut(OutputStream, &[u8]),
     ) -> Result<ExecutionResult, BackendError> {
-        let mut env = environment();
-        env.extend(self.egress.clone());
-        env.extend(execution.env.clone());
-        let request = ExecRequest {
+        let request = self.request(ExecRequest {
             id: execution.id.clone(),
             argv: execution.argv.clone(),
-            env,
+            env: execution.env.clone(),
             cwd: execution.cwd.clone(),
             limits: ExecLimits::default(),
-        };
-        let request = match &self.view {
-            View::Private => request,
-            View::Host(tree) => tree
-                .root()
-                .request(&request, &self.php)
-                .map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, e.to_string()))?,
-        };
+            terminal: ExecTerminal::None,
+        })?;
         let started = Instant::now();
         let call = ExecCall {
             request: &request,
@@ -272,7 +267,9 @@ impl Runtime for NativeRuntime {
         };
         let done = match self.guest.exec_until(&call, execution.stop_at, sink) {
             Ok(done) => done,
-            Err(error @ (ExecError::NotStarted { .. } | ExecError::TooLarge)) => {
+            Err(
+                error @ (ExecError::NotStarted { .. } | ExecError::TooLarge | ExecError::TooMany),
+            ) => {
                 return Ok(ended(
                     ExecutionEnd::NotStarted {
                         error: error.body(),
@@ -299,20 +296,7 @@ impl Runtime for NativeRuntime {
             ExecEnd::Signaled(signal) if done.memory_pressure => ExecutionEnd::LimitReached {
                 error: self.memory_error(&format!("signal {signal} ended it near")),
             },
-            ExecEnd::Exited(code) => ExecutionEnd::Exited { code },
-            ExecEnd::Signaled(signal) => ExecutionEnd::Signalled { signal },
-            ExecEnd::Stopped => ExecutionEnd::Signalled {
-                signal: libc::SIGKILL,
-            },
-            ExecEnd::TimedOut => ExecutionEnd::TimedOut,
-            ExecEnd::MemoryLimit => ExecutionEnd::LimitReached {
-                error: self.memory_error("all its processes together were over"),
-            },
-            ExecEnd::DiskLimit => ExecutionEnd::LimitReached {
-                error: self.disk_error(),
-            },
-            ExecEnd::Cancelled => ExecutionEnd::Cancelled,
-            ExecEnd::GuestDied => ExecutionEnd::GuestDied,
+            end => self.plain_end(end),
         };
         Ok(ExecutionResult {
             end,
@@ -323,24 +307,60 @@ impl Runtime for NativeRuntime {
         })
     }
 
-    fn launch(&mut self, _launch: &Launch, _stdio: [OwnedFd; 3]) -> Result<(), BackendError> {
-        Err(not_yet())
+    fn launch(&mut self, launch: &Launch, stdio: [OwnedFd; 3]) -> Result<(), BackendError> {
+        let request = self.request(ExecRequest {
+            id: launch.id.clone(),
+            argv: launch.argv.clone(),
+            env: launch.env.clone(),
+            cwd: launch.cwd.clone(),
+            limits: ExecLimits::default(),
+            terminal: match launch.terminal {
+                Terminal::None => ExecTerminal::None,
+                Terminal::Controlling => ExecTerminal::Controlling,
+            },
+        })?;
+        self.guest
+            .launch_program(&request, stdio)
+            .map_err(|e| e.body())
     }
 
-    fn signal(&mut self, _id: &ExecutionId, _signal: i32) -> Result<(), BackendError> {
-        Err(not_yet())
+    fn signal(&mut self, id: &ExecutionId, signal: i32) -> Result<(), BackendError> {
+        self.guest.signal_program(id, signal).map_err(|e| e.body())
     }
 
-    fn stop(&mut self, _id: &ExecutionId) -> Result<(), BackendError> {
-        Err(not_yet())
+    fn stop(&mut self, id: &ExecutionId) -> Result<(), BackendError> {
+        self.guest.stop_program(id).map_err(|e| e.body())
     }
 
-    fn ended(&mut self, _wake: BorrowedFd<'_>, _until: Instant) -> Option<LaunchedEnd> {
-        None
+    fn ended(&mut self, wake: BorrowedFd<'_>, until: Instant) -> Option<LaunchedEnd> {
+        let (id, end) = self.guest.next_end(wake, until)?;
+        let end = match end {
+            LaunchEnd::Ended(end) => self.plain_end(end),
+            LaunchEnd::NotStarted(error) => ExecutionEnd::NotStarted {
+                error: error.body(),
+            },
+        };
+        Some(LaunchedEnd { id, end })
     }
 
-    fn connect(&mut self, _port: u16) -> Result<OwnedFd, BackendError> {
-        Err(not_yet())
+    fn death(&mut self) -> Option<ExecutionEnd> {
+        let end = self.guest.death()?;
+        Some(self.plain_end(end))
+    }
+
+    fn connect(&mut self, port: u16) -> Result<OwnedFd, BackendError> {
+        match &self.view {
+            View::Private => {}
+            View::Host(_) => {
+                return Err(ErrorBody::new(
+                    ErrorCode::PreviewUnavailable,
+                    "at isolation level reduced a sandbox has no sockets, so no server in it can be reached",
+                ));
+            }
+        }
+        self.guest
+            .connect(port)
+            .map_err(|e| ErrorBody::new(ErrorCode::PreviewUnavailable, e.to_string()))
     }
 
     fn look(&self) -> Result<Left, BackendError> {
@@ -370,10 +390,6 @@ impl Runtime for NativeRuntime {
     }
 }
 
-fn not_yet() -> ErrorBody {
-    ErrorBody::new(ErrorCode::Internal, "programs cannot be launched yet")
-}
-
 fn copies<'a>(
     layers: impl Iterator<Item = (u32, &'a OwnedFd)>,
 ) -> Result<BTreeMap<u32, OwnedFd>, ErrorBody> {
@@ -391,6 +407,40 @@ fn copies<'a>(
 }
 
 impl NativeRuntime {
+    /// A request as the guest must get it, with the environment that every program has.
+    fn request(&self, request: ExecRequest) -> Result<ExecRequest, ErrorBody> {
+        let mut env = environment();
+        env.extend(self.egress.clone());
+        env.extend(request.env);
+        let request = ExecRequest { env, ..request };
+        match &self.view {
+            View::Private => Ok(request),
+            View::Host(tree) => tree
+                .root()
+                .request(&request, &self.php)
+                .map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, e.to_string())),
+        }
+    }
+
+    fn plain_end(&self, end: ExecEnd) -> ExecutionEnd {
+        match end {
+            ExecEnd::Exited(code) => ExecutionEnd::Exited { code },
+            ExecEnd::Signaled(signal) => ExecutionEnd::Signalled { signal },
+            ExecEnd::Stopped => ExecutionEnd::Signalled {
+                signal: libc::SIGKILL,
+            },
+            ExecEnd::TimedOut => ExecutionEnd::TimedOut,
+            ExecEnd::MemoryLimit => ExecutionEnd::LimitReached {
+                error: self.memory_error("all its processes together were over"),
+            },
+            ExecEnd::DiskLimit => ExecutionEnd::LimitReached {
+                error: self.disk_error(),
+            },
+            ExecEnd::Cancelled => ExecutionEnd::Cancelled,
+            ExecEnd::GuestDied => ExecutionEnd::GuestDied,
+        }
+    }
+
     fn disk_error(&self) -> ErrorBody {
         let bytes = self.limits.disk_bytes;
         ErrorBody::new(ErrorCode::DiskLimit, format!("the guest wrote more than the limit of {bytes} bytes, or more files than that allows; raise the disk limit or let it write less"))
@@ -441,7 +491,7 @@ pub fn probe_plan(host: &HostLayout) -> LaunchPlan {
         mode: 0o1777,
     }));
     LaunchPlan {
-        version: 2,
+        version: PLAN_VERSION,
         purpose: LaunchPurpose::Serve,
         level: IsolationLevel::Full,
         guest_id: 1000,

@@ -23,7 +23,7 @@ use settings::{EGRESS_AUTHORITY, EGRESS_PORT, EGRESS_SOCKET, HOME, egress_ini};
 use wp_codebox_contracts::{
     BindSource, CallSet, EgressSockets, ErrorBody, ErrorCode, GuestPath, HostSource,
     InvalidGuestPath, IsolationLevel, LaunchMount, LaunchPlan, LaunchPurpose, Limits, MountAccess,
-    MountView, StagedFile, TmpfsEntry,
+    MountView, PLAN_VERSION, StagedFile, TmpfsEntry,
 };
 
 /// Layer index of the guest's `wp-content`; mounts use their own index from 0.
@@ -92,6 +92,8 @@ pub struct GuestSpec<'a> {
     pub template_access: TemplateAccess,
     /// Mounts in request order.
     pub mounts: &'a [PlannedMount],
+    /// Layers over the template's `wp-content`, topmost first; none in a fresh guest.
+    pub content: &'a [HostSource],
     /// Code of the host that the guest's WordPress loads.
     pub components: &'a PlannedComponents,
     /// Text of `/run/codebox/task.json`; empty: no such file.
@@ -278,7 +280,7 @@ pub fn build_plan(spec: &GuestSpec<'_>) -> Result<LaunchPlan, PlanError> {
         }),
     };
     Ok(LaunchPlan {
-        version: 2,
+        version: PLAN_VERSION,
         purpose: LaunchPurpose::Serve,
         level: IsolationLevel::Full,
         guest_id: GUEST_ID,
@@ -401,8 +403,9 @@ fn wordpress(builder: &mut Builder, spec: &GuestSpec<'_>) -> Result<(), PlanErro
     match spec.template_access {
         TemplateAccess::Run => {
             let (content, opcache) = (path(WP_CONTENT)?, path(OPCACHE)?);
-            let lower = vec![HostSource::of(&template.content)];
-            builder.overlay(lower, content, Some(WP_CONTENT_LAYER));
+            let mut lowers = spec.content.to_vec();
+            lowers.push(HostSource::of(&template.content));
+            builder.overlay(lowers, content, Some(WP_CONTENT_LAYER));
             builder.overlay(vec![HostSource::of(&template.opcache)], opcache, None);
         }
         TemplateAccess::Build => {

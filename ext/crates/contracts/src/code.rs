@@ -130,6 +130,8 @@ codes! {
     CommandUnknown = "wp_codebox_command_unknown", InvalidInput, 400, 1;
     /// The command is in the registry, but this backend cannot do it; the message says why.
     CommandUnsupported = "wp_codebox_command_unsupported", Unavailable, 422, 1;
+    /// A command ran and failed; `data.reason` is the word of its program, the message its sentence.
+    CommandFailed = "wp_codebox_command_failed", Conflict, 409, 1;
     /// A recipe is malformed or asks for what cannot be done; `data.issues` lists every reason.
     RecipeInvalid = "wp_codebox_recipe_invalid", InvalidInput, 400, 1;
     /// A step of a recipe failed.

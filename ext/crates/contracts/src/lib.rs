@@ -56,15 +56,15 @@ pub use isolation::{AxisReport, Enforcement, IsolationAxis, IsolationLevel, Isol
 pub use limits::{LimitError, Limits, LimitsRequest};
 pub use live::{
     Hold, HoldEnd, LIVE_PROTOCOL, LiveCall, LiveEnd, LiveExec, LiveInput, LiveReply, LiveRequest,
-    MAX_LIVE_LINE, PreviewRequest, SandboxIdentity, SandboxScope, SnapshotRequest, SyncIn, SyncOut,
-    TerminalSize,
+    MAX_LIVE_LINE, PreviewRequest, SandboxIdentity, SandboxScope, SandboxSnapshot, SnapshotLayer,
+    SnapshotMount, SnapshotRequest, SnapshotTemplate, SyncIn, SyncOut, TerminalSize,
 };
 pub use mount::{GuestPath, InvalidGuestPath, MountAccess, MountRequest, MountView, StagedFile};
 pub use outcome::{CompletionStatus, NextAction, Outcome, Salvage, SessionStatus};
 pub use plan::{
-    BindSource, CallSet, EgressSockets, ExecExit, ExecLimits, ExecRequest, GuestReply,
-    GuestRequest, HostSource, InodeId, LaunchMount, LaunchPlan, LaunchPurpose, LauncherFd,
-    TmpfsEntry,
+    BindSource, CallSet, EgressSockets, ExecExit, ExecLimits, ExecRequest, ExecTerminal,
+    GuestReply, GuestRequest, HostSource, InodeId, LaunchMount, LaunchPlan, LaunchPurpose,
+    LauncherFd, PLAN_VERSION, TmpfsEntry,
 };
 pub use policy::{
     Approvals, EgressRule, FilesystemPolicy, NetworkPolicy, NetworkPosture, NetworkRules,

@@ -156,10 +156,13 @@ pub enum LaunchMount {
     Dev,
 }
 
+/// The plan format that launcher and runner of one build share.
+pub const PLAN_VERSION: u32 = 3;
+
 /// Everything the launcher needs; a value: same input, same bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaunchPlan {
-    /// Plan format, 2.
+    /// Plan format, [`PLAN_VERSION`].
     pub version: u32,
     /// Serve or probe.
     #[serde(default)]
@@ -208,6 +211,21 @@ pub struct ExecRequest {
     /// Further limits.
     #[serde(default)]
     pub limits: ExecLimits,
+    /// Whether its standard input is a terminal that becomes its controlling one.
+    #[serde(default)]
+    pub terminal: ExecTerminal,
+}
+
+/// What a program's standard streams are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExecTerminal {
+    /// Pipes, sockets or files.
+    #[default]
+    None,
+    /// The slave side of a pseudo-terminal of the runner, three times. The guest can open no
+    /// other terminal, and this one only through its descriptors and `/dev/tty`.
+    Controlling,
 }
 
 /// Runner to guest.
@@ -220,6 +238,21 @@ pub enum GuestRequest {
     Stop {
         /// Which.
         id: ExecutionId,
+    },
+    /// Send a signal to a program: to the process group in the foreground of its terminal, or to
+    /// its own group when it has none. To one that ended, nothing.
+    Signal {
+        /// Which.
+        id: ExecutionId,
+        /// Number.
+        signal: i32,
+    },
+    /// Connect to a port of the guest's own 127.0.0.1.
+    Connect {
+        /// Stands in the answer.
+        ticket: u64,
+        /// Port.
+        port: u16,
     },
     /// End the guest.
     Shutdown,
@@ -274,8 +307,20 @@ pub enum GuestReply {
         id: ExecutionId,
         /// errno of the failing call.
         errno: i32,
-        /// `chdir`, `lookup`, `fork`, `execve`, `limits` or `input`.
+        /// `chdir`, `lookup`, `fork`, `execve`, `limits`, `terminal` or `input`.
         step: String,
+    },
+    /// A connection; packet carries its descriptor.
+    Connected {
+        /// Of the request.
+        ticket: u64,
+    },
+    /// There is no connection.
+    ConnectFailed {
+        /// Of the request.
+        ticket: u64,
+        /// errno.
+        errno: i32,
     },
     /// A program ended.
     Exit(ExecExit),

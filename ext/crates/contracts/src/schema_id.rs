@@ -56,6 +56,22 @@ pub const EGRESS_DENIED: &str = "wp-codebox/egress-denied/v1";
 pub const AGENT_PRESET: &str = "wp-codebox/agent-preset/v1";
 /// Presets of an installation.
 pub const AGENT_PRESET_LIST: &str = "wp-codebox/agent-preset-list/v1";
+/// A sandbox that outlives its commands: what it is, how it goes, how it ended.
+pub const SANDBOX: &str = "wp-codebox/sandbox/v1";
+/// Sandboxes of a state directory.
+pub const SANDBOX_LIST: &str = "wp-codebox/sandbox-list/v1";
+/// The state of a sandbox, kept.
+pub const SANDBOX_SNAPSHOT: &str = "wp-codebox/sandbox-snapshot/v1";
+/// Snapshots of a state directory.
+pub const SANDBOX_SNAPSHOT_LIST: &str = "wp-codebox/sandbox-snapshot-list/v1";
+/// What sandboxes are made from.
+pub const SANDBOX_PROFILE: &str = "wp-codebox/sandbox-profile/v1";
+/// What a sandbox may use.
+pub const SANDBOX_ESTIMATE: &str = "wp-codebox/sandbox-estimate/v1";
+/// What a checkpoint command did.
+pub const RUNTIME_CHECKPOINT_RESULT: &str = "wp-codebox/runtime-checkpoint-result/v1";
+/// Why a checkpoint command did not.
+pub const RUNTIME_CHECKPOINT_FAILURE: &str = "wp-codebox/runtime-checkpoint-failure/v1";
 /// Catalogue of commands.
 pub const COMMAND_CATALOG: &str = "wp-codebox/command-catalog/v1";
 /// Result of one command.
@@ -98,6 +114,10 @@ pub const RUNTIME_EPISODE_OBSERVATION: &str = "wp-codebox/runtime-episode-observ
 pub const RUNTIME_EPISODE_SNAPSHOT: &str = "wp-codebox/runtime-episode-snapshot/v1";
 /// Failure of the command line in JSON mode.
 pub const CLI_FAILURE: &str = "wp-codebox/cli-failure/v1";
+/// A preview of a sandbox's site.
+pub const PREVIEW: &str = "wp-codebox/preview/v1";
+/// What a sync of files did.
+pub const SANDBOX_SYNC: &str = "wp-codebox/sandbox-sync/v1";
 /// What a collection removed.
 pub const GC: &str = "wp-codebox/gc/v1";
 /// Doctor answer.

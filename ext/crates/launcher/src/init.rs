@@ -6,6 +6,7 @@
 //! obeyed halfway.
 
 use crate::channel::{Channel, Incoming};
+use crate::connect::Connections;
 use crate::error::{At, Failure, Step};
 use crate::{program, stop};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -18,6 +19,13 @@ use wp_codebox_contracts::{ExecExit, ExecRequest, ExecutionId, GuestReply, Guest
 struct Running {
     pid: i32,
     id: ExecutionId,
+}
+
+/// What pid 1 keeps in mind.
+#[derive(Default)]
+struct Service {
+    running: Vec<Running>,
+    connections: Connections,
 }
 
 /// Why pid 1 ends.
@@ -46,31 +54,39 @@ fn child_signals() -> Result<OwnedFd, Failure> {
 /// Serves requests until the runner says that it is done, or one of `ends` becomes readable.
 pub(crate) fn serve(channel: &Channel, ends: [BorrowedFd<'_>; 2]) -> Result<(), Failure> {
     let signals = child_signals()?;
-    let mut running: Vec<Running> = Vec::new();
+    let mut service = Service::default();
     let mut buffer = Vec::new();
     loop {
         let [runner, launcher] = ends;
-        let mut fds = [
+        let mut fds = vec![
             PollFd::new(channel, PollFlags::IN),
             PollFd::from_borrowed_fd(runner, PollFlags::IN),
             PollFd::from_borrowed_fd(launcher, PollFlags::IN),
             PollFd::new(&signals, PollFlags::IN),
         ];
-        match poll(&mut fds, None) {
+        fds.extend(service.connections.awaited());
+        match poll(&mut fds, service.connections.patience().as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(errno).at(Step::Channel, "poll"),
         }
-        let [request, runner, launcher, child] = fds.map(|fd| fd.revents());
+        let Some([request, runner, launcher, child]) = fds
+            .first_chunk::<4>()
+            .map(|fixed| fixed.each_ref().map(|fd| fd.revents()))
+        else {
+            return Ok(());
+        };
+        drop(fds);
+        service.connections.settle(channel)?;
         if !runner.is_empty() || !launcher.is_empty() {
             return Ok(());
         }
         if !child.is_empty() {
             let mut sink = [0_u8; 1024];
             while rustix::io::read(&signals, &mut sink).is_ok_and(|count| count > 0) {}
-            reap(channel, &mut running)?;
+            reap(channel, &mut service.running)?;
         }
         if !request.is_empty() {
-            match obey(channel, &mut running, channel.receive(&mut buffer))? {
+            match obey(channel, &mut service, channel.receive(&mut buffer))? {
                 Next::Continue => {}
                 Next::End => return Ok(()),
             }
@@ -78,11 +94,7 @@ pub(crate) fn serve(channel: &Channel, ends: [BorrowedFd<'_>; 2]) -> Result<(), 
     }
 }
 
-fn obey(
-    channel: &Channel,
-    running: &mut Vec<Running>,
-    incoming: Incoming,
-) -> Result<Next, Failure> {
+fn obey(channel: &Channel, service: &mut Service, incoming: Incoming) -> Result<Next, Failure> {
     match incoming {
         Incoming::Closed | Incoming::Request(GuestRequest::Shutdown, _) => return Ok(Next::End),
         Incoming::Malformed => {
@@ -91,13 +103,21 @@ fn obey(
             }
         }
         Incoming::Request(GuestRequest::Exec(request), descriptors) => {
-            start(channel, running, &request, descriptors)?;
+            start(channel, &mut service.running, &request, descriptors)?;
         }
         Incoming::Request(GuestRequest::Stop { id }, _) => {
             // One that ended meanwhile has been reported, or is about to be.
-            if let Some(one) = running.iter().find(|one| one.id == id) {
+            if let Some(one) = service.running.iter().find(|one| one.id == id) {
                 stop::end_session(one.pid);
             }
+        }
+        Incoming::Request(GuestRequest::Signal { id, signal }, _) => {
+            if let Some(one) = service.running.iter().find(|one| one.id == id) {
+                stop::signal_foreground(one.pid, signal);
+            }
+        }
+        Incoming::Request(GuestRequest::Connect { ticket, port }, _) => {
+            service.connections.begin(channel, ticket, port)?;
         }
     }
     Ok(Next::Continue)

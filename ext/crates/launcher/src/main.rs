@@ -10,6 +10,7 @@
 //! the signal when the guest was killed.
 
 mod channel;
+mod connect;
 mod egress;
 mod error;
 mod init;

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::Read;
 use wp_codebox_contracts::{
     BindSource, CallSet, EgressSockets, GuestPath, HostSource, IsolationLevel, LaunchMount,
-    LaunchPlan,
+    LaunchPlan, PLAN_VERSION,
 };
 
 /// Largest plan, bytes.
@@ -39,7 +39,7 @@ fn rule(what: &str) -> Failure {
 }
 
 fn check(plan: &LaunchPlan) -> Result<(), Failure> {
-    if plan.version != 2 {
+    if plan.version != PLAN_VERSION {
         return Err(rule("unknown version"));
     }
     if let Some(sockets) = &plan.egress {
@@ -188,7 +188,7 @@ mod tests {
         let mut all = vec![LaunchMount::Proc, LaunchMount::Dev];
         all.extend(mounts);
         LaunchPlan {
-            version: 2,
+            version: PLAN_VERSION,
             purpose: LaunchPurpose::Serve,
             level: IsolationLevel::Full,
             guest_id: 1000,

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
-use wp_codebox_contracts::ExecRequest;
+use wp_codebox_contracts::{ExecRequest, ExecTerminal};
 
 /// Where a start failed; also the first byte of the child's report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +20,7 @@ pub(crate) enum StartStep {
     Limits = 4,
     Lookup = 5,
     Execve = 6,
+    Terminal = 7,
 }
 
 impl StartStep {
@@ -31,6 +32,7 @@ impl StartStep {
             Self::Limits => "limits",
             Self::Lookup => "lookup",
             Self::Execve => "execve",
+            Self::Terminal => "terminal",
         }
     }
 
@@ -41,6 +43,7 @@ impl StartStep {
             4 => Self::Limits,
             5 => Self::Lookup,
             6 => Self::Execve,
+            7 => Self::Terminal,
             _ => Self::Fork,
         }
     }
@@ -142,6 +145,15 @@ fn become_program(
         libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut());
         // Rust ignores it at start, and ignored signals stay ignored through execve.
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+    }
+    match request.terminal {
+        ExecTerminal::None => {}
+        // Without the argument that steals: one that another session has is refused.
+        ExecTerminal::Controlling => {
+            if let Err(error) = rustix::process::ioctl_tiocsctty(&stdio[0]) {
+                return failed(StartStep::Terminal, errno(error));
+            }
+        }
     }
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     if let Err(error) = rustix::process::chdir(request.cwd.as_str()) {

@@ -1,4 +1,4 @@
-//! Ending one program without ending the guest.
+//! Ending one program, or signalling it, without ending the guest.
 //!
 //! Every program is the leader of a session of its own. What shares its session or descends
 //! from it ends with it; what made a session of its own and lost its parent is a daemon, and
@@ -25,6 +25,24 @@ pub(crate) fn end_session(leader: i32) {
     }
 }
 
+/// Sends a signal to the process group in the foreground of the terminal that `leader`'s session
+/// has, or to `leader`'s own group when it has none or its status cannot be read.
+pub(crate) fn signal_foreground(leader: i32, signal: i32) {
+    let foreground = std::fs::read(format!("/proc/{leader}/stat"))
+        .ok()
+        .and_then(|stat| parse(&stat))
+        .map(|stat| stat.foreground);
+    // Neither 0 nor 1: these mean this process's own group and every process.
+    let group = match foreground {
+        Some(group) if group > 1 => group,
+        Some(_) | None => leader,
+    };
+    if group > 1 && signal > 0 {
+        // SAFETY: no memory is involved; a group that is gone is no failure.
+        let _ = unsafe { libc::kill(-group, signal) };
+    }
+}
+
 fn kill(pid: i32) {
     // SAFETY: no memory is involved. A process that is gone already is no failure; its number
     // is not used again before it is reaped, which only this thread does.
@@ -43,20 +61,34 @@ fn processes() -> Vec<Process> {
         .filter_map(|entry| {
             let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
             let stat = std::fs::read(entry.path().join("stat")).ok()?;
-            let (parent, session) = parse(&stat)?;
-            Some((pid, parent, session))
+            let stat = parse(&stat)?;
+            Some((pid, stat.parent, stat.session))
         })
         .collect()
 }
 
-/// Parent and session from a `stat` line. A name may hold anything, a `)` too.
-fn parse(stat: &[u8]) -> Option<(i32, i32)> {
+/// What matters of a `stat` line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stat {
+    parent: i32,
+    session: i32,
+    /// Process group in the foreground of its terminal; below 1: there is none.
+    foreground: i32,
+}
+
+/// Reads a `stat` line. A name may hold anything, a `)` too.
+fn parse(stat: &[u8]) -> Option<Stat> {
     let end = stat.iter().rposition(|byte| *byte == b')')?;
     let rest = std::str::from_utf8(stat.get(end + 1..)?).ok()?;
     let mut fields = rest.split_ascii_whitespace();
     let parent = fields.nth(1)?.parse().ok()?;
     let session = fields.nth(1)?.parse().ok()?;
-    Some((parent, session))
+    let foreground = fields.nth(1)?.parse().ok()?;
+    Some(Stat {
+        parent,
+        session,
+        foreground,
+    })
 }
 
 /// Members of the session and descendants of its leader.
@@ -81,8 +113,15 @@ mod tests {
 
     #[test]
     fn a_name_cannot_pretend_to_be_fields() {
-        assert_eq!(parse(b"7 (a) S 1 1 1) S 3 7 5 0 -1"), Some((3, 5)));
-        assert_eq!(parse(b"7 (sh) S 2 7 7 0"), Some((2, 7)));
+        let stat = |parent, session, foreground| {
+            Some(Stat {
+                parent,
+                session,
+                foreground,
+            })
+        };
+        assert_eq!(parse(b"7 (a) S 1 1 1) S 3 7 5 0 -1"), stat(3, 5, -1));
+        assert_eq!(parse(b"7 (sh) S 2 7 7 34816 9 1"), stat(2, 7, 9));
         assert_eq!(parse(b"7 (sh"), None);
         assert_eq!(parse(b"7 (sh) S x"), None);
     }

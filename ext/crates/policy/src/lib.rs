@@ -24,8 +24,9 @@ pub use agent_presets::{
     last_word, parse_preset, resolve_preset,
 };
 pub use commands::{
-    AcceptedArg, CommandDescriptor, CommandError, Handler, REGISTRY, arg_value, assert_command,
-    catalog, descriptor,
+    AcceptedArg, CommandDescriptor, CommandError, CommandGroup, Format, GuestProgram, Handler,
+    arg_value, arg_values, assert_command, catalog, catalog_entry, descriptor, is_true, registry,
+    required_commands,
 };
 pub use components::{
     ComponentError, GUEST_MU_COMPONENTS, MAX_AGENT_BUNDLES, MAX_COMPONENTS, check_agent_bundles,

@@ -7,7 +7,7 @@ use serde_json::Value;
 use wp_codebox_contracts::{
     NetworkPolicy, NetworkRules, PolicyIssue, RuntimePolicy, SecretsPolicy,
 };
-use wp_codebox_policy::PolicyError;
+use wp_codebox_policy::{PolicyError, required_commands};
 
 /// Where the policy comes from.
 #[derive(Debug, Clone, Copy)]
@@ -18,14 +18,20 @@ pub enum PolicyChoice<'a> {
     Given(&'a Value),
 }
 
-/// Every command the recipe comes down to, in the order of first use.
+/// Every command the recipe comes down to, in the order of first use: its steps, and what the
+/// registry says they come down to themselves.
 pub(crate) fn commands(recipe: &Recipe) -> Vec<String> {
     let mut commands: Vec<String> = Vec::new();
     let mut add = |command: &str| {
-        if !commands.iter().any(|known| known == command) {
-            commands.push(command.to_owned());
+        for needed in required_commands(command) {
+            if !commands.iter().any(|known| known == needed) {
+                commands.push(needed.to_owned());
+            }
         }
     };
+    for step in crate::blueprint::steps(recipe.runtime.blueprint.as_ref()) {
+        add(&step.call.command);
+    }
     for placed in layout::setup(recipe) {
         add(&placed.step.command);
     }

@@ -15,6 +15,7 @@ mod keeper;
 mod outbox;
 mod parent;
 mod peer;
+mod preview;
 mod run;
 mod supervise;
 

@@ -202,9 +202,12 @@ pub trait Runtime {
     /// Kills a launched program and what it started; its end is told as any other.
     fn stop(&mut self, id: &ExecutionId) -> Result<(), BackendError>;
     /// The end of a launched program. Waits for one until `until`, or until `wake` is readable.
-    /// When the guest is dead every launched program has ended.
+    /// When the guest is dead every launched program has ended; without one nothing is answered
+    /// as soon as it dies.
     fn ended(&mut self, wake: BorrowedFd<'_>, until: Instant) -> Option<LaunchedEnd>;
-    /// A connection to a port on the guest's own 127.0.0.1.
+    /// How the guest died, when it is dead.
+    fn death(&mut self) -> Option<ExecutionEnd>;
+    /// A connection to a port on the guest's own 127.0.0.1. Its descriptor does not block.
     fn connect(&mut self, port: u16) -> Result<OwnedFd, BackendError>;
     /// What its captured mounts hold by now. The guest lives: what is read there can change
     /// while it is read, and its names are the guest's.

@@ -1,5 +1,5 @@
 //! Collecting what runs left: settled run directories by age and size, dead scratch,
-//! unfinished bundles. Bundles only when the host names an age for them.
+//! unfinished bundles and snapshots. Bundles and snapshots only when the host says so.
 //!
 //! Nothing is removed before its run is proven dead: its marker is gone or can be locked,
 //! its lease can be locked and is held during the removal, and its record is terminal. A
@@ -8,6 +8,8 @@
 //! site one waits for the other, because two that remove the same tree would both find it
 //! changing under them, and a run that one has just removed looks to the other like one that
 //! never had a record.
+
+mod snapshots;
 
 use crate::disk::{disk_bytes, look, names, open_directory};
 use crate::markers::take_lease;
@@ -45,6 +47,21 @@ pub enum ArtifactRule {
     OlderThan(Duration),
 }
 
+/// What happens to snapshots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SnapshotRule {
+    /// They stay: only what was never finished goes.
+    Keep,
+    /// The host decided: older ones go, and those for which there is no room, oldest first. One
+    /// that a sandbox uses stays.
+    Within {
+        /// Oldest that stays.
+        max_age: Duration,
+        /// Room for those that stay, of each site.
+        budget: SizeBudget,
+    },
+}
+
 /// Whether anything is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GcMode {
@@ -63,6 +80,8 @@ pub struct GcRules {
     pub budget: SizeBudget,
     /// Bundles.
     pub artifacts: ArtifactRule,
+    /// Snapshots.
+    pub snapshots: SnapshotRule,
     /// Remove or list.
     pub mode: GcMode,
 }
@@ -77,6 +96,8 @@ pub enum GcKind {
     Staging,
     /// A bundle.
     Artifact,
+    /// A snapshot of a sandbox.
+    Snapshot,
     /// A WordPress template.
     Template,
     /// A control group.
@@ -245,6 +266,7 @@ pub fn collect(
         remove_run(runs.as_fd(), &root, item, rules, report);
     }
     artifacts(state, site, rules, report);
+    snapshots::collect(state, site, rules, report);
     Ok(())
 }
 

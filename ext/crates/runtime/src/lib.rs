@@ -20,6 +20,7 @@ mod recovery;
 mod registry;
 mod run_dir;
 mod run_record;
+mod snapshots;
 mod state_dir;
 mod timestamp;
 
@@ -31,7 +32,7 @@ pub use cancellation::{CancelHook, CancelReason, Cancellation};
 pub use event_log::{EventPage, PageLimits};
 pub use gc::{
     ArtifactRule, GcFailure, GcItem, GcKind, GcMode, GcReason, GcReport, GcRules, SizeBudget,
-    collect, sites,
+    SnapshotRule, collect, sites,
 };
 pub use journal::{Journal, JournalError};
 pub use lifecycle::{IllegalTransition, RuntimeState};
@@ -42,5 +43,8 @@ pub use registry::{
 };
 pub use run_dir::{CONTROL_SOCKET, RESULT_FILE, RunDir, RunDirError, SALVAGE, Scratch};
 pub use run_record::{Ending, LiveRecord, NewRun, RunRecord};
+pub use snapshots::{
+    LayerSource, OpenSnapshot, SNAPSHOT_SEMANTICS, Shelf, SnapshotError, SnapshotFacts, SnapshotOf,
+};
 pub use state_dir::{Owner, StateDir, StateDirError};
 pub use timestamp::{now_rfc3339, rfc3339};

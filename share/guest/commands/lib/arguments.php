@@ -45,6 +45,38 @@ final class Arguments {
 	}
 
 	/**
+	 * The first of several arguments that is there and not blank, trimmed; empty when none is.
+	 *
+	 * @param string ...$names Arguments.
+	 */
+	public function first( string ...$names ): string {
+		foreach ( $names as $name ) {
+			$value = trim( $this->text( $name ) );
+			if ( '' !== $value ) {
+				return $value;
+			}
+		}
+		return '';
+	}
+
+	/**
+	 * A JSON value; `$fallback` when it was not given.
+	 *
+	 * @param string $name     Argument.
+	 * @param mixed  $fallback When it was not given.
+	 */
+	public function value( string $name, mixed $fallback = null ): mixed {
+		if ( '' === trim( $this->text( $name ) ) ) {
+			return $fallback;
+		}
+		try {
+			return json_decode( $this->text( $name ), true, 128, JSON_THROW_ON_ERROR );
+		} catch ( \JsonException $error ) {
+			throw Refusal::input( "$name must be JSON: " . $error->getMessage() );
+		}
+	}
+
+	/**
 	 * Text that must be given.
 	 *
 	 * @param string $name Argument.

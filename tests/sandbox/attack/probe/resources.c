@@ -24,11 +24,9 @@ static int flood_forks(char **arguments) {
 	long most = number(arguments[0]), count = 0;
 	int error = 0;
 	setpgid(0, 0);
-	signal(SIGTERM, SIG_IGN);
 	while (count < most && !error) {
 		pid_t pid = fork();
 		if (pid == 0) {
-			signal(SIGTERM, SIG_DFL);
 			pause();
 			_exit(0);
 		}
@@ -37,8 +35,8 @@ static int flood_forks(char **arguments) {
 		else
 			count++;
 	}
-	/* Children that inherited the ignored signal before they reset it are ended, too. */
-	usleep(20000);
+	/* Only now: a child that inherited it would stay for ever. */
+	signal(SIGTERM, SIG_IGN);
 	kill(0, SIGTERM);
 	while (count-- > 0)
 		if (wait(NULL) < 0)

@@ -71,7 +71,7 @@ pub fn browser_plan(spec: &BrowserPlan<'_>) -> Result<LaunchPlan, PlanError> {
     builder.scratch(HOME, 0o755)?;
     builder.scratch("/dev/shm", 0o1777)?;
     Ok(LaunchPlan {
-        version: 2,
+        version: wp_codebox_contracts::PLAN_VERSION,
         purpose: LaunchPurpose::Serve,
         level: IsolationLevel::Full,
         guest_id: GUEST_ID,

@@ -98,6 +98,7 @@ fn plan_for(
         template: &template(),
         template_access,
         mounts,
+        content: &[],
         components,
         programs: &[],
         task_json: "{}",
@@ -119,6 +120,7 @@ fn plan_with_programs(source: &str, target: &str) -> Result<LaunchPlan, PlanErro
         template: &template(),
         template_access: TemplateAccess::Run,
         mounts: &[],
+        content: &[],
         components: &PlannedComponents::default(),
         programs: &programs,
         task_json: "{}",
@@ -247,7 +249,7 @@ fn a_run_with_one_plugin() {
         "/wordpress/wp-content/plugins/demo",
     ];
     assert_eq!(writable, expected);
-    assert_eq!((plan.version, plan.guest_id), (2, 1000));
+    assert_eq!((plan.version, plan.guest_id), (3, 1000));
 }
 
 #[test]

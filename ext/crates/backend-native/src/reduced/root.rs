@@ -120,6 +120,7 @@ impl GuestRoot {
             env,
             cwd: GuestPath::new(self.path(request.cwd.as_str()))?,
             limits: request.limits,
+            terminal: request.terminal,
         })
     }
 }
@@ -188,6 +189,7 @@ mod tests {
                 .into(),
             cwd: GuestPath::new("/workspace/a").unwrap(),
             limits: Default::default(),
+            terminal: Default::default(),
         };
         let php = PhpLayout {
             binary: "/usr/bin/php8.2".to_owned(),

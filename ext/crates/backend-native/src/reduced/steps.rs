@@ -164,7 +164,7 @@ mod tests {
 
     fn plan(mounts: Vec<LaunchMount>) -> LaunchPlan {
         LaunchPlan {
-            version: 2,
+            version: wp_codebox_contracts::PLAN_VERSION,
             purpose: LaunchPurpose::Serve,
             level: IsolationLevel::Full,
             guest_id: 1000,

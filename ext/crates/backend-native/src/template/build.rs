@@ -17,7 +17,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use wp_codebox_artifacts::remove_tree;
 use wp_codebox_contracts::{
-    ExecLimits, ExecRequest, ExecutionId, GuestPath, IsolationLevel, Limits,
+    ExecLimits, ExecRequest, ExecTerminal, ExecutionId, GuestPath, IsolationLevel, Limits,
 };
 
 /// The files of a WordPress root that are core; nothing else of it is copied, above all
@@ -193,6 +193,7 @@ fn install(
         template,
         template_access: TemplateAccess::Build,
         mounts: &[],
+        content: &[],
         components: &PlannedComponents::default(),
         task_json: "",
         staged: &[],
@@ -259,6 +260,7 @@ fn call(step: &'static str, argv: &[&str]) -> Result<ExecRequest, TemplateError>
         env: environment(),
         cwd: GuestPath::new("/wordpress").map_err(|_| invalid("path"))?,
         limits: ExecLimits::default(),
+        terminal: ExecTerminal::None,
     })
 }
 

@@ -10,6 +10,7 @@
     reason = "a failed assumption is a failed test"
 )]
 
+mod beside;
 mod egress;
 mod execution;
 mod isolation;

@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use wp_codebox_artifacts::{CaptureLimits, Dir, ExcludeRules, capture_difference};
 use wp_codebox_backend_native::{
-    ExecEnd, Guest, GuestTree, LaunchError, NativeBackend, NativeSpec, NoSandbox, Template,
-    TemplateRequest, ensure_template,
+    ConnectError, ExecEnd, Guest, GuestTree, LaunchError, NativeBackend, NativeSpec, NoSandbox,
+    Template, TemplateRequest, ensure_template,
 };
 use wp_codebox_contracts::{
-    Enforcement, ErrorCode, ExecutionId, GuestPath, HostSource, InodeId, IsolationAxis,
-    IsolationLevel, LaunchMount, LaunchPlan, Limits, MountView, StagedFile,
+    Enforcement, ErrorCode, ExecTerminal, ExecutionId, GuestPath, HostSource, InodeId,
+    IsolationAxis, IsolationLevel, LaunchMount, LaunchPlan, Limits, MountView, StagedFile,
 };
 use wp_codebox_runtime::{Backend as _, Cancellation, Execution, ExecutionEnd, Left};
 
@@ -33,6 +33,7 @@ fn bare(plan: &LaunchPlan) -> Result<Guest, LaunchError> {
 struct Bed {
     guest: Guest,
     tree: GuestTree,
+    seats: Vec<super::beside::Seat>,
 }
 
 impl Bed {
@@ -41,7 +42,11 @@ impl Bed {
         let place = directory(&format!("tree-{}", std::process::id()));
         let tree = GuestTree::lay_out(&spec.plan(), &place.join("guest")).unwrap();
         let guest = bare(tree.plan()).unwrap();
-        Self { guest, tree }
+        Self {
+            guest,
+            tree,
+            seats: Vec::new(),
+        }
     }
 
     fn run(&mut self, argv: &[&str]) -> Said {
@@ -57,6 +62,21 @@ impl Bed {
 
     fn sh(&mut self, script: &str) -> Said {
         self.run(&["/bin/sh", "-c", script])
+    }
+
+    /// A shell script in a terminal of its own.
+    fn launch_seated(&mut self, script: &str) -> ExecutionId {
+        let (master, slave) = super::beside::terminal();
+        let mut request = request(&["/bin/bash", "-c", script]);
+        request.terminal = ExecTerminal::Controlling;
+        let request = self.tree.root().request(&request, &world().php).unwrap();
+        let copy = || slave.try_clone().unwrap();
+        let stdio = [copy(), copy(), copy()];
+        self.guest.launch_program(&request, stdio).unwrap();
+        let mut seat = super::beside::Seat::at(request.id.clone(), master);
+        seat.until("up");
+        self.seats.push(seat);
+        request.id
     }
 
     /// Where a guest path lies on the host.
@@ -585,6 +605,7 @@ fn backend(template: &Template) -> NativeBackend {
 fn native(limits: Limits) -> NativeSpec {
     NativeSpec {
         mounts: vec![copied(0, &plugin(), "/workspace/sample")],
+        content: Vec::new(),
         components: wp_codebox_backend_native::PlannedComponents::default(),
         programs: Vec::new(),
         task_json: "{}".to_owned(),
@@ -687,4 +708,19 @@ fn a_site_below_a_system_directory_cannot_be_hidden_here() {
     let error = GuestTree::lay_out(&plan, &directory("tree").join("guest")).unwrap_err();
     assert_eq!(error.code(), ErrorCode::IsolationUnavailable);
     assert!(error.to_string().contains("/usr/share/site"), "{error}");
+}
+
+#[test]
+fn programs_run_beside_others_in_terminals_too_and_no_socket_leads_in() {
+    let mut bed = bed();
+    let id =
+        bed.launch_seated("trap 'stty size; exit 5' INT; echo up; while :; do sleep 0.05; done");
+    // Its end comes beside another program's.
+    assert_eq!(bed.sh("sleep 0.2; echo beside").ok(), "beside\n");
+    bed.guest.signal_program(&id, libc::SIGINT).unwrap();
+    assert_eq!(super::beside::end(&mut bed.guest), (id, ExecEnd::Exited(5)));
+    match bed.guest.connect(8080) {
+        Err(ConnectError::Refused { errno, .. }) => assert_eq!(errno, libc::EPERM),
+        other => panic!("{other:?}"),
+    }
 }

@@ -18,8 +18,9 @@ use wp_codebox_backend_native::{
     TemplateRequest, build_plan, choose, ensure_template, environment,
 };
 use wp_codebox_contracts::{
-    ExecLimits, ExecRequest, ExecutionId, GuestPath, HostSource, IsolationLevel, LaunchPlan,
-    Limits, MountAccess, MountView, OuterSandbox, OuterSandboxKind, OutputStream, StagedFile,
+    ExecLimits, ExecRequest, ExecTerminal, ExecutionId, GuestPath, HostSource, IsolationLevel,
+    LaunchPlan, Limits, MountAccess, MountView, OuterSandbox, OuterSandboxKind, OutputStream,
+    StagedFile,
 };
 
 /// Names the world of a parent test process.
@@ -248,6 +249,7 @@ impl Spec {
             template: template(),
             template_access: TemplateAccess::Run,
             mounts: &self.mounts,
+            content: &[],
             components: &wp_codebox_backend_native::PlannedComponents::default(),
             programs: &[],
             task_json: "{\"goal\":\"test\"}",
@@ -337,6 +339,7 @@ pub fn request(argv: &[&str]) -> ExecRequest {
         env: environment(),
         cwd: GuestPath::new("/tmp").unwrap(),
         limits: ExecLimits::default(),
+        terminal: ExecTerminal::None,
     }
 }
 

@@ -9,6 +9,7 @@
 mod hold;
 mod reply;
 mod request;
+mod snapshot;
 
 pub use hold::{Hold, HoldEnd, SandboxIdentity, SandboxScope};
 pub use reply::{LiveEnd, LiveReply};
@@ -16,6 +17,7 @@ pub use request::{
     LiveCall, LiveExec, LiveInput, LiveRequest, PreviewRequest, SnapshotRequest, SyncIn, SyncOut,
     TerminalSize,
 };
+pub use snapshot::{SandboxSnapshot, SnapshotLayer, SnapshotMount, SnapshotTemplate};
 
 /// Version of this protocol.
 pub const LIVE_PROTOCOL: u32 = 1;

@@ -115,6 +115,15 @@ impl Host {
         }
     }
 
+    /// Where the site of a run's own guest is, for whoever shows it. No rule can name it.
+    #[must_use]
+    pub fn of_site() -> Self {
+        Self {
+            text: "localhost".to_owned(),
+            address: Literal::Name,
+        }
+    }
+
     fn literal(address: IpAddr) -> Result<Self, HostError> {
         judge_address(address).map_err(HostError::Private)?;
         let text = match address {

@@ -169,6 +169,33 @@ impl EgressRules {
         }
     }
 
+    /// Rules that allow nothing.
+    #[must_use]
+    pub const fn nothing() -> Self {
+        Self {
+            rules: Vec::new(),
+            tls: TlsMode::Tunnel,
+            model: ModelAccess::Closed,
+        }
+    }
+
+    /// The same rules where TLS is passed through and no model can be asked: fewer requests pass.
+    #[must_use]
+    pub fn tunnelled(self) -> Self {
+        Self {
+            rules: self.rules,
+            tls: TlsMode::Tunnel,
+            model: ModelAccess::Closed,
+        }
+    }
+
+    /// The rules whose host is kept.
+    #[must_use]
+    pub fn narrowed(mut self, keep: impl Fn(&Host) -> bool) -> Self {
+        self.rules.retain(|rule| keep(&rule.host));
+        self
+    }
+
     /// What the bridge does with TLS of proxy clients.
     #[must_use]
     pub const fn tls(&self) -> TlsMode {

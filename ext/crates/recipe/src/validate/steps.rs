@@ -7,8 +7,10 @@ use crate::layout::{self, PlacedStep};
 use crate::sources::PathKind;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use wp_codebox_contracts::CommandCall;
-use wp_codebox_policy::{CommandDescriptor, arg_value, assert_command, defaults, descriptor};
+use wp_codebox_contracts::{CommandCall, RuntimePolicy};
+use wp_codebox_policy::{
+    CommandDescriptor, arg_value, assert_command, defaults, descriptor, required_commands,
+};
 
 /// Longest timeout of a step: a day, like the longest run.
 const MAX_TIMEOUT_MS: u64 = 24 * 3600 * 1000;
@@ -95,12 +97,20 @@ pub(super) fn check_call(judge: &mut Judge<'_>, path: &str, call: &CommandCall) 
         );
         return;
     };
+    if let Some(reason) = found.refusal() {
+        judge.say(
+            IssueCode::UnsupportedCommand,
+            format!("{path}.command"),
+            format!("{} is not offered here: {reason}", found.id),
+        );
+        return;
+    }
     let before = judge.issues.len();
     check_args(judge, path, call, found);
     check_meaning(judge, path, call, found);
     // The registry has the last word: what it refuses is never accepted here.
     if judge.issues.len() == before
-        && let Err(error) = assert_command(&defaults(vec![call.command.clone()]), call)
+        && let Err(error) = assert_command(&alone(&call.command), call)
     {
         judge.say(
             IssueCode::InvalidStep,
@@ -108,6 +118,12 @@ pub(super) fn check_call(judge: &mut Judge<'_>, path: &str, call: &CommandCall) 
             error.to_string(),
         );
     }
+}
+
+/// A policy that allows this command and no other.
+fn alone(command: &str) -> RuntimePolicy {
+    let needed = required_commands(command);
+    defaults(needed.into_iter().map(str::to_owned).collect())
 }
 
 fn check_args(

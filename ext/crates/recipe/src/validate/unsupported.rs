@@ -5,7 +5,7 @@ use super::Judge;
 use crate::issue::IssueCode;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use wp_codebox_policy::descriptor;
+use wp_codebox_policy::{CommandDescriptor, descriptor};
 
 fn each(judge: &mut Judge<'_>, rows: &[Value], path: &str, code: IssueCode, why: &str) {
     for index in 0..rows.len() {
@@ -117,10 +117,12 @@ fn needs_command(
     code: IssueCode,
     command: &str,
 ) {
-    if descriptor(command).is_none() {
-        let why = format!("this needs the command {command}, which does not exist here");
-        each(judge, rows, path, code, &why);
-    }
+    let why = match descriptor(command).map(CommandDescriptor::refusal) {
+        Some(None) => return,
+        Some(Some(reason)) => format!("this needs the command {command}: {reason}"),
+        None => format!("this needs the command {command}, which does not exist here"),
+    };
+    each(judge, rows, path, code, &why);
 }
 
 fn names(judge: &mut Judge<'_>, rows: &[Value], path: &str) {

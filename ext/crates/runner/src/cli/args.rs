@@ -329,6 +329,12 @@ pub(crate) struct GcArgs {
     /// Also delete bundles older than this. Without it bundles stay whatever their age.
     #[arg(long, value_name = "AGE")]
     pub artifacts_max_age: Option<String>,
+    /// Also delete snapshots of sandboxes older than this. Without it and --snapshots-max-bytes they stay.
+    #[arg(long, value_name = "AGE")]
+    pub snapshots_max_age: Option<String>,
+    /// Keep at most so much of the snapshots of each site, newest first: bytes, or a number with K, M or G.
+    #[arg(long, value_name = "SIZE")]
+    pub snapshots_max_bytes: Option<String>,
     /// List what would be removed, and remove nothing.
     #[arg(long)]
     pub dry_run: bool,

@@ -10,7 +10,7 @@ use wp_codebox_backend_native::{LeftTemplate, Sweep, reap_cgroups, sweep_templat
 use wp_codebox_contracts::{ErrorBody, ErrorCode, SiteId, schema_id};
 use wp_codebox_runtime::{
     ArtifactRule, GcFailure, GcItem, GcKind, GcMode, GcReason, GcReport, GcRules, SizeBudget,
-    StateDir, collect, sites,
+    SnapshotRule, StateDir, collect, sites,
 };
 
 /// Removes, prints, answers 1 when something could not be removed.
@@ -67,6 +67,21 @@ fn rules(args: &GcArgs) -> Result<GcRules, ErrorBody> {
         artifacts: match &args.artifacts_max_age {
             None => ArtifactRule::Keep,
             Some(given) => ArtifactRule::OlderThan(age("--artifacts-max-age", given)?),
+        },
+        snapshots: match (&args.snapshots_max_age, &args.snapshots_max_bytes) {
+            (None, None) => SnapshotRule::Keep,
+            (oldest, most) => SnapshotRule::Within {
+                max_age: match oldest {
+                    None => Duration::MAX,
+                    Some(given) => age("--snapshots-max-age", given)?,
+                },
+                budget: match most {
+                    None => SizeBudget::Unlimited,
+                    Some(given) => {
+                        SizeBudget::Bytes(request::bytes("--snapshots-max-bytes", given)?)
+                    }
+                },
+            },
         },
         mode: if args.dry_run {
             GcMode::DryRun

@@ -114,7 +114,7 @@ impl Output {
         if self.json {
             self.document(&wp_codebox_policy::catalog());
         } else {
-            for command in wp_codebox_policy::REGISTRY {
+            for command in wp_codebox_policy::registry() {
                 self.line(&format!("{:<24} {}", command.id, command.description));
                 for arg in command.accepted_args {
                     let required = if arg.required { " (required)" } else { "" };

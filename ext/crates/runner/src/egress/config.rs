@@ -1,6 +1,7 @@
 //! What a bridge is made from.
 
 use super::network::{Connect, DirectConnector, Resolve, SystemResolver};
+use super::site::Site;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::ModelApi;
@@ -13,6 +14,8 @@ pub(crate) struct BridgeConfig {
     pub rules: EgressRules,
     /// The run's model, where programs of the guest may ask it.
     pub model: Option<ModelRoute>,
+    /// The run's site, where a browser is to look at it.
+    pub site: Option<Site>,
     /// Placeholders the guest holds and what they stand for.
     pub secrets: Vec<SecretSwap>,
     /// Bounds.

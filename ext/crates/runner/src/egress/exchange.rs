@@ -12,6 +12,7 @@ use super::model::Model;
 use super::route::Target;
 use super::secrets::Scrubber;
 use super::session::Shared;
+use super::stream::Io;
 use super::trace::Trace;
 use super::upstream::Allowed;
 use bytes::Bytes;
@@ -85,11 +86,7 @@ impl Exchange {
     async fn carry(&self, request: Request<Incoming>) -> Result<Response<Carried>, Reason> {
         let limits = &self.shared.budget.limits;
         let outgoing = self.outgoing(request)?;
-        let stream = self
-            .shared
-            .upstream
-            .open(&self.target, self.allowed(), &self.trace)
-            .await?;
+        let stream = self.open().await?;
         self.trace.touch();
         let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
             .max_buf_size(limits.head_bytes.max(MIN_BUFFER))
@@ -106,6 +103,30 @@ impl Exchange {
         };
         self.trace.touch();
         self.incoming(response, connection)
+    }
+
+    async fn open(&self) -> Result<Io, Reason> {
+        let site = match self.target.mode {
+            EgressMode::Site => self.shared.site.as_ref(),
+            EgressMode::Unknown
+            | EgressMode::Tunnel
+            | EgressMode::Terminate
+            | EgressMode::Absolute
+            | EgressMode::BaseUrl
+            | EgressMode::Model => None,
+        };
+        let Some(site) = site else {
+            let upstream = &self.shared.upstream;
+            return upstream
+                .open(&self.target, self.allowed(), &self.trace)
+                .await;
+        };
+        let most = self.shared.budget.limits.connect_timeout;
+        match tokio::time::timeout(most, site.0.reach()).await {
+            Ok(Ok(stream)) => Ok(Box::new(stream)),
+            Ok(Err(_)) => Err(Reason::ConnectFailed),
+            Err(_) => Err(Reason::ConnectTimeout),
+        }
     }
 
     fn outgoing(&self, request: Request<Incoming>) -> Result<Request<Carried>, Reason> {
@@ -161,7 +182,8 @@ impl Exchange {
             | EgressMode::Tunnel
             | EgressMode::Terminate
             | EgressMode::Absolute
-            | EgressMode::BaseUrl => None,
+            | EgressMode::BaseUrl
+            | EgressMode::Site => None,
         }
     }
 
@@ -227,7 +249,7 @@ impl Exchange {
 }
 
 /// The headers that are meant for the other end.
-fn end_to_end(headers: &HeaderMap) -> HeaderMap {
+pub(crate) fn end_to_end(headers: &HeaderMap) -> HeaderMap {
     let named: Vec<HeaderName> = headers
         .get_all(header::CONNECTION)
         .iter()

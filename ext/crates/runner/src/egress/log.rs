@@ -24,6 +24,8 @@ pub(crate) enum EgressMode {
     BaseUrl,
     /// `POST /model/…`: the run's own model.
     Model,
+    /// `GET http://localhost/…`: the run's own site.
+    Site,
 }
 
 /// What became of a request.

@@ -10,6 +10,7 @@
 //! - **base URL**: `GET /https/<host>[:port]/<path>` (or `/http/…`) sent to the bridge in
 //!   the clear; the bridge speaks TLS outward. Method and path rules and secrets hold.
 //! - **model**: `POST /model/<path>`, likewise in the clear, to the run's own model.
+//! - **site**: `GET http://localhost/…` of a browser, to the site that the run's working guest serves.
 //!
 //! Invariants: one request per connection, so nothing can be smuggled behind it; a name is
 //! resolved once, every answer must be public, and the address judged is the address
@@ -33,6 +34,7 @@ mod route;
 mod secrets;
 mod server;
 mod session;
+mod site;
 mod stream;
 mod tls;
 mod trace;
@@ -44,10 +46,11 @@ mod tests;
 
 pub(crate) use config::{BridgeConfig, BridgeLimits, ModelRoute, Network, SecretSwap, Trust};
 pub(crate) use error::EgressError;
+pub(crate) use exchange::end_to_end;
+pub(crate) use log::{EgressDecision, EgressLog, EgressMode, EgressRow};
+pub(crate) use network::Pending;
 #[cfg(test)]
-pub(crate) use log::EgressMode;
-pub(crate) use log::{EgressDecision, EgressLog, EgressRow};
-#[cfg(test)]
-pub(crate) use network::{Connect, Pending, Resolve};
+pub(crate) use network::{Connect, Resolve};
 pub(crate) use server::{Bridge, PreparedBridge};
+pub(crate) use site::{ORIGIN, ReachSite, Site};
 pub(crate) use tls::{client_tls, no_tls};

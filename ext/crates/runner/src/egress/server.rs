@@ -104,6 +104,7 @@ impl Bridge {
             shared: Arc::new(Shared {
                 rules: config.rules,
                 model: config.model.map(Model::new),
+                site: config.site,
                 secrets: Secrets::new(config.secrets),
                 budget: Arc::new(Budget::new(config.limits)),
                 ledger: Arc::new(Ledger::new(config.limits.log_rows)),

@@ -10,6 +10,7 @@ use super::log::{EgressMode, Ledger};
 use super::model::{self, Model};
 use super::route::{self, Route, Target};
 use super::secrets::Secrets;
+use super::site::{self, Site};
 use super::stream::{Io, Rewind, linger};
 use super::trace::Trace;
 use super::tunnel;
@@ -45,6 +46,7 @@ const PATH_OVERRIDES: &[&str] = &["x-original-uri", "x-original-url", "x-rewrite
 pub(super) struct Shared {
     pub rules: EgressRules,
     pub model: Option<Model>,
+    pub site: Option<Site>,
     pub secrets: Secrets,
     pub budget: Arc<Budget>,
     pub ledger: Arc<Ledger>,
@@ -89,6 +91,12 @@ impl Session {
         };
         self.trace
             .describe(|row| row.method.clone_from(&head.method));
+        if let Some(target) = self.shared.site.as_ref().and_then(|_| site::target(&head)) {
+            return match target {
+                Ok(target) => self.visit(io, &head, bytes, target).await,
+                Err(reason) => self.refuse(io, reason).await,
+            };
+        }
         let route = match route::outer(&head) {
             Ok(route) => route,
             Err(reason) => return self.refuse(io, reason).await,
@@ -132,6 +140,16 @@ impl Session {
                     .describe(|row| model::NAME.clone_into(&mut row.rule));
                 self.carry(io, head.body, bytes, target).await;
             }
+        }
+    }
+
+    /// The way to the run's site: no rule is asked, whoever opened the bridge opened it.
+    async fn visit(&self, io: Io, head: &Head, bytes: Bytes, target: Target) {
+        self.describe(&target);
+        let judged = self.shared.budget.begin().and_then(|()| self.fits(head));
+        match judged {
+            Err(reason) => self.refuse(io, reason).await,
+            Ok(()) => self.carry(io, head.body, bytes, target).await,
         }
     }
 

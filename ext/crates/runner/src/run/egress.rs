@@ -59,6 +59,7 @@ pub(crate) fn prepare(setting: &Setting<'_>, phase: Phase) -> Result<Ready, Erro
     Bridge::prepare(BridgeConfig {
         rules,
         model: model(setting, phase)?,
+        site: None,
         secrets: prepared.secrets.swaps(),
         limits: BridgeLimits::default(),
         trust: Trust::System,

@@ -5,8 +5,10 @@ use super::components::{self, OpenComponents};
 use super::group::{self, RunGroup};
 use super::made;
 use super::preset::{self, Equipped, Stock};
+use super::preview;
 use super::programs::{GuestMount, working_directory};
 use super::secrets::{ModelKey, Secrets};
+use crate::preview::Reservation;
 use rustix::fs::{FileType, Mode, OFlags};
 use std::io::Read;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -16,21 +18,13 @@ use wp_codebox_contracts::{
     Agent, AgentPreset, CommandCall, ErrorBody, ErrorCode, GuestPath, Limits, ModelEndpoint,
     MountRequest, NetworkPolicy, PresetResult, RunRequest, RuntimePolicy, schema_id,
 };
-use wp_codebox_policy::{self as policy, EgressRules, ModelAccess};
+use wp_codebox_policy::{self as policy, EgressRules, Handler, ModelAccess};
 use wp_codebox_runtime::StateDir;
 
 /// Largest staged file, bytes.
 const STAGED_BYTES: u64 = 16 * 1024 * 1024;
 /// Command id that running an agent or a check needs.
 pub(crate) const AGENT_COMMAND: &str = "command-agent-run";
-
-/// Commands of a held sandbox whose request brings no policy.
-const HELD_COMMANDS: [&str; 4] = [
-    AGENT_COMMAND,
-    "inspect-mounted-inputs",
-    "wordpress.run-php",
-    "wordpress.wp-cli",
-];
 
 /// A mount whose source is open and allowed.
 #[derive(Debug)]
@@ -74,6 +68,8 @@ pub(crate) struct Prepared {
     /// What a preset gives its program on standard input, and how its last word is found.
     pub manner: Option<Manner>,
     pub group: RunGroup,
+    /// The address of the preview that the request asks for.
+    pub preview: Option<Reservation>,
 }
 
 /// Checks the request, opens what it names and gives up root.
@@ -157,6 +153,9 @@ pub(crate) fn prepare(mut request: RunRequest) -> Result<Prepared, ErrorBody> {
     let named = request.paths.cgroup.as_deref().map(Path::new);
     let group = group::make(&state, named, &request.run_id, &limits);
     state.become_owner().map_err(|e| e.body())?;
+    // As its owner, who opens it later.
+    let preview = request.hold.as_ref().and_then(|hold| hold.preview.as_ref());
+    let preview = preview.map(preview::reserve).transpose()?;
     Ok(Prepared {
         request,
         policy,
@@ -170,6 +169,7 @@ pub(crate) fn prepare(mut request: RunRequest) -> Result<Prepared, ErrorBody> {
         guest_model,
         manner,
         group,
+        preview,
     })
 }
 
@@ -245,12 +245,21 @@ pub(crate) fn default_policy(request: &RunRequest) -> RuntimePolicy {
     commands.extend(steps.map(|step| step.call.command.clone()));
     // Whoever comes later can do what a run could have been asked for.
     if request.hold.is_some() {
-        commands.extend(HELD_COMMANDS.map(str::to_owned));
+        let held = policy::registry().filter(|c| match c.handler {
+            Handler::Program(_)
+            | Handler::Browser
+            | Handler::Checkpoint
+            | Handler::Right { .. } => true,
+            Handler::Unsupported { .. } => false,
+        });
+        commands.extend(held.map(|c| c.id.to_owned()));
     }
     // What the tools of the built-in loop take; which tools there are, the tool policy says.
     if let Some(Agent::Model(_)) = request.agent {
         commands.extend(["wordpress.run-php", "wordpress.wp-cli"].map(str::to_owned));
     }
+    let needed = commands.iter().flat_map(|c| policy::required_commands(c));
+    let mut commands: Vec<String> = needed.map(str::to_owned).collect();
     commands.sort();
     commands.dedup();
     commands.retain(|c| policy::descriptor(c).is_some());

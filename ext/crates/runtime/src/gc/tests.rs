@@ -50,6 +50,7 @@ fn rules() -> GcRules {
         max_age: HOUR,
         budget: SizeBudget::Unlimited,
         artifacts: ArtifactRule::Keep,
+        snapshots: SnapshotRule::Keep,
         mode: GcMode::Remove,
     }
 }
@@ -245,4 +246,87 @@ fn collections_beside_each_other_and_beside_runs() {
         30,
         "all old ones and none of the new ones"
     );
+}
+
+fn snapshot(world: &World, name: &str) -> String {
+    let shelf = crate::Shelf::of_site(&world.state, &world.site).unwrap();
+    let upper = tempfile::tempdir().unwrap();
+    std::fs::write(upper.path().join("file"), vec![7; 100_000]).unwrap();
+    let directory = std::fs::File::open(upper.path()).unwrap();
+    let source = crate::LayerSource {
+        name: "content".to_owned(),
+        upper: directory.as_fd(),
+        below: None,
+    };
+    let facts = crate::SnapshotFacts {
+        name: name.to_owned(),
+        actor: "test".to_owned(),
+        run_id: run(1),
+        site: world.site.clone(),
+        template: wp_codebox_contracts::SnapshotTemplate {
+            key: String::new(),
+            wordpress_version: String::new(),
+            php_version: String::new(),
+        },
+        mounts: Vec::new(),
+        metadata: serde_json::Map::new(),
+    };
+    let unsynced = wp_codebox_artifacts::Durability::Unsynced;
+    // Their ages are told by their times.
+    std::thread::sleep(Duration::from_millis(5));
+    shelf.keep(facts, &[source], unsynced).unwrap().id
+}
+
+#[test]
+fn snapshots_go_on_the_hosts_word_and_never_one_in_use() {
+    let world = world();
+    let ids: Vec<String> = ["a", "b", "c"].map(|name| snapshot(&world, name)).to_vec();
+    let shelf = crate::Shelf::of_site(&world.state, &world.site).unwrap();
+    let left = || -> Vec<String> {
+        let all = shelf.list(crate::SnapshotOf::Any);
+        all.into_iter().map(|snapshot| snapshot.name).collect()
+    };
+    world.collect(&rules());
+    assert_eq!(left(), ["a", "b", "c"]);
+    let within = |budget, max_age| GcRules {
+        snapshots: SnapshotRule::Within { max_age, budget },
+        ..rules()
+    };
+    let dry = GcRules {
+        mode: GcMode::DryRun,
+        ..within(SizeBudget::Bytes(250_000), HOUR)
+    };
+    assert_eq!(world.collect(&dry).removed.len(), 1);
+    assert_eq!(left().len(), 3);
+    let used = shelf.open(&ids[0], crate::SnapshotOf::Any).unwrap();
+    let report = world.collect(&within(SizeBudget::Bytes(250_000), HOUR));
+    assert_eq!(report.alive, 1, "the oldest is in use");
+    assert_eq!(left(), ["a", "b", "c"]);
+    drop(used);
+    let report = world.collect(&within(SizeBudget::Bytes(250_000), HOUR));
+    assert_eq!(report.removed[0].kind, GcKind::Snapshot);
+    assert_eq!(left(), ["b", "c"]);
+    world.collect(&within(SizeBudget::Unlimited, Duration::ZERO));
+    assert!(left().is_empty());
+}
+
+#[test]
+fn half_a_snapshot_goes_once_its_maker_is_dead() {
+    let world = world();
+    snapshot(&world, "whole");
+    let shelf = world.root.parent().unwrap().join("snapshots");
+    let half = shelf.join(format!(".new-snap_{:032x}", 1));
+    std::fs::create_dir_all(half.join("content")).unwrap();
+    let old = shelf.join(format!(".old-snap_{:032x}", 2));
+    std::fs::create_dir_all(&old).unwrap();
+    let maker = std::fs::File::open(&half).unwrap();
+    rustix::fs::flock(&maker, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let report = world.collect(&rules());
+    assert!(half.exists() && !old.exists());
+    assert_eq!(report.removed[0].reason, GcReason::Interrupted);
+    drop(maker);
+    let report = world.collect(&rules());
+    assert!(!half.exists());
+    assert_eq!(report.removed[0].reason, GcReason::Orphaned);
+    assert_eq!(std::fs::read_dir(&shelf).unwrap().count(), 1);
 }

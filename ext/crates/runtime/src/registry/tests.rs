@@ -350,6 +350,7 @@ fn looking_beside_runs_that_come_and_go() {
                     max_age: Duration::ZERO,
                     budget: crate::SizeBudget::Bytes(0),
                     artifacts: crate::ArtifactRule::Keep,
+                    snapshots: crate::SnapshotRule::Keep,
                     mode: crate::GcMode::Remove,
                 };
                 let mut report = crate::GcReport::default();

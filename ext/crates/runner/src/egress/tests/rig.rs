@@ -121,6 +121,7 @@ pub(super) fn rig(options: Options) -> Rig {
     let config = BridgeConfig {
         rules: EgressRules::compile(&serde_json::from_value(options.rules).unwrap()).unwrap(),
         model: options.model,
+        site: None,
         secrets: options.secrets,
         limits: options.limits,
         trust: Trust::Pem(servers.pem.clone().into_bytes()),

@@ -1,0 +1,322 @@
+//! Programs that run beside others, and connections to servers among them.
+//!
+//! Their ends and everything else that pid 1 says arrive on one channel, whoever happens to
+//! read it: an end that comes while somebody waits for another program is kept until it is
+//! asked for. A message about a program that nobody launched, or that ended, changes nothing.
+
+use crate::channel::{Received, SendFailure, timespec};
+use crate::exec::{ExecEnd, ExecError};
+use crate::guest::Guest;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+use wp_codebox_contracts::{ExecExit, ExecRequest, ExecutionId, GuestReply, GuestRequest};
+
+/// Most launched programs at once.
+pub const LAUNCHED: usize = 64;
+/// Longest wait for a connection: longer than pid 1 itself takes for one.
+const CONNECTING: Duration = Duration::from_secs(5);
+/// Most messages taken in a row: whoever waits must not starve behind a flood.
+const ROUND: usize = 64;
+
+/// How a launched program ended.
+#[derive(Debug)]
+pub enum LaunchEnd {
+    /// It ran.
+    Ended(ExecEnd),
+    /// It could not be started.
+    NotStarted(ExecError),
+}
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The guest is dead.
+    #[error("the sandbox is gone")]
+    Gone,
+    /// Nothing listens there, or it is not answered.
+    #[error("port {port} of the sandbox cannot be reached: {}", std::io::Error::from_raw_os_error(*.errno))]
+    Refused {
+        /// Which.
+        port: u16,
+        /// errno.
+        errno: i32,
+    },
+    /// Pid 1 said nothing.
+    #[error("the sandbox did not answer a request to connect to its port {port}")]
+    Silent {
+        /// Which.
+        port: u16,
+    },
+}
+
+/// What is known of the programs that were launched.
+#[derive(Debug, Default)]
+pub(crate) struct Launched {
+    /// Names of their programs, by id.
+    running: BTreeMap<ExecutionId, String>,
+    ends: VecDeque<(ExecutionId, LaunchEnd)>,
+    ticket: u64,
+    /// Whether the channel's other end is gone.
+    pub(crate) closed: bool,
+}
+
+impl Launched {
+    pub(crate) fn knows(&self, id: &ExecutionId) -> bool {
+        self.running.contains_key(id)
+    }
+
+    /// A message that was meant for nobody who is waiting. Late, foreign and forged ones are
+    /// dropped, with their descriptors.
+    pub(crate) fn hear(&mut self, reply: GuestReply) {
+        match reply {
+            GuestReply::Exit(exit) => {
+                if self.running.remove(&exit.id).is_some() {
+                    let end = LaunchEnd::Ended(ended(&exit));
+                    self.ends.push_back((exit.id, end));
+                }
+            }
+            GuestReply::ExecFailed { id, errno, step } => {
+                if let Some(program) = self.running.remove(&id) {
+                    let error = ExecError::NotStarted {
+                        program,
+                        step: step.chars().take(32).collect(),
+                        errno,
+                    };
+                    self.ends.push_back((id, LaunchEnd::NotStarted(error)));
+                }
+            }
+            GuestReply::Spawned { .. }
+            | GuestReply::Layer { .. }
+            | GuestReply::Egress
+            | GuestReply::Ready { .. }
+            | GuestReply::Started { .. }
+            | GuestReply::Connected { .. }
+            | GuestReply::ConnectFailed { .. }
+            | GuestReply::Failed { .. } => {}
+        }
+    }
+
+    /// The guest is dead, and everything in it.
+    pub(crate) fn all_ended(&mut self, how: ExecEnd) {
+        self.closed = true;
+        for (id, _) in std::mem::take(&mut self.running) {
+            self.ends.push_back((id, LaunchEnd::Ended(how)));
+        }
+    }
+}
+
+fn ended(exit: &ExecExit) -> ExecEnd {
+    match (exit.code, exit.signal) {
+        (Some(code), _) => ExecEnd::Exited(code),
+        (None, Some(signal)) => ExecEnd::Signaled(signal),
+        (None, None) => ExecEnd::GuestDied,
+    }
+}
+
+impl Guest {
+    /// Starts a program and does not wait for it, not even for whether it starts:
+    /// [`Guest::next_end`] tells that too. It has the three descriptors and no other.
+    pub fn launch_program(
+        &mut self,
+        request: &ExecRequest,
+        stdio: [OwnedFd; 3],
+    ) -> Result<(), ExecError> {
+        let program = request.argv.first().cloned().unwrap_or_default();
+        if self.launched.running.len() >= LAUNCHED {
+            return Err(ExecError::TooMany);
+        }
+        if self.launched.knows(&request.id) {
+            return Err(ExecError::NotStarted {
+                program,
+                step: "input".to_owned(),
+                errno: libc::EEXIST,
+            });
+        }
+        let fds = stdio.each_ref().map(AsFd::as_fd);
+        match self
+            .channel
+            .send(&GuestRequest::Exec(request.clone()), &fds)
+        {
+            Ok(()) => {}
+            Err(SendFailure::TooLarge) => return Err(ExecError::TooLarge),
+            Err(SendFailure::Gone) => return Err(ExecError::Gone),
+        }
+        self.launched.running.insert(request.id.clone(), program);
+        Ok(())
+    }
+
+    /// Signals a launched program; of one that is not there, nobody.
+    pub fn signal_program(&mut self, id: &ExecutionId, signal: i32) -> Result<(), ExecError> {
+        let id = id.clone();
+        self.tell(id.clone(), GuestRequest::Signal { id, signal })
+    }
+
+    /// Kills a launched program and what it started.
+    pub fn stop_program(&mut self, id: &ExecutionId) -> Result<(), ExecError> {
+        let id = id.clone();
+        self.tell(id.clone(), GuestRequest::Stop { id })
+    }
+
+    fn tell(&mut self, id: ExecutionId, request: GuestRequest) -> Result<(), ExecError> {
+        if !self.launched.knows(&id) {
+            return Ok(());
+        }
+        self.channel
+            .send(&request, &[])
+            .map_err(|_| ExecError::Gone)
+    }
+
+    /// The end of a launched program: one that is known already, or the first that comes before
+    /// `until` and before `wake` is readable. Nothing is also answered when the guest dies
+    /// without one: see [`Guest::death`].
+    pub fn next_end(
+        &mut self,
+        wake: BorrowedFd<'_>,
+        until: Instant,
+    ) -> Option<(ExecutionId, LaunchEnd)> {
+        loop {
+            let was_closed = self.launched.closed;
+            if !was_closed {
+                self.hear_all();
+            }
+            if let Some(end) = self.launched.ends.pop_front() {
+                return Some(end);
+            }
+            if self.launched.closed && !was_closed {
+                return None;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            let mut fds = vec![PollFd::from_borrowed_fd(wake, PollFlags::IN)];
+            if !self.launched.closed {
+                fds.push(PollFd::new(&self.channel, PollFlags::IN));
+            }
+            match poll(&mut fds, Some(&timespec(left))) {
+                Ok(0) => return None,
+                Ok(_) => {
+                    if fds.first().is_some_and(|fd| !fd.revents().is_empty()) {
+                        return None;
+                    }
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// How the guest died, when it is dead.
+    pub fn death(&mut self) -> Option<ExecEnd> {
+        if !self.launched.closed && crate::guest::poll_in(self.pidfd(), Duration::ZERO) {
+            self.hear_all();
+            self.launched.all_ended(self.early_end());
+        }
+        self.launched.closed.then(|| self.early_end())
+    }
+
+    fn hear_all(&mut self) {
+        for _ in 0..ROUND {
+            match self.channel.receive() {
+                Received::Message(reply, _) => self.launched.hear(*reply),
+                Received::Garbage => {}
+                Received::Empty => return,
+                Received::Closed => return self.launched.all_ended(self.early_end()),
+            }
+        }
+    }
+
+    /// A connection to a port on the guest's own 127.0.0.1; its descriptor does not block.
+    pub fn connect(&mut self, port: u16) -> Result<OwnedFd, ConnectError> {
+        self.launched.ticket += 1;
+        let ticket = self.launched.ticket;
+        self.channel
+            .send(&GuestRequest::Connect { ticket, port }, &[])
+            .map_err(|_| ConnectError::Gone)?;
+        let until = Instant::now() + CONNECTING;
+        loop {
+            match self.channel.receive() {
+                Received::Message(reply, fds) => match *reply {
+                    GuestReply::Connected { ticket: of } if of == ticket => {
+                        return match <[OwnedFd; 1]>::try_from(fds) {
+                            Ok([fd]) => Ok(fd),
+                            Err(_) => Err(ConnectError::Silent { port }),
+                        };
+                    }
+                    GuestReply::ConnectFailed { ticket: of, errno } if of == ticket => {
+                        return Err(ConnectError::Refused { port, errno });
+                    }
+                    other => self.launched.hear(other),
+                },
+                Received::Garbage => {}
+                Received::Closed => {
+                    self.launched.all_ended(self.early_end());
+                    return Err(ConnectError::Gone);
+                }
+                Received::Empty => {
+                    if !self.channel.wait(until) {
+                        return Err(ConnectError::Silent { port });
+                    }
+                }
+            }
+            if Instant::now() >= until {
+                return Err(ConnectError::Silent { port });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(text: &str) -> ExecutionId {
+        ExecutionId::new(text).unwrap()
+    }
+
+    fn exit(of: &str, code: i32) -> GuestReply {
+        GuestReply::Exit(ExecExit {
+            id: id(of),
+            code: Some(code),
+            signal: None,
+            user_us: 0,
+            system_us: 0,
+            max_rss_bytes: 0,
+        })
+    }
+
+    #[test]
+    fn only_what_was_launched_ends_and_only_once() {
+        let mut launched = Launched::default();
+        launched.running.insert(id("exec-1"), "sh".to_owned());
+        for strange in [
+            exit("exec-9", 3),
+            GuestReply::Started { id: id("exec-9") },
+            GuestReply::Connected { ticket: 4 },
+            GuestReply::Egress,
+        ] {
+            launched.hear(strange);
+        }
+        assert!(launched.ends.is_empty() && launched.knows(&id("exec-1")));
+        launched.hear(exit("exec-1", 7));
+        launched.hear(exit("exec-1", 8));
+        assert_eq!(launched.ends.len(), 1);
+        let (of, end) = launched.ends.pop_front().unwrap();
+        assert_eq!(of, id("exec-1"));
+        assert!(matches!(end, LaunchEnd::Ended(ExecEnd::Exited(7))));
+    }
+
+    #[test]
+    fn death_ends_all_and_nothing_twice() {
+        let mut launched = Launched::default();
+        for name in ["exec-1", "exec-2"] {
+            launched.running.insert(id(name), "sh".to_owned());
+        }
+        launched.hear(exit("exec-1", 0));
+        launched.all_ended(ExecEnd::GuestDied);
+        launched.hear(exit("exec-2", 0));
+        assert_eq!(launched.ends.len(), 2);
+        assert!(matches!(
+            launched.ends.back().unwrap().1,
+            LaunchEnd::Ended(ExecEnd::GuestDied)
+        ));
+    }
+}

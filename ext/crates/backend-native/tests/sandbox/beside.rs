@@ -1,0 +1,507 @@
+//! Programs beside others: two at once, terminals, signals, connections.
+
+use crate::world::*;
+use rustix::fs::OFlags;
+use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+use wp_codebox_backend_native::{ConnectError, ExecEnd, ExecError, Guest, KillCause, LaunchEnd};
+use wp_codebox_contracts::{ErrorCode, ExecTerminal, ExecutionId};
+
+const LONG: Duration = Duration::from_secs(20);
+
+/// A program with pipes: its id, what goes in, what comes out (both streams).
+struct Piped {
+    id: ExecutionId,
+    input: Option<File>,
+    output: File,
+}
+
+fn launch_piped(guest: &mut Guest, argv: &[&str]) -> Piped {
+    let request = request(argv);
+    let (theirs_in, ours_in) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();
+    let (ours_out, theirs_out) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();
+    let second = theirs_out.try_clone().unwrap();
+    guest
+        .launch_program(&request, [theirs_in, theirs_out, second])
+        .unwrap();
+    Piped {
+        id: request.id,
+        input: Some(ours_in.into()),
+        output: ours_out.into(),
+    }
+}
+
+impl Piped {
+    fn line(&mut self) -> String {
+        let mut line = Vec::new();
+        let mut byte = [0];
+        while self.output.read(&mut byte).unwrap() == 1 && byte != [b'\n'] {
+            line.push(byte[0]);
+        }
+        String::from_utf8(line).unwrap()
+    }
+}
+
+/// A terminal and the program in it.
+pub(super) struct Seat {
+    id: ExecutionId,
+    master: OwnedFd,
+    seen: String,
+}
+
+/// Both sides of a new terminal.
+pub(super) fn terminal() -> (OwnedFd, OwnedFd) {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let master = openpt(flags).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    size(&master, 80, 24);
+    let slave = ioctl_tiocgptpeer(&master, flags).unwrap();
+    rustix::fs::fcntl_setfl(&master, OFlags::NONBLOCK).unwrap();
+    (master, slave)
+}
+
+fn launch_seated(guest: &mut Guest, argv: &[&str]) -> Seat {
+    let (master, slave) = terminal();
+    let mut request = request(argv);
+    request.terminal = ExecTerminal::Controlling;
+    request.env.insert("TERM".to_owned(), "dumb".to_owned());
+    let stdio = [
+        slave.try_clone().unwrap(),
+        slave.try_clone().unwrap(),
+        slave,
+    ];
+    guest.launch_program(&request, stdio).unwrap();
+    Seat::at(request.id, master)
+}
+
+fn size(master: &OwnedFd, columns: u16, rows: u16) {
+    let size = Winsize {
+        ws_row: rows,
+        ws_col: columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    tcsetwinsize(master, size).unwrap();
+}
+
+impl Seat {
+    pub(super) fn at(id: ExecutionId, master: OwnedFd) -> Self {
+        let seen = String::new();
+        Self { id, master, seen }
+    }
+
+    fn type_in(&self, text: &str) {
+        assert_eq!(
+            rustix::io::write(&self.master, text.as_bytes()).unwrap(),
+            text.len()
+        );
+    }
+
+    /// Reads until the terminal showed `text`; what was seen before it is forgotten.
+    #[track_caller]
+    pub(super) fn until(&mut self, text: &str) {
+        let end = Instant::now() + LONG;
+        loop {
+            if let Some(at) = self.seen.find(text) {
+                self.seen.drain(..at + text.len());
+                return;
+            }
+            assert!(
+                Instant::now() < end,
+                "no {text:?} within {LONG:?}: {:?}",
+                self.seen
+            );
+            let mut buffer = [0; 4096];
+            match rustix::io::read(&self.master, &mut buffer) {
+                Ok(count) => self
+                    .seen
+                    .push_str(&String::from_utf8_lossy(&buffer[..count])),
+                Err(rustix::io::Errno::AGAIN) => std::thread::sleep(Duration::from_millis(5)),
+                Err(error) => panic!("{error}: {:?}, wanted {text:?}", self.seen),
+            }
+        }
+    }
+}
+
+/// Never readable.
+fn quiet() -> (OwnedFd, OwnedFd) {
+    rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap()
+}
+
+#[track_caller]
+pub(super) fn end(guest: &mut Guest) -> (ExecutionId, ExecEnd) {
+    let (wake, _held) = quiet();
+    match guest.next_end(wake.as_fd(), Instant::now() + LONG) {
+        Some((id, LaunchEnd::Ended(end))) => (id, end),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn no_end(guest: &mut Guest) {
+    let (wake, _held) = quiet();
+    let soon = Instant::now() + Duration::from_millis(50);
+    assert!(guest.next_end(wake.as_fd(), soon).is_none());
+}
+
+#[test]
+fn two_programs_run_at_once_and_beside_one_that_is_waited_for() {
+    let mut guest = guest();
+    let mut one = launch_piped(&mut guest, &["cat"]);
+    let mut two = launch_piped(&mut guest, &["sh", "-c", "read a; echo got $a; exit 4"]);
+    for (number, program) in [(1, &mut one), (2, &mut two)] {
+        writeln!(program.input.as_mut().unwrap(), "hello {number}").unwrap();
+    }
+    assert_eq!(
+        (one.line().as_str(), two.line().as_str()),
+        ("hello 1", "got hello 2")
+    );
+    // Its end comes while another is waited for, and is not lost.
+    assert_eq!(sh(&mut guest, "sleep 0.2; echo done").ok(), "done\n");
+    assert_eq!(end(&mut guest), (two.id.clone(), ExecEnd::Exited(4)));
+    no_end(&mut guest);
+    one.input = None;
+    assert_eq!(end(&mut guest), (one.id, ExecEnd::Exited(0)));
+}
+
+#[test]
+fn a_launched_program_has_three_descriptors_and_leaves_none_behind() {
+    let mut guest = guest();
+    for _ in 0..3 {
+        let mut program = launch_piped(&mut guest, &["ls", "/proc/self/fd"]);
+        let lines: Vec<String> = (0..4).map(|_| program.line()).collect();
+        assert_eq!(lines, ["0", "1", "2", "3"]);
+        end(&mut guest);
+        // Nobody else holds the other end: pid 1 closed what it was given.
+        assert_eq!(program.output.read(&mut [0; 16]).unwrap(), 0);
+    }
+    let mut seat = launch_seated(&mut guest, &["ls", "/proc/self/fd"]);
+    seat.until("0  1  2  3");
+    end(&mut guest);
+    let gone = rustix::io::read(&seat.master, &mut [0; 64]);
+    assert!(
+        matches!(gone, Err(rustix::io::Errno::IO) | Ok(_)),
+        "{gone:?}"
+    );
+    let (mut left, mut again) = (0, 0);
+    for round in 0..20 {
+        launch_piped(&mut guest, &["true"]);
+        end(&mut guest);
+        let count = std::fs::read_dir("/proc/self/fd").unwrap().count();
+        if round == 0 {
+            left = count;
+        }
+        again = count;
+    }
+    // Other tests of this process open and close some of their own.
+    assert!(again < left + 20, "{left} descriptors became {again}");
+}
+
+#[test]
+fn stop_ends_one_with_what_it_started_and_signals_reach_a_group() {
+    let mut guest = guest();
+    let mut victim = launch_piped(&mut guest, &["sh", "-c", "sleep 71 & echo up; wait"]);
+    let mut other = launch_piped(&mut guest, &["sh", "-c", "echo up; exec sleep 72"]);
+    assert_eq!(
+        (victim.line().as_str(), other.line().as_str()),
+        ("up", "up")
+    );
+    let sleeping = "for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline 2>/dev/null; echo; done | grep -c '^sleep 7[12]'";
+    assert_eq!(sh(&mut guest, sleeping).ok(), "2\n");
+    guest.stop_program(&victim.id).unwrap();
+    assert_eq!(
+        end(&mut guest),
+        (victim.id, ExecEnd::Signaled(libc::SIGKILL))
+    );
+    assert_eq!(sh(&mut guest, sleeping).ok(), "1\n");
+    guest.signal_program(&other.id, libc::SIGTERM).unwrap();
+    assert_eq!(
+        end(&mut guest),
+        (other.id.clone(), ExecEnd::Signaled(libc::SIGTERM))
+    );
+    // To one that ended, and to one that never was: nobody.
+    guest.signal_program(&other.id, libc::SIGKILL).unwrap();
+    guest
+        .stop_program(&ExecutionId::new("never").unwrap())
+        .unwrap();
+    assert_eq!(sh(&mut guest, "echo alive").ok(), "alive\n");
+}
+
+#[test]
+fn what_cannot_be_launched_says_why_and_names_are_not_used_twice() {
+    let mut guest = guest();
+    let missing = launch_piped(&mut guest, &["no-such-program"]);
+    let (wake, _held) = quiet();
+    match guest.next_end(wake.as_fd(), Instant::now() + LONG) {
+        Some((id, LaunchEnd::NotStarted(error))) => {
+            assert_eq!(
+                (id, error.code()),
+                (missing.id, ErrorCode::AgentProgramMissing)
+            );
+        }
+        other => panic!("{other:?}"),
+    }
+    let running = launch_piped(&mut guest, &["cat"]);
+    let mut twin = request(&["true"]);
+    twin.id = running.id.clone();
+    let none = || std::array::from_fn(|_| File::open("/dev/null").unwrap().into());
+    let refused = guest.launch_program(&twin, none());
+    assert!(matches!(
+        refused,
+        Err(ExecError::NotStarted {
+            errno: libc::EEXIST,
+            ..
+        })
+    ));
+    no_end(&mut guest);
+    for _ in 1..wp_codebox_backend_native::LAUNCHED {
+        launch_piped(&mut guest, &["sleep", "70"]);
+    }
+    let refused = guest.launch_program(&request(&["true"]), none());
+    assert_eq!(refused.unwrap_err().code(), ErrorCode::SandboxInUse);
+    guest.stop_program(&running.id).unwrap();
+    end(&mut guest);
+    launch_piped(&mut guest, &["true"]);
+    assert_eq!(end(&mut guest).1, ExecEnd::Exited(0));
+}
+
+#[test]
+fn a_waiting_owner_is_woken_and_death_ends_every_program() {
+    let mut guest = guest();
+    let mut ids: Vec<_> = (0..3)
+        .map(|_| launch_piped(&mut guest, &["sleep", "70"]).id)
+        .collect();
+    let (wake, waker) = quiet();
+    let waking = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(50));
+        File::from(waker).write_all(b"!").unwrap();
+    });
+    let before = Instant::now();
+    assert!(guest.next_end(wake.as_fd(), before + LONG).is_none());
+    assert!(before.elapsed() < LONG / 2, "it was not woken");
+    waking.join().unwrap();
+    assert!(guest.death().is_none());
+    guest.killer().kill(KillCause::Cancelled);
+    let mut ended: Vec<_> = (0..3).map(|_| end(&mut guest)).collect();
+    ended.sort_by(|a, b| a.0.cmp(&b.0));
+    ids.sort();
+    assert_eq!(
+        ended,
+        ids.into_iter()
+            .map(|id| (id, ExecEnd::Cancelled))
+            .collect::<Vec<_>>()
+    );
+    assert_eq!(guest.death(), Some(ExecEnd::Cancelled));
+    assert!(
+        guest
+            .launch_program(
+                &request(&["true"]),
+                std::array::from_fn(|_| { File::open("/dev/null").unwrap().into() })
+            )
+            .is_err()
+    );
+    no_end(&mut guest);
+}
+
+#[test]
+fn a_terminal_is_one_and_follows_its_size() {
+    let mut guest = guest();
+    let script = "trap 'echo size $(stty size)' WINCH; test -t 0 && test -t 1 && test -t 2 && echo a-tty; \
+        stty size; echo open >/dev/tty; while :; do sleep 0.05; done";
+    let mut seat = launch_seated(&mut guest, &["bash", "-c", script]);
+    seat.until("a-tty\r\n24 80\r\n");
+    seat.until("open");
+    size(&seat.master, 132, 43);
+    seat.until("size 43 132");
+    // What has no terminal has none: the control.
+    assert_eq!(
+        sh(
+            &mut guest,
+            "test -t 0 || echo no; cat /dev/tty 2>&1 || true"
+        )
+        .ok()
+        .lines()
+        .next(),
+        Some("no")
+    );
+    // A terminal that goes away hangs its session up.
+    drop(seat.master);
+    assert_eq!(end(&mut guest), (seat.id, ExecEnd::Signaled(libc::SIGHUP)));
+}
+
+#[test]
+fn keys_and_signals_reach_the_foreground_of_a_shell_and_not_the_shell() {
+    let mut guest = guest();
+    let mut seat = launch_seated(&mut guest, &["bash", "--norc", "--noediting", "-i"]);
+    seat.type_in("PS1='$ '; echo ready-$((1+1))\n");
+    seat.until("ready-2");
+    // Ctrl-C as the byte 3.
+    seat.type_in("echo begin-$((2+2)); sleep 60\n");
+    seat.until("begin-4");
+    std::thread::sleep(Duration::from_millis(100));
+    seat.type_in("\x03");
+    seat.type_in("echo status-$?-\n");
+    seat.until("status-130-");
+    // A signal by request.
+    seat.type_in("echo begin-$((3+3)); sleep 61\n");
+    seat.until("begin-6");
+    std::thread::sleep(Duration::from_millis(100));
+    guest.signal_program(&seat.id, libc::SIGTERM).unwrap();
+    seat.until("Terminated");
+    seat.type_in("echo status-$?-\n");
+    seat.until("status-143-");
+    // Job control: stopped by Ctrl-Z, listed, brought back, ended.
+    seat.type_in("sleep 62\n");
+    std::thread::sleep(Duration::from_millis(300));
+    seat.type_in("\x1a");
+    seat.until("Stopped");
+    seat.type_in("jobs; kill %1; exit 9\n");
+    seat.until("Stopped");
+    seat.type_in("exit 9\n");
+    assert_eq!(end(&mut guest), (seat.id, ExecEnd::Exited(9)));
+}
+
+#[test]
+fn a_guest_cannot_type_into_its_terminal_or_open_another() {
+    let mut guest = guest();
+    let script = r#"<?php
+        foreach ( array( '/dev/ptmx', '/dev/pts/ptmx', '/dev/pts/0', '/dev/tty1', '/dev/console' ) as $path ) {
+            echo $path, ' ', @fopen( $path, 'r+' ) ? 'opened' : 'refused', "\n";
+        }
+        echo '/dev/tty ', @fopen( '/dev/tty', 'r+' ) ? 'opened' : 'refused', "\n";
+        echo "fin\n";"#;
+    let mut seat = launch_seated(
+        &mut guest,
+        &["php", "-r", script.trim_start_matches("<?php")],
+    );
+    for path in [
+        "/dev/ptmx",
+        "/dev/pts/ptmx",
+        "/dev/pts/0",
+        "/dev/tty1",
+        "/dev/console",
+    ] {
+        seat.until(&format!("{path} refused"));
+    }
+    seat.until("/dev/tty opened");
+    seat.until("fin");
+    end(&mut guest);
+    // Typing: a question about the size is answered, putting a key into the queue is not.
+    let python = "import fcntl,termios,struct\n\
+        print('size', struct.unpack('hhhh', fcntl.ioctl(0, termios.TIOCGWINSZ, b'\\0'*8))[:2])\n\
+        for name in ('TIOCSTI','TIOCSETD'):\n \
+        try: fcntl.ioctl(0, getattr(termios,name), b'x\\0\\0\\0'); print(name,'worked')\n \
+        except OSError as e: print(name,'refused',e.errno)\n\
+        print('fin')";
+    let mut seat = launch_seated(&mut guest, &["python3", "-c", python]);
+    seat.until("size (24, 80)");
+    seat.until("TIOCSTI refused 1");
+    seat.until("TIOCSETD refused 1");
+    seat.until("fin");
+    end(&mut guest);
+}
+
+#[test]
+fn a_session_cannot_take_the_terminal_of_another() {
+    let mut guest = guest();
+    let mut seat = launch_seated(&mut guest, &["sh", "-c", "echo up; exec sleep 60"]);
+    seat.until("up");
+    // The same terminal for a second program: it belongs to the first session.
+    let slave = ioctl_tiocgptpeer(
+        &seat.master,
+        OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC,
+    )
+    .unwrap();
+    let mut second = request(&["true"]);
+    second.terminal = ExecTerminal::Controlling;
+    let stdio = [
+        slave.try_clone().unwrap(),
+        slave.try_clone().unwrap(),
+        slave,
+    ];
+    guest.launch_program(&second, stdio).unwrap();
+    let (wake, _held) = quiet();
+    match guest.next_end(wake.as_fd(), Instant::now() + LONG) {
+        Some((_, LaunchEnd::NotStarted(ExecError::NotStarted { step, errno, .. }))) => {
+            assert_eq!((step.as_str(), errno), ("terminal", libc::EPERM));
+        }
+        other => panic!("{other:?}"),
+    }
+    // Something that is no terminal cannot become one.
+    let mut third = request(&["true"]);
+    third.terminal = ExecTerminal::Controlling;
+    let files = std::array::from_fn(|_| File::open("/dev/null").unwrap().into());
+    guest.launch_program(&third, files).unwrap();
+    assert!(matches!(
+        guest.next_end(wake.as_fd(), Instant::now() + LONG),
+        Some((
+            _,
+            LaunchEnd::NotStarted(ExecError::NotStarted {
+                errno: libc::ENOTTY,
+                ..
+            })
+        ))
+    ));
+}
+
+#[test]
+fn a_server_in_the_guest_is_reached_and_a_closed_port_is_refused() {
+    let mut guest = guest();
+    let server = "$s = stream_socket_server('tcp://127.0.0.1:8123'); echo \"up\\n\"; \
+        while ($c = stream_socket_accept($s, 30)) { fwrite($c, 'said ' . fgets($c)); fclose($c); }";
+    let mut program = launch_piped(&mut guest, &["php", "-r", server]);
+    assert_eq!(program.line(), "up");
+    for round in 0..5 {
+        let stream = TcpStream::from(guest.connect(8123).unwrap());
+        stream.set_nonblocking(false).unwrap();
+        stream.set_read_timeout(Some(LONG)).unwrap();
+        writeln!(&stream, "hello {round}").unwrap();
+        let mut text = String::new();
+        (&stream).read_to_string(&mut text).unwrap();
+        assert_eq!(text, format!("said hello {round}\n"));
+    }
+    // The host's own port of that number is another one.
+    assert!(TcpStream::connect("127.0.0.1:8123").is_err());
+    match guest.connect(8124) {
+        Err(ConnectError::Refused { port: 8124, errno }) => assert_eq!(errno, libc::ECONNREFUSED),
+        other => panic!("{other:?}"),
+    }
+    guest.stop_program(&program.id).unwrap();
+    end(&mut guest);
+    assert!(guest.connect(8123).is_err());
+}
+
+#[test]
+fn a_server_that_answers_nobody_holds_nothing_up() {
+    let mut guest = guest();
+    // A queue of one, never taken from.
+    let server = "import socket,time; s=socket.socket(); s.bind(('127.0.0.1',8125)); s.listen(0); print('up',flush=True); time.sleep(60)";
+    let mut program = launch_piped(&mut guest, &["python3", "-c", server]);
+    assert_eq!(program.line(), "up");
+    let mut held = Vec::new();
+    let (refused, waited) = loop {
+        assert!(held.len() < 8, "a queue without end");
+        let before = Instant::now();
+        match guest.connect(8125) {
+            Ok(fd) => held.push(fd),
+            Err(error) => break (error, before.elapsed()),
+        }
+    };
+    assert!(
+        matches!(
+            refused,
+            ConnectError::Refused {
+                errno: libc::ETIMEDOUT,
+                ..
+            }
+        ),
+        "{refused}"
+    );
+    assert!(waited < Duration::from_secs(5), "{waited:?}");
+    assert_eq!(sh(&mut guest, "echo alive").ok(), "alive\n");
+}

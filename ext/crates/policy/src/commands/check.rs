@@ -1,0 +1,196 @@
+//! Judges a call against policy and registry, before anything starts.
+
+use super::descriptor;
+use super::model::CommandDescriptor;
+use std::collections::BTreeSet;
+use wp_codebox_contracts::{CommandCall, ErrorBody, ErrorCode, RuntimePolicy};
+
+/// Why a command is refused before anything starts.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CommandError {
+    /// The id is not in the registry.
+    #[error("there is no command {command:?}; `wp-codebox commands` lists them")]
+    Unknown {
+        /// As given.
+        command: String,
+    },
+    /// It is in the registry, but this backend cannot do it.
+    #[error("{command} is not offered by this backend: {reason}")]
+    Unsupported {
+        /// As given.
+        command: String,
+        /// Why.
+        reason: &'static str,
+    },
+    /// The policy does not list it.
+    #[error("the policy does not allow {command:?}; it allows {}", list(.allowed))]
+    Disallowed {
+        /// As given.
+        command: String,
+        /// What the policy lists.
+        allowed: Vec<String>,
+    },
+    /// The policy lists it, but not everything it comes down to.
+    #[error(
+        "the policy allows {command:?} but not {}, which it comes down to; add them to the policy's commands",
+        list(.missing)
+    )]
+    Incomplete {
+        /// As given.
+        command: String,
+        /// What the policy lacks.
+        missing: Vec<String>,
+        /// What the policy lists.
+        allowed: Vec<String>,
+    },
+    /// An argument is not `name=value`, unknown, repeated, missing or of another form.
+    #[error("{command}: {reason}")]
+    Argument {
+        /// The command.
+        command: String,
+        /// What is wrong and what is accepted.
+        reason: String,
+    },
+}
+
+fn list(items: &[String]) -> String {
+    if items.is_empty() {
+        "none".to_owned()
+    } else {
+        items.join(", ")
+    }
+}
+
+impl CommandError {
+    /// The error as it crosses a border.
+    #[must_use]
+    pub fn body(&self) -> ErrorBody {
+        let body = |code| ErrorBody::new(code, self.to_string());
+        match self {
+            CommandError::Unknown { command } => {
+                body(ErrorCode::CommandUnknown).with("command", command.clone())
+            }
+            CommandError::Unsupported { command, .. } => {
+                body(ErrorCode::CommandUnsupported).with("command", command.clone())
+            }
+            CommandError::Disallowed { command, allowed } => body(ErrorCode::CommandDisallowed)
+                .with("command", command.clone())
+                .with("allowedCommands", allowed.clone()),
+            CommandError::Incomplete {
+                command,
+                missing,
+                allowed,
+            } => body(ErrorCode::CommandDisallowed)
+                .with("command", command.clone())
+                .with("missingCommands", missing.clone())
+                .with("allowedCommands", allowed.clone()),
+            CommandError::Argument { command, .. } => {
+                body(ErrorCode::InputInvalid).with("command", command.clone())
+            }
+        }
+    }
+}
+
+/// The value of an argument: the text after the first `=` of the first match.
+#[must_use]
+pub fn arg_value<'a>(call: &'a CommandCall, name: &str) -> Option<&'a str> {
+    arg_values(call, name).next()
+}
+
+/// Every value of an argument, in the order given.
+pub fn arg_values<'a>(call: &'a CommandCall, name: &str) -> impl Iterator<Item = &'a str> {
+    call.args
+        .iter()
+        .filter_map(move |a| a.strip_prefix(name)?.strip_prefix('='))
+}
+
+/// Everything a policy must list for a command: its id and, to the end, what it comes down to.
+/// An id that is not in the registry stands for itself.
+#[must_use]
+pub fn required_commands(id: &str) -> Vec<&str> {
+    let mut found = vec![id];
+    let mut next = 0;
+    while let Some(id) = found.get(next).copied() {
+        next += 1;
+        for more in descriptor(id).map_or(&[][..], |c| c.requires) {
+            if !found.contains(more) {
+                found.push(more);
+            }
+        }
+    }
+    found
+}
+
+/// Checks a call against registry and policy, exact match. Runs before dispatch.
+pub fn assert_command(
+    policy: &RuntimePolicy,
+    call: &CommandCall,
+) -> Result<&'static CommandDescriptor, CommandError> {
+    if !policy.commands.contains(&call.command) {
+        return Err(CommandError::Disallowed {
+            command: call.command.clone(),
+            allowed: policy.commands.clone(),
+        });
+    }
+    let found = descriptor(&call.command).ok_or_else(|| CommandError::Unknown {
+        command: call.command.clone(),
+    })?;
+    if let Some(reason) = found.refusal() {
+        return Err(CommandError::Unsupported {
+            command: call.command.clone(),
+            reason,
+        });
+    }
+    let missing: Vec<String> = required_commands(found.id)
+        .into_iter()
+        .filter(|id| !policy.commands.iter().any(|c| c == id))
+        .map(str::to_owned)
+        .collect();
+    if !missing.is_empty() {
+        return Err(CommandError::Incomplete {
+            command: call.command.clone(),
+            missing,
+            allowed: policy.commands.clone(),
+        });
+    }
+    check_arguments(found, call).map_err(|reason| CommandError::Argument {
+        command: call.command.clone(),
+        reason,
+    })?;
+    Ok(found)
+}
+
+fn check_arguments(found: &CommandDescriptor, call: &CommandCall) -> Result<(), String> {
+    let mut seen = BTreeSet::new();
+    for given in &call.args {
+        let Some((name, value)) = given.split_once('=') else {
+            return Err("every argument must be name=value".to_owned());
+        };
+        let Some(arg) = found.accepted_args.iter().find(|a| a.name == name) else {
+            let names: Vec<_> = found.accepted_args.iter().map(|a| a.name).collect();
+            return Err(if names.is_empty() {
+                format!("there is no argument {name:?}; it takes none")
+            } else {
+                format!(
+                    "there is no argument {name:?}; accepted are: {}",
+                    names.join(", ")
+                )
+            });
+        };
+        if !seen.insert(name) && !arg.repeatable {
+            return Err(format!("argument {name:?} is given twice"));
+        }
+        arg.format
+            .judge(value)
+            .map_err(|accepted| format!("argument {name:?} {accepted}"))?;
+    }
+    match found
+        .accepted_args
+        .iter()
+        .find(|a| a.required && arg_value(call, a.name).is_none_or(|v| v.trim().is_empty()))
+    {
+        Some(missing) => Err(format!("argument {:?} is required", missing.name)),
+        None => Ok(()),
+    }
+}

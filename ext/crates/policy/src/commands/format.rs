@@ -1,0 +1,193 @@
+//! What the value of an argument must look like.
+
+use serde_json::Value;
+use std::fmt;
+use wp_codebox_contracts::GuestPath;
+
+/// Words that mean yes, then those that mean no.
+const YES: [&str; 4] = ["1", "true", "yes", "on"];
+const NO: [&str; 4] = ["0", "false", "no", "off"];
+
+/// Form of a value. Its `Display` is what the catalogue shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Any text.
+    Text,
+    /// A JSON document.
+    Json,
+    /// A JSON object.
+    JsonObject,
+    /// A JSON list.
+    JsonList,
+    /// 1, true, yes, on or 0, false, no, off.
+    Boolean,
+    /// A whole number.
+    Integer {
+        /// Least value.
+        least: i64,
+        /// Greatest value.
+        most: i64,
+    },
+    /// A number with or without decimals.
+    Number {
+        /// Least value.
+        least: i32,
+        /// Greatest value.
+        most: i32,
+    },
+    /// A number with `ms` or `s`.
+    Duration,
+    /// Width and height in pixels, `1280x720`.
+    Viewport,
+    /// One of these words.
+    OneOf(&'static [&'static str]),
+    /// Words of these, separated by commas.
+    ListOf(&'static [&'static str]),
+    /// An absolute path of the guest.
+    GuestPath,
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Format::Text => f.write_str("text"),
+            Format::Json => f.write_str("json"),
+            Format::JsonObject => f.write_str("json-object"),
+            Format::JsonList => f.write_str("json-list"),
+            Format::Boolean => f.write_str("boolean"),
+            Format::Integer { least, most } => write!(f, "integer {least}..{most}"),
+            Format::Number { least, most } => write!(f, "number {least}..{most}"),
+            Format::Duration => f.write_str("duration"),
+            Format::Viewport => f.write_str("viewport"),
+            Format::OneOf(words) => f.write_str(&words.join("|")),
+            Format::ListOf(words) => write!(f, "list of {}", words.join("|")),
+            Format::GuestPath => f.write_str("guest-path"),
+        }
+    }
+}
+
+impl Format {
+    /// What is wrong with a value, as the end of a sentence that names the argument.
+    pub(super) fn judge(self, value: &str) -> Result<(), String> {
+        let good = match self {
+            Format::Text => true,
+            Format::Json => serde_json::from_str::<Value>(value).is_ok(),
+            Format::JsonObject => serde_json::from_str::<Value>(value).is_ok_and(|v| v.is_object()),
+            Format::JsonList => serde_json::from_str::<Value>(value).is_ok_and(|v| v.is_array()),
+            Format::Boolean => YES.contains(&value) || NO.contains(&value),
+            Format::Integer { least, most } => value
+                .parse::<i64>()
+                .is_ok_and(|n| (least..=most).contains(&n)),
+            Format::Number { least, most } => value
+                .parse::<f64>()
+                .is_ok_and(|n| n.is_finite() && (f64::from(least)..=f64::from(most)).contains(&n)),
+            Format::Duration => duration(value),
+            Format::Viewport => viewport(value),
+            Format::OneOf(words) => words.contains(&value),
+            Format::ListOf(words) => value.split(',').all(|w| words.contains(&w.trim())),
+            Format::GuestPath => GuestPath::new(value).is_ok(),
+        };
+        if good { Ok(()) } else { Err(self.accepted()) }
+    }
+
+    fn accepted(self) -> String {
+        match self {
+            Format::Text => "must be text".to_owned(),
+            Format::Json => "must be JSON".to_owned(),
+            Format::JsonObject => "must be a JSON object".to_owned(),
+            Format::JsonList => "must be a JSON list".to_owned(),
+            Format::Boolean => {
+                format!("must be one of {} or {}", YES.join(", "), NO.join(", "))
+            }
+            Format::Integer { least, most } => {
+                format!("must be a whole number from {least} to {most}")
+            }
+            Format::Number { least, most } => format!("must be a number from {least} to {most}"),
+            Format::Duration => "must be a number with ms or s, like 500ms or 1.5s".to_owned(),
+            Format::Viewport => "must be WIDTHxHEIGHT in pixels, like 1280x720".to_owned(),
+            Format::OneOf(words) => format!("must be one of {}", words.join(", ")),
+            Format::ListOf(words) => {
+                format!("must be words of {}, separated by commas", words.join(", "))
+            }
+            Format::GuestPath => {
+                "must be an absolute path of the guest without . and ..".to_owned()
+            }
+        }
+    }
+}
+
+/// Whether the value of a boolean argument, judged before, means yes.
+#[must_use]
+pub fn is_true(value: &str) -> bool {
+    YES.contains(&value)
+}
+
+/// `^\d+(\.\d+)?(ms|s)$`
+fn duration(value: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let number = value.strip_suffix("ms").or_else(|| value.strip_suffix('s'));
+    number.is_some_and(|n| match n.split_once('.') {
+        Some((whole, part)) => digits(whole) && digits(part),
+        None => digits(n),
+    })
+}
+
+fn viewport(value: &str) -> bool {
+    let side = |text: &str| {
+        text.bytes().all(|b| b.is_ascii_digit())
+            && text.parse::<u32>().is_ok_and(|n| (1..=16_384).contains(&n))
+    };
+    value
+        .split_once('x')
+        .is_some_and(|(width, height)| side(width) && side(height))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_format_takes_what_it_says_and_nothing_else() {
+        let word = Format::OneOf(&["a", "b"]);
+        let words = Format::ListOf(&["a", "b"]);
+        let count = Format::Integer { least: 1, most: 9 };
+        let degree = Format::Number {
+            least: -90,
+            most: 90,
+        };
+        for (format, good, bad) in [
+            (Format::Text, &["", "x"][..], &[][..]),
+            (Format::Json, &["1", "{}", "null"], &["", "{", "x"]),
+            (Format::JsonObject, &["{}"], &["[]", "1", ""]),
+            (Format::JsonList, &["[]"], &["{}", "", "1"]),
+            (
+                Format::Boolean,
+                &["1", "true", "yes", "on", "0", "false", "no", "off"],
+                &["", "2", "TRUE", "y"],
+            ),
+            (count, &["1", "9"], &["0", "10", "1.0", "", "x"]),
+            (degree, &["-90", "12.5"], &["90.1", "NaN", "inf", ""]),
+            (
+                Format::Duration,
+                &["1s", "500ms", "1.5s", "0.25ms"],
+                &["1", "s", "1m", "1.s", ".5s", "-1s", "1e3s", "1 s"],
+            ),
+            (
+                Format::Viewport,
+                &["1280x720"],
+                &["1280", "0x1", "1x", "1x2x3", "+1x2", "99999x1"],
+            ),
+            (word, &["a"], &["c", "", "a,b"]),
+            (words, &["a", "a,b", "b, a"], &["c", "a,c", ""]),
+            (Format::GuestPath, &["/tmp/x"], &["x", "/../x", ""]),
+        ] {
+            for value in good {
+                assert_eq!(format.judge(value), Ok(()), "{format} {value:?}");
+            }
+            for value in bad {
+                assert!(format.judge(value).is_err(), "{format} {value:?}");
+            }
+        }
+        assert!(is_true("yes") && !is_true("no"));
+    }
+}

@@ -1,0 +1,38 @@
+//! States of the sandbox that are kept and brought back.
+
+use super::super::model::{CommandDescriptor as Row, CommandGroup::Checkpoint, Handler};
+use super::{object, snapshot_args, text};
+
+const SCHEMA: &str = "wp-codebox/runtime-checkpoint-result/v1";
+
+pub(super) const ROWS: &[Row] = &[
+    Row::new(
+        "wp-codebox.checkpoint-create",
+        Checkpoint,
+        Handler::Checkpoint,
+        "Keeps the present state of the sandbox under a name.",
+    )
+    .args(snapshot_args![
+        text("name", "Name of the checkpoint, new in this run.").required(),
+        object("metadata-json", "Free data that is kept with it."),
+    ])
+    .prints("JSON {schema, status: created, operation, checkpoint}")
+    .schema(SCHEMA),
+    Row::new(
+        "wp-codebox.checkpoint-restore",
+        Checkpoint,
+        Handler::Checkpoint,
+        "Replaces the working guest by one with the state of a checkpoint.",
+    )
+    .args(&[text("name", "Name of the checkpoint.").required()])
+    .prints("JSON {schema, status: restored, operation, checkpoint}")
+    .schema(SCHEMA),
+    Row::new(
+        "wp-codebox.checkpoint-list",
+        Checkpoint,
+        Handler::Checkpoint,
+        "Lists the checkpoints of this run.",
+    )
+    .prints("JSON {schema, status: listed, operation, checkpoints}")
+    .schema(SCHEMA),
+];

@@ -1,0 +1,454 @@
+//! Programs, PHP, WP-CLI, sessions, requests, tests.
+
+use super::super::model::{
+    AcceptedArg, CommandDescriptor as Row, CommandGroup::Core, GuestProgram, Handler,
+};
+use super::{
+    BODY, BROWSER_URLS, CAPABILITY, DESTRUCTIVE, DIAGNOSTICS, EXPECT_STATUS, HEADERS, METHOD,
+    MUTATES, OUTPUT_DIR, PARAMS, SESSION, USER, flag, integer, json, list, object, one_of,
+    snapshot_args, text,
+};
+use wp_codebox_contracts::schema_id;
+
+const DIRECT: Handler = Handler::Program(GuestProgram::Direct);
+
+const fn file(name: &'static str) -> Handler {
+    Handler::Program(GuestProgram::File(name))
+}
+
+const ROLE: AcceptedArg = text(
+    "role",
+    "Role of the user; one who does not exist is made with it. Default: administrator.",
+);
+const SESSION_NAME: AcceptedArg = text(
+    "session",
+    "Name that later commands use this session by; default without it.",
+);
+const ACTION: AcceptedArg = text("action", "Action the nonce is for; -1 without it.");
+const NETWORK: AcceptedArg = flag("network", "Whether the whole network is meant.");
+const PHPUNIT_XML: AcceptedArg = text(
+    "phpunit-xml",
+    "Configuration of PHPUnit, path in the guest.",
+);
+const PHPUNIT_XML_DEFAULT: AcceptedArg = flag(
+    "phpunit-xml-default",
+    "Whether PHPUnit may look for its configuration itself.",
+);
+const TEST_FILE: AcceptedArg = text("test-file", "Only this file of tests.");
+const CHANGED_TESTS: AcceptedArg = list("changed-tests-json", "Only these files of tests.");
+const AUTOLOAD: AcceptedArg = text(
+    "autoload-file",
+    "Autoloader that brings PHPUnit, path in the guest.",
+);
+const TESTS_DIR: AcceptedArg = text("tests-dir", "Directory with the tests.");
+const DEFINES: AcceptedArg = object(
+    "wp-config-defines-json",
+    "Constants that are defined before WordPress is loaded.",
+);
+const MULTISITE: AcceptedArg = flag("multisite", "Whether the tests run on a network of sites.");
+
+pub(super) const ROWS: &[Row] = &[
+    Row::new(
+        "inspect-mounted-inputs",
+        Core,
+        DIRECT,
+        "Lists what the guest sees at each mount target.",
+    )
+    .prints("JSON {command, mounts: [{target, mode, exists, entries: [names], entryCount}]}"),
+    Row::new(
+        "command-agent-run",
+        Core,
+        DIRECT,
+        "Runs a program as the agent, without a shell, in the first writable mount.",
+    )
+    .args(&[
+        text(
+            "command",
+            "Program; a bare name is looked up in the guest's PATH.",
+        )
+        .required(),
+        list("args-json", "JSON list of argument strings."),
+        flag("parse-json", "Whether its output must be JSON."),
+        text("session-id", "Name of a session, told to the program and the result."),
+        text("correlation-id", "Name of a task, told to the program and the result."),
+        object("session-metadata-json", "Free data, told to the program."),
+        flag(
+            "auth-required",
+            "Whether the command is refused without auth-context-json.",
+        ),
+        object(
+            "auth-context-json",
+            "Who asks, told to the program; it grants nothing.",
+        ),
+    ])
+    .prints("The program's stdout and stderr")
+    .schema(schema_id::COMMAND_AGENT_RUN),
+    Row::new(
+        "wordpress.session",
+        Core,
+        file("session.php"),
+        "Logs a user of the guest's site in and keeps the session's cookies in the guest.",
+    )
+    .args(&[USER, SESSION_NAME, ROLE, BROWSER_URLS, OUTPUT_DIR])
+    .prints("JSON {schema, session, user, cookies: [names], storageState: guest path, expiresAt}")
+    .schema("wp-codebox/wordpress-session/v1"),
+    Row::new(
+        "wordpress.nonce",
+        Core,
+        file("nonce.php"),
+        "Makes a nonce for an action, for a user or a session of the guest's site.",
+    )
+    .args(&[ACTION, USER, SESSION, ROLE, OUTPUT_DIR])
+    .prints("JSON {schema, action, nonce, user, session?}")
+    .schema("wp-codebox/wordpress-nonce/v1"),
+    Row::new(
+        "wordpress.action-auth",
+        Core,
+        file("action-auth.php"),
+        "Makes a session and a nonce that together authorise one action of the site.",
+    )
+    .args(&[ACTION, USER, SESSION_NAME, ROLE, BROWSER_URLS, OUTPUT_DIR])
+    .prints("JSON {schema, action, nonce, session, user, cookies, storageState}")
+    .schema("wp-codebox/wordpress-action-auth/v1"),
+    Row::new(
+        "wordpress.run-php",
+        Core,
+        DIRECT,
+        "Runs PHP in the guest with WordPress loaded.",
+    )
+    .args(&[
+        text("code", "PHP without an opening tag, at most 1 MiB."),
+        text("code-file", "Guest path of a PHP file."),
+        one_of(
+            "bootstrap",
+            &["wordpress", "none"],
+            "What is loaded before: wordpress (default) or none.",
+        ),
+        DIAGNOSTICS,
+        integer(
+            "diagnostics-max-items",
+            1,
+            500,
+            "Most queries that are recorded; 100 without it.",
+        ),
+        integer(
+            "diagnostics-max-bytes",
+            1,
+            524_288,
+            "Most bytes of queries that are recorded; 65536 without it.",
+        ),
+    ])
+    .prints("What the code prints"),
+    Row::new(
+        "wordpress.run-workload",
+        Core,
+        file("run-workload.php"),
+        "Runs a file of the guest: PHP, or a list of steps that are commands.",
+    )
+    .args(&[
+        text("path", "Guest path of the file."),
+        text("file", "The same as path."),
+        one_of(
+            "type",
+            &["php", "json"],
+            "What the file is; told from its name without it.",
+        ),
+    ])
+    .prints("JSON {schema, path, type, status, steps: [{index, command, status, result}]}")
+    .schema("wp-codebox/wordpress-workload-result/v1")
+    .requires(&[
+        "wordpress.run-php",
+        "wordpress.bench",
+        "wordpress.wp-cli",
+        "wordpress.ability",
+        "wordpress.rest-request",
+        "wordpress.db-operation",
+        "wordpress.runtime-discovery",
+        "wordpress.inventory-database",
+        "wordpress.browser-probe",
+    ]),
+    Row::new(
+        "wordpress.wp-cli",
+        Core,
+        DIRECT,
+        "Runs WP-CLI on the guest's WordPress.",
+    )
+    .args(&[text(
+        "command",
+        "Command line without the leading wp; split like a shell would, run without one.",
+    )
+    .required()])
+    .prints("What WP-CLI prints"),
+    Row::new(
+        "wordpress.invoke-wp-cli",
+        Core,
+        file("invoke-wp-cli.php"),
+        "Runs WP-CLI as a recorded action, with what it may do and what came of it.",
+    )
+    .args(&[
+        text("command", "Command line without the leading wp.").required(),
+        MUTATES,
+        CAPABILITY,
+        DESTRUCTIVE,
+    ])
+    .prints("JSON {schema, action, status, output, mutation, capability, destructiveBoundary}")
+    .schema("wp-codebox/wordpress-execution-action-result/v1"),
+    Row::new(
+        "wordpress.capture-state-bundle",
+        Core,
+        file("capture-state-bundle.php"),
+        "Writes files and database of the site into one bundle of state.",
+    )
+    .args(snapshot_args![text("label", "Name of the bundle.")])
+    .prints("JSON {schema, label, files, database, artifacts}")
+    .schema("wp-codebox/wordpress-state-bundle-capture/v1"),
+    Row::new(
+        "wordpress.export-replay-package",
+        Core,
+        file("export-replay-package.php"),
+        "Writes a package that sets up the same site elsewhere.",
+    )
+    .args(snapshot_args![
+        text("label", "Name of the package."),
+        OUTPUT_DIR,
+        text("landing-page", "Path of the site that is opened first."),
+        integer(
+            "import-ms",
+            0,
+            86_400_000,
+            "Milliseconds an import is expected to take; written into the package.",
+        ),
+    ])
+    .prints("JSON {schema, label, package, artifacts}")
+    .schema("wp-codebox/wordpress-replay-export/v1"),
+    Row::new(
+        "wordpress.ability",
+        Core,
+        file("ability.php"),
+        "Executes an ability of the guest's site.",
+    )
+    .args(&[
+        text("name", "Name of the ability.").required(),
+        json("input", "Input of the ability as JSON."),
+        text("expected-result-schema", "Schema id that the result must name."),
+        text(
+            "user",
+            "Login, e-mail address or id of the user it acts as; the first administrator without it.",
+        ),
+        SESSION,
+        text("principal", "The same as user."),
+        object(
+            "principal-json",
+            "Who acts: {user, role}; one who does not exist is made with the role.",
+        ),
+    ])
+    .prints("JSON {schema, ability, status, user, result}")
+    .schema("wp-codebox/wordpress-ability-result/v1"),
+    Row::new(
+        "wordpress.http-request",
+        Core,
+        file("http-request.php"),
+        "Sends a request to the guest's own site through its server, or to an allowed host.",
+    )
+    .args(&[
+        METHOD,
+        text("url", "URL, or a path of the guest's own site.").required(),
+        HEADERS,
+        BODY,
+        EXPECT_STATUS,
+    ])
+    .prints("JSON {schema, url, method, status, headers, body, bodyBytes}")
+    .schema("wp-codebox/wordpress-http-response/v1"),
+    Row::new(
+        "wordpress.rest-request",
+        Core,
+        file("rest-request.php"),
+        "Dispatches a request to the REST API of the guest's site, in process.",
+    )
+    .args(&[
+        METHOD,
+        text("path", "Route, with or without /wp-json.").required(),
+        HEADERS,
+        PARAMS,
+        BODY,
+        json("body-json", "Body as JSON."),
+        USER,
+        SESSION,
+    ])
+    .prints("JSON {schema, method, path, status, headers, data, user}")
+    .schema("wp-codebox/wordpress-rest-response/v1"),
+    Row::new(
+        "wordpress.collect-workload-result",
+        Core,
+        file("collect-workload-result.php"),
+        "Collects a JSON document that a workload left in the guest as a typed artifact.",
+    )
+    .args(&[
+        text("artifact", "Guest path of the document, or its name below /tmp/codebox-artifacts."),
+        text("schema", "Schema id that the document must name."),
+    ])
+    .prints("JSON {schema, name, payloadSchema, payload, artifacts}")
+    .schema("wp-codebox/typed-workload-artifact/v1"),
+    Row::new(
+        "wordpress.phpunit",
+        Core,
+        file("phpunit.php"),
+        "Runs PHPUnit for a plugin of the guest.",
+    )
+    .args(&[
+        text("plugin-slug", "Directory of the plugin below wp-content/plugins."),
+        text("cwd", "Directory it runs in."),
+        text("test-root", "Directory that paths of tests are relative to."),
+        text("code", "A test file's PHP instead of files."),
+        text("code-file", "Guest path of a test file."),
+        AUTOLOAD,
+        text(
+            "project-autoload-file",
+            "Autoloader of the project, path in the guest.",
+        ),
+        TESTS_DIR,
+        PHPUNIT_XML,
+        PHPUNIT_XML_DEFAULT,
+        TEST_FILE,
+        CHANGED_TESTS,
+        flag("discovery-only", "Whether tests are only listed."),
+        object("env-json", "Environment of the tests."),
+        DEFINES,
+        text(
+            "dependency-mounts",
+            "Directories whose code the tests need, separated by commas.",
+        ),
+        list("bootstrap-files-json", "PHP files that are loaded before the tests."),
+        list("phpunit-args-json", "Further arguments of PHPUnit."),
+        one_of(
+            "bootstrap-mode",
+            &["wordpress", "project", "none"],
+            "What is loaded before the tests: wordpress (default), the project's own file, or none.",
+        ),
+        text(
+            "project-bootstrap",
+            "Bootstrap file of the project, path in the guest.",
+        ),
+        MULTISITE,
+        one_of(
+            "database-type",
+            &["sqlite"],
+            "Database of the tests: sqlite.",
+        ),
+    ])
+    .prints("JSON {schema, status, tests, failures: [{test, message}], output}")
+    .schema(schema_id::TEST_RESULTS),
+    Row::new(
+        "wordpress.plugin-check",
+        Core,
+        file("plugin-check.php"),
+        "Runs the checks of the plugin Plugin Check on a plugin, where its code is in the guest.",
+    )
+    .args(&[
+        text("plugin-slug", "Directory of the plugin below wp-content/plugins.").required(),
+        text("checks", "Only these checks, separated by commas."),
+    ])
+    .prints("JSON {schema, plugin, status, findings}")
+    .schema("wp-codebox/plugin-check/v1"),
+    Row::new(
+        "wordpress.plugin-setup",
+        Core,
+        file("plugin-setup.php"),
+        "Lists, activates, deactivates or deletes a plugin that is in the guest.",
+    )
+    .args(&[
+        one_of(
+            "action",
+            &["list", "activate", "deactivate", "delete"],
+            "What to do; activate when a plugin is named, else list.",
+        ),
+        text("plugin", "Plugin file relative to wp-content/plugins, or its directory."),
+        text("slug", "The same as plugin."),
+        flag("activate", "0 to only look whether it is there."),
+        NETWORK,
+    ])
+    .prints("JSON {schema, action, plugin, status, active, plugins}")
+    .schema("wp-codebox/wordpress-plugin-setup/v1"),
+    Row::new(
+        "wordpress.plugin-state",
+        Core,
+        file("plugin-state.php"),
+        "Tells whether a plugin is there and active, or changes that.",
+    )
+    .args(&[
+        one_of(
+            "action",
+            &["inspect", "activate", "deactivate"],
+            "What to do; inspect without it.",
+        ),
+        text("plugin", "Plugin file relative to wp-content/plugins, or its directory."),
+        text("slug", "The same as plugin."),
+        text("file", "Main file below the plugin's directory."),
+        text("path", "The same as plugin, absolute or relative to wp-content/plugins."),
+        NETWORK,
+    ])
+    .prints("JSON {schema, action, plugin, installed, active, networkActive, version}")
+    .schema("wp-codebox/wordpress-plugin-state/v1"),
+    Row::new(
+        "wordpress.ensure-plugin-active",
+        Core,
+        file("plugin-state.php"),
+        "Activates a plugin unless it is active already.",
+    )
+    .args(&[
+        text("plugin", "Plugin file relative to wp-content/plugins, or its directory.").required(),
+        text("slug", "The same as plugin."),
+        text("file", "Main file below the plugin's directory."),
+        text("path", "The same as plugin, absolute or relative to wp-content/plugins."),
+        NETWORK,
+    ])
+    .prints("JSON {schema, action, plugin, installed, active, changed, version}")
+    .schema("wp-codebox/wordpress-plugin-state/v1")
+    .requires(&["wordpress.plugin-state"]),
+    Row::new(
+        "wordpress.core-phpunit",
+        Core,
+        file("core-phpunit.php"),
+        "Runs the tests of WordPress itself, where a development checkout is in the guest.",
+    )
+    .args(&[
+        text("core-root", "Directory of the checkout."),
+        TESTS_DIR,
+        PHPUNIT_XML,
+        PHPUNIT_XML_DEFAULT,
+        TEST_FILE,
+        CHANGED_TESTS,
+        AUTOLOAD,
+        DEFINES,
+        MULTISITE,
+    ])
+    .prints("JSON {schema, status, tests, failures, output}")
+    .schema(schema_id::TEST_RESULTS),
+    Row::new(
+        "wordpress.theme-setup",
+        Core,
+        file("theme-setup.php"),
+        "Lists or activates themes that are in the guest.",
+    )
+    .args(&[
+        one_of(
+            "action",
+            &["list", "activate", "delete"],
+            "What to do; activate when a theme is named, else list.",
+        ),
+        text("theme", "Directory of the theme below wp-content/themes."),
+        text("slug", "The same as theme."),
+        flag("activate", "0 to only look whether it is there."),
+    ])
+    .prints("JSON {schema, action, theme, status, active, themes}")
+    .schema("wp-codebox/wordpress-theme-setup/v1"),
+    Row::new(
+        "wordpress.theme-check",
+        Core,
+        file("theme-check.php"),
+        "Checks a theme with the plugin Theme Check, where its code is in the guest.",
+    )
+    .args(&[text("theme", "Directory of the theme below wp-content/themes.").required()])
+    .prints("JSON {schema, theme, status, findings}")
+    .schema("wp-codebox/theme-check/v1"),
+];

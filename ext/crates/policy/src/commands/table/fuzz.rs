@@ -1,0 +1,102 @@
+//! Tries out many inputs. Declared, not offered.
+
+use super::super::model::{CommandDescriptor as Row, CommandGroup::Fuzz, Handler};
+use super::{DIAGNOSTICS, flag, integer, json, text};
+
+const NO_FUZZ: Handler = Handler::Unsupported {
+    reason: "there is no fuzz engine here; write the inputs as steps of a recipe",
+};
+
+pub(super) const ROWS: &[Row] = &[
+    Row::new(
+        "wp-codebox/run-fuzz-suite",
+        Fuzz,
+        NO_FUZZ,
+        "Runs a suite of cases with generated inputs.",
+    )
+    .args(&[
+        json("input-json", "Input of the suite."),
+        text("input-file", "Guest path of the input."),
+        json("suite-json", "The suite."),
+        text("suite-file", "Guest path of the suite."),
+    ])
+    .prints("JSON {schema, status, cases}")
+    .schema("wp-codebox/fuzz-suite-result/v1")
+    .requires(&[
+        "wp-codebox.checkpoint-create",
+        "wp-codebox.checkpoint-list",
+        "wp-codebox.checkpoint-restore",
+        "wordpress.ability",
+        "wordpress.browser-actions",
+        "wordpress.browser-page-load",
+        "wordpress.browser-probe",
+        "wordpress.cache-churn-observation",
+        "wordpress.collect-workload-result",
+        "wordpress.crud-operation",
+        "wordpress.db-operation",
+        "wordpress.editor-actions",
+        "wordpress.editor-open",
+        "wordpress.editor-validate-blocks",
+        "wordpress.execution-surfaces",
+        "wordpress.fuzz-admin-pages",
+        "wordpress.fuzz-plugin-module-state",
+        "wordpress.http-request",
+        "wordpress.inventory-plugin-module-options-tables",
+        "wordpress.invoke-cron-event",
+        "wordpress.invoke-hook",
+        "wordpress.invoke-wp-cli",
+        "wordpress.rest-performance-observation",
+        "wordpress.rest-request",
+        "wordpress.run-php",
+        "wordpress.run-workload",
+        "wordpress.bench",
+        "wordpress.wp-cli",
+        "wordpress.runtime-discovery",
+        "wordpress.inventory-database",
+        "wordpress.server-page-load",
+        "wordpress.simulated-admin-page-load",
+        "wordpress.simulated-frontend-page-load",
+    ]),
+    Row::new(
+        "wordpress.fuzz-admin-pages",
+        Fuzz,
+        NO_FUZZ,
+        "Loads every screen of wp-admin with varied inputs.",
+    )
+    .args(&[
+        flag("safe_methods", "Whether only GET and HEAD are sent."),
+        integer("max-pages", 1, 200, "Most screens that are loaded."),
+        integer("max_pages", 1, 200, "The same as max-pages."),
+        DIAGNOSTICS,
+    ])
+    .prints("JSON {schema, pages, coverage}")
+    .schema("wp-codebox/wordpress-admin-page-coverage/v1"),
+    Row::new(
+        "wordpress.fuzz-plugin-module-state",
+        Fuzz,
+        NO_FUZZ,
+        "Plans changes of the state of a plugin's modules.",
+    )
+    .args(&[
+        flag("external_dispatch", "Whether requests may leave the site."),
+        flag(
+            "execute_mutations",
+            "Whether changes are made, not only planned.",
+        ),
+        text("mutation_mode", "How changes are chosen."),
+        flag(
+            "connected_state_required_for_mutation",
+            "Whether a connected plugin is needed for a change.",
+        ),
+        flag(
+            "runtime_isolation_required_for_mutation",
+            "Whether an isolated runtime is needed for a change.",
+        ),
+        flag(
+            "disposable_sandbox_required",
+            "Whether a disposable sandbox is needed.",
+        ),
+    ])
+    .prints("JSON {schema, plan}")
+    .schema("wp-codebox/wordpress-plugin-module-state-plan/v1"),
+];

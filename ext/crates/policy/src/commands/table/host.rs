@@ -1,0 +1,100 @@
+//! Programs of the host, agents. Declared here, offered elsewhere or nowhere.
+
+use super::super::model::{CommandDescriptor as Row, CommandGroup::Host, Handler};
+use super::{integer, json, text};
+
+const fn row(id: &'static str, reason: &'static str, description: &'static str) -> Row {
+    Row::new(id, Host, Handler::Unsupported { reason }, description)
+}
+
+const NO_MAIL: &str = "no mail server runs beside the guest, and steps act in the guest only";
+
+pub(super) const ROWS: &[Row] = &[
+    row(
+        "wp-codebox.agent-runtime-probe",
+        "components are probed before a run's agent starts; bring the component with the request",
+        "Tells whether a component that runs agents is ready.",
+    )
+    .args(&[
+        text("component", "Slug of the component."),
+        text(
+            "provider-plugin-slugs",
+            "Plugins of model providers, separated by commas.",
+        ),
+        json(
+            "provider-plugin-contracts-json",
+            "What those plugins must offer.",
+        ),
+    ])
+    .prints("JSON {ready}")
+    .requires(&["wordpress.run-php"]),
+    row(
+        "wp-codebox.agent-sandbox-run",
+        "a guest starts no guests; use the command line `wp-codebox agent-sandbox-run`",
+        "Runs an agent on a task.",
+    )
+    .args(&[
+        text("task", "What the agent is asked to do.").required(),
+        text("agent", "Name of the agent."),
+        text("mode", "Mode of the agent."),
+        text("provider", "Provider of the model."),
+        text("model", "Name of the model."),
+        text("session-id", "Name of a session."),
+        integer("max-turns", 1, 10_000, "Most turns of the agent."),
+        integer("timeout-seconds", 1, 86_400, "Longest time the agent gets."),
+        text("component", "Slug of the component that runs agents."),
+        text(
+            "provider-plugin-slugs",
+            "Plugins of model providers, separated by commas.",
+        ),
+        json(
+            "provider-plugin-contracts-json",
+            "What those plugins must offer.",
+        ),
+    ])
+    .prints("What the agent prints")
+    .requires(&["wordpress.run-php", "wordpress.wp-cli"]),
+    row(
+        "wp-codebox.agent-fanout",
+        "a guest starts no guests; use the command line `wp-codebox agent-fanout`",
+        "Runs several agents on parts of a task and joins what they did.",
+    )
+    .args(&[
+        json("request-json", "The request."),
+        text("request-file", "File with the request."),
+    ])
+    .prints("JSON {schema, workers}")
+    .schema("wp-codebox/agent-fanout-result/v1"),
+    row(
+        "wp-codebox.bounded-runtime-plan",
+        "plans that start runtimes are not carried out in a guest; write them as a recipe",
+        "Carries out a bounded plan of runtimes and commands.",
+    )
+    .args(&[
+        json("plan-json", "The plan."),
+        text("plan-file", "File with the plan."),
+    ])
+    .prints("JSON {schema, status, operations}")
+    .schema("wp-codebox/bounded-runtime-plan-result/v1"),
+    row(
+        "host/smtp.inspect",
+        NO_MAIL,
+        "Looks at mail that a mail server of the run received.",
+    )
+    .args(&[
+        text("service", "Id of the service.").required(),
+        integer("limit", 1, 100, "Most messages."),
+        text("recipient", "Only to this address."),
+        text("recipient-label", "Name that stands for the address."),
+        text("subject-marker", "Only with this text in the subject."),
+        text("link-marker", "Only with this text in a link."),
+    ])
+    .prints("JSON {messages}"),
+    row(
+        "host/smtp.reset",
+        NO_MAIL,
+        "Forgets the mail that a mail server of the run received.",
+    )
+    .args(&[text("service", "Id of the service.").required()])
+    .prints("JSON {removed}"),
+];

@@ -1,0 +1,172 @@
+use super::*;
+use crate::defaults;
+use std::collections::BTreeSet;
+use wp_codebox_contracts::{CommandCall, ErrorCode};
+
+fn call(command: &str, args: &[&str]) -> CommandCall {
+    CommandCall {
+        command: command.to_owned(),
+        args: args.iter().map(|a| (*a).to_owned()).collect(),
+    }
+}
+
+fn everything() -> wp_codebox_contracts::RuntimePolicy {
+    defaults(registry().map(|c| c.id.to_owned()).collect())
+}
+
+#[test]
+fn policy_comes_before_the_registry() {
+    let policy = defaults(vec!["wordpress.run-php".to_owned(), "nope".to_owned()]);
+    assert!(assert_command(&policy, &call("wordpress.run-php", &["code=echo 1=1;"])).is_ok());
+    let denied =
+        assert_command(&policy, &call("wordpress.wp-cli", &["command=option list"])).unwrap_err();
+    assert_eq!(denied.body().code, ErrorCode::CommandDisallowed);
+    let unknown = assert_command(&policy, &call("nope", &[])).unwrap_err();
+    assert_eq!(unknown.body().code, ErrorCode::CommandUnknown);
+    let prefix = assert_command(&policy, &call("wordpress.run", &[])).unwrap_err();
+    assert_eq!(prefix.body().code, ErrorCode::CommandDisallowed);
+}
+
+#[test]
+fn a_command_needs_what_it_comes_down_to() {
+    let activate = call("wordpress.ensure-plugin-active", &["plugin=hello"]);
+    let alone = defaults(vec![activate.command.clone()]);
+    let error = assert_command(&alone, &activate).unwrap_err().body();
+    assert_eq!(error.code, ErrorCode::CommandDisallowed);
+    assert!(
+        error.message.contains("wordpress.plugin-state"),
+        "{}",
+        error.message
+    );
+    let both = defaults(
+        required_commands(&activate.command)
+            .into_iter()
+            .map(str::to_owned)
+            .collect(),
+    );
+    assert!(assert_command(&both, &activate).is_ok());
+    assert_eq!(required_commands("no-such"), ["no-such"]);
+}
+
+#[test]
+fn what_nobody_carries_out_is_refused_with_its_reason() {
+    let policy = everything();
+    for (command, word) in [
+        ("wordpress.fuzz-admin-pages", "fuzz"),
+        ("wp-codebox.agent-fanout", "agent-fanout"),
+        ("wordpress.browser-actions.evaluate", "right"),
+    ] {
+        let error = assert_command(&policy, &call(command, &[]))
+            .unwrap_err()
+            .body();
+        assert_eq!(error.code, ErrorCode::CommandUnsupported, "{command}");
+        assert!(error.message.contains(word), "{}", error.message);
+    }
+}
+
+#[test]
+fn arguments_are_checked() {
+    let policy = everything();
+    for (command, args, word) in [
+        ("wordpress.wp-cli", vec![], "required"),
+        ("wordpress.wp-cli", vec!["command= "], "required"),
+        ("wordpress.run-php", vec!["cod=1"], "accepted are"),
+        ("wordpress.run-php", vec!["code=1", "code=2"], "twice"),
+        ("inspect-mounted-inputs", vec!["x"], "name=value"),
+        ("inspect-mounted-inputs", vec!["x=1"], "takes none"),
+        (
+            "wordpress.rest-request",
+            vec!["path=/wp/v2/posts", "params-json=[]"],
+            "JSON object",
+        ),
+        (
+            "wordpress.ensure-plugin-active",
+            vec!["plugin=x", "network=maybe"],
+            "yes, on",
+        ),
+    ] {
+        let error = assert_command(&policy, &call(command, &args))
+            .unwrap_err()
+            .body();
+        assert_eq!(error.code, ErrorCode::InputInvalid, "{command} {args:?}");
+        assert!(error.message.contains(word), "{}", error.message);
+    }
+    let good = call("wordpress.run-php", &["code=a=b"]);
+    assert_eq!(arg_value(&good, "code"), Some("a=b"));
+    let repeated = call(
+        "wordpress.browser-probe",
+        &["url=/", "assert=exists:a", "assert=exists:b"],
+    );
+    assert!(assert_command(&policy, &repeated).is_ok());
+    assert_eq!(arg_values(&repeated, "assert").count(), 2);
+}
+
+/// Every row can be called as it says, and says everything.
+#[test]
+fn the_table_is_consistent() {
+    let mut ids = BTreeSet::new();
+    let mut files = BTreeSet::new();
+    for row in registry() {
+        let id = row.id;
+        assert!(ids.insert(id), "{id} is there twice");
+        let sentence = |text: &str| text.ends_with('.') && text.len() > 8 && text.len() < 300;
+        assert!(sentence(row.description), "{id}: {}", row.description);
+        assert!(!row.output_shape.is_empty(), "{id}");
+        if let Some(schema) = row.output_schema {
+            assert!(
+                schema.starts_with("wp-codebox/") && schema.ends_with("/v1"),
+                "{id}: {schema}"
+            );
+        }
+        let mut names = BTreeSet::new();
+        for arg in row.accepted_args {
+            assert!(names.insert(arg.name), "{id}: {} is there twice", arg.name);
+            assert!(!arg.name.contains('='), "{id}: {}", arg.name);
+            assert!(sentence(arg.description), "{id} {}", arg.name);
+        }
+        for required in row.requires {
+            let found = descriptor(required);
+            assert!(
+                found.is_some(),
+                "{id} needs {required}, which is no command"
+            );
+        }
+        match row.handler {
+            Handler::Program(GuestProgram::File(file)) => {
+                assert!(
+                    file.ends_with(".php") && !file.contains('/'),
+                    "{id}: {file}"
+                );
+                files.insert(file);
+            }
+            Handler::Right { of } => assert!(descriptor(of).is_some(), "{id}"),
+            Handler::Unsupported { reason } => assert!(sentence(&format!("{reason}.")), "{id}"),
+            Handler::Program(GuestProgram::Direct) | Handler::Browser | Handler::Checkpoint => {}
+        }
+    }
+    assert!(
+        ids.len() == 68 && files.len() == 39,
+        "{} {}",
+        ids.len(),
+        files.len()
+    );
+}
+
+#[test]
+fn the_catalogue_shows_every_command_once() {
+    let catalogue = catalog();
+    let rows = catalogue["commands"].as_array().unwrap();
+    assert_eq!(rows.len(), registry().count());
+    let row = |id: &str| rows.iter().find(|r| r["id"] == id).unwrap();
+    let probe = row("wordpress.browser-probe");
+    let args = probe["acceptedArgs"].as_array().unwrap();
+    let assert = args.iter().find(|a| a["name"] == "assert").unwrap();
+    assert_eq!(assert["repeatable"], true);
+    assert_eq!(assert.get("required"), None);
+    assert_eq!(row("wordpress.browser-actions.evaluate")["recipe"], false);
+    assert_eq!(row("wordpress.fuzz-admin-pages")["supported"], false);
+    assert_eq!(
+        row("wordpress.ensure-plugin-active")["policyRequirement"],
+        "Runtime policy commands must include wordpress.ensure-plugin-active, and wordpress.plugin-state"
+    );
+}

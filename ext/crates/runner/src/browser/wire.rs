@@ -1,0 +1,303 @@
+//! Requests to the browser and what arrives while they are answered.
+
+use super::observed::Observed;
+use super::pipe::{Pipe, Wake};
+use serde_json::{Value, json};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError};
+use std::time::{Duration, Instant};
+
+/// Longest sleep, so that cancellation is noticed.
+const TICK: Duration = Duration::from_millis(100);
+/// Characters of the browser's own words in an error.
+const WORDS: usize = 600;
+
+/// What the driver needs of the world around it.
+pub(crate) trait Host {
+    /// A connection to the site's server in the working guest.
+    fn connect(&mut self) -> io::Result<OwnedFd>;
+    /// Tells everybody how far the command is.
+    fn progress(&mut self, stage: &str, detail: Value);
+}
+
+/// Why a browser command went no further.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Failure {
+    /// The browser ended or stopped talking sense.
+    #[error("the browser was lost: {why}")]
+    Lost {
+        /// How.
+        why: String,
+    },
+    /// The renderer of the page crashed.
+    #[error("the page crashed its renderer; it may have used more memory than the browser's guest has")]
+    Crashed,
+    /// The time for the command, or for a part of it, is over.
+    #[error("{what} took longer than {seconds} seconds")]
+    Timeout {
+        /// What was waited for.
+        what: String,
+        /// For how long.
+        seconds: u64,
+    },
+    /// The browser refused a request.
+    #[error("the browser refused {method}: {message}")]
+    Refused {
+        /// Which.
+        method: &'static str,
+        /// Its words.
+        message: String,
+    },
+    /// The page could not be reached.
+    #[error("{url} could not be opened: {why}")]
+    Navigation {
+        /// Which page.
+        url: String,
+        /// The browser's reason.
+        why: String,
+    },
+    /// A step, a script or an assertion failed.
+    #[error("{what}")]
+    Step {
+        /// What and why.
+        what: String,
+    },
+}
+
+impl Failure {
+    /// A stable word.
+    pub(crate) const fn word(&self) -> &'static str {
+        match self {
+            Self::Lost { .. } => "browser-lost",
+            Self::Crashed => "page-crashed",
+            Self::Timeout { .. } => "timeout",
+            Self::Refused { .. } => "browser-refused",
+            Self::Navigation { .. } => "navigation-failed",
+            Self::Step { .. } => "step-failed",
+        }
+    }
+
+    /// Whether nothing more can be asked of the browser.
+    pub(crate) const fn is_final(&self) -> bool {
+        match self {
+            Self::Lost { .. } | Self::Crashed => true,
+            Self::Timeout { .. }
+            | Self::Refused { .. }
+            | Self::Navigation { .. }
+            | Self::Step { .. } => false,
+        }
+    }
+}
+
+/// A browser that is talked to.
+pub(crate) struct Wire<'h> {
+    pub host: &'h mut dyn Host,
+    /// What the browser told of its own accord.
+    pub observed: Observed,
+    pipe: Pipe,
+    /// The page's session, once attached.
+    session: Option<String>,
+    next: u64,
+    lost: Option<String>,
+}
+
+impl<'h> Wire<'h> {
+    /// Takes the parent's ends of the browser's streams: its input, its output, its complaints.
+    pub(crate) fn open(
+        host: &'h mut dyn Host,
+        wakes: (SyncSender<Wake>, Receiver<Wake>),
+        streams: (OwnedFd, OwnedFd, OwnedFd),
+    ) -> io::Result<Self> {
+        Ok(Self {
+            host,
+            observed: Observed::default(),
+            pipe: Pipe::open(wakes, streams)?,
+            session: None,
+            next: 0,
+            lost: None,
+        })
+    }
+
+    /// Speaks to this page from now on.
+    pub(super) fn attach(&mut self, session: String) {
+        self.session = Some(session);
+    }
+
+    /// Asks the browser itself.
+    pub(super) fn ask_browser(
+        &mut self,
+        method: &'static str,
+        params: Value,
+        until: Instant,
+    ) -> Result<Value, Failure> {
+        self.call(None, method, params, until)
+    }
+
+    /// Asks the page.
+    pub(super) fn ask(
+        &mut self,
+        method: &'static str,
+        params: Value,
+        until: Instant,
+    ) -> Result<Value, Failure> {
+        let session = self.session.clone();
+        self.call(session, method, params, until)
+    }
+
+    fn call(
+        &mut self,
+        session: Option<String>,
+        method: &'static str,
+        params: Value,
+        until: Instant,
+    ) -> Result<Value, Failure> {
+        let began = Instant::now();
+        let id = self.send(session.as_deref(), method, &params)?;
+        loop {
+            let Some(message) = self.next_message(until)? else {
+                return Err(timeout(method, began));
+            };
+            if message.get("id").and_then(Value::as_u64) != Some(id) {
+                continue;
+            }
+            if let Some(error) = message.get("error") {
+                let text = error.get("message").and_then(Value::as_str);
+                return Err(Failure::Refused {
+                    method,
+                    message: cut(text.unwrap_or("without a reason"), WORDS),
+                });
+            }
+            return Ok(message.get("result").cloned().unwrap_or(Value::Null));
+        }
+    }
+
+    /// Looks at what arrives until something holds.
+    pub(super) fn wait(
+        &mut self,
+        until: Instant,
+        mut done: impl FnMut(&Observed) -> bool,
+    ) -> Result<Waited, Failure> {
+        loop {
+            if done(&self.observed) {
+                return Ok(Waited::Done);
+            }
+            if self.next_message(until)?.is_none() {
+                return Ok(Waited::TooLong);
+            }
+        }
+    }
+
+    /// The next message; events were taken account of. None: it is `until`.
+    fn next_message(&mut self, until: Instant) -> Result<Option<Value>, Failure> {
+        if let Some(why) = &self.lost {
+            return Err(Failure::Lost { why: why.clone() });
+        }
+        loop {
+            if self.observed.crashed {
+                return Err(Failure::Crashed);
+            }
+            let now = Instant::now();
+            if now >= until {
+                return Ok(None);
+            }
+            let pause = until.duration_since(now).min(TICK);
+            let wake = match self.pipe.wakes.recv_timeout(pause) {
+                Ok(wake) => wake,
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => Wake::Closed("the browser is gone"),
+            };
+            match wake {
+                Wake::Message(message) => {
+                    if let Some(reaction) = self.observed.take(&message) {
+                        let session = reaction.of_page.then(|| self.session.clone()).flatten();
+                        self.send(session.as_deref(), reaction.method, &reaction.params)?;
+                    }
+                    return Ok(Some(message));
+                }
+                Wake::Dropped => self.observed.dropped += 1,
+                Wake::Site(asker) => {
+                    // Whoever asked may be gone.
+                    let _ = asker.send(self.host.connect());
+                }
+                Wake::Closed(why) => {
+                    let why = self.explained(why);
+                    self.lost = Some(why.clone());
+                    return Err(Failure::Lost { why });
+                }
+            }
+        }
+    }
+
+    fn send(
+        &mut self,
+        session: Option<&str>,
+        method: &'static str,
+        params: &Value,
+    ) -> Result<u64, Failure> {
+        self.next += 1;
+        let mut message = json!({"id": self.next, "method": method, "params": params});
+        if let Some(session) = session {
+            message["sessionId"] = json!(session);
+        }
+        let mut bytes = message.to_string().into_bytes();
+        bytes.push(0);
+        match self.pipe.outgoing.try_send(bytes) {
+            Ok(()) => Ok(self.next),
+            Err(TrySendError::Full(_)) => Err(Failure::Lost {
+                why: "it does not take requests any more".to_owned(),
+            }),
+            Err(TrySendError::Disconnected(_)) => Err(Failure::Lost {
+                why: self.explained("it takes no requests"),
+            }),
+        }
+    }
+
+    /// A reason with the last words of the browser, which are its own and may be false.
+    fn explained(&self, why: &str) -> String {
+        // The browser's last lines come by another pipe.
+        std::thread::sleep(Duration::from_millis(50));
+        let Ok(kept) = self.pipe.complaints.lock() else {
+            return why.to_owned();
+        };
+        let text = String::from_utf8_lossy(&kept);
+        let telling = text
+            .lines()
+            .rfind(|line| line.contains("FATAL") || line.contains("rror"))
+            .or_else(|| text.lines().last())
+            .unwrap_or_default();
+        if telling.is_empty() {
+            why.to_owned()
+        } else {
+            format!("{why}; it said: {}", cut(telling, WORDS))
+        }
+    }
+}
+
+/// How a wait ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Waited {
+    Done,
+    TooLong,
+}
+
+pub(super) fn timeout(what: &str, began: Instant) -> Failure {
+    Failure::Timeout {
+        what: what.to_owned(),
+        seconds: began.elapsed().as_secs().max(1),
+    }
+}
+
+/// At most so many characters, no control characters.
+pub(super) fn cut(text: &str, most: usize) -> String {
+    let clean: String = text
+        .chars()
+        .map(|c| if c.is_control() && c != '\n' { ' ' } else { c })
+        .take(most)
+        .collect();
+    if text.chars().nth(most).is_some() {
+        format!("{clean}…")
+    } else {
+        clean
+    }
+}

@@ -1,0 +1,102 @@
+//! Snapshots: what was never finished or half removed, and old ones when the host says so.
+
+use super::{GcItem, GcKind, GcMode, GcReason, GcReport, GcRules, SizeBudget, SnapshotRule};
+use super::{failed, item, names, open, remove};
+use crate::disk::disk_bytes;
+use crate::snapshots::{REMOVED, SNAPSHOTS, UNFINISHED, is_id, lock};
+use crate::{Shelf, SnapshotError, SnapshotOf, StateDir, rfc3339};
+use rustix::fd::AsFd;
+use rustix::fs::FlockOperation;
+use std::path::Path;
+use std::time::Duration;
+use wp_codebox_contracts::SiteId;
+
+/// One that has no content yet may be of a maker that has not locked it yet.
+const FRESH: Duration = Duration::from_secs(60);
+
+pub(super) fn collect(state: &StateDir, site: &SiteId, rules: &GcRules, report: &mut GcReport) {
+    let root = state
+        .path()
+        .join("sites")
+        .join(site.as_str())
+        .join(SNAPSHOTS);
+    let Ok(directory) = open(&root) else {
+        return;
+    };
+    for name in names(directory.as_fd()).unwrap_or_default() {
+        let Ok(name) = String::from_utf8(name) else {
+            continue;
+        };
+        let (id, reason) = match (name.strip_prefix(UNFINISHED), name.strip_prefix(REMOVED)) {
+            (Some(id), _) => (id, GcReason::Orphaned),
+            (None, Some(id)) => (id, GcReason::Interrupted),
+            (None, None) => continue,
+        };
+        let path = root.join(&name);
+        let Ok(_lock) = lock(&path, FlockOperation::NonBlockingLockExclusive) else {
+            continue;
+        };
+        if !is_id(id) || (reason == GcReason::Orphaned && begins(&path)) {
+            continue;
+        }
+        let bytes = disk_bytes(directory.as_fd(), name.as_bytes());
+        let item = item(GcKind::Snapshot, id, site, bytes)(reason);
+        remove(directory.as_fd(), &name, item, rules, report);
+    }
+    let SnapshotRule::Within { max_age, budget } = rules.snapshots else {
+        return;
+    };
+    let Ok(shelf) = Shelf::of_site(state, site) else {
+        return;
+    };
+    let before = rfc3339(super::seconds_ago(max_age), 999);
+    let mut used = 0_u64;
+    // Newest first: the budget is theirs.
+    for snapshot in shelf.list(SnapshotOf::Any).into_iter().rev() {
+        let bytes = disk_bytes(directory.as_fd(), snapshot.id.as_bytes());
+        let over = match budget {
+            SizeBudget::Unlimited => false,
+            SizeBudget::Bytes(most) => used.saturating_add(bytes) > most,
+        };
+        let reason = if snapshot.created_at <= before {
+            GcReason::Age
+        } else if over {
+            GcReason::Size
+        } else {
+            used = used.saturating_add(bytes);
+            continue;
+        };
+        let item = item(GcKind::Snapshot, &snapshot.id, site, bytes)(reason);
+        taken(&shelf, item, rules, report);
+    }
+}
+
+fn taken(shelf: &Shelf, item: GcItem, rules: &GcRules, report: &mut GcReport) {
+    if rules.mode == GcMode::DryRun {
+        report.removed.push(item);
+        return;
+    }
+    match shelf.remove(&item.id) {
+        Ok(()) => report.removed.push(item),
+        Err(SnapshotError::InUse { .. }) => report.alive += 1,
+        // Another collection took it.
+        Err(SnapshotError::NotFound { .. }) => {}
+        Err(SnapshotError::Io { source, .. }) => {
+            let errno = source
+                .raw_os_error()
+                .unwrap_or(rustix::io::Errno::IO.raw_os_error());
+            failed(&item, rustix::io::Errno::from_raw_os_error(errno), report);
+        }
+        Err(_) => failed(&item, rustix::io::Errno::IO, report),
+    }
+}
+
+/// Whether its maker may only just have made it.
+fn begins(path: &Path) -> bool {
+    let empty = std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+    let age = std::fs::metadata(path)
+        .and_then(|meta| meta.modified())
+        .ok()
+        .and_then(|time| time.elapsed().ok());
+    empty && age.is_some_and(|age| age < FRESH)
+}

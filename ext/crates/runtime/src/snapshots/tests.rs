@@ -1,0 +1,167 @@
+use super::*;
+use rustix::fd::AsFd;
+use serde_json::Map;
+use std::os::unix::fs::symlink;
+use wp_codebox_artifacts::Durability;
+use wp_codebox_contracts::{ErrorCode, SnapshotTemplate};
+
+struct Place {
+    temp: tempfile::TempDir,
+    shelf: Shelf,
+}
+
+impl Place {
+    fn new() -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        let upper = temp.path().join("upper");
+        fs::create_dir_all(upper.join("database")).unwrap();
+        fs::write(upper.join("database/.ht.sqlite"), "rows").unwrap();
+        symlink("nowhere", upper.join("link")).unwrap();
+        let shelf = Shelf::at(temp.path().join("snapshots"));
+        Self { temp, shelf }
+    }
+
+    fn keep(&self, name: &str) -> Result<SandboxSnapshot, SnapshotError> {
+        let upper = open_dir(&self.temp.path().join("upper"));
+        let source = LayerSource {
+            name: "content".to_owned(),
+            upper: upper.as_fd(),
+            below: None,
+        };
+        self.shelf
+            .keep(facts(name), &[source], Durability::Unsynced)
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.temp.path().join("snapshots")).unwrap();
+        entries
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .collect()
+    }
+}
+
+fn open_dir(path: &Path) -> OwnedFd {
+    rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).unwrap()
+}
+
+fn run(number: u128) -> RunId {
+    RunId::new(format!("run_{number:032x}")).unwrap()
+}
+
+fn facts(name: &str) -> SnapshotFacts {
+    SnapshotFacts {
+        name: name.to_owned(),
+        actor: "test".to_owned(),
+        run_id: run(1),
+        site: SiteId::new("site").unwrap(),
+        template: SnapshotTemplate {
+            key: "k".to_owned(),
+            wordpress_version: "7.1".to_owned(),
+            php_version: "8.2".to_owned(),
+        },
+        mounts: Vec::new(),
+        metadata: Map::new(),
+    }
+}
+
+#[test]
+fn a_snapshot_is_whole_named_last_and_found() {
+    let place = Place::new();
+    let one = place.keep("before").unwrap();
+    let two = place.keep("after").unwrap();
+    assert_eq!(one.total_bytes, 4);
+    assert_eq!(place.names().len(), 2);
+    let listed = place.shelf.list(SnapshotOf::Run(&run(1)));
+    assert_eq!(listed, [one.clone(), two.clone()]);
+    assert!(place.shelf.list(SnapshotOf::Run(&run(2))).is_empty());
+    for reference in [one.id.as_str(), &one.id[..20], &one.id[5..20], "before"] {
+        assert_eq!(
+            place.shelf.find(reference, SnapshotOf::Any).unwrap(),
+            one.id
+        );
+    }
+    for reference in ["", "snap_", "nothing", "../..", "snap_zz"] {
+        let error = place.shelf.find(reference, SnapshotOf::Any).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::SnapshotNotFound, "{reference}");
+    }
+    let open = place.shelf.open("after", SnapshotOf::Any).unwrap();
+    let (path, _) = open.layer("content").unwrap();
+    assert_eq!(
+        fs::read_to_string(path.join("database/.ht.sqlite")).unwrap(),
+        "rows"
+    );
+}
+
+#[test]
+fn one_that_is_used_is_not_removed() {
+    let place = Place::new();
+    let kept = place.keep("a").unwrap();
+    let open = place.shelf.open(&kept.id, SnapshotOf::Any).unwrap();
+    let error = place.shelf.remove(&kept.id).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::SandboxInUse);
+    // Several may use it.
+    place.shelf.open(&kept.id, SnapshotOf::Any).unwrap();
+    drop(open);
+    place.shelf.remove(&kept.id).unwrap();
+    assert!(place.names().is_empty());
+    let error = place.shelf.remove(&kept.id).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::SnapshotNotFound);
+}
+
+#[test]
+fn whatever_was_changed_is_refused() {
+    type Harm = fn(&Path);
+    let harms: [(&str, Harm); 6] = [
+        ("a file", |at| {
+            fs::write(at.join("content/database/.ht.sqlite"), "ROWS").unwrap()
+        }),
+        ("a file more", |at| {
+            fs::write(at.join("content/x"), "").unwrap()
+        }),
+        ("the list", |at| {
+            let list = fs::read_to_string(at.join("content.jsonl")).unwrap();
+            fs::write(at.join("content.jsonl"), list.lines().next().unwrap()).unwrap();
+        }),
+        ("no list", |at| {
+            fs::remove_file(at.join("content.jsonl")).unwrap()
+        }),
+        ("the document", |at| {
+            let text = fs::read_to_string(at.join(DOCUMENT)).unwrap();
+            fs::write(at.join(DOCUMENT), text.replace("\"test\"", "\"root\"")).unwrap();
+        }),
+        ("another's document", |at| {
+            let text = fs::read_to_string(at.join(DOCUMENT)).unwrap();
+            let id = at.file_name().unwrap().to_str().unwrap();
+            let other = format!("snap_{:032x}", 5);
+            fs::write(at.join(DOCUMENT), text.replace(id, &other)).unwrap();
+        }),
+    ];
+    for (what, harm) in harms {
+        let place = Place::new();
+        let kept = place.keep("a").unwrap();
+        place.shelf.open(&kept.id, SnapshotOf::Any).unwrap();
+        harm(&place.temp.path().join("snapshots").join(&kept.id));
+        let error = place.shelf.open(&kept.id, SnapshotOf::Any).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::SnapshotInvalid, "{what}");
+    }
+}
+
+#[test]
+fn a_failure_leaves_nothing() {
+    let place = Place::new();
+    let upper = open_dir(&place.temp.path().join("upper"));
+    let source = |name: &str| LayerSource {
+        name: name.to_owned(),
+        upper: upper.as_fd(),
+        below: None,
+    };
+    // Two layers of one name: the second cannot be made.
+    let twice = [source("content"), source("content")];
+    place
+        .shelf
+        .keep(facts("a"), &twice, Durability::Unsynced)
+        .unwrap_err();
+    assert!(place.names().is_empty());
+    place.keep("a").unwrap();
+    assert_eq!(place.names().len(), 1);
+}

@@ -1,0 +1,155 @@
+<?php
+/**
+ * Which plugin's code names which options and tables.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Guest\Command;
+
+/**
+ * Looks the names up in the plugins' PHP files.
+ */
+final class Ownership {
+	/** Options that are looked up. */
+	private const OPTIONS = 2000;
+	/** Bytes of PHP that are read of a plugin. */
+	private const BYTES = 16 * 1024 * 1024;
+	/** Bytes of PHP that are read of all. */
+	private const ALL_BYTES = 64 * 1024 * 1024;
+
+	/**
+	 * The inventory.
+	 *
+	 * @return array<string,mixed>
+	 */
+	public function document(): array {
+		global $wpdb;
+		$core    = $this->core_options();
+		$options = array();
+		foreach ( $wpdb->get_results( "SELECT option_name, LENGTH(option_value) AS bytes, SUBSTR(option_value, 1, 200) AS beginning, autoload FROM $wpdb->options ORDER BY option_name LIMIT 5000", ARRAY_A ) as $row ) {
+			$name = (string) $row['option_name'];
+			if ( ! isset( $core[ $name ] ) && ! str_starts_with( $name, '_transient' ) && ! str_starts_with( $name, '_site_transient' ) && ! str_starts_with( $name, 'widget_' ) && count( $options ) < self::OPTIONS ) {
+				$secret           = is_secret_name( $name );
+				$options[ $name ] = array(
+					'name'     => mb_scrub( $name, 'UTF-8' ),
+					'autoload' => (string) $row['autoload'],
+					'secret'   => $secret,
+				) + ( $secret ? array( 'value' => MASK ) : array(
+					'kind'  => is_serialized( (string) $row['beginning'], false ) ? 'serialized' : ( is_numeric( $row['beginning'] ) ? 'number' : 'text' ),
+					'bytes' => (int) $row['bytes'],
+				) );
+			}
+		}
+		$tables = array_values( array_filter( table_names(), static fn ( string $table ): bool => ! is_core_table( $table ) ) );
+		$named  = array();
+		$all    = 0;
+		$rows   = array();
+		foreach ( get_plugins() as $file => $head ) {
+			$found  = $this->found( (string) $file, array_keys( $options ), $tables, $all );
+			$rows[] = array(
+				'plugin'  => (string) $file,
+				'name'    => cut( (string) $head['Name'], 200 ),
+				'active'  => is_plugin_active( $file ),
+				'options' => array_map( static fn ( string $name ): array => $options[ $name ], $found['options'] ),
+				'tables'  => array_map( static fn ( string $table ): array => array( 'name' => $table, 'rows' => (int) $wpdb->get_var( $wpdb->prepare( 'SELECT COUNT(*) FROM %i', $table ) ) ), $found['tables'] ),
+				'whole'   => $found['whole'],
+			);
+			$named  = array_merge( $named, $found['options'], $found['tables'] );
+		}
+		$named = array_flip( $named );
+		return array(
+			'readOnly'  => true,
+			'plugins'   => listing( $rows, array( 'plugin' ), 200 ),
+			'unclaimed' => array(
+				'options' => array_values( array_diff_key( $options, $named ) ),
+				'tables'  => array_values( array_filter( $tables, static fn ( string $table ): bool => ! isset( $named[ $table ] ) ) ),
+			),
+		);
+	}
+
+	/**
+	 * Names that stand in a plugin's PHP files.
+	 *
+	 * @param string       $file    The plugin's main file.
+	 * @param list<string> $options Options.
+	 * @param list<string> $tables  Tables.
+	 * @param int          $all     Bytes read so far.
+	 * @return array{options: list<string>, tables: list<string>, whole: bool}
+	 */
+	private function found( string $file, array $options, array $tables, int &$all ): array {
+		global $wpdb;
+		$found = array(
+			'options' => array(),
+			'tables'  => array(),
+		);
+		$bytes = 0;
+		$whole = true;
+		foreach ( $this->files( WP_PLUGIN_DIR . '/' . $file ) as $path ) {
+			$size = (int) filesize( $path );
+			if ( $bytes + $size > self::BYTES || $all + $size > self::ALL_BYTES ) {
+				$whole = false;
+				continue;
+			}
+			$bytes += $size;
+			$all   += $size;
+			$code   = (string) file_get_contents( $path );
+			foreach ( $options as $name ) {
+				if ( str_contains( $code, "'$name'" ) || str_contains( $code, "\"$name\"" ) ) {
+					$found['options'][ $name ] = $name;
+				}
+			}
+			foreach ( $tables as $table ) {
+				$bare = str_starts_with( $table, $wpdb->prefix ) ? substr( $table, strlen( $wpdb->prefix ) ) : $table;
+				if ( 1 === preg_match( '/(?<![A-Za-z0-9])' . preg_quote( $bare, '/' ) . '(?![A-Za-z0-9_])/', $code ) ) {
+					$found['tables'][ $table ] = $table;
+				}
+			}
+		}
+		return array(
+			'options' => sorted_texts( $found['options'] ),
+			'tables'  => sorted_texts( $found['tables'] ),
+			'whole'   => $whole,
+		);
+	}
+
+	/**
+	 * PHP files of a plugin, without links and libraries.
+	 *
+	 * @param string $main Main file.
+	 * @return iterable<string>
+	 */
+	private function files( string $main ): iterable {
+		if ( dirname( $main ) === WP_PLUGIN_DIR ) {
+			yield $main;
+			return;
+		}
+		$inner = new \RecursiveCallbackFilterIterator(
+			new \RecursiveDirectoryIterator( dirname( $main ), \FilesystemIterator::SKIP_DOTS ),
+			static fn ( \SplFileInfo $entry ): bool => ! $entry->isLink() && ! in_array( $entry->getFilename(), array( 'node_modules', '.git' ), true )
+		);
+		$count = 0;
+		foreach ( new \RecursiveIteratorIterator( $inner ) as $entry ) {
+			if ( $entry->isFile() && 'php' === $entry->getExtension() && ++$count <= 5000 ) {
+				yield $entry->getPathname();
+			}
+		}
+	}
+
+	/**
+	 * Names of WordPress's own options: those that its code names.
+	 *
+	 * @return array<string,int>
+	 */
+	private function core_options(): array {
+		$code = '';
+		foreach ( array( 'wp-admin/includes/schema.php', 'wp-admin/includes/upgrade.php', 'wp-includes/option.php', 'wp-includes/cron.php', 'wp-includes/theme.php', 'wp-includes/class-wp-roles.php', 'wp-includes/class-wp-rewrite.php', 'wp-admin/includes/update-core.php', 'wp-includes/widgets.php', 'wp-includes/class-wp-theme.php', 'wp-includes/class-wp-recovery-mode.php', 'wp-includes/class-wp-recovery-mode-key-service.php', 'wp-admin/includes/plugin.php', 'wp-includes/functions.php' ) as $file ) {
+			$code .= is_readable( ABSPATH . $file ) ? (string) file_get_contents( ABSPATH . $file ) : '';
+		}
+		preg_match_all( '/[\'"]([a-z][A-Za-z0-9_]{2,63})[\'"]/', $code, $found );
+		$theme = 'theme_mods_' . get_option( 'stylesheet' );
+		return array_flip( array_merge( $found[1], array( $GLOBALS['wpdb']->prefix . 'user_roles', $theme, 'fresh_site', 'recovery_keys', 'can_compress_scripts' ) ) );
+	}
+}

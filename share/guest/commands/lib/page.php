@@ -1,0 +1,218 @@
+<?php
+/**
+ * One page of WordPress, made in this process and caught whatever it does: a redirect, wp_die(),
+ * exit and a fatal error are results.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Guest\Command;
+
+require_once __DIR__ . '/watch.php';
+
+/**
+ * The page and what is known of it.
+ */
+final class Page {
+	/** Fingerprints of queries. */
+	private const FINGERPRINTS = 50;
+
+	/**
+	 * Status of the answer.
+	 *
+	 * @var int
+	 */
+	private int $status = 200;
+
+	/**
+	 * Headers that WordPress made, by name.
+	 *
+	 * @var array<string,string>
+	 */
+	private array $headers = array();
+
+	/**
+	 * Where it leads to.
+	 *
+	 * @var ?string
+	 */
+	private ?string $location = null;
+
+	/**
+	 * What wp_die() was told.
+	 *
+	 * @var ?array<string,mixed>
+	 */
+	private ?array $died = null;
+
+	/**
+	 * Template of the theme.
+	 *
+	 * @var ?string
+	 */
+	private ?string $template = null;
+
+	/**
+	 * Makes it; call it before WordPress is loaded.
+	 *
+	 * @param string              $surface     admin or frontend.
+	 * @param array<string,mixed> $request     What was asked, as it is shown.
+	 * @param bool                $diagnostics Whether queries are listed.
+	 * @param Watch               $watch       What watches it.
+	 */
+	public function __construct( private readonly string $surface, private readonly array $request, private readonly bool $diagnostics, private readonly Watch $watch ) {
+		before_wordpress( 'status_header', $this->answered( ... ), 2, PHP_INT_MAX );
+		before_wordpress( 'wp_headers', $this->headed( ... ), 1, PHP_INT_MAX );
+		before_wordpress( 'nocache_headers', $this->headed( ... ), 1, PHP_INT_MAX );
+		before_wordpress( 'wp_redirect', $this->redirected( ... ), 2, PHP_INT_MAX );
+		before_wordpress( 'template_include', $this->chosen( ... ), 1, PHP_INT_MAX );
+		foreach ( array( 'wp_die_handler', 'wp_die_ajax_handler', 'wp_die_json_handler' ) as $hook ) {
+			before_wordpress( $hook, $this->dying( ... ), 1, PHP_INT_MAX );
+		}
+		Entry::$at_exit = $this->document( ... );
+	}
+
+	/**
+	 * Hook status_header.
+	 *
+	 * @param mixed $header Header.
+	 * @param mixed $code   Status.
+	 */
+	public function answered( mixed $header, mixed $code ): mixed {
+		$this->status = (int) $code;
+		return $header;
+	}
+
+	/**
+	 * Hooks wp_headers and nocache_headers.
+	 *
+	 * @param mixed $headers Headers.
+	 */
+	public function headed( mixed $headers ): mixed {
+		foreach ( is_array( $headers ) ? $headers : array() as $name => $value ) {
+			if ( is_string( $name ) && is_scalar( $value ) && false !== $value && count( $this->headers ) < 100 ) {
+				$this->headers[ strtolower( cut( $name, 100 ) ) ] = is_secret_name( $name ) ? MASK : cut( (string) $value, 1000 );
+			}
+		}
+		return $headers;
+	}
+
+	/**
+	 * Hook wp_redirect.
+	 *
+	 * @param mixed $location Where to.
+	 * @param mixed $status   Status.
+	 */
+	public function redirected( mixed $location, mixed $status ): mixed {
+		if ( is_string( $location ) && '' !== $location ) {
+			$this->location = cut( $location, 2000 );
+			$this->status   = (int) $status;
+		}
+		return $location;
+	}
+
+	/**
+	 * Hook template_include.
+	 *
+	 * @param mixed $template File.
+	 */
+	public function chosen( mixed $template ): mixed {
+		$this->template = is_string( $template ) ? guest_path( $template ) : null;
+		return $template;
+	}
+
+	/**
+	 * Hooks of wp_die().
+	 *
+	 * @param mixed $handler Who prints it.
+	 */
+	public function dying( mixed $handler ): mixed {
+		if ( ! is_callable( $handler ) ) {
+			return $handler;
+		}
+		return function ( $message, $title = '', $args = array() ) use ( $handler ) {
+			$text       = is_wp_error( $message ) ? $message->get_error_message() : ( is_scalar( $message ) ? (string) $message : '' );
+			$this->died = array(
+				'message' => cut( text_without_tags( $text ), 1000 ),
+				'title'   => cut( is_string( $title ) ? text_without_tags( $title ) : '', 200 ),
+			);
+			if ( is_array( $args ) && is_numeric( $args['response'] ?? null ) ) {
+				$this->died['response'] = (int) $args['response'];
+			}
+			return $handler( $message, $title, $args );
+		};
+	}
+
+	/**
+	 * The document, when everything is over.
+	 *
+	 * @return array<string,mixed>
+	 */
+	public function document(): array {
+		$error = error_get_last();
+		$fatal = null !== $error && 0 !== ( $error['type'] & ( E_ERROR | E_PARSE | E_CORE_ERROR | E_COMPILE_ERROR | E_USER_ERROR | E_RECOVERABLE_ERROR ) );
+		if ( $fatal ) {
+			$this->status = 500;
+		}
+		$document = array(
+			'schema'  => 'wp-codebox/wordpress-page-load-result/v1',
+			'surface' => $this->surface,
+			'mode'    => 'simulated',
+			'request' => $this->request,
+			'status'  => $this->status,
+			'outcome' => match ( true ) {
+				$fatal => 'fatal',
+				null !== $this->location => 'redirected',
+				null !== $this->died => 'died',
+				default => 'rendered',
+			},
+			'headers' => (object) $this->headers,
+			'title'   => null,
+			// What was printed: the process that reads it fills it in.
+			'body'    => null,
+			'php'     => $this->watch->php(),
+			'queries' => $this->watch->queries( $this->diagnostics ? self::FINGERPRINTS : 0 ),
+			'costs'   => $this->watch->costs(),
+			'hooks'   => $this->watch->hooks(),
+		);
+		$more     = array(
+			'redirect' => $this->location,
+			'died'     => $this->died,
+			'template' => $this->template,
+			'fatal'    => $fatal ? array(
+				'message' => cut( str_replace( root() . '/', '/', explode( "\n", (string) $error['message'] )[0] ), 1000 ),
+				'file'    => guest_path( $error['file'] ),
+				'line'    => $error['line'],
+			) : null,
+		);
+		return $document + array_filter( $more, static fn ( $value ): bool => null !== $value );
+	}
+}
+
+/**
+ * Path and query of a page, from `path` or `url` and `query-json`.
+ *
+ * @param Arguments $arguments Arguments.
+ * @param string    $fallback  When neither is given.
+ */
+function page_target( Arguments $arguments, string $fallback ): string {
+	if ( $arguments->has( 'path' ) && $arguments->has( 'url' ) ) {
+		throw Refusal::input( 'give either path or url' );
+	}
+	$target = $arguments->text( 'path', $fallback );
+	if ( $arguments->has( 'url' ) ) {
+		$parts = parse_url( $arguments->text( 'url' ) );
+		if ( ! is_array( $parts ) || ! in_array( $parts['host'] ?? 'localhost', array( 'localhost', '127.0.0.1' ), true ) ) {
+			throw Refusal::input( sprintf( 'url is %s, but must be a page of this sandbox: http://localhost/…', Arguments::shown( $arguments->text( 'url' ) ) ) );
+		}
+		$target = ( $parts['path'] ?? '/' ) . ( isset( $parts['query'] ) ? '?' . $parts['query'] : '' );
+	}
+	$target = '/' . ltrim( $target, '/' );
+	if ( strlen( $target ) > 4096 || 1 === preg_match( '/[\x00-\x20\x7f]/', $target ) || 1 === preg_match( '~(?:^|/)\.\.(?:/|$)~', rawurldecode( (string) parse_url( 'http://localhost' . $target, PHP_URL_PATH ) ) ) ) {
+		throw Refusal::input( sprintf( '%s is no path of a page', Arguments::shown( $target ) ) );
+	}
+	$query = http_build_query( $arguments->object( 'query-json' ) );
+	return '' === $query ? $target : $target . ( str_contains( $target, '?' ) ? '&' : '?' ) . $query;
+}

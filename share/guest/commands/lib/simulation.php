@@ -1,0 +1,73 @@
+<?php
+/**
+ * A request for a page without a web server.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Guest\Command;
+
+/**
+ * Prepares the request that the arguments ask for; the file that loads WordPress.
+ *
+ * @param string $surface admin or frontend.
+ */
+function simulate( string $surface ): string {
+	try {
+		$arguments = Entry::$arguments;
+		$admin     = 'admin' === $surface;
+		$target    = page_target( $arguments, $admin ? '/wp-admin/index.php' : '/' );
+		$method    = $arguments->word( 'method', array( 'GET', 'HEAD', 'POST' ), $arguments->has( 'body-json' ) ? 'POST' : 'GET' );
+		$body      = $arguments->object( 'body-json' );
+		$user      = $arguments->text( 'user', $admin && ! $arguments->has( 'session' ) ? '1' : '' );
+		if ( array() !== $body && 'POST' !== $method ) {
+			throw Refusal::input( "body-json needs method POST, not $method" );
+		}
+		if ( $admin ) {
+			$target = '/wp-admin/' . basename( admin_file( $target ) ) . ( str_contains( $target, '?' ) ? strstr( $target, '?' ) : '' );
+		} elseif ( 1 === preg_match( '~^/(?:wp-admin(?:/|$)|wp-content/|wp-includes/|(?!index\.php)[^/?]+\.php(?:[/?]|$))~', $target ) ) {
+			throw Refusal::input( "$target is no page of the front end; wordpress.simulated-admin-page-load makes pages of the admin area, wordpress.server-page-load any file" );
+		}
+		$diagnostics = $arguments->truth( 'capture-diagnostics', false );
+		log_in( $user, $arguments->text( 'session' ) );
+		$request = array(
+			'method' => $method,
+			'path'   => cut( $target, 2000 ),
+			'user'   => '' === $user ? null : cut( $user, 100 ),
+		);
+		new Page( $surface, $request, $diagnostics, new Watch() );
+	} catch ( Refusal $refusal ) {
+		finish( static fn () => throw $refusal );
+	}
+	$file                   = wordpress( $target, $method );
+	$_POST                  = $body;
+	$_REQUEST               = $_POST + $_GET;
+	$_SERVER['SCRIPT_NAME'] = $admin ? strtok( $target, '?' ) : '/index.php';
+	$_SERVER['PHP_SELF']    = $_SERVER['SCRIPT_NAME'];
+	if ( array() !== $body ) {
+		$_SERVER['CONTENT_TYPE'] = 'application/x-www-form-urlencoded';
+	}
+	// Constants that the page itself would define first.
+	define( $admin ? 'WP_ADMIN' : 'WP_USE_THEMES', true );
+	if ( 'admin-ajax.php' === basename( $_SERVER['SCRIPT_NAME'] ) && $admin ) {
+		define( 'DOING_AJAX', true );
+	}
+	print_page();
+	return $file;
+}
+
+/**
+ * The file of a page of the admin area.
+ *
+ * @param string $target Path and query: /wp-admin/edit.php?… or edit.php?….
+ */
+function admin_file( string $target ): string {
+	$name = ltrim( (string) preg_replace( '~^/wp-admin(?=/|$)~', '', (string) strtok( $target, '?' ) ), '/' );
+	$file = root() . '/wordpress/wp-admin/' . ( '' === $name ? 'index.php' : $name );
+	if ( 1 !== preg_match( '/^(?:[a-z0-9-]+\.php)?$/', $name ) || ! is_file( $file ) ) {
+		throw Refusal::input( sprintf( 'there is no page %s in the admin area; wordpress.admin-page-inventory lists them', Arguments::shown( $target ) ) );
+	}
+	return $file;
+}

@@ -1,0 +1,140 @@
+<?php
+/**
+ * Users of the guest's site: who a command acts as.
+ *
+ * @package WPCodebox
+ */
+
+declare( strict_types=1 );
+
+namespace WPCodebox\Guest\Command;
+
+require_once __DIR__ . '/sessions.php';
+
+/**
+ * Finds, makes and becomes users.
+ */
+final class Users {
+
+	/**
+	 * The user of this login, e-mail address or id; nothing when there is none.
+	 *
+	 * @param string $reference Login, e-mail address or id.
+	 */
+	public static function find( string $reference ): ?\WP_User {
+		$user = get_user_by( 'login', $reference );
+		$user = $user ? $user : ( str_contains( $reference, '@' ) ? get_user_by( 'email', $reference ) : false );
+		$user = $user ? $user : ( ctype_digit( $reference ) ? get_user_by( 'id', (int) $reference ) : false );
+		return $user ? $user : null;
+	}
+
+	/**
+	 * The user of this reference.
+	 *
+	 * @param string $reference Login, e-mail address or id.
+	 * @throws Refusal When there is none.
+	 */
+	public static function get( string $reference ): \WP_User {
+		return self::find( $reference ) ?? throw new Refusal( 'user-missing', sprintf( 'there is no user %s; make one with wordpress.session and role, or with wordpress.wp-cli', Arguments::shown( $reference ) ) );
+	}
+
+	/**
+	 * The first administrator.
+	 *
+	 * @throws Refusal When there is none.
+	 */
+	public static function administrator(): \WP_User {
+		$users = get_users(
+			array(
+				'role'    => 'administrator',
+				'orderby' => 'ID',
+				'number'  => 1,
+			)
+		);
+		return $users[0] ?? throw new Refusal( 'user-missing', 'the site has no administrator' );
+	}
+
+	/**
+	 * The user of this reference, made with this role when there is none.
+	 *
+	 * Without a reference it is the first user with the role, or one who is named after it.
+	 *
+	 * @param string $reference Login or e-mail address; may be empty.
+	 * @param string $role      Role; empty means administrator for whoever is looked for without
+	 *                          a name, and nobody is made.
+	 * @throws Refusal When the user does not exist and no role is given, or the role does not exist.
+	 */
+	public static function ensure( string $reference, string $role ): \WP_User {
+		if ( '' !== $role && null === get_role( $role ) ) {
+			throw new Refusal( 'role-missing', sprintf( 'there is no role %s; there are %s', Arguments::shown( $role ), implode( ', ', array_keys( wp_roles()->roles ) ) ) );
+		}
+		if ( '' === $reference ) {
+			if ( '' === $role || 'administrator' === $role ) {
+				return self::administrator();
+			}
+			$reference = 'codebox-' . $role;
+		}
+		$user = self::find( $reference );
+		if ( null === $user ) {
+			if ( '' === $role ) {
+				return self::get( $reference );
+			}
+			return self::make( $reference, $role );
+		}
+		if ( '' !== $role && ! in_array( $role, $user->roles, true ) ) {
+			throw new Refusal( 'role-differs', sprintf( 'the user %s has the role %s, not %s; leave role out or name another user', $user->user_login, implode( ', ', $user->roles ), $role ) );
+		}
+		return $user;
+	}
+
+	/**
+	 * Who the command acts as: the user or the session it names. It becomes the current one.
+	 *
+	 * @param Arguments     $arguments Arguments user, principal and session.
+	 * @param \WP_User|null $otherwise Who it is when neither is named; nobody when absent.
+	 */
+	public static function act( Arguments $arguments, ?\WP_User $otherwise = null ): ?\WP_User {
+		$named = $arguments->first( 'user', 'principal' );
+		$user  = '' !== $arguments->first( 'session' ) ? Sessions::become( $arguments->first( 'session' ), $named ) : null;
+		$user  = $user ?? ( '' === $named ? $otherwise : self::get( $named ) );
+		wp_set_current_user( null === $user ? 0 : $user->ID );
+		return $user;
+	}
+
+	/**
+	 * A user as results name them; null for nobody.
+	 *
+	 * @param \WP_User|null $user User.
+	 * @return array{id: int, login: string, roles: list<string>}|null
+	 */
+	public static function row( ?\WP_User $user ): ?array {
+		return null === $user ? null : array(
+			'id'    => $user->ID,
+			'login' => $user->user_login,
+			'roles' => array_values( $user->roles ),
+		);
+	}
+
+	/**
+	 * Makes a user with a password that nobody learns.
+	 *
+	 * @param string $reference Login or e-mail address.
+	 * @param string $role      Role.
+	 * @throws Refusal When WordPress refuses.
+	 */
+	private static function make( string $reference, string $role ): \WP_User {
+		$login = sanitize_user( str_contains( $reference, '@' ) ? (string) strstr( $reference, '@', true ) : $reference, true );
+		$id    = wp_insert_user(
+			array(
+				'user_login' => $login,
+				'user_email' => str_contains( $reference, '@' ) ? $reference : $login . '@example.org',
+				'user_pass'  => bin2hex( random_bytes( 24 ) ),
+				'role'       => $role,
+			)
+		);
+		if ( is_wp_error( $id ) ) {
+			throw new Refusal( 'user-invalid', sprintf( 'the user %s cannot be made: %s', Arguments::shown( $reference ), $id->get_error_message() ) );
+		}
+		return self::get( (string) get_userdata( $id )->user_login );
+	}
+}

@@ -1,0 +1,19 @@
+<?php
+/**
+ * Command `wordpress.simulated-frontend-page-load`: makes a page of the front end in this process,
+ * without a web server, and says what became of it.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+require __DIR__ . '/lib/entry.php';
+require __DIR__ . '/lib/page.php';
+require __DIR__ . '/lib/simulation.php';
+
+WPCodebox\Guest\Command\begin();
+require WPCodebox\Guest\Command\simulate( 'frontend' );
+wp();
+require ABSPATH . WPINC . '/template-loader.php';
+exit;
