@@ -1,5 +1,6 @@
 //! Arguments of every subcommand. The doc comments are the help texts.
 
+use super::groups::{BatchArgs, FanoutArgs, SingleArgs};
 use super::model::ModelArgs;
 use super::recipe::{BlueprintArgs, RecipeCommand, RecipeRunArgs, WorkspacePolicyCommand};
 use super::runs::RunsCommand;
@@ -32,6 +33,15 @@ pub(crate) enum Command {
     /// Verify bundles and prepare their application.
     #[command(subcommand, alias = "artifact")]
     Artifacts(ArtifactsCommand),
+    /// Run one agent task that is given as JSON.
+    #[command(visible_aliases = ["run-agent-task", "agent-task-run"])]
+    AgentSandboxRun(SingleArgs),
+    /// Run several agent tasks, each in a sandbox of its own.
+    #[command(visible_alias = "run-agent-task-batch")]
+    AgentSandboxBatch(BatchArgs),
+    /// Run workers that may wait for each other, and judge what they come to together.
+    #[command(visible_alias = "run-agent-task-fanout")]
+    AgentFanout(FanoutArgs),
     /// Look at runs that others started, follow and cancel them.
     #[command(subcommand)]
     Runs(RunsCommand),

@@ -8,6 +8,7 @@ mod args;
 mod artifacts;
 mod doctor;
 mod gc;
+mod groups;
 mod manual;
 mod model;
 mod network;
@@ -61,6 +62,9 @@ pub(crate) fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
         Command::ValidateBlueprint(options) => recipe::validate_blueprint(&output, &options),
         Command::WorkspacePolicy(command) => recipe::workspace_policy(&output, &command),
         Command::Artifacts(command) => artifacts::main(&output, command),
+        Command::AgentSandboxRun(options) => groups::single(&output, &options),
+        Command::AgentSandboxBatch(options) => groups::batch(&output, &options),
+        Command::AgentFanout(options) => groups::fanout(&output, &options),
         Command::Runs(command) => runs::main(&output, &command),
         Command::Agents(options) => agents::main(&output, &options),
         Command::Commands { .. } => output.commands(),
