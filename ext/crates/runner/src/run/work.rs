@@ -103,6 +103,7 @@ pub(super) fn spec(
         })
         .collect::<Result<Vec<_>, ErrorBody>>()?;
     Ok(NativeSpec {
+        content: Vec::new(),
         mounts,
         components: components::planned(&setting.components),
         task_json: setting

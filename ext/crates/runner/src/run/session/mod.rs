@@ -13,6 +13,7 @@ pub(crate) use command::Commanded;
 use super::egress::{self, Phase};
 use super::preview::{PreviewEnd, Previews, SiteServer};
 use super::recorder::Recorder;
+use super::sync::SyncProgram;
 use super::work::{guest, spec};
 use super::{Setting, agents};
 use serde_json::json;
@@ -28,6 +29,10 @@ pub(crate) struct WorkingGuest {
     pub site: Option<SiteServer>,
     /// Web servers that were started in it.
     pub sites: u32,
+    /// The program that carries files, once somebody needed it.
+    pub syncing: Option<SyncProgram>,
+    /// How many of it were started.
+    pub syncs: u32,
 }
 
 /// One session. Everything in it may be used at once, which is why its members are open.
@@ -121,6 +126,8 @@ fn start(setting: &Setting<'_>) -> Result<WorkingGuest, ErrorBody> {
         egress,
         site: None,
         sites: 0,
+        syncing: None,
+        syncs: 0,
     })
 }
 
