@@ -2,6 +2,7 @@
 
 use super::model::ModelArgs;
 use super::runs::RunsCommand;
+use super::sync::SyncArgs;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -34,6 +35,8 @@ pub(crate) enum Command {
     },
     /// Check whether this host can run sandboxes, and say what to fix.
     Doctor(DoctorArgs),
+    /// Carry files between a directory here and a held sandbox.
+    Sync(SyncArgs),
     /// Remove what runs left: settled run directories, dead scratch, unfinished bundles,
     /// unused templates, empty control groups. Bundles only when asked for.
     Gc(GcArgs),

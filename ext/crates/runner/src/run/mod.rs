@@ -42,6 +42,7 @@ pub(crate) use made::{Listed, list as list_archive, plugin_header};
 pub(crate) use prepare::{Prepared, default_policy, prepare};
 pub(crate) use programs::{GuestMount, check as check_program, command as command_program};
 pub(crate) use recorder::{Call, Step};
+pub(crate) use sync::FILE_BYTES as SYNC_FILE_BYTES;
 pub(crate) use work::Stop;
 
 use crate::agent::Parent;

@@ -87,6 +87,9 @@ impl Session<'_, '_> {
         let mut answer = json!({
             "schema": schema_id::SANDBOX_SYNC, "direction": "out", "mounts": self.places(),
         });
+        if let Some(below) = &below {
+            answer["path"] = json!(below);
+        }
         let rows = match (&below, request.content, request.everything) {
             (Some(path), true, _) => match self.one_file(path, actor)? {
                 Some(row) => vec![row],
