@@ -44,6 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         template: &template,
         template_access: TemplateAccess::Run,
         mounts: &[],
+        content: &[],
         components: &wp_codebox_backend_native::PlannedComponents::default(),
         task_json: "",
         staged: &[],

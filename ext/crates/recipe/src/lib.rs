@@ -6,11 +6,13 @@
 //! same bytes. What this backend cannot do is refused by field path, never ignored.
 #![forbid(unsafe_code)]
 
+mod blueprint;
 mod continuation;
 mod grammar;
 mod issue;
 mod json;
 mod layout;
+mod lower;
 mod model;
 mod parse;
 mod plan;
@@ -18,6 +20,9 @@ mod policy;
 mod sources;
 mod validate;
 
+pub use blueprint::{
+    BLUEPRINT_VALIDATION, Blueprint, BlueprintRow, blueprint, blueprint_validation,
+};
 pub use continuation::{
     CONTINUATION_EVIDENCE, Continuation, Executed, Failure, Loop, Mapping, Next, Pointer,
     PointerError, Predicate, SELF_EXECUTING, Target,
@@ -25,6 +30,7 @@ pub use continuation::{
 pub use issue::{Issue, IssueCode};
 pub use json::{MAX_RECIPE_BYTES, MAX_RECIPE_DEPTH};
 pub use layout::{Phase, PlacedStep, code_file_target};
+pub use lower::{Demand, Lowered, SecretUse, demand, lower, php_literal};
 pub use model::{
     Access, Artifacts, Assets, Bootstrap, Declared, Distribution, DistributionArtifact,
     DistributionWordPress, Domain, Environment, ExternalService, ExtraPlugin, FakeLoad, HealthKind,

@@ -1,6 +1,7 @@
 //! Arguments of every subcommand. The doc comments are the help texts.
 
 use super::model::ModelArgs;
+use super::preview::PreviewArgs;
 use super::runs::RunsCommand;
 use super::sync::SyncArgs;
 use clap::{Args, Parser, Subcommand};
@@ -138,6 +139,8 @@ Examples:
     --check 'vendor/bin/phpunit'
   wp-codebox run --mount ./my-plugin:/workspace/my-plugin --goal 'Fix the coding style' \\
     --agent-command 'phpcbf --standard=PSR12 .' --agent-success-codes 0,1 --check 'phpcs --standard=PSR12 .' --json
+  wp-codebox run --mount ./my-plugin:/wordpress/wp-content/plugins/my-plugin --preview-hold 10m \\
+    --command wordpress.wp-cli --arg command='plugin activate my-plugin'
 
 Exit status: 0 succeeded or nothing to do, 1 failed, 3 partial or blocked, 124 timed out,
 125 the sandbox could not start, 126 denied by policy, 130 cancelled.")]
@@ -225,15 +228,8 @@ pub(crate) struct RunArgs {
     /// Partition of the state directory the bundle is stored in.
     #[arg(long, default_value = "cli", value_name = "ID")]
     pub site: String,
-    /// Preview of the running site: not offered by this version, any use is refused.
-    #[arg(long, hide = true)]
-    pub preview_hold_seconds: Option<String>,
-    #[arg(long, hide = true)]
-    pub preview_port: Option<String>,
-    #[arg(long, hide = true)]
-    pub preview_bind: Option<String>,
-    #[arg(long, hide = true)]
-    pub preview_public_url: Option<String>,
+    #[command(flatten)]
+    pub preview: PreviewArgs,
     #[command(flatten)]
     pub paths: PathArgs,
     /// Print the result as JSON on standard output.

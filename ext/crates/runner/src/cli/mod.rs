@@ -12,6 +12,7 @@ mod manual;
 mod model;
 mod network;
 mod output;
+mod preview;
 mod request;
 mod run;
 mod runs;

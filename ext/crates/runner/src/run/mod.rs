@@ -29,6 +29,7 @@ mod recorder;
 mod salvage;
 mod secrets;
 mod session;
+mod state;
 mod sync;
 mod test_files;
 mod verdict;
