@@ -14,10 +14,12 @@ mod model;
 mod network;
 mod output;
 mod recipe;
+mod preview;
 mod request;
 mod run;
 mod runs;
 mod settings;
+mod sync;
 
 pub(crate) use settings::Settings;
 
@@ -69,6 +71,7 @@ pub(crate) fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
         Command::Agents(options) => agents::main(&output, &options),
         Command::Commands { .. } => output.commands(),
         Command::Doctor(options) => doctor::main(&output, &options),
+        Command::Sync(options) => sync::main(&output, &options),
         Command::Gc(options) => gc::main(&output, &options),
         Command::Completion { shell } => manual::completion(shell),
         Command::Man(options) => manual::man(&output, &options),
