@@ -5,9 +5,11 @@
 //! time, so that nobody who may connect can hold or end the run but by asking for its end.
 
 mod client;
+mod live;
 mod socket;
 
 pub(crate) use client::cancel;
+pub(crate) use live::ask;
 
 use crate::frames::FrameReader;
 use crate::outbox::Bond;

@@ -1,7 +1,9 @@
 //! Arguments of every subcommand. The doc comments are the help texts.
 
 use super::model::ModelArgs;
+use super::profile::ProfileCommand;
 use super::runs::RunsCommand;
+use super::sandbox::SandboxCommand;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -21,6 +23,12 @@ pub(crate) enum Command {
     /// Verify bundles and prepare their application.
     #[command(subcommand, alias = "artifact")]
     Artifacts(ArtifactsCommand),
+    /// Make sandboxes that outlive their commands, keep their state, bring it back, end them.
+    #[command(subcommand)]
+    Sandbox(SandboxCommand),
+    /// Judge and list the profiles that sandboxes are made from.
+    #[command(subcommand)]
+    Profile(ProfileCommand),
     /// Look at runs that others started, follow and cancel them.
     #[command(subcommand)]
     Runs(RunsCommand),

@@ -12,9 +12,11 @@ mod manual;
 mod model;
 mod network;
 mod output;
+mod profile;
 mod request;
 mod run;
 mod runs;
+mod sandbox;
 mod settings;
 
 pub(crate) use settings::Settings;
@@ -56,6 +58,8 @@ pub(crate) fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     match cli.command {
         Command::Run(options) => run::run(&output, *options),
         Command::Artifacts(command) => artifacts::main(&output, command),
+        Command::Sandbox(command) => sandbox::main(&output, &command),
+        Command::Profile(command) => profile::main(&output, &command),
         Command::Runs(command) => runs::main(&output, &command),
         Command::Agents(options) => agents::main(&output, &options),
         Command::Commands { .. } => output.commands(),

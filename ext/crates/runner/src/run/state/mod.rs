@@ -173,6 +173,8 @@ impl Session<'_, '_> {
         check_request(request)?;
         free(running)?;
         keepable(self.setting)?;
+        // It comes back when somebody looks at the site again.
+        self.stop_site_server();
         quiet::settle(self.setting, self.guest.runtime.as_mut())?;
         let base = self.guest.base.as_deref();
         let sources: Vec<LayerSource<'_>> = self
