@@ -6,6 +6,7 @@
 mod agents;
 mod args;
 mod artifacts;
+mod commands;
 mod doctor;
 mod gc;
 mod manual;
@@ -15,6 +16,7 @@ mod output;
 mod request;
 mod run;
 mod runs;
+mod schema;
 mod settings;
 
 pub(crate) use settings::Settings;
@@ -58,7 +60,8 @@ pub(crate) fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
         Command::Artifacts(command) => artifacts::main(&output, command),
         Command::Runs(command) => runs::main(&output, &command),
         Command::Agents(options) => agents::main(&output, &options),
-        Command::Commands { .. } => output.commands(),
+        Command::Commands(options) => commands::main(&output, &options),
+        Command::Schema(options) => schema::main(&output, &options),
         Command::Doctor(options) => doctor::main(&output, &options),
         Command::Gc(options) => gc::main(&output, &options),
         Command::Completion { shell } => manual::completion(shell),
