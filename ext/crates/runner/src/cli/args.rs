@@ -57,12 +57,10 @@ pub(crate) enum Command {
     Runs(RunsCommand),
     /// List the agents there are presets for, and whether their programs are installed.
     Agents(AgentsArgs),
-    /// List the commands a sandbox offers.
-    Commands {
-        /// Print JSON on standard output.
-        #[arg(long)]
-        json: bool,
-    },
+    /// List the commands a sandbox offers, or show one with its arguments.
+    Commands(CommandsArgs),
+    /// Print the JSON Schema of a document, or the definition of a tool.
+    Schema(SchemaArgs),
     /// Check whether this host can run sandboxes, and say what to fix.
     Doctor(DoctorArgs),
     /// Carry files between a directory here and a held sandbox.
@@ -107,6 +105,46 @@ Exit status: 0.")]
         #[arg(long, default_value_t = 3)]
         frames_fd: i32,
     },
+}
+
+/// Arguments of `commands`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wp-codebox commands
+  wp-codebox commands wordpress.rest-request
+  wp-codebox commands --json | jq -r '.commands[] | select(.supported) | .id'
+
+Exit status: 0 printed, 1 there is no such command or wrong usage.")]
+pub(crate) struct CommandsArgs {
+    /// Id of one command.
+    #[arg(value_name = "ID")]
+    pub id: Option<String>,
+    /// Print the catalogue as JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `schema`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wp-codebox schema --list
+  wp-codebox schema run-result --json
+  wp-codebox schema wp-codebox/command-catalog/v1
+  wp-codebox schema tool workspace.read
+
+Exit status: 0 printed, 1 there is no such schema or wrong usage.")]
+pub(crate) struct SchemaArgs {
+    /// Id of the schema, or its name without `wp-codebox/` and `/v1`; or `tool` and its name.
+    #[arg(value_name = "NAME", num_args = 0..=2)]
+    pub name: Vec<String>,
+    /// List the schemas and tools there are.
+    #[arg(long)]
+    pub list: bool,
+    /// Print JSON on standard output; a schema is JSON anyway.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `man`.

@@ -6,6 +6,7 @@
 mod agents;
 mod args;
 mod artifacts;
+mod commands;
 mod doctor;
 mod gc;
 mod groups;
@@ -20,6 +21,7 @@ mod request;
 mod run;
 mod runs;
 mod sandbox;
+mod schema;
 mod settings;
 mod sync;
 
@@ -73,7 +75,8 @@ pub(crate) fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
         Command::Profile(command) => profile::main(&output, &command),
         Command::Runs(command) => runs::main(&output, &command),
         Command::Agents(options) => agents::main(&output, &options),
-        Command::Commands { .. } => output.commands(),
+        Command::Commands(options) => commands::main(&output, &options),
+        Command::Schema(options) => schema::main(&output, &options),
         Command::Doctor(options) => doctor::main(&output, &options),
         Command::Sync(options) => sync::main(&output, &options),
         Command::Gc(options) => gc::main(&output, &options),
