@@ -29,6 +29,11 @@ define( 'NONCE_SALT', '@salt@' );
 
 $table_prefix = 'wp_';
 
+// Constants of the recipe, where there is one.
+if ( is_file( rtrim( dirname( __DIR__ ), '/' ) . '/run/codebox/staged/recipe/settings.php' ) ) {
+	require rtrim( dirname( __DIR__ ), '/' ) . '/run/codebox/staged/recipe/settings.php';
+}
+
 defined( 'WP_ENVIRONMENT_TYPE' ) || define( 'WP_ENVIRONMENT_TYPE', 'development' );
 defined( 'WP_DEBUG' ) || define( 'WP_DEBUG', false );
 define( 'FS_METHOD', 'direct' );

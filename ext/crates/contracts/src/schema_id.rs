@@ -102,6 +102,10 @@ pub const RUNTIME_EPISODE_OBSERVATION: &str = "wp-codebox/runtime-episode-observ
 pub const RUNTIME_EPISODE_SNAPSHOT: &str = "wp-codebox/runtime-episode-snapshot/v1";
 /// Failure of the command line in JSON mode.
 pub const CLI_FAILURE: &str = "wp-codebox/cli-failure/v1";
+/// A preview of a sandbox's site.
+pub const PREVIEW: &str = "wp-codebox/preview/v1";
+/// What a sync of files did.
+pub const SANDBOX_SYNC: &str = "wp-codebox/sandbox-sync/v1";
 /// What a collection removed.
 pub const GC: &str = "wp-codebox/gc/v1";
 /// Doctor answer.

@@ -195,6 +195,8 @@ codes! {
     UnsupportedPath = "unsupported-path";
     /// An extension that the host's PHP has not.
     UnsupportedPhpExtension = "unsupported-php-extension";
+    /// A schema that an artifact would have to be held against.
+    UnsupportedPayloadSchema = "unsupported-payload-schema";
     /// A PHP version that this host has not.
     UnsupportedPhpVersion = "unsupported-php-version";
     /// PHP settings before WordPress.

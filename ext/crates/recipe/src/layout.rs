@@ -368,3 +368,12 @@ pub(crate) fn base(path: &str) -> &str {
 fn is_slug(text: &str) -> bool {
     crate::grammar::Pattern::Slug.fits(text)
 }
+
+/// A guest path as a distribution gives it: relative ones are meant from WordPress.
+pub(crate) fn in_wordpress(path: &str) -> String {
+    if path.starts_with('/') {
+        path.to_owned()
+    } else {
+        format!("{WORDPRESS}/{path}")
+    }
+}

@@ -1,4 +1,5 @@
-//! Workspace recipes: reading, judging and planning `wp-codebox/workspace-recipe/v1`.
+//! Workspace recipes: reading, judging and planning `wp-codebox/workspace-recipe/v1`; and
+//! sandbox profiles, `wp-codebox/sandbox-profile/v1`.
 //!
 //! Everything here is pure. A recipe is read strictly (`parse`), judged against the
 //! command registry, the runtime policy and what [`Sources`] says of the host
@@ -6,18 +7,24 @@
 //! same bytes. What this backend cannot do is refused by field path, never ignored.
 #![forbid(unsafe_code)]
 
+mod blueprint;
 mod continuation;
 mod grammar;
 mod issue;
 mod json;
 mod layout;
+mod lower;
 mod model;
 mod parse;
 mod plan;
 mod policy;
+mod profile;
 mod sources;
 mod validate;
 
+pub use blueprint::{
+    BLUEPRINT_VALIDATION, Blueprint, BlueprintRow, blueprint, blueprint_validation,
+};
 pub use continuation::{
     CONTINUATION_EVIDENCE, Continuation, Executed, Failure, Loop, Mapping, Next, Pointer,
     PointerError, Predicate, SELF_EXECUTING, Target,
@@ -25,6 +32,7 @@ pub use continuation::{
 pub use issue::{Issue, IssueCode};
 pub use json::{MAX_RECIPE_BYTES, MAX_RECIPE_DEPTH};
 pub use layout::{Phase, PlacedStep, code_file_target};
+pub use lower::{Demand, Lowered, SecretUse, demand, lower, php_literal};
 pub use model::{
     Access, Artifacts, Assets, Bootstrap, Declared, Distribution, DistributionArtifact,
     DistributionWordPress, Domain, Environment, ExternalService, ExtraPlugin, FakeLoad, HealthKind,
@@ -37,6 +45,11 @@ pub use model::{
 pub use parse::{RECIPE_SCHEMA, parse};
 pub use plan::{RECIPE_RUN_DRY_RUN, dry_run};
 pub use policy::{PolicyChoice, derive_policy};
+pub use profile::{
+    MAX_PROFILE_BYTES, Metadata as ProfileMetadata, PROFILE_SCHEMA, Profile, ProfileIssue,
+    Reachability, SecretRef, Setup, Ttl, Workspace as ProfileWorkspace, WorkspaceMode,
+    parse_duration, parse_profile, show_duration,
+};
 pub use sources::{
     ArchiveError, HostFacts, MAX_UNPACKED_BYTES, MAX_UNPACKED_FILES, ParentSite, PathKind,
     SecretStatus, Sources, ZipEntry, ZipKind, ZipUnreadable, check_archive,

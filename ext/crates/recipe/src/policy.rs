@@ -29,6 +29,9 @@ pub(crate) fn commands(recipe: &Recipe) -> Vec<String> {
             }
         }
     };
+    for step in crate::blueprint::steps(recipe.runtime.blueprint.as_ref()) {
+        add(&step.call.command);
+    }
     for placed in layout::setup(recipe) {
         add(&placed.step.command);
     }

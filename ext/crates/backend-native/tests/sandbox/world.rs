@@ -249,6 +249,7 @@ impl Spec {
             template: template(),
             template_access: TemplateAccess::Run,
             mounts: &self.mounts,
+            content: &[],
             components: &wp_codebox_backend_native::PlannedComponents::default(),
             programs: &[],
             task_json: "{\"goal\":\"test\"}",

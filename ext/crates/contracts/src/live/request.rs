@@ -179,6 +179,10 @@ pub struct PreviewRequest {
     /// The address that visitors use, e.g. of a proxy in front; an origin of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub public_url: Option<String>,
+    /// What visitors must bring, 16 to 256 letters, digits, `-` or `_`; absent: nothing on a
+    /// loopback address, a random one on any other. It is kept in memory only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
     /// Milliseconds until it closes; absent: with the sandbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,

@@ -103,6 +103,13 @@ fn check_parts(judge: &mut Judge<'_>, distribution: &Distribution) {
             );
         }
         places::check_file(judge, &format!("{path}.source"), &fake.source);
+        if fake.side_effects_artifact.is_some() {
+            judge.say(
+                IssueCode::UnsupportedServiceFake,
+                format!("{path}.sideEffectsArtifact"),
+                "a fake writes a file where it likes; name that file in artifacts.paths",
+            );
+        }
         match fake.load.unwrap_or(FakeLoad::MuPlugin) {
             FakeLoad::MuPlugin => {}
             FakeLoad::PreBootstrap | FakeLoad::Manual => judge.say(

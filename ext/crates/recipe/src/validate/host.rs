@@ -1,6 +1,7 @@
 //! What the recipe wants of the runtime, against what this host has.
 
 use super::Judge;
+use crate::blueprint;
 use crate::issue::IssueCode;
 use crate::sources::PathKind;
 use serde_json::{Value, json};
@@ -32,13 +33,13 @@ pub(super) fn check(judge: &mut Judge<'_>) {
             "guests begin with an installed WordPress; leave the field out",
         );
     }
-    for key in runtime.blueprint.iter().flat_map(|b| b.keys()) {
-        // These say nothing about what is to be done.
-        if !matches!(key.as_str(), "$schema" | "meta") && !is_empty_steps(judge, key) {
+    let blueprint = runtime.blueprint.as_ref().map(blueprint::blueprint);
+    for row in blueprint.iter().flat_map(|b| &b.rows) {
+        if let Some(reason) = &row.reason {
             judge.say(
                 IssueCode::UnsupportedBlueprint,
-                crate::issue::member("$.runtime.blueprint", key),
-                "blueprints are not applied; write what they do as steps in workflow.before",
+                format!("$.runtime.blueprint.{}", row.path),
+                reason.clone(),
             );
         }
     }
@@ -77,18 +78,6 @@ pub(super) fn check(judge: &mut Judge<'_>) {
             "nothing is mounted below the guest's WordPress; use inputs.mounts",
         );
     }
-}
-
-fn is_empty_steps(judge: &Judge<'_>, key: &str) -> bool {
-    key == "steps"
-        && judge
-            .recipe
-            .runtime
-            .blueprint
-            .as_ref()
-            .and_then(|b| b.get(key))
-            .and_then(Value::as_array)
-            .is_some_and(Vec::is_empty)
 }
 
 fn versions(judge: &mut Judge<'_>) {

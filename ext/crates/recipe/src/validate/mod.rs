@@ -13,6 +13,8 @@ mod seeds;
 mod steps;
 mod unsupported;
 
+pub(crate) use plugins::is_define;
+
 use crate::issue::{Issue, IssueCode};
 use crate::model::Recipe;
 use crate::policy::{self, PolicyChoice};

@@ -251,6 +251,15 @@ pub(super) fn check_artifacts(judge: &mut Judge<'_>) {
                 .enumerate()
                 .map(|(i, a)| (format!("$.artifacts.typed[{i}]"), &a.name, &a.path)),
         );
+    for (index, row) in artifacts.typed.iter().enumerate() {
+        if row.payload_schema.as_ref().is_some_and(|s| !s.is_string()) {
+            judge.say(
+                IssueCode::UnsupportedPayloadSchema,
+                format!("$.artifacts.typed[{index}].payloadSchema"),
+                "documents are not held against a schema here; give the id that the document's own member \"schema\" must have",
+            );
+        }
+    }
     let mut names = BTreeSet::new();
     for (path, name, target) in rows {
         if !names.insert(name.as_str()) {

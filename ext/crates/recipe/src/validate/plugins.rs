@@ -275,12 +275,13 @@ fn check_php(judge: &mut Judge<'_>, runtime: &PluginRuntime) {
         );
         let value_fits = !value
             .as_str()
-            .is_some_and(|v| v.contains(['\n', '\r', '\0']));
+            // Inside of double quotes these would end the value or begin a variable.
+            .is_some_and(|v| v.contains(['\n', '\r', '\0', '"', '$', '\\']));
         if !plain || ours || !value_fits {
             judge.say(
                 IssueCode::InvalidPluginRuntimeIni,
                 crate::issue::member(&format!("{path}.iniEntries"), name),
-                "must be a setting that plugins may have, with a value of one line",
+                "must be a setting that plugins may have, with a value of one line without \", $ and \\",
             );
         }
     }
@@ -294,31 +295,7 @@ pub(super) fn check_defines(
     code: IssueCode,
 ) {
     for name in defines.keys() {
-        let plain = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
-            && name.len() <= 100;
-        let upper = name.to_ascii_uppercase();
-        let ours = upper.starts_with("DB_")
-            || upper.starts_with("WP_CODEBOX_")
-            || upper.starts_with("CODEBOX_")
-            || upper.ends_with("_SALT")
-            || matches!(
-                upper.as_str(),
-                "ABSPATH"
-                    | "WPINC"
-                    | "WP_CONTENT_DIR"
-                    | "WP_CONTENT_URL"
-                    | "WP_PLUGIN_DIR"
-                    | "WPMU_PLUGIN_DIR"
-                    | "AUTH_KEY"
-                    | "SECURE_AUTH_KEY"
-                    | "LOGGED_IN_KEY"
-                    | "NONCE_KEY"
-                    | "WP_HOME"
-                    | "WP_SITEURL"
-                    | "MULTISITE"
-            );
-        if !plain || ours {
+        if !is_define(name) {
             judge.say(
                 code,
                 crate::issue::member(path, name),
@@ -326,4 +303,39 @@ pub(super) fn check_defines(
             );
         }
     }
+}
+
+/// Whether a constant of `wp-config.php` may have this name: it is one, and not the guest's own.
+pub(crate) fn is_define(name: &str) -> bool {
+    let plain = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+        && name.len() <= 100;
+    let upper = name.to_ascii_uppercase();
+    let ours = upper.starts_with("DB_")
+        || upper.starts_with("WP_CODEBOX_")
+        || upper.starts_with("CODEBOX_")
+        || upper.ends_with("_SALT")
+        || matches!(
+            upper.as_str(),
+            "ABSPATH"
+                | "WPINC"
+                | "WP_CONTENT_DIR"
+                | "WP_CONTENT_URL"
+                | "WP_PLUGIN_DIR"
+                | "WPMU_PLUGIN_DIR"
+                | "AUTH_KEY"
+                | "SECURE_AUTH_KEY"
+                | "LOGGED_IN_KEY"
+                | "NONCE_KEY"
+                | "WP_HOME"
+                | "WP_SITEURL"
+                | "MULTISITE"
+                | "FS_METHOD"
+                | "AUTOMATIC_UPDATER_DISABLED"
+                | "DISABLE_WP_CRON"
+                | "TRUE"
+                | "FALSE"
+                | "NULL"
+        );
+    plain && !ours
 }

@@ -1,0 +1,477 @@
+//! Blueprints: the steps that mean something in a guest, as steps of a recipe; the rest by name
+//! and with the reason.
+//!
+//! A blueprint is written for a WordPress in a browser, which downloads what it needs. A guest
+//! downloads nothing, so whatever names a package of elsewhere is refused, never left out.
+
+use crate::grammar::Pattern;
+use crate::lower::php_literal;
+use crate::model::Metadata;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use wp_codebox_contracts::{CommandCall, OnFailure, WorkflowStep};
+
+/// Schema of the answer of `validate-blueprint`.
+pub const BLUEPRINT_VALIDATION: &str = "wp-codebox/blueprint-validation/v1";
+/// Most steps.
+const MAX_STEPS: usize = 500;
+
+/// What becomes of one part of a blueprint.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BlueprintRow {
+    /// Where, as `steps[0]` or `login`.
+    pub path: String,
+    /// Its step, or the name of the part.
+    pub step: String,
+    /// Whether it is done.
+    pub supported: bool,
+    /// Why not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What it comes down to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<Value>,
+}
+
+/// A blueprint, judged.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Blueprint {
+    /// Every part, in order.
+    pub rows: Vec<BlueprintRow>,
+    /// Steps of the parts that are done.
+    pub steps: Vec<WorkflowStep>,
+    /// Constants of `wp-config.php`.
+    pub constants: Map<String, Value>,
+}
+
+/// What a part comes to.
+enum Part {
+    Call(CommandCall),
+    Constants(Map<String, Value>),
+    /// It says nothing about what is to be done.
+    Remark,
+}
+
+type Judged = Result<Part, String>;
+
+/// Judges a blueprint.
+#[must_use]
+pub fn blueprint(document: &Metadata) -> Blueprint {
+    let mut all = Blueprint::default();
+    for (name, value) in document {
+        match name.as_str() {
+            "steps" => {}
+            name => all.take(name.to_owned(), name, top(name, value)),
+        }
+    }
+    match document.get("steps") {
+        None => {}
+        Some(Value::Array(rows)) if rows.len() <= MAX_STEPS => {
+            for (index, row) in rows.iter().enumerate() {
+                let name = row.get("step").and_then(Value::as_str).unwrap_or_default();
+                // Empty places are allowed in a blueprint.
+                if matches!(row, Value::Null | Value::Bool(false)) {
+                    continue;
+                }
+                all.take(format!("steps[{index}]"), name, step(name, row));
+            }
+        }
+        Some(_) => all.take(
+            "steps".to_owned(),
+            "steps",
+            Err(format!("must be a list of at most {MAX_STEPS} steps")),
+        ),
+    }
+    all
+}
+
+/// The steps of a blueprint that was judged before.
+pub(crate) fn steps(document: Option<&Metadata>) -> Vec<WorkflowStep> {
+    document.map_or_else(Vec::new, |document| blueprint(document).steps)
+}
+
+/// The answer of `validate-blueprint`.
+#[must_use]
+pub fn blueprint_validation(document: Result<&Metadata, &str>) -> Value {
+    let judged = document.map(blueprint);
+    let (rows, mut issues) = match &judged {
+        Ok(judged) => (judged.rows.clone(), Vec::new()),
+        Err(why) => (
+            Vec::new(),
+            vec![json!({"code": "invalid-blueprint", "path": "$", "message": why})],
+        ),
+    };
+    for row in rows.iter().filter(|row| !row.supported) {
+        issues.push(json!({
+            "code": "unsupported-blueprint",
+            "path": format!("$.{}", row.path),
+            "message": row.reason,
+        }));
+    }
+    let valid = issues.is_empty();
+    json!({
+        "success": valid,
+        "schema": BLUEPRINT_VALIDATION,
+        "valid": valid,
+        "issues": issues,
+        "steps": rows,
+    })
+}
+
+impl Blueprint {
+    fn take(&mut self, path: String, name: &str, judged: Judged) {
+        let mut row = BlueprintRow {
+            path,
+            step: name.chars().take(100).collect(),
+            supported: true,
+            reason: None,
+            call: None,
+        };
+        match judged {
+            Err(reason) => {
+                row.supported = false;
+                row.reason = Some(reason);
+            }
+            Ok(Part::Remark) => {}
+            Ok(Part::Constants(constants)) => self.constants.extend(constants),
+            Ok(Part::Call(call)) => {
+                row.call = Some(json!(call));
+                self.steps.push(WorkflowStep {
+                    phase: "blueprint".to_owned(),
+                    index: u32::try_from(self.steps.len()).unwrap_or(u32::MAX),
+                    name: Some(row.step.clone()),
+                    call,
+                    timeout_ms: None,
+                    on_failure: OnFailure::Stop,
+                    expect_json: false,
+                    continuation: None,
+                    metadata: Map::new(),
+                });
+            }
+        }
+        self.rows.push(row);
+    }
+}
+
+fn top(name: &str, value: &Value) -> Judged {
+    match (name, value) {
+        ("$schema" | "meta" | "landingPage", _) => Ok(Part::Remark),
+        ("login", Value::Bool(true)) => login("admin"),
+        ("login", Value::Object(row)) => login(
+            row.get("username")
+                .and_then(Value::as_str)
+                .unwrap_or("admin"),
+        ),
+        ("siteOptions", Value::Object(options)) => Ok(Part::Call(options_call(options))),
+        ("constants", Value::Object(constants)) => define(constants),
+        ("login" | "features" | "plugins" | "extraLibraries" | "phpExtensionBundles", value)
+            if is_nothing(value) =>
+        {
+            Ok(Part::Remark)
+        }
+        ("preferredVersions", Value::Object(versions))
+            if versions.values().all(|v| v == "latest") =>
+        {
+            Ok(Part::Remark)
+        }
+        ("preferredVersions", _) => Err(
+            "guests have the WordPress and PHP of this host; say \"latest\", or leave it out"
+                .to_owned(),
+        ),
+        ("plugins", _) => Err(DOWNLOAD.to_owned()),
+        ("features", _) => Err("the network is opened by the policy of a run only".to_owned()),
+        _ => Err("this part means nothing in a guest; leave it out".to_owned()),
+    }
+}
+
+fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::Array(rows) => rows.is_empty(),
+        Value::Object(rows) => rows.values().all(is_nothing),
+        Value::Bool(true) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+const DOWNLOAD: &str =
+    "nothing is downloaded: mount the directory, or name it among the recipe's extra_plugins";
+
+fn step(name: &str, row: &Value) -> Judged {
+    let text = |field: &str| -> Result<&str, String> {
+        row.get(field)
+            .and_then(Value::as_str)
+            .ok_or_else(|| format!("needs the text {field}"))
+    };
+    let path = |field: &str| -> Result<String, String> { guest_path(text(field)?) };
+    let object = |field: &str| -> Result<&Map<String, Value>, String> {
+        row.get(field)
+            .and_then(Value::as_object)
+            .ok_or_else(|| format!("needs the object {field}"))
+    };
+    match name {
+        "login" => login(text("username").unwrap_or("admin")),
+        "activatePlugin" => {
+            let plugin = plugin_file(text("pluginPath")?)?;
+            let question = json!({"plugins": [plugin]});
+            Ok(Part::Call(crate::lower::program(
+                "activate-plugins.php",
+                &question,
+            )))
+        }
+        "activateTheme" => {
+            let theme = text("themeFolderName")?;
+            if !Pattern::Name.fits(theme) {
+                return Err("themeFolderName must be the name of a directory".to_owned());
+            }
+            Ok(Part::Call(wp_cli(format!("theme activate {theme}"))))
+        }
+        "setSiteOptions" => Ok(Part::Call(options_call(object("options")?))),
+        "updateUserMeta" => {
+            let user = row.get("userId").and_then(Value::as_u64);
+            let user = user.ok_or("needs the number userId")?;
+            let meta = php_literal(&json!(object("meta")?));
+            Ok(Part::Call(php(format!(
+                "foreach ( {meta} as $name => $value ) {{ update_user_meta( {user}, $name, $value ); }}"
+            ))))
+        }
+        "defineWpConfigConsts" => define(object("consts")?),
+        "runPHP" => {
+            let code = row
+                .get("code")
+                .and_then(|code| code.as_str().or_else(|| code.get("content")?.as_str()))
+                .ok_or("needs the text code")?;
+            Ok(Part::Call(bare(code)))
+        }
+        "wp-cli" => Ok(Part::Call(wp_cli(command_line(row.get("command"))?))),
+        "mkdir" => {
+            let path = path("path")?;
+            Ok(Part::Call(bare(&format!(
+                "is_dir( {path} ) || mkdir( {path}, 0755, true ) || exit( 1 );"
+            ))))
+        }
+        "writeFile" => {
+            let data = row
+                .get("data")
+                .and_then(|data| {
+                    let literal = data.get("resource").and_then(Value::as_str) == Some("literal");
+                    data.as_str()
+                        .or_else(|| literal.then(|| data.get("contents")?.as_str()).flatten())
+                })
+                .ok_or("needs data as text, or as a literal resource with text")?;
+            let (path, data) = (path("path")?, php_literal(&json!(data)));
+            Ok(Part::Call(bare(&format!(
+                "false === file_put_contents( {path}, {data} ) && exit( 1 );"
+            ))))
+        }
+        "rm" => {
+            let path = path("path")?;
+            Ok(Part::Call(bare(&format!("unlink( {path} ) || exit( 1 );"))))
+        }
+        "rmdir" => {
+            let path = path("path")?;
+            Ok(Part::Call(bare(&format!("rmdir( {path} ) || exit( 1 );"))))
+        }
+        "mv" | "cp" => {
+            let function = if name == "mv" { "rename" } else { "copy" };
+            let (from, to) = (path("fromPath")?, path("toPath")?);
+            Ok(Part::Call(bare(&format!(
+                "{function}( {from}, {to} ) || exit( 1 );"
+            ))))
+        }
+        "installPlugin" | "installTheme" | "setSiteLanguage" | "importWordPressFiles" => {
+            Err(DOWNLOAD.to_owned())
+        }
+        "enableMultisite" => Err("the guest is one site".to_owned()),
+        "defineSiteUrl" => Err("the guest has one address of its own".to_owned()),
+        "runSql" => Err(
+            "the guest's database is SQLite and takes no dump of MySQL; use runPHP or a site seed"
+                .to_owned(),
+        ),
+        "" => Err("has no name of a step".to_owned()),
+        _ => Err("there is no such step here; write what it does with runPHP or wp-cli".to_owned()),
+    }
+}
+
+fn php(code: String) -> CommandCall {
+    CommandCall {
+        command: "wordpress.run-php".to_owned(),
+        args: vec![format!("code={code}")],
+    }
+}
+
+/// PHP as a blueprint means it: WordPress is there only for code that loads it.
+fn bare(code: &str) -> CommandCall {
+    let code = code.trim_start();
+    let code = code.strip_prefix("<?php").unwrap_or(code).trim_start();
+    CommandCall {
+        command: "wordpress.run-php".to_owned(),
+        args: vec![format!("code={code}"), "bootstrap=none".to_owned()],
+    }
+}
+
+fn wp_cli(command: String) -> CommandCall {
+    CommandCall {
+        command: "wordpress.wp-cli".to_owned(),
+        args: vec![format!("command={command}")],
+    }
+}
+
+/// Programs of a guest have no session; what a login asks for is that the user is there.
+fn login(user: &str) -> Judged {
+    let user = php_literal(&json!(user));
+    Ok(Part::Call(php(format!(
+        "if ( ! get_user_by( 'login', {user} ) ) {{ fwrite( STDERR, 'there is no such user' ); exit( 1 ); }}"
+    ))))
+}
+
+fn options_call(options: &Map<String, Value>) -> CommandCall {
+    let options = php_literal(&json!(options));
+    php(format!(
+        "foreach ( {options} as $name => $value ) {{ update_option( $name, $value ); }}"
+    ))
+}
+
+fn define(constants: &Map<String, Value>) -> Judged {
+    for (name, value) in constants {
+        if !crate::validate::is_define(name) {
+            return Err(format!(
+                "{name:?} is no constant that a blueprint may define: it is no name, or belongs to the guest itself"
+            ));
+        }
+        if value.is_array() || value.is_object() {
+            return Err(format!(
+                "{name} must be text, a number, true, false or null"
+            ));
+        }
+    }
+    Ok(Part::Constants(constants.clone()))
+}
+
+/// `wp …` as text or as a list of words.
+fn command_line(value: Option<&Value>) -> Result<String, String> {
+    let line = match value {
+        Some(Value::String(line)) => line.trim().to_owned(),
+        Some(Value::Array(words)) => words
+            .iter()
+            .filter_map(Value::as_str)
+            .map(|word| format!("'{}'", word.replace('\'', r"'\''")))
+            .collect::<Vec<_>>()
+            .join(" "),
+        _ => return Err("needs the command as text or a list of words".to_owned()),
+    };
+    let line = line
+        .strip_prefix("wp ")
+        .or_else(|| line.strip_prefix("'wp' "))
+        .unwrap_or(&line)
+        .to_owned();
+    if line.is_empty() {
+        return Err("needs the command as text or a list of words".to_owned());
+    }
+    Ok(line)
+}
+
+/// A plugin as WordPress names it: its directory or file below the directory of plugins.
+fn plugin_file(path: &str) -> Result<String, String> {
+    let path = path.trim_start_matches('/');
+    let path = path.strip_prefix("wordpress/").unwrap_or(path);
+    let path = path.strip_prefix("wp-content/plugins/").unwrap_or(path);
+    let path = path.trim_end_matches('/');
+    let plain = crate::sources::is_below(path) && !path.starts_with('-');
+    if plain {
+        Ok(path.to_owned())
+    } else {
+        Err("pluginPath must be a directory or file below the directory of plugins".to_owned())
+    }
+}
+
+/// An absolute, normalised path as PHP source.
+fn guest_path(path: &str) -> Result<String, String> {
+    let path = if path.starts_with('/') {
+        path.to_owned()
+    } else {
+        format!("/wordpress/{path}")
+    };
+    wp_codebox_contracts::GuestPath::new(path.trim_end_matches('/'))
+        .map(|path| php_literal(&json!(path.as_str())))
+        .map_err(|_| "must be a path in the guest, without `..`".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(document: Value) -> Blueprint {
+        blueprint(document.as_object().unwrap())
+    }
+
+    #[test]
+    fn what_means_something_here_becomes_steps() {
+        let all = judged(json!({
+            "$schema": "x",
+            "landingPage": "/",
+            "login": true,
+            "steps": [
+                {"step": "login", "username": "admin"},
+                {"step": "activatePlugin", "pluginPath": "/wordpress/wp-content/plugins/shop/shop.php"},
+                {"step": "activateTheme", "themeFolderName": "twentytwentyfive"},
+                {"step": "setSiteOptions", "options": {"blogname": "It's"}},
+                {"step": "runPHP", "code": "<?php require '/wordpress/wp-load.php'; echo 1;"},
+                {"step": "wp-cli", "command": "wp option get home"},
+                {"step": "wp-cli", "command": ["wp", "post", "create", "--post_title=It's"]},
+                {"step": "defineWpConfigConsts", "consts": {"MY_FLAG": true}},
+                {"step": "mkdir", "path": "wp-content/x"},
+                {"step": "writeFile", "path": "/wordpress/wp-content/x/a.txt", "data": "a"},
+                null
+            ]
+        }));
+        let refused: Vec<_> = all.rows.iter().filter(|r| !r.supported).collect();
+        assert!(refused.is_empty(), "{refused:?}");
+        assert_eq!(all.steps.len(), 10);
+        assert_eq!(all.constants["MY_FLAG"], true);
+        let lines: Vec<_> = all.steps.iter().map(|s| s.call.args[0].as_str()).collect();
+        assert_eq!(lines[5], "code=require '/wordpress/wp-load.php'; echo 1;");
+        assert_eq!(all.steps[5].call.args[1], "bootstrap=none");
+        assert_eq!(lines[6], "command=option get home");
+        assert_eq!(lines[7], r"command='post' 'create' '--post_title=It'\''s'");
+        for step in &all.steps {
+            let policy = wp_codebox_policy::defaults(vec![step.call.command.clone()]);
+            wp_codebox_policy::assert_command(&policy, &step.call).unwrap();
+        }
+    }
+
+    #[test]
+    fn the_rest_is_named_with_its_reason() {
+        for (name, value) in [
+            ("plugins", json!(["akismet"])),
+            ("features", json!({"networking": true})),
+            ("preferredVersions", json!({"php": "7.4"})),
+            ("wat", json!(1)),
+            ("steps", json!("x")),
+            ("constants", json!({"DB_NAME": "x"})),
+        ] {
+            let all = judged(json!({name: value}));
+            assert!(!all.rows[0].supported, "{name}");
+            assert!(all.rows[0].reason.as_ref().unwrap().len() > 10);
+        }
+        for row in [
+            json!({"step": "installPlugin", "pluginData": {"resource": "wordpress.org/plugins", "slug": "x"}}),
+            json!({"step": "enableMultisite"}),
+            json!({"step": "noSuchStep"}),
+            json!({}),
+            json!({"step": "wp-cli"}),
+            json!({"step": "mkdir", "path": "../x"}),
+            json!({"step": "activateTheme", "themeFolderName": "a b; rm"}),
+            json!({"step": "activatePlugin", "pluginPath": "../x"}),
+            json!({"step": "defineWpConfigConsts", "consts": {"ABSPATH": "/"}}),
+        ] {
+            let all = judged(json!({"steps": [row]}));
+            assert!(!all.rows[0].supported, "{row}");
+            assert!(all.steps.is_empty() && all.constants.is_empty());
+        }
+        let document = json!({"steps": [{"step": "enableMultisite"}]});
+        let answer = blueprint_validation(Ok(document.as_object().unwrap()));
+        assert_eq!(answer["valid"], false);
+        assert_eq!(answer["issues"][0]["path"], "$.steps[0]");
+    }
+}

@@ -1,0 +1,224 @@
+//! Mounts, workspaces, plugins, fakes and files.
+
+use super::{Lowered, STAGED, access, scaffold};
+use crate::layout::{self, PluginSource};
+use crate::model::{
+    Access, FakeLoad, LoadAs, Metadata, Recipe, SeedKind, SourceKind, SourceMode, Workspace,
+};
+use crate::sources::{PathKind, Sources};
+use serde_json::json;
+use std::collections::BTreeMap;
+use wp_codebox_contracts::{
+    Component, ComponentLoad, MadeDirectory, MadeFrom, MountAccess, MountRequest, StagedFile,
+};
+
+/// Source of what is made of nothing of the host: checked like any, and never read.
+const NOTHING: &str = "/dev/null";
+
+pub(super) fn add(recipe: &Recipe, sources: &dyn Sources, all: &mut Lowered) {
+    if let Some(distribution) = &recipe.distribution {
+        for mount in &distribution.source_mounts {
+            let mut metadata = mount.metadata.clone().unwrap_or_default();
+            for (name, value) in [("role", &mount.role), ("ref", &mount.reference)] {
+                if let Some(value) = value {
+                    metadata.insert(name.to_owned(), json!(value));
+                }
+            }
+            place(
+                all,
+                sources,
+                Placed {
+                    kind: mount.kind,
+                    source: &mount.source,
+                    target: &mount.target,
+                    mode: access(mount.mode, Access::Readonly),
+                    metadata,
+                },
+            );
+        }
+        for (index, fake) in distribution.service_fakes.iter().enumerate() {
+            match fake.load.unwrap_or(FakeLoad::MuPlugin) {
+                FakeLoad::MuPlugin => fake_service(all, index, &fake.name, &fake.source),
+                // Refused before.
+                FakeLoad::PreBootstrap | FakeLoad::Manual => {}
+            }
+        }
+    }
+    for mount in &recipe.inputs.mounts {
+        let mode = access(mount.mode, Access::Readwrite);
+        if mount.capture_artifacts == Some(false) && mode == MountAccess::Readwrite {
+            all.workflow.uncaptured.push(mount.target.clone());
+        }
+        place(
+            all,
+            sources,
+            Placed {
+                kind: mount.kind,
+                source: &mount.source,
+                target: &mount.target,
+                mode,
+                metadata: mount.metadata.clone().unwrap_or_default(),
+            },
+        );
+    }
+    for workspace in &recipe.inputs.workspaces {
+        add_workspace(all, workspace);
+    }
+    add_plugins(recipe, sources, all);
+    for staged in &recipe.inputs.staged_files {
+        stage(all, &staged.source, staged.target.clone());
+    }
+    for placed in layout::setup(recipe)
+        .iter()
+        .chain(&layout::workflow(recipe))
+        .chain(&layout::probes(recipe))
+    {
+        if let Some((_, host)) = placed.code_file() {
+            let target = layout::code_file_target(placed.phase, placed.index, host);
+            stage(all, host, target);
+        }
+    }
+}
+
+fn stage(all: &mut Lowered, source: &str, target: String) {
+    all.workflow.staged.push(StagedFile {
+        source: source.to_owned(),
+        target,
+    });
+}
+
+struct Placed<'a> {
+    kind: Option<SourceKind>,
+    source: &'a str,
+    target: &'a str,
+    mode: MountAccess,
+    metadata: Metadata,
+}
+
+/// A directory is mounted, a file is staged.
+fn place(all: &mut Lowered, sources: &dyn Sources, placed: Placed<'_>) {
+    let is_file = match placed.kind {
+        Some(SourceKind::File) => true,
+        Some(SourceKind::Directory) => false,
+        None => sources.kind(placed.source) == PathKind::File,
+    };
+    if is_file {
+        stage(all, placed.source, placed.target.to_owned());
+        return;
+    }
+    all.mounts.push(MountRequest {
+        source: placed.source.to_owned(),
+        target: placed.target.to_owned(),
+        mode: placed.mode,
+        exclude: Vec::new(),
+        metadata: (!placed.metadata.is_empty()).then_some(placed.metadata),
+    });
+}
+
+fn add_workspace(all: &mut Lowered, workspace: &Workspace) {
+    // A workspace without a place was refused.
+    let Some(target) = layout::workspace_target(workspace) else {
+        return;
+    };
+    let seed = &workspace.seed;
+    let from = match seed.kind {
+        SeedKind::Plugin => Some(MadeFrom::Files {
+            files: scaffold::plugin(seed),
+        }),
+        SeedKind::Theme => Some(MadeFrom::Files {
+            files: scaffold::theme(seed),
+        }),
+        SeedKind::Directory if seed.exclude_paths.is_empty() => None,
+        SeedKind::Directory => Some(MadeFrom::Copy {
+            without: seed
+                .exclude_paths
+                .iter()
+                .map(|p| p.strip_suffix("/**").unwrap_or(p).to_owned())
+                .collect(),
+        }),
+    };
+    if let Some(from) = from {
+        all.workflow.made.push(MadeDirectory {
+            of: target.clone(),
+            from,
+        });
+    }
+    let source_mode = workspace.source_mode.unwrap_or(SourceMode::Repo);
+    let mut metadata = Metadata::new();
+    metadata.insert("kind".to_owned(), json!("workspace"));
+    metadata.insert("seed".to_owned(), json!(seed.kind));
+    metadata.insert("sourceMode".to_owned(), json!(source_mode));
+    all.mounts.push(MountRequest {
+        source: seed.source.clone().unwrap_or_else(|| NOTHING.to_owned()),
+        target,
+        mode: access(workspace.mode, Access::Readwrite),
+        exclude: Vec::new(),
+        metadata: Some(metadata),
+    });
+}
+
+fn add_plugins(recipe: &Recipe, sources: &dyn Sources, all: &mut Lowered) {
+    for plugin in &recipe.inputs.extra_plugins {
+        let placed = layout::place_plugin(plugin, sources);
+        let source = match placed.from {
+            PluginSource::Zip => {
+                all.workflow.made.push(MadeDirectory {
+                    of: placed.directory.clone(),
+                    from: MadeFrom::Archive {
+                        sha256: plugin.sha256.clone(),
+                        subdir: plugin.source_subdir.clone(),
+                    },
+                });
+                placed.source.to_owned()
+            }
+            // Everything else was refused.
+            PluginSource::Directory
+            | PluginSource::Remote
+            | PluginSource::Missing
+            | PluginSource::Denied
+            | PluginSource::Other => layout::plugin_root(plugin, placed.source),
+        };
+        let entry = placed
+            .file
+            .strip_prefix(&format!("{}/", placed.directory))
+            .map(str::to_owned);
+        all.components.push(Component {
+            slug: placed.directory,
+            source,
+            load_as: match placed.load_as {
+                LoadAs::Plugin => ComponentLoad::Plugin,
+                LoadAs::MuPlugin => ComponentLoad::MuPlugin,
+            },
+            entry,
+            // A step activates all of them: its failure is evidence like any other.
+            activate: false,
+            required: true,
+            readiness_probe: None,
+        });
+    }
+}
+
+/// A file that is loaded with the must-use plugins.
+fn fake_service(all: &mut Lowered, index: usize, name: &str, source: &str) {
+    let staged = format!("{STAGED}/fakes/{index}.php");
+    let slug = format!("fake-{index}-{name}");
+    let loader = format!(
+        "<?php\n// Loads a stand-in for a service.\nrequire rtrim( dirname( ABSPATH ), '/' ) . '{staged}';\n"
+    );
+    all.workflow.made.push(MadeDirectory {
+        of: slug.clone(),
+        from: MadeFrom::Files {
+            files: BTreeMap::from([("load.php".to_owned(), loader)]),
+        },
+    });
+    all.components.push(Component {
+        slug,
+        source: NOTHING.to_owned(),
+        load_as: ComponentLoad::MuPlugin,
+        entry: Some("load.php".to_owned()),
+        activate: false,
+        required: true,
+        readiness_probe: None,
+    });
+    stage(all, source, staged);
+}

@@ -1,0 +1,169 @@
+//! What a recipe comes down to: mounts, components and steps as a run request takes them.
+//!
+//! Pure, like the plan, and asked of the same layout: what was judged and planned is what runs.
+//! Host paths are still those of the recipe; whoever makes the request resolves them.
+
+mod inputs;
+mod php;
+mod scaffold;
+mod steps;
+
+pub use php::php_literal;
+pub(crate) use steps::program;
+
+use crate::layout;
+use crate::model::{Access, Recipe};
+use crate::policy;
+use crate::sources::{SecretStatus, Sources};
+use crate::validate::Context;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use wp_codebox_contracts::{
+    Component, MountAccess, MountRequest, OnFailure, PolicyIssue, RuntimePolicy, Workflow,
+    WorkspaceRule,
+};
+
+/// Directory of what a recipe itself stages.
+pub(crate) const STAGED: &str = "/run/codebox/staged/recipe";
+/// Constants of the recipe; the guest's `wp-config.php` reads it.
+pub(crate) const SETTINGS: &str = "/run/codebox/staged/recipe/settings.php";
+
+/// A secret that the recipe names and the caller has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecretUse {
+    /// Its name.
+    pub name: String,
+    /// Hosts it is for.
+    pub hosts: Vec<String>,
+}
+
+/// What a run request is made of. Host paths are as the recipe has them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lowered {
+    /// Mounts in order.
+    pub mounts: Vec<MountRequest>,
+    /// Plugins and fakes in order.
+    pub components: Vec<Component>,
+    /// Steps and everything they need.
+    pub workflow: Workflow,
+    /// Secrets.
+    pub secrets: Vec<SecretUse>,
+    /// The policy in force.
+    pub policy: RuntimePolicy,
+}
+
+/// What a valid recipe comes down to. The issues are those of the caller's policy.
+pub fn lower(recipe: &Recipe, context: Context<'_>) -> Result<Lowered, Vec<PolicyIssue>> {
+    let sources = context.sources;
+    let policy = policy::effective(recipe, sources, context.policy)?;
+    let mut lowered = Lowered {
+        mounts: Vec::new(),
+        components: Vec::new(),
+        workflow: Workflow::default(),
+        secrets: secrets(recipe, sources),
+        policy,
+    };
+    inputs::add(recipe, sources, &mut lowered);
+    php::add(recipe, &mut lowered.workflow);
+    steps::add(recipe, sources, &mut lowered.workflow);
+    lowered.workflow.env = environment(recipe);
+    lowered.workflow.workspace_rule = workspace_rule(recipe);
+    Ok(lowered)
+}
+
+const fn access(given: Option<Access>, default: Access) -> MountAccess {
+    let access = match given {
+        Some(access) => access,
+        None => default,
+    };
+    match access {
+        Access::Readonly => MountAccess::Readonly,
+        Access::Readwrite => MountAccess::Readwrite,
+    }
+}
+
+fn secrets(recipe: &Recipe, sources: &dyn Sources) -> Vec<SecretUse> {
+    recipe
+        .inputs
+        .secret_env
+        .iter()
+        .filter(|name| match sources.secret(name) {
+            SecretStatus::Available { .. } => true,
+            SecretStatus::Missing => false,
+        })
+        .map(|name| SecretUse {
+            name: name.clone(),
+            hosts: policy::secret_hosts(recipe, name),
+        })
+        .collect()
+}
+
+/// A scalar as a variable of the environment has it: as PHP would print it.
+pub(crate) fn scalar_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Bool(true) => "1".to_owned(),
+        Value::Bool(false) | Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+fn environment(recipe: &Recipe) -> BTreeMap<String, String> {
+    let of_distribution = recipe.distribution.iter().flat_map(|d| &d.env);
+    let mut env: BTreeMap<String, String> = of_distribution
+        .map(|(name, value)| (name.clone(), scalar_text(value)))
+        .collect();
+    env.extend(recipe.inputs.runtime_env.clone());
+    env
+}
+
+/// `false`, `true`, or an object that is on unless it says otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Demand {
+    /// Not asked for.
+    Off,
+    /// What is found is said.
+    Said,
+    /// What is found makes the run fail.
+    Strict,
+}
+
+/// What `artifacts.verify` or `artifacts.workspacePolicy` asks for.
+#[must_use]
+pub fn demand(value: Option<&Value>) -> Demand {
+    match value {
+        None | Some(Value::Bool(false)) => Demand::Off,
+        Some(Value::Bool(true)) => Demand::Said,
+        Some(value) if value.get("enabled") == Some(&Value::Bool(false)) => Demand::Off,
+        Some(value) if value.get("strict") == Some(&Value::Bool(true)) => Demand::Strict,
+        Some(_) => Demand::Said,
+    }
+}
+
+fn workspace_rule(recipe: &Recipe) -> Option<WorkspaceRule> {
+    let given = recipe.artifacts.workspace_policy.as_ref();
+    let on_breach = match demand(given) {
+        Demand::Off => return None,
+        Demand::Said => OnFailure::Advise,
+        Demand::Strict => OnFailure::Stop,
+    };
+    let list = |name: &str| -> Option<Vec<String>> {
+        let rows = given?.get(name)?.as_array()?;
+        Some(
+            rows.iter()
+                .filter_map(|r| r.as_str().map(str::to_owned))
+                .collect(),
+        )
+    };
+    Some(WorkspaceRule {
+        workspaces: recipe
+            .inputs
+            .workspaces
+            .iter()
+            .filter_map(layout::workspace_target)
+            .collect(),
+        writable_roots: list("writableRoots").unwrap_or_else(|| vec![".".to_owned()]),
+        hidden_paths: list("hiddenPaths").unwrap_or_default(),
+        on_breach,
+    })
+}

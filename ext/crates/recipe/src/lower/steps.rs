@@ -1,0 +1,194 @@
+//! Every step of every phase, in the order they run, and the files that are collected.
+
+use super::{STAGED, php_literal};
+use crate::layout::{self, PlacedStep};
+use crate::model::{LoadAs, Metadata, Recipe, SiteSeedKind, Step};
+use crate::sources::Sources;
+use serde_json::{Value, json};
+use wp_codebox_contracts::{
+    CollectedFile, CommandCall, OnFailure, StagedFile, Workflow, WorkflowStep,
+};
+
+/// Where programs of the guest lie.
+const PROGRAMS: &str = "/opt/codebox/guest";
+
+pub(super) fn add(recipe: &Recipe, sources: &dyn Sources, workflow: &mut Workflow) {
+    let blueprint = recipe.runtime.blueprint.as_ref();
+    workflow.steps.extend(crate::blueprint::steps(blueprint));
+    workflow.steps.extend(activation(recipe, sources));
+    let runtime = recipe.inputs.plugin_runtime.as_ref();
+    workflow.steps.extend(placed(&layout::setup(recipe)));
+    for (index, probe) in runtime.iter().flat_map(|r| &r.health_probes).enumerate() {
+        let mut step = plain("health-probe", index, layout::health_call(probe));
+        step.name = Some(probe.name.clone());
+        workflow.steps.push(step);
+    }
+    add_seeds(recipe, workflow);
+    let probes = recipe.distribution.iter().flat_map(|d| &d.startup_probes);
+    for (index, probe) in probes.enumerate() {
+        let mut step = plain("startup-probe", index, layout::startup_call(probe));
+        step.name = Some(probe.name.clone());
+        step.metadata = probe.metadata.clone().unwrap_or_default();
+        workflow.steps.push(step);
+    }
+    workflow.steps.extend(placed(&layout::workflow(recipe)));
+    for (probe, place) in recipe.probes.iter().zip(layout::probes(recipe)) {
+        let mut step = of(&place);
+        step.name = Some(probe.name.clone());
+        step.expect_json = probe.expect_json.unwrap_or(false);
+        if probe.allow_failure == Some(true) && step.on_failure == OnFailure::Stop {
+            step.on_failure = OnFailure::Allow;
+        }
+        for (name, value) in probe.metadata.iter().flatten() {
+            step.metadata.insert(name.clone(), value.clone());
+        }
+        workflow.steps.push(step);
+    }
+    collect(recipe, workflow);
+}
+
+fn plain(phase: &str, index: usize, call: CommandCall) -> WorkflowStep {
+    WorkflowStep {
+        phase: phase.to_owned(),
+        index: u32::try_from(index).unwrap_or(u32::MAX),
+        name: None,
+        call,
+        timeout_ms: None,
+        on_failure: OnFailure::Stop,
+        expect_json: false,
+        continuation: None,
+        metadata: Metadata::new(),
+    }
+}
+
+/// What a step says of its own failure.
+fn on_failure(step: &Step) -> OnFailure {
+    match (step.advisory, step.allow_failure) {
+        (Some(true), _) => OnFailure::Advise,
+        (_, Some(true)) => OnFailure::Allow,
+        (_, _) => OnFailure::Stop,
+    }
+}
+
+fn of(place: &PlacedStep<'_>) -> WorkflowStep {
+    let mut step = plain(place.phase.as_str(), place.index, place.call());
+    step.timeout_ms = place.step.timeout_ms;
+    step.on_failure = on_failure(place.step);
+    step.continuation = place.step.continuation.as_ref().map(|c| json!(c));
+    step.metadata = place.step.metadata.clone().unwrap_or_default();
+    step
+}
+
+fn placed(places: &[PlacedStep<'_>]) -> Vec<WorkflowStep> {
+    places.iter().map(of).collect()
+}
+
+/// PHP that gives a program of the guest its question.
+pub(crate) fn program(name: &str, question: &Value) -> CommandCall {
+    let code = format!(
+        "code=$codebox_question = {}; require rtrim( dirname( ABSPATH ), '/' ) . '{PROGRAMS}/{name}';",
+        php_literal(question)
+    );
+    CommandCall {
+        command: "wordpress.run-php".to_owned(),
+        args: vec![code],
+    }
+}
+
+/// One step that activates every plugin, in the order their headers ask for.
+fn activation(recipe: &Recipe, sources: &dyn Sources) -> Option<WorkflowStep> {
+    let files: Vec<String> = recipe
+        .inputs
+        .extra_plugins
+        .iter()
+        .filter(|plugin| plugin.activate.unwrap_or(true))
+        .map(|plugin| layout::place_plugin(plugin, sources))
+        .filter(|placed| placed.load_as == LoadAs::Plugin)
+        .map(|placed| placed.file)
+        .collect();
+    if files.is_empty() {
+        return None;
+    }
+    let call = program("activate-plugins.php", &json!({"plugins": files}));
+    let mut step = plain("activate", 0, call);
+    step.name = Some("plugins".to_owned());
+    step.expect_json = true;
+    Some(step)
+}
+
+fn add_seeds(recipe: &Recipe, workflow: &mut Workflow) {
+    for (index, seed) in recipe.inputs.site_seeds.iter().enumerate() {
+        let source = match (seed.kind, &seed.source) {
+            (SiteSeedKind::Fixture, Some(source)) => source.clone(),
+            // Refused before.
+            (SiteSeedKind::Fixture, None) | (SiteSeedKind::ParentSite, _) => continue,
+        };
+        let target = format!("{STAGED}/seeds/{index}.json");
+        let question = json!({"name": seed.name, "file": target, "scopes": seed.scopes});
+        workflow.staged.push(StagedFile { source, target });
+        let mut step = plain("seed", index, program("seed-site.php", &question));
+        step.name = Some(seed.name.clone());
+        step.expect_json = true;
+        workflow.steps.push(step);
+    }
+}
+
+fn collect(recipe: &Recipe, workflow: &mut Workflow) {
+    let artifacts = &recipe.artifacts;
+    for row in &artifacts.paths {
+        let mut typed = Metadata::new();
+        if let Some(metadata) = &row.metadata {
+            typed.insert("metadata".to_owned(), json!(metadata));
+        }
+        workflow.collect.push(CollectedFile {
+            name: row.name.clone(),
+            path: row.path.clone(),
+            required: row.required.unwrap_or(true),
+            parse_json: row.parse_json.unwrap_or(false),
+            typed,
+        });
+    }
+    for row in &artifacts.typed {
+        let mut typed = Metadata::from_iter([("type".to_owned(), json!(row.kind))]);
+        for (name, value) in [
+            ("contentType", row.content_type.as_ref().map(|v| json!(v))),
+            ("payloadSchema", row.payload_schema.clone()),
+            ("metadata", row.metadata.as_ref().map(|v| json!(v))),
+        ] {
+            if let Some(value) = value {
+                typed.insert(name.to_owned(), value);
+            }
+        }
+        workflow.collect.push(CollectedFile {
+            name: row.name.clone(),
+            path: row.path.clone(),
+            required: row.required.unwrap_or(true),
+            // A schema of the payload says something of JSON only.
+            parse_json: row.parse_json.unwrap_or(false) || row.payload_schema.is_some(),
+            typed,
+        });
+    }
+    for (index, row) in recipe
+        .distribution
+        .iter()
+        .flat_map(|d| &d.artifacts)
+        .enumerate()
+    {
+        let mut typed = Metadata::new();
+        for (name, value) in [
+            ("kind", row.kind.as_ref().map(|v| json!(v))),
+            ("metadata", row.metadata.as_ref().map(|v| json!(v))),
+        ] {
+            if let Some(value) = value {
+                typed.insert(name.to_owned(), value);
+            }
+        }
+        workflow.collect.push(CollectedFile {
+            name: format!("distribution-{index}"),
+            path: layout::in_wordpress(&row.path),
+            required: false,
+            parse_json: false,
+            typed,
+        });
+    }
+}

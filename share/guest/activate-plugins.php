@@ -1,0 +1,100 @@
+<?php
+/**
+ * Activates plugins in the order that their headers ask for.
+ *
+ * Question: {plugins: [file or directory below the directory of plugins]}. Prints
+ * {activated: [file], failed: {file: sentence}}; status 1 when one of them is not active. A
+ * plugin that ends PHP is named on standard error.
+ *
+ * @package WPCodebox
+ */
+
+declare( strict_types=1 );
+
+namespace WPCodebox\Guest;
+
+defined( 'ABSPATH' ) || exit;
+require_once ABSPATH . 'wp-admin/includes/plugin.php';
+
+/**
+ * The main file of a plugin that is named by its directory or file.
+ *
+ * @param string $name As given.
+ * @return string File below the directory of plugins; as given when there is none.
+ */
+function plugin_main_file( string $name ): string {
+	if ( is_file( WP_PLUGIN_DIR . '/' . $name ) ) {
+		return $name;
+	}
+	$files = array_keys( get_plugins( '/' . $name ) );
+	return 1 === count( $files ) ? $name . '/' . $files[0] : $name;
+}
+
+/**
+ * Puts plugins behind those that they require; a circle stays as it was given.
+ *
+ * @param string[] $files Main files.
+ * @return string[]
+ */
+function by_dependency( array $files ): array {
+	$needs = array();
+	foreach ( $files as $file ) {
+		$path           = WP_PLUGIN_DIR . '/' . $file;
+		$data           = is_file( $path ) ? get_plugin_data( $path, false, false ) : array();
+		$needs[ $file ] = array_filter( array_map( 'trim', explode( ',', $data['RequiresPlugins'] ?? '' ) ) );
+	}
+	$ordered = array();
+	while ( $needs ) {
+		$waiting = array_map( 'dirname', array_keys( $needs ) );
+		$next    = null;
+		foreach ( $needs as $file => $slugs ) {
+			if ( ! array_intersect( $slugs, array_diff( $waiting, array( dirname( $file ) ) ) ) ) {
+				$next = $file;
+				break;
+			}
+		}
+		$next    ??= array_key_first( $needs );
+		$ordered[] = $next;
+		unset( $needs[ $next ] );
+	}
+	return $ordered;
+}
+
+wp_clean_plugins_cache( false );
+wp_set_current_user( 1 );
+$codebox_answer = array(
+	'activated' => array(),
+	'failed'    => array(),
+);
+$codebox_now    = '';
+register_shutdown_function(
+	static function () use ( &$codebox_now ): void {
+		if ( '' !== $codebox_now ) {
+			fwrite( STDERR, "the plugin {$codebox_now} ended PHP while it was activated\n" );
+		}
+	}
+);
+foreach ( by_dependency( array_map( __NAMESPACE__ . '\plugin_main_file', $codebox_question['plugins'] ) ) as $codebox_now ) {
+	// What a plugin prints is no part of the answer.
+	ob_start();
+	try {
+		$codebox_result  = activate_plugin( $codebox_now );
+		$codebox_problem = is_wp_error( $codebox_result ) && 'unexpected_output' !== $codebox_result->get_error_code() ? $codebox_result->get_error_message() : '';
+	} catch ( \Throwable $codebox_thrown ) {
+		$codebox_problem = sprintf( '%s in %s:%d', $codebox_thrown->getMessage(), basename( $codebox_thrown->getFile() ), $codebox_thrown->getLine() );
+	}
+	while ( ob_get_level() > 0 ) {
+		fwrite( STDERR, (string) ob_get_clean() );
+	}
+	if ( '' === $codebox_problem && is_plugin_active( $codebox_now ) ) {
+		$codebox_answer['activated'][] = $codebox_now;
+	} else {
+		$codebox_problem                          = '' === $codebox_problem ? 'WordPress did not activate it' : wp_strip_all_tags( $codebox_problem );
+		$codebox_answer['failed'][ $codebox_now ] = $codebox_problem;
+		fwrite( STDERR, "{$codebox_now}: {$codebox_problem}\n" );
+	}
+}
+$codebox_now = '';
+
+echo wp_json_encode( array( 'failed' => (object) $codebox_answer['failed'] ) + $codebox_answer ), "\n";
+exit( $codebox_answer['failed'] ? 1 : 0 );

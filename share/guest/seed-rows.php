@@ -1,0 +1,292 @@
+<?php
+/**
+ * Rows of a fixture, chosen by scopes and made with WordPress's own functions.
+ *
+ * @package WPCodebox
+ */
+
+declare( strict_types=1 );
+
+namespace WPCodebox\Guest;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * One seed.
+ */
+final class Seed {
+
+	/**
+	 * Most rows of a kind when the scope has no bound of its own.
+	 */
+	private const MOST = 100;
+
+	/**
+	 * Counts by kind.
+	 *
+	 * @var array<string, int>
+	 */
+	private array $created = array();
+
+	/**
+	 * Rows of the fixture that no scope chose, by kind.
+	 *
+	 * @var array<string, int>
+	 */
+	private array $skipped = array();
+
+	/**
+	 * Ids here, by kind and id in the fixture.
+	 *
+	 * @var array<string, array<int|string, int>>
+	 */
+	private array $ids = array();
+
+	/**
+	 * One sentence each.
+	 *
+	 * @var string[]
+	 */
+	private array $problems = array();
+
+	/**
+	 * Takes the fixture and what is chosen of it.
+	 *
+	 * @param array<string, mixed> $fixture Rows by kind.
+	 * @param array<string, mixed> $scopes  Scopes by kind.
+	 */
+	public function __construct( private array $fixture, private array $scopes ) {}
+
+	/**
+	 * Makes what is chosen: users first, since posts have authors.
+	 */
+	public function run(): void {
+		$this->each( 'users', array( $this, 'user' ) );
+		$this->each( 'terms', array( $this, 'term' ) );
+		$this->each( 'posts', array( $this, 'post' ) );
+		$this->each( 'media', array( $this, 'medium' ) );
+		$this->options();
+		$this->switches();
+	}
+
+	/**
+	 * What was done.
+	 *
+	 * @return array<string, object>
+	 */
+	public function answer(): array {
+		return array(
+			'created' => (object) $this->created,
+			'skipped' => (object) $this->skipped,
+			'ids'     => (object) array_map( static fn( array $rows ): object => (object) $rows, $this->ids ),
+		);
+	}
+
+	/**
+	 * What could not be done.
+	 *
+	 * @return string[]
+	 */
+	public function problems(): array {
+		return $this->problems;
+	}
+
+	/**
+	 * Makes the chosen rows of one kind.
+	 *
+	 * @param string   $kind Kind.
+	 * @param callable $make Makes one row; answers its id, or what went wrong.
+	 */
+	private function each( string $kind, callable $make ): void {
+		$rows  = $this->fixture[ $kind ] ?? array();
+		$scope = $this->scopes[ $kind ] ?? null;
+		foreach ( is_array( $rows ) ? array_values( $rows ) : array() as $at => $row ) {
+			$full = ( $this->created[ $kind ] ?? 0 ) >= ( $scope['maxRecords'] ?? self::MOST );
+			if ( null === $scope || ! is_array( $row ) || $full || ! $this->chosen( $kind, $row, $scope ) ) {
+				$this->skipped[ $kind ] = ( $this->skipped[ $kind ] ?? 0 ) + 1;
+				continue;
+			}
+			$id = $make( $row );
+			if ( is_wp_error( $id ) || ! $id ) {
+				$why              = is_wp_error( $id ) ? $id->get_error_message() : 'it was not made';
+				$this->problems[] = "{$kind}[{$at}]: {$why}";
+				continue;
+			}
+			$this->created[ $kind ] = ( $this->created[ $kind ] ?? 0 ) + 1;
+			$own                    = $row['ID'] ?? $row['id'] ?? $row['term_id'] ?? null;
+			if ( is_int( $own ) ) {
+				$this->ids[ $kind ][ $own ] = (int) $id;
+			}
+		}
+	}
+
+	/**
+	 * Whether a scope chooses a row: every list that it has must hold the row's own value.
+	 *
+	 * @param string               $kind  Kind.
+	 * @param array<string, mixed> $row   Row.
+	 * @param array<string, mixed> $scope Scope.
+	 */
+	private function chosen( string $kind, array $row, array $scope ): bool {
+		$fields = array(
+			'ids'        => array( 'ID', 'id', 'term_id' ),
+			'slugs'      => array( 'post_name', 'slug' ),
+			'names'      => array( 'name', 'user_login' ),
+			'postTypes'  => array( 'post_type' ),
+			'taxonomies' => array( 'taxonomy' ),
+			'roles'      => array( 'role' ),
+			'statuses'   => array( 'post_status' ),
+		);
+		$usual = array(
+			'post_type'   => 'posts' === $kind ? 'post' : 'attachment',
+			'post_status' => 'posts' === $kind ? 'publish' : 'inherit',
+			'role'        => 'subscriber',
+			'taxonomy'    => 'category',
+		);
+		foreach ( $fields as $list => $names ) {
+			if ( empty( $scope[ $list ] ) ) {
+				continue;
+			}
+			$own = null;
+			foreach ( $names as $name ) {
+				$own ??= $row[ $name ] ?? null;
+			}
+			$own ??= $usual[ $names[0] ] ?? null;
+			if ( ! in_array( $own, $scope[ $list ], true ) ) {
+				return false;
+			}
+		}
+		return true;
+	}
+
+	/**
+	 * Makes a user without a name or address of a person.
+	 *
+	 * @param array<string, mixed> $row Row.
+	 * @return int|\WP_Error
+	 */
+	private function user( array $row ) {
+		$number = ( $this->created['users'] ?? 0 ) + 1;
+		$role   = is_string( $row['role'] ?? null ) && get_role( $row['role'] ) ? $row['role'] : 'subscriber';
+		$login  = "seeded-{$role}-{$number}";
+		return wp_insert_user(
+			array(
+				'user_login'   => $login,
+				'user_email'   => "{$login}@example.org",
+				'display_name' => "Seeded {$role} {$number}",
+				'user_pass'    => wp_generate_password( 32 ),
+				'role'         => $role,
+			)
+		);
+	}
+
+	/**
+	 * Makes a term, or finds the one of its slug.
+	 *
+	 * @param array<string, mixed> $row Row.
+	 * @return int|\WP_Error
+	 */
+	private function term( array $row ) {
+		$taxonomy = (string) ( $row['taxonomy'] ?? 'category' );
+		$term     = wp_insert_term(
+			(string) ( $row['name'] ?? $row['slug'] ?? '' ),
+			$taxonomy,
+			array_intersect_key( $row, array_flip( array( 'slug', 'description' ) ) )
+		);
+		if ( is_wp_error( $term ) && 'term_exists' === $term->get_error_code() ) {
+			return (int) $term->get_error_data();
+		}
+		return is_wp_error( $term ) ? $term : (int) $term['term_id'];
+	}
+
+	/**
+	 * Makes a post with its terms and plain meta.
+	 *
+	 * @param array<string, mixed> $row Row.
+	 * @return int|\WP_Error
+	 */
+	private function post( array $row ) {
+		$fields = array( 'post_type', 'post_title', 'post_name', 'post_status', 'post_content', 'post_excerpt', 'post_date', 'menu_order', 'comment_status' );
+		$post   = array_intersect_key( $row, array_flip( $fields ) ) + array( 'post_status' => 'publish' );
+		$author = $this->ids['users'][ $row['post_author'] ?? 0 ] ?? 1;
+		$parent = $this->ids['posts'][ $row['post_parent'] ?? 0 ] ?? 0;
+		$id     = wp_insert_post(
+			wp_slash(
+				$post + array(
+					'post_author' => $author,
+					'post_parent' => $parent,
+				)
+			),
+			true
+		);
+		if ( is_wp_error( $id ) ) {
+			return $id;
+		}
+		foreach ( is_array( $row['meta'] ?? null ) ? $row['meta'] : array() as $name => $value ) {
+			update_post_meta( $id, (string) $name, wp_slash( $value ) );
+		}
+		foreach ( is_array( $row['terms'] ?? null ) ? $row['terms'] : array() as $taxonomy => $slugs ) {
+			$set = wp_set_object_terms( $id, (array) $slugs, (string) $taxonomy );
+			if ( is_wp_error( $set ) ) {
+				return $set;
+			}
+		}
+		return $id;
+	}
+
+	/**
+	 * Makes the row of a medium; its file does not come along.
+	 *
+	 * @param array<string, mixed> $row Row.
+	 * @return int|\WP_Error
+	 */
+	private function medium( array $row ) {
+		$fields = array( 'post_title', 'post_name', 'post_content', 'post_excerpt', 'post_mime_type' );
+		$parent = $this->ids['posts'][ $row['post_parent'] ?? 0 ] ?? 0;
+		return wp_insert_attachment( wp_slash( array_intersect_key( $row, array_flip( $fields ) ) ), false, $parent, true );
+	}
+
+	/**
+	 * Sets the chosen options.
+	 */
+	private function options(): void {
+		$values = $this->fixture['options'] ?? array();
+		$names  = $this->scopes['options']['names'] ?? array();
+		$most   = $this->scopes['options']['maxRecords'] ?? count( $names );
+		foreach ( is_array( $values ) ? $values : array() as $name => $value ) {
+			if ( ! in_array( (string) $name, $names, true ) || ( $this->created['options'] ?? 0 ) >= $most ) {
+				$this->skipped['options'] = ( $this->skipped['options'] ?? 0 ) + 1;
+				continue;
+			}
+			update_option( (string) $name, $value );
+			$this->created['options'] = ( $this->created['options'] ?? 0 ) + 1;
+		}
+	}
+
+	/**
+	 * Activates what was active where the fixture comes from, as far as it is here.
+	 */
+	private function switches(): void {
+		require_once ABSPATH . 'wp-admin/includes/plugin.php';
+		$plugins = $this->fixture['activePlugins'] ?? array();
+		if ( ! empty( $this->scopes['activePlugins'] ) && is_array( $plugins ) ) {
+			foreach ( $plugins as $file ) {
+				$done = is_string( $file ) ? activate_plugin( $file ) : new \WP_Error( 'name', 'it is no name' );
+				if ( is_wp_error( $done ) ) {
+					$this->problems[] = 'activePlugins: ' . wp_strip_all_tags( $done->get_error_message() );
+					continue;
+				}
+				$this->created['activePlugins'] = ( $this->created['activePlugins'] ?? 0 ) + 1;
+			}
+		}
+		$theme = $this->fixture['activeTheme'] ?? null;
+		if ( ! empty( $this->scopes['activeTheme'] ) && is_string( $theme ) ) {
+			if ( wp_get_theme( $theme )->exists() ) {
+				switch_theme( $theme );
+				$this->created['activeTheme'] = 1;
+			} else {
+				$this->problems[] = 'activeTheme: there is no theme of this name in the guest';
+			}
+		}
+	}
+}
