@@ -74,7 +74,7 @@ impl<'h> Page<'h> {
     }
 
     /// When the whole command is over.
-    pub(super) fn until(&self) -> Instant {
+    pub(crate) fn until(&self) -> Instant {
         self.until
     }
 
@@ -308,6 +308,15 @@ impl<'h> Page<'h> {
                     .push(format!("{capture:?} could not be kept: {failure}"));
             }
         }
+    }
+
+    /// Keeps what was observed, where the browser can be asked for nothing more.
+    pub(crate) fn capture_observed(&mut self, task: &Task) {
+        let mut observed = task.clone();
+        observed
+            .capture
+            .retain(|c| matches!(c, Capture::Console | Capture::Errors | Capture::Network));
+        self.capture(&observed);
     }
 
     /// Takes a picture.

@@ -76,6 +76,7 @@ pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, E
             allowed_roots: None,
             cgroup: settings.cgroup.as_deref().map(text).transpose()?,
             agents_dir: settings.agents_dir.as_deref().map(text).transpose()?,
+            browser: settings.browser.as_deref().map(text).transpose()?,
         },
         task,
         policy,

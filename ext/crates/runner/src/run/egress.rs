@@ -144,7 +144,7 @@ impl Open {
 }
 
 /// Different refusals, in order of appearance.
-fn denials(log: &EgressLog) -> Vec<String> {
+pub(super) fn denials(log: &EgressLog) -> Vec<String> {
     let mut seen = BTreeSet::new();
     log.rows
         .iter()
