@@ -203,7 +203,7 @@ impl<'h> Page<'h> {
         let query = asserts::query(&Frame::Main, Some(selector), None);
         loop {
             // A look that falls into a navigation finds nothing; the next one does.
-            match self.look(&query, until) {
+            match self.look(&query, self.within(LOOK)) {
                 Ok(found) => {
                     let visible = found.get("visible").and_then(Value::as_u64).unwrap_or(0) > 0;
                     let error = text(&found, "/error");
@@ -234,10 +234,12 @@ impl<'h> Page<'h> {
         assertion: &Assertion,
         until: Instant,
     ) -> Result<Result<(), String>, Failure> {
+        // A look that was begun in time may end later: the machine may be busy.
+        let last = self.within(LOOK);
         loop {
-            let found = match self.look(&assertion.query(), until) {
+            let found = match self.look(&assertion.query(), last) {
                 Ok(found) => found,
-                Err(failure) if failure.is_final() || Instant::now() >= until => {
+                Err(failure) if failure.is_final() || Instant::now() >= last => {
                     return Err(failure);
                 }
                 Err(_) => json!({"error": "the document did not answer"}),

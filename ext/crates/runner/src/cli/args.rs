@@ -1,6 +1,7 @@
 //! Arguments of every subcommand. The doc comments are the help texts.
 
 use super::model::ModelArgs;
+use super::recipe::{BlueprintArgs, RecipeCommand, RecipeRunArgs, WorkspacePolicyCommand};
 use super::runs::RunsCommand;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -18,6 +19,16 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run one command or agent in a fresh sandbox and write its bundle.
     Run(Box<RunArgs>),
+    /// Judge and plan recipes.
+    #[command(subcommand)]
+    Recipe(RecipeCommand),
+    /// Run a recipe in a fresh sandbox and write its bundle.
+    RecipeRun(Box<RecipeRunArgs>),
+    /// Say which parts of a blueprint mean something here, and why the rest does not.
+    ValidateBlueprint(BlueprintArgs),
+    /// Judge where a workspace may be changed.
+    #[command(subcommand)]
+    WorkspacePolicy(WorkspacePolicyCommand),
     /// Verify bundles and prepare their application.
     #[command(subcommand, alias = "artifact")]
     Artifacts(ArtifactsCommand),

@@ -144,7 +144,7 @@ impl Open {
 }
 
 /// Different refusals, in order of appearance.
-pub(super) fn denials(log: &EgressLog) -> Vec<String> {
+fn denials(log: &EgressLog) -> Vec<String> {
     let mut seen = BTreeSet::new();
     log.rows
         .iter()
@@ -155,7 +155,7 @@ pub(super) fn denials(log: &EgressLog) -> Vec<String> {
         .collect()
 }
 
-fn sentence(row: &EgressRow) -> String {
+pub(super) fn sentence(row: &EgressRow) -> String {
     let EgressRow {
         method,
         host,

@@ -2,12 +2,14 @@
 
 use crate::browser::{Task, Wake};
 use crate::egress::{
-    Bridge, BridgeConfig, BridgeLimits, EgressMode, Network, Pending, ReachSite, Site, Trust,
+    Bridge, BridgeConfig, BridgeLimits, EgressDecision, EgressMode, Network, Pending, ReachSite,
+    Site, Trust,
 };
 use crate::run::Setting;
-use crate::run::egress::denials;
+use crate::run::egress::sentence;
 use crate::run::recorder::Recorder;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -21,6 +23,8 @@ use wp_codebox_runtime::Runtime;
 
 /// Wait while the driver is busy with other messages.
 const BUSY: Duration = Duration::from_millis(5);
+/// Different refusals that a notice names.
+const NAMED: usize = 16;
 /// Requests to other hosts that a result lists.
 const LISTED: usize = 100;
 
@@ -106,42 +110,47 @@ impl Gateway {
     }
 
     /// Ends the bridge of a dead guest. Requests to other hosts than the site's are evidence of
-    /// the run, and what a result shows of them is answered.
-    pub(super) fn close(self, id: &ExecutionId, recorder: &mut Recorder<'_>) -> Value {
+    /// the run. A browser asks some of its maker by itself, whatever its switches say: what no
+    /// page asked for is told apart, and counts no less.
+    pub(super) fn close(
+        self,
+        id: &ExecutionId,
+        hosts: &BTreeSet<String>,
+        recorder: &mut Recorder<'_>,
+    ) -> Value {
         let log = self.0.stop();
-        let refused = denials(&log);
+        let mut shown = Vec::new();
+        let (mut own, mut refused) = (0_u64, BTreeSet::new());
+        for row in log.rows.iter().filter(|row| row.mode != EgressMode::Site) {
+            let by_page = row.host.is_empty() || hosts.contains(&row.host);
+            let by = if by_page { "page" } else { "browser" };
+            let mut kept = json!({"phase": "browser", "execution": id, "by": by});
+            if let (Some(kept), Value::Object(row)) = (kept.as_object_mut(), json!(row)) {
+                kept.extend(row);
+            }
+            recorder.egress.push(kept);
+            if !by_page {
+                own += 1;
+                continue;
+            }
+            if row.decision == EgressDecision::Denied && refused.len() < NAMED {
+                refused.insert(sentence(row));
+            }
+            if shown.len() < LISTED {
+                shown.push(json!({
+                    "method": row.method, "host": row.host, "port": row.port, "path": row.path,
+                    "decision": row.decision, "reason": row.reason, "status": row.status,
+                }));
+            }
+        }
         if !refused.is_empty() {
+            let list: Vec<String> = refused.into_iter().collect();
             recorder.notices.push(format!(
                 "the network policy refused requests of pages in the browser, among them: {} [{}]",
-                refused.join(", "),
+                list.join(", "),
                 ErrorCode::EgressDenied
             ));
         }
-        let rows: Vec<Value> = log
-            .rows
-            .iter()
-            .filter(|row| row.mode != EgressMode::Site)
-            .map(|row| json!(row))
-            .collect();
-        for row in &rows {
-            let mut kept = json!({"phase": "browser", "execution": id});
-            if let (Some(kept), Some(row)) = (kept.as_object_mut(), row.as_object()) {
-                kept.extend(row.clone());
-            }
-            recorder.egress.push(kept);
-        }
-        let shown: Vec<Value> = rows
-            .iter()
-            .take(LISTED)
-            .map(|row| {
-                let member = |name: &str| row.get(name).cloned().unwrap_or(Value::Null);
-                json!({
-                    "method": member("method"), "host": member("host"), "port": member("port"),
-                    "path": member("path"), "decision": member("decision"),
-                    "reason": member("reason"), "status": member("status"),
-                })
-            })
-            .collect();
-        json!({"total": rows.len(), "requests": shown})
+        json!({"requests": shown, "byBrowserItself": own, "rowsCut": log.cut})
     }
 }

@@ -131,7 +131,7 @@ impl Session<'_, '_> {
         let usage = runtime.destroy().usage;
         visit.peak_memory_bytes = usage.peak_memory_bytes;
         self.spent = added(self.spent, usage);
-        visit.external = gateway.close(id, self.recorder);
+        visit.external = gateway.close(id, &visit.hosts, self.recorder);
         match failed {
             Some(error) => Err(error),
             None => Ok(visit),
@@ -238,6 +238,7 @@ fn driven(
     Visit {
         failure,
         observations: page.observations(),
+        hosts: std::mem::take(&mut page.wire.observed.hosts),
         final_url: place.0,
         title: place.1,
         start: Some(start),

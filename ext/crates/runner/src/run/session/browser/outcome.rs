@@ -4,6 +4,7 @@ use super::millis;
 use crate::browser::{Failure, Report, Task, Work};
 use crate::run::recorder::{Bounds, Recorder, Step};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{CommandResult, CommandStatus, ErrorBody, ErrorCode};
 use wp_codebox_runtime::{ExecutionEnd, ExecutionResult};
@@ -23,6 +24,8 @@ pub(super) struct Visit {
     /// From nothing to a page that can be driven.
     pub start: Option<Duration>,
     pub peak_memory_bytes: u64,
+    /// Hosts that the page asked.
+    pub hosts: BTreeSet<String>,
     /// Requests to other hosts than the site's.
     pub external: Value,
 }
@@ -39,7 +42,8 @@ impl Visit {
             title: String::new(),
             start: None,
             peak_memory_bytes: 0,
-            external: json!({"total": 0, "requests": []}),
+            hosts: BTreeSet::new(),
+            external: json!({"requests": []}),
         }
     }
 }
