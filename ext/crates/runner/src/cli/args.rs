@@ -189,6 +189,9 @@ pub(crate) struct PathArgs {
     /// [default: $WP_CODEBOX_AGENTS_DIR, else /opt/wp-codebox/agents]
     #[arg(long, value_name = "DIR")]
     pub agents_dir: Option<PathBuf>,
+    /// Program of the browser for browser commands. [default: $WP_CODEBOX_BROWSER, else /usr/bin/chromium]
+    #[arg(long, value_name = "FILE")]
+    pub browser: Option<PathBuf>,
     /// PHP for the guest. [default: $WP_CODEBOX_PHP, else /usr/bin/php]
     #[arg(long, value_name = "FILE")]
     pub php: Option<PathBuf>,
