@@ -67,7 +67,7 @@ def the_run_has_its_time(bench):
 def started(bench, name):
     """A recipe that waits in its step, and the process that runs it, once it waits."""
     source = bench.source(name)
-    path = recipes.write(bench, name, [php("file_put_contents( '/workspace/w/made.txt', 'x' ); echo 'waiting'; sleep( 60 );")],
+    path = recipes.write(bench, name, [php("file_put_contents( '/workspace/w/made.txt', 'x' ); echo \"waiting\\n\", str_repeat( \".\\n\", 4096 ); sleep( 60 );")],
                          inputs={"mounts": [{"source": source, "target": "/workspace/w"}]})
     arguments = [word for word in recipes.arguments(bench, path) if word != "--json"]
     process = bench.start(arguments, recipes.PLAIN)

@@ -36,7 +36,7 @@ mod workflow;
 
 pub(crate) use export::copy_bundle;
 pub(crate) use hold::Desk;
-pub(crate) use made::{Listed, list as list_archive, plugin_header};
+pub(crate) use made::{list as list_archive, plugin_header};
 pub(crate) use prepare::{Prepared, default_policy, prepare};
 pub(crate) use programs::{GuestMount, check as check_program, command as command_program};
 pub(crate) use recorder::{Call, Step};
