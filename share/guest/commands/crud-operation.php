@@ -14,7 +14,6 @@
 declare(strict_types=1);
 
 require __DIR__ . '/lib/entry.php';
-require __DIR__ . '/lib/values.php';
 require __DIR__ . '/lib/crud.php';
 
 WPCodebox\Guest\Command\begin();

@@ -9,7 +9,6 @@
 declare(strict_types=1);
 
 require __DIR__ . '/lib/entry.php';
-require __DIR__ . '/lib/values.php';
 require __DIR__ . '/lib/listing.php';
 require __DIR__ . '/lib/surfaces.php';
 

@@ -7,7 +7,7 @@
 mod client;
 mod socket;
 
-pub(crate) use client::cancel;
+pub(crate) use client::{cancel, connect};
 
 use crate::frames::FrameReader;
 use crate::outbox::Bond;

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+mod browser;
 mod cli;
 mod control;
 mod egress;
@@ -15,6 +16,7 @@ mod keeper;
 mod outbox;
 mod parent;
 mod peer;
+mod preview;
 mod recipe;
 mod run;
 mod supervise;

@@ -2,8 +2,8 @@
 /**
  * How a command of the registry begins and ends inside the guest.
  *
- * Standard input is one JSON object, `{command, args, mounts, site: {url, path}}`. Standard output is one JSON
- * document: the command's own, with status 0, or `{error: {code, message}}` with status 1.
+ * Standard input is one JSON object, `{command, args, mounts, site: {url, path}}`. Standard
+ * output is one JSON document: the command's own, with status 0, or `{error: {code, message}}` with status 1.
  * Whatever WordPress and plugins print in between is dropped; a plugin that ends PHP leaves the
  * command with an error that says so.
  *
@@ -19,9 +19,14 @@ namespace WPCodebox\Guest\Command;
 
 require_once __DIR__ . '/refusal.php';
 require_once __DIR__ . '/arguments.php';
+require_once __DIR__ . '/values.php';
+require_once __DIR__ . '/supervise.php';
 
 /** Largest document, bytes. */
 const DOCUMENT_BYTES = 4 * 1024 * 1024;
+
+/** Of what WordPress and plugins print, bytes that go to standard error. */
+const NOISE_BYTES = 65536;
 
 /**
  * The program of this process.
@@ -40,6 +45,13 @@ final class Entry {
 	 * @var ?array<string,mixed>
 	 */
 	public static ?array $document = null;
+
+	/**
+	 * Where the document goes.
+	 *
+	 * @var resource
+	 */
+	public static $stream;
 
 	/**
 	 * Prints the document when a plugin's own shutdown ended PHP before.
@@ -103,11 +115,13 @@ final class Last_Word {
  * Reads what is asked and takes standard output away from everybody else.
  */
 function begin(): Arguments {
+	$stream = Supervisor::enter();
 	ini_set( 'display_errors', 'stderr' );
 	ini_set( 'log_errors', '0' );
+	Entry::$stream = $stream;
 	$stdin   = (string) stream_get_contents( STDIN );
 	$request = json_decode( $stdin, true );
-	// However many buffers a plugin ends: nothing gets past this one.
+	// What plugins print is kept apart; what gets past this buffer, the supervisor takes.
 	ob_start(
 		static function ( string $piece ): string {
 			if ( strlen( Entry::$heard ) < DOCUMENT_BYTES ) {
@@ -170,7 +184,7 @@ function finish( callable $work ): never {
 	} catch ( Refusal $refusal ) {
 		Entry::$document = failure( $refusal->reason, $refusal->getMessage(), $refusal->document );
 	} catch ( \Throwable $thrown ) {
-		Entry::$document = failure( 'wp_codebox_step_failed', get_class( $thrown ) . ': ' . $thrown->getMessage() . ' in ' . basename( $thrown->getFile() ) . ':' . $thrown->getLine() );
+		Entry::$document = failure( 'wp_codebox_command_failed', get_class( $thrown ) . ': ' . $thrown->getMessage() . ' in ' . basename( $thrown->getFile() ) . ':' . $thrown->getLine() );
 	}
 	exit( isset( Entry::$document['error'] ) ? 1 : 0 );
 }
@@ -184,12 +198,23 @@ function finish( callable $work ): never {
  * @return array<string,mixed>
  */
 function failure( string $code, string $message, array $document = array() ): array {
-	return ( array() === $document ? array() : array_merge( $document, array( 'status' => 'error' ) ) ) + array(
+	// The word of a document that was to be a success; a page's status is a number and stays.
+	if ( 'ok' === ( $document['status'] ?? null ) ) {
+		$document['status'] = 'error';
+	}
+	return $document + array(
 		'error' => array(
 			'code'    => $code,
 			'message' => $message,
 		),
 	);
+}
+
+/**
+ * Lets what is printed from here on be the page that the command makes.
+ */
+function print_page(): void {
+	ob_end_clean();
 }
 
 /**
@@ -241,36 +266,27 @@ function end_program(): void {
 		return;
 	}
 	Entry::$printed = true;
+	fwrite( STDERR, heard( NOISE_BYTES ) );
 	$error          = error_get_last();
-	while ( ob_get_level() > 0 ) {
-		ob_end_flush();
-	}
-	// Nobody reads what is said after this.
-	ob_start( static fn (): string => '' );
 	if ( null === Entry::$document && null !== Entry::$at_exit ) {
 		try {
 			Entry::$document = ( Entry::$at_exit )();
 		} catch ( \Throwable $thrown ) {
-			Entry::$document = failure( 'wp_codebox_step_failed', get_class( $thrown ) . ': ' . $thrown->getMessage() );
+			Entry::$document = failure( 'wp_codebox_command_failed', get_class( $thrown ) . ': ' . $thrown->getMessage() );
 		}
 	}
 	if ( null === Entry::$document ) {
 		$fatal           = null !== $error && 0 !== ( $error['type'] & ( E_ERROR | E_PARSE | E_CORE_ERROR | E_COMPILE_ERROR | E_USER_ERROR | E_RECOVERABLE_ERROR ) );
 		$why             = $fatal ? explode( "\n", $error['message'] )[0] . ' in ' . basename( $error['file'] ) . ':' . $error['line'] : 'WordPress or a plugin ended PHP before the command was done';
-		Entry::$document = failure( 'wp_codebox_step_failed', $why );
+		Entry::$document = failure( 'wp_codebox_command_failed', $why );
 	}
 	if ( array() !== Entry::$artifacts ) {
 		Entry::$document += array( 'artifacts' => Entry::$artifacts );
 	}
-	$flags = JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_INVALID_UTF8_SUBSTITUTE | JSON_PARTIAL_OUTPUT_ON_ERROR | JSON_PRESERVE_ZERO_FRACTION;
-	$json  = (string) json_encode( Entry::$document, $flags );
+	$json = document_text( Entry::$document );
 	if ( '' === $json || strlen( $json ) > DOCUMENT_BYTES ) {
-		Entry::$document = failure( 'wp_codebox_step_failed', sprintf( 'the result is %d bytes of JSON and more than %d; ask for less', strlen( $json ), DOCUMENT_BYTES ) );
-		$json            = (string) json_encode( Entry::$document, $flags );
+		$json = document_text( failure( 'wp_codebox_output_limit', sprintf( 'the result is %d bytes of JSON and more than %d; ask for less', strlen( $json ), DOCUMENT_BYTES ) ) );
 	}
-	fwrite( STDOUT, $json . "\n" );
-	if ( isset( Entry::$document['error'] ) ) {
-		exit( 1 );
-	}
-	exit( 0 );
+	fwrite( Entry::$stream, $json );
+	fclose( Entry::$stream );
 }

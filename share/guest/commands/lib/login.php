@@ -9,23 +9,36 @@ declare(strict_types=1);
 
 namespace WPCodebox\Guest\Command;
 
+require_once __DIR__ . '/users.php';
+
 /**
  * Has WordPress find a session of a user when it loads, as a browser's cookies would make it.
  *
  * Call it before WordPress is loaded.
  *
- * @param string $user Id, login or e-mail address; empty: nobody is logged in.
+ * @param string $user    Id, login or e-mail address; empty: nobody is logged in.
+ * @param string $session Name of a session that wordpress.session made; empty: a new one.
  */
-function log_in( string $user ): void {
-	if ( '' === $user ) {
+function log_in( string $user, string $session = '' ): void {
+	if ( '' === $user && '' === $session ) {
 		return;
 	}
 	before_wordpress(
 		'plugins_loaded',
-		static function () use ( $user ): void {
-			$id = find_user( $user );
-			if ( null === $id ) {
-				finish( static fn () => throw Refusal::input( sprintf( 'there is no user %s; give an id, a login or an e-mail address', Arguments::shown( $user ) ) ) );
+		static function () use ( $user, $session ): void {
+			try {
+				if ( '' !== $session ) {
+					Sessions::become( $session, $user );
+					foreach ( explode( '; ', Sessions::header( $session ) ) as $pair ) {
+						list( $name, $value ) = explode( '=', $pair, 2 ) + array( '', '' );
+
+						$_COOKIE[ $name ] = rawurldecode( $value );
+					}
+					return;
+				}
+				$id = Users::get( $user )->ID;
+			} catch ( Refusal $refusal ) {
+				finish( static fn () => throw $refusal );
 			}
 			$end   = time() + HOUR_IN_SECONDS;
 			$token = \WP_Session_Tokens::get_instance( $id )->create( $end );
@@ -35,16 +48,6 @@ function log_in( string $user ): void {
 			$_COOKIE[ LOGGED_IN_COOKIE ]   = wp_generate_auth_cookie( $id, $end, 'logged_in', $token );
 		}
 	);
-}
-
-/**
- * A user's id.
- *
- * @param string $user Id, login or e-mail address.
- */
-function find_user( string $user ): ?int {
-	$found = ctype_digit( $user ) ? get_user_by( 'id', (int) $user ) : ( get_user_by( 'login', $user ) ?: get_user_by( 'email', $user ) );
-	return $found ? (int) $found->ID : null;
 }
 
 /**

@@ -16,10 +16,6 @@ require_once __DIR__ . '/watch.php';
  * The page and what is known of it.
  */
 final class Page {
-	/** Of the body, bytes that are looked at. */
-	private const HELD = 1 << 20;
-	/** Of the body, bytes that are shown. */
-	private const EXCERPT = 4096;
 	/** Fingerprints of queries. */
 	private const FINGERPRINTS = 50;
 
@@ -59,27 +55,6 @@ final class Page {
 	private ?string $template = null;
 
 	/**
-	 * Beginning of the body.
-	 *
-	 * @var string
-	 */
-	private string $held = '';
-
-	/**
-	 * Bytes of the body.
-	 *
-	 * @var int
-	 */
-	private int $bytes = 0;
-
-	/**
-	 * Digest of the body so far.
-	 *
-	 * @var \HashContext
-	 */
-	private \HashContext $digest;
-
-	/**
 	 * Makes it; call it before WordPress is loaded.
 	 *
 	 * @param string              $surface     admin or frontend.
@@ -88,7 +63,6 @@ final class Page {
 	 * @param Watch               $watch       What watches it.
 	 */
 	public function __construct( private readonly string $surface, private readonly array $request, private readonly bool $diagnostics, private readonly Watch $watch ) {
-		$this->digest = hash_init( 'sha256' );
 		before_wordpress( 'status_header', $this->answered( ... ), 2, PHP_INT_MAX );
 		before_wordpress( 'wp_headers', $this->headed( ... ), 1, PHP_INT_MAX );
 		before_wordpress( 'nocache_headers', $this->headed( ... ), 1, PHP_INT_MAX );
@@ -98,32 +72,6 @@ final class Page {
 			before_wordpress( $hook, $this->dying( ... ), 1, PHP_INT_MAX );
 		}
 		Entry::$at_exit = $this->document( ... );
-	}
-
-	/**
-	 * From here on what is printed is the page. Chunks keep it out of memory.
-	 */
-	public function catch_output(): void {
-		ob_start( $this->printed( ... ), 65536 );
-	}
-
-	/**
-	 * A piece of the body.
-	 *
-	 * @param string $piece Piece.
-	 * @param int    $phase Flags of the output handler.
-	 */
-	public function printed( string $piece, int $phase ): string {
-		// What a program takes back was never sent.
-		if ( 0 !== ( $phase & PHP_OUTPUT_HANDLER_CLEAN ) ) {
-			return '';
-		}
-		$this->bytes += strlen( $piece );
-		hash_update( $this->digest, $piece );
-		if ( strlen( $this->held ) < self::HELD ) {
-			$this->held .= substr( $piece, 0, self::HELD - strlen( $this->held ) );
-		}
-		return '';
 	}
 
 	/**
@@ -221,12 +169,9 @@ final class Page {
 				default => 'rendered',
 			},
 			'headers' => (object) $this->headers,
-			'title'   => page_title( $this->held ),
-			'body'    => array(
-				'bytes'   => $this->bytes,
-				'sha256'  => hash_final( $this->digest ),
-				'excerpt' => plain_text( substr( $this->held, 0, self::EXCERPT + 4 ), self::EXCERPT ),
-			),
+			'title'   => null,
+			// What was printed: the process that reads it fills it in.
+			'body'    => null,
 			'php'     => $this->watch->php(),
 			'queries' => $this->watch->queries( $this->diagnostics ? self::FINGERPRINTS : 0 ),
 			'costs'   => $this->watch->costs(),
@@ -237,22 +182,13 @@ final class Page {
 			'died'     => $this->died,
 			'template' => $this->template,
 			'fatal'    => $fatal ? array(
-				'message' => cut( explode( "\n", (string) $error['message'] )[0], 1000 ),
+				'message' => cut( str_replace( root() . '/', '/', explode( "\n", (string) $error['message'] )[0] ), 1000 ),
 				'file'    => guest_path( $error['file'] ),
 				'line'    => $error['line'],
 			) : null,
 		);
 		return $document + array_filter( $more, static fn ( $value ): bool => null !== $value );
 	}
-}
-
-/**
- * The title of a page of HTML.
- *
- * @param string $html Page.
- */
-function page_title( string $html ): ?string {
-	return 1 === preg_match( '~<title[^>]*>(.*?)</title>~is', $html, $found ) ? cut( trim( html_entity_decode( $found[1], ENT_QUOTES | ENT_HTML5 ) ), 500 ) : null;
 }
 
 /**

@@ -49,6 +49,6 @@ final class Refusal extends \RuntimeException {
 	 * @param array<string,mixed> $document What is known nevertheless.
 	 */
 	public static function failed( string $what, array $document = array() ): self {
-		return new self( 'wp_codebox_step_failed', $what, $document );
+		return new self( 'wp_codebox_command_failed', $what, $document );
 	}
 }

@@ -25,6 +25,18 @@ final class Sessions {
 	private const SECONDS = 172800;
 
 	/**
+	 * Makes the session that a call asks for.
+	 *
+	 * @param Arguments $arguments Arguments session and browser-urls.
+	 * @param \WP_User  $user      User.
+	 * @return array<string, mixed> The session as results show it.
+	 */
+	public static function of( Arguments $arguments, \WP_User $user ): array {
+		$name = $arguments->first( 'session' );
+		return self::make( '' === $name ? 'default' : $name, $user, array_values( array_unique( array( home_url(), ...$arguments->texts( 'browser-urls' ) ) ) ) );
+	}
+
+	/**
 	 * Logs a user in under a name; a session of that name is replaced.
 	 *
 	 * @param string       $name    Name.

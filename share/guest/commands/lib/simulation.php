@@ -21,7 +21,7 @@ function simulate( string $surface ): string {
 		$target    = page_target( $arguments, $admin ? '/wp-admin/index.php' : '/' );
 		$method    = $arguments->word( 'method', array( 'GET', 'HEAD', 'POST' ), $arguments->has( 'body-json' ) ? 'POST' : 'GET' );
 		$body      = $arguments->object( 'body-json' );
-		$user      = $arguments->text( 'user', $admin ? '1' : '' );
+		$user      = $arguments->text( 'user', $admin && ! $arguments->has( 'session' ) ? '1' : '' );
 		if ( array() !== $body && 'POST' !== $method ) {
 			throw Refusal::input( "body-json needs method POST, not $method" );
 		}
@@ -31,13 +31,13 @@ function simulate( string $surface ): string {
 			throw Refusal::input( "$target is no page of the front end; wordpress.simulated-admin-page-load makes pages of the admin area, wordpress.server-page-load any file" );
 		}
 		$diagnostics = $arguments->truth( 'capture-diagnostics', false );
-		log_in( $user );
+		log_in( $user, $arguments->text( 'session' ) );
 		$request = array(
 			'method' => $method,
 			'path'   => cut( $target, 2000 ),
 			'user'   => '' === $user ? null : cut( $user, 100 ),
 		);
-		$page    = new Page( $surface, $request, $diagnostics, new Watch() );
+		new Page( $surface, $request, $diagnostics, new Watch() );
 	} catch ( Refusal $refusal ) {
 		finish( static fn () => throw $refusal );
 	}
@@ -54,7 +54,7 @@ function simulate( string $surface ): string {
 	if ( 'admin-ajax.php' === basename( $_SERVER['SCRIPT_NAME'] ) && $admin ) {
 		define( 'DOING_AJAX', true );
 	}
-	$page->catch_output();
+	print_page();
 	return $file;
 }
 

@@ -90,6 +90,13 @@ pub(super) fn metadata(
     put("policy", scrub.value(&inputs.policy));
     put("spec", Value::Object(scrub.map(&inputs.spec)));
     put("isolation", json!(inputs.isolation));
+    put(
+        "preview",
+        inputs
+            .preview
+            .as_ref()
+            .map_or(Value::Null, |p| scrub.value(p)),
+    );
     put("artifacts", Value::Object(listed));
     let changed = scrub.changed();
     let status = if changed == 0 { "clean" } else { "redacted" };
@@ -150,7 +157,7 @@ pub(super) fn review(
     }
     actions.push(json!({"kind": "discard", "label": "Discard"}));
     actions.push(json!({"kind": "iterate", "label": "Run again"}));
-    json!({
+    let mut review = json!({
         "schema": schema_id::ARTIFACT_REVIEW,
         "artifactId": identity.id,
         "createdAt": inputs.created_at,
@@ -165,7 +172,11 @@ pub(super) fn review(
         "evidence": evidence,
         "provenance": {"artifactBundleId": identity.id, "artifactDirectory": ".", "runtime": inputs.runtime},
         "riskFlags": risk_flags(inputs, set, scrub),
-    })
+    });
+    if let Some(preview) = &inputs.preview {
+        review["preview"] = scrub.value(preview);
+    }
+    review
 }
 
 fn label(entry: &ChangedFile) -> String {

@@ -120,6 +120,8 @@ pub struct BundleInputs {
     pub transcript: Option<Value>,
     /// What the guest's probes saw.
     pub isolation: IsolationReport,
+    /// `preview/v1` of the preview that was open, without its token.
+    pub preview: Option<Value>,
     /// Documents for `files/runtime-evidence/`, in order.
     pub evidence: Vec<EvidenceDocument>,
     /// What commands left, in order; each path once.

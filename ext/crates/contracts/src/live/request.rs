@@ -152,6 +152,10 @@ pub struct SyncOut {
     /// Whether the content comes along, or only names and digests.
     #[serde(default)]
     pub content: bool,
+    /// Every regular file as it is now, and not only what differs from the mount's source. The
+    /// digests are then the guest's word.
+    #[serde(default)]
+    pub everything: bool,
 }
 
 /// A snapshot to make.
@@ -179,6 +183,10 @@ pub struct PreviewRequest {
     /// The address that visitors use, e.g. of a proxy in front; an origin of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub public_url: Option<String>,
+    /// What visitors must bring, 16 to 256 letters, digits, `-` or `_`; absent: nothing on a
+    /// loopback address, a random one on any other. It is kept in memory only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
     /// Milliseconds until it closes; absent: with the sandbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,

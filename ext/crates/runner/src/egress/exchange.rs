@@ -249,7 +249,7 @@ impl Exchange {
 }
 
 /// The headers that are meant for the other end.
-fn end_to_end(headers: &HeaderMap) -> HeaderMap {
+pub(crate) fn end_to_end(headers: &HeaderMap) -> HeaderMap {
     let named: Vec<HeaderName> = headers
         .get_all(header::CONNECTION)
         .iter()

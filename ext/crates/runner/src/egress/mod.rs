@@ -46,6 +46,7 @@ mod tests;
 
 pub(crate) use config::{BridgeConfig, BridgeLimits, ModelRoute, Network, SecretSwap, Trust};
 pub(crate) use error::EgressError;
+pub(crate) use exchange::end_to_end;
 pub(crate) use log::{EgressDecision, EgressLog, EgressMode, EgressRow};
 pub(crate) use network::Pending;
 #[cfg(test)]

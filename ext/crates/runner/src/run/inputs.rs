@@ -94,6 +94,7 @@ pub(super) fn inputs(
         AgentEnd::Failure => Some(AgentExit::Failure),
     };
     Ok(BundleInputs {
+        preview: recorder.preview.clone(),
         created_at: now_rfc3339(),
         runtime: RuntimeInfo {
             id: request.run_id.as_str().to_owned(),

@@ -11,7 +11,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use wp_codebox_artifacts::{CaptureLimits, ExcludeRules, TreeScan, copy_tree, scan_tree};
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, HostSource, InodeId, IsolationLevel, MountAccess, MountView, StagedFile,
+    ErrorBody, ErrorCode, HostSource, InodeId, IsolationLevel, MountAccess, MountView, Sha256Hex,
+    StagedFile,
 };
 use wp_codebox_runtime::{Owner, RunDir};
 
@@ -137,6 +138,11 @@ impl Materialised {
             &CaptureLimits::TREE,
         )
         .map_or(true, |now| now.fingerprint != self.scan.fingerprint)
+    }
+
+    /// What the source held when the run began: a digest over names, inodes, sizes and times.
+    pub(crate) fn fingerprint(&self) -> &Sha256Hex {
+        &self.scan.fingerprint
     }
 
     /// Names left out of the capture.

@@ -23,11 +23,14 @@ mod materialise;
 mod output;
 mod prepare;
 pub(crate) mod preset;
+mod preview;
 mod programs;
 mod recorder;
 mod salvage;
 mod secrets;
 mod session;
+mod state;
+mod sync;
 mod test_files;
 mod verdict;
 mod words;
@@ -36,10 +39,12 @@ mod workflow;
 
 pub(crate) use export::copy_bundle;
 pub(crate) use hold::Desk;
+pub(crate) use inputs::task_document;
 pub(crate) use made::{list as list_archive, plugin_header};
 pub(crate) use prepare::{Prepared, default_policy, prepare};
 pub(crate) use programs::{GuestMount, check as check_program, command as command_program};
 pub(crate) use recorder::{Call, Step};
+pub(crate) use sync::FILE_BYTES as SYNC_FILE_BYTES;
 pub(crate) use work::Stop;
 
 use crate::agent::Parent;

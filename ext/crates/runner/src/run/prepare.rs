@@ -5,8 +5,10 @@ use super::components::{self, OpenComponents};
 use super::group::{self, RunGroup};
 use super::made;
 use super::preset::{self, Equipped, Stock};
+use super::preview;
 use super::programs::{GuestMount, working_directory};
 use super::secrets::{ModelKey, Secrets};
+use crate::preview::Reservation;
 use rustix::fs::{FileType, Mode, OFlags};
 use std::io::Read;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -66,6 +68,8 @@ pub(crate) struct Prepared {
     /// What a preset gives its program on standard input, and how its last word is found.
     pub manner: Option<Manner>,
     pub group: RunGroup,
+    /// The address of the preview that the request asks for.
+    pub preview: Option<Reservation>,
 }
 
 /// Checks the request, opens what it names and gives up root.
@@ -149,6 +153,9 @@ pub(crate) fn prepare(mut request: RunRequest) -> Result<Prepared, ErrorBody> {
     let named = request.paths.cgroup.as_deref().map(Path::new);
     let group = group::make(&state, named, &request.run_id, &limits);
     state.become_owner().map_err(|e| e.body())?;
+    // As its owner, who opens it later.
+    let preview = request.hold.as_ref().and_then(|hold| hold.preview.as_ref());
+    let preview = preview.map(preview::reserve).transpose()?;
     Ok(Prepared {
         request,
         policy,
@@ -162,6 +169,7 @@ pub(crate) fn prepare(mut request: RunRequest) -> Result<Prepared, ErrorBody> {
         guest_model,
         manner,
         group,
+        preview,
     })
 }
 

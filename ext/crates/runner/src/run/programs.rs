@@ -10,13 +10,15 @@ use std::collections::BTreeMap;
 use wp_codebox_contracts::{
     AgentCommand, CommandCall, ErrorBody, ErrorCode, GuestPath, MountAccess,
 };
-use wp_codebox_policy::{GuestProgram, Handler, arg_value, descriptor};
+use wp_codebox_policy::{GuestProgram, Handler, arg_value, descriptor, is_true};
 
 /// Guest programs below the share directory.
 const RUN_PHP: &str = "/opt/codebox/guest/run-php.php";
 const INSPECT: &str = "/opt/codebox/guest/inspect-mounted-inputs.php";
 /// Programs of single commands.
 const PROGRAMS: &str = "/opt/codebox/guest/commands";
+/// Where run-php leaves what it recorded.
+pub(crate) const DIAGNOSTICS: &str = "/tmp/codebox-artifacts/wpdb-queries.json";
 /// The site as its own WordPress names it.
 const SITE_URL: &str = "http://localhost";
 
@@ -51,6 +53,7 @@ pub(crate) fn command(
     let value = |name| arg_value(call, name).unwrap_or_default();
     let invalid =
         |what: String| ErrorBody::new(ErrorCode::InputInvalid, format!("{}: {what}", call.command));
+    let mut env = BTreeMap::new();
     let (argv, stdin) = match call.command.as_str() {
         "inspect-mounted-inputs" => {
             let rows: Vec<_> = mounts
@@ -62,7 +65,10 @@ pub(crate) fn command(
                 Some(json!(rows).to_string().into_bytes()),
             )
         }
-        "wordpress.run-php" => run_php(call, &invalid)?,
+        "wordpress.run-php" => {
+            env.extend(diagnostics(call, &invalid)?);
+            run_php(call, &invalid)?
+        }
         "wordpress.wp-cli" => {
             let mut argv = words(&["wp"]);
             argv.extend(shell_words::split(value("command")).map_err(|e| invalid(e.to_string()))?);
@@ -77,6 +83,7 @@ pub(crate) fn command(
                     })?,
                 );
             }
+            env.extend(who_asks(call, &invalid)?);
             (argv, None)
         }
         other => match descriptor(other).map(|found| found.handler) {
@@ -97,10 +104,66 @@ pub(crate) fn command(
         args: call.args.clone(),
         phase: "workflow",
         argv,
-        env: BTreeMap::new(),
+        env,
         cwd: cwd.clone(),
         stdin,
     })
+}
+
+type Variables = Vec<(String, String)>;
+
+/// What an agent's program is told of who asks. It grants nothing: names are not checked here.
+fn who_asks(
+    call: &CommandCall,
+    invalid: &dyn Fn(String) -> ErrorBody,
+) -> Result<Variables, ErrorBody> {
+    let required = arg_value(call, "auth-required").is_some_and(is_true);
+    if required && arg_value(call, "auth-context-json").is_none_or(|v| v.trim() == "{}") {
+        return Err(invalid(
+            "auth-required is set, but auth-context-json names nobody".to_owned(),
+        ));
+    }
+    let told = [
+        ("session-id", "CODEBOX_SESSION_ID"),
+        ("correlation-id", "CODEBOX_CORRELATION_ID"),
+        ("session-metadata-json", "CODEBOX_SESSION_METADATA"),
+        ("auth-context-json", "CODEBOX_AUTH_CONTEXT"),
+    ];
+    let mut variables = Vec::new();
+    for (argument, variable) in told {
+        if let Some(value) = arg_value(call, argument) {
+            if value.contains('\0') || value.len() > 64 * 1024 {
+                return Err(invalid(format!(
+                    "{argument} is longer than 64 KiB or has a NUL byte"
+                )));
+            }
+            variables.push((variable.to_owned(), value.to_owned()));
+        }
+    }
+    Ok(variables)
+}
+
+/// What run-php is told to record beside its output.
+fn diagnostics(
+    call: &CommandCall,
+    invalid: &dyn Fn(String) -> ErrorBody,
+) -> Result<Variables, ErrorBody> {
+    let Some(kind) = arg_value(call, "capture-diagnostics") else {
+        return Ok(Vec::new());
+    };
+    if arg_value(call, "bootstrap") == Some("none") {
+        return Err(invalid(
+            "capture-diagnostics needs WordPress; leave bootstrap=none out".to_owned(),
+        ));
+    }
+    let most = |name, otherwise: &str| arg_value(call, name).unwrap_or(otherwise).to_owned();
+    let told = json!({
+        "capture": kind,
+        "maxItems": most("diagnostics-max-items", "100").parse::<u32>().unwrap_or(100),
+        "maxBytes": most("diagnostics-max-bytes", "65536").parse::<u32>().unwrap_or(65_536),
+        "file": DIAGNOSTICS,
+    });
+    Ok(vec![("CODEBOX_DIAGNOSTICS".to_owned(), told.to_string())])
 }
 
 /// What a program of a command is told on standard input.

@@ -96,6 +96,8 @@ pub(crate) struct Recorder<'a> {
     pub last_word: Option<String>,
     /// What the steps of a recipe came to, redacted.
     pub workflow: Option<Value>,
+    /// What became of the run's preview.
+    pub preview: Option<Value>,
     /// What commands left for the bundle.
     pub files: Vec<ArtifactFile>,
     /// Content of files that a recipe names, one row each; none of them looks like a secret.
@@ -124,6 +126,7 @@ impl<'a> Recorder<'a> {
             agent: None,
             last_word: None,
             workflow: None,
+            preview: None,
             files: Vec::new(),
             collected: Vec::new(),
         }
@@ -199,6 +202,22 @@ impl<'a> Recorder<'a> {
     ) -> Result<Step, ErrorBody> {
         let timeout = Duration::MAX;
         self.run_within(runtime, call, Bounds { deadline, timeout })
+    }
+
+    /// Records a command that the runner carried out itself; its output is clean already.
+    pub(crate) fn carried_out(&mut self, call: &Call, step: &Step) -> Result<(), ErrorBody> {
+        self.count += 1;
+        let id = ExecutionId::new(format!("exec-{}", self.count))
+            .map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))?;
+        let args: Vec<String> = call.args.iter().map(|arg| self.clean(arg)).collect();
+        let started_at = now_rfc3339();
+        self.event(
+            EventType::CommandStarted,
+            Some(&id),
+            json!({"command": call.command, "args": args, "phase": call.phase}),
+        )?;
+        self.output(&id, OutputStream::Stdout, step.stdout.as_bytes())?;
+        self.finished(&id, call, args, started_at, step)
     }
 
     /// The same with a time of its own.

@@ -216,9 +216,13 @@ fn programs(session: &mut Session<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
     }
     for call in &request.commands {
         let done = session.command(call, Duration::MAX)?;
-        if let Some(stop) = stop_of(&done.call, &done.step, &[0])? {
-            return Ok((Some(stop), idle));
-        }
+        let stop = match (stop_of(&done.call, &done.step, &[0])?, done.result.error) {
+            (None, None) => continue,
+            // What the command itself says is more than the exit status of its program.
+            (None | Some(Stop::Failed(_)), Some(error)) => Stop::Failed(error),
+            (Some(stop), _) => stop,
+        };
+        return Ok((Some(stop), idle));
     }
     if let Some(workflow) = &request.workflow {
         if let Some(stop) = workflow::run(session, workflow)? {

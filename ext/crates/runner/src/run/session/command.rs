@@ -1,12 +1,11 @@
 //! A registry command in the working guest, whoever asks for it.
 
-use super::Session;
+use super::{Session, answer};
 use crate::run::programs;
 use crate::run::recorder::{Bounds, Call, Step};
-use serde_json::json;
 use std::time::{Duration, Instant};
-use wp_codebox_contracts::{CommandCall, CommandResult, CommandStatus, ErrorBody, ErrorCode};
-use wp_codebox_policy::{Handler, assert_command};
+use wp_codebox_contracts::{CommandCall, CommandResult, ErrorBody, ErrorCode};
+use wp_codebox_policy::{CommandDescriptor, Handler, assert_command};
 
 /// A command that came to an end.
 #[derive(Debug, Clone)]
@@ -34,7 +33,7 @@ impl Session<'_, '_> {
             timeout,
         };
         match found.handler {
-            Handler::Program(_) => self.program(call, bounds),
+            Handler::Program(_) => self.program(found, call, bounds),
             Handler::Browser => self.browser_command(call, bounds),
             Handler::Checkpoint => self.checkpoint_command(call, bounds),
             // The policy's check refused them.
@@ -53,25 +52,19 @@ impl Session<'_, '_> {
         self.setting.clock.deadline
     }
 
-    fn program(&mut self, call: &CommandCall, bounds: Bounds) -> Result<Commanded, ErrorBody> {
+    fn program(
+        &mut self,
+        found: &CommandDescriptor,
+        call: &CommandCall,
+        bounds: Bounds,
+    ) -> Result<Commanded, ErrorBody> {
         let call = programs::command(call, &self.setting.guest_mounts, &self.setting.cwd)?;
         let call = programs::with_secrets(self.setting, call);
         let step = self
             .recorder
             .run_within(self.guest.runtime.as_mut(), &call, bounds)?;
-        let status = match step.exit_code() {
-            Some(0) => CommandStatus::Ok,
-            Some(_) | None => CommandStatus::Error,
-        };
-        let mut result = CommandResult::of_output(
-            &call.command,
-            status,
-            step.stdout.clone(),
-            step.stderr.clone(),
-        );
-        result.diagnostics["timing"] = json!({
-            "durationMs": u64::try_from(step.result.duration.as_millis()).unwrap_or(u64::MAX),
-        });
+        let mut result = answer::result(found, &call, &step, bounds.timeout);
+        self.keep_left(found, &call, &mut result)?;
         Ok(Commanded { call, step, result })
     }
 }

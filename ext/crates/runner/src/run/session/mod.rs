@@ -4,14 +4,19 @@
 //! A session has one guest at a time. It may be replaced, by a fresh one or by one with a state
 //! that was kept; what the guests used in all is counted together.
 
+mod answer;
 mod browser;
 mod checkpoint;
 mod command;
+mod left;
 
 pub(crate) use command::Commanded;
 
 use super::egress::{self, Phase};
+use super::preview::{PreviewEnd, Previews, SiteServer};
 use super::recorder::Recorder;
+use super::state::{self, Base, Uppers};
+use super::sync::SyncProgram;
 use super::work::{guest, spec};
 use super::{Setting, agents};
 use serde_json::json;
@@ -23,6 +28,18 @@ use wp_codebox_runtime::{Cancellation, Left, Runtime, Usage};
 pub(crate) struct WorkingGuest {
     pub runtime: Box<dyn Runtime>,
     egress: egress::Open,
+    /// The kept state it began on; absent: its mounts' sources alone.
+    pub base: Option<Arc<Base>>,
+    /// Its own upper directories.
+    pub uppers: Uppers,
+    /// Its web server, once somebody needed it.
+    pub site: Option<SiteServer>,
+    /// Web servers that were started in it.
+    pub sites: u32,
+    /// The program that carries files, once somebody needed it.
+    pub syncing: Option<SyncProgram>,
+    /// How many of it were started.
+    pub syncs: u32,
 }
 
 /// One session. Everything in it may be used at once, which is why its members are open.
@@ -35,8 +52,12 @@ pub(crate) struct Session<'s, 'r> {
     pub isolation: IsolationReport,
     /// What was around the present guest's launcher.
     pub outer: SandboxAudit,
+    /// Ways for visitors to the guest's site.
+    pub previews: Previews,
     /// What guests before the present one used.
     spent: Usage,
+    /// Guests before the present one.
+    replaced: u32,
 }
 
 /// What a session leaves.
@@ -48,14 +69,19 @@ pub(crate) struct Ended {
 }
 
 impl<'s, 'r> Session<'s, 'r> {
-    /// Starts a fresh guest.
+    /// Starts a guest: a fresh one, or one with the stored state that the request names.
     pub(crate) fn begin(
         setting: &'s Setting<'s>,
         cancellation: &'s Arc<Cancellation>,
         recorder: &'s mut Recorder<'r>,
     ) -> Result<Self, ErrorBody> {
-        let guest = start(setting)?;
+        let base = state::asked(setting)?;
+        let restored = base.as_ref().map(|base| base.snapshot().clone());
+        let guest = start(setting, base, 0)?;
         let (isolation, outer) = seen(setting, recorder, guest.runtime.as_ref())?;
+        if let Some(snapshot) = restored {
+            state::began(setting, recorder, &snapshot)?;
+        }
         Ok(Self {
             setting,
             cancellation,
@@ -63,8 +89,35 @@ impl<'s, 'r> Session<'s, 'r> {
             guest,
             isolation,
             outer,
+            previews: Previews::default(),
             spent: Usage::default(),
+            replaced: 0,
         })
+    }
+
+    /// Starts another guest, then ends the present one. When it cannot be started the present one
+    /// goes on. One without a kept state gets its components again.
+    pub(crate) fn replace(&mut self, base: Option<Arc<Base>>) -> Result<(), ErrorBody> {
+        let fresh = base.is_none();
+        let number = self.replaced + 1;
+        let mut next = start(self.setting, base, number)?;
+        if fresh {
+            let runtime = next.runtime.as_mut();
+            let phase = Phase::Work;
+            let loaded = agents::load_components(self.setting, self.recorder, runtime, phase);
+            if let Err(error) = loaded.and_then(state::ready) {
+                next.runtime.destroy();
+                next.egress.close(Phase::Work, self.recorder)?;
+                return Err(error);
+            }
+        }
+        let (isolation, outer) = seen(self.setting, self.recorder, next.runtime.as_ref())?;
+        self.replaced = number;
+        (self.isolation, self.outer) = (isolation, outer);
+        let last = std::mem::replace(&mut self.guest, next);
+        let left = last.runtime.destroy();
+        self.spent = added(self.spent, left.usage);
+        last.egress.close(Phase::Work, self.recorder)
     }
 
     /// The guest as an agent takes it.
@@ -78,9 +131,13 @@ impl<'s, 'r> Session<'s, 'r> {
     }
 
     /// Ends the guest, then its way out.
-    pub(crate) fn end(self) -> Result<Ended, ErrorBody> {
+    pub(crate) fn end(mut self) -> Result<Ended, ErrorBody> {
+        // Nobody looks at a guest that is captured.
+        let closed = self.close_preview(PreviewEnd::Closed);
         let left = self.guest.runtime.destroy();
         self.guest.egress.close(Phase::Work, self.recorder)?;
+        closed?;
+        self.recorder.preview = self.previews.into_record();
         Ok(Ended {
             left: left.left,
             usage: added(self.spent, left.usage),
@@ -97,14 +154,43 @@ fn added(one: Usage, other: Usage) -> Usage {
     }
 }
 
-/// A fresh guest whose mounts show their sources.
-fn start(setting: &Setting<'_>) -> Result<WorkingGuest, ErrorBody> {
-    let lowers = |index: usize| -> Vec<HostSource> { vec![setting.mounts[index].lower.clone()] };
+/// A guest whose mounts show their sources, or a kept state over them.
+fn start(
+    setting: &Setting<'_>,
+    base: Option<Arc<Base>>,
+    number: u32,
+) -> Result<WorkingGuest, ErrorBody> {
+    let lowers = |index: usize| -> Vec<HostSource> {
+        let kept = u32::try_from(index)
+            .ok()
+            .and_then(|index| base.as_ref()?.place(index));
+        kept.into_iter()
+            .chain([setting.mounts[index].lower.clone()])
+            .collect()
+    };
     let egress = egress::prepare(setting, Phase::Work)?;
-    let spec = spec(setting, Phase::Work, lowers, egress.guest())?;
+    let mut spec = spec(setting, Phase::Work, lowers, egress.guest())?;
+    spec.content = base.iter().flat_map(|base| base.content()).collect();
+    if number > 0 {
+        spec.tree.set_file_name(format!("work-{number}"));
+    }
     let mut runtime = guest(setting, &spec)?;
     let egress = egress.open(runtime.as_mut())?;
-    Ok(WorkingGuest { runtime, egress })
+    let uppers = state::uppers(runtime.as_ref())?;
+    let runtime = match &base {
+        None => runtime,
+        Some(base) => state::continued(setting, runtime, Arc::clone(base))?,
+    };
+    Ok(WorkingGuest {
+        runtime,
+        egress,
+        base,
+        uppers,
+        site: None,
+        sites: 0,
+        syncing: None,
+        syncs: 0,
+    })
 }
 
 /// Records what the probes of a new guest saw.

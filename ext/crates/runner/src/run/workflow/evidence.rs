@@ -162,7 +162,10 @@ impl Evidence {
     pub(super) fn ran(&mut self, ran: &Ran<'_>) {
         let (step, ended) = (ran.step, &ran.commanded.step);
         let mut row = Map::new();
-        if let Some(record) = ran.executions.last() {
+        // Files that it left were read after it.
+        let mut records = ran.executions.iter().rev();
+        let own = records.find(|record| record.command == step.call.command);
+        if let Some(record) = own.or(ran.executions.last()) {
             row.insert("id".to_owned(), json!(record.id));
             row.insert("startedAt".to_owned(), json!(record.started_at));
             row.insert("finishedAt".to_owned(), json!(record.finished_at));

@@ -187,6 +187,8 @@ fn ended(step: &WorkflowStep, commanded: &Commanded) -> End {
     }
     match &result.end {
         ExecutionEnd::Exited { code: 0 } => answered(step, commanded),
+        // A program that says why it failed is believed in that.
+        ExecutionEnd::Exited { .. } if said(commanded).is_some() => answered(step, commanded),
         ExecutionEnd::Exited { code } => error(format!("exited with {code}{disk}")),
         ExecutionEnd::Signalled { signal } => error(format!("was ended by signal {signal}{disk}")),
         ExecutionEnd::NotStarted { error: why } => {
@@ -208,6 +210,16 @@ fn ended(step: &WorkflowStep, commanded: &Commanded) -> End {
             End::Over(Stop::Failed(failed(step, &what)), what)
         }
     }
+}
+
+/// The sentence of a program that told its failure.
+fn said(commanded: &Commanded) -> Option<&ErrorBody> {
+    let error = commanded.result.error.as_ref()?;
+    let told = matches!(
+        error.code,
+        ErrorCode::CommandFailed | ErrorCode::InputInvalid | ErrorCode::CommandUnsupported
+    );
+    told.then_some(error)
 }
 
 /// A command that ended well must also say so, and print what its step expects.

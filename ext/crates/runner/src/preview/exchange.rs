@@ -1,0 +1,349 @@
+//! One request of a visitor: judged, carried to the guest, its answer carried back.
+
+use super::body::{Bounded, Carried, Connection, words};
+use super::cookies::Cookies;
+use super::forwarder::{Asked, Doorway, ForwarderLimits};
+use super::headers;
+use super::origin::{Hosts, Origin};
+use super::tally::Tally;
+use super::token::{PARAMETER, Token};
+use http_body_util::{BodyExt, Empty};
+use hyper::body::{Body, Incoming};
+use hyper::header::{self, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode, Uri};
+use hyper_util::rt::TokioIo;
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+/// What every connection needs.
+pub(super) struct Shared {
+    pub hosts: Hosts,
+    pub token: Option<Token>,
+    pub cookies: Cookies,
+    pub tally: Arc<Tally>,
+    pub limits: ForwarderLimits,
+    pub doorway: Arc<dyn Doorway>,
+    /// Room for requests in the guest.
+    pub rooms: Semaphore,
+}
+
+/// Why a request gets no answer of the guest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Refusal {
+    Malformed,
+    TokenNeeded,
+    TokenWrong,
+    ServiceWorker,
+    Method,
+    TooLarge,
+    OtherHost,
+    Upgrade,
+    /// The guest's server is not there, or its answer is none.
+    Unreachable,
+    Busy,
+    Slow,
+}
+
+impl Refusal {
+    const fn status(self) -> StatusCode {
+        match self {
+            Self::Malformed => StatusCode::BAD_REQUEST,
+            Self::TokenNeeded => StatusCode::UNAUTHORIZED,
+            Self::TokenWrong | Self::ServiceWorker => StatusCode::FORBIDDEN,
+            Self::Method => StatusCode::METHOD_NOT_ALLOWED,
+            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::OtherHost => StatusCode::MISDIRECTED_REQUEST,
+            Self::Upgrade => StatusCode::NOT_IMPLEMENTED,
+            Self::Unreachable => StatusCode::BAD_GATEWAY,
+            Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Slow => StatusCode::GATEWAY_TIMEOUT,
+        }
+    }
+
+    const fn sentence(self) -> &'static str {
+        match self {
+            Self::Malformed => "This request is malformed.\n",
+            Self::TokenNeeded => {
+                "This preview needs its access token: open the link that came with it.\n"
+            }
+            Self::TokenWrong => "This is not the access token of this preview.\n",
+            Self::ServiceWorker => "A preview has no service workers.\n",
+            Self::Method => "This method is not carried.\n",
+            Self::TooLarge => "This request is too large for a preview.\n",
+            Self::OtherHost => "This preview is not the host that was asked for.\n",
+            Self::Upgrade => "A preview carries plain HTTP requests only, no WebSockets.\n",
+            Self::Unreachable => "The sandbox does not answer.\n",
+            Self::Busy => "The sandbox is busy; try again.\n",
+            Self::Slow => "The sandbox took too long.\n",
+        }
+    }
+
+    /// Whether the guest had a part in it.
+    const fn is_the_guests(self) -> bool {
+        match self {
+            Self::Unreachable | Self::Busy | Self::Slow => true,
+            Self::Malformed
+            | Self::TokenNeeded
+            | Self::TokenWrong
+            | Self::ServiceWorker
+            | Self::Method
+            | Self::TooLarge
+            | Self::OtherHost
+            | Self::Upgrade => false,
+        }
+    }
+}
+
+/// What a request that belongs here is.
+enum Judged {
+    /// One for the guest.
+    Carry(Origin),
+    /// One that brought the token: from now on its cookie does.
+    Exchange(Origin, Token),
+}
+
+impl Shared {
+    /// Answers one request that arrived at this address.
+    pub(super) async fn answer(
+        &self,
+        request: Request<Incoming>,
+        arrived: SocketAddr,
+    ) -> Result<Response<Carried>, Infallible> {
+        let answer = match self.judge(&request, arrived) {
+            Ok(Judged::Carry(origin)) => self.carry(request, &origin).await,
+            Ok(Judged::Exchange(origin, token)) => self.exchange(request.uri(), &origin, &token),
+            Err(refusal) => Err(refusal),
+        };
+        Ok(answer.unwrap_or_else(|refusal| self.refused(refusal)))
+    }
+
+    fn judge(&self, request: &Request<Incoming>, arrived: SocketAddr) -> Result<Judged, Refusal> {
+        let headers = request.headers();
+        let mut hosts = headers.get_all(header::HOST).iter();
+        let (Some(host), None) = (hosts.next(), hosts.next()) else {
+            return Err(Refusal::Malformed);
+        };
+        let host = host.to_str().map_err(|_| Refusal::OtherHost)?;
+        let origin = self.hosts.judge(host, arrived).ok_or(Refusal::OtherHost)?;
+        if request.method() == Method::CONNECT || headers.contains_key(header::UPGRADE) {
+            return Err(Refusal::Upgrade);
+        }
+        let carried = [
+            Method::GET,
+            Method::HEAD,
+            Method::POST,
+            Method::PUT,
+            Method::PATCH,
+            Method::DELETE,
+            Method::OPTIONS,
+        ];
+        if !carried.contains(request.method()) {
+            return Err(Refusal::Method);
+        }
+        let uri = request.uri();
+        // A target with a host of its own would be a second opinion on whose request it is.
+        if uri.authority().is_some() || !uri.path().starts_with('/') {
+            return Err(Refusal::Malformed);
+        }
+        if let Some(token) = &self.token {
+            match brought(uri) {
+                Some(brought) if !token.is(&brought) => return Err(Refusal::TokenWrong),
+                Some(_) if matches!(*request.method(), Method::GET | Method::HEAD) => {
+                    return Ok(Judged::Exchange(origin, token.clone()));
+                }
+                Some(_) | None => {}
+            }
+            if !self.cookies.has_token(headers, token) {
+                return Err(Refusal::TokenNeeded);
+            }
+        }
+        if headers::is_service_worker(headers) {
+            return Err(Refusal::ServiceWorker);
+        }
+        if request.body().size_hint().lower() > self.limits.request_bytes {
+            return Err(Refusal::TooLarge);
+        }
+        Ok(Judged::Carry(origin))
+    }
+
+    /// The token becomes a cookie and leaves the address bar.
+    fn exchange(
+        &self,
+        uri: &Uri,
+        origin: &Origin,
+        token: &Token,
+    ) -> Result<Response<Carried>, Refusal> {
+        let cookie = self.cookies.token_cookie(token, origin.is_secure());
+        let target = format!("{origin}{}", without_token(uri));
+        let location = HeaderValue::from_str(&target).map_err(|_| Refusal::Malformed)?;
+        let mut response = Response::new(words(""));
+        *response.status_mut() = StatusCode::SEE_OTHER;
+        let headers = response.headers_mut();
+        headers.insert(header::LOCATION, location);
+        headers.insert(header::SET_COOKIE, cookie.ok_or(Refusal::Malformed)?);
+        headers::force(headers);
+        Ok(response)
+    }
+
+    async fn carry(
+        &self,
+        request: Request<Incoming>,
+        origin: &Origin,
+    ) -> Result<Response<Carried>, Refusal> {
+        let limits = &self.limits;
+        let outgoing = self.outgoing(request, origin)?;
+        let _room = timeout(limits.door_timeout, self.rooms.acquire())
+            .await
+            .map_err(|_| Refusal::Busy)?
+            .map_err(|_| Refusal::Busy)?;
+        let stream = self.connect().await?;
+        let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
+            .max_buf_size(limits.head_bytes)
+            .handshake(TokioIo::new(stream))
+            .await
+            .map_err(|_| Refusal::Unreachable)?;
+        let connection = Connection::spawn(connection);
+        let response = timeout(limits.answer_timeout, sender.send_request(outgoing))
+            .await
+            .map_err(|_| Refusal::Slow)?
+            .map_err(|_| Refusal::Unreachable)?;
+        let (parts, body) = response.into_parts();
+        if parts.status.is_informational() {
+            return Err(Refusal::Unreachable);
+        }
+        self.tally.served();
+        let body = Bounded::new(
+            body,
+            limits.response_bytes,
+            limits.idle_timeout,
+            Some(connection),
+        );
+        let mut response = Response::new(body.boxed_unsync());
+        *response.status_mut() = parts.status;
+        *response.headers_mut() = headers::for_visitor(&parts.headers, &self.cookies);
+        Ok(response)
+    }
+
+    async fn connect(&self) -> Result<TcpStream, Refusal> {
+        let (knock, answer) = Asked::pair();
+        self.doorway.knock(knock);
+        let connection = match timeout(self.limits.door_timeout, answer).await {
+            Err(_) => return Err(Refusal::Busy),
+            Ok(Err(_) | Ok(Err(_))) => return Err(Refusal::Unreachable),
+            Ok(Ok(Ok(connection))) => connection,
+        };
+        let stream = std::net::TcpStream::from(connection);
+        let usable = stream.set_nonblocking(true).is_ok();
+        // The guest's side may be a socket of any kind: only TCP is spoken to.
+        let stream = TcpStream::from_std(stream).map_err(|_| Refusal::Unreachable)?;
+        if !usable || stream.peer_addr().is_err() {
+            return Err(Refusal::Unreachable);
+        }
+        let _ = stream.set_nodelay(true);
+        Ok(stream)
+    }
+
+    fn outgoing(
+        &self,
+        request: Request<Incoming>,
+        origin: &Origin,
+    ) -> Result<Request<Carried>, Refusal> {
+        let (parts, body) = request.into_parts();
+        let mut headers =
+            headers::for_guest(&parts.headers, origin, &self.cookies).ok_or(Refusal::Malformed)?;
+        let uri: Uri = without_token(&parts.uri)
+            .parse()
+            .map_err(|_| Refusal::Malformed)?;
+        let limits = &self.limits;
+        let hint = body.size_hint();
+        let body = match hint.exact() {
+            Some(0) => Empty::new().map_err(|never| match never {}).boxed_unsync(),
+            exact => {
+                if let Some(bytes) = exact {
+                    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(bytes));
+                }
+                Bounded::new(body, limits.request_bytes, limits.idle_timeout, None).boxed_unsync()
+            }
+        };
+        let mut outgoing = Request::new(body);
+        *outgoing.method_mut() = parts.method;
+        *outgoing.uri_mut() = uri;
+        *outgoing.headers_mut() = headers;
+        Ok(outgoing)
+    }
+
+    fn refused(&self, refusal: Refusal) -> Response<Carried> {
+        if refusal.is_the_guests() {
+            self.tally.failed();
+        } else {
+            self.tally.refused();
+        }
+        let mut response = Response::new(words(refusal.sentence()));
+        *response.status_mut() = refusal.status();
+        let headers = response.headers_mut();
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("text/plain; charset=utf-8"),
+        );
+        headers::force(headers);
+        response
+    }
+}
+
+fn is_token(pair: &str) -> bool {
+    pair.split('=').next() == Some(PARAMETER)
+}
+
+/// The token that a request brings in its query.
+fn brought(uri: &Uri) -> Option<String> {
+    let pair = uri.query()?.split('&').find(|pair| is_token(pair))?;
+    Some(
+        pair.split_once('=')
+            .map_or("", |(_, value)| value)
+            .to_owned(),
+    )
+}
+
+/// Path and query without the token.
+fn without_token(uri: &Uri) -> String {
+    let kept: Vec<&str> = uri
+        .query()
+        .into_iter()
+        .flat_map(|query| query.split('&'))
+        .filter(|pair| !is_token(pair))
+        .collect();
+    let kept = kept.join("&");
+    match uri.query() {
+        Some(_) if !kept.is_empty() => format!("{}?{kept}", uri.path()),
+        Some(_) | None => uri.path().to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod unit {
+    use super::*;
+
+    #[test]
+    fn the_token_is_taken_out_of_an_address_and_nothing_else() {
+        for (given, token, rest) in [
+            ("/a?preview_token=x", Some("x"), "/a"),
+            ("/a?b=1&preview_token=x&c=%20", Some("x"), "/a?b=1&c=%20"),
+            ("/a?preview_token", Some(""), "/a"),
+            ("/a?xpreview_token=1", None, "/a?xpreview_token=1"),
+            ("/a", None, "/a"),
+            (
+                "//host/a?preview_token=1&preview_token=2",
+                Some("1"),
+                "//host/a",
+            ),
+        ] {
+            let uri: Uri = given.parse().unwrap();
+            assert_eq!(brought(&uri).as_deref(), token, "{given}");
+            assert_eq!(without_token(&uri), rest, "{given}");
+        }
+    }
+}

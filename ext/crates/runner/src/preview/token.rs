@@ -1,0 +1,100 @@
+//! Who may look: whoever knows the token.
+
+use rustix::rand::{GetRandomFlags, getrandom};
+use std::fmt;
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use zeroize::Zeroizing;
+
+/// The query parameter that brings it.
+pub(crate) const PARAMETER: &str = "preview_token";
+/// Fewest characters of one that was given.
+const SHORTEST: usize = 16;
+/// Most.
+const LONGEST: usize = 256;
+
+/// A token. It is shown by nothing but [`Token::reveal`].
+#[derive(Clone)]
+pub(crate) struct Token(Zeroizing<String>);
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token")
+    }
+}
+
+impl Token {
+    /// 256 random bits.
+    pub(crate) fn random() -> Result<Self, ErrorBody> {
+        let mut bytes = Zeroizing::new([0_u8; 32]);
+        let filled = getrandom(bytes.as_mut_slice(), GetRandomFlags::empty());
+        if filled.is_ok_and(|count| count == 32) {
+            let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            return Ok(Self(Zeroizing::new(hex)));
+        }
+        let message = "no random numbers for the preview's token";
+        Err(ErrorBody::new(ErrorCode::Internal, message))
+    }
+
+    /// One that the caller made.
+    pub(crate) fn given(text: &str) -> Result<Self, ErrorBody> {
+        let fits = (SHORTEST..=LONGEST).contains(&text.len())
+            && text
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+        if fits {
+            return Ok(Self(Zeroizing::new(text.to_owned())));
+        }
+        let message =
+            "the preview's token must have 16 to 256 letters, digits, hyphens or underscores";
+        Err(ErrorBody::new(ErrorCode::InputInvalid, message))
+    }
+
+    /// Itself, for a cookie or whoever opened the preview.
+    pub(crate) fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether it is this one. The time it takes says nothing about where they differ.
+    pub(crate) fn is(&self, other: &str) -> bool {
+        let (mine, theirs) = (self.0.as_bytes(), other.as_bytes());
+        let mut difference = u8::from(mine.len() != theirs.len());
+        for (index, byte) in mine.iter().enumerate() {
+            let against = theirs.get(index).copied().unwrap_or_default();
+            difference |= std::hint::black_box(byte ^ against);
+        }
+        difference == 0
+    }
+}
+
+#[cfg(test)]
+mod unit {
+    use super::*;
+
+    #[test]
+    fn only_the_same_token_is_it() {
+        let token = Token::given("abcdefghijklmnop").unwrap();
+        assert!(token.is("abcdefghijklmnop"));
+        for other in [
+            "",
+            "abcdefghijklmno",
+            "abcdefghijklmnoP",
+            "abcdefghijklmnopq",
+        ] {
+            assert!(!token.is(other), "{other}");
+        }
+        let (one, other) = (Token::random().unwrap(), Token::random().unwrap());
+        assert!(one.is(one.reveal()) && !one.is(other.reveal()));
+        assert_eq!(
+            (one.reveal().len(), format!("{one:?}")),
+            (64, "Token".to_owned())
+        );
+        for bad in [
+            "short",
+            "with a space in it",
+            "quote\"quote\"quote\"",
+            &"x".repeat(257),
+        ] {
+            assert!(Token::given(bad).is_err(), "{bad}");
+        }
+    }
+}

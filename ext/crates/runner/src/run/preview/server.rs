@@ -1,0 +1,277 @@
+//! The guest's own web server: PHP's built-in one, in front of the guest's WordPress.
+//!
+//! It is a launched program of the working guest, listens on the guest's 127.0.0.1 and dies with
+//! the guest. What it prints is the guest's word; its end is kept for whoever asks why it is not
+//! there. Whoever needs the site calls [`Session::site_server`], which starts it when it does not run.
+
+use crate::run::egress::Phase;
+use crate::run::session::Session;
+use rustix::fs::{Mode, OFlags};
+use rustix::pipe::{PipeFlags, pipe_with};
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, ExecutionId, GuestPath};
+use wp_codebox_runtime::{Launch, Runtime, Terminal};
+
+/// Where it listens, on the guest's own 127.0.0.1.
+pub(crate) const SITE_PORT: u16 = 8080;
+/// Its router.
+const ROUTER: &str = "/opt/codebox/guest/preview-router.php";
+/// What WordPress's directory is.
+const ROOT: &str = "/wordpress";
+/// Processes that answer requests.
+const WORKERS: &str = "4";
+/// Time until it answers.
+const READY: Duration = Duration::from_secs(15);
+/// Wait between two attempts.
+const PAUSE: Duration = Duration::from_millis(40);
+/// End of its output that is kept, bytes.
+const TAIL: usize = 8 * 1024;
+
+/// A server that was started.
+#[derive(Debug)]
+pub(crate) struct SiteServer {
+    id: ExecutionId,
+    nonce: String,
+    printed: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Session<'_, '_> {
+    /// The port of the guest's web server, which answers there now.
+    pub(crate) fn site_server(&mut self) -> Result<u16, ErrorBody> {
+        if self.guest.site.is_none() {
+            let server = SiteServer::start(self)?;
+            self.guest.site = Some(server);
+        }
+        Ok(SITE_PORT)
+    }
+
+    /// A connection to the guest's web server. One that does not answer is started again, once.
+    pub(crate) fn site_connection(&mut self) -> Result<OwnedFd, ErrorBody> {
+        let port = self.site_server()?;
+        match self.guest.runtime.connect(port) {
+            Ok(connection) => Ok(connection),
+            Err(_) => {
+                self.end_site_server();
+                let port = self.site_server()?;
+                self.guest.runtime.connect(port)
+            }
+        }
+    }
+
+    /// Ends what serves the session itself in the guest, web server and sync, e.g. because the
+    /// state of the guest is to be kept. Whoever needs it next starts it again.
+    pub(crate) fn stop_site_server(&mut self) {
+        self.end_site_server();
+        self.stop_sync_program();
+    }
+
+    fn end_site_server(&mut self) {
+        if let Some(server) = self.guest.site.take() {
+            // A guest that is gone has no server.
+            let _ = self.guest.runtime.stop(&server.id);
+        }
+    }
+}
+
+impl SiteServer {
+    fn start(session: &mut Session<'_, '_>) -> Result<Self, ErrorBody> {
+        session.guest.sites += 1;
+        let id = ExecutionId::new(format!("site-{}", session.guest.sites))
+            .map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))?;
+        let nonce = nonce()?;
+        let cwd =
+            GuestPath::new(ROOT).map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))?;
+        let mut env = session.setting.prepared.secrets.environment(Phase::Work);
+        env.extend(variables(&nonce));
+        let launch = Launch {
+            id: id.clone(),
+            argv: program(),
+            env,
+            cwd,
+            terminal: Terminal::None,
+        };
+        let (stdio, printed) = streams()?;
+        let runtime = session.guest.runtime.as_mut();
+        runtime.launch(&launch, stdio)?;
+        let server = Self { id, nonce, printed };
+        match server.wait(runtime) {
+            Ok(()) => Ok(server),
+            Err(why) => {
+                let _ = runtime.stop(&server.id);
+                let printed = server.printed();
+                let printed = session.recorder.clean(printed.trim());
+                let message = format!("the site of the sandbox cannot be served: {why}");
+                let error = ErrorBody::new(ErrorCode::PreviewUnavailable, message);
+                Err(match printed.lines().last() {
+                    Some(last) if !last.is_empty() => error.hint(format!("PHP said: {last}")),
+                    Some(_) | None => error,
+                })
+            }
+        }
+    }
+
+    /// Until it answers with what only it was told.
+    fn wait(&self, runtime: &mut dyn Runtime) -> Result<(), String> {
+        let until = Instant::now() + READY;
+        loop {
+            let why = match runtime.connect(SITE_PORT) {
+                Ok(connection) => match answers(connection, &self.nonce, until) {
+                    Ok(true) => return Ok(()),
+                    Ok(false) => {
+                        format!("another program of the sandbox listens on its port {SITE_PORT}")
+                    }
+                    Err(error) => error.to_string(),
+                },
+                Err(error) => error.message,
+            };
+            if Instant::now() + PAUSE >= until {
+                return Err(why);
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    fn printed(&self) -> String {
+        let bytes = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+fn nonce() -> Result<String, ErrorBody> {
+    crate::preview::Token::random().map(|token| token.reveal().to_owned())
+}
+
+fn program() -> Vec<String> {
+    let mut argv = vec!["php".to_owned()];
+    for setting in [
+        // Errors belong into its own output, not into a visitor's page.
+        "display_errors=0",
+        "log_errors=1",
+        "max_execution_time=110",
+        "memory_limit=512M",
+        "post_max_size=34M",
+        "upload_max_filesize=32M",
+    ] {
+        argv.extend(["-d".to_owned(), setting.to_owned()]);
+    }
+    argv.extend(["-S", &format!("127.0.0.1:{SITE_PORT}"), "-t", ROOT, ROUTER].map(str::to_owned));
+    argv
+}
+
+fn variables(nonce: &str) -> BTreeMap<String, String> {
+    [
+        ("CODEBOX_SITE_NONCE", nonce),
+        ("PHP_CLI_SERVER_WORKERS", WORKERS),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .into()
+}
+
+type Printed = Arc<Mutex<Vec<u8>>>;
+
+/// Nothing to read, and a pipe whose end is kept: a server that nobody reads would stand still.
+fn streams() -> Result<([OwnedFd; 3], Printed), ErrorBody> {
+    let unable = |error: std::io::Error| {
+        let message = format!("the site of the sandbox cannot be served: {error}");
+        ErrorBody::new(ErrorCode::PreviewUnavailable, message)
+    };
+    let null = rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+        .map_err(|e| unable(e.into()))?;
+    let (read, write) = pipe_with(PipeFlags::CLOEXEC).map_err(|e| unable(e.into()))?;
+    let other = write.try_clone().map_err(unable)?;
+    let printed = Printed::default();
+    let kept = Arc::clone(&printed);
+    std::thread::Builder::new()
+        .name("site".to_owned())
+        .spawn(move || keep_tail(read, &kept))
+        .map_err(unable)?;
+    Ok(([null, write, other], printed))
+}
+
+/// Until the last writer is gone, which is the guest's end at the latest.
+fn keep_tail(from: OwnedFd, tail: &Mutex<Vec<u8>>) {
+    let mut from = std::fs::File::from(from);
+    let mut piece = [0_u8; 4096];
+    while let Ok(count) = from.read(&mut piece) {
+        if count == 0 {
+            return;
+        }
+        let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
+        tail.extend_from_slice(piece.get(..count).unwrap_or_default());
+        let over = tail.len().saturating_sub(TAIL);
+        tail.drain(..over);
+    }
+}
+
+/// Whether the server at the other end knows the nonce.
+fn answers(connection: OwnedFd, nonce: &str, until: Instant) -> std::io::Result<bool> {
+    let mut stream = TcpStream::from(connection);
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(Duration::from_secs(1)))?;
+    stream.set_write_timeout(Some(Duration::from_secs(1)))?;
+    let asked = format!(
+        "GET /.codebox/ready HTTP/1.0\r\nHost: 127.0.0.1:{SITE_PORT}\r\nConnection: close\r\n\r\n"
+    );
+    stream.write_all(asked.as_bytes())?;
+    let mut heard = Vec::new();
+    let mut piece = [0_u8; 1024];
+    while heard.len() < 8 * 1024 && Instant::now() < until {
+        let count = stream.read(&mut piece)?;
+        if count == 0 {
+            break;
+        }
+        heard.extend_from_slice(piece.get(..count).unwrap_or_default());
+    }
+    let known = String::from_utf8_lossy(&heard);
+    Ok(known
+        .split_once("\r\n\r\n")
+        .is_some_and(|(_, body)| body.trim() == nonce))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn only_a_server_that_knows_the_nonce_is_ours() {
+        for (said, expected) in [
+            (&b"HTTP/1.0 200 OK\r\n\r\nabc\n"[..], true),
+            (&b"HTTP/1.0 200 OK\r\n\r\nabd"[..], false),
+            (&b"abc"[..], false),
+            (&b""[..], false),
+        ] {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let (mut server, _) = listener.accept().unwrap();
+            server.write_all(said).unwrap();
+            server.shutdown(std::net::Shutdown::Write).unwrap();
+            let until = Instant::now() + Duration::from_secs(5);
+            assert_eq!(
+                answers(client.into(), "abc", until).unwrap(),
+                expected,
+                "{said:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_end_of_what_it_prints_is_kept() {
+        let (read, write) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        let tail = Printed::default();
+        let kept = Arc::clone(&tail);
+        let reader = std::thread::spawn(move || keep_tail(read, &kept));
+        let mut write = std::fs::File::from(write);
+        write.write_all(&vec![b'a'; 3 * TAIL]).unwrap();
+        write.write_all(b"the end").unwrap();
+        drop(write);
+        reader.join().unwrap();
+        let tail = tail.lock().unwrap();
+        assert!(tail.len() == TAIL && tail.ends_with(b"the end"));
+    }
+}

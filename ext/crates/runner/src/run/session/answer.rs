@@ -1,0 +1,191 @@
+//! What the end of a program and the document it printed mean for its command.
+//!
+//! The document comes from the guest and is believed in nothing but what it says of itself: a
+//! command whose schema is known must name it, and a failure keeps its word and its sentence
+//! only as data.
+
+use crate::run::recorder::{Call, Step};
+use crate::run::work::{Stop, stop_of};
+use serde_json::{Value, json};
+use std::time::Duration;
+use wp_codebox_contracts::{CommandResult, CommandStatus, ErrorBody, ErrorCode, schema_id};
+use wp_codebox_policy::{CommandDescriptor, GuestProgram, Handler};
+use wp_codebox_runtime::ExecutionEnd;
+
+/// Longest sentence of a program, characters.
+const SENTENCE: usize = 1000;
+/// Longest word of a program.
+const WORD: usize = 64;
+
+/// The result of a program that ended.
+pub(super) fn result(
+    found: &CommandDescriptor,
+    call: &Call,
+    step: &Step,
+    timeout: Duration,
+) -> CommandResult {
+    let (stdout, stderr) = (step.stdout.clone(), step.stderr.clone());
+    let mut result = CommandResult::of_output(&call.command, CommandStatus::Ok, stdout, stderr);
+    result.error = match found.handler {
+        Handler::Program(GuestProgram::File(_)) => {
+            broken(call, step, timeout).or_else(|| document(found, step, result.json.as_ref()))
+        }
+        Handler::Program(GuestProgram::Direct)
+        | Handler::Browser
+        | Handler::Checkpoint
+        | Handler::Right { .. }
+        | Handler::Unsupported { .. } => broken(call, step, timeout).or_else(|| exited(call, step)),
+    };
+    if result.error.is_none() && wants_json(call) && result.json.is_none() {
+        result.error = Some(failed(call, "output-invalid", "it printed no JSON"));
+    }
+    if result.error.is_some() {
+        result.status = CommandStatus::Error;
+    }
+    if found.output_schema == Some(schema_id::COMMAND_AGENT_RUN) {
+        result.json = Some(agent_run(call, step, result.json.take()));
+    }
+    let millis = u64::try_from(step.result.duration.as_millis()).unwrap_or(u64::MAX);
+    result.diagnostics["timing"] = json!({"durationMs": millis});
+    result
+}
+
+/// The program of an agent, with what it printed when that was asked for as JSON.
+fn agent_run(call: &Call, step: &Step, output: Option<Value>) -> Value {
+    let given = |name: &str| {
+        let mut values = call.args.iter().filter_map(|a| a.split_once('='));
+        values
+            .find(|(n, _)| *n == name)
+            .map(|(_, value)| value.to_owned())
+    };
+    let mut document = json!({
+        "schema": schema_id::COMMAND_AGENT_RUN,
+        "command": given("command"),
+        "exitCode": step.exit_code(),
+        "stdoutBytes": step.stdout.len(),
+        "stderrBytes": step.stderr.len(),
+    });
+    for (argument, member) in [
+        ("session-id", "sessionId"),
+        ("correlation-id", "correlationId"),
+    ] {
+        if let Some(value) = given(argument) {
+            document[member] = json!(value);
+        }
+    }
+    if wants_json(call) {
+        document["result"] = json!(output);
+    }
+    document
+}
+
+fn wants_json(call: &Call) -> bool {
+    let mut values = call.args.iter().filter_map(|a| a.split_once('='));
+    values.any(|(name, value)| name == "parse-json" && wp_codebox_policy::is_true(value))
+}
+
+/// The program did not come to an exit of its own.
+fn broken(call: &Call, step: &Step, timeout: Duration) -> Option<ErrorBody> {
+    if step.result.stopped {
+        let message = format!(
+            "{}: was ended after {} ms",
+            call.command,
+            timeout.as_millis()
+        );
+        return Some(ErrorBody::new(ErrorCode::RunTimeout, message));
+    }
+    match &step.result.end {
+        ExecutionEnd::Exited { .. } => None,
+        ExecutionEnd::Signalled { .. }
+        | ExecutionEnd::NotStarted { .. }
+        | ExecutionEnd::TimedOut
+        | ExecutionEnd::Cancelled
+        | ExecutionEnd::LimitReached { .. }
+        | ExecutionEnd::GuestDied => exited(call, step),
+    }
+}
+
+/// The error of an end that is not exit status 0.
+fn exited(call: &Call, step: &Step) -> Option<ErrorBody> {
+    let body = |code, what: &str| ErrorBody::new(code, format!("{}: {what}", call.command));
+    match stop_of(call, step, &[0]) {
+        Ok(None) => None,
+        Ok(Some(Stop::Failed(error))) | Err(error) => Some(error),
+        Ok(Some(Stop::Timeout)) => Some(body(
+            ErrorCode::RunTimeout,
+            "was ended by the time limit of the run",
+        )),
+        Ok(Some(_)) => Some(body(
+            ErrorCode::RunCancelled,
+            "was ended: the run was cancelled",
+        )),
+    }
+}
+
+/// What a program that exited by itself answered.
+fn document(found: &CommandDescriptor, step: &Step, answer: Option<&Value>) -> Option<ErrorBody> {
+    let invalid = |what: &str| Some(failed_as(found.id, "output-invalid", what));
+    if step.result.output_truncated {
+        return invalid("its output was larger than the output limit; raise the limit");
+    }
+    let Some(Value::Object(answer)) = answer else {
+        let exit = step.exit_code().unwrap_or_default();
+        return invalid(&format!(
+            "it printed no JSON document and exited with {exit}; {}",
+            last_line(&step.stderr)
+        ));
+    };
+    if let Some(error) = answer.get("error").filter(|e| !e.is_null()) {
+        return Some(refused(found.id, error));
+    }
+    match (step.exit_code(), found.output_schema) {
+        (Some(0), Some(schema)) if answer.get("schema").and_then(Value::as_str) != Some(schema) => {
+            invalid(&format!("its document does not name the schema {schema}"))
+        }
+        (Some(0), _) => None,
+        (code, _) => invalid(&format!(
+            "it exited with {} and gave no reason",
+            code.unwrap_or_default()
+        )),
+    }
+}
+
+/// The failure that a program tells. Two of our codes may come from a program, because they
+/// only say what the caller could have known; any other word is data.
+fn refused(command: &str, error: &Value) -> ErrorBody {
+    let text = |name: &str, most: usize| {
+        let text = error.get(name).and_then(Value::as_str).unwrap_or_default();
+        text.chars().take(most).collect::<String>()
+    };
+    let word = text("code", WORD);
+    let sentence = format!("{command}: {}", text("message", SENTENCE));
+    for code in [ErrorCode::InputInvalid, ErrorCode::CommandUnsupported] {
+        if code.as_str() == word {
+            return ErrorBody::new(code, sentence).with("command", command);
+        }
+    }
+    ErrorBody::new(ErrorCode::CommandFailed, sentence)
+        .with("command", command)
+        .with("reason", word)
+}
+
+fn failed(call: &Call, reason: &str, what: &str) -> ErrorBody {
+    failed_as(&call.command, reason, what)
+}
+
+fn failed_as(command: &str, reason: &str, what: &str) -> ErrorBody {
+    ErrorBody::new(ErrorCode::CommandFailed, format!("{command}: {what}"))
+        .with("command", command)
+        .with("reason", reason)
+}
+
+fn last_line(text: &str) -> String {
+    let line = text.trim_end().lines().last().unwrap_or_default();
+    match line.trim() {
+        "" => "it said nothing on standard error".to_owned(),
+        line => format!(
+            "it said last: {}",
+            line.chars().take(SENTENCE).collect::<String>()
+        ),
+    }
+}

@@ -1,0 +1,156 @@
+//! Files that a program left for the bundle: named by its document, read out of the guest in
+//! bounds, kept below `files/commands/<execution>/`.
+
+use super::Session;
+use crate::run::programs;
+use crate::run::recorder::{Bounds, Call};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use wp_codebox_artifacts::{ArtifactContent, ArtifactFile};
+use wp_codebox_contracts::{CommandResult, ErrorBody, ErrorCode};
+use wp_codebox_policy::{CommandDescriptor, GuestProgram, Handler};
+
+/// Where programs leave them.
+const DIRECTORY: &str = "/tmp/codebox-artifacts/";
+/// Files of one command.
+const MOST_FILES: usize = 16;
+/// Bytes of one file; what is beyond is not kept.
+const FILE_BYTES: u64 = 4 * 1024 * 1024;
+/// Time to read one.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Types that a bundle names; anything else is bytes.
+const MEDIA: [&str; 6] = [
+    "application/json",
+    "application/zip",
+    "text/plain",
+    "text/html",
+    "text/xml",
+    "image/png",
+];
+
+impl Session<'_, '_> {
+    /// Keeps the files that the document of a result names, and refers to them in the result.
+    /// One that cannot be kept is a note of the result: the command itself did what it was asked.
+    pub(super) fn keep_left(
+        &mut self,
+        found: &CommandDescriptor,
+        call: &Call,
+        result: &mut CommandResult,
+    ) -> Result<(), ErrorBody> {
+        let rows = match found.handler {
+            Handler::Program(GuestProgram::File(_)) => {
+                let rows = result.json.as_ref().and_then(|d| d.get("artifacts"));
+                rows.and_then(Value::as_array).cloned().unwrap_or_default()
+            }
+            // PHP has standard output for itself; what it was told to record lies in a file.
+            Handler::Program(GuestProgram::Direct)
+                if call.env.contains_key("CODEBOX_DIAGNOSTICS") =>
+            {
+                vec![json!({
+                    "path": programs::DIAGNOSTICS,
+                    "kind": "wpdb-queries",
+                    "contentType": "application/json",
+                })]
+            }
+            _ => return Ok(()),
+        };
+        let execution = self.recorder.executions.last().map(|e| e.id.clone());
+        let execution = execution.unwrap_or_default();
+        let mut notes = Vec::new();
+        for (index, row) in rows.iter().enumerate() {
+            let path = row.get("path").and_then(Value::as_str).unwrap_or_default();
+            let shown: String = path.chars().take(200).collect();
+            if index >= MOST_FILES {
+                notes.push(format!(
+                    "{shown}: a command leaves at most {MOST_FILES} files"
+                ));
+                continue;
+            }
+            match self.keep_one(&execution, row, path)? {
+                Ok(reference) => result.artifact_refs.push(reference),
+                Err(why) => notes.push(format!("{shown}: {why}")),
+            }
+        }
+        if !notes.is_empty() {
+            result.diagnostics["artifacts"] = json!({"notKept": notes});
+        }
+        Ok(())
+    }
+
+    fn keep_one(
+        &mut self,
+        execution: &str,
+        row: &Value,
+        path: &str,
+    ) -> Result<Result<Value, String>, ErrorBody> {
+        let Some(name) = path.strip_prefix(DIRECTORY).filter(|n| is_name(n)) else {
+            return Ok(Err(format!("is no plain name below {DIRECTORY}")));
+        };
+        let Some(bytes) = self.read_left(path)? else {
+            return Ok(Err("cannot be read".to_owned()));
+        };
+        if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > FILE_BYTES {
+            return Ok(Err(format!("is larger than {FILE_BYTES} bytes")));
+        }
+        let asked = row.get("contentType").and_then(Value::as_str);
+        let media = MEDIA
+            .into_iter()
+            .find(|m| Some(*m) == asked)
+            .unwrap_or("application/octet-stream");
+        // Text is redacted when it is written.
+        let content = match String::from_utf8(bytes) {
+            Ok(text) => ArtifactContent::Text(text),
+            Err(error) => ArtifactContent::Bytes(error.into_bytes()),
+        };
+        let file = ArtifactFile {
+            path: format!("files/commands/{execution}/{name}"),
+            kind: "command-artifact",
+            media,
+            content,
+        };
+        match self.recorder.keep(file) {
+            Ok(mut reference) => {
+                let kind = row.get("kind").and_then(Value::as_str).unwrap_or_default();
+                reference["role"] = json!(kind.chars().take(64).collect::<String>());
+                Ok(Ok(reference))
+            }
+            Err(error) if error.code == ErrorCode::OutputLimit => Ok(Err(error.message)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The bytes of a file of the guest, at most one more than are kept.
+    fn read_left(&mut self, path: &str) -> Result<Option<Vec<u8>>, ErrorBody> {
+        let most = FILE_BYTES + 1;
+        let argv = ["head", "-c", &most.to_string(), "--", path];
+        let call = Call {
+            command: "artifact.collect".to_owned(),
+            args: vec![format!("path={path}")],
+            phase: "workflow",
+            argv: argv.map(str::to_owned).to_vec(),
+            env: BTreeMap::new(),
+            cwd: self.setting.cwd.clone(),
+            stdin: None,
+        };
+        let call = programs::with_secrets(self.setting, call);
+        let bounds = Bounds {
+            deadline: self.deadline(),
+            timeout: PATIENCE,
+        };
+        let runtime = self.guest.runtime.as_mut();
+        let (step, bytes) = self.recorder.take(runtime, &call, bounds, most)?;
+        Ok((step.exit_code() == Some(0)).then_some(bytes))
+    }
+}
+
+/// One name, as a bundle takes it.
+fn is_name(name: &str) -> bool {
+    let first = name.as_bytes().first();
+    name.len() <= 100
+        && first.is_some_and(u8::is_ascii_alphanumeric)
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
+}

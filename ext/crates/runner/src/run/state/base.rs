@@ -1,0 +1,79 @@
+//! A kept state that a guest begins on.
+
+use super::{facts, layer_name};
+use crate::run::Setting;
+use crate::run::materialise::pinned;
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, BorrowedFd};
+use wp_codebox_backend_native::WP_CONTENT_LAYER;
+use wp_codebox_contracts::{ErrorBody, ErrorCode, HostSource, SandboxSnapshot};
+use wp_codebox_runtime::{OpenSnapshot, Shelf, SnapshotOf};
+
+/// A verified state, held for as long as a guest lies on it.
+#[derive(Debug)]
+pub(crate) struct Base {
+    open: OpenSnapshot,
+    /// Where its layers lie, by index.
+    places: BTreeMap<u32, HostSource>,
+}
+
+impl Base {
+    /// Verifies a kept state and that it belongs to this run's WordPress and mounts.
+    pub(crate) fn open(
+        setting: &Setting<'_>,
+        shelf: &Shelf,
+        reference: &str,
+    ) -> Result<Self, ErrorBody> {
+        let open = shelf
+            .open(reference, SnapshotOf::Any)
+            .map_err(|e| e.body())?;
+        facts::check(setting, &open.snapshot)?;
+        let mut places = BTreeMap::new();
+        for index in indexes(setting) {
+            let name = layer_name(index);
+            let invalid = |why: String| {
+                let message = format!("snapshot {} cannot be used: {why}", open.snapshot.id);
+                ErrorBody::new(ErrorCode::SnapshotInvalid, message)
+            };
+            let (path, fd) = open
+                .layer(&name)
+                .ok_or_else(|| invalid(format!("it has no layer {name}")))?;
+            let place = pinned(&path, fd).map_err(|e| invalid(format!("its layer {name}: {e}")))?;
+            places.insert(index, place);
+        }
+        Ok(Self { open, places })
+    }
+
+    /// Its document.
+    pub(crate) fn snapshot(&self) -> &SandboxSnapshot {
+        &self.open.snapshot
+    }
+
+    /// Where the layer of an index lies.
+    pub(crate) fn place(&self, index: u32) -> Option<HostSource> {
+        self.places.get(&index).cloned()
+    }
+
+    /// Where the layer over `wp-content` lies.
+    pub(crate) fn content(&self) -> Vec<HostSource> {
+        self.place(WP_CONTENT_LAYER).into_iter().collect()
+    }
+
+    /// The layer of an index.
+    pub(crate) fn layer(&self, index: u32) -> Option<BorrowedFd<'_>> {
+        self.open
+            .layer(&layer_name(index))
+            .map(|(_, fd)| fd.as_fd())
+    }
+}
+
+/// The layers a guest of this run has.
+fn indexes(setting: &Setting<'_>) -> Vec<u32> {
+    let writable = setting
+        .mounts
+        .iter()
+        .enumerate()
+        .filter(|(_, mount)| facts::is_kept(mount))
+        .filter_map(|(index, _)| u32::try_from(index).ok());
+    writable.chain([WP_CONTENT_LAYER]).collect()
+}

@@ -1,0 +1,241 @@
+//! Checkpoints: states of a run that are kept in its scratch and end with it.
+
+use super::{Base, check_request};
+use crate::run::session::Session;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use wp_codebox_artifacts::Durability;
+use wp_codebox_contracts::{
+    CommandCall, ErrorBody, ErrorCode, EventType, IsolationLevel, SandboxSnapshot, SnapshotRequest,
+    schema_id,
+};
+use wp_codebox_policy::arg_value;
+use wp_codebox_runtime::{Shelf, SnapshotError, SnapshotOf};
+
+/// Checkpoints one run may hold: each is a copy of what was written.
+const MOST: usize = 16;
+/// Who stands in their documents.
+const ACTOR: &str = "run";
+
+/// What a checkpoint command came to, as it is printed.
+pub(crate) struct Checkpointed {
+    /// `runtime-checkpoint-result/v1` or `runtime-checkpoint-failure/v1`.
+    pub document: Value,
+    /// Why it did not do what it was asked.
+    pub error: Option<ErrorBody>,
+}
+
+/// What a command does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operation {
+    Create,
+    Restore,
+    List,
+}
+
+impl Operation {
+    fn of(command: &str) -> Option<Self> {
+        match command {
+            "wp-codebox.checkpoint-create" => Some(Self::Create),
+            "wp-codebox.checkpoint-restore" => Some(Self::Restore),
+            "wp-codebox.checkpoint-list" => Some(Self::List),
+            _ => None,
+        }
+    }
+
+    const fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Create => ("create", "created"),
+            Self::Restore => ("restore", "restored"),
+            Self::List => ("list", "listed"),
+        }
+    }
+}
+
+impl Session<'_, '_> {
+    /// Carries a checkpoint command out. An error means that our own record could not be written,
+    /// or that the command is none of these.
+    pub(crate) fn checkpoint(&mut self, call: &CommandCall) -> Result<Checkpointed, ErrorBody> {
+        let operation = Operation::of(&call.command).ok_or_else(|| {
+            let message = format!("{} is no command for checkpoints", call.command);
+            ErrorBody::new(ErrorCode::CommandUnknown, message)
+        })?;
+        let name = arg_value(call, "name").unwrap_or_default().to_owned();
+        let scratch = self.setting.run_dir.scratch("checkpoints");
+        let shelf = Shelf::at(scratch.map_err(|e| e.body())?);
+        let done = match operation {
+            Operation::Create => self.create(&shelf, call, &name),
+            Operation::Restore => self.bring_back(&shelf, &name),
+            Operation::List => supported(self.setting.level).map(|()| {
+                let rows = shelf.list(SnapshotOf::Any);
+                json!({"checkpoints": rows.iter().map(row).collect::<Vec<_>>()})
+            }),
+        };
+        Ok(match done {
+            Ok(part) => Checkpointed {
+                document: result(operation, part),
+                error: None,
+            },
+            Err(error) => Checkpointed {
+                document: failure(operation, &name, &error),
+                error: Some(error),
+            },
+        })
+    }
+
+    fn create(
+        &mut self,
+        shelf: &Shelf,
+        call: &CommandCall,
+        name: &str,
+    ) -> Result<Value, ErrorBody> {
+        supported(self.setting.level)?;
+        let request = request(call, name)?;
+        check_request(&request)?;
+        let made = shelf.list(SnapshotOf::Any);
+        let refused = |what: String| Err(ErrorBody::new(ErrorCode::InputInvalid, what));
+        if made.iter().any(|one| one.name == name) {
+            return refused(format!(
+                "there is a checkpoint {name:?} already; give another name"
+            ));
+        }
+        if made.len() >= MOST {
+            return refused(format!(
+                "the run has {MOST} checkpoints already, which is the most"
+            ));
+        }
+        let kept = self.keep(shelf, &request, ACTOR, &[], Durability::Unsynced)?;
+        self.told(EventType::CheckpointCreated, &kept, ACTOR)?;
+        Ok(json!({"checkpoint": row(&kept)}))
+    }
+
+    fn bring_back(&mut self, shelf: &Shelf, name: &str) -> Result<Value, ErrorBody> {
+        supported(self.setting.level)?;
+        let made = shelf.list(SnapshotOf::Any);
+        let one = made.iter().find(|one| one.name == name).ok_or_else(|| {
+            SnapshotError::NotFound {
+                reference: name.to_owned(),
+            }
+            .body()
+        })?;
+        let base = Base::open(self.setting, shelf, &one.id)?;
+        self.replace(Some(Arc::new(base)))?;
+        self.told(EventType::CheckpointRestored, one, ACTOR)?;
+        Ok(json!({"checkpoint": row(one)}))
+    }
+}
+
+fn supported(level: IsolationLevel) -> Result<(), ErrorBody> {
+    match level {
+        IsolationLevel::Full => Ok(()),
+        IsolationLevel::Reduced | IsolationLevel::None => Err(ErrorBody::new(
+            ErrorCode::CommandUnsupported,
+            "checkpoints need isolation level full: at reduced a guest works in plain copies",
+        )),
+    }
+}
+
+fn request(call: &CommandCall, name: &str) -> Result<SnapshotRequest, ErrorBody> {
+    let refused = |what: String| Err(ErrorBody::new(ErrorCode::InputInvalid, what));
+    let filter = call.args.iter().find(|arg| arg.starts_with("snapshot-"));
+    if let Some((filter, _)) = filter.and_then(|arg| arg.split_once('=')) {
+        return refused(format!(
+            "{filter} is not supported: a checkpoint holds all of the files and the database; leave it out"
+        ));
+    }
+    let metadata = match arg_value(call, "metadata-json").map(serde_json::from_str) {
+        None => Map::new(),
+        Some(Ok(Value::Object(metadata))) => metadata,
+        Some(_) => return refused("metadata-json must be a JSON object".to_owned()),
+    };
+    Ok(SnapshotRequest {
+        name: name.to_owned(),
+        metadata,
+    })
+}
+
+fn row(kept: &SandboxSnapshot) -> Value {
+    json!({
+        "id": kept.id, "name": kept.name, "createdAt": kept.created_at,
+        "semantics": kept.semantics, "metadata": kept.metadata, "bytes": kept.total_bytes,
+        "digest": {"algorithm": "sha256", "value": kept.digest},
+    })
+}
+
+fn result(operation: Operation, part: Value) -> Value {
+    let (operation, status) = operation.names();
+    let mut document = json!({
+        "schema": schema_id::RUNTIME_CHECKPOINT_RESULT,
+        "status": status,
+        "operation": operation,
+    });
+    if let (Some(members), Value::Object(part)) = (document.as_object_mut(), part) {
+        members.extend(part);
+    }
+    document
+}
+
+fn failure(operation: Operation, name: &str, error: &ErrorBody) -> Value {
+    let (status, code) = match error.code {
+        ErrorCode::CommandUnsupported => ("unsupported", "runtime-checkpoints-unsupported"),
+        ErrorCode::SnapshotNotFound => ("not-found", "runtime-checkpoint-not-found"),
+        ErrorCode::InputInvalid => ("invalid-request", "runtime-checkpoint-invalid-request"),
+        _ => ("failed", "runtime-checkpoint-failed"),
+    };
+    let mut document = json!({
+        "schema": schema_id::RUNTIME_CHECKPOINT_FAILURE,
+        "status": status,
+        "operation": operation.names().0,
+        "backend": "native",
+        "code": code,
+        "message": error.message,
+        "supported": status != "unsupported",
+        "error": {"code": error.code, "message": error.message},
+    });
+    if !name.is_empty() {
+        document["name"] = json!(name);
+    }
+    document
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(args: &[&str]) -> CommandCall {
+        CommandCall {
+            command: "wp-codebox.checkpoint-create".to_owned(),
+            args: args.iter().map(|&arg| arg.to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn what_a_checkpoint_cannot_leave_out_is_refused() {
+        let fine = call(&["name=a", r#"metadata-json={"k":1}"#]);
+        assert_eq!(request(&fine, "a").unwrap().metadata["k"], 1);
+        for args in [
+            &["name=a", "snapshot-database-tables=wp_posts"][..],
+            &["name=a", "snapshot-include-wp-content=uploads"],
+            &["name=a", "metadata-json=[]"],
+            &["name=a", "metadata-json=x"],
+        ] {
+            let error = request(&call(args), "a").unwrap_err();
+            assert_eq!(error.code, ErrorCode::InputInvalid, "{args:?}");
+        }
+    }
+
+    #[test]
+    fn failures_have_their_own_words() {
+        for (code, status, supported) in [
+            (ErrorCode::CommandUnsupported, "unsupported", false),
+            (ErrorCode::SnapshotNotFound, "not-found", true),
+            (ErrorCode::InputInvalid, "invalid-request", true),
+            (ErrorCode::SandboxInUse, "failed", true),
+        ] {
+            let document = failure(Operation::Restore, "a", &ErrorBody::new(code, "why"));
+            assert_eq!(document["status"], status);
+            assert_eq!(document["supported"], supported);
+            assert_eq!(document["operation"], "restore");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! A guest that began on a kept state: what it leaves is told against the mounts' sources.
+//!
+//! Its upper directories hold only what came after the state. Whoever looks at it, or takes what
+//! it left, gets both merged in a directory of the run's scratch.
+
+use super::{Base, Uppers, layer_name};
+use crate::run::Setting;
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
+use wp_codebox_artifacts::{CaptureLimits, Dir, keep_layer, remove_tree};
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, ExecutionId, IsolationReport, OutputStream, SandboxAudit,
+};
+use wp_codebox_runtime::{
+    BackendError, Destroyed, EgressListeners, Execution, ExecutionEnd, ExecutionResult, Launch,
+    LaunchedEnd, Left, Runtime,
+};
+
+/// Puts the state that a guest began on behind what it leaves.
+pub(crate) fn continued(
+    setting: &Setting<'_>,
+    inner: Box<dyn Runtime>,
+    base: Arc<Base>,
+) -> Result<Box<dyn Runtime>, ErrorBody> {
+    let scratch = setting.run_dir.scratch("merged").map_err(|e| e.body())?;
+    Ok(Box::new(Continued {
+        inner,
+        base,
+        scratch,
+    }))
+}
+
+struct Continued {
+    inner: Box<dyn Runtime>,
+    base: Arc<Base>,
+    scratch: PathBuf,
+}
+
+impl Runtime for Continued {
+    fn isolation(&self) -> &IsolationReport {
+        self.inner.isolation()
+    }
+    fn take_egress(&mut self) -> Option<EgressListeners> {
+        self.inner.take_egress()
+    }
+    fn outer_sandbox(&self) -> &SandboxAudit {
+        self.inner.outer_sandbox()
+    }
+    fn execute(
+        &mut self,
+        execution: &Execution,
+        sink: &mut dyn FnMut(OutputStream, &[u8]),
+    ) -> Result<ExecutionResult, BackendError> {
+        self.inner.execute(execution, sink)
+    }
+    fn launch(&mut self, launch: &Launch, stdio: [OwnedFd; 3]) -> Result<(), BackendError> {
+        self.inner.launch(launch, stdio)
+    }
+    fn signal(&mut self, id: &ExecutionId, signal: i32) -> Result<(), BackendError> {
+        self.inner.signal(id, signal)
+    }
+    fn stop(&mut self, id: &ExecutionId) -> Result<(), BackendError> {
+        self.inner.stop(id)
+    }
+    fn ended(&mut self, wake: BorrowedFd<'_>, until: Instant) -> Option<LaunchedEnd> {
+        self.inner.ended(wake, until)
+    }
+    fn death(&mut self) -> Option<ExecutionEnd> {
+        self.inner.death()
+    }
+    fn connect(&mut self, port: u16) -> Result<OwnedFd, BackendError> {
+        self.inner.connect(port)
+    }
+    fn look(&self) -> Result<Left, BackendError> {
+        match self.inner.look()? {
+            Left::Layers(layers) => merged(&self.scratch, &self.base, &layers).map(Left::Layers),
+            trees @ Left::Trees(_) => Ok(trees),
+        }
+    }
+    fn destroy(self: Box<Self>) -> Destroyed {
+        let Destroyed { left, usage } = self.inner.destroy();
+        let left = match left {
+            // A layer that is not there is one that cannot be captured, and the run says so.
+            Left::Layers(layers) => {
+                Left::Layers(merged(&self.scratch, &self.base, &layers).unwrap_or_default())
+            }
+            trees @ Left::Trees(_) => trees,
+        };
+        Destroyed { left, usage }
+    }
+}
+
+/// Each layer over the kept one, in a directory of its own. What was merged before is given up.
+fn merged(scratch: &Path, base: &Base, layers: &Uppers) -> Result<Uppers, ErrorBody> {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let failed = |what: String| ErrorBody::new(ErrorCode::RunFailed, what);
+    let unable = |e: std::io::Error| failed(format!("layers cannot be merged: {e}"));
+    for old in std::fs::read_dir(scratch).map_err(unable)?.flatten() {
+        // Whoever still reads it holds it open.
+        let _ = remove_tree(&old.path());
+    }
+    let place = scratch.join(COUNT.fetch_add(1, Ordering::Relaxed).to_string());
+    let mut all = BTreeMap::new();
+    for (index, upper) in layers {
+        let path = place.join(layer_name(*index));
+        std::fs::create_dir_all(&path).map_err(unable)?;
+        let to = Dir::open(&path).map_err(|e| unable(e.into()))?;
+        let limits = CaptureLimits::TREE;
+        keep_layer(upper.as_fd(), base.layer(*index), to.as_fd(), &limits).map_err(|e| e.body())?;
+        let fd = to.as_fd().try_clone_to_owned().map_err(unable)?;
+        all.insert(*index, fd);
+    }
+    Ok(all)
+}

@@ -1,0 +1,57 @@
+<?php
+/**
+ * Abilities of the guest's site.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Guest\Command;
+
+/**
+ * Executes the ability that a call names.
+ *
+ * @param Arguments $arguments Arguments name, input, expected-result-schema, user, session,
+ *                             principal, principal-json.
+ * @return array<string,mixed> `wp-codebox/wordpress-ability-result/v1`.
+ */
+function ability( Arguments $arguments ): array {
+	$name = $arguments->required( 'name' );
+	if ( ! function_exists( 'wp_get_abilities' ) ) {
+		throw Refusal::unsupported( 'this WordPress has no abilities; they came with WordPress 6.9' );
+	}
+	$who  = $arguments->object( 'principal-json' );
+	$user = array() === $who
+		? Users::act( $arguments, Users::administrator() )
+		: Users::ensure( (string) ( $who['user'] ?? '' ), (string) ( $who['role'] ?? '' ) );
+	wp_set_current_user( $user->ID );
+	// Asked for by name, an unknown one would only raise a notice.
+	$known = array();
+	foreach ( wp_get_abilities() as $one ) {
+		$known[ $one->get_name() ] = $one;
+	}
+	if ( ! isset( $known[ $name ] ) ) {
+		ksort( $known );
+		throw new Refusal( 'ability-missing', sprintf( 'there is no ability %s; there are %s', Arguments::shown( $name ), implode( ', ', array_slice( array_keys( $known ), 0, 60 ) ) ) );
+	}
+	$document = array(
+		'schema'  => 'wp-codebox/wordpress-ability-result/v1',
+		'ability' => $name,
+		'user'    => Users::row( $user ),
+	);
+	$input  = $arguments->value( 'input' );
+	$result = null === $input ? $known[ $name ]->execute() : $known[ $name ]->execute( $input );
+	if ( is_wp_error( $result ) ) {
+		throw new Refusal( (string) $result->get_error_code(), $result->get_error_message(), $document + array( 'data' => plain( $result->get_error_data() ) ) );
+	}
+	$expected = $arguments->first( 'expected-result-schema' );
+	$named    = is_array( $result ) ? ( $result['schema'] ?? null ) : ( is_object( $result ) ? ( $result->schema ?? null ) : null );
+	if ( '' !== $expected && $expected !== $named ) {
+		throw new Refusal( 'result-schema', sprintf( 'the result names the schema %s, not %s', Arguments::shown( $named ), Arguments::shown( $expected ) ), $document );
+	}
+	return $document + array(
+		'status' => 'completed',
+		'result' => $result,
+	);
+}

@@ -1,0 +1,183 @@
+<?php
+/**
+ * A web server inside the guest, for one request.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Guest\Command;
+
+/**
+ * Starts PHP's web server, asks it, ends it.
+ */
+final class Server {
+	/** Of the body, bytes that are looked at. */
+	private const HELD = 1 << 20;
+	/** Of the body, bytes that are shown. */
+	private const EXCERPT = 4096;
+	/** Of the body, bytes that are read. */
+	private const BODY = 32 << 20;
+	/** How long it may take, seconds. */
+	private const SECONDS = 120;
+
+	/**
+	 * Asks for the page that the arguments name.
+	 *
+	 * @param Arguments $arguments Arguments.
+	 * @return array<string,mixed> The document.
+	 */
+	public function load( Arguments $arguments ): array {
+		$surface = $arguments->word( 'surface', array( 'frontend', 'admin', 'login', 'rest' ), 'frontend' );
+		$target  = page_target( $arguments, array( 'frontend' => '/', 'admin' => '/wp-admin/', 'login' => '/wp-login.php', 'rest' => '/?rest_route=/' )[ $surface ] );
+		$method  = $arguments->word( 'method', array( 'GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS' ), $arguments->has( 'body' ) ? 'POST' : 'GET' );
+		$expect  = $arguments->has( 'expect-status' ) ? $arguments->number( 'expect-status', 200, 100, 599 ) : null;
+		$head    = $this->head( $arguments->object( 'headers-json' ), $arguments->text( 'body' ) );
+		$watched = (string) tempnam( sys_get_temp_dir(), 'page-' );
+		$port    = 0;
+		$process = $this->start( $watched, $port );
+		try {
+			$start  = hrtime( true );
+			$answer = $this->ask( $process, $port, "$method $target HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n$head\r\n" . $arguments->text( 'body' ) );
+			$took   = ( hrtime( true ) - $start ) / 1e6;
+			// The server answers before the script's end is over.
+			for ( $i = 0; $i < 100 && 0 === filesize( $watched ) && str_contains( $answer['type'], 'html' ); $i++ ) {
+				usleep( 10000 );
+				clearstatcache();
+			}
+			$seen = (array) json_decode( (string) file_get_contents( $watched ) );
+		} finally {
+			proc_terminate( $process, 9 );
+			proc_close( $process );
+			unlink( $watched );
+		}
+		$document = array(
+			'schema'     => 'wp-codebox/wordpress-page-load-result/v1',
+			'surface'    => $surface,
+			'mode'       => 'server',
+			'request'    => array(
+				'method' => $method,
+				'path'   => cut( $target, 2000 ),
+			),
+			'status'     => $answer['status'],
+			'outcome'    => isset( $seen['fatal'] ) ? 'fatal' : ( $answer['status'] >= 300 && $answer['status'] < 400 && isset( $answer['headers']['location'] ) ? 'redirected' : ( isset( $seen['died'] ) ? 'died' : 'rendered' ) ),
+			'headers'    => (object) $answer['headers'],
+			'title'      => page_title( $answer['held'] ),
+			'body'       => $answer['body'],
+			'durationMs' => round( $took, 3 ),
+		) + array_intersect_key( $seen, array_flip( array( 'php', 'queries', 'costs', 'hooks', 'redirect', 'died', 'template', 'fatal' ) ) );
+		if ( null !== $expect && $expect !== $answer['status'] ) {
+			throw new Refusal( 'wp_codebox_command_failed', "the page answered with {$answer['status']}, but $expect was expected", $document );
+		}
+		return $document;
+	}
+
+	/**
+	 * Lines of the request's head.
+	 *
+	 * @param array<string,mixed> $headers Headers that were asked for.
+	 * @param string              $body    Body.
+	 */
+	public function head( array $headers, string $body ): string {
+		$lines = '' === $body ? '' : 'Content-Length: ' . strlen( $body ) . "\r\n";
+		foreach ( $headers as $name => $value ) {
+			if ( ! is_scalar( $value ) || 1 !== preg_match( '/^[A-Za-z0-9!#$%&\'*+.^_`|~-]{1,100}$/', (string) $name ) || 1 === preg_match( '/[\r\n\0]/', (string) $value ) || in_array( strtolower( (string) $name ), array( 'host', 'connection', 'content-length', 'transfer-encoding' ), true ) ) {
+				throw Refusal::input( sprintf( 'headers-json has %s, which is no header of a request or one that the command sets itself', Arguments::shown( $name ) ) );
+			}
+			$lines .= "$name: $value\r\n";
+		}
+		return $lines;
+	}
+
+	/**
+	 * Starts the server.
+	 *
+	 * @param string $watched File that the request's facts are left in.
+	 * @param int    $port    Its port.
+	 * @return resource Process.
+	 */
+	public function start( string $watched, int &$port ) {
+		$free = stream_socket_server( 'tcp://127.0.0.1:0' );
+		if ( ! is_resource( $free ) ) {
+			throw Refusal::unsupported( 'no port of 127.0.0.1 can be listened at inside this guest; use wordpress.simulated-frontend-page-load' );
+		}
+		$port = (int) substr( (string) strrchr( (string) stream_socket_get_name( $free, false ), ':' ), 1 );
+		fclose( $free );
+		$process = proc_open(
+			array( PHP_BINARY, '-d', 'display_errors=stderr', '-d', 'html_errors=0', '-d', 'memory_limit=' . ini_get( 'memory_limit' ), '-d', 'auto_prepend_file=' . __DIR__ . '/server-prepend.php', '-S', "127.0.0.1:$port", '-t', root() . '/wordpress', __DIR__ . '/server-router.php' ),
+			array( array( 'file', '/dev/null', 'r' ), array( 'file', '/dev/null', 'w' ), array( 'file', '/dev/null', 'w' ) ),
+			$pipes,
+			root() . '/wordpress',
+			array( 'CODEBOX_PAGE_DOCUMENT' => $watched ) + getenv()
+		);
+		if ( ! is_resource( $process ) ) {
+			throw Refusal::failed( 'the web server could not be started' );
+		}
+		return $process;
+	}
+
+	/**
+	 * Sends the request and reads the answer.
+	 *
+	 * @param resource $process The server.
+	 * @param int      $port    Its port.
+	 * @param string   $request Request.
+	 * @return array{status: int, type: string, headers: array<string,string>, held: string, body: array<string,mixed>}
+	 */
+	public function ask( $process, int $port, string $request ): array {
+		$socket = false;
+		for ( $i = 0; $i < 500 && ! is_resource( $socket ) && proc_get_status( $process )['running']; $i++ ) {
+			set_error_handler( static fn (): bool => true );
+			$socket = stream_socket_client( "tcp://127.0.0.1:$port", $code, $message, 1.0 );
+			restore_error_handler();
+			is_resource( $socket ) || usleep( 10000 );
+		}
+		if ( ! is_resource( $socket ) ) {
+			throw Refusal::failed( 'the web server did not begin to listen' );
+		}
+		stream_set_timeout( $socket, self::SECONDS );
+		fwrite( $socket, $request );
+		$status  = 0;
+		$headers = array();
+		$line    = (string) fgets( $socket, 65536 );
+		if ( 1 === preg_match( '~^HTTP/\d\.\d (\d{3})~', $line, $found ) ) {
+			$status = (int) $found[1];
+		}
+		while ( false !== ( $line = fgets( $socket, 65536 ) ) && '' !== trim( $line ) ) {
+			list( $name, $value ) = explode( ':', trim( $line ), 2 ) + array( '', '' );
+
+			$name = strtolower( cut( $name, 100 ) );
+			if ( count( $headers ) < 100 ) {
+				// Of a cookie only the name is told.
+				$headers[ $name ] = 'set-cookie' === $name ? ltrim( ( $headers[ $name ] ?? '' ) . ', ' . strtok( trim( $value ), '=' ), ', ' ) : ( is_secret_name( $name ) ? MASK : cut( trim( $value ), 1000 ) );
+			}
+		}
+		$digest = hash_init( 'sha256' );
+		$bytes  = 0;
+		$held   = '';
+		while ( ! feof( $socket ) && $bytes < self::BODY ) {
+			$piece = (string) fread( $socket, 65536 );
+			if ( '' === $piece && stream_get_meta_data( $socket )['timed_out'] ) {
+				throw Refusal::failed( sprintf( 'the page did not end within %d seconds', self::SECONDS ) );
+			}
+			$bytes += strlen( $piece );
+			hash_update( $digest, $piece );
+			$held .= substr( $piece, 0, max( 0, self::HELD - strlen( $held ) ) );
+		}
+		if ( 0 === $status ) {
+			throw Refusal::failed( 'the web server ended before it answered' );
+		}
+		return array(
+			'status'  => $status,
+			'type'    => $headers['content-type'] ?? '',
+			'headers' => $headers,
+			'held'    => $held,
+			'body'    => array(
+				'bytes'   => $bytes,
+				'sha256'  => hash_final( $digest ),
+				'excerpt' => plain_text( $bytes > self::EXCERPT ? mb_strcut( $held, 0, self::EXCERPT, 'UTF-8' ) : $held, self::EXCERPT + 8 ),
+			),
+		);
+	}
+}

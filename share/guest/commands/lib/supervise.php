@@ -1,0 +1,171 @@
+<?php
+/**
+ * Runs a program's own file once more, in a process of its own, and hands its document on.
+ *
+ * WordPress and plugins can print behind every buffer, end PHP where they like, run out of memory
+ * or be killed. What the other process prints is never taken for the document: that comes over a
+ * descriptor of its own. A page is what the other process printed.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Guest\Command;
+
+/**
+ * The process that loads no WordPress.
+ */
+final class Supervisor {
+	/** Descriptor of the document in the other process. */
+	private const DOCUMENT = 3;
+	/** Variable that tells the other process that it is it. */
+	private const MARK = 'CODEBOX_COMMAND_DOCUMENT';
+	/** Of a page, bytes that are looked at. */
+	private const HELD = 1 << 20;
+	/** Of a page, bytes that are shown. */
+	private const EXCERPT = 4096;
+	/** Of what was printed otherwise, bytes that go to standard error. */
+	private const NOISE = 65536;
+
+	/**
+	 * Beginning of what was printed.
+	 *
+	 * @var string
+	 */
+	private string $held = '';
+
+	/**
+	 * Bytes that were printed.
+	 *
+	 * @var int
+	 */
+	private int $bytes = 0;
+
+	/**
+	 * The document as it came.
+	 *
+	 * @var string
+	 */
+	private string $document = '';
+
+	/**
+	 * Returns in the process that does the work, with the stream for its document.
+	 *
+	 * @return resource
+	 */
+	public static function enter() {
+		if ( (string) self::DOCUMENT === getenv( self::MARK ) ) {
+			putenv( self::MARK );
+			$stream = fopen( 'php://fd/' . self::DOCUMENT, 'wb' );
+			if ( is_resource( $stream ) ) {
+				return $stream;
+			}
+		}
+		exit( ( new self() )->run() );
+	}
+
+	/**
+	 * Runs the other process to its end.
+	 *
+	 * @return int Exit status.
+	 */
+	private function run(): int {
+		$pipes   = array();
+		$process = proc_open(
+			array( PHP_BINARY, '-d', 'memory_limit=' . ini_get( 'memory_limit' ), (string) $_SERVER['SCRIPT_FILENAME'] ),
+			array(
+				0              => STDIN,
+				1              => array( 'pipe', 'w' ),
+				2              => STDERR,
+				self::DOCUMENT => array( 'pipe', 'w' ),
+			),
+			$pipes,
+			null,
+			array( self::MARK => (string) self::DOCUMENT ) + getenv()
+		);
+		if ( ! is_resource( $process ) ) {
+			return $this->tell( failure( 'wp_codebox_command_failed', 'PHP could not be started a second time' ) );
+		}
+		$digest = hash_init( 'sha256' );
+		$end    = null;
+		do {
+			$status = proc_get_status( $process );
+			$end    = $status['running'] ? null : $status;
+			$open   = array_filter( $pipes, static fn ( $pipe ): bool => is_resource( $pipe ) && ! feof( $pipe ) );
+			// A process that a plugin left behind may hold the pipes open: then they are only emptied.
+			$read = $open;
+			$none = null;
+			$full = $open ? (int) stream_select( $read, $none, $none, 0, null === $end ? 200000 : 0 ) : 0;
+			foreach ( $full > 0 ? $read : array() as $pipe ) {
+				$piece = (string) fread( $pipe, 65536 );
+				if ( $pipe === $pipes[1] ) {
+					$this->bytes += strlen( $piece );
+					hash_update( $digest, $piece );
+					$this->held .= substr( $piece, 0, max( 0, self::HELD - strlen( $this->held ) ) );
+				} elseif ( strlen( $this->document ) <= DOCUMENT_BYTES ) {
+					$this->document .= $piece;
+				}
+			}
+			if ( ! $open && null === $end ) {
+				usleep( 2000 );
+			}
+		} while ( null === $end || $full > 0 );
+		return $this->tell( $this->finished( $end, hash_final( $digest ) ) );
+	}
+
+	/**
+	 * The document of a process that ended.
+	 *
+	 * @param array<string,mixed> $end    How it ended.
+	 * @param string              $digest Of what it printed.
+	 * @return array<string,mixed>|object
+	 */
+	private function finished( array $end, string $digest ): object|array {
+		$document = json_decode( $this->document, false );
+		if ( ! is_object( $document ) ) {
+			$how = $end['signaled'] ? 'signal ' . $end['termsig'] : 'status ' . $end['exitcode'];
+			return failure( 'wp_codebox_command_failed', "PHP ended with $how before the command was done" );
+		}
+		if ( property_exists( $document, 'body' ) && null === $document->body ) {
+			$document->title = page_title( $this->held );
+			$document->body  = array(
+				'bytes'   => $this->bytes,
+				'sha256'  => $digest,
+				'excerpt' => plain_text( $this->bytes > self::EXCERPT ? mb_strcut( $this->held, 0, self::EXCERPT, 'UTF-8' ) : $this->held, self::EXCERPT + 8 ),
+			);
+		} else {
+			fwrite( STDERR, substr( $this->held, 0, self::NOISE ) );
+		}
+		return $document;
+	}
+
+	/**
+	 * Prints the document.
+	 *
+	 * @param array<string,mixed>|object $document Document.
+	 * @return int Exit status.
+	 */
+	private function tell( array|object $document ): int {
+		fwrite( STDOUT, document_text( $document ) . "\n" );
+		return isset( ( (array) $document )['error'] ) ? 1 : 0;
+	}
+}
+
+/**
+ * A document as it is printed.
+ *
+ * @param array<string,mixed>|object $document Document.
+ */
+function document_text( array|object $document ): string {
+	return (string) json_encode( $document, JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_INVALID_UTF8_SUBSTITUTE | JSON_PARTIAL_OUTPUT_ON_ERROR | JSON_PRESERVE_ZERO_FRACTION );
+}
+
+/**
+ * The title of a page of HTML.
+ *
+ * @param string $html Page.
+ */
+function page_title( string $html ): ?string {
+	return 1 === preg_match( '~<title[^>]*>(.*?)</title>~is', $html, $found ) ? cut( trim( html_entity_decode( $found[1], ENT_QUOTES | ENT_HTML5 ) ), 500 ) : null;
+}

@@ -1,0 +1,35 @@
+<?php
+/**
+ * Command `wordpress.nonce`: makes a nonce for an action.
+ *
+ * It holds for the user, or for the session, which must be the one that sends it: WordPress
+ * binds nonces to both.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+require __DIR__ . '/lib/entry.php';
+require __DIR__ . '/lib/users.php';
+require __DIR__ . '/lib/nonces.php';
+
+WPCodebox\Guest\Command\begin();
+require WPCodebox\Guest\Command\wordpress();
+WPCodebox\Guest\Command\finish(
+	static function ( WPCodebox\Guest\Command\Arguments $arguments ): array {
+		if ( '' === $arguments->first( 'session' ) && '' !== $arguments->first( 'user', 'role' ) ) {
+			$user = WPCodebox\Guest\Command\Users::ensure( $arguments->first( 'user' ), $arguments->first( 'role' ) );
+			wp_set_current_user( $user->ID );
+		} else {
+			$user = WPCodebox\Guest\Command\Users::act( $arguments );
+		}
+		$document = array( 'schema' => 'wp-codebox/wordpress-nonce/v1' )
+			+ WPCodebox\Guest\Command\nonce( $arguments->text( 'action', '-1' ) )
+			+ array( 'user' => WPCodebox\Guest\Command\Users::row( $user ) );
+		if ( '' !== $arguments->first( 'session' ) ) {
+			$document['session'] = $arguments->first( 'session' );
+		}
+		return WPCodebox\Guest\Command\delivered( $arguments, 'wordpress-nonce.json', $document );
+	}
+);
