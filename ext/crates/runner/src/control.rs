@@ -4,6 +4,7 @@
 //! record and the bond to the caller. Whatever arrives is bounded in number, length and
 //! time, so that nobody who may connect can hold or end the run but by asking for its end.
 
+mod asking;
 mod caller;
 mod client;
 mod events;
@@ -13,10 +14,9 @@ mod lines;
 mod live;
 mod socket;
 
-#[allow(unused_imports)]
-pub(crate) use caller::{ReplyReader, ask, open};
-pub(crate) use client::cancel;
-pub(crate) use socket::address;
+pub(crate) use asking::ask;
+pub(crate) use caller::{ReplyReader, open};
+pub(crate) use client::{cancel, connect};
 
 use crate::frames::FrameReader;
 use crate::outbox::Bond;

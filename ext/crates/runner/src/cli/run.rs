@@ -2,7 +2,7 @@
 
 use super::args::RunArgs;
 use super::output::{Output, Stream};
-use super::{Settings, request};
+use super::{Settings, preview, request};
 use crate::agent::parent_unavailable;
 use crate::frames::{FrameReader, write_frame};
 use base64::Engine;
@@ -88,6 +88,9 @@ pub(crate) fn start(output: &Output, request: &RunRequest) -> Result<Followed, E
     let mut reader = FrameReader::new(ours);
     let answer = loop {
         match reader.next() {
+            Ok(Some(Frame::Event { event })) if event.kind == EventType::Observed => {
+                preview::announce(*output, request, &event);
+            }
             Ok(Some(Frame::Event { event })) if !output.is_json() => show(*output, request, &event),
             Ok(Some(Frame::Accepted { run_id, .. })) if request.mode == RunMode::Detached => {
                 return Ok(Followed::Left(run_id));

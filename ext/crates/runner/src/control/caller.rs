@@ -88,23 +88,3 @@ impl ReplyReader {
         serde_json::from_slice(&line).map_err(|_| gone("a line is no reply"))
     }
 }
-
-/// Asks for one answer and waits for it, as long as it takes.
-#[allow(dead_code)]
-pub(crate) fn ask(
-    run: &FoundRun,
-    actor: &str,
-    request: LiveRequest,
-) -> Result<serde_json::Value, ErrorBody> {
-    let mut replies = ReplyReader::new(open(run, actor, request)?);
-    loop {
-        match replies.next()? {
-            LiveReply::Answer { answer } => return Ok(answer),
-            LiveReply::Error { error } => return Err(error),
-            LiveReply::Started { .. }
-            | LiveReply::Output { .. }
-            | LiveReply::Event { .. }
-            | LiveReply::Exited(_) => {}
-        }
-    }
-}
