@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '453dc314dca4c5195eb12c09cac573eb931a5ce616aabf99b22df13bb25cca6a',
+	'contract_digest' => 'f95018ca0c9322af8e9c4ab22ef0b5d28e0a06672401359fb8dcc5cb84180163',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',
