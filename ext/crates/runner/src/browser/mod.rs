@@ -29,6 +29,7 @@ pub(crate) use launch::{BROWSER_LIMITS, argv, environment};
 pub(crate) use observed::Observed;
 pub(crate) use page::{Page, Report};
 pub(crate) use pipe::Wake;
+pub(crate) use pipe::wakes;
 pub(crate) use request::{Auth, Task, Work, parse};
 pub(crate) use storage::{Cookie, StorageState};
 pub(crate) use wire::{Failure, Host, Wire};

@@ -63,6 +63,8 @@ pub(crate) struct Observed {
     /// Messages that were too long.
     pub dropped: u64,
     pub crashed: bool,
+    /// Whether the main frame is on its way somewhere.
+    pub loading: bool,
     /// Our page's target and its main frame.
     pub target: String,
     pub frame: String,
@@ -87,7 +89,9 @@ fn text<'v>(value: &'v Value, path: &str) -> &'v str {
 impl Observed {
     /// Whether a load of the main frame came this far.
     pub(super) fn reached(&self, loader: &str, stage: &str) -> bool {
-        self.loads.get(loader).is_some_and(|seen| seen.contains(stage))
+        self.loads
+            .get(loader)
+            .is_some_and(|seen| seen.contains(stage))
     }
 
     /// Requests under way.
@@ -116,6 +120,18 @@ impl Observed {
                 if text(params, "/frame/id") == self.frame {
                     self.navigations += 1;
                     text(params, "/frame/loaderId").clone_into(&mut self.current);
+                }
+            }
+            "Page.frameRequestedNavigation"
+            | "Page.frameStartedLoading"
+            | "Page.frameStartedNavigating" => {
+                if text(params, "/frameId") == self.frame {
+                    self.loading = true;
+                }
+            }
+            "Page.frameStoppedLoading" => {
+                if text(params, "/frameId") == self.frame {
+                    self.loading = false;
                 }
             }
             "Page.navigatedWithinDocument" => {
@@ -152,7 +168,10 @@ impl Observed {
 
     /// A page that is not ours was opened by ours.
     fn window(&mut self, params: &Value) -> Option<Reaction> {
-        let (kind, target) = (text(params, "/targetInfo/type"), text(params, "/targetInfo/targetId"));
+        let (kind, target) = (
+            text(params, "/targetInfo/type"),
+            text(params, "/targetInfo/targetId"),
+        );
         if kind != "page" || self.target.is_empty() || target == self.target {
             return None;
         }
@@ -174,7 +193,10 @@ impl Observed {
         let loader = text(params, "/loaderId").to_owned();
         let name = text(params, "/name");
         if matches!(name, "DOMContentLoaded" | "load" | "networkIdle") {
-            self.loads.entry(loader).or_default().insert(name.to_owned());
+            self.loads
+                .entry(loader)
+                .or_default()
+                .insert(name.to_owned());
         }
     }
 
@@ -183,7 +205,11 @@ impl Observed {
         let id = text(params, "/requestId").to_owned();
         // A redirect: the same id goes on with another address.
         if let Some(answer) = params.get("redirectResponse") {
-            if let Some(Some(entry)) = self.open.get(&id).map(|at| at.and_then(|at| self.requests.kept.get_mut(at))) {
+            if let Some(Some(entry)) = self
+                .open
+                .get(&id)
+                .map(|at| at.and_then(|at| self.requests.kept.get_mut(at)))
+            {
                 entry.answered(answer);
             }
         }
@@ -196,7 +222,8 @@ impl Observed {
 
     fn response(&mut self, params: &Value) {
         self.moved = Some(Instant::now());
-        let of_document = text(params, "/type") == "Document" && text(params, "/frameId") == self.frame;
+        let of_document =
+            text(params, "/type") == "Document" && text(params, "/frameId") == self.frame;
         if of_document {
             self.status = params.pointer("/response/status").and_then(Value::as_u64);
         }
@@ -236,9 +263,11 @@ mod tests {
     fn lists_are_bounded_and_counted() {
         let mut observed = Observed::default();
         for number in 0..ENTRIES as u64 + 5 {
-            let entry = json!({"type": "log", "args": [{"type": "string", "value": format!("{number}")}]});
+            let entry =
+                json!({"type": "log", "args": [{"type": "string", "value": format!("{number}")}]});
             told(&mut observed, "Runtime.consoleAPICalled", entry);
-            let request = json!({"requestId": format!("{number}"), "request": {"url": "http://localhost/"}});
+            let request =
+                json!({"requestId": format!("{number}"), "request": {"url": "http://localhost/"}});
             told(&mut observed, "Network.requestWillBeSent", request);
         }
         assert_eq!(observed.console.kept.len(), ENTRIES);
@@ -252,14 +281,40 @@ mod tests {
             target: "ours".to_owned(),
             ..Observed::default()
         };
-        let dialog = told(&mut observed, "Page.javascriptDialogOpening", json!({"type": "confirm", "message": "sure?"}));
+        let dialog = told(
+            &mut observed,
+            "Page.javascriptDialogOpening",
+            json!({"type": "confirm", "message": "sure?"}),
+        );
         assert_eq!(dialog.unwrap().params, json!({"accept": false}));
         assert_eq!(observed.dialogs.total, 1);
         let window = |id: &str, kind: &str| json!({"targetInfo": {"targetId": id, "type": kind}});
-        assert_eq!(told(&mut observed, "Target.targetCreated", window("ours", "page")), None);
-        assert_eq!(told(&mut observed, "Target.targetCreated", window("x", "service_worker")), None);
-        let closed = told(&mut observed, "Target.targetCreated", window("other", "page")).unwrap();
-        assert_eq!((closed.method, closed.params), ("Target.closeTarget", json!({"targetId": "other"})));
+        assert_eq!(
+            told(
+                &mut observed,
+                "Target.targetCreated",
+                window("ours", "page")
+            ),
+            None
+        );
+        assert_eq!(
+            told(
+                &mut observed,
+                "Target.targetCreated",
+                window("x", "service_worker")
+            ),
+            None
+        );
+        let closed = told(
+            &mut observed,
+            "Target.targetCreated",
+            window("other", "page"),
+        )
+        .unwrap();
+        assert_eq!(
+            (closed.method, closed.params),
+            ("Target.closeTarget", json!({"targetId": "other"}))
+        );
     }
 
     #[test]
@@ -268,7 +323,8 @@ mod tests {
             frame: "main".to_owned(),
             ..Observed::default()
         };
-        let stage = |frame: &str, name: &str| json!({"frameId": frame, "loaderId": "l1", "name": name});
+        let stage =
+            |frame: &str, name: &str| json!({"frameId": frame, "loaderId": "l1", "name": name});
         told(&mut observed, "Page.lifecycleEvent", stage("child", "load"));
         assert!(!observed.reached("l1", "load"));
         told(&mut observed, "Page.lifecycleEvent", stage("main", "load"));

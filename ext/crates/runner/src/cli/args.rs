@@ -2,6 +2,7 @@
 
 use super::groups::{BatchArgs, FanoutArgs, SingleArgs};
 use super::model::ModelArgs;
+use super::recipe::{BlueprintArgs, RecipeCommand, RecipeRunArgs, WorkspacePolicyCommand};
 use super::runs::RunsCommand;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -19,6 +20,16 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run one command or agent in a fresh sandbox and write its bundle.
     Run(Box<RunArgs>),
+    /// Judge and plan recipes.
+    #[command(subcommand)]
+    Recipe(RecipeCommand),
+    /// Run a recipe in a fresh sandbox and write its bundle.
+    RecipeRun(Box<RecipeRunArgs>),
+    /// Say which parts of a blueprint mean something here, and why the rest does not.
+    ValidateBlueprint(BlueprintArgs),
+    /// Judge where a workspace may be changed.
+    #[command(subcommand)]
+    WorkspacePolicy(WorkspacePolicyCommand),
     /// Verify bundles and prepare their application.
     #[command(subcommand, alias = "artifact")]
     Artifacts(ArtifactsCommand),

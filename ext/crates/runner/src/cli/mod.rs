@@ -13,6 +13,7 @@ mod manual;
 mod model;
 mod network;
 mod output;
+mod recipe;
 mod request;
 mod run;
 mod runs;
@@ -56,6 +57,10 @@ pub(crate) fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     };
     match cli.command {
         Command::Run(options) => run::run(&output, *options),
+        Command::Recipe(command) => recipe::main(&output, &command),
+        Command::RecipeRun(options) => recipe::recipe_run(&output, &options),
+        Command::ValidateBlueprint(options) => recipe::validate_blueprint(&output, &options),
+        Command::WorkspacePolicy(command) => recipe::workspace_policy(&output, &command),
         Command::Artifacts(command) => artifacts::main(&output, command),
         Command::AgentSandboxRun(options) => groups::single(&output, &options),
         Command::AgentSandboxBatch(options) => groups::batch(&output, &options),

@@ -18,7 +18,8 @@ pub(crate) use args::{BatchArgs, FanoutArgs, SingleArgs};
 
 use super::Settings;
 use super::output::Output;
-use super::request::{new_run_id, wordpress_version};
+use super::request::new_run_id;
+use crate::recipe::wordpress_version;
 use args::TaskArgs;
 use drive::{Driven, Host, unwritable};
 use envelope::Echo;
