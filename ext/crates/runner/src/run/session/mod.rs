@@ -21,6 +21,7 @@ use super::work::{guest, spec};
 use super::{Setting, agents};
 use serde_json::json;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, HostSource, IsolationReport, SandboxAudit};
 use wp_codebox_runtime::{Cancellation, Left, Runtime, Usage};
 
@@ -58,6 +59,8 @@ pub(crate) struct Session<'s, 'r> {
     spent: Usage,
     /// Guests before the present one.
     replaced: u32,
+    /// When the guest must end.
+    until: Instant,
 }
 
 /// What a session leaves.
@@ -92,6 +95,7 @@ impl<'s, 'r> Session<'s, 'r> {
             previews: Previews::default(),
             spent: Usage::default(),
             replaced: 0,
+            until: setting.clock.deadline,
         })
     }
 
@@ -128,6 +132,12 @@ impl<'s, 'r> Session<'s, 'r> {
             runtime: self.guest.runtime.as_mut(),
             cancellation: self.cancellation,
         }
+    }
+
+    /// The guest stays: from now on it is this time that bounds what is done in it.
+    pub(crate) fn stay(&mut self, at_most: Duration) {
+        // A little more: whoever holds it ends it in time, and orderly.
+        self.until = Instant::now() + at_most + Duration::from_secs(30);
     }
 
     /// Ends the guest, then its way out.
