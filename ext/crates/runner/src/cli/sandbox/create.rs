@@ -13,7 +13,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, EventType, Frame, Hold, MountRequest, PROTOCOL_VERSION, PreviewRequest,
-    RunMode, RunRequest, SandboxIdentity, SecretBinding, SecretsPolicy, TaskInput, schema_id,
+    RunMode, RunPaths, RunRequest, SandboxIdentity, SecretBinding, SecretsPolicy, TaskInput,
+    schema_id,
 };
 use wp_codebox_policy::{self as policy, descriptor};
 use wp_codebox_recipe::{Profile, show_duration};
@@ -150,6 +151,7 @@ fn request_of(
         )
         .hint("or set WP_CODEBOX_WORDPRESS")
     })?;
+    let root = text(wordpress)?;
     let secrets = secrets(profile)?;
     let identity = SandboxIdentity {
         profile: profile.id.clone(),
@@ -173,7 +175,18 @@ fn request_of(
         site: site(place)?,
         mode: RunMode::Detached,
         max_runs: RunRequest::default_max_runs(),
-        paths: request::run_paths(settings, &wordpress)?,
+        paths: RunPaths {
+            state_dir: text(&settings.state_dir)?,
+            share_dir: text(&settings.share_dir)?,
+            launcher: text(&settings.launcher)?,
+            php_binary: text(&settings.php_binary)?,
+            wordpress: root.clone(),
+            denied: vec![root],
+            allowed_roots: None,
+            cgroup: settings.cgroup.as_deref().map(text).transpose()?,
+            agents_dir: settings.agents_dir.as_deref().map(text).transpose()?,
+            browser: settings.browser.as_deref().map(text).transpose()?,
+        },
         // Text for whoever works there; nothing runs it.
         task: (!instructions.is_empty()).then(|| TaskInput::new(instructions)),
         policy: Some(policy_of(profile, &secrets)?),
