@@ -14,7 +14,7 @@ mod live;
 mod socket;
 
 pub(crate) use asking::ask;
-pub(crate) use client::cancel;
+pub(crate) use client::{cancel, connect};
 
 use crate::frames::FrameReader;
 use crate::outbox::Bond;

@@ -30,6 +30,7 @@ mod salvage;
 mod secrets;
 mod session;
 mod state;
+mod sync;
 mod test_files;
 mod verdict;
 mod words;
@@ -38,12 +39,14 @@ mod workflow;
 
 pub(crate) use export::copy_bundle;
 pub(crate) use hold::{Ask, Desk, Keeps, Started, Streams, resize};
+pub(crate) use inputs::task_document;
 pub(crate) use made::{Listed, list as list_archive, plugin_header};
 pub(crate) use output::{PromptRedactor, StreamRedactor};
 pub(crate) use prepare::{Prepared, default_policy, prepare};
 pub(crate) use programs::{GuestMount, check as check_program, command as command_program};
 pub(crate) use recorder::end_word;
 pub(crate) use recorder::{Call, Step};
+pub(crate) use sync::FILE_BYTES as SYNC_FILE_BYTES;
 pub(crate) use work::Stop;
 
 use crate::agent::Parent;
