@@ -40,7 +40,9 @@ fn living(run: &FoundRun, document: &mut Value) {
     match control::ask(run, "cli", LiveRequest::Status, PATIENCE) {
         Ok(Value::Object(told)) => {
             for (name, value) in told {
-                if name != "schema" && !value.is_null() {
+                // What it was made from is known better here.
+                let known = name == "schema" || name == "identity";
+                if !known && !value.is_null() {
                     document[name] = value;
                 }
             }
