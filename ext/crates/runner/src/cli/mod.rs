@@ -8,6 +8,7 @@ mod args;
 mod artifacts;
 mod commands;
 mod doctor;
+mod exec;
 mod gc;
 mod groups;
 mod manual;
@@ -63,6 +64,7 @@ pub(crate) fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     };
     match cli.command {
         Command::Run(options) => run::run(&output, *options),
+        Command::Exec(options) => exec::main(&output, *options),
         Command::Recipe(command) => recipe::main(&output, &command),
         Command::RecipeRun(options) => recipe::recipe_run(&output, &options),
         Command::ValidateBlueprint(options) => recipe::validate_blueprint(&output, &options),

@@ -8,6 +8,7 @@ mod watch;
 pub(crate) use args::RunsCommand;
 
 use super::Settings;
+use super::args::PathArgs;
 use super::output::Output;
 use args::{ArtifactsArgs, CancelArgs, FormArg, GetArgs, ListArgs, PlaceArgs, StatusArgs};
 use std::process::ExitCode;
@@ -52,6 +53,20 @@ fn open(place: &PlaceArgs) -> Result<(StateDir, Vec<SiteId>), ErrorBody> {
         None => sites(&state).map_err(|e| e.body())?,
     };
     Ok((state, wanted))
+}
+
+/// One run, found for another command.
+pub(crate) fn found_in(
+    paths: &PathArgs,
+    site: Option<&str>,
+    reference: &str,
+) -> Result<(StateDir, FoundRun), ErrorBody> {
+    let place = PlaceArgs {
+        site: site.map(str::to_owned),
+        paths: paths.clone(),
+        json: false,
+    };
+    found(&place, reference)
 }
 
 fn found(place: &PlaceArgs, reference: &str) -> Result<(StateDir, FoundRun), ErrorBody> {
