@@ -13,7 +13,8 @@ from frames import Conversation
 from harness import Failed, must
 
 FIXTURES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "fixtures")
-PLUGIN = "/wordpress/wp-content/plugins/commands-plugin"
+PLUGINS = "/wordpress/wp-content/plugins"
+PLUGIN = f"{PLUGINS}/commands-plugin"
 
 
 class Step:
@@ -59,8 +60,9 @@ def equal(found, wanted, what="value"):
 class Group:
     """Steps of one guest."""
 
-    def __init__(self, name, steps, after=None, **request):
+    def __init__(self, name, steps, after=None, fixture="commands-plugin", **request):
         self.name = name
+        self.fixture = fixture
         self.steps = steps
         self.after = after
         self.request = request
@@ -70,13 +72,13 @@ class Group:
         rows = {}
 
         def the_run(bench):
-            source = os.path.join(bench.directory, "commands-plugin")
+            source = os.path.join(bench.directory, self.fixture)
             shutil.rmtree(source, ignore_errors=True)
-            shutil.copytree(os.path.join(FIXTURES, "commands-plugin"), source)
+            shutil.copytree(os.path.join(FIXTURES, self.fixture), source)
             bench.own(source)
             request = {
                 "agent": None, "task": None, "limits": {"wall_clock_ms": 300000},
-                "mounts": [{"source": source, "target": PLUGIN, "mode": "readwrite"}],
+                "mounts": [{"source": source, "target": f"{PLUGINS}/{self.fixture}", "mode": "readwrite"}],
                 "workflow": {"steps": [step.row(index) for index, step in enumerate(self.steps)]}, **self.request}
             talk = Conversation(bench, "true")
             talk.request.update(request)
