@@ -2,9 +2,11 @@
 
 use super::groups::{BatchArgs, FanoutArgs, SingleArgs};
 use super::model::ModelArgs;
-use super::recipe::{BlueprintArgs, RecipeCommand, RecipeRunArgs, WorkspacePolicyCommand};
 use super::preview::PreviewArgs;
+use super::profile::ProfileCommand;
+use super::recipe::{BlueprintArgs, RecipeCommand, RecipeRunArgs, WorkspacePolicyCommand};
 use super::runs::RunsCommand;
+use super::sandbox::SandboxCommand;
 use super::sync::SyncArgs;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -44,6 +46,12 @@ pub(crate) enum Command {
     /// Run workers that may wait for each other, and judge what they come to together.
     #[command(visible_alias = "run-agent-task-fanout")]
     AgentFanout(FanoutArgs),
+    /// Make sandboxes that outlive their commands, keep their state, bring it back, end them.
+    #[command(subcommand)]
+    Sandbox(SandboxCommand),
+    /// Judge and list the profiles that sandboxes are made from.
+    #[command(subcommand)]
+    Profile(ProfileCommand),
     /// Look at runs that others started, follow and cancel them.
     #[command(subcommand)]
     Runs(RunsCommand),
@@ -181,6 +189,9 @@ pub(crate) struct PathArgs {
     /// [default: $WP_CODEBOX_AGENTS_DIR, else /opt/wp-codebox/agents]
     #[arg(long, value_name = "DIR")]
     pub agents_dir: Option<PathBuf>,
+    /// Program of the browser for browser commands. [default: $WP_CODEBOX_BROWSER, else /usr/bin/chromium]
+    #[arg(long, value_name = "FILE")]
+    pub browser: Option<PathBuf>,
     /// PHP for the guest. [default: $WP_CODEBOX_PHP, else /usr/bin/php]
     #[arg(long, value_name = "FILE")]
     pub php: Option<PathBuf>,

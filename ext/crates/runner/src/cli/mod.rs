@@ -14,11 +14,13 @@ mod manual;
 mod model;
 mod network;
 mod output;
-mod recipe;
 mod preview;
+mod profile;
+mod recipe;
 mod request;
 mod run;
 mod runs;
+mod sandbox;
 mod schema;
 mod settings;
 mod sync;
@@ -69,6 +71,8 @@ pub(crate) fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
         Command::AgentSandboxRun(options) => groups::single(&output, &options),
         Command::AgentSandboxBatch(options) => groups::batch(&output, &options),
         Command::AgentFanout(options) => groups::fanout(&output, &options),
+        Command::Sandbox(command) => sandbox::main(&output, &command),
+        Command::Profile(command) => profile::main(&output, &command),
         Command::Runs(command) => runs::main(&output, &command),
         Command::Agents(options) => agents::main(&output, &options),
         Command::Commands(options) => commands::main(&output, &options),
