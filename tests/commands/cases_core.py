@@ -93,7 +93,7 @@ BASIC = Group("core", [
 
     Step(HTTP, {"url": "/?rest_route=/commands/v1/echo", "expect-status": "200"}, has(via="site", status=200, json__user=0)),
     Step(HTTP, {"url": "http://localhost/wp-login.php"}, lambda d: must(d["status"] == 200 and "loginform" in d["body"], f"no login form: {d['status']}"), name="a page of the site"),
-    Step(HTTP, {"url": "/no-such-page/", "expect-status": "200"}, fails="expect-status", says="404"),
+    Step(HTTP, {"url": "/?p=99999", "expect-status": "200"}, fails="expect-status", says="404"),
     Step(HTTP, {"url": "https://example.org/"}, fails="egress-denied", says="policy"),
     Step(HTTP, {"url": "file:///etc/passwd"}, fails="wp_codebox_input_invalid"),
     Step(HTTP, {"url": "/x y"}, fails="wp_codebox_input_invalid", name="a url with a space"),
@@ -175,6 +175,23 @@ def kept(bench, result):
         must(found, f"{path} is in no bundle")
 
 
+SECRET = "codebox-known-secret-4711"
+
+
+def clean(bench, result):
+    """A value that the caller named as secret is nowhere: not in results, not in the bundle."""
+    must(SECRET not in json.dumps(result), "the result shows the secret")
+    artifacts = os.path.join(bench.state, "sites", bench.site, "artifacts")
+    seen = 0
+    for directory, _, files in os.walk(artifacts):
+        for name in files:
+            with open(os.path.join(directory, name), "rb") as file:
+                content = file.read()
+            must(SECRET.encode() not in content, f"{name} shows the secret")
+            seen += content.count(b"[redacted]") + content.count(b"REDACTED")
+    must(seen > 0, "nothing was redacted: the secret was never there")
+
+
 COLLECT = "wordpress.collect-workload-result"
 WORK = "wordpress.run-workload"
 
@@ -192,7 +209,11 @@ WORKLOADS = Group("workloads", [
     Step(WORK, {"path": "/tmp/strange.json"}, fails="wp_codebox_command_unsupported"),
     Step(WORK, {"file": "/tmp/none.json"}, fails="workload-missing"),
     Step(WORK, {}, fails="wp_codebox_input_invalid"),
-], after=kept)
+    Step(REST, {"path": "/commands/v1/huge"}, fails="wp_codebox_output_limit", says="ask for less"),
+    Step(REST, {"path": "/commands/v1/echo", "params-json": {"token": SECRET}}, lambda d: must(d["data"]["params"]["token"] != SECRET, "the secret is shown"), name="a secret is redacted"),
+    Step("wordpress.run-php", {"code": f"file_put_contents('/tmp/codebox-artifacts/secret.json', json_encode(['at' => '{SECRET}']));"}, name="a secret in a file"),
+    Step(COLLECT, {"artifact": "secret.json"}, lambda d: must(d["payload"]["at"] != SECRET, "the secret is shown"), name="a secret is redacted in a file"),
+], after=lambda bench, result: (kept(bench, result), clean(bench, result)), redact=[SECRET])
 
 GROUPS = [BASIC, WORKLOADS]
 

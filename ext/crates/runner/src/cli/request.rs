@@ -1,7 +1,7 @@
 //! From the arguments of `run` to a run request.
 
 use super::args::RunArgs;
-use super::{Settings, model, network};
+use super::{Settings, model, network, preview};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{
@@ -12,7 +12,6 @@ use wp_codebox_contracts::{
 
 /// Builds the request; every refusal names the flag.
 pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, ErrorBody> {
-    refuse_preview(args)?;
     let wordpress = settings.wordpress.clone().ok_or_else(|| {
         ErrorBody::new(
             ErrorCode::ConfigInvalid,
@@ -21,8 +20,9 @@ pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, E
         .hint("or set WP_CODEBOX_WORDPRESS")
     })?;
     check_version(args.wp.as_deref(), &wordpress)?;
+    let held = args.preview.preview_hold.is_some();
     let who = args.agent_command.is_some() || args.agent.is_some() || args.model.model.is_some();
-    if args.command.is_none() && !who {
+    if args.command.is_none() && !who && !held {
         return Err(input(
             "nothing to run: give --model for the built-in agent, --agent, --agent-command or --command",
         ));
@@ -59,24 +59,13 @@ pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, E
             .key
             .filter(|key| secrets.iter().all(|s| s.env != key.env)),
     );
-    let root = text(&wordpress)?;
     let mut request = RunRequest {
         schema: schema_id::RUN_REQUEST.to_owned(),
         run_id: new_run_id()?,
         site: SiteId::new(args.site.clone()).map_err(|e| input(format!("--site: {e}")))?,
         mode: RunMode::Attached,
         max_runs: RunRequest::default_max_runs(),
-        paths: RunPaths {
-            state_dir: text(&settings.state_dir)?,
-            share_dir: text(&settings.share_dir)?,
-            launcher: text(&settings.launcher)?,
-            php_binary: text(&settings.php_binary)?,
-            wordpress: root.clone(),
-            denied: vec![root],
-            allowed_roots: None,
-            cgroup: settings.cgroup.as_deref().map(text).transpose()?,
-            agents_dir: settings.agents_dir.as_deref().map(text).transpose()?,
-        },
+        paths: run_paths(settings, &wordpress)?,
         task,
         policy,
         mounts: args
@@ -111,29 +100,31 @@ pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, E
             Value::from("command-line"),
         )]),
     };
+    preview::hold(&args.preview, &mut request)?;
     if request.policy.is_none() {
         request.policy = network::policy(args, &request)?;
     }
     Ok(request)
 }
 
-fn input(message: impl Into<String>) -> ErrorBody {
-    ErrorBody::new(ErrorCode::InputInvalid, message)
+/// Host paths of a run of the operator.
+pub(crate) fn run_paths(settings: &Settings, wordpress: &Path) -> Result<RunPaths, ErrorBody> {
+    let root = text(wordpress)?;
+    Ok(RunPaths {
+        state_dir: text(&settings.state_dir)?,
+        share_dir: text(&settings.share_dir)?,
+        launcher: text(&settings.launcher)?,
+        php_binary: text(&settings.php_binary)?,
+        wordpress: root.clone(),
+        denied: vec![root],
+        allowed_roots: None,
+        cgroup: settings.cgroup.as_deref().map(text).transpose()?,
+        agents_dir: settings.agents_dir.as_deref().map(text).transpose()?,
+    })
 }
 
-fn refuse_preview(args: &RunArgs) -> Result<(), ErrorBody> {
-    let flags = [
-        &args.preview_hold_seconds,
-        &args.preview_port,
-        &args.preview_bind,
-        &args.preview_public_url,
-    ];
-    if flags.into_iter().any(Option::is_some) {
-        return Err(input(
-            "previews are not offered by this version: leave the --preview flags out",
-        ));
-    }
-    Ok(())
+fn input(message: impl Into<String>) -> ErrorBody {
+    ErrorBody::new(ErrorCode::InputInvalid, message)
 }
 
 fn outer_sandbox(args: &RunArgs) -> Result<OuterSandbox, ErrorBody> {
@@ -160,12 +151,7 @@ fn check_version(wanted: Option<&str>, wordpress: &Path) -> Result<(), ErrorBody
     let Some(wanted) = wanted.filter(|w| *w != "latest") else {
         return Ok(());
     };
-    let text =
-        std::fs::read_to_string(wordpress.join("wp-includes/version.php")).unwrap_or_default();
-    let found = text
-        .lines()
-        .find_map(|line| line.trim().strip_prefix("$wp_version")?.split('\'').nth(1))
-        .unwrap_or("unknown");
+    let found = crate::recipe::wordpress_version(wordpress);
     if found == wanted {
         return Ok(());
     }
@@ -258,6 +244,11 @@ fn agent(args: &RunArgs) -> Result<Option<Agent>, ErrorBody> {
 }
 
 fn policy(given: &str) -> Result<wp_codebox_contracts::RuntimePolicy, ErrorBody> {
+    wp_codebox_policy::parse(&policy_document(given)?).map_err(|e| e.body())
+}
+
+/// A policy as it was given: a file, or JSON itself.
+pub(crate) fn policy_document(given: &str) -> Result<Value, ErrorBody> {
     let invalid =
         |what: String| ErrorBody::new(ErrorCode::PolicyInvalid, format!("--policy: {what}"));
     let json = if given.trim_start().starts_with('{') {
@@ -265,14 +256,13 @@ fn policy(given: &str) -> Result<wp_codebox_contracts::RuntimePolicy, ErrorBody>
     } else {
         std::fs::read_to_string(given).map_err(|e| invalid(format!("{given}: {e}")))?
     };
-    let document: Value = serde_json::from_str(&json).map_err(|e| {
+    serde_json::from_str(&json).map_err(|e| {
         invalid(format!(
             "not valid JSON (line {}, column {})",
             e.line(),
             e.column()
         ))
-    })?;
-    wp_codebox_policy::parse(&document).map_err(|e| e.body())
+    })
 }
 
 fn limits(args: &RunArgs) -> Result<LimitsRequest, ErrorBody> {
@@ -287,7 +277,7 @@ fn limits(args: &RunArgs) -> Result<LimitsRequest, ErrorBody> {
     })
 }
 
-fn milliseconds(given: &str) -> Result<u64, ErrorBody> {
+pub(crate) fn milliseconds(given: &str) -> Result<u64, ErrorBody> {
     scaled(given, &[("ms", 1), ("s", 1000), ("m", 60_000)]).ok_or_else(|| {
         ErrorBody::new(
             ErrorCode::LimitInvalid,

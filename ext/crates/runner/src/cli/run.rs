@@ -2,7 +2,7 @@
 
 use super::args::RunArgs;
 use super::output::{Output, Stream};
-use super::{Settings, request};
+use super::{Settings, preview, request};
 use crate::agent::parent_unavailable;
 use crate::frames::{FrameReader, write_frame};
 use base64::Engine;
@@ -25,7 +25,7 @@ pub(crate) fn run(output: &Output, args: RunArgs) -> ExitCode {
 }
 
 /// Runs the request in a supervisor of its own and follows it to its last frame.
-fn supervise(output: &Output, request: &RunRequest) -> Result<RunResult, ErrorBody> {
+pub(super) fn supervise(output: &Output, request: &RunRequest) -> Result<RunResult, ErrorBody> {
     let unavailable = |what: String| ErrorBody::new(ErrorCode::RunnerUnavailable, what);
     let io = |e: std::io::Error| unavailable(format!("the supervisor cannot be reached: {e}"));
     let (ours, theirs) = UnixStream::pair().map_err(io)?;
@@ -55,6 +55,9 @@ fn supervise(output: &Output, request: &RunRequest) -> Result<RunResult, ErrorBo
     let mut reader = FrameReader::new(ours);
     let answer = loop {
         match reader.next() {
+            Ok(Some(Frame::Event { event })) if event.kind == EventType::Observed => {
+                preview::announce(*output, request, &event);
+            }
             Ok(Some(Frame::Event { event })) if !output.is_json() => show(*output, request, &event),
             Ok(Some(Frame::Event { .. } | Frame::Accepted { .. })) => {}
             Ok(Some(Frame::ToolRequest { request })) => {
@@ -151,7 +154,7 @@ fn finish(output: &Output, args: &RunArgs, result: &RunResult) -> ExitCode {
 }
 
 /// Copies the bundle for the caller and verifies the copy.
-fn export(root: &Path, run_id: &str, bundle: &Path) -> Result<String, ErrorBody> {
+pub(super) fn export(root: &Path, run_id: &str, bundle: &Path) -> Result<String, ErrorBody> {
     let target = root.join(run_id);
     let fail = |e: std::io::Error| {
         ErrorBody::new(
@@ -185,7 +188,7 @@ fn document(result: &RunResult, exported: Option<&str>) -> Value {
     value
 }
 
-fn human(output: &Output, result: &RunResult, exported: Option<&str>) {
+pub(super) fn human(output: &Output, result: &RunResult, exported: Option<&str>) {
     output.note(&result.summary);
     for file in &result.changed_files {
         output.note(&format!(
