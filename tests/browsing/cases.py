@@ -124,8 +124,10 @@ class Shown:
         with open(path, "w", encoding="utf-8") as file:
             json.dump(recipe, file)
         self.before = leftovers()
-        self.answer = bench.call("recipe-run", "--recipe", path, *bench.paths(), "--site", bench.site, "--json",
-                                 "--policy", policy(allowHosts=["allowed.test"]), environment={"PATH": "/usr/bin:/bin"})
+        arguments = ["recipe-run", "--recipe", path, *bench.paths(), "--site", bench.site, "--json",
+                     "--policy", policy(allowHosts=["allowed.test"])]
+        # Ten browsers one after the other, on machines that do other things too.
+        self.answer = bench.finish(arguments, bench.start(arguments), 400)
         self.listener.socket.close()
         executions = [row for row in self.answer.json["executions"] if row["command"] != "browser-state"]
         must(len(executions) == len(named), f"{len(executions)} executions of {len(named)} steps\n{self.answer}")
@@ -222,7 +224,7 @@ def console_and_errors_are_seen(bench):
     seen = run.step("errors")
     must([line["text"] for line in seen["console"]] == ["a warning 3", "it went wrong"], str(seen["console"]))
     must(any("nobody catches this" in row["text"] for row in seen["errors"]), str(seen["errors"]))
-    must(any(row["status"] == 404 and "missing.png" in row["url"] for row in seen["networkFailed"]), str(seen["networkFailed"]))
+    must(any("missing.png" in row["url"] for row in seen["network"]), str(seen["network"]))
     must([row["status"] for row in seen["assertions"]] == ["advisory-failed", "passed"], str(seen["assertions"]))
 
 
@@ -291,7 +293,7 @@ def a_device_a_place_and_a_language_are_imitated(bench):
 
 def a_hungry_page_ends_its_own_guest_only(bench):
     hungry = shown(bench).step("hungry", 1)
-    must(hungry["error"]["reason"] in ("limit-reached", "page-crashed", "browser-lost"), str(hungry["error"]))
+    must(hungry["error"]["reason"] == "limit-reached" and hungry["error"]["code"] == "wp_codebox_memory_limit", str(hungry["error"]))
     must(hungry["memory"]["peakBytes"] < 3 << 30, str(hungry["memory"]))
     print(f"  {hungry['error']['reason']} at {hungry['memory']['peakBytes'] >> 20} MiB")
     # The control: the working guest went on.
@@ -308,7 +310,7 @@ def a_browser_that_is_killed_is_an_error_and_leaves_nothing(bench):
     arguments = bench.run_arguments("--command", PROBE, "--arg", "url=/", "--arg", "duration=30s", "--arg", "capture=none")
     known = {pid for pid, _ in browsers()}
     process = bench.start(arguments)
-    until = time.monotonic() + 40
+    until = time.monotonic() + 90
     killed = None
     while killed is None and time.monotonic() < until and process.poll() is None:
         mine = [pid for pid, line in browsers() if pid not in known and b"--type=" not in line and descends(pid, process.pid)]
@@ -318,10 +320,10 @@ def a_browser_that_is_killed_is_an_error_and_leaves_nothing(bench):
             os.kill(mine[0], signal.SIGKILL)
             killed = mine[0]
         time.sleep(0.1)
-    answer = bench.finish(arguments, process)
+    answer = bench.finish(arguments, process, 240)
     must(killed is not None, f"no browser was seen\n{answer}")
-    answer.expect(1, "wp_codebox_command_failed" if "browser-lost" in answer.stdout else None)
-    must("browser-lost" in answer.stdout or "browser_unavailable" in answer.stdout, str(answer))
+    answer.expect(1, "wp_codebox_command_failed")
+    must("browser-lost" in answer.stdout, str(answer))
     must(not os.path.exists(f"/proc/{killed}"), "the browser is still there")
 
 
