@@ -1,8 +1,13 @@
 //! Arguments of every subcommand. The doc comments are the help texts.
 
+use super::groups::{BatchArgs, FanoutArgs, SingleArgs};
 use super::model::ModelArgs;
+use super::preview::PreviewArgs;
+use super::profile::ProfileCommand;
 use super::recipe::{BlueprintArgs, RecipeCommand, RecipeRunArgs, WorkspacePolicyCommand};
 use super::runs::RunsCommand;
+use super::sandbox::SandboxCommand;
+use super::sync::SyncArgs;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -32,19 +37,34 @@ pub(crate) enum Command {
     /// Verify bundles and prepare their application.
     #[command(subcommand, alias = "artifact")]
     Artifacts(ArtifactsCommand),
+    /// Run one agent task that is given as JSON.
+    #[command(visible_aliases = ["run-agent-task", "agent-task-run"])]
+    AgentSandboxRun(SingleArgs),
+    /// Run several agent tasks, each in a sandbox of its own.
+    #[command(visible_alias = "run-agent-task-batch")]
+    AgentSandboxBatch(BatchArgs),
+    /// Run workers that may wait for each other, and judge what they come to together.
+    #[command(visible_alias = "run-agent-task-fanout")]
+    AgentFanout(FanoutArgs),
+    /// Make sandboxes that outlive their commands, keep their state, bring it back, end them.
+    #[command(subcommand)]
+    Sandbox(SandboxCommand),
+    /// Judge and list the profiles that sandboxes are made from.
+    #[command(subcommand)]
+    Profile(ProfileCommand),
     /// Look at runs that others started, follow and cancel them.
     #[command(subcommand)]
     Runs(RunsCommand),
     /// List the agents there are presets for, and whether their programs are installed.
     Agents(AgentsArgs),
-    /// List the commands a sandbox offers.
-    Commands {
-        /// Print JSON on standard output.
-        #[arg(long)]
-        json: bool,
-    },
+    /// List the commands a sandbox offers, or show one with its arguments.
+    Commands(CommandsArgs),
+    /// Print the JSON Schema of a document, or the definition of a tool.
+    Schema(SchemaArgs),
     /// Check whether this host can run sandboxes, and say what to fix.
     Doctor(DoctorArgs),
+    /// Carry files between a directory here and a held sandbox.
+    Sync(SyncArgs),
     /// Remove what runs left: settled run directories, dead scratch, unfinished bundles,
     /// unused templates, empty control groups. Bundles only when asked for.
     Gc(GcArgs),
@@ -85,6 +105,46 @@ Exit status: 0.")]
         #[arg(long, default_value_t = 3)]
         frames_fd: i32,
     },
+}
+
+/// Arguments of `commands`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wp-codebox commands
+  wp-codebox commands wordpress.rest-request
+  wp-codebox commands --json | jq -r '.commands[] | select(.supported) | .id'
+
+Exit status: 0 printed, 1 there is no such command or wrong usage.")]
+pub(crate) struct CommandsArgs {
+    /// Id of one command.
+    #[arg(value_name = "ID")]
+    pub id: Option<String>,
+    /// Print the catalogue as JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `schema`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wp-codebox schema --list
+  wp-codebox schema run-result --json
+  wp-codebox schema wp-codebox/command-catalog/v1
+  wp-codebox schema tool workspace.read
+
+Exit status: 0 printed, 1 there is no such schema or wrong usage.")]
+pub(crate) struct SchemaArgs {
+    /// Id of the schema, or its name without `wp-codebox/` and `/v1`; or `tool` and its name.
+    #[arg(value_name = "NAME", num_args = 0..=2)]
+    pub name: Vec<String>,
+    /// List the schemas and tools there are.
+    #[arg(long)]
+    pub list: bool,
+    /// Print JSON on standard output; a schema is JSON anyway.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `man`.
@@ -149,6 +209,8 @@ Examples:
     --check 'vendor/bin/phpunit'
   wp-codebox run --mount ./my-plugin:/workspace/my-plugin --goal 'Fix the coding style' \\
     --agent-command 'phpcbf --standard=PSR12 .' --agent-success-codes 0,1 --check 'phpcs --standard=PSR12 .' --json
+  wp-codebox run --mount ./my-plugin:/wordpress/wp-content/plugins/my-plugin --preview-hold 10m \\
+    --command wordpress.wp-cli --arg command='plugin activate my-plugin'
 
 Exit status: 0 succeeded or nothing to do, 1 failed, 3 partial or blocked, 124 timed out,
 125 the sandbox could not start, 126 denied by policy, 130 cancelled.")]
@@ -236,15 +298,8 @@ pub(crate) struct RunArgs {
     /// Partition of the state directory the bundle is stored in.
     #[arg(long, default_value = "cli", value_name = "ID")]
     pub site: String,
-    /// Preview of the running site: not offered by this version, any use is refused.
-    #[arg(long, hide = true)]
-    pub preview_hold_seconds: Option<String>,
-    #[arg(long, hide = true)]
-    pub preview_port: Option<String>,
-    #[arg(long, hide = true)]
-    pub preview_bind: Option<String>,
-    #[arg(long, hide = true)]
-    pub preview_public_url: Option<String>,
+    #[command(flatten)]
+    pub preview: PreviewArgs,
     #[command(flatten)]
     pub paths: PathArgs,
     /// Print the result as JSON on standard output.

@@ -3,6 +3,7 @@
 use super::socket::address;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
     CancelAnswer, CancelWish, ErrorBody, ErrorCode, RunCancellation, RunStatus, schema_id,
@@ -16,6 +17,12 @@ const ATTEMPT: Duration = Duration::from_secs(3);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// Characters of each text of a wish.
 const WISH: usize = 250;
+
+/// A connection with the supervisor of the run in this directory.
+pub(crate) fn connect(run: &Path) -> io::Result<UnixStream> {
+    let (_directory, path) = address(run)?;
+    UnixStream::connect(path)
+}
 
 /// Cancels, unless the run ended, by itself or with its supervisor. Doing it again changes nothing.
 pub(crate) fn cancel(

@@ -1,13 +1,19 @@
 //! The journal, the live stream and the evidence of executions: one writer for all three.
 
+mod beside;
+
+pub(crate) use beside::BesideEnd;
+
 use super::agent_log::AgentLog;
 use super::envelopes::TranscriptEntry;
+use super::hold::Desk;
 use super::output::StreamRedactor;
 use base64::Engine;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wp_codebox_artifacts::{ArtifactFile, ExecutionRecord};
+use wp_codebox_artifacts::{ArtifactFile, EpisodeBuilder, EpisodeFiles, ExecutionRecord};
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, EventType, ExecutionId, GuestPath, LifecycleEvent, ModelUsage,
     OutputStream,
@@ -88,6 +94,12 @@ pub(crate) struct Recorder<'a> {
     redactor: &'a Redactor,
     output_bytes: u64,
     count: u32,
+    /// Programs that run beside others.
+    beside: beside::Beside,
+    /// Where their output waits.
+    pub aside: Option<Arc<Desk>>,
+    /// Who asked for what happens now, when it is not the run's own request.
+    pub actor: Option<String>,
     pub executions: Vec<ExecutionRecord>,
     pub transcript: Vec<TranscriptEntry>,
     pub observations: Vec<Value>,
@@ -103,6 +115,10 @@ pub(crate) struct Recorder<'a> {
     pub last_word: Option<String>,
     /// What the steps of a recipe came to, redacted.
     pub workflow: Option<Value>,
+    /// The episode that a held sandbox is, while it goes on.
+    pub episode: Option<EpisodeBuilder<'a>>,
+    /// What the bundle holds of it.
+    pub episode_files: Option<EpisodeFiles>,
     /// What became of the run's preview.
     pub preview: Option<Value>,
     /// What commands left for the bundle.
@@ -124,6 +140,9 @@ impl<'a> Recorder<'a> {
             redactor,
             output_bytes,
             count: 0,
+            beside: beside::Beside::default(),
+            aside: None,
+            actor: None,
             executions: Vec::new(),
             transcript: Vec::new(),
             observations: Vec::new(),
@@ -133,6 +152,8 @@ impl<'a> Recorder<'a> {
             agent: None,
             last_word: None,
             workflow: None,
+            episode: None,
+            episode_files: None,
             preview: None,
             files: Vec::new(),
             collected: Vec::new(),
@@ -282,6 +303,12 @@ impl<'a> Recorder<'a> {
         self.execute(runtime, call, bounds, Keep::Size(most))
     }
 
+    fn next_id(&mut self) -> Result<ExecutionId, ErrorBody> {
+        self.count += 1;
+        ExecutionId::new(format!("exec-{}", self.count))
+            .map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))
+    }
+
     fn execute(
         &mut self,
         runtime: &mut dyn Runtime,
@@ -289,20 +316,18 @@ impl<'a> Recorder<'a> {
         bounds: Bounds,
         keep: Keep,
     ) -> Result<(Step, Vec<u8>), ErrorBody> {
-        self.count += 1;
-        let id = ExecutionId::new(format!("exec-{}", self.count))
-            .map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))?;
+        let id = self.next_id()?;
         let args: Vec<String> = call
             .args
             .iter()
             .map(|a| self.redactor.redact(a).into_owned())
             .collect();
         let started_at = now_rfc3339();
-        self.event(
-            EventType::CommandStarted,
-            Some(&id),
-            json!({"command": call.command, "args": args, "phase": call.phase}),
-        )?;
+        let mut data = json!({"command": call.command, "args": args, "phase": call.phase});
+        if let Some(actor) = &self.actor {
+            data["actor"] = json!(actor);
+        }
+        self.event(EventType::CommandStarted, Some(&id), data)?;
         let execution = Execution {
             id: id.clone(),
             argv: call.argv.clone(),
@@ -326,6 +351,12 @@ impl<'a> Recorder<'a> {
         );
         let mut failed = None;
         let result = runtime.execute(&execution, &mut |stream, bytes| {
+            if bytes.is_empty() {
+                if let Err(error) = self.listen_aside() {
+                    failed.get_or_insert(error);
+                }
+                return;
+            }
             if let (OutputStream::Stdout, Keep::Size(_)) = (stream, keep) {
                 taken.extend_from_slice(bytes);
                 return;
@@ -457,7 +488,7 @@ impl<'a> Recorder<'a> {
     }
 }
 
-fn end_word(end: &ExecutionEnd) -> &'static str {
+pub(crate) fn end_word(end: &ExecutionEnd) -> &'static str {
     match end {
         ExecutionEnd::Exited { .. } => "exited",
         ExecutionEnd::Signalled { .. } => "signalled",

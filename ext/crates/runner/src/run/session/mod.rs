@@ -16,10 +16,12 @@ use super::egress::{self, Phase};
 use super::preview::{PreviewEnd, Previews, SiteServer};
 use super::recorder::Recorder;
 use super::state::{self, Base, Uppers};
+use super::sync::SyncProgram;
 use super::work::{guest, spec};
 use super::{Setting, agents};
 use serde_json::json;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, HostSource, IsolationReport, SandboxAudit};
 use wp_codebox_runtime::{Cancellation, Left, Runtime, Usage};
 
@@ -35,6 +37,10 @@ pub(crate) struct WorkingGuest {
     pub site: Option<SiteServer>,
     /// Web servers that were started in it.
     pub sites: u32,
+    /// The program that carries files, once somebody needed it.
+    pub syncing: Option<SyncProgram>,
+    /// How many of it were started.
+    pub syncs: u32,
 }
 
 /// One session. Everything in it may be used at once, which is why its members are open.
@@ -51,6 +57,8 @@ pub(crate) struct Session<'s, 'r> {
     pub previews: Previews,
     /// What guests before the present one used.
     spent: Usage,
+    /// When the guest must end.
+    until: Instant,
     /// Guests before the present one.
     replaced: u32,
 }
@@ -86,6 +94,7 @@ impl<'s, 'r> Session<'s, 'r> {
             outer,
             previews: Previews::default(),
             spent: Usage::default(),
+            until: setting.clock.deadline,
             replaced: 0,
         })
     }
@@ -123,6 +132,12 @@ impl<'s, 'r> Session<'s, 'r> {
             runtime: self.guest.runtime.as_mut(),
             cancellation: self.cancellation,
         }
+    }
+
+    /// The guest stays: from now on it is this time that bounds what is done in it.
+    pub(crate) fn stay(&mut self, at_most: Duration) {
+        // A little more: whoever holds it ends it in time, and orderly.
+        self.until = Instant::now() + at_most + Duration::from_secs(30);
     }
 
     /// Ends the guest, then its way out.
@@ -183,6 +198,8 @@ fn start(
         uppers,
         site: None,
         sites: 0,
+        syncing: None,
+        syncs: 0,
     })
 }
 
