@@ -1,9 +1,10 @@
 //! Arguments of every subcommand. The doc comments are the help texts.
 
+use super::boot::BootArgs;
 use super::groups::{BatchArgs, FanoutArgs, SingleArgs};
 use super::model::ModelArgs;
-use super::recipe::{BlueprintArgs, RecipeCommand, RecipeRunArgs, WorkspacePolicyCommand};
 use super::preview::PreviewArgs;
+use super::recipe::{BlueprintArgs, RecipeCommand, RecipeRunArgs, WorkspacePolicyCommand};
 use super::runs::RunsCommand;
 use super::sync::SyncArgs;
 use clap::{Args, Parser, Subcommand};
@@ -22,6 +23,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run one command or agent in a fresh sandbox and write its bundle.
     Run(Box<RunArgs>),
+    /// Start a WordPress that stays for a while.
+    Boot(Box<BootArgs>),
     /// Judge and plan recipes.
     #[command(subcommand)]
     Recipe(RecipeCommand),

@@ -6,6 +6,8 @@
 mod agents;
 mod args;
 mod artifacts;
+mod boot;
+mod detached;
 mod doctor;
 mod gc;
 mod groups;
@@ -13,8 +15,8 @@ mod manual;
 mod model;
 mod network;
 mod output;
-mod recipe;
 mod preview;
+mod recipe;
 mod request;
 mod run;
 mod runs;
@@ -59,6 +61,7 @@ pub(crate) fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     };
     match cli.command {
         Command::Run(options) => run::run(&output, *options),
+        Command::Boot(options) => boot::boot(&output, &options),
         Command::Recipe(command) => recipe::main(&output, &command),
         Command::RecipeRun(options) => recipe::recipe_run(&output, &options),
         Command::ValidateBlueprint(options) => recipe::validate_blueprint(&output, &options),
