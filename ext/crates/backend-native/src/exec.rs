@@ -281,7 +281,10 @@ impl Guest {
                 (None, None) => left.min(stop_at.saturating_duration_since(Instant::now())),
             };
             streams.wait(self.channel.as_fd(), nap.min(TICK));
-            streams.step(on_output);
+            if !streams.step(on_output) {
+                // Whoever listens may have other things to do meanwhile.
+                on_output(OutputStream::Stdout, &[]);
+            }
             // A few messages per round: output and deadline must not starve behind a flood.
             for _ in 0..16 {
                 match self.channel.receive() {

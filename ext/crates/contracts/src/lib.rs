@@ -55,9 +55,10 @@ pub use ids::{BundleId, ExecutionId, InvalidId, RunId, Sha256Hex, SiteId};
 pub use isolation::{AxisReport, Enforcement, IsolationAxis, IsolationLevel, IsolationReport};
 pub use limits::{LimitError, Limits, LimitsRequest};
 pub use live::{
-    Hold, HoldEnd, LIVE_PROTOCOL, LiveCall, LiveEnd, LiveExec, LiveInput, LiveReply, LiveRequest,
-    MAX_LIVE_LINE, PreviewRequest, SandboxIdentity, SandboxScope, SandboxSnapshot, SnapshotLayer,
-    SnapshotMount, SnapshotRequest, SnapshotTemplate, SyncIn, SyncOut, TerminalSize,
+    Disconnect, EventProjection, EventsRequest, Follow, Hold, HoldEnd, LIVE_PROTOCOL, LiveCall,
+    LiveEnd, LiveExec, LiveInput, LiveReply, LiveRequest, MAX_LIVE_LINE, PreviewRequest,
+    SandboxIdentity, SandboxScope, SandboxSnapshot, SnapshotLayer, SnapshotMount, SnapshotRequest,
+    SnapshotTemplate, SyncIn, SyncOut, TerminalSize,
 };
 pub use mount::{GuestPath, InvalidGuestPath, MountAccess, MountRequest, MountView, StagedFile};
 pub use outcome::{CompletionStatus, NextAction, Outcome, Salvage, SessionStatus};

@@ -4,9 +4,16 @@
 //! record and the bond to the caller. Whatever arrives is bounded in number, length and
 //! time, so that nobody who may connect can hold or end the run but by asking for its end.
 
+mod asking;
 mod client;
+mod events;
+mod exec;
+mod http;
+mod lines;
+mod live;
 mod socket;
 
+pub(crate) use asking::ask;
 pub(crate) use client::{cancel, connect};
 
 use crate::frames::FrameReader;
@@ -16,6 +23,7 @@ use crate::run::Desk;
 use serde_json::Value;
 use std::io;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use wp_codebox_contracts::{CancelWish, CancellationNote, Frame, RunId, RunMode};
@@ -33,8 +41,9 @@ pub(crate) struct Reins {
     /// What others say passes it before it is recorded.
     pub redactor: Arc<Redactor>,
     /// Where requests to a held sandbox are put.
-    #[allow(dead_code)]
     pub desk: Arc<Desk>,
+    /// Where the journal is.
+    pub run_dir: PathBuf,
 }
 
 /// Longest text of a wish that is recorded, characters.

@@ -79,7 +79,10 @@ fn converse(stream: &UnixStream) -> Result<u8, ErrorBody> {
     let cancellation = Arc::new(Cancellation::default());
     let bond = Arc::new(Bond::new(begun.mode()));
     let answers = Arc::new(Answers::default());
-    let desk = Arc::new(run::Desk::default());
+    let desk = match run::Desk::new(begun.keeps()) {
+        Ok(desk) => Arc::new(desk),
+        Err(error) => return Err(begun.abandon(unavailable(error))),
+    };
     let reins = Reins {
         run_id: begun.run_id().clone(),
         cancellation: Arc::clone(&cancellation),
@@ -88,6 +91,7 @@ fn converse(stream: &UnixStream) -> Result<u8, ErrorBody> {
         answers: Arc::clone(&answers),
         redactor: Arc::clone(&redactor),
         desk: Arc::clone(&desk),
+        run_dir: begun.run_dir().path().to_owned(),
     };
     let outbox = stream
         .try_clone()
@@ -120,9 +124,16 @@ fn converse(stream: &UnixStream) -> Result<u8, ErrorBody> {
         &parent,
         &desk,
         &mut |event| {
+            desk.journalled(event.seq);
             outbox.send(&Frame::Event { event });
         },
     );
+    // Of a run that failed early: whoever waits is told, and nobody waits for more events.
+    desk.close(&ErrorBody::new(
+        ErrorCode::SandboxNotHeld,
+        "the run has ended",
+    ));
+    desk.finish();
     let status = match &answer {
         Ok(result) => result.outcome.exit_status(),
         Err(error) => error.code.exit_status(),

@@ -187,7 +187,8 @@ pub trait Runtime {
     /// What was put around the process that built it.
     fn outer_sandbox(&self) -> &SandboxAudit;
     /// Runs one program to its end, handing on output as it comes.
-    /// A limit, the deadline or a cancellation ends the whole guest.
+    /// A limit, the deadline or a cancellation ends the whole guest. While nothing is printed
+    /// the sink is called with no bytes, several times a second.
     fn execute(
         &mut self,
         execution: &Execution,

@@ -29,7 +29,7 @@ pub use backend::{
     ExecutionResult, Launch, LaunchedEnd, Left, Runtime, Terminal, Usage,
 };
 pub use cancellation::{CancelHook, CancelReason, Cancellation};
-pub use event_log::{EventPage, PageLimits};
+pub use event_log::{EventPage, PageLimits, read_events};
 pub use gc::{
     ArtifactRule, GcFailure, GcItem, GcKind, GcMode, GcReason, GcReport, GcRules, SizeBudget,
     SnapshotRule, collect, sites,

@@ -14,8 +14,8 @@ mod snapshot;
 pub use hold::{Hold, HoldEnd, SandboxIdentity, SandboxScope};
 pub use reply::{LiveEnd, LiveReply};
 pub use request::{
-    LiveCall, LiveExec, LiveInput, LiveRequest, PreviewRequest, SnapshotRequest, SyncIn, SyncOut,
-    TerminalSize,
+    Disconnect, EventProjection, EventsRequest, Follow, LiveCall, LiveExec, LiveInput, LiveRequest,
+    PreviewRequest, SnapshotRequest, SyncIn, SyncOut, TerminalSize,
 };
 pub use snapshot::{SandboxSnapshot, SnapshotLayer, SnapshotMount, SnapshotTemplate};
 

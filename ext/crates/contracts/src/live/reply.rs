@@ -24,6 +24,11 @@ pub enum LiveReply {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         base64: Option<String>,
     },
+    /// One event of the journal, in the words asked for.
+    Event {
+        /// It.
+        event: Value,
+    },
     /// The program ended. Last line of an exec.
     Exited(LiveEnd),
     /// The answer. Last line of everything else.
@@ -61,7 +66,7 @@ impl LiveReply {
     #[must_use]
     pub const fn is_last(&self) -> bool {
         match self {
-            LiveReply::Started { .. } | LiveReply::Output { .. } => false,
+            LiveReply::Started { .. } | LiveReply::Output { .. } | LiveReply::Event { .. } => false,
             LiveReply::Exited(_) | LiveReply::Answer { .. } | LiveReply::Error { .. } => true,
         }
     }

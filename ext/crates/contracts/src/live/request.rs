@@ -63,6 +63,8 @@ pub enum LiveRequest {
     Snapshots,
     /// Open, look at or close the preview.
     Preview(PreviewRequest),
+    /// The journal, event by event; taken by every run, held or not.
+    Events(EventsRequest),
     /// State, times and what runs: `sandbox/v1`.
     Status,
     /// Live longer, counted from now.
@@ -95,6 +97,56 @@ pub struct LiveExec {
     /// Milliseconds until it is ended; absent: as long as the sandbox lives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
+    /// What becomes of it when the client goes away.
+    #[serde(default)]
+    pub disconnect: Disconnect,
+}
+
+/// Which events of the journal.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventsRequest {
+    /// Sequence number after which they begin.
+    #[serde(default)]
+    pub after: u64,
+    /// In which words.
+    #[serde(default)]
+    pub projection: EventProjection,
+    /// Whether to stay for those that are still to come.
+    #[serde(default)]
+    pub follow: Follow,
+}
+
+/// The words of events.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EventProjection {
+    /// The journal's own.
+    #[default]
+    Journal,
+    /// Those of an event bus.
+    Bus,
+}
+
+/// Whether to stay.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Follow {
+    /// Until the end of the run.
+    #[default]
+    End,
+    /// Only what is there now.
+    Now,
+}
+
+/// What becomes of a program whose client goes away.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Disconnect {
+    /// It is ended: its terminal hangs up, or it is killed.
+    #[default]
+    End,
+    /// It runs on; its output goes to the journal only.
+    Leave,
 }
 
 /// Size of a terminal, characters.

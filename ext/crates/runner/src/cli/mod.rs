@@ -7,6 +7,7 @@ mod agents;
 mod args;
 mod artifacts;
 mod boot;
+mod commands;
 mod detached;
 mod doctor;
 mod gc;
@@ -16,10 +17,13 @@ mod model;
 mod network;
 mod output;
 mod preview;
+mod profile;
 mod recipe;
 mod request;
 mod run;
 mod runs;
+mod sandbox;
+mod schema;
 mod settings;
 mod sync;
 
@@ -70,9 +74,12 @@ pub(crate) fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
         Command::AgentSandboxRun(options) => groups::single(&output, &options),
         Command::AgentSandboxBatch(options) => groups::batch(&output, &options),
         Command::AgentFanout(options) => groups::fanout(&output, &options),
+        Command::Sandbox(command) => sandbox::main(&output, &command),
+        Command::Profile(command) => profile::main(&output, &command),
         Command::Runs(command) => runs::main(&output, &command),
         Command::Agents(options) => agents::main(&output, &options),
-        Command::Commands { .. } => output.commands(),
+        Command::Commands(options) => commands::main(&output, &options),
+        Command::Schema(options) => schema::main(&output, &options),
         Command::Doctor(options) => doctor::main(&output, &options),
         Command::Sync(options) => sync::main(&output, &options),
         Command::Gc(options) => gc::main(&output, &options),

@@ -120,6 +120,7 @@ pub(crate) fn run_paths(settings: &Settings, wordpress: &Path) -> Result<RunPath
         allowed_roots: None,
         cgroup: settings.cgroup.as_deref().map(text).transpose()?,
         agents_dir: settings.agents_dir.as_deref().map(text).transpose()?,
+        browser: settings.browser.as_deref().map(text).transpose()?,
     })
 }
 

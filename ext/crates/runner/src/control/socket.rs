@@ -1,31 +1,34 @@
-//! `control.sock` in the run directory: one frame in, one line out, then it is closed.
+//! `control.sock` in the run directory: a cancel frame, a live call or an HTTP request for the
+//! events, each in a connection of its own.
 //!
 //! It is reached through the descriptor of its directory, because the path of a state
 //! directory may be longer than the address of a socket. Directory and socket are its
 //! owner's alone; the peer's uid is checked as well, for descriptors that were passed on.
 
-use super::Reins;
+use super::lines::{Lines, Replies};
+use super::{Reins, http, live};
 use crate::peer;
 use rustix::fs::{Mode, OFlags};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::UnixListener;
 use tokio::sync::Semaphore;
 use wp_codebox_contracts::{
-    CancelAnswer, CancelWish, ErrorBody, ErrorCode, Frame, RunCancellation, RunStatus, schema_id,
+    CancelAnswer, CancelWish, ErrorBody, ErrorCode, Frame, LiveCall, RunCancellation, RunStatus,
+    schema_id,
 };
 use wp_codebox_runtime::{CONTROL_SOCKET, CancelReason};
 
-/// Conversations at once; further ones wait in the kernel's queue.
+/// First lines awaited at once; further clients wait in the kernel's queue.
 const CONVERSATIONS: usize = 64;
-/// Longest conversation.
+/// Conversations beyond their first line at once; further ones are refused.
+const LIVE: usize = 128;
+/// How long a client may take for its first line, and an answer to a frame.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Longest frame, newline included.
-const LONGEST: usize = 4096;
 
 /// The socket's address by way of its open directory. It holds only as long as that is open.
 pub(super) fn address(run_dir: &Path) -> io::Result<(OwnedFd, PathBuf)> {
@@ -45,9 +48,11 @@ pub(super) fn bind(run_dir: &Path) -> io::Result<UnixListener> {
 
 /// Answers until the process ends.
 pub(super) async fn serve(listener: UnixListener, reins: &Reins) {
-    let places = std::sync::Arc::new(Semaphore::new(CONVERSATIONS));
+    let places = Arc::new(Semaphore::new(CONVERSATIONS));
+    // Of their own: nobody who converses at length keeps a cancellation out.
+    let live = Arc::new(Semaphore::new(LIVE));
     loop {
-        let Ok(place) = std::sync::Arc::clone(&places).acquire_owned().await else {
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else {
             return;
         };
         let Ok((stream, _)) = listener.accept().await else {
@@ -61,59 +66,87 @@ pub(super) async fn serve(listener: UnixListener, reins: &Reins) {
         {
             continue;
         }
-        let reins = reins.clone();
+        let (reins, live) = (reins.clone(), Arc::clone(&live));
         tokio::spawn(async move {
-            let _ = tokio::time::timeout(PATIENCE, converse(stream, &reins)).await;
+            let (read, write) = stream.into_split();
+            let (mut lines, mut replies) = (Lines::new(read), Replies::new(write));
+            let first = tokio::time::timeout(PATIENCE, lines.next()).await;
+            let heard = match first {
+                Ok(Ok(Some(line))) => hear(&line, &reins),
+                Ok(Ok(None) | Err(_)) => Heard::Nonsense("a line of at most 2 MiB is awaited"),
+                // Nobody who says nothing keeps a place.
+                Err(_) => return,
+            };
             drop(place);
+            match heard {
+                Heard::Cancelled(answer) => line(&mut replies, &answer).await,
+                Heard::Nonsense(why) => {
+                    let error = ErrorBody::new(ErrorCode::InputInvalid, why);
+                    line(&mut replies, &Frame::Error { error }).await;
+                }
+                Heard::Refused(error) => replies.error(error).await,
+                Heard::Live(_) | Heard::Http(_) if live.available_permits() == 0 => {
+                    let error = ErrorBody::new(
+                        ErrorCode::Busy,
+                        format!("{LIVE} conversations with this run go on already"),
+                    );
+                    replies.error(error).await;
+                }
+                Heard::Live(call) => {
+                    let _place = live.acquire_owned().await;
+                    live::converse(*call, lines, replies, &reins).await;
+                }
+                Heard::Http(first) => {
+                    let _place = live.acquire_owned().await;
+                    http::answer(&first, lines, replies, &reins).await;
+                }
+            }
         });
     }
 }
 
-async fn converse(mut stream: UnixStream, reins: &Reins) -> io::Result<()> {
-    let line = match read_line(&mut stream).await? {
-        Some(line) => line,
-        None => return refuse(&mut stream, "a frame ends with a line end").await,
-    };
-    match serde_json::from_slice(&line) {
+/// What a first line is.
+enum Heard {
+    Cancelled(RunCancellation),
+    Live(Box<LiveCall>),
+    Http(Vec<u8>),
+    Refused(ErrorBody),
+    Nonsense(&'static str),
+}
+
+fn hear(first: &[u8], reins: &Reins) -> Heard {
+    if http::is_request(first) {
+        return Heard::Http(first.to_vec());
+    }
+    match serde_json::from_slice(first) {
         Ok(Frame::Cancel) => {
             // Beside the type; a frame without it, or with nonsense in it, cancels all the same.
-            let wish: CancelWish = serde_json::from_slice(&line).unwrap_or_default();
+            let wish: CancelWish = serde_json::from_slice(first).unwrap_or_default();
             reins.cancel(CancelReason::Asked, wish);
-            let answer = RunCancellation {
+            return Heard::Cancelled(RunCancellation {
                 schema: schema_id::RUN_CANCELLATION.to_owned(),
                 run_id: reins.run_id.clone(),
                 answer: CancelAnswer::Requested,
                 status: RunStatus::Running,
-            };
-            answer_line(&mut stream, &answer).await
+            });
         }
-        Ok(_) | Err(_) => refuse(&mut stream, "only a cancel frame is heard here").await,
+        Ok(_) => return Heard::Nonsense("only a cancel frame is heard here"),
+        Err(_) => {}
+    }
+    let says_live = serde_json::from_slice(first)
+        .is_ok_and(|value: serde_json::Value| value.get("live").is_some());
+    if !says_live {
+        return Heard::Nonsense("only a cancel frame or a live call is heard here");
+    }
+    match live::parse(first) {
+        Ok(call) => Heard::Live(Box::new(call)),
+        Err(error) => Heard::Refused(error),
     }
 }
 
-async fn read_line(stream: &mut UnixStream) -> io::Result<Option<Vec<u8>>> {
-    let mut line = Vec::new();
-    let mut piece = [0_u8; 512];
-    while line.len() < LONGEST {
-        let read = stream.read(&mut piece).await?;
-        line.extend_from_slice(&piece[..read]);
-        if line.contains(&b'\n') {
-            return Ok(Some(line));
-        }
-        if read == 0 {
-            break;
-        }
+async fn line(replies: &mut Replies, answer: &impl serde::Serialize) {
+    if let Ok(mut bytes) = serde_json::to_vec(answer) {
+        bytes.push(b'\n');
+        replies.bytes(&bytes).await;
     }
-    Ok(None)
-}
-
-async fn refuse(stream: &mut UnixStream, why: &str) -> io::Result<()> {
-    let error = ErrorBody::new(ErrorCode::InputInvalid, why);
-    answer_line(stream, &Frame::Error { error }).await
-}
-
-async fn answer_line(stream: &mut UnixStream, answer: &impl serde::Serialize) -> io::Result<()> {
-    let mut bytes = serde_json::to_vec(answer)?;
-    bytes.push(b'\n');
-    stream.write_all(&bytes).await
 }

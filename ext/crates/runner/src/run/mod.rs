@@ -38,11 +38,13 @@ mod work;
 mod workflow;
 
 pub(crate) use export::copy_bundle;
-pub(crate) use hold::Desk;
+pub(crate) use hold::{Ask, Desk, Keeps, Started, Streams, resize};
 pub(crate) use inputs::task_document;
 pub(crate) use made::{list as list_archive, plugin_header};
+pub(crate) use output::{PromptRedactor, StreamRedactor};
 pub(crate) use prepare::{Prepared, default_policy, prepare};
 pub(crate) use programs::{GuestMount, check as check_program, command as command_program};
+pub(crate) use recorder::end_word;
 pub(crate) use recorder::{Call, Step};
 pub(crate) use sync::FILE_BYTES as SYNC_FILE_BYTES;
 pub(crate) use work::Stop;
@@ -117,6 +119,14 @@ impl Begun {
         self.prepared.request.mode
     }
 
+    /// Whether it keeps its guest for others.
+    pub(crate) fn keeps(&self) -> Keeps {
+        match self.prepared.request.hold {
+            Some(_) => Keeps::Guest,
+            None => Keeps::Nothing,
+        }
+    }
+
     pub(crate) fn run_dir(&self) -> &RunDir {
         &self.run_dir
     }
@@ -147,7 +157,7 @@ pub(crate) fn execute(
     redactor: &Redactor,
     cancellation: &Arc<Cancellation>,
     parent: &dyn Parent,
-    desk: &Desk,
+    desk: &Arc<Desk>,
     emit: &mut dyn FnMut(LifecycleEvent),
 ) -> Result<RunResult, ErrorBody> {
     let Begun {
@@ -264,7 +274,7 @@ pub(crate) struct Setting<'a> {
 struct Outside<'a> {
     cancellation: &'a Arc<Cancellation>,
     parent: &'a dyn Parent,
-    desk: &'a Desk,
+    desk: &'a Arc<Desk>,
     redactor: &'a Redactor,
 }
 

@@ -50,6 +50,88 @@ impl<'a> StreamRedactor<'a> {
     }
 }
 
+/// Most bytes of what may be the beginning of a configured value that are shown while nothing
+/// follows: a prompt must not wait for the next key.
+const GLIMPSE: usize = 3;
+
+/// Redacts one stream for somebody who looks at it as it comes: lines at once, and what is no
+/// whole line as soon as nothing follows for a moment. A token that is known by its form only
+/// and comes in pieces with pauses is not found; a configured value is, but for its first
+/// [`GLIMPSE`] bytes. The journal has the other redactor.
+#[derive(Debug)]
+pub(crate) struct PromptRedactor<'a> {
+    redactor: &'a Redactor,
+    held: Vec<u8>,
+    /// Bytes at the beginning of `held` that were shown already.
+    shown: usize,
+}
+
+impl<'a> PromptRedactor<'a> {
+    pub(crate) fn new(redactor: &'a Redactor) -> Self {
+        Self {
+            redactor,
+            held: Vec::new(),
+            shown: 0,
+        }
+    }
+
+    /// Takes what was read and answers what may be shown now.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
+        self.held.extend_from_slice(bytes);
+        let wanted = match self.held.iter().rposition(|&b| b == b'\n') {
+            Some(position) => position + 1,
+            None if self.held.len() > HOLD_BYTES => self.held.len() - OVERLAP_BYTES,
+            None => return None,
+        };
+        self.let_go(wanted)
+    }
+
+    /// Whether something waits for more to come.
+    pub(crate) fn waits(&self) -> bool {
+        self.held.len() > self.shown && (self.shown < GLIMPSE || self.shown == 0)
+    }
+
+    /// Nothing more came for a moment.
+    pub(crate) fn pause(&mut self) -> Option<Vec<u8>> {
+        let mut out = self.let_go(self.held.len()).unwrap_or_default();
+        let until = self.held.len().min(GLIMPSE);
+        if self.shown < until {
+            out.extend_from_slice(&self.held[self.shown..until]);
+            self.shown = until;
+        }
+        (!out.is_empty()).then_some(out)
+    }
+
+    /// What is left when the stream ends.
+    pub(crate) fn finish(&mut self) -> Option<Vec<u8>> {
+        let held = std::mem::take(&mut self.held);
+        let out = self.unseen(&held);
+        (!out.is_empty()).then_some(out)
+    }
+
+    fn let_go(&mut self, wanted: usize) -> Option<Vec<u8>> {
+        let cut = self.redactor.safe_cut(&self.held, wanted);
+        if cut == 0 {
+            return None;
+        }
+        let rest = self.held.split_off(cut);
+        let gone = std::mem::replace(&mut self.held, rest);
+        let out = self.unseen(&gone);
+        (!out.is_empty()).then_some(out)
+    }
+
+    /// Clean bytes without those that were shown before.
+    fn unseen(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let shown = std::mem::take(&mut self.shown).min(bytes.len());
+        let clean = self.redactor.redact_bytes(bytes);
+        match clean.strip_prefix(&bytes[..shown]) {
+            Some(rest) => rest.to_vec(),
+            // What was shown turned out to be the beginning of a find.
+            None => clean.into_owned(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,6 +167,30 @@ mod tests {
                 assert_eq!(String::from_utf8(shown).unwrap(), wanted, "{size}");
             }
         }
+    }
+
+    #[test]
+    fn a_prompt_is_shown_at_once_and_a_secret_is_not() {
+        let redactor = Redactor::new(&["correct-horse-battery".to_owned()]);
+        let mut stream = PromptRedactor::new(&redactor);
+        assert_eq!(stream.push(b"name: "), None);
+        assert!(stream.waits());
+        assert_eq!(stream.pause().unwrap(), b"name: ");
+        assert!(!stream.waits());
+        // A key that a secret begins with is shown, and not twice.
+        assert_eq!(stream.push(b"c"), None);
+        assert_eq!(stream.pause().unwrap(), b"c");
+        assert_eq!(stream.pause(), None);
+        assert_eq!(stream.push(b"arl\n").unwrap(), b"arl\n");
+        // One that comes in pieces with pauses.
+        let mut seen = Vec::new();
+        for piece in ["> correct", "-horse", "-batt", "ery done\n"] {
+            seen.extend(stream.push(piece.as_bytes()).unwrap_or_default());
+            seen.extend(stream.pause().unwrap_or_default());
+        }
+        seen.extend(stream.finish().unwrap_or_default());
+        let text = String::from_utf8(seen).unwrap();
+        assert_eq!(text, "> cor[REDACTED:configured-secret-value] done\n");
     }
 
     #[test]

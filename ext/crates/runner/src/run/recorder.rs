@@ -1,11 +1,17 @@
 //! The journal, the live stream and the evidence of executions: one writer for all three.
 
+mod beside;
+
+pub(crate) use beside::BesideEnd;
+
 use super::agent_log::AgentLog;
 use super::envelopes::TranscriptEntry;
+use super::hold::Desk;
 use super::output::StreamRedactor;
 use base64::Engine;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wp_codebox_artifacts::{ArtifactFile, ExecutionRecord};
 use wp_codebox_contracts::{
@@ -74,6 +80,13 @@ impl Step {
     }
 }
 
+/// A command that the runner carries out itself and that has begun.
+pub(crate) struct Carried {
+    pub id: ExecutionId,
+    args: Vec<String>,
+    started_at: String,
+}
+
 /// Writes what happens.
 pub(crate) struct Recorder<'a> {
     journal: Journal,
@@ -81,6 +94,12 @@ pub(crate) struct Recorder<'a> {
     redactor: &'a Redactor,
     output_bytes: u64,
     count: u32,
+    /// Programs that run beside others.
+    beside: beside::Beside,
+    /// Where their output waits.
+    pub aside: Option<Arc<Desk>>,
+    /// Who asked for what happens now, when it is not the run's own request.
+    pub actor: Option<String>,
     pub executions: Vec<ExecutionRecord>,
     pub transcript: Vec<TranscriptEntry>,
     pub observations: Vec<Value>,
@@ -117,6 +136,9 @@ impl<'a> Recorder<'a> {
             redactor,
             output_bytes,
             count: 0,
+            beside: beside::Beside::default(),
+            aside: None,
+            actor: None,
             executions: Vec::new(),
             transcript: Vec::new(),
             observations: Vec::new(),
@@ -193,6 +215,11 @@ impl<'a> Recorder<'a> {
         self.redactor.redact(text).into_owned()
     }
 
+    /// A document without what must not be shown.
+    pub(crate) fn cleaned(&self, document: Value) -> Value {
+        self.redactor.redact_value(document)
+    }
+
     /// Runs one call to its end.
     pub(crate) fn run(
         &mut self,
@@ -206,6 +233,12 @@ impl<'a> Recorder<'a> {
 
     /// Records a command that the runner carried out itself; its output is clean already.
     pub(crate) fn carried_out(&mut self, call: &Call, step: &Step) -> Result<(), ErrorBody> {
+        let begun = self.begin(call)?;
+        self.conclude(begun, call, step)
+    }
+
+    /// Records the beginning of a command that the runner carries out itself.
+    pub(crate) fn begin(&mut self, call: &Call) -> Result<Carried, ErrorBody> {
         self.count += 1;
         let id = ExecutionId::new(format!("exec-{}", self.count))
             .map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))?;
@@ -216,8 +249,29 @@ impl<'a> Recorder<'a> {
             Some(&id),
             json!({"command": call.command, "args": args, "phase": call.phase}),
         )?;
-        self.output(&id, OutputStream::Stdout, step.stdout.as_bytes())?;
-        self.finished(&id, call, args, started_at, step)
+        Ok(Carried {
+            id,
+            args,
+            started_at,
+        })
+    }
+
+    /// Records its end; its output is clean already.
+    pub(crate) fn conclude(
+        &mut self,
+        begun: Carried,
+        call: &Call,
+        step: &Step,
+    ) -> Result<(), ErrorBody> {
+        for (stream, text) in [
+            (OutputStream::Stdout, &step.stdout),
+            (OutputStream::Stderr, &step.stderr),
+        ] {
+            if !text.is_empty() {
+                self.output(&begun.id, stream, text.as_bytes())?;
+            }
+        }
+        self.finished(&begun.id, call, begun.args, begun.started_at, step)
     }
 
     /// The same with a time of its own.
@@ -243,6 +297,12 @@ impl<'a> Recorder<'a> {
         self.execute(runtime, call, bounds, Keep::Size(most))
     }
 
+    fn next_id(&mut self) -> Result<ExecutionId, ErrorBody> {
+        self.count += 1;
+        ExecutionId::new(format!("exec-{}", self.count))
+            .map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))
+    }
+
     fn execute(
         &mut self,
         runtime: &mut dyn Runtime,
@@ -250,20 +310,18 @@ impl<'a> Recorder<'a> {
         bounds: Bounds,
         keep: Keep,
     ) -> Result<(Step, Vec<u8>), ErrorBody> {
-        self.count += 1;
-        let id = ExecutionId::new(format!("exec-{}", self.count))
-            .map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))?;
+        let id = self.next_id()?;
         let args: Vec<String> = call
             .args
             .iter()
             .map(|a| self.redactor.redact(a).into_owned())
             .collect();
         let started_at = now_rfc3339();
-        self.event(
-            EventType::CommandStarted,
-            Some(&id),
-            json!({"command": call.command, "args": args, "phase": call.phase}),
-        )?;
+        let mut data = json!({"command": call.command, "args": args, "phase": call.phase});
+        if let Some(actor) = &self.actor {
+            data["actor"] = json!(actor);
+        }
+        self.event(EventType::CommandStarted, Some(&id), data)?;
         let execution = Execution {
             id: id.clone(),
             argv: call.argv.clone(),
@@ -287,6 +345,12 @@ impl<'a> Recorder<'a> {
         );
         let mut failed = None;
         let result = runtime.execute(&execution, &mut |stream, bytes| {
+            if bytes.is_empty() {
+                if let Err(error) = self.listen_aside() {
+                    failed.get_or_insert(error);
+                }
+                return;
+            }
             if let (OutputStream::Stdout, Keep::Size(_)) = (stream, keep) {
                 taken.extend_from_slice(bytes);
                 return;
@@ -418,7 +482,7 @@ impl<'a> Recorder<'a> {
     }
 }
 
-fn end_word(end: &ExecutionEnd) -> &'static str {
+pub(crate) fn end_word(end: &ExecutionEnd) -> &'static str {
     match end {
         ExecutionEnd::Exited { .. } => "exited",
         ExecutionEnd::Signalled { .. } => "signalled",

@@ -5,7 +5,7 @@ use super::captured::{capture_all, write_layers};
 use super::components;
 use super::egress::{self, Phase};
 use super::envelopes::tail_of;
-use super::hold::{self, Desk};
+use super::hold::{self, Change, Desk, States};
 use super::recorder::{Call, Recorder, Step};
 use super::session::Session;
 use super::{Setting, level, programs, workflow};
@@ -17,7 +17,7 @@ use wp_codebox_contracts::{
     CheckReport, CheckStatus, ErrorBody, ErrorCode, HostSource, IsolationReport, SandboxAudit,
     TaskInput,
 };
-use wp_codebox_runtime::{Backend, Cancellation, ExecutionEnd, Runtime, Usage};
+use wp_codebox_runtime::{Backend, Cancellation, ExecutionEnd, Runtime, RuntimeState, Usage};
 
 /// End of a check's output kept in its report, bytes.
 const CHECK_TAIL: usize = 4 * 1024;
@@ -152,11 +152,25 @@ pub(crate) fn run(
     setting: &Setting<'_>,
     cancellation: &Arc<Cancellation>,
     recorder: &mut Recorder<'_>,
-    desk: &Desk,
+    desk: &Arc<Desk>,
 ) -> Result<Work, ErrorBody> {
+    let request = &setting.prepared.request;
+    let mut states = States::new(&request.run_id, request.hold.as_ref());
+    let begins = Change::by_supervisor(RuntimeState::Provisioning, "it was asked for");
+    states.change(recorder, desk, begins)?;
+    recorder.aside = Some(Arc::clone(desk));
     let mut session = Session::begin(setting, cancellation, recorder)?;
-    let outcome = programs(&mut session).and_then(|end| held(&mut session, desk, end));
+    let outcome =
+        programs(&mut session).and_then(|end| held(&mut session, (desk, &mut states), end));
+    desk.close(&ErrorBody::new(
+        ErrorCode::SandboxNotHeld,
+        "the sandbox has ended: its work is done or failed",
+    ));
+    let ends = Change::by_supervisor(RuntimeState::Destroying, "its guest is ended");
+    states.change(session.recorder, desk, ends)?;
     let ended = session.end()?;
+    let gone = Change::by_supervisor(RuntimeState::Destroyed, "its guest is gone");
+    states.change(recorder, desk, gone)?;
     let (stopped, agent) = outcome?;
     let stopped = if cancellation.reason().is_some() {
         Some(Stop::Cancelled)
@@ -238,14 +252,14 @@ fn programs(session: &mut Session<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
 /// Keeps the guest for whoever comes, when it is to be held and did not end already.
 fn held(
     session: &mut Session<'_, '_>,
-    desk: &Desk,
+    (desk, states): (&Desk, &mut States),
     end: ProgramsEnd,
 ) -> Result<ProgramsEnd, ErrorBody> {
     let hold = match (&session.setting.prepared.request.hold, &end) {
         (Some(hold), (None, _)) => hold,
         (None, _) | (Some(_), (Some(_), _)) => return Ok(end),
     };
-    let stopped = hold::serve(session, hold, desk)?;
+    let stopped = hold::serve(session, hold, desk, states)?;
     Ok((stopped, end.1))
 }
 
@@ -376,10 +390,15 @@ fn run_checks(
     runtime: &mut dyn Runtime,
     checked: &mut Checked,
 ) -> Result<(), ErrorBody> {
+    let deadline = match &setting.prepared.request.hold {
+        None => setting.clock.deadline,
+        // The time that the sandbox was held is not the checks'.
+        Some(_) => Instant::now() + Duration::from_millis(setting.prepared.limits.wall_clock_ms),
+    };
     for line in &setting.prepared.request.checks {
         let started = Instant::now();
         let call = programs::with_check_secrets(setting, programs::check(line, &setting.cwd)?);
-        let step = recorder.run(runtime, &call, setting.clock.deadline)?;
+        let step = recorder.run(runtime, &call, deadline)?;
         let (status, note) = match &step.result.end {
             ExecutionEnd::Exited { code: 0 } => (CheckStatus::Passed, String::new()),
             ExecutionEnd::Exited { .. } | ExecutionEnd::Signalled { .. } => {

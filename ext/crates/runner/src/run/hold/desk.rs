@@ -1,5 +1,365 @@
 //! Where requests wait between the thread that hears them and the one that owns the guest.
+//!
+//! Requests are taken in the order in which they came. Output of programs waits here as well,
+//! on its way to the journal: its bytes are bounded, and whoever brings more waits for room,
+//! so that nobody fills the memory of the supervisor or holds up the owner of the guest.
+
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, ExecutionId, LiveExec, LiveRequest, OutputStream,
+};
+use wp_codebox_runtime::ExecutionEnd;
+
+/// Requests that may wait.
+const WAITING: usize = 256;
+/// Bytes of output that may wait.
+const OUTPUT: usize = 4 * 1024 * 1024;
+
+/// Whether the run keeps its guest for others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keeps {
+    Guest,
+    Nothing,
+}
+
+/// What is put on the desk.
+#[derive(Debug)]
+pub(crate) enum Ask {
+    /// One answer.
+    Call {
+        actor: String,
+        request: Box<LiveRequest>,
+        answer: oneshot::Sender<Result<Value, ErrorBody>>,
+    },
+    /// A program to start.
+    Launch {
+        actor: String,
+        exec: LiveExec,
+        answer: oneshot::Sender<Result<Started, ErrorBody>>,
+    },
+    /// A signal for one.
+    Signal { id: ExecutionId, signal: i32 },
+    /// It is to end.
+    Stop { id: ExecutionId },
+    /// It printed something; clean.
+    Output {
+        id: ExecutionId,
+        stream: OutputStream,
+        bytes: Vec<u8>,
+        /// Given back when the bytes are written.
+        room: OwnedSemaphorePermit,
+    },
+    /// All of its output is here.
+    Drained { id: ExecutionId },
+}
+
+/// A program that runs, for whoever asked for it.
+#[derive(Debug)]
+pub(crate) struct Started {
+    pub id: ExecutionId,
+    pub streams: Streams,
+    pub ended: oneshot::Receiver<ExecutionEnd>,
+}
+
+/// The outer sides of its streams; none of them blocks.
+#[derive(Debug)]
+pub(crate) enum Streams {
+    Terminal {
+        master: OwnedFd,
+    },
+    Pipes {
+        stdin: OwnedFd,
+        stdout: OwnedFd,
+        stderr: OwnedFd,
+    },
+}
+
+#[derive(Debug)]
+struct Inner {
+    asks: VecDeque<Ask>,
+    /// Why nothing is taken any more.
+    over: Option<ErrorBody>,
+    status: Value,
+}
 
 /// Requests, in order of arrival. Of a run that is not held it is closed from the beginning.
-#[derive(Debug, Default)]
-pub(crate) struct Desk;
+#[derive(Debug)]
+pub(crate) struct Desk {
+    inner: Mutex<Inner>,
+    wake: OwnedFd,
+    room: Arc<Semaphore>,
+    /// Sequence number of the journal's last event.
+    tail: watch::Sender<u64>,
+    /// Whether the run is over, for those who follow its journal.
+    done: watch::Sender<bool>,
+    followers: AtomicUsize,
+}
+
+impl Desk {
+    pub(crate) fn new(keeps: Keeps) -> io::Result<Self> {
+        let over = match keeps {
+            Keeps::Guest => None,
+            Keeps::Nothing => Some(
+                ErrorBody::new(
+                    ErrorCode::SandboxNotHeld,
+                    "this run keeps no sandbox: it takes no requests but to cancel it and to hear its events",
+                )
+                .hint("start it with --hold"),
+            ),
+        };
+        Ok(Self {
+            inner: Mutex::new(Inner {
+                asks: VecDeque::new(),
+                over,
+                status: json!({}),
+            }),
+            wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            room: Arc::new(Semaphore::new(OUTPUT)),
+            tail: watch::Sender::new(0),
+            done: watch::Sender::new(false),
+            followers: AtomicUsize::new(0),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts something there, unless it is too much or the sandbox is over.
+    pub(crate) fn put(&self, ask: Ask) -> Result<(), ErrorBody> {
+        let mut inner = self.lock();
+        if let Some(over) = &inner.over {
+            return Err(over.clone());
+        }
+        // What belongs to a program that runs is bounded elsewhere.
+        let counts = matches!(ask, Ask::Call { .. } | Ask::Launch { .. });
+        if counts && inner.asks.len() >= WAITING {
+            return Err(ErrorBody::new(
+                ErrorCode::Busy,
+                format!("{WAITING} requests wait for this sandbox already; try again"),
+            ));
+        }
+        inner.asks.push_back(ask);
+        drop(inner);
+        self.ring();
+        Ok(())
+    }
+
+    fn ring(&self) {
+        // A counter that is full is readable too.
+        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+    }
+
+    /// Readable when something was put here.
+    pub(super) fn wake(&self) -> BorrowedFd<'_> {
+        self.wake.as_fd()
+    }
+
+    /// The next thing.
+    pub(super) fn take(&self) -> Option<Ask> {
+        let mut sink = [0; 8];
+        let mut inner = self.lock();
+        let ask = inner.asks.pop_front();
+        if ask.is_none() {
+            let _ = rustix::io::read(&self.wake, &mut sink);
+        }
+        ask
+    }
+
+    /// Output that waits, from whichever place in the queue: it belongs to nothing but itself.
+    pub(crate) fn take_output(&self) -> Vec<(ExecutionId, OutputStream, Vec<u8>)> {
+        let mut inner = self.lock();
+        if !inner
+            .asks
+            .iter()
+            .any(|ask| matches!(ask, Ask::Output { .. }))
+        {
+            return Vec::new();
+        }
+        let mut found = Vec::new();
+        let mut left = VecDeque::new();
+        for ask in std::mem::take(&mut inner.asks) {
+            match ask {
+                Ask::Output {
+                    id, stream, bytes, ..
+                } => found.push((id, stream, bytes)),
+                other => left.push_back(other),
+            }
+        }
+        inner.asks = left;
+        found
+    }
+
+    /// Waits for room for so many bytes.
+    pub(crate) async fn room(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        let wanted = u32::try_from(bytes.min(OUTPUT)).unwrap_or(u32::MAX);
+        Arc::clone(&self.room).acquire_many_owned(wanted).await.ok()
+    }
+
+    /// Nothing more is taken; whoever waits is told why.
+    pub(crate) fn close(&self, why: &ErrorBody) {
+        let mut inner = self.lock();
+        inner.over.get_or_insert_with(|| why.clone());
+        let waiting = std::mem::take(&mut inner.asks);
+        let why = inner.over.clone().unwrap_or_else(|| why.clone());
+        drop(inner);
+        for ask in waiting {
+            match ask {
+                Ask::Call { answer, .. } => {
+                    let _ = answer.send(Err(why.clone()));
+                }
+                Ask::Launch { answer, .. } => {
+                    let _ = answer.send(Err(why.clone()));
+                }
+                Ask::Signal { .. }
+                | Ask::Stop { .. }
+                | Ask::Output { .. }
+                | Ask::Drained { .. } => {}
+            }
+        }
+        self.ring();
+    }
+
+    /// What is answered about the sandbox without asking its owner, who may be busy.
+    pub(crate) fn status(&self) -> Result<Value, ErrorBody> {
+        let inner = self.lock();
+        match &inner.over {
+            Some(over) if inner.status.get("id").is_none() => Err(over.clone()),
+            Some(_) | None => Ok(inner.status.clone()),
+        }
+    }
+
+    pub(super) fn show(&self, status: Value) {
+        self.lock().status = status;
+    }
+
+    /// The journal got longer.
+    pub(crate) fn journalled(&self, seq: u64) {
+        self.tail.send_replace(seq);
+    }
+
+    /// The journal gets no longer. Waits a moment for those who follow it.
+    pub(crate) fn finish(&self) {
+        self.done.send_replace(true);
+        for _ in 0..50 {
+            if self.followers.load(Ordering::SeqCst) == 0 {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    }
+
+    pub(crate) fn follow(&self) -> Follower<'_> {
+        self.followers.fetch_add(1, Ordering::SeqCst);
+        Follower {
+            desk: self,
+            tail: self.tail.subscribe(),
+            done: self.done.subscribe(),
+        }
+    }
+}
+
+/// One who follows the journal.
+pub(crate) struct Follower<'a> {
+    desk: &'a Desk,
+    tail: watch::Receiver<u64>,
+    done: watch::Receiver<bool>,
+}
+
+impl Follower<'_> {
+    /// Waits for something after `seen`; false when there will be nothing.
+    pub(crate) async fn more_than(&mut self, seen: u64) -> bool {
+        if *self.tail.borrow() > seen {
+            return true;
+        }
+        if *self.done.borrow() {
+            return false;
+        }
+        let (tail, done) = (&mut self.tail, &mut self.done);
+        tokio::select! {
+            grown = tail.wait_for(|last| *last > seen) => return grown.is_ok(),
+            _ = done.wait_for(|done| *done) => {}
+        }
+        *self.tail.borrow() > seen
+    }
+}
+
+impl Drop for Follower<'_> {
+    fn drop(&mut self) {
+        self.desk.followers.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call() -> (Ask, oneshot::Receiver<Result<Value, ErrorBody>>) {
+        let (answer, receiver) = oneshot::channel();
+        let ask = Ask::Call {
+            actor: "a".to_owned(),
+            request: Box::new(LiveRequest::Reset),
+            answer,
+        };
+        (ask, receiver)
+    }
+
+    #[test]
+    fn a_run_that_keeps_nothing_takes_nothing() {
+        let desk = Desk::new(Keeps::Nothing).unwrap();
+        let refused = desk.put(call().0).unwrap_err();
+        assert_eq!(refused.code, ErrorCode::SandboxNotHeld);
+        assert!(desk.take().is_none());
+        let open = Desk::new(Keeps::Guest).unwrap();
+        open.put(call().0).unwrap();
+        assert!(matches!(open.take(), Some(Ask::Call { .. })));
+    }
+
+    #[test]
+    fn whoever_waits_at_the_end_is_told_and_too_many_are_refused() {
+        let desk = Desk::new(Keeps::Guest).unwrap();
+        let mut waiting = Vec::new();
+        for _ in 0..WAITING {
+            let (ask, answer) = call();
+            desk.put(ask).unwrap();
+            waiting.push(answer);
+        }
+        assert_eq!(desk.put(call().0).unwrap_err().code, ErrorCode::Busy);
+        let why = ErrorBody::new(ErrorCode::SandboxNotHeld, "it ended");
+        desk.close(&why);
+        for mut answer in waiting {
+            assert_eq!(answer.try_recv().unwrap().unwrap_err().message, "it ended");
+        }
+        assert_eq!(desk.put(call().0).unwrap_err().message, "it ended");
+    }
+
+    #[tokio::test]
+    async fn output_is_bounded_and_comes_before_what_waits() {
+        let desk = Desk::new(Keeps::Guest).unwrap();
+        let id = ExecutionId::new("exec-1").unwrap();
+        desk.put(call().0).unwrap();
+        let room = desk.room(OUTPUT * 2).await.unwrap();
+        desk.put(Ask::Output {
+            id: id.clone(),
+            stream: OutputStream::Stdout,
+            bytes: b"x".to_vec(),
+            room,
+        })
+        .unwrap();
+        let soon = std::time::Duration::from_millis(20);
+        assert!(tokio::time::timeout(soon, desk.room(1)).await.is_err());
+        assert_eq!(
+            desk.take_output(),
+            [(id, OutputStream::Stdout, b"x".to_vec())]
+        );
+        assert!(tokio::time::timeout(soon, desk.room(1)).await.is_ok());
+        assert!(matches!(desk.take(), Some(Ask::Call { .. })));
+    }
+}

@@ -1,22 +1,315 @@
 //! A sandbox that stays: requests of whoever may reach its control socket, until it is closed,
 //! idle, or its time is up.
+//!
+//! One thread owns the guest and serves what lies on the [`Desk`], in order. Programs that
+//! others started run beside that: their streams belong to their conversations (see
+//! `control::exec`), their starts, ends and records are made here. The lifetime is this loop's:
+//! nothing outside has to remember that a sandbox is to end.
 
 mod desk;
+mod dispatch;
+mod lease;
+mod programs;
+mod states;
+mod streams;
 
-pub(crate) use desk::Desk;
+pub(crate) use desk::{Ask, Desk, Keeps, Started, Streams};
+pub(crate) use states::{Change, States};
+pub(crate) use streams::resize;
 
 use super::session::Session;
 use super::work::Stop;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, Hold};
+use dispatch::Beside;
+use lease::{Lease, Use};
+use programs::Programs;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant, SystemTime};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, Hold, HoldEnd, LiveRequest};
+use wp_codebox_runtime::{ExecutionEnd, RuntimeState};
+
+/// Time for programs and their conversations to come to their end when the sandbox does.
+const LAST_WORDS: Duration = Duration::from_secs(3);
 
 /// Serves requests until the end. A sandbox that was closed or came to its time ended well.
 pub(super) fn serve(
-    _session: &mut Session<'_, '_>,
-    _hold: &Hold,
-    _desk: &Desk,
+    session: &mut Session<'_, '_>,
+    hold: &Hold,
+    desk: &Desk,
+    states: &mut States,
 ) -> Result<Option<Stop>, ErrorBody> {
-    Err(ErrorBody::new(
-        ErrorCode::Internal,
-        "sandboxes cannot be held yet",
-    ))
+    let mut house = House::open(session, hold, desk, states)?;
+    let end = house.run(session);
+    let closed = house.close(session, &end);
+    let (end, death) = end?;
+    closed?;
+    Ok(stop_of(end, death))
+}
+
+/// How it ended, and how its guest did when that came first.
+type End = (HoldEnd, Option<ExecutionEnd>);
+
+fn stop_of(end: HoldEnd, death: Option<ExecutionEnd>) -> Option<Stop> {
+    match (end, death) {
+        (HoldEnd::Closed | HoldEnd::Expired | HoldEnd::Idle, _) => None,
+        (HoldEnd::Cancelled, _) | (HoldEnd::GuestDied, Some(ExecutionEnd::Cancelled)) => {
+            Some(Stop::Cancelled)
+        }
+        (HoldEnd::GuestDied, Some(ExecutionEnd::TimedOut)) => Some(Stop::Timeout),
+        (HoldEnd::GuestDied, Some(ExecutionEnd::LimitReached { error })) => {
+            Some(Stop::Failed(error))
+        }
+        (HoldEnd::GuestDied, _) => Some(Stop::Failed(ErrorBody::new(
+            ErrorCode::RunFailed,
+            "the guest of the held sandbox ended unexpectedly",
+        ))),
+    }
+}
+
+/// One sandbox while it is held.
+struct House<'d> {
+    desk: &'d Desk,
+    states: &'d mut States,
+    lease: Lease,
+    programs: Programs,
+    /// Who closed it, and why.
+    closing: Option<(String, String)>,
+}
+
+impl<'d> House<'d> {
+    fn open(
+        session: &mut Session<'_, '_>,
+        hold: &Hold,
+        desk: &'d Desk,
+        states: &'d mut States,
+    ) -> Result<Self, ErrorBody> {
+        let now = Instant::now();
+        let lease = Lease::begin(hold, (now, SystemTime::now()));
+        session.stay(Duration::from_millis(hold.max_ttl_ms));
+        let mut house = Self {
+            desk,
+            states,
+            lease,
+            programs: Programs::default(),
+            closing: None,
+        };
+        house
+            .states
+            .set("isolation", json!(session.isolation.level));
+        let policy = &session.setting.prepared.policy;
+        house.states.set("network", json!(policy.network));
+        house.states.set("idleMs", json!(hold.idle_ms));
+        house.look(session);
+        let change = Change::by_supervisor(RuntimeState::Ready, "the guest is ready");
+        house.states.change(session.recorder, desk, change)?;
+        Ok(house)
+    }
+
+    /// Brings what is shown up to date.
+    fn look(&mut self, session: &Session<'_, '_>) {
+        let idle = match self.used() {
+            Use::Nobody => json!(self.lease.used_at()),
+            Use::Somebody => Value::Null,
+        };
+        for (name, value) in [
+            ("expiresAt", json!(self.lease.expires_at())),
+            ("maxExpiresAt", json!(self.lease.max_expires_at())),
+            ("idleSince", idle),
+            ("executions", self.programs.listed(session.recorder)),
+        ] {
+            self.states.set(name, value);
+        }
+        self.states.show(self.desk);
+    }
+
+    fn used(&self) -> Use {
+        if self.programs.is_empty() {
+            Use::Nobody
+        } else {
+            Use::Somebody
+        }
+    }
+
+    fn run(&mut self, session: &mut Session<'_, '_>) -> Result<End, ErrorBody> {
+        loop {
+            if let Some(end) = self.over(session) {
+                return Ok(end);
+            }
+            let now = Instant::now();
+            self.programs.stop_late(session.guest.runtime.as_mut(), now);
+            let next = self.lease.next(self.used());
+            let until = self.programs.next_stop().map_or(next, |at| at.min(next));
+            if let Some(end) = session.guest.runtime.ended(self.desk.wake(), until) {
+                self.programs.ended(end);
+                self.lease.touch(Instant::now());
+                self.look(session);
+            }
+            // Its time may come between two requests.
+            while self.over(session).is_none() {
+                let Some(ask) = self.desk.take() else { break };
+                self.serve_one(session, ask)?;
+            }
+        }
+    }
+
+    fn over(&mut self, session: &mut Session<'_, '_>) -> Option<End> {
+        if session.cancellation.reason().is_some() {
+            return Some((HoldEnd::Cancelled, None));
+        }
+        if let Some(death) = session.guest.runtime.death() {
+            return Some((HoldEnd::GuestDied, Some(death)));
+        }
+        if self.closing.is_some() {
+            return Some((HoldEnd::Closed, None));
+        }
+        let end = self.lease.over(Instant::now(), self.used())?;
+        Some((end, None))
+    }
+
+    fn serve_one(&mut self, session: &mut Session<'_, '_>, ask: Ask) -> Result<(), ErrorBody> {
+        match ask {
+            Ask::Output {
+                id, stream, bytes, ..
+            } => return session.recorder.output_beside(&id, stream, &bytes),
+            Ask::Drained { id } => self.programs.drained(session.recorder, &id)?,
+            Ask::Signal { id, signal } => {
+                let runtime = session.guest.runtime.as_mut();
+                self.programs.signal(runtime, &id, signal);
+            }
+            Ask::Stop { id } => self.programs.stop(session.guest.runtime.as_mut(), &id),
+            Ask::Launch {
+                actor,
+                exec,
+                answer,
+            } => {
+                // Whoever asked may be gone by now.
+                if !answer.is_closed() {
+                    self.used_by(session, &actor)?;
+                    let started = self.programs.launch(session, &actor, &exec);
+                    let id = started.as_ref().ok().map(|started| started.id.clone());
+                    if let (Err(_), Some(id)) = (answer.send(started), id) {
+                        self.programs.stop(session.guest.runtime.as_mut(), &id);
+                    }
+                }
+            }
+            Ask::Call {
+                actor,
+                request,
+                answer,
+            } => {
+                if !answer.is_closed() {
+                    let answered = self.call(session, &actor, &request);
+                    let redactor = session.setting.redactor;
+                    let _ = answer.send(match answered {
+                        Ok(value) => Ok(redactor.redact_value(value)),
+                        Err(error) => Err(redactor.redact_error(error)),
+                    });
+                }
+            }
+        }
+        self.lease.touch(Instant::now());
+        self.look(session);
+        Ok(())
+    }
+
+    fn used_by(&mut self, session: &mut Session<'_, '_>, actor: &str) -> Result<(), ErrorBody> {
+        let change = Change {
+            to: RuntimeState::Active,
+            actor,
+            reason: "it is used",
+        };
+        self.states.change(session.recorder, self.desk, change)
+    }
+
+    fn call(
+        &mut self,
+        session: &mut Session<'_, '_>,
+        actor: &str,
+        request: &LiveRequest,
+    ) -> Result<Value, ErrorBody> {
+        match request {
+            LiveRequest::Close { reason } => {
+                let reason = if reason.is_empty() {
+                    "it was closed"
+                } else {
+                    reason
+                };
+                self.closing = Some((actor.to_owned(), reason.to_owned()));
+                Ok(self.states.document())
+            }
+            LiveRequest::ExtendTtl { ttl_ms } => {
+                self.lease.extend(Instant::now(), *ttl_ms)?;
+                self.look(session);
+                self.states
+                    .times(session.recorder, actor, "its time was changed")?;
+                Ok(self.states.document())
+            }
+            other => {
+                self.used_by(session, actor)?;
+                if dispatch::beside(other) == Beside::No && !self.programs.is_empty() {
+                    let names = self.programs.names(session.recorder);
+                    let message = format!(
+                        "programs run in the sandbox: {names}; wait until they have ended, or end them first"
+                    );
+                    return Err(ErrorBody::new(ErrorCode::SandboxInUse, message)
+                        .with("executions", self.programs.listed(session.recorder)));
+                }
+                let left = self.lease.expires.saturating_duration_since(Instant::now());
+                session.recorder.actor = Some(actor.to_owned());
+                let answer = dispatch::dispatch(session, other, left);
+                session.recorder.actor = None;
+                answer
+            }
+        }
+    }
+
+    /// Ends what runs, writes off all of it and tells whoever waits.
+    fn close(
+        &mut self,
+        session: &mut Session<'_, '_>,
+        end: &Result<End, ErrorBody>,
+    ) -> Result<(), ErrorBody> {
+        let (to, reason) = match end {
+            Ok((HoldEnd::Closed, _)) => (RuntimeState::Destroying, "it was closed"),
+            Ok((HoldEnd::Expired, _)) => (RuntimeState::Expired, "its time was up"),
+            Ok((HoldEnd::Idle, _)) => (RuntimeState::Expired, "nobody used it"),
+            Ok((HoldEnd::Cancelled, _)) => (RuntimeState::Destroying, "its run was cancelled"),
+            Ok((HoldEnd::GuestDied, _)) => (RuntimeState::Failed, "its guest died"),
+            Err(_) => (RuntimeState::Failed, "its record cannot be written"),
+        };
+        let over = ErrorBody::new(
+            ErrorCode::SandboxNotHeld,
+            format!("the sandbox has ended: {reason}"),
+        );
+        self.programs.stop_all(session.guest.runtime.as_mut());
+        let until = Instant::now() + LAST_WORDS;
+        while !self.programs.is_empty() && Instant::now() < until {
+            let runtime = session.guest.runtime.as_mut();
+            if let Some(end) = runtime.ended(self.desk.wake(), until) {
+                self.programs.ended(end);
+            }
+            while let Some(ask) = self.desk.take() {
+                match ask {
+                    Ask::Output { .. } | Ask::Drained { .. } => self.serve_one(session, ask)?,
+                    Ask::Call { answer, .. } => {
+                        let _ = answer.send(Err(over.clone()));
+                    }
+                    Ask::Launch { answer, .. } => {
+                        let _ = answer.send(Err(over.clone()));
+                    }
+                    Ask::Signal { .. } | Ask::Stop { .. } => {}
+                }
+            }
+        }
+        self.desk.close(&over);
+        for id in self.programs.ids() {
+            self.programs.drained(session.recorder, &id)?;
+        }
+        self.look(session);
+        let (actor, reason) = match &self.closing {
+            Some((actor, reason)) => (actor.as_str(), reason.as_str()),
+            None => (states::SUPERVISOR, reason),
+        };
+        let change = Change { to, actor, reason };
+        self.states.change(session.recorder, self.desk, change)
+    }
 }

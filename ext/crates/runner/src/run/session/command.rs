@@ -49,7 +49,7 @@ impl Session<'_, '_> {
 
     /// When the guest must end.
     pub(crate) fn deadline(&self) -> Instant {
-        self.setting.clock.deadline
+        self.until
     }
 
     fn program(

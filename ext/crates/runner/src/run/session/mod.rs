@@ -21,6 +21,7 @@ use super::work::{guest, spec};
 use super::{Setting, agents};
 use serde_json::json;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, HostSource, IsolationReport, SandboxAudit};
 use wp_codebox_runtime::{Cancellation, Left, Runtime, Usage};
 
@@ -56,6 +57,8 @@ pub(crate) struct Session<'s, 'r> {
     pub previews: Previews,
     /// What guests before the present one used.
     spent: Usage,
+    /// When the guest must end.
+    until: Instant,
     /// Guests before the present one.
     replaced: u32,
 }
@@ -91,6 +94,7 @@ impl<'s, 'r> Session<'s, 'r> {
             outer,
             previews: Previews::default(),
             spent: Usage::default(),
+            until: setting.clock.deadline,
             replaced: 0,
         })
     }
@@ -128,6 +132,12 @@ impl<'s, 'r> Session<'s, 'r> {
             runtime: self.guest.runtime.as_mut(),
             cancellation: self.cancellation,
         }
+    }
+
+    /// The guest stays: from now on it is this time that bounds what is done in it.
+    pub(crate) fn stay(&mut self, at_most: Duration) {
+        // A little more: whoever holds it ends it in time, and orderly.
+        self.until = Instant::now() + at_most + Duration::from_secs(30);
     }
 
     /// Ends the guest, then its way out.

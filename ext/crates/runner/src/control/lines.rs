@@ -1,0 +1,122 @@
+//! Lines of a conversation: bounded in length, whole or not at all.
+
+use std::io;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, LiveReply, MAX_LIVE_LINE};
+
+/// How long a client may take to read one line; whatever it does not read by then it does not
+/// get.
+const READING: Duration = Duration::from_secs(20);
+
+/// The client's lines.
+pub(super) struct Lines {
+    half: OwnedReadHalf,
+    buffer: Vec<u8>,
+}
+
+impl Lines {
+    pub(super) fn new(half: OwnedReadHalf) -> Self {
+        Self {
+            half,
+            buffer: Vec::new(),
+        }
+    }
+
+    /// The next line without its end; `None` at the end of the stream. What is read before this
+    /// future is dropped stays for the next.
+    pub(super) async fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let mut searched = 0;
+        loop {
+            if let Some(at) = self.buffer[searched..].iter().position(|b| *b == b'\n') {
+                let rest = self.buffer.split_off(searched + at + 1);
+                let mut line = std::mem::replace(&mut self.buffer, rest);
+                line.pop();
+                return Ok(Some(line));
+            }
+            searched = self.buffer.len();
+            if searched >= MAX_LIVE_LINE {
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    "a line is longer than 2 MiB",
+                ));
+            }
+            // A mebibyte of base64 arrives in a few reads.
+            if self.half.read_buf(&mut self.buffer).await? == 0 {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Whether the other side is gone altogether, whatever of it is still to be read.
+    pub(super) fn is_gone(&self) -> bool {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let stream: &tokio::net::UnixStream = self.half.as_ref();
+        let mut fds = [PollFd::new(stream, PollFlags::empty())];
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        matches!(poll(&mut fds, Some(&now)), Ok(1..))
+            && fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
+    }
+}
+
+/// Answers on their way. One who does not read in time, or is gone, gets no more.
+pub(super) struct Replies {
+    half: OwnedWriteHalf,
+    state: Reader,
+}
+
+/// The client as a reader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reader {
+    Reads,
+    /// Too slowly: something was not sent.
+    Slow,
+    Gone,
+}
+
+impl Replies {
+    pub(super) fn new(half: OwnedWriteHalf) -> Self {
+        Self {
+            half,
+            state: Reader::Reads,
+        }
+    }
+
+    pub(super) fn reader(&self) -> Reader {
+        self.state
+    }
+
+    pub(super) async fn send(&mut self, reply: &LiveReply) {
+        match serde_json::to_vec(reply) {
+            Ok(mut line) => {
+                line.push(b'\n');
+                self.bytes(&line).await;
+            }
+            Err(error) => {
+                let error = ErrorBody::new(ErrorCode::Internal, error.to_string());
+                let line = format!("{}\n", serde_json::json!({"type": "error", "error": error}));
+                self.bytes(line.as_bytes()).await;
+            }
+        }
+    }
+
+    /// After a line that was cut nothing follows: it would be read as part of that.
+    pub(super) async fn bytes(&mut self, bytes: &[u8]) {
+        if self.state != Reader::Reads {
+            return;
+        }
+        match tokio::time::timeout(READING, self.half.write_all(bytes)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => self.state = Reader::Gone,
+            Err(_) => self.state = Reader::Slow,
+        }
+    }
+
+    pub(super) async fn error(&mut self, error: ErrorBody) {
+        self.send(&LiveReply::Error { error }).await;
+    }
+}

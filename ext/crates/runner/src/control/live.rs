@@ -1,0 +1,94 @@
+//! One conversation with whoever wants something of the sandbox.
+
+use super::lines::{Lines, Replies};
+use super::{Reins, events, exec};
+use crate::run::Ask;
+use tokio::sync::oneshot;
+use wp_codebox_contracts::{ErrorBody, ErrorCode, LIVE_PROTOCOL, LiveCall, LiveReply, LiveRequest};
+
+/// Longest name of an actor, characters.
+const ACTOR: usize = 200;
+
+/// The call in a first line, when it is one.
+pub(super) fn parse(line: &[u8]) -> Result<LiveCall, ErrorBody> {
+    let invalid = |what: String| ErrorBody::new(ErrorCode::InputInvalid, what);
+    let mut call: LiveCall = serde_json::from_slice(line)
+        // What stands there may be a secret: the parser's own words are not passed on.
+        .map_err(|e| {
+            invalid(format!(
+                "the first line is no call that is known here (column {})",
+                e.column()
+            ))
+        })?;
+    if call.live != LIVE_PROTOCOL {
+        return Err(invalid(format!(
+            "the client speaks version {} of this protocol, the sandbox {LIVE_PROTOCOL}",
+            call.live
+        )));
+    }
+    call.actor = call
+        .actor
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(ACTOR)
+        .collect();
+    if call.actor.trim().is_empty() {
+        return Err(invalid(
+            "the call names no actor: say who asks, in a few words".to_owned(),
+        ));
+    }
+    Ok(call)
+}
+
+/// Answers one call to its end.
+pub(super) async fn converse(call: LiveCall, lines: Lines, mut replies: Replies, reins: &Reins) {
+    let actor = reins.redactor.redact(&call.actor).into_owned();
+    match call.request {
+        LiveRequest::Exec(wanted) => exec::converse(actor, wanted, lines, replies, reins).await,
+        LiveRequest::Events(wanted) => events::lines(&wanted, &mut replies, reins).await,
+        LiveRequest::Status => match reins.desk.status() {
+            Ok(answer) => replies.send(&LiveReply::Answer { answer }).await,
+            Err(error) => replies.error(error).await,
+        },
+        request => {
+            let (answer, answered) = oneshot::channel();
+            let request = Box::new(request);
+            let put = reins.desk.put(Ask::Call {
+                actor,
+                request,
+                answer,
+            });
+            let answered = match put {
+                Ok(()) => wait(answered, lines).await,
+                Err(error) => Some(Err(error)),
+            };
+            match answered {
+                Some(Ok(answer)) => replies.send(&LiveReply::Answer { answer }).await,
+                Some(Err(error)) => replies.error(error).await,
+                None => {}
+            }
+        }
+    }
+}
+
+/// Waits for an answer as long as there is somebody to tell. A request that was begun is
+/// carried out all the same.
+async fn wait<T>(
+    mut answered: oneshot::Receiver<Result<T, ErrorBody>>,
+    mut lines: Lines,
+) -> Option<Result<T, ErrorBody>> {
+    let over = |_| ErrorBody::new(ErrorCode::SandboxNotHeld, "the sandbox has ended");
+    loop {
+        tokio::select! {
+            answer = &mut answered => return Some(answer.unwrap_or_else(|e| Err(over(e)))),
+            line = lines.next() => match line {
+                // Nothing is heard while an answer is made, but only who is gone gets none.
+                Ok(Some(_)) => {}
+                Ok(None) | Err(_) if lines.is_gone() => return None,
+                Ok(None) | Err(_) => {
+                    return Some(answered.await.unwrap_or_else(|e| Err(over(e))));
+                }
+            },
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What is asked of a held sandbox and answered once. One place for every kind of request.
+
+use crate::run::session::Session;
+use serde_json::{Value, json};
+use std::time::Duration;
+use wp_codebox_contracts::{ErrorBody, ErrorCode, LiveRequest};
+use wp_codebox_policy::{Handler, descriptor};
+
+/// Whether a request can go beside programs that run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Beside {
+    Yes,
+    /// It keeps the state they change, or replaces the guest they run in.
+    No,
+}
+
+/// Judges a request before it is carried out.
+pub(super) fn beside(request: &LiveRequest) -> Beside {
+    match request {
+        LiveRequest::Restore { .. } | LiveRequest::Reset | LiveRequest::Snapshot(_) => Beside::No,
+        LiveRequest::Command { call, .. } => match descriptor(&call.command) {
+            Some(found) if found.handler == Handler::Checkpoint => Beside::No,
+            Some(_) | None => Beside::Yes,
+        },
+        LiveRequest::Exec(_)
+        | LiveRequest::Observe { .. }
+        | LiveRequest::Step { .. }
+        | LiveRequest::Trace
+        | LiveRequest::SyncIn(_)
+        | LiveRequest::SyncOut(_)
+        | LiveRequest::Snapshots
+        | LiveRequest::Preview(_)
+        | LiveRequest::Events(_)
+        | LiveRequest::Status
+        | LiveRequest::ExtendTtl { .. }
+        | LiveRequest::Close { .. } => Beside::Yes,
+    }
+}
+
+/// Carries it out; at most for `left`, which is what the sandbox still has.
+pub(super) fn dispatch(
+    session: &mut Session<'_, '_>,
+    request: &LiveRequest,
+    left: Duration,
+) -> Result<Value, ErrorBody> {
+    match request {
+        LiveRequest::Command { call, timeout_ms } => {
+            let timeout = timeout_ms.map_or(left, |ms| Duration::from_millis(ms).min(left));
+            let done = session.command(call, timeout)?;
+            Ok(json!(done.result))
+        }
+        LiveRequest::Observe { .. } | LiveRequest::Step { .. } | LiveRequest::Trace => {
+            not_here("observations and episodes")
+        }
+        LiveRequest::SyncIn(_) | LiveRequest::SyncOut(_) => not_here("file sync"),
+        LiveRequest::Snapshot(_)
+        | LiveRequest::Restore { .. }
+        | LiveRequest::Reset
+        | LiveRequest::Snapshots => session.state_request(request, &[]),
+        LiveRequest::Preview(_) => not_here("previews"),
+        // These are answered where they arrive, or by the times of the sandbox.
+        LiveRequest::Exec(_)
+        | LiveRequest::Events(_)
+        | LiveRequest::Status
+        | LiveRequest::ExtendTtl { .. }
+        | LiveRequest::Close { .. } => Err(ErrorBody::new(
+            ErrorCode::Internal,
+            "this request is answered elsewhere",
+        )),
+    }
+}
+
+fn not_here(what: &str) -> Result<Value, ErrorBody> {
+    Err(ErrorBody::new(
+        ErrorCode::CommandUnsupported,
+        format!("{what} of a held sandbox are not offered by this version"),
+    ))
+}

@@ -1,0 +1,281 @@
+//! Programs that others started in a held sandbox, as the owner of its guest sees them.
+
+use super::desk::Started;
+use super::streams;
+use crate::run::programs::with_secrets;
+use crate::run::recorder::{BesideEnd, Call, Recorder};
+use crate::run::session::Session;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+use wp_codebox_contracts::{
+    CommandCall, ErrorBody, ErrorCode, ExecutionId, LiveExec, TerminalSize,
+};
+use wp_codebox_policy::{assert_command, check_env_name};
+use wp_codebox_runtime::{ExecutionEnd, Launch, LaunchedEnd, Runtime, Terminal};
+
+/// Command id that starting a program needs.
+const COMMAND: &str = "command-agent-run";
+/// Largest terminal either way, characters.
+const LARGEST: u16 = 4096;
+
+/// One that was started and is not written off yet.
+struct Row {
+    call: Call,
+    actor: String,
+    terminal: Terminal,
+    started: Instant,
+    started_at: String,
+    stop_at: Option<Instant>,
+    stopped: Stopped,
+    end: Option<ExecutionEnd>,
+    notify: Option<oneshot::Sender<ExecutionEnd>>,
+}
+
+/// Whether we ended it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stopped {
+    No,
+    ByTime,
+    ByRequest,
+}
+
+/// All of them.
+#[derive(Default)]
+pub(super) struct Programs {
+    rows: BTreeMap<ExecutionId, Row>,
+}
+
+impl Programs {
+    /// Starts one, when the policy lets it.
+    pub(super) fn launch(
+        &mut self,
+        session: &mut Session<'_, '_>,
+        actor: &str,
+        exec: &LiveExec,
+    ) -> Result<Started, ErrorBody> {
+        let call = judged(session, exec)?;
+        let pair = match exec.terminal {
+            Some(size) => streams::terminal(checked(size)?)?,
+            None => streams::pipes()?,
+        };
+        let terminal = match exec.terminal {
+            Some(_) => Terminal::Controlling,
+            None => Terminal::None,
+        };
+        let (id, started_at) = session.recorder.begin_beside(&call, actor, terminal)?;
+        let launch = Launch {
+            id: id.clone(),
+            argv: call.argv.clone(),
+            env: call.env.clone(),
+            cwd: call.cwd.clone(),
+            terminal,
+        };
+        let started = Instant::now();
+        if let Err(error) = session.guest.runtime.launch(&launch, pair.guest) {
+            let end = ExecutionEnd::NotStarted {
+                error: error.clone(),
+            };
+            finish(session.recorder, &id, &call, &end, (started, &started_at))?;
+            return Err(error);
+        }
+        let (notify, ended) = oneshot::channel();
+        let row = Row {
+            call,
+            actor: actor.to_owned(),
+            terminal,
+            started,
+            started_at,
+            stop_at: exec
+                .timeout_ms
+                .and_then(|ms| started.checked_add(Duration::from_millis(ms))),
+            stopped: Stopped::No,
+            end: None,
+            notify: Some(notify),
+        };
+        self.rows.insert(id.clone(), row);
+        Ok(Started {
+            id,
+            streams: pair.ours,
+            ended,
+        })
+    }
+
+    /// The guest says that one ended.
+    pub(super) fn ended(&mut self, end: LaunchedEnd) {
+        let Some(row) = self.rows.get_mut(&end.id) else {
+            return;
+        };
+        let end = match (row.stopped, end.end) {
+            (Stopped::ByTime, ExecutionEnd::Signalled { .. } | ExecutionEnd::Exited { .. }) => {
+                ExecutionEnd::TimedOut
+            }
+            (Stopped::ByRequest, ExecutionEnd::Signalled { .. }) => ExecutionEnd::Cancelled,
+            (_, end) => end,
+        };
+        row.end = Some(end.clone());
+        // Nobody waits when the conversation is over: then nothing of it comes any more.
+        if let Some(notify) = row.notify.take() {
+            let _ = notify.send(end);
+        }
+    }
+
+    /// All of its output is written: it can be written off.
+    pub(super) fn drained(
+        &mut self,
+        recorder: &mut Recorder<'_>,
+        id: &ExecutionId,
+    ) -> Result<(), ErrorBody> {
+        let Some(row) = self.rows.remove(id) else {
+            return Ok(());
+        };
+        let end = row.end.unwrap_or(ExecutionEnd::GuestDied);
+        finish(
+            recorder,
+            id,
+            &row.call,
+            &end,
+            (row.started, &row.started_at),
+        )
+    }
+
+    /// Ends those whose time is up.
+    pub(super) fn stop_late(&mut self, runtime: &mut dyn Runtime, now: Instant) {
+        for (id, row) in &mut self.rows {
+            if row.end.is_none()
+                && row.stopped == Stopped::No
+                && row.stop_at.is_some_and(|at| now >= at)
+            {
+                row.stopped = Stopped::ByTime;
+                // A guest that is gone has ended it already.
+                let _ = runtime.stop(id);
+            }
+        }
+    }
+
+    /// Ends one.
+    pub(super) fn stop(&mut self, runtime: &mut dyn Runtime, id: &ExecutionId) {
+        if let Some(row) = self.rows.get_mut(id) {
+            if row.end.is_none() && row.stopped == Stopped::No {
+                row.stopped = Stopped::ByRequest;
+            }
+            let _ = runtime.stop(id);
+        }
+    }
+
+    /// Ends all.
+    pub(super) fn stop_all(&mut self, runtime: &mut dyn Runtime) {
+        for id in self.ids() {
+            self.stop(runtime, &id);
+        }
+    }
+
+    /// A signal for one of them.
+    pub(super) fn signal(&self, runtime: &mut dyn Runtime, id: &ExecutionId, signal: i32) {
+        if self.rows.contains_key(id) {
+            let _ = runtime.signal(id, signal);
+        }
+    }
+
+    pub(super) fn ids(&self) -> Vec<ExecutionId> {
+        self.rows.keys().cloned().collect()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// When the next one's time is up.
+    pub(super) fn next_stop(&self) -> Option<Instant> {
+        let waiting = self.rows.values().filter(|row| row.stopped == Stopped::No);
+        waiting.filter_map(|row| row.stop_at).min()
+    }
+
+    /// In a sentence.
+    pub(super) fn names(&self, recorder: &Recorder<'_>) -> String {
+        let name = |(id, row): (&ExecutionId, &Row)| {
+            let program = row.call.argv.first().map_or("", String::as_str);
+            format!("{} ({})", id.as_str(), recorder.clean(program))
+        };
+        self.rows.iter().map(name).collect::<Vec<_>>().join(", ")
+    }
+
+    /// As the status shows them.
+    pub(super) fn listed(&self, recorder: &Recorder<'_>) -> Value {
+        self.rows
+            .iter()
+            .filter(|(_, row)| row.end.is_none())
+            .map(|(id, row)| {
+                let program = row.call.argv.first().map_or("", String::as_str);
+                json!({
+                    "id": id,
+                    "program": recorder.clean(program),
+                    "actor": row.actor,
+                    "terminal": row.terminal == Terminal::Controlling,
+                    "startedAt": row.started_at,
+                })
+            })
+            .collect()
+    }
+}
+
+/// The call, judged by the policy of the sandbox.
+fn judged(session: &Session<'_, '_>, exec: &LiveExec) -> Result<Call, ErrorBody> {
+    let program = exec.argv.first().map_or("", String::as_str);
+    if program.is_empty() {
+        return Err(ErrorBody::new(
+            ErrorCode::InputInvalid,
+            "there is no program to run: name one",
+        ));
+    }
+    let asked = CommandCall {
+        command: COMMAND.to_owned(),
+        args: vec![format!("command={program}")],
+    };
+    assert_command(&session.setting.prepared.policy, &asked).map_err(|e| e.body())?;
+    for name in exec.env.keys() {
+        check_env_name(name).map_err(|e| e.body())?;
+    }
+    let call = Call {
+        command: COMMAND.to_owned(),
+        args: exec.argv.clone(),
+        phase: "live",
+        argv: exec.argv.clone(),
+        env: exec.env.clone(),
+        cwd: exec
+            .cwd
+            .clone()
+            .unwrap_or_else(|| session.setting.cwd.clone()),
+        stdin: None,
+    };
+    Ok(with_secrets(session.setting, call))
+}
+
+fn checked(size: TerminalSize) -> Result<TerminalSize, ErrorBody> {
+    if size.columns > LARGEST || size.rows > LARGEST {
+        return Err(ErrorBody::new(
+            ErrorCode::InputInvalid,
+            format!("a terminal has at most {LARGEST} columns and rows"),
+        ));
+    }
+    Ok(size)
+}
+
+fn finish(
+    recorder: &mut Recorder<'_>,
+    id: &ExecutionId,
+    call: &Call,
+    end: &ExecutionEnd,
+    (started, started_at): (Instant, &str),
+) -> Result<(), ErrorBody> {
+    recorder.finish_beside(
+        id,
+        call,
+        BesideEnd {
+            end,
+            duration: started.elapsed(),
+            started_at,
+        },
+    )
+}
