@@ -1,5 +1,6 @@
 //! What is asked of a held sandbox and answered once. One place for every kind of request.
 
+use crate::run::episode;
 use crate::run::session::Session;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -46,12 +47,15 @@ pub(super) fn dispatch(
     match request {
         LiveRequest::Command { call, timeout_ms } => {
             let timeout = timeout_ms.map_or(left, |ms| Duration::from_millis(ms).min(left));
-            let done = session.command(call, timeout)?;
+            let done = episode::command(session, call, timeout)?;
             Ok(json!(done.result))
         }
-        LiveRequest::Observe { .. } | LiveRequest::Step { .. } | LiveRequest::Trace => {
-            not_here("observations and episodes")
-        }
+        LiveRequest::Observe { spec } => episode::look(session, spec, left),
+        LiveRequest::Step {
+            action,
+            observation,
+        } => episode::step(session, action, observation.as_ref(), left),
+        LiveRequest::Trace => episode::trace(session),
         LiveRequest::SyncIn(_) | LiveRequest::SyncOut(_) => not_here("file sync"),
         LiveRequest::Snapshot(_)
         | LiveRequest::Restore { .. }

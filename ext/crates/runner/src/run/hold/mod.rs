@@ -17,6 +17,7 @@ pub(crate) use desk::{Ask, Desk, Keeps, Started, Streams};
 pub(crate) use states::{Change, States};
 pub(crate) use streams::resize;
 
+use super::episode;
 use super::session::Session;
 use super::work::Stop;
 use dispatch::Beside;
@@ -40,6 +41,7 @@ pub(super) fn serve(
     let mut house = House::open(session, hold, desk, states)?;
     let end = house.run(session);
     let closed = house.close(session, &end);
+    episode::close(session.recorder);
     let (end, death) = end?;
     closed?;
     Ok(stop_of(end, death))
@@ -98,6 +100,7 @@ impl<'d> House<'d> {
         let policy = &session.setting.prepared.policy;
         house.states.set("network", json!(policy.network));
         house.states.set("idleMs", json!(hold.idle_ms));
+        episode::begin(session)?;
         house.look(session);
         let change = Change::by_supervisor(RuntimeState::Ready, "the guest is ready");
         house.states.change(session.recorder, desk, change)?;
@@ -255,7 +258,10 @@ impl<'d> House<'d> {
                 }
                 let left = self.lease.expires.saturating_duration_since(Instant::now());
                 session.recorder.actor = Some(actor.to_owned());
-                let answer = dispatch::dispatch(session, other, left);
+                let answer = dispatch::dispatch(session, other, left).and_then(|answer| {
+                    episode::after(session, other, &answer)?;
+                    Ok(answer)
+                });
                 session.recorder.actor = None;
                 answer
             }
