@@ -134,9 +134,13 @@ def limits_out_of_range(bench):
         must(answer.exit == 1 and answer.code in ("wp_codebox_limit_invalid", "wp_codebox_input_invalid"), str(answer))
 
 
-def preview_is_refused(bench):
-    bench.run("--mount", f"{bench.source()}:/workspace/plugin", "--preview-port", "8080", *PHP).expect(
-        1, "wp_codebox_input_invalid")
+def previews_out_of_range(bench):
+    source = bench.source()
+    for flags in (["--preview-port", "8080"], ["--preview-hold", "0"], ["--preview-hold", "2h"],
+                  ["--preview-hold", "9s", "--preview-bind", "localhost"],
+                  ["--preview-hold", "9s", "--preview-public-url", "https://example.org/below"]):
+        answer = bench.run("--mount", f"{source}:/workspace/plugin", *flags, *PHP)
+        must(answer.exit == 1 and answer.code in ("wp_codebox_limit_invalid", "wp_codebox_input_invalid"), str(answer))
 
 
 def state_too_open(bench):

@@ -4,6 +4,7 @@
 //! record and the bond to the caller. Whatever arrives is bounded in number, length and
 //! time, so that nobody who may connect can hold or end the run but by asking for its end.
 
+mod asking;
 mod client;
 mod events;
 mod exec;
@@ -12,7 +13,8 @@ mod lines;
 mod live;
 mod socket;
 
-pub(crate) use client::cancel;
+pub(crate) use asking::ask;
+pub(crate) use client::{ask_once, cancel, connect};
 
 use crate::frames::FrameReader;
 use crate::outbox::Bond;

@@ -204,6 +204,10 @@ pub struct SyncOut {
     /// Whether the content comes along, or only names and digests.
     #[serde(default)]
     pub content: bool,
+    /// Every regular file as it is now, and not only what differs from the mount's source. The
+    /// digests are then the guest's word.
+    #[serde(default)]
+    pub everything: bool,
 }
 
 /// A snapshot to make.

@@ -1,9 +1,14 @@
 //! Arguments of every subcommand. The doc comments are the help texts.
 
+use super::episode::EpisodeCommand;
 use super::groups::{BatchArgs, FanoutArgs, SingleArgs};
 use super::model::ModelArgs;
+use super::preview::PreviewArgs;
+use super::profile::ProfileCommand;
 use super::recipe::{BlueprintArgs, RecipeCommand, RecipeRunArgs, WorkspacePolicyCommand};
 use super::runs::RunsCommand;
+use super::sandbox::SandboxCommand;
+use super::sync::SyncArgs;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -33,6 +38,9 @@ pub(crate) enum Command {
     /// Verify bundles and prepare their application.
     #[command(subcommand, alias = "artifact")]
     Artifacts(ArtifactsCommand),
+    /// Work with a sandbox step by step, and keep a trace of it that verifies.
+    #[command(subcommand)]
+    Episode(EpisodeCommand),
     /// Run one agent task that is given as JSON.
     #[command(visible_aliases = ["run-agent-task", "agent-task-run"])]
     AgentSandboxRun(SingleArgs),
@@ -42,6 +50,12 @@ pub(crate) enum Command {
     /// Run workers that may wait for each other, and judge what they come to together.
     #[command(visible_alias = "run-agent-task-fanout")]
     AgentFanout(FanoutArgs),
+    /// Make sandboxes that outlive their commands, keep their state, bring it back, end them.
+    #[command(subcommand)]
+    Sandbox(SandboxCommand),
+    /// Judge and list the profiles that sandboxes are made from.
+    #[command(subcommand)]
+    Profile(ProfileCommand),
     /// Look at runs that others started, follow and cancel them.
     #[command(subcommand)]
     Runs(RunsCommand),
@@ -55,6 +69,8 @@ pub(crate) enum Command {
     },
     /// Check whether this host can run sandboxes, and say what to fix.
     Doctor(DoctorArgs),
+    /// Carry files between a directory here and a held sandbox.
+    Sync(SyncArgs),
     /// Remove what runs left: settled run directories, dead scratch, unfinished bundles,
     /// unused templates, empty control groups. Bundles only when asked for.
     Gc(GcArgs),
@@ -156,6 +172,8 @@ Examples:
     --check 'vendor/bin/phpunit'
   wp-codebox run --mount ./my-plugin:/workspace/my-plugin --goal 'Fix the coding style' \\
     --agent-command 'phpcbf --standard=PSR12 .' --agent-success-codes 0,1 --check 'phpcs --standard=PSR12 .' --json
+  wp-codebox run --mount ./my-plugin:/wordpress/wp-content/plugins/my-plugin --preview-hold 10m \\
+    --command wordpress.wp-cli --arg command='plugin activate my-plugin'
 
 Exit status: 0 succeeded or nothing to do, 1 failed, 3 partial or blocked, 124 timed out,
 125 the sandbox could not start, 126 denied by policy, 130 cancelled.")]
@@ -243,15 +261,8 @@ pub(crate) struct RunArgs {
     /// Partition of the state directory the bundle is stored in.
     #[arg(long, default_value = "cli", value_name = "ID")]
     pub site: String,
-    /// Preview of the running site: not offered by this version, any use is refused.
-    #[arg(long, hide = true)]
-    pub preview_hold_seconds: Option<String>,
-    #[arg(long, hide = true)]
-    pub preview_port: Option<String>,
-    #[arg(long, hide = true)]
-    pub preview_bind: Option<String>,
-    #[arg(long, hide = true)]
-    pub preview_public_url: Option<String>,
+    #[command(flatten)]
+    pub preview: PreviewArgs,
     #[command(flatten)]
     pub paths: PathArgs,
     /// Print the result as JSON on standard output.

@@ -7,17 +7,22 @@ mod agents;
 mod args;
 mod artifacts;
 mod doctor;
+mod episode;
 mod gc;
 mod groups;
 mod manual;
 mod model;
 mod network;
 mod output;
+mod preview;
+mod profile;
 mod recipe;
 mod request;
 mod run;
 mod runs;
+mod sandbox;
 mod settings;
+mod sync;
 
 pub(crate) use settings::Settings;
 
@@ -62,13 +67,17 @@ pub(crate) fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
         Command::ValidateBlueprint(options) => recipe::validate_blueprint(&output, &options),
         Command::WorkspacePolicy(command) => recipe::workspace_policy(&output, &command),
         Command::Artifacts(command) => artifacts::main(&output, command),
+        Command::Episode(command) => episode::main(&output, &command),
         Command::AgentSandboxRun(options) => groups::single(&output, &options),
         Command::AgentSandboxBatch(options) => groups::batch(&output, &options),
         Command::AgentFanout(options) => groups::fanout(&output, &options),
+        Command::Sandbox(command) => sandbox::main(&output, &command),
+        Command::Profile(command) => profile::main(&output, &command),
         Command::Runs(command) => runs::main(&output, &command),
         Command::Agents(options) => agents::main(&output, &options),
         Command::Commands { .. } => output.commands(),
         Command::Doctor(options) => doctor::main(&output, &options),
+        Command::Sync(options) => sync::main(&output, &options),
         Command::Gc(options) => gc::main(&output, &options),
         Command::Completion { shell } => manual::completion(shell),
         Command::Man(options) => manual::man(&output, &options),

@@ -1,7 +1,7 @@
 //! From the arguments of `run` to a run request.
 
 use super::args::RunArgs;
-use super::{Settings, model, network};
+use super::{Settings, model, network, preview};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{
@@ -12,7 +12,6 @@ use wp_codebox_contracts::{
 
 /// Builds the request; every refusal names the flag.
 pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, ErrorBody> {
-    refuse_preview(args)?;
     let wordpress = settings.wordpress.clone().ok_or_else(|| {
         ErrorBody::new(
             ErrorCode::ConfigInvalid,
@@ -21,8 +20,9 @@ pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, E
         .hint("or set WP_CODEBOX_WORDPRESS")
     })?;
     check_version(args.wp.as_deref(), &wordpress)?;
+    let held = args.preview.preview_hold.is_some();
     let who = args.agent_command.is_some() || args.agent.is_some() || args.model.model.is_some();
-    if args.command.is_none() && !who {
+    if args.command.is_none() && !who && !held {
         return Err(input(
             "nothing to run: give --model for the built-in agent, --agent, --agent-command or --command",
         ));
@@ -100,6 +100,7 @@ pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, E
             Value::from("command-line"),
         )]),
     };
+    preview::hold(&args.preview, &mut request)?;
     if request.policy.is_none() {
         request.policy = network::policy(args, &request)?;
     }
@@ -124,21 +125,6 @@ pub(crate) fn run_paths(settings: &Settings, wordpress: &Path) -> Result<RunPath
 
 fn input(message: impl Into<String>) -> ErrorBody {
     ErrorBody::new(ErrorCode::InputInvalid, message)
-}
-
-fn refuse_preview(args: &RunArgs) -> Result<(), ErrorBody> {
-    let flags = [
-        &args.preview_hold_seconds,
-        &args.preview_port,
-        &args.preview_bind,
-        &args.preview_public_url,
-    ];
-    if flags.into_iter().any(Option::is_some) {
-        return Err(input(
-            "previews are not offered by this version: leave the --preview flags out",
-        ));
-    }
-    Ok(())
 }
 
 fn outer_sandbox(args: &RunArgs) -> Result<OuterSandbox, ErrorBody> {

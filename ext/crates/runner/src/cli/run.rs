@@ -2,7 +2,7 @@
 
 use super::args::RunArgs;
 use super::output::{Output, Stream};
-use super::{Settings, request};
+use super::{Settings, preview, request};
 use crate::agent::parent_unavailable;
 use crate::frames::{FrameReader, write_frame};
 use base64::Engine;
@@ -55,6 +55,9 @@ pub(super) fn supervise(output: &Output, request: &RunRequest) -> Result<RunResu
     let mut reader = FrameReader::new(ours);
     let answer = loop {
         match reader.next() {
+            Ok(Some(Frame::Event { event })) if event.kind == EventType::Observed => {
+                preview::announce(*output, request, &event);
+            }
             Ok(Some(Frame::Event { event })) if !output.is_json() => show(*output, request, &event),
             Ok(Some(Frame::Event { .. } | Frame::Accepted { .. })) => {}
             Ok(Some(Frame::ToolRequest { request })) => {

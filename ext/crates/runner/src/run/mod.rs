@@ -32,6 +32,7 @@ mod salvage;
 mod secrets;
 mod session;
 mod state;
+mod sync;
 mod test_files;
 mod verdict;
 mod words;
@@ -47,6 +48,7 @@ pub(crate) use prepare::{Prepared, default_policy, prepare};
 pub(crate) use programs::{GuestMount, check as check_program, command as command_program};
 pub(crate) use recorder::end_word;
 pub(crate) use recorder::{Call, Step};
+pub(crate) use sync::FILE_BYTES as SYNC_FILE_BYTES;
 pub(crate) use work::Stop;
 
 use crate::agent::Parent;

@@ -5,33 +5,40 @@ use crate::run::session::Session;
 use serde_json::{Value, json};
 use std::time::Duration;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, LiveRequest};
+use wp_codebox_policy::{Handler, descriptor};
 
 /// Whether a request can go beside programs that run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Beside {
     Yes,
-    /// It replaces the guest they run in.
+    /// It keeps the state they change, or replaces the guest they run in.
     No,
 }
 
 /// Judges a request before it is carried out.
 pub(super) fn beside(request: &LiveRequest) -> Beside {
     match request {
-        LiveRequest::Restore { .. } | LiveRequest::Reset => Beside::No,
+        LiveRequest::Restore { .. } | LiveRequest::Reset | LiveRequest::Snapshot(_) => Beside::No,
+        LiveRequest::Command { call, .. } => beside_command(&call.command),
+        LiveRequest::Step { action, .. } => beside_command(&action.command),
         LiveRequest::Exec(_)
-        | LiveRequest::Command { .. }
         | LiveRequest::Observe { .. }
-        | LiveRequest::Step { .. }
         | LiveRequest::Trace
         | LiveRequest::SyncIn(_)
         | LiveRequest::SyncOut(_)
-        | LiveRequest::Snapshot(_)
         | LiveRequest::Snapshots
         | LiveRequest::Preview(_)
         | LiveRequest::Events(_)
         | LiveRequest::Status
         | LiveRequest::ExtendTtl { .. }
         | LiveRequest::Close { .. } => Beside::Yes,
+    }
+}
+
+fn beside_command(command: &str) -> Beside {
+    match descriptor(command) {
+        Some(found) if found.handler == Handler::Checkpoint => Beside::No,
+        Some(_) | None => Beside::Yes,
     }
 }
 
@@ -57,7 +64,7 @@ pub(super) fn dispatch(
         LiveRequest::Snapshot(_)
         | LiveRequest::Restore { .. }
         | LiveRequest::Reset
-        | LiveRequest::Snapshots => not_here("snapshots"),
+        | LiveRequest::Snapshots => session.state_request(request, &[]),
         LiveRequest::Preview(_) => not_here("previews"),
         // These are answered where they arrive, or by the times of the sandbox.
         LiveRequest::Exec(_)

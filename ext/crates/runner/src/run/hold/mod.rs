@@ -249,11 +249,12 @@ impl<'d> House<'d> {
             other => {
                 self.used_by(session, actor)?;
                 if dispatch::beside(other) == Beside::No && !self.programs.is_empty() {
-                    return Err(ErrorBody::new(
-                        ErrorCode::SandboxInUse,
-                        "programs run in the sandbox, and this would end them: end them first",
-                    )
-                    .with("executions", self.programs.listed(session.recorder)));
+                    let names = self.programs.names(session.recorder);
+                    let message = format!(
+                        "programs run in the sandbox: {names}; wait until they have ended, or end them first"
+                    );
+                    return Err(ErrorBody::new(ErrorCode::SandboxInUse, message)
+                        .with("executions", self.programs.listed(session.recorder)));
                 }
                 let left = self.lease.expires.saturating_duration_since(Instant::now());
                 session.recorder.actor = Some(actor.to_owned());

@@ -18,6 +18,7 @@ use crate::preview::{
     Reservation, Token,
 };
 use serde_json::{Map, Value, json};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use visitors::Visitors;
@@ -164,8 +165,8 @@ impl Previews {
 }
 
 impl Session<'_, '_> {
-    /// What wakes this session's owner when a visitor comes.
-    pub(crate) fn ring_for_visitors(&mut self, bell: Box<dyn Fn() + Send + Sync>) {
+    /// The event counter that wakes this session's owner when a visitor comes.
+    pub(crate) fn ring_for_visitors(&mut self, bell: OwnedFd) {
         self.previews.visitors.ring_with(bell);
     }
 

@@ -56,16 +56,21 @@ impl Session<'_, '_> {
         match self.guest.runtime.connect(port) {
             Ok(connection) => Ok(connection),
             Err(_) => {
-                self.stop_site_server();
+                self.end_site_server();
                 let port = self.site_server()?;
                 self.guest.runtime.connect(port)
             }
         }
     }
 
-    /// Ends the guest's web server, e.g. because the state of the guest is to be kept. Whoever
-    /// needs it next starts it again.
+    /// Ends what serves the session itself in the guest, web server and sync, e.g. because the
+    /// state of the guest is to be kept. Whoever needs it next starts it again.
     pub(crate) fn stop_site_server(&mut self) {
+        self.end_site_server();
+        self.stop_sync_program();
+    }
+
+    fn end_site_server(&mut self) {
         if let Some(server) = self.guest.site.take() {
             // A guest that is gone has no server.
             let _ = self.guest.runtime.stop(&server.id);

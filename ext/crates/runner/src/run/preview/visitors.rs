@@ -3,18 +3,17 @@
 use crate::preview::{Doorway, Knock};
 use std::collections::VecDeque;
 use std::fmt;
+use std::os::fd::OwnedFd;
 use std::sync::{Mutex, PoisonError};
 
 /// Most that wait; the forwarder asks for no more than its own rooms.
 const MOST: usize = 64;
 
-type Bell = Box<dyn Fn() + Send + Sync>;
-
 /// Those who wait, in order of arrival.
 #[derive(Default)]
 pub(super) struct Visitors {
     waiting: Mutex<VecDeque<Knock>>,
-    bell: Mutex<Option<Bell>>,
+    bell: Mutex<Option<OwnedFd>>,
 }
 
 impl fmt::Debug for Visitors {
@@ -24,8 +23,8 @@ impl fmt::Debug for Visitors {
 }
 
 impl Visitors {
-    /// What wakes the thread that owns the guest.
-    pub(super) fn ring_with(&self, bell: Bell) {
+    /// The event counter that wakes the thread that owns the guest.
+    pub(super) fn ring_with(&self, bell: OwnedFd) {
         *self.bell.lock().unwrap_or_else(PoisonError::into_inner) = Some(bell);
     }
 
@@ -52,8 +51,9 @@ impl Doorway for Visitors {
             waiting.push_back(knock);
         }
         let bell = self.bell.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(ring) = bell.as_ref() {
-            ring();
+        if let Some(bell) = bell.as_ref() {
+            // A counter that is full wakes as well.
+            let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
         }
     }
 }

@@ -16,6 +16,7 @@ use super::egress::{self, Phase};
 use super::preview::{PreviewEnd, Previews, SiteServer};
 use super::recorder::Recorder;
 use super::state::{self, Base, Uppers};
+use super::sync::SyncProgram;
 use super::work::{guest, spec};
 use super::{Setting, agents};
 use serde_json::json;
@@ -36,6 +37,10 @@ pub(crate) struct WorkingGuest {
     pub site: Option<SiteServer>,
     /// Web servers that were started in it.
     pub sites: u32,
+    /// The program that carries files, once somebody needed it.
+    pub syncing: Option<SyncProgram>,
+    /// How many of it were started.
+    pub syncs: u32,
 }
 
 /// One session. Everything in it may be used at once, which is why its members are open.
@@ -52,10 +57,10 @@ pub(crate) struct Session<'s, 'r> {
     pub previews: Previews,
     /// What guests before the present one used.
     spent: Usage,
-    /// Guests before the present one.
-    replaced: u32,
     /// When the guest must end.
     until: Instant,
+    /// Guests before the present one.
+    replaced: u32,
 }
 
 /// What a session leaves.
@@ -89,8 +94,8 @@ impl<'s, 'r> Session<'s, 'r> {
             outer,
             previews: Previews::default(),
             spent: Usage::default(),
-            replaced: 0,
             until: setting.clock.deadline,
+            replaced: 0,
         })
     }
 
@@ -193,6 +198,8 @@ fn start(
         uppers,
         site: None,
         sites: 0,
+        syncing: None,
+        syncs: 0,
     })
 }
 

@@ -1,0 +1,325 @@
+//! The directory here: read and written beneath its own descriptor, links never followed.
+
+use super::compare::{File, Files};
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
+use rustix::io::Errno;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use wp_codebox_artifacts::{ExcludeRules, sha256};
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+
+const BENEATH: ResolveFlags = ResolveFlags::BENEATH
+    .union(ResolveFlags::NO_SYMLINKS)
+    .union(ResolveFlags::NO_MAGICLINKS);
+/// Directories deep.
+const DEPTH: usize = 64;
+/// Files at most.
+const FILES: usize = 50_000;
+
+/// The directory, open.
+#[derive(Debug)]
+pub(super) struct Local {
+    root: OwnedFd,
+    shown: String,
+}
+
+/// What is in it.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub files: Files,
+    /// Paths that take no part, and why.
+    pub left_out: Vec<(String, &'static str)>,
+}
+
+impl Local {
+    pub(super) fn open(path: &Path) -> Result<Self, ErrorBody> {
+        let shown = path.display().to_string();
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        match fs::open(path, flags, Mode::empty()) {
+            Ok(root) => Ok(Self { root, shown }),
+            Err(error) => {
+                let message = format!("{shown} cannot be synced: {}", io(error));
+                Err(ErrorBody::new(ErrorCode::InputInvalid, message).hint("name a directory"))
+            }
+        }
+    }
+
+    /// Every regular file but those below `.git`.
+    pub(super) fn files(&self, most: usize) -> Result<Found, ErrorBody> {
+        let mut found = Found::default();
+        self.walk("", 0, most, &mut found)?;
+        Ok(found)
+    }
+
+    fn walk(
+        &self,
+        below: &str,
+        depth: usize,
+        most: usize,
+        found: &mut Found,
+    ) -> Result<(), ErrorBody> {
+        if depth > DEPTH {
+            return Err(self.failed(below, "is too deep"));
+        }
+        let at = if below.is_empty() { "." } else { below };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let directory = fs::openat2(&self.root, at, flags, Mode::empty(), BENEATH)
+            .map_err(|e| self.failed(below, &io(e)))?;
+        let entries = fs::Dir::read_from(&directory).map_err(|e| self.failed(below, &io(e)))?;
+        let mut names = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(|e| self.failed(below, &io(e)))?;
+            names.push(entry.file_name().to_bytes().to_vec());
+        }
+        names.sort();
+        for name in names {
+            if matches!(&name[..], b"." | b"..") || ExcludeRules::default().excludes(&name) {
+                continue;
+            }
+            let shown = String::from_utf8_lossy(&name).into_owned();
+            let path = match below {
+                "" => shown.clone(),
+                below => format!("{below}/{shown}"),
+            };
+            if shown.as_bytes() != name {
+                found.left_out.push((path, "its name is not UTF-8"));
+                continue;
+            }
+            let stat = fs::statat(&directory, &shown, AtFlags::SYMLINK_NOFOLLOW)
+                .map_err(|e| self.failed(&path, &io(e)))?;
+            match FileType::from_raw_mode(stat.st_mode) {
+                FileType::Directory => self.walk(&path, depth + 1, most, found)?,
+                FileType::RegularFile if found.files.len() >= FILES => {
+                    return Err(self.failed(&path, "is one file too many"));
+                }
+                FileType::RegularFile if u64::try_from(stat.st_size).unwrap_or(0) > most as u64 => {
+                    found.left_out.push((path, "it is too large"));
+                }
+                FileType::RegularFile => {
+                    let (bytes, executable) = self.read(&path, most)?;
+                    let sha256 = sha256(&bytes).as_str().to_owned();
+                    found.files.insert(path, File { sha256, executable });
+                }
+                FileType::Symlink => found.left_out.push((path, "it is a link")),
+                _ => found.left_out.push((path, "it is no regular file")),
+            }
+        }
+        Ok(())
+    }
+
+    /// A file's bytes, and whether it is executable.
+    pub(super) fn read(&self, path: &str, most: usize) -> Result<(Vec<u8>, bool), ErrorBody> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let fd = fs::openat2(&self.root, path, flags, Mode::empty(), BENEATH)
+            .map_err(|e| self.failed(path, &io(e)))?;
+        let stat = fs::fstat(&fd).map_err(|e| self.failed(path, &io(e)))?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(self.failed(path, "is no regular file"));
+        }
+        let mut bytes = Vec::new();
+        std::fs::File::from(fd)
+            .take(most as u64 + 1)
+            .read_to_end(&mut bytes)
+            .map_err(|e| self.failed(path, &e.to_string()))?;
+        if bytes.len() > most {
+            return Err(self.failed(path, "is too large"));
+        }
+        Ok((bytes, stat.st_mode & 0o111 != 0))
+    }
+
+    /// What is there now; none: nothing.
+    pub(super) fn look(&self, path: &str, most: usize) -> Result<Option<File>, ErrorBody> {
+        let (directory, name) = match self.parent(path, Missing::Refused) {
+            Ok(found) => found,
+            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+            Err(error) => return Err(self.failed(path, &io(error))),
+        };
+        match fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(self.failed(path, &io(error))),
+            Ok(_) => {
+                let (bytes, executable) = self.read(path, most)?;
+                let sha256 = sha256(&bytes).as_str().to_owned();
+                Ok(Some(File { sha256, executable }))
+            }
+        }
+    }
+
+    /// Puts a file in its place with one rename. Whose files these are stays as it is.
+    pub(super) fn write(
+        &self,
+        path: &str,
+        bytes: &[u8],
+        executable: bool,
+    ) -> Result<(), ErrorBody> {
+        let (directory, name) = self
+            .parent(path, Missing::Made)
+            .map_err(|e| self.failed(path, &io(e)))?;
+        let temporary = format!(".codebox-sync-{}-{name}", std::process::id());
+        let temporary = temporary.chars().take(200).collect::<String>();
+        let put = || -> std::io::Result<()> {
+            let flags =
+                OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let fd = fs::openat(&directory, &temporary, flags, Mode::from_raw_mode(0o600))?;
+            let owner = fs::fstat(&directory)?;
+            let mut file = std::fs::File::from(fd);
+            file.write_all(bytes)?;
+            let mode = if executable { 0o755 } else { 0o644 };
+            if rustix::process::geteuid().is_root() {
+                let user = fs::Uid::from_raw(owner.st_uid);
+                let group = fs::Gid::from_raw(owner.st_gid);
+                fs::fchown(&file, Some(user), Some(group))?;
+            }
+            fs::fchmod(&file, Mode::from_raw_mode(mode))?;
+            file.sync_data()?;
+            // A directory that took the name meanwhile is not replaced: the kernel refuses.
+            fs::renameat_with(
+                &directory,
+                &temporary,
+                &directory,
+                name,
+                RenameFlags::empty(),
+            )?;
+            Ok(())
+        };
+        put().map_err(|error| {
+            let _ = fs::unlinkat(&directory, &temporary, AtFlags::empty());
+            self.failed(path, &error.to_string())
+        })
+    }
+
+    /// Removes a file, and directories that are empty without it.
+    pub(super) fn remove(&self, path: &str) -> Result<(), ErrorBody> {
+        let (directory, name) = self
+            .parent(path, Missing::Refused)
+            .map_err(|e| self.failed(path, &io(e)))?;
+        fs::unlinkat(&directory, name, AtFlags::empty()).map_err(|e| self.failed(path, &io(e)))?;
+        let mut above = path;
+        while let Some((next, _)) = above.rsplit_once('/') {
+            above = next;
+            let Ok((directory, name)) = self.parent(above, Missing::Refused) else {
+                break;
+            };
+            if fs::unlinkat(&directory, name, AtFlags::REMOVEDIR).is_err() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The directory of a path, and the name in it.
+    fn parent<'p>(&self, path: &'p str, missing: Missing) -> Result<(OwnedFd, &'p str), Errno> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let open = |from: std::os::fd::BorrowedFd<'_>, name: &str| {
+            fs::openat2(from, name, flags, Mode::empty(), BENEATH)
+        };
+        let mut directory = open(self.root.as_fd(), ".")?;
+        let mut parts = path.split('/').peekable();
+        while let Some(part) = parts.next() {
+            if matches!(part, "" | "." | "..") || ExcludeRules::default().excludes(part.as_bytes())
+            {
+                return Err(Errno::INVAL);
+            }
+            if parts.peek().is_none() {
+                return Ok((directory, part));
+            }
+            directory = match (open(directory.as_fd(), part), missing) {
+                (Err(Errno::NOENT), Missing::Made) => {
+                    fs::mkdirat(&directory, part, Mode::from_raw_mode(0o755))?;
+                    let made = open(directory.as_fd(), part)?;
+                    if rustix::process::geteuid().is_root() {
+                        let owner = fs::fstat(&directory)?;
+                        let user = fs::Uid::from_raw(owner.st_uid);
+                        let group = fs::Gid::from_raw(owner.st_gid);
+                        fs::fchown(&made, Some(user), Some(group))?;
+                    }
+                    made
+                }
+                (opened, _) => opened?,
+            };
+        }
+        Err(Errno::INVAL)
+    }
+
+    fn failed(&self, path: &str, why: &str) -> ErrorBody {
+        let message = format!("{}/{path}: {why}", self.shown);
+        ErrorBody::new(ErrorCode::InputInvalid, message)
+    }
+}
+
+/// What becomes of directories that are not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    Made,
+    Refused,
+}
+
+fn io(error: Errno) -> String {
+    match error {
+        Errno::LOOP | Errno::XDEV => "a link is in its way, and links are not followed".to_owned(),
+        error => std::io::Error::from(error).to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn what_lies_outside_is_neither_read_nor_written() {
+        let temp = tempfile::tempdir().unwrap();
+        let (root, outside) = (temp.path().join("in"), temp.path().join("out"));
+        std::fs::create_dir_all(root.join(".git")).unwrap();
+        std::fs::create_dir_all(&outside).unwrap();
+        std::fs::write(outside.join("a"), "secret").unwrap();
+        std::fs::write(root.join(".git/config"), "x").unwrap();
+        std::fs::write(root.join("big"), vec![0; 101]).unwrap();
+        symlink(&outside, root.join("dir")).unwrap();
+        symlink(outside.join("a"), root.join("file")).unwrap();
+        let local = Local::open(&root).unwrap();
+        let found = local.files(100).unwrap();
+        assert!(found.files.is_empty(), "{found:?}");
+        assert_eq!(found.left_out.len(), 3, "{found:?}");
+        for path in [
+            "dir/a",
+            "dir/new",
+            "../out/a",
+            ".git/config",
+            "/etc/x",
+            "a//b",
+            ".GIT/x",
+        ] {
+            assert!(local.write(path, b"x", false).is_err(), "{path}");
+            assert!(local.remove(path).is_err(), "{path}");
+        }
+        for path in ["dir/a", "file", "../out/a"] {
+            assert!(local.read(path, 100).is_err(), "{path}");
+        }
+        assert_eq!(std::fs::read(outside.join("a")).unwrap(), b"secret");
+        // A link that lies where a file goes is replaced, not followed.
+        local.write("file", b"mine", false).unwrap();
+        assert_eq!(std::fs::read(outside.join("a")).unwrap(), b"secret");
+        assert_eq!(std::fs::read(root.join("file")).unwrap(), b"mine");
+    }
+
+    #[test]
+    fn files_come_and_go_with_their_directories() {
+        let temp = tempfile::tempdir().unwrap();
+        let local = Local::open(temp.path()).unwrap();
+        local.write("a/b/c.sh", b"#!", true).unwrap();
+        let mode = std::fs::metadata(temp.path().join("a/b/c.sh"))
+            .unwrap()
+            .permissions();
+        assert_eq!(mode.mode() & 0o777, 0o755);
+        let seen = local.look("a/b/c.sh", 10).unwrap().unwrap();
+        assert!(seen.executable);
+        assert_eq!(local.look("a/x/y", 10).unwrap(), None);
+        local.write("a/d", b"", false).unwrap();
+        assert_eq!(local.files(10).unwrap().files.len(), 2);
+        local.remove("a/b/c.sh").unwrap();
+        assert!(!temp.path().join("a/b").exists() && temp.path().join("a/d").exists());
+        assert_eq!(std::fs::read_dir(temp.path()).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,181 @@
+<?php
+/**
+ * Files into the mounts and out of them, one at a time.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Guest;
+
+/**
+ * Answers the questions of a sync.
+ */
+final class Sync {
+	/** Directories deep. */
+	private const DEPTH = 64;
+
+	public function __construct(
+		private readonly Places $places,
+		private readonly Writing $writing,
+	) {}
+
+	/**
+	 * @param array<string,mixed> $question The question.
+	 * @param resource            $input    Its bytes, when it has some.
+	 * @return array{array<string,mixed>,string} The answer and the bytes behind it.
+	 */
+	public function answer( array $question, $input ): array {
+		// This program lives long, and what it knows of links may be old.
+		clearstatcache( true );
+		$path  = $question['path'] ?? null;
+		$bytes = '';
+		// Read in any case: the next question begins behind them.
+		$length  = max( 0, (int) ( $question['length'] ?? 0 ) );
+		$content = 0 === $length ? '' : (string) stream_get_contents( $input, $length );
+		try {
+			if ( strlen( $content ) !== $length ) {
+				throw new Refusal( 'request', 'the bytes of ' . $this->places->show( $path ) . ' are missing' );
+			}
+			$answer = match ( (string) ( $question['op'] ?? '' ) ) {
+				'put'    => $this->put( $question, $content ),
+				'remove' => $this->remove( $question ),
+				'read'   => $this->read( $question, $bytes ),
+				'tree'   => $this->tree( $question ),
+				default  => throw new Refusal( 'request', 'there is no such operation' ),
+			};
+			return array( array( 'ok' => true ) + $answer, $bytes );
+		} catch ( Refusal $refusal ) {
+			$answer = array(
+				'ok'      => false,
+				'code'    => $refusal->reason,
+				'message' => $refusal->getMessage(),
+			);
+			if ( 'changed' === $refusal->reason ) {
+				$answer['found'] = $this->digest( $path );
+			}
+			return array( $answer, '' );
+		}
+	}
+
+	/**
+	 * @param array<string,mixed> $question {path, length, sha256, mode}.
+	 * @param string              $content  The bytes.
+	 * @return array<string,mixed>
+	 */
+	private function put( array $question, string $content ): array {
+		$memory = fopen( 'php://memory', 'w+b' );
+		fwrite( $memory, $content );
+		rewind( $memory );
+		$done = $this->store( array( 'action' => 'write' ) + $question, $memory );
+		fclose( $memory );
+		return array( 'existed' => $done['existed'] );
+	}
+
+	/**
+	 * @param array<string,mixed> $question {path, sha256}.
+	 * @return array<string,mixed>
+	 */
+	private function remove( array $question ): array {
+		try {
+			$this->store( array( 'action' => 'delete' ) + $question, STDIN );
+			return array( 'existed' => true );
+		} catch ( Refusal $refusal ) {
+			if ( 'missing' !== $refusal->reason ) {
+				throw $refusal;
+			}
+			return array( 'existed' => false );
+		}
+	}
+
+	/**
+	 * @param array<string,mixed> $change One change, see Writing::store().
+	 * @param resource            $input  Its bytes.
+	 * @return array<string,mixed>
+	 */
+	private function store( array $change, $input ): array {
+		return $this->writing->store( array( 'changes' => array( $change ) ), $input )['files'][0];
+	}
+
+	/**
+	 * @param array<string,mixed> $question {path, most}.
+	 * @param string              $bytes    The content.
+	 * @return array<string,mixed>
+	 */
+	private function read( array $question, string &$bytes ): array {
+		$place = $this->places->entry( $question['path'] ?? null );
+		$most  = (int) ( $question['most'] ?? 0 );
+		if ( is_link( $place ) || ! is_file( $place ) ) {
+			throw new Refusal( 'kind', $this->places->show( $question['path'] ) . ' is no regular file' );
+		}
+		$content = @file_get_contents( $place, false, null, 0, $most + 1 );
+		if ( false === $content ) {
+			throw new Refusal( 'io', $this->places->show( $question['path'] ) . ' may not be read' );
+		}
+		if ( strlen( $content ) > $most ) {
+			throw new Refusal( 'limit', $this->places->show( $question['path'] ) . ' has more than ' . $most . ' bytes' );
+		}
+		$bytes = $content;
+		return array(
+			'length'     => strlen( $content ),
+			'executable' => 0 !== ( fileperms( $place ) & 0111 ),
+		);
+	}
+
+	/**
+	 * @param array<string,mixed> $question {path, most}.
+	 * @return array<string,mixed>
+	 */
+	private function tree( array $question ): array {
+		$top   = $this->places->existing( $question['path'] ?? null );
+		$most  = (int) ( $question['most'] ?? 0 );
+		$files = array();
+		$this->walk( $top, 0, $most, $files );
+		return array( 'files' => $files );
+	}
+
+	/**
+	 * @param string                   $directory Where.
+	 * @param int                      $depth     How deep that is.
+	 * @param int                      $most      Files at most.
+	 * @param list<array<int,mixed>>   $files     [path, sha256, bytes, executable], so far.
+	 */
+	private function walk( string $directory, int $depth, int $most, array &$files ): void {
+		if ( $depth > self::DEPTH ) {
+			throw new Refusal( 'limit', $this->places->show( $this->places->name( $directory ) ) . ' is too deep' );
+		}
+		foreach ( (array) @scandir( $directory ) as $name ) {
+			$place = $directory . '/' . $name;
+			if ( false === $name || '.' === $name || '..' === $name || Places::is_git( (string) $name ) || is_link( $place ) ) {
+				continue;
+			}
+			if ( is_dir( $place ) ) {
+				$this->walk( $place, $depth + 1, $most, $files );
+				continue;
+			}
+			$digest = is_file( $place ) ? @hash_file( 'sha256', $place ) : false;
+			if ( false === $digest ) {
+				continue;
+			}
+			if ( count( $files ) >= $most ) {
+				throw new Refusal( 'limit', 'there are more than ' . $most . ' files; ask for a directory below' );
+			}
+			$files[] = array( $this->places->name( $place ), $digest, (int) filesize( $place ), 0 !== ( fileperms( $place ) & 0111 ) );
+		}
+	}
+
+	/**
+	 * @param mixed $path As given.
+	 * @return string sha256 of what is there; empty when there is no file.
+	 */
+	private function digest( mixed $path ): string {
+		try {
+			$place  = $this->places->existing( $path );
+			$digest = is_file( $place ) ? @hash_file( 'sha256', $place ) : false;
+		} catch ( Refusal ) {
+			return '';
+		}
+		return false === $digest ? '' : $digest;
+	}
+}
