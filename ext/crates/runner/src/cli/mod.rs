@@ -11,6 +11,7 @@ mod commands;
 mod detached;
 mod doctor;
 mod exec;
+mod episode;
 mod gc;
 mod groups;
 mod manual;
@@ -73,6 +74,7 @@ pub(crate) fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
         Command::ValidateBlueprint(options) => recipe::validate_blueprint(&output, &options),
         Command::WorkspacePolicy(command) => recipe::workspace_policy(&output, &command),
         Command::Artifacts(command) => artifacts::main(&output, command),
+        Command::Episode(command) => episode::main(&output, &command),
         Command::AgentSandboxRun(options) => groups::single(&output, &options),
         Command::AgentSandboxBatch(options) => groups::batch(&output, &options),
         Command::AgentFanout(options) => groups::fanout(&output, &options),
