@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '453dc314dca4c5195eb12c09cac573eb931a5ce616aabf99b22df13bb25cca6a',
+	'contract_digest' => 'd4a635d546feb3068f19a192092d1be78706e37f3dd88f91921a61c3e3c0bf4a',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',

@@ -15,7 +15,7 @@ use rustix::process::{Pid, getpid};
 use serde_json::Value;
 use std::cell::RefCell;
 use std::time::Duration;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, Frame, MAX_FRAME_BYTES};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, MAX_FRAME_BYTES};
 
 /// How long a wait lasts before PHP is looked after.
 pub(crate) const TICK: Duration = Duration::from_millis(50);
@@ -152,7 +152,7 @@ impl Channel {
     /// Sends a frame; calls `idle` whenever the socket is full for one tick.
     pub(crate) fn send(
         &self,
-        frame: &Frame,
+        frame: &impl serde::Serialize,
         mut idle: impl FnMut() -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         self.assert_ours()?;

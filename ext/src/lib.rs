@@ -23,6 +23,7 @@ mod guard;
 mod ini;
 mod interrupt;
 mod lifecycle;
+mod live;
 mod parent_tool;
 mod request;
 mod runner;
@@ -59,5 +60,6 @@ mod module {
             .class::<api::Redactor>()
             .class::<api::Run>()
             .class::<api::Runs>()
+            .class::<api::Sandbox>()
     }
 }

@@ -324,7 +324,8 @@ final class Run
      * (sandbox-tool-policy/v1), `parent_tools` {tools [{id, description, input_schema}],
      * timeout_ms?}, `components` [{slug, source, load_as?: `plugin` or `mu-plugin`, entry?,
      * activate?, required?, readiness_probe? {type: `ability` or `filter`, name}}],
-     * `checks` (list of command lines), `limits`, `find_renames`, `secrets` [{env, value, hosts}] (the guest gets a
+     * `hold` {ttl_ms, max_ttl_ms?, idle_ms?}: keeps the guest when everything else has run,
+     * for `Sandbox::ask()`; `checks` (list of command lines), `limits`, `find_renames`, `secrets` [{env, value, hosts}] (the guest gets a
      * placeholder, the value goes to the named hosts only; the policy must say
      * `connector-scoped` and allow these hosts), `redact`, `provenance`, `wordpress`
      * (core directory), `denied` (list of directories), `allowed_roots` (list, absent
@@ -458,4 +459,46 @@ final class Runs
      * @return array<string, mixed>
      */
     public static function cancel(string $site, string $reference): array {}
+}
+
+/**
+ * Sandboxes that are held: runs that were started with `hold`, by whomever. A reference is a
+ * run id or its unique beginning.
+ *
+ * Who may ask is the caller's to decide; the sandbox's own policy decides what may be asked.
+ */
+final class Sandbox
+{
+    private function __construct() {}
+
+    /**
+     * Asks a sandbox for something and waits for its answer. Requests that arrive before it is
+     * ready wait for it.
+     *
+     * `$request` has a `type`: `exec` {argv, env?, cwd?, terminal? {columns, rows},
+     * timeout_ms?}: answers {execution_id, end, code?, signal?, duration_ms, stdout, stderr,
+     * output_truncated?}; `command` {call {command, args}, timeout_ms?}:
+     * `wp-codebox/runtime-command-result/v1`; `observe` {spec {type, …}}; `step` {action,
+     * observation?}; `trace`; `sync_in` {path, base64? (absent: delete), executable?,
+     * base_sha256?}; `sync_out` {path?, content?}; `snapshot` {name, metadata?}; `restore`
+     * {id}; `reset`; `snapshots`; `preview` {action?, bind?, port?, public_url?, ttl_ms?};
+     * `status`: `wp-codebox/sandbox/v1`; `extend_ttl` {ttl_ms}; `close` {reason?}.
+     *
+     * `$options`: `actor` (who asks, in a few words; recorded, never an authorisation; default
+     * `php`), `timeout_ms` (how long to wait; what was asked for is not undone), `stdin` (text
+     * for the program of an `exec`).
+     *
+     * `$onOutput` gets each piece an `exec` prints: {stream: `stdout` or `stderr`, text or
+     * base64}; `stdout` and `stderr` of the answer are empty then. An exception from it ends
+     * the program.
+     *
+     * @param array<string, mixed> $request
+     * @param array<string, mixed> $options
+     * @throws NotFoundException `wp_codebox_run_not_found`.
+     * @throws ConflictException `wp_codebox_sandbox_not_held`, `wp_codebox_sandbox_in_use`,
+     *                           `wp_codebox_sync_conflict`.
+     * @throws DeniedException What the sandbox's policy refuses.
+     * @return array<string, mixed>
+     */
+    public static function ask(string $site, string $reference, #[\SensitiveParameter] array $request, #[\SensitiveParameter] array $options = [], ?callable $onOutput = null): array {}
 }

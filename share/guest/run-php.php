@@ -5,7 +5,8 @@
  *
  * The file runs in the global scope, as a plugin file or `wp eval-file` would; the
  * remaining arguments are its `$argv`. A thrown error ends the program with status 255,
- * a file that cannot be read with status 2.
+ * a file that cannot be read with status 2. CODEBOX_DIAGNOSTICS names what is recorded beside
+ * the output, and where.
  *
  * @package WPCodebox
  */
@@ -29,6 +30,10 @@ array_shift( $argv );
 $argc            = count( $argv );
 $_SERVER['argv'] = $argv;
 $_SERVER['argc'] = $argc;
+
+if ( false !== getenv( 'CODEBOX_DIAGNOSTICS' ) ) {
+	require __DIR__ . '/diagnostics.php';
+}
 
 require rtrim( dirname( __DIR__, 3 ), '/' ) . '/wordpress/wp-load.php';
 

@@ -76,6 +76,8 @@ $cases = [
 	'budget of nothing'  => [ 'agent' => [ 'kind' => 'model', 'budget' => [ 'turns' => 0 ] ], 'model' => MODEL ],
 	'budget no prices'   => [ 'agent' => [ 'kind' => 'model', 'budget' => [ 'cost_microusd' => 5 ] ], 'model' => MODEL ],
 	'model plain http'   => [ 'model' => [ 'base_url' => 'http://api.example.org/v1', 'secret' => 'KEY' ] + MODEL ],
+	'hold no time'       => [ 'hold' => [ 'idle_ms' => 5 ] ],
+	'hold max'           => [ 'hold' => [ 'ttl_ms' => 5, 'max_ttl_ms' => 4 ] ],
 	'tool policy'        => [ 'tool_policy' => [ 'schema' => SECRET, 'version' => 1, 'tools' => [] ] ],
 	'tool policy row'    => [ 'tool_policy' => [ 'schema' => 'wp-codebox/sandbox-tool-policy/v1', 'version' => 1, 'tools' => [ [ 'id' => SECRET ] ] ] ],
 	'parent tool'        => [ 'parent_tools' => [ 'tools' => [ [ 'id' => 'a.b' ] ] ] ],
@@ -249,6 +251,10 @@ model missing: InvalidInputException wp_codebox_model_missing
 budget of nothing: InvalidInputException wp_codebox_budget_invalid
 budget no prices: InvalidInputException wp_codebox_budget_invalid
 model plain http: InvalidInputException wp_codebox_model_invalid
+hold no time: InvalidInputException wp_codebox_input_invalid
+  hold.ttl_ms
+hold max: InvalidInputException wp_codebox_input_invalid
+  hold.max_ttl_ms
 tool policy: InvalidInputException wp_codebox_sandbox_tool_policy_invalid
   tool_policy
 tool policy row: InvalidInputException wp_codebox_sandbox_tool_policy_invalid

@@ -7,6 +7,7 @@ mod policy;
 mod redactor;
 mod run;
 mod runs;
+mod sandbox;
 
 pub(crate) use artifacts::Artifacts;
 pub(crate) use extension::Extension;
@@ -14,3 +15,4 @@ pub(crate) use policy::Policy;
 pub(crate) use redactor::Redactor;
 pub(crate) use run::Run;
 pub(crate) use runs::Runs;
+pub(crate) use sandbox::Sandbox;

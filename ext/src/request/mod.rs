@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 use std::fmt::Write as _;
 use task::{refuse_raw_code, staged_files, task};
 use wp_codebox_contracts::{
-    Agent, ErrorBody, ErrorCode, LimitsRequest, RunId, RunMode, RunPaths, RunRequest,
+    Agent, ErrorBody, ErrorCode, Hold, LimitsRequest, RunId, RunMode, RunPaths, RunRequest,
     RuntimePolicy, SiteId, schema_id,
 };
 use wp_codebox_policy as policy;
@@ -36,6 +36,7 @@ const REQUEST_FIELDS: &[&str] = &[
     "agent",
     "model",
     "tool_policy",
+    "hold",
     "parent_tools",
     "components",
     "checks",
@@ -98,6 +99,7 @@ pub(crate) fn build(
     let components = components(&mut fields)?;
     let targets = policy::check_mounts(&mounts, &given).map_err(|e| e.body())?;
     policy::check_components(&components, &targets, &given).map_err(|e| e.body())?;
+    let hold = hold(&mut fields)?;
     let checks = texts_not_blank(&mut fields, "checks")?;
     bounded(&fields, "checks", checks.len())?;
     for (index, line) in checks.iter().enumerate() {
@@ -116,7 +118,8 @@ pub(crate) fn build(
     let redact = fields.texts("redact")?;
     let provenance = fields.object("provenance")?.unwrap_or_default();
 
-    if stage == Stage::Start && agent.is_none() && commands.is_empty() {
+    let idle = agent.is_none() && commands.is_empty() && hold.is_none();
+    if stage == Stage::Start && idle {
         return Err(ErrorBody::new(
             ErrorCode::AgentMissing,
             "no agent and no command was given; name one with `agent` or list `commands`",
@@ -134,7 +137,7 @@ pub(crate) fn build(
         mounts,
         commands,
         workflow: None,
-        hold: None,
+        hold,
         agent,
         model,
         tool_policy,
@@ -149,6 +152,30 @@ pub(crate) fn build(
         redact,
         provenance,
     })
+}
+
+/// How long the guest stays when everything else has run.
+fn hold(fields: &mut Fields) -> Result<Option<Hold>, ErrorBody> {
+    let Some(given) = fields.object("hold")? else {
+        return Ok(None);
+    };
+    const KNOWN: &[&str] = &["ttl_ms", "max_ttl_ms", "idle_ms"];
+    let mut row = Fields::new(given, "hold", KNOWN, ErrorCode::InputInvalid)?;
+    let Some(ttl_ms) = row.count("ttl_ms")?.filter(|time| *time > 0) else {
+        return Err(row.refuse("ttl_ms", "milliseconds, at least 1"));
+    };
+    let max_ttl_ms = row.count("max_ttl_ms")?.unwrap_or(ttl_ms);
+    if max_ttl_ms < ttl_ms {
+        return Err(row.refuse("max_ttl_ms", "at least ttl_ms"));
+    }
+    Ok(Some(Hold {
+        ttl_ms,
+        max_ttl_ms,
+        idle_ms: row.count("idle_ms")?,
+        preview: None,
+        identity: None,
+        snapshot: None,
+    }))
 }
 
 fn mode(fields: &mut Fields) -> Result<RunMode, ErrorBody> {
@@ -203,6 +230,7 @@ fn paths(fields: &mut Fields, settings: &Settings) -> Result<RunPaths, ErrorBody
         allowed_roots,
         cgroup: Some(settings.cgroup.clone()).filter(|path| !path.is_empty()),
         agents_dir: Some(settings.agents_dir.clone()).filter(|path| !path.is_empty()),
+        browser: None,
     })
 }
 

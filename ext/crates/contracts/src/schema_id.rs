@@ -4,6 +4,18 @@
 pub const TASK_INPUT: &str = "wp-codebox/task-input/v1";
 /// Answer of a synchronous agent task.
 pub const AGENT_TASK_RUN: &str = "wp-codebox/agent-task-run/v1";
+/// Answer of a batch of agent tasks.
+pub const AGENT_TASK_BATCH: &str = "wp-codebox/agent-task-batch/v1";
+/// Answer of a fan-out.
+pub const AGENT_FANOUT_RESULT: &str = "wp-codebox/agent-fanout-result/v1";
+/// What the workers of a fan-out come to together.
+pub const AGENT_FANOUT_AGGREGATION_OUTPUT: &str = "wp-codebox/agent-fanout-aggregation-output/v1";
+/// References to what a bundle proves.
+pub const AGENT_TASK_EVIDENCE_REFS: &str = "wp-codebox/agent-task-evidence-refs/v1";
+/// What a machine looks at first when a task was not good.
+pub const AGENT_TASK_DIAGNOSTICS: &str = "wp-codebox/agent-task-diagnostics/v1";
+/// Correlation of a call.
+pub const AGENT_TASK_RUN_METADATA: &str = "wp-codebox/agent-task-run-metadata/v1";
 /// Correlation envelope of a finished call.
 pub const SANDBOX_SESSION: &str = "wp-codebox/sandbox-session/v1";
 /// What came out of a run, for an orchestrator.
@@ -101,6 +113,8 @@ pub const RUNTIME_EPISODE_OBSERVATION: &str = "wp-codebox/runtime-episode-observ
 /// Snapshot of an episode.
 pub const RUNTIME_EPISODE_SNAPSHOT: &str = "wp-codebox/runtime-episode-snapshot/v1";
 /// Failure of the command line in JSON mode.
+pub const JSON_SCHEMA: &str = "wp-codebox/json-schema/v1";
+pub const JSON_SCHEMA_LIST: &str = "wp-codebox/json-schema-list/v1";
 pub const CLI_FAILURE: &str = "wp-codebox/cli-failure/v1";
 /// A preview of a sandbox's site.
 pub const PREVIEW: &str = "wp-codebox/preview/v1";

@@ -9,6 +9,7 @@
 mod agent_presets;
 mod commands;
 mod components;
+mod groups;
 mod isolation;
 mod model;
 mod mounts;
@@ -30,6 +31,11 @@ pub use commands::{
 pub use components::{
     ComponentError, GUEST_MU_COMPONENTS, MAX_AGENT_BUNDLES, MAX_COMPONENTS, check_agent_bundles,
     check_components, check_runtime_task,
+};
+pub use groups::{
+    FANOUT_MOST, FanoutPlan, FanoutPolicy, FanoutWorker, GroupStatus, Settled, Totals,
+    TouchedFiles, WorkerEnd, cancelled_row, failed_row, group_exit_code, group_session,
+    judge_fanout, merge_task, session_id, skipped_row, touched_files,
 };
 pub use model::{
     Astray, BaseError, ModelBase, ModelError, Reach, check_budget, check_model, check_model_agent,

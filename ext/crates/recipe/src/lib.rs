@@ -1,4 +1,5 @@
-//! Workspace recipes: reading, judging and planning `wp-codebox/workspace-recipe/v1`.
+//! Workspace recipes: reading, judging and planning `wp-codebox/workspace-recipe/v1`; and
+//! sandbox profiles, `wp-codebox/sandbox-profile/v1`.
 //!
 //! Everything here is pure. A recipe is read strictly (`parse`), judged against the
 //! command registry, the runtime policy and what [`Sources`] says of the host
@@ -17,6 +18,7 @@ mod model;
 mod parse;
 mod plan;
 mod policy;
+mod profile;
 mod sources;
 mod validate;
 
@@ -43,6 +45,11 @@ pub use model::{
 pub use parse::{RECIPE_SCHEMA, parse};
 pub use plan::{RECIPE_RUN_DRY_RUN, dry_run};
 pub use policy::{PolicyChoice, derive_policy};
+pub use profile::{
+    MAX_PROFILE_BYTES, Metadata as ProfileMetadata, PROFILE_SCHEMA, Profile, ProfileIssue,
+    Reachability, SecretRef, Setup, Ttl, Workspace as ProfileWorkspace, WorkspaceMode,
+    parse_duration, parse_profile, show_duration,
+};
 pub use sources::{
     ArchiveError, HostFacts, MAX_UNPACKED_BYTES, MAX_UNPACKED_FILES, ParentSite, PathKind,
     SecretStatus, Sources, ZipEntry, ZipKind, ZipUnreadable, check_archive,

@@ -4,6 +4,7 @@
 //! record and the bond to the caller. Whatever arrives is bounded in number, length and
 //! time, so that nobody who may connect can hold or end the run but by asking for its end.
 
+mod asking;
 mod client;
 mod events;
 mod exec;
@@ -12,6 +13,7 @@ mod lines;
 mod live;
 mod socket;
 
+pub(crate) use asking::ask;
 pub(crate) use client::{cancel, connect};
 
 use crate::frames::FrameReader;

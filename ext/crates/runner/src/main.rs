@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod agent;
+mod browser;
 mod cli;
 mod control;
 mod egress;
@@ -16,8 +17,10 @@ mod outbox;
 mod parent;
 mod peer;
 mod preview;
+mod recipe;
 mod run;
 mod supervise;
+mod workspace;
 
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use std::process::ExitCode;

@@ -2,8 +2,8 @@
 /**
  * How a command of the registry begins and ends inside the guest.
  *
- * Standard input is one JSON object, `{command, args, mounts, site: {url, path}}`. Standard output is one JSON
- * document: the command's own, with status 0, or `{error: {code, message}}` with status 1.
+ * Standard input is one JSON object, `{command, args, mounts, site: {url, path}}`. Standard
+ * output is one JSON document: the command's own, with status 0, or `{error: {code, message}}` with status 1.
  * Whatever WordPress and plugins print in between is dropped; a plugin that ends PHP leaves the
  * command with an error that says so.
  *

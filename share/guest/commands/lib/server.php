@@ -79,7 +79,7 @@ final class Server {
 	 * @param array<string,mixed> $headers Headers that were asked for.
 	 * @param string              $body    Body.
 	 */
-	private function head( array $headers, string $body ): string {
+	public function head( array $headers, string $body ): string {
 		$lines = '' === $body ? '' : 'Content-Length: ' . strlen( $body ) . "\r\n";
 		foreach ( $headers as $name => $value ) {
 			if ( ! is_scalar( $value ) || 1 !== preg_match( '/^[A-Za-z0-9!#$%&\'*+.^_`|~-]{1,100}$/', (string) $name ) || 1 === preg_match( '/[\r\n\0]/', (string) $value ) || in_array( strtolower( (string) $name ), array( 'host', 'connection', 'content-length', 'transfer-encoding' ), true ) ) {
@@ -97,7 +97,7 @@ final class Server {
 	 * @param int    $port    Its port.
 	 * @return resource Process.
 	 */
-	private function start( string $watched, int &$port ) {
+	public function start( string $watched, int &$port ) {
 		$free = stream_socket_server( 'tcp://127.0.0.1:0' );
 		if ( ! is_resource( $free ) ) {
 			throw Refusal::unsupported( 'no port of 127.0.0.1 can be listened at inside this guest; use wordpress.simulated-frontend-page-load' );
@@ -125,7 +125,7 @@ final class Server {
 	 * @param string   $request Request.
 	 * @return array{status: int, type: string, headers: array<string,string>, held: string, body: array<string,mixed>}
 	 */
-	private function ask( $process, int $port, string $request ): array {
+	public function ask( $process, int $port, string $request ): array {
 		$socket = false;
 		for ( $i = 0; $i < 500 && ! is_resource( $socket ) && proc_get_status( $process )['running']; $i++ ) {
 			set_error_handler( static fn (): bool => true );

@@ -145,7 +145,7 @@ final class Watch {
 			if ( count( $this->queries ) >= self::FINGERPRINTS ) {
 				return $data;
 			}
-			$callers               = explode( ', ', $caller );
+			$callers               = array_filter( explode( ', ', $caller ), static fn ( string $name ): bool => 1 !== preg_match( '/^(?:wpdb|WP_SQLite_DB)->/', $name ) );
 			$this->queries[ $key ] = array(
 				'count'  => 0,
 				'ms'     => 0.0,

@@ -9,6 +9,7 @@ use super::{Builder, GUEST_ID, PlanError, hide, path};
 use crate::host::{HiddenPath, HostLayout, SystemEntryKind};
 use wp_codebox_contracts::{
     CallSet, EgressSockets, IsolationLevel, LaunchMount, LaunchPlan, LaunchPurpose, Limits,
+    PLAN_VERSION,
 };
 
 /// Which fonts there are and what the generic families mean. Nothing of the host's own settings.
@@ -71,7 +72,7 @@ pub fn browser_plan(spec: &BrowserPlan<'_>) -> Result<LaunchPlan, PlanError> {
     builder.scratch(HOME, 0o755)?;
     builder.scratch("/dev/shm", 0o1777)?;
     Ok(LaunchPlan {
-        version: wp_codebox_contracts::PLAN_VERSION,
+        version: PLAN_VERSION,
         purpose: LaunchPurpose::Serve,
         level: IsolationLevel::Full,
         guest_id: GUEST_ID,

@@ -63,7 +63,7 @@ fn text<'v>(value: &'v Value, path: &str) -> &'v str {
 }
 
 /// An address without what may be private in it.
-pub(super) fn address(url: &str) -> String {
+pub(crate) fn address(url: &str) -> String {
     if let Some(rest) = url.strip_prefix("data:") {
         let kind = rest.split([',', ';']).next().unwrap_or_default();
         return format!("data:{}", cut(kind, 80));
@@ -150,7 +150,10 @@ mod tests {
     #[test]
     fn addresses_lose_their_query_and_fragment() {
         for (url, shown) in [
-            ("http://localhost/a?token=1#x", "http://localhost/a?[redacted]"),
+            (
+                "http://localhost/a?token=1#x",
+                "http://localhost/a?[redacted]",
+            ),
             ("http://localhost/a#x", "http://localhost/a"),
             ("data:image/png;base64,AAAA", "data:image/png"),
             ("", ""),
@@ -165,10 +168,18 @@ mod tests {
             {"type": "string", "value": "a\u{7}b"}, {"type": "number", "value": 3},
             {"type": "object", "description": "Object"},
         ]}));
-        assert_eq!((line.level.as_str(), line.text.as_str()), ("error", "a b 3 Object"));
-        let thrown = exception(&json!({"exceptionDetails": {"text": "Uncaught", "lineNumber": 4,
-            "exception": {"description": "Error: no\n    at x"}}}));
-        assert_eq!((thrown.text.as_str(), thrown.line), ("Error: no\n    at x", Some(5)));
+        assert_eq!(
+            (line.level.as_str(), line.text.as_str()),
+            ("error", "a b 3 Object")
+        );
+        let thrown = exception(
+            &json!({"exceptionDetails": {"text": "Uncaught", "lineNumber": 4,
+            "exception": {"description": "Error: no\n    at x"}}}),
+        );
+        assert_eq!(
+            (thrown.text.as_str(), thrown.line),
+            ("Error: no\n    at x", Some(5))
+        );
         assert!(log_error(&json!({"entry": {"level": "warning", "text": "x"}})).is_none());
     }
 }

@@ -6,7 +6,6 @@
 use super::events::{self, Console, PageError, Request};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Instant;
 
 /// Entries of each list.
 const ENTRIES: usize = 1000;
@@ -63,6 +62,8 @@ pub(crate) struct Observed {
     /// Messages that were too long.
     pub dropped: u64,
     pub crashed: bool,
+    /// Whether the main frame is on its way somewhere.
+    pub loading: bool,
     /// Our page's target and its main frame.
     pub target: String,
     pub frame: String,
@@ -74,8 +75,8 @@ pub(crate) struct Observed {
     pub navigations: u64,
     /// Requests under way, by id, to their place in the list.
     open: BTreeMap<String, Option<usize>>,
-    /// When the network of the page last moved.
-    pub moved: Option<Instant>,
+    /// Hosts that the page asked, as far as there is room.
+    pub hosts: BTreeSet<String>,
     /// Status of the main document.
     pub status: Option<u64>,
 }
@@ -87,12 +88,9 @@ fn text<'v>(value: &'v Value, path: &str) -> &'v str {
 impl Observed {
     /// Whether a load of the main frame came this far.
     pub(super) fn reached(&self, loader: &str, stage: &str) -> bool {
-        self.loads.get(loader).is_some_and(|seen| seen.contains(stage))
-    }
-
-    /// Requests under way.
-    pub(super) fn under_way(&self) -> usize {
-        self.open.len()
+        self.loads
+            .get(loader)
+            .is_some_and(|seen| seen.contains(stage))
     }
 
     /// Takes account of a message.
@@ -116,6 +114,18 @@ impl Observed {
                 if text(params, "/frame/id") == self.frame {
                     self.navigations += 1;
                     text(params, "/frame/loaderId").clone_into(&mut self.current);
+                }
+            }
+            "Page.frameRequestedNavigation"
+            | "Page.frameStartedLoading"
+            | "Page.frameStartedNavigating" => {
+                if text(params, "/frameId") == self.frame {
+                    self.loading = true;
+                }
+            }
+            "Page.frameStoppedLoading" => {
+                if text(params, "/frameId") == self.frame {
+                    self.loading = false;
                 }
             }
             "Page.navigatedWithinDocument" => {
@@ -152,7 +162,10 @@ impl Observed {
 
     /// A page that is not ours was opened by ours.
     fn window(&mut self, params: &Value) -> Option<Reaction> {
-        let (kind, target) = (text(params, "/targetInfo/type"), text(params, "/targetInfo/targetId"));
+        let (kind, target) = (
+            text(params, "/targetInfo/type"),
+            text(params, "/targetInfo/targetId"),
+        );
         if kind != "page" || self.target.is_empty() || target == self.target {
             return None;
         }
@@ -174,18 +187,29 @@ impl Observed {
         let loader = text(params, "/loaderId").to_owned();
         let name = text(params, "/name");
         if matches!(name, "DOMContentLoaded" | "load" | "networkIdle") {
-            self.loads.entry(loader).or_default().insert(name.to_owned());
+            self.loads
+                .entry(loader)
+                .or_default()
+                .insert(name.to_owned());
         }
     }
 
     fn request(&mut self, params: &Value) {
-        self.moved = Some(Instant::now());
         let id = text(params, "/requestId").to_owned();
         // A redirect: the same id goes on with another address.
         if let Some(answer) = params.get("redirectResponse") {
-            if let Some(Some(entry)) = self.open.get(&id).map(|at| at.and_then(|at| self.requests.kept.get_mut(at))) {
+            if let Some(Some(entry)) = self
+                .open
+                .get(&id)
+                .map(|at| at.and_then(|at| self.requests.kept.get_mut(at)))
+            {
                 entry.answered(answer);
             }
+        }
+        let asked = text(params, "/request/url").split("://").nth(1);
+        let host = asked.and_then(|rest| rest.split(['/', '?', '#', ':']).next());
+        if let Some(host) = host.filter(|host| self.hosts.len() < ENTRIES && host.len() < 256) {
+            self.hosts.insert(host.to_ascii_lowercase());
         }
         let place = (self.requests.kept.len() < ENTRIES).then_some(self.requests.kept.len());
         self.requests.push(events::request(params), ENTRIES);
@@ -195,8 +219,8 @@ impl Observed {
     }
 
     fn response(&mut self, params: &Value) {
-        self.moved = Some(Instant::now());
-        let of_document = text(params, "/type") == "Document" && text(params, "/frameId") == self.frame;
+        let of_document =
+            text(params, "/type") == "Document" && text(params, "/frameId") == self.frame;
         if of_document {
             self.status = params.pointer("/response/status").and_then(Value::as_u64);
         }
@@ -209,7 +233,6 @@ impl Observed {
     }
 
     fn finished(&mut self, params: &Value, error: Option<&str>) {
-        self.moved = Some(Instant::now());
         let place = self.open.remove(text(params, "/requestId")).flatten();
         let Some(entry) = place.and_then(|at| self.requests.kept.get_mut(at)) else {
             return;
@@ -236,14 +259,16 @@ mod tests {
     fn lists_are_bounded_and_counted() {
         let mut observed = Observed::default();
         for number in 0..ENTRIES as u64 + 5 {
-            let entry = json!({"type": "log", "args": [{"type": "string", "value": format!("{number}")}]});
+            let entry =
+                json!({"type": "log", "args": [{"type": "string", "value": format!("{number}")}]});
             told(&mut observed, "Runtime.consoleAPICalled", entry);
-            let request = json!({"requestId": format!("{number}"), "request": {"url": "http://localhost/"}});
+            let request =
+                json!({"requestId": format!("{number}"), "request": {"url": "http://localhost/"}});
             told(&mut observed, "Network.requestWillBeSent", request);
         }
         assert_eq!(observed.console.kept.len(), ENTRIES);
         assert_eq!(observed.console.total, ENTRIES as u64 + 5);
-        assert_eq!(observed.under_way(), ENTRIES);
+        assert_eq!(observed.open.len(), ENTRIES);
     }
 
     #[test]
@@ -252,14 +277,40 @@ mod tests {
             target: "ours".to_owned(),
             ..Observed::default()
         };
-        let dialog = told(&mut observed, "Page.javascriptDialogOpening", json!({"type": "confirm", "message": "sure?"}));
+        let dialog = told(
+            &mut observed,
+            "Page.javascriptDialogOpening",
+            json!({"type": "confirm", "message": "sure?"}),
+        );
         assert_eq!(dialog.unwrap().params, json!({"accept": false}));
         assert_eq!(observed.dialogs.total, 1);
         let window = |id: &str, kind: &str| json!({"targetInfo": {"targetId": id, "type": kind}});
-        assert_eq!(told(&mut observed, "Target.targetCreated", window("ours", "page")), None);
-        assert_eq!(told(&mut observed, "Target.targetCreated", window("x", "service_worker")), None);
-        let closed = told(&mut observed, "Target.targetCreated", window("other", "page")).unwrap();
-        assert_eq!((closed.method, closed.params), ("Target.closeTarget", json!({"targetId": "other"})));
+        assert_eq!(
+            told(
+                &mut observed,
+                "Target.targetCreated",
+                window("ours", "page")
+            ),
+            None
+        );
+        assert_eq!(
+            told(
+                &mut observed,
+                "Target.targetCreated",
+                window("x", "service_worker")
+            ),
+            None
+        );
+        let closed = told(
+            &mut observed,
+            "Target.targetCreated",
+            window("other", "page"),
+        )
+        .unwrap();
+        assert_eq!(
+            (closed.method, closed.params),
+            ("Target.closeTarget", json!({"targetId": "other"}))
+        );
     }
 
     #[test]
@@ -268,7 +319,8 @@ mod tests {
             frame: "main".to_owned(),
             ..Observed::default()
         };
-        let stage = |frame: &str, name: &str| json!({"frameId": frame, "loaderId": "l1", "name": name});
+        let stage =
+            |frame: &str, name: &str| json!({"frameId": frame, "loaderId": "l1", "name": name});
         told(&mut observed, "Page.lifecycleEvent", stage("child", "load"));
         assert!(!observed.reached("l1", "load"));
         told(&mut observed, "Page.lifecycleEvent", stage("main", "load"));

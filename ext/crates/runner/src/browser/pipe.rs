@@ -144,7 +144,11 @@ mod tests {
         impl Read for Pieces<'_> {
             fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
                 self.1 = self.1 % 7 + 1;
-                let count = self.1.max(self.0.len() / 40).min(self.0.len()).min(into.len());
+                let count = self
+                    .1
+                    .max(self.0.len() / 40)
+                    .min(self.0.len())
+                    .min(into.len());
                 let (now, later) = self.0.split_at(count);
                 into[..count].copy_from_slice(now);
                 self.0 = later;
@@ -184,7 +188,10 @@ mod tests {
         let mut bytes = b"{\"method\":\"flood\",\"params\":{\"x\":\"".to_vec();
         bytes.resize(EVENT * 3, b'a');
         bytes.extend_from_slice(b"\"}}\0{\"id\":2}\0");
-        assert_eq!(read(&bytes), ["dropped", "{\"id\":2}", "the browser is gone"]);
+        assert_eq!(
+            read(&bytes),
+            ["dropped", "{\"id\":2}", "the browser is gone"]
+        );
         // An answer of the same size is taken.
         let mut bytes = b"{\"id\":3,\"x\":\"".to_vec();
         bytes.resize(EVENT * 2, b'a');

@@ -31,7 +31,9 @@ pub(crate) enum Failure {
         why: String,
     },
     /// The renderer of the page crashed.
-    #[error("the page crashed its renderer; it may have used more memory than the browser's guest has")]
+    #[error(
+        "the page crashed its renderer; it may have used more memory than the browser's guest has"
+    )]
     Crashed,
     /// The time for the command, or for a part of it, is over.
     #[error("{what} took longer than {seconds} seconds")]

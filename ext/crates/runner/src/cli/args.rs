@@ -1,8 +1,12 @@
 //! Arguments of every subcommand. The doc comments are the help texts.
 
+use super::groups::{BatchArgs, FanoutArgs, SingleArgs};
 use super::model::ModelArgs;
 use super::preview::PreviewArgs;
+use super::profile::ProfileCommand;
+use super::recipe::{BlueprintArgs, RecipeCommand, RecipeRunArgs, WorkspacePolicyCommand};
 use super::runs::RunsCommand;
+use super::sandbox::SandboxCommand;
 use super::sync::SyncArgs;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -20,20 +24,43 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run one command or agent in a fresh sandbox and write its bundle.
     Run(Box<RunArgs>),
+    /// Judge and plan recipes.
+    #[command(subcommand)]
+    Recipe(RecipeCommand),
+    /// Run a recipe in a fresh sandbox and write its bundle.
+    RecipeRun(Box<RecipeRunArgs>),
+    /// Say which parts of a blueprint mean something here, and why the rest does not.
+    ValidateBlueprint(BlueprintArgs),
+    /// Judge where a workspace may be changed.
+    #[command(subcommand)]
+    WorkspacePolicy(WorkspacePolicyCommand),
     /// Verify bundles and prepare their application.
     #[command(subcommand, alias = "artifact")]
     Artifacts(ArtifactsCommand),
+    /// Run one agent task that is given as JSON.
+    #[command(visible_aliases = ["run-agent-task", "agent-task-run"])]
+    AgentSandboxRun(SingleArgs),
+    /// Run several agent tasks, each in a sandbox of its own.
+    #[command(visible_alias = "run-agent-task-batch")]
+    AgentSandboxBatch(BatchArgs),
+    /// Run workers that may wait for each other, and judge what they come to together.
+    #[command(visible_alias = "run-agent-task-fanout")]
+    AgentFanout(FanoutArgs),
+    /// Make sandboxes that outlive their commands, keep their state, bring it back, end them.
+    #[command(subcommand)]
+    Sandbox(SandboxCommand),
+    /// Judge and list the profiles that sandboxes are made from.
+    #[command(subcommand)]
+    Profile(ProfileCommand),
     /// Look at runs that others started, follow and cancel them.
     #[command(subcommand)]
     Runs(RunsCommand),
     /// List the agents there are presets for, and whether their programs are installed.
     Agents(AgentsArgs),
-    /// List the commands a sandbox offers.
-    Commands {
-        /// Print JSON on standard output.
-        #[arg(long)]
-        json: bool,
-    },
+    /// List the commands a sandbox offers, or show one with its arguments.
+    Commands(CommandsArgs),
+    /// Print the JSON Schema of a document, or the definition of a tool.
+    Schema(SchemaArgs),
     /// Check whether this host can run sandboxes, and say what to fix.
     Doctor(DoctorArgs),
     /// Carry files between a directory here and a held sandbox.
@@ -80,6 +107,46 @@ Exit status: 0.")]
     },
 }
 
+/// Arguments of `commands`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wp-codebox commands
+  wp-codebox commands wordpress.rest-request
+  wp-codebox commands --json | jq -r '.commands[] | select(.supported) | .id'
+
+Exit status: 0 printed, 1 there is no such command or wrong usage.")]
+pub(crate) struct CommandsArgs {
+    /// Id of one command.
+    #[arg(value_name = "ID")]
+    pub id: Option<String>,
+    /// Print the catalogue as JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `schema`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wp-codebox schema --list
+  wp-codebox schema run-result --json
+  wp-codebox schema wp-codebox/command-catalog/v1
+  wp-codebox schema tool workspace.read
+
+Exit status: 0 printed, 1 there is no such schema or wrong usage.")]
+pub(crate) struct SchemaArgs {
+    /// Id of the schema, or its name without `wp-codebox/` and `/v1`; or `tool` and its name.
+    #[arg(value_name = "NAME", num_args = 0..=2)]
+    pub name: Vec<String>,
+    /// List the schemas and tools there are.
+    #[arg(long)]
+    pub list: bool,
+    /// Print JSON on standard output; a schema is JSON anyway.
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Arguments of `man`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -122,6 +189,9 @@ pub(crate) struct PathArgs {
     /// [default: $WP_CODEBOX_AGENTS_DIR, else /opt/wp-codebox/agents]
     #[arg(long, value_name = "DIR")]
     pub agents_dir: Option<PathBuf>,
+    /// Program of the browser for browser commands. [default: $WP_CODEBOX_BROWSER, else /usr/bin/chromium]
+    #[arg(long, value_name = "FILE")]
+    pub browser: Option<PathBuf>,
     /// PHP for the guest. [default: $WP_CODEBOX_PHP, else /usr/bin/php]
     #[arg(long, value_name = "FILE")]
     pub php: Option<PathBuf>,

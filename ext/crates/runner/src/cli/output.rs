@@ -80,21 +80,7 @@ impl Output {
     /// An error: `cli-failure/v1` in JSON mode, else sentence and hints. Answers its exit status.
     pub(crate) fn failure(self, command: &str, error: &ErrorBody) -> ExitCode {
         if self.json {
-            let mut row = json!({"code": error.code, "message": error.message});
-            if !error.hints.is_empty() {
-                row["hints"] = json!(error.hints);
-            }
-            if let Some(data) = &error.data {
-                row["data"] = json!(data);
-            }
-            self.document(&json!({
-                "schema": schema_id::CLI_FAILURE,
-                "success": false,
-                "status": "error",
-                "command": command,
-                "error": row,
-                "diagnostics": [{"code": error.code, "message": error.message}],
-            }));
+            self.document(&self.failure_document(command, error));
         } else {
             self.note(&format!("Error: {} [{}]", error.message, error.code));
             for hint in &error.hints {
@@ -104,20 +90,23 @@ impl Output {
         ExitCode::from(error.code.exit_status())
     }
 
-    /// The command catalogue.
-    pub(crate) fn commands(self) -> ExitCode {
-        if self.json {
-            self.document(&wp_codebox_policy::catalog());
-        } else {
-            for command in wp_codebox_policy::registry() {
-                self.line(&format!("{:<24} {}", command.id, command.description));
-                for arg in command.accepted_args {
-                    let required = if arg.required { " (required)" } else { "" };
-                    self.line(&format!("    {}=  {}{required}", arg.name, arg.description));
-                }
-            }
+    /// `cli-failure/v1`.
+    pub(crate) fn failure_document(self, command: &str, error: &ErrorBody) -> Value {
+        let mut row = json!({"code": error.code, "message": error.message});
+        if !error.hints.is_empty() {
+            row["hints"] = json!(error.hints);
         }
-        ExitCode::SUCCESS
+        if let Some(data) = &error.data {
+            row["data"] = json!(data);
+        }
+        json!({
+            "schema": schema_id::CLI_FAILURE,
+            "success": false,
+            "status": "error",
+            "command": command,
+            "error": row,
+            "diagnostics": [{"code": error.code, "message": error.message}],
+        })
     }
 }
 

@@ -59,24 +59,13 @@ pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, E
             .key
             .filter(|key| secrets.iter().all(|s| s.env != key.env)),
     );
-    let root = text(&wordpress)?;
     let mut request = RunRequest {
         schema: schema_id::RUN_REQUEST.to_owned(),
         run_id: new_run_id()?,
         site: SiteId::new(args.site.clone()).map_err(|e| input(format!("--site: {e}")))?,
         mode: RunMode::Attached,
         max_runs: RunRequest::default_max_runs(),
-        paths: RunPaths {
-            state_dir: text(&settings.state_dir)?,
-            share_dir: text(&settings.share_dir)?,
-            launcher: text(&settings.launcher)?,
-            php_binary: text(&settings.php_binary)?,
-            wordpress: root.clone(),
-            denied: vec![root],
-            allowed_roots: None,
-            cgroup: settings.cgroup.as_deref().map(text).transpose()?,
-            agents_dir: settings.agents_dir.as_deref().map(text).transpose()?,
-        },
+        paths: run_paths(settings, &wordpress)?,
         task,
         policy,
         mounts: args
@@ -118,6 +107,23 @@ pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, E
     Ok(request)
 }
 
+/// Host paths of a run of the operator.
+pub(crate) fn run_paths(settings: &Settings, wordpress: &Path) -> Result<RunPaths, ErrorBody> {
+    let root = text(wordpress)?;
+    Ok(RunPaths {
+        state_dir: text(&settings.state_dir)?,
+        share_dir: text(&settings.share_dir)?,
+        launcher: text(&settings.launcher)?,
+        php_binary: text(&settings.php_binary)?,
+        wordpress: root.clone(),
+        denied: vec![root],
+        allowed_roots: None,
+        cgroup: settings.cgroup.as_deref().map(text).transpose()?,
+        agents_dir: settings.agents_dir.as_deref().map(text).transpose()?,
+        browser: settings.browser.as_deref().map(text).transpose()?,
+    })
+}
+
 fn input(message: impl Into<String>) -> ErrorBody {
     ErrorBody::new(ErrorCode::InputInvalid, message)
 }
@@ -146,12 +152,7 @@ fn check_version(wanted: Option<&str>, wordpress: &Path) -> Result<(), ErrorBody
     let Some(wanted) = wanted.filter(|w| *w != "latest") else {
         return Ok(());
     };
-    let text =
-        std::fs::read_to_string(wordpress.join("wp-includes/version.php")).unwrap_or_default();
-    let found = text
-        .lines()
-        .find_map(|line| line.trim().strip_prefix("$wp_version")?.split('\'').nth(1))
-        .unwrap_or("unknown");
+    let found = crate::recipe::wordpress_version(wordpress);
     if found == wanted {
         return Ok(());
     }
@@ -244,6 +245,11 @@ fn agent(args: &RunArgs) -> Result<Option<Agent>, ErrorBody> {
 }
 
 fn policy(given: &str) -> Result<wp_codebox_contracts::RuntimePolicy, ErrorBody> {
+    wp_codebox_policy::parse(&policy_document(given)?).map_err(|e| e.body())
+}
+
+/// A policy as it was given: a file, or JSON itself.
+pub(crate) fn policy_document(given: &str) -> Result<Value, ErrorBody> {
     let invalid =
         |what: String| ErrorBody::new(ErrorCode::PolicyInvalid, format!("--policy: {what}"));
     let json = if given.trim_start().starts_with('{') {
@@ -251,14 +257,13 @@ fn policy(given: &str) -> Result<wp_codebox_contracts::RuntimePolicy, ErrorBody>
     } else {
         std::fs::read_to_string(given).map_err(|e| invalid(format!("{given}: {e}")))?
     };
-    let document: Value = serde_json::from_str(&json).map_err(|e| {
+    serde_json::from_str(&json).map_err(|e| {
         invalid(format!(
             "not valid JSON (line {}, column {})",
             e.line(),
             e.column()
         ))
-    })?;
-    wp_codebox_policy::parse(&document).map_err(|e| e.body())
+    })
 }
 
 fn limits(args: &RunArgs) -> Result<LimitsRequest, ErrorBody> {
@@ -273,7 +278,7 @@ fn limits(args: &RunArgs) -> Result<LimitsRequest, ErrorBody> {
     })
 }
 
-fn milliseconds(given: &str) -> Result<u64, ErrorBody> {
+pub(crate) fn milliseconds(given: &str) -> Result<u64, ErrorBody> {
     scaled(given, &[("ms", 1), ("s", 1000), ("m", 60_000)]).ok_or_else(|| {
         ErrorBody::new(
             ErrorCode::LimitInvalid,

@@ -25,7 +25,7 @@ pub(crate) fn run(output: &Output, args: RunArgs) -> ExitCode {
 }
 
 /// Runs the request in a supervisor of its own and follows it to its last frame.
-fn supervise(output: &Output, request: &RunRequest) -> Result<RunResult, ErrorBody> {
+pub(super) fn supervise(output: &Output, request: &RunRequest) -> Result<RunResult, ErrorBody> {
     let unavailable = |what: String| ErrorBody::new(ErrorCode::RunnerUnavailable, what);
     let io = |e: std::io::Error| unavailable(format!("the supervisor cannot be reached: {e}"));
     let (ours, theirs) = UnixStream::pair().map_err(io)?;
@@ -154,7 +154,7 @@ fn finish(output: &Output, args: &RunArgs, result: &RunResult) -> ExitCode {
 }
 
 /// Copies the bundle for the caller and verifies the copy.
-fn export(root: &Path, run_id: &str, bundle: &Path) -> Result<String, ErrorBody> {
+pub(super) fn export(root: &Path, run_id: &str, bundle: &Path) -> Result<String, ErrorBody> {
     let target = root.join(run_id);
     let fail = |e: std::io::Error| {
         ErrorBody::new(
@@ -188,7 +188,7 @@ fn document(result: &RunResult, exported: Option<&str>) -> Value {
     value
 }
 
-fn human(output: &Output, result: &RunResult, exported: Option<&str>) {
+pub(super) fn human(output: &Output, result: &RunResult, exported: Option<&str>) {
     output.note(&result.summary);
     for file in &result.changed_files {
         output.note(&format!(

@@ -145,7 +145,7 @@ fn run_with(more: &Value, work: impl FnOnce(&mut Hand<'_, '_>) + 'static) -> Ran
         &redactor,
         &cancellation,
         &Nobody,
-        &Desk::new(Keeps::Nothing).unwrap(),
+        &std::sync::Arc::new(Desk::new(Keeps::Nothing).unwrap()),
         &mut |_| {},
     )
     .unwrap();

@@ -17,6 +17,7 @@ pub(crate) use desk::{Ask, Desk, Keeps, Started, Streams};
 pub(crate) use states::{Change, States};
 pub(crate) use streams::resize;
 
+use super::episode;
 use super::preview::PreviewEnd;
 use super::session::Session;
 use super::work::Stop;
@@ -45,6 +46,7 @@ pub(super) fn serve(
         None => house.run(session),
     };
     let closed = house.close(session, &end);
+    episode::close(session.recorder);
     let (end, death) = end?;
     closed?;
     Ok(unable.or_else(|| stop_of(end, death)))
@@ -103,6 +105,7 @@ impl<'d> House<'d> {
         let policy = &session.setting.prepared.policy;
         house.states.set("network", json!(policy.network));
         house.states.set("idleMs", json!(hold.idle_ms));
+        episode::begin(session)?;
         house.look(session);
         let change = Change::by_supervisor(RuntimeState::Ready, "the guest is ready");
         house.states.change(session.recorder, desk, change)?;
@@ -279,15 +282,19 @@ impl<'d> House<'d> {
             other => {
                 self.used_by(session, actor)?;
                 if dispatch::beside(other) == Beside::No && !self.programs.is_empty() {
-                    return Err(ErrorBody::new(
-                        ErrorCode::SandboxInUse,
-                        "programs run in the sandbox, and this would end them: end them first",
-                    )
-                    .with("executions", self.programs.listed(session.recorder)));
+                    let names = self.programs.names(session.recorder);
+                    let message = format!(
+                        "programs run in the sandbox: {names}; wait until they have ended, or end them first"
+                    );
+                    return Err(ErrorBody::new(ErrorCode::SandboxInUse, message)
+                        .with("executions", self.programs.listed(session.recorder)));
                 }
                 let left = self.lease.expires.saturating_duration_since(Instant::now());
                 session.recorder.actor = Some(actor.to_owned());
-                let answer = dispatch::dispatch(session, other, left);
+                let answer = dispatch::dispatch(session, other, left).and_then(|answer| {
+                    episode::after(session, other, &answer)?;
+                    Ok(answer)
+                });
                 session.recorder.actor = None;
                 answer
             }

@@ -1,0 +1,295 @@
+//! What the workers of a fan-out come to together. Nothing is merged: two workers that changed
+//! the same file, and a required worker that is not completed, are conflicts of severity
+//! `error`, and any of those makes the whole what the policy says.
+
+use super::plan::{FanoutPlan, FanoutWorker};
+use super::rows::GroupStatus;
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use wp_codebox_contracts::{ChangedFile, schema_id};
+
+/// Conflicts about files that are listed; the rest are counted.
+const LISTED: usize = 200;
+
+/// Files of the host that a change is about: identity to path in the bundle.
+pub type TouchedFiles = BTreeMap<String, String>;
+
+/// What is to be known of a settled worker.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorkerEnd {
+    /// Status of its row.
+    pub status: GroupStatus,
+    /// Its run, when one began.
+    pub run_id: Option<String>,
+    /// Its bundle, id and directory, when there is one.
+    pub bundle: Option<(String, String)>,
+    /// What it came to, when it came to an outcome.
+    pub outcome: Option<String>,
+    /// `error` of its row.
+    pub error: Option<Value>,
+    /// Dependencies that kept it from starting.
+    pub lost: Vec<String>,
+    /// What it changed, when it is completed.
+    pub touched: TouchedFiles,
+}
+
+/// Which files of the host a change is about: two workers may call one file by two names, and
+/// two files by one. `source` answers the host directory behind a target.
+#[must_use]
+pub fn touched_files(
+    changed: &[ChangedFile],
+    source: impl Fn(&str) -> Option<String>,
+) -> TouchedFiles {
+    let mut touched = TouchedFiles::new();
+    for entry in changed {
+        let target = entry.mount_target.as_str();
+        let root = source(target).unwrap_or_else(|| target.to_owned());
+        let names = std::iter::once(&entry.relative_path).chain(entry.renamed_from.as_ref());
+        for name in names {
+            touched.insert(format!("{root}/{name}"), entry.path.clone());
+        }
+    }
+    touched
+}
+
+/// The judgement: `agent-fanout-aggregation-output/v1`. Every worker of the plan has an end.
+#[must_use]
+pub fn judge_fanout(plan: &FanoutPlan, ends: &BTreeMap<String, WorkerEnd>) -> Value {
+    let mut results = Vec::new();
+    let mut references = Vec::new();
+    let mut conflicts = Vec::new();
+    for worker in &plan.workers {
+        let Some(end) = ends.get(&worker.id) else {
+            continue;
+        };
+        let own = bundle_reference(&worker.id, end);
+        results.push(result(worker, end, &own));
+        if end.status != GroupStatus::Completed {
+            conflicts.extend(failures(worker, end, &own));
+        }
+        references.extend(own.map(|reference| (worker.id.clone(), reference)));
+    }
+    let (duplicates, clashing, more) = duplicates(plan, ends);
+    conflicts.extend(duplicates);
+    let broken = conflicts.iter().any(|c| c["severity"] == "error");
+    let status = if broken {
+        plan.policy.status()
+    } else {
+        "succeeded"
+    };
+    let usable = matches!(status, "succeeded" | "partial");
+    let good = |id: &String| {
+        usable
+            && !clashing.contains(id)
+            && ends
+                .get(id)
+                .is_some_and(|end| end.status == GroupStatus::Completed)
+    };
+    let finals: Vec<&Value> = references
+        .iter()
+        .filter(|(id, _)| good(id))
+        .map(|(_, reference)| reference)
+        .collect();
+    let raw: Vec<&Value> = references.iter().map(|(_, reference)| reference).collect();
+    let mut output = json!({
+        "schema": schema_id::AGENT_FANOUT_AGGREGATION_OUTPUT,
+        "status": status,
+        "policy": plan.policy.as_str(),
+        "plan": plan.shown(),
+        "workerResultRefs": results,
+        "rawWorkerArtifactRefs": raw,
+        "finalArtifactRefs": finals,
+        "conflicts": conflicts,
+    });
+    if more > 0 {
+        output["metadata"] = json!({"conflicts_not_listed": more});
+    }
+    output
+}
+
+fn bundle_reference(id: &str, end: &WorkerEnd) -> Option<Value> {
+    let (bundle, path) = end.bundle.as_ref()?;
+    Some(json!({
+        "kind": "codebox-artifact-bundle", "id": bundle, "path": path, "workerId": id,
+        "runId": end.run_id,
+    }))
+}
+
+fn result(worker: &FanoutWorker, end: &WorkerEnd, own: &Option<Value>) -> Value {
+    let mut row = Map::from_iter([
+        ("workerId".to_owned(), json!(worker.id)),
+        ("status".to_owned(), json!(end.status)),
+        (
+            "success".to_owned(),
+            json!(end.status == GroupStatus::Completed),
+        ),
+        ("required".to_owned(), json!(worker.required)),
+        ("artifactRefs".to_owned(), own.iter().cloned().collect()),
+    ]);
+    if let Some(run) = &end.run_id {
+        row.insert("resultRef".to_owned(), json!(run));
+    }
+    if let Some(error) = &end.error {
+        row.insert("error".to_owned(), error.clone());
+    }
+    Value::Object(row)
+}
+
+/// What a worker that is not completed means.
+fn failures(worker: &FanoutWorker, end: &WorkerEnd, own: &Option<Value>) -> Vec<Value> {
+    let partial = end.outcome.as_deref() == Some("partial");
+    let code = end.error.as_ref().and_then(|error| error["code"].as_str());
+    let why = end.outcome.as_deref().or(code);
+    let conflict = json!({
+        "type": if partial { "partial-output" } else { "failed-worker" },
+        "severity": if worker.required { "error" } else { "warning" },
+        "message": format!("Worker \"{}\" was not completed: {}.", worker.id, why.unwrap_or(end.status.as_str())),
+        "workerIds": [worker.id],
+        "artifactRefs": own.iter().collect::<Vec<_>>(),
+    });
+    if end.lost.is_empty() {
+        return vec![conflict];
+    }
+    let skipped = end.lost.iter().map(|dependency| {
+        let mut row = conflict.clone();
+        row["type"] = json!("failed-worker-dependency");
+        row["message"] = json!(format!(
+            "Worker \"{}\" was skipped: \"{dependency}\" was not completed.",
+            worker.id
+        ));
+        row["dependencyId"] = json!(dependency);
+        row
+    });
+    skipped.collect()
+}
+
+/// Files that more than one completed worker changed: conflicts, workers in them, and how many
+/// conflicts are not listed.
+fn duplicates(
+    plan: &FanoutPlan,
+    ends: &BTreeMap<String, WorkerEnd>,
+) -> (Vec<Value>, BTreeSet<String>, usize) {
+    let mut files: BTreeMap<&str, (Vec<&str>, &str)> = BTreeMap::new();
+    for worker in &plan.workers {
+        let Some(end) = ends.get(&worker.id) else {
+            continue;
+        };
+        for (file, path) in &end.touched {
+            let entry = files.entry(file).or_insert_with(|| (Vec::new(), path));
+            entry.0.push(&worker.id);
+        }
+    }
+    files.retain(|_, (ids, _)| ids.len() > 1);
+    let clashing = files.values().flat_map(|(ids, _)| ids);
+    let clashing = clashing.map(|id| (*id).to_owned()).collect();
+    let conflicts: Vec<Value> = files
+        .values()
+        .take(LISTED)
+        .map(|(ids, path)| {
+            let references = ids
+                .iter()
+                .filter_map(|id| bundle_reference(id, ends.get(*id)?));
+            json!({
+                "type": "duplicate-final-artifact-path",
+                "severity": "error",
+                "message": format!("Workers {} changed the same file.", ids.join(", ")),
+                "workerIds": ids,
+                "path": path,
+                "artifactRefs": references.collect::<Vec<_>>(),
+            })
+        })
+        .collect();
+    let more = files.len() - conflicts.len();
+    (conflicts, clashing, more)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(policy: &str) -> FanoutPlan {
+        let input = json!({"aggregator": {"policy": policy}, "workers": [
+            {"id": "a", "goal": "g"}, {"id": "b", "goal": "g"},
+            {"id": "c", "goal": "g", "required": false}, {"id": "d", "goal": "g", "dependsOn": ["c"]}]});
+        FanoutPlan::read(input.as_object().unwrap(), 8).unwrap()
+    }
+
+    fn end(id: &str, status: GroupStatus, files: &[&str]) -> (String, WorkerEnd) {
+        let touched = files
+            .iter()
+            .map(|file| ((*file).to_owned(), format!("/workspace/{file}")))
+            .collect();
+        let end = WorkerEnd {
+            status,
+            run_id: Some(format!("run-{id}")),
+            bundle: Some((format!("bundle-{id}"), format!("/b/{id}"))),
+            outcome: Some("succeeded".to_owned()),
+            error: None,
+            lost: Vec::new(),
+            touched,
+        };
+        (id.to_owned(), end)
+    }
+
+    #[test]
+    fn all_good_is_succeeded_and_offers_every_bundle() {
+        let ends =
+            BTreeMap::from(["a", "b", "c", "d"].map(|id| end(id, GroupStatus::Completed, &[id])));
+        let output = judge_fanout(&plan("fail"), &ends);
+        assert_eq!(output["status"], "succeeded");
+        assert_eq!(output["conflicts"], json!([]));
+        assert_eq!(output["finalArtifactRefs"].as_array().unwrap().len(), 4);
+        assert_eq!(output["finalArtifactRefs"][0]["id"], "bundle-a");
+        assert!(output.get("metadata").is_none());
+    }
+
+    #[test]
+    fn two_that_changed_one_file_clash() {
+        for (policy, status, left) in [
+            ("fail", "failed", 0),
+            ("partial", "partial", 2),
+            ("repair", "repair_required", 0),
+        ] {
+            let mut ends = BTreeMap::from(
+                ["a", "b", "c", "d"].map(|id| end(id, GroupStatus::Completed, &[id])),
+            );
+            ends.extend([end("b", GroupStatus::Completed, &["b", "a"])]);
+            let output = judge_fanout(&plan(policy), &ends);
+            assert_eq!(output["status"], status);
+            assert_eq!(output["conflicts"][0]["workerIds"], json!(["a", "b"]));
+            assert_eq!(
+                output["finalArtifactRefs"].as_array().unwrap().len(),
+                left,
+                "{policy}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_was_not_required_is_a_warning_and_its_dependents_are_not() {
+        let mut ends = BTreeMap::from(["a", "b"].map(|id| end(id, GroupStatus::Completed, &[id])));
+        let (id, mut lost) = end("c", GroupStatus::Failed, &[]);
+        lost.outcome = Some("failed".to_owned());
+        ends.insert(id, lost);
+        ends.extend([end("d", GroupStatus::Completed, &["d"])]);
+        let output = judge_fanout(&plan("fail"), &ends);
+        assert_eq!(
+            (
+                output["status"].as_str(),
+                output["conflicts"][0]["severity"].as_str()
+            ),
+            (Some("succeeded"), Some("warning"))
+        );
+        let (id, mut skipped) = end("d", GroupStatus::Skipped, &[]);
+        (skipped.outcome, skipped.run_id, skipped.bundle) = (None, None, None);
+        skipped.lost = vec!["c".to_owned()];
+        ends.insert(id, skipped);
+        let output = judge_fanout(&plan("fail"), &ends);
+        assert_eq!(output["status"], "failed");
+        let conflict = &output["conflicts"][1];
+        assert_eq!(
+            (conflict["type"].as_str(), conflict["dependencyId"].as_str()),
+            (Some("failed-worker-dependency"), Some("c"))
+        );
+    }
+}

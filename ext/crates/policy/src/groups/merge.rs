@@ -1,0 +1,106 @@
+//! The fields of one task over those that all share.
+
+use serde_json::{Map, Value};
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+
+/// Fields of which one replaces all: a task that names its own code does not get the shared
+/// code too.
+const TOGETHER: &[&[&str]] = &[
+    &["plugin", "theme", "mounts"],
+    &["agent", "agent_command", "runtime_task"],
+    &["policy", "network"],
+    &["limits", "task_timeout_seconds"],
+];
+/// Fields of the call as a whole.
+const WHOLE: &[&str] = &["sandbox_session_id", "orchestrator", "wait"];
+/// Fields of a group that are no fields of a task.
+const GROUP: &[&str] = &[
+    "tasks",
+    "stop_on_failure",
+    "workers",
+    "concurrency",
+    "aggregator",
+    "goal",
+];
+
+fn invalid(message: impl Into<String>) -> ErrorBody {
+    ErrorBody::new(ErrorCode::InputInvalid, message)
+}
+
+/// One task of a group: a goal, or an object with the fields of a task. `session` is the id of
+/// its session. What the fields are worth is judged by whoever makes a request of them.
+pub fn merge_task(
+    shared: &Map<String, Value>,
+    task: &Value,
+    session: &str,
+) -> Result<Map<String, Value>, ErrorBody> {
+    let own = match task {
+        Value::String(goal) => Map::from_iter([("goal".to_owned(), Value::from(goal.as_str()))]),
+        Value::Object(fields) => fields.clone(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
+            return Err(invalid(
+                "A task is a goal, or an object with the fields of run-agent-task.",
+            ));
+        }
+    };
+    if let Some(field) = WHOLE.iter().find(|field| own.contains_key(**field)) {
+        return Err(invalid(format!(
+            "{field} cannot be given for a single task; leave it out."
+        )));
+    }
+    let replaced = |name: &str| {
+        let groups = TOGETHER.iter().filter(|group| group.contains(&name));
+        groups
+            .flat_map(|group| group.iter())
+            .any(|field| own.contains_key(*field))
+    };
+    let mut input: Map<String, Value> = shared
+        .iter()
+        .filter(|(name, _)| !GROUP.contains(&name.as_str()) && !replaced(name))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    input.extend(own);
+    input.insert("sandbox_session_id".to_owned(), session.into());
+    Ok(input)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn merged(shared: Value, task: Value) -> Result<Value, ErrorBody> {
+        let Value::Object(shared) = shared else {
+            panic!()
+        };
+        merge_task(&shared, &task, "s:0").map(Value::Object)
+    }
+
+    #[test]
+    fn own_fields_win_and_those_of_one_kind_go_together() {
+        let shared = json!({"goal": "shared", "tasks": [], "mounts": ["a"], "agent_command": "x",
+            "network": "deny", "limits": {"processes": 4}, "checks": ["c"], "sandbox_session_id": "p"});
+        assert_eq!(
+            merged(shared.clone(), json!("mend")).unwrap(),
+            json!({"goal": "mend", "mounts": ["a"], "agent_command": "x", "network": "deny",
+                "limits": {"processes": 4}, "checks": ["c"], "sandbox_session_id": "s:0"})
+        );
+        let own = json!({"goal": "g", "plugin": "p", "agent": "built-in", "policy": {},
+            "task_timeout_seconds": 5});
+        assert_eq!(
+            merged(shared.clone(), own).unwrap(),
+            json!({"goal": "g", "plugin": "p", "agent": "built-in", "policy": {}, "checks": ["c"],
+                "task_timeout_seconds": 5, "sandbox_session_id": "s:0"})
+        );
+        for bad in [
+            json!(1),
+            json!(["g"]),
+            json!(null),
+            json!({"goal": "g", "wait": false}),
+            json!({"goal": "g", "orchestrator": {}}),
+        ] {
+            let error = merged(shared.clone(), bad.clone()).unwrap_err();
+            assert_eq!(error.code, ErrorCode::InputInvalid, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,459 @@
+//! The plan of a fan-out: who works, after whom, and how many at once. Judged as a whole before
+//! anything starts: a plan that is wrong anywhere starts nothing.
+
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+
+/// Most workers at once, whatever a host allows.
+pub const FANOUT_MOST: u64 = 64;
+/// Longest id of a worker.
+const LONGEST_ID: usize = 64;
+/// Fields of a worker that are no fields of a task.
+const OWN: &[&str] = &["id", "dependsOn", "timeout_seconds", "required"];
+
+/// What a conflict that stays makes of the whole.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum FanoutPolicy {
+    /// It failed.
+    #[default]
+    Fail,
+    /// Part of it can be used.
+    Partial,
+    /// Somebody has to repair it.
+    Repair,
+    /// The caller has to look at it.
+    CallerReviewRequired,
+}
+
+impl FanoutPolicy {
+    /// Every policy.
+    pub const ALL: &'static [FanoutPolicy] = &[
+        FanoutPolicy::Fail,
+        FanoutPolicy::Partial,
+        FanoutPolicy::Repair,
+        FanoutPolicy::CallerReviewRequired,
+    ];
+
+    /// The stable text.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            FanoutPolicy::Fail => "fail",
+            FanoutPolicy::Partial => "partial",
+            FanoutPolicy::Repair => "repair",
+            FanoutPolicy::CallerReviewRequired => "caller-review-required",
+        }
+    }
+
+    /// Status of a fan-out with a conflict.
+    #[must_use]
+    pub const fn status(self) -> &'static str {
+        match self {
+            FanoutPolicy::Fail => "failed",
+            FanoutPolicy::Partial => "partial",
+            FanoutPolicy::Repair => "repair_required",
+            FanoutPolicy::CallerReviewRequired => "caller_review_required",
+        }
+    }
+}
+
+/// One worker.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FanoutWorker {
+    /// Unique in the plan.
+    pub id: String,
+    /// Fields of its task, without those of the plan.
+    pub task: Map<String, Value>,
+    /// Its goal.
+    pub goal: String,
+    /// Workers that must be completed first.
+    pub depends_on: Vec<String>,
+    /// Whether the fan-out is not good without it.
+    pub required: bool,
+}
+
+/// Whether a settled worker is completed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settled {
+    /// It is.
+    Completed,
+    /// It is not, for whatever reason.
+    Lost,
+}
+
+/// A valid plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FanoutPlan {
+    /// In the order given.
+    pub workers: Vec<FanoutWorker>,
+    /// How many at once.
+    pub concurrency: u64,
+    /// What a conflict makes of the whole.
+    pub policy: FanoutPolicy,
+}
+
+fn refuse(code: ErrorCode, message: impl Into<String>) -> ErrorBody {
+    ErrorBody::new(code, message)
+}
+
+impl FanoutPlan {
+    /// Reads a plan; `most` is the highest concurrency of the host.
+    pub fn read(input: &Map<String, Value>, most: u64) -> Result<Self, ErrorBody> {
+        let empty = Vec::new();
+        let rows = match input.get("workers") {
+            None => &empty,
+            Some(Value::Array(rows)) => rows,
+            Some(_) => {
+                return Err(refuse(
+                    ErrorCode::InputInvalid,
+                    "workers is no list; give a list of objects.",
+                ));
+            }
+        };
+        if rows.is_empty() {
+            return Err(refuse(
+                ErrorCode::FanoutWorkersMissing,
+                "No worker was given; give workers, a list of objects with id and goal.",
+            ));
+        }
+        let most = most.clamp(1, FANOUT_MOST);
+        let concurrency = match input.get("concurrency") {
+            None => Some(1),
+            Some(given) => given.as_u64().filter(|given| (1..=most).contains(given)),
+        };
+        let concurrency = concurrency.ok_or_else(|| {
+            refuse(
+                ErrorCode::FanoutConcurrencyInvalid,
+                format!("concurrency must be a whole number from 1 to {most}."),
+            )
+        })?;
+        let mut plan = Self {
+            workers: Vec::with_capacity(rows.len()),
+            concurrency,
+            policy: policy(input)?,
+        };
+        let mut ids = BTreeSet::new();
+        for (index, row) in rows.iter().enumerate() {
+            let worker = worker(row, index)?;
+            if !ids.insert(worker.id.clone()) {
+                return Err(refuse(
+                    ErrorCode::FanoutWorkerIdDuplicate,
+                    format!("Two workers have the id \"{}\".", worker.id),
+                ));
+            }
+            plan.workers.push(worker);
+        }
+        plan.check_dependencies()?;
+        Ok(plan)
+    }
+
+    /// Positions of workers that may start: not begun, and everything they depend on is
+    /// completed.
+    #[must_use]
+    pub fn ready(
+        &self,
+        settled: &BTreeMap<String, Settled>,
+        begun: &BTreeSet<String>,
+    ) -> Vec<usize> {
+        let completed = |id: &String| settled.get(id) == Some(&Settled::Completed);
+        self.positions(|worker| {
+            !settled.contains_key(&worker.id)
+                && !begun.contains(&worker.id)
+                && worker.depends_on.iter().all(completed)
+        })
+    }
+
+    /// Positions of workers that can never start, each with the dependencies that are lost.
+    #[must_use]
+    pub fn blocked(&self, settled: &BTreeMap<String, Settled>) -> Vec<(usize, Vec<String>)> {
+        let lost = |id: &&String| settled.get(*id) == Some(&Settled::Lost);
+        let open = self.positions(|worker| !settled.contains_key(&worker.id));
+        open.into_iter()
+            .map(|at| {
+                let why = self.workers[at].depends_on.iter().filter(lost);
+                (at, why.cloned().collect::<Vec<_>>())
+            })
+            .filter(|(_, why)| !why.is_empty())
+            .collect()
+    }
+
+    /// The plan as an aggregation shows it.
+    #[must_use]
+    pub fn shown(&self) -> Value {
+        let rows = self.workers.iter().map(|worker| {
+            json!({"id": worker.id, "dependsOn": worker.depends_on, "required": worker.required,
+                "artifactNamespace": worker.id})
+        });
+        json!({"workers": rows.collect::<Vec<_>>()})
+    }
+
+    fn positions(&self, wanted: impl Fn(&FanoutWorker) -> bool) -> Vec<usize> {
+        let rows = self.workers.iter().enumerate();
+        rows.filter(|(_, worker)| wanted(worker))
+            .map(|(at, _)| at)
+            .collect()
+    }
+
+    /// Every dependency exists, and none leads back to where it came from.
+    fn check_dependencies(&self) -> Result<(), ErrorBody> {
+        let known: BTreeSet<&str> = self.workers.iter().map(|w| w.id.as_str()).collect();
+        let invalid = |message: String| refuse(ErrorCode::FanoutWorkerDependencyInvalid, message);
+        for worker in &self.workers {
+            let unknown = |other: &&String| !known.contains(other.as_str());
+            if let Some(other) = worker.depends_on.iter().find(unknown) {
+                return Err(invalid(format!(
+                    "Worker \"{}\" depends on \"{other}\", which does not exist.",
+                    worker.id
+                )));
+            }
+        }
+        let mut left: Vec<&FanoutWorker> = self.workers.iter().collect();
+        let mut free: BTreeSet<&str> = BTreeSet::new();
+        loop {
+            let before = left.len();
+            let (now, wait): (Vec<_>, Vec<_>) = left
+                .into_iter()
+                .partition(|w| w.depends_on.iter().all(|d| free.contains(d.as_str())));
+            free.extend(now.iter().map(|w| w.id.as_str()));
+            left = wait;
+            if left.len() == before {
+                break;
+            }
+        }
+        if left.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<&str> = left.iter().map(|w| w.id.as_str()).collect();
+        Err(invalid(format!(
+            "These workers wait for each other: {}.",
+            ids.join(", ")
+        )))
+    }
+}
+
+fn policy(input: &Map<String, Value>) -> Result<FanoutPolicy, ErrorBody> {
+    let given = input.get("aggregator").and_then(|a| a.get("policy"));
+    let Some(given) = given else {
+        return Ok(FanoutPolicy::default());
+    };
+    let names = FanoutPolicy::ALL.iter().map(|policy| policy.as_str());
+    let found = FanoutPolicy::ALL
+        .iter()
+        .find(|policy| given.as_str() == Some(policy.as_str()));
+    found.copied().ok_or_else(|| {
+        let names: Vec<&str> = names.collect();
+        refuse(
+            ErrorCode::InputInvalid,
+            format!("aggregator.policy must be one of {}.", names.join(", ")),
+        )
+    })
+}
+
+fn worker(row: &Value, index: usize) -> Result<FanoutWorker, ErrorBody> {
+    let Value::Object(row) = row else {
+        return Err(refuse(
+            ErrorCode::FanoutWorkerInvalid,
+            format!("Worker {index} is no object with id and goal."),
+        ));
+    };
+    let id = row.get("id").and_then(Value::as_str).filter(|id| fits(id));
+    let Some(id) = id else {
+        return Err(refuse(
+            ErrorCode::FanoutWorkerIdInvalid,
+            format!(
+                "Worker {index} needs an id of up to {LONGEST_ID} letters, digits, dots, dashes and underscores that begins with a letter or digit and is no number."
+            ),
+        ));
+    };
+    let goal = row.get("goal").and_then(Value::as_str);
+    let Some(goal) = goal.filter(|goal| !goal.trim().is_empty()) else {
+        return Err(refuse(
+            ErrorCode::FanoutWorkerGoalMissing,
+            format!("Worker \"{id}\" has no goal."),
+        ));
+    };
+    let depends_on = dependencies(row).ok_or_else(|| {
+        refuse(
+            ErrorCode::FanoutWorkerDependencyInvalid,
+            format!("dependsOn of worker \"{id}\" must be a list of worker ids."),
+        )
+    })?;
+    let required = row.get("required").map_or(Some(true), Value::as_bool);
+    let seconds = row.get("timeout_seconds").map_or(Some(0), Value::as_u64);
+    let (Some(required), Some(seconds)) = (required, seconds) else {
+        return Err(refuse(
+            ErrorCode::FanoutWorkerInvalid,
+            format!("Worker \"{id}\": required is true or false, timeout_seconds a whole number."),
+        ));
+    };
+    let mut task: Map<String, Value> = row
+        .iter()
+        .filter(|(name, _)| !OWN.contains(&name.as_str()))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    if seconds > 0 {
+        let limits = task.entry("limits").or_insert_with(|| json!({}));
+        if let Value::Object(limits) = limits {
+            limits.insert(
+                "wall_clock_ms".to_owned(),
+                (seconds.saturating_mul(1000)).into(),
+            );
+        }
+    }
+    Ok(FanoutWorker {
+        id: id.to_owned(),
+        goal: goal.to_owned(),
+        task,
+        depends_on,
+        required,
+    })
+}
+
+fn dependencies(row: &Map<String, Value>) -> Option<Vec<String>> {
+    let given = match row.get("dependsOn") {
+        None => return Some(Vec::new()),
+        Some(given) => given.as_array()?,
+    };
+    let mut ids = Vec::new();
+    for id in given {
+        let id = id.as_str()?.to_owned();
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+    Some(ids)
+}
+
+/// Whether a text is an id. A number is none: as the key of a PHP list it would be another.
+fn fits(id: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    let bytes = id.as_bytes();
+    (1..=LONGEST_ID).contains(&bytes.len())
+        && bytes.first().is_some_and(u8::is_ascii_alphanumeric)
+        && bytes.iter().all(|byte| inner(*byte))
+        && !bytes.iter().all(u8::is_ascii_digit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(input: Value) -> Result<FanoutPlan, ErrorBody> {
+        let Value::Object(input) = input else {
+            panic!()
+        };
+        FanoutPlan::read(&input, 8)
+    }
+
+    fn workers(rows: Value) -> Result<FanoutPlan, ErrorBody> {
+        read(json!({"workers": rows}))
+    }
+
+    /// One row per mistake, beside a plan without it.
+    #[test]
+    fn a_plan_is_wrong_as_a_whole() {
+        use ErrorCode as E;
+        let good = json!({"id": "a", "goal": "g"});
+        assert_eq!(workers(json!([good])).unwrap().workers.len(), 1);
+        let with = |name: &str, value: Value| {
+            let mut row = good.clone();
+            row[name] = value;
+            json!([row])
+        };
+        for (rows, code) in [
+            (json!([]), E::FanoutWorkersMissing),
+            (json!("a"), E::InputInvalid),
+            (json!(["a"]), E::FanoutWorkerInvalid),
+            (json!([["a"]]), E::FanoutWorkerInvalid),
+            (with("id", json!("")), E::FanoutWorkerIdInvalid),
+            (with("id", json!("7")), E::FanoutWorkerIdInvalid),
+            (with("id", json!("-a")), E::FanoutWorkerIdInvalid),
+            (with("id", json!("a/b")), E::FanoutWorkerIdInvalid),
+            (with("id", json!("a\n")), E::FanoutWorkerIdInvalid),
+            (with("id", json!("a".repeat(65))), E::FanoutWorkerIdInvalid),
+            (json!([good, good]), E::FanoutWorkerIdDuplicate),
+            (with("goal", json!("  ")), E::FanoutWorkerGoalMissing),
+            (with("goal", json!(1)), E::FanoutWorkerGoalMissing),
+            (
+                with("dependsOn", json!("b")),
+                E::FanoutWorkerDependencyInvalid,
+            ),
+            (
+                with("dependsOn", json!([1])),
+                E::FanoutWorkerDependencyInvalid,
+            ),
+            (
+                with("dependsOn", json!(["b"])),
+                E::FanoutWorkerDependencyInvalid,
+            ),
+            (
+                with("dependsOn", json!(["a"])),
+                E::FanoutWorkerDependencyInvalid,
+            ),
+            (with("required", json!("yes")), E::FanoutWorkerInvalid),
+            (with("timeout_seconds", json!(-1)), E::FanoutWorkerInvalid),
+        ] {
+            assert_eq!(workers(rows.clone()).unwrap_err().code, code, "{rows}");
+        }
+        for (concurrency, fits) in [
+            (json!(1), true),
+            (json!(8), true),
+            (json!(9), false),
+            (json!(0), false),
+            (json!("2"), false),
+            (json!(1.5), false),
+        ] {
+            let plan = read(json!({"workers": [good], "concurrency": concurrency}));
+            assert_eq!(plan.is_ok(), fits, "{concurrency}");
+        }
+        for (policy, fits) in [
+            ("fail", true),
+            ("caller-review-required", true),
+            ("merge", false),
+        ] {
+            let plan = read(json!({"workers": [good], "aggregator": {"policy": policy}}));
+            assert_eq!(plan.is_ok(), fits, "{policy}");
+        }
+    }
+
+    #[test]
+    fn cycles_are_named() {
+        let row = |id: &str, after: &[&str]| json!({"id": id, "goal": "g", "dependsOn": after});
+        let error = workers(json!([
+            row("a", &[]),
+            row("b", &["a", "d"]),
+            row("c", &["b"]),
+            row("d", &["c"])
+        ]))
+        .unwrap_err();
+        assert_eq!(error.code, ErrorCode::FanoutWorkerDependencyInvalid);
+        assert!(error.message.contains("b, c, d"), "{error}");
+        assert!(workers(json!([row("c", &["b"]), row("b", &["a"]), row("a", &[])])).is_ok());
+    }
+
+    #[test]
+    fn workers_start_after_what_they_need() {
+        let plan = workers(json!([
+            {"id": "a", "goal": "g", "timeout_seconds": 3, "limits": {"processes": 5}},
+            {"id": "b", "goal": "g", "dependsOn": ["a", "a"]},
+            {"id": "c", "goal": "g", "dependsOn": ["a", "b"], "required": false},
+        ]))
+        .unwrap();
+        assert_eq!(
+            plan.workers[0].task["limits"],
+            json!({"processes": 5, "wall_clock_ms": 3000})
+        );
+        assert_eq!(plan.workers[1].depends_on, ["a"]);
+        let mut settled = BTreeMap::new();
+        let mut begun = BTreeSet::new();
+        assert_eq!(plan.ready(&settled, &begun), [0]);
+        begun.insert("a".to_owned());
+        assert!(plan.ready(&settled, &begun).is_empty());
+        settled.insert("a".to_owned(), Settled::Completed);
+        assert_eq!(plan.ready(&settled, &begun), [1]);
+        settled.insert("b".to_owned(), Settled::Lost);
+        assert!(plan.ready(&settled, &begun).is_empty());
+        assert_eq!(plan.blocked(&settled), [(2, vec!["b".to_owned()])]);
+    }
+}

@@ -1,0 +1,194 @@
+//! Sandbox profiles: `wp-codebox/sandbox-profile/v1`, in YAML or JSON.
+//!
+//! A profile says what a sandbox is made from, how long it lives and what it may use. It is read
+//! strictly: unknown and duplicate keys, anchors, tags and several documents are refused, size
+//! and depth are bounded, and every problem is told with its path. What this backend cannot do is
+//! refused by name. Secrets stand here by name only; instructions are text, never run.
+
+mod duration;
+mod read;
+mod text;
+mod yaml;
+
+pub use duration::{parse_duration, show_duration};
+
+use read::Reader;
+use serde::Serialize;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use wp_codebox_contracts::{
+    CommandCall, IsolationLevel, LimitsRequest, MountAccess, NetworkPolicy, SandboxScope, Sha256Hex,
+};
+
+/// Schema id.
+pub const PROFILE_SCHEMA: &str = "wp-codebox/sandbox-profile/v1";
+/// Largest profile, bytes.
+pub const MAX_PROFILE_BYTES: usize = 64 * 1024;
+/// Most problems that are told.
+const MOST_ISSUES: usize = 100;
+
+/// One thing wrong with a profile.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ProfileIssue {
+    /// Where: `$`, `$.ttl.max`, `$.network.egress[2]`.
+    pub path: String,
+    /// What is wrong and what is accepted.
+    pub message: String,
+}
+
+/// Where a sandbox's files come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WorkspaceMode {
+    /// A directory of the host, copied on write.
+    Mirror,
+    /// What the sandbox fetches or makes itself; nothing of the host is shown.
+    RemoteCanonical,
+}
+
+/// The workspace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Workspace {
+    /// Where its files come from.
+    pub mode: WorkspaceMode,
+    /// What the sandbox may do with them; absent: it does not see them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub access: Option<MountAccess>,
+    /// Directory of the host; absent: named when a sandbox is made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// Where the sandbox sees it.
+    pub target: String,
+}
+
+/// How long a sandbox lives, milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Ttl {
+    /// From when it is ready, unless something else is asked for.
+    pub default_ms: u64,
+    /// With all extensions.
+    pub max_ms: u64,
+    /// Without being used; absent: it may be idle.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle_ms: Option<u64>,
+}
+
+/// A secret by name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SecretRef {
+    /// Name in the environment of whoever makes the sandbox, and in the sandbox.
+    pub name: String,
+    /// Where its value may go.
+    pub hosts: Vec<String>,
+}
+
+/// What happens once, before a sandbox is ready for others.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Setup {
+    /// Text for the agent; never run.
+    pub instructions: String,
+    /// Registry commands, in order.
+    pub commands: Vec<CommandCall>,
+    /// Secrets.
+    pub secret_refs: Vec<SecretRef>,
+}
+
+/// Ways in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Reachability {
+    /// Programs may be run in it.
+    pub exec: bool,
+    /// Its site can be looked at.
+    pub preview: bool,
+}
+
+/// Words for whoever chooses.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Metadata {
+    /// E.g. `self-hosted`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_class: Option<String>,
+    /// E.g. `standard`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency_class: Option<String>,
+}
+
+/// A profile that holds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Profile {
+    /// The schema id.
+    pub schema: &'static str,
+    /// Name.
+    pub id: String,
+    /// Version, as semantic versioning has it.
+    pub version: String,
+    /// What it is for.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// Backend.
+    pub extension: &'static str,
+    /// Lowest isolation level.
+    pub isolation: IsolationLevel,
+    /// What may leave the sandbox.
+    pub network: NetworkPolicy,
+    /// Workspace.
+    pub workspace: Workspace,
+    /// Whom a sandbox is for, unless something else is said.
+    pub scope_default: SandboxScope,
+    /// Times.
+    pub ttl: Ttl,
+    /// Limits.
+    pub resources: LimitsRequest,
+    /// Setup.
+    pub setup: Setup,
+    /// Ways in.
+    pub reachability: Reachability,
+    /// For whoever chooses.
+    pub metadata: Metadata,
+    /// sha256 of the text it was read from.
+    pub sha256: Sha256Hex,
+}
+
+/// Reads a profile. A text that begins with `{` is JSON, any other one YAML.
+pub fn parse_profile(bytes: &[u8]) -> Result<Profile, Vec<ProfileIssue>> {
+    let whole = |message: String| {
+        vec![ProfileIssue {
+            path: "$".to_owned(),
+            message,
+        }]
+    };
+    if bytes.len() > MAX_PROFILE_BYTES {
+        return Err(whole(format!(
+            "the profile has {} bytes; at most {MAX_PROFILE_BYTES} are accepted",
+            bytes.len()
+        )));
+    }
+    let value = if bytes.trim_ascii_start().starts_with(b"{") {
+        crate::json::read(bytes).map_err(|issues| {
+            let issue = |issue: crate::Issue| ProfileIssue {
+                path: issue.path,
+                message: issue.message.replace("the recipe", "the profile"),
+            };
+            issues.into_iter().map(issue).collect::<Vec<_>>()
+        })?
+    } else {
+        let text =
+            std::str::from_utf8(bytes).map_err(|e| whole(format!("it is not UTF-8: {e}")))?;
+        yaml::read(text)?
+    };
+    profile(&value, Sha256Hex::from_bytes(&Sha256::digest(bytes).into()))
+}
+
+fn profile(value: &Value, sha256: Sha256Hex) -> Result<Profile, Vec<ProfileIssue>> {
+    let mut reader = Reader::default();
+    let read = reader.profile(value, sha256);
+    let mut issues = reader.issues;
+    issues.truncate(MOST_ISSUES);
+    match (read, issues.is_empty()) {
+        (Some(profile), true) => Ok(profile),
+        _ => Err(issues),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+use super::*;
+
+const FULL: &str = r#"
+# What the agents of the shop get.
+id: profile.shop
+version: "1.2.0-beta.1"
+extension: native
+isolation: { level: full }
+network:
+  default: deny
+  egress:
+    - api.example.org
+    - { host: packages.example.org, ports: [443], methods: [GET] }
+    - preset: npm
+workspace: { mode: mirror, access: rw, source: /srv/shop, target: /workspace/shop }
+scope_default: agent
+ttl: { default: 4h, max: 24h, idle_reap: 15m }
+resources: { cpu: null, memory_mb: 512, disk_mb: 256, pids: 64 }
+setup:
+  instructions: |
+    Run the tests before you say that you are done.
+    rm -rf /
+  commands:
+    - { command: wordpress.wp-cli, args: ["command=option get home"] }
+  secret_refs:
+    - API_KEY
+    - { name: OTHER, hosts: [api.example.org] }
+reachability: { exec: true, preview: true }
+metadata: { cost_class: self-hosted, latency_class: standard }
+"#;
+
+fn issues(text: &str) -> Vec<(String, String)> {
+    let found = parse_profile(text.as_bytes()).unwrap_err();
+    found
+        .into_iter()
+        .map(|issue| (issue.path, issue.message))
+        .collect()
+}
+
+#[test]
+fn a_profile_is_read_from_yaml_and_json_alike() {
+    let profile = parse_profile(FULL.as_bytes()).unwrap();
+    assert_eq!(
+        (profile.id.as_str(), profile.version.as_str()),
+        ("profile.shop", "1.2.0-beta.1")
+    );
+    assert_eq!(profile.ttl.default_ms, 4 * 3_600_000);
+    assert_eq!(profile.ttl.idle_ms, Some(900_000));
+    assert_eq!(profile.resources.memory_bytes, Some(512 << 20));
+    assert_eq!(profile.scope_default, SandboxScope::Agent);
+    assert_eq!(profile.workspace.access, Some(MountAccess::Readwrite));
+    assert!(profile.setup.instructions.contains("rm -rf /\n"));
+    assert_eq!(
+        profile.setup.secret_refs[0].hosts,
+        ["api.example.org", "packages.example.org"]
+    );
+    let json =
+        r#"{"id": "a", "version": "1.0.0", "extension": "native", "ttl": {"default": "90s"}}"#;
+    let small = parse_profile(json.as_bytes()).unwrap();
+    let yaml = "id: a\nversion: 1.0.0\nextension: native\nttl:\n  default: 90s\n";
+    let same = parse_profile(yaml.as_bytes()).unwrap();
+    assert_eq!(
+        Profile {
+            sha256: same.sha256.clone(),
+            ..small
+        },
+        same
+    );
+    assert_eq!(same.ttl.max_ms, 4 * 3_600_000);
+    assert!(same.reachability.exec && !same.reachability.preview);
+}
+
+#[test]
+fn every_problem_has_its_path() {
+    let text = "id: Bad Id\nversion: '1.0'\nextension: ext.compose-ssh\nplacement: {}\n\
+        isolation: { level: microvm }\nnetwork: { default: allow, egress: [7] }\n\
+        workspace: { access: rw, mode: remote-canonical }\nscope_default: world\n\
+        ttl: { default: 4h, max: 1h, idle_reap: 3w }\n\
+        resources: { cpu: 2, memory_mb: 1, pids: many }\n\
+        setup: { commands: [{ command: no.such }], secret_refs: [lower, GOOD] }\n\
+        reachability: { exec: maybe }\nmetadata: { price: 3 }\n";
+    let found = issues(text);
+    let paths: Vec<&str> = found.iter().map(|(path, _)| path.as_str()).collect();
+    for path in [
+        "$.id",
+        "$.version",
+        "$.extension",
+        "$.placement",
+        "$.isolation.level",
+        "$.network.default",
+        "$.network.egress[0]",
+        "$.workspace.access",
+        "$.scope_default",
+        "$.ttl.default",
+        "$.ttl.idle_reap",
+        "$.resources.cpu",
+        "$.resources.memory_mb",
+        "$.resources.pids",
+        "$.setup.commands[0]",
+        "$.setup.secret_refs[0]",
+        "$.setup.secret_refs[1]",
+        "$.reachability.exec",
+        "$.metadata.price",
+    ] {
+        assert!(paths.contains(&path), "{path} is missing in {found:#?}");
+    }
+    let extension = found
+        .iter()
+        .find(|(path, _)| path == "$.extension")
+        .unwrap();
+    assert!(extension.1.contains("ext.compose-ssh") && extension.1.contains("native"));
+}
+
+#[test]
+fn bombs_and_double_meanings_are_refused() {
+    let head = "id: a\nversion: 1.0.0\nextension: native\n";
+    parse_profile(head.as_bytes()).unwrap();
+    let laughs = "a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n";
+    let deep = format!("{head}metadata: {}{}", "[".repeat(5000), "]".repeat(5000));
+    let large = format!("{head}description: {}\n", "x".repeat(MAX_PROFILE_BYTES));
+    for (what, text) in [
+        ("anchors", laughs.to_owned()),
+        ("unknown anchor", format!("{head}metadata: *m\n")),
+        (
+            "tags",
+            format!("{head}description: !!python/object:os.system x\n"),
+        ),
+        ("merge keys", format!("{head}metadata:\n  <<: {{}}\n")),
+        ("twice", format!("{head}id: b\n")),
+        (
+            "twice",
+            format!("{head}ttl: {{default: 1h, default: 2h}}\n"),
+        ),
+        ("one document", format!("{head}---\n{head}")),
+        ("deeper", deep),
+        ("at most", large),
+        ("text", format!("{head}? [a]\n: b\n")),
+        ("not YAML", format!("{head}description: \"open\n")),
+        ("object", "just words".to_owned()),
+        ("empty", String::new()),
+        ("strict JSON", "{\"id\": \"a\",}".to_owned()),
+    ] {
+        let found = issues(&text);
+        assert!(
+            found.iter().any(|(_, message)| message.contains(what)),
+            "{what}: {found:?}"
+        );
+    }
+    let twice = issues("{\"id\": \"a\", \"id\": \"b\"}");
+    assert_eq!(twice[0].0, "$.id");
+}
+
+#[test]
+fn times_versions_and_names() {
+    for (text, time) in [
+        ("500ms", 500),
+        ("90s", 90_000),
+        ("4h", 14_400_000),
+        ("1d", 86_400_000),
+    ] {
+        assert_eq!(parse_duration(text), Some(time));
+        assert_eq!(parse_duration(&show_duration(time)), Some(time));
+    }
+    for text in [
+        "",
+        "4",
+        "h",
+        "-1h",
+        "+1h",
+        "1.5h",
+        "99999999999999999999h",
+        "4 h",
+    ] {
+        assert_eq!(parse_duration(text), None, "{text}");
+    }
+    for version in ["1.0.0", "0.1.2-rc.1+build.5"] {
+        assert!(text::is_version(version));
+    }
+    for version in ["1.0", "1.0.0.0", "01.0.0", "1.0.0-", "v1.0.0", "1.0.x"] {
+        assert!(!text::is_version(version), "{version}");
+    }
+    for id in ["a", "profile.compose-e2e", "x_1"] {
+        assert!(text::is_id(id));
+    }
+    for id in ["", ".a", "a..b", "A", "a/b", &"a".repeat(65)] {
+        assert!(!text::is_id(id), "{id}");
+    }
+}

@@ -1,0 +1,174 @@
+//! The part of YAML that means the same to everybody, as JSON values.
+//!
+//! Anchors, aliases, tags, merge keys, several documents and keys that are not text are refused:
+//! no document grows beyond its own size, and none means two things.
+
+use super::ProfileIssue;
+use saphyr_parser::{Event, Parser, ScalarStyle};
+use serde_json::{Map, Number, Value};
+
+/// Deepest nesting.
+const DEPTH: usize = 16;
+
+/// Reads one document.
+pub(super) fn read(text: &str) -> Result<Value, Vec<ProfileIssue>> {
+    let mut builder = Builder::default();
+    for event in Parser::new_from_str(text) {
+        let step = match event {
+            Ok((event, span)) => builder.take(event, span.start.line()),
+            Err(error) => Err(format!("it is not YAML: {error}")),
+        };
+        if let Err(message) = step {
+            builder.issues.push(ProfileIssue {
+                path: builder.path(),
+                message,
+            });
+            return Err(builder.issues);
+        }
+    }
+    match (builder.done, builder.issues) {
+        (Some(value), issues) if issues.is_empty() => Ok(value),
+        (_, mut issues) => {
+            if issues.is_empty() {
+                issues.push(ProfileIssue {
+                    path: "$".to_owned(),
+                    message: "it is empty: a profile is an object".to_owned(),
+                });
+            }
+            Err(issues)
+        }
+    }
+}
+
+enum Open {
+    List(Vec<Value>),
+    /// The key is there while its value is awaited.
+    Object(Map<String, Value>, Option<String>),
+}
+
+#[derive(Default)]
+struct Builder {
+    open: Vec<Open>,
+    done: Option<Value>,
+    documents: usize,
+    issues: Vec<ProfileIssue>,
+}
+
+impl Builder {
+    fn take(&mut self, event: Event<'_>, line: usize) -> Result<(), String> {
+        let plain = |anchor: usize, tagged: bool| match (anchor, tagged) {
+            (0, false) => Ok(()),
+            (0, true) => Err(format!("line {line}: tags are not accepted")),
+            _ => Err(format!("line {line}: anchors are not accepted")),
+        };
+        match event {
+            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
+            Event::DocumentStart(_) => {
+                self.documents += 1;
+                if self.documents > 1 {
+                    return Err(format!(
+                        "line {line}: one document is accepted, not several"
+                    ));
+                }
+                Ok(())
+            }
+            Event::Alias(_) => Err(format!("line {line}: aliases are not accepted")),
+            Event::Scalar(text, style, anchor, tag) => {
+                plain(anchor, tag.is_some())?;
+                self.scalar(&text, style, line)
+            }
+            Event::SequenceStart(anchor, tag) => {
+                plain(anchor, tag.is_some())?;
+                self.enter(Open::List(Vec::new()), line)
+            }
+            Event::MappingStart(anchor, tag) => {
+                plain(anchor, tag.is_some())?;
+                self.enter(Open::Object(Map::new(), None), line)
+            }
+            Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
+                Some(Open::List(items)) => self.value(Value::Array(items)),
+                Some(Open::Object(members, _)) => self.value(Value::Object(members)),
+                None => Err(format!("line {line}: it ends what did not begin")),
+            },
+        }
+    }
+
+    fn enter(&mut self, open: Open, line: usize) -> Result<(), String> {
+        if let Some(Open::Object(_, None)) = self.open.last() {
+            return Err(format!("line {line}: a key must be text"));
+        }
+        if self.open.len() >= DEPTH {
+            return Err(format!("line {line}: nested deeper than {DEPTH} levels"));
+        }
+        self.open.push(open);
+        Ok(())
+    }
+
+    fn scalar(&mut self, text: &str, style: ScalarStyle, line: usize) -> Result<(), String> {
+        let path = self.path();
+        if let Some(Open::Object(members, key @ None)) = self.open.last_mut() {
+            if text == "<<" && style == ScalarStyle::Plain {
+                return Err(format!("line {line}: merge keys are not accepted"));
+            }
+            if members.contains_key(text) {
+                self.issues.push(ProfileIssue {
+                    path: format!("{path}.{text}"),
+                    message: format!("line {line}: the key stands there twice"),
+                });
+            }
+            *key = Some(text.to_owned());
+            return Ok(());
+        }
+        let value = match style {
+            ScalarStyle::Plain => plain(text),
+            _ => Value::String(text.to_owned()),
+        };
+        self.value(value)
+    }
+
+    fn value(&mut self, value: Value) -> Result<(), String> {
+        match self.open.last_mut() {
+            None => self.done = Some(value),
+            Some(Open::List(items)) => items.push(value),
+            Some(Open::Object(members, key)) => {
+                let key = key.take().ok_or("a key must be text")?;
+                members.insert(key, value);
+            }
+        }
+        Ok(())
+    }
+
+    fn path(&self) -> String {
+        let mut path = "$".to_owned();
+        for open in &self.open {
+            match open {
+                Open::List(items) => path.push_str(&format!("[{}]", items.len())),
+                Open::Object(_, Some(key)) => path.push_str(&format!(".{key}")),
+                Open::Object(_, None) => {}
+            }
+        }
+        path
+    }
+}
+
+/// A plain scalar by the core schema, without its odd spellings.
+fn plain(text: &str) -> Value {
+    match text {
+        "" | "~" | "null" | "Null" | "NULL" => return Value::Null,
+        "true" | "True" | "TRUE" => return Value::Bool(true),
+        "false" | "False" | "FALSE" => return Value::Bool(false),
+        _ => {}
+    }
+    if let Ok(number) = text.parse::<i64>() {
+        return Value::from(number);
+    }
+    // Words such as `inf` and `1e5` alike are numbers to Rust; only digits with a point are here.
+    let decimal = text
+        .trim_start_matches('-')
+        .bytes()
+        .all(|b| b.is_ascii_digit() || b == b'.');
+    let number = text.parse::<f64>().ok().filter(|_| decimal);
+    number
+        .and_then(Number::from_f64)
+        .map_or_else(|| Value::String(text.to_owned()), Value::Number)
+}

@@ -1,0 +1,44 @@
+//! Versions of what guests are made of.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_recipe::{HostFacts, ParentSite};
+
+/// What PHP is asked.
+const QUESTION: &str =
+    "echo json_encode([PHP_VERSION, array_map('strtolower', get_loaded_extensions())]);";
+
+/// Version of the WordPress in a directory; `unknown` where it does not say.
+pub(crate) fn wordpress_version(wordpress: &Path) -> String {
+    let text = std::fs::read_to_string(wordpress.join("wp-includes/version.php"));
+    text.unwrap_or_default()
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("$wp_version")?.split('\'').nth(1))
+        .unwrap_or("unknown")
+        .to_owned()
+}
+
+/// What this host has.
+pub(super) fn read(wordpress: &Path, php: &Path) -> Result<HostFacts, ErrorBody> {
+    let fail = |why: &str| {
+        let message = format!("{} {why}: name the guest's PHP with --php", php.display());
+        ErrorBody::new(ErrorCode::ConfigInvalid, message)
+    };
+    let answer = Command::new(php)
+        .args(["-d", "display_errors=0", "-r", QUESTION])
+        .env_clear()
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .map_err(|_| fail("cannot be started"))?;
+    let (php_version, php_extensions) =
+        serde_json::from_slice::<(String, Vec<String>)>(&answer.stdout)
+            .map_err(|_| fail("does not say its version"))?;
+    Ok(HostFacts {
+        wordpress_version: wordpress_version(wordpress),
+        php_version,
+        php_extensions,
+        parent_site: ParentSite::Absent,
+    })
+}

@@ -1,0 +1,84 @@
+//! Recipes on this host: a file is read, judged against what is here, made into a run request,
+//! and what came of it is told.
+//!
+//! The crate `recipe` knows what a recipe means; here are its file, the paths beside it, the
+//! secrets of the caller and the facts of the host.
+
+mod facts;
+mod host;
+mod report;
+mod request;
+
+pub(crate) use facts::wordpress_version;
+pub(crate) use host::Host;
+pub(crate) use report::{Told, recipe_run, refused, summary};
+pub(crate) use request::{Asked, build};
+
+use sha2::{Digest, Sha256};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_recipe::{Issue, MAX_RECIPE_BYTES, Recipe, parse};
+
+/// A recipe as it was read.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    /// As the caller named it.
+    pub shown: String,
+    /// Where relative paths of it begin.
+    pub directory: PathBuf,
+    /// sha256 of the file.
+    pub sha256: String,
+    /// The recipe, or every deviation from the grammar.
+    pub recipe: Result<Recipe, Vec<Issue>>,
+}
+
+/// Reads a bounded regular file.
+pub(crate) fn read_file(path: &Path, most: usize, what: &str) -> Result<Vec<u8>, ErrorBody> {
+    let fail = |why: String| {
+        let message = format!("the {what} {} {why}", path.display());
+        ErrorBody::new(ErrorCode::InputInvalid, message)
+    };
+    let file = std::fs::File::open(path).map_err(|e| fail(format!("cannot be read: {e}")))?;
+    let about = file
+        .metadata()
+        .map_err(|e| fail(format!("cannot be read: {e}")))?;
+    if !about.is_file() {
+        return Err(fail("is no regular file".to_owned()));
+    }
+    let mut bytes = Vec::new();
+    file.take(most as u64 + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|e| fail(format!("cannot be read: {e}")))?;
+    if bytes.len() > most {
+        return Err(fail(format!("is larger than {most} bytes")));
+    }
+    Ok(bytes)
+}
+
+/// Reads a recipe. A file that cannot be read is an error; a recipe that is none has issues.
+pub(crate) fn load(path: &Path) -> Result<Loaded, ErrorBody> {
+    let bytes = read_file(path, MAX_RECIPE_BYTES, "recipe")?;
+    let absolute = path.canonicalize().map_err(|e| {
+        let message = format!("the recipe {} cannot be named: {e}", path.display());
+        ErrorBody::new(ErrorCode::InputInvalid, message)
+    })?;
+    Ok(Loaded {
+        shown: path.display().to_string(),
+        directory: absolute.parent().unwrap_or(Path::new("/")).to_owned(),
+        sha256: hex(&bytes),
+        recipe: parse(&bytes),
+    })
+}
+
+/// Lowercase hex sha256.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    Sha256::digest(bytes)
+        .iter()
+        .fold(String::with_capacity(64), |mut text, byte| {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+}

@@ -1,0 +1,236 @@
+//! What came of a recipe: `wp-codebox/recipe-run/v1` and its summary.
+
+use super::Loaded;
+use serde_json::{Map, Value, json};
+use wp_codebox_contracts::{ErrorBody, Outcome, RunResult};
+use wp_codebox_recipe::{Issue, Recipe};
+
+/// Schema of the answer.
+const RECIPE_RUN: &str = "wp-codebox/recipe-run/v1";
+/// End of an execution's output in a summary, bytes.
+const TAIL: usize = 4 * 1024;
+
+/// What is told of a run.
+pub(crate) struct Told<'a> {
+    pub loaded: &'a Loaded,
+    pub recipe: &'a Recipe,
+    pub result: Result<&'a RunResult, &'a ErrorBody>,
+    /// Where the caller finds the bundle.
+    pub bundle: Option<&'a str>,
+    /// Why the run counts as failed although it did not fail.
+    pub verdict: Option<&'a ErrorBody>,
+}
+
+impl Told<'_> {
+    fn outcome(&self) -> Option<Outcome> {
+        self.result.ok().map(|result| result.outcome)
+    }
+
+    fn success(&self) -> bool {
+        self.verdict.is_none() && self.outcome().is_some_and(Outcome::is_success)
+    }
+
+    fn error(&self) -> Option<&ErrorBody> {
+        match self.result {
+            Err(error) => Some(error),
+            Ok(result) => result.error.as_ref().or(self.verdict),
+        }
+    }
+
+    fn status(&self) -> &'static str {
+        match (self.success(), self.outcome()) {
+            (true, _) => "succeeded",
+            (false, Some(Outcome::TimedOut)) => "timeout",
+            (false, Some(Outcome::Cancelled)) => "interrupted",
+            (false, _) => "failed",
+        }
+    }
+}
+
+/// An error as these documents show it.
+fn shown(name: &str, error: &ErrorBody) -> Value {
+    let mut row = json!({"name": name, "code": error.code, "message": error.message});
+    if !error.hints.is_empty() {
+        row["hints"] = json!(error.hints);
+    }
+    if let Some(data) = &error.data {
+        row["data"] = json!(data);
+    }
+    row
+}
+
+/// The answer to a recipe that is not run.
+pub(crate) fn refused(loaded: &Loaded, issues: &[Issue], error: &ErrorBody) -> Value {
+    let mut error = shown("RecipeValidationError", error);
+    // They stand in the document once.
+    if let Some(error) = error.as_object_mut() {
+        error.remove("data");
+    }
+    json!({
+        "success": false,
+        "schema": RECIPE_RUN,
+        "recipePath": loaded.shown,
+        "executions": [],
+        "validation": {"issues": issues},
+        "provenance": provenance(loaded),
+        "error": error,
+    })
+}
+
+fn provenance(loaded: &Loaded) -> Value {
+    json!({
+        "schema": "wp-codebox/recipe-run-provenance/v1",
+        "packages": [{"name": "wp-codebox", "version": env!("CARGO_PKG_VERSION")}],
+        "recipe": {"path": loaded.shown, "sha256": loaded.sha256},
+    })
+}
+
+/// The answer to a recipe that ran.
+pub(crate) fn recipe_run(told: &Told<'_>) -> Value {
+    let mut document = json!({
+        "success": told.success(),
+        "schema": RECIPE_RUN,
+        "recipePath": told.loaded.shown,
+        "executions": [],
+    });
+    if let Ok(result) = told.result {
+        document["runtime"] = json!({
+            "id": result.run_id,
+            "backend": "native",
+            "name": told.recipe.runtime.name,
+            "isolation": result.isolation,
+        });
+        if let Some(Value::Object(workflow)) = &result.workflow {
+            for (name, value) in workflow.iter().filter(|(name, _)| *name != "schema") {
+                document[name] = value.clone();
+            }
+        }
+        document["outcome"] = json!(result.outcome);
+        document["completionOutcome"] = result.completion_outcome.clone();
+        document["changedFiles"] = json!(result.changed_files);
+        document["cost"] = json!(result.cost);
+        document["notices"] = json!(result.notices);
+        if let Some(bundle) = &result.artifacts {
+            document["artifacts"] = json!({
+                "id": bundle.bundle_id,
+                "directory": told.bundle.unwrap_or(&bundle.path),
+                "manifestSha256": bundle.manifest_sha256,
+            });
+        }
+        document["run"] = json!({
+            "runId": result.run_id,
+            "status": told.status(),
+            "outcome": result.outcome,
+        });
+        if result.outcome == Outcome::Cancelled {
+            document["interruption"] = json!({"code": "recipe-interrupted"});
+        }
+    }
+    document["provenance"] = provenance(told.loaded);
+    document["result"] = summary(told);
+    if let Some(error) = told.error() {
+        document["error"] = shown("RecipeRunError", error);
+    }
+    if let Some(metadata) = &told.recipe.metadata {
+        document["metadata"] = json!(metadata);
+    }
+    document
+}
+
+fn tail(text: &str) -> &str {
+    let mut at = text.len().saturating_sub(TAIL);
+    while !text.is_char_boundary(at) {
+        at += 1;
+    }
+    &text[at..]
+}
+
+fn rows<'a>(told: &'a Told<'_>, name: &str) -> &'a [Value] {
+    told.result
+        .ok()
+        .and_then(|result| result.workflow.as_ref()?.get(name)?.as_array())
+        .map_or(&[], Vec::as_slice)
+}
+
+/// `wp-codebox/recipe-run-summary/v1`.
+pub(crate) fn summary(told: &Told<'_>) -> Value {
+    let commands: Vec<Value> = rows(told, "executions")
+        .iter()
+        .enumerate()
+        .map(|(index, row)| {
+            let text = |name: &str| tail(row[name].as_str().unwrap_or_default()).to_owned();
+            json!({
+                "index": index,
+                "command": row["command"],
+                "status": row["status"],
+                "exit_code": row["exitCode"],
+                "duration_ms": row["durationMs"],
+                "recipe_phase": row["recipePhase"],
+                "recipe_step_index": row["recipeStepIndex"],
+                "stdout_tail": text("stdout"),
+                "stderr_tail": text("stderr"),
+            })
+        })
+        .collect();
+    let failed_phase = rows(told, "phaseEvidence")
+        .iter()
+        .find(|row| row["status"] == "failed")
+        .map(|row| row["name"].clone());
+    let diagnostics: Vec<Value> = rows(told, "stepFailures")
+        .iter()
+        .chain(rows(told, "advisoryFailures"))
+        .map(|row| row["error"].clone())
+        .collect();
+    let collected: Vec<Value> = rows(told, "declaredArtifacts")
+        .iter()
+        .map(|row| json!({"name": row["name"], "status": row["status"], "path": row["path"]}))
+        .collect();
+    let mut refs = Map::new();
+    for name in [
+        "startup_logs",
+        "probe_json",
+        "screenshots",
+        "side_effects",
+        "declared_artifacts",
+        "artifact_bundles",
+        "changed_files",
+        "patches",
+        "transcripts",
+        "logs",
+        "runtimes",
+    ] {
+        refs.insert(name.to_owned(), json!([]));
+    }
+    if let Ok(result) = told.result {
+        refs.insert("runtimes".to_owned(), json!([result.run_id]));
+        if let Some(bundle) = &result.artifacts {
+            let file = |path: &str| json!([{"bundle": bundle.bundle_id, "path": path}]);
+            refs.insert("artifact_bundles".to_owned(), json!([bundle.bundle_id]));
+            refs.insert("changed_files".to_owned(), file("files/changed-files.json"));
+            refs.insert("patches".to_owned(), file("files/patch.diff"));
+            refs.insert("transcripts".to_owned(), file("files/transcript.json"));
+            if !collected.is_empty() {
+                let path = "files/runtime-evidence/declared-artifacts.jsonl";
+                refs.insert("declared_artifacts".to_owned(), file(path));
+            }
+        }
+    }
+    let mut document = json!({
+        "schema": "wp-codebox/recipe-run-summary/v1",
+        "success": told.success(),
+        "status": told.status(),
+        "diagnostics": diagnostics,
+        "artifacts": collected,
+        "refs": refs,
+        "commands": commands,
+        "provenance": provenance(told.loaded),
+        "metadata": told.recipe.metadata.clone().unwrap_or_default(),
+    });
+    if let Some(phase) = failed_phase {
+        document["failed_phase"] = phase;
+    }
+    if let Some(error) = told.error() {
+        document["failure_summary"] = json!(error.message);
+    }
+    document
+}

@@ -1,0 +1,185 @@
+//! What git says of a workspace: its program is asked, where there is one, with nothing of the
+//! caller's environment and nothing of the repository's own configuration that runs programs.
+
+use super::{Code, Violation};
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Longest answer of git, bytes.
+const ANSWER_BYTES: u64 = 16 * 1024 * 1024;
+/// Longest time for an answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What git names, and what breaks a rule whatever its path.
+#[derive(Debug, Default)]
+pub(super) struct Facts {
+    pub paths: Vec<String>,
+    pub violations: Vec<Violation>,
+}
+
+fn ask(root: &Path, arguments: &[&str]) -> Result<Vec<u8>, String> {
+    let mut child = Command::new("git")
+        // A repository may name programs to run; none of them is wanted.
+        .args([
+            "-c",
+            "core.fsmonitor=false",
+            "-c",
+            "core.hooksPath=/dev/null",
+        ])
+        .args([
+            "-c",
+            "safe.directory=*",
+            "-c",
+            "core.pager=cat",
+            "--no-optional-locks",
+        ])
+        .arg("-C")
+        .arg(root)
+        .args(arguments)
+        .env_clear()
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .env("LC_ALL", "C")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|e| format!("git cannot be started: {e}"))?;
+    let Some(stdout) = child.stdout.take() else {
+        return Err("git has no output".to_owned());
+    };
+    // Whoever ends it also ends the reading below.
+    let reader = std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        stdout
+            .take(ANSWER_BYTES + 1)
+            .read_to_end(&mut bytes)
+            .map(|_| bytes)
+    });
+    let until = Instant::now() + PATIENCE;
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break Ok(status),
+            Ok(None) if Instant::now() > until => {
+                let _ = child.kill();
+                let _ = child.wait();
+                break Err("git took too long".to_owned());
+            }
+            Ok(None) => std::thread::sleep(Duration::from_millis(5)),
+            Err(e) => break Err(format!("git cannot be waited for: {e}")),
+        }
+    };
+    let bytes = reader
+        .join()
+        .map_err(|_| "git's answer was lost".to_owned())?
+        .map_err(|e| format!("git's answer cannot be read: {e}"))?;
+    if bytes.len() as u64 > ANSWER_BYTES {
+        return Err("git's answer is too long".to_owned());
+    }
+    if status?.success() {
+        Ok(bytes)
+    } else {
+        Err("git refused; is the directory a repository?".to_owned())
+    }
+}
+
+fn records(bytes: &[u8]) -> impl Iterator<Item = String> + '_ {
+    bytes
+        .split(|b| *b == 0)
+        .filter(|row| !row.is_empty())
+        .map(|row| String::from_utf8_lossy(row).into_owned())
+}
+
+/// Asks for changes, links to other repositories and unmerged paths.
+pub(super) fn facts(root: &Path) -> Result<Facts, String> {
+    // Filters of its own configuration are programs, which a look at its state would start.
+    let settings = ask(root, &["config", "--list", "--name-only", "-z"])?;
+    if records(&settings).any(|name| name.starts_with("filter.")) {
+        return Err("the repository's own configuration names programs to run (filter.*); look at a copy without them".to_owned());
+    }
+    let mut facts = Facts::default();
+    let status = ask(
+        root,
+        &[
+            "status",
+            "--porcelain=v1",
+            "-z",
+            "--untracked-files=all",
+            "--ignored",
+        ],
+    )?;
+    read_status(&status, &mut facts);
+    for row in records(&ask(root, &["ls-files", "-s", "-z"])?) {
+        if let (true, Some((_, path))) = (row.starts_with("160000 "), row.split_once('\t')) {
+            let message = "the path is another repository's commit";
+            facts
+                .violations
+                .push(Violation::new(Code::Gitlink, path, message));
+        }
+    }
+    for row in records(&ask(root, &["ls-files", "-u", "-z"])?) {
+        if let Some((_, path)) = row.split_once('\t') {
+            facts.violations.push(unmerged(path));
+        }
+    }
+    Ok(facts)
+}
+
+fn unmerged(path: &str) -> Violation {
+    Violation::new(
+        Code::UnmergedIndex,
+        path,
+        "the path is not merged in git's index",
+    )
+}
+
+fn read_status(bytes: &[u8], facts: &mut Facts) {
+    let mut rows = records(bytes);
+    while let Some(row) = rows.next() {
+        let (Some(state), Some(path)) = (row.get(..2), row.get(3..)) else {
+            continue;
+        };
+        let path = path.trim_end_matches('/').to_owned();
+        if state == "!!" {
+            facts.violations.push(Violation::new(
+                Code::IgnoredPath,
+                &path,
+                "git ignores the path, so no change of it would be seen",
+            ));
+        }
+        if matches!(state, "DD" | "AU" | "UD" | "UA" | "DU" | "AA" | "UU") {
+            facts.violations.push(unmerged(&path));
+        }
+        // A rename or copy is two paths, the older one in a record of its own.
+        if state.contains(['R', 'C'])
+            && let Some(other) = rows.next()
+        {
+            facts.paths.push(other);
+        }
+        facts.paths.push(path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_are_read() {
+        let mut facts = Facts::default();
+        read_status(
+            b"R  new.php\0old.php\0!! build/\0UU both.php\0?? added.php\0",
+            &mut facts,
+        );
+        assert_eq!(
+            facts.paths,
+            ["old.php", "new.php", "build", "both.php", "added.php"]
+        );
+        let codes: Vec<_> = facts.violations.iter().map(|v| v.code).collect();
+        assert_eq!(codes, [Code::IgnoredPath, Code::UnmergedIndex]);
+    }
+}

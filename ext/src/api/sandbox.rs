@@ -1,0 +1,54 @@
+//! `WPCodebox\Native\Sandbox`: sandboxes that are held, also those of other callers.
+#![allow(non_snake_case)] // Parameter names are those of named arguments in PHP.
+
+use crate::arguments::{Answer, Array, Text};
+use crate::guard::guard;
+use crate::ini::Settings;
+use crate::live::{Manner, ask};
+use ext_php_rs::exception::PhpResult;
+use ext_php_rs::flags::ClassFlags;
+use ext_php_rs::types::ZendCallable;
+use ext_php_rs::{php_class, php_impl};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, SiteId};
+
+/// Held sandboxes of a site.
+#[php_class]
+#[php(name = "WPCodebox\\Native\\Sandbox", flags = ClassFlags::Final)]
+#[derive(Debug)]
+pub(crate) struct Sandbox;
+
+#[php_impl]
+impl Sandbox {
+    #[php(vis = "private")]
+    fn __construct() -> Self {
+        Self
+    }
+
+    /// Asks a sandbox for something and waits for its answer.
+    #[php(defaults(options = Array::default_list(&[])))]
+    pub(crate) fn ask(
+        site: Text<'_>,
+        reference: Text<'_>,
+        request: Array<'_>,
+        options: Array<'_>,
+        onOutput: Option<ZendCallable<'_>>,
+    ) -> PhpResult<Answer> {
+        guard(|| {
+            let settings = Settings::checked()?;
+            let site = SiteId::new(site.utf8("site")?)
+                .map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, e.to_string()))?;
+            let reference = reference.utf8("reference")?;
+            let request = request.object("request")?;
+            let manner = Manner::read(options.object("options")?)?;
+            ask(
+                &settings,
+                &site,
+                reference,
+                request,
+                &manner,
+                onOutput.as_ref(),
+            )
+            .map(Answer)
+        })
+    }
+}

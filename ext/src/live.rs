@@ -1,0 +1,253 @@
+//! A held sandbox of any caller, asked over the control socket of its run.
+//!
+//! The runner first settles what died and says which run is meant; then this process connects
+//! itself, so that nothing of a request stands in an argument list. A caller that goes away in
+//! the middle ends its program, as any client does.
+
+use crate::arguments::Answer;
+use crate::channel::{Channel, Received, TICK};
+use crate::fields::Fields;
+use crate::guard::Failure;
+use crate::ini::Settings;
+use crate::interrupt::tick;
+use crate::runs;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use ext_php_rs::types::ZendCallable;
+use ext_php_rs::zend::{BailoutGuard, ExecutorGlobals};
+use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use serde_json::{Map, Value, json};
+use std::time::{Duration, Instant};
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, LIVE_PROTOCOL, LiveCall, LiveInput, LiveReply, LiveRequest, OutputStream,
+    SiteId,
+};
+
+/// Name of the socket in a run's directory.
+const SOCKET: &str = "control.sock";
+/// Bytes of each stream that an answer holds; a caller who wants more follows the output.
+const KEPT: usize = 8 * 1024 * 1024;
+/// Bytes of one piece of standard input.
+const PIECE: usize = 256 * 1024;
+/// Longest name of an actor, bytes.
+const ACTOR: usize = 100;
+
+/// How a request is made.
+#[derive(Debug)]
+pub(crate) struct Manner {
+    actor: String,
+    deadline: Option<Instant>,
+    stdin: Option<String>,
+}
+
+impl Manner {
+    /// `actor`, `timeout_ms`, `stdin`.
+    pub(crate) fn read(options: Map<String, Value>) -> Result<Self, ErrorBody> {
+        const KNOWN: &[&str] = &["actor", "timeout_ms", "stdin"];
+        let mut fields = Fields::new(options, "", KNOWN, ErrorCode::InputInvalid)?;
+        let actor = fields.text("actor")?.unwrap_or_else(|| "php".to_owned());
+        if actor.trim().is_empty() || actor.len() > ACTOR || actor.chars().any(char::is_control) {
+            let rule = format!("a few words, at most {ACTOR} bytes");
+            return Err(fields.refuse("actor", &rule));
+        }
+        let deadline = fields
+            .count("timeout_ms")?
+            .and_then(|time| Instant::now().checked_add(Duration::from_millis(time)));
+        Ok(Self {
+            actor,
+            deadline,
+            stdin: fields.text("stdin")?,
+        })
+    }
+}
+
+/// Asks, and answers what the sandbox answered; of a program how it ended and what it printed.
+pub(crate) fn ask(
+    settings: &Settings,
+    site: &SiteId,
+    reference: &str,
+    request: Map<String, Value>,
+    manner: &Manner,
+    on_output: Option<&ZendCallable<'_>>,
+) -> Result<Value, Failure> {
+    let request = parse(request)?;
+    let reads = matches!(request, LiveRequest::Exec(_));
+    let channel = BailoutGuard::new(reach(settings, site, reference)?);
+    let call = LiveCall {
+        live: LIVE_PROTOCOL,
+        actor: manner.actor.clone(),
+        request,
+    };
+    let idle = || manner.in_time().and_then(|()| tick());
+    channel.send(&call, idle)?;
+    if reads {
+        for piece in manner
+            .stdin
+            .iter()
+            .flat_map(|text| text.as_bytes().chunks(PIECE))
+        {
+            let base64 = STANDARD.encode(piece);
+            channel.send(&LiveInput::Stdin { base64 }, idle)?;
+        }
+        channel.send(&LiveInput::StdinEnd, idle)?;
+    }
+    let mut heard = Heard::default();
+    loop {
+        match channel.receive(TICK)? {
+            Received::Nothing => manner.in_time()?,
+            Received::End => return Err(gone(reference).into()),
+            Received::Line(line) => match serde_json::from_value(line) {
+                Ok(LiveReply::Started { execution_id }) => {
+                    heard.id = Some(execution_id.to_string())
+                }
+                Ok(LiveReply::Output {
+                    stream,
+                    text,
+                    base64,
+                }) => heard.output(stream, text, base64, on_output)?,
+                Ok(LiveReply::Exited(end)) => return Ok(heard.ended(json!(end))),
+                Ok(LiveReply::Answer { answer }) => return Ok(answer),
+                Ok(LiveReply::Error { error }) => return Err(error.into()),
+                Err(_) => return Err(foreign().into()),
+            },
+        }
+        tick()?;
+    }
+}
+
+impl Manner {
+    fn in_time(&self) -> Result<(), Failure> {
+        match self.deadline {
+            Some(deadline) if Instant::now() >= deadline => Err(ErrorBody::new(
+                ErrorCode::RunTimeout,
+                "the sandbox did not answer within timeout_ms; what it was asked for may still happen",
+            )
+            .into()),
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+/// A request as the sandbox takes it. PHP has one empty array for lists and objects: what is
+/// empty and may be absent is left out.
+fn parse(mut request: Map<String, Value>) -> Result<LiveRequest, ErrorBody> {
+    request.retain(|_, value| !value.as_array().is_some_and(Vec::is_empty));
+    serde_json::from_value(Value::Object(request)).map_err(|_| {
+        // The parser's sentence could quote a value.
+        ErrorBody::new(
+            ErrorCode::InputInvalid,
+            "the request must have a `type` and its members; see the documentation of Sandbox::ask()",
+        )
+        .with("field", "request")
+    })
+}
+
+fn reach(settings: &Settings, site: &SiteId, reference: &str) -> Result<Channel, Failure> {
+    let run = runs::get(settings, site, reference)?;
+    let not_held = |what: &str| {
+        ErrorBody::new(
+            ErrorCode::SandboxNotHeld,
+            format!("{reference} takes no requests: {what}"),
+        )
+    };
+    if run["status"] != "running" {
+        return Err(not_held("it has ended").into());
+    }
+    let id = run["run_id"].as_str().unwrap_or_default();
+    let path = format!("{}/sites/{site}/runs/{id}", settings.state_dir);
+    let failed = |errno: Errno| match errno {
+        Errno::NOENT | Errno::CONNREFUSED => not_held("it has just ended"),
+        errno => ErrorBody::new(
+            ErrorCode::RunnerUnavailable,
+            format!("the sandbox cannot be reached: {errno}; its owner and root can"),
+        ),
+    };
+    // By way of the open directory: a path may be longer than an address.
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let directory = rustix::fs::open(path, flags, Mode::empty()).map_err(failed)?;
+    Ok(Channel::over(connected(&directory).map_err(failed)?))
+}
+
+fn connected(directory: &OwnedFd) -> Result<OwnedFd, Errno> {
+    let path = format!("/proc/self/fd/{}/{SOCKET}", directory.as_raw_fd());
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let stream = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    connect(&stream, &SocketAddrUnix::new(path)?)?;
+    Ok(stream)
+}
+
+/// What a program said so far.
+#[derive(Debug, Default)]
+struct Heard {
+    id: Option<String>,
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+    cut: bool,
+}
+
+impl Heard {
+    fn output(
+        &mut self,
+        stream: OutputStream,
+        text: Option<String>,
+        base64: Option<String>,
+        on_output: Option<&ZendCallable<'_>>,
+    ) -> Result<(), Failure> {
+        if let Some(callable) = on_output {
+            let piece = json!({"stream": stream, "text": text, "base64": base64});
+            return call(callable, piece);
+        }
+        let kept = match stream {
+            OutputStream::Stdout => &mut self.stdout,
+            OutputStream::Stderr => &mut self.stderr,
+        };
+        let bytes = match (text, base64) {
+            (Some(text), _) => text.into_bytes(),
+            (None, Some(base64)) => STANDARD.decode(base64).unwrap_or_default(),
+            (None, None) => Vec::new(),
+        };
+        let room = KEPT.saturating_sub(kept.len());
+        self.cut |= bytes.len() > room;
+        kept.extend(bytes.into_iter().take(room));
+        Ok(())
+    }
+
+    fn ended(self, mut end: Value) -> Value {
+        end["execution_id"] = json!(self.id);
+        end["stdout"] = json!(String::from_utf8_lossy(&self.stdout));
+        end["stderr"] = json!(String::from_utf8_lossy(&self.stderr));
+        if self.cut {
+            end["output_truncated"] = json!(true);
+        }
+        end
+    }
+}
+
+fn call(callable: &ZendCallable<'_>, piece: Value) -> Result<(), Failure> {
+    match callable.try_call(vec![&Answer(piece)]) {
+        Ok(_) => Ok(()),
+        Err(_) if ExecutorGlobals::has_exception() => Err(Failure::Pending),
+        Err(_) => Err(ErrorBody::new(
+            ErrorCode::InputInvalid,
+            "onOutput cannot be called; pass a function that accepts one array",
+        )
+        .into()),
+    }
+}
+
+fn gone(reference: &str) -> ErrorBody {
+    ErrorBody::new(
+        ErrorCode::RunnerUnavailable,
+        format!("{reference} ended before it answered; Runs::get() says what became of it"),
+    )
+}
+
+fn foreign() -> ErrorBody {
+    ErrorBody::new(
+        ErrorCode::RunnerUnavailable,
+        "the sandbox answered with a line that this extension does not know; install matching versions",
+    )
+}

@@ -1,0 +1,42 @@
+<?php
+/**
+ * Command `wordpress.invoke-cron-event`: runs, schedules or removes an event of the cron.
+ *
+ * An event that is run is taken off the schedule as WordPress's own cron does it: one that
+ * recurs comes again. An event that is not scheduled can be run all the same; the document says
+ * so.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+require __DIR__ . '/lib/entry.php';
+require __DIR__ . '/lib/action.php';
+require __DIR__ . '/lib/cron.php';
+
+define( 'DOING_CRON', true );
+WPCodebox\Guest\Command\begin();
+require WPCodebox\Guest\Command\wordpress( '/wp-cron.php', 'POST' );
+WPCodebox\Guest\Command\finish(
+	static function ( WPCodebox\Guest\Command\Arguments $arguments ): array {
+		$hook      = $arguments->required( 'hook' );
+		$values    = array_values( $arguments->json( 'args-json' ) );
+		$operation = $arguments->word( 'operation', array( 'run', 'schedule', 'unschedule' ), 'run' );
+		$event     = wp_get_scheduled_event( $hook, $values, $arguments->has( 'timestamp' ) ? $arguments->number( 'timestamp', 0, 0, 253402300799 ) : null );
+		return WPCodebox\Guest\Command\act(
+			$arguments,
+			array(
+				'kind'      => 'cron-event',
+				'name'      => $hook,
+				'operation' => $operation,
+				'args'      => $values,
+				'scheduled' => is_object( $event ) ? array(
+					'timestamp' => $event->timestamp,
+					'recurs'    => $event->schedule,
+				) : null,
+			),
+			static fn (): mixed => WPCodebox\Guest\Command\cron_operation( $operation, $hook, $values, $event, $arguments )
+		);
+	}
+);

@@ -1,0 +1,62 @@
+<?php
+/**
+ * Command `wordpress.invoke-wp-cli`: runs WP-CLI as a recorded action.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+require __DIR__ . '/lib/entry.php';
+require __DIR__ . '/lib/action.php';
+require __DIR__ . '/lib/processes.php';
+
+WPCodebox\Guest\Command\begin();
+require WPCodebox\Guest\Command\wordpress();
+WPCodebox\Guest\Command\finish(
+	static function ( WPCodebox\Guest\Command\Arguments $arguments ): array {
+		$words = WPCodebox\Guest\Command\shell_words( $arguments->required( 'command' ) );
+		if ( 'wp' === ( $words[0] ?? '' ) ) {
+			array_shift( $words );
+		}
+		if ( array() === $words ) {
+			throw WPCodebox\Guest\Command\Refusal::input( 'command is empty: name a command of WP-CLI, like plugin list' );
+		}
+		$terms = WPCodebox\Guest\Command\action_terms( $arguments );
+		$file  = (string) tempnam( sys_get_temp_dir(), 'writes-' );
+		$start = hrtime( true );
+		$ended = WPCodebox\Guest\Command\process(
+			array( 'wp', '--require=' . __DIR__ . '/lib/cli-writes.php', ...$words ),
+			'',
+			array( 'CODEBOX_WRITES' => $file ),
+			WPCodebox\Guest\Command\ACTION_OUTPUT_BYTES
+		);
+		$took  = ( hrtime( true ) - $start ) / 1e6;
+		$seen  = (array) json_decode( (string) file_get_contents( $file ), true );
+		unlink( $file );
+		$writes = array(
+			'statements' => (int) ( $seen['statements'] ?? 0 ),
+			'verbs'      => (object) ( $seen['verbs'] ?? array() ),
+			'tables'     => array_values( (array) ( $seen['tables'] ?? array() ) ),
+		);
+		$action = array(
+			'kind' => 'wp-cli',
+			'name' => implode( ' ', array_slice( array_filter( $words, static fn ( string $word ): bool => ! str_starts_with( $word, '-' ) ), 0, 2 ) ),
+			'args' => $words,
+		);
+		$json   = json_decode( $ended['stdout'], true );
+		$more   = array(
+			'result'     => is_array( $json ) ? $json : null,
+			'output'     => $ended['stdout'],
+			'errors'     => $ended['stderr'],
+			'outputCut'  => $ended['cut'],
+			'exitCode'   => $ended['exitCode'],
+			'durationMs' => round( $took, 3 ),
+		);
+		if ( 0 !== $ended['exitCode'] ) {
+			$terms['mutates'] = true;
+			throw new WPCodebox\Guest\Command\Refusal( 'exit-status', 'WP-CLI exited with ' . $ended['exitCode'] . ': ' . WPCodebox\Guest\Command\cut( trim( (string) strrchr( "\n" . trim( $ended['stderr'] ), "\n" ) ), 500 ), WPCodebox\Guest\Command\action_document( $action, $terms, $writes, $more ) );
+		}
+		return WPCodebox\Guest\Command\action_document( $action, $terms, $writes, $more );
+	}
+);

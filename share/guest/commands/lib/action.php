@@ -1,0 +1,175 @@
+<?php
+/**
+ * Actions that are recorded: what they may do, who they act as, and what came of them.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Guest\Command;
+
+require_once __DIR__ . '/users.php';
+
+/** Of what an action printed, bytes that are told. */
+const ACTION_OUTPUT_BYTES = 65536;
+
+/**
+ * Statements that write to the database.
+ */
+final class Writes {
+	/**
+	 * Count by verb.
+	 *
+	 * @var array<string,int>
+	 */
+	public array $verbs = array();
+
+	/**
+	 * Tables that were written to.
+	 *
+	 * @var array<string,true>
+	 */
+	private array $tables = array();
+
+	/**
+	 * Looks at a statement; a filter of `query`.
+	 *
+	 * @param mixed $query Statement.
+	 */
+	public function see( mixed $query ): mixed {
+		if ( is_string( $query ) && 1 === preg_match( '/^\s*(INSERT|REPLACE|UPDATE|DELETE|CREATE|ALTER|DROP|TRUNCATE|RENAME)\b(?:\s+(?:IGNORE|INTO|FROM|TABLE|TEMPORARY|IF|NOT|EXISTS))*\s+[`"]?([A-Za-z0-9_]*)/i', $query, $found ) ) {
+			$verb                 = strtoupper( $found[1] );
+			$this->verbs[ $verb ] = ( $this->verbs[ $verb ] ?? 0 ) + 1;
+			if ( count( $this->tables ) < 50 && '' !== $found[2] ) {
+				$this->tables[ $found[2] ] = true;
+			}
+		}
+		return $query;
+	}
+
+	/**
+	 * What results say of them.
+	 *
+	 * @return array{statements: int, verbs: object, tables: list<string>}
+	 */
+	public function row(): array {
+		return array(
+			'statements' => array_sum( $this->verbs ),
+			'verbs'      => (object) $this->verbs,
+			'tables'     => array_keys( $this->tables ),
+		);
+	}
+}
+
+/**
+ * Judges an action before it happens: who acts must have the capability, and an action that may
+ * change something needs the sandbox as what keeps it from harm.
+ *
+ * @param Arguments $arguments Arguments mutates, capability, destructive-boundary.
+ * @return array{mutates: bool, capability: array<string,mixed>, destructiveBoundary: array<string,mixed>}
+ */
+function action_terms( Arguments $arguments ): array {
+	$user     = Users::act( $arguments, Users::administrator() );
+	$mutates  = $arguments->truth( 'mutates', true );
+	$boundary = $arguments->word( 'destructive-boundary', array( 'sandbox', 'none' ), 'sandbox' );
+	$wanted   = $arguments->first( 'capability' );
+	if ( $mutates && 'none' === $boundary ) {
+		throw new Refusal( 'destructive-boundary', 'the action may change the site and names no boundary: say mutates=0, or leave destructive-boundary out' );
+	}
+	$granted = '' === $wanted || current_user_can( $wanted );
+	if ( ! $granted ) {
+		throw new Refusal( 'capability', sprintf( '%s has not the capability %s', null === $user ? 'nobody' : $user->user_login, Arguments::shown( $wanted ) ) );
+	}
+	return array(
+		'mutates'             => $mutates,
+		'capability'          => array(
+			'required' => '' === $wanted ? null : $wanted,
+			'granted'  => $granted,
+			'user'     => Users::row( $user ),
+		),
+		'destructiveBoundary' => array(
+			'kind'      => $boundary,
+			'satisfied' => true,
+		),
+	);
+}
+
+/**
+ * The document of an action; a failure when it changed what it said it would not.
+ *
+ * @param array<string,mixed> $action What was done: {kind, name, …}.
+ * @param array<string,mixed> $terms  Of action_terms().
+ * @param array<string,mixed> $writes Row of Writes.
+ * @param array<string,mixed> $more   What came of it.
+ * @return array<string,mixed> `wp-codebox/wordpress-execution-action-result/v1`.
+ */
+function action_document( array $action, array $terms, array $writes, array $more ): array {
+	$document = array(
+		'schema'              => 'wp-codebox/wordpress-execution-action-result/v1',
+		'action'              => $action,
+		'status'              => 'ok',
+		'mutation'            => array(
+			'declared' => $terms['mutates'],
+			'observed' => $writes['statements'] > 0,
+			'writes'   => $writes,
+		),
+		'capability'          => $terms['capability'],
+		'destructiveBoundary' => $terms['destructiveBoundary'],
+	) + $more;
+	if ( ! $terms['mutates'] && $writes['statements'] > 0 ) {
+		throw new Refusal( 'mutated', 'the action was declared not to change the site and wrote to its database', $document );
+	}
+	return $document;
+}
+
+/**
+ * Does an action in this process and answers its document.
+ *
+ * @param Arguments           $arguments Arguments of the call.
+ * @param array<string,mixed> $action    What is done.
+ * @param callable(): mixed   $work      Does it; what it answers is the result.
+ * @return array<string,mixed>
+ */
+function act( Arguments $arguments, array $action, callable $work ): array {
+	$terms  = action_terms( $arguments );
+	$writes = new Writes();
+	add_filter( 'query', array( $writes, 'see' ), PHP_INT_MAX );
+	// An action that ends with wp_die() fails; it prints no page here.
+	foreach ( array( 'wp_die_handler', 'wp_die_ajax_handler', 'wp_die_json_handler' ) as $filter ) {
+		add_filter( $filter, static fn (): callable => __NAMESPACE__ . '\\died', PHP_INT_MAX );
+	}
+	heard( 0 );
+	$start   = hrtime( true );
+	$refusal = null;
+	$result  = null;
+	try {
+		$result = $work();
+	} catch ( Refusal $thrown ) {
+		$refusal = $thrown;
+	} catch ( \Throwable $thrown ) {
+		$refusal = new Refusal( 'threw', get_class( $thrown ) . ': ' . cut( $thrown->getMessage(), 500 ) . ' in ' . basename( $thrown->getFile() ) . ':' . $thrown->getLine() );
+	}
+	$took = ( hrtime( true ) - $start ) / 1e6;
+	remove_filter( 'query', array( $writes, 'see' ), PHP_INT_MAX );
+	$more = array(
+		'result'     => plain( $result ),
+		'output'     => heard( ACTION_OUTPUT_BYTES ),
+		'durationMs' => round( $took, 3 ),
+	);
+	if ( null !== $refusal ) {
+		$terms['mutates'] = true;
+		throw new Refusal( $refusal->reason, $refusal->getMessage(), action_document( $action, $terms, $writes->row(), $more ) );
+	}
+	return action_document( $action, $terms, $writes->row(), $more );
+}
+
+/**
+ * WordPress is asked to die.
+ *
+ * @param mixed $message What it says.
+ */
+function died( mixed $message = '' ): never {
+	$text = is_wp_error( $message ) ? $message->get_error_message() : ( is_scalar( $message ) ? (string) $message : '' );
+	throw new Refusal( 'died', 'WordPress refused: ' . cut( trim( wp_strip_all_tags( $text ) ), 500 ) );
+}

@@ -1,0 +1,260 @@
+<?php
+/**
+ * What happens to the object cache, options and transients. Loaded after WordPress.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Guest\Command;
+
+/**
+ * WordPress's own cache, which tells what is done to it.
+ */
+final class Observed_Cache extends \WP_Object_Cache {
+	/**
+	 * Who is told.
+	 *
+	 * @var ?Churn
+	 */
+	public static ?Churn $churn = null;
+
+	/**
+	 * Depth of calls: one of its functions may call another.
+	 *
+	 * @var int
+	 */
+	private int $depth = 0;
+
+	/** {@inheritDoc} */
+	public function add( $key, $data, $group = 'default', $expire = 0 ) {
+		return $this->told( 'add', $key, $group, fn () => parent::add( $key, $data, $group, $expire ) );
+	}
+
+	/** {@inheritDoc} */
+	public function replace( $key, $data, $group = 'default', $expire = 0 ) {
+		return $this->told( 'replace', $key, $group, fn () => parent::replace( $key, $data, $group, $expire ) );
+	}
+
+	/** {@inheritDoc} */
+	public function set( $key, $data, $group = 'default', $expire = 0 ) {
+		return $this->told( 'set', $key, $group, fn () => parent::set( $key, $data, $group, $expire ) );
+	}
+
+	/** {@inheritDoc} */
+	public function delete( $key, $group = 'default', $deprecated = false ) {
+		return $this->told( 'delete', $key, $group, fn () => parent::delete( $key, $group ) );
+	}
+
+	/** {@inheritDoc} */
+	public function incr( $key, $offset = 1, $group = 'default' ) {
+		return $this->told( 'increment', $key, $group, fn () => parent::incr( $key, $offset, $group ) );
+	}
+
+	/** {@inheritDoc} */
+	public function decr( $key, $offset = 1, $group = 'default' ) {
+		return $this->told( 'decrement', $key, $group, fn () => parent::decr( $key, $offset, $group ) );
+	}
+
+	/** {@inheritDoc} */
+	public function flush() {
+		return $this->told( 'flush', '', '', fn () => parent::flush() );
+	}
+
+	/** {@inheritDoc} */
+	public function flush_group( $group ) {
+		return $this->told( 'flush', '', $group, fn () => parent::flush_group( $group ) );
+	}
+
+	/** {@inheritDoc} */
+	public function get( $key, $group = 'default', $force = false, &$found = null ) {
+		$value = parent::get( $key, $group, $force, $found );
+		if ( 0 === $this->depth ) {
+			self::$churn?->happened( 'objectCache', $found ? 'hit' : 'miss', $key, $group );
+		}
+		return $value;
+	}
+
+	/**
+	 * Tells of a call, unless it is made by another one.
+	 *
+	 * @param string   $operation What is done.
+	 * @param mixed    $key       Key.
+	 * @param mixed    $group     Group.
+	 * @param \Closure $call      Does it.
+	 */
+	private function told( string $operation, mixed $key, mixed $group, \Closure $call ): mixed {
+		if ( 0 === $this->depth ) {
+			self::$churn?->happened( 'objectCache', $operation, $key, $group );
+		}
+		++$this->depth;
+		try {
+			return $call();
+		} finally {
+			--$this->depth;
+		}
+	}
+
+	/**
+	 * The same cache, observed.
+	 *
+	 * @param \WP_Object_Cache $cache Cache.
+	 */
+	public static function of( \WP_Object_Cache $cache ): self {
+		$observed = new self();
+		foreach ( ( new \ReflectionClass( \WP_Object_Cache::class ) )->getProperties() as $property ) {
+			if ( ! $property->isStatic() && $property->isInitialized( $cache ) ) {
+				$property->setValue( $observed, $property->getValue( $cache ) );
+			}
+		}
+		return $observed;
+	}
+}
+
+/**
+ * Counts what happens.
+ */
+final class Churn {
+	/** Kinds and what can be done to them. */
+	private const OPERATIONS = array(
+		'objectCache' => array( 'hit', 'miss', 'add', 'set', 'replace', 'increment', 'decrement', 'delete', 'flush' ),
+		'options'     => array( 'read', 'add', 'update', 'delete' ),
+		'transients'  => array( 'hit', 'miss', 'set', 'delete' ),
+	);
+
+	/**
+	 * Counts by kind and operation.
+	 *
+	 * @var array<string,array<string,int>>
+	 */
+	private array $counts = array();
+
+	/**
+	 * Operations in their order.
+	 *
+	 * @var list<array<string,string>>
+	 */
+	private array $samples = array();
+
+	/**
+	 * Number of operations.
+	 *
+	 * @var int
+	 */
+	private int $total = 0;
+
+	/**
+	 * How often each key of the object cache was written.
+	 *
+	 * @var array<string,int>
+	 */
+	private array $writes = array();
+
+	/**
+	 * Whether the object cache is observed.
+	 *
+	 * @var bool
+	 */
+	private bool $cache = false;
+
+	/**
+	 * Makes it.
+	 *
+	 * @param int $limit Operations that are told.
+	 */
+	public function __construct( private readonly int $limit ) {
+		foreach ( self::OPERATIONS as $kind => $names ) {
+			$this->counts[ $kind ] = array_fill_keys( $names, 0 );
+		}
+	}
+
+	/**
+	 * Begins.
+	 */
+	public function begin(): void {
+		$this->cache = \WP_Object_Cache::class === get_class( $GLOBALS['wp_object_cache'] ) && ! wp_using_ext_object_cache();
+		if ( $this->cache ) {
+			Observed_Cache::$churn      = $this;
+			$GLOBALS['wp_object_cache'] = Observed_Cache::of( $GLOBALS['wp_object_cache'] );
+		}
+		add_action( 'all', array( $this, 'called' ), PHP_INT_MIN, 3 );
+	}
+
+	/**
+	 * Ends.
+	 */
+	public function end(): void {
+		remove_action( 'all', array( $this, 'called' ), PHP_INT_MIN );
+		Observed_Cache::$churn = null;
+	}
+
+	/**
+	 * A hook is called.
+	 *
+	 * @param mixed $hook  Hook.
+	 * @param mixed $value Its first argument.
+	 * @param mixed $name  Its second argument.
+	 */
+	public function called( mixed $hook = null, mixed $value = null, mixed $name = null ): void {
+		$hook = (string) $hook;
+		match ( $hook ) {
+			'pre_option' => $this->happened( 'options', 'read', $name, '' ),
+			'added_option' => $this->happened( 'options', 'add', $value, '' ),
+			'updated_option' => $this->happened( 'options', 'update', $value, '' ),
+			'deleted_option' => $this->happened( 'options', 'delete', $value, '' ),
+			'set_transient', 'set_site_transient' => $this->happened( 'transients', 'set', $value, '' ),
+			'deleted_transient', 'deleted_site_transient' => $this->happened( 'transients', 'delete', $value, '' ),
+			default => 1 === preg_match( '/^(?:site_)?transient_(.+)$/s', $hook, $found ) && $name === $found[1] ? $this->happened( 'transients', false === $value ? 'miss' : 'hit', $found[1], '' ) : null,
+		};
+	}
+
+	/**
+	 * An operation.
+	 *
+	 * @param string $kind      Kind.
+	 * @param string $operation What was done.
+	 * @param mixed  $key       Key or name.
+	 * @param mixed  $group     Group of the object cache.
+	 */
+	public function happened( string $kind, string $operation, mixed $key, mixed $group ): void {
+		++$this->total;
+		++$this->counts[ $kind ][ $operation ];
+		$key   = is_scalar( $key ) ? cut( (string) $key, 200 ) : get_debug_type( $key );
+		$group = is_scalar( $group ) && '' !== (string) $group ? cut( (string) $group, 100 ) : 'default';
+		if ( 'objectCache' === $kind && ! in_array( $operation, array( 'hit', 'miss' ), true ) && count( $this->writes ) < 5000 ) {
+			$this->writes[ "$group:$key" ] = ( $this->writes[ "$group:$key" ] ?? 0 ) + 1;
+		}
+		if ( count( $this->samples ) < $this->limit ) {
+			$this->samples[] = array(
+				'kind'      => $kind,
+				'operation' => $operation,
+				'key'       => $key,
+			) + ( 'objectCache' === $kind ? array( 'group' => $group ) : array() );
+		}
+	}
+
+	/**
+	 * What was counted.
+	 *
+	 * @return array<string,mixed>
+	 */
+	public function document(): array {
+		$counts   = $this->cache ? $this->counts : array_diff_key( $this->counts, array( 'objectCache' => 0 ) );
+		$rewrites = array_filter( $this->writes, static fn ( int $count ): bool => $count > 1 );
+		uksort( $rewrites, static fn ( $a, $b ): int => array( $rewrites[ $b ], (string) $a ) <=> array( $rewrites[ $a ], (string) $b ) );
+		return $counts + ( $this->cache ? array() : array( 'objectCache' => array( 'observed' => false ) ) ) + array(
+			'rewritten' => array_map(
+				static fn ( $key, int $count ): array => array(
+					'key'    => (string) $key,
+					'writes' => $count,
+				),
+				array_keys( array_slice( $rewrites, 0, 50, true ) ),
+				array_slice( $rewrites, 0, 50, true )
+			),
+			'samples'   => $this->samples,
+			'total'     => $this->total,
+			'truncated' => $this->total > count( $this->samples ),
+		);
+	}
+}

@@ -1,0 +1,80 @@
+<?php
+/**
+ * Tests of WordPress itself.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Guest\Command;
+
+require_once __DIR__ . '/phpunit-run.php';
+require_once __DIR__ . '/places.php';
+
+/** Files of tests that can be named. */
+const CORE_TEST_FILES = 50;
+
+/**
+ * Runs them on the guest's own WordPress, which has the database, with the checkout's tests.
+ *
+ * @param Arguments $arguments Arguments.
+ * @return array<string,mixed> The document.
+ */
+function core_phpunit( Arguments $arguments ): array {
+	if ( $arguments->truth( 'multisite', false ) ) {
+		throw Refusal::unsupported( 'multisite: this guest holds a single site; leave the argument out' );
+	}
+	$core  = $arguments->has( 'core-root' ) ? directory_at( 'core-root', $arguments->text( 'core-root' ) ) : null;
+	$tests = $arguments->has( 'tests-dir' ) ? directory_at( 'tests-dir', $arguments->text( 'tests-dir' ), (string) $core ) : ( null === $core ? null : "$core/tests/phpunit" );
+	if ( null === $tests || ! is_file( "$tests/includes/bootstrap.php" ) ) {
+		throw Refusal::unsupported( sprintf( 'the tests of WordPress are not in this guest (%s); they are no part of a release: mount a development checkout and name it with core-root, or its tests/phpunit with tests-dir', null === $tests ? 'neither core-root nor tests-dir is given' : 'no ' . guest_path( $tests ) . '/includes/bootstrap.php' ) );
+	}
+	$core    = $core ?? dirname( $tests, 2 );
+	$defines = array();
+	foreach ( $arguments->object( 'wp-config-defines-json' ) as $name => $value ) {
+		if ( 1 !== preg_match( '/^[A-Z_][A-Z0-9_]{0,99}$/', (string) $name ) || null !== $value && ! is_scalar( $value ) ) {
+			throw Refusal::input( sprintf( 'wp-config-defines-json has %s, but names are like WP_DEBUG and values texts, numbers, truth values or null', Arguments::shown( $name ) ) );
+		}
+		$defines[ $name ] = $value;
+	}
+	$defines['WP_TESTS_CONFIG_FILE_PATH'] = __DIR__ . '/core-tests-config.php';
+
+	$files    = array();
+	$polyfill = "$core/vendor/yoast/phpunit-polyfills";
+	if ( is_dir( $polyfill ) ) {
+		$defines += array( 'WP_TESTS_PHPUNIT_POLYFILLS_PATH' => $polyfill );
+	}
+	if ( $arguments->has( 'autoload-file' ) ) {
+		$files[] = file_at( 'autoload-file', $arguments->text( 'autoload-file' ), $core );
+	}
+	$options = array( '--colors=never', '--do-not-cache-result', '--bootstrap', "$tests/includes/bootstrap.php" );
+	if ( $arguments->has( 'phpunit-xml' ) ) {
+		array_push( $options, '--configuration', file_at( 'phpunit-xml', $arguments->text( 'phpunit-xml' ), $core ) );
+	} elseif ( ! $arguments->truth( 'phpunit-xml-default', true ) ) {
+		$options[] = '--no-configuration';
+	}
+	$targets = array();
+	foreach ( $arguments->has( 'test-file' ) ? array( $arguments->text( 'test-file' ) ) : $arguments->texts( 'changed-tests-json' ) as $file ) {
+		$targets[] = file_at( $arguments->has( 'test-file' ) ? 'test-file' : 'changed-tests-json', $file, is_file( "$tests/$file" ) ? $tests : $core );
+	}
+	if ( count( $targets ) > CORE_TEST_FILES ) {
+		throw Refusal::input( sprintf( 'changed-tests-json must name at most %d files of tests', CORE_TEST_FILES ) );
+	}
+	if ( array() === $targets && ! $arguments->has( 'phpunit-xml' ) && ! is_file( "$core/phpunit.xml.dist" ) && ! is_file( "$core/phpunit.xml" ) ) {
+		throw Refusal::input( 'give test-file, changed-tests-json or phpunit-xml: there is no phpunit.xml(.dist) in ' . guest_path( $core ) );
+	}
+	return ( new Phpunit_Run(
+		array(
+			'program'     => phpunit_program( array( $core ) ),
+			'directory'   => $core,
+			'defines'     => $defines,
+			'server'      => array(),
+			'files'       => $files,
+			'arguments'   => $options,
+			'targets'     => $targets ?: array( null ),
+			'environment' => array(),
+			'discovery'   => false,
+		)
+	) )->document();
+}

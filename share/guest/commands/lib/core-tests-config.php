@@ -1,0 +1,28 @@
+<?php
+/**
+ * Configuration of WordPress's own tests inside a guest: its WordPress and its database, with
+ * tables of their own.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+defined( 'ABSPATH' ) || define( 'ABSPATH', rtrim( dirname( __DIR__, 5 ), '/' ) . '/wordpress/' );
+defined( 'WP_DEFAULT_THEME' ) || define( 'WP_DEFAULT_THEME', 'default' );
+defined( 'WP_DEBUG' ) || define( 'WP_DEBUG', true );
+
+define( 'DB_NAME', 'wordpress' );
+define( 'DB_USER', '' );
+define( 'DB_PASSWORD', '' );
+define( 'DB_HOST', '' );
+define( 'DB_CHARSET', 'utf8mb4' );
+define( 'DB_COLLATE', '' );
+
+define( 'WP_TESTS_DOMAIN', 'example.org' );
+define( 'WP_TESTS_EMAIL', 'admin@example.org' );
+define( 'WP_TESTS_TITLE', 'Test Blog' );
+define( 'WP_PHP_BINARY', PHP_BINARY );
+define( 'WPLANG', '' );
+
+$table_prefix = 'wptests_';

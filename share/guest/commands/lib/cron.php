@@ -1,0 +1,44 @@
+<?php
+/**
+ * Events of the cron.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Guest\Command;
+
+/**
+ * Does one operation.
+ *
+ * @param string       $operation run, schedule or unschedule.
+ * @param string       $hook      Hook.
+ * @param list<mixed>  $values    Its arguments.
+ * @param object|false $event     The event that is scheduled, if one is.
+ * @param Arguments    $arguments Argument timestamp.
+ * @return array<string,mixed>
+ */
+function cron_operation( string $operation, string $hook, array $values, object|false $event, Arguments $arguments ): array {
+	if ( 'run' === $operation ) {
+		if ( is_object( $event ) ) {
+			if ( $event->schedule ) {
+				wp_reschedule_event( $event->timestamp, $event->schedule, $hook, $values );
+			}
+			wp_unschedule_event( $event->timestamp, $hook, $values );
+		}
+		do_action_ref_array( $hook, $values );
+		return array( 'next' => wp_next_scheduled( $hook, $values ) );
+	}
+	if ( 'schedule' === $operation ) {
+		$done = wp_schedule_single_event( $arguments->number( 'timestamp', time(), 0, 253402300799 ), $hook, $values, true );
+	} elseif ( is_object( $event ) ) {
+		$done = wp_unschedule_event( $event->timestamp, $hook, $values, true );
+	} else {
+		throw new Refusal( 'event-missing', sprintf( 'no event of %s with these arguments is scheduled', Arguments::shown( $hook ) ) );
+	}
+	if ( is_wp_error( $done ) ) {
+		throw new Refusal( 'event-refused', 'WordPress refused: ' . $done->get_error_message() );
+	}
+	return array( 'next' => wp_next_scheduled( $hook, $values ) );
+}

@@ -1,0 +1,100 @@
+<?php
+/**
+ * Observations of one request to the REST API.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Guest\Command;
+
+/**
+ * Watches from before WordPress is loaded.
+ */
+function observer(): Watch {
+	return new Watch( Entry::$arguments->number( 'query-length-limit', 500, 16, 10000 ) );
+}
+
+/**
+ * Time, memory, queries and hooks of a request.
+ *
+ * @param Arguments $arguments Arguments.
+ * @param Watch     $watch     What watches it.
+ * @return array<string,mixed> The document.
+ */
+function observe_performance( Arguments $arguments, Watch $watch ): array {
+	$fingerprints = $arguments->number( 'query-fingerprint-limit', 50, 1, 500 );
+	$times        = new Hook_Times( $arguments->number( 'hook-sample-limit', 5000, 1, 10000 ) );
+	$limit        = $arguments->number( 'hook-limit', 25, 1, 500 );
+	$user         = Users::act( $arguments );
+	// Routes are made at the first use; that is no part of the request.
+	rest_get_server();
+	$watch->begin();
+	$before = memory_get_usage();
+	$times->begin();
+	$answer = rest( $arguments );
+	$times->end();
+	return observed( 'wp-codebox/performance-observation/v1', $answer, $user ) + array(
+		'timing'  => array_intersect_key( $watch->costs(), array_flip( array( 'wallMs', 'cpuMs' ) ) ),
+		'memory'  => array(
+			'peakBytes'  => $watch->costs()['peakMemoryBytes'],
+			'grownBytes' => max( 0, memory_get_usage() - $before ),
+		),
+		'queries' => $watch->queries( $fingerprints ),
+		'hooks'   => $times->document( $limit ),
+		'php'     => $watch->php(),
+	);
+}
+
+/**
+ * What a request does to caches.
+ *
+ * @param Arguments $arguments Arguments.
+ * @param Watch     $watch     What watches it.
+ * @return array<string,mixed> The document.
+ */
+function observe_churn( Arguments $arguments, Watch $watch ): array {
+	$churn = new Churn( $arguments->number( 'sample-limit', 100, 1, 1000 ) );
+	$user  = Users::act( $arguments );
+	rest_get_server();
+	$watch->begin();
+	$churn->begin();
+	$answer = rest( $arguments );
+	$churn->end();
+	$names = array();
+	foreach ( array( 'case-id', 'action-id', 'correlation-id' ) as $name ) {
+		if ( $arguments->has( $name ) ) {
+			$names[ lcfirst( str_replace( '-', '', ucwords( $name, '-' ) ) ) ] = cut( $arguments->text( $name ), 200 );
+		}
+	}
+	return observed( 'wp-codebox/cache-churn-observation/v1', $answer, $user ) + $names + $churn->document() + array(
+		'queries' => $watch->queries(),
+		'timing'  => array_intersect_key( $watch->costs(), array_flip( array( 'wallMs', 'cpuMs' ) ) ),
+	);
+}
+
+/**
+ * Which request it was, and what it answered: a digest, not the data.
+ *
+ * @param string              $schema Schema.
+ * @param array<string,mixed> $answer Answer of the request.
+ * @param ?\WP_User           $user   Who asked.
+ * @return array<string,mixed>
+ */
+function observed( string $schema, array $answer, ?\WP_User $user ): array {
+	$body = document_text( array( $answer['data'] ) );
+	return array(
+		'schema'   => $schema,
+		'request'  => array(
+			'method' => $answer['method'],
+			'path'   => $answer['path'],
+			'user'   => Users::row( $user ),
+		),
+		'status'   => $answer['status'],
+		'response' => array(
+			'bytes'  => strlen( $body ) - 2,
+			'sha256' => hash( 'sha256', substr( $body, 1, -1 ) ),
+		),
+	);
+}

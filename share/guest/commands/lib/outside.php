@@ -1,0 +1,162 @@
+<?php
+/**
+ * One HTTP request, to the guest's own site or out of the guest.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Guest\Command;
+
+/** Of a body, bytes that are answered. */
+const RESPONSE_BYTES = 262144;
+
+/**
+ * Sends what a call asks for.
+ *
+ * @param Arguments $arguments Arguments method, url, headers-json, body, expect-status.
+ * @return array<string,mixed> `wp-codebox/wordpress-http-response/v1`.
+ */
+function http_request( Arguments $arguments ): array {
+	$url    = trim( $arguments->required( 'url' ) );
+	$method = $arguments->word( 'method', array( 'GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS' ), '' === $arguments->text( 'body' ) ? 'GET' : 'POST' );
+	$target = own_target( $url );
+	$start  = hrtime( true );
+	$answer = null === $target
+		? ask_outside( $url, $method, $arguments )
+		: ask_own( $target, $method, $arguments );
+	$body   = $answer['held'];
+	$json   = str_contains( $answer['type'], 'json' ) ? json_decode( $body, true ) : null;
+
+	$document = array(
+		'schema'     => 'wp-codebox/wordpress-http-response/v1',
+		'url'        => cut( $url, 2000 ),
+		'method'     => $method,
+		'via'        => null === $target ? 'egress' : 'site',
+		'status'     => $answer['status'],
+		'headers'    => (object) $answer['headers'],
+		'body'       => mb_strcut( mb_scrub( $body, 'UTF-8' ), 0, RESPONSE_BYTES, 'UTF-8' ),
+		'bodyBytes'  => $answer['bytes'],
+		'bodyCut'    => $answer['bytes'] > RESPONSE_BYTES,
+		'durationMs' => round( ( hrtime( true ) - $start ) / 1e6, 3 ),
+	);
+	if ( null !== $json && $answer['bytes'] <= RESPONSE_BYTES ) {
+		$document['json'] = $json;
+	}
+	$expected = $arguments->has( 'expect-status' ) ? $arguments->number( 'expect-status', 200, 100, 599 ) : null;
+	if ( null !== $expected && $expected !== $answer['status'] ) {
+		throw new Refusal( 'expect-status', "the answer has the status {$answer['status']}, not $expected", $document );
+	}
+	return $document;
+}
+
+/**
+ * Path and query of an address of the guest's own site; nothing for another one.
+ *
+ * @param string $url URL or path.
+ */
+function own_target( string $url ): ?string {
+	if ( str_starts_with( $url, '/' ) && ! str_starts_with( $url, '//' ) ) {
+		return strtok( $url, '#' );
+	}
+	$parts = parse_url( $url );
+	if ( ! is_array( $parts ) || ! in_array( $parts['scheme'] ?? '', array( 'http', 'https' ), true ) || '' === ( $parts['host'] ?? '' ) ) {
+		throw Refusal::input( 'url must be a path of the site, like /shop/, or start with http:// or https://' );
+	}
+	$own = (string) parse_url( Entry::$call['url'], PHP_URL_HOST );
+	if ( ! in_array( strtolower( $parts['host'] ), array( 'localhost', '127.0.0.1', $own ), true ) || isset( $parts['port'] ) ) {
+		return null;
+	}
+	return ( $parts['path'] ?? '/' ) . ( isset( $parts['query'] ) ? '?' . $parts['query'] : '' );
+}
+
+/**
+ * Asks the guest's own site.
+ *
+ * @param string    $target    Path and query.
+ * @param string    $method    Method.
+ * @param Arguments $arguments Headers and body.
+ * @return array{status: int, type: string, headers: array<string,string>, held: string, bytes: int}
+ */
+function ask_own( string $target, string $method, Arguments $arguments ): array {
+	if ( 1 === preg_match( '/[\x00-\x20\x7f]/', $target ) ) {
+		throw Refusal::input( 'url has spaces or control characters; encode them' );
+	}
+	$server  = new Server();
+	$head    = $server->head( $arguments->object( 'headers-json' ), $arguments->text( 'body' ) );
+	$watched = (string) tempnam( sys_get_temp_dir(), 'page-' );
+	$port    = 0;
+	$process = $server->start( $watched, $port );
+	try {
+		$answer = $server->ask( $process, $port, "$method $target HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n$head\r\n" . $arguments->text( 'body' ) );
+	} finally {
+		proc_terminate( $process, 9 );
+		proc_close( $process );
+		unlink( $watched );
+	}
+	return $answer + array( 'bytes' => $answer['body']['bytes'] );
+}
+
+/**
+ * Asks another host, through the bridge.
+ *
+ * @param string    $url       URL.
+ * @param string    $method    Method.
+ * @param Arguments $arguments Headers and body.
+ * @return array{status: int, type: string, headers: array<string,string>, held: string, bytes: int}
+ */
+function ask_outside( string $url, string $method, Arguments $arguments ): array {
+	if ( '' === (string) getenv( 'http_proxy' ) ) {
+		throw new Refusal( 'egress-denied', 'nothing leaves this guest: allow the host in the policy of the run' );
+	}
+	if ( ! function_exists( 'curl_init' ) ) {
+		throw Refusal::unsupported( 'the PHP of this guest has no curl' );
+	}
+	$headers = array();
+	$lines   = array();
+	$held    = '';
+	$bytes   = 0;
+	foreach ( $arguments->object( 'headers-json' ) as $name => $value ) {
+		if ( ! is_scalar( $value ) || 1 === preg_match( '/[\r\n\0]/', $name . $value ) ) {
+			throw Refusal::input( 'headers-json must be an object of strings without line ends' );
+		}
+		$lines[] = "$name: $value";
+	}
+	$curl = curl_init( $url );
+	curl_setopt_array(
+		$curl,
+		array(
+			CURLOPT_CUSTOMREQUEST  => $method,
+			CURLOPT_NOBODY         => 'HEAD' === $method,
+			CURLOPT_HTTPHEADER     => $lines,
+			CURLOPT_FOLLOWLOCATION => false,
+			CURLOPT_PROTOCOLS      => CURLPROTO_HTTP | CURLPROTO_HTTPS,
+			CURLOPT_TIMEOUT        => 60,
+			CURLOPT_HEADERFUNCTION => static function ( $curl, string $line ) use ( &$headers ): int {
+				if ( str_contains( $line, ':' ) && count( $headers ) < 100 ) {
+					list( $name, $value ) = explode( ':', trim( $line ), 2 );
+
+					$name             = strtolower( cut( $name, 100 ) );
+					$headers[ $name ] = 'set-cookie' === $name || is_secret_name( $name ) ? MASK : cut( trim( $value ), 1000 );
+				}
+				return strlen( $line );
+			},
+			CURLOPT_WRITEFUNCTION  => static function ( $curl, string $piece ) use ( &$held, &$bytes ): int {
+				$bytes += strlen( $piece );
+				$held  .= substr( $piece, 0, max( 0, RESPONSE_BYTES + 4 - strlen( $held ) ) );
+				return $bytes > 32 << 20 ? 0 : strlen( $piece );
+			},
+		) + ( '' === $arguments->text( 'body' ) ? array() : array( CURLOPT_POSTFIELDS => $arguments->text( 'body' ) ) )
+	);
+	if ( false === curl_exec( $curl ) ) {
+		throw new Refusal( 'unreachable', 'no answer: ' . curl_error( $curl ) );
+	}
+	return array(
+		'status'  => (int) curl_getinfo( $curl, CURLINFO_RESPONSE_CODE ),
+		'type'    => (string) curl_getinfo( $curl, CURLINFO_CONTENT_TYPE ),
+		'headers' => $headers,
+		'held'    => $held,
+		'bytes'   => $bytes,
+	);
+}

@@ -1,0 +1,218 @@
+<?php
+/**
+ * What PHPUnit's logs say.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Guest\Command;
+
+/**
+ * Logs of one or more runs, bounded.
+ */
+final class Phpunit_Log {
+	/** Largest log. */
+	private const BYTES = 32 * 1024 * 1024;
+	/** Tests that are listed. */
+	private const TESTS = 2000;
+	/** Failures that are told. */
+	private const FAILURES = 200;
+	/** Of a failure, bytes that are told. */
+	private const MESSAGE = 4000;
+
+	/**
+	 * Runs that left no whole log.
+	 *
+	 * @var int
+	 */
+	public int $missing = 0;
+
+	/**
+	 * Counts.
+	 *
+	 * @var array<string,int>
+	 */
+	private array $counts = array(
+		'total'   => 0,
+		'passed'  => 0,
+		'failed'  => 0,
+		'skipped' => 0,
+		'unknown' => 0,
+	);
+
+	/**
+	 * Assertions.
+	 *
+	 * @var int
+	 */
+	private int $assertions = 0;
+
+	/**
+	 * Tests by suite.
+	 *
+	 * @var array<string,array<string,mixed>>
+	 */
+	private array $suites = array();
+
+	/**
+	 * Failures.
+	 *
+	 * @var list<array<string,mixed>>
+	 */
+	private array $failures = array();
+
+	/**
+	 * Names of tests that were found.
+	 *
+	 * @var list<string>
+	 */
+	private array $names = array();
+
+	/**
+	 * Makes it.
+	 *
+	 * @param string $directory Where PHPUnit ran.
+	 */
+	public function __construct( private readonly string $directory ) {}
+
+	/**
+	 * Reads a log of results.
+	 *
+	 * @param string $file File.
+	 */
+	public function read( string $file ): void {
+		$cases = $this->elements( $file, '//testcase' );
+		foreach ( $cases ?? array() as $case ) {
+			$problem = null;
+			$skipped = false;
+			foreach ( $case->childNodes as $child ) {
+				if ( ! $child instanceof \DOMElement ) {
+					continue;
+				}
+				if ( 'skipped' === $child->tagName ) {
+					$skipped = true;
+				} elseif ( in_array( $child->tagName, array( 'error', 'failure', 'warning' ), true ) ) {
+					$problem = $problem ?? $child;
+				}
+			}
+			$outcome = null !== $problem ? 'failed' : ( $skipped ? 'skipped' : 'passed' );
+			$suite   = cut( $case->getAttribute( 'class' ) ?: 'tests', 300 );
+			$name    = cut( $case->getAttribute( 'name' ), 300 );
+			++$this->counts['total'];
+			++$this->counts[ $outcome ];
+			$this->assertions += (int) $case->getAttribute( 'assertions' );
+			$this->suites[ $suite ] ??= array(
+				'name'   => $suite,
+				'status' => 'passed',
+				'file'   => guest_path( $case->getAttribute( 'file' ) ),
+				'tests'  => array(),
+			);
+			if ( 'failed' === $outcome ) {
+				$this->suites[ $suite ]['status'] = 'failed';
+			}
+			if ( $this->counts['total'] <= self::TESTS ) {
+				$this->suites[ $suite ]['tests'][] = array(
+					'name'       => $name,
+					'status'     => $outcome,
+					'durationMs' => round( (float) $case->getAttribute( 'time' ) * 1000, 3 ),
+				);
+			}
+			if ( null !== $problem && count( $this->failures ) < self::FAILURES ) {
+				$this->failures[] = $this->failure( $suite, $name, $case, $problem );
+			}
+		}
+	}
+
+	/**
+	 * Reads a list of tests.
+	 *
+	 * @param string $file File.
+	 */
+	public function read_list( string $file ): void {
+		foreach ( $this->elements( $file, '//testCaseMethod' ) ?? array() as $method ) {
+			$class         = $method->parentNode instanceof \DOMElement ? $method->parentNode->getAttribute( 'name' ) : '';
+			$set           = $method->getAttribute( 'dataSet' );
+			$this->names[] = cut( $class . '::' . $method->getAttribute( 'name' ) . ( '' === $set ? '' : ' ' . trim( $set ) ), 500 );
+		}
+	}
+
+	/**
+	 * Results: {summary, suites, failures}.
+	 *
+	 * @return array<string,mixed>
+	 */
+	public function results(): array {
+		return array(
+			'summary'    => $this->counts,
+			'assertions' => $this->assertions,
+			'suites'     => array_slice( array_values( $this->suites ), 0, 500 ),
+			'failures'   => $this->failures,
+			'truncated'  => $this->counts['total'] > self::TESTS || $this->counts['failed'] > count( $this->failures ) || count( $this->suites ) > 500,
+		);
+	}
+
+	/**
+	 * Tests that were found.
+	 *
+	 * @return array{total: int, tests: list<string>, truncated: bool}
+	 */
+	public function discovered(): array {
+		$names = $this->names;
+		sort( $names, SORT_STRING );
+		return array(
+			'total'     => count( $names ),
+			'tests'     => array_slice( $names, 0, self::TESTS ),
+			'truncated' => count( $names ) > self::TESTS,
+		);
+	}
+
+	/**
+	 * One failure, with the line of the test that it came from.
+	 *
+	 * @param string      $suite   Class.
+	 * @param string      $name    Test.
+	 * @param \DOMElement $case    Test.
+	 * @param \DOMElement $problem What is wrong.
+	 * @return array<string,mixed>
+	 */
+	private function failure( string $suite, string $name, \DOMElement $case, \DOMElement $problem ): array {
+		$text = trim( str_replace( root() . '/', '/', $problem->textContent ) );
+		$file = guest_path( $case->getAttribute( 'file' ) );
+		$line = (int) $case->getAttribute( 'line' );
+		// The last place within the test's own file: where the assertion stands.
+		if ( '' !== $file && preg_match_all( '~^' . preg_quote( $file, '~' ) . ':(\d+)$~m', $text, $found ) ) {
+			$line = (int) end( $found[1] );
+		}
+		$base = guest_path( $this->directory ) . '/';
+		return array(
+			'suite'   => $suite,
+			'test'    => $name,
+			'kind'    => $problem->tagName,
+			'type'    => cut( $problem->getAttribute( 'type' ), 200 ),
+			'file'    => str_starts_with( $file, $base ) ? substr( $file, strlen( $base ) ) : $file,
+			'line'    => $line,
+			'message' => plain_text( $text, self::MESSAGE ),
+		);
+	}
+
+	/**
+	 * Elements of a log; null when there is no whole log.
+	 *
+	 * @param string $file File.
+	 * @param string $path XPath.
+	 * @return ?list<\DOMElement>
+	 */
+	private function elements( string $file, string $path ): ?array {
+		clearstatcache();
+		$size     = (int) filesize( $file );
+		$document = new \DOMDocument();
+		libxml_use_internal_errors( true );
+		if ( 0 === $size || $size > self::BYTES || ! $document->load( $file, LIBXML_NONET | LIBXML_PARSEHUGE ) ) {
+			++$this->missing;
+			return null;
+		}
+		return iterator_to_array( ( new \DOMXPath( $document ) )->query( $path ) ?: array(), false );
+	}
+}

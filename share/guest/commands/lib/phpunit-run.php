@@ -1,0 +1,181 @@
+<?php
+/**
+ * Runs PHPUnit and reads its log.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Guest\Command;
+
+require_once __DIR__ . '/phpunit-log.php';
+
+/**
+ * PHPUnit's program: the first below one of some directories, else on the PATH.
+ *
+ * @param list<string> $directories Directories with a vendor directory.
+ */
+function phpunit_program( array $directories ): string {
+	foreach ( array_unique( $directories ) as $directory ) {
+		foreach ( array( 'vendor/phpunit/phpunit/phpunit', 'vendor/bin/phpunit', 'phpunit/phpunit/phpunit' ) as $name ) {
+			if ( is_file( "$directory/$name" ) && is_readable( "$directory/$name" ) ) {
+				return "$directory/$name";
+			}
+		}
+	}
+	foreach ( explode( ':', (string) getenv( 'PATH' ) ) as $directory ) {
+		if ( '' !== $directory && is_file( "$directory/phpunit" ) ) {
+			return "$directory/phpunit";
+		}
+	}
+	throw Refusal::unsupported( 'there is no PHPUnit in this guest: neither vendor/bin/phpunit in the plugin nor phpunit on the PATH; install it with composer in the plugin before you mount it, or name its autoloader with autoload-file' );
+}
+
+/**
+ * A file of tests from a text, named after its class, as PHPUnit wants it.
+ *
+ * @param string $code PHP, with or without the opening tag.
+ */
+function test_from_code( string $code ): string {
+	if ( 1 !== preg_match( '/^\s*(?:final\s+|abstract\s+)*class\s+([A-Za-z_][A-Za-z0-9_]*)/m', $code, $found ) ) {
+		throw Refusal::input( 'code has no class: it must be a test case, `class MyTest extends PHPUnit\\Framework\\TestCase { … }`' );
+	}
+	$directory = sys_get_temp_dir() . '/phpunit-' . bin2hex( random_bytes( 6 ) );
+	mkdir( $directory, 0700 );
+	$file = "$directory/{$found[1]}.php";
+	file_put_contents( $file, ( str_starts_with( ltrim( $code ), '<?php' ) ? '' : "<?php\n" ) . $code );
+	return $file;
+}
+
+/**
+ * One or more runs of PHPUnit, told as one.
+ */
+final class Phpunit_Run {
+	/** Of what it printed, bytes at the beginning and at the end that are shown. */
+	private const SHOWN = 32768;
+
+	/**
+	 * Makes it.
+	 *
+	 * @param array<string,mixed> $plan What runs: {program, directory, defines, server, files, arguments, targets, environment, discovery}.
+	 */
+	public function __construct( private readonly array $plan ) {}
+
+	/**
+	 * Runs everything.
+	 *
+	 * @return array<string,mixed> The document.
+	 */
+	public function document(): array {
+		$plan_file = (string) tempnam( sys_get_temp_dir(), 'phpunit-' );
+		file_put_contents( $plan_file, json_encode( array_intersect_key( $this->plan, array_flip( array( 'defines', 'server', 'files' ) ) ) ) );
+		$start  = hrtime( true );
+		$log    = new Phpunit_Log( $this->plan['directory'] );
+		$status = 0;
+		$output = '';
+		try {
+			foreach ( $this->plan['targets'] as $target ) {
+				list( $code, $text ) = $this->once( $target, $plan_file, $log );
+
+				$status  = max( $status, $code );
+				$output .= $text;
+			}
+		} finally {
+			unlink( $plan_file );
+		}
+		$document = array(
+			'schema'     => 'wp-codebox/test-results/v1',
+			'status'     => 'failed',
+			'runner'     => array(
+				'name'    => 'phpunit',
+				'program' => guest_path( $this->plan['program'] ),
+			) + ( 1 === preg_match( '/^PHPUnit (\d+\.\d+\.\d+)/m', $output, $found ) ? array( 'version' => $found[1] ) : array() ),
+			'exitCode'   => $status,
+			'durationMs' => round( ( hrtime( true ) - $start ) / 1e6, 3 ),
+		);
+		$document += $this->plan['discovery'] ? array( 'discovery' => true ) + $log->discovered() : $log->results();
+		$document += array( 'output' => plain_text( self::shortened( $output ), 3 * self::SHOWN ) );
+		leave( '.wp-codebox-result.txt', mb_scrub( self::shortened( $output, 512 * 1024 ), 'UTF-8' ), 'test-results', 'text/plain' );
+		$why = $this->why_failed( $status, $log );
+		if ( null !== $why ) {
+			throw Refusal::failed( $why, $document );
+		}
+		$document['status'] = 'passed';
+		return $document;
+	}
+
+	/**
+	 * Why it is no success; null when it is one.
+	 *
+	 * @param int         $status Largest exit status.
+	 * @param Phpunit_Log $log    What the logs say.
+	 */
+	private function why_failed( int $status, Phpunit_Log $log ): ?string {
+		$summary = $log->results()['summary'];
+		if ( $log->missing > 0 ) {
+			return "PHPUnit ended with status $status before its log was complete: a fatal error, an exit or a bootstrap that failed; see output";
+		}
+		if ( $this->plan['discovery'] ) {
+			return 0 !== $status ? "PHPUnit ended with status $status while it listed the tests; see output" : ( 0 === $log->discovered()['total'] ? 'no tests were found' : null );
+		}
+		if ( $summary['failed'] > 0 ) {
+			return sprintf( '%d of %d tests failed', $summary['failed'], $summary['total'] );
+		}
+		if ( 0 === $summary['total'] ) {
+			return 'no tests ran; see output';
+		}
+		return 0 !== $status ? "PHPUnit ended with status $status; see output" : null;
+	}
+
+	/**
+	 * Runs PHPUnit once.
+	 *
+	 * @param ?string     $target    File or directory of tests; null: what the configuration says.
+	 * @param string      $plan_file File with what is loaded before.
+	 * @param Phpunit_Log $log       Takes the log.
+	 * @return array{int, string} Exit status and what it printed.
+	 */
+	private function once( ?string $target, string $plan_file, Phpunit_Log $log ): array {
+		$file    = (string) tempnam( sys_get_temp_dir(), 'junit-' );
+		$command = array( PHP_BINARY, '-d', 'display_errors=stderr', '-d', 'memory_limit=' . ini_get( 'memory_limit' ), '-d', 'auto_prepend_file=' . __DIR__ . '/phpunit-prepend.php', $this->plan['program'], ...$this->plan['arguments'] );
+		array_push( $command, $this->plan['discovery'] ? '--list-tests-xml' : '--log-junit', $file );
+		if ( null !== $target ) {
+			$command[] = $target;
+		}
+		$pipes   = array();
+		$process = proc_open(
+			$command,
+			array( array( 'file', '/dev/null', 'r' ), array( 'pipe', 'w' ), array( 'redirect', 1 ) ),
+			$pipes,
+			$this->plan['directory'],
+			array( 'CODEBOX_PHPUNIT_PLAN' => $plan_file ) + $this->plan['environment'] + getenv()
+		);
+		if ( ! is_resource( $process ) ) {
+			throw Refusal::failed( 'PHPUnit could not be started' );
+		}
+		$head = '';
+		$tail = '';
+		while ( ! feof( $pipes[1] ) ) {
+			$piece = (string) fread( $pipes[1], 65536 );
+			$room  = max( 0, 256 * 1024 - strlen( $head ) );
+			$head .= substr( $piece, 0, $room );
+			$tail  = substr( $tail . substr( $piece, $room ), -256 * 1024 );
+		}
+		fclose( $pipes[1] );
+		$status = proc_close( $process );
+		$this->plan['discovery'] ? $log->read_list( $file ) : $log->read( $file );
+		unlink( $file );
+		return array( $status < 0 ? 255 : $status, str_replace( root() . '/', '/', $head . $tail ) );
+	}
+
+	/**
+	 * Beginning and end of a text.
+	 *
+	 * @param string $text  Text.
+	 * @param int    $bytes Bytes of each.
+	 */
+	private static function shortened( string $text, int $bytes = self::SHOWN ): string {
+		return strlen( $text ) <= 2 * $bytes ? $text : mb_strcut( $text, 0, $bytes, 'UTF-8' ) . "\n[…]\n" . mb_strcut( $text, strlen( $text ) - $bytes, null, 'UTF-8' );
+	}
+}

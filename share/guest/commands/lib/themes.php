@@ -1,0 +1,80 @@
+<?php
+/**
+ * Themes of the guest's site.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Guest\Command;
+
+/**
+ * Does what a call asks of themes.
+ *
+ * @param Arguments $arguments Arguments action, theme, slug, activate.
+ * @return array<string,mixed> `wp-codebox/wordpress-theme-setup/v1`.
+ */
+function theme_setup( Arguments $arguments ): array {
+	wp_set_current_user( Users::administrator()->ID );
+	$slug     = $arguments->first( 'theme', 'slug' );
+	$action   = $arguments->word( 'action', array( 'list', 'activate', 'delete' ), '' === $slug ? 'list' : 'activate' );
+	$document = array(
+		'schema' => 'wp-codebox/wordpress-theme-setup/v1',
+		'action' => $action,
+		'status' => 'ok',
+	);
+	wp_clean_themes_cache();
+	if ( 'list' === $action ) {
+		return $document + array( 'themes' => array_map( theme_row( ... ), array_values( wp_get_themes( array( 'errors' => null ) ) ) ) );
+	}
+	if ( '' === $slug ) {
+		throw Refusal::input( 'name a theme: theme=DIRECTORY below wp-content/themes' );
+	}
+	$theme = wp_get_theme( $slug );
+	if ( ! $theme->exists() ) {
+		throw new Refusal( 'theme-missing', sprintf( 'there is no theme %s below wp-content/themes; mount its directory there', Arguments::shown( $slug ) ) );
+	}
+	if ( $theme->errors() ) {
+		throw new Refusal( 'theme-broken', sprintf( 'the theme %s is broken: %s', $slug, wp_strip_all_tags( $theme->errors()->get_error_message() ) ) );
+	}
+	if ( 'delete' === $action ) {
+		require_once ABSPATH . 'wp-admin/includes/file.php';
+		require_once ABSPATH . 'wp-admin/includes/theme.php';
+		$result = get_stylesheet() === $slug || get_template() === $slug ? new \WP_Error( 'active', 'it is active' ) : delete_theme( $slug );
+		if ( true !== $result ) {
+			throw new Refusal( 'theme-refused', "$slug was not deleted" . ( is_wp_error( $result ) ? ': ' . wp_strip_all_tags( $result->get_error_message() ) : '' ) );
+		}
+		return $document + array(
+			'theme'     => $slug,
+			'installed' => false,
+			'active'    => false,
+		);
+	}
+	if ( $arguments->truth( 'activate', true ) ) {
+		switch_theme( $slug );
+		if ( get_stylesheet() !== $slug ) {
+			throw new Refusal( 'theme-refused', "WordPress did not switch to $slug" );
+		}
+	}
+	return $document + theme_row( wp_get_theme( $slug ) );
+}
+
+/**
+ * What results say of a theme.
+ *
+ * @param \WP_Theme $theme Theme.
+ * @return array<string,mixed>
+ */
+function theme_row( \WP_Theme $theme ): array {
+	return array(
+		'theme'     => $theme->get_stylesheet(),
+		'name'      => cut( (string) $theme->get( 'Name' ), 200 ),
+		'version'   => cut( (string) $theme->get( 'Version' ), 100 ),
+		'template'  => $theme->get_template(),
+		'block'     => $theme->is_block_theme(),
+		'installed' => true,
+		'active'    => get_stylesheet() === $theme->get_stylesheet(),
+		'broken'    => false !== $theme->errors(),
+	);
+}
