@@ -16,7 +16,7 @@ mod socket;
 
 pub(crate) use asking::ask;
 pub(crate) use caller::{ReplyReader, open};
-pub(crate) use client::{cancel, connect};
+pub(crate) use client::{ask_once, cancel, connect};
 
 use crate::frames::FrameReader;
 use crate::outbox::Bond;

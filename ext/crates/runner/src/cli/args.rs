@@ -1,5 +1,7 @@
 //! Arguments of every subcommand. The doc comments are the help texts.
 
+use super::boot::BootArgs;
+use super::episode::EpisodeCommand;
 use super::groups::{BatchArgs, FanoutArgs, SingleArgs};
 use super::model::ModelArgs;
 use super::preview::PreviewArgs;
@@ -26,6 +28,8 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     /// Run a program in a sandbox that is held, with your terminal or pipes.
     Exec(Box<super::exec::ExecArgs>),
+    /// Start a WordPress that stays for a while.
+    Boot(Box<BootArgs>),
     /// Judge and plan recipes.
     #[command(subcommand)]
     Recipe(RecipeCommand),
@@ -39,6 +43,9 @@ pub(crate) enum Command {
     /// Verify bundles and prepare their application.
     #[command(subcommand, alias = "artifact")]
     Artifacts(ArtifactsCommand),
+    /// Work with a sandbox step by step, and keep a trace of it that verifies.
+    #[command(subcommand)]
+    Episode(EpisodeCommand),
     /// Run one agent task that is given as JSON.
     #[command(visible_aliases = ["run-agent-task", "agent-task-run"])]
     AgentSandboxRun(SingleArgs),
