@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wp_codebox_artifacts::{ArtifactFile, ExecutionRecord};
+use wp_codebox_artifacts::{ArtifactFile, EpisodeBuilder, EpisodeFiles, ExecutionRecord};
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, EventType, ExecutionId, GuestPath, LifecycleEvent, ModelUsage,
     OutputStream,
@@ -115,6 +115,10 @@ pub(crate) struct Recorder<'a> {
     pub last_word: Option<String>,
     /// What the steps of a recipe came to, redacted.
     pub workflow: Option<Value>,
+    /// The episode that a held sandbox is, while it goes on.
+    pub episode: Option<EpisodeBuilder<'a>>,
+    /// What the bundle holds of it.
+    pub episode_files: Option<EpisodeFiles>,
     /// What became of the run's preview.
     pub preview: Option<Value>,
     /// What commands left for the bundle.
@@ -148,6 +152,8 @@ impl<'a> Recorder<'a> {
             agent: None,
             last_word: None,
             workflow: None,
+            episode: None,
+            episode_files: None,
             preview: None,
             files: Vec::new(),
             collected: Vec::new(),
