@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => 'd4a635d546feb3068f19a192092d1be78706e37f3dd88f91921a61c3e3c0bf4a',
+	'contract_digest' => 'f268f00f9ee8583bb60c077c39dcaa873134f89026d4b24818d094365a04f6bc',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',
