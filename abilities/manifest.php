@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => 'f268f00f9ee8583bb60c077c39dcaa873134f89026d4b24818d094365a04f6bc',
+	'contract_digest' => '22c2e4a2ee69456026c2eee55d80d9dc76f399b4cdf6fb17d24ba893c636d696',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',

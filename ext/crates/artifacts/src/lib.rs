@@ -35,8 +35,8 @@ pub use attestation::{
 pub use beneath::Dir;
 pub use bundle::{
     Approvable, ArtifactContent, ArtifactFile, BundleError, BundleInputs, BundleMount,
-    BundleSigner, Durability, EvidenceDocument, ExecutionRecord, RenameMode, SecretLocation,
-    WrittenBundle, find_secret, write_bundle, write_bundle_as,
+    BundleSigner, Durability, EpisodeFiles, EvidenceDocument, ExecutionRecord, RenameMode,
+    SecretLocation, WrittenBundle, find_secret, write_bundle, write_bundle_as,
 };
 pub use canonical::{
     CanonicalError, MAX_DEPTH, MAX_ITEMS, MAX_KEYS, OverLimit, canonical_json, canonical_value,

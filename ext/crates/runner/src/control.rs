@@ -4,6 +4,8 @@
 //! record and the bond to the caller. Whatever arrives is bounded in number, length and
 //! time, so that nobody who may connect can hold or end the run but by asking for its end.
 
+mod asking;
+mod caller;
 mod client;
 mod events;
 mod exec;
@@ -12,7 +14,9 @@ mod lines;
 mod live;
 mod socket;
 
-pub(crate) use client::{cancel, connect};
+pub(crate) use asking::ask;
+pub(crate) use caller::{ReplyReader, open};
+pub(crate) use client::{ask_once, cancel, connect};
 
 use crate::frames::FrameReader;
 use crate::outbox::Bond;

@@ -126,6 +126,18 @@ pub struct BundleInputs {
     pub evidence: Vec<EvidenceDocument>,
     /// What commands left, in order; each path once.
     pub files: Vec<ArtifactFile>,
+    /// The episode, when there was one.
+    pub episode: Option<EpisodeFiles>,
+}
+
+/// What a bundle holds of an episode, as its builder closed it: redacted, and written as it is,
+/// since its digests are of these very bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EpisodeFiles {
+    /// `files/runtime-episode-trace.json`.
+    pub trace: Vec<u8>,
+    /// `files/runtime-episode.jsonl`.
+    pub records: Vec<u8>,
 }
 
 /// A file that a command left for whoever reviews the run, e.g. a screenshot.

@@ -20,8 +20,8 @@ use serde_json::Value;
 use wp_codebox_contracts::{BundleId, ChangedFile, ContentDigest, ErrorBody, ErrorCode, Sha256Hex};
 
 pub use inputs::{
-    Approvable, ArtifactContent, ArtifactFile, BundleInputs, BundleMount, EvidenceDocument,
-    ExecutionRecord, RenameMode,
+    Approvable, ArtifactContent, ArtifactFile, BundleInputs, BundleMount, EpisodeFiles,
+    EvidenceDocument, ExecutionRecord, RenameMode,
 };
 pub(crate) use place::{Staging, TEMPORARY_PREFIX, staging_prefix};
 pub(crate) use records::{Scrubber, lines};

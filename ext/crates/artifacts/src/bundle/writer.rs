@@ -261,6 +261,22 @@ pub fn write_bundle_as(
         let path = format!("files/runtime-evidence/{}", document.name);
         m.named(document.key, &path, document.kind, media, bytes);
     }
+    if let Some(episode) = &inputs.episode {
+        m.named(
+            "runtimeEpisodeTrace",
+            "files/runtime-episode-trace.json",
+            "runtime-episode-trace",
+            JSON,
+            episode.trace.clone(),
+        );
+        m.named(
+            "runtimeEpisode",
+            "files/runtime-episode.jsonl",
+            "runtime-episode",
+            NDJSON,
+            episode.records.clone(),
+        );
+    }
     for file in &inputs.files {
         let bytes = match &file.content {
             ArtifactContent::Text(text) => scrub.text(text).into_bytes(),

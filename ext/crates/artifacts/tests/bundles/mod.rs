@@ -52,6 +52,7 @@ pub fn object(value: Value) -> Map<String, Value> {
 pub fn inputs(mounts: Vec<BundleMount>) -> BundleInputs {
     BundleInputs {
         preview: None,
+        episode: None,
         created_at: TIME.to_owned(),
         runtime: RuntimeInfo {
             id: "run_1".to_owned(),

@@ -131,7 +131,7 @@ fn bombs_and_double_meanings_are_refused() {
             "twice",
             format!("{head}ttl: {{default: 1h, default: 2h}}\n"),
         ),
-        ("documents", format!("{head}---\n{head}")),
+        ("one document", format!("{head}---\n{head}")),
         ("deeper", deep),
         ("at most", large),
         ("text", format!("{head}? [a]\n: b\n")),

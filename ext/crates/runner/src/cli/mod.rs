@@ -6,19 +6,25 @@
 mod agents;
 mod args;
 mod artifacts;
+mod boot;
 mod commands;
+mod detached;
 mod doctor;
+mod exec;
+mod episode;
 mod gc;
 mod groups;
 mod manual;
 mod model;
 mod network;
 mod output;
-mod recipe;
 mod preview;
+mod profile;
+mod recipe;
 mod request;
 mod run;
 mod runs;
+mod sandbox;
 mod schema;
 mod settings;
 mod sync;
@@ -61,14 +67,19 @@ pub(crate) fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     };
     match cli.command {
         Command::Run(options) => run::run(&output, *options),
+        Command::Exec(options) => exec::main(&output, *options),
+        Command::Boot(options) => boot::boot(&output, &options),
         Command::Recipe(command) => recipe::main(&output, &command),
         Command::RecipeRun(options) => recipe::recipe_run(&output, &options),
         Command::ValidateBlueprint(options) => recipe::validate_blueprint(&output, &options),
         Command::WorkspacePolicy(command) => recipe::workspace_policy(&output, &command),
         Command::Artifacts(command) => artifacts::main(&output, command),
+        Command::Episode(command) => episode::main(&output, &command),
         Command::AgentSandboxRun(options) => groups::single(&output, &options),
         Command::AgentSandboxBatch(options) => groups::batch(&output, &options),
         Command::AgentFanout(options) => groups::fanout(&output, &options),
+        Command::Sandbox(command) => sandbox::main(&output, &command),
+        Command::Profile(command) => profile::main(&output, &command),
         Command::Runs(command) => runs::main(&output, &command),
         Command::Agents(options) => agents::main(&output, &options),
         Command::Commands(options) => commands::main(&output, &options),

@@ -143,6 +143,7 @@ pub(super) fn inputs(
             .chain(workflow(recorder))
             .collect(),
         files: recorder.files.clone(),
+        episode: recorder.episode_files.clone(),
     })
 }
 

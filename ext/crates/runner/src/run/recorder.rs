@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wp_codebox_artifacts::{ArtifactFile, ExecutionRecord};
+use wp_codebox_artifacts::{ArtifactFile, EpisodeBuilder, EpisodeFiles, ExecutionRecord};
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, EventType, ExecutionId, GuestPath, LifecycleEvent, ModelUsage,
     OutputStream,
@@ -80,6 +80,13 @@ impl Step {
     }
 }
 
+/// A command that the runner carries out itself and that has begun.
+pub(crate) struct Carried {
+    pub id: ExecutionId,
+    args: Vec<String>,
+    started_at: String,
+}
+
 /// Writes what happens.
 pub(crate) struct Recorder<'a> {
     journal: Journal,
@@ -108,6 +115,10 @@ pub(crate) struct Recorder<'a> {
     pub last_word: Option<String>,
     /// What the steps of a recipe came to, redacted.
     pub workflow: Option<Value>,
+    /// The episode that a held sandbox is, while it goes on.
+    pub episode: Option<EpisodeBuilder<'a>>,
+    /// What the bundle holds of it.
+    pub episode_files: Option<EpisodeFiles>,
     /// What became of the run's preview.
     pub preview: Option<Value>,
     /// What commands left for the bundle.
@@ -141,6 +152,8 @@ impl<'a> Recorder<'a> {
             agent: None,
             last_word: None,
             workflow: None,
+            episode: None,
+            episode_files: None,
             preview: None,
             files: Vec::new(),
             collected: Vec::new(),
@@ -208,6 +221,11 @@ impl<'a> Recorder<'a> {
         self.redactor.redact(text).into_owned()
     }
 
+    /// A document without what must not be shown.
+    pub(crate) fn cleaned(&self, document: Value) -> Value {
+        self.redactor.redact_value(document)
+    }
+
     /// Runs one call to its end.
     pub(crate) fn run(
         &mut self,
@@ -221,6 +239,12 @@ impl<'a> Recorder<'a> {
 
     /// Records a command that the runner carried out itself; its output is clean already.
     pub(crate) fn carried_out(&mut self, call: &Call, step: &Step) -> Result<(), ErrorBody> {
+        let begun = self.begin(call)?;
+        self.conclude(begun, call, step)
+    }
+
+    /// Records the beginning of a command that the runner carries out itself.
+    pub(crate) fn begin(&mut self, call: &Call) -> Result<Carried, ErrorBody> {
         self.count += 1;
         let id = ExecutionId::new(format!("exec-{}", self.count))
             .map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))?;
@@ -231,8 +255,29 @@ impl<'a> Recorder<'a> {
             Some(&id),
             json!({"command": call.command, "args": args, "phase": call.phase}),
         )?;
-        self.output(&id, OutputStream::Stdout, step.stdout.as_bytes())?;
-        self.finished(&id, call, args, started_at, step)
+        Ok(Carried {
+            id,
+            args,
+            started_at,
+        })
+    }
+
+    /// Records its end; its output is clean already.
+    pub(crate) fn conclude(
+        &mut self,
+        begun: Carried,
+        call: &Call,
+        step: &Step,
+    ) -> Result<(), ErrorBody> {
+        for (stream, text) in [
+            (OutputStream::Stdout, &step.stdout),
+            (OutputStream::Stderr, &step.stderr),
+        ] {
+            if !text.is_empty() {
+                self.output(&begun.id, stream, text.as_bytes())?;
+            }
+        }
+        self.finished(&begun.id, call, begun.args, begun.started_at, step)
     }
 
     /// The same with a time of its own.

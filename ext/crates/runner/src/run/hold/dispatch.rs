@@ -1,36 +1,44 @@
 //! What is asked of a held sandbox and answered once. One place for every kind of request.
 
+use crate::run::episode;
 use crate::run::session::Session;
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, LiveRequest};
+use wp_codebox_policy::{Handler, descriptor};
 
 /// Whether a request can go beside programs that run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Beside {
     Yes,
-    /// It replaces the guest they run in.
+    /// It keeps the state they change, or replaces the guest they run in.
     No,
 }
 
 /// Judges a request before it is carried out.
 pub(super) fn beside(request: &LiveRequest) -> Beside {
     match request {
-        LiveRequest::Restore { .. } | LiveRequest::Reset => Beside::No,
+        LiveRequest::Restore { .. } | LiveRequest::Reset | LiveRequest::Snapshot(_) => Beside::No,
+        LiveRequest::Command { call, .. } => beside_command(&call.command),
+        LiveRequest::Step { action, .. } => beside_command(&action.command),
         LiveRequest::Exec(_)
-        | LiveRequest::Command { .. }
         | LiveRequest::Observe { .. }
-        | LiveRequest::Step { .. }
         | LiveRequest::Trace
         | LiveRequest::SyncIn(_)
         | LiveRequest::SyncOut(_)
-        | LiveRequest::Snapshot(_)
         | LiveRequest::Snapshots
         | LiveRequest::Preview(_)
         | LiveRequest::Events(_)
         | LiveRequest::Status
         | LiveRequest::ExtendTtl { .. }
         | LiveRequest::Close { .. } => Beside::Yes,
+    }
+}
+
+fn beside_command(command: &str) -> Beside {
+    match descriptor(command) {
+        Some(found) if found.handler == Handler::Checkpoint => Beside::No,
+        Some(_) | None => Beside::Yes,
     }
 }
 
@@ -43,18 +51,22 @@ pub(super) fn dispatch(
     match request {
         LiveRequest::Command { call, timeout_ms } => {
             let timeout = timeout_ms.map_or(left, |ms| Duration::from_millis(ms).min(left));
-            let done = session.command(call, timeout)?;
+            let done = episode::command(session, call, timeout)?;
             Ok(json!(done.result))
         }
-        LiveRequest::Observe { .. } | LiveRequest::Step { .. } | LiveRequest::Trace => {
-            not_here("observations and episodes")
-        }
-        LiveRequest::SyncIn(_) | LiveRequest::SyncOut(_) => not_here("file sync"),
+        LiveRequest::Observe { spec } => episode::look(session, spec, left),
+        LiveRequest::Step {
+            action,
+            observation,
+        } => episode::step(session, action, observation.as_ref(), left),
+        LiveRequest::Trace => episode::trace(session),
+        LiveRequest::SyncIn(request) => session.sync_in(request, &actor(session)),
+        LiveRequest::SyncOut(request) => session.sync_out(request, &actor(session)),
         LiveRequest::Snapshot(_)
         | LiveRequest::Restore { .. }
         | LiveRequest::Reset
-        | LiveRequest::Snapshots => not_here("snapshots"),
-        LiveRequest::Preview(_) => not_here("previews"),
+        | LiveRequest::Snapshots => session.state_request(request, &[]),
+        LiveRequest::Preview(request) => session.preview(request, Instant::now() + left),
         // These are answered where they arrive, or by the times of the sandbox.
         LiveRequest::Exec(_)
         | LiveRequest::Events(_)
@@ -67,9 +79,7 @@ pub(super) fn dispatch(
     }
 }
 
-fn not_here(what: &str) -> Result<Value, ErrorBody> {
-    Err(ErrorBody::new(
-        ErrorCode::CommandUnsupported,
-        format!("{what} of a held sandbox are not offered by this version"),
-    ))
+/// Who asks.
+fn actor(session: &Session<'_, '_>) -> String {
+    session.recorder.actor.clone().unwrap_or_default()
 }

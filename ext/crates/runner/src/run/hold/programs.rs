@@ -192,6 +192,15 @@ impl Programs {
         waiting.filter_map(|row| row.stop_at).min()
     }
 
+    /// In a sentence.
+    pub(super) fn names(&self, recorder: &Recorder<'_>) -> String {
+        let name = |(id, row): (&ExecutionId, &Row)| {
+            let program = row.call.argv.first().map_or("", String::as_str);
+            format!("{} ({})", id.as_str(), recorder.clean(program))
+        };
+        self.rows.iter().map(name).collect::<Vec<_>>().join(", ")
+    }
+
     /// As the status shows them.
     pub(super) fn listed(&self, recorder: &Recorder<'_>) -> Value {
         self.rows

@@ -27,7 +27,8 @@ use std::sync::Arc;
 use wp_codebox_artifacts::Durability;
 use wp_codebox_backend_native::WP_CONTENT_LAYER;
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, EventType, IsolationLevel, SandboxSnapshot, SnapshotRequest,
+    ErrorBody, ErrorCode, EventType, IsolationLevel, LiveRequest, SandboxSnapshot, SnapshotRequest,
+    schema_id,
 };
 use wp_codebox_runtime::{LayerSource, Left, Runtime, Shelf, SnapshotOf};
 
@@ -101,6 +102,39 @@ pub(super) fn uppers(runtime: &dyn Runtime) -> Result<Uppers, ErrorBody> {
 }
 
 impl Session<'_, '_> {
+    /// A request about the state, from whoever may ask. `running` names what runs in the guest.
+    pub(crate) fn state_request(
+        &mut self,
+        request: &LiveRequest,
+        running: &[String],
+    ) -> Result<Value, ErrorBody> {
+        let actor = self.recorder.actor.clone().unwrap_or_default();
+        match request {
+            LiveRequest::Snapshot(wanted) => self
+                .snapshot(wanted, &actor, running)
+                .map(|kept| json!(kept)),
+            LiveRequest::Restore { id } => {
+                self.restore(id, &actor, running).map(|kept| json!(kept))
+            }
+            LiveRequest::Reset => {
+                self.reset(&actor, running)?;
+                Ok(
+                    json!({"schema": schema_id::SANDBOX, "id": self.setting.prepared.request.run_id, "reset": true}),
+                )
+            }
+            LiveRequest::Snapshots => {
+                let all = self.snapshots()?;
+                Ok(
+                    json!({"schema": schema_id::SANDBOX_SNAPSHOT_LIST, "total": all.len(), "snapshots": all}),
+                )
+            }
+            _ => Err(ErrorBody::new(
+                ErrorCode::Internal,
+                "this request is not about the state",
+            )),
+        }
+    }
+
     /// Keeps the present state in the site's store, for this sandbox and later ones. `running`
     /// names what runs in the guest; the caller pauses what it may pause, such as a preview.
     pub(crate) fn snapshot(
@@ -173,7 +207,10 @@ impl Session<'_, '_> {
         check_request(request)?;
         free(running)?;
         keepable(self.setting)?;
-        quiet::settle(self.setting, self.guest.runtime.as_mut())?;
+        // It comes back when somebody looks at the site again.
+        self.stop_site_server();
+        let deadline = self.deadline();
+        quiet::settle(self.guest.runtime.as_mut(), deadline)?;
         let base = self.guest.base.as_deref();
         let sources: Vec<LayerSource<'_>> = self
             .guest

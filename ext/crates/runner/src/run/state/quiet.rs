@@ -3,7 +3,6 @@
 //! A program in the guest writes what is in the log into the database and checks it. Its answer
 //! is the guest's word: it can only keep a state from being kept.
 
-use crate::run::Setting;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -15,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const ANSWER: u64 = 64 * 1024;
 
 /// Settles the database of the guest.
-pub(super) fn settle(setting: &Setting<'_>, runtime: &mut dyn Runtime) -> Result<(), ErrorBody> {
+pub(super) fn settle(runtime: &mut dyn Runtime, deadline: Instant) -> Result<(), ErrorBody> {
     let internal = |e: String| ErrorBody::new(ErrorCode::Internal, e);
     let now = Instant::now();
     let execution = Execution {
@@ -25,8 +24,8 @@ pub(super) fn settle(setting: &Setting<'_>, runtime: &mut dyn Runtime) -> Result
         cwd: GuestPath::new("/tmp").map_err(|e| internal(e.to_string()))?,
         stdin: None,
         output_bytes: ANSWER,
-        stop_at: (now + PATIENCE).min(setting.clock.deadline),
-        deadline: setting.clock.deadline,
+        stop_at: (now + PATIENCE).min(deadline),
+        deadline,
     };
     let mut output = Vec::new();
     let done = runtime.execute(&execution, &mut |stream, bytes| {

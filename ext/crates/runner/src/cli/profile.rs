@@ -1,0 +1,232 @@
+//! `wp-codebox profile`: what sandboxes are made from.
+
+use super::Settings;
+use super::args::PathArgs;
+use super::output::Output;
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_recipe::{MAX_PROFILE_BYTES, Profile, parse_profile};
+
+/// Directory of a state directory's profiles.
+const PROFILES: &str = "profiles";
+/// Most profiles that are looked at.
+const MOST: usize = 500;
+
+/// Subcommands of `profile`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ProfileCommand {
+    /// Judge a profile; every problem is told with its path.
+    Validate(NamedArgs),
+    /// List the profiles of the state directory.
+    List(ListArgs),
+    /// Show a profile with everything that was left out in it.
+    Show(NamedArgs),
+}
+
+/// Arguments of `profile validate` and `profile show`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wp-codebox profile validate ./shop.yaml
+  wp-codebox profile show profile.shop@1.2.0 --json
+
+Exit status: 0; 1 when there is no such profile or something is wrong with it.")]
+pub(crate) struct NamedArgs {
+    /// A file in YAML or JSON, or the id of a profile in <state>/profiles, with @VERSION where
+    /// there are several.
+    #[arg(value_name = "FILE|ID")]
+    pub profile: String,
+    #[command(flatten)]
+    pub paths: PathArgs,
+    /// Print JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `profile list`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wp-codebox profile list
+  wp-codebox profile list --state /var/lib/wp-codebox --json
+
+Exit status: 0, also when there is none and when one cannot be read: the list says which.")]
+pub(crate) struct ListArgs {
+    #[command(flatten)]
+    pub paths: PathArgs,
+    /// Print JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A profile and the text it was read from.
+#[derive(Debug, Clone)]
+pub(crate) struct Loaded {
+    pub profile: Profile,
+    pub text: String,
+}
+
+pub(crate) fn main(output: &Output, command: &ProfileCommand) -> ExitCode {
+    let (name, done) = match command {
+        ProfileCommand::Validate(args) => ("profile validate", validate(output, args)),
+        ProfileCommand::Show(args) => ("profile show", show(output, args)),
+        ProfileCommand::List(args) => {
+            list(output, &Settings::resolve(&args.paths).state_dir);
+            ("profile list", Ok(()))
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => output.failure(name, &error),
+    }
+}
+
+fn validate(output: &Output, args: &NamedArgs) -> Result<(), ErrorBody> {
+    let loaded = load(&args.profile, &Settings::resolve(&args.paths).state_dir)?;
+    if output.is_json() {
+        output.document(&json!({
+            "success": true, "valid": true, "issues": [],
+            "id": loaded.profile.id, "version": loaded.profile.version, "sha256": loaded.profile.sha256,
+        }));
+    } else {
+        let Profile { id, version, .. } = &loaded.profile;
+        output.line(&format!("{id} {version} is valid"));
+    }
+    Ok(())
+}
+
+fn show(output: &Output, args: &NamedArgs) -> Result<(), ErrorBody> {
+    let loaded = load(&args.profile, &Settings::resolve(&args.paths).state_dir)?;
+    output.document(&json!(loaded.profile));
+    Ok(())
+}
+
+fn list(output: &Output, state: &Path) {
+    let rows: Vec<Value> = files(state)
+        .iter()
+        .map(|path| {
+            let file = path.file_name().unwrap_or_default().to_string_lossy();
+            match read(path) {
+                Ok(Loaded { profile, .. }) => json!({
+                    "file": file, "id": profile.id, "version": profile.version,
+                    "description": profile.description, "sha256": profile.sha256, "valid": true,
+                }),
+                Err(error) => json!({"file": file, "valid": false, "error": error}),
+            }
+        })
+        .collect();
+    if output.is_json() {
+        output.document(&json!({"success": true, "total": rows.len(), "profiles": rows}));
+        return;
+    }
+    for row in &rows {
+        let text = |name: &str| row[name].as_str().unwrap_or("-").to_owned();
+        let (id, version, file) = (text("id"), text("version"), text("file"));
+        output.line(&format!("{id:<32} {version:<12} {file}"));
+        if let Some(why) = row["error"]["message"].as_str() {
+            output.note(&format!("  {file}: {why}"));
+        }
+    }
+    output.note(&format!("{} profiles", rows.len()));
+}
+
+/// A profile by file or id.
+pub(crate) fn load(reference: &str, state: &Path) -> Result<Loaded, ErrorBody> {
+    let path = Path::new(reference);
+    let named = reference.contains('/')
+        || path
+            .extension()
+            .is_some_and(|e| ["yaml", "yml", "json"].iter().any(|known| e == *known));
+    if named {
+        return read(path);
+    }
+    let (id, version) = match reference.split_once('@') {
+        Some((id, version)) => (id, version),
+        None => (reference, ""),
+    };
+    let mut found: Vec<Loaded> = files(state)
+        .iter()
+        .filter_map(|path| read(path).ok())
+        .filter(|loaded| loaded.profile.id == id)
+        .filter(|loaded| version.is_empty() || loaded.profile.version == version)
+        .collect();
+    match (found.pop(), found.len()) {
+        (Some(one), 0) => Ok(one),
+        (None, _) => Err(ErrorBody::new(
+            ErrorCode::ProfileNotFound,
+            format!(
+                "there is no profile {reference:?} in the state directory; `wp-codebox profile list` shows what is there, a file is named with its path"
+            ),
+        )),
+        (Some(one), _) => {
+            let others = found.iter().chain([&one]);
+            let versions: Vec<&str> = others.map(|l| l.profile.version.as_str()).collect();
+            let message = format!(
+                "there are several profiles {id}: say {id}@VERSION with one of {}",
+                versions.join(", ")
+            );
+            Err(ErrorBody::new(ErrorCode::ProfileNotFound, message))
+        }
+    }
+}
+
+fn files(state: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(state.join(PROFILES)) else {
+        return Vec::new();
+    };
+    let known = |path: &PathBuf| {
+        path.extension()
+            .is_some_and(|e| ["yaml", "yml", "json"].iter().any(|known| e == *known))
+    };
+    let mut files: Vec<PathBuf> = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(known)
+        .take(MOST)
+        .collect();
+    files.sort();
+    files
+}
+
+fn read(path: &Path) -> Result<Loaded, ErrorBody> {
+    let unreadable = |e: std::io::Error| {
+        let message = format!("the profile {} cannot be read: {e}", path.display());
+        ErrorBody::new(ErrorCode::ProfileNotFound, message)
+    };
+    let regular = fs::metadata(path).map_err(unreadable)?.is_file();
+    if !regular {
+        return Err(unreadable(std::io::Error::other("it is no file")));
+    }
+    let most = u64::try_from(MAX_PROFILE_BYTES).unwrap_or(u64::MAX);
+    let mut bytes = Vec::new();
+    fs::File::open(path)
+        .and_then(|file| file.take(most + 1).read_to_end(&mut bytes))
+        .map_err(unreadable)?;
+    parsed(&bytes, &path.display().to_string())
+}
+
+/// Reads a profile's text.
+pub(crate) fn parsed(bytes: &[u8], name: &str) -> Result<Loaded, ErrorBody> {
+    let profile = parse_profile(bytes).map_err(|issues| {
+        let first = issues.first();
+        let first = first.map_or(String::new(), |i| format!("{}: {}", i.path, i.message));
+        let more = match issues.len() {
+            0 | 1 => String::new(),
+            count => format!(" (and {} more)", count - 1),
+        };
+        ErrorBody::new(
+            ErrorCode::ProfileInvalid,
+            format!("the profile {name} is not valid: {first}{more}"),
+        )
+        .with("issues", json!(issues))
+    })?;
+    Ok(Loaded {
+        profile,
+        text: String::from_utf8_lossy(bytes).into_owned(),
+    })
+}

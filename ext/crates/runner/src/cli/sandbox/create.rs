@@ -1,0 +1,290 @@
+//! A sandbox is made: profile → run request → a supervisor of its own, until it is ready.
+
+use super::args::{CreateArgs, PlaceArgs};
+use super::seed::Seed;
+use super::{duration, shown, site};
+use crate::cli::profile::{self, Loaded};
+use crate::cli::{Settings, request};
+use crate::frames::{FrameReader, write_frame};
+use serde_json::{Map, Value, json};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, EventType, Frame, Hold, MountRequest, PROTOCOL_VERSION, PreviewRequest,
+    RunMode, RunRequest, SandboxIdentity, SecretBinding, SecretsPolicy, TaskInput, schema_id,
+};
+use wp_codebox_policy::{self as policy, descriptor};
+use wp_codebox_recipe::{Profile, show_duration};
+use wp_codebox_runtime::{FoundRun, StateDir};
+
+/// Member of a run's provenance that makes it a sandbox.
+pub(super) const PROVENANCE: &str = "sandbox";
+/// What a run may take beyond the life of its sandbox: to start, and to write its bundle.
+const AROUND: u64 = 15 * 60 * 1000;
+/// Longest run.
+const LONGEST: u64 = 24 * 3600 * 1000;
+/// What can be asked of every sandbox, beside what its setup needs.
+const COMMANDS: [&str; 7] = [
+    "inspect-mounted-inputs",
+    "wordpress.run-php",
+    "wordpress.wp-cli",
+    "wordpress.http-request",
+    "wordpress.rest-request",
+    "wordpress.ability",
+    "wordpress.runtime-discovery",
+];
+/// What running a program needs.
+const EXEC: &str = "command-agent-run";
+
+pub(super) fn create(args: &CreateArgs) -> Result<Value, ErrorBody> {
+    let settings = Settings::resolve(&args.place.paths);
+    let Loaded { profile, text } = profile::load(&args.profile, &settings.state_dir)?;
+    let ttl_ms = match &args.ttl {
+        None => profile.ttl.default_ms,
+        Some(text) => duration("--ttl", text)?,
+    };
+    let seed = Seed {
+        profile: text,
+        source: match &args.source {
+            None => None,
+            Some(source) => Some(absolute(source)?),
+        },
+        snapshot: args.from_snapshot.clone(),
+        ttl_ms,
+        scope: args.scope.map_or(profile.scope_default, Into::into),
+        actor: args.place.actor.clone(),
+        instead_of: None,
+    };
+    from_seed(&args.place, seed)
+}
+
+/// Whether a sandbox could be made of this, as far as can be told without making one.
+pub(super) fn check(seed: &Seed) -> Result<Profile, ErrorBody> {
+    let Loaded { profile, .. } = profile::parsed(seed.profile.as_bytes(), "of the sandbox")?;
+    if seed.ttl_ms > profile.ttl.max_ms {
+        let message = format!(
+            "--ttl {} is longer than the {} that the profile allows",
+            show_duration(seed.ttl_ms),
+            show_duration(profile.ttl.max_ms)
+        );
+        return Err(ErrorBody::new(ErrorCode::InputInvalid, message));
+    }
+    source(&profile, seed)?;
+    Ok(profile)
+}
+
+/// Makes it and waits until it is ready.
+pub(super) fn from_seed(place: &PlaceArgs, seed: Seed) -> Result<Value, ErrorBody> {
+    let settings = Settings::resolve(&place.paths);
+    let site = site(place)?;
+    let profile = check(&seed)?;
+    let request = request_of(&profile, &seed, &settings, place)?;
+    let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
+    start(&request)?;
+    state.become_owner().map_err(|e| e.body())?;
+    seed.write(&state, &site, &request.run_id)?;
+    let run = FoundRun {
+        path: state
+            .path()
+            .join("sites")
+            .join(site.as_str())
+            .join("runs")
+            .join(request.run_id.as_str()),
+        site,
+        run_id: request.run_id,
+    };
+    shown::document(&state, &run)
+}
+
+fn absolute(path: &str) -> Result<String, ErrorBody> {
+    let invalid = |why: String| ErrorBody::new(ErrorCode::MountSourceInvalid, why);
+    let path = std::path::absolute(path).map_err(|e| invalid(format!("--source {path:?}: {e}")))?;
+    path.to_str()
+        .map(str::to_owned)
+        .ok_or_else(|| invalid("--source is not valid UTF-8".to_owned()))
+}
+
+/// The directory of the workspace, when the sandbox sees one.
+fn source(profile: &Profile, seed: &Seed) -> Result<Option<MountRequest>, ErrorBody> {
+    let workspace = &profile.workspace;
+    let named = seed.source.as_ref().or(workspace.source.as_ref());
+    match (workspace.access, named) {
+        (None, Some(_)) => Err(ErrorBody::new(
+            ErrorCode::MountInvalid,
+            "--source has no use: the profile's workspace.access is none",
+        )),
+        (None, None) => Ok(None),
+        (Some(_), None) => Err(ErrorBody::new(
+            ErrorCode::MountInvalid,
+            "the profile has a workspace but names no directory for it: give --source",
+        )),
+        (Some(mode), Some(source)) => Ok(Some(MountRequest {
+            source: source.clone(),
+            target: workspace.target.clone(),
+            mode,
+            exclude: Vec::new(),
+            metadata: None,
+        })),
+    }
+}
+
+fn request_of(
+    profile: &Profile,
+    seed: &Seed,
+    settings: &Settings,
+    place: &PlaceArgs,
+) -> Result<RunRequest, ErrorBody> {
+    let wordpress = settings.wordpress.as_deref().ok_or_else(|| {
+        ErrorBody::new(
+            ErrorCode::ConfigInvalid,
+            "--wordpress is missing: name a directory with WordPress in it",
+        )
+        .hint("or set WP_CODEBOX_WORDPRESS")
+    })?;
+    let secrets = secrets(profile)?;
+    let identity = SandboxIdentity {
+        profile: profile.id.clone(),
+        version: profile.version.clone(),
+        profile_sha256: profile.sha256.to_string(),
+        scope: seed.scope,
+        actor: seed.actor.clone(),
+    };
+    let mut provenance = Map::from_iter([("requester".to_owned(), json!(seed.actor))]);
+    let mut told = json!(identity);
+    if let Some(before) = &seed.instead_of {
+        told["insteadOf"] = json!(before);
+    }
+    provenance.insert(PROVENANCE.to_owned(), told);
+    let mut limits = profile.resources.clone();
+    limits.wall_clock_ms = Some(profile.ttl.max_ms.saturating_add(AROUND).min(LONGEST));
+    let instructions = profile.setup.instructions.trim();
+    Ok(RunRequest {
+        schema: schema_id::RUN_REQUEST.to_owned(),
+        run_id: request::new_run_id()?,
+        site: site(place)?,
+        mode: RunMode::Detached,
+        max_runs: RunRequest::default_max_runs(),
+        paths: request::run_paths(settings, wordpress)?,
+        // Text for whoever works there; nothing runs it.
+        task: (!instructions.is_empty()).then(|| TaskInput::new(instructions)),
+        policy: Some(policy_of(profile, &secrets)?),
+        mounts: source(profile, seed)?.into_iter().collect(),
+        commands: profile.setup.commands.clone(),
+        workflow: None,
+        hold: Some(Hold {
+            ttl_ms: seed.ttl_ms,
+            max_ttl_ms: profile.ttl.max_ms,
+            idle_ms: profile.ttl.idle_ms,
+            preview: profile.reachability.preview.then(PreviewRequest::default),
+            identity: Some(identity),
+            snapshot: seed.snapshot.clone(),
+        }),
+        agent: None,
+        model: None,
+        tool_policy: None,
+        parent_tools: None,
+        components: Vec::new(),
+        agent_bundles: Vec::new(),
+        checks: Vec::new(),
+        limits,
+        find_renames: false,
+        secrets,
+        outer_sandbox: Default::default(),
+        redact: Vec::new(),
+        provenance,
+    })
+}
+
+fn policy_of(
+    profile: &Profile,
+    secrets: &[SecretBinding],
+) -> Result<wp_codebox_contracts::RuntimePolicy, ErrorBody> {
+    let mut commands: Vec<String> = COMMANDS.map(str::to_owned).to_vec();
+    if profile.reachability.exec {
+        commands.push(EXEC.to_owned());
+    }
+    let setup = profile.setup.commands.iter();
+    commands.extend(setup.map(|call| call.command.clone()));
+    commands.retain(|command| descriptor(command).is_some());
+    commands.sort();
+    commands.dedup();
+    let mut policy = policy::defaults(commands);
+    policy.network = profile.network.clone();
+    policy.minimum_isolation = profile.isolation;
+    if !secrets.is_empty() {
+        policy.secrets = SecretsPolicy::ConnectorScoped;
+    }
+    policy::parse(&json!(policy)).map_err(|e| e.body())
+}
+
+/// Values come from this process's environment, now; nothing keeps them.
+fn secrets(profile: &Profile) -> Result<Vec<SecretBinding>, ErrorBody> {
+    let refs = profile.setup.secret_refs.iter();
+    refs.map(|secret| {
+        let name = &secret.name;
+        let value = std::env::var(name).map_err(|_| {
+            let message = format!("the profile needs the secret {name}, and this command's environment has no text variable of that name; export it");
+            ErrorBody::new(ErrorCode::SecretInvalid, message)
+        })?;
+        Ok(SecretBinding {
+            env: name.clone(),
+            value,
+            hosts: secret.hosts.clone(),
+        })
+    })
+    .collect()
+}
+
+/// Starts a supervisor that survives this process, and follows it until the sandbox is ready.
+fn start(request: &RunRequest) -> Result<(), ErrorBody> {
+    let unavailable = |what: String| ErrorBody::new(ErrorCode::RunnerUnavailable, what);
+    let io = |e: std::io::Error| unavailable(format!("the supervisor cannot be reached: {e}"));
+    let (ours, theirs) = UnixStream::pair().map_err(io)?;
+    let theirs = OwnedFd::from(theirs);
+    // The only descriptor the child inherits; this process has no other thread.
+    rustix::io::fcntl_setfd(&theirs, rustix::io::FdFlags::empty()).map_err(|e| io(e.into()))?;
+    Command::new(std::env::current_exe().map_err(io)?)
+        .arg("supervise")
+        .arg(format!("--frames-fd={}", theirs.as_raw_fd()))
+        .env_clear()
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        // Whoever reads this command's talk is not to wait for the sandbox.
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(io)?;
+    drop(theirs);
+    let start = Frame::Start {
+        protocol: PROTOCOL_VERSION,
+        request: request.clone(),
+    };
+    write_frame(&ours, &start).map_err(io)?;
+    let mut reader = FrameReader::new(ours);
+    loop {
+        match reader.next().map_err(io)? {
+            Some(Frame::Event { event }) if event.kind == EventType::StateChanged => {
+                if event.data.get("to") == Some(&json!("ready")) {
+                    return Ok(());
+                }
+            }
+            Some(Frame::Error { error }) => return Err(error),
+            Some(Frame::Result { result }) => {
+                let error = result.error.unwrap_or_else(|| {
+                    let message =
+                        format!("the sandbox ended before it was ready: {}", result.summary);
+                    ErrorBody::new(ErrorCode::SandboxStartFailed, message)
+                });
+                return Err(error);
+            }
+            Some(_) => {}
+            None => {
+                let message = format!(
+                    "the supervisor of {} died before the sandbox was ready",
+                    request.run_id
+                );
+                return Err(unavailable(message));
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! What a sandbox was made from: `sites/<site>/sandboxes/<run_id>.json`. It holds host paths and
+//! no secret; only `recreate` reads it.
+
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId, SandboxScope, SiteId};
+use wp_codebox_runtime::StateDir;
+
+/// Directory of a site's seeds.
+const SANDBOXES: &str = "sandboxes";
+/// Largest seed, bytes.
+const LARGEST: u64 = 256 * 1024;
+
+/// A seed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Seed {
+    /// The profile as it was read.
+    pub profile: String,
+    /// Directory for the workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// Snapshot it begins with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<String>,
+    /// Time to live, milliseconds.
+    pub ttl_ms: u64,
+    /// Whom it is for.
+    pub scope: SandboxScope,
+    /// Who made it.
+    pub actor: String,
+    /// The one in whose place it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instead_of: Option<RunId>,
+}
+
+impl Seed {
+    /// The same for another sandbox.
+    pub(super) fn again(self, of: &RunId, actor: &str) -> Self {
+        Self {
+            actor: actor.to_owned(),
+            instead_of: Some(of.clone()),
+            ..self
+        }
+    }
+
+    /// Puts it beside the runs of its site. Root must be given up.
+    pub(super) fn write(
+        &self,
+        state: &StateDir,
+        site: &SiteId,
+        run_id: &RunId,
+    ) -> Result<(), ErrorBody> {
+        let failed = |e: std::io::Error| {
+            let message = format!("what the sandbox was made from cannot be written down: {e}");
+            ErrorBody::new(ErrorCode::StateDirInvalid, message)
+        };
+        let directory = state
+            .ensure(&["sites", site.as_str(), SANDBOXES])
+            .map_err(|e| e.body())?;
+        let text = serde_json::to_vec_pretty(self).map_err(|e| failed(e.into()))?;
+        let unfinished = directory.join(format!(".{run_id}.new"));
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let mut file = options.open(&unfinished).map_err(failed)?;
+        file.write_all(&text).map_err(failed)?;
+        fs::rename(unfinished, directory.join(format!("{run_id}.json"))).map_err(failed)
+    }
+
+    /// Reads it back.
+    pub(super) fn read(state: &StateDir, site: &SiteId, run_id: &RunId) -> Result<Self, ErrorBody> {
+        use std::io::Read;
+        let path = state
+            .path()
+            .join("sites")
+            .join(site.as_str())
+            .join(SANDBOXES)
+            .join(format!("{run_id}.json"));
+        let mut bytes = Vec::new();
+        let read = fs::File::open(path).and_then(|file| file.take(LARGEST).read_to_end(&mut bytes));
+        let seed = read.ok().and_then(|_| serde_json::from_slice(&bytes).ok());
+        seed.ok_or_else(|| {
+            let message = format!("what sandbox {run_id} was made from is not known any more");
+            ErrorBody::new(ErrorCode::SandboxNotFound, message)
+                .hint("make one with `wp-codebox sandbox create`")
+        })
+    }
+}

@@ -1,0 +1,255 @@
+//! Episodes: what is done in a held sandbox, kept as a trace while it goes on.
+//!
+//! Every held sandbox is one. A command that is asked for over its socket is a step, also when it
+//! was asked for as a plain command; a command that could not be executed is none. A fresh guest
+//! begins the trace anew. What is kept verifies: a part that would not is refused, and said.
+
+use super::observe;
+use super::recorder::Recorder;
+use super::session::{Commanded, Session};
+use serde_json::{Value, json};
+use std::time::Duration;
+use wp_codebox_artifacts::{
+    EpisodeBuilder, EpisodeError, EpisodeFiles, EpisodeStart, ObservationInput, SnapshotInput,
+    StepInput, StepObservation,
+};
+use wp_codebox_contracts::{
+    ActionRequest, CommandCall, EpisodeExecution, ErrorBody, ErrorCode, LiveRequest,
+    ObservationSpec, ObservationType, RuntimeEnvironment, RuntimeInfo, SandboxSnapshot,
+    SnapshotSemantics,
+};
+use wp_codebox_runtime::now_rfc3339;
+
+fn refused(error: EpisodeError) -> ErrorBody {
+    ErrorBody::new(error.code(), error.to_string())
+}
+
+/// Begins, or begins anew with the guest there is now.
+pub(super) fn begin(session: &mut Session<'_, '_>) -> Result<(), ErrorBody> {
+    let now = now_rfc3339();
+    let seen = |kind, data| ObservationInput {
+        kind,
+        data,
+        observed_at: now.clone(),
+        artifact_refs: Vec::new(),
+    };
+    let start = EpisodeStart {
+        runtime: runtime(session),
+        created_at: now.clone(),
+        observations: vec![
+            seen(ObservationType::RuntimeInfo, observe::runtime_info(session)),
+            seen(ObservationType::Mounts, observe::mounts(session)),
+        ],
+    };
+    let redactor = session.recorder.redactor();
+    let builder = session
+        .recorder
+        .episode
+        .get_or_insert_with(|| EpisodeBuilder::new(redactor));
+    builder.reset(start).map(drop).map_err(refused)
+}
+
+fn runtime(session: &Session<'_, '_>) -> RuntimeInfo {
+    let setting = session.setting;
+    RuntimeInfo {
+        id: setting.prepared.request.run_id.as_str().to_owned(),
+        backend: "native".to_owned(),
+        environment: RuntimeEnvironment {
+            kind: "wordpress".to_owned(),
+            version: Some(setting.backend.template.wordpress_version.clone()),
+            php_version: Some(setting.backend.php.version.clone()),
+        },
+        created_at: setting.run_dir.record().created_at(),
+        status: "created".to_owned(),
+    }
+}
+
+fn builder<'b, 'r>(
+    recorder: &'b mut Recorder<'r>,
+) -> Result<&'b mut EpisodeBuilder<'r>, ErrorBody> {
+    let none = || refused(EpisodeError::NotReset);
+    recorder.episode.as_mut().ok_or_else(none)
+}
+
+/// Runs the command of an action, looks afterwards, answers the step as the trace has it.
+pub(super) fn step(
+    session: &mut Session<'_, '_>,
+    action: &ActionRequest,
+    observation: Option<&ObservationSpec>,
+    left: Duration,
+) -> Result<Value, ErrorBody> {
+    if action
+        .cwd
+        .as_deref()
+        .is_some_and(|cwd| cwd != session.setting.cwd.as_str())
+    {
+        let message = format!(
+            "commands run in {}; leave cwd out, or give the directory to the command",
+            session.setting.cwd.as_str()
+        );
+        return Err(ErrorBody::new(ErrorCode::InputInvalid, message));
+    }
+    let call = CommandCall {
+        command: action.command.clone(),
+        args: action.args.clone(),
+    };
+    let own = action.timeout_ms.map(Duration::from_millis);
+    let executed = execute(session, &call, own.unwrap_or(left).min(left))?;
+    let observation = match observation {
+        None => StepObservation::None,
+        Some(spec) => StepObservation::Seen(observe::observe(session, spec, left)?),
+    };
+    let input = StepInput {
+        action: action.clone(),
+        execution: executed.1,
+        observation,
+    };
+    let step = builder(session.recorder)?.step(input).map_err(refused)?;
+    Ok(json!(step))
+}
+
+/// Runs a plain command as a step without an observation.
+pub(super) fn command(
+    session: &mut Session<'_, '_>,
+    call: &CommandCall,
+    timeout: Duration,
+) -> Result<Commanded, ErrorBody> {
+    let (done, execution) = execute(session, call, timeout)?;
+    let input = StepInput {
+        action: ActionRequest {
+            command: call.command.clone(),
+            args: call.args.clone(),
+            ..ActionRequest::default()
+        },
+        execution,
+        observation: StepObservation::None,
+    };
+    if let Err(error) = builder(session.recorder)?.step(input).map_err(refused) {
+        // It has run: whoever asked gets the answer, and the bundle says what the trace lacks.
+        let notice = format!(
+            "a command is not in the trace of the episode: {}",
+            error.message
+        );
+        session.recorder.notices.push(notice);
+    }
+    Ok(done)
+}
+
+fn execute(
+    session: &mut Session<'_, '_>,
+    call: &CommandCall,
+    timeout: Duration,
+) -> Result<(Commanded, EpisodeExecution), ErrorBody> {
+    let (before, started_at) = (session.recorder.executions.len(), now_rfc3339());
+    let done = session.command(call, timeout)?;
+    let mut execution = match session.recorder.executions.get(before) {
+        Some(record) => EpisodeExecution::from(record),
+        // The runner itself carried it out.
+        None => EpisodeExecution {
+            id: format!("command-{}-{before}", call.command),
+            command: call.command.clone(),
+            args: call.args.clone(),
+            exit_code: done.step.exit_code(),
+            stdout: done.result.stdout.clone(),
+            stderr: done.result.stderr.clone(),
+            result: None,
+            diagnostics: None,
+            artifact_refs: Vec::new(),
+            started_at,
+            finished_at: now_rfc3339(),
+        },
+    };
+    // As it was asked for, which is what the action says, too.
+    execution.command = call.command.clone();
+    execution.args = call.args.clone();
+    // Keys of a guest's document have no place in a trace; its text is in `stdout`.
+    execution.result = Some(json!({
+        "schema": done.result.schema,
+        "status": done.result.status,
+        "error": done.result.error.as_ref().map(|error| json!({"code": error.code, "message": error.message})),
+    }));
+    Ok((done, execution))
+}
+
+/// Looks, and notes it beside the steps.
+pub(super) fn look(
+    session: &mut Session<'_, '_>,
+    spec: &ObservationSpec,
+    left: Duration,
+) -> Result<Value, ErrorBody> {
+    let seen = observe::observe(session, spec, left)?;
+    let observation = builder(session.recorder)?.observe(seen).map_err(refused)?;
+    Ok(json!(observation))
+}
+
+/// The trace so far.
+pub(super) fn trace(session: &mut Session<'_, '_>) -> Result<Value, ErrorBody> {
+    let builder = builder(session.recorder)?;
+    builder.trace().map(|trace| json!(trace)).map_err(refused)
+}
+
+/// What a request that was carried out means to the trace: a guest that took another one's
+/// place, a state that was kept.
+pub(super) fn after(
+    session: &mut Session<'_, '_>,
+    request: &LiveRequest,
+    answer: &Value,
+) -> Result<(), ErrorBody> {
+    match request {
+        LiveRequest::Reset | LiveRequest::Restore { .. } => begin(session),
+        LiveRequest::Snapshot(_) => {
+            let Ok(made) = serde_json::from_value::<SandboxSnapshot>(answer.clone()) else {
+                return Ok(());
+            };
+            let input = SnapshotInput {
+                id: made.id,
+                created_at: made.created_at,
+                // Its bytes are in the state directory, not in the bundle.
+                semantics: SnapshotSemantics::ReplayableRuntimeState,
+                metadata: serde_json::Map::from_iter([
+                    ("name".to_owned(), made.name.into()),
+                    ("stateSha256".to_owned(), json!(made.digest)),
+                ]),
+                artifact_refs: Vec::new(),
+            };
+            builder(session.recorder)?
+                .snapshot(input)
+                .map(drop)
+                .map_err(refused)
+        }
+        LiveRequest::Exec(_)
+        | LiveRequest::Command { .. }
+        | LiveRequest::Observe { .. }
+        | LiveRequest::Step { .. }
+        | LiveRequest::Trace
+        | LiveRequest::SyncIn(_)
+        | LiveRequest::SyncOut(_)
+        | LiveRequest::Snapshots
+        | LiveRequest::Preview(_)
+        | LiveRequest::Events(_)
+        | LiveRequest::Status
+        | LiveRequest::ExtendTtl { .. }
+        | LiveRequest::Close { .. } => Ok(()),
+    }
+}
+
+/// Ends the episode with its guest: what the bundle will hold of it.
+pub(super) fn close(recorder: &mut Recorder<'_>) {
+    let Some(builder) = recorder.episode.take() else {
+        return;
+    };
+    match builder.close() {
+        Ok(closed) => {
+            recorder
+                .observations
+                .extend(closed.observations.iter().map(|seen| json!(seen)));
+            recorder.episode_files = Some(EpisodeFiles {
+                trace: closed.trace_file,
+                records: closed.records_file,
+            });
+        }
+        Err(error) => recorder
+            .notices
+            .push(format!("there is no trace of the episode: {error}")),
+    }
+}

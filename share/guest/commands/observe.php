@@ -1,0 +1,29 @@
+<?php
+/**
+ * Guest program of observations: files below a path, and sections of the guest's WordPress.
+ *
+ * Arguments: `what` is files or wordpress-state; path and content; sections, options and fields,
+ * each a JSON list, and redaction safe or none.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+require __DIR__ . '/lib/entry.php';
+require __DIR__ . '/lib/files-seen.php';
+require __DIR__ . '/lib/state-seen.php';
+
+if ( 'files' === WPCodebox\Guest\Command\begin()->text( 'what' ) ) {
+	WPCodebox\Guest\Command\finish(
+		static fn ( WPCodebox\Guest\Command\Arguments $arguments ): array => ( new WPCodebox\Guest\Command\Files_Seen() )->look( $arguments->text( 'path' ), 'true' === $arguments->text( 'content' ) )
+	);
+}
+require WPCodebox\Guest\Command\wordpress();
+WPCodebox\Guest\Command\finish(
+	static function ( WPCodebox\Guest\Command\Arguments $arguments ): array {
+		$list = static fn ( string $name ): array => array_values( array_filter( (array) $arguments->value( $name, array() ), 'is_string' ) );
+		$seen = new WPCodebox\Guest\Command\State_Seen( 'none' !== $arguments->text( 'redaction' ), $list( 'options' ), $list( 'fields' ) );
+		return $seen->look( $list( 'sections' ) );
+	}
+);
