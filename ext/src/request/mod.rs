@@ -230,6 +230,7 @@ fn paths(fields: &mut Fields, settings: &Settings) -> Result<RunPaths, ErrorBody
         allowed_roots,
         cgroup: Some(settings.cgroup.clone()).filter(|path| !path.is_empty()),
         agents_dir: Some(settings.agents_dir.clone()).filter(|path| !path.is_empty()),
+        browser: None,
     })
 }
 

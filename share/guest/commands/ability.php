@@ -12,7 +12,6 @@ declare(strict_types=1);
 
 require __DIR__ . '/lib/entry.php';
 require __DIR__ . '/lib/users.php';
-require __DIR__ . '/lib/values.php';
 require __DIR__ . '/lib/abilities.php';
 
 WPCodebox\Guest\Command\begin();

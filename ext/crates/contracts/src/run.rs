@@ -50,6 +50,9 @@ pub struct RunPaths {
     /// is installed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agents_dir: Option<String>,
+    /// The browser's program. Absent: looked for where the system puts it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub browser: Option<String>,
 }
 
 /// Whether the run belongs to its caller.

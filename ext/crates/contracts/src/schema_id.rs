@@ -113,6 +113,8 @@ pub const RUNTIME_EPISODE_OBSERVATION: &str = "wp-codebox/runtime-episode-observ
 /// Snapshot of an episode.
 pub const RUNTIME_EPISODE_SNAPSHOT: &str = "wp-codebox/runtime-episode-snapshot/v1";
 /// Failure of the command line in JSON mode.
+pub const JSON_SCHEMA: &str = "wp-codebox/json-schema/v1";
+pub const JSON_SCHEMA_LIST: &str = "wp-codebox/json-schema-list/v1";
 pub const CLI_FAILURE: &str = "wp-codebox/cli-failure/v1";
 /// A preview of a sandbox's site.
 pub const PREVIEW: &str = "wp-codebox/preview/v1";

@@ -325,6 +325,7 @@ mod tests {
             ],
             cgroup: None,
             agents_dir: None,
+            browser: None,
             allowed_roots: allowed.map(|roots| roots.iter().map(|r| (*r).to_owned()).collect()),
         }
     }

@@ -897,9 +897,11 @@ fn unsupported() -> Vec<Row> {
             "$.runtime.wordpressInstallMode",
         ),
         (
-            runtime(&json!({"blueprint": {"steps": [{"step": "login"}]}})),
+            runtime(
+                &json!({"blueprint": {"steps": [{"step": "login"}, {"step": "enableMultisite"}]}}),
+            ),
             "unsupported-blueprint",
-            "$.runtime.blueprint.steps",
+            "$.runtime.blueprint.steps[1]",
         ),
         (
             runtime(&json!({"preview": {"port": 8080}})),

@@ -48,7 +48,7 @@ function core_phpunit( Arguments $arguments ): array {
 	if ( $arguments->has( 'autoload-file' ) ) {
 		$files[] = file_at( 'autoload-file', $arguments->text( 'autoload-file' ), $core );
 	}
-	$options = array( '--colors=never', '--bootstrap', "$tests/includes/bootstrap.php" );
+	$options = array( '--colors=never', '--do-not-cache-result', '--bootstrap', "$tests/includes/bootstrap.php" );
 	if ( $arguments->has( 'phpunit-xml' ) ) {
 		array_push( $options, '--configuration', file_at( 'phpunit-xml', $arguments->text( 'phpunit-xml' ), $core ) );
 	} elseif ( ! $arguments->truth( 'phpunit-xml-default', true ) ) {

@@ -164,9 +164,9 @@ final class Phpunit {
 	 */
 	private function configuration(): array {
 		if ( $this->arguments->has( 'phpunit-xml' ) ) {
-			$list = array( '--colors=never', '--configuration', file_at( 'phpunit-xml', $this->arguments->text( 'phpunit-xml' ), $this->directory ) );
+			$list = array( '--colors=never', '--do-not-cache-result', '--configuration', file_at( 'phpunit-xml', $this->arguments->text( 'phpunit-xml' ), $this->directory ) );
 		} else {
-			$list = array( '--colors=never' );
+			$list = array( '--colors=never', '--do-not-cache-result' );
 			if ( ! $this->arguments->truth( 'phpunit-xml-default', true ) ) {
 				$list[] = '--no-configuration';
 			}

@@ -18,7 +18,6 @@ pub(crate) enum AssetKind {
     Screenshot,
     Html,
     Lines,
-    Document,
     Accessibility,
 }
 
@@ -52,7 +51,6 @@ impl Asset {
             // Never as HTML: whoever opens the bundle must not run the page.
             AssetKind::Html => ("browser-html", "text/plain; charset=utf-8", "html.txt"),
             AssetKind::Lines => ("browser-log", "application/x-ndjson", "jsonl"),
-            AssetKind::Document => ("browser-document", "application/json", "json"),
             AssetKind::Accessibility => ("browser-accessibility", "application/json", "json"),
         };
         ArtifactFile {

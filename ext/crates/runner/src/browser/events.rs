@@ -63,7 +63,7 @@ fn text<'v>(value: &'v Value, path: &str) -> &'v str {
 }
 
 /// An address without what may be private in it.
-pub(super) fn address(url: &str) -> String {
+pub(crate) fn address(url: &str) -> String {
     if let Some(rest) = url.strip_prefix("data:") {
         let kind = rest.split([',', ';']).next().unwrap_or_default();
         return format!("data:{}", cut(kind, 80));

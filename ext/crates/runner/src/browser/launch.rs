@@ -39,6 +39,8 @@ const SWITCHES: &[&str] = &[
     "--disable-default-apps",
     "--disable-domain-reliability",
     "--disable-extensions",
+    "--disable-field-trial-config",
+    "--allow-browser-signin=false",
     "--disable-hang-monitor",
     "--disable-notifications",
     "--disable-popup-blocking",
@@ -61,7 +63,7 @@ const SWITCHES: &[&str] = &[
     // page cannot make processes by making frames.
     "--disable-site-isolation-trials",
     "--renderer-process-limit=2",
-    "--disable-features=AutofillServerCommunication,CertificateTransparencyComponentUpdater,DialMediaRouteProvider,InterestFeedContentSuggestions,IsolateOrigins,MediaRouter,OptimizationHints,PaintHolding,SpareRendererForSitePerProcess,Translate,site-per-process",
+    "--disable-features=NetworkTimeServiceQuerying,AutofillServerCommunication,CertificateTransparencyComponentUpdater,DialMediaRouteProvider,InterestFeedContentSuggestions,IsolateOrigins,MediaRouter,OptimizationHints,PaintHolding,SpareRendererForSitePerProcess,Translate,site-per-process",
     PROXY,
     // By itself it would go past the proxy to its own 127.0.0.1 and localhost.
     "--proxy-bypass-list=<-loopback>",

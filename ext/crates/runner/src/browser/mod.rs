@@ -23,13 +23,11 @@ mod steps;
 mod storage;
 mod wire;
 
-pub(crate) use assets::{Asset, AssetKind};
 pub(crate) use discovery::{Chromium, discover};
+pub(crate) use events::address;
 pub(crate) use launch::{BROWSER_LIMITS, argv, environment};
-pub(crate) use observed::Observed;
 pub(crate) use page::{Page, Report};
-pub(crate) use pipe::Wake;
-pub(crate) use pipe::wakes;
-pub(crate) use request::{Auth, Task, Work, parse};
-pub(crate) use storage::{Cookie, StorageState};
+pub(crate) use pipe::{Wake, wakes};
+pub(crate) use request::{Auth, External, Task, Work, parse};
+pub(crate) use storage::StorageState;
 pub(crate) use wire::{Failure, Host, Wire};

@@ -6,7 +6,6 @@
 use super::events::{self, Console, PageError, Request};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Instant;
 
 /// Entries of each list.
 const ENTRIES: usize = 1000;
@@ -69,15 +68,15 @@ pub(crate) struct Observed {
     pub target: String,
     pub frame: String,
     /// What each load of the main frame reached: `init`, `DOMContentLoaded`, `load`, `networkIdle`.
-    pub(super) loads: BTreeMap<String, BTreeSet<String>>,
+    loads: BTreeMap<String, BTreeSet<String>>,
     /// The load that the main frame shows.
     pub current: String,
     /// Navigations of the main frame so far.
     pub navigations: u64,
     /// Requests under way, by id, to their place in the list.
-    pub(super) open: BTreeMap<String, Option<usize>>,
-    /// When the network of the page last moved.
-    pub moved: Option<Instant>,
+    open: BTreeMap<String, Option<usize>>,
+    /// Hosts that the page asked, as far as there is room.
+    pub hosts: BTreeSet<String>,
     /// Status of the main document.
     pub status: Option<u64>,
 }
@@ -92,11 +91,6 @@ impl Observed {
         self.loads
             .get(loader)
             .is_some_and(|seen| seen.contains(stage))
-    }
-
-    /// Requests under way.
-    pub(super) fn under_way(&self) -> usize {
-        self.open.len()
     }
 
     /// Takes account of a message.
@@ -201,7 +195,6 @@ impl Observed {
     }
 
     fn request(&mut self, params: &Value) {
-        self.moved = Some(Instant::now());
         let id = text(params, "/requestId").to_owned();
         // A redirect: the same id goes on with another address.
         if let Some(answer) = params.get("redirectResponse") {
@@ -213,6 +206,11 @@ impl Observed {
                 entry.answered(answer);
             }
         }
+        let asked = text(params, "/request/url").split("://").nth(1);
+        let host = asked.and_then(|rest| rest.split(['/', '?', '#', ':']).next());
+        if let Some(host) = host.filter(|host| self.hosts.len() < ENTRIES && host.len() < 256) {
+            self.hosts.insert(host.to_ascii_lowercase());
+        }
         let place = (self.requests.kept.len() < ENTRIES).then_some(self.requests.kept.len());
         self.requests.push(events::request(params), ENTRIES);
         if self.open.len() < ENTRIES {
@@ -221,7 +219,6 @@ impl Observed {
     }
 
     fn response(&mut self, params: &Value) {
-        self.moved = Some(Instant::now());
         let of_document =
             text(params, "/type") == "Document" && text(params, "/frameId") == self.frame;
         if of_document {
@@ -236,7 +233,6 @@ impl Observed {
     }
 
     fn finished(&mut self, params: &Value, error: Option<&str>) {
-        self.moved = Some(Instant::now());
         let place = self.open.remove(text(params, "/requestId")).flatten();
         let Some(entry) = place.and_then(|at| self.requests.kept.get_mut(at)) else {
             return;
@@ -272,7 +268,7 @@ mod tests {
         }
         assert_eq!(observed.console.kept.len(), ENTRIES);
         assert_eq!(observed.console.total, ENTRIES as u64 + 5);
-        assert_eq!(observed.under_way(), ENTRIES);
+        assert_eq!(observed.open.len(), ENTRIES);
     }
 
     #[test]

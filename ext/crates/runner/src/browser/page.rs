@@ -74,7 +74,7 @@ impl<'h> Page<'h> {
     }
 
     /// When the whole command is over.
-    pub(super) fn until(&self) -> Instant {
+    pub(crate) fn until(&self) -> Instant {
         self.until
     }
 
@@ -203,7 +203,7 @@ impl<'h> Page<'h> {
         let query = asserts::query(&Frame::Main, Some(selector), None);
         loop {
             // A look that falls into a navigation finds nothing; the next one does.
-            match self.look(&query, until) {
+            match self.look(&query, self.within(LOOK)) {
                 Ok(found) => {
                     let visible = found.get("visible").and_then(Value::as_u64).unwrap_or(0) > 0;
                     let error = text(&found, "/error");
@@ -234,10 +234,12 @@ impl<'h> Page<'h> {
         assertion: &Assertion,
         until: Instant,
     ) -> Result<Result<(), String>, Failure> {
+        // A look that was begun in time may end later: the machine may be busy.
+        let last = self.within(LOOK);
         loop {
-            let found = match self.look(&assertion.query(), until) {
+            let found = match self.look(&assertion.query(), last) {
                 Ok(found) => found,
-                Err(failure) if failure.is_final() || Instant::now() >= until => {
+                Err(failure) if failure.is_final() || Instant::now() >= last => {
                     return Err(failure);
                 }
                 Err(_) => json!({"error": "the document did not answer"}),
@@ -308,6 +310,15 @@ impl<'h> Page<'h> {
                     .push(format!("{capture:?} could not be kept: {failure}"));
             }
         }
+    }
+
+    /// Keeps what was observed, where the browser can be asked for nothing more.
+    pub(crate) fn capture_observed(&mut self, task: &Task) {
+        let mut observed = task.clone();
+        observed
+            .capture
+            .retain(|c| matches!(c, Capture::Console | Capture::Errors | Capture::Network));
+        self.capture(&observed);
     }
 
     /// Takes a picture.

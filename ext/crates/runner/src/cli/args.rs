@@ -25,6 +25,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run one command or agent in a fresh sandbox and write its bundle.
     Run(Box<RunArgs>),
+    /// Run a program in a sandbox that is held, with your terminal or pipes.
+    Exec(Box<super::exec::ExecArgs>),
     /// Judge and plan recipes.
     #[command(subcommand)]
     Recipe(RecipeCommand),
@@ -61,12 +63,10 @@ pub(crate) enum Command {
     Runs(RunsCommand),
     /// List the agents there are presets for, and whether their programs are installed.
     Agents(AgentsArgs),
-    /// List the commands a sandbox offers.
-    Commands {
-        /// Print JSON on standard output.
-        #[arg(long)]
-        json: bool,
-    },
+    /// List the commands a sandbox offers, or show one with its arguments.
+    Commands(CommandsArgs),
+    /// Print the JSON Schema of a document, or the definition of a tool.
+    Schema(SchemaArgs),
     /// Check whether this host can run sandboxes, and say what to fix.
     Doctor(DoctorArgs),
     /// Carry files between a directory here and a held sandbox.
@@ -113,6 +113,46 @@ Exit status: 0.")]
     },
 }
 
+/// Arguments of `commands`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wp-codebox commands
+  wp-codebox commands wordpress.rest-request
+  wp-codebox commands --json | jq -r '.commands[] | select(.supported) | .id'
+
+Exit status: 0 printed, 1 there is no such command or wrong usage.")]
+pub(crate) struct CommandsArgs {
+    /// Id of one command.
+    #[arg(value_name = "ID")]
+    pub id: Option<String>,
+    /// Print the catalogue as JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `schema`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wp-codebox schema --list
+  wp-codebox schema run-result --json
+  wp-codebox schema wp-codebox/command-catalog/v1
+  wp-codebox schema tool workspace.read
+
+Exit status: 0 printed, 1 there is no such schema or wrong usage.")]
+pub(crate) struct SchemaArgs {
+    /// Id of the schema, or its name without `wp-codebox/` and `/v1`; or `tool` and its name.
+    #[arg(value_name = "NAME", num_args = 0..=2)]
+    pub name: Vec<String>,
+    /// List the schemas and tools there are.
+    #[arg(long)]
+    pub list: bool,
+    /// Print JSON on standard output; a schema is JSON anyway.
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Arguments of `man`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -155,6 +195,9 @@ pub(crate) struct PathArgs {
     /// [default: $WP_CODEBOX_AGENTS_DIR, else /opt/wp-codebox/agents]
     #[arg(long, value_name = "DIR")]
     pub agents_dir: Option<PathBuf>,
+    /// Program of the browser for browser commands. [default: $WP_CODEBOX_BROWSER, else /usr/bin/chromium]
+    #[arg(long, value_name = "FILE")]
+    pub browser: Option<PathBuf>,
     /// PHP for the guest. [default: $WP_CODEBOX_PHP, else /usr/bin/php]
     #[arg(long, value_name = "FILE")]
     pub php: Option<PathBuf>,
@@ -261,6 +304,19 @@ pub(crate) struct RunArgs {
     /// Partition of the state directory the bundle is stored in.
     #[arg(long, default_value = "cli", value_name = "ID")]
     pub site: String,
+    /// Keep the sandbox for so long after its command, for `wp-codebox exec`: a number with s, m
+    /// or h.
+    #[arg(long, value_name = "TIME")]
+    pub hold: Option<String>,
+    /// Longest time that it may be kept, with every extension. [default: what --hold says]
+    #[arg(long, value_name = "TIME", requires = "hold")]
+    pub hold_max: Option<String>,
+    /// End it when nobody used it for so long.
+    #[arg(long, value_name = "TIME", requires = "hold")]
+    pub hold_idle: Option<String>,
+    /// Do not wait for its end: print the id of the run and leave it to its supervisor.
+    #[arg(long, requires = "hold")]
+    pub detach: bool,
     #[command(flatten)]
     pub preview: PreviewArgs,
     #[command(flatten)]

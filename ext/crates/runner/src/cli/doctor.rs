@@ -177,6 +177,7 @@ fn examine(settings: &Settings) -> (Vec<Check>, Option<SelfTest>) {
         )),
         Err(error) => checks.push(failed("php", &error.body())),
     }
+    checks.push(browser(settings));
     // Afresh each time: whoever asks may just have changed something no fact shows.
     let test = run_self_test(&SelfTestRequest {
         launcher: &settings.launcher,
@@ -187,6 +188,18 @@ fn examine(settings: &Settings) -> (Vec<Check>, Option<SelfTest>) {
     });
     checks.extend(isolation::checks(&test));
     (checks, Some(test))
+}
+
+/// Without a browser everything but browser commands works.
+fn browser(settings: &Settings) -> Check {
+    let named = settings.browser.as_deref().map(Path::to_string_lossy);
+    match crate::browser::discover(named.as_deref()) {
+        Ok(found) => ok("browser", found.program),
+        Err(error) => Check {
+            fix: error.hints.first().cloned(),
+            ..Check::new("browser", Status::Warning, &error.message)
+        },
+    }
 }
 
 fn share(share_dir: &Path) -> Check {

@@ -6,8 +6,10 @@
 mod agents;
 mod args;
 mod artifacts;
+mod commands;
 mod doctor;
 mod episode;
+mod exec;
 mod gc;
 mod groups;
 mod manual;
@@ -21,6 +23,7 @@ mod request;
 mod run;
 mod runs;
 mod sandbox;
+mod schema;
 mod settings;
 mod sync;
 
@@ -62,6 +65,7 @@ pub(crate) fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     };
     match cli.command {
         Command::Run(options) => run::run(&output, *options),
+        Command::Exec(options) => exec::main(&output, *options),
         Command::Recipe(command) => recipe::main(&output, &command),
         Command::RecipeRun(options) => recipe::recipe_run(&output, &options),
         Command::ValidateBlueprint(options) => recipe::validate_blueprint(&output, &options),
@@ -75,7 +79,8 @@ pub(crate) fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
         Command::Profile(command) => profile::main(&output, &command),
         Command::Runs(command) => runs::main(&output, &command),
         Command::Agents(options) => agents::main(&output, &options),
-        Command::Commands { .. } => output.commands(),
+        Command::Commands(options) => commands::main(&output, &options),
+        Command::Schema(options) => schema::main(&output, &options),
         Command::Doctor(options) => doctor::main(&output, &options),
         Command::Sync(options) => sync::main(&output, &options),
         Command::Gc(options) => gc::main(&output, &options),

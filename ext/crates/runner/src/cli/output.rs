@@ -108,22 +108,6 @@ impl Output {
             "diagnostics": [{"code": error.code, "message": error.message}],
         })
     }
-
-    /// The command catalogue.
-    pub(crate) fn commands(self) -> ExitCode {
-        if self.json {
-            self.document(&wp_codebox_policy::catalog());
-        } else {
-            for command in wp_codebox_policy::registry() {
-                self.line(&format!("{:<24} {}", command.id, command.description));
-                for arg in command.accepted_args {
-                    let required = if arg.required { " (required)" } else { "" };
-                    self.line(&format!("    {}=  {}{required}", arg.name, arg.description));
-                }
-            }
-        }
-        ExitCode::SUCCESS
-    }
 }
 
 #[cfg(test)]

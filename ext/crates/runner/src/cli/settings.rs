@@ -20,6 +20,7 @@ pub(crate) struct Settings {
     pub wordpress: Option<PathBuf>,
     pub cgroup: Option<PathBuf>,
     pub agents_dir: Option<PathBuf>,
+    pub browser: Option<PathBuf>,
 }
 
 /// As given by flag or environment.
@@ -61,6 +62,7 @@ impl Settings {
             php_binary: pick(&args.php, "WP_CODEBOX_PHP", "", &php),
             wordpress: given(&args.wordpress, "WP_CODEBOX_WORDPRESS"),
             cgroup: given(&args.cgroup, "WP_CODEBOX_CGROUP"),
+            browser: given(&args.browser, "WP_CODEBOX_BROWSER"),
             agents_dir: given(&args.agents_dir, "WP_CODEBOX_AGENTS_DIR")
                 .or_else(|| Some(AGENTS_DIR.into())),
         }

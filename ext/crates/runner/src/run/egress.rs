@@ -155,7 +155,7 @@ fn denials(log: &EgressLog) -> Vec<String> {
         .collect()
 }
 
-fn sentence(row: &EgressRow) -> String {
+pub(super) fn sentence(row: &EgressRow) -> String {
     let EgressRow {
         method,
         host,

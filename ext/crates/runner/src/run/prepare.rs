@@ -6,7 +6,7 @@ use super::group::{self, RunGroup};
 use super::made;
 use super::preset::{self, Equipped, Stock};
 use super::preview;
-use super::programs::{GuestMount, working_directory};
+use super::programs::{self, GuestMount, working_directory};
 use super::secrets::{ModelKey, Secrets};
 use crate::preview::Reservation;
 use rustix::fs::{FileType, Mode, OFlags};
@@ -301,7 +301,11 @@ fn check_programs(request: &RunRequest, policy: &RuntimePolicy) -> Result<(), Er
             }
             .body());
         }
-        policy::assert_command(policy, call).map_err(|e| e.body())?;
+        let found = policy::assert_command(policy, call).map_err(|e| e.body())?;
+        // What its arguments mean together is known to whoever makes a program of them.
+        if let Handler::Program(_) = found.handler {
+            programs::command(call, &[], &programs::working_directory(&[])?)?;
+        }
     }
     if let Some(Agent::Preset(_)) = &request.agent {
         assert_agent(policy, wp_codebox_backend_native::AGENTS)?;

@@ -296,6 +296,7 @@ fn words(list: &[&str]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     fn call(command: &str, args: &[&str]) -> CommandCall {
         CommandCall {
@@ -343,6 +344,53 @@ mod tests {
                 "{id} {args:?}"
             );
         }
+    }
+
+    /// Every file that the registry names is there, and nothing there is forgotten.
+    #[test]
+    fn every_program_of_the_registry_exists() {
+        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../share/guest/commands");
+        let named: BTreeSet<String> = wp_codebox_policy::registry()
+            .filter_map(|c| match c.handler {
+                Handler::Program(GuestProgram::File(file)) => Some(file.to_owned()),
+                _ => None,
+            })
+            .collect();
+        let there: BTreeSet<String> = std::fs::read_dir(directory)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| name.ends_with(".php"))
+            .collect();
+        assert_eq!(named, there);
+    }
+
+    #[test]
+    fn a_program_is_told_its_call() {
+        let cwd = GuestPath::new("/tmp").unwrap();
+        let made = command(
+            &call("wordpress.rest-request", &["path=/a=b", "params-json={}"]),
+            &[],
+            &cwd,
+        )
+        .unwrap();
+        assert_eq!(
+            made.argv,
+            ["php", "/opt/codebox/guest/commands/rest-request.php"]
+        );
+        let told: Value = serde_json::from_slice(&made.stdin.unwrap()).unwrap();
+        assert_eq!(told["command"], "wordpress.rest-request");
+        assert_eq!(told["args"], json!({"path": "/a=b", "params-json": "{}"}));
+        assert_eq!(told["site"]["url"], "http://localhost");
+        let agent = |args: &[&str]| command(&call("command-agent-run", args), &[], &cwd);
+        let named = [
+            "command=x",
+            "auth-required=1",
+            "auth-context-json={\"u\":1}",
+        ];
+        let env = agent(&named).unwrap().env;
+        assert_eq!(env["CODEBOX_AUTH_CONTEXT"], "{\"u\":1}");
+        let nobody = agent(&named[..2]).unwrap_err();
+        assert_eq!(nobody.code, ErrorCode::InputInvalid);
     }
 
     #[test]

@@ -80,6 +80,13 @@ impl Step {
     }
 }
 
+/// A command that the runner carries out itself and that has begun.
+pub(crate) struct Carried {
+    pub id: ExecutionId,
+    args: Vec<String>,
+    started_at: String,
+}
+
 /// Writes what happens.
 pub(crate) struct Recorder<'a> {
     journal: Journal,
@@ -214,6 +221,11 @@ impl<'a> Recorder<'a> {
         self.redactor.redact(text).into_owned()
     }
 
+    /// A document without what must not be shown.
+    pub(crate) fn cleaned(&self, document: Value) -> Value {
+        self.redactor.redact_value(document)
+    }
+
     /// Runs one call to its end.
     pub(crate) fn run(
         &mut self,
@@ -227,6 +239,12 @@ impl<'a> Recorder<'a> {
 
     /// Records a command that the runner carried out itself; its output is clean already.
     pub(crate) fn carried_out(&mut self, call: &Call, step: &Step) -> Result<(), ErrorBody> {
+        let begun = self.begin(call)?;
+        self.conclude(begun, call, step)
+    }
+
+    /// Records the beginning of a command that the runner carries out itself.
+    pub(crate) fn begin(&mut self, call: &Call) -> Result<Carried, ErrorBody> {
         self.count += 1;
         let id = ExecutionId::new(format!("exec-{}", self.count))
             .map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))?;
@@ -237,8 +255,29 @@ impl<'a> Recorder<'a> {
             Some(&id),
             json!({"command": call.command, "args": args, "phase": call.phase}),
         )?;
-        self.output(&id, OutputStream::Stdout, step.stdout.as_bytes())?;
-        self.finished(&id, call, args, started_at, step)
+        Ok(Carried {
+            id,
+            args,
+            started_at,
+        })
+    }
+
+    /// Records its end; its output is clean already.
+    pub(crate) fn conclude(
+        &mut self,
+        begun: Carried,
+        call: &Call,
+        step: &Step,
+    ) -> Result<(), ErrorBody> {
+        for (stream, text) in [
+            (OutputStream::Stdout, &step.stdout),
+            (OutputStream::Stderr, &step.stderr),
+        ] {
+            if !text.is_empty() {
+                self.output(&begun.id, stream, text.as_bytes())?;
+            }
+        }
+        self.finished(&begun.id, call, begun.args, begun.started_at, step)
     }
 
     /// The same with a time of its own.

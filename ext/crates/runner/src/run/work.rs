@@ -192,6 +192,13 @@ pub(crate) fn run(
             (Some(Stop::Uncaptured(error)), nothing)
         }
     };
+    let stopped = match (
+        stopped,
+        workflow::judge_changes(setting, recorder, &changes),
+    ) {
+        (None, Some(error)) => Some(Stop::Failed(error)),
+        (stopped, _) => stopped,
+    };
     let layers = write_layers(setting, &changes);
     Ok(Work {
         stopped,

@@ -150,6 +150,14 @@ impl Rules {
         None
     }
 
+    /// Whether a writable root lies below a directory.
+    pub(crate) fn leads_to_a_root(&self, directory: &str) -> bool {
+        self.writable.iter().any(|root| {
+            root.strip_prefix(directory)
+                .is_some_and(|r| r.starts_with('/'))
+        })
+    }
+
     /// sha256 of the policy in its one spelling.
     pub(crate) fn sha256(&self, workspace_root: &str, git: GitBacking) -> String {
         use std::fmt::Write as _;

@@ -1,7 +1,9 @@
 //! A browser in a guest of its own, looking at the working guest's site.
 
 use super::super::format::Format;
-use super::super::model::{AcceptedArg, CommandDescriptor as Row, CommandGroup::Browser, Handler};
+use super::super::model::{
+    AcceptedArg, CommandDescriptor as Row, CommandGroup::Browser, GuestProgram, Handler,
+};
 use super::{
     BROWSER_URLS, OUTPUT_DIR, arg, duration, flag, integer, json, list, object, one_of, text,
 };
@@ -9,6 +11,13 @@ use super::{
 const fn row(id: &'static str, description: &'static str) -> Row {
     Row::new(id, Browser, Handler::Browser, description)
 }
+
+/// Declared and not offered.
+const fn missing(id: &'static str, description: &'static str, reason: &'static str) -> Row {
+    Row::new(id, Browser, Handler::Unsupported { reason }, description)
+}
+
+const NO_EDITOR: &str = "the block editor is opened by wordpress.browser-actions like any page of wp-admin, and not judged beyond its assertions";
 
 const fn number(
     name: &'static str,
@@ -128,8 +137,10 @@ macro_rules! page_args {
 }
 
 pub(super) const ROWS: &[Row] = &[
-    row(
+    Row::new(
         "wordpress.export-browser-storage-state",
+        Browser,
+        Handler::Program(GuestProgram::File("export-browser-storage-state.php")),
         "Gives out the storage state of a session for the browser of this sandbox.",
     )
     .args(&[
@@ -245,7 +256,11 @@ pub(super) const ROWS: &[Row] = &[
         ACCURACY,
     ])
     .prints("JSON {status, scenario, steps, artifacts}"),
-    row("wordpress.visual-compare", "Compares how two pages look.")
+    missing(
+        "wordpress.visual-compare",
+        "Compares how two pages look.",
+        "pictures are kept by wordpress.browser-probe and wordpress.browser-actions, and compared by whoever reads the bundle",
+    )
         .args(&[
             text("source-url", "Page that is compared with."),
             text("candidate-url", "Page that is compared."),
@@ -313,9 +328,10 @@ pub(super) const ROWS: &[Row] = &[
         "The right to run the caller's JavaScript in pages.",
     )
     .prints("Nothing: it is no command"),
-    row(
+    missing(
         "wordpress.editor-canvas-probe",
         "Looks at the canvas of the block editor.",
+        NO_EDITOR,
     )
     .args(&[
         URL.required(),
@@ -330,9 +346,10 @@ pub(super) const ROWS: &[Row] = &[
         ),
     ])
     .prints("JSON {status, url, canvas, blocks, artifacts}"),
-    row(
+    missing(
         "wordpress.editor-open",
         "Opens the block editor and waits until it is ready.",
+        NO_EDITOR,
     )
     .args(&[
         TARGET,
@@ -345,9 +362,10 @@ pub(super) const ROWS: &[Row] = &[
         text("artifact-prefix", "Beginning of the names of what is kept."),
     ])
     .prints("JSON {status, url, post, blocks, artifacts}"),
-    row(
+    missing(
         "wordpress.editor-actions",
         "Does steps in the block editor.",
+        NO_EDITOR,
     )
     .args(&[
         TARGET,
@@ -362,9 +380,10 @@ pub(super) const ROWS: &[Row] = &[
         CAPTURE,
     ])
     .prints("JSON {status, steps, blocks, artifacts}"),
-    row(
+    missing(
         "wordpress.editor-validate-blocks",
         "Lets the block editor judge whether blocks are valid.",
+        NO_EDITOR,
     )
     .args(&[
         text("content", "Serialised blocks."),

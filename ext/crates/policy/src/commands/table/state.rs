@@ -4,8 +4,8 @@ use super::super::model::{
     AcceptedArg, CommandDescriptor as Row, CommandGroup::State, GuestProgram, Handler,
 };
 use super::{
-    BODY, CAPABILITY, DESTRUCTIVE, DIAGNOSTICS, EXPECT_STATUS, HEADERS, METHOD, MUTATES, SESSION,
-    USER, integer, list, object, one_of, text,
+    BODY, CAPABILITY, DESTRUCTIVE, EXPECT_STATUS, HEADERS, METHOD, MUTATES, SESSION, USER, flag,
+    integer, list, object, one_of, text,
 };
 
 const PAGE_LOAD: &str = "wp-codebox/wordpress-page-load-result/v1";
@@ -32,6 +32,10 @@ const CONTENT: AcceptedArg = text("content", "Inner HTML of the block.");
 const MARKUP: AcceptedArg = text(
     "markup",
     "Serialised block instead of name, attributes and content.",
+);
+const RECORD: AcceptedArg = flag(
+    "capture-diagnostics",
+    "Whether messages of PHP and queries are told.",
 );
 const SOURCE: AcceptedArg = text("source", "Where the block comes from, told in the result.");
 
@@ -100,7 +104,7 @@ pub(super) const ROWS: &[Row] = &[
         "simulated-admin-page-load.php",
         "Renders a screen of wp-admin in process, as a user.",
     )
-    .args(&[PATH, URL, METHOD, QUERY, FIELDS, USER, SESSION, DIAGNOSTICS])
+    .args(&[PATH, URL, METHOD, QUERY, FIELDS, USER, SESSION, RECORD])
     .prints("JSON {schema, surface, url, status, title, bytes, durationMs, diagnostics?}")
     .schema(PAGE_LOAD),
     row(
@@ -108,7 +112,7 @@ pub(super) const ROWS: &[Row] = &[
         "simulated-frontend-page-load.php",
         "Renders a page of the front end in process.",
     )
-    .args(&[PATH, URL, METHOD, QUERY, FIELDS, USER, SESSION, DIAGNOSTICS])
+    .args(&[PATH, URL, METHOD, QUERY, FIELDS, USER, SESSION, RECORD])
     .prints("JSON {schema, surface, url, status, title, bytes, durationMs, diagnostics?}")
     .schema(PAGE_LOAD),
     row(

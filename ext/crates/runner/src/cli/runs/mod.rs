@@ -9,6 +9,7 @@ pub(in crate::cli) use args::PlaceArgs;
 pub(crate) use args::RunsCommand;
 
 use super::Settings;
+use super::args::PathArgs;
 use super::output::Output;
 use args::{ArtifactsArgs, CancelArgs, FormArg, GetArgs, ListArgs, StatusArgs};
 use std::process::ExitCode;
@@ -53,6 +54,20 @@ fn open(place: &PlaceArgs) -> Result<(StateDir, Vec<SiteId>), ErrorBody> {
         None => sites(&state).map_err(|e| e.body())?,
     };
     Ok((state, wanted))
+}
+
+/// One run, found for another command.
+pub(crate) fn found_in(
+    paths: &PathArgs,
+    site: Option<&str>,
+    reference: &str,
+) -> Result<(StateDir, FoundRun), ErrorBody> {
+    let place = PlaceArgs {
+        site: site.map(str::to_owned),
+        paths: paths.clone(),
+        json: false,
+    };
+    found(&place, reference)
 }
 
 pub(in crate::cli) fn found(

@@ -185,6 +185,7 @@ fn request_of(
             allowed_roots: None,
             cgroup: settings.cgroup.as_deref().map(text).transpose()?,
             agents_dir: settings.agents_dir.as_deref().map(text).transpose()?,
+            browser: settings.browser.as_deref().map(text).transpose()?,
         },
         // Text for whoever works there; nothing runs it.
         task: (!instructions.is_empty()).then(|| TaskInput::new(instructions)),

@@ -145,7 +145,7 @@ fn run_with(more: &Value, work: impl FnOnce(&mut Hand<'_, '_>) + 'static) -> Ran
         &redactor,
         &cancellation,
         &Nobody,
-        &Desk::default(),
+        &std::sync::Arc::new(Desk::new(super::super::Keeps::Nothing).unwrap()),
         &mut |_| {},
     )
     .unwrap();

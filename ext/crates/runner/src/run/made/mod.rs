@@ -6,7 +6,7 @@
 
 mod archive;
 
-pub(crate) use archive::{Listed, list, plugin_header};
+pub(crate) use archive::{list, plugin_header};
 
 use super::prepare::{OpenMount, open_source};
 use rustix::fs::{FileType, Mode, OFlags};

@@ -9,7 +9,7 @@
 mod server;
 mod visitors;
 
-pub(crate) use server::SiteServer;
+pub(crate) use server::{SITE_PORT, SiteServer};
 
 use super::session::Session;
 use super::work::Stop;

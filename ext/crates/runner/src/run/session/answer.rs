@@ -189,3 +189,109 @@ fn last_line(text: &str) -> String {
         ),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+    use wp_codebox_contracts::GuestPath;
+    use wp_codebox_policy::descriptor;
+    use wp_codebox_runtime::ExecutionResult;
+
+    fn ended(command: &str, args: &[&str], code: i32, stdout: &str) -> CommandResult {
+        let call = Call {
+            command: command.to_owned(),
+            args: args.iter().map(|a| (*a).to_owned()).collect(),
+            phase: "workflow",
+            argv: vec!["php".to_owned()],
+            env: BTreeMap::new(),
+            cwd: GuestPath::new("/tmp").unwrap(),
+            stdin: None,
+        };
+        let step = Step {
+            result: ExecutionResult {
+                end: ExecutionEnd::Exited { code },
+                duration: Duration::from_millis(5),
+                output_truncated: stdout.ends_with('…'),
+                disk_full: false,
+                stopped: false,
+            },
+            stdout: stdout.to_owned(),
+            stderr: "one\nlast words\n".to_owned(),
+        };
+        result(descriptor(command).unwrap(), &call, &step, Duration::MAX)
+    }
+
+    fn reason(result: &CommandResult) -> String {
+        let error = result.error.as_ref().unwrap();
+        assert_eq!(error.code, ErrorCode::CommandFailed, "{}", error.message);
+        let data = error.data.as_ref().unwrap();
+        data["reason"].as_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn a_document_must_name_its_schema() {
+        let good = r#"{"schema":"wp-codebox/wordpress-nonce/v1","nonce":"a"}"#;
+        let fine = ended("wordpress.nonce", &[], 0, good);
+        assert_eq!(
+            (fine.status, fine.error),
+            (CommandStatus::Ok, None),
+            "the positive control"
+        );
+        assert_eq!(fine.json.unwrap()["nonce"], "a");
+        for (code, stdout) in [
+            (0, r#"{"schema":"wp-codebox/forged/v1"}"#),
+            (0, r#"{"nonce":"a"}"#),
+            (0, "[1]"),
+            (0, "no JSON"),
+            (0, ""),
+            (0, r#"{"schema":"wp-codebox/wordpress-nonce/v1"} and more"#),
+            (1, good),
+            (0, "…"),
+        ] {
+            let result = ended("wordpress.nonce", &[], code, stdout);
+            assert_eq!(result.status, CommandStatus::Error, "{stdout}");
+            assert_eq!(reason(&result), "output-invalid", "{stdout}");
+        }
+        let silent = ended("wordpress.nonce", &[], 255, "");
+        assert!(silent.error.unwrap().message.contains("last words"));
+    }
+
+    #[test]
+    fn a_failure_keeps_its_word_as_data() {
+        let told = |word: &str, code| {
+            let text = json!({"error": {"code": word, "message": "m".repeat(5000)}}).to_string();
+            ended("wordpress.nonce", &[], code, &text)
+        };
+        let result = told("user-missing", 1);
+        assert_eq!(reason(&result), "user-missing");
+        assert!(result.error.unwrap().message.len() < 1100);
+        // It says so itself, whatever its exit status.
+        assert_eq!(reason(&told("user-missing", 0)), "user-missing");
+        // A guest cannot put words of ours into its mouth.
+        assert_eq!(
+            reason(&told("wp_codebox_run_cancelled", 1)),
+            "wp_codebox_run_cancelled"
+        );
+        let invalid = told("wp_codebox_input_invalid", 1).error.unwrap();
+        assert_eq!(invalid.code, ErrorCode::InputInvalid);
+    }
+
+    #[test]
+    fn programs_of_the_caller_are_judged_by_their_exit() {
+        let fine = ended("wordpress.run-php", &["code=1"], 0, "no JSON");
+        assert_eq!((fine.status, fine.json), (CommandStatus::Ok, None));
+        let failed = ended("wordpress.run-php", &["code=1"], 3, "{}");
+        let error = failed.error.unwrap();
+        assert_eq!(error.code, ErrorCode::RunFailed);
+        assert!(error.message.contains("exited with 3"));
+        let agent = ["command=x", "parse-json=yes", "session-id=s"];
+        let silent = ended("command-agent-run", &agent, 0, "text");
+        assert_eq!(reason(&silent), "output-invalid");
+        let spoke = ended("command-agent-run", &agent, 0, r#"{"a":1}"#);
+        let document = spoke.json.unwrap();
+        assert_eq!(document["schema"], schema_id::COMMAND_AGENT_RUN);
+        assert_eq!(document["sessionId"], "s");
+        assert_eq!(document["result"]["a"], 1);
+    }
+}

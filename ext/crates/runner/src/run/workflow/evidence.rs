@@ -180,6 +180,10 @@ impl Evidence {
         self.stream(&mut row, "stdout", &ended.stdout);
         self.stream(&mut row, "stderr", &ended.stderr);
         row.insert("status".to_owned(), json!(ran.commanded.result.status));
+        if let Some(error) = &ran.commanded.result.error {
+            let error = json!({"code": error.code, "message": error.message, "data": error.data});
+            row.insert("error".to_owned(), error);
+        }
         if !ran.commanded.result.artifact_refs.is_empty() {
             let refs = &ran.commanded.result.artifact_refs;
             row.insert("artifactRefs".to_owned(), json!(refs));

@@ -6,7 +6,10 @@
 
 mod collect;
 mod evidence;
+mod rule;
 mod step;
+
+pub(super) use rule::judge_changes;
 
 use super::session::Session;
 use super::work::Stop;

@@ -1,0 +1,116 @@
+//! `wp-codebox commands`: the command catalogue.
+
+use super::args::CommandsArgs;
+use super::output::Output;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use wp_codebox_contracts::schema_id;
+use wp_codebox_policy::{
+    AcceptedArg, CommandDescriptor, CommandError, CommandGroup, Format, catalog, catalog_entry,
+    descriptor, registry,
+};
+
+/// Prints the catalogue, or one row of it.
+pub(crate) fn main(output: &Output, options: &CommandsArgs) -> ExitCode {
+    let Some(id) = &options.id else {
+        if output.is_json() {
+            output.document(&catalog());
+        } else {
+            table(output);
+        }
+        return ExitCode::SUCCESS;
+    };
+    let Some(found) = descriptor(id) else {
+        let command = id.clone();
+        let mut error = CommandError::Unknown { command }.body();
+        let near: Vec<_> = registry()
+            .filter(|c| c.id.contains(id.as_str()))
+            .map(|c| c.id)
+            .collect();
+        if !near.is_empty() {
+            error = error.hint(format!("did you mean {}?", near.join(", ")));
+        }
+        return output.failure("commands", &error);
+    };
+    if output.is_json() {
+        let rows: [Value; 1] = [catalog_entry(found)];
+        output.document(&json!({"schema": schema_id::COMMAND_CATALOG, "commands": rows}));
+    } else {
+        one(output, found);
+    }
+    ExitCode::SUCCESS
+}
+
+fn title(group: CommandGroup) -> &'static str {
+    match group {
+        CommandGroup::Core => "Programs, PHP, requests, tests",
+        CommandGroup::Checkpoint => "State of the sandbox",
+        CommandGroup::State => "Single things of the site",
+        CommandGroup::Discovery => "What the site has",
+        CommandGroup::Observation => "Measuring requests",
+        CommandGroup::Benchmark => "Measuring workloads",
+        CommandGroup::Fuzz => "Many inputs",
+        CommandGroup::Browser => "A browser on the site",
+        CommandGroup::Host => "Host and agents",
+    }
+}
+
+fn table(output: &Output) {
+    let mut last = None;
+    for command in registry() {
+        if last != Some(command.group) {
+            if last.is_some() {
+                output.line("");
+            }
+            output.line(&format!("{}:", title(command.group)));
+            last = Some(command.group);
+        }
+        let gone = if command.refusal().is_some() {
+            " (not offered here)"
+        } else {
+            ""
+        };
+        output.line(&format!(
+            "  {:<52} {}{gone}",
+            command.id, command.description
+        ));
+    }
+}
+
+fn one(output: &Output, command: &CommandDescriptor) {
+    output.line(&format!("{}\n  {}", command.id, command.description));
+    if let Some(reason) = command.refusal() {
+        output.line(&format!("\nNot offered here: {reason}."));
+    }
+    output.line(&format!("\nPolicy: {}.", command.policy_requirement()));
+    output.line(&format!("Prints: {}.", command.output_shape));
+    if let Some(schema) = command.output_schema {
+        output.line(&format!("Schema: {schema}"));
+    }
+    if command.accepted_args.is_empty() {
+        output.line("\nIt takes no arguments.");
+        return;
+    }
+    output.line("\nArguments, each --arg NAME=VALUE:");
+    for arg in command.accepted_args {
+        output.line(&format!("  {:<28} {}", arg.name, arg.description));
+        let notes = notes(arg);
+        if !notes.is_empty() {
+            output.line(&format!("  {:<28} [{}]", "", notes.join(", ")));
+        }
+    }
+}
+
+fn notes(arg: &AcceptedArg) -> Vec<String> {
+    let mut notes = Vec::new();
+    if arg.required {
+        notes.push("required".to_owned());
+    }
+    if arg.repeatable {
+        notes.push("may be repeated".to_owned());
+    }
+    if arg.format != Format::Text {
+        notes.push(arg.format.to_string());
+    }
+    notes
+}

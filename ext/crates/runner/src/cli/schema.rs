@@ -1,0 +1,147 @@
+//! `wp-codebox schema`: the JSON Schemas of documents and the definitions of tools.
+
+use super::args::SchemaArgs;
+use super::output::Output;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
+use wp_codebox_policy::{TOOLS, builtin_tool};
+
+/// The files of `abilities/schemas/`, in order of their names.
+const EMBEDDED: &[&str] = include!(concat!(env!("OUT_DIR"), "/schemas.rs"));
+
+/// One schema that can be asked for.
+struct Known {
+    id: String,
+    schema: Value,
+}
+
+impl Known {
+    /// Its short name: the id without what every id has.
+    fn name(&self) -> &str {
+        let id = self.id.strip_prefix("wp-codebox/").unwrap_or(&self.id);
+        id.strip_suffix("/v1").unwrap_or(id)
+    }
+}
+
+/// Every schema: those of the contract, then those that are made of a table.
+fn known() -> Vec<Known> {
+    let embedded = EMBEDDED
+        .iter()
+        .filter_map(|text| serde_json::from_str::<Value>(text).ok());
+    embedded
+        .chain(made())
+        .filter_map(|schema| {
+            let id = schema.get("$id").or_else(|| schema.get("id"))?.as_str()?;
+            Some(Known {
+                id: id.to_owned(),
+                schema,
+            })
+        })
+        .collect()
+}
+
+/// Schemas that are no files but made of the table that checks the documents.
+fn made() -> impl Iterator<Item = Value> {
+    std::iter::empty()
+}
+
+/// Prints what is asked for.
+pub(crate) fn main(output: &Output, options: &SchemaArgs) -> ExitCode {
+    let words: Vec<&str> = options.name.iter().map(String::as_str).collect();
+    let answer = match (options.list, words.as_slice()) {
+        (true, _) | (false, []) => {
+            list(output);
+            return ExitCode::SUCCESS;
+        }
+        (false, ["tool", name]) => tool(name),
+        (false, [name]) => schema(name),
+        (false, _) => Err(ErrorBody::new(
+            ErrorCode::InputInvalid,
+            "name one schema, or `tool` and one tool",
+        )),
+    };
+    match answer {
+        Ok(document) => {
+            output.document(&document);
+            ExitCode::SUCCESS
+        }
+        Err(error) => output.failure("schema", &error),
+    }
+}
+
+fn list(output: &Output) {
+    let known = known();
+    if output.is_json() {
+        let rows: Vec<Value> = known
+            .iter()
+            .map(|k| json!({"name": k.name(), "id": k.id, "title": k.schema.get("title")}))
+            .collect();
+        let tools: Vec<&str> = TOOLS.iter().map(|t| t.id).collect();
+        output.document(
+            &json!({"schema": schema_id::JSON_SCHEMA_LIST, "schemas": rows, "tools": tools}),
+        );
+        return;
+    }
+    for one in &known {
+        let title = one.schema.get("title").and_then(Value::as_str);
+        output.line(&format!("{:<44} {}", one.name(), title.unwrap_or_default()));
+    }
+    for tool in TOOLS {
+        output.line(&format!("{:<44} Tool", format!("tool {}", tool.id)));
+    }
+}
+
+/// `wp-codebox/json-schema/v1` of a schema by its id or short name.
+fn schema(name: &str) -> Result<Value, ErrorBody> {
+    known()
+        .into_iter()
+        .find(|k| k.id == name || k.name() == name)
+        .map(|k| json!({"schema": schema_id::JSON_SCHEMA, "id": k.id, "jsonSchema": k.schema}))
+        .ok_or_else(|| {
+            let message = format!("there is no schema {name:?}");
+            ErrorBody::new(ErrorCode::InputInvalid, message)
+                .hint("wp-codebox schema --list names them")
+        })
+}
+
+/// The definition of a tool, as agents of other programs take it.
+fn tool(name: &str) -> Result<Value, ErrorBody> {
+    let found = builtin_tool(name).ok_or_else(|| {
+        let message = format!("there is no tool {name:?}");
+        ErrorBody::new(ErrorCode::InputInvalid, message).hint("wp-codebox schema --list names them")
+    })?;
+    Ok(json!({
+        "schema": schema_id::JSON_SCHEMA,
+        "id": found.id,
+        "description": found.description,
+        "jsonSchema": (found.parameters)(),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_schema_can_be_asked_for_by_both_names() {
+        let known = known();
+        assert_eq!(known.len(), EMBEDDED.len() + made().count());
+        let names: BTreeSet<_> = known.iter().map(Known::name).collect();
+        assert_eq!(names.len(), known.len());
+        for one in &known {
+            assert_eq!(schema(&one.id).unwrap()["jsonSchema"], one.schema);
+            assert_eq!(schema(one.name()).unwrap()["id"], one.id);
+        }
+        assert!(names.contains("command-catalog") && names.contains("runtime-command-result"));
+        assert_eq!(schema("no-such").unwrap_err().code, ErrorCode::InputInvalid);
+    }
+
+    #[test]
+    fn tools_are_shown_with_what_they_take() {
+        let shown = tool("workspace.read").unwrap();
+        assert_eq!(shown["jsonSchema"]["type"], "object");
+        assert!(tool("no-such").is_err());
+    }
+}

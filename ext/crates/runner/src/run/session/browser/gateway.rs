@@ -1,0 +1,156 @@
+//! The bridge of a browser's guest.
+
+use crate::browser::{Task, Wake};
+use crate::egress::{
+    Bridge, BridgeConfig, BridgeLimits, EgressDecision, EgressMode, Network, Pending, ReachSite,
+    Site, Trust,
+};
+use crate::run::Setting;
+use crate::run::egress::sentence;
+use crate::run::recorder::Recorder;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, TrySendError};
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use wp_codebox_contracts::{ErrorBody, ErrorCode, ExecutionId, NetworkPolicy};
+use wp_codebox_policy::{EgressRules, Host};
+use wp_codebox_runtime::Runtime;
+
+/// Wait while the driver is busy with other messages.
+const BUSY: Duration = Duration::from_millis(5);
+/// Different refusals that a notice names.
+const NAMED: usize = 16;
+/// Requests to other hosts that a result lists.
+const LISTED: usize = 100;
+
+/// An open way out of a browser's guest.
+pub(super) struct Gateway(Bridge);
+
+/// Asks the driver, which holds the working guest, for connections to the site.
+struct Door(SyncSender<Wake>);
+
+impl ReachSite for Door {
+    fn reach(&self) -> Pending<'_, io::Result<TcpStream>> {
+        Box::pin(async move {
+            let gone = || io::Error::other("the command is over");
+            let (asker, answer) = oneshot::channel::<io::Result<OwnedFd>>();
+            let mut wake = Wake::Site(asker);
+            loop {
+                wake = match self.0.try_send(wake) {
+                    Ok(()) => break,
+                    Err(TrySendError::Full(wake)) => wake,
+                    Err(TrySendError::Disconnected(_)) => return Err(gone()),
+                };
+                tokio::time::sleep(BUSY).await;
+            }
+            let socket = answer.await.map_err(|_| gone())??;
+            let socket = std::net::TcpStream::from(socket);
+            socket.set_nonblocking(true)?;
+            TcpStream::from_std(socket)
+        })
+    }
+}
+
+/// What pages may reach beside the site: never more than the run's policy, often less. TLS is
+/// passed through and nothing of the run's secrets is put into requests of a page.
+fn rules(setting: &Setting<'_>, task: &Task) -> Result<EgressRules, ErrorBody> {
+    let rules = match (&setting.prepared.policy.network, task.external) {
+        (NetworkPolicy::Posture(_), _) | (_, crate::browser::External::Deny) => {
+            return Ok(EgressRules::nothing());
+        }
+        (NetworkPolicy::Rules(rules), crate::browser::External::Policy) => {
+            EgressRules::compile(rules).map_err(|_| unavailable("its rules do not compile"))?
+        }
+    };
+    let keep = |host: &Host| {
+        (task.only_hosts.is_empty() || task.only_hosts.contains(host))
+            && !task.never_hosts.contains(host)
+    };
+    Ok(rules.tunnelled().narrowed(keep))
+}
+
+fn unavailable(why: &str) -> ErrorBody {
+    let message = format!("the browser's bridge cannot start: {why}");
+    ErrorBody::new(ErrorCode::EgressUnavailable, message)
+}
+
+impl Gateway {
+    /// Serves on the sockets of a guest in which nothing runs yet.
+    pub(super) fn open(
+        setting: &Setting<'_>,
+        task: &Task,
+        runtime: &mut dyn Runtime,
+        driver: &SyncSender<Wake>,
+    ) -> Result<Self, ErrorBody> {
+        let sockets = runtime
+            .take_egress()
+            .ok_or_else(|| unavailable("the guest came without its sockets"))?;
+        let limits = BridgeLimits {
+            requests_per_minute: 3000,
+            ..BridgeLimits::default()
+        };
+        Bridge::prepare(BridgeConfig {
+            rules: rules(setting, task)?,
+            model: None,
+            site: Some(Site(Arc::new(Door(driver.clone())))),
+            secrets: Vec::new(),
+            limits,
+            trust: Trust::System,
+            network: Network::system(),
+            deadline: setting.clock.deadline,
+        })
+        .and_then(|bridge| bridge.serve(sockets.unix, sockets.tcp))
+        .map(Self)
+        .map_err(|e| e.body())
+    }
+
+    /// Ends the bridge of a dead guest. Requests to other hosts than the site's are evidence of
+    /// the run. A browser asks some of its maker by itself, whatever its switches say: what no
+    /// page asked for is told apart, and counts no less.
+    pub(super) fn close(
+        self,
+        id: &ExecutionId,
+        hosts: &BTreeSet<String>,
+        recorder: &mut Recorder<'_>,
+    ) -> Value {
+        let log = self.0.stop();
+        let mut shown = Vec::new();
+        let (mut own, mut refused) = (0_u64, BTreeSet::new());
+        for row in log.rows.iter().filter(|row| row.mode != EgressMode::Site) {
+            let by_page = row.host.is_empty() || hosts.contains(&row.host);
+            let by = if by_page { "page" } else { "browser" };
+            let mut kept = json!({"phase": "browser", "execution": id, "by": by});
+            if let (Some(kept), Value::Object(row)) = (kept.as_object_mut(), json!(row)) {
+                kept.extend(row);
+            }
+            recorder.egress.push(kept);
+            if !by_page {
+                own += 1;
+                continue;
+            }
+            if row.decision == EgressDecision::Denied && refused.len() < NAMED {
+                refused.insert(sentence(row));
+            }
+            if shown.len() < LISTED {
+                shown.push(json!({
+                    "method": row.method, "host": row.host, "port": row.port, "path": row.path,
+                    "decision": row.decision, "reason": row.reason, "status": row.status,
+                }));
+            }
+        }
+        if !refused.is_empty() {
+            let list: Vec<String> = refused.into_iter().collect();
+            recorder.notices.push(format!(
+                "the network policy refused requests of pages in the browser, among them: {} [{}]",
+                list.join(", "),
+                ErrorCode::EgressDenied
+            ));
+        }
+        json!({"requests": shown, "byBrowserItself": own, "rowsCut": log.cut})
+    }
+}

@@ -1,0 +1,268 @@
+//! Browser commands: a browser in a guest of its own looks at the working guest's site.
+//!
+//! The browser's guest has nothing of the project and one way out: the two sockets of an egress
+//! bridge that this runner serves. Requests for the site's own origin go to the working guest's
+//! web server, one connection each, made here; everything else goes by the policy's rules, as
+//! the working guest's own requests do. Guest and bridge end with their command.
+
+mod gateway;
+mod outcome;
+mod state;
+
+use super::{Commanded, Session, added};
+use crate::browser::{
+    BROWSER_LIMITS, Chromium, Failure, Host, Page, StorageState, Task, Wire, Work, argv, discover,
+    environment, parse, wakes,
+};
+use crate::run::level;
+use crate::run::recorder::{Bounds, Call, Recorder};
+use gateway::Gateway;
+use outcome::Visit;
+use rustix::pipe::{PipeFlags, pipe_with};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+use wp_codebox_contracts::{
+    CommandCall, ErrorBody, ErrorCode, EventType, ExecutionId, GuestPath, IsolationLevel,
+};
+use wp_codebox_runtime::{ExecutionEnd, Launch, Runtime, Terminal};
+
+impl Session<'_, '_> {
+    pub(super) fn browser_command(
+        &mut self,
+        call: &CommandCall,
+        bounds: Bounds,
+    ) -> Result<Commanded, ErrorBody> {
+        let task = parse(call, &self.setting.prepared.policy)?;
+        if self.setting.level != IsolationLevel::Full {
+            let message = format!(
+                "{}: at isolation level {} there is no second isolated network, so no browser is started; make level full possible (`wp-codebox doctor` says how)",
+                call.command,
+                self.setting.level.name()
+            );
+            return Err(ErrorBody::new(ErrorCode::BrowserUnavailable, message));
+        }
+        let chromium = discover(self.setting.prepared.request.paths.browser.as_deref())?;
+        let storage = self.browser_state(&task, bounds)?;
+        self.site_server()?;
+        let standing = Call {
+            command: call.command.clone(),
+            args: call.args.clone(),
+            phase: "workflow",
+            argv: vec![call.command.clone()],
+            env: BTreeMap::new(),
+            cwd: self.setting.cwd.clone(),
+            stdin: None,
+        };
+        let begun = self.recorder.begin(&standing)?;
+        let started = Instant::now();
+        let limit = task.timeout.min(bounds.timeout);
+        let until = started
+            .checked_add(limit)
+            .map_or(bounds.deadline, |at| at.min(bounds.deadline));
+        let visit = self.visit(&chromium, &task, &storage, (&begun.id, until))?;
+        let ended = outcome::End {
+            task: &task,
+            bounds,
+            elapsed: started.elapsed(),
+            cancelled: self.cancellation.reason().is_some(),
+        };
+        let directory = format!("files/browser/{}", begun.id.as_str());
+        let (step, result) =
+            outcome::settle(&call.command, visit, ended, &directory, self.recorder)?;
+        self.recorder.conclude(begun, &standing, &step)?;
+        Ok(Commanded {
+            call: standing,
+            step,
+            result,
+        })
+    }
+
+    /// Starts a browser, does the task and ends everything that was started for it.
+    fn visit(
+        &mut self,
+        chromium: &Chromium,
+        task: &Task,
+        storage: &StorageState,
+        (id, until): (&ExecutionId, Instant),
+    ) -> Result<Visit, ErrorBody> {
+        let backend = &self.setting.backend;
+        let began = Instant::now();
+        let directory = chromium.directory.as_deref();
+        let mut runtime = backend
+            .create_browser(directory, BROWSER_LIMITS)
+            .map_err(|error| {
+                level::explain(error, &self.setting.prepared.request, &backend.sandbox)
+            })?;
+        if let Err(error) = level::check(&self.setting.prepared.policy, runtime.isolation()) {
+            runtime.destroy();
+            return Err(error);
+        }
+        let wakes = wakes();
+        let opened = Gateway::open(self.setting, task, runtime.as_mut(), &wakes.0)
+            .and_then(|gateway| Ok((gateway, started(runtime.as_mut(), chromium, id)?)));
+        let (gateway, streams) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                runtime.destroy();
+                return Err(error);
+            }
+        };
+        let mut window = Window {
+            site: self.guest.runtime.as_mut(),
+            recorder: self.recorder,
+            id,
+            failed: None,
+        };
+        let mut visit = match Wire::open(&mut window, wakes, streams) {
+            Ok(wire) => driven(wire, task, storage, until, began),
+            Err(error) => Visit::failed(Failure::Lost {
+                why: error.to_string(),
+            }),
+        };
+        let failed = window.failed.take();
+        if let (Some(Failure::Lost { .. } | Failure::Crashed), Some(end)) =
+            (&visit.failure, runtime.death())
+        {
+            visit.limit = limit_of(end);
+        }
+        let usage = runtime.destroy().usage;
+        visit.peak_memory_bytes = usage.peak_memory_bytes;
+        self.spent = added(self.spent, usage);
+        visit.external = gateway.close(id, &visit.hosts, self.recorder);
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(visit),
+        }
+    }
+}
+
+/// Why the guest is dead, when a limit ended it.
+fn limit_of(end: ExecutionEnd) -> Option<ErrorBody> {
+    match end {
+        ExecutionEnd::LimitReached { error } => Some(error),
+        ExecutionEnd::Exited { .. }
+        | ExecutionEnd::Signalled { .. }
+        | ExecutionEnd::NotStarted { .. }
+        | ExecutionEnd::TimedOut
+        | ExecutionEnd::Cancelled
+        | ExecutionEnd::GuestDied => None,
+    }
+}
+
+/// Starts the browser in its guest and answers this side's ends of its streams.
+fn started(
+    runtime: &mut dyn Runtime,
+    chromium: &Chromium,
+    id: &ExecutionId,
+) -> Result<(OwnedFd, OwnedFd, OwnedFd), ErrorBody> {
+    let unable = |why: String| {
+        let message = format!("the browser cannot be started: {why}");
+        ErrorBody::new(ErrorCode::BrowserUnavailable, message)
+    };
+    let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(|e| unable(e.to_string()));
+    let ((input, to_input), (from_output, output), (from_errors, errors)) =
+        (pipe()?, pipe()?, pipe()?);
+    let launch = Launch {
+        id: id.clone(),
+        argv: argv(chromium),
+        env: environment(),
+        cwd: GuestPath::new("/tmp").map_err(|e| unable(e.to_string()))?,
+        terminal: Terminal::None,
+    };
+    runtime.launch(&launch, [input, output, errors])?;
+    Ok((to_input, from_output, from_errors))
+}
+
+/// What the driver of a browser sees of the run.
+struct Window<'w, 'r> {
+    /// The working guest.
+    site: &'w mut dyn Runtime,
+    recorder: &'w mut Recorder<'r>,
+    id: &'w ExecutionId,
+    failed: Option<ErrorBody>,
+}
+
+impl Host for Window<'_, '_> {
+    fn connect(&mut self) -> io::Result<OwnedFd> {
+        self.site
+            .connect(super::super::preview::SITE_PORT)
+            .map_err(|error| io::Error::other(error.message))
+    }
+
+    fn progress(&mut self, stage: &str, detail: Value) {
+        let mut data = json!({"stage": stage});
+        if let (Some(data), Value::Object(detail)) = (data.as_object_mut(), detail) {
+            data.extend(detail);
+        }
+        let told = self
+            .recorder
+            .event(EventType::BrowserProgress, Some(self.id), data);
+        if let Err(error) = told {
+            self.failed.get_or_insert(error);
+        }
+    }
+}
+
+/// Does the task, and keeps what there is to keep however it ended.
+fn driven(
+    wire: Wire<'_>,
+    task: &Task,
+    storage: &StorageState,
+    until: Instant,
+    began: Instant,
+) -> Visit {
+    let mut page = match Page::open(wire, task, storage, until) {
+        Ok(page) => page,
+        Err((failure, _)) => return Visit::failed(failure),
+    };
+    let start = began.elapsed();
+    page.wire
+        .host
+        .progress("started", json!({"ms": millis(start)}));
+    let done = work(&mut page, task);
+    let failure = match done {
+        Ok(()) => None,
+        Err(failure) => Some(failure),
+    };
+    let mut place = (String::new(), String::new());
+    if !failure.as_ref().is_some_and(Failure::is_final) {
+        page.wire.host.progress("capturing", json!({}));
+        page.capture(task);
+        place = page.place();
+    } else {
+        page.capture_observed(task);
+    }
+    Visit {
+        failure,
+        observations: page.observations(),
+        hosts: std::mem::take(&mut page.wire.observed.hosts),
+        final_url: place.0,
+        title: place.1,
+        start: Some(start),
+        report: std::mem::take(&mut page.report),
+        ..Visit::failed(Failure::Crashed)
+    }
+}
+
+fn work(page: &mut Page<'_>, task: &Task) -> Result<(), Failure> {
+    if let Some(url) = &task.url {
+        let until = page.until();
+        page.navigate(url, &task.wait_for, until)?;
+        page.settle(task)?;
+    }
+    if let Work::Actions { steps, .. } = &task.work {
+        page.steps(steps, task)?;
+    }
+    if let Some(script) = &task.script {
+        let until = page.until();
+        page.report.script = Some(page.script(script, until)?);
+    }
+    page.assertions(task)
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

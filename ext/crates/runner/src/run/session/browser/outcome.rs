@@ -1,0 +1,233 @@
+//! What a browser command came to, in the words of every command.
+
+use super::millis;
+use crate::browser::{Failure, Report, Task, Work};
+use crate::run::recorder::{Bounds, Recorder, Step};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+use wp_codebox_contracts::{CommandResult, CommandStatus, ErrorBody, ErrorCode};
+use wp_codebox_runtime::{ExecutionEnd, ExecutionResult};
+
+/// Schema of what a page load prints.
+const PAGE_LOAD: &str = "wp-codebox/wordpress-page-load-result/v1";
+
+/// Everything that is known of a visit.
+pub(super) struct Visit {
+    pub failure: Option<Failure>,
+    /// The limit that ended the browser's guest.
+    pub limit: Option<ErrorBody>,
+    pub report: Report,
+    pub observations: Value,
+    pub final_url: String,
+    pub title: String,
+    /// From nothing to a page that can be driven.
+    pub start: Option<Duration>,
+    pub peak_memory_bytes: u64,
+    /// Hosts that the page asked.
+    pub hosts: BTreeSet<String>,
+    /// Requests to other hosts than the site's.
+    pub external: Value,
+}
+
+impl Visit {
+    /// A visit of which nothing is known but why it failed.
+    pub(super) fn failed(failure: Failure) -> Self {
+        Self {
+            failure: Some(failure),
+            limit: None,
+            report: Report::default(),
+            observations: json!({}),
+            final_url: String::new(),
+            title: String::new(),
+            start: None,
+            peak_memory_bytes: 0,
+            hosts: BTreeSet::new(),
+            external: json!({"requests": []}),
+        }
+    }
+}
+
+/// How the time went.
+#[derive(Clone, Copy)]
+pub(super) struct End<'t> {
+    pub task: &'t Task,
+    pub bounds: Bounds,
+    pub elapsed: Duration,
+    pub cancelled: bool,
+}
+
+/// Keeps the files and makes step and result.
+pub(super) fn settle(
+    command: &str,
+    mut visit: Visit,
+    end: End<'_>,
+    directory: &str,
+    recorder: &mut Recorder<'_>,
+) -> Result<(Step, CommandResult), ErrorBody> {
+    let error = error(command, &visit);
+    let mut references = Vec::new();
+    for asset in std::mem::take(&mut visit.report.assets) {
+        match recorder.keep(asset.file(directory)) {
+            Ok(reference) => references.push(reference),
+            Err(refused) => visit.report.notes.push(refused.message),
+        }
+    }
+    let document = document(command, &visit, end, error.as_ref(), &references);
+    let document = recorder.cleaned(document);
+    let error = error.map(|mut error| {
+        error.message = recorder.clean(&error.message);
+        error
+    });
+    let step = Step {
+        result: ExecutionResult {
+            stopped: is_stopped(&visit, end),
+            end: ended(&visit, end, error.is_some()),
+            output_truncated: false,
+            disk_full: false,
+            duration: end.elapsed,
+        },
+        stdout: format!("{document}\n"),
+        stderr: error
+            .as_ref()
+            .map_or_else(String::new, |error| format!("{}\n", error.message)),
+    };
+    let status = match error {
+        None => CommandStatus::Ok,
+        Some(_) => CommandStatus::Error,
+    };
+    let (stdout, stderr) = (step.stdout.clone(), step.stderr.clone());
+    let mut result = CommandResult::of_output(command, status, stdout, stderr);
+    result.diagnostics["timing"] = json!({"durationMs": millis(end.elapsed)});
+    result.artifact_refs = references;
+    result.error = error;
+    Ok((step, result))
+}
+
+fn error(command: &str, visit: &Visit) -> Option<ErrorBody> {
+    let made = |code, reason: &str, why: String| {
+        Some(
+            ErrorBody::new(code, format!("{command}: {why}"))
+                .with("command", command)
+                .with("reason", reason),
+        )
+    };
+    if let Some(limit) = &visit.limit {
+        return made(limit.code, "limit-reached", limit.message.clone());
+    }
+    if let Some(failure) = &visit.failure {
+        let code = match failure {
+            Failure::Lost { .. } if visit.start.is_none() => ErrorCode::BrowserUnavailable,
+            Failure::Lost { .. }
+            | Failure::Crashed
+            | Failure::Timeout { .. }
+            | Failure::Refused { .. }
+            | Failure::Navigation { .. }
+            | Failure::Step { .. } => ErrorCode::CommandFailed,
+        };
+        return made(code, failure.word(), failure.to_string());
+    }
+    let failed: Vec<&Value> = visit
+        .report
+        .assertions
+        .iter()
+        .filter(|row| row.get("status").and_then(Value::as_str) == Some("failed"))
+        .collect();
+    let first = failed.first()?;
+    let text = |name: &str| first.get(name).and_then(Value::as_str).unwrap_or_default();
+    let why = format!(
+        "{} of {} assertions do not hold; the first: {}: {}",
+        failed.len(),
+        visit.report.assertions.len(),
+        text("assert"),
+        text("found"),
+    );
+    made(ErrorCode::CommandFailed, "assertion-failed", why)
+}
+
+/// The caller's own time for the step was over before the command's.
+fn is_stopped(visit: &Visit, end: End<'_>) -> bool {
+    matches!(visit.failure, Some(Failure::Timeout { .. })) && end.elapsed >= end.bounds.timeout
+}
+
+fn ended(visit: &Visit, end: End<'_>, failed: bool) -> ExecutionEnd {
+    if end.cancelled {
+        return ExecutionEnd::Cancelled;
+    }
+    if failed && Instant::now() >= end.bounds.deadline {
+        return ExecutionEnd::TimedOut;
+    }
+    if is_stopped(visit, end) {
+        return ExecutionEnd::Signalled { signal: 9 };
+    }
+    ExecutionEnd::Exited {
+        code: i32::from(failed),
+    }
+}
+
+fn document(
+    command: &str,
+    visit: &Visit,
+    end: End<'_>,
+    error: Option<&ErrorBody>,
+    references: &[Value],
+) -> Value {
+    let report = &visit.report;
+    let mut document = json!({
+        "command": command,
+        "status": if error.is_none() { "ok" } else { "failed" },
+        "url": end.task.url.as_deref().map(crate::browser::address),
+        "finalUrl": visit.final_url,
+        "title": visit.title,
+        "timings": {
+            "startMs": visit.start.map(millis),
+            "navigationMs": report.navigation_ms,
+            "totalMs": millis(end.elapsed),
+        },
+        "assertions": report.assertions,
+        "screenshots": report.screenshots,
+        "external": visit.external,
+        "artifacts": references,
+        "memory": {"peakBytes": visit.peak_memory_bytes},
+    });
+    let mut put = |name: &str, value: Value| {
+        document[name] = value;
+    };
+    match &end.task.work {
+        Work::Probe => {}
+        Work::Html => {
+            let html = references.iter().find(|r| r["kind"] == "browser-html");
+            put("bytes", html.map_or(Value::Null, |r| r["bytes"].clone()));
+        }
+        Work::PageLoad { surface } => {
+            put("schema", json!(PAGE_LOAD));
+            put("surface", json!(surface));
+        }
+        Work::Actions { name, .. } => {
+            put("steps", json!(report.steps));
+            if let Some(name) = name {
+                put("scenario", json!(name));
+            }
+        }
+    }
+    if let Some(value) = &report.script {
+        put("script", value.clone());
+    }
+    if !report.notes.is_empty() {
+        put("notes", json!(report.notes));
+    }
+    if let Some(error) = error {
+        put(
+            "error",
+            json!({"code": error.code, "message": error.message, "reason": error.data.as_ref().and_then(|data| data.get("reason"))}),
+        );
+    }
+    if let (Some(document), Value::Object(observed)) =
+        (document.as_object_mut(), &visit.observations)
+    {
+        for (name, value) in observed {
+            document.insert(name.clone(), value.clone());
+        }
+    }
+    document
+}

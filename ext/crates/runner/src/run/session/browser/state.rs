@@ -1,0 +1,68 @@
+//! Who a browser is: cookies and local storage from a session of the working guest.
+
+use crate::browser::{Auth, StorageState, Task};
+use crate::run::recorder::{Bounds, Call};
+use crate::run::session::Session;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+
+/// The program that makes a session, or reads one.
+const PROGRAM: &str = "/opt/codebox/guest/commands/browser-state.php";
+/// Bytes of a storage state.
+const MOST: u64 = 1024 * 1024;
+
+impl Session<'_, '_> {
+    /// What the browser begins with. Values of cookies go from guest to guest and stay out of
+    /// every record.
+    pub(super) fn browser_state(
+        &mut self,
+        task: &Task,
+        bounds: Bounds,
+    ) -> Result<StorageState, ErrorBody> {
+        let mut args = BTreeMap::new();
+        match (&task.storage, &task.auth) {
+            (None, Auth::Nobody) => return Ok(StorageState::default()),
+            (Some(text), _) if text.trim_start().starts_with('{') => {
+                return StorageState::parse(text).map_err(invalid);
+            }
+            (Some(name), _) => {
+                args.insert("storage-state", name.clone());
+            }
+            (None, Auth::User(id)) => {
+                if let Some(id) = id {
+                    args.insert("user-id", id.to_string());
+                }
+            }
+        }
+        let asked = json!({
+            "command": "browser-state", "args": args, "mounts": [],
+            "site": {"url": crate::egress::ORIGIN, "path": "/wordpress"},
+        });
+        let call = Call {
+            command: "browser-state".to_owned(),
+            args: Vec::new(),
+            phase: "workflow",
+            argv: vec!["php".to_owned(), PROGRAM.to_owned()],
+            env: BTreeMap::new(),
+            cwd: self.setting.cwd.clone(),
+            stdin: Some(asked.to_string().into_bytes()),
+        };
+        let runtime = self.guest.runtime.as_mut();
+        let (step, bytes) = self.recorder.take(runtime, &call, bounds, MOST)?;
+        let document: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+        if step.exit_code() != Some(0) {
+            let said = document.pointer("/error/message").and_then(Value::as_str);
+            let said = said.unwrap_or("its program failed");
+            return Err(invalid(self.recorder.clean(said)));
+        }
+        let state = document.get("state").cloned().unwrap_or_default();
+        StorageState::parse(&state.to_string()).map_err(invalid)
+    }
+}
+
+fn invalid(why: String) -> ErrorBody {
+    let short: String = why.chars().take(500).collect();
+    let message = format!("the browser cannot be logged in: {short}");
+    ErrorBody::new(ErrorCode::InputInvalid, message)
+}

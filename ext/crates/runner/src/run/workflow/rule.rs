@@ -1,0 +1,75 @@
+//! The workspace policy of a recipe, held against what its guest changed.
+//!
+//! Changes are judged, not what lay there before: a workspace is often larger than what may be
+//! touched of it.
+
+use crate::run::Setting;
+use crate::run::recorder::Recorder;
+use crate::workspace::{self, Code, GitBacking, Rules, Violation};
+use wp_codebox_artifacts::MountChanges;
+use wp_codebox_contracts::{ErrorBody, ErrorCode, OnFailure};
+
+/// Most violations that are listed.
+const LISTED: usize = 1000;
+
+/// Records the answer; the error is why the run fails with it, if it does.
+pub(in crate::run) fn judge_changes(
+    setting: &Setting<'_>,
+    recorder: &mut Recorder<'_>,
+    changes: &[Option<MountChanges>],
+) -> Option<ErrorBody> {
+    let workflow = setting.prepared.request.workflow.as_ref()?;
+    let rule = workflow.workspace_rule.as_ref()?;
+    let rules = Rules::new(&rule.writable_roots, &rule.hidden_paths);
+    let mut found = rules.invalid.clone();
+    for (mount, changes) in setting.mounts.iter().zip(changes) {
+        let target = mount.mount.target.as_str();
+        let inside = rule.workspaces.iter().any(|w| w == target);
+        for entry in changes.iter().flat_map(|c| &c.entries) {
+            let path = String::from_utf8_lossy(&entry.path);
+            let shown = format!("{target}/{path}");
+            let breach = if inside {
+                rules.judge(&path)
+            } else {
+                let message = "the change lies outside of every workspace";
+                Some(Violation::new(Code::PathOutsideWorkspace, &shown, message))
+            };
+            if let Some(breach) = breach.filter(|_| !is_holder(&rules, entry, &path)) {
+                found.push(Violation {
+                    path: shown,
+                    ..breach
+                });
+            }
+        }
+    }
+    let count = found.len();
+    found.truncate(LISTED);
+    let first = found.first().map(|v| v.path.clone());
+    // Of the rules alone: where a workspace lies in the guest is one of them.
+    let document = workspace::document(
+        &rules.sha256(&rule.workspaces.join(","), GitBacking::None),
+        found,
+    );
+    if let Some(all) = &mut recorder.workflow {
+        all["workspacePolicy"] = document;
+    }
+    let first = first?;
+    let error = ErrorBody::new(
+        ErrorCode::StepFailed,
+        format!("{count} change(s) break the workspace policy, the first at {first}"),
+    )
+    .with("reason", "workspace-policy-failed");
+    match rule.on_breach {
+        OnFailure::Stop => Some(error),
+        OnFailure::Allow | OnFailure::Advise => {
+            recorder.notices.push(error.message);
+            None
+        }
+    }
+}
+
+/// Whether a path is a directory on the way to a writable root: made for what is in it.
+fn is_holder(rules: &Rules, entry: &wp_codebox_artifacts::EntryChange, path: &str) -> bool {
+    use wp_codebox_artifacts::{Change, Node};
+    matches!(&entry.change, Change::Added(Node::Directory)) && rules.leads_to_a_root(path)
+}

@@ -1,0 +1,26 @@
+<?php
+/**
+ * Command `wordpress.bench`: runs workloads of a plugin several times in one process with WordPress
+ * loaded, and measures each run.
+ *
+ * A workload is {id, type: php, file|code} or {id, type: rest, path, method?, params?}; without
+ * workloads-json every *.php of the plugin's directory bench/ is one. A file returns what runs, a
+ * callable; code is the body of one. `lifecycle-json` is {setup?, teardown?}, each {file|code},
+ * run before and after each workload; `reset-policy-json` is {between: none|cache}.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+require __DIR__ . '/lib/entry.php';
+require __DIR__ . '/lib/places.php';
+require __DIR__ . '/lib/watch.php';
+require __DIR__ . '/lib/bench.php';
+
+WPCodebox\Guest\Command\begin();
+WPCodebox\Guest\Command\bench_environment();
+$codebox_watch = new WPCodebox\Guest\Command\Watch();
+require WPCodebox\Guest\Command\wordpress();
+require_once ABSPATH . 'wp-admin/includes/plugin.php';
+WPCodebox\Guest\Command\finish( static fn ( WPCodebox\Guest\Command\Arguments $arguments ): array => ( new WPCodebox\Guest\Command\Bench( $arguments, $codebox_watch ) )->run() );

@@ -1,0 +1,45 @@
+<?php
+/**
+ * Storage state that a browser begins with; asked by the runner, never a command of its own.
+ *
+ * `storage-state` is the name of a session or the path of a file in the guest; without it a user
+ * is logged in, the one of `user-id` or the first administrator. The document holds the values of
+ * cookies: it goes into the browser and nowhere else.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+require __DIR__ . '/lib/entry.php';
+require __DIR__ . '/lib/users.php';
+require __DIR__ . '/lib/nonces.php';
+
+WPCodebox\Guest\Command\begin();
+require WPCodebox\Guest\Command\wordpress();
+WPCodebox\Guest\Command\finish(
+	static function ( WPCodebox\Guest\Command\Arguments $arguments ): array {
+		$name = $arguments->first( 'storage-state' );
+		if ( '' === $name ) {
+			$id   = $arguments->first( 'user-id' );
+			$user = '' === $id ? WPCodebox\Guest\Command\Users::administrator() : get_user_by( 'id', (int) $id );
+			if ( ! $user ) {
+				throw new WPCodebox\Guest\Command\Refusal( 'user-missing', sprintf( 'there is no user with the id %d', (int) $id ) );
+			}
+			$name = 'browser';
+			WPCodebox\Guest\Command\Sessions::make( $name, $user, array( home_url() ) );
+		}
+		if ( ! str_starts_with( $name, '/' ) ) {
+			if ( 1 !== preg_match( '/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/', $name ) ) {
+				throw new WPCodebox\Guest\Command\Refusal( 'session-invalid', 'storage-state is no name of a session, no path and no JSON' );
+			}
+			$name = WPCodebox\Guest\Command\root() . WPCodebox\Guest\Command\Sessions::DIRECTORY . '/' . $name . '.storage-state.json';
+		}
+		$text  = is_file( $name ) && filesize( $name ) <= 1048576 ? (string) file_get_contents( $name ) : '';
+		$state = json_decode( $text, true );
+		if ( ! is_array( $state ) ) {
+			throw new WPCodebox\Guest\Command\Refusal( 'session-missing', 'there is no such storage state; make it with wordpress.session' );
+		}
+		return array( 'state' => $state );
+	}
+);

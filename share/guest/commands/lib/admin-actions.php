@@ -1,0 +1,137 @@
+<?php
+/**
+ * What requests to the admin area can set off.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Guest\Command;
+
+/**
+ * Actions, forms and links.
+ *
+ * @param Arguments $arguments Arguments.
+ * @return array<string,mixed> The document.
+ */
+function admin_actions( Arguments $arguments ): array {
+	$name  = $arguments->has( 'max_pages' ) ? 'max_pages' : 'max-pages';
+	$most  = $arguments->number( $name, 10, 0, 200 );
+	$pages = listing( admin_pages(), array( 'path' ), 500 )['items'];
+	// Pages of plugins first: they are what is looked for.
+	usort( $pages, static fn ( array $a, array $b ): int => array( 'core' === $a['source'], $a['path'] ) <=> array( 'core' === $b['source'], $b['path'] ) );
+	$found = array();
+	$bad   = array();
+	foreach ( array_slice( $pages, 0, $most ) as $page ) {
+		$html = admin_page_html( $page['path'] );
+		if ( null === $html ) {
+			$bad[] = $page['path'];
+			continue;
+		}
+		foreach ( page_actions( $html, $page['path'] ) as $row ) {
+			$found[ implode( "\0", array( $row['kind'], $row['method'], $row['target'], $row['action'] ) ) ] ??= $row;
+		}
+	}
+	return array(
+		'schema'    => 'wp-codebox/wordpress-admin-action-inventory/v1',
+		'adminAjax' => listing( action_rows( 'wp_ajax_' ), array( 'name', 'hook' ), 500 ),
+		'adminPost' => listing( action_rows( 'admin_post_' ), array( 'name', 'hook' ), 500 ),
+		'pages'     => array(
+			'known'  => count( $pages ),
+			'loaded' => min( $most, count( $pages ) ) - count( $bad ),
+			'failed' => $bad,
+		),
+		'forms'     => listing( array_values( $found ), array( 'kind', 'target', 'action', 'page' ), 1000 ),
+	);
+}
+
+/**
+ * The page that a process of its own makes; null when it made none.
+ *
+ * @param string $path Path.
+ */
+function admin_page_html( string $path ): ?string {
+	$pipes   = array();
+	$process = proc_open(
+		array( PHP_BINARY, '-d', 'memory_limit=' . ini_get( 'memory_limit' ), dirname( __DIR__ ) . '/simulated-admin-page-load.php' ),
+		// The page itself on standard output, the document about it nowhere.
+		array( array( 'pipe', 'r' ), array( 'pipe', 'w' ), array( 'file', '/dev/null', 'w' ), array( 'file', '/dev/null', 'w' ) ),
+		$pipes,
+		null,
+		array( 'CODEBOX_COMMAND_DOCUMENT' => '3' ) + getenv()
+	);
+	if ( ! is_resource( $process ) ) {
+		return null;
+	}
+	fwrite( $pipes[0], document_text( array( 'command' => 'wordpress.simulated-admin-page-load', 'args' => array( 'path' => $path ) ) ) );
+	fclose( $pipes[0] );
+	$html = '';
+	while ( ! feof( $pipes[1] ) ) {
+		$piece = (string) fread( $pipes[1], 65536 );
+		$html .= substr( $piece, 0, max( 0, ( 4 << 20 ) - strlen( $html ) ) );
+	}
+	fclose( $pipes[1] );
+	proc_close( $process );
+	return str_contains( $html, '<form' ) || str_contains( $html, '</html>' ) ? $html : null;
+}
+
+/**
+ * Forms of a page, and links that carry an action.
+ *
+ * @param string $html Page.
+ * @param string $page Its path.
+ * @return list<array<string,mixed>>
+ */
+function page_actions( string $html, string $page ): array {
+	libxml_use_internal_errors( true );
+	$document = new \DOMDocument();
+	$document->loadHTML( '<?xml encoding="utf-8"?>' . $html, LIBXML_NONET );
+	$search = new \DOMXPath( $document );
+	$rows   = array();
+	foreach ( $search->query( '//form' ) ?: array() as $form ) {
+		$fields = array();
+		$action = '';
+		foreach ( $search->query( './/*[@name]', $form ) ?: array() as $field ) {
+			$name            = cut( $field->getAttribute( 'name' ), 100 );
+			$fields[ $name ] = $name;
+			if ( 'action' === $name && 'input' === $field->tagName ) {
+				$action = cut( $field->getAttribute( 'value' ), 200 );
+			}
+		}
+		$rows[] = array(
+			'kind'   => 'form',
+			'page'   => $page,
+			'method' => strtoupper( $form->getAttribute( 'method' ) ) ?: 'GET',
+			'target' => admin_target( $form->getAttribute( 'action' ) ?: $page ),
+			'action' => $action,
+			'nonce'  => array() !== preg_grep( '/nonce/i', $fields ),
+			'fields' => sorted_texts( $fields, 100 ),
+		);
+	}
+	foreach ( $search->query( '//a[contains(@href,"action=")]' ) ?: array() as $link ) {
+		parse_str( (string) parse_url( $link->getAttribute( 'href' ), PHP_URL_QUERY ), $query );
+		if ( is_string( $query['action'] ?? null ) && '' !== $query['action'] ) {
+			$rows[] = array(
+				'kind'   => 'link',
+				'page'   => $page,
+				'method' => 'GET',
+				'target' => admin_target( $link->getAttribute( 'href' ) ),
+				'action' => cut( $query['action'], 200 ),
+				'nonce'  => array() !== preg_grep( '/nonce/i', array_keys( $query ) ),
+				'fields' => sorted_texts( array_keys( $query ), 100 ),
+			);
+		}
+	}
+	return $rows;
+}
+
+/**
+ * Where a form or a link leads to, without its values.
+ *
+ * @param string $address Address.
+ */
+function admin_target( string $address ): string {
+	$path = (string) parse_url( $address, PHP_URL_PATH );
+	return cut( str_starts_with( $path, '/' ) ? $path : '/wp-admin/' . $path, 500 );
+}

@@ -1,0 +1,128 @@
+<?php
+/**
+ * Files of wp-content, by filters.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Guest\Command;
+
+/**
+ * Lists them with digests, sorted, bounded; links are named, never followed.
+ */
+final class Content_Files {
+	/** Files at most. */
+	private const FILES = 5000;
+	/** Bytes that are read at most. */
+	private const BYTES = 512 << 20;
+	/** What is the guest's own and no part of the site. */
+	private const OWN = array( 'database', 'db.php', 'mu-plugins/wp-codebox-guest.php', 'upgrade', 'cache' );
+
+	/**
+	 * Makes it.
+	 *
+	 * @param list<string> $include Patterns below wp-content; empty: everything.
+	 * @param list<string> $exclude Patterns below wp-content.
+	 */
+	public function __construct( private readonly array $include, private readonly array $exclude ) {
+		foreach ( array_merge( $include, $exclude ) as $pattern ) {
+			if ( str_starts_with( $pattern, '/' ) || in_array( '..', explode( '/', $pattern ), true ) ) {
+				throw Refusal::input( sprintf( '%s is no pattern below wp-content: write plugins/example/* or uploads', Arguments::shown( $pattern ) ) );
+			}
+		}
+	}
+
+	/**
+	 * The files: {count, bytes, sha256, truncated, items: [{path, bytes, sha256}]}; sha256 is over
+	 * the lines "digest  path".
+	 *
+	 * @return array<string,mixed>
+	 */
+	public function document(): array {
+		$items  = array();
+		$bytes  = 0;
+		$whole  = true;
+		$digest = hash_init( 'sha256' );
+		foreach ( $this->paths() as $path ) {
+			$place = WP_CONTENT_DIR . '/' . $path;
+			if ( is_link( $place ) ) {
+				$items[] = array(
+					'path' => mb_scrub( $path, 'UTF-8' ),
+					'link' => true,
+				);
+				continue;
+			}
+			$size = (int) filesize( $place );
+			if ( count( $items ) >= self::FILES || $bytes + $size > self::BYTES || ! is_readable( $place ) ) {
+				$whole = false;
+				continue;
+			}
+			$bytes  += $size;
+			$sha256  = (string) hash_file( 'sha256', $place );
+			$items[] = array(
+				'path'   => mb_scrub( $path, 'UTF-8' ),
+				'bytes'  => $size,
+				'sha256' => $sha256,
+			);
+			hash_update( $digest, "$sha256  $path\n" );
+		}
+		return array(
+			'count'     => count( $items ),
+			'bytes'     => $bytes,
+			'sha256'    => hash_final( $digest ),
+			'truncated' => ! $whole,
+			'items'     => $items,
+		);
+	}
+
+	/**
+	 * Paths below wp-content, sorted.
+	 *
+	 * @return list<string>
+	 */
+	private function paths(): array {
+		$paths = array();
+		$inner = new \RecursiveCallbackFilterIterator(
+			new \RecursiveDirectoryIterator( WP_CONTENT_DIR, \FilesystemIterator::SKIP_DOTS ),
+			fn ( \SplFileInfo $entry ): bool => ! in_array( $entry->getFilename(), array( '.git', 'node_modules' ), true )
+				&& ! $this->covered( $this->relative( $entry ), array_merge( self::OWN, $this->exclude ) )
+		);
+		foreach ( new \RecursiveIteratorIterator( $inner ) as $entry ) {
+			$path = $this->relative( $entry );
+			if ( ( $entry->isFile() || $entry->isLink() ) && ( array() === $this->include || $this->covered( $path, $this->include ) ) ) {
+				$paths[] = $path;
+			}
+			if ( count( $paths ) > 4 * self::FILES ) {
+				break;
+			}
+		}
+		sort( $paths, SORT_STRING );
+		return $paths;
+	}
+
+	/**
+	 * A path below wp-content.
+	 *
+	 * @param \SplFileInfo $entry Entry.
+	 */
+	private function relative( \SplFileInfo $entry ): string {
+		return substr( $entry->getPathname(), strlen( WP_CONTENT_DIR ) + 1 );
+	}
+
+	/**
+	 * Whether a path or a directory above it matches a pattern.
+	 *
+	 * @param string       $path     Path.
+	 * @param list<string> $patterns Patterns.
+	 */
+	private function covered( string $path, array $patterns ): bool {
+		for ( $part = $path; '' !== $part && '.' !== $part; $part = dirname( $part ) ) {
+			if ( State::matches( $part, array_map( static fn ( string $pattern ): string => rtrim( $pattern, '/' ), $patterns ) ) ) {
+				return true;
+			}
+		}
+		return false;
+	}
+}

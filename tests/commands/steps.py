@@ -1,0 +1,121 @@
+"""Commands as steps of one run, and what must have come of each.
+
+A group is one guest: its steps run one after the other, a failing one does not stop the rest.
+Each step is a case of its own. `expect` is called with the document the command printed, or, of
+a step that must fail, with the whole row of the step.
+"""
+
+import json
+import os
+import shutil
+
+from frames import Conversation
+from harness import Failed, must
+
+FIXTURES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "fixtures")
+PLUGINS = "/wordpress/wp-content/plugins"
+PLUGIN = f"{PLUGINS}/commands-plugin"
+
+
+class Step:
+    """A command, its arguments, and what it must come to."""
+
+    def __init__(self, command, args=None, expect=None, fails=None, says="", name=None):
+        self.command = command
+        self.args = [f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in (args or {}).items()]
+        self.expect = expect or (lambda document: None)
+        self.fails = fails
+        self.says = says
+        self.name = name or command
+
+    def row(self, index):
+        return {"phase": "steps", "index": index, "call": {"command": self.command, "args": self.args}, "on_failure": "allow"}
+
+    def judge(self, row):
+        shown = json.dumps(row, ensure_ascii=False)[:3000]
+        must(row["command"] == self.command, f"another step: {shown}")
+        if self.fails is not None:
+            error = row.get("error") or {}
+            reason = (error.get("data") or {}).get("reason")
+            must(row["status"] == "error" and self.fails in (error.get("code"), reason), f"expected {self.fails}: {shown}")
+            must(self.says in error["message"], f"it does not say {self.says!r}: {shown}")
+            self.expect(row)
+            return
+        must(row["status"] == "ok", f"it failed: {shown}")
+        self.expect(document(row))
+
+
+def document(row):
+    """The document that a step printed."""
+    try:
+        return json.loads(row["stdout"])
+    except ValueError:
+        raise Failed(f"no document: {json.dumps(row)[:3000]}") from None
+
+
+def equal(found, wanted, what="value"):
+    must(found == wanted, f"{what} is {json.dumps(found)[:1000]}, not {json.dumps(wanted)[:1000]}")
+
+
+class Group:
+    """Steps of one guest."""
+
+    def __init__(self, name, steps, after=None, fixture="commands-plugin", **request):
+        self.name = name
+        self.fixture = fixture
+        self.steps = steps
+        self.after = after
+        self.request = request
+
+    def cases(self):
+        """One case that runs the steps, then one for each of them."""
+        rows = {}
+
+        def the_run(bench):
+            source = os.path.join(bench.directory, self.fixture)
+            shutil.rmtree(source, ignore_errors=True)
+            shutil.copytree(os.path.join(FIXTURES, self.fixture), source)
+            bench.own(source)
+            request = {
+                "agent": None, "task": None, "limits": {"wall_clock_ms": 300000},
+                "mounts": [{"source": source, "target": f"{PLUGINS}/{self.fixture}", "mode": "readwrite"}],
+                "workflow": {"steps": [step.row(index) for index, step in enumerate(self.steps)]}, **self.request}
+            talk = Conversation(bench, "true")
+            talk.request.update(request)
+            talk.spawn().accepted()
+            talk.socket.settimeout(240)
+            last = talk.last()
+            talk.close()
+            talk.ended()
+            must(last and last.get("result") and last["result"].get("workflow"), f"no result: {json.dumps(last)[:3000]}")
+            done = last["result"]["workflow"]["executions"]
+            failures = last["result"]["workflow"]["stepFailures"]
+            must(len(done) == len(self.steps), f"{len(done)} of {len(self.steps)} steps ran: {json.dumps(failures)[:3000]}")
+            rows.update(enumerate(done))
+            rows["bundle"] = last["result"].get("bundle")
+            if self.after:
+                self.after(bench, last["result"])
+
+        def of(index, step):
+            def case(bench):
+                must(index in rows, "the run did not come that far")
+                step.judge(rows[index])
+            return case
+
+        yield f"{self.name}: the run", the_run
+        for index, step in enumerate(self.steps):
+            yield f"{self.name}: {step.name}", of(index, step)
+
+
+def refused(call, code, says, **request):
+    """A request that is refused before anything starts."""
+    def case(bench):
+        talk = Conversation(bench, "true")
+        talk.request.update({"agent": None, "task": None, "commands": [call], **request})
+        talk.spawn()
+        last = talk.last()
+        talk.close()
+        talk.ended()
+        error = last.get("error") or (last.get("result") or {}).get("error") or {}
+        must(error.get("code") == code and says in error.get("message", ""), f"expected {code} with {says!r}: {json.dumps(last)[:2000]}")
+    return case

@@ -1,0 +1,101 @@
+"""Judging without running, blueprints, and the workspace policy."""
+
+import json
+import os
+import subprocess
+
+import recipes
+from harness import must
+from recipes import honest, php
+
+
+def a_recipe_is_judged_and_planned(bench):
+    worked = os.path.join(recipes.FIXTURES, "plugin-activation", "recipe.json")
+    answer = bench.call("recipe", "validate", "--recipe", worked, *bench.paths(), "--json").expect(0)
+    must(answer.json["valid"] is True and answer.json["summary"]["extraPlugins"] == 1, str(answer))
+    plan = recipes.run(bench, worked, "--dry-run").expect(0)
+    must(plan.json["schema"] == "wp-codebox/recipe-run-dry-run/v1" and plan.json["plan"]["extra_plugins"][0]["pluginFile"] == "greeter/greeter.php", str(plan))
+    bad = recipes.write(bench, "bad", [{"command": "wordpress.no-such", "args": []}], inputs={"mounts": [{"source": "./missing", "target": "/etc"}]})
+    answer = bench.call("recipe", "validate", "--recipe", bad, *bench.paths(), "--json")
+    must(answer.exit == 1 and [row["code"] for row in answer.json["issues"]] == ["unsupported-command", "missing-source"], str(answer))
+    document = honest(recipes.run(bench, bad).expect(1, "wp_codebox_recipe_invalid"))
+    must(len(document["validation"]["issues"]) == 2 and document["executions"] == [], str(document))
+
+
+def a_policy_of_the_caller_binds(bench):
+    recipe = recipes.write(bench, "policy", [php("echo 1;")])
+    policy = {"network": "deny", "filesystem": "readwrite-mounts", "commands": ["wordpress.wp-cli"], "secrets": "none", "approvals": "never"}
+    document = honest(recipes.run(bench, recipe, "--policy", json.dumps(policy)).expect(1, "wp_codebox_recipe_invalid"))
+    must(document["validation"]["issues"][0]["code"] == "runtime-policy-missing-command", str(document["validation"]))
+    policy["commands"].append("wordpress.run-php")
+    recipes.run(bench, recipe, "--policy", json.dumps(policy)).expect(0)
+
+
+def blueprints_become_steps(bench):
+    steps = [{"step": "login"}, {"step": "setSiteOptions", "options": {"blogname": "From a blueprint"}},
+             {"step": "defineWpConfigConsts", "consts": {"FROM_BLUEPRINT": "yes"}},
+             {"step": "mkdir", "path": "/wordpress/wp-content/made"},
+             {"step": "writeFile", "path": "/wordpress/wp-content/made/a.txt", "data": "it's"},
+             {"step": "runPHP", "code": "<?php require '/wordpress/wp-load.php'; update_option( 'by_php', 'done' );"},
+             {"step": "wp-cli", "command": ["wp", "option", "update", "by_cli", "two words"]}]
+    code = "echo wp_json_encode( array( get_option( 'blogname' ), FROM_BLUEPRINT, file_get_contents( WP_CONTENT_DIR . '/made/a.txt' ), get_option( 'by_php' ), get_option( 'by_cli' ) ) );"
+    recipe = recipes.write(bench, "blueprint", [php(code)], runtime={"blueprint": {"steps": steps}})
+    answer = recipes.run(bench, recipe).expect(0)
+    must(json.loads(answer.json["executions"][-1]["stdout"]) == ["From a blueprint", "yes", "it's", "done", "two words"], str(answer))
+    file = os.path.join(bench.directory, "blueprint.json")
+    for more, status in (([], 0), ([{"step": "installPlugin", "pluginData": {"resource": "wordpress.org/plugins", "slug": "x"}}], 1)):
+        with open(file, "w", encoding="utf-8") as out:
+            json.dump({"steps": steps + more}, out)
+        answer = bench.call("validate-blueprint", file, "--json")
+        must(answer.exit == status and answer.json["valid"] is (status == 0), str(answer))
+        must(answer.json["schema"] == "wp-codebox/blueprint-validation/v1", str(answer))
+
+
+def changes_outside_of_the_roots_are_told_or_stop(bench):
+    directory = os.path.join(bench.directory, "recipe-roots", "work")
+    os.makedirs(directory, exist_ok=True)
+    bench.own(directory)
+    inputs = {"workspaces": [{"target": "/workspace/work", "seed": {"type": "directory", "source": "./work"}}]}
+    step = php("mkdir( '/workspace/work/docs' ); file_put_contents( '/workspace/work/docs/a.md', 'x' ); file_put_contents( '/workspace/work/other.txt', 'x' );")
+    for roots, strict, status, passed in ((["docs/"], True, 1, False), (["docs/"], False, 0, False), (["docs/", "other.txt"], True, 0, True)):
+        policy = {"strict": strict, "writableRoots": roots}
+        answer = recipes.run(bench, recipes.write(bench, "roots", [step], inputs=inputs, artifacts={"workspacePolicy": policy})).expect(status)
+        result = answer.json["workspacePolicy"]
+        must(result["passed"] is passed, str(result))
+        if not passed:
+            must([row["path"] for row in result["violations"]] == ["/workspace/work/other.txt"], str(result))
+        if status:
+            must(honest(answer)["error"]["data"]["reason"] == "workspace-policy-failed", str(answer))
+
+
+def a_workspace_is_held_against_its_policy(bench):
+    root = os.path.join(bench.directory, "checked")
+    os.makedirs(os.path.join(root, "docs"))
+    for name in ("docs/a.md", "src.php"):
+        with open(os.path.join(root, name), "w", encoding="utf-8") as file:
+            file.write("x\n")
+    check = ["workspace-policy", "check", "--workspace-root", root, "--json", "--writable-root"]
+    good = bench.call(*check, "docs/", "--writable-root", "src.php")
+    must(good.exit == 0 and good.json["passed"] is True, str(good))
+    bad = bench.call(*check, "docs/")
+    must(bad.exit == 1 and [(v["code"], v["path"]) for v in bad.json["violations"]] == [("path-outside-writable-roots", "src.php")], str(bad))
+    git = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", "-C", root]
+    subprocess.run([*git, "init", "-q"], check=True)
+    with open(os.path.join(root, ".gitignore"), "w", encoding="utf-8") as file:
+        file.write("*.log\n")
+    with open(os.path.join(root, "docs/a.log"), "w", encoding="utf-8") as file:
+        file.write("x\n")
+    seen = bench.call(*check, ".", "--git")
+    must([(v["code"], v["path"]) for v in seen.json["violations"]] == [("ignored-path", "docs/a.log")], str(seen))
+    # A filter of the repository's own configuration would be a program that a look at it starts.
+    mark = os.path.join(bench.directory, "filter-ran")
+    with open(os.path.join(root, ".gitattributes"), "w", encoding="utf-8") as file:
+        file.write("* filter=evil\n")
+    subprocess.run([*git, "config", "filter.evil.clean", f"touch {mark}; cat"], check=True)
+    refused = bench.call(*check, ".", "--git")
+    must(refused.exit == 1 and refused.code == "wp_codebox_input_invalid", str(refused))
+    must(not os.path.exists(mark), "a program of the repository ran")
+
+
+CASES = [a_recipe_is_judged_and_planned, a_policy_of_the_caller_binds, blueprints_become_steps,
+         changes_outside_of_the_roots_are_told_or_stop, a_workspace_is_held_against_its_policy]

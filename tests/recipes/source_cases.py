@@ -1,0 +1,129 @@
+"""What a recipe brings along: archives, scaffolds, parts of directories, settings."""
+
+import hashlib
+import io
+import json
+import os
+import stat
+import zipfile
+
+import recipes
+from harness import must
+from recipes import honest, php, wp
+
+PLUGIN = "<?php\n/* Plugin Name: Packed */\nadd_shortcode( 'packed', fn() => 'from the archive' );\n"
+
+
+def archive(bench, name, rows):
+    """A zip beside the recipe of this name; a row may be (name, content, mode)."""
+    directory = os.path.join(bench.directory, f"recipe-{name}")
+    os.makedirs(directory, exist_ok=True)
+    path = os.path.join(directory, "packed.zip")
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        for row in rows:
+            info = zipfile.ZipInfo(row[0])
+            info.compress_type = zipfile.ZIP_DEFLATED
+            info.external_attr = (row[2] if len(row) > 2 else stat.S_IFREG | 0o644) << 16
+            file.writestr(info, row[1])
+    return path
+
+
+def plugin(**more):
+    return {"extra_plugins": [{"source": "./packed.zip", "slug": "packed", **more}]}
+
+
+def an_archive_is_a_plugin(bench):
+    path = archive(bench, "zip", [("packed/packed.php", PLUGIN), ("packed/lib/a.php", "<?php\n")])
+    with open(path, "rb") as file:
+        sha256 = hashlib.sha256(file.read()).hexdigest()
+    recipe = recipes.write(bench, "zip", [wp("plugin is-active packed"), php("echo do_shortcode( '[packed]' );")], inputs=plugin(sha256=sha256))
+    answer = recipes.run(bench, recipe).expect(0)
+    must(answer.json["executions"][-1]["stdout"] == "from the archive", str(answer))
+    recipe = recipes.write(bench, "zip", [php("echo 1;")], inputs=plugin(sha256="0" * 64))
+    document = honest(recipes.run(bench, recipe).expect(1, "wp_codebox_recipe_invalid"))
+    must(document["validation"]["issues"][0]["code"] == "invalid-source-sha256", str(document["validation"]))
+
+
+def hostile_archives_are_refused(bench):
+    """Each beside the file that the control above accepts."""
+    good = ("packed/packed.php", PLUGIN)
+    hostile = {
+        "slip": [good, ("../../../../tmp/codebox-recipe-slip.php", "x")],
+        "absolute": [good, ("/tmp/codebox-recipe-slip.php", "x")],
+        "link": [good, ("packed/link.php", "/etc/passwd", stat.S_IFLNK | 0o777)],
+        "twice": [good, ("packed/PACKED.php", "x")],
+        "bomb": [good, ("packed/zeros", b"\0" * (101 * 1024 * 1024))],
+    }
+    for name, rows in hostile.items():
+        archive(bench, name, rows)
+        answer = recipes.run(bench, recipes.write(bench, name, [php("echo 1;")], inputs=plugin())).expect(1, "wp_codebox_recipe_invalid")
+        issue = honest(answer)["validation"]["issues"][0]
+        must(issue["code"] == "invalid-source" and issue["path"] == "$.inputs.extra_plugins[0].source", f"{name}: {issue}")
+    must(not os.path.exists("/tmp/codebox-recipe-slip.php"), "an archive wrote outside")
+
+
+def plugins_are_activated_in_the_order_they_need(bench):
+    directory = os.path.join(bench.directory, "recipe-order")
+    for slug, header in (("first", "Requires Plugins: second"), ("second", "Version: 1")):
+        os.makedirs(os.path.join(directory, slug))
+        with open(os.path.join(directory, slug, f"{slug}.php"), "w", encoding="utf-8") as file:
+            file.write(f"<?php\n/*\n * Plugin Name: {slug}\n * {header}\n */\n")
+    inputs = {"extra_plugins": [{"source": "./first"}, {"source": "./second"}]}
+    answer = recipes.run(bench, recipes.write(bench, "order", [wp("plugin is-active first")], inputs=inputs)).expect(0)
+    activated = json.loads(recipes.executions(answer, "activate")[0]["stdout"])["activated"]
+    must(activated == ["second/second.php", "first/first.php"], str(activated))
+
+
+def a_plugin_that_breaks_fails_the_run(bench):
+    directory = os.path.join(bench.directory, "recipe-broken", "broken")
+    os.makedirs(directory)
+    with open(os.path.join(directory, "broken.php"), "w", encoding="utf-8") as file:
+        file.write("<?php\n/* Plugin Name: Broken */\nthrow new Exception( 'never' );\n")
+    answer = recipes.run(bench, recipes.write(bench, "broken", [php("echo 1;")], inputs={"extra_plugins": [{"source": "./broken"}]}))
+    document = honest(answer.expect(1, "wp_codebox_step_failed"))
+    must(document["result"]["failed_phase"] == "activate_plugins", str(document["result"]))
+
+
+def settings_reach_wordpress_and_php(bench):
+    runtime = {"php": {"memoryLimit": "333M", "maxExecutionTime": 77, "iniEntries": {"precision": 9, "user_agent": "A; b=c"}},
+               "wpConfigDefines": {"WP_DEBUG": True, "MY_TEXT": "it's", "MY_NUMBER": 3, "MY_NULL": None}}
+    code = "echo wp_json_encode( array( ini_get( 'memory_limit' ), ini_get( 'max_execution_time' ), ini_get( 'precision' ), ini_get( 'user_agent' ), WP_DEBUG, MY_TEXT, MY_NUMBER, MY_NULL, getenv( 'REGION' ) ) );"
+    recipe = recipes.write(bench, "settings", [php(code), wp("eval 'echo MY_TEXT;'")], inputs={"pluginRuntime": runtime, "runtimeEnv": {"REGION": "eu"}})
+    answer = recipes.run(bench, recipe).expect(0)
+    printed = [row["stdout"] for row in answer.json["executions"]]
+    must(json.loads(printed[0]) == ["333M", "77", "9", "A; b=c", True, "it's", 3, None, "eu"], printed[0])
+    must(printed[1] == "it's", printed[1])
+
+
+def parts_stay_behind_and_changes_unwanted(bench):
+    """excludePaths never reach the guest, captureArtifacts:false is written to and not captured."""
+    directory = os.path.join(bench.directory, "recipe-parts")
+    for name in ("work/build/deep/a.txt", "work/lib/build/b.txt", "work/keep.txt", "scratch/a.txt"):
+        path = os.path.join(directory, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("x\n")
+    bench.own(directory)
+    inputs = {"workspaces": [{"target": "/workspace/work", "seed": {"type": "directory", "source": "./work", "excludePaths": ["build/**"]}},
+                             {"seed": {"type": "theme_scaffold", "slug": "made-theme"}}],
+              "mounts": [{"source": "./scratch", "target": "/workspace/scratch", "captureArtifacts": False}]}
+    code = "echo wp_json_encode( array( file_exists( '/workspace/work/build' ), file_exists( '/workspace/work/lib/build/b.txt' ), file_exists( '/workspace/work/keep.txt' ), wp_get_theme( 'made-theme' )->exists() ) ); foreach ( array( 'work', 'scratch' ) as $d ) { file_put_contents( \"/workspace/{$d}/new.txt\", 'y' ); }"
+    recipe = recipes.write(bench, "parts", [php(code)], inputs=inputs)
+    answer = recipes.run(bench, recipe).expect(0)
+    must(json.loads(answer.json["executions"][0]["stdout"]) == [False, True, True, True], str(answer))
+    must([row["path"] for row in answer.json["changedFiles"]] == ["/workspace/work/new.txt"], str(answer.json["changedFiles"]))
+    must(not os.path.exists(os.path.join(directory, "scratch/new.txt")), "the host's directory changed")
+
+
+def a_secret_that_is_missing_is_said(bench):
+    worked = os.path.join(recipes.FIXTURES, "secret", "recipe.json")
+    plan = bench.call("recipe", "dry-run", "--recipe", worked, *bench.paths(), "--json").expect(0).json["plan"]
+    must(plan["secretEnv"][0]["status"] == "missing", str(plan["secretEnv"]))
+    plan = bench.call("recipe", "dry-run", "--recipe", worked, *bench.paths(), "--json",
+                      environment={**recipes.PLAIN, "MAILING_KEY": "some-value-4711"}).expect(0)
+    must(plan.json["plan"]["secretEnv"][0]["delivery"] == "bridge" and "some-value-4711" not in plan.stdout, plan.stdout)
+
+
+CASES = [an_archive_is_a_plugin, hostile_archives_are_refused, plugins_are_activated_in_the_order_they_need,
+         a_plugin_that_breaks_fails_the_run, settings_reach_wordpress_and_php, parts_stay_behind_and_changes_unwanted,
+         a_secret_that_is_missing_is_said]
