@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => 'f95018ca0c9322af8e9c4ab22ef0b5d28e0a06672401359fb8dcc5cb84180163',
+	'contract_digest' => '83ab305b0b636a2bc03a8b1c623b344a39e1095ea53b90361fd21e298e0f76a6',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',

@@ -1,5 +1,6 @@
 //! Arguments of every subcommand. The doc comments are the help texts.
 
+use super::boot::BootArgs;
 use super::episode::EpisodeCommand;
 use super::groups::{BatchArgs, FanoutArgs, SingleArgs};
 use super::model::ModelArgs;
@@ -27,6 +28,8 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     /// Run a program in a sandbox that is held, with your terminal or pipes.
     Exec(Box<super::exec::ExecArgs>),
+    /// Start a WordPress that stays for a while.
+    Boot(Box<BootArgs>),
     /// Judge and plan recipes.
     #[command(subcommand)]
     Recipe(RecipeCommand),

@@ -6,7 +6,9 @@
 mod agents;
 mod args;
 mod artifacts;
+mod boot;
 mod commands;
+mod detached;
 mod doctor;
 mod episode;
 mod exec;
@@ -66,6 +68,7 @@ pub(crate) fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     match cli.command {
         Command::Run(options) => run::run(&output, *options),
         Command::Exec(options) => exec::main(&output, *options),
+        Command::Boot(options) => boot::boot(&output, &options),
         Command::Recipe(command) => recipe::main(&output, &command),
         Command::RecipeRun(options) => recipe::recipe_run(&output, &options),
         Command::ValidateBlueprint(options) => recipe::validate_blueprint(&output, &options),

@@ -76,7 +76,6 @@ pub(crate) fn hold(args: &PreviewArgs, request: &mut RunRequest) -> Result<(), E
     } else {
         None
     };
-    request.redact.extend(token.clone());
     let preview = PreviewRequest {
         action: None,
         bind,

@@ -152,7 +152,7 @@ fn outer_sandbox(args: &RunArgs) -> Result<OuterSandbox, ErrorBody> {
 }
 
 /// The directory decides the version; a caller may insist on one.
-fn check_version(wanted: Option<&str>, wordpress: &Path) -> Result<(), ErrorBody> {
+pub(super) fn check_version(wanted: Option<&str>, wordpress: &Path) -> Result<(), ErrorBody> {
     let Some(wanted) = wanted.filter(|w| *w != "latest") else {
         return Ok(());
     };
@@ -186,7 +186,7 @@ fn absolute(host: &str) -> Result<String, ErrorBody> {
 }
 
 /// `HOST:GUEST[:MODE]`; the host part may hold colons, the guest path starts at the last `:/`.
-fn mount(given: &str) -> Result<MountRequest, ErrorBody> {
+pub(super) fn mount(given: &str) -> Result<MountRequest, ErrorBody> {
     let invalid = || {
         ErrorBody::new(
             ErrorCode::MountInvalid,
@@ -248,7 +248,7 @@ fn agent(args: &RunArgs) -> Result<Option<Agent>, ErrorBody> {
     })))
 }
 
-fn policy(given: &str) -> Result<wp_codebox_contracts::RuntimePolicy, ErrorBody> {
+pub(super) fn policy(given: &str) -> Result<wp_codebox_contracts::RuntimePolicy, ErrorBody> {
     wp_codebox_policy::parse(&policy_document(given)?).map_err(|e| e.body())
 }
 

@@ -347,6 +347,10 @@ impl Sync<'_> {
         let bytes = STANDARD
             .decode(row["base64"].as_str().unwrap_or_default())
             .map_err(|e| ErrorBody::new(ErrorCode::RunFailed, e.to_string()))?;
+        if row["sha256"] != sha256(&bytes).as_str() {
+            let message = format!("{path} holds a secret of the run, which does not leave it");
+            return Err(ErrorBody::new(ErrorCode::RunFailed, message));
+        }
         let executable = row["executable"] == Value::Bool(true);
         self.local.write(path, &bytes, executable)?;
         let sha256 = sha256(&bytes).as_str().to_owned();

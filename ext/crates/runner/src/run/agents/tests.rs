@@ -8,7 +8,7 @@ use super::super::{begin, execute, prepare};
 use super::Bench;
 use super::hands::{LiveHands, tools};
 use crate::agent::{Parent, ParentAnswer, ToolAnswer, ToolCall, ToolStatus, Toolbox, Tools};
-use crate::run::Desk;
+use crate::run::{Desk, Keeps};
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::os::unix::fs::symlink;
@@ -145,7 +145,7 @@ fn run_with(more: &Value, work: impl FnOnce(&mut Hand<'_, '_>) + 'static) -> Ran
         &redactor,
         &cancellation,
         &Nobody,
-        &std::sync::Arc::new(Desk::new(super::super::Keeps::Nothing).unwrap()),
+        &std::sync::Arc::new(Desk::new(Keeps::Nothing).unwrap()),
         &mut |_| {},
     )
     .unwrap();

@@ -3,7 +3,7 @@
 use crate::run::episode;
 use crate::run::session::Session;
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, LiveRequest};
 use wp_codebox_policy::{Handler, descriptor};
 
@@ -60,12 +60,13 @@ pub(super) fn dispatch(
             observation,
         } => episode::step(session, action, observation.as_ref(), left),
         LiveRequest::Trace => episode::trace(session),
-        LiveRequest::SyncIn(_) | LiveRequest::SyncOut(_) => not_here("file sync"),
+        LiveRequest::SyncIn(request) => session.sync_in(request, &actor(session)),
+        LiveRequest::SyncOut(request) => session.sync_out(request, &actor(session)),
         LiveRequest::Snapshot(_)
         | LiveRequest::Restore { .. }
         | LiveRequest::Reset
         | LiveRequest::Snapshots => session.state_request(request, &[]),
-        LiveRequest::Preview(_) => not_here("previews"),
+        LiveRequest::Preview(request) => session.preview(request, Instant::now() + left),
         // These are answered where they arrive, or by the times of the sandbox.
         LiveRequest::Exec(_)
         | LiveRequest::Events(_)
@@ -78,9 +79,7 @@ pub(super) fn dispatch(
     }
 }
 
-fn not_here(what: &str) -> Result<Value, ErrorBody> {
-    Err(ErrorBody::new(
-        ErrorCode::CommandUnsupported,
-        format!("{what} of a held sandbox are not offered by this version"),
-    ))
+/// Who asks.
+fn actor(session: &Session<'_, '_>) -> String {
+    session.recorder.actor.clone().unwrap_or_default()
 }

@@ -18,6 +18,7 @@ pub(crate) use states::{Change, States};
 pub(crate) use streams::resize;
 
 use super::episode;
+use super::preview::PreviewEnd;
 use super::session::Session;
 use super::work::Stop;
 use dispatch::Beside;
@@ -39,12 +40,16 @@ pub(super) fn serve(
     states: &mut States,
 ) -> Result<Option<Stop>, ErrorBody> {
     let mut house = House::open(session, hold, desk, states)?;
-    let end = house.run(session);
+    let unable = house.open_preview(session, hold)?;
+    let end = match &unable {
+        Some(_) => Ok((HoldEnd::Closed, None)),
+        None => house.run(session),
+    };
     let closed = house.close(session, &end);
     episode::close(session.recorder);
     let (end, death) = end?;
     closed?;
-    Ok(stop_of(end, death))
+    Ok(unable.or_else(|| stop_of(end, death)))
 }
 
 /// How it ended, and how its guest did when that came first.
@@ -107,6 +112,29 @@ impl<'d> House<'d> {
         Ok(house)
     }
 
+    /// Opens the preview that the run itself asks for. Without it there is nothing to wait for.
+    fn open_preview(
+        &mut self,
+        session: &mut Session<'_, '_>,
+        hold: &Hold,
+    ) -> Result<Option<Stop>, ErrorBody> {
+        let bell = self.desk.wake().try_clone_to_owned();
+        session.ring_for_visitors(bell.map_err(|e| {
+            let message = format!("visitors of a preview cannot be heard: {e}");
+            ErrorBody::new(ErrorCode::Internal, message)
+        })?);
+        let Some(preview) = &hold.preview else {
+            return Ok(None);
+        };
+        let stop = session.open_requested_preview(preview, self.lease.expires)?;
+        if stop.is_some() {
+            let why = "its preview cannot be opened".to_owned();
+            self.closing = Some((states::SUPERVISOR.to_owned(), why));
+        }
+        self.look(session);
+        Ok(stop)
+    }
+
     /// Brings what is shown up to date.
     fn look(&mut self, session: &Session<'_, '_>) {
         let idle = match self.used() {
@@ -118,6 +146,7 @@ impl<'d> House<'d> {
             ("maxExpiresAt", json!(self.lease.max_expires_at())),
             ("idleSince", idle),
             ("executions", self.programs.listed(session.recorder)),
+            ("preview", session.preview_shown()),
         ] {
             self.states.set(name, value);
         }
@@ -150,6 +179,9 @@ impl<'d> House<'d> {
             while self.over(session).is_none() {
                 let Some(ask) = self.desk.take() else { break };
                 self.serve_one(session, ask)?;
+            }
+            if session.serve_visitors()? {
+                self.lease.touch(Instant::now());
             }
         }
     }
@@ -241,6 +273,7 @@ impl<'d> House<'d> {
             }
             LiveRequest::ExtendTtl { ttl_ms } => {
                 self.lease.extend(Instant::now(), *ttl_ms)?;
+                session.preview_until(self.lease.expires);
                 self.look(session);
                 self.states
                     .times(session.recorder, actor, "its time was changed")?;
@@ -286,6 +319,11 @@ impl<'d> House<'d> {
             ErrorCode::SandboxNotHeld,
             format!("the sandbox has ended: {reason}"),
         );
+        session.close_preview(match end {
+            Ok((HoldEnd::Expired, _)) => PreviewEnd::Expired,
+            Ok((HoldEnd::Closed | HoldEnd::Idle | HoldEnd::Cancelled | HoldEnd::GuestDied, _))
+            | Err(_) => PreviewEnd::Closed,
+        })?;
         self.programs.stop_all(session.guest.runtime.as_mut());
         let until = Instant::now() + LAST_WORDS;
         while !self.programs.is_empty() && Instant::now() < until {

@@ -220,9 +220,13 @@ impl Session<'_, '_> {
         }
     }
 
-    /// The address of the open preview; no token is in it.
-    pub(crate) fn preview_url(&self) -> Option<&str> {
-        self.previews.open.as_ref().map(|open| open.url.as_str())
+    /// The same for everybody: no token is in it. Null when there was none.
+    pub(crate) fn preview_shown(&self) -> Value {
+        match (&self.previews.open, self.previews.records.last()) {
+            (Some(open), _) => Value::Object(open.record("open", open.forwarder.counts())),
+            (None, Some(last)) => last.clone(),
+            (None, None) => Value::Null,
+        }
     }
 
     fn open_preview(
@@ -341,12 +345,16 @@ impl Session<'_, '_> {
         };
         let counts = open.forwarder.close();
         let mut record = open.record(end.name(), counts);
-        record.insert("closedAt".to_owned(), json!(now_rfc3339()));
+        let closed_at = match end {
+            PreviewEnd::Expired => open.expires_at.clone(),
+            PreviewEnd::Closed => now_rfc3339(),
+        };
+        record.insert("closedAt".to_owned(), json!(closed_at));
         self.recorder.notices.push(format!(
             "the site could be looked at on {} from {} until {} ({}); requests answered: {}",
             open.url,
             open.opened_at,
-            now_rfc3339(),
+            closed_at,
             end.name(),
             counts.served
         ));

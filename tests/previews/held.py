@@ -1,0 +1,154 @@
+"""A run that holds its sandbox, as a test sees it: its address, its id, its end."""
+
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import threading
+import time
+
+from harness import Answer, Failed, must
+
+SETUP = """
+update_option( 'permalink_structure', '/%postname%/' );
+flush_rewrite_rules( false );
+$user = get_user_by( 'id', 1 );
+wp_set_password( 'visitor-pass', $user->ID );
+wp_insert_post( array( 'post_title' => 'A pretty page', 'post_name' => 'a-pretty-page', 'post_status' => 'publish', 'post_type' => 'page', 'post_content' => 'Sturmvogel' ) );
+echo $user->user_login;
+"""
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Held:
+    """A run in the background whose talk is read as it comes."""
+
+    def __init__(self, bench, *arguments, seconds=40):
+        self.bench = bench
+        self.arguments = bench.run_arguments("--preview-hold", str(seconds), *arguments)
+        self.process = bench.start(self.arguments)
+        self.said = ""
+        self.told = threading.Condition()
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self):
+        for line in self.process.stderr:
+            with self.told:
+                self.said += line.decode("utf-8", "replace")
+                self.told.notify_all()
+        with self.told:
+            self.said += "\0"
+            self.told.notify_all()
+
+    def address(self, seconds=40):
+        """The printed link."""
+        found = lambda: re.search(r"^preview (\S+) until ", self.said, re.M)  # noqa: E731
+        with self.told:
+            self.told.wait_for(lambda: found() or "\0" in self.said, seconds)
+        must(found(), f"no address was printed: {self.said!r}")
+        return found().group(1)
+
+    @property
+    def port(self):
+        return int(re.search(r":(\d+)/", self.address()).group(1))
+
+    def run_id(self):
+        """Of the run of this site whose preview is here."""
+        answer = self.bench.call("runs", "list", "--state", self.bench.state, "--site", self.bench.site, "--status", "running", "--json")
+        for row in answer.json["runs"]:
+            events = self.bench.call("runs", "events", (row.get("run_id") or row["runId"]), "--state", self.bench.state, "--site", self.bench.site, "--json").json["events"]
+            if any(e["data"].get("type") == "preview" and f":{self.port}" in e["data"].get("localUrl", "") for e in events):
+                return (row.get("run_id") or row["runId"])
+        raise Failed("no run has this preview")
+
+    def supervisor(self):
+        """The process that listens."""
+        wanted = f"{self.port:04X}"
+        inodes = set()
+        with open("/proc/net/tcp", encoding="ascii") as table:
+            for row in table.read().splitlines()[1:]:
+                fields = row.split()
+                if fields[1].endswith(":" + wanted) and fields[3] == "0A":
+                    inodes.add(f"socket:[{fields[9]}]")
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                for name in os.listdir(f"/proc/{pid}/fd"):
+                    if os.readlink(f"/proc/{pid}/fd/{name}") in inodes:
+                        return int(pid)
+            except OSError:
+                continue
+        raise Failed("nobody listens")
+
+    def end(self, seconds=40):
+        """Waits for the end; the answer."""
+        output = self.process.stdout.read()
+        self.process.wait(timeout=seconds)
+        return Answer(self.arguments, self.process, output, self.said.encode())
+
+    def cancel(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        return self.end()
+
+
+class Page:
+    """One answer."""
+
+    def __init__(self, status, headers, body):
+        self.status = status
+        self.headers = headers
+        self.body = body
+
+    def header(self, name):
+        return [value for key, value in self.headers if key.lower() == name]
+
+    def __str__(self):
+        return f"{self.status} {self.headers} {self.body[:300]!r}"
+
+
+def ask(port, path, method="GET", host=None, headers=None, body=None, address="127.0.0.1"):
+    connection = http.client.HTTPConnection(address, port, timeout=30)
+    try:
+        connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+        connection.putheader("Host", host or f"{address}:{port}")
+        for name, value in (headers or {}).items():
+            connection.putheader(name, value)
+        if body is not None:
+            connection.putheader("Content-Length", str(len(body)))
+            connection.putheader("Content-Type", "application/x-www-form-urlencoded")
+        connection.endheaders(body)
+        answer = connection.getresponse()
+        return Page(answer.status, answer.getheaders(), answer.read())
+    finally:
+        connection.close()
+
+
+def refused(port, address="127.0.0.1"):
+    """Whether nobody listens there."""
+    try:
+        socket.create_connection((address, port), timeout=2).close()
+        return False
+    except ConnectionRefusedError:
+        return True
+
+
+def soon(condition, seconds=1.0):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return condition()
+
+
+def document(answer, name):
+    """A document of the bundle."""
+    with open(os.path.join(answer.json["artifacts"]["directory"], name), encoding="utf-8") as file:
+        return json.load(file)
