@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => 'd4a635d546feb3068f19a192092d1be78706e37f3dd88f91921a61c3e3c0bf4a',
+	'contract_digest' => '4053132884c560ed4771fa5973a4322c8cddac62344998c2ea3d7d5c22706fec',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',

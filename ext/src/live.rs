@@ -111,7 +111,7 @@ pub(crate) fn ask(
                 Ok(LiveReply::Exited(end)) => return Ok(heard.ended(json!(end))),
                 Ok(LiveReply::Answer { answer }) => return Ok(answer),
                 Ok(LiveReply::Error { error }) => return Err(error.into()),
-                Err(_) => return Err(foreign().into()),
+                Ok(LiveReply::Event { .. }) | Err(_) => return Err(foreign().into()),
             },
         }
         tick()?;
@@ -135,6 +135,10 @@ impl Manner {
 /// empty and may be absent is left out.
 fn parse(mut request: Map<String, Value>) -> Result<LiveRequest, ErrorBody> {
     request.retain(|_, value| !value.as_array().is_some_and(Vec::is_empty));
+    if request.get("type").is_some_and(|kind| kind == "events") {
+        let message = "events are read by Runs::events(), page by page";
+        return Err(ErrorBody::new(ErrorCode::InputInvalid, message).with("field", "request"));
+    }
     serde_json::from_value(Value::Object(request)).map_err(|_| {
         // The parser's sentence could quote a value.
         ErrorBody::new(

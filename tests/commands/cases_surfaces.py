@@ -140,6 +140,7 @@ def surfaces(document):
 
 def routes(document):
     sorted_by(document["items"], "route")
+    must(document["cut"]["bytes"] > 100000 and document["total"] > 100 and document["cut"]["file"].endswith("rest-route-inventory.json"), f"cut: {document['cut']}")
     route = named(document["items"], "/surfaces/v1/slow/(?P<id>\\d+)", "route")
     equal((route["methods"], route["endpoints"][0]["permission"], route["endpoints"][0]["arguments"]), (["GET"], "__return_true", [{"name": "depth", "required": False, "type": "integer"}]))
 
@@ -182,6 +183,7 @@ INVENTORIES = [
     Step("wordpress.runtime-discovery", {"surface": "users"}, lambda d: must("plugins" not in d and d["users"]["total"] == 2, f"users: {d}"), name="one surface"),
     Step("wordpress.execution-surfaces", {}, surfaces),
     Step("wordpress.rest-route-inventory", {}, routes),
+    php("$d = json_decode(file_get_contents('/tmp/codebox-artifacts/wordpress-rest-route-inventory.json'), true); echo json_encode(['whole' => $d['total'] === count($d['items'])]);", has(whole=True), "a document that is too large is a file"),
     Step("wordpress.admin-page-inventory", {}, pages),
     Step("wordpress.admin-action-inventory", {"max-pages": "1"}, actions),
     Step("wordpress.inventory-database", {}, tables),

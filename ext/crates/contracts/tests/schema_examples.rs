@@ -10,8 +10,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{
-    AgentPreset, ChangedFiles, IsolationReport, RunAttestation, RunCancellation, RunEvents,
-    RunHandle, RunList, RunResult, TaskInput,
+    AgentPreset, ChangedFiles, IsolationReport, RunArtifactList, RunAttestation, RunCancellation,
+    RunCancellationRequest, RunEvents, RunHandle, RunLifecycle, RunList, RunRegistryEntry,
+    RunRegistryPage, RunResult, TaskInput,
 };
 
 /// Invalid examples whose fault is a rule of the schema alone: a pattern, a length or a constant.
@@ -125,4 +126,27 @@ fn run_events() {
 #[test]
 fn run_cancellation() {
     check::<RunCancellation>("run-cancellation");
+}
+
+// In the words of the run registry.
+
+#[test]
+fn run_lifecycle() {
+    check::<RunLifecycle>("run-lifecycle");
+}
+
+#[test]
+fn run_registry() {
+    check::<RunRegistryEntry>("run-registry-entry");
+    check::<RunRegistryPage>("run-registry");
+}
+
+#[test]
+fn run_cancellation_request() {
+    check::<RunCancellationRequest>("run-cancellation-request");
+}
+
+#[test]
+fn run_artifacts() {
+    check::<RunArtifactList>("run-artifacts");
 }

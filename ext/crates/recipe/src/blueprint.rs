@@ -9,7 +9,7 @@ use crate::lower::php_literal;
 use crate::model::Metadata;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use wp_codebox_contracts::{CommandCall, OnFailure, WorkflowStep};
+use wp_codebox_contracts::{CommandCall, OnFailure, Workflow, WorkflowStep};
 
 /// Schema of the answer of `validate-blueprint`.
 pub const BLUEPRINT_VALIDATION: &str = "wp-codebox/blueprint-validation/v1";
@@ -120,6 +120,18 @@ pub fn blueprint_validation(document: Result<&Metadata, &str>) -> Value {
 }
 
 impl Blueprint {
+    /// What it comes down to.
+    #[must_use]
+    pub fn workflow(&self) -> Workflow {
+        Workflow {
+            steps: self.steps.clone(),
+            files: crate::lower::settings(self.constants.iter())
+                .into_iter()
+                .collect(),
+            ..Workflow::default()
+        }
+    }
+
     fn take(&mut self, path: String, name: &str, judged: Judged) {
         let mut row = BlueprintRow {
             path,

@@ -55,3 +55,9 @@ pub use sources::{
     SecretStatus, Sources, ZipEntry, ZipKind, ZipUnreadable, check_archive,
 };
 pub use validate::{Context, RECIPE_VALIDATION, validate, validation};
+
+/// The grammar of recipes as a JSON Schema, draft 4.
+#[must_use]
+pub fn recipe_schema() -> serde_json::Value {
+    grammar::schema()
+}

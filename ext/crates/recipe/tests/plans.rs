@@ -263,3 +263,24 @@ fn a_recipe_that_is_not_valid_has_no_plan() {
         json!({"steps": 1, "mounts": 0, "workspaces": 0, "extraPlugins": 0, "stagedFiles": 0})
     );
 }
+
+/// WordPress's own validator judges the same files with the schema that the grammar makes.
+#[test]
+fn the_examples_of_the_schema_are_read_as_they_are_called() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../../abilities/schemas/examples/workspace-recipe");
+    let mut seen = (0, 0);
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        let read = parse(&std::fs::read(&path).unwrap());
+        if name.starts_with("valid-") {
+            assert!(read.is_ok(), "{name}: {read:?}");
+            seen.0 += 1;
+        } else {
+            assert!(read.is_err(), "{name}");
+            seen.1 += 1;
+        }
+    }
+    assert!(seen.0 >= 3 && seen.1 >= 3, "{seen:?}");
+}

@@ -5,6 +5,7 @@
 //! time, so that nobody who may connect can hold or end the run but by asking for its end.
 
 mod asking;
+mod caller;
 mod client;
 mod events;
 mod exec;
@@ -14,7 +15,8 @@ mod live;
 mod socket;
 
 pub(crate) use asking::ask;
-pub(crate) use client::{cancel, connect};
+pub(crate) use caller::{ReplyReader, open};
+pub(crate) use client::{ask_once, cancel, connect};
 
 use crate::frames::FrameReader;
 use crate::outbox::Bond;

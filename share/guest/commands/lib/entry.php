@@ -21,6 +21,7 @@ require_once __DIR__ . '/refusal.php';
 require_once __DIR__ . '/arguments.php';
 require_once __DIR__ . '/values.php';
 require_once __DIR__ . '/supervise.php';
+require_once __DIR__ . '/shortening.php';
 
 /** Largest document, bytes. */
 const DOCUMENT_BYTES = 4 * 1024 * 1024;
@@ -282,6 +283,11 @@ function end_program(): void {
 	}
 	if ( array() !== Entry::$artifacts ) {
 		Entry::$document += array( 'artifacts' => Entry::$artifacts );
+	}
+	try {
+		Entry::$document = shortened( Entry::$document );
+	} catch ( Refusal $refusal ) {
+		Entry::$document = failure( $refusal->reason, $refusal->getMessage() );
 	}
 	$json = document_text( Entry::$document );
 	if ( '' === $json || strlen( $json ) > DOCUMENT_BYTES ) {

@@ -11,6 +11,9 @@ namespace WPCodebox\Guest\Command;
 
 require_once __DIR__ . '/users.php';
 
+/** Stands for the first administrator, whoever it is; no login has such a character. */
+const ADMINISTRATOR = '(administrator)';
+
 /**
  * Has WordPress find a session of a user when it loads, as a browser's cookies would make it.
  *
@@ -36,7 +39,7 @@ function log_in( string $user, string $session = '' ): void {
 					}
 					return;
 				}
-				$id = Users::get( $user )->ID;
+				$id = ADMINISTRATOR === $user ? Users::administrator()->ID : Users::get( $user )->ID;
 			} catch ( Refusal $refusal ) {
 				finish( static fn () => throw $refusal );
 			}

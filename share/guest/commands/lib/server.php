@@ -105,7 +105,7 @@ final class Server {
 		$port = (int) substr( (string) strrchr( (string) stream_socket_get_name( $free, false ), ':' ), 1 );
 		fclose( $free );
 		$process = proc_open(
-			array( PHP_BINARY, '-d', 'display_errors=stderr', '-d', 'html_errors=0', '-d', 'memory_limit=' . ini_get( 'memory_limit' ), '-d', 'auto_prepend_file=' . __DIR__ . '/server-prepend.php', '-S', "127.0.0.1:$port", '-t', root() . '/wordpress', __DIR__ . '/server-router.php' ),
+			array( PHP_BINARY, '-d', 'display_errors=0', '-d', 'html_errors=0', '-d', 'memory_limit=' . ini_get( 'memory_limit' ), '-d', 'auto_prepend_file=' . __DIR__ . '/server-prepend.php', '-S', "127.0.0.1:$port", '-t', root() . '/wordpress', __DIR__ . '/server-router.php' ),
 			array( array( 'file', '/dev/null', 'r' ), array( 'file', '/dev/null', 'w' ), array( 'file', '/dev/null', 'w' ) ),
 			$pipes,
 			root() . '/wordpress',

@@ -21,7 +21,7 @@ function simulate( string $surface ): string {
 		$target    = page_target( $arguments, $admin ? '/wp-admin/index.php' : '/' );
 		$method    = $arguments->word( 'method', array( 'GET', 'HEAD', 'POST' ), $arguments->has( 'body-json' ) ? 'POST' : 'GET' );
 		$body      = $arguments->object( 'body-json' );
-		$user      = $arguments->text( 'user', $admin && ! $arguments->has( 'session' ) ? '1' : '' );
+		$user      = $arguments->text( 'user', $admin && ! $arguments->has( 'session' ) ? ADMINISTRATOR : '' );
 		if ( array() !== $body && 'POST' !== $method ) {
 			throw Refusal::input( "body-json needs method POST, not $method" );
 		}

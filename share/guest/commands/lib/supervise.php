@@ -21,6 +21,8 @@ final class Supervisor {
 	private const DOCUMENT = 3;
 	/** Variable that tells the other process that it is it. */
 	private const MARK = 'CODEBOX_COMMAND_DOCUMENT';
+	/** Memory of the other process where PHP has no limit. */
+	private const MEMORY = '512M';
 	/** Of a page, bytes that are looked at. */
 	private const HELD = 1 << 20;
 	/** Of a page, bytes that are shown. */
@@ -71,6 +73,10 @@ final class Supervisor {
 	 * @return int Exit status.
 	 */
 	private function run(): int {
+		// Without one PHP would take the memory of the whole guest, and the guest would end.
+		if ( '-1' === ini_get( 'memory_limit' ) ) {
+			ini_set( 'memory_limit', self::MEMORY );
+		}
 		$pipes   = array();
 		$process = proc_open(
 			array( PHP_BINARY, '-d', 'memory_limit=' . ini_get( 'memory_limit' ), (string) $_SERVER['SCRIPT_FILENAME'] ),

@@ -11,6 +11,7 @@ mod inputs;
 mod pattern;
 mod recipe;
 mod runtime;
+mod schema;
 mod workflow;
 
 pub(crate) use check::check;
@@ -18,6 +19,7 @@ pub(crate) use check::check;
 pub(crate) use check::fullest;
 pub(crate) use pattern::Pattern;
 pub(crate) use recipe::RECIPE;
+pub(crate) use schema::schema;
 
 /// What a value may be.
 #[derive(Debug, Clone, Copy)]

@@ -9,6 +9,7 @@ mod scaffold;
 mod steps;
 
 pub use php::php_literal;
+pub(crate) use php::settings;
 pub(crate) use steps::program;
 
 use crate::layout;

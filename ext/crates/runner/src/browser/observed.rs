@@ -68,13 +68,13 @@ pub(crate) struct Observed {
     pub target: String,
     pub frame: String,
     /// What each load of the main frame reached: `init`, `DOMContentLoaded`, `load`, `networkIdle`.
-    loads: BTreeMap<String, BTreeSet<String>>,
+    pub(super) loads: BTreeMap<String, BTreeSet<String>>,
     /// The load that the main frame shows.
     pub current: String,
     /// Navigations of the main frame so far.
     pub navigations: u64,
     /// Requests under way, by id, to their place in the list.
-    open: BTreeMap<String, Option<usize>>,
+    pub(super) open: BTreeMap<String, Option<usize>>,
     /// Hosts that the page asked, as far as there is room.
     pub hosts: BTreeSet<String>,
     /// Status of the main document.

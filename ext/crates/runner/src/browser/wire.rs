@@ -303,3 +303,116 @@ pub(super) fn cut(text: &str, most: usize) -> String {
         clean
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::pipe::wakes;
+    use super::*;
+    use rustix::pipe::{PipeFlags, pipe_with};
+    use std::fs::File;
+    use std::io::{BufRead, BufReader, Write};
+
+    struct Nobody;
+    impl Host for Nobody {
+        fn connect(&mut self) -> io::Result<OwnedFd> {
+            Err(io::Error::other("there is no site"))
+        }
+        fn progress(&mut self, _: &str, _: Value) {}
+    }
+
+    /// A browser that answers each request with what `answer` makes of it, and its wire.
+    fn with_browser(
+        answer: impl Fn(&Value) -> Vec<String> + Send + 'static,
+        test: impl FnOnce(&mut Wire<'_>),
+    ) {
+        let pipe = || pipe_with(PipeFlags::CLOEXEC).unwrap();
+        let ((input, to_input), (from_output, output), (from_errors, errors)) =
+            (pipe(), pipe(), pipe());
+        let browser = std::thread::spawn(move || {
+            let mut output = File::from(output);
+            File::from(errors)
+                .write_all(b"[1:1] FATAL: enough\n")
+                .unwrap();
+            for message in BufReader::new(File::from(input)).split(0) {
+                let message: Value = serde_json::from_slice(&message.unwrap()).unwrap();
+                let answers = answer(&message);
+                if answers.is_empty() {
+                    return;
+                }
+                for text in answers {
+                    output.write_all(text.as_bytes()).unwrap();
+                    output.write_all(&[0]).unwrap();
+                }
+            }
+        });
+        let mut host = Nobody;
+        let streams = (to_input, from_output, from_errors);
+        test(&mut Wire::open(&mut host, wakes(), streams).unwrap());
+        browser.join().unwrap();
+    }
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_secs(20)
+    }
+
+    #[test]
+    fn answers_find_their_request_and_dialogs_are_answered_in_between() {
+        let answer = |message: &Value| {
+            let id = message["id"].as_u64().unwrap();
+            match message["method"].as_str().unwrap() {
+                "A" => vec![
+                    format!("{{\"id\":{},\"result\":{{\"no\":1}}}}", id + 100),
+                    "{\"method\":\"Page.javascriptDialogOpening\",\"params\":{\"type\":\"alert\",\"message\":\"hi\"}}".to_owned(),
+                ],
+                "Page.handleJavaScriptDialog" => {
+                    assert_eq!(message["params"], json!({"accept": false}));
+                    vec![
+                        format!("{{\"id\":{id},\"result\":{{}}}}"),
+                        format!("{{\"id\":{},\"result\":{{\"yes\":1}}}}", id - 1),
+                    ]
+                }
+                _ => vec![format!("{{\"id\":{id},\"error\":{{\"message\":\"no such\"}}}}")],
+            }
+        };
+        with_browser(answer, |wire| {
+            assert_eq!(wire.ask("A", json!({}), soon()).unwrap(), json!({"yes": 1}));
+            assert_eq!(wire.observed.dialogs.total, 1);
+            let refused = wire.ask("B", json!({}), soon()).unwrap_err();
+            assert_eq!(refused.word(), "browser-refused");
+        });
+    }
+
+    #[test]
+    fn silence_is_a_timeout_and_the_end_is_told_with_the_last_words() {
+        with_browser(
+            |message| match message["method"].as_str().unwrap() {
+                "silence" => vec!["{\"method\":\"x\"}".to_owned()],
+                _ => Vec::new(),
+            },
+            |wire| {
+                let late = Instant::now() + Duration::from_millis(50);
+                let silent = wire.ask("silence", json!({}), late).unwrap_err();
+                assert_eq!(silent.word(), "timeout");
+                let lost = wire.ask("end", json!({}), soon()).unwrap_err();
+                assert!(lost.is_final());
+                assert!(lost.to_string().contains("FATAL: enough"), "{lost}");
+                // It stays lost.
+                assert_eq!(
+                    wire.ask("again", json!({}), soon()).unwrap_err().word(),
+                    "browser-lost"
+                );
+            },
+        );
+    }
+
+    #[test]
+    fn a_crashed_page_ends_every_wait() {
+        with_browser(
+            |_| vec!["{\"method\":\"Inspector.targetCrashed\",\"params\":{}}".to_owned()],
+            |wire| {
+                let crashed = wire.ask("A", json!({}), soon()).unwrap_err();
+                assert_eq!(crashed, Failure::Crashed);
+            },
+        );
+    }
+}

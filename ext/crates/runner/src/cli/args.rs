@@ -1,5 +1,7 @@
 //! Arguments of every subcommand. The doc comments are the help texts.
 
+use super::boot::BootArgs;
+use super::episode::EpisodeCommand;
 use super::groups::{BatchArgs, FanoutArgs, SingleArgs};
 use super::model::ModelArgs;
 use super::preview::PreviewArgs;
@@ -24,6 +26,10 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run one command or agent in a fresh sandbox and write its bundle.
     Run(Box<RunArgs>),
+    /// Run a program in a sandbox that is held, with your terminal or pipes.
+    Exec(Box<super::exec::ExecArgs>),
+    /// Start a WordPress that stays for a while.
+    Boot(Box<BootArgs>),
     /// Judge and plan recipes.
     #[command(subcommand)]
     Recipe(RecipeCommand),
@@ -37,6 +43,9 @@ pub(crate) enum Command {
     /// Verify bundles and prepare their application.
     #[command(subcommand, alias = "artifact")]
     Artifacts(ArtifactsCommand),
+    /// Work with a sandbox step by step, and keep a trace of it that verifies.
+    #[command(subcommand)]
+    Episode(EpisodeCommand),
     /// Run one agent task that is given as JSON.
     #[command(visible_aliases = ["run-agent-task", "agent-task-run"])]
     AgentSandboxRun(SingleArgs),
@@ -298,6 +307,19 @@ pub(crate) struct RunArgs {
     /// Partition of the state directory the bundle is stored in.
     #[arg(long, default_value = "cli", value_name = "ID")]
     pub site: String,
+    /// Keep the sandbox for so long after its command, for `wp-codebox exec`: a number with s, m
+    /// or h.
+    #[arg(long, value_name = "TIME")]
+    pub hold: Option<String>,
+    /// Longest time that it may be kept, with every extension. [default: what --hold says]
+    #[arg(long, value_name = "TIME", requires = "hold")]
+    pub hold_max: Option<String>,
+    /// End it when nobody used it for so long.
+    #[arg(long, value_name = "TIME", requires = "hold")]
+    pub hold_idle: Option<String>,
+    /// Do not wait for its end: print the id of the run and leave it to its supervisor.
+    #[arg(long, requires = "hold")]
+    pub detach: bool,
     #[command(flatten)]
     pub preview: PreviewArgs,
     #[command(flatten)]

@@ -6,8 +6,12 @@
 mod agents;
 mod args;
 mod artifacts;
+mod boot;
 mod commands;
+mod detached;
 mod doctor;
+mod episode;
+mod exec;
 mod gc;
 mod groups;
 mod manual;
@@ -63,11 +67,14 @@ pub(crate) fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     };
     match cli.command {
         Command::Run(options) => run::run(&output, *options),
+        Command::Exec(options) => exec::main(&output, *options),
+        Command::Boot(options) => boot::boot(&output, &options),
         Command::Recipe(command) => recipe::main(&output, &command),
         Command::RecipeRun(options) => recipe::recipe_run(&output, &options),
         Command::ValidateBlueprint(options) => recipe::validate_blueprint(&output, &options),
         Command::WorkspacePolicy(command) => recipe::workspace_policy(&output, &command),
         Command::Artifacts(command) => artifacts::main(&output, command),
+        Command::Episode(command) => episode::main(&output, &command),
         Command::AgentSandboxRun(options) => groups::single(&output, &options),
         Command::AgentSandboxBatch(options) => groups::batch(&output, &options),
         Command::AgentFanout(options) => groups::fanout(&output, &options),

@@ -5,7 +5,7 @@ use super::{Settings, model, network, preview};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{
-    Agent, AgentCommand, CommandCall, ErrorBody, ErrorCode, LimitsRequest, MountAccess,
+    Agent, AgentCommand, CommandCall, ErrorBody, ErrorCode, Hold, LimitsRequest, MountAccess,
     MountRequest, OuterSandbox, OuterSandboxNeed, PresetAgent, RunId, RunMode, RunPaths,
     RunRequest, SiteId, StagedFile, TaskInput, schema_id,
 };
@@ -20,7 +20,7 @@ pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, E
         .hint("or set WP_CODEBOX_WORDPRESS")
     })?;
     check_version(args.wp.as_deref(), &wordpress)?;
-    let held = args.preview.preview_hold.is_some();
+    let held = args.preview.preview_hold.is_some() || args.hold.is_some();
     let who = args.agent_command.is_some() || args.agent.is_some() || args.model.model.is_some();
     if args.command.is_none() && !who && !held {
         return Err(input(
@@ -63,7 +63,11 @@ pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, E
         schema: schema_id::RUN_REQUEST.to_owned(),
         run_id: new_run_id()?,
         site: SiteId::new(args.site.clone()).map_err(|e| input(format!("--site: {e}")))?,
-        mode: RunMode::Attached,
+        mode: if args.detach {
+            RunMode::Detached
+        } else {
+            RunMode::Attached
+        },
         max_runs: RunRequest::default_max_runs(),
         paths: run_paths(settings, &wordpress)?,
         task,
@@ -82,7 +86,7 @@ pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, E
             })
             .collect(),
         workflow: None,
-        hold: None,
+        hold: hold(args)?,
         agent: agent(args)?.or(model.agent),
         model: model.endpoint,
         tool_policy: model.tool_policy,
@@ -148,7 +152,7 @@ fn outer_sandbox(args: &RunArgs) -> Result<OuterSandbox, ErrorBody> {
 }
 
 /// The directory decides the version; a caller may insist on one.
-fn check_version(wanted: Option<&str>, wordpress: &Path) -> Result<(), ErrorBody> {
+pub(super) fn check_version(wanted: Option<&str>, wordpress: &Path) -> Result<(), ErrorBody> {
     let Some(wanted) = wanted.filter(|w| *w != "latest") else {
         return Ok(());
     };
@@ -182,7 +186,7 @@ fn absolute(host: &str) -> Result<String, ErrorBody> {
 }
 
 /// `HOST:GUEST[:MODE]`; the host part may hold colons, the guest path starts at the last `:/`.
-fn mount(given: &str) -> Result<MountRequest, ErrorBody> {
+pub(super) fn mount(given: &str) -> Result<MountRequest, ErrorBody> {
     let invalid = || {
         ErrorBody::new(
             ErrorCode::MountInvalid,
@@ -244,7 +248,7 @@ fn agent(args: &RunArgs) -> Result<Option<Agent>, ErrorBody> {
     })))
 }
 
-fn policy(given: &str) -> Result<wp_codebox_contracts::RuntimePolicy, ErrorBody> {
+pub(super) fn policy(given: &str) -> Result<wp_codebox_contracts::RuntimePolicy, ErrorBody> {
     wp_codebox_policy::parse(&policy_document(given)?).map_err(|e| e.body())
 }
 
@@ -263,6 +267,43 @@ pub(crate) fn policy_document(given: &str) -> Result<Value, ErrorBody> {
             e.line(),
             e.column()
         ))
+    })
+}
+
+fn hold(args: &RunArgs) -> Result<Option<Hold>, ErrorBody> {
+    let Some(given) = &args.hold else {
+        return Ok(None);
+    };
+    let ttl_ms = span("--hold", given)?;
+    let other = |flag, given: &Option<String>| given.as_deref().map(|g| span(flag, g)).transpose();
+    let max_ttl_ms = other("--hold-max", &args.hold_max)?.unwrap_or(ttl_ms);
+    if max_ttl_ms < ttl_ms {
+        return Err(ErrorBody::new(
+            ErrorCode::LimitInvalid,
+            "--hold-max is less than --hold: it is the longest time with all extensions",
+        ));
+    }
+    Ok(Some(Hold {
+        ttl_ms,
+        max_ttl_ms,
+        idle_ms: other("--hold-idle", &args.hold_idle)?,
+        preview: None,
+        identity: None,
+        snapshot: None,
+    }))
+}
+
+/// A time that is not nothing.
+fn span(flag: &str, given: &str) -> Result<u64, ErrorBody> {
+    let units = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)];
+    // A bare number is seconds: nobody holds a sandbox for milliseconds.
+    let plain = |_: &()| given.parse::<u64>().ok().and_then(|n| n.checked_mul(1000));
+    let ms = plain(&()).or_else(|| scaled(given, &units));
+    ms.filter(|ms| *ms > 0).ok_or_else(|| {
+        ErrorBody::new(
+            ErrorCode::LimitInvalid,
+            format!("{flag} {given:?} must be a number, optionally with s, m or h"),
+        )
     })
 }
 

@@ -12,20 +12,48 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, EventType, Frame, LifecycleEvent, PROTOCOL_VERSION, RunRequest, RunResult,
+    ErrorBody, ErrorCode, EventType, Frame, LifecycleEvent, PROTOCOL_VERSION, RunId, RunMode,
+    RunRequest, RunResult, schema_id,
 };
+use wp_codebox_runtime::now_rfc3339;
 
 pub(crate) fn run(output: &Output, args: RunArgs) -> ExitCode {
     let settings = Settings::resolve(&args.paths);
-    let answer = request::build(&args, &settings).and_then(|request| supervise(output, &request));
+    let answer = request::build(&args, &settings).and_then(|request| start(output, &request));
     match answer {
-        Ok(result) => finish(output, &args, &result),
+        Ok(Followed::Ended(result)) => finish(output, &args, &result),
+        Ok(Followed::Left(run_id)) => {
+            if output.is_json() {
+                output.document(&json!({
+                    "success": true,
+                    "schema": schema_id::RUN_HANDLE,
+                    "run_id": run_id,
+                    "status": "running",
+                    "created_at": now_rfc3339(),
+                    "cursor": 0,
+                }));
+            } else {
+                output.line(run_id.as_str());
+            }
+            ExitCode::SUCCESS
+        }
         Err(error) => output.failure("run", &error),
     }
 }
 
 /// Runs the request in a supervisor of its own and follows it to its last frame.
-pub(super) fn supervise(output: &Output, request: &RunRequest) -> Result<RunResult, ErrorBody> {
+pub(crate) fn supervise(output: &Output, request: &RunRequest) -> Result<RunResult, ErrorBody> {
+    match start(output, request)? {
+        Followed::Ended(result) => Ok(*result),
+        Followed::Left(run_id) => Err(ErrorBody::new(
+            ErrorCode::Internal,
+            format!("{run_id} was left to itself"),
+        )),
+    }
+}
+
+/// The same; a detached run is followed until it was accepted.
+pub(crate) fn start(output: &Output, request: &RunRequest) -> Result<Followed, ErrorBody> {
     let unavailable = |what: String| ErrorBody::new(ErrorCode::RunnerUnavailable, what);
     let io = |e: std::io::Error| unavailable(format!("the supervisor cannot be reached: {e}"));
     let (ours, theirs) = UnixStream::pair().map_err(io)?;
@@ -39,6 +67,11 @@ pub(super) fn supervise(output: &Output, request: &RunRequest) -> Result<RunResu
         .env_clear()
         .stdin(Stdio::null())
         .stdout(Stdio::null())
+        .stderr(match request.mode {
+            RunMode::Attached => Stdio::inherit(),
+            // It outlives whoever reads that.
+            RunMode::Detached => Stdio::null(),
+        })
         .spawn()
         .map_err(io)?;
     drop(theirs);
@@ -59,6 +92,9 @@ pub(super) fn supervise(output: &Output, request: &RunRequest) -> Result<RunResu
                 preview::announce(*output, request, &event);
             }
             Ok(Some(Frame::Event { event })) if !output.is_json() => show(*output, request, &event),
+            Ok(Some(Frame::Accepted { run_id, .. })) if request.mode == RunMode::Detached => {
+                return Ok(Followed::Left(run_id));
+            }
             Ok(Some(Frame::Event { .. } | Frame::Accepted { .. })) => {}
             Ok(Some(Frame::ToolRequest { request })) => {
                 let result = parent_unavailable(&request);
@@ -84,7 +120,14 @@ pub(super) fn supervise(output: &Output, request: &RunRequest) -> Result<RunResu
         }
     };
     let _ = child.wait();
-    answer
+    answer.map(|result| Followed::Ended(Box::new(result)))
+}
+
+/// How far a run was followed.
+pub(crate) enum Followed {
+    Ended(Box<RunResult>),
+    /// It goes on by itself.
+    Left(RunId),
 }
 
 /// Ctrl-C and SIGTERM end the run, not this process: the user gets what was salvaged.

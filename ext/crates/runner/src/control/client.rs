@@ -1,12 +1,14 @@
 //! Asking the supervisor of a run to end it.
 
 use super::socket::address;
+use serde_json::Value;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
-    CancelAnswer, CancelWish, ErrorBody, ErrorCode, RunCancellation, RunStatus, schema_id,
+    CancelAnswer, CancelWish, ErrorBody, ErrorCode, LiveCall, LiveReply, RunCancellation,
+    RunStatus, schema_id,
 };
 use wp_codebox_runtime::{FoundRun, RegistryError, StateDir, status};
 
@@ -15,6 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// One attempt.
 const ATTEMPT: Duration = Duration::from_secs(3);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// Longest answer, bytes.
+const ANSWER: u64 = 96 * 1024 * 1024;
 /// Characters of each text of a wish.
 const WISH: usize = 250;
 
@@ -55,6 +59,40 @@ pub(crate) fn cancel(
             Ok(_) => return Err(silent(run, "another run answers")),
             Err(error) => return Err(silent(run, &error.to_string())),
         }
+    }
+}
+
+/// Asks a held sandbox for something that is answered once, and waits for the answer: as long as
+/// the sandbox lives, since it may wait for what was asked before.
+pub(crate) fn ask_once(run: &FoundRun, call: &LiveCall) -> Result<Value, ErrorBody> {
+    let unreachable = |e: io::Error| match e.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => ErrorBody::new(
+            ErrorCode::SandboxNotHeld,
+            format!(
+                "{} is not held: it has ended, or was never a sandbox that stays",
+                run.run_id
+            ),
+        ),
+        _ => silent(run, &e.to_string()),
+    };
+    let mut line =
+        serde_json::to_vec(call).map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))?;
+    line.push(b'\n');
+    let mut stream = connect(&run.path).map_err(unreachable)?;
+    stream.write_all(&line).map_err(unreachable)?;
+    let mut answer = String::new();
+    let mut reader = BufReader::new(stream.take(ANSWER));
+    reader.read_line(&mut answer).map_err(unreachable)?;
+    match serde_json::from_str(&answer) {
+        Ok(LiveReply::Answer { answer }) => Ok(answer),
+        Ok(LiveReply::Error { error }) => Err(error),
+        Ok(
+            LiveReply::Started { .. }
+            | LiveReply::Output { .. }
+            | LiveReply::Event { .. }
+            | LiveReply::Exited(_),
+        )
+        | Err(_) => Err(silent(run, "it ended before its answer")),
     }
 }
 

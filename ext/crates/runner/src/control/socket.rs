@@ -31,7 +31,7 @@ const LIVE: usize = 128;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The socket's address by way of its open directory. It holds only as long as that is open.
-pub(super) fn address(run_dir: &Path) -> io::Result<(OwnedFd, PathBuf)> {
+pub(crate) fn address(run_dir: &Path) -> io::Result<(OwnedFd, PathBuf)> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let directory = rustix::fs::open(run_dir, flags, Mode::empty())?;
     let path = format!("/proc/self/fd/{}/{CONTROL_SOCKET}", directory.as_raw_fd());

@@ -200,7 +200,7 @@ pub(super) const ROWS: &[Row] = &[
         "Writes files and database of the site into one bundle of state.",
     )
     .args(snapshot_args![text("label", "Name of the bundle.")])
-    .prints("JSON {schema, label, files, database, artifacts}")
+    .prints("JSON {schema, status, label, digest, files, database, options, postTypes, omitted, artifacts}")
     .schema("wp-codebox/wordpress-state-bundle-capture/v1"),
     Row::new(
         "wordpress.export-replay-package",
@@ -219,7 +219,7 @@ pub(super) const ROWS: &[Row] = &[
             "Milliseconds an import is expected to take; written into the package.",
         ),
     ])
-    .prints("JSON {schema, label, package, artifacts}")
+    .prints("JSON {schema, status, id, label, digest, files, steps, limitations, artifacts}")
     .schema("wp-codebox/wordpress-replay-export/v1"),
     Row::new(
         "wordpress.ability",
@@ -336,7 +336,7 @@ pub(super) const ROWS: &[Row] = &[
             "Database of the tests: sqlite.",
         ),
     ])
-    .prints("JSON {schema, status, tests, failures: [{test, message}], output}")
+    .prints("JSON {schema, status, runner, exitCode, summary, suites, failures: [{suite, test, file, line, message}], output}")
     .schema(schema_id::TEST_RESULTS),
     Row::new(
         "wordpress.plugin-check",
@@ -348,7 +348,7 @@ pub(super) const ROWS: &[Row] = &[
         text("plugin-slug", "Directory of the plugin below wp-content/plugins.").required(),
         text("checks", "Only these checks, separated by commas."),
     ])
-    .prints("JSON {schema, plugin, status, findings}")
+    .prints("JSON {schema, status, plugin, tool, summary, findings}")
     .schema("wp-codebox/plugin-check/v1"),
     Row::new(
         "wordpress.plugin-setup",
@@ -422,7 +422,7 @@ pub(super) const ROWS: &[Row] = &[
         DEFINES,
         MULTISITE,
     ])
-    .prints("JSON {schema, status, tests, failures, output}")
+    .prints("JSON {schema, status, runner, exitCode, summary, suites, failures, output}")
     .schema(schema_id::TEST_RESULTS),
     Row::new(
         "wordpress.theme-setup",
@@ -449,6 +449,6 @@ pub(super) const ROWS: &[Row] = &[
         "Checks a theme with the plugin Theme Check, where its code is in the guest.",
     )
     .args(&[text("theme", "Directory of the theme below wp-content/themes.").required()])
-    .prints("JSON {schema, theme, status, findings}")
+    .prints("JSON {schema, status, theme, checks, summary, findings}")
     .schema("wp-codebox/theme-check/v1"),
 ];

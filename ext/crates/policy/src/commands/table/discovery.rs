@@ -18,45 +18,43 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "wordpress.runtime-discovery",
         "runtime-discovery.php",
-        "Tells what the guest's WordPress is made of: versions, plugins, themes, types, routes.",
+        "Tells what the guest's WordPress is made of: versions, plugins, themes, content, roles, abilities.",
     )
     .args(&[one_of(
         "surface",
         &[
             "all",
-            "core",
+            "runtime",
             "plugins",
             "themes",
-            "types",
-            "rest",
-            "hooks",
+            "content",
+            "users",
             "abilities",
-            "cli",
         ],
         "Only this part; all without it.",
     )])
-    .prints("JSON {schema, surface, wordpress, php, plugins, themes, postTypes, taxonomies, rest}")
+    .prints("JSON {schema, surface, runtime?, plugins?, themes?, content?, users?, abilities?}")
     .schema("wp-codebox/wordpress-runtime-discovery/v1"),
     row(
         "wordpress.execution-surfaces",
         "execution-surfaces.php",
         "Lists everything of the site that can be made to run code.",
     )
-    .prints("JSON {schema, surfaces: [{kind, name, count}]}")
+    .prints("JSON {schema, surfaces: [{kind, command, items, total, truncated}]}")
     .schema("wp-codebox/wordpress-execution-surfaces/v1"),
     row(
         "wordpress.rest-route-inventory",
         "rest-route-inventory.php",
         "Lists the routes of the REST API with methods and arguments.",
     )
-    .prints("JSON {schema, routes: [{route, namespace, methods, args}]}")
+    .prints("JSON {schema, namespaces, items: [{route, namespace, methods, endpoints}], total, truncated}")
     .schema("wp-codebox/wordpress-rest-route-inventory/v1"),
     row(
         "wordpress.admin-page-inventory",
         "admin-page-inventory.php",
         "Lists the screens of wp-admin that the menus name.",
     )
-    .prints("JSON {schema, pages: [{slug, parent, title, capability, url}]}")
+    .prints("JSON {schema, items: [{path, title, capability, parent, source}], total, truncated}")
     .schema("wp-codebox/wordpress-admin-page-inventory/v1"),
     row(
         "wordpress.admin-action-inventory",
@@ -64,22 +62,27 @@ pub(super) const ROWS: &[Row] = &[
         "Lists forms, links and hooks of wp-admin that do something.",
     )
     .args(&[
-        integer("max-pages", 1, 200, "Most screens that are rendered."),
-        integer("max_pages", 1, 200, "The same as max-pages."),
+        integer(
+            "max-pages",
+            0,
+            200,
+            "Most screens that are rendered; 10 without it.",
+        ),
+        integer("max_pages", 0, 200, "The same as max-pages."),
     ])
-    .prints("JSON {schema, actions: [{kind, name, page, capability}]}")
+    .prints("JSON {schema, adminAjax, adminPost, pages, forms: {items: [{kind, page, method, target, action, nonce, fields}]}}")
     .schema("wp-codebox/wordpress-admin-action-inventory/v1"),
     row(
         "wordpress.inventory-database",
         "inventory-database.php",
         "Lists tables, columns and counts of rows of the guest's database.",
     )
-    .prints("JSON {schema, engine, tables: [{name, rows, columns}]}")
+    .prints("JSON {schema, prefix, items: [{name, core, rows, columns, indexes}], total, truncated}")
     .schema("wp-codebox/wordpress-db-inventory/v1"),
     row(
         "wordpress.inventory-plugin-module-options-tables",
         "inventory-plugin-module-options-tables.php",
-        "Lists options and tables that plugins brought, without values that look secret.",
+        "Lists options and tables that are not WordPress's own, with the plugins whose code names them; no values.",
     )
     .args(&[
         flag("read_only", "Whether nothing may be written; it always is."),
@@ -88,13 +91,13 @@ pub(super) const ROWS: &[Row] = &[
             "Whether values are shown as placeholders only.",
         ),
     ])
-    .prints("JSON {schema, plugins: [{plugin, modules, options, tables}]}")
+    .prints("JSON {schema, readOnly, plugins: {items: [{plugin, options, tables}]}, unclaimed}")
     .schema("wp-codebox/wordpress-plugin-module-options-tables-inventory/v1"),
     row(
         "wordpress.frontend-url-inventory",
         "frontend-url-inventory.php",
         "Lists URLs of the front end, of every kind of page.",
     )
-    .prints("JSON {schema, urls: [{url, kind}]}")
+    .prints("JSON {schema, home, items: [{kind, url, path, type?, id?}], total, truncated}")
     .schema("wp-codebox/wordpress-frontend-url-inventory/v1"),
 ];

@@ -44,7 +44,7 @@ pub(super) const ROWS: &[Row] = &[
         ),
         integer("hook-limit", 1, 500, "Most hooks that are told."),
     ])
-    .prints("JSON {schema, request, status, timing, memory, queries, hooks}")
+    .prints("JSON {schema, request, status, response, timing, memory, queries, hooks, php}")
     .schema("wp-codebox/performance-observation/v1"),
     Row::new(
         "wordpress.cache-churn-observation",
@@ -63,7 +63,7 @@ pub(super) const ROWS: &[Row] = &[
         text("action-id", "Name of an action, told in the result."),
         text("correlation-id", "Name of a task, told in the result."),
     ])
-    .prints("JSON {schema, request, status, objectCache, options, transients, samples}")
+    .prints("JSON {schema, request, status, response, objectCache, options, transients, rewritten, samples}")
     .schema("wp-codebox/cache-churn-observation/v1"),
     Row::new(
         "wordpress.bench",
@@ -96,12 +96,21 @@ pub(super) const ROWS: &[Row] = &[
         text("dependency-slugs", "Plugins it needs, separated by commas."),
         object("env-json", "Environment of the workloads."),
         list("bootstrap-files-json", "PHP files that are loaded before."),
-        list("workloads-json", "Workloads instead of the plugin's own."),
+        list(
+            "workloads-json",
+            "Workloads {id, type: php|rest, file|code|path} instead of the plugin's bench/*.php.",
+        ),
         list("scenario-ids-json", "Only workloads of these ids."),
-        object("lifecycle-json", "Steps before and after each workload."),
-        object("reset-policy-json", "What is reset between runs."),
+        object(
+            "lifecycle-json",
+            "{setup?, teardown?} of each workload, each {file} or {code}.",
+        ),
+        object(
+            "reset-policy-json",
+            "What is reset between runs: {between: none|cache}.",
+        ),
     ])
-    .prints("JSON {schema, component, scenarios: [{id, iterations, metrics}]}")
+    .prints("JSON {schema, status, component, scenarios: [{id, status, metrics, samples}]}")
     .schema("wp-codebox/bench-results/v1")
     .requires(&[
         "wordpress.run-php",

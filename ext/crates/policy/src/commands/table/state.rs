@@ -8,6 +8,10 @@ use super::{
     integer, list, object, one_of, text,
 };
 
+const ADMIN_USER: AcceptedArg = text(
+    "user",
+    "Login, e-mail address or id of the user it acts as; without it the first administrator.",
+);
 const PAGE_LOAD: &str = "wp-codebox/wordpress-page-load-result/v1";
 const BLOCK: &str = "wp-codebox/wordpress-block-exercise-result/v1";
 const ACTION: &str = "wp-codebox/wordpress-execution-action-result/v1";
@@ -48,7 +52,7 @@ pub(super) const ROWS: &[Row] = &[
     .args(&[
         one_of(
             "surface",
-            &["frontend", "admin"],
+            &["frontend", "admin", "login", "rest"],
             "What part of the site; frontend without it.",
         ),
         PATH,
@@ -58,7 +62,7 @@ pub(super) const ROWS: &[Row] = &[
         BODY,
         EXPECT_STATUS,
     ])
-    .prints("JSON {schema, surface, url, status, headers, title, bytes, durationMs}")
+    .prints("JSON {schema, surface, mode, request, status, outcome, headers, title, body, durationMs, php, queries, costs}")
     .schema(PAGE_LOAD),
     row(
         "wordpress.invoke-hook",
@@ -104,8 +108,8 @@ pub(super) const ROWS: &[Row] = &[
         "simulated-admin-page-load.php",
         "Renders a screen of wp-admin in process, as a user.",
     )
-    .args(&[PATH, URL, METHOD, QUERY, FIELDS, USER, SESSION, RECORD])
-    .prints("JSON {schema, surface, url, status, title, bytes, durationMs, diagnostics?}")
+    .args(&[PATH, URL, METHOD, QUERY, FIELDS, ADMIN_USER, SESSION, RECORD])
+    .prints("JSON {schema, surface, mode, request, status, outcome, headers, title, body, php, queries, costs, hooks}")
     .schema(PAGE_LOAD),
     row(
         "wordpress.simulated-frontend-page-load",
@@ -113,7 +117,7 @@ pub(super) const ROWS: &[Row] = &[
         "Renders a page of the front end in process.",
     )
     .args(&[PATH, URL, METHOD, QUERY, FIELDS, USER, SESSION, RECORD])
-    .prints("JSON {schema, surface, url, status, title, bytes, durationMs, diagnostics?}")
+    .prints("JSON {schema, surface, mode, request, status, outcome, headers, title, body, php, queries, costs, hooks}")
     .schema(PAGE_LOAD),
     row(
         "wordpress.crud-operation",
@@ -122,10 +126,10 @@ pub(super) const ROWS: &[Row] = &[
     )
     .args(&[object(
         "operation-json",
-        "The operation: {operation, resource, id?, data?, query?}.",
+        "The operation: {operation: create|read|update|delete|list, type, id?, data?, query?, limit?}.",
     )
     .required()])
-    .prints("JSON {schema, operation, resource, status, result}")
+    .prints("JSON {schema, status, operation, type, id?, item?, previous?, items?, truncated?}")
     .schema("wp-codebox/wordpress-crud-result/v1"),
     row(
         "wordpress.block-render",
@@ -133,7 +137,7 @@ pub(super) const ROWS: &[Row] = &[
         "Renders a block as the front end would.",
     )
     .args(&[BLOCK_NAME, ATTRIBUTES, CONTENT, MARKUP, SOURCE])
-    .prints("JSON {schema, block, registered, html, bytes}")
+    .prints("JSON {schema, status, block, registered, dynamic, html, bytes, sha256, queries}")
     .schema(BLOCK),
     row(
         "wordpress.block-exercise",
@@ -152,7 +156,7 @@ pub(super) const ROWS: &[Row] = &[
         ),
         SOURCE,
     ])
-    .prints("JSON {schema, block, registered, checks, html, bytes}")
+    .prints("JSON {schema, status, block, registered, dynamic, checks, markup, html, bytes, sha256}")
     .schema(BLOCK),
     row(
         "wordpress.db-operation",
@@ -161,10 +165,10 @@ pub(super) const ROWS: &[Row] = &[
     )
     .args(&[object(
         "operation-json",
-        "The operation: {operation, table?, query?, where?, data?, limit?}.",
+        "The operation: {operation: select|explain|insert|update|delete, table?, sql?, values?, where?, columns?, limit?}.",
     )
     .required()])
-    .prints("JSON {schema, operation, status, rows, rowCount}")
+    .prints("JSON {schema, status, operation, table?, rows?, rowCount?, truncated?, affectedRows?, insertId?}")
     .schema("wp-codebox/wordpress-db-result/v1"),
     row(
         "wordpress.admin-action",

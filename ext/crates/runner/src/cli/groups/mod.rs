@@ -14,6 +14,8 @@ mod spool;
 mod supervisors;
 mod task;
 
+pub(in crate::cli) use supervisors::start_detached;
+
 pub(crate) use args::{BatchArgs, FanoutArgs, SingleArgs};
 
 use super::Settings;

@@ -69,7 +69,7 @@ impl Supervisors {
         request: &RunRequest,
         accepted: impl FnOnce(),
     ) -> Result<RunResult, ErrorBody> {
-        let (stream, mut child) = self.spawn().map_err(|e| unreachable(&e))?;
+        let (stream, mut child) = self.spawn(Stdio::inherit()).map_err(|e| unreachable(&e))?;
         let answer = self.converse(stream, request, accepted);
         self.alive().remove(&request.run_id);
         // Its last frame comes after everything was settled: it is about to be gone.
@@ -77,7 +77,8 @@ impl Supervisors {
         answer
     }
 
-    fn spawn(&self) -> io::Result<(UnixStream, Child)> {
+    /// `errors`: where it says what it cannot say in frames.
+    fn spawn(&self, errors: Stdio) -> io::Result<(UnixStream, Child)> {
         let (ours, theirs) = UnixStream::pair()?;
         let theirs = OwnedFd::from(theirs);
         let _turn = self.start.lock().unwrap_or_else(PoisonError::into_inner);
@@ -88,6 +89,7 @@ impl Supervisors {
             .env_clear()
             .stdin(Stdio::null())
             .stdout(Stdio::null())
+            .stderr(errors)
             .spawn()?;
         drop(theirs);
         Ok((ours, child))
@@ -144,6 +146,26 @@ impl Supervisors {
                 Err(e) => return Err(unreachable(&e)),
             }
         }
+    }
+}
+
+/// Starts a run that goes on without this process, and waits until it has its directory.
+pub(in crate::cli) fn start_detached(request: &RunRequest) -> Result<(), ErrorBody> {
+    let (stream, _child) = Supervisors::default()
+        .spawn(Stdio::null())
+        .map_err(|e| unreachable(&e))?;
+    let start = Frame::Start {
+        protocol: PROTOCOL_VERSION,
+        request: request.clone(),
+    };
+    write_frame(&stream, &start).map_err(|e| unreachable(&e))?;
+    match FrameReader::new(stream).next() {
+        Ok(Some(Frame::Accepted { .. })) => Ok(()),
+        Ok(Some(Frame::Error { error })) => Err(error),
+        Ok(_) => Err(unavailable(
+            "the supervisor did not accept the run".to_owned(),
+        )),
+        Err(e) => Err(unreachable(&e)),
     }
 }
 

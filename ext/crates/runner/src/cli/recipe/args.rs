@@ -1,6 +1,7 @@
 //! Arguments of `recipe`, `recipe-run`, `validate-blueprint` and `workspace-policy`.
 
 use crate::cli::args::PathArgs;
+use crate::cli::preview::PreviewArgs;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
@@ -70,6 +71,8 @@ pub(crate) struct RecipeRunArgs {
     /// Partition of the state directory the bundle is stored in.
     #[arg(long, default_value = "cli", value_name = "ID")]
     pub site: String,
+    #[command(flatten)]
+    pub preview: PreviewArgs,
     #[command(flatten)]
     pub paths: PathArgs,
     /// Print JSON on standard output.

@@ -9,7 +9,7 @@ pub(crate) use args::{
     BlueprintArgs, RecipeArgs, RecipeCommand, RecipeRunArgs, WorkspacePolicyArgs,
     WorkspacePolicyCommand,
 };
-pub(crate) use check::{validate_blueprint, workspace_policy};
+pub(crate) use check::{read_blueprint, validate_blueprint, workspace_policy};
 pub(crate) use run::recipe_run;
 
 use super::output::Output;

@@ -2,7 +2,7 @@
 
 use super::{Looked, RecipeCommand, RecipeRunArgs, answer, human};
 use crate::cli::output::Output;
-use crate::cli::{Settings, request, run};
+use crate::cli::{Settings, preview, request, run};
 use crate::recipe::{self, Asked, Told};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -62,6 +62,10 @@ fn start(output: &Output, args: &RecipeRunArgs, looked: &Looked, recipe: &Recipe
             ErrorBody::new(ErrorCode::PolicyInvalid, message)
         })
         .and_then(|lowered| recipe::build(&looked.loaded, recipe, &looked.host, lowered, &asked));
+    let request = request.and_then(|mut request| {
+        preview::hold(&args.preview, &mut request)?;
+        Ok(request)
+    });
     let request = match request {
         Ok(request) => request,
         Err(error) => return output.failure("recipe-run", &error),

@@ -5,11 +5,13 @@ mod events;
 mod table;
 mod watch;
 
+pub(in crate::cli) use args::PlaceArgs;
 pub(crate) use args::RunsCommand;
 
 use super::Settings;
+use super::args::PathArgs;
 use super::output::Output;
-use args::{ArtifactsArgs, CancelArgs, FormArg, GetArgs, ListArgs, PlaceArgs, StatusArgs};
+use args::{ArtifactsArgs, CancelArgs, FormArg, GetArgs, ListArgs, StatusArgs};
 use std::process::ExitCode;
 use wp_codebox_artifacts::{Dir, Store, StoredBundle};
 use wp_codebox_contracts::{
@@ -54,7 +56,24 @@ fn open(place: &PlaceArgs) -> Result<(StateDir, Vec<SiteId>), ErrorBody> {
     Ok((state, wanted))
 }
 
-fn found(place: &PlaceArgs, reference: &str) -> Result<(StateDir, FoundRun), ErrorBody> {
+/// One run, found for another command.
+pub(crate) fn found_in(
+    paths: &PathArgs,
+    site: Option<&str>,
+    reference: &str,
+) -> Result<(StateDir, FoundRun), ErrorBody> {
+    let place = PlaceArgs {
+        site: site.map(str::to_owned),
+        paths: paths.clone(),
+        json: false,
+    };
+    found(&place, reference)
+}
+
+pub(in crate::cli) fn found(
+    place: &PlaceArgs,
+    reference: &str,
+) -> Result<(StateDir, FoundRun), ErrorBody> {
     let (state, sites) = open(place)?;
     let run = find(&state, &sites, reference).map_err(|e| e.body())?;
     Ok((state, run))
@@ -172,7 +191,7 @@ fn show_artifacts(output: &Output, args: &ArtifactsArgs) -> Result<(), ErrorBody
     Ok(())
 }
 
-fn bundle(
+pub(in crate::cli) fn bundle(
     state: &StateDir,
     run: &FoundRun,
     salvaged: bool,

@@ -9,12 +9,10 @@ use crate::frames::{FrameReader, write_frame};
 use serde_json::{Map, Value, json};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, EventType, Frame, Hold, MountRequest, PROTOCOL_VERSION, PreviewRequest,
-    RunMode, RunPaths, RunRequest, SandboxIdentity, SecretBinding, SecretsPolicy, TaskInput,
-    schema_id,
+    RunMode, RunRequest, SandboxIdentity, SecretBinding, SecretsPolicy, TaskInput, schema_id,
 };
 use wp_codebox_policy::{self as policy, descriptor};
 use wp_codebox_recipe::{Profile, show_duration};
@@ -137,13 +135,6 @@ fn request_of(
     settings: &Settings,
     place: &PlaceArgs,
 ) -> Result<RunRequest, ErrorBody> {
-    let text = |path: &Path| {
-        let invalid = || {
-            let message = format!("{} is not valid UTF-8", path.display());
-            ErrorBody::new(ErrorCode::InputInvalid, message)
-        };
-        path.to_str().map(str::to_owned).ok_or_else(invalid)
-    };
     let wordpress = settings.wordpress.as_deref().ok_or_else(|| {
         ErrorBody::new(
             ErrorCode::ConfigInvalid,
@@ -151,7 +142,6 @@ fn request_of(
         )
         .hint("or set WP_CODEBOX_WORDPRESS")
     })?;
-    let root = text(wordpress)?;
     let secrets = secrets(profile)?;
     let identity = SandboxIdentity {
         profile: profile.id.clone(),
@@ -175,18 +165,7 @@ fn request_of(
         site: site(place)?,
         mode: RunMode::Detached,
         max_runs: RunRequest::default_max_runs(),
-        paths: RunPaths {
-            state_dir: text(&settings.state_dir)?,
-            share_dir: text(&settings.share_dir)?,
-            launcher: text(&settings.launcher)?,
-            php_binary: text(&settings.php_binary)?,
-            wordpress: root.clone(),
-            denied: vec![root],
-            allowed_roots: None,
-            cgroup: settings.cgroup.as_deref().map(text).transpose()?,
-            agents_dir: settings.agents_dir.as_deref().map(text).transpose()?,
-            browser: settings.browser.as_deref().map(text).transpose()?,
-        },
+        paths: request::run_paths(settings, wordpress)?,
         // Text for whoever works there; nothing runs it.
         task: (!instructions.is_empty()).then(|| TaskInput::new(instructions)),
         policy: Some(policy_of(profile, &secrets)?),

@@ -40,9 +40,15 @@ fn living(run: &FoundRun, document: &mut Value) {
     match control::ask(run, "cli", LiveRequest::Status, PATIENCE) {
         Ok(Value::Object(told)) => {
             for (name, value) in told {
-                if name != "schema" && !value.is_null() {
+                // What it was made from is known better here.
+                let known = name == "schema" || name == "identity";
+                if !known && !value.is_null() {
                     document[name] = value;
                 }
+            }
+            // Its guest is gone, but its bundle is still being written.
+            if document["state"] == "destroyed" {
+                document["state"] = json!("destroying");
             }
         }
         // It is being made, or has too much to do.
@@ -66,9 +72,9 @@ fn dead(state: &StateDir, run: &FoundRun, view: &RunView, document: &mut Value) 
 
 /// How it ended, when, why and on whose word.
 fn tombstone(view: &RunView, tail: &[LifecycleEvent]) -> Value {
+    // What came first is why; what follows is how it went.
     let last = tail
         .iter()
-        .rev()
         .find(|event| event.kind == EventType::StateChanged && is_end(event));
     let text = |event: &LifecycleEvent, name: &str| event.data.get(name).cloned();
     let (how, reason, actor) = match last {
@@ -99,7 +105,7 @@ fn tombstone(view: &RunView, tail: &[LifecycleEvent]) -> Value {
 
 fn is_end(event: &LifecycleEvent) -> bool {
     let to = event.data.get("to").and_then(Value::as_str);
-    matches!(to, Some("expired" | "failed" | "destroying" | "destroyed"))
+    matches!(to, Some("expired" | "failed" | "destroying"))
 }
 
 /// For people.
@@ -197,7 +203,11 @@ mod tests {
         ] {
             let told = tombstone(
                 &view(),
-                &[change("ready", "x", "y"), change(to, "why", "who")],
+                &[
+                    change("ready", "x", "y"),
+                    change(to, "why", "who"),
+                    change("destroyed", "gone", "supervisor"),
+                ],
             );
             assert_eq!(
                 (told["how"].as_str(), told["reason"].as_str()),

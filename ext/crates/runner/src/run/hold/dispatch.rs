@@ -19,13 +19,10 @@ pub(super) enum Beside {
 pub(super) fn beside(request: &LiveRequest) -> Beside {
     match request {
         LiveRequest::Restore { .. } | LiveRequest::Reset | LiveRequest::Snapshot(_) => Beside::No,
-        LiveRequest::Command { call, .. } => match descriptor(&call.command) {
-            Some(found) if found.handler == Handler::Checkpoint => Beside::No,
-            Some(_) | None => Beside::Yes,
-        },
+        LiveRequest::Command { call, .. } => beside_command(&call.command),
+        LiveRequest::Step { action, .. } => beside_command(&action.command),
         LiveRequest::Exec(_)
         | LiveRequest::Observe { .. }
-        | LiveRequest::Step { .. }
         | LiveRequest::Trace
         | LiveRequest::SyncIn(_)
         | LiveRequest::SyncOut(_)
@@ -35,6 +32,13 @@ pub(super) fn beside(request: &LiveRequest) -> Beside {
         | LiveRequest::Status
         | LiveRequest::ExtendTtl { .. }
         | LiveRequest::Close { .. } => Beside::Yes,
+    }
+}
+
+fn beside_command(command: &str) -> Beside {
+    match descriptor(command) {
+        Some(found) if found.handler == Handler::Checkpoint => Beside::No,
+        Some(_) | None => Beside::Yes,
     }
 }
 

@@ -57,10 +57,10 @@ pub(crate) struct Session<'s, 'r> {
     pub previews: Previews,
     /// What guests before the present one used.
     spent: Usage,
-    /// When the guest must end.
-    until: Instant,
     /// Guests before the present one.
     replaced: u32,
+    /// When the guest must end.
+    until: Instant,
 }
 
 /// What a session leaves.
@@ -94,8 +94,8 @@ impl<'s, 'r> Session<'s, 'r> {
             outer,
             previews: Previews::default(),
             spent: Usage::default(),
-            until: setting.clock.deadline,
             replaced: 0,
+            until: setting.clock.deadline,
         })
     }
 

@@ -29,6 +29,9 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::{ExecutionEnd, Launch, Runtime, Terminal};
 
+/// Time until the end of a guest is known whose browser is gone.
+const DYING: Duration = Duration::from_millis(500);
+
 impl Session<'_, '_> {
     pub(super) fn browser_command(
         &mut self,
@@ -123,10 +126,8 @@ impl Session<'_, '_> {
             }),
         };
         let failed = window.failed.take();
-        if let (Some(Failure::Lost { .. } | Failure::Crashed), Some(end)) =
-            (&visit.failure, runtime.death())
-        {
-            visit.limit = limit_of(end);
+        if let Some(Failure::Lost { .. } | Failure::Crashed) = &visit.failure {
+            visit.limit = death(runtime.as_mut()).and_then(limit_of);
         }
         let usage = runtime.destroy().usage;
         visit.peak_memory_bytes = usage.peak_memory_bytes;
@@ -135,6 +136,17 @@ impl Session<'_, '_> {
         match failed {
             Some(error) => Err(error),
             None => Ok(visit),
+        }
+    }
+}
+
+/// How the guest died; a browser that is gone may be the first that is seen of it.
+fn death(runtime: &mut dyn Runtime) -> Option<ExecutionEnd> {
+    let until = Instant::now() + DYING;
+    loop {
+        match runtime.death() {
+            None if Instant::now() < until => std::thread::sleep(Duration::from_millis(20)),
+            end => return end,
         }
     }
 }

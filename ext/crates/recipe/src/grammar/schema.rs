@@ -1,0 +1,145 @@
+//! The grammar as a JSON Schema (draft 4, without references), for editors and other readers.
+//!
+//! What the schema accepts may still be refused: rules about meaning are `validate`'s.
+
+use super::{Items, Need, Pattern, RECIPE, Shape};
+use serde_json::{Map, Value, json};
+
+/// Schema of a recipe.
+pub(crate) fn schema() -> Value {
+    let mut document = json!({
+        "$schema": "http://json-schema.org/draft-04/schema#",
+        "$id": "wp-codebox/workspace-recipe/v1",
+        "title": "Workspace recipe",
+        "description": "A recipe: what a run brings along, what it does, what it keeps. Made from the table that the reader itself uses.",
+    });
+    if let (Value::Object(document), Value::Object(root)) = (&mut document, of(&RECIPE)) {
+        document.extend(root);
+    }
+    document
+}
+
+fn of(shape: &Shape) -> Value {
+    match shape {
+        // WordPress wants a type everywhere.
+        Shape::Any => {
+            json!({"type": ["object", "array", "string", "number", "boolean", "null"]})
+        }
+        Shape::Free => json!({"type": "object"}),
+        Shape::Bool => json!({"type": "boolean"}),
+        Shape::True => json!({"type": "boolean", "enum": [true]}),
+        Shape::Text(pattern, least, most) => {
+            let mut row = Map::from_iter([("type".to_owned(), json!("string"))]);
+            if *least > 0 {
+                row.insert("minLength".to_owned(), json!(least));
+            }
+            if *most < usize::MAX {
+                row.insert("maxLength".to_owned(), json!(most));
+            }
+            if let Some(expression) = expression(*pattern) {
+                row.insert("pattern".to_owned(), json!(expression));
+            }
+            Value::Object(row)
+        }
+        Shape::Integer(least, most) => {
+            let mut row = json!({"type": "integer", "minimum": least});
+            // Beyond this, readers of JSON do not agree on numbers.
+            if *most < 1 << 53 {
+                row["maximum"] = json!(most);
+            }
+            row
+        }
+        Shape::Number => json!({"type": "number"}),
+        Shape::Scalar => json!({"type": ["string", "number", "boolean", "null"]}),
+        Shape::Word(words) => json!({"type": "string", "enum": words}),
+        Shape::List(list) => {
+            let mut row = json!({"type": "array", "items": of(&list.of)});
+            if list.least > 0 {
+                row["minItems"] = json!(list.least);
+            }
+            if list.most < usize::MAX {
+                row["maxItems"] = json!(list.most);
+            }
+            if list.items == Items::Unique {
+                row["uniqueItems"] = json!(true);
+            }
+            row
+        }
+        Shape::Map(values) => json!({"type": "object", "additionalProperties": of(values)}),
+        Shape::Record(fields) => {
+            let properties: Map<String, Value> = fields
+                .iter()
+                .map(|field| (field.name.to_owned(), of(&field.shape)))
+                .collect();
+            let named = |need: Need| -> Vec<&str> {
+                let fields = fields.iter().filter(|field| field.need == need);
+                fields.map(|field| field.name).collect()
+            };
+            let mut row = json!({
+                "type": "object",
+                "properties": properties,
+                "additionalProperties": false,
+            });
+            let required = named(Need::Must);
+            if !required.is_empty() {
+                row["required"] = json!(required);
+            }
+            let one_of = named(Need::OneOf);
+            if !one_of.is_empty() {
+                let rows: Vec<Value> = one_of
+                    .iter()
+                    .map(|name| json!({"type": "object", "required": [name]}))
+                    .collect();
+                row["anyOf"] = json!(rows);
+            }
+            row
+        }
+        Shape::Either(shapes, _) => {
+            let rows: Vec<Value> = shapes.iter().map(of).collect();
+            json!({"anyOf": rows})
+        }
+    }
+}
+
+/// The form of a text as a regular expression; none where every text fits.
+fn expression(pattern: Pattern) -> Option<&'static str> {
+    match pattern {
+        Pattern::Any => None,
+        Pattern::Name => Some("^[A-Za-z0-9][A-Za-z0-9_.-]*$"),
+        Pattern::Slug => Some("^[A-Za-z0-9][A-Za-z0-9_-]*$"),
+        Pattern::Handle => Some("^[A-Za-z0-9._-]+$"),
+        Pattern::EnvName => Some("^[A-Z_][A-Z0-9_]*$"),
+        Pattern::Absolute => Some("^/"),
+        Pattern::Sha256 => Some("^[a-fA-F0-9]{64}$"),
+        Pattern::Revision => Some("^[a-fA-F0-9]{40,64}$"),
+        Pattern::PhpVersion => Some("^[0-9]+\\.[0-9]+$"),
+        Pattern::Memory => Some("^[0-9]+[KMG]?$"),
+        Pattern::Table => Some("^[A-Za-z0-9_$]+$"),
+        Pattern::Type => Some("^[A-Za-z0-9][A-Za-z0-9_.:/-]*$"),
+        Pattern::Package => Some("^[a-z0-9_.-]+/[a-z0-9_.-]+$"),
+        Pattern::Repository => Some("^[a-z0-9-]+$"),
+        Pattern::RepositoryUrl => Some("^(https://|git@[A-Za-z0-9._-]+:[A-Za-z0-9._/-]+\\.git$)"),
+        Pattern::Pointer => Some("^(/[^/]*)*$"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The file is what the table says; `CODEBOX_WRITE=1` writes it.
+    #[test]
+    fn the_schema_of_the_repository_is_that_of_the_grammar() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../../abilities/schemas/workspace-recipe.v1.schema.json");
+        let made = serde_json::to_string_pretty(&schema()).unwrap() + "\n";
+        if std::env::var_os("CODEBOX_WRITE").is_some() {
+            std::fs::write(&path, &made).unwrap();
+        }
+        let there = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            there == made,
+            "the schema of recipes is out of date; run: CODEBOX_WRITE=1 cargo test -p wp-codebox-recipe the_schema_of"
+        );
+    }
+}

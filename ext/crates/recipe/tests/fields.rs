@@ -1,0 +1,308 @@
+//! Every field of the grammar is done, said or refused: none is read and forgotten.
+//!
+//! The largest recipe that is valid holds every field that is done. Without any one of them it
+//! comes down to something else. What is left of the grammar is refused by its path (see
+//! `bad.rs`) or says nothing about what is to be done.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod common;
+
+use common::FakeHost;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use wp_codebox_recipe::{Context, Lowered, PolicyChoice, lower, parse, recipe_schema, validate};
+
+/// Refused as a whole or wherever it asks for something, with its code.
+const REFUSED: &[&str] = &[
+    "adversarialCampaigns",
+    "distribution.routeAliases",
+    "distribution.setupArtifacts",
+    "distribution.serviceFakes.load",
+    "distribution.serviceFakes.sideEffectsArtifact",
+    "distribution.wordpress.bootstrap",
+    "distribution.wordpress.bootstrapFile",
+    "distribution.wordpress.config",
+    "fuzzRun",
+    "inputs.agent_bundles",
+    "inputs.browserActors",
+    "inputs.component_manifest",
+    "inputs.dependency_overlays",
+    "inputs.extra_plugins.composer",
+    "inputs.fixtureDatabases",
+    "inputs.fixtureUsers",
+    "inputs.inherit",
+    "inputs.inheritance",
+    "inputs.mounts.phase",
+    "inputs.pluginRuntime.php.bootstrapIniEntries",
+    "inputs.services",
+    "inputs.siteSeeds.bootstrap",
+    "inputs.sourcePackages",
+    "inputs.userSessions",
+    "inputs.workspace_preloads",
+    "runtime.assets.wordpressZip",
+    "runtime.backendPackage",
+    "runtime.extensions",
+    "runtime.hostNodeHeap",
+    "runtime.overlays",
+    "runtime.preview",
+    "runtime.stack",
+    // In every list of steps.
+    "*.diagnostics",
+];
+
+/// Says nothing about what is done: it names, is looked at by the check or by whoever runs it.
+const SAID: &[&str] = &[
+    "schema",
+    "metadata",
+    "artifacts.directory",
+    "artifacts.verify",
+    "distribution.name",
+    "distribution.serviceFakes.metadata",
+    "distribution.wordpress",
+    "inputs.externalServices",
+    "inputs.extra_plugins.metadata",
+    "inputs.extra_plugins.originalSource",
+    "inputs.extra_plugins.sourcePath",
+    "inputs.extra_plugins.sourceRoot",
+    "inputs.extra_plugins.sourceSubpath",
+    "inputs.mounts.type",
+    "inputs.pluginRuntime.label",
+    "inputs.siteSeeds.deterministicIds",
+    "inputs.siteSeeds.format",
+    "runtime.assets.wordpressDirectory",
+    "runtime.backend",
+    "runtime.bundledExtensions",
+    "runtime.name",
+    "runtime.phpVersion",
+    "runtime.wordpressInstallMode",
+    "runtime.workers",
+    "runtime.wp",
+    // Of lists of steps whose commands are what counts.
+    "distribution.sourceMounts.type",
+    "distribution.startupProbes.expectStatus",
+];
+
+fn step(more: &Value) -> Value {
+    let mut step = json!({
+        "command": "wordpress.wp-cli",
+        "args": ["command=option get home"],
+        "timeoutMs": 1000,
+        "metadata": {"a": 1},
+        "allowFailure": true,
+        "advisory": true,
+    });
+    for (name, value) in more.as_object().unwrap() {
+        step[name] = value.clone();
+    }
+    step
+}
+
+fn everything() -> Value {
+    let steps = json!([step(&json!({}))]);
+    let looped = json!({
+        "command": "command-agent-run",
+        "args": ["command=php", "args-json=[\"a\"]"],
+        "continuation": {
+            "maxIterations": 3,
+            "while": {"pointer": "/more", "equals": true},
+            "inputMappings": [{"from": "/next", "to": {"arg": "args-json", "pointer": "/0"}}],
+        },
+    });
+    json!({
+        "schema": "wp-codebox/workspace-recipe/v1",
+        "runtime": {"blueprint": {"steps": [{"step": "login"}]}},
+        "distribution": {
+            "name": "Shop",
+            "sourceMounts": [{"type": "directory", "source": "./dir", "target": "/workspace/source", "mode": "readwrite", "metadata": {"a": 1}, "role": "r", "ref": "main"}],
+            "wordpress": {"root": "/wordpress"},
+            "env": {"REGION": "eu"},
+            "constants": {"SHOP": true},
+            "serviceFakes": [{"name": "mail", "source": "./code.php", "metadata": {"a": 1}}],
+            "startupProbes": [
+                {"name": "p", "type": "php", "code": "echo 1;", "metadata": {"a": 1}},
+                {"name": "c", "type": "wp-cli", "command": "option get home"},
+                {"name": "h", "type": "http", "url": "http://localhost/"},
+            ],
+            "artifacts": [{"path": "wp-content/a.txt", "kind": "log", "metadata": {"a": 1}}],
+            "safety": {"network": "declared", "allowedHosts": ["api.example.org"], "secretEnv": ["API_KEY"]},
+        },
+        "inputs": {
+            "mounts": [{"source": "./dir/sub", "target": "/workspace/a", "mode": "readwrite", "captureArtifacts": false, "metadata": {"a": 1}}],
+            "workspaces": [
+                {"target": "/workspace/site", "mode": "readonly", "sourceMode": "site-backed", "seed": {"type": "directory", "source": "./other", "excludePaths": ["build/**"]}},
+                {"seed": {"type": "plugin_scaffold", "slug": "made", "name": "Made"}},
+            ],
+            "extra_plugins": [
+                {"source": "./dir", "slug": "shop", "mountSlug": "store", "pluginFile": "main.php", "activate": false},
+                {"source": "./good.zip", "slug": "packed", "sourceSubdir": "good", "sha256": common::ZIP_SHA256, "loadAs": "mu-plugin"},
+                {"source": "./other", "slug": "active"},
+            ],
+            "runtimeEnv": {"MODE": "test"},
+            "secretEnv": ["API_KEY"],
+            "pluginRuntime": {
+                "php": {"memoryLimit": "256M", "maxExecutionTime": 30, "iniEntries": {"precision": 9}},
+                "wpConfigDefines": {"WP_DEBUG": true},
+                "setup": steps,
+                "healthProbes": [
+                    {"name": "a", "type": "plugin-active", "pluginFile": "shop/shop.php"},
+                    {"name": "b", "type": "php", "code": "echo 1;"},
+                    {"name": "c", "type": "wp-cli", "command": "option get home"},
+                ],
+            },
+            "siteSeeds": [{
+                "type": "fixture", "name": "small", "source": "./seed.json",
+                "scopes": {
+                    "posts": {"ids": [1], "slugs": ["a"], "postTypes": ["page"], "statuses": ["publish"], "maxRecords": 3},
+                    "terms": {"ids": [1], "slugs": ["a"], "names": ["A"], "taxonomies": ["category"], "maxRecords": 3},
+                    "options": {"names": ["blogname"], "maxRecords": 3},
+                    "users": {"ids": [1], "names": ["a"], "roles": ["author"], "anonymize": true, "maxRecords": 3},
+                    "media": {"ids": [1], "slugs": ["a"], "statuses": ["inherit"], "includeFiles": false, "maxRecords": 3},
+                    "activePlugins": true,
+                    "activeTheme": true,
+                },
+            }],
+            "stagedFiles": [{"source": "./file.txt", "target": "/workspace/inputs/file.txt"}],
+        },
+        "workflow": {"before": steps, "steps": [step(&json!({})), looped], "after": steps},
+        "artifacts": {
+            "workspacePolicy": {"strict": true, "writableRoots": ["a"], "hiddenPaths": ["b"]},
+            "paths": [{"name": "a", "path": "/workspace/a/a.json", "required": false, "parseJson": true, "metadata": {"a": 1}}],
+            "typed": [{"name": "b", "type": "report", "path": "/workspace/a/b.json", "required": false, "contentType": "x", "payloadSchema": "x/v1", "metadata": {"a": 1}}],
+        },
+        "probes": [{"name": "p", "step": step(&json!({})), "expectJson": true, "allowFailure": true, "metadata": {"b": 1}}],
+    })
+}
+
+fn lowered(document: &Value) -> Option<Lowered> {
+    let recipe = parse(document.to_string().as_bytes()).ok()?;
+    let host = FakeHost::default();
+    let context = Context {
+        sources: &host,
+        policy: PolicyChoice::Derived,
+    };
+    if !validate(&recipe, context).is_empty() {
+        return None;
+    }
+    Some(lower(&recipe, context).unwrap())
+}
+
+/// A JSON pointer as the lists above name places: without positions.
+fn plain(pointer: &str) -> String {
+    let parts: Vec<_> = pointer
+        .split('/')
+        .skip(1)
+        .filter(|p| p.parse::<usize>().is_err())
+        .collect();
+    parts.join(".")
+}
+
+fn members(value: &Value, at: &str, all: &mut Vec<String>) {
+    match value {
+        Value::Object(rows) => {
+            for (name, value) in rows {
+                let at = format!("{at}/{name}");
+                all.push(at.clone());
+                if name != "metadata" && name != "equals" && name != "blueprint" {
+                    members(value, &at, all);
+                }
+            }
+        }
+        Value::Array(rows) => {
+            for (index, value) in rows.iter().enumerate() {
+                members(value, &format!("{at}/{index}"), all);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn without(document: &Value, pointer: &str) -> Value {
+    let mut document = document.clone();
+    let (parent, name) = pointer.rsplit_once('/').unwrap();
+    if let Some(rows) = document.pointer_mut(parent).and_then(Value::as_object_mut) {
+        rows.remove(name);
+    }
+    document
+}
+
+fn listed(list: &[&str], path: &str) -> bool {
+    list.iter().any(|row| {
+        let own = row
+            .strip_prefix("*.")
+            .is_some_and(|last| path.rsplit('.').next() == Some(last));
+        own || path == *row || path.strip_prefix(row).is_some_and(|r| r.starts_with('.'))
+    })
+}
+
+#[test]
+fn every_field_that_is_done_makes_a_difference() {
+    let document = everything();
+    let all = lowered(&document).unwrap_or_else(|| {
+        let recipe = parse(document.to_string().as_bytes()).unwrap();
+        let host = FakeHost::default();
+        let context = Context {
+            sources: &host,
+            policy: PolicyChoice::Derived,
+        };
+        panic!(
+            "the largest recipe is not valid: {:?}",
+            validate(&recipe, context)
+        )
+    });
+    let mut places = Vec::new();
+    members(&document, "", &mut places);
+    let mut forgotten = Vec::new();
+    let mut done = 0;
+    for place in &places {
+        match lowered(&without(&document, place)) {
+            // Without it the recipe is no recipe, or another one.
+            None => done += 1,
+            Some(other) if other != all => done += 1,
+            Some(_) if listed(SAID, &plain(place)) => {}
+            Some(_) => forgotten.push(place),
+        }
+    }
+    // One of two fields that say the same of a failure, a default that is spelled out.
+    forgotten.retain(|place| {
+        !(place.ends_with("/allowFailure") || place.ends_with("/media/includeFiles"))
+    });
+    assert!(forgotten.is_empty(), "nothing is done about {forgotten:#?}");
+    assert!(done > 120, "{done}");
+}
+
+/// Paths of the schema's properties, down to what is refused, said or free.
+fn properties(schema: &Value, at: &str, all: &mut BTreeSet<String>) {
+    for list in ["anyOf", "oneOf"] {
+        for row in schema[list].as_array().into_iter().flatten() {
+            properties(row, at, all);
+        }
+    }
+    if schema["items"].is_object() {
+        properties(&schema["items"], at, all);
+    }
+    for (name, sub) in schema["properties"].as_object().into_iter().flatten() {
+        let at = if at.is_empty() {
+            name.clone()
+        } else {
+            format!("{at}.{name}")
+        };
+        if listed(REFUSED, &at) || listed(SAID, &at) {
+            continue;
+        }
+        all.insert(at.clone());
+        properties(sub, &at, all);
+    }
+}
+
+#[test]
+fn every_field_of_the_grammar_has_a_fate() {
+    let mut known = BTreeSet::new();
+    let mut places = Vec::new();
+    members(&everything(), "", &mut places);
+    known.extend(places.iter().map(|place| plain(place)));
+    let mut all = BTreeSet::new();
+    properties(&recipe_schema(), "", &mut all);
+    let missing: Vec<_> = all.difference(&known).collect();
+    assert!(missing.is_empty(), "neither done nor refused: {missing:#?}");
+}

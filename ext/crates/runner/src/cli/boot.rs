@@ -1,0 +1,192 @@
+//! `wp-codebox boot`: a WordPress that stays, with nothing done in it but a blueprint.
+
+use super::args::PathArgs;
+use super::output::Output;
+use super::preview::{self, PreviewArgs};
+use super::recipe::read_blueprint;
+use super::{Settings, detached, request};
+use clap::Args;
+use serde_json::{Map, Value, json};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, Hold, LimitsRequest, OuterSandbox, RunMode, RunRequest, SiteId, Workflow,
+    schema_id,
+};
+use wp_codebox_recipe::blueprint;
+
+/// Schema of the answer.
+const BOOT: &str = "wp-codebox/boot/v1";
+/// Longest hold, milliseconds: a day, like the longest run.
+const LONGEST: u64 = 24 * 3_600_000;
+/// Time for the blueprint before the hold begins, milliseconds.
+const SETUP: u64 = 10 * 60_000;
+
+/// Arguments of `boot`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wp-codebox boot --wordpress /srv/site --hold 30m
+  wp-codebox boot --mount ./my-plugin:/wordpress/wp-content/plugins/my-plugin --blueprint blueprint.json --json
+  wp-codebox exec <id> -- wp plugin list
+
+The sandbox outlives this command: it ends when its time is up, or with `wp-codebox runs cancel`.
+
+Exit status: 0 the sandbox is ready, 1 the blueprint failed or is not valid, 125 the sandbox could not
+start, 126 denied by policy.")]
+pub(crate) struct BootArgs {
+    /// Host directory and where the guest sees it: HOST:GUEST[:readonly|readwrite]; may be repeated.
+    #[arg(long = "mount", value_name = "HOST:GUEST[:MODE]")]
+    pub mounts: Vec<String>,
+    /// What is done before the sandbox is ready, see `wp-codebox validate-blueprint`.
+    #[arg(long, value_name = "FILE")]
+    pub blueprint: Option<PathBuf>,
+    /// How long it stays: seconds, or a number with s, m or h.
+    #[arg(long, value_name = "DURATION", default_value = "1h")]
+    pub hold: String,
+    /// WordPress version the directory must have; `latest` takes what is there.
+    #[arg(long, value_name = "VERSION")]
+    pub wp: Option<String>,
+    /// Runtime policy: a JSON file or JSON text. [default: everything closed]
+    #[arg(long, value_name = "FILE|JSON")]
+    pub policy: Option<String>,
+    /// Partition of the state directory it is stored in.
+    #[arg(long, default_value = "cli", value_name = "ID")]
+    pub site: String,
+    #[command(flatten)]
+    pub preview: PreviewArgs,
+    #[command(flatten)]
+    pub paths: PathArgs,
+    /// Print JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub(crate) fn boot(output: &Output, args: &BootArgs) -> ExitCode {
+    let settings = Settings::resolve(&args.paths);
+    let started = build(args, &settings)
+        .and_then(|request| detached::start(&request).map(|ready| (request, ready)));
+    match started {
+        Err(error) => output.failure("boot", &error),
+        Ok((request, ready)) => {
+            let document = document(&request, &ready);
+            if output.is_json() {
+                output.document(&document);
+            } else {
+                output.line(request.run_id.as_str());
+                output.note("ready");
+                for name in ["expiresAt", "preview"] {
+                    if let Some(text) = ready.get(name).and_then(Value::as_str) {
+                        output.note(&format!("  {name} {text}"));
+                    }
+                }
+            }
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+fn document(request: &RunRequest, ready: &Map<String, Value>) -> Value {
+    let mut document = json!({
+        "success": true,
+        "schema": BOOT,
+        "id": request.run_id,
+        "site": request.site,
+        "state": "ready",
+        "ready": ready,
+    });
+    if let Some(hold) = &request.hold {
+        document["hold"] = json!({"ttlMs": hold.ttl_ms, "maxTtlMs": hold.max_ttl_ms});
+    }
+    document
+}
+
+fn input(message: String) -> ErrorBody {
+    ErrorBody::new(ErrorCode::InputInvalid, message)
+}
+
+fn build(args: &BootArgs, settings: &Settings) -> Result<RunRequest, ErrorBody> {
+    let wordpress = settings.wordpress.clone().ok_or_else(|| {
+        ErrorBody::new(
+            ErrorCode::ConfigInvalid,
+            "--wordpress is missing: name a directory with WordPress in it",
+        )
+        .hint("or set WP_CODEBOX_WORDPRESS")
+    })?;
+    request::check_version(args.wp.as_deref(), &wordpress)?;
+    let seconds = request::scaled(&args.hold, &[("s", 1), ("m", 60), ("h", 3600)]);
+    let ttl_ms = seconds
+        .and_then(|s| s.checked_mul(1000))
+        .filter(|ms| (1..=LONGEST).contains(ms))
+        .ok_or_else(|| {
+            let message = "--hold must be a number of seconds, or one with s, m or h, up to a day";
+            ErrorBody::new(ErrorCode::LimitInvalid, message)
+        })?;
+    let policy = args.policy.as_deref().map(request::policy).transpose()?;
+    let mut request = RunRequest {
+        schema: schema_id::RUN_REQUEST.to_owned(),
+        run_id: request::new_run_id()?,
+        site: SiteId::new(args.site.clone()).map_err(|e| input(format!("--site: {e}")))?,
+        mode: RunMode::Detached,
+        max_runs: RunRequest::default_max_runs(),
+        paths: request::run_paths(settings, &wordpress)?,
+        task: None,
+        policy,
+        mounts: args
+            .mounts
+            .iter()
+            .map(|text| request::mount(text))
+            .collect::<Result<_, _>>()?,
+        commands: Vec::new(),
+        workflow: workflow(args)?,
+        hold: Some(Hold {
+            ttl_ms,
+            max_ttl_ms: ttl_ms,
+            idle_ms: None,
+            preview: None,
+            identity: None,
+            snapshot: None,
+        }),
+        agent: None,
+        model: None,
+        tool_policy: None,
+        parent_tools: None,
+        components: Vec::new(),
+        agent_bundles: Vec::new(),
+        checks: Vec::new(),
+        limits: LimitsRequest {
+            wall_clock_ms: Some((ttl_ms + SETUP).min(LONGEST)),
+            ..LimitsRequest::default()
+        },
+        find_renames: false,
+        secrets: Vec::new(),
+        outer_sandbox: OuterSandbox::default(),
+        redact: Vec::new(),
+        provenance: Map::from_iter([("requester".to_owned(), Value::from("command-line"))]),
+    };
+    preview::hold(&args.preview, &mut request)?;
+    Ok(request)
+}
+
+/// The blueprint; one that does not mean something here as a whole is refused as a whole.
+fn workflow(args: &BootArgs) -> Result<Option<Workflow>, ErrorBody> {
+    let Some(path) = &args.blueprint else {
+        return Ok(None);
+    };
+    let document = read_blueprint(path)?.map_err(|why| input(format!("--blueprint: {why}")))?;
+    let judged = blueprint(&document);
+    let refused: Vec<String> = judged
+        .rows
+        .iter()
+        .filter_map(|row| Some(format!("{}: {}", row.path, row.reason.as_ref()?)))
+        .collect();
+    match refused.first() {
+        None => Ok(Some(judged.workflow())),
+        Some(first) => {
+            let message = format!("the blueprint asks for what cannot be done here: {first}");
+            Err(ErrorBody::new(ErrorCode::RecipeInvalid, message)
+                .with("issues", refused)
+                .hint("wp-codebox validate-blueprint names every part"))
+        }
+    }
+}

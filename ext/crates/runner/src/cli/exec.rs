@@ -1,0 +1,301 @@
+//! `wp-codebox exec`: a program in a sandbox that is held.
+
+mod terminal;
+
+use super::args::PathArgs;
+use super::output::{Output, Stream};
+use super::runs;
+use crate::control::{ReplyReader, open};
+use base64::Engine;
+use clap::Args;
+use std::collections::BTreeMap;
+use std::io::{IsTerminal, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+use terminal::{RawMode, size_of_terminal};
+use wp_codebox_contracts::{
+    Disconnect, ErrorBody, ErrorCode, GuestPath, LiveEnd, LiveExec, LiveInput, LiveReply,
+    LiveRequest, OutputStream, TerminalSize,
+};
+
+/// Arguments of `exec`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wp-codebox exec 4f2a -- wp option get home
+  wp-codebox exec --tty 4f2a -- bash
+  tar c src | wp-codebox exec 4f2a --cwd /workspace/x -- tar x
+  wp-codebox exec 4f2a --env API_TOKEN -- ./deploy.sh
+
+Without --tty, standard input, output and error are pipes. With --tty the program has a terminal:
+keys go to it as they are typed, and its size follows yours. What a program prints is the guest's:
+to a terminal with --tty it goes unchanged. Secrets of the run are replaced in it.
+
+Exit status: the program's, 128 and the signal when one ended it, 124 when its time was up,
+1 when the sandbox refuses it, 125 when the program is not there or the sandbox cannot be reached.")]
+pub(crate) struct ExecArgs {
+    /// The run that holds the sandbox, or the beginning of its id.
+    pub run: String,
+    /// Program and arguments; no shell.
+    #[arg(required = true, last = true, value_name = "PROGRAM")]
+    pub argv: Vec<String>,
+    /// Give the program a terminal.
+    #[arg(short = 't', long)]
+    pub tty: bool,
+    /// Environment of the program: NAME=VALUE, or NAME alone for the value that it has here.
+    #[arg(long = "env", value_name = "NAME[=VALUE]")]
+    pub env: Vec<String>,
+    /// Directory of the guest in which it starts. [default: the first writable mount]
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<String>,
+    /// Time after which it is ended: a number with ms, s or m.
+    #[arg(long, value_name = "TIME")]
+    pub timeout: Option<String>,
+    /// Let it run on when this command goes away; its output is in the journal then.
+    #[arg(long)]
+    pub leave: bool,
+    /// Who asks, for the journal. [default: cli:$USER]
+    #[arg(long, visible_alias = "user-actor", value_name = "NAME")]
+    pub actor: Option<String>,
+    /// Only this partition of the state directory. [default: every one]
+    #[arg(long, value_name = "ID")]
+    pub site: Option<String>,
+    #[command(flatten)]
+    pub paths: PathArgs,
+    /// Print what happens as JSON on standard output, one document a line.
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub(crate) fn main(output: &Output, args: ExecArgs) -> ExitCode {
+    match run(output, args) {
+        Ok(status) => ExitCode::from(status),
+        Err(error) => output.failure("exec", &error),
+    }
+}
+
+/// Who asks, unless somebody says so.
+pub(crate) fn actor(given: Option<&str>) -> String {
+    let user = || std::env::var("USER").ok().filter(|user| !user.is_empty());
+    match given {
+        Some(actor) => actor.to_owned(),
+        None => user().map_or_else(|| "cli".to_owned(), |user| format!("cli:{user}")),
+    }
+}
+
+fn run(output: &Output, args: ExecArgs) -> Result<u8, ErrorBody> {
+    let (_, found) = runs::found_in(&args.paths, args.site.as_deref(), &args.run)?;
+    let actor = actor(args.actor.as_deref());
+    let exec = wanted(&args)?;
+    let stream = open(&found, &actor, LiveRequest::Exec(exec))?;
+    let copy = || {
+        stream
+            .try_clone()
+            .map_err(|e| ErrorBody::new(ErrorCode::RunnerUnavailable, e.to_string()))
+    };
+    let input = Arc::new(Input {
+        stream: Mutex::new(copy()?),
+    });
+    // Restored when this function is left, whichever way.
+    let raw = match (args.tty, std::io::stdin().is_terminal()) {
+        (true, true) => RawMode::enter(),
+        _ => None,
+    };
+    terminal::follow(Arc::clone(&input), raw.as_ref().map(RawMode::restorer))
+        .map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))?;
+    read_input(Arc::clone(&input), args.tty);
+    let done = follow(output, &args, ReplyReader::new(copy()?));
+    drop(raw);
+    done
+}
+
+fn wanted(args: &ExecArgs) -> Result<LiveExec, ErrorBody> {
+    let invalid = |what: String| ErrorBody::new(ErrorCode::InputInvalid, what);
+    let mut env = BTreeMap::new();
+    if args.tty {
+        if let Ok(term) = std::env::var("TERM") {
+            env.insert("TERM".to_owned(), term);
+        }
+    }
+    for pair in &args.env {
+        let (name, value) = match pair.split_once('=') {
+            Some((name, value)) => (name, value.to_owned()),
+            // Not on the command line, where every process of the host can read it.
+            None => (
+                pair.as_str(),
+                std::env::var(pair)
+                    .map_err(|_| invalid(format!("--env {pair}: there is no such variable")))?,
+            ),
+        };
+        env.insert(name.to_owned(), value);
+    }
+    let cwd = args
+        .cwd
+        .as_deref()
+        .map(GuestPath::new)
+        .transpose()
+        .map_err(|e| invalid(format!("--cwd: {e}")))?;
+    Ok(LiveExec {
+        argv: args.argv.clone(),
+        env,
+        cwd,
+        terminal: args.tty.then(|| {
+            size_of_terminal().unwrap_or(TerminalSize {
+                columns: 80,
+                rows: 24,
+            })
+        }),
+        timeout_ms: args
+            .timeout
+            .as_deref()
+            .map(super::request::milliseconds)
+            .transpose()?,
+        disconnect: if args.leave {
+            Disconnect::Leave
+        } else {
+            Disconnect::End
+        },
+    })
+}
+
+/// What goes to the sandbox, whole lines each.
+pub(super) struct Input {
+    stream: Mutex<UnixStream>,
+}
+
+impl Input {
+    /// A sandbox that is gone is noticed by who reads.
+    pub(super) fn say(&self, input: &LiveInput) {
+        if let Ok(mut line) = serde_json::to_vec(input) {
+            line.push(b'\n');
+            let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+            let _ = stream.write_all(&line);
+        }
+    }
+}
+
+/// Copies standard input in a thread of its own, which ends with the process.
+fn read_input(input: Arc<Input>, tty: bool) {
+    let copy = move || {
+        let mut buffer = vec![0; 48 * 1024];
+        let mut stdin = std::io::stdin().lock();
+        loop {
+            match stdin.read(&mut buffer) {
+                Ok(0) | Err(_) => break,
+                Ok(count) => input.say(&LiveInput::Stdin {
+                    base64: base64::engine::general_purpose::STANDARD.encode(&buffer[..count]),
+                }),
+            }
+        }
+        if tty {
+            // A terminal's input ends by a character, whatever this one here does.
+            let base64 = base64::engine::general_purpose::STANDARD.encode([4]);
+            input.say(&LiveInput::Stdin { base64 });
+        } else {
+            input.say(&LiveInput::StdinEnd);
+        }
+    };
+    // Without the thread there is no input; the program runs all the same.
+    let _ = std::thread::Builder::new()
+        .name("stdin".to_owned())
+        .spawn(copy);
+}
+
+fn follow(output: &Output, args: &ExecArgs, mut replies: ReplyReader) -> Result<u8, ErrorBody> {
+    loop {
+        let reply = match replies.next()? {
+            LiveReply::Error { error } => return Err(error),
+            reply => reply,
+        };
+        if output.is_json() {
+            output.line(&serde_json::to_string(&reply).unwrap_or_default());
+        }
+        match reply {
+            LiveReply::Output {
+                stream,
+                text,
+                base64,
+            } if !output.is_json() => show(output, args, stream, text, base64),
+            LiveReply::Exited(end) => return Ok(status(output, &end)),
+            LiveReply::Started { .. }
+            | LiveReply::Output { .. }
+            | LiveReply::Event { .. }
+            | LiveReply::Answer { .. }
+            | LiveReply::Error { .. } => {}
+        }
+    }
+}
+
+fn show(
+    output: &Output,
+    args: &ExecArgs,
+    stream: OutputStream,
+    text: Option<String>,
+    base64: Option<String>,
+) {
+    let engine = &base64::engine::general_purpose::STANDARD;
+    let bytes = match (text, base64) {
+        (Some(text), _) => text.into_bytes(),
+        (None, Some(base64)) => engine.decode(base64).unwrap_or_default(),
+        (None, None) => return,
+    };
+    if args.tty {
+        // Whoever asked for a terminal wants all of it.
+        let mut out = std::io::stdout().lock();
+        let _ = out.write_all(&bytes).and_then(|()| out.flush());
+        return;
+    }
+    output.guest(
+        match stream {
+            OutputStream::Stdout => Stream::Data,
+            OutputStream::Stderr => Stream::Talk,
+        },
+        &bytes,
+    );
+}
+
+fn status(output: &Output, end: &LiveEnd) -> u8 {
+    if end.output_truncated {
+        output.note("output was dropped: it was not read in time");
+    }
+    match (end.code, end.signal) {
+        (Some(code), _) => u8::try_from(code).unwrap_or(1),
+        (None, Some(signal)) => u8::try_from(128 + signal).unwrap_or(1),
+        (None, None) => {
+            output.note(&format!("the program came to no exit: {}", end.end));
+            match end.end.as_str() {
+                "timed-out" => 124,
+                "cancelled" => 130,
+                _ => 1,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_status_is_the_programs() {
+        let output = Output::new(true);
+        let end = |code, signal, end: &str| LiveEnd {
+            code,
+            signal,
+            end: end.to_owned(),
+            duration_ms: 0,
+            output_truncated: false,
+        };
+        for (ended, wanted) in [
+            (end(Some(0), None, "exited"), 0),
+            (end(Some(255), None, "exited"), 255),
+            (end(None, Some(9), "signalled"), 137),
+            (end(None, None, "timed-out"), 124),
+            (end(None, None, "cancelled"), 130),
+            (end(None, None, "guest-died"), 1),
+        ] {
+            assert_eq!(status(&output, &ended), wanted);
+        }
+    }
+}

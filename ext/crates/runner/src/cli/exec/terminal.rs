@@ -1,0 +1,110 @@
+//! This command's own terminal: raw while a program of the sandbox has it, and as it was
+//! afterwards, however this process ends but by SIGKILL.
+
+use super::Input;
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use std::sync::Arc;
+use tokio::signal::unix::{SignalKind, signal};
+use wp_codebox_contracts::{LiveInput, TerminalSize};
+
+/// Raw mode of standard input, until it is dropped.
+pub(super) struct RawMode {
+    before: Termios,
+}
+
+/// Puts the terminal back from another thread.
+pub(super) struct Restorer {
+    before: Termios,
+}
+
+impl RawMode {
+    /// Nothing when it cannot be had: then keys arrive by lines.
+    pub(super) fn enter() -> Option<Self> {
+        let before = tcgetattr(std::io::stdin()).ok()?;
+        let mut raw = before.clone();
+        raw.make_raw();
+        tcsetattr(std::io::stdin(), OptionalActions::Now, &raw).ok()?;
+        Some(Self { before })
+    }
+
+    pub(super) fn restorer(&self) -> Restorer {
+        Restorer {
+            before: self.before.clone(),
+        }
+    }
+}
+
+impl Restorer {
+    fn restore(&self) {
+        let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &self.before);
+    }
+}
+
+impl Drop for RawMode {
+    fn drop(&mut self) {
+        let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &self.before);
+    }
+}
+
+/// The size of whichever standard stream is a terminal.
+pub(super) fn size_of_terminal() -> Option<TerminalSize> {
+    let size = tcgetwinsize(std::io::stdout())
+        .or_else(|_| tcgetwinsize(std::io::stdin()))
+        .or_else(|_| tcgetwinsize(std::io::stderr()))
+        .ok()?;
+    (size.ws_col > 0 && size.ws_row > 0).then_some(TerminalSize {
+        columns: size.ws_col,
+        rows: size.ws_row,
+    })
+}
+
+/// Passes on the terminal's size and the signals that mean the program. With a terminal, keys
+/// are keys: a signal then means this process, which ends and leaves the terminal as it was.
+pub(super) fn follow(input: Arc<Input>, raw: Option<Restorer>) -> std::io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let (mut changed, mut interrupt, mut terminate, mut hangup, mut quit) = {
+        let _inside = runtime.enter();
+        (
+            signal(SignalKind::window_change())?,
+            signal(SignalKind::interrupt())?,
+            signal(SignalKind::terminate())?,
+            signal(SignalKind::hangup())?,
+            signal(SignalKind::quit())?,
+        )
+    };
+    let listen = move || {
+        runtime.block_on(async {
+            loop {
+                let (name, number) = tokio::select! {
+                    Some(()) = changed.recv() => {
+                        if let Some(size) = size_of_terminal() {
+                            input.say(&LiveInput::Resize(size));
+                        }
+                        continue;
+                    }
+                    Some(()) = interrupt.recv() => ("INT", 2),
+                    Some(()) = terminate.recv() => ("TERM", 15),
+                    Some(()) = hangup.recv() => ("HUP", 1),
+                    Some(()) = quit.recv() => ("QUIT", 3),
+                    else => return,
+                };
+                match &raw {
+                    Some(raw) => {
+                        raw.restore();
+                        // The connection ends with the process, and the program with that.
+                        std::process::exit(128 + number);
+                    }
+                    None => input.say(&LiveInput::Signal {
+                        signal: name.to_owned(),
+                    }),
+                }
+            }
+        });
+    };
+    std::thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(listen)
+        .map(drop)
+}

@@ -1,0 +1,104 @@
+"""A held sandbox, made and asked as an operator would: by the command line and its control socket."""
+
+import json
+import os
+import shutil
+import socket
+
+from harness import Failed, must
+
+PROFILE = """
+id: profile.test
+version: 1.0.0
+extension: native
+workspace: {{ mode: mirror, access: rw, target: /workspace/plugin }}
+ttl: {{ default: {ttl}, max: 20m, idle_reap: {idle} }}
+resources: {{ disk_mb: 128 }}
+"""
+
+
+def profile(bench, ttl="10m", idle="null"):
+    path = os.path.join(bench.directory, f"profile-{ttl}-{idle}.yaml")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(PROFILE.format(ttl=ttl, idle=idle))
+    return path
+
+
+def call(bench, command, *arguments):
+    """`wp-codebox sandbox <command>` for the bench's site."""
+    return bench.call("sandbox", command, *arguments, *bench.paths(), "--site", bench.site, "--actor", "test:suite", "--json")
+
+
+class Sandbox:
+    def __init__(self, bench, source=None, ttl="10m", idle="null", *arguments):
+        self.bench = bench
+        self.source = source or bench.source("sandbox-plugin")
+        made = call(bench, "create", "--profile", profile(bench, ttl, idle), "--source", self.source, *arguments).expect(0).json
+        self.id = made["id"]
+        must(made["state"] == "ready", f"{made}")
+
+    @property
+    def directory(self):
+        return os.path.join(self.bench.state, "sites", self.bench.site, "runs", self.id)
+
+    def ask(self, request, seconds=60):
+        """One conversation; answers its last line."""
+        here = os.open(self.directory, os.O_PATH | os.O_DIRECTORY)
+        try:
+            stream = socket.socket(socket.AF_UNIX)
+            stream.settimeout(seconds)
+            stream.connect(f"/proc/self/fd/{here}/control.sock")
+        finally:
+            os.close(here)
+        with stream:
+            stream.sendall(json.dumps({"live": 1, "actor": "test:socket", "request": request}).encode() + b"\n")
+            for line in stream.makefile("rb"):
+                reply = json.loads(line)
+                if reply["type"] in ("answer", "error", "exited"):
+                    return reply
+        raise Failed("the sandbox hung up")
+
+    def command(self, command, *args):
+        reply = self.ask({"type": "command", "call": {"command": command, "args": list(args)}})
+        must(reply["type"] == "answer" and reply["answer"]["status"] == "ok", f"{command} {args}: {json.dumps(reply)[:1500]}")
+        return reply["answer"].get("stdout", "")
+
+    def sh(self, script):
+        return self.command("command-agent-run", "command=sh", "args-json=" + json.dumps(["-ec", script]))
+
+    def wp(self, line):
+        return self.command("wordpress.wp-cli", f"command={line}")
+
+    def do(self, command, *arguments):
+        return call(self.bench, command, self.id, *arguments)
+
+    def snapshot(self, name):
+        return self.do("snapshot", "--name", name).expect(0).json
+
+    def end(self):
+        """Ends it; answers its result."""
+        self.do("destroy").expect(0)
+        with open(os.path.join(self.directory, "result.json"), encoding="utf-8") as file:
+            return json.load(file)
+
+    def supervisor(self):
+        """Process id of whoever holds the lease."""
+        lease = os.stat(os.path.join(self.directory, "lease")).st_ino
+        for line in open("/proc/locks", encoding="ascii"):
+            fields = line.split()
+            if fields[-3].split(":")[-1] == str(lease) and "->" not in fields:
+                return int(fields[-4])
+        raise Failed("nobody holds the lease")
+
+
+def snapshots(bench):
+    return os.path.join(bench.state, "sites", bench.site, "snapshots")
+
+
+def kept(bench):
+    """Names in the store, hidden ones too."""
+    return sorted(os.listdir(snapshots(bench))) if os.path.isdir(snapshots(bench)) else []
+
+
+def forget(bench):
+    shutil.rmtree(snapshots(bench), ignore_errors=True)
