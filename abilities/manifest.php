@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '4053132884c560ed4771fa5973a4322c8cddac62344998c2ea3d7d5c22706fec',
+	'contract_digest' => '95dbf08302d6022d65fa2163ec3e09bf80cad521789d03c6f3b3cd7084b469d2',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',
