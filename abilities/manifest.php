@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '95dbf08302d6022d65fa2163ec3e09bf80cad521789d03c6f3b3cd7084b469d2',
+	'contract_digest' => 'f588a46fad7678a2cdd8ac79360f0acb6ff684a9ec6e1bab806181dcb0569c4a',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',
