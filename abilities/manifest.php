@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '4053132884c560ed4771fa5973a4322c8cddac62344998c2ea3d7d5c22706fec',
+	'contract_digest' => '83ab305b0b636a2bc03a8b1c623b344a39e1095ea53b90361fd21e298e0f76a6',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',
