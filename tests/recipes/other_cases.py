@@ -97,5 +97,23 @@ def a_workspace_is_held_against_its_policy(bench):
     must(not os.path.exists(mark), "a program of the repository ran")
 
 
-CASES = [a_recipe_is_judged_and_planned, a_policy_of_the_caller_binds, blueprints_become_steps,
+def a_wordpress_is_booted_from_a_blueprint_and_stays(bench):
+    file = os.path.join(bench.directory, "boot.json")
+    place = [*bench.paths(), "--site", bench.site]
+    for steps, status in (([{"step": "wp-cli", "command": "option get no_such_option"}], 1), ([{"step": "enableMultisite"}], 1),
+                          ([{"step": "setSiteOptions", "options": {"blogname": "Booted"}}], 0)):
+        with open(file, "w", encoding="utf-8") as out:
+            json.dump({"steps": steps}, out)
+        answer = bench.call("boot", *place, "--blueprint", file, "--hold", "2m", "--json").expect(status)
+    document = answer.json
+    must(document["schema"] == "wp-codebox/boot/v1" and document["success"] is True and document["state"] == "ready", str(answer))
+    try:
+        seen = bench.call("exec", document["id"], "--site", bench.site, "--state", bench.state, "--", "wp", "option", "get", "blogname")
+        must(seen.exit == 0 and seen.stdout == "Booted\n", str(seen))
+    finally:
+        ended = bench.call("runs", "cancel", document["id"], "--site", bench.site, "--state", bench.state, "--json")
+    must(ended.exit == 0, str(ended))
+
+
+CASES = [a_wordpress_is_booted_from_a_blueprint_and_stays, a_recipe_is_judged_and_planned, a_policy_of_the_caller_binds, blueprints_become_steps,
          changes_outside_of_the_roots_are_told_or_stop, a_workspace_is_held_against_its_policy]

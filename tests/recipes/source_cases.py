@@ -124,6 +124,25 @@ def a_secret_that_is_missing_is_said(bench):
     must(plan.json["plan"]["secretEnv"][0]["delivery"] == "bridge" and "some-value-4711" not in plan.stdout, plan.stdout)
 
 
-CASES = [an_archive_is_a_plugin, hostile_archives_are_refused, plugins_are_activated_in_the_order_they_need,
+def a_seed_takes_what_its_scopes_choose(bench):
+    posts = [{"post_type": "page", "post_title": "Draft", "post_status": "draft"}, {"post_type": "post", "post_title": "Post"}]
+    posts += [{"post_type": "page", "post_title": f"Page {n}", "post_status": "publish"} for n in range(4)]
+    fixture = {"posts": posts, "options": {"blogname": "Seeded", "admin_email": "real@example.com"},
+               "users": [{"user_login": "jane.doe", "user_email": "jane@example.com", "role": "author"}]}
+    scopes = {"posts": {"postTypes": ["page"], "statuses": ["publish"], "maxRecords": 3}, "options": {"names": ["blogname"]},
+              "users": {"roles": ["author"], "anonymize": True, "maxRecords": 2}}
+    code = "echo wp_json_encode( array( wp_list_pluck( get_posts( array( 'post_type' => 'any', 'post_status' => 'any', 'numberposts' => 50 ) ), 'post_title' ), get_option( 'blogname' ), get_option( 'admin_email' ), wp_list_pluck( get_users(), 'user_login' ), wp_list_pluck( get_users(), 'user_email' ) ) );"
+    recipe = recipes.write(bench, "seed", [php(code)], inputs={"siteSeeds": [{"type": "fixture", "name": "s", "source": "./seed.json", "scopes": scopes}]})
+    with open(os.path.join(os.path.dirname(recipe), "seed.json"), "w", encoding="utf-8") as file:
+        json.dump(fixture, file)
+    answer = recipes.run(bench, recipe).expect(0)
+    titles, name, mail, logins, mails = json.loads(answer.json["executions"][-1]["stdout"])
+    pages = [title for title in titles if title.startswith("Page ")]
+    must(len(pages) == 3 and "Draft" not in titles and "Post" not in titles, f"posts {titles}")
+    must(name == "Seeded" and mail == "admin@example.org", f"options {name} {mail}")
+    must("seeded-author-1" in logins and "jane.doe" not in logins and "jane@example.com" not in mails, f"users {logins} {mails}")
+
+
+CASES = [a_seed_takes_what_its_scopes_choose, an_archive_is_a_plugin, hostile_archives_are_refused, plugins_are_activated_in_the_order_they_need,
          a_plugin_that_breaks_fails_the_run, settings_reach_wordpress_and_php, parts_stay_behind_and_changes_unwanted,
          a_secret_that_is_missing_is_said]
