@@ -111,7 +111,14 @@ fn one_that_is_used_is_not_removed() {
 #[test]
 fn whatever_was_changed_is_refused() {
     type Harm = fn(&Path);
-    let harms: [(&str, Harm); 6] = [
+    let harms: [(&str, Harm); 7] = [
+        ("a file and its line of the list", |at| {
+            fs::write(at.join("content/database/.ht.sqlite"), "ROWS").unwrap();
+            let list = fs::read_to_string(at.join("content.jsonl")).unwrap();
+            let (old, new) = (sha256(b"rows").to_string(), sha256(b"ROWS").to_string());
+            assert!(list.contains(&old));
+            fs::write(at.join("content.jsonl"), list.replace(&old, &new)).unwrap();
+        }),
         ("a file", |at| {
             fs::write(at.join("content/database/.ht.sqlite"), "ROWS").unwrap()
         }),
