@@ -5,7 +5,7 @@ import os
 import socket
 import threading
 
-from harness import must, tree
+from harness import Failed, must, tree
 from held import Held
 
 _SHARED = {}
@@ -46,13 +46,11 @@ def live(bench, request):
         finally:
             os.chdir(here)
         stream.sendall(json.dumps({"live": 1, "actor": "test", "request": request}).encode() + b"\n")
-        said = b""
-        while not said.endswith(b"\n"):
-            piece = stream.recv(1 << 20)
-            if not piece:
-                break
-            said += piece
-    return json.loads(said.splitlines()[-1])
+        for line in stream.makefile("rb"):
+            reply = json.loads(line)
+            if reply["type"] in ("answer", "error", "exited"):
+                return reply
+    raise Failed("the conversation broke off")
 
 
 def php(bench, code):
@@ -150,26 +148,27 @@ def a_guest_that_swaps_directories_reaches_nothing_of_the_host(bench):
     os.chmod(outside, 0o777)
     before = (tree(outside), os.listdir("/etc"))
     # For as long as the pushes go on, a directory of the mount is a link, and is not.
-    racer = ("$d='/workspace/plugin/race'; $end=microtime(true)+4; while(microtime(true)<$end){ @mkdir($d); @rename($d,$d.'.x');"
-             f" @symlink(mt_rand(0,1)?'/etc':'{outside}',$d); @unlink($d); @rename($d.'.x',$d); }}")
+    racer = ("$d='/workspace/plugin/race'; $end=microtime(true)+2; while(microtime(true)<$end){ @mkdir($d); @rename($d,$d.'.x');"
+             f" @symlink(mt_rand(0,1)?'/etc':'{outside}',$d); usleep(mt_rand(0,2000)); @unlink($d); @rename($d.'.x',$d); }}")
     thread = threading.Thread(target=live, args=(bench, {"type": "exec", "argv": ["php", "-r", racer]}))
     thread.start()
-    outcomes = set()
-    for index in range(120):
-        answer = live(bench, {"type": "sync_in", "path": f"/workspace/plugin/race/codebox-race-{index}", "base64": "eA=="})
-        outcomes.add(answer["type"])
+    outcomes = {"answer": 0, "error": 0}
+    while thread.is_alive():
+        name = f"codebox-race-{sum(outcomes.values())}"
+        answer = live(bench, {"type": "sync_in", "path": f"/workspace/plugin/race/{name}", "base64": "eA=="})
+        outcomes[answer["type"]] += 1
     thread.join()
-    must("answer" in outcomes, f"nothing was written at all: {outcomes}")
+    must(outcomes["answer"] > 5 and outcomes["error"] > 5, f"there was no race: {outcomes}")
     must((tree(outside), os.listdir("/etc")) == before, "something of the host changed")
 
 
-def ten_thousand_files(bench):
+def two_thousand_files(bench):
     directory = os.path.join(bench.directory, "many")
-    for index in range(10_000):
+    for index in range(2000):
         write(f"{directory}/{index % 100:02d}/{index}.txt", f"{index}\n")
     side = f"{directory}:/workspace/plugin/many"
     pushed = sync(bench, "push", side).expect(0).json
-    must(len(pushed["carried"]) == 10_000, str(len(pushed["carried"])))
+    must(len(pushed["carried"]) == 2000, str(len(pushed["carried"])))
     must(sync(bench, "push", side).expect(0).json["carried"] == [], "all of it is known")
 
 
@@ -199,5 +198,5 @@ CASES = [
     only_writable_mounts_and_whole_files,
     a_guest_that_swaps_directories_reaches_nothing_of_the_host,
     what_comes_before_it_is_ready_waits,
-    ten_thousand_files,
+    two_thousand_files,
 ]

@@ -128,10 +128,20 @@ final class Sync {
 	 * @return array<string,mixed>
 	 */
 	private function tree( array $question ): array {
-		$top   = $this->places->existing( $question['path'] ?? null );
-		$most  = (int) ( $question['most'] ?? 0 );
 		$files = array();
-		$this->walk( $top, 0, $most, $files );
+		try {
+			$top = $this->places->existing( $question['path'] ?? null );
+		} catch ( Refusal $refusal ) {
+			if ( 'missing' !== $refusal->reason ) {
+				throw $refusal;
+			}
+			// A directory that is to come has no files.
+			return array( 'files' => $files );
+		}
+		if ( ! is_dir( $top ) ) {
+			throw new Refusal( 'kind', $this->places->show( $question['path'] ) . ' is no directory' );
+		}
+		$this->walk( $top, 0, (int) ( $question['most'] ?? 0 ), $files );
 		return array( 'files' => $files );
 	}
 
