@@ -90,7 +90,7 @@ def steps(listener):
     return {
         "front": step(PROBE, "url=/", "capture=screenshot,html,console,errors,network,accessibility", "wait-for=networkidle",
                       "assert=exists:body", "assert=status:200", "assert=count:h1>=1", "assert=advisory:text:h1=not there"),
-        "form": step(ACTIONS, "auth=wp-admin", "steps-json=" + form, "capture=none"),
+        "form": step(ACTIONS, "auth=wp-admin", "step-timeout=60s", "timeout=180s", "steps-json=" + form, "capture=none"),
         "option": step("wordpress.wp-cli", "command=option get blogname"),
         "errors": step(PROBE, f"url={PAGES}/errors.html", "capture=console,errors", "duration=300ms", "assert=advisory:no-errors",
                        "assert=frame:#inner >> text:.deep=inner text"),
@@ -101,11 +101,11 @@ def steps(listener):
                          "block-host=allowed.test", "duration=1s", "assert=title:Done"),
         "forever": step(PROBE, f"url={PAGES}/forever.html", "capture=errors", "timeout=2s"),
         "hostile": step(PROBE, f"url={PAGES}/hostile.html", "capture=screenshot,console", "assert=count:i=100000",
-                        "assert=visible:#end", "timeout=40s"),
+                        "assert=visible:#end", "timeout=240s"),
         "export": step("wordpress.export-browser-storage-state", "storage-state=ed", 'user-json={"user":"ed","role":"editor"}'),
         "named": step(PROBE, "url=/wp-admin/profile.php", "storage-state=ed", "capture=none", "assert=attr:#user_login@value=ed"),
         "mobile": step(PROBE, "url=/?mobile", "capture=screenshot", "device=Pixel 7", "timezone=Asia/Tokyo", "locale=de-DE", "script=" + MOBILE),
-        "hungry": step(PROBE, f"url={PAGES}/hungry.html", "capture=none", "duration=30s", "timeout=40s"),
+        "hungry": step(PROBE, f"url={PAGES}/hungry.html", "capture=none", "duration=60s", "timeout=90s"),
         "after": step("wordpress.browser-page-load", "surface=admin", "assert=exists:#loginform"),
     }
 

@@ -110,28 +110,22 @@ impl Observed {
             "Network.loadingFinished" => self.finished(params, None),
             "Network.loadingFailed" => self.finished(params, Some(text(params, "/errorText"))),
             "Page.lifecycleEvent" => self.lifecycle(params),
-            "Page.frameNavigated" => {
-                if text(params, "/frame/id") == self.frame {
-                    self.navigations += 1;
-                    text(params, "/frame/loaderId").clone_into(&mut self.current);
-                }
+            "Page.frameNavigated" if text(params, "/frame/id") == self.frame => {
+                self.navigations += 1;
+                text(params, "/frame/loaderId").clone_into(&mut self.current);
             }
             "Page.frameRequestedNavigation"
             | "Page.frameStartedLoading"
-            | "Page.frameStartedNavigating" => {
-                if text(params, "/frameId") == self.frame {
-                    self.loading = true;
-                }
+            | "Page.frameStartedNavigating"
+                if text(params, "/frameId") == self.frame =>
+            {
+                self.loading = true;
             }
-            "Page.frameStoppedLoading" => {
-                if text(params, "/frameId") == self.frame {
-                    self.loading = false;
-                }
+            "Page.frameStoppedLoading" if text(params, "/frameId") == self.frame => {
+                self.loading = false;
             }
-            "Page.navigatedWithinDocument" => {
-                if text(params, "/frameId") == self.frame {
-                    self.navigations += 1;
-                }
+            "Page.navigatedWithinDocument" if text(params, "/frameId") == self.frame => {
+                self.navigations += 1;
             }
             "Page.javascriptDialogOpening" => {
                 let seen = json!({
@@ -148,10 +142,8 @@ impl Observed {
                 });
             }
             "Target.targetCreated" => return self.window(params),
-            "Target.targetCrashed" => {
-                if text(params, "/targetId") == self.target {
-                    self.crashed = true;
-                }
+            "Target.targetCrashed" if text(params, "/targetId") == self.target => {
+                self.crashed = true;
             }
             "Inspector.targetCrashed" => self.crashed = true,
             "Browser.downloadWillBegin" => self.downloads += 1,
@@ -197,14 +189,12 @@ impl Observed {
     fn request(&mut self, params: &Value) {
         let id = text(params, "/requestId").to_owned();
         // A redirect: the same id goes on with another address.
-        if let Some(answer) = params.get("redirectResponse") {
-            if let Some(Some(entry)) = self
-                .open
-                .get(&id)
-                .map(|at| at.and_then(|at| self.requests.kept.get_mut(at)))
-            {
-                entry.answered(answer);
-            }
+        let place = self.open.get(&id).copied().flatten();
+        if let (Some(answer), Some(entry)) = (
+            params.get("redirectResponse"),
+            place.and_then(|at| self.requests.kept.get_mut(at)),
+        ) {
+            entry.answered(answer);
         }
         let asked = text(params, "/request/url").split("://").nth(1);
         let host = asked.and_then(|rest| rest.split(['/', '?', '#', ':']).next());
@@ -225,10 +215,12 @@ impl Observed {
             self.status = params.pointer("/response/status").and_then(Value::as_u64);
         }
         let id = text(params, "/requestId");
-        if let (Some(Some(at)), Some(answer)) = (self.open.get(id), params.get("response")) {
-            if let Some(entry) = self.requests.kept.get_mut(*at) {
-                entry.answered(answer);
-            }
+        let place = self.open.get(id).copied().flatten();
+        if let (Some(answer), Some(entry)) = (
+            params.get("response"),
+            place.and_then(|at| self.requests.kept.get_mut(at)),
+        ) {
+            entry.answered(answer);
         }
     }
 

@@ -62,15 +62,13 @@ impl<'h> Page<'h> {
         task: &Task,
         storage: &StorageState,
         until: Instant,
-    ) -> Result<Self, (Failure, Wire<'h>)> {
-        match prepare(&mut wire, task, storage, until) {
-            Ok(()) => Ok(Self {
-                wire,
-                report: Report::default(),
-                until,
-            }),
-            Err(failure) => Err((failure, wire)),
-        }
+    ) -> Result<Self, Failure> {
+        prepare(&mut wire, task, storage, until)?;
+        Ok(Self {
+            wire,
+            report: Report::default(),
+            until,
+        })
     }
 
     /// When the whole command is over.

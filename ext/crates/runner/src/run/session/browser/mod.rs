@@ -30,7 +30,7 @@ use wp_codebox_contracts::{
 use wp_codebox_runtime::{ExecutionEnd, Launch, Runtime, Terminal};
 
 /// Time until the end of a guest is known whose browser is gone.
-const DYING: Duration = Duration::from_millis(500);
+const DYING: Duration = Duration::from_secs(3);
 
 impl Session<'_, '_> {
     pub(super) fn browser_command(
@@ -228,17 +228,13 @@ fn driven(
 ) -> Visit {
     let mut page = match Page::open(wire, task, storage, until) {
         Ok(page) => page,
-        Err((failure, _)) => return Visit::failed(failure),
+        Err(failure) => return Visit::failed(failure),
     };
     let start = began.elapsed();
     page.wire
         .host
         .progress("started", json!({"ms": millis(start)}));
-    let done = work(&mut page, task);
-    let failure = match done {
-        Ok(()) => None,
-        Err(failure) => Some(failure),
-    };
+    let failure = work(&mut page, task).err();
     let mut place = (String::new(), String::new());
     if !failure.as_ref().is_some_and(Failure::is_final) {
         page.wire.host.progress("capturing", json!({}));
