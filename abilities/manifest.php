@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '4053132884c560ed4771fa5973a4322c8cddac62344998c2ea3d7d5c22706fec',
+	'contract_digest' => 'f588a46fad7678a2cdd8ac79360f0acb6ff684a9ec6e1bab806181dcb0569c4a',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',

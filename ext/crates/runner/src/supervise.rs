@@ -79,7 +79,7 @@ fn converse(stream: &UnixStream) -> Result<u8, ErrorBody> {
     let cancellation = Arc::new(Cancellation::default());
     let bond = Arc::new(Bond::new(begun.mode()));
     let answers = Arc::new(Answers::default());
-    let desk = match run::Desk::new(begun.keeps()) {
+    let desk = match begun.desk() {
         Ok(desk) => Arc::new(desk),
         Err(error) => return Err(begun.abandon(unavailable(error))),
     };

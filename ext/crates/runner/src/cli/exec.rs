@@ -63,7 +63,8 @@ pub(crate) struct ExecArgs {
     pub site: Option<String>,
     #[command(flatten)]
     pub paths: PathArgs,
-    /// Print what happens as JSON on standard output, one document a line.
+    /// Print what happens as JSON on standard output, one document a line, the last one `exited`
+    /// or `error`; when there is no conversation, one cli-failure document.
     #[arg(long)]
     pub json: bool,
 }
@@ -204,14 +205,13 @@ fn read_input(input: Arc<Input>, tty: bool) {
 
 fn follow(output: &Output, args: &ExecArgs, mut replies: ReplyReader) -> Result<u8, ErrorBody> {
     loop {
-        let reply = match replies.next()? {
-            LiveReply::Error { error } => return Err(error),
-            reply => reply,
-        };
+        let reply = replies.next()?;
         if output.is_json() {
             output.line(&serde_json::to_string(&reply).unwrap_or_default());
         }
         match reply {
+            LiveReply::Error { error } if output.is_json() => return Ok(error.code.exit_status()),
+            LiveReply::Error { error } => return Err(error),
             LiveReply::Output {
                 stream,
                 text,
@@ -221,8 +221,7 @@ fn follow(output: &Output, args: &ExecArgs, mut replies: ReplyReader) -> Result<
             LiveReply::Started { .. }
             | LiveReply::Output { .. }
             | LiveReply::Event { .. }
-            | LiveReply::Answer { .. }
-            | LiveReply::Error { .. } => {}
+            | LiveReply::Answer { .. } => {}
         }
     }
 }

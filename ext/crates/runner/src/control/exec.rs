@@ -8,7 +8,6 @@ use super::Reins;
 use super::lines::{Lines, Reader, Replies};
 use crate::run::{Ask, PromptRedactor, Started, StreamRedactor, Streams, end_word, resize};
 use base64::Engine;
-use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 use tokio::io::Interest;
@@ -184,7 +183,7 @@ impl<'a> Conversation<'a> {
                 Next::Out(index) => {
                     self.copy(index, &mut replies).await;
                 }
-                Next::In => self.feed(),
+                Next::In => self.feed().await,
                 Next::Pause => {
                     for index in 0..self.outs.len() {
                         if let Some(bytes) = self.outs[index].client.pause() {
@@ -238,7 +237,7 @@ impl<'a> Conversation<'a> {
         }
         self.client = Client::Gone;
         self.input_ends = true;
-        self.feed();
+        self.end_input();
         match (self.disconnect, &self.terminal) {
             (Disconnect::Leave, _) => {}
             (Disconnect::End, Some(_)) => {
@@ -263,12 +262,12 @@ impl<'a> Conversation<'a> {
                 let bytes = base64::engine::general_purpose::STANDARD.decode(base64);
                 if let (Ok(bytes), false) = (bytes, self.input_ends) {
                     self.input.extend_from_slice(&bytes);
-                    self.feed();
+                    self.end_input();
                 }
             }
             Ok(LiveInput::StdinEnd) => {
                 self.input_ends = true;
-                self.feed();
+                self.end_input();
             }
             Ok(LiveInput::Resize(size)) => {
                 if let Some(master) = &self.terminal {
@@ -280,24 +279,31 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// Writes what the program takes.
-    fn feed(&mut self) {
-        let Some(stdin) = &self.stdin else {
-            self.input.clear();
+    /// Writes what the program takes, once.
+    async fn feed(&mut self) {
+        let Some(stdin) = &self.stdin else { return };
+        let Ok(mut guard) = stdin.writable().await else {
             return;
         };
-        while !self.input.is_empty() {
-            match rustix::io::write(stdin.get_ref(), &self.input) {
-                Ok(count) => drop(self.input.drain(..count)),
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => break,
-                // It reads no more.
-                Err(_) => {
-                    self.input.clear();
-                    self.stdin = None;
-                    return;
-                }
+        // The guard is from before the write: what changes meanwhile is not missed.
+        let input = &self.input;
+        match guard.try_io(|fd| rustix::io::write(fd.get_ref(), input).map_err(Into::into)) {
+            Ok(Ok(count)) => drop(self.input.drain(..count)),
+            Ok(Err(error)) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            // It reads no more.
+            Ok(Err(_)) => {
+                self.input.clear();
+                self.stdin = None;
             }
+            Err(_) => {}
+        }
+        self.end_input();
+    }
+
+    /// Ends its input when nothing waits for it and nothing more comes.
+    fn end_input(&mut self) {
+        if self.stdin.is_none() {
+            self.input.clear();
         }
         if self.input.is_empty() && self.input_ends {
             // A terminal ends its input by a character of its own, which the client types.
@@ -305,13 +311,45 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// One read of one output.
-    async fn copy(&mut self, index: usize, replies: &mut Replies) -> bool {
+    /// One read of one output that can be read.
+    async fn copy(&mut self, index: usize, replies: &mut Replies) {
+        let mut buffer = vec![0; CHUNK];
+        let read = {
+            let Some(fd) = &self.outs[index].fd else {
+                return;
+            };
+            let Ok(mut guard) = fd.readable().await else {
+                return;
+            };
+            let read = |fd: &AsyncFd<OwnedFd>| {
+                rustix::io::read(fd.get_ref(), &mut buffer).map_err(Into::into)
+            };
+            match guard.try_io(read) {
+                Ok(read) => read,
+                Err(_) => return,
+            }
+        };
+        self.take(index, read, &buffer, replies).await;
+    }
+
+    /// One read of one output, whether it can be read or not; false when there is nothing.
+    async fn copy_now(&mut self, index: usize, replies: &mut Replies) -> bool {
+        let mut buffer = vec![0; CHUNK];
         let Some(fd) = &self.outs[index].fd else {
             return false;
         };
-        let mut buffer = vec![0; CHUNK];
-        match rustix::io::read(fd.get_ref(), &mut buffer) {
+        let read = rustix::io::read(fd.get_ref(), &mut buffer).map_err(Into::into);
+        self.take(index, read, &buffer, replies).await
+    }
+
+    async fn take(
+        &mut self,
+        index: usize,
+        read: std::io::Result<usize>,
+        buffer: &[u8],
+        replies: &mut Replies,
+    ) -> bool {
+        match read {
             Ok(0) => self.outs[index].fd = None,
             Ok(count) => {
                 let bytes = &buffer[..count];
@@ -325,7 +363,7 @@ impl<'a> Conversation<'a> {
                 }
                 return true;
             }
-            Err(Errno::AGAIN | Errno::INTR) => return false,
+            Err(error) if waits(&error) => return false,
             // The last process of a terminal closed it.
             Err(_) => self.outs[index].fd = None,
         }
@@ -373,7 +411,7 @@ impl<'a> Conversation<'a> {
     async fn drain(&mut self, replies: &mut Replies) {
         let until = Instant::now() + DRAIN;
         for index in 0..self.outs.len() {
-            while self.copy(index, replies).await && Instant::now() < until {}
+            while self.copy_now(index, replies).await && Instant::now() < until {}
             let out = &mut self.outs[index];
             let (clean, kept) = (out.client.finish(), out.journal.finish());
             if let Some(kept) = kept {
@@ -419,21 +457,23 @@ fn watched(fd: OwnedFd, interest: Interest) -> std::io::Result<AsyncFd<OwnedFd>>
     AsyncFd::with_interest(fd, interest)
 }
 
-/// Waits until it can be read. A descriptor that is not there is never asked.
+/// Waits until it can be read. A descriptor that is not there is never asked. That it is ready
+/// is forgotten only by a read or write that finds it otherwise.
 async fn readable(fd: Option<&AsyncFd<OwnedFd>>) {
     if let Some(fd) = fd {
-        if let Ok(mut guard) = fd.readable().await {
-            guard.clear_ready();
-        }
+        let _ = fd.readable().await;
     }
 }
 
 async fn writable(fd: Option<&AsyncFd<OwnedFd>>) {
     if let Some(fd) = fd {
-        if let Ok(mut guard) = fd.writable().await {
-            guard.clear_ready();
-        }
+        let _ = fd.writable().await;
     }
+}
+
+fn waits(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind;
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
 /// The signals that a client may send, by name.

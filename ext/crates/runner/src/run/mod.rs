@@ -121,12 +121,15 @@ impl Begun {
         self.prepared.request.mode
     }
 
-    /// Whether it keeps its guest for others.
-    pub(crate) fn keeps(&self) -> Keeps {
-        match self.prepared.request.hold {
+    /// Where requests of others will lie, when it keeps its guest for them.
+    pub(crate) fn desk(&self) -> std::io::Result<Desk> {
+        let request = &self.prepared.request;
+        let desk = Desk::new(match request.hold {
             Some(_) => Keeps::Guest,
             None => Keeps::Nothing,
-        }
+        })?;
+        hold::States::new(&request.run_id, request.hold.as_ref()).show(&desk);
+        Ok(desk)
     }
 
     pub(crate) fn run_dir(&self) -> &RunDir {

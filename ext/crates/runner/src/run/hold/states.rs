@@ -112,7 +112,7 @@ impl States {
         self.shown.insert(name.to_owned(), value);
     }
 
-    pub(super) fn show(&self, desk: &Desk) {
+    pub(crate) fn show(&self, desk: &Desk) {
         desk.show(Value::Object(self.shown.clone()));
     }
 

@@ -1,0 +1,237 @@
+"""`wp-codebox exec`: pipes, terminals, several clients, clients that go away."""
+
+import fcntl
+import json
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+
+from house import SECRET, guest_processes, until
+
+
+def streams_status_directory_and_environment_are_the_programs(bench):
+    run = bench.sandbox()
+    done = bench.exec(run, "--env", "ONE=1", "--env", "TWO", "--", "sh", "-c",
+                      "pwd; cat; echo $ONE-$TWO; echo err >&2; exit 7", input="in\n", env={"TWO": "2"})
+    assert done.returncode == 7, done
+    assert done.stdout == "/workspace/plugin\nin\n1-2\n" and done.stderr == "err\n", done
+    done = bench.exec(run[:12], "--cwd", "/wordpress", "--", "pwd")
+    assert (done.returncode, done.stdout) == (0, "/wordpress\n"), done
+    big = "x" * 3_000_000 + "\n"
+    assert bench.exec(run, "--", "cat", input=big).stdout == big
+    assert bench.exec(run, "--", "sh", "-c", "kill -TERM $$").returncode == 128 + 15
+    lines = [json.loads(line) for line in bench.exec(run, "--json", "--", "echo", "hi").stdout.splitlines()]
+    assert [line["type"] for line in lines] == ["started", "output", "exited"], lines
+    # What one client leaves is there for the next, and for the bundle.
+    assert bench.exec(run, "--", "sh", "-c", "echo second >b.txt").returncode == 0
+    assert bench.exec(run, "--", "cat", "b.txt").stdout == "second\n"
+
+
+def what_cannot_be_run_says_why(bench):
+    run = bench.sandbox()
+    for args, code, status in [
+        (["--", "no-such-program"], "wp_codebox_agent_program_missing", 125),
+        (["--env", "LD_PRELOAD=/x", "--", "true"], "wp_codebox_input_invalid", 1),
+        (["--env", "NOT_SET_HERE", "--", "true"], "wp_codebox_input_invalid", 1),
+        (["--cwd", "relative", "--", "true"], "wp_codebox_input_invalid", 1),
+        (["--timeout", "soon", "--", "true"], "wp_codebox_limit_invalid", 1),
+    ]:
+        done = bench.exec(run, "--json", *args)
+        try:
+            failure = json.loads(done.stdout)
+        except json.JSONDecodeError:
+            failure = json.loads(done.stdout.splitlines()[-1])
+        assert failure["error"]["code"] == code and done.returncode == status, (args, done)
+    done = bench.exec("run_ffff", "--json", "--", "true")
+    assert json.loads(done.stdout)["error"]["code"] == "wp_codebox_run_not_found", done
+
+
+def its_own_time_ends_a_program_and_not_the_sandbox(bench):
+    run = bench.sandbox()
+    started = time.monotonic()
+    done = bench.exec(run, "--timeout", "500ms", "--", "sh", "-c", "echo up; sleep 77")
+    assert (done.returncode, done.stdout) == (124, "up\n"), done
+    assert time.monotonic() - started < 8
+    assert not guest_processes("sleep 77")
+    assert bench.exec(run, "--", "true").returncode == 0
+
+
+def a_terminal_is_the_users(bench):
+    run = bench.sandbox()
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.environ["TERM"] = "dumb"
+        os.execv(bench.env["CODEBOX"], bench.argv("exec", "--tty", run, "--", "bash", "--norc", "-i"))
+    try:
+        size(fd, 100, 30)
+        screen = Screen(fd)
+        screen.type("PS1='$ '; test -t 0 && test -t 1 && echo is-$((1+1))\r")
+        screen.until("is-2")
+        # A prompt has no line end, and comes all the same.
+        screen.type("read -p 'name''> ' x\r")
+        screen.until("name> ")
+        screen.type("carl\recho got-$x\r")
+        screen.until("got-carl")
+        size(fd, 132, 43)
+        os.kill(pid, signal.SIGWINCH)
+        time.sleep(0.3)
+        screen.type("stty size\r")
+        screen.until("43 132")
+        # The key is a byte to us and a signal to the program.
+        screen.type("echo begin-$((2+2)); sleep 60\r")
+        screen.until("begin-4")
+        time.sleep(0.3)
+        screen.type("\x03")
+        screen.type("echo status-$?-\r")
+        screen.until("status-130-")
+        raw = termios.tcgetattr(fd)
+        screen.type("exit 9\r")
+        _, status = os.waitpid(pid, 0)
+        assert os.waitstatus_to_exitcode(status) == 9, status
+        after = termios.tcgetattr(fd)
+        assert not raw[3] & termios.ICANON and after[3] & termios.ICANON, "the terminal was not put back"
+    finally:
+        os.close(fd)
+
+
+def a_signal_puts_the_terminal_back(bench):
+    run = bench.sandbox()
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.execv(bench.env["CODEBOX"], bench.argv("exec", "--tty", run, "--", "sh", "-c", "echo up; sleep 71"))
+    try:
+        Screen(fd).until("up")
+        assert not termios.tcgetattr(fd)[3] & termios.ICANON
+        os.kill(pid, signal.SIGTERM)
+        _, status = os.waitpid(pid, 0)
+        assert os.waitstatus_to_exitcode(status) == 128 + 15, status
+        assert termios.tcgetattr(fd)[3] & termios.ICANON, "the terminal was not put back"
+        until(lambda: not guest_processes("sleep 71"), what="the end of a program whose client is gone")
+    finally:
+        os.close(fd)
+
+
+def two_clients_at_once_and_one_that_is_killed(bench):
+    run = bench.sandbox()
+    one = open_exec(bench, run, "--", "sh", "-c", "read a; echo one $a; sleep 72")
+    two = open_exec(bench, run, "--", "sh", "-c", "read a; echo two $a; read b; echo $b; exit 3")
+    for client, word in [(two, "b"), (one, "a")]:
+        client.stdin.write(f"{word}\n")
+        client.stdin.flush()
+    assert one.stdout.readline() == "one a\n" and two.stdout.readline() == "two b\n"
+    # A registry command beside them.
+    answer = bench.ask(run, {"type": "command", "call": {"command": "wordpress.run-php", "args": ["code=echo 6*7;"]}})
+    assert answer["answer"]["status"] == "ok" and "42" in json.dumps(answer), answer
+    assert len(bench.ask(run, {"type": "status"})["answer"]["executions"]) == 2
+    one.send_signal(signal.SIGKILL)
+    one.wait()
+    until(lambda: not guest_processes("sleep 72"), what="the end of a program whose client is gone")
+    two.stdin.write("still\n")
+    two.stdin.flush()
+    assert two.stdout.readline() == "still\n" and two.wait() == 3
+
+
+def a_client_may_leave_its_program(bench):
+    run = bench.sandbox()
+    client = open_exec(bench, run, "--leave", "--", "sh", "-c", "echo up; sleep 1; echo later >left.txt; echo told")
+    assert client.stdout.readline() == "up\n"
+    client.send_signal(signal.SIGKILL)
+    client.wait()
+    until(lambda: bench.exec(run, "--", "cat", "left.txt").stdout == "later\n", what="what it was to write")
+    until(lambda: any(e["data"].get("text") == "told\n" for e in bench.events(run)), what="its last word in the journal")
+
+
+def signals_of_a_client_reach_its_program(bench):
+    run = bench.sandbox()
+    client = open_exec(bench, run, "--", "sh", "-c", "trap 'echo caught; exit 5' INT; echo up; while :; do sleep 0.1; done")
+    assert client.stdout.readline() == "up\n"
+    client.send_signal(signal.SIGINT)
+    assert client.stdout.readline() == "caught\n" and client.wait() == 5
+
+
+def secrets_are_replaced_on_every_way_out(bench):
+    run = bench.start("--policy", policy(bench), "--secret-env", "API_KEY", env={"API_KEY": SECRET})
+    # The guest has the value only because the policy exposes it: the control.
+    done = bench.exec(run, "--", "sh", "-c", "echo ${#API_KEY}; echo $API_KEY; printf %s $API_KEY; sleep 0.2; echo")
+    assert done.stdout.splitlines()[0] == str(len(SECRET)), done
+    assert SECRET not in done.stdout and done.stdout.count("REDACTED") == 2, done
+    done = bench.exec(run, "--tty", "--", "sh", "-c", "echo $API_KEY; printf '%s> ' $API_KEY; sleep 0.2")
+    assert SECRET not in done.stdout and done.stdout.count("REDACTED") == 2, done
+    bench.exec(run, "--", "sh", "-c", f"exit 0 # {SECRET}")
+    with open(os.path.join(bench.directory(run), "events.jsonl")) as file:
+        text = file.read()
+    assert SECRET not in text and text.count("REDACTED") >= 4
+    bench.ask(run, {"type": "close"})
+
+
+def a_slow_reader_holds_up_nobody(bench):
+    run = bench.sandbox()
+    call = {"live": 1, "actor": "slow", "request": {"type": "exec", "argv": ["sh", "-c", "yes | head -c 30000000"]}}
+    with bench.connect(run) as slow:
+        slow.sendall(json.dumps(call).encode() + b"\n")
+        time.sleep(0.5)
+        started = time.monotonic()
+        for _ in range(3):
+            assert bench.exec(run, "--", "echo", "hi").stdout == "hi\n"
+        assert time.monotonic() - started < 5, "others waited for the one who does not read"
+    until(lambda: bench.ask(run, {"type": "status"})["answer"]["executions"] == [], what="its end")
+
+
+def policy(bench):
+    path = os.path.join(bench.work, "policy.json")
+    with open(path, "w") as file:
+        json.dump({
+            "network": "deny", "filesystem": "readwrite-mounts", "commands": ["command-agent-run"],
+            "secrets": "connector-scoped", "approvals": "never", "expose_secrets": ["API_KEY"],
+        }, file)
+    return path
+
+
+def open_exec(bench, run, *args):
+    pipe = subprocess.PIPE
+    return subprocess.Popen(bench.argv("exec", run, *args), stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+
+
+def size(fd, columns, rows):
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+
+class Screen:
+    """What a terminal shows."""
+
+    def __init__(self, fd):
+        self.fd, self.seen = fd, ""
+
+    def type(self, text):
+        os.write(self.fd, text.encode())
+
+    def until(self, text, patience=15):
+        end = time.monotonic() + patience
+        while text not in self.seen:
+            left = end - time.monotonic()
+            assert left > 0, f"no {text!r}: {self.seen!r}"
+            if select.select([self.fd], [], [], left)[0]:
+                try:
+                    self.seen += os.read(self.fd, 65536).decode(errors="replace")
+                except OSError:
+                    raise AssertionError(f"it ended without {text!r}: {self.seen!r}") from None
+        self.seen = self.seen.split(text, 1)[1]
+
+
+CASES = [
+    streams_status_directory_and_environment_are_the_programs,
+    what_cannot_be_run_says_why,
+    its_own_time_ends_a_program_and_not_the_sandbox,
+    a_terminal_is_the_users,
+    a_signal_puts_the_terminal_back,
+    two_clients_at_once_and_one_that_is_killed,
+    a_client_may_leave_its_program,
+    signals_of_a_client_reach_its_program,
+    secrets_are_replaced_on_every_way_out,
+    a_slow_reader_holds_up_nobody,
+]

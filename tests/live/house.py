@@ -1,0 +1,177 @@
+"""Sandboxes that are held, and their clients."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import traceback
+
+SECRET = "correct-horse-battery-staple"
+
+
+class Bench:
+    """Counts cases, ends every sandbox it started."""
+
+    def __init__(self, env):
+        self.env = env
+        self.passed = self.failed = 0
+        self.runs = []
+        self.work = tempfile.mkdtemp(prefix="codebox-live-")
+        os.chmod(self.work, 0o755)
+        self.mount = os.path.join(self.work, "plugin")
+        os.mkdir(self.mount, 0o755)
+        with open(os.path.join(self.mount, "a.txt"), "w") as file:
+            file.write("first\n")
+        self.shared = None
+
+    def case(self, name, run):
+        started = time.monotonic()
+        try:
+            run(self)
+            self.passed += 1
+            print(f"ok   {name} ({time.monotonic() - started:.1f} s)", flush=True)
+        except Exception:
+            self.failed += 1
+            print(f"FAIL {name}\n{traceback.format_exc()}", flush=True)
+
+    def close(self):
+        for run in self.runs:
+            self.call("runs", "cancel", run)
+        for run in self.runs:
+            self.until_ended(run)
+        shutil.rmtree(self.work, ignore_errors=True)
+
+    # Commands of the product.
+
+    def argv(self, *args):
+        """State goes before a `--`: what follows that belongs to the guest."""
+        args = list(args)
+        at = args.index("--") if "--" in args else len(args)
+        return [self.env["CODEBOX"], *args[:at], "--state", self.env["CODEBOX_STATE"], *args[at:]]
+
+    def call(self, *args, env=None, **more):
+        more.setdefault("timeout", 60)
+        return subprocess.run(self.argv(*args), capture_output=True, text=True, env=env and {**os.environ, **env}, **more)
+
+    def start(self, *args, hold="90s", env=None):
+        """A sandbox of its own; answers the id of its run."""
+        argv = self.argv(
+            "run", "--share", self.env["CODEBOX_SHARE"], "--launcher", self.env["CODEBOX_LAUNCH"],
+            "--wordpress", self.env["CODEBOX_WORDPRESS"], "--mount", f"{self.mount}:/workspace/plugin",
+            "--hold", hold, "--detach", *args)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60, env=env and {**os.environ, **env})
+        assert done.returncode == 0, done
+        run = done.stdout.strip()
+        self.runs.append(run)
+        return run
+
+    def sandbox(self):
+        """One that many cases share."""
+        if self.shared is None:
+            self.shared = self.start("--hold-max", "5m", hold="3m")
+        return self.shared
+
+    def exec(self, *args, **more):
+        more.setdefault("input", "")
+        return self.call("exec", *args, **more)
+
+    # What the registry knows.
+
+    def directory(self, run):
+        return os.path.join(self.env["CODEBOX_STATE"], "sites", "cli", "runs", run)
+
+    def events(self, run):
+        with open(os.path.join(self.directory(run), "events.jsonl")) as file:
+            return [json.loads(line) for line in file if line.endswith("\n")]
+
+    def record(self, run):
+        with open(os.path.join(self.directory(run), "run.json")) as file:
+            return json.load(file)
+
+    def until_ended(self, run, patience=30):
+        end = time.monotonic() + patience
+        while time.monotonic() < end:
+            shown = json.loads(self.call("runs", "get", run, "--json").stdout)
+            if shown.get("status") == "ended":
+                return shown
+            time.sleep(0.1)
+        raise AssertionError(f"{run} did not end in {patience} s: {shown}")
+
+    def supervisor(self, run):
+        """Its process id: who listens on the run's socket says so."""
+        with self.connect(run) as client:
+            credentials = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+        return int.from_bytes(credentials[:4], "little")
+
+    # The control socket, without the command line.
+
+    def connect(self, run):
+        client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        client.settimeout(20)
+        fd = os.open(self.directory(run), os.O_PATH)
+        try:
+            client.connect(f"/proc/self/fd/{fd}/control.sock")
+        finally:
+            os.close(fd)
+        return client
+
+    def raw(self, run, data, close_writing=True):
+        """What is answered to these bytes, to the end."""
+        with self.connect(run) as client:
+            try:
+                client.sendall(data)
+                if close_writing:
+                    client.shutdown(socket.SHUT_WR)
+            except (BrokenPipeError, ConnectionResetError):
+                pass
+            return read_all(client)
+
+    def ask(self, run, request, actor="test"):
+        call = {"live": 1, "actor": actor, "request": request}
+        lines = self.raw(run, json.dumps(call).encode() + b"\n").decode().splitlines()
+        return json.loads(lines[-1])
+
+
+def read_all(client):
+    pieces = []
+    while True:
+        try:
+            piece = client.recv(65536)
+        except ConnectionResetError:
+            break
+        if not piece:
+            break
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def guest_processes(pattern):
+    """Processes of this host whose command line has these words."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                line = file.read().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if pattern in line and "exec" not in line.split(" ")[1:2]:
+            found.append(int(pid))
+    return found
+
+
+def until(check, patience=10, what="it"):
+    end = time.monotonic() + patience
+    while time.monotonic() < end:
+        seen = check()
+        if seen:
+            return seen
+        time.sleep(0.05)
+    raise AssertionError(f"{what} did not come about in {patience} s")
+
+
+def kill(pid, number=signal.SIGKILL):
+    os.kill(pid, number)

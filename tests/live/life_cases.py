@@ -1,0 +1,149 @@
+"""How a held sandbox lives and ends."""
+
+import json
+import time
+
+from house import guest_processes, kill, until
+from exec_cases import open_exec
+
+
+def states(bench, run):
+    changes = [e["data"] for e in bench.events(run) if e["type"] == "runtime.state.changed"]
+    return [change["to"] for change in changes], changes
+
+
+def its_time_ends_it_and_its_work_is_kept(bench):
+    run = bench.start(hold="3s")
+    assert bench.exec(run, "--", "sh", "-c", "echo made >made.txt").returncode == 0
+    client = open_exec(bench, run, "--", "sleep", "73")
+    shown = bench.until_ended(run)
+    assert client.wait(10) != 0 and not guest_processes("sleep 73")
+    assert shown["outcome"] == "succeeded", shown
+    names, changes = states(bench, run)
+    assert names == ["provisioning", "ready", "active", "expired", "destroying", "destroyed"], names
+    assert changes[3]["actor"] == "supervisor" and changes[3]["reason"] == "its time was up", changes
+    assert "made.txt" in json.dumps(shown), shown
+    done = bench.exec(run, "--json", "--", "true")
+    assert json.loads(done.stdout)["error"]["code"] == "wp_codebox_sandbox_not_held", done
+
+
+def nobody_uses_it_and_it_ends(bench):
+    run = bench.start("--hold-idle", "1500ms", hold="60s")
+    # A program that runs is use, however silent.
+    assert bench.exec(run, "--", "sleep", "2.5").returncode == 0
+    shown = bench.until_ended(run, patience=10)
+    assert shown["outcome"] == "succeeded", shown
+    assert states(bench, run)[1][3]["reason"] == "nobody used it"
+
+
+def it_lives_longer_when_asked_and_never_too_long(bench):
+    run = bench.start("--hold-max", "8s", hold="2s")
+    first = bench.ask(run, {"type": "status"})["answer"]
+    refused = bench.ask(run, {"type": "extend_ttl", "ttl_ms": 60_000})
+    assert refused["error"]["code"] == "wp_codebox_input_invalid", refused
+    longer = bench.ask(run, {"type": "extend_ttl", "ttl_ms": 4000}, actor="cli:extender")["answer"]
+    assert longer["schema"] == "wp-codebox/sandbox/v1"
+    time.sleep(2.5)
+    now = bench.ask(run, {"type": "status"})["answer"]
+    assert now["state"] in ("ready", "active") and now["maxExpiresAt"] == longer["maxExpiresAt"], (first, now)
+    shown = bench.until_ended(run, patience=10)
+    changes = states(bench, run)[1]
+    assert any(c["actor"] == "cli:extender" for c in changes) and shown["outcome"] == "succeeded", changes
+
+
+def who_closes_it_says_why(bench):
+    run = bench.start()
+    answer = bench.ask(run, {"type": "close", "reason": "enough for today"}, actor="cli:closer")
+    assert answer["type"] == "answer", answer
+    assert bench.until_ended(run)["outcome"] == "succeeded"
+    last = [c for c in states(bench, run)[1] if c["to"] == "destroying"][0]
+    assert (last["actor"], last["reason"]) == ("cli:closer", "enough for today"), last
+
+
+def a_cancellation_ends_it_and_everybody_in_it(bench):
+    run = bench.start()
+    client = open_exec(bench, run, "--", "sh", "-c", "echo up; sleep 74")
+    assert client.stdout.readline() == "up\n"
+    assert bench.call("runs", "cancel", run).returncode == 0
+    assert client.wait(15) not in (0, None)
+    shown = bench.until_ended(run)
+    assert shown["outcome"] == "cancelled" and not guest_processes("sleep 74"), shown
+
+
+def nothing_survives_its_supervisor(bench):
+    run = bench.start()
+    client = open_exec(bench, run, "--", "sh", "-c", "echo up; sleep 75")
+    assert client.stdout.readline() == "up\n"
+    assert guest_processes("sleep 75")
+    kill(bench.supervisor(run))
+    until(lambda: not guest_processes("sleep 75"), patience=5, what="the end of the guest")
+    assert client.wait(10) == 125
+    assert bench.until_ended(run)["outcome"] == "failed"
+
+
+def a_guest_that_dies_is_a_failure(bench):
+    run = bench.start("--memory", "200M")
+    done = bench.exec(run, "--", "php", "-d", "memory_limit=-1", "-r",
+                      "$a = []; while (true) { $a[] = str_repeat('x', 1 << 20); }")
+    assert done.returncode != 0, done
+    # One process that meets its own limit fails by itself; all together end the guest.
+    bench.exec(run, "--", "sh", "-c", "for i in 1 2 3; do php -d memory_limit=-1 -r '$a=str_repeat(\"x\",120<<20);sleep(20);' & done; wait")
+    shown = bench.until_ended(run)
+    assert shown["outcome"] == "failed", shown
+    assert states(bench, run)[0][-3:] == ["failed", "destroying", "destroyed"]
+
+
+def requests_before_it_is_ready_wait_and_one_without_a_hold_refuses(bench):
+    run = bench.start("--command", "wordpress.run-php", "--arg", "code=sleep(2); echo 1;")
+    assert bench.ask(run, {"type": "status"})["answer"]["state"] in ("requested", "provisioning")
+    assert bench.exec(run, "--", "echo", "waited").stdout == "waited\n"
+    bench.ask(run, {"type": "close"})
+    plain = bench.start("--command", "wordpress.run-php", "--arg", "code=exit(4);")
+    refused = bench.ask(plain, {"type": "snapshots"})
+    # Its command fails: it never comes to be held, and whoever waited is told.
+    assert refused["error"]["code"] == "wp_codebox_sandbox_not_held", refused
+    assert bench.until_ended(plain)["outcome"] == "failed"
+
+
+def hostile_lines_change_nothing(bench):
+    run = bench.sandbox()
+    call = {"live": 1, "actor": "x", "request": {"type": "status"}}
+    for data in [
+        b"\n", b"{}\n", b"[]\n", b"null\n", b"\xff\xfe\n", b"{" * 10_000 + b"\n", b"x" * 3_000_000,
+        json.dumps({**call, "live": 2}).encode() + b"\n",
+        json.dumps({**call, "actor": " \n"}).encode() + b"\n",
+        json.dumps({**call, "request": {"type": "nonsense"}}).encode() + b"\n",
+        json.dumps({**call, "request": {"type": "exec", "argv": []}}).encode() + b"\n",
+        json.dumps({**call, "request": {"type": "exec", "argv": ["a\0b"]}}).encode() + b"\n",
+        json.dumps({**call, "request": {"type": "exec", "argv": ["x" * 300_000]}}).encode() + b"\n",
+    ]:
+        answer = bench.raw(run, data)
+        assert b'"error"' in answer, (data[:60], answer[:200])
+    # Inputs that make no sense, between some that do.
+    exec_call = {**call, "request": {"type": "exec", "argv": ["cat"]}}
+    lines = [exec_call, {"type": "stdin", "base64": "!!"}, {"type": "signal", "signal": "WINCH"}, {"type": "resize", "columns": 1, "rows": 1},
+             "x", {"type": "stdin", "base64": "b2s="}, {"type": "stdin_end"}]
+    answer = bench.raw(run, "".join(json.dumps(line) + "\n" for line in lines).encode(), close_writing=False)
+    replies = [json.loads(line) for line in answer.splitlines()]
+    assert [r.get("text") for r in replies if r["type"] == "output"] == ["ok"] and replies[-1]["code"] == 0, replies
+    # Silent ones keep nobody out.
+    silent = [bench.connect(run) for _ in range(70)]
+    try:
+        assert bench.ask(run, {"type": "status"})["type"] == "answer"
+    finally:
+        for client in silent:
+            client.close()
+    assert bench.exec(run, "--", "echo", "alive").stdout == "alive\n"
+
+
+CASES = [
+    its_time_ends_it_and_its_work_is_kept,
+    nobody_uses_it_and_it_ends,
+    it_lives_longer_when_asked_and_never_too_long,
+    who_closes_it_says_why,
+    a_cancellation_ends_it_and_everybody_in_it,
+    nothing_survives_its_supervisor,
+    a_guest_that_dies_is_a_failure,
+    requests_before_it_is_ready_wait_and_one_without_a_hold_refuses,
+    hostile_lines_change_nothing,
+]
