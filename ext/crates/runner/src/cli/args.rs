@@ -139,7 +139,7 @@ pub(crate) struct CommandsArgs {
 #[command(after_help = "\
 Examples:
   wp-codebox schema --list
-  wp-codebox schema run-result --json
+  wp-codebox schema recipe --json
   wp-codebox schema wp-codebox/command-catalog/v1
   wp-codebox schema tool workspace.read
 

@@ -10,6 +10,9 @@ use wp_codebox_policy::{TOOLS, builtin_tool};
 /// The files of `abilities/schemas/`, in order of their names.
 const EMBEDDED: &[&str] = include!(concat!(env!("OUT_DIR"), "/schemas.rs"));
 
+/// What is mostly called a recipe.
+const RECIPE: &str = "wp-codebox/workspace-recipe/v1";
+
 /// One schema that can be asked for.
 struct Known {
     id: String,
@@ -24,13 +27,12 @@ impl Known {
     }
 }
 
-/// Every schema: those of the contract, then those that are made of a table.
+/// Every schema of the contract.
 fn known() -> Vec<Known> {
     let embedded = EMBEDDED
         .iter()
         .filter_map(|text| serde_json::from_str::<Value>(text).ok());
     embedded
-        .chain(made())
         .filter_map(|schema| {
             let id = schema.get("$id").or_else(|| schema.get("id"))?.as_str()?;
             Some(Known {
@@ -39,11 +41,6 @@ fn known() -> Vec<Known> {
             })
         })
         .collect()
-}
-
-/// Schemas that are no files but made of the table that checks the documents.
-fn made() -> impl Iterator<Item = Value> {
-    std::iter::empty()
 }
 
 /// Prints what is asked for.
@@ -96,7 +93,7 @@ fn list(output: &Output) {
 fn schema(name: &str) -> Result<Value, ErrorBody> {
     known()
         .into_iter()
-        .find(|k| k.id == name || k.name() == name)
+        .find(|k| k.id == name || k.name() == name || name == "recipe" && k.id == RECIPE)
         .map(|k| json!({"schema": schema_id::JSON_SCHEMA, "id": k.id, "jsonSchema": k.schema}))
         .ok_or_else(|| {
             let message = format!("there is no schema {name:?}");
@@ -127,13 +124,14 @@ mod tests {
     #[test]
     fn every_schema_can_be_asked_for_by_both_names() {
         let known = known();
-        assert_eq!(known.len(), EMBEDDED.len() + made().count());
+        assert_eq!(known.len(), EMBEDDED.len());
         let names: BTreeSet<_> = known.iter().map(Known::name).collect();
         assert_eq!(names.len(), known.len());
         for one in &known {
             assert_eq!(schema(&one.id).unwrap()["jsonSchema"], one.schema);
             assert_eq!(schema(one.name()).unwrap()["id"], one.id);
         }
+        assert_eq!(schema("recipe").unwrap()["id"], RECIPE);
         assert!(names.contains("command-catalog") && names.contains("runtime-command-result"));
         assert_eq!(schema("no-such").unwrap_err().code, ErrorCode::InputInvalid);
     }

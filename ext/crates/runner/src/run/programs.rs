@@ -364,8 +364,8 @@ mod tests {
         let unnamed: Vec<_> = there.difference(&named).map(String::as_str).collect();
         let missing: Vec<_> = named.difference(&there).collect();
         assert_eq!(missing, Vec::<&String>::new());
-        // The runner starts it for commands of the browser.
-        assert_eq!(unnamed, ["browser-state.php"]);
+        // The runner starts them itself: for a browser, for observations.
+        assert_eq!(unnamed, ["browser-state.php", "observe.php"]);
     }
 
     #[test]
