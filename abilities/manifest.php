@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '4053132884c560ed4771fa5973a4322c8cddac62344998c2ea3d7d5c22706fec',
+	'contract_digest' => '22c2e4a2ee69456026c2eee55d80d9dc76f399b4cdf6fb17d24ba893c636d696',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',

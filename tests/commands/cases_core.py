@@ -81,6 +81,9 @@ BASIC = Group("core", [
     Step(REST, {"path": "/commands/v1/private", "session": "writer"}, has(status=200, user__login="codebox-editor"), name="a private route with a session"),
     Step(REST, {"path": "/commands/v1/private", "session": "writer", "user": "admin"}, fails="session-differs"),
     Step(REST, {"path": "/commands/v1/private", "session": "nobodys"}, fails="session-missing"),
+    Step("wordpress.run-php", php("$s = json_decode(file_get_contents('/tmp/codebox-sessions/boss.json'), true); $s['token'] .= 'x'; file_put_contents('/tmp/codebox-sessions/ended.json', json_encode($s));"), name="a session with another token"),
+    Step(REST, {"path": "/commands/v1/private", "session": "ended"}, fails="session-missing", name="a session that WordPress does not know"),
+    Step(REST, {"path": "/commands/v1/private", "session": "boss"}, has(status=200, user__login="admin"), name="the session it was made of"),
     Step(REST, {"path": "/wp/v2/posts", "method": "POST", "body-json": {"title": "By REST", "status": "publish"}, "user": "admin"}, has(status=201, data__title__raw="By REST"), name="a post is made"),
     Step(REST, {"path": "/no/such"}, has(status=404, data__code="rest_no_route"), name="a route that is not there"),
 

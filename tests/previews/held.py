@@ -47,7 +47,7 @@ class Held:
             self.said += "\0"
             self.told.notify_all()
 
-    def address(self, seconds=40):
+    def address(self, seconds=150):
         """The printed link."""
         found = lambda: re.search(r"^preview (\S+) until ", self.said, re.M)  # noqa: E731
         with self.told:

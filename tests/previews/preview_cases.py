@@ -26,7 +26,7 @@ def shared(bench):
         _SHARED["port"] = free_port()
         _SHARED["held"] = Held(bench, "--mount", f"{bench.source('shared')}:/wordpress/wp-content/plugins/sample",
                                "--preview-port", str(_SHARED["port"]), "--command", "wordpress.run-php", "--arg", f"code={SETUP}",
-                               seconds=90)
+                               seconds=120)
     held = _SHARED["held"]
     held.address()
     return held

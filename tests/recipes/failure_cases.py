@@ -110,10 +110,10 @@ def a_caller_that_dies_ends_the_run(bench):
 
 
 def a_loop_that_does_not_end_fails(bench):
-    step = {"command": "command-agent-run", "args": ["command=php", "args-json=[\"-r\",\"echo json_encode(['more'=>true,'n'=>1]);\"]"],
-            "continuation": {"maxIterations": 3, "while": {"pointer": "/more", "equals": True},
-                             "inputMappings": [{"from": "/n", "to": {"arg": "args-json", "pointer": "/2"}}]}}
-    step["args"][1] = "args-json=[\"-r\",\"echo json_encode(['more'=>true,'n'=>'1']);\",\"0\"]"
+    arguments = "args-json=[\"-r\",\"echo json_encode(['more'=>true,'n'=>'1']);\",\"0\"]"
+    step = {"command": "command-agent-run", "args": ["command=php", arguments, "parse-json=1"],
+            "continuation": {"maxIterations": 3, "while": {"pointer": "/result/more", "equals": True},
+                             "inputMappings": [{"from": "/result/n", "to": {"arg": "args-json", "pointer": "/2"}}]}}
     answer = recipes.run(bench, recipes.write(bench, "endless", [step])).expect(1, "wp_codebox_step_failed")
     document = honest(answer)
     evidence = document["executions"][-1]["continuationEvidence"]

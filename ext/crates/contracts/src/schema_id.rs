@@ -112,9 +112,11 @@ pub const RUNTIME_EPISODE_ACTION: &str = "wp-codebox/runtime-episode-action/v1";
 pub const RUNTIME_EPISODE_OBSERVATION: &str = "wp-codebox/runtime-episode-observation/v1";
 /// Snapshot of an episode.
 pub const RUNTIME_EPISODE_SNAPSHOT: &str = "wp-codebox/runtime-episode-snapshot/v1";
-/// Failure of the command line in JSON mode.
+/// One JSON Schema, or what a tool takes.
 pub const JSON_SCHEMA: &str = "wp-codebox/json-schema/v1";
+/// The schemas there are.
 pub const JSON_SCHEMA_LIST: &str = "wp-codebox/json-schema-list/v1";
+/// Failure of the command line in JSON mode.
 pub const CLI_FAILURE: &str = "wp-codebox/cli-failure/v1";
 /// A preview of a sandbox's site.
 pub const PREVIEW: &str = "wp-codebox/preview/v1";

@@ -235,6 +235,8 @@ codes! {
     UnsupportedWordpressInstallMode = "unsupported-wordpress-install-mode";
     /// A WordPress version that this host has not.
     UnsupportedWordpressVersion = "unsupported-wordpress-version";
+    /// A workspace policy that asks git.
+    UnsupportedWorkspacePolicy = "unsupported-workspace-policy";
     /// Repositories fetched beforehand.
     UnsupportedWorkspacePreload = "unsupported-workspace-preload";
 

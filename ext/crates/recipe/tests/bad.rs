@@ -904,6 +904,16 @@ fn unsupported() -> Vec<Row> {
             "$.runtime.blueprint.steps[1]",
         ),
         (
+            json!({"artifacts": {"workspacePolicy": {"gitBacked": true}}}),
+            "unsupported-workspace-policy",
+            "$.artifacts.workspacePolicy.gitBacked",
+        ),
+        (
+            json!({"artifacts": {"typed": [{"name": "a", "type": "b", "path": "/tmp/a", "payloadSchema": {"type": "object"}}]}}),
+            "unsupported-payload-schema",
+            "$.artifacts.typed[0].payloadSchema",
+        ),
+        (
             runtime(&json!({"preview": {"port": 8080}})),
             "unsupported-runtime-preview",
             "$.runtime.preview",

@@ -10,6 +10,7 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 require_once __DIR__ . '/crud-types.php';
+require_once __DIR__ . '/crud-stored.php';
 
 /**
  * One operation on one type.

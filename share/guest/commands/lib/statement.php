@@ -10,6 +10,7 @@ declare(strict_types=1);
 namespace WPCodebox\Guest\Command;
 
 require_once __DIR__ . '/sql.php';
+require_once __DIR__ . '/statement-parts.php';
 
 /**
  * Runs it through wpdb, values always apart from the text.
@@ -21,15 +22,22 @@ final class Statement {
 	private const BYTES = 1048576;
 	/** Bytes of one value. */
 	private const CELL = 65536;
-	/** Comparisons of `where`. */
-	private const COMPARISONS = array( '=', '!=', '<', '<=', '>', '>=', 'LIKE', 'NOT LIKE' );
+
+	/**
+	 * Makes the parts of a statement.
+	 *
+	 * @var Statement_Parts
+	 */
+	private readonly Statement_Parts $parts;
 
 	/**
 	 * Makes it.
 	 *
 	 * @param \wpdb $db The database.
 	 */
-	public function __construct( private readonly \wpdb $db ) {}
+	public function __construct( private readonly \wpdb $db ) {
+		$this->parts = new Statement_Parts( $db );
+	}
 
 	/**
 	 * Runs the operation.
@@ -61,7 +69,7 @@ final class Statement {
 			'durationMs' => round( ( hrtime( true ) - $start ) / 1e6, 3 ),
 		);
 		if ( isset( $operation['table'] ) ) {
-			$document['table'] = $this->table( $operation['table'] );
+			$document['table'] = $this->parts->table( $operation['table'] );
 		}
 		if ( '' !== $this->db->last_error || false === $answer || null === $answer ) {
 			throw Refusal::failed( 'the database refused the statement: ' . $this->complaint() );
@@ -174,16 +182,16 @@ final class Statement {
 	 * @param int                 $most      Rows at most.
 	 */
 	private function built( string $name, array $operation, int $most ): string {
-		$table   = $this->table( $operation['table'] ?? null );
-		$columns = $this->columns( $table );
-		$where   = $this->where( $operation['where'] ?? array(), $columns );
+		$table   = $this->parts->table( $operation['table'] ?? null );
+		$columns = $this->parts->columns( $table );
+		$where   = $this->parts->where( $operation['where'] ?? array(), $columns );
 		if ( '' === $where && in_array( $name, array( 'update', 'delete' ), true ) ) {
 			throw Refusal::input( "$name needs where: it would change every row of $table" );
 		}
 		if ( in_array( $name, array( 'insert', 'update' ), true ) ) {
-			$values = $this->values( $operation['values'] ?? null, $columns );
+			$values = $this->parts->values( $operation['values'] ?? null, $columns );
 			$parts  = array_map( fn ( string $column ): string => $this->db->prepare( '%i', $column ), array_keys( $values ) );
-			$held   = array_map( fn ( $value ): string => $this->literal( $value ), array_values( $values ) );
+			$held   = array_map( fn ( $value ): string => $this->parts->literal( $value ), array_values( $values ) );
 			return 'insert' === $name
 				? $this->db->prepare( 'INSERT INTO %i', $table ) . ' (' . implode( ', ', $parts ) . ') VALUES (' . implode( ', ', $held ) . ')'
 				: $this->db->prepare( 'UPDATE %i SET ', $table ) . implode( ', ', array_map( static fn ( $part, $value ): string => "$part = $value", $parts, $held ) ) . $where;
@@ -195,130 +203,9 @@ final class Statement {
 		if ( ! is_array( $asked ) ) {
 			throw Refusal::input( 'columns must be a list of names' );
 		}
-		$list = array_map( fn ( $column ): string => $this->db->prepare( '%i', $this->column( $column, $columns ) ), $asked );
-		$sql  = 'SELECT ' . ( $list ? implode( ', ', $list ) : '*' ) . $this->db->prepare( ' FROM %i', $table ) . $where . $this->order( $operation['orderBy'] ?? array(), $columns );
+		$list = array_map( fn ( $column ): string => $this->db->prepare( '%i', $this->parts->column( $column, $columns ) ), $asked );
+		$sql  = 'SELECT ' . ( $list ? implode( ', ', $list ) : '*' ) . $this->db->prepare( ' FROM %i', $table ) . $where . $this->parts->order( $operation['orderBy'] ?? array(), $columns );
 		return $sql . $this->db->prepare( ' LIMIT %d OFFSET %d', $most, $this->bound( $operation, 'offset', PHP_INT_MAX >> 8, 0 ) );
-	}
-
-	/**
-	 * A table that exists.
-	 *
-	 * @param mixed $asked Name, with or without the prefix.
-	 */
-	private function table( mixed $asked ): string {
-		if ( ! is_string( $asked ) || '' === $asked ) {
-			throw Refusal::input( 'table is required' );
-		}
-		$tables = $this->db->get_col( 'SHOW TABLES' );
-		foreach ( array( $asked, $this->db->prefix . $asked, $this->db->base_prefix . $asked ) as $name ) {
-			if ( in_array( $name, $tables, true ) ) {
-				return $name;
-			}
-		}
-		throw Refusal::input( sprintf( 'there is no table %s; there are %s', Arguments::shown( $asked ), cut( implode( ', ', $tables ), 1000 ) ) );
-	}
-
-	/**
-	 * Names of a table's columns.
-	 *
-	 * @param string $table Table.
-	 * @return list<string>
-	 */
-	private function columns( string $table ): array {
-		return array_map( 'strval', $this->db->get_col( $this->db->prepare( 'SHOW COLUMNS FROM %i', $table ) ) );
-	}
-
-	/**
-	 * A column that exists.
-	 *
-	 * @param mixed        $asked   Name.
-	 * @param list<string> $columns Columns.
-	 */
-	private function column( mixed $asked, array $columns ): string {
-		if ( ! is_string( $asked ) || ! in_array( $asked, $columns, true ) ) {
-			throw Refusal::input( sprintf( 'there is no column %s; there are %s', Arguments::shown( $asked ), cut( implode( ', ', $columns ), 1000 ) ) );
-		}
-		return $asked;
-	}
-
-	/**
-	 * Values by column.
-	 *
-	 * @param mixed        $asked   As asked.
-	 * @param list<string> $columns Columns.
-	 * @return array<string,mixed>
-	 */
-	private function values( mixed $asked, array $columns ): array {
-		if ( ! is_array( $asked ) || array() === $asked || array_is_list( $asked ) ) {
-			throw Refusal::input( 'values must be an object {column: value}' );
-		}
-		foreach ( $asked as $column => $value ) {
-			$this->column( (string) $column, $columns );
-			if ( null !== $value && ! is_scalar( $value ) ) {
-				throw Refusal::input( "values.$column must be a text, a number, a truth value or null" );
-			}
-		}
-		return $asked;
-	}
-
-	/**
-	 * Conditions.
-	 *
-	 * @param mixed        $asked   As asked.
-	 * @param list<string> $columns Columns.
-	 */
-	private function where( mixed $asked, array $columns ): string {
-		if ( ! is_array( $asked ) || array() !== $asked && array_is_list( $asked ) ) {
-			throw Refusal::input( 'where must be an object {column: value}' );
-		}
-		$parts = array();
-		foreach ( $asked as $column => $value ) {
-			$left = $this->db->prepare( '%i', $this->column( (string) $column, $columns ) );
-			if ( null === $value ) {
-				$parts[] = "$left IS NULL";
-			} elseif ( is_scalar( $value ) ) {
-				$parts[] = "$left = " . $this->literal( $value );
-			} elseif ( is_array( $value ) && array_is_list( $value ) && array() !== $value && count( $value ) <= 1000 && ! array_filter( $value, static fn ( $v ): bool => ! is_scalar( $v ) ) ) {
-				$parts[] = "$left IN (" . implode( ', ', array_map( $this->literal( ... ), $value ) ) . ')';
-			} elseif ( is_array( $value ) && in_array( $value['op'] ?? null, self::COMPARISONS, true ) && is_scalar( $value['value'] ?? null ) ) {
-				$parts[] = "$left {$value['op']} " . $this->literal( $value['value'] );
-			} else {
-				throw Refusal::input( "where.$column must be a value, null, a list of at most 1000 values or {op: " . implode( '|', self::COMPARISONS ) . ', value}' );
-			}
-		}
-		return $parts ? ' WHERE ' . implode( ' AND ', $parts ) : '';
-	}
-
-	/**
-	 * Order.
-	 *
-	 * @param mixed        $asked   List of {column, direction}.
-	 * @param list<string> $columns Columns.
-	 */
-	private function order( mixed $asked, array $columns ): string {
-		$parts = array();
-		foreach ( is_array( $asked ) ? $asked : array( $asked ) as $row ) {
-			$direction = is_array( $row ) ? strtoupper( (string) ( $row['direction'] ?? 'asc' ) ) : 'ASC';
-			if ( ! in_array( $direction, array( 'ASC', 'DESC' ), true ) ) {
-				throw Refusal::input( 'orderBy must be a list of {column, direction: asc|desc}' );
-			}
-			$parts[] = $this->db->prepare( '%i', $this->column( is_array( $row ) ? $row['column'] ?? null : $row, $columns ) ) . " $direction";
-		}
-		return $parts ? ' ORDER BY ' . implode( ', ', $parts ) : '';
-	}
-
-	/**
-	 * A value as the statement holds it.
-	 *
-	 * @param scalar|null $value Value.
-	 */
-	private function literal( string|int|float|bool|null $value ): string {
-		return match ( true ) {
-			null === $value => 'NULL',
-			is_bool( $value ) => $value ? '1' : '0',
-			is_int( $value ) => (string) $value,
-			default => $this->db->prepare( '%s', (string) $value ),
-		};
 	}
 
 	/**

@@ -29,7 +29,7 @@ pub fn show_duration(milliseconds: u64) -> String {
     ];
     let whole = units
         .iter()
-        .find(|(_, factor)| milliseconds >= *factor && milliseconds % factor == 0);
+        .find(|(_, factor)| milliseconds >= *factor && milliseconds.is_multiple_of(*factor));
     match whole {
         Some((unit, factor)) => format!("{}{unit}", milliseconds / factor),
         None => format!("{milliseconds}ms"),

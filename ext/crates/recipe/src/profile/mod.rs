@@ -7,6 +7,7 @@
 
 mod duration;
 mod read;
+mod setup;
 mod text;
 mod yaml;
 

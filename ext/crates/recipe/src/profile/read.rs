@@ -1,16 +1,13 @@
 //! From values to a profile; every problem is kept.
 
 use super::text::{is_id, is_version};
-use super::{
-    Metadata, PROFILE_SCHEMA, Profile, ProfileIssue, Reachability, SecretRef, Setup, Ttl,
-    Workspace, WorkspaceMode, parse_duration,
-};
+use super::{PROFILE_SCHEMA, Profile, ProfileIssue, Ttl, Workspace, WorkspaceMode, parse_duration};
 use serde_json::{Map, Value};
 use wp_codebox_contracts::{
-    CommandCall, EgressRule, GuestPath, IsolationLevel, LimitsRequest, MountAccess, NetworkPolicy,
+    EgressRule, GuestPath, IsolationLevel, LimitsRequest, MountAccess, NetworkPolicy,
     NetworkPosture, NetworkRules, SandboxScope, Sha256Hex,
 };
-use wp_codebox_policy::{EgressRules, assert_command, check_env_name, defaults};
+use wp_codebox_policy::EgressRules;
 
 const HOUR: u64 = 3_600_000;
 /// Longest life of a run.
@@ -48,13 +45,10 @@ impl Reader {
             return None;
         };
         let top = self.object(value, "$", &keys);
-        if let Some(schema) = self.optional(&top, "$.schema", "schema") {
-            if schema != PROFILE_SCHEMA {
-                self.issue(
-                    "$.schema",
-                    &format!("must be {PROFILE_SCHEMA:?} or left out"),
-                );
-            }
+        let schema = self.optional(&top, "$.schema", "schema");
+        if schema.is_some_and(|schema| schema != PROFILE_SCHEMA) {
+            let message = format!("must be {PROFILE_SCHEMA:?} or left out");
+            self.issue("$.schema", &message);
         }
         let id = self.required(&top, "$.id", "id");
         if !id.is_empty() && !is_id(&id) {
@@ -100,7 +94,7 @@ impl Reader {
         })
     }
 
-    fn issue(&mut self, path: &str, message: &str) {
+    pub(super) fn issue(&mut self, path: &str, message: &str) {
         self.issues.push(ProfileIssue {
             path: path.to_owned(),
             message: message.to_owned(),
@@ -108,7 +102,12 @@ impl Reader {
     }
 
     /// The members of an object that are not null; anything else is told.
-    fn object(&mut self, value: &Value, path: &str, keys: &[&str]) -> Map<String, Value> {
+    pub(super) fn object(
+        &mut self,
+        value: &Value,
+        path: &str,
+        keys: &[&str],
+    ) -> Map<String, Value> {
         let members = match value {
             Value::Object(members) => members,
             Value::Null => return Map::new(),
@@ -130,12 +129,22 @@ impl Reader {
             .collect()
     }
 
-    fn part(&mut self, top: &Map<String, Value>, name: &str, keys: &[&str]) -> Map<String, Value> {
+    pub(super) fn part(
+        &mut self,
+        top: &Map<String, Value>,
+        name: &str,
+        keys: &[&str],
+    ) -> Map<String, Value> {
         let value = top.get(name).cloned().unwrap_or_default();
         self.object(&value, &format!("$.{name}"), keys)
     }
 
-    fn optional(&mut self, from: &Map<String, Value>, path: &str, name: &str) -> Option<String> {
+    pub(super) fn optional(
+        &mut self,
+        from: &Map<String, Value>,
+        path: &str,
+        name: &str,
+    ) -> Option<String> {
         match from.get(name)? {
             Value::String(text) if text.len() <= TEXT => Some(text.clone()),
             Value::String(_) => {
@@ -149,7 +158,7 @@ impl Reader {
         }
     }
 
-    fn required(&mut self, from: &Map<String, Value>, path: &str, name: &str) -> String {
+    pub(super) fn required(&mut self, from: &Map<String, Value>, path: &str, name: &str) -> String {
         if !from.contains_key(name) {
             self.issue(path, "is missing");
         }
@@ -190,7 +199,13 @@ impl Reader {
         )
     }
 
-    fn flag(&mut self, from: &Map<String, Value>, path: &str, name: &str, default: bool) -> bool {
+    pub(super) fn flag(
+        &mut self,
+        from: &Map<String, Value>,
+        path: &str,
+        name: &str,
+        default: bool,
+    ) -> bool {
         match from.get(name) {
             None => default,
             Some(Value::Bool(flag)) => *flag,
@@ -201,7 +216,12 @@ impl Reader {
         }
     }
 
-    fn list<'v>(&mut self, from: &'v Map<String, Value>, path: &str, name: &str) -> &'v [Value] {
+    pub(super) fn list<'v>(
+        &mut self,
+        from: &'v Map<String, Value>,
+        path: &str,
+        name: &str,
+    ) -> &'v [Value] {
         match from.get(name) {
             None => &[],
             Some(Value::Array(items)) if items.len() <= ENTRIES => items,
@@ -216,7 +236,12 @@ impl Reader {
         }
     }
 
-    fn texts(&mut self, from: &Map<String, Value>, path: &str, name: &str) -> Vec<String> {
+    pub(super) fn texts(
+        &mut self,
+        from: &Map<String, Value>,
+        path: &str,
+        name: &str,
+    ) -> Vec<String> {
         let mut all = Vec::new();
         for (index, item) in self.list(from, path, name).iter().enumerate() {
             match item.as_str() {
@@ -430,91 +455,5 @@ impl Reader {
             );
         }
         limits
-    }
-
-    fn setup(&mut self, top: &Map<String, Value>, network: &NetworkPolicy) -> Setup {
-        let part = self.part(top, "setup", &["instructions", "commands", "secret_refs"]);
-        let mut setup = Setup {
-            instructions: self
-                .optional(&part, "$.setup.instructions", "instructions")
-                .unwrap_or_default(),
-            ..Setup::default()
-        };
-        let path = "$.setup.commands";
-        for (index, item) in self.list(&part, path, "commands").iter().enumerate() {
-            let at = format!("{path}[{index}]");
-            let row = self.object(item, &at, &["command", "args"]);
-            let call = CommandCall {
-                command: self.required(&row, &format!("{at}.command"), "command"),
-                args: self.texts(&row, &format!("{at}.args"), "args"),
-            };
-            let policy = defaults(vec![call.command.clone()]);
-            if let Err(error) = assert_command(&policy, &call) {
-                self.issue(&at, &error.to_string());
-            }
-            setup.commands.push(call);
-        }
-        let path = "$.setup.secret_refs";
-        for (index, item) in self.list(&part, path, "secret_refs").iter().enumerate() {
-            let at = format!("{path}[{index}]");
-            let secret = match item {
-                Value::String(name) => SecretRef {
-                    name: name.clone(),
-                    hosts: reached(network),
-                },
-                _ => {
-                    let row = self.object(item, &at, &["name", "hosts"]);
-                    SecretRef {
-                        name: self.required(&row, &format!("{at}.name"), "name"),
-                        hosts: self.texts(&row, &format!("{at}.hosts"), "hosts"),
-                    }
-                }
-            };
-            if let Err(error) = check_env_name(&secret.name) {
-                self.issue(&at, &error.to_string());
-            }
-            if secret.hosts.is_empty() {
-                self.issue(
-                    &at,
-                    "may go nowhere: name its hosts, or hosts in network.egress",
-                );
-            }
-            if setup
-                .secret_refs
-                .iter()
-                .any(|other| other.name == secret.name)
-            {
-                self.issue(&at, "stands there twice");
-            }
-            setup.secret_refs.push(secret);
-        }
-        setup
-    }
-
-    fn reachability(&mut self, top: &Map<String, Value>) -> Reachability {
-        let part = self.part(top, "reachability", &["exec", "preview"]);
-        Reachability {
-            exec: self.flag(&part, "$.reachability.exec", "exec", true),
-            preview: self.flag(&part, "$.reachability.preview", "preview", false),
-        }
-    }
-
-    fn metadata(&mut self, top: &Map<String, Value>) -> Metadata {
-        let part = self.part(top, "metadata", &["cost_class", "latency_class"]);
-        Metadata {
-            cost_class: self.optional(&part, "$.metadata.cost_class", "cost_class"),
-            latency_class: self.optional(&part, "$.metadata.latency_class", "latency_class"),
-        }
-    }
-}
-
-/// The hosts that rules name one by one.
-fn reached(network: &NetworkPolicy) -> Vec<String> {
-    match network {
-        NetworkPolicy::Posture(_) => Vec::new(),
-        NetworkPolicy::Rules(rules) => {
-            let hosts = rules.rules.iter().map(|rule| rule.host.clone());
-            rules.allow_hosts.iter().cloned().chain(hosts).collect()
-        }
     }
 }

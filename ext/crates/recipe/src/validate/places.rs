@@ -251,6 +251,17 @@ pub(super) fn check_artifacts(judge: &mut Judge<'_>) {
                 .enumerate()
                 .map(|(i, a)| (format!("$.artifacts.typed[{i}]"), &a.name, &a.path)),
         );
+    let git = artifacts
+        .workspace_policy
+        .as_ref()
+        .and_then(|p| p.get("gitBacked"));
+    if git.and_then(serde_json::Value::as_bool) == Some(true) {
+        judge.say(
+            IssueCode::UnsupportedWorkspacePolicy,
+            "$.artifacts.workspacePolicy.gitBacked",
+            "what a guest changed is judged, and a repository's own metadata is no part of that; use `wp-codebox workspace-policy check --git` on the workspace",
+        );
+    }
     for (index, row) in artifacts.typed.iter().enumerate() {
         if row.payload_schema.as_ref().is_some_and(|s| !s.is_string()) {
             judge.say(

@@ -65,10 +65,16 @@ pub(crate) struct Entry {
 impl StorageState {
     /// Reads a document; the error is a sentence.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
-        let state: Self = serde_json::from_str(text).map_err(|_| {
+        let malformed = || {
             "storage-state is no {cookies: [{name, value}], origins: [{origin, localStorage}]}"
                 .to_owned()
-        })?;
+        };
+        let document: Value = serde_json::from_str(text).map_err(|_| malformed())?;
+        // A list would be read as the members in their order.
+        if !document.is_object() {
+            return Err(malformed());
+        }
+        let state: Self = serde_json::from_value(document).map_err(|_| malformed())?;
         let entries = state
             .origins
             .iter()

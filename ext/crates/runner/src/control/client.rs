@@ -1,5 +1,6 @@
 //! Asking the supervisor of a run to end it.
 
+use super::caller::open;
 use super::socket::address;
 use serde_json::Value;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -7,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
-    CancelAnswer, CancelWish, ErrorBody, ErrorCode, LiveCall, LiveReply, RunCancellation,
+    CancelAnswer, CancelWish, ErrorBody, ErrorCode, LiveReply, LiveRequest, RunCancellation,
     RunStatus, schema_id,
 };
 use wp_codebox_runtime::{FoundRun, RegistryError, StateDir, status};
@@ -64,22 +65,13 @@ pub(crate) fn cancel(
 
 /// Asks a held sandbox for something that is answered once, and waits for the answer: as long as
 /// the sandbox lives, since it may wait for what was asked before.
-pub(crate) fn ask_once(run: &FoundRun, call: &LiveCall) -> Result<Value, ErrorBody> {
-    let unreachable = |e: io::Error| match e.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => ErrorBody::new(
-            ErrorCode::SandboxNotHeld,
-            format!(
-                "{} is not held: it has ended, or was never a sandbox that stays",
-                run.run_id
-            ),
-        ),
-        _ => silent(run, &e.to_string()),
-    };
-    let mut line =
-        serde_json::to_vec(call).map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))?;
-    line.push(b'\n');
-    let mut stream = connect(&run.path).map_err(unreachable)?;
-    stream.write_all(&line).map_err(unreachable)?;
+pub(crate) fn ask_once(
+    run: &FoundRun,
+    actor: &str,
+    request: LiveRequest,
+) -> Result<Value, ErrorBody> {
+    let unreachable = |e: io::Error| silent(run, &e.to_string());
+    let stream = open(run, actor, request)?;
     let mut answer = String::new();
     let mut reader = BufReader::new(stream.take(ANSWER));
     reader.read_line(&mut answer).map_err(unreachable)?;

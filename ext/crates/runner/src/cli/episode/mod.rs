@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
-    ActionRequest, ErrorBody, ErrorCode, Hold, LIVE_PROTOCOL, LiveCall, LiveRequest,
-    ObservationSpec, RunMode, RunRegistryEntry, RunRequest, SnapshotRequest, TaskInput,
+    ActionRequest, ErrorBody, ErrorCode, Hold, LiveRequest, ObservationSpec, RunMode,
+    RunRegistryEntry, RunRequest, SnapshotRequest, TaskInput,
 };
 use wp_codebox_runtime::{FoundRun, StateDir, entry};
 
@@ -65,12 +65,7 @@ fn ask(which: &Which, asked: LiveRequest) -> Result<Value, ErrorBody> {
 }
 
 fn put(run: &FoundRun, actor: &str, request: LiveRequest) -> Result<Value, ErrorBody> {
-    let call = LiveCall {
-        live: LIVE_PROTOCOL,
-        actor: actor.to_owned(),
-        request,
-    };
-    ask_once(run, &call)
+    ask_once(run, actor, request)
 }
 
 fn step(args: &StepArgs) -> Result<Value, ErrorBody> {

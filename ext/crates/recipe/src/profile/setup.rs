@@ -1,0 +1,95 @@
+//! What happens once, the ways in, and words for whoever chooses.
+
+use super::read::Reader;
+use super::{Metadata, Reachability, SecretRef, Setup};
+use serde_json::{Map, Value};
+use wp_codebox_contracts::{CommandCall, NetworkPolicy};
+use wp_codebox_policy::{assert_command, check_env_name, defaults};
+
+impl Reader {
+    pub(super) fn setup(&mut self, top: &Map<String, Value>, network: &NetworkPolicy) -> Setup {
+        let part = self.part(top, "setup", &["instructions", "commands", "secret_refs"]);
+        let mut setup = Setup {
+            instructions: self
+                .optional(&part, "$.setup.instructions", "instructions")
+                .unwrap_or_default(),
+            ..Setup::default()
+        };
+        let path = "$.setup.commands";
+        for (index, item) in self.list(&part, path, "commands").iter().enumerate() {
+            let at = format!("{path}[{index}]");
+            let row = self.object(item, &at, &["command", "args"]);
+            let call = CommandCall {
+                command: self.required(&row, &format!("{at}.command"), "command"),
+                args: self.texts(&row, &format!("{at}.args"), "args"),
+            };
+            let policy = defaults(vec![call.command.clone()]);
+            if let Err(error) = assert_command(&policy, &call) {
+                self.issue(&at, &error.to_string());
+            }
+            setup.commands.push(call);
+        }
+        let path = "$.setup.secret_refs";
+        for (index, item) in self.list(&part, path, "secret_refs").iter().enumerate() {
+            let at = format!("{path}[{index}]");
+            let secret = match item {
+                Value::String(name) => SecretRef {
+                    name: name.clone(),
+                    hosts: reached(network),
+                },
+                _ => {
+                    let row = self.object(item, &at, &["name", "hosts"]);
+                    SecretRef {
+                        name: self.required(&row, &format!("{at}.name"), "name"),
+                        hosts: self.texts(&row, &format!("{at}.hosts"), "hosts"),
+                    }
+                }
+            };
+            if let Err(error) = check_env_name(&secret.name) {
+                self.issue(&at, &error.to_string());
+            }
+            if secret.hosts.is_empty() {
+                self.issue(
+                    &at,
+                    "may go nowhere: name its hosts, or hosts in network.egress",
+                );
+            }
+            if setup
+                .secret_refs
+                .iter()
+                .any(|other| other.name == secret.name)
+            {
+                self.issue(&at, "stands there twice");
+            }
+            setup.secret_refs.push(secret);
+        }
+        setup
+    }
+
+    pub(super) fn reachability(&mut self, top: &Map<String, Value>) -> Reachability {
+        let part = self.part(top, "reachability", &["exec", "preview"]);
+        Reachability {
+            exec: self.flag(&part, "$.reachability.exec", "exec", true),
+            preview: self.flag(&part, "$.reachability.preview", "preview", false),
+        }
+    }
+
+    pub(super) fn metadata(&mut self, top: &Map<String, Value>) -> Metadata {
+        let part = self.part(top, "metadata", &["cost_class", "latency_class"]);
+        Metadata {
+            cost_class: self.optional(&part, "$.metadata.cost_class", "cost_class"),
+            latency_class: self.optional(&part, "$.metadata.latency_class", "latency_class"),
+        }
+    }
+}
+
+/// The hosts that rules name one by one.
+fn reached(network: &NetworkPolicy) -> Vec<String> {
+    match network {
+        NetworkPolicy::Posture(_) => Vec::new(),
+        NetworkPolicy::Rules(rules) => {
+            let hosts = rules.rules.iter().map(|rule| rule.host.clone());
+            rules.allow_hosts.iter().cloned().chain(hosts).collect()
+        }
+    }
+}
