@@ -53,7 +53,7 @@ pub use redaction::{Finding, Redactor, SECRET_MIN_BYTES};
 pub use runtime_policy::{PolicyError, defaults, parse, validate};
 pub use secrets::{SecretError, SecretUse, check_secrets, is_exposed, is_secret_name};
 pub use tools::{
-    BuiltinTool, OfferedTool, RefusalReason, TOOLS, ToolAccess, ToolDescriptor, ToolKind, ToolNeed,
-    ToolPolicyError, ToolRefusal, ToolSet, builtin_tool, check_tool_policy, parse_tool_policy,
-    runtime_tool_id,
+    BuiltinTool, OfferedTool, RUN_TERMINAL_COMMAND, RefusalReason, TOOLS, ToolAccess,
+    ToolDescriptor, ToolKind, ToolNeed, ToolPolicyError, ToolRefusal, ToolSet, builtin_tool,
+    check_tool_policy, parse_tool_policy, run_terminal_command, runtime_tool_id,
 };

@@ -13,7 +13,8 @@ mod set;
 pub use check::{check_tool_policy, parse_tool_policy};
 pub use refusal::{RefusalReason, ToolRefusal};
 pub use registry::{
-    BuiltinTool, TOOLS, ToolAccess, ToolDescriptor, ToolNeed, builtin_tool, runtime_tool_id,
+    BuiltinTool, RUN_TERMINAL_COMMAND, TOOLS, ToolAccess, ToolDescriptor, ToolNeed, builtin_tool,
+    run_terminal_command, runtime_tool_id,
 };
 pub use set::{OfferedTool, ToolKind, ToolSet};
 

@@ -23,6 +23,8 @@ pub enum BuiltinTool {
     Diff,
     /// `terminal.run`
     Terminal,
+    /// `run_terminal_command`
+    Program,
     /// `wordpress.run-php`
     RunPhp,
     /// `wordpress.wp-cli`
@@ -82,6 +84,22 @@ pub struct ToolDescriptor {
 
 const PHP: ToolNeed = ToolNeed::Command("wordpress.run-php");
 const PROGRAM: ToolNeed = ToolNeed::Command("command-agent-run");
+
+/// Name of the tool that runs one program. It is for agents whose host knows it by this name, and
+/// is offered only to those whose tools name it: `terminal.run` does more.
+pub const RUN_TERMINAL_COMMAND: &str = "run_terminal_command";
+
+/// The definition of [`RUN_TERMINAL_COMMAND`] as a host hands it to a model: {name, description,
+/// parameters}.
+#[must_use]
+pub fn run_terminal_command() -> Value {
+    let row = TOOLS.iter().find(|row| row.tool == BuiltinTool::Program);
+    json!({
+        "name": RUN_TERMINAL_COMMAND,
+        "description": row.map(|row| row.description),
+        "parameters": program(),
+    })
+}
 
 /// Every built-in tool, in the order in which models see them.
 pub const TOOLS: &[ToolDescriptor] = &[
@@ -180,6 +198,15 @@ pub const TOOLS: &[ToolDescriptor] = &[
         need: PROGRAM,
         access: ToolAccess::Writes,
         parameters: terminal,
+    },
+    ToolDescriptor {
+        tool: BuiltinTool::Program,
+        id: RUN_TERMINAL_COMMAND,
+        aliases: &["terminal.command"],
+        description: "Runs a program with its arguments in the sandbox, without a shell, and answers exit code, stdout and stderr. No terminal, no standard input. It is ended after two minutes; the sandbox lives on.",
+        need: PROGRAM,
+        access: ToolAccess::Writes,
+        parameters: program,
     },
     ToolDescriptor {
         tool: BuiltinTool::RunPhp,
@@ -404,6 +431,16 @@ fn terminal() -> Value {
     )
 }
 
+fn program() -> Value {
+    object(
+        json!({
+            "command": text("The program: a name or a path."),
+            "args": {"type": "array", "items": {"type": "string"}, "description": "Its arguments, each as it is; default none."},
+        }),
+        &["command"],
+    )
+}
+
 fn run_php() -> Value {
     object(
         json!({
@@ -483,7 +520,8 @@ mod tests {
         let mut names = BTreeSet::new();
         for row in TOOLS {
             assert!(names.insert(row.id.to_owned()), "{}", row.id);
-            assert!(names.insert(runtime_tool_id(row.id)), "{}", row.id);
+            let wire = runtime_tool_id(row.id);
+            assert!(wire == row.id || names.insert(wire), "{}", row.id);
             for alias in row.aliases {
                 assert!(names.insert((*alias).to_owned()), "{alias}");
             }
@@ -521,6 +559,16 @@ mod tests {
                 assert!(property["description"].is_string(), "{} {name}", row.id);
             }
         }
+    }
+
+    #[test]
+    fn the_terminal_command_has_its_stable_form() {
+        let definition = run_terminal_command();
+        assert_eq!(definition["name"], "run_terminal_command");
+        assert_eq!(runtime_tool_id(RUN_TERMINAL_COMMAND), RUN_TERMINAL_COMMAND);
+        let properties = &definition["parameters"]["properties"];
+        assert_eq!(properties["command"]["type"], "string");
+        assert_eq!(properties["args"]["items"]["type"], "string");
     }
 
     #[test]

@@ -72,6 +72,16 @@ impl OfferedTool {
     }
 }
 
+/// Whether a tool is offered only to those who name it: another one does the same and more.
+fn on_request(row: &ToolDescriptor) -> bool {
+    row.tool == BuiltinTool::Program
+}
+
+fn named(row: &ToolDescriptor, allowed: &[String]) -> bool {
+    let is = |name: &String| builtin_tool(name).is_some_and(|found| found.id == row.id);
+    allowed.iter().any(is)
+}
+
 /// The tools of one run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSet {
@@ -107,7 +117,13 @@ impl ToolSet {
         };
         for row in TOOLS {
             let rule = policy.and_then(|policy| rule_of(policy, row));
+            let unnamed = on_request(row) && policy.is_none() && !named(row, allowed);
             match refusal_of_builtin(row, policy.is_some(), rule, runtime) {
+                None if unnamed => {
+                    let why = "it is given only to an agent whose tools name it";
+                    let refusal = ToolRefusal::new(row.id, RefusalReason::NotAllowed, why);
+                    set.refused.insert(row.id.to_owned(), refusal);
+                }
                 None => set.offered.push(OfferedTool::builtin(row, rule)),
                 Some(refusal) => {
                     set.refused.insert(row.id.to_owned(), refusal);

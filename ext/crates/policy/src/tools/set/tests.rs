@@ -74,7 +74,15 @@ fn list(names: &[&str]) -> Vec<String> {
 #[test]
 fn without_policy_and_list_every_tool_of_the_guest_is_there() {
     let set = ToolSet::resolve(None, &[], None, &runtime()).unwrap();
-    assert_eq!(set.offered().len(), TOOLS.len());
+    // All but the one that has to be named.
+    assert_eq!(set.offered().len(), TOOLS.len() - 1);
+    assert_eq!(reason(&set, "run_terminal_command"), "not-allowed");
+    let asked = ["run_terminal_command".to_owned()];
+    let named = ToolSet::resolve(None, &asked, None, &runtime()).unwrap();
+    assert_eq!(
+        named.find("run_terminal_command").unwrap().name,
+        "run_terminal_command"
+    );
     assert_eq!(set.find("workspace_ls").unwrap().id, "workspace.list");
     assert_eq!(reason(&set, "host.read-ticket"), "not-in-policy");
     let set = ToolSet::resolve(None, &[], Some(&bridge(&["host.read-ticket"])), &runtime());
@@ -254,7 +262,7 @@ fn the_parents_list_cannot_take_the_name_of_another_tool() {
         assert_eq!(error.body().code, ErrorCode::SandboxToolPolicyInvalid);
     }
     let control = ToolSet::resolve(None, &[], Some(&bridge(&["host.a", "host.b"])), &runtime());
-    assert_eq!(control.unwrap().offered().len(), TOOLS.len() + 2);
+    assert_eq!(control.unwrap().offered().len(), TOOLS.len() + 1);
 }
 
 #[test]

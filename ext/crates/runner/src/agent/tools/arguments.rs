@@ -36,7 +36,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    fn value(&self, name: &str) -> Option<&'a Value> {
+    pub(super) fn value(&self, name: &str) -> Option<&'a Value> {
         self.given.get(name).filter(|value| !value.is_null())
     }
 

@@ -143,6 +143,7 @@ impl<H: Hands> Tools<H> {
             BuiltinTool::Delete => self.delete(id, arguments),
             BuiltinTool::Diff => self.diff(arguments),
             BuiltinTool::Terminal => self.terminal(id, arguments),
+            BuiltinTool::Program => self.one_program(id, arguments),
             BuiltinTool::RunPhp => self.run_php(id, arguments),
             BuiltinTool::WpCli => self.wp_cli(id, arguments),
             BuiltinTool::Ability => self.ability(id, arguments),

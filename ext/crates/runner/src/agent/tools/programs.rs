@@ -59,6 +59,51 @@ impl<H: Hands> Tools<H> {
         })
     }
 
+    /// One program, no shell: what would mean something to one is a plain character here.
+    pub(super) fn one_program(
+        &mut self,
+        id: &str,
+        arguments: &Arguments<'_>,
+    ) -> Result<Said, Trouble> {
+        let command = arguments.text("command")?;
+        let mut argv = vec![command.to_owned()];
+        match arguments.value("args") {
+            None | Some(Value::Null) => {}
+            Some(Value::Array(items)) => {
+                for item in items {
+                    let text = item.as_str().ok_or_else(|| {
+                        Trouble::Told(format!("{id}: args must be a list of strings"))
+                    })?;
+                    argv.push(text.to_owned());
+                }
+            }
+            Some(_) => {
+                return Err(Trouble::Told(format!(
+                    "{id}: args must be a list of strings"
+                )));
+            }
+        }
+        let bytes: usize = argv.iter().map(|word| word.len() + 1).sum();
+        let broken = argv.iter().any(|word| word.contains('\0'));
+        if command.trim().is_empty() || bytes > COMMAND_BYTES || broken {
+            return Err(Trouble::Told(format!(
+                "{id}: command and args must have 1 to {COMMAND_BYTES} bytes without NUL"
+            )));
+        }
+        let timeout = Duration::from_secs(120);
+        let shown_line = argv.join(" ");
+        let call = self.program(id, recorded("command", &shown_line), argv);
+        let step = self.run(&call, timeout)?;
+        let status = match step.result.stopped {
+            true => ToolStatus::Failed,
+            false => ToolStatus::Ok,
+        };
+        Ok(Said {
+            status,
+            ..Said::ok(program_shown(&step, timeout, STREAM_BYTES))
+        })
+    }
+
     pub(super) fn run_php(&mut self, id: &str, arguments: &Arguments<'_>) -> Result<Said, Trouble> {
         let code = arguments.text("code")?.trim_start();
         let code = code.strip_prefix("<?php").unwrap_or(code);
