@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '22c2e4a2ee69456026c2eee55d80d9dc76f399b4cdf6fb17d24ba893c636d696',
+	'contract_digest' => 'f588a46fad7678a2cdd8ac79360f0acb6ff684a9ec6e1bab806181dcb0569c4a',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',
