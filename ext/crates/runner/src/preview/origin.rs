@@ -130,10 +130,10 @@ impl Hosts {
         if authority.as_str().contains('@') {
             return None;
         }
-        if let Some(public) = &self.public {
-            if written(&authority, public.scheme)? == public.authority {
-                return Some(public.clone());
-            }
+        if let Some(public) = &self.public
+            && written(&authority, public.scheme)? == public.authority
+        {
+            return Some(public.clone());
         }
         let asked = written(&authority, Scheme::Http)?;
         let local = Origin::local(arrived);

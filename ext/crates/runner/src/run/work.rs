@@ -238,10 +238,10 @@ fn programs(session: &mut Session<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
         };
         return Ok((Some(stop), idle));
     }
-    if let Some(workflow) = &request.workflow {
-        if let Some(stop) = workflow::run(session, workflow)? {
-            return Ok((Some(stop), idle));
-        }
+    if let Some(workflow) = &request.workflow
+        && let Some(stop) = workflow::run(session, workflow)?
+    {
+        return Ok((Some(stop), idle));
     }
     match &request.agent {
         Some(agent) => agents::run(agent, session.bench()),

@@ -212,10 +212,10 @@ fn close(args: &OneArgs) -> Result<Value, ErrorBody> {
             return Ok(json!({"record": look, "bundle": bundle}));
         }
         // Closing what is closing already is no error; what cannot be reached is one.
-        if let Err(error) = &asked {
-            if Instant::now() > deadline - READY + Duration::from_secs(10) {
-                return Err(error.clone());
-            }
+        if let Err(error) = &asked
+            && Instant::now() > deadline - READY + Duration::from_secs(10)
+        {
+            return Err(error.clone());
         }
         if Instant::now() > deadline {
             let message = format!("{} has not ended after two minutes", run.run_id);

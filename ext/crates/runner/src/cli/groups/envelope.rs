@@ -193,10 +193,10 @@ fn run(result: &RunResult) -> Value {
 fn located(mut document: Value, directory: Option<&str>) -> Value {
     if let Some(directory) = directory {
         for pointer in ["/provenance/artifactDirectory", "/artifacts/directory"] {
-            if let Some(place) = document.pointer_mut(pointer) {
-                if *place == "." {
-                    *place = directory.into();
-                }
+            if let Some(place) = document.pointer_mut(pointer)
+                && *place == "."
+            {
+                *place = directory.into();
             }
         }
     }

@@ -105,9 +105,7 @@ fn start(output: &Output, args: &RecipeRunArgs, looked: &Looked, recipe: &Recipe
     if let (Some(verified), false) = (&verified, args.summary) {
         document["verification"] = verified.document.clone();
     }
-    if output.is_json() {
-        output.document(&document);
-    } else if args.summary {
+    if output.is_json() || args.summary {
         output.document(&document);
     } else {
         people(*output, &document, &told);

@@ -60,15 +60,11 @@ pub(super) fn show(output: &Output, args: &EventsArgs) -> Result<ExitCode, Error
         if page.status == RunStatus::Ended {
             return Ok(ExitCode::SUCCESS);
         }
-        loop {
-            match watch.wait().map_err(|e| internal("the run", e))? {
-                Woken::Interrupted => return Ok(ExitCode::from(130)),
-                Woken::Changed => break,
-                Woken::Time => match keep_alive(args) {
-                    Ok(()) => break,
-                    Err(_) => return Ok(ExitCode::SUCCESS),
-                },
-            }
+        match watch.wait().map_err(|e| internal("the run", e))? {
+            Woken::Interrupted => return Ok(ExitCode::from(130)),
+            Woken::Changed => {}
+            Woken::Time if keep_alive(args).is_err() => return Ok(ExitCode::SUCCESS),
+            Woken::Time => {}
         }
     }
 }

@@ -53,7 +53,8 @@ pub(crate) enum Ask {
         id: ExecutionId,
         stream: OutputStream,
         bytes: Vec<u8>,
-        /// Given back when the bytes are written.
+        /// Given back when the bytes are written: dropped with them.
+        #[allow(dead_code)]
         room: OwnedSemaphorePermit,
     },
     /// All of its output is here.

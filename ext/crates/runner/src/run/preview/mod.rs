@@ -293,11 +293,11 @@ impl Session<'_, '_> {
 
     /// The sandbox lives until then: a preview without a time of its own does, too.
     pub(crate) fn preview_until(&mut self, until: Instant) {
-        if let Some(open) = &mut self.previews.open {
-            if open.ttl.is_none() {
-                open.forwarder.live_until(until);
-                open.expires_at = at(until);
-            }
+        if let Some(open) = &mut self.previews.open
+            && open.ttl.is_none()
+        {
+            open.forwarder.live_until(until);
+            open.expires_at = at(until);
         }
     }
 
