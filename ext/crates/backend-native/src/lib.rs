@@ -24,6 +24,7 @@ mod launching;
 mod native;
 mod php;
 mod plan;
+mod probe_plan;
 mod process_sandbox;
 mod reduced;
 mod self_test;
@@ -44,13 +45,14 @@ pub use host_facts::{
 pub use inherited::inherited_descriptor;
 pub use launch_error::LaunchError;
 pub use launched::{ConnectError, LAUNCHED, LaunchEnd};
-pub use native::{NativeBackend, NativeSpec, probe_plan};
+pub use native::{NativeBackend, NativeSpec};
 pub use php::{PhpError, PhpExtension, PhpLayout};
 pub use plan::{
     AGENTS, BrowserPlan, GuestEgress, GuestSpec, MountPaths, PlanError, PlannedComponent,
     PlannedComponents, PlannedMount, ProgramDirectory, TemplateAccess, WP_CONTENT_LAYER,
     browser_plan, build_plan, egress_environment, environment, mount_paths, php_ini,
 };
+pub use probe_plan::probe_plan;
 pub use process_sandbox::{
     Bubblewrap, Choice, Gvisor, LauncherCommand, NoSandbox, ProcessSandbox, Unwrapped,
     WrappedCommand, WrapperError, choose,

@@ -3,7 +3,7 @@
 use crate::cgroup::Cgroup;
 use crate::exec::{ExecCall, ExecEnd, ExecError};
 use crate::guest::{Guest, KillCause, LaunchOptions};
-use crate::host::{HostLayout, SystemEntryKind};
+use crate::host::HostLayout;
 use crate::launched::LaunchEnd;
 use crate::php::PhpLayout;
 use crate::plan::{
@@ -19,9 +19,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
-    BindSource, CallSet, ErrorBody, ErrorCode, ExecLimits, ExecRequest, ExecTerminal, ExecutionId,
-    GuestPath, HostSource, IsolationLevel, IsolationReport, LaunchMount, LaunchPlan, LaunchPurpose,
-    Limits, OutputStream, PLAN_VERSION, SandboxAudit, StagedFile,
+    ErrorBody, ErrorCode, ExecLimits, ExecRequest, ExecTerminal, ExecutionId, HostSource,
+    IsolationLevel, IsolationReport, Limits, OutputStream, SandboxAudit, StagedFile,
 };
 use wp_codebox_runtime::{
     Backend, BackendError, CancelHook, Cancellation, Capabilities, Destroyed, EgressListeners,
@@ -461,45 +460,5 @@ fn ended(end: ExecutionEnd, duration: Duration) -> ExecutionResult {
         output_truncated: false,
         disk_full: false,
         duration,
-    }
-}
-
-/// The smallest plan that boots: system directories and a scratch `/tmp`. What a
-/// self-test of the host launches.
-#[must_use]
-pub fn probe_plan(host: &HostLayout) -> LaunchPlan {
-    let mut mounts = vec![LaunchMount::Proc, LaunchMount::Dev];
-    for entry in &host.system {
-        let Ok(target) = GuestPath::new(entry.path.clone()) else {
-            continue;
-        };
-        mounts.push(match &entry.kind {
-            SystemEntryKind::Directory => LaunchMount::Bind {
-                source: BindSource::Host(HostSource::of(&entry.path)),
-                target,
-                writable: false,
-            },
-            SystemEntryKind::Link(to) => LaunchMount::Symlink {
-                target,
-                to: to.clone(),
-            },
-        });
-    }
-    let writable: Vec<GuestPath> = GuestPath::new("/tmp").into_iter().collect();
-    mounts.extend(writable.iter().map(|target| LaunchMount::Scratch {
-        target: target.clone(),
-        mode: 0o1777,
-    }));
-    LaunchPlan {
-        version: PLAN_VERSION,
-        purpose: LaunchPurpose::Serve,
-        level: IsolationLevel::Full,
-        guest_id: 1000,
-        hostname: "codebox".to_owned(),
-        mounts,
-        writable,
-        calls: CallSet::Programs,
-        limits: Limits::default(),
-        egress: None,
     }
 }

@@ -10,7 +10,7 @@ use crate::guest::LaunchOptions;
 use crate::host::{HostLayout, SystemEntry, SystemEntryKind};
 use crate::host_facts::HostFacts;
 use crate::launching::observe;
-use crate::native::probe_plan;
+use crate::probe_plan::probe_plan;
 use crate::process_sandbox::ProcessSandbox;
 use crate::reduced::GuestTree;
 use rustix::fs::{Mode, OFlags};

@@ -9,6 +9,7 @@
 mod actions;
 mod asserts;
 mod assets;
+mod captures;
 mod devices;
 mod discovery;
 mod environment;

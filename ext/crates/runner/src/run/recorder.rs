@@ -1,8 +1,10 @@
 //! The journal, the live stream and the evidence of executions: one writer for all three.
 
 mod beside;
+mod call;
 
 pub(crate) use beside::BesideEnd;
+pub(crate) use call::{Bounds, Call, Carried, Step};
 
 use super::agent_log::AgentLog;
 use super::envelopes::TranscriptEntry;
@@ -10,41 +12,14 @@ use super::hold::Desk;
 use super::output::StreamRedactor;
 use base64::Engine;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wp_codebox_artifacts::{ArtifactFile, EpisodeBuilder, EpisodeFiles, ExecutionRecord};
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, EventType, ExecutionId, GuestPath, LifecycleEvent, ModelUsage,
-    OutputStream,
+    ErrorBody, ErrorCode, EventType, ExecutionId, LifecycleEvent, ModelUsage, OutputStream,
 };
 use wp_codebox_policy::Redactor;
-use wp_codebox_runtime::{Execution, ExecutionEnd, ExecutionResult, Journal, Runtime, now_rfc3339};
-
-/// One program the run starts.
-#[derive(Debug, Clone)]
-pub(crate) struct Call {
-    /// Registry command id, or `check`.
-    pub command: String,
-    /// Arguments as the bundle shows them.
-    pub args: Vec<String>,
-    /// `workflow`, `agent` or `check`.
-    pub phase: &'static str,
-    /// Program and arguments in the guest.
-    pub argv: Vec<String>,
-    pub env: BTreeMap<String, String>,
-    pub cwd: GuestPath,
-    pub stdin: Option<Vec<u8>>,
-}
-
-/// How long a call may take.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Bounds {
-    /// When the whole guest is ended.
-    pub deadline: Instant,
-    /// After which time only this program is ended, with what it started.
-    pub timeout: Duration,
-}
+use wp_codebox_runtime::{Execution, ExecutionEnd, Journal, Runtime, now_rfc3339};
 
 /// What the record keeps of a program's standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,38 +28,6 @@ enum Keep {
     Text,
     /// Its size: the caller takes the bytes, at most so many.
     Size(u64),
-}
-
-/// What became of a call.
-#[derive(Debug, Clone)]
-pub(crate) struct Step {
-    pub result: ExecutionResult,
-    /// Redacted.
-    pub stdout: String,
-    /// Redacted.
-    pub stderr: String,
-}
-
-impl Step {
-    /// Exit code, 128 + signal when killed, none when it came to no exit.
-    pub(crate) fn exit_code(&self) -> Option<i32> {
-        match self.result.end {
-            ExecutionEnd::Exited { code } => Some(code),
-            ExecutionEnd::Signalled { signal } => Some(128 + signal),
-            ExecutionEnd::NotStarted { .. }
-            | ExecutionEnd::TimedOut
-            | ExecutionEnd::Cancelled
-            | ExecutionEnd::LimitReached { .. }
-            | ExecutionEnd::GuestDied => None,
-        }
-    }
-}
-
-/// A command that the runner carries out itself and that has begun.
-pub(crate) struct Carried {
-    pub id: ExecutionId,
-    args: Vec<String>,
-    started_at: String,
 }
 
 /// Writes what happens.
