@@ -114,10 +114,8 @@ fn run(output: &Output, args: ExecArgs) -> Result<u8, ErrorBody> {
 fn wanted(args: &ExecArgs) -> Result<LiveExec, ErrorBody> {
     let invalid = |what: String| ErrorBody::new(ErrorCode::InputInvalid, what);
     let mut env = BTreeMap::new();
-    if args.tty {
-        if let Ok(term) = std::env::var("TERM") {
-            env.insert("TERM".to_owned(), term);
-        }
+    if let (true, Ok(term)) = (args.tty, std::env::var("TERM")) {
+        env.insert("TERM".to_owned(), term);
     }
     for pair in &args.env {
         let (name, value) = match pair.split_once('=') {

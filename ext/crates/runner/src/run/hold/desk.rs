@@ -54,6 +54,7 @@ pub(crate) enum Ask {
         stream: OutputStream,
         bytes: Vec<u8>,
         /// Given back when the bytes are written.
+        #[allow(dead_code, reason = "it is held, and dropped with the bytes")]
         room: OwnedSemaphorePermit,
     },
     /// All of its output is here.

@@ -67,10 +67,6 @@ impl States {
         }
     }
 
-    pub(super) fn state(&self) -> RuntimeState {
-        self.state
-    }
-
     /// Moves on, says so in the journal and to whoever asks. Staying is no event.
     pub(crate) fn change(
         &mut self,
