@@ -17,6 +17,10 @@ pub struct LiveCall {
 }
 
 /// What can be asked.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "one per conversation, never kept in numbers"
+)]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[allow(clippy::large_enum_variant)] // One at a time exists, and it is read at once.

@@ -114,9 +114,7 @@ fn run(output: &Output, args: ExecArgs) -> Result<u8, ErrorBody> {
 fn wanted(args: &ExecArgs) -> Result<LiveExec, ErrorBody> {
     let invalid = |what: String| ErrorBody::new(ErrorCode::InputInvalid, what);
     let mut env = BTreeMap::new();
-    if args.tty
-        && let Ok(term) = std::env::var("TERM")
-    {
+    if let (true, Ok(term)) = (args.tty, std::env::var("TERM")) {
         env.insert("TERM".to_owned(), term);
     }
     for pair in &args.env {

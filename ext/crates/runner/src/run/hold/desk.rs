@@ -53,8 +53,8 @@ pub(crate) enum Ask {
         id: ExecutionId,
         stream: OutputStream,
         bytes: Vec<u8>,
-        /// Given back when the bytes are written: dropped with them.
-        #[allow(dead_code)]
+        /// Given back when the bytes are written.
+        #[allow(dead_code, reason = "it is held, and dropped with the bytes")]
         room: OwnedSemaphorePermit,
     },
     /// All of its output is here.
