@@ -118,7 +118,7 @@ pub(crate) fn cancel(
     site: &SiteId,
     reference: &str,
 ) -> Result<Value, Failure> {
-    let arguments = [named(reference)?, VIEW.to_owned()];
+    let arguments = [VIEW.to_owned(), named(reference)?];
     runs(
         settings,
         "cancel",

@@ -27,7 +27,9 @@ caught( static fn() => Policy::validate( [ 'a', 'list' ] ) );
 caught( static fn() => Policy::defaults( [ 5 ] ) );
 
 $catalog = Policy::commands();
-echo $catalog['schema'], "\n", implode( ' ', array_column( $catalog['commands'], 'id' ) ), "\n";
+$ids     = array_column( $catalog['commands'], 'id' );
+echo $catalog['schema'], ' ', count( array_unique( $ids ) ) === count( $ids ) && count( $ids ) > 60 ? 'each once' : count( $ids ), "\n";
+echo implode( ' ', array_intersect( [ 'inspect-mounted-inputs', 'command-agent-run', 'wordpress.run-php', 'wordpress.wp-cli', 'wordpress.phpunit', 'wordpress.browser-probe', 'made-up' ], $ids ) ), "\n";
 ?>
 --EXPECT--
 {"network":"deny","filesystem":"readwrite-mounts","commands":[],"secrets":"none","approvals":"never"}
@@ -47,5 +49,5 @@ DeniedException wp_codebox_policy_unenforceable
 InvalidInputException wp_codebox_input_invalid
 InvalidInputException wp_codebox_input_invalid
 InvalidInputException wp_codebox_input_invalid
-wp-codebox/command-catalog/v1
-inspect-mounted-inputs command-agent-run wordpress.run-php wordpress.wp-cli
+wp-codebox/command-catalog/v1 each once
+inspect-mounted-inputs command-agent-run wordpress.run-php wordpress.wp-cli wordpress.phpunit wordpress.browser-probe

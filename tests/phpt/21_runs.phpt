@@ -56,12 +56,12 @@ foreach ( [ '/bin/true', '/nonexistent/runner' ] as $runner ) {
 var_dump( zombies() );
 ?>
 --EXPECT--
-wp-codebox/run-list/v1 <- runs list --json --state /srv/state --site=site-1
-wp-codebox/run-list/v1 <- runs list --json --state /srv/state --site=site-1 --status=running --limit=200 --offset=400
+wp-codebox/run-list/v1 <- runs list --json --state /srv/state --site=site-1 --form=view
+wp-codebox/run-list/v1 <- runs list --json --state /srv/state --site=site-1 --form=view --status=running --limit=200 --offset=400
 wp-codebox/run/v1 <- runs get --json --state /srv/state --site=site-1 run_0f
 wp-codebox/run-events/v1 <- runs events --json --state /srv/state --site=site-1 --after=0 --limit=200 run_0f
 wp-codebox/run-events/v1 <- runs events --json --state /srv/state --site=site-1 --after=17 --limit=1000 run_0f
-wp-codebox/run-cancellation/v1 <- runs cancel --json --state /srv/state --site=site-1 run_0f
+wp-codebox/run-cancellation/v1 <- runs cancel --json --state /srv/state --site=site-1 --form=view run_0f
 string(0) ""
 what it came to
 succeeded ["completed",true,0]
