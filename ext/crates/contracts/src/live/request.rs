@@ -23,7 +23,6 @@ pub struct LiveCall {
 )]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-#[allow(clippy::large_enum_variant)] // One at a time exists, and it is read at once.
 pub enum LiveRequest {
     /// Run a program, streaming. Needs `command-agent-run` in the policy.
     Exec(LiveExec),
