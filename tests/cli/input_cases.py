@@ -1,7 +1,9 @@
 """Bad input: refused with a stable code and a sentence before anything runs."""
 
 import os
+import shutil
 import socket
+import subprocess
 
 from harness import NotHere, must, tree
 
@@ -43,6 +45,22 @@ def goal_blank(bench):
 def wordpress_missing(bench):
     arguments = ["run", "--json", "--state", bench.state, "--mount", f"{bench.source()}:/workspace/plugin", *PHP]
     bench.call(*arguments).expect(125, "wp_codebox_config_invalid")
+
+
+def the_launcher_beside_the_program_is_found(bench):
+    """The programs of one directory belong together: nobody has to name the second."""
+    home = os.path.join(bench.directory, "programs")
+    os.makedirs(home)
+    for name in ("CODEBOX", "CODEBOX_LAUNCH"):
+        shutil.copy(bench.environment[name], home)
+    paths = [p for p in bench.paths() if p not in ("--launcher", bench.environment["CODEBOX_LAUNCH"])]
+    call = [os.path.join(home, os.path.basename(bench.environment["CODEBOX"])), "run", "--json", *PHP, *paths]
+    done = subprocess.run(call, capture_output=True, text=True, check=False, timeout=120)
+    must(done.returncode == 0, done.stdout + done.stderr)
+    os.unlink(os.path.join(home, os.path.basename(bench.environment["CODEBOX_LAUNCH"])))
+    missing = subprocess.run(call, capture_output=True, text=True, check=False, timeout=120)
+    installed = os.path.exists("/usr/libexec/wp-codebox-launch")
+    must(installed or missing.returncode == 125 and "wp_codebox_config_invalid" in missing.stdout, missing.stdout + missing.stderr)
 
 
 def source_missing(bench):

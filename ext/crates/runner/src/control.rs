@@ -14,9 +14,9 @@ mod lines;
 mod live;
 mod socket;
 
-pub(crate) use asking::ask;
+pub(crate) use asking::{Patience, ask};
 pub(crate) use caller::{ReplyReader, open};
-pub(crate) use client::{ask_once, cancel, connect};
+pub(crate) use client::cancel;
 
 use crate::frames::FrameReader;
 use crate::outbox::Bond;

@@ -132,7 +132,7 @@ fn bombs_and_double_meanings_are_refused() {
             format!("{head}ttl: {{default: 1h, default: 2h}}\n"),
         ),
         ("one document", format!("{head}---\n{head}")),
-        ("deeper", deep),
+        ("recursion limit", deep),
         ("at most", large),
         ("text", format!("{head}? [a]\n: b\n")),
         ("not YAML", format!("{head}description: \"open\n")),

@@ -4,7 +4,7 @@ use super::args::PathArgs;
 use super::output::Output;
 use super::preview::{self, PreviewArgs};
 use super::recipe::read_blueprint;
-use super::{Settings, detached, request};
+use super::{Settings, request, supervisor};
 use clap::Args;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
@@ -65,7 +65,7 @@ pub(crate) struct BootArgs {
 pub(crate) fn boot(output: &Output, args: &BootArgs) -> ExitCode {
     let settings = Settings::resolve(&args.paths);
     let started = build(args, &settings)
-        .and_then(|request| detached::start(&request).map(|ready| (request, ready)));
+        .and_then(|request| supervisor::until_ready(&request).map(|ready| (request, ready)));
     match started {
         Err(error) => output.failure("boot", &error),
         Ok((request, ready)) => {

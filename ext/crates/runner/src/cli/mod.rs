@@ -8,7 +8,6 @@ mod args;
 mod artifacts;
 mod boot;
 mod commands;
-mod detached;
 mod doctor;
 mod episode;
 mod exec;
@@ -27,6 +26,7 @@ mod runs;
 mod sandbox;
 mod schema;
 mod settings;
+mod supervisor;
 mod sync;
 
 pub(crate) use settings::Settings;

@@ -2,18 +2,18 @@
 
 use super::args::RunArgs;
 use super::output::{Output, Stream};
+use super::supervisor::{self, unavailable, unreachable};
 use super::{Settings, preview, request};
 use crate::agent::parent_unavailable;
 use crate::frames::{FrameReader, write_frame};
 use base64::Engine;
 use serde_json::{Value, json};
-use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, EventType, Frame, LifecycleEvent, PROTOCOL_VERSION, RunId, RunMode,
-    RunRequest, RunResult, schema_id,
+    ErrorBody, ErrorCode, EventType, Frame, LifecycleEvent, RunId, RunMode, RunRequest, RunResult,
+    schema_id,
 };
 use wp_codebox_runtime::now_rfc3339;
 
@@ -54,35 +54,8 @@ pub(crate) fn supervise(output: &Output, request: &RunRequest) -> Result<RunResu
 
 /// The same; a detached run is followed until it was accepted.
 pub(crate) fn start(output: &Output, request: &RunRequest) -> Result<Followed, ErrorBody> {
-    let unavailable = |what: String| ErrorBody::new(ErrorCode::RunnerUnavailable, what);
-    let io = |e: std::io::Error| unavailable(format!("the supervisor cannot be reached: {e}"));
-    let (ours, theirs) = UnixStream::pair().map_err(io)?;
-    let theirs = OwnedFd::from(theirs);
-    // The only descriptor the child inherits; this process has no other thread.
-    rustix::io::fcntl_setfd(&theirs, rustix::io::FdFlags::empty()).map_err(|e| io(e.into()))?;
-    let program = std::env::current_exe().map_err(io)?;
-    let mut child = Command::new(program)
-        .arg("supervise")
-        .arg(format!("--frames-fd={}", theirs.as_raw_fd()))
-        .env_clear()
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(match request.mode {
-            RunMode::Attached => Stdio::inherit(),
-            // It outlives whoever reads that.
-            RunMode::Detached => Stdio::null(),
-        })
-        .spawn()
-        .map_err(io)?;
-    drop(theirs);
-    write_frame(
-        &ours,
-        &Frame::Start {
-            protocol: PROTOCOL_VERSION,
-            request: request.clone(),
-        },
-    )
-    .map_err(io)?;
+    let io = |e: std::io::Error| unreachable(&e);
+    let (ours, mut child) = supervisor::open(request)?;
     cancel_on_signal(ours.try_clone().map_err(io)?).map_err(io)?;
     let answers = ours.try_clone().map_err(io)?;
     let mut reader = FrameReader::new(ours);

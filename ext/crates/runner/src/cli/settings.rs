@@ -38,7 +38,12 @@ impl Settings {
             .unwrap_or_default();
         // A place counts when it holds `mark`; the last one is what an error will name.
         let pick = |flag: &Option<PathBuf>, variable: &str, mark: &str, places: &[PathBuf]| {
-            let found = || places.iter().find(|p| p.join(mark).exists());
+            // Joining nothing would ask for a directory of that name.
+            let there = |place: &&PathBuf| match mark {
+                "" => place.exists(),
+                mark => place.join(mark).exists(),
+            };
+            let found = || places.iter().find(there);
             given(flag, variable)
                 .or_else(|| found().or(places.last()).cloned())
                 .unwrap_or_default()

@@ -9,6 +9,8 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::FoundRun;
 
+/// Longest line of a sandbox, bytes: the trace of an episode is one.
+const ANSWER: u64 = 96 * 1024 * 1024;
 /// How long a line may take on its way to the sandbox.
 const WRITING: Duration = Duration::from_secs(20);
 
@@ -76,10 +78,9 @@ impl ReplyReader {
             )
         };
         let mut line = Vec::new();
-        let most = MAX_LIVE_LINE as u64 * 8;
         self.stream
             .by_ref()
-            .take(most)
+            .take(ANSWER)
             .read_until(b'\n', &mut line)
             .map_err(|e| gone(&e.to_string()))?;
         if line.last() != Some(&b'\n') {

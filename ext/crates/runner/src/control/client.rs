@@ -1,15 +1,11 @@
 //! Asking the supervisor of a run to end it.
 
-use super::caller::open;
 use super::socket::address;
-use serde_json::Value;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
-    CancelAnswer, CancelWish, ErrorBody, ErrorCode, LiveReply, LiveRequest, RunCancellation,
-    RunStatus, schema_id,
+    CancelAnswer, CancelWish, ErrorBody, ErrorCode, RunCancellation, RunStatus, schema_id,
 };
 use wp_codebox_runtime::{FoundRun, RegistryError, StateDir, status};
 
@@ -18,16 +14,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// One attempt.
 const ATTEMPT: Duration = Duration::from_secs(3);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
-/// Longest answer, bytes.
-const ANSWER: u64 = 96 * 1024 * 1024;
 /// Characters of each text of a wish.
 const WISH: usize = 250;
-
-/// A connection with the supervisor of the run in this directory.
-pub(crate) fn connect(run: &Path) -> io::Result<UnixStream> {
-    let (_directory, path) = address(run)?;
-    UnixStream::connect(path)
-}
 
 /// Cancels, unless the run ended, by itself or with its supervisor. Doing it again changes nothing.
 pub(crate) fn cancel(
@@ -60,31 +48,6 @@ pub(crate) fn cancel(
             Ok(_) => return Err(silent(run, "another run answers")),
             Err(error) => return Err(silent(run, &error.to_string())),
         }
-    }
-}
-
-/// Asks a held sandbox for something that is answered once, and waits for the answer: as long as
-/// the sandbox lives, since it may wait for what was asked before.
-pub(crate) fn ask_once(
-    run: &FoundRun,
-    actor: &str,
-    request: LiveRequest,
-) -> Result<Value, ErrorBody> {
-    let unreachable = |e: io::Error| silent(run, &e.to_string());
-    let stream = open(run, actor, request)?;
-    let mut answer = String::new();
-    let mut reader = BufReader::new(stream.take(ANSWER));
-    reader.read_line(&mut answer).map_err(unreachable)?;
-    match serde_json::from_str(&answer) {
-        Ok(LiveReply::Answer { answer }) => Ok(answer),
-        Ok(LiveReply::Error { error }) => Err(error),
-        Ok(
-            LiveReply::Started { .. }
-            | LiveReply::Output { .. }
-            | LiveReply::Event { .. }
-            | LiveReply::Exited(_),
-        )
-        | Err(_) => Err(silent(run, "it ended before its answer")),
     }
 }
 

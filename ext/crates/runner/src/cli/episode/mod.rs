@@ -7,8 +7,8 @@ pub(crate) use args::EpisodeCommand;
 use super::args::{Cli, Command};
 use super::output::Output;
 use super::runs::{bundle, found};
-use super::{Settings, groups, request};
-use crate::control::ask_once;
+use super::{Settings, request, supervisor};
+use crate::control::{self, Patience};
 use args::{OneArgs, StartArgs, StepArgs, Which};
 use clap::Parser;
 use serde_json::{Value, json};
@@ -65,7 +65,7 @@ fn ask(which: &Which, asked: LiveRequest) -> Result<Value, ErrorBody> {
 }
 
 fn put(run: &FoundRun, actor: &str, request: LiveRequest) -> Result<Value, ErrorBody> {
-    ask_once(run, actor, request)
+    control::ask(run, actor, request, Patience::Endless)
 }
 
 fn step(args: &StepArgs) -> Result<Value, ErrorBody> {
@@ -103,7 +103,7 @@ fn start(args: &StartArgs) -> Result<Value, ErrorBody> {
     let settings = Settings::resolve(&args.paths);
     let request = sandbox(args, &settings)?;
     let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
-    groups::start_detached(&request)?;
+    supervisor::until_accepted(&request)?;
     state.become_owner().map_err(|e| e.body())?;
     let run = FoundRun {
         path: state

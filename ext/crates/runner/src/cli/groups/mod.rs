@@ -14,8 +14,6 @@ mod spool;
 mod supervisors;
 mod task;
 
-pub(in crate::cli) use supervisors::start_detached;
-
 pub(crate) use args::{BatchArgs, FanoutArgs, SingleArgs};
 
 use super::Settings;

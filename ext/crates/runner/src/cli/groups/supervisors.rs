@@ -1,37 +1,24 @@
 //! Runs in supervisors of their own, several at once, and one hand that stops all of them.
 //!
 //! A caller here is a thread: it starts a supervisor, reads its frames and keeps nothing but the
-//! last. The frame socket is the only descriptor a supervisor inherits, which is why starts take
-//! turns: between the moment a descriptor becomes inheritable and the start no other may begin.
+//! last.
 
 use crate::agent::parent_unavailable;
+use crate::cli::supervisor::{self, unavailable, unreachable};
 use crate::frames::{FrameReader, write_frame};
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::signal::unix::{SignalKind, signal};
-use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, Frame, PROTOCOL_VERSION, RunId, RunRequest, RunResult,
-};
+use wp_codebox_contracts::{ErrorBody, Frame, RunId, RunRequest, RunResult};
 
 /// Every run of this process that is alive.
 #[derive(Debug, Default)]
 pub(super) struct Supervisors {
     stopped: AtomicBool,
     alive: Mutex<BTreeMap<RunId, UnixStream>>,
-    start: Mutex<()>,
-}
-
-fn unavailable(what: String) -> ErrorBody {
-    ErrorBody::new(ErrorCode::RunnerUnavailable, what)
-}
-
-fn unreachable(e: &io::Error) -> ErrorBody {
-    unavailable(format!("the supervisor cannot be reached: {e}"))
 }
 
 impl Supervisors {
@@ -69,30 +56,12 @@ impl Supervisors {
         request: &RunRequest,
         accepted: impl FnOnce(),
     ) -> Result<RunResult, ErrorBody> {
-        let (stream, mut child) = self.spawn(Stdio::inherit()).map_err(|e| unreachable(&e))?;
+        let (stream, mut child) = supervisor::open(request)?;
         let answer = self.converse(stream, request, accepted);
         self.alive().remove(&request.run_id);
         // Its last frame comes after everything was settled: it is about to be gone.
         let _ = child.wait();
         answer
-    }
-
-    /// `errors`: where it says what it cannot say in frames.
-    fn spawn(&self, errors: Stdio) -> io::Result<(UnixStream, Child)> {
-        let (ours, theirs) = UnixStream::pair()?;
-        let theirs = OwnedFd::from(theirs);
-        let _turn = self.start.lock().unwrap_or_else(PoisonError::into_inner);
-        rustix::io::fcntl_setfd(&theirs, rustix::io::FdFlags::empty())?;
-        let child = Command::new(std::env::current_exe()?)
-            .arg("supervise")
-            .arg(format!("--frames-fd={}", theirs.as_raw_fd()))
-            .env_clear()
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(errors)
-            .spawn()?;
-        drop(theirs);
-        Ok((ours, child))
     }
 
     fn converse(
@@ -101,12 +70,6 @@ impl Supervisors {
         request: &RunRequest,
         accepted: impl FnOnce(),
     ) -> Result<RunResult, ErrorBody> {
-        let start = Frame::Start {
-            protocol: PROTOCOL_VERSION,
-            request: request.clone(),
-        };
-        write_frame(&stream, &start).map_err(|e| unreachable(&e))?;
-        drop(start);
         let clone = || stream.try_clone().map_err(|e| unreachable(&e));
         let answers = clone()?;
         self.alive().insert(request.run_id.clone(), clone()?);
@@ -146,26 +109,6 @@ impl Supervisors {
                 Err(e) => return Err(unreachable(&e)),
             }
         }
-    }
-}
-
-/// Starts a run that goes on without this process, and waits until it has its directory.
-pub(in crate::cli) fn start_detached(request: &RunRequest) -> Result<(), ErrorBody> {
-    let (stream, _child) = Supervisors::default()
-        .spawn(Stdio::null())
-        .map_err(|e| unreachable(&e))?;
-    let start = Frame::Start {
-        protocol: PROTOCOL_VERSION,
-        request: request.clone(),
-    };
-    write_frame(&stream, &start).map_err(|e| unreachable(&e))?;
-    match FrameReader::new(stream).next() {
-        Ok(Some(Frame::Accepted { .. })) => Ok(()),
-        Ok(Some(Frame::Error { error })) => Err(error),
-        Ok(_) => Err(unavailable(
-            "the supervisor did not accept the run".to_owned(),
-        )),
-        Err(e) => Err(unreachable(&e)),
     }
 }
 

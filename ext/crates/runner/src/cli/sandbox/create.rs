@@ -4,15 +4,11 @@ use super::args::{CreateArgs, PlaceArgs};
 use super::seed::Seed;
 use super::{duration, shown, site};
 use crate::cli::profile::{self, Loaded};
-use crate::cli::{Settings, request};
-use crate::frames::{FrameReader, write_frame};
+use crate::cli::{Settings, request, supervisor};
 use serde_json::{Map, Value, json};
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::net::UnixStream;
-use std::process::{Command, Stdio};
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, EventType, Frame, Hold, MountRequest, PROTOCOL_VERSION, PreviewRequest,
-    RunMode, RunRequest, SandboxIdentity, SecretBinding, SecretsPolicy, TaskInput, schema_id,
+    ErrorBody, ErrorCode, Hold, MountRequest, PreviewRequest, RunMode, RunRequest, SandboxIdentity,
+    SecretBinding, SecretsPolicy, TaskInput, schema_id,
 };
 use wp_codebox_policy::{self as policy, descriptor};
 use wp_codebox_recipe::{Profile, show_duration};
@@ -81,7 +77,7 @@ pub(super) fn from_seed(place: &PlaceArgs, seed: Seed) -> Result<Value, ErrorBod
     let profile = check(&seed)?;
     let request = request_of(&profile, &seed, &settings, place)?;
     let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
-    start(&request)?;
+    supervisor::until_ready(&request)?;
     state.become_owner().map_err(|e| e.body())?;
     seed.write(&state, &site, &request.run_id)?;
     let run = FoundRun {
@@ -234,57 +230,4 @@ fn secrets(profile: &Profile) -> Result<Vec<SecretBinding>, ErrorBody> {
         })
     })
     .collect()
-}
-
-/// Starts a supervisor that survives this process, and follows it until the sandbox is ready.
-fn start(request: &RunRequest) -> Result<(), ErrorBody> {
-    let unavailable = |what: String| ErrorBody::new(ErrorCode::RunnerUnavailable, what);
-    let io = |e: std::io::Error| unavailable(format!("the supervisor cannot be reached: {e}"));
-    let (ours, theirs) = UnixStream::pair().map_err(io)?;
-    let theirs = OwnedFd::from(theirs);
-    // The only descriptor the child inherits; this process has no other thread.
-    rustix::io::fcntl_setfd(&theirs, rustix::io::FdFlags::empty()).map_err(|e| io(e.into()))?;
-    Command::new(std::env::current_exe().map_err(io)?)
-        .arg("supervise")
-        .arg(format!("--frames-fd={}", theirs.as_raw_fd()))
-        .env_clear()
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        // Whoever reads this command's talk is not to wait for the sandbox.
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(io)?;
-    drop(theirs);
-    let start = Frame::Start {
-        protocol: PROTOCOL_VERSION,
-        request: request.clone(),
-    };
-    write_frame(&ours, &start).map_err(io)?;
-    let mut reader = FrameReader::new(ours);
-    loop {
-        match reader.next().map_err(io)? {
-            Some(Frame::Event { event }) if event.kind == EventType::StateChanged => {
-                if event.data.get("to") == Some(&json!("ready")) {
-                    return Ok(());
-                }
-            }
-            Some(Frame::Error { error }) => return Err(error),
-            Some(Frame::Result { result }) => {
-                let error = result.error.unwrap_or_else(|| {
-                    let message =
-                        format!("the sandbox ended before it was ready: {}", result.summary);
-                    ErrorBody::new(ErrorCode::SandboxStartFailed, message)
-                });
-                return Err(error);
-            }
-            Some(_) => {}
-            None => {
-                let message = format!(
-                    "the supervisor of {} died before the sandbox was ready",
-                    request.run_id
-                );
-                return Err(unavailable(message));
-            }
-        }
-    }
 }

@@ -14,7 +14,7 @@ pub(crate) use args::SandboxCommand;
 
 use super::Settings;
 use super::output::Output;
-use crate::control;
+use crate::control::{self, Patience};
 use args::{ExtendArgs, ListArgs, OneArgs, PlaceArgs, RestoreArgs, SnapshotArgs, SnapshotsArgs};
 use seed::Seed;
 use serde_json::{Value, json};
@@ -105,7 +105,7 @@ fn ask(
         return Err(ErrorBody::new(ErrorCode::SandboxNotHeld, message)
             .with("tombstone", document["tombstone"].clone()));
     }
-    control::ask(run, &place.actor, request, PATIENCE)
+    control::ask(run, &place.actor, request, Patience::AtMost(PATIENCE))
 }
 
 fn get(args: &OneArgs) -> Result<Value, ErrorBody> {
@@ -205,7 +205,8 @@ fn end(state: &StateDir, run: &FoundRun, actor: &str, reason: &str) -> Result<()
         reason: reason.to_owned(),
     };
     // One that does not hear, or is not ready yet, is cancelled: it saves what it has.
-    let heard = shown::is_held(run) && control::ask(run, actor, close, LAST).is_ok();
+    let heard =
+        shown::is_held(run) && control::ask(run, actor, close, Patience::AtMost(LAST)).is_ok();
     if !heard && !over()? {
         let wish = CancelWish {
             actor: Some(actor.to_owned()),

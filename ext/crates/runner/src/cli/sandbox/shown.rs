@@ -1,7 +1,7 @@
 //! What is told of a sandbox: `sandbox/v1`, of the living from their supervisor, of the dead from
 //! their record and journal.
 
-use crate::control;
+use crate::control::{self, Patience};
 use serde_json::{Value, json};
 use std::time::Duration;
 use wp_codebox_contracts::{
@@ -37,7 +37,7 @@ pub(super) fn document(state: &StateDir, run: &FoundRun) -> Result<Value, ErrorB
 }
 
 fn living(run: &FoundRun, document: &mut Value) {
-    match control::ask(run, "cli", LiveRequest::Status, PATIENCE) {
+    match control::ask(run, "cli", LiveRequest::Status, Patience::AtMost(PATIENCE)) {
         Ok(Value::Object(told)) => {
             for (name, value) in told {
                 // What it was made from is known better here.

@@ -89,7 +89,7 @@ fn run(args: &SyncArgs, given: &SidesArgs, way: Option<Way>) -> Result<Report, E
     }
     let local = Local::open(&directory)?;
     let line = Line {
-        run: run.path.clone(),
+        run: run.clone(),
         actor: "cli:sync".to_owned(),
     };
     let guest = guest.map(GuestPath::new).transpose();

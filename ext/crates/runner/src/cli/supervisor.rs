@@ -1,0 +1,99 @@
+//! How every command of this program starts a supervisor, and how far it follows one that is
+//! to go on without it.
+//!
+//! The frame socket is the only descriptor a supervisor inherits, which is why starts take
+//! turns: between the moment a descriptor becomes inheritable and the start no other may begin.
+
+use crate::frames::{FrameReader, write_frame};
+use serde_json::{Map, Value, json};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, EventType, Frame, PROTOCOL_VERSION, RunMode, RunRequest,
+};
+
+static TURN: Mutex<()> = Mutex::new(());
+
+pub(super) fn unavailable(what: impl Into<String>) -> ErrorBody {
+    ErrorBody::new(ErrorCode::RunnerUnavailable, what)
+}
+
+pub(super) fn unreachable(e: &io::Error) -> ErrorBody {
+    unavailable(format!("the supervisor cannot be reached: {e}"))
+}
+
+/// Starts a supervisor and hands it the request.
+pub(super) fn open(request: &RunRequest) -> Result<(UnixStream, Child), ErrorBody> {
+    let (stream, child) = spawn(request.mode).map_err(|e| unreachable(&e))?;
+    let start = Frame::Start {
+        protocol: PROTOCOL_VERSION,
+        request: request.clone(),
+    };
+    write_frame(&stream, &start).map_err(|e| unreachable(&e))?;
+    Ok((stream, child))
+}
+
+fn spawn(mode: RunMode) -> io::Result<(UnixStream, Child)> {
+    let (ours, theirs) = UnixStream::pair()?;
+    let theirs = OwnedFd::from(theirs);
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    rustix::io::fcntl_setfd(&theirs, rustix::io::FdFlags::empty())?;
+    let child = Command::new(std::env::current_exe()?)
+        .arg("supervise")
+        .arg(format!("--frames-fd={}", theirs.as_raw_fd()))
+        .env_clear()
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(match mode {
+            RunMode::Attached => Stdio::inherit(),
+            // It outlives whoever reads that.
+            RunMode::Detached => Stdio::null(),
+        })
+        .spawn()?;
+    drop(theirs);
+    Ok((ours, child))
+}
+
+/// Starts a run that goes on without this process, and waits until it has its directory.
+pub(super) fn until_accepted(request: &RunRequest) -> Result<(), ErrorBody> {
+    let (stream, _child) = open(request)?;
+    match FrameReader::new(stream).next() {
+        Ok(Some(Frame::Accepted { .. })) => Ok(()),
+        Ok(Some(Frame::Error { error })) => Err(error),
+        Ok(_) => Err(unavailable("the supervisor did not accept the run")),
+        Err(e) => Err(unreachable(&e)),
+    }
+}
+
+/// Starts a sandbox that goes on without this process; answers what it said when it was ready.
+pub(super) fn until_ready(request: &RunRequest) -> Result<Map<String, Value>, ErrorBody> {
+    let (stream, _child) = open(request)?;
+    let mut reader = FrameReader::new(stream);
+    loop {
+        match reader.next().map_err(|e| unreachable(&e))? {
+            Some(Frame::Event { event })
+                if event.kind == EventType::StateChanged
+                    && event.data.get("to") == Some(&json!("ready")) =>
+            {
+                return Ok(event.data);
+            }
+            Some(Frame::Error { error }) => return Err(error),
+            Some(Frame::Result { result }) => {
+                let summary = format!("the sandbox ended before it was ready: {}", result.summary);
+                return Err(result
+                    .error
+                    .unwrap_or_else(|| ErrorBody::new(ErrorCode::SandboxStartFailed, summary)));
+            }
+            Some(_) => {}
+            None => {
+                return Err(unavailable(format!(
+                    "the supervisor of {} died before the sandbox was ready",
+                    request.run_id
+                )));
+            }
+        }
+    }
+}
