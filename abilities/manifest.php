@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => 'f588a46fad7678a2cdd8ac79360f0acb6ff684a9ec6e1bab806181dcb0569c4a',
+	'contract_digest' => '98df2546264d89b2c5f92bf3aff01e04acf3e5a4278b5668f5da2fd9cfd5d983',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',
