@@ -11,8 +11,11 @@ return static function ( Harness $t ): void {
 	$t->test(
 		'commands',
 		static function () use ( $t ): void {
-			$t->same( [ 0, "inspect-mounted-inputs\ncommand-agent-run\nwordpress.run-php\nwordpress.wp-cli\n" ], array_slice( $t->wp( [ 'codebox', 'commands', '--porcelain' ] ), 0, 2 ) );
-			$t->same( '4', trim( $t->wp( [ 'codebox', 'commands', '--format=count' ] )[1] ) );
+			[ $code, $out ] = $t->wp( [ 'codebox', 'commands', '--porcelain' ] );
+			$ids            = explode( "\n", rtrim( $out ) );
+			$t->same( [ 0, 'inspect-mounted-inputs', 'command-agent-run' ], [ $code, $ids[0], $ids[1] ] );
+			$t->same( [], array_diff( [ 'wordpress.run-php', 'wordpress.wp-cli' ], $ids ) );
+			$t->same( (string) count( array_unique( $ids ) ), trim( $t->wp( [ 'codebox', 'commands', '--format=count' ] )[1] ) );
 			$rows = json_decode( $t->wp( [ 'codebox', 'commands', '--format=json', '--fields=id,policyRequirement' ] )[1], true );
 			$t->same( [ 'id' => 'command-agent-run', 'policyRequirement' => 'Runtime policy commands must include command-agent-run' ], $rows[1] );
 			$t->contains( 'wordpress.run-php', $t->wp( [ 'codebox', 'commands' ] )[1] );
