@@ -148,8 +148,9 @@ def a_guest_that_swaps_directories_reaches_nothing_of_the_host(bench):
     os.chmod(outside, 0o777)
     before = (tree(outside), os.listdir("/etc"))
     # For as long as the pushes go on, a directory of the mount is a link, and is not.
-    racer = ("$d='/workspace/plugin/race'; $end=microtime(true)+2; while(microtime(true)<$end){ @mkdir($d); @rename($d,$d.'.x');"
-             f" @symlink(mt_rand(0,1)?'/etc':'{outside}',$d); usleep(mt_rand(0,2000)); @unlink($d); @rename($d.'.x',$d); }}")
+    # Moved away under a new name each time: one that stands already could not be replaced, and the race would be over.
+    racer = ("$d='/workspace/plugin/race'; $i=0; $end=microtime(true)+2; while(microtime(true)<$end){ @mkdir($d); @rename($d,$d.'.'.$i++);"
+             f" @symlink(mt_rand(0,1)?'/etc':'{outside}',$d); usleep(mt_rand(0,2000)); @unlink($d); }}")
     thread = threading.Thread(target=live, args=(bench, {"type": "exec", "argv": ["php", "-r", racer]}))
     thread.start()
     outcomes = {"answer": 0, "error": 0}
