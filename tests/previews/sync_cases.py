@@ -143,6 +143,7 @@ def only_writable_mounts_and_whole_files(bench):
 
 
 def a_guest_that_swaps_directories_reaches_nothing_of_the_host(bench):
+    shared(bench)
     outside = os.path.join(bench.directory, "outside")
     os.makedirs(outside, mode=0o777)
     os.chmod(outside, 0o777)
