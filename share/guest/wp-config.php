@@ -34,6 +34,11 @@ if ( is_file( rtrim( dirname( __DIR__ ), '/' ) . '/run/codebox/staged/recipe/set
 	require rtrim( dirname( __DIR__ ), '/' ) . '/run/codebox/staged/recipe/settings.php';
 }
 
+// Constants of the network that a recipe made of this site.
+if ( is_file( __DIR__ . '/wp-content/codebox-network.php' ) ) {
+	require __DIR__ . '/wp-content/codebox-network.php';
+}
+
 defined( 'WP_ENVIRONMENT_TYPE' ) || define( 'WP_ENVIRONMENT_TYPE', 'development' );
 defined( 'WP_DEBUG' ) || define( 'WP_DEBUG', false );
 define( 'FS_METHOD', 'direct' );

@@ -143,6 +143,27 @@ def a_seed_takes_what_its_scopes_choose(bench):
     must("seeded-author-1" in logins and "jane.doe" not in logins and "jane@example.com" not in mails, f"users {logins} {mails}")
 
 
-CASES = [a_seed_takes_what_its_scopes_choose, an_archive_is_a_plugin, hostile_archives_are_refused, plugins_are_activated_in_the_order_they_need,
+def a_seed_may_make_a_network_of_sites(bench):
+    sites = [{"domain": "localhost", "path": "/shop/", "title": "The shop"}, {"domain": "localhost", "path": "/blog/"}]
+    seed = {"type": "fixture", "name": "s", "source": "./seed.json", "scopes": {"options": {"names": ["blogname"]}},
+            "bootstrap": {"multisite": {"enabled": True, "sites": sites}}}
+    steps = [wp("site list --fields=url,registered --format=json"), wp("option get blogname --url=http://localhost/shop/")]
+    recipe = recipes.write(bench, "network", steps, inputs={"siteSeeds": [seed]})
+    with open(os.path.join(os.path.dirname(recipe), "seed.json"), "w", encoding="utf-8") as file:
+        json.dump({"options": {"blogname": "Main"}}, file)
+    answer = recipes.run(bench, recipe).expect(0)
+    listed, shop = (row["stdout"] for row in answer.json["executions"][-2:])
+    urls = [row["url"] for row in json.loads(listed)]
+    must(urls == ["http://localhost/", "http://localhost/shop/", "http://localhost/blog/"], f"sites {urls}")
+    must(shop.strip() == "The shop", f"the shop is called {shop!r}")
+    # The same without a network: WP-CLI has no sites to list.
+    del seed["bootstrap"]
+    alone = recipes.write(bench, "alone", steps[:1], inputs={"siteSeeds": [seed]})
+    with open(os.path.join(os.path.dirname(alone), "seed.json"), "w", encoding="utf-8") as file:
+        json.dump({"options": {"blogname": "Main"}}, file)
+    recipes.run(bench, alone).expect(1, "wp_codebox_step_failed")
+
+
+CASES = [a_seed_may_make_a_network_of_sites, a_seed_takes_what_its_scopes_choose, an_archive_is_a_plugin, hostile_archives_are_refused, plugins_are_activated_in_the_order_they_need,
          a_plugin_that_breaks_fails_the_run, settings_reach_wordpress_and_php, parts_stay_behind_and_changes_unwanted,
          a_secret_that_is_missing_is_said]

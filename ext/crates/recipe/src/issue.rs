@@ -84,6 +84,8 @@ codes! {
     InvalidServiceFakeName = "invalid-service-fake-name";
     /// A domain of a site seed is none.
     InvalidSiteSeedBootstrapDomain = "invalid-site-seed-bootstrap-domain";
+    /// A site of a network has no path of its own.
+    InvalidSiteSeedBootstrapPath = "invalid-site-seed-bootstrap-path";
     /// A bound of a site seed is out of its range.
     InvalidSiteSeedBound = "invalid-site-seed-bound";
     /// A site seed has no usable name.

@@ -715,9 +715,23 @@ fn seeds_and_distributions() -> Vec<Row> {
             "$.inputs.siteSeeds[0].deterministicIds",
         ),
         (
-            seed(&json!({"bootstrap": {"multisite": {"enabled": true}}})),
+            seed(&json!({"bootstrap": {"multisite": {"enabled": true, "install": "subdomain"}}})),
             "unsupported-site-seed-multisite-bootstrap",
-            "$.inputs.siteSeeds[0].bootstrap.multisite",
+            "$.inputs.siteSeeds[0].bootstrap.multisite.install",
+        ),
+        (
+            seed(
+                &json!({"bootstrap": {"multisite": {"enabled": true, "sites": [{"domain": "shop.example", "path": "/shop/"}]}}}),
+            ),
+            "unsupported-site-seed-multisite-bootstrap",
+            "$.inputs.siteSeeds[0].bootstrap.multisite.sites[0].domain",
+        ),
+        (
+            seed(
+                &json!({"bootstrap": {"multisite": {"enabled": true, "sites": [{"domain": "localhost", "path": "/a/b"}]}}}),
+            ),
+            "invalid-site-seed-bootstrap-path",
+            "$.inputs.siteSeeds[0].bootstrap.multisite.sites[0].path",
         ),
         (
             scopes(&json!({})),

@@ -37,7 +37,7 @@ const REFUSED: &[&str] = &[
     "inputs.mounts.phase",
     "inputs.pluginRuntime.php.bootstrapIniEntries",
     "inputs.services",
-    "inputs.siteSeeds.bootstrap",
+    "inputs.siteSeeds.bootstrap.domains",
     "inputs.sourcePackages",
     "inputs.userSessions",
     "inputs.workspace_preloads",
@@ -69,6 +69,8 @@ const SAID: &[&str] = &[
     "inputs.extra_plugins.sourceSubpath",
     "inputs.mounts.type",
     "inputs.pluginRuntime.label",
+    "inputs.siteSeeds.bootstrap.multisite.install",
+    "inputs.siteSeeds.bootstrap.multisite.sites.domain",
     "inputs.siteSeeds.deterministicIds",
     "inputs.siteSeeds.format",
     "runtime.assets",
@@ -152,6 +154,9 @@ fn everything() -> Value {
                 ],
             },
             "siteSeeds": [{
+                "bootstrap": {"multisite": {"enabled": true, "install": "subdirectory", "sites": [
+                    {"domain": "localhost", "path": "/shop/", "title": "Shop"},
+                ]}},
                 "type": "fixture", "name": "small", "source": "./seed.json",
                 "scopes": {
                     "posts": {"ids": [1], "slugs": ["a"], "postTypes": ["page"], "statuses": ["publish"], "maxRecords": 3},

@@ -2,7 +2,7 @@
 
 use super::{STAGED, php_literal};
 use crate::layout::{self, PlacedStep};
-use crate::model::{LoadAs, Metadata, Recipe, SiteSeedKind, Step};
+use crate::model::{LoadAs, Metadata, Recipe, SiteSeed, SiteSeedKind, Step};
 use crate::sources::Sources;
 use serde_json::{Value, json};
 use wp_codebox_contracts::{
@@ -123,10 +123,37 @@ fn add_seeds(recipe: &Recipe, workflow: &mut Workflow) {
             // Refused before.
             (SiteSeedKind::Fixture, None) | (SiteSeedKind::ParentSite, _) => continue,
         };
+        add_network(seed, workflow);
         let target = format!("{STAGED}/seeds/{index}.json");
         let question = json!({"name": seed.name, "file": target, "scopes": seed.scopes});
         workflow.staged.push(StagedFile { source, target });
         let mut step = plain("seed", index, program("seed-site.php", &question));
+        step.name = Some(seed.name.clone());
+        step.expect_json = true;
+        workflow.steps.push(step);
+    }
+}
+
+/// Two steps before the seed's own: the second is loaded as a network.
+fn add_network(seed: &SiteSeed, workflow: &mut Workflow) {
+    let wanted = seed.bootstrap.as_ref().and_then(|b| b.multisite.as_ref());
+    let Some(wanted) = wanted.filter(|m| m.get("enabled") == Some(&json!(true))) else {
+        return;
+    };
+    let rows = wanted.get("sites").and_then(Value::as_array);
+    let sites: Vec<Value> = rows
+        .into_iter()
+        .flatten()
+        .map(|row| {
+            let path = row.get("path").and_then(Value::as_str).unwrap_or_default();
+            let name = path.trim_matches('/');
+            let title = row.get("title").and_then(Value::as_str).unwrap_or(name);
+            json!({"path": format!("/{name}/"), "title": title})
+        })
+        .collect();
+    let question = json!({"name": seed.name, "title": seed.name, "sites": sites});
+    for index in 0..2 {
+        let mut step = plain("network", index, program("make-network.php", &question));
         step.name = Some(seed.name.clone());
         step.expect_json = true;
         workflow.steps.push(step);

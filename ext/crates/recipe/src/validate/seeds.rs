@@ -73,18 +73,8 @@ fn check_source(judge: &mut Judge<'_>, path: &str, seed: &SiteSeed) {
 }
 
 fn check_bootstrap(judge: &mut Judge<'_>, path: &str, bootstrap: &Bootstrap) {
-    let multisite = bootstrap
-        .multisite
-        .as_ref()
-        .and_then(|m| m.get("enabled"))
-        .and_then(Value::as_bool)
-        == Some(true);
-    if multisite {
-        judge.say(
-            IssueCode::UnsupportedSiteSeedMultisiteBootstrap,
-            format!("{path}.multisite"),
-            "the guest is one site; make a network in workflow.before if it needs one",
-        );
+    if let Some(multisite) = &bootstrap.multisite {
+        check_network(judge, &format!("{path}.multisite"), multisite);
     }
     let mut primary = 0;
     let mut seen = BTreeSet::new();
@@ -115,12 +105,57 @@ fn check_bootstrap(judge: &mut Judge<'_>, path: &str, bootstrap: &Bootstrap) {
             }
         }
     }
-    if !bootstrap.domains.is_empty() && !multisite {
+    if !bootstrap.domains.is_empty() {
         judge.say(
             IssueCode::UnsupportedSiteSeedMultisiteBootstrap,
             format!("{path}.domains"),
             "the guest has one address of its own; leave domains out",
         );
+    }
+}
+
+/// The guest has one address, so its sites differ by their paths.
+fn check_network(judge: &mut Judge<'_>, path: &str, multisite: &Value) {
+    let unable = IssueCode::UnsupportedSiteSeedMultisiteBootstrap;
+    if multisite.get("install").and_then(Value::as_str) == Some("subdomain") {
+        judge.say(
+            unable,
+            format!("{path}.install"),
+            "the guest has one address, localhost: use subdirectory",
+        );
+    }
+    let mut seen = BTreeSet::new();
+    let rows = multisite.get("sites").and_then(Value::as_array);
+    for (index, row) in rows.into_iter().flatten().enumerate() {
+        let text = |name: &str| row.get(name).and_then(Value::as_str).unwrap_or_default();
+        let at = format!("{path}.sites[{index}]");
+        if text("domain") != "localhost" {
+            judge.say(
+                unable,
+                format!("{at}.domain"),
+                "the guest has one address, localhost: let its sites differ by their paths",
+            );
+        }
+        let name = text("path").trim_matches('/');
+        let fits = !name.is_empty()
+            && name.len() <= 60
+            && name
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+        if !fits {
+            judge.say(
+                IssueCode::InvalidSiteSeedBootstrapPath,
+                format!("{at}.path"),
+                "must be one name of small letters, digits and -, such as /shop/",
+            );
+        }
+        if !seen.insert(name.to_owned()) {
+            judge.say(
+                IssueCode::DuplicateName,
+                &at,
+                "this address is given twice; leave one of them out",
+            );
+        }
     }
 }
 
