@@ -11,17 +11,25 @@ use std::collections::BTreeSet;
 const LOOKS: usize = 4;
 
 /// Kills the session that `leader` leads, and every descendant of `leader`.
+///
+/// All of them are halted before one dies. Otherwise the leader could see a child's death, leave
+/// by itself, and be reported with a status of its own choice; or fork past the last look.
 pub(crate) fn end_session(leader: i32) {
+    let mut halted = BTreeSet::new();
     for _ in 0..LOOKS {
         let found = session(leader, &processes());
-        for pid in found.iter().rev().copied() {
-            kill(pid);
-        }
-        kill(-leader);
-        kill(leader);
-        if found.len() <= 1 {
+        if found.is_subset(&halted) {
             break;
         }
+        for pid in &found {
+            send(*pid, libc::SIGSTOP);
+        }
+        halted.extend(found);
+    }
+    send(leader, libc::SIGKILL);
+    send(-leader, libc::SIGKILL);
+    for pid in halted {
+        send(pid, libc::SIGKILL);
     }
 }
 
@@ -43,10 +51,10 @@ pub(crate) fn signal_foreground(leader: i32, signal: i32) {
     }
 }
 
-fn kill(pid: i32) {
+fn send(pid: i32, signal: i32) {
     // SAFETY: no memory is involved. A process that is gone already is no failure; its number
     // is not used again before it is reaped, which only this thread does.
-    let _ = unsafe { libc::kill(pid, libc::SIGKILL) };
+    let _ = unsafe { libc::kill(pid, signal) };
 }
 
 /// A process: itself, its parent, its session.

@@ -202,6 +202,9 @@ fn a_launched_program_has_three_descriptors_and_leaves_none_behind() {
     assert!(again < left + 20, "{left} descriptors became {again}");
 }
 
+/// Counts the sleepers of the tests below; one that is dead and not yet reaped has no arguments.
+const SLEEPING: &str = "for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline 2>/dev/null; echo; done | grep -c '^sleep 7[12]'";
+
 #[test]
 fn stop_ends_one_with_what_it_started_and_signals_reach_a_group() {
     let mut guest = guest();
@@ -211,14 +214,17 @@ fn stop_ends_one_with_what_it_started_and_signals_reach_a_group() {
         (victim.line().as_str(), other.line().as_str()),
         ("up", "up")
     );
-    let sleeping = "for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline 2>/dev/null; echo; done | grep -c '^sleep 7[12]'";
-    assert_eq!(sh(&mut guest, sleeping).ok(), "2\n");
+    // A child says `up` before the other half of its shell has become `sleep`.
+    let begun = Instant::now();
+    while sh(&mut guest, SLEEPING).out != "2\n" {
+        assert!(begun.elapsed() < LONG, "they do not come up");
+    }
     guest.stop_program(&victim.id).unwrap();
     assert_eq!(
         end(&mut guest),
         (victim.id, ExecEnd::Signaled(libc::SIGKILL))
     );
-    assert_eq!(sh(&mut guest, sleeping).ok(), "1\n");
+    assert_eq!(sh(&mut guest, SLEEPING).out, "1\n");
     guest.signal_program(&other.id, libc::SIGTERM).unwrap();
     assert_eq!(
         end(&mut guest),
@@ -230,6 +236,22 @@ fn stop_ends_one_with_what_it_started_and_signals_reach_a_group() {
         .stop_program(&ExecutionId::new("never").unwrap())
         .unwrap();
     assert_eq!(sh(&mut guest, "echo alive").ok(), "alive\n");
+}
+
+#[test]
+fn a_stopped_program_cannot_answer_its_childs_death_with_a_status_of_its_own() {
+    let mut guest = guest();
+    let waits = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 71 & done; echo up; wait $!; exit 0";
+    for _ in 0..40 {
+        let mut victim = launch_piped(&mut guest, &["sh", "-c", waits]);
+        assert_eq!(victim.line(), "up");
+        guest.stop_program(&victim.id).unwrap();
+        assert_eq!(
+            end(&mut guest),
+            (victim.id, ExecEnd::Signaled(libc::SIGKILL))
+        );
+    }
+    assert_eq!(sh(&mut guest, SLEEPING).out, "0\n");
 }
 
 #[test]
