@@ -294,9 +294,13 @@ mod tests {
         let found = local.files(100).unwrap();
         assert!(found.files.is_empty(), "{found:?}");
         assert_eq!(found.left_out.len(), 3, "{found:?}");
+        // A link that leads nowhere else is followed no more: it could lead to git's own files.
+        symlink(".git", root.join("alias")).unwrap();
         for path in [
             "dir/a",
             "dir/new",
+            "alias/config",
+            "alias/hooks/x",
             "../out/a",
             ".git/config",
             "/etc/x",
@@ -306,7 +310,7 @@ mod tests {
             assert!(local.write(path, b"x", false).is_err(), "{path}");
             assert!(local.remove(path).is_err(), "{path}");
         }
-        for path in ["dir/a", "file", "../out/a"] {
+        for path in ["dir/a", "file", "../out/a", "alias/config"] {
             assert!(local.read(path, 100).is_err(), "{path}");
         }
         assert_eq!(std::fs::read(outside.join("a")).unwrap(), b"secret");
