@@ -35,7 +35,7 @@ fn steers(c: char) -> bool {
 
 /// JSON that says the same without such characters. They stand in strings only, and those of
 /// the first 32 are escaped already.
-fn plain_json(text: &str) -> String {
+pub(crate) fn plain_json(text: &str) -> String {
     text.chars().fold(String::new(), |mut out, c| {
         if steers(c) {
             // All of them are of one UTF-16 unit.
