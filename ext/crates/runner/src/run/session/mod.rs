@@ -59,6 +59,9 @@ pub(crate) struct Session<'s, 'r> {
     spent: Usage,
     /// Guests before the present one.
     replaced: u32,
+    /// The kept state that the first guest began on: it stays as long as the session does, because
+    /// whoever makes the sandbox again begins on it again.
+    _begun_on: Option<Arc<Base>>,
     /// When the guest must end.
     until: Instant,
 }
@@ -80,7 +83,7 @@ impl<'s, 'r> Session<'s, 'r> {
     ) -> Result<Self, ErrorBody> {
         let base = state::asked(setting)?;
         let restored = base.as_ref().map(|base| base.snapshot().clone());
-        let guest = start(setting, base, 0)?;
+        let guest = start(setting, base.clone(), 0)?;
         let (isolation, outer) = seen(setting, recorder, guest.runtime.as_ref())?;
         if let Some(snapshot) = restored {
             state::began(setting, recorder, &snapshot)?;
@@ -95,6 +98,7 @@ impl<'s, 'r> Session<'s, 'r> {
             previews: Previews::default(),
             spent: Usage::default(),
             replaced: 0,
+            _begun_on: base,
             until: setting.clock.deadline,
         })
     }
