@@ -3,7 +3,7 @@
 import json
 import os
 import signal
-import stat
+import socket
 import subprocess
 import threading
 import time
@@ -134,7 +134,79 @@ def costs_are_told_of_the_profile_first(bench):
     subprocess.run(["rm", "-rf", site(bench, f"{bench.site}-none")], check=False)
 
 
+def document(path, *names):
+    with open(os.path.join(path, *names), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def lines(path, *names):
+    with open(os.path.join(path, *names), encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def talk(box, request):
+    """A conversation that stays open; answers it and its lines."""
+    here = os.open(box.directory, os.O_PATH | os.O_DIRECTORY)
+    try:
+        stream = socket.socket(socket.AF_UNIX)
+        stream.settimeout(60)
+        stream.connect(f"/proc/self/fd/{here}/control.sock")
+    finally:
+        os.close(here)
+    stream.sendall(json.dumps({"live": 1, "actor": "test:talk", "request": request}).encode() + b"\n")
+    return stream, stream.makefile("rb")
+
+
+def killed_while_it_is_held_it_leaves_a_bundle_of_what_was_done(bench):
+    forget(bench)
+    box = Sandbox(bench)
+    box.sh("echo before the reset")
+    box.ask({"type": "reset"})
+    told = box.ask({"type": "step", "action": {"command": "command-agent-run", "args": ["command=sh", 'args-json=["-c","echo seen; echo bad >&2; exit 3"]']},
+                    "observation": {"type": "runtime-info"}})["answer"]
+    box.wp("option update kept held")
+    made = box.snapshot("one")
+    stream, answers = talk(box, {"type": "exec", "argv": ["sh", "-c", "echo running; sleep 60"]})
+    must(any(json.loads(line)["type"] == "output" for line in answers), "control: it runs")
+    trace = box.ask({"type": "trace"})["answer"]
+    os.kill(box.supervisor(), signal.SIGKILL)
+    stream.close()
+    dead = box.do("get").expect(0).json
+    must(dead["tombstone"]["how"] == "died" and dead["tombstone"]["salvaged"] is True and "held" in dead["tombstone"]["reason"], f"{dead}")
+    path = os.path.join(site(bench), "artifacts", box.id)
+    judged = bench.call("artifacts", "verify", "--bundle", path, "--state", bench.state, "--json")
+    must(judged.json["valid"] is True, f"{judged}")
+    commands = lines(path, "commands.jsonl")
+    must([(row["command"], row["exitCode"]) for row in commands]
+         == [("command-agent-run", 0), ("command-agent-run", 3), ("wordpress.wp-cli", 0), ("command-agent-run", None)], f"{commands}")
+    must(commands[1]["stdout"] == "seen\n" and commands[1]["stderr"] == "bad\n" and commands[3]["stdout"] == "running\n", f"{commands}")
+    must(commands[1]["args"] == told["action"]["args"], f"{commands[1]}")
+    events = lines(path, "events.jsonl")
+    must(any(e["type"] == "runtime.snapshot.created" and e["data"]["id"] == made["id"] for e in events), f"{[e['type'] for e in events]}")
+    # The trace is the one that was told while it went on, up to its cut.
+    kept_trace = document(path, "files", "runtime-episode-trace.json")
+    must(kept_trace["runtime"]["status"] == "interrupted", f"{kept_trace['runtime']}")
+    for part in ("reset", "steps", "snapshots"):
+        must(kept_trace[part] == trace[part], f"{part}: {kept_trace[part]}\n{trace[part]}")
+    must(len(kept_trace["steps"]) == 2 and kept_trace["steps"][0] == told and len(kept_trace["snapshots"]) == 1, f"{kept_trace}")
+    records = [row["type"] for row in lines(path, "files", "runtime-episode.jsonl")]
+    must(records == ["episode.reset", "episode.step", "episode.reset", "episode.step", "episode.step", "episode.snapshot"], f"{records}")
+    notes = document(path, "files", "completion-outcome.json")["riskNotes"]
+    must(any("exec-" in note for note in notes) and any("cut" in note for note in notes), f"{notes}")
+    review = document(path, "files", "review.json")
+    must(bench.state not in json.dumps(review) and box.source not in open(os.path.join(path, "metadata.json"), encoding="utf-8").read(), "a path of the host")
+    must(sorted(os.listdir(box.directory)) == ["events.jsonl", "lease", "run.json"], f"{os.listdir(box.directory)}")
+    # Control: one that ends orderly has a trace that is whole, and nothing of this is left.
+    other = Sandbox(bench, box.source)
+    other.sh("true")
+    result = other.end()
+    whole = document(result["artifacts"]["path"], "files", "runtime-episode-trace.json")
+    must(whole["runtime"]["status"] == "destroyed" and len(whole["steps"]) == 1, f"{whole['runtime']}")
+    must("held.json" not in os.listdir(other.directory) and "episode.jsonl" not in os.listdir(other.directory), f"{os.listdir(other.directory)}")
+
+
 CASES = [
+    killed_while_it_is_held_it_leaves_a_bundle_of_what_was_done,
     a_snapshot_is_removed_once_nothing_needs_it_and_the_audit_log_says_by_whom,
     costs_are_told_of_the_profile_first,
     a_sandbox_is_not_ended_when_it_cannot_be_made_again,

@@ -12,6 +12,7 @@ mod cancellation;
 mod disk;
 mod event_log;
 mod gc;
+mod held;
 mod journal;
 mod lifecycle;
 mod markers;
@@ -37,6 +38,7 @@ pub use gc::{
     ArtifactRule, GcFailure, GcItem, GcKind, GcMode, GcReason, GcReport, GcRules, SizeBudget,
     SnapshotRule, collect, sites,
 };
+pub use held::{HeldFacts, HeldMount};
 pub use journal::{Journal, JournalError};
 pub use lifecycle::{IllegalTransition, RuntimeState};
 pub use reap::{Reaped, reap_dead};
