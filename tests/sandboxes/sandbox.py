@@ -48,8 +48,8 @@ class Sandbox:
     def directory(self):
         return os.path.join(self.bench.state, "sites", self.bench.site, "runs", self.id)
 
-    def ask(self, request, seconds=60):
-        """One conversation; answers its last line."""
+    def talk(self, request, seconds=60):
+        """A conversation that stays open; answers it and its lines."""
         here = os.open(self.directory, os.O_PATH | os.O_DIRECTORY)
         try:
             stream = socket.socket(socket.AF_UNIX)
@@ -57,9 +57,14 @@ class Sandbox:
             stream.connect(f"/proc/self/fd/{here}/control.sock")
         finally:
             os.close(here)
+        stream.sendall(json.dumps({"live": 1, "actor": "test:socket", "request": request}).encode() + b"\n")
+        return stream, stream.makefile("rb")
+
+    def ask(self, request, seconds=60):
+        """One conversation; answers its last line."""
+        stream, lines = self.talk(request, seconds)
         with stream:
-            stream.sendall(json.dumps({"live": 1, "actor": "test:socket", "request": request}).encode() + b"\n")
-            for line in stream.makefile("rb"):
+            for line in lines:
                 reply = json.loads(line)
                 if reply["type"] in ("answer", "error", "exited"):
                     return reply
