@@ -24,6 +24,9 @@ mod snapshots;
 mod state_dir;
 mod timestamp;
 
+/// Directory of a site with what its sandboxes were made from.
+pub const SEEDS: &str = "sandboxes";
+
 pub use backend::{
     Backend, BackendError, Capabilities, Destroyed, EgressListeners, Execution, ExecutionEnd,
     ExecutionResult, Launch, LaunchedEnd, Left, Runtime, Terminal, Usage,
@@ -38,13 +41,14 @@ pub use journal::{Journal, JournalError};
 pub use lifecycle::{IllegalTransition, RuntimeState};
 pub use reap::{Reaped, reap_dead};
 pub use registry::{
-    FoundRun, ListFilter, RegistryError, StatusFilter, cancellation, entry, events, find, list,
-    list_entries, status, view,
+    FoundRun, ListFilter, RegistryError, StatusFilter, cancellation, cost, entry, events, find,
+    list, list_entries, status, view,
 };
 pub use run_dir::{CONTROL_SOCKET, RESULT_FILE, RunDir, RunDirError, SALVAGE, Scratch};
 pub use run_record::{Ending, LiveRecord, NewRun, RunRecord};
 pub use snapshots::{
-    LayerSource, OpenSnapshot, SNAPSHOT_SEMANTICS, Shelf, SnapshotError, SnapshotFacts, SnapshotOf,
+    LayerSource, OpenSnapshot, Removal, SNAPSHOT_SEMANTICS, Shelf, SnapshotError, SnapshotFacts,
+    SnapshotOf,
 };
 pub use state_dir::{Owner, StateDir, StateDirError};
 pub use timestamp::{now_rfc3339, rfc3339};
