@@ -14,8 +14,8 @@ pub(crate) use server::{SITE_PORT, SiteServer};
 use super::session::Session;
 use super::work::Stop;
 use crate::preview::{
-    Counts, Doorway, Forwarder, ForwarderConfig, ForwarderLimits, Origin, PARAMETER, Place,
-    Reservation, Token,
+    Counts, Forwarder, ForwarderConfig, ForwarderLimits, Origin, PARAMETER, Place, Reservation,
+    Token,
 };
 use serde_json::{Map, Value, json};
 use std::os::fd::OwnedFd;
@@ -87,7 +87,7 @@ pub(crate) fn reserve(request: &PreviewRequest) -> Result<Reservation, ErrorBody
 /// The previews of a session: at most one is open.
 #[derive(Default)]
 pub(crate) struct Previews {
-    visitors: Arc<Visitors>,
+    visitors: Visitors,
     open: Option<Open>,
     records: Vec<Value>,
 }
@@ -265,7 +265,7 @@ impl Session<'_, '_> {
             public: wanted.public.clone(),
             token: wanted.token.clone(),
             until,
-            doorway: Arc::clone(&self.previews.visitors) as Arc<dyn Doorway>,
+            doorway: Arc::new(self.previews.visitors.clone()),
             limits: ForwarderLimits::default(),
         })?;
         let local = Origin::local(forwarder.address()).to_string();
@@ -303,12 +303,11 @@ impl Session<'_, '_> {
     /// Opens connections for visitors who wait, and writes down a preview whose time was up. To
     /// be called whenever the bell rang, and now and then. Whether somebody came.
     pub(crate) fn serve_visitors(&mut self) -> Result<bool, ErrorBody> {
-        let mut came = false;
+        let came = self.previews.visitors.came();
         for _ in 0..ROUND {
             let Some(knock) = self.previews.visitors.next() else {
                 break;
             };
-            came = true;
             let answer = if self.previews.is_open() {
                 self.site_connection()
             } else {
