@@ -64,6 +64,8 @@ pub const SANDBOX_LIST: &str = "wp-codebox/sandbox-list/v1";
 pub const SANDBOX_SNAPSHOT: &str = "wp-codebox/sandbox-snapshot/v1";
 /// Snapshots of a state directory.
 pub const SANDBOX_SNAPSHOT_LIST: &str = "wp-codebox/sandbox-snapshot-list/v1";
+/// What removing a snapshot did.
+pub const SANDBOX_SNAPSHOT_REMOVAL: &str = "wp-codebox/sandbox-snapshot-removal/v1";
 /// What sandboxes are made from.
 pub const SANDBOX_PROFILE: &str = "wp-codebox/sandbox-profile/v1";
 /// What a sandbox may use.

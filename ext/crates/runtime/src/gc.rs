@@ -1,5 +1,6 @@
 //! Collecting what runs left: settled run directories by age and size, dead scratch,
-//! unfinished bundles and snapshots. Bundles and snapshots only when the host says so.
+//! unfinished bundles and snapshots, seeds of sandboxes that are gone. Bundles and snapshots only
+//! when the host says so.
 //!
 //! Nothing is removed before its run is proven dead: its marker is gone or can be locked,
 //! its lease can be locked and is held during the removal, and its record is terminal. A
@@ -9,6 +10,7 @@
 //! changing under them, and a run that one has just removed looks to the other like one that
 //! never had a record.
 
+mod seeds;
 mod snapshots;
 
 use crate::disk::{disk_bytes, look, names, open_directory};
@@ -98,6 +100,8 @@ pub enum GcKind {
     Artifact,
     /// A snapshot of a sandbox.
     Snapshot,
+    /// What a sandbox was made from.
+    Seed,
     /// A WordPress template.
     Template,
     /// A control group.
@@ -267,6 +271,7 @@ pub fn collect(
     }
     artifacts(state, site, rules, report);
     snapshots::collect(state, site, rules, report);
+    seeds::collect(state, site, rules, report);
     Ok(())
 }
 
@@ -295,10 +300,15 @@ fn open(path: &Path) -> Result<OwnedFd, RunDirError> {
 
 /// Time since the record was written.
 fn age(runs: BorrowedFd<'_>, run_id: &RunId) -> Duration {
-    let modified = open_directory(runs, run_id.as_str().as_bytes())
-        .and_then(|run| look(run.as_fd(), b"run.json"))
-        .ok()
-        .flatten()
+    open_directory(runs, run_id.as_str().as_bytes())
+        .map(|run| touched(run.as_fd(), "run.json"))
+        .unwrap_or_default()
+}
+
+/// Time since something was written; none when that cannot be told, or lies in the future.
+fn touched(directory: BorrowedFd<'_>, name: &str) -> Duration {
+    let stat = look(directory, name.as_bytes()).ok().flatten();
+    let modified = stat
         .and_then(|stat| u64::try_from(stat.st_mtime).ok())
         .map(|seconds| UNIX_EPOCH + Duration::from_secs(seconds));
     modified

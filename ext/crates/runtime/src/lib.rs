@@ -12,6 +12,7 @@ mod cancellation;
 mod disk;
 mod event_log;
 mod gc;
+mod held;
 mod journal;
 mod lifecycle;
 mod markers;
@@ -24,6 +25,9 @@ mod snapshots;
 mod state_dir;
 mod timestamp;
 
+/// Directory of a site with what its sandboxes were made from.
+pub const SEEDS: &str = "sandboxes";
+
 pub use backend::{
     Backend, BackendError, Capabilities, Connected, Connector, Destroyed, EgressListeners,
     Execution, ExecutionEnd, ExecutionResult, Launch, LaunchedEnd, Left, Runtime, Terminal, Usage,
@@ -34,17 +38,19 @@ pub use gc::{
     ArtifactRule, GcFailure, GcItem, GcKind, GcMode, GcReason, GcReport, GcRules, SizeBudget,
     SnapshotRule, collect, sites,
 };
+pub use held::{HeldFacts, HeldMount};
 pub use journal::{Journal, JournalError};
 pub use lifecycle::{IllegalTransition, RuntimeState};
 pub use reap::{Reaped, reap_dead};
 pub use registry::{
-    FoundRun, ListFilter, RegistryError, StatusFilter, cancellation, entry, events, find, list,
-    list_entries, status, view,
+    FoundRun, ListFilter, RegistryError, StatusFilter, cancellation, cost, entry, events, find,
+    list, list_entries, status, view,
 };
 pub use run_dir::{CONTROL_SOCKET, RESULT_FILE, RunDir, RunDirError, SALVAGE, Scratch};
 pub use run_record::{Ending, LiveRecord, NewRun, RunRecord};
 pub use snapshots::{
-    LayerSource, OpenSnapshot, SNAPSHOT_SEMANTICS, Shelf, SnapshotError, SnapshotFacts, SnapshotOf,
+    LayerSource, OpenSnapshot, Removal, SNAPSHOT_SEMANTICS, Shelf, SnapshotError, SnapshotFacts,
+    SnapshotOf,
 };
 pub use state_dir::{Owner, StateDir, StateDirError};
 pub use timestamp::{now_rfc3339, rfc3339};

@@ -5,15 +5,17 @@ use crate::event_log::{self, PageLimits};
 use crate::markers::{Life, life};
 use crate::reap::{Settled, settle_dead};
 use crate::recovery::result_bytes;
+use crate::run_dir::RESULT_FILE;
 use crate::run_record::RecordHead;
 use crate::{RunDirError, RunRecord, StateDir, now_rfc3339, reap_dead};
 use std::ffi::OsString;
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, EventType, RunEvents, RunId, RunProgress, RunRegistryEntry, RunSeen,
-    RunStatus, RunView, SeenCancellation, SeenScratch, SiteId, schema_id,
+    Cost, ErrorBody, ErrorCode, EventType, RunEvents, RunId, RunProgress, RunRegistryEntry,
+    RunSeen, RunStatus, RunView, SeenCancellation, SeenScratch, SiteId, schema_id,
 };
 
 /// How long a record is waited for that somebody else is completing.
@@ -296,6 +298,20 @@ pub fn view(state: &StateDir, run: &FoundRun) -> Result<RunView, RegistryError> 
         view.result = result_bytes(&run.path).and_then(|b| serde_json::from_slice(&b).ok());
     }
     Ok(view)
+}
+
+/// What a run used, when it came to a result that is no larger than `most` bytes. Nothing else
+/// of the result is kept.
+#[must_use]
+pub fn cost(run: &FoundRun, most: u64) -> Option<Cost> {
+    #[derive(serde::Deserialize)]
+    struct Costing {
+        cost: Cost,
+    }
+    let file = fs::File::open(run.path.join(RESULT_FILE)).ok()?;
+    let reader = std::io::BufReader::new(file.take(most));
+    let costing: Costing = serde_json::from_reader(reader).ok()?;
+    Some(costing.cost)
 }
 
 /// Whether a run goes on.

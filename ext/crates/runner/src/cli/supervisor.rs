@@ -27,13 +27,32 @@ pub(super) fn unreachable(e: &io::Error) -> ErrorBody {
 
 /// Starts a supervisor and hands it the request.
 pub(super) fn open(request: &RunRequest) -> Result<(UnixStream, Child), ErrorBody> {
-    let (stream, child) = spawn(request.mode).map_err(|e| unreachable(&e))?;
-    let start = Frame::Start {
-        protocol: PROTOCOL_VERSION,
-        request: request.clone(),
-    };
-    write_frame(&stream, &start).map_err(|e| unreachable(&e))?;
-    Ok((stream, child))
+    Spawned::new(request.mode)?.begin(request)
+}
+
+/// A supervisor that waits for its request. It was started with the rights that this process had
+/// then; it ends when nobody gives it a request.
+#[derive(Debug)]
+pub(super) struct Spawned {
+    stream: UnixStream,
+    child: Child,
+}
+
+impl Spawned {
+    /// Starts one.
+    pub(super) fn new(mode: RunMode) -> Result<Self, ErrorBody> {
+        let (stream, child) = spawn(mode).map_err(|e| unreachable(&e))?;
+        Ok(Self { stream, child })
+    }
+
+    fn begin(self, request: &RunRequest) -> Result<(UnixStream, Child), ErrorBody> {
+        let start = Frame::Start {
+            protocol: PROTOCOL_VERSION,
+            request: request.clone(),
+        };
+        write_frame(&self.stream, &start).map_err(|e| unreachable(&e))?;
+        Ok((self.stream, self.child))
+    }
 }
 
 fn spawn(mode: RunMode) -> io::Result<(UnixStream, Child)> {
@@ -70,29 +89,37 @@ pub(super) fn until_accepted(request: &RunRequest) -> Result<(), ErrorBody> {
 
 /// Starts a sandbox that goes on without this process; answers what it said when it was ready.
 pub(super) fn until_ready(request: &RunRequest) -> Result<Map<String, Value>, ErrorBody> {
-    let (stream, _child) = open(request)?;
-    let mut reader = FrameReader::new(stream);
-    loop {
-        match reader.next().map_err(|e| unreachable(&e))? {
-            Some(Frame::Event { event })
-                if event.kind == EventType::StateChanged
-                    && event.data.get("to") == Some(&json!("ready")) =>
-            {
-                return Ok(event.data);
-            }
-            Some(Frame::Error { error }) => return Err(error),
-            Some(Frame::Result { result }) => {
-                let summary = format!("the sandbox ended before it was ready: {}", result.summary);
-                return Err(result
-                    .error
-                    .unwrap_or_else(|| ErrorBody::new(ErrorCode::SandboxStartFailed, summary)));
-            }
-            Some(_) => {}
-            None => {
-                return Err(unavailable(format!(
-                    "the supervisor of {} died before the sandbox was ready",
-                    request.run_id
-                )));
+    Spawned::new(request.mode)?.until_ready(request)
+}
+
+impl Spawned {
+    /// The same with a supervisor that was started before.
+    pub(super) fn until_ready(self, request: &RunRequest) -> Result<Map<String, Value>, ErrorBody> {
+        let (stream, _child) = self.begin(request)?;
+        let mut reader = FrameReader::new(stream);
+        loop {
+            match reader.next().map_err(|e| unreachable(&e))? {
+                Some(Frame::Event { event })
+                    if event.kind == EventType::StateChanged
+                        && event.data.get("to") == Some(&json!("ready")) =>
+                {
+                    return Ok(event.data);
+                }
+                Some(Frame::Error { error }) => return Err(error),
+                Some(Frame::Result { result }) => {
+                    let summary =
+                        format!("the sandbox ended before it was ready: {}", result.summary);
+                    return Err(result.error.unwrap_or_else(|| {
+                        ErrorBody::new(ErrorCode::SandboxStartFailed, summary)
+                    }));
+                }
+                Some(_) => {}
+                None => {
+                    return Err(unavailable(format!(
+                        "the supervisor of {} died before the sandbox was ready",
+                        request.run_id
+                    )));
+                }
             }
         }
     }

@@ -61,10 +61,11 @@ pub(super) fn inputs(
     if let Some(body) = &mut error {
         body.message = redactor.redact(&body.message).into_owned();
     }
-    let worker = if request.agent.is_some() {
-        Worker::Agent
-    } else {
-        Worker::Command
+    let worker = match (&request.agent, &request.workflow, &request.hold) {
+        (Some(_), _, _) => Worker::Agent,
+        (None, Some(_), _) => Worker::Recipe,
+        (None, None, Some(_)) => Worker::Visitors,
+        (None, None, None) => Worker::Command,
     };
     let summary = envelopes::summary(
         worker,
@@ -191,7 +192,8 @@ fn attestation(setting: &Setting<'_>, evidence: Seen<'_>) -> EvidenceDocument {
     })
 }
 
-fn spec(setting: &Setting<'_>, request: &RunRequest) -> Map<String, Value> {
+/// What describes the request.
+pub(super) fn spec(setting: &Setting<'_>, request: &RunRequest) -> Map<String, Value> {
     let mut spec = Map::new();
     spec.insert("limits".to_owned(), json!(setting.prepared.limits));
     if !request.commands.is_empty() {

@@ -4,7 +4,7 @@ mod beside;
 mod call;
 
 pub(crate) use beside::BesideEnd;
-pub(crate) use call::{Bounds, Call, Carried, Step};
+pub(crate) use call::{Bounds, COMPONENTS, Call, Carried, Step};
 
 use super::agent_log::AgentLog;
 use super::envelopes::TranscriptEntry;
@@ -193,11 +193,11 @@ impl<'a> Recorder<'a> {
             .map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))?;
         let args: Vec<String> = call.args.iter().map(|arg| self.clean(arg)).collect();
         let started_at = now_rfc3339();
-        self.event(
-            EventType::CommandStarted,
-            Some(&id),
-            json!({"command": call.command, "args": args, "phase": call.phase}),
-        )?;
+        let mut data = json!({"command": call.command, "args": args, "phase": call.phase});
+        if let Some(actor) = &self.actor {
+            data["actor"] = json!(actor);
+        }
+        self.event(EventType::CommandStarted, Some(&id), data)?;
         Ok(Carried {
             id,
             args,
@@ -339,6 +339,13 @@ impl<'a> Recorder<'a> {
         };
         self.finished(&id, call, args, started_at, &step)?;
         Ok((step, taken))
+    }
+
+    /// Whether a program of the run came to an exit, so that the guest may hold work.
+    pub(crate) fn worked(&self) -> bool {
+        self.executions
+            .iter()
+            .any(|one| one.exit_code.is_some() && one.phase != COMPONENTS)
     }
 
     /// Adds to the last call what its program answered beside its output.

@@ -33,12 +33,13 @@ pub(super) fn collect(state: &StateDir, site: &SiteId, rules: &GcRules, report: 
             (None, None) => continue,
         };
         let path = root.join(&name);
-        let Ok(_lock) = lock(&path, FlockOperation::NonBlockingLockExclusive) else {
-            continue;
-        };
+        // Before it is locked: its maker, who is about to lock it, does not wait.
         if !is_id(id) || (reason == GcReason::Orphaned && begins(&path)) {
             continue;
         }
+        let Ok(_lock) = lock(&path, FlockOperation::NonBlockingLockExclusive) else {
+            continue;
+        };
         let bytes = disk_bytes(directory.as_fd(), name.as_bytes());
         let item = item(GcKind::Snapshot, id, site, bytes)(reason);
         remove(directory.as_fd(), &name, item, rules, report);
@@ -49,6 +50,14 @@ pub(super) fn collect(state: &StateDir, site: &SiteId, rules: &GcRules, report: 
     let Ok(shelf) = Shelf::of_site(state, site) else {
         return;
     };
+    // Nobody can use these, and nothing that stands in them is to be believed.
+    for id in shelf.damaged() {
+        if super::touched(directory.as_fd(), &id) > max_age {
+            let bytes = disk_bytes(directory.as_fd(), id.as_bytes());
+            let item = item(GcKind::Snapshot, &id, site, bytes)(GcReason::Age);
+            taken(&shelf, item, rules, report);
+        }
+    }
     let before = rfc3339(super::seconds_ago(max_age), 999);
     let mut used = 0_u64;
     // Newest first: the budget is theirs.
@@ -98,5 +107,6 @@ fn begins(path: &Path) -> bool {
         .and_then(|meta| meta.modified())
         .ok()
         .and_then(|time| time.elapsed().ok());
-    empty && age.is_some_and(|age| age < FRESH)
+    // One from the future is of a clock that was set back.
+    empty && age.is_none_or(|age| age < FRESH)
 }

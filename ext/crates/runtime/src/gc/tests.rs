@@ -330,3 +330,100 @@ fn half_a_snapshot_goes_once_its_maker_is_dead() {
     assert_eq!(report.removed[0].reason, GcReason::Orphaned);
     assert_eq!(std::fs::read_dir(&shelf).unwrap().count(), 1);
 }
+
+#[test]
+fn damaged_snapshots_go_by_their_age_and_one_in_use_stays() {
+    let world = world();
+    let ids: Vec<String> = ["edited", "used", "whole"]
+        .map(|name| snapshot(&world, name))
+        .to_vec();
+    let shelf = crate::Shelf::of_site(&world.state, &world.site).unwrap();
+    let root = world.root.parent().unwrap().join("snapshots");
+    let used = shelf.open(&ids[1], crate::SnapshotOf::Any).unwrap();
+    for id in &ids[..2] {
+        let document = root.join(id).join("snapshot.json");
+        let text = fs::read_to_string(&document).unwrap();
+        fs::write(&document, text.replace("\"test\"", "\"root\"")).unwrap();
+    }
+    // A name that leads elsewhere is nothing of ours.
+    let elsewhere = world.root.parent().unwrap().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    fs::write(elsewhere.join("file"), "kept").unwrap();
+    let link = root.join(format!("snap_{:032x}", 9));
+    std::os::unix::fs::symlink(&elsewhere, &link).unwrap();
+    let mut damaged = ids[..2].to_vec();
+    damaged.sort();
+    assert_eq!(shelf.damaged().len(), 3);
+    let within = |max_age| GcRules {
+        snapshots: SnapshotRule::Within {
+            max_age,
+            budget: SizeBudget::Unlimited,
+        },
+        ..rules()
+    };
+    assert!(world.collect(&within(HOUR)).removed.is_empty());
+    for name in [root.join(&ids[0]), root.join(&ids[1])] {
+        let old = SystemTime::now() - 2 * HOUR;
+        fs::File::open(name).unwrap().set_modified(old).unwrap();
+    }
+    let report = world.collect(&within(HOUR));
+    assert_eq!(ids_of(&report), [ids[0].clone()]);
+    assert_eq!(report.alive, 1);
+    drop(used);
+    assert_eq!(ids_of(&world.collect(&within(HOUR))), [ids[1].clone()]);
+    assert!(root.join(&ids[2]).exists(), "control: a whole young one");
+    assert_eq!(fs::read_to_string(elsewhere.join("file")).unwrap(), "kept");
+}
+
+fn ids_of(report: &GcReport) -> Vec<String> {
+    report.removed.iter().map(|item| item.id.clone()).collect()
+}
+
+#[test]
+fn what_a_sandbox_was_made_from_goes_with_its_run() {
+    let world = world();
+    world.settled(1, 2 * HOUR, 10);
+    world.settled(2, HOUR / 2, 10);
+    let living = RunDir::create(&world.state, &world.site, &NewRun::new(run(3)), 99).unwrap();
+    let seeds = world.root.parent().unwrap().join(crate::SEEDS);
+    fs::create_dir(&seeds).unwrap();
+    let names = [
+        format!("{}.json", run(1)),
+        format!("{}.json", run(2)),
+        format!("{}.json", run(3)),
+        format!("{}.json", run(4)),
+        format!(".{}.new", run(3)),
+        format!(".{}.new", run(5)),
+        "notes.json".to_owned(),
+    ];
+    for name in &names {
+        fs::write(seeds.join(name), "{}").unwrap();
+    }
+    let seeds_of = |report: &GcReport| -> Vec<(String, GcReason)> {
+        let seeds = report.removed.iter().filter(|i| i.kind == GcKind::Seed);
+        let mut seeds: Vec<_> = seeds.map(|i| (i.id.clone(), i.reason)).collect();
+        seeds.sort_by(|a, b| a.0.cmp(&b.0));
+        seeds
+    };
+    let gone = [
+        (run(1).to_string(), GcReason::Orphaned),
+        (run(4).to_string(), GcReason::Orphaned),
+        (run(5).to_string(), GcReason::Interrupted),
+    ];
+    let dry = GcRules {
+        mode: GcMode::DryRun,
+        ..rules()
+    };
+    assert_eq!(seeds_of(&world.collect(&dry)), gone);
+    assert!(names.iter().all(|name| seeds.join(name).exists()));
+    let report = world.collect(&rules());
+    assert_eq!(seeds_of(&report), gone);
+    assert_eq!(report.failed, []);
+    for (name, stays) in names
+        .iter()
+        .zip([false, true, true, false, true, false, true])
+    {
+        assert_eq!(seeds.join(name).exists(), stays, "{name}");
+    }
+    drop(living);
+}

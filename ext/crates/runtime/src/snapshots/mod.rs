@@ -87,41 +87,112 @@ impl Shelf {
         all
     }
 
-    /// The id that an id, the beginning of one, or the name of a sandbox's own snapshot means.
+    /// The id that the name of a snapshot of these sandboxes means, or else what [`Self::by_id`]
+    /// finds among theirs.
     pub fn find(&self, reference: &str, of: SnapshotOf<'_>) -> Result<String, SnapshotError> {
-        let missing = || SnapshotError::NotFound {
-            reference: reference.to_owned(),
-        };
         // An id that is there is used as it is: what is wrong with it is said when it is opened.
-        if is_id(reference) && self.root.join(reference).is_dir() {
+        if self.is_there(reference) {
             return Ok(reference.to_owned());
         }
         let all = self.list(of);
-        if let Some(named) = all.iter().find(|snapshot| snapshot.name == reference) {
-            return Ok(named.id.clone());
+        let named = all.iter().find(|snapshot| snapshot.name == reference);
+        named.map_or_else(|| begins_with(&all, reference), |one| Ok(one.id.clone()))
+    }
+
+    /// The id that an id or the beginning of one means. Names mean nothing here: anybody may have
+    /// given his own snapshot whichever name.
+    pub fn by_id(&self, reference: &str) -> Result<String, SnapshotError> {
+        if self.is_there(reference) {
+            return Ok(reference.to_owned());
         }
-        let wanted = reference.trim_start_matches("snap_");
-        let digits = |id: &str| id.trim_start_matches("snap_").to_owned();
-        let mut matching = all
-            .iter()
-            .filter(|snapshot| !wanted.is_empty() && digits(&snapshot.id).starts_with(wanted));
-        match (matching.next(), matching.next()) {
-            (Some(one), None) => Ok(one.id.clone()),
-            _ => Err(missing()),
+        begins_with(&self.list(SnapshotOf::Any), reference)
+    }
+
+    /// Whether this is a whole id.
+    #[must_use]
+    pub fn is_id(text: &str) -> bool {
+        is_id(text)
+    }
+
+    fn is_there(&self, id: &str) -> bool {
+        is_id(id) && self.root.join(id).is_dir()
+    }
+
+    /// Snapshots that have their name and cannot be read, such as one whose document was edited.
+    /// Their digests may be wrong all the same where they are listed: that is seen when one is
+    /// opened.
+    #[must_use]
+    pub fn damaged(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
+        let mut all: Vec<String> = entries
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .filter(|name| is_id(name) && open::document(&self.root.join(name), name).is_err())
+            .collect();
+        all.sort();
+        all
+    }
+
+    /// Begins to remove one: it is locked, so that no sandbox can begin on it, and goes with
+    /// [`Removal::finish`].
+    pub fn removal(&self, id: &str) -> Result<Removal<'_>, SnapshotError> {
+        let missing = || SnapshotError::NotFound {
+            reference: id.to_owned(),
+        };
+        if !self.is_there(id) {
+            return Err(missing());
         }
+        let path = self.root.join(id);
+        let lock = lock(&path, FlockOperation::NonBlockingLockExclusive)?;
+        // Whoever removes one holds its lock until it is gone.
+        if rustix::fs::fstat(&lock).is_ok_and(|stat| stat.st_nlink == 0) || !self.is_there(id) {
+            return Err(missing());
+        }
+        Ok(Removal {
+            shelf: self,
+            id: id.to_owned(),
+            snapshot: open::document(&path, id).ok(),
+            _lock: lock,
+        })
     }
 
     /// Removes one that nobody uses.
     pub fn remove(&self, id: &str) -> Result<(), SnapshotError> {
-        if !is_id(id) || !self.root.join(id).is_dir() {
-            return Err(SnapshotError::NotFound {
-                reference: id.to_owned(),
-            });
-        }
-        let path = self.root.join(id);
-        let _lock = lock(&path, FlockOperation::NonBlockingLockExclusive)?;
-        let hidden = self.root.join(format!("{REMOVED}{id}"));
-        fs::rename(&path, &hidden).map_err(io("take the snapshot away"))?;
+        self.removal(id)?.finish()
+    }
+}
+
+/// The id of the only one that begins so.
+fn begins_with(all: &[SandboxSnapshot], reference: &str) -> Result<String, SnapshotError> {
+    let digits = |id: &str| id.strip_prefix("snap_").unwrap_or(id).to_owned();
+    let wanted = digits(reference);
+    let mut matching = all
+        .iter()
+        .filter(|snapshot| !wanted.is_empty() && digits(&snapshot.id).starts_with(&wanted));
+    match (matching.next(), matching.next()) {
+        (Some(one), None) => Ok(one.id.clone()),
+        _ => Err(SnapshotError::NotFound {
+            reference: reference.to_owned(),
+        }),
+    }
+}
+
+/// A snapshot that nobody can use any more, and is there until the removal is finished.
+#[derive(Debug)]
+pub struct Removal<'s> {
+    shelf: &'s Shelf,
+    /// Which.
+    pub id: String,
+    /// Its document; none when it cannot be read.
+    pub snapshot: Option<SandboxSnapshot>,
+    _lock: OwnedFd,
+}
+
+impl Removal<'_> {
+    /// Takes it off the list by one rename, then gives its space back.
+    pub fn finish(self) -> Result<(), SnapshotError> {
+        let root = &self.shelf.root;
+        let hidden = root.join(format!("{REMOVED}{}", self.id));
+        fs::rename(root.join(&self.id), &hidden).map_err(io("take the snapshot away"))?;
         match remove_tree(&hidden) {
             Ok(_) => Ok(()),
             Err(error) => Err(io("remove the snapshot")(std::io::Error::other(

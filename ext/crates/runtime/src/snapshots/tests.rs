@@ -93,6 +93,38 @@ fn a_snapshot_is_whole_named_last_and_found() {
 }
 
 #[test]
+fn a_name_means_nothing_where_ids_are_asked_for() {
+    let place = Place::new();
+    let one = place.keep("before").unwrap();
+    let prefix = one.id[5..12].to_owned();
+    assert_eq!(place.shelf.by_id(&prefix).unwrap(), one.id);
+    // Somebody else's has the beginning of its id as a name.
+    let other = place.keep(&prefix).unwrap();
+    assert_eq!(place.shelf.by_id(&prefix).unwrap(), one.id);
+    assert_eq!(
+        place.shelf.find(&prefix, SnapshotOf::Any).unwrap(),
+        other.id
+    );
+    let error = place.shelf.by_id("before").unwrap_err();
+    assert_eq!(error.code(), ErrorCode::SnapshotNotFound);
+}
+
+#[test]
+fn one_that_is_on_its_way_out_is_used_by_nobody() {
+    let place = Place::new();
+    let kept = place.keep("a").unwrap();
+    let removal = place.shelf.removal(&kept.id).unwrap();
+    assert_eq!(removal.snapshot.as_ref(), Some(&kept));
+    let error = place.shelf.open(&kept.id, SnapshotOf::Any).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::SandboxInUse);
+    // Given up, it stays.
+    drop(removal);
+    place.shelf.open(&kept.id, SnapshotOf::Any).unwrap();
+    place.shelf.removal(&kept.id).unwrap().finish().unwrap();
+    assert!(place.names().is_empty());
+}
+
+#[test]
 fn one_that_is_used_is_not_removed() {
     let place = Place::new();
     let kept = place.keep("a").unwrap();

@@ -25,6 +25,8 @@ pub(crate) enum SandboxCommand {
     Destroy(OneArgs),
     /// List snapshots, oldest first.
     Snapshots(SnapshotsArgs),
+    /// Remove a snapshot. Removing it again changes nothing.
+    RemoveSnapshot(RemoveSnapshotArgs),
     /// Say what a sandbox of a profile may use: processor time, memory, disk. No money.
     EstimateCost(EstimateArgs),
 }
@@ -192,6 +194,28 @@ Examples:
 Exit status: 0, also when there is none. `wp-codebox gc --snapshots-max-age 7d` removes old ones.")]
 pub(crate) struct SnapshotsArgs {
     /// Only those of this sandbox.
+    #[arg(long, value_name = "SANDBOX")]
+    pub of: Option<String>,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+/// Arguments of `sandbox remove-snapshot`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wp-codebox sandbox remove-snapshot snap_9c1d
+  wp-codebox sandbox remove-snapshot before-update --of run_1f --actor deploy --json
+
+The audit log of the site gets a record of who removed what, before it is removed.
+
+Exit status: 0, also when a whole id names one that is gone; 1 when nothing matches, or while a
+sandbox lives that began with it or was brought back to it; 125 when it cannot be removed.")]
+pub(crate) struct RemoveSnapshotArgs {
+    /// Id of the snapshot, or a prefix that only it has; with --of its name, too.
+    #[arg(value_name = "SNAPSHOT")]
+    pub snapshot: String,
+    /// Only one of this sandbox's.
     #[arg(long, value_name = "SANDBOX")]
     pub of: Option<String>,
     #[command(flatten)]

@@ -4,11 +4,12 @@ use super::args::{CreateArgs, PlaceArgs};
 use super::seed::Seed;
 use super::{duration, shown, site};
 use crate::cli::profile::{self, Loaded};
-use crate::cli::{Settings, request, supervisor};
+use crate::cli::supervisor::Spawned;
+use crate::cli::{Settings, request};
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, Hold, MountRequest, PreviewRequest, RunMode, RunRequest, SandboxIdentity,
-    SecretBinding, SecretsPolicy, TaskInput, schema_id,
+    SecretBinding, SecretsPolicy, SiteId, TaskInput, schema_id,
 };
 use wp_codebox_policy::{self as policy, descriptor};
 use wp_codebox_recipe::{Profile, show_duration};
@@ -52,11 +53,22 @@ pub(super) fn create(args: &CreateArgs) -> Result<Value, ErrorBody> {
         actor: args.place.actor.clone(),
         instead_of: None,
     };
-    from_seed(&args.place, seed)
+    let judged = judge(&args.place, seed)?;
+    judged.make(Spawned::new(RunMode::Detached)?)
 }
 
-/// Whether a sandbox could be made of this, as far as can be told without making one.
-pub(super) fn check(seed: &Seed) -> Result<Profile, ErrorBody> {
+/// A sandbox that could be made, as far as can be told without making one.
+#[derive(Debug)]
+pub(super) struct Judged {
+    seed: Seed,
+    request: RunRequest,
+    site: SiteId,
+    settings: Settings,
+}
+
+/// Judges a seed: its profile, its times, its workspace, its secrets and what lies around it.
+pub(super) fn judge(place: &PlaceArgs, seed: Seed) -> Result<Judged, ErrorBody> {
+    let settings = Settings::resolve(&place.paths);
     let Loaded { profile, .. } = profile::parsed(seed.profile.as_bytes(), "of the sandbox")?;
     if seed.ttl_ms > profile.ttl.max_ms {
         let message = format!(
@@ -66,31 +78,39 @@ pub(super) fn check(seed: &Seed) -> Result<Profile, ErrorBody> {
         );
         return Err(ErrorBody::new(ErrorCode::InputInvalid, message));
     }
-    source(&profile, seed)?;
-    Ok(profile)
+    Ok(Judged {
+        request: request_of(&profile, &seed, &settings, place)?,
+        site: site(place)?,
+        seed,
+        settings,
+    })
 }
 
-/// Makes it and waits until it is ready.
-pub(super) fn from_seed(place: &PlaceArgs, seed: Seed) -> Result<Value, ErrorBody> {
-    let settings = Settings::resolve(&place.paths);
-    let site = site(place)?;
-    let profile = check(&seed)?;
-    let request = request_of(&profile, &seed, &settings, place)?;
-    let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
-    supervisor::until_ready(&request)?;
-    state.become_owner().map_err(|e| e.body())?;
-    seed.write(&state, &site, &request.run_id)?;
-    let run = FoundRun {
-        path: state
-            .path()
-            .join("sites")
-            .join(site.as_str())
-            .join("runs")
-            .join(request.run_id.as_str()),
-        site,
-        run_id: request.run_id,
-    };
-    shown::document(&state, &run)
+impl Judged {
+    /// Makes it and waits until it is ready.
+    pub(super) fn make(self, supervisor: Spawned) -> Result<Value, ErrorBody> {
+        let Self {
+            seed,
+            request,
+            site,
+            settings,
+        } = self;
+        let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
+        supervisor.until_ready(&request)?;
+        state.become_owner().map_err(|e| e.body())?;
+        seed.write(&state, &site, &request.run_id)?;
+        let run = FoundRun {
+            path: state
+                .path()
+                .join("sites")
+                .join(site.as_str())
+                .join("runs")
+                .join(request.run_id.as_str()),
+            site,
+            run_id: request.run_id,
+        };
+        shown::document(&state, &run)
+    }
 }
 
 fn absolute(path: &str) -> Result<String, ErrorBody> {

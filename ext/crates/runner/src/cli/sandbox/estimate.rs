@@ -1,14 +1,21 @@
 //! What a sandbox may use, from what this host's finished runs used; else from its limits.
 
 use super::args::EstimateArgs;
+use super::create::PROVENANCE;
 use super::{duration, open};
 use crate::cli::{Settings, profile};
+use serde::Serialize;
 use serde_json::{Value, json};
-use wp_codebox_contracts::{Cost, ErrorBody, ErrorCode, RunResult, schema_id};
-use wp_codebox_runtime::{ListFilter, StatusFilter, list, view};
+use wp_codebox_contracts::{Cost, ErrorBody, ErrorCode, RunStatus, RunView, schema_id};
+use wp_codebox_recipe::Profile;
+use wp_codebox_runtime::{FoundRun, ListFilter, StatusFilter, cost, list};
 
-/// Finished runs that are looked at, newest first.
+/// Records of finished runs that are looked at, newest first.
+const RECORDS: usize = 1000;
+/// Results that are read.
 const MOST: usize = 100;
+/// Largest result that is read, bytes.
+const LARGEST: u64 = 16 * 1024 * 1024;
 /// Fewer say nothing.
 const FEWEST: usize = 3;
 
@@ -25,39 +32,70 @@ pub(super) fn estimate(args: &EstimateArgs) -> Result<Value, ErrorBody> {
     }
     let (state, site) = open(&args.place)?;
     let filter = ListFilter {
-        status: StatusFilter::Any,
-        limit: MOST,
+        status: StatusFilter::Only(RunStatus::Ended),
+        limit: RECORDS,
         offset: 0,
     };
     let (_, runs) = list(&state, &[site], filter).map_err(|e| e.body())?;
-    let costs: Vec<Cost> = runs
-        .iter()
-        .filter_map(|(run, _)| view(&state, run).ok()?.result)
-        .filter_map(|result| serde_json::from_value::<RunResult>(result).ok())
-        .map(|result| result.cost)
-        .collect();
+    let (basis, costs) = basis(&profile, runs);
     let limits = profile
         .resources
         .resolve()
         .map_err(|e| ErrorBody::new(ErrorCode::LimitInvalid, e.to_string()))?;
-    let measured = measured(&costs, wall_ms);
     Ok(json!({
         "schema": schema_id::SANDBOX_ESTIMATE,
         "success": true,
         "profile": profile.id,
         "version": profile.version,
         "durationMs": wall_ms,
-        "basis": if measured.is_null() { "limits" } else { "measured" },
+        "basis": basis,
         "samples": costs.len(),
-        "measured": measured,
+        "measured": measured(&costs, wall_ms),
         "atMost": {
             "memoryBytes": limits.memory_bytes,
             "diskBytes": limits.disk_bytes,
             "processes": limits.processes,
         },
         "costClass": profile.metadata.cost_class,
-        "note": "medians of this host's finished runs of this site, scaled by time; no share of the processor is limited, so its time has no bound but the number of processors",
+        "note": "medians of what finished runs on this host used, scaled by time: of sandboxes of this profile and version where enough are known (basis profile), else of all runs of this site (basis site), else there are none (basis limits); no share of the processor is limited, so its time has no bound but the number of processors",
     }))
+}
+
+/// What an estimate is made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Basis {
+    /// Finished sandboxes of the same profile and version.
+    Profile,
+    /// Finished runs of the site, whatever they were.
+    Site,
+    /// Nothing was measured.
+    Limits,
+}
+
+/// What finished runs used, newest first: of the profile, else of the site.
+fn basis(profile: &Profile, runs: Vec<(FoundRun, RunView)>) -> (Basis, Vec<Cost>) {
+    let read = |run: &(FoundRun, RunView)| cost(&run.0, LARGEST);
+    let (same, others): (Vec<_>, Vec<_>) = runs.into_iter().partition(|(_, view)| {
+        let told = view.provenance.get(PROVENANCE);
+        let says =
+            |name: &str, value: &str| told.and_then(|told| told[name].as_str()) == Some(value);
+        says("profile", &profile.id) && says("version", &profile.version)
+    });
+    let of_profile: Vec<Cost> = same.iter().take(MOST).filter_map(read).collect();
+    if of_profile.len() >= FEWEST {
+        return (Basis::Profile, of_profile);
+    }
+    let known = of_profile.len();
+    let others = others.iter().take(MOST).filter_map(read);
+    let of_site: Vec<Cost> = of_profile
+        .into_iter()
+        .chain(others.take(MOST - known))
+        .collect();
+    if of_site.len() >= FEWEST {
+        return (Basis::Site, of_site);
+    }
+    (Basis::Limits, Vec::new())
 }
 
 /// Medians; null when too few runs are known.

@@ -8,25 +8,28 @@ mod args;
 mod create;
 mod estimate;
 mod seed;
+mod shelf;
 mod shown;
 
 pub(crate) use args::SandboxCommand;
 
 use super::Settings;
 use super::output::Output;
+use super::supervisor::Spawned;
 use crate::control::{self, Patience};
-use args::{ExtendArgs, ListArgs, OneArgs, PlaceArgs, RestoreArgs, SnapshotArgs, SnapshotsArgs};
+use args::{ExtendArgs, ListArgs, OneArgs, PlaceArgs, RestoreArgs, SnapshotArgs};
 use seed::Seed;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
-    CancelWish, ErrorBody, ErrorCode, LiveRequest, RunStatus, SiteId, SnapshotRequest, schema_id,
+    CancelWish, ErrorBody, ErrorCode, LiveRequest, RunMode, RunStatus, SiteId, SnapshotRequest,
+    schema_id,
 };
 use wp_codebox_recipe::parse_duration;
 use wp_codebox_runtime::{
-    FoundRun, ListFilter, RegistryError, Shelf, SnapshotOf, StateDir, StatusFilter, find, list,
-    now_rfc3339, status, view,
+    FoundRun, ListFilter, OpenSnapshot, RegistryError, Shelf, SnapshotOf, StateDir, StatusFilter,
+    find, list, now_rfc3339, status, view,
 };
 
 /// How long a sandbox may take for what it is asked: a snapshot of gigabytes takes its time.
@@ -45,7 +48,8 @@ pub(crate) fn main(output: &Output, command: &SandboxCommand) -> ExitCode {
         SandboxCommand::Restore(args) => ("sandbox restore", restore(args)),
         SandboxCommand::Recreate(args) => ("sandbox recreate", recreate(args)),
         SandboxCommand::Destroy(args) => ("sandbox destroy", destroy(args)),
-        SandboxCommand::Snapshots(args) => ("sandbox snapshots", snapshots(args)),
+        SandboxCommand::Snapshots(args) => ("sandbox snapshots", shelf::snapshots(args)),
+        SandboxCommand::RemoveSnapshot(args) => ("sandbox remove-snapshot", shelf::remove(args)),
         SandboxCommand::EstimateCost(args) => ("sandbox estimate-cost", estimate::estimate(args)),
     };
     match done {
@@ -168,22 +172,6 @@ fn restore(args: &RestoreArgs) -> Result<Value, ErrorBody> {
     ask(&state, &run, &args.place, LiveRequest::Restore { id })
 }
 
-fn snapshots(args: &SnapshotsArgs) -> Result<Value, ErrorBody> {
-    let (state, site) = open(&args.place)?;
-    let shelf = Shelf::of_site(&state, &site).map_err(|e| e.body())?;
-    let rows = match &args.of {
-        None => shelf.list(SnapshotOf::Any),
-        Some(of) => {
-            let run = found(&state, &site, of)?;
-            shelf.list(SnapshotOf::Run(&run.run_id))
-        }
-    };
-    Ok(json!({
-        "schema": schema_id::SANDBOX_SNAPSHOT_LIST, "success": true,
-        "total": rows.len(), "snapshots": rows,
-    }))
-}
-
 fn destroy(args: &OneArgs) -> Result<Value, ErrorBody> {
     let (state, site) = open(&args.place)?;
     let run = found(&state, &site, &args.sandbox)?;
@@ -227,13 +215,24 @@ fn end(state: &StateDir, run: &FoundRun, actor: &str, reason: &str) -> Result<()
 }
 
 fn recreate(args: &OneArgs) -> Result<Value, ErrorBody> {
-    let settings = Settings::resolve(&args.place.paths);
-    let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
-    let site = site(&args.place)?;
+    // Only root opens what only root can, and only its owner writes in the state directory.
+    let supervisor = Spawned::new(RunMode::Detached)?;
+    let (state, site) = open(&args.place)?;
     let run = found(&state, &site, &args.sandbox)?;
     let seed = Seed::read(&state, &site, &run.run_id)?;
-    // Judged before anything is ended.
-    create::check(&seed)?;
+    // Judged before anything is ended. Its snapshot is held until the new one has it.
+    let _snapshot = match &seed.snapshot {
+        None => None,
+        Some(reference) => Some(begun_on(&state, &site, reference)?),
+    };
+    let judged = create::judge(&args.place, seed.again(&run.run_id, &args.place.actor))?;
     end(&state, &run, &args.place.actor, "it is made again")?;
-    create::from_seed(&args.place, seed.again(&run.run_id, &args.place.actor))
+    judged.make(supervisor)
+}
+
+/// The snapshot that a sandbox began with, verified.
+fn begun_on(state: &StateDir, site: &SiteId, reference: &str) -> Result<OpenSnapshot, ErrorBody> {
+    let shelf = Shelf::of_site(state, site).map_err(|e| e.body())?;
+    let id = shelf.by_id(reference).map_err(|e| e.body())?;
+    shelf.open(&id, SnapshotOf::Any).map_err(|e| e.body())
 }

@@ -6,10 +6,8 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId, SandboxScope, SiteId};
-use wp_codebox_runtime::StateDir;
+use wp_codebox_runtime::{SEEDS, StateDir};
 
-/// Directory of a site's seeds.
-const SANDBOXES: &str = "sandboxes";
 /// Largest seed, bytes.
 const LARGEST: u64 = 256 * 1024;
 
@@ -57,7 +55,7 @@ impl Seed {
             ErrorBody::new(ErrorCode::StateDirInvalid, message)
         };
         let directory = state
-            .ensure(&["sites", site.as_str(), SANDBOXES])
+            .ensure(&["sites", site.as_str(), SEEDS])
             .map_err(|e| e.body())?;
         let text = serde_json::to_vec_pretty(self).map_err(|e| failed(e.into()))?;
         let unfinished = directory.join(format!(".{run_id}.new"));
@@ -75,7 +73,7 @@ impl Seed {
             .path()
             .join("sites")
             .join(site.as_str())
-            .join(SANDBOXES)
+            .join(SEEDS)
             .join(format!("{run_id}.json"));
         let mut bytes = Vec::new();
         let read = fs::File::open(path).and_then(|file| file.take(LARGEST).read_to_end(&mut bytes));

@@ -59,6 +59,9 @@ pub(crate) struct Session<'s, 'r> {
     spent: Usage,
     /// Guests before the present one.
     replaced: u32,
+    /// The kept state that the first guest began on: it stays as long as the session does, because
+    /// whoever makes the sandbox again begins on it again.
+    _begun_on: Option<Arc<Base>>,
     /// When the guest must end.
     until: Instant,
 }
@@ -80,7 +83,7 @@ impl<'s, 'r> Session<'s, 'r> {
     ) -> Result<Self, ErrorBody> {
         let base = state::asked(setting)?;
         let restored = base.as_ref().map(|base| base.snapshot().clone());
-        let guest = start(setting, base, 0)?;
+        let guest = start(setting, base.clone(), 0)?;
         let (isolation, outer) = seen(setting, recorder, guest.runtime.as_ref())?;
         if let Some(snapshot) = restored {
             state::began(setting, recorder, &snapshot)?;
@@ -95,6 +98,7 @@ impl<'s, 'r> Session<'s, 'r> {
             previews: Previews::default(),
             spent: Usage::default(),
             replaced: 0,
+            _begun_on: base,
             until: setting.clock.deadline,
         })
     }
@@ -140,20 +144,21 @@ impl<'s, 'r> Session<'s, 'r> {
         self.until = Instant::now() + at_most + Duration::from_secs(30);
     }
 
-    /// Ends the guest, then its way out.
-    pub(crate) fn end(mut self) -> Result<Ended, ErrorBody> {
+    /// Ends the guest, then its way out. What could not be recorded of that is told beside what
+    /// the guest left.
+    pub(crate) fn end(mut self) -> (Ended, Result<(), ErrorBody>) {
         // Nobody looks at a guest that is captured.
         let closed = self.close_preview(PreviewEnd::Closed);
         let left = self.guest.runtime.destroy();
-        self.guest.egress.close(Phase::Work, self.recorder)?;
-        closed?;
+        let closed = closed.and(self.guest.egress.close(Phase::Work, self.recorder));
         self.recorder.preview = self.previews.into_record();
-        Ok(Ended {
+        let ended = Ended {
             left: left.left,
             usage: added(self.spent, left.usage),
             isolation: self.isolation,
             outer: self.outer,
-        })
+        };
+        (ended, closed)
     }
 }
 

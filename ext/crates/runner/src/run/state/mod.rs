@@ -48,7 +48,7 @@ pub(super) fn asked(setting: &Setting<'_>) -> Result<Option<Arc<Base>>, ErrorBod
     };
     keepable(setting)?;
     let shelf = Shelf::of_site(&prepared.state, &prepared.request.site).map_err(|e| e.body())?;
-    let id = by_id(&shelf, reference).map_err(|e| e.body())?;
+    let id = shelf.by_id(reference).map_err(|e| e.body())?;
     Base::open(setting, &shelf, &id).map(|base| Some(Arc::new(base)))
 }
 
@@ -171,7 +171,7 @@ impl Session<'_, '_> {
         let run_id = &self.setting.prepared.request.run_id;
         let named = shelf.find(reference, SnapshotOf::Run(run_id));
         let id = named
-            .or_else(|_| by_id(&shelf, reference))
+            .or_else(|_| shelf.by_id(reference))
             .map_err(|e| e.body())?;
         let base = Base::open(self.setting, &shelf, &id)?;
         let snapshot = base.snapshot().clone();
@@ -247,23 +247,17 @@ fn layer_name(index: u32) -> String {
     }
 }
 
-fn by_id(shelf: &Shelf, reference: &str) -> Result<String, wp_codebox_runtime::SnapshotError> {
-    let found = shelf.find(reference, SnapshotOf::Any)?;
-    // Names of other sandboxes' snapshots mean nothing here.
-    let digits = reference.trim_start_matches("snap_");
-    if found.trim_start_matches("snap_").starts_with(digits) {
-        return Ok(found);
-    }
-    Err(wp_codebox_runtime::SnapshotError::NotFound {
-        reference: reference.to_owned(),
-    })
-}
-
 fn check_request(request: &SnapshotRequest) -> Result<(), ErrorBody> {
     let refused = |what: &str| Err(ErrorBody::new(ErrorCode::InputInvalid, what));
     let name = request.name.as_str();
     if name.is_empty() || name.len() > NAME || name.chars().any(char::is_control) {
         return refused("the name of a snapshot is 1 to 128 bytes without control characters");
+    }
+    // A reference that looks like an id means one, also after that snapshot is gone.
+    if name.starts_with("snap_") {
+        return refused(
+            "the name of a snapshot does not begin with snap_, as ids do; give another name",
+        );
     }
     let metadata = serde_json::to_string(&request.metadata).unwrap_or_default();
     if metadata.len() > METADATA {
@@ -318,7 +312,7 @@ mod tests {
             metadata: Map::new(),
         };
         check_request(&request("before the update")).unwrap();
-        for name in ["", "a\nb", &"x".repeat(NAME + 1)] {
+        for name in ["", "a\nb", "a\u{9b}2J", "snap_1f", &"x".repeat(NAME + 1)] {
             let error = check_request(&request(name)).unwrap_err();
             assert_eq!(error.code, ErrorCode::InputInvalid);
         }

@@ -287,3 +287,27 @@ fn too_large(path: &str) -> ErrorBody {
 fn invalid(message: &str) -> ErrorBody {
     ErrorBody::new(ErrorCode::InputInvalid, message)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_of_the_guest_names_nothing_outside_of_what_was_asked_for() {
+        let top = GuestPath::new("/workspace/x").unwrap();
+        let digest = "0".repeat(64);
+        let row = |path: &str, digest: &str| tree_row(&top, &json!([path, digest, 3, true]));
+        let good = row("/workspace/x/a", &digest).unwrap();
+        assert_eq!(
+            (&good["bytes"], &good["executable"]),
+            (&json!(3), &json!(true))
+        );
+        for path in ["/workspace/xy/a", "/etc/a", "/workspace/x/../a", "a", ""] {
+            assert_eq!(row(path, &digest), None, "{path}");
+        }
+        for digest in ["", "x", &"g".repeat(64), &"0".repeat(63)] {
+            assert_eq!(row("/workspace/x/a", digest), None, "{digest}");
+        }
+        assert_eq!(tree_row(&top, &json!({"path": "/workspace/x/a"})), None);
+    }
+}

@@ -1,0 +1,87 @@
+//! Snapshots of a site: listed, and removed one by one.
+
+use super::args::{RemoveSnapshotArgs, SnapshotsArgs};
+use super::{found, open};
+use serde_json::{Map, Value, json};
+use wp_codebox_artifacts::{AuditLog, Dir};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
+use wp_codebox_policy::Redactor;
+use wp_codebox_runtime::{Removal, Shelf, SnapshotError, SnapshotOf, now_rfc3339};
+
+/// What the audit log calls a removal.
+const EVENT: &str = "sandbox.snapshot.removed";
+
+pub(super) fn snapshots(args: &SnapshotsArgs) -> Result<Value, ErrorBody> {
+    let (state, site) = open(&args.place)?;
+    let shelf = Shelf::of_site(&state, &site).map_err(|e| e.body())?;
+    let (rows, damaged) = match &args.of {
+        None => (shelf.list(SnapshotOf::Any), shelf.damaged()),
+        Some(of) => {
+            let run = found(&state, &site, of)?;
+            // Whose a damaged one is cannot be told.
+            (shelf.list(SnapshotOf::Run(&run.run_id)), Vec::new())
+        }
+    };
+    Ok(json!({
+        "schema": schema_id::SANDBOX_SNAPSHOT_LIST, "success": true,
+        "total": rows.len(), "snapshots": rows, "damaged": damaged,
+    }))
+}
+
+pub(super) fn remove(args: &RemoveSnapshotArgs) -> Result<Value, ErrorBody> {
+    let (state, site) = open(&args.place)?;
+    let shelf = Shelf::of_site(&state, &site).map_err(|e| e.body())?;
+    let reference = args.snapshot.as_str();
+    let id = match &args.of {
+        None => shelf.by_id(reference),
+        Some(of) => {
+            let run = found(&state, &site, of)?;
+            shelf.find(reference, SnapshotOf::Run(&run.run_id))
+        }
+    };
+    let removal = match id.and_then(|id| shelf.removal(&id)) {
+        Ok(removal) => removal,
+        // What was asked for is so already; of a prefix or a name that cannot be said.
+        Err(SnapshotError::NotFound { .. }) if Shelf::is_id(reference) => {
+            return Ok(json!({
+                "schema": schema_id::SANDBOX_SNAPSHOT_REMOVAL, "success": true,
+                "id": reference, "removed": false,
+            }));
+        }
+        Err(error) => return Err(error.body()),
+    };
+    // Nothing goes without a record of who wanted it; the lock keeps others away meanwhile.
+    let failed = |message: String| ErrorBody::new(ErrorCode::AuditFailed, message);
+    let root = Dir::open(state.path()).map_err(|e| failed(e.to_string()))?;
+    let entry = AuditLog::open(&root, &site)
+        .and_then(|log| {
+            let record = record(&removal, &args.place.actor);
+            log.append(&record, &now_rfc3339(), &Redactor::new(&[]))
+        })
+        .map_err(|e| e.body())?;
+    let (id, bytes) = (
+        removal.id.clone(),
+        removal.snapshot.as_ref().map(|kept| kept.total_bytes),
+    );
+    removal.finish().map_err(|e| e.body())?;
+    Ok(json!({
+        "schema": schema_id::SANDBOX_SNAPSHOT_REMOVAL, "success": true,
+        "id": id, "removed": true, "bytes": bytes, "auditSeq": entry.0.get("seq"),
+    }))
+}
+
+fn record(removal: &Removal<'_>, actor: &str) -> Map<String, Value> {
+    let mut record = Map::from_iter([
+        ("event".to_owned(), json!(EVENT)),
+        ("actor".to_owned(), json!(actor)),
+        ("snapshot".to_owned(), json!(removal.id)),
+    ]);
+    // One that cannot be read has nothing but its id.
+    if let Some(kept) = &removal.snapshot {
+        record.insert("name".to_owned(), json!(kept.name));
+        record.insert("run_id".to_owned(), json!(kept.run_id));
+        record.insert("digest".to_owned(), json!(kept.digest));
+        record.insert("bytes".to_owned(), json!(kept.total_bytes));
+    }
+    record
+}

@@ -1,0 +1,93 @@
+//! What sandboxes were made from (`sites/<site>/sandboxes/<run_id>.json`) and whose runs are gone:
+//! nothing can be made again of them, because a sandbox is found by its run.
+
+use super::{GcItem, GcKind, GcMode, GcReason, GcReport, GcRules};
+use super::{failed, item, names, open};
+use crate::disk::{disk_bytes, look};
+use crate::{SEEDS, StateDir};
+use rustix::fd::{AsFd, BorrowedFd};
+use rustix::fs::AtFlags;
+use std::collections::HashSet;
+use wp_codebox_contracts::{RunId, SiteId};
+
+/// Seeds one collection looks at; the next one goes on.
+const MOST: usize = 10_000;
+
+/// `runs` is locked by the caller: no other collection is at work.
+pub(super) fn collect(state: &StateDir, site: &SiteId, rules: &GcRules, report: &mut GcReport) {
+    let at = state.path().join("sites").join(site.as_str());
+    // Without both nothing can be told.
+    let (Ok(directory), Ok(runs), Ok(active)) = (
+        open(&at.join(SEEDS)),
+        open(&at.join("runs")),
+        open(&at.join("active")),
+    ) else {
+        return;
+    };
+    // Those that this collection takes, or would take.
+    let going: HashSet<String> = report
+        .removed
+        .iter()
+        .filter(|item| item.kind == GcKind::Run && item.site.as_ref() == Some(site))
+        .map(|item| item.id.clone())
+        .collect();
+    let mut looked = 0;
+    for name in names(directory.as_fd()).unwrap_or_default() {
+        let Ok(name) = String::from_utf8(name) else {
+            continue;
+        };
+        let Some((run_id, reason)) = of(&name) else {
+            continue;
+        };
+        // Its marker comes before everything else of a run, and its seed after it.
+        let id = run_id.as_str();
+        let gone = is_gone(runs.as_fd(), id) && is_gone(active.as_fd(), id);
+        if !gone && !going.contains(id) {
+            continue;
+        }
+        looked += 1;
+        if looked > MOST {
+            return;
+        }
+        let bytes = disk_bytes(directory.as_fd(), name.as_bytes());
+        let item = item(GcKind::Seed, id, site, bytes)(reason);
+        taken(directory.as_fd(), &name, item, rules, report);
+    }
+}
+
+/// Of which sandbox it is: a seed, or what became none.
+fn of(name: &str) -> Option<(RunId, GcReason)> {
+    let whole = name
+        .strip_suffix(".json")
+        .map(|id| (id, GcReason::Orphaned));
+    let half = || {
+        Some((
+            name.strip_prefix('.')?.strip_suffix(".new")?,
+            GcReason::Interrupted,
+        ))
+    };
+    let (id, reason) = whole.or_else(half)?;
+    Some((RunId::new(id.to_owned()).ok()?, reason))
+}
+
+/// What cannot be looked at is not known to be gone.
+fn is_gone(directory: BorrowedFd<'_>, name: &str) -> bool {
+    matches!(look(directory, name.as_bytes()), Ok(None))
+}
+
+fn taken(
+    directory: BorrowedFd<'_>,
+    name: &str,
+    item: GcItem,
+    rules: &GcRules,
+    report: &mut GcReport,
+) {
+    let removed = match rules.mode {
+        GcMode::DryRun => Ok(()),
+        GcMode::Remove => rustix::fs::unlinkat(directory, name, AtFlags::empty()),
+    };
+    match removed {
+        Ok(()) => report.removed.push(item),
+        Err(error) => failed(&item, error, report),
+    }
+}
