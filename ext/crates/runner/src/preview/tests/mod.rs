@@ -1,5 +1,7 @@
 //! The forwarder between a raw client and a raw server.
 
+mod hostile;
+
 use super::*;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -15,6 +17,14 @@ struct Guest {
 
 impl Guest {
     fn start(answer: &'static [u8]) -> Arc<Self> {
+        Self::doing(move |mut stream| {
+            let _ = stream.write_all(answer);
+        })
+    }
+
+    /// One that does this with each connection, once it has heard a request.
+    fn doing(with: impl Fn(TcpStream) + Send + Sync + 'static) -> Arc<Self> {
+        let with = Arc::new(with);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let guest = Arc::new(Self {
             address: listener.local_addr().unwrap(),
@@ -24,6 +34,7 @@ impl Guest {
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let Ok(mut stream) = stream else { return };
+                let with = Arc::clone(&with);
                 stream
                     .set_read_timeout(Some(Duration::from_secs(20)))
                     .unwrap();
@@ -39,7 +50,7 @@ impl Guest {
                     .lock()
                     .unwrap()
                     .push(String::from_utf8_lossy(&head).into_owned());
-                let _ = stream.write_all(answer);
+                std::thread::spawn(move || with(stream));
             }
         });
         guest
