@@ -28,8 +28,8 @@ use std::time::Duration;
 use wp_codebox_artifacts::Durability;
 use wp_codebox_backend_native::WP_CONTENT_LAYER;
 use wp_codebox_contracts::{
-    CommandStatus, ErrorBody, ErrorCode, EventType, IsolationLevel, LiveRequest, SandboxSnapshot, SnapshotRequest,
-    schema_id,
+    CommandStatus, ErrorBody, ErrorCode, EventType, IsolationLevel, LiveRequest, SandboxSnapshot,
+    SnapshotRequest, schema_id,
 };
 use wp_codebox_runtime::{LayerSource, Left, Runtime, Shelf, SnapshotOf};
 
@@ -191,7 +191,10 @@ impl Session<'_, '_> {
             json!({"from": "active", "to": "active", "actor": actor, "reason": "reset"}),
         )?;
         let request = &self.setting.prepared.request;
-        let profile = request.hold.as_ref().and_then(|hold| hold.identity.as_ref());
+        let profile = request
+            .hold
+            .as_ref()
+            .and_then(|hold| hold.identity.as_ref());
         let setup = profile.map_or(&[][..], |_| request.commands.as_slice());
         for call in setup {
             let done = self.command(call, Duration::MAX)?;
