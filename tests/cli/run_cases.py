@@ -108,6 +108,15 @@ def program_missing(bench):
     must("no-such-program" in answer.json["error"]["message"], str(answer))
 
 
+def work_before_a_missing_program_is_kept(bench):
+    written = "file_put_contents( '/workspace/plugin/before.txt', 'kept' );"
+    answer = bench.run("--mount", f"{bench.source()}:/workspace/plugin", "--command", "wordpress.run-php",
+                       "--arg", f"code={written}", "--agent-command", "no-such-program --x")
+    answer.expect(1, "wp_codebox_agent_program_missing")
+    must(changed(answer) == ["/workspace/plugin/before.txt"], str(answer))
+    kept(bench, answer, "partial", "review")
+
+
 def checks_run_fresh(bench):
     answer = bench.agent("echo done > done.txt; echo junk > /tmp/junk", "--check", "test -f done.txt",
                          "--check", "test ! -e /tmp/junk").expect(0)

@@ -1,6 +1,7 @@
 """The journal as a stream."""
 
 import json
+import time
 import subprocess
 
 from house import read_all
@@ -67,6 +68,10 @@ def nothing_else_is_served(bench):
     ]:
         answer = bench.raw(run, request.encode() + b"\r\n\r\n", close_writing=False).decode()
         assert answer.startswith(f"HTTP/1.1 {status} ") and "Access-Control" not in answer, (request, answer)
+    # A head that does not end is not waited for.
+    began = time.monotonic()
+    assert bench.raw(run, b"GET /events HTTP/1.1\r\nHost: sandbox\r\n", close_writing=False).startswith(b"HTTP/1.1 400 ")
+    assert time.monotonic() - began < 10
     head = "GET /events HTTP/1.1\r\nHost: sandbox\r\n" + "X: y\r\n" * 200
     assert bench.raw(run, head.encode()).startswith(b"HTTP/1.1 400 ")
 

@@ -99,6 +99,51 @@ def a_terminal_is_the_users(bench):
         os.close(fd)
 
 
+def only_a_program_with_a_terminal_steers_the_users(bench):
+    """Names, outputs and errors of the guest, each shown on a terminal without what a terminal obeys."""
+    run = bench.sandbox()
+    hostile = "x\x1b]0;owned\x07y\u009b31m\u202ez"
+    make = f"mkdir -p '/workspace/plugin/t/{hostile}'; echo 1 > '/workspace/plugin/t/{hostile}/f'"
+    assert bench.exec(run, "--", "sh", "-c", make).returncode == 0
+    mine = os.path.join(bench.work, "mine")
+    os.makedirs(mine)
+    # In the way of the guest's directory: the error names it.
+    with open(os.path.join(mine, hostile), "w") as file:
+        file.write("2")
+    side = f"{mine}:/workspace/plugin/t"
+    for args, held in (
+        (("sync", run, "status", side), "xy"),
+        (("sync", run, "status", side, "--json"), "x\\u001b"),
+        (("sync", run, "pull", side, "--write-back", "--on-conflict", "theirs"), "xy"),
+        (("exec", run, "--", "printf", hostile), "xy"),
+        (("exec", run, "--json", "--", "printf", hostile), "x\\u001b"),
+        (("exec", run, "--", hostile), "could not be started"),
+        (("runs", "events", run, "--limit", "1000", "--json"), "x\\u001b"),
+    ):
+        shown = on_a_terminal(bench.argv(*args))
+        plain = shown.replace("]0;owned", "")
+        assert held in plain, (args, shown)
+        assert not any(c in shown for c in "\x1b\x07\u009b\u202e"), (args, shown)
+    # The control: whoever asks for a terminal gets all of it.
+    assert hostile in on_a_terminal(bench.argv("exec", "--tty", run, "--", "printf", hostile))
+
+
+def on_a_terminal(argv):
+    """All that a command shows there, whichever stream it writes."""
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.execv(argv[0], argv)
+    shown = b""
+    try:
+        while piece := os.read(fd, 65536):
+            shown += piece
+    except OSError:
+        pass
+    os.close(fd)
+    os.waitpid(pid, 0)
+    return shown.decode()
+
+
 def a_signal_puts_the_terminal_back(bench):
     run = bench.sandbox()
     pid, fd = pty.fork()
@@ -228,6 +273,7 @@ CASES = [
     what_cannot_be_run_says_why,
     its_own_time_ends_a_program_and_not_the_sandbox,
     a_terminal_is_the_users,
+    only_a_program_with_a_terminal_steers_the_users,
     a_signal_puts_the_terminal_back,
     two_clients_at_once_and_one_that_is_killed,
     a_client_may_leave_its_program,

@@ -100,7 +100,7 @@ def a_workspace_is_held_against_its_policy(bench):
 def a_wordpress_is_booted_from_a_blueprint_and_stays(bench):
     file = os.path.join(bench.directory, "boot.json")
     place = [*bench.paths(), "--site", bench.site]
-    for steps, status in (([{"step": "wp-cli", "command": "option get no_such_option"}], 1), ([{"step": "enableMultisite"}], 1),
+    for steps, status in (([{"step": "wp-cli", "command": "option get no_such_option"}], 1), ([{"step": "defineSiteUrl", "siteUrl": "https://example.org"}], 1),
                           ([{"step": "setSiteOptions", "options": {"blogname": "Booted"}}], 0)):
         with open(file, "w", encoding="utf-8") as out:
             json.dump({"steps": steps}, out)

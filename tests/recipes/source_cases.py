@@ -124,6 +124,18 @@ def a_secret_that_is_missing_is_said(bench):
     must(plan.json["plan"]["secretEnv"][0]["delivery"] == "bridge" and "some-value-4711" not in plan.stdout, plan.stdout)
 
 
+def a_blueprint_may_make_a_network(bench):
+    steps = [{"step": "enableMultisite"}, {"step": "wp-cli", "command": "site create --slug=two --title='The second'"}]
+    archive(bench, "blueprint-network", [("packed/packed.php", PLUGIN)])
+    test = "final class NetTest extends PHPUnit\\Framework\\TestCase { public function test_is_one(): void { $this->assertTrue( is_multisite() ); } }"
+    tested = {"command": "wordpress.phpunit", "args": ["plugin-slug=packed", "multisite=true", f"code={test}"]}
+    workflow = [tested, wp("site list --field=url"), wp("option get blogname --url=http://localhost/two/")]
+    recipe = recipes.write(bench, "blueprint-network", workflow, runtime={"blueprint": {"steps": steps}}, inputs=plugin())
+    answer = recipes.run(bench, recipe).expect(0)
+    listed, name = (row["stdout"] for row in answer.json["executions"][-2:])
+    must(listed.split() == ["http://localhost/", "http://localhost/two/"] and name.strip() == "The second", f"{listed} {name}")
+
+
 def a_seed_takes_what_its_scopes_choose(bench):
     posts = [{"post_type": "page", "post_title": "Draft", "post_status": "draft"}, {"post_type": "post", "post_title": "Post"}]
     posts += [{"post_type": "page", "post_title": f"Page {n}", "post_status": "publish"} for n in range(4)]
@@ -164,6 +176,6 @@ def a_seed_may_make_a_network_of_sites(bench):
     recipes.run(bench, alone).expect(1, "wp_codebox_step_failed")
 
 
-CASES = [a_seed_may_make_a_network_of_sites, a_seed_takes_what_its_scopes_choose, an_archive_is_a_plugin, hostile_archives_are_refused, plugins_are_activated_in_the_order_they_need,
+CASES = [a_seed_may_make_a_network_of_sites, a_blueprint_may_make_a_network, a_seed_takes_what_its_scopes_choose, an_archive_is_a_plugin, hostile_archives_are_refused, plugins_are_activated_in_the_order_they_need,
          a_plugin_that_breaks_fails_the_run, settings_reach_wordpress_and_php, parts_stay_behind_and_changes_unwanted,
          a_secret_that_is_missing_is_said]

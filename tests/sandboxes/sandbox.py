@@ -17,10 +17,10 @@ resources: {{ disk_mb: 128 }}
 """
 
 
-def profile(bench, ttl="10m", idle="null"):
+def profile(bench, ttl="10m", idle="null", more=""):
     path = os.path.join(bench.directory, f"profile-{ttl}-{idle}.yaml")
     with open(path, "w", encoding="utf-8") as file:
-        file.write(PROFILE.format(ttl=ttl, idle=idle))
+        file.write(PROFILE.format(ttl=ttl, idle=idle) + more)
     return path
 
 
@@ -36,6 +36,13 @@ class Sandbox:
         made = call(bench, "create", "--profile", profile(bench, ttl, idle), "--source", self.source, *arguments).expect(0).json
         self.id = made["id"]
         must(made["state"] == "ready", f"{made}")
+
+    @classmethod
+    def of(cls, bench, run_id):
+        """One that was made elsewhere."""
+        box = cls.__new__(cls)
+        box.bench, box.id = bench, run_id
+        return box
 
     @property
     def directory(self):

@@ -294,7 +294,14 @@ fn step(name: &str, row: &Value) -> Judged {
         "installPlugin" | "installTheme" | "setSiteLanguage" | "importWordPressFiles" => {
             Err(DOWNLOAD.to_owned())
         }
-        "enableMultisite" => Err("the guest is one site".to_owned()),
+        // Further sites are made by the steps after it, below the one address.
+        "enableMultisite" => {
+            let question = json!({"name": "blueprint", "title": "Network", "sites": []});
+            Ok(Part::Call(crate::lower::program(
+                "make-network.php",
+                &question,
+            )))
+        }
         "defineSiteUrl" => Err("the guest has one address of its own".to_owned()),
         "runSql" => Err(
             "the guest's database is SQLite and takes no dump of MySQL; use runPHP or a site seed"
@@ -432,6 +439,7 @@ mod tests {
                 {"step": "wp-cli", "command": "wp option get home"},
                 {"step": "wp-cli", "command": ["wp", "post", "create", "--post_title=It's"]},
                 {"step": "defineWpConfigConsts", "consts": {"MY_FLAG": true}},
+                {"step": "enableMultisite"},
                 {"step": "mkdir", "path": "wp-content/x"},
                 {"step": "writeFile", "path": "/wordpress/wp-content/x/a.txt", "data": "a"},
                 null
@@ -439,7 +447,7 @@ mod tests {
         }));
         let refused: Vec<_> = all.rows.iter().filter(|r| !r.supported).collect();
         assert!(refused.is_empty(), "{refused:?}");
-        assert_eq!(all.steps.len(), 10);
+        assert_eq!(all.steps.len(), 11);
         assert_eq!(all.constants["MY_FLAG"], true);
         let lines: Vec<_> = all.steps.iter().map(|s| s.call.args[0].as_str()).collect();
         assert_eq!(lines[5], "code=require '/wordpress/wp-load.php'; echo 1;");
@@ -468,7 +476,7 @@ mod tests {
         }
         for row in [
             json!({"step": "installPlugin", "pluginData": {"resource": "wordpress.org/plugins", "slug": "x"}}),
-            json!({"step": "enableMultisite"}),
+            json!({"step": "defineSiteUrl", "siteUrl": "https://example.org"}),
             json!({"step": "noSuchStep"}),
             json!({}),
             json!({"step": "wp-cli"}),
@@ -481,7 +489,7 @@ mod tests {
             assert!(!all.rows[0].supported, "{row}");
             assert!(all.steps.is_empty() && all.constants.is_empty());
         }
-        let document = json!({"steps": [{"step": "enableMultisite"}]});
+        let document = json!({"steps": [{"step": "defineSiteUrl"}]});
         let answer = blueprint_validation(Ok(document.as_object().unwrap()));
         assert_eq!(answer["valid"], false);
         assert_eq!(answer["issues"][0]["path"], "$.steps[0]");

@@ -29,8 +29,8 @@ mod timestamp;
 pub const SEEDS: &str = "sandboxes";
 
 pub use backend::{
-    Backend, BackendError, Capabilities, Destroyed, EgressListeners, Execution, ExecutionEnd,
-    ExecutionResult, Launch, LaunchedEnd, Left, Runtime, Terminal, Usage,
+    Backend, BackendError, Capabilities, Connected, Connector, Destroyed, EgressListeners,
+    Execution, ExecutionEnd, ExecutionResult, Launch, LaunchedEnd, Left, Runtime, Terminal, Usage,
 };
 pub use cancellation::{CancelHook, CancelReason, Cancellation};
 pub use event_log::{EventPage, PageLimits, read_events};

@@ -23,7 +23,7 @@ const CORE_TEST_FILES = 50;
  */
 function core_phpunit( Arguments $arguments ): array {
 	if ( $arguments->truth( 'multisite', false ) ) {
-		throw Refusal::unsupported( 'multisite: this guest holds a single site; leave the argument out' );
+		throw Refusal::unsupported( 'multisite: the tests of WordPress run on a single site here; leave the argument out' );
 	}
 	$core  = $arguments->has( 'core-root' ) ? directory_at( 'core-root', $arguments->text( 'core-root' ) ) : null;
 	$tests = $arguments->has( 'tests-dir' ) ? directory_at( 'tests-dir', $arguments->text( 'tests-dir' ), (string) $core ) : ( null === $core ? null : "$core/tests/phpunit" );

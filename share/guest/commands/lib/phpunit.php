@@ -39,9 +39,7 @@ final class Phpunit {
 	 * @param Arguments $arguments Arguments.
 	 */
 	public function __construct( private readonly Arguments $arguments ) {
-		if ( $arguments->truth( 'multisite', false ) ) {
-			throw Refusal::unsupported( 'multisite: this guest holds a single site; leave the argument out' );
-		}
+		network_as_asked( $arguments );
 		if ( 'sqlite' !== $arguments->text( 'database-type', 'sqlite' ) ) {
 			throw Refusal::unsupported( sprintf( 'database-type %s: this guest has SQLite only; leave the argument out', Arguments::shown( $arguments->text( 'database-type' ) ) ) );
 		}

@@ -51,3 +51,15 @@ function place_at( string $path, string $base ): ?string {
 	}
 	return str_starts_with( $path, '/' ) ? root() . rtrim( $path, '/' ) : ( '' === $base ? null : "$base/$path" );
 }
+
+/**
+ * Refuses what wants a network of sites where there is none.
+ *
+ * @param Arguments $arguments Arguments.
+ */
+function network_as_asked( Arguments $arguments ): void {
+	// The constants of a network: make-network.php leaves them there.
+	if ( $arguments->truth( 'multisite', false ) && ! is_file( root() . '/wordpress/wp-content/codebox-network.php' ) ) {
+		throw Refusal::unsupported( 'multisite: this guest holds a single site; make it a network first, with enableMultisite in a blueprint or a site seed, or leave the argument out' );
+	}
+}

@@ -23,11 +23,28 @@ pub(crate) enum Stream {
 pub(crate) fn plain(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes)
         .chars()
-        .filter(|c| {
-            let direction = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-            matches!(c, '\n' | '\t') || !(c.is_control() || direction)
-        })
+        .filter(|c| !steers(*c))
         .collect()
+}
+
+/// Whether a terminal may take a character for more than a sign of a text.
+fn steers(c: char) -> bool {
+    let direction = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    (c.is_control() && !matches!(c, '\n' | '\t')) || direction
+}
+
+/// JSON that says the same without such characters. They stand in strings only, and those of
+/// the first 32 are escaped already.
+pub(crate) fn plain_json(text: &str) -> String {
+    text.chars().fold(String::new(), |mut out, c| {
+        if steers(c) {
+            // All of them are of one UTF-16 unit.
+            out.push_str(&format!("\\u{:04x}", u32::from(c)));
+        } else {
+            out.push(c);
+        }
+        out
+    })
 }
 
 /// Prints in the form the caller asked for.
@@ -48,18 +65,32 @@ impl Output {
     /// One JSON document, two spaces, one line end.
     pub(crate) fn document(self, value: &Value) {
         let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
+        if std::io::stdout().is_terminal() {
+            text = plain_json(&text);
+        }
         text.push('\n');
         let _ = std::io::stdout().write_all(text.as_bytes());
     }
 
-    /// One line of data.
+    /// One line of data. What of it is the guest's, such as the name of a file, steers no
+    /// terminal.
     pub(crate) fn line(self, text: &str) {
-        let _ = writeln!(std::io::stdout(), "{text}");
+        let out = std::io::stdout();
+        let _ = match (out.is_terminal(), self.json) {
+            (true, true) => writeln!(&out, "{}", plain_json(text)),
+            (true, false) => writeln!(&out, "{}", plain(text.as_bytes())),
+            (false, _) => writeln!(&out, "{text}"),
+        };
     }
 
-    /// One line of talk.
+    /// One line of talk, as plain as one of data.
     pub(crate) fn note(self, text: &str) {
-        let _ = writeln!(std::io::stderr(), "{text}");
+        let out = std::io::stderr();
+        let _ = if out.is_terminal() {
+            writeln!(&out, "{}", plain(text.as_bytes()))
+        } else {
+            writeln!(&out, "{text}")
+        };
     }
 
     /// Bytes of the guest as they come. A terminal gets no control characters but line
@@ -119,5 +150,12 @@ mod tests {
         let hostile = "\u{1b}]0;x\u{7}a\u{1b}[2J\u{202e}b\r\n\tc\u{9b}31m".as_bytes();
         assert_eq!(plain(hostile), "]0;xa[2Jb\n\tc31m");
         assert_eq!(plain(b"\xff"), "\u{fffd}");
+        let said = json!({"a\u{9b}": String::from_utf8_lossy(hostile), "b": "é\u{7f}"});
+        for text in [said.to_string(), format!("{said:#}")] {
+            let shown = plain_json(&text);
+            assert!(!shown.chars().any(steers), "{shown}");
+            assert!(shown.contains('é'));
+            assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), said);
+        }
     }
 }

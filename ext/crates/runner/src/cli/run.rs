@@ -233,16 +233,13 @@ pub(super) fn human(output: &Output, result: &RunResult, exported: Option<&str>)
             used.turns, used.input_tokens, used.output_tokens
         ));
     }
-    output.note(
-        &format!(
-            "isolation {:?}, {} ms wall, {} ms CPU, {} MiB peak",
-            result.isolation.level,
-            cost.wall_ms,
-            cost.cpu_ms,
-            cost.peak_memory_bytes >> 20
-        )
-        .to_lowercase(),
-    );
+    output.note(&format!(
+        "isolation {}, {} ms wall, {} ms CPU, {} MiB peak",
+        result.isolation.level.name(),
+        cost.wall_ms,
+        cost.cpu_ms,
+        cost.peak_memory_bytes >> 20
+    ));
     if let Some(bundle) = &result.artifacts {
         output.note(&format!("bundle {}", bundle.bundle_id));
         output.note(&format!("  in {}", exported.unwrap_or(&bundle.path)));

@@ -5,12 +5,15 @@
 
 use super::lines::{Lines, Replies};
 use super::{Reins, events};
+use std::time::Duration;
 use wp_codebox_contracts::{EventProjection, EventsRequest, Follow, last_event_id};
 
 /// Most lines of a head.
 const HEADERS: usize = 64;
 /// Longest line of a head.
 const LINE: usize = 8 * 1024;
+/// How long a head may take.
+const PATIENCE: Duration = Duration::from_secs(3);
 /// Names by which the socket may be called.
 const HOSTS: [&str; 2] = ["sandbox", "localhost"];
 
@@ -38,14 +41,11 @@ pub(super) fn is_request(line: &[u8]) -> bool {
 
 /// Answers the request that begins with `first`.
 pub(super) async fn answer(first: &[u8], mut lines: Lines, mut replies: Replies, reins: &Reins) {
-    let mut head = vec![first.to_vec()];
-    loop {
-        match lines.next().await {
-            Ok(Some(line)) if line.is_empty() || line == b"\r" => break,
-            Ok(Some(line)) if head.len() < HEADERS && line.len() < LINE => head.push(line),
-            Ok(_) | Err(_) => return refuse(&mut replies, MALFORMED).await,
-        }
-    }
+    // Nobody who says nothing keeps a place.
+    let head = match tokio::time::timeout(PATIENCE, head(first, &mut lines)).await {
+        Ok(Some(head)) => head,
+        Ok(None) | Err(_) => return refuse(&mut replies, MALFORMED).await,
+    };
     match parse(&head) {
         Ok(wanted) => {
             let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\
@@ -54,6 +54,18 @@ pub(super) async fn answer(first: &[u8], mut lines: Lines, mut replies: Replies,
             events::server_sent(&wanted, &mut replies, reins).await;
         }
         Err(refusal) => refuse(&mut replies, refusal).await,
+    }
+}
+
+/// All lines before the empty one; none when there are too many, or too long ones.
+async fn head(first: &[u8], lines: &mut Lines) -> Option<Vec<Vec<u8>>> {
+    let mut head = vec![first.to_vec()];
+    loop {
+        match lines.next().await {
+            Ok(Some(line)) if line.is_empty() || line == b"\r" => return Some(head),
+            Ok(Some(line)) if head.len() < HEADERS && line.len() < LINE => head.push(line),
+            Ok(_) | Err(_) => return None,
+        }
     }
 }
 

@@ -253,6 +253,10 @@ pub(crate) fn tail_of(text: &str, bytes: usize) -> String {
 pub(crate) enum Worker {
     /// An agent.
     Agent,
+    /// The steps of a recipe.
+    Recipe,
+    /// Whoever came while it was held.
+    Visitors,
     /// Registry commands only.
     Command,
 }
@@ -290,8 +294,12 @@ pub(crate) fn summary(
         .map(|e| format!(": {}", e.message))
         .unwrap_or_default();
     let head = match outcome {
-        Outcome::Succeeded if worker == Worker::Command => "The command succeeded",
-        Outcome::Succeeded => "The agent succeeded",
+        Outcome::Succeeded => match worker {
+            Worker::Agent => "The agent succeeded",
+            Worker::Recipe => "The recipe succeeded",
+            Worker::Visitors => "The sandbox ended well",
+            Worker::Command => "The command succeeded",
+        },
         Outcome::NoOp => "The agent succeeded and changed nothing",
         Outcome::Partial => "The work is partial",
         Outcome::Blocked => "The run is blocked",
@@ -438,6 +446,20 @@ mod tests {
             summary(Worker::Agent, Outcome::Succeeded, ONE, &[], None),
             "The agent succeeded (1 file changed: 0 added, 1 modified, 0 deleted)."
         );
+        for (worker, who) in [
+            (Worker::Recipe, "The recipe succeeded"),
+            (Worker::Visitors, "The sandbox ended well"),
+            (Worker::Command, "The command succeeded"),
+        ] {
+            let told = summary(
+                worker,
+                Outcome::Succeeded,
+                ChangeCounts::default(),
+                &[],
+                None,
+            );
+            assert_eq!(told, format!("{who} (no file changed)."));
+        }
         assert_eq!(
             summary(
                 Worker::Agent,

@@ -61,10 +61,11 @@ pub(super) fn inputs(
     if let Some(body) = &mut error {
         body.message = redactor.redact(&body.message).into_owned();
     }
-    let worker = if request.agent.is_some() {
-        Worker::Agent
-    } else {
-        Worker::Command
+    let worker = match (&request.agent, &request.workflow, &request.hold) {
+        (Some(_), _, _) => Worker::Agent,
+        (None, Some(_), _) => Worker::Recipe,
+        (None, None, Some(_)) => Worker::Visitors,
+        (None, None, None) => Worker::Command,
     };
     let summary = envelopes::summary(
         worker,

@@ -4,7 +4,7 @@ mod beside;
 mod call;
 
 pub(crate) use beside::BesideEnd;
-pub(crate) use call::{Bounds, Call, Carried, Step};
+pub(crate) use call::{Bounds, COMPONENTS, Call, Carried, Step};
 
 use super::agent_log::AgentLog;
 use super::envelopes::TranscriptEntry;
@@ -340,6 +340,13 @@ impl<'a> Recorder<'a> {
         };
         self.finished(&id, call, args, started_at, &step)?;
         Ok((step, taken))
+    }
+
+    /// Whether a program of the run came to an exit, so that the guest may hold work.
+    pub(crate) fn worked(&self) -> bool {
+        self.executions
+            .iter()
+            .any(|one| one.exit_code.is_some() && one.phase != COMPONENTS)
     }
 
     /// Adds to the last call what its program answered beside its output.

@@ -106,10 +106,15 @@ fn outcome(
         );
         return (Outcome::Partial, Some(error));
     }
-    if work.agent == AgentEnd::Success && counts.total() == 0 {
-        return (Outcome::NoOp, None);
+    match work.agent {
+        AgentEnd::Success if counts.total() == 0 => (Outcome::NoOp, None),
+        AgentEnd::Success | AgentEnd::None => (Outcome::Succeeded, None),
+        // Whoever reports it says why; without a reason it is no success either.
+        AgentEnd::Failure => {
+            let error = ErrorBody::new(ErrorCode::RunFailed, "the agent did not succeed");
+            (Outcome::Failed, Some(error))
+        }
     }
-    (Outcome::Succeeded, None)
 }
 
 #[cfg(test)]
@@ -210,6 +215,12 @@ mod tests {
             ),
             (
                 work(Failure, Some(failed()), 1, &[]),
+                checked(&[CheckStatus::Passed]),
+                Outcome::Failed,
+                Some(ErrorCode::RunFailed),
+            ),
+            (
+                work(Failure, None, 1, &[]),
                 checked(&[CheckStatus::Passed]),
                 Outcome::Failed,
                 Some(ErrorCode::RunFailed),

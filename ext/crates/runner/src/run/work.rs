@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use wp_codebox_artifacts::MountChanges;
 use wp_codebox_backend_native::{GuestEgress, NativeSpec, PlannedMount};
 use wp_codebox_contracts::{
-    CheckReport, CheckStatus, ErrorBody, ErrorCode, HostSource, IsolationReport, SandboxAudit,
-    TaskInput,
+    CheckReport, CheckStatus, ErrorBody, ErrorCode, HostSource, IsolationReport, RunRequest,
+    SandboxAudit, TaskInput,
 };
 use wp_codebox_runtime::{Backend, Cancellation, ExecutionEnd, Runtime, RuntimeState, Usage};
 
@@ -147,7 +147,7 @@ fn task_for_guest(task: &TaskInput) -> String {
 }
 
 /// Runs commands, steps and agent in one guest, keeps it for as long as it is to be held, then
-/// captures what it left.
+/// captures what it left. An error means that nothing ran: there is nothing to capture.
 pub(crate) fn run(
     setting: &Setting<'_>,
     cancellation: &Arc<Cancellation>,
@@ -167,11 +167,18 @@ pub(crate) fn run(
         "the sandbox has ended: its work is done or failed",
     ));
     let ends = Change::by_supervisor(RuntimeState::Destroying, "its guest is ended");
-    states.change(session.recorder, desk, ends)?;
-    let ended = session.end()?;
+    let told = states.change(session.recorder, desk, ends);
+    let (ended, closed) = session.end();
     let gone = Change::by_supervisor(RuntimeState::Destroyed, "its guest is gone");
-    states.change(recorder, desk, gone)?;
-    let (stopped, agent) = outcome?;
+    let told = told
+        .and(closed)
+        .and_then(|()| states.change(recorder, desk, gone));
+    let (stopped, agent) = match outcome.and_then(|end| told.map(|()| end)) {
+        Ok(end) => end,
+        // Whatever broke: what ran before left work and evidence.
+        Err(error) if recorder.worked() => (Some(Stop::Failed(error)), unfinished(request)),
+        Err(error) => return Err(error),
+    };
     let stopped = if cancellation.reason().is_some() {
         Some(Stop::Cancelled)
     } else {
@@ -215,14 +222,18 @@ pub(crate) fn run(
 /// Why the work stopped early, and how the agent ended.
 pub(crate) type ProgramsEnd = (Option<Stop>, AgentEnd);
 
+/// How the agent ended when the work stopped before it could.
+fn unfinished(request: &RunRequest) -> AgentEnd {
+    match request.agent {
+        Some(_) => AgentEnd::Failure,
+        None => AgentEnd::None,
+    }
+}
+
 fn programs(session: &mut Session<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
     let setting = session.setting;
     let request = &setting.prepared.request;
-    let idle = if request.agent.is_some() {
-        AgentEnd::Failure
-    } else {
-        AgentEnd::None
-    };
+    let idle = unfinished(request);
     let bench = session.bench();
     let loaded = agents::load_components(setting, bench.recorder, bench.runtime, Phase::Work)?;
     if let Some(stop) = loaded {

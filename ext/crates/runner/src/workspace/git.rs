@@ -44,6 +44,9 @@ fn ask(root: &Path, arguments: &[&str]) -> Result<Vec<u8>, String> {
         .env("GIT_CONFIG_NOSYSTEM", "1")
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .env("GIT_TERMINAL_PROMPT", "0")
+        // A repository may say that objects are missing and name a program that fetches them.
+        .env("GIT_NO_LAZY_FETCH", "1")
+        .env("GIT_ALLOW_PROTOCOL", "none")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -110,6 +113,8 @@ pub(super) fn facts(root: &Path) -> Result<Facts, String> {
             "-z",
             "--untracked-files=all",
             "--ignored",
+            // Else git starts itself in each of them, under a configuration that was not judged.
+            "--ignore-submodules=all",
         ],
     )?;
     read_status(&status, &mut facts);
@@ -167,6 +172,91 @@ fn read_status(bytes: &[u8], facts: &mut Facts) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn git(root: &Path, arguments: &[&str]) {
+        let done = Command::new("git")
+            .args(["-c", "user.name=a", "-c", "user.email=a@example.org", "-C"])
+            .arg(root)
+            .args(arguments)
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{arguments:?}: {done:?}");
+    }
+
+    fn repository(root: &Path) {
+        std::fs::create_dir_all(root).unwrap();
+        git(root, &["init", "-q"]);
+        std::fs::write(root.join("f"), "one\ntwo\nthree\n").unwrap();
+        std::fs::write(root.join(".gitattributes"), "f filter=x\n").unwrap();
+        git(root, &["add", "."]);
+        git(root, &["commit", "-qm", "x"]);
+    }
+
+    /// Makes git look at the file again, not only at its times.
+    fn change(file: &Path) {
+        let file = std::fs::File::options().write(true).open(file).unwrap();
+        file.set_modified(std::time::SystemTime::UNIX_EPOCH)
+            .unwrap();
+    }
+
+    #[test]
+    fn no_repository_starts_a_program_by_its_configuration() {
+        let temp = tempfile::tempdir().unwrap();
+        let mark = temp.path().join("started");
+        let program = format!("touch '{}'; cat", mark.display());
+
+        // Of its own.
+        let root = temp.path().join("own");
+        repository(&root);
+        git(&root, &["config", "filter.x.clean", &program]);
+        change(&root.join("f"));
+        assert!(facts(&root).is_err() && !mark.exists());
+        git(&root, &["status"]);
+        assert!(mark.exists(), "the control starts it");
+        std::fs::remove_file(&mark).unwrap();
+
+        // Of a repository within.
+        let root = temp.path().join("outer");
+        repository(&root);
+        repository(&root.join("inner"));
+        git(&root, &["add", "inner"]);
+        git(&root.join("inner"), &["config", "filter.x.clean", &program]);
+        change(&root.join("inner/f"));
+        let found = facts(&root).unwrap();
+        assert!(!mark.exists(), "the inner repository's filter was started");
+        assert_eq!(found.violations[0].code, Code::Gitlink);
+        git(&root, &["status"]);
+        assert!(mark.exists(), "the control starts it");
+        std::fs::remove_file(&mark).unwrap();
+
+        // Of a remote that is to bring what is missing: a rename needs the old content.
+        let root = temp.path().join("partial");
+        repository(&root);
+        git(&root, &["mv", "f", "g"]);
+        std::fs::write(root.join("g"), "one\ntwo\nthree\nfour\n").unwrap();
+        git(&root, &["add", "g"]);
+        let objects = root.join(".git/objects");
+        let blob = "4cb29ea38f70d7c61b2a3a25b02e3bdf44905402";
+        std::fs::remove_file(objects.join(&blob[..2]).join(&blob[2..])).unwrap();
+        for (name, value) in [
+            ("core.repositoryformatversion", "1"),
+            ("extensions.partialclone", "far"),
+            ("remote.far.promisor", "true"),
+            ("remote.far.url", "."),
+            ("remote.far.uploadpack", &program),
+        ] {
+            git(&root, &["config", name, value]);
+        }
+        assert!(facts(&root).is_err() && !mark.exists(), "it was fetched");
+        let control = Command::new("git")
+            .arg("-C")
+            .arg(&root)
+            .arg("status")
+            .output();
+        assert!(!control.unwrap().status.success() && mark.exists());
+    }
 
     #[test]
     fn states_are_read() {

@@ -19,6 +19,8 @@ struct HostHands {
     ran: Vec<String>,
     end: Option<ExecutionEnd>,
     forged: Option<Vec<u8>>,
+    /// What a file gets just before the next change is stored.
+    meanwhile: Option<(PathBuf, &'static str)>,
 }
 
 impl HostHands {
@@ -26,6 +28,11 @@ impl HostHands {
         self.ran.push(call.command.clone());
         if let Some(end) = self.end.take() {
             return (end, Vec::new(), Vec::new());
+        }
+        if call.stdin.as_ref().is_some_and(|stdin| is_store(stdin))
+            && let Some((path, content)) = self.meanwhile.take()
+        {
+            std::fs::write(path, content).unwrap();
         }
         if let Some(bytes) = self.forged.take() {
             return (ExecutionEnd::Exited { code: 0 }, bytes, Vec::new());
@@ -53,6 +60,12 @@ impl HostHands {
         let code = output.status.code().unwrap_or(255);
         (ExecutionEnd::Exited { code }, output.stdout, output.stderr)
     }
+}
+
+fn is_store(stdin: &[u8]) -> bool {
+    let mut lines = stdin.split(|byte| *byte == b'\n');
+    let question: Value = serde_json::from_slice(lines.next().unwrap()).unwrap_or_default();
+    question["op"] == "store"
 }
 
 fn step(end: ExecutionEnd, stdout: &[u8], stderr: &[u8]) -> Step {
@@ -145,6 +158,7 @@ fn rig_with(allowed: &[&str]) -> Rig {
         ran: Vec::new(),
         end: None,
         forged: None,
+        meanwhile: None,
     };
     Rig {
         _directory: directory,
@@ -616,6 +630,34 @@ fn edits_say_why_they_fail() {
         json!({"path": "a.php", "old_text": "one", "new_text": "1", "replace_all": true}),
     );
     assert_eq!(rig.content("a.php"), "1\ntwo\n1\n");
+}
+
+#[test]
+fn what_changed_meanwhile_is_not_overwritten() {
+    let mut rig = rig();
+    let patch = "*** Begin Patch\n*** Update File: a.php\n@@\n-one\n+1\n*** End Patch\n";
+    let ways = [
+        (
+            "workspace_edit",
+            json!({"path": "a.php", "old_text": "one", "new_text": "1"}),
+        ),
+        ("workspace_patch", json!({"patch": patch})),
+    ];
+    for (tool, arguments) in ways {
+        rig.file("a.php", "one\n");
+        rig.tools.hands().meanwhile = Some((rig.mount.join("a.php"), "somebody's\n"));
+        let said = rig.failed(tool, arguments.clone());
+        assert!(said.contains("changed"), "{said}");
+        assert_eq!(rig.content("a.php"), "somebody's\n", "{tool}");
+        // The control: nobody was there.
+        rig.file("a.php", "one\n");
+        rig.ok(tool, arguments);
+        assert_eq!(rig.content("a.php"), "1\n");
+    }
+    // A change that the guest does not confirm is none that the model is told of.
+    rig.tools.hands().forged = Some(b"{\"ok\":true,\"files\":[]}\n".to_vec());
+    let said = rig.failed("workspace_write", json!({"path": "b", "content": "x"}));
+    assert!(said.contains("did not confirm"), "{said}");
 }
 
 #[test]

@@ -6,9 +6,9 @@
 use super::args::{EventFormat, EventsArgs, Projection};
 use super::watch::{Watch, Woken};
 use super::{found, table};
-use crate::cli::output::Output;
+use crate::cli::output::{Output, plain_json};
 use serde::Serialize;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use wp_codebox_contracts::{
     BusProjection, ErrorBody, ErrorCode, LifecycleEvent, RunEvents, RunStatus, SseFrame,
@@ -126,6 +126,9 @@ fn line(value: &impl Serialize) -> String {
 
 fn write_all(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
+    match out.is_terminal() {
+        true => out.write_all(plain_json(text).as_bytes())?,
+        false => out.write_all(text.as_bytes())?,
+    }
     out.flush()
 }

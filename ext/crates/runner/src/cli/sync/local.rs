@@ -146,7 +146,7 @@ impl Local {
         }
     }
 
-    /// Puts a file in its place with one rename. Whose files these are stays as it is.
+    /// Puts a file in its place with one rename.
     pub(super) fn write(
         &self,
         path: &str,
@@ -156,16 +156,28 @@ impl Local {
         let (directory, name) = self
             .parent(path, Missing::Made)
             .map_err(|e| self.failed(path, &io(e)))?;
-        let temporary = format!(".codebox-sync-{}-{name}", std::process::id());
-        let temporary = temporary.chars().take(200).collect::<String>();
+        // Without the name, which may be as long as a name can be.
+        let temporary = format!(".codebox-sync-{}", std::process::id());
         let put = || -> std::io::Result<()> {
             let flags =
                 OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let fd = fs::openat(&directory, &temporary, flags, Mode::from_raw_mode(0o600))?;
-            let owner = fs::fstat(&directory)?;
+            // Whose file it is and who may read it stays as it is; a new one is its directory's.
+            let (owner, readers) = match fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(before) if FileType::from_raw_mode(before.st_mode) == FileType::RegularFile => {
+                    (before, before.st_mode & 0o666)
+                }
+                Ok(_) | Err(_) => (fs::fstat(&directory)?, 0o644),
+            };
             let mut file = std::fs::File::from(fd);
             file.write_all(bytes)?;
-            let mode = if executable { 0o755 } else { 0o644 };
+            // Who may read a program may start it.
+            let mode = readers
+                | if executable {
+                    (readers & 0o444) >> 2
+                } else {
+                    0
+                };
             if rustix::process::geteuid().is_root() {
                 let user = fs::Uid::from_raw(owner.st_uid);
                 let group = fs::Gid::from_raw(owner.st_gid);
@@ -282,9 +294,13 @@ mod tests {
         let found = local.files(100).unwrap();
         assert!(found.files.is_empty(), "{found:?}");
         assert_eq!(found.left_out.len(), 3, "{found:?}");
+        // A link that leads nowhere else is followed no more: it could lead to git's own files.
+        symlink(".git", root.join("alias")).unwrap();
         for path in [
             "dir/a",
             "dir/new",
+            "alias/config",
+            "alias/hooks/x",
             "../out/a",
             ".git/config",
             "/etc/x",
@@ -294,7 +310,7 @@ mod tests {
             assert!(local.write(path, b"x", false).is_err(), "{path}");
             assert!(local.remove(path).is_err(), "{path}");
         }
-        for path in ["dir/a", "file", "../out/a"] {
+        for path in ["dir/a", "file", "../out/a", "alias/config"] {
             assert!(local.read(path, 100).is_err(), "{path}");
         }
         assert_eq!(std::fs::read(outside.join("a")).unwrap(), b"secret");
@@ -318,6 +334,17 @@ mod tests {
         assert_eq!(local.look("a/x/y", 10).unwrap(), None);
         local.write("a/d", b"", false).unwrap();
         assert_eq!(local.files(10).unwrap().files.len(), 2);
+        // Who may read a file is not the guest's to say.
+        let place = temp.path().join("a/b/c.sh");
+        std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o4750)).unwrap();
+        for (executable, mode) in [(true, 0o750), (false, 0o640), (true, 0o750)] {
+            local.write("a/b/c.sh", b"#!", executable).unwrap();
+            let now = std::fs::metadata(&place).unwrap().permissions().mode();
+            assert_eq!(now & 0o7777, mode);
+        }
+        let longest = "\u{1f600}".repeat(63);
+        local.write(&longest, b"", false).unwrap();
+        local.remove(&longest).unwrap();
         local.remove("a/b/c.sh").unwrap();
         assert!(!temp.path().join("a/b").exists() && temp.path().join("a/d").exists());
         assert_eq!(std::fs::read_dir(temp.path()).unwrap().count(), 1);

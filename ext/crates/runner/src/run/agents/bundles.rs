@@ -2,7 +2,7 @@
 
 use super::super::Setting;
 use super::super::egress::Phase;
-use super::super::recorder::Recorder;
+use super::super::recorder::{COMPONENTS, Recorder};
 use super::super::work::Stop;
 use super::answer::{Program, ask};
 use super::components::ended;
@@ -24,7 +24,7 @@ pub(super) fn import(
         file: "import-agent-bundles.php",
         command: "agent-bundle.import",
         args: vec![format!("count={}", bundles.len())],
-        phase: "components",
+        phase: COMPONENTS,
         guest: Phase::Work,
         cwd: setting.cwd.clone(),
         input: Map::from_iter([("bundles".to_owned(), json!(bundles))]),

@@ -8,7 +8,7 @@
 use super::super::Setting;
 use super::super::components::{ReadyComponent, optional, unavailable};
 use super::super::egress::Phase;
-use super::super::recorder::Recorder;
+use super::super::recorder::{COMPONENTS, Recorder};
 use super::super::work::Stop;
 use super::answer::{Answered, Program, ask};
 use super::bundles;
@@ -102,7 +102,7 @@ fn activation<'a>(setting: &Setting<'_>, row: &ReadyComponent, guest: Phase) -> 
         file: "activate-component.php",
         command: "component.activate",
         args: vec![format!("slug={slug}")],
-        phase: "components",
+        phase: COMPONENTS,
         guest,
         cwd: setting.cwd.clone(),
         input: Map::from_iter([
@@ -127,7 +127,7 @@ fn probe<'a>(setting: &Setting<'_>, ability: Option<&str>, guest: Phase) -> Prog
             .map(|row| format!("slug={}", row.component.slug))
             .chain(ability.map(|name| format!("ability={name}")))
             .collect(),
-        phase: "components",
+        phase: COMPONENTS,
         guest,
         cwd: setting.cwd.clone(),
         input: Map::from_iter([

@@ -21,6 +21,8 @@ use wp_codebox_runtime::ExecutionEnd;
 const WAITING: usize = 256;
 /// Bytes of output that may wait.
 const OUTPUT: usize = 4 * 1024 * 1024;
+/// What a piece of output costs beside its bytes: many small ones fill memory too.
+const PIECE: usize = 256;
 
 /// Whether the run keeps its guest for others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,6 +92,13 @@ struct Inner {
     status: Value,
 }
 
+impl Inner {
+    fn signals(&self) -> usize {
+        let signals = self.asks.iter().filter(|a| matches!(a, Ask::Signal { .. }));
+        signals.count()
+    }
+}
+
 /// Requests, in order of arrival. Of a run that is not held it is closed from the beginning.
 #[derive(Debug)]
 pub(crate) struct Desk {
@@ -139,9 +148,13 @@ impl Desk {
         if let Some(over) = &inner.over {
             return Err(over.clone());
         }
-        // What belongs to a program that runs is bounded elsewhere.
-        let counts = matches!(ask, Ask::Call { .. } | Ask::Launch { .. });
-        if counts && inner.asks.len() >= WAITING {
+        // What is printed is bounded by its room, and a program ends once.
+        let waiting = match ask {
+            Ask::Call { .. } | Ask::Launch { .. } => inner.asks.len(),
+            Ask::Signal { .. } => inner.signals(),
+            Ask::Stop { .. } | Ask::Output { .. } | Ask::Drained { .. } => 0,
+        };
+        if waiting >= WAITING {
             return Err(ErrorBody::new(
                 ErrorCode::Busy,
                 format!("{WAITING} requests wait for this sandbox already; try again"),
@@ -209,7 +222,7 @@ impl Desk {
 
     /// Waits for room for so many bytes.
     pub(crate) async fn room(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
-        let wanted = u32::try_from(bytes.min(OUTPUT)).unwrap_or(u32::MAX);
+        let wanted = u32::try_from((bytes + PIECE).min(OUTPUT)).unwrap_or(u32::MAX);
         Arc::clone(&self.room).acquire_many_owned(wanted).await.ok()
     }
 
@@ -397,5 +410,30 @@ mod tests {
         );
         assert!(tokio::time::timeout(soon, desk.room(1)).await.is_ok());
         assert!(matches!(desk.take(), Some(Ask::Call { .. })));
+    }
+
+    #[tokio::test]
+    async fn small_pieces_and_signals_fill_no_memory() {
+        let desk = Desk::new(Keeps::Guest).unwrap();
+        let soon = std::time::Duration::from_millis(20);
+        let mut held = Vec::new();
+        while let Ok(Some(room)) = tokio::time::timeout(soon, desk.room(1)).await {
+            held.push(room);
+            assert!(held.len() <= OUTPUT / PIECE);
+        }
+        let id = ExecutionId::new("exec-1").unwrap();
+        let signal = || Ask::Signal {
+            id: id.clone(),
+            signal: 15,
+        };
+        for _ in 0..WAITING {
+            desk.put(signal()).unwrap();
+        }
+        assert_eq!(desk.put(signal()).unwrap_err().code, ErrorCode::Busy);
+        // What ends a program is taken all the same.
+        desk.put(Ask::Stop { id: id.clone() }).unwrap();
+        desk.put(Ask::Drained { id: id.clone() }).unwrap();
+        assert!(matches!(desk.take(), Some(Ask::Signal { .. })));
+        desk.put(signal()).unwrap();
     }
 }

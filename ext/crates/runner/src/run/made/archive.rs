@@ -336,6 +336,37 @@ mod tests {
         assert!(unpacked(1999).is_err(), "a lie about sizes is no way in");
     }
 
+    /// The archive with every `from` in it as `to`.
+    fn forged(archive: &tempfile::NamedTempFile, from: &[u8], to: &[u8]) -> File {
+        let mut bytes = std::fs::read(archive.path()).unwrap();
+        let at = |bytes: &[u8]| bytes.windows(from.len()).position(|w| w == from);
+        while let Some(at) = at(&bytes) {
+            bytes[at..at + from.len()].copy_from_slice(to);
+        }
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&bytes).unwrap();
+        std::io::Seek::rewind(&mut file).unwrap();
+        file
+    }
+
+    #[test]
+    fn a_name_that_stands_twice_and_an_entry_that_is_encrypted_are_refused() {
+        let archive = packed(&[("a.php", b"1", 0o644), ("b.php", b"2", 0o644)]);
+        let listed = |from: &[u8], to: &[u8]| list(forged(&archive, from, to)).map(drop);
+        listed(b"b.php", b"c.php").unwrap();
+        let twice = listed(b"b.php", b"a.php").unwrap_err();
+        assert!(twice.reason.contains("twice"), "{twice}");
+        // The flags of the first entry, in the central directory.
+        let mut bytes = std::fs::read(archive.path()).unwrap();
+        let at = bytes.windows(4).position(|w| w == b"PK\x01\x02").unwrap();
+        bytes[at + 8] |= 1;
+        std::fs::write(archive.path(), bytes).unwrap();
+        let encrypted = list(File::open(archive.path()).unwrap())
+            .map(drop)
+            .unwrap_err();
+        assert!(encrypted.reason.contains("encrypted"), "{encrypted}");
+    }
+
     #[test]
     fn digest_and_subdirectory() {
         let archive = packed(&[

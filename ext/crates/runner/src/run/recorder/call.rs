@@ -5,6 +5,9 @@ use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ExecutionId, GuestPath};
 use wp_codebox_runtime::{ExecutionEnd, ExecutionResult};
 
+/// Phase in which components are loaded, before anything of the run's own.
+pub(crate) const COMPONENTS: &str = "components";
+
 /// One program the run starts.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
@@ -12,7 +15,7 @@ pub(crate) struct Call {
     pub command: String,
     /// Arguments as the bundle shows them.
     pub args: Vec<String>,
-    /// `workflow`, `agent` or `check`.
+    /// [`COMPONENTS`], `workflow`, `agent` or `check`.
     pub phase: &'static str,
     /// Program and arguments in the guest.
     pub argv: Vec<String>,

@@ -152,20 +152,21 @@ impl<'s, 'r> Session<'s, 'r> {
         self.until = Instant::now() + at_most + Duration::from_secs(30);
     }
 
-    /// Ends the guest, then its way out.
-    pub(crate) fn end(mut self) -> Result<Ended, ErrorBody> {
+    /// Ends the guest, then its way out. What could not be recorded of that is told beside what
+    /// the guest left.
+    pub(crate) fn end(mut self) -> (Ended, Result<(), ErrorBody>) {
         // Nobody looks at a guest that is captured.
         let closed = self.close_preview(PreviewEnd::Closed);
         let left = self.guest.runtime.destroy();
-        self.guest.egress.close(Phase::Work, self.recorder)?;
-        closed?;
+        let closed = closed.and(self.guest.egress.close(Phase::Work, self.recorder));
         self.recorder.preview = self.previews.into_record();
-        Ok(Ended {
+        let ended = Ended {
             left: left.left,
             usage: added(self.spent, left.usage),
             isolation: self.isolation,
             outer: self.outer,
-        })
+        };
+        (ended, closed)
     }
 }
 

@@ -1,0 +1,79 @@
+//! What docs/held-sandboxes.md shows is accepted as it stands there.
+
+use std::collections::BTreeSet;
+use wp_codebox_contracts::{LiveCall, LiveInput, LiveReply, LiveRequest};
+use wp_codebox_recipe::parse_profile;
+
+const PAGE: &str = include_str!("../../../../docs/held-sandboxes.md");
+
+/// The lines of every block of a language.
+fn blocks(language: &str) -> Vec<String> {
+    let fence = format!("```{language}\n");
+    let after = PAGE.split(fence.as_str()).skip(1);
+    after
+        .map(|rest| rest.split("```").next().unwrap_or("").to_owned())
+        .collect()
+}
+
+#[test]
+fn the_profile_is_valid() {
+    let profiles = blocks("yaml");
+    assert_eq!(profiles.len(), 1);
+    let profile = parse_profile(profiles[0].as_bytes()).unwrap();
+    assert_eq!(
+        (profile.id.as_str(), profile.ttl.idle_ms),
+        ("profile.shop", Some(600_000))
+    );
+}
+
+#[test]
+fn every_line_of_a_conversation_is_one() {
+    let blocks = blocks("json");
+    let [call, back, input] = blocks.as_slice() else {
+        panic!("{} blocks", blocks.len());
+    };
+    for line in call.lines() {
+        serde_json::from_str::<LiveCall>(line).unwrap_or_else(|e| panic!("{line}: {e}"));
+    }
+    for line in back.lines() {
+        serde_json::from_str::<LiveReply>(line).unwrap_or_else(|e| panic!("{line}: {e}"));
+    }
+    for line in input.lines() {
+        serde_json::from_str::<LiveInput>(line).unwrap_or_else(|e| panic!("{line}: {e}"));
+    }
+}
+
+#[test]
+fn every_request_is_shown_and_understood() {
+    let rows = PAGE.lines().filter(|line| line.starts_with("| `{\"type\""));
+    let cells = rows.map(|row| row.split(" | ").next().unwrap_or(""));
+    let mut shown = BTreeSet::new();
+    for text in cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)) {
+        let request: LiveRequest =
+            serde_json::from_str(text).unwrap_or_else(|e| panic!("{text}: {e}"));
+        shown.insert(name(&request));
+    }
+    assert_eq!(shown.len(), 16, "{shown:?}");
+}
+
+/// A request that is new is missing here first, then in the page.
+fn name(request: &LiveRequest) -> &'static str {
+    match request {
+        LiveRequest::Exec(_) => "exec",
+        LiveRequest::Command { .. } => "command",
+        LiveRequest::Observe { .. } => "observe",
+        LiveRequest::Step { .. } => "step",
+        LiveRequest::Trace => "trace",
+        LiveRequest::SyncIn(_) => "sync_in",
+        LiveRequest::SyncOut(_) => "sync_out",
+        LiveRequest::Snapshot(_) => "snapshot",
+        LiveRequest::Restore { .. } => "restore",
+        LiveRequest::Reset => "reset",
+        LiveRequest::Snapshots => "snapshots",
+        LiveRequest::Preview(_) => "preview",
+        LiveRequest::Events(_) => "events",
+        LiveRequest::Status => "status",
+        LiveRequest::ExtendTtl { .. } => "extend_ttl",
+        LiveRequest::Close { .. } => "close",
+    }
+}
