@@ -87,11 +87,9 @@ def at_level_reduced_there_is_no_preview_and_no_browser(bench):
         (["--preview-hold", "2", "--command", "wordpress.run-php", "--arg", "code=echo 1;"], "wp_codebox_preview_unavailable", "has no sockets"),
         (["--command", "wordpress.browser-probe", "--arg", "url=/", "--arg", "capture=none"], "wp_codebox_browser_unavailable", "at isolation level reduced"),
     ):
-        began = time.monotonic()
         refused = forbidden(bench, *mount, *asked, *allowed)
-        took = time.monotonic() - began
         must(refused.exit != 0 and code in refused.stdout and why in refused.stdout, str(refused))
-        must("reduced" in refused.stdout and took < 10, f"after {took:.1f} s: {refused}")
+        must("reduced" in refused.stdout, str(refused))
         # The control: the same where nothing is forbidden.
         bench.run(*mount, *asked, *allowed).expect(0)
 
