@@ -51,6 +51,18 @@ def it_lives_longer_when_asked_and_never_too_long(bench):
     assert any(c["actor"] == "cli:extender" for c in changes) and shown["outcome"] == "succeeded", changes
 
 
+def a_guest_that_keeps_silent_keeps_nobody_beyond_its_time(bench):
+    """Its program that carries files is stopped: whoever asks for some waits, but not longer than the sandbox lives."""
+    run = bench.start(hold="60s")
+    tree = {"type": "sync_out", "path": "/workspace/plugin", "everything": True}
+    assert bench.ask(run, tree)["type"] == "answer", "the control"
+    halt = "for p in /proc/[0-9]*; do grep -q guest.[s]ync.php $p/cmdline && kill -STOP ${p#/proc/} && echo halted; done; true"
+    assert bench.exec(run, "--", "sh", "-c", halt).stdout == "halted\n"
+    assert bench.ask(run, {"type": "extend_ttl", "ttl_ms": 1500})["type"] == "answer"
+    assert bench.ask(run, tree)["error"]["code"] == "wp_codebox_run_failed"
+    assert bench.until_ended(run, patience=10)["outcome"] == "succeeded"
+
+
 def who_closes_it_says_why(bench):
     run = bench.start()
     answer = bench.ask(run, {"type": "close", "reason": "enough for today"}, actor="cli:closer")
@@ -140,6 +152,7 @@ CASES = [
     its_time_ends_it_and_its_work_is_kept,
     nobody_uses_it_and_it_ends,
     it_lives_longer_when_asked_and_never_too_long,
+    a_guest_that_keeps_silent_keeps_nobody_beyond_its_time,
     who_closes_it_says_why,
     a_cancellation_ends_it_and_everybody_in_it,
     nothing_survives_its_supervisor,

@@ -16,6 +16,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use program::Answer;
 use serde_json::{Map, Value, json};
+use std::time::{Duration, Instant};
 use wp_codebox_artifacts::{Change, EntryChange, FileMode, Node, sha256};
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, EventType, GuestPath, MAX_LIVE_LINE, MountAccess, SyncIn, SyncOut,
@@ -30,8 +31,14 @@ const TREE_FILES: u64 = 50_000;
 const ANSWER_BYTES: usize = MAX_LIVE_LINE - 4096;
 
 impl Session<'_, '_> {
-    /// Writes or deletes one file.
-    pub(crate) fn sync_in(&mut self, request: &SyncIn, actor: &str) -> Result<Value, ErrorBody> {
+    /// Writes or deletes one file; at most for `left`, which is what the sandbox still has.
+    pub(crate) fn sync_in(
+        &mut self,
+        request: &SyncIn,
+        actor: &str,
+        left: Duration,
+    ) -> Result<Value, ErrorBody> {
+        let until = Instant::now() + left;
         let path = self.writable(&request.path)?;
         if let Some(base) = &request.base_sha256 {
             let digest = base.len() == 64 && base.bytes().all(|b| b.is_ascii_hexdigit());
@@ -65,11 +72,11 @@ impl Session<'_, '_> {
                 let question = json!({
                     "op": "put", "path": path, "length": bytes.len(), "sha256": base, "mode": mode,
                 });
-                self.ask_sync(&question, &bytes)?
+                self.ask_sync(&question, &bytes, until)?
             }
             None => {
                 let question = json!({"op": "remove", "path": path, "sha256": base});
-                self.ask_sync(&question, &[])?
+                self.ask_sync(&question, &[], until)?
             }
         };
         let members = accepted(done, &path, base.as_deref())?.members;
@@ -78,8 +85,14 @@ impl Session<'_, '_> {
         Ok(answer)
     }
 
-    /// What the sandbox holds.
-    pub(crate) fn sync_out(&mut self, request: &SyncOut, actor: &str) -> Result<Value, ErrorBody> {
+    /// What the sandbox holds, likewise.
+    pub(crate) fn sync_out(
+        &mut self,
+        request: &SyncOut,
+        actor: &str,
+        left: Duration,
+    ) -> Result<Value, ErrorBody> {
+        let until = Instant::now() + left;
         let below = match &request.path {
             Some(path) => Some(self.writable(path)?),
             None => None,
@@ -91,7 +104,7 @@ impl Session<'_, '_> {
             answer["path"] = json!(below);
         }
         let rows = match (&below, request.content, request.everything) {
-            (Some(path), true, _) => match self.one_file(path, actor)? {
+            (Some(path), true, _) => match self.one_file(path, actor, until)? {
                 Some(row) => vec![row],
                 None => self.changes(below.as_ref())?,
             },
@@ -100,7 +113,7 @@ impl Session<'_, '_> {
                     "content is carried file by file: name the path of one",
                 ));
             }
-            (_, false, true) => self.tree(below.as_ref())?,
+            (_, false, true) => self.tree(below.as_ref(), until)?,
             (_, false, false) => self.changes(below.as_ref())?,
         };
         answer["files"] = json!(rows);
@@ -141,9 +154,14 @@ impl Session<'_, '_> {
     }
 
     /// One file with its content; none when there is no file of this name.
-    fn one_file(&mut self, path: &GuestPath, actor: &str) -> Result<Option<Value>, ErrorBody> {
+    fn one_file(
+        &mut self,
+        path: &GuestPath,
+        actor: &str,
+        until: Instant,
+    ) -> Result<Option<Value>, ErrorBody> {
         let question = json!({"op": "read", "path": path, "most": FILE_BYTES});
-        let answer = self.ask_sync(&question, &[])?;
+        let answer = self.ask_sync(&question, &[], until)?;
         let code = answer.members.get("code").and_then(Value::as_str);
         match code {
             Some("kind" | "missing") => return Ok(None),
@@ -162,7 +180,7 @@ impl Session<'_, '_> {
     }
 
     /// Every regular file, as the guest says.
-    fn tree(&mut self, below: Option<&GuestPath>) -> Result<Vec<Value>, ErrorBody> {
+    fn tree(&mut self, below: Option<&GuestPath>, until: Instant) -> Result<Vec<Value>, ErrorBody> {
         let tops: Vec<GuestPath> = match below {
             Some(path) => vec![path.clone()],
             None => self.places().into_iter().cloned().collect(),
@@ -170,7 +188,7 @@ impl Session<'_, '_> {
         let mut rows = Vec::new();
         for top in tops {
             let question = json!({"op": "tree", "path": top, "most": TREE_FILES});
-            let mut answer = accepted(self.ask_sync(&question, &[])?, &top, None)?;
+            let mut answer = accepted(self.ask_sync(&question, &[], until)?, &top, None)?;
             let Some(Value::Array(files)) = answer.members.remove("files") else {
                 continue;
             };
