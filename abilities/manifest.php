@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '98df2546264d89b2c5f92bf3aff01e04acf3e5a4278b5668f5da2fd9cfd5d983',
+	'contract_digest' => '4de0a93f948f0922fae55dccc6195f1eb79233cb56137bdc79b9b2ee34e0c814',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',
