@@ -98,6 +98,25 @@ class Held:
         return self.end()
 
 
+def converse(bench, run, request):
+    """One conversation with the supervisor of a run; its last word."""
+    directory = os.path.join(bench.state, "sites", bench.site, "runs", run)
+    with socket.socket(socket.AF_UNIX) as stream:
+        stream.settimeout(60)
+        # Its whole path may be longer than an address can be.
+        place = os.open(directory, os.O_PATH)
+        try:
+            stream.connect(f"/proc/self/fd/{place}/control.sock")
+        finally:
+            os.close(place)
+        stream.sendall(json.dumps({"live": 1, "actor": "test", "request": request}).encode() + b"\n")
+        for line in stream.makefile("rb"):
+            reply = json.loads(line)
+            if reply["type"] in ("answer", "error", "exited"):
+                return reply
+    raise Failed("the conversation broke off")
+
+
 class Page:
     """One answer."""
 

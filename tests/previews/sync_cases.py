@@ -2,11 +2,10 @@
 
 import json
 import os
-import socket
 import threading
 
-from harness import Failed, must, tree
-from held import Held
+from harness import must, tree
+from held import Held, converse
 
 _SHARED = {}
 
@@ -35,22 +34,7 @@ def sync(bench, action, directory, *flags):
 
 def live(bench, request):
     """One conversation with the supervisor."""
-    _, run = shared(bench)
-    directory = os.path.join(bench.state, "sites", bench.site, "runs", run)
-    with socket.socket(socket.AF_UNIX) as stream:
-        stream.settimeout(60)
-        here = os.getcwd()
-        os.chdir(directory)
-        try:
-            stream.connect("control.sock")
-        finally:
-            os.chdir(here)
-        stream.sendall(json.dumps({"live": 1, "actor": "test", "request": request}).encode() + b"\n")
-        for line in stream.makefile("rb"):
-            reply = json.loads(line)
-            if reply["type"] in ("answer", "error", "exited"):
-                return reply
-    raise Failed("the conversation broke off")
+    return converse(bench, shared(bench)[1], request)
 
 
 def php(bench, code):

@@ -3,12 +3,12 @@
 import json
 import os
 import signal
-import stat
 import subprocess
-import threading
 import time
 
+from frames import awaited
 from harness import NotHere, must
+from reduced_cases import forbid_user_namespaces
 from sandbox import Sandbox, call, forget, kept, profile, snapshots
 
 
@@ -134,7 +134,269 @@ def costs_are_told_of_the_profile_first(bench):
     subprocess.run(["rm", "-rf", site(bench, f"{bench.site}-none")], check=False)
 
 
+def document(path, *names):
+    with open(os.path.join(path, *names), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def lines(path, *names):
+    with open(os.path.join(path, *names), encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def killed_while_it_is_held_it_leaves_a_bundle_of_what_was_done(bench):
+    forget(bench)
+    box = Sandbox(bench)
+    box.sh("echo before the reset")
+    box.ask({"type": "reset"})
+    told = box.ask({"type": "step", "action": {"command": "command-agent-run", "args": ["command=sh", 'args-json=["-c","echo seen; echo bad >&2; exit 3"]']},
+                    "observation": {"type": "runtime-info"}})["answer"]
+    box.wp("option update kept held")
+    made = box.snapshot("one")
+    stream, answers = box.talk({"type": "exec", "argv": ["sh", "-c", "echo running; sleep 60"]})
+    must(any(json.loads(line)["type"] == "output" for line in answers), "control: it runs")
+    trace = box.ask({"type": "trace"})["answer"]
+    os.kill(box.supervisor(), signal.SIGKILL)
+    stream.close()
+    dead = box.do("get").expect(0).json
+    must(dead["tombstone"]["how"] == "died" and dead["tombstone"]["salvaged"] is True and "held" in dead["tombstone"]["reason"], f"{dead}")
+    path = os.path.join(site(bench), "artifacts", box.id)
+    judged = bench.call("artifacts", "verify", "--bundle", path, "--state", bench.state, "--json")
+    must(judged.json["valid"] is True, f"{judged}")
+    commands = lines(path, "commands.jsonl")
+    must([(row["command"], row["exitCode"]) for row in commands]
+         == [("command-agent-run", 0), ("command-agent-run", 3), ("wordpress.wp-cli", 0), ("command-agent-run", None)], f"{commands}")
+    must(commands[1]["stdout"] == "seen\n" and commands[1]["stderr"] == "bad\n" and commands[3]["stdout"] == "running\n", f"{commands}")
+    must(commands[1]["args"] == told["action"]["args"], f"{commands[1]}")
+    events = lines(path, "events.jsonl")
+    must(any(e["type"] == "runtime.snapshot.created" and e["data"]["id"] == made["id"] for e in events), f"{[e['type'] for e in events]}")
+    # The trace is the one that was told while it went on, up to its cut.
+    kept_trace = document(path, "files", "runtime-episode-trace.json")
+    must(kept_trace["runtime"]["status"] == "interrupted", f"{kept_trace['runtime']}")
+    for part in ("reset", "steps", "snapshots"):
+        must(kept_trace[part] == trace[part], f"{part}: {kept_trace[part]}\n{trace[part]}")
+    must(len(kept_trace["steps"]) == 2 and kept_trace["steps"][0] == told and len(kept_trace["snapshots"]) == 1, f"{kept_trace}")
+    records = [row["type"] for row in lines(path, "files", "runtime-episode.jsonl")]
+    must(records == ["episode.reset", "episode.step", "episode.reset", "episode.step", "episode.step", "episode.snapshot"], f"{records}")
+    notes = document(path, "files", "completion-outcome.json")["riskNotes"]
+    must(any("exec-" in note for note in notes) and any("cut" in note for note in notes), f"{notes}")
+    review = document(path, "files", "review.json")
+    must(bench.state not in json.dumps(review) and box.source not in open(os.path.join(path, "metadata.json"), encoding="utf-8").read(), "a path of the host")
+    must(sorted(os.listdir(box.directory)) == ["events.jsonl", "lease", "run.json"], f"{os.listdir(box.directory)}")
+    # Control: one that ends orderly has a trace that is whole, and nothing of this is left.
+    other = Sandbox(bench, box.source)
+    other.sh("true")
+    result = other.end()
+    whole = document(result["artifacts"]["path"], "files", "runtime-episode-trace.json")
+    must(whole["runtime"]["status"] == "destroyed" and len(whole["steps"]) == 1, f"{whole['runtime']}")
+    must("held.json" not in os.listdir(other.directory) and "episode.jsonl" not in os.listdir(other.directory), f"{os.listdir(other.directory)}")
+
+
+MANY = "mkdir -p many; i=0; while [ $i -lt 3000 ]; do echo $i > many/$i; i=$((i+1)); done"
+
+
+def begun(bench, before, seconds=30):
+    """Waits until a snapshot is being written, or is there."""
+    awaited(lambda: kept(bench), lambda names: any(name.startswith(".new-") for name in names) or set(names) - set(before), seconds)
+
+
+def asked(bench, *arguments):
+    """A `sandbox` command that runs beside others."""
+    words = ["sandbox", *arguments, *bench.paths(), "--site", bench.site, "--actor", "test:beside", "--json"]
+    return words, bench.start(words)
+
+
+def collected(bench, *arguments):
+    return bench.call("gc", "--state", bench.state, "--site", bench.site, *arguments, "--json").expect(0).json
+
+
+def whole(bench, source, snapshot, file, content):
+    """A sandbox that begins with it has what was kept."""
+    again = Sandbox(bench, source, "10m", "null", "--from-snapshot", snapshot)
+    must(again.sh(f"cat {file}") == content, f"{snapshot} is not whole")
+    again.do("destroy").expect(0)
+
+
+def destroyed_while_its_state_is_kept_it_ends_after_that(bench):
+    forget(bench)
+    box = Sandbox(bench)
+    box.sh(MANY)
+    keeping = asked(bench, "snapshot", box.id, "--name", "x")
+    begun(bench, [])
+    gone = box.do("destroy").expect(0).json
+    must(gone["state"] == "destroyed" and gone["tombstone"]["actor"] == "test:suite", f"{gone}")
+    made = bench.finish(*keeping).expect(0).json
+    must(kept(bench) == [made["id"]], f"{kept(bench)}")
+    whole(bench, box.source, made["id"], "many/2999", "2999\n")
+
+
+def its_time_is_up_while_its_state_is_kept(bench):
+    """The snapshot is finished; who asked for more time before it was up gets it, whoever did not does not."""
+    forget(bench)
+    for more in (False, True):
+        box = Sandbox(bench)
+        box.sh(MANY)
+        before = kept(bench)
+        keeping = asked(bench, "snapshot", box.id, "--name", "x")
+        stream = None
+        begun(bench, before)
+        # All of these wait behind the snapshot, in this order.
+        shorter, shortened = box.talk({"type": "extend_ttl", "ttl_ms": 1})
+        time.sleep(0.05)
+        if more:
+            stream, answers = box.talk({"type": "extend_ttl", "ttl_ms": 300000})
+        made = bench.finish(*keeping).expect(0).json
+        must(made["id"] in kept(bench), f"{kept(bench)}")
+        must(json.loads(next(shortened))["type"] == "answer", "control: it was heard")
+        shorter.close()
+        if more:
+            reply = json.loads(next(answers))
+            stream.close()
+            must(reply["type"] == "answer", f"{reply}")
+            must(box.sh("cat many/7") == "7\n", "it lives")
+            box.do("destroy").expect(0)
+        else:
+            dead = awaited(lambda box=box: box.do("get").expect(0).json, lambda told: told["state"] == "destroyed", 30)
+            must(dead["tombstone"]["reason"] == "its time was up", f"{dead}")
+        whole(bench, box.source, made["id"], "many/2999", "2999\n")
+
+
+def several_keep_remove_collect_and_destroy_at_once(bench):
+    forget(bench)
+    box, other = Sandbox(bench), Sandbox(bench)
+    for one in (box, other):
+        one.sh("echo one > plugin.php")
+    first = box.snapshot("first")
+    calls = [asked(bench, "snapshot", one.id, "--name", f"s{n}") for one in (box, other) for n in range(3)]
+    calls += [asked(bench, "restore", box.id, first["id"]), asked(bench, "remove-snapshot", first["id"]), asked(bench, "remove-snapshot", first["id"])]
+    words = ["gc", "--state", bench.state, "--site", bench.site, "--snapshots-max-bytes", "1500K", "--json"]
+    calls.append((words, bench.start(words)))
+    calls += [asked(bench, "destroy", box.id), asked(bench, "destroy", box.id), asked(bench, "extend-ttl", other.id, "9m")]
+    answers = [bench.finish(*one) for one in calls]
+    known = (None, "wp_codebox_sandbox_not_held", "wp_codebox_sandbox_in_use", "wp_codebox_snapshot_not_found", "wp_codebox_busy")
+    must(all(answer.exit == 0 or answer.code in known for answer in answers), "\n".join(map(str, answers)))
+    must([answer.exit for answer in answers[-4:]] == [0, 0, 0, 0], "\n".join(map(str, answers[-4:])))
+    must(sum(answer.exit == 0 and answer.json["removed"] for answer in answers[7:9]) <= 1, "one snapshot was removed twice")
+    made = {answer.json["id"] for answer in answers[:6] if answer.exit == 0}
+    taken = {item["id"] for item in answers[9].json["removed"]}
+    must(made - taken == set(kept(bench)) - {first["id"]}, f"{made} {taken} {kept(bench)}")
+    must(other.sh("cat plugin.php") == "one\n", "control: the other one lives")
+    listed = call(bench, "snapshots").expect(0).json
+    must(listed["damaged"] == [] and {row["id"] for row in listed["snapshots"]} == set(kept(bench)), f"{listed}")
+    other.do("destroy").expect(0)
+
+
+def killed_while_it_is_brought_back_it_is_gone_and_its_snapshot_whole(bench):
+    forget(bench)
+    source = bench.source("sandbox-plugin")
+    ended = 0
+    for wait in (0.0, 0.03, 0.08, 0.15, 0.3):
+        box = Sandbox(bench, source)
+        box.sh("echo kept > plugin.php; mkdir many; for i in 1 2 3 4 5 6 7 8 9; do head -c 300000 /dev/urandom > many/$i; done")
+        made = box.snapshot("good")
+        box.sh("echo other > plugin.php")
+        victim = box.supervisor()
+        back = asked(bench, "restore", box.id, "good")
+        time.sleep(wait)
+        os.kill(victim, signal.SIGKILL)
+        answer = bench.finish(*back)
+        ended += answer.exit == 0
+        must(answer.exit in (0, 125) or answer.code in ("wp_codebox_sandbox_not_held", "wp_codebox_sandbox_not_found"), f"{answer}")
+        told = box.do("get").expect(0).json
+        must(told["state"] == "destroyed" and told["tombstone"]["how"] == "died", f"{told}")
+        must(not os.path.exists(os.path.join(box.directory, "scratch")), "scratch is left")
+        must(not guests(box.id), f"guests live: {guests(box.id)}")
+        whole(bench, source, made["id"], "plugin.php", "kept\n")
+        # Nobody holds it any more.
+        must(call(bench, "remove-snapshot", made["id"]).expect(0).json["removed"] is True, "it stays locked")
+    must(ended < 5, "no kill came early enough")
+
+
+def guests(run_id):
+    """Processes of a run."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/cmdline", "rb") as file:
+                    words = file.read()
+            except OSError:
+                continue
+            if run_id.encode() in words:
+                found.append((name, words))
+    return found
+
+
+def at_level_reduced_states_are_refused_with_a_reason(bench):
+    forget(bench)
+    path = os.path.join(bench.directory, "profile-reduced.yaml")
+    with open(profile(bench), encoding="utf-8") as file:
+        text = file.read()
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text + "isolation: { level: reduced }\n")
+    source = bench.source("sandbox-plugin")
+    words = ["sandbox", "create", "--profile", path, "--source", source, *bench.paths(), "--site", bench.site, "--json"]
+    full = bench.call(*words).expect(0).json
+    must(full["isolation"] == "full", f"control: {full}")
+    made = call(bench, "snapshot", full["id"], "--name", "x").expect(0).json
+    call(bench, "restore", full["id"], "x").expect(0)
+
+    def reduced(*more):
+        process = subprocess.Popen([bench.environment["CODEBOX"], *words, *more], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, env={"PATH": "/usr/bin:/bin"}, preexec_fn=forbid_user_namespaces)
+        return bench.finish(words, process)
+
+    low = reduced().expect(0).json
+    must(low["isolation"] == "reduced", f"{low}")
+    refused = [call(bench, "snapshot", low["id"], "--name", "y"), call(bench, "restore", low["id"], made["id"]), reduced("--from-snapshot", made["id"])]
+    for answer in refused:
+        must(answer.exit != 0 and answer.code == "wp_codebox_command_unsupported" and "full" in answer.json["error"]["message"], f"{answer}")
+    must(call(bench, "get", low["id"]).expect(0).json["state"] in ("ready", "active"), "it goes on")
+    must(kept(bench) == [made["id"]], f"{kept(bench)}")
+    again = call(bench, "recreate", low["id"]).expect(0).json
+    must(again["isolation"] == "full", f"control: made again by one that may, it is full: {again}")
+    for name in (full["id"], again["id"]):
+        call(bench, "destroy", name).expect(0)
+
+
+def what_is_no_state_is_kept_nowhere(bench):
+    """Only the workspace and wp-content come into a snapshot: nothing of /tmp, of the home, of the rest of the guest."""
+    forget(bench)
+    box = Sandbox(bench)
+    box.sh("""
+for at in /tmp "$HOME" /var/tmp /run /dev/shm; do { echo marker-outside > $at/outside; } 2>/dev/null || true; done
+test -e /tmp/outside
+echo marker-inside > /wordpress/wp-content/inside.txt; echo marker-inside > inside.txt
+""")
+    box.sh("! { echo marker-outside > /wordpress/wp-login.php; } 2>/dev/null; ! { echo marker-outside > /wordpress/new.php; } 2>/dev/null")
+    made = box.snapshot("x")
+    must(sorted(layer["name"] for layer in made["layers"]) == ["content", "mount-0"], f"{made['layers']}")
+    at = os.path.join(snapshots(bench), made["id"])
+    must(sorted(os.listdir(at)) == ["content", "content.jsonl", "mount-0", "mount-0.jsonl", "snapshot.json"], f"{os.listdir(at)}")
+    found = {"marker-outside": [], "marker-inside": []}
+    for directory, _, files in os.walk(at):
+        for name in files:
+            with open(os.path.join(directory, name), "rb") as file:
+                text = file.read()
+            for marker, places in found.items():
+                if marker.encode() in text:
+                    places.append(os.path.relpath(os.path.join(directory, name), at))
+    must(found["marker-outside"] == [], f"{found}")
+    must(sorted(found["marker-inside"]) == ["content/inside.txt", "mount-0/inside.txt"], f"control: {found}")
+    box.do("restore", "x").expect(0)
+    seen = box.sh("cat /wordpress/wp-content/inside.txt inside.txt; for at in /tmp $HOME /var/tmp /run /dev/shm; do test ! -e $at/outside; done")
+    must(seen == "marker-inside\nmarker-inside\n", f"{seen!r}")
+    box.do("destroy").expect(0)
+
+
 CASES = [
+    destroyed_while_its_state_is_kept_it_ends_after_that,
+    its_time_is_up_while_its_state_is_kept,
+    several_keep_remove_collect_and_destroy_at_once,
+    killed_while_it_is_brought_back_it_is_gone_and_its_snapshot_whole,
+    at_level_reduced_states_are_refused_with_a_reason,
+    what_is_no_state_is_kept_nowhere,
+    killed_while_it_is_held_it_leaves_a_bundle_of_what_was_done,
     a_snapshot_is_removed_once_nothing_needs_it_and_the_audit_log_says_by_whom,
     costs_are_told_of_the_profile_first,
     a_sandbox_is_not_ended_when_it_cannot_be_made_again,

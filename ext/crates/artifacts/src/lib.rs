@@ -52,9 +52,9 @@ pub use digest::{
     reference_manifest_digest, replay_index_digest, sha256,
 };
 pub use episode::{
-    ClosedEpisode, EpisodeArtifacts, EpisodeBuilder, EpisodeError, EpisodeStart, MAX_TRACE_BYTES,
-    MAX_TRACE_ISSUES, ObservationInput, SnapshotInput, StepInput, StepObservation, TraceIssue,
-    TraceValidation, validate_episode_trace,
+    ClosedEpisode, EpisodeArtifacts, EpisodeBuilder, EpisodeError, EpisodePart, EpisodeStart,
+    MAX_TRACE_BYTES, MAX_TRACE_ISSUES, ObservationInput, SnapshotInput, StepInput, StepObservation,
+    TraceIssue, TraceValidation, cut_episode, validate_episode_trace,
 };
 pub use json::{JsText, Json, JsonError};
 pub use kept::{KeepError, KeptEntry, KeptLayer, KeptNode, keep_layer, verify_layer};

@@ -13,6 +13,7 @@ use rustix::net::{
 };
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{GuestReply, GuestRequest};
 
@@ -43,11 +44,67 @@ pub(crate) enum SendFailure {
     Gone,
 }
 
+/// How long a request may wait for room.
+pub(crate) const ROOM: Duration = Duration::from_secs(2);
+
+/// What sends on a channel. Whole messages, so that several may.
+#[derive(Debug)]
+pub(crate) struct Sender(Arc<OwnedFd>);
+
+/// The same for somebody who must not keep the channel open.
+#[derive(Debug)]
+pub(crate) struct WeakSender(Weak<OwnedFd>);
+
+impl WeakSender {
+    /// Nothing: the channel is closed.
+    pub(crate) fn upgrade(&self) -> Option<Sender> {
+        self.0.upgrade().map(Sender)
+    }
+}
+
 /// The runner's end.
 #[derive(Debug)]
 pub(crate) struct Channel {
-    socket: OwnedFd,
+    sender: Sender,
     buffer: Vec<u8>,
+}
+
+impl Sender {
+    pub(crate) fn weak(&self) -> WeakSender {
+        WeakSender(Arc::downgrade(&self.0))
+    }
+
+    /// Sends one request with descriptors; waits at most `patience` for room.
+    pub(crate) fn send(
+        &self,
+        request: &GuestRequest,
+        descriptors: &[BorrowedFd<'_>],
+        patience: Duration,
+    ) -> Result<(), SendFailure> {
+        let bytes = serde_json::to_vec(request).map_err(|_| SendFailure::TooLarge)?;
+        if bytes.len() > PACKET {
+            return Err(SendFailure::TooLarge);
+        }
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
+            return Err(SendFailure::TooLarge);
+        }
+        let until = Instant::now() + patience;
+        loop {
+            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+            match sendmsg(&*self.0, &[IoSlice::new(&bytes)], &mut control, flags) {
+                Ok(_) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) if Instant::now() < until => {
+                    let mut fds = [PollFd::new(&*self.0, PollFlags::OUT)];
+                    let _ = poll(&mut fds, Some(&timespec(Duration::from_millis(50))));
+                }
+                Err(Errno::MSGSIZE | Errno::NOBUFS) => return Err(SendFailure::TooLarge),
+                Err(_) => return Err(SendFailure::Gone),
+            }
+        }
+    }
 }
 
 impl Channel {
@@ -64,41 +121,23 @@ impl Channel {
             sockopt::set_socket_send_buffer_size(end, 2 * PACKET)?;
         }
         let channel = Self {
-            socket: ours,
+            sender: Sender(Arc::new(ours)),
             buffer: vec![0; PACKET + 1],
         };
         Ok((channel, theirs))
     }
 
-    /// Sends one request with descriptors; waits at most two seconds for room.
+    /// Sends one request with descriptors.
     pub(crate) fn send(
         &self,
         request: &GuestRequest,
         descriptors: &[BorrowedFd<'_>],
     ) -> Result<(), SendFailure> {
-        let bytes = serde_json::to_vec(request).map_err(|_| SendFailure::TooLarge)?;
-        if bytes.len() > PACKET {
-            return Err(SendFailure::TooLarge);
-        }
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
-            return Err(SendFailure::TooLarge);
-        }
-        let until = Instant::now() + Duration::from_secs(2);
-        loop {
-            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-            match sendmsg(&self.socket, &[IoSlice::new(&bytes)], &mut control, flags) {
-                Ok(_) => return Ok(()),
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) if Instant::now() < until => {
-                    let mut fds = [PollFd::new(&self.socket, PollFlags::OUT)];
-                    let _ = poll(&mut fds, Some(&timespec(Duration::from_millis(50))));
-                }
-                Err(Errno::MSGSIZE | Errno::NOBUFS) => return Err(SendFailure::TooLarge),
-                Err(_) => return Err(SendFailure::Gone),
-            }
-        }
+        self.sender.send(request, descriptors, ROOM)
+    }
+
+    pub(crate) fn sender(&self) -> &Sender {
+        &self.sender
     }
 
     /// Receives without waiting.
@@ -108,7 +147,7 @@ impl Channel {
         let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
         let result = loop {
             let mut parts = [IoSliceMut::new(&mut self.buffer)];
-            match recvmsg(&self.socket, &mut parts, &mut control, flags) {
+            match recvmsg(&*self.sender.0, &mut parts, &mut control, flags) {
                 Err(Errno::INTR) => {}
                 other => break other,
             }
@@ -147,7 +186,7 @@ impl Channel {
     pub(crate) fn wait(&self, until: Instant) -> bool {
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            let mut fds = [PollFd::new(&self.socket, PollFlags::IN)];
+            let mut fds = [PollFd::new(&*self.sender.0, PollFlags::IN)];
             match poll(&mut fds, Some(&timespec(left))) {
                 Ok(0) => return false,
                 Ok(_) => return true,
@@ -160,7 +199,7 @@ impl Channel {
 
 impl AsFd for Channel {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        self.sender.0.as_fd()
     }
 }
 

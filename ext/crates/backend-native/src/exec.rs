@@ -288,7 +288,7 @@ impl Guest {
             // A few messages per round: output and deadline must not starve behind a flood.
             for _ in 0..16 {
                 match self.channel.receive() {
-                    Received::Message(reply, _) => match *reply {
+                    Received::Message(reply, fds) => match *reply {
                         GuestReply::Exit(exit) if exit.id == call.request.id => {
                             let end = match (exit.code, exit.signal) {
                                 _ if stopped_at.is_some() => ExecEnd::Stopped,
@@ -305,7 +305,7 @@ impl Guest {
                                 errno,
                             });
                         }
-                        other => self.launched.hear(other),
+                        other => self.launched.hear(other, fds),
                     },
                     Received::Garbage => {}
                     Received::Empty => break,

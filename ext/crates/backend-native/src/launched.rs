@@ -1,10 +1,11 @@
-//! Programs that run beside others, and connections to servers among them.
+//! Programs that run beside others.
 //!
 //! Their ends and everything else that pid 1 says arrive on one channel, whoever happens to
 //! read it: an end that comes while somebody waits for another program is kept until it is
 //! asked for. A message about a program that nobody launched, or that ended, changes nothing.
 
 use crate::channel::{Received, SendFailure, timespec};
+use crate::connections::Tickets;
 use crate::exec::{ExecEnd, ExecError};
 use crate::guest::Guest;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -15,8 +16,6 @@ use wp_codebox_contracts::{ExecExit, ExecRequest, ExecutionId, GuestReply, Guest
 
 /// Most launched programs at once.
 pub const LAUNCHED: usize = 64;
-/// Longest wait for a connection: longer than pid 1 itself takes for one.
-const CONNECTING: Duration = Duration::from_secs(5);
 /// Most messages taken in a row: whoever waits must not starve behind a flood.
 const ROUND: usize = 64;
 
@@ -29,35 +28,13 @@ pub enum LaunchEnd {
     NotStarted(ExecError),
 }
 
-/// Why there is no connection.
-#[derive(Debug, thiserror::Error)]
-pub enum ConnectError {
-    /// The guest is dead.
-    #[error("the sandbox is gone")]
-    Gone,
-    /// Nothing listens there, or it is not answered.
-    #[error("port {port} of the sandbox cannot be reached: {}", std::io::Error::from_raw_os_error(*.errno))]
-    Refused {
-        /// Which.
-        port: u16,
-        /// errno.
-        errno: i32,
-    },
-    /// Pid 1 said nothing.
-    #[error("the sandbox did not answer a request to connect to its port {port}")]
-    Silent {
-        /// Which.
-        port: u16,
-    },
-}
-
 /// What is known of the programs that were launched.
 #[derive(Debug, Default)]
 pub(crate) struct Launched {
     /// Names of their programs, by id.
     running: BTreeMap<ExecutionId, String>,
     ends: VecDeque<(ExecutionId, LaunchEnd)>,
-    ticket: u64,
+    pub(crate) tickets: Tickets,
     /// Whether the channel's other end is gone.
     pub(crate) closed: bool,
 }
@@ -69,7 +46,7 @@ impl Launched {
 
     /// A message that was meant for nobody who is waiting. Late, foreign and forged ones are
     /// dropped, with their descriptors.
-    pub(crate) fn hear(&mut self, reply: GuestReply) {
+    pub(crate) fn hear(&mut self, reply: GuestReply, descriptors: Vec<OwnedFd>) {
         match reply {
             GuestReply::Exit(exit) => {
                 if self.running.remove(&exit.id).is_some() {
@@ -87,13 +64,13 @@ impl Launched {
                     self.ends.push_back((id, LaunchEnd::NotStarted(error)));
                 }
             }
+            GuestReply::Connected { ticket } => self.tickets.connected(ticket, descriptors),
+            GuestReply::ConnectFailed { ticket, errno } => self.tickets.failed(ticket, errno),
             GuestReply::Spawned { .. }
             | GuestReply::Layer { .. }
             | GuestReply::Egress
             | GuestReply::Ready { .. }
             | GuestReply::Started { .. }
-            | GuestReply::Connected { .. }
-            | GuestReply::ConnectFailed { .. }
             | GuestReply::Failed { .. } => {}
         }
     }
@@ -101,6 +78,7 @@ impl Launched {
     /// The guest is dead, and everything in it.
     pub(crate) fn all_ended(&mut self, how: ExecEnd) {
         self.closed = true;
+        self.tickets.void();
         for (id, _) in std::mem::take(&mut self.running) {
             self.ends.push_back((id, LaunchEnd::Ended(how)));
         }
@@ -216,7 +194,7 @@ impl Guest {
     fn hear_all(&mut self) {
         for _ in 0..ROUND {
             match self.channel.receive() {
-                Received::Message(reply, _) => self.launched.hear(*reply),
+                Received::Message(reply, fds) => self.launched.hear(*reply, fds),
                 Received::Garbage => {}
                 Received::Empty => return,
                 Received::Closed => return self.launched.all_ended(self.early_end()),
@@ -224,42 +202,10 @@ impl Guest {
         }
     }
 
-    /// A connection to a port on the guest's own 127.0.0.1; its descriptor does not block.
-    pub fn connect(&mut self, port: u16) -> Result<OwnedFd, ConnectError> {
-        self.launched.ticket += 1;
-        let ticket = self.launched.ticket;
-        self.channel
-            .send(&GuestRequest::Connect { ticket, port }, &[])
-            .map_err(|_| ConnectError::Gone)?;
-        let until = Instant::now() + CONNECTING;
-        loop {
-            match self.channel.receive() {
-                Received::Message(reply, fds) => match *reply {
-                    GuestReply::Connected { ticket: of } if of == ticket => {
-                        return match <[OwnedFd; 1]>::try_from(fds) {
-                            Ok([fd]) => Ok(fd),
-                            Err(_) => Err(ConnectError::Silent { port }),
-                        };
-                    }
-                    GuestReply::ConnectFailed { ticket: of, errno } if of == ticket => {
-                        return Err(ConnectError::Refused { port, errno });
-                    }
-                    other => self.launched.hear(other),
-                },
-                Received::Garbage => {}
-                Received::Closed => {
-                    self.launched.all_ended(self.early_end());
-                    return Err(ConnectError::Gone);
-                }
-                Received::Empty => {
-                    if !self.channel.wait(until) {
-                        return Err(ConnectError::Silent { port });
-                    }
-                }
-            }
-            if Instant::now() >= until {
-                return Err(ConnectError::Silent { port });
-            }
+    /// Takes note of what was said meanwhile; waits for nothing.
+    pub fn listen(&mut self) {
+        if !self.launched.closed {
+            self.hear_all();
         }
     }
 }
@@ -293,11 +239,11 @@ mod tests {
             GuestReply::Connected { ticket: 4 },
             GuestReply::Egress,
         ] {
-            launched.hear(strange);
+            launched.hear(strange, Vec::new());
         }
         assert!(launched.ends.is_empty() && launched.knows(&id("exec-1")));
-        launched.hear(exit("exec-1", 7));
-        launched.hear(exit("exec-1", 8));
+        launched.hear(exit("exec-1", 7), Vec::new());
+        launched.hear(exit("exec-1", 8), Vec::new());
         assert_eq!(launched.ends.len(), 1);
         let (of, end) = launched.ends.pop_front().unwrap();
         assert_eq!(of, id("exec-1"));
@@ -310,9 +256,9 @@ mod tests {
         for name in ["exec-1", "exec-2"] {
             launched.running.insert(id(name), "sh".to_owned());
         }
-        launched.hear(exit("exec-1", 0));
+        launched.hear(exit("exec-1", 0), Vec::new());
         launched.all_ended(ExecEnd::GuestDied);
-        launched.hear(exit("exec-2", 0));
+        launched.hear(exit("exec-2", 0), Vec::new());
         assert_eq!(launched.ends.len(), 2);
         assert!(matches!(
             launched.ends.back().unwrap().1,

@@ -11,6 +11,7 @@
 
 mod cgroup;
 mod channel;
+mod connections;
 mod diagnosis;
 mod exec;
 mod grouping;
@@ -35,6 +36,7 @@ mod watch;
 pub use cgroup::{
     Cgroup, CgroupError, CgroupPlace, Intent, LeftCgroups, RunCgroup, reap_cgroups, remove_cgroups,
 };
+pub use connections::ConnectError;
 pub use diagnosis::{Cause, Concern, causes, weaknesses};
 pub use exec::{ExecCall, ExecEnd, ExecError, Execution};
 pub use guest::{Guest, GuestEnd, GuestKiller, KillCause, LaunchOptions};
@@ -44,7 +46,7 @@ pub use host_facts::{
 };
 pub use inherited::inherited_descriptor;
 pub use launch_error::LaunchError;
-pub use launched::{ConnectError, LAUNCHED, LaunchEnd};
+pub use launched::{LAUNCHED, LaunchEnd};
 pub use native::{NativeBackend, NativeSpec};
 pub use php::{PhpError, PhpExtension, PhpLayout};
 pub use plan::{

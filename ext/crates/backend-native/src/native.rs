@@ -23,8 +23,9 @@ use wp_codebox_contracts::{
     IsolationLevel, IsolationReport, Limits, OutputStream, SandboxAudit, StagedFile,
 };
 use wp_codebox_runtime::{
-    Backend, BackendError, CancelHook, Cancellation, Capabilities, Destroyed, EgressListeners,
-    Execution, ExecutionEnd, ExecutionResult, Launch, LaunchedEnd, Left, Runtime, Terminal, Usage,
+    Backend, BackendError, CancelHook, Cancellation, Capabilities, Connector, Destroyed,
+    EgressListeners, Execution, ExecutionEnd, ExecutionResult, Launch, LaunchedEnd, Left, Runtime,
+    Terminal, Usage,
 };
 
 /// Time until a guest must be ready.
@@ -348,18 +349,17 @@ impl Runtime for NativeRuntime {
     }
 
     fn connect(&mut self, port: u16) -> Result<OwnedFd, BackendError> {
-        match &self.view {
-            View::Private => {}
-            View::Host(_) => {
-                return Err(ErrorBody::new(
-                    ErrorCode::PreviewUnavailable,
-                    "at isolation level reduced a sandbox has no sockets, so no server in it can be reached",
-                ));
-            }
-        }
-        self.guest
-            .connect(port)
-            .map_err(|e| ErrorBody::new(ErrorCode::PreviewUnavailable, e.to_string()))
+        self.has_sockets()?;
+        self.guest.connect(port).map_err(|e| e.body())
+    }
+
+    fn connector(&self) -> Result<Arc<dyn Connector>, BackendError> {
+        self.has_sockets()?;
+        Ok(self.guest.connector())
+    }
+
+    fn listen(&mut self) {
+        self.guest.listen();
     }
 
     fn look(&self) -> Result<Left, BackendError> {
@@ -406,6 +406,17 @@ fn copies<'a>(
 }
 
 impl NativeRuntime {
+    /// Whether a server in it can be reached.
+    fn has_sockets(&self) -> Result<(), BackendError> {
+        match &self.view {
+            View::Private => Ok(()),
+            View::Host(_) => Err(ErrorBody::new(
+                ErrorCode::PreviewUnavailable,
+                "at isolation level reduced a sandbox has no sockets, so no server in it can be reached",
+            )),
+        }
+    }
+
     /// A request as the guest must get it, with the environment that every program has.
     fn request(&self, request: ExecRequest) -> Result<ExecRequest, ErrorBody> {
         let mut env = environment();

@@ -18,6 +18,7 @@ mod parent;
 mod peer;
 mod preview;
 mod recipe;
+mod relay;
 mod run;
 mod supervise;
 mod workspace;

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
     ErrorBody, ExecutionId, GuestPath, IsolationReport, OutputStream, SandboxAudit,
@@ -178,6 +179,17 @@ pub trait Backend {
     fn create(&self, spec: &Self::Spec) -> Result<Box<dyn Runtime>, BackendError>;
 }
 
+/// Takes a connection, or why there is none.
+pub type Connected = Box<dyn FnOnce(Result<OwnedFd, BackendError>) + Send>;
+
+/// Asks a guest for connections, from any thread, also while its owner waits for a program.
+pub trait Connector: Send + Sync {
+    /// Asks for one to a port on the guest's own 127.0.0.1, and waits for nothing. `answer` is
+    /// called once, by the guest's owner as soon as it hears of it, or by whoever asks when
+    /// there is nobody to ask. It must not wait either.
+    fn ask(&self, port: u16, answer: Connected);
+}
+
 /// A guest that is ready.
 pub trait Runtime {
     /// What probes saw in this guest before foreign code ran.
@@ -210,6 +222,11 @@ pub trait Runtime {
     fn death(&mut self) -> Option<ExecutionEnd>;
     /// A connection to a port on the guest's own 127.0.0.1. Its descriptor does not block.
     fn connect(&mut self, port: u16) -> Result<OwnedFd, BackendError>;
+    /// What asks for such connections from other threads, while this one waits for something.
+    fn connector(&self) -> Result<Arc<dyn Connector>, BackendError>;
+    /// Takes note of what the guest said meanwhile, for an owner who waits for something that is
+    /// not the guest; waits for nothing.
+    fn listen(&mut self);
     /// What its captured mounts hold by now. The guest lives: what is read there can change
     /// while it is read, and its names are the guest's.
     fn look(&self) -> Result<Left, BackendError>;

@@ -12,6 +12,7 @@ mod cancellation;
 mod disk;
 mod event_log;
 mod gc;
+mod held;
 mod journal;
 mod lifecycle;
 mod markers;
@@ -28,8 +29,8 @@ mod timestamp;
 pub const SEEDS: &str = "sandboxes";
 
 pub use backend::{
-    Backend, BackendError, Capabilities, Destroyed, EgressListeners, Execution, ExecutionEnd,
-    ExecutionResult, Launch, LaunchedEnd, Left, Runtime, Terminal, Usage,
+    Backend, BackendError, Capabilities, Connected, Connector, Destroyed, EgressListeners,
+    Execution, ExecutionEnd, ExecutionResult, Launch, LaunchedEnd, Left, Runtime, Terminal, Usage,
 };
 pub use cancellation::{CancelHook, CancelReason, Cancellation};
 pub use event_log::{EventPage, PageLimits, read_events};
@@ -37,6 +38,7 @@ pub use gc::{
     ArtifactRule, GcFailure, GcItem, GcKind, GcMode, GcReason, GcReport, GcRules, SizeBudget,
     SnapshotRule, collect, sites,
 };
+pub use held::{HeldFacts, HeldMount};
 pub use journal::{Journal, JournalError};
 pub use lifecycle::{IllegalTransition, RuntimeState};
 pub use reap::{Reaped, reap_dead};

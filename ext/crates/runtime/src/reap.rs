@@ -6,10 +6,10 @@
 //! that would settle one run the holder of its lease does; the others see it as they found it.
 
 use crate::markers::{Life, drop_unfinished, is_marker, is_removed, life, take_lease};
-use crate::recovery::{Recovered, recover};
+use crate::recovery::{Recovered, Salvaged, recover};
 use crate::run_dir::{RunDirError, io, remove_leftovers, remove_scratch};
 use crate::run_record::{Ending, NewRun, RunRecord};
-use crate::{StateDir, event_log};
+use crate::{StateDir, event_log, held};
 use rustix::fs::{Mode, OFlags};
 use serde_json::Value;
 use std::fs;
@@ -198,13 +198,21 @@ fn ending(found: Recovered) -> Ending {
             error: None,
             bundle_id: Some(bundle_id),
         },
-        Recovered::Salvage { bundle_id, outcome } => Ending {
+        Recovered::Salvage {
+            bundle_id,
+            outcome,
+            of,
+        } => Ending {
             outcome,
             ..failed(
-                if outcome == Outcome::Blocked {
-                    "the supervisor of this run died after its guest had ended; what that changed holds a secret and is not in the bundle, run again"
-                } else {
-                    "the supervisor of this run died after its guest had ended; the captured change is in a bundle without checks, which cannot be approved"
+                match (of, outcome) {
+                    (Salvaged::Deeds, _) => held::SUMMARY,
+                    (Salvaged::Change, Outcome::Blocked) => {
+                        "the supervisor of this run died after its guest had ended; what that changed holds a secret and is not in the bundle, run again"
+                    }
+                    (Salvaged::Change, _) => {
+                        "the supervisor of this run died after its guest had ended; the captured change is in a bundle without checks, which cannot be approved"
+                    }
                 },
                 Some(bundle_id),
             )

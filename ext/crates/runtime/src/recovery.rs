@@ -1,7 +1,7 @@
 //! What a dead run left: its result, its bundle, or the bundle that was written for this case.
 
 use crate::run_dir::{RESULT_FILE, SALVAGE};
-use crate::{StateDir, event_log};
+use crate::{StateDir, event_log, held};
 use rustix::fs::RenameFlags;
 use std::fs;
 use std::io::Read;
@@ -23,12 +23,25 @@ pub(crate) enum Recovered {
         outcome: Outcome,
         summary: String,
     },
-    /// It had captured what its guest left; the bundle of that has its place now.
-    Salvage { bundle_id: String, outcome: Outcome },
+    /// It had captured what its guest left, or held a sandbox; the bundle of that has its place now.
+    Salvage {
+        bundle_id: String,
+        outcome: Outcome,
+        of: Salvaged,
+    },
     /// Something ran.
     Journal,
     /// Nothing had happened.
     Nothing,
+}
+
+/// What is in a bundle that was salvaged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Salvaged {
+    /// What its guest changed.
+    Change,
+    /// What was done in the sandbox, and no change.
+    Deeds,
 }
 
 /// Looks, and moves a salvaged bundle to its place.
@@ -38,7 +51,10 @@ pub(crate) fn recover(state: &StateDir, site: &SiteId, path: &Path, run_id: &Run
     }
     let bundle = store(state, site).and_then(|store| {
         own_bundle(&store, run_id).or_else(|| {
-            adopt(&store, path, run_id)?;
+            adopt(&store, path, run_id).or_else(|| {
+                held::salvage(path, run_id)?;
+                adopt(&store, path, run_id)
+            })?;
             own_bundle(&store, run_id)
         })
     });
@@ -74,7 +90,16 @@ fn own_bundle(store: &Store, run_id: &RunId) -> Option<Recovered> {
     let outcome = serde_json::from_value(bundle.row.outcome.clone().into());
     let outcome = outcome.unwrap_or(Outcome::Failed);
     if !is_signed(&bundle) {
-        return Some(Recovered::Salvage { bundle_id, outcome });
+        let of = if bundle.row.summary == held::SUMMARY {
+            Salvaged::Deeds
+        } else {
+            Salvaged::Change
+        };
+        return Some(Recovered::Salvage {
+            bundle_id,
+            outcome,
+            of,
+        });
     }
     Some(Recovered::Bundle {
         bundle_id,

@@ -1,5 +1,6 @@
 //! The directory of a run:
-//! `sites/<site>/runs/<run_id>/{run.json,events.jsonl,lease,control.sock,result.json,salvage/,scratch/}`.
+//! `sites/<site>/runs/<run_id>/{run.json,events.jsonl,lease,control.sock,result.json,held.json,
+//! episode.jsonl,salvage/,scratch/}`.
 //!
 //! `sites/<site>/active/<run_id>` marks runs that are not settled, so that reaping costs
 //! what is alive or broken, not what ever ran. The marker is made and locked before
@@ -10,7 +11,7 @@
 
 use crate::markers::{count_alive, lock_site, make_marker, take_lease};
 use crate::run_record::{Ending, LiveRecord, NewRun, RunRecord, replace_file, unfinished};
-use crate::{StateDir, StateDirError};
+use crate::{StateDir, StateDirError, held};
 use rustix::fs::{Mode, OFlags};
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
@@ -192,8 +193,12 @@ pub(crate) fn remove_scratch(path: &Path) {
     remove_in(path, b"scratch");
 }
 
-/// Socket, salvage and half a result of a run that has its terminal record.
+/// Socket, salvage, half a result and what was kept of a held sandbox, of a run that has its
+/// terminal record.
 pub(crate) fn remove_leftovers(path: &Path) {
+    for name in held::FILES {
+        let _ = fs::remove_file(path.join(name));
+    }
     let _ = fs::remove_file(path.join(CONTROL_SOCKET));
     let _ = fs::remove_file(path.join(unfinished(RESULT_FILE)));
     remove_in(path, SALVAGE.as_bytes());

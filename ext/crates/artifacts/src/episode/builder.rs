@@ -72,10 +72,10 @@ impl<'r> EpisodeBuilder<'r> {
         }
         let observation_refs: Vec<TraceRef> = observations.iter().map(observation_ref).collect();
         let reset = EpisodeReset {
-            id: id.clone(),
+            id,
             runtime: start.runtime.clone(),
             observations,
-            observation_refs: observation_refs.clone(),
+            observation_refs,
         };
         let bytes = self.grown(HEAD, "reset", &reset)?;
         let trace = EpisodeTrace {
@@ -83,7 +83,7 @@ impl<'r> EpisodeBuilder<'r> {
             version: TRACE_VERSION,
             id: format!("trace-{}", start.runtime.id),
             created_at: start.created_at,
-            runtime: start.runtime.clone(),
+            runtime: start.runtime,
             reset,
             steps: Vec::new(),
             snapshots: Vec::new(),
@@ -93,11 +93,7 @@ impl<'r> EpisodeBuilder<'r> {
         judge("reset", &trace, validate::judge)?;
         self.bytes = bytes;
         self.resets += 1;
-        self.records.push(EpisodeRecord::Reset {
-            id,
-            runtime: start.runtime,
-            observations: observation_refs,
-        });
+        self.records.push(EpisodeRecord::from(&trace.reset));
         Ok(&self.trace.insert(trace).reset)
     }
 
@@ -128,13 +124,7 @@ impl<'r> EpisodeBuilder<'r> {
             issues.forbidden(step, "$.steps");
         })?;
         let bytes = self.grown(self.bytes, "step", &step)?;
-        let record = EpisodeRecord::Step {
-            id: step.id.clone(),
-            index,
-            action_ref: step.action_ref.clone(),
-            execution_ref: step.execution_ref.clone(),
-            observation_ref: step.observation_ref.clone(),
-        };
+        let record = EpisodeRecord::from(&step);
         let trace = self.trace.as_mut().ok_or(EpisodeError::NotReset)?;
         trace.steps.push(step);
         self.records.push(record);
@@ -178,13 +168,7 @@ impl<'r> EpisodeBuilder<'r> {
             issues.forbidden(snapshot, "$.snapshots");
         })?;
         let bytes = self.grown(self.bytes, "snapshot", &snapshot)?;
-        let record = EpisodeRecord::Snapshot {
-            id: snapshot.id.clone(),
-            created_at: snapshot.created_at.clone(),
-            semantics: snapshot.semantics,
-            artifact_refs: snapshot.artifact_refs.clone(),
-            digest: snapshot.digest.clone(),
-        };
+        let record = EpisodeRecord::from(&snapshot);
         let trace = self.trace.as_mut().ok_or(EpisodeError::NotReset)?;
         trace.snapshots.push(snapshot);
         self.records.push(record);

@@ -9,6 +9,7 @@ mod builder;
 mod error;
 mod inputs;
 mod issues;
+mod parts;
 mod payload;
 mod redact;
 mod validate;
@@ -19,6 +20,7 @@ pub use inputs::{
     EpisodeArtifacts, EpisodeStart, ObservationInput, SnapshotInput, StepInput, StepObservation,
 };
 pub use issues::{MAX_TRACE_ISSUES, TraceIssue};
+pub use parts::{EpisodePart, cut_episode};
 pub use validate::{TraceValidation, validate_episode_trace};
 
 /// Largest trace, bytes.

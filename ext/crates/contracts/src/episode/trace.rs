@@ -159,6 +159,40 @@ pub enum EpisodeRecord {
     },
 }
 
+impl From<&EpisodeReset> for EpisodeRecord {
+    fn from(reset: &EpisodeReset) -> Self {
+        Self::Reset {
+            id: reset.id.clone(),
+            runtime: reset.runtime.clone(),
+            observations: reset.observation_refs.clone(),
+        }
+    }
+}
+
+impl From<&EpisodeStep> for EpisodeRecord {
+    fn from(step: &EpisodeStep) -> Self {
+        Self::Step {
+            id: step.id.clone(),
+            index: step.index,
+            action_ref: step.action_ref.clone(),
+            execution_ref: step.execution_ref.clone(),
+            observation_ref: step.observation_ref.clone(),
+        }
+    }
+}
+
+impl From<&EpisodeSnapshot> for EpisodeRecord {
+    fn from(snapshot: &EpisodeSnapshot) -> Self {
+        Self::Snapshot {
+            id: snapshot.id.clone(),
+            created_at: snapshot.created_at.clone(),
+            semantics: snapshot.semantics,
+            artifact_refs: snapshot.artifact_refs.clone(),
+            digest: snapshot.digest.clone(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -17,6 +17,8 @@ const WORDS: usize = 600;
 pub(crate) trait Host {
     /// A connection to the site's server in the working guest.
     fn connect(&mut self) -> io::Result<OwnedFd>;
+    /// A moment without anything of the browser's.
+    fn pause(&mut self);
     /// Tells everybody how far the command is.
     fn progress(&mut self, stage: &str, detail: Value);
 }
@@ -206,7 +208,10 @@ impl<'h> Wire<'h> {
             let pause = until.duration_since(now).min(TICK);
             let wake = match self.pipe.wakes.recv_timeout(pause) {
                 Ok(wake) => wake,
-                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Timeout) => {
+                    self.host.pause();
+                    continue;
+                }
                 Err(RecvTimeoutError::Disconnected) => Wake::Closed("the browser is gone"),
             };
             match wake {
@@ -317,6 +322,7 @@ mod tests {
         fn connect(&mut self) -> io::Result<OwnedFd> {
             Err(io::Error::other("there is no site"))
         }
+        fn pause(&mut self) {}
         fn progress(&mut self, _: &str, _: Value) {}
     }
 

@@ -4,7 +4,7 @@
 //! both directions, `Host` is what was judged, framing is the library's own. The body
 //! streams with back-pressure.
 
-use super::body::{Broken, Connection, Outgoing, Returning};
+use super::body::{Broken, Outgoing, Returning};
 use super::denial::{self, Reason};
 use super::head::Framing;
 use super::log::EgressMode;
@@ -15,6 +15,7 @@ use super::session::Shared;
 use super::stream::Io;
 use super::trace::Trace;
 use super::upstream::Allowed;
+use crate::relay::{Connection, Passing};
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Empty, Full};
@@ -202,12 +203,11 @@ impl Exchange {
     }
 
     fn body(&self, inner: Incoming) -> Carried {
-        Outgoing {
-            inner,
+        let judge = Outgoing {
             trace: Arc::clone(&self.trace),
             budget: Arc::clone(&self.shared.budget),
-        }
-        .boxed_unsync()
+        };
+        Passing::new(inner, judge, ()).boxed_unsync()
     }
 
     fn incoming(
@@ -234,13 +234,12 @@ impl Exchange {
             scrubber.headers(&mut headers);
             headers.remove(header::CONTENT_LENGTH);
         }
-        let body = Returning::new(
-            body,
-            Arc::clone(&self.trace),
-            Arc::clone(&self.shared.budget),
+        let judge = Returning {
+            trace: Arc::clone(&self.trace),
+            budget: Arc::clone(&self.shared.budget),
             scrubber,
-            connection,
-        );
+        };
+        let body = Passing::new(body, judge, connection);
         let mut response = Response::new(body.boxed_unsync());
         *response.status_mut() = parts.status;
         *response.headers_mut() = headers;

@@ -1,13 +1,13 @@
-//! Bodies in both directions: bounded in size, ended when nothing moves, without trailers.
+//! Bodies in both directions: bounded in size, ended when nothing moves.
 
+use crate::relay::{Judge, Passing};
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
-use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::body::Incoming;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::task::AbortHandle;
 use tokio::time::{Instant, Sleep, sleep};
 
 /// A body of either direction.
@@ -34,85 +34,46 @@ pub(super) fn words(text: &str) -> Carried {
         .boxed_unsync()
 }
 
-/// The task that moves the guest's connection; it ends with whoever holds this.
-pub(super) struct Connection(AbortHandle);
-
-impl Connection {
-    pub(super) fn spawn(task: impl Future<Output = hyper::Result<()>> + Send + 'static) -> Self {
-        Self(tokio::spawn(task).abort_handle())
-    }
-}
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-/// A body with bounds.
-pub(super) struct Bounded {
+/// A body with bounds. `keeps` lives as long as it does.
+pub(super) fn bounded<K: Send + Unpin + 'static>(
     inner: Incoming,
+    most: u64,
+    idle: Duration,
+    keeps: K,
+) -> Carried {
+    let bounds = Bounds {
+        left: most,
+        idle,
+        timer: Box::pin(sleep(idle)),
+    };
+    Passing::new(inner, bounds, keeps).boxed_unsync()
+}
+
+struct Bounds {
     left: u64,
     idle: Duration,
     timer: Pin<Box<Sleep>>,
-    /// Ends with the body.
-    _connection: Option<Connection>,
 }
 
-impl Bounded {
-    pub(super) fn new(
-        inner: Incoming,
-        most: u64,
-        idle: Duration,
-        connection: Option<Connection>,
-    ) -> Self {
-        Self {
-            inner,
-            left: most,
-            idle,
-            timer: Box::pin(sleep(idle)),
-            _connection: connection,
-        }
-    }
-}
+impl Judge for Bounds {
+    type Broken = Broken;
 
-impl Body for Bounded {
-    type Data = Bytes;
-    type Error = Broken;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
-        loop {
-            let Poll::Ready(frame) = Pin::new(&mut self.inner).poll_frame(cx) else {
-                ready!(self.timer.as_mut().poll(cx));
-                return Poll::Ready(Some(Err(Broken::Idle)));
-            };
-            let idle = self.idle;
-            self.timer.as_mut().reset(Instant::now() + idle);
-            let data = match frame {
-                None => return Poll::Ready(None),
-                Some(Err(_)) => return Poll::Ready(Some(Err(Broken::Gone))),
-                // Trailers could carry what a header may not.
-                Some(Ok(frame)) => match frame.into_data() {
-                    Ok(data) => data,
-                    Err(_) => continue,
-                },
-            };
-            let Some(left) = self.left.checked_sub(data.len() as u64) else {
-                return Poll::Ready(Some(Err(Broken::TooLarge)));
-            };
-            self.left = left;
-            return Poll::Ready(Some(Ok(Frame::data(data))));
-        }
+    fn data(&mut self, data: Bytes) -> Result<Bytes, Broken> {
+        let idle = self.idle;
+        self.timer.as_mut().reset(Instant::now() + idle);
+        self.left = self
+            .left
+            .checked_sub(data.len() as u64)
+            .ok_or(Broken::TooLarge)?;
+        Ok(data)
     }
 
-    fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
+    fn gone(&mut self) -> Broken {
+        Broken::Gone
     }
 
-    fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
+    fn wait(&mut self, cx: &mut Context<'_>) -> Poll<Broken> {
+        ready!(self.timer.as_mut().poll(cx));
+        Poll::Ready(Broken::Idle)
     }
 }

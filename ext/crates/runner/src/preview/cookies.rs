@@ -1,21 +1,47 @@
 //! Cookies between a visitor and a guest.
 //!
 //! Browsers keep cookies by host, whatever the port: on 127.0.0.1 those of every program of that
-//! machine are sent along. The guest gets the ones that it set itself in this preview, and sets
-//! them for this host only.
+//! machine are sent along. The guest gets the ones that it set itself in this preview, with the
+//! values that it gave them: who gives a cookie the name of another program's would otherwise be
+//! told that one's value. It sets them for this host only, and never those of previews.
 
 use super::token::Token;
 use hyper::header::{self, HeaderMap, HeaderValue};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Cookies that one guest may set.
-const MOST: usize = 256;
+/// Cookies of one guest that are known; of more than that the first are forgotten.
+const MOST: usize = 1024;
+/// Longest name and value together; browsers take no longer ones.
+const LONGEST: usize = 4096;
+/// What the names of the token's cookies begin with, in every preview of this host.
+const OWN: &str = "codebox_preview_";
 
-/// The names that the guest set, and the one that is ours.
+/// Names and values that the guest set, and when of all.
+#[derive(Debug, Default)]
+struct Given {
+    pairs: BTreeMap<(String, String), u64>,
+    count: u64,
+}
+
+impl Given {
+    fn add(&mut self, name: &str, value: &str) {
+        self.count += 1;
+        self.pairs
+            .insert((name.to_owned(), value.to_owned()), self.count);
+        if self.pairs.len() > MOST {
+            let first = self.pairs.iter().min_by_key(|(_, at)| **at);
+            if let Some(first) = first.map(|(pair, _)| pair.clone()) {
+                self.pairs.remove(&first);
+            }
+        }
+    }
+}
+
+/// The cookies that the guest set, and the one that is ours.
 #[derive(Debug)]
 pub(super) struct Cookies {
-    set: Mutex<BTreeSet<String>>,
+    given: Mutex<Given>,
     /// Name of the token's cookie; it differs by port, since browsers do not.
     own: String,
 }
@@ -23,8 +49,8 @@ pub(super) struct Cookies {
 impl Cookies {
     pub(super) fn new(port: u16) -> Self {
         Self {
-            set: Mutex::default(),
-            own: format!("codebox_preview_{port}"),
+            given: Mutex::default(),
+            own: format!("{OWN}{port}"),
         }
     }
 
@@ -48,9 +74,12 @@ impl Cookies {
 
     /// The cookies of a request that the guest may see.
     pub(super) fn for_guest(&self, headers: &HeaderMap) -> Option<HeaderValue> {
-        let set = self.names();
+        let given = self.given();
         let kept: Vec<String> = pairs(headers)
-            .filter(|(name, _)| set.contains(*name))
+            .filter(|(name, value)| {
+                let pair = (name.trim().to_owned(), value.trim().to_owned());
+                given.pairs.contains_key(&pair)
+            })
             .map(|(name, value)| format!("{name}={value}"))
             .collect();
         if kept.is_empty() {
@@ -63,18 +92,12 @@ impl Cookies {
     pub(super) fn for_visitor(&self, given: &HeaderValue) -> Option<HeaderValue> {
         let mut parts = given.to_str().ok()?.split(';');
         let pair = parts.next()?.trim();
-        let name = pair.split_once('=').map_or("", |(name, _)| name.trim());
-        if name.is_empty() || name == self.own {
+        let (name, value) = pair.split_once('=')?;
+        let (name, value) = (name.trim(), value.trim());
+        if name.is_empty() || name.starts_with(OWN) || pair.len() > LONGEST {
             return None;
         }
-        let mut set = self.names();
-        if !set.contains(name) {
-            if set.len() >= MOST {
-                return None;
-            }
-            set.insert(name.to_owned());
-        }
-        drop(set);
+        self.given().add(name, value);
         let mut kept = vec![pair];
         kept.extend(parts.map(str::trim).filter(|attribute| {
             let name = attribute.split('=').next().unwrap_or_default().trim();
@@ -83,8 +106,8 @@ impl Cookies {
         HeaderValue::from_str(&kept.join("; ")).ok()
     }
 
-    fn names(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.set.lock().unwrap_or_else(PoisonError::into_inner)
+    fn given(&self) -> MutexGuard<'_, Given> {
+        self.given.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -132,24 +155,32 @@ mod unit {
     }
 
     #[test]
-    fn a_guest_sets_a_bounded_number() {
+    fn a_name_does_not_open_the_value_of_another() {
+        let cookies = Cookies::new(4321);
+        for set in ["session=mine; Path=/nowhere", "other=1; Max-Age=0"] {
+            let given = HeaderValue::from_str(set).unwrap();
+            assert!(cookies.for_visitor(&given).is_some());
+        }
+        let request = asked("session=secret; session=mine; other=secret");
+        assert_eq!(cookies.for_guest(&request).unwrap(), "session=mine");
+        let long = format!("long={}", "x".repeat(LONGEST));
+        let long = HeaderValue::from_str(&long).unwrap();
+        assert_eq!(cookies.for_visitor(&long), None);
+        let of_another = HeaderValue::from_static("codebox_preview_9999=abc");
+        assert_eq!(cookies.for_visitor(&of_another), None);
+    }
+
+    #[test]
+    fn a_bounded_number_is_known() {
         let cookies = Cookies::new(1);
-        let set = (0..MOST + 10).filter(|index| {
-            let text = format!("name{index}=1");
-            cookies
-                .for_visitor(&HeaderValue::from_str(&text).unwrap())
-                .is_some()
-        });
-        assert_eq!(set.count(), MOST);
-        assert!(
-            cookies
-                .for_visitor(&HeaderValue::from_static("name0=2"))
-                .is_some()
-        );
-        assert!(
-            cookies
-                .for_visitor(&HeaderValue::from_static("nothing"))
-                .is_none()
-        );
+        for index in 0..MOST + 10 {
+            let text = HeaderValue::from_str(&format!("name{index}=1")).unwrap();
+            assert!(cookies.for_visitor(&text).is_some());
+        }
+        assert_eq!(cookies.given().pairs.len(), MOST);
+        assert_eq!(cookies.for_guest(&asked("name9=1")), None);
+        assert!(cookies.for_guest(&asked("name10=1")).is_some());
+        let nothing = HeaderValue::from_static("nothing");
+        assert!(cookies.for_visitor(&nothing).is_none());
     }
 }

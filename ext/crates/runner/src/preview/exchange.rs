@@ -1,12 +1,13 @@
 //! One request of a visitor: judged, carried to the guest, its answer carried back.
 
-use super::body::{Bounded, Carried, Connection, words};
+use super::body::{Carried, bounded, words};
 use super::cookies::Cookies;
 use super::forwarder::{Asked, Doorway, ForwarderLimits};
 use super::headers;
 use super::origin::{Hosts, Origin};
 use super::tally::Tally;
 use super::token::{PARAMETER, Token};
+use crate::relay::Connection;
 use http_body_util::{BodyExt, Empty};
 use hyper::body::{Body, Incoming};
 use hyper::header::{self, HeaderValue};
@@ -27,8 +28,8 @@ pub(super) struct Shared {
     pub tally: Arc<Tally>,
     pub limits: ForwarderLimits,
     pub doorway: Arc<dyn Doorway>,
-    /// Room for requests in the guest.
-    pub rooms: Semaphore,
+    /// Room for requests in the guest: from their beginning to the end of their answers.
+    pub rooms: Arc<Semaphore>,
 }
 
 /// Why a request gets no answer of the guest.
@@ -196,7 +197,8 @@ impl Shared {
     ) -> Result<Response<Carried>, Refusal> {
         let limits = &self.limits;
         let outgoing = self.outgoing(request, origin)?;
-        let _room = timeout(limits.door_timeout, self.rooms.acquire())
+        let waiting = Arc::clone(&self.rooms).acquire_owned();
+        let room = timeout(limits.door_timeout, waiting)
             .await
             .map_err(|_| Refusal::Busy)?
             .map_err(|_| Refusal::Busy)?;
@@ -212,17 +214,20 @@ impl Shared {
             .map_err(|_| Refusal::Slow)?
             .map_err(|_| Refusal::Unreachable)?;
         let (parts, body) = response.into_parts();
-        if parts.status.is_informational() {
+        let lengths = [header::CONTENT_LENGTH, header::TRANSFER_ENCODING];
+        // Two opinions on where an answer ends are none.
+        if parts.status.is_informational() || lengths.iter().all(|l| parts.headers.contains_key(l))
+        {
             return Err(Refusal::Unreachable);
         }
         self.tally.served();
-        let body = Bounded::new(
+        let body = bounded(
             body,
             limits.response_bytes,
             limits.idle_timeout,
-            Some(connection),
+            (connection, room),
         );
-        let mut response = Response::new(body.boxed_unsync());
+        let mut response = Response::new(body);
         *response.status_mut() = parts.status;
         *response.headers_mut() = headers::for_visitor(&parts.headers, &self.cookies);
         Ok(response)
@@ -266,7 +271,7 @@ impl Shared {
                 if let Some(bytes) = exact {
                     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(bytes));
                 }
-                Bounded::new(body, limits.request_bytes, limits.idle_timeout, None).boxed_unsync()
+                bounded(body, limits.request_bytes, limits.idle_timeout, ())
             }
         };
         let mut outgoing = Request::new(body);

@@ -3,6 +3,7 @@
 use super::cookies::Cookies;
 use super::exchange::Shared;
 use super::origin::{Hosts, Origin};
+use super::patience::Patience;
 use super::tally::{Counts, Tally};
 use super::token::Token;
 use hyper::server::conn::http1;
@@ -42,7 +43,7 @@ pub(crate) struct ForwarderLimits {
     pub door_timeout: Duration,
     /// Time until the guest answers.
     pub answer_timeout: Duration,
-    /// Time in which something of a body must move.
+    /// Time in which something of a body must move, and a visitor must take something of it.
     pub idle_timeout: Duration,
     /// Longest connection.
     pub connection_time: Duration,
@@ -134,7 +135,7 @@ impl Forwarder {
             tally: Arc::clone(&tally),
             limits: config.limits,
             doorway: config.doorway,
-            rooms: Semaphore::new(config.limits.requests),
+            rooms: Arc::new(Semaphore::new(config.limits.requests)),
         });
         let expired = Arc::new(AtomicBool::new(false));
         let (stop, stopped) = oneshot::channel::<()>();
@@ -253,7 +254,10 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>) {
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head_timeout)
         .max_buf_size(limits.head_bytes)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(
+            TokioIo::new(Patience::new(stream, limits.idle_timeout)),
+            service,
+        );
     // What a visitor does wrong is the end of its connection and nothing else.
     let _ = tokio::time::timeout(limits.connection_time, connection).await;
 }

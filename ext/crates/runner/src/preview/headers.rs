@@ -7,8 +7,13 @@
 //!   its own, a port or the public URL; without it wp-admin cannot ask its own REST routes.
 //! - everything else of the policy: the page may ask its own origin and nobody else. A guest
 //!   without a network does not get the visitor's.
+//! - no device of the visitor's, no names looked up before it is clear who is asked.
 //! - no service worker, no cache: nothing of a guest outlives it and answers for the next one on
 //!   the same port.
+//!
+//! What a proxy in front would do on the guest's word (serve a file of its own, ask another
+//! address, change how it balances) is not the guest's to say, and what such a proxy knows of a
+//! visitor is not the guest's to learn.
 
 use super::cookies::Cookies;
 use super::origin::Origin;
@@ -20,37 +25,74 @@ const POLICY: &str = "sandbox allow-scripts allow-forms allow-same-origin; \
     default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; object-src 'none'; \
     base-uri 'self'; form-action 'self'";
 
+/// What a page may not even ask its visitor for.
+const DEVICES: &str = "camera=(), microphone=(), geolocation=(), display-capture=(), usb=(), \
+    serial=(), hid=(), bluetooth=(), midi=(), payment=(), publickey-credentials-create=(), \
+    publickey-credentials-get=(), identity-credentials-get=(), clipboard-read=(), local-fonts=(), \
+    idle-detection=(), window-management=(), screen-wake-lock=(), xr-spatial-tracking=()";
+
 /// What every answer says, whoever made it.
 const FORCED: &[(&str, &str)] = &[
     ("cache-control", "no-store"),
     ("cross-origin-opener-policy", "same-origin"),
     ("cross-origin-resource-policy", "same-origin"),
+    ("permissions-policy", DEVICES),
     ("referrer-policy", "no-referrer"),
     ("x-content-type-options", "nosniff"),
+    ("x-dns-prefetch-control", "off"),
     ("x-robots-tag", "noindex, nofollow"),
 ];
 
 /// What a guest may not say: it would bind the visitor's browser beyond this preview, or open
 /// its answers to pages of others.
 const DROPPED: &[&str] = &[
-    "access-control-allow-credentials",
-    "access-control-allow-headers",
-    "access-control-allow-methods",
-    "access-control-allow-origin",
-    "access-control-expose-headers",
-    "access-control-max-age",
+    "accept-ch",
     "alt-svc",
     "clear-site-data",
     "content-security-policy-report-only",
+    "critical-ch",
+    "expect-ct",
     "expires",
     "nel",
+    "observe-browsing-topics",
+    "origin-trial",
     "pragma",
     "public-key-pins",
     "report-to",
     "reporting-endpoints",
     "service-worker-allowed",
+    "set-login",
+    "speculation-rules",
     "strict-transport-security",
+    "supports-loading-mode",
+    "use-as-dictionary",
     "x-powered-by",
+    "x-varnish",
+];
+
+/// How the names of such headers begin, and of those that a program in front obeys.
+const DROPPED_FAMILIES: &[&str] = &[
+    "access-control-",
+    "attribution-reporting-",
+    "cdn-",
+    "cloudflare-",
+    "edge-",
+    "fastly-",
+    "netlify-",
+    "sec-",
+    "secure-session-",
+    "surrogate-",
+    "vercel-",
+    "x-accel-",
+    "x-cdn-",
+    "x-codebox-",
+    "x-envoy-",
+    "x-forwarded-",
+    "x-lighttpd-",
+    "x-litespeed-",
+    "x-lsadc-",
+    "x-reproxy-",
+    "x-sendfile",
 ];
 
 /// What only a program in front may say, and what a visitor's browser says to it alone.
@@ -68,6 +110,43 @@ const FORGED: &[&str] = &[
     "x-real-ip",
     "x-rewrite-url",
 ];
+
+/// How the names of such headers begin, and of those in which a program in front tells who the
+/// visitor is, with credentials that are good elsewhere too.
+const FORGED_FAMILIES: &[&str] = &[
+    "cdn-",
+    "cf-",
+    "fastly-",
+    "fly-",
+    "remote-",
+    "ssl-",
+    "tailscale-",
+    "teleport-",
+    "x-amz",
+    "x-appengine-",
+    "x-auth-",
+    "x-authenticated-",
+    "x-authentik-",
+    "x-azure-",
+    "x-client-cert",
+    "x-endpoint-api-",
+    "x-envoy-",
+    "x-forwarded-",
+    "x-goog-",
+    "x-jwt-",
+    "x-ms-",
+    "x-pomerium-",
+    "x-remote-",
+    "x-ssl-",
+    "x-vercel-",
+    "x-vouch-",
+    "x-webauth-",
+];
+
+fn is_one_of(name: &HeaderName, names: &[&str], families: &[&str]) -> bool {
+    let name = name.as_str();
+    names.contains(&name) || families.iter().any(|family| name.starts_with(family))
+}
 
 /// How the guest learns which address its visitor used.
 const ORIGIN: &str = "x-codebox-origin";
@@ -89,7 +168,7 @@ pub(super) fn for_guest(
     let mut kept = end_to_end(headers);
     let forged: Vec<HeaderName> = kept
         .keys()
-        .filter(|name| FORGED.contains(&name.as_str()) || name.as_str().starts_with("x-forwarded-"))
+        .filter(|name| is_one_of(name, FORGED, FORGED_FAMILIES))
         .cloned()
         .collect();
     for name in forged {
@@ -117,7 +196,7 @@ pub(super) fn for_guest(
 pub(super) fn for_visitor(headers: &HeaderMap, cookies: &Cookies) -> HeaderMap {
     let mut kept = HeaderMap::with_capacity(headers.len() + FORCED.len());
     for (name, value) in &end_to_end(headers) {
-        if DROPPED.contains(&name.as_str()) {
+        if is_one_of(name, DROPPED, DROPPED_FAMILIES) {
             continue;
         }
         if name == header::SET_COOKIE {
@@ -190,6 +269,68 @@ mod unit {
             assert!(!heard.contains_key(*name), "{name}");
         }
         assert_eq!(heard["content-type"], "text/html");
+    }
+
+    #[test]
+    fn a_guest_neither_steers_a_proxy_in_front_nor_stays_in_a_browser() {
+        let mut said = HeaderMap::new();
+        for name in [
+            "x-accel-redirect",
+            "x-accel-buffering",
+            "x-sendfile",
+            "x-lighttpd-send-file",
+            "x-litespeed-location",
+            "x-reproxy-url",
+            "surrogate-control",
+            "cdn-cache-control",
+            "x-envoy-immediate-health-check-fail",
+            "accept-ch",
+            "speculation-rules",
+            "use-as-dictionary",
+            "permissions-policy",
+            "x-dns-prefetch-control",
+        ] {
+            said.append(
+                HeaderName::from_static(name),
+                HeaderValue::from_static("of-the-guest"),
+            );
+        }
+        said.insert("x-wp-total", HeaderValue::from_static("3"));
+        let heard = for_visitor(&said, &Cookies::new(1));
+        let foreign: Vec<_> = heard.iter().filter(|(_, v)| *v == "of-the-guest").collect();
+        assert!(foreign.is_empty(), "{foreign:?}");
+        assert_eq!(heard["x-wp-total"], "3");
+        assert_eq!(heard["x-dns-prefetch-control"], "off");
+        let denied = heard["permissions-policy"].to_str().unwrap();
+        assert!(denied.contains("camera=()") && denied.contains("geolocation=()"));
+    }
+
+    #[test]
+    fn what_a_proxy_in_front_knows_of_a_visitor_is_not_the_guests() {
+        let mut said = HeaderMap::new();
+        for name in [
+            "cf-access-jwt-assertion",
+            "x-amzn-oidc-accesstoken",
+            "x-goog-iap-jwt-assertion",
+            "x-ms-token-aad-access-token",
+            "x-auth-request-access-token",
+            "x-forwarded-access-token",
+            "x-remote-user",
+            "remote-user",
+            "x-pomerium-jwt-assertion",
+            "proxy-authorization",
+        ] {
+            said.append(
+                HeaderName::from_static(name),
+                HeaderValue::from_static("known"),
+            );
+        }
+        said.insert("x-wp-nonce", HeaderValue::from_static("1"));
+        let origin = Origin::public("https://preview.example.org").unwrap();
+        let heard = for_guest(&said, &origin, &Cookies::new(1)).unwrap();
+        let known: Vec<_> = heard.iter().filter(|(_, v)| *v == "known").collect();
+        assert!(known.is_empty(), "{known:?}");
+        assert_eq!(heard["x-wp-nonce"], "1");
     }
 
     #[test]

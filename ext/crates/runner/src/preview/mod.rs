@@ -17,6 +17,7 @@ mod forwarder;
 mod headers;
 mod listener;
 mod origin;
+mod patience;
 mod tally;
 mod token;
 

@@ -85,6 +85,16 @@ impl Origin {
         self.scheme == Scheme::Https
     }
 
+    /// Whether it names this machine and no other.
+    pub(crate) fn is_loopback(&self) -> bool {
+        let host = match self.authority.rsplit_once(':') {
+            Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+            Some(_) | None => &self.authority,
+        };
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        host == "localhost" || bare.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    }
+
     pub(crate) fn authority(&self) -> &str {
         &self.authority
     }
@@ -130,6 +140,8 @@ impl Hosts {
         if authority.as_str().contains('@') {
             return None;
         }
+        // Who listens on [::] hears IPv4 at addresses that nobody writes.
+        let arrived = SocketAddr::new(arrived.ip().to_canonical(), arrived.port());
         if let Some(public) = &self.public
             && written(&authority, public.scheme)? == public.authority
         {
@@ -223,5 +235,9 @@ mod unit {
         let lan = address("192.0.2.7:80");
         assert!(elsewhere.judge("192.0.2.7", lan).is_some());
         assert!(elsewhere.judge("localhost", lan).is_none());
+        // A listener on [::] hears IPv4 as well.
+        let mapped = address("[::ffff:192.0.2.7]:4321");
+        assert!(elsewhere.judge("192.0.2.7:4321", mapped).is_some());
+        assert!(elsewhere.judge("localhost:4321", mapped).is_none());
     }
 }

@@ -4,21 +4,22 @@
 //! was asked for as a plain command; a command that could not be executed is none. A fresh guest
 //! begins the trace anew. What is kept verifies: a part that would not is refused, and said.
 
+use super::inputs::{spec, task_document};
 use super::observe;
 use super::recorder::Recorder;
 use super::session::{Commanded, Session};
 use serde_json::{Value, json};
 use std::time::Duration;
 use wp_codebox_artifacts::{
-    EpisodeBuilder, EpisodeError, EpisodeFiles, EpisodeStart, ObservationInput, SnapshotInput,
-    StepInput, StepObservation,
+    EpisodeBuilder, EpisodeError, EpisodeFiles, EpisodePart, EpisodeStart, ObservationInput,
+    SnapshotInput, StepInput, StepObservation,
 };
 use wp_codebox_contracts::{
     ActionRequest, CommandCall, EpisodeExecution, ErrorBody, ErrorCode, LiveRequest,
     ObservationSpec, ObservationType, RuntimeEnvironment, RuntimeInfo, SandboxSnapshot,
     SnapshotSemantics,
 };
-use wp_codebox_runtime::now_rfc3339;
+use wp_codebox_runtime::{HeldFacts, HeldMount, now_rfc3339};
 
 fn refused(error: EpisodeError) -> ErrorBody {
     ErrorBody::new(error.code(), error.to_string())
@@ -46,7 +47,61 @@ pub(super) fn begin(session: &mut Session<'_, '_>) -> Result<(), ErrorBody> {
         .recorder
         .episode
         .get_or_insert_with(|| EpisodeBuilder::new(redactor));
-    builder.reset(start).map(drop).map_err(refused)
+    let reset = builder.reset(start).map_err(refused)?.clone();
+    let part = EpisodePart::Reset {
+        created_at: now,
+        reset,
+    };
+    // Of a guest whose facts or parts cannot be written there would be no bundle if we died.
+    let kept = kept_facts(session).and_then(|()| keep(session, &part));
+    noted(session.recorder, kept);
+    Ok(())
+}
+
+/// What a bundle of this sandbox is about, for the case that this process dies.
+fn kept_facts(session: &Session<'_, '_>) -> Result<(), ErrorBody> {
+    let setting = session.setting;
+    let request = &setting.prepared.request;
+    let facts = HeldFacts {
+        runtime: runtime(session),
+        provenance: request.provenance.clone(),
+        task: request.task.as_ref().map(task_document),
+        policy: json!(setting.prepared.policy),
+        spec: spec(setting, request),
+        mounts: setting
+            .mounts
+            .iter()
+            .map(|mount| HeldMount {
+                target: mount.mount.target.clone(),
+                access: mount.mount.request.mode,
+                view: mount.view,
+                exclude: mount.rules().names(),
+                metadata: mount.mount.request.metadata.clone(),
+            })
+            .collect(),
+        isolation: session.isolation.clone(),
+        observations: session.recorder.observations.clone(),
+    };
+    let clean = session.recorder.cleaned(json!(facts));
+    setting.run_dir.write_held(&clean).map_err(|e| e.body())
+}
+
+/// Keeps a part of the episode beside the journal.
+fn keep(session: &Session<'_, '_>, part: &EpisodePart) -> Result<(), ErrorBody> {
+    let run_dir = session.setting.run_dir;
+    run_dir.append_episode(part).map_err(|e| e.body())
+}
+
+/// The episode goes on all the same; its bundle says so once.
+fn noted(recorder: &mut Recorder<'_>, kept: Result<(), ErrorBody>) {
+    let Err(error) = kept else { return };
+    let notice = format!(
+        "the episode would not outlive its supervisor: {}",
+        error.message
+    );
+    if !recorder.notices.contains(&notice) {
+        recorder.notices.push(notice);
+    }
 }
 
 fn runtime(session: &Session<'_, '_>) -> RuntimeInfo {
@@ -105,7 +160,10 @@ pub(super) fn step(
         observation,
     };
     let step = builder(session.recorder)?.step(input).map_err(refused)?;
-    Ok(json!(step))
+    let (answer, part) = (json!(step), EpisodePart::Step(step.clone()));
+    let kept = keep(session, &part);
+    noted(session.recorder, kept);
+    Ok(answer)
 }
 
 /// Runs a plain command as a step without an observation.
@@ -124,13 +182,17 @@ pub(super) fn command(
         execution,
         observation: StepObservation::None,
     };
-    if let Err(error) = builder(session.recorder)?.step(input).map_err(refused) {
-        // It has run: whoever asked gets the answer, and the bundle says what the trace lacks.
-        let notice = format!(
-            "a command is not in the trace of the episode: {}",
-            error.message
-        );
-        session.recorder.notices.push(notice);
+    match builder(session.recorder)?.step(input).cloned() {
+        Ok(step) => {
+            let kept = keep(session, &EpisodePart::Step(step));
+            noted(session.recorder, kept);
+        }
+        Err(error) => {
+            // It has run: whoever asked gets the answer, and the bundle says what the trace lacks.
+            let why = refused(error).message;
+            let notice = format!("a command is not in the trace of the episode: {why}");
+            session.recorder.notices.push(notice);
+        }
     }
     Ok(done)
 }
@@ -179,7 +241,13 @@ pub(super) fn look(
 ) -> Result<Value, ErrorBody> {
     let seen = observe::observe(session, spec, left)?;
     let observation = builder(session.recorder)?.observe(seen).map_err(refused)?;
-    Ok(json!(observation))
+    let (answer, part) = (
+        json!(observation),
+        EpisodePart::Observation(observation.clone()),
+    );
+    let kept = keep(session, &part);
+    noted(session.recorder, kept);
+    Ok(answer)
 }
 
 /// The trace so far.
@@ -212,10 +280,11 @@ pub(super) fn after(
                 ]),
                 artifact_refs: Vec::new(),
             };
-            builder(session.recorder)?
-                .snapshot(input)
-                .map(drop)
-                .map_err(refused)
+            let builder = builder(session.recorder)?;
+            let snapshot = builder.snapshot(input).map_err(refused)?.clone();
+            let kept = keep(session, &EpisodePart::Snapshot(snapshot));
+            noted(session.recorder, kept);
+            Ok(())
         }
         LiveRequest::Exec(_)
         | LiveRequest::Command { .. }

@@ -192,7 +192,8 @@ fn attestation(setting: &Setting<'_>, evidence: Seen<'_>) -> EvidenceDocument {
     })
 }
 
-fn spec(setting: &Setting<'_>, request: &RunRequest) -> Map<String, Value> {
+/// What describes the request.
+pub(super) fn spec(setting: &Setting<'_>, request: &RunRequest) -> Map<String, Value> {
     let mut spec = Map::new();
     spec.insert("limits".to_owned(), json!(setting.prepared.limits));
     if !request.commands.is_empty() {

@@ -193,11 +193,11 @@ impl<'a> Recorder<'a> {
             .map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))?;
         let args: Vec<String> = call.args.iter().map(|arg| self.clean(arg)).collect();
         let started_at = now_rfc3339();
-        self.event(
-            EventType::CommandStarted,
-            Some(&id),
-            json!({"command": call.command, "args": args, "phase": call.phase}),
-        )?;
+        let mut data = json!({"command": call.command, "args": args, "phase": call.phase});
+        if let Some(actor) = &self.actor {
+            data["actor"] = json!(actor);
+        }
+        self.event(EventType::CommandStarted, Some(&id), data)?;
         Ok(Carried {
             id,
             args,

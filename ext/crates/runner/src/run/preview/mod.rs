@@ -14,8 +14,8 @@ pub(crate) use server::{SITE_PORT, SiteServer};
 use super::session::Session;
 use super::work::Stop;
 use crate::preview::{
-    Counts, Doorway, Forwarder, ForwarderConfig, ForwarderLimits, Origin, PARAMETER, Place,
-    Reservation, Token,
+    Counts, Forwarder, ForwarderConfig, ForwarderLimits, Origin, PARAMETER, Place, Reservation,
+    Token,
 };
 use serde_json::{Map, Value, json};
 use std::os::fd::OwnedFd;
@@ -61,19 +61,18 @@ struct Wanted {
 impl Wanted {
     fn read(request: &PreviewRequest) -> Result<Self, ErrorBody> {
         let place = Place::new(request.bind.as_deref(), request.port)?;
+        let public = request.public_url.as_deref();
+        let public = public.map(Origin::public).transpose()?;
+        let local = place.is_loopback() && public.as_ref().is_none_or(Origin::is_loopback);
         let token = match &request.token {
             Some(given) => Some(Token::given(given)?),
-            None if place.is_loopback() => None,
-            // Whoever reaches this address is not asked otherwise who he is.
+            None if local => None,
+            // Whoever reaches this address, or the proxy in front, is not asked otherwise who he is.
             None => Some(Token::random()?),
         };
         Ok(Self {
             place,
-            public: request
-                .public_url
-                .as_deref()
-                .map(Origin::public)
-                .transpose()?,
+            public,
             token,
             ttl: request.ttl_ms.map(Duration::from_millis),
         })
@@ -88,7 +87,7 @@ pub(crate) fn reserve(request: &PreviewRequest) -> Result<Reservation, ErrorBody
 /// The previews of a session: at most one is open.
 #[derive(Default)]
 pub(crate) struct Previews {
-    visitors: Arc<Visitors>,
+    visitors: Visitors,
     open: Option<Open>,
     records: Vec<Value>,
 }
@@ -266,7 +265,7 @@ impl Session<'_, '_> {
             public: wanted.public.clone(),
             token: wanted.token.clone(),
             until,
-            doorway: Arc::clone(&self.previews.visitors) as Arc<dyn Doorway>,
+            doorway: Arc::new(self.previews.visitors.clone()),
             limits: ForwarderLimits::default(),
         })?;
         let local = Origin::local(forwarder.address()).to_string();
@@ -304,12 +303,11 @@ impl Session<'_, '_> {
     /// Opens connections for visitors who wait, and writes down a preview whose time was up. To
     /// be called whenever the bell rang, and now and then. Whether somebody came.
     pub(crate) fn serve_visitors(&mut self) -> Result<bool, ErrorBody> {
-        let mut came = false;
+        let came = self.previews.visitors.came();
         for _ in 0..ROUND {
             let Some(knock) = self.previews.visitors.next() else {
                 break;
             };
-            came = true;
             let answer = if self.previews.is_open() {
                 self.site_connection()
             } else {
@@ -377,4 +375,35 @@ fn at(when: Instant) -> String {
         .unwrap_or_default();
     let then = since.saturating_add(left);
     rfc3339(then.as_secs(), then.subsec_millis())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_is_not_on_this_machine_needs_a_token() {
+        for (bind, public, token) in [
+            (None, None, false),
+            (Some("127.0.0.2"), None, false),
+            (None, Some("http://localhost:8081"), false),
+            (None, Some("http://[::1]:8081"), false),
+            (Some("0.0.0.0"), None, true),
+            (Some("::ffff:127.0.0.1"), None, true),
+            (None, Some("https://preview.example.org"), true),
+            (None, Some("http://localhost.example.org"), true),
+            (Some("::1"), Some("http://192.0.2.7:8081"), true),
+        ] {
+            let wanted = Wanted::read(&PreviewRequest {
+                bind: bind.map(str::to_owned),
+                public_url: public.map(str::to_owned),
+                ..PreviewRequest::default()
+            });
+            assert_eq!(
+                wanted.unwrap().token.is_some(),
+                token,
+                "{bind:?} {public:?}"
+            );
+        }
+    }
 }

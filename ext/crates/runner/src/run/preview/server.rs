@@ -44,8 +44,11 @@ impl Session<'_, '_> {
     /// The port of the guest's web server, which answers there now.
     pub(crate) fn site_server(&mut self) -> Result<u16, ErrorBody> {
         if self.guest.site.is_none() {
+            // A guest that nobody can reach gets no server.
+            let way = self.guest.runtime.connector()?;
             let server = SiteServer::start(self)?;
             self.guest.site = Some(server);
+            self.previews.visitors.open(way);
         }
         Ok(SITE_PORT)
     }
@@ -71,6 +74,7 @@ impl Session<'_, '_> {
     }
 
     fn end_site_server(&mut self) {
+        self.previews.visitors.shut();
         if let Some(server) = self.guest.site.take() {
             // A guest that is gone has no server.
             let _ = self.guest.runtime.stop(&server.id);

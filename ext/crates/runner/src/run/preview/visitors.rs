@@ -1,19 +1,35 @@
 //! Connections that visitors wait for, between the forwarder's thread and the guest's.
+//!
+//! While the guest's server is up the guest is asked at once, whatever its owner waits for: what a
+//! command writes while a page is read is as on any site. Without a server, or when the guest
+//! refuses, a visitor waits for the owner, who starts one; so does one who comes while the state of
+//! the guest is kept, for which its server is ended first.
 
+use super::SITE_PORT;
 use crate::preview::{Doorway, Knock};
 use std::collections::VecDeque;
 use std::fmt;
 use std::os::fd::OwnedFd;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use wp_codebox_runtime::Connector;
 
 /// Most that wait; the forwarder asks for no more than its own rooms.
 const MOST: usize = 64;
 
+/// The way to the guest's server.
+type Way = Option<Arc<dyn Connector>>;
+
 /// Those who wait, in order of arrival.
+#[derive(Clone, Default)]
+pub(super) struct Visitors(Arc<Inner>);
+
 #[derive(Default)]
-pub(super) struct Visitors {
+struct Inner {
     waiting: Mutex<VecDeque<Knock>>,
+    way: Mutex<Way>,
     bell: Mutex<Option<OwnedFd>>,
+    came: AtomicBool,
 }
 
 impl fmt::Debug for Visitors {
@@ -22,15 +38,29 @@ impl fmt::Debug for Visitors {
     }
 }
 
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Visitors {
     /// The event counter that wakes the thread that owns the guest.
     pub(super) fn ring_with(&self, bell: OwnedFd) {
-        *self.bell.lock().unwrap_or_else(PoisonError::into_inner) = Some(bell);
+        *held(&self.0.bell) = Some(bell);
+    }
+
+    /// The guest's server is up and is reached this way.
+    pub(super) fn open(&self, way: Arc<dyn Connector>) {
+        *held(&self.0.way) = Some(way);
+    }
+
+    /// It is not: whoever comes waits for the guest's owner.
+    pub(super) fn shut(&self) {
+        *held(&self.0.way) = None;
     }
 
     /// The next one who still waits.
     pub(super) fn next(&self) -> Option<Knock> {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = held(&self.0.waiting);
         while let Some(knock) = waiting.pop_front() {
             if !knock.is_closed() {
                 return Some(knock);
@@ -38,22 +68,53 @@ impl Visitors {
         }
         None
     }
+
+    /// Whether somebody came since this was asked last.
+    pub(super) fn came(&self) -> bool {
+        self.0.came.swap(false, Ordering::Relaxed)
+    }
 }
 
-impl Doorway for Visitors {
-    fn knock(&self, knock: Knock) {
+impl Inner {
+    fn wait(&self, knock: Knock) {
         {
-            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut waiting = held(&self.waiting);
             waiting.retain(|knock| !knock.is_closed());
             if waiting.len() >= MOST {
                 return;
             }
             waiting.push_back(knock);
         }
-        let bell = self.bell.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(bell) = bell.as_ref() {
+        self.ring();
+    }
+
+    fn ring(&self) {
+        if let Some(bell) = held(&self.bell).as_ref() {
             // A counter that is full wakes as well.
             let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
         }
+    }
+}
+
+impl Doorway for Visitors {
+    fn knock(&self, knock: Knock) {
+        self.0.came.store(true, Ordering::Relaxed);
+        let way = held(&self.0.way).clone();
+        let Some(way) = way else {
+            return self.0.wait(knock);
+        };
+        // Whoever owns the guest knows that it is used.
+        self.0.ring();
+        let inner = Arc::clone(&self.0);
+        way.ask(
+            SITE_PORT,
+            Box::new(move |made| match made {
+                Ok(connection) => {
+                    // A visitor who went away wants none.
+                    let _ = knock.send(Ok(connection));
+                }
+                Err(_) => inner.wait(knock),
+            }),
+        );
     }
 }

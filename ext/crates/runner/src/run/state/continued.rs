@@ -16,8 +16,8 @@ use wp_codebox_contracts::{
     ErrorBody, ErrorCode, ExecutionId, IsolationReport, OutputStream, SandboxAudit,
 };
 use wp_codebox_runtime::{
-    BackendError, Destroyed, EgressListeners, Execution, ExecutionEnd, ExecutionResult, Launch,
-    LaunchedEnd, Left, Runtime,
+    BackendError, Connector, Destroyed, EgressListeners, Execution, ExecutionEnd, ExecutionResult,
+    Launch, LaunchedEnd, Left, Runtime,
 };
 
 /// Puts the state that a guest began on behind what it leaves.
@@ -74,6 +74,12 @@ impl Runtime for Continued {
     }
     fn connect(&mut self, port: u16) -> Result<OwnedFd, BackendError> {
         self.inner.connect(port)
+    }
+    fn connector(&self) -> Result<Arc<dyn Connector>, BackendError> {
+        self.inner.connector()
+    }
+    fn listen(&mut self) {
+        self.inner.listen();
     }
     fn look(&self) -> Result<Left, BackendError> {
         match self.inner.look()? {

@@ -204,6 +204,11 @@ impl Host for Window<'_, '_> {
             .map_err(|error| io::Error::other(error.message))
     }
 
+    /// Visitors of a preview wait for the working guest as well.
+    fn pause(&mut self) {
+        self.site.listen();
+    }
+
     fn progress(&mut self, stage: &str, detail: Value) {
         let mut data = json!({"stage": stage});
         if let (Some(data), Value::Object(detail)) = (data.as_object_mut(), detail) {

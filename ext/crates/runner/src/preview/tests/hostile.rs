@@ -1,0 +1,199 @@
+//! A guest that answers as an attacker would, and visitors that read as one would.
+
+use super::*;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const MOMENT: Duration = Duration::from_millis(300);
+
+fn soon(what: &str, mut holds: impl FnMut() -> bool) {
+    let until = Instant::now() + Duration::from_secs(8);
+    while !holds() {
+        assert!(Instant::now() < until, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn short() -> ForwarderLimits {
+    ForwarderLimits {
+        door_timeout: MOMENT,
+        answer_timeout: MOMENT,
+        idle_timeout: MOMENT,
+        ..ForwarderLimits::default()
+    }
+}
+
+/// A guest that writes as long as somebody takes it, and whether somebody does.
+fn endless(head: &'static str, piece: &'static [u8]) -> (Arc<Guest>, Arc<AtomicBool>) {
+    let taken = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&taken);
+    let guest = Guest::doing(move |mut stream| {
+        told.store(true, Ordering::SeqCst);
+        let _ = stream.write_all(head.as_bytes());
+        while stream.write_all(piece).is_ok() {}
+        told.store(false, Ordering::SeqCst);
+    });
+    (guest, taken)
+}
+
+#[test]
+fn a_visitor_who_does_not_read_is_cut_off() {
+    let (guest, taken) = endless("HTTP/1.1 200 OK\r\n\r\n", &[b'x'; 65536]);
+    let preview = open(guest, None, short());
+    let mut slow = TcpStream::connect(preview.address()).unwrap();
+    let asked = format!("GET / HTTP/1.1\r\nHost: {}\r\n\r\n", preview.address());
+    slow.write_all(asked.as_bytes()).unwrap();
+    soon("the guest is asked", || taken.load(Ordering::SeqCst));
+    soon("the guest still serves one who reads nothing", || {
+        !taken.load(Ordering::SeqCst)
+    });
+    // The control: one who reads is served for longer than that.
+    let mut quick = TcpStream::connect(preview.address()).unwrap();
+    quick.write_all(asked.as_bytes()).unwrap();
+    let (began, mut piece) = (Instant::now(), [0_u8; 65536]);
+    while began.elapsed() < 3 * MOMENT {
+        assert!(quick.read(&mut piece).unwrap() > 0);
+        std::thread::sleep(MOMENT / 30);
+    }
+}
+
+#[test]
+fn a_request_is_in_the_guest_until_its_answer_has_ended() {
+    let go = Arc::new(AtomicBool::new(false));
+    let wait = Arc::clone(&go);
+    let guest = Guest::doing(move |mut stream| {
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab");
+        while !wait.load(Ordering::SeqCst) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let _ = stream.write_all(b"cd");
+    });
+    let limits = ForwarderLimits {
+        requests: 1,
+        door_timeout: MOMENT,
+        ..ForwarderLimits::default()
+    };
+    let preview = open(guest, None, limits);
+    let mut first = TcpStream::connect(preview.address()).unwrap();
+    let asked = format!("GET / HTTP/1.1\r\nHost: {}\r\n\r\n", preview.address());
+    first.write_all(asked.as_bytes()).unwrap();
+    let mut head = [0_u8; 12];
+    first.read_exact(&mut head).unwrap();
+    assert_eq!(&head, b"HTTP/1.1 200");
+    assert_eq!(status(&get(&preview, "/", "")), "503");
+    go.store(true, Ordering::SeqCst);
+    soon("its room came not free", || {
+        status(&get(&preview, "/", "")) == "200"
+    });
+}
+
+#[test]
+fn an_answer_that_never_begins_holds_nobody_else() {
+    let (guest, _) = endless("", b"HTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n");
+    let preview = open(guest, None, short());
+    let began = Instant::now();
+    let asking = std::thread::scope(|scope| {
+        let asking = scope.spawn(|| get(&preview, "/", ""));
+        std::thread::sleep(MOMENT / 3);
+        let elsewhere = say(
+            &preview,
+            b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+        );
+        assert_eq!(status(&elsewhere), "421");
+        asking.join().unwrap()
+    });
+    assert_eq!(status(&asking), "504", "{asking}");
+    assert!(began.elapsed() < Duration::from_secs(5));
+}
+
+#[test]
+fn what_a_hostile_guest_answers_stays_within_one_answer() {
+    let limits = ForwarderLimits {
+        response_bytes: 64 * 1024,
+        ..short()
+    };
+    let large: &'static str = Box::leak(
+        format!("HTTP/1.1 200 OK\r\nX-A: {}\r\n\r\n", "a".repeat(300 * 1024)).into_boxed_str(),
+    );
+    let many: &'static str =
+        Box::leak(format!("HTTP/1.1 200 OK\r\n{}\r\n", "X-A: a\r\n".repeat(200)).into_boxed_str());
+    for (said, expected) in [
+        (large, "502"),
+        (many, "502"),
+        ("HTTP/1.1 200 OK\r\nX-A: a\r\n b\r\n\r\n", "502"),
+        ("HTTP/1.1 200 OK\r\nX-A\0: a\r\n\r\n", "502"),
+        ("HTTP/1.1 200 OK\r\nX-A: a\nSet-Cookie: b\r\n\r\n", "200"),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            "502",
+        ),
+        ("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "502"),
+        ("HTTP/0.9 200 OK\r\n\r\n", "502"),
+    ] {
+        let preview = open(Guest::start(said.as_bytes()), None, limits);
+        let answer = get(&preview, "/", "");
+        let shown: String = said.chars().take(60).collect();
+        assert_eq!(status(&answer), expected, "{shown}: {answer}");
+        assert_forced(&answer);
+    }
+    // A second answer behind the first is nobody's.
+    let split = Guest::start(
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil",
+    );
+    let preview = open(split, None, limits);
+    let both = format!(
+        "GET /a HTTP/1.1\r\nHost: {0}\r\n\r\nGET /b HTTP/1.1\r\nHost: {0}\r\nConnection: close\r\n\r\n",
+        preview.address()
+    );
+    let answers = say(&preview, both.as_bytes());
+    assert!(
+        answers.matches("\r\n\r\nok").count() == 2 && !answers.contains("evil"),
+        "{answers}"
+    );
+    // One from before lengths, and one that is cut in its middle.
+    let old = open(Guest::start(b"HTTP/1.0 200 OK\r\n\r\nold"), None, limits);
+    let answer = get(&old, "/", "");
+    assert!(
+        status(&answer) == "200" && answer.contains("old"),
+        "{answer}"
+    );
+    let cut = open(
+        Guest::start(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nabc"),
+        None,
+        limits,
+    );
+    let answer = get(&cut, "/", "");
+    assert!(!answer.ends_with("0\r\n\r\n"), "it looks whole: {answer}");
+    // Chunks without an end are cut at the limit, and the guest is let go.
+    let (guest, taken) = endless(
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"1000;x=y\r\n",
+    );
+    let preview = open(guest, None, limits);
+    let answer = get(&preview, "/", "");
+    assert!(answer.len() < 160 * 1024 && !answer.ends_with("0\r\n\r\n"));
+    soon("the guest is not let go", || !taken.load(Ordering::SeqCst));
+}
+
+#[test]
+fn a_guest_does_not_learn_cookies_that_it_gave_the_name_of() {
+    let guest = Guest::start(
+        b"HTTP/1.1 200 OK\r\nSet-Cookie: session=mine; Path=/nowhere\r\n\
+          Set-Cookie: codebox_preview_1=x\r\nContent-Length: 0\r\n\r\n",
+    );
+    let preview = open(
+        Arc::clone(&guest) as Arc<dyn Doorway>,
+        None,
+        ForwarderLimits::default(),
+    );
+    let answer = get(&preview, "/", "");
+    assert!(answer.contains("session=mine"), "{answer}");
+    assert!(!answer.contains("codebox_preview_1"), "{answer}");
+    get(
+        &preview,
+        "/",
+        "Cookie: session=secret-of-another; session=mine\r\n",
+    );
+    let heard = guest.last();
+    assert!(heard.contains("session=mine"), "the control: {heard}");
+    assert!(!heard.contains("secret-of-another"), "{heard}");
+}

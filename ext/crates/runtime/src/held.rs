@@ -1,0 +1,330 @@
+//! A held sandbox whose supervisor died: a bundle of what was done in it.
+//!
+//! While it is held, `held.json` in its run directory says what its bundle is about, and
+//! `episode.jsonl` has each part of its episode; with the journal that is everything but what its
+//! guest changed, which died with the guest. Whoever settles the run writes the bundle: unsigned,
+//! without changes, not approvable. All three were redacted before they were written.
+
+use crate::event_log::{PageLimits, read_events};
+use crate::now_rfc3339;
+use crate::run_dir::{RunDir, RunDirError, SALVAGE, io};
+use crate::run_record::replace_file;
+use base64::Engine;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+use wp_codebox_artifacts::{
+    Approvable, BundleInputs, BundleMount, BundleSigner, Dir, Durability, EpisodeFiles,
+    EpisodePart, ExcludeRules, ExecutionRecord, RenameMode, cut_episode, write_bundle_as,
+};
+use wp_codebox_contracts::{
+    ErrorCode, EventType, GuestPath, IsolationReport, LifecycleEvent, MountAccess, MountView,
+    Outcome, OutputStream, RunId, RuntimeInfo, Salvage,
+};
+use wp_codebox_policy::Redactor;
+
+/// What its bundle is about.
+const FACTS: &str = "held.json";
+/// Parts of its episode, one a line.
+const EPISODE: &str = "episode.jsonl";
+/// Both.
+pub(crate) const FILES: [&str; 2] = [FACTS, EPISODE];
+/// Bytes of the journal and of the episode that come into a bundle.
+const MOST: u64 = 64 * 1024 * 1024;
+/// What such a bundle says of itself; the record of its run says the same.
+pub(crate) const SUMMARY: &str = "the supervisor of this run died while its sandbox was held: what was done in it is in the bundle, what it changed is lost but for its snapshots";
+
+/// One mount of it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct HeldMount {
+    /// Declared target.
+    pub target: GuestPath,
+    /// What the guest might do with it.
+    pub access: MountAccess,
+    /// How it was materialised.
+    pub view: MountView,
+    /// Names left out of the capture.
+    pub exclude: Vec<String>,
+    /// Free data of the caller.
+    pub metadata: Option<Map<String, Value>>,
+}
+
+/// What a bundle says of a run, whatever was done in it. Nothing of it is secret.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct HeldFacts {
+    /// The runtime.
+    pub runtime: RuntimeInfo,
+    /// Where the run came from.
+    pub provenance: Map<String, Value>,
+    /// The task as the guest saw it.
+    pub task: Option<Value>,
+    /// The policy.
+    pub policy: Value,
+    /// Limits, commands and whatever describes the request.
+    pub spec: Map<String, Value>,
+    /// Mounts in plan order.
+    pub mounts: Vec<HeldMount>,
+    /// What the guest's own probes saw.
+    pub isolation: IsolationReport,
+    /// Observations so far.
+    pub observations: Vec<Value>,
+}
+
+impl RunDir {
+    /// Says what the bundle of a held sandbox is about. Whatever is written must be redacted.
+    pub fn write_held(&self, facts: &Value) -> Result<(), RunDirError> {
+        let failed = io("write what is known of the held sandbox");
+        let bytes = serde_json::to_vec(facts).map_err(|e| failed(e.into()))?;
+        replace_file(self.path(), FACTS, &bytes).map_err(failed)
+    }
+
+    /// Adds a part of the episode; of one that cannot be written whole nothing stays.
+    pub fn append_episode(&self, part: &EpisodePart) -> Result<(), RunDirError> {
+        let failed = io("write a part of the episode");
+        let mut line = serde_json::to_vec(part).map_err(|e| failed(e.into()))?;
+        line.push(b'\n');
+        let mut options = fs::OpenOptions::new();
+        options.append(true).create(true).mode(0o600);
+        let file = options.open(self.path().join(EPISODE));
+        let mut file = file.map_err(&failed)?;
+        let length = file.metadata().map_err(&failed)?.len();
+        file.write_all(&line).map_err(|error| {
+            let _ = file.set_len(length);
+            failed(error)
+        })
+    }
+}
+
+/// Writes the bundle of a dead run into its `salvage/`, when it died while it was held.
+pub(crate) fn salvage(path: &Path, run_id: &RunId) -> Option<()> {
+    let mut bytes = Vec::new();
+    let file = fs::File::open(path.join(FACTS)).ok()?;
+    file.take(MOST).read_to_end(&mut bytes).ok()?;
+    let facts: HeldFacts = serde_json::from_slice(&bytes).ok()?;
+    let directory = path.join(SALVAGE);
+    let mut builder = fs::DirBuilder::new();
+    builder
+        .recursive(true)
+        .mode(0o700)
+        .create(&directory)
+        .ok()?;
+    let inputs = inputs(path, run_id, facts)?;
+    write_bundle_as(
+        &Dir::open(&directory).ok()?,
+        run_id,
+        &inputs,
+        &Redactor::new(&[]),
+        BundleSigner::Unsigned,
+        // It is brought to disk when it gets its place.
+        Durability::Unsynced,
+    )
+    .ok()
+    .map(drop)
+}
+
+fn inputs(path: &Path, run_id: &RunId, facts: HeldFacts) -> Option<BundleInputs> {
+    let limits = PageLimits {
+        count: usize::MAX,
+        bytes: MOST,
+    };
+    let page = read_events(path, 0, limits).ok()?;
+    let (commands, unfinished) = executions(&page.events);
+    let mut notes = vec![SUMMARY.to_owned()];
+    if !unfinished.is_empty() {
+        let names = unfinished.join(", ");
+        notes.push(format!("these had not ended when it died: {names}"));
+    }
+    if page.more {
+        notes.push(format!("events beyond {MOST} bytes were left out"));
+    }
+    let (parts, half) = parts(path);
+    let episode = cut_episode(parts);
+    notes.push(match (&episode, half) {
+        (Some(_), Half::No) => {
+            "the trace of the episode is cut: it ends with the last step that was told".to_owned()
+        }
+        (Some(_), Half::Yes) => {
+            "the trace of the episode is cut, and parts at its end cannot be read".to_owned()
+        }
+        (None, _) => "there is no trace of the episode that holds".to_owned(),
+    });
+    let mut observations = facts.observations;
+    let seen = episode.iter().flat_map(|closed| &closed.observations);
+    observations.extend(seen.map(|seen| json!(seen)));
+    Some(BundleInputs {
+        created_at: now_rfc3339(),
+        runtime: RuntimeInfo {
+            status: "destroyed".to_owned(),
+            ..facts.runtime
+        },
+        outcome: Outcome::Failed,
+        summary: SUMMARY.to_owned(),
+        approvable: Approvable::No {
+            code: ErrorCode::RunnerUnavailable,
+            reason: SUMMARY.to_owned(),
+        },
+        provenance: facts.provenance,
+        task: facts.task,
+        policy: facts.policy,
+        spec: facts.spec,
+        mounts: facts.mounts.into_iter().enumerate().map(mount).collect(),
+        renames: RenameMode::Separate,
+        events: page.events,
+        completion_outcome: Some(completion(run_id, &commands, &notes)),
+        commands,
+        observations,
+        checks: Vec::new(),
+        agent_result: None,
+        transcript: None,
+        isolation: facts.isolation,
+        preview: None,
+        evidence: Vec::new(),
+        files: Vec::new(),
+        episode: episode.map(|closed| EpisodeFiles {
+            trace: closed.trace_file,
+            records: closed.records_file,
+        }),
+    })
+}
+
+/// Nothing of it was captured.
+fn mount((index, mount): (usize, HeldMount)) -> BundleMount {
+    BundleMount {
+        index,
+        target: mount.target,
+        access: mount.access,
+        view: mount.view,
+        exclude: ExcludeRules::new(&mount.exclude),
+        metadata: mount.metadata,
+        changes: None,
+    }
+}
+
+fn completion(
+    run_id: &RunId,
+    commands: &[ExecutionRecord],
+    notes: &[String],
+) -> Map<String, Value> {
+    let (status, next_action) = Outcome::Failed.completion(Salvage::Nothing);
+    let rows: Vec<Value> = commands
+        .iter()
+        .map(|row| {
+            let mut shown = json!({"command": row.command, "phase": row.phase});
+            if let Some(code) = row.exit_code {
+                shown["exitCode"] = json!(code);
+            }
+            shown
+        })
+        .collect();
+    let document = json!({
+        "status": status,
+        "outcome": Outcome::Failed,
+        "summary": SUMMARY,
+        "verification": {"commands": rows, "checks": [], "testFilesChanged": []},
+        "blockers": [{
+            "kind": "runtime-failure", "code": ErrorCode::RunnerUnavailable,
+            "message": SUMMARY, "retryable": false,
+        }],
+        "riskNotes": notes,
+        "confidence": "low",
+        "nextAction": next_action,
+        "provenance": {"runtime": {"id": run_id, "backend": "native"}},
+    });
+    match document {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
+}
+
+/// The executions that a journal tells of, and the ids of those that did not end.
+fn executions(events: &[LifecycleEvent]) -> (Vec<ExecutionRecord>, Vec<String>) {
+    let mut rows: Vec<ExecutionRecord> = Vec::new();
+    let mut open: BTreeMap<String, usize> = BTreeMap::new();
+    let last = events.last().map(|event| event.timestamp.clone());
+    for event in events {
+        let Some(id) = event.execution_id.as_ref().map(|id| id.as_str().to_owned()) else {
+            continue;
+        };
+        let text = |name: &str| {
+            let value = event.data.get(name).and_then(Value::as_str);
+            value.unwrap_or_default().to_owned()
+        };
+        match event.kind {
+            EventType::CommandStarted => {
+                let args = event.data.get("args").cloned().unwrap_or_default();
+                open.insert(id.clone(), rows.len());
+                rows.push(ExecutionRecord {
+                    id,
+                    command: text("command"),
+                    args: serde_json::from_value(args).unwrap_or_default(),
+                    exit_code: None,
+                    stdout: String::new(),
+                    stderr: String::new(),
+                    started_at: event.timestamp.clone(),
+                    finished_at: last.clone().unwrap_or_default(),
+                    phase: text("phase"),
+                    output_truncated: false,
+                });
+            }
+            EventType::CommandOutput => {
+                if let Some(row) = open.get(&id).and_then(|at| rows.get_mut(*at)) {
+                    let piece = match event.data.get("base64").and_then(Value::as_str) {
+                        None => text("text"),
+                        Some(coded) => decoded(coded),
+                    };
+                    let stderr = event.data.get("stream") == Some(&json!(OutputStream::Stderr));
+                    let stream = if stderr {
+                        &mut row.stderr
+                    } else {
+                        &mut row.stdout
+                    };
+                    stream.push_str(&piece);
+                }
+            }
+            EventType::CommandFinished => {
+                if let Some(row) = open.remove(&id).and_then(|at| rows.get_mut(at)) {
+                    let code = event.data.get("exitCode").and_then(Value::as_i64);
+                    row.exit_code = code.and_then(|code| i32::try_from(code).ok());
+                    row.finished_at.clone_from(&event.timestamp);
+                    row.output_truncated = event.data.contains_key("outputTruncated");
+                }
+            }
+            _ => {}
+        }
+    }
+    (rows, open.into_keys().collect())
+}
+
+fn decoded(text: &str) -> String {
+    let bytes = base64::engine::general_purpose::STANDARD.decode(text);
+    String::from_utf8_lossy(&bytes.unwrap_or_default()).into_owned()
+}
+
+/// Whether parts at the end are missing.
+#[derive(Clone, Copy)]
+enum Half {
+    No,
+    Yes,
+}
+
+/// Parts of the episode up to the first that cannot be read.
+fn parts(path: &Path) -> (Vec<EpisodePart>, Half) {
+    let Ok(file) = fs::File::open(path.join(EPISODE)) else {
+        return (Vec::new(), Half::No);
+    };
+    let mut parts = Vec::new();
+    for line in BufReader::new(file.take(MOST)).split(b'\n') {
+        let part = line
+            .ok()
+            .and_then(|line| serde_json::from_slice(&line).ok());
+        match part {
+            Some(part) => parts.push(part),
+            None => return (parts, Half::Yes),
+        }
+    }
+    (parts, Half::No)
+}
