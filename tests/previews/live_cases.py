@@ -48,19 +48,19 @@ def visitors_are_answered_while_a_command_runs(bench):
     """Silent and talkative commands; each visit needs a connection of its own into the guest."""
     port = shared(bench)[0].port
     must(ask(port, "/wp-login.php").status == 200, "the control: nothing runs")
-    for code in ("sleep(4);", "$end = microtime(true) + 4; while (microtime(true) < $end) { echo str_repeat('x', 400), PHP_EOL; usleep(2000); }"):
+    for code in ("sleep(3);", "$end = microtime(true) + 3; while (microtime(true) < $end) { echo str_repeat('x', 400), PHP_EOL; usleep(2000); }"):
         began = time.monotonic()
         running = threading.Thread(target=command, args=(bench, "wordpress.wp-cli", f"command=eval {code!r}"))
         running.start()
-        time.sleep(1.2)
+        time.sleep(1)
         visits = []
-        while time.monotonic() - began < 3.2:
+        while time.monotonic() - began < 2.6:
             page = forced(ask(port, "/wp-content/plugins/sample/lib/a.txt"))
             visits.append((time.monotonic() - began, page.status))
         running.join()
         took = time.monotonic() - began
-        must(took > 4, f"the command was over after {took:.1f} s")
-        must(len(visits) >= 3 and all(at < 4 and status == 200 for at, status in visits), f"visitors waited for the command ({took:.1f} s): {visits}")
+        must(took > 3, f"the command was over after {took:.1f} s")
+        must(len(visits) >= 3 and all(at < 3 and status == 200 for at, status in visits), f"visitors waited for the command ({took:.1f} s): {visits}")
 
 
 def the_same_address_shows_the_site_that_was_restored(bench):
@@ -84,14 +84,13 @@ def at_level_reduced_there_is_no_preview_and_no_browser(bench):
     allowed = policy(commands=["wordpress.run-php", "wordpress.browser-probe"])
     mount = ["--mount", f"{bench.source('plain')}:/workspace/plugin"]
     for asked, code, why in (
-        (["--preview-hold", "2", "--command", "wordpress.run-php", "--arg", "code=echo 1;"], "wp_codebox_preview_unavailable", "has no sockets"),
+        (["--preview-hold", "1", "--command", "wordpress.run-php", "--arg", "code=echo 1;"], "wp_codebox_preview_unavailable", "has no sockets"),
         (["--command", "wordpress.browser-probe", "--arg", "url=/", "--arg", "capture=none"], "wp_codebox_browser_unavailable", "at isolation level reduced"),
     ):
-        began = time.monotonic()
         refused = forbidden(bench, *mount, *asked, *allowed)
-        took = time.monotonic() - began
         must(refused.exit != 0 and code in refused.stdout and why in refused.stdout, str(refused))
-        must("reduced" in refused.stdout and took < 10, f"after {took:.1f} s: {refused}")
+        # Judged before a server is started, which would be waited for.
+        must("reduced" in refused.stdout and "cannot be served" not in refused.stdout, str(refused))
         # The control: the same where nothing is forbidden.
         bench.run(*mount, *asked, *allowed).expect(0)
 
