@@ -16,6 +16,7 @@ import urllib.parse
 import zlib
 
 from harness import Failed, must
+from held import ask, converse
 
 PAGES = "/wp-content/plugins/pages"
 PROBE, ACTIONS = "wordpress.browser-probe", "wordpress.browser-actions"
@@ -344,6 +345,48 @@ def descends(pid, ancestor):
     return False
 
 
+def a_look_with_the_browser_is_an_observation(bench):
+    """In an episode, beside a step and by itself; a visitor of its preview is answered meanwhile."""
+    begun = bench.call("episode", "start", "--mount", f"{pages(bench)}:/wordpress{PAGES}", "--ttl", "3m", "--policy", policy(),
+                       *bench.paths(), "--site", bench.site, "--json").expect(0).json
+    episode = lambda verb, *arguments: bench.call(  # noqa: E731
+        "episode", verb, begun["id"], *arguments, "--state", bench.state, "--site", bench.site, "--json")
+    seen = episode("observe", json.dumps({"type": "browser-result", "url": f"{PAGES}/errors.html"})).expect(0).json
+    data = seen["data"]
+    must(seen["type"] == "browser-result" and data["status"] == "ok" and data["finalUrl"] == f"http://localhost{PAGES}/errors.html", json.dumps(seen)[:1500])
+    must(data["errors"] and data["artifacts"], "what the page did wrong, and what was kept of it: " + json.dumps(seen)[:1500])
+    step = episode("step", "--command", "wordpress.wp-cli", "--arg", "command=option update blogname Seen", "--observe",
+                   json.dumps({"type": "browser-result", "url": "/"})).expect(0).json
+    must(step["observation"]["data"]["title"].startswith("Seen"), json.dumps(step["observation"])[:900])
+    # What the policy does not name is not looked at: the page is the bridge's refusal.
+    before = len(bench.world.requests)
+    elsewhere = episode("observe", json.dumps({"type": "browser-result", "url": "http://allowed.test/hello"})).expect(0).json["data"]
+    must(elsewhere["external"]["requests"][0]["decision"] == "denied", json.dumps(elsewhere)[:1500])
+    must(len(bench.world.requests) == before, "the host was asked")
+    live = lambda request: converse(bench, begun["id"], request)  # noqa: E731
+    port = int(live({"type": "preview"})["answer"]["localUrl"].rsplit(":", 1)[1])
+    visits = []
+    probe = {"type": "command", "call": {"command": PROBE, "args": ["url=/", "duration=3s", "capture=none"]}}
+    looking = threading.Thread(target=lambda: visits.append(live(probe)["answer"]["status"]))
+    looking.start()
+    time.sleep(2)
+    while looking.is_alive():
+        visits.append(ask(port, f"{PAGES}/forever.html").status)
+        time.sleep(0.2)
+    must(visits[:3] == [200, 200, 200] and visits.count("ok") == 1, f"visitors waited for the browser: {visits}")
+    closed = episode("close").expect(0).json
+    directory = closed["bundle"]["directory"]
+    for kept in data["artifacts"]:
+        must(os.path.getsize(os.path.join(directory, kept["path"])) == kept["bytes"], f"{kept}")
+    with open(os.path.join(directory, "files", "runtime-episode-trace.json"), encoding="utf-8") as file:
+        trace = json.load(file)
+    must(trace["steps"][0]["observation"] == step["observation"], json.dumps(trace["steps"])[:900])
+    with open(os.path.join(directory, "observations.jsonl"), encoding="utf-8") as file:
+        digests = [row.get("digest") for row in map(json.loads, file) if row["type"] == "browser-result"]
+    must(seen["digest"] in digests, f"{digests}")
+    bench.call("artifacts", "verify", "--bundle", directory, "--state", bench.state, "--json").expect(0)
+
+
 def without_a_browser_the_command_says_what_to_install(bench):
     answer = bench.run("--command", PROBE, "--arg", "url=/", "--browser", "/nonexistent/chromium")
     answer.expect(125, "wp_codebox_browser_unavailable")
@@ -374,6 +417,7 @@ CASES = [
     a_hungry_page_ends_its_own_guest_only,
     the_bundle_verifies,
     a_browser_that_is_killed_is_an_error_and_leaves_nothing,
+    a_look_with_the_browser_is_an_observation,
     without_a_browser_the_command_says_what_to_install,
     nothing_is_left,
 ]
