@@ -164,6 +164,13 @@ impl<'d> House<'d> {
     fn run(&mut self, session: &mut Session<'_, '_>) -> Result<End, ErrorBody> {
         loop {
             if let Some(end) = self.over(session) {
+                // Whoever asked for more time while we were busy has not asked too late.
+                if end.0 == HoldEnd::Expired
+                    && let Some(ask) = self.desk.take_extension()
+                {
+                    self.serve_one(session, ask)?;
+                    continue;
+                }
                 return Ok(end);
             }
             let now = Instant::now();
