@@ -42,7 +42,7 @@ final class Quantity {
 	 * @throws Failure `wp_codebox_input_invalid`.
 	 */
 	public static function milliseconds( string $flag, string $text ): int {
-		if ( 1 !== preg_match( '/^([0-9]{1,9})(ms|s|m|h)?$/', trim( $text ), $found ) ) {
+		if ( 1 !== preg_match( '/^([0-9]{1,9})(ms|s|m|h)?$/D', trim( $text ), $found ) ) {
 			throw Failure::because( ErrorCode::InputInvalid, sprintf( '--%s=%s is no duration; write 90s, 15m or 1h.', $flag, $text ) );
 		}
 		return (int) $found[1] * self::TIMES[ $found[2] ?? '' ];
@@ -72,7 +72,7 @@ final class Quantity {
 	 * @throws Failure `wp_codebox_input_invalid`.
 	 */
 	public static function whole( string $flag, string $text, int $from, int $to ): int {
-		if ( 1 !== preg_match( '/^[0-9]{1,15}$/', trim( $text ) ) || (int) $text < $from || (int) $text > $to ) {
+		if ( 1 !== preg_match( '/^[0-9]{1,15}$/D', trim( $text ) ) || (int) $text < $from || (int) $text > $to ) {
 			throw Failure::because( ErrorCode::InputInvalid, sprintf( PHP_INT_MAX === $to ? '--%s=%s is no whole number from %d.' : '--%s=%s is no whole number from %d to %d.', $flag, $text, $from, $to ) );
 		}
 		return (int) $text;

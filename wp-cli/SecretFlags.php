@@ -41,7 +41,7 @@ final class SecretFlags {
 	 * @return array{env: string, value: string, hosts: list<string>}
 	 */
 	private function secret( string $text ): array {
-		if ( 1 !== preg_match( '/^([A-Z_][A-Z0-9_]*)(?:=(.*))?$/', $text, $parts ) ) {
+		if ( 1 !== preg_match( '/^([A-Z_][A-Z0-9_]*)(?:=(.*))?$/D', $text, $parts ) ) {
 			// What is no name may be a value in the wrong place: it is not repeated.
 			throw Failure::because( ErrorCode::SecretInvalid, '--secret-env must be NAME[=HOST[,HOST]]; NAME is a variable of the environment.' );
 		}

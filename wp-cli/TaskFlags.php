@@ -191,7 +191,7 @@ final class TaskFlags {
 	 * @param string $text As given.
 	 */
 	private function exit_code( string $text ): int {
-		if ( 1 !== preg_match( '/^[0-9]{1,3}$/', $text ) ) {
+		if ( 1 !== preg_match( '/^[0-9]{1,3}$/D', $text ) ) {
 			throw Failure::because( ErrorCode::InputInvalid, sprintf( '--agent-success-codes: "%s" is no exit code; write e.g. 0,1.', $text ) );
 		}
 		return (int) $text;
@@ -227,7 +227,7 @@ final class TaskFlags {
 			}
 		}
 		if ( isset( $flags['processes'] ) ) {
-			if ( 1 !== preg_match( '/^[0-9]{1,9}$/', (string) $flags['processes'] ) ) {
+			if ( 1 !== preg_match( '/^[0-9]{1,9}$/D', (string) $flags['processes'] ) ) {
 				throw Failure::because( ErrorCode::InputInvalid, sprintf( '--processes=%s is no number.', (string) $flags['processes'] ) );
 			}
 			$limits['processes'] = (int) $flags['processes'];

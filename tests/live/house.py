@@ -92,7 +92,7 @@ class Bench:
         with open(os.path.join(self.directory(run), "run.json")) as file:
             return json.load(file)
 
-    def until_ended(self, run, patience=30):
+    def until_ended(self, run, patience=120):
         end = time.monotonic() + patience
         while time.monotonic() < end:
             shown = json.loads(self.call("runs", "get", run, "--json").stdout)

@@ -121,7 +121,7 @@ final class PendingApply {
 	private function input( mixed $apply_input ): array {
 		$input   = is_array( $apply_input ) ? $apply_input : [];
 		$unknown = array_diff( array_keys( $input ), self::FIELDS );
-		if ( [] !== $unknown || ! is_string( $input['artifact_id'] ?? null ) || ! is_array( $input['approved_files'] ?? null ) || 1 !== preg_match( '/^[0-9a-f]{64}$/', (string) ( $input['manifest_sha256'] ?? '' ) ) ) {
+		if ( [] !== $unknown || ! is_string( $input['artifact_id'] ?? null ) || ! is_array( $input['approved_files'] ?? null ) || 1 !== preg_match( '/^[0-9a-f]{64}$/D', (string) ( $input['manifest_sha256'] ?? '' ) ) ) {
 			throw Failure::because( ErrorCode::InputInvalid, 'This is no staged apply; hand over apply_input as stage-artifact-apply gave it.' );
 		}
 		return $input;

@@ -122,7 +122,7 @@ final class ReviewDecision {
 		if ( '' === $given ) {
 			return gmdate( 'Y-m-d\TH:i:s\Z' );
 		}
-		if ( 1 !== preg_match( '/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/', $given ) || false === strtotime( $given ) ) {
+		if ( 1 !== preg_match( '/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/D', $given ) || false === strtotime( $given ) ) {
 			throw Failure::because( ErrorCode::InputInvalid, 'decided_at is no RFC 3339 time; write it as 2026-01-31T12:00:00Z, or leave it out.' );
 		}
 		return $given;

@@ -193,7 +193,7 @@ final class RunRegistry {
 		if ( $this->access->sees_all( $authority ) ) {
 			return $reference;
 		}
-		if ( 1 !== preg_match( '/^run_[0-9a-f]{32}$/', $reference ) ) {
+		if ( 1 !== preg_match( '/^run_[0-9a-f]{32}$/D', $reference ) ) {
 			// A beginning is looked for among the caller's own runs only: an answer
 			// about all of them would tell which others exist.
 			return $this->own_reference( $reference );

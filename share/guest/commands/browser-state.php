@@ -30,7 +30,7 @@ WPCodebox\Guest\Command\finish(
 			WPCodebox\Guest\Command\Sessions::make( $name, $user, array( home_url() ) );
 		}
 		if ( ! str_starts_with( $name, '/' ) ) {
-			if ( 1 !== preg_match( '/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/', $name ) ) {
+			if ( 1 !== preg_match( '/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/D', $name ) ) {
 				throw new WPCodebox\Guest\Command\Refusal( 'session-invalid', 'storage-state is no name of a session, no path and no JSON' );
 			}
 			$name = WPCodebox\Guest\Command\root() . WPCodebox\Guest\Command\Sessions::DIRECTORY . '/' . $name . '.storage-state.json';

@@ -29,7 +29,7 @@ function admin_action( Arguments $arguments ): array {
 	$kind   = (string) ( $asked['kind'] ?? 'post' );
 	$name   = (string) ( $asked['action'] ?? '' );
 	$method = strtoupper( (string) ( $asked['method'] ?? 'POST' ) );
-	if ( ! in_array( $kind, array( 'post', 'ajax' ), true ) || 1 !== preg_match( '/^[A-Za-z0-9_.:-]{1,200}$/', $name ) || ! in_array( $method, array( 'GET', 'POST' ), true ) ) {
+	if ( ! in_array( $kind, array( 'post', 'ajax' ), true ) || 1 !== preg_match( '/^[A-Za-z0-9_.:-]{1,200}$/D', $name ) || ! in_array( $method, array( 'GET', 'POST' ), true ) ) {
 		throw Refusal::input( 'action-json must be {kind: post|ajax, action: NAME, method: GET|POST, params: {…}}' );
 	}
 	if ( ! in_array( $boundary, array( 'sandbox', 'none' ), true ) ) {

@@ -128,7 +128,7 @@ final class Arguments {
 	 */
 	public function number( string $name, int $fallback, int $least, int $most ): int {
 		$value = $this->text( $name, (string) $fallback );
-		if ( 1 !== preg_match( '/^-?\d{1,15}$/', $value ) || (int) $value < $least || (int) $value > $most ) {
+		if ( 1 !== preg_match( '/^-?\d{1,15}$/D', $value ) || (int) $value < $least || (int) $value > $most ) {
 			throw Refusal::input( sprintf( '%s is %s, but must be a whole number from %d to %d', $name, self::shown( $value ), $least, $most ) );
 		}
 		return (int) $value;

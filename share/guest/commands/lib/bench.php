@@ -15,7 +15,7 @@ namespace WPCodebox\Guest\Command;
 function bench_environment(): void {
 	try {
 		foreach ( Entry::$arguments->object( 'env-json' ) as $name => $value ) {
-			if ( 1 !== preg_match( '/^[A-Za-z_][A-Za-z0-9_]{0,99}$/', (string) $name ) || ! is_scalar( $value ) || 1 === preg_match( '/^(?:CODEBOX_|LD_|PATH$|HOME$|TMPDIR$)/', (string) $name ) ) {
+			if ( 1 !== preg_match( '/^[A-Za-z_][A-Za-z0-9_]{0,99}$/D', (string) $name ) || ! is_scalar( $value ) || 1 === preg_match( '/^(?:CODEBOX_|LD_|PATH$|HOME$|TMPDIR$)/', (string) $name ) ) {
 				throw Refusal::input( sprintf( 'env-json has %s, but names are like MY_SETTING (not PATH, HOME, TMPDIR, LD_… or CODEBOX_…) and values texts, numbers or truth values', Arguments::shown( $name ) ) );
 			}
 			putenv( $name . '=' . ( is_bool( $value ) ? (int) $value : $value ) );
@@ -51,7 +51,7 @@ final class Bench {
 		$slug            = $arguments->required( 'plugin-slug' );
 		$this->directory = WP_PLUGIN_DIR . '/' . $slug;
 		foreach ( array( ...$arguments->texts( 'dependency-slugs' ), $slug ) as $name ) {
-			if ( 1 !== preg_match( '/^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/', $name ) || ! is_dir( WP_PLUGIN_DIR . '/' . $name ) ) {
+			if ( 1 !== preg_match( '/^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/D', $name ) || ! is_dir( WP_PLUGIN_DIR . '/' . $name ) ) {
 				throw Refusal::input( sprintf( 'there is no plugin %s below wp-content/plugins of this guest; mount it there', Arguments::shown( $name ) ) );
 			}
 			$files = array_keys( get_plugins( '/' . $name ) );
@@ -124,7 +124,7 @@ final class Bench {
 		if ( $this->arguments->has( 'workloads-json' ) ) {
 			foreach ( $this->arguments->json( 'workloads-json' ) as $row ) {
 				$id = is_array( $row ) ? $row['id'] ?? null : null;
-				if ( ! is_string( $id ) || 1 !== preg_match( '/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/', $id ) || isset( $found[ $id ] ) ) {
+				if ( ! is_string( $id ) || 1 !== preg_match( '/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/D', $id ) || isset( $found[ $id ] ) ) {
 					throw Refusal::input( 'workloads-json must be a list of {id, type, …} with ids of their own: letters, digits, dots, - and _' );
 				}
 				$found[ $id ] = match ( $row['type'] ?? 'php' ) {

@@ -33,7 +33,7 @@ function core_phpunit( Arguments $arguments ): array {
 	$core    = $core ?? dirname( $tests, 2 );
 	$defines = array();
 	foreach ( $arguments->object( 'wp-config-defines-json' ) as $name => $value ) {
-		if ( 1 !== preg_match( '/^[A-Z_][A-Z0-9_]{0,99}$/', (string) $name ) || null !== $value && ! is_scalar( $value ) ) {
+		if ( 1 !== preg_match( '/^[A-Z_][A-Z0-9_]{0,99}$/D', (string) $name ) || null !== $value && ! is_scalar( $value ) ) {
 			throw Refusal::input( sprintf( 'wp-config-defines-json has %s, but names are like WP_DEBUG and values texts, numbers, truth values or null', Arguments::shown( $name ) ) );
 		}
 		$defines[ $name ] = $value;

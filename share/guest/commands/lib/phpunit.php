@@ -90,7 +90,7 @@ final class Phpunit {
 	 */
 	private function slug(): string {
 		$slug = $this->arguments->text( 'plugin-slug' );
-		if ( '' !== $slug && 1 !== preg_match( '/^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/', $slug ) ) {
+		if ( '' !== $slug && 1 !== preg_match( '/^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/D', $slug ) ) {
 			throw Refusal::input( sprintf( 'plugin-slug is %s, but must be the name of a directory below wp-content/plugins', Arguments::shown( $slug ) ) );
 		}
 		return $slug;
@@ -250,7 +250,7 @@ final class Phpunit {
 			throw Refusal::input( 'wp-config-defines-json needs WordPress, but bootstrap-mode is none' );
 		}
 		foreach ( $defines as $name => $value ) {
-			if ( 1 !== preg_match( '/^[A-Z_][A-Z0-9_]{0,99}$/', (string) $name ) || null !== $value && ! is_scalar( $value ) ) {
+			if ( 1 !== preg_match( '/^[A-Z_][A-Z0-9_]{0,99}$/D', (string) $name ) || null !== $value && ! is_scalar( $value ) ) {
 				throw Refusal::input( sprintf( 'wp-config-defines-json has %s, but names are like WP_DEBUG and values texts, numbers, truth values or null', Arguments::shown( $name ) ) );
 			}
 		}
@@ -265,7 +265,7 @@ final class Phpunit {
 	private function environment(): array {
 		$environment = array();
 		foreach ( $this->arguments->object( 'env-json' ) as $name => $value ) {
-			if ( 1 !== preg_match( '/^[A-Za-z_][A-Za-z0-9_]{0,99}$/', (string) $name ) || ! is_scalar( $value ) || 1 === preg_match( '/^(?:CODEBOX_|LD_|PATH$|HOME$|TMPDIR$)/', (string) $name ) ) {
+			if ( 1 !== preg_match( '/^[A-Za-z_][A-Za-z0-9_]{0,99}$/D', (string) $name ) || ! is_scalar( $value ) || 1 === preg_match( '/^(?:CODEBOX_|LD_|PATH$|HOME$|TMPDIR$)/', (string) $name ) ) {
 				throw Refusal::input( sprintf( 'env-json has %s, but names are like MY_SETTING (not PATH, HOME, TMPDIR, LD_… or CODEBOX_…) and values texts, numbers or truth values', Arguments::shown( $name ) ) );
 			}
 			$environment[ $name ] = is_bool( $value ) ? ( $value ? '1' : '0' ) : (string) $value;

@@ -20,12 +20,12 @@ const PLUGIN_CHECK_FINDINGS = 1000;
  */
 function plugin_check( Arguments $arguments ): array {
 	$slug = $arguments->required( 'plugin-slug' );
-	if ( 1 !== preg_match( '/^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/', $slug ) || ! is_dir( WP_PLUGIN_DIR . '/' . $slug ) ) {
+	if ( 1 !== preg_match( '/^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/D', $slug ) || ! is_dir( WP_PLUGIN_DIR . '/' . $slug ) ) {
 		throw Refusal::input( sprintf( 'there is no plugin %s below wp-content/plugins of this guest; mount it there', Arguments::shown( $slug ) ) );
 	}
 	$checks = $arguments->texts( 'checks' );
 	foreach ( $checks as $check ) {
-		if ( 1 !== preg_match( '/^[a-z0-9_-]{1,100}$/', $check ) ) {
+		if ( 1 !== preg_match( '/^[a-z0-9_-]{1,100}$/D', $check ) ) {
 			throw Refusal::input( sprintf( 'checks has %s, which is no name of a check', Arguments::shown( $check ) ) );
 		}
 	}

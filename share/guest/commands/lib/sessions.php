@@ -139,7 +139,7 @@ final class Sessions {
 	 * @throws Refusal When it is none.
 	 */
 	private static function check( string $name ): void {
-		if ( 1 !== preg_match( '/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/', $name ) ) {
+		if ( 1 !== preg_match( '/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/D', $name ) ) {
 			throw new Refusal( 'session-invalid', 'the name of a session has letters, digits, - and _, at most 64' );
 		}
 	}

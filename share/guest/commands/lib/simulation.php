@@ -66,7 +66,7 @@ function simulate( string $surface ): string {
 function admin_file( string $target ): string {
 	$name = ltrim( (string) preg_replace( '~^/wp-admin(?=/|$)~', '', (string) strtok( $target, '?' ) ), '/' );
 	$file = root() . '/wordpress/wp-admin/' . ( '' === $name ? 'index.php' : $name );
-	if ( 1 !== preg_match( '/^(?:[a-z0-9-]+\.php)?$/', $name ) || ! is_file( $file ) ) {
+	if ( 1 !== preg_match( '/^(?:[a-z0-9-]+\.php)?$/D', $name ) || ! is_file( $file ) ) {
 		throw Refusal::input( sprintf( 'there is no page %s in the admin area; wordpress.admin-page-inventory lists them', Arguments::shown( $target ) ) );
 	}
 	return $file;

@@ -291,7 +291,7 @@ final class State {
  */
 function state_label( Arguments $arguments ): string {
 	$label = $arguments->text( 'label', 'state' );
-	if ( 1 !== preg_match( '/^[A-Za-z0-9][A-Za-z0-9 ._-]{0,99}$/', $label ) ) {
+	if ( 1 !== preg_match( '/^[A-Za-z0-9][A-Za-z0-9 ._-]{0,99}$/D', $label ) ) {
 		throw Refusal::input( sprintf( 'label is %s, but must be letters, digits, spaces, dots, - and _, at most 100', Arguments::shown( $label ) ) );
 	}
 	return $label;

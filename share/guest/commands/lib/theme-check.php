@@ -20,7 +20,7 @@ const THEME_CHECK_FINDINGS = 500;
  */
 function theme_check( Arguments $arguments ): array {
 	$slug  = $arguments->required( 'theme' );
-	$theme = 1 === preg_match( '/^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/', $slug ) ? wp_get_theme( $slug ) : null;
+	$theme = 1 === preg_match( '/^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/D', $slug ) ? wp_get_theme( $slug ) : null;
 	if ( null === $theme || ! $theme->exists() ) {
 		throw Refusal::input( sprintf( 'there is no theme %s; there are %s', Arguments::shown( $slug ), cut( implode( ', ', array_keys( wp_get_themes() ) ), 500 ) ) );
 	}

@@ -62,7 +62,7 @@ pub(super) fn check_step(judge: &mut Judge<'_>, placed: &PlacedStep<'_>) {
         judge.say(
             IssueCode::UnsupportedDiagnostics,
             format!("{}.diagnostics.capture", placed.path),
-            "queries of the database are not recorded here; print them from the step itself",
+            "queries of the database are not recorded by a step; run wordpress.run-php with capture-diagnostics, or print them from the step itself",
         );
     }
     check_call(

@@ -46,7 +46,15 @@ pub(super) fn run(
             continue;
         }
         evidence.enter(&step.phase);
-        let done = step::run(session, step, &mut evidence)?;
+        let done = match step::run(session, step, &mut evidence) {
+            Ok(done) => done,
+            // What came of the steps before it is evidence all the same.
+            Err(error) => {
+                evidence.leave();
+                evidence.write(session.recorder);
+                return Err(error);
+            }
+        };
         if let Some(stop) = judge(step, done, &mut guest) {
             // The first failure is the one that says why.
             stopped.get_or_insert(stop);
