@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '598050cf9e6abf521418387e9ca20e7a54a8c68da8b8b3b7a65ba96de22f4daa',
+	'contract_digest' => 'bc82411a36b4d19279e641eedebbe442f5c748a0f6b716ec727176443146d7f7',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',
