@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '88603e677ce11d59b1dee96573d25e92f5076659197abed36d178cedecad2913',
+	'contract_digest' => '598050cf9e6abf521418387e9ca20e7a54a8c68da8b8b3b7a65ba96de22f4daa',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',

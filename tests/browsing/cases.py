@@ -16,6 +16,7 @@ import urllib.parse
 import zlib
 
 from harness import Failed, must
+from held import ask, converse
 
 PAGES = "/wp-content/plugins/pages"
 PROBE, ACTIONS = "wordpress.browser-probe", "wordpress.browser-actions"
@@ -165,16 +166,21 @@ def bundle(bench):
 
 def browsers():
     """Processes of browsers in guests, by the profile only they have."""
+    return [(pid, line) for pid, line in command_lines() if b"--user-data-dir=/tmp/profile" in line and b"--remote-debugging-pipe" in line]
+
+
+def renderers():
+    return [pid for pid, line in command_lines() if b"--type=renderer" in line]
+
+
+def command_lines():
     found = []
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                with open(f"/proc/{name}/cmdline", "rb") as file:
-                    line = file.read()
-            except OSError:
-                continue
-            if b"--user-data-dir=/tmp/profile" in line and b"--remote-debugging-pipe" in line:
-                found.append((int(name), line))
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/cmdline", "rb") as file:
+                found.append((int(name), file.read()))
+        except OSError:
+            continue
     return found
 
 
@@ -314,7 +320,7 @@ def a_browser_that_is_killed_is_an_error_and_leaves_nothing(bench):
     killed = None
     while killed is None and time.monotonic() < until and process.poll() is None:
         mine = [pid for pid, line in browsers() if pid not in known and b"--type=" not in line and descends(pid, process.pid)]
-        if mine:
+        if mine and any(descends(pid, process.pid) for pid in renderers()):
             # Long enough to have opened the page, which it stays on.
             time.sleep(6)
             os.kill(mine[0], signal.SIGKILL)
@@ -337,6 +343,48 @@ def descends(pid, ancestor):
         except OSError:
             return False
     return False
+
+
+def a_look_with_the_browser_is_an_observation(bench):
+    """In an episode, beside a step and by itself; a visitor of its preview is answered meanwhile."""
+    begun = bench.call("episode", "start", "--mount", f"{pages(bench)}:/wordpress{PAGES}", "--ttl", "3m", "--policy", policy(),
+                       *bench.paths(), "--site", bench.site, "--json").expect(0).json
+    episode = lambda verb, *arguments: bench.call(  # noqa: E731
+        "episode", verb, begun["id"], *arguments, "--state", bench.state, "--site", bench.site, "--json")
+    seen = episode("observe", json.dumps({"type": "browser-result", "url": f"{PAGES}/errors.html"})).expect(0).json
+    data = seen["data"]
+    must(seen["type"] == "browser-result" and data["status"] == "ok" and data["finalUrl"] == f"http://localhost{PAGES}/errors.html", json.dumps(seen)[:1500])
+    must(data["errors"] and data["artifacts"], "what the page did wrong, and what was kept of it: " + json.dumps(seen)[:1500])
+    step = episode("step", "--command", "wordpress.wp-cli", "--arg", "command=option update blogname Seen", "--observe",
+                   json.dumps({"type": "browser-result", "url": "/"})).expect(0).json
+    must(step["observation"]["data"]["title"].startswith("Seen"), json.dumps(step["observation"])[:900])
+    # What the policy does not name is not looked at: the page is the bridge's refusal.
+    before = len(bench.world.requests)
+    elsewhere = episode("observe", json.dumps({"type": "browser-result", "url": "http://allowed.test/hello"})).expect(0).json["data"]
+    must(elsewhere["external"]["requests"][0]["decision"] == "denied", json.dumps(elsewhere)[:1500])
+    must(len(bench.world.requests) == before, "the host was asked")
+    live = lambda request: converse(bench, begun["id"], request)  # noqa: E731
+    port = int(live({"type": "preview"})["answer"]["localUrl"].rsplit(":", 1)[1])
+    visits = []
+    probe = {"type": "command", "call": {"command": PROBE, "args": ["url=/", "duration=3s", "capture=none"]}}
+    looking = threading.Thread(target=lambda: visits.append(live(probe)["answer"]["status"]))
+    looking.start()
+    time.sleep(2)
+    while looking.is_alive():
+        visits.append(ask(port, f"{PAGES}/forever.html").status)
+        time.sleep(0.2)
+    must(visits[:3] == [200, 200, 200] and visits.count("ok") == 1, f"visitors waited for the browser: {visits}")
+    closed = episode("close").expect(0).json
+    directory = closed["bundle"]["directory"]
+    for kept in data["artifacts"]:
+        must(os.path.getsize(os.path.join(directory, kept["path"])) == kept["bytes"], f"{kept}")
+    with open(os.path.join(directory, "files", "runtime-episode-trace.json"), encoding="utf-8") as file:
+        trace = json.load(file)
+    must(trace["steps"][0]["observation"] == step["observation"], json.dumps(trace["steps"])[:900])
+    with open(os.path.join(directory, "observations.jsonl"), encoding="utf-8") as file:
+        digests = [row.get("digest") for row in map(json.loads, file) if row["type"] == "browser-result"]
+    must(seen["digest"] in digests, f"{digests}")
+    bench.call("artifacts", "verify", "--bundle", directory, "--state", bench.state, "--json").expect(0)
 
 
 def without_a_browser_the_command_says_what_to_install(bench):
@@ -369,6 +417,7 @@ CASES = [
     a_hungry_page_ends_its_own_guest_only,
     the_bundle_verifies,
     a_browser_that_is_killed_is_an_error_and_leaves_nothing,
+    a_look_with_the_browser_is_an_observation,
     without_a_browser_the_command_says_what_to_install,
     nothing_is_left,
 ]

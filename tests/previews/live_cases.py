@@ -34,7 +34,7 @@ def answered(bench, request):
 
 def command(bench, name, *args):
     result = answered(bench, {"type": "command", "call": {"command": name, "args": list(args)}})
-    must(result["status"] == "ok", str(result))
+    must(result["status"] == "ok", str(result)[:2000])
     return result
 
 
@@ -45,22 +45,26 @@ def title(port):
 
 
 def visitors_are_answered_while_a_command_runs(bench):
-    """Silent and talkative commands; each visit needs a connection of its own into the guest."""
+    """Silent and talkative commands, which end only when three visitors were answered meanwhile."""
     port = shared(bench)[0].port
-    must(ask(port, "/wp-login.php").status == 200, "the control: nothing runs")
-    for code in ("sleep(4);", "$end = microtime(true) + 4; while (microtime(true) < $end) { echo str_repeat('x', 400), PHP_EOL; usleep(2000); }"):
-        began = time.monotonic()
-        running = threading.Thread(target=command, args=(bench, "wordpress.wp-cli", f"command=eval {code!r}"))
+    place = "/wp-content/plugins/sample/lib"
+    visit = "<?php file_put_contents( __DIR__ . '/seen', 'v', FILE_APPEND );"
+    command(bench, "wordpress.run-php", f"code=file_put_contents( WP_PLUGIN_DIR . '/sample/lib/visit.php', {visit!r} );")
+    must(forced(ask(port, f"{place}/visit.php")).status == 200, "the control: nothing runs")
+    for number, noise in enumerate(("", "echo str_repeat( 'x', 400 ), PHP_EOL;")):
+        waits = (f"chdir( WP_PLUGIN_DIR . '/sample/lib' ); unlink( 'seen' ); touch( 'begun{number}' ); $until = time() + 40;"
+                 f"while ( time() < $until ) {{ clearstatcache(); if ( is_file( 'seen' ) && filesize( 'seen' ) > 2 ) {{ exit( 0 ); }} {noise} usleep( 2000 ); }} exit( 1 );")
+        results = []
+        call = {"type": "command", "call": {"command": "wordpress.run-php", "args": [f"code={waits}"]}}
+        running = threading.Thread(target=lambda: results.append(answered(bench, call)))  # noqa: B023
         running.start()
-        time.sleep(1.2)
-        visits = []
-        while time.monotonic() - began < 3.2:
-            page = forced(ask(port, "/wp-content/plugins/sample/lib/a.txt"))
-            visits.append((time.monotonic() - began, page.status))
+        until = time.monotonic() + 30
+        while forced(ask(port, f"{place}/begun{number}")).status != 200:
+            must(running.is_alive() and time.monotonic() < until, "the command does not begin")
+        for _ in range(3):
+            must(forced(ask(port, f"{place}/visit.php")).status == 200, "a visitor is turned away")
         running.join()
-        took = time.monotonic() - began
-        must(took > 4, f"the command was over after {took:.1f} s")
-        must(len(visits) >= 3 and all(at < 4 and status == 200 for at, status in visits), f"visitors waited for the command ({took:.1f} s): {visits}")
+        must(results and results[0]["status"] == "ok", f"visitors waited for the command: {str(results)[:600]}")
 
 
 def the_same_address_shows_the_site_that_was_restored(bench):
@@ -84,14 +88,13 @@ def at_level_reduced_there_is_no_preview_and_no_browser(bench):
     allowed = policy(commands=["wordpress.run-php", "wordpress.browser-probe"])
     mount = ["--mount", f"{bench.source('plain')}:/workspace/plugin"]
     for asked, code, why in (
-        (["--preview-hold", "2", "--command", "wordpress.run-php", "--arg", "code=echo 1;"], "wp_codebox_preview_unavailable", "has no sockets"),
+        (["--preview-hold", "1", "--command", "wordpress.run-php", "--arg", "code=echo 1;"], "wp_codebox_preview_unavailable", "has no sockets"),
         (["--command", "wordpress.browser-probe", "--arg", "url=/", "--arg", "capture=none"], "wp_codebox_browser_unavailable", "at isolation level reduced"),
     ):
-        began = time.monotonic()
         refused = forbidden(bench, *mount, *asked, *allowed)
-        took = time.monotonic() - began
         must(refused.exit != 0 and code in refused.stdout and why in refused.stdout, str(refused))
-        must("reduced" in refused.stdout and took < 10, f"after {took:.1f} s: {refused}")
+        # Judged before a server is started, which would be waited for.
+        must("reduced" in refused.stdout and "cannot be served" not in refused.stdout, str(refused))
         # The control: the same where nothing is forbidden.
         bench.run(*mount, *asked, *allowed).expect(0)
 

@@ -33,7 +33,9 @@ class Sandbox:
     def __init__(self, bench, source=None, ttl="10m", idle="null", *arguments):
         self.bench = bench
         self.source = source or bench.source("sandbox-plugin")
-        made = call(bench, "create", "--profile", profile(bench, ttl, idle), "--source", self.source, *arguments).expect(0).json
+        if "--profile" not in arguments:
+            arguments = ("--profile", profile(bench, ttl, idle), *arguments)
+        self.made = made = call(bench, "create", "--source", self.source, *arguments).expect(0).json
         self.id = made["id"]
         must(made["state"] == "ready", f"{made}")
 

@@ -8,7 +8,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, LiveReply, MAX_LIVE_LINE};
 
 /// How long a client may take to read one line; whatever it does not read by then it does not
 /// get.
-const READING: Duration = Duration::from_secs(20);
+pub(super) const READING: Duration = Duration::from_secs(20);
 
 /// The client's lines.
 pub(super) struct Lines {
@@ -66,6 +66,7 @@ impl Lines {
 /// Answers on their way. One who does not read in time, or is gone, gets no more.
 pub(super) struct Replies {
     half: OwnedWriteHalf,
+    reading: Duration,
     state: Reader,
 }
 
@@ -79,9 +80,11 @@ pub(super) enum Reader {
 }
 
 impl Replies {
-    pub(super) fn new(half: OwnedWriteHalf) -> Self {
+    /// To somebody who may take `reading` for each line.
+    pub(super) fn new(half: OwnedWriteHalf, reading: Duration) -> Self {
         Self {
             half,
+            reading,
             state: Reader::Reads,
         }
     }
@@ -109,7 +112,7 @@ impl Replies {
         if self.state != Reader::Reads {
             return;
         }
-        match tokio::time::timeout(READING, self.half.write_all(bytes)).await {
+        match tokio::time::timeout(self.reading, self.half.write_all(bytes)).await {
             Ok(Ok(())) => {}
             Ok(Err(_)) => self.state = Reader::Gone,
             Err(_) => self.state = Reader::Slow,
@@ -118,5 +121,66 @@ impl Replies {
 
     pub(super) async fn error(&mut self, error: ErrorBody) {
         self.send(&LiveReply::Error { error }).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::time::Instant;
+    use tokio::net::UnixStream;
+
+    const SHORT: Duration = Duration::from_millis(200);
+
+    fn conversation() -> (UnixStream, Replies) {
+        let (client, server) = UnixStream::pair().unwrap();
+        let (_, write) = server.into_split();
+        (client, Replies::new(write, SHORT))
+    }
+
+    fn large() -> LiveReply {
+        LiveReply::Answer {
+            answer: json!("x".repeat(1024 * 1024)),
+        }
+    }
+
+    #[tokio::test]
+    async fn one_who_does_not_read_is_cut_and_gets_nothing_after_that() {
+        let (mut client, mut replies) = conversation();
+        let began = Instant::now();
+        replies.send(&large()).await;
+        assert_eq!(replies.reader(), Reader::Slow);
+        assert!(began.elapsed() >= SHORT && began.elapsed() < 20 * SHORT);
+        // Nobody waits for such a one again.
+        let began = Instant::now();
+        for _ in 0..1000 {
+            replies.bytes(b"more\n").await;
+        }
+        assert!(began.elapsed() < SHORT);
+        drop(replies);
+        let mut heard = Vec::new();
+        client.read_to_end(&mut heard).await.unwrap();
+        assert!(heard.len() < 1024 * 1024 && !heard.contains(&b'\n'));
+    }
+
+    #[tokio::test]
+    async fn one_who_reads_slowly_gets_all_of_it_and_one_who_is_gone_nothing() {
+        let (mut client, mut replies) = conversation();
+        let reading = tokio::spawn(async move {
+            let (mut heard, mut piece) = (0, vec![0; 256 * 1024]);
+            while heard < 3 * 1024 * 1024 {
+                tokio::time::sleep(SHORT / 40).await;
+                heard += client.read(&mut piece).await.unwrap();
+            }
+        });
+        let began = Instant::now();
+        for _ in 0..3 {
+            replies.send(&large()).await;
+            assert_eq!(replies.reader(), Reader::Reads, "{:?}", began.elapsed());
+        }
+        reading.await.unwrap();
+        replies.send(&large()).await;
+        assert_eq!(replies.reader(), Reader::Gone);
     }
 }

@@ -5,7 +5,7 @@
 //! directory may be longer than the address of a socket. Directory and socket are its
 //! owner's alone; the peer's uid is checked as well, for descriptors that were passed on.
 
-use super::lines::{Lines, Replies};
+use super::lines::{Lines, READING, Replies};
 use super::{Reins, http, live};
 use crate::peer;
 use rustix::fs::{Mode, OFlags};
@@ -69,7 +69,7 @@ pub(super) async fn serve(listener: UnixListener, reins: &Reins) {
         let (reins, live) = (reins.clone(), Arc::clone(&live));
         tokio::spawn(async move {
             let (read, write) = stream.into_split();
-            let (mut lines, mut replies) = (Lines::new(read), Replies::new(write));
+            let (mut lines, mut replies) = (Lines::new(read), Replies::new(write, READING));
             let first = tokio::time::timeout(PATIENCE, lines.next()).await;
             let heard = match first {
                 Ok(Ok(Some(line))) => hear(&line, &reins),
