@@ -16,16 +16,6 @@ require __DIR__ . '/lib/listing.php';
 require __DIR__ . '/lib/surfaces.php';
 require __DIR__ . '/lib/admin-pages.php';
 require __DIR__ . '/lib/admin-actions.php';
+require __DIR__ . '/lib/admin-area.php';
 
-define( 'WP_ADMIN', true );
-define( 'WP_NETWORK_ADMIN', false );
-define( 'WP_USER_ADMIN', false );
-define( 'WP_BLOG_ADMIN', true );
-WPCodebox\Guest\Command\begin();
-require WPCodebox\Guest\Command\wordpress( '/wp-admin/index.php' );
-$GLOBALS['pagenow'] = 'index.php';
-wp_set_current_user( 1 );
-require_once ABSPATH . 'wp-admin/includes/admin.php';
-// The menu is made in the global scope.
-require ABSPATH . 'wp-admin/menu.php';
 WPCodebox\Guest\Command\finish( static fn ( WPCodebox\Guest\Command\Arguments $arguments ): array => WPCodebox\Guest\Command\admin_actions( $arguments ) );

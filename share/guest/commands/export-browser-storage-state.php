@@ -20,8 +20,7 @@ WPCodebox\Guest\Command\finish(
 	static function ( WPCodebox\Guest\Command\Arguments $arguments ): array {
 		$who  = $arguments->object( 'user-json' );
 		$user = WPCodebox\Guest\Command\Users::ensure( (string) ( $who['user'] ?? '' ), (string) ( $who['role'] ?? '' ) );
-		$name = $arguments->first( 'storage-state' );
-		$row  = WPCodebox\Guest\Command\Sessions::make( '' === $name ? 'default' : $name, $user, array_values( array_unique( array( home_url(), ...$arguments->texts( 'browser-urls' ) ) ) ) );
+		$row  = WPCodebox\Guest\Command\Sessions::of( $arguments, $user, 'storage-state' );
 		return WPCodebox\Guest\Command\delivered( $arguments, 'browser-storage-state.json', array( 'schema' => 'wp-codebox/browser-storage-state-export/v1' ) + $row );
 	}
 );

@@ -27,12 +27,13 @@ final class Sessions {
 	/**
 	 * Makes the session that a call asks for.
 	 *
-	 * @param Arguments $arguments Arguments session and browser-urls.
+	 * @param Arguments $arguments Argument browser-urls, and the one with the name.
 	 * @param \WP_User  $user      User.
+	 * @param string    $named     Argument that holds the name of the session.
 	 * @return array<string, mixed> The session as results show it.
 	 */
-	public static function of( Arguments $arguments, \WP_User $user ): array {
-		$name = $arguments->first( 'session' );
+	public static function of( Arguments $arguments, \WP_User $user, string $named = 'session' ): array {
+		$name = $arguments->first( $named );
 		return self::make( '' === $name ? 'default' : $name, $user, array_values( array_unique( array( home_url(), ...$arguments->texts( 'browser-urls' ) ) ) ) );
 	}
 
