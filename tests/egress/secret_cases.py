@@ -63,6 +63,14 @@ def family(pid):
     return found
 
 
+def elsewhere(pid):
+    """Whether a process has another root than this one; one that has ended meanwhile has none."""
+    try:
+        return not os.path.samestat(os.stat(f"/proc/{pid}/root"), os.stat("/"))
+    except FileNotFoundError:
+        return False
+
+
 def processes(pids):
     for pid in pids:
         for name in ("environ", "cmdline"):
@@ -108,7 +116,7 @@ def the_value_reaches_its_host_and_nothing_else(bench):
         control = find(VALUE, processes([process.pid]))
         # The caller's own process was given the value in its environment by whoever started it.
         places = list(processes(pid for pid in pids if pid != process.pid)) + list(files(os.path.join(bench.state, "sites")))
-        inside = [pid for pid in pids if not os.path.samestat(os.stat(f"/proc/{pid}/root"), os.stat("/"))]
+        inside = [pid for pid in pids if elsewhere(pid)]
         must(inside, "no process of the guest was found")
         places += guest_files(inside[-1])
         must(any(b"API_KEY=codebox_" in content for name, content in places if name.endswith("environ")), "the guest was not seen")
