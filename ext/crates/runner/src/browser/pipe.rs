@@ -29,7 +29,10 @@ pub(crate) enum Wake {
     Message(Value),
     /// A long answer. Nothing more is read before the second part is dropped: whatever a browser
     /// answers unasked, one of them is in memory.
-    Large(Value, SyncSender<()>),
+    Large(
+        Value,
+        #[allow(dead_code, reason = "it is held, and dropped with the message")] SyncSender<()>,
+    ),
     /// A message that was too long or no JSON.
     Dropped,
     /// The pipe ended, or an answer was beyond all bounds.
