@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '98df2546264d89b2c5f92bf3aff01e04acf3e5a4278b5668f5da2fd9cfd5d983',
+	'contract_digest' => '598050cf9e6abf521418387e9ca20e7a54a8c68da8b8b3b7a65ba96de22f4daa',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',

@@ -61,5 +61,7 @@ mod module {
             .class::<api::Run>()
             .class::<api::Runs>()
             .class::<api::Sandbox>()
+            .class::<api::Batch>()
+            .class::<api::Fanout>()
     }
 }

@@ -10,10 +10,7 @@ use crate::guard::Failure;
 use ext_php_rs::types::ZendCallable;
 use ext_php_rs::zend::ExecutorGlobals;
 use serde_json::{Map, Value, json};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
-
-/// Words that a result's status may be.
-const STATUSES: [&str; 5] = ["succeeded", "failed", "denied", "unavailable", "timeout"];
+use wp_codebox_contracts::{ErrorBody, ErrorCode, ParentToolStatus, schema_id};
 
 /// Asks the function. An exception of it leaves the wait.
 pub(crate) fn call(callable: &ZendCallable<'_>, request: Value) -> Result<Value, Failure> {
@@ -62,9 +59,8 @@ fn failed(request: &Value, why: &str) -> Value {
 }
 
 fn is_result(map: &Map<String, Value>) -> bool {
-    map.get("status")
-        .and_then(Value::as_str)
-        .is_some_and(|status| STATUSES.contains(&status))
+    let status = map.get("status").cloned().unwrap_or_default();
+    serde_json::from_value::<ParentToolStatus>(status).is_ok()
 }
 
 /// The result with the address of its request.

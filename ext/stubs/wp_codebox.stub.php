@@ -502,3 +502,142 @@ final class Sandbox
      */
     public static function ask(string $site, string $reference, #[\SensitiveParameter] array $request, #[\SensitiveParameter] array $options = [], ?callable $onOutput = null): array {}
 }
+
+/**
+ * The tasks of a batch, and what they come to together. Holds no process: whoever drives the
+ * runs asks for each task's input and says what became of it.
+ */
+final class Batch
+{
+    private function __construct() {}
+
+    /**
+     * Reads `$input`: `tasks`, `stop_on_failure`, the caller's ids, and fields that all tasks
+     * share. Tasks are judged one by one, by `task()`. `$session` is the id of the whole when
+     * the caller gave none (`sandbox_session_id`, else `session_id`).
+     *
+     * @param array<string, mixed> $input
+     * @throws InvalidInputException `wp_codebox_tasks_missing`, `wp_codebox_input_invalid`.
+     */
+    public static function read(array $input, string $session): Batch {}
+
+    /** How many tasks there are; they are counted from 0. */
+    public function size(): int {}
+
+    /**
+     * Input of one task: its fields over those that all share, with the id of its session in
+     * `sandbox_session_id`. What the fields are worth is not judged here.
+     *
+     * @throws InvalidInputException `wp_codebox_input_invalid`.
+     * @return array<string, mixed>
+     */
+    public function task(int $index): array {}
+
+    /**
+     * The row of every task that is left, once one was not good and the batch stops then; null
+     * before that.
+     *
+     * @return array<string, mixed>|null
+     */
+    public function stopped(): ?array {}
+
+    /**
+     * A task is settled. `$end` is what its row says: `status`, else `outcome`, else `error`.
+     * Answers further members of the row: `index`, `task` (its goal), `success`, `status`.
+     *
+     * @param array<string, mixed> $end
+     * @return array<string, mixed>
+     */
+    public function settle(int $index, array $end): array {}
+
+    /**
+     * What the settled tasks come to: `wp-codebox/agent-task-batch/v1` without `wp` and `runs`.
+     *
+     * @return array<string, mixed>
+     */
+    public function answer(): array {}
+}
+
+/**
+ * The plan of a fan-out, and what its workers come to together. Holds no process: whoever drives
+ * the runs asks who may start and says what became of each.
+ */
+final class Fanout
+{
+    private function __construct() {}
+
+    /**
+     * Reads `$input`: `workers`, `concurrency`, `aggregator`, the caller's ids, and fields that
+     * all workers share. The plan is judged as a whole: ids, goals, dependencies, cycles.
+     * `$most` is the highest concurrency (1 to 64; beyond is cut). `$session` as for a batch.
+     *
+     * @param array<string, mixed> $input
+     * @throws InvalidInputException `wp_codebox_fanout_…`, `wp_codebox_input_invalid`.
+     */
+    public static function read(array $input, int $most, string $session): Fanout {}
+
+    /** How many workers at once. */
+    public function concurrency(): int {}
+
+    /**
+     * Ids of all workers, in the order of the plan.
+     *
+     * @return list<string>
+     */
+    public function ids(): array {}
+
+    /**
+     * Input of the task of a worker: its fields over those that all share; `timeout_seconds` is
+     * the `wall_clock_ms` of its limits. What the fields are worth is not judged here.
+     *
+     * @throws InvalidInputException `wp_codebox_fanout_worker_invalid`.
+     * @return array<string, mixed>
+     */
+    public function task(string $id): array {}
+
+    /**
+     * Workers that may start, in order: not in `$begun`, not settled, and everything they depend
+     * on is completed.
+     *
+     * @param list<string> $begun Ids of workers at work.
+     * @return list<string>
+     */
+    public function ready(array $begun): array {}
+
+    /**
+     * Workers that can never start, each with its row.
+     *
+     * @return array<string, array<string, mixed>>
+     */
+    public function blocked(): array {}
+
+    /**
+     * What a worker changed, before it is settled; a long list may come in parts. `$sources` is
+     * the host directory behind each target of its mounts, `$files` are `changed_files` of its
+     * result.
+     *
+     * @param array<string, string>      $sources
+     * @param list<array<string, mixed>> $files
+     */
+    public function changed(string $id, array $sources, array $files): void {}
+
+    /**
+     * A worker is settled. `$end` has of its row `status` (else it is what `outcome` or `error`
+     * make it), `outcome`, `summary`, `error`, `run_id`, `artifact_id`, `artifacts`,
+     * `dependencies`. Answers further members of the row: `worker_id`, `index`, `goal`,
+     * `required`, `depends_on`, `success`, `status`, `artifacts` with its namespace.
+     *
+     * @param array<string, mixed> $end
+     * @return array<string, mixed>
+     */
+    public function settle(string $id, array $end): array {}
+
+    /**
+     * What the settled workers come to: `wp-codebox/agent-fanout-result/v1` without `wp`,
+     * `timings` and `runs`. Two completed workers that changed one file of the host are a
+     * conflict, as is a required worker that is not completed.
+     *
+     * @return array<string, mixed>
+     */
+    public function answer(): array {}
+}

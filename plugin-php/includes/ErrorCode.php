@@ -29,14 +29,7 @@ enum ErrorCode: string {
 	case RunCancelled = 'wp_codebox_run_cancelled';
 	case RunNotFound = 'wp_codebox_run_not_found';
 	case RunAmbiguous = 'wp_codebox_run_ambiguous';
-	case TasksMissing = 'wp_codebox_tasks_missing';
-	case FanoutWorkersMissing = 'wp_codebox_fanout_workers_missing';
 	case FanoutWorkerInvalid = 'wp_codebox_fanout_worker_invalid';
-	case FanoutWorkerIdInvalid = 'wp_codebox_fanout_worker_id_invalid';
-	case FanoutWorkerIdDuplicate = 'wp_codebox_fanout_worker_id_duplicate';
-	case FanoutWorkerGoalMissing = 'wp_codebox_fanout_worker_goal_missing';
-	case FanoutWorkerDependencyInvalid = 'wp_codebox_fanout_worker_dependency_invalid';
-	case FanoutConcurrencyInvalid = 'wp_codebox_fanout_concurrency_invalid';
 	case AgentMissing = 'wp_codebox_agent_missing';
 	case SecretInvalid = 'wp_codebox_secret_invalid';
 	case ModelMissing = 'wp_codebox_model_missing';
@@ -111,8 +104,7 @@ enum ErrorCode: string {
 			self::BrowserConnectorHandlerMissing, self::BrowserProviderAdapterMissing => 501,
 			self::BrowserConnectorHandlerFailed, self::BrowserConnectorResponseInvalid, self::BrowserProviderAdapterInvalidResponse, self::BrowserProviderBridgeAuthenticationFailed => 502,
 			self::BrowserProviderBridgeException => 502,
-			self::TaskMissing, self::TasksMissing, self::FanoutWorkersMissing, self::FanoutWorkerInvalid, self::FanoutWorkerIdInvalid, self::FanoutWorkerIdDuplicate => 400,
-			self::FanoutWorkerGoalMissing, self::FanoutWorkerDependencyInvalid, self::FanoutConcurrencyInvalid => 400,
+			self::TaskMissing, self::FanoutWorkerInvalid => 400,
 			self::MountDenied, self::Forbidden, self::ArtifactOutsideRoot, self::ArtifactUntrusted, self::ProviderCredentialsUnavailable, self::ConnectorCredentialsUnavailable, self::ToolNotAllowed => 403,
 			self::ApiAbilityNotSupported, self::ArtifactNotFound, self::RunNotFound => 404,
 			self::ApplyConflict, self::ArtifactChanged, self::RunAmbiguous, self::RunCancelled => 409,

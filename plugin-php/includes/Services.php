@@ -43,7 +43,6 @@ use WPCodebox\Review\StageService;
 use WPCodebox\Run\AgentChoice;
 use WPCodebox\Run\BatchService;
 use WPCodebox\Run\ComponentPlan;
-use WPCodebox\Run\FanoutAggregate;
 use WPCodebox\Run\FanoutService;
 use WPCodebox\Run\MountPlan;
 use WPCodebox\Run\ParentTools;
@@ -146,7 +145,7 @@ final class Services {
 		$this->runs      = new RunService( $gate, $requests, $envelope, $this->site, $audit, $parent_tools );
 		$inputs          = new TaskInputs( $schemas );
 		$this->batches   = new BatchService( $gate, $this->runs, $inputs );
-		$this->fanouts   = new FanoutService( $gate, $this->runs, $inputs, new FanoutAggregate() );
+		$this->fanouts   = new FanoutService( $gate, $this->runs, $inputs );
 		$payloads        = new ApplyPayload( $this->artifacts, $targets, $trust, $audit, $this->site );
 		$capabilities    = new Capabilities();
 		$access          = new RunAccess( $capabilities );

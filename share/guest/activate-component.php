@@ -29,8 +29,9 @@ try {
 } catch ( Throwable $codebox_thrown ) {
 	$codebox_message = WPCodebox\Guest\thrown_sentence( $codebox_thrown );
 }
-while ( ob_get_level() > 0 ) {
-	fwrite( STDOUT, (string) ob_get_clean() );
+// One that only PHP may end stays.
+for ( $codebox_level = ob_get_level(); $codebox_level > 0; --$codebox_level ) {
+	fwrite( STDOUT, (string) @ob_get_clean() );
 }
 
 WPCodebox\Guest\answer(

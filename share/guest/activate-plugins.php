@@ -83,8 +83,9 @@ foreach ( by_dependency( array_map( __NAMESPACE__ . '\plugin_main_file', $codebo
 	} catch ( \Throwable $codebox_thrown ) {
 		$codebox_problem = sprintf( '%s in %s:%d', $codebox_thrown->getMessage(), basename( $codebox_thrown->getFile() ), $codebox_thrown->getLine() );
 	}
-	while ( ob_get_level() > 0 ) {
-		fwrite( STDERR, (string) ob_get_clean() );
+	// One that only PHP may end stays.
+	for ( $codebox_level = ob_get_level(); $codebox_level > 0; --$codebox_level ) {
+		fwrite( STDERR, (string) @ob_get_clean() );
 	}
 	if ( '' === $codebox_problem && is_plugin_active( $codebox_now ) ) {
 		$codebox_answer['activated'][] = $codebox_now;

@@ -156,8 +156,8 @@ function catch_page(): void {
 	);
 	register_shutdown_function(
 		static function () use ( &$sent, &$page ): void {
-			while ( ob_get_level() > 0 ) {
-				ob_end_flush();
+			for ( $level = ob_get_level(); $level > 0; --$level ) {
+				@ob_end_flush();
 			}
 			$error = error_get_last();
 			if ( null !== $error && 0 !== ( $error['type'] & ( E_ERROR | E_PARSE | E_CORE_ERROR | E_COMPILE_ERROR | E_USER_ERROR | E_RECOVERABLE_ERROR ) ) ) {

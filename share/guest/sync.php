@@ -9,7 +9,8 @@
  * put    {path, length, sha256, mode}, then the bytes    replaces or makes a file
  * remove {path, sha256}                                  removes one; none is no mistake
  * read   {path, most}                                    a whole file, raw, behind the answer
- * tree   {path, most}                                    every regular file below, with its digest
+ * tree   {path, most}                                    every regular file below, with its digest, and
+ *                                                        what cannot be carried, with why
  *
  * `sha256` is what the file must hold before: an empty text says that there must be none, null
  * that it does not matter. A file takes its place with one rename. A path is resolved here, in the

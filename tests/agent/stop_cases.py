@@ -7,15 +7,15 @@ import time
 from loop import ANTHROPIC, OPENAI, call, changed, must
 
 WRITE = call("workspace.write", path="added.txt", content="x\n")
-#: Until the model is let go. Ending the guest, the bundle and its signature come after that.
-AT_MOST = 2.0
+#: Until the model is let go, which by itself would hold the run for half a minute at least. Ending the guest, the bundle and its signature come after that.
+AT_MOST = 10.0
 #: For all of it, on a machine that has other things to do.
-IN_ALL = 6.0
+IN_ALL = 20.0
 
 
 def let_go(answer, since):
     """Seconds from a moment until the client hung up on the answer that did not end."""
-    for _ in range(50):
+    for _ in range(300):
         if answer.requests[-1].get("ended"):
             return answer.requests[-1]["ended"] - since
         time.sleep(0.1)
@@ -31,7 +31,7 @@ def wait_for(bench, name, number):
 
 
 def a_cancellation_breaks_an_answer_off(bench):
-    for fault, api in (({"fault": "never"}, OPENAI), ({"fault": "stall"}, ANTHROPIC), ({"fault": "status", "status": 429, "headers": {"Retry-After": "30"}}, OPENAI)):
+    for fault, api in (({"fault": "never"}, OPENAI), ({"fault": "stall"}, ANTHROPIC), ({"fault": "status", "status": 429, "headers": {"Retry-After": "60"}}, OPENAI)):
         full, environment, name, key = bench.arguments([WRITE, fault, fault, fault], api=api)
         process = bench.start(full, environment)
         wait_for(bench, name, 2)
@@ -48,10 +48,10 @@ def a_cancellation_breaks_an_answer_off(bench):
 def the_deadline_breaks_an_answer_off(bench):
     for fault, api in (({"fault": "never"}, ANTHROPIC), ({"fault": "stall"}, OPENAI), ({"text": "slow " * 2000, "pace": {"characters": 5, "milliseconds": 50}}, OPENAI)):
         began = time.time()
-        answer = bench.play([WRITE, fault], "--timeout", "4s", api=api)
+        answer = bench.play([WRITE, fault], "--timeout", "6s", api=api)
         took = time.time() - began
         bench.good(answer, "timed_out", 124, "wp_codebox_run_timeout")
-        must(3.5 <= let_go(answer, began) <= 4 + AT_MOST and took <= 4 + IN_ALL, f"it took {let_go(answer, began):.1f} s, {took:.1f} s in all")
+        must(5.5 <= let_go(answer, began) <= 6 + AT_MOST and took <= 6 + IN_ALL, f"it took {let_go(answer, began):.1f} s, {took:.1f} s in all")
         outcome = answer.result["completion_outcome"]
         must(changed(answer) == ["added.txt"] and outcome["status"] == "partial", json.dumps(outcome))
 

@@ -166,16 +166,21 @@ def bundle(bench):
 
 def browsers():
     """Processes of browsers in guests, by the profile only they have."""
+    return [(pid, line) for pid, line in command_lines() if b"--user-data-dir=/tmp/profile" in line and b"--remote-debugging-pipe" in line]
+
+
+def renderers():
+    return [pid for pid, line in command_lines() if b"--type=renderer" in line]
+
+
+def command_lines():
     found = []
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                with open(f"/proc/{name}/cmdline", "rb") as file:
-                    line = file.read()
-            except OSError:
-                continue
-            if b"--user-data-dir=/tmp/profile" in line and b"--remote-debugging-pipe" in line:
-                found.append((int(name), line))
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/cmdline", "rb") as file:
+                found.append((int(name), file.read()))
+        except OSError:
+            continue
     return found
 
 
@@ -315,7 +320,7 @@ def a_browser_that_is_killed_is_an_error_and_leaves_nothing(bench):
     killed = None
     while killed is None and time.monotonic() < until and process.poll() is None:
         mine = [pid for pid, line in browsers() if pid not in known and b"--type=" not in line and descends(pid, process.pid)]
-        if mine:
+        if mine and any(descends(pid, process.pid) for pid in renderers()):
             # Long enough to have opened the page, which it stays on.
             time.sleep(6)
             os.kill(mine[0], signal.SIGKILL)

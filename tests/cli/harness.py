@@ -170,13 +170,21 @@ def tree(path):
 
 
 def running(text):
-    """Whether a process with exactly this command line is alive. Not merely one that speaks of it:
+    """How many processes with exactly this command line are alive. Not merely such as speak of it:
     the caller's own arguments do."""
+    count = 0
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{pid}/cmdline", "rb") as file:
-                if file.read().rstrip(b"\0").replace(b"\0", b" ") == text.encode():
-                    return True
+                count += file.read().rstrip(b"\0").replace(b"\0", b" ") == text.encode()
         except OSError:
             continue
-    return False
+    return count
+
+
+def come_to(wanted, text, seconds=30):
+    """Waits until so many processes with this command line are alive."""
+    deadline = time.monotonic() + seconds
+    while running(text) != wanted:
+        must(time.monotonic() < deadline, f"{running(text)} of {text!r} are alive, not {wanted}, after {seconds} s")
+        time.sleep(0.05)

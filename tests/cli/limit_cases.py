@@ -5,9 +5,8 @@ import os
 import pwd
 import signal
 import subprocess
-import time
 
-from harness import NotHere, must, running
+from harness import NotHere, come_to, must
 
 
 def axis(answer, name):
@@ -158,10 +157,7 @@ def a_group_outlives_nobody(bench):
     before = groups()
     arguments = bench.run_arguments("--mount", f"{bench.source()}:/workspace/plugin", "--agent-command", "sh -c 'sleep 63.5'")
     process = bench.start(arguments)
-    for _ in range(200):
-        if running("sleep 63.5"):
-            break
-        time.sleep(0.05)
+    come_to(1, "sleep 63.5")
     made = groups() - before
     must(made, "the control: no group was made")
     keepers, supervisors = processes("keep-cgroups"), processes("supervise")
@@ -228,9 +224,9 @@ def gc_refuses_nonsense(bench):
 
 def gc_leaves_the_living_alone(bench):
     arguments = bench.run_arguments("--mount", f"{bench.source()}:/workspace/plugin", "--agent-command",
-                                    "sh -c 'echo x > x.txt; sleep 3; echo y > y.txt'")
+                                    "sh -c 'echo x > x.txt; sleep 4.25; echo y > y.txt'")
     process = bench.start(arguments)
-    time.sleep(1.5)
+    come_to(1, "sleep 4.25")
     answer = bench.call("gc", "--state", bench.state, "--site", bench.site, "--max-age", "0", "--max-bytes", "0", "--json").expect(0)
     must(answer.json["alive"] == 1, str(answer))
     answer = bench.finish(arguments, process).expect(0)

@@ -111,6 +111,7 @@ BASIC = Group("core", [
     Step(HOOK, {"hook": "commands_die"}, fails="died", says="not like this"),
     Step(HOOK, {"hook": "commands_exit"}, fails="wp_codebox_command_failed", says="ended PHP"),
     Step(HOOK, {"hook": "commands_noise"}, lambda d: must("forged" not in d["schema"] and d["status"] == "ok", "forged"), name="noise is no document"),
+    Step(HOOK, {"hook": "commands_stuck", "mutates": "0"}, has(status="ok", output="stuck"), name="a buffer that cannot be ended is no end"),
     Step(HOOK, {"hook": "commands_forge"}, fails="wp_codebox_command_failed", says="signal 9", name="a forged document of a killed process"),
 
     Step(CRON, {"hook": "commands_tick", "operation": "schedule", "timestamp": "4102444800"}, has(status="ok", action__scheduled=None, result__next=4102444800)),

@@ -48,8 +48,8 @@ def a_handle_is_answered_at_once(world):
 
 
 def a_long_run_is_answered_with_its_handle_after_20_seconds(world):
-    answer = world.run("echo x >x.txt; sleep 23; echo late", sandbox_session_id="outer-1").expect(200)
-    must(18 <= answer.seconds <= 22, f"it took {answer.seconds:.1f} s")
+    answer = world.run("echo x >x.txt; sleep 27; echo late", sandbox_session_id="outer-1").expect(200)
+    must(18 <= answer.seconds <= 26, f"it took {answer.seconds:.1f} s")
     handle = answer.json
     must(handle["schema"] == "wp-codebox/run-handle/v1" and handle["success"] is True, handle)
     must(handle.get("sandbox_session_id") == "outer-1", "the caller's own id is not echoed")

@@ -28,6 +28,8 @@ OWNER = "www-data"
 ABILITIES = "/wp-json/wp-abilities/v1/abilities/wp-codebox"
 ROLES = {"admin": "administrator", "second": "administrator", "editor": "editor", "subscriber": "subscriber", "runner": "subscriber"}
 # As it stands in the configuration of the pool that most cases use.
+#: The most that one look at what is left counts for.
+MOMENT = 0.25
 WORKERS = 4
 
 
@@ -295,15 +297,17 @@ class World:
         return found
 
     def gone_within(self, seconds, runs=()):
-        """Everything of every run must go by itself; answers how long it took."""
-        began = time.monotonic()
+        """Everything of every run must go by itself; answers how long it took, by a clock that stands
+        still while the machine runs nobody: each look counts for a moment only."""
+        took, seen = 0.0, time.monotonic()
         left = self.left(runs)
         while left:
-            if time.monotonic() - began > seconds + 8:
+            if took > seconds + 8:
                 break
             time.sleep(0.01)
             left = self.left(runs)
-        took = time.monotonic() - began
+            now = time.monotonic()
+            took, seen = took + min(now - seen, MOMENT), now
         if left:
             self.end_runs()
         must(not left, f"left after {took:.1f} s: {left}")

@@ -11,7 +11,7 @@ import subprocess
 import termios
 import time
 
-from house import SECRET, guest_processes, until
+from house import SECRET, guest_processes, sleep, until
 
 
 def streams_status_directory_and_environment_are_the_programs(bench):
@@ -54,10 +54,10 @@ def what_cannot_be_run_says_why(bench):
 def its_own_time_ends_a_program_and_not_the_sandbox(bench):
     run = bench.sandbox()
     started = time.monotonic()
-    done = bench.exec(run, "--timeout", "500ms", "--", "sh", "-c", "echo up; sleep 77")
+    done = bench.exec(run, "--timeout", "2s", "--", "sh", "-c", f"echo up; {sleep(77)}")
     assert (done.returncode, done.stdout) == (124, "up\n"), done
-    assert time.monotonic() - started < 8
-    assert not guest_processes("sleep 77")
+    assert time.monotonic() - started < 30
+    until(lambda: not guest_processes(sleep(77)), what="the end of what it had started")
     assert bench.exec(run, "--", "true").returncode == 0
 
 
@@ -79,13 +79,12 @@ def a_terminal_is_the_users(bench):
         screen.until("got-carl")
         size(fd, 132, 43)
         os.kill(pid, signal.SIGWINCH)
-        time.sleep(0.3)
-        screen.type("stty size\r")
-        screen.until("43 132")
+        screen.type("until [ \"$(stty size)\" = '43 132' ]; do sleep 0.05; done; echo seen-$((1+3))\r")
+        screen.until("seen-4")
         # The key is a byte to us and a signal to the program.
-        screen.type("echo begin-$((2+2)); sleep 60\r")
+        screen.type("echo begin-$((2+2)); " + sleep(60) + "\r")
         screen.until("begin-4")
-        time.sleep(0.3)
+        until(lambda: guest_processes(sleep(60)), what="the program in the foreground")
         screen.type("\x03")
         screen.type("echo status-$?-\r")
         screen.until("status-130-")
@@ -148,7 +147,7 @@ def a_signal_puts_the_terminal_back(bench):
     run = bench.sandbox()
     pid, fd = pty.fork()
     if pid == 0:
-        os.execv(bench.env["CODEBOX"], bench.argv("exec", "--tty", run, "--", "sh", "-c", "echo up; sleep 71"))
+        os.execv(bench.env["CODEBOX"], bench.argv("exec", "--tty", run, "--", "sh", "-c", f"echo up; {sleep(71)}"))
     try:
         Screen(fd).until("up")
         assert not termios.tcgetattr(fd)[3] & termios.ICANON
@@ -156,14 +155,14 @@ def a_signal_puts_the_terminal_back(bench):
         _, status = os.waitpid(pid, 0)
         assert os.waitstatus_to_exitcode(status) == 128 + 15, status
         assert termios.tcgetattr(fd)[3] & termios.ICANON, "the terminal was not put back"
-        until(lambda: not guest_processes("sleep 71"), what="the end of a program whose client is gone")
+        until(lambda: not guest_processes(sleep(71)), what="the end of a program whose client is gone")
     finally:
         os.close(fd)
 
 
 def two_clients_at_once_and_one_that_is_killed(bench):
     run = bench.sandbox()
-    one = open_exec(bench, run, "--", "sh", "-c", "read a; echo one $a; sleep 72")
+    one = open_exec(bench, run, "--", "sh", "-c", f"read a; echo one $a; {sleep(72)}")
     two = open_exec(bench, run, "--", "sh", "-c", "read a; echo two $a; read b; echo $b; exit 3")
     for client, word in [(two, "b"), (one, "a")]:
         client.stdin.write(f"{word}\n")
@@ -175,7 +174,7 @@ def two_clients_at_once_and_one_that_is_killed(bench):
     assert len(bench.ask(run, {"type": "status"})["answer"]["executions"]) == 2
     one.send_signal(signal.SIGKILL)
     one.wait()
-    until(lambda: not guest_processes("sleep 72"), what="the end of a program whose client is gone")
+    until(lambda: not guest_processes(sleep(72)), what="the end of a program whose client is gone")
     two.stdin.write("still\n")
     two.stdin.flush()
     assert two.stdout.readline() == "still\n" and two.wait() == 3
@@ -223,7 +222,7 @@ def a_slow_reader_holds_up_nobody(bench):
         started = time.monotonic()
         for _ in range(3):
             assert bench.exec(run, "--", "echo", "hi").stdout == "hi\n"
-        assert time.monotonic() - started < 5, "others waited for the one who does not read"
+        assert time.monotonic() - started < 15, "others waited for the one who does not read"
     until(lambda: bench.ask(run, {"type": "status"})["answer"]["executions"] == [], what="its end")
 
 
@@ -255,7 +254,7 @@ class Screen:
     def type(self, text):
         os.write(self.fd, text.encode())
 
-    def until(self, text, patience=15):
+    def until(self, text, patience=30):
         end = time.monotonic() + patience
         while text not in self.seen:
             left = end - time.monotonic()

@@ -149,6 +149,11 @@ def read_all(client):
     return b"".join(pieces)
 
 
+def sleep(seconds):
+    """A `sleep` that no other suite on this host has: one runs beside this one."""
+    return f"sleep {seconds}.{os.getpid()}"
+
+
 def guest_processes(pattern):
     """Processes of this host whose command line has these words."""
     found = []
@@ -163,7 +168,7 @@ def guest_processes(pattern):
     return found
 
 
-def until(check, patience=10, what="it"):
+def until(check, patience=30, what="it"):
     end = time.monotonic() + patience
     while time.monotonic() < end:
         seen = check()

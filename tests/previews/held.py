@@ -152,13 +152,13 @@ def ask(port, path, method="GET", host=None, headers=None, body=None, address="1
 def refused(port, address="127.0.0.1"):
     """Whether nobody listens there."""
     try:
-        socket.create_connection((address, port), timeout=2).close()
+        socket.create_connection((address, port), timeout=20).close()
         return False
     except ConnectionRefusedError:
         return True
 
 
-def soon(condition, seconds=1.0):
+def soon(condition, seconds=20.0):
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         if condition():

@@ -126,6 +126,22 @@ def only_writable_mounts_and_whole_files(bench):
     must([c["path"] for c in pushed.json["carried"]] == ["ok.txt"], str(pushed))
 
 
+def what_cannot_be_carried_is_said_and_not_taken_for_deleted(bench):
+    directory = os.path.join(bench.directory, "odd")
+    for name in ("kept.txt", "sub/kept.txt", "gone.txt"):
+        write(f"{directory}/{name}", "here")
+    side = f"{directory}:/workspace/plugin/odd"
+    sync(bench, "push", side).expect(0)
+    php(bench, "$d='/workspace/plugin/odd/'; chmod($d.'kept.txt', 0); chmod($d.'sub', 0); unlink($d.'gone.txt'); posix_mkfifo($d.'pipe', 0600);"
+        " foreach (array(\"b\\xffd\", \"two\\nlines\", 'back\\\\slash') as $n) { file_put_contents($d.$n, 'x'); } file_put_contents($d.'plain.txt', 'x');")
+    for action, carried in (("status", []), ("pull", ["gone.txt", "plain.txt"])):
+        answer = sync(bench, action, side, *(["--write-back"] if action == "pull" else []))
+        must(answer.exit == 3 and [c["path"] for c in answer.json["carried"]] == carried, str(answer))
+        left = {o["path"]: o["reason"] for o in answer.json["leftOut"]}
+        must(set(left) == {"kept.txt", "sub", "pipe", "b\ufffdd", "two\nlines", "back\\slash"}, str(left))
+    must(sorted(tree(directory)) == ["kept.txt", "plain.txt", "sub", "sub/kept.txt"], str(sorted(tree(directory))))
+
+
 def a_guest_that_swaps_directories_reaches_nothing_of_the_host(bench):
     shared(bench)
     outside = os.path.join(bench.directory, "outside")
@@ -182,6 +198,7 @@ CASES = [
     files_go_in_and_come_out,
     what_both_changed_is_a_conflict,
     only_writable_mounts_and_whole_files,
+    what_cannot_be_carried_is_said_and_not_taken_for_deleted,
     a_guest_that_swaps_directories_reaches_nothing_of_the_host,
     what_comes_before_it_is_ready_waits,
     two_thousand_files,

@@ -49,7 +49,7 @@ def a_step_has_its_own_time(bench):
     began = time.monotonic()
     answer = recipes.run(bench, path).expect(1, "wp_codebox_step_failed")
     document = honest(answer)
-    must(time.monotonic() - began < 15, "it took its time")
+    must(time.monotonic() - began < 28, "it took its time")
     must(document["stepFailures"][0]["classification"] == "timeout", str(document["stepFailures"]))
     must(document["executions"][-1]["stdout"] == "still alive", "the guest is gone")
 
@@ -58,7 +58,7 @@ def the_run_has_its_time(bench):
     source = bench.source("timed")
     path = recipes.write(bench, "timed", [php("file_put_contents( '/workspace/w/made.txt', 'x' ); sleep( 60 );")],
                          inputs={"mounts": [{"source": source, "target": "/workspace/w"}]})
-    answer = recipes.run(bench, path, "--timeout", "5s").expect(124, "wp_codebox_run_timeout")
+    answer = recipes.run(bench, path, "--timeout", "8s").expect(124, "wp_codebox_run_timeout")
     document = honest(answer)
     must(document["result"]["status"] == "timeout", str(document["result"]["status"]))
     must([row["path"] for row in document["changedFiles"]] == ["/workspace/w/made.txt"], "the work is lost")

@@ -17,10 +17,10 @@ resources: {{ disk_mb: 128 }}
 """
 
 
-def profile(bench, ttl="10m", idle="null"):
+def profile(bench, ttl="10m", idle="null", more=""):
     path = os.path.join(bench.directory, f"profile-{ttl}-{idle}.yaml")
     with open(path, "w", encoding="utf-8") as file:
-        file.write(PROFILE.format(ttl=ttl, idle=idle))
+        file.write(PROFILE.format(ttl=ttl, idle=idle) + more)
     return path
 
 
@@ -33,16 +33,25 @@ class Sandbox:
     def __init__(self, bench, source=None, ttl="10m", idle="null", *arguments):
         self.bench = bench
         self.source = source or bench.source("sandbox-plugin")
-        made = call(bench, "create", "--profile", profile(bench, ttl, idle), "--source", self.source, *arguments).expect(0).json
+        if "--profile" not in arguments:
+            arguments = ("--profile", profile(bench, ttl, idle), *arguments)
+        self.made = made = call(bench, "create", "--source", self.source, *arguments).expect(0).json
         self.id = made["id"]
         must(made["state"] == "ready", f"{made}")
+
+    @classmethod
+    def of(cls, bench, run_id):
+        """One that was made elsewhere."""
+        box = cls.__new__(cls)
+        box.bench, box.id = bench, run_id
+        return box
 
     @property
     def directory(self):
         return os.path.join(self.bench.state, "sites", self.bench.site, "runs", self.id)
 
-    def ask(self, request, seconds=60):
-        """One conversation; answers its last line."""
+    def talk(self, request, seconds=60):
+        """A conversation that stays open; answers it and its lines."""
         here = os.open(self.directory, os.O_PATH | os.O_DIRECTORY)
         try:
             stream = socket.socket(socket.AF_UNIX)
@@ -50,9 +59,14 @@ class Sandbox:
             stream.connect(f"/proc/self/fd/{here}/control.sock")
         finally:
             os.close(here)
+        stream.sendall(json.dumps({"live": 1, "actor": "test:socket", "request": request}).encode() + b"\n")
+        return stream, stream.makefile("rb")
+
+    def ask(self, request, seconds=60):
+        """One conversation; answers its last line."""
+        stream, lines = self.talk(request, seconds)
         with stream:
-            stream.sendall(json.dumps({"live": 1, "actor": "test:socket", "request": request}).encode() + b"\n")
-            for line in stream.makefile("rb"):
+            for line in lines:
                 reply = json.loads(line)
                 if reply["type"] in ("answer", "error", "exited"):
                     return reply

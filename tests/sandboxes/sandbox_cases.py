@@ -206,6 +206,19 @@ def a_sandbox_lives_by_its_times_and_leaves_a_tombstone(bench):
     must(all(actor for _, actor in changes) and ("destroying", "test:suite") in changes, f"{changes}")
 
 
+def a_reset_sets_up_again_what_the_profile_says(bench):
+    setup = "setup:\n  commands:\n    - { command: wordpress.wp-cli, args: [command=option add set_up yes] }\n"
+    made = call(bench, "create", "--profile", profile(bench, "9m", more=setup), "--source", bench.source("sandbox-plugin")).expect(0).json
+    box = Sandbox.of(bench, made["id"])
+    box.wp("option update set_up changed")
+    box.wp("option add stray 1")
+    must(box.ask({"type": "reset"})["type"] == "answer", "it is reset")
+    must(box.wp("option get set_up") == "yes\n", "a fresh guest is set up")
+    gone = box.ask({"type": "command", "call": {"command": "wordpress.wp-cli", "args": ["command=option get stray"]}})
+    must(gone["answer"]["status"] == "error", f"a fresh guest holds nothing else: {gone}")
+    box.end()
+
+
 def profiles_are_judged_and_costs_are_estimated(bench):
     path = profile(bench)
     judged = bench.call("profile", "validate", path, "--json").expect(0).json
@@ -231,5 +244,6 @@ CASES = [
     killed_while_it_keeps_its_state_it_leaves_none_or_a_whole_one,
     without_space_nothing_is_kept_and_the_sandbox_goes_on,
     a_sandbox_lives_by_its_times_and_leaves_a_tombstone,
+    a_reset_sets_up_again_what_the_profile_says,
     profiles_are_judged_and_costs_are_estimated,
 ]

@@ -1,14 +1,16 @@
 """What may happen to the state of sandboxes: removed snapshots, deaths, races, and who is asked first."""
 
+import contextlib
 import json
 import os
+import shutil
 import signal
-import socket
 import subprocess
-import threading
 import time
 
+from frames import awaited
 from harness import NotHere, must
+from reduced_cases import forbid_user_namespaces
 from sandbox import Sandbox, call, forget, kept, profile, snapshots
 
 
@@ -87,20 +89,21 @@ def a_snapshot_is_removed_once_nothing_needs_it_and_the_audit_log_says_by_whom(b
         refused = call(bench, "remove-snapshot", snapshot["id"]).expect(1, "wp_codebox_sandbox_in_use")
         must(snapshot["id"] in refused.json["error"]["message"], refused.stdout)
     # What it began with it may have to begin with again.
+    before = len(audited(bench))
     other.ask({"type": "reset"})
     call(bench, "remove-snapshot", one["id"]).expect(1, "wp_codebox_sandbox_in_use")
     must(other.do("recreate").expect(0).json["identity"]["insteadOf"] == other.id, "it is made again from it")
-    must(audited(bench) == [] and len(kept(bench)) == 2, f"{kept(bench)} {audited(bench)}")
+    must(len(audited(bench)) == before and len(kept(bench)) == 2, f"{kept(bench)} {audited(bench)}")
     # A name counts only among those of one sandbox.
     call(bench, "remove-snapshot", "two").expect(1, "wp_codebox_snapshot_not_found")
     box.ask({"type": "reset"})
     gone = call(bench, "remove-snapshot", "two", "--of", box.id).expect(0).json
     must(gone["removed"] is True and gone["id"] == two["id"], f"{gone}")
     must(kept(bench) == [one["id"]], f"{kept(bench)}")
-    record = audited(bench)
+    record = audited(bench)[before:]
     must(len(record) == 1 and record[0]["snapshot"] == two["id"] and record[0]["actor"] == "test:suite" and record[0]["digest"] == two["digest"], f"{record}")
     again = call(bench, "remove-snapshot", two["id"]).expect(0).json
-    must(again["removed"] is False and len(audited(bench)) == 1, f"{again} {audited(bench)}")
+    must(again["removed"] is False and len(audited(bench)) == before + 1, f"{again} {audited(bench)}")
     call(bench, "remove-snapshot", two["id"][:12]).expect(1, "wp_codebox_snapshot_not_found")
     box.do("snapshot", "--name", "snap_" + "0" * 32).expect(1, "wp_codebox_input_invalid")
     # One whose document was edited is listed apart, and goes like any other.
@@ -144,19 +147,6 @@ def lines(path, *names):
         return [json.loads(line) for line in file]
 
 
-def talk(box, request):
-    """A conversation that stays open; answers it and its lines."""
-    here = os.open(box.directory, os.O_PATH | os.O_DIRECTORY)
-    try:
-        stream = socket.socket(socket.AF_UNIX)
-        stream.settimeout(60)
-        stream.connect(f"/proc/self/fd/{here}/control.sock")
-    finally:
-        os.close(here)
-    stream.sendall(json.dumps({"live": 1, "actor": "test:talk", "request": request}).encode() + b"\n")
-    return stream, stream.makefile("rb")
-
-
 def killed_while_it_is_held_it_leaves_a_bundle_of_what_was_done(bench):
     forget(bench)
     box = Sandbox(bench)
@@ -166,7 +156,7 @@ def killed_while_it_is_held_it_leaves_a_bundle_of_what_was_done(bench):
                     "observation": {"type": "runtime-info"}})["answer"]
     box.wp("option update kept held")
     made = box.snapshot("one")
-    stream, answers = talk(box, {"type": "exec", "argv": ["sh", "-c", "echo running; sleep 60"]})
+    stream, answers = box.talk({"type": "exec", "argv": ["sh", "-c", "echo running; sleep 60"]})
     must(any(json.loads(line)["type"] == "output" for line in answers), "control: it runs")
     trace = box.ask({"type": "trace"})["answer"]
     os.kill(box.supervisor(), signal.SIGKILL)
@@ -205,7 +195,279 @@ def killed_while_it_is_held_it_leaves_a_bundle_of_what_was_done(bench):
     must("held.json" not in os.listdir(other.directory) and "episode.jsonl" not in os.listdir(other.directory), f"{os.listdir(other.directory)}")
 
 
+MANY = "mkdir -p many; i=0; while [ $i -lt 1200 ]; do echo $i > many/$i; i=$((i+1)); done"
+
+
+def begun(bench, before, seconds=30):
+    """Waits until a snapshot is being written, or is there."""
+    awaited(lambda: kept(bench), lambda names: any(name.startswith(".new-") for name in names) or set(names) - set(before), seconds)
+
+
+def asked(bench, *arguments):
+    """A `sandbox` command that runs beside others."""
+    words = ["sandbox", *arguments, *bench.paths(), "--site", bench.site, "--actor", "test:beside", "--json"]
+    return words, bench.start(words)
+
+
+def collected(bench, *arguments):
+    return bench.call("gc", "--state", bench.state, "--site", bench.site, *arguments, "--json").expect(0).json
+
+
+def whole(bench, source, snapshot, file, content):
+    """A sandbox that begins with it has what was kept."""
+    again = Sandbox(bench, source, "10m", "null", "--from-snapshot", snapshot)
+    must(again.sh(f"cat {file}") == content, f"{snapshot} is not whole")
+    again.do("destroy").expect(0)
+
+
+def destroyed_while_its_state_is_kept_it_ends_after_that(bench):
+    forget(bench)
+    box = Sandbox(bench)
+    box.sh(MANY)
+    keeping = asked(bench, "snapshot", box.id, "--name", "x")
+    begun(bench, [])
+    gone = box.do("destroy").expect(0).json
+    must(gone["state"] == "destroyed" and gone["tombstone"]["actor"] == "test:suite", f"{gone}")
+    made = bench.finish(*keeping).expect(0).json
+    must(kept(bench) == [made["id"]], f"{kept(bench)}")
+    whole(bench, box.source, made["id"], "many/1199", "1199\n")
+
+
+def its_time_is_up_while_its_state_is_kept(bench):
+    """The snapshot is finished. Whoever asked for more time meanwhile gets it: he did not ask too late."""
+    forget(bench)
+    for more in (False, True):
+        box = Sandbox(bench)
+        box.sh(MANY)
+        before = kept(bench)
+        must(box.ask({"type": "extend_ttl", "ttl_ms": 200})["type"] == "answer", "control: it lives")
+        began = time.monotonic()
+        keeping, kept_answers = box.talk({"type": "snapshot", "name": "x"})
+        begun(bench, before)
+        longer, longer_answers = box.talk({"type": "extend_ttl", "ttl_ms": 300000}) if more else (keeping, None)
+        made = json.loads(next(kept_answers))
+        must(made["type"] == "answer" and made["answer"]["id"] in kept(bench), f"{made} {kept(bench)}")
+        must(time.monotonic() - began > 0.2, "control: its time was up before it was kept")
+        if more:
+            reply = json.loads(next(longer_answers))
+            must(reply["type"] == "answer", f"{reply}")
+            must(box.sh("cat many/7") == "7\n", "it lives")
+            box.do("destroy").expect(0)
+        else:
+            dead = awaited(lambda box=box: box.do("get").expect(0).json, lambda told: told["state"] == "destroyed", 30)
+            must(dead["tombstone"]["reason"] == "its time was up", f"{dead}")
+            whole(bench, box.source, made["answer"]["id"], "many/1199", "1199\n")
+        keeping.close()
+        longer.close()
+
+
+def several_keep_remove_collect_and_destroy_at_once(bench):
+    forget(bench)
+    box, other = Sandbox(bench), Sandbox(bench)
+    for one in (box, other):
+        one.sh("echo one > plugin.php")
+    first = box.snapshot("first")
+    calls = [asked(bench, "snapshot", one.id, "--name", f"s{n}") for one in (box, other) for n in range(3)]
+    calls += [asked(bench, "restore", box.id, first["id"]), asked(bench, "remove-snapshot", first["id"]), asked(bench, "remove-snapshot", first["id"])]
+    words = ["gc", "--state", bench.state, "--site", bench.site, "--snapshots-max-bytes", "1500K", "--json"]
+    calls.append((words, bench.start(words)))
+    calls += [asked(bench, "destroy", box.id), asked(bench, "destroy", box.id), asked(bench, "extend-ttl", other.id, "9m")]
+    answers = [bench.finish(*one) for one in calls]
+    known = (None, "wp_codebox_sandbox_not_held", "wp_codebox_sandbox_in_use", "wp_codebox_snapshot_not_found", "wp_codebox_busy")
+    must(all(answer.exit == 0 or answer.code in known for answer in answers), "\n".join(map(str, answers)))
+    must([answer.exit for answer in answers[-4:]] == [0, 0, 0, 0], "\n".join(map(str, answers[-4:])))
+    must(sum(answer.exit == 0 and answer.json["removed"] for answer in answers[7:9]) <= 1, "one snapshot was removed twice")
+    made = {answer.json["id"] for answer in answers[:6] if answer.exit == 0}
+    taken = {item["id"] for item in answers[9].json["removed"]}
+    must(made - taken == set(kept(bench)) - {first["id"]}, f"{made} {taken} {kept(bench)}")
+    must(other.sh("cat plugin.php") == "one\n", "control: the other one lives")
+    listed = call(bench, "snapshots").expect(0).json
+    must(listed["damaged"] == [] and {row["id"] for row in listed["snapshots"]} == set(kept(bench)), f"{listed}")
+    other.do("destroy").expect(0)
+
+
+def killed_while_it_is_brought_back_it_is_gone_and_its_snapshot_whole(bench):
+    forget(bench)
+    source = bench.source("sandbox-plugin")
+    ended = 0
+    for wait in (0.0, 0.05, 0.2):
+        box = Sandbox(bench, source)
+        box.sh("echo kept > plugin.php; mkdir many; for i in 1 2 3 4 5 6 7 8 9; do head -c 300000 /dev/urandom > many/$i; done")
+        made = box.snapshot("good")
+        box.sh("echo other > plugin.php")
+        victim = box.supervisor()
+        back = asked(bench, "restore", box.id, "good")
+        time.sleep(wait)
+        os.kill(victim, signal.SIGKILL)
+        answer = bench.finish(*back)
+        ended += answer.exit == 0
+        must(answer.exit in (0, 125) or answer.code in ("wp_codebox_sandbox_not_held", "wp_codebox_sandbox_not_found"), f"{answer}")
+        told = box.do("get").expect(0).json
+        must(told["state"] == "destroyed" and told["tombstone"]["how"] == "died", f"{told}")
+        must(not os.path.exists(os.path.join(box.directory, "scratch")), "scratch is left")
+        must(not guests(box.id), f"guests live: {guests(box.id)}")
+        whole(bench, source, made["id"], "plugin.php", "kept\n")
+        # Nobody holds it any more.
+        must(call(bench, "remove-snapshot", made["id"]).expect(0).json["removed"] is True, "it stays locked")
+    must(ended < 3, "no kill came early enough")
+
+
+def without_space_a_restore_fails_and_the_sandbox_goes_on(bench):
+    if os.geteuid() != 0:
+        raise NotHere("a small file system")
+    name = f"{bench.site}-full"
+    at = site(bench, name)
+    os.makedirs(at, mode=0o700)
+    shutil.chown(at, bench.owner)
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size=16m,mode=0700,uid={os.stat(bench.state).st_uid}", "tmpfs", at], capture_output=True,
+                          text=True, check=False)
+    must(done.returncode == 0, done.stderr)
+    usual, bench.site = bench.site, name
+    filler = os.path.join(at, "filler")
+    try:
+        box = Sandbox(bench)
+        box.sh("echo one > plugin.php")
+        box.snapshot("one")
+        box.do("restore", "one").expect(0)
+        box.sh("echo two > plugin.php")
+        descriptors = lambda: len(os.listdir(f"/proc/{box.supervisor()}/fd"))
+        merged = os.path.join(box.directory, "scratch", "merged")
+        must(box.do("restore", "one").expect(0) and os.listdir(merged) == [], f"what nobody wants was copied: {os.listdir(merged)}")
+        box.sh("echo two > plugin.php")
+        full(filler)
+        # The rest of the last page of the journal.
+        awaited(lambda: box.do("restore", "one"), lambda answer: answer.exit != 0, 60)
+        before = descriptors()
+        for _ in range(2):
+            refused = box.do("restore", "one").expect(1, "wp_codebox_run_failed")
+            must("space" in refused.json["error"]["message"], refused.stdout)
+        must(descriptors() == before, "each failure keeps something")
+        refused = box.ask({"type": "command", "call": {"command": "command-agent-run", "args": ["command=sh", 'args-json=["-c","echo ran > ran"]']}})
+        must(refused["type"] == "error", f"it ran without a record: {refused}")
+        os.unlink(filler)
+        must(box.sh("test ! -e ran; cat plugin.php") in ("two\n", "one\n"), "control: it lives")
+        box.sh("echo three > plugin.php")
+        box.do("restore", "one").expect(0)
+        must(box.sh("cat plugin.php") == "one\n", "control: with space it is brought back")
+        result = box.end()
+        must(result["outcome"] == "succeeded", f"{result}")
+        seen = lines(result["artifacts"]["path"], "observations.jsonl")
+        told = [e["data"]["id"] for e in lines(result["artifacts"]["path"], "events.jsonl") if e["type"] == "runtime.observed"]
+        must([row["id"] for row in seen if row["id"] in told] == told and len(seen) == len(told), f"{[row['id'] for row in seen]} {told}")
+    finally:
+        bench.site = usual
+        subprocess.run(["umount", "-l", at], check=False)
+        shutil.rmtree(at, ignore_errors=True)
+
+
+def full(path):
+    """Fills a file system."""
+    with contextlib.suppress(OSError), open(path, "wb", buffering=0) as file:
+        while file.write(b"x" * 4096) == 4096:
+            pass
+
+
+def guests(run_id):
+    """Processes of a run."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/cmdline", "rb") as file:
+                    words = file.read()
+            except OSError:
+                continue
+            if run_id.encode() in words:
+                found.append((name, words))
+    return found
+
+
+def at_level_reduced_states_are_refused_with_a_reason(bench):
+    forget(bench)
+    path = os.path.join(bench.directory, "profile-reduced.yaml")
+    with open(profile(bench), encoding="utf-8") as file:
+        text = file.read()
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text + "isolation: { level: reduced }\n")
+    source = bench.source("sandbox-plugin")
+    words = ["sandbox", "create", "--profile", path, "--source", source, *bench.paths(), "--site", bench.site, "--json"]
+    full = bench.call(*words).expect(0).json
+    must(full["isolation"] == "full", f"control: {full}")
+    made = call(bench, "snapshot", full["id"], "--name", "x").expect(0).json
+    call(bench, "restore", full["id"], "x").expect(0)
+
+    def reduced(*more):
+        process = subprocess.Popen([bench.environment["CODEBOX"], *words, *more], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, env={"PATH": "/usr/bin:/bin"}, preexec_fn=forbid_user_namespaces)
+        return bench.finish(words, process)
+
+    low = reduced().expect(0).json
+    must(low["isolation"] == "reduced", f"{low}")
+    refused = [call(bench, "snapshot", low["id"], "--name", "y"), call(bench, "restore", low["id"], made["id"]), reduced("--from-snapshot", made["id"])]
+    for answer in refused:
+        must(answer.exit != 0 and answer.code == "wp_codebox_command_unsupported" and "full" in answer.json["error"]["message"], f"{answer}")
+    must(call(bench, "get", low["id"]).expect(0).json["state"] in ("ready", "active"), "it goes on")
+    must(kept(bench) == [made["id"]], f"{kept(bench)}")
+    again = call(bench, "recreate", low["id"]).expect(0).json
+    must(again["isolation"] == "full", f"control: made again by one that may, it is full: {again}")
+    for name in (full["id"], again["id"]):
+        call(bench, "destroy", name).expect(0)
+
+
+def what_is_no_state_is_kept_nowhere(bench):
+    """Only the workspace and wp-content come into a snapshot: nothing of /tmp, of the home, of the rest of the guest."""
+    forget(bench)
+    box = Sandbox(bench)
+    box.sh("""
+for at in /tmp "$HOME" /var/tmp /run /dev/shm; do { echo marker-outside > $at/outside; } 2>/dev/null || true; done
+test -e /tmp/outside
+echo marker-inside > /wordpress/wp-content/inside.txt; echo marker-inside > inside.txt
+""")
+    box.sh("! { echo marker-outside > /wordpress/wp-login.php; } 2>/dev/null; ! { echo marker-outside > /wordpress/new.php; } 2>/dev/null")
+    made = box.snapshot("x")
+    must(sorted(layer["name"] for layer in made["layers"]) == ["content", "mount-0"], f"{made['layers']}")
+    at = os.path.join(snapshots(bench), made["id"])
+    must(sorted(os.listdir(at)) == ["content", "content.jsonl", "mount-0", "mount-0.jsonl", "snapshot.json"], f"{os.listdir(at)}")
+    found = {"marker-outside": [], "marker-inside": []}
+    for directory, _, files in os.walk(at):
+        for name in files:
+            with open(os.path.join(directory, name), "rb") as file:
+                text = file.read()
+            for marker, places in found.items():
+                if marker.encode() in text:
+                    places.append(os.path.relpath(os.path.join(directory, name), at))
+    must(found["marker-outside"] == [], f"{found}")
+    must(sorted(found["marker-inside"]) == ["content/inside.txt", "mount-0/inside.txt"], f"control: {found}")
+    box.do("restore", "x").expect(0)
+    seen = box.sh("cat /wordpress/wp-content/inside.txt inside.txt; for at in /tmp $HOME /var/tmp /run /dev/shm; do test ! -e $at/outside; done")
+    must(seen == "marker-inside\nmarker-inside\n", f"{seen!r}")
+    box.do("destroy").expect(0)
+
+
+def whoever_makes_one_is_told_of_its_preview(bench):
+    path = os.path.join(bench.directory, "profile-preview.yaml")
+    with open(profile(bench), encoding="utf-8") as file:
+        text = file.read()
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text + "reachability: { preview: true }\n")
+    box = Sandbox(bench, None, "10m", "null", "--profile", path)
+    must(box.made["state"] == "ready" and box.made["preview"]["url"].startswith("http://"), f"{box.made}")
+    human = bench.call("sandbox", "get", box.id, *bench.paths(), "--site", bench.site).expect(0).stdout
+    for part in (box.made["preview"]["url"], "full", "deny", "in 9 min"):
+        must(part in human, f"{part}: {human}")
+    must(box.made["preview"]["url"] in human, human)
+    box.do("destroy").expect(0)
+
+
 CASES = [
+    whoever_makes_one_is_told_of_its_preview,
+    destroyed_while_its_state_is_kept_it_ends_after_that,
+    its_time_is_up_while_its_state_is_kept,
+    several_keep_remove_collect_and_destroy_at_once,
+    without_space_a_restore_fails_and_the_sandbox_goes_on,
+    killed_while_it_is_brought_back_it_is_gone_and_its_snapshot_whole,
+    at_level_reduced_states_are_refused_with_a_reason,
+    what_is_no_state_is_kept_nowhere,
     killed_while_it_is_held_it_leaves_a_bundle_of_what_was_done,
     a_snapshot_is_removed_once_nothing_needs_it_and_the_audit_log_says_by_whom,
     costs_are_told_of_the_profile_first,

@@ -22,8 +22,8 @@ require __DIR__ . '/harness.php';
 $flags   = str_ends_with( $phase, 'native' ) ? (array) json_decode( (string) getenv( 'TEST_PHP_FLAGS' ), true ) : [];
 $harness = new Harness( $phase, $flags, $argv[2] ?? '' );
 $cases   = [
-	'bare'    => [ 'schemas', 'codes', 'gate', 'units', 'fanout-plan' ],
-	'fake'    => [ 'abilities', 'runs', 'models', 'credentials', 'tools', 'cli-models', 'detached', 'groups', 'artifacts', 'applies', 'adapters', 'reviews', 'stages', 'hosts', 'transfers', 'replays', 'audits', 'components', 'rest', 'cli-runs', 'cli-registry', 'cli-groups', 'cli-artifacts', 'cli-reviews', 'cli-others', 'health', 'facade', 'settings', 'privacy', 'screen', 'faults', 'connectors', 'trusted-callers', 'bridge', 'connector-http' ],
+	'bare'    => [ 'schemas', 'codes', 'gate', 'units' ],
+	'fake'    => [ 'abilities', 'runs', 'models', 'credentials', 'tools', 'cli-models', 'detached', 'artifacts', 'applies', 'adapters', 'reviews', 'stages', 'hosts', 'transfers', 'replays', 'audits', 'components', 'rest', 'cli-runs', 'cli-registry', 'cli-artifacts', 'cli-reviews', 'cli-others', 'health', 'facade', 'settings', 'privacy', 'screen', 'faults', 'connectors', 'trusted-callers', 'bridge', 'connector-http' ],
 	'network' => [ 'connector-http', 'trusted-callers', 'network', 'screen' ],
 	'network-native' => [ 'connector-http', 'trusted-callers', 'network' ],
 	'native'  => [ 'abilities', 'runs', 'model-runs', 'detached', 'groups', 'artifacts', 'applies', 'reviews', 'stages', 'hosts', 'transfers', 'replays', 'audits', 'components', 'rest', 'cli-runs', 'cli-registry', 'cli-groups', 'cli-artifacts', 'cli-reviews', 'cli-others', 'health', 'facade', 'settings', 'privacy', 'native', 'connectors', 'trusted-callers', 'bridge', 'connector-http' ],

@@ -3,6 +3,7 @@
 
 mod artifacts;
 mod extension;
+mod groups;
 mod policy;
 mod redactor;
 mod run;
@@ -11,6 +12,7 @@ mod sandbox;
 
 pub(crate) use artifacts::Artifacts;
 pub(crate) use extension::Extension;
+pub(crate) use groups::{Batch, Fanout};
 pub(crate) use policy::Policy;
 pub(crate) use redactor::Redactor;
 pub(crate) use run::Run;

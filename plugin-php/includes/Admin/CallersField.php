@@ -75,15 +75,13 @@ final class CallersField {
 	}
 
 	/**
-	 * What each scope is called.
+	 * What each scope that can be granted is called.
 	 *
 	 * @return array<string, string>
 	 */
 	private function labels(): array {
 		return [
-			Scope::CreateSession->value    => __( 'Create browser sessions', 'wp-codebox' ),
 			Scope::RequestConnector->value => __( 'Request connectors', 'wp-codebox' ),
-			Scope::WriteArtifact->value    => __( 'Write artifacts', 'wp-codebox' ),
 		];
 	}
 }

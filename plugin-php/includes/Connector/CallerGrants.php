@@ -43,9 +43,9 @@ final class CallerGrants {
 			if ( 1 !== preg_match( self::UUID, $uuid ) ) {
 				throw $this->refused( __( 'A trusted caller is given by the id of an application password; paste no password and no name.', 'wp-codebox' ) );
 			}
-			if ( [] !== array_filter( $asked, static fn( mixed $scope ): bool => ! in_array( $scope, Scope::names(), true ) ) ) {
+			if ( [] !== array_filter( $asked, static fn( mixed $scope ): bool => ! in_array( $scope, Scope::grantable(), true ) ) ) {
 				/* translators: %s: list of scopes. */
-				throw $this->refused( sprintf( __( 'A scope of a trusted caller must be one of: %s.', 'wp-codebox' ), implode( ', ', Scope::names() ) ) );
+				throw $this->refused( sprintf( __( 'A scope of a trusted caller must be one of: %s.', 'wp-codebox' ), implode( ', ', Scope::grantable() ) ) );
 			}
 			if ( [] === $asked ) {
 				continue;
@@ -55,7 +55,7 @@ final class CallerGrants {
 				/* translators: %s: id of an application password. */
 				throw $this->refused( sprintf( __( 'There is no application password with the id %s; it may have been revoked.', 'wp-codebox' ), $uuid ) );
 			}
-			$grants[ $uuid ] = array_values( array_intersect( Scope::names(), $asked ) );
+			$grants[ $uuid ] = array_values( array_intersect( Scope::grantable(), $asked ) );
 		}
 		return $grants;
 	}

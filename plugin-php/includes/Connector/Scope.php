@@ -21,6 +21,16 @@ enum Scope: string {
 	case WriteArtifact    = 'artifact:write';
 
 	/**
+	 * What can be granted: scopes that something asks for. A grant of any other would open nothing
+	 * today, and something unforeseen the day it is used.
+	 *
+	 * @return list<string>
+	 */
+	public static function grantable(): array {
+		return [ self::RequestConnector->value ];
+	}
+
+	/**
 	 * All of them, as text.
 	 *
 	 * @return list<string>

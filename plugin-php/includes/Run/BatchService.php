@@ -14,6 +14,7 @@ use WPCodebox\Authority;
 use WPCodebox\ErrorCode;
 use WPCodebox\ExtensionGate;
 use WPCodebox\Failure;
+use WPCodebox\Native\Batch;
 use WPCodebox\Native\Exception;
 use WPCodebox\Native\Run;
 
@@ -29,6 +30,9 @@ final class BatchService {
 
 	/** How long a task waits for a place on a host that is full. */
 	private const PATIENCE_S = 120;
+
+	/** What the batch wants to know of a row. */
+	private const END = [ 'status', 'outcome', 'error' ];
 
 	/**
 	 * Wires the service.
@@ -54,58 +58,40 @@ final class BatchService {
 	 */
 	public function run( array $input, Authority $authority, GroupHooks $hooks = new GroupHooks() ): array {
 		$this->gate->check();
-		$tasks = $input['tasks'] ?? [];
-		if ( ! is_array( $tasks ) ) {
-			throw Failure::because( ErrorCode::InputInvalid, 'tasks is a text; give a list, with one task too.' );
+		try {
+			$batch = Batch::read( $input, 'batch-' . bin2hex( random_bytes( 8 ) ) );
+		} catch ( Exception $refused ) {
+			throw Failure::from( $refused );
 		}
-		if ( [] === $tasks ) {
-			throw Failure::because( ErrorCode::TasksMissing, 'No task was given; give tasks, a list of goals or of objects with the fields of run-agent-task.' );
+		$rows = [];
+		foreach ( range( 0, $batch->size() - 1 ) as $index ) {
+			$row = $hooks->cancellation->requested()
+				? GroupRow::cancelled()
+				: $batch->stopped() ?? $this->task( $batch, $index, $authority, $hooks );
+
+			$rows[ $index ] = $batch->settle( $index, array_intersect_key( $row, array_flip( self::END ) ) ) + $row;
+			$hooks->settled( (string) $index, $rows[ $index ] );
 		}
-		$session = GroupRow::session_id( $input, 'batch' );
-		$rows    = [];
-		$stopped = false;
-		foreach ( array_values( $tasks ) as $index => $task ) {
-			$row = match ( true ) {
-				$hooks->cancellation->requested() => GroupRow::cancelled(),
-				$stopped => GroupRow::skipped( 'batch-stopped', 'A task before it was not good, and the batch stops then.' ),
-				default => $this->task( $input, $task, $session . ':' . $index, (string) $index, $authority, $hooks ),
-			};
-			$row     = [
-				'index' => $index,
-				'task'  => $this->goal( $task ),
-			] + $row;
-			$rows[]  = $row;
-			$stopped = $stopped || ( ! empty( $input['stop_on_failure'] ) && ! $row['success'] );
-			$hooks->settled( (string) $index, $row );
-		}
-		$totals  = GroupRow::totals( $rows );
-		$success = $totals['completed'] === $totals['total'];
 		return [
-			'success'   => $success,
-			'schema'    => 'wp-codebox/agent-task-batch/v1',
-			'exit_code' => GroupRow::exit_code( $success, $totals ),
-			'execution' => 'sequential-isolated-sandboxes',
-			'session'   => GroupRow::session( $input, $success, $session ),
-			'wp'        => get_bloginfo( 'version' ),
-			'tasks'     => array_column( $rows, 'task' ),
-		] + $totals + [ 'runs' => $rows ];
+			'wp'   => get_bloginfo( 'version' ),
+			'runs' => $rows,
+		] + $batch->answer();
 	}
 
 	/**
 	 * Runs one task to its end.
 	 *
-	 * @param array<string, mixed> $shared    Fields that all share.
-	 * @param mixed                $task      The task as given.
-	 * @param string               $session   Id of its session.
-	 * @param string               $name      Its name for the hooks.
-	 * @param Authority            $authority In whose name.
-	 * @param GroupHooks           $hooks     What the caller wants to know.
+	 * @param Batch      $batch     The batch.
+	 * @param int        $index     Which.
+	 * @param Authority  $authority In whose name.
+	 * @param GroupHooks $hooks     What the caller wants to know.
 	 * @return array<string, mixed>
 	 */
-	private function task( array $shared, mixed $task, string $session, string $name, Authority $authority, GroupHooks $hooks ): array {
-		$run = null;
+	private function task( Batch $batch, int $index, Authority $authority, GroupHooks $hooks ): array {
+		$name = (string) $index;
+		$run  = null;
 		try {
-			[ $input, $staged ] = $hooks->staged( $this->inputs->merge( $shared, $task, $session ) );
+			[ $input, $staged ] = $hooks->staged( $this->inputs->valid( $batch->task( $index ) ) );
 
 			$note = null;
 			$run  = $this->start(
@@ -150,15 +136,5 @@ final class BatchService {
 			usleep( 500000 );
 		}
 		return null;
-	}
-
-	/**
-	 * The goal of a task, as far as it has one.
-	 *
-	 * @param mixed $task The task as given.
-	 */
-	private function goal( mixed $task ): string {
-		$goal = is_array( $task ) ? ( $task['goal'] ?? '' ) : $task;
-		return is_string( $goal ) ? $goal : '';
 	}
 }

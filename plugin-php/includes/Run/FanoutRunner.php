@@ -13,6 +13,7 @@ use WPCodebox\Authority;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\Native\Exception;
+use WPCodebox\Native\Fanout;
 use WPCodebox\Native\Run;
 
 defined( 'ABSPATH' ) || exit;
@@ -25,6 +26,12 @@ final class FanoutRunner {
 
 	/** How long one look waits for news, in milliseconds. */
 	private const TICK_MS = 100;
+
+	/** Changed files that are handed over at once. */
+	private const FILES = 1000;
+
+	/** What the plan wants to know of a row. */
+	private const END = [ 'status', 'outcome', 'summary', 'error', 'run_id', 'artifact_id', 'artifacts', 'dependencies' ];
 
 	/** How soon to ask a full host again, and how long to ask when no run of this fan-out is alive, in milliseconds. */
 	private const RETRY_MS    = 500;
@@ -40,16 +47,9 @@ final class FanoutRunner {
 	/**
 	 * Workers at work.
 	 *
-	 * @var array<string, array{run: Run, input: array<string, mixed>, mounts: list<array<string, mixed>>, note: RunNote, since: int}>
+	 * @var array<string, array{run: Run, input: array<string, mixed>, sources: array<string, string>, note: RunNote, since: int}>
 	 */
 	private array $alive = [];
-
-	/**
-	 * What completed workers changed on the host's side of their mounts: identity to path.
-	 *
-	 * @var array<string, array<string, string>>
-	 */
-	private array $touched = [];
 
 	/** When a full host is asked again, and since when it is full with none of our runs alive; milliseconds. */
 	private int $retry_at = 0;
@@ -58,14 +58,16 @@ final class FanoutRunner {
 	/**
 	 * Wires one fan-out.
 	 *
-	 * @param RunService $runs      Starts runs.
-	 * @param FanoutPlan $plan      The plan.
-	 * @param Authority  $authority In whose name.
-	 * @param GroupHooks $hooks     What the caller wants to know.
+	 * @param RunService                          $runs      Starts runs.
+	 * @param Fanout                              $plan      The plan.
+	 * @param array<string, array<string, mixed>> $inputs    Valid input of each worker.
+	 * @param Authority                           $authority In whose name.
+	 * @param GroupHooks                          $hooks     What the caller wants to know.
 	 */
 	public function __construct(
 		private readonly RunService $runs,
-		private readonly FanoutPlan $plan,
+		private readonly Fanout $plan,
+		private readonly array $inputs,
 		private readonly Authority $authority,
 		private readonly GroupHooks $hooks
 	) {}
@@ -76,40 +78,30 @@ final class FanoutRunner {
 	 * @return array<string, array<string, mixed>> Rows in the order of the plan.
 	 */
 	public function run(): array {
-		while ( count( $this->rows ) < count( $this->plan->workers ) ) {
+		while ( count( $this->rows ) < count( $this->inputs ) ) {
 			if ( $this->hooks->cancellation->requested() ) {
-				foreach ( array_diff_key( $this->plan->workers, $this->rows, $this->alive ) as $worker ) {
-					$this->settle( $worker, GroupRow::cancelled() );
+				foreach ( array_keys( array_diff_key( $this->inputs, $this->rows, $this->alive ) ) as $id ) {
+					$this->settle( (string) $id, GroupRow::cancelled() );
 				}
 			}
-			foreach ( $this->plan->blocked( $this->rows ) as $id => $dependencies ) {
-				$skipped = GroupRow::skipped( 'dependency-skipped', sprintf( 'It depends on %s, which was not completed.', implode( ', ', $dependencies ) ) );
-				$this->settle( $this->plan->workers[ $id ], $skipped + [ 'dependencies' => $dependencies ] );
+			foreach ( $this->plan->blocked() as $id => $row ) {
+				$this->settle( (string) $id, $row );
 			}
 			$this->start();
 			$this->look();
 		}
-		return array_replace( array_intersect_key( $this->plan->workers, $this->rows ), $this->rows );
-	}
-
-	/**
-	 * What completed workers changed; for `FanoutAggregate`.
-	 *
-	 * @return array<string, array<string, string>> By worker: identity of the file on the host to its path in the bundle.
-	 */
-	public function touched(): array {
-		return $this->touched;
+		return array_replace( $this->inputs, $this->rows );
 	}
 
 	/** Starts as many as may start. */
 	private function start(): void {
-		foreach ( $this->plan->ready( $this->rows, $this->alive ) as $worker ) {
-			if ( count( $this->alive ) >= $this->plan->concurrency || self::now() < $this->retry_at || $this->hooks->cancellation->requested() ) {
+		foreach ( $this->plan->ready( array_map( 'strval', array_keys( $this->alive ) ) ) as $id ) {
+			if ( count( $this->alive ) >= $this->plan->concurrency() || self::now() < $this->retry_at || $this->hooks->cancellation->requested() ) {
 				return;
 			}
 			$since = self::now();
 			try {
-				[ $input, $staged ] = $this->hooks->staged( $worker->input );
+				[ $input, $staged ] = $this->hooks->staged( $this->inputs[ $id ] );
 
 				$request = $this->runs->prepare( $input, $this->authority, $staged );
 				$run     = $this->runs->launch( $request, $this->authority );
@@ -118,18 +110,18 @@ final class FanoutRunner {
 				if ( ErrorCode::Busy->value === $failure->error_code && $this->waits() ) {
 					return;
 				}
-				$this->settle( $worker, GroupRow::failed( $failure ), $since );
+				$this->settle( $id, GroupRow::failed( $failure ), $since );
 				continue;
 			}
-			$this->full                 = null;
-			$this->alive[ $worker->id ] = [
-				'run'    => $run,
-				'input'  => $input,
-				'mounts' => $request['mounts'],
-				'note'   => RunNote::of( $request ),
-				'since'  => $since,
+			$this->full         = null;
+			$this->alive[ $id ] = [
+				'run'     => $run,
+				'input'   => $input,
+				'sources' => array_column( $request['mounts'], 'source', 'target' ),
+				'note'    => RunNote::of( $request ),
+				'since'   => $since,
 			];
-			$this->hooks->started( $worker->id, $run );
+			$this->hooks->started( $id, $run );
 		}
 	}
 
@@ -169,48 +161,39 @@ final class FanoutRunner {
 	 * @param int    $milliseconds At most so long.
 	 */
 	private function wait( string $id, int $milliseconds ): void {
-		[ 'run' => $run, 'input' => $input, 'mounts' => $mounts, 'note' => $note, 'since' => $since ] = $this->alive[ $id ];
+		[ 'run' => $run, 'input' => $input, 'sources' => $sources, 'note' => $note, 'since' => $since ] = $this->alive[ $id ];
 		try {
 			$result = $this->runs->wait( $run, $note, $input, $this->hooks->listener( $id ), $milliseconds );
 			if ( null === $result ) {
 				return;
 			}
 			$row = GroupRow::ended( $this->runs->envelope( $input, $result, $note ) );
-			if ( $row['success'] ) {
-				$this->touched[ $id ] = FanoutAggregate::touched( $mounts, (array) $row['changed_files'] );
+			foreach ( array_chunk( (array) $row['changed_files'], self::FILES ) as $files ) {
+				$this->plan->changed( $id, $sources, $files );
 			}
 		} catch ( Exception $exception ) {
 			$row = [ 'run_id' => $run->id() ] + GroupRow::failed( Failure::from( $exception ) );
 		}
 		unset( $this->alive[ $id ] );
 		$this->hooks->cancellation->release( $run );
-		$this->settle( $this->plan->workers[ $id ], $row, $since );
+		$this->settle( $id, $row, $since );
 	}
 
 	/**
 	 * A worker is settled.
 	 *
-	 * @param FanoutWorker         $worker Worker.
-	 * @param array<string, mixed> $row    What came of it.
-	 * @param int|null             $since  When it started; null when it did not.
+	 * @param string               $id    Worker.
+	 * @param array<string, mixed> $row   What came of it.
+	 * @param int|null             $since When it started; null when it did not.
 	 */
-	private function settle( FanoutWorker $worker, array $row, ?int $since = null ): void {
-		$row = [
-			'worker_id'  => $worker->id,
-			'index'      => $worker->index,
-			'goal'       => (string) $worker->input['goal'],
-			'required'   => $worker->required,
-			'depends_on' => $worker->depends_on,
-		] + $row;
-		if ( isset( $row['artifacts'] ) ) {
-			$row['artifacts']['namespace'] = $worker->id;
-		}
+	private function settle( string $id, array $row, ?int $since = null ): void {
+		$row = $this->plan->settle( $id, array_intersect_key( $row, array_flip( self::END ) ) ) + $row;
 		if ( null !== $since ) {
 			$ended          = self::now();
 			$row['timings'] = self::timings( $since, $ended );
 		}
-		$this->rows[ $worker->id ] = $row;
-		$this->hooks->settled( $worker->id, $row );
+		$this->rows[ $id ] = $row;
+		$this->hooks->settled( $id, $row );
 	}
 
 	/** Milliseconds since the epoch. */

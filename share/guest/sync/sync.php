@@ -128,7 +128,10 @@ final class Sync {
 	 * @return array<string,mixed>
 	 */
 	private function tree( array $question ): array {
-		$files = array();
+		$found = array(
+			'files' => array(),
+			'left'  => array(),
+		);
 		try {
 			$top = $this->places->existing( $question['path'] ?? null );
 		} catch ( Refusal $refusal ) {
@@ -136,42 +139,52 @@ final class Sync {
 				throw $refusal;
 			}
 			// A directory that is to come has no files.
-			return array( 'files' => $files );
+			return $found;
 		}
 		if ( ! is_dir( $top ) ) {
 			throw new Refusal( 'kind', $this->places->show( $question['path'] ) . ' is no directory' );
 		}
-		$this->walk( $top, 0, (int) ( $question['most'] ?? 0 ), $files );
-		return array( 'files' => $files );
+		$this->walk( $top, 0, (int) ( $question['most'] ?? 0 ), $found );
+		return $found;
 	}
 
 	/**
-	 * @param string                   $directory Where.
-	 * @param int                      $depth     How deep that is.
-	 * @param int                      $most      Files at most.
-	 * @param list<array<int,mixed>>   $files     [path, sha256, bytes, executable], so far.
+	 * What cannot be carried is told apart from what is not there: nobody may take it for deleted.
+	 *
+	 * @param string                                                             $directory Where.
+	 * @param int                                                                $depth     How deep that is.
+	 * @param int                                                                $most      Entries at most.
+	 * @param array{files:list<array<int,mixed>>,left:list<array<int,string>>}   $found     [path, sha256, bytes, executable]
+	 *                                                                                      and [path, why], so far.
 	 */
-	private function walk( string $directory, int $depth, int $most, array &$files ): void {
+	private function walk( string $directory, int $depth, int $most, array &$found ): void {
 		if ( $depth > self::DEPTH ) {
 			throw new Refusal( 'limit', $this->places->show( $this->places->name( $directory ) ) . ' is too deep' );
 		}
-		foreach ( (array) @scandir( $directory ) as $name ) {
+		$names = @scandir( $directory );
+		if ( false === $names ) {
+			$found['left'][] = array( $this->places->name( $directory ), 'unreadable' );
+			return;
+		}
+		foreach ( $names as $name ) {
 			$place = $directory . '/' . $name;
-			if ( false === $name || '.' === $name || '..' === $name || Places::is_git( (string) $name ) || is_link( $place ) ) {
+			if ( '.' === $name || '..' === $name || Places::is_git( $name ) || is_link( $place ) ) {
 				continue;
 			}
-			if ( is_dir( $place ) ) {
-				$this->walk( $place, $depth + 1, $most, $files );
-				continue;
-			}
-			$digest = is_file( $place ) ? @hash_file( 'sha256', $place ) : false;
-			if ( false === $digest ) {
-				continue;
-			}
-			if ( count( $files ) >= $most ) {
+			if ( count( $found['files'] ) + count( $found['left'] ) >= $most ) {
 				throw new Refusal( 'limit', 'there are more than ' . $most . ' files; ask for a directory below' );
 			}
-			$files[] = array( $this->places->name( $place ), $digest, (int) filesize( $place ), 0 !== ( fileperms( $place ) & 0111 ) );
+			if ( 1 !== preg_match( '/^[^\n\\\\]+$/Du', $name ) ) {
+				$found['left'][] = array( $this->places->name( $place ), 'name' );
+			} elseif ( is_dir( $place ) ) {
+				$this->walk( $place, $depth + 1, $most, $found );
+			} elseif ( ! is_file( $place ) ) {
+				$found['left'][] = array( $this->places->name( $place ), 'kind' );
+			} elseif ( false === ( $digest = @hash_file( 'sha256', $place ) ) ) {
+				$found['left'][] = array( $this->places->name( $place ), 'unreadable' );
+			} else {
+				$found['files'][] = array( $this->places->name( $place ), $digest, (int) filesize( $place ), 0 !== ( fileperms( $place ) & 0111 ) );
+			}
 		}
 	}
 

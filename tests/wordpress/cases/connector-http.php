@@ -88,7 +88,6 @@ return static function ( Harness $t ): void {
 			$one                     = $member( 'orchestrator' );
 			$two                     = $member( 'bystander', 'editor' );
 			[ $granted, $typed ]     = $password( $one, 'granted' );
-			[ $session, $typed_s ]   = $password( $one, 'session only' );
 			[ , $typed_none ]        = $password( $one, 'nothing' );
 			[ , $typed_two ]         = $password( $two, 'bystander' );
 			[ , $typed_admin ]       = $password( 1, 'admin' );
@@ -100,18 +99,12 @@ return static function ( Harness $t ): void {
 				],
 			];
 			$t->same( 403, $ask( 'orchestrator', $typed )[0], 'before any grant' );
-			$grant(
-				[
-					$granted => [ 'browser-connector:request' ],
-					$session => [ 'browser-session:create', 'artifact:write' ],
-				]
-			);
+			$grant( [ $granted => [ 'browser-connector:request' ] ] );
 			[ $status, $answer ] = $ask( 'orchestrator', $typed, $claims );
 			$t->same( [ 200, true, 'completed' ], [ $status, $answer['success'] ?? null, $answer['status'] ?? null ], (string) json_encode( $answer ) );
 			$t->same( [ $granted, 'trusted-orchestrator', 'trusted-caller-grant', true ], [ $answer['audit']['authorization']['caller'], $answer['audit']['authorization']['method'], $answer['audit']['authorization']['reason'], $answer['audit']['authorization']['authorized'] ] );
 			$t->same( 200, $ask( 'orchestrator', $typed )[0], 'the payload need not say anything of its caller' );
 			foreach ( [
-				'another scope of the same user'       => [ 'orchestrator', $typed_s, 403 ],
 				'another password of the same user'    => [ 'orchestrator', $typed_none, 403 ],
 				'another user who names the granted'   => [ 'bystander', $typed_two, 403 ],
 				'the granted password, another login'  => [ 'bystander', $typed, 401 ],
@@ -119,7 +112,7 @@ return static function ( Harness $t ): void {
 			] as $what => [ $user, $secret, $expected ] ) {
 				$t->same( $expected, $ask( $user, $secret, $claims )[0], $what );
 			}
-			$t->same( 403, $http->ability( $port, 'execute-browser-provider-request', [], [ 'user' => 'orchestrator', 'password' => $typed_s ] )[0], 'the older ability has the same scope' );
+			$t->same( 403, $http->ability( $port, 'execute-browser-provider-request', [], [ 'user' => 'orchestrator', 'password' => $typed_none ] )[0], 'the older ability has the same scope' );
 			$t->same( 'wp_codebox_browser_provider_operation_required', $http->ability( $port, 'execute-browser-provider-request', [], [ 'user' => 'orchestrator', 'password' => $typed ] )[1]['code'] ?? '', 'and is open with it' );
 			$t->same( 403, $http->ability( $port, 'run-agent-task', [ 'goal' => 'x' ], [ 'user' => 'orchestrator', 'password' => $typed ] )[0], 'the grant opens nothing else' );
 			[ $status, $answer ] = $ask( 'admin', $typed_admin );

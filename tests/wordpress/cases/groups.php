@@ -12,10 +12,10 @@ use WPCodebox\Native\Run;
 use WPCodebox\Run\Cancellation;
 use WPCodebox\Run\GroupHooks;
 use WPCodebox\Services;
+use WPCodebox\Settings;
 use WPCodebox\Tests\Harness;
 
 return static function ( Harness $t ): void {
-	$fake     = '1' === getenv( 'WP_CODEBOX_FAKE' );
 	$root     = WP_PLUGIN_DIR . '/wp-codebox/abilities';
 	$services = new Services( new ExtensionGate( \WPCodebox\VERSION, ( require $root . '/manifest.php' )['contract_digest'] ), new SchemaStore( $root . '/schemas' ) );
 	$fresh    = static function () use ( $t ): void {
@@ -108,7 +108,7 @@ return static function ( Harness $t ): void {
 	);
 	$t->test(
 		'fan-out: six workers, three at once',
-		static function () use ( $t, $fresh, $worker, $fits, $services, $fake ): void {
+		static function () use ( $t, $fresh, $worker, $fits, $services ): void {
 			$fresh();
 			$alive = 0;
 			$peak  = 0;
@@ -134,11 +134,9 @@ return static function ( Harness $t ): void {
 			$t->same( [ 'a.txt', 'f.txt' ], [ $answer['runs'][0]['changed_files'][0]['relativePath'], $answer['runs'][5]['changed_files'][0]['relativePath'] ] );
 			$sum = array_sum( array_map( static fn( array $row ): int => $row['timings']['duration_ms'], $answer['runs'] ) );
 			$t->true( $answer['timings']['duration_ms'] < 0.7 * $sum, 'they ran one after the other: ' . json_encode( $answer['timings'] ) . " of $sum" );
-			if ( ! $fake ) {
-				$seconds = static fn( array $usage ): float => $usage['ru_utime.tv_sec'] + $usage['ru_stime.tv_sec'] + ( $usage['ru_utime.tv_usec'] + $usage['ru_stime.tv_usec'] ) / 1e6;
-				$share   = ( $seconds( $used ) - $seconds( $cpu ) ) / ( $answer['timings']['duration_ms'] / 1000 );
-				$t->true( $share < 0.2, sprintf( 'waiting took %.0f %% of a processor', 100 * $share ) );
-			}
+			$seconds = static fn( array $usage ): float => $usage['ru_utime.tv_sec'] + $usage['ru_stime.tv_sec'] + ( $usage['ru_utime.tv_usec'] + $usage['ru_stime.tv_usec'] ) / 1e6;
+			$share   = ( $seconds( $used ) - $seconds( $cpu ) ) / ( $answer['timings']['duration_ms'] / 1000 );
+			$t->true( $share < 0.2, sprintf( 'waiting took %.0f %% of a processor', 100 * $share ) );
 		}
 	);
 	$t->test(
@@ -218,23 +216,25 @@ return static function ( Harness $t ): void {
 			$t->true( microtime( true ) - $before < 25, 'it waited for the sleepers' );
 		}
 	);
-	if ( $fake ) {
-		$t->test(
-			'fan-out and batch wait for a place on a host that is full',
-			static function () use ( $t, $fresh, $do, $worker, $fanout, $batch ): void {
-				$fresh();
-				putenv( 'WP_CODEBOX_FAKE_MAX_RUNS=2' );
+	$t->test(
+		'fan-out and batch wait for a place on a host that is full',
+		static function () use ( $t, $fresh, $do, $worker, $fanout, $batch ): void {
+			$fresh();
+			update_option( Settings::MAX_RUNS, 2 );
+			try {
 				$four   = array_map( static fn( string $id ): array => $worker( $id, "write $id.txt 1" ), [ 'a', 'b', 'c', 'd' ] );
 				$answer = $t->ok( $fanout( $four, [ 'concurrency' => 4 ] ) );
 				$t->same( [ true, 4 ], [ $answer['success'], $answer['completed'] ], (string) json_encode( $answer['failures'] ) );
 				// The place is another caller's: a run that ends by itself.
-				putenv( 'WP_CODEBOX_FAKE_MAX_RUNS=1' );
+				update_option( Settings::MAX_RUNS, 1 );
 				foreach ( [ static fn(): mixed => $fanout( [ $worker( 'a', 'nothing' ) ] ), static fn(): mixed => $batch( [ $do( 'nothing' ) ] ) ] as $call ) {
 					$t->ok( $t->ability( 'run-agent-task', [ 'plugin' => 'sample', 'wait' => false ] + $do( 'write x.txt 1' ) ) );
 					$t->error( 'wp_codebox_busy', 429, $t->ability( 'run-agent-task', [ 'plugin' => 'sample' ] + $do( 'nothing' ) ) );
 					$t->same( true, $t->ok( $call() )['success'] );
 				}
+			} finally {
+				delete_option( Settings::MAX_RUNS );
 			}
-		);
-	}
+		}
+	);
 };

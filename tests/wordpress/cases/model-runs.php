@@ -26,6 +26,7 @@ return static function ( Harness $t ): void {
 			$call( 'workspace.edit', [ 'path' => 'sample.php', 'old_text' => 'helo', 'new_text' => 'hello' ] ),
 			[ 'expect' => [ 'not_last' => 'must be in the file' ] ] + $call( 'task.finish', [ 'summary' => 'Mended the greeting.' ] ),
 		],
+		'preset' => [ [ 'text' => 'hello' ] ],
 		'ticket' => [
 			$call( 'native-host.read-ticket', [ 'id' => 7 ] ),
 			[ 'expect' => [ 'last' => 'Ticket 7' ] ] + $call( 'task.finish', [ 'summary' => 'Read it.' ] ),
@@ -133,6 +134,30 @@ return static function ( Harness $t ): void {
 			[ $code, $out, $err ] = $t->wp( [ 'codebox', 'run-agent-task', 'Mend the greeting', '--plugin=sample', "--base-url=http://127.0.0.1:$port/fix/cli/v1", '--model=scripted-1', '--secret-env=MODEL_API_KEY' ], [ 'MODEL_API_KEY' => $key ] );
 			$t->same( 0, $code, $err . $out );
 			$t->contains( 'Model:     openai-compatible scripted-1: 2 turns, 2,000 tokens in, 200 out', $out );
+			$t->true( ! str_contains( $out . $err, $key ), 'the key is printed' );
+		}
+	);
+	$t->test(
+		'a command-line agent by its preset, in WP-CLI: its program is the host\'s, the model the site\'s, the key nobody\'s',
+		static function () use ( $t, $key, $holds ): void {
+			$agents = getenv( 'TEST_WORK' ) . '/agents';
+			$run    = static function () use ( $t, $key, $agents ): array {
+				copy( getenv( 'TEST_FIXTURES' ) . '/sample/sample.php', WP_PLUGIN_DIR . '/sample/sample.php' );
+				return $t->wp( [ 'codebox', 'run-agent-task', 'Mend the greeting', '--plugin=sample', '--agent=codex', '--provider=preset-chat', '--check=grep -q hello sample.php', '--format=json' ], [ 'NATIVE_API_KEY' => $key ], [ 'php_flags' => array_merge( $t->php_flags, [ '-d', "wp_codebox.agents_dir=$agents" ] ) ] );
+			};
+			is_dir( $agents ) || mkdir( $agents, 0755 );
+			[ $code, , $err ] = $run();
+			$t->same( 125, $code, $err );
+			$t->contains( '(wp_codebox_agent_program_missing)', $err );
+			mkdir( "$agents/codex/node_modules/.bin", 0755, true );
+			copy( getenv( 'TEST_FIXTURES' ) . '/preset-agent.php', "$agents/codex/node_modules/.bin/codex" );
+			chmod( "$agents/codex/node_modules/.bin/codex", 0755 );
+			[ $code, $out, $err ] = $run();
+			$answer               = json_decode( $out, true );
+			$t->same( [ 0, 'succeeded', [ 'passed' ] ], [ $code, $answer['outcome'] ?? $err, array_column( $answer['checks'] ?? [], 'status' ) ], $out . $err );
+			$t->same( [ 'sample.php' ], array_column( $answer['changed_files'], 'relativePath' ) );
+			$t->contains( 'The greeting is hello now.', (string) json_encode( $answer['agent_result'] ?? null ) );
+			$t->same( [], $holds( dirname( $answer['artifacts'], 2 ), $key ), 'the key is below the state directory' );
 			$t->true( ! str_contains( $out . $err, $key ), 'the key is printed' );
 		}
 	);

@@ -64,14 +64,23 @@ return static function ( Harness $t ): void {
 			foreach ( Scope::cases() as $scope ) {
 				$uuids[ $scope->value ] = $password( $one );
 			}
-			update_site_option( Settings::TRUSTED_CALLERS, array_combine( $uuids, array_map( static fn( string $scope ): array => [ $scope ], array_keys( $uuids ) ) ) );
-			foreach ( $uuids as $granted => $uuid ) {
-				foreach ( Scope::cases() as $scope ) {
-					$good = $scope->value === $granted;
-					$t->same( [ $good, $good ? 'trusted-caller-grant' : 'missing-scope', $uuid ], $decide( $one, $uuid, $scope ), "$granted for $scope->value" );
+			// Past the rules, as the data of an older version is.
+			$old = array_combine( $uuids, array_map( static fn( string $scope ): array => [ $scope ], array_keys( $uuids ) ) );
+			$t->filtered(
+				'pre_site_option_' . Settings::TRUSTED_CALLERS,
+				static fn(): array => $old,
+				static function () use ( $t, $uuids, $one, $decide ): void {
+					foreach ( $uuids as $granted => $uuid ) {
+						foreach ( Scope::cases() as $scope ) {
+							$good = $scope->value === $granted && Scope::RequestConnector === $scope;
+							$why  = Scope::RequestConnector->value === $granted ? 'missing-scope' : 'caller-not-trusted';
+							$t->same( [ $good, $good ? 'trusted-caller-grant' : $why, $uuid ], $decide( $one, $uuid, $scope ), "$granted for $scope->value" );
+						}
+					}
 				}
-			}
-			// Past the rules, as a database import would.
+			);
+			update_site_option( Settings::TRUSTED_CALLERS, [ $uuids['browser-connector:request'] => [ 'browser-connector:request' ] ] );
+			// As a database import would.
 			$bad = array_fill_keys( array_values( $uuids ), [] );
 			foreach ( [ [ 'everything' ], [ '*' ], 'browser-connector:request', [ [ 'browser-connector:request' ] ], [ 'browser-connector:request ' ], true, null ] as $scopes ) {
 				add_filter( 'pre_site_option_' . Settings::TRUSTED_CALLERS, $given = static fn(): array => array_fill_keys( array_keys( $bad ), $scopes ) );
@@ -115,8 +124,8 @@ return static function ( Harness $t ): void {
 			$uuid  = $password( $one );
 			$other = $password( $one );
 			$both  = [ 'browser-connector:request', 'artifact:write' ];
-			update_site_option( Settings::TRUSTED_CALLERS, [ $uuid => $both ] );
-			$t->same( [ $uuid => $both ], $settings->trusted_callers() );
+			update_site_option( Settings::TRUSTED_CALLERS, [ $uuid => [ 'browser-connector:request' ] ] );
+			$t->same( [ $uuid => [ 'browser-connector:request' ] ], $settings->trusted_callers() );
 			foreach ( [
 				[ [], false ],
 				[ null, false ],
@@ -168,11 +177,13 @@ return static function ( Harness $t ): void {
 				[ 'text', 'must be a map' ],
 				[ [ 'orchestrator' => [ 'browser-connector:request' ] ], 'by the id' ],
 				[ [ 'abcd EFGH ijkl MNOP qrst UVWX' => [ 'browser-connector:request' ] ], 'by the id' ],
-				[ [ $uuid => [ 'everything' ] ], 'one of: browser-session:create' ],
-				[ [ $uuid => 'everything' ], 'one of: browser-session:create' ],
-				[ [ $uuid => [ [ 'x' ] ] ], 'one of: browser-session:create' ],
+				[ [ $uuid => [ 'artifact:write' ] ], 'one of: browser-connector:request.' ],
+				[ [ $uuid => [ 'browser-connector:request', 'browser-session:create' ] ], 'one of: browser-connector:request.' ],
+				[ [ $uuid => [ 'everything' ] ], 'one of: browser-connector:request.' ],
+				[ [ $uuid => 'everything' ], 'one of: browser-connector:request.' ],
+				[ [ $uuid => [ [ 'x' ] ] ], 'one of: browser-connector:request.' ],
 				[ [ $gone => [ 'browser-connector:request' ] ], 'no application password' ],
-				[ [ '00000000-0000-4000-8000-000000000000' => [ 'artifact:write' ] ] + $good, 'no application password' ],
+				[ [ '00000000-0000-4000-8000-000000000000' => [ 'browser-connector:request' ] ] + $good, 'no application password' ],
 			] as [ $value, $text ] ) {
 				[ $stored, $said ] = $store( $value );
 				$t->same( [ $good, 1 ], [ $stored, count( $said ) ], (string) json_encode( $value ) );
@@ -183,7 +194,7 @@ return static function ( Harness $t ): void {
 				$t->same( [ [], [] ], $store( $none ), (string) json_encode( $none ) );
 				$store( $good );
 			}
-			$t->same( [ [ $uuid => [ 'browser-connector:request', 'artifact:write' ] ], [] ], $store( [ strtoupper( $uuid ) => [ 'artifact:write', 'browser-connector:request', 'artifact:write' ] ] ), 'the order is ours' );
+			$t->same( [ $good, [] ], $store( [ strtoupper( $uuid ) => [ 'browser-connector:request', 'browser-connector:request' ] ] ), 'one spelling, each once' );
 		} )
 	);
 	$t->test(
@@ -191,7 +202,7 @@ return static function ( Harness $t ): void {
 		$clean( static function () use ( $t, $user, $settings ): void {
 			$one             = $user( 'scoped' );
 			[ $typed, $row ] = WP_Application_Passwords::create_new_application_password( $one, [ 'name' => 'A "<b>name</b>" ' . wp_rand() ] );
-			update_site_option( Settings::TRUSTED_CALLERS, [ $row['uuid'] => [ 'artifact:write' ] ] );
+			update_site_option( Settings::TRUSTED_CALLERS, [ $row['uuid'] => [ 'browser-connector:request' ] ] );
 			ob_start();
 			( new CallersField( $settings ) )->render();
 			$html  = (string) ob_get_clean();
@@ -207,7 +218,7 @@ return static function ( Harness $t ): void {
 				$found[ $box->getAttribute( 'value' ) ] = $box->hasAttribute( 'checked' );
 				$t->contains( 'of scoped', $box->getAttribute( 'aria-label' ) );
 			}
-			$t->same( [ 'browser-session:create' => false, 'browser-connector:request' => false, 'artifact:write' => true ], $found );
+			$t->same( [ 'browser-connector:request' => true ], $found, 'only what can be granted' );
 			$t->true( str_contains( $document->textContent, $row['name'] ), 'the name is not shown' );
 			$t->same( 0, $path->query( '//b' )->length, 'a name got out of its cell' );
 			// The granted one is shown however many there are.

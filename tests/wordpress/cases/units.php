@@ -12,6 +12,7 @@ use WPCodebox\Cli\Quantity;
 use WPCodebox\Failure;
 use WPCodebox\Host\InstalledCode;
 use WPCodebox\Host\Site;
+use WPCodebox\Run\GroupRow;
 use WPCodebox\Tests\Harness;
 
 return static function ( Harness $t ): void {
@@ -128,6 +129,14 @@ return static function ( Harness $t ): void {
 			$t->same( 'sample', $code->mount_of( WP_PLUGIN_DIR . '/sample/inc' )['metadata']['slug'] );
 			$t->same( null, $code->mount_of( WP_CONTENT_DIR ) );
 			$t->same( 'theme', $code->mount_of( get_theme_root() . '/twentytwentyfive' )['metadata']['kind'] );
+		}
+	);
+	$t->test(
+		'the row of a refusal by a host plugin is JSON, whatever the plugin said',
+		static function () use ( $t ): void {
+			$row = GroupRow::failed( Failure::from_wp_error( new WP_Error( 'of_a_plugin', "no \xff", [ 'what' => new ArrayObject( [ "\xfe" ] ), 'size' => NAN, 'status' => 403 ] ) ) );
+			$t->same( [ 'of_a_plugin', "no \u{FFFD}", 1 ], [ $row['error']['code'], $row['error']['message'], $row['exit_code'] ] );
+			$t->true( is_string( json_encode( $row ) ) && [] === array_filter( $row['error']['data'], 'is_object' ), 'the row is no JSON' );
 		}
 	);
 	$t->test(

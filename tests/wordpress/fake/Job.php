@@ -88,7 +88,7 @@ final class Job {
 						'spec'       => $spec + ( isset( $request['agent']['argv'] ) ? [ 'agent' => [ 'argv' => $request['agent']['argv'], 'successCodes' => $request['agent']['success_codes'] ] ] : [] ),
 					]
 				),
-				'files/test-results.json' => [ 'suites' => array_map( static fn( array $check ): array => [ 'name' => $check['command'], 'status' => $check['status'], 'exitCode' => $check['exit_code'] ], $checks ) ],
+				'files/test-results.json' => [ 'schema' => 'wp-codebox/test-results/v1', 'status' => 'unknown', 'suites' => array_map( static fn( array $check ): array => [ 'name' => $check['command'], 'status' => $check['status'], 'exitCode' => $check['exit_code'] ], $checks ) ],
 			]
 		) + [
 			'files/mounts.jsonl' => implode( '', array_map( static fn( array $mount, int $index ): string => json_encode( [ 'index' => $index, 'target' => $mount['target'], 'mode' => $mount['mode'] ?? 'readwrite', 'excluded' => [ '.git' ], 'metadata' => $mount['metadata'] ?? null ], JSON_UNESCAPED_SLASHES ) . "\n", $request['mounts'], array_keys( $request['mounts'] ) ) ),

@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 use wp_codebox_artifacts::*;
 
 const SWAPS: u64 = 100_000;
+/// Longest that one race goes on; it ends when enough has happened.
+const PATIENCE: Duration = Duration::from_secs(300);
 /// A race shows only where threads do run at the same time.
 static ONE_RACE: Mutex<()> = Mutex::new(());
 
@@ -30,8 +32,22 @@ struct Race {
     escaped: u64,
 }
 
+/// What a race must have shown before it ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Until {
+    /// That it was run.
+    Reached,
+    /// That who is naive escapes in it, too.
+    Escaped,
+}
+
 /// Exchanges pairs of names as fast as it goes, while `round` is run again and again.
-fn race(name: &str, pairs: &[(&Path, &Path)], mut round: impl FnMut() -> Seen) -> Race {
+fn race(
+    name: &str,
+    pairs: &[(&Path, &Path)],
+    until: Until,
+    mut round: impl FnMut() -> Seen,
+) -> Race {
     let _one = ONE_RACE
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -48,8 +64,11 @@ fn race(name: &str, pairs: &[(&Path, &Path)], mut round: impl FnMut() -> Seen) -
         });
         let _stopped = Stopped(&stop);
         let begun = Instant::now();
-        while (swaps.load(Ordering::Relaxed) < SWAPS || race.reached == 0)
-            && begun.elapsed() < Duration::from_secs(60)
+        let lacks = |race: &Race| match until {
+            Until::Reached => race.reached == 0,
+            Until::Escaped => race.reached == 0 || race.escaped == 0,
+        };
+        while (swaps.load(Ordering::Relaxed) < SWAPS || lacks(&race)) && begun.elapsed() < PATIENCE
         {
             race.rounds += 1;
             match round() {
@@ -129,12 +148,16 @@ fn pairs_of(root: &Path) -> [(std::path::PathBuf, std::path::PathBuf); 2] {
 }
 
 fn run(name: &str, root: &Path, round: impl FnMut() -> Seen) -> Race {
+    run_until(Until::Reached, name, root, round)
+}
+
+fn run_until(until: Until, name: &str, root: &Path, round: impl FnMut() -> Seen) -> Race {
     let pairs = pairs_of(root);
     let pairs: Vec<_> = pairs
         .iter()
         .map(|(a, b)| (a.as_path(), b.as_path()))
         .collect();
-    race(name, &pairs, round)
+    race(name, &pairs, until, round)
 }
 
 #[test]
@@ -142,7 +165,7 @@ fn the_naive_reader_escapes() {
     let ground = Ground::new();
     swapped(&ground, "upper");
     let root = ground.at("upper");
-    let race = run("naive reader", &root, || naive(&root));
+    let race = run_until(Until::Escaped, "naive reader", &root, || naive(&root));
     assert!(race.escaped > 0 && race.reached > 0, "{race:?}");
 }
 
@@ -213,8 +236,9 @@ fn a_copy_takes_nothing_from_outside() {
     ground.outside_is_whole();
 }
 
-/// Exchanges two names whenever both exist, while `round` makes and removes them.
-fn unsteady(one: &Path, other: &Path, mut round: impl FnMut()) -> u64 {
+/// Exchanges two names whenever both exist, while `round` makes and removes them, until it says
+/// that it has seen enough.
+fn unsteady(one: &Path, other: &Path, mut round: impl FnMut() -> bool) -> u64 {
     let _one = ONE_RACE
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -228,8 +252,9 @@ fn unsteady(one: &Path, other: &Path, mut round: impl FnMut()) -> u64 {
         });
         let _stopped = Stopped(&stop);
         let begun = Instant::now();
-        while swaps.load(Ordering::Relaxed) < SWAPS && begun.elapsed() < Duration::from_secs(60) {
-            round();
+        let mut enough = false;
+        while (swaps.load(Ordering::Relaxed) < SWAPS || !enough) && begun.elapsed() < PATIENCE {
+            enough = round();
         }
     });
     swaps.into_inner()
@@ -255,6 +280,7 @@ fn a_copy_writes_nothing_outside() {
         }
         let _ = remove_tree(&to);
         let _ = fs::create_dir(&to);
+        whole > 0 && cut > 0
     });
     println!("hostile: copy into a swapped directory: {swaps} swaps, {whole} whole, {cut} cut");
     assert!(swaps >= SWAPS && whole > 0 && cut > 0);
@@ -283,6 +309,7 @@ fn a_removal_removes_nothing_outside() {
         let _ = fs::create_dir(&root);
         let _ = fs::create_dir(&one);
         let _ = symlink(ground.at("outside"), &one);
+        removed > 0
     });
     println!("hostile: removal: {swaps} swaps, {removed} removed");
     assert!(swaps >= SWAPS && removed > 0);
@@ -303,7 +330,8 @@ fn no_mode_is_changed_outside() {
     let closed = |path: &Path| fs::set_permissions(path, PermissionsExt::from_mode(0o050));
     as_other_user(&ground, || {
         closed(&ground.at("outside")).unwrap();
-        let race = race("opening closed directories", &[(&one, &other)], || {
+        let pair = [(one.as_path(), other.as_path())];
+        let race = race("opening closed directories", &pair, Until::Reached, || {
             let seen = ground
                 .capture()
                 .map_or(Seen::Nothing, |c| judge(contents(&c)));
@@ -353,7 +381,7 @@ fn files_that_grow_and_shrink() {
         });
         let _stopped = Stopped(&stop);
         let begun = Instant::now();
-        while begun.elapsed() < Duration::from_secs(20)
+        while begun.elapsed() < PATIENCE
             && (whole == 0 || refused == 0 || naive == 0 || begun.elapsed().as_secs() < 3)
         {
             let lower = ground.open("lower");

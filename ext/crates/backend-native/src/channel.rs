@@ -139,6 +139,7 @@ impl Channel {
     pub(crate) fn sender(&self) -> &Sender {
         &self.sender
     }
+
     /// Receives without waiting.
     pub(crate) fn receive(&mut self) -> Received {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];

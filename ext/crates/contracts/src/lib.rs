@@ -20,6 +20,7 @@ mod limits;
 mod live;
 mod mount;
 mod outcome;
+mod parent_tool;
 mod plan;
 mod policy;
 mod projection;
@@ -62,6 +63,10 @@ pub use live::{
 };
 pub use mount::{GuestPath, InvalidGuestPath, MountAccess, MountRequest, MountView, StagedFile};
 pub use outcome::{CompletionStatus, NextAction, Outcome, Salvage, SessionStatus};
+pub use parent_tool::{
+    ParentToolAuthorization, ParentToolError, ParentToolOperation, ParentToolRequest,
+    ParentToolResult, ParentToolSession, ParentToolStatus,
+};
 pub use plan::{
     BindSource, CallSet, EgressSockets, ExecExit, ExecLimits, ExecRequest, ExecTerminal,
     GuestReply, GuestRequest, HostSource, InodeId, LaunchMount, LaunchPlan, LaunchPurpose,

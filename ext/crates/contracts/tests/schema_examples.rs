@@ -10,15 +10,17 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{
-    AgentPreset, ChangedFiles, IsolationReport, RunArtifactList, RunAttestation, RunCancellation,
-    RunCancellationRequest, RunEvents, RunHandle, RunLifecycle, RunList, RunRegistryEntry,
-    RunRegistryPage, RunResult, TaskInput,
+    AgentPreset, ChangedFiles, IsolationReport, ParentToolRequest, ParentToolResult,
+    RunArtifactList, RunAttestation, RunCancellation, RunCancellationRequest, RunEvents, RunHandle,
+    RunLifecycle, RunList, RunRegistryEntry, RunRegistryPage, RunResult, TaskInput,
 };
 
 /// Invalid examples whose fault is a rule of the schema alone: a pattern, a length or a constant.
 const SCHEMA_RULES: &[&str] = &[
     "agent-preset/invalid-program-absolute.json",
     "changed-files/invalid-mode-world.json",
+    "parent-tool-request/invalid-version-two.json",
+    "parent-tool-result/invalid-version-two.json",
     "run-attestation/invalid-minimum-none.json",
     "task-input/invalid-goal-empty.json",
     "task-input/invalid-schema-other.json",
@@ -89,6 +91,12 @@ fn changed_files() {
 #[test]
 fn isolation_report() {
     check::<IsolationReport>("isolation-report");
+}
+
+#[test]
+fn parent_tools() {
+    check::<ParentToolRequest>("parent-tool-request");
+    check::<ParentToolResult>("parent-tool-result");
 }
 
 #[test]

@@ -33,9 +33,8 @@ pub use components::{
     check_components, check_runtime_task,
 };
 pub use groups::{
-    FANOUT_MOST, FanoutPlan, FanoutPolicy, FanoutWorker, GroupStatus, Settled, Totals,
-    TouchedFiles, WorkerEnd, cancelled_row, failed_row, group_exit_code, group_session,
-    judge_fanout, merge_task, session_id, skipped_row, touched_files,
+    Batch, FANOUT_MOST, Fanout, FanoutPolicy, GroupStatus, TouchedFiles, cancelled_row, failed_row,
+    group_session, invalid_task, row_status, session_id, touched_files,
 };
 pub use model::{
     Astray, BaseError, ModelBase, ModelError, Reach, check_budget, check_model, check_model_agent,

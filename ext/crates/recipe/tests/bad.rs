@@ -335,6 +335,11 @@ fn meaning() -> Vec<Row> {
             "$.workflow.steps[0].args",
         ),
         (
+            php(&json!({"args": ["code-file=/workspaces/a.php"]})),
+            "missing-source",
+            "$.workflow.steps[0].args[0]",
+        ),
+        (
             php(&json!({"args": ["code-file=./none.php"]})),
             "missing-source",
             "$.workflow.steps[0].args[0]",
@@ -605,6 +610,17 @@ fn meaning() -> Vec<Row> {
             "$.inputs.secretEnv[1]",
         ),
         (
+            json!({"probes": [{"name": "a", "step": {"command": "command-agent-run", "args": ["command=x", "args-json=[1]"],
+                "continuation": {"maxIterations": 2, "while": {"pointer": "/more", "equals": true}, "inputMappings": [{"from": "/a", "to": {"arg": "args-json", "pointer": "/0"}}]}}}]}),
+            "invalid-continuation",
+            "$.probes[0].step.continuation",
+        ),
+        (
+            inputs(&json!({"secretEnv": ["NOT_THERE"], "runtimeEnv": {"NOT_THERE": "b"}})),
+            "invalid-secret-env",
+            "$.inputs.secretEnv[0]",
+        ),
+        (
             inputs(&json!({"secretEnv": ["LD_PRELOAD"]})),
             "invalid-secret-env",
             "$.inputs.secretEnv[0]",
@@ -732,6 +748,20 @@ fn seeds_and_distributions() -> Vec<Row> {
             ),
             "invalid-site-seed-bootstrap-path",
             "$.inputs.siteSeeds[0].bootstrap.multisite.sites[0].path",
+        ),
+        (
+            seed(
+                &json!({"bootstrap": {"multisite": {"enabled": true, "sites": [{"domain": "localhost", "path": "/wp-admin/"}]}}}),
+            ),
+            "invalid-site-seed-bootstrap-path",
+            "$.inputs.siteSeeds[0].bootstrap.multisite.sites[0].path",
+        ),
+        (
+            seed(
+                &json!({"bootstrap": {"multisite": {"enabled": true, "sites": [{"domain": "localhost", "path": "/a/"}, {"domain": "localhost", "path": "/a"}]}}}),
+            ),
+            "duplicate-name",
+            "$.inputs.siteSeeds[0].bootstrap.multisite.sites[1]",
         ),
         (
             scopes(&json!({})),
@@ -912,7 +942,7 @@ fn unsupported() -> Vec<Row> {
         ),
         (
             runtime(
-                &json!({"blueprint": {"steps": [{"step": "login"}, {"step": "enableMultisite"}]}}),
+                &json!({"blueprint": {"steps": [{"step": "login"}, {"step": "defineSiteUrl"}]}}),
             ),
             "unsupported-blueprint",
             "$.runtime.blueprint.steps[1]",

@@ -232,4 +232,9 @@ pub trait Runtime {
     fn look(&self) -> Result<Left, BackendError>;
     /// Ends the guest and everything in it, then hands over what it left.
     fn destroy(self: Box<Self>) -> Destroyed;
+
+    /// Ends it likewise, where nobody wants what it leaves.
+    fn discard(self: Box<Self>) -> Usage {
+        self.destroy().usage
+    }
 }

@@ -224,11 +224,14 @@ function print_page(): void {
  * @param int $bytes Bytes.
  */
 function heard( int $bytes ): string {
-	while ( ob_get_level() > 1 ) {
-		ob_end_flush();
+	// A plugin's buffer may be one that only PHP may end: it stays, and what it holds is told.
+	for ( $level = ob_get_level(); $level > 1; --$level ) {
+		@ob_end_flush();
 	}
 	if ( 1 === ob_get_level() ) {
 		ob_flush();
+	} else {
+		Entry::$heard .= (string) ob_get_contents();
 	}
 	$heard        = mb_strcut( mb_scrub( Entry::$heard, 'UTF-8' ), 0, $bytes, 'UTF-8' );
 	Entry::$heard = '';

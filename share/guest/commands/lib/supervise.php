@@ -97,7 +97,8 @@ final class Supervisor {
 		$end    = null;
 		do {
 			$status = proc_get_status( $process );
-			$end    = $status['running'] ? null : $status;
+			// How it ended is told once.
+			$end  ??= $status['running'] ? null : $status;
 			$open   = array_filter( $pipes, static fn ( $pipe ): bool => is_resource( $pipe ) && ! feof( $pipe ) );
 			// A process that a plugin left behind may hold the pipes open: then they are only emptied.
 			$read = $open;

@@ -8,12 +8,13 @@ use crate::outside::Outside;
 use crate::races;
 use crate::survivors;
 use crate::table::{GuestLimits, Place, ProbeKind};
-use crate::world::{REUSE, alive, directory, tree, world};
+use crate::world::{Lived, REUSE, alive, directory, tree, world};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use wp_codebox_backend_native::{ExecCall, KillCause};
 use wp_codebox_contracts::IsolationLevel;
@@ -104,14 +105,14 @@ pub fn serve_metadata(level: IsolationLevel) {
     std::thread::spawn(move || {
         for client in listener.incoming().map_while(Result::ok) {
             let mut client = client;
-            let _ = client.set_read_timeout(Some(Duration::from_millis(200)));
+            let _ = client.set_read_timeout(Some(Duration::from_secs(5)));
             let _ = client.read(&mut [0; 1024]);
             let _ = client.write_all(b"HTTP/1.0 200 OK\r\n\r\nmetadata-secret");
         }
     });
     let fetch = format!(
         "echo @file_get_contents('http://{ADDRESS}/latest/meta-data/', false, \
-        stream_context_create(['http' => ['timeout' => 2]])) === 'metadata-secret' ? 'ok' : 'denied';"
+        stream_context_create(['http' => ['timeout' => 10]])) === 'metadata-secret' ? 'ok' : 'denied';"
     );
     let tcp = ["tcp", ADDRESS, "80"];
     let controls = [
@@ -124,7 +125,7 @@ pub fn serve_metadata(level: IsolationLevel) {
     };
     let mut guest = Bed::launch(level, &spec);
     let names = [("PROBE", guest.path(survivors::PROBE))].into();
-    let patience = Duration::from_secs(10);
+    let patience = Duration::from_secs(30);
     let native = tcp.map(str::to_owned);
     let (native, _) = try_in(&mut guest, ProbeKind::Native, &native, &names, patience);
     let (php, _) = try_in(&mut guest, ProbeKind::Php, &[fetch], &names, patience);
@@ -209,21 +210,30 @@ fn fork_bomb(arena: &Arena<'_>, outside: &mut Outside) -> Sight {
         deadline: Instant::now() + Duration::from_millis(700),
         output_limit: 1000,
     };
+    let over = AtomicBool::new(false);
     let seen = std::thread::scope(|scope| {
         let pid = bed.guest.pid();
+        // The first look that shows the bomb at work, however late it gets to run.
+        let over = &over;
         let look = scope.spawn(move || {
-            std::thread::sleep(Duration::from_millis(350));
-            survivors::below(pid)
+            let mut seen = Vec::new();
+            while seen.len() < 10 && !over.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(20));
+                let now = survivors::below(pid);
+                if now.len() > seen.len() {
+                    seen = now;
+                }
+            }
+            seen
         });
         let _ = bed.guest.exec(&call, &mut |_, _| {});
+        over.store(true, Ordering::Relaxed);
         look.join().unwrap()
     });
-    let start = Instant::now();
     bed.guest.kill(KillCause::Finished);
+    let mut start = Lived::start();
     let left = || seen.iter().filter(|pid| alive(**pid)).count();
-    while left() > 0 && start.elapsed() < Duration::from_secs(2) {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    start.until(Duration::from_secs(2), || left() == 0);
     let inside = if left() == 0 && (2..=42).contains(&seen.len()) {
         "all gone".to_owned()
     } else {

@@ -5,11 +5,11 @@ use crate::bed::Bed;
 use crate::outside::said;
 use crate::scenarios::level_name;
 use crate::table::GuestLimits;
-use crate::world::{REUSE, Spec, alive, world};
+use crate::world::{Lived, REUSE, Spec, alive, world};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use wp_codebox_contracts::{IsolationLevel, StagedFile};
 
 /// The argument with which this program is the runner that gets killed.
@@ -127,18 +127,17 @@ pub fn after(killed: Killed, arena: &Arena<'_>) -> (String, String) {
 }
 
 fn left_of(pids: &[i32]) -> String {
-    let start = Instant::now();
-    while pids.iter().any(|pid| alive(*pid)) {
-        if start.elapsed() > Duration::from_secs(2) {
-            let left = pids.iter().filter(|pid| alive(**pid)).count();
-            pids.iter()
-                .filter(|pid| alive(**pid))
-                .for_each(|pid| kill(*pid));
-            return format!("{left} left");
-        }
-        std::thread::sleep(Duration::from_millis(5));
+    let gone = || !pids.iter().any(|pid| alive(*pid));
+    if Lived::start().until(Duration::from_secs(2), gone) {
+        return "none left".to_owned();
     }
-    "none left".to_owned()
+    let left: Vec<_> = pids.iter().filter(|pid| alive(**pid)).collect();
+    // One may end just now.
+    // SAFETY: sends signals to processes this suite started.
+    left.iter().for_each(|pid| unsafe {
+        libc::kill(**pid, libc::SIGKILL);
+    });
+    format!("{} left", left.len())
 }
 
 /// The same daemon outside of any guest: the death of who started it does nothing to it.

@@ -175,7 +175,7 @@ fn the_deadline_ends_the_guest_and_everything_in_it() {
     };
     let execution = guest.exec(&call, &mut |_, _| {}).unwrap();
     assert_eq!(execution.end, ExecEnd::TimedOut);
-    assert!(execution.duration < Duration::from_secs(2), "{execution:?}");
+    assert!(execution.duration < GENEROUS, "{execution:?}");
     assert_eq!(run(&mut guest, &["true"]).execution.end, ExecEnd::TimedOut);
     assert_eq!(guest.kill(KillCause::Finished).cause, KillCause::Deadline);
 }
@@ -196,16 +196,16 @@ fn another_thread_can_cancel() {
 #[test]
 fn a_background_process_does_not_hold_the_execution_and_lives_on() {
     let mut guest = guest();
-    let start = Instant::now();
+    // It ends when it is told to, which is after the execution: an execution that waited for it
+    // would never come back.
     let said = sh(
         &mut guest,
         "(while [ ! -e /tmp/stop ]; do sleep 0.05; done; echo seen > /tmp/done) & echo started",
     );
     assert_eq!(said.ok(), "started\n");
-    assert!(start.elapsed() < Duration::from_secs(3));
     let said = sh(
         &mut guest,
-        "touch /tmp/stop; for i in 1 2 3 4 5 6 7 8 9; do [ -e /tmp/done ] && break; sleep 0.1; done; cat /tmp/done",
+        "touch /tmp/stop; for i in $(seq 200); do [ -s /tmp/done ] && break; sleep 0.1; done; cat /tmp/done",
     );
     assert_eq!(said.ok(), "seen\n");
 }
@@ -224,7 +224,7 @@ fn common_tools_work() {
         sh(&mut guest, git).ok().trim(),
         "1 file changed, 1 insertion(+), 1 deletion(-)"
     );
-    let serve = "php -S 127.0.0.1:8099 -t /tmp >/dev/null 2>&1 & echo '<?php echo 6*7;' > /tmp/i.php; for i in $(seq 50); do curl -s http://127.0.0.1:8099/i.php && break; sleep 0.1; done; kill $!";
+    let serve = "echo '<?php echo 6*7;' > /tmp/i.php; php -S 127.0.0.1:8099 -t /tmp >/dev/null 2>&1 & for i in $(seq 200); do curl -sf http://127.0.0.1:8099/i.php && break; sleep 0.1; done; kill $!";
     assert_eq!(sh(&mut guest, serve).ok(), "42");
     let python = "import subprocess,threading,tempfile,socket,multiprocessing as m\nt=threading.Thread(target=lambda:None);t.start();t.join()\nq=m.Queue();q.put(1)\nprint(subprocess.check_output(['echo','ok']).decode().strip(), q.get())";
     assert_eq!(

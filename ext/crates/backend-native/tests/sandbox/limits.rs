@@ -36,11 +36,7 @@ fn a_fork_bomb_stops_at_the_limit_and_dies_with_the_guest() {
     assert!(result.is_err() || result.is_ok_and(|e| e.end != ExecEnd::Exited(0)));
     let start = Instant::now();
     guest.kill(KillCause::Finished);
-    assert!(
-        start.elapsed() < Duration::from_secs(2),
-        "{:?}",
-        start.elapsed()
-    );
+    assert!(start.elapsed() < GENEROUS, "{:?}", start.elapsed());
 }
 
 #[test]
@@ -143,7 +139,7 @@ fn cpu_seconds_end_one_execution() {
         ),
         "{said:?}"
     );
-    assert!(start.elapsed() < Duration::from_secs(20));
+    assert!(start.elapsed() < Duration::from_secs(50), "{said:?}");
     assert!(said.execution.user_us + said.execution.system_us >= 300_000);
     assert_eq!(run(&mut guest, &["true"]).code(), 0, "the guest lives on");
 }

@@ -51,16 +51,15 @@ fn wordpress_loads_and_writes_to_its_own_database() {
 #[test]
 fn mail_and_http_go_nowhere_at_once() {
     let mut guest = guest();
-    let start = Instant::now();
+    // Timed where it is asked: WordPress alone takes seconds to load on a busy machine.
     let said = wp_php(
         &mut guest,
-        "var_dump(wp_mail('a@example.org','s','m')); echo wp_remote_get('http://192.0.2.1/')->get_error_code(); var_dump(DISABLE_WP_CRON);",
+        "$t = hrtime(true); var_dump(wp_mail('a@example.org','s','m')); echo wp_remote_get('http://192.0.2.1/')->get_error_code(); echo hrtime(true) - $t < 4e9 ? ' at once ' : ' late '; var_dump(DISABLE_WP_CRON);",
     );
     assert_eq!(
         said.ok(),
-        "bool(false)\nhttp_request_not_executedbool(true)\n"
+        "bool(false)\nhttp_request_not_executed at once bool(true)\n"
     );
-    assert!(start.elapsed().as_secs() < 4);
     // Control: HTTP within the guest works, so it is the way out that is closed.
     let said = sh(
         &mut guest,

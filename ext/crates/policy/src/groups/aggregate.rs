@@ -3,7 +3,7 @@
 //! `error`, and any of those makes the whole what the policy says.
 
 use super::plan::{FanoutPlan, FanoutWorker};
-use super::rows::GroupStatus;
+use super::rows::{GroupStatus, row_status};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use wp_codebox_contracts::{ChangedFile, schema_id};
@@ -16,7 +16,7 @@ pub type TouchedFiles = BTreeMap<String, String>;
 
 /// What is to be known of a settled worker.
 #[derive(Debug, Clone, PartialEq)]
-pub struct WorkerEnd {
+pub(super) struct WorkerEnd {
     /// Status of its row.
     pub status: GroupStatus,
     /// Its run, when one began.
@@ -25,12 +25,39 @@ pub struct WorkerEnd {
     pub bundle: Option<(String, String)>,
     /// What it came to, when it came to an outcome.
     pub outcome: Option<String>,
+    /// The same as a sentence.
+    pub summary: Option<String>,
     /// `error` of its row.
     pub error: Option<Value>,
     /// Dependencies that kept it from starting.
     pub lost: Vec<String>,
     /// What it changed, when it is completed.
     pub touched: TouchedFiles,
+}
+
+impl WorkerEnd {
+    /// What the row of a worker says.
+    pub(super) fn of_row(row: &Map<String, Value>, touched: TouchedFiles) -> Self {
+        let text = |key: &str| row.get(key).and_then(Value::as_str).map(str::to_owned);
+        let status = row_status(row);
+        let path = row.get("artifacts").and_then(|a| a["path"].as_str());
+        let lost = row.get("dependencies").and_then(Value::as_array);
+        let lost = lost.into_iter().flatten();
+        Self {
+            status,
+            run_id: text("run_id"),
+            bundle: text("artifact_id").zip(path.map(str::to_owned)),
+            outcome: text("outcome"),
+            summary: text("summary"),
+            error: row.get("error").filter(|error| !error.is_null()).cloned(),
+            lost: lost.filter_map(Value::as_str).map(str::to_owned).collect(),
+            touched: if status == GroupStatus::Completed {
+                touched
+            } else {
+                TouchedFiles::new()
+            },
+        }
+    }
 }
 
 /// Which files of the host a change is about: two workers may call one file by two names, and
@@ -54,7 +81,7 @@ pub fn touched_files(
 
 /// The judgement: `agent-fanout-aggregation-output/v1`. Every worker of the plan has an end.
 #[must_use]
-pub fn judge_fanout(plan: &FanoutPlan, ends: &BTreeMap<String, WorkerEnd>) -> Value {
+pub(super) fn judge_fanout(plan: &FanoutPlan, ends: &BTreeMap<String, WorkerEnd>) -> Value {
     let mut results = Vec::new();
     let mut references = Vec::new();
     let mut conflicts = Vec::new();
@@ -224,6 +251,7 @@ mod tests {
             run_id: Some(format!("run-{id}")),
             bundle: Some((format!("bundle-{id}"), format!("/b/{id}"))),
             outcome: Some("succeeded".to_owned()),
+            summary: None,
             error: None,
             lost: Vec::new(),
             touched,

@@ -1,5 +1,6 @@
 //! The fields of one task over those that all share.
 
+use super::plan::object;
 use serde_json::{Map, Value};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
@@ -14,7 +15,7 @@ const TOGETHER: &[&[&str]] = &[
 /// Fields of the call as a whole.
 const WHOLE: &[&str] = &["sandbox_session_id", "orchestrator", "wait"];
 /// Fields of a group that are no fields of a task.
-const GROUP: &[&str] = &[
+pub(super) const GROUP: &[&str] = &[
     "tasks",
     "stop_on_failure",
     "workers",
@@ -29,19 +30,22 @@ fn invalid(message: impl Into<String>) -> ErrorBody {
 
 /// One task of a group: a goal, or an object with the fields of a task. `session` is the id of
 /// its session. What the fields are worth is judged by whoever makes a request of them.
-pub fn merge_task(
+pub(super) fn merge_task(
     shared: &Map<String, Value>,
     task: &Value,
     session: &str,
 ) -> Result<Map<String, Value>, ErrorBody> {
     let own = match task {
-        Value::String(goal) => Map::from_iter([("goal".to_owned(), Value::from(goal.as_str()))]),
-        Value::Object(fields) => fields.clone(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
-            return Err(invalid(
-                "A task is a goal, or an object with the fields of run-agent-task.",
-            ));
-        }
+        Value::String(goal) => Some(Map::from_iter([(
+            "goal".to_owned(),
+            Value::from(goal.as_str()),
+        )])),
+        fields => object(fields),
+    };
+    let Some(own) = own else {
+        return Err(invalid(
+            "A task is a goal, or an object with the fields of run-agent-task.",
+        ));
     };
     if let Some(field) = WHOLE.iter().find(|field| own.contains_key(**field)) {
         return Err(invalid(format!(
@@ -95,6 +99,7 @@ mod tests {
         for bad in [
             json!(1),
             json!(["g"]),
+            json!([[]]),
             json!(null),
             json!({"goal": "g", "wait": false}),
             json!({"goal": "g", "orchestrator": {}}),

@@ -5,14 +5,14 @@
 //! group is a loop in its caller's process, not a queue: nothing here is stored.
 
 mod aggregate;
+mod batch;
+mod fanout;
 mod merge;
 mod plan;
 mod rows;
 
-pub use aggregate::{TouchedFiles, WorkerEnd, judge_fanout, touched_files};
-pub use merge::merge_task;
-pub use plan::{FANOUT_MOST, FanoutPlan, FanoutPolicy, FanoutWorker, Settled};
-pub use rows::{
-    GroupStatus, Totals, cancelled_row, failed_row, group_exit_code, group_session, session_id,
-    skipped_row,
-};
+pub use aggregate::{TouchedFiles, touched_files};
+pub use batch::Batch;
+pub use fanout::{Fanout, invalid_task};
+pub use plan::{FANOUT_MOST, FanoutPolicy};
+pub use rows::{GroupStatus, cancelled_row, failed_row, group_session, row_status, session_id};

@@ -7,6 +7,8 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
 /// Most workers at once, whatever a host allows.
 pub const FANOUT_MOST: u64 = 64;
+/// Most tasks or workers of one group; the schemas of the input say the same.
+pub(super) const GROUP_MOST: usize = 200;
 /// Longest id of a worker.
 const LONGEST_ID: usize = 64;
 /// Fields of a worker that are no fields of a task.
@@ -71,6 +73,8 @@ pub struct FanoutWorker {
     pub depends_on: Vec<String>,
     /// Whether the fan-out is not good without it.
     pub required: bool,
+    /// Longest time of its run; 0 when its task's limits say it.
+    pub timeout_seconds: u64,
 }
 
 /// Whether a settled worker is completed.
@@ -97,20 +101,47 @@ fn refuse(code: ErrorCode, message: impl Into<String>) -> ErrorBody {
     ErrorBody::new(code, message)
 }
 
+/// A member that is there; `null` counts as absent.
+pub(super) fn given<'a>(fields: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    fields.get(name).filter(|value| !value.is_null())
+}
+
+/// An object; an empty list counts as one, because PHP cannot tell them apart.
+pub(super) fn object(value: &Value) -> Option<Map<String, Value>> {
+    match value {
+        Value::Object(fields) => Some(fields.clone()),
+        Value::Array(list) if list.is_empty() => Some(Map::new()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            None
+        }
+    }
+}
+
+/// The rows of a group: absent is empty, and there are not too many.
+pub(super) fn rows<'a>(
+    input: &'a Map<String, Value>,
+    name: &str,
+    of: &str,
+) -> Result<&'a [Value], ErrorBody> {
+    let rows = match given(input, name) {
+        None => &[][..],
+        Some(Value::Array(rows)) => rows,
+        Some(_) => {
+            let message = format!("{name} is no list; give a list of {of}.");
+            return Err(refuse(ErrorCode::InputInvalid, message));
+        }
+    };
+    if rows.len() > GROUP_MOST {
+        let message = format!("{name} holds more than {GROUP_MOST}; make several calls.");
+        return Err(refuse(ErrorCode::InputInvalid, message));
+    }
+    Ok(rows)
+}
+
 impl FanoutPlan {
     /// Reads a plan; `most` is the highest concurrency of the host.
     pub fn read(input: &Map<String, Value>, most: u64) -> Result<Self, ErrorBody> {
-        let empty = Vec::new();
-        let rows = match input.get("workers") {
-            None => &empty,
-            Some(Value::Array(rows)) => rows,
-            Some(_) => {
-                return Err(refuse(
-                    ErrorCode::InputInvalid,
-                    "workers is no list; give a list of objects.",
-                ));
-            }
-        };
+        let rows = rows(input, "workers", "objects with id and goal")?;
         if rows.is_empty() {
             return Err(refuse(
                 ErrorCode::FanoutWorkersMissing,
@@ -118,7 +149,7 @@ impl FanoutPlan {
             ));
         }
         let most = most.clamp(1, FANOUT_MOST);
-        let concurrency = match input.get("concurrency") {
+        let concurrency = match given(input, "concurrency") {
             None => Some(1),
             Some(given) => given.as_u64().filter(|given| (1..=most).contains(given)),
         };
@@ -233,25 +264,35 @@ impl FanoutPlan {
 }
 
 fn policy(input: &Map<String, Value>) -> Result<FanoutPolicy, ErrorBody> {
-    let given = input.get("aggregator").and_then(|a| a.get("policy"));
-    let Some(given) = given else {
+    let Some(aggregator) = given(input, "aggregator") else {
         return Ok(FanoutPolicy::default());
     };
-    let names = FanoutPolicy::ALL.iter().map(|policy| policy.as_str());
-    let found = FanoutPolicy::ALL
-        .iter()
-        .find(|policy| given.as_str() == Some(policy.as_str()));
-    found.copied().ok_or_else(|| {
-        let names: Vec<&str> = names.collect();
-        refuse(
+    let known = object(aggregator).filter(|fields| fields.keys().all(|name| name == "policy"));
+    let Some(fields) = known else {
+        return Err(refuse(
             ErrorCode::InputInvalid,
-            format!("aggregator.policy must be one of {}.", names.join(", ")),
-        )
-    })
+            "aggregator must be an object with policy and nothing else.",
+        ));
+    };
+    let Some(policy) = given(&fields, "policy") else {
+        return Ok(FanoutPolicy::default());
+    };
+    let named = |known: &&FanoutPolicy| policy.as_str() == Some(known.as_str());
+    FanoutPolicy::ALL
+        .iter()
+        .find(named)
+        .copied()
+        .ok_or_else(|| {
+            let names: Vec<&str> = FanoutPolicy::ALL.iter().map(|p| p.as_str()).collect();
+            refuse(
+                ErrorCode::InputInvalid,
+                format!("aggregator.policy must be one of {}.", names.join(", ")),
+            )
+        })
 }
 
 fn worker(row: &Value, index: usize) -> Result<FanoutWorker, ErrorBody> {
-    let Value::Object(row) = row else {
+    let Some(row) = &object(row) else {
         return Err(refuse(
             ErrorCode::FanoutWorkerInvalid,
             format!("Worker {index} is no object with id and goal."),
@@ -279,44 +320,35 @@ fn worker(row: &Value, index: usize) -> Result<FanoutWorker, ErrorBody> {
             format!("dependsOn of worker \"{id}\" must be a list of worker ids."),
         )
     })?;
-    let required = row.get("required").map_or(Some(true), Value::as_bool);
-    let seconds = row.get("timeout_seconds").map_or(Some(0), Value::as_u64);
-    let (Some(required), Some(seconds)) = (required, seconds) else {
+    let required = given(row, "required").map_or(Some(true), Value::as_bool);
+    let seconds = given(row, "timeout_seconds").map_or(Some(0), Value::as_u64);
+    let (Some(required), Some(timeout_seconds)) = (required, seconds) else {
         return Err(refuse(
             ErrorCode::FanoutWorkerInvalid,
             format!("Worker \"{id}\": required is true or false, timeout_seconds a whole number."),
         ));
     };
-    let mut task: Map<String, Value> = row
+    let task = row
         .iter()
         .filter(|(name, _)| !OWN.contains(&name.as_str()))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
-    if seconds > 0 {
-        let limits = task.entry("limits").or_insert_with(|| json!({}));
-        if let Value::Object(limits) = limits {
-            limits.insert(
-                "wall_clock_ms".to_owned(),
-                (seconds.saturating_mul(1000)).into(),
-            );
-        }
-    }
     Ok(FanoutWorker {
         id: id.to_owned(),
         goal: goal.to_owned(),
         task,
         depends_on,
         required,
+        timeout_seconds,
     })
 }
 
 fn dependencies(row: &Map<String, Value>) -> Option<Vec<String>> {
-    let given = match row.get("dependsOn") {
-        None => return Some(Vec::new()),
-        Some(given) => given.as_array()?,
-    };
     let mut ids = Vec::new();
-    for id in given {
+    let Some(listed) = given(row, "dependsOn") else {
+        return Some(ids);
+    };
+    for id in listed.as_array()? {
         let id = id.as_str()?.to_owned();
         if !ids.contains(&id) {
             ids.push(id);
@@ -415,6 +447,23 @@ mod tests {
             let plan = read(json!({"workers": [good], "aggregator": {"policy": policy}}));
             assert_eq!(plan.is_ok(), fits, "{policy}");
         }
+        for (aggregator, fits) in [
+            (json!({}), true),
+            (json!([]), true),
+            (json!(null), true),
+            (json!("partial"), false),
+            (json!({"policy": "fail", "merge": true}), false),
+        ] {
+            let plan = read(json!({"workers": [good], "aggregator": aggregator}));
+            assert_eq!(plan.is_ok(), fits, "{aggregator}");
+        }
+        let many = |count: usize| {
+            let rows: Vec<Value> = (0..count)
+                .map(|at| json!({"id": format!("w{at}"), "goal": "g"}))
+                .collect();
+            read(json!({"workers": rows})).is_ok()
+        };
+        assert_eq!((many(200), many(201)), (true, false));
     }
 
     #[test]
@@ -435,14 +484,18 @@ mod tests {
     #[test]
     fn workers_start_after_what_they_need() {
         let plan = workers(json!([
-            {"id": "a", "goal": "g", "timeout_seconds": 3, "limits": {"processes": 5}},
+            {"id": "a", "goal": "g", "timeout_seconds": 3, "required": null},
             {"id": "b", "goal": "g", "dependsOn": ["a", "a"]},
             {"id": "c", "goal": "g", "dependsOn": ["a", "b"], "required": false},
         ]))
         .unwrap();
         assert_eq!(
-            plan.workers[0].task["limits"],
-            json!({"processes": 5, "wall_clock_ms": 3000})
+            (plan.workers[0].timeout_seconds, plan.workers[0].required),
+            (3, true)
+        );
+        assert_eq!(
+            Value::Object(plan.workers[0].task.clone()),
+            json!({"goal": "g"})
         );
         assert_eq!(plan.workers[1].depends_on, ["a"]);
         let mut settled = BTreeMap::new();

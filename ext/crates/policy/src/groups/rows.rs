@@ -67,6 +67,21 @@ impl GroupStatus {
     }
 }
 
+/// The status of a row: its own, else what its outcome or the code of its error makes it. A row
+/// that says none of them is one of a failure.
+#[must_use]
+pub fn row_status(row: &Map<String, Value>) -> GroupStatus {
+    let said = |value: Option<&Value>| value.cloned().unwrap_or_default();
+    if let Ok(status) = serde_json::from_value(said(row.get("status"))) {
+        return status;
+    }
+    if let Ok(outcome) = serde_json::from_value(said(row.get("outcome"))) {
+        return GroupStatus::of_outcome(outcome);
+    }
+    let code = row.get("error").and_then(|error| error.get("code"));
+    serde_json::from_value(said(code)).map_or(GroupStatus::Failed, GroupStatus::of_error)
+}
+
 /// How many there are of each status.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals([u64; 5]);
@@ -214,6 +229,35 @@ mod tests {
         for (at, status) in GroupStatus::ALL.iter().enumerate() {
             assert_eq!(*status as usize, at);
             assert_eq!(serde_json::to_value(status).unwrap(), status.as_str());
+        }
+    }
+
+    #[test]
+    fn a_row_that_does_not_say_it_is_good_is_not() {
+        let status = |row: Value| row_status(row.as_object().unwrap());
+        for (row, expected) in [
+            (json!({}), GroupStatus::Failed),
+            (json!({"status": "completed"}), GroupStatus::Completed),
+            (json!({"status": "fine"}), GroupStatus::Failed),
+            (json!({"outcome": "no_op"}), GroupStatus::Completed),
+            (json!({"outcome": "partial"}), GroupStatus::Failed),
+            (json!({"outcome": "timed_out"}), GroupStatus::TimedOut),
+            (json!({"outcome": 7}), GroupStatus::Failed),
+            (
+                json!({"error": {"code": "wp_codebox_run_timeout"}}),
+                GroupStatus::TimedOut,
+            ),
+            (
+                json!({"error": {"code": "wp_codebox_run_cancelled"}}),
+                GroupStatus::Cancelled,
+            ),
+            (
+                json!({"error": {"code": "of_a_plugin"}}),
+                GroupStatus::Failed,
+            ),
+            (json!({"error": "text"}), GroupStatus::Failed),
+        ] {
+            assert_eq!(status(row.clone()), expected, "{row}");
         }
     }
 

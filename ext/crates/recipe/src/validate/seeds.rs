@@ -137,8 +137,10 @@ fn check_network(judge: &mut Judge<'_>, path: &str, multisite: &Value) {
             );
         }
         let name = text("path").trim_matches('/');
+        // A site there would lie over a directory of WordPress.
         let fits = !name.is_empty()
             && name.len() <= 60
+            && !name.starts_with("wp-")
             && name
                 .bytes()
                 .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
@@ -146,7 +148,7 @@ fn check_network(judge: &mut Judge<'_>, path: &str, multisite: &Value) {
             judge.say(
                 IssueCode::InvalidSiteSeedBootstrapPath,
                 format!("{at}.path"),
-                "must be one name of small letters, digits and -, such as /shop/",
+                "must be one name of small letters, digits and -, such as /shop/, that does not begin with wp-",
             );
         }
         if !seen.insert(name.to_owned()) {

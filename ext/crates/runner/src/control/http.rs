@@ -13,7 +13,7 @@ const HEADERS: usize = 64;
 /// Longest line of a head.
 const LINE: usize = 8 * 1024;
 /// How long a head may take.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(3);
 /// Names by which the socket may be called.
 const HOSTS: [&str; 2] = ["sandbox", "localhost"];
 

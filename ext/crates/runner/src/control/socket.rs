@@ -28,7 +28,7 @@ const CONVERSATIONS: usize = 64;
 /// Conversations beyond their first line at once; further ones are refused.
 const LIVE: usize = 128;
 /// How long a client may take for its first line, and an answer to a frame.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The socket's address by way of its open directory. It holds only as long as that is open.
 pub(crate) fn address(run_dir: &Path) -> io::Result<(OwnedFd, PathBuf)> {

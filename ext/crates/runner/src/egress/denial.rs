@@ -258,4 +258,46 @@ mod tests {
             serde_json::from_slice(&super::body(Reason::TlsFailed, &asked)).unwrap();
         assert_eq!(failed["code"], "wp_codebox_egress_failed");
     }
+
+    /// A body holds nothing but what its schema describes, in the schema's words.
+    #[test]
+    fn the_schema_knows_every_reason() {
+        let file = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../../abilities/schemas/egress-denied.v1.schema.json"
+        );
+        let schema: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+        let listed = &schema["properties"]["reason"]["enum"];
+        let reasons: Vec<&str> = Reason::ALL.iter().map(|reason| reason.as_str()).collect();
+        assert_eq!(listed, &json!(reasons));
+        let known = |schema: &Value, given: &Value| {
+            let names = given.as_object().unwrap().keys();
+            names.for_each(|name| assert!(schema["properties"].get(name).is_some(), "{name}"));
+            let required = schema["required"].as_array().unwrap().iter();
+            required.for_each(|name| {
+                assert!(given.get(name.as_str().unwrap()).is_some(), "{name}");
+            });
+        };
+        for mode in [
+            EgressMode::Unknown,
+            EgressMode::Tunnel,
+            EgressMode::Terminate,
+            EgressMode::Absolute,
+            EgressMode::BaseUrl,
+            EgressMode::Model,
+            EgressMode::Site,
+        ] {
+            let asked = Asked {
+                mode: Some(mode),
+                ..Asked::default()
+            };
+            let body: Value =
+                serde_json::from_slice(&body(Reason::PathNotAllowed, &asked)).unwrap();
+            let request = &schema["properties"]["request"];
+            known(&schema, &body);
+            known(request, &body["request"]);
+            let modes = request["properties"]["mode"]["enum"].as_array().unwrap();
+            assert!(modes.contains(&body["request"]["mode"]), "{body}");
+        }
+    }
 }

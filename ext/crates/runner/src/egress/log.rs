@@ -7,6 +7,7 @@
 use serde::Serialize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 /// How the guest spoke to the bridge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -119,7 +120,16 @@ pub(crate) struct EgressCounts {
 pub(crate) struct Ledger {
     most: usize,
     closing: AtomicBool,
-    log: Mutex<EgressLog>,
+    kept: Mutex<Kept>,
+}
+
+/// What a ledger holds. A row is written when its connection is gone, which may be some time
+/// after its request has ended.
+#[derive(Debug, Default)]
+struct Kept {
+    rows: Vec<(Instant, EgressRow)>,
+    cut: u64,
+    counts: EgressCounts,
 }
 
 impl Ledger {
@@ -128,7 +138,7 @@ impl Ledger {
         Self {
             most,
             closing: AtomicBool::new(false),
-            log: Mutex::new(EgressLog::default()),
+            kept: Mutex::new(Kept::default()),
         }
     }
 
@@ -150,13 +160,19 @@ impl Ledger {
 
     /// The log until now; what comes later is lost.
     pub(crate) fn take(&self) -> EgressLog {
-        std::mem::take(&mut *self.lock())
+        let mut kept = std::mem::take(&mut *self.lock());
+        kept.rows.sort_by_key(|(ended, _)| *ended);
+        EgressLog {
+            rows: kept.rows.into_iter().map(|(_, row)| row).collect(),
+            cut: kept.cut,
+            counts: kept.counts,
+        }
     }
 
-    /// Adds a row.
-    pub(crate) fn push(&self, row: EgressRow) {
-        let mut log = self.lock();
-        let counts = &mut log.counts;
+    /// Adds the row of a request that ended then.
+    pub(crate) fn push(&self, ended: Instant, row: EgressRow) {
+        let mut kept = self.lock();
+        let counts = &mut kept.counts;
         match row.decision {
             EgressDecision::Allowed => counts.allowed += 1,
             EgressDecision::Denied => counts.denied += 1,
@@ -164,15 +180,43 @@ impl Ledger {
         }
         counts.bytes_out = counts.bytes_out.saturating_add(row.bytes_out);
         counts.bytes_in = counts.bytes_in.saturating_add(row.bytes_in);
-        if log.rows.len() < self.most {
-            log.rows.push(row);
+        if kept.rows.len() < self.most {
+            kept.rows.push((ended, row));
         } else {
-            log.cut += 1;
+            kept.cut += 1;
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, EgressLog> {
+    fn lock(&self) -> MutexGuard<'_, Kept> {
         // Rows are pushed whole: what a panicking task left is sound.
-        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::egress::trace::Trace;
+    use std::sync::Arc;
+
+    /// A connection that lingers is written down after one that began when it had ended.
+    #[test]
+    fn rows_come_in_the_order_in_which_requests_ended() {
+        let ledger = Arc::new(Ledger::new(10));
+        let begin = |path: &str| {
+            let trace = Trace::begin(&ledger);
+            trace.describe(|row| path.clone_into(&mut row.path));
+            trace
+        };
+        let lingers = begin("/1");
+        lingers.passed();
+        let other = begin("/2");
+        other.passed();
+        drop(other);
+        drop(begin("/3"));
+        drop(lingers);
+        let rows = ledger.take().rows;
+        let paths: Vec<&str> = rows.iter().map(|row| row.path.as_str()).collect();
+        assert_eq!(paths, ["/1", "/2", "/3"]);
     }
 }

@@ -182,7 +182,8 @@ impl Drop for Trace {
         for text in [&mut row.method, &mut row.host, &mut row.path] {
             shorten(text);
         }
-        self.ledger.push(row.clone());
+        let ended = self.started + Duration::from_millis(ms);
+        self.ledger.push(ended, row.clone());
     }
 }
 

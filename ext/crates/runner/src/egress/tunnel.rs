@@ -25,8 +25,9 @@ pub(super) async fn pump(
     let (host_read, host_write) = tokio::io::split(host);
     let out = async {
         match carry(guest_read, host_write, Flow::Out, trace, budget).await {
-            // The guest may end its half and go on reading.
-            Ok(()) => std::future::pending().await,
+            // The guest may end its half and go on reading. So may a host that reads no more and
+            // has answered: what becomes of it, its own half tells.
+            Ok(()) | Err(Reason::UpstreamFailed) => std::future::pending().await,
             Err(reason) => reason,
         }
     };
@@ -70,5 +71,95 @@ fn count(flow: Flow, bytes: u64, trace: &Trace, budget: &Budget) -> Result<(), R
     match flow {
         Flow::Out => budget.sent(trace.sent(bytes), bytes),
         Flow::Back => budget.received(trace.received(bytes), bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::config::BridgeLimits;
+    use super::super::log::Ledger;
+    use super::*;
+    use std::io;
+    use std::pin::Pin;
+    use std::sync::Arc;
+    use std::task::{Context, Poll, Waker};
+    use tokio::io::ReadBuf;
+
+    /// Takes nothing. Once that was seen it answers, and then ends as it is told to.
+    struct Deaf {
+        answer: &'static [u8],
+        end: io::Result<()>,
+        refused: bool,
+        reader: Option<Waker>,
+    }
+
+    impl AsyncRead for Deaf {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+            buf: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            if !self.refused {
+                self.reader = Some(cx.waker().clone());
+                return Poll::Pending;
+            }
+            if self.answer.is_empty() {
+                return Poll::Ready(std::mem::replace(&mut self.end, Ok(())));
+            }
+            buf.put_slice(std::mem::take(&mut self.answer));
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl AsyncWrite for Deaf {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            _: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            self.refused = true;
+            self.reader.take().map(Waker::wake);
+            Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    /// What came of the tunnel, and what the guest got.
+    fn through(end: io::Result<()>) -> (Result<(), Reason>, String) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let (mut guest, inner) = tokio::io::duplex(4096);
+            let host = Deaf {
+                answer: b"all of it",
+                end,
+                refused: false,
+                reader: None,
+            };
+            let trace = Trace::begin(&Arc::new(Ledger::new(1)));
+            let budget = Budget::new(BridgeLimits::default());
+            guest.write_all(b"goodbye").await.unwrap();
+            let ended = pump(inner, host, &trace, &budget).await;
+            let mut got = String::new();
+            guest.read_to_string(&mut got).await.unwrap();
+            (ended, got)
+        })
+    }
+
+    #[test]
+    fn a_host_that_reads_no_more_is_heard_to_its_end() {
+        assert_eq!(through(Ok(())), (Ok(()), "all of it".to_owned()));
+        let reset = io::ErrorKind::ConnectionReset.into();
+        let expected = (Err(Reason::UpstreamFailed), "all of it".to_owned());
+        assert_eq!(through(Err(reset)), expected);
     }
 }

@@ -144,14 +144,15 @@ impl<'a> Recorder<'a> {
         detail: Map<String, Value>,
     ) -> Result<(), ErrorBody> {
         let id = format!("observation-{}", self.observations.len() + 1);
-        self.observations
-            .push(json!({"id": id, "type": kind, "data": data, "observedAt": now_rfc3339()}));
+        let seen = json!({"id": id, "type": kind, "data": data, "observedAt": now_rfc3339()});
         let mut event = Map::from_iter([
             ("id".to_owned(), json!(id)),
             ("type".to_owned(), json!(kind)),
         ]);
         event.extend(detail);
-        self.event(EventType::Observed, None, Value::Object(event))
+        self.event(EventType::Observed, None, Value::Object(event))?;
+        self.observations.push(seen);
+        Ok(())
     }
 
     /// Every event so far.

@@ -294,6 +294,15 @@ fn a_detached_run_says_so() {
     assert_eq!(world.view(1).mode, RunMode::Detached);
 }
 
+/// Ends the other threads of a test, also when this one fails: a scope waits for them.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Lists, looks and pages beside runs that begin, write, end, die and are collected: nobody
 /// sees a torn record, a dead run that runs, or a run that comes back.
 #[test]
@@ -302,6 +311,7 @@ fn looking_beside_runs_that_come_and_go() {
     let over = &AtomicBool::new(false);
     let settled = &AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let ends = Over(over);
         let lookers: Vec<_> = (0..3)
             .map(|_| {
                 scope.spawn(move || {
@@ -345,7 +355,9 @@ fn looking_beside_runs_that_come_and_go() {
             .collect();
         let collector = scope.spawn(move || {
             let mut removed = 0;
-            while !over.load(Ordering::Relaxed) {
+            // The last look comes after the last run: there is something to collect by then.
+            loop {
+                let last = over.load(Ordering::Relaxed);
                 let rules = crate::GcRules {
                     max_age: Duration::ZERO,
                     budget: crate::SizeBudget::Bytes(0),
@@ -359,6 +371,9 @@ fn looking_beside_runs_that_come_and_go() {
                 removed += report.removed.len();
                 if report.settled > 0 {
                     settled.store(true, Ordering::Relaxed);
+                }
+                if last {
+                    break;
                 }
                 std::thread::sleep(Duration::from_millis(20));
             }
@@ -380,7 +395,7 @@ fn looking_beside_runs_that_come_and_go() {
                     .unwrap();
             }
         }
-        over.store(true, Ordering::Relaxed);
+        drop(ends);
         let looks: usize = lookers.into_iter().map(|l| l.join().unwrap()).sum();
         assert!(looks > 0, "somebody looked");
         assert!(collector.join().unwrap() > 0, "something was collected");
@@ -423,6 +438,7 @@ fn the_dead_do_not_count() {
     let world = &world();
     let over = &AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _ends = Over(over);
         scope.spawn(move || {
             while !over.load(Ordering::Relaxed) {
                 reap_dead(&world.state, &world.site).unwrap();
@@ -437,7 +453,6 @@ fn the_dead_do_not_count() {
                 Err(error) => refused.push(error.to_string()),
             }
         }
-        over.store(true, Ordering::Relaxed);
         assert_eq!(refused, Vec::<String>::new());
     });
 }

@@ -8,7 +8,7 @@ use super::window::head;
 use crate::agent::{ToolAnswer, ToolCall, ToolStatus};
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
-use wp_codebox_contracts::{ErrorCode, RunId, schema_id};
+use wp_codebox_contracts::{ErrorCode, ParentToolStatus, RunId, schema_id};
 use wp_codebox_policy::Redactor;
 
 /// Calls of one run.
@@ -147,8 +147,9 @@ fn read(tool: &str, result: &Value) -> (ToolStatus, String) {
         };
         format!("{}{code}", head(message, MESSAGE))
     };
-    match status {
-        "succeeded" => {
+    let known = serde_json::from_value::<ParentToolStatus>(result["status"].clone());
+    match known {
+        Ok(ParentToolStatus::Succeeded) => {
             let output = output();
             let kept = head(&output, OUTPUT);
             let cut = output.len() - kept.len();
@@ -159,14 +160,14 @@ fn read(tool: &str, result: &Value) -> (ToolStatus, String) {
             };
             (ToolStatus::Ok, format!("{kept}{rest}"))
         }
-        "denied" => (
+        Ok(ParentToolStatus::Denied) => (
             ToolStatus::Denied,
             format!("{tool}: denied by the host: {}", error()),
         ),
-        "failed" | "unavailable" | "timeout" => {
-            (ToolStatus::Failed, format!("{tool}: {status}: {}", error()))
-        }
-        _ => (
+        Ok(
+            ParentToolStatus::Failed | ParentToolStatus::Unavailable | ParentToolStatus::Timeout,
+        ) => (ToolStatus::Failed, format!("{tool}: {status}: {}", error())),
+        Err(_) => (
             ToolStatus::Failed,
             format!("{tool}: failed: the host's answer has no known status"),
         ),

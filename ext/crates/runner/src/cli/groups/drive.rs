@@ -16,7 +16,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunRequest, RunResult};
-use wp_codebox_policy::{GroupStatus, Totals, cancelled_row, failed_row};
+use wp_codebox_policy::{GroupStatus, cancelled_row, failed_row, row_status};
 
 /// How long nothing is looked at while nothing ends.
 const TICK: Duration = Duration::from_millis(100);
@@ -69,7 +69,6 @@ pub(super) trait Group {
 /// What came of all of it.
 pub(super) struct Driven {
     pub rows: Spool,
-    pub totals: Totals,
 }
 
 struct Ended {
@@ -81,7 +80,6 @@ struct Drive<'a, 'g> {
     host: &'a Host<'a>,
     group: &'g mut dyn Group,
     rows: Spool,
-    totals: Totals,
     began: Vec<Option<(Instant, String)>>,
     alive: usize,
     retry_at: Instant,
@@ -99,7 +97,6 @@ pub(super) fn drive(
         host,
         rows: Spool::new(size).map_err(|e| unwritable(&e))?,
         group,
-        totals: Totals::default(),
         began: vec![None; size],
         alive: 0,
         retry_at: Instant::now(),
@@ -115,10 +112,7 @@ pub(super) fn drive(
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
         }
-        Ok(Driven {
-            rows: drive.rows,
-            totals: drive.totals,
-        })
+        Ok(Driven { rows: drive.rows })
     })
 }
 
@@ -254,13 +248,11 @@ impl Drive<'_, '_> {
     ) -> Result<(), ErrorBody> {
         let mut row = self.group.head(at);
         row.extend(what);
-        let status = row.get("status").cloned().unwrap_or_default();
-        let status = serde_json::from_value(status).unwrap_or(GroupStatus::Failed);
+        let status = row_status(&row);
         if let (true, Some((began, started))) = (self.group.is_timed(), &self.began[at]) {
             row.insert("timings".to_owned(), timings(*began, started));
         }
         self.group.settled(at, &mut row, finished, status);
-        self.totals.count(status);
         self.rows.put(at, &row).map_err(|e| unwritable(&e))?;
         if !self.host.output.is_json() {
             self.host.output.line(&said(&self.group.name(at), &row));

@@ -96,7 +96,7 @@ impl Judged {
             settings,
         } = self;
         let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
-        supervisor.until_ready(&request)?;
+        let ready = supervisor.until_ready(&request)?;
         state.become_owner().map_err(|e| e.body())?;
         seed.write(&state, &site, &request.run_id)?;
         let run = FoundRun {
@@ -109,7 +109,13 @@ impl Judged {
             site,
             run_id: request.run_id,
         };
-        shown::document(&state, &run)
+        let mut document = shown::document(&state, &run)?;
+        // It said so itself, and may have too much to do to say it again.
+        if document["state"] == "provisioning" {
+            document["state"] = json!("ready");
+            document["expiresAt"] = json!(ready.get("expiresAt"));
+        }
+        Ok(document)
     }
 }
 

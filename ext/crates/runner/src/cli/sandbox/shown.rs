@@ -7,7 +7,9 @@ use std::time::Duration;
 use wp_codebox_contracts::{
     ErrorBody, EventType, LifecycleEvent, LiveRequest, RunStatus, RunView, schema_id,
 };
-use wp_codebox_runtime::{CONTROL_SOCKET, FoundRun, PageLimits, StateDir, events, view};
+use wp_codebox_runtime::{
+    CONTROL_SOCKET, FoundRun, PageLimits, StateDir, events, now_rfc3339, view,
+};
 
 /// How long a sandbox may take to say how it is.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -110,61 +112,150 @@ fn is_end(event: &LifecycleEvent) -> bool {
 
 /// For people.
 pub(super) fn lines(document: &Value) -> Vec<String> {
-    let text = |value: &Value, name: &str| match &value[name] {
+    if let Some(rows) = document["sandboxes"].as_array() {
+        let head = format!("{SANDBOX:<36}  {:<12}  {PROFILE}", "STATE");
+        let mut lines = vec![head];
+        lines.extend(rows.iter().map(one_line));
+        return lines;
+    }
+    if let Some(rows) = document["snapshots"].as_array() {
+        let head = format!(
+            "{:<37}  {:<24}  {:>9}  NAME, {SANDBOX}",
+            "SNAPSHOT", "MADE", "SIZE"
+        );
+        let mut lines = vec![head];
+        lines.extend(rows.iter().map(|row| {
+            let (id, at, size) = (text(row, "id"), text(row, "created_at"), size(row));
+            let name = plain(&text(row, "name"));
+            format!(
+                "{id:<37}  {at:<24}  {size:>9}  {name}, {}",
+                text(row, "run_id")
+            )
+        }));
+        let damaged = document["damaged"].as_array().into_iter().flatten();
+        lines.extend(damaged.map(|id| {
+            format!(
+                "{}  cannot be read; remove-snapshot removes it",
+                id.as_str().unwrap_or_default()
+            )
+        }));
+        return lines;
+    }
+    match document["schema"].as_str() {
+        Some(schema_id::SANDBOX) => sandbox(document),
+        Some(schema_id::SANDBOX_SNAPSHOT) => snapshot(document),
+        _ => {
+            let members = document.as_object().into_iter().flatten();
+            members
+                .filter(|(name, value)| !value.is_null() && *name != "schema" && *name != "success")
+                .map(|(name, _)| format!("{name}: {}", text(document, name)))
+                .collect()
+        }
+    }
+}
+
+const SANDBOX: &str = "SANDBOX";
+const PROFILE: &str = "PROFILE";
+
+fn text(value: &Value, name: &str) -> String {
+    match &value[name] {
         Value::String(text) => text.clone(),
         Value::Null => String::new(),
         other => other.to_string(),
-    };
-    if let Some(rows) = document["sandboxes"].as_array() {
-        return rows.iter().map(|row| one_line(row, &text)).collect();
     }
-    if let Some(rows) = document["snapshots"].as_array() {
-        let line = |row: &Value| {
-            let bytes = text(row, "total_bytes");
-            let (id, name, at, run) = (
-                text(row, "id"),
-                text(row, "name"),
-                text(row, "created_at"),
-                text(row, "run_id"),
-            );
-            format!("{id}  {at}  {bytes:>12}  {name}  {run}")
-        };
-        return rows.iter().map(line).collect();
-    }
-    if document["schema"] == schema_id::SANDBOX {
-        let mut lines = vec![one_line(document, &text)];
-        if document["tombstone"].is_object() {
-            let told = &document["tombstone"];
-            lines.push(format!(
-                "  {} at {} by {}: {}",
-                text(told, "how"),
-                text(told, "endedAt"),
-                text(told, "actor"),
-                text(told, "reason")
-            ));
-        }
-        return lines;
-    }
-    let members = document.as_object().into_iter().flatten();
-    members
-        .filter(|(_, value)| !value.is_null())
-        .map(|(name, _)| format!("{name}: {}", text(document, name)))
+}
+
+/// A text from a file or a guest, as a terminal may have it.
+fn plain(text: &str) -> String {
+    let shown = text.chars();
+    shown
+        .map(|c| if c.is_control() { '?' } else { c })
         .collect()
 }
 
-fn one_line(row: &Value, text: &dyn Fn(&Value, &str) -> String) -> String {
+/// `1.5 MiB`.
+fn size(row: &Value) -> String {
+    let bytes = row["total_bytes"].as_u64().unwrap_or_default();
+    match bytes {
+        0..1024 => format!("{bytes} B"),
+        1024..1_048_576 => format!("{} KiB", bytes / 1024),
+        _ => format!("{}.{} MiB", bytes >> 20, (bytes & 0xf_ffff) * 10 >> 20),
+    }
+}
+
+fn one_line(row: &Value) -> String {
     let identity = &row["identity"];
     format!(
-        "{}  {:<12}  {}@{}  until {}",
+        "{:<36}  {:<12}  {}@{}",
         text(row, "id"),
         text(row, "state"),
         text(identity, "profile"),
         text(identity, "version"),
-        match text(row, "expiresAt") {
-            at if at.is_empty() => "-".to_owned(),
-            at => at,
-        }
     )
+}
+
+fn sandbox(document: &Value) -> Vec<String> {
+    let mut lines = vec![one_line(document)];
+    let mut add = |name: &str, value: String| {
+        if !value.is_empty() {
+            lines.push(format!("  {name:<10} {}", plain(&value)));
+        }
+    };
+    add("isolation", text(document, "isolation"));
+    add("network", text(document, "network"));
+    add("preview", text(&document["preview"], "url"));
+    for row in document["executions"].as_array().into_iter().flatten() {
+        let (id, by) = (text(row, "id"), text(row, "actor"));
+        add("runs", format!("{} ({id}, by {by})", text(row, "program")));
+    }
+    let expires = text(document, "expiresAt");
+    let left = left(&expires, &now_rfc3339());
+    add(
+        "expires",
+        left.map_or(expires.clone(), |left| format!("{expires} ({left})")),
+    );
+    let told = &document["tombstone"];
+    if told.is_object() {
+        let (how, by) = (text(told, "how"), text(told, "actor"));
+        add(
+            "ended",
+            format!("{} ({how} by {by})", text(told, "endedAt")),
+        );
+        add("reason", text(told, "reason"));
+    }
+    add("bundle", text(document, "bundleId"));
+    lines
+}
+
+fn snapshot(document: &Value) -> Vec<String> {
+    let (id, run) = (text(document, "id"), text(document, "run_id"));
+    vec![
+        format!("{id}  {}", plain(&text(document, "name"))),
+        format!(
+            "  {} of {run}, made {}",
+            size(document),
+            text(document, "created_at")
+        ),
+        format!("  wp-codebox sandbox restore {run} {id}"),
+    ]
+}
+
+/// `in 29 min`, of two moments of the same day or month; none when it is not worth saying.
+fn left(until: &str, now: &str) -> Option<String> {
+    let seconds = |text: &str| -> Option<u64> {
+        let part = |range: std::ops::Range<usize>| text.get(range)?.parse::<u64>().ok();
+        let (days, hours) = (part(8..10)?, part(11..13)?);
+        Some(((days * 24 + hours) * 60 + part(14..16)?) * 60 + part(17..19)?)
+    };
+    // Nothing lives for a month: in the next one days begin anew.
+    if until.get(..7)? != now.get(..7)? {
+        return None;
+    }
+    match seconds(until)?.checked_sub(seconds(now)?)? {
+        left @ 0..120 => Some(format!("in {left} s")),
+        left @ 120..7200 => Some(format!("in {} min", left / 60)),
+        left => Some(format!("in {} h", left / 3600)),
+    }
 }
 
 #[cfg(test)]
@@ -220,5 +311,49 @@ mod tests {
             (told["how"].as_str(), told["reason"].as_str()),
             (Some("died"), Some("what it came to"))
         );
+    }
+
+    #[test]
+    fn people_are_told_what_they_need_and_no_terminal_is_led_astray() {
+        let kept = json!({
+            "schema": "wp-codebox/sandbox-snapshot/v1", "id": "snap_1", "name": "a\u{1b}[2Jb",
+            "run_id": "run_1", "total_bytes": 1_600_000, "created_at": "t",
+        });
+        let told = lines(&kept).join("\n");
+        assert!(
+            told.contains("a?[2Jb") && told.contains("1.5 MiB"),
+            "{told}"
+        );
+        assert!(told.contains("sandbox restore run_1 snap_1"), "{told}");
+        let listed = lines(&json!({"snapshots": [kept], "damaged": ["snap_2"]}));
+        assert!(
+            listed[0].starts_with("SNAPSHOT") && listed.len() == 3,
+            "{listed:?}"
+        );
+        assert!(!listed.concat().contains('\u{1b}'));
+        let held = lines(&json!({
+            "schema": "wp-codebox/sandbox/v1", "id": "run_1", "state": "active", "isolation": "full",
+            "network": "deny", "preview": {"url": "http://127.0.0.1:1/"}, "expiresAt": "e",
+            "executions": [{"id": "exec-1", "program": "sleep", "actor": "me"}],
+        }));
+        for part in [
+            "full",
+            "deny",
+            "http://127.0.0.1:1/",
+            "sleep (exec-1, by me)",
+        ] {
+            assert!(
+                held.iter().any(|line| line.contains(part)),
+                "{part}: {held:?}"
+            );
+        }
+        let at = |minute: &str| format!("2026-11-22T16:{minute}.000Z");
+        assert_eq!(
+            left(&at("30:05"), &at("00:59")).as_deref(),
+            Some("in 29 min")
+        );
+        assert_eq!(left(&at("01:05"), &at("00:59")).as_deref(), Some("in 6 s"));
+        assert_eq!(left(&at("00:05"), &at("00:59")), None);
+        assert_eq!(left("e", &at("00:59")), None);
     }
 }

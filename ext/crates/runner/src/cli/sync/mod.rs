@@ -135,8 +135,9 @@ fn run(args: &SyncArgs, given: &SidesArgs, way: Option<Way>) -> Result<Report, E
 /// Whether a path, or a directory it lies in, takes no part.
 fn is_left_out(left_out: &[(String, String)], path: &str) -> bool {
     left_out.iter().any(|(out, _)| {
-        path.strip_prefix(out.as_str())
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        let below = path.strip_prefix(out.as_str());
+        // Nothing at all takes part when the directory itself does not.
+        out.is_empty() || below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     })
 }
 
@@ -178,6 +179,13 @@ fn look(line: &Line, guest: Option<GuestPath>) -> Result<Looked, ErrorBody> {
         }
         let began = row["sourceSha256"].as_str().map(str::to_owned);
         seen.began.insert(path, began);
+    }
+    for row in tree["leftOut"].as_array().into_iter().flatten() {
+        let path = row["path"].as_str();
+        if let Some(path) = path.and_then(|path| path.strip_prefix(top.as_str())) {
+            let reason = row["reason"].as_str().unwrap_or_default();
+            left_out.push((path.trim_start_matches('/').to_owned(), reason.to_owned()));
+        }
     }
     for row in rows(&tree) {
         let (Some(path), Some(digest)) = (below(&top, row), row["sha256"].as_str()) else {

@@ -55,6 +55,9 @@ impl Resolve for Names {
     }
 }
 
+/// Longest that a test waits for what must come about.
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+
 /// Public addresses with the loopback server that stands for each.
 #[derive(Default)]
 pub(super) struct Wires {
@@ -168,9 +171,7 @@ impl Rig {
     /// Sends bytes over TCP and reads to the end.
     pub(super) fn raw(&self, bytes: &[u8]) -> String {
         let mut stream = TcpStream::connect(self.tcp).unwrap();
-        stream
-            .set_read_timeout(Some(Duration::from_secs(20)))
-            .unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.write_all(bytes).unwrap();
         let mut out = Vec::new();
         // A bridge whose limits are broken must not take this machine with it.
@@ -268,9 +269,7 @@ pub(super) fn listen(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> Socke
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let serve = Arc::clone(&serve);
-            stream
-                .set_read_timeout(Some(Duration::from_secs(20)))
-                .unwrap();
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
             std::thread::spawn(move || serve(stream));
         }
     });

@@ -79,7 +79,7 @@ fn tls_rig(rules: serde_json::Value) -> Rig {
     let rig = rig(Options {
         rules,
         limits: BridgeLimits {
-            head_timeout: Duration::from_secs(2),
+            head_timeout: Duration::from_secs(4),
             ..BridgeLimits::default()
         },
         ..Options::default()
@@ -208,7 +208,7 @@ fn a_tunnel_has_limits() {
         rules: json!({"allowHosts": ["a.example"]}),
         limits: BridgeLimits {
             response_bytes: 200_000,
-            idle_timeout: Duration::from_secs(1),
+            idle_timeout: Duration::from_secs(3),
             ..BridgeLimits::default()
         },
         ..Options::default()
@@ -222,7 +222,7 @@ fn a_tunnel_has_limits() {
             if request.contains("/huge") {
                 while stream.write_all(&[b'x'; 16384]).is_ok() {}
             } else {
-                std::thread::sleep(Duration::from_secs(4));
+                std::thread::sleep(Duration::from_secs(60));
             }
         }),
     );

@@ -36,7 +36,7 @@ impl Guest {
                 let Ok(mut stream) = stream else { return };
                 let with = Arc::clone(&with);
                 stream
-                    .set_read_timeout(Some(Duration::from_secs(2)))
+                    .set_read_timeout(Some(Duration::from_secs(20)))
                     .unwrap();
                 let mut head = Vec::new();
                 let mut piece = [0_u8; 4096];
@@ -102,7 +102,7 @@ fn open(doorway: Arc<dyn Doorway>, token: Option<&str>, limits: ForwarderLimits)
 fn say(to: &Forwarder, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(to.address()).unwrap();
     stream
-        .set_read_timeout(Some(Duration::from_secs(5)))
+        .set_read_timeout(Some(Duration::from_secs(20)))
         .unwrap();
     stream.write_all(bytes).unwrap();
     let mut answer = Vec::new();
@@ -335,7 +335,8 @@ fn connections_are_bounded_and_slow_ones_end() {
     let guest = Guest::start(PAGE);
     let limits = ForwarderLimits {
         connections: 8,
-        head_timeout: Duration::from_millis(500),
+        // Longer than it takes to make the thirty, shorter than anybody waits for a room.
+        head_timeout: Duration::from_secs(3),
         ..ForwarderLimits::default()
     };
     let preview = open(Arc::clone(&guest) as Arc<dyn Doorway>, None, limits);
@@ -346,7 +347,7 @@ fn connections_are_bounded_and_slow_ones_end() {
             stream
         })
         .collect();
-    let until = Instant::now() + Duration::from_secs(5);
+    let until = Instant::now() + Duration::from_secs(30);
     while preview.counts().turned_away < 22 && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -363,20 +364,24 @@ fn connections_are_bounded_and_slow_ones_end() {
 fn after_its_time_the_port_is_free() {
     let guest = Guest::start(PAGE);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let until = Instant::now() + Duration::from_millis(400);
+    let until = Instant::now() + Duration::from_secs(2);
     let preview = Forwarder::open(ForwarderConfig {
         listener,
         public: None,
         token: None,
         until,
         doorway: guest,
-        limits: ForwarderLimits::default(),
+        // Nothing else ends what is held.
+        limits: ForwarderLimits {
+            head_timeout: Duration::from_secs(600),
+            ..ForwarderLimits::default()
+        },
     })
     .unwrap();
     assert_eq!(status(&get(&preview, "/", "")), "200");
     // One that is open and says nothing does not keep it.
     let mut held = TcpStream::connect(preview.address()).unwrap();
-    let late = until + Duration::from_millis(900);
+    let late = until + Duration::from_secs(20);
     while TcpListener::bind(preview.address()).is_err() {
         assert!(Instant::now() < late, "the port is not free");
         std::thread::sleep(Duration::from_millis(20));

@@ -187,6 +187,15 @@ impl Desk {
         ask
     }
 
+    /// A wish for more time that waits, from whichever place in the queue.
+    pub(super) fn take_extension(&self) -> Option<Ask> {
+        let mut inner = self.lock();
+        let at = inner.asks.iter().position(|ask| {
+            matches!(ask, Ask::Call { request, .. } if matches!(**request, LiveRequest::ExtendTtl { .. }))
+        })?;
+        inner.asks.remove(at)
+    }
+
     /// Output that waits, from whichever place in the queue: it belongs to nothing but itself.
     pub(crate) fn take_output(&self) -> Vec<(ExecutionId, OutputStream, Vec<u8>)> {
         let mut inner = self.lock();
@@ -352,6 +361,32 @@ mod tests {
             assert_eq!(answer.try_recv().unwrap().unwrap_err().message, "it ended");
         }
         assert_eq!(desk.put(call().0).unwrap_err().message, "it ended");
+    }
+
+    #[test]
+    fn a_wish_for_more_time_is_found_wherever_it_waits() {
+        let desk = Desk::new(Keeps::Guest).unwrap();
+        let (mut ask, mut waiting) = (call(), Vec::new());
+        desk.put(ask.0).unwrap();
+        waiting.push(ask.1);
+        ask = call();
+        let Ask::Call { actor, answer, .. } = ask.0 else {
+            return;
+        };
+        let request = Box::new(LiveRequest::ExtendTtl { ttl_ms: 7 });
+        desk.put(Ask::Call {
+            actor,
+            request,
+            answer,
+        })
+        .unwrap();
+        let found = desk.take_extension();
+        assert!(
+            matches!(found, Some(Ask::Call { request, .. }) if *request == LiveRequest::ExtendTtl { ttl_ms: 7 })
+        );
+        assert!(desk.take_extension().is_none());
+        assert!(matches!(desk.take(), Some(Ask::Call { .. })));
+        assert!(desk.take().is_none());
     }
 
     #[tokio::test]

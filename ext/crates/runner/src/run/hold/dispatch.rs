@@ -60,8 +60,8 @@ pub(super) fn dispatch(
             observation,
         } => episode::step(session, action, observation.as_ref(), left),
         LiveRequest::Trace => episode::trace(session),
-        LiveRequest::SyncIn(request) => session.sync_in(request, &actor(session)),
-        LiveRequest::SyncOut(request) => session.sync_out(request, &actor(session)),
+        LiveRequest::SyncIn(request) => session.sync_in(request, &actor(session), left),
+        LiveRequest::SyncOut(request) => session.sync_out(request, &actor(session), left),
         LiveRequest::Snapshot(_)
         | LiveRequest::Restore { .. }
         | LiveRequest::Reset

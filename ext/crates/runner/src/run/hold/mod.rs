@@ -40,10 +40,14 @@ pub(super) fn serve(
     states: &mut States,
 ) -> Result<Option<Stop>, ErrorBody> {
     let mut house = House::open(session, hold, desk, states)?;
+    // Whoever waits until it is ready wants to see its preview, too.
     let unable = house.open_preview(session, hold)?;
     let end = match &unable {
         Some(_) => Ok((HoldEnd::Closed, None)),
-        None => house.run(session),
+        None => {
+            house.ready(session)?;
+            house.run(session)
+        }
     };
     let closed = house.close(session, &end);
     episode::close(session.recorder);
@@ -107,9 +111,12 @@ impl<'d> House<'d> {
         house.states.set("idleMs", json!(hold.idle_ms));
         episode::begin(session)?;
         house.look(session);
-        let change = Change::by_supervisor(RuntimeState::Ready, "the guest is ready");
-        house.states.change(session.recorder, desk, change)?;
         Ok(house)
+    }
+
+    fn ready(&mut self, session: &mut Session<'_, '_>) -> Result<(), ErrorBody> {
+        let change = Change::by_supervisor(RuntimeState::Ready, "the guest is ready");
+        self.states.change(session.recorder, self.desk, change)
     }
 
     /// Opens the preview that the run itself asks for. Without it there is nothing to wait for.
@@ -164,6 +171,13 @@ impl<'d> House<'d> {
     fn run(&mut self, session: &mut Session<'_, '_>) -> Result<End, ErrorBody> {
         loop {
             if let Some(end) = self.over(session) {
+                // Whoever asked for more time while we were busy has not asked too late.
+                if end.0 == HoldEnd::Expired
+                    && let Some(ask) = self.desk.take_extension()
+                {
+                    self.serve_one(session, ask)?;
+                    continue;
+                }
                 return Ok(end);
             }
             let now = Instant::now();

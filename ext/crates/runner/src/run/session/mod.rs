@@ -114,17 +114,25 @@ impl<'s, 'r> Session<'s, 'r> {
             let phase = Phase::Work;
             let loaded = agents::load_components(self.setting, self.recorder, runtime, phase);
             if let Err(error) = loaded.and_then(state::ready) {
-                next.runtime.destroy();
+                next.runtime.discard();
                 next.egress.close(Phase::Work, self.recorder)?;
                 return Err(error);
             }
         }
-        let (isolation, outer) = seen(self.setting, self.recorder, next.runtime.as_ref())?;
+        let seen = seen(self.setting, self.recorder, next.runtime.as_ref());
+        let (isolation, outer) = match seen {
+            Ok(seen) => seen,
+            // A journal that cannot be written: the present guest goes on.
+            Err(error) => {
+                next.runtime.discard();
+                let _ = next.egress.close(Phase::Work, self.recorder);
+                return Err(error);
+            }
+        };
         self.replaced = number;
         (self.isolation, self.outer) = (isolation, outer);
         let last = std::mem::replace(&mut self.guest, next);
-        let left = last.runtime.destroy();
-        self.spent = added(self.spent, left.usage);
+        self.spent = added(self.spent, last.runtime.discard());
         last.egress.close(Phase::Work, self.recorder)
     }
 

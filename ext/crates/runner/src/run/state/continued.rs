@@ -17,7 +17,7 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::{
     BackendError, Connector, Destroyed, EgressListeners, Execution, ExecutionEnd, ExecutionResult,
-    Launch, LaunchedEnd, Left, Runtime,
+    Launch, LaunchedEnd, Left, Runtime, Usage,
 };
 
 /// Puts the state that a guest began on behind what it leaves.
@@ -86,6 +86,9 @@ impl Runtime for Continued {
             Left::Layers(layers) => merged(&self.scratch, &self.base, &layers).map(Left::Layers),
             trees @ Left::Trees(_) => Ok(trees),
         }
+    }
+    fn discard(self: Box<Self>) -> Usage {
+        self.inner.discard()
     }
     fn destroy(self: Box<Self>) -> Destroyed {
         let Destroyed { left, usage } = self.inner.destroy();

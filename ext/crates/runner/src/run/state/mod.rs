@@ -24,11 +24,12 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::time::Duration;
 use wp_codebox_artifacts::Durability;
 use wp_codebox_backend_native::WP_CONTENT_LAYER;
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, EventType, IsolationLevel, LiveRequest, SandboxSnapshot, SnapshotRequest,
-    schema_id,
+    CommandStatus, ErrorBody, ErrorCode, EventType, IsolationLevel, LiveRequest, SandboxSnapshot,
+    SnapshotRequest, schema_id,
 };
 use wp_codebox_runtime::{LayerSource, Left, Runtime, Shelf, SnapshotOf};
 
@@ -180,7 +181,7 @@ impl Session<'_, '_> {
         Ok(snapshot)
     }
 
-    /// Replaces the guest by a fresh one.
+    /// Replaces the guest by a fresh one, set up as the sandbox's profile says.
     pub(crate) fn reset(&mut self, actor: &str, running: &[String]) -> Result<(), ErrorBody> {
         free(running)?;
         self.replace(None)?;
@@ -188,7 +189,25 @@ impl Session<'_, '_> {
             EventType::StateChanged,
             None,
             json!({"from": "active", "to": "active", "actor": actor, "reason": "reset"}),
-        )
+        )?;
+        let request = &self.setting.prepared.request;
+        let profile = request
+            .hold
+            .as_ref()
+            .and_then(|hold| hold.identity.as_ref());
+        let setup = profile.map_or(&[][..], |_| request.commands.as_slice());
+        for call in setup {
+            let done = self.command(call, Duration::MAX)?;
+            if let (CommandStatus::Error, error) = (done.result.status, done.result.error) {
+                let why = error.map_or_else(String::new, |error| format!(": {}", error.message));
+                let command = &call.command;
+                return Err(ErrorBody::new(
+                    ErrorCode::CommandFailed,
+                    format!("the guest is fresh, but {command} of its setup failed{why}"),
+                ));
+            }
+        }
+        Ok(())
     }
 
     fn shelf(&self) -> Result<Shelf, ErrorBody> {

@@ -16,6 +16,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use program::Answer;
 use serde_json::{Map, Value, json};
+use std::time::{Duration, Instant};
 use wp_codebox_artifacts::{Change, EntryChange, FileMode, Node, sha256};
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, EventType, GuestPath, MAX_LIVE_LINE, MountAccess, SyncIn, SyncOut,
@@ -30,8 +31,14 @@ const TREE_FILES: u64 = 50_000;
 const ANSWER_BYTES: usize = MAX_LIVE_LINE - 4096;
 
 impl Session<'_, '_> {
-    /// Writes or deletes one file.
-    pub(crate) fn sync_in(&mut self, request: &SyncIn, actor: &str) -> Result<Value, ErrorBody> {
+    /// Writes or deletes one file; at most for `left`, which is what the sandbox still has.
+    pub(crate) fn sync_in(
+        &mut self,
+        request: &SyncIn,
+        actor: &str,
+        left: Duration,
+    ) -> Result<Value, ErrorBody> {
+        let until = Instant::now() + left;
         let path = self.writable(&request.path)?;
         if let Some(base) = &request.base_sha256 {
             let digest = base.len() == 64 && base.bytes().all(|b| b.is_ascii_hexdigit());
@@ -65,11 +72,11 @@ impl Session<'_, '_> {
                 let question = json!({
                     "op": "put", "path": path, "length": bytes.len(), "sha256": base, "mode": mode,
                 });
-                self.ask_sync(&question, &bytes)?
+                self.ask_sync(&question, &bytes, until)?
             }
             None => {
                 let question = json!({"op": "remove", "path": path, "sha256": base});
-                self.ask_sync(&question, &[])?
+                self.ask_sync(&question, &[], until)?
             }
         };
         let members = accepted(done, &path, base.as_deref())?.members;
@@ -78,8 +85,14 @@ impl Session<'_, '_> {
         Ok(answer)
     }
 
-    /// What the sandbox holds.
-    pub(crate) fn sync_out(&mut self, request: &SyncOut, actor: &str) -> Result<Value, ErrorBody> {
+    /// What the sandbox holds, likewise.
+    pub(crate) fn sync_out(
+        &mut self,
+        request: &SyncOut,
+        actor: &str,
+        left: Duration,
+    ) -> Result<Value, ErrorBody> {
+        let until = Instant::now() + left;
         let below = match &request.path {
             Some(path) => Some(self.writable(path)?),
             None => None,
@@ -90,8 +103,9 @@ impl Session<'_, '_> {
         if let Some(below) = &below {
             answer["path"] = json!(below);
         }
+        let mut left_out = Vec::new();
         let rows = match (&below, request.content, request.everything) {
-            (Some(path), true, _) => match self.one_file(path, actor)? {
+            (Some(path), true, _) => match self.one_file(path, actor, until)? {
                 Some(row) => vec![row],
                 None => self.changes(below.as_ref())?,
             },
@@ -100,10 +114,17 @@ impl Session<'_, '_> {
                     "content is carried file by file: name the path of one",
                 ));
             }
-            (_, false, true) => self.tree(below.as_ref())?,
+            (_, false, true) => {
+                let tree = self.tree(below.as_ref(), until)?;
+                left_out = tree.left_out;
+                tree.files
+            }
             (_, false, false) => self.changes(below.as_ref())?,
         };
         answer["files"] = json!(rows);
+        if !left_out.is_empty() {
+            answer["leftOut"] = json!(left_out);
+        }
         if serde_json::to_string(&answer).map_or(0, |text| text.len()) > ANSWER_BYTES {
             return Err(invalid(
                 "there are too many files for one answer: name a directory below",
@@ -141,9 +162,14 @@ impl Session<'_, '_> {
     }
 
     /// One file with its content; none when there is no file of this name.
-    fn one_file(&mut self, path: &GuestPath, actor: &str) -> Result<Option<Value>, ErrorBody> {
+    fn one_file(
+        &mut self,
+        path: &GuestPath,
+        actor: &str,
+        until: Instant,
+    ) -> Result<Option<Value>, ErrorBody> {
         let question = json!({"op": "read", "path": path, "most": FILE_BYTES});
-        let answer = self.ask_sync(&question, &[])?;
+        let answer = self.ask_sync(&question, &[], until)?;
         let code = answer.members.get("code").and_then(Value::as_str);
         match code {
             Some("kind" | "missing") => return Ok(None),
@@ -161,22 +187,25 @@ impl Session<'_, '_> {
         })))
     }
 
-    /// Every regular file, as the guest says.
-    fn tree(&mut self, below: Option<&GuestPath>) -> Result<Vec<Value>, ErrorBody> {
+    /// What there is, as the guest says.
+    fn tree(&mut self, below: Option<&GuestPath>, until: Instant) -> Result<Tree, ErrorBody> {
         let tops: Vec<GuestPath> = match below {
             Some(path) => vec![path.clone()],
             None => self.places().into_iter().cloned().collect(),
         };
-        let mut rows = Vec::new();
+        let mut tree = Tree::default();
         for top in tops {
             let question = json!({"op": "tree", "path": top, "most": TREE_FILES});
-            let mut answer = accepted(self.ask_sync(&question, &[])?, &top, None)?;
-            let Some(Value::Array(files)) = answer.members.remove("files") else {
-                continue;
-            };
-            rows.extend(files.into_iter().filter_map(|file| tree_row(&top, &file)));
+            let answer = accepted(self.ask_sync(&question, &[], until)?, &top, None)?;
+            let list = |name: &str| answer.members.get(name).and_then(Value::as_array);
+            let files = list("files").into_iter().flatten();
+            tree.files
+                .extend(files.filter_map(|row| tree_row(&top, row)));
+            let left = list("left").into_iter().flatten();
+            tree.left_out
+                .extend(left.filter_map(|row| left_row(&top, row)));
         }
-        Ok(rows)
+        Ok(tree)
     }
 
     /// What differs from the mounts' sources, looked at from outside.
@@ -201,6 +230,15 @@ impl Session<'_, '_> {
     }
 }
 
+/// A whole tree.
+#[derive(Debug, Default)]
+struct Tree {
+    /// Every regular file.
+    files: Vec<Value>,
+    /// What there is besides, and why it cannot be carried.
+    left_out: Vec<Value>,
+}
+
 /// A row of the guest, unless it is none.
 fn tree_row(top: &GuestPath, file: &Value) -> Option<Value> {
     let path = GuestPath::new(file.get(0)?.as_str()?).ok()?;
@@ -212,6 +250,19 @@ fn tree_row(top: &GuestPath, file: &Value) -> Option<Value> {
             "executable": file.get(3) == Some(&Value::Bool(true)),
         })
     })
+}
+
+/// What cannot be carried, likewise. Its name may be one that no path of ours can have.
+fn left_row(top: &GuestPath, row: &Value) -> Option<Value> {
+    let path = row.get(0)?.as_str()?;
+    let below = path.strip_prefix(top.as_str())?;
+    let reason = match row.get(1)?.as_str()? {
+        "name" => "its name cannot be carried",
+        "kind" => "it is no regular file in the sandbox",
+        "unreadable" => "it cannot be read in the sandbox",
+        _ => return None,
+    };
+    (below.is_empty() || below.starts_with('/')).then(|| json!({"path": path, "reason": reason}))
 }
 
 /// A change as a row; directories are made by their files.
@@ -309,5 +360,10 @@ mod tests {
             assert_eq!(row("/workspace/x/a", digest), None, "{digest}");
         }
         assert_eq!(tree_row(&top, &json!({"path": "/workspace/x/a"})), None);
+        let left = |path: &str, why: &str| left_row(&top, &json!([path, why]));
+        assert!(left("/workspace/x/a\nb", "name").is_some());
+        assert!(left("/workspace/x", "unreadable").is_some());
+        assert_eq!(left("/workspace/xy", "name"), None);
+        assert_eq!(left("/workspace/x/a", "\u{1b}[2J"), None);
     }
 }

@@ -41,12 +41,18 @@ pub(super) struct Answer {
 impl Session<'_, '_> {
     /// Asks the program, which is started when it does not run. One that breaks off is ended; the
     /// next question starts another.
-    pub(super) fn ask_sync(&mut self, question: &Value, bytes: &[u8]) -> Result<Answer, ErrorBody> {
+    pub(super) fn ask_sync(
+        &mut self,
+        question: &Value,
+        bytes: &[u8],
+        until: Instant,
+    ) -> Result<Answer, ErrorBody> {
+        let until = until.min(Instant::now() + PATIENCE);
         let mut program = match self.guest.syncing.take() {
             Some(program) => program,
-            None => SyncProgram::start(self)?,
+            None => SyncProgram::start(self, until)?,
         };
-        match program.ask(question, bytes, Instant::now() + PATIENCE) {
+        match program.ask(question, bytes, until) {
             Ok(answer) => {
                 self.guest.syncing = Some(program);
                 Ok(answer)
@@ -69,7 +75,7 @@ impl Session<'_, '_> {
 }
 
 impl SyncProgram {
-    fn start(session: &mut Session<'_, '_>) -> Result<Self, ErrorBody> {
+    fn start(session: &mut Session<'_, '_>, until: Instant) -> Result<Self, ErrorBody> {
         let unable = |error: Errno| {
             let message = format!("files cannot be synced: {error}");
             ErrorBody::new(ErrorCode::RunFailed, message)
@@ -110,7 +116,6 @@ impl SyncProgram {
             heard: Vec::new(),
         };
         let first = json!({"roots": roots}).to_string() + "\n";
-        let until = Instant::now() + PATIENCE;
         program.say(first.as_bytes(), until).map_err(|why| {
             let message = format!("files cannot be synced: {why}");
             ErrorBody::new(ErrorCode::RunFailed, message)

@@ -74,7 +74,7 @@ fn pauses_grow_and_what_a_provider_asks_for_is_waited() {
     told.ask().unwrap();
     let waited = told.asked()[1].at - told.asked()[0].at;
     assert!(waited >= Duration::from_millis(600), "{waited:?}");
-    assert!(waited < Duration::from_secs(5), "{waited:?}");
+    assert!(waited < Duration::from_secs(600), "{waited:?}");
 }
 
 #[test]
@@ -190,26 +190,36 @@ fn a_stream_that_is_cut_is_asked_again() {
 #[test]
 fn a_stream_that_says_nothing_is_given_up() {
     let stalled = vec![stream_head(), raw(format!("{TEXT}\n\n")), Step::Hang];
-    let mut once = talk(vec![stalled.clone(), hello()]);
-    assert_eq!(once.ask().unwrap().text, "Hello.");
-    let silent = vec![Step::Hang];
     let mut pace = quick();
-    pace.first_byte = Duration::from_millis(200);
-    pace.tries = 2;
-    for answer in [stalled, silent] {
-        let mut talk = Talk::paced(ModelApi::OpenaiChat, vec![answer], pace);
-        let (why, attempts) = unavailable(talk.ask());
+    pace.idle = Duration::from_secs(2);
+    let paced = |answers, pace| Talk::paced(ModelApi::OpenaiChat, answers, pace);
+    let mut once = paced(vec![stalled.clone(), hello()], pace);
+    assert_eq!(once.ask().unwrap().text, "Hello.");
+    let brief = Duration::from_millis(400);
+    let silent = vec![Step::Hang];
+    for (answer, first_byte, idle) in [
+        (stalled, pace.first_byte, brief),
+        (silent, brief, pace.idle),
+    ] {
+        let tries = 2;
+        let pace = Pace {
+            first_byte,
+            idle,
+            tries,
+            ..pace
+        };
+        let (why, attempts) = unavailable(paced(vec![answer], pace).ask());
         assert!(why.starts_with("no word for 0."), "{why}");
         assert_eq!(attempts, 2);
     }
     // Slow is not silent: longer than the pause that ends a stream, in all.
     let mut steps = vec![stream_head()];
-    for _ in 0..4 {
-        steps.push(Step::Pause(Duration::from_millis(200)));
+    for _ in 0..6 {
+        steps.push(Step::Pause(pace.idle / 5));
         steps.push(raw(": wait\n\n"));
     }
     steps.push(raw(format!("{TEXT}\n\n{STOP}\n\n")));
-    let mut slow = talk(vec![steps]);
+    let mut slow = paced(vec![steps], pace);
     assert_eq!(slow.ask().unwrap().text, "Hello.");
     assert_eq!(slow.asked().len(), 1);
 }
@@ -334,7 +344,7 @@ fn a_redirect_is_not_followed() {
         messages: &[],
         tools: &[],
         max_output_tokens: 1,
-        deadline: Instant::now() + Duration::from_secs(5),
+        deadline: Instant::now() + Duration::from_secs(60),
     };
     client.turn(request, &mut |_| {}).unwrap();
     assert_eq!(other.asked()[0].header("authorization"), None);
@@ -356,7 +366,7 @@ fn a_server_that_is_not_there_is_told() {
         messages: &[],
         tools: &[],
         max_output_tokens: 1,
-        deadline: Instant::now() + Duration::from_secs(10),
+        deadline: Instant::now() + Duration::from_secs(60),
     };
     let (why, attempts) = unavailable(client.turn(request, &mut |_| {}));
     assert!(
@@ -366,38 +376,30 @@ fn a_server_that_is_not_there_is_told() {
     assert_eq!(attempts, 5);
 }
 
-/// How a turn ended that is ended while it waits, and how long it took. The best of three:
-/// the machine may be busy.
-fn ended(answer: &Answer, pace: Pace, end: impl Fn(&mut Talk)) -> (ModelError, Duration) {
-    let mut best: Option<(ModelError, Duration)> = None;
-    for _ in 0..3 {
-        let mut talk = Talk::paced(ModelApi::OpenaiChat, vec![answer.clone()], pace);
-        let began = Instant::now();
-        end(&mut talk);
-        let error = talk.ask().unwrap_err();
-        let took = began.elapsed();
-        if took < Duration::from_millis(500) {
-            return (error, took);
-        }
-        if best.as_ref().is_none_or(|(_, least)| took < *least) {
-            best = Some((error, took));
-        }
-    }
-    best.unwrap()
+/// Less than anything takes that is waited for below.
+const AT_ONCE: Duration = Duration::from_secs(5);
+
+/// How a turn ended that is ended while it waits, and how long it took.
+fn ended(answer: Answer, pace: Pace, end: impl Fn(&mut Talk)) -> (ModelError, Duration) {
+    let mut talk = Talk::paced(ModelApi::OpenaiChat, vec![answer], pace);
+    let began = Instant::now();
+    end(&mut talk);
+    let error = talk.ask().unwrap_err();
+    (error, began.elapsed())
 }
 
 #[test]
 fn deadline_and_cancellation_end_a_turn_at_once() {
     let patient = Pace {
-        idle: Duration::from_secs(20),
-        first_byte: Duration::from_secs(20),
-        pause: Duration::from_secs(8),
-        longest_pause: Duration::from_secs(8),
-        longest_asked: Duration::from_secs(8),
+        idle: Duration::from_secs(40),
+        first_byte: Duration::from_secs(40),
+        pause: Duration::from_secs(40),
+        longest_pause: Duration::from_secs(40),
+        longest_asked: Duration::from_secs(40),
         ..quick()
     };
     let chatter: Answer = std::iter::once(stream_head())
-        .chain((0..2_000).flat_map(|_| [raw(": x\n\n"), Step::Pause(Duration::from_millis(5))]))
+        .chain((0..6_000).flat_map(|_| [raw(": x\n\n"), Step::Pause(Duration::from_millis(5))]))
         .collect();
     let waits: Vec<(&str, Answer)> = vec![
         ("before the head", vec![Step::Hang]),
@@ -406,7 +408,7 @@ fn deadline_and_cancellation_end_a_turn_at_once() {
             vec![stream_head(), raw(format!("{TEXT}\n\n")), Step::Hang],
         ),
         ("in a stream of comments", chatter),
-        ("in a pause", error(429, "retry-after: 5\r\n")),
+        ("in a pause", error(429, "retry-after: 30\r\n")),
         (
             "in the body of a refusal",
             vec![
@@ -416,9 +418,8 @@ fn deadline_and_cancellation_end_a_turn_at_once() {
         ),
     ];
     for (name, answer) in waits {
-        let (error, took) = ended(&answer, patient, |talk| {
+        let (error, took) = ended(answer.clone(), patient, |talk| {
             let cancellation = talk.cancellation;
-            talk.deadline = Duration::from_secs(15);
             thread::spawn(move || {
                 thread::sleep(Duration::from_millis(300));
                 cancellation.cancel(CancelReason::Asked);
@@ -426,30 +427,30 @@ fn deadline_and_cancellation_end_a_turn_at_once() {
         });
         assert_eq!(error, ModelError::Cancelled, "{name}");
         assert!(took >= Duration::from_millis(300), "{name}: {took:?}");
-        assert!(took < Duration::from_millis(500), "{name}: {took:?}");
+        assert!(took < AT_ONCE, "{name}: {took:?}");
         if name == "in a pause" {
             continue;
         }
-        let (error, took) = ended(&answer, patient, |talk| {
+        let (error, took) = ended(answer, patient, |talk| {
             talk.deadline = Duration::from_millis(300);
         });
         assert_eq!(error, ModelError::Deadline, "{name}");
         assert!(took >= Duration::from_millis(300), "{name}: {took:?}");
-        assert!(took < Duration::from_millis(500), "{name}: {took:?}");
+        assert!(took < AT_ONCE, "{name}: {took:?}");
     }
     // A pause that would end behind the deadline is not begun.
-    let (error, took) = ended(&error(429, "retry-after: 5\r\n"), patient, |talk| {
-        talk.deadline = Duration::from_secs(3);
+    let (error, took) = ended(error(429, "retry-after: 30\r\n"), patient, |talk| {
+        talk.deadline = Duration::from_secs(25);
     });
     let (why, attempts) = unavailable(Err(error));
     assert!(why.contains("no time to ask again"), "{why}");
     assert_eq!(attempts, 1);
-    assert!(took < Duration::from_secs(1), "{took:?}");
+    assert!(took < AT_ONCE, "{took:?}");
     // Too late before it began: nothing is sent.
     let mut late = talk(vec![hello()]);
     late.deadline = Duration::ZERO;
     assert_eq!(late.ask(), Err(ModelError::Deadline));
     assert!(late.asked().is_empty());
-    late.deadline = Duration::from_secs(5);
+    late.deadline = Duration::from_secs(60);
     assert_eq!(late.ask().unwrap().text, "Hello.");
 }

@@ -26,7 +26,7 @@ fn ask(base_url: &str, trust: &Trust) -> Result<Reply, ModelError> {
         messages: &[Message::User("Hello.".to_owned())],
         tools: &[],
         max_output_tokens: 16,
-        deadline: Instant::now() + Duration::from_secs(10),
+        deadline: Instant::now() + Duration::from_secs(60),
     };
     client.turn(request, &mut |_| {})
 }

@@ -1,0 +1,194 @@
+//! A batch in progress: every task has a sandbox and a row, none depends on another.
+
+use super::fanout::{shared, unknown};
+use super::merge::merge_task;
+use super::plan::{given, rows};
+use super::rows::{GroupStatus, Totals, group_exit_code, group_session, skipped_row};
+use serde_json::{Map, Value, json};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
+
+/// One batch.
+#[derive(Debug)]
+pub struct Batch {
+    tasks: Vec<Value>,
+    /// The input without the tasks.
+    shared: Map<String, Value>,
+    session: String,
+    stops: Stops,
+    totals: Totals,
+}
+
+/// Whether a task that is not good ends the batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stops {
+    Never,
+    AtAFailure,
+    Stopped,
+}
+
+impl Batch {
+    /// Reads the tasks, which are judged one by one when their turn comes; `session` is the id
+    /// of the whole.
+    pub fn read(input: &Map<String, Value>, session: &str) -> Result<Self, ErrorBody> {
+        let tasks = rows(
+            input,
+            "tasks",
+            "goals or of objects with the fields of a task",
+        )?;
+        if tasks.is_empty() {
+            return Err(ErrorBody::new(
+                ErrorCode::TasksMissing,
+                "No task was given; give tasks, a list of goals or of objects with the fields of run-agent-task.",
+            ));
+        }
+        let stops = match given(input, "stop_on_failure") {
+            None | Some(Value::Bool(false)) => Stops::Never,
+            Some(Value::Bool(true)) => Stops::AtAFailure,
+            Some(_) => {
+                let message = "stop_on_failure must be true or false.";
+                return Err(ErrorBody::new(ErrorCode::InputInvalid, message));
+            }
+        };
+        Ok(Self {
+            tasks: tasks.to_vec(),
+            shared: shared(input),
+            session: session.to_owned(),
+            stops,
+            totals: Totals::default(),
+        })
+    }
+
+    /// How many tasks there are.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.tasks.len()
+    }
+
+    /// Whether there is such a task.
+    pub fn task_exists(&self, at: usize) -> Result<(), ErrorBody> {
+        self.tasks.get(at).map(|_| ()).ok_or_else(|| unknown(at))
+    }
+
+    /// Input of a task: its fields over those that all share.
+    pub fn task(&self, at: usize) -> Result<Map<String, Value>, ErrorBody> {
+        let task = self.tasks.get(at).ok_or_else(|| unknown(at))?;
+        merge_task(&self.shared, task, &format!("{}:{at}", self.session))
+    }
+
+    /// Members of a task's row before those that say what became of it.
+    #[must_use]
+    pub fn head(&self, at: usize) -> Map<String, Value> {
+        let goal = self.tasks.get(at).map_or("", goal);
+        Map::from_iter([
+            ("index".to_owned(), at.into()),
+            ("task".to_owned(), goal.into()),
+        ])
+    }
+
+    /// The row of a task that will not start, once the batch has stopped.
+    #[must_use]
+    pub fn stopped(&self) -> Option<Map<String, Value>> {
+        let why = "A task before it was not good, and the batch stops then.";
+        (self.stops == Stops::Stopped).then(|| skipped_row("batch-stopped", why))
+    }
+
+    /// A task is settled.
+    pub fn settle(&mut self, status: GroupStatus) {
+        self.totals.count(status);
+        if status != GroupStatus::Completed && self.stops == Stops::AtAFailure {
+            self.stops = Stops::Stopped;
+        }
+    }
+
+    /// `agent-task-batch/v1` without `wp` and `runs`; and the exit status. `concurrency` is how
+    /// many there were at once.
+    #[must_use]
+    pub fn answer(&self, concurrency: u64) -> (Map<String, Value>, u8) {
+        let good = self.totals.of(GroupStatus::Completed) == self.totals.total();
+        let exit = group_exit_code(good, &self.totals);
+        let execution = if concurrency > 1 {
+            "bounded-concurrent-isolated-sandboxes"
+        } else {
+            "sequential-isolated-sandboxes"
+        };
+        let goals: Vec<&str> = self.tasks.iter().map(goal).collect();
+        let session = group_session(&self.shared, good, &self.session);
+        let mut answer = Map::from_iter([
+            ("success".to_owned(), good.into()),
+            ("schema".to_owned(), schema_id::AGENT_TASK_BATCH.into()),
+            ("exit_code".to_owned(), exit.into()),
+            ("execution".to_owned(), execution.into()),
+            ("session".to_owned(), Value::Object(session)),
+            ("tasks".to_owned(), json!(goals)),
+        ]);
+        answer.extend(self.totals.members());
+        (answer, exit)
+    }
+}
+
+/// The goal of a task, as far as it has one.
+fn goal(task: &Value) -> &str {
+    let goal = task.get("goal").unwrap_or(task);
+    goal.as_str().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(input: Value) -> Result<Batch, ErrorBody> {
+        Batch::read(input.as_object().unwrap(), "s")
+    }
+
+    #[test]
+    fn a_batch_has_tasks() {
+        for (input, code) in [
+            (json!({}), ErrorCode::TasksMissing),
+            (json!({"tasks": []}), ErrorCode::TasksMissing),
+            (json!({"tasks": null}), ErrorCode::TasksMissing),
+            (json!({"tasks": "mend it"}), ErrorCode::InputInvalid),
+            (json!({"tasks": {"a": "b"}}), ErrorCode::InputInvalid),
+            (json!({"tasks": vec!["g"; 201]}), ErrorCode::InputInvalid),
+            (
+                json!({"tasks": ["g"], "stop_on_failure": 1}),
+                ErrorCode::InputInvalid,
+            ),
+        ] {
+            assert_eq!(read(input.clone()).unwrap_err().code, code, "{input}");
+        }
+        assert_eq!(read(json!({"tasks": vec!["g"; 200]})).unwrap().size(), 200);
+    }
+
+    #[test]
+    fn a_task_that_is_wrong_is_one_row_and_the_rest_goes_on() {
+        let mut batch =
+            read(json!({"plugin": "p", "tasks": ["mend", 7, [], {"goal": 7}]})).unwrap();
+        assert_eq!(
+            Value::Object(batch.task(0).unwrap()),
+            json!({"plugin": "p", "goal": "mend", "sandbox_session_id": "s:0"})
+        );
+        assert_eq!(batch.task(1).unwrap_err().code, ErrorCode::InputInvalid);
+        assert_eq!(
+            Value::Object(batch.task(2).unwrap()),
+            json!({"plugin": "p", "sandbox_session_id": "s:2"})
+        );
+        let heads: Vec<Value> = (0..4).map(|at| batch.head(at)["task"].clone()).collect();
+        assert_eq!(json!(heads), json!(["mend", "", "", ""]));
+        for status in [GroupStatus::Completed, GroupStatus::Failed] {
+            batch.settle(status);
+            assert!(batch.stopped().is_none());
+        }
+        let (answer, exit) = batch.answer(1);
+        assert_eq!((exit, &answer["total"]), (3, &json!(2)));
+        assert_eq!(answer["execution"], "sequential-isolated-sandboxes");
+    }
+
+    #[test]
+    fn a_batch_stops_when_it_shall() {
+        let mut batch = read(json!({"stop_on_failure": true, "tasks": ["a", "b", "c"]})).unwrap();
+        batch.settle(GroupStatus::Completed);
+        assert!(batch.stopped().is_none());
+        batch.settle(GroupStatus::TimedOut);
+        assert_eq!(batch.stopped().unwrap()["error"]["code"], "batch-stopped");
+    }
+}

@@ -1,0 +1,341 @@
+//! A fan-out in progress: its plan, what became of its workers, and what they come to together.
+//!
+//! Whoever drives it asks who may start, says what became of each, and adds to the answer what
+//! only a driver knows: rows, times, the host's WordPress.
+
+use super::aggregate::{TouchedFiles, WorkerEnd, judge_fanout};
+use super::merge::{GROUP, merge_task};
+use super::plan::{FanoutPlan, Settled, given, object};
+use super::rows::{GroupStatus, Totals, group_exit_code, group_session, skipped_row};
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
+
+/// One fan-out.
+#[derive(Debug)]
+pub struct Fanout {
+    plan: FanoutPlan,
+    /// The input without the plan.
+    shared: Map<String, Value>,
+    session: String,
+    settled: BTreeMap<String, Settled>,
+    ends: BTreeMap<String, WorkerEnd>,
+}
+
+impl Fanout {
+    /// Reads the plan; `most` is the highest concurrency of the host, `session` the id of the
+    /// whole.
+    pub fn read(input: &Map<String, Value>, most: u64, session: &str) -> Result<Self, ErrorBody> {
+        Ok(Self {
+            plan: FanoutPlan::read(input, most)?,
+            shared: shared(input),
+            session: session.to_owned(),
+            settled: BTreeMap::new(),
+            ends: BTreeMap::new(),
+        })
+    }
+
+    /// How many workers at once.
+    #[must_use]
+    pub fn concurrency(&self) -> u64 {
+        self.plan.concurrency
+    }
+
+    /// How many workers there are.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.plan.workers.len()
+    }
+
+    /// Id of a worker.
+    #[must_use]
+    pub fn id(&self, at: usize) -> &str {
+        self.plan.workers.get(at).map_or("", |worker| &worker.id)
+    }
+
+    /// Where a worker stands in the plan.
+    #[must_use]
+    pub fn position(&self, id: &str) -> Option<usize> {
+        self.plan.workers.iter().position(|worker| worker.id == id)
+    }
+
+    /// Input of the task of a worker: its fields over those that all share. Its
+    /// `timeout_seconds` is the wall clock of the limits that hold for it.
+    pub fn task(&self, at: usize) -> Result<Map<String, Value>, ErrorBody> {
+        let Some(worker) = self.plan.workers.get(at) else {
+            return Err(unknown(at));
+        };
+        let session = format!("{}:{}", self.session, worker.id);
+        let own = Value::Object(worker.task.clone());
+        let mut input = merge_task(&self.shared, &own, &session)
+            .map_err(|error| invalid_task(&worker.id, &error))?;
+        if worker.timeout_seconds == 0 {
+            return Ok(input);
+        }
+        let limits = match given(&input, "limits") {
+            None => Some(Map::new()),
+            Some(limits) => object(limits),
+        };
+        // Limits that are none are left as they are: whoever reads the task refuses them.
+        if let Some(mut limits) = limits {
+            // PHP has no larger number.
+            let time = worker.timeout_seconds.saturating_mul(1000);
+            let time = time.min(i64::MAX.unsigned_abs());
+            limits.insert("wall_clock_ms".to_owned(), time.into());
+            input.insert("limits".to_owned(), Value::Object(limits));
+        }
+        Ok(input)
+    }
+
+    /// Members of a worker's row before those that say what became of it.
+    #[must_use]
+    pub fn head(&self, at: usize) -> Map<String, Value> {
+        let Some(worker) = self.plan.workers.get(at) else {
+            return Map::new();
+        };
+        Map::from_iter([
+            ("worker_id".to_owned(), worker.id.as_str().into()),
+            ("index".to_owned(), at.into()),
+            ("goal".to_owned(), worker.goal.as_str().into()),
+            ("required".to_owned(), worker.required.into()),
+            ("depends_on".to_owned(), json!(worker.depends_on)),
+        ])
+    }
+
+    /// Positions of workers that may start, in order.
+    #[must_use]
+    pub fn ready(&self, begun: &BTreeSet<String>) -> Vec<usize> {
+        self.plan.ready(&self.settled, begun)
+    }
+
+    /// Positions of workers that can never start, each with its row.
+    #[must_use]
+    pub fn blocked(&self) -> Vec<(usize, Map<String, Value>)> {
+        let rows = self.plan.blocked(&self.settled).into_iter();
+        rows.map(|(at, lost)| {
+            let names = lost.join(", ");
+            let why = format!("It depends on {names}, which was not completed.");
+            let mut row = skipped_row("dependency-skipped", &why);
+            row.insert("dependencies".to_owned(), json!(lost));
+            (at, row)
+        })
+        .collect()
+    }
+
+    /// A worker is settled; its row is told the namespace of its bundle. `touched` counts only
+    /// when it is completed.
+    pub fn settle(&mut self, at: usize, row: &mut Map<String, Value>, touched: TouchedFiles) {
+        let Some(worker) = self.plan.workers.get(at) else {
+            return;
+        };
+        if let Some(Value::Object(artifacts)) = row.get_mut("artifacts") {
+            artifacts.insert("namespace".to_owned(), worker.id.as_str().into());
+        }
+        let end = WorkerEnd::of_row(row, touched);
+        let settled = match end.status {
+            GroupStatus::Completed => Settled::Completed,
+            GroupStatus::Failed
+            | GroupStatus::Skipped
+            | GroupStatus::Cancelled
+            | GroupStatus::TimedOut => Settled::Lost,
+        };
+        self.settled.insert(worker.id.clone(), settled);
+        self.ends.insert(worker.id.clone(), end);
+    }
+
+    /// `agent-fanout-result/v1` without `wp`, `timings` and `runs`; and the exit status.
+    #[must_use]
+    pub fn answer(&self) -> (Map<String, Value>, u8) {
+        let aggregate = judge_fanout(&self.plan, &self.ends);
+        let mut totals = Totals::default();
+        self.ends.values().for_each(|end| totals.count(end.status));
+        let good = aggregate["status"] == "succeeded"
+            && totals.of(GroupStatus::Completed) > 0
+            && totals.of(GroupStatus::Cancelled) == 0;
+        let exit = group_exit_code(good, &totals);
+        let mut session = group_session(&self.shared, good, &self.session);
+        session.insert("children".to_owned(), json!(self.children()));
+        let mut answer = Map::from_iter([
+            ("success".to_owned(), good.into()),
+            ("schema".to_owned(), schema_id::AGENT_FANOUT_RESULT.into()),
+            ("exit_code".to_owned(), exit.into()),
+            (
+                "execution".to_owned(),
+                "bounded-concurrent-isolated-sandboxes".into(),
+            ),
+            ("session".to_owned(), Value::Object(session)),
+            ("concurrency".to_owned(), self.plan.concurrency.into()),
+        ]);
+        answer.extend(totals.members());
+        answer.insert("aggregate".to_owned(), aggregate);
+        answer.insert("failures".to_owned(), json!(self.failures()));
+        if let Some(given) = given(&self.shared, "orchestrator") {
+            answer.insert("orchestrator".to_owned(), given.clone());
+        }
+        (answer, exit)
+    }
+
+    /// Sessions of the workers.
+    fn children(&self) -> Vec<Value> {
+        let rows = self.plan.workers.iter().filter_map(|worker| {
+            let end = self.ends.get(&worker.id)?;
+            let mut child = json!({"worker_id": worker.id,
+                "session_id": format!("{}:{}", self.session, worker.id), "status": end.status});
+            if let Some((_, path)) = &end.bundle {
+                child["artifacts"] = json!({"path": path, "namespace": worker.id});
+            }
+            Some(child)
+        });
+        rows.collect()
+    }
+
+    /// Why workers were not completed.
+    fn failures(&self) -> Vec<Value> {
+        let rows = self.plan.workers.iter().filter_map(|worker| {
+            let end = self.ends.get(&worker.id)?;
+            if end.status == GroupStatus::Completed {
+                return None;
+            }
+            let said = |key: &str| end.error.as_ref().and_then(|e| e[key].as_str());
+            let code = said("code").or(end.outcome.as_deref());
+            let message = said("message").or(end.summary.as_deref());
+            Some(json!({"worker_id": worker.id, "status": end.status,
+                "code": code.unwrap_or(end.status.as_str()), "message": message.unwrap_or_default()}))
+        });
+        rows.collect()
+    }
+}
+
+/// What is wrong with a task of a plan is wrong with the plan.
+pub fn invalid_task(id: &str, error: &ErrorBody) -> ErrorBody {
+    let message = format!("Worker \"{id}\": {}", error.message);
+    ErrorBody::new(ErrorCode::FanoutWorkerInvalid, message)
+}
+
+/// The input without what a group is made of.
+pub(super) fn shared(input: &Map<String, Value>) -> Map<String, Value> {
+    let members = input.iter();
+    members
+        .filter(|(name, _)| !GROUP.contains(&name.as_str()))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
+
+pub(super) fn unknown(at: usize) -> ErrorBody {
+    let message = format!("there is no task {at} in this group");
+    ErrorBody::new(ErrorCode::InputInvalid, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fanout(input: Value) -> Fanout {
+        Fanout::read(input.as_object().unwrap(), 8, "s").unwrap()
+    }
+
+    fn row(value: Value) -> Map<String, Value> {
+        value.as_object().unwrap().clone()
+    }
+
+    /// A worker with a time of its own keeps the limits that all share.
+    #[test]
+    fn a_timeout_is_the_wall_clock_of_the_limits_that_hold() {
+        let input = |shared: Value, own: Value| {
+            fanout(json!({"limits": shared, "workers": [
+                {"id": "a", "goal": "g", "timeout_seconds": 5, "limits": own}]}))
+            .task(0)
+            .unwrap()["limits"]
+                .clone()
+        };
+        let shared = json!({"processes": 9, "wall_clock_ms": 1});
+        let without = fanout(json!({"limits": shared, "workers": [
+            {"id": "a", "goal": "g", "timeout_seconds": 5}, {"id": "b", "goal": "g"}]}));
+        assert_eq!(
+            without.task(0).unwrap()["limits"],
+            json!({"processes": 9, "wall_clock_ms": 5000})
+        );
+        assert_eq!(without.task(1).unwrap()["limits"], shared);
+        assert_eq!(
+            input(json!(null), json!({"processes": 4})),
+            json!({"processes": 4, "wall_clock_ms": 5000})
+        );
+        assert_eq!(input(json!({}), json!([])), json!({"wall_clock_ms": 5000}));
+        assert_eq!(input(json!({}), json!("x")), json!("x"));
+        let huge =
+            fanout(json!({"workers": [{"id": "a", "goal": "g", "timeout_seconds": u64::MAX}]}));
+        assert_eq!(
+            huge.task(0).unwrap()["limits"],
+            json!({"wall_clock_ms": i64::MAX})
+        );
+    }
+
+    #[test]
+    fn from_the_plan_to_the_answer() {
+        let mut group = fanout(
+            json!({"concurrency": 2, "plugin": "p", "session_id": "mine",
+            "orchestrator": {"id": "o"}, "workers": [{"id": "a", "goal": "g"},
+            {"id": "b", "goal": "h", "dependsOn": ["a"], "required": false}]}),
+        );
+        assert_eq!(
+            Value::Object(group.task(0).unwrap()),
+            json!({"plugin": "p", "session_id": "mine", "orchestrator": {"id": "o"},
+                "goal": "g", "sandbox_session_id": "s:a"})
+        );
+        assert_eq!(group.task(9).unwrap_err().code, ErrorCode::InputInvalid);
+        assert_eq!(group.ready(&BTreeSet::new()), [0]);
+        assert!(group.blocked().is_empty());
+        let mut end = row(
+            json!({"status": "failed", "outcome": "failed", "summary": "no",
+            "run_id": "r", "artifact_id": "i", "artifacts": {"path": "/b"}}),
+        );
+        group.settle(0, &mut end, TouchedFiles::new());
+        assert_eq!(end["artifacts"]["namespace"], "a");
+        let (at, mut skipped) = group.blocked().remove(0);
+        assert_eq!((at, &skipped["dependencies"]), (1, &json!(["a"])));
+        group.settle(at, &mut skipped, TouchedFiles::new());
+        assert!(group.blocked().is_empty() && group.ready(&BTreeSet::new()).is_empty());
+        let (answer, exit) = group.answer();
+        assert_eq!(
+            (
+                exit,
+                &answer["total"],
+                &answer["failed"],
+                &answer["skipped"]
+            ),
+            (1, &json!(2), &json!(1), &json!(1))
+        );
+        assert_eq!(answer["failures"][0]["message"], "no");
+        assert_eq!(answer["failures"][1]["code"], "dependency-skipped");
+        assert_eq!(answer["session"]["children"][0]["session_id"], "s:a");
+        assert_eq!(answer["session"]["agent_session_id"], "mine");
+        assert_eq!(answer["orchestrator"], json!({"id": "o"}));
+        assert_eq!(answer["aggregate"]["status"], "failed");
+    }
+
+    /// What no task has as a field is a field of the group, and nothing else is.
+    #[test]
+    fn the_schemas_know_the_same_fields() {
+        use std::path::Path;
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../abilities/schemas");
+        let schema = |name: &str| -> Value {
+            let file = root.join(format!("{name}.v1.schema.json"));
+            serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap()
+        };
+        let names = |schema: &Value| -> BTreeSet<String> {
+            let fields = schema["properties"].as_object().unwrap();
+            fields.keys().cloned().collect()
+        };
+        let task = names(&schema("run-agent-task-input"));
+        let mut own = BTreeSet::from(["goal".to_owned()]);
+        for (group, rows) in [("batch", "tasks"), ("fanout", "workers")] {
+            let schema = schema(&format!("run-agent-task-{group}-input"));
+            own.extend(names(&schema).difference(&task).cloned());
+            assert_eq!(
+                schema["properties"][rows]["maxItems"],
+                json!(super::super::plan::GROUP_MOST)
+            );
+        }
+        assert_eq!(own, GROUP.iter().map(|name| (*name).to_owned()).collect());
+    }
+}

@@ -1,0 +1,284 @@
+//! `WPCodebox\Native\Batch` and `WPCodebox\Native\Fanout`: the rules of several tasks at once.
+//!
+//! Objects without a process: they hold the plan and what was said of its tasks, and PHP drives
+//! the runs. No method calls PHP, so a borrow ends where it began.
+
+use crate::arguments::{Answer, Array, Text};
+use crate::guard::{Failure, guard};
+use ext_php_rs::exception::PhpResult;
+use ext_php_rs::flags::ClassFlags;
+use ext_php_rs::{php_class, php_impl};
+use serde_json::{Map, Value, json};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use wp_codebox_contracts::{ChangedFile, ErrorBody, ErrorCode};
+use wp_codebox_policy as rules;
+
+/// Tasks of which none depends on another.
+#[php_class]
+#[php(name = "WPCodebox\\Native\\Batch", flags = ClassFlags::Final)]
+#[derive(Debug)]
+pub(crate) struct Batch {
+    batch: RefCell<Option<rules::Batch>>,
+}
+
+#[php_impl]
+impl Batch {
+    #[php(vis = "private")]
+    fn __construct() -> Self {
+        Self {
+            batch: RefCell::new(None),
+        }
+    }
+
+    /// Reads the tasks.
+    pub(crate) fn read(input: Array<'_>, session: Text<'_>) -> PhpResult<Self> {
+        guard(|| {
+            let input = input.object("input")?;
+            let session = session_of(&input, &session)?;
+            let batch = rules::Batch::read(&input, &session)?;
+            Ok(Self {
+                batch: RefCell::new(Some(batch)),
+            })
+        })
+    }
+
+    /// How many tasks there are.
+    pub(crate) fn size(&self) -> PhpResult<i64> {
+        guard(|| self.with(|batch| Ok(i64::try_from(batch.size()).unwrap_or(i64::MAX))))
+    }
+
+    /// Input of a task.
+    pub(crate) fn task(&self, index: i64) -> PhpResult<Answer> {
+        guard(|| self.with(|batch| Ok(object(batch.task(position(index))?))))
+    }
+
+    /// The row of a task that will not start.
+    pub(crate) fn stopped(&self) -> PhpResult<Option<Answer>> {
+        guard(|| self.with(|batch| Ok(batch.stopped().map(object))))
+    }
+
+    /// A task is settled.
+    pub(crate) fn settle(&self, index: i64, end: Array<'_>) -> PhpResult<Answer> {
+        guard(|| {
+            let end = end.object("end")?;
+            self.with(|batch| {
+                let at = position(index);
+                batch.task_exists(at)?;
+                let status = rules::row_status(&end);
+                batch.settle(status);
+                Ok(object(judged(batch.head(at), status)))
+            })
+        })
+    }
+
+    /// The answer.
+    pub(crate) fn answer(&self) -> PhpResult<Answer> {
+        guard(|| self.with(|batch| Ok(object(batch.answer(1).0))))
+    }
+}
+
+impl Batch {
+    fn with<T>(
+        &self,
+        act: impl FnOnce(&mut rules::Batch) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        match self.batch.borrow_mut().as_mut() {
+            Some(batch) => act(batch),
+            None => Err(unmade("Batch").into()),
+        }
+    }
+}
+
+/// Workers that may wait for each other.
+#[php_class]
+#[php(name = "WPCodebox\\Native\\Fanout", flags = ClassFlags::Final)]
+#[derive(Debug)]
+pub(crate) struct Fanout {
+    state: RefCell<Option<State>>,
+}
+
+#[derive(Debug)]
+struct State {
+    fanout: rules::Fanout,
+    /// Changes of workers that are not settled yet.
+    touched: BTreeMap<usize, rules::TouchedFiles>,
+}
+
+#[php_impl]
+impl Fanout {
+    #[php(vis = "private")]
+    fn __construct() -> Self {
+        Self {
+            state: RefCell::new(None),
+        }
+    }
+
+    /// Reads the plan.
+    pub(crate) fn read(input: Array<'_>, most: i64, session: Text<'_>) -> PhpResult<Self> {
+        guard(|| {
+            let input = input.object("input")?;
+            let session = session_of(&input, &session)?;
+            // Below 1 counts as 1.
+            let most = u64::try_from(most).unwrap_or_default();
+            let state = State {
+                fanout: rules::Fanout::read(&input, most, &session)?,
+                touched: BTreeMap::new(),
+            };
+            Ok(Self {
+                state: RefCell::new(Some(state)),
+            })
+        })
+    }
+
+    /// How many at once.
+    pub(crate) fn concurrency(&self) -> PhpResult<i64> {
+        guard(|| {
+            self.with(|state| Ok(i64::try_from(state.fanout.concurrency()).unwrap_or(i64::MAX)))
+        })
+    }
+
+    /// Ids of all workers.
+    pub(crate) fn ids(&self) -> PhpResult<Answer> {
+        guard(|| self.with(|state| Ok(state.ids(0..state.fanout.size()))))
+    }
+
+    /// Input of the task of a worker.
+    pub(crate) fn task(&self, id: Text<'_>) -> PhpResult<Answer> {
+        guard(|| self.at(&id, |state, at| Ok(object(state.fanout.task(at)?))))
+    }
+
+    /// Workers that may start.
+    pub(crate) fn ready(&self, begun: Array<'_>) -> PhpResult<Answer> {
+        guard(|| {
+            let begun: BTreeSet<String> = begun.texts("begun")?.into_iter().collect();
+            self.with(|state| Ok(state.ids(state.fanout.ready(&begun))))
+        })
+    }
+
+    /// Workers that can never start.
+    pub(crate) fn blocked(&self) -> PhpResult<Answer> {
+        guard(|| {
+            self.with(|state| {
+                let rows = state.fanout.blocked().into_iter();
+                let rows = rows.map(|(at, row)| (state.fanout.id(at).to_owned(), row.into()));
+                Ok(object(rows.collect()))
+            })
+        })
+    }
+
+    /// What a worker changed.
+    pub(crate) fn changed(
+        &self,
+        id: Text<'_>,
+        sources: Array<'_>,
+        files: Array<'_>,
+    ) -> PhpResult<()> {
+        guard(|| {
+            let sources = real_sources(sources.object("sources")?)?;
+            let files: Vec<ChangedFile> = serde_json::from_value(files.value("files")?)
+                .map_err(|e| invalid(format!("files must be a list of changed files: {e}")))?;
+            self.at(&id, |state, at| {
+                let touched = rules::touched_files(&files, |target| sources.get(target).cloned());
+                state.touched.entry(at).or_default().extend(touched);
+                Ok(())
+            })
+        })
+    }
+
+    /// A worker is settled.
+    pub(crate) fn settle(&self, id: Text<'_>, end: Array<'_>) -> PhpResult<Answer> {
+        guard(|| {
+            let mut end = end.object("end")?;
+            self.at(&id, |state, at| {
+                let touched = state.touched.remove(&at).unwrap_or_default();
+                state.fanout.settle(at, &mut end, touched);
+                let mut row = judged(state.fanout.head(at), rules::row_status(&end));
+                if let Some(artifacts) = end.shift_remove("artifacts") {
+                    row.insert("artifacts".to_owned(), artifacts);
+                }
+                Ok(object(row))
+            })
+        })
+    }
+
+    /// The answer.
+    pub(crate) fn answer(&self) -> PhpResult<Answer> {
+        guard(|| self.with(|state| Ok(object(state.fanout.answer().0))))
+    }
+}
+
+impl Fanout {
+    fn with<T>(&self, act: impl FnOnce(&mut State) -> Result<T, Failure>) -> Result<T, Failure> {
+        match self.state.borrow_mut().as_mut() {
+            Some(state) => act(state),
+            None => Err(unmade("Fanout").into()),
+        }
+    }
+
+    fn at<T>(
+        &self,
+        id: &Text<'_>,
+        act: impl FnOnce(&mut State, usize) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let id = id.utf8("id")?;
+        self.with(|state| match state.fanout.position(id) {
+            Some(at) => act(state, at),
+            None => Err(invalid("there is no worker with this id in the plan".to_owned()).into()),
+        })
+    }
+}
+
+impl State {
+    fn ids(&self, positions: impl IntoIterator<Item = usize>) -> Answer {
+        let ids = positions.into_iter().map(|at| self.fanout.id(at));
+        Answer(ids.map(Value::from).collect())
+    }
+}
+
+/// The caller's id of the call, else the one that was made for it.
+fn session_of(input: &Map<String, Value>, new: &Text<'_>) -> Result<String, Failure> {
+    let new = new.utf8("session")?;
+    Ok(rules::session_id(input, || Ok(new.to_owned()))?)
+}
+
+/// Where the directories behind targets really are: two workers may name one directory in two ways.
+fn real_sources(sources: Map<String, Value>) -> Result<BTreeMap<String, String>, ErrorBody> {
+    let rows = sources.into_iter().map(|(target, source)| {
+        let Value::String(source) = source else {
+            return Err(invalid(format!("sources.{target} must be a string")));
+        };
+        let real = std::fs::canonicalize(&source).ok();
+        let real = real.map(PathBuf::into_os_string);
+        let real = real.and_then(|path| path.into_string().ok());
+        Ok((target, real.unwrap_or(source)))
+    });
+    rows.collect()
+}
+
+fn judged(mut head: Map<String, Value>, status: rules::GroupStatus) -> Map<String, Value> {
+    let good = status == rules::GroupStatus::Completed;
+    head.insert("success".to_owned(), good.into());
+    head.insert("status".to_owned(), json!(status));
+    head
+}
+
+fn object(map: Map<String, Value>) -> Answer {
+    Answer(Value::Object(map))
+}
+
+/// What is below 0 is no position, as is what is too high.
+fn position(index: i64) -> usize {
+    usize::try_from(index).unwrap_or(usize::MAX)
+}
+
+fn invalid(message: String) -> ErrorBody {
+    ErrorBody::new(ErrorCode::InputInvalid, message)
+}
+
+fn unmade(class: &str) -> ErrorBody {
+    invalid(format!(
+        "this object was not made by {class}::read(); call that"
+    ))
+}
