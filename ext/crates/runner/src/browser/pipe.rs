@@ -11,6 +11,8 @@ use std::thread;
 const ANSWER: usize = 32 * 1024 * 1024;
 /// Longest event; what is longer is dropped, not parsed.
 const EVENT: usize = 256 * 1024;
+/// Most values in one answer. Each takes many times the memory of its text.
+const VALUES: usize = 2_000_000;
 /// Messages that wait to be taken; beyond that the browser waits.
 const WAITING: usize = 32;
 /// Messages that wait to be written.
@@ -25,6 +27,12 @@ const EVENT_MARK: &[u8] = b"{\"method\"";
 pub(crate) enum Wake {
     /// A message of the browser.
     Message(Value),
+    /// A long answer. Nothing more is read before the second part is dropped: whatever a browser
+    /// answers unasked, one of them is in memory.
+    Large(
+        Value,
+        #[allow(dead_code, reason = "it is held, and dropped with the message")] SyncSender<()>,
+    ),
     /// A message that was too long or no JSON.
     Dropped,
     /// The pipe ended, or an answer was beyond all bounds.
@@ -101,14 +109,20 @@ pub(super) fn read_messages(mut from: impl Read, to: &SyncSender<Wake>) {
             let (end, after) = rest.split_at(at);
             rest = after.get(1..).unwrap_or_default();
             buffer.extend_from_slice(end);
-            let wake = match message(&buffer, dropping) {
-                Some(value) => Wake::Message(value),
-                None => Wake::Dropped,
+            let (done, finished) = sync_channel(0);
+            let (wake, large) = match message(&buffer, dropping) {
+                Some(value) if buffer.len() > EVENT => (Wake::Large(value, done), true),
+                Some(value) => (Wake::Message(value), false),
+                None => (Wake::Dropped, false),
             };
             buffer.clear();
             dropping = false;
             if to.send(wake).is_err() {
                 return;
+            }
+            if large {
+                // Nothing is ever sent: its end is the answer.
+                let _ = finished.recv();
             }
         }
         if dropping {
@@ -127,7 +141,13 @@ pub(super) fn read_messages(mut from: impl Read, to: &SyncSender<Wake>) {
 
 fn message(bytes: &[u8], dropped: bool) -> Option<Value> {
     let too_long = bytes.len() > EVENT && bytes.starts_with(EVENT_MARK);
-    if dropped || too_long {
+    let values = || {
+        bytes
+            .iter()
+            .filter(|byte| matches!(byte, b',' | b'[' | b'{'))
+            .count()
+    };
+    if dropped || too_long || bytes.len() > EVENT && values() > VALUES {
         return None;
     }
     serde_json::from_slice(bytes).ok().filter(Value::is_object)
@@ -155,12 +175,12 @@ mod tests {
                 Ok(count)
             }
         }
-        read_messages(Pieces(bytes, 0), &to);
-        drop(to);
+        let bytes = bytes.to_vec();
+        thread::spawn(move || read_messages(Pieces(&bytes, 0), &to));
         wakes
             .iter()
             .map(|wake| match wake {
-                Wake::Message(value) => value.to_string(),
+                Wake::Message(value) | Wake::Large(value, _) => value.to_string(),
                 Wake::Dropped => "dropped".to_owned(),
                 Wake::Closed(why) => why.to_owned(),
                 Wake::Site(_) => "site".to_owned(),
@@ -204,5 +224,56 @@ mod tests {
         let mut bytes = b"{\"id\":3,\"x\":\"".to_vec();
         bytes.resize(ANSWER + 1024, b'a');
         assert_eq!(read(&bytes), ["the browser sent an answer without end"]);
+    }
+
+    #[test]
+    fn a_browser_does_not_fill_the_memory_of_its_driver() {
+        use std::sync::Arc;
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        use std::time::Duration;
+
+        /// Answers that nobody asked for.
+        struct Large(Arc<AtomicUsize>, Vec<u8>);
+        impl Read for Large {
+            fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+                let at = self.0.fetch_add(into.len(), Ordering::SeqCst) % self.1.len();
+                let count = into.len().min(self.1.len() - at);
+                into[..count].copy_from_slice(&self.1[at..at + count]);
+                self.0.fetch_sub(into.len() - count, Ordering::SeqCst);
+                Ok(count)
+            }
+        }
+        let mut answer = format!("{{\"id\":1,\"a\":\"{}\"}}", "x".repeat(2 * EVENT)).into_bytes();
+        answer.push(0);
+        let (read, length) = (Arc::new(AtomicUsize::new(0)), answer.len());
+        let (to, taken) = sync_channel(WAITING);
+        let from = Large(Arc::clone(&read), answer);
+        let reading = thread::spawn(move || read_messages(from, &to));
+        let mut before = 0;
+        for _ in 0..3 {
+            thread::sleep(Duration::from_millis(200));
+            let now = read.load(Ordering::SeqCst);
+            assert!(now > before, "it stands still: {now}");
+            assert!(now - before <= 2 * length, "{} answers wait", now / length);
+            before = now;
+            assert!(matches!(taken.recv().unwrap(), Wake::Large(_, _)));
+        }
+        drop(taken);
+        reading.join().unwrap();
+    }
+
+    #[test]
+    fn an_answer_of_countless_parts_is_dropped() {
+        let few = format!("\"{}\"", "x".repeat(15 * EVENT));
+        let many = format!("[{}0]", "[],".repeat(5 * EVENT));
+        for (value, expected) in [(few, true), (many, false)] {
+            let text = format!("{{\"id\":1,\"result\":{value}}}");
+            assert_eq!(
+                message(text.as_bytes(), false).is_some(),
+                expected,
+                "{}",
+                text.len()
+            );
+        }
     }
 }

@@ -17,7 +17,7 @@ const WORDS: usize = 600;
 pub(crate) trait Host {
     /// A connection to the site's server in the working guest.
     fn connect(&mut self) -> io::Result<OwnedFd>;
-    /// A moment without anything of the browser's.
+    /// A moment between two messages of the browser.
     fn pause(&mut self);
     /// Tells everybody how far the command is.
     fn progress(&mut self, stage: &str, detail: Value);
@@ -205,17 +205,15 @@ impl<'h> Wire<'h> {
             if now >= until {
                 return Ok(None);
             }
+            self.host.pause();
             let pause = until.duration_since(now).min(TICK);
             let wake = match self.pipe.wakes.recv_timeout(pause) {
                 Ok(wake) => wake,
-                Err(RecvTimeoutError::Timeout) => {
-                    self.host.pause();
-                    continue;
-                }
+                Err(RecvTimeoutError::Timeout) => continue,
                 Err(RecvTimeoutError::Disconnected) => Wake::Closed("the browser is gone"),
             };
             match wake {
-                Wake::Message(message) => {
+                Wake::Message(message) | Wake::Large(message, _) => {
                     if let Some(reaction) = self.observed.take(&message) {
                         let session = reaction.of_page.then(|| self.session.clone()).flatten();
                         self.send(session.as_deref(), reaction.method, &reaction.params)?;

@@ -118,7 +118,9 @@ mod tests {
             _: &[u8],
         ) -> Poll<io::Result<usize>> {
             self.refused = true;
-            self.reader.take().map(Waker::wake);
+            if let Some(reader) = self.reader.take() {
+                reader.wake();
+            }
             Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()))
         }
 
