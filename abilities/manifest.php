@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => 'bc82411a36b4d19279e641eedebbe442f5c748a0f6b716ec727176443146d7f7',
+	'contract_digest' => 'cc64a4b4cfe89d194743d012b788585e1343467ee479310287b69362d6a52b9e',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',

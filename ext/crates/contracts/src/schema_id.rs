@@ -100,6 +100,8 @@ pub const RUN_REGISTRY_ENTRY: &str = "wp-codebox/run-registry-entry/v1";
 pub const RUN_REGISTRY: &str = "wp-codebox/run-registry/v1";
 /// What a run left.
 pub const RUN_ARTIFACTS: &str = "wp-codebox/run-artifacts/v1";
+/// The control socket of a run.
+pub const RUN_SOCKET: &str = "wp-codebox/run-socket/v1";
 /// State, phase and cleanup of a run.
 pub const RUN_LIFECYCLE: &str = "wp-codebox/run-lifecycle/v1";
 /// What a run came to, without host paths.

@@ -7,7 +7,7 @@ use super::model::ModelArgs;
 use super::preview::PreviewArgs;
 use super::profile::ProfileCommand;
 use super::recipe::{BlueprintArgs, RecipeCommand, RecipeRunArgs, WorkspacePolicyCommand};
-use super::runs::RunsCommand;
+use super::runs::{PlaceArgs, RunsCommand};
 use super::sandbox::SandboxCommand;
 use super::sync::SyncArgs;
 use clap::{Args, Parser, Subcommand};
@@ -16,7 +16,25 @@ use std::path::PathBuf;
 /// Runs coding agents in a disposable WordPress, isolated by the kernel, and hands
 /// back a verifiable bundle of what they changed.
 #[derive(Debug, Parser)]
-#[command(name = "wp-codebox", version, disable_help_subcommand = true)]
+#[command(
+    name = "wp-codebox",
+    version,
+    disable_help_subcommand = true,
+    max_term_width = 100
+)]
+#[command(after_help = "\
+Every command has more to say: `wp-codebox help COMMAND`, or its page of the manual.
+
+Examples:
+  wp-codebox doctor
+  wp-codebox run --wordpress /srv/site --mount ./my-plugin:/workspace/x \\
+    --agent-command 'sh fix.sh' --check 'phpunit'
+  wp-codebox runs list --json | jq -r '.runs[].runId'
+  source <(wp-codebox completion bash)
+
+Exit status: 0 succeeded, 1 failed or wrong usage, 3 partial or blocked, 124 timed out,
+125 the sandbox could not start or this host is not set up, 126 denied by policy,
+130 cancelled; that of `exec` is its program's.")]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub command: Command,
@@ -87,6 +105,17 @@ Exit status: 0 printed, 1 wrong usage.")]
     Completion {
         /// The shell.
         shell: clap_complete::Shell,
+    },
+    /// Print the help of a command, as its --help does.
+    #[command(after_help = "\
+Examples:
+  wp-codebox help
+  wp-codebox help runs list
+
+Exit status: 0 printed, 1 there is no such command.")]
+    Help {
+        /// The command, such as `runs list`; none: the whole program.
+        command: Vec<String>,
     },
     /// Print the manual page of a command, or write all pages into a directory.
     Man(ManArgs),
@@ -206,6 +235,44 @@ pub(crate) struct PathArgs {
     pub php: Option<PathBuf>,
 }
 
+/// Where a run is kept, and the form of the answer.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct StoreArgs {
+    /// Partition of the state directory the bundle is stored in.
+    #[arg(long, default_value = "cli", value_name = "ID")]
+    pub site: String,
+    #[command(flatten)]
+    pub paths: PathArgs,
+    /// Print JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What a guest is made of.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct GuestArgs {
+    /// Host directory and where the guest sees it: HOST:GUEST[:readonly|readwrite]; may be repeated.
+    #[arg(long = "mount", value_name = "HOST:GUEST[:MODE]")]
+    pub mounts: Vec<String>,
+    /// WordPress version the directory must have; `latest` takes what is there.
+    #[arg(long, value_name = "VERSION")]
+    pub wp: Option<String>,
+}
+
+/// Bundle and key of `artifacts`.
+#[derive(Debug, Args)]
+pub(crate) struct BundleArgs {
+    /// Bundle directory.
+    #[arg(long, visible_alias = "artifacts", value_name = "DIR")]
+    pub bundle: PathBuf,
+    /// State directory whose key counts as this host's.
+    #[arg(long = "state", value_name = "DIR")]
+    pub state: Option<PathBuf>,
+    /// Print JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Arguments of `run`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -213,28 +280,31 @@ Examples:
   wp-codebox run --mount ./my-plugin:/wordpress/wp-content/plugins/my-plugin \\
     --command wordpress.wp-cli --arg command='plugin activate my-plugin' \\
     --wordpress /srv/site --state /var/lib/wp-codebox
-  wp-codebox run --mount ./my-plugin:/workspace/my-plugin --goal 'Fix the failing settings save' \\
-    --model gpt-5 --model-url https://api.openai.com/v1 --model-key-env OPENAI_API_KEY \\
-    --check 'vendor/bin/phpunit'
-  wp-codebox run --mount ./my-plugin:/workspace/my-plugin --goal 'Fix the coding style' \\
-    --agent-command 'phpcbf --standard=PSR12 .' --agent-success-codes 0,1 --check 'phpcs --standard=PSR12 .' --json
-  wp-codebox run --mount ./my-plugin:/wordpress/wp-content/plugins/my-plugin --preview-hold 10m \\
-    --command wordpress.wp-cli --arg command='plugin activate my-plugin'
+  wp-codebox run --mount ./my-plugin:/workspace/my-plugin \\
+    --goal 'Fix the failing settings save' --check 'vendor/bin/phpunit' \\
+    --model gpt-5 --model-url https://api.openai.com/v1 \\
+    --model-key-env OPENAI_API_KEY
+  wp-codebox run --mount ./my-plugin:/workspace/my-plugin \\
+    --goal 'Fix the coding style' --agent-success-codes 0,1 \\
+    --agent-command 'phpcbf --standard=PSR12 .' \\
+    --check 'phpcs --standard=PSR12 .' --json
+  wp-codebox run --mount ./my-plugin:/wordpress/wp-content/plugins/my-plugin \\
+    --preview-hold 10m --command wordpress.wp-cli \\
+    --arg command='plugin activate my-plugin'
 
 Exit status: 0 succeeded or nothing to do, 1 failed, 3 partial or blocked, 124 timed out,
 125 the sandbox could not start, 126 denied by policy, 130 cancelled.")]
 pub(crate) struct RunArgs {
-    /// Host directory and where the guest sees it: HOST:GUEST[:readonly|readwrite]; may be repeated.
-    #[arg(long = "mount", value_name = "HOST:GUEST[:MODE]")]
-    pub mounts: Vec<String>,
+    #[command(flatten)]
+    pub guest: GuestArgs,
     /// Command id to run, see `wp-codebox commands`.
-    #[arg(long)]
+    #[arg(long, value_name = "ID")]
     pub command: Option<String>,
     /// Argument of the command, name=value; may be repeated.
     #[arg(long = "arg", value_name = "NAME=VALUE", requires = "command")]
     pub args: Vec<String>,
     /// What the agent is asked to do.
-    #[arg(long)]
+    #[arg(long, value_name = "TEXT")]
     pub goal: Option<String>,
     /// Program that does the work, split like a shell would, run without one.
     #[arg(long, value_name = "COMMAND LINE")]
@@ -274,29 +344,26 @@ pub(crate) struct RunArgs {
     /// Also copy the bundle to DIR/<run id>.
     #[arg(long, value_name = "DIR")]
     pub artifacts: Option<PathBuf>,
-    /// WordPress version the directory must have; `latest` takes what is there.
-    #[arg(long, value_name = "VERSION")]
-    pub wp: Option<String>,
     /// Wall clock of the whole run: milliseconds, or a number with ms, s or m.
     #[arg(long, value_name = "DURATION")]
     pub timeout: Option<String>,
     /// Memory of all processes together: bytes, or a number with K, M or G.
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<String>,
-    /// Bytes the guest may write, likewise.
+    /// What the guest may write: bytes, or a number with K, M or G.
     #[arg(long, value_name = "SIZE")]
     pub disk: Option<String>,
     /// Processes alive at once.
     #[arg(long, value_name = "N")]
     pub processes: Option<u64>,
-    /// Output kept per execution, likewise.
+    /// Output kept per execution: bytes, or a number with K, M or G.
     #[arg(long, value_name = "SIZE")]
     pub output_limit: Option<String>,
     /// Report renames as git renames.
     #[arg(long)]
     pub find_renames: bool,
     /// A further sandbox around the launcher, never instead of it.
-    #[arg(long, value_name = "none|bubblewrap|gvisor", default_value = "none")]
+    #[arg(long, value_name = "KIND", value_parser = ["none", "bubblewrap", "gvisor"], default_value = "none")]
     pub outer_sandbox: String,
     /// Program of the outer sandbox. [default: bwrap or runsc in /usr/bin, /usr/local/bin or /bin]
     #[arg(long, value_name = "FILE")]
@@ -304,18 +371,15 @@ pub(crate) struct RunArgs {
     /// Go on without the outer sandbox when its program is missing; the result says so.
     #[arg(long)]
     pub outer_sandbox_optional: bool,
-    /// Partition of the state directory the bundle is stored in.
-    #[arg(long, default_value = "cli", value_name = "ID")]
-    pub site: String,
     /// Keep the sandbox for so long after its command, for `wp-codebox exec`: a number with s, m
     /// or h.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "DURATION")]
     pub hold: Option<String>,
     /// Longest time that it may be kept, with every extension. [default: what --hold says]
-    #[arg(long, value_name = "TIME", requires = "hold")]
+    #[arg(long, value_name = "DURATION", requires = "hold")]
     pub hold_max: Option<String>,
     /// End it when nobody used it for so long.
-    #[arg(long, value_name = "TIME", requires = "hold")]
+    #[arg(long, value_name = "DURATION", requires = "hold")]
     pub hold_idle: Option<String>,
     /// Do not wait for its end: print the id of the run and leave it to its supervisor.
     #[arg(long, requires = "hold")]
@@ -323,10 +387,7 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub preview: PreviewArgs,
     #[command(flatten)]
-    pub paths: PathArgs,
-    /// Print the result as JSON on standard output.
-    #[arg(long)]
-    pub json: bool,
+    pub store: StoreArgs,
     #[command(flatten)]
     pub model: ModelArgs,
 }
@@ -344,46 +405,34 @@ pub(crate) enum ArtifactsCommand {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  wp-codebox artifacts verify --bundle ./out/run_0123456789abcdef0123456789abcdef
-  wp-codebox artifacts verify --bundle ./out/run_… --state /var/lib/wp-codebox --json
+  wp-codebox artifacts verify --bundle ./out/run_1f
+  wp-codebox artifacts verify --bundle ./out/run_1f \\
+    --state /var/lib/wp-codebox --json
 
 Exit status: 0 the bundle is what it says, 1 it is not, or cannot be read.")]
 pub(crate) struct VerifyArgs {
-    /// Bundle directory.
-    #[arg(long, visible_alias = "artifacts", value_name = "DIR")]
-    pub bundle: PathBuf,
-    /// State directory whose key counts as this host's.
-    #[arg(long = "state", value_name = "DIR")]
-    pub state: Option<PathBuf>,
-    /// Print JSON on standard output.
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub of: BundleArgs,
 }
 
 /// Arguments of `artifacts apply-preflight`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  wp-codebox artifacts apply-preflight --bundle ./out/run_… \\
-    --approved-file /workspace/my-plugin/my-plugin.php --state /var/lib/wp-codebox --json
+  wp-codebox artifacts apply-preflight --bundle ./out/run_1f \\
+    --approved-file /workspace/my-plugin/my-plugin.php \\
+    --state /var/lib/wp-codebox --json
 
 Exit status: 0 the approved part can be applied, 1 it cannot; the answer says why.")]
 pub(crate) struct PreflightArgs {
-    /// Bundle directory.
-    #[arg(long, value_name = "DIR")]
-    pub bundle: PathBuf,
+    #[command(flatten)]
+    pub of: BundleArgs,
     /// An approved path, exactly as in changed-files.json; may be repeated.
     #[arg(long = "approved-file", value_name = "PATH")]
     pub approved: Vec<String>,
     /// Approved paths, separated by commas.
     #[arg(long, value_name = "PATHS", value_delimiter = ',')]
     pub approved_files: Vec<String>,
-    /// State directory whose key counts as this host's.
-    #[arg(long = "state", value_name = "DIR")]
-    pub state: Option<PathBuf>,
-    /// Print JSON on standard output.
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// Arguments of `gc`.
@@ -398,9 +447,6 @@ Examples:
 
 Exit status: 0, or 1 when something could not be removed.")]
 pub(crate) struct GcArgs {
-    /// Only this partition of the state directory. [default: every one]
-    #[arg(long, value_name = "ID")]
-    pub site: Option<String>,
     /// Remove settled runs, and templates unused for so long: seconds, or a number with s, m, h or d.
     #[arg(long, value_name = "AGE", default_value = "30d")]
     pub max_age: String,
@@ -420,10 +466,7 @@ pub(crate) struct GcArgs {
     #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]
-    pub paths: PathArgs,
-    /// Print JSON on standard output.
-    #[arg(long)]
-    pub json: bool,
+    pub place: PlaceArgs,
 }
 
 /// Arguments of `agents`.

@@ -54,7 +54,7 @@ fn options(state: Option<&Path>) -> Result<VerifyOptions, ErrorBody> {
 }
 
 fn verify(output: Output, args: &VerifyArgs) -> Result<ExitCode, ErrorBody> {
-    let verification = verify_bundle(&open(&args.bundle)?, &options(args.state.as_deref())?);
+    let verification = verify_bundle(&open(&args.of.bundle)?, &options(args.of.state.as_deref())?);
     if output.is_json() {
         output.document(&serde_json::to_value(&verification).unwrap_or_default());
     } else {
@@ -92,10 +92,10 @@ fn apply_preflight(output: Output, args: &PreflightArgs) -> Result<ExitCode, Err
         .chain(&args.approved_files)
         .cloned()
         .collect();
-    let bundle = open(&args.bundle)?;
-    let options = options(args.state.as_deref())?;
+    let bundle = open(&args.of.bundle)?;
+    let options = options(args.of.state.as_deref())?;
     // Looking at somebody else's bundle is no apply: only a broken signature stops it.
-    let signatures = if args.state.is_some() {
+    let signatures = if args.of.state.is_some() {
         SignatureRule::Trusted
     } else {
         SignatureRule::Any

@@ -1,6 +1,6 @@
 //! `wp-codebox boot`: a WordPress that stays, with nothing done in it but a blueprint.
 
-use super::args::PathArgs;
+use super::args::{GuestArgs, StoreArgs};
 use super::output::Output;
 use super::preview::{self, PreviewArgs};
 use super::recipe::read_blueprint;
@@ -27,43 +27,34 @@ const SETUP: u64 = 10 * 60_000;
 #[command(after_help = "\
 Examples:
   wp-codebox boot --wordpress /srv/site --hold 30m
-  wp-codebox boot --mount ./my-plugin:/wordpress/wp-content/plugins/my-plugin --blueprint blueprint.json --json
-  wp-codebox exec <id> -- wp plugin list
+  wp-codebox boot --mount ./my-plugin:/wordpress/wp-content/plugins/my-plugin \\
+    --blueprint blueprint.json --json
+  wp-codebox exec run_1f -- wp plugin list
 
 The sandbox outlives this command: it ends when its time is up, or with `wp-codebox runs cancel`.
 
 Exit status: 0 the sandbox is ready, 1 the blueprint failed or is not valid, 125 the sandbox could not
 start, 126 denied by policy.")]
 pub(crate) struct BootArgs {
-    /// Host directory and where the guest sees it: HOST:GUEST[:readonly|readwrite]; may be repeated.
-    #[arg(long = "mount", value_name = "HOST:GUEST[:MODE]")]
-    pub mounts: Vec<String>,
+    #[command(flatten)]
+    pub guest: GuestArgs,
     /// What is done before the sandbox is ready, see `wp-codebox validate-blueprint`.
     #[arg(long, value_name = "FILE")]
     pub blueprint: Option<PathBuf>,
     /// How long it stays: seconds, or a number with s, m or h.
     #[arg(long, value_name = "DURATION", default_value = "1h")]
     pub hold: String,
-    /// WordPress version the directory must have; `latest` takes what is there.
-    #[arg(long, value_name = "VERSION")]
-    pub wp: Option<String>,
     /// Runtime policy: a JSON file or JSON text. [default: everything closed]
     #[arg(long, value_name = "FILE|JSON")]
     pub policy: Option<String>,
-    /// Partition of the state directory it is stored in.
-    #[arg(long, default_value = "cli", value_name = "ID")]
-    pub site: String,
     #[command(flatten)]
     pub preview: PreviewArgs,
     #[command(flatten)]
-    pub paths: PathArgs,
-    /// Print JSON on standard output.
-    #[arg(long)]
-    pub json: bool,
+    pub store: StoreArgs,
 }
 
 pub(crate) fn boot(output: &Output, args: &BootArgs) -> ExitCode {
-    let settings = Settings::resolve(&args.paths);
+    let settings = Settings::resolve(&args.store.paths);
     let started = build(args, &settings)
         .and_then(|request| supervisor::until_ready(&request).map(|ready| (request, ready)));
     match started {
@@ -113,7 +104,7 @@ fn build(args: &BootArgs, settings: &Settings) -> Result<RunRequest, ErrorBody> 
         )
         .hint("or set WP_CODEBOX_WORDPRESS")
     })?;
-    request::check_version(args.wp.as_deref(), &wordpress)?;
+    request::check_version(args.guest.wp.as_deref(), &wordpress)?;
     let seconds = request::scaled(&args.hold, &[("s", 1), ("m", 60), ("h", 3600)]);
     let ttl_ms = seconds
         .and_then(|s| s.checked_mul(1000))
@@ -126,13 +117,14 @@ fn build(args: &BootArgs, settings: &Settings) -> Result<RunRequest, ErrorBody> 
     let mut request = RunRequest {
         schema: schema_id::RUN_REQUEST.to_owned(),
         run_id: request::new_run_id()?,
-        site: SiteId::new(args.site.clone()).map_err(|e| input(format!("--site: {e}")))?,
+        site: SiteId::new(args.store.site.clone()).map_err(|e| input(format!("--site: {e}")))?,
         mode: RunMode::Detached,
         max_runs: RunRequest::default_max_runs(),
         paths: request::run_paths(settings, &wordpress)?,
         task: None,
         policy,
         mounts: args
+            .guest
             .mounts
             .iter()
             .map(|text| request::mount(text))

@@ -2,9 +2,8 @@
 
 mod terminal;
 
-use super::args::PathArgs;
 use super::output::{Output, Stream};
-use super::runs;
+use super::runs::{self, PlaceArgs};
 use crate::control::{ReplyReader, open};
 use base64::Engine;
 use clap::Args;
@@ -19,6 +18,9 @@ use wp_codebox_contracts::{
     LiveRequest, OutputStream, TerminalSize,
 };
 
+/// Status when nobody reads the output any more: what a program that SIGPIPE ended has.
+const UNHEARD: u8 = 141;
+
 /// Arguments of `exec`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -32,10 +34,15 @@ Without --tty, standard input, output and error are pipes. With --tty the progra
 keys go to it as they are typed, and its size follows yours. What a program prints is the guest's:
 to a terminal with --tty it goes unchanged. Secrets of the run are replaced in it.
 
+With --json standard output has one document a line: what happens, the last one `exited` or
+`error`; when there is no conversation, one cli-failure document.
+
 Exit status: the program's, 128 and the signal when one ended it, 124 when its time was up,
-1 when the sandbox refuses it, 125 when the program is not there or the sandbox cannot be reached.")]
+141 when nobody
+reads its output any more, 1 when the sandbox refuses it, 125 when the program is not there or the sandbox cannot be reached.")]
 pub(crate) struct ExecArgs {
-    /// The run that holds the sandbox, or the beginning of its id.
+    /// Id of the run that holds the sandbox, or a prefix that only it has.
+    #[arg(value_name = "RUN")]
     pub run: String,
     /// Program and arguments; no shell.
     #[arg(required = true, last = true, value_name = "PROGRAM")]
@@ -50,7 +57,7 @@ pub(crate) struct ExecArgs {
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<String>,
     /// Time after which it is ended: a number with ms, s or m.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "DURATION")]
     pub timeout: Option<String>,
     /// Let it run on when this command goes away; its output is in the journal then.
     #[arg(long)]
@@ -58,15 +65,8 @@ pub(crate) struct ExecArgs {
     /// Who asks, for the journal. [default: cli:$USER]
     #[arg(long, visible_alias = "user-actor", value_name = "NAME")]
     pub actor: Option<String>,
-    /// Only this partition of the state directory. [default: every one]
-    #[arg(long, value_name = "ID")]
-    pub site: Option<String>,
     #[command(flatten)]
-    pub paths: PathArgs,
-    /// Print what happens as JSON on standard output, one document a line, the last one `exited`
-    /// or `error`; when there is no conversation, one cli-failure document.
-    #[arg(long)]
-    pub json: bool,
+    pub place: PlaceArgs,
 }
 
 pub(crate) fn main(output: &Output, args: ExecArgs) -> ExitCode {
@@ -86,7 +86,7 @@ pub(crate) fn actor(given: Option<&str>) -> String {
 }
 
 fn run(output: &Output, args: ExecArgs) -> Result<u8, ErrorBody> {
-    let (_, found) = runs::found_in(&args.paths, args.site.as_deref(), &args.run)?;
+    let (_, found) = runs::found(&args.place, &args.run)?;
     let actor = actor(args.actor.as_deref());
     let exec = wanted(&args)?;
     let stream = open(&found, &actor, LiveRequest::Exec(exec))?;
@@ -221,6 +221,10 @@ fn follow(output: &Output, args: &ExecArgs, mut replies: ReplyReader) -> Result<
             | LiveReply::Event { .. }
             | LiveReply::Answer { .. } => {}
         }
+        if output.is_unheard() {
+            // The sandbox ends the program when this conversation does, unless it is left.
+            return Ok(UNHEARD);
+        }
     }
 }
 
@@ -239,9 +243,7 @@ fn show(
     };
     if args.tty {
         // Whoever asked for a terminal wants all of it.
-        let mut out = std::io::stdout().lock();
-        let _ = out.write_all(&bytes).and_then(|()| out.flush());
-        return;
+        return output.data(&bytes);
     }
     output.guest(
         match stream {

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
 use wp_codebox_backend_native::{LeftTemplate, Sweep, reap_cgroups, sweep_templates};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, SiteId, schema_id};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
 use wp_codebox_runtime::{
     ArtifactRule, GcFailure, GcItem, GcKind, GcMode, GcReason, GcReport, GcRules, SizeBudget,
-    SnapshotRule, StateDir, collect, sites,
+    SnapshotRule, StateDir, collect,
 };
 
 /// Removes, prints, answers 1 when something could not be removed.
@@ -23,7 +23,7 @@ pub(crate) fn main(output: &Output, args: &GcArgs) -> ExitCode {
 
 fn gc(args: &GcArgs) -> Result<GcReport, ErrorBody> {
     let rules = rules(args)?;
-    let settings = Settings::resolve(&args.paths);
+    let settings = Settings::resolve(&args.place.paths);
     let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
     let mut report = GcReport::default();
     // Groups that root made can only be removed before root is given up.
@@ -31,13 +31,7 @@ fn gc(args: &GcArgs) -> Result<GcReport, ErrorBody> {
         cgroups(&state, &mut report);
     }
     state.become_owner().map_err(|e| e.body())?;
-    let wanted = match &args.site {
-        Some(site) => vec![
-            SiteId::new(site.clone())
-                .map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, format!("--site: {e}")))?,
-        ],
-        None => sites(&state).map_err(|e| e.body())?,
-    };
+    let wanted = args.place.sites(&state)?;
     for site in wanted {
         collect(&state, &site, &rules, &mut report).map_err(|e| e.body())?;
     }

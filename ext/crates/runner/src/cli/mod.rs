@@ -13,6 +13,7 @@ mod episode;
 mod exec;
 mod gc;
 mod groups;
+mod help;
 mod manual;
 mod model;
 mod network;
@@ -26,69 +27,54 @@ mod runs;
 mod sandbox;
 mod schema;
 mod settings;
+mod signals;
 mod supervisor;
 mod sync;
+mod usage;
 
 pub(crate) use settings::Settings;
 
 use args::{Cli, Command};
-use clap::Parser;
 use output::Output;
 use std::ffi::OsString;
 use std::process::ExitCode;
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
 /// Parses, runs, answers the exit status.
 pub(crate) fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     let args: Vec<OsString> = args.collect();
-    let output = Output::new(output::wants_json(&args));
-    let cli = match Cli::try_parse_from(&args) {
-        Ok(cli) => cli,
-        Err(error) if error.use_stderr() => {
-            if output.is_json() {
-                let text = error.render().to_string();
-                let first = text
-                    .lines()
-                    .next()
-                    .unwrap_or("wrong usage")
-                    .trim_start_matches("error: ");
-                return output.failure(
-                    "cli",
-                    &ErrorBody::new(ErrorCode::InputInvalid, first).hint("wp-codebox --help"),
-                );
-            }
-            let _ = error.print();
-            return ExitCode::from(1);
-        }
-        Err(help) => {
-            let _ = help.print();
-            return ExitCode::SUCCESS;
-        }
+    let (cli, output) = match usage::read(&args) {
+        Ok(read) => read,
+        Err(answered) => return answered,
     };
+    output::settled(dispatch(&output, cli))
+}
+
+fn dispatch(output: &Output, cli: Cli) -> ExitCode {
     match cli.command {
-        Command::Run(options) => run::run(&output, *options),
-        Command::Exec(options) => exec::main(&output, *options),
-        Command::Boot(options) => boot::boot(&output, &options),
-        Command::Recipe(command) => recipe::main(&output, &command),
-        Command::RecipeRun(options) => recipe::recipe_run(&output, &options),
-        Command::ValidateBlueprint(options) => recipe::validate_blueprint(&output, &options),
-        Command::WorkspacePolicy(command) => recipe::workspace_policy(&output, &command),
-        Command::Artifacts(command) => artifacts::main(&output, command),
-        Command::Episode(command) => episode::main(&output, &command),
-        Command::AgentSandboxRun(options) => groups::single(&output, &options),
-        Command::AgentSandboxBatch(options) => groups::batch(&output, &options),
-        Command::AgentFanout(options) => groups::fanout(&output, &options),
-        Command::Sandbox(command) => sandbox::main(&output, &command),
-        Command::Profile(command) => profile::main(&output, &command),
-        Command::Runs(command) => runs::main(&output, &command),
-        Command::Agents(options) => agents::main(&output, &options),
-        Command::Commands(options) => commands::main(&output, &options),
-        Command::Schema(options) => schema::main(&output, &options),
-        Command::Doctor(options) => doctor::main(&output, &options),
-        Command::Sync(options) => sync::main(&output, &options),
-        Command::Gc(options) => gc::main(&output, &options),
-        Command::Completion { shell } => manual::completion(shell),
-        Command::Man(options) => manual::man(&output, &options),
+        Command::Run(options) => run::run(output, *options),
+        Command::Exec(options) => exec::main(output, *options),
+        Command::Boot(options) => boot::boot(output, &options),
+        Command::Recipe(command) => recipe::main(output, &command),
+        Command::RecipeRun(options) => recipe::recipe_run(output, &options),
+        Command::ValidateBlueprint(options) => recipe::validate_blueprint(output, &options),
+        Command::WorkspacePolicy(command) => recipe::workspace_policy(output, &command),
+        Command::Artifacts(command) => artifacts::main(output, command),
+        Command::Episode(command) => episode::main(output, &command),
+        Command::AgentSandboxRun(options) => groups::single(output, &options),
+        Command::AgentSandboxBatch(options) => groups::batch(output, &options),
+        Command::AgentFanout(options) => groups::fanout(output, &options),
+        Command::Sandbox(command) => sandbox::main(output, &command),
+        Command::Profile(command) => profile::main(output, &command),
+        Command::Runs(command) => runs::main(output, &command),
+        Command::Agents(options) => agents::main(output, &options),
+        Command::Commands(options) => commands::main(output, &options),
+        Command::Schema(options) => schema::main(output, &options),
+        Command::Doctor(options) => doctor::main(output, &options),
+        Command::Sync(options) => sync::main(output, &options),
+        Command::Gc(options) => gc::main(output, &options),
+        Command::Completion { shell } => manual::completion(output, shell),
+        Command::Help { command } => manual::help(output, &command),
+        Command::Man(options) => manual::man(output, &options),
         Command::Version => {
             output.line(env!("CARGO_PKG_VERSION"));
             ExitCode::SUCCESS

@@ -21,7 +21,6 @@ const TOOL_POLICY_BYTES: u64 = 1024 * 1024;
 
 /// Arguments about the model of a run.
 #[derive(Debug, Default, Args)]
-#[command(next_help_heading = "Model and built-in agent")]
 pub(crate) struct ModelArgs {
     /// Model as its provider names it. Without --agent, --agent-command and --command the
     /// built-in agent works with it: the model is asked from outside, its tools act in the guest.
@@ -34,7 +33,8 @@ pub(crate) struct ModelArgs {
     /// How it is spoken to: chat completions below --model-url, or messages below --model-url/v1.
     #[arg(
         long,
-        value_name = "openai-chat|anthropic-messages",
+        value_name = "API",
+        value_parser = ["openai-chat", "anthropic-messages"],
         default_value = "openai-chat"
     )]
     pub model_api: String,
@@ -445,7 +445,6 @@ mod tests {
             );
         }
         for (bad, code) in [
-            (["--model-api", "soap"], ErrorCode::InputInvalid),
             (["--model-prices", "1"], ErrorCode::InputInvalid),
             (["--model-prices", "1,-2"], ErrorCode::InputInvalid),
             (["--model-prices", "1,0.0000001"], ErrorCode::InputInvalid),

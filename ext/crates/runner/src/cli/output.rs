@@ -1,14 +1,25 @@
 //! What reaches the terminal: JSON on standard output, talk on standard error.
 
 use serde_json::{Value, json};
-use std::ffi::OsString;
-use std::io::{IsTerminal, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU8, Ordering};
 use wp_codebox_contracts::{ErrorBody, schema_id};
 
-/// Whether the arguments ask for JSON: `--json`, `--format=json` or `--format json`.
-pub(crate) fn wants_json(args: &[OsString]) -> bool {
-    args.iter().any(|a| a == "--json" || a == "--format=json")
+/// What became of standard output. One for the process, as the descriptor is.
+static FATE: AtomicU8 = AtomicU8::new(WHOLE);
+const WHOLE: u8 = 0;
+/// Whoever read has enough, as `head` has. Nothing is wrong.
+const LEFT: u8 = 1;
+/// It could not be written, on a full disk for example: the answer is not what it says.
+const LOST: u8 = 2;
+
+/// The exit status of a command whose answer may not have arrived.
+pub(crate) fn settled(status: ExitCode) -> ExitCode {
+    match FATE.load(Ordering::SeqCst) {
+        LOST if status == ExitCode::SUCCESS => ExitCode::from(1),
+        _ => status,
+    }
 }
 
 /// Where bytes of the guest go.
@@ -62,30 +73,64 @@ impl Output {
         self.json
     }
 
+    /// Bytes for standard output, at once. What became of them is said by the exit status.
+    pub(crate) fn data(self, bytes: &[u8]) {
+        let mut out = io::stdout().lock();
+        if let Err(error) = out.write_all(bytes).and_then(|()| out.flush()) {
+            Self::lost(&error);
+        }
+    }
+
+    /// Standard output could not be written.
+    pub(crate) fn lost(error: &io::Error) {
+        let fate = match error.kind() {
+            ErrorKind::BrokenPipe => LEFT,
+            _ => LOST,
+        };
+        // Said once, however many lines follow.
+        if FATE.fetch_max(fate, Ordering::SeqCst) < LOST && fate == LOST {
+            let _ = writeln!(
+                io::stderr(),
+                "Error: standard output cannot be written: {error}"
+            );
+        }
+    }
+
+    /// Whether nobody reads standard output any more.
+    pub(crate) fn is_unheard(self) -> bool {
+        FATE.load(Ordering::SeqCst) != WHOLE
+    }
+
     /// One JSON document, two spaces, one line end.
     pub(crate) fn document(self, value: &Value) {
         let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
-        if std::io::stdout().is_terminal() {
+        if io::stdout().is_terminal() {
             text = plain_json(&text);
         }
         text.push('\n');
-        let _ = std::io::stdout().write_all(text.as_bytes());
+        self.data(text.as_bytes());
     }
 
     /// One line of data. What of it is the guest's, such as the name of a file, steers no
     /// terminal.
     pub(crate) fn line(self, text: &str) {
-        let out = std::io::stdout();
-        let _ = match (out.is_terminal(), self.json) {
-            (true, true) => writeln!(&out, "{}", plain_json(text)),
-            (true, false) => writeln!(&out, "{}", plain(text.as_bytes())),
-            (false, _) => writeln!(&out, "{text}"),
+        let shown = match (io::stdout().is_terminal(), self.json) {
+            (true, true) => plain_json(text),
+            (true, false) => plain(text.as_bytes()),
+            (false, _) => text.to_owned(),
         };
+        self.data(
+            format!(
+                "{shown}
+"
+            )
+            .as_bytes(),
+        );
     }
 
     /// One line of talk, as plain as one of data.
     pub(crate) fn note(self, text: &str) {
-        let out = std::io::stderr();
+        let out = io::stderr();
         let _ = if out.is_terminal() {
             writeln!(&out, "{}", plain(text.as_bytes()))
         } else {
@@ -97,15 +142,17 @@ impl Output {
     /// ends and tabs: they could rewrite what the user reads, or more.
     pub(crate) fn guest(self, stream: Stream, bytes: &[u8]) {
         let terminal = match stream {
-            Stream::Data => std::io::stdout().is_terminal(),
-            Stream::Talk => std::io::stderr().is_terminal(),
+            Stream::Data => io::stdout().is_terminal(),
+            Stream::Talk => io::stderr().is_terminal(),
         };
         let plain = terminal.then(|| plain(bytes));
         let shown = plain.as_ref().map_or(bytes, String::as_bytes);
-        let _ = match stream {
-            Stream::Data => std::io::stdout().write_all(shown),
-            Stream::Talk => std::io::stderr().write_all(shown),
-        };
+        match stream {
+            Stream::Data => self.data(shown),
+            Stream::Talk => {
+                let _ = io::stderr().write_all(shown);
+            }
+        }
     }
 
     /// An error: `cli-failure/v1` in JSON mode, else sentence and hints. Answers its exit status.

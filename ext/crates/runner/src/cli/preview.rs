@@ -22,40 +22,20 @@ pub(crate) struct PreviewArgs {
     /// seconds, or a number with s, m or h; an hour at most unless
     /// $WP_CODEBOX_PREVIEW_HOLD_MAX_SECONDS says more. Whatever visitors change in the
     /// database is gone with the sandbox; what they change in mounts is part of its change.
-    #[arg(
-        long,
-        visible_alias = "preview-hold-seconds",
-        value_name = "DURATION",
-        help_heading = "Preview"
-    )]
+    #[arg(long, visible_alias = "preview-hold-seconds", value_name = "DURATION")]
     pub preview_hold: Option<String>,
     /// Port of the preview. [default: one that is free]
-    #[arg(
-        long,
-        value_name = "PORT",
-        requires = "preview_hold",
-        help_heading = "Preview"
-    )]
+    #[arg(long, value_name = "PORT", requires = "preview_hold")]
     pub preview_port: Option<u16>,
     /// Address the preview listens on; visitors of any that is not 127.0.0.1 or ::1 need a token,
     /// which the printed link holds. [default: 127.0.0.1]
-    #[arg(
-        long,
-        value_name = "ADDRESS",
-        requires = "preview_hold",
-        help_heading = "Preview"
-    )]
+    #[arg(long, value_name = "ADDRESS", requires = "preview_hold")]
     pub preview_bind: Option<String>,
     /// The address that visitors use, e.g. of a proxy in front: an origin that nothing else uses.
-    #[arg(
-        long,
-        value_name = "URL",
-        requires = "preview_hold",
-        help_heading = "Preview"
-    )]
+    #[arg(long, value_name = "URL", requires = "preview_hold")]
     pub preview_public_url: Option<String>,
     /// Let nobody look without the token in the printed link, on 127.0.0.1 either.
-    #[arg(long, requires = "preview_hold", help_heading = "Preview")]
+    #[arg(long, requires = "preview_hold")]
     pub preview_token: bool,
 }
 

@@ -19,7 +19,7 @@ pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, E
         )
         .hint("or set WP_CODEBOX_WORDPRESS")
     })?;
-    check_version(args.wp.as_deref(), &wordpress)?;
+    check_version(args.guest.wp.as_deref(), &wordpress)?;
     let held = args.preview.preview_hold.is_some() || args.hold.is_some();
     let who = args.agent_command.is_some() || args.agent.is_some() || args.model.model.is_some();
     if args.command.is_none() && !who && !held {
@@ -62,7 +62,7 @@ pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, E
     let mut request = RunRequest {
         schema: schema_id::RUN_REQUEST.to_owned(),
         run_id: new_run_id()?,
-        site: SiteId::new(args.site.clone()).map_err(|e| input(format!("--site: {e}")))?,
+        site: SiteId::new(args.store.site.clone()).map_err(|e| input(format!("--site: {e}")))?,
         mode: if args.detach {
             RunMode::Detached
         } else {
@@ -73,6 +73,7 @@ pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, E
         task,
         policy,
         mounts: args
+            .guest
             .mounts
             .iter()
             .map(|text| mount(text))

@@ -2,13 +2,13 @@
 
 use super::args::RunArgs;
 use super::output::{Output, Stream};
+use super::signals::on_end;
 use super::supervisor::{self, unavailable, unreachable};
 use super::{Settings, preview, request};
 use crate::agent::parent_unavailable;
 use crate::frames::{FrameReader, write_frame};
 use base64::Engine;
 use serde_json::{Value, json};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::ExitCode;
 use wp_codebox_contracts::{
@@ -18,7 +18,7 @@ use wp_codebox_contracts::{
 use wp_codebox_runtime::now_rfc3339;
 
 pub(crate) fn run(output: &Output, args: RunArgs) -> ExitCode {
-    let settings = Settings::resolve(&args.paths);
+    let settings = Settings::resolve(&args.store.paths);
     let answer = request::build(&args, &settings).and_then(|request| start(output, &request));
     match answer {
         Ok(Followed::Ended(result)) => finish(output, &args, &result),
@@ -56,7 +56,13 @@ pub(crate) fn supervise(output: &Output, request: &RunRequest) -> Result<RunResu
 pub(crate) fn start(output: &Output, request: &RunRequest) -> Result<Followed, ErrorBody> {
     let io = |e: std::io::Error| unreachable(&e);
     let (ours, mut child) = supervisor::open(request)?;
-    cancel_on_signal(ours.try_clone().map_err(io)?).map_err(io)?;
+    // A signal ends the run, not this process: the user gets what was salvaged.
+    let stop = ours.try_clone().map_err(io)?;
+    on_end(move || {
+        // A supervisor that is gone has nothing left to cancel.
+        let _ = write_frame(&stop, &Frame::Cancel);
+    })
+    .map_err(io)?;
     let answers = ours.try_clone().map_err(io)?;
     let mut reader = FrameReader::new(ours);
     let answer = loop {
@@ -101,34 +107,6 @@ pub(crate) enum Followed {
     Ended(Box<RunResult>),
     /// It goes on by itself.
     Left(RunId),
-}
-
-/// Ctrl-C and SIGTERM end the run, not this process: the user gets what was salvaged.
-fn cancel_on_signal(stream: UnixStream) -> std::io::Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let (mut interrupt, mut terminate) = {
-        let _inside = runtime.enter();
-        (
-            signal(SignalKind::interrupt())?,
-            signal(SignalKind::terminate())?,
-        )
-    };
-    std::thread::Builder::new()
-        .name("signals".to_owned())
-        .spawn(move || {
-            runtime.block_on(async {
-                tokio::select! {
-                    _ = interrupt.recv() => {},
-                    _ = terminate.recv() => {},
-                }
-            });
-            // A supervisor that is gone has nothing left to cancel.
-            let _ = write_frame(&stream, &Frame::Cancel);
-        })?;
-    Ok(())
 }
 
 /// Live output. What an agent prints is talk; what a command prints is the data that was asked for.

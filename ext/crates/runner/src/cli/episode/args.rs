@@ -1,6 +1,6 @@
 //! Arguments of `episode`. The doc comments are the help texts.
 
-use crate::cli::args::PathArgs;
+use crate::cli::args::StoreArgs;
 use crate::cli::runs::PlaceArgs;
 use clap::{Args, Subcommand};
 
@@ -27,7 +27,8 @@ pub(crate) enum EpisodeCommand {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  wp-codebox episode start --mount ./my-plugin:/workspace/my-plugin --wordpress /srv/site --json
+  wp-codebox episode start --mount ./my-plugin:/workspace/my-plugin \\
+    --wordpress /srv/site --json
   wp-codebox episode start --ttl 10m --idle 2m --wordpress /srv/site
 
 The answer is wp-codebox/sandbox/v1; its id names the sandbox from then on.
@@ -45,14 +46,8 @@ pub(crate) struct StartArgs {
     /// It ends when nobody used it for so long, likewise. [default: when its time is up]
     #[arg(long, value_name = "DURATION")]
     pub idle: Option<String>,
-    /// Partition of the state directory the bundle is stored in.
-    #[arg(long, default_value = "cli", value_name = "ID")]
-    pub site: String,
     #[command(flatten)]
-    pub paths: PathArgs,
-    /// Print JSON on standard output.
-    #[arg(long)]
-    pub json: bool,
+    pub store: StoreArgs,
 }
 
 /// Which sandbox, and who asks.
@@ -72,13 +67,16 @@ pub(crate) struct Which {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  wp-codebox episode step run_1f --command wordpress.wp-cli --arg command='option get home'
-  wp-codebox episode step run_1f --command wordpress.run-php --arg code='update_option(\"a\", 1);' \\
-    --observe '{\"type\": \"wordpress-state\", \"sections\": [\"options\"], \"optionNames\": [\"a\"]}' --json
-  wp-codebox episode step run_1f --action '{\"kind\": \"http\", \"command\": \"wordpress.http-request\", \"args\": [\"url=/\"], \"url\": \"/\"}'
+  wp-codebox episode step run_1f --command wordpress.wp-cli \\
+    --arg command='option get home'
+  wp-codebox episode step run_1f --command wordpress.run-php \\
+    --arg code='update_option(\"a\", 1);' --json \\
+    --observe '{\"type\": \"wordpress-state\", \"optionNames\": [\"a\"]}'
+  wp-codebox episode step run_1f --action '{\"kind\": \"http\",
+    \"command\": \"wordpress.http-request\", \"args\": [\"url=/\"], \"url\": \"/\"}'
 
-The answer is the step as the trace has it. Exit status: 0 when the command ran, whatever it came
-to; 1 when it was refused, or no sandbox matches; 125 when the sandbox cannot be reached.")]
+The answer is the step as the trace has it.
+Exit status: 0 when the command ran, whatever it came to; 1 when it was refused, or no sandbox matches; 125 when the sandbox cannot be reached.")]
 pub(crate) struct StepArgs {
     /// Command id to run, see `wp-codebox commands`.
     #[arg(long, required_unless_present = "action")]
@@ -86,7 +84,7 @@ pub(crate) struct StepArgs {
     /// Argument of the command, name=value; may be repeated.
     #[arg(long = "arg", value_name = "NAME=VALUE", requires = "command")]
     pub args: Vec<String>,
-    /// The whole action as JSON, instead: kind, command, args, timeoutMs, url, path, metadata, …
+    /// The whole action as JSON, instead: kind, command, args, timeoutMs, url, path, metadata and more
     #[arg(long, value_name = "JSON", conflicts_with = "command")]
     pub action: Option<String>,
     /// What to look at afterwards: a type, or a JSON object with type and its fields.
@@ -106,7 +104,8 @@ runtime-events, runtime-logs. People stay unnamed unless redaction is none; secr
 
 Examples:
   wp-codebox episode observe run_1f mounts
-  wp-codebox episode observe run_1f '{\"type\": \"files\", \"path\": \"/workspace/my-plugin\", \"includeContent\": true}'
+  wp-codebox episode observe run_1f \\
+    '{\"type\": \"files\", \"path\": \"/workspace/x\", \"includeContent\": true}'
 
 Exit status: 0; 1 when it was refused, or no sandbox matches; 125 when the sandbox cannot be reached.")]
 pub(crate) struct ObserveArgs {

@@ -100,7 +100,7 @@ fn spec(given: &str) -> Result<ObservationSpec, ErrorBody> {
 }
 
 fn start(args: &StartArgs) -> Result<Value, ErrorBody> {
-    let settings = Settings::resolve(&args.paths);
+    let settings = Settings::resolve(&args.store.paths);
     let request = sandbox(args, &settings)?;
     let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
     supervisor::until_accepted(&request)?;
@@ -147,7 +147,7 @@ fn ended(entry: &RunRegistryEntry) -> ErrorBody {
 fn sandbox(args: &StartArgs, settings: &Settings) -> Result<RunRequest, ErrorBody> {
     let mut flags = vec!["wp-codebox".to_owned(), "run".to_owned()];
     let mut flag = |name: &str, value: &str| flags.push(format!("--{name}={value}"));
-    flag("site", &args.site);
+    flag("site", &args.store.site);
     // Stands for what others will ask; it is taken out again.
     flag("agent-command", "true");
     for mount in &args.mounts {

@@ -1,6 +1,6 @@
 //! Arguments of tasks and groups of tasks. The doc comments are the help texts.
 
-use crate::cli::args::PathArgs;
+use crate::cli::args::StoreArgs;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -20,19 +20,13 @@ pub(crate) struct TaskArgs {
     #[arg(long, value_name = "VARIABLE")]
     pub model_key_env: Option<String>,
     /// How the tasks' model is spoken to.
-    #[arg(long, value_name = "openai-chat|anthropic-messages")]
+    #[arg(long, value_name = "API", value_parser = ["openai-chat", "anthropic-messages"])]
     pub model_api: Option<String>,
     /// Runs of the partition that may be alive at once; what comes beyond them waits.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub max_runs: u32,
-    /// Partition of the state directory the bundles are stored in.
-    #[arg(long, default_value = "cli", value_name = "ID")]
-    pub site: String,
     #[command(flatten)]
-    pub paths: PathArgs,
-    /// Print the answer as JSON on standard output.
-    #[arg(long)]
-    pub json: bool,
+    pub store: StoreArgs,
 }
 
 /// Arguments of `agent-sandbox-run`.
@@ -46,7 +40,7 @@ session_id, sandbox_session_id, orchestrator, metadata. The answer is wp-codebox
 
 Examples:
   echo '{\"goal\": \"Mend it\", \"agent_command\": \"sh fix.sh\",
-    \"mounts\": [{\"source\": \"/srv/my-plugin\", \"target\": \"/workspace/my-plugin\"}]}' |
+    \"mounts\": [{\"source\": \"/srv/x\", \"target\": \"/workspace/x\"}]}' |
     wp-codebox agent-sandbox-run --input-file - --wordpress /srv/site --json
   wp-codebox agent-sandbox-run --input-file task.json --result-file answer.json
 
@@ -65,8 +59,9 @@ them share; stop_on_failure starts no further task once one is not good. Each ta
 its own and a row in the answer, wp-codebox/agent-task-batch/v1; a task that is wrong is a failed row.
 
 Examples:
-  wp-codebox agent-sandbox-batch --input-file tasks.json --concurrency 8 --wordpress /srv/site
-  wp-codebox agent-sandbox-batch --input-file tasks.json --json | jq '.runs[] | select(.success | not)'
+  wp-codebox agent-sandbox-batch --input-file tasks.json --concurrency 8
+  wp-codebox agent-sandbox-batch --input-file tasks.json --json |
+    jq '.runs[] | select(.success | not)'
 
 Ctrl-C cancels every run and saves what each of them did.
 Exit status: 0 all good, 3 some of them, 1 none, 130 cancelled; 1 as well when the input is wrong.")]

@@ -82,7 +82,7 @@ fn failed(output: &Output, command: &str, args: &TaskArgs, error: &ErrorBody) ->
 
 fn run_one(output: Output, args: &TaskArgs) -> Result<u8, ErrorBody> {
     let input = input(&args.input_file)?;
-    let settings = Settings::resolve(&args.paths);
+    let settings = Settings::resolve(&args.store.paths);
     let request = task::request(&input, args, &settings)?;
     let supervisors = Supervisors::begin()?;
     let result = supervisors.run(&request, || {
@@ -130,7 +130,7 @@ fn grouped(
     run: impl FnOnce(&Host<'_>, Map<String, Value>, &str) -> Result<Answered, ErrorBody>,
 ) -> Result<u8, ErrorBody> {
     let input = input(&args.input_file)?;
-    let settings = Settings::resolve(&args.paths);
+    let settings = Settings::resolve(&args.store.paths);
     if settings.wordpress.is_none() {
         return Err(ErrorBody::new(
             ErrorCode::ConfigInvalid,

@@ -4,14 +4,13 @@
 //! last.
 
 use crate::agent::parent_unavailable;
+use crate::cli::signals::on_end;
 use crate::cli::supervisor::{self, unavailable, unreachable};
 use crate::frames::{FrameReader, write_frame};
 use std::collections::BTreeMap;
-use std::io;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::signal::unix::{SignalKind, signal};
 use wp_codebox_contracts::{ErrorBody, Frame, RunId, RunRequest, RunResult};
 
 /// Every run of this process that is alive.
@@ -27,7 +26,7 @@ impl Supervisors {
     pub(super) fn begin() -> Result<Arc<Self>, ErrorBody> {
         let supervisors = Arc::new(Self::default());
         let reached = Arc::clone(&supervisors);
-        on_signal(move || reached.stop())
+        on_end(move || reached.stop())
             .map_err(|e| unavailable(format!("signals cannot be heard: {e}")))?;
         Ok(supervisors)
     }
@@ -110,34 +109,4 @@ impl Supervisors {
             }
         }
     }
-}
-
-/// Calls back on each signal that means the end.
-fn on_signal(mut call: impl FnMut() + Send + 'static) -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let (mut interrupt, mut terminate, mut hangup) = {
-        let _inside = runtime.enter();
-        (
-            signal(SignalKind::interrupt())?,
-            signal(SignalKind::terminate())?,
-            signal(SignalKind::hangup())?,
-        )
-    };
-    std::thread::Builder::new()
-        .name("signals".to_owned())
-        .spawn(move || {
-            runtime.block_on(async {
-                loop {
-                    tokio::select! {
-                        _ = interrupt.recv() => {}
-                        _ = terminate.recv() => {}
-                        _ = hangup.recv() => {}
-                    }
-                    call();
-                }
-            });
-        })?;
-    Ok(())
 }

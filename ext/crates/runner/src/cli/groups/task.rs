@@ -172,7 +172,7 @@ fn flags(fields: &Fields, args: &TaskArgs) -> Result<Vec<String>, ErrorBody> {
     let mut flags = vec!["wp-codebox".to_owned(), "run".to_owned()];
     let mut flag = |name: &str, value: &str| flags.push(format!("--{name}={value}"));
     flag("goal", &fields.goal);
-    flag("site", &args.site);
+    flag("site", &args.store.site);
     for mount in &fields.mounts {
         if !mount.source.starts_with('/') || mount.target.is_empty() {
             return Err(ErrorBody::new(

@@ -1,6 +1,6 @@
 //! Arguments of `recipe`, `recipe-run`, `validate-blueprint` and `workspace-policy`.
 
-use crate::cli::args::PathArgs;
+use crate::cli::args::{PathArgs, StoreArgs};
 use crate::cli::preview::PreviewArgs;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
@@ -41,7 +41,7 @@ pub(crate) struct RecipeArgs {
 #[command(after_help = "\
 Examples:
   wp-codebox recipe-run --recipe recipe.json --wordpress /srv/site
-  wp-codebox recipe-run --recipe recipe.json --artifacts ./out --timeout 5m --json
+  wp-codebox recipe-run --recipe recipe.json --artifacts ./out --timeout 5m
   wp-codebox recipe-run --recipe recipe.json --dry-run --json
 
 A step that fails stops the run, unless it has allowFailure or advisory; steps of workflow.after
@@ -68,16 +68,10 @@ pub(crate) struct RecipeRunArgs {
     /// Print only the summary.
     #[arg(long, visible_alias = "summary-only", conflicts_with = "dry_run")]
     pub summary: bool,
-    /// Partition of the state directory the bundle is stored in.
-    #[arg(long, default_value = "cli", value_name = "ID")]
-    pub site: String,
     #[command(flatten)]
     pub preview: PreviewArgs,
     #[command(flatten)]
-    pub paths: PathArgs,
-    /// Print JSON on standard output.
-    #[arg(long)]
-    pub json: bool,
+    pub store: StoreArgs,
 }
 
 /// Arguments of `validate-blueprint`.
@@ -111,8 +105,10 @@ pub(crate) enum WorkspacePolicyCommand {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  wp-codebox workspace-policy check --workspace-root . --writable-root src --writable-root docs/
-  wp-codebox workspace-policy check --workspace-root . --writable-root . --hidden-path secrets --git --json
+  wp-codebox workspace-policy check --workspace-root . \\
+    --writable-root src --writable-root docs/
+  wp-codebox workspace-policy check --workspace-root . --writable-root . \\
+    --hidden-path secrets --git --json
 
 Exit status: 0 nothing breaks the policy, 1 something does.")]
 pub(crate) struct WorkspacePolicyArgs {

@@ -11,28 +11,41 @@ fn each<'a>(document: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> 
     document[name].as_array().into_iter().flatten()
 }
 
-fn issues(output: Output, rows: &Value) {
-    for row in rows.as_array().into_iter().flatten() {
-        output.line(&format!(
-            "{}: {} [{}]",
-            text(row, "path"),
-            text(row, "message"),
-            text(row, "code")
-        ));
+/// A line with the members of a row in the places that have their names.
+fn fill(line: &str, row: &Value) -> String {
+    let mut parts = line.split('{');
+    let mut filled = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (name, rest) = part.split_once('}').unwrap_or((part, ""));
+        match &row[name] {
+            Value::String(text) => filled.push_str(text),
+            Value::Null => {}
+            other => filled.push_str(&other.to_string()),
+        }
+        filled.push_str(rest);
     }
+    filled
 }
 
+/// A line of data for each row of a list.
+fn rows(output: Output, document: &Value, name: &str, line: &str) {
+    each(document, name).for_each(|row| output.line(&fill(line, row)));
+}
+
+/// A line of talk for each row of a list.
+fn notes(output: Output, document: &Value, name: &str, line: &str) {
+    each(document, name).for_each(|row| output.note(&fill(line, row)));
+}
+
+/// What is wrong with a recipe.
+const ISSUE: &str = "{path}: {message} [{code}]";
+
 pub(super) fn validation(output: Output, document: &Value) {
-    issues(output, &document["issues"]);
-    let summary = &document["summary"];
+    rows(output, document, "issues", ISSUE);
     if document["valid"] == true {
-        output.line(&format!(
-            "valid: {} steps, {} mounts, {} workspaces, {} plugins, {} staged files",
-            summary["steps"],
-            summary["mounts"],
-            summary["workspaces"],
-            summary["extraPlugins"],
-            summary["stagedFiles"]
+        output.line(&fill(
+            "valid: {steps} steps, {mounts} mounts, {workspaces} workspaces, {extraPlugins} plugins, {stagedFiles} staged files",
+            &document["summary"],
         ));
     } else {
         output.line("not valid");
@@ -41,47 +54,26 @@ pub(super) fn validation(output: Output, document: &Value) {
 
 pub(super) fn plan(output: Output, document: &Value) {
     if document["valid"] != true {
-        issues(output, &document["validation"]["issues"]);
+        rows(output, &document["validation"], "issues", ISSUE);
         output.line("not valid");
         return;
     }
     let plan = &document["plan"];
-    let runtime = &plan["runtime"];
-    output.line(&format!(
-        "WordPress {}, PHP {}",
-        text(runtime, "wordpressVersion"),
-        text(runtime, "phpVersion")
+    output.line(&fill(
+        "WordPress {wordpressVersion}, PHP {phpVersion}",
+        &plan["runtime"],
     ));
     for row in each(plan, "mounts") {
         let source = row["source"].as_str().unwrap_or("generated");
-        output.line(&format!(
-            "mount   {source} -> {} ({})",
-            text(row, "target"),
-            text(row, "mode")
-        ));
+        let target = fill("{target} ({mode})", row);
+        output.line(&format!("mount   {source} -> {target}"));
     }
-    for row in each(plan, "extra_plugins") {
-        output.line(&format!(
-            "plugin  {} -> {}",
-            text(row, "source"),
-            text(row, "pluginFile")
-        ));
-    }
-    for row in each(plan, "stagedFiles") {
-        output.line(&format!(
-            "file    {} -> {}",
-            text(row, "source"),
-            text(row, "target")
-        ));
-    }
-    for row in each(plan, "secretEnv") {
-        output.line(&format!(
-            "secret  {} ({}, to {})",
-            text(row, "name"),
-            text(row, "status"),
-            text(row, "delivery")
-        ));
-    }
+    let extra = "plugin  {source} -> {pluginFile}";
+    rows(output, plan, "extra_plugins", extra);
+    let staged = "file    {source} -> {target}";
+    rows(output, plan, "stagedFiles", staged);
+    let secret = "secret  {name} ({status}, to {delivery})";
+    rows(output, plan, "secretEnv", secret);
     let workflow = &plan["workflow"];
     for phase in ["before", "steps", "after"] {
         for row in each(workflow, phase) {
@@ -105,18 +97,10 @@ fn step(output: Output, phase: &str, row: &Value) {
 
 pub(super) fn blueprint(output: Output, document: &Value) {
     for row in each(document, "steps") {
-        match row["reason"].as_str() {
-            None => output.line(&format!(
-                "ok       {} {}",
-                text(row, "path"),
-                text(row, "step")
-            )),
-            Some(reason) => output.line(&format!(
-                "refused  {} {}: {reason}",
-                text(row, "path"),
-                text(row, "step")
-            )),
-        }
+        output.line(&match row["reason"].is_string() {
+            false => fill("ok       {path} {step}", row),
+            true => fill("refused  {path} {step}: {reason}", row),
+        });
     }
     if document["valid"] == true {
         output.line("valid");
@@ -129,21 +113,17 @@ pub(super) fn blueprint(output: Output, document: &Value) {
 
 pub(super) fn workspace(output: Output, document: &Value) {
     for row in each(document, "violations") {
-        output.line(&format!(
-            "{:<28} {}: {}",
-            text(row, "code"),
-            text(row, "path"),
-            text(row, "message")
-        ));
+        let said = fill("{path}: {message}", row);
+        output.line(&format!("{:<28} {said}", text(row, "code")));
     }
     let word = if document["passed"] == true {
         "passed"
     } else {
         "not passed"
     };
-    output.line(&format!(
-        "{word} (policy {})",
-        text(document, "policy_sha256")
+    output.line(&fill(
+        &format!("{word} (policy {{policy_sha256}})"),
+        document,
     ));
 }
 
@@ -157,18 +137,23 @@ pub(super) fn ran(output: Output, document: &Value) {
         };
         output.note(&format!("  {word}: {}", text(&row["error"], "message")));
     }
-    for row in each(document, "probes") {
-        output.note(&format!(
-            "  probe {}: {}",
-            text(row, "name"),
-            text(row, "status")
-        ));
-    }
-    for row in each(document, "declaredArtifacts") {
-        output.note(&format!(
-            "  artifact {}: {}",
-            text(row, "name"),
-            text(row, "status")
-        ));
+    notes(output, document, "probes", "  probe {name}: {status}");
+    notes(
+        output,
+        document,
+        "declaredArtifacts",
+        "  artifact {name}: {status}",
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_line_is_filled() {
+        let row = json!({"path": "a", "count": 3});
+        assert_eq!(fill("{path}: {count} {none}.", &row), "a: 3 .");
     }
 }

@@ -12,7 +12,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, RunResult, SiteId};
 use wp_codebox_recipe::{Demand, Recipe, demand, lower, validate};
 
 pub(crate) fn recipe_run(output: &Output, args: &RecipeRunArgs) -> ExitCode {
-    let settings = Settings::resolve(&args.paths);
+    let settings = Settings::resolve(&args.store.paths);
     let looked = match Looked::at(&args.recipe, args.policy.as_deref(), &settings) {
         Ok(looked) => looked,
         Err(error) => return output.failure("recipe-run", &error),
@@ -21,8 +21,8 @@ pub(crate) fn recipe_run(output: &Output, args: &RecipeRunArgs) -> ExitCode {
         let like = RecipeCommand::DryRun(super::RecipeArgs {
             recipe: args.recipe.clone(),
             policy: None,
-            paths: args.paths.clone(),
-            json: args.json,
+            paths: args.store.paths.clone(),
+            json: args.store.json,
         });
         return answer(output, &like, &looked.dry_run());
     }
@@ -144,7 +144,7 @@ fn asked(args: &RecipeRunArgs, looked: &Looked, recipe: &Recipe) -> Result<Asked
         };
     Ok(Asked {
         run_id: request::new_run_id()?,
-        site: SiteId::new(args.site.clone())
+        site: SiteId::new(args.store.site.clone())
             .map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, format!("--site: {e}")))?,
         paths: looked.paths.clone(),
         wall_clock_ms: request::milliseconds(&args.timeout)?,

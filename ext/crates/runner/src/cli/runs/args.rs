@@ -10,15 +10,52 @@ pub(crate) enum RunsCommand {
     /// List runs, newest first.
     List(ListArgs),
     /// Show the state of one run: queued to terminal, whether it can be cancelled, what it left.
-    Status(StatusArgs),
+    #[command(after_help = "\
+Examples:
+  wp-codebox runs status run_1f
+  wp-codebox runs status run_1f --json | jq .lifecycle.terminal
+
+With --json the answer is wp-codebox/run-registry-entry/v1 with wp-codebox/run-lifecycle/v1 in it.
+Exit status: 0, whatever the run came to; 1 when no run or more than one matches; 125 when the
+state directory cannot be used.")]
+    Status(OneArgs),
     /// Show one run, with its result when it came to one.
-    Get(GetArgs),
+    #[command(after_help = "\
+Examples:
+  wp-codebox runs get run_1f --json
+
+Exit status: 0; 1 when no run or more than one matches; 125 when the state directory cannot be used.")]
+    Get(OneArgs),
     /// Show what happened in a run, and what happens.
     Events(EventsArgs),
     /// Ask a run to stop; what its guest did is saved, as far as it got.
     Cancel(CancelArgs),
+    /// Print the path of the control socket of a run that is alive.
+    #[command(after_help = "\
+Events, live calls and a request to stop are heard there, by the owner of the state directory and
+by root. The path fits into the address of a socket: where the run's own does not, it is a link in
+a private directory, $XDG_RUNTIME_DIR/wp-codebox-UID or /tmp/wp-codebox-UID.
+
+Examples:
+  socket=$(wp-codebox runs socket run_1f)
+  curl -sN --unix-socket \"$socket\" http://sandbox/events
+  wp-codebox runs socket run_1f --json | jq -r .path
+
+With --json the answer is wp-codebox/run-socket/v1.
+Exit status: 0; 1 when the run has ended, no run or more than one matches; 125 when the state
+directory cannot be used or the link cannot be made.")]
+    Socket(OneArgs),
     /// List the files of a run's bundle.
-    Artifacts(ArtifactsArgs),
+    #[command(after_help = "\
+Examples:
+  wp-codebox runs artifacts run_1f
+  wp-codebox artifacts verify --bundle \\
+    \"$(wp-codebox runs artifacts run_1f --json | jq -r .bundle.directory)\"
+
+With --json the answer is wp-codebox/run-artifacts/v1. Nothing is verified by this.
+Exit status: 0, also when there is no bundle; 1 when no run or more than one matches; 125 when the
+state directory cannot be used.")]
+    Artifacts(OneArgs),
 }
 
 /// Where runs are looked for.
@@ -32,6 +69,16 @@ pub(crate) struct PlaceArgs {
     /// Print JSON on standard output.
     #[arg(long)]
     pub json: bool,
+}
+
+/// One run.
+#[derive(Debug, Args)]
+pub(crate) struct OneArgs {
+    /// Id of the run, or a prefix that only it has.
+    #[arg(value_name = "RUN")]
+    pub run: String,
+    #[command(flatten)]
+    pub place: PlaceArgs,
 }
 
 /// Status of a run.
@@ -86,57 +133,6 @@ pub(crate) enum FormArg {
     View,
 }
 
-/// Arguments of `runs status`.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  wp-codebox runs status run_1f
-  wp-codebox runs status run_1f --json | jq .lifecycle.terminal
-
-With --json the answer is wp-codebox/run-registry-entry/v1 with wp-codebox/run-lifecycle/v1 in it.
-Exit status: 0, whatever the run came to; 1 when no run or more than one matches; 125 when the
-state directory cannot be used.")]
-pub(crate) struct StatusArgs {
-    /// Id of the run, or a prefix that only it has.
-    #[arg(value_name = "RUN")]
-    pub run: String,
-    #[command(flatten)]
-    pub place: PlaceArgs,
-}
-
-/// Arguments of `runs artifacts`.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  wp-codebox runs artifacts run_1f
-  wp-codebox artifacts verify --bundle \"$(wp-codebox runs artifacts run_1f --json | jq -r .bundle.directory)\"
-
-With --json the answer is wp-codebox/run-artifacts/v1. Nothing is verified by this.
-Exit status: 0, also when there is no bundle; 1 when no run or more than one matches; 125 when the
-state directory cannot be used.")]
-pub(crate) struct ArtifactsArgs {
-    /// Id of the run, or a prefix that only it has.
-    #[arg(value_name = "RUN")]
-    pub run: String,
-    #[command(flatten)]
-    pub place: PlaceArgs,
-}
-
-/// Arguments of `runs get`.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  wp-codebox runs get run_1f --json
-
-Exit status: 0; 1 when no run or more than one matches; 125 when the state directory cannot be used.")]
-pub(crate) struct GetArgs {
-    /// Id of the run, or a prefix that only it has.
-    #[arg(value_name = "RUN")]
-    pub run: String,
-    #[command(flatten)]
-    pub place: PlaceArgs,
-}
-
 /// Arguments of `runs cancel`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -149,17 +145,14 @@ wp-codebox/run-cancellation-request/v1.
 Exit status: 0, also when the run had ended or was cancelled before; 1 when no run or more than one
 matches; 125 when the state directory cannot be used or the run does not answer.")]
 pub(crate) struct CancelArgs {
-    /// Id of the run, or a prefix that only it has.
-    #[arg(value_name = "RUN")]
-    pub run: String,
+    #[command(flatten)]
+    pub one: OneArgs,
     /// Why, one sentence; secrets of the run are taken out of it.
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
     /// Who asks, in a few words; recorded only.
     #[arg(long, value_name = "NAME", default_value = "cli")]
     pub actor: String,
-    #[command(flatten)]
-    pub place: PlaceArgs,
     /// Words of the answer with --json.
     #[arg(long, value_enum, default_value_t, hide = true)]
     pub form: FormArg,
@@ -172,15 +165,14 @@ Examples:
   wp-codebox runs events run_1f --after 20
   wp-codebox runs events run_1f --follow
   wp-codebox runs events run_1f --follow --format json-lines | jq -r .type
-  wp-codebox runs events run_1f --follow --format sse --projection bus --after 120
+  wp-codebox runs events run_1f --follow --format sse --projection bus
 
 A stream that broke off goes on where it was with --after and the number of the last event (in
 server-sent events: its id). --follow ends with the run, and with Ctrl-C.
 Exit status: 0; 130 after Ctrl-C; 1 when no run or more than one matches; 125 when the state directory cannot be used.")]
 pub(crate) struct EventsArgs {
-    /// Id of the run, or a prefix that only it has.
-    #[arg(value_name = "RUN")]
-    pub run: String,
+    #[command(flatten)]
+    pub one: OneArgs,
     /// Only events after this number.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub after: u64,
@@ -197,8 +189,6 @@ pub(crate) struct EventsArgs {
     /// RUNTIME_OUTPUT, RUNTIME_EXIT, RUNTIME_READY, SYSTEM_FILE_SYNC), which hears less.
     #[arg(long, value_enum, default_value_t, requires = "format")]
     pub projection: Projection,
-    #[command(flatten)]
-    pub place: PlaceArgs,
 }
 
 /// How events are written.

@@ -2,6 +2,7 @@
 
 mod args;
 mod events;
+mod socket;
 mod table;
 mod watch;
 
@@ -9,9 +10,8 @@ pub(in crate::cli) use args::PlaceArgs;
 pub(crate) use args::RunsCommand;
 
 use super::Settings;
-use super::args::PathArgs;
 use super::output::Output;
-use args::{ArtifactsArgs, CancelArgs, FormArg, GetArgs, ListArgs, StatusArgs};
+use args::{CancelArgs, FormArg, ListArgs, OneArgs};
 use std::process::ExitCode;
 use wp_codebox_artifacts::{Dir, Store, StoredBundle};
 use wp_codebox_contracts::{
@@ -33,6 +33,7 @@ pub(crate) fn main(output: &Output, command: &RunsCommand) -> ExitCode {
             Err(error) => ("runs events", Err(error)),
         },
         RunsCommand::Cancel(args) => ("runs cancel", cancel(output, args)),
+        RunsCommand::Socket(args) => ("runs socket", show_socket(output, args)),
         RunsCommand::Artifacts(args) => ("runs artifacts", show_artifacts(output, args)),
     };
     match done {
@@ -41,33 +42,25 @@ pub(crate) fn main(output: &Output, command: &RunsCommand) -> ExitCode {
     }
 }
 
+impl PlaceArgs {
+    /// The partitions that are meant.
+    pub(in crate::cli) fn sites(&self, state: &StateDir) -> Result<Vec<SiteId>, ErrorBody> {
+        match &self.site {
+            Some(site) => SiteId::new(site.clone())
+                .map(|site| vec![site])
+                .map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, format!("--site: {e}"))),
+            None => sites(state).map_err(|e| e.body()),
+        }
+    }
+}
+
 /// The state directory, root given up, and the sites that are meant.
 fn open(place: &PlaceArgs) -> Result<(StateDir, Vec<SiteId>), ErrorBody> {
     let settings = Settings::resolve(&place.paths);
     let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
     state.become_owner().map_err(|e| e.body())?;
-    let wanted = match &place.site {
-        Some(site) => vec![
-            SiteId::new(site.clone())
-                .map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, format!("--site: {e}")))?,
-        ],
-        None => sites(&state).map_err(|e| e.body())?,
-    };
+    let wanted = place.sites(&state)?;
     Ok((state, wanted))
-}
-
-/// One run, found for another command.
-pub(crate) fn found_in(
-    paths: &PathArgs,
-    site: Option<&str>,
-    reference: &str,
-) -> Result<(StateDir, FoundRun), ErrorBody> {
-    let place = PlaceArgs {
-        site: site.map(str::to_owned),
-        paths: paths.clone(),
-        json: false,
-    };
-    found(&place, reference)
 }
 
 pub(in crate::cli) fn found(
@@ -115,7 +108,7 @@ fn show_list(output: &Output, args: &ListArgs) -> Result<(), ErrorBody> {
     Ok(())
 }
 
-fn show_run(output: &Output, args: &GetArgs) -> Result<(), ErrorBody> {
+fn show_run(output: &Output, args: &OneArgs) -> Result<(), ErrorBody> {
     let (state, run) = found(&args.place, &args.run)?;
     let view = view(&state, &run).map_err(|e| e.body())?;
     if output.is_json() {
@@ -128,7 +121,7 @@ fn show_run(output: &Output, args: &GetArgs) -> Result<(), ErrorBody> {
     Ok(())
 }
 
-fn show_status(output: &Output, args: &StatusArgs) -> Result<(), ErrorBody> {
+fn show_status(output: &Output, args: &OneArgs) -> Result<(), ErrorBody> {
     let (state, run) = found(&args.place, &args.run)?;
     let entry = entry(&state, &run).map_err(|e| e.body())?;
     if output.is_json() {
@@ -142,7 +135,7 @@ fn show_status(output: &Output, args: &StatusArgs) -> Result<(), ErrorBody> {
 }
 
 fn cancel(output: &Output, args: &CancelArgs) -> Result<(), ErrorBody> {
-    let (state, run) = found(&args.place, &args.run)?;
+    let (state, run) = found(&args.one.place, &args.one.run)?;
     let before = cancellation(&state, &run).map_err(|e| e.body())?;
     let wish = CancelWish {
         actor: Some(args.actor.clone()),
@@ -164,7 +157,23 @@ fn cancel(output: &Output, args: &CancelArgs) -> Result<(), ErrorBody> {
     Ok(())
 }
 
-fn show_artifacts(output: &Output, args: &ArtifactsArgs) -> Result<(), ErrorBody> {
+fn show_socket(output: &Output, args: &OneArgs) -> Result<(), ErrorBody> {
+    let (state, run) = found(&args.place, &args.run)?;
+    let path = socket::path(&state, &run)?;
+    if output.is_json() {
+        output.document(&serde_json::json!({
+            "success": true,
+            "schema": schema_id::RUN_SOCKET,
+            "run_id": run.run_id,
+            "path": path.to_string_lossy(),
+        }));
+    } else {
+        output.line(&path.to_string_lossy());
+    }
+    Ok(())
+}
+
+fn show_artifacts(output: &Output, args: &OneArgs) -> Result<(), ErrorBody> {
     let (state, run) = found(&args.place, &args.run)?;
     let entry = entry(&state, &run).map_err(|e| e.body())?;
     let salvaged = entry.metadata.contains_key("salvaged");

@@ -4,6 +4,7 @@
 //! supervisor that died gives its journal up. Whatever it does not tell is found at the end of a
 //! bounded sleep, so a lost notice costs time, not truth.
 
+use crate::cli::signals::on_end;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::io::Errno;
@@ -11,7 +12,6 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Duration;
-use tokio::signal::unix::{SignalKind, signal};
 
 /// Longest sleep.
 const LONGEST: Duration = Duration::from_millis(1000);
@@ -108,31 +108,10 @@ enum Attention {
 /// A pipe that becomes readable with the first SIGINT, SIGTERM or SIGHUP.
 fn interrupts() -> io::Result<OwnedFd> {
     let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let (mut interrupt, mut terminate, mut hangup) = {
-        let _inside = runtime.enter();
-        (
-            signal(SignalKind::interrupt())?,
-            signal(SignalKind::terminate())?,
-            signal(SignalKind::hangup())?,
-        )
-    };
-    std::thread::Builder::new()
-        .name("signals".to_owned())
-        .spawn(move || {
-            runtime.block_on(async {
-                tokio::select! {
-                    _ = interrupt.recv() => {}
-                    _ = terminate.recv() => {}
-                    _ = hangup.recv() => {}
-                }
-            });
-            let _ = rustix::io::write(&write, b"!");
-            // Kept open: its end would be a signal as well.
-            std::mem::forget(write);
-        })?;
+    // Kept by the callback: its end would be a signal as well.
+    on_end(move || {
+        let _ = rustix::io::write(&write, b"!");
+    })?;
     Ok(read)
 }
 

@@ -69,8 +69,10 @@ impl From<ScopeArg> for SandboxScope {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  wp-codebox sandbox create --profile ./shop.yaml --source ./shop --wordpress /srv/site
-  wp-codebox sandbox create --profile profile.shop@1.2.0 --ttl 30m --from-snapshot snap_1f --json
+  wp-codebox sandbox create --profile ./shop.yaml --source ./shop \\
+    --wordpress /srv/site
+  wp-codebox sandbox create --profile profile.shop@1.2.0 --ttl 30m \\
+    --from-snapshot snap_1f --json
 
 Exit status: 0 when it is ready; 1 when the profile is not valid or a command of its setup failed;
 125 when it could not start.")]
@@ -205,7 +207,8 @@ pub(crate) struct SnapshotsArgs {
 #[command(after_help = "\
 Examples:
   wp-codebox sandbox remove-snapshot snap_9c1d
-  wp-codebox sandbox remove-snapshot before-update --of run_1f --actor deploy --json
+  wp-codebox sandbox remove-snapshot before-update --of run_1f \\
+    --actor deploy --json
 
 The audit log of the site gets a record of who removed what, before it is removed.
 

@@ -1,6 +1,6 @@
 //! Arguments of `sync`. The doc comments are the help texts.
 
-use crate::cli::args::PathArgs;
+use crate::cli::runs::PlaceArgs;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -15,7 +15,8 @@ conflict. .git never takes part; links are neither followed nor carried; a file 
 Examples:
   wp-codebox sync run_1f push ./my-plugin
   wp-codebox sync run_1f pull ./my-plugin --dry-run
-  wp-codebox sync run_1f pull ./my-plugin:/workspace/my-plugin --write-back --on-conflict ours
+  wp-codebox sync run_1f pull ./my-plugin:/workspace/my-plugin \\
+    --write-back --on-conflict ours
   wp-codebox sync run_1f status ./my-plugin --json
 
 Exit status: 0 when both sides agree afterwards; 1 when there are conflicts and nothing was
@@ -64,14 +65,8 @@ pub(crate) struct SidesArgs {
     /// Directory here and, behind a colon, in the sandbox. [default there: the only writable mount]
     #[arg(value_name = "LOCALDIR[:GUEST]")]
     pub sides: String,
-    /// Only this partition of the state directory. [default: every one]
-    #[arg(long, value_name = "ID")]
-    pub site: Option<String>,
     #[command(flatten)]
-    pub paths: PathArgs,
-    /// Print JSON on standard output.
-    #[arg(long)]
-    pub json: bool,
+    pub place: PlaceArgs,
 }
 
 /// Which side counts where both changed.

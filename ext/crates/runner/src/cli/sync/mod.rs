@@ -27,8 +27,8 @@ use shown::{Carried, Report};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use wp_codebox_artifacts::sha256;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPath, LiveRequest, SiteId, SyncIn, SyncOut};
-use wp_codebox_runtime::{StateDir, find, sites};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPath, LiveRequest, SyncIn, SyncOut};
+use wp_codebox_runtime::{StateDir, find};
 
 /// Largest file that is carried, bytes.
 const MOST: usize = crate::run::SYNC_FILE_BYTES;
@@ -71,16 +71,10 @@ struct Way {
 }
 
 fn run(args: &SyncArgs, given: &SidesArgs, way: Option<Way>) -> Result<Report, ErrorBody> {
-    let settings = Settings::resolve(&given.paths);
+    let settings = Settings::resolve(&given.place.paths);
     // Root is kept where it is had: the files here may be anybody's.
     let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
-    let wanted = match &given.site {
-        Some(site) => vec![
-            SiteId::new(site.clone())
-                .map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, format!("--site: {e}")))?,
-        ],
-        None => sites(&state).map_err(|e| e.body())?,
-    };
+    let wanted = given.place.sites(&state)?;
     let run = find(&state, &wanted, &args.run).map_err(|e| e.body())?;
     let (directory, guest) = sides(&given.sides);
     if way.is_some_and(|way| way.carry && way.verdict == Verdict::Pull) {

@@ -1,0 +1,75 @@
+//! The signals that mean the end: Ctrl-C, SIGTERM and SIGHUP.
+//!
+//! One that this process was started to ignore stays ignored, as `nohup` and the background
+//! jobs of a script expect.
+
+use std::future::poll_fn;
+use std::io;
+use std::task::Poll;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Calls back on each of them, in a thread of its own that ends with the process. From here on
+/// they end nothing by themselves.
+pub(super) fn on_end(mut call: impl FnMut() + Send + 'static) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let ignored = ignored();
+    let mut heard = {
+        let _inside = runtime.enter();
+        [
+            SignalKind::interrupt(),
+            SignalKind::terminate(),
+            SignalKind::hangup(),
+        ]
+        .into_iter()
+        .filter(|kind| ignored >> (kind.as_raw_value() - 1) & 1 == 0)
+        .map(signal)
+        .collect::<io::Result<Vec<_>>>()?
+    };
+    std::thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || {
+            runtime.block_on(async {
+                loop {
+                    poll_fn(|context| {
+                        match heard
+                            .iter_mut()
+                            .any(|one| one.poll_recv(context).is_ready())
+                        {
+                            true => Poll::Ready(()),
+                            false => Poll::Pending,
+                        }
+                    })
+                    .await;
+                    call();
+                }
+            });
+        })?;
+    Ok(())
+}
+
+/// The signals this process ignores, the first one lowest; none when the kernel does not say.
+fn ignored() -> u64 {
+    std::fs::read_to_string("/proc/self/status")
+        .ok()
+        .and_then(|status| {
+            let mask = status
+                .lines()
+                .find_map(|line| line.strip_prefix("SigIgn:"))?;
+            u64::from_str_radix(mask.trim(), 16).ok()
+        })
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every Rust program ignores SIGPIPE, signal 13, and no test runner ignores SIGCHLD.
+    #[test]
+    fn the_kernel_says_what_is_ignored() {
+        assert_eq!(ignored() >> 12 & 1, 1);
+        assert_eq!(ignored() >> 16 & 1, 0);
+    }
+}

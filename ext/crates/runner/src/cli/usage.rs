@@ -1,0 +1,141 @@
+//! Reading the command line: what was asked for, in which form the answer is wanted, and what
+//! is said when the arguments mean nothing.
+
+use super::args::Cli;
+use super::help;
+use super::output::Output;
+use clap::error::ErrorKind;
+use clap::{ArgMatches, FromArgMatches};
+use std::ffi::OsString;
+use std::process::ExitCode;
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+
+/// What was asked for and where its answer goes, or the status when that has been answered.
+pub(super) fn read(args: &[OsString]) -> Result<(Cli, Output), ExitCode> {
+    let parsed = help::command()
+        .try_get_matches_from(args)
+        .and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, asks_for_json(&matches))));
+    let error = match parsed {
+        Ok((cli, json)) => return Ok((cli, Output::new(json))),
+        Err(error) => error,
+    };
+    if error.use_stderr() && speaks_of_json(args) {
+        let (command, body) = refusal(args, &error);
+        return Err(Output::new(true).failure(&command, &body));
+    }
+    let printed = error.print();
+    Err(match (error.kind(), printed) {
+        (ErrorKind::DisplayHelp | ErrorKind::DisplayVersion, Ok(())) => ExitCode::SUCCESS,
+        (ErrorKind::DisplayHelp | ErrorKind::DisplayVersion, Err(failed)) => {
+            Output::lost(&failed);
+            super::output::settled(ExitCode::SUCCESS)
+        }
+        _ => ExitCode::from(1),
+    })
+}
+
+/// Whether the command that was chosen has `--json` and was given it. Behind `--` stand the
+/// arguments of another program.
+fn asks_for_json(matches: &ArgMatches) -> bool {
+    let mut at = matches;
+    while let Some((_, below)) = at.subcommand() {
+        at = below;
+    }
+    matches!(at.try_get_one::<bool>("json"), Ok(Some(true)))
+}
+
+/// The same of arguments that cannot be read as a whole.
+fn speaks_of_json(args: &[OsString]) -> bool {
+    args.iter()
+        .take_while(|arg| *arg != "--")
+        .any(|arg| arg == "--json")
+}
+
+/// What is wrong, whole and in one sentence, with everything that may help.
+fn refusal(args: &[OsString], error: &clap::Error) -> (String, ErrorBody) {
+    let command = chosen(args);
+    let text = error.render().to_string();
+    let mut parts = text.split("\n\n").map(one_line);
+    let message = parts.next().unwrap_or_default();
+    let message = message.trim_start_matches("error: ");
+    let tips: Vec<String> = parts
+        .filter_map(|part| part.strip_prefix("tip: ").map(str::to_owned))
+        .collect();
+    let mut body = ErrorBody::new(ErrorCode::InputInvalid, message);
+    for tip in tips {
+        body = body.hint(tip);
+    }
+    let of = match command.as_str() {
+        "cli" => String::new(),
+        command => format!(" {command}"),
+    };
+    (command, body.hint(format!("wp-codebox{of} --help")))
+}
+
+fn one_line(part: &str) -> String {
+    part.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The command that the first words name, such as `runs list`; `cli` when they name none.
+fn chosen(args: &[OsString]) -> String {
+    let root = help::command();
+    let (mut at, mut names) = (&root, Vec::new());
+    for word in args.iter().skip(1) {
+        let Some(below) = at.find_subcommand(word) else {
+            break;
+        };
+        names.push(below.get_name());
+        at = below;
+    }
+    match names.is_empty() {
+        true => "cli".to_owned(),
+        false => names.join(" "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<OsString> {
+        line.split(' ').map(OsString::from).collect()
+    }
+
+    #[test]
+    fn json_is_for_the_command_and_not_for_what_it_runs() {
+        let json = |line: &str| read(&words(line)).is_ok_and(|(_, output)| output.is_json());
+        assert!(json("wp-codebox runs list --json"));
+        assert!(!json("wp-codebox runs list"));
+        assert!(json("wp-codebox exec --json run_1 -- wp option list"));
+        for theirs in ["--json", "--format=json"] {
+            assert!(!json(&format!(
+                "wp-codebox exec run_1 -- wp option list {theirs}"
+            )));
+        }
+    }
+
+    #[test]
+    fn a_refusal_says_all_of_it() {
+        let refused = |line: &str| {
+            let args = words(line);
+            refusal(
+                &args,
+                &help::command().try_get_matches_from(&args).unwrap_err(),
+            )
+        };
+        let (command, body) = refused("wp-codebox recipe validate --json");
+        assert_eq!(command, "recipe validate");
+        assert!(
+            body.message.ends_with("--recipe <FILE>"),
+            "{}",
+            body.message
+        );
+        assert_eq!(body.hints, ["wp-codebox recipe validate --help"]);
+        let (command, body) = refused("wp-codebox run --moutn x --json");
+        assert_eq!(command, "run");
+        assert!(body.hints[0].contains("'--mount'"), "{:?}", body.hints);
+        let (command, body) = refused("wp-codebox runn --json");
+        assert_eq!(command, "cli");
+        assert!(body.message.contains("'runn'") && body.hints[0].contains("'run'"));
+    }
+}
