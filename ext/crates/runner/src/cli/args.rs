@@ -30,7 +30,6 @@ Examples:
   wp-codebox run --wordpress /srv/site --mount ./my-plugin:/workspace/x \\
     --agent-command 'sh fix.sh' --check 'phpunit'
   wp-codebox runs list --json | jq -r '.runs[].runId'
-  source <(wp-codebox completion bash)
 
 Exit status: 0 succeeded, 1 failed or wrong usage, 3 partial or blocked, 124 timed out,
 125 the sandbox could not start or this host is not set up, 126 denied by policy,
@@ -405,7 +404,6 @@ pub(crate) enum ArtifactsCommand {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  wp-codebox artifacts verify --bundle ./out/run_1f
   wp-codebox artifacts verify --bundle ./out/run_1f \\
     --state /var/lib/wp-codebox --json
 
@@ -473,7 +471,6 @@ pub(crate) struct GcArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  wp-codebox agents
   wp-codebox agents --agents-dir /opt/wp-codebox/agents --json
 
 Exit status: 0 listed, 1 wrong usage.")]
