@@ -135,7 +135,7 @@ fn names(root: &Path) -> Result<BTreeSet<String>, TaskError> {
 
 fn named(line: &str, vectors: bool) -> Option<String> {
     let line = line.trim_start();
-    let rest = ["fn ", "def ", "function "]
+    let rest = ["fn ", "async fn ", "def ", "function "]
         .iter()
         .find_map(|word| line.strip_prefix(word));
     let text = match rest {
@@ -196,6 +196,7 @@ mod tests {
     fn names_of_each_language() {
         for (line, name) in [
             ("    fn a_test() {", "a_test"),
+            ("    async fn another() {", "another"),
             ("def case_one(bench):", "case_one"),
             ("leak_of_a_mount() {", "leak_of_a_mount"),
         ] {
