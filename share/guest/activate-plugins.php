@@ -3,8 +3,8 @@
  * Activates plugins in the order that their headers ask for.
  *
  * Question: {plugins: [file or directory below the directory of plugins]}. Prints
- * {activated: [file], failed: {file: sentence}}; status 1 when one of them is not active. A
- * plugin that ends PHP is named on standard error.
+ * {activated: [file], failed: {file: sentence}}; status 1 when one of them is not active, or ended
+ * PHP: it is named on standard error.
  *
  * @package WPCodebox
  */
@@ -14,6 +14,7 @@ declare( strict_types=1 );
 namespace WPCodebox\Guest;
 
 defined( 'ABSPATH' ) || exit;
+require __DIR__ . '/whole.php';
 require_once ABSPATH . 'wp-admin/includes/plugin.php';
 
 /**
@@ -66,15 +67,8 @@ $codebox_answer = array(
 	'activated' => array(),
 	'failed'    => array(),
 );
-$codebox_now    = '';
-register_shutdown_function(
-	static function () use ( &$codebox_now ): void {
-		if ( '' !== $codebox_now ) {
-			fwrite( STDERR, "the plugin {$codebox_now} ended PHP while it was activated\n" );
-		}
-	}
-);
 foreach ( by_dependency( array_map( __NAMESPACE__ . '\plugin_main_file', $codebox_question['plugins'] ) ) as $codebox_now ) {
+	$codebox_doing = "the plugin {$codebox_now} was activated";
 	// What a plugin prints is no part of the answer.
 	ob_start();
 	try {
@@ -95,7 +89,7 @@ foreach ( by_dependency( array_map( __NAMESPACE__ . '\plugin_main_file', $codebo
 		fwrite( STDERR, "{$codebox_now}: {$codebox_problem}\n" );
 	}
 }
-$codebox_now = '';
+$codebox_doing = '';
 
 echo wp_json_encode( array( 'failed' => (object) $codebox_answer['failed'] ) + $codebox_answer ), "\n";
 exit( $codebox_answer['failed'] ? 1 : 0 );

@@ -25,7 +25,9 @@ function no_network( string $reason ): never {
 	exit( 1 );
 }
 
+require __DIR__ . '/whole.php';
 wp_set_current_user( 1 );
+$codebox_doing = 'the network was made';
 $codebox_host = (string) wp_parse_url( home_url(), PHP_URL_HOST );
 if ( ! is_multisite() ) {
 	global $wpdb;
@@ -56,6 +58,7 @@ if ( ! is_multisite() ) {
 	if ( false === file_put_contents( WP_CONTENT_DIR . '/codebox-network.php', $codebox_text ) ) {
 		no_network( 'its constants could not be written' );
 	}
+	$codebox_doing = '';
 	echo wp_json_encode(
 		array(
 			'name'    => $codebox_question['name'],
@@ -85,6 +88,7 @@ foreach ( $codebox_question['sites'] as $codebox_site ) {
 		'path' => get_site( $codebox_id )->path,
 	);
 }
+$codebox_doing = '';
 echo wp_json_encode(
 	array(
 		'name'    => $codebox_question['name'],

@@ -17,6 +17,7 @@ namespace WPCodebox\Guest;
 
 defined( 'ABSPATH' ) || exit;
 
+require __DIR__ . '/whole.php';
 require __DIR__ . '/seed-rows.php';
 
 wp_set_current_user( 1 );
@@ -26,8 +27,10 @@ if ( ! is_array( $codebox_fixture ) ) {
 	fwrite( STDERR, "the fixture of the seed {$codebox_question['name']} is no JSON object\n" );
 	exit( 1 );
 }
-$codebox_seed = new Seed( $codebox_fixture, $codebox_question['scopes'] );
+$codebox_doing = "the seed {$codebox_question['name']} was made";
+$codebox_seed  = new Seed( $codebox_fixture, $codebox_question['scopes'] );
 $codebox_seed->run();
+$codebox_doing = '';
 
 echo wp_json_encode( array( 'name' => $codebox_question['name'] ) + $codebox_seed->answer() ), "\n";
 foreach ( $codebox_seed->problems() as $codebox_problem ) {

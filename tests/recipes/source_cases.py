@@ -82,6 +82,12 @@ def a_plugin_that_breaks_fails_the_run(bench):
     answer = recipes.run(bench, recipes.write(bench, "broken", [php("echo 1;")], inputs={"extra_plugins": [{"source": "./broken"}]}))
     document = honest(answer.expect(1, "wp_codebox_step_failed"))
     must(document["result"]["failed_phase"] == "activate_plugins", str(document["result"]))
+    # One that ends PHP with an answer of its own, and success, is not believed.
+    with open(os.path.join(directory, "broken.php"), "w", encoding="utf-8") as file:
+        file.write("<?php\n/* Plugin Name: Broken */\nregister_activation_hook( __FILE__, fn() => wp_send_json_success() );\n")
+    answer = recipes.run(bench, recipes.write(bench, "broken", [php("echo 1;")], inputs={"extra_plugins": [{"source": "./broken"}]}))
+    honest(answer.expect(1, "wp_codebox_step_failed"))
+    must("PHP was ended while the plugin broken/broken.php was activated" in answer.stdout, str(answer))
 
 
 def settings_reach_wordpress_and_php(bench):
