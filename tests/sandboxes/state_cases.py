@@ -453,9 +453,10 @@ def whoever_makes_one_is_told_of_its_preview(bench):
     box = Sandbox(bench, None, "10m", "null", "--profile", path)
     must(box.made["state"] == "ready" and box.made["preview"]["url"].startswith("http://"), f"{box.made}")
     human = bench.call("sandbox", "get", box.id, *bench.paths(), "--site", bench.site).expect(0).stdout
-    for part in (box.made["preview"]["url"], "full", "deny", "in 9 min"):
+    for part in (box.made["preview"]["url"], "full", "deny"):
         must(part in human, f"{part}: {human}")
-    must(box.made["preview"]["url"] in human, human)
+    # Rounded: both, as quick as the machine is.
+    must("in 9 min" in human or "in 10 min" in human, human)
     box.do("destroy").expect(0)
 
 

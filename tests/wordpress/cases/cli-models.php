@@ -87,13 +87,4 @@ return static function ( Harness $t ): void {
 			}
 		);
 	}
-	$t->test(
-		'a batch takes the same flags',
-		static function () use ( $t, $key ): void {
-			[ $code, , $err ] = $t->wp( [ 'codebox', 'run-agent-task-batch', '--tasks=["Fix it"]', '--plugin=sample', '--provider=openai', '--model=m', '--max-turns=3' ], [ 'OPENAI_API_KEY' => $key ] );
-			$t->same( 0, $code, $err );
-			[ $code, , $err ] = $t->wp( [ 'codebox', 'run-agent-task-fanout', '--workers=[{"id":"a","goal":"Fix it"}]', '--plugin=sample', '--provider=openai', '--model=m', '--max-cost=1' ], [ 'OPENAI_API_KEY' => $key ] );
-			$t->same( 0, $code, $err );
-		}
-	);
 };

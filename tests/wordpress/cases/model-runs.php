@@ -56,10 +56,14 @@ return static function ( Harness $t ): void {
 
 	[ $server, $port ] = $start();
 	$providers         = [];
+	$ids = [ 'batch' => 'ticket', 'fanout' => 'ticket', 'cli-batch' => 'fix', 'cli-fanout' => 'fix' ];
 	foreach ( array_keys( $scripts ) as $name ) {
-		foreach ( [ 'openai-chat' => "$name-chat", 'anthropic-messages' => "$name-messages" ] as $api => $id ) {
-			$providers[ $id ] = [ 'api' => $api, 'base_url' => "http://127.0.0.1:$port/$name/$id" . ( 'openai-chat' === $api ? '/v1' : '' ), 'key_env' => 'NATIVE_API_KEY', 'models' => [ 'scripted-1' ], 'prices' => [ 'input' => 3000000, 'output' => 15000000 ] ];
-		}
+		$ids += [ "$name-chat" => $name, "$name-messages" => $name ];
+	}
+	// A script is played once at each address.
+	foreach ( $ids as $id => $name ) {
+		$api              = str_ends_with( $id, '-messages' ) ? 'anthropic-messages' : 'openai-chat';
+		$providers[ $id ] = [ 'api' => $api, 'base_url' => "http://127.0.0.1:$port/$name/$id" . ( 'openai-chat' === $api ? '/v1' : '' ), 'key_env' => 'NATIVE_API_KEY', 'models' => [ 'scripted-1' ], 'prices' => [ 'input' => 3000000, 'output' => 15000000 ] ];
 	}
 	update_site_option( Settings::PROVIDERS, $providers );
 
@@ -127,6 +131,32 @@ return static function ( Harness $t ): void {
 			}
 		);
 	}
+	$t->test(
+		'batch and fan-out: the model and the tools that all share are those of each',
+		static function () use ( $t, $key ): void {
+			putenv( "NATIVE_API_KEY=$key" );
+			$t->as( 'administrator' );
+			$shared = [ 'plugin' => 'sample', 'allowed_tools' => [ 'workspace.read', 'task.finish' ], 'parent_tool_bridge' => [ 'allowed_tools' => [ 'native-host/read-ticket' ] ] ];
+			$lent   = [ 'parent-tool', 'native-host.read-ticket', 'success' ];
+			$tools  = static fn(): array => array_values( array_intersect_key( $t->audited()[0], array_flip( [ 'event', 'tool', 'status' ] ) ) );
+			$batch  = $t->ok( $t->ability( 'run-agent-task-batch', $shared + [ 'provider' => 'batch', 'tasks' => [ [ 'goal' => 'Read it', 'provider' => 'nobody' ], 'Read the ticket' ] ] ) );
+			$t->same( [ 'failed', 'wp_codebox_model_invalid', 'completed' ], [ $batch['runs'][0]['status'], $batch['runs'][0]['error']['code'], $batch['runs'][1]['status'] ], (string) json_encode( $batch['runs'] ) );
+			$t->same( $lent, $tools() );
+			$before = count( $t->audited( 500 ) );
+			$fanout = $t->ok( $t->ability( 'run-agent-task-fanout', $shared + [ 'provider' => 'fanout', 'workers' => [ [ 'id' => 'a', 'goal' => 'Read the ticket' ] ] ] ) );
+			$t->same( 1, $fanout['completed'], (string) json_encode( $fanout['runs'] ) );
+			$t->same( [ true, $lent ], [ count( $t->audited( 500 ) ) > $before, $tools() ] );
+		}
+	);
+	$t->test(
+		'batch and fan-out in WP-CLI take the flags of a model',
+		static function () use ( $t, $key ): void {
+			foreach ( [ [ 'run-agent-task-batch', '--tasks=["Mend the greeting"]', '--max-turns=3', '--provider=cli-batch' ], [ 'run-agent-task-fanout', '--workers=[{"id":"a","goal":"Mend the greeting"}]', '--max-cost=1', '--provider=cli-fanout' ] ] as $line ) {
+				[ $code, $out, $err ] = $t->wp( [ 'codebox', ...$line, '--plugin=sample' ], [ 'NATIVE_API_KEY' => $key ] );
+				$t->same( 0, $code, $err . $out );
+			}
+		}
+	);
 	$t->test(
 		'the operator in WP-CLI: an address of its own with a lent key, and the report',
 		static function () use ( $t, $key, $port ): void {

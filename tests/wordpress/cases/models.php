@@ -172,17 +172,4 @@ return static function ( Harness $t ): void {
 			$t->same( false, isset( $run( [ 'agent' => 'codex' ] )[1]['model'] ), 'a preset without a model is the extension\'s to judge' );
 		}
 	);
-	$t->test(
-		'batch and fanout: the shared model is the model of each',
-		static function () use ( $t, $run, $key, $clear, $log ): void {
-			$clear();
-			putenv( "OPENAI_API_KEY=$key" );
-			$shared = [ 'plugin' => 'sample', 'provider' => 'openai', 'model' => 'm' ];
-			$run( $shared );
-			$batch = $t->ok( $t->ability( 'run-agent-task-batch', $shared + [ 'tasks' => [ 'Fix it', [ 'goal' => 'Fix it', 'provider' => 'anthropic' ] ] ] ) );
-			$t->same( [ 'completed', 'failed', 'wp_codebox_provider_credentials_unavailable' ], [ $batch['runs'][0]['status'], $batch['runs'][1]['status'], $batch['runs'][1]['error']['code'] ] );
-			$fanout = $t->ok( $t->ability( 'run-agent-task-fanout', $shared + [ 'workers' => [ [ 'id' => 'a', 'goal' => 'Fix it' ] ] ] ) );
-			$t->same( 1, $fanout['completed'] );
-		}
-	);
 };

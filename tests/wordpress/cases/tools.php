@@ -186,18 +186,6 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
-		'batch and fanout answer too',
-		static function () use ( $t, $run, $ask, $replies ): void {
-			$run( [] );
-			$task   = $ask( [ 'example-host/plain' ], [ 'tool' => 'example-host.plain', 'input' => [] ] ) + [ 'plugin' => 'sample', 'provider' => 'local' ];
-			$batch  = $t->ok( $t->ability( 'run-agent-task-batch', $task + [ 'tasks' => [ 'Fix it' ] ] ) );
-			$fanout = $t->ok( $t->ability( 'run-agent-task-fanout', $task + [ 'workers' => [ [ 'id' => 'a', 'goal' => 'Fix it' ] ] ] ) );
-			foreach ( [ $batch['runs'][0], $fanout['runs'][0] ] as $row ) {
-				$t->same( 'pong', $replies( [ 'run' => [ 'run_id' => $row['run_id'] ?? $row['run']['run_id'] ] ] )[0]['output'] ?? null );
-			}
-		}
-	);
-	$t->test(
 		'what remains of these tests is taken away',
 		static function () use ( $t ): void {
 			delete_site_option( Settings::PROVIDERS );
