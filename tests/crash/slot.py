@@ -128,6 +128,11 @@ class Slot:
                         self.now = time.clock_gettime(time.CLOCK_BOOTTIME)
                         if job["victim"] == "runner":
                             self.as_it_died(view, row, victim)
+                        elif job["victim"] == "worker":
+                            # The run went on since it was looked at: what it had come to when
+                            # nobody listened any more is what can still be cancelled.
+                            view.look()
+                            row["at"] = reached(view)
                         return
             if view.request.ended:
                 # Over before there was anything to kill: said, and tried again by the caller.

@@ -1,0 +1,24 @@
+<?php
+/**
+ * Groups are tested with the real extension, which has their rules: the stand-in refuses every one.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Native;
+
+final class Batch {
+
+	public static function read( array $input, string $session ): self {
+		throw Exception::make( 'wp_codebox_tasks_missing', 'The stand-in knows no tasks.' );
+	}
+}
+
+final class Fanout {
+
+	public static function read( array $input, int $most, string $session ): self {
+		throw Exception::make( 'wp_codebox_tasks_missing', 'The stand-in knows no workers.' );
+	}
+}
