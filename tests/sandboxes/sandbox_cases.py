@@ -201,7 +201,7 @@ def a_sandbox_lives_by_its_times_and_leaves_a_tombstone(bench):
     for _ in range(2):
         gone = call(bench, "destroy", again["id"]).expect(0).json
         must(gone["state"] == "destroyed", f"{gone}")
-    call(bench, "get", "run_00").expect(1, "wp_codebox_sandbox_not_found")
+    call(bench, "get", "run_000000000000").expect(1, "wp_codebox_sandbox_not_found")
     changes = [(e["data"]["to"], e["data"]["actor"]) for e in events(bench, long.id) if e["type"] == "runtime.state.changed"]
     must(all(actor for _, actor in changes) and ("destroying", "test:suite") in changes, f"{changes}")
 

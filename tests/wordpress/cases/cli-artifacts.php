@@ -58,7 +58,7 @@ return static function ( Harness $t ): void {
 			$t->same( 1, $code );
 			$t->contains( "file-hash-mismatch\n", $out );
 			$t->contains( 'does not verify', $err );
-			[ $code, $out, $err ] = $t->wp( [ 'codebox', 'artifacts', 'get', 'run_000' ] );
+			[ $code, $out, $err ] = $t->wp( [ 'codebox', 'artifacts', 'get', 'run_000000000000' ] );
 			$t->same( [ 1, '' ], [ $code, $out ] );
 			$t->contains( '(wp_codebox_artifact_not_found)', $err );
 		}

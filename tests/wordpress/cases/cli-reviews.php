@@ -118,7 +118,7 @@ return static function ( Harness $t ): void {
 			$again = $cli( [ 'replay', $id, '--replay-run-id=' . $done['replay']['run_id'], '--porcelain' ] );
 			$t->same( [ 3, $done['replay']['run_id'] . "\n" ], [ $again[0], $again[1] ], $again[2] );
 			$t->same( 126, $cli( [ 'replay', $id, '--user=editor' ] )[0] );
-			[ $code, , $err ] = $cli( [ 'replay', 'run_000' ] );
+			[ $code, , $err ] = $cli( [ 'replay', 'run_000000000000' ] );
 			$t->same( 1, $code );
 			$t->contains( '(wp_codebox_artifact_not_found)', $err );
 		}
