@@ -44,10 +44,8 @@ pub(super) fn serve(
     let unable = house.open_preview(session, hold)?;
     let end = match &unable {
         Some(_) => Ok((HoldEnd::Closed, None)),
-        None => {
-            house.ready(session)?;
-            house.run(session)
-        }
+        // Not with `?`: whatever fails from here on, the house is closed.
+        None => house.ready(session).and_then(|()| house.run(session)),
     };
     let closed = house.close(session, &end);
     episode::close(session.recorder);
