@@ -6,7 +6,9 @@ output must be one JSON document when JSON was asked for.
 
 import json
 import os
+import select
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -180,6 +182,20 @@ def running(text):
         except OSError:
             continue
     return count
+
+
+def slain(*pids, seconds=30):
+    """Kills processes that are no children, and waits until each is gone with all it held. A signal
+    alone is only on its way: who looks at once may find its locks, files and children as they were."""
+    handles = [os.pidfd_open(pid) for pid in pids]
+    try:
+        for handle in handles:
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+        for handle in handles:
+            must(select.select([handle], [], [], seconds)[0], f"killed, and still there after {seconds} s")
+    finally:
+        for handle in handles:
+            os.close(handle)
 
 
 def come_to(wanted, text, seconds=30):

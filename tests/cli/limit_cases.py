@@ -3,10 +3,9 @@
 import json
 import os
 import pwd
-import signal
 import subprocess
 
-from harness import NotHere, come_to, must
+from harness import NotHere, come_to, must, slain
 
 
 def axis(answer, name):
@@ -161,9 +160,9 @@ def a_group_outlives_nobody(bench):
     made = groups() - before
     must(made, "the control: no group was made")
     keepers, supervisors = processes("keep-cgroups"), processes("supervise")
-    for pid in keepers + supervisors:
-        os.kill(pid, signal.SIGKILL)
+    slain(*keepers, *supervisors)
     process.communicate()
+    come_to(0, "sleep 63.5")
     must(groups() & made, "the control: without its keeper the group stays")
     bench.call("gc", "--state", bench.state, "--site", bench.site, "--json").expect(0)
     must(not groups() & made, f"still there: {groups() & made}")

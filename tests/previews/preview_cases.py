@@ -2,12 +2,11 @@
 
 import os
 import re
-import signal
 import socket
 import time
 import urllib.parse
 
-from harness import must
+from harness import must, slain
 from held import SETUP, Held, ask, document, free_port, refused, soon
 
 _SHARED = {}
@@ -176,7 +175,7 @@ def a_token_opens_and_nothing_else(bench):
         held_port = type("P", (), {"port": port})
         pid = Held.supervisor(held_port)
     finally:
-        os.kill(pid or Held.supervisor(type("P", (), {"port": port})), signal.SIGKILL)
+        slain(pid or Held.supervisor(type("P", (), {"port": port})))
     must(soon(lambda: refused(port)), "the preview outlives its supervisor")
     held.end()
 

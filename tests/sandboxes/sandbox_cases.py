@@ -3,13 +3,12 @@
 import json
 import os
 import shutil
-import signal
 import subprocess
 import time
 
 from checkpoint_cases import CHANGE, HARM
 from frames import awaited
-from harness import NotHere, must, tree
+from harness import NotHere, must, slain, tree
 from sandbox import Sandbox, call, forget, kept, profile, snapshots
 
 CHANGED = {"plugin.php": b"changed\n", "lib": None, "lib/b.txt": b"b\n", "tool.sh": b"run\n"}
@@ -138,7 +137,7 @@ def killed_while_it_keeps_its_state_it_leaves_none_or_a_whole_one(bench):
         asked = bench.start(["sandbox", "snapshot", box.id, "--name", "x", *bench.paths(), "--site", bench.site, "--json"])
         awaited(lambda: kept(bench), lambda names: any(name.startswith(".new-") for name in names) or set(names) - before, 30)
         time.sleep(wait)
-        os.kill(box.supervisor(), signal.SIGKILL)
+        slain(box.supervisor())
         answer = bench.finish(["snapshot"], asked)
         new = [name for name in set(kept(bench)) - before if not name.startswith(".")]
         must(len(new) <= 1 and (answer.exit != 0 or len(new) == 1), f"acknowledged and not there: {answer} {new}")

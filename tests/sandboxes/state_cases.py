@@ -1,15 +1,15 @@
 """What may happen to the state of sandboxes: removed snapshots, deaths, races, and who is asked first."""
 
 import contextlib
+import ctypes
 import json
 import os
 import shutil
-import signal
 import subprocess
 import time
 
 from frames import awaited
-from harness import NotHere, must
+from harness import NotHere, must, slain
 from reduced_cases import forbid_user_namespaces
 from sandbox import Sandbox, call, forget, kept, profile, snapshots
 
@@ -56,7 +56,7 @@ def whoever_recreates_as_root_leaves_nothing_of_root_s(bench):
     if os.geteuid() != 0:
         raise NotHere("to be root")
     box = Sandbox(bench)
-    os.kill(box.supervisor(), signal.SIGKILL)
+    slain(box.supervisor())
     again = box.do("recreate").expect(0).json
     must(foreign(bench, bench.site) == [], f"{foreign(bench, bench.site)}")
     call(bench, "destroy", again["id"]).expect(0)
@@ -159,7 +159,7 @@ def killed_while_it_is_held_it_leaves_a_bundle_of_what_was_done(bench):
     stream, answers = box.talk({"type": "exec", "argv": ["sh", "-c", "echo running; sleep 60"]})
     must(any(json.loads(line)["type"] == "output" for line in answers), "control: it runs")
     trace = box.ask({"type": "trace"})["answer"]
-    os.kill(box.supervisor(), signal.SIGKILL)
+    slain(box.supervisor())
     stream.close()
     dead = box.do("get").expect(0).json
     must(dead["tombstone"]["how"] == "died" and dead["tombstone"]["salvaged"] is True and "held" in dead["tombstone"]["reason"], f"{dead}")
@@ -193,6 +193,46 @@ def killed_while_it_is_held_it_leaves_a_bundle_of_what_was_done(bench):
     whole = document(result["artifacts"]["path"], "files", "runtime-episode-trace.json")
     must(whole["runtime"]["status"] == "destroyed" and len(whole["steps"]) == 1, f"{whole['runtime']}")
     must("held.json" not in os.listdir(other.directory) and "episode.jsonl" not in os.listdir(other.directory), f"{os.listdir(other.directory)}")
+
+
+def whoever_asks_at_once_is_told_of_its_birth_and_of_its_death(bench):
+    forget(bench)
+    setup = "setup:\n  commands:\n    - { command: wordpress.run-php, args: ['code=usleep(300000);'] }\n"
+    making = bench.start(["sandbox", "create", "--profile", profile(bench, "8m", more=setup), "--source", bench.source("sandbox-plugin"), *bench.paths(),
+                          "--site", bench.site, "--json"])
+    seen = []
+    while making.poll() is None:
+        seen += [row.get("state") for row in call(bench, "list").expect(0).json["sandboxes"] if row["state"] != "destroyed"]
+    made = bench.finish(["create"], making).expect(0).json
+    must("provisioning" in seen and None not in seen, f"control: it was seen while it was made: {seen}")
+    box = Sandbox.of(bench, made["id"])
+    # Killed, and the kernel is slow to let go of what it held: copies of its locks stand in for that.
+    if os.geteuid() != 0:
+        raise NotHere("to copy descriptors of a supervisor")
+    with contextlib.ExitStack() as dying:
+        for copy in locks_of(bench, box):
+            dying.callback(os.close, copy)
+        slain(box.supervisor())
+        told = box.do("get").expect(0).json
+        must(told["state"] == "provisioning" and "tombstone" not in told, f"control: its locks are held: {told}")
+        asked_of, process = asked(bench, "get", box.id)
+        time.sleep(0.5)
+    told = bench.finish(asked_of, process).expect(0).json
+    must(told["state"] == "destroyed" and told["tombstone"]["how"] == "died", f"{told}")
+
+
+def locks_of(bench, box):
+    """Copies of a supervisor's descriptors of its lease and its marker."""
+    pid, pidfd_getfd = box.supervisor(), 438
+    wanted = {os.path.join(box.directory, "lease"), os.path.join(site(bench), "active", box.id)}
+    handle = os.pidfd_open(pid)
+    try:
+        numbers = [int(name) for name in os.listdir(f"/proc/{pid}/fd") if os.readlink(f"/proc/{pid}/fd/{name}") in wanted]
+        copies = [ctypes.CDLL(None, use_errno=True).syscall(pidfd_getfd, handle, number, 0) for number in numbers]
+    finally:
+        os.close(handle)
+    must(len(copies) == 2 and min(copies) >= 0, f"{copies}: {os.strerror(ctypes.get_errno())}")
+    return copies
 
 
 MANY = "mkdir -p many; i=0; while [ $i -lt 1200 ]; do echo $i > many/$i; i=$((i+1)); done"
@@ -298,14 +338,14 @@ def killed_while_it_is_brought_back_it_is_gone_and_its_snapshot_whole(bench):
         victim = box.supervisor()
         back = asked(bench, "restore", box.id, "good")
         time.sleep(wait)
-        os.kill(victim, signal.SIGKILL)
+        slain(victim)
         answer = bench.finish(*back)
         ended += answer.exit == 0
         must(answer.exit in (0, 125) or answer.code in ("wp_codebox_sandbox_not_held", "wp_codebox_sandbox_not_found"), f"{answer}")
         told = box.do("get").expect(0).json
         must(told["state"] == "destroyed" and told["tombstone"]["how"] == "died", f"{told}")
         must(not os.path.exists(os.path.join(box.directory, "scratch")), "scratch is left")
-        must(not guests(box.id), f"guests live: {guests(box.id)}")
+        awaited(lambda: guests(box.id), lambda pids: not pids)
         whole(bench, source, made["id"], "plugin.php", "kept\n")
         # Nobody holds it any more.
         must(call(bench, "remove-snapshot", made["id"]).expect(0).json["removed"] is True, "it stays locked")
@@ -470,6 +510,7 @@ CASES = [
     at_level_reduced_states_are_refused_with_a_reason,
     what_is_no_state_is_kept_nowhere,
     killed_while_it_is_held_it_leaves_a_bundle_of_what_was_done,
+    whoever_asks_at_once_is_told_of_its_birth_and_of_its_death,
     a_snapshot_is_removed_once_nothing_needs_it_and_the_audit_log_says_by_whom,
     costs_are_told_of_the_profile_first,
     a_sandbox_is_not_ended_when_it_cannot_be_made_again,

@@ -2,8 +2,8 @@
 //! their record and journal.
 
 use crate::control::{self, Patience};
-use serde_json::{Value, json};
-use std::time::Duration;
+use serde_json::{Map, Value, json};
+use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
     ErrorBody, EventType, LifecycleEvent, LiveRequest, RunStatus, RunView, schema_id,
 };
@@ -13,6 +13,9 @@ use wp_codebox_runtime::{
 
 /// How long a sandbox may take to say how it is.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a dying supervisor is waited for, and between two looks.
+const DYING: Duration = Duration::from_secs(2);
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// Events at the end of a journal in which its end is looked for.
 const TAIL: u64 = 64;
 
@@ -23,7 +26,14 @@ pub(super) fn is_held(run: &FoundRun) -> bool {
 
 /// `sandbox/v1`.
 pub(super) fn document(state: &StateDir, run: &FoundRun) -> Result<Value, ErrorBody> {
-    let view = view(state, run).map_err(|e| e.body())?;
+    let mut view = view(state, run).map_err(|e| e.body())?;
+    let mut told = Told::Nothing;
+    if view.status == RunStatus::Running {
+        told = asked(run);
+        if let Told::HungUp = told {
+            view = last_look(state, run, view)?;
+        }
+    }
     let mut document = json!({
         "schema": schema_id::SANDBOX,
         "success": true,
@@ -32,29 +42,55 @@ pub(super) fn document(state: &StateDir, run: &FoundRun) -> Result<Value, ErrorB
         "identity": view.provenance.get(super::create::PROVENANCE),
     });
     match view.status {
-        RunStatus::Running => living(run, &mut document),
+        RunStatus::Running => living(told, &mut document),
         RunStatus::Ended => dead(state, run, &view, &mut document),
     }
     Ok(document)
 }
 
-fn living(run: &FoundRun, document: &mut Value) {
+/// What a supervisor says of its sandbox.
+enum Told {
+    State(Map<String, Value>),
+    /// It is being made, or has too much to do.
+    Nothing,
+    /// Nobody hears, although somebody did: it is dying.
+    HungUp,
+}
+
+fn asked(run: &FoundRun) -> Told {
+    let began = Instant::now();
     match control::ask(run, "cli", LiveRequest::Status, Patience::AtMost(PATIENCE)) {
-        Ok(Value::Object(told)) => {
-            for (name, value) in told {
-                // What it was made from is known better here.
-                let known = name == "schema" || name == "identity";
-                if !known && !value.is_null() {
-                    document[name] = value;
-                }
-            }
-            // Its guest is gone, but its bundle is still being written.
-            if document["state"] == "destroyed" {
-                document["state"] = json!("destroying");
+        Ok(Value::Object(told)) => Told::State(told),
+        Ok(_) => Told::Nothing,
+        Err(_) if is_held(run) && began.elapsed() < PATIENCE => Told::HungUp,
+        Err(_) => Told::Nothing,
+    }
+}
+
+/// A supervisor that was killed hangs up before the kernel lets go of what it held.
+fn last_look(state: &StateDir, run: &FoundRun, mut seen: RunView) -> Result<RunView, ErrorBody> {
+    let until = Instant::now() + DYING;
+    while seen.status == RunStatus::Running && Instant::now() < until {
+        std::thread::sleep(LOOK_AGAIN);
+        seen = view(state, run).map_err(|e| e.body())?;
+    }
+    Ok(seen)
+}
+
+fn living(told: Told, document: &mut Value) {
+    document["state"] = json!("provisioning");
+    if let Told::State(told) = told {
+        for (name, value) in told {
+            // What it was made from is known better here.
+            let known = name == "schema" || name == "identity";
+            if !known && !value.is_null() {
+                document[name] = value;
             }
         }
-        // It is being made, or has too much to do.
-        Ok(_) | Err(_) => document["state"] = json!("provisioning"),
+        // Its guest is gone, but its bundle is still being written.
+        if document["state"] == "destroyed" {
+            document["state"] = json!("destroying");
+        }
     }
 }
 
