@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => 'cc64a4b4cfe89d194743d012b788585e1343467ee479310287b69362d6a52b9e',
+	'contract_digest' => 'a3021779b3bbd31505b744b6c949dea47e3d0b9b9d714aef2379a9fc6b3e0ccc',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',

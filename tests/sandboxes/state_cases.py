@@ -5,6 +5,7 @@ import ctypes
 import json
 import os
 import shutil
+import signal
 import subprocess
 import time
 
@@ -197,15 +198,15 @@ def killed_while_it_is_held_it_leaves_a_bundle_of_what_was_done(bench):
 
 def whoever_asks_at_once_is_told_of_its_birth_and_of_its_death(bench):
     forget(bench)
-    setup = "setup:\n  commands:\n    - { command: wordpress.run-php, args: ['code=usleep(300000);'] }\n"
+    setup = "setup:\n  commands:\n    - { command: wordpress.run-php, args: ['code=sleep(60);'] }\n"
     making = bench.start(["sandbox", "create", "--profile", profile(bench, "8m", more=setup), "--source", bench.source("sandbox-plugin"), *bench.paths(),
                           "--site", bench.site, "--json"])
-    seen = []
-    while making.poll() is None:
-        seen += [row.get("state") for row in call(bench, "list").expect(0).json["sandboxes"] if row["state"] != "destroyed"]
-    made = bench.finish(["create"], making).expect(0).json
-    must("provisioning" in seen and None not in seen, f"control: it was seen while it was made: {seen}")
-    box = Sandbox.of(bench, made["id"])
+    rows = awaited(lambda: [row for row in call(bench, "list").expect(0).json["sandboxes"] if row.get("state") != "destroyed"], lambda rows: rows)
+    must(len(rows) == 1 and rows[0].get("state") in ("requested", "provisioning"), f"{rows}")
+    call(bench, "destroy", rows[0]["id"]).expect(0)
+    answer = bench.finish(["create"], making)
+    must(answer.exit != 0, f"it was made although it was ended before: {answer}")
+    box = Sandbox(bench)
     # Killed, and the kernel is slow to let go of what it held: copies of its locks stand in for that.
     if os.geteuid() != 0:
         raise NotHere("to copy descriptors of a supervisor")
@@ -233,6 +234,32 @@ def locks_of(bench, box):
         os.close(handle)
     must(len(copies) == 2 and min(copies) >= 0, f"{copies}: {os.strerror(ctypes.get_errno())}")
     return copies
+
+
+def a_journal_that_cannot_be_written_any_more_loses_no_work(bench):
+    forget(bench)
+    words = ["sandbox", "create", "--profile", profile(bench), "--source", bench.source("sandbox-plugin"), *bench.paths(), "--site", bench.site, "--json"]
+    # What stands for a full disk is a limit on the size of files: with this signal ignored, writing beyond it is an error.
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    process = subprocess.Popen([bench.environment["CODEBOX"], *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               env={"PATH": "/usr/bin:/bin"}, restore_signals=False)
+    box = Sandbox.of(bench, bench.finish(words, process).expect(0).json["id"])
+    # No other file becomes as large as its journal is now.
+    for _ in range(400):
+        must(box.ask({"type": "extend_ttl", "ttl_ms": 600000})["type"] == "answer", "its time is changed")
+    told = box.ask({"type": "sync_in", "path": "/workspace/plugin/later.txt", "base64": "bGF0ZXIK"})
+    must(told["type"] == "answer", f"{told}")
+    journal = os.path.join(box.directory, "events.jsonl")
+    size = os.path.getsize(journal)
+    owner = os.stat(bench.state)
+    become = {"user": owner.st_uid, "group": owner.st_gid, "extra_groups": []} if os.geteuid() == 0 else {}
+    subprocess.run(["prlimit", f"--pid={box.supervisor()}", f"--fsize={size}"], check=True, **become)
+    refused = box.ask({"type": "extend_ttl", "ttl_ms": 600000})
+    must(refused.get("error", {}).get("code") == "wp_codebox_run_failed" and os.path.getsize(journal) == size, f"control: nothing more is written: {refused}")
+    told = box.do("destroy").expect(0).json["tombstone"]
+    must(told["outcome"] == "failed" and any("scratch" in hint for hint in told["error"]["hints"]), f"{told}")
+    with open(os.path.join(box.directory, "scratch", "change-0", "later.txt"), encoding="utf-8") as file:
+        must(file.read() == "later\n", "the work is lost")
 
 
 MANY = "mkdir -p many; i=0; while [ $i -lt 1200 ]; do echo $i > many/$i; i=$((i+1)); done"
@@ -510,6 +537,7 @@ CASES = [
     at_level_reduced_states_are_refused_with_a_reason,
     what_is_no_state_is_kept_nowhere,
     killed_while_it_is_held_it_leaves_a_bundle_of_what_was_done,
+    a_journal_that_cannot_be_written_any_more_loses_no_work,
     whoever_asks_at_once_is_told_of_its_birth_and_of_its_death,
     a_snapshot_is_removed_once_nothing_needs_it_and_the_audit_log_says_by_whom,
     costs_are_told_of_the_profile_first,

@@ -54,12 +54,14 @@ pub(crate) fn bundle(
     // The guests are dead: from here on nothing foreign runs, and the key may be loaded.
     let key = Dir::open(state)
         .map_err(|e| write_failed(setting, &evidence, &e.to_string()))
-        .and_then(|dir| HostKey::load_or_create(&dir).map_err(|e| Failure::keep(e.body())))?;
+        .and_then(|dir| {
+            HostKey::load_or_create(&dir).map_err(|e| kept(setting, &evidence.work, e.body()))
+        })?;
     let parent = setting
         .prepared
         .state
         .ensure(&["sites", site, "artifacts"])
-        .map_err(|e| Failure::keep(e.body()))?;
+        .map_err(|e| kept(setting, &evidence.work, e.body()))?;
     let directory =
         Dir::open(&parent).map_err(|e| write_failed(setting, &evidence, &e.to_string()))?;
     let run_id = &setting.prepared.request.run_id;
@@ -72,12 +74,13 @@ pub(crate) fn bundle(
         Err(BundleError::NoSpace) if salvage::discard(setting.run_dir) > 0 => attempt(inputs),
         answer => answer,
     };
-    let mut inputs = inputs(setting, recorder, evidence.seen(), redactor).map_err(Failure::keep)?;
+    let mut inputs = inputs(setting, recorder, evidence.seen(), redactor)
+        .map_err(|e| kept(setting, &evidence.work, e))?;
     let written = match write(&inputs) {
         Err(error @ BundleError::Secret { .. }) => {
             block_on_secret(&mut evidence, &error);
             inputs = super::inputs::inputs(setting, recorder, evidence.seen(), redactor)
-                .map_err(Failure::keep)?;
+                .map_err(|e| kept(setting, &evidence.work, e))?;
             write(&inputs)
         }
         answer => answer,
@@ -100,9 +103,14 @@ pub(crate) fn bundle(
 
 /// The work must not be lost with the bundle: it stays in the run's scratch.
 fn not_written(setting: &Setting<'_>, evidence: &Evidence, error: &ErrorBody) -> Failure {
+    let message = format!("the bundle could not be written: {}", error.message);
+    kept(setting, &evidence.work, ErrorBody::new(error.code, message))
+}
+
+/// An end without a bundle; the error says where the work is.
+pub(crate) fn kept(setting: &Setting<'_>, work: &Work, error: ErrorBody) -> Failure {
     let run = setting.run_dir.path();
-    let saved = evidence
-        .work
+    let saved = work
         .layers
         .as_ref()
         .is_ok_and(|layers| layers.iter().any(Option::is_some));
@@ -114,8 +122,7 @@ fn not_written(setting: &Setting<'_>, evidence: &Evidence, error: &ErrorBody) ->
     } else {
         format!("the journal stays in {}", run.display())
     };
-    let message = format!("the bundle could not be written: {}", error.message);
-    Failure::keep(ErrorBody::new(error.code, message).hint(hint))
+    Failure::keep(error.hint(hint))
 }
 
 fn write_failed(setting: &Setting<'_>, evidence: &Evidence, why: &str) -> Failure {

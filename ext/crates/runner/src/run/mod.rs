@@ -359,10 +359,13 @@ fn stages(
     let work = work::run(&setting, cancellation, recorder, desk)?;
     // From here on there is work: whatever dies or fails, it stays.
     salvage::write(&setting, recorder, redactor, &work);
-    let checks = work::check(&setting, cancellation, recorder, &work).map_err(Failure::keep)?;
-    recorder
-        .event(EventType::Destroyed, None, json!({"reason": "run-ended"}))
-        .map_err(Failure::keep)?;
+    let checks = work::check(&setting, cancellation, recorder, &work)
+        .and_then(|checks| {
+            let data = json!({"reason": "run-ended"});
+            recorder.event(EventType::Destroyed, None, data)?;
+            Ok(checks)
+        })
+        .map_err(|error| finish::kept(&setting, &work, error))?;
     let verdict = verdict::decide(&work, &checks, cancellation.reason());
     finish::bundle(
         &setting,

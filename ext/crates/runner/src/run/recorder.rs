@@ -37,6 +37,8 @@ pub(crate) struct Recorder<'a> {
     redactor: &'a Redactor,
     output_bytes: u64,
     count: u32,
+    /// Whether the guest may hold work.
+    worked: bool,
     /// Programs that run beside others.
     beside: beside::Beside,
     /// Where their output waits.
@@ -83,6 +85,7 @@ impl<'a> Recorder<'a> {
             redactor,
             output_bytes,
             count: 0,
+            worked: false,
             beside: beside::Beside::default(),
             aside: None,
             actor: None,
@@ -316,6 +319,7 @@ impl<'a> Recorder<'a> {
                 }
             }
         })?;
+        self.ran(call, &result.end);
         for (stream, redactor, sink) in [
             (OutputStream::Stdout, &mut streams.0, &mut kept.0),
             (OutputStream::Stderr, &mut streams.1, &mut kept.1),
@@ -342,11 +346,20 @@ impl<'a> Recorder<'a> {
         Ok((step, taken))
     }
 
-    /// Whether a program of the run came to an exit, so that the guest may hold work.
+    /// Whether the guest may hold work: a program of the run ran in it, or others could reach it.
     pub(crate) fn worked(&self) -> bool {
-        self.executions
-            .iter()
-            .any(|one| one.exit_code.is_some() && one.phase != COMPONENTS)
+        self.worked
+    }
+
+    /// Others may reach the guest from here on, and change it without a program.
+    pub(crate) fn opened(&mut self) {
+        self.worked = true;
+    }
+
+    /// Noted before anything of it is recorded: a record that cannot be written loses no work.
+    fn ran(&mut self, call: &Call, end: &ExecutionEnd) {
+        let began = !matches!(end, ExecutionEnd::NotStarted { .. });
+        self.worked |= began && call.phase != COMPONENTS;
     }
 
     /// Adds to the last call what its program answered beside its output.
@@ -385,6 +398,7 @@ impl<'a> Recorder<'a> {
         started_at: String,
         step: &Step,
     ) -> Result<(), ErrorBody> {
+        self.ran(call, &step.result.end);
         let mut data = json!({
             "command": call.command,
             "end": end_word(&step.result.end),

@@ -192,9 +192,11 @@ fn end(state: &StateDir, run: &FoundRun, actor: &str, reason: &str) -> Result<()
     let close = LiveRequest::Close {
         reason: reason.to_owned(),
     };
-    // One that does not hear, or is not ready yet, is cancelled: it saves what it has.
-    let heard =
-        shown::is_held(run) && control::ask(run, actor, close, Patience::AtMost(LAST)).is_ok();
+    // One that does not hear, or is not ready yet and would hear it only then, is cancelled: it
+    // saves what it has.
+    let heard = shown::is_held(run)
+        && !shown::is_being_made(run)
+        && control::ask(run, actor, close, Patience::AtMost(LAST)).is_ok();
     if !heard && !over()? {
         let wish = CancelWish {
             actor: Some(actor.to_owned()),

@@ -67,6 +67,15 @@ fn asked(run: &FoundRun) -> Told {
     }
 }
 
+/// Whether a sandbox says that it is not ready yet.
+pub(super) fn is_being_made(run: &FoundRun) -> bool {
+    let Told::State(told) = asked(run) else {
+        return false;
+    };
+    let state = told.get("state").and_then(Value::as_str);
+    matches!(state, Some("requested" | "provisioning"))
+}
+
 /// A supervisor that was killed hangs up before the kernel lets go of what it held.
 fn last_look(state: &StateDir, run: &FoundRun, mut seen: RunView) -> Result<RunView, ErrorBody> {
     let until = Instant::now() + DYING;

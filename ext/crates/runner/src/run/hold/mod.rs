@@ -113,6 +113,7 @@ impl<'d> House<'d> {
     }
 
     fn ready(&mut self, session: &mut Session<'_, '_>) -> Result<(), ErrorBody> {
+        session.recorder.opened();
         let change = Change::by_supervisor(RuntimeState::Ready, "the guest is ready");
         self.states.change(session.recorder, self.desk, change)
     }
