@@ -60,6 +60,11 @@ def program(pid):
         return ""
 
 
+def asleep(token):
+    """Every `sleep` that a shell with this word in its command waits for: once one is ended, its shell goes on."""
+    return [pid for pid in pids() if command(pid).startswith("sleep ") and token in command(parent(pid))]
+
+
 def below(root):
     """`root` and every process below it."""
     children = {}
@@ -95,19 +100,19 @@ class Host:
 
     def saw_guest(self, pid):
         """Remembers the namespaces of a guest, so that they can be looked for afterwards. All of them
-        together, because the kernel gives the number of a namespace that is gone to a later one."""
+        together, because the kernel gives the number of a namespace that is gone to a later one. Answers whether
+        it is in one."""
         seen = frozenset(namespaces(pid) - self.own)
         if len(seen) == len(KINDS):
             self.guests.add(seen)
+        return len(seen) == len(KINDS)
+
+    def pids(self):
+        return [pid for pid in pids() if pid != os.getpid() and not dead(pid)
+                and (program(pid).startswith(self.home + "/bin/wp-codebox") or self.token in command(pid))]
 
     def processes(self):
-        found = []
-        for pid in pids():
-            if pid == os.getpid() or dead(pid):
-                continue
-            if program(pid).startswith(self.home + "/bin/wp-codebox") or self.token in command(pid):
-                found.append(f"process {pid}: {command(pid)[:120]}")
-        return found
+        return [f"process {pid}: {command(pid)[:120]}" for pid in self.pids()]
 
     def live_namespaces(self):
         found = [f"namespaces of process {pid}: {command(pid)[:80]}" for pid in pids() if frozenset(namespaces(pid) - self.own) in self.guests]
