@@ -436,7 +436,7 @@ def main():
             if wanted and not any(part in name for part in wanted):
                 continue
             began = time.monotonic()
-            world.host.guests.clear()
+            world.host.forget()
             try:
                 said = function(world, fpm)
                 print(f"ok {name}" + (f" ({said})" if said else ""), flush=True)

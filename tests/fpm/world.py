@@ -328,6 +328,7 @@ class World:
 
     def case(self, name, function):
         began = time.monotonic()
+        self.host.forget()
         try:
             function(self)
         except Failed as failure:

@@ -5,6 +5,7 @@ host, at what can be told to be this soak's: its programs, its token, its state 
 the namespaces in which its guests were seen.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -96,16 +97,30 @@ class Host:
         self.own = namespaces(os.getpid())
         self.mounts = set(read("/proc/self/mountinfo").splitlines())
         self.guests = set()
+        self._kept = contextlib.ExitStack()
         self.seen_runs = set()
 
     def saw_guest(self, pid):
-        """Remembers the namespaces of a guest, so that they can be looked for afterwards. All of them
-        together, because the kernel gives the number of a namespace that is gone to a later one. Answers whether
-        it is in one."""
-        seen = frozenset(namespaces(pid) - self.own)
-        if len(seen) == len(KINDS):
-            self.guests.add(seen)
-        return len(seen) == len(KINDS)
+        """Remembers the namespaces of a guest, so that they can be looked for afterwards; answers whether it is in
+        one. The kernel gives the numbers of namespaces that are gone to those of a later guest, whosever it is: not
+        while one is open. That of processes keeps nothing else alive."""
+        with contextlib.ExitStack() as opened:
+            try:
+                opened.callback(os.close, os.open(f"/proc/{pid}/ns/pid", os.O_RDONLY | os.O_CLOEXEC))
+            except (FileNotFoundError, ProcessLookupError, PermissionError):
+                return False
+            seen = frozenset(namespaces(pid) - self.own)
+            if len(seen) != len(KINDS):
+                return False
+            if seen not in self.guests:
+                self.guests.add(seen)
+                self._kept.push(opened.pop_all())
+            return True
+
+    def forget(self):
+        """The guests so far are no matter any more."""
+        self.guests.clear()
+        self._kept.close()
 
     def pids(self):
         return [pid for pid in pids() if pid != os.getpid() and not dead(pid)
