@@ -1,5 +1,6 @@
 """The points of a run at which something is killed, and how each is seen from outside."""
 
+import contextlib
 import json
 import os
 
@@ -30,6 +31,8 @@ class View:
         self.accepted = False
         self.launchers = []
         self.guests = set()
+        # The kernel gives the number of a namespace that is gone to a later one, of another slot: not while it is open.
+        self._spaces = contextlib.ExitStack()
         self.events, self._journal = [], 0
         self.result = self.error = None
         self._lines = 0
@@ -87,11 +90,19 @@ class View:
 
     def _namespace(self, pid):
         try:
-            space = os.readlink(f"/proc/{pid}/ns/pid")
+            handle = os.open(f"/proc/{pid}/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
             return
-        if space != self.slot.own_namespace:
+        space = os.readlink(f"/proc/self/fd/{handle}")
+        if space in self.guests or space == self.slot.own_namespace:
+            os.close(handle)
+        else:
+            self._spaces.callback(os.close, handle)
             self.guests.add(space)
+
+    def close(self):
+        self.request.close()
+        self._spaces.close()
 
     def _read_journal(self):
         try:

@@ -13,19 +13,21 @@ from points import LAUNCHER_POINTS, ORDER, View, passed, reached
 from stream import Request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# From a kill until nothing that must go is left.
+# From a kill until nothing that must go is left: what is promised, held against each victim's median. A single
+# kill may meet a processor or a disk that stands still for seconds.
 LIMIT = 2.0
-# Until a run that goes on must have come to its end.
-PATIENCE = 30.0
-#: The most that one look at the processes counts for.
-MOMENT = 0.25
+# Until what must go has gone at all, and until a run that goes on must have come to its end.
+PATIENCE = 60.0
 # Pauses make what is printed distinct events; what is left behind only the end of the guest ends.
 AGENT = ("echo x >f.txt; echo one; sleep 0.02; echo two; setsid sh -c \"sleep 300; : {token}-daemon\" & sleep 0.02; echo three; sleep 0.02; "
          "echo four; sleep 0.01; : {token}-agent")
-CHECK = "echo checking; test -f f.txt || exit 1; sleep 0.02; echo still; sleep 0.01; : {token}-check"
+CHECK = "echo checking; test -f f.txt || exit 1; sleep 0.02; echo still; sleep {rest}; : {token}-check"
 
 # From here on the end of the caller may be seen too late to cancel anything.
-LATE = ORDER[ORDER.index("second check output"):]
+LATE = ORDER[ORDER.index("check ended"):]
+# Before that it must cancel, however late a busy machine tells the runner of it: the check is then far from its
+# end. So is a check whose launcher is to be killed.
+LONG, SHORT = 30, 0.01
 
 
 class Wrong(Exception):
@@ -92,7 +94,7 @@ class Slot:
             row["wrong"] = f"{type(error).__name__}: {error}"
         finally:
             if view is not None:
-                view.request.close()
+                view.close()
             if row.get("wrong"):
                 self.clear(token)
         return row
@@ -102,15 +104,24 @@ class Slot:
         value = {"site": self.name, "goal": "Crash", "wordpress": e["CODEBOX_WORDPRESS"], "denied": [e["CODEBOX_WORDPRESS"]],
                  "mounts": [{"source": self.plugin, "target": "/workspace/plugin"}],
                  "agent": {"kind": "command", "argv": ["sh", "-c", AGENT.format(token=token)]},
-                 "checks": ["sh -c '" + CHECK.format(token=token) + "'"], "limits": {"wall_clock_ms": 60000}}
+                 "checks": ["sh -c '" + CHECK.format(token=token, rest=self.rest(job)) + "'"], "limits": {"wall_clock_ms": 60000}}
         if job["mode"] == "detached":
             value["mode"] = "detached"
         return json.dumps(value).encode()
+
+    @staticmethod
+    def rest(job):
+        """How long a check goes on after all it has to say."""
+        if job["victim"] == "worker" and job["mode"] == "attached":
+            return SHORT if job["point"] in LATE else LONG
+        return LONG if job["victim"] == "launcher" and job["point"].startswith("check") else SHORT
 
     def kill(self, job, view, row):
         """Follows the run to the point, and kills. Keeps following when there is nobody to kill."""
         began = time.monotonic()
         due = None
+        # It must see what others do, also on a busy machine.
+        os.setpriority(os.PRIO_PROCESS, 0, -10)
         while True:
             with self.held(job, view) as near:
                 view.look()
@@ -126,27 +137,23 @@ class Slot:
                         os.kill(victim, signal.SIGKILL)
                         row["killed_at"] = time.monotonic()
                         self.now = time.clock_gettime(time.CLOCK_BOOTTIME)
-                        if job["victim"] == "runner":
+                        if job["victim"] in ("runner", "worker"):
                             self.as_it_died(view, row, victim)
-                        elif job["victim"] == "worker":
-                            # The run went on since it was looked at: what it had come to when
-                            # nobody listened any more is what can still be cancelled.
-                            view.look()
-                            row["at"] = reached(view)
                         return
             if view.request.ended:
                 # Over before there was anything to kill: said, and tried again by the caller.
-                row["at"] = "over"
+                row["at"] = "over" if job["victim"] != "nobody" else reached(view)
                 return
             if not near:
                 time.sleep(0.0002)
 
     @staticmethod
-    def as_it_died(view, row, runner):
-        """What a dead runner had come to does not change any more."""
-        while not dead(runner):
+    def as_it_died(view, row, victim):
+        """A signal is only on its way when it was sent. What a runner had come to does not change once it is dead;
+        what a run had come to when its worker was dead, and nobody listened any more, can still be cancelled."""
+        while not dead(victim):
             if time.monotonic() - row["killed_at"] > LIMIT / 2:
-                row["slow"] = waits_for(runner)
+                row["slow"] = waits_for(victim)
             time.sleep(0.0005)
         view.look()
         row["at"] = reached(view)
@@ -199,39 +206,40 @@ class Slot:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
-    def await_gone(self, row, since, limit, find):
-        # By a clock that stands still while the machine runs nobody: a look counts for a moment only.
-        seen = time.monotonic()
-        took = seen - since
+    @staticmethod
+    def await_gone(row, since, find):
+        """Waits until nothing is found any more; answers the seconds since then. Found twice: a process that is
+        begun while its parent ends is in neither place of one look."""
         while True:
+            began = time.monotonic()
             left = find()
-            now = time.monotonic()
-            took, seen = took + min(now - seen, MOMENT), now
-            if not left:
-                return round(took, 4)
-            if took > limit + 8:
+            if not left and not find():
+                return round(began - since, 4)
+            took = time.monotonic() - since
+            if took > PATIENCE:
                 raise Wrong(f"left {took:.1f} s after the kill at {row.get('at')}: " + "; ".join(f"{pid} {command(pid)[:70]}" for pid in left))
-            if took > limit / 2:
+            if took > LIMIT / 2:
                 row["slow"] = "; ".join(waits_for(pid) for pid in left)
-            time.sleep(0.004)
+            # Not to look all the time leaves the processor to what is waited for.
+            time.sleep(max(0.004, time.monotonic() - began))
 
     def judge(self, job, view, row):
         victim, mode = job["victim"], job["mode"]
+        os.setpriority(os.PRIO_PROCESS, 0, 0)
         if row.get("at") == "over":
+            # What of it is still ending is not to be taken for the next one's.
+            self.await_gone(row, time.monotonic(), lambda: self.processes(row["token"], view.guests))
             return
         killed_at = row.pop("killed_at", None)
         guests = frozenset(row.pop("guest", ()))
         if victim == "launcher":
             # The run itself goes on to an end of its own.
-            row["gone"] = self.await_gone(row, killed_at, LIMIT, lambda: [pid for pid in self.in_guests(guests) if guests])
+            row["gone"] = self.await_gone(row, killed_at, lambda: [pid for pid in self.in_guests(guests) if guests])
         if victim == "launcher" or victim == "nobody" or (victim == "worker" and mode == "detached"):
             self.await_end(view, row)
         since = time.monotonic() if killed_at is None or "gone" in row or (victim == "worker" and mode == "detached") else killed_at
-        took = self.await_gone(row, since, LIMIT, lambda: self.processes(row["token"], view.guests))
-        row.setdefault("gone", took)
-        row["groups_gone"] = took
-        if row["gone"] > LIMIT or took > LIMIT:
-            raise Wrong(f"it took {max(row['gone'], took):.2f} s until everything was gone after {row.get('at')}: {row.get('slow')}")
+        took = self.await_gone(row, since, lambda: self.processes(row["token"], view.guests))
+        row["gone"] = max(took, row.get("gone", 0.0))
         self.judge_record(job, view, row)
 
     def in_guests(self, guests):
@@ -248,14 +256,11 @@ class Slot:
     def await_end(self, view, row):
         """Follows the run to its terminal record."""
         began = time.monotonic()
-        while not (view.request.ended or (view.run and view.ended())):
-            if time.monotonic() - began > PATIENCE:
-                raise Wrong(f"the run went on: {reached(view)}")
+        while not view.ended():
             view.look()
-            if view.worker and dead(view.worker) and view.run is None and not self.processes(row["token"], ()):
+            # Twice, see await_gone. Without a process nothing more will come; a worker that lives may still start one.
+            if (view.request.ended or view.worker and dead(view.worker)) and not self.processes(row["token"], ()) and not self.processes(row["token"], ()):
                 return
-            time.sleep(0.004)
-        while view.run and not view.ended() and self.processes(row["token"], ()):
             if time.monotonic() - began > PATIENCE:
                 raise Wrong(f"the run went on: {reached(view)}")
             time.sleep(0.004)

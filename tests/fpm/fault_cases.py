@@ -5,13 +5,13 @@ import signal
 import threading
 
 from harness import must
-from world import Response, read
+from world import SLEEP, Response, read
 
 # How it breaks, and the statuses that the client may see: what php-fpm answers is not ours.
 TROUBLES = {"exit": {200, 500}, "memory": {500}, "time": {500, 502}, "throw": {500, 502}, "type": {500}, "fatal": {500}, "segfault": {502}}
 
 
-def trouble(world, how, where, script="echo begun; sleep 20", port=None, **more):
+def trouble(world, how, where, script=f"echo begun; {SLEEP}", port=None, **more):
     """Runs a task through the route that breaks; answers response and run id."""
     note = world.path("tags", "run")
     if os.path.exists(note):
@@ -24,7 +24,7 @@ def trouble(world, how, where, script="echo begun; sleep 20", port=None, **more)
 def the_route_itself_works(world):
     answer, run = trouble(world, "nothing", "event", "echo begun; sleep 0.2")
     must(answer.expect(200).json["run"]["outcome"] == "no_op", answer)
-    world.gone_within(2, [run])
+    world.gone([run])
 
 
 def breaking(how, where):
@@ -32,7 +32,7 @@ def breaking(how, where):
         answer, run = trouble(world, how, where)
         must(answer.status in TROUBLES[how], f"{how} answered {answer}")
         must(answer.seconds < 15, f"the request waited for the run: {answer.seconds:.1f} s")
-        world.gone_within(2, [run])
+        world.gone([run])
         settled(world, run)
     case.__name__ = f"{how}_{'in_the_event_callback' if where == 'event' else 'right_after_start'}_ends_the_run"
     return case
@@ -74,11 +74,11 @@ def newest(world, before):
 
 def a_killed_worker_takes_its_run_along(world):
     before = world.runs()
-    thread, worker, answers = waiting(world, "kill", lambda: world.run("echo x >x.txt; sleep 20", headers={"X-Test-Tag": "kill"}))
-    world.guest_is_up("sleep 20")
+    thread, worker, answers = waiting(world, "kill", lambda: world.run(f"echo x >x.txt; {SLEEP}", headers={"X-Test-Tag": "kill"}))
+    world.guest_is_up()
     run = newest(world, before)
     os.kill(worker, signal.SIGKILL)
-    world.gone_within(2, [run])
+    world.gone([run])
     thread.join()
     must(answers[0].status == 502, answers[0])
     settled(world, run)
@@ -89,10 +89,10 @@ def a_killed_worker_takes_its_run_along(world):
 
 def a_request_that_takes_too_long_is_ended_by_php_fpm(world):
     before = world.runs()
-    answer = world.run("sleep 20", port=world.short_port)
-    must(answer.status in (502, 504) and answer.seconds < 10, answer)
+    answer = world.run(SLEEP, port=world.short_port)
+    must(answer.status in (502, 504) and answer.seconds < 18, answer)
     run = newest(world, before)
-    world.gone_within(2, [run])
+    world.gone([run])
     settled(world, run)
     world.run("sleep 0.1", port=world.short_port).expect(200)
 

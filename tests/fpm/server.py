@@ -11,11 +11,13 @@ FPM = "/usr/sbin/php-fpm8.2"
 NGINX = "/usr/sbin/nginx"
 
 
-def free_port():
-    """A loopback port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+def free_ports(count):
+    """Loopback ports that nobody listens on now. All are held until the last is known: no two are the same."""
+    with contextlib.ExitStack() as held:
+        probes = [held.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]
 
 
 def can_listen(port):
@@ -74,7 +76,7 @@ class Server:
             self.process = subprocess.Popen(self.arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                             env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}, start_new_session=True)
         for port in self.ports:
-            wait_until(lambda at=port: self.process.poll() is not None or answers(at), 20, f"{self.name} did not listen on {port}")
+            wait_until(lambda at=port: self.process.poll() is not None or answers(at), 60, f"{self.name} did not listen on {port}")
         if self.process.poll() is not None:
             with open(self.log, encoding="utf-8", errors="replace") as log:
                 raise RuntimeError(f"{self.name} ended with {self.process.returncode}: {log.read()[-2000:]}")
@@ -82,7 +84,7 @@ class Server:
     def send(self, number):
         os.kill(self.pid, number)
 
-    def stop(self, number=signal.SIGTERM, seconds=20):
+    def stop(self, number=signal.SIGTERM, seconds=60):
         """Asks it to end; answers the seconds it took. Kills it when it does not."""
         if self.process is None or self.process.poll() is not None:
             return 0.0

@@ -5,6 +5,7 @@ host, at what can be told to be this soak's: its programs, its token, its state 
 the namespaces in which its guests were seen.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -60,6 +61,11 @@ def program(pid):
         return ""
 
 
+def asleep(token):
+    """Every `sleep` that a shell with this word in its command waits for: once one is ended, its shell goes on."""
+    return [pid for pid in pids() if command(pid).startswith("sleep ") and token in command(parent(pid))]
+
+
 def below(root):
     """`root` and every process below it."""
     children = {}
@@ -91,23 +97,37 @@ class Host:
         self.own = namespaces(os.getpid())
         self.mounts = set(read("/proc/self/mountinfo").splitlines())
         self.guests = set()
+        self._kept = contextlib.ExitStack()
         self.seen_runs = set()
 
     def saw_guest(self, pid):
-        """Remembers the namespaces of a guest, so that they can be looked for afterwards. All of them
-        together, because the kernel gives the number of a namespace that is gone to a later one."""
-        seen = frozenset(namespaces(pid) - self.own)
-        if len(seen) == len(KINDS):
-            self.guests.add(seen)
+        """Remembers the namespaces of a guest, so that they can be looked for afterwards; answers whether it is in
+        one. The kernel gives the numbers of namespaces that are gone to those of a later guest, whosever it is: not
+        while one is open. That of processes keeps nothing else alive."""
+        with contextlib.ExitStack() as opened:
+            try:
+                opened.callback(os.close, os.open(f"/proc/{pid}/ns/pid", os.O_RDONLY | os.O_CLOEXEC))
+            except (FileNotFoundError, ProcessLookupError, PermissionError):
+                return False
+            seen = frozenset(namespaces(pid) - self.own)
+            if len(seen) != len(KINDS):
+                return False
+            if seen not in self.guests:
+                self.guests.add(seen)
+                self._kept.push(opened.pop_all())
+            return True
+
+    def forget(self):
+        """The guests so far are no matter any more."""
+        self.guests.clear()
+        self._kept.close()
+
+    def pids(self):
+        return [pid for pid in pids() if pid != os.getpid() and not dead(pid)
+                and (program(pid).startswith(self.home + "/bin/wp-codebox") or self.token in command(pid))]
 
     def processes(self):
-        found = []
-        for pid in pids():
-            if pid == os.getpid() or dead(pid):
-                continue
-            if program(pid).startswith(self.home + "/bin/wp-codebox") or self.token in command(pid):
-                found.append(f"process {pid}: {command(pid)[:120]}")
-        return found
+        return [f"process {pid}: {command(pid)[:120]}" for pid in self.pids()]
 
     def live_namespaces(self):
         found = [f"namespaces of process {pid}: {command(pid)[:80]}" for pid in pids() if frozenset(namespaces(pid) - self.own) in self.guests]
