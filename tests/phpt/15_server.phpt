@@ -4,18 +4,18 @@ In a process that serves many requests: a run left open ends with its request, a
 <?php
 require __DIR__ . '/fixtures/lib.php';
 
-$probe = stream_socket_server( 'tcp://127.0.0.1:0' );
-$where = stream_socket_get_name( $probe, false );
-fclose( $probe );
 $server = proc_open(
-	[ PHP_BINARY, '-n', '-d', 'extension=' . getenv( 'CODEBOX_SO' ), '-d', 'wp_codebox.runner=' . __DIR__ . '/fixtures/fake-runner', '-d', 'display_errors=0', '-d', 'log_errors=0', '-S', $where, __DIR__ . '/fixtures/server.php' ],
-	[ 0 => [ 'file', '/dev/null', 'r' ], 1 => [ 'file', '/dev/null', 'w' ], 2 => [ 'file', '/dev/null', 'w' ] ],
+	[ PHP_BINARY, '-n', '-d', 'extension=' . getenv( 'CODEBOX_SO' ), '-d', 'wp_codebox.runner=' . __DIR__ . '/fixtures/fake-runner', '-d', 'display_errors=0', '-d', 'log_errors=0', '-S', '127.0.0.1:0', __DIR__ . '/fixtures/server.php' ],
+	[ 0 => [ 'file', '/dev/null', 'r' ], 1 => [ 'file', '/dev/null', 'w' ], 2 => [ 'pipe', 'w' ] ],
 	$pipes
 );
 register_shutdown_function( static fn() => proc_terminate( $server, SIGKILL ) );
+// It says where it listens.
+preg_match( '~\(http://([\d.:]+)\) started~', (string) fgets( $pipes[2] ), $said );
+$where = $said[1];
 $get = static function ( string $query ) use ( $where ): string {
 	for ( $i = 0; $i < 300; ++$i ) {
-		$answer = @file_get_contents( "http://$where/?$query", false, stream_context_create( [ 'http' => [ 'ignore_errors' => true, 'timeout' => 10 ] ] ) );
+		$answer = @file_get_contents( "http://$where/?$query", false, stream_context_create( [ 'http' => [ 'ignore_errors' => true, 'timeout' => 60 ] ] ) );
 		if ( false !== $answer ) {
 			return $answer;
 		}

@@ -66,7 +66,7 @@ while ( ( $one = @stream_socket_client( "unix://$deaf", $code, $message, 0.2 ) )
 }
 $since = microtime( true );
 echo $refused( $deaf );
-var_dump( microtime( true ) - $since < 8 );
+var_dump( microtime( true ) - $since < 60 );
 
 echo "who listens\n";
 [ $foreign ] = $listen( 'foreign', $fake, 65534 );

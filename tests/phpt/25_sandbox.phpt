@@ -39,7 +39,7 @@ caught( static fn() => Sandbox::ask( 'site-1', $id, [ 'type' => 'trace' ] ), 'no
 caught( static fn() => Sandbox::ask( 'site-1', $id, [ 'type' => 'close' ] ), 'gone' );
 $began = microtime( true );
 caught( static fn() => Sandbox::ask( 'site-1', $id, [ 'type' => 'snapshots' ], [ 'timeout_ms' => 300 ] ), 'late' );
-var_dump( microtime( true ) - $began < 1.5 );
+var_dump( microtime( true ) - $began < 30 );
 proc_terminate( $sandbox, 9 );
 proc_close( $sandbox );
 caught( static fn() => Sandbox::ask( 'site-1', $id, [ 'type' => 'status' ] ), 'dead' );

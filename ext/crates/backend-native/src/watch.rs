@@ -309,7 +309,7 @@ mod tests {
         let me = i32::try_from(std::process::id()).unwrap();
         let before = survey(me);
         assert!(before.memory > 0);
-        let mut child = Command::new("sleep").arg("5").spawn().unwrap();
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         let child_pid = i32::try_from(child.id()).unwrap();
         let mut queue = Vec::new();
         children(me, &mut queue, &mut None);

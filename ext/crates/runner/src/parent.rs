@@ -201,7 +201,7 @@ mod tests {
         for rig in [detached, gone] {
             let (answer, took) = rig.ask("r", LONG);
             assert!(matches!(answer, ParentAnswer::Unavailable(_)), "{answer:?}");
-            assert!(took < Duration::from_millis(500), "{took:?}");
+            assert!(took < LONG / 2, "{took:?}");
         }
     }
 
@@ -220,7 +220,7 @@ mod tests {
                 end(&rig);
                 let (answer, took) = asked.join().unwrap();
                 assert!(matches!(answer, ParentAnswer::Unavailable(_)), "{answer:?}");
-                assert!(took < Duration::from_secs(2), "{took:?}");
+                assert!(took < LONG / 2, "{took:?}");
             });
         }
     }

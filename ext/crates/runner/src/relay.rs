@@ -6,9 +6,17 @@
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
+use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf, Take};
 use tokio::task::AbortHandle;
+
+/// Turns of tasks after which timers and new connections are looked at, in a runtime of one thread
+/// that relays.
+pub(crate) const EVENT_INTERVAL: u32 = 8;
+/// Bytes that one side sends in its turn.
+const TURN: u64 = 16 * 1024;
 
 /// What holds for a body.
 pub(crate) trait Judge: Unpin {
@@ -54,6 +62,65 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         self.0.abort();
+    }
+}
+
+/// A connection that is read in turns with everybody else's. Heads without end, which a library
+/// reads on and on, would keep the only thread for themselves: no timer would end them.
+pub(crate) struct Fair<S>(Take<S>);
+
+impl<S: AsyncRead> Fair<S> {
+    pub(crate) fn new(inner: S) -> Self {
+        Self(inner.take(TURN))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Fair<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.0.limit() == 0 {
+            self.0.set_limit(TURN);
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let read = Pin::new(&mut self.0).poll_read(cx, buffer);
+        if read.is_pending() {
+            self.0.set_limit(TURN);
+        }
+        read
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Fair<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(self.0.get_mut()).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(self.0.get_mut()).poll_write_vectored(cx, pieces)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.0.get_ref().is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(self.0.get_mut()).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(self.0.get_mut()).poll_shutdown(cx)
     }
 }
 
@@ -143,5 +210,35 @@ impl<J: Judge, K: Unpin> Body for Passing<J, K> {
             (false, true) => self.inner.size_hint(),
             (false, false) => SizeHint::default(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::task::Waker;
+
+    #[test]
+    fn who_always_has_more_to_say_gives_way_and_loses_nothing() {
+        let said: Vec<u8> = (0..200_000_u32).map(|n| n as u8).collect();
+        let mut stream = Fair::new(said.as_slice());
+        let mut cx = Context::from_waker(Waker::noop());
+        let (mut heard, mut turn, mut turns) = (Vec::new(), 0, 0);
+        loop {
+            let mut room = [0; 5000];
+            let mut buffer = ReadBuf::new(&mut room);
+            match Pin::new(&mut stream).poll_read(&mut cx, &mut buffer) {
+                Poll::Pending => (turn, turns) = (0, turns + 1),
+                Poll::Ready(Ok(())) if buffer.filled().is_empty() => break,
+                Poll::Ready(read) => {
+                    read.unwrap();
+                    turn += buffer.filled().len() as u64;
+                    assert!(turn <= TURN, "{turn}");
+                    heard.extend_from_slice(buffer.filled());
+                }
+            }
+        }
+        assert_eq!(heard, said);
+        assert_eq!(turns, said.len() as u64 / TURN);
     }
 }

@@ -73,7 +73,7 @@ static int flood_memory(char **arguments) {
 	return reached();
 }
 
-/* shared-memory MIB: pages of /dev/zero, which belong to no file and to every mapper. */
+/* shared-memory MIB [SECONDS]: pages of /dev/zero, which belong to no file and to every mapper. */
 static int flood_shared(char **arguments) {
 	for (long left = number(arguments[0]); left > 0; left -= 16) {
 		char *page = mmap(NULL, 16 * MIB, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -83,7 +83,7 @@ static int flood_shared(char **arguments) {
 		/* Unmapped by nobody, counted for a moment only where it is looked at. */
 		usleep(30000);
 	}
-	sleep(1);
+	sleep(number(arguments[1]));
 	return reached();
 }
 

@@ -43,10 +43,10 @@ fn both_sockets_are_made_inside_and_answered_from_outside() {
         std::thread::spawn(move || answer(unix.accept().unwrap().0, "unix")),
         std::thread::spawn(move || answer(tcp.accept().unwrap().0, "tcp")),
     ];
-    let curl = format!("curl -sS -m 10 --unix-socket {SOCKET} http://x/");
+    let curl = format!("curl -sS -m 60 --unix-socket {SOCKET} http://x/");
     assert_eq!(sh(&mut guest, &curl).ok(), "unix");
     assert_eq!(
-        sh(&mut guest, "curl -sS -m 10 http://127.0.0.1:3128/").ok(),
+        sh(&mut guest, "curl -sS -m 60 http://127.0.0.1:3128/").ok(),
         "tcp"
     );
     for thread in threads {
@@ -71,7 +71,7 @@ fn a_denied_network_has_no_socket_at_all() {
     assert!(guest.take_egress().is_none());
     assert!(network_row(&guest).contains("nothing listens"));
     assert_ne!(sh(&mut guest, &format!("ls {SOCKET}")).code(), 0);
-    let tried = sh(&mut guest, "curl -sS -m 5 http://127.0.0.1:3128/; echo $?");
+    let tried = sh(&mut guest, "curl -sS -m 60 http://127.0.0.1:3128/; echo $?");
     // 7: connection refused. The control is the other test's answer.
     assert_eq!(tried.out.trim(), "7", "{tried:?}");
 }
@@ -84,6 +84,6 @@ fn sockets_that_the_runner_closed_answer_nobody() {
     }
     .launch();
     drop(guest.take_egress());
-    let curl = format!("curl -sS -m 5 --unix-socket {SOCKET} http://x/; echo $?");
+    let curl = format!("curl -sS -m 60 --unix-socket {SOCKET} http://x/; echo $?");
     assert_eq!(sh(&mut guest, &curl).out.trim(), "7");
 }

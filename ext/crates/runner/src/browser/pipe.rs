@@ -5,7 +5,9 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
+use std::time::Duration;
 
 /// Longest answer: a screenshot in base64.
 const ANSWER: usize = 32 * 1024 * 1024;
@@ -45,7 +47,55 @@ pub(crate) enum Wake {
 pub(super) struct Pipe {
     pub wakes: Receiver<Wake>,
     pub outgoing: SyncSender<Vec<u8>>,
-    pub complaints: std::sync::Arc<std::sync::Mutex<Vec<u8>>>,
+    pub complaints: Arc<Complaints>,
+}
+
+/// What the browser complained of, by a pipe of its own.
+#[derive(Debug, Default)]
+pub(super) struct Complaints {
+    told: Mutex<Told>,
+    over: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Told {
+    bytes: Vec<u8>,
+    /// No more will come.
+    all: bool,
+}
+
+impl Complaints {
+    /// All that was told, once it is all; what there is, when it is not all in this time.
+    pub(super) fn last(&self, patience: Duration) -> String {
+        let Ok(told) = self.told.lock() else {
+            return String::new();
+        };
+        match self
+            .over
+            .wait_timeout_while(told, patience, |told| !told.all)
+        {
+            Ok((told, _)) => String::from_utf8_lossy(&told.bytes).into_owned(),
+            Err(_) => String::new(),
+        }
+    }
+
+    fn hear(&self, mut errors: impl Read) {
+        let mut chunk = [0_u8; 4096];
+        while let Ok(count @ 1..) = errors.read(&mut chunk) {
+            let Ok(mut told) = self.told.lock() else {
+                return;
+            };
+            told.bytes
+                .extend_from_slice(chunk.get(..count).unwrap_or_default());
+            let over = told.bytes.len().saturating_sub(COMPLAINTS);
+            told.bytes.drain(..over);
+        }
+        let Ok(mut told) = self.told.lock() else {
+            return;
+        };
+        told.all = true;
+        self.over.notify_all();
+    }
 }
 
 /// Where wakes of one driver go, and where it takes them.
@@ -60,8 +110,8 @@ impl Pipe {
         (input, output, errors): (OwnedFd, OwnedFd, OwnedFd),
     ) -> io::Result<Self> {
         let (outgoing, queue) = sync_channel::<Vec<u8>>(OUTGOING);
-        let complaints = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
-        let kept = std::sync::Arc::clone(&complaints);
+        let complaints = Arc::new(Complaints::default());
+        let kept = Arc::clone(&complaints);
         let named = |name: &str| thread::Builder::new().name(name.to_owned());
         named("browser-read").spawn(move || read_messages(File::from(output), &to_driver))?;
         named("browser-write").spawn(move || {
@@ -72,16 +122,7 @@ impl Pipe {
                 }
             }
         })?;
-        named("browser-errors").spawn(move || {
-            let mut errors = File::from(errors);
-            let mut chunk = [0_u8; 4096];
-            while let Ok(count @ 1..) = errors.read(&mut chunk) {
-                let Ok(mut kept) = kept.lock() else { return };
-                kept.extend_from_slice(chunk.get(..count).unwrap_or_default());
-                let over = kept.len().saturating_sub(COMPLAINTS);
-                kept.drain(..over);
-            }
-        })?;
+        named("browser-errors").spawn(move || kept.hear(File::from(errors)))?;
         Ok(Self {
             wakes,
             outgoing,
@@ -228,9 +269,8 @@ mod tests {
 
     #[test]
     fn a_browser_does_not_fill_the_memory_of_its_driver() {
-        use std::sync::Arc;
         use std::sync::atomic::{AtomicUsize, Ordering};
-        use std::time::Duration;
+        use std::time::Instant;
 
         /// Answers that nobody asked for.
         struct Large(Arc<AtomicUsize>, Vec<u8>);
@@ -251,9 +291,14 @@ mod tests {
         let reading = thread::spawn(move || read_messages(from, &to));
         let mut before = 0;
         for _ in 0..3 {
+            let begun = Instant::now();
+            while read.load(Ordering::SeqCst) <= before {
+                assert!(begun.elapsed() < Duration::from_secs(60), "it stands still");
+                thread::sleep(Duration::from_millis(5));
+            }
+            // Time for too much, which is never right.
             thread::sleep(Duration::from_millis(200));
             let now = read.load(Ordering::SeqCst);
-            assert!(now > before, "it stands still: {now}");
             assert!(now - before <= 2 * length, "{} answers wait", now / length);
             before = now;
             assert!(matches!(taken.recv().unwrap(), Wake::Large(_, _)));

@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 
 /// Longest sleep, so that cancellation is noticed.
 const TICK: Duration = Duration::from_millis(100);
+/// Longest wait for the last words of a browser that is gone: they come by another pipe, and a
+/// process that it left behind may hold that open.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 /// Characters of the browser's own words in an error.
 const WORDS: usize = 600;
 
@@ -260,12 +263,7 @@ impl<'h> Wire<'h> {
 
     /// A reason with the last words of the browser, which are its own and may be false.
     fn explained(&self, why: &str) -> String {
-        // The browser's last lines come by another pipe.
-        std::thread::sleep(Duration::from_millis(50));
-        let Ok(kept) = self.pipe.complaints.lock() else {
-            return why.to_owned();
-        };
-        let text = String::from_utf8_lossy(&kept);
+        let text = self.pipe.complaints.last(LAST_WORDS);
         let telling = text
             .lines()
             .rfind(|line| line.contains("FATAL") || line.contains("rror"))
@@ -407,6 +405,28 @@ mod tests {
                 );
             },
         );
+    }
+
+    #[test]
+    fn last_words_that_come_late_are_told_and_those_that_do_not_come_are_not_waited_for() {
+        let pipe = || pipe_with(PipeFlags::CLOEXEC).unwrap();
+        for ends in [true, false] {
+            let ((_input, to_input), (from_output, output), (from_errors, errors)) =
+                (pipe(), pipe(), pipe());
+            let mut host = Nobody;
+            let streams = (to_input, from_output, from_errors);
+            let mut wire = Wire::open(&mut host, wakes(), streams).unwrap();
+            drop(output);
+            let mut errors = File::from(errors);
+            let late = std::thread::spawn(move || {
+                std::thread::sleep(LAST_WORDS / 4);
+                errors.write_all(b"[1:1] FATAL: late\n").unwrap();
+                (!ends).then_some(errors)
+            });
+            let lost = wire.ask("A", json!({}), soon()).unwrap_err();
+            assert!(lost.to_string().contains("FATAL: late"), "{lost}");
+            drop(late.join().unwrap());
+        }
     }
 
     #[test]

@@ -133,10 +133,10 @@ mod tests {
 
     const SHORT: Duration = Duration::from_millis(200);
 
-    fn conversation() -> (UnixStream, Replies) {
+    fn conversation(reading: Duration) -> (UnixStream, Replies) {
         let (client, server) = UnixStream::pair().unwrap();
         let (_, write) = server.into_split();
-        (client, Replies::new(write, SHORT))
+        (client, Replies::new(write, reading))
     }
 
     fn large() -> LiveReply {
@@ -147,17 +147,17 @@ mod tests {
 
     #[tokio::test]
     async fn one_who_does_not_read_is_cut_and_gets_nothing_after_that() {
-        let (mut client, mut replies) = conversation();
+        let (mut client, mut replies) = conversation(SHORT);
         let began = Instant::now();
         replies.send(&large()).await;
         assert_eq!(replies.reader(), Reader::Slow);
-        assert!(began.elapsed() >= SHORT && began.elapsed() < 20 * SHORT);
-        // Nobody waits for such a one again.
+        assert!(began.elapsed() >= SHORT);
+        // Nobody waits for such a one again: a thousand times would take minutes.
         let began = Instant::now();
         for _ in 0..1000 {
             replies.bytes(b"more\n").await;
         }
-        assert!(began.elapsed() < SHORT);
+        assert!(began.elapsed() < 100 * SHORT);
         drop(replies);
         let mut heard = Vec::new();
         client.read_to_end(&mut heard).await.unwrap();
@@ -166,7 +166,8 @@ mod tests {
 
     #[tokio::test]
     async fn one_who_reads_slowly_gets_all_of_it_and_one_who_is_gone_nothing() {
-        let (mut client, mut replies) = conversation();
+        // Reader and writer are kept from running alike: the time for a line is far from over.
+        let (mut client, mut replies) = conversation(100 * SHORT);
         let reading = tokio::spawn(async move {
             let (mut heard, mut piece) = (0, vec![0; 256 * 1024]);
             while heard < 3 * 1024 * 1024 {

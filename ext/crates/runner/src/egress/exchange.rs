@@ -15,7 +15,7 @@ use super::session::Shared;
 use super::stream::Io;
 use super::trace::Trace;
 use super::upstream::Allowed;
-use crate::relay::{Connection, Passing};
+use crate::relay::{Connection, Fair, Passing};
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Empty, Full};
@@ -91,7 +91,7 @@ impl Exchange {
         self.trace.touch();
         let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
             .max_buf_size(limits.head_bytes.max(MIN_BUFFER))
-            .handshake(TokioIo::new(stream))
+            .handshake(TokioIo::new(Fair::new(stream)))
             .await
             .map_err(|_| Reason::UpstreamFailed)?;
         let connection = Connection::spawn(connection);

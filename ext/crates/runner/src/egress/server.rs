@@ -10,6 +10,7 @@ use super::secrets::Secrets;
 use super::session::{Shared, serve, turn_away};
 use super::stream::Io;
 use super::upstream::Upstream;
+use crate::relay::EVENT_INTERVAL;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -53,6 +54,7 @@ impl PreparedBridge {
         tcp.set_nonblocking(true).map_err(socket("tcp"))?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
+            .event_interval(EVENT_INTERVAL)
             .build()
             .map_err(|source| EgressError::Thread { source })?;
         let (unix, tcp) = {

@@ -7,7 +7,7 @@ use super::headers;
 use super::origin::{Hosts, Origin};
 use super::tally::Tally;
 use super::token::{PARAMETER, Token};
-use crate::relay::Connection;
+use crate::relay::{Connection, Fair};
 use http_body_util::{BodyExt, Empty};
 use hyper::body::{Body, Incoming};
 use hyper::header::{self, HeaderValue};
@@ -205,7 +205,7 @@ impl Shared {
         let stream = self.connect().await?;
         let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
             .max_buf_size(limits.head_bytes)
-            .handshake(TokioIo::new(stream))
+            .handshake(TokioIo::new(Fair::new(stream)))
             .await
             .map_err(|_| Refusal::Unreachable)?;
         let connection = Connection::spawn(connection);

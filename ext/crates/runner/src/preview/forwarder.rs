@@ -6,6 +6,7 @@ use super::origin::{Hosts, Origin};
 use super::patience::Patience;
 use super::tally::{Counts, Tally};
 use super::token::Token;
+use crate::relay::EVENT_INTERVAL;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -119,6 +120,7 @@ impl Forwarder {
         let address = config.listener.local_addr().map_err(unable)?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
+            .event_interval(EVENT_INTERVAL)
             .build()
             .map_err(unable)?;
         let listener = {

@@ -1,6 +1,7 @@
 use super::*;
 use crate::cgroup::Intent;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use wp_codebox_runtime::StateDir;
 
 fn run(n: u32) -> RunId {
@@ -14,8 +15,11 @@ fn run(n: u32) -> RunId {
 /// Groups of this process's own, where this user may make any. Root always may here, and
 /// `CODEBOX_EXPECT=cgroup` says that anybody must.
 fn place() -> Option<CgroupPlace> {
+    // Tests run at the same time: each makes one of its own.
+    static PROBES: AtomicU32 = AtomicU32::new(100);
     let place = CgroupPlace::own().ok()?;
-    let probe = RunCgroup::make(&place, &run(0), &Limits::default());
+    let number = PROBES.fetch_add(1, Ordering::Relaxed);
+    let probe = RunCgroup::make(&place, &run(number), &Limits::default());
     let possible = probe.is_ok();
     let expected = std::env::var("CODEBOX_EXPECT").unwrap_or_default();
     assert!(
@@ -30,7 +34,7 @@ fn place() -> Option<CgroupPlace> {
 
 fn sleeper() -> std::process::Child {
     Command::new("sleep")
-        .arg("30")
+        .arg("300")
         .stdin(Stdio::null())
         .spawn()
         .unwrap()

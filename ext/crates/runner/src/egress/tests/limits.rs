@@ -221,7 +221,8 @@ fn slow_bodies_and_slow_hosts_end() {
     assert_eq!(reason(&rig.ask("GET", TARGET)), "idle-timeout");
     rig.stop();
 
-    let mut rig = limited(|l| l.total_timeout = Duration::from_secs(2));
+    // Its first word is heard within it.
+    let mut rig = limited(|l| l.total_timeout = Duration::from_secs(8));
     rig.host(
         "plain.example",
         80,
@@ -336,7 +337,8 @@ fn a_guest_that_leaves_ends_the_request() {
 #[test]
 fn the_deadline_ends_the_bridge() {
     let rig = rig(Options {
-        deadline: Duration::from_secs(5),
+        // The control asks within it.
+        deadline: Duration::from_secs(10),
         ..Options::default()
     });
     rig.host("plain.example", 80, echo());

@@ -79,7 +79,8 @@ fn tls_rig(rules: serde_json::Value) -> Rig {
     let rig = rig(Options {
         rules,
         limits: BridgeLimits {
-            head_timeout: Duration::from_secs(4),
+            // Waited for by the client that says nothing, and longer than any other is kept from it.
+            head_timeout: Duration::from_secs(8),
             ..BridgeLimits::default()
         },
         ..Options::default()
@@ -208,7 +209,7 @@ fn a_tunnel_has_limits() {
         rules: json!({"allowHosts": ["a.example"]}),
         limits: BridgeLimits {
             response_bytes: 200_000,
-            idle_timeout: Duration::from_secs(3),
+            idle_timeout: Duration::from_secs(8),
             ..BridgeLimits::default()
         },
         ..Options::default()
