@@ -1,6 +1,8 @@
 """What goes wrong at the provider, and what the run comes to: never more than was done, never less than was saved."""
 
 import json
+import socket
+import threading
 
 from loop import ANTHROPIC, OPENAI, call, changed, digest, finish, must, text
 from scripted import Server
@@ -68,7 +70,7 @@ def temporary_faults_are_tried_again(bench):
 
 def gone(bench, fault, api=OPENAI):
     """An edit, then a provider that never gets well: failed, with the edit saved."""
-    answer = bench.play({"turns": [WRITE, fault], "after": "repeat"}, "--timeout", "90s", api=api)
+    answer = bench.play({"turns": [WRITE, fault], "after": "repeat"}, "--timeout", "300s", api=api, seconds=330)
     bench.good(answer, "failed", 1, "wp_codebox_provider_unavailable")
     must(changed(answer) == ["added.txt"], f"the edit was lost\n{answer}")
     outcome = answer.result["completion_outcome"]
@@ -103,10 +105,10 @@ def an_answer_without_end_is_not_read_to_its_end(bench):
 
 
 def a_provider_that_is_not_there(bench):
-    server = Server().start()
-    port = server.port
-    server.close()
-    answer = bench.play([], "--timeout", "60s", base=f"http://127.0.0.1:{port}/v1")
+    # Held, so that nobody else is given the port, and not listened at.
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        answer = bench.play([], "--timeout", "120s", base=f"http://127.0.0.1:{held.getsockname()[1]}/v1")
     bench.good(answer, "failed", 1, "wp_codebox_provider_unavailable")
     must(changed(answer) == [], str(answer))
 
@@ -175,9 +177,19 @@ def a_key_that_comes_back_is_kept_nowhere(bench):
 
 def two_runs_at_one_time_keep_to_their_keys(bench):
     slow = {"pace": {"characters": 8, "milliseconds": 30}, "text": "A long answer. " * 6}
+    # Neither is answered before both have asked, so one is never over before the other begins.
+    both = threading.Barrier(2, timeout=60)
+
+    def first(number):
+        def step(_asked):
+            both.wait()
+            return {**slow, **call("workspace.write", path=f"by-{number}.txt", content=f"{number}\n")}
+
+        return step
+
     started = []
     for number in range(2):
-        steps = [{**slow, **call("workspace.write", path=f"by-{number}.txt", content=f"{number}\n")}, {**slow, **finish()}]
+        steps = [first(number), {**slow, **finish()}]
         full, environment, name, key = bench.arguments(steps, goal=f"Task {number}.")
         started.append((full, bench.start(full, environment), name, key))
     answers = [bench.known(bench.finish(full, process), name, key) for full, process, name, key in started]

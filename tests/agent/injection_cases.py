@@ -196,7 +196,7 @@ def no_other_host_is_reached(bench):
         must(not [row for row in bench.server.requests if row["method"] == "GET"], "the model server was reached from the guest")
         import urllib.request
 
-        with urllib.request.urlopen(f"{url}/control", timeout=5) as page:
+        with urllib.request.urlopen(f"{url}/control", timeout=60) as page:
             must(page.read() == b"host-page" and visits == ["/control"], "control: the host answers its own")
     finally:
         host.shutdown()

@@ -97,10 +97,13 @@ class Loop(Bench):
         """A value, however it is written, is in nothing that is kept of the run and in no output."""
         run = re.search(r"run_[0-9a-f]{32}", answer.stdout)
         must(run, f"there is no run\n{answer}")
-        places = [place for kept in glob.glob(os.path.join(self.state, "sites", "*", "*", run[0])) for place in files(kept)]
+        kept = glob.glob(os.path.join(self.state, "sites", "*", "*", run[0]))
+        places = [place for one in kept for place in files(one)]
         must(any(name.endswith("manifest.json") for name, _ in places) and any(name.endswith("events.jsonl") for name, _ in places),
              f"the search does not see what is kept: {[name for name, _ in places]}")
-        places += [(audit, open_bytes(audit)) for audit in glob.glob(os.path.join(self.state, "sites", "*", "audit.jsonl"))]
+        # Of the sites of this run: others come and go meanwhile.
+        audits = {os.path.join(os.path.dirname(os.path.dirname(one)), "audit.jsonl") for one in kept}
+        places += [(audit, open_bytes(audit)) for audit in audits if os.path.isfile(audit)]
         places += [("stdout", answer.stdout.encode()), ("stderr", answer.stderr.encode())]
         found = [f"{name}: {form}" for name, content in places for form, text in forms(value).items() if text in content]
         must(not found, f"the key was kept: {found[:8]}")

@@ -9,7 +9,7 @@ from scripted.script import ScriptError
 
 
 def ask(server, path, body, key="right", **headers):
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json", "Authorization": f"Bearer {key}", **headers})
     try:
         answer = connection.getresponse()

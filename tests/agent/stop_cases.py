@@ -1,5 +1,6 @@
 """A run that is ended in the middle of an answer: at once, with what was done."""
 
+import concurrent.futures
 import json
 import signal
 import time
@@ -11,6 +12,8 @@ WRITE = call("workspace.write", path="added.txt", content="x\n")
 AT_MOST = 10.0
 #: For all of it, on a machine that has other things to do.
 IN_ALL = 20.0
+#: Long enough for a busy machine to start the guest and carry the first turn out.
+DEADLINE = 20
 
 
 def let_go(answer, since):
@@ -23,7 +26,7 @@ def let_go(answer, since):
 
 
 def wait_for(bench, name, number):
-    for _ in range(600):
+    for _ in range(1200):
         if len(bench.server.of(name)) >= number:
             return
         time.sleep(0.05)
@@ -46,23 +49,29 @@ def a_cancellation_breaks_an_answer_off(bench):
 
 
 def the_deadline_breaks_an_answer_off(bench):
-    for fault, api in (({"fault": "never"}, ANTHROPIC), ({"fault": "stall"}, OPENAI), ({"text": "slow " * 2000, "pace": {"characters": 5, "milliseconds": 50}}, OPENAI)):
+    def one(fault, api):
         began = time.time()
-        answer = bench.play([WRITE, fault], "--timeout", "6s", api=api)
+        answer = bench.play([WRITE, fault], "--timeout", f"{DEADLINE}s", api=api)
         took = time.time() - began
         bench.good(answer, "timed_out", 124, "wp_codebox_run_timeout")
-        must(5.5 <= let_go(answer, began) <= 6 + AT_MOST and took <= 6 + IN_ALL, f"it took {let_go(answer, began):.1f} s, {took:.1f} s in all")
+        must(DEADLINE - 0.5 <= let_go(answer, began) <= DEADLINE + AT_MOST and took <= DEADLINE + IN_ALL, f"it took {let_go(answer, began):.1f} s, {took:.1f} s in all")
         outcome = answer.result["completion_outcome"]
         must(changed(answer) == ["added.txt"] and outcome["status"] == "partial", json.dumps(outcome))
+
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        for done in [pool.submit(one, fault, api) for fault, api in (
+                ({"fault": "never"}, ANTHROPIC), ({"fault": "stall"}, OPENAI),
+                ({"text": "slow " * 2000, "pace": {"characters": 5, "milliseconds": 50}}, OPENAI))]:
+            done.result()
 
 
 def a_tool_that_does_not_end_ends_alone(bench):
     answer = bench.play([
-        call("terminal.run", command="echo before; sleep 60", timeout_seconds=1),
+        call("terminal.run", command="echo before; sleep 90", timeout_seconds=10),
         {"expect": {"last": "before"}, **call("terminal.run", command="echo alive")},
         {"expect": {"last": "alive"}, **WRITE},
         call("task.finish", summary="x"),
-    ], "--timeout", "60s")
+    ], "--timeout", "120s")
     bench.good(answer)
     must(changed(answer) == ["added.txt"], str(answer))
 

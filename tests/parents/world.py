@@ -11,7 +11,6 @@ import re
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -180,22 +179,19 @@ class Server:
 
     def __init__(self, site, extension):
         self.site = site
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
         flags = site.world.flags if extension else []
-        self.process = subprocess.Popen(
-            [site.world.env["CODEBOX_PHP"], *flags, "-S", f"127.0.0.1:{self.port}", "-t", str(site.path)],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, env=dict(os.environ, PHP_CLI_SERVER_WORKERS="2"),
-        )
-        until = time.monotonic() + 20
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), 1).close()
-                break
-            except OSError:
-                must(time.monotonic() < until, "PHP's server did not start")
-                time.sleep(0.1)
+        log = site.world.work / f"{site.name}.served"
+        with open(log, "wb") as out:
+            self.process = subprocess.Popen(
+                [site.world.env["CODEBOX_PHP"], *flags, "-S", "127.0.0.1:0", "-t", str(site.path)],
+                stdout=out, stderr=out, start_new_session=True, env=dict(os.environ, PHP_CLI_SERVER_WORKERS="2"),
+            )
+        # The kernel chooses the port and the server says which: one that was free before could be somebody else's by then.
+        until = time.monotonic() + 60
+        while not (found := re.search(r"Development Server \(http://127\.0\.0\.1:(\d+)\) started", log.read_text())):
+            must(self.process.poll() is None and time.monotonic() < until, f"PHP's server did not start\n{log.read_text()[-1000:]}")
+            time.sleep(0.05)
+        self.port = int(found[1])
         self.cookies = ""
 
     def __enter__(self):

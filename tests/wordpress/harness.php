@@ -90,7 +90,7 @@ final class Harness {
 
 	/**
 	 * Runs WP-CLI on the test site; answers exit status, STDOUT and STDERR. With `meanwhile`
-	 * in the options that is called with the process id once STDERR holds the text `after`.
+	 * in the options that is called with the process id once STDERR or STDOUT holds the text `after`.
 	 */
 	public function wp( array $arguments, array $environment = [], array $options = [] ): array {
 		$command = array_merge(
@@ -101,9 +101,11 @@ final class Harness {
 			$arguments
 		);
 		$pipes   = [];
+		$files   = [ tempnam( sys_get_temp_dir(), 'wp-cli-' ), tempnam( sys_get_temp_dir(), 'wp-cli-' ) ];
+		$said    = static fn(): array => array_map( static fn( string $file ): string => (string) file_get_contents( $file ), $files );
 		$process = proc_open(
 			$command,
-			[ [ 'pipe', 'r' ], [ 'pipe', 'w' ], [ 'file', $log = tempnam( sys_get_temp_dir(), 'wp-cli-' ), 'w' ] ],
+			[ [ 'pipe', 'r' ], [ 'file', $files[0], 'w' ], [ 'file', $files[1], 'w' ] ],
 			$pipes,
 			$options['cwd'] ?? sys_get_temp_dir(),
 			array_merge( getenv(), [ 'WP_CLI_CONFIG_PATH' => '/dev/null', 'WP_CLI_DISABLE_AUTO_CHECK_UPDATE' => '1' ], $environment )
@@ -111,17 +113,61 @@ final class Harness {
 		fwrite( $pipes[0], $options['stdin'] ?? '' );
 		fclose( $pipes[0] );
 		if ( isset( $options['meanwhile'] ) ) {
-			$until = microtime( true ) + 30;
-			while ( microtime( true ) < $until && ! str_contains( (string) file_get_contents( $log ), $options['after'] ) ) {
+			$until = microtime( true ) + 60;
+			while ( ( $state = proc_get_status( $process ) )['running'] && microtime( true ) < $until && ! str_contains( implode( '', $said() ), $options['after'] ) ) {
 				usleep( 20000 );
 			}
-			$options['meanwhile']( proc_get_status( $process )['pid'] );
+			if ( $state['running'] ) {
+				$options['meanwhile']( $state['pid'] );
+			}
 		}
-		$out  = (string) stream_get_contents( $pipes[1] );
 		$code = proc_close( $process );
-		$err  = (string) file_get_contents( $log );
-		unlink( $log );
+		// Once its status was asked for, only that knows how it ended.
+		if ( isset( $state ) && ! $state['running'] ) {
+			$code = $state['exitcode'];
+		}
+		[ $out, $err ] = $said();
+		array_map( 'unlink', $files );
 		return [ $code, $out, $err ];
+	}
+
+	/**
+	 * The process of the agent `told <token>`, once it can be woken: in a sandbox or not, it is a process
+	 * of this host. Until then nobody but the end of its time ends it, however slow this machine is.
+	 */
+	public function waiting( string $token ): int {
+		set_error_handler( static fn(): bool => true );
+		try {
+			for ( $until = microtime( true ) + 60; microtime( true ) < $until; usleep( 20000 ) ) {
+				foreach ( glob( '/proc/[0-9]*' ) as $process ) {
+					if ( ! str_ends_with( (string) file_get_contents( "$process/cmdline" ), "agent.php\0told\0$token\0" ) ) {
+						continue;
+					}
+					// The signals that it catches: SIGUSR1 is the tenth.
+					if ( preg_match( '/^SigCgt:\s*[0-9a-f]+([0-9a-f]{4})$/m', (string) file_get_contents( "$process/status" ), $caught ) && hexdec( $caught[1] ) & 0x200 ) {
+						return (int) basename( $process );
+					}
+				}
+			}
+		} finally {
+			restore_error_handler();
+		}
+		throw new Failed( "no agent waits for $token" );
+	}
+
+	/** Lets the agent `told <token>` go on. */
+	public function wake( string $token ): void {
+		$this->true( posix_kill( $this->waiting( $token ), SIGUSR1 ), "the agent $token cannot be woken" );
+	}
+
+	/** Waits until no run of this site is alive. */
+	public function idle(): void {
+		$this->as( 'administrator' );
+		for ( $until = microtime( true ) + 60; 0 < $this->ok( $this->ability( 'list-runs', [ 'status' => 'running' ] ) )['total']; usleep( 50000 ) ) {
+			if ( microtime( true ) > $until ) {
+				throw new Failed( 'a run is still alive' );
+			}
+		}
 	}
 
 	public function as( string $role ): void {

@@ -22,13 +22,7 @@ final class Http {
 
 	/** The site under PHP's own server; answers its port. */
 	public function site( array $environment = [ 'WP_ENVIRONMENT_TYPE' => 'local' ] ): int {
-		$port = $this->free_port();
-		$this->start(
-			array_merge( [ PHP_BINARY ], $this->t->php_flags, [ '-S', "127.0.0.1:$port", '-t', rtrim( ABSPATH, '/' ) ] ),
-			$environment + [ 'EXAMPLE_AI_API_KEY' => self::KEY ]
-		);
-		$this->wait( static fn(): bool => self::probe( $port ), "no server on port $port" );
-		return $port;
+		return $this->serve( $this->t->php_flags, [ '-t', rtrim( ABSPATH, '/' ) ], $environment + [ 'EXAMPLE_AI_API_KEY' => self::KEY ] );
 	}
 
 	/** The model server of the tests with these scripts; answers address and log file. */
@@ -45,10 +39,7 @@ final class Http {
 
 	/** A provider that answers with what it was sent, or misbehaves as its path says; answers its address. */
 	public function provider(): string {
-		$port = $this->free_port();
-		$this->start( [ PHP_BINARY, '-n', '-S', "127.0.0.1:$port", getenv( 'TEST_FIXTURES' ) . '/provider.php' ], [] );
-		$this->wait( static fn(): bool => self::probe( $port ), "no server on port $port" );
-		return "http://localhost:$port";
+		return 'http://localhost:' . $this->serve( [ '-n' ], [ getenv( 'TEST_FIXTURES' ) . '/provider.php' ], [] );
 	}
 
 	/** One request to an ability; answers status and document. */
@@ -95,34 +86,36 @@ final class Http {
 		$this->processes = [];
 	}
 
-	private function start( array $command, array $environment ): void {
-		$log               = getenv( 'TEST_WORK' ) . '/servers.log';
+	/** PHP's own server; answers its port. The kernel chooses it: one that was free before could be somebody else's by then. */
+	private function serve( array $flags, array $more, array $environment ): int {
+		$log  = getenv( 'TEST_WORK' ) . '/served-' . bin2hex( random_bytes( 4 ) ) . '.log';
+		$port = 0;
+		$this->start( array_merge( [ PHP_BINARY ], $flags, [ '-S', '127.0.0.1:0' ], $more ), $environment, $log );
+		$this->wait(
+			static function () use ( $log, &$port ): bool {
+				preg_match( '~Development Server \(http://127\.0\.0\.1:(\d+)\) started~', (string) file_get_contents( $log ), $found );
+				return 0 < $port = (int) ( $found[1] ?? 0 );
+			},
+			'the server did not start'
+		);
+		return $port;
+	}
+
+	/** What the servers said. */
+	public function said(): string {
+		return implode( '', array_map( 'file_get_contents', glob( getenv( 'TEST_WORK' ) . '/served*.log' ) ) );
+	}
+
+	private function start( array $command, array $environment, ?string $log = null ): void {
+		$log             ??= getenv( 'TEST_WORK' ) . '/served.log';
 		$this->processes[] = proc_open( $command, [ [ 'file', '/dev/null', 'r' ], [ 'file', $log, 'a' ], [ 'file', $log, 'a' ] ], $pipes, getenv( 'TEST_WORK' ), array_merge( getenv(), $environment ) );
 	}
 
 	private function wait( callable $condition, string $what ): void {
-		for ( $until = microtime( true ) + 20; ! $condition(); usleep( 20000 ) ) {
+		for ( $until = microtime( true ) + 60; ! $condition(); usleep( 20000 ) ) {
 			if ( microtime( true ) > $until ) {
-				throw new Failed( $what . "\n" . substr( (string) file_get_contents( getenv( 'TEST_WORK' ) . '/servers.log' ), -1500 ) );
+				throw new Failed( $what . "\n" . substr( $this->said(), -1500 ) );
 			}
 		}
-	}
-
-	private function free_port(): int {
-		$socket = stream_socket_server( 'tcp://127.0.0.1:0' );
-		$name   = (string) stream_socket_get_name( $socket, false );
-		fclose( $socket );
-		return (int) substr( (string) strrchr( $name, ':' ), 1 );
-	}
-
-	private static function probe( int $port ): bool {
-		set_error_handler( static fn(): bool => true );
-		$socket = fsockopen( '127.0.0.1', $port, $number, $text, 0.5 );
-		restore_error_handler();
-		if ( false === $socket ) {
-			return false;
-		}
-		fclose( $socket );
-		return true;
 	}
 }

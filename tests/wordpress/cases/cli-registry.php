@@ -18,13 +18,23 @@ return static function ( Harness $t ): void {
 	$start = static fn( string $what, string ...$more ): array => $t->wp( array_merge( [ 'codebox', 'run-agent-task', "Do $what", '--plugin=sample', "--agent-command=php agent.php $what", '--detach' ], $more ) );
 	$id    = static fn( string $what, string ...$more ): string => trim( $start( $what, '--porcelain', ...$more )[1] );
 	$runs  = static fn( string ...$arguments ): array => $t->wp( [ 'codebox', 'runs', ...$arguments ] );
-	$plain = static fn( string $text ): string => (string) preg_replace( [ '/run_[0-9a-f]{32}/', '/[0-9-]{10}T[0-9:.]+Z/' ], [ 'RUN', 'TIME' ], $text );
+	// Follows a run that goes on only when its follower has heard of it.
+	$follow = static fn( string $token, string $run, string ...$more ): array => $t->wp(
+		[ 'codebox', 'runs', 'events', $run, '--follow', ...$more ],
+		[],
+		[
+			'after'     => 'agent says told',
+			'meanwhile' => static fn() => $t->wake( $token ),
+		]
+	);
+	$plain  = static fn( string $text ): string => (string) preg_replace( [ '/run_[0-9a-f]{32}/', '/[0-9-]{10}T[0-9:.]+Z/' ], [ 'RUN', 'TIME' ], $text );
 
 	$t->test(
 		'--detach says how to go on',
-		static function () use ( $t, $fresh, $start, $runs, $plain ): void {
+		static function () use ( $t, $fresh, $start, $runs, $follow, $plain ): void {
 			$fresh();
-			[ $code, $out, $err ] = $start( 'slow' );
+			$token                = bin2hex( random_bytes( 4 ) );
+			[ $code, $out, $err ] = $start( "told $token" );
 			$t->same( 0, $code, $err );
 			$expected = <<<'TEXT'
 			Run:       RUN
@@ -42,10 +52,10 @@ return static function ( Harness $t ): void {
 			preg_match( '/run_[0-9a-f]{32}/', $out, $found );
 			[ $code, $out, $err ] = $runs( 'get', substr( $found[0], 0, 16 ) );
 			$t->same( 0, $code, $err );
-			$t->contains( 'Goal:      Do slow', $out );
-			[ $code, $out, $err ] = $runs( 'events', $found[0], '--follow' );
+			$t->contains( 'Goal:      Do told', $out );
+			[ $code, $out, $err ] = $follow( $token, $found[0] );
 			$t->same( 0, $code, $err );
-			$t->contains( 'agent | agent says slow', $err );
+			$t->contains( 'agent | agent says told', $err );
 			$t->contains( 'Outcome:   succeeded.', $out );
 			$t->contains( 'wp codebox artifacts apply ' . $found[0] . ' --all', $out );
 			$t->same( $out, $runs( 'get', $found[0] )[1] );
@@ -78,10 +88,11 @@ return static function ( Harness $t ): void {
 	);
 	$t->test(
 		'--follow --format=json is one event a line, each once',
-		static function () use ( $t, $fresh, $id, $runs ): void {
+		static function () use ( $t, $fresh, $id, $runs, $follow ): void {
 			$fresh();
-			$run                  = $id( 'slow' );
-			[ $code, $out, $err ] = $runs( 'events', $run, '--follow', '--format=json' );
+			$token                = bin2hex( random_bytes( 4 ) );
+			$run                  = $id( "told $token" );
+			[ $code, $out, $err ] = $follow( $token, $run, '--format=json' );
 			$events               = array_map( static fn( string $line ): array => json_decode( $line, true ), explode( "\n", trim( $out ) ) );
 			$t->same( [ 0, range( 1, count( $events ) ) ], [ $code, array_column( $events, 'seq' ) ], $err );
 			$page = json_decode( $runs( 'events', $run, '--format=json', '--limit=1000' )[1], true );
@@ -117,6 +128,7 @@ return static function ( Harness $t ): void {
 	$t->test(
 		'list: formats and what is refused',
 		static function () use ( $t, $runs ): void {
+			$t->idle();
 			$ids = explode( "\n", trim( $runs( 'list', '--porcelain' )[1] ) );
 			$t->true( count( $ids ) > 5, 'runs are missing' );
 			[ $code, $out, $err ] = $runs( 'list', '--limit=2', '--offset=1', '--format=json', '--fields=run_id,status' );
@@ -147,6 +159,7 @@ return static function ( Harness $t ): void {
 			$t->contains( '(wp_codebox_busy)', $err );
 			$t->same( 0, $t->wp( $task )[0], 'positive control' );
 			$runs( 'cancel', $run );
+			$t->idle();
 		}
 	);
 };

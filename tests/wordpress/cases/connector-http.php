@@ -188,7 +188,7 @@ return static function ( Harness $t ): void {
 			$t->same( [ false, 401 ], [ $bridged['success'] ?? null, $bridged['response']['http']['status'] ?? null ], (string) json_encode( $bridged ) );
 			$t->contains( 'is not good', $bridged['response']['http']['body'] );
 			$t->contains( Http::KEY, 'positive control ' . Http::KEY );
-			foreach ( [ json_encode( [ $answer, $legacy, $failed, $bridged ] ), json_encode( $t->audited( 12 ) ), (string) file_get_contents( $log ), (string) file_get_contents( getenv( 'TEST_WORK' ) . '/servers.log' ), is_file( getenv( 'TEST_WORK' ) . '/debug.log' ) ? (string) file_get_contents( getenv( 'TEST_WORK' ) . '/debug.log' ) : '' ] as $text ) {
+			foreach ( [ json_encode( [ $answer, $legacy, $failed, $bridged ] ), json_encode( $t->audited( 12 ) ), (string) file_get_contents( $log ), $http->said(), is_file( getenv( 'TEST_WORK' ) . '/debug.log' ) ? (string) file_get_contents( getenv( 'TEST_WORK' ) . '/debug.log' ) : '' ] as $text ) {
 				$t->true( ! str_contains( $text, Http::KEY ), 'the key is in: ' . substr( $text, 0, 300 ) );
 			}
 			$t->true( count( array_filter( $t->audited( 12 ), static fn( array $row ): bool => 'connector-request' === $row['event'] ) ) >= 4, 'the log does not say it' );

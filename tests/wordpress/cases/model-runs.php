@@ -39,7 +39,7 @@ return static function ( Harness $t ): void {
 		}
 		$pipes   = [];
 		$process = proc_open( [ 'python3', getenv( 'TEST_ROOT' ) . '/tests/model-server/server.py', '--script', $work, '--port', '0', '--port-file', "$work/port", '--log', "$work/log", '--key', $key ], [ [ 'file', '/dev/null', 'r' ], [ 'file', "$work/out", 'w' ], [ 'file', "$work/out", 'a' ] ], $pipes );
-		for ( $tries = 0; $tries < 500 && ! ( is_file( "$work/port" ) && '' !== trim( (string) file_get_contents( "$work/port" ) ) ); ++$tries ) {
+		for ( $tries = 0; $tries < 3000 && ! ( is_file( "$work/port" ) && '' !== trim( (string) file_get_contents( "$work/port" ) ) ); ++$tries ) {
 			usleep( 20000 );
 		}
 		return [ $process, trim( (string) file_get_contents( "$work/port" ) ) ];

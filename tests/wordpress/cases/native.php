@@ -84,12 +84,16 @@ return static function ( Harness $t ): void {
 		'a source that changes during the run: the bundle cannot be approved',
 		static function () use ( $t, $agent, $fresh ): void {
 			$fresh();
+			$token           = bin2hex( random_bytes( 4 ) );
 			[ , $out, $err ] = $t->wp(
-				[ 'codebox', 'run-agent-task', 'x', '--plugin=sample', "--agent-command={$agent}slow", '--format=json' ],
+				[ 'codebox', 'run-agent-task', 'x', '--plugin=sample', "--agent-command={$agent}told $token", '--format=json' ],
 				[],
 				[
-					'after'     => 'agent | agent says slow',
-					'meanwhile' => static fn( int $pid ): mixed => file_put_contents( WP_PLUGIN_DIR . '/sample/sample.php', "\n// changed meanwhile\n", FILE_APPEND ),
+					'after'     => 'agent | agent says told',
+					'meanwhile' => static function () use ( $t, $token ): void {
+						file_put_contents( WP_PLUGIN_DIR . '/sample/sample.php', "\n// changed meanwhile\n", FILE_APPEND );
+						$t->wake( $token );
+					},
 				]
 			);
 			$run = json_decode( $out, true );

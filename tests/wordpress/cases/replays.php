@@ -159,15 +159,21 @@ return static function ( Harness $t ): void {
 	$t->test(
 		'replay: one that takes longer than an ability waits is compared later',
 		static function () use ( $t, $replay ): void {
-			$made = $t->made( 'slow' );
+			$ended = static function ( string $id ) use ( $t ): void {
+				for ( $until = microtime( true ) + 60; 'running' === $t->ok( $t->ability( 'get-run', [ 'run_id' => $id ] ) )['run']['status']; usleep( 50000 ) ) {
+					$t->true( microtime( true ) < $until, 'it does not end' );
+				}
+			};
+			// Neither the run nor its replay ends before it is told to.
+			$token = bin2hex( random_bytes( 4 ) );
+			$made  = [ 'run' => $t->made( "told $token", [ 'wait' => false ] ) ];
+			$t->wake( $token );
+			$ended( $made['run']['run_id'] );
 			$done = $t->filtered( 'wp_codebox_wait_timeout_ms', static fn(): int => 100, static fn(): array => $t->ok( $replay( $made ) ) );
 			$t->same( [ 'running', $made['run']['run_id'], 'wp-codebox/run-handle/v1' ], [ $done['status'], $done['original']['run_id'], $done['run']['schema'] ] );
 			$later = [ 'replay_run_id' => $done['replay']['run_id'] ];
-			$until = microtime( true ) + 30;
-			do {
-				usleep( 200000 );
-				$run = $t->ok( $t->ability( 'get-run', [ 'run_id' => $done['replay']['run_id'] ] ) );
-			} while ( 'running' === $run['run']['status'] && microtime( true ) < $until );
+			$t->wake( $token );
+			$ended( $done['replay']['run_id'] );
 			$t->same( [ 'compared', true ], array_values( array_intersect_key( $t->ok( $replay( $made, $later ) ), [ 'status' => 1, 'identical' => 1 ] ) ) );
 		}
 	);

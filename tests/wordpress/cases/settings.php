@@ -175,10 +175,7 @@ return static function ( Harness $t ): void {
 			foreach ( [ $first, $second ] as $run ) {
 				$t->ok( $t->ability( 'cancel-run', [ 'run_id' => $run['run_id'] ] ) );
 			}
-			$until = microtime( true ) + 30;
-			while ( 0 < $t->ok( $t->ability( 'list-runs', [ 'status' => 'running' ] ) )['total'] && microtime( true ) < $until ) {
-				usleep( 50000 );
-			}
+			$t->idle();
 			$clear();
 			unlink( WP_PLUGIN_DIR . '/sample/agent.php' );
 		}
