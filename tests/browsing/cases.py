@@ -367,7 +367,7 @@ def a_look_with_the_browser_is_an_observation(bench):
     port = int(live({"type": "preview"})["answer"]["localUrl"].rsplit(":", 1)[1])
     ends, visits = [], []
     # A page that keeps its browser busy, and the browser asks the site for nothing more.
-    probe = {"type": "command", "call": {"command": PROBE, "args": [f"url={PAGES}/forever.html", "timeout=8s", "capture=none"]}}
+    probe = {"type": "command", "call": {"command": PROBE, "args": [f"url={PAGES}/forever.html", "timeout=20s", "capture=none"]}}
     looking = threading.Thread(target=lambda: ends.append(live(probe)["answer"]["status"]))
     looking.start()
     while looking.is_alive():
@@ -375,7 +375,7 @@ def a_look_with_the_browser_is_an_observation(bench):
         must(ask(port, f"{PAGES}/forever.html").status == 200, "a visitor was not answered")
         visits.append(time.monotonic() - began)
         time.sleep(0.2)
-    must(ends == ["error"] and max(visits) < 3.5, f"visitors waited for the browser: {visits}")
+    must(ends == ["error"] and max(visits) < 10, f"visitors waited for the browser: {visits}")
     closed = episode("close").expect(0).json
     directory = closed["bundle"]["directory"]
     for kept in data["artifacts"]:
