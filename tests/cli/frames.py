@@ -126,7 +126,7 @@ def awaited(look, holds, seconds=30):
         seen = look()
         if holds(seen):
             return seen
-        must(time.monotonic() < deadline, f"not within {seconds} s: {json.dumps(seen)[:800]}")
+        must(time.monotonic() < deadline, f"not within {seconds} s: {json.dumps(seen, default=str)[:800]}")
         time.sleep(0.05)
 
 
