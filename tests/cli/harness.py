@@ -114,7 +114,7 @@ class Bench:
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                 env=environment if environment is not None else {"PATH": "/usr/bin:/bin"})
 
-    def finish(self, arguments, process, seconds=120):
+    def finish(self, arguments, process, seconds=300):
         try:
             stdout, stderr = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
@@ -200,7 +200,7 @@ def let_go(text):
     slain(*alive(text))
 
 
-def slain(*pids, seconds=30, number=signal.SIGKILL):
+def slain(*pids, seconds=120, number=signal.SIGKILL):
     """Kills processes that are no children, and waits until each is gone with all it held. A signal
     alone is only on its way: who looks at once may find its locks, files and children as they were."""
     handles = [os.pidfd_open(pid) for pid in pids]
@@ -214,7 +214,7 @@ def slain(*pids, seconds=30, number=signal.SIGKILL):
             os.close(handle)
 
 
-def come_to(wanted, text, seconds=30):
+def come_to(wanted, text, seconds=120):
     """Waits until so many processes with this command line are alive."""
     deadline = time.monotonic() + seconds
     while running(text) != wanted:

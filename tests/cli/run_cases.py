@@ -266,7 +266,7 @@ def cancelled_by_signal(bench):
         process = bench.start(arguments)
         come_to(1, sleeper(62))
         process.send_signal(number)
-        answer = bench.finish(arguments, process, 60).expect(130, "wp_codebox_run_cancelled")
+        answer = bench.finish(arguments, process).expect(130, "wp_codebox_run_cancelled")
         must(changed(answer) == ["/workspace/plugin/x.txt"], f"the work is lost: {answer}")
         must(not running(sleeper(62)), "the guest outlived the run")
 

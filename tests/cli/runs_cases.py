@@ -228,7 +228,7 @@ def streams_of_events(bench):
     run = Conversation(bench, "for i in 1 2 3; do echo line-$i; sleep 0.3; done", mode="detached").spawn().accepted()
     formats = {"lines": ["--format", "json-lines"], "sse": ["--format", "sse", "--projection", "bus"]}
     streams = {name: follower(bench, run, *flags) for name, flags in formats.items()}
-    answers = {name: bench.finish([name], process, 30) for name, process in streams.items()}
+    answers = {name: bench.finish([name], process) for name, process in streams.items()}
     with open(os.path.join(run.directory, "events.jsonl"), encoding="utf-8") as file:
         journal = [json.loads(line) for line in file]
     must([json.loads(line) for line in answers["lines"].stdout.splitlines()] == journal, answers["lines"].stdout[:800])
@@ -251,7 +251,7 @@ def heard(process, *texts):
     """Reads what a program prints until it has said these; all of it."""
     said = b""
     while not all(text in said for text in texts):
-        must(select.select([process.stdout], [], [], 30)[0], f"no {texts} in {said}")
+        must(select.select([process.stdout], [], [], 120)[0], f"no {texts} in {said}")
         piece = os.read(process.stdout.fileno(), 65536)
         must(piece, f"it ended without {texts}: {said}")
         said += piece
@@ -271,12 +271,12 @@ def a_follower_ends_with_the_run_or_before(bench):
     used = ticks(second.pid) - before
     must(used < 40, f"{used} ticks in two silent seconds")
     first.send_signal(signal.SIGINT)
-    answer = bench.finish(["follow"], first, 30)
+    answer = bench.finish(["follow"], first)
     must(answer.exit == 130 and answer.stderr == "", str(answer))
     must(run.look()["status"] == "running", "Ctrl-C of a follower ended the run")
     run.kill()
     began = time.monotonic()
-    answer = bench.finish(["follow"], second, 30)
+    answer = bench.finish(["follow"], second)
     must(answer.exit == 0 and time.monotonic() - began < 15, f"{time.monotonic() - began} s, {answer}")
     entry = registry(bench, "status", run.run_id).expect(0).json
     must(entry["status"] == "failed" and entry["error"]["code"] == "wp_codebox_runner_unavailable", json.dumps(entry))

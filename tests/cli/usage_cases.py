@@ -29,7 +29,7 @@ def held(bench, state=None):
                                     "--arg", "code=1;", "--hold", "2m", "--detach", state=state)
     run = bench.call(*arguments).expect(0).json["run_id"]
     place = ["--state", state or bench.state, "--site", bench.site]
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while bench.call("exec", run, *place, "--", "true").exit != 0:
         must(time.monotonic() < deadline, "the sandbox is not held")
         time.sleep(0.1)
@@ -204,7 +204,7 @@ def curl_reaches_a_socket_that_lies_deep(bench):
     real = subprocess.run(["curl", "-sN", "-m", "30", "--unix-socket", os.path.realpath(path), "http://sandbox/events"], capture_output=True, env=ENVIRONMENT)
     must(real.returncode != 0 and not real.stdout, str(real))
     bench.call("runs", "cancel", run, *place).expect(0)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while bench.call("runs", "status", run, *place, "--json").json["lifecycle"]["terminal"] is not True:
         must(time.monotonic() < deadline, "it does not end")
         time.sleep(0.1)

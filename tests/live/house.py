@@ -169,7 +169,7 @@ def guest_processes(pattern):
     return found
 
 
-def until(check, patience=30, what="it"):
+def until(check, patience=120, what="it"):
     end = time.monotonic() + patience
     while time.monotonic() < end:
         seen = check()

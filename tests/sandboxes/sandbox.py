@@ -51,7 +51,7 @@ class Sandbox:
     def directory(self):
         return os.path.join(self.bench.state, "sites", self.bench.site, "runs", self.id)
 
-    def talk(self, request, seconds=60):
+    def talk(self, request, seconds=120):
         """A conversation that stays open; answers it and its lines."""
         here = os.open(self.directory, os.O_PATH | os.O_DIRECTORY)
         try:
@@ -63,7 +63,7 @@ class Sandbox:
         stream.sendall(json.dumps({"live": 1, "actor": "test:socket", "request": request}).encode() + b"\n")
         return stream, stream.makefile("rb")
 
-    def ask(self, request, seconds=60):
+    def ask(self, request, seconds=120):
         """One conversation; answers its last line."""
         stream, lines = self.talk(request, seconds)
         with stream:

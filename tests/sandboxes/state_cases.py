@@ -242,7 +242,7 @@ def locks_of(bench, box):
 MANY = "mkdir -p many; i=0; while [ $i -lt 1200 ]; do echo $i > many/$i; i=$((i+1)); done"
 
 
-def begun(bench, before, seconds=30):
+def begun(bench, before, seconds=120):
     """Waits until a snapshot is being written, or is there."""
     awaited(lambda: kept(bench), lambda names: any(name.startswith(".new-") for name in names) or set(names) - set(before), seconds)
 
@@ -325,7 +325,7 @@ def its_time_is_up_while_its_state_is_kept(bench):
             must(box.sh("cat many/7") == "7\n", "it lives")
             box.do("destroy").expect(0)
         else:
-            dead = awaited(lambda box=box: box.do("get").expect(0).json, lambda told: told["state"] == "destroyed", 30)
+            dead = awaited(lambda box=box: box.do("get").expect(0).json, lambda told: told["state"] == "destroyed", 300)
             must(dead["tombstone"]["reason"] == "its time was up", f"{dead}")
             whole(bench, box.source, made["answer"]["id"], "many/1199", "1199\n")
         keeping.close()
