@@ -96,17 +96,17 @@ def steps(listener):
         "errors": step(PROBE, f"url={PAGES}/errors.html", "capture=console,errors", "duration=300ms", "assert=advisory:no-errors",
                        "assert=frame:#inner >> text:.deep=inner text"),
         "failing": step(PROBE, "url=/", "capture=none", "assert=exists:#not-there", "assert=exists:body"),
-        "reach": step(PROBE, f"url={PAGES}/reach.html#{reach}", "capture=none", "wait-for=domcontentloaded", "assert=title:Done",
-                      "duration=3s", "script=document.getElementById('out').textContent"),
+        "reach": step(PROBE, f"url={PAGES}/reach.html#{reach}", "capture=none", "wait-for=selector:#done", "assert=title:Done",
+                      "script=document.getElementById('out').textContent"),
         "narrowed": step(PROBE, f"url={PAGES}/reach.html#" + urllib.parse.quote("http://allowed.test/narrowed", safe=""), "capture=none",
-                         "block-host=allowed.test", "duration=1s", "assert=title:Done"),
+                         "block-host=allowed.test", "wait-for=selector:#done", "assert=title:Done"),
         "forever": step(PROBE, f"url={PAGES}/forever.html", "capture=errors", "timeout=2s"),
         "hostile": step(PROBE, f"url={PAGES}/hostile.html", "capture=screenshot,console", "assert=count:i=100000",
-                        "assert=visible:#end", "timeout=240s"),
+                        "assert=visible:#end", "timeout=500s"),
         "export": step("wordpress.export-browser-storage-state", "storage-state=ed", 'user-json={"user":"ed","role":"editor"}'),
         "named": step(PROBE, "url=/wp-admin/profile.php", "storage-state=ed", "capture=none", "assert=attr:#user_login@value=ed"),
         "mobile": step(PROBE, "url=/?mobile", "capture=screenshot", "device=Pixel 7", "timezone=Asia/Tokyo", "locale=de-DE", "script=" + MOBILE),
-        "hungry": step(PROBE, f"url={PAGES}/hungry.html", "capture=none", "duration=60s", "timeout=90s"),
+        "hungry": step(PROBE, f"url={PAGES}/hungry.html", "capture=none", "duration=180s", "timeout=240s"),
         "after": step("wordpress.browser-page-load", "surface=admin", "assert=exists:#loginform"),
     }
 
@@ -128,7 +128,7 @@ class Shown:
         arguments = ["recipe-run", "--recipe", path, *bench.paths(), "--site", bench.site, "--json",
                      "--policy", policy(allowHosts=["allowed.test"])]
         # Ten browsers one after the other, on machines that do other things too.
-        self.answer = bench.finish(arguments, bench.start(arguments), 400)
+        self.answer = bench.finish(arguments, bench.start(arguments), 1000)
         self.listener.socket.close()
         executions = [row for row in self.answer.json["executions"] if row["command"] != "browser-state"]
         must(len(executions) == len(named), f"{len(executions)} executions of {len(named)} steps\n{self.answer}")
@@ -268,7 +268,7 @@ def a_command_narrows_the_policy(bench):
 def a_page_without_end_is_left(bench):
     forever = shown(bench).step("forever", 1)
     must(forever["error"]["reason"] == "timeout", str(forever["error"]))
-    must(forever["timings"]["totalMs"] < 20000, str(forever["timings"]))
+    must(forever["timings"]["totalMs"] < 60000, str(forever["timings"]))
 
 
 def a_hostile_page_is_bounded_and_cannot_lie(bench):
@@ -367,7 +367,7 @@ def a_look_with_the_browser_is_an_observation(bench):
     port = int(live({"type": "preview"})["answer"]["localUrl"].rsplit(":", 1)[1])
     ends, visits = [], []
     # A page that keeps its browser busy, and the browser asks the site for nothing more.
-    probe = {"type": "command", "call": {"command": PROBE, "args": [f"url={PAGES}/forever.html", "timeout=8s", "capture=none"]}}
+    probe = {"type": "command", "call": {"command": PROBE, "args": [f"url={PAGES}/forever.html", "timeout=20s", "capture=none"]}}
     looking = threading.Thread(target=lambda: ends.append(live(probe)["answer"]["status"]))
     looking.start()
     while looking.is_alive():
@@ -375,7 +375,7 @@ def a_look_with_the_browser_is_an_observation(bench):
         must(ask(port, f"{PAGES}/forever.html").status == 200, "a visitor was not answered")
         visits.append(time.monotonic() - began)
         time.sleep(0.2)
-    must(ends == ["error"] and max(visits) < 3.5, f"visitors waited for the browser: {visits}")
+    must(ends == ["error"] and max(visits) < 10, f"visitors waited for the browser: {visits}")
     closed = episode("close").expect(0).json
     directory = closed["bundle"]["directory"]
     for kept in data["artifacts"]:

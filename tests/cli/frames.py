@@ -50,7 +50,7 @@ class Conversation:
 
     def begin(self):
         self.buffer = b""
-        self.socket.settimeout(60)
+        self.socket.settimeout(120)
         return self.send({"type": "start", "protocol": PROTOCOL, "request": self.request})
 
     def send(self, frame):
@@ -65,7 +65,7 @@ class Conversation:
             except ConnectionResetError:
                 piece = b""
             except TimeoutError:
-                raise Failed("no frame for a minute") from None
+                raise Failed("no frame for two minutes") from None
             if not piece:
                 return None
             self.buffer += piece
@@ -99,7 +99,7 @@ class Conversation:
     def directory(self):
         return os.path.join(self.bench.state, "sites", self.bench.site, "runs", self.run_id)
 
-    def ended(self, seconds=30):
+    def ended(self, seconds=120):
         """The supervisor's exit, which must come."""
         try:
             return self.process.wait(seconds)
@@ -115,18 +115,18 @@ class Conversation:
     def look(self, *arguments):
         return runs(self.bench, "get", self.run_id, *arguments).expect(0).json
 
-    def await_end(self, seconds=30):
+    def await_end(self, seconds=120):
         """What is known of the run once it has ended."""
         return awaited(lambda: self.look(), lambda view: view["status"] == "ended", seconds)
 
 
-def awaited(look, holds, seconds=30):
+def awaited(look, holds, seconds=120):
     deadline = time.monotonic() + seconds
     while True:
         seen = look()
         if holds(seen):
             return seen
-        must(time.monotonic() < deadline, f"not within {seconds} s: {json.dumps(seen)[:800]}")
+        must(time.monotonic() < deadline, f"not within {seconds} s: {json.dumps(seen, default=str)[:800]}")
         time.sleep(0.05)
 
 

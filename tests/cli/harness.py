@@ -114,7 +114,7 @@ class Bench:
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                 env=environment if environment is not None else {"PATH": "/usr/bin:/bin"})
 
-    def finish(self, arguments, process, seconds=120):
+    def finish(self, arguments, process, seconds=300):
         try:
             stdout, stderr = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
@@ -171,26 +171,42 @@ def tree(path):
     return found
 
 
-def running(text):
-    """How many processes with exactly this command line are alive. Not merely such as speak of it:
-    the caller's own arguments do."""
-    count = 0
+def sleeper(seconds):
+    """A `sleep` that no other suite on this host has, and no other process of this one: several run side by side."""
+    return f"sleep {seconds}.{os.getpid()}"
+
+
+def alive(text):
+    """Processes with exactly this command line. Not merely such as speak of it: the caller's own arguments do."""
+    found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{pid}/cmdline", "rb") as file:
-                count += file.read().rstrip(b"\0").replace(b"\0", b" ") == text.encode()
+                if file.read().rstrip(b"\0").replace(b"\0", b" ") == text.encode():
+                    found.append(int(pid))
         except OSError:
             continue
-    return count
+    return found
 
 
-def slain(*pids, seconds=30):
+def running(text):
+    """How many processes with exactly this command line are alive."""
+    return len(alive(text))
+
+
+def let_go(text):
+    """Ends what a guest sleeps in, once it does: a script goes on when the test has looked, however long that took."""
+    come_to(1, text)
+    slain(*alive(text))
+
+
+def slain(*pids, seconds=120, number=signal.SIGKILL):
     """Kills processes that are no children, and waits until each is gone with all it held. A signal
     alone is only on its way: who looks at once may find its locks, files and children as they were."""
     handles = [os.pidfd_open(pid) for pid in pids]
     try:
         for handle in handles:
-            signal.pidfd_send_signal(handle, signal.SIGKILL)
+            signal.pidfd_send_signal(handle, number)
         for handle in handles:
             must(select.select([handle], [], [], seconds)[0], f"killed, and still there after {seconds} s")
     finally:
@@ -198,7 +214,7 @@ def slain(*pids, seconds=30):
             os.close(handle)
 
 
-def come_to(wanted, text, seconds=30):
+def come_to(wanted, text, seconds=120):
     """Waits until so many processes with this command line are alive."""
     deadline = time.monotonic() + seconds
     while running(text) != wanted:

@@ -257,10 +257,9 @@ while True:
 '''
 subprocess.Popen(["python3", "-c", writer, "codebox-survivor"], start_new_session=True,
                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-for _ in range(200):
-    if os.path.exists("log.txt"): break
+for _ in range(1200):
+    if os.path.exists("log.txt") and os.path.getsize("log.txt") > 100: break
     time.sleep(0.05)
-time.sleep(0.5)
 """, source=source)
     answer.expect(0)
     for pid in filter(str.isdigit, os.listdir("/proc")):

@@ -24,10 +24,10 @@ def settled(run):
     artifacts = os.path.join(site, "artifacts")
     hidden = [name for name in os.listdir(artifacts) if name.startswith(".")] if os.path.isdir(artifacts) else []
     must(not hidden, f"left among the bundles: {hidden}")
-    awaited(lambda: processes(run), lambda left: not left, 5)
+    awaited(lambda: processes(run), lambda left: not left, 60)
     must(("bundle_id" in view) == os.path.isdir(os.path.join(artifacts, run.run_id)), "record and bundle disagree")
     cgroups = os.path.join(bench.state, "cgroups")
-    awaited(lambda: [n for n in os.listdir(cgroups) if n == run.run_id] if os.path.isdir(cgroups) else [], lambda left: not left, 5)
+    awaited(lambda: [n for n in os.listdir(cgroups) if n == run.run_id] if os.path.isdir(cgroups) else [], lambda left: not left, 60)
     return view
 
 
@@ -74,13 +74,17 @@ EVERYTHING = [f"{BASE}file-{n}.txt" for n in range(1, 301)] + [f"{BASE}lib/a.txt
 def killed_while_it_begins(bench):
     """Before and around `accepted`: no record, or a terminal one; never a run that runs for ever."""
     seen = set()
-    # A busy machine begins later than that: then later, too.
-    moments = [step * 0.004 for step in range(24)] + [0.25, 0.5, 1, 2, 4, 8]
-    for step, moment in enumerate(moments):
-        if step >= 24 and len(seen) > 1:
-            break
-        run = Conversation(bench, "sleep 60", mode="detached").spawn()
-        time.sleep(moment)
+    # However slow or quick a machine is: the first is killed before it is asked for a run, the last one after it has said yes.
+    moments = [None, *(step * 0.004 for step in range(24)), "accepted"]
+    for moment in moments:
+        run = Conversation(bench, "sleep 60", mode="detached")
+        if moment is None:
+            run.begin = lambda run=run: run
+        run.spawn()
+        if moment == "accepted":
+            run.accepted()
+        elif moment is not None:
+            time.sleep(moment)
         run.kill()
         known = runs(bench, "get", run.run_id)
         if known.exit == 0:

@@ -8,11 +8,10 @@ import secrets
 import signal
 import subprocess
 import tempfile
-import time
 import urllib.parse
 
 from client_cases import bundle, policy, rows, run, said, start_arguments
-from harness import must
+from harness import must, slain
 
 #: Not one alike: a slash, a quote and a plus, so that each escaping spells it differently.
 VALUE = f'k"/+{secrets.token_hex(12)}=end'
@@ -41,9 +40,13 @@ def files(*roots):
             for name in names:
                 path = os.path.join(directory, name)
                 yield path, path.encode("utf-8", "replace")
-                if os.path.isfile(path) and not os.path.islink(path):
-                    with open(path, "rb") as file:
-                        yield path, file.read()
+                try:
+                    if os.path.isfile(path) and not os.path.islink(path):
+                        with open(path, "rb") as file:
+                            yield path, file.read()
+                except (FileNotFoundError, ProcessLookupError):
+                    # Runs go on meanwhile, of other suites too: what was listed a moment ago may be gone.
+                    continue
 
 
 def family(pid):
@@ -67,7 +70,7 @@ def elsewhere(pid):
     """Whether a process has another root than this one; one that has ended meanwhile has none."""
     try:
         return not os.path.samestat(os.stat(f"/proc/{pid}/root"), os.stat("/"))
-    except FileNotFoundError:
+    except OSError:
         return False
 
 
@@ -204,8 +207,8 @@ def nobody_of_the_same_user_may_look_into_the_runner(bench):
         with open(f"/proc/{runner}/limits", encoding="ascii") as file:
             limit = next(line for line in file if "core file" in line).split()[4]
         must(limit != "0", "the runner's limit on core files would answer for it")
-        os.kill(runner, signal.SIGABRT)
-        time.sleep(0.5)
+        # A core file is written before its process is gone.
+        slain(runner, number=signal.SIGABRT)
         return answers, cores()
 
     def cores():

@@ -54,9 +54,9 @@ def what_cannot_be_run_says_why(bench):
 def its_own_time_ends_a_program_and_not_the_sandbox(bench):
     run = bench.sandbox()
     started = time.monotonic()
-    done = bench.exec(run, "--timeout", "2s", "--", "sh", "-c", f"echo up; {sleep(77)}")
+    done = bench.exec(run, "--timeout", "8s", "--", "sh", "-c", f"echo up; {sleep(77)}")
     assert (done.returncode, done.stdout) == (124, "up\n"), done
-    assert time.monotonic() - started < 30
+    assert time.monotonic() - started < 60
     until(lambda: not guest_processes(sleep(77)), what="the end of what it had started")
     assert bench.exec(run, "--", "true").returncode == 0
 
@@ -171,7 +171,8 @@ def two_clients_at_once_and_one_that_is_killed(bench):
     # A registry command beside them.
     answer = bench.ask(run, {"type": "command", "call": {"command": "wordpress.run-php", "args": ["code=echo 6*7;"]}})
     assert answer["answer"]["status"] == "ok" and "42" in json.dumps(answer), answer
-    assert len(bench.ask(run, {"type": "status"})["answer"]["executions"]) == 2
+    # What the cases before had started may still be written off.
+    until(lambda: len(bench.ask(run, {"type": "status"})["answer"]["executions"]) == 2, what="a list of two programs")
     one.send_signal(signal.SIGKILL)
     one.wait()
     until(lambda: not guest_processes(sleep(72)), what="the end of a program whose client is gone")
@@ -222,8 +223,38 @@ def a_slow_reader_holds_up_nobody(bench):
         started = time.monotonic()
         for _ in range(3):
             assert bench.exec(run, "--", "echo", "hi").stdout == "hi\n"
-        assert time.monotonic() - started < 15, "others waited for the one who does not read"
+        assert time.monotonic() - started < 60, "others waited for the one who does not read"
     until(lambda: bench.ask(run, {"type": "status"})["answer"]["executions"] == [], what="its end")
+
+
+def readers_that_halt_lose_nothing(bench):
+    """The last words of a program lie in its pipe when it has ended, and its client takes them one by one."""
+    run = bench.start(hold="5m")
+    assert bench.exec(run, "--", "true").returncode == 0
+    # Of several lengths: where a pause must be to do harm, nobody knows.
+    clients = {bench.connect(run): 60_000 + 3_500 * number for number in range(8)}
+    answers = dict.fromkeys(clients, b"")
+    for client, last in clients.items():
+        call = {"live": 1, "actor": "halting", "request": {"type": "exec", "argv": ["seq", str(last)]}}
+        client.sendall(json.dumps(call).encode() + b"\n")
+    open_ones, pauses = list(clients), 0
+    while open_ones:
+        for client in list(open_ones):
+            piece = client.recv(48 * 1024)
+            answers[client] += piece
+            if not piece:
+                open_ones.remove(client)
+                client.close()
+        if max(map(len, answers.values())) > 150_000 and pauses < 9:
+            pauses += 1
+            time.sleep(1.3)
+    for client, last in clients.items():
+        replies = [json.loads(line) for line in answers[client].splitlines()]
+        whole = "".join(f"{number}\n" for number in range(1, last + 1))
+        said = "".join(reply.get("text", "") for reply in replies)
+        assert said == whole, f"{len(said)} of {len(whole)} came, and {replies[-1]}"
+        assert replies[-1]["type"] == "exited" and not replies[-1].get("output_truncated"), replies[-1]
+    bench.ask(run, {"type": "close"})
 
 
 def policy(bench):
@@ -279,4 +310,5 @@ CASES = [
     signals_of_a_client_reach_its_program,
     secrets_are_replaced_on_every_way_out,
     a_slow_reader_holds_up_nobody,
+    readers_that_halt_lose_nothing,
 ]

@@ -54,7 +54,7 @@ class Bench:
         return [self.env["CODEBOX"], *args[:at], "--state", self.env["CODEBOX_STATE"], *args[at:]]
 
     def call(self, *args, env=None, **more):
-        more.setdefault("timeout", 60)
+        more.setdefault("timeout", 120)
         return subprocess.run(self.argv(*args), capture_output=True, text=True, env=env and {**os.environ, **env}, **more)
 
     def start(self, *args, hold="90s", env=None):
@@ -72,7 +72,8 @@ class Bench:
     def sandbox(self):
         """One that many cases share."""
         if self.shared is None:
-            self.shared = self.start("--hold-max", "5m", hold="3m")
+            # For as long as a slow machine needs for all of them.
+            self.shared = self.start("--hold-max", "40m", hold="40m")
         return self.shared
 
     def exec(self, *args, **more):
@@ -111,7 +112,7 @@ class Bench:
 
     def connect(self, run):
         client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        client.settimeout(20)
+        client.settimeout(60)
         fd = os.open(self.directory(run), os.O_PATH)
         try:
             client.connect(f"/proc/self/fd/{fd}/control.sock")
@@ -168,7 +169,7 @@ def guest_processes(pattern):
     return found
 
 
-def until(check, patience=30, what="it"):
+def until(check, patience=120, what="it"):
     end = time.monotonic() + patience
     while time.monotonic() < end:
         seen = check()

@@ -15,7 +15,7 @@ _SHARED = {}
 def shared(bench):
     """One held sandbox, and its run."""
     if "held" not in _SHARED:
-        held = Held(bench, "--mount", f"{bench.source('live')}:/wordpress/wp-content/plugins/sample", seconds=120)
+        held = Held(bench, "--mount", f"{bench.source('live')}:/wordpress/wp-content/plugins/sample", seconds=3000)
         held.address()
         _SHARED.update(held=held, run=held.run_id())
     return _SHARED["held"], _SHARED["run"]

@@ -25,7 +25,7 @@ def shared(bench):
         _SHARED["port"] = free_port()
         _SHARED["held"] = Held(bench, "--mount", f"{bench.source('shared')}:/wordpress/wp-content/plugins/sample",
                                "--preview-port", str(_SHARED["port"]), "--command", "wordpress.run-php", "--arg", f"code={SETUP}",
-                               seconds=120)
+                               seconds=3000)
     held = _SHARED["held"]
     held.address()
     return held
@@ -100,12 +100,12 @@ def nobody_else_is_answered(bench):
     must(forced(ask(port, "/", headers={"Upgrade": "websocket", "Connection": "Upgrade"})).status == 501, "an upgrade")
     must(forced(ask(port, "/sw.js", headers={"Service-Worker": "script"})).status == 403, "a service worker")
     must(forced(ask(port, "http://127.0.0.1:3128/", host=f"127.0.0.1:{port}")).status == 400, "another port of the guest")
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as raw:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as raw:
         raw.sendall(f"CONNECT 127.0.0.1:3128 HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\r\n".encode())
-        must(b" 501 " in raw.recv(200), "a tunnel")
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as raw:
+        must(b" 501 " in raw.makefile("rb").readline(), "a tunnel")
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as raw:
         raw.sendall(f"POST / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabc".encode())
-        must(b" 400 " in raw.recv(200), "two lengths")
+        must(b" 400 " in raw.makefile("rb").readline(), "two lengths")
 
 
 def a_flood_of_slow_connections_is_survived(bench):
@@ -121,7 +121,7 @@ def a_flood_of_slow_connections_is_survived(bench):
     must(shared(bench).process.poll() is None, "the run ended")
     for stream in slow:
         stream.close()
-    must(soon(lambda: _answers(port), 30), "nobody is answered any more")
+    must(soon(lambda: _answers(port)), "nobody is answered any more")
 
 
 def _answers(port):
@@ -134,10 +134,10 @@ def _answers(port):
 def a_fixed_port_that_is_taken_stops_a_run_at_once(bench):
     port = shared(bench).port
     began = time.monotonic()
-    answer = bench.run("--mount", f"{bench.source()}:/workspace/plugin", "--preview-hold", "60", "--preview-port", str(port),
+    answer = bench.run("--mount", f"{bench.source()}:/workspace/plugin", "--preview-hold", "180", "--preview-port", str(port),
                        "--command", "wordpress.run-php", "--arg", "code=echo 1;")
     answer.expect(1, "wp_codebox_preview_unavailable")
-    must(time.monotonic() - began < 20, "it waited for the port")
+    must(time.monotonic() - began < 100, "it waited for the port")
     with socket.socket() as theirs:
         theirs.bind(("127.0.0.1", 0))
         theirs.listen()
@@ -148,7 +148,7 @@ def a_fixed_port_that_is_taken_stops_a_run_at_once(bench):
 def a_token_opens_and_nothing_else(bench):
     """A second preview beside the first; its supervisor is killed at the end."""
     held = Held(bench, "--mount", f"{bench.source('second')}:/workspace/plugin", "--preview-token", "--preview-public-url",
-                "https://preview.example.org", seconds=60)
+                "https://preview.example.org", seconds=600)
     link = held.address()
     token = link.split("preview_token=")[1]
     must(link.startswith("https://preview.example.org/?preview_token=") and len(token) == 64, link)
@@ -182,14 +182,14 @@ def a_token_opens_and_nothing_else(bench):
 
 def a_preview_ends_in_time_and_its_port_is_free(bench):
     port = free_port()
-    held = Held(bench, "--mount", f"{bench.source('third')}:/workspace/plugin", "--preview-port", str(port), "--check", "true", seconds=6)
+    held = Held(bench, "--mount", f"{bench.source('third')}:/workspace/plugin", "--preview-port", str(port), "--check", "true", seconds=15)
     must(refused(port), "it is open before it is held")
     held.address()
     opened = time.monotonic()
     must(ask(port, "/wp-login.php").status == 200, "the control")
-    open_connection = socket.create_connection(("127.0.0.1", port), timeout=10)
+    open_connection = socket.create_connection(("127.0.0.1", port), timeout=60)
     while not refused(port):
-        must(time.monotonic() - opened < 20, "it is open for too long")
+        must(time.monotonic() - opened < 75, "it is open for too long")
         time.sleep(0.05)
     with socket.socket() as mine:
         mine.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -45,11 +45,11 @@ def a_probe_that_fails_fails_the_run_unless_it_may(bench):
 
 
 def a_step_has_its_own_time(bench):
-    path = recipes.write(bench, "slow", {"steps": [{**php("sleep( 30 );"), "timeoutMs": 700}], "after": [php("echo 'still alive';")]})
+    path = recipes.write(bench, "slow", {"steps": [{**php("sleep( 120 );"), "timeoutMs": 700}], "after": [php("echo 'still alive';")]})
     began = time.monotonic()
     answer = recipes.run(bench, path).expect(1, "wp_codebox_step_failed")
     document = honest(answer)
-    must(time.monotonic() - began < 28, "it took its time")
+    must(time.monotonic() - began < 100, "it took its time")
     must(document["stepFailures"][0]["classification"] == "timeout", str(document["stepFailures"]))
     must(document["executions"][-1]["stdout"] == "still alive", "the guest is gone")
 
@@ -58,7 +58,7 @@ def the_run_has_its_time(bench):
     source = bench.source("timed")
     path = recipes.write(bench, "timed", [php("file_put_contents( '/workspace/w/made.txt', 'x' ); sleep( 60 );")],
                          inputs={"mounts": [{"source": source, "target": "/workspace/w"}]})
-    answer = recipes.run(bench, path, "--timeout", "8s").expect(124, "wp_codebox_run_timeout")
+    answer = recipes.run(bench, path, "--timeout", "20s").expect(124, "wp_codebox_run_timeout")
     document = honest(answer)
     must(document["result"]["status"] == "timeout", str(document["result"]["status"]))
     must([row["path"] for row in document["changedFiles"]] == ["/workspace/w/made.txt"], "the work is lost")
@@ -98,7 +98,7 @@ def a_caller_that_dies_ends_the_run(bench):
     process.wait()
     process.stdout.close()
     process.stderr.close()
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while True:
         rows = [row for row in runs(bench) if row.get("status") in ("running", "queued")]
         if not rows:

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import socket
+import time
 
 from harness import Failed, must
 
@@ -50,7 +51,7 @@ class Sandbox:
     def directory(self):
         return os.path.join(self.bench.state, "sites", self.bench.site, "runs", self.id)
 
-    def talk(self, request, seconds=60):
+    def talk(self, request, seconds=120):
         """A conversation that stays open; answers it and its lines."""
         here = os.open(self.directory, os.O_PATH | os.O_DIRECTORY)
         try:
@@ -62,7 +63,7 @@ class Sandbox:
         stream.sendall(json.dumps({"live": 1, "actor": "test:socket", "request": request}).encode() + b"\n")
         return stream, stream.makefile("rb")
 
-    def ask(self, request, seconds=60):
+    def ask(self, request, seconds=120):
         """One conversation; answers its last line."""
         stream, lines = self.talk(request, seconds)
         with stream:
@@ -97,12 +98,18 @@ class Sandbox:
 
     def supervisor(self):
         """Process id of whoever holds the lease."""
-        lease = os.stat(os.path.join(self.directory, "lease")).st_ino
-        for line in open("/proc/locks", encoding="ascii"):
-            fields = line.split()
-            if fields[-3].split(":")[-1] == str(lease) and "->" not in fields:
-                return int(fields[-4])
-        raise Failed("nobody holds the lease")
+        lease = os.stat(os.path.join(self.directory, "lease"))
+        whole = f"{os.major(lease.st_dev):02x}:{os.minor(lease.st_dev):02x}:{lease.st_ino}"
+        # A table that changes while it is read may leave a row out.
+        for _ in range(100):
+            with open("/proc/locks", encoding="ascii") as table:
+                rows = [line.split() for line in table]
+            held = {row[-3]: int(row[-4]) for row in rows if "->" not in row and row[-3].split(":")[-1] == str(lease.st_ino)}
+            # Another file system may have a file of this number. Some tell of themselves by another device there.
+            if whole in held or len(held) == 1:
+                return held.get(whole) or held.popitem()[1]
+            time.sleep(0.05)
+        raise Failed(f"nobody holds the lease: {held}")
 
 
 def snapshots(bench):

@@ -27,8 +27,9 @@ const INPUT: usize = 1024 * 1024;
 const PAUSE: Duration = Duration::from_millis(20);
 /// How often a client whose input waits is looked after.
 const LOOK: Duration = Duration::from_millis(500);
-/// Time for output that is still there when the program has ended.
-const DRAIN: Duration = Duration::from_secs(1);
+/// Output that may still be there when a program has ended: as much as a user's pipe can hold. It is
+/// a matter of bytes and not of time, or a machine or a client that halts for a moment loses some.
+const LEFT: usize = 1024 * 1024;
 /// Time between a hang-up and a kill.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -332,11 +333,11 @@ impl<'a> Conversation<'a> {
         self.take(index, read, &buffer, replies).await;
     }
 
-    /// One read of one output, whether it can be read or not; false when there is nothing.
-    async fn copy_now(&mut self, index: usize, replies: &mut Replies) -> bool {
+    /// One read of one output, whether it can be read or not; how much there was.
+    async fn copy_now(&mut self, index: usize, replies: &mut Replies) -> usize {
         let mut buffer = vec![0; CHUNK];
         let Some(fd) = &self.outs[index].fd else {
-            return false;
+            return 0;
         };
         let read = rustix::io::read(fd.get_ref(), &mut buffer).map_err(Into::into);
         self.take(index, read, &buffer, replies).await
@@ -348,7 +349,7 @@ impl<'a> Conversation<'a> {
         read: std::io::Result<usize>,
         buffer: &[u8],
         replies: &mut Replies,
-    ) -> bool {
+    ) -> usize {
         match read {
             Ok(0) => self.outs[index].fd = None,
             Ok(count) => {
@@ -361,13 +362,13 @@ impl<'a> Conversation<'a> {
                 if let Some(clean) = clean {
                     self.show(index, &clean, replies).await;
                 }
-                return true;
+                return count;
             }
-            Err(error) if waits(&error) => return false,
+            Err(error) if waits(&error) => return 0,
             // The last process of a terminal closed it.
             Err(_) => self.outs[index].fd = None,
         }
-        false
+        0
     }
 
     /// Into the journal, by way of the desk.
@@ -409,9 +410,14 @@ impl<'a> Conversation<'a> {
 
     /// What is left when it has ended; a process in the background does not hold us.
     async fn drain(&mut self, replies: &mut Replies) {
-        let until = Instant::now() + DRAIN;
         for index in 0..self.outs.len() {
-            while self.copy_now(index, replies).await && Instant::now() < until {}
+            let mut left = LEFT;
+            while left > 0 {
+                match self.copy_now(index, replies).await {
+                    0 => break,
+                    read => left = left.saturating_sub(read),
+                }
+            }
             let out = &mut self.outs[index];
             let (clean, kept) = (out.client.finish(), out.journal.finish());
             if let Some(kept) = kept {

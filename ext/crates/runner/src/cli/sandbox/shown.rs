@@ -14,7 +14,7 @@ use wp_codebox_runtime::{
 /// How long a sandbox may take to say how it is.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a dying supervisor is waited for, and between two looks.
-const DYING: Duration = Duration::from_secs(2);
+const DYING: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// Events at the end of a journal in which its end is looked for.
 const TAIL: u64 = 64;
