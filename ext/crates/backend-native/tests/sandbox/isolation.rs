@@ -155,7 +155,7 @@ fn the_way_back_through_proc_and_links_is_closed() {
 #[test]
 fn host_processes_are_out_of_sight_and_reach() {
     let mut guest = probe_guest();
-    let mut sleeper = Command::new("sleep").arg("30").spawn().unwrap();
+    let mut sleeper = Command::new("sleep").arg("300").spawn().unwrap();
     let pid = sleeper.id().to_string();
     assert_eq!(
         outside(&["signal", &pid]),

@@ -118,7 +118,7 @@ impl Victim {
         Self {
             _stream: UnixListener::bind(place.join("stream")).unwrap(),
             _datagram: UnixDatagram::bind(place.join("datagram")).unwrap(),
-            process: Command::new("sleep").arg("60").spawn().unwrap(),
+            process: Command::new("sleep").arg("300").spawn().unwrap(),
             place,
         }
     }
@@ -510,7 +510,7 @@ fn a_guest_that_kills_its_first_process_kills_itself_only() {
     let victim = Victim::new();
     let mut bed = bed();
     let all = everybody(&mut bed);
-    let script = "kill -9 -1; sleep 5; true";
+    let script = "kill -9 -1; sleep 50; true";
     let mut request = request(&["/bin/sh", "-c", script]);
     request.cwd = GuestPath::new(bed.host("/tmp").to_str().unwrap()).unwrap();
     let said = run_request(&mut bed.guest, &request, &[]);
