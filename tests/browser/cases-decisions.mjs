@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto';
 import { appendFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { execFileSync } from 'node:child_process';
-import { holds, plugin, read, same, site, test, User } from './harness.mjs';
+import { holds, plugin, read, same, site, soon, test, User } from './harness.mjs';
 
 export default async function ( browser, admin ) {
 	const { page } = admin;
@@ -34,6 +34,7 @@ export default async function ( browser, admin ) {
 		await second.accessible( 'a conflict' );
 		await second.picture( 'conflict' );
 		await second.page.keyboard.press( 'Escape' );
+		await soon( 'Escape closes it', async () => 0 === await second.page.locator( 'dialog' ).count() );
 		await second.button( 'Approve and apply…' ).click();
 		await second.page.locator( '.wp-codebox-result .wp-codebox-error' ).waitFor();
 		same( 0, await second.page.locator( 'dialog' ).count(), 'what would be refused is refused before the question' );
@@ -92,7 +93,7 @@ export default async function ( browser, admin ) {
 		const dialog = page.getByRole( 'dialog' );
 		holds( 'the question names the bundle', ( await dialog.innerText() ).includes( bundle.id ) );
 		await page.keyboard.press( 'Escape' );
-		same( 'Discard…', await page.evaluate( () => document.activeElement.textContent ), 'the focus is where it was' );
+		await soon( 'the focus is where it was', async () => 'Discard…' === await page.evaluate( () => document.activeElement.textContent ) );
 		await admin.button( 'Discard…' ).click();
 		await dialog.getByRole( 'button', { name: 'Discard' } ).click();
 		await page.waitForURL( /#\/bundles$/ );

@@ -2,7 +2,7 @@
  * From the task to the applied change.
  */
 import { writeFileSync } from 'node:fs';
-import { holds, plugin, read, same, soon, test } from './harness.mjs';
+import { holds, plugin, read, same, soon, test, wake } from './harness.mjs';
 
 export default async function ( browser, admin ) {
 	const { page } = admin;
@@ -26,7 +26,8 @@ export default async function ( browser, admin ) {
 		holds( 'heard while it runs: the end was not there yet', ! early.includes( 'removed: inc/old.php' ) );
 		holds( 'it can be cancelled', await admin.button( 'Cancel the run' ).isVisible() );
 		await admin.accessible( 'a live run' );
-		await page.getByText( 'The run ended.' ).waitFor( { timeout: 30000 } );
+		await wake();
+		await page.getByText( 'The run ended.' ).waitFor( { timeout: 120000 } );
 		const log = await admin.text( '.wp-codebox-log' );
 		holds( `the whole output is there: ${ log }`, log.includes( 'removed: inc/old.php' ) && log.includes( 'one warning' ) && ! log.includes( '[33m' ) && log.includes( 'hello' ) );
 		holds( 'what the site is told is true', ( await admin.words() ).includes( 'Nothing on this site was changed by it.' ) );
@@ -88,7 +89,7 @@ export default async function ( browser, admin ) {
 		await admin.picture( 'confirm' );
 		await page.keyboard.press( 'Escape' );
 		await soon( 'Escape closes it', async () => 0 === await page.locator( 'dialog' ).count() );
-		same( 'Approve and apply…', await page.evaluate( () => document.activeElement.textContent ), 'the focus is where it was' );
+		await soon( 'the focus is where it was', async () => 'Approve and apply…' === await page.evaluate( () => document.activeElement.textContent ) );
 		holds( 'and nothing was written', read( 'sample.php' ).includes( "'helo'" ) );
 
 		let sent = null;
@@ -103,7 +104,7 @@ export default async function ( browser, admin ) {
 		await page.getByText( '1 file was handed to the site.' ).waitFor();
 		page.off( 'request', watch );
 		same( manifest, sent.input.manifest_sha256, 'the decision is bound to the manifest' );
-		holds( 'the focus is at the result', await page.evaluate( () => document.activeElement.classList.contains( 'notice-success' ) ) );
+		await soon( 'the focus is at the result', () => page.evaluate( () => document.activeElement.classList.contains( 'notice-success' ) ) );
 		holds( 'the adapter is named', ( await admin.words() ).includes( 'example-host/git-apply' ) );
 		same( "<?php\n/**\n * Plugin Name: Sample\n * Description: What the browser suite lets agents work on.\n * Version:     1.0\n * License:     GPL-2.0-or-later\n */\n\nfunction sample_greeting() {\n\treturn 'hello';\n}\n", read( 'sample.php' ), 'the approved file, byte for byte' );
 		holds( 'the others are what they were', read( 'inc/more.php' ).includes( "'moore'" ) && read( 'inc/old.php' ).includes( 'Nobody' ) );
@@ -116,7 +117,7 @@ export default async function ( browser, admin ) {
 		await admin.go( '#/runs' );
 		same( 'Runs', await admin.text( '.wp-codebox-view h2' ), 'heading' );
 		await page.getByRole( 'link', { name: 'Spell the greeting right' } ).waitFor();
-		holds( 'the focus is at the heading of the new view', await page.evaluate( () => 'H2' === document.activeElement.tagName ) );
+		await soon( 'the focus is at the heading of the new view', () => page.evaluate( () => 'H2' === document.activeElement.tagName ) );
 		holds( 'state and outcome are words', /ended\s+succeeded/.test( await page.locator( '.wp-codebox-table tbody tr', { hasText: 'Spell the greeting right' } ).first().innerText() ) );
 		await admin.accessible( 'the list of runs' );
 		await admin.picture( 'runs' );
@@ -137,10 +138,10 @@ export default async function ( browser, admin ) {
 		await admin.button( 'Cancel the run' ).click();
 		await admin.accessible( 'the question' );
 		await page.getByRole( 'dialog' ).getByRole( 'button', { name: 'Back' } ).click();
-		same( 'Cancel the run', await page.evaluate( () => document.activeElement.textContent ), 'the focus is where it was' );
+		await soon( 'the focus is where it was', async () => 'Cancel the run' === await page.evaluate( () => document.activeElement.textContent ) );
 		await admin.button( 'Cancel the run' ).click();
 		await page.getByRole( 'dialog' ).getByRole( 'button', { name: 'Cancel the run' } ).click();
-		await page.getByText( 'The run ended.' ).waitFor( { timeout: 30000 } );
+		await page.getByText( 'The run ended.' ).waitFor( { timeout: 120000 } );
 		same( 'cancelled', ( await admin.ability( 'get-run', { run_id: id } ) ).run.outcome, 'outcome' );
 		holds( 'the page says so', ( await admin.text( '.wp-codebox-facts' ) ).includes( 'cancelled' ) );
 	} );
@@ -177,7 +178,8 @@ export default async function ( browser, admin ) {
 		await page.keyboard.type( 'quick' );
 		holds( 'the button is reached', await reach( 'Start the task' ) );
 		await page.keyboard.press( 'Enter' );
-		await page.getByText( 'The run ended.' ).waitFor( { timeout: 30000 } );
+		await page.getByText( 'The run ended.' ).waitFor( { timeout: 120000 } );
+		await page.getByRole( 'link', { name: 'Review the change' } ).waitFor();
 		holds( 'the log is reached', await reach( 'Review the change' ) );
 		await page.keyboard.press( 'Enter' );
 		await page.getByRole( 'heading', { name: /changed file/ } ).waitFor();

@@ -34,6 +34,8 @@ return static function ( Harness $t ): void {
 	];
 	$start   = static function () use ( $work, $key, $scripts ): array {
 		is_dir( $work ) || mkdir( $work );
+		// What an earlier server left there is the port of nobody.
+		is_file( "$work/port" ) && unlink( "$work/port" );
 		foreach ( $scripts as $name => $steps ) {
 			file_put_contents( "$work/$name.json", (string) json_encode( $steps ) );
 		}
@@ -41,6 +43,7 @@ return static function ( Harness $t ): void {
 		$process = proc_open( [ 'python3', getenv( 'TEST_ROOT' ) . '/tests/model-server/server.py', '--script', $work, '--port', '0', '--port-file', "$work/port", '--log', "$work/log", '--key', $key ], [ [ 'file', '/dev/null', 'r' ], [ 'file', "$work/out", 'w' ], [ 'file', "$work/out", 'a' ] ], $pipes );
 		for ( $tries = 0; $tries < 3000 && ! ( is_file( "$work/port" ) && '' !== trim( (string) file_get_contents( "$work/port" ) ) ); ++$tries ) {
 			usleep( 20000 );
+			clearstatcache();
 		}
 		return [ $process, trim( (string) file_get_contents( "$work/port" ) ) ];
 	};

@@ -46,7 +46,19 @@ function fix(): void {
 
 switch ( $argv[1] ?? 'fix' ) {
 	case 'fix':
-		say( 'looking for spelling mistakes', 6000 ); // Long enough for a busy browser to look in between.
+		// Goes on when its reader has looked (wake() of the harness), however slow a busy browser is.
+		$told = false;
+		pcntl_async_signals( true );
+		pcntl_signal(
+			SIGUSR1,
+			static function () use ( &$told ): void {
+				$told = true;
+			}
+		);
+		say( 'looking for spelling mistakes' );
+		for ( $until = microtime( true ) + 300; ! $told && microtime( true ) < $until; ) {
+			usleep( 20000 );
+		}
 		fix();
 		unlink( 'inc/old.php' );
 		say( 'removed: inc/old.php' );
@@ -54,7 +66,7 @@ switch ( $argv[1] ?? 'fix' ) {
 		exit( 0 );
 	case 'sleep':
 		say( 'going to sleep' );
-		sleep( 120 );
+		sleep( 600 );
 		exit( 0 );
 	case 'quick':
 		fix();

@@ -286,18 +286,20 @@ fn a_program_is_ended_and_its_guest_lives() {
         let began = Instant::now();
         let said = hand.failed(
             "terminal_run",
-            json!({"command": "trap '' TERM INT; sleep 71 & (sleep 72 &) ; bash -ic 'sleep 73' 2>/dev/null & setsid -f sleep 74; echo started; while :; do sleep 1; done", "timeout_seconds": 1}),
+            json!({"command": "trap '' TERM INT; sleep 71 & (sleep 72 &) ; bash -ic 'sleep 73' 2>/dev/null & setsid -f sleep 74; echo started; while :; do sleep 1; done", "timeout_seconds": 10}),
         );
         assert!(
-            began.elapsed() < Duration::from_secs(60),
+            began.elapsed() < Duration::from_secs(120),
             "{:?}",
             began.elapsed()
         );
         assert!(
-            said.contains("ended after 1 seconds") && said.contains("started"),
+            said.contains("ended after 10 seconds") && said.contains("started"),
             "{said}"
         );
-        let left = hand.sh("for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline; echo; done | grep -E '^sleep' | sort");
+        // Who was killed may still be going.
+        let left = hand.sh("sleepers() { for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline; echo; done 2>/dev/null | grep -E '^sleep'; }; \
+             for n in $(seq 100); do sleepers | grep -qE 'sleep 7[123]' || break; sleep 0.1; done; sleepers | sort");
         // What made a session of its own and lost its parent is a daemon, and goes on.
         assert!(
             left.contains("sleep 74")
