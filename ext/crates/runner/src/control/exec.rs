@@ -411,12 +411,10 @@ impl<'a> Conversation<'a> {
     /// What is left when it has ended; a process in the background does not hold us.
     async fn drain(&mut self, replies: &mut Replies) {
         for index in 0..self.outs.len() {
-            let mut left = LEFT;
-            while left > 0 {
-                match self.copy_now(index, replies).await {
-                    0 => break,
-                    read => left = left.saturating_sub(read),
-                }
+            let (mut left, mut read) = (LEFT, 1);
+            while left > 0 && read > 0 {
+                read = self.copy_now(index, replies).await;
+                left = left.saturating_sub(read);
             }
             let out = &mut self.outs[index];
             let (clean, kept) = (out.client.finish(), out.journal.finish());
