@@ -182,6 +182,11 @@ def two_thousand_files(bench):
 
 def what_comes_before_it_is_ready_waits(bench):
     """The request is sent while the run's own command still works."""
+    def running():
+        rows = bench.call("runs", "list", "--state", bench.state, "--site", bench.site, "--status", "running", "--json").json["runs"]
+        return {row.get("run_id") or row["runId"] for row in rows}
+
+    before = running()
     slow = Held(bench, "--mount", f"{bench.source('early')}:/workspace/plugin", "--command", "wordpress.run-php",
                 "--arg", "code=sleep(3); echo file_exists('/workspace/plugin/early.txt') ? 'there' : 'not yet';", seconds=300)
     directory = os.path.join(bench.directory, "early-push")
@@ -189,8 +194,7 @@ def what_comes_before_it_is_ready_waits(bench):
     run = None
     while run is None:
         must(slow.process.poll() is None, slow.said)
-        rows = bench.call("runs", "list", "--state", bench.state, "--site", bench.site, "--status", "running", "--json").json["runs"]
-        run = next(((r.get("run_id") or r["runId"]) for r in rows if (r.get("run_id") or r["runId"]) != _SHARED["run"]), None)
+        run = next(iter(running() - before), None)
     answer = bench.call("sync", run, "push", directory, "--site", bench.site, "--state", bench.state, "--json")
     answer.expect(0)
     must([c["path"] for c in answer.json["carried"]] == ["early.txt"], str(answer))

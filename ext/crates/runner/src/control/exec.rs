@@ -27,8 +27,7 @@ const INPUT: usize = 1024 * 1024;
 const PAUSE: Duration = Duration::from_millis(20);
 /// How often a client whose input waits is looked after.
 const LOOK: Duration = Duration::from_millis(500);
-/// Output that may still be there when a program has ended: as much as a user's pipe can hold. It is
-/// a matter of bytes and not of time, or a machine or a client that halts for a moment loses some.
+/// Left when a program has ended: no more than a pipe holds. No bound of time, or who halts loses it.
 const LEFT: usize = 1024 * 1024;
 /// Time between a hang-up and a kill.
 const GRACE: Duration = Duration::from_secs(2);
@@ -398,21 +397,20 @@ impl<'a> Conversation<'a> {
                 }
             };
             let stream = self.outs[index].stream;
-            replies
-                .send(&LiveReply::Output {
-                    stream,
-                    text,
-                    base64,
-                })
-                .await;
+            let output = LiveReply::Output {
+                stream,
+                text,
+                base64,
+            };
+            replies.send(&output).await;
         }
     }
 
     /// What is left when it has ended; a process in the background does not hold us.
     async fn drain(&mut self, replies: &mut Replies) {
         for index in 0..self.outs.len() {
-            let (mut left, mut read) = (LEFT, 1);
-            while left > 0 && read > 0 {
+            let (mut read, mut left) = (1, LEFT);
+            while read > 0 && left > 0 {
                 read = self.copy_now(index, replies).await;
                 left = left.saturating_sub(read);
             }
