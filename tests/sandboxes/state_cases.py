@@ -231,7 +231,11 @@ def locks_of(bench, box):
     wanted = {os.path.join(box.directory, "lease"), os.path.join(site(bench), "active", box.id)}
     handle = os.pidfd_open(pid)
     try:
-        numbers = [int(name) for name in os.listdir(f"/proc/{pid}/fd") if os.readlink(f"/proc/{pid}/fd/{name}") in wanted]
+        numbers = []
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            # A connection may close while this looks.
+            with contextlib.suppress(FileNotFoundError):
+                numbers += [int(name)] if os.readlink(f"/proc/{pid}/fd/{name}") in wanted else []
         copies = [ctypes.CDLL(None, use_errno=True).syscall(pidfd_getfd, handle, number, 0) for number in numbers]
     finally:
         os.close(handle)
