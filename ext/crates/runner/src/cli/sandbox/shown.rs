@@ -13,9 +13,8 @@ use wp_codebox_runtime::{
 
 /// How long a sandbox may take to say how it is.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long a dying supervisor is waited for, and between two looks.
+/// How long a dying supervisor is waited for.
 const DYING: Duration = Duration::from_secs(5);
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// Events at the end of a journal in which its end is looked for.
 const TAIL: u64 = 64;
 
@@ -80,7 +79,7 @@ pub(super) fn is_being_made(run: &FoundRun) -> bool {
 fn last_look(state: &StateDir, run: &FoundRun, mut seen: RunView) -> Result<RunView, ErrorBody> {
     let until = Instant::now() + DYING;
     while seen.status == RunStatus::Running && Instant::now() < until {
-        std::thread::sleep(LOOK_AGAIN);
+        std::thread::sleep(super::LOOK_AGAIN);
         seen = view(state, run).map_err(|e| e.body())?;
     }
     Ok(seen)
