@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => 'a3021779b3bbd31505b744b6c949dea47e3d0b9b9d714aef2379a9fc6b3e0ccc',
+	'contract_digest' => 'bcd8bc9221a6aaf96a7544d02df1403df9b0b851f0f2ddd8b21efd3d95ef2bad',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',

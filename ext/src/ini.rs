@@ -5,7 +5,8 @@ use ext_php_rs::flags::IniEntryPermission;
 use ext_php_rs::zend::{IniEntryDef, IniEntryDefs};
 use std::ffi::{CStr, c_char, c_int};
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, OuterSandbox, OuterSandboxKind, OuterSandboxNeed,
+    ErrorBody, ErrorCode, GuestIds, IdentityChoice, InvalidGuestIds, OuterSandbox,
+    OuterSandboxKind, OuterSandboxNeed,
 };
 
 unsafe extern "C" {
@@ -18,6 +19,8 @@ const RUNNER: &CStr = c"wp_codebox.runner";
 const LAUNCHER: &CStr = c"wp_codebox.launcher";
 const PHP_BINARY: &CStr = c"wp_codebox.php_binary";
 const CGROUP: &CStr = c"wp_codebox.cgroup";
+const IDENTITY: &CStr = c"wp_codebox.identity";
+const GUEST_IDS: &CStr = c"wp_codebox.guest_ids";
 const MOUNT_ROOTS: &CStr = c"wp_codebox.mount_roots";
 const AGENTS_DIR: &CStr = c"wp_codebox.agents_dir";
 
@@ -30,7 +33,7 @@ const RUNNER_SOCKET: &CStr = c"wp_codebox.runner_socket";
 /// Most runs of a site that a host may allow at once.
 const MOST_RUNS: u32 = 256;
 
-static ENTRIES: IniEntryDefs<13> = IniEntryDefs::new([
+static ENTRIES: IniEntryDefs<15> = IniEntryDefs::new([
     IniEntryDef::new(
         STATE_DIR,
         c"/var/lib/wp-codebox",
@@ -49,6 +52,8 @@ static ENTRIES: IniEntryDefs<13> = IniEntryDefs::new([
     ),
     IniEntryDef::new(PHP_BINARY, c"/usr/bin/php", IniEntryPermission::System),
     IniEntryDef::new(CGROUP, c"", IniEntryPermission::System),
+    IniEntryDef::new(IDENTITY, c"auto", IniEntryPermission::System),
+    IniEntryDef::new(GUEST_IDS, c"", IniEntryPermission::System),
     IniEntryDef::new(MOUNT_ROOTS, c"", IniEntryPermission::System),
     IniEntryDef::new(
         AGENTS_DIR,
@@ -74,6 +79,15 @@ pub(crate) enum ConfigError {
     /// It is none of the words it may be.
     #[error("{name} must be none, bubblewrap or gvisor; set it in php.ini")]
     NotAKind { name: String },
+    /// It is none of the identities.
+    #[error("{name} must be auto, own or shared; set it in php.ini")]
+    NotAnIdentity { name: String },
+    /// It is no range of ids.
+    #[error("{name}: {source}; set it in php.ini")]
+    NotIds {
+        name: String,
+        source: InvalidGuestIds,
+    },
     /// It is no number of runs.
     #[error("{name} must be a whole number from 1 to {MOST_RUNS}; set it in php.ini")]
     NotACount { name: String },
@@ -85,6 +99,8 @@ impl From<ConfigError> for ErrorBody {
             ConfigError::NotUtf8 { name }
             | ConfigError::NotAbsolute { name }
             | ConfigError::NotAKind { name }
+            | ConfigError::NotAnIdentity { name }
+            | ConfigError::NotIds { name, .. }
             | ConfigError::NotACount { name } => name.clone(),
         };
         ErrorBody::new(ErrorCode::ConfigInvalid, error.to_string()).with("setting", name)
@@ -111,6 +127,10 @@ pub(crate) struct Settings {
     pub(crate) php_binary: String,
     /// Cgroup directory below which runs get their groups; empty: the runner's own group.
     pub(crate) cgroup: String,
+    /// Whose kernel uid guests get: `auto`, `own` or `shared`.
+    pub(crate) identity: String,
+    /// `FIRST:COUNT`; empty: what the service or the default says.
+    pub(crate) guest_ids: String,
     /// Directories below which abilities and screens may mount.
     pub(crate) mount_roots: Vec<String>,
     /// Directory with the programs of agent presets; empty: none is installed.
@@ -135,6 +155,8 @@ impl Settings {
             launcher: read(LAUNCHER)?,
             php_binary: read(PHP_BINARY)?,
             cgroup: read(CGROUP)?,
+            identity: read(IDENTITY)?,
+            guest_ids: read(GUEST_IDS)?,
             mount_roots: read(MOUNT_ROOTS)?
                 .split(':')
                 .filter(|root| !root.is_empty())
@@ -176,6 +198,8 @@ impl Settings {
             absolute(RUNNER_SOCKET, &settings.runner_socket)?;
         }
         settings.outer_sandbox()?;
+        settings.identity()?;
+        settings.guest_ids()?;
         settings.max_runs()?;
         Ok(settings)
     }
@@ -187,6 +211,31 @@ impl Settings {
             Ok(_) | Err(_) => Err(ConfigError::NotACount {
                 name: text(MAX_RUNS),
             }),
+        }
+    }
+
+    /// Whose kernel uid guests get.
+    pub(crate) fn identity(&self) -> Result<IdentityChoice, ConfigError> {
+        match self.identity.as_str() {
+            "auto" | "" => Ok(IdentityChoice::Auto),
+            "own" => Ok(IdentityChoice::Own),
+            "shared" => Ok(IdentityChoice::Shared),
+            _ => Err(ConfigError::NotAnIdentity {
+                name: text(IDENTITY),
+            }),
+        }
+    }
+
+    /// The ids set aside for guests.
+    pub(crate) fn guest_ids(&self) -> Result<Option<GuestIds>, ConfigError> {
+        match self.guest_ids.as_str() {
+            "" => Ok(None),
+            given => GuestIds::parse(given)
+                .map(Some)
+                .map_err(|source| ConfigError::NotIds {
+                    name: text(GUEST_IDS),
+                    source,
+                }),
         }
     }
 

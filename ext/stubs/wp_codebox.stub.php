@@ -72,7 +72,8 @@ final class Extension
     /**
      * Effective configuration, without secrets: `version`, `contract_digest`,
      * `protocol`, `php_api`, `state_dir`, `share_dir`, `runner`, `launcher`,
-     * `php_binary`, `cgroup`, `mount_roots` (list), `outer_sandbox`, `outer_sandbox_program`,
+     * `php_binary`, `cgroup`, `identity`, `guest_ids` (texts as set), `mount_roots` (list),
+     * `outer_sandbox`, `outer_sandbox_program`,
      * `max_runs` (int; the text of the setting when it is none), `runner_socket`, `agents_dir`,
      * `agents`: the presets of command-line agents [{name, title, about, apis, license,
      * homepage, install, network, installed}].

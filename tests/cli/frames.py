@@ -9,7 +9,7 @@ import time
 
 from harness import Failed, must
 
-PROTOCOL = 4
+PROTOCOL = 5
 
 
 def task(goal):

@@ -12,7 +12,7 @@ from harness import NotHere, must
 
 POLICY = {"network": "deny", "filesystem": "readwrite-mounts", "commands": ["command-agent-run"], "secrets": "none",
           "approvals": "never"}
-AXES = ["files", "processes", "network", "syscalls", "privileges", "memory", "cpu", "pids", "disk"]
+AXES = ["files", "processes", "network", "syscalls", "privileges", "memory", "cpu", "pids", "disk", "identity"]
 
 
 def with_policy(**more):

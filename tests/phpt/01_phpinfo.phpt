@@ -22,7 +22,7 @@ wp_codebox
 
 wp_codebox => enabled
 Version => %d.%d.%d
-Runner protocol => 4
+Runner protocol => 5
 Contract digest => %x
 
 Directive => Local Value => Master Value

@@ -72,7 +72,7 @@ int(1)
 bool(true)
 {
     "type": "start",
-    "protocol": 4,
+    "protocol": 5,
     "request": {
         "schema": "wp-codebox/run-request/v1",
         "site": "site-1",

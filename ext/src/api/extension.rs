@@ -49,6 +49,8 @@ impl Extension {
                 "launcher": settings.launcher,
                 "php_binary": settings.php_binary,
                 "cgroup": settings.cgroup,
+                "identity": settings.identity,
+                "guest_ids": settings.guest_ids,
                 "mount_roots": settings.mount_roots,
                 "outer_sandbox": settings.outer_sandbox,
                 "outer_sandbox_program": settings.outer_sandbox_program,

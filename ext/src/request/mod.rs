@@ -229,6 +229,8 @@ fn paths(fields: &mut Fields, settings: &Settings) -> Result<RunPaths, ErrorBody
         denied,
         allowed_roots,
         cgroup: Some(settings.cgroup.clone()).filter(|path| !path.is_empty()),
+        identity: settings.identity()?,
+        guest_ids: settings.guest_ids()?,
         agents_dir: Some(settings.agents_dir.clone()).filter(|path| !path.is_empty()),
         browser: None,
     })

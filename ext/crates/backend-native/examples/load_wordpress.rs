@@ -9,9 +9,9 @@ use std::error::Error;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use wp_codebox_backend_native::{
-    Cgroup, ExecCall, ExecEnd, Guest, GuestEgress, GuestSpec, HostLayout, KillCause, LaunchOptions,
-    NoSandbox, PhpLayout, TemplateAccess, TemplateRequest, build_plan, ensure_template,
-    environment,
+    Cgroup, ExecCall, ExecEnd, Guest, GuestEgress, GuestIdentity, GuestSpec, HostLayout, KillCause,
+    LaunchOptions, NoSandbox, PhpLayout, TemplateAccess, TemplateRequest, build_plan,
+    ensure_template, environment,
 };
 use wp_codebox_contracts::{
     ExecLimits, ExecRequest, ExecTerminal, ExecutionId, GuestPath, IsolationLevel, Limits,
@@ -26,6 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let launcher = Path::new(launcher);
     let host = HostLayout::probe();
+    let identity = GuestIdentity::shared("this example asks for none");
     let php = PhpLayout::discover(Path::new(php), Path::new(state))?;
     let template = ensure_template(&TemplateRequest {
         wordpress: Path::new(wordpress),
@@ -36,6 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         php: &php,
         host: &host,
         level: wp_codebox_contracts::IsolationLevel::Full,
+        identity: &identity,
     })?;
     let plan = build_plan(&GuestSpec {
         host: &host,
@@ -57,6 +59,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         sandbox: &NoSandbox,
         ready_timeout: Duration::from_secs(30),
         cgroup: &Cgroup::none("this example makes none"),
+        identity: &identity,
     };
     let mut guest = Guest::launch(&plan, &options)?;
     if guest.report().level != IsolationLevel::Full {

@@ -11,10 +11,13 @@ use rustix::net::{
     SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg,
     sendmsg, socketpair, sockopt,
 };
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
+#[cfg(test)]
 use wp_codebox_contracts::{GuestReply, GuestRequest};
 
 /// Largest packet either side accepts, bytes.
@@ -24,9 +27,9 @@ const DESCRIPTORS: usize = 4;
 
 /// What one receive came to.
 #[derive(Debug)]
-pub(crate) enum Received {
+pub(crate) enum Received<T> {
     /// A message and its descriptors.
-    Message(Box<GuestReply>, Vec<OwnedFd>),
+    Message(Box<T>, Vec<OwnedFd>),
     /// Something that is no message; its descriptors are closed.
     Garbage,
     /// Nothing there yet.
@@ -77,7 +80,7 @@ impl Sender {
     /// Sends one request with descriptors; waits at most `patience` for room.
     pub(crate) fn send(
         &self,
-        request: &GuestRequest,
+        request: &impl Serialize,
         descriptors: &[BorrowedFd<'_>],
         patience: Duration,
     ) -> Result<(), SendFailure> {
@@ -130,7 +133,7 @@ impl Channel {
     /// Sends one request with descriptors.
     pub(crate) fn send(
         &self,
-        request: &GuestRequest,
+        request: &impl Serialize,
         descriptors: &[BorrowedFd<'_>],
     ) -> Result<(), SendFailure> {
         self.sender.send(request, descriptors, ROOM)
@@ -141,7 +144,7 @@ impl Channel {
     }
 
     /// Receives without waiting.
-    pub(crate) fn receive(&mut self) -> Received {
+    pub(crate) fn receive<T: DeserializeOwned>(&mut self) -> Received<T> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
@@ -223,34 +226,58 @@ mod tests {
     #[test]
     fn garbage_is_told_from_messages_and_the_end() {
         let (mut ours, theirs) = pair();
-        assert!(matches!(ours.receive(), Received::Empty));
+        assert!(matches!(ours.receive::<GuestReply>(), Received::Empty));
         send(&theirs, b"{\"type\":\"no\"}", SendFlags::empty()).unwrap();
-        assert!(matches!(ours.receive(), Received::Garbage));
-        let good = serde_json::to_vec(&GuestReply::Layer { index: 7 }).unwrap();
+        assert!(matches!(ours.receive::<GuestReply>(), Received::Garbage));
+        let good = serde_json::to_vec(&GuestReply::ConnectFailed {
+            ticket: 7,
+            errno: 1,
+        })
+        .unwrap();
         send(&theirs, &good, SendFlags::empty()).unwrap();
         let Received::Message(reply, fds) = ours.receive() else {
             panic!("no message");
         };
-        assert_eq!((*reply, fds.len()), (GuestReply::Layer { index: 7 }, 0));
+        assert_eq!(
+            (*reply, fds.len()),
+            (
+                GuestReply::ConnectFailed {
+                    ticket: 7,
+                    errno: 1
+                },
+                0
+            )
+        );
         drop(theirs);
-        assert!(matches!(ours.receive(), Received::Closed));
+        assert!(matches!(ours.receive::<GuestReply>(), Received::Closed));
     }
 
     #[test]
     fn a_packet_over_the_limit_is_garbage_one_at_the_limit_passes_the_socket() {
         let (mut ours, theirs) = pair();
         send(&theirs, &vec![b' '; PACKET + 10], SendFlags::empty()).unwrap();
-        assert!(matches!(ours.receive(), Received::Garbage));
-        let mut good = serde_json::to_vec(&GuestReply::Layer { index: 1 }).unwrap();
+        assert!(matches!(ours.receive::<GuestReply>(), Received::Garbage));
+        let mut good = serde_json::to_vec(&GuestReply::ConnectFailed {
+            ticket: 1,
+            errno: 1,
+        })
+        .unwrap();
         good.resize(PACKET, b' ');
         send(&theirs, &good, SendFlags::empty()).unwrap();
-        assert!(matches!(ours.receive(), Received::Message(..)));
+        assert!(matches!(
+            ours.receive::<GuestReply>(),
+            Received::Message(..)
+        ));
     }
 
     #[test]
     fn more_descriptors_than_any_message_has_are_garbage() {
         let (mut ours, theirs) = pair();
-        let layer = serde_json::to_vec(&GuestReply::Layer { index: 7 }).unwrap();
+        let layer = serde_json::to_vec(&GuestReply::ConnectFailed {
+            ticket: 7,
+            errno: 1,
+        })
+        .unwrap();
         for count in 0..=12 {
             let passed = vec![theirs.as_fd(); count];
             let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(12))];
@@ -258,7 +285,7 @@ mod tests {
             assert!(count == 0 || control.push(SendAncillaryMessage::ScmRights(&passed)));
             let parts = [IoSlice::new(&layer)];
             sendmsg(&theirs, &parts, &mut control, SendFlags::empty()).unwrap();
-            match ours.receive() {
+            match ours.receive::<GuestReply>() {
                 Received::Message(_, fds) => assert!(count <= 4 && fds.len() == count, "{count}"),
                 other => assert!(count > 4 && matches!(other, Received::Garbage), "{count}"),
             }

@@ -222,7 +222,8 @@ pub fn weaknesses(facts: &HostFacts, report: &IsolationReport) -> Vec<Cause> {
             | IsolationAxis::Memory
             | IsolationAxis::Cpu
             | IsolationAxis::Pids
-            | IsolationAxis::Disk => {}
+            | IsolationAxis::Disk
+            | IsolationAxis::Identity => {}
         }
     }
     found

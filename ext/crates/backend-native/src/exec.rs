@@ -8,7 +8,7 @@ use crate::channel::{Received, SendFailure, timespec};
 use crate::guest::{Guest, KillCause};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::OFlags;
+use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::time::{Duration, Instant};
@@ -155,6 +155,19 @@ struct Streams<'a> {
 
 type Sink<'s> = &'s mut dyn FnMut(OutputStream, &[u8]);
 
+/// Lets a guest with another kernel uid open its own pipes by name, as `/dev/stderr` is. Only
+/// processes that hold a pipe have a name for it.
+pub(crate) fn reopenable(stdio: &[BorrowedFd<'_>; 3]) {
+    for fd in stdio {
+        let pipe = rustix::fs::fstat(fd)
+            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo);
+        if pipe {
+            // Of one that is not this process's the mode is its maker's.
+            let _ = rustix::fs::fchmod(fd, Mode::from_raw_mode(0o666));
+        }
+    }
+}
+
 impl Guest {
     /// Runs one program to its end. `on_output` is called on this thread, in the order in which
     /// bytes were read. Returns when the program has exited: a process it left behind in the
@@ -195,6 +208,7 @@ impl Guest {
             stdout_guest.as_fd(),
             stderr_guest.as_fd(),
         ];
+        reopenable(&guests);
         match self.channel.send(&request, &guests) {
             Ok(()) => {}
             Err(SendFailure::TooLarge) => return Err(ExecError::TooLarge),

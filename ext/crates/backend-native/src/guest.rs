@@ -11,6 +11,7 @@ use crate::launched::Launched;
 use crate::launching::{Started, start};
 use crate::process_sandbox::ProcessSandbox;
 use crate::spawn::LauncherProcess;
+use crate::spawner::GuestIdentity;
 use crate::watch::{self, Shared, Usage};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::collections::BTreeMap;
@@ -37,6 +38,8 @@ pub struct LaunchOptions<'a> {
     pub ready_timeout: Duration,
     /// The group that the guest shall be in, or why there is none.
     pub cgroup: &'a Cgroup,
+    /// Whose kernel uid the guest gets.
+    pub identity: &'a GuestIdentity,
 }
 
 /// A running guest.
@@ -49,7 +52,6 @@ pub struct Guest {
     pub(crate) egress: Option<EgressListeners>,
     pub(crate) launched: Launched,
     process: LauncherProcess,
-    lifetime: Option<OwnedFd>,
     report: IsolationReport,
     audit: SandboxAudit,
     watcher: Option<JoinHandle<()>>,
@@ -91,7 +93,6 @@ impl Guest {
         let Started {
             channel,
             process,
-            lifetime,
             shared,
             layers,
             egress,
@@ -106,7 +107,6 @@ impl Guest {
             egress,
             launched: Launched::default(),
             process,
-            lifetime: Some(lifetime),
             report,
             audit,
             watcher: None,
@@ -123,8 +123,10 @@ impl Guest {
             Some(layer) => Some(layer.try_clone().map_err(host("layer"))?),
             None => None,
         };
-        let watcher =
-            watch::start(Arc::clone(&guest.shared), guest.limits, disk).map_err(host("thread"))?;
+        let spawner = options.identity.spawner().map(|spawner| spawner.pidfd());
+        let spawner = spawner.transpose().map_err(host("spawner"))?;
+        let watcher = watch::start(Arc::clone(&guest.shared), guest.limits, disk, spawner)
+            .map_err(host("thread"))?;
         guest.watcher = Some(watcher);
         Ok(guest)
     }
@@ -199,7 +201,6 @@ impl Guest {
         let process = self.process.wait();
         // A wrapper that had to be killed is gone before what it wrapped.
         poll_in(self.shared.pidfd.as_fd(), TEARDOWN);
-        self.lifetime = None;
         if let Some(watcher) = self.watcher.take() {
             let _ = watcher.join();
         }

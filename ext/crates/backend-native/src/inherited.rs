@@ -1,6 +1,6 @@
-//! A descriptor that a parent process passed on by number.
+//! What a process gets from others without asking: a descriptor by number, a peer's groups.
 
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::io;
 
 /// Takes a copy of descriptor `number`, close-on-exec, and closes the original, so that
@@ -19,4 +19,27 @@ pub fn inherited_descriptor(number: i32) -> io::Result<OwnedFd> {
     // SAFETY: the original came from exec, so no owner of it exists in this process.
     unsafe { rustix::io::close(number) };
     Ok(copy)
+}
+
+/// Supplementary groups of the process at the other end of a unix socket, when it connected.
+pub fn peer_groups(socket: impl AsFd) -> io::Result<Vec<u32>> {
+    // More than NGROUPS_MAX, the kernel's limit for one process.
+    let mut groups = vec![0_u32; 65_537];
+    let mut length = libc::socklen_t::try_from(size_of_val(groups.as_slice()))
+        .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    // SAFETY: the buffer has `length` bytes, which the kernel replaces by what it wrote.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERGROUPS,
+            groups.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    groups.truncate(length as usize / size_of::<u32>());
+    Ok(groups)
 }

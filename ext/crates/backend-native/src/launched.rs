@@ -67,6 +67,7 @@ impl Launched {
             GuestReply::Connected { ticket } => self.tickets.connected(ticket, descriptors),
             GuestReply::ConnectFailed { ticket, errno } => self.tickets.failed(ticket, errno),
             GuestReply::Spawned { .. }
+            | GuestReply::Scratch
             | GuestReply::Layer { .. }
             | GuestReply::Egress
             | GuestReply::Ready { .. }
@@ -113,6 +114,7 @@ impl Guest {
             });
         }
         let fds = stdio.each_ref().map(AsFd::as_fd);
+        crate::exec::reopenable(&fds);
         match self
             .channel
             .send(&GuestRequest::Exec(request.clone()), &fds)

@@ -9,13 +9,18 @@ use crate::guest::{LaunchOptions, TEARDOWN, poll_in};
 use crate::launch_error::LaunchError;
 use crate::process_sandbox::LauncherCommand;
 use crate::spawn::{LauncherProcess, send_plan, spawn};
-use crate::watch::Shared;
+use crate::spawner::GuestIdentity;
+use crate::watch::{KillCause, Shared};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wp_codebox_contracts::{GuestReply, IsolationReport, LaunchMount, LaunchPlan, SandboxAudit};
+use wp_codebox_contracts::{
+    Enforcement, GuestReply, IsolationAxis, IsolationReport, LaunchMount, LaunchPlan, PlanIdentity,
+    SandboxAudit,
+};
 use wp_codebox_runtime::EgressListeners;
 
 /// In place of the number of a pid 1 that is gone.
@@ -25,6 +30,9 @@ const GONE: i32 = 0;
 #[derive(Default)]
 struct Arrivals {
     spawned: Option<(i32, OwnedFd)>,
+    /// With an identity of its own: where the layers lie.
+    scratch: Option<OwnedFd>,
+    directories: BTreeMap<u32, String>,
     layers: BTreeMap<u32, OwnedFd>,
     egress: Option<EgressListeners>,
     report: Option<IsolationReport>,
@@ -34,7 +42,6 @@ struct Arrivals {
 pub(crate) struct Started {
     pub(crate) channel: Channel,
     pub(crate) process: LauncherProcess,
-    pub(crate) lifetime: OwnedFd,
     pub(crate) shared: Arc<Shared>,
     pub(crate) layers: BTreeMap<u32, OwnedFd>,
     pub(crate) egress: Option<EgressListeners>,
@@ -54,12 +61,14 @@ pub(crate) fn start(
             source: source.into(),
         }
     };
-    let bytes = serde_json::to_vec(plan).map_err(|_| LaunchError::Protocol {
-        detail: "the plan is no JSON",
-    })?;
     let (plan_read, plan_write) = pipe_with(PipeFlags::CLOEXEC).map_err(errno("pipe"))?;
     let (mut channel, theirs) = Channel::pair().map_err(errno("channel"))?;
     let (lifetime_read, lifetime) = pipe_with(PipeFlags::CLOEXEC).map_err(errno("pipe"))?;
+    let translated = options.identity.spawner().map(|one| one.translate(plan));
+    let plan = translated.as_ref().unwrap_or(plan);
+    let bytes = serde_json::to_vec(plan).map_err(|_| LaunchError::Protocol {
+        detail: "the plan is no JSON",
+    })?;
     let program = options.launcher.to_str().ok_or(LaunchError::Protocol {
         detail: "the launcher's path is not UTF-8",
     })?;
@@ -69,13 +78,15 @@ pub(crate) fn start(
         plan,
     });
     let around = options.sandbox.kind();
-    let mut process = spawn(
-        &wrapped,
-        plan_read.as_fd(),
-        theirs.as_fd(),
-        lifetime_read.as_fd(),
-    )
-    .map_err(|source| {
+    let given = [plan_read.as_fd(), theirs.as_fd(), lifetime_read.as_fd()];
+    let started = match options.identity {
+        GuestIdentity::Own(spawner) => spawner.launch(&wrapped, given),
+        GuestIdentity::Shared { .. } => {
+            let [plan, channel, lifetime] = given;
+            spawn(&wrapped, plan, channel, lifetime)
+        }
+    };
+    let mut process = started.map_err(|source| {
         let path = options.launcher.to_owned();
         LaunchError::Launcher { path, source }.wrapped_in(around)
     })?;
@@ -85,6 +96,7 @@ pub(crate) fn start(
         .map_err(host("cgroup"))
         .and_then(|()| send_plan(plan_write, &bytes, until).map_err(host("plan")))
         .and_then(|()| await_ready(&mut channel, &mut process, plan, options.ready_timeout));
+    let begun = begun.and_then(|arrivals| arrivals.read_through(options.identity));
     let arrivals = match begun {
         Ok(arrivals) => arrivals,
         Err(error) => {
@@ -109,16 +121,82 @@ pub(crate) fn start(
         });
     }
     let meter = grouping::confirm(options.cgroup, process.pid(), pid, &mut report);
+    if let Err(detail) = identified(options.identity, pid, &mut report) {
+        process.kill();
+        let _ = process.wait();
+        return Err(LaunchError::Protocol { detail });
+    }
     Ok(Started {
         channel,
         process,
-        lifetime,
-        shared: Shared::new(pid, pidfd, meter),
+        shared: Shared::new(pid, pidfd, lifetime, meter),
         layers: arrivals.layers,
         egress: arrivals.egress,
         report,
         audit: wrapped.audit,
     })
+}
+
+impl Arrivals {
+    /// Opens the layers of a guest with a kernel uid of its own: through a mount in which its
+    /// files are the state owner's. No foreign code has run yet, so the names are the launcher's.
+    fn read_through(mut self, identity: &GuestIdentity) -> Result<Self, LaunchError> {
+        let (Some(spawner), Some(scratch)) = (identity.spawner(), self.scratch.take()) else {
+            return Ok(self);
+        };
+        let host = |step| move |source: std::io::Error| LaunchError::Host { step, source };
+        spawner.expose(scratch.as_fd()).map_err(host("expose"))?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        for (index, name) in std::mem::take(&mut self.directories) {
+            let layer = openat2(&scratch, &*name, flags, Mode::empty(), resolve)
+                .map_err(|errno| host("layer")(errno.into()))?;
+            self.layers.insert(index, layer);
+        }
+        Ok(self)
+    }
+}
+
+/// Completes the row of the identity from what the kernel says of pid 1, seen from outside.
+fn identified(
+    identity: &GuestIdentity,
+    pid: i32,
+    report: &mut IsolationReport,
+) -> Result<(), &'static str> {
+    let row = report
+        .axes
+        .iter_mut()
+        .find(|row| row.axis == IsolationAxis::Identity)
+        .ok_or("the report has no identity")?;
+    match identity {
+        GuestIdentity::Shared { reason } => {
+            row.evidence = format!("{}; {reason}", row.evidence);
+            Ok(())
+        }
+        GuestIdentity::Own(spawner) => {
+            let id = spawner.id();
+            if kernel_ids(pid) != Some([id, id]) {
+                return Err("the guest does not have the identity made for it");
+            }
+            row.enforced = Enforcement::Enforced;
+            row.by = "a kernel uid and gid that nothing else on this host has".to_owned();
+            row.evidence = format!(
+                "pid 1 runs as {id}:{id}, as the kernel shows it; the id is locked and no other \
+                 process had it"
+            );
+            Ok(())
+        }
+    }
+}
+
+/// Real user and group of a process, in this process's namespace.
+fn kernel_ids(pid: i32) -> Option<[u32; 2]> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let first = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        line.split_whitespace().next()?.parse().ok()
+    };
+    Some([first("Uid:")?, first("Gid:")?])
 }
 
 /// What the guest of a self-test reports. It is gone afterwards.
@@ -127,7 +205,7 @@ pub(crate) fn observe(
     options: &LaunchOptions<'_>,
 ) -> Result<IsolationReport, LaunchError> {
     let mut started = start(plan, options)?;
-    drop(started.lifetime);
+    started.shared.kill(KillCause::Finished);
     if !poll_in(started.process.pidfd(), TEARDOWN) {
         started.process.kill();
     }
@@ -197,10 +275,20 @@ fn accept(
             arrivals.spawned = Some((pid_here(pidfd.as_fd()).unwrap_or(GONE), pidfd));
             Ok(())
         }
-        (GuestReply::Layer { index }, Some(layer)) => {
-            if !captures(plan).any(|wanted| wanted == index)
-                || arrivals.layers.insert(index, layer).is_some()
-            {
+        (GuestReply::Scratch, Some(scratch))
+            if plan.identity == PlanIdentity::Own && arrivals.scratch.is_none() =>
+        {
+            arrivals.scratch = Some(scratch);
+            Ok(())
+        }
+        (GuestReply::Layer { index, directory }, layer)
+            if layer.is_some() == arrivals.scratch.is_none() =>
+        {
+            let twice = match layer {
+                Some(layer) => arrivals.layers.insert(index, layer).is_some(),
+                None => arrivals.directories.insert(index, directory).is_some(),
+            };
+            if twice || !captures(plan).any(|wanted| wanted == index) {
                 return protocol("a layer nobody asked for arrived");
             }
             Ok(())
@@ -223,6 +311,7 @@ fn accept(
         }),
         (
             GuestReply::Spawned { .. }
+            | GuestReply::Scratch
             | GuestReply::Layer { .. }
             | GuestReply::Egress
             | GuestReply::Ready { .. }
@@ -259,7 +348,9 @@ fn captures(plan: &LaunchPlan) -> impl Iterator<Item = u32> + '_ {
 }
 
 fn complete(arrivals: Arrivals, plan: &LaunchPlan) -> Result<Arrivals, LaunchError> {
-    let detail = if !captures(plan).all(|index| arrivals.layers.contains_key(&index)) {
+    let there =
+        |index| arrivals.layers.contains_key(&index) || arrivals.directories.contains_key(&index);
+    let detail = if !captures(plan).all(there) {
         "a layer is missing"
     } else if plan.egress.is_some() && arrivals.egress.is_none() {
         "the listening sockets are missing"

@@ -30,6 +30,7 @@ mod process_sandbox;
 mod reduced;
 mod self_test;
 mod spawn;
+mod spawner;
 mod template;
 mod watch;
 
@@ -44,13 +45,13 @@ pub use host::{HiddenPath, HostLayout, SystemEntry, SystemEntryKind};
 pub use host_facts::{
     CgroupHierarchy, CgroupState, HostFacts, MINIMUM_KERNEL, SettingValue, Surroundings,
 };
-pub use inherited::inherited_descriptor;
+pub use inherited::{inherited_descriptor, peer_groups};
 pub use launch_error::LaunchError;
 pub use launched::{LAUNCHED, LaunchEnd};
 pub use native::{NativeBackend, NativeSpec};
 pub use php::{PhpError, PhpExtension, PhpLayout};
 pub use plan::{
-    AGENTS, BrowserPlan, GuestEgress, GuestSpec, MountPaths, PlanError, PlannedComponent,
+    AGENTS, BrowserPlan, GUEST_ID, GuestEgress, GuestSpec, MountPaths, PlanError, PlannedComponent,
     PlannedComponents, PlannedMount, ProgramDirectory, TemplateAccess, WP_CONTENT_LAYER,
     browser_plan, build_plan, egress_environment, environment, mount_paths, php_ini,
 };
@@ -62,6 +63,9 @@ pub use process_sandbox::{
 pub use reduced::{GuestRoot, GuestTree, LayoutError};
 pub use self_test::{
     LauncherIdentity, SELF_TEST_LIMITS, SelfTest, SelfTestRequest, Trial, run_self_test, self_test,
+};
+pub use spawner::{
+    GuestIdentity, Spawner, SpawnerError, SpawnerRequestSpec, ViewSource, ViewState,
 };
 pub use template::{
     LeftTemplate, Sweep, Template, TemplateError, TemplateRequest, ensure_template, sweep_templates,

@@ -12,6 +12,7 @@ use crate::plan::{
 };
 use crate::process_sandbox::ProcessSandbox;
 use crate::reduced::{DiskWatch, GuestTree};
+use crate::spawner::GuestIdentity;
 use crate::template::Template;
 use std::collections::BTreeMap;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -50,6 +51,8 @@ pub struct NativeBackend {
     pub cancellation: Arc<Cancellation>,
     /// The group of the run's guests, or why there is none.
     pub cgroup: Arc<Cgroup>,
+    /// Whose kernel uid the guests get; at `reduced` the runner's.
+    pub identity: GuestIdentity,
 }
 
 /// What one guest is made from.
@@ -114,6 +117,7 @@ impl Backend for NativeBackend {
             sandbox: self.sandbox.as_ref(),
             ready_timeout: READY,
             cgroup: &self.cgroup,
+            identity: &self.identity,
         };
         let view = match spec.level {
             IsolationLevel::Full => View::Private,
@@ -174,6 +178,7 @@ impl NativeBackend {
                 sandbox: self.sandbox.as_ref(),
                 ready_timeout: READY,
                 cgroup: &apart,
+                identity: &self.identity,
             },
         )
         .map_err(|e| e.body())?;

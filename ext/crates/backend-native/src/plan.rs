@@ -23,13 +23,13 @@ use settings::{EGRESS_AUTHORITY, EGRESS_PORT, EGRESS_SOCKET, HOME, egress_ini};
 use wp_codebox_contracts::{
     BindSource, CallSet, EgressSockets, ErrorBody, ErrorCode, GuestPath, HostSource,
     InvalidGuestPath, IsolationLevel, LaunchMount, LaunchPlan, LaunchPurpose, Limits, MountAccess,
-    MountView, PLAN_VERSION, StagedFile, TmpfsEntry,
+    MountView, PLAN_VERSION, PlanIdentity, StagedFile, TmpfsEntry,
 };
 
 /// Layer index of the guest's `wp-content`; mounts use their own index from 0.
 pub const WP_CONTENT_LAYER: u32 = u32::MAX;
 /// uid and gid inside the guest.
-const GUEST_ID: u32 = 1000;
+pub const GUEST_ID: u32 = 1000;
 const WP_CONTENT: &str = "/wordpress/wp-content";
 const STAGED: &str = "/run/codebox/staged";
 /// What covers a hidden directory.
@@ -284,6 +284,7 @@ pub fn build_plan(spec: &GuestSpec<'_>) -> Result<LaunchPlan, PlanError> {
         purpose: LaunchPurpose::Serve,
         level: IsolationLevel::Full,
         guest_id: GUEST_ID,
+        identity: PlanIdentity::Shared,
         hostname: "codebox".to_owned(),
         mounts: builder.mounts,
         writable: builder.writable,

@@ -3,7 +3,7 @@
 use crate::host::{HostLayout, SystemEntryKind};
 use wp_codebox_contracts::{
     BindSource, CallSet, GuestPath, HostSource, IsolationLevel, LaunchMount, LaunchPlan,
-    LaunchPurpose, Limits, PLAN_VERSION,
+    LaunchPurpose, Limits, PLAN_VERSION, PlanIdentity,
 };
 
 /// The smallest plan that boots: system directories and a scratch `/tmp`. What a
@@ -37,6 +37,7 @@ pub fn probe_plan(host: &HostLayout) -> LaunchPlan {
         purpose: LaunchPurpose::Serve,
         level: IsolationLevel::Full,
         guest_id: 1000,
+        identity: PlanIdentity::Shared,
         hostname: "codebox".to_owned(),
         mounts,
         writable,

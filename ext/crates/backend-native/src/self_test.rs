@@ -13,6 +13,7 @@ use crate::launching::observe;
 use crate::probe_plan::probe_plan;
 use crate::process_sandbox::ProcessSandbox;
 use crate::reduced::GuestTree;
+use crate::spawner::GuestIdentity;
 use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
@@ -51,6 +52,8 @@ pub struct SelfTestRequest<'a> {
     pub sandbox: &'a dyn ProcessSandbox,
     /// The group that the guests shall be in, or why there is none.
     pub cgroup: &'a Cgroup,
+    /// Whose kernel uid the guests get.
+    pub identity: &'a GuestIdentity,
     /// System directories of the host.
     pub host: &'a HostLayout,
     /// Where the answer is kept.
@@ -171,6 +174,7 @@ fn attempt(request: &SelfTestRequest<'_>, level: IsolationLevel, facts: &HostFac
         sandbox: request.sandbox,
         ready_timeout: READY,
         cgroup: request.cgroup,
+        identity: request.identity,
     };
     let seen = match level {
         IsolationLevel::Full | IsolationLevel::None => {

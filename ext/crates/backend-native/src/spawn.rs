@@ -6,6 +6,7 @@
 
 use crate::channel::timespec;
 use crate::process_sandbox::WrappedCommand;
+use crate::spawner::Spawner;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::OFlags;
@@ -14,6 +15,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::ffi::CString;
 use std::io;
 use std::mem::MaybeUninit;
+use std::sync::Arc;
 use std::time::Instant;
 use wp_codebox_contracts::LauncherFd;
 
@@ -25,6 +27,8 @@ const SOURCE_FLOOR: i32 = 16;
 pub(crate) struct LauncherProcess {
     pid: Pid,
     pidfd: OwnedFd,
+    /// Whose child it is, when not this process's.
+    spawner: Option<Arc<Spawner>>,
     end: Option<ProcessEnd>,
 }
 
@@ -101,6 +105,7 @@ pub(crate) fn spawn(
     Ok(LauncherProcess {
         pid,
         pidfd,
+        spawner: None,
         end: None,
     })
 }
@@ -175,6 +180,17 @@ fn posix_spawn(
 }
 
 impl LauncherProcess {
+    /// One that a spawner started.
+    pub(crate) fn spawned(pid: i32, pidfd: OwnedFd, spawner: Arc<Spawner>) -> io::Result<Self> {
+        let pid = Pid::from_raw(pid).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
+        Ok(Self {
+            pid,
+            pidfd,
+            spawner: Some(spawner),
+            end: None,
+        })
+    }
+
     /// Its pid, or its wrapper's.
     pub(crate) fn pid(&self) -> i32 {
         self.pid.as_raw_nonzero().get()
@@ -187,12 +203,20 @@ impl LauncherProcess {
 
     /// Sends SIGKILL to the launcher; its guest follows by parent-death signal.
     pub(crate) fn kill(&self) {
+        if let Some(spawner) = &self.spawner {
+            return spawner.kill(self.pid());
+        }
         let _ = rustix::process::pidfd_send_signal(&self.pidfd, rustix::process::Signal::KILL);
     }
 
     /// Waits for the end; the same answer when asked again.
     pub(crate) fn wait(&mut self) -> io::Result<ProcessEnd> {
         if let Some(end) = self.end {
+            return Ok(end);
+        }
+        if let Some(spawner) = &self.spawner {
+            let end = spawner.ended(self.pid())?;
+            self.end = Some(end);
             return Ok(end);
         }
         let mut status = 0;

@@ -12,8 +12,8 @@ use rustix::fd::OwnedFd;
 use rustix::process::{Signal, pidfd_send_signal};
 use std::collections::HashMap;
 use std::fs;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use wp_codebox_contracts::Limits;
@@ -59,6 +59,8 @@ pub struct Usage {
 pub(crate) struct Shared {
     pub(crate) pid: i32,
     pub(crate) pidfd: OwnedFd,
+    /// While it is open, the launcher keeps the guest alive.
+    lifetime: Mutex<Option<OwnedFd>>,
     meter: Option<Meter>,
     cause: AtomicU8,
     memory: AtomicU64,
@@ -67,10 +69,16 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(pid: i32, pidfd: OwnedFd, meter: Option<Meter>) -> Arc<Self> {
+    pub(crate) fn new(
+        pid: i32,
+        pidfd: OwnedFd,
+        lifetime: OwnedFd,
+        meter: Option<Meter>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             pid,
             pidfd,
+            lifetime: Mutex::new(Some(lifetime)),
             meter,
             cause: AtomicU8::new(KillCause::None as u8),
             memory: AtomicU64::new(0),
@@ -87,8 +95,11 @@ impl Shared {
             Ordering::SeqCst,
             Ordering::SeqCst,
         );
-        // A guest that is already gone is what we want.
+        // A guest that is already gone is what we want. One with another kernel uid cannot be
+        // signalled from here: its launcher ends it when the lifetime pipe closes.
         let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
+        let lifetime = self.lifetime.lock();
+        *lifetime.unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     pub(crate) fn cause(&self) -> KillCause {
@@ -158,11 +169,14 @@ impl Shared {
     }
 }
 
-/// Starts the watching thread; `layer` is any descriptor on the scratch file system.
+/// Starts the watching thread; `layer` is any descriptor on the scratch file system, `spawner`
+/// is readable when the process that started the launcher is gone, without which nothing could
+/// be read of what the guest leaves.
 pub(crate) fn start(
     shared: Arc<Shared>,
     limits: Limits,
     layer: Option<OwnedFd>,
+    spawner: Option<OwnedFd>,
 ) -> std::io::Result<JoinHandle<()>> {
     std::thread::Builder::new()
         .name("guest-watch".to_owned())
@@ -177,8 +191,10 @@ pub(crate) fn start(
                 if let Some(layer) = &layer {
                     shared.look_at_disk(layer);
                 }
-                let mut fds = [PollFd::new(&shared.pidfd, PollFlags::IN)];
+                let ends = std::iter::once(&shared.pidfd).chain(&spawner);
+                let mut fds: Vec<_> = ends.map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
                 if matches!(poll(&mut fds, Some(&timespec(INTERVAL))), Ok(ready) if ready > 0) {
+                    shared.kill(KillCause::None);
                     return;
                 }
             }

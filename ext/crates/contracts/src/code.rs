@@ -202,6 +202,8 @@ codes! {
     SandboxStartFailed = "wp_codebox_sandbox_start_failed", Unavailable, 503, 125;
     /// This host cannot isolate as the policy demands.
     IsolationUnavailable = "wp_codebox_isolation_unavailable", Unavailable, 503, 125;
+    /// Every kernel id set aside for guests is in use.
+    GuestIdsExhausted = "wp_codebox_guest_ids_exhausted", Unavailable, 503, 125;
     /// The outer sandbox that the run requires cannot be started.
     SandboxWrapperMissing = "wp_codebox_sandbox_wrapper_missing", Unavailable, 503, 125;
     /// A request of the guest is outside the network policy.

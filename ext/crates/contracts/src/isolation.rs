@@ -20,7 +20,7 @@ impl IsolationLevel {
     pub const fn requested(self, axis: IsolationAxis) -> Enforcement {
         match (self, axis) {
             (Self::None, _) => Enforcement::NotEnforced,
-            (Self::Full, IsolationAxis::Cpu) => Enforcement::BestEffort,
+            (Self::Full, IsolationAxis::Cpu | IsolationAxis::Identity) => Enforcement::BestEffort,
             (Self::Full, _) => Enforcement::Enforced,
             (Self::Reduced, _) => self.least(axis),
         }
@@ -33,7 +33,10 @@ impl IsolationLevel {
         match (self, axis) {
             (Self::None, _) => Enforcement::NotEnforced,
             // Without a cgroup a sum over processes can only be polled.
-            (Self::Full | Self::Reduced, Axis::Memory | Axis::Cpu) => Enforcement::BestEffort,
+            // A kernel uid of its own needs root or a range of subordinate ids.
+            (Self::Full | Self::Reduced, Axis::Memory | Axis::Cpu | Axis::Identity) => {
+                Enforcement::BestEffort
+            }
             (Self::Full, _) => Enforcement::Enforced,
             (Self::Reduced, Axis::Network | Axis::Syscalls | Axis::Privileges) => {
                 Enforcement::Enforced
@@ -70,11 +73,12 @@ pub enum IsolationAxis {
     Cpu,
     Pids,
     Disk,
+    Identity,
 }
 
 impl IsolationAxis {
     /// Every axis, in the order of a report.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Files,
         Self::Processes,
         Self::Network,
@@ -84,6 +88,7 @@ impl IsolationAxis {
         Self::Cpu,
         Self::Pids,
         Self::Disk,
+        Self::Identity,
     ];
 
     /// As policies and reports write it.
@@ -99,6 +104,7 @@ impl IsolationAxis {
             Self::Cpu => "cpu",
             Self::Pids => "pids",
             Self::Disk => "disk",
+            Self::Identity => "identity",
         }
     }
 }

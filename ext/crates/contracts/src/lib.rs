@@ -28,6 +28,7 @@ mod registry;
 mod run;
 mod run_lifecycle;
 pub mod schema_id;
+mod spawner;
 mod task;
 mod workflow;
 
@@ -70,7 +71,7 @@ pub use parent_tool::{
 pub use plan::{
     BindSource, CallSet, EgressSockets, ExecExit, ExecLimits, ExecRequest, ExecTerminal,
     GuestReply, GuestRequest, HostSource, InodeId, LaunchMount, LaunchPlan, LaunchPurpose,
-    LauncherFd, PLAN_VERSION, TmpfsEntry,
+    LauncherFd, PLAN_VERSION, PlanIdentity, TmpfsEntry,
 };
 pub use policy::{
     Approvals, EgressRule, FilesystemPolicy, NetworkPolicy, NetworkPosture, NetworkRules,
@@ -91,6 +92,10 @@ pub use run_lifecycle::{
     CancellationNote, LifecycleCleanup, LifecycleCleanupStatus, RunArtifactList, RunBundle,
     RunCancellationRequest, RunLifecycle, RunPhase, RunProgress, RunRegistryEntry, RunRegistryPage,
     RunSeen, RunState, RunTransitionError, RuntimeRunResult, SeenCancellation, SeenScratch,
+};
+pub use spawner::{
+    GuestIds, IdentityChoice, InvalidGuestIds, KernelIds, SPAWNER_ROLE, SpawnerPlan, SpawnerReply,
+    SpawnerRequest, SpawnerView, ViewAccess,
 };
 pub use task::TaskInput;
 pub use workflow::{

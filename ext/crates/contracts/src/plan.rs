@@ -74,6 +74,18 @@ pub enum CallSet {
     Browser,
 }
 
+/// Whose kernel uid a guest has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlanIdentity {
+    /// The runner's.
+    #[default]
+    Shared,
+    /// One of its own: a spawner started the launcher, and the runner may read what the guest
+    /// leaves only through a mount that the spawner changed for it.
+    Own,
+}
+
 /// Sockets that the launcher makes inside the guest for the egress bridge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EgressSockets {
@@ -157,7 +169,7 @@ pub enum LaunchMount {
 }
 
 /// The plan format that launcher and runner of one build share.
-pub const PLAN_VERSION: u32 = 3;
+pub const PLAN_VERSION: u32 = 4;
 
 /// Everything the launcher needs; a value: same input, same bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -171,6 +183,9 @@ pub struct LaunchPlan {
     pub level: IsolationLevel,
     /// uid and gid inside; mapped to the launcher's own.
     pub guest_id: u32,
+    /// Whose kernel uid the launcher has.
+    #[serde(default)]
+    pub identity: PlanIdentity,
     /// UTS name.
     pub hostname: String,
     /// Root construction, in order. At `reduced` there is no root to build: every step is a
@@ -284,10 +299,16 @@ pub enum GuestReply {
         /// Its pid in the launcher's pid namespace.
         pid: i32,
     },
-    /// Upper directory of a captured overlay; packet carries its descriptor.
+    /// The guest's scratch; packet carries a detached mount of it. Only, and before every
+    /// `Layer`, with [`PlanIdentity::Own`].
+    Scratch,
+    /// Upper directory of a captured overlay; packet carries its descriptor, or none after
+    /// `Scratch`.
     Layer {
         /// The plan's `capture` index.
         index: u32,
+        /// Its name on the scratch.
+        directory: String,
     },
     /// The two listening sockets of [`EgressSockets`]; packet carries unix, then TCP.
     Egress,

@@ -7,15 +7,15 @@
 //! back too late; the record of the run has it.
 
 use crate::{
-    Agent, AgentBundle, ChangedFile, Component, ErrorBody, Hold, IsolationReport, LifecycleEvent,
-    LimitsRequest, ModelEndpoint, MountRequest, Outcome, ParentToolBridge, RunId, RuntimePolicy,
-    SandboxToolPolicy, SiteId, TaskInput, Workflow,
+    Agent, AgentBundle, ChangedFile, Component, ErrorBody, GuestIds, Hold, IdentityChoice,
+    IsolationReport, LifecycleEvent, LimitsRequest, ModelEndpoint, MountRequest, Outcome,
+    ParentToolBridge, RunId, RuntimePolicy, SandboxToolPolicy, SiteId, TaskInput, Workflow,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 /// Version of this protocol; both sides must agree.
-pub const PROTOCOL_VERSION: u32 = 4;
+pub const PROTOCOL_VERSION: u32 = 5;
 
 /// Runs of one site alive at once, unless the host says otherwise.
 pub const DEFAULT_MAX_RUNS: u32 = 8;
@@ -23,7 +23,7 @@ pub const DEFAULT_MAX_RUNS: u32 = 8;
 /// Longest frame, newline included.
 pub const MAX_FRAME_BYTES: usize = 16 * 1024 * 1024;
 
-/// Host paths of a run. They never enter a bundle.
+/// Host paths and host settings of a run. They never enter a bundle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunPaths {
     /// State directory.
@@ -46,6 +46,12 @@ pub struct RunPaths {
     /// Cgroup directory below which runs get their groups. Absent: below the runner's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<String>,
+    /// Whose kernel uid the guests get.
+    #[serde(default)]
+    pub identity: IdentityChoice,
+    /// Ids that the operator set aside for guests. Absent: [`GuestIds::default`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest_ids: Option<GuestIds>,
     /// Directory with the programs of agent presets, one directory per preset. Absent: none
     /// is installed.
     #[serde(default, skip_serializing_if = "Option::is_none")]

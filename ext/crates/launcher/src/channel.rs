@@ -7,9 +7,10 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use wp_codebox_contracts::{GuestReply, GuestRequest};
 
 /// Largest packet, bytes; the runner keeps to the same size.
 const PACKET: usize = 256 * 1024;
@@ -17,9 +18,9 @@ const PACKET: usize = 256 * 1024;
 const DESCRIPTORS: usize = 4;
 
 /// What arrived.
-pub(crate) enum Incoming {
+pub(crate) enum Incoming<T> {
     /// A request and its descriptors.
-    Request(GuestRequest, Vec<OwnedFd>),
+    Request(T, Vec<OwnedFd>),
     /// Something that is no request; its descriptors are closed.
     Malformed,
     /// The runner is gone.
@@ -37,14 +38,14 @@ impl Channel {
     }
 
     /// Sends a message, waiting for room.
-    pub(crate) fn send(&self, reply: &GuestReply) -> Result<(), Failure> {
+    pub(crate) fn send(&self, reply: &impl Serialize) -> Result<(), Failure> {
         self.send_with(reply, &[])
     }
 
     /// Sends a message with descriptors.
     pub(crate) fn send_with(
         &self,
-        reply: &GuestReply,
+        reply: &impl Serialize,
         descriptors: &[BorrowedFd<'_>],
     ) -> Result<(), Failure> {
         let bytes = serde_json::to_vec(reply)
@@ -63,7 +64,7 @@ impl Channel {
     }
 
     /// Receives one packet; called when the socket is readable.
-    pub(crate) fn receive(&self, buffer: &mut Vec<u8>) -> Incoming {
+    pub(crate) fn receive<T: DeserializeOwned>(&self, buffer: &mut Vec<u8>) -> Incoming<T> {
         buffer.resize(PACKET + 1, 0);
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
         let mut control = RecvAncillaryBuffer::new(&mut space);

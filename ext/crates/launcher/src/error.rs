@@ -23,6 +23,12 @@ macro_rules! steps {
 }
 
 steps! {
+    /// No guest id is free, or their locks cannot be kept.
+    GuestIds = "guest_ids";
+    /// A view of a host directory for guests with a kernel uid of their own.
+    View = "view";
+    /// Root could not be given up for good.
+    GiveUpRoot = "give_up_root";
     /// Started as root: a guest is never mapped to host uid 0.
     Root = "root";
     /// Descriptors beyond the three given could not be closed.

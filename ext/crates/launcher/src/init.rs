@@ -35,7 +35,7 @@ enum Next {
 }
 
 /// A descriptor that becomes readable when a child ends; SIGCHLD stays blocked from here on.
-fn child_signals() -> Result<OwnedFd, Failure> {
+pub(crate) fn child_signals() -> Result<OwnedFd, Failure> {
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: `set` is initialised by sigemptyset before any other use; the descriptor that
     // signalfd returns is new and owned by nobody else.
@@ -94,7 +94,11 @@ pub(crate) fn serve(channel: &Channel, ends: [BorrowedFd<'_>; 2]) -> Result<(), 
     }
 }
 
-fn obey(channel: &Channel, service: &mut Service, incoming: Incoming) -> Result<Next, Failure> {
+fn obey(
+    channel: &Channel,
+    service: &mut Service,
+    incoming: Incoming<GuestRequest>,
+) -> Result<Next, Failure> {
     match incoming {
         Incoming::Closed | Incoming::Request(GuestRequest::Shutdown, _) => return Ok(Next::End),
         Incoming::Malformed => {
@@ -186,7 +190,8 @@ fn reap(channel: &Channel, running: &mut Vec<Running>) -> Result<(), Failure> {
     }
 }
 
-fn micros(time: libc::timeval) -> u64 {
+/// Microseconds of a time that the kernel counted.
+pub(crate) fn micros(time: libc::timeval) -> u64 {
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     seconds
         .saturating_mul(1_000_000)

@@ -1,6 +1,7 @@
 //! `wp-codebox-launch`: builds one guest, stays its parent, and serves as its pid 1.
 //!
-//! The program takes no arguments and no environment. It inherits three descriptors
+//! With the argument `spawner` it plays another role, see `spawner`. Else the program takes no
+//! arguments, and never an environment. It inherits three descriptors
 //! (`contracts::LauncherFd`): the plan, the channel and the lifetime pipe. It is single
 //! threaded from start to end: user namespaces cannot be entered otherwise, and its
 //! forks may run any code. It is the only program of this project that creates
@@ -28,6 +29,7 @@ mod reduced;
 mod rootfs;
 mod seccomp;
 mod shortfall;
+mod spawner;
 mod stop;
 mod syscalls;
 mod syscalls_browser;
@@ -36,10 +38,10 @@ mod syscalls_reduced;
 use channel::Channel;
 use error::{At, Failure, Step};
 use rustix::fd::{FromRawFd, OwnedFd};
-use rustix::process::PidfdFlags;
+use rustix::process::{PidfdFlags, Signal};
 use shortfall::Shortfalls;
 use std::process::ExitCode;
-use wp_codebox_contracts::{IsolationLevel, LaunchPlan, LauncherFd};
+use wp_codebox_contracts::{IsolationLevel, LaunchPlan, LauncherFd, PlanIdentity, SPAWNER_ROLE};
 
 /// A sandbox that could not start.
 pub(crate) const NOT_STARTED: u8 = 125;
@@ -49,6 +51,12 @@ fn main() -> ExitCode {
         return ExitCode::from(NOT_STARTED);
     };
     let channel = Channel::new(channel);
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|role| role == SPAWNER_ROLE)
+    {
+        return spawner::main(plan, &channel, &lifetime);
+    }
     match launch(plan, &channel, &lifetime) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
@@ -105,6 +113,11 @@ fn launch(plan: OwnedFd, channel: &Channel, lifetime: &OwnedFd) -> Result<u8, Fa
 
 fn full(plan: &LaunchPlan, channel: &Channel, lifetime: &OwnedFd) -> Result<u8, Failure> {
     namespaces::enter_user(plan.guest_id)?;
+    if plan.identity == PlanIdentity::Own {
+        // Entering a user namespace clears the signal that the spawner asked for.
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+            .at(Step::ParentDeath, "prctl")?;
+    }
     let mut shortfalls = Shortfalls::new(plan.purpose);
     namespaces::enter_others(&mut shortfalls)?;
     let own = rustix::process::getpid();

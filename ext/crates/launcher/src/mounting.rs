@@ -15,6 +15,9 @@ use rustix::mount::{
 use wp_codebox_contracts::{GuestPath, HostSource};
 
 const PATH: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+const CLONE: OpenTreeFlags = OpenTreeFlags::OPEN_TREE_CLONE
+    .union(OpenTreeFlags::OPEN_TREE_CLOEXEC)
+    .union(OpenTreeFlags::AT_EMPTY_PATH);
 
 /// The attributes of a mount that the guest may only read and execute from.
 pub(crate) const READ_ONLY: u64 = libc::MOUNT_ATTR_RDONLY | QUIET;
@@ -30,16 +33,35 @@ pub(crate) fn set_attributes(
     attributes: u64,
     recursive: bool,
 ) -> Result<(), Errno> {
+    let flags = if recursive { libc::AT_RECURSIVE } else { 0 };
+    mount_setattr(mount, attributes, 0, flags)
+}
+
+/// Sets attributes on a detached mount and all below it, and maps the owners of their files as
+/// `mapping`, a user namespace, says. EINVAL: a file system has no idmapped mounts.
+pub(crate) fn set_idmap(
+    mount: BorrowedFd<'_>,
+    attributes: u64,
+    mapping: BorrowedFd<'_>,
+) -> Result<(), Errno> {
+    let mapping = u64::try_from(mapping.as_raw_fd()).map_err(|_| Errno::BADF)?;
+    let attributes = attributes | libc::MOUNT_ATTR_IDMAP;
+    mount_setattr(mount, attributes, mapping, libc::AT_RECURSIVE)
+}
+
+fn mount_setattr(
+    mount: BorrowedFd<'_>,
+    attributes: u64,
+    userns_fd: u64,
+    flags: libc::c_int,
+) -> Result<(), Errno> {
     let attributes = libc::mount_attr {
         attr_set: attributes,
         attr_clr: 0,
         propagation: 0,
-        userns_fd: 0,
+        userns_fd,
     };
-    let mut flags = libc::AT_EMPTY_PATH;
-    if recursive {
-        flags |= libc::AT_RECURSIVE;
-    }
+    let flags = flags | libc::AT_EMPTY_PATH;
     // SAFETY: the path is an empty NUL-terminated string, the structure is valid for reading
     // and its size is passed.
     let result = unsafe {
@@ -58,7 +80,8 @@ pub(crate) fn set_attributes(
     Ok(())
 }
 
-fn last_errno() -> Errno {
+/// The last system call's error.
+pub(crate) fn last_errno() -> Errno {
     let code = std::io::Error::last_os_error().raw_os_error();
     Errno::from_raw_os_error(code.unwrap_or(libc::EINVAL))
 }
@@ -83,11 +106,12 @@ pub(crate) fn new_mount(
 
 /// A detached copy of what a descriptor shows, with everything mounted below it.
 pub(crate) fn clone_tree(source: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE
-        | OpenTreeFlags::OPEN_TREE_CLOEXEC
-        | OpenTreeFlags::AT_EMPTY_PATH
-        | OpenTreeFlags::AT_RECURSIVE;
-    open_tree(source, c"", flags)
+    open_tree(source, c"", CLONE | OpenTreeFlags::AT_RECURSIVE)
+}
+
+/// A detached copy of what a descriptor shows, without what is mounted below it.
+pub(crate) fn clone_of(source: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+    open_tree(source, c"", CLONE)
 }
 
 /// Attaches a detached mount.

@@ -37,7 +37,8 @@ pub(crate) fn enter_others(shortfalls: &mut Shortfalls) -> Result<(), Failure> {
     Ok(())
 }
 
-fn unshare(flag: UnshareFlags, name: &str) -> Result<(), Failure> {
+/// Leaves the namespaces that `flag` names for new ones.
+pub(crate) fn unshare(flag: UnshareFlags, name: &str) -> Result<(), Failure> {
     // SAFETY: none of the flags used here shares or unshares the descriptor table, and this
     // process has a single thread.
     unsafe { unshare_unsafe(flag) }.at(Step::Unshare, name)

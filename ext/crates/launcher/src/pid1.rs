@@ -57,10 +57,21 @@ fn build(
     shortfalls.tolerate(namespaces::loopback_up())?;
     let host = probe::host_root()?;
     let built = rootfs::build(plan)?;
-    for layer in built.layers {
-        let message = GuestReply::Layer { index: layer.index };
-        channel.send_with(&message, &[layer.upper.as_fd()])?;
+    if let Some(scratch) = &built.scratch {
+        channel.send_with(&GuestReply::Scratch, &[scratch.as_fd()])?;
     }
+    for layer in built.layers {
+        let message = GuestReply::Layer {
+            index: layer.index,
+            directory: layer.name,
+        };
+        // Below the scratch the runner opens it by its name, through the mount it may read.
+        match built.scratch {
+            None => channel.send_with(&message, &[layer.upper.as_fd()])?,
+            Some(_) => channel.send(&message)?,
+        }
+    }
+    drop(built.scratch);
     // The runner accepts on them from outside; no copy stays in the guest.
     if let Some(listeners) = built.egress {
         let both = [listeners.unix.as_fd(), listeners.tcp.as_fd()];

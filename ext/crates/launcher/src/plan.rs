@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::Read;
 use wp_codebox_contracts::{
     BindSource, CallSet, EgressSockets, GuestPath, HostSource, IsolationLevel, LaunchMount,
-    LaunchPlan, PLAN_VERSION,
+    LaunchPlan, PLAN_VERSION, PlanIdentity,
 };
 
 /// Largest plan, bytes.
@@ -21,6 +21,13 @@ const LOWERS: usize = 16;
 
 /// Reads the plan to its end.
 pub(crate) fn read(fd: OwnedFd) -> Result<LaunchPlan, Failure> {
+    let plan = read_json(fd)?;
+    check(&plan)?;
+    Ok(plan)
+}
+
+/// Reads a plan of either role.
+pub(crate) fn read_json<T: serde::de::DeserializeOwned>(fd: OwnedFd) -> Result<T, Failure> {
     let mut bytes = Vec::new();
     File::from(fd)
         .take(SIZE + 1)
@@ -29,9 +36,7 @@ pub(crate) fn read(fd: OwnedFd) -> Result<LaunchPlan, Failure> {
     if bytes.len() as u64 > SIZE {
         return Err(rule("larger than 8 MiB"));
     }
-    let plan = serde_json::from_slice(&bytes).map_err(|_| rule("not a launch plan"))?;
-    check(&plan)?;
-    Ok(plan)
+    serde_json::from_slice(&bytes).map_err(|_| rule("not a plan"))
 }
 
 fn rule(what: &str) -> Failure {
@@ -110,6 +115,10 @@ fn places(plan: &LaunchPlan) -> Result<(), Failure> {
     }
     if plan.calls != CallSet::Programs {
         return Err(rule("the calls of a browser"));
+    }
+    // Without mounts the runner could not read what another user leaves.
+    if plan.identity != PlanIdentity::Shared {
+        return Err(rule("identity"));
     }
     // Without a network namespace of its own there is nowhere for them.
     if plan.egress.is_some() {
@@ -192,6 +201,7 @@ mod tests {
             purpose: LaunchPurpose::Serve,
             level: IsolationLevel::Full,
             guest_id: 1000,
+            identity: Default::default(),
             hostname: "codebox".to_owned(),
             mounts: all,
             writable: vec![GuestPath::new("/tmp").unwrap()],

@@ -71,6 +71,11 @@ pub(crate) fn run(
         ),
         pids(plan)?,
         disk(plan)?,
+        best_effort(
+            IsolationAxis::Identity,
+            "nothing",
+            "without mounts of its own a guest runs as the runner's user".to_owned(),
+        ),
     ];
     let kernel = rustix::system::uname();
     Ok(IsolationReport {

@@ -99,7 +99,7 @@ fn open_places(plan: &LaunchPlan) -> Result<Vec<Place>, Failure> {
 }
 
 /// Orphans of the guest become this process's children instead of the host's init's.
-fn adopt_orphans() -> Result<(), Failure> {
+pub(crate) fn adopt_orphans() -> Result<(), Failure> {
     // SAFETY: PR_SET_CHILD_SUBREAPER takes one number and touches no memory.
     let result = unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
     if result < 0 {

@@ -15,7 +15,7 @@ use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, chmodat, mkdirat, openat, symlinkat};
 use rustix::mount::{MountAttrFlags, MountPropagationFlags, UnmountFlags, mount_change, unmount};
 use wp_codebox_contracts::{
-    BindSource, GuestPath, HostSource, LaunchMount, LaunchPlan, TmpfsEntry,
+    BindSource, GuestPath, HostSource, LaunchMount, LaunchPlan, PlanIdentity, TmpfsEntry,
 };
 
 /// Host directories of which one is covered by the new root while it is built.
@@ -56,10 +56,14 @@ enum Opened {
 pub(crate) struct Layer {
     pub(crate) index: u32,
     pub(crate) upper: OwnedFd,
+    /// Its name on the scratch.
+    pub(crate) name: String,
 }
 
 /// What the guest shares with the runner.
 pub(crate) struct Built {
+    /// A detached mount of the scratch, with an identity of its own.
+    pub(crate) scratch: Option<OwnedFd>,
     pub(crate) layers: Vec<Layer>,
     pub(crate) egress: Option<Listeners>,
 }
@@ -89,8 +93,16 @@ pub(crate) fn build(plan: &LaunchPlan) -> Result<Built, Failure> {
     let egress = sockets
         .map(|sockets| egress::listen(sockets, &build.tree))
         .transpose()?;
+    let scratch = match plan.identity {
+        PlanIdentity::Shared => None,
+        PlanIdentity::Own => Some(clone_tree(build.scratch.as_fd()).at(Step::Scratch, "clone")?),
+    };
     let layers = build.finish()?;
-    Ok(Built { layers, egress })
+    Ok(Built {
+        scratch,
+        layers,
+        egress,
+    })
 }
 
 fn open_sources(step: &LaunchMount) -> Result<Opened, Failure> {
@@ -196,7 +208,7 @@ impl Build {
                 self.bind(&from, target, attributes, Step::Bind)
             }
             (LaunchMount::Scratch { target, mode }, _) => {
-                let directory = self.scratch_directory("s", *mode, target)?;
+                let (directory, _) = self.scratch_directory("s", *mode, target)?;
                 self.bind(&directory, target, QUIET, Step::Scratch)
             }
             (
@@ -252,17 +264,18 @@ impl Build {
         prefix: &str,
         mode: u32,
         about: &GuestPath,
-    ) -> Result<OwnedFd, Failure> {
+    ) -> Result<(OwnedFd, String), Failure> {
         self.entries += 1;
         let name = format!("{prefix}{}", self.entries);
         let raw = Mode::from_raw_mode(mode);
-        mkdirat(&self.scratch, &name, Mode::RWXU)
+        let directory = mkdirat(&self.scratch, &name, Mode::RWXU)
             .and_then(|()| chmodat(&self.scratch, &name, raw, rustix::fs::AtFlags::empty()))
             .and_then(|()| {
                 let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
                 openat(&self.scratch, &name, flags, Mode::empty())
             })
-            .at(Step::Scratch, about.as_str())
+            .at(Step::Scratch, about.as_str())?;
+        Ok((directory, name))
     }
 
     fn overlay(
@@ -282,8 +295,8 @@ impl Build {
             Some(lower) => mode_of(lower.as_fd()).at(Step::Overlay, place)? & 0o777 | 0o700,
             None => 0o755,
         };
-        let upper = self.scratch_directory("u", mode, target)?;
-        let work = self.scratch_directory("w", 0o700, target)?;
+        let (upper, name) = self.scratch_directory("u", mode, target)?;
+        let (work, _) = self.scratch_directory("w", 0o700, target)?;
         // Links of /proc: no host path, however odd, has to be quoted for the option's syntax.
         let link = |fd: &OwnedFd| format!("/proc/self/fd/{}", fd.as_raw_fd());
         let lower = lowers.iter().map(link).collect::<Vec<_>>().join(":");
@@ -298,7 +311,7 @@ impl Build {
             new_mount("overlay", &options, &["userxattr"], quiet).at(Step::Overlay, place)?;
         self.tree.mount(mount.as_fd(), target, Step::Overlay)?;
         if let Some(index) = capture {
-            self.layers.push(Layer { index, upper });
+            self.layers.push(Layer { index, upper, name });
         }
         Ok(())
     }

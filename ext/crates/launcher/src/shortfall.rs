@@ -102,6 +102,9 @@ fn axis_of(failure: &Failure) -> IsolationAxis {
         | Step::Dev
         | Step::PivotRoot => IsolationAxis::Files,
         Step::Root
+        | Step::GuestIds
+        | Step::View
+        | Step::GiveUpRoot
         | Step::Descriptors
         | Step::Plan
         | Step::SetGroups

@@ -324,6 +324,8 @@ mod tests {
                 "/srv/config".to_owned(),
             ],
             cgroup: None,
+            identity: Default::default(),
+            guest_ids: None,
             agents_dir: None,
             browser: None,
             allowed_roots: allowed.map(|roots| roots.iter().map(|r| (*r).to_owned()).collect()),

@@ -11,7 +11,7 @@ use crate::{peer, run};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, Frame, PROTOCOL_VERSION, RunRequest};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, Frame, GuestIds, PROTOCOL_VERSION, RunRequest};
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::{CancelReason, Cancellation};
 
@@ -36,19 +36,25 @@ pub(crate) fn spawn_detached() -> ExitCode {
 
 /// Supervises the run whose `start` frame arrives on `frames_fd`: a socket of the process
 /// that started this one, or the connection that a socket-activated service was started for.
-pub(crate) fn supervise(frames_fd: i32) -> ExitCode {
+pub(crate) fn supervise(frames_fd: i32, guest_ids: Option<&str>) -> ExitCode {
     // Nobody's group or session but its own, whatever started it: a terminal's Ctrl-C or
     // hang-up is for its caller. It fails for a leader, which is its own already.
     let _ = rustix::process::setsid();
     let Ok(fd) = wp_codebox_backend_native::inherited_descriptor(frames_fd) else {
         return ExitCode::from(125);
     };
-    if let Err(error) = peer::check(&fd) {
-        let _ = write_frame(&UnixStream::from(fd), &Frame::Error { error });
-        return ExitCode::from(ErrorCode::Forbidden.exit_status());
-    }
+    let service = guest_ids.map(GuestIds::parse).transpose();
+    let service = service.map_err(|e| ErrorBody::new(ErrorCode::ConfigInvalid, e.to_string()));
+    let caller = match service.and_then(|ids| peer::check(&fd, ids)) {
+        Ok(caller) => caller,
+        Err(error) => {
+            let status = error.code.exit_status();
+            let _ = write_frame(&UnixStream::from(fd), &Frame::Error { error });
+            return ExitCode::from(status);
+        }
+    };
     let stream = UnixStream::from(fd);
-    match converse(&stream) {
+    match converse(&stream, &caller) {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
             let status = error.code.exit_status();
@@ -67,13 +73,13 @@ fn unavailable(e: std::io::Error) -> ErrorBody {
 }
 
 /// An error is one from before the run was accepted.
-fn converse(stream: &UnixStream) -> Result<u8, ErrorBody> {
+fn converse(stream: &UnixStream, caller: &peer::Caller) -> Result<u8, ErrorBody> {
     let mut reader = FrameReader::new(stream.try_clone().map_err(unavailable)?);
     let request = start(&mut reader)?;
     // Made first: no error from here on names a secret.
     let secrets = request.secrets.iter().map(|secret| secret.value.as_str());
     let redactor = Arc::new(Redactor::with_secrets(&request.redact, secrets));
-    let prepared = run::prepare(request).map_err(|error| redactor.redact_error(error))?;
+    let prepared = run::prepare(request, caller).map_err(|error| redactor.redact_error(error))?;
     // Root is given up: threads may begin.
     let begun = run::begin(prepared, &redactor)?;
     let cancellation = Arc::new(Cancellation::default());

@@ -9,7 +9,7 @@ use super::{Builder, GUEST_ID, PlanError, hide, path};
 use crate::host::{HiddenPath, HostLayout, SystemEntryKind};
 use wp_codebox_contracts::{
     CallSet, EgressSockets, IsolationLevel, LaunchMount, LaunchPlan, LaunchPurpose, Limits,
-    PLAN_VERSION,
+    PLAN_VERSION, PlanIdentity,
 };
 
 /// Which fonts there are and what the generic families mean. Nothing of the host's own settings.
@@ -76,6 +76,7 @@ pub fn browser_plan(spec: &BrowserPlan<'_>) -> Result<LaunchPlan, PlanError> {
         purpose: LaunchPurpose::Serve,
         level: IsolationLevel::Full,
         guest_id: GUEST_ID,
+        identity: PlanIdentity::Shared,
         hostname: "browser".to_owned(),
         mounts: builder.mounts,
         writable: builder.writable,

@@ -168,6 +168,7 @@ mod tests {
             purpose: LaunchPurpose::Serve,
             level: IsolationLevel::Full,
             guest_id: 1000,
+            identity: wp_codebox_contracts::PlanIdentity::Shared,
             hostname: "codebox".to_owned(),
             mounts,
             writable: Vec::new(),

@@ -212,6 +212,7 @@ fn install(
             sandbox: request.sandbox,
             ready_timeout: Duration::from_secs(20),
             cgroup: &Cgroup::none("a template is built by our own programs"),
+            identity: request.identity,
         },
     )?;
     let php_layout = request.php;

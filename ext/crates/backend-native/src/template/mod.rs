@@ -20,6 +20,7 @@ pub use error::TemplateError;
 use crate::host::{HiddenPath, HostLayout};
 use crate::php::PhpLayout;
 use crate::process_sandbox::ProcessSandbox;
+use crate::spawner::GuestIdentity;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -56,6 +57,8 @@ pub struct TemplateRequest<'a> {
     /// Level of the guest that installs WordPress; each level has a template of its own, since
     /// compiled files are keyed by paths.
     pub level: IsolationLevel,
+    /// Whose kernel uid that guest gets.
+    pub identity: &'a GuestIdentity,
 }
 
 /// A finished template. Paths are absolute host paths.

@@ -344,6 +344,7 @@ fn root_is_refused_even_in_a_namespace() {
                 sandbox,
                 ready_timeout: std::time::Duration::from_secs(20),
                 cgroup: &wp_codebox_backend_native::Cgroup::none("this test makes none"),
+                identity: shared_identity(),
             },
         )
     };

@@ -75,6 +75,7 @@ fn request<'a>(sandbox: &'a dyn ProcessSandbox, state_dir: &'a Path) -> SelfTest
         launcher: &world().launcher,
         sandbox,
         cgroup: no_group(),
+        identity: shared_identity(),
         host: &world().host,
         state_dir,
     }
@@ -94,6 +95,7 @@ fn served(without: &'static str) -> Result<Guest, LaunchError> {
             sandbox: &Without(without),
             ready_timeout: Duration::from_secs(20),
             cgroup: no_group(),
+            identity: shared_identity(),
         },
     )
 }

@@ -589,6 +589,7 @@ fn a_fork_bomb_is_bounded_and_ends_with_the_guest() {
 fn backend(template: &Template) -> NativeBackend {
     let world = world();
     NativeBackend {
+        identity: crate::world::shared_identity().clone(),
         launcher: world.launcher.clone(),
         host: world.host.clone(),
         php: world.php.clone(),

@@ -10,12 +10,12 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
 use std::time::{Duration, Instant};
 use wp_codebox_backend_native::{
-    Cgroup, Choice, ExecCall, ExecEnd, Execution, Guest, GuestEgress, GuestSpec, HostLayout,
-    LaunchError, LaunchOptions, PhpLayout, PlannedMount, ProcessSandbox, Template, TemplateAccess,
-    TemplateRequest, build_plan, choose, ensure_template, environment,
+    Cgroup, Choice, ExecCall, ExecEnd, Execution, Guest, GuestEgress, GuestIdentity, GuestSpec,
+    HostLayout, LaunchError, LaunchOptions, PhpLayout, PlannedMount, ProcessSandbox, Template,
+    TemplateAccess, TemplateRequest, build_plan, choose, ensure_template, environment,
 };
 use wp_codebox_contracts::{
     ExecLimits, ExecRequest, ExecTerminal, ExecutionId, GuestPath, HostSource, IsolationLevel,
@@ -227,6 +227,7 @@ pub fn template_request() -> TemplateRequest<'static> {
         php: &world.php,
         host: &world.host,
         level: IsolationLevel::Full,
+        identity: shared_identity(),
     }
 }
 
@@ -283,6 +284,13 @@ pub fn outer() -> &'static dyn ProcessSandbox {
     choice.sandbox.as_ref()
 }
 
+/// The kernel uid of the test itself.
+pub fn shared_identity() -> &'static GuestIdentity {
+    static SHARED: LazyLock<GuestIdentity> =
+        LazyLock::new(|| GuestIdentity::shared("this test asks for none"));
+    &SHARED
+}
+
 pub fn launch(plan: &LaunchPlan) -> Result<Guest, LaunchError> {
     launch_in(plan, outer())
 }
@@ -296,6 +304,7 @@ pub fn launch_in(plan: &LaunchPlan, sandbox: &dyn ProcessSandbox) -> Result<Gues
             sandbox,
             ready_timeout: Duration::from_secs(20),
             cgroup: &Cgroup::none("this test makes none"),
+            identity: shared_identity(),
         },
     )
 }

@@ -53,6 +53,7 @@ pub(crate) fn run(
     findings.add(IsolationAxis::Cpu, Ok(limits::cpu()))?;
     findings.add(IsolationAxis::Pids, limits::pids(plan))?;
     findings.add(IsolationAxis::Disk, limits::disk(plan))?;
+    findings.add(IsolationAxis::Identity, Ok(privileges::identity()))?;
     Ok(findings.report(landlock_abi))
 }
 

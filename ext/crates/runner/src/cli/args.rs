@@ -9,6 +9,7 @@ use super::profile::ProfileCommand;
 use super::recipe::{BlueprintArgs, RecipeCommand, RecipeRunArgs, WorkspacePolicyCommand};
 use super::runs::{PlaceArgs, RunsCommand};
 use super::sandbox::SandboxCommand;
+use super::settings::PathArgs;
 use super::sync::SyncArgs;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -141,6 +142,9 @@ Exit status: 0.")]
     Supervise {
         #[arg(long, default_value_t = 3)]
         frames_fd: i32,
+        /// Numbers set aside for guests of callers who are not root: FIRST:COUNT.
+        #[arg(long)]
+        guest_ids: Option<String>,
     },
 }
 
@@ -199,39 +203,6 @@ pub(crate) struct ManArgs {
     /// Write one page per command here instead.
     #[arg(long, value_name = "DIR", conflicts_with = "command")]
     pub directory: Option<PathBuf>,
-}
-
-/// Host paths, shared by several subcommands.
-#[derive(Debug, Clone, Default, Args)]
-pub(crate) struct PathArgs {
-    /// State directory: templates, runs, bundles, keys. One owner who is not root.
-    /// [default: $WP_CODEBOX_STATE_DIR, else /var/lib/wp-codebox]
-    #[arg(long = "state", value_name = "DIR")]
-    pub state: Option<PathBuf>,
-    /// Directory whose WordPress core the guest gets. [default: $WP_CODEBOX_WORDPRESS]
-    #[arg(long, value_name = "DIR")]
-    pub wordpress: Option<PathBuf>,
-    /// Directory with WP-CLI, the SQLite drop-in and the guest programs.
-    /// [default: $WP_CODEBOX_SHARE_DIR, else share/ beside this program or one above, else /usr/share/wp-codebox]
-    #[arg(long, value_name = "DIR")]
-    pub share: Option<PathBuf>,
-    /// The launcher. [default: $WP_CODEBOX_LAUNCHER, else beside this program, else /usr/libexec/wp-codebox-launch]
-    #[arg(long, value_name = "FILE")]
-    pub launcher: Option<PathBuf>,
-    /// Cgroup directory, delegated to the owner of the state directory, below which runs get
-    /// their groups. [default: $WP_CODEBOX_CGROUP, else below the runner's own group]
-    #[arg(long, value_name = "DIR")]
-    pub cgroup: Option<PathBuf>,
-    /// Directory with the programs of agent presets, one directory per preset.
-    /// [default: $WP_CODEBOX_AGENTS_DIR, else /opt/wp-codebox/agents]
-    #[arg(long, value_name = "DIR")]
-    pub agents_dir: Option<PathBuf>,
-    /// Program of the browser for browser commands. [default: $WP_CODEBOX_BROWSER, else /usr/bin/chromium]
-    #[arg(long, value_name = "FILE")]
-    pub browser: Option<PathBuf>,
-    /// PHP for the guest. [default: $WP_CODEBOX_PHP, else /usr/bin/php]
-    #[arg(long, value_name = "FILE")]
-    pub php: Option<PathBuf>,
 }
 
 /// Where a run is kept, and the form of the answer.

@@ -8,13 +8,15 @@ use super::Settings;
 use super::args::DoctorArgs;
 use super::output::Output;
 use super::request::new_run_id;
-use crate::run::group;
+use crate::peer::Caller;
+use crate::run::{group, identity};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;
 use wp_codebox_artifacts::{Dir, HostKey};
 use wp_codebox_backend_native::{
-    HostLayout, NoSandbox, PhpLayout, SELF_TEST_LIMITS, SelfTest, SelfTestRequest, run_self_test,
+    GuestIdentity, HostLayout, NoSandbox, PhpLayout, SELF_TEST_LIMITS, SelfTest, SelfTestRequest,
+    run_self_test,
 };
 use wp_codebox_contracts::{ErrorBody, IsolationLevel, schema_id};
 use wp_codebox_runtime::StateDir;
@@ -142,10 +144,11 @@ fn examine(settings: &Settings) -> (Vec<Check>, Option<SelfTest>) {
         .and_then(|state| {
             let named = settings.cgroup.as_deref();
             let group = group::make(&state, named, &new_run_id()?, &SELF_TEST_LIMITS);
+            let identity = own_identity(&state, settings);
             state.become_owner().map_err(|e| e.body())?;
-            Ok((state, group))
+            Ok((state, group, identity))
         });
-    let (state, group) = match prepared {
+    let (state, group, identity) = match prepared {
         Ok(prepared) => prepared,
         Err(error) => {
             checks.push(failed("state-dir", &error));
@@ -178,16 +181,32 @@ fn examine(settings: &Settings) -> (Vec<Check>, Option<SelfTest>) {
         Err(error) => checks.push(failed("php", &error.body())),
     }
     checks.push(browser(settings));
+    let identity = identity.unwrap_or_else(|error| {
+        checks.push(failed("guest-ids", &error));
+        GuestIdentity::shared(error.message)
+    });
     // Afresh each time: whoever asks may just have changed something no fact shows.
     let test = run_self_test(&SelfTestRequest {
         launcher: &settings.launcher,
         sandbox: &NoSandbox,
         cgroup: &group.cgroup(),
+        identity: &identity,
         host: &HostLayout::probe(),
         state_dir: state.path(),
     });
     checks.extend(isolation::checks(&test));
     (checks, Some(test))
+}
+
+/// As a run would make it; a spawner sees the kernel uid of the guest from outside.
+fn own_identity(state: &StateDir, settings: &Settings) -> Result<GuestIdentity, ErrorBody> {
+    let wanted = identity::Wanted {
+        choice: settings.identity()?,
+        ids: settings.guest_ids()?.unwrap_or_default(),
+        launcher: &settings.launcher,
+        share_dir: &settings.share_dir,
+    };
+    identity::make(state, &wanted, &Caller::Trusted, &mut [])
 }
 
 /// Without a browser everything but browser commands works.

@@ -3,9 +3,10 @@
 //! Written once, in `after_help` of each command, and read twice: the help gives prose to the
 //! terminal's width and leaves examples alone, the manual has a section for each.
 
-use super::args::{Cli, PathArgs};
+use super::args::Cli;
 use super::model::ModelArgs;
 use super::preview::PreviewArgs;
+use super::settings::PathArgs;
 use clap::{Args, Command, CommandFactory, Id};
 
 const EXAMPLES: &str = "Examples:";

@@ -95,7 +95,7 @@ fn chosen<'a>(root: &'a Command, words: &[String]) -> Result<&'a Command, ErrorB
 }
 
 /// Variables of the environment that are read.
-const ENVIRONMENT: [(&str, &str); 11] = [
+const ENVIRONMENT: [(&str, &str); 13] = [
     (
         "WP_CODEBOX_STATE_DIR",
         "State directory, instead of --state.",
@@ -115,6 +115,14 @@ const ENVIRONMENT: [(&str, &str); 11] = [
     (
         "WP_CODEBOX_CGROUP",
         "Cgroup directory, instead of --cgroup.",
+    ),
+    (
+        "WP_CODEBOX_IDENTITY",
+        "Whose kernel user guests run as, instead of --identity.",
+    ),
+    (
+        "WP_CODEBOX_GUEST_IDS",
+        "Numbers for guests' users, instead of --guest-ids.",
     ),
     (
         "WP_CODEBOX_AGENTS_DIR",

@@ -84,6 +84,9 @@ fn dispatch(output: &Output, cli: Cli) -> ExitCode {
             intent,
             directories,
         } => crate::keeper::keep(&intent, &directories),
-        Command::Supervise { frames_fd } => crate::supervise::supervise(frames_fd),
+        Command::Supervise {
+            frames_fd,
+            guest_ids,
+        } => crate::supervise::supervise(frames_fd, guest_ids.as_deref()),
     }
 }

@@ -1,8 +1,8 @@
 //! `wp-codebox profile`: what sandboxes are made from.
 
 use super::Settings;
-use super::args::PathArgs;
 use super::output::Output;
+use super::settings::PathArgs;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use std::fs;

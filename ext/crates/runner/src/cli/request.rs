@@ -124,6 +124,8 @@ pub(crate) fn run_paths(settings: &Settings, wordpress: &Path) -> Result<RunPath
         denied: vec![root],
         allowed_roots: None,
         cgroup: settings.cgroup.as_deref().map(text).transpose()?,
+        identity: settings.identity()?,
+        guest_ids: settings.guest_ids()?,
         agents_dir: settings.agents_dir.as_deref().map(text).transpose()?,
         browser: settings.browser.as_deref().map(text).transpose()?,
     })

@@ -5,7 +5,7 @@
 
 use super::made;
 use super::materialise::{Materialised, materialise};
-use super::prepare::{OpenMount, OpenStaged, open_file, open_source};
+use super::sources::{OpenMount, OpenStaged, Shown, open_file, open_source};
 use rustix::fs::{Dir, FileType, Mode, OFlags, ResolveFlags, openat2};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -41,6 +41,13 @@ pub(crate) struct OpenComponents {
     pub rows: Vec<OpenComponent>,
     /// Why an optional one is not among them, one sentence each.
     pub left_out: Vec<String>,
+}
+
+impl OpenComponents {
+    /// Their directories.
+    pub(super) fn mounts_mut(&mut self) -> impl Iterator<Item = &mut OpenMount> {
+        self.rows.iter_mut().map(|row| &mut row.mount)
+    }
 }
 
 /// A component that can be shown.
@@ -104,6 +111,7 @@ pub(super) fn open(
                     target,
                     source,
                     path,
+                    shown: Shown::ByPath,
                 },
             }),
             Err(why) if component.required => {

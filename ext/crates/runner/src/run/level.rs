@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 use wp_codebox_backend_native::{
-    Cgroup, HostFacts, HostLayout, ProcessSandbox, SelfTest, SelfTestRequest, causes,
-    run_self_test, self_test, weaknesses,
+    Cgroup, GuestIdentity, HostFacts, HostLayout, ProcessSandbox, SelfTest, SelfTestRequest,
+    causes, run_self_test, self_test, weaknesses,
 };
 use wp_codebox_contracts::{
     AxisReport, Enforcement, ErrorBody, ErrorCode, IsolationAxis, IsolationLevel, IsolationReport,
@@ -74,6 +74,7 @@ fn with_request(
         sandbox: sandbox.as_ref(),
         // No level depends on it.
         cgroup: &Cgroup::none("this self-test only chooses a level"),
+        identity: &GuestIdentity::shared("this self-test only chooses a level"),
         host: &HostLayout::probe(),
         state_dir: Path::new(&request.paths.state_dir),
     })

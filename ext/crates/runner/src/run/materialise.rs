@@ -5,7 +5,7 @@
 //! inode and can reach it by path; otherwise a private copy is, made through the
 //! open descriptor.
 
-use super::prepare::{OpenMount, OpenStaged};
+use super::sources::{OpenMount, OpenStaged, Shown};
 use rustix::fs::{Mode, OFlags};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -50,7 +50,12 @@ pub(crate) fn materialise(
         .iter()
         .all(|&(uid, gid)| (uid, gid) == (owner.uid, owner.gid));
     // Without mounts everything is a copy, and so is what a change is measured against.
-    if level == IsolationLevel::Full && maps && reachable(&mount) {
+    let visible = match mount.shown {
+        Shown::ByPath => reachable(&mount),
+        Shown::ByView => true,
+        Shown::Never => false,
+    };
+    if level == IsolationLevel::Full && maps && visible {
         let baseline = mount
             .source
             .try_clone()

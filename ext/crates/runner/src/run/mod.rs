@@ -17,6 +17,7 @@ mod files;
 mod finish;
 pub(crate) mod group;
 mod hold;
+pub(crate) mod identity;
 mod inputs;
 mod level;
 mod made;
@@ -31,6 +32,7 @@ mod recorder;
 mod salvage;
 mod secrets;
 mod session;
+mod sources;
 mod state;
 mod sync;
 mod test_files;
@@ -60,8 +62,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wp_codebox_backend_native::{
-    HostLayout, NativeBackend, PhpLayout, ProcessSandbox, Template, TemplateRequest, choose,
-    ensure_template, mount_paths,
+    GuestIdentity, HostLayout, NativeBackend, PhpLayout, ProcessSandbox, Template, TemplateRequest,
+    choose, ensure_template, mount_paths,
 };
 use wp_codebox_contracts::{
     ErrorBody, EventType, GuestPath, IsolationLevel, LifecycleEvent, Outcome, RunId, RunMode,
@@ -389,6 +391,12 @@ fn backend(
     let php = PhpLayout::discover(Path::new(&paths.php_binary), prepared.state.path())
         .map_err(|e| e.body())?;
     let host = HostLayout::probe();
+    let identity = match level {
+        IsolationLevel::Full => prepared.identity.clone(),
+        IsolationLevel::Reduced | IsolationLevel::None => {
+            GuestIdentity::shared("at level reduced there are no mounts to show files through")
+        }
+    };
     let template: Template = ensure_template(&TemplateRequest {
         state_dir: prepared.state.path(),
         wordpress: Path::new(&paths.wordpress),
@@ -398,9 +406,11 @@ fn backend(
         php: &php,
         host: &host,
         level,
+        identity: &identity,
     })
     .map_err(|e| e.body())?;
     Ok(NativeBackend {
+        identity,
         launcher: paths.launcher.clone().into(),
         host,
         php,

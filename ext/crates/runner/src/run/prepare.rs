@@ -3,45 +3,25 @@
 
 use super::components::{self, OpenComponents};
 use super::group::{self, RunGroup};
-use super::made;
+use super::identity::{self, Wanted};
 use super::preset::{self, Equipped, Stock};
 use super::preview;
 use super::programs::{self, GuestMount, working_directory};
 use super::secrets::{ModelKey, Secrets};
+use super::sources::{OpenMount, OpenStaged, open_mount, open_staged};
+use crate::peer::Caller;
 use crate::preview::Reservation;
-use rustix::fs::{FileType, Mode, OFlags};
-use std::io::Read;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::{Path, PathBuf};
-use wp_codebox_backend_native::{ProgramDirectory, mount_paths};
+use std::path::Path;
+use wp_codebox_backend_native::{GuestIdentity, ProgramDirectory, mount_paths};
 use wp_codebox_contracts::{
     Agent, AgentPreset, CommandCall, ErrorBody, ErrorCode, GuestPath, Limits, ModelEndpoint,
-    MountRequest, NetworkPolicy, PresetResult, RunRequest, RuntimePolicy, schema_id,
+    NetworkPolicy, PresetResult, RunRequest, RuntimePolicy, schema_id,
 };
 use wp_codebox_policy::{self as policy, EgressRules, Handler, ModelAccess};
 use wp_codebox_runtime::StateDir;
 
-/// Largest staged file, bytes.
-const STAGED_BYTES: u64 = 16 * 1024 * 1024;
 /// Command id that running an agent or a check needs.
 pub(crate) const AGENT_COMMAND: &str = "command-agent-run";
-
-/// A mount whose source is open and allowed.
-#[derive(Debug)]
-pub(crate) struct OpenMount {
-    pub request: MountRequest,
-    pub target: GuestPath,
-    pub source: OwnedFd,
-    /// Canonical path of the open directory.
-    pub path: PathBuf,
-}
-
-/// A staged file, read.
-#[derive(Debug)]
-pub(crate) struct OpenStaged {
-    pub target: GuestPath,
-    pub bytes: Vec<u8>,
-}
 
 /// How a preset's program is spoken to.
 #[derive(Debug)]
@@ -68,12 +48,60 @@ pub(crate) struct Prepared {
     /// What a preset gives its program on standard input, and how its last word is found.
     pub manner: Option<Manner>,
     pub group: RunGroup,
+    /// Whose kernel uid its guests get.
+    pub identity: GuestIdentity,
     /// The address of the preview that the request asks for.
     pub preview: Option<Reservation>,
 }
 
-/// Checks the request, opens what it names and gives up root.
-pub(crate) fn prepare(mut request: RunRequest) -> Result<Prepared, ErrorBody> {
+/// Checks the request, opens what it names with the rights of who asked, and gives up root.
+pub(crate) fn prepare(request: RunRequest, caller: &Caller) -> Result<Prepared, ErrorBody> {
+    caller.check(&request)?;
+    let mut opened = caller.with_its_rights(|| open(request))??;
+    let (state, request) = (&opened.state, &opened.request);
+    let named = request.paths.cgroup.as_deref().map(Path::new);
+    let group = group::make(state, named, &request.run_id, &opened.limits);
+    let rows = opened.mounts.iter_mut();
+    let mut rows: Vec<_> = rows.chain(opened.components.mounts_mut()).collect();
+    let identity = identity::make(state, &Wanted::of(request, caller), caller, &mut rows)?;
+    state.become_owner().map_err(|e| e.body())?;
+    // As its owner, who opens it later.
+    let preview = request.hold.as_ref().and_then(|hold| hold.preview.as_ref());
+    let preview = preview.map(preview::reserve).transpose()?;
+    Ok(Prepared {
+        group,
+        identity,
+        preview,
+        request: opened.request,
+        policy: opened.policy,
+        limits: opened.limits,
+        state: opened.state,
+        secrets: opened.secrets,
+        mounts: opened.mounts,
+        components: opened.components,
+        staged: opened.staged,
+        programs: opened.programs,
+        guest_model: opened.guest_model,
+        manner: opened.manner,
+    })
+}
+
+/// A request that was checked, and what it names.
+struct Opened {
+    request: RunRequest,
+    policy: RuntimePolicy,
+    limits: Limits,
+    state: StateDir,
+    secrets: Secrets,
+    mounts: Vec<OpenMount>,
+    components: OpenComponents,
+    staged: Vec<OpenStaged>,
+    programs: Vec<ProgramDirectory>,
+    guest_model: Option<ModelEndpoint>,
+    manner: Option<Manner>,
+}
+
+fn open(mut request: RunRequest) -> Result<Opened, ErrorBody> {
     if request.schema != schema_id::RUN_REQUEST {
         return Err(ErrorBody::new(
             ErrorCode::InputInvalid,
@@ -150,13 +178,7 @@ pub(crate) fn prepare(mut request: RunRequest) -> Result<Prepared, ErrorBody> {
             result: equipped.result,
         }
     });
-    let named = request.paths.cgroup.as_deref().map(Path::new);
-    let group = group::make(&state, named, &request.run_id, &limits);
-    state.become_owner().map_err(|e| e.body())?;
-    // As its owner, who opens it later.
-    let preview = request.hold.as_ref().and_then(|hold| hold.preview.as_ref());
-    let preview = preview.map(preview::reserve).transpose()?;
-    Ok(Prepared {
+    Ok(Opened {
         request,
         policy,
         limits,
@@ -168,8 +190,6 @@ pub(crate) fn prepare(mut request: RunRequest) -> Result<Prepared, ErrorBody> {
         programs,
         guest_model,
         manner,
-        group,
-        preview,
     })
 }
 
@@ -350,136 +370,4 @@ fn assert_agent(policy: &RuntimePolicy, program: &str) -> Result<(), ErrorBody> 
     policy::assert_command(policy, &call)
         .map(|_| ())
         .map_err(|e| e.body())
-}
-
-fn open_mount(
-    mount: &MountRequest,
-    target: GuestPath,
-    request: &RunRequest,
-) -> Result<OpenMount, ErrorBody> {
-    let subject = format!("the source of mount {target}");
-    let opened = match made::of(request, target.as_str()) {
-        Some(row) => made::open(row, &mount.source, &subject, request),
-        None => open_source(&mount.source, &subject, request),
-    };
-    let (source, path) = opened.map_err(|error| error.with("target", target.as_str()))?;
-    Ok(OpenMount {
-        request: mount.clone(),
-        target,
-        source,
-        path,
-    })
-}
-
-/// Opens a directory of the host that this caller may show to a guest, and names it.
-pub(super) fn open_source(
-    given: &str,
-    subject: &str,
-    request: &RunRequest,
-) -> Result<(OwnedFd, PathBuf), ErrorBody> {
-    let fail = |code, what: &str| ErrorBody::new(code, format!("{subject} {what}"));
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let source = rustix::fs::open(given, flags, Mode::empty()).map_err(|e| match e {
-        rustix::io::Errno::ACCESS | rustix::io::Errno::PERM => fail(
-            ErrorCode::MountUnreadable,
-            "cannot be read: give the user that runs the sandbox read access",
-        ),
-        rustix::io::Errno::NOTDIR => fail(
-            ErrorCode::MountSourceInvalid,
-            "is not a directory: mount a directory, or stage a single file",
-        ),
-        _ => fail(
-            ErrorCode::MountSourceInvalid,
-            "does not exist or cannot be opened: check the path",
-        ),
-    })?;
-    // Named by the kernel, for the directory that is open: no second look-up can differ.
-    let path =
-        std::fs::read_link(format!("/proc/self/fd/{}", source.as_raw_fd())).map_err(|e| {
-            fail(
-                ErrorCode::MountSourceInvalid,
-                &format!("cannot be named: {e}"),
-            )
-        })?;
-    let canonical = path.to_str().ok_or_else(|| {
-        fail(
-            ErrorCode::MountSourceInvalid,
-            "has a path that is not UTF-8",
-        )
-    })?;
-    let authority = policy::MountAuthority {
-        paths: &request.paths,
-    };
-    policy::check_source(canonical, subject, authority).map_err(|e| e.body())?;
-    Ok((source, path))
-}
-
-fn open_staged(request: &RunRequest) -> Result<Vec<OpenStaged>, ErrorBody> {
-    let of_task = request.task.iter().flat_map(|task| &task.staged_files);
-    let of_workflow = request.workflow.iter().flat_map(|w| &w.staged);
-    let mut all = of_task
-        .chain(of_workflow)
-        .map(|file| {
-            let target = policy::check_staged_target(&file.target).map_err(|e| e.body())?;
-            open_file(&file.source, target, request)
-        })
-        .collect::<Result<Vec<_>, _>>()?;
-    for file in request.workflow.iter().flat_map(|w| &w.files) {
-        all.push(OpenStaged {
-            target: policy::check_staged_target(&file.target).map_err(|e| e.body())?,
-            bytes: file.content.clone().into_bytes(),
-        });
-    }
-    let settings = request.workflow.as_ref().map(|w| &w.php_ini[..]);
-    if let Some(lines) = settings.filter(|lines| !lines.is_empty()) {
-        let target = format!("{}/recipe.ini", super::workflow::PHP_SETTINGS);
-        all.push(OpenStaged {
-            target: policy::check_staged_target(&target).map_err(|e| e.body())?,
-            bytes: (lines.join("\n") + "\n").into_bytes(),
-        });
-    }
-    Ok(all)
-}
-
-/// Reads a file of the host that this caller may show to a guest.
-pub(super) fn open_file(
-    source: &str,
-    target: GuestPath,
-    request: &RunRequest,
-) -> Result<OpenStaged, ErrorBody> {
-    let fail = |what: &str| {
-        ErrorBody::new(
-            ErrorCode::MountSourceInvalid,
-            format!("the source of staged file {target} {what}"),
-        )
-    };
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let fd = rustix::fs::open(source, flags, Mode::empty())
-        .map_err(|e| fail(&format!("cannot be read: {e}")))?;
-    let stat = rustix::fs::fstat(&fd).map_err(|e| fail(&format!("cannot be read: {e}")))?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(fail("is not a regular file"));
-    }
-    let path = std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd()))
-        .map_err(|e| fail(&format!("cannot be named: {e}")))?;
-    let canonical = path
-        .to_str()
-        .ok_or_else(|| fail("has a path that is not UTF-8"))?;
-    policy::check_staged_source(
-        canonical,
-        &format!("staged file {target}"),
-        policy::MountAuthority {
-            paths: &request.paths,
-        },
-    )
-    .map_err(|e| e.body())?;
-    let mut bytes = Vec::new();
-    std::fs::File::from(fd)
-        .take(STAGED_BYTES + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|e| fail(&format!("cannot be read: {e}")))?;
-    if bytes.len() as u64 > STAGED_BYTES {
-        return Err(fail("is larger than 16 MiB: mount its directory instead"));
-    }
-    Ok(OpenStaged { target, bytes })
 }

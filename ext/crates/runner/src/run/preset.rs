@@ -4,8 +4,8 @@
 //! that the guest may read, files that it may read, arguments and environment. Nothing of it
 //! is decided by the task's author but the name.
 
-use super::prepare::OpenStaged;
 use super::secrets::Secrets;
+use super::sources::OpenStaged;
 use rustix::fs::{Mode, OFlags};
 use std::collections::BTreeMap;
 use std::io::Read;

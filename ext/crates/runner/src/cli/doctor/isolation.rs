@@ -168,6 +168,7 @@ const fn id(axis: IsolationAxis) -> &'static str {
         IsolationAxis::Cpu => "axis-cpu",
         IsolationAxis::Pids => "axis-pids",
         IsolationAxis::Disk => "axis-disk",
+        IsolationAxis::Identity => "axis-identity",
     }
 }
 

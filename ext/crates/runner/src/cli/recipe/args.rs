@@ -1,7 +1,8 @@
 //! Arguments of `recipe`, `recipe-run`, `validate-blueprint` and `workspace-policy`.
 
-use crate::cli::args::{PathArgs, StoreArgs};
+use crate::cli::args::StoreArgs;
 use crate::cli::preview::PreviewArgs;
+use crate::cli::settings::PathArgs;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 

@@ -1,6 +1,6 @@
 //! Arguments of `runs`. The doc comments are the help texts.
 
-use crate::cli::args::PathArgs;
+use crate::cli::settings::PathArgs;
 use clap::{Args, Subcommand, ValueEnum};
 use wp_codebox_contracts::RunStatus;
 

@@ -8,6 +8,7 @@ use super::super::{begin, execute, prepare};
 use super::Bench;
 use super::hands::{LiveHands, tools};
 use crate::agent::{Parent, ParentAnswer, ToolAnswer, ToolCall, ToolStatus, Toolbox, Tools};
+use crate::peer::Caller;
 use crate::run::{Desk, Keeps};
 use serde_json::{Value, json};
 use std::cell::RefCell;
@@ -138,7 +139,7 @@ fn run_with(more: &Value, work: impl FnOnce(&mut Hand<'_, '_>) + 'static) -> Ran
     let request: RunRequest = serde_json::from_value(request).unwrap();
     WORK.set(Some(Box::new(work)));
     let redactor = Redactor::new(&["hunter2-hunter2".to_owned()]);
-    let begun = begin(prepare(request).unwrap(), &redactor).unwrap();
+    let begun = begin(prepare(request, &Caller::Trusted).unwrap(), &redactor).unwrap();
     let cancellation = std::sync::Arc::new(Cancellation::default());
     let result = execute(
         begun,

@@ -8,7 +8,7 @@ mod archive;
 
 pub(crate) use archive::{list, plugin_header};
 
-use super::prepare::{OpenMount, open_source};
+use super::sources::{OpenMount, Shown, open_source};
 use rustix::fs::{FileType, Mode, OFlags};
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -120,6 +120,10 @@ pub(super) fn build(
     }
     mount.source = open(&directory)?;
     mount.path = directory;
+    // A directory of the run, which launchers see with the state directory.
+    if mount.shown == Shown::Never {
+        mount.shown = Shown::ByView;
+    }
     Ok(())
 }
 

@@ -1,0 +1,463 @@
+//! The runner's side of a spawner: guests with a kernel uid of their own.
+//!
+//! See the launcher's module of that name for what the process does. It is started while the
+//! runner is root and outlives that; whatever the runner asks of it later needs no right that
+//! the guest's uid lacks.
+
+use crate::channel::{Channel, Received};
+use crate::guest::poll_in;
+use crate::process_sandbox::WrappedCommand;
+use crate::spawn::{self, LauncherProcess, ProcessEnd};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::pipe::{PipeFlags, pipe_with};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use wp_codebox_contracts::{
+    BindSource, GuestIds, HostSource, KernelIds, LaunchMount, LaunchPlan, PLAN_VERSION,
+    PlanIdentity, SPAWNER_ROLE, SandboxAudit, SpawnerPlan, SpawnerReply, SpawnerRequest,
+    SpawnerView, ViewAccess,
+};
+
+/// Root's file in which ids in use are locked, for all state directories of the host.
+const LOCKS: &str = "/run/wp-codebox/ids";
+/// Directory that the views cover, in the spawner's mount namespace only.
+const PLACE: &str = "/run/wp-codebox/views";
+/// Time for a spawner to be ready, and to answer a request.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Time for it to end its guests and itself.
+const ENDING: Duration = Duration::from_secs(10);
+
+/// Whose kernel uid the guests of a run have.
+#[derive(Debug, Clone)]
+pub enum GuestIdentity {
+    /// One that nothing else on the host has.
+    Own(Arc<Spawner>),
+    /// The runner's.
+    Shared {
+        /// Why, one clause.
+        reason: String,
+    },
+}
+
+impl GuestIdentity {
+    /// The runner's, for this reason.
+    #[must_use]
+    pub fn shared(reason: impl Into<String>) -> Self {
+        Self::Shared {
+            reason: reason.into(),
+        }
+    }
+
+    /// What starts its launchers, when that is not the runner itself.
+    #[must_use]
+    pub fn spawner(&self) -> Option<&Arc<Spawner>> {
+        match self {
+            Self::Own(spawner) => Some(spawner),
+            Self::Shared { .. } => None,
+        }
+    }
+}
+
+/// A host directory that guests will see.
+#[derive(Debug)]
+pub struct ViewSource<'a> {
+    /// Its name in the spawner's place; letters, digits and hyphens.
+    pub name: String,
+    /// The open directory.
+    pub directory: BorrowedFd<'a>,
+    /// Its owner on disk.
+    pub owner: KernelIds,
+    /// Whether guests' launchers may write it.
+    pub access: ViewAccess,
+    /// Absolute path as plans name it; what lies at or below is opened through the view.
+    pub path: String,
+    /// Directories directly below it that no launcher needs.
+    pub covered: Vec<String>,
+}
+
+/// What a spawner is asked for.
+#[derive(Debug)]
+pub struct SpawnerRequestSpec<'a> {
+    /// The launcher.
+    pub launcher: &'a Path,
+    /// Owner of the state directory.
+    pub owner: KernelIds,
+    /// uid and gid inside guests.
+    pub guest_id: u32,
+    /// The operator's range.
+    pub ids: GuestIds,
+    /// What guests will see.
+    pub views: Vec<ViewSource<'a>>,
+}
+
+/// What became of one view.
+#[derive(Debug)]
+pub enum ViewState {
+    /// Launchers see it; the state's owner may read it as it is.
+    Shown,
+    /// Launchers see it, and this mount shows it to the state's owner as its own.
+    ShownWith(OwnedFd),
+    /// The file system has no idmapped mounts, errno: it must be copied.
+    Refused(i32),
+}
+
+/// Why there is no spawner.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SpawnerError {
+    /// Every id of the range is in use.
+    #[error("all {count} guest ids from {first} are in use: no sandbox can have one of its own")]
+    Exhausted {
+        /// First id.
+        first: u32,
+        /// How many.
+        count: u32,
+    },
+    /// A step failed.
+    #[error("guests cannot have a kernel uid of their own: step {step} failed at {subject} ({})", io::Error::from_raw_os_error(*.errno))]
+    Step {
+        /// Which.
+        step: String,
+        /// What it was about.
+        subject: String,
+        /// errno, 0 when none applies.
+        errno: i32,
+    },
+    /// This host ran out of something, or the process ended.
+    #[error("the process that starts guests failed at {what}: {source}")]
+    Host {
+        /// What was tried.
+        what: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+fn host(what: &'static str) -> impl Fn(io::Error) -> SpawnerError {
+    move |source| SpawnerError::Host { what, source }
+}
+
+fn broken() -> io::Error {
+    io::ErrorKind::BrokenPipe.into()
+}
+
+/// A running spawner. Ends with its guests when dropped.
+#[derive(Debug)]
+pub struct Spawner {
+    line: Mutex<Line>,
+    process: Mutex<LauncherProcess>,
+    lifetime: Mutex<Option<OwnedFd>>,
+    id: u32,
+    /// Host path, and where launchers find it.
+    places: Vec<(String, String)>,
+}
+
+/// The channel, and the ends that were told while another answer was waited for.
+#[derive(Debug)]
+struct Line {
+    channel: Channel,
+    ends: BTreeMap<i32, ProcessEnd>,
+}
+
+impl Spawner {
+    /// Starts one. Must be called as root, in a process with a single thread.
+    pub fn start(spec: SpawnerRequestSpec<'_>) -> Result<(Self, Vec<ViewState>), SpawnerError> {
+        let plan = SpawnerPlan {
+            version: PLAN_VERSION,
+            owner: spec.owner,
+            guest_id: spec.guest_id,
+            ids: spec.ids,
+            locks: LOCKS.to_owned(),
+            place: PLACE.to_owned(),
+            views: spec.views.iter().map(planned).collect(),
+        };
+        let bytes = serde_json::to_vec(&plan).map_err(|e| host("its plan")(e.into()))?;
+        let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(|e| host("a pipe")(e.into()));
+        let (plan_read, plan_write) = pipe()?;
+        let (lifetime_read, lifetime) = pipe()?;
+        let (channel, theirs) = Channel::pair().map_err(|e| host("a socket")(e.into()))?;
+        let program = spec.launcher.to_string_lossy().into_owned();
+        let command = WrappedCommand {
+            program,
+            args: vec![SPAWNER_ROLE.to_owned()],
+            audit: SandboxAudit::default(),
+        };
+        let process = spawn::spawn(
+            &command,
+            plan_read.as_fd(),
+            theirs.as_fd(),
+            lifetime_read.as_fd(),
+        )
+        .map_err(host("its start"))?;
+        drop((plan_read, theirs, lifetime_read));
+        let until = Instant::now() + PATIENCE;
+        spawn::send_plan(plan_write, &bytes, until).map_err(host("its plan"))?;
+        for (index, view) in spec.views.iter().enumerate() {
+            channel
+                .send(&SpawnerRequest::Source { index }, &[view.directory])
+                .map_err(|_| host("a source")(broken()))?;
+        }
+        let mut line = Line {
+            channel,
+            ends: BTreeMap::new(),
+        };
+        let (id, states) = line.ready(&spec, until)?;
+        let places = spec
+            .views
+            .iter()
+            .zip(&states)
+            .filter(|(_, state)| !matches!(state, ViewState::Refused(_)))
+            .map(|(view, _)| (view.path.clone(), format!("{PLACE}/{}", view.name)))
+            .collect();
+        let spawner = Self {
+            line: Mutex::new(line),
+            process: Mutex::new(process),
+            lifetime: Mutex::new(Some(lifetime)),
+            id,
+            places,
+        };
+        Ok((spawner, states))
+    }
+
+    /// Kernel uid and gid of its guests.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    fn line(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The plan with the paths under which its launcher finds the host's directories.
+    pub(crate) fn translate(&self, plan: &LaunchPlan) -> LaunchPlan {
+        let mut plan = plan.clone();
+        plan.identity = PlanIdentity::Own;
+        for mount in &mut plan.mounts {
+            match mount {
+                LaunchMount::Bind {
+                    source: BindSource::Host(source),
+                    ..
+                } => self.place(source),
+                LaunchMount::Overlay { lowers, .. } => {
+                    lowers.iter_mut().for_each(|lower| self.place(lower));
+                }
+                LaunchMount::Bind { .. }
+                | LaunchMount::Directory { .. }
+                | LaunchMount::File(_)
+                | LaunchMount::Symlink { .. }
+                | LaunchMount::Scratch { .. }
+                | LaunchMount::Proc
+                | LaunchMount::Dev => {}
+            }
+        }
+        plan
+    }
+
+    /// The innermost view that a path lies in.
+    fn place(&self, source: &mut HostSource) {
+        let below = |host: &str| {
+            let rest = source.path.strip_prefix(host)?;
+            (rest.is_empty() || rest.starts_with('/')).then(|| rest.to_owned())
+        };
+        let found = self
+            .places
+            .iter()
+            .filter_map(|(host, place)| Some((host.len(), place, below(host)?)))
+            .max_by_key(|(length, ..)| *length);
+        if let Some((_, place, rest)) = found {
+            source.path = format!("{place}{rest}");
+        }
+    }
+
+    /// Starts a launcher with its three descriptors.
+    pub(crate) fn launch(
+        self: &Arc<Self>,
+        command: &WrappedCommand,
+        descriptors: [BorrowedFd<'_>; 3],
+    ) -> io::Result<LauncherProcess> {
+        let wrapper = match command.audit.kind.as_str() {
+            "none" => Vec::new(),
+            _ => std::iter::once(&command.program)
+                .chain(&command.args)
+                .cloned()
+                .collect(),
+        };
+        let (reply, mut fds) = self
+            .line()
+            .ask(&SpawnerRequest::Launch { wrapper }, &descriptors)?;
+        match (reply, fds.pop()) {
+            (SpawnerReply::Launched { pid }, Some(pidfd)) => {
+                LauncherProcess::spawned(pid, pidfd, Arc::clone(self))
+            }
+            (SpawnerReply::NotLaunched { errno }, _) => Err(io::Error::from_raw_os_error(errno)),
+            _ => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+
+    /// Makes a guest's scratch readable for the state's owner.
+    pub(crate) fn expose(&self, mount: BorrowedFd<'_>) -> io::Result<()> {
+        match self.line().ask(&SpawnerRequest::Expose, &[mount])? {
+            (SpawnerReply::Exposed { errno: 0 }, _) => Ok(()),
+            (SpawnerReply::Exposed { errno }, _) => Err(io::Error::from_raw_os_error(errno)),
+            _ => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+
+    /// Kills a launcher; its guest follows.
+    pub(crate) fn kill(&self, pid: i32) {
+        // Of a spawner that is gone, every launcher is dead.
+        let _ = self.line().channel.send(&SpawnerRequest::Kill { pid }, &[]);
+    }
+
+    /// The end of a launcher; waits for it.
+    pub(crate) fn ended(&self, pid: i32) -> io::Result<ProcessEnd> {
+        let mut line = self.line();
+        let until = Instant::now() + PATIENCE;
+        loop {
+            if let Some(end) = line.ends.remove(&pid) {
+                return Ok(end);
+            }
+            // What is no end would be an answer without a question.
+            line.next(until)?;
+        }
+    }
+
+    /// Readable once the process is gone.
+    pub(crate) fn pidfd(&self) -> io::Result<OwnedFd> {
+        let process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
+        process.pidfd().try_clone_to_owned()
+    }
+}
+
+impl Drop for Spawner {
+    fn drop(&mut self) {
+        let lifetime = self
+            .lifetime
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
+        *lifetime = None;
+        let process = self
+            .process
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
+        // It is not this process's user: what does not end by itself cannot be ended from here.
+        if poll_in(process.pidfd(), ENDING) {
+            let _ = process.wait();
+        }
+    }
+}
+
+impl Line {
+    /// Everything the spawner says until root is given up.
+    fn ready(
+        &mut self,
+        spec: &SpawnerRequestSpec<'_>,
+        until: Instant,
+    ) -> Result<(u32, Vec<ViewState>), SpawnerError> {
+        let mut states = Vec::new();
+        loop {
+            let (reply, mut fds) = self.receive(until).map_err(host("its first answer"))?;
+            match reply {
+                SpawnerReply::View { index, errno } if index == states.len() => {
+                    states.push(match (errno, fds.pop()) {
+                        (0, None) => ViewState::Shown,
+                        (0, Some(mount)) => ViewState::ShownWith(mount),
+                        (errno, _) => ViewState::Refused(errno),
+                    });
+                }
+                SpawnerReply::Ready { id } if states.len() == spec.views.len() => {
+                    return Ok((id, states));
+                }
+                SpawnerReply::Failed { step, errno, .. }
+                    if step == "guest_ids" && errno == libc::EAGAIN =>
+                {
+                    let GuestIds { first, count } = spec.ids;
+                    return Err(SpawnerError::Exhausted { first, count });
+                }
+                SpawnerReply::Failed {
+                    step,
+                    subject,
+                    errno,
+                } => {
+                    return Err(SpawnerError::Step {
+                        step,
+                        subject,
+                        errno,
+                    });
+                }
+                SpawnerReply::View { .. }
+                | SpawnerReply::Ready { .. }
+                | SpawnerReply::Launched { .. }
+                | SpawnerReply::NotLaunched { .. }
+                | SpawnerReply::Ended { .. }
+                | SpawnerReply::Exposed { .. } => {
+                    return Err(host("its first answer")(io::ErrorKind::InvalidData.into()));
+                }
+            }
+        }
+    }
+
+    fn receive(&mut self, until: Instant) -> io::Result<(SpawnerReply, Vec<OwnedFd>)> {
+        loop {
+            match self.channel.receive() {
+                Received::Message(reply, fds) => return Ok((*reply, fds)),
+                Received::Garbage => return Err(io::ErrorKind::InvalidData.into()),
+                Received::Closed => return Err(broken()),
+                Received::Empty if self.channel.wait(until) => {}
+                Received::Empty => return Err(io::ErrorKind::TimedOut.into()),
+            }
+        }
+    }
+
+    /// The next answer; an end is kept and is none.
+    fn next(&mut self, until: Instant) -> io::Result<Option<(SpawnerReply, Vec<OwnedFd>)>> {
+        let (reply, fds) = self.receive(until)?;
+        let SpawnerReply::Ended {
+            pid,
+            status,
+            user_us,
+            system_us,
+        } = reply
+        else {
+            return Ok(Some((reply, fds)));
+        };
+        self.ends.insert(
+            pid,
+            ProcessEnd {
+                status,
+                user_us,
+                system_us,
+            },
+        );
+        Ok(None)
+    }
+
+    fn ask(
+        &mut self,
+        request: &SpawnerRequest,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> io::Result<(SpawnerReply, Vec<OwnedFd>)> {
+        self.channel
+            .send(request, descriptors)
+            .map_err(|_| broken())?;
+        let until = Instant::now() + PATIENCE;
+        loop {
+            if let Some(answer) = self.next(until)? {
+                return Ok(answer);
+            }
+        }
+    }
+}
+
+fn planned(view: &ViewSource<'_>) -> SpawnerView {
+    SpawnerView {
+        name: view.name.clone(),
+        owner: view.owner,
+        access: view.access,
+        covered: view.covered.clone(),
+    }
+}

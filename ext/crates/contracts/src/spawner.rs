@@ -1,0 +1,272 @@
+//! The launcher's second role: a process that starts launchers under a kernel uid of their own.
+//!
+//! What the kernel counts per uid (epoll watches, inotify instances, descriptors in flight) is
+//! shared by everything that runs as that uid. A spawner takes a free uid of the operator's range
+//! while it is root, prepares idmapped mounts of what guests will see, gives root up, and then
+//! serves one runner over a SEQPACKET channel: one JSON message per packet. It is started as
+//! `wp-codebox-launch spawner` with the descriptors of [`crate::LauncherFd`]; its plan is a
+//! [`SpawnerPlan`].
+
+use serde::{Deserialize, Serialize};
+
+/// The launcher's only argument in this role.
+pub const SPAWNER_ROLE: &str = "spawner";
+
+/// User and group ids of guests that the operator set aside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuestIds {
+    /// First id; each is used as uid and as gid.
+    pub first: u32,
+    /// How many.
+    pub count: u32,
+}
+
+impl Default for GuestIds {
+    /// A part of the range that no distribution assigns (systemd's UIDS-GIDS document).
+    fn default() -> Self {
+        Self {
+            first: 1_900_000_000,
+            count: 4096,
+        }
+    }
+}
+
+/// A range of ids that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "guest ids {given:?} must be FIRST:COUNT with FIRST at least 1000, COUNT from 1 to 65536, and no id above 2147483646"
+)]
+pub struct InvalidGuestIds {
+    /// As given.
+    pub given: String,
+}
+
+impl GuestIds {
+    /// Reads `FIRST:COUNT`.
+    pub fn parse(text: &str) -> Result<Self, InvalidGuestIds> {
+        let invalid = || InvalidGuestIds {
+            given: text.to_owned(),
+        };
+        let (first, count) = text.split_once(':').ok_or_else(invalid)?;
+        let ids = Self {
+            first: first.parse().map_err(|_| invalid())?,
+            count: count.parse().map_err(|_| invalid())?,
+        };
+        if ids.is_valid() {
+            Ok(ids)
+        } else {
+            Err(invalid())
+        }
+    }
+
+    /// Whether every id can be one of a guest: no system user, and not above what a signed
+    /// 32-bit number holds.
+    #[must_use]
+    pub const fn is_valid(self) -> bool {
+        self.first >= 1000
+            && self.count >= 1
+            && self.count <= 65_536
+            && self.first.saturating_add(self.count) <= i32::MAX as u32
+    }
+
+    /// Whether an id is one of them.
+    #[must_use]
+    pub const fn contains(self, id: u32) -> bool {
+        id >= self.first && id - self.first < self.count
+    }
+}
+
+/// What guests run as.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum IdentityChoice {
+    /// A kernel uid of their own where this host can give one.
+    #[default]
+    Auto,
+    /// A kernel uid of their own, or the run is refused.
+    Own,
+    /// The kernel uid of the state directory's owner.
+    Shared,
+}
+
+impl IdentityChoice {
+    /// As requests and options write it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Own => "own",
+            Self::Shared => "shared",
+        }
+    }
+}
+
+/// A user and a group of the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelIds {
+    /// User.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+}
+
+/// What becomes of changes through a view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ViewAccess {
+    /// Read only.
+    Read,
+    /// As the directory's owner: the state directory, in which templates are built.
+    Write,
+}
+
+/// One host directory that launchers will open below [`SpawnerPlan::place`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpawnerView {
+    /// Its name there.
+    pub name: String,
+    /// Owner on disk, who appears as the guest's user.
+    pub owner: KernelIds,
+    /// What may be changed through it.
+    pub access: ViewAccess,
+    /// Directories directly below it that are covered by an empty one.
+    #[serde(default)]
+    pub covered: Vec<String>,
+}
+
+/// Everything a spawner needs. One `Source` packet per view follows on the channel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpawnerPlan {
+    /// [`crate::PLAN_VERSION`].
+    pub version: u32,
+    /// Owner of the state directory, who reads what guests leave.
+    pub owner: KernelIds,
+    /// uid and gid inside guests.
+    pub guest_id: u32,
+    /// The ids to choose from.
+    pub ids: GuestIds,
+    /// Root's file in which the byte of each id in use is locked.
+    pub locks: String,
+    /// Root's directory that is covered by the views, in the spawner's mount namespace only.
+    pub place: String,
+    /// What launchers will see below `place`.
+    pub views: Vec<SpawnerView>,
+}
+
+/// Runner to spawner.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum SpawnerRequest {
+    /// The directory of a view; packet carries it. Only before `Ready`.
+    Source {
+        /// Position in the plan.
+        index: usize,
+    },
+    /// Start a launcher as the guest's kernel user. Packet carries its three descriptors.
+    Launch {
+        /// What wraps the launcher, with all arguments; empty: the launcher itself.
+        wrapper: Vec<String>,
+    },
+    /// Kill a launcher.
+    Kill {
+        /// As `Launched` told.
+        pid: i32,
+    },
+    /// Make the files of a guest's scratch appear as the state owner's. Packet carries a detached
+    /// mount of it, which the caller keeps.
+    Expose,
+}
+
+/// Spawner to runner.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum SpawnerReply {
+    /// What came of a view. When `errno` is 0, the packet carries a detached mount of the
+    /// directory in which its owner on disk appears as the state's owner.
+    View {
+        /// Position in the plan.
+        index: usize,
+        /// Why there is none: EINVAL, the file system has no idmapped mounts.
+        errno: i32,
+    },
+    /// Root is given up.
+    Ready {
+        /// Kernel uid and gid of all guests of this spawner.
+        id: u32,
+    },
+    /// A launcher runs; packet carries its pidfd.
+    Launched {
+        /// Its pid.
+        pid: i32,
+    },
+    /// No launcher could be started.
+    NotLaunched {
+        /// errno.
+        errno: i32,
+    },
+    /// A launcher ended.
+    Ended {
+        /// Which.
+        pid: i32,
+        /// Exit code, or 128 and the signal.
+        status: i32,
+        /// User CPU of it and its waited-for children, microseconds.
+        user_us: u64,
+        /// System CPU, microseconds.
+        system_us: u64,
+    },
+    /// What came of `Expose`; 0: done.
+    Exposed {
+        /// errno.
+        errno: i32,
+    },
+    /// There is no spawner; the process exits with 125.
+    Failed {
+        /// Which step; `guest_ids` with EAGAIN when every id is in use.
+        step: String,
+        /// What it was about.
+        subject: String,
+        /// errno; 0 when none applies.
+        errno: i32,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_with_system_users_or_beyond_31_bits_are_refused() {
+        let ids = GuestIds::parse("200000:64").unwrap();
+        assert_eq!((ids.first, ids.count), (200_000, 64));
+        assert!(ids.contains(200_063) && !ids.contains(200_064) && !ids.contains(199_999));
+        assert!(GuestIds::default().is_valid());
+        for wrong in [
+            "",
+            "5",
+            "0:10",
+            "999:1",
+            "1000:0",
+            "1000:65537",
+            "2147483600:100",
+            "a:b",
+            "1000:-1",
+            "1000:1:1",
+            " 1000:1",
+        ] {
+            let error = GuestIds::parse(wrong).unwrap_err();
+            assert!(error.to_string().contains("FIRST:COUNT"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn choices_are_written_as_their_names() {
+        for choice in [
+            IdentityChoice::Auto,
+            IdentityChoice::Own,
+            IdentityChoice::Shared,
+        ] {
+            assert_eq!(serde_json::to_value(choice).unwrap(), choice.name());
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! A process that starts launchers under a kernel uid that nothing else on the host has.
+//!
+//! Started by root, it does what only root can: it takes a free id, turns the sources into
+//! idmapped mounts in which their owner is that id, and enters a user namespace that maps two
+//! ids only: the state's owner as 0 and the guest's as 1. From then on it has no power over
+//! anything else of the host. Launchers are its children and run as the guest's id without any
+//! capability; paths they name are resolved in this process's mount namespace with the guest's
+//! rights, so a runner cannot make it show what was not given before root was gone.
+//!
+//! The id is locked for as long as this process lives, and it ends every process of the id before
+//! it ends itself. A later spawner checks for survivors again, since this one may be killed.
+
+mod ids;
+mod serve;
+mod user_namespace;
+mod views;
+
+use crate::channel::{Channel, Incoming};
+use crate::error::{At, Failure, Step};
+use crate::{NOT_STARTED, plan};
+use rustix::fd::OwnedFd;
+use std::process::ExitCode;
+use wp_codebox_contracts::{
+    GuestReply, KernelIds, PLAN_VERSION, SpawnerPlan, SpawnerReply, SpawnerRequest,
+};
+
+/// The state's owner in the spawner's user namespace.
+const OWNER: u32 = 0;
+/// The guest's kernel id there.
+const GUEST: u32 = 1;
+/// Most views.
+const VIEWS: usize = 256;
+
+/// Serves until the runner is gone.
+pub(crate) fn main(plan: OwnedFd, channel: &Channel, lifetime: &OwnedFd) -> ExitCode {
+    match run(plan, channel, lifetime) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            let GuestReply::Failed {
+                step,
+                subject,
+                errno,
+            } = failure.reply()
+            else {
+                return ExitCode::from(NOT_STARTED);
+            };
+            // When even this cannot be sent, the exit status says it.
+            let _ = channel.send(&SpawnerReply::Failed {
+                step,
+                subject,
+                errno,
+            });
+            ExitCode::from(NOT_STARTED)
+        }
+    }
+}
+
+fn run(plan: OwnedFd, channel: &Channel, lifetime: &OwnedFd) -> Result<(), Failure> {
+    let plan: SpawnerPlan = plan::read_json(plan)?;
+    check(&plan)?;
+    if !rustix::process::geteuid().is_root() {
+        return Err(Failure::rule(Step::GiveUpRoot, "not started as root"));
+    }
+    // What a killed launcher leaves is waited for here, not by the host's init in its own time.
+    crate::reduced::adopt_orphans()?;
+    let sources = sources(channel, plan.views.len())?;
+    let lease = ids::take(&plan)?;
+    let guest = lease.ids();
+    views::prepare(&plan, sources, guest, channel)?;
+    let program = rustix::fs::open(
+        "/proc/self/exe",
+        rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC,
+        rustix::fs::Mode::empty(),
+    )
+    .at(Step::Descriptors, "launcher")?;
+    user_namespace::enter(&plan, guest)?;
+    let exposed = user_namespace::of(
+        plan.guest_id,
+        KernelIds {
+            uid: OWNER,
+            gid: OWNER,
+        },
+    )?;
+    views::check_scratch(&exposed)?;
+    channel.send(&SpawnerReply::Ready { id: guest.uid })?;
+    let served = serve::serve(channel, lifetime, &program, &exposed);
+    ids::end_all_of_guest();
+    drop(lease);
+    served
+}
+
+fn check(plan: &SpawnerPlan) -> Result<(), Failure> {
+    let rule = |what| Err(Failure::rule(Step::Plan, what));
+    let name = |name: &str| {
+        !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+    };
+    if plan.version != PLAN_VERSION {
+        return rule("unknown version");
+    }
+    if !plan.ids.is_valid() || plan.owner.uid == 0 || plan.guest_id == 0 {
+        return rule("ids");
+    }
+    if plan.ids.contains(plan.owner.uid) || plan.ids.contains(plan.owner.gid) {
+        return rule("the state's owner is in the range of guest ids");
+    }
+    let names_fit = plan
+        .views
+        .iter()
+        .all(|view| name(&view.name) && view.covered.iter().all(|covered| name(covered)));
+    let places_fit = [&plan.locks, &plan.place]
+        .iter()
+        .all(|path| path.starts_with('/') && !path.contains("/.."));
+    if plan.views.len() > VIEWS || !names_fit || !places_fit {
+        return rule("views");
+    }
+    Ok(())
+}
+
+/// One descriptor per view, in order.
+fn sources(channel: &Channel, count: usize) -> Result<Vec<OwnedFd>, Failure> {
+    let mut buffer = Vec::new();
+    let mut sources = Vec::new();
+    while sources.len() < count {
+        match channel.receive(&mut buffer) {
+            Incoming::Request(SpawnerRequest::Source { index }, mut descriptors)
+                if index == sources.len() && descriptors.len() == 1 =>
+            {
+                sources.append(&mut descriptors);
+            }
+            Incoming::Request(..) | Incoming::Malformed | Incoming::Closed => {
+                return Err(Failure::rule(Step::Channel, "a source is missing"));
+            }
+        }
+    }
+    Ok(sources)
+}

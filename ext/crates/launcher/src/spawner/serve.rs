@@ -1,0 +1,230 @@
+//! Starting launchers, and telling their ends.
+
+use super::GUEST;
+use super::ids::become_user;
+use crate::channel::{Channel, Incoming};
+use crate::error::{At, Failure, Step};
+use crate::init::{child_signals, micros};
+use crate::mounting::{QUIET, set_idmap};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::{AsFd, AsRawFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::mem::MaybeUninit;
+use wp_codebox_contracts::{LauncherFd, SpawnerReply, SpawnerRequest};
+
+/// Most launchers alive at once: a working guest, one that replaces it, a browser's, checks.
+const LAUNCHERS: usize = 16;
+
+/// Serves requests until the runner is gone, then kills what was started.
+pub(super) fn serve(
+    channel: &Channel,
+    lifetime: &OwnedFd,
+    program: &OwnedFd,
+    exposed: &OwnedFd,
+) -> Result<(), Failure> {
+    let signals = child_signals()?;
+    let mut launchers = BTreeMap::new();
+    let mut buffer = Vec::new();
+    loop {
+        let mut fds = [
+            PollFd::new(channel, PollFlags::IN),
+            PollFd::new(lifetime, PollFlags::IN),
+            PollFd::new(&signals, PollFlags::IN),
+        ];
+        match poll(&mut fds, None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno).at(Step::Channel, "poll"),
+        }
+        let [request, runner, child] = fds.map(|fd| fd.revents());
+        if !runner.is_empty() {
+            break;
+        }
+        if !child.is_empty() {
+            let mut sink = [0_u8; 1024];
+            while rustix::io::read(&signals, &mut sink).is_ok_and(|count| count > 0) {}
+            reap(channel, &mut launchers)?;
+        }
+        if !request.is_empty() {
+            match channel.receive(&mut buffer) {
+                Incoming::Closed => break,
+                // Its descriptors are closed; the runner is our own and sends no such thing.
+                Incoming::Malformed => {}
+                Incoming::Request(request, descriptors) => {
+                    obey(
+                        channel,
+                        &mut launchers,
+                        (program, exposed),
+                        request,
+                        descriptors,
+                    )?;
+                }
+            }
+        }
+    }
+    for launcher in launchers.values() {
+        let _ = pidfd_send_signal(launcher, Signal::KILL);
+    }
+    Ok(())
+}
+
+fn obey(
+    channel: &Channel,
+    launchers: &mut BTreeMap<i32, OwnedFd>,
+    (program, exposed): (&OwnedFd, &OwnedFd),
+    request: SpawnerRequest,
+    descriptors: Vec<OwnedFd>,
+) -> Result<(), Failure> {
+    match request {
+        SpawnerRequest::Launch { wrapper } => {
+            let launched = match <[OwnedFd; 3]>::try_from(descriptors) {
+                Ok(_) if launchers.len() >= LAUNCHERS => Err(Errno::AGAIN),
+                Ok(given) => launch(program, &wrapper, &given),
+                Err(_) => Err(Errno::BADF),
+            };
+            match launched {
+                Ok((pid, pidfd)) => {
+                    channel.send_with(&SpawnerReply::Launched { pid }, &[pidfd.as_fd()])?;
+                    launchers.insert(pid, pidfd);
+                    Ok(())
+                }
+                Err(errno) => channel.send(&SpawnerReply::NotLaunched {
+                    errno: errno.raw_os_error(),
+                }),
+            }
+        }
+        SpawnerRequest::Kill { pid } => {
+            if let Some(launcher) = launchers.get(&pid) {
+                let _ = pidfd_send_signal(launcher, Signal::KILL);
+            }
+            Ok(())
+        }
+        SpawnerRequest::Expose => {
+            let [mount] = match <[OwnedFd; 1]>::try_from(descriptors) {
+                Ok(one) => one,
+                Err(_) => {
+                    let errno = libc::EBADF;
+                    return channel.send(&SpawnerReply::Exposed { errno });
+                }
+            };
+            // The kernel asks for power over the file system's user namespace: only a scratch
+            // that one of these launchers mounted passes, whatever descriptor is sent.
+            let done = set_idmap(mount.as_fd(), QUIET, exposed.as_fd());
+            let errno = done.map_or_else(Errno::raw_os_error, |()| 0);
+            channel.send(&SpawnerReply::Exposed { errno })
+        }
+        SpawnerRequest::Source { .. } => Err(Failure::rule(Step::Channel, "a source came late")),
+    }
+}
+
+/// Starts the launcher, or its wrapper, as the guest's kernel user and without capabilities.
+fn launch(
+    program: &OwnedFd,
+    wrapper: &[String],
+    given: &[OwnedFd; 3],
+) -> Result<(i32, OwnedFd), Errno> {
+    let strings = |list: &[String]| {
+        let made: Result<Vec<_>, _> = list.iter().map(|one| CString::new(one.as_str())).collect();
+        made.map_err(|_| Errno::INVAL)
+    };
+    let arguments = match wrapper {
+        [] => vec![c"wp-codebox-launch".to_owned()],
+        wrapper => strings(wrapper)?,
+    };
+    // SAFETY: this process has a single thread, so the child may run any code.
+    match unsafe { libc::fork() } {
+        -1 => Err(crate::mounting::last_errno()),
+        0 => {
+            let _ = start(program, wrapper.is_empty(), &arguments, given);
+            // SAFETY: ends the child without running anything of the parent's state.
+            unsafe { libc::_exit(127) }
+        }
+        raw => {
+            let pid = Pid::from_raw(raw).ok_or(Errno::CHILD)?;
+            // Not waited for yet, so its number cannot have been reused.
+            Ok((raw, pidfd_open(pid, PidfdFlags::empty())?))
+        }
+    }
+}
+
+/// Runs in the child; returns only when the program cannot be run.
+fn start(
+    program: &OwnedFd,
+    direct: bool,
+    arguments: &[CString],
+    given: &[OwnedFd; 3],
+) -> Result<(), Errno> {
+    become_user(GUEST)?;
+    // After the change of ids, which clears it. The launcher renews it in its own namespace.
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    let numbers = [LauncherFd::Plan, LauncherFd::Channel, LauncherFd::Lifetime];
+    let above = LauncherFd::Lifetime as i32 + 1;
+    // Moved away first: one of them may have the number of another's target.
+    let mut lifted = Vec::new();
+    for fd in given {
+        lifted.push(rustix::io::fcntl_dupfd_cloexec(fd, above)?);
+    }
+    let program = rustix::io::fcntl_dupfd_cloexec(program, above)?;
+    let mut argv: Vec<_> = arguments.iter().map(|argument| argument.as_ptr()).collect();
+    argv.push(std::ptr::null());
+    let environment = [std::ptr::null::<libc::c_char>()];
+    // SAFETY: the numbers duplicated onto are used by nothing that this child still needs; the
+    // signal set is initialised before use; both lists end with a null pointer and outlive the
+    // calls.
+    unsafe {
+        for (fd, number) in lifted.iter().zip(numbers) {
+            if libc::dup2(fd.as_raw_fd(), number as i32) < 0 {
+                return Err(crate::mounting::last_errno());
+            }
+        }
+        let mut none = MaybeUninit::<libc::sigset_t>::uninit();
+        libc::sigemptyset(none.as_mut_ptr());
+        libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut());
+        // A process group of its own, as a runner's child has.
+        libc::setpgid(0, 0);
+        if direct {
+            libc::syscall(
+                libc::SYS_execveat,
+                program.as_raw_fd(),
+                c"".as_ptr(),
+                argv.as_ptr(),
+                environment.as_ptr(),
+                libc::AT_EMPTY_PATH,
+            );
+        } else if let Some(path) = arguments.first() {
+            libc::execve(path.as_ptr(), argv.as_ptr(), environment.as_ptr());
+        }
+    }
+    Err(crate::mounting::last_errno())
+}
+
+/// Takes every child that has ended.
+fn reap(channel: &Channel, launchers: &mut BTreeMap<i32, OwnedFd>) -> Result<(), Failure> {
+    loop {
+        let mut status = 0;
+        let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+        // SAFETY: both pointers are valid for writing for the length of the call.
+        let pid = unsafe { libc::wait4(-1, &raw mut status, libc::WNOHANG, usage.as_mut_ptr()) };
+        if pid <= 0 {
+            return Ok(());
+        }
+        if launchers.remove(&pid).is_none() {
+            continue;
+        }
+        // SAFETY: zeroed is a valid value, and wait4 filled it.
+        let usage = unsafe { usage.assume_init() };
+        let status = if libc::WIFEXITED(status) {
+            libc::WEXITSTATUS(status)
+        } else {
+            128 + libc::WTERMSIG(status)
+        };
+        channel.send(&SpawnerReply::Ended {
+            pid,
+            status,
+            user_us: micros(usage.ru_utime),
+            system_us: micros(usage.ru_stime),
+        })?;
+    }
+}

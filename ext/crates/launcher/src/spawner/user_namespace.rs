@@ -1,0 +1,117 @@
+//! User namespaces whose maps this process does not write itself.
+//!
+//! A process may map ids other than its own only from the parent namespace with CAP_SETUID
+//! there, so a forked child that stayed behind writes the maps.
+
+use super::{GUEST, OWNER};
+use crate::error::{At, Failure, Step};
+use crate::namespaces::unshare;
+use rustix::fd::OwnedFd;
+use rustix::fs::{Mode, OFlags};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Gid, Pid, Signal, Uid, WaitOptions, kill_process, waitpid};
+use rustix::thread::UnshareFlags;
+use std::fs;
+use wp_codebox_contracts::{KernelIds, SpawnerPlan};
+
+/// A namespace that maps `inside` to one id of the caller's namespace: for idmapped mounts.
+pub(super) fn of(inside: u32, outside: KernelIds) -> Result<OwnedFd, Failure> {
+    mapped(
+        &format!("{inside} {} 1", outside.uid),
+        &format!("{inside} {} 1", outside.gid),
+    )
+}
+
+/// A namespace in which the user and group of a file on disk appear as the given ones.
+pub(super) fn from_disk(disk: KernelIds, shown: KernelIds) -> Result<OwnedFd, Failure> {
+    mapped(
+        &format!("{} {} 1", disk.uid, shown.uid),
+        &format!("{} {} 1", disk.gid, shown.gid),
+    )
+}
+
+/// A child enters a new namespace, gets its maps from here, and leaves the namespace behind.
+fn mapped(uids: &str, gids: &str) -> Result<OwnedFd, Failure> {
+    let (entered, enter) = pipe_with(PipeFlags::CLOEXEC).at(Step::View, "pipe")?;
+    let (wait, hold) = pipe_with(PipeFlags::CLOEXEC).at(Step::View, "pipe")?;
+    // SAFETY: this process has a single thread, so the child may run any code.
+    let raw = unsafe { libc::fork() };
+    if raw == 0 {
+        drop((entered, hold));
+        if unshare(UnshareFlags::NEWUSER, "user namespace").is_ok() {
+            let _ = rustix::io::write(&enter, b"1");
+        }
+        drop(enter);
+        let _ = rustix::io::retry_on_intr(|| rustix::io::read(&wait, &mut [0_u8; 1]));
+        // SAFETY: ends the child without running anything of the parent's state.
+        unsafe { libc::_exit(0) }
+    }
+    let child = Pid::from_raw(raw).filter(|_| raw > 0);
+    let Some(child) = child else {
+        return Err(std::io::Error::last_os_error()).at(Step::View, "fork");
+    };
+    drop((enter, wait));
+    let ready = rustix::io::retry_on_intr(|| rustix::io::read(&entered, &mut [0_u8; 1]));
+    let made = match ready {
+        Ok(1) => write_maps(raw, uids, gids).and_then(|()| {
+            let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+            rustix::fs::open(format!("/proc/{raw}/ns/user"), flags, Mode::empty())
+                .at(Step::View, "namespace")
+        }),
+        _ => Err(Failure::rule(Step::Unshare, "user namespace")),
+    };
+    drop(hold);
+    let _ = kill_process(child, Signal::KILL);
+    let _ = rustix::io::retry_on_intr(|| waitpid(Some(child), WaitOptions::empty()));
+    made
+}
+
+fn write_maps(pid: i32, uids: &str, gids: &str) -> Result<(), Failure> {
+    fs::write(format!("/proc/{pid}/uid_map"), uids).at(Step::UidMap, "view")?;
+    fs::write(format!("/proc/{pid}/gid_map"), gids).at(Step::GidMap, "view")
+}
+
+/// Enters the namespace of the spawner, with mounts of its own, as the state's owner, and keeps
+/// the capabilities that hold in there only.
+pub(super) fn enter(plan: &SpawnerPlan, guest: KernelIds) -> Result<(), Failure> {
+    let own = rustix::process::getpid().as_raw_nonzero().get();
+    let line = |owner: u32, guest: u32| format!("{OWNER} {owner} 1\n{GUEST} {guest} 1");
+    let (uids, gids) = (
+        line(plan.owner.uid, guest.uid),
+        line(plan.owner.gid, guest.gid),
+    );
+    let (entered, enter) = pipe_with(PipeFlags::CLOEXEC).at(Step::Unshare, "pipe")?;
+    // SAFETY: this process has a single thread, so the child may run any code.
+    let raw = unsafe { libc::fork() };
+    if raw == 0 {
+        drop(enter);
+        let told = rustix::io::retry_on_intr(|| rustix::io::read(&entered, &mut [0_u8; 1]));
+        let written = matches!(told, Ok(1)) && write_maps(own, &uids, &gids).is_ok();
+        // SAFETY: ends the child without running anything of the parent's state.
+        unsafe { libc::_exit(i32::from(!written)) }
+    }
+    let Some(writer) = Pid::from_raw(raw).filter(|_| raw > 0) else {
+        return Err(std::io::Error::last_os_error()).at(Step::Fork, "map writer");
+    };
+    drop(entered);
+    // Both at once: the mounts must belong to the new user namespace.
+    let inside = unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS, "spawner");
+    if inside.is_ok() {
+        let _ = rustix::io::write(&enter, b"1");
+    }
+    drop(enter);
+    let status = rustix::io::retry_on_intr(|| waitpid(Some(writer), WaitOptions::empty()))
+        .at(Step::UidMap, "map writer")?;
+    inside?;
+    if status.and_then(|(_, status)| status.exit_status()) != Some(0) {
+        return Err(Failure::rule(Step::UidMap, "the maps of the spawner"));
+    }
+    let (uid, gid) = (Uid::from_raw(OWNER), Gid::from_raw(OWNER));
+    rustix::thread::set_thread_groups(&[gid]).at(Step::GiveUpRoot, "groups")?;
+    rustix::thread::set_thread_res_gid(gid, gid, gid).at(Step::GiveUpRoot, "gid")?;
+    rustix::thread::set_thread_res_uid(uid, uid, uid).at(Step::GiveUpRoot, "uid")?;
+    // Changing ids cleared it, and the files of /proc of children made from now on would belong
+    // to the host's root. Other processes of the owner stay out: they have no capability in here.
+    rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::Dumpable)
+        .at(Step::GiveUpRoot, "dumpable")
+}

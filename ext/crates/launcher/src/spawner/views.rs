@@ -1,0 +1,148 @@
+//! Host directories as launchers of another uid see them.
+//!
+//! An idmapped mount shows the files of one owner as another user's, without touching the disk.
+//! Only root may make one of a disk's file system, and only before the mount is attached. What
+//! the disk's owner is, root's runner said; ids that are not mapped appear as nobody's, whom
+//! everybody else's permission bits hold for.
+
+use super::user_namespace;
+use crate::channel::Channel;
+use crate::error::{At, Failure, Step};
+use crate::mounting::{QUIET, READ_ONLY, attach, clone_of, clone_tree, new_mount, set_idmap};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{Mode, OFlags, mkdirat, openat};
+use rustix::io::Errno;
+use rustix::mount::{MountAttrFlags, MountPropagationFlags, mount_change};
+use rustix::thread::UnshareFlags;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use wp_codebox_contracts::{KernelIds, SpawnerPlan, SpawnerReply, ViewAccess};
+
+/// A way to make a detached copy of a mount.
+type Clone = fn(BorrowedFd<'_>) -> Result<OwnedFd, Errno>;
+
+/// Namespaces that idmapped mounts take their mapping from: few owners, many mounts.
+#[derive(Default)]
+struct Mappings {
+    made: BTreeMap<[u32; 4], OwnedFd>,
+}
+
+impl Mappings {
+    fn get(&mut self, disk: KernelIds, shown: KernelIds) -> Result<&OwnedFd, Failure> {
+        let key = [disk.uid, disk.gid, shown.uid, shown.gid];
+        Ok(match self.made.entry(key) {
+            Entry::Occupied(made) => made.into_mut(),
+            Entry::Vacant(place) => place.insert(user_namespace::from_disk(disk, shown)?),
+        })
+    }
+}
+
+/// Makes both mounts of every view while the sources are still in this mount namespace: one for
+/// launchers, one for the state's owner, which is sent.
+pub(super) fn prepare(
+    plan: &SpawnerPlan,
+    sources: Vec<OwnedFd>,
+    guest: KernelIds,
+    channel: &Channel,
+) -> Result<(), Failure> {
+    let mut mappings = Mappings::default();
+    let mut mounts = Vec::new();
+    for (index, (view, source)) in plan.views.iter().zip(&sources).enumerate() {
+        // Parts of the state directory may lie on file systems of their own. Of a source only
+        // the directory itself is shown: an overlay over it shows no mounts either.
+        let (attributes, clone) = match view.access {
+            ViewAccess::Read => (READ_ONLY, clone_of as Clone),
+            ViewAccess::Write => (QUIET, clone_tree as Clone),
+        };
+        let mut shown = |as_whom: KernelIds| -> Result<Result<OwnedFd, Errno>, Failure> {
+            let mapping = mappings.get(view.owner, as_whom)?;
+            Ok(clone(source.as_fd()).and_then(|mount| {
+                set_idmap(mount.as_fd(), attributes, mapping.as_fd())?;
+                Ok(mount)
+            }))
+        };
+        let both = match shown(guest)? {
+            Err(errno) => Err(errno),
+            Ok(mount) if view.owner == plan.owner => Ok((mount, None)),
+            Ok(mount) => shown(plan.owner)?.map(|theirs| (mount, Some(theirs))),
+        };
+        let (mount, errno) = match both {
+            Ok((mount, theirs)) => {
+                let fds: Vec<_> = theirs.iter().map(AsFd::as_fd).collect();
+                channel.send_with(&SpawnerReply::View { index, errno: 0 }, &fds)?;
+                (Some(mount), 0)
+            }
+            Err(errno) => (None, errno.raw_os_error()),
+        };
+        if errno != 0 {
+            channel.send(&SpawnerReply::View { index, errno })?;
+        }
+        mounts.push(mount);
+    }
+    attach_all(plan, &mounts)
+}
+
+/// Attaches the views below `place` in a mount namespace that no other process has.
+fn attach_all(plan: &SpawnerPlan, mounts: &[Option<OwnedFd>]) -> Result<(), Failure> {
+    crate::namespaces::unshare(UnshareFlags::NEWNS, "mount namespace")?;
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    mount_change("/", private).at(Step::Propagation, "private")?;
+    make_place(&plan.place)?;
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let base = rustix::fs::open(&plan.place, flags, Mode::empty()).at(Step::View, "place")?;
+    let quiet = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    let options = [("size", "1m"), ("mode", "0755")];
+    let place = new_mount("tmpfs", &options, &[], quiet).at(Step::View, "tmpfs")?;
+    attach(place.as_fd(), base.as_fd()).at(Step::View, "attach")?;
+    for (view, mount) in plan.views.iter().zip(mounts) {
+        let Some(mount) = mount else { continue };
+        let point = directory(&place, &view.name)?;
+        attach(mount.as_fd(), point.as_fd()).at(Step::View, &view.name)?;
+        for covered in &view.covered {
+            match openat(
+                mount,
+                covered.as_str(),
+                flags | OFlags::NOFOLLOW,
+                Mode::empty(),
+            ) {
+                Ok(point) => cover(&point)?,
+                // It may be made later; nothing that is planned lies in it.
+                Err(Errno::NOENT) => {}
+                Err(errno) => return Err(errno).at(Step::View, covered),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn make_place(path: &str) -> Result<(), Failure> {
+    match rustix::fs::mkdir(path, Mode::from_raw_mode(0o755)) {
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(errno) => Err(errno).at(Step::View, "place"),
+    }
+}
+
+fn directory(place: &OwnedFd, name: &str) -> Result<OwnedFd, Failure> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    mkdirat(place, name, Mode::from_raw_mode(0o755))
+        .and_then(|()| openat(place, name, flags, Mode::empty()))
+        .at(Step::View, name)
+}
+
+fn cover(point: &OwnedFd) -> Result<(), Failure> {
+    let empty = new_mount(
+        "tmpfs",
+        &[("size", "4k"), ("mode", "0555")],
+        &[],
+        MountAttrFlags::MOUNT_ATTR_RDONLY,
+    )
+    .at(Step::View, "cover")?;
+    attach(empty.as_fd(), point.as_fd()).at(Step::View, "cover")
+}
+
+/// Whether this kernel makes idmapped mounts of a tmpfs, as every guest's scratch is (Linux 6.3).
+pub(super) fn check_scratch(mapping: &OwnedFd) -> Result<(), Failure> {
+    let quiet = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    let scratch = new_mount("tmpfs", &[("size", "4k")], &[], quiet).at(Step::View, "tmpfs")?;
+    set_idmap(scratch.as_fd(), QUIET, mapping.as_fd()).at(Step::View, "idmapped tmpfs")
+}
