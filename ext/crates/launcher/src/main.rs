@@ -13,6 +13,7 @@ mod channel;
 mod connect;
 mod egress;
 mod error;
+mod host_view;
 mod init;
 mod landlock;
 mod mounting;
