@@ -10,6 +10,9 @@
  * `withhold absent:landlock PROGRAM …`   as on a kernel without Landlock
  * `withhold proc PROGRAM …`              a part of /proc is covered
  * `withhold cgroup PROGRAM …`            control groups are read-only
+ * `withhold overlay:DIR PROGRAM …`       DIR lies on an overlay, as in a container
+ * `withhold overlays:DIR PROGRAM …`      DIR lies on an overlay of an overlay, the deepest stack
+ * `withhold submount:DIR PROGRAM …`      another file system is mounted at DIR
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -102,6 +105,13 @@ static void read_only_groups(void) {
 	fclose(mounts);
 }
 
+/* Shows a directory through one more overlay; a tmpfs on /mnt is the empty second lower. */
+static void stack_overlay(const char *directory) {
+	char options[8192];
+	snprintf(options, sizeof options, "userxattr,lowerdir=%s:/mnt", directory);
+	must(mount("overlay", directory, "overlay", 0, options) == 0, directory);
+}
+
 int main(int count, char **words) {
 	char path[128];
 	const char *what = count > 2 ? words[1] : "";
@@ -121,6 +131,15 @@ int main(int count, char **words) {
 	} else if (strcmp(what, "cgroup") == 0) {
 		own_namespace(CLONE_NEWNS);
 		read_only_groups();
+	} else if (strncmp(what, "overlay:", 8) == 0 || strncmp(what, "overlays:", 9) == 0) {
+		own_namespace(CLONE_NEWNS);
+		must(mount("none", "/mnt", "tmpfs", 0, NULL) == 0, "/mnt");
+		stack_overlay(strchr(what, ':') + 1);
+		if (what[7] == 's')
+			stack_overlay(what + 9);
+	} else if (strncmp(what, "submount:", 9) == 0) {
+		own_namespace(CLONE_NEWNS);
+		must(mount("none", what + 9, "tmpfs", 0, NULL) == 0, what + 9);
 	} else if (strcmp(what, "none") != 0) {
 		fprintf(stderr, "usage: withhold MECHANISM PROGRAM [ARGUMENT …]\n");
 		return 98;

@@ -17,7 +17,7 @@ pub struct SystemEntry {
 /// What a top-level system path is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SystemEntryKind {
-    /// A directory, bound read-only.
+    /// A directory, shown read-only.
     Directory,
     /// A link; its text.
     Link(String),

@@ -1,7 +1,7 @@
 //! From what a run asks for to the launcher's plan. Pure: same input, same bytes.
 //!
-//! The guest's root is an empty tmpfs onto which the host's system directories are
-//! bound read-only; `/etc` and php.ini are made here. What the guest may write lies on
+//! The guest's root is an empty tmpfs in which the launcher shows the host's system
+//! directories read-only, through overlays; `/etc` and php.ini are made here. What the guest may write lies on
 //! the scratch tmpfs or in an overlay's upper directory, never in a host directory.
 //! The one exception is [`TemplateAccess::Build`], with which the template is made.
 
@@ -73,7 +73,9 @@ pub struct ProgramDirectory {
 pub enum TemplateAccess {
     /// As overlay lowers; nothing of the template is writable.
     Run,
-    /// `wp-content` and the opcode cache are bound writable: only to build a template.
+    /// `wp-content` and the opcode cache are bound writable: only to build a template. What runs
+    /// then is the parent's WordPress core and the SQLite drop-in, no plugin and no agent, and
+    /// nothing else has these new directories open.
     Build,
 }
 

@@ -91,7 +91,7 @@ pub enum MountView {
     Overlay,
     /// Overlay over a private copy, because the guest's user does not own every inode.
     Copy,
-    /// Read-only bind.
+    /// Shown read-only: at `full` an overlay over the host directory, without an upper layer.
     Bind,
 }
 

@@ -95,7 +95,7 @@ pub struct EgressSockets {
     pub port: u16,
 }
 
-/// What a bind mount shows.
+/// What a [`LaunchMount::Bind`] shows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum BindSource {
@@ -137,7 +137,8 @@ pub enum LaunchMount {
         /// Link text.
         to: String,
     },
-    /// A bind mount of a directory or file; nosuid, nodev.
+    /// Something shown at another path; nosuid, nodev. Read-only of the host: a directory is the
+    /// lower of a read-only overlay, a file is copied. Everything else is a bind mount.
     Bind {
         /// What.
         source: BindSource,

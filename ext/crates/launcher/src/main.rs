@@ -14,6 +14,7 @@ mod channel;
 mod connect;
 mod egress;
 mod error;
+mod host_view;
 mod init;
 mod landlock;
 mod mounting;

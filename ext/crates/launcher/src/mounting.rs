@@ -138,6 +138,12 @@ pub(crate) fn source(host: &HostSource) -> Result<OwnedFd, Errno> {
     }
 }
 
+/// A descriptor as a path of `/proc`: no host path, however odd, has to be quoted for an
+/// option's syntax, and none is shown in the guest's `mountinfo`.
+pub(crate) fn link(fd: &OwnedFd) -> String {
+    format!("/proc/self/fd/{}", fd.as_raw_fd())
+}
+
 /// Whether a descriptor shows a directory.
 pub(crate) fn is_directory(fd: BorrowedFd<'_>) -> Result<bool, Errno> {
     let stat = rustix::fs::fstat(fd)?;

@@ -86,7 +86,13 @@ fn build(
         CallSet::Programs => CallList::Full,
         CallSet::Browser => CallList::Browser,
     }))?;
-    let report = probe::run(plan, &host, restricted.unwrap_or(0), &shortfalls)?;
+    let report = probe::run(
+        plan,
+        &host,
+        &built.bound,
+        restricted.unwrap_or(0),
+        &shortfalls,
+    )?;
     channel.send(&GuestReply::Ready { report })
 }
 

@@ -376,6 +376,13 @@ fn syscalls(control: &Control) -> Result<AxisReport, Failure> {
                 libc::EPERM,
                 code(libc::syscall(libc::SYS_inotify_add_watch, -1, nowhere, 1)),
             ),
+            (
+                "F_SETLEASE",
+                libc::EPERM,
+                code(libc::syscall(libc::SYS_fcntl, -1, libc::F_SETLEASE, 0)),
+            ),
+            // No descriptor: only a filter answers success.
+            ("fsync", 0, code(libc::syscall(libc::SYS_fsync, -1))),
         ]
     };
     for (name, wanted, got) in tried {
@@ -398,9 +405,10 @@ fn syscalls(control: &Control) -> Result<AxisReport, Failure> {
     }
     Ok(enforced(
         IsolationAxis::Syscalls,
-        "seccomp allow-list for this level, two filters",
+        "seccomp allow-list for this level, three filters",
         "filter mode; unshare, ptrace, keyctl, bpf, mount, changes of mode, owner, times and attributes by path, \
-         limits of another process and watches give EPERM, clone3 and io_uring_setup ENOSYS"
+         limits of another process, watches and leases give EPERM, clone3 and io_uring_setup ENOSYS; \
+         fsync succeeds and does nothing"
             .to_owned(),
     ))
 }

@@ -3,25 +3,29 @@
 //! A second tmpfs, the scratch, holds everything the guest may write; its size is the
 //! disk limit. It is mounted inside the new root only while the tree is built and is
 //! taken out of the guest's sight before `pivot_root`: what the guest sees of it are
-//! binds and the merged views of overlays. The root itself ends up read-only.
+//! binds and the merged views of overlays. The root itself ends up read-only. How the
+//! host's own files are shown is in `host_view.rs`.
 
 use crate::egress::{self, Listeners};
 use crate::error::{At, Failure, Step};
+use crate::host_view::{self, Copied, View};
 use crate::mounting::{
-    DEVICE, QUIET, READ_ONLY, Tree, attach, clone_tree, is_directory, mode_of, new_mount,
+    DEVICE, QUIET, READ_ONLY, Tree, attach, clone_tree, is_directory, link, mode_of, new_mount,
     set_attributes, source,
 };
-use rustix::fd::{AsFd, AsRawFd, OwnedFd};
-use rustix::fs::{Mode, OFlags, chmodat, mkdirat, openat, symlinkat};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{Mode, OFlags, chmodat, fchmod, mkdirat, openat, symlinkat};
 use rustix::mount::{MountAttrFlags, MountPropagationFlags, UnmountFlags, mount_change, unmount};
+use std::fs::File;
+use std::io::Write;
 use wp_codebox_contracts::{
     BindSource, GuestPath, HostSource, LaunchMount, LaunchPlan, PlanIdentity, TmpfsEntry,
 };
 
 /// Host directories of which one is covered by the new root while it is built.
 const BASES: [&str; 3] = ["/tmp", "/run", "/mnt"];
-/// Bytes of the root tmpfs: generated files and mount points only.
-const ROOT_SIZE: &str = "16m";
+/// Bytes of the root tmpfs for generated files and mount points; copied files come on top.
+const ROOT_SIZE: u64 = 16 * 1024 * 1024;
 /// Entries of the root tmpfs.
 const ROOT_INODES: &str = "8192";
 /// Where the scratch hides while the tree is built.
@@ -49,6 +53,7 @@ const LINKS: [(&str, &str); 4] = [
 enum Opened {
     Nothing,
     One(OwnedFd),
+    Copied(Copied),
     Many(Vec<OwnedFd>),
 }
 
@@ -66,6 +71,8 @@ pub(crate) struct Built {
     pub(crate) scratch: Option<OwnedFd>,
     pub(crate) layers: Vec<Layer>,
     pub(crate) egress: Option<Listeners>,
+    /// Directories of the system that could only be bound; evidence of the files axis.
+    pub(crate) bound: Vec<String>,
 }
 
 /// Builds the root of `plan` and makes it this process's root.
@@ -78,13 +85,19 @@ pub(crate) fn build(plan: &LaunchPlan) -> Result<Built, Failure> {
         .map(open_sources)
         .collect::<Result<Vec<_>, _>>()?;
     let nodes = open_nodes()?;
-    let root = root_mount()?;
+    let copies = opened.iter().filter_map(|opened| match opened {
+        Opened::Copied(file) => Some(file),
+        Opened::Nothing | Opened::One(_) | Opened::Many(_) => None,
+    });
+    let root = root_mount(ROOT_SIZE + host_view::copied_bytes(copies)?)?;
     let mut build = Build {
         scratch: scratch(&root, plan.limits.disk_bytes)?,
         tree: root,
         entries: 0,
         layers: Vec::new(),
         nodes,
+        empty: None,
+        bound: Vec::new(),
     };
     for (step, opened) in plan.mounts.iter().zip(opened) {
         build.step(step, opened)?;
@@ -97,11 +110,13 @@ pub(crate) fn build(plan: &LaunchPlan) -> Result<Built, Failure> {
         PlanIdentity::Shared => None,
         PlanIdentity::Own => Some(clone_tree(build.scratch.as_fd()).at(Step::Scratch, "clone")?),
     };
+    let bound = std::mem::take(&mut build.bound);
     let layers = build.finish()?;
     Ok(Built {
         scratch,
         layers,
         egress,
+        bound,
     })
 }
 
@@ -110,8 +125,15 @@ fn open_sources(step: &LaunchMount) -> Result<Opened, Failure> {
         LaunchMount::Bind {
             source: BindSource::Host(host),
             target,
-            ..
-        } => Ok(Opened::One(source(host).at(Step::Bind, target.as_str())?)),
+            writable,
+        } => {
+            let fd = source(host).at(Step::Bind, target.as_str())?;
+            if *writable {
+                return Ok(Opened::One(fd));
+            }
+            let copied = host_view::copied(&fd).at(Step::Bind, target.as_str())?;
+            Ok(copied.map_or(Opened::One(fd), Opened::Copied))
+        }
         LaunchMount::Overlay { lowers, target, .. } => {
             let fds = lowers.iter().map(source).collect::<Result<_, _>>();
             Ok(Opened::Many(fds.at(Step::Overlay, target.as_str())?))
@@ -138,9 +160,10 @@ fn open_nodes() -> Result<Vec<(&'static str, OwnedFd)>, Failure> {
     Ok(nodes)
 }
 
-fn root_mount() -> Result<Tree, Failure> {
+fn root_mount(bytes: u64) -> Result<Tree, Failure> {
+    let size = bytes.to_string();
     let options = [
-        ("size", ROOT_SIZE),
+        ("size", size.as_str()),
         ("nr_inodes", ROOT_INODES),
         ("mode", "0755"),
     ];
@@ -179,6 +202,9 @@ struct Build {
     entries: u32,
     layers: Vec<Layer>,
     nodes: Vec<(&'static str, OwnedFd)>,
+    /// The second lower of every read-only overlay, made when the first one needs it.
+    empty: Option<OwnedFd>,
+    bound: Vec<String>,
 }
 
 impl Build {
@@ -195,17 +221,26 @@ impl Build {
                 },
                 opened,
             ) => {
-                let from = match (source, opened) {
-                    (BindSource::Host(_), Opened::One(fd)) => fd,
-                    (BindSource::Guest { path }, _) => {
-                        self.tree.existing(path).at(Step::Bind, path.as_str())?
-                    }
-                    (BindSource::Host(_), _) => {
-                        return Err(Failure::rule(Step::Bind, target.as_str()));
-                    }
-                };
                 let attributes = if *writable { QUIET } else { READ_ONLY };
-                self.bind(&from, target, attributes, Step::Bind)
+                match (source, opened) {
+                    (BindSource::Host(host), Opened::One(fd)) if !writable => {
+                        self.host_directory(&fd, host, target)
+                    }
+                    (BindSource::Host(_), Opened::Copied(file)) => file
+                        .write_to(self.create(target)?)
+                        .at(Step::Entry, target.as_str()),
+                    // Only a template is built this way.
+                    (BindSource::Host(_), Opened::One(fd)) => {
+                        self.bind(&fd, target, attributes, Step::Bind)
+                    }
+                    (BindSource::Guest { path }, _) => {
+                        let from = self.tree.existing(path).at(Step::Bind, path.as_str())?;
+                        self.bind(&from, target, attributes, Step::Bind)
+                    }
+                    (BindSource::Host(_), Opened::Nothing | Opened::Many(_)) => {
+                        Err(Failure::rule(Step::Bind, target.as_str()))
+                    }
+                }
             }
             (LaunchMount::Scratch { target, mode }, _) => {
                 let (directory, _) = self.scratch_directory("s", *mode, target)?;
@@ -225,19 +260,39 @@ impl Build {
         }
     }
 
-    fn file(&self, entry: &TmpfsEntry) -> Result<(), Failure> {
-        let path = entry.target.as_str();
-        let parent = self.tree.parent(&entry.target)?;
+    fn create(&self, target: &GuestPath) -> Result<File, Failure> {
+        let parent = self.tree.parent(target)?;
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-        let mode = Mode::from_raw_mode(entry.mode);
-        let file = openat(&parent, entry.target.name(), flags, mode).at(Step::Entry, path)?;
-        let mut left = entry.contents.as_bytes();
-        while !left.is_empty() {
-            let count = rustix::io::retry_on_intr(|| rustix::io::write(&file, left))
-                .at(Step::Entry, path)?;
-            left = left.get(count..).unwrap_or_default();
+        openat(&parent, target.name(), flags, Mode::RUSR)
+            .map(File::from)
+            .at(Step::Entry, target.as_str())
+    }
+
+    fn file(&self, entry: &TmpfsEntry) -> Result<(), Failure> {
+        let mut file = self.create(&entry.target)?;
+        file.write_all(entry.contents.as_bytes())
+            .and_then(|()| Ok(fchmod(&file, Mode::from_raw_mode(entry.mode))?))
+            .at(Step::Entry, entry.target.as_str())
+    }
+
+    /// Shows a directory of the host, read-only.
+    fn host_directory(
+        &mut self,
+        from: &OwnedFd,
+        host: &HostSource,
+        target: &GuestPath,
+    ) -> Result<(), Failure> {
+        let empty = match self.empty.take() {
+            Some(empty) => empty,
+            None => self.scratch_directory("e", 0o755, target)?,
+        };
+        let shown = host_view::directory(from, &empty, host, target.as_str());
+        self.empty = Some(empty);
+        let (mount, view) = shown?;
+        if view == View::Bind {
+            self.bound.push(target.as_str().to_owned());
         }
-        rustix::fs::fchmod(&file, mode).at(Step::Entry, path)
+        self.tree.mount(mount.as_fd(), target, Step::Bind)
     }
 
     fn symlink(&self, target: &GuestPath, to: &str) -> Result<(), Failure> {
@@ -297,8 +352,6 @@ impl Build {
         };
         let (upper, name) = self.scratch_directory("u", mode, target)?;
         let (work, _) = self.scratch_directory("w", 0o700, target)?;
-        // Links of /proc: no host path, however odd, has to be quoted for the option's syntax.
-        let link = |fd: &OwnedFd| format!("/proc/self/fd/{}", fd.as_raw_fd());
         let lower = lowers.iter().map(link).collect::<Vec<_>>().join(":");
         let (upper_link, work_link) = (link(&upper), link(&work));
         let options = [

@@ -1,12 +1,13 @@
-//! The two seccomp filters.
+//! The three seccomp filters.
 //!
 //! The first allows what `syscalls.rs` lists and answers EPERM to everything else; a
 //! call through another architecture's table (`int 0x80`, x32) ends the process or is
-//! refused. The second answers ENOSYS where libraries take that as "fall back": of two
-//! filters that both answer with an errno, the one installed last wins.
+//! refused. The second answers success to calls that are not carried out, the third ENOSYS
+//! where libraries take that as "fall back": of filters that all answer with an errno, the
+//! one installed last wins.
 
 use crate::error::{Failure, Step};
-use crate::syscalls::{ABSENT, Argument, CHECKED, COMMON, LEGACY};
+use crate::syscalls::{ABSENT, Argument, CHECKED, COMMON, IGNORED, LEGACY};
 use crate::syscalls_browser as browser;
 use crate::syscalls_reduced as reduced;
 use seccompiler::{
@@ -55,18 +56,36 @@ fn allow_list(list: CallList) -> Result<BpfProgram, Failure> {
         .collect();
     let checked = CHECKED.iter().filter(|(number, _)| stays(number));
     for (number, alternatives) in checked.chain(replaced) {
-        let mut chain = Vec::new();
-        for conditions in *alternatives {
-            let conditions = conditions
-                .iter()
-                .map(condition)
-                .collect::<Result<Vec<_>, _>>()?;
-            chain.push(SeccompRule::new(conditions).map_err(refused("rule"))?);
-        }
-        rules.insert(*number, chain);
+        rules.insert(*number, chain(alternatives)?);
     }
     let denied = SeccompAction::Errno(errno(libc::EPERM));
     compile(rules, denied, SeccompAction::Allow)
+}
+
+/// The alternatives of one call.
+fn chain(alternatives: &[&[Argument]]) -> Result<Vec<SeccompRule>, Failure> {
+    let rule = |conditions: &&[Argument]| {
+        let conditions = conditions
+            .iter()
+            .map(condition)
+            .collect::<Result<Vec<_>, _>>()?;
+        SeccompRule::new(conditions).map_err(refused("rule"))
+    };
+    alternatives.iter().map(rule).collect()
+}
+
+/// Calls that succeed and do nothing.
+fn ignored_list(list: CallList) -> Result<BpfProgram, Failure> {
+    let added = match list {
+        CallList::Full | CallList::Browser => &[][..],
+        CallList::Reduced => reduced::IGNORED,
+    };
+    let rules = IGNORED
+        .iter()
+        .chain(added)
+        .map(|(number, alternatives)| Ok((*number, chain(alternatives)?)))
+        .collect::<Result<Rules, Failure>>()?;
+    compile(rules, SeccompAction::Allow, SeccompAction::Errno(0))
 }
 
 /// Calls that do not exist as far as the guest can tell.
@@ -105,11 +124,12 @@ fn condition(argument: &Argument) -> Result<SeccompCondition, Failure> {
     SeccompCondition::new(index, width, operator, value).map_err(refused("condition"))
 }
 
-/// Puts both filters in force for this process and everything it starts.
+/// Puts the filters in force for this process and everything it starts.
 pub(crate) fn install(list: CallList) -> Result<(), Failure> {
-    let (first, second) = (allow_list(list)?, absent_list()?);
-    apply_filter(&first).map_err(not_installed("allow-list"))?;
-    apply_filter(&second).map_err(not_installed("absent list"))
+    let (allowed, ignored, absent) = (allow_list(list)?, ignored_list(list)?, absent_list()?);
+    apply_filter(&allowed).map_err(not_installed("allow-list"))?;
+    apply_filter(&ignored).map_err(not_installed("ignored list"))?;
+    apply_filter(&absent).map_err(not_installed("absent list"))
 }
 
 fn not_installed(subject: &'static str) -> impl Fn(seccompiler::Error) -> Failure {
@@ -141,6 +161,8 @@ mod tests {
             allow_list(CallList::Full).unwrap(),
             allow_list(CallList::Browser).unwrap(),
             allow_list(CallList::Reduced).unwrap(),
+            ignored_list(CallList::Full).unwrap(),
+            ignored_list(CallList::Reduced).unwrap(),
             absent_list().unwrap(),
         ] {
             assert!((1..4096).contains(&program.len()), "{}", program.len());
@@ -170,6 +192,34 @@ mod tests {
         }
         for (number, _) in reduced::CHECKED {
             assert!(!reduced::REMOVED.contains(number), "{number}");
+        }
+    }
+
+    #[test]
+    fn leases_and_notifications_are_refused_by_every_list() {
+        let (_, commands) = CHECKED
+            .iter()
+            .find(|(number, _)| *number == libc::SYS_fcntl)
+            .unwrap();
+        let [conditions] = commands else {
+            panic!("{commands:?}")
+        };
+        for command in [libc::F_SETLEASE, libc::F_NOTIFY] {
+            let wanted = u64::try_from(command).unwrap();
+            assert!(
+                conditions
+                    .iter()
+                    .any(|one| matches!(one, Argument::IsNot(1, value) if *value == wanted)),
+                "{command}"
+            );
+        }
+        assert!(!reduced::CHECKED.iter().any(|(n, _)| *n == libc::SYS_fcntl));
+    }
+
+    #[test]
+    fn a_call_that_is_ignored_is_not_absent() {
+        for (number, _) in IGNORED.iter().chain(reduced::IGNORED) {
+            assert!(!ABSENT.contains(number), "{number}");
         }
     }
 

@@ -39,11 +39,12 @@ use libc::{
     SYS_setfsuid, SYS_setgid, SYS_setitimer, SYS_setpgid, SYS_setpriority, SYS_setregid,
     SYS_setresgid, SYS_setresuid, SYS_setreuid, SYS_setrlimit, SYS_setsid, SYS_setsockopt,
     SYS_setuid, SYS_setxattr, SYS_shutdown, SYS_sigaltstack, SYS_signalfd4, SYS_socket,
-    SYS_socketpair, SYS_splice, SYS_statfs, SYS_statx, SYS_symlinkat, SYS_sync_file_range,
-    SYS_sysinfo, SYS_tee, SYS_tgkill, SYS_timer_create, SYS_timer_delete, SYS_timer_getoverrun,
-    SYS_timer_gettime, SYS_timer_settime, SYS_timerfd_create, SYS_timerfd_gettime,
-    SYS_timerfd_settime, SYS_times, SYS_tkill, SYS_truncate, SYS_umask, SYS_uname, SYS_unlinkat,
-    SYS_utimensat, SYS_wait4, SYS_waitid, SYS_write, SYS_writev,
+    SYS_socketpair, SYS_splice, SYS_statfs, SYS_statx, SYS_symlinkat, SYS_sync,
+    SYS_sync_file_range, SYS_syncfs, SYS_sysinfo, SYS_tee, SYS_tgkill, SYS_timer_create,
+    SYS_timer_delete, SYS_timer_getoverrun, SYS_timer_gettime, SYS_timer_settime,
+    SYS_timerfd_create, SYS_timerfd_gettime, SYS_timerfd_settime, SYS_times, SYS_tkill,
+    SYS_truncate, SYS_umask, SYS_uname, SYS_unlinkat, SYS_utimensat, SYS_wait4, SYS_waitid,
+    SYS_write, SYS_writev,
 };
 
 /// A test of one argument, by index; compared as 32 bits.
@@ -82,7 +83,7 @@ pub(crate) const COMMON: &[i64] = &[
     SYS_fallocate,
     SYS_ftruncate,
     SYS_truncate,
-    // Only of single files: `sync` and `syncfs` would make the whole host write.
+    // Single files: an overlay syncs its upper layer only, which is memory.
     SYS_fsync,
     SYS_fdatasync,
     SYS_sync_file_range,
@@ -117,7 +118,6 @@ pub(crate) const COMMON: &[i64] = &[
     SYS_utimensat,
     SYS_umask,
     SYS_flock,
-    SYS_fcntl,
     SYS_dup,
     SYS_dup3,
     SYS_getxattr,
@@ -331,6 +331,8 @@ const NAMESPACES: u64 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWUSER
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWNET) as u64;
+/// `fcntl` command that takes a lease on a directory (Linux 6.19), newer than the crate's names.
+const F_SETDELEG: u64 = 1040;
 /// The file type within a mode.
 const KIND: u64 = libc::S_IFMT as u64;
 
@@ -352,6 +354,16 @@ pub(crate) const CHECKED: &[(i64, &[&[Argument]])] = &[
         ],
     ),
     (SYS_socketpair, &[&[option(libc::AF_UNIX)]]),
+    // A lease makes everybody who opens the file wait up to 45 s (fs.lease-break-time), a
+    // notification tells who does. Overlays keep both to the guest; at `reduced` nothing else does.
+    (
+        SYS_fcntl,
+        &[&[
+            Argument::IsNot(1, libc::F_SETLEASE as u64),
+            Argument::IsNot(1, libc::F_NOTIFY as u64),
+            Argument::IsNot(1, F_SETDELEG),
+        ]],
+    ),
     // Typing into a terminal and talking to the console's selection.
     (
         SYS_ioctl,
@@ -422,4 +434,25 @@ pub(crate) const ABSENT: &[i64] = &[
     SYS_landlock_create_ruleset,
     SYS_landlock_add_rule,
     SYS_landlock_restrict_self,
+];
+
+/// Answered with success and not carried out, so that programs that ask for it go on. Each would
+/// act on the host: everything a guest of level `full` writes is memory.
+pub(crate) const IGNORED: &[(i64, &[&[Argument]])] = &[
+    // The whole host would write its caches to disk.
+    (SYS_sync, &[]),
+    (SYS_syncfs, &[]),
+    // The page cache is that of the host's files, overlays included: dropping a file from it
+    // makes every other reader wait for the disk.
+    (
+        SYS_fadvise64,
+        &[&[Argument::Is(3, libc::POSIX_FADV_DONTNEED as u64)]],
+    ),
+    (
+        SYS_madvise,
+        &[
+            &[Argument::Is(2, libc::MADV_COLD as u64)],
+            &[Argument::Is(2, libc::MADV_PAGEOUT as u64)],
+        ],
+    ),
 ];

@@ -7,11 +7,11 @@
 
 use crate::syscalls::Argument;
 use libc::{
-    SYS_accept, SYS_accept4, SYS_bind, SYS_connect, SYS_fchmodat, SYS_fchownat,
-    SYS_inotify_add_watch, SYS_ioprio_set, SYS_listen, SYS_lremovexattr, SYS_lsetxattr,
-    SYS_prlimit64, SYS_removexattr, SYS_sched_setaffinity, SYS_sched_setattr, SYS_sched_setparam,
-    SYS_sched_setscheduler, SYS_setpriority, SYS_setxattr, SYS_socket, SYS_socketpair,
-    SYS_utimensat,
+    SYS_accept, SYS_accept4, SYS_bind, SYS_connect, SYS_fchmodat, SYS_fchownat, SYS_fdatasync,
+    SYS_fsync, SYS_inotify_add_watch, SYS_ioprio_set, SYS_listen, SYS_lremovexattr, SYS_lsetxattr,
+    SYS_msync, SYS_prlimit64, SYS_removexattr, SYS_sched_setaffinity, SYS_sched_setattr,
+    SYS_sched_setparam, SYS_sched_setscheduler, SYS_setpriority, SYS_setxattr, SYS_socket,
+    SYS_socketpair, SYS_sync_file_range, SYS_utimensat,
 };
 
 /// Not allowed in any form.
@@ -90,4 +90,13 @@ pub(crate) const CHECKED: &[(i64, &[&[Argument]])] = &[
         SYS_ioprio_set,
         &[&[Argument::Is(0, IOPRIO_PROCESS), Argument::Is(1, 0)]],
     ),
+];
+
+/// What is answered with success and not carried out in addition to the full list. The guest's
+/// files lie on the host's disk here, and nothing of a run has to outlive a crash of the host.
+pub(crate) const IGNORED: &[(i64, &[&[Argument]])] = &[
+    (SYS_fsync, &[]),
+    (SYS_fdatasync, &[]),
+    (SYS_sync_file_range, &[]),
+    (SYS_msync, &[]),
 ];

@@ -1,5 +1,7 @@
 /* Calls that reach into the kernel, its clocks and names, and other call tables. */
 #include "probe.h"
+#include <sys/sysinfo.h>
+#include <time.h>
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
 #include <linux/userfaultfd.h>
@@ -58,7 +60,14 @@ ATTEMPT(try_init_module, syscall(SYS_init_module, "x", 1, ""))
 ATTEMPT(try_finit_module, syscall(SYS_finit_module, 0, "", 0))
 ATTEMPT(try_delete_module, syscall(SYS_delete_module, "attack_none", O_NONBLOCK))
 ATTEMPT(try_syslog, syscall(SYS_syslog, 10, 0, 0))
-ATTEMPT(try_sync, syscall(SYS_sync))
+/* `sync` has no failure to tell: where it is not carried out, neither is `syncfs`, which would say
+ * EBADF to no descriptor. */
+static int try_sync(char **arguments) {
+	(void)arguments;
+	if (syscall(SYS_sync))
+		return errno;
+	return syscall(SYS_syncfs, -1) ? 0 : said("ignored");
+}
 ATTEMPT(try_syncfs, syscall(SYS_syncfs, open("/", O_RDONLY)))
 ATTEMPT(try_fanotify, syscall(SYS_fanotify_init, 0x200, 0))
 ATTEMPT(try_hostname, sethostname("attacked", 8))
@@ -192,7 +201,25 @@ static int try_core_pipe(char **arguments) {
 	return limit.rlim_max == 1 ? said("never") : 0;
 }
 
+/* Whether the system is up at least as long as this, by two sources. */
+static int try_uptime(char **arguments) {
+	struct timespec now;
+	struct sysinfo told;
+	if (clock_gettime(CLOCK_BOOTTIME, &now) || sysinfo(&told))
+		return errno;
+	return now.tv_sec < number(arguments[0]) || told.uptime < number(arguments[0]) ? said("own") : 0;
+}
+
+/* Whether the system has this much memory. */
+static int try_memory_size(char **arguments) {
+	struct sysinfo told;
+	if (sysinfo(&told))
+		return errno;
+	return told.totalram / 1024 * told.mem_unit == (unsigned long)number(arguments[0]) ? 0 : said("own");
+}
+
 const struct attempt kernel[] = {
+	{"uptime", try_uptime}, {"memory-size", try_memory_size},
 	{"io-uring", try_io_uring}, {"bpf", try_bpf}, {"perf", try_perf},
 	{"userfaultfd", try_userfaultfd}, {"add-key", try_add_key},
 	{"request-key", try_request_key}, {"keyctl", try_keyctl},

@@ -23,7 +23,7 @@ struct attempt {
 };
 
 /* The attempts of each topic, each list ended by an empty entry. */
-extern const struct attempt files[], processes[], network[], namespaces[], mounts[], kernel[],
+extern const struct attempt files[], processes[], network[], namespaces[], mounts[], kernel[], sharing[],
 	resources[];
 
 /* A system call's result as an attempt's: 0 or errno. */

@@ -45,6 +45,7 @@ pub struct Host {
     target: Child,
     queues: Queues,
     _servers: Vec<Box<dyn std::any::Any>>,
+    _lock: fs::File,
 }
 
 /// System V and POSIX objects of the host's IPC namespace.
@@ -150,6 +151,15 @@ impl Host {
             ("COPY_D", text(file(&copies, "d"))),
             ("MARKER", MARKER.to_owned()),
         ]);
+        let first = |file: &str, field: usize| -> String {
+            let text = fs::read_to_string(file).unwrap();
+            let word = text.split_whitespace().nth(field).unwrap();
+            word.split('.').next().unwrap().to_owned()
+        };
+        names.extend([
+            ("UPTIME", first("/proc/uptime", 0)),
+            ("MEMORY", first("/proc/meminfo", 1)),
+        ]);
         // Set-uid and capable programs, shown to guests as staged files.
         let privileged = outside.privileged_files();
         let queues = Queues::make();
@@ -161,6 +171,9 @@ impl Host {
             ("SHMFILE", text(queues.shared_file.clone())),
         ]);
         let servers = servers(&secrets, &mut names);
+        // Shared, so that suites at the same time do not wait for each other.
+        let lock = fs::File::open(&names["TOOL"]).unwrap();
+        rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockShared).unwrap();
         let (target, pid, address) = target();
         names.extend([("PID", pid), ("ADDRESS", address)]);
         Self {
@@ -180,6 +193,7 @@ impl Host {
             target,
             queues,
             _servers: servers,
+            _lock: lock,
         }
     }
 

@@ -13,6 +13,7 @@
 mod beside;
 mod egress;
 mod execution;
+mod host_inodes;
 mod isolation;
 mod lifetime;
 mod limits;

@@ -14,8 +14,8 @@ use wp_codebox_backend_native::{
     SelfTestRequest, WrappedCommand, probe_plan, run_self_test, self_test,
 };
 use wp_codebox_contracts::{
-    AxisReport, Enforcement, ErrorCode, IsolationAxis, IsolationLevel, LaunchPurpose,
-    OuterSandboxKind, SandboxAudit,
+    AxisReport, Enforcement, ErrorCode, IsolationAxis, IsolationLevel, LaunchPurpose, MountAccess,
+    MountView, OuterSandboxKind, SandboxAudit,
 };
 
 /// Puts `withhold MECHANISM` before the launcher.
@@ -87,9 +87,13 @@ fn tested(without: &str) -> SelfTest {
 }
 
 /// A guest that serves, started without the mechanism.
-fn served(without: &'static str) -> Result<Guest, LaunchError> {
+fn served(without: &str) -> Result<Guest, LaunchError> {
+    served_with(&Spec::default(), without)
+}
+
+fn served_with(spec: &Spec, without: &str) -> Result<Guest, LaunchError> {
     Guest::launch(
-        &Spec::default().plan(),
+        &spec.plan(),
         &LaunchOptions {
             launcher: &world().launcher,
             sandbox: &Without(without),
@@ -272,6 +276,71 @@ fn over_a_covered_proc_no_guest_can_be_built() {
     assert_eq!(data["step"], "proc");
     let body = refused("proc").body();
     assert!(body.hints[0].contains("systempaths=unconfined"), "{body:?}");
+}
+
+/// What the files axis of a serving guest of level `full` says.
+fn files_of(guest: &Guest) -> String {
+    let report = guest.report();
+    assert_eq!(report.level, IsolationLevel::Full);
+    let files = report
+        .axes
+        .iter()
+        .find(|row| row.axis == IsolationAxis::Files);
+    files.unwrap().evidence.clone()
+}
+
+#[test]
+fn a_system_directory_that_no_overlay_can_show_is_bound_and_the_report_names_it() {
+    for without in ["none", "overlay:/usr"] {
+        let mut guest = served(without).unwrap();
+        let evidence = files_of(&guest);
+        assert!(
+            evidence.contains("no inode of the host but those of devices"),
+            "control: {without}: {evidence}"
+        );
+        sh(&mut guest, "php -r 'exit(0);'").ok();
+    }
+    for without in ["overlays:/usr", "submount:/usr/local"] {
+        let mut guest = served(without).unwrap();
+        let evidence = files_of(&guest);
+        assert!(evidence.contains("bound at /usr,"), "{without}: {evidence}");
+        sh(&mut guest, "php -r 'exit(0);'").ok();
+        assert_ne!(sh(&mut guest, "echo x > /usr/lib/new").code(), 0);
+    }
+}
+
+#[test]
+fn a_mount_that_no_overlay_can_show_is_refused_and_never_bound() {
+    let source = directory("stacked");
+    std::fs::write(source.join("f"), "seen").unwrap();
+    let mut readonly = mount(0, &source, "/workspace/ro");
+    readonly.access = MountAccess::Readonly;
+    readonly.view = MountView::Bind;
+    let spec = Spec {
+        mounts: vec![readonly],
+        ..Spec::default()
+    };
+    let path = source.to_str().unwrap();
+    let mut guest = served_with(&spec, &format!("overlay:{path}")).unwrap();
+    assert_eq!(
+        sh(&mut guest, "cat /workspace/ro/f").ok(),
+        "seen",
+        "control"
+    );
+    let error = served_with(&spec, &format!("overlays:{path}"))
+        .map(drop)
+        .unwrap_err();
+    let body = error.body();
+    let data = body.data.unwrap();
+    assert_eq!(
+        (&data["step"], &data["errno"]),
+        (&"overlay".into(), &libc::EINVAL.into())
+    );
+    assert!(
+        body.hints.iter().any(|hint| hint.contains("overlays")),
+        "{:?}",
+        body.hints
+    );
 }
 
 #[test]

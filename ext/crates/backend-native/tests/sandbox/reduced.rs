@@ -230,6 +230,13 @@ fn the_report_says_what_was_seen() {
     ] {
         assert_eq!(axis(soft), Enforcement::BestEffort, "{soft:?}");
     }
+    let syscalls = report
+        .axes
+        .iter()
+        .find(|axis| axis.axis == IsolationAxis::Syscalls)
+        .unwrap();
+    let synced = "fsync succeeds and does nothing";
+    assert!(syscalls.evidence.contains(synced), "{syscalls:?}");
     // Control: the same plan at full has a row for each axis too, and says full.
     let full = guest();
     assert_eq!(full.report().level, IsolationLevel::Full);

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use wp_codebox_contracts::{LaunchMount, LaunchPlan};
 
-const BY_VIEW: &str = "mount namespace, pivot_root, read-only binds, overlay";
+const BY_VIEW: &str = "mount namespace, pivot_root, overlays, copies";
 
 /// What a plan puts at the top of the tree.
 fn expected_entries(plan: &LaunchPlan) -> BTreeSet<String> {
@@ -32,10 +32,12 @@ fn expected_entries(plan: &LaunchPlan) -> BTreeSet<String> {
     names
 }
 
-/// The guest's own tree, and nothing else of the host.
+/// The guest's own tree, and nothing else of the host. `bound` are the directories of the
+/// system that no overlay could show.
 pub(super) fn files(
     plan: &LaunchPlan,
     host: &HostRoot,
+    bound: &[String],
     shortfalls: &Shortfalls,
 ) -> Result<Seen, Failure> {
     let is_host = |path: &str| {
@@ -57,10 +59,18 @@ pub(super) fn files(
     if open_errno("/.probe", OFlags::CREATE | OFlags::WRONLY).is_none() {
         return Err(wrong("the root is writable"));
     }
-    let (mounts, writable) = writable_mounts(plan)?;
+    let (mounts, writable) = mounts(plan, bound)?;
+    let inodes = if bound.is_empty() {
+        "no inode of the host but those of devices is mounted".to_owned()
+    } else {
+        format!(
+            "the host's inodes are bound at {}, over which no overlay could be made",
+            bound.join(" ")
+        )
+    };
     let view = format!(
         "root shows only {}; creating in it is denied; {mounts} mounts, {writable} writable, \
-         all on the run's own tmpfs or planned",
+         all on the run's own tmpfs or planned; {inodes}",
         seen.into_iter().collect::<Vec<_>>().join(" ")
     );
     if shortfalls.has(Step::Landlock) {
@@ -85,7 +95,9 @@ fn landlock_denies() -> Result<(), Failure> {
 }
 
 /// All mounts, and the writable ones, which must be on private file systems or planned so.
-fn writable_mounts(plan: &LaunchPlan) -> Result<(usize, usize), Failure> {
+/// A mount of any other file system is a plain bind of the host's, which only devices and
+/// `bound` may be.
+fn mounts(plan: &LaunchPlan, bound: &[String]) -> Result<(usize, usize), Failure> {
     let planned: BTreeSet<&str> = plan
         .mounts
         .iter()
@@ -98,6 +110,14 @@ fn writable_mounts(plan: &LaunchPlan) -> Result<(usize, usize), Failure> {
             _ => None,
         })
         .collect();
+    let is_bound = |point: &str| {
+        let within = |outer: &str| {
+            point
+                .strip_prefix(outer)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        within("/dev") || bound.iter().any(|outer| within(outer))
+    };
     let text = read("/proc/self/mountinfo")?;
     let mut writable = 0;
     for line in text.lines() {
@@ -107,11 +127,14 @@ fn writable_mounts(plan: &LaunchPlan) -> Result<(usize, usize), Failure> {
         let (Some(point), Some(options), Some(kind)) = (fields.get(4), fields.get(5), kind) else {
             return Err(wrong("a mount that cannot be read"));
         };
+        let private = matches!(*kind, "tmpfs" | "overlay" | "proc");
+        if !(private || planned.contains(point) || is_bound(point)) {
+            return Err(wrong(format!("{point} is bound")));
+        }
         if options.split(',').any(|option| option == "ro") {
             continue;
         }
         writable += 1;
-        let private = matches!(*kind, "tmpfs" | "overlay" | "proc");
         if *point == "/" || !(private || planned.contains(point)) {
             return Err(wrong(format!("{point} is writable")));
         }

@@ -36,15 +36,20 @@ pub(crate) fn host_root() -> Result<HostRoot, Failure> {
     })
 }
 
-/// Runs every probe of a guest with namespaces. `landlock_abi` is the one in force, 0 for none.
+/// Runs every probe of a guest with namespaces. `landlock_abi` is the one in force, 0 for none;
+/// `bound` is [`crate::rootfs::Built::bound`].
 pub(crate) fn run(
     plan: &LaunchPlan,
     host: &HostRoot,
+    bound: &[String],
     landlock_abi: u32,
     shortfalls: &Shortfalls,
 ) -> Result<IsolationReport, Failure> {
     let mut findings = Findings::new(plan.level, shortfalls);
-    findings.add(IsolationAxis::Files, files::files(plan, host, shortfalls))?;
+    findings.add(
+        IsolationAxis::Files,
+        files::files(plan, host, bound, shortfalls),
+    )?;
     findings.add(IsolationAxis::Processes, processes::processes())?;
     findings.add(IsolationAxis::Network, network::network(plan))?;
     findings.add(IsolationAxis::Syscalls, syscalls::syscalls(shortfalls))?;

@@ -26,7 +26,7 @@ pub(super) fn syscalls(shortfalls: &Shortfalls) -> Result<Seen, Failure> {
     if namespace_clone_errno() != libc::EPERM {
         return Err(wrong("clone made a namespace"));
     }
-    // SAFETY: every call is expected to be refused before it looks at its arguments, which are
+    // SAFETY: every call is expected to be answered before it looks at its arguments, which are
     // zeros or null pointers and would be refused for that otherwise.
     let tried = unsafe {
         [
@@ -71,6 +71,13 @@ pub(super) fn syscalls(shortfalls: &Shortfalls) -> Result<Seen, Failure> {
                 libc::EPERM,
                 errno_of(libc::syscall(libc::SYS_mount, 0, 0, 0, 0, 0)),
             ),
+            (
+                "F_SETLEASE",
+                libc::EPERM,
+                errno_of(libc::syscall(libc::SYS_fcntl, -1, libc::F_SETLEASE, 0)),
+            ),
+            // No descriptor: only a filter answers success.
+            ("syncfs", 0, errno_of(libc::syscall(libc::SYS_syncfs, -1))),
         ]
     };
     for (name, wanted, got) in tried {
@@ -82,8 +89,8 @@ pub(super) fn syscalls(shortfalls: &Shortfalls) -> Result<Seen, Failure> {
         return Err(wrong("no seccomp filter"));
     }
     Ok(Seen::enforced(
-        "seccomp allow-list, two filters",
-        "filter mode; clone into a namespace, unshare, keyctl, ptrace, bpf and mount give EPERM, clone3 and io_uring_setup ENOSYS",
+        "seccomp allow-list, three filters",
+        "filter mode; clone into a namespace, unshare, keyctl, ptrace, bpf, mount and leases give EPERM, clone3 and io_uring_setup ENOSYS; syncfs succeeds and does nothing",
     ))
 }
 

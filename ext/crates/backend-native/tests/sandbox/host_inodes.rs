@@ -1,0 +1,479 @@
+//! Locks, leases, watches, sockets, FIFOs and dirty pages of host files that a guest sees.
+//!
+//! A host program and a guest use the same file, in every kind of mount. Whatever one of them
+//! does to the inode must not be noticed by the other. The control for each is a second
+//! process of the host, which does notice.
+
+use crate::beside::{Piped, launch_piped};
+use crate::world::*;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use wp_codebox_backend_native::{
+    Guest, GuestEgress, GuestSpec, PlannedComponent, PlannedComponents, ProgramDirectory, Template,
+    TemplateAccess, build_plan,
+};
+use wp_codebox_contracts::{
+    BindSource, GuestPath, HostSource, LaunchMount, LaunchPlan, Limits, MountAccess, MountView,
+    StagedFile,
+};
+
+const PROBE: &str = "/run/codebox/staged/probe";
+const STAGED: &str = "/run/codebox/staged/data";
+/// Tries until a page that the kernel itself wrote to disk in between is no explanation.
+const TRIES: usize = 5;
+
+/// A host directory, or a single file, and where the guest sees it.
+struct Place {
+    kind: &'static str,
+    host: PathBuf,
+    guest: String,
+    directory: bool,
+}
+
+impl Place {
+    /// A file of it: host path and guest path.
+    fn file(&self) -> (String, String) {
+        if self.directory {
+            (self.below("data"), format!("{}/data", self.guest))
+        } else {
+            (self.host.display().to_string(), self.guest.clone())
+        }
+    }
+
+    fn below(&self, name: &str) -> String {
+        self.host.join(name).display().to_string()
+    }
+}
+
+/// Removed with everything in it.
+struct Base(PathBuf);
+
+impl Base {
+    /// A directory on a disk: pages of a tmpfs are never written back.
+    fn new(name: &str) -> Self {
+        let beside = [std::env::temp_dir(), PathBuf::from("/var/tmp")];
+        let on_disk = |path: &PathBuf| {
+            let found = rustix::fs::statfs(path).unwrap();
+            found.f_type != libc::TMPFS_MAGIC
+        };
+        let parent = beside.into_iter().find(on_disk);
+        let parent = parent.unwrap_or_else(|| panic!("TMPDIR or /var/tmp must lie on a disk"));
+        let path = parent.join(format!("wp-codebox-{name}-{}", std::process::id()));
+        fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+
+    fn directory(&self, name: &str) -> PathBuf {
+        let path = self.0.join(name);
+        fs::create_dir_all(&path).unwrap();
+        fs::write(path.join("data"), "data").unwrap();
+        path
+    }
+}
+
+impl Drop for Base {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn host(path: &Path) -> HostSource {
+    HostSource::of(path.to_str().unwrap())
+}
+
+/// A guest's plan with every kind of mount over a directory of this test's own.
+fn every_kind(base: &Base) -> (LaunchPlan, Vec<Place>) {
+    let world = world();
+    let guest = |path: &str| GuestPath::new(path).unwrap();
+    let mut places = Vec::new();
+    let mut place = |kind, at: &str| {
+        let host = base.directory(kind);
+        places.push(Place {
+            kind,
+            host: host.clone(),
+            guest: at.to_owned(),
+            directory: true,
+        });
+        host
+    };
+    let core = place("core", "/wordpress");
+    fs::create_dir(core.join("wp-content")).unwrap();
+    let share = place("share", "/opt/codebox");
+    let content = place("snapshot layer", "/wordpress/wp-content");
+    fs::create_dir_all(content.join("mu-plugins/part")).unwrap();
+    let mut readonly = mount(
+        0,
+        &place("read-only mount", "/workspace/ro"),
+        "/workspace/ro",
+    );
+    readonly.access = MountAccess::Readonly;
+    readonly.view = MountView::Bind;
+    let writable = mount(
+        1,
+        &place("writable mount", "/workspace/rw"),
+        "/workspace/rw",
+    );
+    let mut check = mount(2, &base.directory("checked source"), "/workspace/check");
+    let change = place("captured change", "/workspace/check");
+    check.lowers.insert(0, host(&change));
+    let components = PlannedComponents {
+        rows: vec![PlannedComponent {
+            source: host(&place("component", "/run/codebox/components/part")),
+            target: guest("/wordpress/wp-content/mu-plugins/part"),
+        }],
+        list: "{}".to_owned(),
+    };
+    let programs = [ProgramDirectory {
+        source: host(&place("programs", "/opt/agents/tool")),
+        target: guest("/opt/agents/tool"),
+    }];
+    // The step that /usr and the other directories of the system are shown by.
+    let system = place("system directory", "/srv/system");
+    let single = base.directory("staged").join("data");
+    places.push(Place {
+        kind: "staged file",
+        host: single.clone(),
+        guest: STAGED.to_owned(),
+        directory: false,
+    });
+    let staged = |source: &Path, target: &str| StagedFile {
+        source: source.to_str().unwrap().to_owned(),
+        target: target.to_owned(),
+    };
+    let mut plan = build_plan(&GuestSpec {
+        host: &world.host,
+        php: &world.php,
+        share_dir: share.to_str().unwrap(),
+        template: &Template {
+            core: core.to_str().unwrap().to_owned(),
+            ..template().clone()
+        },
+        template_access: TemplateAccess::Run,
+        mounts: &[readonly, writable, check],
+        content: &[host(&content)],
+        components: &components,
+        programs: &programs,
+        task_json: "",
+        staged: &[staged(&world.probe, PROBE), staged(&single, STAGED)],
+        limits: Limits::default(),
+        egress: &GuestEgress::Denied,
+    })
+    .unwrap();
+    plan.mounts.push(LaunchMount::Bind {
+        source: BindSource::Host(host(&system)),
+        target: guest("/srv/system"),
+        writable: false,
+    });
+    (plan, places)
+}
+
+/// A process that answers one line for each line, inside or outside.
+trait Asked {
+    fn ask(&mut self, verb: &str, path: &str) -> String;
+}
+
+impl Asked for Piped {
+    fn ask(&mut self, verb: &str, path: &str) -> String {
+        let line = format!("{verb} {path}\n");
+        let input = self.input.as_mut().unwrap();
+        input.write_all(line.as_bytes()).unwrap();
+        self.line()
+    }
+}
+
+/// The same program as a process of the host.
+struct Neighbour {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Neighbour {
+    fn start() -> Self {
+        let mut child = Command::new(&world().probe)
+            .arg("sharing")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Self {
+            input: child.stdin.take().unwrap(),
+            output: BufReader::new(child.stdout.take().unwrap()),
+            child,
+        }
+    }
+}
+
+impl Asked for Neighbour {
+    fn ask(&mut self, verb: &str, path: &str) -> String {
+        writeln!(self.input, "{verb} {path}").unwrap();
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+}
+
+impl Drop for Neighbour {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The guest, its program, and two processes of the host.
+struct Bench {
+    _guest: Guest,
+    inside: Piped,
+    one: Neighbour,
+    other: Neighbour,
+    places: Vec<Place>,
+    _base: Base,
+}
+
+fn bench(name: &str) -> Bench {
+    world();
+    let base = Base::new(name);
+    let (plan, places) = every_kind(&base);
+    let mut guest = launch(&plan).unwrap();
+    let inside = launch_piped(&mut guest, &[PROBE, "sharing"]);
+    Bench {
+        _guest: guest,
+        inside,
+        one: Neighbour::start(),
+        other: Neighbour::start(),
+        places,
+        _base: base,
+    }
+}
+
+#[test]
+fn a_lock_of_the_host_is_not_seen_inside_and_one_from_inside_not_by_the_host() {
+    let mut bench = bench("locks");
+    for place in &bench.places {
+        let (outside, within) = place.file();
+        let kind = place.kind;
+        assert_eq!(bench.one.ask("hold-write", &outside), "ok", "{kind}");
+        for verb in ["flock", "read-lock"] {
+            let control = bench.other.ask(verb, &outside);
+            assert_eq!(control, "EAGAIN", "control: {verb}, {kind}");
+            assert_eq!(bench.inside.ask(verb, &within), "ok", "{verb}, {kind}");
+        }
+        bench.one.ask("drop", "");
+        assert_eq!(bench.inside.ask("hold", &within), "ok", "{kind}");
+        for verb in ["flock", "write-lock"] {
+            assert_eq!(bench.one.ask(verb, &outside), "ok", "{verb}, {kind}");
+        }
+        bench.inside.ask("drop", "");
+    }
+}
+
+#[test]
+fn a_lease_or_a_notification_is_refused_on_every_file() {
+    let mut bench = bench("leases");
+    for place in &bench.places {
+        let (outside, within) = place.file();
+        let kind = place.kind;
+        assert_eq!(bench.one.ask("lease", &outside), "ok", "control: {kind}");
+        assert_eq!(bench.inside.ask("lease", &within), "EPERM", "{kind}");
+        if place.directory {
+            let outside = place.host.to_str().unwrap();
+            assert_eq!(bench.one.ask("notify", outside), "ok", "control: {kind}");
+            assert_eq!(bench.inside.ask("notify", &place.guest), "EPERM", "{kind}");
+        }
+    }
+}
+
+#[test]
+fn a_socket_or_fifo_made_after_the_launch_leads_to_no_host_program() {
+    let mut bench = bench("late");
+    for place in bench.places.iter().filter(|place| place.directory) {
+        let kind = place.kind;
+        let within = |name: &str| format!("{}/{name}", place.guest);
+        // A socket's address has 108 bytes; a longer path is another failure than a refusal.
+        assert!(place.below("sock").len() < 108);
+        let _listener = UnixListener::bind(place.host.join("sock")).unwrap();
+        let control = bench.one.ask("connect", &place.below("sock"));
+        assert_eq!(control, "ok", "control: {kind}");
+        let seen = bench.inside.ask("connect", &within("sock"));
+        assert_eq!(seen, "ECONNREFUSED", "{kind}");
+
+        let fifo = place.host.join("fifo");
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        // Open for both, so that it has a writer and a reader from the start.
+        let mut both = fs::File::options()
+            .read(true)
+            .write(true)
+            .open(&fifo)
+            .unwrap();
+        both.write_all(b"x").unwrap();
+        assert_eq!(bench.inside.ask("read", &within("fifo")), "empty", "{kind}");
+        let control = bench.one.ask("read", &place.below("fifo"));
+        assert_eq!(control, "ok", "control: {kind}");
+    }
+}
+
+#[test]
+fn a_watch_inside_does_not_see_what_the_host_opens() {
+    let mut bench = bench("watches");
+    for place in &bench.places {
+        let (outside, within) = place.file();
+        let kind = place.kind;
+        for (watcher, path, expected) in [
+            (&mut bench.inside as &mut dyn Asked, &within, "silent"),
+            (&mut bench.other, &outside, "ok"),
+        ] {
+            assert_eq!(watcher.ask("watch", path), "ok", "{kind}");
+            assert_eq!(bench.one.ask("read", &outside), "ok", "{kind}");
+            assert_eq!(watcher.ask("watched", ""), expected, "{kind}");
+        }
+    }
+    // A real directory of the system, in which every program of the host looks for libraries.
+    for (watcher, expected) in [
+        (&mut bench.inside as &mut dyn Asked, "silent"),
+        (&mut bench.other, "ok"),
+    ] {
+        assert_eq!(watcher.ask("watch", "/usr/lib"), "ok");
+        assert_eq!(bench.one.ask("read", "/usr/lib/os-release"), "ok");
+        assert_eq!(watcher.ask("watched", ""), expected, "/usr/lib");
+    }
+}
+
+#[test]
+fn devices_are_the_hosts_own_and_a_watch_tells_when_one_is_opened() {
+    let mut bench = bench("devices");
+    assert_eq!(bench.inside.ask("watch", "/dev/null"), "ok");
+    assert_eq!(bench.one.ask("read", "/dev/null"), "empty");
+    assert_eq!(bench.inside.ask("watched", ""), "ok");
+    // Nothing else is the host's: the control is a file of the same guest.
+    let (outside, within) = bench.places[0].file();
+    assert_eq!(bench.inside.ask("watch", &within), "ok");
+    assert_eq!(bench.one.ask("read", &outside), "ok");
+    assert_eq!(bench.inside.ask("watched", ""), "silent");
+}
+
+#[test]
+fn syncing_inside_writes_nothing_of_the_host_to_the_disk() {
+    let mut bench = bench("syncs");
+    for place in &bench.places {
+        let (outside, within) = place.file();
+        let kind = place.kind;
+        let dirty =
+            |bench: &mut Neighbour| -> u32 { bench.ask("dirty", &outside).parse().unwrap() };
+        let mut kept = false;
+        for _ in 0..TRIES {
+            // Not truncated first: ext4 writes such a file out when it is closed.
+            let mut file = fs::File::options().write(true).open(&outside).unwrap();
+            file.write_all(&[b'x'; 64 * 1024]).unwrap();
+            assert_eq!(bench.inside.ask("write-back", &within), "ok", "{kind}");
+            // The kernel's own writer may have come by in between.
+            kept = dirty(&mut bench.one) > 0;
+            if kept {
+                break;
+            }
+        }
+        assert!(kept, "{kind}: no page is dirty after a sync inside");
+        assert_eq!(bench.other.ask("write-back", &outside), "ok");
+        assert_eq!(dirty(&mut bench.one), 0, "control: {kind}");
+    }
+}
+
+#[test]
+fn dropping_a_file_from_the_cache_inside_leaves_the_hosts_cache_alone() {
+    let mut bench = bench("cache");
+    for place in &bench.places {
+        let (outside, within) = place.file();
+        let kind = place.kind;
+        let cached = |bench: &mut Neighbour| bench.ask("cached", &outside) != "0";
+        assert_eq!(bench.one.ask("write-back", &outside), "ok", "{kind}");
+        let mut kept = false;
+        for _ in 0..TRIES {
+            assert_eq!(bench.one.ask("read", &outside), "ok", "{kind}");
+            assert_eq!(bench.inside.ask("discard", &within), "ok", "{kind}");
+            // The kernel itself may have dropped the page in between.
+            kept = cached(&mut bench.one);
+            if kept {
+                break;
+            }
+        }
+        assert!(kept, "{kind}");
+        assert_eq!(bench.one.ask("discard", &outside), "ok", "{kind}");
+        assert!(!cached(&mut bench.one), "control: {kind}");
+    }
+    assert_eq!(bench.inside.ask("page-out", ""), "ok");
+    assert_eq!(bench.one.ask("page-out", ""), "EINVAL", "control");
+}
+
+#[test]
+fn files_that_are_not_plain_or_too_large_are_not_copied_into_a_guest() {
+    let base = Base::new("copies");
+    let (plan, _) = every_kind(&base);
+    let with = |name: &str, times: usize| {
+        let mut plan = plan.clone();
+        plan.mounts.extend((0..times).map(|at| LaunchMount::Bind {
+            source: BindSource::Host(host(&base.0.join(name))),
+            target: GuestPath::new(format!("/srv/file-{at}")).unwrap(),
+            writable: false,
+        }));
+        launch(&plan).map(drop).map_err(|error| error.body())
+    };
+    let sized = |name: &str, bytes| {
+        let file = fs::File::create(base.0.join(name)).unwrap();
+        file.set_len(bytes).unwrap();
+    };
+    sized("largest", 16 * 1024 * 1024);
+    sized("larger", 16 * 1024 * 1024 + 1);
+    let _listener = UnixListener::bind(base.0.join("socket")).unwrap();
+    with("largest", 1).unwrap();
+    for (name, times, said) in [
+        ("larger", 1, "File too large"),
+        ("largest", 17, "File too large"),
+        ("socket", 1, "Invalid argument"),
+    ] {
+        let body = with(name, times).unwrap_err();
+        let message = &body.message;
+        assert!(
+            message.contains("bind") && message.contains(said),
+            "{message}"
+        );
+        let hinted = body.hints.iter().any(|hint| hint.contains("16 MiB"));
+        assert_eq!(hinted, said == "File too large", "{:?}", body.hints);
+    }
+}
+
+#[test]
+fn a_guest_finds_no_path_of_the_host_in_its_proc() {
+    let mut bench = bench("paths");
+    // The base's own name, so that `/var` or `/tmp` alone is no match.
+    let base = bench
+        ._base
+        .0
+        .file_name()
+        .unwrap()
+        .to_str()
+        .unwrap()
+        .to_owned();
+    let world = world()
+        .root
+        .file_name()
+        .unwrap()
+        .to_str()
+        .unwrap()
+        .to_owned();
+    for file in ["mountinfo", "mounts", "mountstats", "maps", "cgroup"] {
+        let text = sh(&mut bench._guest, &format!("cat /proc/self/{file}")).ok();
+        assert!(!text.is_empty(), "{file}");
+        for name in [&base, &world] {
+            assert!(!text.contains(name.as_str()), "{file}: {text}");
+        }
+    }
+    let own = fs::read_to_string("/proc/self/cmdline").unwrap()
+        + &fs::read_to_string("/proc/self/maps").unwrap();
+    assert!(
+        own.contains("sandbox"),
+        "control: this process's own maps name its program"
+    );
+}
