@@ -44,7 +44,7 @@ pub use host::{HiddenPath, HostLayout, SystemEntry, SystemEntryKind};
 pub use host_facts::{
     CgroupHierarchy, CgroupState, HostFacts, MINIMUM_KERNEL, SettingValue, Surroundings,
 };
-pub use inherited::inherited_descriptor;
+pub use inherited::{inherited_descriptor, raise_open_files};
 pub use launch_error::LaunchError;
 pub use launched::{LAUNCHED, LaunchEnd};
 pub use native::{NativeBackend, NativeSpec};

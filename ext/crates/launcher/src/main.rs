@@ -106,6 +106,7 @@ fn launch(plan: OwnedFd, channel: &Channel, lifetime: &OwnedFd) -> Result<u8, Fa
 fn full(plan: &LaunchPlan, channel: &Channel, lifetime: &OwnedFd) -> Result<u8, Failure> {
     namespaces::enter_user(plan.guest_id)?;
     let mut shortfalls = Shortfalls::new(plan.purpose);
+    shortfalls.tolerate(privileges::limit_watches())?;
     namespaces::enter_others(&mut shortfalls)?;
     let own = rustix::process::getpid();
     let own = rustix::process::pidfd_open(own, PidfdFlags::empty()).at(Step::Fork, "pidfd")?;

@@ -59,12 +59,12 @@ fn build(
     let built = rootfs::build(plan)?;
     for layer in built.layers {
         let message = GuestReply::Layer { index: layer.index };
-        channel.send_with(&message, &[layer.upper.as_fd()])?;
+        channel.send_building(&message, &[layer.upper.as_fd()], lifetime)?;
     }
     // The runner accepts on them from outside; no copy stays in the guest.
     if let Some(listeners) = built.egress {
         let both = [listeners.unix.as_fd(), listeners.tcp.as_fd()];
-        channel.send_with(&GuestReply::Egress, &both)?;
+        channel.send_building(&GuestReply::Egress, &both, lifetime)?;
     }
     shortfalls.tolerate(privileges::limit(&plan.limits, 0))?;
     shortfalls.tolerate(privileges::drop_capabilities())?;

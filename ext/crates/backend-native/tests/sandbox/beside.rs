@@ -15,13 +15,13 @@ use wp_codebox_contracts::{ErrorCode, ExecTerminal, ExecutionId};
 const LONG: Duration = Duration::from_secs(20);
 
 /// A program with pipes: its id, what goes in, what comes out (both streams).
-struct Piped {
-    id: ExecutionId,
+pub(super) struct Piped {
+    pub(super) id: ExecutionId,
     input: Option<File>,
-    output: File,
+    pub(super) output: File,
 }
 
-fn launch_piped(guest: &mut Guest, argv: &[&str]) -> Piped {
+pub(super) fn launch_piped(guest: &mut Guest, argv: &[&str]) -> Piped {
     let request = request(argv);
     let (theirs_in, ours_in) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();
     let (ours_out, theirs_out) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).unwrap();
@@ -37,7 +37,7 @@ fn launch_piped(guest: &mut Guest, argv: &[&str]) -> Piped {
 }
 
 impl Piped {
-    fn line(&mut self) -> String {
+    pub(super) fn line(&mut self) -> String {
         let mut line = Vec::new();
         let mut byte = [0];
         while self.output.read(&mut byte).unwrap() == 1 && byte != [b'\n'] {
