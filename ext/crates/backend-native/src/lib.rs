@@ -31,6 +31,7 @@ mod reduced;
 mod self_test;
 mod spawn;
 mod template;
+mod user_budgets;
 mod watch;
 
 pub use cgroup::{
@@ -66,4 +67,5 @@ pub use self_test::{
 pub use template::{
     LeftTemplate, Sweep, Template, TemplateError, TemplateRequest, ensure_template, sweep_templates,
 };
+pub use user_budgets::{KernelMemory, OverShare, UserBudgets};
 pub use watch::Usage;

@@ -14,7 +14,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use wp_codebox_artifacts::{Dir, HostKey};
 use wp_codebox_backend_native::{
-    HostLayout, NoSandbox, PhpLayout, SELF_TEST_LIMITS, SelfTest, SelfTestRequest, run_self_test,
+    HostLayout, NoSandbox, PhpLayout, SELF_TEST_LIMITS, SelfTest, SelfTestRequest, UserBudgets,
+    run_self_test,
 };
 use wp_codebox_contracts::{ErrorBody, IsolationLevel, schema_id};
 use wp_codebox_runtime::StateDir;
@@ -187,6 +188,7 @@ fn examine(settings: &Settings) -> (Vec<Check>, Option<SelfTest>) {
         state_dir: state.path(),
     });
     checks.extend(isolation::checks(&test));
+    checks.push(isolation::user_budgets(&test, &UserBudgets::read()));
     (checks, Some(test))
 }
 
