@@ -104,18 +104,101 @@ def kernel_memory_behind_sockets_counts_in_a_group(bench):
         file.write("""<?php
 $bytes = 0;
 $held  = [];
-for ( $i = 0; $i < 1500; $i++ ) {
+for ( $i = 0; $i < 450; $i++ ) {
 	$held[] = $pair = stream_socket_pair( STREAM_PF_UNIX, STREAM_SOCK_STREAM, 0 );
 	stream_set_blocking( $pair[0], false );
 	while ( ( $count = @fwrite( $pair[0], str_repeat( 'x', 65536 ) ) ) > 0 ) {
 		$bytes += $count;
 	}
 }
-exit( $bytes > 200 << 20 ? 0 : 3 );
+exit( $bytes > 60 << 20 ? 0 : 3 );
 """)
     os.chmod(os.path.join(source, "flood.php"), 0o644)
-    bench.agent("php flood.php", "--memory", "96M", "--disk", "16M", source=source).expect(1, "wp_codebox_memory_limit")
+    bench.agent("php flood.php", "--memory", "64M", "--disk", "16M", source=source).expect(1, "wp_codebox_memory_limit")
     bench.agent("php flood.php", "--memory", "600M", "--disk", "16M", source=source).expect(0)
+
+
+def script(bench, name, text):
+    """A source directory with one Python program."""
+    source = bench.source()
+    with open(os.path.join(source, name), "w", encoding="ascii") as file:
+        file.write(text)
+    os.chmod(os.path.join(source, name), 0o644)
+    return source
+
+
+def tcp_buffers_count_in_a_group(bench):
+    grouped(bench)
+    # Nobody reads: what is sent stays in the buffers of loopback connections.
+    source = script(bench, "flood.py", """
+import socket, sys
+server = socket.create_server(("127.0.0.1", 0), backlog=512)
+total, held = 0, []
+for _ in range(450):
+    client = socket.create_connection(server.getsockname())
+    held += [client, server.accept()[0]]
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+    client.setblocking(False)
+    try:
+        while True:
+            total += client.send(bytes(65536))
+    except BlockingIOError:
+        pass
+print("held", total >> 20, "MiB")
+sys.exit(0 if total > 100 << 20 else 3)
+""")
+    limits = ("--memory", "192M", "--disk", "64M")
+    flood = bench.agent("python3 flood.py & python3 flood.py; first=$?; wait $!; exit $(( $? | first ))", *limits, source=source)
+    said = flood.result["transcript"]["executions"][0]["stdout"]
+    must(flood.exit == 1 and "held" in said, f"{flood.exit} {said}")
+    peak = flood.result["cost"]["peak_memory_bytes"]
+    must(20 << 20 < peak < 192 << 20, f"{peak} bytes at the peak; {said}")
+    memory = axis(flood, "memory")
+    must(f"{24 << 20} of them for TCP buffers" in memory["evidence"] and str(256 << 20) in memory["evidence"], json.dumps(memory))
+    # Control: connections that are read carry any amount.
+    relay = script(bench, "relay.py", """
+import socket, threading
+server = socket.create_server(("127.0.0.1", 0))
+def feed():
+    with socket.create_connection(server.getsockname()) as client:
+        for _ in range(3200):
+            client.sendall(bytes(65536))
+threading.Thread(target=feed).start()
+peer, total = server.accept()[0], 0
+while part := peer.recv(65536):
+    total += len(part)
+assert total == 200 << 20, total
+""")
+    bench.agent("python3 relay.py && echo x > x.txt", *limits, source=relay).expect(0)
+
+
+def watches_of_epoll_count_in_a_group(bench):
+    grouped(bench)
+    # 450 descriptors watched by as many instances, in each process: kernel memory that the host counts per user.
+    source = script(bench, "watch.py", """
+import os, select, sys
+files = [os.eventfd(0) for _ in range(450)]
+held = []
+for _ in range(int(sys.argv[1])):
+    held.append(select.epoll())
+    for file in files:
+        held[-1].register(file, select.EPOLLIN)
+print("up", flush=True)
+sys.stdin.readline()
+""")
+    many = "mkfifo /tmp/end; for i in 1 2 3 4 5 6 7 8; do python3 watch.py {} < /tmp/end > up.$i & done; exec 9> /tmp/end; " \
+           "while [ $(cat up.* | wc -l) -lt 8 ]; do sleep 0.1; done; exec 9>&-; wait; rm up.*; echo x > x.txt"
+    limits = ("--memory", "256M", "--disk", "900M", "--timeout", "60s")
+    bench.agent(many.format(450), *limits, source=source).expect(1, "wp_codebox_memory_limit")
+    bench.agent(many.format(40), *limits, source=source).expect(0)
+
+
+def names_and_inodes_that_the_kernel_only_caches_do_not_count(bench):
+    grouped(bench)
+    # 60,000 files that were made, read and removed, and many looked up: caches, which the kernel gives back.
+    many = "mkdir d && cd d && for i in $(seq 60); do mkdir $i && (cd $i && touch $(seq 1000)) || exit 9; done; " \
+           "find /usr / -xdev > /dev/null; cat */* > /dev/null; cd .. && rm -r d && echo x > x.txt"
+    bench.agent(many, "--memory", "96M", "--disk", "400M").expect(0)
 
 
 def files_and_memory_have_budgets_of_their_own(bench):
@@ -263,6 +346,8 @@ def gc_leaves_the_living_alone(bench):
 
 CASES = [memory_is_limited_by_a_group_of_the_run, the_kernel_ends_what_the_poll_cannot_see_in_time,
          doctor_has_a_group_of_its_own, kernel_memory_behind_sockets_counts_in_a_group,
+         tcp_buffers_count_in_a_group, watches_of_epoll_count_in_a_group,
+         names_and_inodes_that_the_kernel_only_caches_do_not_count,
          files_and_memory_have_budgets_of_their_own, without_a_group_the_report_says_why, a_directory_of_the_operator_is_used,
          a_runner_that_is_not_root_uses_what_was_delegated_to_it,
          a_group_outlives_nobody, gc_by_age, gc_refuses_nonsense, gc_leaves_the_living_alone]

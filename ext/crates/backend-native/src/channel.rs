@@ -45,10 +45,17 @@ pub(crate) enum SendFailure {
     TooLarge,
     /// The other side is gone or does not read.
     Gone,
+    /// Other processes of this user have used up what passing descriptors needs; a later attempt
+    /// may succeed.
+    Busy,
 }
 
 /// How long a request may wait for room.
 pub(crate) const ROOM: Duration = Duration::from_secs(2);
+
+/// Pause between two attempts while a budget of the user is used up: the kernel tells nobody
+/// when it has room again.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// What sends on a channel. Whole messages, so that several may.
 #[derive(Debug)]
@@ -103,7 +110,17 @@ impl Sender {
                     let mut fds = [PollFd::new(&*self.0, PollFlags::OUT)];
                     let _ = poll(&mut fds, Some(&timespec(Duration::from_millis(50))));
                 }
-                Err(Errno::MSGSIZE | Errno::NOBUFS) => return Err(SendFailure::TooLarge),
+                Err(Errno::MSGSIZE) => return Err(SendFailure::TooLarge),
+                // unix(7): ETOOMANYREFS when more descriptors of this uid are in flight than this
+                // process may open. The guest is not to blame and lives on.
+                Err(Errno::TOOMANYREFS | Errno::NOBUFS | Errno::NOMEM) => {
+                    if Instant::now() >= until {
+                        return Err(SendFailure::Busy);
+                    }
+                    // Ends early when the other side is gone: POLLHUP needs no asking.
+                    let mut fds = [PollFd::new(&*self.0, PollFlags::empty())];
+                    let _ = poll(&mut fds, Some(&timespec(PAUSE)));
+                }
                 Err(_) => return Err(SendFailure::Gone),
             }
         }

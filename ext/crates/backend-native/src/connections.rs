@@ -136,9 +136,12 @@ impl Tickets {
         let request = GuestRequest::Connect { ticket, port };
         match sender.send(&request, &[], patience) {
             Ok(()) => {}
-            Err(SendFailure::TooLarge | SendFailure::Gone) => {
+            Err(failure) => {
                 if let Some(ticket) = self.take(ticket) {
-                    (ticket.answer)(Err(ConnectError::Gone));
+                    (ticket.answer)(Err(match failure {
+                        SendFailure::TooLarge | SendFailure::Gone => ConnectError::Gone,
+                        SendFailure::Busy => ConnectError::Silent { port },
+                    }));
                 }
             }
         }

@@ -96,6 +96,11 @@ pub enum ExecError {
     /// The guest is dead.
     #[error("the sandbox is gone")]
     Gone,
+    /// Its descriptors cannot be passed now.
+    #[error(
+        "the program's descriptors cannot be passed to the sandbox: other processes of this user have used up the kernel's budget for that; the sandbox lives, try again"
+    )]
+    Busy,
     /// As many programs run beside each other as may.
     #[error(
         "{} programs run in the sandbox already; end one of them first",
@@ -127,6 +132,7 @@ impl ExecError {
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::TooLarge => ErrorCode::InputInvalid,
+            Self::Busy => ErrorCode::Busy,
             Self::TooMany => ErrorCode::SandboxInUse,
             Self::NotStarted { step, errno, .. }
                 if step == "lookup" || (step == "execve" && *errno == libc::ENOENT) =>
@@ -212,6 +218,7 @@ impl Guest {
         match self.channel.send(&request, &guests) {
             Ok(()) => {}
             Err(SendFailure::TooLarge) => return Err(ExecError::TooLarge),
+            Err(SendFailure::Busy) => return Err(ExecError::Busy),
             Err(SendFailure::Gone) => {
                 // A guest that was ended between two executions still says why.
                 return match self.early_end() {

@@ -191,9 +191,11 @@ impl Guest {
         if self.shared.was_out_of_memory() {
             self.shared.kill(KillCause::Memory);
         }
-        if let Some(layer) = self.layers.values().next() {
+        let layer = self.layers.values().next();
+        if let Some(layer) = layer {
             self.shared.look_at_disk(layer);
         }
+        self.shared.saw_kernel_peak(layer);
         self.shared.kill(cause);
         if !poll_in(self.process.pidfd(), TEARDOWN) {
             self.process.kill();

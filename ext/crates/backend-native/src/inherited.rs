@@ -1,7 +1,31 @@
-//! What a process gets from others without asking: a descriptor by number, a peer's groups.
+//! What a process gets from others without asking: a descriptor by number, the limit on
+//! descriptors, a peer's groups.
 
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
+
+/// Most open files that this process asks for: far more than it uses, and than all guests of its
+/// user may have in flight.
+const OPEN_FILES: u64 = 65_536;
+
+/// Raises the soft limit on open files to the hard one and answers it. Before it passes a
+/// descriptor, the kernel compares those that this uid has in flight with the sender's soft limit:
+/// with a higher one than guests have, guests cannot use it up.
+pub fn raise_open_files() -> u64 {
+    let limit = getrlimit(Resource::Nofile);
+    let current = limit.current.unwrap_or(u64::MAX);
+    let wanted = limit.maximum.unwrap_or(u64::MAX).min(OPEN_FILES);
+    let raised = Rlimit {
+        current: Some(wanted),
+        ..limit
+    };
+    if wanted > current && setrlimit(Resource::Nofile, raised).is_ok() {
+        wanted
+    } else {
+        current
+    }
+}
 
 /// Takes a copy of descriptor `number`, close-on-exec, and closes the original, so that
 /// no child of this process inherits it.

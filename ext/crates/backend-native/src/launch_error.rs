@@ -130,6 +130,9 @@ impl LaunchError {
         match self {
             Self::Launcher { .. } => ErrorCode::ConfigInvalid,
             Self::Step { step, .. } if is_mechanism(step) => ErrorCode::IsolationUnavailable,
+            Self::Step { step, errno, .. } if step == "channel" && *errno == libc::ETOOMANYREFS => {
+                ErrorCode::Busy
+            }
             Self::Host { .. }
             | Self::Step { .. }
             | Self::Timeout { .. }
@@ -266,6 +269,10 @@ pub(crate) fn hints(step: &str, errno: i32) -> &'static [&'static str] {
         ("scratch", libc::ENOMEM | libc::ENOSPC) => {
             &["The host lacks memory for the scratch file system: lower limits.disk_bytes."]
         }
+        ("channel", libc::ETOOMANYREFS) => &[
+            "Other processes of the state directory's owner hold many descriptors in flight over unix sockets: try again.",
+            "When it happens again, raise the open files limit (RLIMIT_NOFILE, LimitNOFILE=) of what starts the run; doctor names it.",
+        ],
         _ => &[],
     }
 }

@@ -121,6 +121,7 @@ impl Guest {
         {
             Ok(()) => {}
             Err(SendFailure::TooLarge) => return Err(ExecError::TooLarge),
+            Err(SendFailure::Busy) => return Err(ExecError::Busy),
             Err(SendFailure::Gone) => return Err(ExecError::Gone),
         }
         self.launched.running.insert(request.id.clone(), program);
@@ -145,7 +146,10 @@ impl Guest {
         }
         self.channel
             .send(&request, &[])
-            .map_err(|_| ExecError::Gone)
+            .map_err(|failure| match failure {
+                SendFailure::TooLarge | SendFailure::Gone => ExecError::Gone,
+                SendFailure::Busy => ExecError::Busy,
+            })
     }
 
     /// The end of a launched program: one that is known already, or the first that comes before

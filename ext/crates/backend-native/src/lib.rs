@@ -32,6 +32,7 @@ mod self_test;
 mod spawn;
 mod spawner;
 mod template;
+mod user_budgets;
 mod watch;
 
 pub use cgroup::{
@@ -45,7 +46,7 @@ pub use host::{HiddenPath, HostLayout, SystemEntry, SystemEntryKind};
 pub use host_facts::{
     CgroupHierarchy, CgroupState, HostFacts, MINIMUM_KERNEL, SettingValue, Surroundings,
 };
-pub use inherited::{inherited_descriptor, peer_groups};
+pub use inherited::{inherited_descriptor, peer_groups, raise_open_files};
 pub use launch_error::LaunchError;
 pub use launched::{LAUNCHED, LaunchEnd};
 pub use native::{NativeBackend, NativeSpec};
@@ -70,4 +71,5 @@ pub use spawner::{
 pub use template::{
     LeftTemplate, Sweep, Template, TemplateError, TemplateRequest, ensure_template, sweep_templates,
 };
+pub use user_budgets::{KernelMemory, OverShare, UserBudgets};
 pub use watch::Usage;

@@ -273,7 +273,10 @@ impl Runtime for NativeRuntime {
         let done = match self.guest.exec_until(&call, execution.stop_at, sink) {
             Ok(done) => done,
             Err(
-                error @ (ExecError::NotStarted { .. } | ExecError::TooLarge | ExecError::TooMany),
+                error @ (ExecError::NotStarted { .. }
+                | ExecError::TooLarge
+                | ExecError::TooMany
+                | ExecError::Busy),
             ) => {
                 return Ok(ended(
                     ExecutionEnd::NotStarted {

@@ -55,7 +55,7 @@ pub use episode::{
 pub use event::{EventType, LifecycleEvent, OutputStream};
 pub use ids::{BundleId, ExecutionId, InvalidId, RunId, Sha256Hex, SiteId};
 pub use isolation::{AxisReport, Enforcement, IsolationAxis, IsolationLevel, IsolationReport};
-pub use limits::{LimitError, Limits, LimitsRequest};
+pub use limits::{FIXED_LIMITS, FixedLimits, LimitError, Limits, LimitsRequest};
 pub use live::{
     Disconnect, EventProjection, EventsRequest, Follow, Hold, HoldEnd, LIVE_PROTOCOL, LiveCall,
     LiveEnd, LiveExec, LiveInput, LiveReply, LiveRequest, MAX_LIVE_LINE, PreviewRequest,

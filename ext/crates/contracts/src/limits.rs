@@ -36,6 +36,33 @@ pub struct Limits {
     pub output_bytes: u64,
 }
 
+/// What no run can change, because the kernel counts it per user of the host: guests that share
+/// the state directory owner's kernel uid must stay far below that user's own budgets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FixedLimits {
+    /// Open files of a program. Distributions start every program with this soft limit, so
+    /// software works within it. The kernel compares a uid's descriptors in flight over unix
+    /// sockets with the sender's limit: the runner's must be well above it.
+    pub open_files: u64,
+    /// Queued signals and POSIX timers of a guest; counted per user namespace since Linux 5.14.
+    pub queued_signals: u64,
+    /// Locked memory of a guest, bytes: enough for programs that keep keys in it.
+    pub locked_bytes: u64,
+    /// inotify instances of a guest; the host's budget is 128 per uid by default.
+    pub inotify_instances: u64,
+    /// inotify watches of a guest.
+    pub inotify_watches: u64,
+}
+
+/// The values in force in every guest; the two for inotify at level `full`.
+pub const FIXED_LIMITS: FixedLimits = FixedLimits {
+    open_files: 1024,
+    queued_signals: 1024,
+    locked_bytes: MIB,
+    inotify_instances: 16,
+    inotify_watches: 65_536,
+};
+
 /// A limit outside its range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("limits.{field} is {value}, but must be from {min} to {max}")]

@@ -1,6 +1,7 @@
 //! The guest's end of the SEQPACKET channel: JSON messages, descriptors beside them.
 
 use crate::error::{At, Failure, Step};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{
@@ -11,11 +12,29 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
+use std::time::{Duration, Instant};
+use wp_codebox_contracts::GuestReply;
 
 /// Largest packet, bytes; the runner keeps to the same size.
 const PACKET: usize = 256 * 1024;
 /// Most descriptors beside one packet.
 const DESCRIPTORS: usize = 4;
+/// Time for the budget of descriptors in flight, which all processes of a uid share, to have room.
+const SHORTAGE: Duration = Duration::from_secs(5);
+/// Time between two attempts.
+const PAUSE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 20_000_000,
+};
+
+/// Whether descriptors could not be sent for want of something that other processes of this uid
+/// use up and give back. unix(7): ETOOMANYREFS when more are in flight than the sender may open.
+pub(crate) fn is_shortage(errno: i32) -> bool {
+    matches!(
+        errno,
+        libc::ETOOMANYREFS | libc::ENOBUFS | libc::ENOMEM | libc::EMFILE | libc::ENFILE
+    )
+}
 
 /// What arrived.
 pub(crate) enum Incoming<T> {
@@ -63,6 +82,28 @@ impl Channel {
         .at(Step::Channel, "sendmsg")
     }
 
+    /// The same while the guest is built: waits for room in the shared budget, at most
+    /// [`SHORTAGE`], and gives up early when `lifetime` says that the runner is gone.
+    pub(crate) fn send_building(
+        &self,
+        reply: &GuestReply,
+        descriptors: &[BorrowedFd<'_>],
+        lifetime: &OwnedFd,
+    ) -> Result<(), Failure> {
+        let until = Instant::now() + SHORTAGE;
+        loop {
+            match self.send_with(reply, descriptors) {
+                Err(failure) if is_shortage(failure.errno) && Instant::now() < until => {
+                    let mut fds = [PollFd::new(lifetime, PollFlags::IN)];
+                    if matches!(poll(&mut fds, Some(&PAUSE)), Ok(ready) if ready > 0) {
+                        return Err(failure);
+                    }
+                }
+                other => return other,
+            }
+        }
+    }
+
     /// Receives one packet; called when the socket is readable.
     pub(crate) fn receive<T: DeserializeOwned>(&self, buffer: &mut Vec<u8>) -> Incoming<T> {
         buffer.resize(PACKET + 1, 0);
@@ -94,10 +135,8 @@ impl Channel {
         if message.bytes == 0 {
             return Incoming::Closed;
         }
-        let whole = message.bytes <= PACKET
-            && !message
-                .flags
-                .intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC);
+        // Descriptors that did not fit are missed by whoever needs them, who answers by id.
+        let whole = message.bytes <= PACKET && !message.flags.contains(ReturnFlags::TRUNC);
         match buffer.get(..message.bytes).map(serde_json::from_slice) {
             Some(Ok(request)) if whole => Incoming::Request(request, descriptors),
             _ => Incoming::Malformed,

@@ -5,7 +5,7 @@
 //! waits for nothing: a connection that does not come about at once is looked at again beside
 //! everything else, and given up after a while.
 
-use crate::channel::Channel;
+use crate::channel::{Channel, is_shortage};
 use crate::error::Failure;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
@@ -70,14 +70,9 @@ impl Connections {
             .map(|one| PollFd::new(&one.socket, PollFlags::OUT))
     }
 
-    /// How long to wait at most; nothing: as long as it takes.
-    pub(crate) fn patience(&self) -> Option<Timespec> {
-        let until = self.pending.iter().map(|one| one.until).min()?;
-        let left = until.saturating_duration_since(Instant::now());
-        Some(Timespec {
-            tv_sec: i64::try_from(left.as_secs()).unwrap_or(1),
-            tv_nsec: i64::from(left.subsec_nanos()),
-        })
+    /// When the first of them is given up.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.pending.iter().map(|one| one.until).min()
     }
 
     /// Tells of those that came to an end.
@@ -110,11 +105,16 @@ fn done(socket: &OwnedFd) -> bool {
 }
 
 fn tell(channel: &Channel, ticket: u64, end: Result<&OwnedFd, Errno>) -> Result<(), Failure> {
-    match end {
-        Ok(socket) => channel.send_with(&GuestReply::Connected { ticket }, &[socket.as_fd()]),
-        Err(errno) => channel.send(&GuestReply::ConnectFailed {
-            ticket,
-            errno: errno.raw_os_error(),
-        }),
-    }
+    let errno = match end {
+        Ok(socket) => {
+            let sent = channel.send_with(&GuestReply::Connected { ticket }, &[socket.as_fd()]);
+            match sent {
+                // Other processes of this uid used the budget up: this connection fails, not the guest.
+                Err(failure) if is_shortage(failure.errno) => failure.errno,
+                other => return other,
+            }
+        }
+        Err(errno) => errno.raw_os_error(),
+    };
+    channel.send(&GuestReply::ConnectFailed { ticket, errno })
 }

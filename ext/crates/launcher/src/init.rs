@@ -8,11 +8,13 @@
 use crate::channel::{Channel, Incoming};
 use crate::connect::Connections;
 use crate::error::{At, Failure, Step};
+use crate::program::{Progress, Starting};
 use crate::{program, stop};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::io::Errno;
 use std::mem::MaybeUninit;
+use std::time::Instant;
 use wp_codebox_contracts::{ExecExit, ExecRequest, ExecutionId, GuestReply, GuestRequest};
 
 /// A program that was started and has not ended.
@@ -24,6 +26,7 @@ struct Running {
 /// What pid 1 keeps in mind.
 #[derive(Default)]
 struct Service {
+    starting: Vec<Starting>,
     running: Vec<Running>,
     connections: Connections,
 }
@@ -65,7 +68,9 @@ pub(crate) fn serve(channel: &Channel, ends: [BorrowedFd<'_>; 2]) -> Result<(), 
             PollFd::new(&signals, PollFlags::IN),
         ];
         fds.extend(service.connections.awaited());
-        match poll(&mut fds, service.connections.patience().as_ref()) {
+        let reports = service.starting.iter();
+        fds.extend(reports.map(|one| PollFd::new(&one.report, PollFlags::IN)));
+        match poll(&mut fds, service.patience().as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(errno).at(Step::Channel, "poll"),
         }
@@ -77,13 +82,14 @@ pub(crate) fn serve(channel: &Channel, ends: [BorrowedFd<'_>; 2]) -> Result<(), 
         };
         drop(fds);
         service.connections.settle(channel)?;
+        service.settle_starts(channel)?;
         if !runner.is_empty() || !launcher.is_empty() {
             return Ok(());
         }
         if !child.is_empty() {
             let mut sink = [0_u8; 1024];
             while rustix::io::read(&signals, &mut sink).is_ok_and(|count| count > 0) {}
-            reap(channel, &mut service.running)?;
+            service.reap(channel)?;
         }
         if !request.is_empty() {
             match obey(channel, &mut service, channel.receive(&mut buffer))? {
@@ -107,17 +113,17 @@ fn obey(
             }
         }
         Incoming::Request(GuestRequest::Exec(request), descriptors) => {
-            start(channel, &mut service.running, &request, descriptors)?;
+            service.start(channel, &request, descriptors)?;
         }
         Incoming::Request(GuestRequest::Stop { id }, _) => {
             // One that ended meanwhile has been reported, or is about to be.
-            if let Some(one) = service.running.iter().find(|one| one.id == id) {
-                stop::end_session(one.pid);
+            if let Some(pid) = service.pid(&id) {
+                stop::end_session(pid);
             }
         }
         Incoming::Request(GuestRequest::Signal { id, signal }, _) => {
-            if let Some(one) = service.running.iter().find(|one| one.id == id) {
-                stop::signal_foreground(one.pid, signal);
+            if let Some(pid) = service.pid(&id) {
+                stop::signal_foreground(pid, signal);
             }
         }
         Incoming::Request(GuestRequest::Connect { ticket, port }, _) => {
@@ -135,58 +141,120 @@ fn refuse(channel: &Channel, id: ExecutionId, step: &str, errno: i32) -> Result<
     })
 }
 
-fn start(
-    channel: &Channel,
-    running: &mut Vec<Running>,
-    request: &ExecRequest,
-    descriptors: Vec<OwnedFd>,
-) -> Result<(), Failure> {
-    let id = request.id.clone();
-    let Ok(stdio) = <[OwnedFd; 3]>::try_from(descriptors) else {
-        return refuse(channel, id, "input", libc::EBADF);
-    };
-    if running.iter().any(|one| one.id == id) {
-        return refuse(channel, id, "input", libc::EEXIST);
+impl Service {
+    /// The child or program of an execution that has not ended.
+    fn pid(&self, id: &ExecutionId) -> Option<i32> {
+        let starting = self.starting.iter().map(|one| (&one.id, one.pid));
+        let running = self.running.iter().map(|one| (&one.id, one.pid));
+        let mut all = starting.chain(running);
+        all.find_map(|(known, pid)| (known == id).then_some(pid))
     }
-    match program::start(request, &stdio) {
-        Ok(pid) => {
-            running.push(Running {
-                pid,
-                id: id.clone(),
-            });
-            channel.send(&GuestReply::Started { id })
-        }
-        Err(failed) => refuse(channel, id, failed.step.name(), failed.errno),
-    }
-}
 
-/// Takes every child that has ended: started programs and whatever they left behind.
-fn reap(channel: &Channel, running: &mut Vec<Running>) -> Result<(), Failure> {
-    loop {
-        let mut status = 0;
-        let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-        // SAFETY: both pointers are valid for writing for the length of the call.
-        let pid = unsafe { libc::wait4(-1, &raw mut status, libc::WNOHANG, usage.as_mut_ptr()) };
-        if pid <= 0 {
-            return Ok(());
-        }
-        // SAFETY: zeroed is a valid value, and wait4 filled it.
-        let usage = unsafe { usage.assume_init() };
-        let Some(position) = running.iter().position(|one| one.pid == pid) else {
-            continue;
+    /// How long to wait at most; nothing: as long as it takes.
+    fn patience(&self) -> Option<Timespec> {
+        let starts = self.starting.iter().map(Starting::due);
+        let until = starts.chain(self.connections.due()).min()?;
+        let left = until.saturating_duration_since(Instant::now());
+        Some(Timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(1),
+            tv_nsec: i64::from(left.subsec_nanos()),
+        })
+    }
+
+    fn start(
+        &mut self,
+        channel: &Channel,
+        request: &ExecRequest,
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<(), Failure> {
+        let id = request.id.clone();
+        let Ok(stdio) = <[OwnedFd; 3]>::try_from(descriptors) else {
+            return refuse(channel, id, "input", libc::EBADF);
         };
-        let ended = running.swap_remove(position);
-        let exited = libc::WIFEXITED(status);
-        channel.send(&GuestReply::Exit(ExecExit {
-            id: ended.id,
-            code: exited.then(|| libc::WEXITSTATUS(status)),
-            signal: (!exited).then(|| libc::WTERMSIG(status)),
-            user_us: micros(usage.ru_utime),
-            system_us: micros(usage.ru_stime),
-            max_rss_bytes: u64::try_from(usage.ru_maxrss)
-                .unwrap_or(0)
-                .saturating_mul(1024),
-        }))?;
+        if self.pid(&id).is_some() {
+            return refuse(channel, id, "input", libc::EEXIST);
+        }
+        match program::start(request, &stdio) {
+            Ok(starting) => {
+                self.starting.push(starting);
+                Ok(())
+            }
+            Err(failed) => refuse(channel, id, failed.step.name(), failed.errno),
+        }
+    }
+
+    /// Tells of the children that reached their program or failed to, and attends to the others.
+    fn settle_starts(&mut self, channel: &Channel) -> Result<(), Failure> {
+        let mut left = Vec::new();
+        for mut one in std::mem::take(&mut self.starting) {
+            let progress = match one.progress() {
+                Progress::Pending => one.attend(Instant::now()),
+                known => known,
+            };
+            match progress {
+                Progress::Pending => left.push(one),
+                known => self.started(channel, one, &known)?,
+            }
+        }
+        self.starting = left;
+        Ok(())
+    }
+
+    fn started(
+        &mut self,
+        channel: &Channel,
+        one: Starting,
+        progress: &Progress,
+    ) -> Result<(), Failure> {
+        let Starting { pid, id, .. } = one;
+        match progress {
+            Progress::Failed(failed) => refuse(channel, id, failed.step.name(), failed.errno),
+            Progress::Pending | Progress::Running => {
+                self.running.push(Running {
+                    pid,
+                    id: id.clone(),
+                });
+                channel.send(&GuestReply::Started { id })
+            }
+        }
+    }
+
+    /// Takes every child that has ended: started programs and whatever they left behind.
+    fn reap(&mut self, channel: &Channel) -> Result<(), Failure> {
+        loop {
+            let mut status = 0;
+            let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+            // SAFETY: both pointers are valid for writing for the length of the call.
+            let pid =
+                unsafe { libc::wait4(-1, &raw mut status, libc::WNOHANG, usage.as_mut_ptr()) };
+            if pid <= 0 {
+                return Ok(());
+            }
+            // SAFETY: zeroed is a valid value, and wait4 filled it.
+            let usage = unsafe { usage.assume_init() };
+            // It may have reported and ended after its report was looked at: `Started` comes
+            // before `Exit`. A dead child's report is complete.
+            if let Some(position) = self.starting.iter().position(|one| one.pid == pid) {
+                let one = self.starting.swap_remove(position);
+                let progress = one.progress();
+                self.started(channel, one, &progress)?;
+            }
+            let Some(position) = self.running.iter().position(|one| one.pid == pid) else {
+                continue;
+            };
+            let ended = self.running.swap_remove(position);
+            let exited = libc::WIFEXITED(status);
+            channel.send(&GuestReply::Exit(ExecExit {
+                id: ended.id,
+                code: exited.then(|| libc::WEXITSTATUS(status)),
+                signal: (!exited).then(|| libc::WTERMSIG(status)),
+                user_us: micros(usage.ru_utime),
+                system_us: micros(usage.ru_stime),
+                max_rss_bytes: u64::try_from(usage.ru_maxrss)
+                    .unwrap_or(0)
+                    .saturating_mul(1024),
+            }))?;
+        }
     }
 }
 
@@ -213,7 +281,7 @@ pub(crate) fn linger(ends: [BorrowedFd<'_>; 2]) {
 /// The lifetime pipe's other end is closed.
 pub(crate) fn runner_is_gone(lifetime: &OwnedFd) -> bool {
     let mut fds = [PollFd::from_borrowed_fd(lifetime.as_fd(), PollFlags::IN)];
-    let now = rustix::event::Timespec {
+    let now = Timespec {
         tv_sec: 0,
         tv_nsec: 0,
     };

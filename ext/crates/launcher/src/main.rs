@@ -120,6 +120,7 @@ fn full(plan: &LaunchPlan, channel: &Channel, lifetime: &OwnedFd) -> Result<u8, 
             .at(Step::ParentDeath, "prctl")?;
     }
     let mut shortfalls = Shortfalls::new(plan.purpose);
+    shortfalls.tolerate(privileges::limit_watches())?;
     namespaces::enter_others(&mut shortfalls)?;
     let own = rustix::process::getpid();
     let own = rustix::process::pidfd_open(own, PidfdFlags::empty()).at(Step::Fork, "pidfd")?;

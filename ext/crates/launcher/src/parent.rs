@@ -21,7 +21,7 @@ pub(crate) fn supervise(pid: i32, channel: &Channel, lifetime: &OwnedFd) -> Resu
         privileges::drop_capabilities()?;
         privileges::no_new_privs()?;
         privileges::not_dumpable()?;
-        channel.send_with(&GuestReply::Spawned { pid }, &[guest])
+        channel.send_building(&GuestReply::Spawned { pid }, &[guest], lifetime)
     })
 }
 

@@ -58,7 +58,7 @@ fn build(
     let host = probe::host_root()?;
     let built = rootfs::build(plan)?;
     if let Some(scratch) = &built.scratch {
-        channel.send_with(&GuestReply::Scratch, &[scratch.as_fd()])?;
+        channel.send_building(&GuestReply::Scratch, &[scratch.as_fd()], lifetime)?;
     }
     for layer in built.layers {
         let message = GuestReply::Layer {
@@ -67,7 +67,7 @@ fn build(
         };
         // Below the scratch the runner opens it by its name, through the mount it may read.
         match built.scratch {
-            None => channel.send_with(&message, &[layer.upper.as_fd()])?,
+            None => channel.send_building(&message, &[layer.upper.as_fd()], lifetime)?,
             Some(_) => channel.send(&message)?,
         }
     }
@@ -75,7 +75,7 @@ fn build(
     // The runner accepts on them from outside; no copy stays in the guest.
     if let Some(listeners) = built.egress {
         let both = [listeners.unix.as_fd(), listeners.tcp.as_fd()];
-        channel.send_with(&GuestReply::Egress, &both)?;
+        channel.send_building(&GuestReply::Egress, &both, lifetime)?;
     }
     shortfalls.tolerate(privileges::limit(&plan.limits, 0))?;
     shortfalls.tolerate(privileges::drop_capabilities())?;

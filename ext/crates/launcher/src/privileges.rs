@@ -5,17 +5,27 @@
 //! they are set inside it.
 
 use crate::error::{At, Failure, Step};
+use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{
     CapabilitiesSecureBits, CapabilitySet, CapabilitySets, capabilities,
     clear_ambient_capability_set, set_capabilities, set_capabilities_secure_bits, set_no_new_privs,
 };
-use wp_codebox_contracts::Limits;
+use wp_codebox_contracts::{FIXED_LIMITS, Limits};
 
 /// Launcher and pid 1 live in the guest's user namespace and count there.
 pub(crate) const OWN_PROCESSES: u64 = 2;
-/// Open files per process.
-const FILES: u64 = 4096;
+/// Limits of this process's user namespace, and where they are set.
+pub(crate) const WATCHES: [(&str, u64); 2] = [
+    (
+        "/proc/sys/user/max_inotify_instances",
+        FIXED_LIMITS.inotify_instances,
+    ),
+    (
+        "/proc/sys/user/max_inotify_watches",
+        FIXED_LIMITS.inotify_watches,
+    ),
+];
 /// Bytes of a core dump. 0 would stop files only: where `core_pattern` names a program, the
 /// kernel still starts it, as the host's root, with what the guest left behind. It starts none at 1.
 const CORE: u64 = 1;
@@ -43,20 +53,51 @@ pub(crate) fn limit(limits: &Limits, others: u64) -> Result<(), Failure> {
         (Resource::Nproc, processes, "processes"),
         (Resource::Data, data_limit(limits), "data"),
         (Resource::Fsize, limits.disk_bytes, "file size"),
-        (Resource::Nofile, FILES, "open files"),
+        (
+            Resource::Sigpending,
+            FIXED_LIMITS.queued_signals,
+            "queued signals",
+        ),
+        (
+            Resource::Memlock,
+            FIXED_LIMITS.locked_bytes,
+            "locked memory",
+        ),
         (Resource::Core, CORE, "core"),
         (Resource::Msgqueue, QUEUES, "message queues"),
         (Resource::Rtprio, 0, "real-time priority"),
     ] {
-        // A hard limit cannot be raised: where the host allows less already, that stays.
-        let value = getrlimit(resource)
-            .maximum
-            .map_or(value, |max| max.min(value));
-        let both = Rlimit {
-            current: Some(value),
-            maximum: Some(value),
-        };
-        setrlimit(resource, both).at(Step::Limits, name)?;
+        lower(resource, value).at(Step::Limits, name)?;
+    }
+    Ok(())
+}
+
+fn lower(resource: Resource, value: u64) -> Result<(), Errno> {
+    // A hard limit cannot be raised: where the host allows less already, that stays.
+    let value = getrlimit(resource)
+        .maximum
+        .map_or(value, |max| max.min(value));
+    let both = Rlimit {
+        current: Some(value),
+        maximum: Some(value),
+    };
+    setrlimit(resource, both)
+}
+
+/// Sets the limit on open files for the program that this process becomes. Pid 1 keeps the
+/// runner's: it passes descriptors to the runner.
+pub(crate) fn limit_descriptors() -> Result<(), Errno> {
+    lower(Resource::Nofile, FIXED_LIMITS.open_files)
+}
+
+/// Lowers the limits that belong to this process's user namespace; needs the host's `/proc`.
+pub(crate) fn limit_watches() -> Result<(), Failure> {
+    for (path, most) in WATCHES {
+        match std::fs::write(path, most.to_string()) {
+            // Covered: no `/proc` can be mounted then, and that step names the cause and its fix.
+            Err(error) if error.kind() == std::io::ErrorKind::ReadOnlyFilesystem => {}
+            other => other.at(Step::Limits, "inotify")?,
+        }
     }
     Ok(())
 }

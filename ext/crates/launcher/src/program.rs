@@ -1,14 +1,23 @@
 //! Starting one program: fork, descriptors, directory, limits, `execve`.
 //!
 //! What the child does between fork and `execve` is told over a close-on-exec pipe: end
-//! of file means that the program runs.
+//! of file means that the program runs. Pid 1 never waits for it: any process of the guest
+//! has the child's uid and may stop it before its `execve`.
 
+use crate::privileges;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
-use wp_codebox_contracts::{ExecRequest, ExecTerminal};
+use std::time::{Duration, Instant};
+use wp_codebox_contracts::{ExecRequest, ExecTerminal, ExecutionId};
+
+/// Time between two SIGCONT to a child that has not reported: a process of the guest may have
+/// stopped it.
+const NUDGE: Duration = Duration::from_millis(100);
+/// Time in which a child must reach its program; it is killed then.
+const REPORTING: Duration = Duration::from_secs(10);
 
 /// Where a start failed; also the first byte of the child's report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +30,8 @@ pub(crate) enum StartStep {
     Lookup = 5,
     Execve = 6,
     Terminal = 7,
+    /// It did not report in time.
+    Start = 8,
 }
 
 impl StartStep {
@@ -33,6 +44,7 @@ impl StartStep {
             Self::Lookup => "lookup",
             Self::Execve => "execve",
             Self::Terminal => "terminal",
+            Self::Start => "start",
         }
     }
 
@@ -60,8 +72,66 @@ const fn failed(step: StartStep, errno: i32) -> NotStarted {
     NotStarted { step, errno }
 }
 
-/// Starts a program; returns its pid.
-pub(crate) fn start(request: &ExecRequest, stdio: &[OwnedFd; 3]) -> Result<i32, NotStarted> {
+/// A child between fork and `execve`.
+pub(crate) struct Starting {
+    pub(crate) pid: i32,
+    pub(crate) id: ExecutionId,
+    /// Read end, not blocking.
+    pub(crate) report: OwnedFd,
+    nudge: Instant,
+    until: Instant,
+}
+
+/// What a child that was started has become.
+pub(crate) enum Progress {
+    /// Not known yet.
+    Pending,
+    /// The program runs, or the child was killed on the way: its end follows.
+    Running,
+    /// It is not started, and the child ends.
+    Failed(NotStarted),
+}
+
+impl Starting {
+    /// Looks at the report without waiting for it.
+    pub(crate) fn progress(&self) -> Progress {
+        let mut message = [0_u8; 5];
+        match rustix::io::retry_on_intr(|| rustix::io::read(&self.report, &mut message)) {
+            Err(Errno::AGAIN) => Progress::Pending,
+            Ok(5) => {
+                let [step, errno @ ..] = message;
+                Progress::Failed(failed(
+                    StartStep::from_byte(step),
+                    i32::from_ne_bytes(errno),
+                ))
+            }
+            Ok(_) | Err(_) => Progress::Running,
+        }
+    }
+
+    /// Continues a child that may have been stopped; kills one that is late.
+    pub(crate) fn attend(&mut self, now: Instant) -> Progress {
+        if now >= self.until {
+            // SAFETY: no memory is involved; a child that is not reaped keeps its number.
+            unsafe { libc::kill(self.pid, libc::SIGKILL) };
+            return Progress::Failed(failed(StartStep::Start, libc::ETIMEDOUT));
+        }
+        if now >= self.nudge {
+            // SAFETY: as above.
+            unsafe { libc::kill(self.pid, libc::SIGCONT) };
+            self.nudge = now + NUDGE;
+        }
+        Progress::Pending
+    }
+
+    /// When [`Starting::attend`] has something to do.
+    pub(crate) fn due(&self) -> Instant {
+        self.nudge.min(self.until)
+    }
+}
+
+/// Forks the child that becomes the program.
+pub(crate) fn start(request: &ExecRequest, stdio: &[OwnedFd; 3]) -> Result<Starting, NotStarted> {
     let input = |_| failed(StartStep::Input, libc::EINVAL);
     let argv = request
         .argv
@@ -82,8 +152,9 @@ pub(crate) fn start(request: &ExecRequest, stdio: &[OwnedFd; 3]) -> Result<i32, 
         .map(|(name, value)| CString::new(format!("{name}={value}")))
         .collect::<Result<Vec<_>, _>>()
         .map_err(input)?;
-    let (report, reporter) = pipe_with(PipeFlags::CLOEXEC)
-        .map_err(|errno| failed(StartStep::Fork, errno.raw_os_error()))?;
+    let errno = |errno: Errno| failed(StartStep::Fork, errno.raw_os_error());
+    let (report, reporter) = pipe_with(PipeFlags::CLOEXEC).map_err(errno)?;
+    rustix::fs::fcntl_setfl(&report, rustix::fs::OFlags::NONBLOCK).map_err(errno)?;
     // SAFETY: this process has a single thread, so the child may do anything a process may.
     let pid = unsafe { libc::fork() };
     match pid {
@@ -99,19 +170,17 @@ pub(crate) fn start(request: &ExecRequest, stdio: &[OwnedFd; 3]) -> Result<i32, 
             // SAFETY: ends the child without running anything of the parent's state.
             unsafe { libc::_exit(127) }
         }
+        // The parent's copy of the write end is closed before any other fork: only this child has it.
         pid => {
             drop(reporter);
-            let mut message = [0_u8; 5];
-            match rustix::io::retry_on_intr(|| rustix::io::read(&report, &mut message)) {
-                Ok(5) => {
-                    let [step, errno @ ..] = message;
-                    Err(failed(
-                        StartStep::from_byte(step),
-                        i32::from_ne_bytes(errno),
-                    ))
-                }
-                _ => Ok(pid),
-            }
+            let now = Instant::now();
+            Ok(Starting {
+                pid,
+                id: request.id.clone(),
+                report,
+                nudge: now + NUDGE,
+                until: now + REPORTING,
+            })
         }
     }
 }
@@ -167,6 +236,9 @@ fn become_program(
         if let Err(error) = rustix::process::setrlimit(rustix::process::Resource::Cpu, both) {
             return failed(StartStep::Limits, errno(error));
         }
+    }
+    if let Err(error) = privileges::limit_descriptors() {
+        return failed(StartStep::Limits, errno(error));
     }
     let program = match lookup(request) {
         Ok(program) => program,

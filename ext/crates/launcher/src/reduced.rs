@@ -51,7 +51,7 @@ pub(crate) fn launch(
         pid => {
             drop((own_fd, places));
             let answer = parent::attend(pid, lifetime, |guest| {
-                channel.send_with(&GuestReply::Spawned { pid }, &[guest])
+                channel.send_building(&GuestReply::Spawned { pid }, &[guest], lifetime)
             });
             end_everything();
             answer

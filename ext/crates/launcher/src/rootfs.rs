@@ -284,7 +284,7 @@ impl Build {
     ) -> Result<(), Failure> {
         let empty = match self.empty.take() {
             Some(empty) => empty,
-            None => self.scratch_directory("e", 0o755, target)?,
+            None => self.scratch_directory("e", 0o755, target)?.0,
         };
         let shown = host_view::directory(from, &empty, host, target.as_str());
         self.empty = Some(empty);

@@ -84,8 +84,8 @@ fn axis_of(failure: &Failure) -> IsolationAxis {
         }
         Step::Loopback | Step::Egress => IsolationAxis::Network,
         Step::Limits => match failure.subject.as_str() {
-            "processes" => IsolationAxis::Pids,
-            "data" => IsolationAxis::Memory,
+            "processes" | "queued signals" | "inotify" => IsolationAxis::Pids,
+            "data" | "locked memory" => IsolationAxis::Memory,
             "file size" => IsolationAxis::Disk,
             _ => IsolationAxis::Privileges,
         },

@@ -47,7 +47,11 @@ pub(crate) fn signal_foreground(leader: i32, signal: i32) {
     };
     if group > 1 && signal > 0 {
         // SAFETY: no memory is involved; a group that is gone is no failure.
-        let _ = unsafe { libc::kill(-group, signal) };
+        let sent = unsafe { libc::kill(-group, signal) };
+        // A child that has just been forked leads no group yet.
+        if sent < 0 {
+            send(leader, signal);
+        }
     }
 }
 

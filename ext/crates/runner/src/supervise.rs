@@ -40,6 +40,7 @@ pub(crate) fn supervise(frames_fd: i32, guest_ids: Option<&str>) -> ExitCode {
     // Nobody's group or session but its own, whatever started it: a terminal's Ctrl-C or
     // hang-up is for its caller. It fails for a leader, which is its own already.
     let _ = rustix::process::setsid();
+    wp_codebox_backend_native::raise_open_files();
     let Ok(fd) = wp_codebox_backend_native::inherited_descriptor(frames_fd) else {
         return ExitCode::from(125);
     };

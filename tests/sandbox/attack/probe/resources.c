@@ -3,6 +3,7 @@
  * they were told to take, else `stopped` and the errno.
  */
 #include "probe.h"
+#include <netinet/in.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -128,6 +129,44 @@ static int hoard(char **arguments, int pipes) {
 	usleep(500000);
 	return reached();
 }
+/* tcp MIB: the same in connections over loopback that nobody reads. */
+static int flood_tcp(char **arguments) {
+	long most = number(arguments[0]) * MIB, total = 0;
+	struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t size = sizeof here;
+	int server = socket(AF_INET, SOCK_STREAM, 0), large = MIB;
+	if (server < 0 || bind(server, (struct sockaddr *)&here, size) || listen(server, 8) ||
+	    getsockname(server, (struct sockaddr *)&here, &size))
+		return stopped(errno);
+	while (total < most) {
+		int client = socket(AF_INET, SOCK_STREAM, 0);
+		if (client < 0 || connect(client, (struct sockaddr *)&here, size) || accept(server, NULL, NULL) < 0) {
+			if (errno != EMFILE)
+				return stopped(errno);
+			/* As above. */
+			pid_t pid = fork();
+			if (pid < 0)
+				return stopped(errno);
+			if (pid) {
+				waitpid(pid, NULL, 0);
+				return SAID;
+			}
+			for (int fd = server + 1; fd < 1 << 20; fd++)
+				if (close(fd))
+					break;
+			continue;
+		}
+		setsockopt(client, SOL_SOCKET, SO_SNDBUF, &large, sizeof large);
+		fcntl(client, F_SETFL, O_NONBLOCK);
+		long got = fill(client);
+		/* What every connection may have, however little there is. */
+		if (got < 32768)
+			return stopped(ENOBUFS);
+		total += got;
+	}
+	usleep(500000);
+	return reached();
+}
 static int flood_pipes(char **arguments) { return hoard(arguments, 1); }
 static int flood_sockets(char **arguments) { return hoard(arguments, 0); }
 
@@ -207,7 +246,7 @@ static int flood_output(char **arguments) {
 
 const struct attempt resources[] = {
 	{"forks", flood_forks}, {"threads", flood_threads}, {"memory", flood_memory},
-	{"shared-memory", flood_shared}, {"pipes", flood_pipes}, {"sockets", flood_sockets},
+	{"shared-memory", flood_shared}, {"pipes", flood_pipes}, {"sockets", flood_sockets}, {"tcp-buffers", flood_tcp},
 	{"disk", flood_disk}, {"inodes", flood_inodes}, {"size", flood_size}, {"cpu", flood_cpu},
 	{"files", flood_files}, {"output", flood_output}, {0, 0},
 };

@@ -1,5 +1,6 @@
 //! One run's group: made, limited, joined, read and removed.
 
+use super::meter::Meter;
 use super::place::{CgroupError, CgroupPlace, Hierarchy, membership};
 use super::{PREFIX, remove_cgroups};
 use rustix::fd::OwnedFd;
@@ -7,6 +8,7 @@ use rustix::fs::{Mode, OFlags};
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use wp_codebox_contracts::{Limits, RunId};
 
 /// Processes and threads in the group that are not the guest's: launcher, pid 1, and what
@@ -21,8 +23,15 @@ pub struct RunCgroup {
     /// For writing pids, opened by whoever made the group.
     members: Vec<OwnedFd>,
     limit: u64,
+    /// Part of `limit` that version 1 counts apart, for TCP buffers.
+    tcp: Option<u64>,
+    /// For giving back caches; see [`Meter::reclaim`].
+    reclaim: Option<Arc<OwnedFd>>,
     pids: Option<u64>,
 }
+
+/// Smallest and largest share of TCP buffers; the limit is an eighth of the processes' memory.
+const TCP: (u64, u64) = (4 << 20, 64 << 20);
 
 impl RunCgroup {
     /// Directories that [`RunCgroup::make`] will make for this run.
@@ -44,11 +53,14 @@ impl RunCgroup {
             members: Vec::new(),
             // The kernel counts whole pages.
             limit: limits.memory_bytes.saturating_add(limits.disk_bytes) / 4096 * 4096,
+            tcp: None,
+            reclaim: None,
             pids: None,
         };
+        let tcp = (limits.memory_bytes / 8).clamp(TCP.0, TCP.1) / 4096 * 4096;
         let pids = limits.processes.saturating_add(OWN_PROCESSES);
         for (position, parent) in place.parents.iter().enumerate() {
-            let made = group.make_in(parent, pids);
+            let made = group.make_in(parent, pids, tcp);
             if let Err(error) = made
                 && position == 0
             {
@@ -59,7 +71,7 @@ impl RunCgroup {
         Ok(group)
     }
 
-    fn make_in(&mut self, parent: &Hierarchy, pids: u64) -> Result<(), CgroupError> {
+    fn make_in(&mut self, parent: &Hierarchy, pids: u64, tcp: u64) -> Result<(), CgroupError> {
         if let Hierarchy::Unified(above) = parent {
             delegate(above)?;
         }
@@ -81,10 +93,23 @@ impl RunCgroup {
                 }
                 set("memory.max", &limit).map(|()| Hierarchy::Unified(path.clone()))
             }
-            Hierarchy::Memory(_) => set("memory.limit_in_bytes", &limit).map(|()| {
-                let _ = set("memory.memsw.limit_in_bytes", &limit);
-                Hierarchy::Memory(path.clone())
-            }),
+            Hierarchy::Memory(_) => {
+                // Version 1 counts TCP buffers only where this limit is set, and outside of the
+                // other one. It is absent without CONFIG_MEMCG_V1's accounting of sockets.
+                if set("memory.kmem.tcp.limit_in_bytes", &tcp.to_string()).is_ok() {
+                    self.tcp = Some(tcp);
+                }
+                let rest = self.limit.saturating_sub(self.tcp.unwrap_or(0)).to_string();
+                let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+                let reclaim = path.join("memory.force_empty");
+                self.reclaim = rustix::fs::open(reclaim, flags, Mode::empty())
+                    .ok()
+                    .map(Arc::new);
+                set("memory.limit_in_bytes", &rest).map(|()| {
+                    let _ = set("memory.memsw.limit_in_bytes", &rest);
+                    Hierarchy::Memory(path.clone())
+                })
+            }
             Hierarchy::Pids(_) => set("pids.max", &count).map(|()| {
                 self.pids = Some(pids);
                 Hierarchy::Pids(path.clone())
@@ -94,7 +119,7 @@ impl RunCgroup {
         let flags = OFlags::WRONLY | OFlags::CLOEXEC;
         let ready = limited
             .map_err(io("limiting"))
-            .and_then(|group| match shown_limit(&group) {
+            .and_then(|group| match shown_limit(&group, self.tcp) {
                 Some(shown) if shown != self.limit => {
                     Err(CgroupError::Ignored { path: path.clone() })
                 }
@@ -142,10 +167,17 @@ impl RunCgroup {
     /// What the limit files show now, for the report.
     pub(crate) fn evidence(&self) -> Option<(String, Option<u64>)> {
         let group = self.groups.first()?;
-        let shown = shown_limit(group)?;
+        let shown = shown_limit(group, self.tcp)?;
         let version = self.kind();
+        let tcp = match (self.tcp, version) {
+            (Some(tcp), _) => format!(", {tcp} of them for TCP buffers"),
+            (None, "version 1") => ", TCP buffers not included".to_owned(),
+            (None, _) => String::new(),
+        };
         Some((
-            format!("memory cgroup ({version}) limited to {shown} bytes, written files included"),
+            format!(
+                "memory cgroup ({version}) limited to {shown} bytes, written files included{tcp}"
+            ),
             self.pids,
         ))
     }
@@ -160,14 +192,7 @@ impl RunCgroup {
 
     /// What reads this group's counters, from now on.
     pub(crate) fn meter(&self) -> Meter {
-        let mut meter = Meter {
-            groups: self.groups.clone(),
-            ooms: 0,
-            cpu: (0, 0),
-        };
-        meter.ooms = meter.ooms().unwrap_or_default();
-        meter.cpu = meter.cpu_us().unwrap_or_default();
-        meter
+        Meter::new(self.groups.clone(), self.reclaim.clone())
     }
 
     /// Whether any part of it is still there.
@@ -215,81 +240,22 @@ fn delegate(above: &Path) -> Result<(), CgroupError> {
     Ok(())
 }
 
-fn shown_limit(group: &Hierarchy) -> Option<u64> {
-    let file = match group {
-        Hierarchy::Unified(path) => path.join("memory.max"),
-        Hierarchy::Memory(path) => path.join("memory.limit_in_bytes"),
-        Hierarchy::Pids(_) | Hierarchy::Cpuacct(_) => return None,
-    };
-    fs::read_to_string(file).ok()?.trim().parse().ok()
-}
-
-/// Reads the counters of a group, counted from when it was taken.
-#[derive(Debug, Clone)]
-pub(crate) struct Meter {
-    groups: Vec<Hierarchy>,
-    ooms: u64,
-    cpu: (u64, u64),
-}
-
-impl Meter {
-    /// Memory of the processes now, files on the scratch not counted, bytes.
-    pub(crate) fn processes(&self) -> Option<u64> {
-        self.groups.iter().find_map(|group| match group {
-            Hierarchy::Unified(path) => field(&path.join("memory.stat"), "anon"),
-            Hierarchy::Memory(path) => field(&path.join("memory.stat"), "total_rss")
-                .or_else(|| field(&path.join("memory.stat"), "rss")),
-            Hierarchy::Pids(_) | Hierarchy::Cpuacct(_) => None,
-        })
+/// The limit as the kernel shows it, that on TCP buffers included where it was set.
+fn shown_limit(group: &Hierarchy, tcp: Option<u64>) -> Option<u64> {
+    let read =
+        |file: PathBuf| -> Option<u64> { fs::read_to_string(file).ok()?.trim().parse().ok() };
+    match group {
+        Hierarchy::Unified(path) => read(path.join("memory.max")),
+        Hierarchy::Memory(path) => {
+            let shown = read(path.join("memory.limit_in_bytes"))?;
+            let apart = match tcp {
+                Some(_) => read(path.join("memory.kmem.tcp.limit_in_bytes"))?,
+                None => 0,
+            };
+            shown.checked_add(apart)
+        }
+        Hierarchy::Pids(_) | Hierarchy::Cpuacct(_) => None,
     }
-
-    /// Whether the kernel has ended one of its processes for want of memory.
-    pub(crate) fn was_out_of_memory(&self) -> bool {
-        self.ooms().is_some_and(|now| now > self.ooms)
-    }
-
-    fn ooms(&self) -> Option<u64> {
-        self.groups.iter().find_map(|group| match group {
-            Hierarchy::Unified(path) => field(&path.join("memory.events"), "oom_kill"),
-            Hierarchy::Memory(path) => field(&path.join("memory.oom_control"), "oom_kill"),
-            Hierarchy::Pids(_) | Hierarchy::Cpuacct(_) => None,
-        })
-    }
-
-    /// User and system CPU time of everything that was ever in it, microseconds.
-    pub(crate) fn cpu(&self) -> Option<(u64, u64)> {
-        let (user, system) = self.cpu_us()?;
-        Some((
-            user.saturating_sub(self.cpu.0),
-            system.saturating_sub(self.cpu.1),
-        ))
-    }
-
-    fn cpu_us(&self) -> Option<(u64, u64)> {
-        self.groups.iter().find_map(|group| match group {
-            Hierarchy::Unified(path) => {
-                let read = |name| field(&path.join("cpu.stat"), name);
-                Some((read("user_usec")?, read("system_usec")?))
-            }
-            Hierarchy::Cpuacct(path) => {
-                let read = |name: &str| -> Option<u64> {
-                    let text = fs::read_to_string(path.join(name)).ok()?;
-                    Some(text.trim().parse::<u64>().ok()? / 1000)
-                };
-                Some((read("cpuacct.usage_user")?, read("cpuacct.usage_sys")?))
-            }
-            Hierarchy::Memory(_) | Hierarchy::Pids(_) => None,
-        })
-    }
-}
-
-/// The number after `name` in a file of `name number` lines.
-fn field(path: &Path, name: &str) -> Option<u64> {
-    fs::read_to_string(path)
-        .ok()?
-        .lines()
-        .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
-        .and_then(|number| number.trim().parse().ok())
 }
 
 #[cfg(test)]

@@ -4,8 +4,9 @@
 //! One group per run; its guests live one after the other, never side by side. The
 //! launcher is a member before it reads its plan, so everything it makes is too. The
 //! kernel's memory limit is `memory_bytes + disk_bytes`: files on the guest's scratch are
-//! memory of the group as well. The part of the processes alone is looked at and ended at
-//! `memory_bytes`, as on hosts without a group.
+//! memory of the group as well. The part of the processes and of the kernel for them is polled,
+//! and the guest is ended when it is above `memory_bytes`; without a group only that of the
+//! processes is seen.
 //!
 //! Whoever makes a group writes down first where ([`Intent`]): what a crash leaves is found
 //! and removed by a later call. Descriptors for moving processes are opened when the group
@@ -14,11 +15,12 @@
 
 mod group;
 mod intent;
+mod meter;
 mod place;
 
-pub(crate) use group::Meter;
 pub use group::RunCgroup;
 pub use intent::{Intent, LeftCgroups, reap_cgroups, remove_cgroups};
+pub(crate) use meter::Meter;
 pub use place::{CgroupError, CgroupPlace};
 
 /// Prefix of every group's name; the run id follows.

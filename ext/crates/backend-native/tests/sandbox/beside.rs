@@ -16,9 +16,9 @@ const LONG: Duration = Duration::from_secs(20);
 
 /// A program with pipes: its id, what goes in, what comes out (both streams).
 pub(super) struct Piped {
-    id: ExecutionId,
+    pub(super) id: ExecutionId,
     pub(super) input: Option<File>,
-    output: File,
+    pub(super) output: File,
 }
 
 pub(super) fn launch_piped(guest: &mut Guest, argv: &[&str]) -> Piped {

@@ -11,6 +11,7 @@
 )]
 
 mod beside;
+mod budgets;
 mod egress;
 mod execution;
 mod host_inodes;

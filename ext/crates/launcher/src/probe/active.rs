@@ -5,6 +5,8 @@
 
 use super::wrong;
 use crate::error::{At, Failure, Step};
+use crate::privileges;
+use rustix::fs::inotify::{self, CreateFlags};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
@@ -58,6 +60,43 @@ pub(super) fn fork_until_refused(limit: u64) -> Result<u64, Failure> {
             "fork gave errno {errno} after {started} children"
         ))),
         None => Err(wrong(format!("{started} children at a limit of {limit}"))),
+    }
+}
+
+/// Opens descriptors under the limit of programs until the kernel refuses one.
+pub(super) fn open_until_refused(limit: u64) -> Result<(), Failure> {
+    // SAFETY: this process has a single thread; the child only duplicates a descriptor and ends.
+    let raw = unsafe { libc::fork() };
+    if raw == 0 {
+        let refused = privileges::limit_descriptors().is_ok() && {
+            // SAFETY: plain numbers; what is opened goes with the child.
+            let all = (0..limit).all(|_| unsafe { libc::dup(0) } >= 0);
+            !all && std::io::Error::last_os_error().raw_os_error() == Some(libc::EMFILE)
+        };
+        // SAFETY: ends the child without running anything of the parent's state.
+        unsafe { libc::_exit(i32::from(!refused)) }
+    }
+    let child = Pid::from_raw(raw).filter(|_| raw > 0);
+    let ended =
+        child.map(|child| rustix::io::retry_on_intr(|| waitpid(Some(child), WaitOptions::empty())));
+    match ended {
+        Some(Ok(Some((_, status)))) if status.exit_status() == Some(0) => Ok(()),
+        _ => Err(wrong(format!("descriptors at a limit of {limit}"))),
+    }
+}
+
+/// Makes inotify instances until the kernel refuses one; how many there were.
+pub(super) fn watch_until_refused(limit: u64) -> Result<u64, Failure> {
+    let mut made = Vec::new();
+    loop {
+        match inotify::init(CreateFlags::CLOEXEC) {
+            Ok(instance) if (made.len() as u64) < limit => made.push(instance),
+            Err(Errno::MFILE) => return Ok(made.len() as u64),
+            other => {
+                let (count, answer) = (made.len(), other.map(drop));
+                return Err(wrong(format!("{answer:?} after {count} inotify instances")));
+            }
+        }
     }
 }
 

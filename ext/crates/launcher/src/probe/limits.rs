@@ -5,9 +5,9 @@
 use super::findings::Seen;
 use super::{active, wrong};
 use crate::error::{At, Failure, Step};
-use crate::privileges::{OWN_PROCESSES, data_limit};
+use crate::privileges::{OWN_PROCESSES, WATCHES, data_limit};
 use rustix::process::{Resource, getrlimit};
-use wp_codebox_contracts::{LaunchMount, LaunchPlan, LaunchPurpose};
+use wp_codebox_contracts::{FIXED_LIMITS, LaunchMount, LaunchPlan, LaunchPurpose};
 
 /// The limit in force, given that it is at most this.
 pub(super) fn limit_of(resource: Resource, at_most: u64, name: &str) -> Result<u64, Failure> {
@@ -22,7 +22,12 @@ pub(super) fn limit_of(resource: Resource, at_most: u64, name: &str) -> Result<u
 pub(super) fn memory(plan: &LaunchPlan) -> Result<Seen, Failure> {
     let most = data_limit(&plan.limits);
     let data = limit_of(Resource::Data, most, "data")?;
-    let mut evidence = format!("data limit {data} bytes per process");
+    let locked = limit_of(
+        Resource::Memlock,
+        FIXED_LIMITS.locked_bytes,
+        "locked memory",
+    )?;
+    let mut evidence = format!("data limit {data} bytes per process, {locked} bytes locked");
     if plan.purpose == LaunchPurpose::Probe {
         let mapped = active::map_until_refused(most)?;
         evidence = format!("{evidence}; mapping was refused after {mapped} bytes");
@@ -41,18 +46,37 @@ pub(super) fn cpu() -> Seen {
     )
 }
 
-/// Processes and threads alive at once.
-pub(super) fn pids(plan: &LaunchPlan) -> Result<Seen, Failure> {
+/// Processes and threads alive at once, and what else the kernel counts for all of them.
+pub(super) fn pids(plan: &LaunchPlan, watches: &[u64]) -> Result<Seen, Failure> {
     let most = plan.limits.processes.saturating_add(OWN_PROCESSES);
     let limit = limit_of(Resource::Nproc, most, "processes")?;
-    let mut evidence =
-        format!("at most {limit} processes and threads, two of them the sandbox's own");
+    let signals = limit_of(
+        Resource::Sigpending,
+        FIXED_LIMITS.queued_signals,
+        "queued signals",
+    )?;
+    let [instances, marks] = watches else {
+        return Err(wrong("no limit on inotify"));
+    };
+    if WATCHES.iter().zip(watches).any(|((_, most), is)| is > most) {
+        return Err(wrong("limit on inotify"));
+    }
+    let mut evidence = format!(
+        "at most {limit} processes and threads, two of them the sandbox's own; \
+         {signals} queued signals, {instances} inotify instances, {marks} watches"
+    );
     if plan.purpose == LaunchPurpose::Probe {
         let started = active::fork_until_refused(plan.limits.processes)?;
-        evidence = format!("{evidence}; fork was refused after {started} children");
+        let files = FIXED_LIMITS.open_files;
+        active::open_until_refused(files)?;
+        let seen = active::watch_until_refused(*instances)?;
+        evidence = format!(
+            "{evidence}; fork was refused after {started} children, another descriptor at {files}, \
+             another inotify instance after {seen}"
+        );
     }
     Ok(Seen::enforced(
-        "RLIMIT_NPROC within the user namespace",
+        "RLIMIT_NPROC, RLIMIT_SIGPENDING and inotify limits of the user namespace",
         evidence,
     ))
 }

@@ -15,24 +15,29 @@ mod processes;
 mod syscalls;
 
 use crate::error::{At, Failure, Step};
+use crate::privileges::WATCHES;
 use crate::shortfall::Shortfalls;
 use findings::Findings;
 use rustix::fs::{Mode, OFlags};
 use std::fs;
 use wp_codebox_contracts::{IsolationAxis, IsolationReport, LaunchPlan};
 
-/// Device and inode of the host's root, taken before it went out of sight.
+/// What is taken from the host before it goes out of sight.
 pub(crate) struct HostRoot {
     device: u64,
     inode: u64,
+    /// Limits on inotify of this user namespace, as the kernel shows them.
+    watches: Vec<u64>,
 }
 
-/// Looks at the host's root.
+/// Device and inode of the host's root, and the limits that only the host's `/proc` shows.
 pub(crate) fn host_root() -> Result<HostRoot, Failure> {
     let stat = rustix::fs::stat("/").at(Step::Probe, "host root")?;
+    let shown = |(path, _): &(&str, u64)| read(path).ok()?.trim().parse().ok();
     Ok(HostRoot {
         device: stat.st_dev,
         inode: stat.st_ino,
+        watches: WATCHES.iter().filter_map(shown).collect(),
     })
 }
 
@@ -56,7 +61,7 @@ pub(crate) fn run(
     findings.add(IsolationAxis::Privileges, privileges::privileges(plan))?;
     findings.add(IsolationAxis::Memory, limits::memory(plan))?;
     findings.add(IsolationAxis::Cpu, Ok(limits::cpu()))?;
-    findings.add(IsolationAxis::Pids, limits::pids(plan))?;
+    findings.add(IsolationAxis::Pids, limits::pids(plan, &host.watches))?;
     findings.add(IsolationAxis::Disk, limits::disk(plan))?;
     findings.add(IsolationAxis::Identity, Ok(privileges::identity()))?;
     Ok(findings.report(landlock_abi))

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use wp_codebox_artifacts::{Dir, HostKey};
 use wp_codebox_backend_native::{
     GuestIdentity, HostLayout, NoSandbox, PhpLayout, SELF_TEST_LIMITS, SelfTest, SelfTestRequest,
-    run_self_test,
+    UserBudgets, run_self_test,
 };
 use wp_codebox_contracts::{ErrorBody, IsolationLevel, schema_id};
 use wp_codebox_runtime::StateDir;
@@ -195,6 +195,7 @@ fn examine(settings: &Settings) -> (Vec<Check>, Option<SelfTest>) {
         state_dir: state.path(),
     });
     checks.extend(isolation::checks(&test));
+    checks.push(isolation::user_budgets(&test, &UserBudgets::read()));
     (checks, Some(test))
 }
 

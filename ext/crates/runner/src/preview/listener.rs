@@ -1,15 +1,21 @@
 //! The address of a preview, kept from the moment its run begins.
 //!
-//! A port that is named is judged before anything starts: somebody listens there already, or
-//! another run of this machine has been promised it. The promise is a socket with an abstract
-//! name, which lives in the same network namespace as the port and dies with its process; no port
-//! is open before the preview is.
+//! A port that is named is judged before anything starts: something listens there already, or
+//! another run of this state directory has been promised it. The promise is a lock on a file of
+//! the state directory, which no other user can open, and ends with its process; no port is open
+//! before the preview is. Runs of another state directory find out when the preview opens.
 
 use rustix::fd::OwnedFd;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, socket_with};
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::path::Path;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_runtime::StateDir;
+
+/// Directory of the locks, below the state directory; one empty file for each port that was named.
+const PROMISES: &str = "previews";
 
 /// Where a preview listens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,16 +56,17 @@ pub(crate) struct Reservation {
 }
 
 impl Reservation {
-    /// Judges a place.
-    pub(crate) fn of(place: Place) -> Result<Self, ErrorBody> {
+    /// Judges a place, as the owner of the state directory.
+    pub(crate) fn of(state: &StateDir, place: Place) -> Result<Self, ErrorBody> {
         let Some(port) = place.port else {
             return Ok(Self {
                 place,
                 _promise: None,
             });
         };
-        let promise = promise(port).map_err(|error| match error {
-            rustix::io::Errno::ADDRINUSE => unavailable(&format!(
+        let directory = state.ensure(&[PROMISES]).map_err(|error| error.body())?;
+        let promise = promise(&directory, port).map_err(|error| match error {
+            Errno::WOULDBLOCK => unavailable(&format!(
                 "port {port} is promised to the preview of another run"
             )),
             error => unavailable(&format!("port {port} cannot be reserved: {error}")),
@@ -83,19 +90,13 @@ impl Reservation {
     }
 }
 
-fn promise(port: u16) -> Result<OwnedFd, rustix::io::Errno> {
-    let socket = socket_with(
-        AddressFamily::UNIX,
-        SocketType::DGRAM,
-        SocketFlags::CLOEXEC,
-        None,
-    )?;
-    let name = format!("wp-codebox-preview-{port}");
-    bind(
-        &socket,
-        &SocketAddrUnix::new_abstract_name(name.as_bytes())?,
-    )?;
-    Ok(socket)
+fn promise(directory: &Path, port: u16) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::CREATE | OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let path = directory.join(port.to_string());
+    let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?;
+    // The file stays: removed, it could be locked by name once more while this lock is held.
+    rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+    Ok(file)
 }
 
 fn listen(place: Place) -> Result<TcpListener, ErrorBody> {
@@ -122,46 +123,96 @@ fn unavailable(why: &str) -> ErrorBody {
 #[cfg(test)]
 mod unit {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     fn free_port() -> u16 {
         let probe = TcpListener::bind("127.0.0.1:0").unwrap();
         probe.local_addr().unwrap().port()
     }
 
+    fn state(temp: &tempfile::TempDir) -> StateDir {
+        let path = temp.path().join("state");
+        std::fs::create_dir(&path).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(&path, Some(12_345), Some(12_345)).unwrap();
+        }
+        StateDir::open(&path).unwrap()
+    }
+
+    #[test]
+    fn a_stranger_can_neither_take_the_old_name_nor_the_lock_of_a_port() {
+        use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, socket};
+        let temp = tempfile::tempdir().unwrap();
+        let state = state(&temp);
+        let port = free_port();
+        // Any user may bind an abstract name: earlier versions took this one for a promise.
+        let squatter = socket(AddressFamily::UNIX, SocketType::DGRAM, None).unwrap();
+        let name = format!("wp-codebox-preview-{port}");
+        let name = SocketAddrUnix::new_abstract_name(name.as_bytes()).unwrap();
+        bind(&squatter, &name).unwrap();
+        let place = Place::new(None, Some(port)).unwrap();
+        drop(Reservation::of(&state, place).unwrap());
+        let lock = state.path().join(PROMISES).join(port.to_string());
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&lock), mode(lock.parent().unwrap())), (0o600, 0o700));
+        if rustix::process::geteuid().is_root() {
+            std::fs::set_permissions(temp.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+            let taken = |user: &str| {
+                let id = ["--reuid", user, "--regid", user, "--clear-groups"];
+                let mut command = std::process::Command::new("setpriv");
+                command.args(id).args(["flock", "--nonblock"]).arg(&lock);
+                command.arg("true").output().unwrap().status.success()
+            };
+            // Root made both here; in a run their owner did.
+            for path in [lock.parent().unwrap(), &lock] {
+                std::os::unix::fs::chown(path, Some(12_345), Some(12_345)).unwrap();
+            }
+            assert!(taken("12345"), "control: the owner can");
+            assert!(!taken("12346"));
+        }
+    }
+
     #[test]
     fn a_port_is_promised_once_and_open_only_when_it_listens() {
+        let temp = tempfile::tempdir().unwrap();
+        let state = state(&temp);
         let port = free_port();
         let place = Place::new(None, Some(port)).unwrap();
-        let mine = Reservation::of(place).unwrap();
-        let code = |place| Reservation::of(place).map(drop).unwrap_err().code;
+        let mine = Reservation::of(&state, place).unwrap();
+        let code = |place| Reservation::of(&state, place).map(drop).unwrap_err().code;
         assert_eq!(code(place), ErrorCode::PreviewUnavailable);
         let connect = || std::net::TcpStream::connect(("127.0.0.1", port));
         assert!(connect().is_err());
         let listener = mine.listen().unwrap();
         assert!(connect().is_ok());
         drop((mine, listener));
-        assert!(Reservation::of(place).is_ok());
+        assert!(Reservation::of(&state, place).is_ok());
     }
 
     #[test]
     fn a_port_that_somebody_has_is_refused_at_once() {
+        let temp = tempfile::tempdir().unwrap();
+        let state = state(&temp);
         let theirs = TcpListener::bind("127.0.0.1:0").unwrap();
         let place = Place::new(None, Some(theirs.local_addr().unwrap().port())).unwrap();
-        let error = Reservation::of(place).unwrap_err();
+        let error = Reservation::of(&state, place).unwrap_err();
         assert_eq!(error.code, ErrorCode::PreviewUnavailable);
         assert!(error.message.contains("listens there already"), "{error:?}");
         drop(theirs);
-        assert!(Reservation::of(place).is_ok());
+        assert!(Reservation::of(&state, place).is_ok());
     }
 
     #[test]
     fn an_address_is_one_of_this_host() {
+        let temp = tempfile::tempdir().unwrap();
+        let state = state(&temp);
         assert!(Place::new(None, Some(0)).unwrap().port.is_none());
         assert!(Place::new(None, None).unwrap().is_loopback());
         assert!(!Place::new(Some("0.0.0.0"), None).unwrap().is_loopback());
         assert!(Place::new(Some("localhost"), None).is_err());
         // Documentation addresses: no host has one.
         let elsewhere = Place::new(Some("192.0.2.1"), Some(free_port())).unwrap();
-        assert!(Reservation::of(elsewhere).is_err());
+        assert!(Reservation::of(&state, elsewhere).is_err());
     }
 }

@@ -67,7 +67,9 @@ pub(crate) fn prepare(request: RunRequest, caller: &Caller) -> Result<Prepared, 
     state.become_owner().map_err(|e| e.body())?;
     // As its owner, who opens it later.
     let preview = request.hold.as_ref().and_then(|hold| hold.preview.as_ref());
-    let preview = preview.map(preview::reserve).transpose()?;
+    let preview = preview
+        .map(|preview| preview::reserve(state, preview))
+        .transpose()?;
     Ok(Prepared {
         group,
         identity,

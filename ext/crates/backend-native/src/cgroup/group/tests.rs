@@ -132,10 +132,12 @@ fn a_unified_group_is_told_everything() {
         groups: Vec::new(),
         members: Vec::new(),
         limit: 8192,
+        tcp: None,
+        reclaim: None,
         pids: None,
     };
     // Fails at the members file, which only a kernel makes, after everything was written.
-    assert!(group.make_in(&place.parents[0], 7).is_err());
+    assert!(group.make_in(&place.parents[0], 7, 5).is_err());
     let read = |name: &str| fs::read_to_string(temp.path().join("g").join(name)).unwrap();
     assert_eq!(
         (read("memory.max"), read("memory.swap.max")),
@@ -152,7 +154,10 @@ fn a_unified_group_is_told_everything() {
 fn counters_of_a_unified_group_are_read() {
     let temp = tempfile::tempdir().unwrap();
     let set = |name: &str, text: &str| fs::write(temp.path().join(name), text).unwrap();
-    set("memory.stat", "anon 4096\nfile 9\nanon_thp 7\n");
+    set(
+        "memory.stat",
+        "anon 4096\nfile 9\nkernel 5000\nsock 300\nanon_thp 7\nslab_reclaimable 1000\n",
+    );
     set(
         "memory.events",
         "low 0\noom 3\noom_kill 2\noom_group_kill 1\n",
@@ -163,10 +168,15 @@ fn counters_of_a_unified_group_are_read() {
         groups: vec![Hierarchy::Unified(temp.path().to_owned())],
         members: Vec::new(),
         limit: 0,
+        tcp: None,
+        reclaim: None,
         pids: None,
     };
     let meter = group.meter();
-    assert_eq!(meter.processes(), Some(4096));
+    assert_eq!(
+        (meter.processes(), meter.kernel()),
+        (Some(4096), Some(4300))
+    );
     assert_eq!(
         (meter.was_out_of_memory(), meter.cpu()),
         (false, Some((0, 0)))

@@ -3,8 +3,13 @@
 //! Pure: a self-test in, checks out.
 
 use super::{Check, Status};
-use wp_codebox_backend_native::{Cause, CgroupState, Concern, MINIMUM_KERNEL, SelfTest, causes};
-use wp_codebox_contracts::{AxisReport, Enforcement, ErrorBody, IsolationAxis, IsolationLevel};
+use wp_codebox_backend_native::{
+    Cause, CgroupState, Concern, KernelMemory, MINIMUM_KERNEL, OverShare, SelfTest, UserBudgets,
+    causes,
+};
+use wp_codebox_contracts::{
+    AxisReport, Enforcement, ErrorBody, IsolationAxis, IsolationLevel, Limits,
+};
 
 /// Every check of a self-test.
 pub(super) fn checks(test: &SelfTest) -> Vec<Check> {
@@ -19,6 +24,37 @@ pub(super) fn checks(test: &SelfTest) -> Vec<Check> {
     let report = &test.decisive().report;
     checks.extend(report.axes.iter().map(|row| axis(row, test, &causes)));
     checks
+}
+
+/// Whether one run with the default limits leaves enough of what the kernel counts per user.
+pub(super) fn user_budgets(test: &SelfTest, budgets: &UserBudgets) -> Check {
+    let rows = &test.decisive().report.axes;
+    let counted = rows
+        .iter()
+        .any(|row| row.axis == IsolationAxis::Memory && row.enforced == Enforcement::Enforced);
+    let memory = if counted {
+        KernelMemory::Counted
+    } else {
+        KernelMemory::Uncounted
+    };
+    let over = budgets.over_share(&Limits::default(), memory);
+    if over.is_empty() {
+        let message = "one run takes at most a quarter of what the kernel gives this user";
+        return Check::new("user-budgets", Status::Ok, message);
+    }
+    let listed =
+        |text: fn(&OverShare) -> String| over.iter().map(text).collect::<Vec<_>>().join(", ");
+    let message = format!(
+        "one run that has this user's kernel uid could take {}: more than a quarter, which other runs and servers of this user would miss",
+        listed(|one| format!("{} of {} {}", one.run.min(one.budget), one.budget, one.what))
+    );
+    Check {
+        fix: Some(format!(
+            "raise {}, or lower the memory and process limits of runs",
+            listed(|one| one.setting.to_owned())
+        )),
+        ..Check::new("user-budgets", Status::Warning, message)
+    }
 }
 
 fn kernel(test: &SelfTest) -> Check {
@@ -230,6 +266,22 @@ mod tests {
         }
         assert_eq!(of(&checks, "sandbox").0, Status::Ok);
         assert!(checks.iter().all(|check| check.status != Status::Error));
+    }
+
+    #[test]
+    fn a_run_that_could_take_more_than_its_share_is_a_warning_that_names_the_setting() {
+        let whole = test(IsolationLevel::Full, None);
+        let mut budgets = UserBudgets {
+            open_files: Some(524_288),
+            epoll_watches: Some(200_000_000),
+            inotify_instances: Some(128),
+            pipe_pages: None,
+        };
+        assert_eq!(user_budgets(&whole, &budgets).status, Status::Ok);
+        budgets.open_files = Some(1024);
+        let check = user_budgets(&whole, &budgets);
+        assert_eq!(check.status, Status::Warning);
+        assert!(check.fix.unwrap().contains("LimitNOFILE="));
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! The kernel tells of every write to the journal and of every renamed record, and also when a
 //! supervisor that died gives its journal up. Whatever it does not tell is found at the end of a
-//! bounded sleep, so a lost notice costs time, not truth.
+//! bounded sleep, so a lost notice costs time, not truth. inotify instances and watches are counted
+//! per user of the host: where others have used them up, only the bounded sleep is left.
 
 use crate::cli::signals::on_end;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -15,6 +16,8 @@ use std::time::Duration;
 
 /// Longest sleep.
 const LONGEST: Duration = Duration::from_millis(1000);
+/// Longest without notices from the kernel.
+const BLIND: Duration = Duration::from_millis(200);
 /// Shortest, so that a torrent of output is read in pages and not line by line.
 const SHORTEST: Duration = Duration::from_millis(20);
 
@@ -31,20 +34,19 @@ pub(super) enum Woken {
 
 /// One directory, and the signals that end a follower.
 pub(super) struct Watch {
-    changes: OwnedFd,
+    /// Notices of the kernel; none where its budget for them is used up.
+    changes: Option<OwnedFd>,
     interrupts: OwnedFd,
 }
 
 impl Watch {
     pub(super) fn begin(directory: &Path) -> io::Result<Self> {
-        let changes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
-        let wanted = WatchFlags::MODIFY
-            | WatchFlags::CLOSE_WRITE
-            | WatchFlags::MOVED_TO
-            | WatchFlags::CREATE
-            | WatchFlags::DELETE
-            | WatchFlags::DELETE_SELF;
-        inotify::add_watch(&changes, directory, wanted)?;
+        let changes = match notices(directory) {
+            Ok(changes) => Some(changes),
+            // inotify(7): EMFILE and ENFILE for instances, ENOSPC for watches.
+            Err(Errno::MFILE | Errno::NFILE | Errno::NOSPC | Errno::NOMEM) => None,
+            Err(error) => return Err(error.into()),
+        };
         Ok(Self {
             changes,
             interrupts: interrupts()?,
@@ -53,7 +55,12 @@ impl Watch {
 
     /// Sleeps until the directory changes, a signal comes or the time is up.
     pub(super) fn wait(&mut self) -> io::Result<Woken> {
-        if let Some(woken) = self.poll(LONGEST, Attention::Both)? {
+        let longest = if self.changes.is_some() {
+            LONGEST
+        } else {
+            BLIND
+        };
+        if let Some(woken) = self.poll(longest, Attention::Both)? {
             if woken == Woken::Changed {
                 // More is coming: one look for all of it.
                 if self.poll(SHORTEST, Attention::Signals)? == Some(Woken::Interrupted) {
@@ -69,33 +76,44 @@ impl Watch {
     fn poll(&self, time: Duration, attention: Attention) -> io::Result<Option<Woken>> {
         let time = Timespec::try_from(time).map_err(io::Error::other)?;
         let changes = match attention {
-            Attention::Both => PollFlags::IN,
-            Attention::Signals => PollFlags::empty(),
+            Attention::Both => self.changes.as_ref(),
+            Attention::Signals => None,
         };
-        let mut ready = [
-            PollFd::new(&self.interrupts, PollFlags::IN),
-            PollFd::new(&self.changes, changes),
-        ];
+        let mut ready = vec![PollFd::new(&self.interrupts, PollFlags::IN)];
+        ready.extend(changes.map(|changes| PollFd::new(changes, PollFlags::IN)));
         match poll(&mut ready, Some(&time)) {
             Ok(0) | Err(Errno::INTR) => return Ok(None),
             Ok(_) => {}
             Err(error) => return Err(error.into()),
         }
-        let [interrupts, changes] = &ready;
-        Ok(if !interrupts.revents().is_empty() {
-            Some(Woken::Interrupted)
-        } else if !changes.revents().is_empty() {
-            Some(Woken::Changed)
-        } else {
-            None
+        let mut seen = ready.iter().map(|fd| !fd.revents().is_empty());
+        Ok(match (seen.next(), seen.next()) {
+            (Some(true), _) => Some(Woken::Interrupted),
+            (_, Some(true)) => Some(Woken::Changed),
+            (_, Some(false) | None) => None,
         })
     }
 
     /// What changed does not matter: the look that follows sees all of it.
     fn drain(&self) {
         let mut bytes = [0_u8; 4096];
-        while rustix::io::read(&self.changes, &mut bytes).is_ok_and(|read| read > 0) {}
+        let Some(changes) = &self.changes else {
+            return;
+        };
+        while rustix::io::read(changes, &mut bytes).is_ok_and(|read| read > 0) {}
     }
+}
+
+fn notices(directory: &Path) -> Result<OwnedFd, Errno> {
+    let changes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+    let wanted = WatchFlags::MODIFY
+        | WatchFlags::CLOSE_WRITE
+        | WatchFlags::MOVED_TO
+        | WatchFlags::CREATE
+        | WatchFlags::DELETE
+        | WatchFlags::DELETE_SELF;
+    inotify::add_watch(&changes, directory, wanted)?;
+    Ok(changes)
 }
 
 /// What a sleep listens for.
@@ -146,5 +164,42 @@ mod tests {
         let mut watch = Watch::begin(temp.path()).unwrap();
         drop(file);
         assert_eq!(watch.wait().unwrap(), Woken::Changed);
+    }
+
+    /// Set in the child of the next test: the budget that is used up.
+    const USED_UP: &str = "CODEBOX_TEST_USED_UP";
+
+    /// Without the variable the budgets are whole, and the kernel tells of the change.
+    #[test]
+    fn a_follower_without_notices_looks_again() {
+        let temp = tempfile::tempdir().unwrap();
+        let mut watch = Watch::begin(temp.path()).unwrap();
+        let used_up = std::env::var_os(USED_UP).is_some();
+        assert_eq!(watch.changes.is_none(), used_up);
+        std::fs::write(temp.path().join("events.jsonl"), "x").unwrap();
+        let wanted = if used_up { Woken::Time } else { Woken::Changed };
+        assert_eq!(watch.wait().unwrap(), wanted);
+    }
+
+    #[test]
+    fn a_used_up_budget_of_inotify_is_no_error() {
+        // In a user namespace of its own, whose limits are below the host's.
+        for budget in ["instances", "watches"] {
+            let script = format!(
+                "echo 0 > /proc/sys/user/max_inotify_{budget} && exec \"$0\" --exact \
+                 cli::runs::watch::tests::a_follower_without_notices_looks_again"
+            );
+            let output = std::process::Command::new("unshare")
+                .args(["--user", "--map-root-user", "sh", "-c", &script])
+                .arg(std::env::current_exe().unwrap())
+                .env(USED_UP, budget)
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&output.stdout);
+            assert!(
+                output.status.success() && said.contains("1 passed"),
+                "{budget}: {output:?}"
+            );
+        }
     }
 }

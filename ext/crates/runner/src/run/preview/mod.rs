@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use visitors::Visitors;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, PreviewRequest, schema_id};
-use wp_codebox_runtime::{now_rfc3339, rfc3339};
+use wp_codebox_runtime::{StateDir, now_rfc3339, rfc3339};
 
 /// Connections opened before the thread that owns the guest does something else.
 const ROUND: usize = 32;
@@ -80,8 +80,11 @@ impl Wanted {
 }
 
 /// Judges a preview that a run asks for, before anything of the run starts.
-pub(crate) fn reserve(request: &PreviewRequest) -> Result<Reservation, ErrorBody> {
-    Reservation::of(Wanted::read(request)?.place)
+pub(crate) fn reserve(
+    state: &StateDir,
+    request: &PreviewRequest,
+) -> Result<Reservation, ErrorBody> {
+    Reservation::of(state, Wanted::read(request)?.place)
 }
 
 /// The previews of a session: at most one is open.
@@ -248,16 +251,17 @@ impl Session<'_, '_> {
             open.expires_at = at(until);
             return Ok(open.answer());
         }
+        let state = &self.setting.prepared.state;
         let held = self.setting.prepared.preview.as_ref();
         let reservation = match held {
             Some(held) if held.place() == wanted.place => None,
-            Some(_) | None => Some(Reservation::of(wanted.place)?),
+            Some(_) | None => Some(Reservation::of(state, wanted.place)?),
         };
         self.site_server()?;
         let listener = match (&reservation, held) {
             (Some(own), _) => own.listen()?,
             (None, Some(held)) => held.listen()?,
-            (None, None) => Reservation::of(wanted.place)?.listen()?,
+            (None, None) => Reservation::of(state, wanted.place)?.listen()?,
         };
         let until = within(wanted.ttl, until);
         let forwarder = Forwarder::open(ForwarderConfig {

@@ -1,0 +1,138 @@
+//! What a group counts: memory of its processes and of the kernel for them, CPU time, ends.
+
+use super::place::Hierarchy;
+use rustix::fd::OwnedFd;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Reads the counters of a group, counted from when it was taken.
+#[derive(Debug, Clone)]
+pub(crate) struct Meter {
+    groups: Vec<Hierarchy>,
+    reclaim: Option<Arc<OwnedFd>>,
+    ooms: u64,
+    cpu: (u64, u64),
+    peak: u64,
+}
+
+impl Meter {
+    pub(super) fn new(groups: Vec<Hierarchy>, reclaim: Option<Arc<OwnedFd>>) -> Self {
+        let mut meter = Self {
+            groups,
+            reclaim,
+            ooms: 0,
+            cpu: (0, 0),
+            peak: 0,
+        };
+        meter.ooms = meter.ooms().unwrap_or_default();
+        meter.cpu = meter.cpu_us().unwrap_or_default();
+        meter.peak = meter.highest().unwrap_or_default();
+        meter
+    }
+
+    /// Memory of the processes now, files on the scratch not counted, bytes.
+    pub(crate) fn processes(&self) -> Option<u64> {
+        self.groups.iter().find_map(|group| match group {
+            Hierarchy::Unified(path) => field(&path.join("memory.stat"), "anon"),
+            Hierarchy::Memory(path) => field(&path.join("memory.stat"), "total_rss")
+                .or_else(|| field(&path.join("memory.stat"), "rss")),
+            Hierarchy::Pids(_) | Hierarchy::Cpuacct(_) => None,
+        })
+    }
+
+    /// Memory that the kernel holds for them now, bytes: behind sockets, pipes and descriptors.
+    /// Version 1 does not tell caches of names and inodes apart; see [`Meter::reclaim`].
+    pub(crate) fn kernel(&self) -> Option<u64> {
+        self.groups.iter().find_map(|group| match group {
+            Hierarchy::Unified(path) => {
+                let read = |name| field(&path.join("memory.stat"), name);
+                // Linux 5.18; it counts everything but the buffers of sockets.
+                let kernel = read("kernel")?.saturating_sub(read("slab_reclaimable")?);
+                Some(kernel.saturating_add(read("sock")?))
+            }
+            Hierarchy::Memory(path) => {
+                let kernel = number(&path.join("memory.kmem.usage_in_bytes"))?;
+                let tcp = number(&path.join("memory.kmem.tcp.usage_in_bytes"));
+                Some(kernel.saturating_add(tcp.unwrap_or(0)))
+            }
+            Hierarchy::Pids(_) | Hierarchy::Cpuacct(_) => None,
+        })
+    }
+
+    /// Has the kernel give back what it only caches; what is left after that is in use. Takes
+    /// milliseconds. False where there is no need or no way.
+    pub(crate) fn reclaim(&self) -> bool {
+        self.reclaim
+            .as_ref()
+            .is_some_and(|fd| rustix::io::write(fd, b"0").is_ok())
+    }
+
+    /// The most that the kernel itself held since the meter was taken, where it counts that.
+    pub(crate) fn peak_kernel(&self) -> Option<u64> {
+        self.highest().filter(|now| *now > self.peak)
+    }
+
+    fn highest(&self) -> Option<u64> {
+        self.groups.iter().find_map(|group| match group {
+            Hierarchy::Memory(path) => {
+                let kernel = number(&path.join("memory.kmem.max_usage_in_bytes"))?;
+                let tcp = number(&path.join("memory.kmem.tcp.max_usage_in_bytes"));
+                Some(kernel.saturating_add(tcp.unwrap_or(0)))
+            }
+            Hierarchy::Unified(_) | Hierarchy::Pids(_) | Hierarchy::Cpuacct(_) => None,
+        })
+    }
+
+    /// Whether the kernel has ended one of its processes for want of memory.
+    pub(crate) fn was_out_of_memory(&self) -> bool {
+        self.ooms().is_some_and(|now| now > self.ooms)
+    }
+
+    fn ooms(&self) -> Option<u64> {
+        self.groups.iter().find_map(|group| match group {
+            Hierarchy::Unified(path) => field(&path.join("memory.events"), "oom_kill"),
+            Hierarchy::Memory(path) => field(&path.join("memory.oom_control"), "oom_kill"),
+            Hierarchy::Pids(_) | Hierarchy::Cpuacct(_) => None,
+        })
+    }
+
+    /// User and system CPU time of everything that was ever in it, microseconds.
+    pub(crate) fn cpu(&self) -> Option<(u64, u64)> {
+        let (user, system) = self.cpu_us()?;
+        Some((
+            user.saturating_sub(self.cpu.0),
+            system.saturating_sub(self.cpu.1),
+        ))
+    }
+
+    fn cpu_us(&self) -> Option<(u64, u64)> {
+        self.groups.iter().find_map(|group| match group {
+            Hierarchy::Unified(path) => {
+                let read = |name| field(&path.join("cpu.stat"), name);
+                Some((read("user_usec")?, read("system_usec")?))
+            }
+            Hierarchy::Cpuacct(path) => {
+                let read = |name: &str| -> Option<u64> {
+                    let text = fs::read_to_string(path.join(name)).ok()?;
+                    Some(text.trim().parse::<u64>().ok()? / 1000)
+                };
+                Some((read("cpuacct.usage_user")?, read("cpuacct.usage_sys")?))
+            }
+            Hierarchy::Memory(_) | Hierarchy::Pids(_) => None,
+        })
+    }
+}
+
+fn number(path: &Path) -> Option<u64> {
+    fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+/// The number after `name` in a file of `name number` lines.
+fn field(path: &Path, name: &str) -> Option<u64> {
+    fs::read_to_string(path)
+        .ok()?
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
+        .and_then(|number| number.trim().parse().ok())
+}
