@@ -53,7 +53,9 @@ pub enum TreeError {
         source: rustix::io::Errno,
     },
     /// The copy could not be written.
-    #[error("the copy of {path:?} could not be written")]
+    #[error(
+        "the copy of {path:?} could not be written: {source}; check space and inodes of the state directory's file system"
+    )]
     Write {
         /// Path below the directory.
         path: String,
@@ -335,6 +337,15 @@ pub(super) mod tests {
         symlink("f", root.join("a/in")).unwrap();
         symlink("/etc/passwd", root.join("a/out")).unwrap();
         dir
+    }
+
+    #[test]
+    fn a_copy_that_cannot_be_written_says_why_and_where_to_look() {
+        let body = write(b"a/f", Errno::NOSPC).body();
+        assert_eq!(body.code, ErrorCode::SandboxStartFailed);
+        for part in ["a/f", "No space left on device", "state directory"] {
+            assert!(body.message.contains(part), "{}", body.message);
+        }
     }
 
     #[test]
