@@ -107,6 +107,13 @@ thread_local! {
     static OPEN: RefCell<Vec<Weak<Session>>> = const { RefCell::new(Vec::new()) };
 }
 
+/// The time that this process and the runner have in common.
+fn monotonic_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let (seconds, rest) = (u64::try_from(now.tv_sec), u64::try_from(now.tv_nsec));
+    seconds.unwrap_or_default() * 1_000_000_000 + rest.unwrap_or_default()
+}
+
 /// Closes every session of this request. Called in RSHUTDOWN.
 pub(crate) fn close_all() {
     let open = OPEN
@@ -122,6 +129,7 @@ pub(crate) fn close_all() {
 impl Session {
     /// Reaches a runner and hands it the request. Answers when the runner accepted it.
     pub(crate) fn start(settings: &Settings, request: RunRequest) -> Result<Rc<Self>, Failure> {
+        let asked_ns = monotonic_ns();
         let deadline = Deadline::of_handshake();
         let channel = reach(settings, &request.run_id, deadline)?;
         let session = Rc::new(Self {
@@ -135,6 +143,7 @@ impl Session {
         let guarded = BailoutGuard::new(CloseOnDrop::new(&session));
         let frame = Frame::Start {
             protocol: PROTOCOL_VERSION,
+            asked_ns: Some(asked_ns),
             request,
         };
         session.channel.send(&frame, || {

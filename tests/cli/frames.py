@@ -31,6 +31,8 @@ class Conversation:
             "task": task("Run a command"), "agent": {"kind": "command", "argv": ["sh", "-c", agent]}, "limits": {"wall_clock_ms": 60000},
             "mounts": [{"source": source, "target": "/workspace/plugin", "mode": "readwrite"}],
             "provenance": {"requester": "the frames of a test"}, **changes}
+        # Further members of the first frame.
+        self.first = {}
         self.socket = self.buffer = self.process = None
 
     def spawn(self, **options):
@@ -51,7 +53,7 @@ class Conversation:
     def begin(self):
         self.buffer = b""
         self.socket.settimeout(120)
-        return self.send({"type": "start", "protocol": PROTOCOL, "request": self.request})
+        return self.send({"type": "start", "protocol": PROTOCOL, "request": self.request, **self.first})
 
     def send(self, frame):
         self.socket.sendall(json.dumps(frame).encode() + b"\n")

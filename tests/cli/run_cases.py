@@ -5,8 +5,10 @@ import json
 import os
 import signal
 import subprocess
+import tempfile
 import time
 
+from frames import Conversation
 from harness import NotHere, come_to, let_go, must, running, sleeper, tree
 
 
@@ -207,6 +209,42 @@ def baseline_changed(bench):
     must(answer.result["approvable"] is False, f"it can still be approved\n{answer}")
     must("wp_codebox_baseline_changed" in answer.stdout or "baseline-changed" in answer.stdout, str(answer))
     bundle_of(answer)
+
+
+def the_cost_counts_from_when_the_caller_began_to_ask(bench):
+    began = time.monotonic()
+    for minutes, least in [(0, 0), (10, 600000), (-10, 0)]:
+        run = Conversation(bench, "true")
+        run.first = {"asked_ns": time.monotonic_ns() - minutes * 60 * 10**9}
+        frame = run.spawn().accepted().last()
+        must(frame["type"] == "result", f"{frame}")
+        run.ended()
+        # A time in the future is no time that a caller began to ask.
+        most = least + (time.monotonic() - began) * 1000
+        wall = frame["result"]["cost"]["wall_ms"]
+        must(least <= wall <= most, f"asked {minutes} minutes ago: {wall} ms, not from {least} to {most}")
+
+
+def the_copy_of_a_mount_is_removed_before_the_cost_is_taken(bench):
+    if os.geteuid() != 0:
+        raise NotHere("only root has files that are not the owner's")
+    source = tempfile.mkdtemp(prefix="large-", dir=bench.directory)
+    os.chmod(source, 0o755)
+    for number in range(3000):
+        with open(os.path.join(source, f"file-{number}.txt"), "w", encoding="utf-8") as file:
+            file.write("one\n")
+    waits = sleeper(60)
+    run = Conversation(bench, f"echo x > x.txt; {waits}; true", mounts=[
+        {"source": source, "target": "/workspace/large", "mode": "readwrite"}])
+    copy = os.path.join(run.directory, "scratch", "mount-0")
+    view = run.spawn().accepted().until("runtime.mounted")["data"]["view"]
+    come_to(1, waits)
+    must(view == "copy" and len(os.listdir(copy)) == 3000, f"the source was not copied: {view}")
+    let_go(waits)
+    run.until("runtime.artifacts.collected")
+    must(not os.path.exists(copy), "the copy is still there when the cost is taken")
+    must(run.last()["type"] == "result", "no result")
+    run.ended()
 
 
 def tampered_bundle(bench):

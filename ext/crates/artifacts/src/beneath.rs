@@ -165,10 +165,19 @@ impl Dir {
     }
 
     /// Hands on names, unsorted, until one is answered with `false`.
-    fn each_name(&self, mut go_on: impl FnMut(&[u8]) -> bool) -> Result<(), Errno> {
-        let fresh = fs::openat(&self.fd, c".", dir_flags(), Mode::empty())?;
+    fn each_name(&self, go_on: impl FnMut(&[u8]) -> bool) -> Result<(), Errno> {
         let mut buffer = Vec::with_capacity(32 * 1024);
-        let mut entries = RawDir::new(&fresh, buffer.spare_capacity_mut());
+        Self::reopen(self.as_fd())?.read_names(&mut buffer, go_on)
+    }
+
+    /// The same from where this description of the directory stands, which moves; in the spare
+    /// room of `buffer`.
+    pub(crate) fn read_names(
+        &self,
+        buffer: &mut Vec<u8>,
+        mut go_on: impl FnMut(&[u8]) -> bool,
+    ) -> Result<(), Errno> {
+        let mut entries = RawDir::new(&self.fd, buffer.spare_capacity_mut());
         while let Some(entry) = entries.next() {
             let entry = entry?;
             let name = entry.file_name().to_bytes();

@@ -259,6 +259,11 @@ pub enum Frame {
     Start {
         /// [`PROTOCOL_VERSION`] of the caller.
         protocol: u32,
+        /// `CLOCK_MONOTONIC` of when the caller began to ask, nanoseconds; the cost of the run
+        /// counts from then. Absent, or no time of the last hour on this clock: from when the
+        /// runner started.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        asked_ns: Option<u64>,
         /// The request.
         request: RunRequest,
     },
@@ -305,7 +310,8 @@ pub enum Frame {
 /// What a run cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cost {
-    /// Wall clock from request to bundle, milliseconds.
+    /// Wall clock from when the caller began to ask until the bundle was written and all else
+    /// of the run was removed, milliseconds.
     pub wall_ms: u64,
     /// CPU of guests, launcher and runner, milliseconds.
     pub cpu_ms: u64,

@@ -4,6 +4,13 @@ use std::io::{self, BufRead, BufReader, Chain, Cursor, Read, Write};
 use std::os::unix::net::UnixStream;
 use wp_codebox_contracts::{Frame, MAX_FRAME_BYTES};
 
+/// The time that callers and runners have in common, nanoseconds.
+pub(crate) fn monotonic_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let (seconds, rest) = (u64::try_from(now.tv_sec), u64::try_from(now.tv_nsec));
+    seconds.unwrap_or_default() * 1_000_000_000 + rest.unwrap_or_default()
+}
+
 /// Reads frames. A line that is too long or no frame ends the conversation.
 #[derive(Debug)]
 pub(crate) struct FrameReader {

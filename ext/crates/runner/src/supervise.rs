@@ -4,16 +4,20 @@
 //! and one writes to the caller (see `outbox`); neither touches the run itself.
 
 use crate::control::{self, Reins};
-use crate::frames::{FrameReader, write_frame};
+use crate::frames::{FrameReader, monotonic_ns, write_frame};
 use crate::outbox::{Bond, Outbox, Patience};
 use crate::parent::{Answers, ParentLine};
 use crate::{peer, run};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Frame, GuestIds, PROTOCOL_VERSION, RunRequest};
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::{CancelReason, Cancellation};
+
+/// Longest time that a caller is believed to have taken before it asked.
+const LONGEST_ASKING: Duration = Duration::from_secs(3600);
 
 /// Starts a supervisor that inherits descriptor 3 and leaves: the caller waits for
 /// this process only, so no zombie of the supervisor is ever its.
@@ -37,6 +41,7 @@ pub(crate) fn spawn_detached() -> ExitCode {
 /// Supervises the run whose `start` frame arrives on `frames_fd`: a socket of the process
 /// that started this one, or the connection that a socket-activated service was started for.
 pub(crate) fn supervise(frames_fd: i32, guest_ids: Option<&str>) -> ExitCode {
+    let started = Instant::now();
     // Nobody's group or session but its own, whatever started it: a terminal's Ctrl-C or
     // hang-up is for its caller. It fails for a leader, which is its own already.
     let _ = rustix::process::setsid();
@@ -55,7 +60,7 @@ pub(crate) fn supervise(frames_fd: i32, guest_ids: Option<&str>) -> ExitCode {
         }
     };
     let stream = UnixStream::from(fd);
-    match converse(&stream, &caller) {
+    match converse(&stream, &caller, started) {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
             let status = error.code.exit_status();
@@ -74,15 +79,16 @@ fn unavailable(e: std::io::Error) -> ErrorBody {
 }
 
 /// An error is one from before the run was accepted.
-fn converse(stream: &UnixStream, caller: &peer::Caller) -> Result<u8, ErrorBody> {
+fn converse(stream: &UnixStream, caller: &peer::Caller, started: Instant) -> Result<u8, ErrorBody> {
     let mut reader = FrameReader::new(stream.try_clone().map_err(unavailable)?);
-    let request = start(&mut reader)?;
+    let (request, asked_ns) = start(&mut reader)?;
+    let asked = asked_at(asked_ns, started);
     // Made first: no error from here on names a secret.
     let secrets = request.secrets.iter().map(|secret| secret.value.as_str());
     let redactor = Arc::new(Redactor::with_secrets(&request.redact, secrets));
     let prepared = run::prepare(request, caller).map_err(|error| redactor.redact_error(error))?;
     // Root is given up: threads may begin.
-    let begun = run::begin(prepared, &redactor)?;
+    let begun = run::begin(prepared, &redactor, asked)?;
     let cancellation = Arc::new(Cancellation::default());
     let bond = Arc::new(Bond::new(begun.mode()));
     let answers = Arc::new(Answers::default());
@@ -158,9 +164,25 @@ fn converse(stream: &UnixStream, caller: &peer::Caller) -> Result<u8, ErrorBody>
     Ok(status)
 }
 
-fn start(reader: &mut FrameReader) -> Result<RunRequest, ErrorBody> {
+/// When the caller began to ask. A caller in another time namespace has another clock, so a time
+/// that cannot be is replaced by the start of this process.
+fn asked_at(given: Option<u64>, started: Instant) -> Instant {
+    let before = given
+        .and_then(|given| monotonic_ns().checked_sub(given))
+        .map(Duration::from_nanos)
+        .filter(|before| *before <= LONGEST_ASKING);
+    before
+        .and_then(|before| Instant::now().checked_sub(before))
+        .map_or(started, |asked| asked.min(started))
+}
+
+fn start(reader: &mut FrameReader) -> Result<(RunRequest, Option<u64>), ErrorBody> {
     match reader.next() {
-        Ok(Some(Frame::Start { protocol, request })) if protocol == PROTOCOL_VERSION => Ok(request),
+        Ok(Some(Frame::Start {
+            protocol,
+            asked_ns,
+            request,
+        })) if protocol == PROTOCOL_VERSION => Ok((request, asked_ns)),
         Ok(Some(Frame::Start { protocol, .. })) => Err(ErrorBody::new(
             ErrorCode::ExtensionStale,
             format!(
@@ -172,5 +194,34 @@ fn start(reader: &mut FrameReader) -> Result<RunRequest, ErrorBody> {
             "the first frame must be `start`",
         )),
         Err(e) => Err(ErrorBody::new(ErrorCode::InputInvalid, e.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_counts_from_when_its_caller_says_that_it_began_to_ask() {
+        let started = Instant::now();
+        let minute = 60_000_000_000;
+        let asked = asked_at(Some(monotonic_ns() - minute), started);
+        assert!(started - asked >= Duration::from_secs(59), "{asked:?}");
+    }
+
+    #[test]
+    fn a_time_that_cannot_be_is_replaced_by_the_start_of_the_supervisor() {
+        let started = Instant::now();
+        for given in [
+            None,
+            Some(u64::MAX),
+            Some(0),
+            Some(monotonic_ns() + 60_000_000_000),
+        ] {
+            // A machine that is up for less than an hour may mean zero.
+            if given != Some(0) || monotonic_ns() > 3_600_000_000_000 {
+                assert_eq!(asked_at(given, started), started, "{given:?}");
+            }
+        }
     }
 }

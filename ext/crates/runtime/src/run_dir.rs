@@ -147,6 +147,11 @@ impl RunDir {
         Ok(path)
     }
 
+    /// Removes the scratch, best effort: what stays is removed when the run is settled.
+    pub fn discard_scratch(&self) {
+        remove_scratch(&self.path);
+    }
+
     /// `salvage/`, made when missing.
     pub fn salvage(&self) -> Result<PathBuf, RunDirError> {
         use std::os::unix::fs::DirBuilderExt;

@@ -115,8 +115,4 @@ impl<'a> Budget<'a> {
     pub(crate) const fn left(&self) -> u64 {
         self.limits.total_bytes.saturating_sub(self.bytes)
     }
-
-    pub(crate) const fn spent(&self) -> u64 {
-        self.bytes
-    }
 }

@@ -12,6 +12,7 @@ mod difference;
 mod error;
 mod layer;
 mod link;
+mod scan;
 mod tree;
 mod upper;
 
@@ -19,7 +20,8 @@ pub(crate) use budget::{Budget, Exceeded, ListError};
 pub use difference::capture_difference;
 pub use error::CaptureError;
 pub use layer::{LayerError, lay_over, write_layer};
-pub use tree::{CopyReport, TreeError, TreeScan, copy_tree, scan_tree};
+pub use scan::{TreeScan, scan_tree};
+pub use tree::{CopyReport, TreeError, copy_tree};
 pub use upper::capture;
 
 /// Bounds of a capture or scan. Sizes are logical: a sparse file counts in full.
@@ -114,6 +116,10 @@ impl ExcludeRules {
 /// dots and spaces at the end, `:stream`) and on HFS+ (which ignores some code points). Git
 /// refuses such names; a patch that carried one could not be applied, or would write hooks there.
 fn is_git_directory(name: &[u8]) -> bool {
+    // Every walk asks for every name; what HFS+ ignores is not ASCII.
+    if !matches!(name.first(), Some(b'.' | b'g' | b'G' | 0x80..)) {
+        return false;
+    }
     let text = String::from_utf8_lossy(name);
     let seen: String = text.chars().filter(|c| !hfs_ignores(*c)).collect();
     let file = seen.split(':').next().unwrap_or_default();

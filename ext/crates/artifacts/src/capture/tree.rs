@@ -1,8 +1,7 @@
-//! A mount's source before and after a run: scan, fingerprint, copy.
+//! A private copy of a mount's source, and the errors that scan and copy have in common.
 //!
-//! Invariants: special files are an error, never opened; links are recorded, never
-//! followed; excluded names are not entered. Two scans of an unchanged tree give the
-//! same fingerprint, and a changed inode, size, time, mode or owner gives another.
+//! Invariants: special files are an error, never opened; links are copied as links, never
+//! followed; excluded names are not entered.
 
 use super::budget::{Budget, Exceeded, ListError};
 use super::link::judge_link;
@@ -10,11 +9,9 @@ use super::{CaptureLimits, ExcludeRules, OmitReason, Omitted};
 use crate::beneath::{Dir, Existing, read_pieces, size_of, write_all};
 use crate::patch::shown_name;
 use rustix::fd::{AsFd, BorrowedFd};
-use rustix::fs::{self, Access, AtFlags, FileType, Mode, Stat, Timespec, Timestamps};
+use rustix::fs::{self, FileType, Mode, Stat, Timespec, Timestamps};
 use rustix::io::Errno;
-use sha2::{Digest, Sha256};
-use std::collections::BTreeSet;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex};
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
 /// Why a tree could not be scanned or copied.
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +53,9 @@ pub enum TreeError {
         source: rustix::io::Errno,
     },
     /// The copy could not be written.
-    #[error("the copy of {path:?} could not be written")]
+    #[error(
+        "the copy of {path:?} could not be written: {source}; check space and inodes of the state directory's file system"
+    )]
     Write {
         /// Path below the directory.
         path: String,
@@ -82,19 +81,6 @@ impl TreeError {
     pub fn body(&self) -> ErrorBody {
         ErrorBody::new(self.code(), self.to_string())
     }
-}
-
-/// What a scan saw.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TreeScan {
-    /// Entries, the root not counted.
-    pub entries: u64,
-    /// Logical bytes of regular files.
-    pub bytes: u64,
-    /// sha256 over path, inode, size, times, mode and owner of every entry and the root.
-    pub fingerprint: Sha256Hex,
-    /// Every (uid, gid) seen, the root's included.
-    pub owners: BTreeSet<(u32, u32)>,
 }
 
 /// What a copy left out.
@@ -123,48 +109,6 @@ impl CopyReport {
     }
 }
 
-/// Walks a directory without reading files.
-pub fn scan_tree(
-    root: BorrowedFd<'_>,
-    rules: &ExcludeRules,
-    limits: &CaptureLimits,
-) -> Result<TreeScan, TreeError> {
-    let root = Dir::reopen(root).map_err(|e| unreadable(b"", e))?;
-    let mut walk = Walk {
-        rules,
-        budget: Budget::new(limits),
-        entries: 0,
-    };
-    let mut hasher = Sha256::new();
-    let mut owners = BTreeSet::new();
-    let top = root.own_stat().map_err(|e| unreadable(b"", e))?;
-    record(&mut hasher, b"", &top);
-    owners.insert((top.st_uid, top.st_gid));
-    walk.descend(&root, b"", 0, &mut |step| {
-        if let Step::Entry {
-            path,
-            stat,
-            dir,
-            name,
-        } = step
-        {
-            record(&mut hasher, path, stat);
-            owners.insert((stat.st_uid, stat.st_gid));
-            if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
-                let flags = AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW;
-                fs::accessat(dir, name, Access::READ_OK, flags).map_err(|e| unreadable(path, e))?;
-            }
-        }
-        Ok(())
-    })?;
-    Ok(TreeScan {
-        entries: walk.entries,
-        bytes: walk.budget.spent(),
-        fingerprint: Sha256Hex::from_bytes(&hasher.finalize().into()),
-        owners,
-    })
-}
-
 /// Copies a directory's contents into another, empty one, owned by the caller. Times of
 /// files and directories are kept; links are kept when they stay inside.
 pub fn copy_tree(
@@ -179,7 +123,6 @@ pub fn copy_tree(
     let mut walk = Walk {
         rules,
         budget: Budget::new(limits),
-        entries: 0,
     };
     // Directories being filled, outermost first; their times are set once they are full.
     let mut open: Vec<Dir> = vec![to];
@@ -238,8 +181,6 @@ enum Step<'a> {
 struct Walk<'a> {
     rules: &'a ExcludeRules,
     budget: Budget<'a>,
-    /// Entries that take part.
-    entries: u64,
 }
 
 impl Walk<'_> {
@@ -257,7 +198,7 @@ impl Walk<'_> {
         })?;
         for name in names {
             let at = self.budget.path(path, &name)?;
-            // A name that vanished since it was listed is a change; the fingerprint shows it.
+            // A name that vanished since it was listed is a change; the scans show it.
             let Some(stat) = dir.stat(&name).map_err(|e| unreadable(&at, e))? else {
                 continue;
             };
@@ -285,52 +226,27 @@ impl Walk<'_> {
     }
 
     fn count(&mut self, stat: &Stat, path: &[u8]) -> Result<(), TreeError> {
-        let kind = match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory | FileType::Symlink => None,
-            FileType::RegularFile => {
-                self.budget.file(size_of(stat))?;
-                self.budget.spend(size_of(stat))?;
-                None
-            }
-            FileType::Fifo => Some("FIFO"),
-            FileType::Socket => Some("socket"),
-            FileType::BlockDevice => Some("block device"),
-            FileType::CharacterDevice => Some("character device"),
-            FileType::Unknown => Some("file of unknown type"),
-        };
-        if let Some(kind) = kind {
-            return Err(TreeError::Special {
-                path: shown_name(path),
-                kind,
-            });
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        if kind == FileType::RegularFile {
+            self.budget.file(size_of(stat))?;
+            self.budget.spend(size_of(stat))?;
         }
-        self.entries += 1;
-        Ok(())
+        refuse_special(kind, path)
     }
 }
 
-fn record(hasher: &mut Sha256, path: &[u8], stat: &Stat) {
-    hasher.update((path.len() as u64).to_le_bytes());
-    hasher.update(path);
-    let directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
-    for number in [
-        i128::from(stat.st_ino),
-        // A directory's size is the file system's own affair.
-        if directory {
-            0
-        } else {
-            i128::from(stat.st_size)
-        },
-        i128::from(stat.st_mtime),
-        i128::from(stat.st_mtime_nsec),
-        i128::from(stat.st_ctime),
-        i128::from(stat.st_ctime_nsec),
-        i128::from(stat.st_mode),
-        i128::from(stat.st_uid),
-        i128::from(stat.st_gid),
-    ] {
-        hasher.update(number.to_le_bytes());
-    }
+/// FIFOs, sockets and devices are not mounted.
+pub(super) fn refuse_special(kind: FileType, path: &[u8]) -> Result<(), TreeError> {
+    let kind = match kind {
+        FileType::Directory | FileType::Symlink | FileType::RegularFile => return Ok(()),
+        FileType::Fifo => "FIFO",
+        FileType::Socket => "socket",
+        FileType::BlockDevice => "block device",
+        FileType::CharacterDevice => "character device",
+        FileType::Unknown => "file of unknown type",
+    };
+    let path = shown_name(path);
+    Err(TreeError::Special { path, kind })
 }
 
 fn copy_file(
@@ -385,7 +301,7 @@ impl From<Exceeded> for TreeError {
     }
 }
 
-fn unreadable(path: &[u8], source: Errno) -> TreeError {
+pub(super) fn unreadable(path: &[u8], source: Errno) -> TreeError {
     let path = shown_name(path);
     match source {
         Errno::XDEV => TreeError::MountPoint { path },
@@ -405,12 +321,12 @@ const fn limit(what: &'static str, limit: u64) -> TreeError {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
     use std::path::Path;
 
-    fn tree() -> tempfile::TempDir {
+    pub(in crate::capture) fn tree() -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
         std::fs::create_dir_all(root.join("a/b")).unwrap();
@@ -423,73 +339,12 @@ mod tests {
         dir
     }
 
-    fn scan(path: &Path) -> Result<TreeScan, TreeError> {
-        let root = Dir::open(path).unwrap();
-        scan_tree(root.as_fd(), &ExcludeRules::default(), &CaptureLimits::TREE)
-    }
-
     #[test]
-    fn fingerprint_follows_changes() {
-        let dir = tree();
-        let first = scan(dir.path()).unwrap();
-        assert_eq!((first.entries, first.bytes), (6, 6));
-        assert_eq!(scan(dir.path()).unwrap(), first);
-        // Same size, same mtime: the ctime still tells.
-        let file = dir.path().join("a/f");
-        let meta = std::fs::metadata(&file).unwrap();
-        std::fs::write(&file, "DATA").unwrap();
-        let time = Timespec {
-            tv_sec: meta.mtime(),
-            tv_nsec: meta.mtime_nsec(),
-        };
-        let both = Timestamps {
-            last_access: time,
-            last_modification: time,
-        };
-        fs::utimensat(fs::CWD, &file, &both, AtFlags::empty()).unwrap();
-        assert_ne!(scan(dir.path()).unwrap().fingerprint, first.fingerprint);
-        // What is excluded may change.
-        let second = scan(dir.path()).unwrap();
-        std::fs::write(dir.path().join(".git/x/index"), "1").unwrap();
-        assert_eq!(scan(dir.path()).unwrap(), second);
-    }
-
-    #[test]
-    fn special_files_are_an_error() {
-        let dir = tree();
-        assert!(scan(dir.path()).is_ok());
-        let pipe = dir.path().join("a/pipe");
-        fs::mknodat(fs::CWD, &pipe, FileType::Fifo, Mode::RUSR, 0).unwrap();
-        let error = scan(dir.path()).unwrap_err();
-        assert_eq!(error.code(), ErrorCode::MountSpecialFile);
-        assert!(error.to_string().contains("a/pipe"), "{error}");
-    }
-
-    #[test]
-    fn limits() {
-        let dir = tree();
-        let root = Dir::open(dir.path()).unwrap();
-        let rules = ExcludeRules::default();
-        for limits in [
-            CaptureLimits {
-                entries: 5,
-                ..CaptureLimits::TREE
-            },
-            CaptureLimits {
-                total_bytes: 5,
-                ..CaptureLimits::TREE
-            },
-            CaptureLimits {
-                file_bytes: 3,
-                ..CaptureLimits::TREE
-            },
-            CaptureLimits {
-                depth: 1,
-                ..CaptureLimits::TREE
-            },
-        ] {
-            let error = scan_tree(root.as_fd(), &rules, &limits).unwrap_err();
-            assert_eq!(error.code(), ErrorCode::MountTooLarge);
+    fn a_copy_that_cannot_be_written_says_why_and_where_to_look() {
+        let body = write(b"a/f", Errno::NOSPC).body();
+        assert_eq!(body.code, ErrorCode::SandboxStartFailed);
+        for part in ["a/f", "No space left on device", "state directory"] {
+            assert!(body.message.contains(part), "{}", body.message);
         }
     }
 

@@ -7,6 +7,7 @@ use super::model::ModelArgs;
 use super::preview::PreviewArgs;
 use super::profile::ProfileCommand;
 use super::recipe::{BlueprintArgs, RecipeCommand, RecipeRunArgs, WorkspacePolicyCommand};
+use super::request::SizeArgs;
 use super::runs::{PlaceArgs, RunsCommand};
 use super::sandbox::SandboxCommand;
 use super::settings::PathArgs;
@@ -317,12 +318,8 @@ pub(crate) struct RunArgs {
     /// Wall clock of the whole run: milliseconds, or a number with ms, s or m.
     #[arg(long, value_name = "DURATION")]
     pub timeout: Option<String>,
-    /// Memory of all processes together: bytes, or a number with K, M or G.
-    #[arg(long, value_name = "SIZE")]
-    pub memory: Option<String>,
-    /// What the guest may write: bytes, or a number with K, M or G.
-    #[arg(long, value_name = "SIZE")]
-    pub disk: Option<String>,
+    #[command(flatten)]
+    pub sizes: SizeArgs,
     /// Processes alive at once.
     #[arg(long, value_name = "N")]
     pub processes: Option<u64>,

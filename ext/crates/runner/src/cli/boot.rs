@@ -4,7 +4,8 @@ use super::args::{GuestArgs, StoreArgs};
 use super::output::Output;
 use super::preview::{self, PreviewArgs};
 use super::recipe::read_blueprint;
-use super::{Settings, request, supervisor};
+use super::request::{self, SizeArgs};
+use super::{Settings, supervisor};
 use clap::Args;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
@@ -26,7 +27,7 @@ const SETUP: u64 = 10 * 60_000;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  wp-codebox boot --wordpress /srv/site --hold 30m
+  wp-codebox boot --wordpress /srv/site --hold 30m --memory 2G --disk 1G
   wp-codebox boot --mount ./my-plugin:/wordpress/wp-content/plugins/my-plugin \\
     --blueprint blueprint.json --json
   wp-codebox exec run_1f -- wp plugin list
@@ -47,6 +48,8 @@ pub(crate) struct BootArgs {
     /// Runtime policy: a JSON file or JSON text. [default: everything closed]
     #[arg(long, value_name = "FILE|JSON")]
     pub policy: Option<String>,
+    #[command(flatten)]
+    pub sizes: SizeArgs,
     #[command(flatten)]
     pub preview: PreviewArgs,
     #[command(flatten)]
@@ -148,7 +151,7 @@ fn build(args: &BootArgs, settings: &Settings) -> Result<RunRequest, ErrorBody> 
         checks: Vec::new(),
         limits: LimitsRequest {
             wall_clock_ms: Some((ttl_ms + SETUP).min(LONGEST)),
-            ..LimitsRequest::default()
+            ..args.sizes.limits()?
         },
         find_renames: false,
         secrets: Vec::new(),
@@ -180,5 +183,37 @@ fn workflow(args: &BootArgs) -> Result<Option<Workflow>, ErrorBody> {
                 .with("issues", refused)
                 .hint("wp-codebox validate-blueprint names every part"))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::args::{Cli, Command};
+    use clap::Parser;
+
+    fn limits(flags: &[&str]) -> Result<LimitsRequest, ErrorBody> {
+        let all = ["wp-codebox", "boot", "--wordpress", "/srv/wordpress"];
+        let all = all.iter().chain(flags);
+        match Cli::try_parse_from(all).unwrap().command {
+            Command::Boot(args) => {
+                let settings = Settings::resolve(&args.store.paths);
+                build(&args, &settings).map(|request| request.limits)
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn memory_and_disk_of_a_booted_guest_are_those_asked_for() {
+        let plain = limits(&[]).unwrap();
+        assert_eq!((plain.memory_bytes, plain.disk_bytes), (None, None));
+        let asked = limits(&["--memory", "2G", "--disk", "768M"]).unwrap();
+        assert_eq!(asked.memory_bytes, Some(2 << 30));
+        assert_eq!(asked.disk_bytes, Some(768 << 20));
+        assert_eq!(asked.wall_clock_ms, plain.wall_clock_ms);
+        let refused = limits(&["--disk", "much"]).unwrap_err();
+        assert_eq!(refused.code, ErrorCode::LimitInvalid);
+        assert!(refused.message.starts_with("--disk"), "{}", refused.message);
     }
 }

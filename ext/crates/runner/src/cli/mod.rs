@@ -41,6 +41,7 @@ use std::process::ExitCode;
 
 /// Parses, runs, answers the exit status.
 pub(crate) fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
+    supervisor::command_begins();
     let args: Vec<OsString> = args.collect();
     let (cli, output) = match usage::read(&args) {
         Ok(read) => read,

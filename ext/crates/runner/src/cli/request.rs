@@ -2,6 +2,7 @@
 
 use super::args::RunArgs;
 use super::{Settings, model, network, preview};
+use clap::Args;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{
@@ -9,6 +10,32 @@ use wp_codebox_contracts::{
     MountRequest, OuterSandbox, OuterSandboxNeed, PresetAgent, RunId, RunMode, RunPaths,
     RunRequest, SiteId, StagedFile, TaskInput, schema_id,
 };
+
+/// Sizes of a guest, shared by the commands that start one.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct SizeArgs {
+    /// Memory of all processes together: bytes, or a number with K, M or G.
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<String>,
+    /// What the guest may write: bytes, or a number with K, M or G.
+    #[arg(long, value_name = "SIZE")]
+    pub disk: Option<String>,
+}
+
+impl SizeArgs {
+    /// The limits they mean, all others at their defaults.
+    pub(crate) fn limits(&self) -> Result<LimitsRequest, ErrorBody> {
+        Ok(LimitsRequest {
+            memory_bytes: size("--memory", self.memory.as_deref())?,
+            disk_bytes: size("--disk", self.disk.as_deref())?,
+            ..LimitsRequest::default()
+        })
+    }
+}
+
+fn size(flag: &str, given: Option<&str>) -> Result<Option<u64>, ErrorBody> {
+    given.map(|given| bytes(flag, given)).transpose()
+}
 
 /// Builds the request; every refusal names the flag.
 pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, ErrorBody> {
@@ -311,14 +338,11 @@ fn span(flag: &str, given: &str) -> Result<u64, ErrorBody> {
 }
 
 fn limits(args: &RunArgs) -> Result<LimitsRequest, ErrorBody> {
-    let size =
-        |flag: &str, given: &Option<String>| given.as_deref().map(|g| bytes(flag, g)).transpose();
     Ok(LimitsRequest {
         wall_clock_ms: args.timeout.as_deref().map(milliseconds).transpose()?,
         processes: args.processes,
-        memory_bytes: size("--memory", &args.memory)?,
-        disk_bytes: size("--disk", &args.disk)?,
-        output_bytes: size("--output-limit", &args.output_limit)?,
+        output_bytes: size("--output-limit", args.output_limit.as_deref())?,
+        ..args.sizes.limits()?
     })
 }
 

@@ -4,18 +4,25 @@
 //! The frame socket is the only descriptor a supervisor inherits, which is why starts take
 //! turns: between the moment a descriptor becomes inheritable and the start no other may begin.
 
-use crate::frames::{FrameReader, write_frame};
+use crate::frames::{FrameReader, monotonic_ns, write_frame};
 use serde_json::{Map, Value, json};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, EventType, Frame, PROTOCOL_VERSION, RunMode, RunRequest,
 };
 
 static TURN: Mutex<()> = Mutex::new(());
+/// When this command began.
+static BEGAN: OnceLock<u64> = OnceLock::new();
+
+/// To be called first: what a run costs counts from here.
+pub(super) fn command_begins() {
+    BEGAN.get_or_init(monotonic_ns);
+}
 
 pub(super) fn unavailable(what: impl Into<String>) -> ErrorBody {
     ErrorBody::new(ErrorCode::RunnerUnavailable, what)
@@ -25,9 +32,20 @@ pub(super) fn unreachable(e: &io::Error) -> ErrorBody {
     unavailable(format!("the supervisor cannot be reached: {e}"))
 }
 
-/// Starts a supervisor and hands it the request.
+/// Starts a supervisor and hands it the request, which is all that this command is for.
 pub(super) fn open(request: &RunRequest) -> Result<(UnixStream, Child), ErrorBody> {
     Spawned::new(request.mode)?.begin(request)
+}
+
+/// The same for one of several requests: its time begins now.
+pub(super) fn open_next(request: &RunRequest) -> Result<(UnixStream, Child), ErrorBody> {
+    let asked_ns = monotonic_ns();
+    let spawned = Spawned::new(request.mode)?;
+    Spawned {
+        asked_ns,
+        ..spawned
+    }
+    .begin(request)
 }
 
 /// A supervisor that waits for its request. It was started with the rights that this process had
@@ -36,18 +54,24 @@ pub(super) fn open(request: &RunRequest) -> Result<(UnixStream, Child), ErrorBod
 pub(super) struct Spawned {
     stream: UnixStream,
     child: Child,
+    asked_ns: u64,
 }
 
 impl Spawned {
     /// Starts one.
     pub(super) fn new(mode: RunMode) -> Result<Self, ErrorBody> {
         let (stream, child) = spawn(mode).map_err(|e| unreachable(&e))?;
-        Ok(Self { stream, child })
+        Ok(Self {
+            stream,
+            child,
+            asked_ns: *BEGAN.get_or_init(monotonic_ns),
+        })
     }
 
     fn begin(self, request: &RunRequest) -> Result<(UnixStream, Child), ErrorBody> {
         let start = Frame::Start {
             protocol: PROTOCOL_VERSION,
+            asked_ns: Some(self.asked_ns),
             request: request.clone(),
         };
         write_frame(&self.stream, &start).map_err(|e| unreachable(&e))?;

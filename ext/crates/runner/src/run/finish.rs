@@ -86,6 +86,10 @@ pub(crate) fn bundle(
         answer => answer,
     }
     .map_err(|e| not_written(setting, &evidence, &e.body()))?;
+    // The bundle is in its place, so the copies that the run worked on are of no use. Their
+    // removal can take longer than the run: it is done before the clock is read.
+    setting.run_dir.discard_scratch();
+    salvage::discard(setting.run_dir);
     recorder.event(
         EventType::ArtifactsCollected,
         None,
@@ -201,7 +205,7 @@ fn cost(
     let cpu: Duration = guests.iter().map(|g| g.cpu).sum::<Duration>() + own;
     let millis = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
     Cost {
-        wall_ms: millis(setting.clock.started.elapsed()),
+        wall_ms: millis(setting.clock.asked.elapsed()),
         cpu_ms: millis(cpu),
         peak_memory_bytes: guests
             .iter()

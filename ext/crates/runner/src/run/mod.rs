@@ -84,9 +84,17 @@ pub(crate) struct Begun {
 }
 
 /// Gives a prepared run its directory, once what died before it is settled, unless too many
-/// runs of its site are alive.
-pub(crate) fn begin(prepared: Prepared, redactor: &Redactor) -> Result<Begun, ErrorBody> {
-    let clock = Clock::start(Duration::from_millis(prepared.limits.wall_clock_ms));
+/// runs of its site are alive. `asked` is when its caller began to ask for it.
+pub(crate) fn begin(
+    prepared: Prepared,
+    redactor: &Redactor,
+    asked: Instant,
+) -> Result<Begun, ErrorBody> {
+    let wall = Duration::from_millis(prepared.limits.wall_clock_ms);
+    let clock = Clock {
+        asked,
+        deadline: Instant::now() + wall,
+    };
     let request = &prepared.request;
     reap_dead(&prepared.state, &request.site).map_err(|e| e.body())?;
     let goal = request.task.as_ref().map(|task| task.goal.as_str());
@@ -215,21 +223,12 @@ fn clean(mut result: RunResult, redactor: &Redactor) -> RunResult {
     result
 }
 
-/// When the run began and when it must end.
+/// When the caller began to ask for the run, and when the run must end.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clock {
-    pub started: Instant,
+    pub asked: Instant,
+    /// The limit counts from when the run was prepared: a slow caller does not shorten it.
     pub deadline: Instant,
-}
-
-impl Clock {
-    fn start(wall: Duration) -> Self {
-        let started = Instant::now();
-        Self {
-            started,
-            deadline: started + wall,
-        }
-    }
 }
 
 /// A run without an outcome, and whether its scratch holds work worth keeping.

@@ -55,7 +55,7 @@ impl Supervisors {
         request: &RunRequest,
         accepted: impl FnOnce(),
     ) -> Result<RunResult, ErrorBody> {
-        let (stream, mut child) = supervisor::open(request)?;
+        let (stream, mut child) = supervisor::open_next(request)?;
         let answer = self.converse(stream, request, accepted);
         self.alive().remove(&request.run_id);
         // Its last frame comes after everything was settled: it is about to be gone.

@@ -139,7 +139,8 @@ fn run_with(more: &Value, work: impl FnOnce(&mut Hand<'_, '_>) + 'static) -> Ran
     let request: RunRequest = serde_json::from_value(request).unwrap();
     WORK.set(Some(Box::new(work)));
     let redactor = Redactor::new(&["hunter2-hunter2".to_owned()]);
-    let begun = begin(prepare(request, &Caller::Trusted).unwrap(), &redactor).unwrap();
+    let prepared = prepare(request, &Caller::Trusted).unwrap();
+    let begun = begin(prepared, &redactor, Instant::now()).unwrap();
     let cancellation = std::sync::Arc::new(Cancellation::default());
     let result = execute(
         begun,

@@ -1,0 +1,578 @@
+//! A mount's source before and after a run: attributes of every entry, no file opened.
+//!
+//! Invariants: special files are an error; links are recorded, never followed; excluded
+//! names are not entered. Two scans of an unchanged tree give the same fingerprint, and a
+//! changed name, inode, size, time, mode or owner gives another.
+//!
+//! Nearly all of the time is spent in the kernel, with one `fstatat` per entry, so a large
+//! tree is scanned by several threads. They share a stack of tasks; a task is a directory or
+//! a piece of a large one. A task is opened from the root by its path, so that waiting tasks
+//! hold no descriptors. Each task gives a digest, and the fingerprint is made from these in
+//! the order of their paths: it does not depend on which thread did what, or when.
+
+use super::tree::{TreeError, refuse_special, unreadable};
+use super::{CaptureLimits, ExcludeRules, budget::Exceeded};
+use crate::beneath::{Dir, join, size_of};
+use rustix::fd::{AsFd, BorrowedFd};
+use rustix::fs::{self, Access, AtFlags, FileType, Stat};
+use rustix::io::Errno;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
+use std::num::NonZero;
+use std::ops::Range;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use wp_codebox_contracts::Sha256Hex;
+
+/// Entries that one thread scans before it asks for help: a thread costs about as much as
+/// fifty entries.
+const ALONE: u64 = 500;
+/// Most threads of a scan.
+const THREADS: usize = 4;
+/// Entries of one task. A larger directory is several.
+const PIECE: usize = 512;
+/// Room for names in one `getdents64`.
+const LISTING: usize = 64 * 1024;
+
+/// What a scan saw.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeScan {
+    /// Entries, the root not counted.
+    pub entries: u64,
+    /// Logical bytes of regular files.
+    pub bytes: u64,
+    /// sha256 that depends on path, inode, size, times, mode and owner of every entry and the root.
+    pub fingerprint: Sha256Hex,
+    /// Every (uid, gid) seen, the root's included.
+    pub owners: BTreeSet<(u32, u32)>,
+}
+
+/// Walks a directory without opening its files. Starts threads, which end before it returns.
+///
+/// # Errors
+/// [`TreeError`] for special files, mount points, entries that cannot be read and exceeded
+/// limits. Of several the first that is found, which may be another one each time.
+pub fn scan_tree(
+    root: BorrowedFd<'_>,
+    rules: &ExcludeRules,
+    limits: &CaptureLimits,
+) -> Result<TreeScan, TreeError> {
+    let available = || std::thread::available_parallelism().map_or(1, NonZero::get);
+    scan_by(root, rules, limits, || available().min(THREADS))
+}
+
+/// The same with a number of threads, which is asked for when the tree is large.
+fn scan_by(
+    root: BorrowedFd<'_>,
+    rules: &ExcludeRules,
+    limits: &CaptureLimits,
+    threads: impl FnOnce() -> usize,
+) -> Result<TreeScan, TreeError> {
+    let root = Dir::reopen(root).map_err(|e| unreadable(b"", e))?;
+    let top = root.own_stat().map_err(|e| unreadable(b"", e))?;
+    let mut state = State::default();
+    state.seen.owners.insert((top.st_uid, top.st_gid));
+    state.waiting.push(Task::default());
+    let scan = Scan {
+        root,
+        rules,
+        limits,
+        user: rustix::process::geteuid().as_raw(),
+        state: Mutex::new(state),
+        changed: Condvar::new(),
+    };
+    scan.work(ALONE);
+    if !scan.state().waiting.is_empty() {
+        scan.work_together(threads());
+    }
+    let state = scan.state.into_inner();
+    state.unwrap_or_else(PoisonError::into_inner).finish(&top)
+}
+
+/// A directory that was found, or a piece of one that was listed.
+#[derive(Debug, Default)]
+struct Task {
+    path: Vec<u8>,
+    depth: usize,
+    piece: Option<(Arc<Names>, Range<usize>)>,
+}
+
+/// Names of a directory in one allocation, sorted by bytes.
+#[derive(Debug, Default)]
+struct Names {
+    bytes: Vec<u8>,
+    places: Vec<Range<usize>>,
+}
+
+impl Names {
+    fn push(&mut self, name: &[u8]) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(name);
+        self.places.push(start..self.bytes.len());
+    }
+
+    fn sort(&mut self) {
+        let Self { bytes, places } = self;
+        places.sort_unstable_by(|one, other| bytes.get(one.clone()).cmp(&bytes.get(other.clone())));
+    }
+
+    fn within(&self, piece: Range<usize>) -> impl Iterator<Item = &[u8]> {
+        let places = self.places.get(piece).unwrap_or_default();
+        places
+            .iter()
+            .filter_map(|place| self.bytes.get(place.clone()))
+    }
+}
+
+/// What was seen by one task, or by all.
+#[derive(Debug, Default)]
+struct Seen {
+    entries: u64,
+    bytes: u64,
+    owners: BTreeSet<(u32, u32)>,
+    /// By path of the directory and first position in it.
+    digests: Vec<(Vec<u8>, usize, [u8; 32])>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Last in, first out: that keeps it short.
+    waiting: Vec<Task>,
+    /// Tasks under way, each of which may find more.
+    busy: usize,
+    /// Threads that wait for a task.
+    idle: usize,
+    /// Names listed, also of entries that are left out.
+    listed: u64,
+    seen: Seen,
+    failed: Option<TreeError>,
+}
+
+impl State {
+    fn finish(self, top: &Stat) -> Result<TreeScan, TreeError> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        let mut seen = self.seen;
+        seen.digests.sort_unstable();
+        let mut record = Vec::new();
+        push_record(&mut record, b"", top);
+        let mut hasher = Sha256::new();
+        hasher.update(&record);
+        for (path, start, digest) in &seen.digests {
+            hasher.update((path.len() as u64).to_le_bytes());
+            hasher.update(path);
+            hasher.update((*start as u64).to_le_bytes());
+            hasher.update(digest);
+        }
+        Ok(TreeScan {
+            entries: seen.entries,
+            bytes: seen.bytes,
+            fingerprint: Sha256Hex::from_bytes(&hasher.finalize().into()),
+            owners: seen.owners,
+        })
+    }
+}
+
+struct Scan<'a> {
+    root: Dir,
+    rules: &'a ExcludeRules,
+    limits: &'a CaptureLimits,
+    /// The user whom the kernel asks for permissions.
+    user: u32,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+/// Memory of a thread that its tasks use one after the other.
+struct Buffers {
+    listing: Vec<u8>,
+    records: Vec<u8>,
+    path: Vec<u8>,
+}
+
+impl Scan<'_> {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn work_together(&self, threads: usize) {
+        std::thread::scope(|scope| {
+            for _ in 1..threads {
+                // One that cannot be started is not needed.
+                let _ = std::thread::Builder::new()
+                    .name("scan".to_owned())
+                    .spawn_scoped(scope, || self.work(u64::MAX));
+            }
+            self.work(u64::MAX);
+        });
+    }
+
+    /// Does tasks until there are none, one failed, or `most` names were listed.
+    fn work(&self, most: u64) {
+        let mut buffers = Buffers {
+            listing: Vec::with_capacity(LISTING),
+            records: Vec::new(),
+            path: Vec::new(),
+        };
+        while let Some(task) = self.next(most) {
+            let mut found = Vec::new();
+            let outcome = self.task(&task, &mut buffers, &mut found);
+            let mut state = self.state();
+            state.busy -= 1;
+            state.waiting.append(&mut found);
+            if let Err(error) = outcome.and_then(|seen| self.merge(&mut state, seen)) {
+                state.failed.get_or_insert(error);
+            }
+            // A wake-up is a system call; mostly there is none to wake.
+            let wake = state.idle > 0;
+            drop(state);
+            if wake {
+                self.changed.notify_all();
+            }
+        }
+    }
+
+    fn next(&self, most: u64) -> Option<Task> {
+        let mut state = self.state();
+        loop {
+            if state.failed.is_some() || state.listed >= most {
+                return None;
+            }
+            if let Some(task) = state.waiting.pop() {
+                state.busy += 1;
+                return Some(task);
+            }
+            if state.busy == 0 {
+                return None;
+            }
+            state.idle += 1;
+            let woken = self.changed.wait(state);
+            state = woken.unwrap_or_else(PoisonError::into_inner);
+            state.idle -= 1;
+        }
+    }
+
+    fn merge(&self, state: &mut State, mut seen: Seen) -> Result<(), TreeError> {
+        let all = &mut state.seen;
+        all.entries += seen.entries;
+        all.bytes = all.bytes.saturating_add(seen.bytes);
+        all.owners.append(&mut seen.owners);
+        all.digests.append(&mut seen.digests);
+        if all.bytes > self.limits.total_bytes {
+            return Err(exceeded("bytes", self.limits.total_bytes));
+        }
+        Ok(())
+    }
+
+    fn task(
+        &self,
+        task: &Task,
+        buffers: &mut Buffers,
+        found: &mut Vec<Task>,
+    ) -> Result<Seen, TreeError> {
+        if task.depth > self.limits.depth {
+            return Err(exceeded("directory levels", self.limits.depth as u64));
+        }
+        let path = if task.path.is_empty() {
+            b"."
+        } else {
+            &task.path[..]
+        };
+        let dir = match self.root.dir(path) {
+            Ok(dir) => dir,
+            // It vanished since it was found: a change that the next scan sees, as its parent changed.
+            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(Seen::default()),
+            Err(error) => return Err(unreadable(&task.path, error)),
+        };
+        let (names, piece) = match &task.piece {
+            Some((names, piece)) => (Arc::clone(names), piece.clone()),
+            None => {
+                let names = Arc::new(self.list(&dir, task, buffers)?);
+                let count = names.places.len();
+                for start in (PIECE..count).step_by(PIECE) {
+                    let piece = start..count.min(start + PIECE);
+                    found.push(Task {
+                        path: task.path.clone(),
+                        depth: task.depth,
+                        piece: Some((Arc::clone(&names), piece)),
+                    });
+                }
+                (names, 0..count.min(PIECE))
+            }
+        };
+        self.look(&dir, task, (&names, piece), buffers, found)
+    }
+
+    /// The names of a directory, each of which counts as an entry.
+    fn list(&self, dir: &Dir, task: &Task, buffers: &mut Buffers) -> Result<Names, TreeError> {
+        let limit = self.limits.entries;
+        let left = limit.saturating_sub(self.state().listed);
+        let mut names = Names::default();
+        let mut many = false;
+        dir.read_names(&mut buffers.listing, |name| {
+            many = names.places.len() as u64 >= left;
+            if !many {
+                names.push(name);
+            }
+            !many
+        })
+        .map_err(|e| unreadable(&task.path, e))?;
+        let mut state = self.state();
+        state.listed = state.listed.saturating_add(names.places.len() as u64);
+        // Another thread may have listed meanwhile.
+        if many || state.listed > limit {
+            return Err(exceeded("entries", limit));
+        }
+        drop(state);
+        names.sort();
+        Ok(names)
+    }
+
+    fn look(
+        &self,
+        dir: &Dir,
+        task: &Task,
+        (names, piece): (&Names, Range<usize>),
+        buffers: &mut Buffers,
+        found: &mut Vec<Task>,
+    ) -> Result<Seen, TreeError> {
+        let Buffers { records, path, .. } = buffers;
+        records.clear();
+        let mut seen = Seen::default();
+        let mut last = None;
+        let start = piece.start;
+        for name in names.within(piece) {
+            let length = task.path.len() + 1 + name.len();
+            if length > self.limits.path_bytes {
+                return Err(exceeded("bytes in one path", self.limits.path_bytes as u64));
+            }
+            path.clear();
+            if !task.path.is_empty() {
+                path.extend_from_slice(&task.path);
+                path.push(b'/');
+            }
+            path.extend_from_slice(name);
+            if self.rules.excludes_at(path, name) {
+                continue;
+            }
+            // A name that vanished since it was listed is a change; the fingerprint shows it.
+            let Some(stat) = dir.stat(name).map_err(|e| unreadable(path, e))? else {
+                continue;
+            };
+            let kind = FileType::from_raw_mode(stat.st_mode);
+            refuse_special(kind, path)?;
+            push_record(records, name, &stat);
+            seen.entries += 1;
+            let owner = (stat.st_uid, stat.st_gid);
+            if last.replace(owner) != Some(owner) {
+                seen.owners.insert(owner);
+            }
+            match kind {
+                FileType::RegularFile => {
+                    let size = size_of(&stat);
+                    if size > self.limits.file_bytes {
+                        return Err(exceeded("bytes in one file", self.limits.file_bytes));
+                    }
+                    seen.bytes = seen.bytes.saturating_add(size);
+                    self.check_readable(dir, name, &stat)
+                        .map_err(|e| unreadable(path, e))?;
+                }
+                FileType::Directory => found.push(Task {
+                    path: join(&task.path, name),
+                    depth: task.depth + 1,
+                    piece: None,
+                }),
+                _ => {}
+            }
+        }
+        let digest = Sha256::digest(&records).into();
+        seen.digests.push((task.path.clone(), start, digest));
+        Ok(seen)
+    }
+
+    /// Asks the kernel only where the mode does not say it: to an owner no list of access
+    /// applies. One that denies others the reading that the mode grants is noticed by the copy.
+    fn check_readable(&self, dir: &Dir, name: &[u8], stat: &Stat) -> Result<(), Errno> {
+        let bit = if stat.st_uid == self.user {
+            0o400
+        } else {
+            0o004
+        };
+        if stat.st_mode & bit != 0 {
+            return Ok(());
+        }
+        let flags = AtFlags::EACCESS | AtFlags::SYMLINK_NOFOLLOW;
+        fs::accessat(dir.as_fd(), name, Access::READ_OK, flags)
+    }
+}
+
+/// Fields of fixed width, the name's length before the name: no two entries have one record.
+fn push_record(records: &mut Vec<u8>, name: &[u8], stat: &Stat) {
+    // A directory's size is the file system's own affair.
+    let size = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Directory => 0,
+        _ => size_of(stat),
+    };
+    records.extend_from_slice(&(name.len() as u64).to_le_bytes());
+    records.extend_from_slice(name);
+    records.extend_from_slice(&stat.st_ino.to_le_bytes());
+    records.extend_from_slice(&size.to_le_bytes());
+    records.extend_from_slice(&stat.st_mtime.to_le_bytes());
+    records.extend_from_slice(&stat.st_mtime_nsec.to_le_bytes());
+    records.extend_from_slice(&stat.st_ctime.to_le_bytes());
+    records.extend_from_slice(&stat.st_ctime_nsec.to_le_bytes());
+    records.extend_from_slice(&stat.st_mode.to_le_bytes());
+    records.extend_from_slice(&stat.st_uid.to_le_bytes());
+    records.extend_from_slice(&stat.st_gid.to_le_bytes());
+}
+
+fn exceeded(what: &'static str, limit: u64) -> TreeError {
+    Exceeded { what, limit }.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capture::tree::tests::tree;
+    use rustix::fs::{Mode, Timespec, Timestamps};
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::path::Path;
+    use wp_codebox_contracts::ErrorCode;
+
+    fn scan_with(path: &Path, threads: usize) -> Result<TreeScan, TreeError> {
+        let root = Dir::open(path).unwrap();
+        let (rules, limits) = (ExcludeRules::default(), CaptureLimits::TREE);
+        scan_by(root.as_fd(), &rules, &limits, || threads)
+    }
+
+    fn scan(path: &Path) -> Result<TreeScan, TreeError> {
+        scan_with(path, THREADS)
+    }
+
+    /// 60 directories, and one that is several tasks: more than one thread scans alone.
+    fn large_tree() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        for number in 0..60 {
+            let inner = dir.path().join(format!("d{number}/inner"));
+            std::fs::create_dir_all(&inner).unwrap();
+            for file in 0..10 {
+                std::fs::write(inner.join(format!("f{file}")), "12").unwrap();
+            }
+        }
+        let flat = dir.path().join("flat");
+        std::fs::create_dir(&flat).unwrap();
+        for file in 0..PIECE * 2 + 10 {
+            std::fs::write(flat.join(format!("f{file:04}")), "1").unwrap();
+        }
+        dir
+    }
+
+    #[test]
+    fn fingerprint_follows_changes() {
+        let dir = tree();
+        let first = scan(dir.path()).unwrap();
+        assert_eq!((first.entries, first.bytes), (6, 6));
+        assert_eq!(scan(dir.path()).unwrap(), first);
+        // Same size, same mtime: the ctime still tells.
+        let file = dir.path().join("a/f");
+        let meta = std::fs::metadata(&file).unwrap();
+        std::fs::write(&file, "DATA").unwrap();
+        let time = Timespec {
+            tv_sec: meta.mtime(),
+            tv_nsec: meta.mtime_nsec(),
+        };
+        let both = Timestamps {
+            last_access: time,
+            last_modification: time,
+        };
+        fs::utimensat(fs::CWD, &file, &both, AtFlags::empty()).unwrap();
+        assert_ne!(scan(dir.path()).unwrap().fingerprint, first.fingerprint);
+        // What is excluded may change.
+        let second = scan(dir.path()).unwrap();
+        std::fs::write(dir.path().join(".git/x/index"), "1").unwrap();
+        assert_eq!(scan(dir.path()).unwrap(), second);
+    }
+
+    #[test]
+    fn every_number_of_threads_gives_the_same_scan() {
+        let dir = large_tree();
+        let alone = scan_with(dir.path(), 1).unwrap();
+        let flat = PIECE as u64 * 2 + 10;
+        assert_eq!(
+            (alone.entries, alone.bytes),
+            (121 + 600 + flat, 1200 + flat)
+        );
+        for threads in [2, 4, 4, 4] {
+            assert_eq!(scan_with(dir.path(), threads).unwrap(), alone);
+        }
+    }
+
+    #[test]
+    fn a_change_in_any_piece_of_a_large_directory_changes_the_fingerprint() {
+        let dir = large_tree();
+        let mut seen = vec![scan(dir.path()).unwrap().fingerprint];
+        for file in [0, PIECE - 1, PIECE, PIECE * 2 + 9] {
+            let path = dir.path().join(format!("flat/f{file:04}"));
+            std::fs::set_permissions(path, PermissionsExt::from_mode(0o640)).unwrap();
+            seen.push(scan(dir.path()).unwrap().fingerprint);
+        }
+        // The same names in another order of directories are another tree.
+        let (one, other) = (dir.path().join("d1"), dir.path().join("d2"));
+        std::fs::rename(&one, dir.path().join("d")).unwrap();
+        std::fs::rename(&other, &one).unwrap();
+        std::fs::rename(dir.path().join("d"), &other).unwrap();
+        seen.push(scan(dir.path()).unwrap().fingerprint);
+        let count = seen.len();
+        seen.sort_unstable_by(|a, b| a.as_str().cmp(b.as_str()));
+        seen.dedup();
+        assert_eq!(seen.len(), count);
+    }
+
+    #[test]
+    fn special_files_are_an_error() {
+        for (dir, at) in [(tree(), "a/pipe"), (large_tree(), "flat/z-pipe")] {
+            assert!(scan(dir.path()).is_ok());
+            let pipe = dir.path().join(at);
+            fs::mknodat(fs::CWD, &pipe, FileType::Fifo, Mode::RUSR, 0).unwrap();
+            let error = scan(dir.path()).unwrap_err();
+            assert_eq!(error.code(), ErrorCode::MountSpecialFile);
+            assert!(error.to_string().contains(at), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_tree_at_its_limits_is_scanned_and_one_above_is_refused() {
+        let large = PIECE as u64 * 2 + 10;
+        let (entries, bytes) = (121 + 600 + large, 1200 + large);
+        for (dir, entries, bytes, file, depth) in
+            [(tree(), 7, 6, 4, 2), (large_tree(), entries, bytes, 2, 2)]
+        {
+            let root = Dir::open(dir.path()).unwrap();
+            let fits = CaptureLimits {
+                entries,
+                total_bytes: bytes,
+                file_bytes: file,
+                depth,
+                ..CaptureLimits::TREE
+            };
+            let judge = |limits| {
+                let rules = ExcludeRules::default();
+                scan_by(root.as_fd(), &rules, &limits, || THREADS).map_err(|e| e.code())
+            };
+            assert_eq!(judge(fits).map(|_| ()), Ok(()));
+            let (entries, total_bytes) = (entries - 1, bytes - 1);
+            let (file_bytes, depth) = (file - 1, depth - 1);
+            for limits in [
+                CaptureLimits { entries, ..fits },
+                CaptureLimits {
+                    total_bytes,
+                    ..fits
+                },
+                CaptureLimits { file_bytes, ..fits },
+                CaptureLimits { depth, ..fits },
+            ] {
+                assert_eq!(judge(limits), Err(ErrorCode::MountTooLarge), "{limits:?}");
+            }
+        }
+    }
+}
