@@ -26,6 +26,7 @@
 #include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/inotify.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -44,8 +45,9 @@
 /* Bytes of a pipe, unless its user is above the soft budget of pipe pages. */
 #define USUAL_PIPE 65536
 
-/* Shared by the processes of an attack. */
-static long taken, watches_at_most;
+/* Units, of all processes of an attack together. */
+static _Atomic long *taken;
+static long watches_at_most;
 static char **paths;
 
 static double now(void) {
@@ -62,11 +64,11 @@ static void pause_ms(long ms) {
 
 static void said(int error) {
 	if (error == 0 || error == ENOUGH)
-		printf("reached %ld\n", taken);
-	else if (taken == 0)
+		printf("reached %ld\n", *taken);
+	else if (*taken == 0)
 		printf("refused %s\n", strerrorname_np(error));
 	else
-		printf("full %s %ld\n", strerrorname_np(error), taken);
+		printf("full %s %ld\n", strerrorname_np(error), *taken);
 	fflush(stdout);
 }
 
@@ -75,11 +77,11 @@ static void exhaust(int (*take)(void)) {
 	int error = 0;
 	while (!error && now() < deadline)
 		if ((error = take()) == 0)
-			taken++;
+			++*taken;
 	said(error);
 	while (now() < deadline) {
 		if (take() == 0)
-			taken++;
+			++*taken;
 		else
 			pause_ms(1);
 	}
@@ -104,8 +106,7 @@ static int fd_epoll, counters[4000], count_of_counters, next_counter, doubled;
 static int take_epoll(void) {
 	struct epoll_event event = {.events = EPOLLIN};
 	for (;;) {
-		/* Each of the two processes takes half. */
-		if (taken >= watches_at_most / 2)
+		if (*taken >= watches_at_most)
 			return ENOUGH;
 		if (count_of_counters == 0) {
 			long half = files_allowed() / 2 - 20;
@@ -188,7 +189,7 @@ static int take_watches(void) {
 	}
 	snprintf(path, sizeof path, "watched-%d", name);
 	/* The first instance makes the names. */
-	if (taken < NAMES) {
+	if (*taken < NAMES) {
 		int file = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
 		if (file < 0)
 			return errno;
@@ -254,7 +255,7 @@ static int take_tcp(void) {
 	static char block[65536];
 	socklen_t size = sizeof address;
 	long wrote = 0;
-	if (taken >= TCP_MIB)
+	if (*taken >= TCP_MIB)
 		return ENOUGH;
 	if (listener < 0) {
 		files_allowed();
@@ -331,9 +332,9 @@ static void attack_fsync(void) {
 	fflush(stdout);
 	double next = 0;
 	for (int i = 0; now() < deadline && count_of_files > 0; i = (i + 1) % count_of_files) {
-		taken += fsync(files[i]) == 0;
+		*taken += fsync(files[i]) == 0;
 		if (other != 0 && now() > next) {
-			printf("synced %ld\n", taken);
+			printf("synced %ld\n", *taken);
 			fflush(stdout);
 			next = now() + 0.1;
 		}
@@ -440,13 +441,16 @@ static int probe_locks(void) {
 int main(int count, char **words) {
 	if (count == 2 && strcmp(words[1], "serve") == 0)
 		return serve();
+	taken = mmap(NULL, sizeof *taken, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (taken == MAP_FAILED)
+		return perror("mmap"), 1;
 	for (unsigned i = 0; count > 2 && i < sizeof classes / sizeof *classes; i++) {
 		if (strcmp(words[2], classes[i].name) != 0)
 			continue;
 		if (strcmp(words[1], "probe") == 0) {
 			paths = words + 3;
 			doubled = 1;
-			watches_at_most = 2;
+			watches_at_most = 1;
 			int error = classes[i].take ? classes[i].take() : probe_locks();
 			puts(error ? strerrorname_np(error) : "ok");
 			return 0;
