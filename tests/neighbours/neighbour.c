@@ -90,6 +90,19 @@ static void exhaust(int (*take)(void)) {
 		;
 }
 
+/* The parent keeps what its descriptors hold; the child begins with none. Returns in the child. */
+static int go_on_in_a_child(void) {
+	pid_t pid = fork();
+	if (pid > 0) {
+		waitpid(pid, NULL, 0);
+		_exit(0);
+	}
+	if (pid < 0)
+		return -1;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	return close_range(3, ~0U, 0);
+}
+
 /*
  * epoll: every epoll instance watches every counter. A process has only so many descriptors, so
  * children go on where it ends; it stays, because its watches end with it.
@@ -122,16 +135,8 @@ static int take_epoll(void) {
 		if (next_counter == count_of_counters) {
 			fd_epoll = epoll_create1(EPOLL_CLOEXEC);
 			if (fd_epoll < 0 && errno == EMFILE) {
-				pid_t pid = fork();
-				if (pid < 0)
+				if (go_on_in_a_child() != 0)
 					return errno;
-				if (pid > 0) {
-					waitpid(pid, NULL, 0);
-					_exit(0);
-				}
-				/* The descriptors of the parent are in use there; these copies only take numbers. */
-				prctl(PR_SET_PDEATHSIG, SIGKILL);
-				close_range(3, ~0U, 0);
 				count_of_counters = 0;
 				continue;
 			}
@@ -248,31 +253,44 @@ static int take_key(void) {
 	return syscall(SYS_add_key, "user", name, "x", 1L, -2) < 0 ? errno : 0;
 }
 
-/* tcp: one MiB a call, behind connections that nothing reads. */
-static int take_tcp(void) {
-	static int listener = -1, client = -1;
+/* tcp: one MiB a call, behind connections that nothing reads. Children go on where descriptors end. */
+static int connection(void) {
+	static int listener = -1;
 	static struct sockaddr_in address = {.sin_family = AF_INET};
-	static char block[65536];
+	static const int large = 8 * MIB;
 	socklen_t size = sizeof address;
-	long wrote = 0;
-	if (*taken >= TCP_MIB)
-		return ENOUGH;
 	if (listener < 0) {
 		files_allowed();
 		address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-		int made = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-		if (made < 0 || bind(made, (void *)&address, size) < 0 || listen(made, 4096) < 0)
-			return errno;
-		getsockname(made, (void *)&address, &size);
-		listener = made;
+		address.sin_port = 0;
+		if ((listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) < 0)
+			return -1;
+		setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &large, sizeof large);
+		if (bind(listener, (void *)&address, size) < 0 || listen(listener, 4096) < 0)
+			return -1;
+		getsockname(listener, (void *)&address, &size);
 	}
+	int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (client >= 0)
+		setsockopt(client, SOL_SOCKET, SO_SNDBUF, &large, sizeof large);
+	if (client >= 0 && connect(client, (void *)&address, size) == 0 && accept4(listener, NULL, NULL, SOCK_CLOEXEC) >= 0) {
+		fcntl(client, F_SETFL, O_NONBLOCK);
+		return client;
+	}
+	if (errno != EMFILE || go_on_in_a_child() != 0)
+		return -1;
+	listener = -1;
+	return connection();
+}
+static int take_tcp(void) {
+	static int client = -1;
+	static char block[65536];
+	long wrote = 0;
+	if (*taken >= TCP_MIB)
+		return ENOUGH;
 	while (wrote < MIB) {
-		if (client < 0) {
-			client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-			if (client < 0 || connect(client, (void *)&address, size) < 0 || accept4(listener, NULL, NULL, SOCK_CLOEXEC) < 0)
-				return errno;
-			fcntl(client, F_SETFL, O_NONBLOCK);
-		}
+		if (client < 0 && (client = connection()) < 0)
+			return errno;
 		ssize_t count = write(client, block, sizeof block);
 		if (count < 0) {
 			if (errno != EAGAIN)

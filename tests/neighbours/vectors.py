@@ -1,6 +1,6 @@
 """Which neighbour goes on undisturbed under which attack, in which mode: data, and two ways to look into it."""
 
-# What is measured beside an attack.
+# What is measured beside an attack, and how many times in one round where that is cheap.
 WEB = "web"        # a web server under the uid of the state directory's owner
 EXEC = "exec"      # a program in a held sandbox of another site
 RUN = "run"        # a new run of a third site
@@ -8,10 +8,11 @@ FOLLOW = "follow"  # `runs events --follow` of the held sandbox
 HOST = "host"      # a host program that reads and locks a live plugin file which the attacker has mounted
 SYNC = "sync"      # fsync of a file that a host program has just written
 END = "end"        # the attacker's own sandbox can be ended
+TIMES = {WEB: 5, SYNC: 5}
 
 # Absolute allowance in seconds, on top of twice the quiet median. A follower that gets no inotify
 # instance looks into the journal again and again instead.
-ALLOWANCE = {WEB: 0.02, EXEC: 0.15, RUN: 0.4, FOLLOW: 2.5, HOST: 0.05, SYNC: 0.15, END: 8.0}
+ALLOWANCE = {WEB: 0.02, EXEC: 0.15, RUN: 0.4, FOLLOW: 2.5, HOST: 0.05, SYNC: 0.5, END: 8.0}
 
 # Classes: what is taken, what else is measured, for how many seconds the attack may go on, what an
 # attack that worked prints outside of a sandbox, and what another process of its user then gets.
@@ -70,10 +71,9 @@ UNPROTECTED = {
 }
 
 # A storm of fsync must not reach the disk. Other programs flush it, too: so many flushes meanwhile, or
-# one for ten calls of the storm, say nothing. At level reduced a guest opens the system's own files.
+# one for ten calls of the storm, say nothing.
 FLUSHES_OF_OTHERS = 500
 CALLS_FOR_A_FLUSH = 10
-FLUSHES_REACH_THE_DISK = ("reduced",)
 # At this level a run copies a WordPress and takes long: rounds before and beside an attack.
 ROUNDS = {"reduced": (1, 2)}
 USUAL_ROUNDS = (2, 3)
