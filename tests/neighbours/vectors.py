@@ -49,12 +49,11 @@ CLASSES = {row["id"].removeprefix("neighbours-"): row for row in (
 MODES = {
     "own": "enforced",
     "socket": "enforced",
-    "subuid": "enforced",
     "shared": "best-effort",
     "alone": "best-effort",
     "reduced": "best-effort",
 }
-IDENTITY_OF_ITS_OWN = ("own", "socket", "subuid")
+IDENTITY_OF_ITS_OWN = ("own", "socket")
 # Modes in which this suite's runs have a memory group: whoever is root can make one.
 GROUPED = ("own", "socket", "shared", "reduced")
 

@@ -27,15 +27,14 @@ from vectors import IDENTITY_OF_ITS_OWN
 HERE = os.path.dirname(os.path.abspath(__file__))
 PATH = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
 GUEST_IDS = "1800000000:64"
-SUBORDINATE = (1810000000, 65536)
 # Above what a guest may have in flight, below what many servers are given.
 FILES_OF_THE_SERVER = 2048
 # Bytes of kernel memory per epoll watch: an item and its entry in the wait queue.
 WATCH = 208
 # For what takes a fraction of a second; a disturbed neighbour may hang.
 PATIENCE = 10
-# Modes whose caller is an unprivileged user, with and without a range in /etc/subuid.
-AS_USER = ("subuid", "alone")
+# Modes whose caller is an unprivileged user, without a range in /etc/subuid.
+AS_USER = ("alone",)
 # Epoll watches that the suite leaves its user.
 WATCHES_LEFT = 1000000
 PROFILE = """id: profile.neighbours
@@ -198,10 +197,9 @@ class Mode:
 
     def as_user(self):
         """A prefix that runs a command as the mode's user, in a mount namespace whose tables of users say what the mode needs."""
-        must(self.name != "subuid" or (shutil.which("newuidmap") and os.path.exists("/etc/subuid")), "needs newuidmap and /etc/subuid (package uidmap)")
         lines = {"passwd": f"neighbour:x:{self.uid}:{self.uid}::/nonexistent:/bin/sh\n", "group": f"neighbour:x:{self.uid}:\n"}
         for name in ("passwd", "group", "subuid", "subgid"):
-            text = lines.get(name, "neighbour:{}:{}\n".format(*SUBORDINATE) if self.name == "subuid" else "")
+            text = lines.get(name, "")
             if name in lines:
                 with open(f"/etc/{name}", encoding="utf-8") as file:
                     text = file.read() + text

@@ -88,6 +88,10 @@ fn dispatch(output: &Output, cli: Cli) -> ExitCode {
         Command::Supervise {
             frames_fd,
             guest_ids,
-        } => crate::supervise::supervise(frames_fd, guest_ids.as_deref()),
+        } => {
+            // A unit sets either, without replacing its command.
+            let ids = guest_ids.or_else(|| std::env::var("WP_CODEBOX_GUEST_IDS").ok());
+            crate::supervise::supervise(frames_fd, ids.as_deref())
+        }
     }
 }
