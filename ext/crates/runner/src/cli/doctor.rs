@@ -195,7 +195,10 @@ fn examine(settings: &Settings) -> (Vec<Check>, Option<SelfTest>) {
         state_dir: state.path(),
     });
     checks.extend(isolation::checks(&test));
-    checks.push(isolation::user_budgets(&test, &UserBudgets::read()));
+    // A user of its own has budgets of its own.
+    if identity.spawner().is_none() {
+        checks.push(isolation::user_budgets(&test, &UserBudgets::read()));
+    }
     (checks, Some(test))
 }
 
