@@ -233,6 +233,7 @@ def the_copy_of_a_mount_is_removed_before_the_cost_is_taken(bench):
     for number in range(3000):
         with open(os.path.join(source, f"file-{number}.txt"), "w", encoding="utf-8") as file:
             file.write("one\n")
+    os.chown(os.path.join(source, "file-0.txt"), 64_998, 64_998)
     waits = sleeper(60)
     run = Conversation(bench, f"echo x > x.txt; {waits}; true", mounts=[
         {"source": source, "target": "/workspace/large", "mode": "readwrite"}])

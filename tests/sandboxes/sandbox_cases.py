@@ -162,12 +162,15 @@ def without_space_nothing_is_kept_and_the_sandbox_goes_on(bench):
     if os.geteuid() != 0:
         raise NotHere("a small file system")
     forget(bench)
-    box = Sandbox(bench)
-    os.makedirs(snapshots(bench), mode=0o700, exist_ok=True)
     owner = bench.owner
+    for path in (os.path.dirname(snapshots(bench)), snapshots(bench)):
+        os.makedirs(path, mode=0o700, exist_ok=True)
+        shutil.chown(path, owner, owner)
     done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size=2m,mode=0700,uid={owner}", "tmpfs", snapshots(bench)], capture_output=True, text=True, check=False)
     must(done.returncode == 0, done.stderr)
     try:
+        # After the mount: later guests of a sandbox see the state directory as it was mounted when it began.
+        box = Sandbox(bench)
         box.sh("head -c 4000000 /dev/urandom > big.bin")
         refused = box.do("snapshot", "--name", "big").expect(125, "wp_codebox_state_dir_invalid")
         must("space" in json.dumps(refused.json["error"]), refused.stdout)

@@ -57,7 +57,7 @@ pub(crate) fn make(
     if !rustix::process::geteuid().is_root() {
         return fallback(choice, "root did not start the runner");
     }
-    let share = open(wanted.share_dir);
+    let share = caller.with_its_rights(|| open(wanted.share_dir))?;
     match start(state, wanted, caller, mounts, share.as_ref()) {
         Ok(identity) => Ok(identity),
         Err(error @ SpawnerError::Exhausted { .. }) => {
