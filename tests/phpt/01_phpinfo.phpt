@@ -32,12 +32,18 @@ wp_codebox.runner => /usr/bin/wp-codebox => /usr/bin/wp-codebox
 wp_codebox.launcher => /usr/libexec/wp-codebox-launch => /usr/libexec/wp-codebox-launch
 wp_codebox.php_binary => /usr/bin/php => /usr/bin/php
 wp_codebox.cgroup => no value => no value
+wp_codebox.identity => auto => auto
+wp_codebox.guest_ids => no value => no value
 wp_codebox.mount_roots => /srv/a:/srv/b => /srv/a:/srv/b
 wp_codebox.agents_dir => /opt/wp-codebox/agents => /opt/wp-codebox/agents
 wp_codebox.outer_sandbox => none => none
 wp_codebox.outer_sandbox_program => no value => no value
 wp_codebox.max_runs => 8 => 8
 wp_codebox.runner_socket => no value => no value
+bool(false)
+bool(true)
+bool(false)
+bool(true)
 bool(false)
 bool(true)
 bool(false)

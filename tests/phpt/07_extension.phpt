@@ -30,7 +30,7 @@ echo $e->getMessage(), ' ', json_encode( $e->data ), "\n";
 caught( static fn() => Extension::doctor() );
 ?>
 --EXPECT--
-version contract_digest protocol php_api state_dir share_dir runner launcher php_binary cgroup mount_roots outer_sandbox outer_sandbox_program max_runs runner_socket agents_dir agents
+version contract_digest protocol php_api state_dir share_dir runner launcher php_binary cgroup identity guest_ids mount_roots outer_sandbox outer_sandbox_program max_runs runner_socket agents_dir agents
 bool(true)
 bool(true)
 string(10) "/srv/state"
@@ -41,7 +41,7 @@ array(2) {
   string(6) "/srv/b"
 }
 string(17) "relative/launcher"
-int(4)
+int(5)
 bool(true)
 bool(true)
 UnavailableException wp_codebox_config_invalid

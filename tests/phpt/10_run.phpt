@@ -67,12 +67,13 @@ foreach ( [ 'no_op', 'partial', 'blocked', 'denied', 'failed', 'timed_out', 'can
 $large = Run::start( request( 'large-result' ) )->wait();
 var_dump( strlen( $large['transcript']['text'] ), zombies() );
 ?>
---EXPECT--
+--EXPECTF--
 int(1)
 bool(true)
 {
     "type": "start",
     "protocol": 5,
+    "asked_ns": %d,
     "request": {
         "schema": "wp-codebox/run-request/v1",
         "site": "site-1",
@@ -90,6 +91,7 @@ bool(true)
             "allowed_roots": [
                 "/srv"
             ],
+            "identity": "auto",
             "agents_dir": "/opt/wp-codebox/agents"
         },
         "task": {

@@ -294,11 +294,14 @@ fn devices_are_the_harmless_ones() {
 fn the_report_tells_what_was_seen() {
     let guest = guest();
     let report = guest.report();
-    assert_eq!(report.axes.len(), 9);
+    assert_eq!(report.axes.len(), IsolationAxis::ALL.len());
     assert!(report.landlock_abi >= 3);
     for row in &report.axes {
         assert!(!row.evidence.is_empty() && !row.by.is_empty());
-        let best_effort = matches!(row.axis, IsolationAxis::Memory | IsolationAxis::Cpu);
+        let best_effort = matches!(
+            row.axis,
+            IsolationAxis::Memory | IsolationAxis::Cpu | IsolationAxis::Identity
+        );
         let expected = if best_effort {
             Enforcement::BestEffort
         } else {

@@ -288,7 +288,10 @@ mod tests {
         assert_eq!(error.code.exit_status(), 125);
         assert!(error.message.contains("files is not-enforced"), "{error}");
         let data = error.data.unwrap();
-        assert_eq!(data["axes"].as_array().unwrap().len(), IsolationAxis::ALL.len());
+        assert_eq!(
+            data["axes"].as_array().unwrap().len(),
+            IsolationAxis::ALL.len()
+        );
     }
 
     #[test]
