@@ -372,7 +372,7 @@ def a_guest_within_bubblewrap_has_a_uid_of_its_own_too(bench):
 
 
 def a_pipe_can_be_opened_by_its_name(bench):
-    """`/dev/stderr` and the like belong to what scripts expect, whoever made the pipe."""
+    """Scripts write to `/dev/stderr`; the pipe behind it was made by the runner, another kernel uid."""
     answer = bench.agent("echo out > /dev/stdout; echo err > /dev/stderr; echo more > /proc/self/fd/2").expect(0)
     must(answer.result["outcome"] in ("succeeded", "no_op"), str(answer))
 

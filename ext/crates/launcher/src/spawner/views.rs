@@ -1,9 +1,9 @@
 //! Host directories as launchers of another uid see them.
 //!
 //! An idmapped mount shows the files of one owner as another user's, without touching the disk.
-//! Only root may make one of a disk's file system, and only before the mount is attached. What
-//! the disk's owner is, root's runner said; ids that are not mapped appear as nobody's, whom
-//! everybody else's permission bits hold for.
+//! Only root may make one of a disk's file system, and only before the mount is attached. The
+//! plan names the owner on disk. Ids that are not mapped appear as the overflow id (65534), for
+//! which only the permission bits of others count.
 
 use super::user_namespace;
 use crate::channel::Channel;

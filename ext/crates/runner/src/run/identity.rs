@@ -160,7 +160,7 @@ fn start(
             ViewState::Refused(_) => {}
             ViewState::Shown => mount.shown = Shown::ByView,
             ViewState::ShownWith(own) => {
-                // Readable for the state's owner, whoever owns it on disk.
+                // The state's owner reads it as its own, also files of mode 0600.
                 if let Ok(directory) = reopen(&own) {
                     mount.source = directory;
                     mount.shown = Shown::ByView;
