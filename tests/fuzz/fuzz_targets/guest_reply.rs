@@ -45,7 +45,7 @@ fuzz_target!(|data: &[u8]| {
         sent += 1;
     }
     for _ in 0..sent {
-        match ours.receive() {
+        match ours.receive::<GuestReply>() {
             Received::Message(reply, descriptors) => {
                 assert!(descriptors.len() <= 4);
                 let text = serde_json::to_vec(&*reply).expect("a reply is JSON");
@@ -56,12 +56,12 @@ fuzz_target!(|data: &[u8]| {
             Received::Empty | Received::Closed => panic!("a packet was lost"),
         }
     }
-    assert!(matches!(ours.receive(), Received::Empty));
+    assert!(matches!(ours.receive::<GuestReply>(), Received::Empty));
     send(
         &theirs,
-        b"{\"type\":\"layer\",\"index\":1}",
+        b"{\"type\":\"layer\",\"index\":1,\"directory\":\"u1\"}",
         SendFlags::DONTWAIT,
     )
     .expect("room");
-    assert!(matches!(ours.receive(), Received::Message(..)));
+    assert!(matches!(ours.receive::<GuestReply>(), Received::Message(..)));
 });
