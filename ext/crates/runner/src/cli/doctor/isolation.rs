@@ -50,7 +50,7 @@ pub(super) fn user_budgets(test: &SelfTest, budgets: &UserBudgets) -> Check {
     );
     Check {
         fix: Some(format!(
-            "raise {}, or lower the memory and process limits of runs",
+            "start runs as root or through the service's socket (wp_codebox.runner_socket), which gives them a user of their own; else raise {}, or lower the memory and process limits of runs",
             listed(|one| one.setting.to_owned())
         )),
         ..Check::new("user-budgets", Status::Warning, message)
