@@ -238,7 +238,7 @@ class Spawner:
         os.close(plan)
         document = {"version": 4, "owner": {"uid": owner.st_uid, "gid": owner.st_gid}, "guest_id": 1000,
                     "ids": {"first": FIRST + 40, "count": 4}, "locks": "/run/wp-codebox/ids", "place": "/run/wp-codebox/views",
-                    "views": [{"name": f"view-{n}", "owner": {"uid": uid, "gid": uid}, "access": "read"} for n, (_, uid) in enumerate(views)]}
+                    "views": [{"name": f"view-{n}", "owner": {"uid": uid, "gid": uid}, "access": "read", "covered": ["lib"]} for n, (_, uid) in enumerate(views)]}
         os.write(written, json.dumps(document).encode())
         os.close(written)
         for index, (path, _) in enumerate(views):
@@ -297,7 +297,9 @@ def a_spawner_has_no_power_that_a_runner_could_use(bench):
         # The control: what was given before root was gone is there, and is the guest's.
         view = "/run/wp-codebox/views/view-0/plugin.php"
         must("Sample" in spawner.run("/bin/sh", "-c", f"cat {view} >&4"), "the view does not show its source")
-        must(spawner.run("/bin/sh", "-c", f"echo x >> {view} && echo written >&4") == "", "a view of a source can be written")
+        must(spawner.run("/bin/sh", "-c", f"(echo x >> {view} && echo written >&4) 2>/dev/null") == "", "a view can be written")
+        must(os.listdir(os.path.join(shown, "lib")) == ["a.txt"] and spawner.run("/bin/sh", "-c", f"ls {os.path.dirname(view)}/lib >&4") == "",
+             "a covered directory is seen")
         for attempt in (f"cat {secret} >&4", "cat /etc/shadow >&4", f"cat {bench.state}/keys/host.ed25519 >&4",
                         "grep -v '^0*$' /proc/self/status | grep 'CapEff:.*[1-9a-f]' >&4", "echo x > /proc/sys/kernel/hostname && echo set >&4",
                         f"touch {bench.state}/x && echo made >&4", "mount -t tmpfs none /mnt && echo mounted >&4"):
