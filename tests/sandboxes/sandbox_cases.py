@@ -244,7 +244,25 @@ def profiles_are_judged_and_costs_are_estimated(bench):
     must(told["durationMs"] == 300000 and told["basis"] in ("profile", "site", "limits") and told["atMost"]["diskBytes"] == 128 << 20, f"{told}")
 
 
+def each_guest_that_replaces_another_has_an_identity_of_its_own(bench):
+    """The outer number in a guest's uid map is the spawner's own number for the guest, or the owner's kernel uid."""
+    if os.geteuid() != 0:
+        raise NotHere("a kernel uid of its own")
+    owner = str(os.stat(bench.state).st_uid)
+    for choice, expected in (("own", "1"), ("shared", owner)):
+        box = Sandbox(bench, None, "10m", "null", "--identity", choice)
+        seen = [box.sh("cat /proc/self/uid_map").split()]
+        box.snapshot("one")
+        box.do("restore", "one").expect(0)
+        seen.append(box.sh("cat /proc/self/uid_map").split())
+        must(box.ask({"type": "reset"})["type"] == "answer", "no reset")
+        seen.append(box.sh("cat /proc/self/uid_map").split())
+        must(seen == [["1000", expected, "1"]] * 3, f"{choice}: {seen}")
+        box.end()
+
+
 CASES = [
+    each_guest_that_replaces_another_has_an_identity_of_its_own,
     a_snapshot_keeps_files_and_database_and_the_patch_stays_whole,
     what_was_changed_on_disk_is_refused_and_the_sandbox_goes_on,
     a_program_that_runs_is_in_the_way_and_two_snapshots_take_turns,
