@@ -179,6 +179,25 @@ def a_tree_of_several_owners_is_copied(bench):
     must(view_of(bench, bench.agent("echo four >> lib/a.txt", "--identity", "own", source=one).expect(0)) == ["overlay"], "control")
 
 
+def a_source_whose_file_system_has_no_idmapped_mounts_is_copied(bench):
+    """An overlay has none (EINVAL)."""
+    root_only()
+    lower = bench.source("lower")
+    places = [os.path.join(bench.directory, f"overlay-{name}") for name in ("upper", "work", "merged")]
+    for place in places:
+        shutil.rmtree(place, ignore_errors=True)
+        os.mkdir(place)
+        shutil.chown(place, bench.owner, bench.owner)
+    upper, work, merged = places
+    subprocess.run(["mount", "-t", "overlay", "overlay", "-o", f"lowerdir={lower},upperdir={upper},workdir={work}", merged], check=True)
+    try:
+        answer = bench.agent("echo four >> lib/a.txt", "--identity", "own", source=merged).expect(0)
+    finally:
+        subprocess.run(["umount", merged], check=True)
+    must(view_of(bench, answer) == ["copy"] and identity(answer)["enforced"] == "enforced", str(view_of(bench, answer)))
+    must([row["status"] for row in answer.result["changed_files"]] == ["modified"], str(answer))
+
+
 def an_id_is_free_again_whatever_process_is_killed(bench):
     """A range of one id: the next run gets it only when nothing of the last one is left."""
     root_only()
@@ -459,6 +478,7 @@ CASES = [
     bundles_are_equal_under_each_identity,
     a_tree_that_only_root_reads_is_shown_without_a_copy_and_stays_as_it_is,
     a_tree_of_several_owners_is_copied,
+    a_source_whose_file_system_has_no_idmapped_mounts_is_copied,
     an_id_is_free_again_whatever_process_is_killed,
     nothing_of_a_run_stays_root_but_what_removes_its_groups,
     a_spawner_has_no_power_that_a_runner_could_use,
