@@ -3,6 +3,7 @@
 Only root can give a guest a kernel uid of its own; the same calls with `--identity shared` are the controls.
 """
 
+import grp
 import json
 import os
 import shutil
@@ -444,6 +445,25 @@ def a_service_that_root_started_opens_with_the_callers_rights(bench):
         shutil.chown(mine, bench.owner)
         for name, value in (("launcher", mine), ("cgroup", "/sys/fs/cgroup/memory"), ("guest_ids", {"first": 200_000, "count": 1})):
             must(ask(path(name, value))[0] == "wp_codebox_forbidden", name)
+        # A group that the caller is not in: of a state directory below a set-gid directory, and of files.
+        foreign = grp.getgrnam("adm").gr_gid
+        inherits = os.path.join(bench.directory, "inherits")
+        shutil.rmtree(inherits, ignore_errors=True)
+        os.mkdir(inherits)
+        os.chown(inherits, 0, foreign)
+        os.chmod(inherits, 0o2777)
+        theirs = os.path.join(inherits, "state")
+        subprocess.run(["setpriv", f"--reuid={bench.owner}", f"--regid={bench.owner}", "--clear-groups", "mkdir", "-m", "0700", theirs], check=True)
+        must(os.stat(theirs).st_gid == foreign, "control: the group is inherited")
+        must(ask(path("state_dir", theirs))[0] == "wp_codebox_forbidden", "a run became a group that its caller is not in")
+        grouped = bench.source("grouped")
+        os.chown(grouped, os.stat(bench.state).st_uid, foreign)
+        with open(os.path.join(grouped, "key.php"), "w", encoding="utf-8") as file:
+            file.write("secret\n")
+        os.chown(os.path.join(grouped, "key.php"), 0, foreign)
+        os.chmod(os.path.join(grouped, "key.php"), 0o640)
+        code, run = ask(mount(grouped))
+        must(code != "accepted" or run.await_end()["outcome"] == "failed", "a file of a foreign group was read")
         run = Conversation(bench, "id > id.txt").connect(service.address)
         last = run.accepted().last()
         must(last["type"] == "result", json.dumps(last)[:400])

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pwd
 import re
 import shutil
 import signal
@@ -90,8 +91,9 @@ def said(address, frame, user):
     """The first frame that a user is answered."""
     program = ("import socket,sys\ns=socket.socket(socket.AF_UNIX)\ns.settimeout(20)\ns.connect(sys.argv[1])\n"
                "try: s.sendall(sys.stdin.buffer.read())\nexcept BrokenPipeError: pass\nsys.stdout.write(s.makefile().readline())\n")
-    done = subprocess.run(["python3", "-c", program, address], input=json.dumps(frame).encode() + b"\n", user=user, check=False,
-                          capture_output=True, timeout=30)
+    rights = {"user": user, "group": pwd.getpwnam(user).pw_gid, "extra_groups": []} if user else {}
+    done = subprocess.run(["python3", "-c", program, address], input=json.dumps(frame).encode() + b"\n", check=False, capture_output=True,
+                          timeout=30, **rights)
     must(done.returncode == 0 and done.stdout, f"{user}: {done}")
     return json.loads(done.stdout)
 

@@ -6,7 +6,7 @@ use rustix::process::{Gid, Uid};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use wp_codebox_backend_native::peer_groups;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestIds, RunRequest};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestIds, KernelIds, RunRequest};
 
 /// Whether a user may speak to this process: its own, or root. A request names binaries,
 /// and a cancellation ends somebody's work.
@@ -128,11 +128,15 @@ impl Caller {
         given.unwrap_or_default()
     }
 
-    /// Whether files of this user may be shown to a guest as the guest's own.
-    pub(crate) fn may_show_files_of(&self, owner: u32) -> bool {
+    /// Whether the caller has the rights of this user and this group. Only then may files of both
+    /// be shown to a guest as the guest's own, and may a run become both: a directory can have a
+    /// group that its owner is not in (set-gid directories above it).
+    pub(crate) fn has_rights_of(&self, ids: KernelIds) -> bool {
         match self {
             Self::Trusted => true,
-            Self::Other { uid, .. } => *uid == owner,
+            Self::Other {
+                uid, gid, groups, ..
+            } => *uid == ids.uid && (*gid == ids.gid || groups.contains(&ids.gid)),
         }
     }
 }
@@ -174,6 +178,20 @@ mod tests {
         let file = std::fs::File::open("/dev/null").unwrap();
         assert_eq!(check(&file, None).unwrap_err().code, ErrorCode::Forbidden);
         assert!(may_speak(0) && !may_speak(65_534));
+    }
+
+    #[test]
+    fn a_caller_has_the_rights_of_its_own_groups_only() {
+        let caller = Caller::Other {
+            uid: 33,
+            gid: 33,
+            groups: vec![44],
+            ids: None,
+        };
+        let has = |uid, gid| caller.has_rights_of(KernelIds { uid, gid });
+        assert!(has(33, 33) && has(33, 44));
+        assert!(!has(33, 4) && !has(0, 33) && !has(0, 0));
+        assert!(Caller::Trusted.has_rights_of(KernelIds { uid: 0, gid: 0 }));
     }
 
     #[test]

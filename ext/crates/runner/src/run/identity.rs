@@ -112,7 +112,7 @@ fn start(
         covered: Vec::new(),
     };
     if let Some((directory, of)) = share.and_then(|share| Some((share, owner_of(share)?)))
-        && caller.may_show_files_of(of.uid)
+        && caller.has_rights_of(of)
     {
         views.push(read(
             "share".to_owned(),
@@ -128,7 +128,7 @@ fn start(
         let (Some(of), Some(path)) = (owner_of(&mount.source), mount.path.to_str()) else {
             continue;
         };
-        if is_directory(&mount.source) && caller.may_show_files_of(of.uid) {
+        if is_directory(&mount.source) && caller.has_rights_of(of) {
             let name = format!("mount-{position}");
             views.push(read(name, mount.source.as_fd(), of, path));
             shown.push(position);

@@ -14,11 +14,11 @@ use crate::preview::Reservation;
 use std::path::Path;
 use wp_codebox_backend_native::{GuestIdentity, ProgramDirectory, mount_paths};
 use wp_codebox_contracts::{
-    Agent, AgentPreset, CommandCall, ErrorBody, ErrorCode, GuestPath, Limits, ModelEndpoint,
-    NetworkPolicy, PresetResult, RunRequest, RuntimePolicy, schema_id,
+    Agent, AgentPreset, CommandCall, ErrorBody, ErrorCode, GuestPath, KernelIds, Limits,
+    ModelEndpoint, NetworkPolicy, PresetResult, RunRequest, RuntimePolicy, schema_id,
 };
 use wp_codebox_policy::{self as policy, EgressRules, Handler, ModelAccess};
-use wp_codebox_runtime::StateDir;
+use wp_codebox_runtime::{Owner, StateDir};
 
 /// Command id that running an agent or a check needs.
 pub(crate) const AGENT_COMMAND: &str = "command-agent-run";
@@ -59,6 +59,13 @@ pub(crate) fn prepare(request: RunRequest, caller: &Caller) -> Result<Prepared, 
     caller.check(&request)?;
     let mut opened = caller.with_its_rights(|| open(request))??;
     let (state, request) = (&opened.state, &opened.request);
+    let Owner { uid, gid } = state.owner();
+    if !caller.has_rights_of(KernelIds { uid, gid }) {
+        let message = format!(
+            "the state directory belongs to uid {uid} and gid {gid}, whose rights the caller does not have: give it to the caller's own group"
+        );
+        return Err(ErrorBody::new(ErrorCode::Forbidden, message));
+    }
     let named = request.paths.cgroup.as_deref().map(Path::new);
     let group = group::make(state, named, &request.run_id, &opened.limits);
     let rows = opened.mounts.iter_mut();
