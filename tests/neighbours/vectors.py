@@ -54,7 +54,7 @@ MODES = {
     "reduced": "best-effort",
 }
 IDENTITY_OF_ITS_OWN = ("own", "socket")
-# Modes in which this suite's runs have a memory group: whoever is root can make one.
+# Modes in which this suite's runs have a memory group: only root can make one here.
 GROUPED = ("own", "socket", "shared", "reduced")
 
 # Where the guest has the kernel uid of the state's owner, these attacks stop these neighbours of the

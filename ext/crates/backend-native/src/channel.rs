@@ -53,8 +53,8 @@ pub(crate) enum SendFailure {
 /// How long a request may wait for room.
 pub(crate) const ROOM: Duration = Duration::from_secs(2);
 
-/// Pause between two attempts while a budget of the user is used up: the kernel tells nobody
-/// when it has room again.
+/// Pause between two attempts while a budget of the user is used up: there is no event for
+/// its having room again.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// What sends on a channel. Whole messages, so that several may.

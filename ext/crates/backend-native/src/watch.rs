@@ -1,9 +1,9 @@
 //! Watching a guest from outside: total memory, scratch use, and the kill.
 //!
 //! A thread looks every 100 ms, records the peaks and ends a guest that is over its memory
-//! limit with its processes and what the kernel holds for them, or of which the kernel ended one for want of memory. It stops by
-//! itself when the guest's pid 1 is gone. Numbers come from the run's cgroup where there
-//! is one, else from the host's `/proc`, and from `fstatfs`; never from the guest.
+//! limit with its processes and what the kernel holds for them, or of which the kernel ended
+//! one for want of memory. It stops by itself when the guest's pid 1 is gone. Numbers come
+//! from the run's cgroup where there is one, else from the host's `/proc`, and from `fstatfs`; never from the guest.
 
 use crate::cgroup::Meter;
 use crate::channel::timespec;

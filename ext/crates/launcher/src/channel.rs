@@ -135,7 +135,7 @@ impl Channel {
         if message.bytes == 0 {
             return Incoming::Closed;
         }
-        // Descriptors that did not fit are missed by whoever needs them, who answers by id.
+        // A request whose descriptors did not fit is refused by its id, where they are needed.
         let whole = message.bytes <= PACKET && !message.flags.contains(ReturnFlags::TRUNC);
         match buffer.get(..message.bytes).map(serde_json::from_slice) {
             Some(Ok(request)) if whole => Incoming::Request(request, descriptors),
