@@ -11,8 +11,8 @@ use wp_codebox_runtime::{FoundRun, RegistryError, StateDir, status};
 
 /// How long a supervisor may take to answer: longer than its own patience with others.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// One attempt.
-const ATTEMPT: Duration = Duration::from_secs(3);
+/// One attempt: also longer than that, since silent clients may be before us.
+const ATTEMPT: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// Characters of each text of a wish.
 const WISH: usize = 250;
@@ -34,12 +34,19 @@ pub(crate) fn cancel(
     };
     let now = || status(state, run).map_err(|e: RegistryError| e.body());
     let deadline = Instant::now() + PATIENCE;
+    let mut asked = false;
     loop {
         // Settles it when its supervisor is dead.
         if now()? == RunStatus::Ended {
-            return answered(CancelAnswer::AlreadyEnded, RunStatus::Ended);
+            // A wish may be heard although its answer came too late.
+            let answer = if asked {
+                CancelAnswer::Requested
+            } else {
+                CancelAnswer::AlreadyEnded
+            };
+            return answered(answer, RunStatus::Ended);
         }
-        match ask(run, &frame) {
+        match ask(run, &frame, &mut asked) {
             Ok(answer) if answer.run_id == run.run_id => {
                 return answered(CancelAnswer::Requested, now()?);
             }
@@ -76,12 +83,14 @@ fn frame(wish: &CancelWish) -> Vec<u8> {
     format!("{frame}\n").into_bytes()
 }
 
-fn ask(run: &FoundRun, frame: &[u8]) -> io::Result<RunCancellation> {
+/// `asked` is set once the wish is on its way.
+fn ask(run: &FoundRun, frame: &[u8], asked: &mut bool) -> io::Result<RunCancellation> {
     let (_directory, path) = address(&run.path)?;
     let mut stream = UnixStream::connect(path)?;
     stream.set_read_timeout(Some(ATTEMPT))?;
     stream.set_write_timeout(Some(ATTEMPT))?;
     stream.write_all(frame)?;
+    *asked = true;
     let mut line = String::new();
     BufReader::new(stream.take(64 * 1024)).read_line(&mut line)?;
     serde_json::from_str(&line).map_err(io::Error::from)
