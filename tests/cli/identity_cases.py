@@ -1,8 +1,10 @@
 """The kernel identity of guests from outside: which uid the kernel counts their use under, and what that changes.
 
-Only root can give a guest a kernel uid of its own; the same calls with `--identity shared` are the controls.
+Root can give a guest a kernel uid of its own, and so can a user with ids in /etc/subuid; the same calls with `--identity shared`
+are the controls.
 """
 
+import contextlib
 import grp
 import json
 import os
@@ -13,6 +15,7 @@ import subprocess
 from frames import PROTOCOL, Conversation
 from harness import NotHere, alive, come_to, must, running, slain, sleeper
 from service_cases import Activator, said
+from users import NEWUIDMAP, users_bench
 
 POLICY = {"network": "deny", "filesystem": "readwrite-mounts", "commands": ["command-agent-run"], "secrets": "none",
           "approvals": "never"}
@@ -124,8 +127,6 @@ def the_axis_says_whose_uid_it_is_and_a_floor_can_demand_it(bench):
     must(refused.json["error"]["data"]["missed"][0]["axis"] == "identity", str(refused))
     row = identity(bench.agent("true", "--identity", "shared").expect(0))
     must(row["enforced"] == "best-effort" and "asks for" in row["evidence"], str(row))
-    if os.geteuid() != 0:
-        bench.agent("true", "--identity", "own").expect(125, "wp_codebox_isolation_unavailable")
     root_only()
     answer = bench.agent("true", "--check", "true", *demand).expect(0)
     row = identity(answer)
@@ -180,10 +181,9 @@ def a_tree_of_several_owners_is_copied(bench):
     must(view_of(bench, bench.agent("echo four >> lib/a.txt", "--identity", "own", source=one).expect(0)) == ["overlay"], "control")
 
 
-def a_source_whose_file_system_has_no_idmapped_mounts_is_copied(bench):
-    """An overlay has none (EINVAL)."""
-    root_only()
-    lower = bench.source("lower")
+@contextlib.contextmanager
+def without_idmapped_mounts(bench, lower):
+    """The directory on a file system that has none (EINVAL): an overlay."""
     places = [os.path.join(bench.directory, f"overlay-{name}") for name in ("upper", "work", "merged")]
     for place in places:
         shutil.rmtree(place, ignore_errors=True)
@@ -192,11 +192,30 @@ def a_source_whose_file_system_has_no_idmapped_mounts_is_copied(bench):
     upper, work, merged = places
     subprocess.run(["mount", "-t", "overlay", "overlay", "-o", f"lowerdir={lower},upperdir={upper},workdir={work}", merged], check=True)
     try:
-        answer = bench.agent("echo four >> lib/a.txt", "--identity", "own", source=merged).expect(0)
+        yield merged
     finally:
         subprocess.run(["umount", merged], check=True)
+
+
+def a_source_whose_file_system_has_no_idmapped_mounts_is_copied(bench):
+    root_only()
+    with without_idmapped_mounts(bench, bench.source("lower")) as source:
+        answer = bench.agent("echo four >> lib/a.txt", "--identity", "own", source=source).expect(0)
     must(view_of(bench, answer) == ["copy"] and identity(answer)["enforced"] == "enforced", str(view_of(bench, answer)))
     must([row["status"] for row in answer.result["changed_files"]] == ["modified"], str(answer))
+
+
+def a_state_directory_without_idmapped_mounts_shares_its_owners_identity(bench):
+    root_only()
+    lower = os.path.join(bench.directory, "of-state")
+    os.makedirs(os.path.join(lower, "state"), mode=0o700)
+    shutil.chown(os.path.join(lower, "state"), bench.owner, bench.owner)
+    with without_idmapped_mounts(bench, lower) as merged:
+        state = os.path.join(merged, "state")
+        row = identity(bench.agent("true", state=state).expect(0))
+        must(row["enforced"] == "best-effort" and "the state directory's file system" in row["evidence"], str(row))
+        refused = bench.agent("true", "--identity", "own", state=state).expect(125, "wp_codebox_isolation_unavailable")
+        must("the state directory's file system" in refused.json["error"]["message"], str(refused))
 
 
 def an_id_is_free_again_whatever_process_is_killed(bench):
@@ -492,6 +511,78 @@ def a_service_that_root_started_gives_its_guests_uids_of_their_own(bench):
     must(running(script) == 0, "it is still there")
 
 
+def as_a_user(case):
+    """The same case for a user with subordinate ids."""
+    def users_case(bench):
+        with users_bench(bench, (FIRST, 64)) as user:
+            case(user)
+    users_case.__name__ = f"{case.__name__}_for_a_user"
+    return users_case
+
+
+def a_users_guest_has_one_of_the_users_ids_and_copies_of_what_it_may_write(bench):
+    with users_bench(bench, (FIRST, 64)) as user:
+        source = user.source("private")
+        os.chmod(os.path.join(source, "lib"), 0o700)
+        os.chmod(os.path.join(source, "lib", "a.txt"), 0o600)
+        script = sleeper(345)
+        asked, process, pid = started(user, script)
+        try:
+            uid = int(status(pid, "Uid:")[0])
+            must(FIRST <= uid < FIRST + 64 and status(pid, "Gid:")[0] == str(uid), f"the guest runs as {status(pid, 'Uid:')}")
+        finally:
+            slain(pid)
+            user.finish(asked, process)
+        # Without an option, in WordPress, and in the guest that checks.
+        script = "test $(stat -c %u:%a lib/a.txt) = 1000:600 && echo four >> lib/a.txt && wp option update blogname changed"
+        check = "sh -c 'grep -q four lib/a.txt && wp option get home'"
+        answer = user.agent(script, "--check", check, source=source).expect(0)
+        rows = attested(user, answer)
+        must(len(rows) >= 2 and all(row["enforced"] == "enforced" for row in rows), str(rows))
+        must(view_of(user, answer) == ["copy"], str(view_of(user, answer)))
+        must([row["relativePath"] for row in answer.result["changed_files"]] == ["lib/a.txt"], str(answer))
+        with open(os.path.join(source, "lib", "a.txt"), encoding="utf-8") as file:
+            must(file.read() == "one\ntwo\nthree\n", "the source changed")
+        # Where the system has made the user a directory, two state directories cannot give the same id away.
+        runtime = f"/run/user/{user.owner}"
+        os.makedirs(runtime, mode=0o700)
+        try:
+            os.chown(runtime, user.owner, user.owner)
+            os.unlink(os.path.join(user.state, "guest-ids"))
+            user.agent("true").expect(0)
+            must(os.listdir(runtime) == ["wp-codebox-ids"] and not os.path.exists(os.path.join(user.state, "guest-ids")), "the place of the locks")
+        finally:
+            shutil.rmtree(runtime)
+        control = user.agent(script, "--identity", "shared", source=source).expect(0)
+        must(view_of(user, control) == ["overlay"] and identity(control)["enforced"] == "best-effort", str(control))
+
+
+def what_would_be_copied_is_bounded_unless_it_was_asked_for(bench):
+    with users_bench(bench, (FIRST, 64)) as user:
+        source = user.source("many")
+        # With the two directories and files that are there already: one more than is copied.
+        for number in range(4_998):
+            open(os.path.join(source, f"{number}.txt"), "w", encoding="utf-8").close()
+        user.own(source)
+        row = identity(user.agent("true", source=source).expect(0))
+        must(row["enforced"] == "best-effort" and "more than 5000 files" in row["evidence"], str(row))
+        answer = user.agent("echo x > 7.txt", "--identity", "own", source=source).expect(0)
+        must(identity(answer)["enforced"] == "enforced" and len(answer.result["changed_files"]) == 1, str(answer))
+        os.unlink(os.path.join(source, "0.txt"))
+        must(identity(user.agent("true", source=source).expect(0))["enforced"] == "enforced", "the control")
+
+
+def a_user_whose_ids_are_not_there_shares_its_own_and_is_told_why(bench):
+    nothing = "neither are there ids for this user"
+    for ids, option, covered, why in ((None, (), "", nothing), ((500, 100), (), "", nothing), ((FIRST, 64), (), NEWUIDMAP, "uid_map"),
+                                      ((FIRST, 64), ("--guest-ids", f"{FIRST + 64}:5"), "", "none of the guest ids")):
+        with users_bench(bench, ids, covered) as user:
+            row = identity(user.agent("true", *option).expect(0))
+            must(row["enforced"] == "best-effort" and why in row["evidence"], str(row))
+            refused = user.agent("true", *option, "--identity", "own").expect(125, "wp_codebox_isolation_unavailable")
+            must("/etc/subuid" in " ".join(refused.json["error"]["hints"]), str(refused))
+
+
 CASES = [
     two_guests_have_two_kernel_uids_and_neither_is_the_owners,
     the_axis_says_whose_uid_it_is_and_a_floor_can_demand_it,
@@ -499,6 +590,7 @@ CASES = [
     a_tree_that_only_root_reads_is_shown_without_a_copy_and_stays_as_it_is,
     a_tree_of_several_owners_is_copied,
     a_source_whose_file_system_has_no_idmapped_mounts_is_copied,
+    a_state_directory_without_idmapped_mounts_shares_its_owners_identity,
     an_id_is_free_again_whatever_process_is_killed,
     nothing_of_a_run_stays_root_but_what_removes_its_groups,
     a_spawner_has_no_power_that_a_runner_could_use,
@@ -509,4 +601,17 @@ CASES = [
     a_pipe_can_be_opened_by_its_name,
     a_service_that_root_started_opens_with_the_callers_rights,
     a_service_that_root_started_gives_its_guests_uids_of_their_own,
+    a_users_guest_has_one_of_the_users_ids_and_copies_of_what_it_may_write,
+    what_would_be_copied_is_bounded_unless_it_was_asked_for,
+    a_user_whose_ids_are_not_there_shares_its_own_and_is_told_why,
+    *map(as_a_user, (
+        two_guests_have_two_kernel_uids_and_neither_is_the_owners,
+        bundles_are_equal_under_each_identity,
+        an_id_is_free_again_whatever_process_is_killed,
+        nothing_of_a_run_stays_root_but_what_removes_its_groups,
+        an_exhausted_range_is_refused_and_doctor_says_so,
+        an_id_that_a_process_of_the_host_has_is_never_given_away,
+        a_guest_within_bubblewrap_has_a_uid_of_its_own_too,
+        a_pipe_can_be_opened_by_its_name,
+    )),
 ]

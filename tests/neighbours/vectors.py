@@ -49,11 +49,12 @@ CLASSES = {row["id"].removeprefix("neighbours-"): row for row in (
 MODES = {
     "own": "enforced",
     "socket": "enforced",
+    "subuid": "enforced",
     "shared": "best-effort",
     "alone": "best-effort",
     "reduced": "best-effort",
 }
-IDENTITY_OF_ITS_OWN = ("own", "socket")
+IDENTITY_OF_ITS_OWN = ("own", "socket", "subuid")
 # Modes in which this suite's runs have a memory group: only root can make one here.
 GROUPED = ("own", "socket", "shared", "reduced")
 

@@ -22,19 +22,21 @@ from frames import Conversation
 from harness import Failed, must
 from reduced_cases import POLICY, forbid_user_namespaces
 from service_cases import Activator
+from users import known_as
 from vectors import IDENTITY_OF_ITS_OWN
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PATH = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
 GUEST_IDS = "1800000000:64"
+SUBORDINATE = (1810000000, 64)
 # Above what a guest may have in flight, below what many servers are given.
 FILES_OF_THE_SERVER = 2048
 # Bytes of kernel memory per epoll watch: an item and its entry in the wait queue.
 WATCH = 208
 # For what takes a fraction of a second; a disturbed neighbour may hang.
 PATIENCE = 10
-# Modes whose caller is an unprivileged user, without a range in /etc/subuid.
-AS_USER = ("alone",)
+# Modes whose caller is an unprivileged user, with and without a range in /etc/subuid.
+AS_USER = ("subuid", "alone")
 # Epoll watches that the suite leaves its user.
 WATCHES_LEFT = 1000000
 PROFILE = """id: profile.neighbours
@@ -179,7 +181,8 @@ class Mode:
         if self.name in ("own", "shared", "reduced") and world.knows_identity:
             self.options = ["--identity", "own" if self.name == "own" else "shared", *(["--guest-ids", GUEST_IDS] if self.name == "own" else [])]
         if self.name in AS_USER:
-            self.prefix = self.as_user()
+            ids = SUBORDINATE if self.name == "subuid" else None
+            self.prefix = self.stack.enter_context(known_as(self.uid, ids, self.base))
         if self.name == "socket":
             # The unit's process starts as root; systemd-socket-activate passes a bare environment on.
             self.activator = self.stack.enter_context(Activator(
@@ -194,23 +197,6 @@ class Mode:
             self.cancel(path.split("/")[-3], os.path.basename(path))
         self.settle(30)
         self.stack.close()
-
-    def as_user(self):
-        """A prefix that runs a command as the mode's user, in a mount namespace whose tables of users say what the mode needs."""
-        lines = {"passwd": f"neighbour:x:{self.uid}:{self.uid}::/nonexistent:/bin/sh\n", "group": f"neighbour:x:{self.uid}:\n"}
-        for name in ("passwd", "group", "subuid", "subgid"):
-            text = lines.get(name, "")
-            if name in lines:
-                with open(f"/etc/{name}", encoding="utf-8") as file:
-                    text = file.read() + text
-            self.world.put(f"{self.base}/{name}", text.encode(), 0)
-            os.chmod(f"{self.base}/{name}", 0o644)
-        script = "for n in passwd group subuid subgid; do [ ! -e /etc/$n ] || mount --bind \"$0/$n\" /etc/$n || exit 1; done; echo ready; exec cat"
-        holder = subprocess.Popen(["unshare", "-m", "--propagation", "private", "sh", "-c", script, self.base], stdin=subprocess.PIPE,
-                                  stdout=subprocess.PIPE, env=PATH)
-        self.stack.callback(ended, holder)
-        must(line_of(holder, "ready", PATIENCE), "the namespace with its own tables of users was not made")
-        return ["nsenter", "-m", "-t", str(holder.pid), "setpriv", f"--reuid={self.uid}", f"--regid={self.uid}", "--clear-groups"]
 
     def serve(self):
         """The web server; answers its port."""

@@ -10,6 +10,7 @@ from checkpoint_cases import CHANGE, HARM
 from frames import awaited
 from harness import NotHere, must, slain, tree
 from sandbox import Sandbox, call, forget, kept, profile, snapshots
+from users import users_bench
 
 CHANGED = {"plugin.php": b"changed\n", "lib": None, "lib/b.txt": b"b\n", "tool.sh": b"run\n"}
 
@@ -248,17 +249,26 @@ def each_guest_that_replaces_another_has_an_identity_of_its_own(bench):
     """The outer number in a guest's uid map is the spawner's own number for the guest, or the owner's kernel uid."""
     if os.geteuid() != 0:
         raise NotHere("a kernel uid of its own")
-    owner = str(os.stat(bench.state).st_uid)
-    for choice, expected in (("own", "1"), ("shared", owner)):
-        box = Sandbox(bench, None, "10m", "null", "--identity", choice)
-        seen = [box.sh("cat /proc/self/uid_map").split()]
-        box.snapshot("one")
-        box.do("restore", "one").expect(0)
-        seen.append(box.sh("cat /proc/self/uid_map").split())
-        must(box.ask({"type": "reset"})["type"] == "answer", "no reset")
-        seen.append(box.sh("cat /proc/self/uid_map").split())
-        must(seen == [["1000", expected, "1"]] * 3, f"{choice}: {seen}")
-        box.end()
+    with users_bench(bench, (1_912_346_000, 64)) as user:
+        for somebody in (bench, user):
+            owner = str(os.stat(somebody.state).st_uid)
+            for choice, expected in (("own", "1"), ("shared", owner)):
+                replaced(somebody, choice, expected)
+
+
+def replaced(bench, choice, expected):
+    """Each guest of a held sandbox reads its own uid map, and what was written before it was replaced."""
+    box = Sandbox(bench, None, "10m", "null", "--identity", choice)
+    box.sh("wp option update blogname changed && echo one > /workspace/plugin/one")
+    look = "cat /proc/self/uid_map; wp option get blogname; cat /workspace/plugin/one"
+    seen = [box.sh(look).split()]
+    box.snapshot("one")
+    box.do("restore", "one").expect(0)
+    seen.append(box.sh(look).split())
+    must(seen == [["1000", expected, "1", "changed", "one"]] * 2, f"{choice}: {seen}")
+    must(box.ask({"type": "reset"})["type"] == "answer", "no reset")
+    must(box.sh("cat /proc/self/uid_map").split() == ["1000", expected, "1"], choice)
+    box.end()
 
 
 CASES = [

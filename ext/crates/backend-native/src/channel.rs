@@ -23,7 +23,7 @@ use wp_codebox_contracts::{GuestReply, GuestRequest};
 /// Largest packet either side accepts, bytes.
 pub(crate) const PACKET: usize = 256 * 1024;
 /// Most descriptors beside one packet.
-const DESCRIPTORS: usize = 4;
+const DESCRIPTORS: usize = 8;
 
 /// What one receive came to.
 #[derive(Debug)]

@@ -65,6 +65,7 @@ pub(crate) fn start(
     let (mut channel, theirs) = Channel::pair().map_err(errno("channel"))?;
     let (lifetime_read, lifetime) = pipe_with(PipeFlags::CLOEXEC).map_err(errno("pipe"))?;
     let translated = options.identity.spawner().map(|one| one.translate(plan));
+    let translated = translated.transpose().map_err(host("copy"))?;
     let plan = translated.as_ref().unwrap_or(plan);
     let bytes = serde_json::to_vec(plan).map_err(|_| LaunchError::Protocol {
         detail: "the plan is no JSON",
@@ -80,7 +81,7 @@ pub(crate) fn start(
     let around = options.sandbox.kind();
     let given = [plan_read.as_fd(), theirs.as_fd(), lifetime_read.as_fd()];
     let started = match options.identity {
-        GuestIdentity::Own(spawner) => spawner.launch(&wrapped, given),
+        GuestIdentity::Own(spawner) => spawner.launch(&wrapped, given, options.cgroup),
         GuestIdentity::Shared { .. } => {
             let [plan, channel, lifetime] = given;
             spawn(&wrapped, plan, channel, lifetime)
@@ -92,7 +93,12 @@ pub(crate) fn start(
     })?;
     drop((plan_read, theirs, lifetime_read));
     let until = Instant::now() + options.ready_timeout;
-    let begun = grouping::join(options.cgroup, process.pid())
+    // A user's spawner has entered it already, while the process was still the user's own.
+    let joined = match options.identity.store() {
+        Some(_) => Ok(()),
+        None => grouping::join(options.cgroup, process.pid()),
+    };
+    let begun = joined
         .map_err(host("cgroup"))
         .and_then(|()| send_plan(plan_write, &bytes, until).map_err(host("plan")))
         .and_then(|()| await_ready(&mut channel, &mut process, plan, options.ready_timeout));

@@ -66,7 +66,7 @@ pub use self_test::{
     LauncherIdentity, SELF_TEST_LIMITS, SelfTest, SelfTestRequest, Trial, run_self_test, self_test,
 };
 pub use spawner::{
-    GuestIdentity, Spawner, SpawnerError, SpawnerRequestSpec, ViewSource, ViewState,
+    GuestIdentity, GuestStore, Spawner, SpawnerError, SpawnerRequestSpec, ViewSource, ViewState,
 };
 pub use template::{
     LeftTemplate, Sweep, Template, TemplateError, TemplateRequest, ensure_template, sweep_templates,

@@ -7,7 +7,7 @@
 
 use crate::cgroup::Cgroup;
 use crate::guest::LaunchOptions;
-use crate::host::{HostLayout, SystemEntry, SystemEntryKind};
+use crate::host::HostLayout;
 use crate::host_facts::HostFacts;
 use crate::launching::observe;
 use crate::probe_plan::probe_plan;
@@ -168,7 +168,10 @@ fn run(request: &SelfTestRequest<'_>, facts: HostFacts, launcher: LauncherIdenti
 }
 
 fn attempt(request: &SelfTestRequest<'_>, level: IsolationLevel, facts: &HostFacts) -> Trial {
-    let plan = plan(request.host, level);
+    let place = request
+        .state_dir
+        .join(format!(".self-test-{}", std::process::id()));
+    let plan = plan(request.host, level, &place);
     let options = LaunchOptions {
         launcher: request.launcher,
         sandbox: request.sandbox,
@@ -178,9 +181,14 @@ fn attempt(request: &SelfTestRequest<'_>, level: IsolationLevel, facts: &HostFac
     };
     let seen = match level {
         IsolationLevel::Full | IsolationLevel::None => {
-            observe(&plan, &options).map_err(|e| (e.to_string(), e.body()))
+            let made = fs::create_dir(&place);
+            let seen = observe(&plan, &options).map_err(|e| (e.to_string(), e.body()));
+            if made.is_ok() {
+                let _ = fs::remove_dir(&place);
+            }
+            seen
         }
-        IsolationLevel::Reduced => observe_reduced(request.state_dir, &plan, &options),
+        IsolationLevel::Reduced => observe_reduced(&place, &plan, &options),
     };
     match seen {
         Ok(report) => Trial {
@@ -198,33 +206,33 @@ fn attempt(request: &SelfTestRequest<'_>, level: IsolationLevel, facts: &HostFac
 
 /// A guest at `reduced` needs its directories on the host's disk first.
 fn observe_reduced(
-    state_dir: &Path,
+    place: &Path,
     plan: &LaunchPlan,
     options: &LaunchOptions<'_>,
 ) -> Result<IsolationReport, (String, ErrorBody)> {
-    let place = state_dir.join(format!(".self-test-{}", std::process::id()));
-    let seen = GuestTree::lay_out(plan, &place)
+    let seen = GuestTree::lay_out(plan, place)
         .map_err(|e| (e.to_string(), e.body()))
         .and_then(|tree| observe(tree.plan(), options).map_err(|e| (e.to_string(), e.body())));
     // Small, and named after this process: what stays is in nobody's way.
-    let _ = remove_tree(&place);
+    let _ = remove_tree(place);
     seen
 }
 
-/// A run's shape with small limits: system directories, scratch, and an overlay like a mount's.
-fn plan(host: &HostLayout, level: IsolationLevel) -> LaunchPlan {
+/// A run's shape with small limits: system directories, scratch, and an overlay like a mount's,
+/// over a directory of the state directory.
+fn plan(host: &HostLayout, level: IsolationLevel, lower: &Path) -> LaunchPlan {
     let mut plan = probe_plan(host);
     plan.purpose = LaunchPurpose::Probe;
     plan.level = level;
     plan.limits = SELF_TEST_LIMITS;
-    let directory = |entry: &&SystemEntry| entry.kind == SystemEntryKind::Directory;
-    let lower = host.system.iter().find(directory);
-    if let (IsolationLevel::Full, Some(lower), Ok(target)) =
-        (level, lower, GuestPath::new("/workspace/self-test"))
-    {
+    if let (IsolationLevel::Full, Some(lower), Ok(target)) = (
+        level,
+        lower.to_str(),
+        GuestPath::new("/workspace/self-test"),
+    ) {
         plan.writable.push(target.clone());
         plan.mounts.push(LaunchMount::Overlay {
-            lowers: vec![HostSource::of(&lower.path)],
+            lowers: vec![HostSource::of(lower)],
             target,
             capture: Some(0),
         });

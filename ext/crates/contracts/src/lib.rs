@@ -94,8 +94,8 @@ pub use run_lifecycle::{
     RunSeen, RunState, RunTransitionError, RuntimeRunResult, SeenCancellation, SeenScratch,
 };
 pub use spawner::{
-    GuestIds, IdentityChoice, InvalidGuestIds, KernelIds, SPAWNER_ROLE, SpawnerPlan, SpawnerReply,
-    SpawnerRequest, SpawnerView, ViewAccess,
+    GuestIds, IdentityChoice, InvalidGuestIds, KernelIds, NEWGIDMAP, NEWUIDMAP, SPAWNER_ROLE,
+    STORE, SpawnerPlan, SpawnerReply, SpawnerRequest, SpawnerView, ViewAccess,
 };
 pub use task::TaskInput;
 pub use workflow::{

@@ -3,7 +3,9 @@
 //! What the kernel counts per uid (epoll watches, inotify instances, descriptors in flight) is
 //! shared by everything that runs as that uid. A spawner takes a free uid of the operator's range
 //! while it is root, prepares idmapped mounts of what guests will see, gives root up, and then
-//! serves one runner over a SEQPACKET channel: one JSON message per packet. It is started as
+//! serves one runner over a SEQPACKET channel: one JSON message per packet. Started by a user whom
+//! the administrator gave subordinate ids, it takes one of those, and what guests will see is
+//! copied into a file system of its own, or shown as it is. It is started as
 //! `wp-codebox-launch spawner` with the descriptors of [`crate::LauncherFd`]; its plan is a
 //! [`SpawnerPlan`].
 
@@ -11,6 +13,14 @@ use serde::{Deserialize, Serialize};
 
 /// The launcher's only argument in this role.
 pub const SPAWNER_ROLE: &str = "spawner";
+
+/// Maps subordinate user ids for a user; set-uid root, or with CAP_SETUID.
+pub const NEWUIDMAP: &str = "/usr/bin/newuidmap";
+/// Maps subordinate group ids.
+pub const NEWGIDMAP: &str = "/usr/bin/newgidmap";
+
+/// Name of the file system of a user's spawner, below [`SpawnerPlan::place`].
+pub const STORE: &str = "store";
 
 /// User and group ids of guests that the operator set aside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,6 +77,15 @@ impl GuestIds {
             && self.count >= 1
             && self.count <= 65_536
             && self.first.saturating_add(self.count) <= i32::MAX as u32
+    }
+
+    /// The ids that both ranges have.
+    #[must_use]
+    pub fn common(self, other: Self) -> Option<Self> {
+        let first = self.first.max(other.first);
+        let end = |ids: Self| ids.first.saturating_add(ids.count);
+        let count = end(self).min(end(other)).checked_sub(first)?;
+        (count > 0).then_some(Self { first, count })
     }
 
     /// Whether an id is one of them.
@@ -145,11 +164,11 @@ pub struct SpawnerPlan {
     pub guest_id: u32,
     /// The ids to choose from.
     pub ids: GuestIds,
-    /// Root's file in which the byte of each id in use is locked.
+    /// File in which the byte of each id in use is locked: root's, or the user's own.
     pub locks: String,
-    /// Root's directory that is covered by the views, in the spawner's mount namespace only.
+    /// Directory that is covered by the views, in the spawner's mount namespace only.
     pub place: String,
-    /// What launchers will see below `place`.
+    /// What launchers will see below `place`. A user's spawner has none at its start.
     pub views: Vec<SpawnerView>,
 }
 
@@ -162,7 +181,8 @@ pub enum SpawnerRequest {
         /// Position in the plan.
         index: usize,
     },
-    /// Start a launcher as the guest's kernel user. Packet carries its three descriptors.
+    /// Start a launcher as the guest's kernel user. Packet carries its three descriptors; after
+    /// them the open member files of control groups that it enters while it is still the owner's.
     Launch {
         /// What wraps the launcher, with all arguments; empty: the launcher itself.
         wrapper: Vec<String>,
@@ -171,6 +191,14 @@ pub enum SpawnerRequest {
     Kill {
         /// As `Launched` told.
         pid: i32,
+    },
+    /// Show a host directory below the place, with its owners and modes as they are. Only a user's
+    /// spawner does, which can open what its runner can.
+    Show {
+        /// Its name there; letters, digits and hyphens.
+        name: String,
+        /// Absolute path.
+        path: String,
     },
     /// Make the files of a guest's scratch appear as the state owner's. Packet carries a detached
     /// mount of it, which the caller keeps.
@@ -189,7 +217,8 @@ pub enum SpawnerReply {
         /// Why there is none: EINVAL, the file system has no idmapped mounts.
         errno: i32,
     },
-    /// Root is given up.
+    /// Root is given up. A user's spawner has [`STORE`] below the place, and the packet carries a
+    /// detached mount of it in which the guest's files are the state owner's.
     Ready {
         /// Kernel uid and gid of all guests of this spawner.
         id: u32,
@@ -214,6 +243,11 @@ pub enum SpawnerReply {
         user_us: u64,
         /// System CPU, microseconds.
         system_us: u64,
+    },
+    /// What came of `Show`; 0: done.
+    Shown {
+        /// errno.
+        errno: i32,
     },
     /// What came of `Expose`; 0: done.
     Exposed {
@@ -257,6 +291,21 @@ mod tests {
             let error = GuestIds::parse(wrong).unwrap_err();
             assert!(error.to_string().contains("FIRST:COUNT"), "{wrong}");
         }
+    }
+
+    #[test]
+    fn ranges_have_ids_in_common_or_not() {
+        let ids = |first, count| GuestIds { first, count };
+        assert_eq!(ids(10, 10).common(ids(15, 10)), Some(ids(15, 5)));
+        assert_eq!(ids(15, 10).common(ids(10, 10)), Some(ids(15, 5)));
+        assert_eq!(ids(10, 10).common(ids(12, 3)), Some(ids(12, 3)));
+        assert_eq!(ids(10, 10).common(ids(20, 10)), None);
+        assert_eq!(ids(10, 10).common(ids(30, 10)), None);
+        let endless = ids(u32::MAX - 1, u32::MAX);
+        assert_eq!(
+            endless.common(ids(u32::MAX - 1, 1)),
+            Some(ids(u32::MAX - 1, 1))
+        );
     }
 
     #[test]

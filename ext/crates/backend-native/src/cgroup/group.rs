@@ -3,7 +3,7 @@
 use super::meter::Meter;
 use super::place::{CgroupError, CgroupPlace, Hierarchy, membership};
 use super::{PREFIX, remove_cgroups};
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use std::fs;
 use std::io::{self, Write};
@@ -150,6 +150,11 @@ impl RunCgroup {
             rustix::io::retry_on_intr(|| rustix::io::write(members, text.as_bytes()))?;
         }
         Ok(())
+    }
+
+    /// Its files of members, which take the number of a process, or 0 for the writer.
+    pub(crate) fn members(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.members.iter().map(AsFd::as_fd)
     }
 
     /// Whether the kernel says that a process is in the group, by its memory hierarchy.

@@ -14,4 +14,5 @@ mod tree;
 
 pub(crate) use disk::DiskWatch;
 pub use root::GuestRoot;
+pub(crate) use tree::open_source;
 pub use tree::{GuestTree, LayoutError};

@@ -334,7 +334,7 @@ impl GuestTree {
 }
 
 /// Opens what was checked: where an inode is named, that one or nothing.
-fn open_source(source: &HostSource) -> Result<OwnedFd, Errno> {
+pub(crate) fn open_source(source: &HostSource) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let Some(wanted) = source.inode else {
         return rustix::fs::open(&source.path, flags, Mode::empty());

@@ -1,6 +1,6 @@
 //! A kernel id that no other guest and no process of the host has.
 //!
-//! Each id is one byte of root's lock file; the lock belongs to the spawner's open file
+//! Each id is one byte of a lock file, root's or the user's own; the lock belongs to the spawner's open file
 //! description, so the kernel frees it with the process, however that ends. A killed spawner may
 //! leave processes of its id for a moment: an id whose byte is free is taken only when the kernel
 //! knows no process with that uid.
@@ -38,7 +38,11 @@ impl Lease {
 /// Locks the first free id. Where the search begins differs by process: two starts at once
 /// seldom meet, and a freed id is not used again at once.
 pub(super) fn take(plan: &SpawnerPlan) -> Result<Lease, Failure> {
-    let lock = lock_file(&plan.locks)?;
+    let lock = if rustix::process::geteuid().is_root() {
+        roots_file(&plan.locks)?
+    } else {
+        users_file(&plan.locks)?
+    };
     let count = plan.ids.count;
     let start = rustix::process::getpid()
         .as_raw_nonzero()
@@ -62,7 +66,7 @@ pub(super) fn take(plan: &SpawnerPlan) -> Result<Lease, Failure> {
 
 /// Root's file below directories of root's, made where it is missing. A directory that others may
 /// write is refused: they could put another file in its place.
-fn lock_file(path: &str) -> Result<OwnedFd, Failure> {
+fn roots_file(path: &str) -> Result<OwnedFd, Failure> {
     let refused = || Failure::rule(Step::GuestIds, "others than root may change the lock file");
     let path = Path::new(path);
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
@@ -87,6 +91,20 @@ fn lock_file(path: &str) -> Result<OwnedFd, Failure> {
     let stat = fstat(&lock).at(Step::GuestIds, "file")?;
     if stat.st_uid != 0 {
         return Err(refused());
+    }
+    Ok(lock)
+}
+
+/// The file of a user, whose other processes are trusted: the ids are this user's to give away.
+fn users_file(path: &str) -> Result<OwnedFd, Failure> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let lock = open(path, flags, Mode::RUSR | Mode::WUSR).at(Step::GuestIds, "file")?;
+    let stat = fstat(&lock).at(Step::GuestIds, "file")?;
+    if stat.st_uid != rustix::process::geteuid().as_raw() {
+        return Err(Failure::rule(
+            Step::GuestIds,
+            "the lock file belongs to another user",
+        ));
     }
     Ok(lock)
 }

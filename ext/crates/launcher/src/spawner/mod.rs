@@ -3,7 +3,9 @@
 //! Started by root, it does what only root can: it takes a free id, turns the sources into
 //! idmapped mounts in which their owner is that id, and enters a user namespace that maps two
 //! ids only: the state's owner as 0 and the guest's as 1. From then on it has no power over
-//! anything else of the host. Launchers are its children and run as the guest's id without any
+//! anything else of the host. Started by a user with subordinate ids, `newuidmap` and `newgidmap`
+//! map the two for it; it has no rights that its runner lacks but those over the guest's id, so
+//! it shows whatever the runner names (see `store`). Launchers are its children and run as the guest's id without any
 //! capability; paths they name are resolved in this process's mount namespace with the guest's
 //! rights, so a runner cannot make it show what was not given before root was gone.
 //!
@@ -12,13 +14,14 @@
 
 mod ids;
 mod serve;
+mod store;
 mod user_namespace;
 mod views;
 
 use crate::channel::{Channel, Incoming};
 use crate::error::{At, Failure, Step};
 use crate::{NOT_STARTED, plan};
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
 use wp_codebox_contracts::{
     GuestReply, KernelIds, PLAN_VERSION, SpawnerPlan, SpawnerReply, SpawnerRequest,
@@ -58,15 +61,18 @@ pub(crate) fn main(plan: OwnedFd, channel: &Channel, lifetime: &OwnedFd) -> Exit
 fn run(plan: OwnedFd, channel: &Channel, lifetime: &OwnedFd) -> Result<(), Failure> {
     let plan: SpawnerPlan = plan::read_json(plan)?;
     check(&plan)?;
-    if !rustix::process::geteuid().is_root() {
-        return Err(Failure::rule(Step::GiveUpRoot, "not started as root"));
+    let by_root = rustix::process::geteuid().is_root();
+    if !by_root && !plan.views.is_empty() {
+        return Err(Failure::rule(Step::View, "not started as root"));
     }
     // What a killed launcher leaves is waited for here, not by the host's init in its own time.
     crate::reduced::adopt_orphans()?;
     let sources = sources(channel, plan.views.len())?;
     let lease = ids::take(&plan)?;
     let guest = lease.ids();
-    views::prepare(&plan, sources, guest, channel)?;
+    if by_root {
+        views::prepare(&plan, sources, guest, channel)?;
+    }
     let program = rustix::fs::open(
         "/proc/self/exe",
         rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC,
@@ -82,8 +88,20 @@ fn run(plan: OwnedFd, channel: &Channel, lifetime: &OwnedFd) -> Result<(), Failu
         },
     )?;
     views::check_scratch(&exposed)?;
-    channel.send(&SpawnerReply::Ready { id: guest.uid })?;
-    let served = serve::serve(channel, lifetime, &program, &exposed);
+    let mut means = serve::Means {
+        program,
+        exposed,
+        place: None,
+    };
+    let ready = SpawnerReply::Ready { id: guest.uid };
+    if by_root {
+        channel.send(&ready)?;
+    } else {
+        let (place, store) = store::make(&plan.place)?;
+        channel.send_with(&ready, &[store.as_fd()])?;
+        means.place = Some(place);
+    }
+    let served = serve::serve(channel, lifetime, &means);
     ids::end_all_of_guest();
     drop(lease);
     served
@@ -91,9 +109,6 @@ fn run(plan: OwnedFd, channel: &Channel, lifetime: &OwnedFd) -> Result<(), Failu
 
 fn check(plan: &SpawnerPlan) -> Result<(), Failure> {
     let rule = |what| Err(Failure::rule(Step::Plan, what));
-    let name = |name: &str| {
-        !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
-    };
     if plan.version != PLAN_VERSION {
         return rule("unknown version");
     }
@@ -106,7 +121,7 @@ fn check(plan: &SpawnerPlan) -> Result<(), Failure> {
     let names_fit = plan
         .views
         .iter()
-        .all(|view| name(&view.name) && view.covered.iter().all(|covered| name(covered)));
+        .all(|view| is_name(&view.name) && view.covered.iter().all(|covered| is_name(covered)));
     let places_fit = [&plan.locks, &plan.place]
         .iter()
         .all(|path| path.starts_with('/') && !path.contains("/.."));
@@ -114,6 +129,10 @@ fn check(plan: &SpawnerPlan) -> Result<(), Failure> {
         return rule("views");
     }
     Ok(())
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }
 
 /// One descriptor per view, in order.

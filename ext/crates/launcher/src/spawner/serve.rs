@@ -2,6 +2,7 @@
 
 use super::GUEST;
 use super::ids::become_user;
+use super::store::Place;
 use crate::channel::{Channel, Incoming};
 use crate::error::{At, Failure, Step};
 use crate::init::{child_signals, micros};
@@ -18,13 +19,18 @@ use wp_codebox_contracts::{LauncherFd, SpawnerReply, SpawnerRequest};
 /// Most launchers alive at once: a working guest, one that replaces it, a browser's, checks.
 const LAUNCHERS: usize = 16;
 
+/// What requests are fulfilled with.
+pub(super) struct Means {
+    /// The launcher.
+    pub(super) program: OwnedFd,
+    /// In which a guest's user is the state's owner.
+    pub(super) exposed: OwnedFd,
+    /// Where a user's spawner shows more.
+    pub(super) place: Option<Place>,
+}
+
 /// Serves requests until the runner is gone, then kills what was started.
-pub(super) fn serve(
-    channel: &Channel,
-    lifetime: &OwnedFd,
-    program: &OwnedFd,
-    exposed: &OwnedFd,
-) -> Result<(), Failure> {
+pub(super) fn serve(channel: &Channel, lifetime: &OwnedFd, means: &Means) -> Result<(), Failure> {
     let signals = child_signals()?;
     let mut launchers = BTreeMap::new();
     let mut buffer = Vec::new();
@@ -53,13 +59,7 @@ pub(super) fn serve(
                 // Its descriptors are closed; the runner is our own and sends no such thing.
                 Incoming::Malformed => {}
                 Incoming::Request(request, descriptors) => {
-                    obey(
-                        channel,
-                        &mut launchers,
-                        (program, exposed),
-                        request,
-                        descriptors,
-                    )?;
+                    obey(channel, &mut launchers, means, request, descriptors)?;
                 }
             }
         }
@@ -73,15 +73,16 @@ pub(super) fn serve(
 fn obey(
     channel: &Channel,
     launchers: &mut BTreeMap<i32, OwnedFd>,
-    (program, exposed): (&OwnedFd, &OwnedFd),
+    means: &Means,
     request: SpawnerRequest,
-    descriptors: Vec<OwnedFd>,
+    mut descriptors: Vec<OwnedFd>,
 ) -> Result<(), Failure> {
     match request {
         SpawnerRequest::Launch { wrapper } => {
+            let groups = descriptors.split_off(descriptors.len().min(3));
             let launched = match <[OwnedFd; 3]>::try_from(descriptors) {
                 Ok(_) if launchers.len() >= LAUNCHERS => Err(Errno::AGAIN),
-                Ok(given) => launch(program, &wrapper, &given),
+                Ok(given) => launch(&means.program, &wrapper, &given, &groups),
                 Err(_) => Err(Errno::BADF),
             };
             match launched {
@@ -101,6 +102,13 @@ fn obey(
             }
             Ok(())
         }
+        SpawnerRequest::Show { name, path } => {
+            // Root's views are made before root is given up, and no others.
+            let shown = means.place.as_ref().ok_or(Errno::PERM);
+            let errno = shown.and_then(|place| place.show(&name, &path));
+            let errno = errno.map_or_else(Errno::raw_os_error, |()| 0);
+            channel.send(&SpawnerReply::Shown { errno })
+        }
         SpawnerRequest::Expose => {
             let [mount] = match <[OwnedFd; 1]>::try_from(descriptors) {
                 Ok(one) => one,
@@ -111,7 +119,7 @@ fn obey(
             };
             // The kernel asks for power over the file system's user namespace: only a scratch
             // that one of these launchers mounted passes, whatever descriptor is sent.
-            let done = set_idmap(mount.as_fd(), QUIET, exposed.as_fd());
+            let done = set_idmap(mount.as_fd(), QUIET, means.exposed.as_fd());
             let errno = done.map_or_else(Errno::raw_os_error, |()| 0);
             channel.send(&SpawnerReply::Exposed { errno })
         }
@@ -124,6 +132,7 @@ fn launch(
     program: &OwnedFd,
     wrapper: &[String],
     given: &[OwnedFd; 3],
+    groups: &[OwnedFd],
 ) -> Result<(i32, OwnedFd), Errno> {
     let strings = |list: &[String]| {
         let made: Result<Vec<_>, _> = list.iter().map(|one| CString::new(one.as_str())).collect();
@@ -137,6 +146,10 @@ fn launch(
     match unsafe { libc::fork() } {
         -1 => Err(crate::mounting::last_errno()),
         0 => {
+            // Version 1 moves a process only for its own user. One that stays outside is reported.
+            for group in groups {
+                let _ = rustix::io::write(group, b"0");
+            }
             let _ = start(program, wrapper.is_empty(), &arguments, given);
             // SAFETY: ends the child without running anything of the parent's state.
             unsafe { libc::_exit(127) }

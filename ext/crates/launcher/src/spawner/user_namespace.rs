@@ -1,7 +1,8 @@
 //! User namespaces whose maps this process does not write itself.
 //!
 //! A process may map ids other than its own only from the parent namespace with CAP_SETUID
-//! there, so a forked child that stayed behind writes the maps.
+//! there, so a forked child that stayed behind writes the maps. A user's has it done by
+//! `newuidmap` and `newgidmap`, which look the ids up in /etc/subuid and /etc/subgid.
 
 use super::{GUEST, OWNER};
 use crate::error::{At, Failure, Step};
@@ -12,7 +13,11 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Gid, Pid, Signal, Uid, WaitOptions, kill_process, waitpid};
 use rustix::thread::UnshareFlags;
 use std::fs;
-use wp_codebox_contracts::{KernelIds, SpawnerPlan};
+use std::process::Command;
+use wp_codebox_contracts::{KernelIds, NEWGIDMAP, NEWUIDMAP, SpawnerPlan};
+
+/// Gives the namespace of a process its maps of users and groups.
+type MapWriter = fn(i32, &str, &str) -> Result<(), Failure>;
 
 /// A namespace that maps `inside` to one id of the caller's namespace: for idmapped mounts.
 pub(super) fn of(inside: u32, outside: KernelIds) -> Result<OwnedFd, Failure> {
@@ -71,6 +76,23 @@ fn write_maps(pid: i32, uids: &str, gids: &str) -> Result<(), Failure> {
     fs::write(format!("/proc/{pid}/gid_map"), gids).at(Step::GidMap, "view")
 }
 
+/// The same by the programs that the system gives its users for it.
+fn have_maps_written(pid: i32, uids: &str, gids: &str) -> Result<(), Failure> {
+    let written = |step, program: &'static str, map: &str| {
+        let done = Command::new(program)
+            .arg(pid.to_string())
+            .args(map.split_whitespace())
+            .status()
+            .at(step, program)?;
+        match done.success() {
+            true => Ok(()),
+            false => Err(Failure::rule(step, program)),
+        }
+    };
+    written(Step::UidMap, NEWUIDMAP, uids)?;
+    written(Step::GidMap, NEWGIDMAP, gids)
+}
+
 /// Enters the namespace of the spawner, with mounts of its own, as the state's owner, and keeps
 /// the capabilities that hold in there only.
 pub(super) fn enter(plan: &SpawnerPlan, guest: KernelIds) -> Result<(), Failure> {
@@ -81,12 +103,17 @@ pub(super) fn enter(plan: &SpawnerPlan, guest: KernelIds) -> Result<(), Failure>
         line(plan.owner.gid, guest.gid),
     );
     let (entered, enter) = pipe_with(PipeFlags::CLOEXEC).at(Step::Unshare, "pipe")?;
+    let (write, refused): (MapWriter, _) = if rustix::process::geteuid().is_root() {
+        (write_maps, "the maps of the spawner")
+    } else {
+        (have_maps_written, "newuidmap or newgidmap, which refused")
+    };
     // SAFETY: this process has a single thread, so the child may run any code.
     let raw = unsafe { libc::fork() };
     if raw == 0 {
         drop(enter);
         let told = rustix::io::retry_on_intr(|| rustix::io::read(&entered, &mut [0_u8; 1]));
-        let written = matches!(told, Ok(1)) && write_maps(own, &uids, &gids).is_ok();
+        let written = matches!(told, Ok(1)) && write(own, &uids, &gids).is_ok();
         // SAFETY: ends the child without running anything of the parent's state.
         unsafe { libc::_exit(i32::from(!written)) }
     }
@@ -104,7 +131,7 @@ pub(super) fn enter(plan: &SpawnerPlan, guest: KernelIds) -> Result<(), Failure>
         .at(Step::UidMap, "map writer")?;
     inside?;
     if status.and_then(|(_, status)| status.exit_status()) != Some(0) {
-        return Err(Failure::rule(Step::UidMap, "the maps of the spawner"));
+        return Err(Failure::rule(Step::UidMap, refused));
     }
     let (uid, gid) = (Uid::from_raw(OWNER), Gid::from_raw(OWNER));
     rustix::thread::set_thread_groups(&[gid]).at(Step::GiveUpRoot, "groups")?;

@@ -84,16 +84,10 @@ pub(super) fn prepare(
 
 /// Attaches the views below `place` in a mount namespace that no other process has.
 fn attach_all(plan: &SpawnerPlan, mounts: &[Option<OwnedFd>]) -> Result<(), Failure> {
-    crate::namespaces::unshare(UnshareFlags::NEWNS, "mount namespace")?;
-    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-    mount_change("/", private).at(Step::Propagation, "private")?;
-    make_place(&plan.place)?;
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let base = rustix::fs::open(&plan.place, flags, Mode::empty()).at(Step::View, "place")?;
-    let quiet = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
-    let options = [("size", "1m"), ("mode", "0755")];
-    let place = new_mount("tmpfs", &options, &[], quiet).at(Step::View, "tmpfs")?;
-    attach(place.as_fd(), base.as_fd()).at(Step::View, "attach")?;
+    crate::namespaces::unshare(UnshareFlags::NEWNS, "mount namespace")?;
+    make_place(&plan.place)?;
+    let place = cover_place(&plan.place)?;
     for (view, mount) in plan.views.iter().zip(mounts) {
         let Some(mount) = mount else { continue };
         let point = directory(&place, &view.name)?;
@@ -115,6 +109,19 @@ fn attach_all(plan: &SpawnerPlan, mounts: &[Option<OwnedFd>]) -> Result<(), Fail
     Ok(())
 }
 
+/// Covers a directory with an empty file system of this mount namespace only.
+pub(super) fn cover_place(path: &str) -> Result<OwnedFd, Failure> {
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    mount_change("/", private).at(Step::Propagation, "private")?;
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let base = rustix::fs::open(path, flags, Mode::empty()).at(Step::View, "place")?;
+    let quiet = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    let options = [("size", "1m"), ("mode", "0755")];
+    let place = new_mount("tmpfs", &options, &[], quiet).at(Step::View, "tmpfs")?;
+    attach(place.as_fd(), base.as_fd()).at(Step::View, "attach")?;
+    Ok(place)
+}
+
 fn make_place(path: &str) -> Result<(), Failure> {
     match rustix::fs::mkdir(path, Mode::from_raw_mode(0o755)) {
         Ok(()) | Err(Errno::EXIST) => Ok(()),
@@ -122,7 +129,8 @@ fn make_place(path: &str) -> Result<(), Failure> {
     }
 }
 
-fn directory(place: &OwnedFd, name: &str) -> Result<OwnedFd, Failure> {
+/// A new directory below the place.
+pub(super) fn directory(place: &OwnedFd, name: &str) -> Result<OwnedFd, Failure> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     mkdirat(place, name, Mode::from_raw_mode(0o755))
         .and_then(|()| openat(place, name, flags, Mode::empty()))

@@ -32,13 +32,14 @@ pub(crate) struct PathArgs {
     /// their groups. [default: $WP_CODEBOX_CGROUP, else below the runner's own group]
     #[arg(long, value_name = "DIR")]
     pub cgroup: Option<PathBuf>,
-    /// Whose kernel user guests run as: `own`, a user that nothing else on this host has (as root
-    /// only); `shared`, the owner of the state directory; `auto`, own where it can be had.
+    /// Whose kernel user guests run as: `own`, a user that nothing else on this host has (as root,
+    /// or with ids in /etc/subuid and /etc/subgid); `shared`, the owner of the state directory; `auto`, own where it can be had.
     /// [default: $WP_CODEBOX_IDENTITY, else auto]
     #[arg(long, value_name = "KIND", value_parser = ["auto", "own", "shared"])]
     pub identity: Option<String>,
     /// Numbers that are set aside for guests' users and groups.
-    /// [default: $WP_CODEBOX_GUEST_IDS, else 1900000000:4096]
+    /// [default: $WP_CODEBOX_GUEST_IDS, else 1900000000:4096; not as root: those that /etc/subuid and
+    /// /etc/subgid give the user]
     #[arg(long, value_name = "FIRST:COUNT")]
     pub guest_ids: Option<String>,
     /// Directory with the programs of agent presets, one directory per preset.

@@ -4,7 +4,7 @@
 //! the open directory: the guest is told, and searches nothing.
 
 use super::made;
-use super::materialise::{Materialised, materialise};
+use super::materialise::{Materialised, Workshop, materialise};
 use super::sources::{OpenMount, OpenStaged, Shown, open_file, open_source};
 use rustix::fs::{Dir, FileType, Mode, OFlags, ResolveFlags, openat2};
 use serde_json::{Map, Value, json};
@@ -13,11 +13,11 @@ use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use wp_codebox_backend_native::{PlannedComponent, PlannedComponents};
 use wp_codebox_contracts::{
-    Agent, Component, ErrorBody, ErrorCode, GuestPath, IsolationLevel, MountAccess, MountRequest,
-    RunRequest, RuntimePolicy,
+    Agent, Component, ErrorBody, ErrorCode, GuestPath, MountAccess, MountRequest, RunRequest,
+    RuntimePolicy,
 };
 use wp_codebox_policy as policy;
-use wp_codebox_runtime::{Owner, RunDir};
+use wp_codebox_runtime::RunDir;
 
 /// Directory of staged bundles of agents in the guest.
 const BUNDLES: &str = "/run/codebox/staged/agent-bundles";
@@ -242,16 +242,14 @@ pub(super) fn bundle_files(request: &mut RunRequest) -> Result<Vec<OpenStaged>, 
 pub(super) fn ready(
     open: OpenComponents,
     first: usize,
-    owner: Owner,
-    level: IsolationLevel,
-    run_dir: &RunDir,
+    workshop: Workshop<'_>,
 ) -> Result<Vec<ReadyComponent>, ErrorBody> {
     open.rows
         .into_iter()
         .enumerate()
         .map(|(position, row)| {
             Ok(ReadyComponent {
-                shown: materialise(first + position, row.mount, owner, level, run_dir)?,
+                shown: materialise(first + position, row.mount, workshop)?,
                 component: row.component,
                 entry: row.entry,
             })

@@ -1,22 +1,25 @@
 //! The kernel identity of a run's guests, made while the supervisor is still root.
 //!
-//! The state directory, the share directory and the sources of mounts become views in which
-//! their owner is the guest's user. A source that has none is copied into the state directory,
-//! which always has one.
+//! As root, the state directory, the share directory and the sources of mounts become views in
+//! which their owner is the guest's user. A source that has none is copied into the state
+//! directory, which always has one. A user with subordinate ids has no views: sources are copied
+//! into the guests' store.
 
 use super::sources::{OpenMount, Shown};
+use super::subordinate_ids;
 use crate::peer::Caller;
 use rustix::fs::{Mode, OFlags, fstat, openat};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
+use wp_codebox_artifacts::{CaptureLimits, ExcludeRules, TreeError, scan_tree};
 use wp_codebox_backend_native::{
     GUEST_ID, GuestIdentity, Spawner, SpawnerError, SpawnerRequestSpec, ViewSource, ViewState,
 };
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, GuestIds, IdentityChoice, KernelIds, RunRequest, ViewAccess,
 };
-use wp_codebox_runtime::StateDir;
+use wp_codebox_runtime::{Owner, StateDir};
 
 /// Directories of the state directory that no guest's launcher opens.
 const COVERED: [&str; 1] = ["keys"];
@@ -55,20 +58,108 @@ pub(crate) fn make(
         return Ok(GuestIdentity::shared("the request asks for the runner's"));
     }
     if !rustix::process::geteuid().is_root() {
-        return fallback(choice, "root did not start the runner");
+        return match of_user(state, wanted, mounts) {
+            Ok(identity) => Ok(identity),
+            Err(NotOwn::Exhausted(error)) => Err(*error),
+            Err(NotOwn::Because(why)) => {
+                fallback(choice, &format!("root did not start the runner, and {why}"))
+            }
+        };
     }
     let share = caller.with_its_rights(|| open(wanted.share_dir))?;
     match start(state, wanted, caller, mounts, share.as_ref()) {
         Ok(identity) => Ok(identity),
-        Err(error @ SpawnerError::Exhausted { .. }) => {
-            let ids = wanted.ids;
-            Err(ErrorBody::new(ErrorCode::GuestIdsExhausted, error.to_string())
-                .hint("wait until a sandbox has ended, or set aside more: --guest-ids FIRST:COUNT, wp_codebox.guest_ids")
-                .with("first", ids.first)
-                .with("count", ids.count))
-        }
+        Err(error @ SpawnerError::Exhausted { .. }) => Err(exhausted(&error, wanted.ids)),
         Err(error) => fallback(choice, &error.to_string()),
     }
+}
+
+fn exhausted(error: &SpawnerError, ids: GuestIds) -> ErrorBody {
+    ErrorBody::new(ErrorCode::GuestIdsExhausted, error.to_string())
+        .hint("wait until a sandbox has ended, or set aside more: --guest-ids FIRST:COUNT, wp_codebox.guest_ids")
+        .with("first", ids.first)
+        .with("count", ids.count)
+}
+
+/// Why a user's guests do not get an id of their own.
+enum NotOwn {
+    /// They could another time.
+    Exhausted(Box<ErrorBody>),
+    /// One clause.
+    Because(String),
+}
+
+/// Sources that are copied for an identity nobody asked for: what has more inodes or bytes costs
+/// more time and memory than a caller would expect.
+const COPIED: CaptureLimits = CaptureLimits {
+    entries: 5000,
+    total_bytes: 256 * 1024 * 1024,
+    ..CaptureLimits::TREE
+};
+
+/// One of the user's subordinate ids. Sources are copied once the run has somewhere to copy to.
+fn of_user(
+    state: &StateDir,
+    wanted: &Wanted<'_>,
+    mounts: &mut [&mut OpenMount],
+) -> Result<GuestIdentity, NotOwn> {
+    let owner = ids_of(state);
+    let own = KernelIds {
+        uid: rustix::process::geteuid().as_raw(),
+        gid: rustix::process::getegid().as_raw(),
+    };
+    if owner != own {
+        let why = "the state directory belongs to another user or group";
+        return Err(NotOwn::Because(why.to_owned()));
+    }
+    let ids = subordinate_ids::find(own.uid, wanted.ids).map_err(NotOwn::Because)?;
+    if wanted.choice == IdentityChoice::Auto {
+        small_enough(mounts)?;
+    }
+    let (spawner, _) = Spawner::start(SpawnerRequestSpec {
+        launcher: wanted.launcher,
+        owner,
+        guest_id: GUEST_ID,
+        ids,
+        state_dir: state.path(),
+        share_dir: wanted.share_dir,
+        views: Vec::new(),
+    })
+    .map_err(|error| match error {
+        SpawnerError::Exhausted { .. } => NotOwn::Exhausted(Box::new(exhausted(&error, ids))),
+        error => NotOwn::Because(error.to_string()),
+    })?;
+    for mount in mounts.iter_mut() {
+        mount.shown = Shown::Stored;
+    }
+    Ok(GuestIdentity::Own(Arc::new(spawner)))
+}
+
+/// Counts what would be copied. What cannot be read is told when it is needed.
+fn small_enough(mounts: &[&mut OpenMount]) -> Result<(), NotOwn> {
+    let mut left = COPIED;
+    for mount in mounts.iter().filter(|mount| is_directory(&mount.source)) {
+        match scan_tree(mount.source.as_fd(), &ExcludeRules::default(), &left) {
+            Ok(scan) => {
+                left.entries = left.entries.saturating_sub(scan.entries);
+                left.total_bytes = left.total_bytes.saturating_sub(scan.bytes);
+            }
+            Err(TreeError::Limit { .. }) => {
+                return Err(NotOwn::Because(format!(
+                    "the mounts have more than {} files or {} MiB, which are copied for such a guest only when --identity own asks for it",
+                    COPIED.entries,
+                    COPIED.total_bytes >> 20
+                )));
+            }
+            Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
+fn ids_of(state: &StateDir) -> KernelIds {
+    let Owner { uid, gid } = state.owner();
+    KernelIds { uid, gid }
 }
 
 /// The runner's own, where that is enough.
@@ -78,7 +169,7 @@ fn fallback(choice: IdentityChoice, why: &str) -> Result<GuestIdentity, ErrorBod
         IdentityChoice::Own => {
             let message = format!("the sandbox cannot have a kernel user of its own: {why}");
             Err(ErrorBody::new(ErrorCode::IsolationUnavailable, message)
-                .hint("start it as root or through the service's socket (wp_codebox.runner_socket), or ask for --identity auto"))
+                .hint("start it as root or through the service's socket (wp_codebox.runner_socket), give this user ids in /etc/subuid and /etc/subgid, or ask for --identity auto"))
         }
     }
 }
@@ -90,11 +181,7 @@ fn start(
     mounts: &mut [&mut OpenMount],
     share: Option<&OwnedFd>,
 ) -> Result<GuestIdentity, SpawnerError> {
-    let owner = state.owner();
-    let owner = KernelIds {
-        uid: owner.uid,
-        gid: owner.gid,
-    };
+    let owner = ids_of(state);
     let mut views = vec![ViewSource {
         name: "state".to_owned(),
         directory: state.as_fd(),
@@ -139,6 +226,8 @@ fn start(
         owner,
         guest_id: GUEST_ID,
         ids: wanted.ids,
+        state_dir: state.path(),
+        share_dir: wanted.share_dir,
         views,
     })?;
     let mut states = states.into_iter();

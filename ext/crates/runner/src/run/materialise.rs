@@ -8,8 +8,9 @@
 use super::sources::{OpenMount, OpenStaged, Shown};
 use rustix::fs::{Mode, OFlags};
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use wp_codebox_artifacts::{CaptureLimits, ExcludeRules, TreeScan, copy_tree, scan_tree};
+use wp_codebox_backend_native::GuestStore;
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, HostSource, InodeId, IsolationLevel, MountAccess, MountView, Sha256Hex,
     StagedFile,
@@ -34,14 +35,35 @@ fn describe(mount: &OpenMount, error: &wp_codebox_artifacts::TreeError) -> Error
     body.with("target", mount.target.as_str())
 }
 
+/// Where sources are materialised, and for whom.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Workshop<'a> {
+    pub owner: Owner,
+    pub level: IsolationLevel,
+    pub run_dir: &'a RunDir,
+    /// Where copies are made instead of in the run's scratch.
+    pub store: Option<&'a GuestStore>,
+}
+
+impl Workshop<'_> {
+    /// A new directory for a copy, and its path for launchers.
+    fn directory(&self, name: &str) -> Result<(OwnedFd, PathBuf), std::io::Error> {
+        if let Some(store) = self.store {
+            let (directory, path) = store.directory(name)?;
+            return Ok((directory, path.into()));
+        }
+        let path = self.run_dir.scratch(name).map_err(std::io::Error::other)?;
+        Ok((open_dir(&path)?, path))
+    }
+}
+
 /// Scans the source and decides its view.
 pub(crate) fn materialise(
     index: usize,
     mount: OpenMount,
-    owner: Owner,
-    level: IsolationLevel,
-    run_dir: &RunDir,
+    workshop: Workshop<'_>,
 ) -> Result<Materialised, ErrorBody> {
+    let owner = workshop.owner;
     let rules = ExcludeRules::new(&mount.request.exclude);
     let scan = scan_tree(mount.source.as_fd(), &rules, &CaptureLimits::TREE)
         .map_err(|e| describe(&mount, &e))?;
@@ -53,9 +75,9 @@ pub(crate) fn materialise(
     let visible = match mount.shown {
         Shown::ByPath => reachable(&mount),
         Shown::ByView => true,
-        Shown::Never => false,
+        Shown::Never | Shown::Stored => false,
     };
-    if level == IsolationLevel::Full && maps && visible {
+    if workshop.level == IsolationLevel::Full && maps && visible {
         let baseline = mount
             .source
             .try_clone()
@@ -73,10 +95,9 @@ pub(crate) fn materialise(
             scan,
         });
     }
-    let copy = run_dir
-        .scratch(&format!("mount-{index}"))
-        .map_err(|e| e.body())?;
-    let baseline = open_dir(&copy).map_err(|e| copy_failed(&mount, e))?;
+    let (baseline, copy) = workshop
+        .directory(&format!("mount-{index}"))
+        .map_err(|e| copy_failed(&mount, e))?;
     copy_tree(
         mount.source.as_fd(),
         baseline.as_fd(),

@@ -34,6 +34,7 @@ mod secrets;
 mod session;
 mod sources;
 mod state;
+mod subordinate_ids;
 mod sync;
 mod test_files;
 mod verdict;
@@ -55,7 +56,7 @@ pub(crate) use work::Stop;
 
 use crate::agent::Parent;
 use finish::Evidence;
-use materialise::{Materialised, materialise, write_staged};
+use materialise::{Materialised, Workshop, materialise, write_staged};
 use recorder::Recorder;
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -326,7 +327,13 @@ fn stages(
             access: mount.request.mode,
         })
         .collect();
-    let owner = prepared.state.owner();
+    let store = prepared.identity.store();
+    let workshop = Workshop {
+        owner: prepared.state.owner(),
+        level,
+        run_dir,
+        store: store.filter(|_| level == IsolationLevel::Full),
+    };
     let mut open_components = std::mem::take(&mut prepared.components);
     components::make(
         &mut open_components,
@@ -335,11 +342,11 @@ fn stages(
         run_dir,
     )?;
     recorder.notices.extend(open_components.left_out.clone());
-    let components = components::ready(open_components, opened.len(), owner, level, run_dir)?;
+    let components = components::ready(open_components, opened.len(), workshop)?;
     let mounts = opened
         .into_iter()
         .enumerate()
-        .map(|(index, mount)| materialise(index, mount, owner, level, run_dir))
+        .map(|(index, mount)| materialise(index, mount, workshop))
         .collect::<Result<Vec<_>, _>>()?;
     let setting = Setting {
         run_dir,
@@ -396,6 +403,12 @@ fn backend(
             GuestIdentity::shared("at level reduced there are no mounts to show files through")
         }
     };
+    // A template is built in the state directory by our own programs. Root's spawner shows that to
+    // their guest, a user's cannot.
+    let own = match identity.store() {
+        Some(_) => GuestIdentity::shared("a template is built by our own programs"),
+        None => identity.clone(),
+    };
     let template: Template = ensure_template(&TemplateRequest {
         state_dir: prepared.state.path(),
         wordpress: Path::new(&paths.wordpress),
@@ -405,7 +418,7 @@ fn backend(
         php: &php,
         host: &host,
         level,
-        identity: &identity,
+        identity: &own,
     })
     .map_err(|e| e.body())?;
     Ok(NativeBackend {

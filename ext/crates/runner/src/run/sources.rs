@@ -35,6 +35,9 @@ pub(crate) enum Shown {
     ByView,
     /// Not at all: it must be copied.
     Never,
+    /// Not at all, and neither is a copy in the state directory: it must be copied into the
+    /// guests' store.
+    Stored,
 }
 
 /// A staged file, read.

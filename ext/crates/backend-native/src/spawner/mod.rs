@@ -2,17 +2,25 @@
 //!
 //! See the launcher's module of that name for what the process does. It is started while the
 //! runner is root and outlives that; whatever the runner asks of it later needs no right that
-//! the guest's uid lacks.
+//! the guest's uid lacks. A runner that is not root starts one with subordinate ids of its user;
+//! what that shows is copied, see [`GuestStore`].
 
-use crate::channel::{Channel, Received};
+mod line;
+mod store;
+
+pub use store::GuestStore;
+
+use crate::cgroup::Cgroup;
+use crate::channel::Channel;
 use crate::guest::poll_in;
 use crate::process_sandbox::WrappedCommand;
 use crate::spawn::{self, LauncherProcess, ProcessEnd};
+use line::Line;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::pipe::{PipeFlags, pipe_with};
-use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
@@ -23,8 +31,14 @@ use wp_codebox_contracts::{
 
 /// Root's file in which ids in use are locked, for all state directories of the host.
 const LOCKS: &str = "/run/wp-codebox/ids";
+/// A user's, in the directory that the system gives each user who is logged in.
+const USERS_LOCKS: &str = "wp-codebox-ids";
+/// A user's without such a directory, in the state directory.
+const STATES_LOCKS: &str = "guest-ids";
 /// Directory that the views cover, in the spawner's mount namespace only.
 const PLACE: &str = "/run/wp-codebox/views";
+/// The same for a user, who cannot make one: the first that hides nothing a guest sees.
+const USERS_PLACES: [&str; 4] = ["/media", "/mnt", "/srv", "/run"];
 /// Time for a spawner to be ready, and to answer a request.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Time for it to end its guests and itself.
@@ -49,6 +63,12 @@ impl GuestIdentity {
         Self::Shared {
             reason: reason.into(),
         }
+    }
+
+    /// Where guests' files are copied to, when root did not make views of them.
+    #[must_use]
+    pub fn store(&self) -> Option<&GuestStore> {
+        self.spawner()?.store.as_ref()
     }
 
     /// What starts its launchers, when that is not the runner itself.
@@ -89,7 +109,11 @@ pub struct SpawnerRequestSpec<'a> {
     pub guest_id: u32,
     /// The operator's range.
     pub ids: GuestIds,
-    /// What guests will see.
+    /// The state directory.
+    pub state_dir: &'a Path,
+    /// The share directory.
+    pub share_dir: &'a Path,
+    /// What guests will see; nothing when the caller is not root.
     pub views: Vec<ViewSource<'a>>,
 }
 
@@ -117,7 +141,7 @@ pub enum SpawnerError {
         count: u32,
     },
     /// A step failed.
-    #[error("guests cannot have a kernel uid of their own: step {step} failed at {subject} ({})", io::Error::from_raw_os_error(*.errno))]
+    #[error("guests cannot have a kernel uid of their own: step {step} failed at {subject}{}", cause(*.errno))]
     Step {
         /// Which.
         step: String,
@@ -134,6 +158,14 @@ pub enum SpawnerError {
         /// Why.
         source: io::Error,
     },
+}
+
+/// In words, where a number says it.
+fn cause(errno: i32) -> String {
+    match errno {
+        0 => String::new(),
+        errno => format!(" ({})", io::Error::from_raw_os_error(errno)),
+    }
 }
 
 fn host(what: &'static str) -> impl Fn(io::Error) -> SpawnerError {
@@ -153,25 +185,25 @@ pub struct Spawner {
     id: u32,
     /// Host path, and where launchers find it.
     places: Vec<(String, String)>,
-}
-
-/// The channel, and the ends that were told while another answer was waited for.
-#[derive(Debug)]
-struct Line {
-    channel: Channel,
-    ends: BTreeMap<i32, ProcessEnd>,
+    store: Option<GuestStore>,
 }
 
 impl Spawner {
-    /// Starts one. Must be called as root, in a process with a single thread.
+    /// Starts one. Must be called in a process with a single thread; as root, or as the state's
+    /// owner with subordinate ids.
     pub fn start(spec: SpawnerRequestSpec<'_>) -> Result<(Self, Vec<ViewState>), SpawnerError> {
+        let (locks, place) = if rustix::process::geteuid().is_root() {
+            (LOCKS.into(), PLACE)
+        } else {
+            (users_locks(&spec), users_place(&spec))
+        };
         let plan = SpawnerPlan {
             version: PLAN_VERSION,
             owner: spec.owner,
             guest_id: spec.guest_id,
             ids: spec.ids,
-            locks: LOCKS.to_owned(),
-            place: PLACE.to_owned(),
+            locks: locks.to_string_lossy().into_owned(),
+            place: place.to_owned(),
             views: spec.views.iter().map(planned).collect(),
         };
         let bytes = serde_json::to_vec(&plan).map_err(|e| host("its plan")(e.into()))?;
@@ -200,11 +232,8 @@ impl Spawner {
                 .send(&SpawnerRequest::Source { index }, &[view.directory])
                 .map_err(|_| host("a source")(broken()))?;
         }
-        let mut line = Line {
-            channel,
-            ends: BTreeMap::new(),
-        };
-        let (id, states) = line.ready(&spec, until)?;
+        let mut line = Line::new(channel);
+        let (id, states, store) = line.ready(&spec, until)?;
         let places = spec
             .views
             .iter()
@@ -218,6 +247,7 @@ impl Spawner {
             lifetime: Mutex::new(Some(lifetime)),
             id,
             places,
+            store: store.map(|mount| GuestStore::new(mount, place)),
         };
         Ok((spawner, states))
     }
@@ -232,29 +262,59 @@ impl Spawner {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The plan with the paths under which its launcher finds the host's directories.
-    pub(crate) fn translate(&self, plan: &LaunchPlan) -> LaunchPlan {
+    /// The plan with the paths under which its launcher finds the host's directories. A user's
+    /// spawner gets them first.
+    pub(crate) fn translate(&self, plan: &LaunchPlan) -> io::Result<LaunchPlan> {
         let mut plan = plan.clone();
         plan.identity = PlanIdentity::Own;
         for mount in &mut plan.mounts {
-            match mount {
-                LaunchMount::Bind {
-                    source: BindSource::Host(source),
-                    ..
-                } => self.place(source),
-                LaunchMount::Overlay { lowers, .. } => {
+            match (mount, &self.store) {
+                (
+                    LaunchMount::Bind {
+                        source: BindSource::Host(source),
+                        ..
+                    },
+                    None,
+                ) => self.place(source),
+                (
+                    LaunchMount::Bind {
+                        source: BindSource::Host(source),
+                        ..
+                    },
+                    Some(store),
+                ) => {
+                    *source = store.readable(source, &mut |name, path| self.show(name, path))?;
+                }
+                (LaunchMount::Overlay { lowers, .. }, None) => {
                     lowers.iter_mut().for_each(|lower| self.place(lower));
                 }
-                LaunchMount::Bind { .. }
-                | LaunchMount::Directory { .. }
-                | LaunchMount::File(_)
-                | LaunchMount::Symlink { .. }
-                | LaunchMount::Scratch { .. }
-                | LaunchMount::Proc
-                | LaunchMount::Dev => {}
+                (LaunchMount::Overlay { lowers, .. }, Some(store)) => store.lowers(lowers)?,
+                (
+                    LaunchMount::Bind { .. }
+                    | LaunchMount::Directory { .. }
+                    | LaunchMount::File(_)
+                    | LaunchMount::Symlink { .. }
+                    | LaunchMount::Scratch { .. }
+                    | LaunchMount::Proc
+                    | LaunchMount::Dev,
+                    _,
+                ) => {}
             }
         }
-        plan
+        Ok(plan)
+    }
+
+    /// Shows a host directory as it is.
+    fn show(&self, name: &str, path: &str) -> io::Result<()> {
+        let request = SpawnerRequest::Show {
+            name: name.to_owned(),
+            path: path.to_owned(),
+        };
+        match self.line().ask(&request, &[])? {
+            (SpawnerReply::Shown { errno: 0 }, _) => Ok(()),
+            (SpawnerReply::Shown { errno }, _) => Err(io::Error::from_raw_os_error(errno)),
+            _ => Err(io::ErrorKind::InvalidData.into()),
+        }
     }
 
     /// The innermost view that a path lies in.
@@ -273,12 +333,18 @@ impl Spawner {
         }
     }
 
-    /// Starts a launcher with its three descriptors.
+    /// Starts a launcher with its three descriptors. A user's spawner enters the groups with it;
+    /// root's is put there afterwards, by the right with which root opened them.
     pub(crate) fn launch(
         self: &Arc<Self>,
         command: &WrappedCommand,
         descriptors: [BorrowedFd<'_>; 3],
+        cgroup: &Cgroup,
     ) -> io::Result<LauncherProcess> {
+        let mut descriptors = Vec::from(descriptors);
+        if let (Some(_), Cgroup::Group(group)) = (&self.store, cgroup) {
+            descriptors.extend(group.members());
+        }
         let wrapper = match command.audit.kind.as_str() {
             "none" => Vec::new(),
             _ => std::iter::once(&command.program)
@@ -310,20 +376,12 @@ impl Spawner {
     /// Kills a launcher; its guest follows.
     pub(crate) fn kill(&self, pid: i32) {
         // Of a spawner that is gone, every launcher is dead.
-        let _ = self.line().channel.send(&SpawnerRequest::Kill { pid }, &[]);
+        self.line().tell(&SpawnerRequest::Kill { pid });
     }
 
     /// The end of a launcher; waits for it.
     pub(crate) fn ended(&self, pid: i32) -> io::Result<ProcessEnd> {
-        let mut line = self.line();
-        let until = Instant::now() + PATIENCE;
-        loop {
-            if let Some(end) = line.ends.remove(&pid) {
-                return Ok(end);
-            }
-            // What is no end would be an answer without a question.
-            line.next(until)?;
-        }
+        self.line().ended(pid)
     }
 
     /// Readable once the process is gone.
@@ -351,106 +409,26 @@ impl Drop for Spawner {
     }
 }
 
-impl Line {
-    /// Everything the spawner says until root is given up.
-    fn ready(
-        &mut self,
-        spec: &SpawnerRequestSpec<'_>,
-        until: Instant,
-    ) -> Result<(u32, Vec<ViewState>), SpawnerError> {
-        let mut states = Vec::new();
-        loop {
-            let (reply, mut fds) = self.receive(until).map_err(host("its first answer"))?;
-            match reply {
-                SpawnerReply::View { index, errno } if index == states.len() => {
-                    states.push(match (errno, fds.pop()) {
-                        (0, None) => ViewState::Shown,
-                        (0, Some(mount)) => ViewState::ShownWith(mount),
-                        (errno, _) => ViewState::Refused(errno),
-                    });
-                }
-                SpawnerReply::Ready { id } if states.len() == spec.views.len() => {
-                    return Ok((id, states));
-                }
-                SpawnerReply::Failed { step, errno, .. }
-                    if step == "guest_ids" && errno == libc::EAGAIN =>
-                {
-                    let GuestIds { first, count } = spec.ids;
-                    return Err(SpawnerError::Exhausted { first, count });
-                }
-                SpawnerReply::Failed {
-                    step,
-                    subject,
-                    errno,
-                } => {
-                    return Err(SpawnerError::Step {
-                        step,
-                        subject,
-                        errno,
-                    });
-                }
-                SpawnerReply::View { .. }
-                | SpawnerReply::Ready { .. }
-                | SpawnerReply::Launched { .. }
-                | SpawnerReply::NotLaunched { .. }
-                | SpawnerReply::Ended { .. }
-                | SpawnerReply::Exposed { .. } => {
-                    return Err(host("its first answer")(io::ErrorKind::InvalidData.into()));
-                }
-            }
-        }
+/// In the user's own runtime directory, where there is one: then no two of its state directories
+/// give the same id away.
+fn users_locks(spec: &SpawnerRequestSpec<'_>) -> PathBuf {
+    let runtime = PathBuf::from(format!("/run/user/{}", spec.owner.uid));
+    let own = std::fs::metadata(&runtime)
+        .is_ok_and(|found| found.is_dir() && found.uid() == spec.owner.uid);
+    if own {
+        runtime.join(USERS_LOCKS)
+    } else {
+        spec.state_dir.join(STATES_LOCKS)
     }
+}
 
-    fn receive(&mut self, until: Instant) -> io::Result<(SpawnerReply, Vec<OwnedFd>)> {
-        loop {
-            match self.channel.receive() {
-                Received::Message(reply, fds) => return Ok((*reply, fds)),
-                Received::Garbage => return Err(io::ErrorKind::InvalidData.into()),
-                Received::Closed => return Err(broken()),
-                Received::Empty if self.channel.wait(until) => {}
-                Received::Empty => return Err(io::ErrorKind::TimedOut.into()),
-            }
-        }
-    }
-
-    /// The next answer; an end is kept and is none.
-    fn next(&mut self, until: Instant) -> io::Result<Option<(SpawnerReply, Vec<OwnedFd>)>> {
-        let (reply, fds) = self.receive(until)?;
-        let SpawnerReply::Ended {
-            pid,
-            status,
-            user_us,
-            system_us,
-        } = reply
-        else {
-            return Ok(Some((reply, fds)));
-        };
-        self.ends.insert(
-            pid,
-            ProcessEnd {
-                status,
-                user_us,
-                system_us,
-            },
-        );
-        Ok(None)
-    }
-
-    fn ask(
-        &mut self,
-        request: &SpawnerRequest,
-        descriptors: &[BorrowedFd<'_>],
-    ) -> io::Result<(SpawnerReply, Vec<OwnedFd>)> {
-        self.channel
-            .send(request, descriptors)
-            .map_err(|_| broken())?;
-        let until = Instant::now() + PATIENCE;
-        loop {
-            if let Some(answer) = self.next(until)? {
-                return Ok(answer);
-            }
-        }
-    }
+fn users_place(spec: &SpawnerRequestSpec<'_>) -> &'static str {
+    let needed = [spec.state_dir, spec.share_dir, spec.launcher];
+    let hides_nothing = |place: &&str| {
+        Path::new(place).is_dir() && !needed.iter().any(|path| path.starts_with(place))
+    };
+    let found = USERS_PLACES.into_iter().find(hides_nothing);
+    found.unwrap_or(PLACE)
 }
 
 fn planned(view: &ViewSource<'_>) -> SpawnerView {

@@ -1,0 +1,145 @@
+//! What is said with a spawner, and the order in which it is heard.
+
+use super::{PATIENCE, SpawnerError, SpawnerRequestSpec, ViewState, broken, host};
+use crate::channel::{Channel, Received};
+use crate::spawn::ProcessEnd;
+use rustix::fd::{BorrowedFd, OwnedFd};
+use std::collections::BTreeMap;
+use std::io;
+use std::time::Instant;
+use wp_codebox_contracts::{GuestIds, SpawnerReply, SpawnerRequest};
+
+/// The channel, and the ends that were told while another answer was waited for.
+#[derive(Debug)]
+pub(super) struct Line {
+    channel: Channel,
+    ends: BTreeMap<i32, ProcessEnd>,
+}
+
+impl Line {
+    pub(super) fn new(channel: Channel) -> Self {
+        Self {
+            channel,
+            ends: BTreeMap::new(),
+        }
+    }
+
+    /// Says what has no answer.
+    pub(super) fn tell(&self, request: &SpawnerRequest) {
+        // Of a spawner that is gone, every launcher is dead.
+        let _ = self.channel.send(request, &[]);
+    }
+
+    /// The end of a launcher; waits for it.
+    pub(super) fn ended(&mut self, pid: i32) -> io::Result<ProcessEnd> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            if let Some(end) = self.ends.remove(&pid) {
+                return Ok(end);
+            }
+            // What is no end would be an answer without a question.
+            self.next(until)?;
+        }
+    }
+
+    /// Everything the spawner says until root is given up.
+    pub(super) fn ready(
+        &mut self,
+        spec: &SpawnerRequestSpec<'_>,
+        until: Instant,
+    ) -> Result<(u32, Vec<ViewState>, Option<OwnedFd>), SpawnerError> {
+        let mut states = Vec::new();
+        loop {
+            let (reply, mut fds) = self.receive(until).map_err(host("its first answer"))?;
+            match reply {
+                SpawnerReply::View { index, errno } if index == states.len() => {
+                    states.push(match (errno, fds.pop()) {
+                        (0, None) => ViewState::Shown,
+                        (0, Some(mount)) => ViewState::ShownWith(mount),
+                        (errno, _) => ViewState::Refused(errno),
+                    });
+                }
+                SpawnerReply::Ready { id } if states.len() == spec.views.len() => {
+                    return Ok((id, states, fds.pop()));
+                }
+                SpawnerReply::Failed { step, errno, .. }
+                    if step == "guest_ids" && errno == libc::EAGAIN =>
+                {
+                    let GuestIds { first, count } = spec.ids;
+                    return Err(SpawnerError::Exhausted { first, count });
+                }
+                SpawnerReply::Failed {
+                    step,
+                    subject,
+                    errno,
+                } => {
+                    return Err(SpawnerError::Step {
+                        step,
+                        subject,
+                        errno,
+                    });
+                }
+                SpawnerReply::View { .. }
+                | SpawnerReply::Ready { .. }
+                | SpawnerReply::Launched { .. }
+                | SpawnerReply::NotLaunched { .. }
+                | SpawnerReply::Ended { .. }
+                | SpawnerReply::Shown { .. }
+                | SpawnerReply::Exposed { .. } => {
+                    return Err(host("its first answer")(io::ErrorKind::InvalidData.into()));
+                }
+            }
+        }
+    }
+
+    fn receive(&mut self, until: Instant) -> io::Result<(SpawnerReply, Vec<OwnedFd>)> {
+        loop {
+            match self.channel.receive() {
+                Received::Message(reply, fds) => return Ok((*reply, fds)),
+                Received::Garbage => return Err(io::ErrorKind::InvalidData.into()),
+                Received::Closed => return Err(broken()),
+                Received::Empty if self.channel.wait(until) => {}
+                Received::Empty => return Err(io::ErrorKind::TimedOut.into()),
+            }
+        }
+    }
+
+    /// The next answer; an end is kept and is none.
+    fn next(&mut self, until: Instant) -> io::Result<Option<(SpawnerReply, Vec<OwnedFd>)>> {
+        let (reply, fds) = self.receive(until)?;
+        let SpawnerReply::Ended {
+            pid,
+            status,
+            user_us,
+            system_us,
+        } = reply
+        else {
+            return Ok(Some((reply, fds)));
+        };
+        self.ends.insert(
+            pid,
+            ProcessEnd {
+                status,
+                user_us,
+                system_us,
+            },
+        );
+        Ok(None)
+    }
+
+    pub(super) fn ask(
+        &mut self,
+        request: &SpawnerRequest,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> io::Result<(SpawnerReply, Vec<OwnedFd>)> {
+        self.channel
+            .send(request, descriptors)
+            .map_err(|_| broken())?;
+        let until = Instant::now() + PATIENCE;
+        loop {
+            if let Some(answer) = self.next(until)? {
+                return Ok(answer);
+            }
+        }
+    }
+}
