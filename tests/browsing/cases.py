@@ -321,6 +321,9 @@ def a_browser_that_is_killed_is_an_error_and_leaves_nothing(bench):
     while killed is None and time.monotonic() < until and process.poll() is None:
         mine = [pid for pid, line in browsers() if pid not in known and b"--type=" not in line and descends(pid, process.pid)]
         if mine and any(descends(pid, process.pid) for pid in renderers()):
+            # This suite is root's, so no guest has the uid of the state's owner.
+            uid = os.stat(f"/proc/{mine[0]}").st_uid
+            must(uid not in (0, os.stat(bench.state).st_uid), f"the browser runs as uid {uid}")
             # Long enough to have opened the page, which it stays on.
             time.sleep(6)
             os.kill(mine[0], signal.SIGKILL)

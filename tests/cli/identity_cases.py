@@ -218,6 +218,22 @@ def a_state_directory_without_idmapped_mounts_shares_its_owners_identity(bench):
         must("the state directory's file system" in refused.json["error"]["message"], str(refused))
 
 
+def the_guest_that_builds_a_template_has_a_uid_of_its_own(bench):
+    root_only()
+    state = os.path.join(bench.directory, "fresh-state")
+    os.mkdir(state, 0o700)
+    shutil.chown(state, bench.owner, bench.owner)
+    asked = bench.run_arguments("--agent-command", "true", "--mount", f"{bench.source()}:/workspace/plugin", state=state)
+    process = bench.start(asked)
+    seen = set()
+    while process.poll() is None:
+        for pid in alive(f"{bench.environment['CODEBOX_PHP']} /opt/codebox/guest/install.php"):
+            with contextlib.suppress(OSError, StopIteration):
+                seen.add(int(status(pid, "Uid:")[0]))
+    bench.finish(asked, process).expect(0)
+    must(len(seen) == 1 and not seen & {0, os.stat(state).st_uid}, f"WordPress was installed by {seen}")
+
+
 def an_id_is_free_again_whatever_process_is_killed(bench):
     """A range of one id: the next run gets it only when nothing of the last one is left."""
     root_only()
@@ -591,6 +607,7 @@ CASES = [
     a_tree_of_several_owners_is_copied,
     a_source_whose_file_system_has_no_idmapped_mounts_is_copied,
     a_state_directory_without_idmapped_mounts_shares_its_owners_identity,
+    the_guest_that_builds_a_template_has_a_uid_of_its_own,
     an_id_is_free_again_whatever_process_is_killed,
     nothing_of_a_run_stays_root_but_what_removes_its_groups,
     a_spawner_has_no_power_that_a_runner_could_use,

@@ -33,7 +33,7 @@ def known_as(uid, ids, directory, covered=""):
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=PATH)
     try:
         must(holder.stdout.readline() == b"ready\n", "the namespace with its own tables of users was not made")
-        yield ["nsenter", "-m", "-t", str(holder.pid), "setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
+        yield ["/usr/bin/nsenter", "-m", "-t", str(holder.pid), "/usr/bin/setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
     finally:
         holder.kill()
         holder.wait()
