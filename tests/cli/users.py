@@ -58,7 +58,8 @@ class UsersBench(Bench):
 
     def start(self, arguments, environment=None):
         return subprocess.Popen([*self.prefix, self.environment["CODEBOX"], *arguments], stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment if environment is not None else PATH)
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment if environment is not None else PATH,
+                                umask=0o077)
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ Arguments: parts of names; only those cases run.
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -396,6 +397,22 @@ def a_runner_behind_a_socket_is_no_child_of_php_fpm(world, _fpm):
     must(page.expect("refused") == "wp_codebox_runner_unavailable 503 125", f"refused {page.noted('refused')}")
     fpm.stop(signal.SIGTERM)
     return f"{took:.2f} s"
+
+
+@case
+def a_runner_that_root_serves_gives_guests_a_user_of_their_own(world, _fpm):
+    owner = os.stat(world.state).st_uid
+    _service, path = world.socket("root")
+    for identity, other in (("own", True), ("shared", False)):
+        fpm = world.fpm(ini={"wp_codebox.runner_socket": path, "wp_codebox.identity": identity})
+        page = Page(fpm, "wait")
+        page.working()
+        agents = [pid for pid in world.processes() if world.token in detectors.command(pid) and "supervise" not in detectors.command(pid)]
+        uids = {re.search(r"^Uid:\s+(\d+)", detectors.read(f"/proc/{pid}/status"), re.M).group(1) for pid in agents}
+        must(len(uids) == 1 and (uids != {str(owner)}) == other and "0" not in uids, f"{identity}: agents run as {uids}, the owner is {owner}")
+        kill_worker(page)
+        page.gone()
+        fpm.stop(signal.SIGTERM)
 
 
 @case

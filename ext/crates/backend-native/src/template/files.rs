@@ -14,12 +14,17 @@ use std::time::{Duration, SystemTime};
 /// Age given to files that are younger.
 const SETTLED: Duration = Duration::from_secs(10);
 
-/// Creates a directory unless it exists; its parents must exist or are made the same way.
+/// Creates a directory unless it exists; its parents must exist or are made the same way. A new
+/// one has this mode whatever the umask says.
 pub(super) fn make_directory(path: &Path, mode: u32) -> io::Result<()> {
+    if path.exists() {
+        return Ok(());
+    }
     fs::DirBuilder::new()
         .recursive(true)
         .mode(mode)
-        .create(path)
+        .create(path)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
 }
 
 /// Sets the modification time.
@@ -69,7 +74,8 @@ pub(super) fn copy_tree(from: &Path, to: &Path) -> Result<(), TemplateError> {
     };
     let mut queue = vec![(from.to_owned(), to.to_owned())];
     while let Some((from, to)) = queue.pop() {
-        fs::DirBuilder::new().mode(0o755).create(&to).map_err(io)?;
+        fs::create_dir(&to).map_err(io)?;
+        fs::set_permissions(&to, fs::Permissions::from_mode(0o755)).map_err(io)?;
         let unreadable = |source| TemplateError::Unreadable {
             path: from.clone(),
             source,
