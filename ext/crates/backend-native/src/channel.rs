@@ -22,8 +22,11 @@ use wp_codebox_contracts::{GuestReply, GuestRequest};
 
 /// Largest packet either side accepts, bytes.
 pub(crate) const PACKET: usize = 256 * 1024;
-/// Most descriptors beside one packet.
-const DESCRIPTORS: usize = 8;
+/// Most descriptors beside one packet that is accepted.
+const ACCEPTED: usize = 4;
+/// Most beside one that is sent: those of a launcher, and a file of members per hierarchy of its
+/// control groups.
+const SENT: usize = 8;
 
 /// What one receive came to.
 #[derive(Debug)]
@@ -95,7 +98,7 @@ impl Sender {
         if bytes.len() > PACKET {
             return Err(SendFailure::TooLarge);
         }
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SENT))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
             return Err(SendFailure::TooLarge);
@@ -162,7 +165,7 @@ impl Channel {
 
     /// Receives without waiting.
     pub(crate) fn receive<T: DeserializeOwned>(&mut self) -> Received<T> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(ACCEPTED))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
         let result = loop {
@@ -190,10 +193,7 @@ impl Channel {
         }
         // The control buffer is aligned, so one or two descriptors more than asked for may fit.
         let cut = ReturnFlags::TRUNC | ReturnFlags::CTRUNC;
-        if message.bytes > PACKET
-            || descriptors.len() > DESCRIPTORS
-            || message.flags.intersects(cut)
-        {
+        if message.bytes > PACKET || descriptors.len() > ACCEPTED || message.flags.intersects(cut) {
             return Received::Garbage;
         }
         match serde_json::from_slice(&self.buffer[..message.bytes]) {

@@ -17,7 +17,7 @@ use wp_codebox_contracts::GuestReply;
 
 /// Largest packet, bytes; the runner keeps to the same size.
 const PACKET: usize = 256 * 1024;
-/// Most descriptors beside one packet.
+/// Most descriptors beside one packet, in either direction.
 const DESCRIPTORS: usize = 8;
 /// Time for the budget of descriptors in flight, which all processes of a uid share, to have room.
 const SHORTAGE: Duration = Duration::from_secs(5);

@@ -50,7 +50,7 @@ pub(super) fn user_budgets(test: &SelfTest, budgets: &UserBudgets) -> Check {
     );
     Check {
         fix: Some(format!(
-            "start runs as root or through the service's socket (wp_codebox.runner_socket), which gives them a user of their own; else raise {}, or lower the memory and process limits of runs",
+            "let runs have users of their own: start them as root or through the service's socket (wp_codebox.runner_socket), or install uidmap and give this user ids (usermod --add-subuids FIRST-LAST --add-subgids FIRST-LAST); else raise {}, or lower the memory and process limits of runs",
             listed(|one| one.setting.to_owned())
         )),
         ..Check::new("user-budgets", Status::Warning, message)
