@@ -7,6 +7,7 @@ import subprocess
 
 from frames import awaited
 from harness import NotHere, come_to, let_go, must, slain, sleeper
+from users import users_bench
 
 
 def axis(answer, name):
@@ -261,6 +262,22 @@ def a_runner_that_is_not_root_uses_what_was_delegated_to_it(bench):
         os.rmdir(parent)
 
 
+def a_guest_with_an_id_of_its_users_is_in_its_group(bench):
+    """Version 1 lets a user move its own processes only, and the guest is none of them."""
+    grouped(bench)
+    parent = os.path.join(own_group("memory"), f"delegated-{os.getpid()}")
+    with users_bench(bench, (1_912_348_000, 64)) as user:
+        os.mkdir(parent)
+        try:
+            os.chown(parent, user.owner, user.owner)
+            answer = user.agent("echo x > x.txt", "--identity", "own", "--cgroup", parent, "--check", "test -e x.txt").expect(0)
+            must(axis(answer, "identity")["enforced"] == "enforced", json.dumps(axis(answer, "identity")))
+            must(axis(answer, "memory")["enforced"] == "enforced", json.dumps(axis(answer, "memory")))
+            must([name for name in os.listdir(parent) if name.startswith("wp-codebox-")] == [], "the group is still there")
+        finally:
+            os.rmdir(parent)
+
+
 def a_group_outlives_nobody(bench):
     grouped(bench)
     before = own_groups(bench)
@@ -349,5 +366,5 @@ CASES = [memory_is_limited_by_a_group_of_the_run, the_kernel_ends_what_the_poll_
          tcp_buffers_count_in_a_group, watches_of_epoll_count_in_a_group,
          names_and_inodes_that_the_kernel_only_caches_do_not_count,
          files_and_memory_have_budgets_of_their_own, without_a_group_the_report_says_why, a_directory_of_the_operator_is_used,
-         a_runner_that_is_not_root_uses_what_was_delegated_to_it,
+         a_runner_that_is_not_root_uses_what_was_delegated_to_it, a_guest_with_an_id_of_its_users_is_in_its_group,
          a_group_outlives_nobody, gc_by_age, gc_refuses_nonsense, gc_leaves_the_living_alone]
