@@ -1,4 +1,4 @@
-"""Users that exist for one case: with a number nobody has, and with or without ids in /etc/subuid and /etc/subgid."""
+"""Users that exist for one case: with an unused number, and with or without ids in /etc/subuid and /etc/subgid."""
 
 import contextlib
 import os

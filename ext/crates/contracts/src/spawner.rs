@@ -244,7 +244,7 @@ pub enum SpawnerReply {
         /// System CPU, microseconds.
         system_us: u64,
     },
-    /// What came of `Show`; 0: done.
+    /// Result of `Show`; 0: done.
     Shown {
         /// errno.
         errno: i32,

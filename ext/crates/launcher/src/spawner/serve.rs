@@ -146,7 +146,7 @@ fn launch(
     match unsafe { libc::fork() } {
         -1 => Err(crate::mounting::last_errno()),
         0 => {
-            // Version 1 moves a process only for its own user. One that stays outside is reported.
+            // In version 1 a user may move only its own processes. A failure is in the report.
             for group in groups {
                 let _ = rustix::io::write(group, b"0");
             }

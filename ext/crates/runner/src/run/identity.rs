@@ -89,8 +89,8 @@ enum NotOwn {
     Because(String),
 }
 
-/// Sources that are copied for an identity nobody asked for: what has more inodes or bytes costs
-/// more time and memory than a caller would expect.
+/// Limits of the copies that `auto` makes: a larger source costs
+/// more time and memory than a caller expects.
 const COPIED: CaptureLimits = CaptureLimits {
     entries: 5000,
     total_bytes: 256 * 1024 * 1024,
