@@ -553,7 +553,14 @@ def a_users_guest_has_one_of_the_users_ids_and_copies_of_what_it_may_write(bench
         script = "test $(stat -c %u:%a lib/a.txt) = 1000:600 && echo four >> lib/a.txt && wp option update blogname changed"
         uncopied = "test $(stat -c %u /wordpress/wp-includes/version.php) = 65534"
         check = "sh -c 'grep -q four lib/a.txt && wp option get home'"
-        answer = user.agent(f"{uncopied} && {script}", "--check", check, source=source).expect(0)
+        staged = os.path.join(user.directory, "staged.txt")
+        with open(staged, "w", encoding="utf-8") as file:
+            file.write("staged\n")
+        user.own(staged)
+        os.chmod(staged, 0o600)
+        read = "grep -q staged /run/codebox/staged/one.txt"
+        answer = user.agent(f"{uncopied} && {read} && {script}", "--check", check, "--staged-file", f"{staged}:/run/codebox/staged/one.txt",
+                            source=source).expect(0)
         rows = attested(user, answer)
         must(len(rows) >= 2 and all(row["enforced"] == "enforced" for row in rows), str(rows))
         must(view_of(user, answer) == ["copy"], str(view_of(user, answer)))
@@ -590,7 +597,7 @@ def what_would_be_copied_is_bounded_unless_it_was_asked_for(bench):
 
 
 def a_user_whose_ids_are_not_there_shares_its_own_and_is_told_why(bench):
-    nothing = "neither are there ids for this user"
+    nothing = "no ids are this user's"
     for ids, option, covered, why in ((None, (), "", nothing), ((500, 100), (), "", nothing), ((FIRST, 64), (), NEWUIDMAP, "uid_map"),
                                       ((FIRST, 64), ("--guest-ids", f"{FIRST + 64}:5"), "", "none of the guest ids")):
         with users_bench(bench, ids, covered) as user:

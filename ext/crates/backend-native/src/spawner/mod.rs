@@ -268,37 +268,28 @@ impl Spawner {
         let mut plan = plan.clone();
         plan.identity = PlanIdentity::Own;
         for mount in &mut plan.mounts {
-            match (mount, &self.store) {
-                (
-                    LaunchMount::Bind {
-                        source: BindSource::Host(source),
-                        ..
-                    },
-                    None,
-                ) => self.place(source),
-                (
-                    LaunchMount::Bind {
-                        source: BindSource::Host(source),
-                        ..
-                    },
-                    Some(store),
-                ) => {
-                    *source = store.readable(source, &mut |name, path| self.show(name, path))?;
-                }
-                (LaunchMount::Overlay { lowers, .. }, None) => {
-                    lowers.iter_mut().for_each(|lower| self.place(lower));
-                }
-                (LaunchMount::Overlay { lowers, .. }, Some(store)) => store.lowers(lowers)?,
-                (
-                    LaunchMount::Bind { .. }
-                    | LaunchMount::Directory { .. }
-                    | LaunchMount::File(_)
-                    | LaunchMount::Symlink { .. }
-                    | LaunchMount::Scratch { .. }
-                    | LaunchMount::Proc
-                    | LaunchMount::Dev,
-                    _,
-                ) => {}
+            match mount {
+                LaunchMount::Bind {
+                    source: BindSource::Host(source),
+                    ..
+                } => match &self.store {
+                    Some(store) => {
+                        *source =
+                            store.readable(source, &mut |name, path| self.show(name, path))?;
+                    }
+                    None => self.place(source),
+                },
+                LaunchMount::Overlay { lowers, .. } => match &self.store {
+                    Some(store) => store.lowers(lowers)?,
+                    None => lowers.iter_mut().for_each(|lower| self.place(lower)),
+                },
+                LaunchMount::Bind { .. }
+                | LaunchMount::Directory { .. }
+                | LaunchMount::File(_)
+                | LaunchMount::Symlink { .. }
+                | LaunchMount::Scratch { .. }
+                | LaunchMount::Proc
+                | LaunchMount::Dev => {}
             }
         }
         Ok(plan)

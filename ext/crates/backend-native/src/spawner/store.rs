@@ -70,8 +70,8 @@ impl GuestStore {
         format!("{}/{STORE}/{name}", self.place)
     }
 
-    /// The layers of an overlay that guests write to, topmost first: copied, since the kernel
-    /// changes nothing that belongs to somebody it does not know there.
+    /// The layers of an overlay that guests write to, topmost first: copied, since a
+    /// file whose owner is not mapped cannot be changed through an overlay.
     pub(crate) fn lowers(&self, lowers: &mut [HostSource]) -> io::Result<()> {
         let bottom = lowers.len().saturating_sub(1);
         for (position, lower) in lowers.iter_mut().enumerate() {
@@ -92,7 +92,11 @@ impl GuestStore {
         show: &mut dyn FnMut(&str, &str) -> io::Result<()>,
     ) -> io::Result<HostSource> {
         let path = Path::new(&source.path);
-        if self.holds(source) || (for_all(path) && path.ancestors().skip(1).all(for_all)) {
+        // What the place covers cannot be opened where launchers are.
+        if path.starts_with(&self.place) {
+            return self.copied(source, Copying::Tree);
+        }
+        if path.ancestors().all(for_all) {
             return Ok(source.clone());
         }
         if !path.is_dir() || !tree_for_all(path)? {
@@ -155,14 +159,12 @@ impl GuestStore {
         match copying {
             Copying::Tree => {
                 let all = ExcludeRules::default();
-                copy_tree(from.as_fd(), to.as_fd(), &all, limits)
-                    .map(drop)
-                    .map_err(|error| io::Error::other(error.to_string()))
+                copy_tree(from.as_fd(), to.as_fd(), &all, limits).map_err(io::Error::other)?;
             }
-            Copying::Layer => keep_layer(from.as_fd(), None, to.as_fd(), limits)
-                .map(drop)
-                .map_err(|error| io::Error::other(error.to_string())),
-        }?;
+            Copying::Layer => {
+                keep_layer(from.as_fd(), None, to.as_fd(), limits).map_err(io::Error::other)?;
+            }
+        }
         Ok(path)
     }
 

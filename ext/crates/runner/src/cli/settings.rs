@@ -33,7 +33,8 @@ pub(crate) struct PathArgs {
     #[arg(long, value_name = "DIR")]
     pub cgroup: Option<PathBuf>,
     /// Whose kernel user guests run as: `own`, a user that nothing else on this host has (as root,
-    /// or with ids in /etc/subuid and /etc/subgid); `shared`, the owner of the state directory; `auto`, own where it can be had.
+    /// or with ids in /etc/subuid and /etc/subgid); `shared`, the owner of the state directory;
+    /// `auto`, own where it can be had.
     /// [default: $WP_CODEBOX_IDENTITY, else auto]
     #[arg(long, value_name = "KIND", value_parser = ["auto", "own", "shared"])]
     pub identity: Option<String>,

@@ -89,8 +89,8 @@ enum NotOwn {
     Because(String),
 }
 
-/// Limits of the copies that `auto` makes: a larger source costs
-/// more time and memory than a caller expects.
+/// Limits of the copies that `auto` makes: a larger source costs more time and memory than a
+/// caller expects.
 const COPIED: CaptureLimits = CaptureLimits {
     entries: 5000,
     total_bytes: 256 * 1024 * 1024,

@@ -27,7 +27,7 @@ pub(super) fn find(uid: u32, wanted: GuestIds) -> Result<GuestIds, String> {
     if wanted == GuestIds::default() {
         let last = both.next().map(last_of);
         return last.ok_or_else(|| {
-            "neither are there ids for this user in both /etc/subuid and /etc/subgid".to_owned()
+            "no ids are this user's in both /etc/subuid and /etc/subgid".to_owned()
         });
     }
     let GuestIds { first, count } = wanted;
