@@ -259,8 +259,8 @@ def each_guest_that_replaces_another_has_an_identity_of_its_own(bench):
 def replaced(bench, choice, expected):
     """Each guest of a held sandbox reads its own uid map, and what was written before it was replaced."""
     box = Sandbox(bench, None, "10m", "null", "--identity", choice)
-    box.sh("wp option update blogname changed && echo one > /workspace/plugin/one")
-    look = "cat /proc/self/uid_map; wp option get blogname; cat /workspace/plugin/one"
+    box.sh("wp option update blogname changed && echo one > /workspace/plugin/one && rm -r /workspace/plugin/lib")
+    look = "cat /proc/self/uid_map; wp option get blogname; cat /workspace/plugin/one; test ! -e /workspace/plugin/lib"
     seen = [box.sh(look).split()]
     box.snapshot("one")
     box.do("restore", "one").expect(0)
