@@ -13,7 +13,8 @@ const MARKUP = '</textarea><script>window.codeboxTripped=1</script><img src=x on
 function longestTask( trace ) {
 	const { traceEvents } = JSON.parse( trace.toString() );
 	const pages = new Set( traceEvents.filter( ( event ) => 'thread_name' === event.name && 'CrRendererMain' === event.args.name ).map( ( event ) => `${ event.pid } ${ event.tid }` ) );
-	return traceEvents.reduce( ( most, event ) => 'RunTask' === event.name && pages.has( `${ event.pid } ${ event.tid }` ) ? Math.max( most, Math.round( event.tdur / 1000 ) ) : most, 0 );
+	// An event that was open when the tracing began or ended has no duration.
+	return traceEvents.reduce( ( most, event ) => 'RunTask' === event.name && Number.isFinite( event.tdur ) && pages.has( `${ event.pid } ${ event.tid }` ) ? Math.max( most, Math.round( event.tdur / 1000 ) ) : most, 0 );
 }
 
 export default async function ( browser, admin ) {
