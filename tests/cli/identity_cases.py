@@ -11,11 +11,12 @@ import os
 import shutil
 import socket
 import subprocess
+import zipfile
 
 from frames import PROTOCOL, Conversation
 from harness import NotHere, alive, come_to, must, running, slain, sleeper
 from service_cases import Activator, said
-from users import NEWUIDMAP, users_bench
+from users import NEWUIDMAP, PATH, users_bench
 
 POLICY = {"network": "deny", "filesystem": "readwrite-mounts", "commands": ["command-agent-run"], "secrets": "none",
           "approvals": "never"}
@@ -581,6 +582,44 @@ def a_users_guest_has_one_of_the_users_ids_and_copies_of_what_it_may_write(bench
         must(view_of(user, control) == ["overlay"] and identity(control)["enforced"] == "best-effort", str(control))
 
 
+def a_users_guest_reads_programs_and_archives_that_only_the_user_reads(bench):
+    with users_bench(bench, (FIRST, 64)) as user:
+        # A preset's program in the place of its own: what comes out is a text of the preset's format.
+        agents = os.path.join(user.directory, "agents")
+        programs = os.path.join(agents, "opencode", "node_modules", ".bin")
+        os.makedirs(programs, mode=0o700)
+        with open(os.path.join(programs, "opencode"), "w", encoding="utf-8") as file:
+            file.write("""#!/bin/sh
+                echo four >> lib/a.txt
+                echo '{"type":"text","part":{"text":"it is '$(stat -c %u:%a "$0")'"}}'
+                ! echo x >> "$0"
+            """)
+        user.own(agents)
+        # In the second run every user could read it, but by a name below the directory on which a user's spawner shows its copies.
+        subprocess.run([*user.prefix[:4], "/usr/bin/mount", "--bind", user.directory, "/media"], check=True, env=PATH)
+        for place, mode in ((agents, "700"), ("/media/agents", "755")):
+            subprocess.run(["chmod", "-R", mode, agents], check=True)
+            asked = ("--mount", f"{user.source()}:/workspace/plugin", "--agent", "opencode", "--agents-dir", place, "--goal", "Add a line", "--model", "any",
+                     "--model-url", "http://127.0.0.1:9/v1", "--model-api", "openai-chat", "--model-key-env", "MODEL_KEY")
+            answer = user.call(*user.run_arguments(*asked), environment={**PATH, "MODEL_KEY": "a key that is not asked for"}).expect(0)
+            must(identity(answer)["enforced"] == "enforced", str(identity(answer)))
+            must([row["relativePath"] for row in answer.result["changed_files"]] == ["lib/a.txt"], str(answer))
+            must(f"it is 1000:{mode}" in answer.stdout, str(answer))
+        # A recipe beside an archive that it brings along.
+        directory = os.path.join(user.directory, "private")
+        os.makedirs(directory)
+        with zipfile.ZipFile(os.path.join(directory, "packed.zip"), "w") as file:
+            file.writestr("packed/packed.php", "<?php\n/* Plugin Name: Packed */\n")
+        with open(os.path.join(directory, "recipe.json"), "w", encoding="utf-8") as file:
+            json.dump({"schema": "wp-codebox/workspace-recipe/v1", "inputs": {"extra_plugins": [{"source": "./packed.zip", "slug": "packed"}]},
+                       "workflow": {"steps": [{"command": "wordpress.wp-cli", "args": ["command=plugin is-active packed"]}]}}, file)
+        for name in os.listdir(directory):
+            os.chmod(os.path.join(directory, name), 0o600)
+        os.chmod(user.own(directory), 0o700)
+        recipe = ("recipe-run", "--recipe", os.path.join(directory, "recipe.json"), *user.paths(), "--site", user.site, "--json")
+        must(user.call(*recipe, "--identity", "own").expect(0).json["success"] is True, "the archive")
+
+
 def what_would_be_copied_is_bounded_unless_it_was_asked_for(bench):
     with users_bench(bench, (FIRST, 64)) as user:
         source = user.source("many")
@@ -627,6 +666,7 @@ CASES = [
     a_service_that_root_started_opens_with_the_callers_rights,
     a_service_that_root_started_gives_its_guests_uids_of_their_own,
     a_users_guest_has_one_of_the_users_ids_and_copies_of_what_it_may_write,
+    a_users_guest_reads_programs_and_archives_that_only_the_user_reads,
     what_would_be_copied_is_bounded_unless_it_was_asked_for,
     a_user_whose_ids_are_not_there_shares_its_own_and_is_told_why,
     *map(as_a_user, (
