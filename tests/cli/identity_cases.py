@@ -606,7 +606,7 @@ def a_users_guest_reads_programs_and_archives_that_only_the_user_reads(bench):
             must([row["relativePath"] for row in answer.result["changed_files"]] == ["lib/a.txt"], str(answer))
             must(f"it is 1000:{mode}" in answer.stdout, str(answer))
         # A recipe beside an archive that it brings along.
-        directory = os.path.join(user.directory, "private")
+        directory = os.path.join(user.directory, "brought")
         os.makedirs(directory)
         with zipfile.ZipFile(os.path.join(directory, "packed.zip"), "w") as file:
             file.writestr("packed/packed.php", "<?php\n/* Plugin Name: Packed */\n")
