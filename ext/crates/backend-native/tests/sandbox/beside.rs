@@ -221,6 +221,19 @@ fn a_launched_program_has_three_descriptors_and_leaves_none_behind() {
 /// Counts the sleepers of the tests below; one that is dead and not yet reaped has no arguments.
 const SLEEPING: &str = "for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline 2>/dev/null; echo; done | grep -c '^sleep 7[12]'";
 
+/// Waits until that many sleep: what is killed dies when it has a processor, maybe after the
+/// program that started it.
+fn sleepers(guest: &mut Guest, count: usize) {
+    let begun = Instant::now();
+    loop {
+        let seen = sh(guest, SLEEPING).out;
+        if seen == format!("{count}\n") {
+            return;
+        }
+        assert!(begun.elapsed() < LONG, "{seen} sleep instead of {count}");
+    }
+}
+
 #[test]
 fn stop_ends_one_with_what_it_started_and_signals_reach_a_group() {
     let mut guest = guest();
@@ -231,16 +244,13 @@ fn stop_ends_one_with_what_it_started_and_signals_reach_a_group() {
         ("up", "up")
     );
     // A child says `up` before the other half of its shell has become `sleep`.
-    let begun = Instant::now();
-    while sh(&mut guest, SLEEPING).out != "2\n" {
-        assert!(begun.elapsed() < LONG, "they do not come up");
-    }
+    sleepers(&mut guest, 2);
     guest.stop_program(&victim.id).unwrap();
     assert_eq!(
         end(&mut guest),
         (victim.id, ExecEnd::Signaled(libc::SIGKILL))
     );
-    assert_eq!(sh(&mut guest, SLEEPING).out, "1\n");
+    sleepers(&mut guest, 1);
     guest.signal_program(&other.id, libc::SIGTERM).unwrap();
     assert_eq!(
         end(&mut guest),
@@ -267,7 +277,7 @@ fn a_stopped_program_cannot_answer_its_childs_death_with_a_status_of_its_own() {
             (victim.id, ExecEnd::Signaled(libc::SIGKILL))
         );
     }
-    assert_eq!(sh(&mut guest, SLEEPING).out, "0\n");
+    sleepers(&mut guest, 0);
 }
 
 #[test]
