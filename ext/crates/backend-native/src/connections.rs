@@ -15,7 +15,7 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestRequest};
 use wp_codebox_runtime::Connector;
 
 /// Longest wait for a connection: longer than pid 1 itself takes for one.
-const CONNECTING: Duration = Duration::from_secs(5);
+const CONNECTING: Duration = Duration::from_secs(20);
 /// Most that are waited for at once.
 const WAITING: usize = 64;
 

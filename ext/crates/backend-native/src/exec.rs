@@ -22,7 +22,7 @@ const TICK: Duration = Duration::from_millis(250);
 const CHUNK: usize = 64 * 1024;
 /// Time for pid 1 to report the end of a program that it was told to end; after that the whole
 /// guest is killed.
-const STOPPING: Duration = Duration::from_secs(5);
+const STOPPING: Duration = Duration::from_secs(20);
 /// Time for pid 1 to report an exit when nothing else is left to wait for.
 const DRAIN: Duration = Duration::from_secs(1);
 

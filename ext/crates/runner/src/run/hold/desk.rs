@@ -268,10 +268,10 @@ impl Desk {
         self.tail.send_replace(seq);
     }
 
-    /// The journal gets no longer. Waits a moment for those who follow it.
+    /// The journal gets no longer. Waits up to three seconds for those who follow it.
     pub(crate) fn finish(&self) {
         self.done.send_replace(true);
-        for _ in 0..50 {
+        for _ in 0..300 {
             if self.followers.load(Ordering::SeqCst) == 0 {
                 return;
             }
