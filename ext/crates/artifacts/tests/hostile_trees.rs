@@ -551,6 +551,7 @@ fn links_out_are_recorded_and_not_followed() {
 /// The patch, too, is made of what the guest wrote.
 #[test]
 fn files_of_many_lines() {
+    let _alone = alone();
     let ground = Ground::new();
     fs::write(ground.at("upper/ends"), vec![b'\n'; 60 << 20]).unwrap();
     fs::write(ground.at("lower/ends"), "one\n").unwrap();
@@ -561,7 +562,7 @@ fn files_of_many_lines() {
     fs::write(ground.at("lower/hard"), lines(&|i| i)).unwrap();
     fs::write(ground.at("upper/hard"), lines(&|i| i * i + i / 3)).unwrap();
     let changes = ground.capture().unwrap();
-    let patch = bounded("a patch of many lines", 30, 128, || {
+    let patch = measured("a patch of many lines", 30, 128, || {
         render_mount_patch(&changes, "", &[])
     });
     ground.copy().unwrap();

@@ -47,7 +47,7 @@ static int try_udp(char **arguments) {
 	if (connect(fd, (void *)&address, sizeof address) || send(fd, &byte, 1, 0) < 0)
 		return errno;
 	struct pollfd ready = {fd, POLLIN, 0};
-	if (poll(&ready, 1, 1000) != 1)
+	if (poll(&ready, 1, 20000) != 1)
 		return said("silent");
 	return answer(recv(fd, &byte, 1, 0));
 }

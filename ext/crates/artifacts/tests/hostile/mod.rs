@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use wp_codebox_artifacts::*;
 
@@ -117,7 +117,17 @@ pub fn chain(root: &Path, name: &[u8], depth: usize) {
 /// Runs a step alone, bounded in the processor time it takes (the machine may be busy, and what
 /// blocks hangs the test) and in the memory it adds, and says what it took.
 pub fn bounded<T>(name: &str, seconds: u64, mebibytes: u64, step: impl FnOnce() -> T) -> T {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone();
+    measured(name, seconds, mebibytes, step)
+}
+
+/// Keeps every bounded step waiting, for a case that needs much memory by itself.
+pub fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// [`bounded`] for a case that is [`alone`].
+pub fn measured<T>(name: &str, seconds: u64, mebibytes: u64, step: impl FnOnce() -> T) -> T {
     // Resets the peak to what is in use now.
     fs::write("/proc/self/clear_refs", "5").unwrap();
     let before = memory("VmRSS");

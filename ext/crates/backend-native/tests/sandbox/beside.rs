@@ -201,7 +201,11 @@ fn a_launched_program_has_three_descriptors_and_leaves_none_behind() {
     end(&mut guest);
     let gone = rustix::io::read(&seat.master, &mut [0; 64]);
     assert!(
-        matches!(gone, Err(rustix::io::Errno::IO) | Ok(_)),
+        // Again: a child of another test has a copy of the other side until it runs its program.
+        matches!(
+            gone,
+            Err(rustix::io::Errno::IO | rustix::io::Errno::AGAIN) | Ok(_)
+        ),
         "{gone:?}"
     );
     let (mut left, mut again) = (0, 0);

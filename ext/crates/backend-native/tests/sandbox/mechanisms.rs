@@ -171,7 +171,7 @@ fn a_self_test_starts_no_program_and_ends_with_its_runner() {
         let pid = guest.pid();
         let ended = guest.exec(&call, &mut |_, _| {}).unwrap().end;
         drop(guest);
-        within_two_seconds(|| !alive(pid));
+        in_time(|| !alive(pid));
         ended
     };
     assert_eq!(end_of(LaunchPurpose::Serve, GENEROUS), ExecEnd::Exited(0));

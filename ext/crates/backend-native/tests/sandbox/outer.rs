@@ -87,7 +87,7 @@ fn killing_the_wrapper_ends_everything() {
     let wrapper = parent(all[0]);
     assert_eq!(parent(wrapper), i32::try_from(std::process::id()).unwrap());
     kill(wrapper);
-    let took = within_two_seconds(|| all.iter().all(|pid| !alive(*pid)));
+    let took = in_time(|| all.iter().all(|pid| !alive(*pid)));
     println!("after kill -9 of bubblewrap: {took:?}");
 }
 
@@ -97,7 +97,7 @@ fn killing_a_wrapped_launcher_ends_everything() {
     let all = everybody(&mut guest);
     let wrapper = parent(all[0]);
     kill(all[0]);
-    within_two_seconds(|| all.iter().chain([&wrapper]).all(|pid| !alive(*pid)));
+    in_time(|| all.iter().chain([&wrapper]).all(|pid| !alive(*pid)));
 }
 
 #[test]

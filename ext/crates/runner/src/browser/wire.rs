@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const TICK: Duration = Duration::from_millis(100);
 /// Longest wait for the last words of a browser that is gone: they come by another pipe, and a
 /// process that it left behind may hold that open.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+const LAST_WORDS: Duration = Duration::from_secs(if cfg!(test) { 6 } else { 2 });
 /// Characters of the browser's own words in an error.
 const WORDS: usize = 600;
 
@@ -419,7 +419,7 @@ mod tests {
             drop(output);
             let mut errors = File::from(errors);
             let late = std::thread::spawn(move || {
-                std::thread::sleep(LAST_WORDS / 4);
+                std::thread::sleep(Duration::from_millis(500));
                 errors.write_all(b"[1:1] FATAL: late\n").unwrap();
                 (!ends).then_some(errors)
             });

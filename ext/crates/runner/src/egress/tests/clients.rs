@@ -93,6 +93,7 @@ fn curl() {
         assert!(proxied("http://plain.example/a").contains("plain says GET /a"));
         let answer = proxied("https://tls.example/b");
         assert!(answer.contains("tls says GET /b"), "{answer}");
+        scene.rig.ended(2);
         let denied = proxied("http://other.example/");
         assert!(
             denied.contains("403") && denied.contains("host-not-allowed"),
@@ -179,6 +180,7 @@ fn php_streams_and_php_curl() {
         ] {
             assert!(text.contains(expected), "{tls} {expected}: {text}");
         }
+        scene.rig.ended(7);
         let log = scene.rig.stop();
         assert_eq!((log.counts.allowed, log.counts.denied), (5, 2), "{log:#?}");
     }
@@ -200,6 +202,7 @@ fn a_client_that_knows_connect_alone() {
     );
     let text = said(&output);
     assert!(text.contains("tls says GET /x"), "{text}");
+    scene.rig.ended(1);
     let output = run(
         "sh",
         &[
@@ -212,6 +215,7 @@ fn a_client_that_knows_connect_alone() {
         ],
     );
     assert!(!said(&output).contains("tls says"), "{}", said(&output));
+    scene.rig.ended(2);
     let log = scene.rig.stop();
     assert_eq!((log.counts.allowed, log.counts.denied), (1, 1), "{log:#?}");
     assert_eq!(log.rows[1].reason, "sni-mismatch");

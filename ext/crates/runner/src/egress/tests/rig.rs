@@ -184,6 +184,19 @@ impl Rig {
         self.raw(format!("{method} {target} HTTP/1.1\r\nHost: bridge\r\n\r\n").as_bytes())
     }
 
+    /// Waits until so many requests have ended: a tunnel ends after its last byte has arrived.
+    pub(super) fn ended(&self, requests: u64) {
+        let start = Instant::now();
+        loop {
+            let counts = self.bridge.as_ref().unwrap().counts();
+            if counts.allowed + counts.denied + counts.failed >= requests {
+                return;
+            }
+            assert!(start.elapsed() < PATIENCE, "{counts:?}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     pub(super) fn stop(&mut self) -> EgressLog {
         self.bridge.take().unwrap().stop()
     }

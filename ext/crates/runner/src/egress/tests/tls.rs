@@ -104,6 +104,7 @@ fn a_tunnel_passes_tls_to_the_named_host_untouched() {
         answer.contains("200 OK") && answer.contains("GET /x"),
         "{answer}"
     );
+    rig.ended(1);
     let row = rig.row();
     assert_eq!(
         (row.mode, row.method.as_str(), row.decision),

@@ -39,7 +39,7 @@ fn quick() -> Pace {
         connect: Duration::from_secs(20),
         first_byte: Duration::from_secs(20),
         idle: Duration::from_secs(20),
-        trailer: Duration::from_secs(1),
+        trailer: Duration::from_secs(5),
         pause: Duration::from_millis(20),
         longest_pause: Duration::from_millis(100),
         longest_asked: Duration::from_millis(600),
