@@ -8,17 +8,17 @@ import time
 from loop import ANTHROPIC, OPENAI, call, changed, must
 
 WRITE = call("workspace.write", path="added.txt", content="x\n")
-#: Until the model is let go, which by itself would hold the run for half a minute at least. Ending the guest, the bundle and its signature come after that.
-AT_MOST = 10.0
+#: Until the model is let go, which by itself would hold the run for a minute at least. Ending the guest, the bundle and its signature come after that.
+AT_MOST = 50.0
 #: For all of it, on a machine that has other things to do.
-IN_ALL = 20.0
+IN_ALL = 55.0
 #: Long enough for a busy machine to start the guest and carry the first turn out.
 DEADLINE = 20
 
 
 def let_go(answer, since):
     """Seconds from a moment until the client hung up on the answer that did not end."""
-    for _ in range(300):
+    for _ in range(900):
         if answer.requests[-1].get("ended"):
             return answer.requests[-1]["ended"] - since
         time.sleep(0.1)

@@ -33,7 +33,7 @@ def command(name, directory):
         for file in ("package.json", "package-lock.json"):
             shutil.copy(os.path.join(lock, file), directory)
         # Not `npm ci`: registries that keep only this platform's packages lack optional ones that it insists on.
-        return ["npm", "install", "--no-save", "--prefix", directory, "--no-audit", "--no-fund", "--prefer-offline",
+        return ["npm", "install", "--fetch-retries=5", "--no-save", "--prefix", directory, "--no-audit", "--no-fund", "--prefer-offline",
                 "--cache", os.path.join(cache(), "npm")]
     return ["/usr/bin/python3", "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:",
             "--no-warn-script-location", "--root-user-action", "ignore", "--cache-dir", os.path.join(cache(), "pip"),
@@ -68,7 +68,7 @@ def ensure(name, root):
     os.makedirs(work, mode=0o755)
     began = time.monotonic()
     try:
-        done = subprocess.run(command(name, work), cwd=work, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False)
+        done = subprocess.run(command(name, work), cwd=work, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=900, check=False)
         if done.returncode != 0:
             raise RuntimeError(f"{name} could not be installed: {done.stderr[-1500:]}")
         check(name, work)

@@ -46,6 +46,8 @@ export default async function ( browser, admin ) {
 		await page.waitForURL( /#\/runs\/run_/ );
 		const run = page.url().split( '#/runs/' )[ 1 ];
 		await page.getByText( 'The run ended.' ).waitFor( { timeout: 120000 } );
+		// The screen loads the output of a run that had ended before it looked afterwards.
+		await soon( 'the output is whole', async () => ( await admin.text( '.wp-codebox-log' ) ).includes( 'The bundle is written.' ) );
 		const log = await admin.text( '.wp-codebox-log' );
 		for ( const expected of [ '<script>window.codeboxTripped=', '<img src=x onerror=', '</textarea></pre></div><svg onload=', '<a href="javascript:', 'red linked cleared', 'accessU+202E RLOnimdaU+2066 LRI', 'U+200B ZWSP', 'U+0007 BEL', 'U+0008 BS', 'U+E0041', 'not UTF-8: caf' ] ) {
 			holds( `as text: ${ expected }\n${ log }`, log.includes( expected ) );

@@ -325,7 +325,7 @@ def a_browser_that_is_killed_is_an_error_and_leaves_nothing(bench):
             uid = os.stat(f"/proc/{mine[0]}").st_uid
             must(uid not in (0, os.stat(bench.state).st_uid), f"the browser runs as uid {uid}")
             # Long enough to have opened the page, which it stays on.
-            time.sleep(6)
+            time.sleep(10)
             os.kill(mine[0], signal.SIGKILL)
             killed = mine[0]
         time.sleep(0.1)
@@ -378,7 +378,7 @@ def a_look_with_the_browser_is_an_observation(bench):
         must(ask(port, f"{PAGES}/forever.html").status == 200, "a visitor was not answered")
         visits.append(time.monotonic() - began)
         time.sleep(0.2)
-    must(ends == ["error"] and max(visits) < 10, f"visitors waited for the browser: {visits}")
+    must(ends == ["error"] and max(visits) < 19, f"visitors waited for the browser: {visits}")
     closed = episode("close").expect(0).json
     directory = closed["bundle"]["directory"]
     for kept in data["artifacts"]:

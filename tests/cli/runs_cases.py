@@ -69,10 +69,11 @@ def an_attached_run_does_not(bench):
 
 
 def detached_later(bench):
-    run = Conversation(bench, SLOW.format(2)).spawn().accepted()
+    run = Conversation(bench, SLOW.format(sleeper(64).removeprefix("sleep "))).spawn().accepted()
     run.until("runtime.command.output", "ready")
     run.send({"type": "detach"}).close()
-    awaited(run.look, lambda view: view["mode"] == "detached", 10)
+    awaited(run.look, lambda view: view["mode"] == "detached")
+    let_go(sleeper(64))
     must(run.await_end()["outcome"] == "succeeded", "it did not go on")
 
 

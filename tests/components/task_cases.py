@@ -101,7 +101,7 @@ def the_policy_must_allow_an_agent(bench):
 
 def the_deadline_holds(bench):
     one = agent(bench, "file_put_contents( 'half.txt', 'x' ); sleep( 60 ); return true;")
-    ended = run(bench, task("agent/work"), [one], limits={"wall_clock_ms": 7000}).expect("timed_out", "wp_codebox_run_timeout")
+    ended = run(bench, task("agent/work"), [one], limits={"wall_clock_ms": 20_000}).expect("timed_out", "wp_codebox_run_timeout")
     must([row["path"] for row in ended.result["changed_files"]] == ["/workspace/plugin/half.txt"], str(ended))
 
 

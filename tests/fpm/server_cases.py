@@ -61,7 +61,8 @@ def a_graceful_reload_lets_the_request_end(world):
         must(answers[0].json["success"] is True, answers[0])
         settled(world, run, ("succeeded",))
     else:
-        settled(world, run)
+        # Its agent may have ended by itself before its supervisor heard of it.
+        settled(world, run, ("cancelled", "failed", "succeeded"))
     world.run("true").expect(200)
 
 

@@ -47,14 +47,14 @@ def what_cannot_be_run_says_why(bench):
         except json.JSONDecodeError:
             failure = json.loads(done.stdout.splitlines()[-1])
         assert failure["error"]["code"] == code and done.returncode == status, (args, done)
-    done = bench.exec("run_ffff", "--json", "--", "true")
+    done = bench.exec("run_" + "0" * 32, "--json", "--", "true")
     assert json.loads(done.stdout)["error"]["code"] == "wp_codebox_run_not_found", done
 
 
 def its_own_time_ends_a_program_and_not_the_sandbox(bench):
     run = bench.sandbox()
     started = time.monotonic()
-    done = bench.exec(run, "--timeout", "8s", "--", "sh", "-c", f"echo up; {sleep(77)}")
+    done = bench.exec(run, "--timeout", "15s", "--", "sh", "-c", f"echo up; {sleep(77)}")
     assert (done.returncode, done.stdout) == (124, "up\n"), done
     assert time.monotonic() - started < 60
     until(lambda: not guest_processes(sleep(77)), what="the end of what it had started")

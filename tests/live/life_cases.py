@@ -28,9 +28,9 @@ def its_time_ends_it_and_its_work_is_kept(bench):
 
 
 def nobody_uses_it_and_it_ends(bench):
-    run = bench.start("--hold-idle", "6s", hold="5m")
+    run = bench.start("--hold-idle", "15s", hold="5m")
     # A program that runs is use, however silent.
-    assert bench.exec(run, "--", "sleep", "8").returncode == 0
+    assert bench.exec(run, "--", "sleep", "17").returncode == 0
     shown = bench.until_ended(run)
     assert shown["outcome"] == "succeeded", shown
     assert states(bench, run)[1][3]["reason"] == "nobody used it"
@@ -59,7 +59,7 @@ def a_guest_that_keeps_silent_keeps_nobody_beyond_its_time(bench):
     assert bench.ask(run, tree)["type"] == "answer", "the control"
     halt = "for p in /proc/[0-9]*; do grep -q guest.[s]ync.php $p/cmdline && kill -STOP ${p#/proc/} && echo halted; done; true"
     assert bench.exec(run, "--", "sh", "-c", halt).stdout == "halted\n"
-    assert bench.ask(run, {"type": "extend_ttl", "ttl_ms": 6000})["type"] == "answer"
+    assert bench.ask(run, {"type": "extend_ttl", "ttl_ms": 15000})["type"] == "answer"
     assert bench.ask(run, tree)["error"]["code"] == "wp_codebox_run_failed"
     assert bench.until_ended(run, patience=60)["outcome"] == "succeeded"
 

@@ -433,7 +433,7 @@ static int serve(void) {
 		const char *failed = request_needs(poller, client, &error);
 		struct epoll_event event;
 		char request[4096], answer[128];
-		if (!failed && epoll_wait(poller, &event, 1, 5000) != 1)
+		if (!failed && epoll_wait(poller, &event, 1, 60000) != 1)
 			failed = "epoll_wait";
 		if (read(client, request, sizeof request) < 0)
 			failed = "read";

@@ -34,7 +34,7 @@ FILES_OF_THE_SERVER = 2048
 # Bytes of kernel memory per epoll watch: an item and its entry in the wait queue.
 WATCH = 208
 # For what takes a fraction of a second; a disturbed neighbour may hang.
-PATIENCE = 10
+PATIENCE = 30
 # Modes whose caller is an unprivileged user, with and without a range in /etc/subuid.
 AS_USER = ("subuid", "alone")
 # Epoll watches that the suite leaves its user.
@@ -46,6 +46,13 @@ isolation: {{ level: {level} }}
 workspace: {{ mode: mirror, access: rw, target: /workspace/attack }}
 ttl: {{ default: 10m, max: 10m, idle_reap: null }}
 """
+
+
+def owner(path):
+    """Of a process; none when it has gone."""
+    with contextlib.suppress(OSError):
+        return os.stat(path).st_uid
+    return None
 
 
 class World:
@@ -60,7 +67,7 @@ class World:
         self.template = None
         # A number that no user of a host and no other call of this suite has.
         self.uid = 61000 + os.getpid() % 3000
-        users = {os.stat(path).st_uid for path in glob.glob("/proc/[0-9]*") if os.path.exists(path)}
+        users = {uid for uid in map(owner, glob.glob("/proc/[0-9]*")) if uid is not None}
         must(self.uid not in users, f"processes of the user {self.uid} are alive")
         self.program = os.path.join(self.directory, "neighbour")
         subprocess.run(["gcc", "-O2", "-Wall", "-Werror", "-static", "-o", self.program, os.path.join(HERE, "neighbour.c")], check=True)

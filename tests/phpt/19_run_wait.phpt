@@ -113,7 +113,8 @@ while ( $runs ) {
 		}
 	}
 }
-$share = ( $usage() - $used ) / ( microtime( true ) - $since );
+// A process that was late finds all of it there, and divides by nothing.
+$share = ( $usage() - $used ) / max( 1.0, microtime( true ) - $since );
 var_dump( array_unique( $ended ), array_unique( array_map( 'json_encode', $seen ) ), $share < 0.1 ? 'idle' : $share );
 ?>
 --EXPECT--

@@ -6,7 +6,7 @@ import socket
 import time
 import urllib.parse
 
-from harness import must, slain
+from harness import come_to, let_go, must, slain, sleeper
 from held import SETUP, Held, ask, document, free_port, refused, soon
 
 _SHARED = {}
@@ -182,14 +182,17 @@ def a_token_opens_and_nothing_else(bench):
 
 def a_preview_ends_in_time_and_its_port_is_free(bench):
     port = free_port()
-    held = Held(bench, "--mount", f"{bench.source('third')}:/workspace/plugin", "--preview-port", str(port), "--check", "true", seconds=15)
+    held = Held(bench, "--mount", f"{bench.source('third')}:/workspace/plugin", "--preview-port", str(port),
+                "--command", "wordpress.run-php", "--arg", f"code=passthru('{sleeper(66)}');", "--check", "true", seconds=25)
+    come_to(1, sleeper(66))
     must(refused(port), "it is open before it is held")
+    let_go(sleeper(66))
     held.address()
     opened = time.monotonic()
     must(ask(port, "/wp-login.php").status == 200, "the control")
     open_connection = socket.create_connection(("127.0.0.1", port), timeout=60)
     while not refused(port):
-        must(time.monotonic() - opened < 75, "it is open for too long")
+        must(time.monotonic() - opened < 120, "it is open for too long")
         time.sleep(0.05)
     with socket.socket() as mine:
         mine.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

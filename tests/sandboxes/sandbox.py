@@ -123,3 +123,18 @@ def kept(bench):
 
 def forget(bench):
     shutil.rmtree(snapshots(bench), ignore_errors=True)
+
+
+def guests(run_id):
+    """Processes of a run."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/cmdline", "rb") as file:
+                    words = file.read()
+            except OSError:
+                continue
+            if run_id.encode() in words:
+                found.append((name, words))
+    return found

@@ -9,7 +9,7 @@ import time
 from checkpoint_cases import CHANGE, HARM
 from frames import awaited
 from harness import NotHere, must, slain, tree
-from sandbox import Sandbox, call, forget, kept, profile, snapshots
+from sandbox import Sandbox, call, forget, guests, kept, profile, snapshots
 from users import users_bench
 
 CHANGED = {"plugin.php": b"changed\n", "lib": None, "lib/b.txt": b"b\n", "tool.sh": b"run\n"}
@@ -154,6 +154,7 @@ def killed_while_it_keeps_its_state_it_leaves_none_or_a_whole_one(bench):
             again.do("destroy").expect(0)
         else:
             none += 1
+        awaited(lambda box=box: guests(box.id), lambda pids: not pids)
         bench.call("gc", "--state", bench.state, "--site", bench.site, "--json").expect(0)
         must(not any(name.startswith(".") for name in kept(bench)), f"leftovers stay: {kept(bench)}")
     must(none > 0, f"no kill came early enough: {whole} whole")
@@ -187,10 +188,10 @@ def without_space_nothing_is_kept_and_the_sandbox_goes_on(bench):
 
 
 def a_sandbox_lives_by_its_times_and_leaves_a_tombstone(bench):
-    idle = Sandbox(bench, None, "10m", "5s")
-    short = Sandbox(bench, idle.source, "5s")
-    long = Sandbox(bench, idle.source, "10s")
-    ends = time.monotonic() + 10
+    idle = Sandbox(bench, None, "10m", "15s")
+    short = Sandbox(bench, idle.source, "15s")
+    long = Sandbox(bench, idle.source, "20s")
+    ends = time.monotonic() + 20
     told = long.do("extend-ttl", "5m").expect(0).json
     must(told["expiresAt"] > short.do("get").json.get("expiresAt", ""), f"{told}")
     long.do("extend-ttl", "9h").expect(1, "wp_codebox_input_invalid")

@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import itertools
 import json
 import os
 import shutil
@@ -12,7 +13,7 @@ import time
 from frames import awaited
 from harness import NotHere, must, slain
 from reduced_cases import forbid_user_namespaces
-from sandbox import Sandbox, call, forget, kept, profile, snapshots
+from sandbox import Sandbox, call, forget, guests, kept, profile, snapshots
 
 
 def site(bench, name=None):
@@ -222,6 +223,9 @@ def whoever_asks_at_once_is_told_of_its_birth_and_of_its_death(bench):
         asked_of, process = asked(bench, "get", box.id)
         time.sleep(0.5)
     told = bench.finish(asked_of, process).expect(0).json
+    # It waits for five seconds, which this process may have taken to let the locks go.
+    if told["state"] == "provisioning":
+        told = awaited(lambda: box.do("get").expect(0).json, lambda told: told["state"] != "provisioning")
     must(told["state"] == "destroyed" and told["tombstone"]["how"] == "died", f"{told}")
 
 
@@ -333,8 +337,8 @@ def its_time_is_up_while_its_state_is_kept(bench):
         box.sh(MANY)
         for number in range(20):
             before = kept(bench)
-            must(box.ask({"type": "extend_ttl", "ttl_ms": 4000})["type"] == "answer", "control: it lives")
-            up = time.monotonic() + 4
+            must(box.ask({"type": "extend_ttl", "ttl_ms": 10000})["type"] == "answer", "control: it lives")
+            up = time.monotonic() + 10
             keeping, kept_answers = box.talk({"type": "snapshot", "name": f"x{number}"})
             begun(bench, before)
             # Halted in the midst of it, it is asked for more time and outlives what it had.
@@ -391,7 +395,7 @@ def killed_while_it_is_brought_back_it_is_gone_and_its_snapshot_whole(bench):
     forget(bench)
     source = bench.source("sandbox-plugin")
     ended = 0
-    for wait in (0.0, 0.05, 0.2):
+    for tries, wait in enumerate(itertools.chain((0.0, 0.05, 0.2), itertools.repeat(0.0, 17)), 1):
         box = Sandbox(bench, source)
         box.sh("echo kept > plugin.php; mkdir many; for i in 1 2 3 4 5 6 7 8 9; do head -c 300000 /dev/urandom > many/$i; done")
         made = box.snapshot("good")
@@ -410,7 +414,9 @@ def killed_while_it_is_brought_back_it_is_gone_and_its_snapshot_whole(bench):
         whole(bench, source, made["id"], "plugin.php", "kept\n")
         # Nobody holds it any more.
         must(call(bench, "remove-snapshot", made["id"]).expect(0).json["removed"] is True, "it stays locked")
-    must(ended < 3, "no kill came early enough")
+        if tries >= 3 and ended < tries:
+            break
+    must(ended < tries, "no kill came early enough")
 
 
 def without_space_a_restore_fails_and_the_sandbox_goes_on(bench):
@@ -477,21 +483,6 @@ def full(path):
     with contextlib.suppress(OSError), open(path, "wb", buffering=0) as file:
         while file.write(b"x" * 4096) == 4096:
             pass
-
-
-def guests(run_id):
-    """Processes of a run."""
-    found = []
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                with open(f"/proc/{name}/cmdline", "rb") as file:
-                    words = file.read()
-            except OSError:
-                continue
-            if run_id.encode() in words:
-                found.append((name, words))
-    return found
 
 
 def at_level_reduced_states_are_refused_with_a_reason(bench):

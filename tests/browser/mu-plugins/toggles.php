@@ -5,6 +5,9 @@
 
 declare(strict_types=1);
 
+// It moves the cursor 200 ms after the page came, also while a test fills the other field.
+add_filter( 'enable_login_autofocus', '__return_false' );
+
 $codebox_toggles = (array) json_decode( (string) @file_get_contents( getenv( 'TMPDIR' ) . '/toggles.json' ), true );
 if ( isset( $codebox_toggles['screen'] ) ) {
 	add_filter( 'wp_codebox_screen_enabled', static fn(): mixed => $codebox_toggles['screen'] );

@@ -188,7 +188,7 @@ final class Job {
 		foreach ( $this->request['task_input']['context']['ask'] ?? [] as $number => $call ) {
 			file_put_contents( $this->directory . "/ask-$number.tmp", json_encode( [ 'schema' => 'wp-codebox/parent-tool-request/v1', 'version' => 1, 'request_id' => $this->id . '-parent-' . $number, 'operation' => 'call' ] + $call ) );
 			rename( $this->directory . "/ask-$number.tmp", $this->directory . "/ask-$number.json" );
-			$until = microtime( true ) + 10;
+			$until = microtime( true ) + 60;
 			while ( ! is_file( $this->directory . "/reply-$number.json" ) && microtime( true ) < $until ) {
 				usleep( 5000 );
 				clearstatcache();
