@@ -378,7 +378,8 @@ def a_look_with_the_browser_is_an_observation(bench):
         must(ask(port, f"{PAGES}/forever.html").status == 200, "a visitor was not answered")
         visits.append(time.monotonic() - began)
         time.sleep(0.2)
-    must(ends == ["error"] and max(visits) < 19, f"visitors waited for the browser: {visits}")
+    # One that waits for the browser is answered once or twice in the twenty seconds of its look.
+    must(ends == ["error"] and len(visits) > 4, f"visitors waited for the browser: {visits}")
     closed = episode("close").expect(0).json
     directory = closed["bundle"]["directory"]
     for kept in data["artifacts"]:

@@ -228,7 +228,9 @@ def the_guest_that_builds_a_template_has_a_uid_of_its_own(bench):
     asked = bench.run_arguments("--agent-command", "true", "--mount", f"{bench.source()}:/workspace/plugin", state=state)
     seen = set()
     # Anew when this process came too late to see one.
-    while not seen:
+    for _ in range(5):
+        if seen:
+            break
         shutil.rmtree(os.path.join(state, "templates"), ignore_errors=True)
         process = bench.start(asked)
         while process.poll() is None:

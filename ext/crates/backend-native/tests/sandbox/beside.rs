@@ -227,15 +227,9 @@ const SLEEPING: &str = "for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline 2>/de
 
 /// Waits until that many sleep: what is killed dies when it has a processor, maybe after the
 /// program that started it.
+#[track_caller]
 fn sleepers(guest: &mut Guest, count: usize) {
-    let begun = Instant::now();
-    loop {
-        let seen = sh(guest, SLEEPING).out;
-        if seen == format!("{count}\n") {
-            return;
-        }
-        assert!(begun.elapsed() < LONG, "{seen} sleep instead of {count}");
-    }
+    in_time(|| sh(guest, SLEEPING).out == format!("{count}\n"));
 }
 
 #[test]

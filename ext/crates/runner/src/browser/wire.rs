@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 const TICK: Duration = Duration::from_millis(100);
 /// Longest wait for the last words of a browser that is gone: they come by another pipe, and a
 /// process that it left behind may hold that open.
-const LAST_WORDS: Duration = Duration::from_secs(if cfg!(test) { 6 } else { 2 });
+const LAST_WORDS: Duration = Duration::from_secs(5);
 /// Characters of the browser's own words in an error.
 const WORDS: usize = 600;
 

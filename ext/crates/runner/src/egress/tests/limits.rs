@@ -20,19 +20,6 @@ fn limited(change: impl FnOnce(&mut BridgeLimits)) -> Rig {
     rig
 }
 
-/// Waits for what must come about.
-#[track_caller]
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !holds() {
-        assert!(
-            start.elapsed() < PATIENCE,
-            "{what}: not within {PATIENCE:?}"
-        );
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
 /// A host that goes on and on, a little at a time, until nobody listens any more.
 fn endless(stream: &mut dyn Stream, piece: &[u8]) {
     let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n");

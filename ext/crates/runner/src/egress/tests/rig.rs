@@ -186,15 +186,10 @@ impl Rig {
 
     /// Waits until so many requests have ended: a tunnel ends after its last byte has arrived.
     pub(super) fn ended(&self, requests: u64) {
-        let start = Instant::now();
-        loop {
+        until("the requests end", || {
             let counts = self.bridge.as_ref().unwrap().counts();
-            if counts.allowed + counts.denied + counts.failed >= requests {
-                return;
-            }
-            assert!(start.elapsed() < PATIENCE, "{counts:?}");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+            counts.allowed + counts.denied + counts.failed >= requests
+        });
     }
 
     pub(super) fn stop(&mut self) -> EgressLog {
@@ -206,6 +201,19 @@ impl Rig {
         let log = self.stop();
         assert_eq!(log.rows.len(), 1, "{:#?}", log.rows);
         log.rows.into_iter().next().unwrap()
+    }
+}
+
+/// Waits for what must come about.
+#[track_caller]
+pub(super) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(
+            start.elapsed() < PATIENCE,
+            "{what}: not within {PATIENCE:?}"
+        );
+        std::thread::sleep(Duration::from_millis(50));
     }
 }
 
