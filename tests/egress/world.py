@@ -139,7 +139,7 @@ class World:
             text = json.dumps({"you said": request.headers.get("Authorization")}) + "\n"
         elif path == "/hold":
             self.held.set()
-            self.release.wait(60)
+            self.release.wait(90)
         request.send_response(status)
         data = text.encode()
         for name, value in {**headers, "Content-Type": "text/plain", "Content-Length": str(len(data)), "Connection": "close"}.items():
