@@ -125,7 +125,7 @@ def the_value_reaches_its_host_and_nothing_else(bench):
         control = find(VALUE, processes([process.pid]))
         # The caller's own process was given the value in its environment by whoever started it.
         written = list(files(os.path.join(bench.state, "sites"), since=began))
-        must(any(bench.site in name and not name.encode() == content for name, content in written), "nothing that this run wrote was read")
+        must(any(bench.site in name and content != name.encode() for name, content in written), "nothing that this run wrote was read")
         places = list(processes(pid for pid in pids if pid != process.pid)) + written
         inside = [pid for pid in pids if elsewhere(pid)]
         must(inside, "no process of the guest was found")
