@@ -15,7 +15,7 @@ use WPCodebox\Failure;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * `90`, `90s`, `15m`, `1h`, `500ms` to milliseconds; `512M`, `1G`, `4096` to bytes.
+ * `500ms`, `90s`, `15m`, `4h`, `1d` to milliseconds; `512M`, `1G`, `4096` to bytes.
  * The range is judged by the extension.
  */
 final class Quantity {
@@ -23,9 +23,9 @@ final class Quantity {
 	private const TIMES = [
 		'ms' => 1,
 		's'  => 1000,
-		''   => 1000,
 		'm'  => 60000,
 		'h'  => 3600000,
+		'd'  => 86400000,
 	];
 	private const SIZES = [
 		''  => 1,
@@ -42,10 +42,13 @@ final class Quantity {
 	 * @throws Failure `wp_codebox_input_invalid`.
 	 */
 	public static function milliseconds( string $flag, string $text ): int {
-		if ( 1 !== preg_match( '/^([0-9]{1,9})(ms|s|m|h)?$/D', trim( $text ), $found ) ) {
-			throw Failure::because( ErrorCode::InputInvalid, sprintf( '--%s=%s is no duration; write 90s, 15m or 1h.', $flag, $text ) );
+		if ( 1 === preg_match( '/^[0-9]+$/D', $text ) ) {
+			throw Failure::because( ErrorCode::InputInvalid, sprintf( '--%1$s=%2$s has no unit: write %2$ss (seconds) or %2$sms (milliseconds).', $flag, $text ) );
 		}
-		return (int) $found[1] * self::TIMES[ $found[2] ?? '' ];
+		if ( 1 !== preg_match( '/^([0-9]{1,9})(ms|s|m|h|d)$/D', $text, $found ) ) {
+			throw Failure::because( ErrorCode::InputInvalid, sprintf( '--%s=%s is not a duration such as 500ms, 90s, 15m, 4h or 1d.', $flag, $text ) );
+		}
+		return (int) $found[1] * self::TIMES[ $found[2] ];
 	}
 
 	/**

@@ -152,9 +152,34 @@ def limits_out_of_range(bench):
         must(answer.exit == 1 and answer.code in ("wp_codebox_limit_invalid", "wp_codebox_input_invalid"), str(answer))
 
 
+def a_duration_without_a_unit_is_refused_with_both_readings(bench):
+    """Some flags read a bare number as milliseconds and others as seconds; none may run with either."""
+    source = bench.source()
+    store = ["--state", bench.state, "--site", bench.site]
+    place = [*bench.paths(), "--site", bench.site]
+    run = lambda *flags: bench.run_arguments("--mount", f"{source}:/workspace/plugin", *flags, *PHP)
+    for flag, arguments in (
+        ("--timeout", run("--timeout", "90")),
+        ("--hold", run("--hold", "90")),
+        ("--hold-max", run("--hold", "90s", "--hold-max", "90")),
+        ("--hold-idle", run("--hold", "90s", "--hold-idle", "90")),
+        ("--preview-hold", run("--preview-hold", "90")),
+        ("--hold", ["boot", *place, "--hold", "90"]),
+        ("--ttl", ["episode", "start", *place, "--ttl", "90"]),
+        ("--idle", ["episode", "start", *place, "--idle", "90"]),
+        ("--max-age", ["gc", *store, "--dry-run", "--max-age", "90"]),
+        ("--artifacts-max-age", ["gc", *store, "--dry-run", "--artifacts-max-age", "90"]),
+        ("--snapshots-max-age", ["gc", *store, "--dry-run", "--snapshots-max-age", "90"]),
+    ):
+        answer = bench.call(*arguments, *([] if "--json" in arguments else ["--json"]))
+        must(answer.exit == 1 and answer.code in ("wp_codebox_limit_invalid", "wp_codebox_input_invalid"), f"{flag}: {answer}")
+        must(f"{flag} 90 has no unit: write 90s (seconds) or 90ms (milliseconds)" in answer.stdout, f"{flag}: {answer}")
+    bench.call("gc", *store, "--dry-run", "--max-age", "90s", "--json").expect(0)
+
+
 def previews_out_of_range(bench):
     source = bench.source()
-    for flags in (["--preview-port", "8080"], ["--preview-hold", "0"], ["--preview-hold", "2h"],
+    for flags in (["--preview-port", "8080"], ["--preview-hold", "0s"], ["--preview-hold", "2h"],
                   ["--preview-hold", "9s", "--preview-bind", "localhost"],
                   ["--preview-hold", "9s", "--preview-public-url", "https://example.org/below"]):
         answer = bench.run("--mount", f"{source}:/workspace/plugin", *flags, *PHP)

@@ -339,7 +339,7 @@ def gc_by_age(bench):
     must(not os.path.exists(directory), "an old run is still there")
     bench.call("artifacts", "verify", "--bundle", bundle, "--state", bench.state, "--json").expect(0)
     must(bench.call(*base, "--max-age", "1h", "--artifacts-max-age", "1h").exit == 0 and os.path.isdir(bundle), "a young bundle was removed")
-    bench.call(*base, "--artifacts-max-age", "0").expect(0)
+    bench.call(*base, "--artifacts-max-age", "0s").expect(0)
     must(not os.path.exists(bundle), "a bundle stays although its age was named")
 
 
@@ -355,7 +355,7 @@ def gc_leaves_the_living_alone(bench):
                                     f"sh -c 'echo x > x.txt; {sleeper(64)}; echo y > y.txt'")
     process = bench.start(arguments)
     come_to(1, sleeper(64))
-    answer = bench.call("gc", "--state", bench.state, "--site", bench.site, "--max-age", "0", "--max-bytes", "0", "--json").expect(0)
+    answer = bench.call("gc", "--state", bench.state, "--site", bench.site, "--max-age", "0s", "--max-bytes", "0", "--json").expect(0)
     must(answer.json["alive"] == 1, str(answer))
     let_go(sleeper(64))
     answer = bench.finish(arguments, process).expect(0)

@@ -42,7 +42,7 @@ class Held:
 
     def __init__(self, bench, *arguments, seconds=40):
         self.bench = bench
-        self.arguments = bench.run_arguments("--preview-hold", str(seconds), *arguments)
+        self.arguments = bench.run_arguments("--preview-hold", f"{seconds}s", *arguments)
         self.process = bench.start(self.arguments)
         self.said = ""
         self.told = threading.Condition()

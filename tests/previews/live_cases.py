@@ -88,7 +88,7 @@ def at_level_reduced_there_is_no_preview_and_no_browser(bench):
     allowed = policy(commands=["wordpress.run-php", "wordpress.browser-probe"])
     mount = ["--mount", f"{bench.source('plain')}:/workspace/plugin"]
     for asked, code, why in (
-        (["--preview-hold", "1", "--command", "wordpress.run-php", "--arg", "code=echo 1;"], "wp_codebox_preview_unavailable", "has no sockets"),
+        (["--preview-hold", "1s", "--command", "wordpress.run-php", "--arg", "code=echo 1;"], "wp_codebox_preview_unavailable", "has no sockets"),
         (["--command", "wordpress.browser-probe", "--arg", "url=/", "--arg", "capture=none"], "wp_codebox_browser_unavailable", "at isolation level reduced"),
     ):
         refused = forbidden(bench, *mount, *asked, *allowed)

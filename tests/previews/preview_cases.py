@@ -134,14 +134,14 @@ def _answers(port):
 def a_fixed_port_that_is_taken_stops_a_run_at_once(bench):
     port = shared(bench).port
     began = time.monotonic()
-    answer = bench.run("--mount", f"{bench.source()}:/workspace/plugin", "--preview-hold", "180", "--preview-port", str(port),
+    answer = bench.run("--mount", f"{bench.source()}:/workspace/plugin", "--preview-hold", "180s", "--preview-port", str(port),
                        "--command", "wordpress.run-php", "--arg", "code=echo 1;")
     answer.expect(1, "wp_codebox_preview_unavailable")
     must(time.monotonic() - began < 100, "it waited for the port")
     with socket.socket() as theirs:
         theirs.bind(("127.0.0.1", 0))
         theirs.listen()
-        bench.run("--mount", f"{bench.source()}:/workspace/plugin", "--preview-hold", "5", "--preview-port", str(theirs.getsockname()[1]),
+        bench.run("--mount", f"{bench.source()}:/workspace/plugin", "--preview-hold-seconds", "5", "--preview-port", str(theirs.getsockname()[1]),
                   ).expect(1, "wp_codebox_preview_unavailable")
 
 

@@ -28,13 +28,13 @@ return static function ( Harness $t ): void {
 	$t->test(
 		'durations and sizes',
 		static function () use ( $t, $refused ): void {
-			foreach ( [ '90' => 90000, '90s' => 90000, '15m' => 900000, '1h' => 3600000, '500ms' => 500 ] as $text => $expected ) {
+			foreach ( [ '90s' => 90000, '15m' => 900000, '1h' => 3600000, '1d' => 86400000, '500ms' => 500, '0s' => 0 ] as $text => $expected ) {
 				$t->same( $expected, Quantity::milliseconds( 'timeout', (string) $text ) );
 			}
 			foreach ( [ '4096' => 4096, '1K' => 1024, '512M' => 536870912, '1g' => 1073741824, '2GiB' => 2147483648, '1MB' => 1048576 ] as $text => $expected ) {
 				$t->same( $expected, Quantity::bytes( 'memory', (string) $text ) );
 			}
-			foreach ( [ '', '-1s', '1d', '1.5h', 'soon' ] as $text ) {
+			foreach ( [ '', '90', '-1s', '1w', '1.5h', 'soon' ] as $text ) {
 				$t->same( 'wp_codebox_input_invalid', $refused( static fn() => Quantity::milliseconds( 'timeout', $text ) ), $text );
 			}
 			foreach ( [ '', '-1', '1T', '12 34' ] as $text ) {

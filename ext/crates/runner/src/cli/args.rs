@@ -315,7 +315,7 @@ pub(crate) struct RunArgs {
     /// Also copy the bundle to DIR/<run id>.
     #[arg(long, value_name = "DIR")]
     pub artifacts: Option<PathBuf>,
-    /// Wall clock of the whole run: milliseconds, or a number with ms, s or m.
+    /// Wall clock of the whole run, such as 90s, 15m or 4h.
     #[arg(long, value_name = "DURATION")]
     pub timeout: Option<String>,
     #[command(flatten)]
@@ -338,8 +338,8 @@ pub(crate) struct RunArgs {
     /// Go on without the outer sandbox when its program is missing; the result says so.
     #[arg(long)]
     pub outer_sandbox_optional: bool,
-    /// Keep the sandbox for so long after its command, for `wp-codebox exec`: a number with s, m
-    /// or h.
+    /// Keep the sandbox for so long after its command, for `wp-codebox exec`, such as 90s, 15m
+    /// or 4h.
     #[arg(long, value_name = "DURATION")]
     pub hold: Option<String>,
     /// Longest time that it may be kept, with every extension. [default: what --hold says]
@@ -413,7 +413,7 @@ Examples:
 
 Exit status: 0, or 1 when something could not be removed.")]
 pub(crate) struct GcArgs {
-    /// Remove settled runs, and templates unused for so long: seconds, or a number with s, m, h or d.
+    /// Remove settled runs, and templates unused for so long, such as 12h or 7d.
     #[arg(long, value_name = "AGE", default_value = "30d")]
     pub max_age: String,
     /// Keep at most so much of the settled runs of each site, newest first: bytes, or a number with K, M or G.

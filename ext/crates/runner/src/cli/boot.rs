@@ -5,7 +5,7 @@ use super::output::Output;
 use super::preview::{self, PreviewArgs};
 use super::recipe::read_blueprint;
 use super::request::{self, SizeArgs};
-use super::{Settings, supervisor};
+use super::{Settings, duration, supervisor};
 use clap::Args;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
@@ -108,14 +108,11 @@ fn build(args: &BootArgs, settings: &Settings) -> Result<RunRequest, ErrorBody> 
         .hint("or set WP_CODEBOX_WORDPRESS")
     })?;
     request::check_version(args.guest.wp.as_deref(), &wordpress)?;
-    let seconds = request::scaled(&args.hold, &[("s", 1), ("m", 60), ("h", 3600)]);
-    let ttl_ms = seconds
-        .and_then(|s| s.checked_mul(1000))
-        .filter(|ms| (1..=LONGEST).contains(ms))
-        .ok_or_else(|| {
-            let message = "--hold must be a number of seconds, or one with s, m or h, up to a day";
-            ErrorBody::new(ErrorCode::LimitInvalid, message)
-        })?;
+    let ttl_ms = duration::positive(ErrorCode::LimitInvalid, "--hold", &args.hold)?;
+    if ttl_ms > LONGEST {
+        let message = "--hold is longer than a day";
+        return Err(ErrorBody::new(ErrorCode::LimitInvalid, message));
+    }
     let policy = args.policy.as_deref().map(request::policy).transpose()?;
     let mut request = RunRequest {
         schema: schema_id::RUN_REQUEST.to_owned(),

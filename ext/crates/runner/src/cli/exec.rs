@@ -56,7 +56,7 @@ pub(crate) struct ExecArgs {
     /// Directory of the guest in which it starts. [default: the first writable mount]
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<String>,
-    /// Time after which it is ended: a number with ms, s or m.
+    /// Time after which it is ended, such as 500ms, 90s or 15m.
     #[arg(long, value_name = "DURATION")]
     pub timeout: Option<String>,
     /// Let it run on when this command goes away; its output is in the journal then.
@@ -145,11 +145,7 @@ fn wanted(args: &ExecArgs) -> Result<LiveExec, ErrorBody> {
                 rows: 24,
             })
         }),
-        timeout_ms: args
-            .timeout
-            .as_deref()
-            .map(super::request::milliseconds)
-            .transpose()?,
+        timeout_ms: super::request::timeout(args.timeout.as_deref())?,
         disconnect: if args.leave {
             Disconnect::Leave
         } else {

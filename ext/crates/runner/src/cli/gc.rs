@@ -2,7 +2,7 @@
 
 use super::args::GcArgs;
 use super::output::Output;
-use super::{Settings, request};
+use super::{Settings, duration, request};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -41,16 +41,7 @@ fn gc(args: &GcArgs) -> Result<GcReport, ErrorBody> {
 
 fn rules(args: &GcArgs) -> Result<GcRules, ErrorBody> {
     let age = |flag: &str, given: &str| {
-        request::scaled(given, &[("s", 1), ("m", 60), ("h", 3600), ("d", 24 * 3600)])
-            .map(Duration::from_secs)
-            .ok_or_else(|| {
-                ErrorBody::new(
-                    ErrorCode::InputInvalid,
-                    format!(
-                        "{flag} {given:?} must be a number of seconds, optionally with s, m, h or d"
-                    ),
-                )
-            })
+        duration::read(ErrorCode::InputInvalid, flag, given).map(Duration::from_millis)
     };
     Ok(GcRules {
         max_age: age("--max-age", &args.max_age)?,

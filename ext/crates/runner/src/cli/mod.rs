@@ -9,6 +9,7 @@ mod artifacts;
 mod boot;
 mod commands;
 mod doctor;
+mod duration;
 mod episode;
 mod exec;
 mod gc;

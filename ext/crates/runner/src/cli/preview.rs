@@ -1,7 +1,7 @@
 //! Flags of previews, shared by the commands that start runs.
 
+use super::duration;
 use super::output::Output;
-use super::request::scaled;
 use clap::Args;
 use serde_json::Value;
 use wp_codebox_contracts::{
@@ -18,33 +18,35 @@ const BOUND: &str = "WP_CODEBOX_PREVIEW_HOLD_MAX_SECONDS";
 /// A preview of the site, open while the sandbox is held.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct PreviewArgs {
-    /// Keep the sandbox so long after its work, with its site on an address of this host:
-    /// seconds, or a number with s, m or h; an hour at most unless
+    /// Keep the sandbox so long after its work, with its site on an address of this host,
+    /// such as 90s or 15m; an hour at most unless
     /// $WP_CODEBOX_PREVIEW_HOLD_MAX_SECONDS says more. Whatever visitors change in the
     /// database is gone with the sandbox; what they change in mounts is part of its change.
-    #[arg(long, visible_alias = "preview-hold-seconds", value_name = "DURATION")]
+    #[arg(long, value_name = "DURATION", group = "preview_time")]
     pub preview_hold: Option<String>,
+    /// The same as a number of seconds.
+    #[arg(long, value_name = "SECONDS", group = "preview_time")]
+    pub preview_hold_seconds: Option<u64>,
     /// Port of the preview. [default: one that is free]
-    #[arg(long, value_name = "PORT", requires = "preview_hold")]
+    #[arg(long, value_name = "PORT", requires = "preview_time")]
     pub preview_port: Option<u16>,
     /// Address the preview listens on; visitors of any that is not 127.0.0.1 or ::1 need a token,
     /// which the printed link holds. [default: 127.0.0.1]
-    #[arg(long, value_name = "ADDRESS", requires = "preview_hold")]
+    #[arg(long, value_name = "ADDRESS", requires = "preview_time")]
     pub preview_bind: Option<String>,
     /// The address that visitors use, e.g. of a proxy in front: an origin that nothing else uses.
-    #[arg(long, value_name = "URL", requires = "preview_hold")]
+    #[arg(long, value_name = "URL", requires = "preview_time")]
     pub preview_public_url: Option<String>,
     /// Let nobody look without the token in the printed link, on 127.0.0.1 either.
-    #[arg(long, requires = "preview_hold")]
+    #[arg(long, requires = "preview_time")]
     pub preview_token: bool,
 }
 
 /// Puts the preview that was asked for into a request.
 pub(crate) fn hold(args: &PreviewArgs, request: &mut RunRequest) -> Result<(), ErrorBody> {
-    let Some(given) = &args.preview_hold else {
+    let Some(ttl_ms) = args.time()? else {
         return Ok(());
     };
-    let ttl_ms = milliseconds(given)?;
     let bind = args.preview_bind.clone();
     let local = bind.as_deref().is_none_or(|bind| {
         bind.parse::<std::net::IpAddr>()
@@ -87,19 +89,32 @@ pub(crate) fn hold(args: &PreviewArgs, request: &mut RunRequest) -> Result<(), E
     Ok(())
 }
 
-fn milliseconds(given: &str) -> Result<u64, ErrorBody> {
-    let invalid = |why: &str| {
-        let message = format!("--preview-hold {given:?} {why}");
-        ErrorBody::new(ErrorCode::LimitInvalid, message)
-    };
-    let seconds = scaled(given, &[("s", 1), ("m", 60), ("h", 3600)])
-        .ok_or_else(|| invalid("must be a number of seconds, or one with s, m or h"))?;
-    let longest = longest()?;
-    match seconds {
-        0 => Err(invalid("must be one second at least")),
-        seconds if seconds > longest => Err(invalid(&format!("is longer than {longest} seconds"))
-            .hint(format!("the host may allow up to a day with {BOUND}"))),
-        seconds => Ok(seconds * 1000),
+impl PreviewArgs {
+    /// Milliseconds of the hold, when one was asked for.
+    ///
+    /// # Errors
+    /// `wp_codebox_limit_invalid` beyond what the host allows, `wp_codebox_config_invalid` for a
+    /// wrong bound of the host.
+    fn time(&self) -> Result<Option<u64>, ErrorBody> {
+        let invalid = |why: &str| ErrorBody::new(ErrorCode::LimitInvalid, why);
+        let ttl_ms = match (&self.preview_hold, self.preview_hold_seconds) {
+            (Some(given), _) => duration::read(ErrorCode::LimitInvalid, "--preview-hold", given)?,
+            (None, Some(seconds)) => seconds.saturating_mul(1000),
+            (None, None) => return Ok(None),
+        };
+        let longest = longest()?;
+        if ttl_ms < 1000 {
+            return Err(invalid("a preview is held for one second at least"));
+        }
+        if ttl_ms > longest * 1000 {
+            let why = format!("a preview is held for {longest} seconds at most");
+            return Err(invalid(&why).hint(format!("the host may allow up to a day with {BOUND}")));
+        }
+        Ok(Some(ttl_ms))
+    }
+
+    pub(crate) fn wanted(&self) -> bool {
+        self.preview_hold.is_some() || self.preview_hold_seconds.is_some()
     }
 }
 
@@ -107,15 +122,14 @@ fn longest() -> Result<u64, ErrorBody> {
     let Ok(given) = std::env::var(BOUND) else {
         return Ok(LONGEST);
     };
-    let seconds = scaled(&given, &[("s", 1), ("m", 60), ("h", 3600)]);
-    match seconds.filter(|seconds| (LONGEST..=HOST_LONGEST).contains(seconds)) {
-        Some(seconds) => Ok(seconds),
-        None => {
+    let seconds = given.parse().ok();
+    seconds
+        .filter(|seconds| (LONGEST..=HOST_LONGEST).contains(seconds))
+        .ok_or_else(|| {
             let message =
-                format!("{BOUND} {given:?} must be from {LONGEST} to {HOST_LONGEST} seconds");
-            Err(ErrorBody::new(ErrorCode::ConfigInvalid, message))
-        }
-    }
+                format!("{BOUND} {given:?} must be a number from {LONGEST} to {HOST_LONGEST}");
+            ErrorBody::new(ErrorCode::ConfigInvalid, message)
+        })
 }
 
 /// Tells where the preview is, as soon as it is open. Talk, in JSON mode too: the document
@@ -151,14 +165,36 @@ pub(crate) fn announce(output: Output, request: &RunRequest, event: &LifecycleEv
 mod tests {
     use super::*;
 
+    fn time(flags: &[&str]) -> Result<Option<u64>, ErrorBody> {
+        #[derive(clap::Parser)]
+        struct Flags {
+            #[command(flatten)]
+            preview: PreviewArgs,
+        }
+        let flags = std::iter::once(&"run").chain(flags);
+        <Flags as clap::Parser>::parse_from(flags).preview.time()
+    }
+
     #[test]
     fn a_hold_is_bounded() {
-        for (given, expected) in [("30", 30_000), ("10m", 600_000), ("1h", 3_600_000)] {
-            assert_eq!(milliseconds(given).unwrap(), expected);
+        for (given, expected) in [("30s", 30_000), ("10m", 600_000), ("1h", 3_600_000)] {
+            assert_eq!(time(&["--preview-hold", given]).unwrap(), Some(expected));
         }
-        for bad in ["0", "61m", "2h", "-1", "1d", "", "99999999999999999999"] {
+        assert_eq!(
+            time(&["--preview-hold-seconds", "30"]).unwrap(),
+            Some(30_000)
+        );
+        assert_eq!(time(&[]).unwrap(), None);
+        for bad in ["0s", "999ms", "61m", "2h", "30", "99999999999999999999s"] {
             assert_eq!(
-                milliseconds(bad).unwrap_err().code,
+                time(&["--preview-hold", bad]).unwrap_err().code,
+                ErrorCode::LimitInvalid,
+                "{bad}"
+            );
+        }
+        for bad in ["0", "3601", "18446744073709551615"] {
+            assert_eq!(
+                time(&["--preview-hold-seconds", bad]).unwrap_err().code,
                 ErrorCode::LimitInvalid,
                 "{bad}"
             );

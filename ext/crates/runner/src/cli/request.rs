@@ -1,7 +1,7 @@
 //! From the arguments of `run` to a run request.
 
 use super::args::RunArgs;
-use super::{Settings, model, network, preview};
+use super::{Settings, duration, model, network, preview};
 use clap::Args;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, E
         .hint("or set WP_CODEBOX_WORDPRESS")
     })?;
     check_version(args.guest.wp.as_deref(), &wordpress)?;
-    let held = args.preview.preview_hold.is_some() || args.hold.is_some();
+    let held = args.preview.wanted() || args.hold.is_some();
     let who = args.agent_command.is_some() || args.agent.is_some() || args.model.model.is_some();
     if args.command.is_none() && !who && !held {
         return Err(input(
@@ -304,8 +304,9 @@ fn hold(args: &RunArgs) -> Result<Option<Hold>, ErrorBody> {
     let Some(given) = &args.hold else {
         return Ok(None);
     };
-    let ttl_ms = span("--hold", given)?;
-    let other = |flag, given: &Option<String>| given.as_deref().map(|g| span(flag, g)).transpose();
+    let time = |flag, given: &str| duration::positive(ErrorCode::LimitInvalid, flag, given);
+    let ttl_ms = time("--hold", given)?;
+    let other = |flag, given: &Option<String>| given.as_deref().map(|g| time(flag, g)).transpose();
     let max_ttl_ms = other("--hold-max", &args.hold_max)?.unwrap_or(ttl_ms);
     if max_ttl_ms < ttl_ms {
         return Err(ErrorBody::new(
@@ -323,36 +324,19 @@ fn hold(args: &RunArgs) -> Result<Option<Hold>, ErrorBody> {
     }))
 }
 
-/// A time that is not nothing.
-fn span(flag: &str, given: &str) -> Result<u64, ErrorBody> {
-    let units = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)];
-    // A bare number is seconds: nobody holds a sandbox for milliseconds.
-    let plain = |_: &()| given.parse::<u64>().ok().and_then(|n| n.checked_mul(1000));
-    let ms = plain(&()).or_else(|| scaled(given, &units));
-    ms.filter(|ms| *ms > 0).ok_or_else(|| {
-        ErrorBody::new(
-            ErrorCode::LimitInvalid,
-            format!("{flag} {given:?} must be a number, optionally with s, m or h"),
-        )
-    })
-}
-
 fn limits(args: &RunArgs) -> Result<LimitsRequest, ErrorBody> {
     Ok(LimitsRequest {
-        wall_clock_ms: args.timeout.as_deref().map(milliseconds).transpose()?,
+        wall_clock_ms: timeout(args.timeout.as_deref())?,
         processes: args.processes,
         output_bytes: size("--output-limit", args.output_limit.as_deref())?,
         ..args.sizes.limits()?
     })
 }
 
-pub(crate) fn milliseconds(given: &str) -> Result<u64, ErrorBody> {
-    scaled(given, &[("ms", 1), ("s", 1000), ("m", 60_000)]).ok_or_else(|| {
-        ErrorBody::new(
-            ErrorCode::LimitInvalid,
-            format!("--timeout {given:?} must be a number, optionally with ms, s or m"),
-        )
-    })
+/// `--timeout` of a run or of one program.
+pub(crate) fn timeout(given: Option<&str>) -> Result<Option<u64>, ErrorBody> {
+    let read = |given| duration::read(ErrorCode::LimitInvalid, "--timeout", given);
+    given.map(read).transpose()
 }
 
 pub(crate) fn bytes(flag: &str, given: &str) -> Result<u64, ErrorBody> {
@@ -365,7 +349,7 @@ pub(crate) fn bytes(flag: &str, given: &str) -> Result<u64, ErrorBody> {
 }
 
 /// A whole number with at most one of the units behind it; none on overflow.
-pub(crate) fn scaled(given: &str, units: &[(&str, u64)]) -> Option<u64> {
+fn scaled(given: &str, units: &[(&str, u64)]) -> Option<u64> {
     let (number, factor) = units
         .iter()
         .find_map(|&(unit, factor)| given.strip_suffix(unit).map(|n| (n, factor)))
@@ -398,13 +382,10 @@ mod tests {
     }
 
     #[test]
-    fn numbers_with_units() {
-        assert_eq!(milliseconds("1500").unwrap(), 1500);
-        assert_eq!(milliseconds("2s").unwrap(), 2000);
-        assert_eq!(milliseconds("3m").unwrap(), 180_000);
+    fn sizes_with_units() {
         assert_eq!(bytes("--memory", "2M").unwrap(), 2 << 20);
-        for bad in ["", "s", "-1", "1h", "99999999999999999999", "1.5s"] {
-            assert!(milliseconds(bad).is_err(), "{bad}");
+        for bad in ["", "M", "-1", "99999999999999999999", "1.5M"] {
+            assert!(bytes("--memory", bad).is_err(), "{bad}");
         }
         assert!(bytes("--disk", "18446744073709551615G").is_err());
     }

@@ -40,7 +40,7 @@ pub(crate) struct StartArgs {
     /// Runtime policy: a JSON file or JSON text. [default: what a held sandbox needs]
     #[arg(long, value_name = "FILE|JSON")]
     pub policy: Option<String>,
-    /// Time to live: milliseconds, or a number with ms, s or m.
+    /// Time to live, such as 90s, 15m or 4h.
     #[arg(long, value_name = "DURATION", default_value = "15m")]
     pub ttl: String,
     /// It ends when nobody used it for so long, likewise. [default: when its time is up]

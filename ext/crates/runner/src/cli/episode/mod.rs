@@ -7,7 +7,7 @@ pub(crate) use args::EpisodeCommand;
 use super::args::{Cli, Command};
 use super::output::Output;
 use super::runs::{bundle, found};
-use super::{Settings, request, supervisor};
+use super::{Settings, duration, request, supervisor};
 use crate::control::{self, Patience};
 use args::{OneArgs, StartArgs, StepArgs, Which};
 use clap::Parser;
@@ -161,17 +161,8 @@ fn sandbox(args: &StartArgs, settings: &Settings) -> Result<RunRequest, ErrorBod
         return Err(ErrorBody::new(ErrorCode::Internal, "the sandbox is no run"));
     };
     let mut request = request::build(&run, settings)?;
-    let milliseconds = |name: &str, given: &str| {
-        let units = [("ms", 1), ("s", 1000), ("m", 60_000)];
-        request::scaled(given, &units)
-            .filter(|ms| *ms > 0)
-            .ok_or_else(|| {
-                invalid(format!(
-                    "--{name} {given:?} must be a number, optionally with ms, s or m"
-                ))
-            })
-    };
-    let ttl = milliseconds("ttl", &args.ttl)?;
+    let time = |flag: &str, given: &str| duration::positive(ErrorCode::InputInvalid, flag, given);
+    let ttl = time("--ttl", &args.ttl)?;
     request.agent = None;
     request.task = Some(TaskInput::new("An episode"));
     request.mode = RunMode::Detached;
@@ -184,7 +175,7 @@ fn sandbox(args: &StartArgs, settings: &Settings) -> Result<RunRequest, ErrorBod
         idle_ms: args
             .idle
             .as_deref()
-            .map(|given| milliseconds("idle", given))
+            .map(|given| time("--idle", given))
             .transpose()?,
         preview: None,
         identity: None,

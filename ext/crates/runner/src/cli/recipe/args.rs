@@ -60,7 +60,7 @@ pub(crate) struct RecipeRunArgs {
     /// Also copy the bundle to DIR/<run id>. [default: the recipe's artifacts.directory]
     #[arg(long, value_name = "DIR")]
     pub artifacts: Option<PathBuf>,
-    /// Wall clock of the whole run: milliseconds, or a number with ms, s or m.
+    /// Wall clock of the whole run, such as 90s, 15m or 4h.
     #[arg(long, value_name = "DURATION", default_value = "25m")]
     pub timeout: String,
     /// Show everything the recipe would do; nothing runs.

@@ -2,7 +2,7 @@
 
 use super::{Looked, RecipeCommand, RecipeRunArgs, answer, human};
 use crate::cli::output::Output;
-use crate::cli::{Settings, preview, request, run};
+use crate::cli::{Settings, duration, preview, request, run};
 use crate::recipe::{self, Asked, Told};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -147,7 +147,7 @@ fn asked(args: &RecipeRunArgs, looked: &Looked, recipe: &Recipe) -> Result<Asked
         site: SiteId::new(args.store.site.clone())
             .map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, format!("--site: {e}")))?,
         paths: looked.paths.clone(),
-        wall_clock_ms: request::milliseconds(&args.timeout)?,
+        wall_clock_ms: duration::read(ErrorCode::LimitInvalid, "--timeout", &args.timeout)?,
         artifacts,
     })
 }

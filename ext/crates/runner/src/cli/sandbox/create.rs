@@ -2,10 +2,10 @@
 
 use super::args::{CreateArgs, PlaceArgs};
 use super::seed::Seed;
-use super::{duration, shown, site};
+use super::{shown, site};
 use crate::cli::profile::{self, Loaded};
 use crate::cli::supervisor::Spawned;
-use crate::cli::{Settings, request};
+use crate::cli::{Settings, duration, request};
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, Hold, MountRequest, PreviewRequest, RunMode, RunRequest, SandboxIdentity,
@@ -39,7 +39,7 @@ pub(super) fn create(args: &CreateArgs) -> Result<Value, ErrorBody> {
     let Loaded { profile, text } = profile::load(&args.profile, &settings.state_dir)?;
     let ttl_ms = match &args.ttl {
         None => profile.ttl.default_ms,
-        Some(text) => duration("--ttl", text)?,
+        Some(text) => duration::positive(ErrorCode::InputInvalid, "--ttl", text)?,
     };
     let seed = Seed {
         profile: text,

@@ -2,8 +2,8 @@
 
 use super::args::EstimateArgs;
 use super::create::PROVENANCE;
-use super::{duration, open};
-use crate::cli::{Settings, profile};
+use super::open;
+use crate::cli::{Settings, duration, profile};
 use serde::Serialize;
 use serde_json::{Value, json};
 use wp_codebox_contracts::{Cost, ErrorBody, ErrorCode, RunStatus, RunView, schema_id};
@@ -24,7 +24,7 @@ pub(super) fn estimate(args: &EstimateArgs) -> Result<Value, ErrorBody> {
     let profile = profile::load(&args.profile, &settings.state_dir)?.profile;
     let wall_ms = match &args.duration {
         None => profile.ttl.default_ms,
-        Some(text) => duration("--duration", text)?,
+        Some(text) => duration::positive(ErrorCode::InputInvalid, "--duration", text)?,
     };
     if wall_ms > profile.ttl.max_ms {
         let message = "--duration is longer than the profile's ttl.max";

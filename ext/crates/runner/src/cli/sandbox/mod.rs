@@ -13,9 +13,9 @@ mod shown;
 
 pub(crate) use args::SandboxCommand;
 
-use super::Settings;
 use super::output::Output;
 use super::supervisor::Spawned;
+use super::{Settings, duration};
 use crate::control::{self, Patience};
 use args::{ExtendArgs, ListArgs, OneArgs, PlaceArgs, RestoreArgs, SnapshotArgs};
 use seed::Seed;
@@ -26,7 +26,6 @@ use wp_codebox_contracts::{
     CancelWish, ErrorBody, ErrorCode, LiveRequest, RunMode, RunStatus, SiteId, SnapshotRequest,
     schema_id,
 };
-use wp_codebox_recipe::parse_duration;
 use wp_codebox_runtime::{
     FoundRun, ListFilter, OpenSnapshot, RegistryError, Shelf, SnapshotOf, StateDir, StatusFilter,
     find, list, now_rfc3339, status, view,
@@ -140,15 +139,8 @@ fn show_list(args: &ListArgs) -> Result<Value, ErrorBody> {
     )
 }
 
-fn duration(flag: &str, text: &str) -> Result<u64, ErrorBody> {
-    parse_duration(text).filter(|ms| *ms > 0).ok_or_else(|| {
-        let message = format!("{flag} {text:?} must be a time such as 90s, 15m or 4h");
-        ErrorBody::new(ErrorCode::InputInvalid, message)
-    })
-}
-
 fn extend(args: &ExtendArgs) -> Result<Value, ErrorBody> {
-    let ttl_ms = duration("DURATION", &args.ttl)?;
+    let ttl_ms = duration::positive(ErrorCode::InputInvalid, "DURATION", &args.ttl)?;
     let (state, site) = open(&args.place)?;
     let run = found(&state, &site, &args.sandbox)?;
     ask(&state, &run, &args.place, LiveRequest::ExtendTtl { ttl_ms })?;
