@@ -359,6 +359,23 @@ def doctor(bench):
     must(answer.exit != 0 and answer.json["status"] == "error", str(answer))
 
 
+def doctor_names_every_cause_at_once(bench):
+    """A wrong state directory used to be the only row."""
+    paths = bench.paths()
+    for name, wrong in (("--state", "/nonexistent/state"), ("--php", "/nonexistent/php"), ("--wordpress", "/usr")):
+        paths[paths.index(name) + 1] = wrong
+    before = os.listdir("/tmp")
+    answer = bench.call("doctor", *paths, "--json")
+    must(answer.exit == 1, str(answer))
+    rows = {row["id"]: row for row in answer.json["checks"]}
+    for name in ("state-dir", "php", "wordpress"):
+        must(rows[name]["status"] == "error", f"{name}: {answer}")
+    must(rows["share-dir"]["status"] == "ok" and answer.json["level"] == "full", str(answer))
+    must("host-key" not in rows, "a key was made although there is no state directory")
+    left = [name for name in set(os.listdir("/tmp")) - set(before) if name.startswith("wp-codebox-doctor-")]
+    must(not left, f"it left {left}")
+
+
 def repeated_bundles_have_one_id(bench):
     first = bench.agent("echo same > same.txt").expect(0).json["artifacts"]
     second = bench.agent("echo same > same.txt").expect(0).json["artifacts"]

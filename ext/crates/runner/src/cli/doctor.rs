@@ -11,14 +11,15 @@ use super::request::new_run_id;
 use crate::peer::Caller;
 use crate::run::{group, identity};
 use serde_json::{Value, json};
-use std::path::Path;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use wp_codebox_artifacts::{Dir, HostKey};
 use wp_codebox_backend_native::{
     GuestIdentity, HostLayout, NoSandbox, PhpLayout, SELF_TEST_LIMITS, SelfTest, SelfTestRequest,
     UserBudgets, run_self_test,
 };
-use wp_codebox_contracts::{ErrorBody, IsolationLevel, schema_id};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, IsolationLevel, schema_id};
 use wp_codebox_runtime::StateDir;
 
 /// Files of the share directory without which no guest works.
@@ -137,36 +138,43 @@ fn document(checks: &[Check], status: Status, test: Option<&SelfTest>) -> Value 
 }
 
 fn examine(settings: &Settings) -> (Vec<Check>, Option<SelfTest>) {
-    let mut checks = vec![share(&settings.share_dir)];
-    // The group is made with the rights that a run has when it makes its own.
-    let prepared = StateDir::open(&settings.state_dir)
-        .map_err(|e| e.body())
-        .and_then(|state| {
-            let named = settings.cgroup.as_deref();
-            let group = group::make(&state, named, &new_run_id()?, &SELF_TEST_LIMITS);
-            let identity = own_identity(&state, settings);
-            state.become_owner().map_err(|e| e.body())?;
-            Ok((state, group, identity))
-        });
-    let (state, group, identity) = match prepared {
-        Ok(prepared) => prepared,
+    let mut checks = vec![share(&settings.share_dir), wordpress(settings)];
+    let opened = StateDir::open(&settings.state_dir).map_err(|e| e.body());
+    let usable = opened.is_ok();
+    // The rest of this host is tested in a directory of its own when the real one cannot be used,
+    // so that one call names every cause.
+    let mut stand_in = None;
+    let state = match opened {
+        Ok(state) => state,
+        Err(error) => {
+            checks.push(failed("state-dir", &error));
+            match StandIn::make().and_then(|made| {
+                let state = StateDir::open(&made.path).map_err(|e| e.body())?;
+                stand_in = Some(made);
+                Ok(state)
+            }) {
+                Ok(state) => state,
+                Err(_) => return (checks, None),
+            }
+        }
+    };
+    // Group and identity are made with the rights that a run has when it makes its own.
+    let group = match new_run_id() {
+        Ok(id) => group::make(&state, settings.cgroup.as_deref(), &id, &SELF_TEST_LIMITS),
         Err(error) => {
             checks.push(failed("state-dir", &error));
             return (checks, None);
         }
     };
-    match state.probe_writable() {
-        Ok(()) => checks.push(ok(
-            "state-dir",
-            format!(
-                "{} belongs to uid {} and is writable",
-                state.path().display(),
-                state.owner().uid
-            ),
-        )),
-        Err(error) => checks.push(failed("state-dir", &error.body())),
+    let identity = own_identity(&state, settings);
+    if let Err(error) = state.become_owner() {
+        checks.push(failed("state-dir", &error.body()));
+        return (checks, None);
     }
-    checks.push(key(&state));
+    if usable {
+        checks.push(writable(&state));
+        checks.push(key(&state));
+    }
     let php = PhpLayout::discover(&settings.php_binary, state.path());
     match &php {
         Ok(php) => checks.push(ok(
@@ -185,7 +193,7 @@ fn examine(settings: &Settings) -> (Vec<Check>, Option<SelfTest>) {
         checks.push(failed("guest-ids", &error));
         GuestIdentity::shared(error.message)
     });
-    // Afresh each time: whoever asks may just have changed something no fact shows.
+    // Afresh each time: the caller may just have changed something that no fact shows.
     let test = run_self_test(&SelfTestRequest {
         launcher: &settings.launcher,
         sandbox: &NoSandbox,
@@ -200,6 +208,75 @@ fn examine(settings: &Settings) -> (Vec<Check>, Option<SelfTest>) {
         checks.push(isolation::user_budgets(&test, &UserBudgets::read()));
     }
     (checks, Some(test))
+}
+
+/// A private directory in place of a state directory that cannot be used; gone when dropped.
+struct StandIn {
+    path: PathBuf,
+}
+
+impl StandIn {
+    /// For root it belongs to `nobody`: a state directory never belongs to root.
+    fn make() -> Result<Self, ErrorBody> {
+        const NOBODY: u32 = 65_534;
+        let path = std::env::temp_dir().join(format!("wp-codebox-doctor-{}", new_run_id()?));
+        let failed = |e: std::io::Error| ErrorBody::new(ErrorCode::Internal, e.to_string());
+        std::fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&path)
+            .map_err(failed)?;
+        let made = Self { path };
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(&made.path, Some(NOBODY), Some(NOBODY)).map_err(failed)?;
+        }
+        Ok(made)
+    }
+}
+
+impl Drop for StandIn {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+fn writable(state: &StateDir) -> Check {
+    match state.probe_writable() {
+        Ok(()) => ok(
+            "state-dir",
+            format!(
+                "{} belongs to uid {} and is writable",
+                state.path().display(),
+                state.owner().uid
+            ),
+        ),
+        Err(error) => failed("state-dir", &error.body()),
+    }
+}
+
+/// Runs need a WordPress; the other commands work without.
+fn wordpress(settings: &Settings) -> Check {
+    let Some(directory) = &settings.wordpress else {
+        return Check {
+            fix: Some("set WP_CODEBOX_WORDPRESS, or name it with --wordpress DIR".to_owned()),
+            ..Check::new(
+                "wordpress",
+                Status::Warning,
+                "no WordPress is named; runs need one",
+            )
+        };
+    };
+    if directory.join("wp-includes/version.php").is_file() {
+        let version = crate::recipe::wordpress_version(directory);
+        return ok("wordpress", format!("{version} at {}", directory.display()));
+    }
+    Check {
+        fix: Some("name a directory with WordPress in it, one that holds wp-includes".to_owned()),
+        ..Check::new(
+            "wordpress",
+            Status::Error,
+            format!("{} holds no WordPress", directory.display()),
+        )
+    }
 }
 
 /// As a run would make it; a spawner sees the kernel uid of the guest from outside.
@@ -241,12 +318,7 @@ fn share(share_dir: &Path) -> Check {
 
 fn key(state: &StateDir) -> Check {
     let loaded = Dir::open(state.path())
-        .map_err(|e| {
-            ErrorBody::new(
-                wp_codebox_contracts::ErrorCode::StateDirInvalid,
-                e.to_string(),
-            )
-        })
+        .map_err(|e| ErrorBody::new(ErrorCode::StateDirInvalid, e.to_string()))
         .and_then(|dir| HostKey::load_or_create(&dir).map_err(|e| e.body()));
     match loaded {
         Ok(key) => {
