@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => 'bcd8bc9221a6aaf96a7544d02df1403df9b0b851f0f2ddd8b21efd3d95ef2bad',
+	'contract_digest' => 'db353736dbcda92ae34e033f70c2035b506d4a6c5e7226838f5e79ac2e1f8486',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',

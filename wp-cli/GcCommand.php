@@ -116,6 +116,10 @@ final class GcCommand {
 					$answer['kept']
 				)
 			);
+			foreach ( $answer['stayed'] as $row ) {
+				$why = 'recently-used' === $row['reason'] ? 'used within 25 hours, so a run may still need it' : 'removed only on request (--artifacts-max-age for bundles)';
+				$this->console->say( sprintf( 'Kept: %d %s: %s.', $row['count'], $row['kind'], $why ) );
+			}
 		}
 		return $answer['success'] ? 0 : 1;
 	}

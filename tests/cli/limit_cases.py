@@ -343,6 +343,18 @@ def gc_by_age(bench):
     must(not os.path.exists(bundle), "a bundle stays although its age was named")
 
 
+def gc_says_what_stays_and_why(bench):
+    base = ["gc", "--state", bench.state, "--site", bench.site, "--dry-run"]
+    bench.agent("echo x > x.txt").expect(0)
+    answer = bench.call(*base, "--max-age", "0s", "--json").expect(0)
+    stayed = {row["kind"]: row for row in answer.json["stayed"]}
+    must(stayed["template"]["reason"] == "recently-used" and stayed["artifact"]["reason"] == "only-on-request", str(answer))
+    words = bench.call(*base, "--max-age", "0s").expect(0).stderr
+    must("removed only with --artifacts-max-age" in words and "whatever --max-age says" in words, words)
+    answer = bench.call(*base, "--max-age", "0s", "--artifacts-max-age", "0s", "--json").expect(0)
+    must("artifact" not in [row["kind"] for row in answer.json["stayed"]], str(answer))
+
+
 def gc_refuses_nonsense(bench):
     for code, *flags in (["wp_codebox_input_invalid", "--max-age", "soon"], ["wp_codebox_limit_invalid", "--max-bytes", "1T"],
                          ["wp_codebox_input_invalid", "--site", "../x"], ["wp_codebox_input_invalid", "--artifacts-max-age=x"]):
@@ -368,4 +380,4 @@ CASES = [memory_is_limited_by_a_group_of_the_run, the_kernel_ends_what_the_poll_
          names_and_inodes_that_the_kernel_only_caches_do_not_count,
          files_and_memory_have_budgets_of_their_own, without_a_group_the_report_says_why, a_directory_of_the_operator_is_used,
          a_runner_that_is_not_root_uses_what_was_delegated_to_it, a_guest_with_an_id_of_its_users_is_in_its_group,
-         a_group_outlives_nobody, gc_by_age, gc_refuses_nonsense, gc_leaves_the_living_alone]
+         a_group_outlives_nobody, gc_by_age, gc_says_what_stays_and_why, gc_refuses_nonsense, gc_leaves_the_living_alone]

@@ -49,6 +49,7 @@ final class Extension {
 				],
 			],
 			'failed'      => [],
+			'stayed'      => [],
 		];
 	}
 

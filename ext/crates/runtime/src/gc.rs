@@ -149,6 +149,27 @@ pub struct GcFailure {
     pub message: String,
 }
 
+/// Why something stays that the age or the size named for runs did not decide about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GcStay {
+    /// A run may still use it.
+    RecentlyUsed,
+    /// It is removed only when the option of its kind is given.
+    OnlyOnRequest,
+}
+
+/// Things of one kind that stay.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct GcStayed {
+    /// What.
+    pub kind: GcKind,
+    /// How many.
+    pub count: usize,
+    /// Why.
+    pub reason: GcStay,
+}
+
 /// What a collection did.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct GcReport {
@@ -164,6 +185,19 @@ pub struct GcReport {
     pub removed: Vec<GcItem>,
     /// Could not be removed.
     pub failed: Vec<GcFailure>,
+    /// Stays although neither age nor size of settled runs protects it; one row a kind.
+    pub stayed: Vec<GcStayed>,
+}
+
+impl GcReport {
+    /// Adds to what stays.
+    pub fn stays(&mut self, kind: GcKind, count: usize, reason: GcStay) {
+        match self.stayed.iter_mut().find(|row| row.kind == kind) {
+            Some(row) => row.count += count,
+            None if count > 0 => self.stayed.push(GcStayed { kind, count, reason }),
+            None => {}
+        }
+    }
 }
 
 /// Every site there is.
@@ -392,6 +426,10 @@ fn artifacts(state: &StateDir, site: &SiteId, rules: &GcRules, report: &mut GcRe
         }
     }
     let ArtifactRule::OlderThan(age) = rules.artifacts else {
+        let bundles = names(store.directory().as_fd()).unwrap_or_default();
+        let of_runs = |name: Vec<u8>| String::from_utf8(name).is_ok_and(|n| RunId::new(n).is_ok());
+        let count = bundles.into_iter().filter(|name| of_runs(name.clone())).count();
+        report.stays(GcKind::Artifact, count, GcStay::OnlyOnRequest);
         return;
     };
     // Both are UTC of one form, so they compare as text. What has no date is not judged. Ages

@@ -215,24 +215,33 @@ pub enum Sweep {
     List,
 }
 
-/// Removes what crashed builders left and templates that nobody used for `unused`. A
-/// builder at work keeps all of them; answers what went.
+/// What a sweep did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// What went, or would go.
+    pub removed: Vec<LeftTemplate>,
+    /// Templates that stay: a run of the longest kind that began with one may still use it.
+    pub stayed: usize,
+}
+
+/// Removes what crashed builders left and templates that no run used for `unused`, at least for
+/// the longest time a run can last. A builder at work keeps all of them.
 #[must_use]
-pub fn sweep_templates(state_dir: &Path, unused: Duration, mode: Sweep) -> Vec<LeftTemplate> {
+pub fn sweep_templates(state_dir: &Path, unused: Duration, mode: Sweep) -> Swept {
     let root = state_dir.join("templates");
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
     let Ok(lock) = rustix::fs::open(root.join(".lock"), flags, Mode::empty()) else {
-        return Vec::new();
+        return Swept::default();
     };
     match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => sweep(&root, "", unused.max(LONGEST_RUN), mode),
-        Err(_) => Vec::new(),
+        Err(_) => Swept::default(),
     }
 }
 
 /// Runs under the lock. What stays is swept the next time.
-fn sweep(root: &Path, current: &str, unused: Duration, mode: Sweep) -> Vec<LeftTemplate> {
-    let mut gone = Vec::new();
+fn sweep(root: &Path, current: &str, unused: Duration, mode: Sweep) -> Swept {
+    let mut swept = Swept::default();
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let stale = || {
@@ -246,11 +255,12 @@ fn sweep(root: &Path, current: &str, unused: Duration, mode: Sweep) -> Vec<LeftT
         } else if name != ".lock" && name != current && stale() {
             LeftTemplate::Unused { key: name }
         } else {
+            swept.stayed += usize::from(name != ".lock");
             continue;
         };
         if mode == Sweep::List || remove_tree(&entry.path()).is_ok() {
-            gone.push(left);
+            swept.removed.push(left);
         }
     }
-    gone
+    swept
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use wp_codebox_backend_native::{LeftTemplate, Sweep, reap_cgroups, sweep_templates};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
 use wp_codebox_runtime::{
-    ArtifactRule, GcFailure, GcItem, GcKind, GcMode, GcReason, GcReport, GcRules, SizeBudget,
+    ArtifactRule, GcFailure, GcItem, GcKind, GcMode, GcReason, GcReport, GcRules, GcStay, GcStayed, SizeBudget,
     SnapshotRule, StateDir, collect,
 };
 
@@ -100,8 +100,10 @@ fn templates(state: &StateDir, rules: &GcRules, report: &mut GcReport) {
         GcMode::DryRun => Sweep::List,
     };
     let swept = sweep_templates(state.path(), rules.max_age, mode);
+    report.stays(GcKind::Template, swept.stayed, GcStay::RecentlyUsed);
     report.removed.extend(
         swept
+            .removed
             .into_iter()
             .map(|left| match left {
                 LeftTemplate::Unfinished { name } => (name, GcReason::Orphaned),
@@ -151,8 +153,28 @@ fn print(output: &Output, args: &GcArgs, report: &GcReport) -> ExitCode {
             report.kept_bytes,
             report.removed.len()
         ));
+        for row in &report.stayed {
+            output.note(&stays(row));
+        }
     }
     ExitCode::from(u8::from(!report.failed.is_empty()))
+}
+
+/// Why `--max-age 0s` does not remove everything.
+fn stays(row: &GcStayed) -> String {
+    let what = format!("{} {}", row.count, word(row.kind));
+    let plural = if row.count == 1 { "" } else { "s" };
+    match (row.reason, row.kind) {
+        (GcStay::RecentlyUsed, _) => format!(
+            "{what}{plural} kept: used within 25 hours, so a run may still need them whatever --max-age says"
+        ),
+        (GcStay::OnlyOnRequest, GcKind::Snapshot) => {
+            format!("{what}{plural} kept: removed only with --snapshots-max-age or --snapshots-max-bytes")
+        }
+        (GcStay::OnlyOnRequest, _) => {
+            format!("{what}{plural} kept: removed only with --artifacts-max-age")
+        }
+    }
 }
 
 /// The name a value has in JSON.
@@ -176,5 +198,6 @@ fn document(args: &GcArgs, report: &GcReport) -> Value {
         "freed_bytes": freed,
         "removed": report.removed,
         "failed": report.failed,
+        "stayed": report.stayed,
     })
 }

@@ -1,6 +1,6 @@
 //! Snapshots: what was never finished or half removed, and old ones when the host says so.
 
-use super::{GcItem, GcKind, GcMode, GcReason, GcReport, GcRules, SizeBudget, SnapshotRule};
+use super::{GcItem, GcKind, GcMode, GcReason, GcReport, GcRules, GcStay, SizeBudget, SnapshotRule};
 use super::{failed, item, names, open, remove};
 use crate::disk::disk_bytes;
 use crate::snapshots::{REMOVED, SNAPSHOTS, UNFINISHED, is_id, lock};
@@ -44,10 +44,12 @@ pub(super) fn collect(state: &StateDir, site: &SiteId, rules: &GcRules, report: 
         let item = item(GcKind::Snapshot, id, site, bytes)(reason);
         remove(directory.as_fd(), &name, item, rules, report);
     }
-    let SnapshotRule::Within { max_age, budget } = rules.snapshots else {
+    let Ok(shelf) = Shelf::of_site(state, site) else {
         return;
     };
-    let Ok(shelf) = Shelf::of_site(state, site) else {
+    let SnapshotRule::Within { max_age, budget } = rules.snapshots else {
+        let count = shelf.list(SnapshotOf::Any).len() + shelf.damaged().len();
+        report.stays(GcKind::Snapshot, count, GcStay::OnlyOnRequest);
         return;
     };
     // Nobody can use these, and nothing that stands in them is to be believed.
