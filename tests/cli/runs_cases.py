@@ -425,6 +425,18 @@ def asked_by_another_user(bench):
     must(asked.returncode == 125 and "wp_codebox_state_dir_invalid" in asked.stdout, str(asked))
 
 
+def a_detached_run_needs_no_hold(bench):
+    source = bench.source()
+    place = ["--site", bench.site, "--state", bench.state]
+    answer = bench.run("--mount", f"{source}:/workspace/plugin", "--agent-command", "sh -c 'echo one > one.txt'", "--detach").expect(0)
+    run = answer.json["run_id"]
+    bench.call("runs", "events", run, *place, "--follow").expect(0)
+    told = bench.call("runs", "get", run, *place, "--json").expect(0)
+    must("one.txt" in told.stdout and answer.json["schema"] == "wp-codebox/run-handle/v1", str(told))
+    refused = bench.run("--mount", f"{source}:/workspace/plugin", "--agent-command", "true", "--detach", "--artifacts", bench.directory)
+    must(refused.exit == 1 and "--artifacts" in refused.stdout, str(refused))
+
+
 CASES = [value for value in list(globals().values())
          if callable(value) and getattr(value, "__module__", "") == __name__
          and value.__name__ not in ("paths", "control", "follower", "heard", "ticks")]

@@ -2,7 +2,10 @@
 
 import json
 import os
+import re
 import subprocess
+import urllib.error
+import urllib.request
 
 import recipes
 from harness import must
@@ -115,5 +118,32 @@ def a_wordpress_is_booted_from_a_blueprint_and_stays(bench):
     must(ended.exit == 0, str(ended))
 
 
-CASES = [a_wordpress_is_booted_from_a_blueprint_and_stays, a_recipe_is_judged_and_planned, a_policy_of_the_caller_binds, blueprints_become_steps,
+def a_detached_preview_prints_its_link(bench):
+    """The command ends with the link in hand; the sandbox stays."""
+    place = [*bench.paths(), "--site", bench.site]
+    preview = ["--preview-hold", "2m", "--preview-token"]
+    mount = ["--mount", f"{bench.source()}:/workspace/plugin"]
+    for arguments in (["boot", *place, *mount, "--hold", "2m", *preview], ["run", *place, *mount, "--detach", *preview]):
+        answer = bench.call(*arguments).expect(0)
+        run = answer.stdout.strip()
+        try:
+            said = re.search(r"^preview (http://127\.0\.0\.1:\d+/\S*) until \S+$", answer.stderr, re.M)
+            must(said, f"no link: {answer}")
+            visitor = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+            with visitor.open(said[1], timeout=60) as page:
+                must(page.status == 200 and b"wp-includes" in page.read(), "the link shows no WordPress")
+            try:
+                urllib.request.urlopen(said[1].split("?")[0], timeout=60)
+                must(False, "the preview opens without the token of its link")
+            except urllib.error.HTTPError as refused:
+                must(refused.code == 401, str(refused))
+        finally:
+            bench.call("runs", "cancel", run, "--site", bench.site, "--state", bench.state, "--json").expect(0)
+    answer = bench.call("boot", *place, *mount, "--hold", "2m", *preview, "--json").expect(0)
+    bench.call("runs", "cancel", answer.json["id"], "--site", bench.site, "--state", bench.state, "--json").expect(0)
+    told = answer.json["preview"]
+    must(told["status"] == "open" and told["accessUrl"].startswith(told["url"] + "/?"), str(answer))
+
+
+CASES = [a_detached_preview_prints_its_link, a_wordpress_is_booted_from_a_blueprint_and_stays, a_recipe_is_judged_and_planned, a_policy_of_the_caller_binds, blueprints_become_steps,
          changes_outside_of_the_roots_are_told_or_stop, a_workspace_is_held_against_its_policy]

@@ -348,8 +348,9 @@ pub(crate) struct RunArgs {
     /// End it when nobody used it for so long.
     #[arg(long, value_name = "DURATION", requires = "hold")]
     pub hold_idle: Option<String>,
-    /// Do not wait for its end: print the id of the run and leave it to its supervisor.
-    #[arg(long, requires = "hold")]
+    /// Do not wait for its end: print the id of the run and leave it to its supervisor. `runs get`
+    /// and `runs artifacts` show what it left.
+    #[arg(long, conflicts_with = "artifacts")]
     pub detach: bool,
     #[command(flatten)]
     pub preview: PreviewArgs,

@@ -58,21 +58,32 @@ pub(crate) struct BootArgs {
 
 pub(crate) fn boot(output: &Output, args: &BootArgs) -> ExitCode {
     let settings = Settings::resolve(&args.store.paths);
-    let started = build(args, &settings)
-        .and_then(|request| supervisor::until_ready(&request).map(|ready| (request, ready)));
+    let mut shown = None;
+    let started = build(args, &settings).and_then(|request| {
+        let ready = supervisor::until_ready(&request, |event| {
+            preview::announce(*output, &request, event);
+            if let Some(link) = preview::link(&request, event) {
+                let mut record = event.data.clone();
+                record.insert("accessUrl".to_owned(), json!(link));
+                shown = Some(record);
+            }
+        })?;
+        Ok((request, ready))
+    });
     match started {
         Err(error) => output.failure("boot", &error),
         Ok((request, ready)) => {
-            let document = document(&request, &ready);
+            let mut document = document(&request, &ready);
+            if let Some(preview) = shown {
+                document["preview"] = json!(preview);
+            }
             if output.is_json() {
                 output.document(&document);
             } else {
                 output.line(request.run_id.as_str());
                 output.note("ready");
-                for name in ["expiresAt", "preview"] {
-                    if let Some(text) = ready.get(name).and_then(Value::as_str) {
-                        output.note(&format!("  {name} {text}"));
-                    }
+                if let Some(text) = ready.get("expiresAt").and_then(Value::as_str) {
+                    output.note(&format!("  expiresAt {text}"));
                 }
             }
             ExitCode::SUCCESS

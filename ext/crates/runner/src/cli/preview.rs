@@ -132,32 +132,39 @@ fn longest() -> Result<u64, ErrorBody> {
         })
 }
 
+/// The link of the preview that an event says is open, with the token that only this process has.
+pub(crate) fn link(request: &RunRequest, event: &LifecycleEvent) -> Option<String> {
+    let (status, url) = of_preview(event)?;
+    let preview = request.hold.as_ref()?.preview.as_ref()?;
+    (status == "open").then(|| match &preview.token {
+        Some(token) => format!("{url}/?{}={token}", crate::preview::PARAMETER),
+        None => format!("{url}/"),
+    })
+}
+
+/// Whether the run will have a preview.
+pub(crate) fn expected(request: &RunRequest) -> bool {
+    let hold = request.hold.as_ref();
+    hold.is_some_and(|hold| hold.preview.is_some())
+}
+
+/// Status and address, when the event is of a preview.
+fn of_preview(event: &LifecycleEvent) -> Option<(&str, &str)> {
+    let text = |name: &str| event.data.get(name).and_then(Value::as_str);
+    if event.kind != EventType::Observed || text("type") != Some("preview") {
+        return None;
+    }
+    text("status").zip(text("url"))
+}
+
 /// Tells where the preview is, as soon as it is open. Talk, in JSON mode too: the document
 /// comes when the run is over.
 pub(crate) fn announce(output: Output, request: &RunRequest, event: &LifecycleEvent) {
-    let is = |name: &str, value: &str| event.data.get(name).is_some_and(|found| found == value);
-    if event.kind != EventType::Observed || !is("type", "preview") {
-        return;
-    }
-    let text = |name: &str| event.data.get(name).and_then(Value::as_str);
-    let token = request
-        .hold
-        .as_ref()
-        .and_then(|hold| hold.preview.as_ref())
-        .and_then(|preview| preview.token.as_deref());
-    match (text("status"), text("url")) {
-        (Some("open"), Some(url)) => {
-            let link = match token {
-                Some(token) => format!("{url}/?{}={token}", crate::preview::PARAMETER),
-                None => format!("{url}/"),
-            };
-            let until = text("expiresAt").unwrap_or_default();
-            output.note(&format!("preview {link} until {until}"));
-        }
-        (Some(status @ ("closed" | "expired")), Some(url)) => {
-            output.note(&format!("preview {url}/ {status}"));
-        }
-        _ => {}
+    if let Some(link) = link(request, event) {
+        let until = event.data.get("expiresAt").and_then(Value::as_str);
+        output.note(&format!("preview {link} until {}", until.unwrap_or_default()));
+    } else if let Some((status @ ("closed" | "expired"), url)) = of_preview(event) {
+        output.note(&format!("preview {url}/ {status}"));
     }
 }
 

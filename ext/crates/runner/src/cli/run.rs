@@ -52,7 +52,7 @@ pub(crate) fn supervise(output: &Output, request: &RunRequest) -> Result<RunResu
     }
 }
 
-/// The same; a detached run is followed until it was accepted.
+/// The same; a detached run is followed until it was accepted, or until its preview is open.
 pub(crate) fn start(output: &Output, request: &RunRequest) -> Result<Followed, ErrorBody> {
     let io = |e: std::io::Error| unreachable(&e);
     let (ours, mut child) = supervisor::open(request)?;
@@ -69,9 +69,15 @@ pub(crate) fn start(output: &Output, request: &RunRequest) -> Result<Followed, E
         match reader.next() {
             Ok(Some(Frame::Event { event })) if event.kind == EventType::Observed => {
                 preview::announce(*output, request, &event);
+                if request.mode == RunMode::Detached && preview::link(request, &event).is_some() {
+                    return Ok(Followed::Left(request.run_id.clone()));
+                }
             }
             Ok(Some(Frame::Event { event })) if !output.is_json() => show(*output, request, &event),
-            Ok(Some(Frame::Accepted { run_id, .. })) if request.mode == RunMode::Detached => {
+            // One with a preview is left when its link was shown.
+            Ok(Some(Frame::Accepted { run_id, .. }))
+                if request.mode == RunMode::Detached && !preview::expected(request) =>
+            {
                 return Ok(Followed::Left(run_id));
             }
             Ok(Some(Frame::Event { .. } | Frame::Accepted { .. })) => {}

@@ -12,7 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, EventType, Frame, PROTOCOL_VERSION, RunMode, RunRequest,
+    ErrorBody, ErrorCode, EventType, Frame, LifecycleEvent, PROTOCOL_VERSION, RunMode, RunRequest,
 };
 
 static TURN: Mutex<()> = Mutex::new(());
@@ -112,13 +112,21 @@ pub(super) fn until_accepted(request: &RunRequest) -> Result<(), ErrorBody> {
 }
 
 /// Starts a sandbox that goes on without this process; answers what it said when it was ready.
-pub(super) fn until_ready(request: &RunRequest) -> Result<Map<String, Value>, ErrorBody> {
-    Spawned::new(request.mode)?.until_ready(request)
+/// `on_event` gets every event before that.
+pub(super) fn until_ready(
+    request: &RunRequest,
+    on_event: impl FnMut(&LifecycleEvent),
+) -> Result<Map<String, Value>, ErrorBody> {
+    Spawned::new(request.mode)?.until_ready(request, on_event)
 }
 
 impl Spawned {
     /// The same with a supervisor that was started before.
-    pub(super) fn until_ready(self, request: &RunRequest) -> Result<Map<String, Value>, ErrorBody> {
+    pub(super) fn until_ready(
+        self,
+        request: &RunRequest,
+        mut on_event: impl FnMut(&LifecycleEvent),
+    ) -> Result<Map<String, Value>, ErrorBody> {
         let (stream, _child) = self.begin(request)?;
         let mut reader = FrameReader::new(stream);
         loop {
@@ -129,6 +137,7 @@ impl Spawned {
                 {
                     return Ok(event.data);
                 }
+                Some(Frame::Event { event }) => on_event(&event),
                 Some(Frame::Error { error }) => return Err(error),
                 Some(Frame::Result { result }) => {
                     let summary =

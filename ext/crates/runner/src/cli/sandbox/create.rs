@@ -96,7 +96,7 @@ impl Judged {
             settings,
         } = self;
         let state = StateDir::open(&settings.state_dir).map_err(|e| e.body())?;
-        let ready = supervisor.until_ready(&request)?;
+        let ready = supervisor.until_ready(&request, |_| {})?;
         state.become_owner().map_err(|e| e.body())?;
         seed.write(&state, &site, &request.run_id)?;
         let run = FoundRun {
