@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => 'db353736dbcda92ae34e033f70c2035b506d4a6c5e7226838f5e79ac2e1f8486',
+	'contract_digest' => '951cfadfc2602ef3cb4ade099f5676ed0fad6d474bbab4082dfddd1ea11d232d',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',

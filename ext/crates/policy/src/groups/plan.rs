@@ -12,7 +12,13 @@ pub(super) const GROUP_MOST: usize = 200;
 /// Longest id of a worker.
 const LONGEST_ID: usize = 64;
 /// Fields of a worker that are no fields of a task.
-const OWN: &[&str] = &["id", "dependsOn", "timeout_seconds", "required"];
+const OWN: &[&str] = &[
+    "id",
+    "dependsOn",
+    "depends_on",
+    "timeout_seconds",
+    "required",
+];
 
 /// What a conflict that stays makes of the whole.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -317,7 +323,7 @@ fn worker(row: &Value, index: usize) -> Result<FanoutWorker, ErrorBody> {
     let depends_on = dependencies(row).ok_or_else(|| {
         refuse(
             ErrorCode::FanoutWorkerDependencyInvalid,
-            format!("dependsOn of worker \"{id}\" must be a list of worker ids."),
+            format!("dependsOn (also spelled depends_on) of worker \"{id}\" must be one list of worker ids."),
         )
     })?;
     let required = given(row, "required").map_or(Some(true), Value::as_bool);
@@ -345,8 +351,11 @@ fn worker(row: &Value, index: usize) -> Result<FanoutWorker, ErrorBody> {
 
 fn dependencies(row: &Map<String, Value>) -> Option<Vec<String>> {
     let mut ids = Vec::new();
-    let Some(listed) = given(row, "dependsOn") else {
-        return Some(ids);
+    // The answer says depends_on, as every field of ours does; dependsOn is the contract's name.
+    let listed = match (given(row, "dependsOn"), given(row, "depends_on")) {
+        (None, None) => return Some(ids),
+        (Some(one), Some(other)) if one != other => return None,
+        (Some(listed), _) | (None, Some(listed)) => listed,
     };
     for id in listed.as_array()? {
         let id = id.as_str()?.to_owned();
@@ -423,6 +432,10 @@ mod tests {
                 with("dependsOn", json!(["a"])),
                 E::FanoutWorkerDependencyInvalid,
             ),
+            (
+                json!([good, {"id": "b", "goal": "g", "dependsOn": [], "depends_on": ["a"]}]),
+                E::FanoutWorkerDependencyInvalid,
+            ),
             (with("required", json!("yes")), E::FanoutWorkerInvalid),
             (with("timeout_seconds", json!(-1)), E::FanoutWorkerInvalid),
         ] {
@@ -486,7 +499,7 @@ mod tests {
         let plan = workers(json!([
             {"id": "a", "goal": "g", "timeout_seconds": 3, "required": null},
             {"id": "b", "goal": "g", "dependsOn": ["a", "a"]},
-            {"id": "c", "goal": "g", "dependsOn": ["a", "b"], "required": false},
+            {"id": "c", "goal": "g", "depends_on": ["a", "b"], "required": false},
         ]))
         .unwrap();
         assert_eq!(
@@ -498,6 +511,8 @@ mod tests {
             json!({"goal": "g"})
         );
         assert_eq!(plan.workers[1].depends_on, ["a"]);
+        assert_eq!(plan.workers[2].depends_on, ["a", "b"]);
+        assert!(plan.workers[2].task.get("depends_on").is_none());
         let mut settled = BTreeMap::new();
         let mut begun = BTreeSet::new();
         assert_eq!(plan.ready(&settled, &begun), [0]);
