@@ -64,7 +64,8 @@ def the_launcher_beside_the_program_is_found(bench):
 
 
 def source_missing(bench):
-    bench.run("--mount", f"{bench.directory}/absent:/workspace/plugin", *PHP).expect(1, "wp_codebox_mount_source_invalid")
+    answer = bench.run("--mount", f"{bench.directory}/absent:/workspace/plugin", *PHP).expect(1, "wp_codebox_mount_source_invalid")
+    must(answer.json["error"]["message"].startswith(f"{bench.directory}/absent: "), str(answer))
 
 
 def source_is_a_file(bench):
@@ -81,7 +82,8 @@ def source_denied(bench):
 def source_has_a_fifo(bench):
     source = bench.source()
     os.mkfifo(os.path.join(source, "lib", "pipe"))
-    bench.run("--mount", f"{source}:/workspace/plugin", *PHP).expect(1, "wp_codebox_mount_special_file")
+    answer = bench.run("--mount", f"{source}:/workspace/plugin", *PHP).expect(1, "wp_codebox_mount_special_file")
+    must(answer.json["error"]["message"].startswith(f"{source}: "), str(answer))
 
 
 def source_has_a_socket(bench):

@@ -94,4 +94,13 @@ def models_that_are_refused_are_not_asked(bench):
         must(len(server.asked) == 1, f"{server.asked}")
 
 
-CASES = [a_key_goes_to_its_model_only, models_that_are_refused_are_not_asked]
+def an_agent_without_a_model_is_told_what_it_lacks(bench):
+    """The preset of its network is ours: no policy is to blame."""
+    mount = ["--mount", f"{bench.source()}:/workspace/plugin", "--goal", "Do it"]
+    answer = bench.run(*mount, "--agent", "codex").expect(1, "wp_codebox_model_missing")
+    must("codex needs a model" in answer.stdout and "--model NAME" in answer.stdout and "policy" not in answer.stdout, str(answer))
+    answer = bench.run(*mount, "--network-preset", "model", "--agent-command", "true").expect(1, "wp_codebox_model_missing")
+    must("the network preset model was asked for" in answer.stdout, str(answer))
+
+
+CASES = [an_agent_without_a_model_is_told_what_it_lacks, a_key_goes_to_its_model_only, models_that_are_refused_are_not_asked]

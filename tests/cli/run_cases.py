@@ -376,6 +376,16 @@ def doctor_names_every_cause_at_once(bench):
     must(not left, f"it left {left}")
 
 
+def a_line_for_a_shell_gets_a_hint(bench):
+    agent = lambda line: bench.run("--mount", f"{bench.source()}:/workspace/plugin", "--agent-command", line)
+    for line in ("'ls | wc'", "ls | wc"):
+        answer = agent(line)
+        must(answer.exit != 0 and "there is no shell" in answer.stdout, f"{line}: {answer}")
+    answer = agent("false")
+    must(answer.exit != 0 and "there is no shell" not in answer.stdout, str(answer))
+    agent("sh -c 'ls | wc'").expect(0)
+
+
 def repeated_bundles_have_one_id(bench):
     first = bench.agent("echo same > same.txt").expect(0).json["artifacts"]
     second = bench.agent("echo same > same.txt").expect(0).json["artifacts"]

@@ -69,7 +69,8 @@ pub use spawner::{
     GuestIdentity, GuestStore, Spawner, SpawnerError, SpawnerRequestSpec, ViewSource, ViewState,
 };
 pub use template::{
-    LeftTemplate, Sweep, Swept, Template, TemplateError, TemplateRequest, ensure_template, sweep_templates,
+    LeftTemplate, Sweep, Swept, Template, TemplateError, TemplateRequest, ensure_template,
+    sweep_templates,
 };
 pub use user_budgets::{KernelMemory, OverShare, UserBudgets};
 pub use watch::Usage;

@@ -17,6 +17,7 @@ mod network;
 mod redaction;
 mod runtime_policy;
 mod secrets;
+mod shell_hint;
 mod tools;
 
 pub use agent_presets::{
@@ -51,6 +52,7 @@ pub use network::{
 pub use redaction::{Finding, Redactor, SECRET_MIN_BYTES};
 pub use runtime_policy::{PolicyError, defaults, parse, validate};
 pub use secrets::{SecretError, SecretUse, check_secrets, is_exposed, is_secret_name};
+pub use shell_hint::shell_hint;
 pub use tools::{
     BuiltinTool, OfferedTool, RUN_TERMINAL_COMMAND, RefusalReason, TOOLS, ToolAccess,
     ToolDescriptor, ToolKind, ToolNeed, ToolPolicyError, ToolRefusal, ToolSet, builtin_tool,

@@ -194,7 +194,11 @@ impl GcReport {
     pub fn stays(&mut self, kind: GcKind, count: usize, reason: GcStay) {
         match self.stayed.iter_mut().find(|row| row.kind == kind) {
             Some(row) => row.count += count,
-            None if count > 0 => self.stayed.push(GcStayed { kind, count, reason }),
+            None if count > 0 => self.stayed.push(GcStayed {
+                kind,
+                count,
+                reason,
+            }),
             None => {}
         }
     }
@@ -428,7 +432,10 @@ fn artifacts(state: &StateDir, site: &SiteId, rules: &GcRules, report: &mut GcRe
     let ArtifactRule::OlderThan(age) = rules.artifacts else {
         let bundles = names(store.directory().as_fd()).unwrap_or_default();
         let of_runs = |name: Vec<u8>| String::from_utf8(name).is_ok_and(|n| RunId::new(n).is_ok());
-        let count = bundles.into_iter().filter(|name| of_runs(name.clone())).count();
+        let count = bundles
+            .into_iter()
+            .filter(|name| of_runs(name.clone()))
+            .count();
         report.stays(GcKind::Artifact, count, GcStay::OnlyOnRequest);
         return;
     };

@@ -35,8 +35,8 @@ pub use backend::{
 pub use cancellation::{CancelHook, CancelReason, Cancellation};
 pub use event_log::{EventPage, PageLimits, read_events};
 pub use gc::{
-    ArtifactRule, GcFailure, GcItem, GcKind, GcMode, GcReason, GcReport, GcRules, GcStay, GcStayed, SizeBudget,
-    SnapshotRule, collect, sites,
+    ArtifactRule, GcFailure, GcItem, GcKind, GcMode, GcReason, GcReport, GcRules, GcStay, GcStayed,
+    SizeBudget, SnapshotRule, collect, sites,
 };
 pub use held::{HeldFacts, HeldMount};
 pub use journal::{Journal, JournalError};

@@ -9,8 +9,8 @@ use std::time::Duration;
 use wp_codebox_backend_native::{LeftTemplate, Sweep, reap_cgroups, sweep_templates};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
 use wp_codebox_runtime::{
-    ArtifactRule, GcFailure, GcItem, GcKind, GcMode, GcReason, GcReport, GcRules, GcStay, GcStayed, SizeBudget,
-    SnapshotRule, StateDir, collect,
+    ArtifactRule, GcFailure, GcItem, GcKind, GcMode, GcReason, GcReport, GcRules, GcStay, GcStayed,
+    SizeBudget, SnapshotRule, StateDir, collect,
 };
 
 /// Removes, prints, answers 1 when something could not be removed.
@@ -169,7 +169,9 @@ fn stays(row: &GcStayed) -> String {
             "{what}{plural} kept: used within 25 hours, so a run may still need them whatever --max-age says"
         ),
         (GcStay::OnlyOnRequest, GcKind::Snapshot) => {
-            format!("{what}{plural} kept: removed only with --snapshots-max-age or --snapshots-max-bytes")
+            format!(
+                "{what}{plural} kept: removed only with --snapshots-max-age or --snapshots-max-bytes"
+            )
         }
         (GcStay::OnlyOnRequest, _) => {
             format!("{what}{plural} kept: removed only with --artifacts-max-age")

@@ -162,7 +162,10 @@ fn of_preview(event: &LifecycleEvent) -> Option<(&str, &str)> {
 pub(crate) fn announce(output: Output, request: &RunRequest, event: &LifecycleEvent) {
     if let Some(link) = link(request, event) {
         let until = event.data.get("expiresAt").and_then(Value::as_str);
-        output.note(&format!("preview {link} until {}", until.unwrap_or_default()));
+        output.note(&format!(
+            "preview {link} until {}",
+            until.unwrap_or_default()
+        ));
     } else if let Some((status @ ("closed" | "expired"), url)) = of_preview(event) {
         output.note(&format!("preview {url}/ {status}"));
     }

@@ -86,8 +86,13 @@ pub(crate) fn start(output: &Output, request: &RunRequest) -> Result<Followed, E
                 // A supervisor that is gone is noticed by the next read.
                 let _ = write_frame(&answers, &Frame::ToolResult { result });
             }
-            Ok(Some(Frame::Result { result })) => break Ok(result),
-            Ok(Some(Frame::Error { error })) => break Err(error),
+            Ok(Some(Frame::Result { mut result })) => {
+                result.error = result.error.map(|e| supervisor::with_source(e, request));
+                break Ok(result);
+            }
+            Ok(Some(Frame::Error { error })) => {
+                break Err(supervisor::with_source(error, request));
+            }
             Ok(Some(
                 Frame::Start { .. } | Frame::Cancel | Frame::Detach | Frame::ToolResult { .. },
             )) => {

@@ -100,12 +100,40 @@ fn spawn(mode: RunMode) -> io::Result<(UnixStream, Child)> {
     Ok((ours, child))
 }
 
+/// Names the host path of a mount that could not be used. The supervisor leaves it out: its
+/// answers also reach callers of a site who may not see the host's paths.
+pub(super) fn with_source(error: ErrorBody, request: &RunRequest) -> ErrorBody {
+    let of_a_source = matches!(
+        error.code,
+        ErrorCode::MountSourceInvalid
+            | ErrorCode::MountUnreadable
+            | ErrorCode::MountSpecialFile
+            | ErrorCode::MountTooLarge
+    );
+    let target = error
+        .data
+        .as_ref()
+        .and_then(|data| data.get("target")?.as_str());
+    let mount = request
+        .mounts
+        .iter()
+        .find(|m| Some(m.target.as_str()) == target);
+    match mount.filter(|_| of_a_source) {
+        None => error,
+        Some(mount) => {
+            let source = mount.source.clone();
+            let message = format!("{source}: {}", error.message);
+            ErrorBody { message, ..error }.with("source", source)
+        }
+    }
+}
+
 /// Starts a run that goes on without this process, and waits until it has its directory.
 pub(super) fn until_accepted(request: &RunRequest) -> Result<(), ErrorBody> {
     let (stream, _child) = open(request)?;
     match FrameReader::new(stream).next() {
         Ok(Some(Frame::Accepted { .. })) => Ok(()),
-        Ok(Some(Frame::Error { error })) => Err(error),
+        Ok(Some(Frame::Error { error })) => Err(with_source(error, request)),
         Ok(_) => Err(unavailable("the supervisor did not accept the run")),
         Err(e) => Err(unreachable(&e)),
     }
@@ -138,7 +166,7 @@ impl Spawned {
                     return Ok(event.data);
                 }
                 Some(Frame::Event { event }) => on_event(&event),
-                Some(Frame::Error { error }) => return Err(error),
+                Some(Frame::Error { error }) => return Err(with_source(error, request)),
                 Some(Frame::Result { result }) => {
                     let summary =
                         format!("the sandbox ended before it was ready: {}", result.summary);

@@ -132,6 +132,9 @@ fn open(mut request: RunRequest) -> Result<Opened, ErrorBody> {
         .resolve()
         .map_err(|e| ErrorBody::new(ErrorCode::LimitInvalid, e.to_string()))?;
     let preset = preset::of(&request)?;
+    if let (Some(preset), None) = (&preset, &request.model) {
+        return Err(preset::no_model(preset));
+    }
     let policy = effective_policy(&request, preset.as_ref())?;
     check_programs(&request, &policy)?;
     check_model(&request)?;
@@ -242,7 +245,7 @@ fn guest_model(
     let Some(model) = &request.model else {
         return Err(ErrorBody::new(
             ErrorCode::ModelMissing,
-            "the policy has the network preset model, but the run has no model; name one, or take the preset out",
+            "the network preset model was asked for, but the run has no model: name one, or leave the preset out",
         ));
     };
     Ok(Some(model.clone()))

@@ -125,6 +125,14 @@ pub(crate) fn check_network(preset: &AgentPreset, policy: &RuntimePolicy) -> Res
     }
 }
 
+/// The refusal of a run whose preset has no model to ask.
+pub(crate) fn no_model(preset: &AgentPreset) -> ErrorBody {
+    let name = preset.name.clone();
+    PresetError::NoModel { name }.body().hint(
+        "at the shell --model NAME --model-url URL; in a task provider and model, or the site's settings",
+    )
+}
+
 /// What a run has for a preset to be filled with.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stock<'a> {
@@ -140,10 +148,7 @@ pub(crate) fn equip(
     request: &mut RunRequest,
     stock: Stock<'_>,
 ) -> Result<Equipped, ErrorBody> {
-    let no_model = || PresetError::NoModel {
-        name: preset.name.clone(),
-    };
-    let model = stock.model.ok_or_else(|| no_model().body())?;
+    let model = stock.model.ok_or_else(|| no_model(preset))?;
     let Some(task) = &request.task else {
         return Err(ErrorBody::new(
             ErrorCode::TaskMissing,

@@ -292,18 +292,25 @@ pub(super) fn stop_of(
         } else {
             ""
         };
-        Ok(Some(Stop::Failed(ErrorBody::new(
-            code,
-            format!("{program} {what}{disk}"),
-        ))))
+        let error = ErrorBody::new(code, format!("{program} {what}{disk}"));
+        let hint = wp_codebox_policy::shell_hint(&call.argv);
+        Ok(Some(Stop::Failed(
+            hint.into_iter().fold(error, ErrorBody::hint),
+        )))
     };
     match &step.result.end {
         ExecutionEnd::Exited { code } if success.contains(code) => Ok(None),
         ExecutionEnd::Exited { code } => failed(format!("exited with {code}")),
         ExecutionEnd::Signalled { signal } => failed(format!("was ended by signal {signal}")),
         ExecutionEnd::NotStarted { error } if error.code == ErrorCode::AgentProgramMissing => {
-            Err(ErrorBody::new(error.code, format!("{program:?} does not exist in the guest, or is not executable there"))
-                .hint("programs of the host's /usr are there; stage a file of your own or mount its directory"))
+            let error = ErrorBody::new(
+                error.code,
+                format!("{program:?} does not exist in the guest, or is not executable there"),
+            );
+            let hint = wp_codebox_policy::shell_hint(&call.argv).unwrap_or_else(|| {
+                "programs of the host's /usr are there; stage a file of your own or mount its directory".to_owned()
+            });
+            Err(error.hint(hint))
         }
         ExecutionEnd::NotStarted { error } => Err(error.clone()),
         ExecutionEnd::TimedOut => Ok(Some(Stop::Timeout)),

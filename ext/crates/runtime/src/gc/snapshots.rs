@@ -1,6 +1,8 @@
 //! Snapshots: what was never finished or half removed, and old ones when the host says so.
 
-use super::{GcItem, GcKind, GcMode, GcReason, GcReport, GcRules, GcStay, SizeBudget, SnapshotRule};
+use super::{
+    GcItem, GcKind, GcMode, GcReason, GcReport, GcRules, GcStay, SizeBudget, SnapshotRule,
+};
 use super::{failed, item, names, open, remove};
 use crate::disk::disk_bytes;
 use crate::snapshots::{REMOVED, SNAPSHOTS, UNFINISHED, is_id, lock};
