@@ -1,13 +1,18 @@
 """The command line as its user meets it: wrong usage, pipes, full disks, the manual, completion, the control socket."""
 
+import fcntl
 import json
 import os
+import pty
 import re
 import shlex
 import shutil
 import signal
+import struct
 import subprocess
+import termios
 import time
+import unicodedata
 
 from frames import awaited
 from harness import must
@@ -222,6 +227,44 @@ def a_short_path_needs_no_link(bench):
     bench.call("runs", "cancel", run, *place).expect(0)
 
 
-CASES = [wrong_usage_says_all_of_it, help_reads_the_same_everywhere, a_lost_answer_is_no_success, names_that_are_not_text,
+def on_a_terminal(bench, columns, *arguments):
+    """What the program prints to a terminal of so many columns."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    process = subprocess.Popen([bench.environment["CODEBOX"], *arguments], stdin=subprocess.DEVNULL, stdout=theirs,
+                               stderr=subprocess.DEVNULL, env=ENVIRONMENT)
+    os.close(theirs)
+    said = b""
+    try:
+        while piece := os.read(ours, 65536):
+            said += piece
+    except OSError:
+        # The other end is closed: EIO.
+        pass
+    finally:
+        os.close(ours)
+    must(process.wait() == 0, f"{arguments}: {process.returncode}")
+    return said.decode().splitlines()
+
+
+def lists_fit_a_terminal(bench):
+    goal = "A goal that is longer than any terminal of a test is wide, \u4e2d\u6587, and goes on for a while after that"
+    place = ["--state", bench.state, "--site", bench.site]
+    run = bench.agent("true", "--goal", goal).expect(0).result["run_id"]
+    listed = ["runs", "list", *place, "--limit", "5"]
+    whole = bench.call(*listed).expect(0).stdout
+    must(run in whole and goal in whole, f"a pipe gets less than everything: {whole}")
+    agents = ["agents", "--share", bench.environment["CODEBOX_SHARE"]]
+    for columns in (60, 80, 200):
+        for arguments in (listed, agents):
+            lines = on_a_terminal(bench, columns, *arguments)
+            wide = [line for line in lines if sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in line) > columns]
+            must(len(lines) > 1 and not wide, f"{columns} columns: {wide or lines}")
+        must(any(line.startswith(run[:12]) for line in on_a_terminal(bench, columns, *listed)), "the run is not listed")
+    shown = bench.call(*agents[:1], "codex", *agents[1:]).expect(0).stdout
+    must("install" in shown and len(shown.splitlines()) > 3, shown)
+
+
+CASES = [lists_fit_a_terminal, wrong_usage_says_all_of_it, help_reads_the_same_everywhere, a_lost_answer_is_no_success, names_that_are_not_text,
          the_manual_has_its_sections, bash_completes_every_level, exec_leaves_the_programs_arguments_alone, nohup_means_what_it_says,
          curl_reaches_a_socket_that_lies_deep, a_short_path_needs_no_link]

@@ -2,6 +2,7 @@
 
 use super::Settings;
 use super::args::AgentsArgs;
+use super::columns::{self, Column};
 use super::output::Output;
 use crate::run::preset;
 use serde_json::{Value, json};
@@ -9,10 +10,17 @@ use std::path::Path;
 use std::process::ExitCode;
 use wp_codebox_contracts::schema_id;
 
-/// Lists presets; a broken one is a row with its error.
+/// Lists presets, or shows one with how to install it; a broken one is a row with its error.
 pub(crate) fn main(output: &Output, args: &AgentsArgs) -> ExitCode {
     let settings = Settings::resolve(&args.paths);
-    let rows: Vec<Value> = preset::names(&settings.share_dir)
+    let names = match &args.name {
+        None => preset::names(&settings.share_dir),
+        Some(name) => match preset::load(&settings.share_dir, name) {
+            Err(error) => return output.failure("agents", &error),
+            Ok(_) => vec![name.clone()],
+        },
+    };
+    let rows: Vec<Value> = names
         .iter()
         .map(|name| row(&settings.share_dir, settings.agents_dir.as_deref(), name))
         .collect();
@@ -20,14 +28,37 @@ pub(crate) fn main(output: &Output, args: &AgentsArgs) -> ExitCode {
         output.document(&json!({"schema": schema_id::AGENT_PRESET_LIST, "agents": rows}));
         return ExitCode::SUCCESS;
     }
-    for row in &rows {
-        let text = |name: &str| row[name].as_str().unwrap_or_default();
-        let state = match (row["error"].as_str(), row["installed"].as_bool()) {
-            (Some(error), _) => format!("broken: {error}"),
-            (None, Some(true)) => "installed".to_owned(),
-            (None, _) => format!("not installed: {}", text("install")),
-        };
-        output.line(&format!("{}\t{}\t{state}", text("name"), text("title")));
+    let text = |row: &Value, name: &str| row[name].as_str().unwrap_or_default().to_owned();
+    let state = |row: &Value| match (row["error"].as_str(), row["installed"].as_bool()) {
+        (Some(error), _) => format!("broken: {error}"),
+        (None, Some(true)) => "installed".to_owned(),
+        (None, _) => "not installed".to_owned(),
+    };
+    if args.name.is_some() {
+        for row in &rows {
+            output.line(&format!("{}: {}", text(row, "name"), text(row, "title")));
+            for name in ["about", "license", "homepage"] {
+                output.line(&format!("  {name:<9} {}", text(row, name)));
+            }
+            output.line(&format!("  state     {}", state(row)));
+            output.line(&format!("  install   {}", text(row, "install")));
+        }
+        return ExitCode::SUCCESS;
+    }
+    let column = |heading| Column {
+        heading,
+        spare: false,
+    };
+    let cells: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| vec![text(row, "name"), state(row), text(row, "title")])
+        .collect();
+    let columns = [column("AGENT"), column("STATE"), column("TITLE")];
+    for line in columns::table(&columns, &cells, columns::terminal()) {
+        output.line(&line);
+    }
+    if rows.iter().any(|row| row["installed"] == false) {
+        output.note("wp-codebox agents NAME prints how to install one");
     }
     ExitCode::SUCCESS
 }

@@ -440,10 +440,15 @@ pub(crate) struct GcArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
+  wp-codebox agents
+  wp-codebox agents codex
   wp-codebox agents --agents-dir /opt/wp-codebox/agents --json
 
-Exit status: 0 listed, 1 wrong usage.")]
+Exit status: 0 listed, 1 wrong usage or no such agent.")]
 pub(crate) struct AgentsArgs {
+    /// Show this one, and how to install it.
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
     #[command(flatten)]
     pub paths: PathArgs,
     /// Print JSON on standard output.

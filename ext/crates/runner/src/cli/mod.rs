@@ -7,6 +7,7 @@ mod agents;
 mod args;
 mod artifacts;
 mod boot;
+mod columns;
 mod commands;
 mod doctor;
 mod duration;

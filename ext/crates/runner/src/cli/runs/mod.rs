@@ -9,8 +9,8 @@ mod watch;
 pub(in crate::cli) use args::PlaceArgs;
 pub(crate) use args::RunsCommand;
 
-use super::Settings;
 use super::output::Output;
+use super::{Settings, columns};
 use args::{CancelArgs, FormArg, ListArgs, OneArgs};
 use std::process::ExitCode;
 use wp_codebox_artifacts::{Dir, Store, StoredBundle};
@@ -100,7 +100,7 @@ fn show_list(output: &Output, args: &ListArgs) -> Result<(), ErrorBody> {
             runs,
         }));
     } else {
-        for line in table::runs(&rows) {
+        for line in table::runs(&rows, columns::terminal()) {
             output.line(&line);
         }
         output.note(&format!("{} of {total} runs", rows.len()));

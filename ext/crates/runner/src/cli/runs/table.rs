@@ -1,5 +1,6 @@
 //! Runs and events as lines for people. Texts of a guest lose their control characters.
 
+use crate::cli::columns::{self, Column};
 use crate::cli::output::plain;
 use serde_json::Value;
 use wp_codebox_contracts::{
@@ -7,17 +8,18 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_runtime::FoundRun;
 
-/// Characters of a free text in a table.
+/// Characters of a run's id on a terminal, unless it takes more to tell the runs apart; every
+/// command takes a prefix that only one run has.
+const ID: usize = 12;
+/// Characters of a time on a terminal: date, hour and minute.
+const TIME: usize = 16;
+
+/// Columns of the data of an event.
 const SHOWN: usize = 60;
 
 /// One line: no line ends, no control characters, not too long.
 fn short(text: &str) -> String {
-    let flat = plain(text.as_bytes()).replace(['\n', '\t'], " ");
-    if flat.chars().count() <= SHOWN {
-        return flat;
-    }
-    let cut: String = flat.chars().take(SHOWN - 1).collect();
-    format!("{cut}…")
+    columns::cut(&columns::flat(text), SHOWN)
 }
 
 fn word(value: impl serde::Serialize) -> String {
@@ -31,31 +33,54 @@ fn outcome(view: &RunView) -> String {
     view.outcome.map(word).unwrap_or_else(|| "-".to_owned())
 }
 
-/// A table with its heading.
-pub(super) fn runs(rows: &[(FoundRun, RunView)]) -> Vec<String> {
-    let line = |columns: [&str; 7]| {
-        let [run, site, status, mode, outcome, created, what] = columns;
-        format!(
-            "{run:<36}  {site:<12}  {status:<8}  {mode:<8}  {outcome:<9}  {created:<24}  {what}"
-        )
-    };
-    let heading = [
-        "RUN", "SITE", "STATUS", "MODE", "OUTCOME", "CREATED", "GOAL",
+/// A table with its heading; on a terminal of `width` columns with short ids and times.
+pub(super) fn runs(rows: &[(FoundRun, RunView)], width: Option<usize>) -> Vec<String> {
+    let column = |heading, spare| Column { heading, spare };
+    let columns = [
+        column("RUN", false),
+        column("STATUS", false),
+        column("OUTCOME", false),
+        column("CREATED", false),
+        column("SITE", true),
+        column("MODE", true),
+        column("GOAL", false),
     ];
-    std::iter::once(line(heading))
-        .chain(rows.iter().map(|(run, view)| {
-            line([
-                view.run_id.as_str(),
-                run.site.as_str(),
-                &word(view.status),
-                &word(view.mode),
-                &outcome(view),
-                &view.created_at,
-                &short(view.goal.as_deref().unwrap_or("-")),
-            ])
-        }))
-        .map(|line| line.trim_end().to_owned())
-        .collect()
+    let ids: Vec<&str> = rows.iter().map(|(_, view)| view.run_id.as_str()).collect();
+    let id_width = width.map_or(usize::MAX, |_| telling(&ids));
+    let start = |text: &str, most: usize| text.chars().take(most).collect::<String>();
+    let cells: Vec<Vec<String>> = rows
+        .iter()
+        .map(|(run, view)| {
+            let created = match width {
+                None => view.created_at.clone(),
+                Some(_) => start(&view.created_at, TIME).replace('T', " "),
+            };
+            vec![
+                start(view.run_id.as_str(), id_width),
+                word(view.status),
+                outcome(view),
+                created,
+                run.site.to_string(),
+                word(view.mode),
+                view.goal.clone().unwrap_or_else(|| "-".to_owned()),
+            ]
+        })
+        .collect();
+    columns::table(&columns, &cells, width)
+}
+
+/// How many characters tell these ids apart, [`ID`] at least.
+fn telling(ids: &[&str]) -> usize {
+    let mut sorted = ids.to_vec();
+    sorted.sort_unstable();
+    let shared = |pair: &[&str]| {
+        let pairs = pair[0].bytes().zip(pair[1].bytes());
+        pairs.take_while(|(one, other)| one == other).count()
+    };
+    sorted
+        .windows(2)
+        .map(|pair| shared(pair) + 1)
+        .fold(ID, usize::max)
 }
 
 /// One run, a line for each thing known.

@@ -1,0 +1,174 @@
+//! Tables for people: a line per row, cut to the width of a terminal and whole in a pipe.
+
+use super::output::plain;
+use std::io::IsTerminal;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// Between two columns.
+const GAP: usize = 2;
+/// Least room for the last column, which is a free text.
+const LAST: usize = 12;
+
+/// A column of a table.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Column {
+    pub(super) heading: &'static str,
+    /// Left out where the terminal is too narrow for all.
+    pub(super) spare: bool,
+}
+
+/// Columns of standard output when it is a terminal.
+pub(super) fn terminal() -> Option<usize> {
+    let stdout = std::io::stdout();
+    if !stdout.is_terminal() {
+        return None;
+    }
+    let size = rustix::termios::tcgetwinsize(&stdout).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
+/// The lines of a table with its heading. Every cell is one line without control characters.
+/// With a `width`, spare columns go first, the last one first; then the last column is cut.
+pub(super) fn table(columns: &[Column], rows: &[Vec<String>], width: Option<usize>) -> Vec<String> {
+    let heading = columns.iter().map(|c| c.heading.to_owned()).collect();
+    let cells: Vec<Vec<String>> = std::iter::once(heading)
+        .chain(rows.iter().map(|row| row.iter().map(|c| flat(c)).collect()))
+        .collect();
+    let widest = |at: usize| {
+        cells
+            .iter()
+            .filter_map(|row| row.get(at))
+            .map(|c| c.width())
+            .max()
+    };
+    let widths: Vec<usize> = (0..columns.len())
+        .map(|at| widest(at).unwrap_or(0))
+        .collect();
+    let mut shown: Vec<usize> = (0..columns.len()).collect();
+    // Room for all columns but the last, which may be cut.
+    let before_last = |shown: &[usize]| -> usize {
+        let (_, before) = shown.split_last().unwrap_or((&0, &[]));
+        before.iter().map(|at| widths[*at] + GAP).sum()
+    };
+    while width.is_some_and(|width| before_last(&shown) + LAST > width) {
+        let Some(spare) = shown.iter().rposition(|at| columns[*at].spare) else {
+            break;
+        };
+        shown.remove(spare);
+    }
+    let room = width.map(|width| width.saturating_sub(before_last(&shown)));
+    cells
+        .iter()
+        .map(|row| {
+            let mut line = String::new();
+            for (nth, at) in shown.iter().enumerate() {
+                let cell = &row[*at];
+                if nth + 1 == shown.len() {
+                    line.push_str(&room.map_or_else(|| cell.clone(), |room| cut(cell, room)));
+                } else {
+                    line.push_str(cell);
+                    line.extend(std::iter::repeat_n(' ', widths[*at] - cell.width() + GAP));
+                }
+            }
+            line.trim_end().to_owned()
+        })
+        .collect()
+}
+
+/// One line without control characters.
+pub(super) fn flat(cell: &str) -> String {
+    plain(cell.as_bytes()).replace(['\n', '\t'], " ")
+}
+
+/// The text, or as much as fits with a mark that there is more.
+pub(super) fn cut(text: &str, room: usize) -> String {
+    if text.width() <= room {
+        return text.to_owned();
+    }
+    let mut used = 1;
+    let mut kept: String = text
+        .chars()
+        .take_while(|c| {
+            used += c.width().unwrap_or(0);
+            used <= room
+        })
+        .collect();
+    kept.push('…');
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COLUMNS: &[Column] = &[
+        Column {
+            heading: "RUN",
+            spare: false,
+        },
+        Column {
+            heading: "SITE",
+            spare: true,
+        },
+        Column {
+            heading: "MODE",
+            spare: true,
+        },
+        Column {
+            heading: "GOAL",
+            spare: false,
+        },
+    ];
+
+    fn rows() -> Vec<Vec<String>> {
+        [
+            [
+                "run_1",
+                "shop",
+                "attached",
+                "Mend the price of every product in the shop",
+            ],
+            [
+                "run_22",
+                "a-longer-site",
+                "detached",
+                "価格を直す価格を直す価格を直す\nand more",
+            ],
+        ]
+        .iter()
+        .map(|row| row.iter().map(|cell| (*cell).to_owned()).collect())
+        .collect()
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        for width in 20..120 {
+            let lines = table(COLUMNS, &rows(), Some(width));
+            assert_eq!(lines.len(), 3);
+            for line in &lines {
+                assert!(line.width() <= width, "{width}: {line:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn spare_columns_go_first() {
+        assert!(table(COLUMNS, &rows(), Some(100))[0].contains("MODE"));
+        let middle = table(COLUMNS, &rows(), Some(38));
+        assert!(
+            middle[0].contains("SITE") && !middle[0].contains("MODE"),
+            "{middle:?}"
+        );
+        let narrow = table(COLUMNS, &rows(), Some(22));
+        assert_eq!(narrow[0], "RUN     GOAL");
+        assert!(narrow[1].ends_with('…'), "{narrow:?}");
+    }
+
+    #[test]
+    fn a_pipe_gets_everything_on_one_line_each() {
+        let lines = table(COLUMNS, &rows(), None);
+        assert!(lines[1].ends_with("every product in the shop"), "{lines:?}");
+        assert!(lines[2].ends_with("価格を直す and more"), "{lines:?}");
+        assert!(lines[0].contains("MODE"));
+    }
+}
