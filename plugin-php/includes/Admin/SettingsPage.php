@@ -9,6 +9,7 @@ declare(strict_types=1);
 
 namespace WPCodebox\Admin;
 
+use WPCodebox\Capabilities;
 use WPCodebox\Host\SettingRules;
 
 defined( 'ABSPATH' ) || exit;
@@ -41,12 +42,14 @@ final class SettingsPage {
 			add_action( 'network_admin_edit_' . self::ACTION, [ $this, 'save' ] );
 		} else {
 			add_action( 'admin_menu', [ $this, 'add_page' ] );
+			// What core's options.php asks for instead of manage_options.
+			add_filter( 'option_page_capability_' . SettingRules::GROUP, [ self::class, 'capability' ] );
 		}
 	}
 
 	/** Who may change the settings. */
 	public static function capability(): string {
-		return is_multisite() ? 'manage_network_options' : 'manage_options';
+		return Capabilities::SETTINGS;
 	}
 
 	/** Adds the page to the menu. */

@@ -7,6 +7,7 @@ declare(strict_types=1);
 
 use WPCodebox\Admin\SettingsForm;
 use WPCodebox\Admin\SettingsPage;
+use WPCodebox\Capabilities;
 use WPCodebox\ExtensionGate;
 use WPCodebox\Host\InstalledCode;
 use WPCodebox\Host\SettingChecks;
@@ -35,6 +36,51 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
+		'a site administrator who adds capabilities to a role of the site gains nothing',
+		static function () use ( $t ): void {
+			$one  = get_user_by( 'login', 'siteadmin' )->ID;
+			$can  = apply_filters( 'wp_codebox_pending_apply_artifact_handlers', [] )['wp_codebox_apply_back']['can_resolve'];
+			$may  = static function () use ( $one, $can ): array {
+				wp_set_current_user( 0 );
+				wp_set_current_user( $one );
+				$asked = array_map( static fn( string $name ): bool => wp_get_ability( "wp-codebox/$name" )->check_permissions( [] ), [ 'run-agent-task', 'list-artifacts', 'apply-approved-artifact' ] );
+				return [ ...$asked, $can( [], 'accepted', $one ), current_user_can( SettingsPage::capability() ) ];
+			};
+			$none = array_fill( 0, 5, false );
+			$all  = array_fill( 0, 5, true );
+			$role = get_role( 'administrator' );
+			$mine = [ 'manage_network_options', Capabilities::RUN, Capabilities::REVIEW, Capabilities::APPLY, Capabilities::SETTINGS ];
+			array_map( [ $role, 'add_cap' ], $mine );
+			try {
+				$t->same( $none, $may() );
+				$t->same( true, current_user_can( 'manage_network_options' ), 'the role has what was added' );
+				grant_super_admin( $one );
+				$t->same( $all, $may(), 'a super admin' );
+				revoke_super_admin( $one );
+				$t->same( $none, $may(), 'a super admin no more' );
+				$map = static fn( array $caps, string $cap ): array => in_array( $cap, $mine, true ) ? [ $cap ] : $caps;
+				add_filter( 'map_meta_cap', $map, 20, 2 );
+				$t->same( $all, $may(), 'code of the network maps the capabilities to themselves' );
+				remove_filter( 'map_meta_cap', $map, 20 );
+			} finally {
+				revoke_super_admin( $one );
+				array_map( [ $role, 'remove_cap' ], $mine );
+			}
+			wp_set_current_user( 1 );
+			$t->same( [ true, false, false ], [ $can( [], 'accepted', 1 ), $can( [], 'accepted', $one ), $can( [], 'accepted', 0 ) ], 'a super admin is logged in' );
+			$asked = [];
+			$t->filtered(
+				'wp_codebox_can_run_agent_task',
+				static function ( bool $allowed, string $capability, int $user ) use ( &$asked ): bool {
+					$asked[] = $user;
+					return $allowed;
+				},
+				static fn(): array => [ $can( [], 'accepted', 0 ), $can( [], 'accepted', 1 ) ]
+			);
+			$t->same( [ 1 ], $asked, 'the filter is asked about users only' );
+		}
+	);
+	$t->test(
 		'settings are network options',
 		static function () use ( $t ): void {
 			update_network_option( null, 'wp_codebox_trusted_keys', [ 'network-key' ] );
@@ -50,7 +96,7 @@ return static function ( Harness $t ): void {
 			$gate     = new ExtensionGate( \WPCodebox\VERSION, ( require WP_PLUGIN_DIR . '/wp-codebox/abilities/manifest.php' )['contract_digest'] );
 			$page     = new SettingsPage( new SettingsForm( $settings, $gate ), new SettingRules( new SettingChecks( $settings, $gate ) ) );
 			$t->same( [ false, true ], [ has_action( 'admin_menu', [ $page, 'add_page' ] ), false !== has_action( 'network_admin_menu' ) ] );
-			$t->same( 'manage_network_options', SettingsPage::capability() );
+			$t->same( Capabilities::SETTINGS, SettingsPage::capability() );
 			$send = static function ( array $fields, string $nonce ) use ( $page ): string {
 				global $wp_settings_errors;
 				$wp_settings_errors = [];
@@ -86,6 +132,12 @@ return static function ( Harness $t ): void {
 			$one = get_user_by( 'login', 'siteadmin' );
 			wp_set_current_user( $one->ID );
 			$t->contains( 'not allowed', $send( $fields, wp_create_nonce( 'wp-codebox-settings' ) ) );
+			get_role( 'administrator' )->add_cap( 'manage_network_options' );
+			wp_set_current_user( 0 );
+			wp_set_current_user( $one->ID );
+			$t->same( true, current_user_can( 'manage_network_options' ) );
+			$t->contains( 'not allowed', $send( $fields, wp_create_nonce( 'wp-codebox-settings' ) ) );
+			get_role( 'administrator' )->remove_cap( 'manage_network_options' );
 			$t->same( [], $settings->agents() );
 			wp_set_current_user( 1 );
 			$t->contains( 'settings.php?page=wp-codebox&settings-updated=true', $send( $fields, $nonce ) );

@@ -7,6 +7,7 @@ declare(strict_types=1);
 
 use WPCodebox\Admin\SettingsForm;
 use WPCodebox\Admin\SettingsPage;
+use WPCodebox\Capabilities;
 use WPCodebox\ExtensionGate;
 use WPCodebox\Host\ArtifactsRoot;
 use WPCodebox\Host\InstalledCode;
@@ -301,7 +302,9 @@ return static function ( Harness $t ): void {
 			$page = new SettingsPage( new SettingsForm( $settings, $gate ), $rules );
 			$page->add_page();
 			$ours = array_values( array_filter( $submenu['options-general.php'] ?? [], static fn( array $row ): bool => 'wp-codebox' === $row[2] ) );
-			$t->same( [ 'manage_options' ], array_column( $ours, 1 ) );
+			$t->same( [ Capabilities::SETTINGS ], array_column( $ours, 1 ) );
+			$t->same( [ true, true ], [ current_user_can( Capabilities::SETTINGS ), current_user_can( 'manage_options' ) ] );
+			$t->same( Capabilities::SETTINGS, apply_filters( 'option_page_capability_wp-codebox', 'manage_options' ), 'what options.php asks for' );
 			set_current_screen( 'settings_page_wp-codebox' );
 			$page->prepare();
 			$t->same( [ 'wp-codebox-agents', 'wp-codebox-models', 'wp-codebox-callers', 'wp-codebox-limits', 'wp-codebox-retention' ], array_values( array_column( get_current_screen()->get_help_tabs(), 'id' ) ) );
