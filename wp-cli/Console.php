@@ -16,9 +16,14 @@ defined( 'ABSPATH' ) || exit;
 
 /**
  * Talk, progress and errors go to STDERR, so that STDOUT is data only. Text from a
- * guest or a bundle is printed without control characters: it must not drive a terminal.
+ * guest or a bundle is printed without control and invisible characters: it must not drive a
+ * terminal, nor look like another text.
  */
 final class Console {
+
+	// The list of HIDDEN in the runner's output.rs, as a class of PCRE; a test compares them.
+	private const HIDDEN = '/[\x00-\x08\x0B-\x1F\x7F-\x{9F}\x{AD}\x{34F}\x{61C}\x{115F}\x{1160}\x{17B4}\x{17B5}\x{180B}-\x{180F}\x{200B}-\x{200F}'
+		. '\x{2028}-\x{202E}\x{2060}-\x{206F}\x{3164}\x{FE00}-\x{FE0F}\x{FEFF}\x{FFA0}\x{FFF0}-\x{FFFB}\x{1BCA0}-\x{1BCA3}\x{1D173}-\x{1D17A}\x{E0000}-\x{E0FFF}]/u';
 
 	/**
 	 * One line of talk; silent with `--quiet`.
@@ -54,7 +59,7 @@ final class Console {
 	}
 
 	/**
-	 * Bytes of data as they are. On a terminal, control characters are taken out.
+	 * Bytes of data as they are. On a terminal, hidden characters are taken out.
 	 *
 	 * @param string $bytes The data.
 	 */
@@ -70,19 +75,63 @@ final class Console {
 	 */
 	public function document( array $document, string $format ): void {
 		if ( 'yaml' === $format ) {
-			WP_CLI::print_value( $document, [ 'format' => 'yaml' ] );
+			self::echoed( 'yaml', static fn() => WP_CLI::print_value( $document, [ 'format' => 'yaml' ] ) );
 			return;
 		}
-		fwrite( STDOUT, (string) wp_json_encode( $document, JSON_PRETTY_PRINT | JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_INVALID_UTF8_SUBSTITUTE ) . "\n" );
+		$this->json( $document, JSON_PRETTY_PRINT );
 	}
 
 	/**
-	 * The text without control characters other than newline and tab, and valid UTF-8.
+	 * A value as JSON and a line end. On a terminal, hidden characters are escaped.
+	 *
+	 * @param array<string, mixed> $value The value.
+	 * @param int                  $flags More flags of `json_encode()`.
+	 */
+	public function json( array $value, int $flags = 0 ): void {
+		$json = (string) wp_json_encode( $value, $flags | JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_INVALID_UTF8_SUBSTITUTE );
+		fwrite( STDOUT, ( stream_isatty( STDOUT ) ? self::escaped( $json ) : $json ) . "\n" );
+	}
+
+	/**
+	 * Prints what WP-CLI echoes in a format. On a terminal, hidden characters are escaped in JSON and
+	 * taken out of everything else.
+	 *
+	 * @param string   $format `json` or another format.
+	 * @param callable $output Echoes it.
+	 */
+	public static function echoed( string $format, callable $output ): void {
+		if ( ! stream_isatty( STDOUT ) ) {
+			$output();
+			return;
+		}
+		ob_start();
+		$output();
+		$text = (string) ob_get_clean();
+		// phpcs:ignore WordPress.Security.EscapeOutput -- a terminal.
+		echo 'json' === $format ? self::escaped( $text ) : self::plain( $text );
+	}
+
+	/**
+	 * JSON with its hidden characters escaped; it has them in strings only.
+	 *
+	 * @param string $json JSON in UTF-8.
+	 */
+	public static function escaped( string $json ): string {
+		return (string) preg_replace_callback(
+			self::HIDDEN,
+			// Above U+FFFF these are two surrogates.
+			static fn( array $found ): string => '\u' . implode( '\u', str_split( bin2hex( (string) mb_convert_encoding( $found[0], 'UTF-16BE', 'UTF-8' ) ), 4 ) ),
+			$json
+		);
+	}
+
+	/**
+	 * The text in valid UTF-8, without hidden characters.
 	 *
 	 * @param string $text Any text.
 	 */
 	public static function plain( string $text ): string {
 		$valid = mb_convert_encoding( $text, 'UTF-8', 'UTF-8' );
-		return (string) preg_replace( '/[\x00-\x08\x0B-\x1F\x7F\x{80}-\x{9F}\x{202A}-\x{202E}\x{2066}-\x{2069}]/u', '', $valid );
+		return (string) preg_replace( self::HIDDEN, '', $valid );
 	}
 }

@@ -170,7 +170,7 @@ final class RunEventsCommand {
 			$cursor = $page['cursor'];
 			foreach ( $page['events'] as $event ) {
 				if ( $json ) {
-					fwrite( STDOUT, (string) wp_json_encode( $event, JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_INVALID_UTF8_SUBSTITUTE ) . "\n" );
+					$this->console->json( $event );
 				} else {
 					$stream->event( $event );
 				}

@@ -43,7 +43,13 @@ final class Table {
 		}
 		$shown = array_map( static fn( array $row ): array => self::cells( $row, $wanted, $format ), $rows );
 		$args  = [ 'format' => $format ];
-		( new Formatter( $args, $wanted ) )->display_items( $shown );
+		$print = static fn() => ( new Formatter( $args, $wanted ) )->display_items( $shown );
+		if ( in_array( $format, [ 'json', 'yaml' ], true ) ) {
+			Console::echoed( $format, $print );
+		} else {
+			// The cells are plain already, and WP-CLI writes CSV past output buffers.
+			$print();
+		}
 	}
 
 	/**

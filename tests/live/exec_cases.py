@@ -101,7 +101,7 @@ def a_terminal_is_the_users(bench):
 def only_a_program_with_a_terminal_steers_the_users(bench):
     """Names, outputs and errors of the guest, each shown on a terminal without what a terminal obeys."""
     run = bench.sandbox()
-    hostile = "x\x1b]0;owned\x07y\u009b31m\u202ez"
+    hostile = "x\x1b]0;owned\x07y\u009b31m\u202e\u200b\U000e0041z"
     make = f"mkdir -p '/workspace/plugin/t/{hostile}'; echo 1 > '/workspace/plugin/t/{hostile}/f'"
     assert bench.exec(run, "--", "sh", "-c", make).returncode == 0
     mine = os.path.join(bench.work, "mine")
@@ -122,7 +122,7 @@ def only_a_program_with_a_terminal_steers_the_users(bench):
         shown = on_a_terminal(bench.argv(*args))
         plain = shown.replace("]0;owned", "")
         assert held in plain, (args, shown)
-        assert not any(c in shown for c in "\x1b\x07\u009b\u202e"), (args, shown)
+        assert not any(c in shown for c in "\x1b\x07\u009b\u202e\u200b\U000e0041"), (args, shown)
     # The control: whoever asks for a terminal gets all of it.
     assert hostile in on_a_terminal(bench.argv("exec", "--tty", run, "--", "printf", hostile))
 

@@ -67,6 +67,67 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
+		'text from a guest holds no character that cannot be seen; runner and Console have one list of them',
+		static function () use ( $t ): void {
+			$list = strstr( (string) file_get_contents( getenv( 'TEST_ROOT' ) . '/ext/crates/runner/src/cli/output.rs' ), 'const HIDDEN' );
+			preg_match_all( "/\('\\\\u\{([0-9a-f]+)\}', '\\\\u\{([0-9a-f]+)\}'\)/", (string) strstr( $list, '];', true ), $rows, PREG_SET_ORDER );
+			$hidden = [];
+			foreach ( $rows as [ , $first, $last ] ) {
+				$hidden += array_fill_keys( range( hexdec( $first ), hexdec( $last ) ), true );
+			}
+			foreach ( [ 0x00, 0x1b, 0x9b, 0xad, 0x61c, 0x200b, 0x200e, 0x200f, 0x2028, 0x202a, 0x202e, 0x2060, 0x2066, 0x2069, 0x3164, 0xfe0f, 0xfeff, 0xe0041 ] as $code ) {
+				$t->true( isset( $hidden[ $code ] ), sprintf( 'U+%04X is in no list', $code ) );
+			}
+			// By blocks, so that a difference names one.
+			for ( $block = 0; $block < 0x110000; $block += 0x1000 ) {
+				$codes  = array_diff( range( $block, $block + 0xfff ), 0xd000 === $block ? range( 0xd800, 0xdfff ) : [] );
+				$text   = static fn( array $codes ): string => implode( '', array_map( 'mb_chr', $codes ) );
+				$wanted = $text( array_filter( $codes, static fn( int $code ): bool => ! isset( $hidden[ $code ] ) ) );
+				$t->true( Console::plain( $text( $codes ) ) === $wanted, sprintf( 'the lists differ between U+%04X and U+%04X', $block, $block + 0xfff ) );
+			}
+			$said = [ "\u{e0041}k" => "a\u{200b}\u{202e}b \x7f☃𝄞\n" ];
+			$json = Console::escaped( (string) json_encode( $said, JSON_UNESCAPED_UNICODE ) );
+			$t->same( '{"\udb40\udc41k":"a\u200b\u202eb \u007f☃𝄞\n"}', $json );
+			$t->same( $said, json_decode( $json, true ) );
+		}
+	);
+	$t->test(
+		'on a terminal documents and tables hide nothing, in a pipe they are as they were',
+		static function () use ( $t ): void {
+			$hostile = "a\u{202e}b\u{200b}c\u{9b}☃";
+			$php     = [
+				'json'  => '( new WPCodebox\Cli\Console() )->document( [ "k" => getenv( "HOSTILE" ) ], "json" );',
+				'yaml'  => '( new WPCodebox\Cli\Console() )->document( [ "k" => getenv( "HOSTILE" ) ], "yaml" );',
+				'event' => '( new WPCodebox\Cli\Console() )->json( [ "k" => getenv( "HOSTILE" ) ] );',
+				'rows'  => '( new WPCodebox\Cli\Table() )->print( [ [ "k" => getenv( "HOSTILE" ) ] ], [ "k" ], "k", [ "format" => "yaml" ] );',
+				'table' => '( new WPCodebox\Cli\Table() )->print( [ [ "k" => getenv( "HOSTILE" ) ] ], [ "k" ], "k", [ "format" => "table" ] );',
+				'csv'   => '( new WPCodebox\Cli\Table() )->print( [ [ "k" => getenv( "HOSTILE" ) ] ], [ "k" ], "k", [ "format" => "csv" ] );',
+			];
+			$program = 'foreach ( ' . var_export( $php, true ) . ' as $name => $code ) { echo "<$name>"; eval( $code ); }';
+			[ $code, $piped, $err ] = $t->wp( [ 'eval', $program ], [ 'HOSTILE' => $hostile ] );
+			$t->same( 0, $code, $err );
+			$t->same( 4, substr_count( $piped, $hostile ), $piped );
+			$pipes   = [];
+			$process = proc_open(
+				[ PHP_BINARY, (string) getenv( 'TEST_WP_CLI' ), '--path=' . ABSPATH, '--allow-root', 'eval', $program ],
+				[ [ 'file', '/dev/null', 'r' ], [ 'pty' ], [ 'file', '/dev/null', 'w' ] ],
+				$pipes,
+				null,
+				[ 'HOSTILE' => $hostile ] + getenv()
+			);
+			// A terminal whose other end was closed answers EIO, which fread() tells as a notice.
+			set_error_handler( static fn(): bool => true );
+			$shown = '';
+			while ( is_string( $piece = fread( $pipes[1], 65536 ) ) && '' !== $piece ) {
+				$shown .= $piece;
+			}
+			restore_error_handler();
+			$t->same( 0, proc_close( $process ) );
+			$t->same( 0, preg_match( '/[\x{80}-\x{9f}\x{200b}\x{202e}]/u', $shown ), json_encode( $shown ) );
+			$t->same( [ 2, 4 ], [ substr_count( $shown, 'a\u202eb\u200bc\u009b☃' ), substr_count( $shown, 'abc☃' ) ], $shown );
+		}
+	);
+	$t->test(
 		'what an adapter must answer',
 		static function () use ( $t ): void {
 			$good  = [

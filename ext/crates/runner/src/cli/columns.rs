@@ -1,6 +1,6 @@
 //! Tables for people: a line per row, cut to the width of a terminal and whole in a pipe.
 
-use super::output::plain;
+use super::output::plain_line;
 use std::io::IsTerminal;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -32,7 +32,7 @@ pub(super) fn terminal() -> Option<usize> {
 pub(super) fn table(columns: &[Column], rows: &[Vec<String>], width: Option<usize>) -> Vec<String> {
     let heading = columns.iter().map(|c| c.heading.to_owned()).collect();
     let cells: Vec<Vec<String>> = std::iter::once(heading)
-        .chain(rows.iter().map(|row| row.iter().map(|c| flat(c)).collect()))
+        .chain(rows.iter().map(|row| row.iter().map(|c| plain_line(c)).collect()))
         .collect();
     let widest = |at: usize| {
         cells
@@ -73,11 +73,6 @@ pub(super) fn table(columns: &[Column], rows: &[Vec<String>], width: Option<usiz
             line.trim_end().to_owned()
         })
         .collect()
-}
-
-/// One line without control characters.
-pub(super) fn flat(cell: &str) -> String {
-    plain(cell.as_bytes()).replace(['\n', '\t'], " ")
 }
 
 /// The text, or as much as fits with a mark that there is more.

@@ -31,31 +31,102 @@ pub(crate) enum Stream {
     Talk,
 }
 
+/// Characters that can make a terminal act or a text look like another one, first and last of each
+/// range: controls but tab and line end, format characters, separators of lines, and what Unicode
+/// calls Default_Ignorable_Code_Point. `wp-cli/Console.php` has the same list; a test compares them.
+const HIDDEN: [(char, char); 20] = [
+    ('\u{0}', '\u{8}'),
+    ('\u{b}', '\u{1f}'),
+    ('\u{7f}', '\u{9f}'),
+    ('\u{ad}', '\u{ad}'),
+    ('\u{34f}', '\u{34f}'),
+    ('\u{61c}', '\u{61c}'),
+    ('\u{115f}', '\u{1160}'),
+    ('\u{17b4}', '\u{17b5}'),
+    ('\u{180b}', '\u{180f}'),
+    ('\u{200b}', '\u{200f}'),
+    ('\u{2028}', '\u{202e}'),
+    ('\u{2060}', '\u{206f}'),
+    ('\u{3164}', '\u{3164}'),
+    ('\u{fe00}', '\u{fe0f}'),
+    ('\u{feff}', '\u{feff}'),
+    ('\u{ffa0}', '\u{ffa0}'),
+    ('\u{fff0}', '\u{fffb}'),
+    ('\u{1bca0}', '\u{1bca3}'),
+    ('\u{1d173}', '\u{1d17a}'),
+    ('\u{e0000}', '\u{e0fff}'),
+];
+
+fn is_hidden(c: char) -> bool {
+    HIDDEN
+        .iter()
+        .any(|(first, last)| (*first..=*last).contains(&c))
+}
+
+/// Text for a terminal, without the characters of [`HIDDEN`].
 pub(crate) fn plain(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes)
         .chars()
-        .filter(|c| !steers(*c))
+        .filter(|c| !is_hidden(*c))
         .collect()
 }
 
-/// Whether a terminal may take a character for more than a sign of a text.
-fn steers(c: char) -> bool {
-    let direction = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    (c.is_control() && !matches!(c, '\n' | '\t')) || direction
+/// [`plain`] on one line.
+pub(crate) fn plain_line(text: &str) -> String {
+    plain(text.as_bytes()).replace(['\n', '\t'], " ")
 }
 
-/// JSON that says the same without such characters. They stand in strings only, and those of
-/// the first 32 are escaped already.
+/// JSON with the characters of [`HIDDEN`] escaped. JSON has them in strings only.
 pub(crate) fn plain_json(text: &str) -> String {
     text.chars().fold(String::new(), |mut out, c| {
-        if steers(c) {
-            // All of them are of one UTF-16 unit.
-            out.push_str(&format!("\\u{:04x}", u32::from(c)));
+        if is_hidden(c) {
+            // Above U+FFFF these are two surrogates.
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                out.push_str(&format!("\\u{unit:04x}"));
+            }
         } else {
             out.push(c);
         }
         out
     })
+}
+
+/// Standard output for JSON that is written in pieces; [`plain_json`] on a terminal.
+pub(crate) fn json_output() -> Box<dyn Write> {
+    let out = io::stdout().lock();
+    match out.is_terminal() {
+        true => Box::new(PlainJson {
+            out,
+            held: Vec::new(),
+        }),
+        false => Box::new(out),
+    }
+}
+
+/// Applies [`plain_json`] to what passes.
+struct PlainJson<W> {
+    out: W,
+    /// Start of a character whose other bytes come with the next piece.
+    held: Vec<u8>,
+}
+
+impl<W: Write> Write for PlainJson<W> {
+    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+        self.held.extend_from_slice(piece);
+        let whole = match std::str::from_utf8(&self.held) {
+            Err(error) if error.error_len().is_none() => error.valid_up_to(),
+            Ok(_) | Err(_) => self.held.len(),
+        };
+        let rest = self.held.split_off(whole);
+        let text = plain_json(&String::from_utf8_lossy(&self.held));
+        self.held = rest;
+        self.out.write_all(text.as_bytes())?;
+        Ok(piece.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
 }
 
 /// Prints in the form the caller asked for.
@@ -200,9 +271,38 @@ mod tests {
         let said = json!({"a\u{9b}": String::from_utf8_lossy(hostile), "b": "é\u{7f}"});
         for text in [said.to_string(), format!("{said:#}")] {
             let shown = plain_json(&text);
-            assert!(!shown.chars().any(steers), "{shown}");
+            assert!(!shown.chars().any(is_hidden), "{shown}");
             assert!(shown.contains('é'));
             assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), said);
+        }
+    }
+
+    /// One of each kind: marks and isolates of direction, joiners, fillers, tags.
+    const INVISIBLE: &str = "\u{ad}\u{61c}\u{200b}\u{200d}\u{200f}\u{2028}\u{2060}\u{2066}\u{3164}\u{fe0f}\u{feff}\u{1d173}\u{e0041}";
+
+    #[test]
+    fn invisible_characters_are_dropped_from_text_and_escaped_in_json() {
+        assert_eq!(plain(format!("a{INVISIBLE}b ☃𝄞").as_bytes()), "ab ☃𝄞");
+        assert_eq!(plain_line(&format!("a\nb\t{INVISIBLE}c")), "a b c");
+        let said = json!({ INVISIBLE: format!("𝄞{INVISIBLE}") });
+        let shown = plain_json(&said.to_string());
+        assert!(shown.contains("\\udb40\\udc41") && shown.contains('𝄞'));
+        assert!(!shown.chars().any(is_hidden), "{shown}");
+        assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), said);
+    }
+
+    #[test]
+    fn json_in_pieces_of_any_size_is_escaped_as_a_whole() {
+        let text = json!({ "a": format!("𝄞{INVISIBLE}é") }).to_string();
+        for size in 1..text.len() {
+            let mut out = PlainJson {
+                out: Vec::new(),
+                held: Vec::new(),
+            };
+            for piece in text.as_bytes().chunks(size) {
+                out.write_all(piece).unwrap();
+            }
+            assert_eq!(String::from_utf8(out.out).unwrap(), plain_json(&text));
         }
     }
 }

@@ -9,7 +9,7 @@ use super::spool::Spool;
 use super::supervisors::Supervisors;
 use super::task;
 use crate::cli::Settings;
-use crate::cli::output::Output;
+use crate::cli::output::{Output, plain_line};
 use serde_json::{Map, Value, json};
 use std::io;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -276,7 +276,7 @@ fn said(name: &str, row: &Map<String, Value>) -> String {
         text("run_id").unwrap_or("-"),
         why.or_else(|| text("summary")).unwrap_or_default()
     );
-    crate::cli::output::plain(line.as_bytes()).replace('\n', " ")
+    plain_line(&line)
 }
 
 /// Copies the bundle for the caller, where that was asked for: the directory, or why there is none.

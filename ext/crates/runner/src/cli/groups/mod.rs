@@ -17,7 +17,7 @@ mod task;
 pub(crate) use args::{BatchArgs, FanoutArgs, SingleArgs};
 
 use super::Settings;
-use super::output::Output;
+use super::output::{Output, json_output};
 use super::request::new_run_id;
 use crate::recipe::wordpress_version;
 use args::TaskArgs;
@@ -159,7 +159,7 @@ fn grouped(
             .map_err(|e| unwritten(path, &e))?;
     }
     if output.is_json() {
-        let written = driven.rows.document(&members, &mut io::stdout().lock());
+        let written = driven.rows.document(&members, &mut *json_output());
         written.map_err(|e| unwritable(&e))?;
     } else {
         let count = |name: &str| members.get(name).cloned().unwrap_or_default();

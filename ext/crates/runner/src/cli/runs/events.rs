@@ -6,9 +6,9 @@
 use super::args::{EventFormat, EventsArgs, Projection};
 use super::watch::{Watch, Woken};
 use super::{found, table};
-use crate::cli::output::{Output, plain_json};
+use crate::cli::output::{Output, json_output};
 use serde::Serialize;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::process::ExitCode;
 use wp_codebox_contracts::{
     BusProjection, ErrorBody, ErrorCode, LifecycleEvent, RunEvents, RunStatus, SseFrame,
@@ -125,10 +125,7 @@ fn line(value: &impl Serialize) -> String {
 }
 
 fn write_all(text: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    match out.is_terminal() {
-        true => out.write_all(plain_json(text).as_bytes())?,
-        false => out.write_all(text.as_bytes())?,
-    }
+    let mut out = json_output();
+    out.write_all(text.as_bytes())?;
     out.flush()
 }

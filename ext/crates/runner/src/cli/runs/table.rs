@@ -1,7 +1,7 @@
 //! Runs and events as lines for people. Texts of a guest lose their control characters.
 
 use crate::cli::columns::{self, Column};
-use crate::cli::output::plain;
+use crate::cli::output::{plain, plain_line};
 use serde_json::Value;
 use wp_codebox_contracts::{
     CancelAnswer, LifecycleEvent, RunArtifactList, RunCancellation, RunRegistryEntry, RunView,
@@ -19,7 +19,7 @@ const SHOWN: usize = 60;
 
 /// One line: no line ends, no control characters, not too long.
 fn short(text: &str) -> String {
-    columns::cut(&columns::flat(text), SHOWN)
+    columns::cut(&plain_line(text), SHOWN)
 }
 
 fn word(value: impl serde::Serialize) -> String {

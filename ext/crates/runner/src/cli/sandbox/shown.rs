@@ -1,6 +1,7 @@
 //! What is told of a sandbox: `sandbox/v1`, of the living from their supervisor, of the dead from
 //! their record and journal.
 
+use crate::cli::output::plain_line;
 use crate::control::{self, Patience};
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
@@ -170,7 +171,7 @@ pub(super) fn lines(document: &Value) -> Vec<String> {
         let mut lines = vec![head];
         lines.extend(rows.iter().map(|row| {
             let (id, at, size) = (text(row, "id"), text(row, "created_at"), size(row));
-            let name = plain(&text(row, "name"));
+            let name = plain_line(&text(row, "name"));
             format!(
                 "{id:<37}  {at:<24}  {size:>9}  {name}, {}",
                 text(row, "run_id")
@@ -209,14 +210,6 @@ fn text(value: &Value, name: &str) -> String {
     }
 }
 
-/// A text from a file or a guest, as a terminal may have it.
-fn plain(text: &str) -> String {
-    let shown = text.chars();
-    shown
-        .map(|c| if c.is_control() { '?' } else { c })
-        .collect()
-}
-
 /// `1.5 MiB`.
 fn size(row: &Value) -> String {
     let bytes = row["total_bytes"].as_u64().unwrap_or_default();
@@ -242,7 +235,7 @@ fn sandbox(document: &Value) -> Vec<String> {
     let mut lines = vec![one_line(document)];
     let mut add = |name: &str, value: String| {
         if !value.is_empty() {
-            lines.push(format!("  {name:<10} {}", plain(&value)));
+            lines.push(format!("  {name:<10} {}", plain_line(&value)));
         }
     };
     add("isolation", text(document, "isolation"));
@@ -274,7 +267,7 @@ fn sandbox(document: &Value) -> Vec<String> {
 fn snapshot(document: &Value) -> Vec<String> {
     let (id, run) = (text(document, "id"), text(document, "run_id"));
     vec![
-        format!("{id}  {}", plain(&text(document, "name"))),
+        format!("{id}  {}", plain_line(&text(document, "name"))),
         format!(
             "  {} of {run}, made {}",
             size(document),

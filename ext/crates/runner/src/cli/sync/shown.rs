@@ -1,7 +1,7 @@
 //! What a sync did, for people and programs.
 
 use super::compare::{Sides, Verdict};
-use crate::cli::output::Output;
+use crate::cli::output::{Output, plain_line};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -168,7 +168,7 @@ impl Report {
             .map(|(path, why)| ("left out", path.as_str(), why.as_str()));
         let rows: Vec<_> = rows.chain(pending).chain(left_out).collect();
         for (name, path, why) in rows.iter().take(SHOWN) {
-            let path = crate::cli::output::plain(path.as_bytes());
+            let path = plain_line(path);
             let why = if why.is_empty() {
                 String::new()
             } else {
