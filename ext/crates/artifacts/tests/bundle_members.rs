@@ -166,6 +166,50 @@ fn every_required_member_is_there() {
 }
 
 #[test]
+fn files_that_a_server_or_wordpress_runs_by_their_name_are_risks() {
+    let tree = |rows: &[(&[u8], Node)]| -> Tree {
+        let rows = rows.iter();
+        rows.map(|(path, node)| (path.to_vec(), node.clone()))
+            .collect()
+    };
+    let link = Node::Symlink {
+        target: b"lib".to_vec(),
+    };
+    let work = scratch();
+    let changes = captured(
+        work.path(),
+        &tree(&[(b"web.config", file("x\n")), (b"kept.php", file("1\n"))]),
+        &tree(&[
+            (b".htaccess", file("php_value x\n")),
+            (b"\xff/.user.ini", file("x\n")),
+            (b"lib/tool.phar", file("x\n")),
+            (b"mu-plugins", link),
+            (b"object-cache.php", file("<?php\n")),
+            (b"kept.php", file("2\n")),
+            (b"db.php", file("<?php\n")),
+            (b"tests/\xff.php", file("<?php\n")),
+        ]),
+        &mut Random(7),
+    );
+    let host = Host::new();
+    let (path, _) = host.write(5, &inputs(vec![mount(0, "p", Some(changes))]));
+    let at = "/wordpress/wp-content/plugins/p";
+    let flags: BTreeSet<String> =
+        serde_json::from_value(read(&path, "files/review.json")["riskFlags"].clone()).unwrap();
+    let expected = [
+        format!("server-configuration:{at}/.htaccess"),
+        format!("server-configuration:{at}/web.config"),
+        format!("server-configuration:\"{at}/\\377/.user.ini\""),
+        format!("executable-archive:{at}/lib/tool.phar"),
+        format!("must-use-plugin:{at}/mu-plugins"),
+        format!("symlink:{at}/mu-plugins"),
+        format!("drop-in:{at}/object-cache.php"),
+        format!("changed-test-file:\"{at}/tests/\\377.php\""),
+    ];
+    assert_eq!(flags, expected.into());
+}
+
+#[test]
 fn several_mounts_do_not_collide() {
     let host = Host::new();
     let made = inputs(vec![

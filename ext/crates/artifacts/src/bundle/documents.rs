@@ -4,6 +4,7 @@
 use super::inputs::{Approvable, BundleInputs};
 use super::mounts::ChangeSet;
 use super::records::Scrubber;
+use super::risky_paths::flags_of;
 use crate::digest::sha256;
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{
@@ -268,6 +269,8 @@ fn risk_flags(inputs: &BundleInputs, set: &ChangeSet, scrub: &Scrubber<'_>) -> V
                 flags.push(format!("{flag}:{}", entry.path));
             }
         }
+        let named = flags_of(&entry.path).into_iter();
+        flags.extend(named.map(|flag| format!("{flag}:{}", entry.path)));
     }
     flags
 }
@@ -284,7 +287,8 @@ fn is_rewrite(entry: &ChangedFile, set: &ChangeSet, touched: u64) -> bool {
 
 /// A check the agent could have bent: tests live in such places.
 fn is_test(path: &str) -> bool {
-    let lower = path.to_ascii_lowercase();
+    // A path that is not UTF-8 is C-quoted as a whole.
+    let lower = path.trim_matches('"').to_ascii_lowercase();
     let (directories, name) = lower.rsplit_once('/').unwrap_or(("", &lower));
     directories
         .split('/')

@@ -11,6 +11,7 @@ mod mounts;
 mod place;
 mod records;
 mod references;
+mod risky_paths;
 mod secrets;
 mod writer;
 
