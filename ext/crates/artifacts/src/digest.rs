@@ -9,6 +9,7 @@ use crate::json::Json;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use sha2::{Digest, Sha256};
+use std::io::{ErrorKind, Read};
 use wp_codebox_contracts::{ContentDigest, DigestAlgorithm, Sha256Hex};
 
 /// The two members whose bytes are the identity of a bundle written here.
@@ -34,6 +35,20 @@ pub(crate) fn sha256_of_file(fd: &OwnedFd) -> Result<Sha256Hex, Errno> {
         Ok(())
     })?;
     Ok(Sha256Hex::from_bytes(&hasher.finalize().into()))
+}
+
+/// SHA-256 of all that a reader gives.
+pub(crate) fn sha256_of(mut content: impl Read) -> std::io::Result<Sha256Hex> {
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        match content.read(&mut buffer) {
+            Ok(0) => return Ok(Sha256Hex::from_bytes(&hasher.finalize().into())),
+            Ok(count) => hasher.update(&buffer[..count]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 fn prefixed(prefix: &str, text: &str) -> Sha256Hex {

@@ -100,6 +100,35 @@ fn there_and_back_byte_for_byte() {
 }
 
 #[test]
+fn members_with_long_names_travel() {
+    let host = Host::new();
+    let mut inputs = inputs(Vec::new());
+    inputs.runtime.id = run_id(1).as_str().to_owned();
+    // About 200 and 3,000 bytes, which is too long for the header of a member.
+    let names = [(200, 1), (250, 12)]
+        .map(|(length, parts)| format!("files/{}", vec!["n".repeat(length); parts].join("/")));
+    for name in &names {
+        inputs.files.push(ArtifactFile {
+            path: name.clone(),
+            kind: "file",
+            media: "text/plain",
+            content: ArtifactContent::Text(format!("{} bytes", name.len())),
+        });
+    }
+    let (bundle, _) = host.write(1, &inputs);
+    let bytes = archive(&bundle);
+    let target = Target::new();
+    let imported = target.import(&bytes, &ImportRules::default()).unwrap();
+    assert_eq!(imported.status, ImportStatus::Created);
+    let stored = target.path(&imported.run_id);
+    for name in &names {
+        let content = fs::read_to_string(stored.join(name)).unwrap();
+        assert_eq!(content, format!("{} bytes", name.len()));
+    }
+    assert_eq!(archive(&stored), bytes);
+}
+
+#[test]
 fn importing_twice_changes_nothing_and_another_needs_a_word() {
     let host = Host::new();
     let (bundle, _) = made(&host, 7);

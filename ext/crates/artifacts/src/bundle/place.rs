@@ -4,14 +4,16 @@
 //! parent. A reader therefore sees no bundle or a whole one, also after a power cut.
 
 use super::{BundleError, Durability};
-use crate::beneath::{Dir, write_all};
+use crate::beneath::Dir;
 use crate::canonical::CanonicalError;
 use crate::removal::remove_tree_in;
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::AsFd;
 use rustix::fs::{self, Advice, AtFlags, Mode, RenameFlags};
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
 use wp_codebox_contracts::RunId;
 
 /// Unfinished bundles start with this; no run id does.
@@ -27,7 +29,7 @@ pub(crate) struct Staging<'p> {
     name: String,
     root: Dir,
     directories: BTreeMap<String, Dir>,
-    files: Vec<(String, OwnedFd)>,
+    files: Vec<(String, File)>,
     placed: bool,
 }
 
@@ -57,13 +59,14 @@ impl<'p> Staging<'p> {
     }
 
     /// Writes one member; directories are made as needed.
-    pub(crate) fn write(&mut self, path: &str, bytes: &[u8]) -> Result<(), BundleError> {
+    pub(crate) fn write(&mut self, path: &str, mut content: impl Read) -> Result<(), BundleError> {
         let fail = |error| io(path, error);
         let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
         self.directory(directory).map_err(fail)?;
         let dir = self.directories.get(directory).unwrap_or(&self.root);
-        let file = dir.create(name.as_bytes()).map_err(fail)?;
-        write_all(&file, bytes).map_err(fail)?;
+        let mut file = File::from(dir.create(name.as_bytes()).map_err(fail)?);
+        std::io::copy(&mut content, &mut file)
+            .map_err(|e| fail(Errno::from_io_error(&e).unwrap_or(Errno::IO)))?;
         self.files.push((path.to_owned(), file));
         Ok(())
     }

@@ -330,9 +330,9 @@ pub fn write_bundle_as(
     let manifest = finish_manifest(inputs, &identity, &mut members, signer)?;
     let mut staging = Staging::new(parent, run)?;
     for member in &members.list {
-        staging.write(&member.path, &member.bytes)?;
+        staging.write(&member.path, member.bytes.as_slice())?;
     }
-    staging.write(MANIFEST_PATH, &manifest)?;
+    staging.write(MANIFEST_PATH, manifest.as_slice())?;
     staging.place(run.as_str(), durability)?;
     Ok(WrittenBundle {
         id,

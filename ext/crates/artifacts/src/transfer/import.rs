@@ -1,11 +1,11 @@
 //! Storing a bundle that was made elsewhere.
 
 use super::members::MemberSet;
-use crate::attestation::TrustedKeys;
+use crate::attestation::{MANIFEST_PATH, TrustedKeys};
 use crate::bundle::{BundleError, Durability, Staging};
-use crate::digest::sha256;
 use crate::store::Store;
 use crate::verify::{Verification, VerifyOptions, verify_bundle};
+use rustix::io::Errno;
 use serde::Serialize;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId, Sha256Hex};
 
@@ -137,11 +137,17 @@ pub fn import(
     members: &MemberSet,
     rules: &ImportRules,
 ) -> Result<Imported, ImportError> {
-    let manifest_sha256 = sha256(members.manifest());
+    let unread = |source: std::io::Error| BundleError::Io {
+        member: MANIFEST_PATH.to_owned(),
+        source: Errno::from_io_error(&source).unwrap_or(Errno::IO),
+    };
+    let manifest_sha256 = members
+        .manifest_sha256()
+        .map_err(|source| failed(unread(source)))?;
     let unnamed = RunId::from_digest(&manifest_sha256);
     let mut staging = Staging::new(store.directory(), &unnamed).map_err(failed)?;
-    for (path, bytes) in members.iter() {
-        staging.write(path, bytes).map_err(failed)?;
+    for (path, content) in members.iter() {
+        staging.write(path, content).map_err(failed)?;
     }
     let options = VerifyOptions {
         trusted: rules.trusted.clone(),

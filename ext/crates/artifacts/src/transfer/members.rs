@@ -1,23 +1,29 @@
-//! The members of a bundle that comes in, read into memory with bounds.
+//! The members of a bundle that comes in, read with bounds.
 //!
 //! Reading and storing are separate so that a caller may read as one user and store as
-//! another. Nothing here is believed: the names are only made safe to create, and what
-//! was stored is verified afterwards.
+//! another. In between, names are in memory and contents in a temporary file that the
+//! reading user makes. Nothing here is believed: the names are only made safe to create,
+//! and what was stored is verified afterwards.
 
-use crate::beneath::{Dir, ReadOutcome};
+use super::archive::read_archive;
+use super::contents::{AppendError, Contents, Place};
+use crate::attestation::MANIFEST_PATH;
+use crate::beneath::{Dir, size_of};
+use crate::digest::sha256_of;
 use flate2::bufread::GzDecoder;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::{BufRead, Read};
-use wp_codebox_contracts::ErrorCode;
+use wp_codebox_contracts::{ErrorCode, Sha256Hex};
 
 /// Most bytes of a bundle on its way.
 pub(crate) const MAX_TOTAL: u64 = 256 * 1024 * 1024;
 /// Most members; a manifest holds fewer.
 const MAX_MEMBERS: usize = 2_000;
 /// Longest path of a member.
-const MAX_PATH: usize = 4_096;
+pub(super) const MAX_PATH: usize = 4_096;
 /// Deepest member.
 const MAX_LEVELS: usize = 256;
 
@@ -57,6 +63,12 @@ pub enum MembersError {
     /// No `manifest.json`.
     #[error("it holds no manifest.json")]
     NoManifest,
+    /// What was read could not be put into the temporary file.
+    #[error("its contents cannot be kept in a temporary file ({source})")]
+    Temporary {
+        /// Why.
+        source: std::io::Error,
+    },
 }
 
 impl MembersError {
@@ -70,6 +82,7 @@ impl MembersError {
             | Self::Name { .. }
             | Self::Twice { .. }
             | Self::NoManifest => ErrorCode::ArtifactImportSourceInvalid,
+            Self::Temporary { .. } => ErrorCode::ArtifactImportCopyFailed,
         }
     }
 }
@@ -77,29 +90,29 @@ impl MembersError {
 /// Members by path.
 #[derive(Debug)]
 pub struct MemberSet {
-    members: BTreeMap<String, Vec<u8>>,
-    total: u64,
+    members: BTreeMap<String, Place>,
+    contents: Contents,
 }
 
 impl MemberSet {
-    fn new() -> Self {
-        Self {
+    fn new() -> Result<Self, MembersError> {
+        let contents = Contents::new().map_err(|source| MembersError::Temporary { source })?;
+        Ok(Self {
             members: BTreeMap::new(),
-            total: 0,
-        }
+            contents,
+        })
     }
 
     /// Reads a bundle directory. Links are not followed, not even within it.
     pub fn from_directory(directory: &Dir) -> Result<Self, MembersError> {
-        let mut set = Self::new();
+        let mut set = Self::new()?;
         set.walk(directory, "", 1)?;
         set.complete()
     }
 
     /// Reads an archive, plain or gzipped; members may lie below one common directory.
     pub fn from_archive(archive: impl Read) -> Result<Self, MembersError> {
-        let mut set = Self::new();
-        // Headers and padding count too: an archive of a million empty entries ends here.
+        let mut set = Self::new()?;
         let mut archive = std::io::BufReader::new(archive);
         let magic = archive
             .fill_buf()
@@ -108,32 +121,8 @@ impl MemberSet {
             [0x1f, 0x8b, ..] => Box::new(GzDecoder::new(archive)),
             _ => Box::new(archive),
         };
-        let mut archive = tar::Archive::new(archive.take(MAX_TOTAL + 64 * 1024 * 1024));
-        for entry in archive
-            .entries()
-            .map_err(|e| unreadable("the archive", e))?
-        {
-            let entry = entry.map_err(|e| unreadable("the archive", e))?;
-            let kind = entry.header().entry_type();
-            let name = entry.path_bytes().into_owned();
-            if kind.is_dir() || kind == tar::EntryType::XGlobalHeader {
-                continue;
-            }
-            let shown = shown(&name);
-            if !kind.is_file() {
-                return Err(MembersError::Special { member: shown });
-            }
-            let room = MAX_TOTAL - set.total;
-            if entry.size() > room {
-                return Err(MembersError::TooLarge);
-            }
-            let mut bytes = Vec::new();
-            entry
-                .take(room)
-                .read_to_end(&mut bytes)
-                .map_err(|e| unreadable(&shown, e))?;
-            set.insert(&name, bytes)?;
-        }
+        // Headers and padding count too: an archive of a million empty entries ends here.
+        read_archive(archive.take(MAX_TOTAL + 64 * 1024 * 1024), &mut set)?;
         set.without_top()?.complete()
     }
 
@@ -153,11 +142,8 @@ impl MemberSet {
                 }
                 Some(FileType::Directory) => return Err(MembersError::Name { member: shown }),
                 Some(FileType::RegularFile) => {
-                    let room = MAX_TOTAL - self.total;
-                    match directory.read(&name, room).map_err(|e| fail(&shown, e))? {
-                        (ReadOutcome::Bytes(bytes), _) => self.insert(&path, bytes)?,
-                        (ReadOutcome::TooLarge, _) => return Err(MembersError::TooLarge),
-                    }
+                    let (file, stat) = directory.open_file(&name).map_err(|e| fail(&shown, e))?;
+                    self.insert(&path, size_of(&stat), File::from(file))?;
                 }
                 Some(_) => return Err(MembersError::Special { member: shown }),
                 None => {}
@@ -166,15 +152,27 @@ impl MemberSet {
         Ok(())
     }
 
-    fn insert(&mut self, name: &[u8], bytes: Vec<u8>) -> Result<(), MembersError> {
+    /// `size`: what the source states; a file may turn out to be longer.
+    pub(super) fn insert(
+        &mut self,
+        name: &[u8],
+        size: u64,
+        content: impl Read,
+    ) -> Result<(), MembersError> {
         let path = safe_name(name).ok_or_else(|| MembersError::Name {
             member: shown(name),
         })?;
-        self.total += bytes.len() as u64;
-        if self.members.len() >= MAX_MEMBERS || self.total > MAX_TOTAL {
+        let room = MAX_TOTAL - self.contents.length();
+        if self.members.len() >= MAX_MEMBERS || size > room {
             return Err(MembersError::TooLarge);
         }
-        match self.members.insert(path.to_owned(), bytes) {
+        let place = match self.contents.append(content, room) {
+            Ok(place) => place,
+            Err(AppendError::TooLong) => return Err(MembersError::TooLarge),
+            Err(AppendError::Read(source)) => return Err(unreadable(path, source)),
+            Err(AppendError::Write(source)) => return Err(MembersError::Temporary { source }),
+        };
+        match self.members.insert(path.to_owned(), place) {
             None => Ok(()),
             Some(_) => Err(MembersError::Twice {
                 member: path.to_owned(),
@@ -184,7 +182,7 @@ impl MemberSet {
 
     /// Takes away the one directory that everything lies in, when there is one.
     fn without_top(mut self) -> Result<Self, MembersError> {
-        if self.members.contains_key("manifest.json") {
+        if self.members.contains_key(MANIFEST_PATH) {
             return Ok(self);
         }
         let top = self
@@ -195,9 +193,9 @@ impl MemberSet {
             .map(|(top, _)| format!("{top}/"))
             .ok_or(MembersError::NoManifest)?;
         let members = std::mem::take(&mut self.members);
-        for (name, bytes) in members {
+        for (name, place) in members {
             match name.strip_prefix(&top) {
-                Some(rest) => self.members.insert(rest.to_owned(), bytes),
+                Some(rest) => self.members.insert(rest.to_owned(), place),
                 None => return Err(MembersError::NoManifest),
             };
         }
@@ -205,21 +203,22 @@ impl MemberSet {
     }
 
     fn complete(self) -> Result<Self, MembersError> {
-        if self.members.contains_key("manifest.json") {
+        if self.members.contains_key(MANIFEST_PATH) {
             Ok(self)
         } else {
             Err(MembersError::NoManifest)
         }
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, impl Read)> {
         self.members
             .iter()
-            .map(|(path, bytes)| (path.as_str(), bytes.as_slice()))
+            .map(|(path, place)| (path.as_str(), self.contents.reader(*place)))
     }
 
-    pub(super) fn manifest(&self) -> &[u8] {
-        self.members.get("manifest.json").map_or(&[], Vec::as_slice)
+    pub(super) fn manifest_sha256(&self) -> std::io::Result<Sha256Hex> {
+        let place = self.members.get(MANIFEST_PATH).copied();
+        sha256_of(self.contents.reader(place.unwrap_or_default()))
     }
 }
 
@@ -237,7 +236,7 @@ fn safe_name(name: &[u8]) -> Option<&str> {
     (fits && parts && plain).then_some(name)
 }
 
-fn unreadable(what: &str, source: std::io::Error) -> MembersError {
+pub(super) fn unreadable(what: &str, source: std::io::Error) -> MembersError {
     MembersError::Unreadable {
         what: if what.is_empty() {
             "the bundle".to_owned()
@@ -248,7 +247,7 @@ fn unreadable(what: &str, source: std::io::Error) -> MembersError {
     }
 }
 
-fn shown(name: &[u8]) -> String {
+pub(super) fn shown(name: &[u8]) -> String {
     let text = String::from_utf8_lossy(name);
     text.chars()
         .take(120)

@@ -4,6 +4,8 @@
 //! bounds, lands in a hidden sibling, is verified there as it lies, and only then gets its
 //! name; an import never makes a bundle trusted; importing twice changes nothing.
 
+mod archive;
+mod contents;
 mod export;
 mod import;
 mod members;

@@ -1,0 +1,122 @@
+//! Entries of a tar archive.
+//!
+//! A name that does not fit into a member's header stands in an entry before it: GNU `L`, or
+//! PAX `x` with records. The crate reads such entries whole, as long as they say they are, so
+//! it is asked for raw entries, and they are read here with bounds. What could make two
+//! readers disagree about a member (two such entries, a second size) is refused.
+
+use super::members::{MAX_PATH, MemberSet, MembersError, shown, unreadable};
+use std::io::{Error, ErrorKind, Read};
+use tar::EntryType;
+
+/// Most bytes of the records before a member: its name and some attributes.
+const MAX_RECORDS: u64 = 64 * 1024;
+
+/// What an entry says about the member after it.
+#[derive(Debug, Default)]
+struct Described {
+    name: Option<Vec<u8>>,
+    size: Option<u64>,
+}
+
+/// Puts the regular files of an archive into a set.
+pub(super) fn read_archive(archive: impl Read, set: &mut MemberSet) -> Result<(), MembersError> {
+    let failed = |error| unreadable("the archive", error);
+    let malformed = |what| failed(Error::new(ErrorKind::InvalidData, what));
+    let mut archive = tar::Archive::new(archive);
+    let mut before: Option<Described> = None;
+    for entry in archive.entries().map_err(failed)?.raw(true) {
+        let mut entry = entry.map_err(failed)?;
+        let kind = entry.header().entry_type();
+        let described = match kind {
+            EntryType::GNULongName => {
+                // The name ends with a zero byte.
+                let mut name = bounded(&mut entry, MAX_PATH as u64 + 1)
+                    .map_err(failed)?
+                    .ok_or_else(|| MembersError::Name {
+                        member: "(a long one)".to_owned(),
+                    })?;
+                name.pop_if(|last| *last == 0);
+                Some(Described {
+                    name: Some(name),
+                    size: None,
+                })
+            }
+            EntryType::XHeader => {
+                let records = bounded(&mut entry, MAX_RECORDS)
+                    .map_err(failed)?
+                    .ok_or_else(|| malformed("the records before a member are too long"))?;
+                let described = pax(&records);
+                Some(
+                    described
+                        .ok_or_else(|| malformed("the records before a member are no records"))?,
+                )
+            }
+            _ => None,
+        };
+        if let Some(described) = described {
+            if before.replace(described).is_some() {
+                return Err(malformed("two entries describe one member"));
+            }
+            continue;
+        }
+        // Records of all members, which say nothing about names.
+        if kind == EntryType::XGlobalHeader {
+            continue;
+        }
+        let described = before.take().unwrap_or_default();
+        if kind.is_dir() {
+            continue;
+        }
+        let name = described
+            .name
+            .unwrap_or_else(|| entry.header().path_bytes().into_owned());
+        if !kind.is_file() {
+            return Err(MembersError::Special {
+                member: shown(&name),
+            });
+        }
+        if described.size.is_some_and(|size| size != entry.size()) {
+            return Err(malformed("two sizes are stated for one member"));
+        }
+        set.insert(&name, entry.size(), entry)?;
+    }
+    match before {
+        None => Ok(()),
+        Some(_) => Err(malformed("it ends before a member that is described")),
+    }
+}
+
+/// All of an entry, or `None` if that is more than `most` bytes.
+fn bounded(entry: &mut tar::Entry<'_, impl Read>, most: u64) -> std::io::Result<Option<Vec<u8>>> {
+    if entry.size() > most {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    entry.read_to_end(&mut bytes)?;
+    Ok(Some(bytes))
+}
+
+/// Reads PAX records, each `LENGTH KEY=VALUE\n`; a value may hold line ends.
+fn pax(mut records: &[u8]) -> Option<Described> {
+    let mut described = Described::default();
+    while !records.is_empty() {
+        let space = records.iter().position(|byte| *byte == b' ')?;
+        let length = number(records.get(..space)?)?;
+        let (record, rest) = records.split_at_checked(usize::try_from(length).ok()?)?;
+        let record = record.get(space + 1..)?.strip_suffix(b"\n")?;
+        let equals = record.iter().position(|byte| *byte == b'=')?;
+        let value = record.get(equals + 1..)?;
+        match record.get(..equals)? {
+            b"path" => described.name = Some(value.to_vec()),
+            b"size" => described.size = Some(number(value)?),
+            _ => {}
+        }
+        records = rest;
+    }
+    Some(described)
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}

@@ -1,0 +1,108 @@
+//! Contents of members, one after the other in a temporary file without a name.
+//!
+//! A gzip of some kilobytes may hold as much as an import allows, so nothing of it is kept in
+//! memory. The file lies in `/var/tmp`, which unlike `/tmp` is rarely memory itself, else in the
+//! directory for temporary files, and is gone when it is closed.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read, Result, Write};
+use std::os::unix::fs::FileExt;
+
+/// Where the content of a member lies.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Place {
+    at: u64,
+    length: u64,
+}
+
+/// Why a content was not taken.
+#[derive(Debug)]
+pub(super) enum AppendError {
+    /// It has more bytes than there is room for.
+    TooLong,
+    /// It cannot be read.
+    Read(std::io::Error),
+    /// The temporary file cannot be written.
+    Write(std::io::Error),
+}
+
+#[derive(Debug)]
+pub(super) struct Contents {
+    file: File,
+    length: u64,
+}
+
+impl Contents {
+    pub(super) fn new() -> Result<Self> {
+        // A service may see `/var/tmp` read-only.
+        let file = tempfile::tempfile_in("/var/tmp").or_else(|_| tempfile::tempfile());
+        Ok(Self {
+            file: file?,
+            length: 0,
+        })
+    }
+
+    /// Bytes in all.
+    pub(super) const fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Adds all that `content` gives.
+    pub(super) fn append(
+        &mut self,
+        mut content: impl Read,
+        room: u64,
+    ) -> std::result::Result<Place, AppendError> {
+        let at = self.length;
+        let mut buffer = vec![0; 64 * 1024];
+        loop {
+            let count = match content.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(count) => count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(AppendError::Read(error)),
+            };
+            let length = self.length + count as u64;
+            if length - at > room {
+                return Err(AppendError::TooLong);
+            }
+            let piece = buffer.get(..count).unwrap_or_default();
+            self.file.write_all(piece).map_err(AppendError::Write)?;
+            self.length = length;
+        }
+        Ok(Place {
+            at,
+            length: self.length - at,
+        })
+    }
+
+    pub(super) fn reader(&self, place: Place) -> impl Read {
+        Piece {
+            file: &self.file,
+            place,
+        }
+    }
+}
+
+/// Reads without the file's own position, which several readers would share.
+struct Piece<'c> {
+    file: &'c File,
+    place: Place,
+}
+
+impl Read for Piece<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        let most = usize::try_from(self.place.length).unwrap_or(usize::MAX);
+        let most = most.min(buffer.len());
+        let Some(buffer) = buffer.get_mut(..most).filter(|b| !b.is_empty()) else {
+            return Ok(0);
+        };
+        let count = self.file.read_at(buffer, self.place.at)?;
+        if count == 0 {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        self.place.at += count as u64;
+        self.place.length -= count as u64;
+        Ok(count)
+    }
+}
