@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '951cfadfc2602ef3cb4ade099f5676ed0fad6d474bbab4082dfddd1ea11d232d',
+	'contract_digest' => '684626fff5d304b450a4c15da844550841de74fb725a7413f05948732366377b',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',

@@ -10,6 +10,7 @@ declare(strict_types=1);
 namespace WPCodebox\Cli;
 
 use WPCodebox\Apply\ArtifactService;
+use WPCodebox\Apply\BundleTrust;
 use WPCodebox\Capabilities;
 use WPCodebox\Services;
 
@@ -197,7 +198,7 @@ final class ArtifactsCommand {
 					fwrite( STDOUT, ( $answer['manifest_sha256'] ?? '' ) . "\n" );
 					return $valid ? 0 : 1;
 				}
-				$this->console->say( sprintf( 'The bundle %s (%s).', $valid ? 'verifies' : 'does not verify', str_replace( '-', ' ', (string) ( $answer['verification']['signature']['status'] ?? 'unsigned' ) ) ) );
+				$this->console->say( sprintf( 'The bundle %s (%s).', $valid ? 'verifies' : 'does not verify', BundleTrust::words( (array) ( $answer['verification']['signature'] ?? [] ) ) ) );
 				if ( in_array( $flags['format'], [ 'json', 'yaml' ], true ) ) {
 					$this->console->document( $answer, $flags['format'] );
 				} elseif ( ! $valid || 'table' !== $flags['format'] ) {

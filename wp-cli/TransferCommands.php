@@ -9,6 +9,7 @@ declare(strict_types=1);
 
 namespace WPCodebox\Cli;
 
+use WPCodebox\Apply\BundleTrust;
 use WPCodebox\Authority;
 use WPCodebox\Capabilities;
 use WPCodebox\ErrorCode;
@@ -224,7 +225,7 @@ final class TransferCommands {
 					'updated'  => 'replaced',
 				][ $answer['status'] ],
 				$answer['trusted'] ? 'its signature counts here' : 'it cannot be applied here',
-				str_replace( '-', ' ', (string) ( $answer['verification']['signature']['status'] ?? 'unsigned' ) )
+				BundleTrust::words( (array) ( $answer['verification']['signature'] ?? [] ) )
 			)
 		);
 		$this->view->row( $answer, [ 'status', 'run_id', 'artifact_id', 'trusted' ], $answer['run_id'], $flags );

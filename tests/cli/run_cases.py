@@ -8,8 +8,11 @@ import subprocess
 import tempfile
 import time
 
+import verify_bundle
 from frames import Conversation
 from harness import NotHere, come_to, let_go, must, running, sleeper, tree
+
+VECTORS = os.path.join(os.path.dirname(os.path.abspath(verify_bundle.__file__)), "vectors")
 
 
 def changed(answer):
@@ -251,7 +254,9 @@ def the_copy_of_a_mount_is_removed_before_the_cost_is_taken(bench):
 def tampered_bundle(bench):
     path = bundle_of(bench.agent("echo x >> lib/a.txt").expect(0))
     verify = ["artifacts", "verify", "--bundle", path, "--state", bench.state, "--json"]
-    must(bench.call(*verify).expect(0).json["valid"] is True, "it does not verify")
+    answer = bench.call(*verify).expect(0)
+    must(answer.json["valid"] is True, "it does not verify")
+    must(answer.json["signature"]["coverage"] == "manifest", str(answer))
     patch = os.path.join(path, "files", "patch.diff")
     with open(patch, "rb") as file:
         original = file.read()
@@ -265,6 +270,27 @@ def tampered_bundle(bench):
     with open(patch, "wb") as file:
         file.write(original)
     bench.call(*preflight).expect(0)
+    # A key that is no part of the list of files, with every hash made to fit again.
+    manifest = os.path.join(path, "manifest.json")
+    with open(manifest, encoding="utf-8") as file:
+        document = json.load(file)
+    document["cases"] = [{"id": "a", "artifacts": [
+        {"path": "events.jsonl", "kind": "x", "publicUrl": "https://example.org/x"}]}]
+    other = verify_bundle.Bundle(path)
+    other.manifest = verify_bundle.parse(json.dumps(document).encode())
+    document["files"][0]["sha256"]["value"] = other.self_hash()
+    with open(manifest, "w", encoding="utf-8") as file:
+        json.dump(document, file)
+    answer = bench.call(*verify)
+    codes = [row["code"] for row in answer.json["violations"]]
+    must(answer.exit == 1 and codes == ["attestation-invalid"], str(answer))
+    must(bench.call(*preflight).exit == 1, "a manifest with another key passed the preflight")
+    # The control: a bundle that was signed before signatures covered such keys says so.
+    before = os.path.join(VECTORS, "signed-before", "bundle")
+    answer = bench.call("artifacts", "verify", "--bundle", before, "--json").expect(0)
+    must(answer.json["signature"]["coverage"] == "files", str(answer))
+    answer = bench.call("artifacts", "verify", "--bundle", before).expect(0)
+    must("are not covered" in answer.stdout, str(answer))
 
 
 def preflight(bench):

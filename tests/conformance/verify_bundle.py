@@ -2,9 +2,10 @@
 """A second, independent verifier of artifact bundles. Standard library only.
 
 Reads bundle directories, one per line, from standard input and answers one JSON
-object per line: {"directory", "valid", "codes", "signature"}. `codes` is the sorted
-set of violation codes; `signature` is "signed", "unsigned" or "invalid" (whose key it
-is, is not judged here).
+object per line: {"directory", "valid", "codes", "signature", "coverage"}. `codes` is the
+sorted set of violation codes; `signature` is "signed", "unsigned" or "invalid" (whose key it
+is, is not judged here); `coverage` of a signed bundle is "manifest", or "files" when the
+attestation has no hash of the manifest.
 
 Written from the rules, not from the Rust verifier; the two are compared on generated
 and tampered bundles. Bounds on size and depth are left to the other one.
@@ -302,6 +303,7 @@ class Bundle:
         self.hashes = {}
         self.listed = set()
         self.manifest = None
+        self.coverage = None
 
     def add(self, code):
         self.codes.append(code)
@@ -452,6 +454,20 @@ class Bundle:
         kept = ("path", "kind", "contentType", "redaction", "provenance", "viewer")
         rows = [{key: row[key] for key in kept if key in row} for row in self.manifest["files"]]
         return sha256("wp-codebox/artifact-manifest-file-list/v1\n", canonical(rows))
+
+    def plain_rows(self):
+        """Whether the two rows that no signature can hold say no more than they must."""
+        return all(
+            set(row) <= {"path", "kind", "contentType", "sha256"}
+            and ("sha256" not in row or set(row["sha256"].keys()) <= {"algorithm", "value"})
+            for row in self.manifest["files"]
+            if row["path"] in (MANIFEST, ATTESTATION)
+        )
+
+    def attested_digest(self):
+        rest = [row for row in self.manifest["files"] if row["path"] not in (MANIFEST, ATTESTATION)]
+        text = canonical(dict(self.manifest, files=rest))
+        return sha256("wp-codebox/artifact-manifest-attested/v1\n", text)
 
     def content_digest(self):
         inputs = self.manifest["contentDigest"]["inputs"]
@@ -648,7 +664,15 @@ class Bundle:
             if predicate["fileListSha256"] != self.list_digest():
                 return False
             keys = ("id", "contentDigest", "createdAt", "runtime")
-            return all(canonical(predicate[key]) == canonical(self.manifest[key]) for key in keys)
+            if any(canonical(predicate[key]) != canonical(self.manifest[key]) for key in keys):
+                return False
+            if "manifestSha256" not in predicate:
+                self.coverage = "files"
+                return True
+            if not self.plain_rows() or predicate["manifestSha256"] != self.attested_digest():
+                return False
+            self.coverage = "manifest"
+            return True
         except (KeyError, TypeError, ValueError, AttributeError, NotJson):
             return False
 
@@ -984,6 +1008,7 @@ def main():
             "valid": not bundle.codes,
             "codes": sorted(set(bundle.codes)),
             "signature": signature,
+            "coverage": bundle.coverage,
         }
         print(json.dumps(answer), flush=True)
 

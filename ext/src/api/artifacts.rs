@@ -389,6 +389,9 @@ fn signature_answer(signature: &SignatureReport) -> Value {
     if let Some(key_id) = &signature.key_id {
         answer["key_id"] = json!(key_id);
     }
+    if let Some(coverage) = &signature.coverage {
+        answer["coverage"] = json!(coverage);
+    }
     answer
 }
 

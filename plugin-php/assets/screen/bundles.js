@@ -54,6 +54,10 @@
 			unsigned: [ 'bad', __( 'not signed', 'wp-codebox' ) ],
 			invalid: [ 'bad', __( 'signed wrongly', 'wp-codebox' ) ],
 		};
+		// An earlier version signed it; keys such as `cases` may have been added since.
+		if ( 'signed-by-this-host' === status && 'files' === verification.signature.coverage ) {
+			return badge( 'warn', __( 'signed by this host, but not every key of the manifest', 'wp-codebox' ) );
+		}
 		const [ kind, label ] = Object.hasOwn( words, status ) ? words[ status ] : [ 'bad', text.flat( status ) ];
 		return badge( kind, label );
 	}

@@ -41,6 +41,17 @@ final class BundleTrust {
 	}
 
 	/**
+	 * Who signed a bundle and what of it, for a terminal.
+	 *
+	 * @param array<string, mixed> $signature `signature` of a verification.
+	 */
+	public static function words( array $signature ): string {
+		$words = str_replace( '-', ' ', (string) ( $signature['status'] ?? 'unsigned' ) );
+		// Signatures of earlier versions say nothing of keys such as `cases`.
+		return 'files' === ( $signature['coverage'] ?? '' ) ? $words . ', but not every key of the manifest' : $words;
+	}
+
+	/**
 	 * Refuses a bundle whose signature does not count.
 	 *
 	 * @param array<string, mixed> $signature `signature` of a verification.

@@ -363,28 +363,22 @@ fn seal(members: &mut Members, how: u8) -> Option<()> {
 
 /// What the signature is about: every file's bytes, and what the manifest says. The spelling
 /// of the manifest and of the envelope is not; an approval binds the manifest's own hash.
-fn meaning(members: &Members) -> (Members, Vec<Option<Value>>) {
+fn meaning(members: &Members) -> (Members, Value) {
     let mut files = members.clone();
     files.remove(ATTESTATION);
-    let manifest = match files.remove(MANIFEST) {
+    let mut manifest: Value = match files.remove(MANIFEST) {
         Some(Member::File(bytes)) => serde_json::from_slice(&bytes).unwrap_or_default(),
         _ => Value::Null,
     };
-    let mut said: Vec<Option<Value>> = ["id", "contentDigest", "createdAt", "runtime"]
-        .iter()
-        .map(|key| manifest.get(key).cloned())
-        .collect();
-    for row in manifest["files"].as_array().into_iter().flatten() {
-        let mut row = row.clone();
-        let path = row.get("path").and_then(Value::as_str).unwrap_or_default();
-        if (path == MANIFEST || path == ATTESTATION)
-            && let Some(row) = row.as_object_mut()
-        {
-            row.remove("sha256");
+    if let Some(rows) = manifest.get_mut("files").and_then(Value::as_array_mut) {
+        for row in rows.iter_mut().filter_map(Value::as_object_mut) {
+            let path = row.get("path").and_then(Value::as_str);
+            if path == Some(MANIFEST) || path == Some(ATTESTATION) {
+                row.remove("sha256");
+            }
         }
-        said.push(Some(row));
     }
-    (files, said)
+    (files, manifest)
 }
 
 thread_local! {

@@ -47,7 +47,7 @@ final class Artifacts {
 			'signature'       => [
 				'status' => [] === $violations ? $signature : 'invalid',
 				'key_id' => 'fake-key',
-			],
+			] + ( [] === $violations ? [ 'coverage' => getenv( 'WP_CODEBOX_FAKE_COVERAGE' ) ?: 'manifest' ] : [] ),
 			'manifest_sha256' => (string) ( is_file( $directory . '/manifest.json' ) ? hash_file( 'sha256', $directory . '/manifest.json' ) : str_repeat( '0', 64 ) ),
 		];
 	}

@@ -16,6 +16,7 @@ use wp_codebox_contracts::{ContentDigest, DigestAlgorithm, Sha256Hex};
 pub const CONTENT_INPUTS: [&str; 2] = ["files/changed-files.json", "files/patch.diff"];
 const CONTENT_PREFIX: &str = "wp-codebox/artifact-content/v1\n";
 const FILE_LIST_PREFIX: &str = "wp-codebox/artifact-manifest-file-list/v1\n";
+const ATTESTED_PREFIX: &str = "wp-codebox/artifact-manifest-attested/v1\n";
 const SELF_PREFIX: &str = "wp-codebox/artifact-manifest-self/v1\n";
 const REFERENCE_PREFIX: &str = "wp-codebox/runtime-reference-manifest/v1\n";
 const REPLAY_PREFIX: &str = "wp-codebox/runtime-replay-reference-index/v1\n";
@@ -97,6 +98,30 @@ pub fn file_list_digest(files: &[Json], over: OverLimit) -> Result<Sha256Hex, Ca
         FILE_LIST_PREFIX,
         &canonical_json(&Json::Array(rows), over)?,
     ))
+}
+
+/// Hash of a manifest without the entries of the files named: a signature's own entry and the
+/// manifest's hold hashes that depend on the signature. All else is in it, unknown keys too.
+pub(crate) fn attested_manifest_digest(
+    manifest: &Json,
+    without: &[&str],
+) -> Result<Sha256Hex, CanonicalError> {
+    let mut copy = manifest.clone();
+    if let Json::Object(members) = &mut copy {
+        for (key, files) in members.iter_mut() {
+            if let (Some("files"), Json::Array(entries)) = (key.as_str(), files) {
+                entries.retain(|entry| !is_of(entry, without));
+            }
+        }
+    }
+    let text = canonical_json(&copy, OverLimit::Refuse)?;
+    Ok(prefixed(ATTESTED_PREFIX, &text))
+}
+
+/// Whether an entry of a manifest is of one of these files.
+pub(crate) fn is_of(entry: &Json, paths: &[&str]) -> bool {
+    let path = entry.get("path").and_then(Json::as_str);
+    path.is_some_and(|path| paths.contains(&path))
 }
 
 /// Hash of a manifest with its own entry's hash replaced by zeros.

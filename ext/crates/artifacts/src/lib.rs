@@ -30,7 +30,8 @@ mod transfer;
 mod verify;
 
 pub use attestation::{
-    AttestationError, HostKey, KeyError, PublicKey, SignatureReport, SignatureStatus, TrustedKeys,
+    AttestationError, HostKey, KeyError, PublicKey, SignatureCoverage, SignatureReport,
+    SignatureStatus, TrustedKeys,
 };
 pub use beneath::Dir;
 pub use bundle::{

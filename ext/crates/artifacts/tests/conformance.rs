@@ -557,6 +557,59 @@ const BENDS: &[(&str, &str, Bend)] = &[
             b.seal();
         },
     ),
+    (
+        "cases added to a signed bundle",
+        "attestation-invalid",
+        |b| {
+            cases(
+                b,
+                json!([{"id": "a", "artifacts": [
+                    {"path": "events.jsonl", "kind": "x", "publicUrl": "https://example.org/x"}]}]),
+            );
+        },
+    ),
+    (
+        "unknown key added after signing",
+        "attestation-invalid",
+        |b| {
+            b.manifest(|m| m["note"] = json!("x"));
+            b.seal();
+        },
+    ),
+    (
+        "unknown member of a row added after signing",
+        "attestation-invalid",
+        |b| {
+            b.manifest(|m| m["files"][2]["note"] = json!("x"));
+            b.seal();
+        },
+    ),
+    (
+        "unknown member of the manifest's own row",
+        "attestation-invalid",
+        |b| {
+            b.manifest(|m| m["files"][0]["note"] = json!("x"));
+            b.seal();
+        },
+    ),
+    (
+        "unknown member of the manifest's own hash",
+        "attestation-invalid",
+        |b| {
+            b.manifest(|m| m["files"][0]["sha256"]["note"] = json!("x"));
+        },
+    ),
+    (
+        "unknown member of the hash of the attestation",
+        "attestation-invalid",
+        |b| {
+            b.manifest(|m| {
+                let rows = m["files"].as_array_mut().unwrap();
+                rows.last_mut().unwrap()["sha256"]["note"] = json!("x");
+            });
+            b.seal_self();
+        },
+    ),
     ("signature bit flipped", "attestation-invalid", |b| {
         b.document(ATTESTATION, |m| {
             let sig = m["signatures"][0]["sig"].as_str().unwrap().to_owned();
@@ -874,6 +927,10 @@ fn two_verifiers_agree() {
             other => panic!("{other:?}: {detail}"),
         };
         assert_eq!(theirs["signature"], signature, "{detail}");
+        // Every signature made now is over the whole manifest.
+        let coverage = (signature == "signed").then_some(SignatureCoverage::Manifest);
+        assert_eq!(ours.signature.coverage, coverage, "{detail}");
+        assert_eq!(theirs["coverage"], json!(coverage), "{detail}");
         match &case.must {
             Some(must) => assert!(codes.contains(must), "{must} is missing: {detail}"),
             None => assert!(ours.valid, "{detail}"),
@@ -888,6 +945,65 @@ fn two_verifiers_agree() {
     println!("{valid} valid and {invalid} bent bundles judged alike; codes met: {met:?}");
     assert!(judged.len() >= 200);
     assert_eq!(met.len(), 16, "a code was never brought out: {met:?}");
+}
+
+/// The bundle of the vectors was signed when attestations had no hash of the manifest.
+#[test]
+fn bundles_signed_before_hold_and_the_rest_of_the_manifest_is_said_to_be_free() {
+    let vector = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
+        .join("../../../tests/conformance/vectors/signed-before");
+    let key = fs::read_to_string(vector.join("key.pub")).unwrap();
+    let options = VerifyOptions {
+        trusted: TrustedKeys {
+            host: Some(PublicKey::from_base64(key.trim()).unwrap()),
+            known: Vec::new(),
+        },
+    };
+    let work = scratch();
+    let bends: [(&str, Bend, bool); 4] = [
+        ("untouched", |_| {}, true),
+        (
+            "cases added",
+            |b| cases(b, json!([{"id": "a", "artifacts": []}])),
+            true,
+        ),
+        (
+            "runtime changed",
+            |b| {
+                b.manifest(|m| m["runtime"]["backend"] = json!("other"));
+                b.seal();
+            },
+            false,
+        ),
+        (
+            "file added",
+            |b| b.add("files/more.json", "file", b"{}"),
+            false,
+        ),
+    ];
+    for (name, bend, holds) in bends {
+        let directory = work.path().join(name);
+        copy_dir(&vector.join("bundle"), &directory);
+        bend(&Bent(directory.clone()));
+        let ours = verify_bundle(&Dir::open(&directory).unwrap(), &options);
+        let theirs = &other_verifier(std::slice::from_ref(&directory))[&directory];
+        let (status, coverage) = if holds {
+            (
+                SignatureStatus::SignedByThisHost,
+                Some(SignatureCoverage::Files),
+            )
+        } else {
+            (SignatureStatus::Invalid, None)
+        };
+        assert_eq!(ours.valid, holds, "{name}: {:#?}", ours.violations);
+        assert_eq!(
+            (ours.signature.status, ours.signature.coverage),
+            (status, coverage),
+            "{name}"
+        );
+        assert_eq!(theirs["valid"], json!(holds), "{name}: {theirs}");
+        assert_eq!(theirs["coverage"], json!(coverage), "{name}: {theirs}");
+    }
 }
 
 #[test]

@@ -2,13 +2,15 @@
 //!
 //! Invariants: the signature covers the payload type and the payload bytes (DSSE PAE); the
 //! subjects are exactly the listed files but two, by the hashes of the bytes that were read;
-//! the predicate repeats the manifest's identity, runtime and list of files, so
-//! that no part of the manifest is free. The envelope names its key, but only the
-//! caller's list of keys decides what the signature is worth.
+//! the predicate repeats the manifest's identity, runtime and list of files, and has the hash
+//! of the manifest but for two entries, so that no part of the manifest is free. Earlier
+//! versions left that hash out; their signatures hold, and the report says what they cover.
+//! The envelope names its key, but only the caller's list of keys decides what the signature
+//! is worth.
 
 use super::key::{HostKey, PublicKey, TrustedKeys};
 use crate::canonical::{CanonicalError, OverLimit, canonical_json};
-use crate::digest::file_list_digest;
+use crate::digest::{attested_manifest_digest, file_list_digest, is_of};
 use crate::json::Json;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -20,6 +22,10 @@ use wp_codebox_contracts::{ErrorCode, IsolationReport, Sha256Hex, schema_id};
 /// Where the envelope lies in a bundle.
 pub(crate) const ATTESTATION_PATH: &str = "files/attestation.dsse.json";
 pub(crate) const MANIFEST_PATH: &str = "manifest.json";
+/// Entries of the manifest whose hashes depend on the signature.
+const BESIDE: [&str; 2] = [MANIFEST_PATH, ATTESTATION_PATH];
+/// The member of the predicate with the hash of the manifest without those entries.
+const MANIFEST_SHA256: &str = "manifestSha256";
 const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
 const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
 
@@ -39,6 +45,17 @@ pub enum SignatureStatus {
     Invalid,
 }
 
+/// What a sound signature speaks about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SignatureCoverage {
+    /// Every file and the whole manifest.
+    Manifest,
+    /// Every file, and of the manifest its identity, runtime and list of files: other keys,
+    /// e.g. `cases`, may have been added later. Signed by an earlier version.
+    Files,
+}
+
 /// Status and signer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -48,6 +65,20 @@ pub struct SignatureReport {
     /// sha256 of the signer's public key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_id: Option<Sha256Hex>,
+    /// What is signed; only of a signature that holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<SignatureCoverage>,
+}
+
+impl SignatureReport {
+    /// Nobody signed, or what is there does not hold.
+    pub(crate) const fn without_signer(status: SignatureStatus) -> Self {
+        Self {
+            status,
+            key_id: None,
+            coverage: None,
+        }
+    }
 }
 
 /// Why an envelope is not accepted.
@@ -135,6 +166,8 @@ pub(crate) fn make_envelope(
     for (name, value) in predicate(&Json::from(manifest))? {
         body.insert(name.to_owned(), value.to_value());
     }
+    let whole = attested_manifest_digest(&Json::from(manifest), &BESIDE)?;
+    body.insert(MANIFEST_SHA256.to_owned(), json!(whole));
     body.insert("isolation".to_owned(), json!(isolation));
     let subjects: Vec<Value> = hashes
         .iter()
@@ -191,6 +224,7 @@ pub(crate) fn check_envelope(
             return Err(AttestationError::Predicate { field });
         }
     }
+    let coverage = check_manifest(stated, manifest)?;
     let status = if trusted.host == Some(key) {
         SignatureStatus::SignedByThisHost
     } else if trusted.known.contains(&key) {
@@ -201,7 +235,46 @@ pub(crate) fn check_envelope(
     Ok(SignatureReport {
         status,
         key_id: Some(key.key_id()),
+        coverage: Some(coverage),
     })
+}
+
+/// Compares the hash of the manifest, when the predicate has one.
+fn check_manifest(stated: &Json, manifest: &Json) -> Result<SignatureCoverage, AttestationError> {
+    let Some(value) = stated.get(MANIFEST_SHA256) else {
+        return Ok(SignatureCoverage::Files);
+    };
+    let made = attested_manifest_digest(manifest, &BESIDE).ok();
+    let same = made.is_some_and(|made| value.as_str() == Some(made.as_str()));
+    // The entries that are not in the hash: path, kind and type are in the list of files, the
+    // hash is checked against the bytes, and nothing else may stand there.
+    let rows = manifest.get("files").and_then(Json::as_array);
+    let bare = rows
+        .unwrap_or_default()
+        .iter()
+        .filter(|row| is_of(row, &BESIDE))
+        .all(|row| {
+            has_only(row, &["path", "kind", "contentType", "sha256"])
+                && row
+                    .get("sha256")
+                    .is_none_or(|digest| has_only(digest, &["algorithm", "value"]))
+        });
+    if same && bare {
+        Ok(SignatureCoverage::Manifest)
+    } else {
+        Err(AttestationError::Predicate {
+            field: MANIFEST_SHA256,
+        })
+    }
+}
+
+fn has_only(object: &Json, keys: &[&str]) -> bool {
+    match object {
+        Json::Object(members) => members
+            .iter()
+            .all(|(key, _)| key.as_str().is_some_and(|key| keys.contains(&key))),
+        _ => false,
+    }
 }
 
 /// The payload and the key that signed it.

@@ -8,5 +8,5 @@ mod envelope;
 mod key;
 
 pub(crate) use envelope::{ATTESTATION_PATH, MANIFEST_PATH, check_envelope, make_envelope};
-pub use envelope::{AttestationError, SignatureReport, SignatureStatus};
+pub use envelope::{AttestationError, SignatureCoverage, SignatureReport, SignatureStatus};
 pub use key::{HostKey, KeyError, PublicKey, TrustedKeys};

@@ -80,10 +80,7 @@ pub(crate) fn verify_keeping(bundle: &Dir, options: &VerifyOptions) -> Verified 
         valid: false,
         violations: Vec::new(),
         manifest: None,
-        signature: SignatureReport {
-            status: SignatureStatus::Unsigned,
-            key_id: None,
-        },
+        signature: SignatureReport::without_signer(SignatureStatus::Unsigned),
         manifest_sha256: None,
     };
     let mut documents = Documents::new();
@@ -171,12 +168,8 @@ fn manifest_of(bundle: &Dir) -> Result<(Vec<u8>, Json), ManifestFailure> {
 }
 
 fn attestation(session: &mut Session<'_>, trusted: &TrustedKeys) -> SignatureReport {
-    let unsigned = SignatureReport {
-        status: SignatureStatus::Unsigned,
-        key_id: None,
-    };
     if !session.is_listed(ATTESTATION_PATH) {
-        return unsigned;
+        return SignatureReport::without_signer(SignatureStatus::Unsigned);
     }
     let hashes = session
         .hashes
@@ -192,10 +185,7 @@ fn attestation(session: &mut Session<'_>, trusted: &TrustedKeys) -> SignatureRep
     judged.unwrap_or_else(|message| {
         let code = ViolationCode::AttestationInvalid;
         session.add(code, ATTESTATION_PATH, Some(ATTESTATION_PATH), message);
-        SignatureReport {
-            status: SignatureStatus::Invalid,
-            ..unsigned
-        }
+        SignatureReport::without_signer(SignatureStatus::Invalid)
     })
 }
 

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;
 use wp_codebox_artifacts::{
-    Dir, HostKey, Preflight, PreflightRequest, SignatureRule, TrustedKeys, VerifyOptions,
-    preflight, verify_bundle,
+    Dir, HostKey, Preflight, PreflightRequest, SignatureCoverage, SignatureRule, TrustedKeys,
+    VerifyOptions, preflight, verify_bundle,
 };
 use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
 
@@ -73,8 +73,14 @@ fn verify(output: Output, args: &VerifyArgs) -> Result<ExitCode, ErrorBody> {
         } else {
             "not valid"
         };
+        let uncovered = match verification.signature.coverage {
+            Some(SignatureCoverage::Files) => {
+                "; an earlier version signed it: keys of the manifest beside its identity, runtime and list of files are not covered"
+            }
+            Some(SignatureCoverage::Manifest) | None => "",
+        };
         output.line(&format!(
-            "{word} ({})",
+            "{word} ({}{uncovered})",
             signature["status"].as_str().unwrap_or("unsigned")
         ));
     }

@@ -33,9 +33,10 @@ fn sample() -> Sample {
         "contentDigest": {"algorithm": "sha256", "inputs": ["a"], "value": "x"},
         "createdAt": "2026-01-01T00:00:00.000Z",
         "runtime": {"id": "run_1"},
+        "note": "a key nobody here knows",
         "files": [
             {"path": "manifest.json", "kind": "manifest", "contentType": "application/json"},
-            {"path": "a", "kind": "file", "contentType": "text/plain"}
+            {"path": "a", "kind": "file", "contentType": "text/plain", "note": "as well"}
         ]
     });
     let hashes = BTreeMap::from([("a".to_owned(), sha256(b"a"))]);
@@ -83,6 +84,21 @@ fn every_bound_part_is_bound() {
         ("/runtime/id", json!("run_2")),
         ("/files/1/kind", json!("patch")),
         ("/files/1/path", json!("b")),
+        ("/note", json!("other")),
+        ("/files/1/note", json!("other")),
+        // Not in the hash, so nothing unknown may stand there.
+        (
+            "/files/0",
+            json!({"path": "manifest.json", "kind": "manifest", "contentType": "application/json", "note": ""}),
+        ),
+        (
+            "/files/0",
+            json!({"path": "manifest.json", "kind": "manifest", "contentType": "application/json", "sha256": {"note": ""}}),
+        ),
+        (
+            "/files/0",
+            json!({"path": "manifest.json", "kind": "manifest", "contentType": "application/json", "sha256": ""}),
+        ),
     ] {
         let mut manifest = base.manifest.clone();
         *manifest.pointer_mut(pointer).unwrap() = value;
@@ -110,6 +126,50 @@ fn every_bound_part_is_bound() {
             ..sample_like(&base)
         };
         assert!(matches!(judge(&s), Err(AttestationError::Subjects { .. })));
+    }
+}
+
+/// Signs the statement of a sample again, changed.
+fn signed_again(change: impl FnOnce(&mut Value)) -> Sample {
+    let (mut s, key) = (sample(), key());
+    let text = s.envelope["payload"].as_str().unwrap();
+    let mut statement = serde_json::from_slice(&BASE64.decode(text).unwrap()).unwrap();
+    change(&mut statement);
+    let payload = statement.to_string().into_bytes();
+    let public = key.public_half();
+    s.envelope["payload"] = json!(BASE64.encode(&payload));
+    s.envelope["signatures"][0] = json!({
+        "keyid": public.key_id(),
+        "sig": BASE64.encode(key.sign(&pre_authentication_encoding(&payload))),
+        "publicKey": public.to_base64(),
+    });
+    s.trusted.host = Some(public);
+    s
+}
+
+#[test]
+fn the_report_says_whether_the_manifest_is_covered() {
+    let coverage = |s: &Sample| {
+        check_envelope(
+            s.envelope.to_string().as_bytes(),
+            &Json::from(&s.manifest),
+            &s.hashes,
+            &s.trusted,
+        )
+        .map(|report| report.coverage.unwrap())
+    };
+    assert_eq!(coverage(&sample()), Ok(SignatureCoverage::Manifest));
+    let mut before = signed_again(|statement| {
+        let predicate = statement["predicate"].as_object_mut().unwrap();
+        predicate.remove("manifestSha256").unwrap();
+    });
+    assert_eq!(coverage(&before), Ok(SignatureCoverage::Files));
+    before.manifest["note"] = json!("other");
+    assert_eq!(coverage(&before), Ok(SignatureCoverage::Files));
+    for value in [json!(null), json!(1), json!(""), json!("0".repeat(64))] {
+        let s = signed_again(|statement| statement["predicate"]["manifestSha256"] = value);
+        let field = "manifestSha256";
+        assert_eq!(coverage(&s), Err(AttestationError::Predicate { field }));
     }
 }
 
