@@ -203,7 +203,10 @@ def the_registry_tells_a_run_from_begin_to_end(bench):
              json.dumps(asked))
     late = registry(bench, "cancel", run.run_id).expect(0).json
     must(late["terminal"] and late["alreadyRequested"] and not late["cancellationRequested"] and late["status"] == "cancelled", json.dumps(late))
-    entry = registry(bench, "status", run.run_id).expect(0).json
+    # Its scratch is removed after its result was told.
+    deadline = time.monotonic() + 120
+    while (entry := registry(bench, "status", run.run_id).expect(0).json)["lifecycle"]["cleanup"]["status"] == "running":
+        must(time.monotonic() < deadline, "its cleanup does not end: " + json.dumps(entry))
     must(entry["lifecycle"]["terminal"] and entry["lifecycle"]["cleanup"]["status"] == "succeeded", json.dumps(entry))
     left = registry(bench, "artifacts", run.run_id).expect(0).json
     must(left["bundle"]["id"] == entry["artifactRefs"][0]["id"] == left["artifactRefs"][0]["id"], json.dumps(left)[:600])

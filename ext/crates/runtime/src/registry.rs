@@ -11,6 +11,7 @@ use crate::{RunDirError, RunRecord, StateDir, now_rfc3339, reap_dead};
 use std::ffi::OsString;
 use std::fs;
 use std::io::Read;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wp_codebox_contracts::{
@@ -135,14 +136,14 @@ pub fn list_entries(
 ) -> Result<(u64, Vec<RunRegistryEntry>), RegistryError> {
     let (total, rows) = page(state, sites, filter)?;
     let rows = rows.into_iter();
-    let entries = rows.map(|(found, record, status)| entry_of(&found, record, status));
+    let entries = rows.map(|(found, record, status)| entry_of(state, &found, record, status));
     Ok((total, entries.collect()))
 }
 
 /// What is known of a run, in the words of the run registry.
 pub fn entry(state: &StateDir, run: &FoundRun) -> Result<RunRegistryEntry, RegistryError> {
     let (record, status) = known_or_gone(state, run)?;
-    Ok(entry_of(run, record, status))
+    Ok(entry_of(state, run, record, status))
 }
 
 /// Whether somebody asked for the end of a run.
@@ -157,22 +158,34 @@ fn asked(record: &RunRecord) -> SeenCancellation {
     }
 }
 
-fn entry_of(found: &FoundRun, record: RunRecord, status: RunStatus) -> RunRegistryEntry {
+fn entry_of(
+    state: &StateDir,
+    found: &FoundRun,
+    record: RunRecord,
+    status: RunStatus,
+) -> RunRegistryEntry {
     let seen = RunSeen {
         progress: match status {
             RunStatus::Running => progress(found),
             // Its outcome says more.
             RunStatus::Ended => RunProgress::Collecting,
         },
-        scratch: if found.path.join("scratch").exists() {
-            SeenScratch::Present
-        } else {
-            SeenScratch::Gone
-        },
+        scratch: scratch(state, found),
         cancellation: asked(&record),
         at: now_rfc3339(),
     };
     RunRegistryEntry::of(&view_of(found, record, status), &seen)
+}
+
+/// Whether the scratch of a run is there. Settling removes the marker last, so the marker is
+/// looked at first: what is there without one stays.
+fn scratch(state: &StateDir, found: &FoundRun) -> SeenScratch {
+    let life = life(&marker_of(state, found));
+    match (found.path.join("scratch").exists(), life) {
+        (false, _) => SeenScratch::Gone,
+        (true, Life::Alive | Life::Dead(_)) => SeenScratch::Unsettled,
+        (true, Life::Settled) => SeenScratch::Present,
+    }
 }
 
 /// How far the journal of a living run has come. It only goes on, so its last events say it;
@@ -397,6 +410,11 @@ fn site_path(state: &StateDir, site: &SiteId) -> PathBuf {
     state.path().join("sites").join(site.as_str())
 }
 
+fn marker_of(state: &StateDir, run: &FoundRun) -> PathBuf {
+    let active = site_path(state, &run.site).join("active");
+    active.join(run.run_id.as_str())
+}
+
 fn known_or_gone(
     state: &StateDir,
     run: &FoundRun,
@@ -408,26 +426,29 @@ fn known_or_gone(
 
 /// The record of a run and whether it goes on; none when the run is gone, or not yet there.
 fn known(state: &StateDir, run: &FoundRun) -> Option<(RunRecord, RunStatus)> {
-    let marker = site_path(state, &run.site)
-        .join("active")
-        .join(run.run_id.as_str());
+    let marker = marker_of(state, run);
+    let settle = |mark: &OwnedFd| {
+        let settled = settle_dead(state, &run.site, &run.path, &run.run_id, Some(mark));
+        if settled == Settled::Yes {
+            let _ = fs::remove_file(&marker);
+        }
+        settled
+    };
     let deadline = std::time::Instant::now() + PATIENCE;
     loop {
         // The look at the marker comes first: a run that ends meanwhile has its record.
         let life = life(&marker);
         let record = RunRecord::read(&run.path)?;
         if record.is_terminal() {
+            if let Life::Dead(mark) = &life {
+                // It died after its record, before it removed its scratch.
+                settle(mark);
+            }
             return Some((record, RunStatus::Ended));
         }
         let settled = match life {
             Life::Alive => return Some((record, RunStatus::Running)),
-            Life::Dead(mark) => {
-                let settled = settle_dead(state, &run.site, &run.path, &run.run_id, Some(&mark));
-                if settled == Settled::Yes {
-                    let _ = fs::remove_file(&marker);
-                }
-                settled
-            }
+            Life::Dead(mark) => settle(&mark),
             // A record without a marker is one from before there were any.
             Life::Settled => settle_dead(state, &run.site, &run.path, &run.run_id, None),
         };

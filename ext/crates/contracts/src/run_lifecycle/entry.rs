@@ -38,7 +38,9 @@ pub enum SeenCancellation {
 /// Whether the scratch directory of a run is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SeenScratch {
-    /// It is.
+    /// It is, and the run is not settled: it may still be removed.
+    Unsettled,
+    /// It is, and the run is settled: it stays.
     Present,
     /// It is not.
     Gone,
@@ -153,8 +155,10 @@ fn cleanup(view: &RunView, seen: &RunSeen) -> LifecycleCleanup {
         },
         (RunStatus::Ended, _, SeenScratch::Gone) => (C::Succeeded, 1),
         (RunStatus::Ended, Some(_), SeenScratch::Present) => (C::Failed, 1),
+        // The terminal record is written before the scratch is removed.
+        (RunStatus::Ended, Some(_), SeenScratch::Unsettled) => (C::Running, 1),
         // Its supervisor died: whoever settles its record removes its scratch.
-        (RunStatus::Ended, None, SeenScratch::Present) => (C::Running, 1),
+        (RunStatus::Ended, None, SeenScratch::Present | SeenScratch::Unsettled) => (C::Running, 1),
     };
     LifecycleCleanup { status, attempts }
 }

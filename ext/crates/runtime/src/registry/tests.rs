@@ -206,6 +206,44 @@ fn entries_say_how_far_a_run_is() {
 }
 
 #[test]
+fn cleanup_fails_only_when_a_settled_run_left_its_scratch() {
+    use LifecycleCleanupStatus as C;
+    let world = world();
+    let between = |n| {
+        let dir = world.begin(n);
+        dir.scratch("guests").unwrap();
+        dir.record().end(ended(Outcome::Succeeded)).unwrap();
+        dir
+    };
+    let seen = |n| {
+        let found = world.find(run(n).as_str()).unwrap();
+        let cleanup = entry(&world.state, &found).unwrap().lifecycle.cleanup;
+        let (_, rows) =
+            list_entries(&world.state, std::slice::from_ref(&world.site), PAGE).unwrap();
+        let row = rows.into_iter().find(|row| row.run_id == run(n)).unwrap();
+        assert!(row.lifecycle.terminal);
+        assert_eq!(row.lifecycle.cleanup, cleanup);
+        cleanup.status
+    };
+    let (kept, removed, dies) = (between(1), between(2), between(3));
+    // The supervisor holds the marker: the scratch may still be removed.
+    assert_eq!(
+        (seen(1), seen(2), seen(3)),
+        (C::Running, C::Running, C::Running)
+    );
+    kept.settle(ended(Outcome::Failed), Scratch::Keep).unwrap();
+    removed
+        .settle(ended(Outcome::Succeeded), Scratch::Remove)
+        .unwrap();
+    assert_eq!((seen(1), seen(2)), (C::Failed, C::Succeeded));
+    // One look is enough when the supervisor died in between.
+    let found = world.find(run(3).as_str()).unwrap();
+    drop(dies);
+    let after = entry(&world.state, &found).unwrap().lifecycle.cleanup;
+    assert_eq!(after.status, C::Succeeded);
+}
+
+#[test]
 fn pages_of_a_list_cover_it_once() {
     let world = world();
     for n in 0..7 {

@@ -133,8 +133,10 @@ fn cleanup_is_what_is_left() {
     let unsettled = view(RunStatus::Ended, None);
     assert_eq!(status(&ended, SeenScratch::Gone), C::Succeeded);
     assert_eq!(status(&ended, SeenScratch::Present), C::Failed);
+    assert_eq!(status(&ended, SeenScratch::Unsettled), C::Running);
     assert_eq!(status(&unsettled, SeenScratch::Gone), C::Succeeded);
     assert_eq!(status(&unsettled, SeenScratch::Present), C::Running);
+    assert_eq!(status(&unsettled, SeenScratch::Unsettled), C::Running);
 }
 
 #[test]

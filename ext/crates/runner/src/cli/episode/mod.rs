@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
-    ActionRequest, ErrorBody, ErrorCode, Hold, LiveRequest, ObservationSpec, RunMode,
-    RunRegistryEntry, RunRequest, SnapshotRequest, TaskInput,
+    ActionRequest, ErrorBody, ErrorCode, Hold, LifecycleCleanupStatus, LiveRequest,
+    ObservationSpec, RunMode, RunRegistryEntry, RunRequest, SnapshotRequest, TaskInput,
 };
 use wp_codebox_runtime::{FoundRun, StateDir, entry};
 
@@ -198,12 +198,16 @@ fn close(args: &OneArgs) -> Result<Value, ErrorBody> {
     let deadline = Instant::now() + READY;
     loop {
         let look = entry(&state, &run).map_err(|e| e.body())?;
-        if look.lifecycle.terminal {
+        let over = look.lifecycle.terminal;
+        // A supervisor writes the terminal record first and removes the scratch after it.
+        let cleaning = look.lifecycle.cleanup.status == LifecycleCleanupStatus::Running;
+        if over && (!cleaning || Instant::now() > deadline) {
             let bundle = bundle(&state, &run, look.metadata.contains_key("salvaged"))?;
             return Ok(json!({"record": look, "bundle": bundle}));
         }
         // Closing what is closing already is no error; what cannot be reached is one.
         if let Err(error) = &asked
+            && !over
             && Instant::now() > deadline - READY + Duration::from_secs(10)
         {
             return Err(error.clone());
