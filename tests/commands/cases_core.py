@@ -26,7 +26,56 @@ def state(document):
 
 
 def nonce(document):
-    must(len(document["nonce"]) == 10 and document["action"] == "commands-save", f"nonce: {document}")
+    """The result has no value of ten characters, which is what nonces have."""
+    equal((document["nonce"], document["action"], document["lifetimeSeconds"]), ({"present": True}, "commands-save", 43200))
+    must(document["artifacts"]["auth"].startswith("/tmp/codebox-auth/"), f"no file: {document}")
+    must("value" not in document and len(document["artifacts"]) == 1, f"more than it may show: {document}")
+
+
+# Whether the nonces that were kept are valid. The values are spelt with dots, so that no output has one as it is.
+NONCES = """
+$rows = array();
+foreach ( glob( '/tmp/codebox-auth/*.json' ) as $file ) {
+    $kept = json_decode( file_get_contents( $file ), true );
+    $mode = decoct( fileperms( $file ) & 07777 ) . ' ' . decoct( fileperms( dirname( $file ) ) & 07777 );
+    unset( $_COOKIE[ LOGGED_IN_COOKIE ] );
+    if ( isset( $kept['session'] ) ) {
+        foreach ( json_decode( file_get_contents( "/tmp/codebox-sessions/$kept[session].storage-state.json" ), true )['cookies'] as $cookie ) {
+            $_COOKIE[ $cookie['name'] ] = $cookie['value'];
+        }
+    }
+    wp_set_current_user( $kept['user']['id'] );
+    $rows[] = array(
+        'for' => $kept['session'] ?? $kept['user']['login'],
+        'mode' => $mode,
+        'holds' => wp_verify_nonce( $kept['nonce'], $kept['action'] ),
+        'other' => wp_verify_nonce( $kept['nonce'], 'another' ),
+        'value' => implode( '.', str_split( $kept['nonce'] ) ),
+    );
+}
+echo json_encode( $rows );
+"""
+
+
+def kept_nonces(rows):
+    shown = sorted([row["for"], row["mode"], row["holds"], row["other"], len(row["value"])] for row in rows)
+    equal(shown, [[holder, "600 700", 1, False, 19] for holder in ("admin", "boss", "writer")])
+
+
+def nonces_stay_in_the_guest(bench, result):
+    """No value of a nonce is in the result, nor in the bundle or any other file of the run."""
+    rows = next(json.loads(row["stdout"]) for row in result["workflow"]["executions"] if '"holds"' in row["stdout"])
+    values = [row["value"].replace(".", "") for row in rows]
+    files = 0
+    for directory, _, names in os.walk(os.path.join(bench.state, "sites", bench.site)):
+        for name in names:
+            if os.path.isfile(path := os.path.join(directory, name)):
+                with open(path, "rb") as file:
+                    content = file.read()
+                files += b"/tmp/codebox-auth/" in content
+                must(not any(value.encode() in content for value in values), f"{path} has a nonce")
+    must(files > 0, "no file names where the nonces are: the scan read nothing")
+    must(not any(value in json.dumps(result) for value in values), "the result has a nonce")
 
 
 def has(**wanted):
@@ -71,8 +120,9 @@ BASIC = Group("core", [
     Step("wordpress.session", {"role": "no-such"}, fails="role-missing", says="administrator"),
     Step("wordpress.session", {"session": "../x"}, fails="session-invalid"),
     Step("wordpress.nonce", {"action": "commands-save", "session": "writer"}, nonce),
-    Step("wordpress.nonce", {"action": "commands-save", "user": "admin", "output-dir": "/tmp/auth"}, has(user=ADMIN, file="/tmp/auth/wordpress-nonce.json"), name="a nonce of a user"),
-    Step("wordpress.action-auth", {"action": "commands-save", "user": "admin", "session": "boss"}, has(schema="wp-codebox/wordpress-action-auth/v1", session="boss", user=ADMIN)),
+    Step("wordpress.nonce", {"action": "commands-save", "user": "admin", "output-dir": "/tmp/auth"}, lambda d: (nonce(d), has(user=ADMIN, file="/tmp/auth/wordpress-nonce.json")(d)), name="a nonce of a user"),
+    Step("wordpress.action-auth", {"action": "commands-save", "user": "admin", "session": "boss"}, lambda d: (nonce(d), has(schema="wp-codebox/wordpress-action-auth/v1", session="boss", user=ADMIN)(d))),
+    Step("wordpress.run-php", php(NONCES), kept_nonces, name="nonces that were kept are valid"),
 
     Step(REST, {"path": "/wp-json/commands/v1/echo?a=1", "params-json": {"b": 2}, "headers-json": {"X-Asked": "yes"}},
          has(status=200, data__params__a="1", data__params__b=2, data__user=0, data__header="yes", user=None)),
@@ -141,7 +191,7 @@ BASIC = Group("core", [
     Step("command-agent-run", {"command": "sh", "args-json": ["-c", "echo \"{\\\"s\\\":\\\"$CODEBOX_SESSION_ID\\\"}\""], "session-id": "s-1", "parse-json": "yes"}, has(s="s-1")),
     Step("command-agent-run", {"command": "echo", "args-json": ["text"], "parse-json": "yes"}, fails="output-invalid"),
     Step("inspect-mounted-inputs", {}, lambda d: equal(d["mounts"][0]["target"], PLUGIN)),
-])
+], after=nonces_stay_in_the_guest)
 
 MAKE = """
 @mkdir('/tmp/codebox-artifacts');

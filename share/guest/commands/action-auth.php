@@ -1,7 +1,8 @@
 <?php
 /**
  * Command `wordpress.action-auth`: a session and a nonce of it, which together authorise one
- * action of the site.
+ * action of the site. The nonce is in the file `artifacts.auth` of the guest, the cookies in
+ * `storageState`; the result has neither value.
  *
  * @package WPCodebox
  */
@@ -20,10 +21,8 @@ WPCodebox\Guest\Command\finish(
 		$row  = WPCodebox\Guest\Command\Sessions::of( $arguments, $user );
 		$user = WPCodebox\Guest\Command\Sessions::become( $row['session'], '' );
 		wp_set_current_user( $user->ID );
-		return WPCodebox\Guest\Command\delivered(
-			$arguments,
-			'wordpress-action-auth.json',
-			array( 'schema' => 'wp-codebox/wordpress-action-auth/v1' ) + WPCodebox\Guest\Command\nonce( $arguments->text( 'action', '-1' ) ) + $row
-		);
+		$document = array( 'schema' => 'wp-codebox/wordpress-action-auth/v1' )
+			+ WPCodebox\Guest\Command\kept_nonce( $arguments->text( 'action', '-1' ), $row );
+		return WPCodebox\Guest\Command\delivered( $arguments, 'wordpress-action-auth.json', $document );
 	}
 );

@@ -3,7 +3,8 @@
  * Command `wordpress.nonce`: makes a nonce for an action.
  *
  * It holds for the user, or for the session, which must be the one that sends it: WordPress
- * binds nonces to both.
+ * binds nonces to both. The value is in the file `artifacts.auth` of the guest, never in the
+ * result.
  *
  * @package WPCodebox
  */
@@ -24,12 +25,12 @@ WPCodebox\Guest\Command\finish(
 		} else {
 			$user = WPCodebox\Guest\Command\Users::act( $arguments );
 		}
-		$document = array( 'schema' => 'wp-codebox/wordpress-nonce/v1' )
-			+ WPCodebox\Guest\Command\nonce( $arguments->text( 'action', '-1' ) )
-			+ array( 'user' => WPCodebox\Guest\Command\Users::row( $user ) );
+		$holder = array( 'user' => WPCodebox\Guest\Command\Users::row( $user ) );
 		if ( '' !== $arguments->first( 'session' ) ) {
-			$document['session'] = $arguments->first( 'session' );
+			$holder['session'] = $arguments->first( 'session' );
 		}
+		$document = array( 'schema' => 'wp-codebox/wordpress-nonce/v1' )
+			+ WPCodebox\Guest\Command\kept_nonce( $arguments->text( 'action', '-1' ), $holder );
 		return WPCodebox\Guest\Command\delivered( $arguments, 'wordpress-nonce.json', $document );
 	}
 );

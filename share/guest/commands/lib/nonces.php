@@ -9,8 +9,11 @@ declare(strict_types=1);
 
 namespace WPCodebox\Guest\Command;
 
+/** Where nonces are kept, below the guest's root. */
+const NONCES = '/tmp/codebox-auth';
+
 /**
- * What results say of a nonce; it is the one of the current user and session.
+ * A nonce of the current user and session.
  *
  * @param string $action Action; `-1` is WordPress's own for none.
  * @return array{action: string, nonce: string, lifetimeSeconds: int}
@@ -22,6 +25,34 @@ function nonce( string $action ): array {
 		// The present half of its life may nearly be over.
 		'lifetimeSeconds' => (int) ( apply_filters( 'nonce_life', DAY_IN_SECONDS, '-1' === $action ? -1 : $action ) / 2 ),
 	);
+}
+
+/**
+ * What results say of a nonce of the current user and session. Results go into transcripts,
+ * journals and bundles, so its value is only in a file of the guest that the result names.
+ *
+ * @param string              $action Action; `-1` is WordPress's own for none.
+ * @param array<string,mixed> $holder Whom it is for: user, and session where it has one.
+ * @return array<string,mixed>
+ * @throws Refusal When it cannot be kept.
+ */
+function kept_nonce( string $action, array $holder ): array {
+	$kept      = nonce( $action ) + $holder;
+	$directory = root() . NONCES;
+	if ( ! is_dir( $directory ) && ! mkdir( $directory, 0700, true ) && ! is_dir( $directory ) ) {
+		throw new Refusal( 'disk', NONCES . ' cannot be made' );
+	}
+	// One file for each action and holder, so that a nonce replaces only its predecessor.
+	$of   = array( $action, $holder['user']['id'], $holder['session'] ?? null );
+	$file = NONCES . '/' . substr( hash( 'sha256', (string) json_encode( $of ) ), 0, 16 ) . '.json';
+	$json = (string) json_encode( $kept, JSON_UNESCAPED_SLASHES );
+	$mask = umask( 0077 );
+	$done = strlen( $json ) === @file_put_contents( root() . $file, $json );
+	umask( $mask );
+	if ( ! $done ) {
+		throw new Refusal( 'disk', 'the nonce cannot be written' );
+	}
+	return array( 'nonce' => array( 'present' => true ) ) + $kept + array( 'artifacts' => array( 'auth' => $file ) );
 }
 
 /**

@@ -96,19 +96,19 @@ pub(super) const ROWS: &[Row] = &[
         "wordpress.nonce",
         Core,
         file("nonce.php"),
-        "Makes a nonce for an action, for a user or a session of the guest's site.",
+        "Makes a nonce for an action, for a user or a session of the guest's site, and keeps it in the guest.",
     )
     .args(&[ACTION, USER, SESSION, ROLE, OUTPUT_DIR])
-    .prints("JSON {schema, action, nonce, user, session?}")
+    .prints("JSON {schema, action, nonce: {present}, lifetimeSeconds, user, session?, artifacts: {auth: guest path}}")
     .schema("wp-codebox/wordpress-nonce/v1"),
     Row::new(
         "wordpress.action-auth",
         Core,
         file("action-auth.php"),
-        "Makes a session and a nonce that together authorise one action of the site.",
+        "Makes a session and a nonce that together authorise one action of the site, and keeps both in the guest.",
     )
     .args(&[ACTION, USER, SESSION_NAME, ROLE, BROWSER_URLS, OUTPUT_DIR])
-    .prints("JSON {schema, action, nonce, session, user, cookies, storageState}")
+    .prints("JSON {schema, action, nonce: {present}, lifetimeSeconds, session, user, cookies: [names], storageState, artifacts: {auth: guest path}}")
     .schema("wp-codebox/wordpress-action-auth/v1"),
     Row::new(
         "wordpress.run-php",
