@@ -19,6 +19,12 @@ flush_rewrite_rules( false );
 $user = get_user_by( 'id', 1 );
 wp_set_password( 'visitor-pass', $user->ID );
 wp_insert_post( array( 'post_title' => 'A pretty page', 'post_name' => 'a-pretty-page', 'post_status' => 'publish', 'post_type' => 'page', 'post_content' => 'Sturmvogel' ) );
+wp_insert_post( array( 'post_title' => 'A guide', 'post_name' => 'wp-config-guide', 'post_status' => 'publish', 'post_type' => 'page', 'post_content' => 'Basstoelpel' ) );
+wp_mkdir_p( WP_CONTENT_DIR . '/uploads/wp-config-old' );
+file_put_contents( WP_CONTENT_DIR . '/uploads/notes.sql', 'rows' );
+file_put_contents( WP_CONTENT_DIR . '/uploads/wp-config-old/a.txt', 'text' );
+file_put_contents( WP_CONTENT_DIR . '/uploads/a.txt', 'text' );
+symlink( '/no/such/place', WP_CONTENT_DIR . '/uploads/gone.log' );
 echo $user->user_login;
 """
 

@@ -1,5 +1,6 @@
 """The way from a visitor to the site of a guest, and its end."""
 
+import json
 import os
 import re
 import socket
@@ -69,22 +70,61 @@ def a_site_is_served_as_by_a_web_server(bench):
     must(b"a.txt" not in listing.body, f"a directory was listed: {listing}")
 
 
-def a_visitor_logs_in(bench):
+def names_of_hidden_files_that_are_not_there_are_wordpresss(bench):
+    """A slug may look like one. Who answers is seen by the body: ours for a hidden file is plain text."""
     port = shared(bench).port
+    ours = lambda page: page.status == 404 and page.body == b"There is nothing here.\n"  # noqa: E731
+    page = forced(ask(port, "/wp-config-guide/"))
+    must(page.status == 200 and b"Basstoelpel" in page.body, str(page))
+    must(forced(ask(port, "/wp-config-guide")).header("location") == [f"http://127.0.0.1:{port}/wp-config-guide/"], "the canonical address")
+    for path in ("/release.sql", "/debug.log/today", "/zz~", "/.hidden", "/wp-content/uploads/other.sql"):
+        page = forced(ask(port, path))
+        must(page.status == 404 and b"</html>" in page.body, f"{path}: {page}")
+    route = forced(ask(port, "/wp-json/notes.sql"))
+    must(route.status == 404 and b"rest_no_route" in route.body, str(route))
+    must(forced(ask(port, "/wp-content/uploads/a.txt")).body == b"text", "the control")
+    for path in ("/wp-config.php", "/wp-config.php/more", "/wp-content/uploads/notes.sql", "/wp-content/uploads/notes.sql/more", "/wp-content/uploads/wp-config-old/a.txt",
+                 "/wp-content/uploads/wp-config-old/none", "/wp-content/uploads/gone.log", "/wp-content/database/.ht.sqlite"):
+        page = forced(ask(port, path))
+        must(ours(page), f"{path}: {page}")
+
+
+def _logged_in(bench, port):
+    """The cookies of the first user of the template, whatever its name is, and the answer that set them."""
     login = forced(ask(port, "/wp-login.php"))
     cookies = [c.split(";")[0] for c in login.header("set-cookie")]
     form = urllib.parse.urlencode({"log": "admin", "pwd": "visitor-pass", "wp-submit": "1", "testcookie": "1"}).encode()
-    # The first user of the template, whatever its name is.
     name = re.search(r"[\w.@-]+$", _login_name(bench)).group(0)
     form = form.replace(b"log=admin", f"log={urllib.parse.quote(name)}".encode())
     done = forced(ask(port, "/wp-login.php", "POST", headers={"Cookie": "; ".join(cookies)}, body=form))
     must(done.status == 302 and done.header("location") == [f"http://127.0.0.1:{port}/wp-admin/"], str(done))
     cookies += [c.split(";")[0] for c in done.header("set-cookie")]
+    return "; ".join(cookies), done
+
+
+def a_visitor_logs_in(bench):
+    port = shared(bench).port
+    cookies, done = _logged_in(bench, port)
     must(not any("domain" in c.lower() for c in done.header("set-cookie")), str(done))
-    inside = forced(ask(port, "/wp-admin/", headers={"Cookie": "; ".join(cookies)}))
+    inside = forced(ask(port, "/wp-admin/", headers={"Cookie": cookies}))
     must(inside.status == 200 and b"wp-admin-bar" in inside.body, str(inside))
     outside = forced(ask(port, "/wp-admin/"))
     must(outside.status == 302, f"the control: {outside}")
+
+
+def a_rest_client_that_overrides_the_method_deletes(bench):
+    """As the block editor does: DELETE is a POST that names the method in a header. Without the header it is an update."""
+    port = shared(bench).port
+    cookies, _ = _logged_in(bench, port)
+    nonce = ask(port, "/wp-admin/admin-ajax.php?action=rest-nonce", headers={"Cookie": cookies}).body.decode()
+    said = {"Cookie": cookies, "X-WP-Nonce": nonce}
+    made = json.loads(ask(port, "/wp-json/wp/v2/posts", "POST", headers=said, body=b"title=Bent&status=publish").body)
+    must(made["status"] == "publish", json.dumps(made)[:600])
+    place = f"/wp-json/wp/v2/posts/{made['id']}"
+    updated = json.loads(forced(ask(port, place, "POST", headers=said, body=b"")).body)
+    must(updated["status"] == "publish", f"the control: {json.dumps(updated)[:600]}")
+    trashed = json.loads(forced(ask(port, place, "POST", headers={**said, "X-HTTP-Method-Override": "DELETE"}, body=b"")).body)
+    must(trashed["status"] == "trash", json.dumps(trashed)[:600])
 
 
 def _login_name(bench):
@@ -222,6 +262,8 @@ def a_cancelled_run_closes_its_preview(bench):
 CASES = [
     a_site_is_served_as_by_a_web_server,
     a_visitor_logs_in,
+    a_rest_client_that_overrides_the_method_deletes,
+    names_of_hidden_files_that_are_not_there_are_wordpresss,
     nobody_else_is_answered,
     a_fixed_port_that_is_taken_stops_a_run_at_once,
     a_token_opens_and_nothing_else,

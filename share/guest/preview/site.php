@@ -79,9 +79,9 @@ final class Site {
 			if ( '.' === $part || '..' === $part || 1 === preg_match( '/[\x00-\x1f\\\\]/', $part ) ) {
 				return $this->refuse( 400 );
 			}
-			if ( '.' === $part[0] && '.well-known' !== $part || 1 === preg_match( self::HIDDEN, $part ) ) {
-				return $this->refuse( 404 );
-			}
+		}
+		if ( $this->is_hidden( $parts ) ) {
+			return $this->refuse( 404 );
 		}
 		$this->set_origin();
 		$below = implode( '/', $parts );
@@ -102,6 +102,27 @@ final class Site {
 			return $this->is_script( $place ) ? $this->script( $below, '' ) : $this->send( $place );
 		}
 		return $this->script_within( $parts ) ?? $this->script( 'index.php', '' );
+	}
+
+	/**
+	 * Whether the path leads to or through a file or directory that is never served. A name that
+	 * is not there may be the slug of a page, such as `wp-config-guide`.
+	 *
+	 * @param list<string> $parts Parts of the path.
+	 */
+	private function is_hidden( array $parts ): bool {
+		$place = $this->root;
+		foreach ( $parts as $part ) {
+			$place .= '/' . $part;
+			// file_exists() follows links, so it denies one that leads nowhere.
+			if ( ! is_link( $place ) && ! file_exists( $place ) ) {
+				return false;
+			}
+			if ( '.' === $part[0] && '.well-known' !== $part || 1 === preg_match( self::HIDDEN, $part ) ) {
+				return true;
+			}
+		}
+		return false;
 	}
 
 	/**
