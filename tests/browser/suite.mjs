@@ -1,12 +1,13 @@
 /**
  * The admin screen in a browser: who sees it, the way from task to applied change, the other
- * decisions, hostile content.
+ * decisions, hostile content. And the block editor of a guest behind a preview.
  */
 import { launch, summary, User } from './harness.mjs';
 import access from './cases-access.mjs';
 import path from './cases-path.mjs';
 import decisions from './cases-decisions.mjs';
 import hostile from './cases-hostile.mjs';
+import editor from './cases-editor.mjs';
 
 const browser = await launch();
 try {
@@ -15,6 +16,7 @@ try {
 	await path( browser, admin );
 	await decisions( browser, admin );
 	await hostile( browser, admin );
+	await editor( browser );
 } finally {
 	await browser.close();
 }
