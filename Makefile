@@ -11,6 +11,10 @@
 #   make deb     the Debian package in dist/
 #   make env     shell exports for the built programs: eval "$(make env)"
 #   make clean   removes target/ and dist/; downloads and the home directory stay
+#
+# CARGO_TARGET_DIR may be shared by several checkouts, but cargo judges by time alone whether a
+# program is fresh, and can serve another checkout's program after a switch to older sources.
+# There, `make clean` first, or give each checkout a target of its own.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c

@@ -6,20 +6,21 @@
 
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
-use std::{env, fs, io};
+use std::path::Path;
+use std::{fs, io};
 
 fn main() -> io::Result<()> {
     // PHP unloads modules with dlclose at shutdown; thread-local destructors of
     // the extension would then run in unmapped memory.
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
 
-    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
-    let schemas = root.join("../abilities/schemas");
+    // Relative: cargo keeps what is printed here, and another checkout with the same
+    // CARGO_TARGET_DIR would look at this one's files.
+    let schemas = Path::new("../abilities/schemas");
     println!("cargo:rerun-if-changed={}", schemas.display());
     println!(
         "cargo:rustc-env=WP_CODEBOX_CONTRACT_DIGEST={}",
-        contract_digest(&schemas)?
+        contract_digest(schemas)?
     );
     Ok(())
 }

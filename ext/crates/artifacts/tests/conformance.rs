@@ -837,12 +837,11 @@ struct Judged {
 
 /// Answers of the other verifier, by directory.
 fn other_verifier(directories: &[PathBuf]) -> BTreeMap<PathBuf, Value> {
-    let script = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../../tests/conformance/verify_bundle.py"
-    );
+    let script = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
+        .join("../../../tests/conformance/verify_bundle.py");
     let mut child = Command::new("python3")
-        .args(["-I", script])
+        .arg("-I")
+        .arg(script)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()

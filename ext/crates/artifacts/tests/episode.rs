@@ -16,11 +16,9 @@ use wp_codebox_policy::Redactor;
 const TIME: &str = "2026-01-01T00:00:00.000Z";
 
 fn vector(name: &str) -> PathBuf {
-    PathBuf::from(concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../../tests/conformance/vectors/episode"
-    ))
-    .join(name)
+    PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
+        .join("../../../tests/conformance/vectors/episode")
+        .join(name)
 }
 
 fn runtime() -> RuntimeInfo {

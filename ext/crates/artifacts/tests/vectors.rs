@@ -7,10 +7,8 @@ use std::path::PathBuf;
 use wp_codebox_artifacts::*;
 
 fn root() -> PathBuf {
-    PathBuf::from(concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../../tests/conformance/vectors"
-    ))
+    PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
+        .join("../../../tests/conformance/vectors")
 }
 
 fn vectors() -> Json {

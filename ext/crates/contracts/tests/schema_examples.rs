@@ -28,7 +28,8 @@ const SCHEMA_RULES: &[&str] = &[
 ];
 
 fn examples(name: &str) -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../abilities/schemas/examples");
+    let root = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
+        .join("../../../abilities/schemas/examples");
     let mut files: Vec<PathBuf> = std::fs::read_dir(root.join(name))
         .unwrap()
         .map(|entry| entry.unwrap().path())

@@ -34,7 +34,15 @@ const USAGE: &str = "usage: cargo xtask <task>
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let root = workspace_root();
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    let directory = std::env::current_dir().unwrap_or_default();
+    let Some(root) = workspace_root(manifest.as_deref(), &directory) else {
+        eprintln!(
+            "xtask: {} is in no checkout of this workspace; run cargo xtask in one",
+            directory.display()
+        );
+        return ExitCode::FAILURE;
+    };
     let result = match words.as_slice() {
         ["check"] => check::run(&root, check::Extent::Full),
         ["check", "--fast"] => check::run(&root, check::Extent::Fast),
@@ -64,10 +72,38 @@ fn main() -> ExitCode {
     }
 }
 
-/// The workspace this program was built from, three levels above its own manifest.
-fn workspace_root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .ancestors()
-        .nth(3)
-        .map_or_else(|| PathBuf::from("."), Path::to_path_buf)
+/// The checkout that the caller works in.
+///
+/// Found when the program runs: checkouts that share CARGO_TARGET_DIR share this program, so a
+/// path compiled into it can be that of another checkout. Cargo names the manifest to what it
+/// runs; without cargo, the working directory says it.
+fn workspace_root(manifest: Option<&Path>, directory: &Path) -> Option<PathBuf> {
+    manifest
+        .and_then(|manifest| manifest.ancestors().nth(3))
+        .into_iter()
+        .chain(directory.ancestors())
+        .find(|root| root.join("ext/crates/xtask/Cargo.toml").is_file())
+        .map(Path::to_path_buf)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::workspace_root;
+    use std::fs;
+
+    #[test]
+    fn the_root_is_that_of_the_caller() {
+        let place = tempfile::tempdir().unwrap();
+        let [a, b] = ["a", "b"].map(|name| place.path().join(name));
+        for root in [&a, &b] {
+            fs::create_dir_all(root.join("ext/crates/xtask/src")).unwrap();
+            fs::write(root.join("ext/crates/xtask/Cargo.toml"), "").unwrap();
+        }
+        let crate_of_b = b.join("ext/crates/xtask");
+        let inside_b = b.join("ext/crates/xtask/src");
+        assert_eq!(workspace_root(Some(&crate_of_b), &a), Some(b.clone()));
+        assert_eq!(workspace_root(None, &inside_b), Some(b.clone()));
+        assert_eq!(workspace_root(Some(place.path()), &a), Some(a));
+        assert_eq!(workspace_root(None, place.path()), None);
+    }
 }

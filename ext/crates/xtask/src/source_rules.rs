@@ -92,6 +92,12 @@ const FOREIGN: &[&str] = &[
 /// Words of a public grammar that hold such a name: as a whole word they are data.
 const CONTRACT_WORDS: &[&str] = &["\"wordpress-playground\""];
 
+/// The path of the checkout that compiled it, as the sources ask for it.
+const COMPILED_PATHS: &[&str] = &[
+    "env!(\"CARGO_MANIFEST_DIR\")",
+    "env!(\"CARGO_MANIFEST_PATH\")",
+];
+
 /// Every breach of the source rules.
 pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
     let mut findings = Vec::new();
@@ -112,6 +118,15 @@ pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
                 let shown = tree::shown(root, &path);
                 findings.extend(rust(name, &shown, &tree::read(&path)?));
             }
+        }
+    }
+    for path in tree::files(&root.join("ext"))? {
+        // The rules are written down there, so they cannot be applied there.
+        if tree::has_extension(&path, "rs") && !path.ends_with("xtask/src/source_rules.rs") {
+            findings.extend(compiled_paths(
+                &tree::shown(root, &path),
+                &tree::read(&path)?,
+            ));
         }
     }
     for (folder, most) in [
@@ -138,6 +153,21 @@ fn product(text: &str) -> impl Iterator<Item = (usize, &str)> {
         .enumerate()
         .take_while(|(_, line)| *line != "#[cfg(test)]")
         .map(|(index, line)| (index + 1, line))
+}
+
+/// Uses of a path that is compiled in, tests and build scripts included: cargo serves one
+/// checkout's programs to every checkout with the same CARGO_TARGET_DIR.
+fn compiled_paths(shown: &str, text: &str) -> Vec<String> {
+    let lines = text.lines().enumerate();
+    lines
+        .filter(|(_, line)| COMPILED_PATHS.iter().any(|sign| line.contains(sign)))
+        .map(|(index, _)| {
+            format!(
+                "{shown}:{}: compiles a path of this checkout in; ask std::env::var_os(\"CARGO_MANIFEST_DIR\") at run time",
+                index + 1
+            )
+        })
+        .collect()
 }
 
 fn length(shown: &str, lines: usize, most: usize) -> Option<String> {
@@ -218,6 +248,24 @@ mod tests {
             1
         );
         assert!(rust("launcher", "ext/crates/launcher/src/rootfs.rs", &mounts).is_empty());
+    }
+
+    #[test]
+    fn paths_of_the_checkout_are_not_compiled_in() {
+        let shown = "ext/crates/policy/tests/plans.rs";
+        let judge = |line: &str| compiled_paths(shown, &format!("{HEAD}\n{line}\n"));
+        assert_eq!(
+            judge("    let root = Path::new(env!(\"CARGO_MANIFEST_DIR\"));")[0]
+                .split(": ")
+                .next(),
+            Some("ext/crates/policy/tests/plans.rs:4")
+        );
+        assert_eq!(
+            judge("        option_env!(\"CARGO_MANIFEST_DIR\"),").len(),
+            1
+        );
+        assert!(judge("std::env::var_os(\"CARGO_MANIFEST_DIR\")").is_empty());
+        assert!(judge("include!(concat!(env!(\"OUT_DIR\"), \"/schemas.rs\"))").is_empty());
     }
 
     #[test]

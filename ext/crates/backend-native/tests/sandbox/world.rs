@@ -127,7 +127,7 @@ pub fn built_launcher() -> PathBuf {
     }
     let status = Command::new(env!("CARGO"))
         .args(["build", "--quiet", "-p", "wp-codebox-launcher"])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .current_dir(std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
         .status()
         .unwrap();
     assert!(status.success(), "the launcher does not build");
@@ -138,7 +138,7 @@ pub fn built_launcher() -> PathBuf {
 /// The checkout, or a readable copy of what is needed of it.
 pub fn repository() -> PathBuf {
     std::env::var_os("CODEBOX_REPOSITORY").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.."),
+        || Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap()).join("../../.."),
         PathBuf::from,
     )
 }

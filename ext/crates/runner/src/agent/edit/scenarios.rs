@@ -13,7 +13,8 @@ use std::process::{Command, Stdio};
 type Tree = BTreeMap<String, Vec<u8>>;
 
 fn fixtures() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/fixtures/edits")
+    Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
+        .join("../../../tests/fixtures/edits")
 }
 
 fn tree(root: &Path) -> Tree {
