@@ -56,8 +56,8 @@ pub(crate) enum SendFailure {
 /// How long a request may wait for room.
 pub(crate) const ROOM: Duration = Duration::from_secs(2);
 
-/// Pause between two attempts while a budget of the user is used up: there is no event for
-/// its having room again.
+/// Pause between two attempts while a budget of the user, or the kernel's memory, is used up:
+/// there is no event for its having room again.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// What sends on a channel. Whole messages, so that several may.
@@ -178,6 +178,11 @@ impl Channel {
         let message = match result {
             Ok(message) => message,
             Err(Errno::AGAIN) => return Received::Empty,
+            // The packet stays there; the other side is not gone because this host is short of memory.
+            Err(Errno::NOBUFS | Errno::NOMEM) => {
+                let _ = poll(&mut [], Some(&timespec(PAUSE)));
+                return Received::Empty;
+            }
             Err(_) => return Received::Closed,
         };
         let descriptors: Vec<OwnedFd> = control

@@ -36,12 +36,30 @@ pub(crate) fn is_shortage(errno: i32) -> bool {
     )
 }
 
+/// `poll`, to which a signal or want of memory is an event like the end of its time: nothing is
+/// ready. Waits a little for memory, by a call that needs none.
+pub(crate) fn poll_patiently(
+    fds: &mut [PollFd<'_>],
+    timeout: Option<&Timespec>,
+) -> Result<(), Errno> {
+    match poll(fds, timeout) {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(Errno::NOMEM) => {
+            let _ = poll(&mut [], Some(&PAUSE));
+            Ok(())
+        }
+        Err(errno) => Err(errno),
+    }
+}
+
 /// What arrived.
 pub(crate) enum Incoming<T> {
     /// A request and its descriptors.
     Request(T, Vec<OwnedFd>),
     /// Something that is no request; its descriptors are closed.
     Malformed,
+    /// The kernel had no memory for it just now; the socket stays readable.
+    Nothing,
     /// The runner is gone.
     Closed,
 }
@@ -56,9 +74,21 @@ impl Channel {
         Self { socket }
     }
 
-    /// Sends a message, waiting for room.
+    /// Sends a message, waiting for room, and for memory: a guest must not end because this host
+    /// was short of it for a moment. Fails when the other end is closed.
     pub(crate) fn send(&self, reply: &impl Serialize) -> Result<(), Failure> {
-        self.send_with(reply, &[])
+        loop {
+            match self.send_with(reply, &[]) {
+                Err(failure) if is_shortage(failure.errno) && !self.is_closed_after_pause() => {}
+                other => return other,
+            }
+        }
+    }
+
+    /// Waits for [`PAUSE`], or until the other end is closed: POLLHUP comes without being asked for.
+    fn is_closed_after_pause(&self) -> bool {
+        let mut fds = [PollFd::new(&self.socket, PollFlags::empty())];
+        matches!(poll(&mut fds, Some(&PAUSE)), Ok(ready) if ready > 0)
     }
 
     /// Sends a message with descriptors.
@@ -121,8 +151,10 @@ impl Channel {
                 other => break other,
             }
         };
-        let Ok(message) = result else {
-            return Incoming::Closed;
+        let message = match result {
+            Ok(message) => message,
+            Err(errno) if is_shortage(errno.raw_os_error()) => return Incoming::Nothing,
+            Err(_) => return Incoming::Closed,
         };
         let descriptors: Vec<OwnedFd> = control
             .drain()
@@ -147,5 +179,171 @@ impl Channel {
 impl AsFd for Channel {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fd::{AsRawFd, FromRawFd};
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+    use std::sync::mpsc;
+
+    /// What this test answers in the kernel's place.
+    #[derive(Clone, Copy)]
+    enum Kernel {
+        Fails(i32),
+        GoesOn,
+    }
+
+    /// `_IOWR('!', 0, struct seccomp_notif)` and `_IOWR('!', 1, struct seccomp_notif_resp)`.
+    const RECEIVE: u64 = 0xC050_2100;
+    const ANSWER: u64 = 0xC018_2101;
+
+    /// From now on this thread's calls with one of these numbers wait for [`answer`].
+    fn trap(calls: [i64; 2]) -> OwnedFd {
+        let rule = |code: u32, jt, jf, k| libc::sock_filter {
+            code: u16::try_from(code).unwrap(),
+            jt,
+            jf,
+            k,
+        };
+        let [first, second] = calls.map(|call| u32::try_from(call).unwrap());
+        let equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+        let give = libc::BPF_RET | libc::BPF_K;
+        let mut rules = [
+            rule(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+            rule(equal, 2, 0, first),
+            rule(equal, 1, 0, second),
+            rule(give, 0, 0, libc::SECCOMP_RET_ALLOW),
+            rule(give, 0, 0, libc::SECCOMP_RET_USER_NOTIF),
+        ];
+        let program = libc::sock_fprog {
+            len: 5,
+            filter: rules.as_mut_ptr(),
+        };
+        // SAFETY: `program` and its rules live until the call returns, which gives a new
+        // descriptor; the filter is this thread's alone.
+        unsafe {
+            assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+            let fd = libc::syscall(
+                libc::SYS_seccomp,
+                libc::SECCOMP_SET_MODE_FILTER,
+                libc::SECCOMP_FILTER_FLAG_NEW_LISTENER,
+                &raw const program,
+            );
+            assert!(fd >= 0, "{}", std::io::Error::last_os_error());
+            OwnedFd::from_raw_fd(i32::try_from(fd).unwrap())
+        }
+    }
+
+    /// Waits for one call of the trapped thread.
+    fn answer(trap: &OwnedFd, kernel: Kernel) {
+        // SAFETY: zeroed is valid for both, they are as large as the numbers of the calls say,
+        // and they live until the calls return.
+        unsafe {
+            let mut call: libc::seccomp_notif = std::mem::zeroed();
+            let got = libc::ioctl(trap.as_raw_fd(), RECEIVE, &raw mut call);
+            assert_eq!(got, 0, "{}", std::io::Error::last_os_error());
+            let mut reply: libc::seccomp_notif_resp = std::mem::zeroed();
+            reply.id = call.id;
+            match kernel {
+                Kernel::Fails(errno) => reply.error = -errno,
+                Kernel::GoesOn => reply.flags = 1,
+            }
+            let sent = libc::ioctl(trap.as_raw_fd(), ANSWER, &raw mut reply);
+            assert_eq!(sent, 0, "{}", std::io::Error::last_os_error());
+        }
+    }
+
+    /// Runs `work` in a thread of its own, whose calls `kernel` answers.
+    fn with<T: Send + 'static>(
+        calls: [i64; 2],
+        work: impl FnOnce() -> T + Send + 'static,
+        kernel: impl FnOnce(&OwnedFd),
+    ) -> T {
+        let (tell, told) = mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            tell.send(trap(calls)).unwrap();
+            work()
+        });
+        let trap = told.recv().unwrap();
+        kernel(&trap);
+        thread.join().unwrap()
+    }
+
+    fn pair() -> (Channel, OwnedFd) {
+        let kind = SocketType::SEQPACKET;
+        let (ours, theirs) =
+            socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).unwrap();
+        (Channel::new(ours), theirs)
+    }
+
+    const SENDING: [i64; 2] = [libc::SYS_sendmsg, libc::SYS_sendmsg];
+    const POLLING: [i64; 2] = [libc::SYS_poll, libc::SYS_ppoll];
+
+    #[test]
+    fn a_message_waits_until_the_kernel_has_memory_for_it() {
+        let (ours, theirs) = pair();
+        let sent = with(
+            SENDING,
+            move || ours.send(&GuestReply::Egress),
+            |trap| {
+                for errno in [libc::ENOBUFS, libc::ENOMEM, libc::ENOBUFS] {
+                    answer(trap, Kernel::Fails(errno));
+                }
+                answer(trap, Kernel::GoesOn);
+            },
+        );
+        assert_eq!(sent, Ok(()));
+        let mut buffer = Vec::new();
+        let arrived = Channel::new(theirs).receive::<GuestReply>(&mut buffer);
+        assert!(matches!(arrived, Incoming::Request(GuestReply::Egress, _)));
+    }
+
+    #[test]
+    fn nothing_is_waited_for_when_the_other_end_is_closed_or_another_error_comes() {
+        let (ours, theirs) = pair();
+        let sent = with(
+            SENDING,
+            move || ours.send(&GuestReply::Egress),
+            |trap| {
+                drop(theirs);
+                answer(trap, Kernel::Fails(libc::ENOBUFS));
+            },
+        );
+        assert_eq!(sent.map_err(|failure| failure.errno), Err(libc::ENOBUFS));
+        let (ours, _theirs) = pair();
+        let sent = with(
+            SENDING,
+            move || ours.send(&GuestReply::Egress),
+            |trap| answer(trap, Kernel::Fails(libc::EIO)),
+        );
+        assert_eq!(sent.map_err(|failure| failure.errno), Err(libc::EIO));
+    }
+
+    #[test]
+    fn polling_outlasts_want_of_memory_and_no_other_error() {
+        let poll_of = |errno, goes_on: bool| {
+            let (ours, theirs) = pair();
+            drop(theirs);
+            with(
+                POLLING,
+                move || {
+                    let mut fds = [PollFd::new(&ours, PollFlags::IN)];
+                    let polled = poll_patiently(&mut fds, None);
+                    (polled, fds[0].revents().is_empty())
+                },
+                move |trap| {
+                    answer(trap, Kernel::Fails(errno));
+                    // The pause.
+                    if goes_on {
+                        answer(trap, Kernel::GoesOn);
+                    }
+                },
+            )
+        };
+        assert_eq!(poll_of(libc::ENOMEM, true), (Ok(()), true));
+        assert_eq!(poll_of(libc::EINVAL, false), (Err(Errno::INVAL), true));
     }
 }

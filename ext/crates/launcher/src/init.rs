@@ -5,14 +5,13 @@
 //! channel, not the lifetime pipe. A request that makes no sense is answered, never
 //! obeyed halfway.
 
-use crate::channel::{Channel, Incoming};
+use crate::channel::{Channel, Incoming, poll_patiently};
 use crate::connect::Connections;
 use crate::error::{At, Failure, Step};
 use crate::program::{Progress, Starting};
 use crate::{program, stop};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
-use rustix::io::Errno;
 use std::mem::MaybeUninit;
 use std::time::Instant;
 use wp_codebox_contracts::{ExecExit, ExecRequest, ExecutionId, GuestReply, GuestRequest};
@@ -70,10 +69,7 @@ pub(crate) fn serve(channel: &Channel, ends: [BorrowedFd<'_>; 2]) -> Result<(), 
         fds.extend(service.connections.awaited());
         let reports = service.starting.iter();
         fds.extend(reports.map(|one| PollFd::new(&one.report, PollFlags::IN)));
-        match poll(&mut fds, service.patience().as_ref()) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno).at(Step::Channel, "poll"),
-        }
+        poll_patiently(&mut fds, service.patience().as_ref()).at(Step::Channel, "poll")?;
         let Some([request, runner, launcher, child]) = fds
             .first_chunk::<4>()
             .map(|fixed| fixed.each_ref().map(|fd| fd.revents()))
@@ -107,6 +103,7 @@ fn obey(
 ) -> Result<Next, Failure> {
     match incoming {
         Incoming::Closed | Incoming::Request(GuestRequest::Shutdown, _) => return Ok(Next::End),
+        Incoming::Nothing => {}
         Incoming::Malformed => {
             if let Ok(id) = ExecutionId::new("malformed") {
                 refuse(channel, id, "input", libc::EBADMSG)?;
@@ -271,9 +268,10 @@ pub(crate) fn micros(time: libc::timeval) -> u64 {
 pub(crate) fn linger(ends: [BorrowedFd<'_>; 2]) {
     loop {
         let mut fds = ends.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-        match poll(&mut fds, None) {
-            Err(Errno::INTR) => {}
-            _ => return,
+        // Nothing was ready when it was only interrupted.
+        if poll_patiently(&mut fds, None).is_err() || fds.iter().any(|fd| !fd.revents().is_empty())
+        {
+            return;
         }
     }
 }

@@ -4,10 +4,10 @@
 //! kernel ends the guest when this process is gone.
 
 use crate::NOT_STARTED;
-use crate::channel::Channel;
+use crate::channel::{Channel, poll_patiently};
 use crate::error::{At, Failure, Step};
 use crate::privileges;
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::{
@@ -43,12 +43,9 @@ pub(crate) fn attend(
             PollFd::new(&guest, PollFlags::IN),
             PollFd::new(lifetime, PollFlags::IN),
         ];
-        match poll(&mut fds, None) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(_) => {
-                let _ = pidfd_send_signal(&guest, Signal::KILL);
-                break;
-            }
+        if poll_patiently(&mut fds, None).is_err() {
+            let _ = pidfd_send_signal(&guest, Signal::KILL);
+            break;
         }
         let [ended, runner] = fds.map(|fd| fd.revents());
         if !ended.is_empty() {

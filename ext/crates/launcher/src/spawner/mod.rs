@@ -146,6 +146,7 @@ fn sources(channel: &Channel, count: usize) -> Result<Vec<OwnedFd>, Failure> {
             {
                 sources.append(&mut descriptors);
             }
+            Incoming::Nothing => {}
             Incoming::Request(..) | Incoming::Malformed | Incoming::Closed => {
                 return Err(Failure::rule(Step::Channel, "a source is missing"));
             }

@@ -3,11 +3,11 @@
 use super::GUEST;
 use super::ids::become_user;
 use super::store::Place;
-use crate::channel::{Channel, Incoming};
+use crate::channel::{Channel, Incoming, is_shortage, poll_patiently};
 use crate::error::{At, Failure, Step};
 use crate::init::{child_signals, micros};
 use crate::mounting::{QUIET, set_idmap};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -40,10 +40,7 @@ pub(super) fn serve(channel: &Channel, lifetime: &OwnedFd, means: &Means) -> Res
             PollFd::new(lifetime, PollFlags::IN),
             PollFd::new(&signals, PollFlags::IN),
         ];
-        match poll(&mut fds, None) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno).at(Step::Channel, "poll"),
-        }
+        poll_patiently(&mut fds, None).at(Step::Channel, "poll")?;
         let [request, runner, child] = fds.map(|fd| fd.revents());
         if !runner.is_empty() {
             break;
@@ -57,7 +54,7 @@ pub(super) fn serve(channel: &Channel, lifetime: &OwnedFd, means: &Means) -> Res
             match channel.receive(&mut buffer) {
                 Incoming::Closed => break,
                 // Its descriptors are closed; the runner is our own and sends no such thing.
-                Incoming::Malformed => {}
+                Incoming::Malformed | Incoming::Nothing => {}
                 Incoming::Request(request, descriptors) => {
                     obey(channel, &mut launchers, means, request, descriptors)?;
                 }
@@ -87,9 +84,21 @@ fn obey(
             };
             match launched {
                 Ok((pid, pidfd)) => {
-                    channel.send_with(&SpawnerReply::Launched { pid }, &[pidfd.as_fd()])?;
-                    launchers.insert(pid, pidfd);
-                    Ok(())
+                    let reply = SpawnerReply::Launched { pid };
+                    match channel.send_with(&reply, &[pidfd.as_fd()]) {
+                        Ok(()) => {
+                            launchers.insert(pid, pidfd);
+                            Ok(())
+                        }
+                        // This guest fails, not the others: other processes of this uid used the
+                        // budget up. Not among the launchers, so its end is told to no caller.
+                        Err(failure) if is_shortage(failure.errno) => {
+                            let _ = pidfd_send_signal(&pidfd, Signal::KILL);
+                            let errno = failure.errno;
+                            channel.send(&SpawnerReply::NotLaunched { errno })
+                        }
+                        Err(failure) => Err(failure),
+                    }
                 }
                 Err(errno) => channel.send(&SpawnerReply::NotLaunched {
                     errno: errno.raw_os_error(),
