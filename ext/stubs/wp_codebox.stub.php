@@ -479,8 +479,8 @@ final class Sandbox
      * ready wait for it.
      *
      * `$request` has a `type`: `exec` {argv, env?, cwd?, terminal? {columns, rows},
-     * timeout_ms?}: answers {execution_id, end, code?, signal?, duration_ms, stdout, stderr,
-     * output_truncated?}; `command` {call {command, args}, timeout_ms?}:
+     * timeout_ms?}: answers {execution_id, end, code?, signal?, reason? (why it was lost),
+     * duration_ms, stdout, stderr, output_truncated?}; `command` {call {command, args}, timeout_ms?}:
      * `wp-codebox/runtime-command-result/v1`; `observe` {spec {type, …}}; `step` {action,
      * observation?}; `trace`; `sync_in` {path, base64? (absent: delete), executable?,
      * base_sha256?}; `sync_out` {path?, content?}; `snapshot` {name, metadata?}; `restore`

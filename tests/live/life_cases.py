@@ -1,6 +1,7 @@
 """How a held sandbox lives and ends."""
 
 import json
+import os
 import time
 
 from house import guest_processes, kill, sleep, until
@@ -106,6 +107,47 @@ def a_guest_that_dies_is_a_failure(bench):
     assert states(bench, run)[0][-3:] == ["failed", "destroying", "destroyed"]
 
 
+def a_guest_that_is_killed_says_which_process_and_by_what(bench):
+    """Its first process, its launcher and what started that, each in a sandbox of its own."""
+    started = []
+    for seconds in (83, 84, 85):
+        run = bench.start()
+        client = open_exec(bench, run, "--", "sh", "-c", f"echo up; {sleep(seconds)}")
+        assert client.stdout.readline() == "up\n"
+        first = guest_processes(sleep(seconds))[0]
+        while not is_first(first):
+            first = parent(first)
+        started.append((run, client, [first, parent(first), parent(parent(first))]))
+    chain = started[0][2]
+    # Without a kernel uid of its own, the launcher's parent is the supervisor.
+    with open(f"/proc/{chain[2]}/cmdline", "rb") as file:
+        processes = ["first", "launcher", "spawner"] if b"spawner" in file.read() else ["first", "launcher"]
+    for at, (run, client, pids) in enumerate(started[:len(processes)]):
+        kill(pids[at])
+        shown = bench.until_ended(run)
+        death = shown["error"]["data"]["death"]
+        death.pop("hostOomKills", None)
+        assert shown["outcome"] == "failed" and death == {"process": processes[at], "signal": 9}, shown
+        assert client.wait(120) == 1
+        change = next(c for c in states(bench, run)[1] if c["to"] == "failed")
+        told = {"exec": client.stderr.read(), "error": shown["error"]["message"], "event": change["reason"]}
+        assert all("signal 9 (SIGKILL)" in text for text in told.values()), told
+        with open(os.path.join(bench.directory(run), "result.json")) as file:
+            assert "signal 9 (SIGKILL)" in file.read(), run
+    late = json.loads(bench.exec(started[0][0], "--json", "--", "true").stdout)["error"]
+    assert late["code"] == "wp_codebox_sandbox_not_held" and "signal 9 (SIGKILL)" in late["message"], late
+
+
+def parent(pid):
+    with open(f"/proc/{pid}/stat") as file:
+        return int(file.read().rsplit(")", 1)[1].split()[1])
+
+
+def is_first(pid):
+    with open(f"/proc/{pid}/status") as file:
+        return next(line for line in file if line.startswith("NSpid:")).split()[-1] == "1"
+
+
 def requests_before_it_is_ready_wait_and_one_without_a_hold_refuses(bench):
     run = bench.start("--command", "wordpress.run-php", "--arg", "code=sleep(8); echo 1;")
     assert bench.ask(run, {"type": "status"})["answer"]["state"] in ("requested", "provisioning")
@@ -158,6 +200,7 @@ CASES = [
     a_cancellation_ends_it_and_everybody_in_it,
     nothing_survives_its_supervisor,
     a_guest_that_dies_is_a_failure,
+    a_guest_that_is_killed_says_which_process_and_by_what,
     requests_before_it_is_ready_wait_and_one_without_a_hold_refuses,
     hostile_lines_change_nothing,
 ]

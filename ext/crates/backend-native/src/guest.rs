@@ -19,7 +19,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use wp_codebox_contracts::{IsolationReport, LaunchPlan, Limits, SandboxAudit};
+use wp_codebox_contracts::{GuestDeath, IsolationReport, LaunchPlan, Limits, SandboxAudit};
 use wp_codebox_runtime::EgressListeners;
 
 pub use crate::watch::KillCause;
@@ -51,7 +51,8 @@ pub struct Guest {
     pub(crate) layers: BTreeMap<u32, OwnedFd>,
     pub(crate) egress: Option<EgressListeners>,
     pub(crate) launched: Launched,
-    process: LauncherProcess,
+    pub(crate) process: LauncherProcess,
+    pub(crate) death: Option<GuestDeath>,
     report: IsolationReport,
     audit: SandboxAudit,
     watcher: Option<JoinHandle<()>>,
@@ -107,6 +108,7 @@ impl Guest {
             egress,
             launched: Launched::default(),
             process,
+            death: None,
             report,
             audit,
             watcher: None,

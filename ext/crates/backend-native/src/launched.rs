@@ -8,11 +8,14 @@ use crate::channel::{Received, SendFailure, timespec};
 use crate::connections::Tickets;
 use crate::exec::{ExecEnd, ExecError};
 use crate::guest::Guest;
+use crate::launching::cut;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
-use wp_codebox_contracts::{ExecExit, ExecRequest, ExecutionId, GuestReply, GuestRequest};
+use wp_codebox_contracts::{
+    DeathFailure, ExecExit, ExecRequest, ExecutionId, GuestReply, GuestRequest,
+};
 
 /// Most launched programs at once.
 pub const LAUNCHED: usize = 64;
@@ -37,6 +40,10 @@ pub(crate) struct Launched {
     pub(crate) tickets: Tickets,
     /// Whether the channel's other end is gone.
     pub(crate) closed: bool,
+    /// The first failure that was told after the guest was ready.
+    pub(crate) failure: Option<DeathFailure>,
+    /// Exit code or signal of the guest's first process.
+    pub(crate) over: Option<(Option<i32>, Option<i32>)>,
 }
 
 impl Launched {
@@ -71,8 +78,21 @@ impl Launched {
             | GuestReply::Layer { .. }
             | GuestReply::Egress
             | GuestReply::Ready { .. }
-            | GuestReply::Started { .. }
-            | GuestReply::Failed { .. } => {}
+            | GuestReply::Started { .. } => {}
+            GuestReply::Failed {
+                step,
+                subject,
+                errno,
+            } => {
+                self.failure.get_or_insert_with(|| DeathFailure {
+                    step: cut(step),
+                    subject: cut(subject),
+                    errno,
+                });
+            }
+            GuestReply::Over { code, signal } => {
+                self.over.get_or_insert((code, signal));
+            }
         }
     }
 
@@ -254,6 +274,26 @@ mod tests {
         let (of, end) = launched.ends.pop_front().unwrap();
         assert_eq!(of, id("exec-1"));
         assert!(matches!(end, LaunchEnd::Ended(ExecEnd::Exited(7))));
+    }
+
+    #[test]
+    fn a_failure_after_ready_is_kept_and_the_first_one_stays() {
+        let failed = |subject: &str| GuestReply::Failed {
+            step: "channel".to_owned(),
+            subject: subject.to_owned(),
+            errno: 12,
+        };
+        let over = |signal| GuestReply::Over {
+            code: None,
+            signal: Some(signal),
+        };
+        let mut launched = Launched::default();
+        for reply in [failed("po\u{1b}ll"), failed("sendmsg"), over(9), over(15)] {
+            launched.hear(reply, Vec::new());
+        }
+        let failure = launched.failure.unwrap();
+        assert_eq!((failure.subject.as_str(), failure.errno), ("poll", 12));
+        assert_eq!(launched.over, Some((None, Some(9))));
     }
 
     #[test]

@@ -245,7 +245,7 @@ fn await_ready(
                 process.kill();
                 let status = process.wait().map_or_else(
                     |error| error.to_string(),
-                    |end| format!("exit status {}", end.status),
+                    |end| end_status(end.code, end.signal),
                 );
                 return Err(LaunchError::Died { status });
             }
@@ -315,6 +315,9 @@ fn accept(
             subject: cut(subject),
             errno,
         }),
+        (GuestReply::Over { code, signal }, None) => Err(LaunchError::Died {
+            status: end_status(code, signal),
+        }),
         (
             GuestReply::Spawned { .. }
             | GuestReply::Scratch
@@ -322,6 +325,7 @@ fn accept(
             | GuestReply::Egress
             | GuestReply::Ready { .. }
             | GuestReply::Failed { .. }
+            | GuestReply::Over { .. }
             | GuestReply::Started { .. }
             | GuestReply::ExecFailed { .. }
             | GuestReply::Connected { .. }
@@ -366,6 +370,14 @@ fn complete(arrivals: Arrivals, plan: &LaunchPlan) -> Result<Arrivals, LaunchErr
     Err(LaunchError::Protocol { detail })
 }
 
-fn cut(text: String) -> String {
+fn end_status(code: Option<i32>, signal: Option<i32>) -> String {
+    match (code, signal) {
+        (Some(code), _) => format!("exit status {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => "no exit status".to_owned(),
+    }
+}
+
+pub(crate) fn cut(text: String) -> String {
     text.chars().filter(|c| !c.is_control()).take(300).collect()
 }

@@ -12,6 +12,7 @@
 mod cgroup;
 mod channel;
 mod connections;
+mod death;
 mod diagnosis;
 mod exec;
 mod grouping;

@@ -289,7 +289,8 @@ impl Runtime for NativeRuntime {
                 let end = if self.cancellation.reason().is_some() {
                     ExecutionEnd::Cancelled
                 } else {
-                    ExecutionEnd::GuestDied
+                    let death = self.guest.cause_of_death();
+                    ExecutionEnd::GuestDied { death }
                 };
                 return Ok(ended(end, started.elapsed()));
             }
@@ -440,7 +441,7 @@ impl NativeRuntime {
         }
     }
 
-    fn plain_end(&self, end: ExecEnd) -> ExecutionEnd {
+    fn plain_end(&mut self, end: ExecEnd) -> ExecutionEnd {
         match end {
             ExecEnd::Exited(code) => ExecutionEnd::Exited { code },
             ExecEnd::Signaled(signal) => ExecutionEnd::Signalled { signal },
@@ -455,7 +456,9 @@ impl NativeRuntime {
                 error: self.disk_error(),
             },
             ExecEnd::Cancelled => ExecutionEnd::Cancelled,
-            ExecEnd::GuestDied => ExecutionEnd::GuestDied,
+            ExecEnd::GuestDied => ExecutionEnd::GuestDied {
+                death: self.guest.cause_of_death(),
+            },
         }
     }
 

@@ -35,8 +35,10 @@ pub(crate) struct LauncherProcess {
 /// How a process ended and what it and its waited-for children used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ProcessEnd {
-    /// Exit code, or 128 and the signal.
-    pub(crate) status: i32,
+    /// Exit code, when it exited.
+    pub(crate) code: Option<i32>,
+    /// Signal, when it was killed.
+    pub(crate) signal: Option<i32>,
     /// User CPU, microseconds.
     pub(crate) user_us: u64,
     /// System CPU, microseconds.
@@ -191,6 +193,12 @@ impl LauncherProcess {
         })
     }
 
+    /// How the process ended that started it, when that was not this one and it ends before
+    /// `until`.
+    pub(crate) fn spawners_end(&self, until: Instant) -> Option<ProcessEnd> {
+        self.spawner.as_ref()?.own_end(until)
+    }
+
     /// Its pid, or its wrapper's.
     pub(crate) fn pid(&self) -> i32 {
         self.pid.as_raw_nonzero().get()
@@ -241,13 +249,10 @@ impl LauncherProcess {
         }
         // SAFETY: zeroed is a valid value, and wait4 succeeded and filled it.
         let usage = unsafe { usage.assume_init() };
-        let code = if libc::WIFEXITED(status) {
-            libc::WEXITSTATUS(status)
-        } else {
-            128 + libc::WTERMSIG(status)
-        };
+        let exited = libc::WIFEXITED(status);
         let end = ProcessEnd {
-            status: code,
+            code: exited.then(|| libc::WEXITSTATUS(status)),
+            signal: (!exited).then(|| libc::WTERMSIG(status)),
             user_us: micros(usage.ru_utime),
             system_us: micros(usage.ru_stime),
         };

@@ -67,6 +67,8 @@ pub(crate) struct Shared {
     /// While it is open, the launcher keeps the guest alive.
     lifetime: Mutex<Option<OwnedFd>>,
     meter: Option<Meter>,
+    /// What [`host_oom_kills`] was when the guest began.
+    oom_kills: u64,
     cause: AtomicU8,
     memory: AtomicU64,
     disk: AtomicU64,
@@ -85,6 +87,7 @@ impl Shared {
             pidfd,
             lifetime: Mutex::new(Some(lifetime)),
             meter,
+            oom_kills: host_oom_kills(),
             cause: AtomicU8::new(KillCause::None as u8),
             memory: AtomicU64::new(0),
             disk: AtomicU64::new(0),
@@ -129,6 +132,11 @@ impl Shared {
     /// Whether the kernel ended a process of the guest for want of memory.
     pub(crate) fn was_out_of_memory(&self) -> bool {
         self.meter.as_ref().is_some_and(Meter::was_out_of_memory)
+    }
+
+    /// Processes of the host that the kernel ended for want of memory since the guest began.
+    pub(crate) fn oom_kills(&self) -> u64 {
+        host_oom_kills().saturating_sub(self.oom_kills)
     }
 
     /// User and system CPU time of all of the guest, microseconds; only a group knows it.
@@ -240,6 +248,13 @@ pub(crate) fn start(
                 }
             }
         })
+}
+
+/// Since the host was started; 0 where the kernel does not count them (before 4.13).
+fn host_oom_kills() -> u64 {
+    let text = fs::read_to_string("/proc/vmstat").unwrap_or_default();
+    let count = text.lines().find_map(|line| line.strip_prefix("oom_kill "));
+    count.and_then(|count| count.parse().ok()).unwrap_or(0)
 }
 
 /// Kernel memory of the files on a scratch file system, bytes, about.

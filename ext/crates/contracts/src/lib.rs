@@ -12,6 +12,7 @@ mod bundle;
 mod changes;
 mod code;
 mod command;
+mod death;
 mod episode;
 mod event;
 mod ids;
@@ -47,6 +48,7 @@ pub use bundle::{
 pub use changes::{ChangeKind, ChangedFile, ChangedFiles, EntryType};
 pub use code::{ErrorBody, ErrorCode, ErrorKind};
 pub use command::{CommandResult, CommandStatus};
+pub use death::{DeathFailure, GuestDeath, GuestProcess};
 pub use episode::{
     ActionKind, ActionRequest, EpisodeAction, EpisodeExecution, EpisodeObservation, EpisodeRecord,
     EpisodeReset, EpisodeSnapshot, EpisodeStep, EpisodeTrace, ObservationRedaction,

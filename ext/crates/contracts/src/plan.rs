@@ -170,7 +170,7 @@ pub enum LaunchMount {
 }
 
 /// The plan format that launcher and runner of one build share.
-pub const PLAN_VERSION: u32 = 4;
+pub const PLAN_VERSION: u32 = 5;
 
 /// Everything the launcher needs; a value: same input, same bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -346,7 +346,7 @@ pub enum GuestReply {
     },
     /// A program ended.
     Exit(ExecExit),
-    /// The guest could not be built; the launcher exits with 125.
+    /// The guest could not be built, or its first process cannot go on; the launcher exits with 125.
     Failed {
         /// Which step, e.g. `unshare`, `uid_map`, `overlay`, `seccomp`, `probe`.
         step: String,
@@ -354,5 +354,12 @@ pub enum GuestReply {
         subject: String,
         /// errno; 0 when none applies.
         errno: i32,
+    },
+    /// The guest's first process ended; told by the launcher, which ends next.
+    Over {
+        /// Exit code, when it exited.
+        code: Option<i32>,
+        /// Signal, when it was killed.
+        signal: Option<i32>,
     },
 }

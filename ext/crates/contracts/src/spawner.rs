@@ -237,8 +237,10 @@ pub enum SpawnerReply {
     Ended {
         /// Which.
         pid: i32,
-        /// Exit code, or 128 and the signal.
-        status: i32,
+        /// Exit code, when it exited.
+        code: Option<i32>,
+        /// Signal, when it was killed.
+        signal: Option<i32>,
         /// User CPU of it and its waited-for children, microseconds.
         user_us: u64,
         /// System CPU, microseconds.

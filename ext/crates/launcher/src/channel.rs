@@ -97,6 +97,21 @@ impl Channel {
         reply: &impl Serialize,
         descriptors: &[BorrowedFd<'_>],
     ) -> Result<(), Failure> {
+        self.send_once(reply, descriptors, SendFlags::NOSIGNAL)
+    }
+
+    /// Sends a message when there is room for it now: a runner that does not read must not keep
+    /// this process.
+    pub(crate) fn send_now(&self, reply: &impl Serialize) -> Result<(), Failure> {
+        self.send_once(reply, &[], SendFlags::NOSIGNAL | SendFlags::DONTWAIT)
+    }
+
+    fn send_once(
+        &self,
+        reply: &impl Serialize,
+        descriptors: &[BorrowedFd<'_>],
+        flags: SendFlags,
+    ) -> Result<(), Failure> {
         let bytes = serde_json::to_vec(reply)
             .map_err(|_| Failure::rule(Step::Channel, "a message that is no JSON"))?;
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
@@ -106,7 +121,7 @@ impl Channel {
         }
         rustix::io::retry_on_intr(|| {
             let parts = [IoSlice::new(&bytes)];
-            sendmsg(&self.socket, &parts, &mut control, SendFlags::NOSIGNAL)
+            sendmsg(&self.socket, &parts, &mut control, flags)
         })
         .map(drop)
         .at(Step::Channel, "sendmsg")

@@ -17,7 +17,7 @@ use wp_codebox_contracts::GuestReply;
 
 /// Tells the runner about pid 1 and waits for its end.
 pub(crate) fn supervise(pid: i32, channel: &Channel, lifetime: &OwnedFd) -> Result<u8, Failure> {
-    attend(pid, lifetime, |guest| {
+    attend(pid, channel, lifetime, |guest| {
         privileges::drop_capabilities()?;
         privileges::no_new_privs()?;
         privileges::not_dumpable()?;
@@ -26,9 +26,11 @@ pub(crate) fn supervise(pid: i32, channel: &Channel, lifetime: &OwnedFd) -> Resu
 }
 
 /// Does what is left to do beside the guest's first process, then waits for its end and
-/// brings that about when the runner is gone. Answers the exit status of this program.
+/// brings that about when the runner is gone. Tells the runner how it ended. Answers the exit
+/// status of this program.
 pub(crate) fn attend(
     pid: i32,
+    channel: &Channel,
     lifetime: &OwnedFd,
     begin: impl FnOnce(BorrowedFd<'_>) -> Result<(), Failure>,
 ) -> Result<u8, Failure> {
@@ -66,10 +68,11 @@ pub(crate) fn attend(
     let Ok(Some((_, status))) = status else {
         return Ok(NOT_STARTED);
     };
-    let code = status
-        .exit_status()
-        .or_else(|| status.terminating_signal().map(|signal| 128 + signal));
+    let (code, signal) = (status.exit_status(), status.terminating_signal());
+    // The exit status cannot say it: it may be a wrapper's, and 128 and a signal is a code, too.
+    let _ = channel.send_now(&GuestReply::Over { code, signal });
     Ok(code
+        .or_else(|| signal.map(|signal| 128 + signal))
         .and_then(|code| u8::try_from(code).ok())
         .unwrap_or(NOT_STARTED))
 }

@@ -50,7 +50,7 @@ pub(crate) fn launch(
         }
         pid => {
             drop((own_fd, places));
-            let answer = parent::attend(pid, lifetime, |guest| {
+            let answer = parent::attend(pid, channel, lifetime, |guest| {
                 channel.send_building(&GuestReply::Spawned { pid }, &[guest], lifetime)
             });
             end_everything();

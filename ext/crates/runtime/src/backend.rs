@@ -10,7 +10,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
-    ErrorBody, ExecutionId, GuestPath, IsolationReport, OutputStream, SandboxAudit,
+    ErrorBody, ExecutionId, GuestDeath, GuestPath, IsolationReport, OutputStream, SandboxAudit,
 };
 
 /// A backend's failure, already with its stable code.
@@ -73,8 +73,35 @@ pub enum ExecutionEnd {
         /// Which.
         error: ErrorBody,
     },
-    /// The guest ended without an answer.
-    GuestDied,
+    /// The guest ended, and nothing had asked for it.
+    GuestDied {
+        /// Which of its processes ended, and by what.
+        death: GuestDeath,
+    },
+}
+
+impl ExecutionEnd {
+    /// The guest ended, and it is not known how.
+    #[must_use]
+    pub fn unknown_death() -> Self {
+        Self::GuestDied {
+            death: GuestDeath::default(),
+        }
+    }
+
+    /// What reached its limit, or which process of the guest ended and by what; else empty.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        match self {
+            Self::LimitReached { error } => error.message.clone(),
+            Self::GuestDied { death } => death.to_string(),
+            Self::Exited { .. }
+            | Self::Signalled { .. }
+            | Self::NotStarted { .. }
+            | Self::TimedOut
+            | Self::Cancelled => String::new(),
+        }
+    }
 }
 
 /// What an execution did.

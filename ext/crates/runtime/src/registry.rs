@@ -114,6 +114,14 @@ pub struct FoundRun {
     pub path: PathBuf,
 }
 
+impl FoundRun {
+    /// Why it is not what was asked for, once that is recorded. Redacted.
+    #[must_use]
+    pub fn recorded_error(&self) -> Option<ErrorBody> {
+        RunRecord::read(&self.path)?.error
+    }
+}
+
 /// A page of runs of these sites, newest first, without results; and how many match.
 pub fn list(
     state: &StateDir,

@@ -249,7 +249,7 @@ fn a_run_with_one_plugin() {
         "/wordpress/wp-content/plugins/demo",
     ];
     assert_eq!(writable, expected);
-    assert_eq!((plan.version, plan.guest_id), (4, 1000));
+    assert_eq!((plan.version, plan.guest_id), (PLAN_VERSION, 1000));
 }
 
 #[test]

@@ -109,7 +109,8 @@ impl Line {
         let (reply, fds) = self.receive(until)?;
         let SpawnerReply::Ended {
             pid,
-            status,
+            code,
+            signal,
             user_us,
             system_us,
         } = reply
@@ -119,7 +120,8 @@ impl Line {
         self.ends.insert(
             pid,
             ProcessEnd {
-                status,
+                code,
+                signal,
                 user_us,
                 system_us,
             },

@@ -375,6 +375,14 @@ impl Spawner {
         self.line().ended(pid)
     }
 
+    /// How this process itself ended, when it does before `until`.
+    pub(crate) fn own_end(&self, until: Instant) -> Option<ProcessEnd> {
+        let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = until.saturating_duration_since(Instant::now());
+        let ended = poll_in(process.pidfd(), left);
+        ended.then(|| process.wait().ok()).flatten()
+    }
+
     /// Readable once the process is gone.
     pub(crate) fn pidfd(&self) -> io::Result<OwnedFd> {
         let process = self.process.lock().unwrap_or_else(PoisonError::into_inner);

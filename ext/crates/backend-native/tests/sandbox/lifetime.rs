@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use wp_codebox_backend_native::{ExecCall, ExecEnd, Guest};
+use wp_codebox_contracts::GuestProcess;
 
 pub(crate) fn parent(pid: i32) -> i32 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
@@ -62,6 +63,13 @@ fn killing_the_launcher_ends_everything() {
         &mut |_, _| {},
     );
     assert!(said.is_err() || said.is_ok_and(|e| e.end == ExecEnd::GuestDied));
+    let death = guest.cause_of_death();
+    assert_eq!(death.process, GuestProcess::Launcher, "{death}");
+    // An outer sandbox around it has only an exit status to tell a signal by.
+    assert!(
+        death.signal == Some(9) || death.code == Some(128 + 9),
+        "{death}"
+    );
 }
 
 #[test]
@@ -70,6 +78,13 @@ fn killing_pid_1_ends_everything() {
     let all = everybody(&mut guest);
     kill(all[1]);
     in_time(|| all_gone(&all));
+    let death = guest.cause_of_death();
+    assert_eq!(
+        (death.process, death.code, death.signal),
+        (GuestProcess::First, None, Some(9)),
+        "{death}"
+    );
+    assert_eq!(guest.cause_of_death(), death, "the same when asked again");
 }
 
 #[test]

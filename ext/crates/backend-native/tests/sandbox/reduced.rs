@@ -17,8 +17,8 @@ use wp_codebox_backend_native::{
     Template, TemplateRequest, ensure_template,
 };
 use wp_codebox_contracts::{
-    Enforcement, ErrorCode, ExecTerminal, ExecutionId, GuestPath, HostSource, InodeId,
-    IsolationAxis, IsolationLevel, LaunchMount, LaunchPlan, Limits, MountView, StagedFile,
+    Enforcement, ErrorCode, ExecTerminal, ExecutionId, GuestPath, GuestProcess, HostSource,
+    InodeId, IsolationAxis, IsolationLevel, LaunchMount, LaunchPlan, Limits, MountView, StagedFile,
 };
 use wp_codebox_runtime::{Backend as _, Cancellation, Execution, ExecutionEnd, Left};
 
@@ -503,12 +503,14 @@ fn ending_the_guest_ends_everything_and_nothing_else() {
 
 #[test]
 fn killing_one_of_launcher_and_first_process_ends_everything() {
-    for which in [0, 1] {
+    for (which, process) in [(0, GuestProcess::Launcher), (1, GuestProcess::First)] {
         let mut bed = bed();
         let all = everybody(&mut bed);
         kill(all[which]);
         let took = in_time(|| all_gone(&all[1..]));
         println!("after kill -9 of {which}: {took:?}");
+        let death = bed.guest.cause_of_death();
+        assert_eq!(death.process, process, "{death}");
     }
 }
 

@@ -54,6 +54,9 @@ pub struct LiveEnd {
     pub signal: Option<i32>,
     /// `exited`, `signalled`, `timed-out`, `cancelled`, `limit-reached`, `guest-died` or `not-started`.
     pub end: String,
+    /// What reached its limit, or which process of the sandbox ended and by what; else empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
     /// Milliseconds.
     pub duration_ms: u64,
     /// Whether output was dropped because of the output limit.

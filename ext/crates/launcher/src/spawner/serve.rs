@@ -237,14 +237,11 @@ fn reap(channel: &Channel, launchers: &mut BTreeMap<i32, OwnedFd>) -> Result<(),
         }
         // SAFETY: zeroed is a valid value, and wait4 filled it.
         let usage = unsafe { usage.assume_init() };
-        let status = if libc::WIFEXITED(status) {
-            libc::WEXITSTATUS(status)
-        } else {
-            128 + libc::WTERMSIG(status)
-        };
+        let exited = libc::WIFEXITED(status);
         channel.send(&SpawnerReply::Ended {
             pid,
-            status,
+            code: exited.then(|| libc::WEXITSTATUS(status)),
+            signal: (!exited).then(|| libc::WTERMSIG(status)),
             user_us: micros(usage.ru_utime),
             system_us: micros(usage.ru_stime),
         })?;

@@ -258,7 +258,11 @@ fn status(output: &Output, end: &LiveEnd) -> u8 {
         (Some(code), _) => u8::try_from(code).unwrap_or(1),
         (None, Some(signal)) => u8::try_from(128 + signal).unwrap_or(1),
         (None, None) => {
-            output.note(&format!("the program came to no exit: {}", end.end));
+            let reason = match end.reason.as_str() {
+                "" => String::new(),
+                reason => format!(": {reason}"),
+            };
+            output.note(&format!("the program came to no exit: {}{reason}", end.end));
             match end.end.as_str() {
                 "timed-out" => 124,
                 "cancelled" => 130,
@@ -279,6 +283,7 @@ mod tests {
             code,
             signal,
             end: end.to_owned(),
+            reason: String::new(),
             duration_ms: 0,
             output_truncated: false,
         };

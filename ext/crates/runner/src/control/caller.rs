@@ -46,10 +46,14 @@ pub(crate) fn open(
 fn silent(run: &FoundRun, error: &std::io::Error) -> ErrorBody {
     use std::io::ErrorKind;
     match error.kind() {
-        ErrorKind::NotFound | ErrorKind::ConnectionRefused => ErrorBody::new(
-            ErrorCode::SandboxNotHeld,
-            format!("{} takes no requests: it has ended", run.run_id),
-        ),
+        ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
+            let why = run.recorded_error().map(|error| error.message);
+            let why = why.map_or_else(String::new, |why| format!(": {why}"));
+            ErrorBody::new(
+                ErrorCode::SandboxNotHeld,
+                format!("{} takes no requests: it has ended{why}", run.run_id),
+            )
+        }
         _ => ErrorBody::new(
             ErrorCode::RunnerUnavailable,
             format!("the supervisor of {} does not answer: {error}", run.run_id),

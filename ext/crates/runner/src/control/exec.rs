@@ -220,7 +220,7 @@ impl<'a> Conversation<'a> {
         let [first, second] = &self.outs;
         let (stdout, stderr, stdin) = (first.fd.as_ref(), second.fd.as_ref(), self.stdin.as_ref());
         tokio::select! {
-            end = &mut self.ended => Next::Ended(end.unwrap_or(ExecutionEnd::GuestDied)),
+            end = &mut self.ended => Next::Ended(end.unwrap_or_else(|_| ExecutionEnd::unknown_death())),
             line = self.lines.next(), if hears => Next::Line(line),
             () = readable(stdout), if stdout.is_some() => Next::Out(0),
             () = readable(stderr), if stderr.is_some() => Next::Out(1),
@@ -436,7 +436,7 @@ impl<'a> Conversation<'a> {
             ExecutionEnd::TimedOut
             | ExecutionEnd::Cancelled
             | ExecutionEnd::LimitReached { .. }
-            | ExecutionEnd::GuestDied => (None, None),
+            | ExecutionEnd::GuestDied { .. } => (None, None),
         };
         let duration = self.began.elapsed().as_millis();
         replies
@@ -444,6 +444,7 @@ impl<'a> Conversation<'a> {
                 code,
                 signal,
                 end: end_word(&end).to_owned(),
+                reason: end.reason(),
                 duration_ms: u64::try_from(duration).unwrap_or(u64::MAX),
                 output_truncated: replies.reader() == Reader::Slow,
             }))

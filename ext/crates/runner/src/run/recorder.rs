@@ -461,6 +461,6 @@ pub(crate) fn end_word(end: &ExecutionEnd) -> &'static str {
         ExecutionEnd::TimedOut => "timed-out",
         ExecutionEnd::Cancelled => "cancelled",
         ExecutionEnd::LimitReached { .. } => "limit-reached",
-        ExecutionEnd::GuestDied => "guest-died",
+        ExecutionEnd::GuestDied { .. } => "guest-died",
     }
 }

@@ -281,7 +281,7 @@ pub(super) fn stop_of(
     success: &[i32],
 ) -> Result<Option<Stop>, ErrorBody> {
     let program = call.argv.first().map_or("", String::as_str);
-    let failed = |what: String| {
+    let error = |what: String| {
         let code = if step.result.disk_full {
             ErrorCode::DiskLimit
         } else {
@@ -292,11 +292,12 @@ pub(super) fn stop_of(
         } else {
             ""
         };
-        let error = ErrorBody::new(code, format!("{program} {what}{disk}"));
+        ErrorBody::new(code, format!("{program} {what}{disk}"))
+    };
+    let failed = |what| {
         let hint = wp_codebox_policy::shell_hint(&call.argv);
-        Ok(Some(Stop::Failed(
-            hint.into_iter().fold(error, ErrorBody::hint),
-        )))
+        let error = hint.into_iter().fold(error(what), ErrorBody::hint);
+        Ok(Some(Stop::Failed(error)))
     };
     match &step.result.end {
         ExecutionEnd::Exited { code } if success.contains(code) => Ok(None),
@@ -316,7 +317,9 @@ pub(super) fn stop_of(
         ExecutionEnd::TimedOut => Ok(Some(Stop::Timeout)),
         ExecutionEnd::Cancelled => Ok(Some(Stop::Cancelled)),
         ExecutionEnd::LimitReached { error } => Ok(Some(Stop::Failed(error.clone()))),
-        ExecutionEnd::GuestDied => failed("was lost: the guest ended unexpectedly".to_owned()),
+        ExecutionEnd::GuestDied { death } => Ok(Some(Stop::Failed(
+            death.told_in(error(format!("was lost: {death}"))),
+        ))),
     }
 }
 
@@ -427,10 +430,7 @@ fn run_checks(
             }
             ExecutionEnd::TimedOut => (CheckStatus::Error, "the run's deadline passed".to_owned()),
             ExecutionEnd::Cancelled => (CheckStatus::Error, "the run was cancelled".to_owned()),
-            ExecutionEnd::GuestDied => (
-                CheckStatus::Error,
-                "the guest ended unexpectedly".to_owned(),
-            ),
+            ExecutionEnd::GuestDied { death } => (CheckStatus::Error, death.to_string()),
         };
         let output = format!("{}{}{note}", step.stdout, step.stderr);
         checked.reports.push(CheckReport {
@@ -448,7 +448,7 @@ fn run_checks(
         if checked.stopped.is_some()
             || matches!(
                 step.result.end,
-                ExecutionEnd::GuestDied | ExecutionEnd::LimitReached { .. }
+                ExecutionEnd::GuestDied { .. } | ExecutionEnd::LimitReached { .. }
             )
         {
             break;

@@ -222,10 +222,10 @@ impl<H: Hands> Tools<H> {
                 return Err(Trouble::Told(error.message.clone()));
             }
             ExecutionEnd::LimitReached { error } => Stop::Failed(error.clone()),
-            ExecutionEnd::GuestDied => Stop::Failed(ErrorBody::new(
+            ExecutionEnd::GuestDied { death } => Stop::Failed(death.told_in(ErrorBody::new(
                 wp_codebox_contracts::ErrorCode::RunFailed,
-                "the guest ended unexpectedly while a tool was at work",
-            )),
+                format!("the sandbox was lost while a tool was at work: {death}"),
+            ))),
         };
         Err(Trouble::Halt(Halt::Stop(stop)))
     }

@@ -848,7 +848,12 @@ fn the_end_of_the_guest_ends_the_work() {
     for (end, halts) in [
         (ExecutionEnd::TimedOut, true),
         (ExecutionEnd::Cancelled, true),
-        (ExecutionEnd::GuestDied, true),
+        (
+            ExecutionEnd::GuestDied {
+                death: wp_codebox_contracts::GuestDeath::default(),
+            },
+            true,
+        ),
         (
             ExecutionEnd::LimitReached {
                 error: error.clone(),

@@ -143,10 +143,10 @@ pub(super) fn ended(answered: &Answered) -> Option<Stop> {
         ExecutionEnd::TimedOut => Some(Stop::Timeout),
         ExecutionEnd::Cancelled => Some(Stop::Cancelled),
         ExecutionEnd::LimitReached { error } => Some(Stop::Failed(error.clone())),
-        ExecutionEnd::GuestDied => Some(Stop::Failed(ErrorBody::new(
+        ExecutionEnd::GuestDied { death } => Some(Stop::Failed(death.told_in(ErrorBody::new(
             ErrorCode::RunFailed,
-            "the guest ended unexpectedly while its components were loaded",
-        ))),
+            format!("the sandbox was lost while its components were loaded: {death}"),
+        )))),
         ExecutionEnd::Exited { .. }
         | ExecutionEnd::Signalled { .. }
         | ExecutionEnd::NotStarted { .. } => None,

@@ -55,6 +55,6 @@ pub(super) fn project_notes(
         | ExecutionEnd::TimedOut
         | ExecutionEnd::Cancelled
         | ExecutionEnd::LimitReached { .. }
-        | ExecutionEnd::GuestDied => Ok(stop_of(&call, &step, &[0])?.map_or(Ok(None), Err)),
+        | ExecutionEnd::GuestDied { .. } => Ok(stop_of(&call, &step, &[0])?.map_or(Ok(None), Err)),
     }
 }

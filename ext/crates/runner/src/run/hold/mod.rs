@@ -26,7 +26,7 @@ use lease::{Lease, Use};
 use programs::Programs;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant, SystemTime};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, Hold, HoldEnd, LiveRequest};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestDeath, Hold, HoldEnd, LiveRequest};
 use wp_codebox_runtime::{ExecutionEnd, RuntimeState};
 
 /// Time for programs and their conversations to come to their end when the sandbox does.
@@ -67,10 +67,20 @@ fn stop_of(end: HoldEnd, death: Option<ExecutionEnd>) -> Option<Stop> {
         (HoldEnd::GuestDied, Some(ExecutionEnd::LimitReached { error })) => {
             Some(Stop::Failed(error))
         }
-        (HoldEnd::GuestDied, _) => Some(Stop::Failed(ErrorBody::new(
-            ErrorCode::RunFailed,
-            "the guest of the held sandbox ended unexpectedly",
-        ))),
+        (HoldEnd::GuestDied, death) => {
+            let death = death_of(death.as_ref());
+            Some(Stop::Failed(death.told_in(ErrorBody::new(
+                ErrorCode::RunFailed,
+                format!("the held sandbox was lost: {death}"),
+            ))))
+        }
+    }
+}
+
+fn death_of(end: Option<&ExecutionEnd>) -> GuestDeath {
+    match end {
+        Some(ExecutionEnd::GuestDied { death }) => death.clone(),
+        Some(_) | None => GuestDeath::default(),
     }
 }
 
@@ -320,18 +330,25 @@ impl<'d> House<'d> {
         session: &mut Session<'_, '_>,
         end: &Result<End, ErrorBody>,
     ) -> Result<(), ErrorBody> {
+        let mut over = ErrorBody::new(ErrorCode::SandboxNotHeld, "");
+        let lost;
         let (to, reason) = match end {
             Ok((HoldEnd::Closed, _)) => (RuntimeState::Destroying, "it was closed"),
             Ok((HoldEnd::Expired, _)) => (RuntimeState::Expired, "its time was up"),
             Ok((HoldEnd::Idle, _)) => (RuntimeState::Expired, "nobody used it"),
             Ok((HoldEnd::Cancelled, _)) => (RuntimeState::Destroying, "its run was cancelled"),
-            Ok((HoldEnd::GuestDied, _)) => (RuntimeState::Failed, "its guest died"),
+            Ok((HoldEnd::GuestDied, Some(ExecutionEnd::LimitReached { error }))) => {
+                (RuntimeState::Failed, error.message.as_str())
+            }
+            Ok((HoldEnd::GuestDied, death)) => {
+                let death = death_of(death.as_ref());
+                over = death.told_in(over);
+                lost = death.to_string();
+                (RuntimeState::Failed, lost.as_str())
+            }
             Err(_) => (RuntimeState::Failed, "its record cannot be written"),
         };
-        let over = ErrorBody::new(
-            ErrorCode::SandboxNotHeld,
-            format!("the sandbox has ended: {reason}"),
-        );
+        over.message = format!("the sandbox has ended: {reason}");
         session.close_preview(match end {
             Ok((HoldEnd::Expired, _)) => PreviewEnd::Expired,
             Ok((HoldEnd::Closed | HoldEnd::Idle | HoldEnd::Cancelled | HoldEnd::GuestDied, _))

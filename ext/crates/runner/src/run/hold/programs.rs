@@ -130,7 +130,7 @@ impl Programs {
         let Some(row) = self.rows.remove(id) else {
             return Ok(());
         };
-        let end = row.end.unwrap_or(ExecutionEnd::GuestDied);
+        let end = row.end.unwrap_or_else(ExecutionEnd::unknown_death);
         finish(
             recorder,
             id,

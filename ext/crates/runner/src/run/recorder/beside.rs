@@ -120,7 +120,7 @@ impl Recorder<'_> {
             | ExecutionEnd::TimedOut
             | ExecutionEnd::Cancelled
             | ExecutionEnd::LimitReached { .. }
-            | ExecutionEnd::GuestDied => None,
+            | ExecutionEnd::GuestDied { .. } => None,
         };
         let mut data = json!({
             "command": call.command,

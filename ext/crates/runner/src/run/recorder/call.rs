@@ -53,7 +53,7 @@ impl Step {
             | ExecutionEnd::TimedOut
             | ExecutionEnd::Cancelled
             | ExecutionEnd::LimitReached { .. }
-            | ExecutionEnd::GuestDied => None,
+            | ExecutionEnd::GuestDied { .. } => None,
         }
     }
 }

@@ -101,7 +101,7 @@ fn broken(call: &Call, step: &Step, timeout: Duration) -> Option<ErrorBody> {
         | ExecutionEnd::TimedOut
         | ExecutionEnd::Cancelled
         | ExecutionEnd::LimitReached { .. }
-        | ExecutionEnd::GuestDied => exited(call, step),
+        | ExecutionEnd::GuestDied { .. } => exited(call, step),
     }
 }
 

@@ -39,12 +39,14 @@ pub(super) fn settle(runtime: &mut dyn Runtime, deadline: Instant) -> Result<(),
         ExecutionEnd::Exited { .. } | ExecutionEnd::Signalled { .. } => Err(damaged(
             "the program that settles it did not come to its end",
         )),
-        ExecutionEnd::TimedOut | ExecutionEnd::Cancelled | ExecutionEnd::GuestDied => {
-            Err(ErrorBody::new(
-                ErrorCode::RunFailed,
-                "the sandbox ended while its state was to be kept",
-            ))
-        }
+        ExecutionEnd::GuestDied { death } => Err(death.told_in(ErrorBody::new(
+            ErrorCode::RunFailed,
+            format!("the sandbox was lost while its state was to be kept: {death}"),
+        ))),
+        ExecutionEnd::TimedOut | ExecutionEnd::Cancelled => Err(ErrorBody::new(
+            ErrorCode::RunFailed,
+            "the sandbox ended while its state was to be kept",
+        )),
     }
 }
 

@@ -205,9 +205,9 @@ fn ended(step: &WorkflowStep, commanded: &Commanded) -> End {
         ExecutionEnd::LimitReached { error } => {
             End::Over(Stop::Failed(error.clone()), error.message.clone())
         }
-        ExecutionEnd::GuestDied => {
-            let what = "was lost: the guest ended unexpectedly".to_owned();
-            End::Over(Stop::Failed(failed(step, &what)), what)
+        ExecutionEnd::GuestDied { death } => {
+            let what = format!("was lost: {death}");
+            End::Over(Stop::Failed(death.told_in(failed(step, &what))), what)
         }
     }
 }

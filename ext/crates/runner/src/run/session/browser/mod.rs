@@ -160,7 +160,7 @@ fn limit_of(end: ExecutionEnd) -> Option<ErrorBody> {
         | ExecutionEnd::NotStarted { .. }
         | ExecutionEnd::TimedOut
         | ExecutionEnd::Cancelled
-        | ExecutionEnd::GuestDied => None,
+        | ExecutionEnd::GuestDied { .. } => None,
     }
 }
 
