@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '684626fff5d304b450a4c15da844550841de74fb725a7413f05948732366377b',
+	'contract_digest' => '442cf975dd47098a2a0337769ed3a102a8e70320d909855ee267fb462a51165a',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',

@@ -302,7 +302,7 @@ TESTS = [
     Step("wordpress.bench", {"plugin-slug": SLUG, "scenario-ids-json": ["none"]}, fails=INVALID, says="there are sum", name="a workload that is not there"),
 ]
 
-# Neither checker can be had here: what is tried is that their absence is told, and how their answers are read.
+# Neither checker can be had here: what is tried is that their absence is told, how they are started, and how their answers are read.
 STAND_INS = """
 $dir = WP_PLUGIN_DIR;
 mkdir("$dir/plugin-check"); mkdir("$dir/theme-check");
@@ -313,7 +313,8 @@ file_put_contents("$dir/plugin-check/plugin.php", <<<'X'
 if (defined('WP_CLI')) { WP_CLI::add_command('plugin check', function ($args, $options) {
 	$checks = $options['checks'] ?? '';
 	if ('none' === $checks) { return; }
-	WP_CLI::line('FILE: a.php'); WP_CLI::line('[{"line":4,"column":2,"type":"' . ('warn' === $checks ? 'WARNING' : 'ERROR') . '","code":"c","message":"m"}]');
+	if (class_exists('Early_Stand_In', false)) { Early_Stand_In::check($checks); }
+	WP_CLI::line('FILE: a.php'); WP_CLI::line('[{"line":4,"column":2,"type":"' . (in_array($checks, array('warn', 'static'), true) ? 'WARNING' : 'ERROR') . '","code":"c","message":"m"}]');
 	if ('odd' === $checks) { WP_CLI::line('something else'); }
 }); }
 X);
@@ -326,6 +327,39 @@ function run_themechecks_against_theme($theme, $slug) { return (bool) get_option
 X);
 echo '{"made":true}';
 """
+# As the checker does: it is early, knows its command by the first two arguments, and leaves a drop-in for the time of a check.
+EARLY = """
+$tool = WP_PLUGIN_DIR . '/plugin-check';
+mkdir("$tool/vendor"); file_put_contents("$tool/vendor/autoload.php", '<?php');
+file_put_contents("$tool/cli.php", <<<'X'
+<?php
+define('EARLY_STAND_IN', ! function_exists('did_action') || ! did_action('muplugins_loaded'));
+WP_CLI::add_hook('after_wp_config_load', function () { Early_Stand_In::drop_in(true); });
+final class Early_Stand_In {
+	static function drop_in($put) {
+		$file = ABSPATH . 'wp-content/object-cache.php';
+		$ours = "<?php define('WP_PLUGIN_CHECK_OBJECT_CACHE_DROPIN_VERSION', 1);";
+		if ($put && ! file_exists($file)) { file_put_contents($file, $ours); }
+		if (! $put && file_get_contents($file) === $ours) { unlink($file); }
+	}
+	static function check($checks) {
+		if ('fatal' === $checks) { WP_CLI::error('it broke'); }
+		self::drop_in(false);
+		$known = array('plugin', 'check') === array_slice($_SERVER['argv'], 1, 2);
+		if (EARLY_STAND_IN && $known && defined('WP_PLUGIN_CHECK_OBJECT_CACHE_DROPIN_VERSION') && 'static' !== $checks) { WP_CLI::line('Setting up runtime environment.'); }
+	}
+}
+X);
+echo '{"made":true}';
+"""
+LEFT = "echo json_encode(array('left' => file_exists(WP_CONTENT_DIR . '/object-cache.php')));"
+
+
+def left_out(why):
+    def judge(document):
+        equal(document["status"], "passed")
+        must(document["runtime"]["ran"] is False and why in document["runtime"]["reason"], f"runtime: {document['runtime']}")
+    return judge
 
 
 def kept(row):
@@ -337,6 +371,7 @@ def finding(row):
     equal(printed(row)["findings"], [{"file": "a.php", "line": 4, "column": 2, "type": "ERROR", "code": "c", "message": "m"}])
 
 
+ACTIVE = Step("wordpress.ensure-plugin-active", {"plugin": SLUG}, has(active=True))
 THEME = "wordpress.theme-check"
 CHECK = "wordpress.plugin-check"
 CHECKS = [
@@ -346,8 +381,23 @@ CHECKS = [
     php(STAND_INS, has(made=True), "stand-ins are put there"),
     Step(CHECK, {"plugin-slug": SLUG}, finding, fails=FAILED, says="found 1 errors", name="a plugin with errors"),
     Step(CHECK, {"plugin-slug": SLUG, "checks": "warn"}, has(status="passed", summary={"errors": 0, "warnings": 1}), name="a plugin with warnings"),
+    Step(CHECK, {"plugin-slug": SLUG, "checks": "warn"}, left_out("has no cli.php"), name="a checker without an early file"),
     Step(CHECK, {"plugin-slug": SLUG, "checks": "odd"}, fails=FAILED, says="did not come to an end", name="an answer that is not understood"),
     Step(CHECK, {"plugin-slug": "no-such"}, fails=INVALID, says="mount it", name="no plugin to check"),
+    php("touch(WP_PLUGIN_DIR . '/plugin-check/composer.json'); echo '{}';", None, "the checker is a checkout"),
+    Step(CHECK, {"plugin-slug": SLUG, "checks": "warn"}, fails=UNSUPPORTED, says="composer install --no-dev", name="a checkout without its libraries"),
+    php(EARLY, has(made=True), "the checker has its libraries and an early file"),
+    Step(CHECK, {"plugin-slug": SLUG, "checks": "warn"}, has(status="passed", runtime={"ran": True}), name="checks that run the plugin are prepared early"),
+    Step("wordpress.plugin-setup", {"slug": SLUG, "action": "deactivate"}, has(active=False), name="the plugin is deactivated"),
+    Step(CHECK, {"plugin-slug": SLUG, "checks": "static"}, left_out("is not active"), name="a plugin that is not active"),
+    Step(CHECK, {"plugin-slug": SLUG, "checks": "fatal"}, fails=FAILED, says="it broke (checks that run the plugin were left out: the plugin is not active", name="a check that was left out is not there"),
+    ACTIVE,
+    Step(CHECK, {"plugin-slug": SLUG, "checks": "static"}, left_out("none of the named checks"), name="checks that do not run the plugin"),
+    Step(CHECK, {"plugin-slug": SLUG, "checks": "fatal"}, fails=FAILED, says="it broke", name="a checker that breaks off"),
+    php(LEFT, has(left=False), "its object cache is gone"),
+    php("file_put_contents(WP_CONTENT_DIR . '/object-cache.php', '<?php // mine'); echo '{}';", None, "an object cache of the guest's"),
+    Step(CHECK, {"plugin-slug": SLUG, "checks": "warn"}, left_out("belongs to something else"), name="no room for the checker's"),
+    php(LEFT, has(left=True), "the guest's own stays"),
     Step(THEME, {"theme": "twentytwentyfive"}, lambda row: equal(printed(row)["summary"]["required"], 1), fails=FAILED, says="1 required", name="a theme with errors"),
     php("update_option('surfaces_theme', 1); echo '{}';", None, "the theme is put right"),
     Step(THEME, {"theme": "twentytwentyfive"}, has(status="passed", checks=1), name="a theme without errors"),
@@ -380,7 +430,6 @@ STATE = [
     Step("wordpress.export-replay-package", {"landing-page": "http://example.org/"}, fails=INVALID, says="path of the site", name="a landing page elsewhere"),
 ]
 
-ACTIVE = Step("wordpress.ensure-plugin-active", {"plugin": SLUG}, has(active=True))
 GROUPS = [
     Group("surfaces", [ACTIVE, *DATABASE, *CONTENT, *INVENTORIES, *BLOCKS, *STATE], fixture=SLUG),
     Group("pages", [ACTIVE, crud({"operation": "create", "type": "user", "data": {"user_login": "bob", "user_email": "bob@example.org", "role": "subscriber"}}, name="a subscriber"), *PAGES], fixture=SLUG),

@@ -12,6 +12,9 @@ namespace WPCodebox\Guest\Command;
 /** Findings that are told. */
 const PLUGIN_CHECK_FINDINGS = 1000;
 
+/** What the checker's own object-cache.php defines. */
+const PLUGIN_CHECK_DROP_IN = 'WP_PLUGIN_CHECK_OBJECT_CACHE_DROPIN_VERSION';
+
 /**
  * Runs it.
  *
@@ -33,16 +36,33 @@ function plugin_check( Arguments $arguments ): array {
 	if ( array() === $tool ) {
 		throw Refusal::unsupported( 'the plugin Plugin Check is not in this guest, and a guest downloads nothing: mount its directory readonly at /wordpress/wp-content/plugins/plugin-check' );
 	}
+	$place = WP_PLUGIN_DIR . '/plugin-check';
+	if ( ( is_file( "$place/composer.json" ) || is_file( "$place/cli.php" ) ) && ! is_file( "$place/vendor/autoload.php" ) ) {
+		throw Refusal::unsupported( 'the mounted Plugin Check is a checkout without its libraries (vendor/): run composer install --no-dev in it, or mount the released plugin' );
+	}
 	wp_set_current_user( 1 );
 	$active = activate_plugin( 'plugin-check/' . $tool[0] );
 	if ( is_wp_error( $active ) && 'unexpected_output' !== $active->get_error_code() ) {
 		throw Refusal::failed( 'WordPress could not activate Plugin Check: ' . cut( wp_strip_all_tags( $active->get_error_message() ), 500 ) );
 	}
-	$command = array( 'wp', 'plugin', 'check', $slug, '--format=json' );
+	// The guest's wp puts --path first, and the checker knows its own command only by the first two arguments.
+	$root    = (string) getenv( 'CODEBOX_ROOT' );
+	$command = array( 'php', "$root/opt/codebox/wp-cli.phar", 'plugin', 'check', $slug, '--format=json', "--path=$root/wordpress" );
 	if ( $checks ) {
 		$command[] = '--checks=' . implode( ',', $checks );
 	}
+	// Checks that run the plugin have to be prepared before WordPress loads plugins, this one among them.
+	$early = is_file( "$place/cli.php" );
+	if ( $early ) {
+		$command[] = "--require=$place/cli.php";
+	}
+	$drop_in = WP_CONTENT_DIR . '/object-cache.php';
+	$foreign = is_file( $drop_in ) && ! plugin_check_owns( $drop_in );
 	list( $status, $stdout, $stderr ) = run_program( $command );
+	// The checker removes its object cache at its end, which an error or a signal takes from it.
+	if ( is_file( $drop_in ) && plugin_check_owns( $drop_in ) ) {
+		unlink( $drop_in );
+	}
 
 	$document = array(
 		'schema'  => 'wp-codebox/plugin-check/v1',
@@ -53,11 +73,15 @@ function plugin_check( Arguments $arguments ): array {
 			'version' => (string) ( get_plugins( '/plugin-check' )[ $tool[0] ]['Version'] ?? '' ),
 		),
 		'checks'  => $checks,
+		'runtime' => plugin_check_runtime( $stdout, $slug, $checks, $early, $foreign ),
 	);
 	leave( "plugin-check-$slug.raw.txt", mb_scrub( substr( $stdout, 0, 1 << 20 ), 'UTF-8' ), 'plugin-check', 'text/plain' );
 	$findings = plugin_check_findings( $stdout );
 	if ( 0 !== $status || null === $findings ) {
-		throw Refusal::failed( sprintf( 'Plugin Check did not come to an end (status %d): %s', $status, cut( trim( '' !== trim( $stderr ) ? $stderr : $stdout ), 500 ) ), $document );
+		$said = cut( trim( '' !== trim( $stderr ) ? $stderr : $stdout ), 500 );
+		// Of a check that it left out, the checker says that there is none.
+		$left = $document['runtime']['ran'] ? '' : sprintf( ' (checks that run the plugin were left out: %s)', $document['runtime']['reason'] );
+		throw Refusal::failed( sprintf( 'Plugin Check did not come to an end (status %d): %s%s', $status, $said, $left ), $document );
 	}
 	$errors    = count( array_filter( $findings, static fn ( array $finding ): bool => 'ERROR' === $finding['type'] ) );
 	$document += array(
@@ -73,6 +97,43 @@ function plugin_check( Arguments $arguments ): array {
 	}
 	$document['status'] = 'passed';
 	return $document;
+}
+
+/**
+ * Whether an object-cache.php is the one that the checker puts there.
+ *
+ * @param string $file The file.
+ */
+function plugin_check_owns( string $file ): bool {
+	return str_contains( (string) file_get_contents( $file ), PLUGIN_CHECK_DROP_IN );
+}
+
+/**
+ * Whether checks that run the plugin were run, which the checker leaves out without a word.
+ *
+ * @param string       $stdout  Output.
+ * @param string       $slug    Plugin.
+ * @param list<string> $checks  Checks that were named.
+ * @param bool         $early   Whether the checker could prepare them.
+ * @param bool         $foreign Whether another object-cache.php is in its place.
+ * @return array{ran: bool, reason?: string}
+ */
+function plugin_check_runtime( string $stdout, string $slug, array $checks, bool $early, bool $foreign ): array {
+	if ( 1 === preg_match( '/^Setting up runtime environment\.\s*$/m', $stdout ) ) {
+		return array( 'ran' => true );
+	}
+	$active = array_filter( array_keys( get_plugins( "/$slug" ) ), static fn ( string $file ): bool => is_plugin_active( "$slug/$file" ) );
+	$reason = match ( true ) {
+		! $early           => 'this version of Plugin Check has no cli.php, which prepares them before WordPress loads plugins',
+		$foreign           => 'wp-content/object-cache.php belongs to something else, and Plugin Check needs that name',
+		array() === $active => 'the plugin is not active: activate it with wordpress.plugin-setup first',
+		array() !== $checks => 'Plugin Check ran none of the named checks at run time',
+		default            => 'Plugin Check left them out',
+	};
+	return array(
+		'ran'    => false,
+		'reason' => $reason,
+	);
 }
 
 /**

@@ -348,7 +348,7 @@ pub(super) const ROWS: &[Row] = &[
         text("plugin-slug", "Directory of the plugin below wp-content/plugins.").required(),
         text("checks", "Only these checks, separated by commas."),
     ])
-    .prints("JSON {schema, status, plugin, tool, summary, findings}")
+    .prints("JSON {schema, status, plugin, tool, runtime: {ran, reason}, summary, findings}")
     .schema("wp-codebox/plugin-check/v1"),
     Row::new(
         "wordpress.plugin-setup",
