@@ -167,7 +167,7 @@ final class Artifacts
 
     /**
      * Verifies any bundle directory: `wp-codebox/artifact-bundle-verification/v1`
-     * with `valid`, all `violations`, `signature` {status, key_id?, coverage?} and, when the manifest
+     * with `bundleDirectory` (its path), `valid`, all `violations`, `signature` {status, key_id?, coverage?} and, when the manifest
      * could be read, `manifest` and `manifest_sha256`. `coverage` of a signature that holds:
      * `manifest`, or `files` when an earlier version signed and keys of the manifest beside its
      * identity, runtime and list of files are not signed.

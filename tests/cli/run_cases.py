@@ -257,6 +257,7 @@ def tampered_bundle(bench):
     answer = bench.call(*verify).expect(0)
     must(answer.json["valid"] is True, "it does not verify")
     must(answer.json["signature"]["coverage"] == "manifest", str(answer))
+    must(answer.json["bundleDirectory"] == os.path.realpath(path), str(answer))
     patch = os.path.join(path, "files", "patch.diff")
     with open(patch, "rb") as file:
         original = file.read()
@@ -298,7 +299,11 @@ def preflight(bench):
     base = ["artifacts", "apply-preflight", "--bundle", path, "--state", bench.state, "--json"]
     must(bench.call(*base).exit == 1, "no approved file was accepted")
     must(bench.call(*base, "--approved-file", "/workspace/plugin/other.txt").exit == 1, "an unknown file was accepted")
+    refused = bench.call(*base, "--approved-file", "/workspace/plugin/other.txt").json
     answer = bench.call(*base, "--approved-files", "/workspace/plugin/b.txt").expect(0)
+    for document in (refused, answer.json):
+        named = {document["bundleDirectory"], document["verification"]["bundleDirectory"]}
+        must(named == {os.path.realpath(path)}, str(named))
     must("lib/a.txt" not in json.dumps(answer.json.get("patch", "")), "the patch has an unapproved file")
     bench.call("artifact", "verify", "--bundle", path, "--state", bench.state).expect(0)
     must(bench.call("artifacts", "verify", "--bundle", bench.directory + "/absent", "--json").exit == 1, "no bundle verified")

@@ -26,7 +26,9 @@ caught( static fn() => Artifacts::contentDigest( $directory, [ '../x' ] ) );
 caught( static fn() => Artifacts::contentDigest( '/nonexistent' ) );
 
 $good = Artifacts::verify( $directory );
-echo json_encode( array_diff_key( $good, [ 'manifest' => 1, 'manifest_sha256' => 1 ] ), JSON_UNESCAPED_SLASHES ), "\n";
+echo json_encode( array_diff_key( $good, [ 'bundleDirectory' => 1, 'manifest' => 1, 'manifest_sha256' => 1 ] ), JSON_UNESCAPED_SLASHES ), "\n";
+// The path, whatever way the caller spelt it.
+var_dump( $good['bundleDirectory'] === realpath( $directory ), Artifacts::verify( "$directory/../" . basename( $directory ) )['bundleDirectory'] === realpath( $directory ) );
 var_dump( $good['manifest_sha256'] === hash_file( 'sha256', "$directory/manifest.json" ), $good['manifest']['id'] === $id );
 
 $tampered = [
@@ -71,7 +73,9 @@ bool(true)
 IntegrityException wp_codebox_artifact_verification_failed
 IntegrityException wp_codebox_artifact_verification_failed
 NotFoundException wp_codebox_artifact_not_found
-{"schema":"wp-codebox/artifact-bundle-verification/v1","bundleDirectory":".","valid":true,"violations":[],"signature":{"status":"unsigned"}}
+{"schema":"wp-codebox/artifact-bundle-verification/v1","valid":true,"violations":[],"signature":{"status":"unsigned"}}
+bool(true)
+bool(true)
 bool(true)
 bool(true)
 patch changed: false digest-mismatch file-hash-mismatch

@@ -97,7 +97,9 @@ def worked_workspace(bench):
     """The change of a workspace is a patch that applies to the directory that it was made of."""
     answer, bundle, directory = worked(bench, "workspace")
     must(answer.json["declaredArtifacts"][0]["json"] == {"notes": open(os.path.join(directory, "notes/note.txt"), encoding="utf-8").read().strip()}, "the declared file is another")
-    must(answer.json["verification"]["valid"] is True, "it was not verified")
+    verification = answer.json["verification"]
+    must(verification["valid"] is True, "it was not verified")
+    must(verification["bundleDirectory"] == bundle, f"{verification['bundleDirectory']} is not {bundle}")
     must(answer.json["workspacePolicy"]["passed"] is True, str(answer.json["workspacePolicy"]))
     paths = [row["path"] for row in answer.json["changedFiles"]]
     must(paths == ["/workspace/site/report.json"], f"changed {paths}")

@@ -73,9 +73,11 @@ impl Artifacts {
             let options = VerifyOptions {
                 trusted: trusted_keys(&Settings::checked()?)?,
             };
-            let directory = open(directory.utf8("directory")?)?;
-            let verification = bundles::verify_bundle(&directory, &options);
-            Ok(Answer(verification_answer(&verification)))
+            let path = directory.utf8("directory")?;
+            let verification = bundles::verify_bundle(&open(path)?, &options);
+            let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.into());
+            let path = path.to_string_lossy();
+            Ok(Answer(verification_answer(&verification, &path)))
         })
     }
 
@@ -137,7 +139,8 @@ impl Artifacts {
             let mut answer = json!(checked);
             answer["run_id"] = json!(bundle.row.run_id);
             answer["signature"] = signature_answer(&checked.signature);
-            answer["verification"] = verification_answer(&checked.verification);
+            let directory = site.directory(bundle.row.run_id.as_str());
+            answer["verification"] = verification_answer(&checked.verification, &directory);
             Ok(Answer(answer))
         })
     }
@@ -316,10 +319,12 @@ impl Site {
             let _owner = state.as_owner();
             bundles::import(&self.store, members, &options.rules).map_err(|e| e.body())?
         };
+        let directory = self.directory(imported.run_id.as_str());
+        let verification = verification_answer(&imported.verification, &directory);
         Ok(Answer(transfer::imported(
             &imported,
-            self.directory(imported.run_id.as_str()),
-            verification_answer(&imported.verification),
+            directory,
+            verification,
         )))
     }
 
@@ -395,8 +400,9 @@ fn signature_answer(signature: &SignatureReport) -> Value {
     answer
 }
 
-fn verification_answer(verification: &Verification) -> Value {
+fn verification_answer(verification: &Verification, directory: &str) -> Value {
     let mut answer = json!(verification);
+    answer["bundleDirectory"] = json!(directory);
     if let Some(map) = answer.as_object_mut() {
         map.shift_remove("manifestSha256");
         map.insert(

@@ -74,7 +74,8 @@ final class ApplyPayload {
 			'patch'                   => (string) $checked['patch'],
 			'patch_sha256'            => (string) $checked['patch_sha256'],
 			'artifact_content_digest' => $checked['content_digest'],
-			'artifact_verification'   => $checked['verification'],
+			// Host paths are the operator's; this goes to hooks and pending actions.
+			'artifact_verification'   => array_diff_key( (array) $checked['verification'], [ 'bundleDirectory' => 1 ] ),
 			'changed_files'           => $checked['changed_files'],
 			'mount_patches'           => $checked['mount_patches'] ?? [],
 			'manifest_sha256'         => (string) $checked['manifest_sha256'],

@@ -74,7 +74,8 @@ final class ReviewService {
 			$this->assert_may( $action, $authority );
 			$artifact     = $this->artifacts->artifact( $input );
 			$verification = Artifacts::verify( (string) $artifact['directory'] );
-			unset( $verification['manifest'] );
+			// Host paths are the operator's; this goes to hooks and callers.
+			unset( $verification['manifest'], $verification['bundleDirectory'] );
 			$decision = $this->decisions->document( $action, $input, $artifact, $verification );
 			$record   = $this->decisions->record( $decision );
 			if ( ReviewDecision::APPROVE === $action ) {

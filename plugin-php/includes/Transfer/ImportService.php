@@ -95,7 +95,13 @@ final class ImportService {
 		} catch ( Throwable $thrown ) {
 			throw $this->audit->failure( 'import', $record, $thrown );
 		}
-		$verification = array_diff_key( (array) $taken['verification'], [ 'manifest' => 1 ] );
+		$verification = array_diff_key(
+			(array) $taken['verification'],
+			[
+				'manifest'        => 1,
+				'bundleDirectory' => 1,
+			]
+		);
 		$signature    = (array) ( $verification['signature'] ?? [ 'status' => 'unsigned' ] );
 		$known        = array_intersect_key( $taken, array_flip( [ 'artifact_id', 'run_id', 'manifest_sha256' ] ) );
 		$audit        = $this->audit->write(

@@ -64,6 +64,7 @@ return static function ( Harness $t ): void {
 			$t->same( $fields, array_keys( $seen ) );
 			$t->same( [ $made['artifact_id'], 'Jo Reviewer', null, [ rtrim( $target, '/' ) => realpath( rtrim( $plugin, '/' ) ) ] ], [ $seen['artifact_id'], $seen['approver'], $seen['apply_target'], $seen['targets'] ] );
 			$t->same( [ hash( 'sha256', $seen['patch'] ), $done['patch_sha256'], true ], [ $seen['patch_sha256'], $seen['patch_sha256'], $seen['artifact_verification']['valid'] ] );
+			$t->true( ! isset( $seen['artifact_verification']['bundleDirectory'] ), 'a path of the host' );
 			$t->same( hash( 'sha256', $seen['mount_patches'][0]['patch'] ), $seen['mount_patches'][0]['sha256'] );
 		}
 	);

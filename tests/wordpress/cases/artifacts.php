@@ -29,6 +29,7 @@ return static function ( Harness $t ): void {
 			}
 			$seen = $t->ok( $t->ability( 'inspect-artifact', [ 'artifact_id' => $id ] ) );
 			$t->same( [ 'wp-codebox/artifact-inspection/v1', true, [], 'signed-by-this-host' ], [ $seen['schema'], $seen['verification']['valid'], $seen['verification']['violations'], $seen['verification']['signature']['status'] ] );
+			$t->same( realpath( $seen['artifact']['directory'] ), $seen['verification']['bundleDirectory'] );
 			$t->same( $made['run']['manifest_sha256'], $seen['manifest_sha256'] );
 			$t->same( hash_file( 'sha256', $made['artifacts'] . '/manifest.json' ), $seen['manifest_sha256'] );
 		}

@@ -37,6 +37,7 @@ return static function ( Harness $t ): void {
 					}
 					$done = $t->ok( $review( $made, [ 'action' => $action, 'reason' => 'Not like this.', 'context' => [ 'ticket' => 7 ] ] ) );
 					$t->same( [ true, 'wp-codebox/artifact-review-result/v1', $action, 'good' === $state ], [ $done['success'], $done['schema'], $done['action'], $done['verification']['valid'] ], $state );
+					$t->true( ! isset( $done['verification']['bundleDirectory'] ), 'a path of the host' );
 					$t->same( [ 'wp-codebox/default-review-decision', $action ], [ $done['result']['adapter'], $done['result']['status'] ] );
 					$t->same( [ 'Not like this.', [ 'ticket' => 7 ], 'admin' ], [ $done['decision']['reason'], $done['decision']['context'], $done['decision']['approver']['login'] ] );
 					$t->same( $done['decision'], $done['message']['decision'] );
@@ -137,6 +138,7 @@ return static function ( Harness $t ): void {
 			$t->same( [ 'wp-codebox/artifact-review-result/v1', 'test', 'queued', 7 ], [ $done['result']['schema'], $done['result']['adapter'], $done['result']['status'], $done['result']['ticket'] ] );
 			$t->same( [ 'decision', 'message', 'artifact', 'artifact_verification' ], array_keys( $seen ) );
 			$t->same( [ 'approve', [ $file ], 'wp-codebox:artifact-review-decision', $made['run']['run_id'], true ], [ $seen['decision']['action'], $seen['decision']['approved_files'], $seen['message']['type'], $seen['artifact']['run_id'], $seen['artifact_verification']['valid'] ] );
+			$t->true( ! isset( $seen['artifact_verification']['bundleDirectory'] ), 'a path of the host' );
 			$t->contains( "'helo'", $text() );
 		}
 	);

@@ -35,6 +35,7 @@ return static function ( Harness $t ): void {
 					$t->same( [ 'artifact_id' => $made['artifact_id'], 'run_id' => $made['run']['run_id'], 'approved_files' => [ $file ], 'manifest_sha256' => $made['run']['manifest_sha256'], 'approver' => 'Jo' ], $action['apply_input'] );
 					$preview = $action['preview_data'];
 					$t->same( [ 'wp-codebox/pending-apply-preview/v1', $made['artifact_id'], true, [ $file ], [ $file ] ], [ $preview['schema'], $preview['artifact_id'], $preview['verification']['valid'], $preview['approved_files'], array_column( $preview['changed_files'], 'path' ) ] );
+					$t->true( ! isset( $preview['verification']['bundleDirectory'] ), 'a path of the host' );
 					$t->true( isset( $preview['content_digest'], $preview['created_at'], $preview['test_results'], $preview['review'] ), 'the preview lacks something' );
 					$results = json_decode( (string) file_get_contents( getenv( 'TEST_ROOT' ) . '/abilities/schemas/test-results.v1.schema.json' ), true );
 					$t->same( true, rest_validate_value_from_schema( $preview['test_results'], $results, 'test_results' ), (string) json_encode( $preview['test_results'] ) );

@@ -66,6 +66,7 @@ return static function ( Harness $t ): void {
 			$same    = $t->ok( $import( [ 'archive' => $archive, 'metadata' => [ 'from' => 'here' ] ] ) );
 			$t->same( [ true, 'wp-codebox/artifact-result-envelope/v1', 'import-artifact-bundle', 'existing', $made['artifact_id'], $made['run']['run_id'], true, [ 'from' => 'here' ] ], [ $same['success'], $same['schema'], $same['operation'], $same['status'], $same['artifact_id'], $same['run_id'], $same['trusted'], $same['metadata'] ] );
 			$t->same( [ true, 'signed-by-this-host', 'archive' ], [ $same['verification']['valid'], $same['verification']['signature']['status'], $same['source']['kind'] ] );
+			$t->true( ! isset( $same['verification']['bundleDirectory'] ), 'a path of the host' );
 			$discard( $made );
 			$t->error( 'wp_codebox_artifact_not_found', 404, $t->ability( 'get-artifact', [ 'artifact_id' => $made['run']['run_id'] ] ) );
 			$new = $t->ok( $import( [ 'archive' => $archive, 'expected_artifact_id' => $made['artifact_id'], 'expected_content_digest' => substr( $made['artifact_id'], -64 ) ] ) );

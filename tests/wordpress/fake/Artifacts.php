@@ -42,6 +42,7 @@ final class Artifacts {
 		$signature = getenv( 'WP_CODEBOX_FAKE_SIGNATURE' ) ?: 'signed-by-this-host';
 		return [
 			'schema'          => 'wp-codebox/artifact-bundle-verification/v1',
+			'bundleDirectory' => $directory,
 			'valid'           => [] === $violations,
 			'violations'      => $violations,
 			'signature'       => [

@@ -42,8 +42,8 @@ pub struct VerifyOptions {
 pub struct Verification {
     /// The schema id.
     pub schema: &'static str,
-    /// Always `.`: the caller knows where it is.
-    pub bundle_directory: &'static str,
+    /// `.`, since a directory is opened and has no name; a caller that shows it names its path.
+    pub bundle_directory: String,
     /// Whether there is no violation.
     pub valid: bool,
     /// All of them.
@@ -76,7 +76,7 @@ pub fn verify_bundle(bundle: &Dir, options: &VerifyOptions) -> Verification {
 pub(crate) fn verify_keeping(bundle: &Dir, options: &VerifyOptions) -> Verified {
     let mut verification = Verification {
         schema: schema_id::BUNDLE_VERIFICATION,
-        bundle_directory: ".",
+        bundle_directory: ".".to_owned(),
         valid: false,
         violations: Vec::new(),
         manifest: None,

@@ -22,7 +22,7 @@ pub(crate) fn main(output: &Output, command: ArtifactsCommand) -> ExitCode {
 }
 
 /// A link named by the caller is followed; inside the bundle none is.
-fn open(bundle: &Path) -> Result<Dir, ErrorBody> {
+fn open(bundle: &Path) -> Result<(Dir, String), ErrorBody> {
     let fail = |why: String| {
         ErrorBody::new(
             ErrorCode::ArtifactNotFound,
@@ -30,7 +30,8 @@ fn open(bundle: &Path) -> Result<Dir, ErrorBody> {
         )
     };
     let path = bundle.canonicalize().map_err(|e| fail(e.to_string()))?;
-    Dir::open(&path).map_err(|e| fail(e.to_string()))
+    let dir = Dir::open(&path).map_err(|e| fail(e.to_string()))?;
+    Ok((dir, path.to_string_lossy().into_owned()))
 }
 
 /// The host's key counts when the caller can read it; without it a signature is `signed-by-unknown`.
@@ -54,7 +55,9 @@ fn options(state: Option<&Path>) -> Result<VerifyOptions, ErrorBody> {
 }
 
 fn verify(output: Output, args: &VerifyArgs) -> Result<ExitCode, ErrorBody> {
-    let verification = verify_bundle(&open(&args.of.bundle)?, &options(args.of.state.as_deref())?);
+    let (bundle, path) = open(&args.of.bundle)?;
+    let mut verification = verify_bundle(&bundle, &options(args.of.state.as_deref())?);
+    verification.bundle_directory = path;
     if output.is_json() {
         output.document(&serde_json::to_value(&verification).unwrap_or_default());
     } else {
@@ -98,7 +101,7 @@ fn apply_preflight(output: Output, args: &PreflightArgs) -> Result<ExitCode, Err
         .chain(&args.approved_files)
         .cloned()
         .collect();
-    let bundle = open(&args.of.bundle)?;
+    let (bundle, path) = open(&args.of.bundle)?;
     let options = options(args.of.state.as_deref())?;
     // Looking at somebody else's bundle is no apply: only a broken signature stops it.
     let signatures = if args.of.state.is_some() {
@@ -113,7 +116,8 @@ fn apply_preflight(output: Output, args: &PreflightArgs) -> Result<ExitCode, Err
         ..PreflightRequest::default()
     };
     match preflight(&bundle, &request) {
-        Ok(ready) => {
+        Ok(mut ready) => {
+            ready.verification.bundle_directory = path;
             if output.is_json() {
                 output.document(&ready_document(&ready));
             } else {
@@ -131,10 +135,11 @@ fn apply_preflight(output: Output, args: &PreflightArgs) -> Result<ExitCode, Err
                 output.failure("artifacts apply-preflight", &body);
                 return Ok(ExitCode::from(1));
             }
-            let verification = verify_bundle(&bundle, &options);
+            let mut verification = verify_bundle(&bundle, &options);
+            verification.bundle_directory = path;
             output.document(&json!({
                 "schema": schema_id::BUNDLE_APPLY_PREFLIGHT,
-                "bundleDirectory": ".",
+                "bundleDirectory": verification.bundle_directory,
                 "ready": false,
                 "violations": verification.violations,
                 "verification": verification,
@@ -148,7 +153,7 @@ fn apply_preflight(output: Output, args: &PreflightArgs) -> Result<ExitCode, Err
 fn ready_document(ready: &Preflight) -> Value {
     json!({
         "schema": schema_id::BUNDLE_APPLY_PREFLIGHT,
-        "bundleDirectory": ".",
+        "bundleDirectory": ready.verification.bundle_directory,
         "ready": true,
         "violations": ready.verification.violations,
         "verification": ready.verification,

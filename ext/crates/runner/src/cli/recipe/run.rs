@@ -164,11 +164,12 @@ fn verify(recipe: &Recipe, result: &RunResult) -> Option<Verified> {
     if wanted == Demand::Off {
         return None;
     }
-    let found = result
-        .artifacts
-        .as_ref()
-        .and_then(|bundle| Dir::open(std::path::Path::new(&bundle.path)).ok())
-        .map(|bundle| verify_bundle(&bundle, &VerifyOptions::default()));
+    let found = result.artifacts.as_ref().and_then(|bundle| {
+        let directory = Dir::open(std::path::Path::new(&bundle.path)).ok()?;
+        let mut verification = verify_bundle(&directory, &VerifyOptions::default());
+        verification.bundle_directory.clone_from(&bundle.path);
+        Some(verification)
+    });
     let valid = found.as_ref().is_some_and(|v| v.valid);
     let verdict = (wanted == Demand::Strict && !valid).then(|| {
         ErrorBody::new(
