@@ -1,8 +1,10 @@
 """Secrets: the host gets the value, the guest and everything that is kept do not."""
 
 import base64
+import html
 import json
 import os
+import quopri
 import resource
 import secrets
 import signal
@@ -14,8 +16,8 @@ import urllib.parse
 from client_cases import bundle, policy, rows, run, said, start_arguments
 from harness import must, slain
 
-#: Not one alike: a slash, a quote and a plus, so that each escaping spells it differently.
-VALUE = f'k"/+{secrets.token_hex(12)}=end'
+#: Not one alike: a slash, quotes, a plus and an ampersand, so that each escaping spells it differently.
+VALUE = f'k"/+\'&{secrets.token_hex(12)}=end'
 SECOND = f"other{secrets.token_hex(12)}"
 
 
@@ -23,7 +25,9 @@ def forms(value):
     """Every spelling looked for."""
     data = value.encode()
     found = {"raw": data, "reversed": data[::-1], "hex": data.hex().encode(), "url": urllib.parse.quote(value, safe="").encode(),
-             "json": json.dumps(value)[1:-1].encode(), "json-slash": json.dumps(value)[1:-1].replace("/", "\\/").encode()}
+             "json": json.dumps(value)[1:-1].encode(), "json-slash": json.dumps(value)[1:-1].replace("/", "\\/").encode(),
+             "uri-component": urllib.parse.quote(value, safe="!~*'()").encode(), "html": html.escape(value).encode(),
+             "quoted-printable": quopri.encodestring(data).strip()}
     for shift in range(3):
         whole = base64.b64encode(b"\0" * shift + data)
         found[f"base64-{shift}"] = whole[4 if shift else 0:][:(len(data) - 3) // 3 * 4 - 4]
@@ -157,6 +161,34 @@ def the_value_reaches_its_host_and_nothing_else(bench):
     must([row["secrets"] for row in log if row["path"] == "/auth"] == [["API_KEY"]], json.dumps(log))
 
 
+STORED = r"""
+say store web -H "Authorization: Bearer $API_KEY" "$CODEBOX_EGRESS_URL/https/allowed.test/store"
+say back sh -c 'curl -sSi -m 20 "$CODEBOX_EGRESS_URL/https/other.test/stored" | tee back.txt | grep -c "$API_KEY"'
+say lines sh -c 'grep -c "^form " back.txt'
+say gzip web "$CODEBOX_EGRESS_URL/https/other.test/stored-gzip"
+cat back.txt
+"""
+
+
+def a_value_that_was_stored_at_one_host_is_cleaned_at_another(bench):
+    def written(text):
+        # The search looks for the middle of base64 only; a host sends all of it.
+        whole = {f"base64-{shift}": base64.b64encode(b"\0" * shift + text.encode()) for shift in range(3)}
+        return list({**forms(text), **whole}.values())
+
+    bench.world.stored = written
+    answer, lines = run(bench, STORED, *ALLOW, "--secret-env", "API_KEY=allowed.test", environment={"API_KEY": VALUE})
+    answer.expect(0)
+    must(bench.world.seen(path="/store")[-1]["headers"].get("authorization") == f"Bearer {VALUE}", "control: the value never arrived")
+    sent = len(written(VALUE))
+    must(int(lines["lines"]) == sent, f"control: {sent} spellings were sent back: {lines}")
+    # Each line, and a header.
+    must(int(lines["back"]) == sent + 1, f"{lines}\n{answer}")
+    must(lines["gzip"].startswith("502 ") and "response-encoded" in lines["gzip"], str(lines))
+    kept = list(files(bundle(bench, answer))) + [("stdout", answer.stdout.encode())]
+    must(find(VALUE, kept) == [] and "REDACTED" not in answer.stdout, f"the guest got it: {answer}")
+
+
 def guest_files(pid):
     """Small files that the guest wrote, through its root."""
     places = []
@@ -260,5 +292,6 @@ def secrets_need_a_policy_a_host_and_a_variable(bench):
         must(VALUE not in answer.stdout + answer.stderr and SECOND not in answer.stdout + answer.stderr, f"{flags}: quoted")
 
 
-CASES = [the_value_reaches_its_host_and_nothing_else, an_exposed_value_is_in_the_guest_and_in_nothing_that_is_kept,
+CASES = [the_value_reaches_its_host_and_nothing_else, a_value_that_was_stored_at_one_host_is_cleaned_at_another,
+         an_exposed_value_is_in_the_guest_and_in_nothing_that_is_kept,
          a_value_in_the_patch_blocks_the_run, nobody_of_the_same_user_may_look_into_the_runner, secrets_need_a_policy_a_host_and_a_variable]

@@ -49,6 +49,8 @@ class World:
         self.directory = tempfile.mkdtemp(prefix="codebox-egress.")
         os.chmod(self.directory, 0o755)
         self.requests = []
+        #: What /store was sent, and how /stored writes it.
+        self.kept, self.stored = "", lambda text: [text.encode()]
         self.lock = threading.Lock()
         #: A request to /hold waits for this, so that a test can look around meanwhile.
         self.held, self.release = threading.Event(), threading.Event()
@@ -137,6 +139,11 @@ class World:
             headers = {"X-Echo": request.headers.get("Authorization") or "none"}
         elif path == "/echo-json":
             text = json.dumps({"you said": request.headers.get("Authorization")}) + "\n"
+        elif path == "/store":
+            self.kept = (request.headers.get("Authorization") or "").removeprefix("Bearer ")
+        elif path.startswith("/stored"):
+            text = "".join(f"form {form.decode()}\n" for form in self.stored(self.kept))
+            headers = {"X-Stored": self.kept, **({"Content-Encoding": "gzip"} if path == "/stored-gzip" else {})}
         elif path == "/hold":
             self.held.set()
             self.release.wait(90)

@@ -18,6 +18,7 @@ mod redaction;
 mod runtime_policy;
 mod secrets;
 mod shell_hint;
+mod spellings;
 mod tools;
 
 pub use agent_presets::{
@@ -53,6 +54,7 @@ pub use redaction::{Finding, Redactor, SECRET_MIN_BYTES};
 pub use runtime_policy::{PolicyError, defaults, parse, validate};
 pub use secrets::{SecretError, SecretUse, check_secrets, is_exposed, is_secret_name};
 pub use shell_hint::shell_hint;
+pub use spellings::{Spelled, SpellingSearch, Spellings};
 pub use tools::{
     BuiltinTool, OfferedTool, RUN_TERMINAL_COMMAND, RefusalReason, TOOLS, ToolAccess,
     ToolDescriptor, ToolKind, ToolNeed, ToolPolicyError, ToolRefusal, ToolSet, builtin_tool,

@@ -1,19 +1,14 @@
 //! Redaction of secrets in text and bytes, and detection where text must stay as it is.
 //!
-//! Known token forms are found by pattern, configured values by every spelling in
-//! which they commonly travel: as they are, base64, hex, URL-encoded, JSON-escaped and
-//! backwards. The whole input is searched at once; whoever has only a piece of it asks
-//! [`Redactor::safe_cut`] how much may be searched and shown already.
+//! Known token forms are found by pattern, configured values in every spelling of
+//! [`Spellings`]. The whole input is searched at once; a caller that has only a piece of it
+//! asks [`Redactor::safe_cut`] how much may be searched and shown already.
 
-mod forms;
-
-use forms::spellings;
-use memchr::memmem::Finder;
+use crate::Spellings;
 use once_cell::sync::Lazy;
 use regex::bytes::Regex;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use wp_codebox_contracts::ErrorBody;
 
 struct Pattern {
@@ -58,17 +53,13 @@ pub struct Finding {
 pub const SECRET_MIN_BYTES: usize = 8;
 
 /// Replaces secrets by `[REDACTED:<kind>]`.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Redactor {
-    /// Longest first.
-    values: Vec<Finder<'static>>,
+    values: Spellings,
 }
 
-impl std::fmt::Debug for Redactor {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Redactor({} forms)", self.values.len())
-    }
-}
+/// Where a secret begins, where it has ended, and its kind.
+type Span = (usize, usize, &'static str);
 
 impl Redactor {
     /// A redactor for known forms and these values. Values shorter than 8 bytes,
@@ -88,18 +79,8 @@ impl Redactor {
             .iter()
             .map(|value| value.trim())
             .filter(|value| !value.bytes().all(|b| b.is_ascii_digit()));
-        let all: BTreeSet<Vec<u8>> = values
-            .chain(secrets)
-            .filter(|value| value.len() >= SECRET_MIN_BYTES)
-            .flat_map(spellings)
-            .collect();
-        let mut all: Vec<Vec<u8>> = all.into_iter().collect();
-        all.sort_by_key(|form| std::cmp::Reverse(form.len()));
         Self {
-            values: all
-                .iter()
-                .map(|form| Finder::new(form).into_owned())
-                .collect(),
+            values: Spellings::of(values.chain(secrets)),
         }
     }
 
@@ -148,7 +129,7 @@ impl Redactor {
     /// The bytes with every secret replaced.
     #[must_use]
     pub fn redact_bytes<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
-        let spans = self.spans(bytes);
+        let (spans, _) = self.spans(bytes);
         if spans.is_empty() {
             return Cow::Borrowed(bytes);
         }
@@ -169,6 +150,7 @@ impl Redactor {
     #[must_use]
     pub fn find(&self, bytes: &[u8]) -> Option<Finding> {
         self.spans(bytes)
+            .0
             .first()
             .map(|&(offset, _, kind)| Finding { kind, offset })
     }
@@ -178,37 +160,23 @@ impl Redactor {
     /// to come.
     #[must_use]
     pub fn safe_cut(&self, bytes: &[u8], wanted: usize) -> usize {
-        let cut = wanted.min(self.open_end(bytes));
-        self.spans(bytes)
+        let (spans, open) = self.spans(bytes);
+        let cut = wanted.min(open);
+        spans
             .into_iter()
             .find(|&(start, end, _)| start < cut && cut < end)
             .map_or(cut, |(start, _, _)| start)
     }
 
-    /// Where a configured value may begin that is cut off by the end of the bytes.
-    fn open_end(&self, bytes: &[u8]) -> usize {
-        self.values
+    /// Non-overlapping spans in order, overlapping finds being merged, and where a configured
+    /// value may begin that is cut off by the end of the bytes.
+    fn spans(&self, bytes: &[u8]) -> (Vec<Span>, usize) {
+        let search = self.values.search(bytes);
+        let mut found: Vec<Span> = search
+            .found
             .iter()
-            .map(Finder::needle)
-            .filter_map(|value| {
-                let from = bytes.len().saturating_sub(value.len() - 1);
-                (from..bytes.len()).find(|&start| value.starts_with(&bytes[start..]))
-            })
-            .min()
-            .unwrap_or(bytes.len())
-    }
-
-    /// Non-overlapping spans in order; overlapping finds are merged.
-    fn spans(&self, bytes: &[u8]) -> Vec<(usize, usize, &'static str)> {
-        let mut found: Vec<(usize, usize, &'static str)> = Vec::new();
-        for value in &self.values {
-            let size = value.needle().len();
-            found.extend(
-                value
-                    .find_iter(bytes)
-                    .map(|start| (start, start + size, "configured-secret-value")),
-            );
-        }
+            .map(|spelled| (spelled.start, spelled.end, "configured-secret-value"))
+            .collect();
         for pattern in PATTERNS.iter() {
             found.extend(
                 pattern
@@ -218,14 +186,14 @@ impl Redactor {
             );
         }
         found.sort_by_key(|&(start, end, _)| (start, std::cmp::Reverse(end)));
-        let mut merged: Vec<(usize, usize, &'static str)> = Vec::with_capacity(found.len());
+        let mut merged: Vec<Span> = Vec::with_capacity(found.len());
         for span in found {
             match merged.last_mut() {
                 Some(last) if span.0 < last.1 => last.1 = last.1.max(span.1),
                 _ => merged.push(span),
             }
         }
-        merged
+        (merged, search.open)
     }
 }
 
@@ -257,14 +225,15 @@ mod tests {
     }
 
     #[test]
-    fn configured_values_in_every_spelling() {
+    fn configured_values_are_replaced_where_they_are_escaped() {
         let secret = "pa/ss\"word 1 é";
         let redactor = Redactor::new(&[secret.to_owned()]);
-        for spelling in spellings(secret) {
-            let text = [b"x", spelling.as_slice(), b"y"].concat();
-            let clean = redactor.redact_bytes(&text);
-            let shown = String::from_utf8_lossy(&clean).into_owned();
-            assert!(shown.contains("[REDACTED:configured-"), "{text:?} {shown}");
+        for spelling in [secret, r#"pa\/ss\"word 1 \u00e9"#, "pa/ss%22word+1+%c3%a9"] {
+            assert_eq!(
+                redactor.redact(&format!("x{spelling}y")),
+                "x[REDACTED:configured-secret-value]y",
+                "{spelling}"
+            );
         }
         assert_eq!(redactor.redact("pa/ss word"), "pa/ss word");
     }

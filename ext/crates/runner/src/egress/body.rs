@@ -54,7 +54,7 @@ impl Judge for Returning {
             return Err(Broken(self.trace.stopped(reason)));
         }
         Ok(match &mut self.scrubber {
-            Some(scrubber) => scrubber.push(data),
+            Some(scrubber) => scrubber.push(&data),
             None => data,
         })
     }

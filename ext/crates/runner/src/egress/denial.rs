@@ -91,7 +91,7 @@ reasons! {
     /// A secret's value cannot stand where its placeholder stood.
     SecretUnusable = "secret-unusable", Denied, 403, "the value of a secret cannot be put where its placeholder stands";
     /// The host answered in an encoding in which a secret could hide.
-    ResponseEncoded = "response-encoded", Denied, 502, "the host sent a compressed response although none was asked for; a secret's host must answer in the clear";
+    ResponseEncoded = "response-encoded", Denied, 502, "the host sent a compressed response although none was asked for; because the run has secrets, the bridge searches every answer for them, which it cannot do in a compressed one";
     /// The name has no address.
     NameNotFound = "name-not-found", Failed, 502, "the host's name could not be resolved";
     /// No address could be connected to.

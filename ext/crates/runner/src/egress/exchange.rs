@@ -194,11 +194,16 @@ impl Exchange {
             .map_or(Allowed::Public, |model| Allowed::Model(model.base()))
     }
 
-    /// What cleans the response.
+    /// What cleans the response; the guest's own site is no way back to a guest.
     fn scrubber(&self) -> Option<Scrubber> {
-        match self.model() {
-            Some(model) => model.scrubber(),
-            None => self.shared.secrets.scrubber(&self.target.host),
+        match self.target.mode {
+            EgressMode::Site => None,
+            EgressMode::Unknown
+            | EgressMode::Tunnel
+            | EgressMode::Terminate
+            | EgressMode::Absolute
+            | EgressMode::BaseUrl
+            | EgressMode::Model => self.shared.secrets.scrubber(),
         }
     }
 
@@ -226,13 +231,17 @@ impl Exchange {
         let scrubber = self.scrubber();
         if let Some(scrubber) = &scrubber {
             let coded = headers
-                .get(header::CONTENT_ENCODING)
-                .is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"));
+                .get_all(header::CONTENT_ENCODING)
+                .iter()
+                .any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"));
             if coded {
                 return Err(Reason::ResponseEncoded);
             }
             scrubber.headers(&mut headers);
-            headers.remove(header::CONTENT_LENGTH);
+            // The answer to HEAD has the length of a body that does not come.
+            if !body.is_end_stream() {
+                headers.remove(header::CONTENT_LENGTH);
+            }
         }
         let judge = Returning {
             trace: Arc::clone(&self.trace),

@@ -11,7 +11,7 @@ use super::denial::Reason;
 use super::head::Head;
 use super::log::EgressMode;
 use super::route::Target;
-use super::secrets::{Scrubber, Secrets, Swapped};
+use super::secrets::Swapped;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use wp_codebox_contracts::ModelApi;
 use wp_codebox_policy::{Host, ModelBase, Refusal, RequestPath, judge_model_request};
@@ -41,7 +41,6 @@ pub(super) struct Model {
 struct Key {
     name: String,
     value: Zeroizing<String>,
-    secrets: Secrets,
 }
 
 impl Model {
@@ -50,9 +49,8 @@ impl Model {
             base: route.base,
             api: route.api,
             key: route.key.map(|swap: SecretSwap| Key {
-                name: swap.name.clone(),
-                value: swap.value.clone(),
-                secrets: Secrets::new(vec![swap]),
+                name: swap.name,
+                value: swap.value,
             }),
         }
     }
@@ -117,10 +115,5 @@ impl Model {
         headers.insert(name, value);
         swapped.used.push(key.name.clone());
         Ok(swapped)
-    }
-
-    /// What cleans the model's answers; `None` when it has no key.
-    pub(super) fn scrubber(&self) -> Option<Scrubber> {
-        self.key.as_ref().and_then(|key| key.secrets.scrub_all())
     }
 }

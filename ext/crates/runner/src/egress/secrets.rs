@@ -2,32 +2,36 @@
 //!
 //! The guest holds a placeholder. In header values and queries of a request the bridge can
 //! see, it is replaced by the value when the request goes to a host of that secret; towards
-//! any other host it goes on as it is and is worth nothing. Bodies are not touched. What a
-//! secret's host sends back is searched for the value in its usual spellings.
+//! any other host it goes on as it is and is worth nothing. Bodies are not touched. What any
+//! host sends back is searched for every value of the run in all of its [`Spellings`]: a value
+//! that was stored at its own host could be read from another one.
 //!
 //! What this does not stop: a host that hands the value out in a spelling of its own, and
 //! one that echoes what it is sent byte by byte, where a guest could watch for the bytes
-//! that are held back. Bind a secret to hosts that do neither.
+//! that are held back. Bind a secret to hosts that do neither. The bridge sees nothing of what
+//! comes through a tunnel and cleans nothing there.
 
 use super::config::SecretSwap;
 use super::denial::Reason;
 use super::route::Target;
-use aho_corasick::{AhoCorasick, MatchKind};
 use base64::Engine;
-use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use base64::engine::general_purpose::STANDARD;
 use bytes::{Bytes, BytesMut};
-use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use std::sync::Arc;
-use wp_codebox_policy::Host;
+use wp_codebox_policy::{Host, Spellings};
 
 /// Every secret of a bridge.
 pub(super) struct Secrets {
-    rows: Vec<Row>,
+    swaps: Vec<SecretSwap>,
+    known: Arc<Known>,
 }
 
-struct Row {
-    swap: SecretSwap,
-    needles: Arc<Needles>,
+/// The values that no answer may hold.
+struct Known {
+    spellings: Spellings,
+    /// What stands for each of them.
+    placeholders: Vec<String>,
 }
 
 /// What was done to one request.
@@ -42,17 +46,15 @@ pub(super) struct Swapped {
 }
 
 impl Secrets {
-    pub(super) fn new(swaps: Vec<SecretSwap>) -> Self {
-        Self {
-            rows: swaps
-                .into_iter()
-                .filter(|swap| !swap.placeholder.is_empty() && !swap.value.is_empty())
-                .map(|swap| Row {
-                    needles: Arc::new(Needles::new(&swap)),
-                    swap,
-                })
-                .collect(),
-        }
+    /// `key` opens the model; nothing but the answers is its business here.
+    pub(super) fn new(mut swaps: Vec<SecretSwap>, key: Option<&SecretSwap>) -> Self {
+        swaps.retain(|swap| !swap.placeholder.is_empty() && !swap.value.is_empty());
+        let all = || swaps.iter().chain(key);
+        let known = Arc::new(Known {
+            spellings: Spellings::of(all().map(|swap| swap.value.as_str())),
+            placeholders: all().map(|swap| swap.placeholder.clone()).collect(),
+        });
+        Self { swaps, known }
     }
 
     /// Puts values into headers and query, where this target may have them.
@@ -65,7 +67,7 @@ impl Secrets {
             query: target.path.query().map(str::to_owned),
             ..Swapped::default()
         };
-        for Row { swap, .. } in &self.rows {
+        for swap in &self.swaps {
             let entitled = swap
                 .hosts
                 .iter()
@@ -87,7 +89,7 @@ impl Secrets {
             {
                 found = true;
                 if entitled {
-                    *query = query.replace(&swap.placeholder, &percent(&swap.value, Hex::Upper));
+                    *query = query.replace(&swap.placeholder, &percent(&swap.value));
                 }
             }
             if found && entitled {
@@ -99,39 +101,33 @@ impl Secrets {
         Ok(answer)
     }
 
-    /// Names of secrets that are bound to this host, at any port.
-    pub(super) fn bound(&self, host: &Host) -> Vec<String> {
-        self.rows_of(host)
-            .map(|row| row.swap.name.clone())
-            .collect()
-    }
-
-    /// What cleans this host's responses; `None` when no secret is bound to it.
-    pub(super) fn scrubber(&self, host: &Host) -> Option<Scrubber> {
-        let needles: Vec<Arc<Needles>> = self
-            .rows_of(host)
-            .map(|row| Arc::clone(&row.needles))
-            .collect();
-        (!needles.is_empty()).then(|| Scrubber {
-            stages: needles.into_iter().map(Stage::new).collect(),
-        })
-    }
-
-    /// What cleans a response of every secret; `None` when there is none.
-    pub(super) fn scrub_all(&self) -> Option<Scrubber> {
-        (!self.rows.is_empty()).then(|| Scrubber {
-            stages: self
-                .rows
-                .iter()
-                .map(|row| Stage::new(Arc::clone(&row.needles)))
-                .collect(),
-        })
-    }
-
-    fn rows_of<'a>(&'a self, host: &'a Host) -> impl Iterator<Item = &'a Row> {
-        self.rows
+    /// What a run with secrets must know of a tunnel to this host, at any port; empty without
+    /// secrets.
+    pub(super) fn tunnel_note(&self, host: &Host) -> String {
+        if self.known.spellings.is_empty() {
+            return String::new();
+        }
+        let unclean =
+            "answers in a tunnel are not cleaned of secrets, with tls: terminate they are";
+        let bound: Vec<&str> = self
+            .swaps
             .iter()
-            .filter(move |row| row.swap.hosts.iter().any(|scope| scope.binds(host)))
+            .filter(|swap| swap.hosts.iter().any(|scope| scope.binds(host)))
+            .map(|swap| swap.name.as_str())
+            .collect();
+        if bound.is_empty() {
+            return unclean.to_owned();
+        }
+        let names = bound.join(", ");
+        format!("nothing can be put into a tunnel, so {names} did not go with it; {unclean}")
+    }
+
+    /// What cleans an answer of every secret; `None` when there is none.
+    pub(super) fn scrubber(&self) -> Option<Scrubber> {
+        (!self.known.spellings.is_empty()).then(|| Scrubber {
+            known: Arc::clone(&self.known),
+            held: BytesMut::new(),
+        })
     }
 }
 
@@ -154,193 +150,94 @@ fn in_header(authorization: bool, header: &[u8], swap: &SecretSwap) -> Option<Ve
     })
 }
 
-/// The spellings of one value and what stands for each of them.
-struct Needles {
-    automaton: Option<AhoCorasick>,
-    patterns: Vec<Vec<u8>>,
-    placeholder: Vec<u8>,
-}
-
-impl Needles {
-    fn new(swap: &SecretSwap) -> Self {
-        let value = swap.value.as_str();
-        let mut patterns: Vec<Vec<u8>> = vec![value.as_bytes().to_vec()];
-        for text in [
-            percent(value, Hex::Upper),
-            percent(value, Hex::Lower),
-            percent(value, Hex::Upper).replace("%20", "+"),
-            hexadecimal(value).to_ascii_uppercase(),
-            hexadecimal(value),
-            value
-                .replace('&', "&amp;")
-                .replace('<', "&lt;")
-                .replace('>', "&gt;")
-                .replace('"', "&quot;"),
-        ] {
-            patterns.push(text.into_bytes());
-        }
-        if let Ok(json) = serde_json::to_string(value) {
-            let inner = &json[1..json.len() - 1];
-            patterns.push(inner.as_bytes().to_vec());
-            patterns.push(inner.replace('/', "\\/").into_bytes());
-        }
-        for lead in 0..3 {
-            patterns.extend(base64_core(value.as_bytes(), lead));
-        }
-        patterns.sort();
-        patterns.dedup();
-        Self {
-            automaton: AhoCorasick::builder()
-                .match_kind(MatchKind::LeftmostLongest)
-                .build(&patterns)
-                .ok(),
-            patterns,
-            placeholder: swap.placeholder.clone().into_bytes(),
-        }
-    }
-
-    /// Where the longest rest begins that could become a spelling with more bytes.
-    fn unfinished(&self, bytes: &[u8], from: usize) -> usize {
-        let longest = self.patterns.iter().map(Vec::len).max().unwrap_or_default();
-        let first = bytes
-            .len()
-            .saturating_sub(longest.saturating_sub(1))
-            .max(from);
-        (first..bytes.len())
-            .find(|&at| {
-                self.patterns
-                    .iter()
-                    .any(|p| p.len() > bytes.len() - at && p.starts_with(&bytes[at..]))
-            })
-            .unwrap_or(bytes.len())
-    }
-}
-
-/// The characters of a value's base64 that do not depend on what surrounds it, when it
-/// begins `lead` bytes into a group of three; in both alphabets.
-fn base64_core(value: &[u8], lead: usize) -> Vec<Vec<u8>> {
-    let mut padded = vec![0; lead];
-    padded.extend_from_slice(value);
-    padded.truncate(padded.len() / 3 * 3);
-    let skip = [0, 2, 3][lead.min(2)];
-    [
-        STANDARD_NO_PAD.encode(&padded),
-        URL_SAFE_NO_PAD.encode(&padded),
-    ]
-    .into_iter()
-    .filter_map(|text| text.as_bytes().get(skip..).map(<[u8]>::to_vec))
-    .filter(|core| core.len() >= 8)
-    .collect()
-}
-
-#[derive(Clone, Copy)]
-enum Hex {
-    Upper,
-    Lower,
-}
-
-fn percent(value: &str, hex: Hex) -> String {
+/// As part of a query.
+fn percent(value: &str) -> String {
     let mut out = String::with_capacity(value.len());
     for byte in value.bytes() {
         match byte {
             b'-' | b'_' | b'.' | b'~' => out.push(char::from(byte)),
             _ if byte.is_ascii_alphanumeric() => out.push(char::from(byte)),
-            _ => out.push_str(&match hex {
-                Hex::Upper => format!("%{byte:02X}"),
-                Hex::Lower => format!("%{byte:02x}"),
-            }),
+            _ => out.push_str(&format!("%{byte:02X}")),
         }
     }
     out
 }
 
-fn hexadecimal(value: &str) -> String {
-    value.bytes().map(|byte| format!("{byte:02x}")).collect()
+impl Known {
+    /// The first bytes with placeholders, and how many of the bytes those are: all of them, or
+    /// those before what could become a value with the bytes to come.
+    fn clean(&self, bytes: &[u8], more_to_come: bool) -> (BytesMut, usize) {
+        let search = self.spellings.search(bytes);
+        let mut end = bytes.len();
+        if more_to_come {
+            end = search.open;
+            // A value that is held back in part is held back as a whole.
+            if let Some(cut) = search.found.iter().find(|found| found.end > end) {
+                end = end.min(cut.start);
+            }
+        }
+        let mut out = BytesMut::with_capacity(end);
+        let mut at = 0;
+        for found in search.found.iter().take_while(|found| found.end <= end) {
+            out.extend_from_slice(&bytes[at..found.start]);
+            if let Some(placeholder) = self.placeholders.get(found.value) {
+                out.extend_from_slice(placeholder.as_bytes());
+            }
+            at = found.end;
+        }
+        out.extend_from_slice(&bytes[at..end]);
+        (out, end)
+    }
+
+    fn found_in(&self, bytes: &[u8]) -> bool {
+        !self.spellings.search(bytes).found.is_empty()
+    }
 }
 
 /// Puts placeholders back into what a host sends, across the borders of buffers. Only
 /// bytes that could be the beginning of a value are held back, so streams keep flowing.
 pub(super) struct Scrubber {
-    stages: Vec<Stage>,
-}
-
-struct Stage {
-    needles: Arc<Needles>,
+    known: Arc<Known>,
     held: BytesMut,
 }
 
 impl Scrubber {
     /// Cleans the next bytes; may answer fewer, or more.
-    pub(super) fn push(&mut self, bytes: Bytes) -> Bytes {
-        self.stages
-            .iter_mut()
-            .fold(bytes, |bytes, stage| stage.push(&bytes))
+    pub(super) fn push(&mut self, bytes: &Bytes) -> Bytes {
+        self.held.extend_from_slice(bytes);
+        let (clean, end) = self.known.clean(&self.held, true);
+        let _ = self.held.split_to(end);
+        clean.freeze()
     }
 
     /// What was held back at the end.
     pub(super) fn finish(&mut self) -> Bytes {
-        let mut out = Bytes::new();
-        for stage in &mut self.stages {
-            let mut whole = BytesMut::from(&stage.push(&out)[..]);
-            whole.extend_from_slice(&stage.held.split());
-            out = whole.freeze();
-        }
-        out
+        let held = self.held.split();
+        self.known.clean(&held, false).0.freeze()
     }
 
     /// Whether anything is held back.
     pub(super) fn holds(&self) -> bool {
-        self.stages.iter().any(|stage| !stage.held.is_empty())
+        !self.held.is_empty()
     }
 
-    /// Cleans the values of headers.
+    /// Cleans the values of headers, and takes out headers whose name holds a value.
     pub(super) fn headers(&self, headers: &mut HeaderMap) {
+        let named: Vec<HeaderName> = headers
+            .keys()
+            .filter(|name| self.known.found_in(name.as_str().as_bytes()))
+            .cloned()
+            .collect();
+        for name in named {
+            headers.remove(name);
+        }
         for value in headers.values_mut() {
-            let mut clean = Self {
-                stages: self
-                    .stages
-                    .iter()
-                    .map(|stage| Stage::new(Arc::clone(&stage.needles)))
-                    .collect(),
-            };
-            let mut bytes = clean
-                .push(Bytes::copy_from_slice(value.as_bytes()))
-                .to_vec();
-            bytes.extend_from_slice(&clean.finish());
-            if bytes != value.as_bytes() {
-                *value = HeaderValue::from_bytes(&bytes)
+            if self.known.found_in(value.as_bytes()) {
+                let (clean, _) = self.known.clean(value.as_bytes(), false);
+                *value = HeaderValue::from_bytes(&clean)
                     .unwrap_or_else(|_| HeaderValue::from_static("[removed]"));
             }
         }
-    }
-}
-
-impl Stage {
-    fn new(needles: Arc<Needles>) -> Self {
-        Self {
-            needles,
-            held: BytesMut::new(),
-        }
-    }
-
-    fn push(&mut self, bytes: &[u8]) -> Bytes {
-        let Some(automaton) = &self.needles.automaton else {
-            // Without the search nothing may pass.
-            return Bytes::new();
-        };
-        self.held.extend_from_slice(bytes);
-        let whole = self.held.split();
-        let mut out = BytesMut::with_capacity(whole.len());
-        let mut at = 0;
-        for found in automaton.find_iter(&whole[..]) {
-            out.extend_from_slice(&whole[at..found.start()]);
-            out.extend_from_slice(&self.needles.placeholder);
-            at = found.end();
-        }
-        let keep = self.needles.unfinished(&whole, at);
-        out.extend_from_slice(&whole[at..keep]);
-        self.held.extend_from_slice(&whole[keep..]);
-        out.freeze()
     }
 }
 
@@ -354,13 +251,17 @@ mod tests {
     const VALUE: &str = "s3cr/et \"välue\"+1234";
     const PLACEHOLDER: &str = "placeholder_0123456789abcdef";
 
-    fn secrets(value: &str) -> Secrets {
-        Secrets::new(vec![SecretSwap {
-            name: "API_KEY".to_owned(),
-            placeholder: PLACEHOLDER.to_owned(),
+    fn swap(name: &str, placeholder: &str, value: &str) -> SecretSwap {
+        SecretSwap {
+            name: name.to_owned(),
+            placeholder: placeholder.to_owned(),
             value: Zeroizing::new(value.to_owned()),
             hosts: vec![SecretScope::parse("api.example").unwrap()],
-        }])
+        }
+    }
+
+    fn secrets(value: &str) -> Secrets {
+        Secrets::new(vec![swap("API_KEY", PLACEHOLDER, value)], None)
     }
 
     fn target(transport: Transport, host: &str, port: u16, path: &str) -> Target {
@@ -443,92 +344,92 @@ mod tests {
         assert!(!shown.contains("visible"));
     }
 
-    fn spellings() -> Vec<String> {
-        let json = serde_json::to_string(VALUE).unwrap();
-        let mut all = vec![
-            VALUE.to_owned(),
-            percent(VALUE, Hex::Upper),
-            percent(VALUE, Hex::Lower),
-            json[1..json.len() - 1].to_owned(),
-            json[1..json.len() - 1].replace('/', "\\/"),
-            hexadecimal(VALUE),
-        ];
-        for lead in ["", "a", "ab"] {
-            all.push(STANDARD.encode(format!("{lead}{VALUE}xyz")));
-        }
-        all
+    /// The text after it went through the scrubber in two pieces.
+    fn cleaned(secrets: &Secrets, text: &str, cut: usize) -> String {
+        let (first, second) = text.as_bytes().split_at(cut);
+        let mut scrubber = secrets.scrubber().unwrap();
+        let mut out = scrubber.push(&Bytes::copy_from_slice(first)).to_vec();
+        out.extend_from_slice(&scrubber.push(&Bytes::copy_from_slice(second)));
+        out.extend_from_slice(&scrubber.finish());
+        String::from_utf8(out).unwrap()
     }
 
     #[test]
-    fn every_spelling_is_cleaned_at_every_border() {
+    fn spellings_are_cleaned_at_every_border() {
         let secrets = secrets(VALUE);
-        let host = Host::parse("api.example").unwrap();
-        assert!(
-            secrets
-                .scrubber(&Host::parse("other.example").unwrap())
-                .is_none()
-        );
-        for spelling in spellings() {
+        for spelling in [
+            VALUE,
+            "s3cr%2Fet%20%22v%c3%a4lue%22%2B1234",
+            r#"s3cr\/et \"v\u00e4lue\"+1234"#,
+            "s3cr/et &quot;v&#228;lue&#34;+1234",
+            "s3cr/et=\r\n \"v=C3=A4lue\"+1234",
+            "733363722f6574202276c3a46c7565222b31323334",
+        ] {
             let text = format!("before {spelling} after");
+            let wanted = format!("before {PLACEHOLDER} after");
             for cut in 0..=text.len() {
-                let mut scrubber = secrets.scrubber(&host).unwrap();
-                let mut out = scrubber
-                    .push(Bytes::copy_from_slice(&text.as_bytes()[..cut]))
-                    .to_vec();
-                out.extend_from_slice(
-                    &scrubber.push(Bytes::copy_from_slice(&text.as_bytes()[cut..])),
-                );
-                out.extend_from_slice(&scrubber.finish());
-                let out = String::from_utf8_lossy(&out);
-                assert!(out.contains(PLACEHOLDER), "{spelling} cut at {cut}: {out}");
-                assert!(
-                    !out.contains(&spelling)
-                        && out.starts_with("before ")
-                        && out.ends_with(" after"),
-                    "{out}"
-                );
+                if text.is_char_boundary(cut) {
+                    assert_eq!(cleaned(&secrets, &text, cut), wanted, "{spelling} at {cut}");
+                }
             }
-            let mut scrubber = secrets.scrubber(&host).unwrap();
+            let mut scrubber = secrets.scrubber().unwrap();
             let mut out: Vec<u8> = text
                 .bytes()
-                .flat_map(|b| scrubber.push(Bytes::copy_from_slice(&[b])))
+                .flat_map(|b| scrubber.push(&Bytes::copy_from_slice(&[b])))
                 .collect();
             out.extend_from_slice(&scrubber.finish());
-            assert!(
-                String::from_utf8_lossy(&out).contains(PLACEHOLDER),
-                "{spelling} byte by byte"
+            assert_eq!(String::from_utf8(out).unwrap(), wanted, "byte by byte");
+        }
+        let other = "before s3cr/et \"välue\"+1235 after";
+        assert_eq!(cleaned(&secrets, other, 20), other, "control");
+    }
+
+    #[test]
+    fn every_secret_and_the_models_key_have_their_own_placeholder() {
+        let (long, key) = ("value-0123456789-and-more", "model-key-0123456789");
+        let swaps = vec![
+            swap("A", "placeholder_a", VALUE),
+            swap("B", "placeholder_b", "value-0123456789"),
+            swap("C", "placeholder_c", long),
+        ];
+        let secrets = Secrets::new(swaps, Some(&swap("K", "placeholder_k", key)));
+        let text = format!("{VALUE} value-0123456789 {long} {key}");
+        for cut in [0, 24, 40, 45, 58, 70] {
+            assert_eq!(
+                cleaned(&secrets, &text, cut),
+                "placeholder_a placeholder_b placeholder_c placeholder_k",
+                "{cut}"
             );
         }
+        assert!(Secrets::new(Vec::new(), None).scrubber().is_none());
     }
 
     #[test]
     fn a_stream_is_not_held_up() {
         let secrets = secrets(VALUE);
-        let mut scrubber = secrets
-            .scrubber(&Host::parse("api.example").unwrap())
-            .unwrap();
+        let mut scrubber = secrets.scrubber().unwrap();
         assert_eq!(
-            scrubber.push(Bytes::from_static(b"data: one\n\n")),
+            scrubber.push(&Bytes::from_static(b"data: one\n\n")),
             "data: one\n\n"
         );
-        assert_eq!(scrubber.push(Bytes::from_static(b"data: s3c")), "data: ");
+        assert_eq!(scrubber.push(&Bytes::from_static(b"data: s3c")), "data: ");
         assert!(scrubber.holds());
-        assert_eq!(scrubber.push(Bytes::from_static(b"ond\n\n")), "s3cond\n\n");
-        assert_eq!(scrubber.push(Bytes::from_static(b"end s")), "end ");
+        assert_eq!(scrubber.push(&Bytes::from_static(b"ond\n\n")), "s3cond\n\n");
+        assert_eq!(scrubber.push(&Bytes::from_static(b"end s")), "end ");
         assert_eq!(scrubber.finish(), "s");
     }
 
     #[test]
     fn headers_are_cleaned() {
         let secrets = secrets("value-0123456789");
-        let scrubber = secrets
-            .scrubber(&Host::parse("api.example").unwrap())
-            .unwrap();
+        let scrubber = secrets.scrubber().unwrap();
         let mut headers = HeaderMap::new();
         headers.insert("location", "/next?key=value-0123456789".parse().unwrap());
         headers.insert("x-plain", "kept".parse().unwrap());
+        headers.insert("x-value-0123456789", "1".parse().unwrap());
         scrubber.headers(&mut headers);
         assert_eq!(headers["location"], format!("/next?key={PLACEHOLDER}"));
         assert_eq!(headers["x-plain"], "kept");
+        assert_eq!(headers.len(), 2, "a name can be the value as well");
     }
 }

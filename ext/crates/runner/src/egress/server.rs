@@ -101,13 +101,15 @@ impl Bridge {
             TlsMode::Terminate => Some(Authority::new()?),
             TlsMode::Tunnel => None,
         };
+        let key = config.model.as_ref().and_then(|model| model.key.as_ref());
+        let secrets = Secrets::new(config.secrets, key);
         let upstream = Upstream::new(config.network, &config.trust, config.limits)?;
         Ok(PreparedBridge {
             shared: Arc::new(Shared {
                 rules: config.rules,
                 model: config.model.map(Model::new),
                 site: config.site,
-                secrets: Secrets::new(config.secrets),
+                secrets,
                 budget: Arc::new(Budget::new(config.limits)),
                 ledger: Arc::new(Ledger::new(config.limits.log_rows)),
                 upstream,

@@ -178,15 +178,8 @@ impl Session {
                 .describe(|row| allowed.rule.clone_into(&mut row.rule)),
             Err(refusal) => return self.refuse(io, refusal.into()).await,
         }
-        let bound = self.shared.secrets.bound(host);
-        if !bound.is_empty() {
-            self.trace.describe(|row| {
-                row.note = format!(
-                    "nothing can be put into a tunnel, so {} did not go with it",
-                    bound.join(", ")
-                );
-            });
-        }
+        let note = self.shared.secrets.tunnel_note(host);
+        self.trace.describe(|row| row.note = note);
         let opened = self.shared.upstream.tunnel(host, port, &self.trace).await;
         let mut upstream = match opened {
             Ok(upstream) => upstream,

@@ -3,7 +3,7 @@
 use crate::browser::{Task, Wake};
 use crate::egress::{
     Bridge, BridgeConfig, BridgeLimits, EgressDecision, EgressMode, Network, Pending, ReachSite,
-    Site, Trust,
+    SecretSwap, Site, Trust,
 };
 use crate::run::Setting;
 use crate::run::egress::sentence;
@@ -94,11 +94,19 @@ impl Gateway {
             requests_per_minute: 3000,
             ..BridgeLimits::default()
         };
+        // A browser uses no secret; an answer that it gets may hold one all the same.
+        let secrets = setting.prepared.secrets.swaps().into_iter();
+        let secrets = secrets
+            .map(|swap| SecretSwap {
+                hosts: Vec::new(),
+                ..swap
+            })
+            .collect();
         Bridge::prepare(BridgeConfig {
             rules: rules(setting, task)?,
             model: None,
             site: Some(Site(Arc::new(Door(driver.clone())))),
-            secrets: Vec::new(),
+            secrets,
             limits,
             trust: Trust::System,
             network: Network::system(),
