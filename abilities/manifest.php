@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '442cf975dd47098a2a0337769ed3a102a8e70320d909855ee267fb462a51165a',
+	'contract_digest' => '4a00d2c143b60d34db2980db97379b4c9d63fdebb7c38e9987eab5374289436d',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',

@@ -209,7 +209,7 @@ def fatal(document):
 
 
 def as_user(document):
-    equal((document["status"], document["request"]["user"]), (200, "admin"))
+    equal((document["status"], document["request"]["user"], document["actedAs"]["login"]), (200, "admin", "admin"))
     must(document["title"].startswith("Posts ") and document["queries"]["count"] > 5 and document["queries"]["fingerprints"], f"page: {json.dumps(document)[:600]}")
 
 
@@ -229,7 +229,13 @@ PAGES = [
     page("unbuffered", schema="wp-codebox/wordpress-page-load-result/v1", body__bytes=33),
     Step(PAGE, {"path": "/?surfaces=kill"}, fails=FAILED, says="signal 9", name="a page that kills PHP"),
     Step(ADMIN_PAGE, {"path": "edit.php", "user": "admin", "capture-diagnostics": "true"}, as_user),
-    Step(ADMIN_PAGE, {"path": "options-general.php", "user": "bob"}, has(status=403, outcome="died"), name="a page for others"),
+    Step(ADMIN_PAGE, {"path": "options-general.php", "user": "bob"}, has(status=403, outcome="died", actedAs__login="bob"), name="a page for others"),
+    Step(ADMIN_PAGE, {"path": "edit.php?surfaces=session", "user": "admin", "capture-diagnostics": "true"}, as_user, name="a plugin that asks who is logged in while the session is made"),
+    Step(ADMIN_PAGE, {"path": "edit.php?surfaces=session"}, has(status=200, actedAs__login="admin"), name="the same with an administrator nobody named"),
+    Step("wordpress.session", {"session": "boss", "user": "admin"}),
+    Step(ADMIN_PAGE, {"path": "edit.php?surfaces=session", "session": "boss"}, has(status=200, actedAs__login="admin"), name="the same with a session"),
+    Step(ADMIN_PAGE, {"path": "edit.php?surfaces=nobody", "user": "admin"}, lambda row: equal((printed(row)["status"], printed(row)["actedAs"]), (403, None)), fails="not-logged-in", says="as admin, but WordPress refused it to a visitor", name="a page that was refused to somebody else fails"),
+    Step(PAGE, {"path": "/?surfaces=nobody", "user": "admin"}, has(status=200, actedAs=None), name="a page that is shown to somebody else says so"),
     Step(ADMIN_PAGE, {"path": "/wp-admin/no-such.php"}, fails=INVALID, says="no page", name="no page of the admin area"),
     Step(ADMIN_PAGE, {"path": "edit.php", "user": "nobody"}, fails="user-missing", name="no user"),
     Step(SERVER, {"path": "/", "expect-status": "200"}, both(has(mode="server", title="Codebox"), lambda d: must(d["queries"]["count"] > 5 and "content-type" in d["headers"], f"server: {json.dumps(d)[:600]}"))),

@@ -21,22 +21,28 @@ const ADMINISTRATOR = '(administrator)';
  *
  * @param string $user    Id, login or e-mail address; empty: nobody is logged in.
  * @param string $session Name of a session that wordpress.session made; empty: a new one.
+ * @return \Closure(): ?int The id of this user, once WordPress is loaded; null for nobody.
  */
-function log_in( string $user, string $session = '' ): void {
+function log_in( string $user, string $session = '' ): \Closure {
+	$id    = null;
+	$asked = static function () use ( &$id ): ?int {
+		return $id;
+	};
 	if ( '' === $user && '' === $session ) {
-		return;
+		return $asked;
 	}
 	before_wordpress(
 		'plugins_loaded',
-		static function () use ( $user, $session ): void {
+		static function () use ( $user, $session, &$id ): void {
 			try {
 				if ( '' !== $session ) {
-					Sessions::become( $session, $user );
+					$id = Sessions::become( $session, $user )->ID;
 					foreach ( explode( '; ', Sessions::header( $session ) ) as $pair ) {
 						list( $name, $value ) = explode( '=', $pair, 2 ) + array( '', '' );
 
 						$_COOKIE[ $name ] = rawurldecode( $value );
 					}
+					forget_user();
 					return;
 				}
 				$id = ADMINISTRATOR === $user ? Users::administrator()->ID : Users::get( $user )->ID;
@@ -49,8 +55,19 @@ function log_in( string $user, string $session = '' ): void {
 			$_COOKIE[ AUTH_COOKIE ]        = wp_generate_auth_cookie( $id, $end, 'auth', $token );
 			$_COOKIE[ SECURE_AUTH_COOKIE ] = wp_generate_auth_cookie( $id, $end, 'secure_auth', $token );
 			$_COOKIE[ LOGGED_IN_COOKIE ]   = wp_generate_auth_cookie( $id, $end, 'logged_in', $token );
+			forget_user();
 		}
 	);
+	return $asked;
+}
+
+/**
+ * Has WordPress look for the current user again. A plugin that asks for it while the session is
+ * made, as on the hook attach_session_information, comes before the cookies, and WordPress keeps
+ * its answer: nobody.
+ */
+function forget_user(): void {
+	$GLOBALS['current_user'] = null;
 }
 
 /**

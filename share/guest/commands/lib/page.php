@@ -59,10 +59,11 @@ final class Page {
 	 *
 	 * @param string              $surface     admin or frontend.
 	 * @param array<string,mixed> $request     What was asked, as it is shown.
+	 * @param \Closure(): ?int    $asked       Id of the user whom the page was asked for.
 	 * @param bool                $diagnostics Whether queries are listed.
 	 * @param Watch               $watch       What watches it.
 	 */
-	public function __construct( private readonly string $surface, private readonly array $request, private readonly bool $diagnostics, private readonly Watch $watch ) {
+	public function __construct( private readonly string $surface, private readonly array $request, private readonly \Closure $asked, private readonly bool $diagnostics, private readonly Watch $watch ) {
 		before_wordpress( 'status_header', $this->answered( ... ), 2, PHP_INT_MAX );
 		before_wordpress( 'wp_headers', $this->headed( ... ), 1, PHP_INT_MAX );
 		before_wordpress( 'nocache_headers', $this->headed( ... ), 1, PHP_INT_MAX );
@@ -161,6 +162,7 @@ final class Page {
 			'surface' => $this->surface,
 			'mode'    => 'simulated',
 			'request' => $this->request,
+			'actedAs' => self::acting(),
 			'status'  => $this->status,
 			'outcome' => match ( true ) {
 				$fatal => 'fatal',
@@ -187,7 +189,41 @@ final class Page {
 				'line'    => $error['line'],
 			) : null,
 		);
-		return $document + array_filter( $more, static fn ( $value ): bool => null !== $value );
+		$document += array_filter( $more, static fn ( $value ): bool => null !== $value );
+		return $this->is_of_another( $document ) ? failure(
+			'not-logged-in',
+			sprintf(
+				'the page was asked for as %s, but WordPress refused it to %s; look for a plugin that changes who is logged in',
+				$this->request['user'] ?? 'the user of the session',
+				$document['actedAs']['login'] ?? 'a visitor who is not logged in'
+			),
+			$document
+		) : $document;
+	}
+
+	/**
+	 * Whom WordPress took the request for, without asking it anew: the page is over.
+	 *
+	 * @return ?array<string,mixed>
+	 */
+	private static function acting(): ?array {
+		$user = $GLOBALS['current_user'] ?? null;
+		return $user instanceof \WP_User && $user->exists() ? Users::row( $user ) : null;
+	}
+
+	/**
+	 * Whether the answer is a refusal that says nothing of the user whom the page was asked for.
+	 * That this user may not see it is an answer, too.
+	 *
+	 * @param array<string,mixed> $document Document.
+	 */
+	private function is_of_another( array $document ): bool {
+		$asked = ( $this->asked )();
+		if ( null === $asked || $asked === ( $document['actedAs']['id'] ?? null ) ) {
+			return false;
+		}
+		// auth_redirect() sends to the login with this argument.
+		return 'died' === $document['outcome'] || ( 'redirected' === $document['outcome'] && str_contains( (string) $this->location, 'reauth=1' ) );
 	}
 }
 

@@ -109,7 +109,7 @@ pub(super) const ROWS: &[Row] = &[
         "Renders a screen of wp-admin in process, as a user.",
     )
     .args(&[PATH, URL, METHOD, QUERY, FIELDS, ADMIN_USER, SESSION, RECORD])
-    .prints("JSON {schema, surface, mode, request, status, outcome, headers, title, body, php, queries, costs, hooks}")
+    .prints("JSON {schema, surface, mode, request, actedAs, status, outcome, headers, title, body, php, queries, costs, hooks}")
     .schema(PAGE_LOAD),
     row(
         "wordpress.simulated-frontend-page-load",
@@ -117,7 +117,7 @@ pub(super) const ROWS: &[Row] = &[
         "Renders a page of the front end in process.",
     )
     .args(&[PATH, URL, METHOD, QUERY, FIELDS, USER, SESSION, RECORD])
-    .prints("JSON {schema, surface, mode, request, status, outcome, headers, title, body, php, queries, costs, hooks}")
+    .prints("JSON {schema, surface, mode, request, actedAs, status, outcome, headers, title, body, php, queries, costs, hooks}")
     .schema(PAGE_LOAD),
     row(
         "wordpress.crud-operation",
