@@ -92,7 +92,9 @@ def nothing_survives_its_supervisor(bench):
     kill(bench.supervisor(run))
     until(lambda: not guest_processes(sleep(75)), what="the end of the guest")
     assert client.wait(120) == 125
-    assert bench.until_ended(run)["outcome"] == "failed"
+    shown = bench.until_ended(run)
+    assert shown["outcome"] == "failed" and shown["error"]["data"]["supervisor"]["cause"] == "killed", shown
+    assert "its process was ended by a signal that it could not answer" in shown["error"]["message"], shown
 
 
 def a_guest_that_dies_is_a_failure(bench):

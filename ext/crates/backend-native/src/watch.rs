@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::Limits;
+use wp_codebox_runtime::host_oom_kills;
 
 /// Time between two looks.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -248,13 +249,6 @@ pub(crate) fn start(
                 }
             }
         })
-}
-
-/// Since the host was started; 0 where the kernel does not count them (before 4.13).
-fn host_oom_kills() -> u64 {
-    let text = fs::read_to_string("/proc/vmstat").unwrap_or_default();
-    let count = text.lines().find_map(|line| line.strip_prefix("oom_kill "));
-    count.and_then(|count| count.parse().ok()).unwrap_or(0)
 }
 
 /// Kernel memory of the files on a scratch file system, bytes, about.

@@ -78,6 +78,17 @@ fn unavailable(e: std::io::Error) -> ErrorBody {
     )
 }
 
+/// A detached supervisor has no standard error that anybody reads: a panic leaves its place in
+/// the run's directory, for the call that settles the run.
+fn note_crashes(begun: &run::Begun) {
+    let note = wp_codebox_runtime::crash_note(begun.run_dir().path().to_owned());
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        note(info);
+        before(info);
+    }));
+}
+
 /// An error is one from before the run was accepted.
 fn converse(stream: &UnixStream, caller: &peer::Caller, started: Instant) -> Result<u8, ErrorBody> {
     let mut reader = FrameReader::new(stream.try_clone().map_err(unavailable)?);
@@ -89,6 +100,7 @@ fn converse(stream: &UnixStream, caller: &peer::Caller, started: Instant) -> Res
     let prepared = run::prepare(request, caller).map_err(|error| redactor.redact_error(error))?;
     // Root is given up: threads may begin.
     let begun = run::begin(prepared, &redactor, asked)?;
+    note_crashes(&begun);
     let cancellation = Arc::new(Cancellation::default());
     let bond = Arc::new(Bond::new(begun.mode()));
     let answers = Arc::new(Answers::default());

@@ -23,6 +23,7 @@ mod run_dir;
 mod run_record;
 mod snapshots;
 mod state_dir;
+mod supervisor_death;
 mod timestamp;
 
 /// Directory of a site with what its sandboxes were made from.
@@ -53,4 +54,5 @@ pub use snapshots::{
     SnapshotOf,
 };
 pub use state_dir::{Owner, StateDir, StateDirError};
+pub use supervisor_death::{crash_note, host_oom_kills};
 pub use timestamp::{now_rfc3339, rfc3339};

@@ -9,6 +9,7 @@ use crate::markers::{Life, drop_unfinished, is_marker, is_removed, life, take_le
 use crate::recovery::{Recovered, Salvaged, recover};
 use crate::run_dir::{RunDirError, io, remove_leftovers, remove_scratch};
 use crate::run_record::{Ending, NewRun, RunRecord};
+use crate::supervisor_death::explained;
 use crate::{StateDir, event_log, held};
 use rustix::fs::{Mode, OFlags};
 use serde_json::Value;
@@ -100,7 +101,12 @@ pub(crate) fn settle_dead(
         let found = recover(state, site, path, run_id);
         record.salvaged = matches!(found, Recovered::Salvage { .. });
         let told = told_to_end(&record, path);
-        record.end(as_told(ending(found), told));
+        let ending = ending(found);
+        let ending = match died(&ending) {
+            true => explained(as_told(ending, told), &record, path),
+            false => ending,
+        };
+        record.end(ending);
         if record.write(path).is_err() {
             return Settled::NotNow;
         }
@@ -138,14 +144,16 @@ fn told_to_end(record: &RunRecord, path: &Path) -> Told {
     }
 }
 
+/// Whether it says that the supervisor died, and not what the run came to before.
+fn died(ending: &Ending) -> bool {
+    let error = ending.error.as_ref();
+    error.is_some_and(|error| error.code == ErrorCode::RunnerUnavailable)
+}
+
 /// A supervisor that died while it wound up what it was told to end: the run has failed to no
 /// greater part than that. What it came to itself stays.
 fn as_told(ending: Ending, told: Told) -> Ending {
-    let died = ending
-        .error
-        .as_ref()
-        .is_some_and(|error| error.code == ErrorCode::RunnerUnavailable);
-    if ending.outcome != Outcome::Failed || !died {
+    if ending.outcome != Outcome::Failed {
         return ending;
     }
     let (outcome, code, what) = match told {

@@ -1,6 +1,6 @@
 //! The directory of a run:
 //! `sites/<site>/runs/<run_id>/{run.json,events.jsonl,lease,control.sock,result.json,held.json,
-//! episode.jsonl,salvage/,scratch/}`.
+//! episode.jsonl,crash,salvage/,scratch/}`.
 //!
 //! `sites/<site>/active/<run_id>` marks runs that are not settled, so that reaping costs
 //! what is alive or broken, not what ever ran. The marker is made and locked before
@@ -11,6 +11,7 @@
 
 use crate::markers::{count_alive, lock_site, make_marker, take_lease};
 use crate::run_record::{Ending, LiveRecord, NewRun, RunRecord, replace_file, unfinished};
+use crate::supervisor_death::CRASH;
 use crate::{StateDir, StateDirError, held};
 use rustix::fs::{Mode, OFlags};
 use std::fs;
@@ -205,6 +206,8 @@ pub(crate) fn remove_leftovers(path: &Path) {
         let _ = fs::remove_file(path.join(name));
     }
     let _ = fs::remove_file(path.join(CONTROL_SOCKET));
+    let _ = fs::remove_file(path.join(CRASH));
+    let _ = fs::remove_file(path.join(unfinished(CRASH)));
     let _ = fs::remove_file(path.join(unfinished(RESULT_FILE)));
     remove_in(path, SALVAGE.as_bytes());
 }

@@ -4,6 +4,7 @@
 //! `ended` nothing changes it.
 
 use crate::now_rfc3339;
+use crate::supervisor_death::HostNote;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::fs;
@@ -93,6 +94,9 @@ pub struct RunRecord {
     /// Who asked.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub provenance: Map<String, Value>,
+    /// What the host was when it began; of a run that has not ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) host: Option<HostNote>,
 }
 
 impl RunRecord {
@@ -112,6 +116,7 @@ impl RunRecord {
             salvaged: false,
             cancellation: None,
             provenance: run.provenance.clone(),
+            host: Some(HostNote::now()),
         }
     }
 
@@ -136,6 +141,7 @@ impl RunRecord {
         self.summary = Some(ending.summary);
         self.error = ending.error;
         self.bundle_id = ending.bundle_id;
+        self.host = None;
         self.updated_at = now_rfc3339();
     }
 

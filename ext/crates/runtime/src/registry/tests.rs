@@ -323,6 +323,38 @@ fn a_run_that_died_after_its_journal_began_says_what_is_left() {
     assert_eq!((page.events.len(), page.status), (1, RunStatus::Ended));
 }
 
+/// The control is a run of this boot whose supervisor left no note.
+#[test]
+fn a_run_that_died_says_whether_its_host_restarted_its_supervisor_crashed_or_was_killed() {
+    let world = world();
+    for (number, change, cause, said) in [
+        (1, "", "killed", "by a signal that it could not answer"),
+        (2, "crash", "crash", "it crashed at src/a.rs:7, thread main"),
+        (3, "boot", "restart", "this host was restarted"),
+    ] {
+        let path = world.begin(number).path().to_owned();
+        match change {
+            "crash" => fs::write(path.join("crash"), "src/a.rs:7, thread main").unwrap(),
+            "boot" => {
+                let file = path.join("run.json");
+                let mut record: serde_json::Value =
+                    serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+                record["host"]["boot_id"] = "another".into();
+                fs::write(file, record.to_string()).unwrap();
+            }
+            _ => {}
+        }
+        let view = world.view(number);
+        let error = view.error.unwrap();
+        assert!(error.message.contains(said), "{}", error.message);
+        assert_eq!(error.data.unwrap()["supervisor"]["cause"], cause);
+        assert!(!view.summary.unwrap().contains(said), "what it came to");
+        assert!(!path.join("crash").exists());
+        let record = fs::read_to_string(path.join("run.json")).unwrap();
+        assert!(!record.contains("boot_id"), "{record}");
+    }
+}
+
 #[test]
 fn a_detached_run_says_so() {
     let world = world();
