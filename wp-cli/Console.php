@@ -25,6 +25,19 @@ final class Console {
 	private const HIDDEN = '/[\x00-\x08\x0B-\x1F\x7F-\x{9F}\x{AD}\x{34F}\x{61C}\x{115F}\x{1160}\x{17B4}\x{17B5}\x{180B}-\x{180F}\x{200B}-\x{200F}'
 		. '\x{2028}-\x{202E}\x{2060}-\x{206F}\x{3164}\x{FE00}-\x{FE0F}\x{FEFF}\x{FFA0}\x{FFF0}-\x{FFFB}\x{1BCA0}-\x{1BCA3}\x{1D173}-\x{1D17A}\x{E0000}-\x{E0FFF}]/u';
 
+	/** What git writes for some characters of a quoted name. */
+	private const ESCAPES = [
+		"\x07" => '\a',
+		"\x08" => '\b',
+		"\t"   => '\t',
+		"\n"   => '\n',
+		"\x0B" => '\v',
+		"\x0C" => '\f',
+		"\r"   => '\r',
+		'"'    => '\"',
+		'\\'   => '\\\\',
+	];
+
 	/**
 	 * One line of talk; silent with `--quiet`.
 	 *
@@ -123,6 +136,29 @@ final class Console {
 			static fn( array $found ): string => '\u' . implode( '\u', str_split( bin2hex( (string) mb_convert_encoding( $found[0], 'UTF-16BE', 'UTF-8' ) ), 4 ) ),
 			$json
 		);
+	}
+
+	/**
+	 * The name of a file in a line, in pipes too: as git quotes it where a character of it is hidden,
+	 * a quote or a backslash, so that one row is one name.
+	 *
+	 * @param string $path As the runner names it.
+	 */
+	public static function name( string $path ): string {
+		$path = mb_convert_encoding( $path, 'UTF-8', 'UTF-8' );
+		$odd  = false !== strpbrk( $path, "\"\\\n\t" ) || 1 === preg_match( self::HIDDEN, $path );
+		// A guest path that is not UTF-8 is quoted as a whole already.
+		if ( ! $odd || 1 === preg_match( '~^"/(?:[^"\\\\]|\\\\[0-3][0-7]{2}|\\\\["\\\\abtnvfr])*"$~D', $path ) ) {
+			return $path;
+		}
+		$escape = static fn( string $character ): string => self::ESCAPES[ $character ] ?? implode( '', array_map( static fn( string $byte ): string => sprintf( '\\%03o', ord( $byte ) ), str_split( $character ) ) );
+		$signs  = mb_str_split( $path );
+		foreach ( $signs as $at => $character ) {
+			if ( isset( self::ESCAPES[ $character ] ) || 1 === preg_match( self::HIDDEN, $character ) ) {
+				$signs[ $at ] = $escape( $character );
+			}
+		}
+		return '"' . implode( '', $signs ) . '"';
 	}
 
 	/**

@@ -85,7 +85,7 @@ final class GroupReport {
 			$this->table->print( 'ids' === $format ? array_filter( $answer['runs'], static fn( array $row ): bool => isset( $row['run_id'] ) ) : $answer['runs'], [ $name, 'status', 'outcome', 'run_id', 'summary' ], 'run_id', $flags );
 		}
 		foreach ( $answer['aggregate']['conflicts'] ?? [] as $conflict ) {
-			$this->console->say( sprintf( '%s: %s%s', 'error' === $conflict['severity'] ? 'Conflict' : 'Note', $conflict['message'], isset( $conflict['path'] ) ? ' ' . $conflict['path'] : '' ) );
+			$this->console->say( sprintf( '%s: %s%s', 'error' === $conflict['severity'] ? 'Conflict' : 'Note', $conflict['message'], isset( $conflict['path'] ) ? ' ' . Console::name( $conflict['path'] ) : '' ) );
 		}
 		$counts = [];
 		foreach ( [ 'completed', 'failed', 'timed_out', 'skipped', 'cancelled' ] as $status ) {

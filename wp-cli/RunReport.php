@@ -141,7 +141,7 @@ final class RunReport {
 		$lines   = [ $this->row( 'Files', sprintf( '%d changed, +%d -%d', count( $files ), $added, $removed ) ) ];
 		foreach ( $files as $file ) {
 			$count   = empty( $file['binary'] ) && isset( $file['insertions'] ) ? sprintf( '+%d -%d', (int) $file['insertions'], (int) ( $file['deletions'] ?? 0 ) ) : 'not text';
-			$lines[] = $this->row( '', sprintf( '%s %s (%s)', self::SIGNS[ $file['status'] ] ?? '?', str_replace( "\n", ' ', (string) $file['path'] ), $count ) );
+			$lines[] = $this->row( '', sprintf( '%s %s (%s)', self::SIGNS[ $file['status'] ] ?? '?', Console::name( (string) $file['path'] ), $count ) );
 		}
 		return $lines;
 	}

@@ -20,6 +20,9 @@ defined( 'ABSPATH' ) || exit;
  */
 final class Table {
 
+	/** Columns with names of files. */
+	private const NAMES = [ 'path', 'relativePath', 'target' ];
+
 	/**
 	 * Prints rows.
 	 *
@@ -38,7 +41,7 @@ final class Table {
 			throw Failure::because( ErrorCode::InputInvalid, sprintf( 'There is no field "%s"; there are %s.', reset( $wrong ), implode( ', ', $known ) ) );
 		}
 		if ( 'ids' === $format ) {
-			echo implode( ' ', array_map( static fn( array $row ): string => Console::plain( (string) ( $row[ $id ] ?? '' ) ), $rows ) );
+			echo implode( ' ', array_map( static fn( array $row ): string => self::text( $id, (string) ( $row[ $id ] ?? '' ) ), $rows ) );
 			return;
 		}
 		$shown = array_map( static fn( array $row ): array => self::cells( $row, $wanted, $format ), $rows );
@@ -66,10 +69,20 @@ final class Table {
 			$value = $row[ $field ] ?? '';
 			if ( ! in_array( $format, [ 'json', 'yaml' ], true ) ) {
 				$text  = is_scalar( $value ) ? ( is_bool( $value ) ? ( $value ? 'true' : 'false' ) : (string) $value ) : (string) wp_json_encode( $value, JSON_UNESCAPED_SLASHES );
-				$value = str_replace( "\n", ' ', Console::plain( $text ) );
+				$value = self::text( $field, $text );
 			}
 			$cells[ $field ] = $value;
 		}
 		return $cells;
+	}
+
+	/**
+	 * One line of text.
+	 *
+	 * @param string $field Column.
+	 * @param string $text  Its text.
+	 */
+	private static function text( string $field, string $text ): string {
+		return in_array( $field, self::NAMES, true ) ? Console::name( $text ) : str_replace( "\n", ' ', Console::plain( $text ) );
 	}
 }

@@ -417,6 +417,18 @@ def a_line_for_a_shell_gets_a_hint(bench):
     agent("sh -c 'ls | wc'").expect(0)
 
 
+def the_name_of_a_file_is_one_row(bench):
+    """A line end in a name made two rows, in a pipe too; a mark of direction made it look like another."""
+    agent = ["--mount", f"{bench.source()}:/workspace/plugin", "--agent-command", "php -r '" + 'touch("a\\nforged"); touch("x\\u{202e}y"); touch("é");' + "'"]
+    arguments = [a for a in bench.run_arguments(*agent) if a != "--json"]
+    answer = bench.call(*arguments).expect(0)
+    rows = [line.split(None, 1)[1] for line in answer.stderr.splitlines() if line.startswith("  added")]
+    expected = ['"/workspace/plugin/a\\nforged"', '"/workspace/plugin/x\\342\\200\\256y"', "/workspace/plugin/é"]
+    must(sorted(rows) == sorted(expected), f"{rows}")
+    raw = bench.run(*agent).expect(0).result["changed_files"]
+    must("/workspace/plugin/a\nforged" in [row["path"] for row in raw], f"JSON has the name itself: {raw}")
+
+
 def repeated_bundles_have_one_id(bench):
     first = bench.agent("echo same > same.txt").expect(0).json["artifacts"]
     second = bench.agent("echo same > same.txt").expect(0).json["artifacts"]

@@ -43,6 +43,22 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
+		'the name of a file is one row, quoted as git does where it hides something',
+		static function () use ( $t ): void {
+			foreach ( [
+				'/workspace/a b é 価.txt' => '/workspace/a b é 価.txt',
+				"/workspace/a\nb"         => '"/workspace/a\nb"',
+				"/é\e[2J"                 => '"/é\033[2J"',
+				"/a\u{202E}b"             => '"/a\342\200\256b"',
+				'/a"b'                    => '"/a\"b"',
+				'/a\b'                    => '"/a\\\\b"',
+				'"/a\377b"'               => '"/a\377b"',
+			] as $path => $listed ) {
+				$t->same( $listed, Console::name( $path ) );
+			}
+		}
+	);
+	$t->test(
 		'lists in one flag',
 		static function () use ( $t, $refused ): void {
 			$t->same( [ 'a', 'b' ], FlagList::split( '--x', 'a, b,' ) );

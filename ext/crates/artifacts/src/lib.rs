@@ -61,7 +61,8 @@ pub use json::{JsText, Json, JsonError};
 pub use kept::{KeepError, KeptEntry, KeptLayer, KeptNode, keep_layer, verify_layer};
 pub use patch::{
     Block, FileStats, FilterError, PatchError, Rename, RenderedPatch, filter_patch, find_renames,
-    needs_quoting, parse_patch, quote_name, render_mount_patch, split_patch, unquote_name,
+    listed_name, needs_quoting, parse_patch, quote_name, render_mount_patch, split_patch,
+    unquote_name,
 };
 pub use preflight::{
     Conflict, MountPatch, Preflight, PreflightError, PreflightRequest, SignatureRule, preflight,

@@ -20,6 +20,28 @@ pub fn quote_name(name: &[u8]) -> String {
     }
 }
 
+/// A name for a line of text: as git quotes it when a character of it is hidden, a quote or a
+/// backslash, so that one row is one name and two names never look alike. Characters beyond ASCII
+/// that can be seen stay. [`unquote_name`] reads it back.
+#[must_use]
+pub fn listed_name(name: &str, is_hidden: impl Fn(char) -> bool) -> String {
+    let escaped = |c: char| matches!(c, '"' | '\\' | '\n' | '\t') || is_hidden(c);
+    if !name.chars().any(&escaped) {
+        return name.to_owned();
+    }
+    let mut out = String::from("\"");
+    for c in name.chars() {
+        if escaped(c) {
+            let mut bytes = [0; 4];
+            escape(&mut out, c.encode_utf8(&mut bytes).as_bytes());
+        } else {
+            out.push(c);
+        }
+    }
+    out.push('"');
+    out
+}
+
 /// Bytes of a name that a message shows.
 pub(crate) const SHOWN_BYTES: usize = 512;
 
@@ -35,6 +57,12 @@ pub(crate) fn shown_name(name: &[u8]) -> String {
 /// The name in quotes, needed or not.
 pub(super) fn quoted(name: &[u8]) -> String {
     let mut out = String::from("\"");
+    escape(&mut out, name);
+    out.push('"');
+    out
+}
+
+fn escape(out: &mut String, name: &[u8]) {
     for &byte in name {
         match byte {
             0x07 => out.push_str("\\a"),
@@ -50,8 +78,6 @@ pub(super) fn quoted(name: &[u8]) -> String {
             _ => out.push_str(&format!("\\{byte:03o}")),
         }
     }
-    out.push('"');
-    out
 }
 
 /// Reads a quoted name at the start of `text`: the bytes and how many of `text` it took.
@@ -97,6 +123,25 @@ pub fn unquote_name(text: &[u8]) -> Option<(Vec<u8>, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_listed_name_is_one_line_and_reads_back() {
+        let hidden = |c: char| c.is_control() || c == '\u{202e}';
+        for (name, listed) in [
+            ("a b é 価.txt", "a b é 価.txt"),
+            ("a\nb", "\"a\\nb\""),
+            ("é\u{1b}[2J", "\"é\\033[2J\""),
+            ("a\u{202e}b", "\"a\\342\\200\\256b\""),
+            ("\"", "\"\\\"\""),
+            ("a\\n", "\"a\\\\n\""),
+        ] {
+            assert_eq!(listed_name(name, hidden), listed);
+            if listed != name {
+                let (read, taken) = unquote_name(listed.as_bytes()).unwrap();
+                assert_eq!((read.as_slice(), taken), (name.as_bytes(), listed.len()));
+            }
+        }
+    }
 
     #[test]
     fn quoting_round_trips() {

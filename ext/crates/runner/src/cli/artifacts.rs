@@ -1,7 +1,7 @@
 //! `wp-codebox artifacts verify|apply-preflight`.
 
 use super::args::{ArtifactsCommand, PreflightArgs, VerifyArgs};
-use super::output::Output;
+use super::output::{Output, name};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;
@@ -66,7 +66,7 @@ fn verify(output: Output, args: &VerifyArgs) -> Result<ExitCode, ErrorBody> {
             output.line(&format!(
                 "{:<24} {}: {}",
                 code.as_str().unwrap_or_default(),
-                violation.path,
+                name(&violation.path),
                 violation.message
             ));
         }
@@ -125,7 +125,7 @@ fn apply_preflight(output: Output, args: &PreflightArgs) -> Result<ExitCode, Err
                 ready
                     .approved_files
                     .iter()
-                    .for_each(|path| output.line(&format!("  {path}")));
+                    .for_each(|path| output.line(&format!("  {}", name(path))));
             }
             Ok(ExitCode::SUCCESS)
         }

@@ -32,7 +32,10 @@ pub(super) fn terminal() -> Option<usize> {
 pub(super) fn table(columns: &[Column], rows: &[Vec<String>], width: Option<usize>) -> Vec<String> {
     let heading = columns.iter().map(|c| c.heading.to_owned()).collect();
     let cells: Vec<Vec<String>> = std::iter::once(heading)
-        .chain(rows.iter().map(|row| row.iter().map(|c| plain_line(c)).collect()))
+        .chain(
+            rows.iter()
+                .map(|row| row.iter().map(|c| plain_line(c)).collect()),
+        )
         .collect();
     let widest = |at: usize| {
         cells

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU8, Ordering};
+use wp_codebox_artifacts::{listed_name, unquote_name};
 use wp_codebox_contracts::{ErrorBody, schema_id};
 
 /// What became of standard output. One for the process, as the descriptor is.
@@ -69,6 +70,17 @@ pub(crate) fn plain(bytes: &[u8]) -> String {
         .chars()
         .filter(|c| !is_hidden(*c))
         .collect()
+}
+
+/// The name of a file in a line, in pipes too: quoted as git does where it has hidden characters.
+pub(crate) fn name(path: &str) -> String {
+    // A guest path that is not UTF-8 is quoted as a whole already.
+    let quoted = path.starts_with("\"/")
+        && unquote_name(path.as_bytes()).is_some_and(|(_, taken)| taken == path.len());
+    if quoted {
+        return path.to_owned();
+    }
+    listed_name(path, is_hidden)
 }
 
 /// [`plain`] on one line.

@@ -1,7 +1,7 @@
 //! `wp-codebox profile`: what sandboxes are made from.
 
 use super::Settings;
-use super::output::Output;
+use super::output::{Output, name};
 use super::settings::PathArgs;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -126,7 +126,7 @@ fn list(output: &Output, state: &Path) {
     }
     for row in &rows {
         let text = |name: &str| row[name].as_str().unwrap_or("-").to_owned();
-        let (id, version, file) = (text("id"), text("version"), text("file"));
+        let (id, version, file) = (text("id"), text("version"), name(&text("file")));
         output.line(&format!("{id:<32} {version:<12} {file}"));
         if let Some(why) = row["error"]["message"].as_str() {
             output.note(&format!("  {file}: {why}"));

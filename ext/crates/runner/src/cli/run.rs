@@ -199,7 +199,7 @@ pub(super) fn human(output: &Output, result: &RunResult, exported: Option<&str>)
         output.note(&format!(
             "  {:<9} {}",
             format!("{:?}", file.status).to_lowercase(),
-            file.path
+            super::output::name(&file.path)
         ));
     }
     for check in &result.checks {

@@ -1,7 +1,10 @@
 //! The same answers for people.
 
-use crate::cli::output::Output;
+use crate::cli::output::{Output, name as listed};
 use serde_json::Value;
+
+/// Members with names of files.
+const FILES: &[&str] = &["path", "source", "target", "pluginFile"];
 
 fn text<'a>(row: &'a Value, name: &str) -> &'a str {
     row[name].as_str().unwrap_or_default()
@@ -18,6 +21,7 @@ fn fill(line: &str, row: &Value) -> String {
     for part in parts {
         let (name, rest) = part.split_once('}').unwrap_or((part, ""));
         match &row[name] {
+            Value::String(text) if FILES.contains(&name) => filled.push_str(&listed(text)),
             Value::String(text) => filled.push_str(text),
             Value::Null => {}
             other => filled.push_str(&other.to_string()),
@@ -64,7 +68,9 @@ pub(super) fn plan(output: Output, document: &Value) {
         &plan["runtime"],
     ));
     for row in each(plan, "mounts") {
-        let source = row["source"].as_str().unwrap_or("generated");
+        let source = row["source"]
+            .as_str()
+            .map_or("generated".to_owned(), listed);
         let target = fill("{target} ({mode})", row);
         output.line(&format!("mount   {source} -> {target}"));
     }

@@ -1,7 +1,7 @@
 //! Runs and events as lines for people. Texts of a guest lose their control characters.
 
 use crate::cli::columns::{self, Column};
-use crate::cli::output::{plain, plain_line};
+use crate::cli::output::{name, plain, plain_line};
 use serde_json::Value;
 use wp_codebox_contracts::{
     CancelAnswer, LifecycleEvent, RunArtifactList, RunCancellation, RunRegistryEntry, RunView,
@@ -160,10 +160,12 @@ pub(super) fn artifacts(list: &RunArtifactList) -> Vec<String> {
         format!("manifest {}", bundle.manifest_sha256),
         format!("in       {}", bundle.directory),
     ];
-    lines.extend(bundle.files.iter().map(|file| {
-        let row = format!("  {:<28} {}", file.kind, file.path);
-        plain(row.as_bytes())
-    }));
+    lines.extend(
+        bundle
+            .files
+            .iter()
+            .map(|file| format!("  {:<28} {}", plain_line(&file.kind), name(&file.path))),
+    );
     lines
 }
 

@@ -1,7 +1,7 @@
 //! What a sync did, for people and programs.
 
 use super::compare::{Sides, Verdict};
-use crate::cli::output::{Output, plain_line};
+use crate::cli::output::{Output, name as listed};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -90,10 +90,11 @@ impl Report {
         if self.conflicts.is_empty() {
             return Ok(());
         }
-        let names: Vec<&str> = self
+        let names: Vec<String> = self
             .conflicts
             .iter()
             .filter_map(|row| row["path"].as_str())
+            .map(listed)
             .take(10)
             .collect();
         let count = self.conflicts.len();
@@ -168,7 +169,7 @@ impl Report {
             .map(|(path, why)| ("left out", path.as_str(), why.as_str()));
         let rows: Vec<_> = rows.chain(pending).chain(left_out).collect();
         for (name, path, why) in rows.iter().take(SHOWN) {
-            let path = plain_line(path);
+            let path = listed(path);
             let why = if why.is_empty() {
                 String::new()
             } else {
