@@ -8,6 +8,7 @@ use wp_codebox_contracts::{
     ErrorBody, ErrorCode, GuestIds, IdentityChoice, InvalidGuestIds, OuterSandbox,
     OuterSandboxKind, OuterSandboxNeed,
 };
+use wp_codebox_policy as policy;
 
 unsafe extern "C" {
     fn zend_ini_string(name: *const c_char, name_length: usize, orig: c_int) -> *const c_char;
@@ -30,10 +31,13 @@ const OUTER_SANDBOX_PROGRAM: &CStr = c"wp_codebox.outer_sandbox_program";
 const MAX_RUNS: &CStr = c"wp_codebox.max_runs";
 const RUNNER_SOCKET: &CStr = c"wp_codebox.runner_socket";
 
+const PROVIDER_KEYS: &CStr = c"wp_codebox.provider_keys";
+const PRIVATE_MODELS: &CStr = c"wp_codebox.private_models";
+
 /// Most runs of a site that a host may allow at once.
 const MOST_RUNS: u32 = 256;
 
-static ENTRIES: IniEntryDefs<15> = IniEntryDefs::new([
+static ENTRIES: IniEntryDefs<17> = IniEntryDefs::new([
     IniEntryDef::new(
         STATE_DIR,
         c"/var/lib/wp-codebox",
@@ -64,6 +68,8 @@ static ENTRIES: IniEntryDefs<15> = IniEntryDefs::new([
     IniEntryDef::new(OUTER_SANDBOX_PROGRAM, c"", IniEntryPermission::System),
     IniEntryDef::new(MAX_RUNS, c"8", IniEntryPermission::System),
     IniEntryDef::new(RUNNER_SOCKET, c"", IniEntryPermission::System),
+    IniEntryDef::new(PROVIDER_KEYS, c"", IniEntryPermission::System),
+    IniEntryDef::new(PRIVATE_MODELS, c"", IniEntryPermission::System),
     IniEntryDef::end(),
 ]);
 
@@ -91,6 +97,9 @@ pub(crate) enum ConfigError {
     /// It is no number of runs.
     #[error("{name} must be a whole number from 1 to {MOST_RUNS}; set it in php.ini")]
     NotACount { name: String },
+    /// An entry names no host, or no key where it must.
+    #[error("{name} must be a list of {form}, separated by spaces or commas; set it in php.ini")]
+    NotHosts { name: String, form: &'static str },
 }
 
 impl From<ConfigError> for ErrorBody {
@@ -101,7 +110,8 @@ impl From<ConfigError> for ErrorBody {
             | ConfigError::NotAKind { name }
             | ConfigError::NotAnIdentity { name }
             | ConfigError::NotIds { name, .. }
-            | ConfigError::NotACount { name } => name.clone(),
+            | ConfigError::NotACount { name }
+            | ConfigError::NotHosts { name, .. } => name.clone(),
         };
         ErrorBody::new(ErrorCode::ConfigInvalid, error.to_string()).with("setting", name)
     }
@@ -143,6 +153,10 @@ pub(crate) struct Settings {
     pub(crate) max_runs: String,
     /// Socket of a service that starts runners; empty: PHP spawns them.
     pub(crate) runner_socket: String,
+    /// `NAME@host[:port]`: keys of this process and where a model provider may get them.
+    pub(crate) provider_keys: Vec<String>,
+    /// `host[:port]`: where models may lie on this host or in its private network.
+    pub(crate) private_models: Vec<String>,
 }
 
 impl Settings {
@@ -167,6 +181,8 @@ impl Settings {
             outer_sandbox_program: read(OUTER_SANDBOX_PROGRAM)?,
             max_runs: read(MAX_RUNS)?,
             runner_socket: read(RUNNER_SOCKET)?,
+            provider_keys: listed(PROVIDER_KEYS)?,
+            private_models: listed(PRIVATE_MODELS)?,
         })
     }
 
@@ -196,6 +212,22 @@ impl Settings {
         }
         if !settings.runner_socket.is_empty() {
             absolute(RUNNER_SOCKET, &settings.runner_socket)?;
+        }
+        let keyed = |entry: &String| {
+            let parts = entry.split_once('@');
+            parts.is_some_and(|(key, host)| policy::check_env_name(key).is_ok() && is_host(host))
+        };
+        if !settings.provider_keys.iter().all(keyed) {
+            return Err(ConfigError::NotHosts {
+                name: text(PROVIDER_KEYS),
+                form: "NAME@host or NAME@host:port",
+            });
+        }
+        if !settings.private_models.iter().all(|entry| is_host(entry)) {
+            return Err(ConfigError::NotHosts {
+                name: text(PRIVATE_MODELS),
+                form: "host or host:port",
+            });
         }
         settings.outer_sandbox()?;
         settings.identity()?;
@@ -276,6 +308,22 @@ pub(crate) fn is_absolute(path: &str) -> bool {
         && path
             .split('/')
             .all(|segment| !matches!(segment, "." | ".."))
+}
+
+/// Whether a text is `host` or `host:port` as in a URL; an IPv6 address has brackets.
+fn is_host(entry: &str) -> bool {
+    // Only these characters leave nothing of a path, user or query to parse.
+    !entry.contains(['/', '@', '?', '#'])
+        && policy::ModelBase::parse(&format!("https://{entry}")).is_ok()
+}
+
+fn listed(name: &CStr) -> Result<Vec<String>, ConfigError> {
+    let value = read(name)?;
+    let entries = value.split([' ', '\t', '\n', ',']);
+    Ok(entries
+        .filter(|entry| !entry.is_empty())
+        .map(str::to_owned)
+        .collect())
 }
 
 fn text(name: &CStr) -> String {

@@ -74,7 +74,8 @@ final class Extension
      * `protocol`, `php_api`, `state_dir`, `share_dir`, `runner`, `launcher`,
      * `php_binary`, `cgroup`, `identity`, `guest_ids` (texts as set), `mount_roots` (list),
      * `outer_sandbox`, `outer_sandbox_program`,
-     * `max_runs` (int; the text of the setting when it is none), `runner_socket`, `agents_dir`,
+     * `max_runs` (int; the text of the setting when it is none), `runner_socket`,
+     * `provider_keys` and `private_models` (lists of their entries), `agents_dir`,
      * `agents`: the presets of command-line agents [{name, title, about, apis, license,
      * homepage, install, network, installed}].
      *
@@ -322,7 +323,8 @@ final class Run
      * budget? {turns, input_tokens, output_tokens, cost_microusd}, instructions?}, or an
      * ability of the guest's WordPress {kind: `ability`, ability, input?}; `model`
      * {provider, model, api: `openai-chat` or `anthropic-messages`, base_url, secret? (name
-     * of one of `secrets`), context_tokens?, max_output_tokens?, prices? {input,
+     * of one of `secrets`), private? (lets base_url lead to this host or a private network;
+     * without it only to public addresses), context_tokens?, max_output_tokens?, prices? {input,
      * cached_input?, output}: millionths of a US dollar per million tokens}, `tool_policy`
      * (sandbox-tool-policy/v1), `parent_tools` {tools [{id, description, input_schema}],
      * timeout_ms?}, `components` [{slug, source, load_as?: `plugin` or `mu-plugin`, entry?,

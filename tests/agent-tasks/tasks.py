@@ -162,6 +162,13 @@ def through_wordpress(bench, name, task, source):
     if not bench.real:
         bench.server.add(name, {"key": key, "models": [MODEL], "turns": load(os.path.join(HERE, name, "conversation.json")).steps})
     row = {"api": api, "base_url": real.get("base") or bench.server.base(name, api=api)}
+    # What the operator says of this provider, in a file of php.ini's directory.
+    host = row["base_url"].split("/")[2]
+    ini = os.path.join(bench.directory, "php.d")
+    os.makedirs(ini, exist_ok=True)
+    with open(os.path.join(ini, "provider.ini"), "w") as file:
+        file.write(f'wp_codebox.provider_keys = "{KEY}@{host}"\nwp_codebox.private_models = "{host}"\n')
+    operator = {"PHP_INI_SCAN_DIR": f":{ini}"}
     if key:
         row["key_env"] = KEY
     options = {"wp_codebox_providers": {"agent-tasks": row}, "wp_codebox_default_provider": "agent-tasks",
@@ -174,11 +181,11 @@ def through_wordpress(bench, name, task, source):
         shutil.copytree(source, installed)
         bench.own(installed)
         for option, value in options.items():
-            done = wp(bench, "option", "update", option, json.dumps(value), "--format=json")
+            done = wp(bench, "option", "update", option, json.dumps(value), "--format=json", environment=operator)
             must(done.exit == 0, f"the option {option} was not taken\n{done}")
         before = tree(installed)
         answer = wp(bench, "codebox", "run-agent-task", task["goal"], f"--plugin={slug}", f"--check={json.dumps(checks)}", "--format=json",
-                    *(["--timeout=20m"] if bench.real else []), seconds=1260, environment={KEY: key})
+                    *(["--timeout=20m"] if bench.real else []), seconds=1260, environment={KEY: key, **operator})
         must(tree(installed) == before, "the run wrote to the parent's plugin")
     finally:
         shutil.rmtree(installed, ignore_errors=True)

@@ -22,7 +22,7 @@ class Asked(Conversation):
         super().__init__(bench, "true", task=task("Read ticket 4."), **changes)
         self.request |= dict(
             agent={"kind": "model"},
-            model={"provider": "scripted", "model": MODEL, "api": OPENAI, "base_url": bench.server.base(self.name, api=OPENAI), "secret": "MODEL_KEY"},
+            model={"provider": "scripted", "model": MODEL, "api": OPENAI, "base_url": bench.server.base(self.name, api=OPENAI), "private": True, "secret": "MODEL_KEY"},
             secrets=[{"env": "MODEL_KEY", "value": self.key, "hosts": []}],
             parent_tools={"tools": [TICKET], "timeout_ms": timeout_ms})
 

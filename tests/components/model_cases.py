@@ -37,7 +37,7 @@ def both(bench):
 def model(server, script, **changes):
     """The fields of a request whose guest may ask the scripted model."""
     policy = {**POLICY, "network": {"presets": ["model"]}, "secrets": "connector-scoped", "minimum_isolation": "full"}
-    return {"model": {"provider": "test", "model": "scripted", "api": "openai-chat", "base_url": server.base(script), "secret": "OPENAI_COMPATIBLE_API_KEY"},
+    return {"model": {"provider": "test", "model": "scripted", "api": "openai-chat", "base_url": server.base(script), "private": True, "secret": "OPENAI_COMPATIBLE_API_KEY"},
             "secrets": [{"env": "OPENAI_COMPATIBLE_API_KEY", "value": KEY, "hosts": []}], "policy": policy, "task": goal("Mend the second line"), **changes}
 
 

@@ -3,6 +3,7 @@ Version, digest, effective configuration; a setting that is no absolute path sto
 --INI--
 wp_codebox.state_dir=/srv/state
 wp_codebox.mount_roots=/srv/a::/srv/b
+wp_codebox.provider_keys="ACME_KEY@models.example, B_KEY@10.0.0.9:8080"
 wp_codebox.launcher=relative/launcher
 wp_codebox.runner={PWD}/fixtures/fake-runner
 --FILE--
@@ -13,6 +14,7 @@ use WPCodebox\Native\{Extension, Run};
 $info = Extension::info();
 echo implode( ' ', array_keys( $info ) ), "\n";
 var_dump( $info['version'] === Extension::version(), $info['contract_digest'] === Extension::contractDigest() );
+echo implode( '|', $info['provider_keys'] ), "\n";
 var_dump( $info['state_dir'], $info['mount_roots'], $info['launcher'], $info['protocol'] );
 
 // The digest as its rule says, over the schemas of the source tree.
@@ -30,9 +32,10 @@ echo $e->getMessage(), ' ', json_encode( $e->data ), "\n";
 caught( static fn() => Extension::doctor() );
 ?>
 --EXPECT--
-version contract_digest protocol php_api state_dir share_dir runner launcher php_binary cgroup identity guest_ids mount_roots outer_sandbox outer_sandbox_program max_runs runner_socket agents_dir agents
+version contract_digest protocol php_api state_dir share_dir runner launcher php_binary cgroup identity guest_ids mount_roots outer_sandbox outer_sandbox_program max_runs runner_socket provider_keys private_models agents_dir agents
 bool(true)
 bool(true)
+ACME_KEY@models.example|B_KEY@10.0.0.9:8080
 string(10) "/srv/state"
 array(2) {
   [0]=>

@@ -72,6 +72,9 @@ $cases = [
 	'model no address'   => [ 'model' => [ 'base_url' => '' ] + MODEL ],
 	'model field'        => [ 'model' => [ 'key' => SECRET ] + MODEL ],
 	'model price'        => [ 'model' => [ 'prices' => [ 'input' => 0.5 ] ] + MODEL ],
+	'model private'      => [ 'model' => [ 'base_url' => 'https://127.0.0.1/v1' ] + MODEL ],
+	'model not public'   => [ 'model' => [ 'base_url' => 'http://localhost:8080/v1' ] + MODEL ],
+	'private is no bool' => [ 'model' => [ 'private' => 'yes' ] + MODEL ],
 	'model missing'      => [ 'agent' => [ 'kind' => 'model' ] ],
 	'budget of nothing'  => [ 'agent' => [ 'kind' => 'model', 'budget' => [ 'turns' => 0 ] ], 'model' => MODEL ],
 	'budget no prices'   => [ 'agent' => [ 'kind' => 'model', 'budget' => [ 'cost_microusd' => 5 ] ], 'model' => MODEL ],
@@ -112,6 +115,7 @@ caught( static fn() => Run::start( [ 'a', 'list' ] ), 'list' );
 caught( static fn() => Run::start( request( 'g' ) ), 'fine' );
 $secret = [ 'env' => 'A_KEY', 'value' => SECRET, 'hosts' => [ 'api.example.org' ] ];
 caught( static fn() => Run::start( request( 'g', [ 'policy' => SECRETS, 'secrets' => [ $secret ] ] ) ), 'fine secret' );
+caught( static fn() => Run::start( request( 'g', [ 'model' => [ 'base_url' => 'http://localhost:8080/v1', 'private' => true ] + MODEL ] ) ), 'fine private' );
 $tool = [ 'id' => 'workspace.read', 'runtime_tool_id' => 'workspace_read', 'execution_location' => 'sandbox', 'transport_visibility' => 'sandbox', 'allowed' => true, 'runtime' => [ 'environment' => 'runtime_local', 'capability_scope' => 'runtime_local' ], 'metadata' => [] ];
 caught(
 	static fn() => Run::start(
@@ -247,6 +251,10 @@ model field: InvalidInputException wp_codebox_model_invalid
   model.key
 model price: InvalidInputException wp_codebox_model_invalid
   model.prices.input
+model private: InvalidInputException wp_codebox_model_invalid
+model not public: InvalidInputException wp_codebox_model_invalid
+private is no bool: InvalidInputException wp_codebox_model_invalid
+  model.private
 model missing: InvalidInputException wp_codebox_model_missing
 budget of nothing: InvalidInputException wp_codebox_budget_invalid
 budget no prices: InvalidInputException wp_codebox_budget_invalid
@@ -292,6 +300,7 @@ not UTF-8: InvalidInputException wp_codebox_input_invalid
 list: InvalidInputException wp_codebox_input_invalid
 fine: UnavailableException wp_codebox_runner_unavailable
 fine secret: UnavailableException wp_codebox_runner_unavailable
+fine private: UnavailableException wp_codebox_runner_unavailable
 fine model: UnavailableException wp_codebox_runner_unavailable
 fine ability: UnavailableException wp_codebox_runner_unavailable
 NULL

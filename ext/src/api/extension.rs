@@ -56,6 +56,8 @@ impl Extension {
                 "outer_sandbox_program": settings.outer_sandbox_program,
                 "max_runs": settings.max_runs().map_or_else(|_| json!(settings.max_runs), Value::from),
                 "runner_socket": settings.runner_socket,
+                "provider_keys": settings.provider_keys,
+                "private_models": settings.private_models,
                 "agents_dir": settings.agents_dir,
                 "agents": agent_presets::list(&settings),
             })))

@@ -57,7 +57,8 @@ final class SettingsHelp {
 				[
 					__( 'OpenAI, Anthropic and Google are known; their keys are those of Settings, Connectors, or the environment variables and constants named there. A key is read when a task starts, goes to the address of its provider only, and is written down nowhere.', 'wp-codebox' ),
 					/* translators: %s: example. */
-					sprintf( __( 'A provider of your own: %s. Prices are millionths of a US dollar per million tokens; without them a task can have no budget in dollars.', 'wp-codebox' ), '{"local":{"api":"openai-chat","base_url":"http://models.example:11434/v1","models":["qwen3-coder"],"prices":{"input":0,"output":0}}}' ),
+					sprintf( __( 'A provider of your own: %s. Prices are millionths of a US dollar per million tokens; without them a task can have no budget in dollars.', 'wp-codebox' ), '{"own":{"api":"openai-chat","base_url":"https://models.example/v1","key_env":"OWN_API_KEY","models":["qwen3-coder"],"prices":{"input":0,"output":0}}}' ),
+					__( 'The operator says in php.ini which key goes to which host (wp_codebox.provider_keys = "OWN_API_KEY@models.example") and which models may be on this machine or in its private network (wp_codebox.private_models = "127.0.0.1:11434"); or in wp-config.php with the constants WP_CODEBOX_PROVIDER_KEYS (name to host) and WP_CODEBOX_PRIVATE_MODELS (list). The built-in providers keep their address and key; a row of their id sets models, sizes and prices.', 'wp-codebox' ),
 					__( 'A task may name a provider and a model, never an address of its own; only the operator may, with "wp codebox run-agent-task --base-url". A plugin of this site can narrow who uses its keys (filter wp_codebox_can_use_credentials).', 'wp-codebox' ),
 				],
 			],

@@ -117,7 +117,7 @@ final class SettingChecks {
 				throw $this->refused( __( 'Model providers must be a JSON object of objects, by id.', 'wp-codebox' ) );
 			}
 		}
-		return array_map( static fn( array $row ): array => array_diff_key( $row, [ 'id' => true ] ), ProviderRows::read( $this->rows( $value ) ) );
+		return array_map( static fn( array $row ): array => array_diff_key( $row, [ 'id' => true ] ), ProviderRows::permitted( $this->rows( $value ) ) );
 	}
 
 	/**

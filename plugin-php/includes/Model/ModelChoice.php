@@ -91,7 +91,8 @@ final class ModelChoice {
 			$inherited,
 			$this->meant( $brought, $base_url )
 		);
-		return new ModelPlan( $provider, $model, $base_url, $credential );
+		$private = Authority::Operator === $authority && isset( $input['base_url'] );
+		return new ModelPlan( $provider, $model, $base_url, $credential, $private || KeyHosts::may_be_private( $base_url ) );
 	}
 
 	/**
@@ -177,8 +178,7 @@ final class ModelChoice {
 	 * @return array<string, string> Name to value.
 	 */
 	private function meant( #[\SensitiveParameter] array $brought, string $base_url ): array {
-		$host = strtolower( (string) wp_parse_url( $base_url, PHP_URL_HOST ) );
-		return array_column( array_filter( $brought, static fn( array $row ): bool => [] === $row['hosts'] || in_array( $host, array_map( 'strtolower', $row['hosts'] ), true ) ), 'value', 'env' );
+		return array_column( array_filter( $brought, static fn( array $row ): bool => [] === $row['hosts'] || KeyHosts::names( $row['hosts'], $base_url ) ), 'value', 'env' );
 	}
 
 	/** Id of the only provider whose connector has a key; '' when there is none, or a choice. */

@@ -23,12 +23,14 @@ final class ModelPlan {
 	 * @param string          $model      Name of the model.
 	 * @param string          $base_url   Where it is.
 	 * @param Credential|null $credential The secret that opens it; null: it needs none.
+	 * @param bool            $private    Whether the operator lets it lie on this host or in its network.
 	 */
 	public function __construct(
 		public readonly Provider $provider,
 		public readonly string $model,
 		public readonly string $base_url,
-		public readonly ?Credential $credential
+		public readonly ?Credential $credential,
+		public readonly bool $private
 	) {}
 
 	/**
@@ -37,7 +39,7 @@ final class ModelPlan {
 	 * @return array<string, mixed>
 	 */
 	public function endpoint(): array {
-		return $this->provider->endpoint( $this->model, $this->base_url, $this->credential?->name );
+		return $this->provider->endpoint( $this->model, $this->base_url, $this->credential?->name ) + ( $this->private ? [ 'private' => true ] : [] );
 	}
 
 	/**

@@ -44,6 +44,15 @@ final class Provider {
 	) {}
 
 	/**
+	 * The same provider with the models, sizes and prices of a row.
+	 *
+	 * @param array<string, mixed> $row The row.
+	 */
+	public function with( array $row ): self {
+		return new self( $this->id, $this->api, $this->base_url, $this->key_env, $this->connector, $this->key_required, (array) ( $row['models'] ?? [] ), (int) ( $row['context_tokens'] ?? 0 ), (int) ( $row['max_output_tokens'] ?? 0 ), (array) ( $row['prices'] ?? [] ) );
+	}
+
+	/**
 	 * The model as the extension takes it.
 	 *
 	 * @param string      $model    Name of the model.

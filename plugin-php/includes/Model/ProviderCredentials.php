@@ -15,19 +15,22 @@ use WPCodebox\Failure;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Finds the secret that opens a provider before anything starts, or refuses. A secret that the
- * task brings under the name of the key comes first; then what is inherited, the provider's
- * connector, the environment, a constant, and a plugin of this site. The hooks of this site see
- * names and statuses and have the last word.
+ * Finds the secret that opens a provider before anything starts, or refuses. The hooks of this
+ * site see names and statuses and have the last word.
  */
 final class ProviderCredentials {
+
+	/** The search for a key. */
+	private readonly KeySearch $keys;
 
 	/**
 	 * Wires the finder.
 	 *
 	 * @param Connectors $connectors WordPress's own connectors.
 	 */
-	public function __construct( private readonly Connectors $connectors ) {}
+	public function __construct( private readonly Connectors $connectors ) {
+		$this->keys = new KeySearch( $connectors );
+	}
 
 	/**
 	 * The secret, or null when none is needed.
@@ -47,22 +50,22 @@ final class ProviderCredentials {
 		$requirements = $this->requirements( $provider, $selection, $input, $rows );
 		$credential   = null;
 		$status       = CredentialStatus::NotRequired;
+		$reason       = '';
 		foreach ( $requirements['requirements'] as $requirement ) {
-			$found = $this->find( $provider, $requirement['name'], $input, $inherited, $brought );
+			[ $found, $denied ] = $this->keys->find( $provider, $requirement['name'], $input, $inherited, $brought );
 			if ( CredentialStatus::Available === $found->status ) {
 				// The first opens the provider; the others only have to be there.
 				$credential ??= $found;
 				$status       = $found->status;
 			} elseif ( $requirement['required'] || CredentialStatus::Denied === $found->status ) {
-				[ $credential, $status ] = [ $found, $found->status ];
+				[ $credential, $status, $reason ] = [ $found, $found->status, $denied ];
 				break;
 			}
 		}
-		$reason = '';
 		if ( ! Connectors::ai_is_on() ) {
 			[ $status, $reason ] = [ CredentialStatus::Denied, Connectors::off() ];
-		} elseif ( CredentialStatus::Denied === $status ) {
-			$reason = 'This user may not use the credentials of this provider.';
+		} elseif ( CredentialStatus::Denied === $status && '' === $reason ) {
+			$reason = 'The credentials of this provider are denied on this site.';
 		}
 		return $this->decided( $provider, $requirements, $selection, $input, $rows, $credential, $status, $reason );
 	}
@@ -126,50 +129,6 @@ final class ProviderCredentials {
 			];
 		}
 		return $this->document( 'requirements', $provider, $selection, $needs );
-	}
-
-	/**
-	 * One secret by its name.
-	 *
-	 * @param Provider                 $provider  Provider.
-	 * @param string                   $name      Environment name.
-	 * @param array<string, mixed>     $input     Task input.
-	 * @param array<string, Connector> $inherited Connectors the task inherits.
-	 * @param array<string, string>    $brought   Secrets the task brings.
-	 */
-	private function find( Provider $provider, string $name, array $input, array $inherited, #[\SensitiveParameter] array $brought ): Credential {
-		if ( isset( $brought[ $name ] ) ) {
-			return new Credential( $name, CredentialStatus::Available, 'secret_env', $brought[ $name ] );
-		}
-		if ( '' === $provider->base_url ) {
-			// The address came with the task: only a key that came with it goes there.
-			return new Credential( $name, CredentialStatus::Missing, '' );
-		}
-		foreach ( $inherited as $connector ) {
-			foreach ( $connector->credentials as $credential ) {
-				if ( $credential->name === $name && null !== $credential->value() ) {
-					return $credential;
-				}
-			}
-		}
-		if ( ! CredentialPermission::granted( 'provider', $provider->id, $input ) ) {
-			return new Credential( $name, CredentialStatus::Denied, '' );
-		}
-		if ( '' !== $provider->connector && $this->connectors->has( $provider->connector ) ) {
-			foreach ( $this->connectors->get( $provider->connector )->credentials as $credential ) {
-				if ( $credential->name === $name && CredentialStatus::Missing !== $credential->status ) {
-					return $credential;
-				}
-			}
-		}
-		$found = $name === $provider->key_env ? Connectors::from_process( $name, $name, $name ) : new Credential( $name, CredentialStatus::Missing, '' );
-		if ( CredentialStatus::Available === $found->status ) {
-			return $found;
-		}
-		/** This filter is documented in plugin-php/includes/Run/SecretChoice.php */
-		$values = apply_filters( 'wp_codebox_secret_values', [], [ $name ], get_current_user_id() );
-		$value  = is_array( $values ) && is_array( $values[ $name ] ?? null ) ? $values[ $name ]['value'] ?? null : null;
-		return is_string( $value ) && '' !== $value ? new Credential( $name, CredentialStatus::Available, 'hook', $value ) : $found;
 	}
 
 	/**

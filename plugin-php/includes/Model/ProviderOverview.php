@@ -77,10 +77,15 @@ final class ProviderOverview {
 			$connector  = $this->connectors->get( $provider->connector );
 			$status     = $connector->status;
 			$credential = $connector->credentials[0] ?? null;
+			if ( null !== $credential && ! KeyHosts::may_get_from( $connector->name, $credential->name, $provider->base_url ) ) {
+				$status = CredentialStatus::Denied;
+			}
 		}
 		if ( '' !== $provider->key_env && ( null === $credential || CredentialStatus::Missing === $status ) ) {
-			$found      = Connectors::from_process( $provider->key_env, $provider->key_env, $provider->key_env );
-			$credential = CredentialStatus::Available === $found->status ? $found : $credential ?? $found;
+			$found      = KeyHosts::may_get( $provider->key_env, $provider->base_url )
+				? Connectors::from_process( $provider->key_env, $provider->key_env, $provider->key_env )
+				: new Credential( $provider->key_env, CredentialStatus::Denied, '' );
+			$credential = CredentialStatus::Missing === $found->status ? $credential ?? $found : $found;
 			$status     = $credential->status;
 		}
 		return [

@@ -23,8 +23,8 @@ final class ProviderRows {
 	private const FIELDS = [ 'api', 'base_url', 'key_env', 'connector', 'models', 'context_tokens', 'max_output_tokens', 'prices' ];
 	private const PRICES = [ 'input', 'cached_input', 'output' ];
 
-	/** Names of wp-config.php that hold other secrets than a provider's key. */
-	private const FOREIGN = '/^(DB_|AUTH_|SECURE_AUTH_|LOGGED_IN_|NONCE_|FTP_|SMTP_|PATH$|HOME$)/';
+	/** What a row may say of a built-in provider: its key goes to its own address only. */
+	private const OF_BUILT_IN = [ 'models', 'context_tokens', 'max_output_tokens', 'prices' ];
 
 	/**
 	 * The rows as they are stored, by id.
@@ -50,7 +50,42 @@ final class ProviderRows {
 				/* translators: 1: id of a model provider, 2: field as given, 3: list of fields. */
 				throw self::refused( sprintf( __( 'The model provider "%1$s" has no field "%2$s"; there are %3$s. A key itself is never stored here.', 'wp-codebox' ), $id, sanitize_key( (string) reset( $unknown ) ), implode( ', ', self::FIELDS ) ) );
 			}
-			$read[ $id ] = [ 'id' => $id ] + self::row( $id, $row );
+			if ( ! Providers::is_built_in( $id ) ) {
+				$read[ $id ] = [ 'id' => $id ] + self::way( $id, $row ) + self::bounds( $id, $row );
+			} elseif ( [] === array_intersect_key( array_filter( $row, static fn( mixed $value ): bool => '' !== $value ), array_flip( array_diff( self::FIELDS, self::OF_BUILT_IN ) ) ) ) {
+				$read[ $id ] = [ 'id' => $id ] + self::bounds( $id, $row );
+			} else {
+				/* translators: 1: id of a model provider, 2: list of fields. */
+				throw self::refused( sprintf( __( 'The model provider "%1$s" is built in, with its address and key; a row may set %2$s. Use another id for another address.', 'wp-codebox' ), $id, implode( ', ', self::OF_BUILT_IN ) ) );
+			}
+		}
+		return $read;
+	}
+
+	/**
+	 * Rows that the settings may store: as `read()`, and each key may go to its address.
+	 *
+	 * @param array<mixed> $rows Id to row.
+	 * @return array<string, array<string, mixed>>
+	 * @throws Failure `wp_codebox_input_invalid` with what is wrong.
+	 */
+	public static function permitted( array $rows ): array {
+		$read       = self::read( $rows );
+		$connectors = new Connectors();
+		foreach ( $read as $id => $row ) {
+			$provider = Providers::is_built_in( $id ) ? null : self::provider( $row );
+			if ( null === $provider || '' === $provider->key_env ) {
+				continue;
+			}
+			$name = $connectors->get( $provider->connector )->credentials[0]->name ?? $provider->key_env;
+			$sent = isset( $row['key_env'] ) ? [ KeyHosts::may_get( $provider->key_env, $provider->base_url ) ] : [];
+			if ( '' !== $provider->connector ) {
+				$sent[] = KeyHosts::may_get_from( $provider->connector, $name, $provider->base_url );
+			}
+			if ( in_array( false, $sent, true ) ) {
+				/* translators: 1: id of a model provider, 2: why its key does not go there. */
+				throw self::refused( sprintf( __( 'The model provider "%1$s" is not stored. %2$s', 'wp-codebox' ), $id, KeySearch::elsewhere( isset( $row['key_env'] ) ? $provider->key_env : $name ) ) );
+			}
 		}
 		return $read;
 	}
@@ -65,28 +100,17 @@ final class ProviderRows {
 		if ( '' === $key && isset( $row['connector'] ) ) {
 			$key = strtoupper( (string) preg_replace( '/[^A-Za-z0-9]+/', '_', (string) $row['connector'] ) ) . '_API_KEY';
 		}
-		return new Provider(
-			(string) $row['id'],
-			(string) $row['api'],
-			(string) $row['base_url'],
-			$key,
-			(string) ( $row['connector'] ?? '' ),
-			'' !== $key,
-			(array) ( $row['models'] ?? [] ),
-			(int) ( $row['context_tokens'] ?? 0 ),
-			(int) ( $row['max_output_tokens'] ?? 0 ),
-			(array) ( $row['prices'] ?? [] )
-		);
+		return ( new Provider( (string) $row['id'], (string) $row['api'], (string) $row['base_url'], $key, (string) ( $row['connector'] ?? '' ), '' !== $key ) )->with( $row );
 	}
 
 	/**
-	 * The fields of one row; empty ones are left out.
+	 * How a provider is spoken to and what opens it; empty fields are left out.
 	 *
 	 * @param string       $id  Provider.
 	 * @param array<mixed> $row As given.
 	 * @return array<string, mixed>
 	 */
-	private static function row( string $id, array $row ): array {
+	private static function way( string $id, array $row ): array {
 		$api = $row['api'] ?? '';
 		if ( ! in_array( $api, Providers::APIS, true ) ) {
 			/* translators: 1: id of a model provider, 2: list of values. */
@@ -98,9 +122,9 @@ final class ProviderRows {
 		];
 		$key    = $row['key_env'] ?? '';
 		if ( '' !== $key ) {
-			if ( ! is_string( $key ) || 1 !== preg_match( '/^[A-Z_][A-Z0-9_]{0,127}$/D', $key ) || 1 === preg_match( self::FOREIGN, $key ) ) {
+			if ( ! is_string( $key ) || 1 !== preg_match( '/^[A-Z_][A-Z0-9_]{0,127}$/D', $key ) ) {
 				/* translators: %s: id of a model provider. */
-				throw self::refused( sprintf( __( 'key_env of the model provider "%s" must be the name of the variable or constant that holds its key, like EXAMPLE_API_KEY; not the key itself and no secret of WordPress.', 'wp-codebox' ), $id ) );
+				throw self::refused( sprintf( __( 'key_env of the model provider "%s" must be the name of the variable or constant that holds its key, like EXAMPLE_API_KEY; not the key itself.', 'wp-codebox' ), $id ) );
 			}
 			$fields['key_env'] = $key;
 		}
@@ -112,6 +136,18 @@ final class ProviderRows {
 			}
 			$fields['connector'] = $connector;
 		}
+		return $fields;
+	}
+
+	/**
+	 * Models, sizes and prices of one row; empty ones are left out.
+	 *
+	 * @param string       $id  Provider.
+	 * @param array<mixed> $row As given.
+	 * @return array<string, mixed>
+	 */
+	private static function bounds( string $id, array $row ): array {
+		$fields = [];
 		$models = $row['models'] ?? [];
 		foreach ( is_array( $models ) ? $models : [ null ] as $model ) {
 			if ( ! is_string( $model ) || 1 !== preg_match( '/^[^\p{C}]{1,200}$/uD', $model ) ) {

@@ -16,8 +16,8 @@ use WPCodebox\Settings;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * A table of what is built in, and the rows of the option `wp_codebox_providers`, which replace
- * a built-in one of the same id. A built-in row has no prices: they change, and are the host's to say.
+ * A table of what is built in, and the rows of the option `wp_codebox_providers`. A row of a
+ * built-in id adds models, sizes and prices to it: prices change, and are the host's to say.
  */
 final class Providers {
 
@@ -55,15 +55,27 @@ final class Providers {
 		foreach ( self::BUILT_IN as $id => [ $api, $url, $key, $connector, $required ] ) {
 			$providers[ $id ] = new Provider( $id, $api, $url, $key, $connector, $required );
 		}
-		return array_merge( $providers, $this->own() );
+		foreach ( $this->rows() as $id => $row ) {
+			$providers[ $id ] = isset( self::BUILT_IN[ $id ] ) ? $providers[ $id ]->with( $row ) : ProviderRows::provider( $row );
+		}
+		return $providers;
 	}
 
 	/**
-	 * Providers the site configured. What the option holds that could not have passed the settings is left out.
+	 * Whether a provider is built in.
 	 *
-	 * @return array<string, Provider>
+	 * @param string $id Id.
 	 */
-	public function own(): array {
+	public static function is_built_in( string $id ): bool {
+		return isset( self::BUILT_IN[ $id ] );
+	}
+
+	/**
+	 * Rows the site configured. What the option holds that no row can be is left out; where a key may go is judged when it is used.
+	 *
+	 * @return array<string, array<string, mixed>>
+	 */
+	private function rows(): array {
 		$own = [];
 		foreach ( $this->settings->providers() as $id => $row ) {
 			try {
@@ -72,7 +84,7 @@ final class Providers {
 				continue;
 			}
 		}
-		return array_map( static fn( array $row ): Provider => ProviderRows::provider( $row ), $own );
+		return $own;
 	}
 
 	/**

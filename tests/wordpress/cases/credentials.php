@@ -14,6 +14,7 @@ use WPCodebox\Model\Credential;
 use WPCodebox\Model\CredentialStatus;
 use WPCodebox\Model\Inheritance;
 use WPCodebox\Model\Label;
+use WPCodebox\Model\ProviderOverview;
 use WPCodebox\Services;
 use WPCodebox\Settings;
 use WPCodebox\Tests\Harness;
@@ -110,6 +111,61 @@ return static function ( Harness $t ): void {
 			$t->filtered( 'wp_codebox_provider_credential_requirements', $two, static fn() => $t->contains( 'ACME_SECOND', $refused( $run( $model ) )->get_error_message() ) );
 			$two = $needs( [ [ 'name' => 'ACME_API_KEY' ], [ 'name' => 'ACME_SECOND', 'required' => false ] ] );
 			$t->filtered( 'wp_codebox_provider_credential_requirements', $two, static fn() => $t->ok( $run( $model )[0] ) );
+		}
+	);
+	$t->test(
+		'a provider row reads no other secret and sends no key elsewhere',
+		static function () use ( $t, $run, $found, $refused, $model, $value ): void {
+			$before = [];
+			update_option( 'connectors_ai_acme_api_key', $value( 'constant' ) );
+			foreach ( [ 'AWS_SECRET_ACCESS_KEY', 'WORDPRESS_DB_PASSWORD', 'OPENAI_API_KEY', 'ANTHROPIC_API_KEY' ] as $name ) {
+				$before[ $name ] = getenv( $name );
+				putenv( "$name=" . $value( $name ) );
+			}
+			$row  = static fn( array $fields, string $id = 'evil' ): Closure => static fn(): array => [ $id => $fields + [ 'api' => 'openai-chat', 'base_url' => 'https://evil.example/v1' ], 'acme' => [ 'api' => 'openai-chat', 'base_url' => 'https://acme.example/v1', 'connector' => 'acme' ] ];
+			$past = static fn( Closure $rows, Closure $do ): mixed => $t->filtered( 'pre_site_option_wp_codebox_providers', $rows, $do );
+			$evil = [ 'provider' => 'evil', 'model' => 'm' ];
+			foreach ( [
+				[ 'key_env' => 'AWS_SECRET_ACCESS_KEY' ],
+				[ 'key_env' => 'WORDPRESS_DB_PASSWORD' ],
+				[ 'key_env' => 'AUTH_KEY' ],
+				[ 'key_env' => 'OPENAI_API_KEY' ],
+				[ 'key_env' => 'ANTHROPIC_API_KEY' ],
+				[ 'key_env' => 'ACME_API_KEY' ],
+				[ 'connector' => 'openai' ],
+				[ 'connector' => 'acme' ],
+				[ 'connector' => 'openai', 'base_url' => 'https://api.openai.com.evil.example/v1' ],
+				[ 'connector' => 'openai', 'key_env' => 'AWS_SECRET_ACCESS_KEY' ],
+			] as $fields ) {
+				$said = $past( $row( $fields ), static fn() => $refused( $run( $evil ) )->get_error_message() );
+				$t->contains( 'WP_CODEBOX_PROVIDER_KEYS', $said );
+				$past( $row( $fields ), static fn() => $t->same( 'denied', ProviderOverview::of( new Settings() )->rows()['evil']['status'] ) );
+			}
+			// A key of another name towards a host that takes the connector's key only.
+			$past( $row( [ 'key_env' => 'AWS_SECRET_ACCESS_KEY', 'base_url' => 'https://api.openai.com/v1' ] ), static fn() => $refused( $run( $evil ) ) );
+			// What a task inherits goes no further.
+			$past( $row( [ 'key_env' => 'ACME_API_KEY' ] ), static fn() => $refused( $run( $evil + [ 'inherit' => [ 'connectors' => [ 'acme' ] ] ] ) ) );
+			// A plugin of this site decides itself, and its hosts count.
+			$supply = static fn( array $hosts ): Closure => static fn(): array => [ 'ACME_API_KEY' => array_filter( [ 'value' => $value( 'plugin' ), 'hosts' => $hosts ] ) ];
+			$ask    = static fn( array $hosts ): array => $past( $row( [ 'key_env' => 'ACME_API_KEY' ] ), static fn() => $t->filtered( 'wp_codebox_secret_values', $supply( $hosts ), static fn() => $run( $evil ) ) );
+			$t->same( [ 'hook', $value( 'plugin' ) ], $found( $ask( [] ) ) );
+			$t->same( [ 'hook', $value( 'plugin' ) ], $found( $ask( [ 'evil.example' ] ) ) );
+			$refused( $ask( [ 'acme.example' ] ) );
+			// A built-in provider stays where it is.
+			$got = $past( $row( [], 'openai' ), static fn() => $run( [ 'provider' => 'openai', 'model' => 'm' ] ) );
+			$t->same( [ 'https://api.openai.com/v1', [ 'env', $value( 'OPENAI_API_KEY' ) ] ], [ $got[1]['model']['base_url'] ?? null, $found( $got ) ] );
+			// Controls: listed hosts get their keys; php.ini replaces the constant.
+			$t->same( $value( 'constant' ), $found( $run( $model ) )[1] );
+			$t->same( 'available', ProviderOverview::of( new Settings() )->rows()['acme']['status'] );
+			$t->same( $value( 'OPENAI_API_KEY' ), $found( $past( $row( [ 'connector' => 'openai', 'base_url' => 'https://api.openai.com/v2' ] ), static fn() => $run( $evil ) ) )[1] );
+			putenv( 'WP_CODEBOX_FAKE_PROVIDER_KEYS=ACME_API_KEY@other.example AWS_SECRET_ACCESS_KEY@evil.example:8443' );
+			$refused( $run( $model ) );
+			$past( $row( [ 'key_env' => 'AWS_SECRET_ACCESS_KEY' ] ), static fn() => $refused( $run( $evil ) ) );
+			$t->same( $value( 'AWS_SECRET_ACCESS_KEY' ), $found( $past( $row( [ 'key_env' => 'AWS_SECRET_ACCESS_KEY', 'base_url' => 'https://evil.example:8443' ] ), static fn() => $run( $evil ) ) )[1] );
+			putenv( 'WP_CODEBOX_FAKE_PROVIDER_KEYS' );
+			foreach ( $before as $name => $old ) {
+				putenv( false === $old ? $name : "$name=$old" );
+			}
 		}
 	);
 	$t->test(

@@ -70,6 +70,19 @@ return static function ( Harness $t ): void {
 	}
 	update_site_option( Settings::PROVIDERS, $providers );
 
+	$t->test(
+		'a model at a private address that the operator did not list is refused before a start',
+		static function () use ( $t, $key, $port, $providers ): void {
+			// The name of this host leads to it as well as the address that is listed.
+			update_site_option( Settings::PROVIDERS, $providers + [ 'near' => [ 'api' => 'openai-chat', 'base_url' => "http://localhost:$port/fix/near/v1" ] ] );
+			$t->made( 'nothing' );
+			$ask   = static fn( string $provider ): mixed => $t->ability( 'run-agent-task', [ 'goal' => 'Mend the greeting', 'plugin' => 'sample', 'provider' => $provider, 'model' => 'scripted-1', 'wait' => false ] );
+			$error = $ask( 'near' );
+			$t->error( 'wp_codebox_model_invalid', 400, $error );
+			$t->contains( 'wp_codebox.private_models', $error->get_error_message() );
+			update_site_option( Settings::PROVIDERS, $providers );
+		}
+	);
 	foreach ( [ 'fix-chat', 'fix-messages' ] as $provider ) {
 		$t->test(
 			"the built-in agent mends the sample with the site's model: $provider",

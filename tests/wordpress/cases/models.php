@@ -113,16 +113,41 @@ return static function ( Harness $t ): void {
 				]
 			);
 			$got = $run( [ 'provider' => 'local' ] )[1];
-			$t->same( [ 'provider' => 'local', 'model' => 'first', 'api' => 'openai-chat', 'base_url' => 'http://127.0.0.1:11434/v1', 'context_tokens' => 32000, 'max_output_tokens' => 4000, 'prices' => [ 'input' => 1, 'output' => 2 ] ], $got['model'] );
+			$t->same( [ 'provider' => 'local', 'model' => 'first', 'api' => 'openai-chat', 'base_url' => 'http://127.0.0.1:11434/v1', 'context_tokens' => 32000, 'max_output_tokens' => 4000, 'prices' => [ 'input' => 1, 'output' => 2 ], 'private' => true ], $got['model'] );
 			$t->same( [ false, [ 'status' => 'not-required' ] ], [ isset( $got['secrets'] ), $got['provenance']['model']['credential'] ] );
 			$t->same( 'second', $run( [ 'provider' => 'local', 'model' => 'second' ] )[1]['model']['model'] );
 			$t->error( 'wp_codebox_model_invalid', 400, $run( [ 'provider' => 'local', 'model' => 'third' ] )[0] );
 			$t->error( 'wp_codebox_provider_credentials_unavailable', 403, $run( [ 'provider' => 'keyed', 'model' => 'm' ] )[0] );
 			putenv( "KEYED_API_KEY=$key" );
 			$t->same( [ $key, 'KEYED_API_KEY' ], [ ( $got = $run( [ 'provider' => 'keyed', 'model' => 'm' ] )[1] )['secrets'][0]['value'], $got['model']['secret'] ] );
+			// A row of a built-in provider adds to it and moves nothing.
+			putenv( "OPENAI_API_KEY=$key" );
+			update_site_option( Settings::PROVIDERS, [ 'openai' => [ 'models' => [ 'ours' ], 'prices' => [ 'input' => 5, 'output' => 6 ] ] ] );
+			$t->same( [ 'openai', 'ours', 'https://api.openai.com/v1', [ 'input' => 5, 'output' => 6 ] ], [ ( $got = $run( [ 'provider' => 'openai' ] )[1] )['model']['provider'], $got['model']['model'], $got['model']['base_url'], $got['model']['prices'] ] );
 			// A row that the settings would have refused, as an import of a database may bring it.
-			$imported = static fn(): array => [ 'bad' => [ 'api' => 'openai-chat', 'base_url' => 'https://x.example', 'key_env' => 'DB_PASSWORD' ] ];
+			$imported = static fn(): array => [ 'bad' => [ 'api' => 'soap', 'base_url' => 'https://x.example' ] ];
 			$t->filtered( 'pre_site_option_wp_codebox_providers', $imported, static fn() => $t->error( 'wp_codebox_model_invalid', 400, $run( [ 'provider' => 'bad', 'model' => 'm' ] )[0] ) );
+			$clear();
+		}
+	);
+	$t->test(
+		'private addresses only where the operator says so',
+		static function () use ( $t, $run, $clear ): void {
+			$clear();
+			foreach ( [
+				'http://127.0.0.1:11434/v1'   => true,
+				'https://127.0.0.1'           => true,
+				'http://GPU.internal:8080/v1' => true,
+				'http://gpu.internal:9090/v1' => false,
+				'http://gpu.internal'         => false,
+				'https://127.0.0.2'           => false,
+				'http://localhost:11434/v1'   => false,
+				'https://gpu.internal.example:8080' => false,
+			] as $address => $private ) {
+				update_site_option( Settings::PROVIDERS, [ 'near' => [ 'api' => 'openai-chat', 'base_url' => $address ] ] );
+				$got = $run( [ 'provider' => 'near', 'model' => 'm' ] )[1]['model'];
+				$t->same( [ $address, $private ? true : null ], [ $got['base_url'], $got['private'] ?? null ] );
+			}
 			$clear();
 		}
 	);

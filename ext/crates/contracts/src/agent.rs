@@ -145,6 +145,10 @@ pub struct ModelEndpoint {
     /// Name of the request's secret that opens it. Absent: it needs none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
+    /// The operator lets this model lie on this host or in its private network. Absent: every
+    /// address it resolves to must be public.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub private: bool,
     /// Tokens its window holds; absent: 128,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_tokens: Option<u64>,

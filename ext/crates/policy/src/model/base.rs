@@ -57,6 +57,11 @@ pub enum Astray {
     /// Not this host, and spoken to as if it were.
     #[error("is not this host")]
     NotHere,
+    /// On this host or in its network, and the operator did not name it.
+    #[error(
+        "is on this host or in a private network: the operator allows the host in wp_codebox.private_models of php.ini"
+    )]
+    Private,
 }
 
 /// How far away a model may be.
@@ -68,6 +73,8 @@ pub enum Reach {
     Private,
     /// Anywhere a server may be, because TLS tells who it is.
     Anywhere,
+    /// As `Anywhere`, without this host and private networks.
+    Public,
 }
 
 /// Where a model is. Its text is canonical: equal bytes, equal place.
@@ -132,6 +139,22 @@ impl ModelBase {
         }
     }
 
+    /// The same place with public addresses only. `http://` is refused as a whole: it is
+    /// accepted only for hosts that are not public.
+    pub(super) fn public_only(self) -> Result<Self, BaseError> {
+        let base = match self.reach {
+            Reach::Loopback | Reach::Private => return Err(BaseError::Address(Astray::Private)),
+            Reach::Anywhere | Reach::Public => Self {
+                reach: Reach::Public,
+                ..self
+            },
+        };
+        match base.address.map(|address| base.judge(address)) {
+            None | Some(Ok(())) => Ok(base),
+            Some(Err(why)) => Err(BaseError::Address(why)),
+        }
+    }
+
     /// How it is spoken to.
     #[must_use]
     pub const fn transport(&self) -> Transport {
@@ -191,20 +214,33 @@ impl ModelBase {
             return Err(Astray::Forbidden(Forbidden::Metadata));
         }
         match (self.reach, judge_address(address)) {
+            (
+                Reach::Public,
+                Err(
+                    Forbidden::Loopback
+                    | Forbidden::Private
+                    | Forbidden::UniqueLocal
+                    | Forbidden::CarrierGrade,
+                ),
+            ) => Err(Astray::Private),
             (_, Err(Forbidden::Loopback)) => Ok(()),
             (Reach::Loopback, _) => Err(Astray::NotHere),
             (_, Err(Forbidden::Private | Forbidden::UniqueLocal)) => Ok(()),
             (Reach::Private, Ok(())) => Err(Astray::Public),
             // Networks of tunnels use the carriers' range.
-            (Reach::Anywhere, Ok(()) | Err(Forbidden::CarrierGrade)) => Ok(()),
-            (Reach::Private | Reach::Anywhere, Err(why)) => Err(Astray::Forbidden(why)),
+            (Reach::Anywhere, Ok(()) | Err(Forbidden::CarrierGrade)) | (Reach::Public, Ok(())) => {
+                Ok(())
+            }
+            (Reach::Private | Reach::Anywhere | Reach::Public, Err(why)) => {
+                Err(Astray::Forbidden(why))
+            }
         }
     }
 
     /// Whether a key may be sent there, or what to do.
     pub(super) fn takes_key(&self) -> Result<(), &'static str> {
         match self.reach {
-            Reach::Loopback | Reach::Anywhere => Ok(()),
+            Reach::Loopback | Reach::Anywhere | Reach::Public => Ok(()),
             Reach::Private => Err(
                 "would send the key in the clear through a network: use https://, or a model that needs no key",
             ),

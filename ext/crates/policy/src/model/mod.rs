@@ -137,6 +137,11 @@ pub fn check_model(model: &ModelEndpoint) -> Result<ModelBase, ModelError> {
         check_prices(prices, &mut issues);
     }
     let base = ModelBase::parse(&model.base_url);
+    let base = if model.private {
+        base
+    } else {
+        base.and_then(ModelBase::public_only)
+    };
     match &base {
         Ok(base) => {
             if let (Some(_), Err(why)) = (&model.secret, base.takes_key()) {

@@ -9,6 +9,7 @@ fn model(base_url: &str) -> ModelEndpoint {
         api: ModelApi::OpenaiChat,
         base_url: base_url.to_owned(),
         secret: None,
+        private: true,
         context_tokens: None,
         max_output_tokens: None,
         prices: None,
@@ -155,6 +156,39 @@ fn names_are_judged_by_where_they_lead() {
         let found = judge(name, "::ffff:10.0.0.1");
         assert_eq!(found, Err(Astray::Forbidden(Forbidden::Embedded)));
     }
+}
+
+#[test]
+fn private_addresses_need_the_operators_word() {
+    let public = |text: &str| ModelEndpoint {
+        private: false,
+        ..model(text)
+    };
+    for given in [
+        "http://127.0.0.1:11434/v1",
+        "http://localhost",
+        "http://ollama:11434/v1",
+        "http://192.168.1.7",
+        "https://127.0.0.1",
+        "https://10.0.0.1",
+        "https://[::1]",
+        "https://[fd12::1]",
+        "https://100.64.0.9",
+    ] {
+        base(given);
+        let message = refused(&public(given));
+        assert!(message.contains("wp_codebox.private_models"), "{message}");
+    }
+    let public = check_model(&public("https://api.example.org")).unwrap();
+    let named = base("https://api.example.org");
+    for address in ["127.0.0.1", "::1", "10.1.2.3", "fd12::2", "100.64.0.9"] {
+        let address = address.parse().unwrap();
+        assert_eq!(public.judge(address), Err(Astray::Private), "{address}");
+        assert_eq!(named.judge(address), Ok(()), "{address}");
+    }
+    assert_eq!(public.judge("8.8.8.8".parse().unwrap()), Ok(()));
+    let found = public.judge("169.254.169.254".parse().unwrap());
+    assert_eq!(found, Err(Astray::Forbidden(Forbidden::LinkLocal)));
 }
 
 #[test]

@@ -175,6 +175,8 @@ fn endpoint(given: &ModelArgs, name: &str, url: &str) -> Result<ModelEndpoint, E
         api,
         base_url: url.to_owned(),
         secret: given.model_key_env.clone(),
+        // Who types the address on this host is its operator.
+        private: true,
         context_tokens: given.model_context_tokens,
         max_output_tokens: given.model_max_output_tokens,
         prices: given.model_prices.as_deref().map(prices).transpose()?,

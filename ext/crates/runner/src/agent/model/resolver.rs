@@ -43,14 +43,14 @@ mod tests {
             .build()
             .unwrap();
         // A literal is its own answer, so that no name server is asked.
-        let resolve = |base: &str, name: &str| {
-            let base = ModelBase::parse(base).unwrap();
+        let from = |base: ModelBase, name: &str| {
             let resolving = JudgedResolver { base }.resolve(name.parse().unwrap());
             match runtime.block_on(resolving) {
                 Ok(addresses) => Ok(addresses.map(|a| a.ip().to_string()).collect::<Vec<_>>()),
                 Err(error) => Err(error.downcast_ref::<LedAstray>().unwrap().why),
             }
         };
+        let resolve = |base: &str, name: &str| from(ModelBase::parse(base).unwrap(), name);
         let found = |address: &str| Ok(vec![address.to_owned()]);
         assert_eq!(resolve("http://ollama", "10.0.0.9"), found("10.0.0.9"));
         assert_eq!(resolve("http://ollama", "203.0.113.9"), Err(Astray::Public));
@@ -63,6 +63,16 @@ mod tests {
             resolve("http://localhost", "10.0.0.9"),
             Err(Astray::NotHere)
         );
+        let endpoint = |private: bool| {
+            serde_json::from_value(serde_json::json!({
+                "provider": "p", "model": "m", "api": "openai-chat", "base_url": "https://a.example", "private": private,
+            }))
+            .unwrap()
+        };
+        for (private, expected) in [(false, Err(Astray::Private)), (true, found("127.0.0.1"))] {
+            let base = wp_codebox_policy::check_model(&endpoint(private)).unwrap();
+            assert_eq!(from(base, "127.0.0.1"), expected);
+        }
         let metadata = resolve("https://a.example", "169.254.169.254");
         assert!(
             matches!(metadata, Err(Astray::Forbidden(_))),

@@ -131,7 +131,7 @@ fn run_with(more: &Value, work: impl FnOnce(&mut Hand<'_, '_>) + 'static) -> Ran
         },
         "mounts": [{"source": source, "target": "/wordpress/wp-content/plugins/hello", "mode": "readwrite"}],
         "agent": {"kind": "model"},
-        "model": {"provider": "p", "model": "m", "api": "openai-chat", "base_url": "http://127.0.0.1:9/v1"},
+        "model": {"provider": "p", "model": "m", "api": "openai-chat", "base_url": "http://127.0.0.1:9/v1", "private": true},
     });
     for (key, value) in more.as_object().unwrap() {
         request[key] = value.clone();

@@ -27,6 +27,7 @@ fn endpoint(api: ModelApi, base_url: &str) -> ModelEndpoint {
         api,
         base_url: base_url.to_owned(),
         secret: Some("MODEL_KEY".to_owned()),
+        private: true,
         context_tokens: None,
         max_output_tokens: None,
         prices: None,

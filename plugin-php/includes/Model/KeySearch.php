@@ -1,0 +1,103 @@
+<?php
+/**
+ * The search for a provider's key.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Model;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * A secret that the task brings comes first; then what is inherited, the provider's connector,
+ * environment and constants, and a plugin of this site. Each but the first only if that key may
+ * go to the address of the provider.
+ */
+final class KeySearch {
+
+	/**
+	 * Wires the search.
+	 *
+	 * @param Connectors $connectors WordPress's own connectors.
+	 */
+	public function __construct( private readonly Connectors $connectors ) {}
+
+	/**
+	 * One secret by its name, and why it is denied.
+	 *
+	 * @param Provider                 $provider  Provider.
+	 * @param string                   $name      Environment name.
+	 * @param array<string, mixed>     $input     Task input.
+	 * @param array<string, Connector> $inherited Connectors the task inherits.
+	 * @param array<string, string>    $brought   Secrets the task brings.
+	 * @return array{Credential, string}
+	 */
+	public function find( Provider $provider, string $name, array $input, array $inherited, #[\SensitiveParameter] array $brought ): array {
+		if ( isset( $brought[ $name ] ) ) {
+			return [ new Credential( $name, CredentialStatus::Available, 'secret_env', $brought[ $name ] ), '' ];
+		}
+		if ( '' === $provider->base_url ) {
+			// The address came with the task: only a key that came with it goes there.
+			return [ new Credential( $name, CredentialStatus::Missing, '' ), '' ];
+		}
+		foreach ( $inherited as $connector ) {
+			foreach ( $connector->credentials as $credential ) {
+				if ( $credential->name === $name && null !== $credential->value() ) {
+					return $this->bound( $credential, $connector, $provider );
+				}
+			}
+		}
+		if ( ! CredentialPermission::granted( 'provider', $provider->id, $input ) ) {
+			return [ new Credential( $name, CredentialStatus::Denied, '' ), 'This user may not use the credentials of this provider.' ];
+		}
+		if ( '' !== $provider->connector && $this->connectors->has( $provider->connector ) ) {
+			$connector = $this->connectors->get( $provider->connector );
+			foreach ( $connector->credentials as $credential ) {
+				if ( $credential->name === $name && CredentialStatus::Missing !== $credential->status ) {
+					return $this->bound( $credential, $connector, $provider );
+				}
+			}
+		}
+		$allowed = KeyHosts::may_get( $name, $provider->base_url );
+		$found   = $allowed && $name === $provider->key_env ? Connectors::from_process( $name, $name, $name ) : new Credential( $name, CredentialStatus::Missing, '' );
+		if ( CredentialStatus::Available === $found->status ) {
+			return [ $found, '' ];
+		}
+		/** This filter is documented in plugin-php/includes/Run/SecretChoice.php */
+		$values = apply_filters( 'wp_codebox_secret_values', [], [ $name ], get_current_user_id() );
+		$row    = is_array( $values ) && is_array( $values[ $name ] ?? null ) ? $values[ $name ] : [];
+		$value  = $row['value'] ?? null;
+		$hosts  = (array) ( $row['hosts'] ?? [] );
+		if ( is_string( $value ) && '' !== $value && ( [] === $hosts || KeyHosts::names( $hosts, $provider->base_url ) ) ) {
+			return [ new Credential( $name, CredentialStatus::Available, 'hook', $value ), '' ];
+		}
+		return $allowed || $name !== $provider->key_env ? [ $found, '' ] : [ $found->as( CredentialStatus::Denied ), self::elsewhere( $name ) ];
+	}
+
+	/**
+	 * Why a key does not go to an address.
+	 *
+	 * @param string $name Environment name of the key.
+	 */
+	public static function elsewhere( string $name ): string {
+		/* translators: %s: name of an environment variable. */
+		return sprintf( __( 'The key %1$s may not go to this address. The operator allows %1$s@host in php.ini (wp_codebox.provider_keys) or wp-config.php (WP_CODEBOX_PROVIDER_KEYS).', 'wp-codebox' ), $name );
+	}
+
+	/**
+	 * A key of a connector, denied where it may not go.
+	 *
+	 * @param Credential $credential The key.
+	 * @param Connector  $connector  Its connector.
+	 * @param Provider   $provider   Where it would go.
+	 * @return array{Credential, string}
+	 */
+	private function bound( Credential $credential, Connector $connector, Provider $provider ): array {
+		return KeyHosts::may_get_from( $connector->name, $credential->name, $provider->base_url, $connector->hosts )
+			? [ $credential, '' ]
+			: [ $credential->as( CredentialStatus::Denied ), self::elsewhere( $credential->name ) ];
+	}
+}
