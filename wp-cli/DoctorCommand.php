@@ -12,6 +12,7 @@ namespace WPCodebox\Cli;
 use Throwable;
 use WPCodebox\Authority;
 use WPCodebox\Capabilities;
+use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\Native\Extension;
 use WPCodebox\Services;
@@ -94,7 +95,7 @@ final class DoctorCommand {
 		$report = [];
 		$gate   = $this->services->gate->failure();
 		if ( null !== $gate ) {
-			$checks[] = $this->broken( 'extension', $gate );
+			$checks[] = $this->broken( ErrorCode::StateDirInvalid->value === $gate->error_code ? 'state-dir' : 'extension', $gate );
 		} else {
 			$checks[] = $this->row( 'extension', 'ok', sprintf( 'The extension is version %s and fits the plugin.', Extension::version() ) );
 			try {

@@ -24,9 +24,9 @@ pub(crate) enum StateError {
         "the state directory belongs to user {owner}, but this process runs as {us}; use the owner, or set wp_codebox.state_dir"
     )]
     Foreign { owner: u32, us: u32 },
-    /// Group or others may write.
+    /// Group or others have a right to it.
     #[error(
-        "the state directory can be written by its group or by everybody; run `chmod 0700` on it"
+        "the state directory can be entered by its group or by everybody; run `chmod 0700` on it"
     )]
     TooOpen,
 }
@@ -63,7 +63,7 @@ impl State {
                 us,
             });
         }
-        if stat.st_mode & 0o022 != 0 {
+        if stat.st_mode & 0o077 != 0 {
             return Err(StateError::TooOpen);
         }
         Ok(Self {

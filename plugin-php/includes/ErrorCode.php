@@ -42,6 +42,7 @@ enum ErrorCode: string {
 	case Forbidden = 'wp_codebox_forbidden';
 	case ExtensionMissing = 'wp_codebox_extension_missing';
 	case ExtensionStale = 'wp_codebox_extension_stale';
+	case StateDirInvalid = 'wp_codebox_state_dir_invalid';
 	case ArtifactIdMissing = 'wp_codebox_artifact_id_missing';
 	case ArtifactOutsideRoot = 'wp_codebox_artifact_outside_root';
 	case ArtifactNotFound = 'wp_codebox_artifact_not_found';
@@ -114,14 +115,14 @@ enum ErrorCode: string {
 			self::AuditFailed, self::Internal => 500,
 			self::ApplyAdapterMissing, self::PendingApplyUnavailable => 501,
 			self::ApplyResultInvalid, self::ReviewResultInvalid => 502,
-			self::ExtensionMissing, self::ExtensionStale => 503,
+			self::ExtensionMissing, self::ExtensionStale, self::StateDirInvalid => 503,
 		};
 	}
 
 	/** Exit status of a command that fails with this code. */
 	public function exit_status(): int {
 		return match ( $this ) {
-			self::Busy, self::ExtensionMissing, self::ExtensionStale => 125,
+			self::Busy, self::ExtensionMissing, self::ExtensionStale, self::StateDirInvalid => 125,
 			self::MountDenied, self::Forbidden, self::ProviderCredentialsUnavailable, self::ConnectorCredentialsUnavailable, self::ToolNotAllowed, self::BrowserConnectorCredentialsUnavailable, self::BrowserProviderBridgeUriForbidden => 126,
 			self::RunCancelled => 130,
 			default => 1,

@@ -9,6 +9,7 @@ declare(strict_types=1);
 
 namespace WPCodebox;
 
+use WPCodebox\Host\ServedDirectories;
 use WPCodebox\Native\Extension;
 
 defined( 'ABSPATH' ) || exit;
@@ -50,13 +51,27 @@ final class ExtensionGate {
 		if ( ! hash_equals( $this->digest, Extension::contractDigest() ) ) {
 			return $this->stale( 'it was built from other schemas than the plugin' );
 		}
-		return null;
+		return $this->served();
+	}
+
+	/** Why the state directory, with the key that signs bundles, must not be where it is; or null. */
+	private function served(): ?Failure {
+		$state  = (string) ( Extension::info()['state_dir'] ?? '' );
+		$served = ServedDirectories::holding( $state );
+		return null === $served ? null : Failure::because(
+			ErrorCode::StateDirInvalid,
+			sprintf( 'The state directory %1$s is in %2$s, whose files a web server hands out; it holds the key that signs bundles, and what runs leave.', $state, $served ),
+			[
+				'Move it out of the site, for example to /var/lib/wp-codebox, and set wp_codebox.state_dir in php.ini.',
+				'Remove keys/host.ed25519 in it, so that a new key is made: a key that a web server could hand out is no secret.',
+			]
+		);
 	}
 
 	/**
 	 * Lets the caller pass or throws.
 	 *
-	 * @throws Failure `wp_codebox_extension_missing` or `wp_codebox_extension_stale`.
+	 * @throws Failure `wp_codebox_extension_missing`, `wp_codebox_extension_stale` or `wp_codebox_state_dir_invalid`.
 	 */
 	public function check(): void {
 		$failure = $this->failure();

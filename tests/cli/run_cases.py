@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -362,6 +363,19 @@ def disk_full_while_the_bundle_is_written(bench):
         must(kept_where in " ".join(answer.json["error"]["hints"]), str(answer))
     # One bundle fits, but not beside the one for the case that the supervisor dies.
     written_with(bench, 5_000_000).expect(0)
+
+
+def a_state_directory_in_wordpress_is_refused(bench):
+    site = os.path.join(bench.directory, "site")
+    state = os.path.join(site, "wp-content", "state")
+    os.makedirs(state, mode=0o700)
+    shutil.chown(state, bench.owner)
+    answer = bench.call("run", "--state", state, "--wordpress", site, "--share", bench.environment["CODEBOX_SHARE"],
+                        "--launcher", bench.environment["CODEBOX_LAUNCH"], "--site", bench.site, "--json",
+                        "--mount", f"{bench.source()}:/workspace/plugin", "--agent-command", "true")
+    must(answer.exit == 125 and answer.code == "wp_codebox_state_dir_invalid" and "lies in WordPress" in answer.json["error"]["message"], str(answer))
+    must(os.listdir(state) == [], "something was written there")
+    bench.agent("true").expect(0)
 
 
 def written_with(bench, size_of_change):

@@ -109,6 +109,10 @@ chmod( $state, 0770 );
 echo $in( $list );
 chmod( $state, 0777 );
 echo $in( $list );
+chmod( $state, 0755 );
+echo $in( $list );
+chmod( $state, 0750 );
+echo $in( $list );
 chmod( $state, 0700 );
 echo $in( $list );
 symlink( $state, "$state-link" );
@@ -168,6 +172,8 @@ bool(true)
 bool(false)
 int(1)
 a state directory that is not ours
+UnavailableException wp_codebox_state_dir_invalid
+UnavailableException wp_codebox_state_dir_invalid
 UnavailableException wp_codebox_state_dir_invalid
 UnavailableException wp_codebox_state_dir_invalid
 UnavailableException wp_codebox_state_dir_invalid

@@ -10,6 +10,7 @@ declare(strict_types=1);
 namespace WPCodebox\Admin;
 
 use Throwable;
+use WPCodebox\ErrorCode;
 use WPCodebox\ExtensionGate;
 use WPCodebox\Failure;
 use WPCodebox\Host\Site;
@@ -54,11 +55,14 @@ final class SiteHealth {
 			'label' => __( 'WP Codebox extension', 'wp-codebox' ),
 			'test'  => [ $this, 'extension_test' ],
 		];
-		if ( null === $this->gate->failure() ) {
+		$failure = $this->gate->failure();
+		if ( null === $failure || ErrorCode::StateDirInvalid->value === $failure->error_code ) {
 			$tests['direct']['wp_codebox_state'] = [
 				'label' => __( 'WP Codebox state directory', 'wp-codebox' ),
 				'test'  => [ $this, 'state_test' ],
 			];
+		}
+		if ( null === $failure ) {
 			$tests['direct']['wp_codebox_level'] = [
 				'label' => __( 'WP Codebox isolation level', 'wp-codebox' ),
 				'test'  => [ $this, 'level_test' ],
@@ -92,6 +96,7 @@ final class SiteHealth {
 	 */
 	public function state_test(): array {
 		try {
+			$this->gate->check();
 			Artifacts::list( $this->site->id() );
 		} catch ( Throwable $thrown ) {
 			return $this->failed( 'wp_codebox_state', __( 'WP Codebox cannot use its state directory', 'wp-codebox' ), Failure::from( $thrown ) );

@@ -70,6 +70,45 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
+		'a state directory that a web server serves or others may enter is refused',
+		static function () use ( $t ): void {
+			if ( 'native' !== $t->phase ) {
+				return;
+			}
+			$ask  = static function ( string $state ) use ( $t ): array {
+				$flags = array_map( static fn( string $flag ): string => str_starts_with( $flag, 'wp_codebox.state_dir=' ) ? "wp_codebox.state_dir=$state" : $flag, $t->php_flags );
+				$code  = '$tests = apply_filters( "site_status_tests", [ "direct" => [] ] )["direct"]; $task = WP_Codebox_API::run_agent_task( [ "goal" => "x", "plugin" => "none-such", "agent_command" => "true" ] ); echo json_encode( [ call_user_func( $tests["wp_codebox_state"]["test"] )["status"], is_wp_error( $task ) ? [ $task->get_error_code(), $task->get_error_data()["status"] ] : "started" ] );';
+				[ , $out, $err ]  = $t->wp( [ 'eval', $code, '--user=admin' ], [], [ 'php_flags' => $flags ] );
+				[ $exit, $rows ] = $t->wp( [ 'codebox', 'doctor', '--format=json' ], [], [ 'php_flags' => $flags ] );
+				$checks           = array_column( (array) ( json_decode( $rows, true )['checks'] ?? [] ), 'status', 'id' );
+				return [ json_decode( $out, true ) ?? $out . $err, $exit, $checks['state-dir'] ?? null ];
+			};
+			$made = static function ( string $state, int $mode ): string {
+				mkdir( $state );
+				chmod( $state, $mode );
+				chown( $state, fileowner( (string) ini_get( 'wp_codebox.state_dir' ) ) );
+				return $state;
+			};
+			$bad  = [ 'critical', [ 'wp_codebox_state_dir_invalid', 503 ] ];
+			foreach ( [ ABSPATH . 'state', WP_CONTENT_DIR . '/state' ] as $state ) {
+				$made( $state, 0700 );
+				$t->same( [ $bad, 1, 'error' ], $ask( $state ), $state );
+				$t->same( [], array_diff( (array) scandir( $state ), [ '.', '..' ] ), 'something was written there' );
+				rmdir( $state );
+			}
+			$state = $made( getenv( 'TEST_WORK' ) . '/other-state', 0755 );
+			foreach ( [ 0755, 0750 ] as $mode ) {
+				chmod( $state, $mode );
+				[ $seen, $exit, $row ] = $ask( $state );
+				$t->same( [ 'critical', 1, 'error' ], [ $seen[0] ?? $seen, $exit, $row ], decoct( $mode ) );
+			}
+			chmod( $state, 0700 );
+			[ $seen, , $row ] = $ask( $state );
+			$t->same( [ 'good', 'ok' ], [ $seen[0] ?? $seen, $row ], 'positive control' );
+			$t->true( 'wp_codebox_state_dir_invalid' !== $seen[1][0], 'positive control' );
+		}
+	);
+	$t->test(
 		'debug information: paths are private, no secret and no command line is in it',
 		static function () use ( $t ): void {
 			update_site_option( 'wp_codebox_agents', [ 'a' => [ 'command' => 'php hunter2.php', 'success_codes' => [ 0 ] ] ] );

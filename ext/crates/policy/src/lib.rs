@@ -43,7 +43,7 @@ pub use model::{
 };
 pub use mounts::{
     GUEST_STAGED_ROOT, MountAuthority, MountError, check_env_name, check_mounts, check_source,
-    check_staged_source, check_staged_target,
+    check_staged_source, check_staged_target, check_state_place,
 };
 pub use network::{
     Allowed, Ambiguity, Authority, EgressRequest, EgressRules, Forbidden, Host, HostError,

@@ -197,6 +197,18 @@ fn holds(outer: &str, inner: &str) -> bool {
             .is_some_and(|rest| rest.starts_with('/'))
 }
 
+/// Refuses a state directory in WordPress, both canonical: a web server that serves the site
+/// would hand out the key that signs bundles.
+pub fn check_state_place(state_dir: &str, wordpress: &str) -> Result<(), ErrorBody> {
+    if wordpress == "/" || !holds(wordpress, state_dir) {
+        return Ok(());
+    }
+    let message =
+        "the state directory lies in WordPress, whose files a web server hands out".to_owned();
+    Err(ErrorBody::new(ErrorCode::StateDirInvalid, message)
+        .hint("move it out of WordPress, and remove keys/host.ed25519 in it: a key that could be served is no secret"))
+}
+
 /// Checks the canonical path of an opened source directory. `subject` names the
 /// mount in error sentences.
 pub fn check_source(
@@ -454,6 +466,17 @@ mod tests {
         assert!(!stage("/var/lib/wp-codebox/keys/host.ed25519", &operator));
         assert!(stage("/srv/site/wp-content/plugins/a/x.php", &delegated));
         assert!(!stage("/srv/site/wp-config.php", &delegated));
+    }
+
+    #[test]
+    fn a_state_directory_in_wordpress_is_refused() {
+        for state in ["/srv/site", "/srv/site/wp-content/state"] {
+            let refused = check_state_place(state, "/srv/site").unwrap_err();
+            assert_eq!(refused.code, ErrorCode::StateDirInvalid, "{state}");
+        }
+        for state in ["/srv/site-state", "/srv/state", "/srv"] {
+            check_state_place(state, "/srv/site").unwrap();
+        }
     }
 
     #[test]

@@ -46,8 +46,10 @@ pub enum StateDirError {
         /// Who we are.
         current: u32,
     },
-    /// Others may write it.
-    #[error("the state directory {path} has mode {mode:04o}: others may write it")]
+    /// Group or others have a right to it.
+    #[error(
+        "the state directory {path} has mode {mode:04o}: it can be entered by its group or by everybody"
+    )]
     TooOpen {
         /// Where.
         path: PathBuf,
@@ -135,7 +137,7 @@ impl StateDir {
             });
         }
         let mode = stat.st_mode & 0o7777;
-        if mode & 0o022 != 0 {
+        if mode & 0o077 != 0 {
             return Err(StateDirError::TooOpen {
                 path: path.to_owned(),
                 mode,
@@ -263,7 +265,7 @@ mod tests {
         }
         owned_by_somebody(&path);
         assert!(StateDir::open(&path).is_ok());
-        for mode in [0o720, 0o702, 0o777] {
+        for mode in [0o720, 0o702, 0o777, 0o755, 0o750, 0o710, 0o701] {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
             let error = StateDir::open(&path).unwrap_err();
             assert!(matches!(error, StateDirError::TooOpen { .. }), "{mode:o}");

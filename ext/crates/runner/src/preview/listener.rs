@@ -133,7 +133,7 @@ mod unit {
     fn state(temp: &tempfile::TempDir) -> StateDir {
         let path = temp.path().join("state");
         std::fs::create_dir(&path).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).unwrap();
         if rustix::process::geteuid().is_root() {
             std::os::unix::fs::chown(&path, Some(12_345), Some(12_345)).unwrap();
         }

@@ -171,6 +171,14 @@ fn open(mut request: RunRequest) -> Result<Opened, ErrorBody> {
             Some(preset::equip(preset, &mut request, stock)?)
         }
     };
+    // Before it is opened: a user's is made where there is none.
+    let canonical = |path: &str| match std::fs::canonicalize(path) {
+        Ok(path) => path.to_string_lossy().into_owned(),
+        // What is missing is refused with its own reason where it is opened.
+        Err(_) => path.to_owned(),
+    };
+    let wordpress = canonical(&request.paths.wordpress);
+    policy::check_state_place(&canonical(&request.paths.state_dir), &wordpress)?;
     let state = StateDir::open(Path::new(&request.paths.state_dir)).map_err(|e| e.body())?;
     let mounts = request
         .mounts
