@@ -204,6 +204,40 @@ impl Channel {
         Ok(self.buffered()?.unwrap_or(Received::Nothing))
     }
 
+    /// Sends what the socket takes of `pending` and takes the next line if there is one; waits at
+    /// most this long for either. A side that only sent would stop the other, which waits to be
+    /// read. Answers how much was sent.
+    pub(crate) fn exchange(
+        &self,
+        pending: &[u8],
+        longest: Duration,
+    ) -> Result<(usize, Received), ChannelError> {
+        self.assert_ours()?;
+        let mut received = self.buffered()?;
+        if received.is_none() {
+            let flags = match pending.is_empty() {
+                true => PollFlags::IN,
+                false => PollFlags::IN | PollFlags::OUT,
+            };
+            self.wait(flags, longest);
+        }
+        let sent = match pending.is_empty() {
+            true => 0,
+            false => match self.send_some(pending) {
+                Ok(sent) => sent,
+                Err(Errno::AGAIN | Errno::INTR) => 0,
+                // The other side's last words, if any, are still in the socket.
+                Err(Errno::PIPE | Errno::CONNRESET) => pending.len(),
+                Err(errno) => return Err(ChannelError::Socket { errno }),
+            },
+        };
+        if received.is_none() {
+            self.fill()?;
+            received = self.buffered()?;
+        }
+        Ok((sent, received.unwrap_or(Received::Nothing)))
+    }
+
     /// Takes the next line of what has been read already.
     pub(crate) fn receive_read(&self) -> Result<Received, ChannelError> {
         self.assert_ours()?;

@@ -23,7 +23,7 @@ use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, LIVE_PROTOCOL, LiveCall, LiveInput, LiveReply, LiveRequest, OutputStream,
-    SiteId,
+    SiteId, StdinFlow,
 };
 
 /// Name of the socket in a run's directory.
@@ -73,8 +73,12 @@ pub(crate) fn ask(
     manner: &Manner,
     on_output: Option<&ZendCallable<'_>>,
 ) -> Result<Value, Failure> {
-    let request = parse(request)?;
-    let reads = matches!(request, LiveRequest::Exec(_));
+    let mut request = parse(request)?;
+    let mut input = Input::default();
+    if let LiveRequest::Exec(exec) = &mut request {
+        exec.stdin = StdinFlow::Credit;
+        input.rest = Some(manner.stdin.as_deref().unwrap_or_default().as_bytes());
+    }
     let channel = BailoutGuard::new(reach(settings, site, reference)?);
     let call = LiveCall {
         live: LIVE_PROTOCOL,
@@ -83,26 +87,29 @@ pub(crate) fn ask(
     };
     let idle = || manner.in_time().and_then(|()| tick());
     channel.send(&call, idle)?;
-    if reads {
-        for piece in manner
-            .stdin
-            .iter()
-            .flat_map(|text| text.as_bytes().chunks(PIECE))
-        {
-            let base64 = STANDARD.encode(piece);
-            channel.send(&LiveInput::Stdin { base64 }, idle)?;
-        }
-        channel.send(&LiveInput::StdinEnd, idle)?;
-    }
     let mut heard = Heard::default();
     loop {
-        match channel.receive(TICK)? {
-            Received::Nothing => manner.in_time()?,
+        input.prepare();
+        let (sent, received) = channel.exchange(input.pending(), TICK)?;
+        input.at += sent;
+        match received {
+            Received::Nothing => {}
             Received::End => return Err(gone(reference).into()),
             Received::Line(line) => match serde_json::from_value(line) {
-                Ok(LiveReply::Started { execution_id }) => {
-                    heard.id = Some(execution_id.to_string())
+                Ok(LiveReply::Started {
+                    execution_id,
+                    stdin,
+                }) => {
+                    heard.id = Some(execution_id.to_string());
+                    input.credit = match stdin {
+                        StdinFlow::Plain => Some(u64::MAX),
+                        StdinFlow::Credit => Some(0),
+                    };
                 }
+                Ok(LiveReply::StdinCredit { bytes }) => {
+                    input.credit = input.credit.map(|left| left.saturating_add(bytes));
+                }
+                Ok(LiveReply::StdinClosed) => input.rest = None,
                 Ok(LiveReply::Output {
                     stream,
                     text,
@@ -114,7 +121,52 @@ pub(crate) fn ask(
                 Ok(LiveReply::Event { .. }) | Err(_) => return Err(foreign().into()),
             },
         }
+        manner.in_time()?;
         tick()?;
+    }
+}
+
+/// Standard input of a program, as far as it was not sent.
+#[derive(Default)]
+struct Input<'a> {
+    /// The line that is being sent, and how much of it was.
+    line: Vec<u8>,
+    at: usize,
+    /// Not put into a line yet; `None` when the end was, too.
+    rest: Option<&'a [u8]>,
+    /// Bytes that may be sent; `None` before the program runs.
+    credit: Option<u64>,
+}
+
+impl Input<'_> {
+    fn pending(&self) -> &[u8] {
+        &self.line[self.at..]
+    }
+
+    /// Makes the next line when the last was sent and there is credit for it.
+    fn prepare(&mut self) {
+        let (true, Some(rest), Some(credit)) = (self.pending().is_empty(), self.rest, self.credit)
+        else {
+            return;
+        };
+        let most = usize::try_from(credit).unwrap_or(PIECE).min(PIECE);
+        let input = match rest.split_at(most.min(rest.len())) {
+            ([], []) => {
+                self.rest = None;
+                LiveInput::StdinEnd
+            }
+            // The program must take some first.
+            ([], _) => return,
+            (piece, rest) => {
+                self.rest = Some(rest);
+                self.credit = Some(credit.saturating_sub(piece.len() as u64));
+                let base64 = STANDARD.encode(piece);
+                LiveInput::Stdin { base64 }
+            }
+        };
+        self.at = 0;
+        self.line = serde_json::to_vec(&input).unwrap_or_default();
+        self.line.push(b'\n');
     }
 }
 

@@ -491,7 +491,8 @@ final class Sandbox
      *
      * `$options`: `actor` (who asks, in a few words; recorded, never an authorisation; default
      * `php`), `timeout_ms` (how long to wait; what was asked for is not undone), `stdin` (text
-     * for the program of an `exec`).
+     * for the program of an `exec`, sent while its output is read; the program is killed when it
+     * does not arrive whole).
      *
      * `$onOutput` gets each piece an `exec` prints: {stream: `stdout` or `stderr`, text or
      * base64}; `stdout` and `stderr` of the answer are empty then. An exception from it ends

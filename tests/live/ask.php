@@ -28,6 +28,9 @@ $ask = static fn( array $request, array $options = [] ): array => Sandbox::ask( 
 $seen            = [];
 $program         = [ 'sh', '-c', 'cat; wp option get home; echo made >new.txt; exit 4' ];
 $seen['exec']    = $ask( [ 'type' => 'exec', 'argv' => $program ], [ 'stdin' => "words\n" ] );
+$words           = chunk_split( bin2hex( random_bytes( 2 << 20 ) ), 1000, "\n" );
+$ended           = $ask( [ 'type' => 'exec', 'argv' => [ 'cat' ] ], [ 'stdin' => $words, 'timeout_ms' => 60_000 ] );
+$seen['echoed']  = $ended['stdout'] === $words;
 $seen['status']  = $ask( [ 'type' => 'status' ] );
 $seen['command'] = $ask( [ 'type' => 'command', 'call' => [ 'command' => 'wordpress.wp-cli', 'args' => [ 'command=option get blogname' ] ] ] );
 try {

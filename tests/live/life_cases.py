@@ -176,10 +176,10 @@ def hostile_lines_change_nothing(bench):
     ]:
         answer = bench.raw(run, data)
         assert b'"error"' in answer, (data[:60], answer[:200])
-    # Inputs that make no sense, between some that do.
+    # Messages that make no sense and are no input, between some that do.
     exec_call = {**call, "request": {"type": "exec", "argv": ["cat"]}}
-    lines = [exec_call, {"type": "stdin", "base64": "!!"}, {"type": "signal", "signal": "WINCH"}, {"type": "resize", "columns": 1, "rows": 1},
-             "x", {"type": "stdin", "base64": "b2s="}, {"type": "stdin_end"}]
+    lines = [exec_call, {"type": "signal", "signal": "WINCH"}, {"type": "resize", "columns": 1, "rows": 1}, {"type": "resize", "columns": -1},
+             {"type": "of-tomorrow"}, {"type": "stdin", "base64": "b2s="}, {"type": "stdin_end"}]
     answer = bench.raw(run, "".join(json.dumps(line) + "\n" for line in lines).encode(), close_writing=False)
     replies = [json.loads(line) for line in answer.splitlines()]
     assert [r.get("text") for r in replies if r["type"] == "output"] == ["ok"] and replies[-1]["code"] == 0, replies

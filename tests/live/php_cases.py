@@ -29,6 +29,7 @@ def php_asks_a_sandbox(bench):
     seen = json.loads(done.stdout)
     ended = seen["exec"]
     assert ended["code"] == 4 and ended["stdout"] == "words\nhttp://localhost\n" and ended["stderr"] == "", str(ended)
+    assert seen["echoed"], "4 MiB of input did not come back"
     assert seen["status"]["schema"] == "wp-codebox/sandbox/v1" and seen["status"]["state"] in ("ready", "active"), str(seen["status"])
     assert seen["command"]["status"] == "ok" and seen["command"]["stdout"].strip() == "Codebox", str(seen["command"])
     assert seen["refused"] in ("wp_codebox_command_unknown", "runtime-command-disallowed"), str(seen)

@@ -23,6 +23,13 @@ $answer = Sandbox::ask( 'site-1', $id, [ 'type' => 'status' ], [ 'actor' => 'cli
 echo $answer['asked']['actor'], "\n";
 
 echo json_encode( Sandbox::ask( 'site-1', $id, [ 'type' => 'exec', 'argv' => [ 'cat', '-' ], 'env' => [] ], [ 'stdin' => 'words' ] ) ), "\n";
+// More than both directions of the socket hold: whoever only sends gets stuck here.
+$words = str_repeat( "fifteen letters\n", 1 << 18 );
+$patience = [ 'stdin' => $words, 'timeout_ms' => 60_000 ];
+$end      = Sandbox::ask( 'site-1', $id, [ 'type' => 'exec', 'argv' => [ 'tee' ] ], $patience );
+var_dump( $end['stdout'] === $words, isset( $end['output_truncated'] ) );
+$end = Sandbox::ask( 'site-1', $id, [ 'type' => 'exec', 'argv' => [ 'head' ] ], $patience );
+var_dump( $end['code'], strlen( $end['stdout'] ) );
 $heard = [];
 $end   = Sandbox::ask( 'site-1', $id, [ 'type' => 'exec', 'argv' => [ 'ls' ] ], [], static function ( array $piece ) use ( &$heard ): void {
 	$heard[] = $piece;
@@ -70,6 +77,10 @@ listening
 wp-codebox/sandbox/v1 {"live":1,"actor":"php","request":{"type":"status"}}
 cli:me
 {"code":3,"end":"exited","duration_ms":5,"execution_id":"exec-7","stdout":"cat - read words\n","stderr":"\ufffd\n"}
+bool(true)
+bool(false)
+int(0)
+int(65536)
 [{"stream":"stdout","text":"ls read \n","base64":null},{"stream":"stderr","text":null,"base64":"\/wo="}] 3 ''
 LogicException enough
 refused there: ConflictException wp_codebox_sandbox_in_use

@@ -62,7 +62,7 @@ pub use live::{
     Disconnect, EventProjection, EventsRequest, Follow, Hold, HoldEnd, LIVE_PROTOCOL, LiveCall,
     LiveEnd, LiveExec, LiveInput, LiveReply, LiveRequest, MAX_LIVE_LINE, PreviewRequest,
     SandboxIdentity, SandboxScope, SandboxSnapshot, SnapshotLayer, SnapshotMount, SnapshotRequest,
-    SnapshotTemplate, SyncIn, SyncOut, TerminalSize,
+    SnapshotTemplate, StdinFlow, SyncIn, SyncOut, TerminalSize,
 };
 pub use mount::{GuestPath, InvalidGuestPath, MountAccess, MountRequest, MountView, StagedFile};
 pub use outcome::{CompletionStatus, NextAction, Outcome, Salvage, SessionStatus};

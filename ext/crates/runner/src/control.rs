@@ -13,6 +13,8 @@ mod http;
 mod lines;
 mod live;
 mod socket;
+mod stdin;
+mod streams;
 
 pub(crate) use asking::{Patience, ask};
 pub(crate) use caller::{ReplyReader, open};

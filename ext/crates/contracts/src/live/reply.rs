@@ -1,5 +1,6 @@
 //! What a sandbox says in a conversation.
 
+use super::StdinFlow;
 use crate::{ErrorBody, ExecutionId, OutputStream};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -12,7 +13,17 @@ pub enum LiveReply {
     Started {
         /// Key of its events.
         execution_id: ExecutionId,
+        /// How standard input is taken: `credit` only when the client asked for it.
+        #[serde(default, skip_serializing_if = "StdinFlow::is_plain")]
+        stdin: StdinFlow,
     },
+    /// So many further bytes of standard input may be sent, counted after base64.
+    StdinCredit {
+        /// Added to what is left of earlier credit.
+        bytes: u64,
+    },
+    /// The program closed its standard input: further bytes are dropped.
+    StdinClosed,
     /// It printed something; a terminal has only `stdout`.
     Output {
         /// Which stream.
@@ -59,7 +70,8 @@ pub struct LiveEnd {
     pub reason: String,
     /// Milliseconds.
     pub duration_ms: u64,
-    /// Whether output was dropped because of the output limit.
+    /// Whether the end of the output was dropped: a process that the program left behind went on
+    /// printing. From `Sandbox::ask()` also: more came than the answer holds.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub output_truncated: bool,
 }
@@ -69,7 +81,11 @@ impl LiveReply {
     #[must_use]
     pub const fn is_last(&self) -> bool {
         match self {
-            LiveReply::Started { .. } | LiveReply::Output { .. } | LiveReply::Event { .. } => false,
+            LiveReply::Started { .. }
+            | LiveReply::StdinCredit { .. }
+            | LiveReply::StdinClosed
+            | LiveReply::Output { .. }
+            | LiveReply::Event { .. } => false,
             LiveReply::Exited(_) | LiveReply::Answer { .. } | LiveReply::Error { .. } => true,
         }
     }

@@ -104,6 +104,30 @@ pub struct LiveExec {
     /// What becomes of it when the client goes away.
     #[serde(default)]
     pub disconnect: Disconnect,
+    /// How the client sends standard input.
+    #[serde(default, skip_serializing_if = "StdinFlow::is_plain")]
+    pub stdin: StdinFlow,
+}
+
+/// How a client sends standard input.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StdinFlow {
+    /// At any time. The sandbox stops reading while the program does, signals included.
+    #[default]
+    Plain,
+    /// Never more than [`LiveReply::StdinCredit`] allows, so the sandbox always reads.
+    ///
+    /// [`LiveReply::StdinCredit`]: super::LiveReply::StdinCredit
+    Credit,
+}
+
+impl StdinFlow {
+    /// Whether it is the default, which older sides neither send nor know.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        *self == StdinFlow::Plain
+    }
 }
 
 /// Which events of the journal.

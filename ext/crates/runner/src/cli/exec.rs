@@ -1,5 +1,6 @@
 //! `wp-codebox exec`: a program in a sandbox that is held.
 
+mod input;
 mod terminal;
 
 use super::output::{Output, Stream};
@@ -7,15 +8,15 @@ use super::runs::{self, PlaceArgs};
 use crate::control::{ReplyReader, open};
 use base64::Engine;
 use clap::Args;
+use input::Input;
 use std::collections::BTreeMap;
-use std::io::{IsTerminal, Read, Write};
-use std::os::unix::net::UnixStream;
+use std::io::IsTerminal;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use terminal::{RawMode, size_of_terminal};
 use wp_codebox_contracts::{
-    Disconnect, ErrorBody, ErrorCode, GuestPath, LiveEnd, LiveExec, LiveInput, LiveReply,
-    LiveRequest, OutputStream, TerminalSize,
+    Disconnect, ErrorBody, ErrorCode, GuestPath, LiveEnd, LiveExec, LiveReply, LiveRequest,
+    OutputStream, StdinFlow, TerminalSize,
 };
 
 /// Status when nobody reads the output any more: what a program that SIGPIPE ended has.
@@ -33,6 +34,10 @@ Examples:
 Without --tty, standard input, output and error are pipes. With --tty the program has a terminal:
 keys go to it as they are typed, and its size follows yours. What a program prints is the guest's:
 to a terminal with --tty it goes unchanged. Secrets of the run are replaced in it.
+
+Standard input is read only as fast as the program reads it, and the program waits while its output
+is not read; neither has a time limit. When standard input cannot be read to its end, the program
+is killed.
 
 With --json standard output has one document a line: what happens, the last one `exited` or
 `error`; when there is no conversation, one cli-failure document.
@@ -95,9 +100,7 @@ fn run(output: &Output, args: ExecArgs) -> Result<u8, ErrorBody> {
             .try_clone()
             .map_err(|e| ErrorBody::new(ErrorCode::RunnerUnavailable, e.to_string()))
     };
-    let input = Arc::new(Input {
-        stream: Mutex::new(copy()?),
-    });
+    let input = Arc::new(Input::new(copy()?));
     // Restored when this function is left, whichever way.
     let raw = match (args.tty, std::io::stdin().is_terminal()) {
         (true, true) => RawMode::enter(),
@@ -105,8 +108,8 @@ fn run(output: &Output, args: ExecArgs) -> Result<u8, ErrorBody> {
     };
     terminal::follow(Arc::clone(&input), raw.as_ref().map(RawMode::restorer))
         .map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))?;
-    read_input(Arc::clone(&input), args.tty);
-    let done = follow(output, &args, ReplyReader::new(copy()?));
+    input::copy_stdin(Arc::clone(&input), args.tty)?;
+    let done = follow(output, &args, &input, ReplyReader::new(copy()?));
     drop(raw);
     done
 }
@@ -151,55 +154,38 @@ fn wanted(args: &ExecArgs) -> Result<LiveExec, ErrorBody> {
         } else {
             Disconnect::End
         },
+        stdin: StdinFlow::Credit,
     })
 }
 
-/// What goes to the sandbox, whole lines each.
-pub(super) struct Input {
-    stream: Mutex<UnixStream>,
-}
-
-impl Input {
-    /// A sandbox that is gone is noticed by who reads.
-    pub(super) fn say(&self, input: &LiveInput) {
-        if let Ok(mut line) = serde_json::to_vec(input) {
-            line.push(b'\n');
-            let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
-            let _ = stream.write_all(&line);
-        }
-    }
-}
-
-/// Copies standard input in a thread of its own, which ends with the process.
-fn read_input(input: Arc<Input>, tty: bool) {
-    let copy = move || {
-        let mut buffer = vec![0; 48 * 1024];
-        let mut stdin = std::io::stdin().lock();
-        loop {
-            match stdin.read(&mut buffer) {
-                Ok(0) | Err(_) => break,
-                Ok(count) => input.say(&LiveInput::Stdin {
-                    base64: base64::engine::general_purpose::STANDARD.encode(&buffer[..count]),
-                }),
-            }
-        }
-        if tty {
-            // A terminal's input ends by a character, whatever this one here does.
-            let base64 = base64::engine::general_purpose::STANDARD.encode([4]);
-            input.say(&LiveInput::Stdin { base64 });
-        } else {
-            input.say(&LiveInput::StdinEnd);
-        }
-    };
-    // Without the thread there is no input; the program runs all the same.
-    let _ = std::thread::Builder::new()
-        .name("stdin".to_owned())
-        .spawn(copy);
-}
-
-fn follow(output: &Output, args: &ExecArgs, mut replies: ReplyReader) -> Result<u8, ErrorBody> {
+fn follow(
+    output: &Output,
+    args: &ExecArgs,
+    input: &Input,
+    mut replies: ReplyReader,
+) -> Result<u8, ErrorBody> {
     loop {
-        let reply = replies.next()?;
+        let reply = match (replies.next()?, input.failure()) {
+            // However it ended: it did not get all of its input.
+            (LiveReply::Exited(_), Some(error)) => LiveReply::Error { error },
+            (reply, _) => reply,
+        };
+        match &reply {
+            LiveReply::Started { stdin, .. } => input.started(*stdin),
+            LiveReply::StdinCredit { bytes } => {
+                input.grant(*bytes);
+                continue;
+            }
+            LiveReply::StdinClosed => {
+                input.close();
+                continue;
+            }
+            LiveReply::Output { .. }
+            | LiveReply::Event { .. }
+            | LiveReply::Exited(_)
+            | LiveReply::Answer { .. }
+            | LiveReply::Error { .. } => {}
+        }
         if output.is_json() {
             output.line(&serde_json::to_string(&reply).unwrap_or_default());
         }
@@ -213,6 +199,8 @@ fn follow(output: &Output, args: &ExecArgs, mut replies: ReplyReader) -> Result<
             } if !output.is_json() => show(output, args, stream, text, base64),
             LiveReply::Exited(end) => return Ok(status(output, &end)),
             LiveReply::Started { .. }
+            | LiveReply::StdinCredit { .. }
+            | LiveReply::StdinClosed
             | LiveReply::Output { .. }
             | LiveReply::Event { .. }
             | LiveReply::Answer { .. } => {}
@@ -252,7 +240,7 @@ fn show(
 
 fn status(output: &Output, end: &LiveEnd) -> u8 {
     if end.output_truncated {
-        output.note("output was dropped: it was not read in time");
+        output.note("the end of its output was dropped: a process it left behind goes on printing");
     }
     match (end.code, end.signal) {
         (Some(code), _) => u8::try_from(code).unwrap_or(1),

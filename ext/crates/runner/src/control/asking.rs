@@ -32,7 +32,11 @@ pub(crate) fn ask(
         match replies.next()? {
             LiveReply::Answer { answer } => return Ok(answer),
             LiveReply::Error { error } => return Err(error),
-            LiveReply::Started { .. } | LiveReply::Output { .. } | LiveReply::Event { .. } => {}
+            LiveReply::Started { .. }
+            | LiveReply::StdinCredit { .. }
+            | LiveReply::StdinClosed
+            | LiveReply::Output { .. }
+            | LiveReply::Event { .. } => {}
             LiveReply::Exited(_) => {
                 let message = format!("sandbox {} answered something else", run.run_id);
                 return Err(ErrorBody::new(ErrorCode::RunnerUnavailable, message));

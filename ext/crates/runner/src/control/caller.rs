@@ -11,7 +11,7 @@ use wp_codebox_runtime::FoundRun;
 
 /// Longest line of a sandbox, bytes: the trace of an episode is one.
 const ANSWER: u64 = 96 * 1024 * 1024;
-/// How long a line may take on its way to the sandbox.
+/// How long the request may take on its way to the sandbox.
 const WRITING: Duration = Duration::from_secs(20);
 
 /// Opens a conversation.
@@ -40,6 +40,10 @@ pub(crate) fn open(
         ));
     }
     (&stream).write_all(&line).map_err(|e| silent(run, &e))?;
+    // Standard input follows at the pace of the program. A timeout would cut a line in the middle.
+    stream
+        .set_write_timeout(None)
+        .map_err(|e| silent(run, &e))?;
     Ok(stream)
 }
 

@@ -1,18 +1,22 @@
 //! A program in a held sandbox, and the client whose it is.
 //!
 //! Its streams are copied here: what it prints goes redacted to the client and to the journal,
-//! what the client says goes to its standard input. Nothing here waits for the owner of the
-//! guest but its start; a client that reads slowly holds up its own program and no other.
+//! what the client says goes to its standard input. One loop waits for all of it at once and
+//! for nothing inside a step. So a client that does not read, or a full journal, stops only the
+//! reading of this program's output: its signals and its standard input go on.
 
 use super::Reins;
-use super::lines::{Lines, Reader, Replies};
-use crate::run::{Ask, PromptRedactor, Started, StreamRedactor, Streams, end_word, resize};
+use super::lines::{Lines, Replies, ReplyQueue};
+use super::stdin::{Misunderstood, Stdin};
+use super::streams::{Out, Streamed, readable, waits};
+use crate::run::{Ask, end_word, resize};
 use base64::Engine;
+use std::future::Future;
 use std::os::fd::OwnedFd;
+use std::pin::Pin;
 use std::time::{Duration, Instant};
 use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use wp_codebox_contracts::{
     Disconnect, ErrorBody, ErrorCode, ExecutionId, LiveEnd, LiveExec, LiveInput, LiveReply,
     OutputStream,
@@ -21,13 +25,14 @@ use wp_codebox_runtime::ExecutionEnd;
 
 /// One read.
 const CHUNK: usize = 32 * 1024;
-/// Input that may wait for the program; no more is taken from the client meanwhile.
-const INPUT: usize = 1024 * 1024;
+/// Bytes of replies that wait for the client before the program is read no further.
+const QUEUE: usize = 512 * 1024;
 /// Silence after which what is no whole line is shown.
 const PAUSE: Duration = Duration::from_millis(20);
-/// How often a client whose input waits is looked after.
+/// How often a client that is not read from is checked for being gone.
 const LOOK: Duration = Duration::from_millis(500);
-/// Left when a program has ended: no more than a pipe holds. No bound of time, or who halts loses it.
+/// Left when a program has ended: no more than a pipe holds. What exceeds it comes from a process
+/// in the background.
 const LEFT: usize = 1024 * 1024;
 /// Time between a hang-up and a kill.
 const GRACE: Duration = Duration::from_secs(2);
@@ -40,8 +45,10 @@ pub(super) async fn converse(
     mut replies: Replies,
     reins: &Reins,
 ) {
+    // The end of the run waits a moment for the last bytes of conversations.
+    let _follower = reins.desk.follow();
     let (answer, answered) = oneshot::channel();
-    let disconnect = exec.disconnect;
+    let (disconnect, flow) = (exec.disconnect, exec.stdin);
     let put = reins.desk.put(Ask::Launch {
         actor,
         exec,
@@ -54,30 +61,40 @@ pub(super) async fn converse(
     };
     let begun = started.and_then(|started| {
         let id = started.id.clone();
-        Conversation::new(started, lines, disconnect, reins).map_err(|error| {
-            let _ = reins.desk.put(Ask::Stop { id: id.clone() });
-            let _ = reins.desk.put(Ask::Drained { id });
-            ErrorBody::new(
-                ErrorCode::RunFailed,
-                format!("the program's streams cannot be watched: {error}"),
-            )
-        })
+        Streamed::new(started.streams, flow, reins)
+            .map(|streams| (id.clone(), started.ended, streams))
+            .map_err(|error| {
+                let _ = reins.desk.put(Ask::Stop { id: id.clone() });
+                let _ = reins.desk.put(Ask::Drained { id });
+                let message = format!("the program's streams cannot be watched: {error}");
+                ErrorBody::new(ErrorCode::RunFailed, message)
+            })
     });
     match begun {
-        Ok(mut conversation) => conversation.run(replies).await,
+        Ok((id, ended, streams)) => {
+            let conversation = Conversation {
+                id,
+                reins,
+                lines,
+                replies: replies.into_queue(),
+                client: Client::There,
+                disconnect,
+                ended,
+                terminal: streams.terminal,
+                stdin: streams.stdin,
+                failure: None,
+                outs: streams.outs,
+                journal: None,
+                began: Instant::now(),
+                kill_at: None,
+            };
+            conversation.run().await;
+        }
         Err(error) => {
             let error = reins.redactor.redact_error(error);
             replies.error(error).await;
         }
     }
-}
-
-/// One of the program's outputs.
-struct Out<'a> {
-    stream: OutputStream,
-    fd: Option<AsyncFd<OwnedFd>>,
-    client: PromptRedactor<'a>,
-    journal: StreamRedactor<'a>,
 }
 
 /// The client.
@@ -89,19 +106,27 @@ enum Client {
     Gone,
 }
 
+/// Output that waits for room in the journal. The future keeps its place in the queue.
+struct Pending<'a> {
+    stream: OutputStream,
+    bytes: Vec<u8>,
+    room: Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send + 'a>>,
+}
+
 struct Conversation<'a> {
     id: ExecutionId,
     reins: &'a Reins,
     lines: Lines,
+    replies: ReplyQueue,
     client: Client,
     disconnect: Disconnect,
     ended: oneshot::Receiver<ExecutionEnd>,
     terminal: Option<OwnedFd>,
-    stdin: Option<AsyncFd<OwnedFd>>,
-    input: Vec<u8>,
-    /// Whether its input ends when what waits is written.
-    input_ends: bool,
+    stdin: Stdin,
+    /// Why the program is being killed; told instead of its end.
+    failure: Option<ErrorBody>,
     outs: [Out<'a>; 2],
+    journal: Option<Pending<'a>>,
     began: Instant,
     kill_at: Option<Instant>,
 }
@@ -112,92 +137,43 @@ enum Next {
     Line(std::io::Result<Option<Vec<u8>>>),
     Out(usize),
     In,
+    Sent,
+    Room(Option<OwnedSemaphorePermit>),
     Pause,
     Look,
 }
 
-impl<'a> Conversation<'a> {
-    fn new(
-        started: Started,
-        lines: Lines,
-        disconnect: Disconnect,
-        reins: &'a Reins,
-    ) -> std::io::Result<Self> {
-        let readable = |fd| watched(fd, Interest::READABLE);
-        let writable = |fd| watched(fd, Interest::WRITABLE);
-        let (terminal, stdin, stdout, stderr) = match started.streams {
-            // Reading and writing wait for different things, and each needs a descriptor of
-            // its own to be waited for by.
-            Streams::Terminal { master } => (
-                Some(master.try_clone()?),
-                writable(master.try_clone()?)?,
-                readable(master)?,
-                None,
-            ),
-            Streams::Pipes {
-                stdin,
-                stdout,
-                stderr,
-            } => (
-                None,
-                writable(stdin)?,
-                readable(stdout)?,
-                Some(readable(stderr)?),
-            ),
-        };
-        let out = |stream, fd| Out {
-            stream,
-            fd,
-            client: PromptRedactor::new(&reins.redactor),
-            journal: StreamRedactor::new(&reins.redactor),
-        };
-        Ok(Self {
-            id: started.id,
-            reins,
-            lines,
-            client: Client::There,
-            disconnect,
-            ended: started.ended,
-            terminal,
-            stdin: Some(stdin),
-            input: Vec::new(),
-            input_ends: false,
-            outs: [
-                out(OutputStream::Stdout, Some(stdout)),
-                out(OutputStream::Stderr, stderr),
-            ],
-            began: Instant::now(),
-            kill_at: None,
-        })
-    }
-
-    async fn run(&mut self, mut replies: Replies) {
-        let execution_id = self.id.clone();
-        replies.send(&LiveReply::Started { execution_id }).await;
+impl Conversation<'_> {
+    async fn run(mut self) {
+        self.replies.push(&LiveReply::Started {
+            execution_id: self.id.clone(),
+            stdin: self.stdin.flow(),
+        });
+        if let Some(credit) = self.stdin.opening() {
+            self.replies.push(&credit);
+        }
         let end = loop {
             match self.next().await {
                 Next::Ended(end) => break end,
                 Next::Line(Ok(Some(line))) => self.hear(&line),
-                Next::Line(Ok(None)) if !self.lines.is_gone() => self.client = Client::Silent,
-                Next::Line(_) => self.left(),
-                Next::Out(index) => {
-                    self.copy(index, &mut replies).await;
+                Next::Line(other) => self.silent(&other),
+                Next::Out(index) => self.copy(index),
+                Next::In => {
+                    if let Some(reply) = self.stdin.feed() {
+                        self.replies.push(&reply);
+                    }
                 }
-                Next::In => self.feed().await,
+                Next::Room(room) => self.keep(room),
                 Next::Pause => {
                     for index in 0..self.outs.len() {
                         if let Some(bytes) = self.outs[index].client.pause() {
-                            self.show(index, &bytes, &mut replies).await;
+                            self.show(index, &bytes);
                         }
                     }
                 }
-                Next::Look => {}
+                Next::Sent | Next::Look => {}
             }
-            if self.client != Client::Gone
-                && (self.lines.is_gone() || replies.reader() == Reader::Gone)
-            {
-                self.left();
-            }
+            self.check_client();
             if self.kill_at.is_some_and(|at| Instant::now() >= at) {
                 self.kill_at = None;
                 let _ = self.reins.desk.put(Ask::Stop {
@@ -205,28 +181,61 @@ impl<'a> Conversation<'a> {
                 });
             }
         };
-        self.drain(&mut replies).await;
+        let dropped = self.drain().await;
+        // Before the client reads any of it: journal and status depend on no reader.
         let _ = self.reins.desk.put(Ask::Drained {
             id: self.id.clone(),
         });
-        self.tell(end, &mut replies).await;
+        let last = self.last_word(end, dropped);
+        self.replies.push(&last);
+        while !self.replies.is_empty() {
+            let hears = self.client == Client::There;
+            tokio::select! {
+                () = self.replies.flush_some() => {}
+                // What it still sends is dropped; it may wait to be rid of it before it reads.
+                line = self.lines.next(), if hears => match line {
+                    Ok(Some(_)) => {}
+                    other => self.silent(&other),
+                },
+                () = tokio::time::sleep(LOOK), if !hears => {}
+            }
+            self.check_client();
+        }
     }
 
     async fn next(&mut self) -> Next {
-        let waits = self.outs.iter().any(|out| out.client.waits());
-        let hears = self.client == Client::There && self.input.len() < INPUT;
-        let looks = self.kill_at.is_some() || self.client != Client::There || !hears;
-        let feeds = self.stdin.is_some() && !self.input.is_empty();
+        let reads = self.journal.is_none() && self.replies.len() < QUEUE;
+        let waits = reads && self.outs.iter().any(|out| out.client.waits());
+        let hears = self.client == Client::There && self.failure.is_none() && self.stdin.has_room();
+        let looks = self.kill_at.is_some() || !hears;
+        let feeds = self.stdin.waits();
+        let sends = !self.replies.is_empty();
         let [first, second] = &self.outs;
-        let (stdout, stderr, stdin) = (first.fd.as_ref(), second.fd.as_ref(), self.stdin.as_ref());
+        let (stdout, stderr) = (first.fd.as_ref(), second.fd.as_ref());
         tokio::select! {
             end = &mut self.ended => Next::Ended(end.unwrap_or_else(|_| ExecutionEnd::unknown_death())),
             line = self.lines.next(), if hears => Next::Line(line),
-            () = readable(stdout), if stdout.is_some() => Next::Out(0),
-            () = readable(stderr), if stderr.is_some() => Next::Out(1),
-            () = writable(stdin), if feeds => Next::In,
+            () = readable(stdout), if reads && stdout.is_some() => Next::Out(0),
+            () = readable(stderr), if reads && stderr.is_some() => Next::Out(1),
+            () = self.stdin.writable(), if feeds => Next::In,
+            () = self.replies.flush_some(), if sends => Next::Sent,
+            room = room(self.journal.as_mut()), if self.journal.is_some() => Next::Room(room),
             () = tokio::time::sleep(PAUSE), if waits => Next::Pause,
             () = tokio::time::sleep(LOOK), if looks => Next::Look,
+        }
+    }
+
+    /// No line came: an end of what the client says, or no client any more.
+    fn silent(&mut self, line: &std::io::Result<Option<Vec<u8>>>) {
+        match line {
+            Ok(None) if !self.lines.is_gone() => self.client = Client::Silent,
+            Ok(_) | Err(_) => self.left(),
+        }
+    }
+
+    fn check_client(&mut self) {
+        if self.client != Client::Gone && (self.lines.is_gone() || self.replies.is_gone()) {
+            self.left();
         }
     }
 
@@ -236,10 +245,11 @@ impl<'a> Conversation<'a> {
             return;
         }
         self.client = Client::Gone;
-        self.input_ends = true;
-        self.end_input();
+        self.replies.close();
         match (self.disconnect, &self.terminal) {
-            (Disconnect::Leave, _) => {}
+            (Disconnect::Leave, _) => self.stdin.end(),
+            // The kill waits its turn. An end of input before it would make the program take
+            // what came by then for all there is.
             (Disconnect::End, Some(_)) => {
                 self.signal(libc_signal("HUP"));
                 self.kill_at = Some(Instant::now() + GRACE);
@@ -255,100 +265,53 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// One line of the client. What makes no sense changes nothing.
+    /// One line of the client.
     fn hear(&mut self, line: &[u8]) {
-        match serde_json::from_slice(line) {
-            Ok(LiveInput::Stdin { base64 }) => {
-                let bytes = base64::engine::general_purpose::STANDARD.decode(base64);
-                if let (Ok(bytes), false) = (bytes, self.input_ends) {
-                    self.input.extend_from_slice(&bytes);
-                    self.end_input();
-                }
-            }
+        let understood = match serde_json::from_slice(line) {
+            Ok(LiveInput::Stdin { base64 }) => self.stdin.push(&base64),
             Ok(LiveInput::StdinEnd) => {
-                self.input_ends = true;
-                self.end_input();
+                self.stdin.end();
+                Ok(())
             }
             Ok(LiveInput::Resize(size)) => {
                 if let Some(master) = &self.terminal {
                     let _ = resize(master, size);
                 }
+                Ok(())
             }
-            Ok(LiveInput::Signal { signal }) => self.signal(libc_signal(&signal)),
-            Err(_) => {}
-        }
-    }
-
-    /// Writes what the program takes, once.
-    async fn feed(&mut self) {
-        let Some(stdin) = &self.stdin else { return };
-        let Ok(mut guard) = stdin.writable().await else {
-            return;
+            Ok(LiveInput::Signal { signal }) => {
+                self.signal(libc_signal(&signal));
+                Ok(())
+            }
+            Err(_) if is_no_input(line) => Ok(()),
+            Err(_) => Err(Misunderstood),
         };
-        // The guard is from before the write: what changes meanwhile is not missed.
-        let input = &self.input;
-        match guard.try_io(|fd| rustix::io::write(fd.get_ref(), input).map_err(Into::into)) {
-            Ok(Ok(count)) => drop(self.input.drain(..count)),
-            Ok(Err(error)) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            // It reads no more.
-            Ok(Err(_)) => {
-                self.input.clear();
-                self.stdin = None;
-            }
-            Err(_) => {}
-        }
-        self.end_input();
-    }
-
-    /// Ends its input when nothing waits for it and nothing more comes.
-    fn end_input(&mut self) {
-        if self.stdin.is_none() {
-            self.input.clear();
-        }
-        if self.input.is_empty() && self.input_ends {
-            // A terminal ends its input by a character of its own, which the client types.
-            self.stdin = None;
+        if understood == Err(Misunderstood) {
+            self.failure = Some(ErrorBody::new(
+                ErrorCode::InputInvalid,
+                "a line of standard input was not understood; the program was ended because its input is incomplete",
+            ));
+            self.stdin.discard();
+            let _ = self.reins.desk.put(Ask::Stop {
+                id: self.id.clone(),
+            });
         }
     }
 
     /// One read of one output that can be read.
-    async fn copy(&mut self, index: usize, replies: &mut Replies) {
-        let mut buffer = vec![0; CHUNK];
-        let read = {
-            let Some(fd) = &self.outs[index].fd else {
-                return;
-            };
-            let Ok(mut guard) = fd.readable().await else {
-                return;
-            };
-            let read = |fd: &AsyncFd<OwnedFd>| {
-                rustix::io::read(fd.get_ref(), &mut buffer).map_err(Into::into)
-            };
-            match guard.try_io(read) {
-                Ok(read) => read,
-                Err(_) => return,
-            }
-        };
-        self.take(index, read, &buffer, replies).await;
-    }
-
-    /// One read of one output, whether it can be read or not; how much there was.
-    async fn copy_now(&mut self, index: usize, replies: &mut Replies) -> usize {
+    fn copy(&mut self, index: usize) {
         let mut buffer = vec![0; CHUNK];
         let Some(fd) = &self.outs[index].fd else {
-            return 0;
+            return;
         };
-        let read = rustix::io::read(fd.get_ref(), &mut buffer).map_err(Into::into);
-        self.take(index, read, &buffer, replies).await
+        let read = fd.try_io(Interest::READABLE, |fd| {
+            rustix::io::read(fd, &mut buffer).map_err(Into::into)
+        });
+        self.take(index, read, &buffer);
     }
 
-    async fn take(
-        &mut self,
-        index: usize,
-        read: std::io::Result<usize>,
-        buffer: &[u8],
-        replies: &mut Replies,
-    ) -> usize {
+    /// What one read brought; how much it was.
+    fn take(&mut self, index: usize, read: std::io::Result<usize>, buffer: &[u8]) -> usize {
         match read {
             Ok(0) => self.outs[index].fd = None,
             Ok(count) => {
@@ -356,10 +319,10 @@ impl<'a> Conversation<'a> {
                 let out = &mut self.outs[index];
                 let (clean, kept) = (out.client.push(bytes), out.journal.push(bytes));
                 if let Some(kept) = kept {
-                    self.keep(index, kept).await;
+                    self.queue_for_journal(index, kept);
                 }
                 if let Some(clean) = clean {
-                    self.show(index, &clean, replies).await;
+                    self.show(index, &clean);
                 }
                 return count;
             }
@@ -370,21 +333,37 @@ impl<'a> Conversation<'a> {
         0
     }
 
-    /// Into the journal, by way of the desk.
-    async fn keep(&self, index: usize, bytes: Vec<u8>) {
-        let Some(room) = self.reins.desk.room(bytes.len()).await else {
-            return;
-        };
-        // A sandbox that is over keeps nothing more.
-        let _ = self.reins.desk.put(Ask::Output {
-            id: self.id.clone(),
+    /// Waits for its turn on the way into the journal. Nothing else waits there: the program is
+    /// not read meanwhile.
+    fn queue_for_journal(&mut self, index: usize, bytes: Vec<u8>) {
+        self.journal = Some(Pending {
             stream: self.outs[index].stream,
+            room: Box::pin(self.reins.desk.room(bytes.len())),
             bytes,
-            room,
         });
     }
 
-    async fn show(&self, index: usize, bytes: &[u8], replies: &mut Replies) {
+    /// Into the journal, by way of the desk. A sandbox that is over keeps nothing more.
+    fn keep(&mut self, room: Option<OwnedSemaphorePermit>) {
+        if let (Some(pending), Some(room)) = (self.journal.take(), room) {
+            let _ = self.reins.desk.put(Ask::Output {
+                id: self.id.clone(),
+                stream: pending.stream,
+                bytes: pending.bytes,
+                room,
+            });
+        }
+    }
+
+    /// Waits until nothing is on its way into the journal.
+    async fn settle_journal(&mut self) {
+        if self.journal.is_some() {
+            let room = room(self.journal.as_mut()).await;
+            self.keep(room);
+        }
+    }
+
+    fn show(&mut self, index: usize, bytes: &[u8]) {
         if self.client == Client::Gone {
             return;
         }
@@ -396,42 +375,54 @@ impl<'a> Conversation<'a> {
                     (None, Some(engine.encode(piece)))
                 }
             };
-            let stream = self.outs[index].stream;
-            let output = LiveReply::Output {
-                stream,
+            self.replies.push(&LiveReply::Output {
+                stream: self.outs[index].stream,
                 text,
                 base64,
-            };
-            replies.send(&output).await;
+            });
         }
     }
 
-    /// What is left when it has ended; a process in the background does not hold us.
-    async fn drain(&mut self, replies: &mut Replies) {
+    /// Takes what is left when it has ended, without waiting for the client; whether there was
+    /// more than that. A process in the background does not hold us.
+    async fn drain(&mut self) -> bool {
+        self.settle_journal().await;
+        let (mut buffer, mut dropped) = (vec![0; CHUNK], false);
         for index in 0..self.outs.len() {
-            let (mut read, mut left) = (1, LEFT);
-            while read > 0 && left > 0 {
-                read = self.copy_now(index, replies).await;
-                left = left.saturating_sub(read);
+            let (mut read, mut taken) = (1, 0);
+            while read > 0 && taken <= LEFT {
+                let Some(fd) = &self.outs[index].fd else {
+                    break;
+                };
+                let now = rustix::io::read(fd.get_ref(), &mut buffer).map_err(Into::into);
+                read = self.take(index, now, &buffer);
+                taken += read;
+                self.settle_journal().await;
             }
+            dropped |= taken > LEFT;
             let out = &mut self.outs[index];
             let (clean, kept) = (out.client.finish(), out.journal.finish());
             if let Some(kept) = kept {
-                self.keep(index, kept).await;
+                self.queue_for_journal(index, kept);
+                self.settle_journal().await;
             }
             if let Some(clean) = clean {
-                self.show(index, &clean, replies).await;
+                self.show(index, &clean);
             }
         }
+        dropped
     }
 
-    async fn tell(&self, end: ExecutionEnd, replies: &mut Replies) {
+    fn last_word(&mut self, end: ExecutionEnd, dropped: bool) -> LiveReply {
+        if let Some(error) = self.failure.take() {
+            return LiveReply::Error { error };
+        }
         let (code, signal) = match &end {
             ExecutionEnd::Exited { code } => (Some(*code), None),
             ExecutionEnd::Signalled { signal } => (None, Some(*signal)),
             ExecutionEnd::NotStarted { error } => {
                 let error = self.reins.redactor.redact_error(error.clone());
-                return replies.error(error).await;
+                return LiveReply::Error { error };
             }
             ExecutionEnd::TimedOut
             | ExecutionEnd::Cancelled
@@ -439,44 +430,30 @@ impl<'a> Conversation<'a> {
             | ExecutionEnd::GuestDied { .. } => (None, None),
         };
         let duration = self.began.elapsed().as_millis();
-        replies
-            .send(&LiveReply::Exited(LiveEnd {
-                code,
-                signal,
-                end: end_word(&end).to_owned(),
-                reason: end.reason(),
-                duration_ms: u64::try_from(duration).unwrap_or(u64::MAX),
-                output_truncated: replies.reader() == Reader::Slow,
-            }))
-            .await;
+        LiveReply::Exited(LiveEnd {
+            code,
+            signal,
+            end: end_word(&end).to_owned(),
+            reason: end.reason(),
+            duration_ms: u64::try_from(duration).unwrap_or(u64::MAX),
+            output_truncated: dropped,
+        })
     }
 }
 
-#[expect(
-    deprecated,
-    reason = "unsound only for types that can change their descriptor; an OwnedFd cannot"
-)]
-fn watched(fd: OwnedFd, interest: Interest) -> std::io::Result<AsyncFd<OwnedFd>> {
-    AsyncFd::with_interest(fd, interest)
+/// Whether a line that is none we know is surely no input: a message of another type.
+fn is_no_input(line: &[u8]) -> bool {
+    let message = serde_json::from_slice::<serde_json::Value>(line).unwrap_or_default();
+    message["type"]
+        .as_str()
+        .is_some_and(|kind| !kind.starts_with("stdin"))
 }
 
-/// Waits until it can be read. A descriptor that is not there is never asked. That it is ready
-/// is forgotten only by a read or write that finds it otherwise.
-async fn readable(fd: Option<&AsyncFd<OwnedFd>>) {
-    if let Some(fd) = fd {
-        let _ = fd.readable().await;
+async fn room(pending: Option<&mut Pending<'_>>) -> Option<OwnedSemaphorePermit> {
+    match pending {
+        Some(pending) => pending.room.as_mut().await,
+        None => None,
     }
-}
-
-async fn writable(fd: Option<&AsyncFd<OwnedFd>>) {
-    if let Some(fd) = fd {
-        let _ = fd.writable().await;
-    }
-}
-
-fn waits(error: &std::io::Error) -> bool {
-    use std::io::ErrorKind;
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
 /// The signals that a client may send, by name.
@@ -506,6 +483,27 @@ mod tests {
         assert_eq!(libc_signal("TERM"), Some(15));
         for name in ["SEGV", "term", "SIGTERM", "9", "", "WINCH"] {
             assert_eq!(libc_signal(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn only_messages_of_other_types_are_no_input() {
+        for line in [
+            "",
+            "x",
+            "\"x\"",
+            "{}",
+            "[]",
+            r#"{"type":"stdin"}"#,
+            r#"{"type":"stdin","bas"#,
+        ] {
+            assert!(!is_no_input(line.as_bytes()), "{line}");
+        }
+        for line in [
+            r#"{"type":"resize","columns":-1}"#,
+            r#"{"type":"of-tomorrow"}"#,
+        ] {
+            assert!(is_no_input(line.as_bytes()), "{line}");
         }
     }
 }

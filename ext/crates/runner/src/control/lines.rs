@@ -1,5 +1,6 @@
 //! Lines of a conversation: bounded in length, whole or not at all.
 
+use bytes::{Buf, BytesMut};
 use std::io;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -94,16 +95,15 @@ impl Replies {
     }
 
     pub(super) async fn send(&mut self, reply: &LiveReply) {
-        match serde_json::to_vec(reply) {
-            Ok(mut line) => {
-                line.push(b'\n');
-                self.bytes(&line).await;
-            }
-            Err(error) => {
-                let error = ErrorBody::new(ErrorCode::Internal, error.to_string());
-                let line = format!("{}\n", serde_json::json!({"type": "error", "error": error}));
-                self.bytes(line.as_bytes()).await;
-            }
+        self.bytes(&line_of(reply)).await;
+    }
+
+    /// For a program's replies, which have no time limit. Nothing may have been cut before.
+    pub(super) fn into_queue(self) -> ReplyQueue {
+        ReplyQueue {
+            gone: self.state != Reader::Reads,
+            half: self.half,
+            out: BytesMut::new(),
         }
     }
 
@@ -122,6 +122,68 @@ impl Replies {
     pub(super) async fn error(&mut self, error: ErrorBody) {
         self.send(&LiveReply::Error { error }).await;
     }
+}
+
+/// Replies that wait for their reader as long as it is there. The conversation queues lines and
+/// goes on hearing its client; it stops reading the program while too much waits here.
+pub(super) struct ReplyQueue {
+    half: OwnedWriteHalf,
+    out: BytesMut,
+    gone: bool,
+}
+
+impl ReplyQueue {
+    pub(super) fn push(&mut self, reply: &LiveReply) {
+        if !self.gone {
+            self.out.extend_from_slice(&line_of(reply));
+        }
+    }
+
+    /// Bytes that wait.
+    pub(super) fn len(&self) -> usize {
+        self.out.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.out.is_empty()
+    }
+
+    /// Whether a write found that nobody reads any more.
+    pub(super) fn is_gone(&self) -> bool {
+        self.gone
+    }
+
+    /// Drops what waits and takes nothing more.
+    pub(super) fn close(&mut self) {
+        self.gone = true;
+        self.out.clear();
+    }
+
+    /// Waits until the socket takes something and writes once. Dropped while it waits, it has
+    /// written nothing.
+    pub(super) async fn flush_some(&mut self) {
+        let written = match self.half.writable().await {
+            Ok(()) => self.half.try_write(&self.out),
+            Err(error) => Err(error),
+        };
+        match written {
+            Ok(count) => self.out.advance(count),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => self.close(),
+        }
+    }
+}
+
+fn line_of(reply: &LiveReply) -> Vec<u8> {
+    let mut line = serde_json::to_vec(reply).unwrap_or_else(|error| {
+        let error = ErrorBody::new(ErrorCode::Internal, error.to_string());
+        serde_json::json!({"type": "error", "error": error})
+            .to_string()
+            .into_bytes()
+    });
+    line.push(b'\n');
+    line
 }
 
 #[cfg(test)]
@@ -183,5 +245,49 @@ mod tests {
         reading.await.unwrap();
         replies.send(&large()).await;
         assert_eq!(replies.reader(), Reader::Gone);
+    }
+
+    #[tokio::test]
+    async fn a_queue_waits_for_a_reader_of_single_bytes_and_a_dropped_flush_loses_nothing() {
+        let (mut client, replies) = conversation(SHORT);
+        let mut queue = replies.into_queue();
+        let mut wanted = Vec::new();
+        for reply in [large(), large(), LiveReply::StdinClosed] {
+            queue.push(&reply);
+            wanted.extend(line_of(&reply));
+        }
+        // Until the socket is full: from here on a flush waits for the reader.
+        while tokio::time::timeout(SHORT, queue.flush_some())
+            .await
+            .is_ok()
+        {}
+        assert!(!queue.is_empty() && !queue.is_gone());
+        let mut heard = Vec::new();
+        let mut byte = [0];
+        while heard.len() < wanted.len() {
+            tokio::select! {
+                () = queue.flush_some(), if !queue.is_empty() => {}
+                count = client.read(&mut byte) => heard.extend_from_slice(&byte[..count.unwrap()]),
+            }
+        }
+        assert!(queue.is_empty() && heard == wanted);
+    }
+
+    #[tokio::test]
+    async fn a_queue_whose_client_is_gone_holds_nothing() {
+        let (client, replies) = conversation(SHORT);
+        let mut queue = replies.into_queue();
+        queue.push(&large());
+        while !queue.is_empty()
+            && tokio::time::timeout(SHORT, queue.flush_some())
+                .await
+                .is_ok()
+        {}
+        assert!(!queue.is_gone());
+        drop(client);
+        queue.flush_some().await;
+        assert!(queue.is_gone() && queue.is_empty());
+        queue.push(&large());
+        assert!(queue.is_empty());
     }
 }

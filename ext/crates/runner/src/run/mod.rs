@@ -43,7 +43,7 @@ mod work;
 mod workflow;
 
 pub(crate) use export::copy_bundle;
-pub(crate) use hold::{Ask, Desk, Keeps, Started, Streams, resize};
+pub(crate) use hold::{Ask, Desk, Keeps, Streams, resize};
 pub(crate) use inputs::task_document;
 pub(crate) use made::{list as list_archive, plugin_header};
 pub(crate) use output::{PromptRedactor, StreamRedactor};

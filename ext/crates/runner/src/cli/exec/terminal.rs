@@ -1,7 +1,7 @@
 //! This command's own terminal: raw while a program of the sandbox has it, and as it was
 //! afterwards, however this process ends but by SIGKILL.
 
-use super::Input;
+use super::input::Input;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
@@ -80,7 +80,7 @@ pub(super) fn follow(input: Arc<Input>, raw: Option<Restorer>) -> std::io::Resul
                 let (name, number) = tokio::select! {
                     Some(()) = changed.recv() => {
                         if let Some(size) = size_of_terminal() {
-                            input.say(&LiveInput::Resize(size));
+                            let _ = input.say(&LiveInput::Resize(size));
                         }
                         continue;
                     }
@@ -96,9 +96,10 @@ pub(super) fn follow(input: Arc<Input>, raw: Option<Restorer>) -> std::io::Resul
                         // The connection ends with the process, and the program with that.
                         std::process::exit(128 + number);
                     }
-                    None => input.say(&LiveInput::Signal {
-                        signal: name.to_owned(),
-                    }),
+                    None => {
+                        let signal = name.to_owned();
+                        let _ = input.say(&LiveInput::Signal { signal });
+                    }
                 }
             }
         });

@@ -13,7 +13,7 @@ mod programs;
 mod states;
 mod streams;
 
-pub(crate) use desk::{Ask, Desk, Keeps, Started, Streams};
+pub(crate) use desk::{Ask, Desk, Keeps, Streams};
 pub(crate) use states::{Change, States};
 pub(crate) use streams::resize;
 

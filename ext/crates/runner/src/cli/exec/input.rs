@@ -1,0 +1,219 @@
+//! Standard input of this command on its way to the sandbox, and everything else that is sent.
+//!
+//! Lines are whole or the last: after a failed write nothing follows, because it would be read
+//! as the rest of the line before. A sandbox that grants credit reads at any time, so a signal
+//! never waits behind input that the program does not take.
+
+use base64::Engine;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use std::io::{self, IsTerminal, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, LiveInput, StdinFlow};
+
+/// Bytes of one line of input, before base64.
+const PIECE: usize = 48 * 1024;
+
+/// What may be sent of standard input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Flow {
+    /// The program is not started yet.
+    Unknown,
+    /// As much as the socket takes: an older sandbox.
+    Plain,
+    /// So many bytes.
+    Credit(u64),
+    /// The program takes nothing more.
+    Closed,
+}
+
+/// The sending half of the conversation.
+pub(super) struct Input {
+    /// `None` after a line that was not sent to its end.
+    stream: Mutex<Option<UnixStream>>,
+    flow: Mutex<Flow>,
+    changed: Condvar,
+    failure: Mutex<Option<ErrorBody>>,
+}
+
+impl Input {
+    pub(super) fn new(stream: UnixStream) -> Self {
+        Self {
+            stream: Mutex::new(Some(stream)),
+            flow: Mutex::new(Flow::Unknown),
+            changed: Condvar::new(),
+            failure: Mutex::new(None),
+        }
+    }
+
+    /// Sends one line. That the sandbox is gone is reported by the thread that reads its replies.
+    pub(super) fn say(&self, input: &LiveInput) -> io::Result<()> {
+        let mut line = serde_json::to_vec(input)?;
+        line.push(b'\n');
+        let mut stream = locked(&self.stream);
+        let Some(open) = stream.as_mut() else {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        };
+        open.write_all(&line).inspect_err(|_| *stream = None)
+    }
+
+    /// The program runs, and its sandbox takes input in this way.
+    pub(super) fn started(&self, flow: StdinFlow) {
+        self.change(|_| match flow {
+            StdinFlow::Plain => Flow::Plain,
+            StdinFlow::Credit => Flow::Credit(0),
+        });
+    }
+
+    /// So many more bytes may be sent.
+    pub(super) fn grant(&self, bytes: u64) {
+        self.change(|flow| match flow {
+            Flow::Credit(left) => Flow::Credit(left.saturating_add(bytes)),
+            Flow::Unknown | Flow::Plain | Flow::Closed => flow,
+        });
+    }
+
+    /// The program closed its standard input.
+    pub(super) fn close(&self) {
+        self.change(|_| Flow::Closed);
+    }
+
+    /// Why standard input could not be read to its end.
+    pub(super) fn failure(&self) -> Option<ErrorBody> {
+        locked(&self.failure).clone()
+    }
+
+    fn change(&self, change: impl FnOnce(Flow) -> Flow) {
+        let mut flow = locked(&self.flow);
+        *flow = change(*flow);
+        self.changed.notify_all();
+    }
+
+    /// Waits until input may be sent; at most how much. `None` when the program takes no more.
+    fn room(&self) -> Option<usize> {
+        let waits = |flow: &mut Flow| matches!(flow, Flow::Unknown | Flow::Credit(0));
+        let flow = self.changed.wait_while(locked(&self.flow), waits);
+        match *flow.unwrap_or_else(PoisonError::into_inner) {
+            Flow::Closed => None,
+            Flow::Credit(left) => Some(usize::try_from(left).unwrap_or(PIECE).min(PIECE)),
+            Flow::Unknown | Flow::Plain => Some(PIECE),
+        }
+    }
+
+    fn send(&self, bytes: &[u8]) -> io::Result<()> {
+        let sent = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        self.change(|flow| match flow {
+            Flow::Credit(left) => Flow::Credit(left.saturating_sub(sent)),
+            Flow::Unknown | Flow::Plain | Flow::Closed => flow,
+        });
+        self.say(&LiveInput::Stdin {
+            base64: base64::engine::general_purpose::STANDARD.encode(bytes),
+        })
+    }
+
+    /// Copies until the end of standard input or of the program's interest in it.
+    fn copy(&self, tty: bool) -> Result<(), Errno> {
+        let mut buffer = vec![0; PIECE];
+        while let Some(room) = self.room() {
+            let count = match rustix::io::read(rustix::stdio::stdin(), &mut buffer[..room]) {
+                Ok(count) => count,
+                Err(Errno::INTR) => continue,
+                // Another process made the open file non-blocking.
+                Err(Errno::AGAIN) => {
+                    let stdin = rustix::stdio::stdin();
+                    let _ = poll(&mut [PollFd::new(&stdin, PollFlags::IN)], None);
+                    continue;
+                }
+                Err(errno) => return Err(errno),
+            };
+            let said = match count {
+                // A terminal's input ends by a character, whatever this one here does.
+                0 if tty => self.send(&[4]),
+                0 => self.say(&LiveInput::StdinEnd),
+                count => self.send(&buffer[..count]),
+            };
+            if count == 0 || said.is_err() {
+                return Ok(());
+            }
+        }
+        // A producer at the other end of a pipe is to get SIGPIPE, as from the program itself.
+        if !io::stdin().is_terminal()
+            && let Ok(null) = std::fs::File::open("/dev/null")
+        {
+            let _ = rustix::stdio::dup2_stdin(&null);
+        }
+        Ok(())
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Copies standard input in a thread of its own, which ends with the process. An input that
+/// cannot be read to its end kills the program: an end of input would make it take a part for
+/// the whole.
+pub(super) fn copy_stdin(input: Arc<Input>, tty: bool) -> Result<(), ErrorBody> {
+    let copy = move || {
+        if let Err(errno) = input.copy(tty) {
+            let message = format!("standard input cannot be read: {errno}");
+            *locked(&input.failure) = Some(
+                ErrorBody::new(ErrorCode::InputInvalid, message)
+                    .hint("the program was killed because its input is incomplete"),
+            );
+            let _ = input.say(&LiveInput::Signal {
+                signal: "KILL".to_owned(),
+            });
+        }
+    };
+    let unable = |error: io::Error| {
+        let message = format!("standard input cannot be followed: {error}");
+        ErrorBody::new(ErrorCode::Internal, message)
+    };
+    std::thread::Builder::new()
+        .name("stdin".to_owned())
+        .spawn(copy)
+        .map(drop)
+        .map_err(unable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    #[test]
+    fn credit_bounds_what_is_sent_and_a_closed_input_ends_it() {
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        let input = Input::new(ours);
+        input.grant(7);
+        assert_eq!(*locked(&input.flow), Flow::Unknown, "not before the start");
+        input.started(StdinFlow::Credit);
+        input.grant(7);
+        assert_eq!(input.room(), Some(7));
+        input.send(b"words").unwrap();
+        assert_eq!(input.room(), Some(2));
+        input.close();
+        input.grant(7);
+        assert_eq!(input.room(), None);
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        let older = Input::new(ours);
+        older.started(StdinFlow::Plain);
+        assert_eq!(older.room(), Some(PIECE));
+    }
+
+    #[test]
+    fn nothing_follows_a_line_that_was_cut() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let input = Input::new(ours);
+        // The socket takes a part of it.
+        assert!(input.send(&vec![0; 4 * 1024 * 1024]).is_err());
+        assert!(input.say(&LiveInput::StdinEnd).is_err());
+        drop(input);
+        let mut heard = Vec::new();
+        theirs.read_to_end(&mut heard).unwrap();
+        assert!(!heard.is_empty() && !heard.contains(&b'\n'));
+    }
+}

@@ -1,0 +1,90 @@
+//! The streams of a program, watched for what can be read and written.
+
+use super::Reins;
+use super::stdin::Stdin;
+use crate::run::{PromptRedactor, StreamRedactor, Streams};
+use std::os::fd::{AsRawFd, OwnedFd};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use wp_codebox_contracts::{OutputStream, StdinFlow};
+
+/// The streams of a program, each watched.
+pub(super) struct Streamed<'a> {
+    pub(super) terminal: Option<OwnedFd>,
+    pub(super) stdin: Stdin,
+    pub(super) outs: [Out<'a>; 2],
+}
+
+/// One of the program's outputs.
+pub(super) struct Out<'a> {
+    pub(super) stream: OutputStream,
+    pub(super) fd: Option<AsyncFd<OwnedFd>>,
+    pub(super) client: PromptRedactor<'a>,
+    pub(super) journal: StreamRedactor<'a>,
+}
+
+impl<'a> Streamed<'a> {
+    pub(super) fn new(
+        streams: Streams,
+        flow: StdinFlow,
+        reins: &'a Reins,
+    ) -> std::io::Result<Self> {
+        let readable = |fd| watched(fd, Interest::READABLE);
+        let writable = |fd| watched(fd, Interest::WRITABLE);
+        let (terminal, stdin, stdout, stderr) = match streams {
+            // Reading and writing wait for different things, and each needs a descriptor of
+            // its own to be waited for by.
+            Streams::Terminal { master } => (
+                Some(master.try_clone()?),
+                writable(master.try_clone()?)?,
+                readable(master)?,
+                None,
+            ),
+            Streams::Pipes {
+                stdin,
+                stdout,
+                stderr,
+            } => (
+                None,
+                writable(stdin)?,
+                readable(stdout)?,
+                Some(readable(stderr)?),
+            ),
+        };
+        let out = |stream, fd| Out {
+            stream,
+            fd,
+            client: PromptRedactor::new(&reins.redactor),
+            journal: StreamRedactor::new(&reins.redactor),
+        };
+        Ok(Self {
+            terminal,
+            stdin: Stdin::new(stdin, flow),
+            outs: [
+                out(OutputStream::Stdout, Some(stdout)),
+                out(OutputStream::Stderr, stderr),
+            ],
+        })
+    }
+}
+
+#[expect(
+    deprecated,
+    reason = "unsound only for types that can change their descriptor; a pipe and a listener cannot"
+)]
+pub(super) fn watched<T: AsRawFd>(fd: T, interest: Interest) -> std::io::Result<AsyncFd<T>> {
+    AsyncFd::with_interest(fd, interest)
+}
+
+/// Waits until it can be read. A descriptor that is not there is never asked. That it is ready
+/// is forgotten only by a read or write that finds it otherwise.
+pub(super) async fn readable(fd: Option<&AsyncFd<OwnedFd>>) {
+    if let Some(fd) = fd {
+        let _ = fd.readable().await;
+    }
+}
+
+pub(super) fn waits(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind;
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
