@@ -24,13 +24,17 @@ use crate::frames::FrameReader;
 use crate::outbox::Bond;
 use crate::parent::Answers;
 use crate::run::Desk;
+use crate::used_up;
 use serde_json::Value;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
+use tokio::io::Interest;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use wp_codebox_contracts::{CancelWish, CancellationNote, Frame, RunId, RunMode};
+use wp_codebox_contracts::{
+    CancelWish, CancellationNote, ErrorBody, ErrorCode, Frame, RunId, RunMode,
+};
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::{CancelReason, Cancellation, LiveRecord, RunDir, now_rfc3339};
 
@@ -86,21 +90,35 @@ struct Signals {
 
 /// Listens in a thread of its own until the process ends. When this returns, signals, socket
 /// and frames are heard.
-pub(crate) fn listen(reader: FrameReader, run_dir: &RunDir, reins: Reins) -> io::Result<()> {
+pub(crate) fn listen(reader: FrameReader, run_dir: &RunDir, reins: Reins) -> Result<(), ErrorBody> {
+    let code = ErrorCode::RunnerUnavailable;
+    let sentence = |e: &io::Error| format!("the run cannot listen to anybody: {e}");
+    let unable = |e: io::Error| used_up::told(code, sentence(&e), &e);
+    // Of the socket's name ENOSPC means the disk.
+    let unnamed = |e: io::Error| {
+        ErrorBody::new(code, sentence(&e))
+            .hint("check free space of the state directory, and that its file system has sockets")
+    };
+    let socket = socket::bind(run_dir.path()).map_err(unnamed)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .build()?;
+        .build()
+        .map_err(unable)?;
     let (signals, socket) = {
         let _inside = runtime.enter();
+        let heard = |kind| signal(kind).map_err(unable);
         let signals = Signals {
-            terminate: signal(SignalKind::terminate())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            hangup: signal(SignalKind::hangup())?,
+            terminate: heard(SignalKind::terminate())?,
+            interrupt: heard(SignalKind::interrupt())?,
+            hangup: heard(SignalKind::hangup())?,
         };
-        (signals, socket::bind(run_dir.path())?)
+        (
+            signals,
+            streams::watched(socket, Interest::READABLE).map_err(unable)?,
+        )
     };
     let (stream, buffered) = reader.into_parts();
-    stream.set_nonblocking(false)?;
+    stream.set_nonblocking(false).map_err(unable)?;
     std::thread::Builder::new()
         .name("control".to_owned())
         .spawn(move || {
@@ -111,7 +129,8 @@ pub(crate) fn listen(reader: FrameReader, run_dir: &RunDir, reins: Reins) -> io:
                 tokio::task::spawn_blocking(move || hear_caller(stream, buffered, &caller));
                 tokio::join!(hear_signals(signals, &reins), socket::serve(socket, &reins));
             });
-        })?;
+        })
+        .map_err(unable)?;
     Ok(())
 }
 

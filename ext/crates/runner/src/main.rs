@@ -21,6 +21,7 @@ mod recipe;
 mod relay;
 mod run;
 mod supervise;
+mod used_up;
 mod workspace;
 
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};

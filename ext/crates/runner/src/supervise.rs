@@ -122,11 +122,7 @@ fn converse(stream: &UnixStream, caller: &peer::Caller, started: Instant) -> Res
         .try_clone()
         .and_then(|stream| Outbox::start(stream, Arc::clone(&bond), Patience::default()))
         .map_err(unavailable);
-    let heard = control::listen(reader, begun.run_dir(), reins).map_err(|e| {
-        let message = format!("the run cannot listen to anybody: {e}");
-        ErrorBody::new(ErrorCode::RunnerUnavailable, message)
-            .hint("check free space of the state directory, and that its file system has sockets")
-    });
+    let heard = control::listen(reader, begun.run_dir(), reins);
     let outbox = match heard.and(outbox) {
         Ok(outbox) => outbox,
         Err(error) => return Err(begun.abandon(error)),

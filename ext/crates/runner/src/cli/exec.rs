@@ -6,6 +6,7 @@ mod terminal;
 use super::output::{Output, Stream};
 use super::runs::{self, PlaceArgs};
 use crate::control::{ReplyReader, open};
+use crate::used_up;
 use base64::Engine;
 use clap::Args;
 use input::Input;
@@ -106,8 +107,10 @@ fn run(output: &Output, args: ExecArgs) -> Result<u8, ErrorBody> {
         (true, true) => RawMode::enter(),
         _ => None,
     };
-    terminal::follow(Arc::clone(&input), raw.as_ref().map(RawMode::restorer))
-        .map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))?;
+    terminal::follow(Arc::clone(&input), raw.as_ref().map(RawMode::restorer)).map_err(|e| {
+        let message = format!("signals and the terminal cannot be followed: {e}");
+        used_up::told(ErrorCode::Internal, message, &e)
+    })?;
     input::copy_stdin(Arc::clone(&input), args.tty)?;
     let done = follow(output, &args, &input, ReplyReader::new(copy()?));
     drop(raw);

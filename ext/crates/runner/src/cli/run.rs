@@ -2,7 +2,7 @@
 
 use super::args::RunArgs;
 use super::output::{Output, Stream};
-use super::signals::on_end;
+use super::signals::{on_end, unheard_signals};
 use super::supervisor::{self, unavailable, unreachable};
 use super::{Settings, preview, request};
 use crate::agent::parent_unavailable;
@@ -62,7 +62,7 @@ pub(crate) fn start(output: &Output, request: &RunRequest) -> Result<Followed, E
         // A supervisor that is gone has nothing left to cancel.
         let _ = write_frame(&stop, &Frame::Cancel);
     })
-    .map_err(io)?;
+    .map_err(|e| unheard_signals(&e))?;
     let answers = ours.try_clone().map_err(io)?;
     let mut reader = FrameReader::new(ours);
     let answer = loop {

@@ -39,12 +39,30 @@ pub(crate) fn open(
             "the request is larger than 2 MiB",
         ));
     }
-    (&stream).write_all(&line).map_err(|e| silent(run, &e))?;
+    (&stream)
+        .write_all(&line)
+        .map_err(|e| refusal(&stream, &e).unwrap_or_else(|| silent(run, &e)))?;
     // Standard input follows at the pace of the program. A timeout would cut a line in the middle.
     stream
         .set_write_timeout(None)
         .map_err(|e| silent(run, &e))?;
     Ok(stream)
+}
+
+/// What the sandbox said before it closed the connection without hearing the request.
+fn refusal(stream: &UnixStream, error: &std::io::Error) -> Option<ErrorBody> {
+    use std::io::ErrorKind;
+    // Of a connection that is still open no end would be read.
+    if !matches!(
+        error.kind(),
+        ErrorKind::BrokenPipe | ErrorKind::ConnectionReset
+    ) {
+        return None;
+    }
+    match ReplyReader::new(stream.try_clone().ok()?).next() {
+        Ok(LiveReply::Error { error }) => Some(error),
+        Ok(_) | Err(_) => None,
+    }
 }
 
 fn silent(run: &FoundRun, error: &std::io::Error) -> ErrorBody {

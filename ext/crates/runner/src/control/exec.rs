@@ -10,6 +10,7 @@ use super::lines::{Lines, Replies, ReplyQueue};
 use super::stdin::{Misunderstood, Stdin};
 use super::streams::{Out, Streamed, readable, waits};
 use crate::run::{Ask, end_word, resize};
+use crate::used_up;
 use base64::Engine;
 use std::future::Future;
 use std::os::fd::OwnedFd;
@@ -67,7 +68,7 @@ pub(super) async fn converse(
                 let _ = reins.desk.put(Ask::Stop { id: id.clone() });
                 let _ = reins.desk.put(Ask::Drained { id });
                 let message = format!("the program's streams cannot be watched: {error}");
-                ErrorBody::new(ErrorCode::RunFailed, message)
+                used_up::told(ErrorCode::RunFailed, message, &error)
             })
     });
     match begun {

@@ -7,15 +7,20 @@
 
 use super::lines::{Lines, READING, Replies};
 use super::{Reins, http, live};
-use crate::peer;
+use crate::{peer, used_up};
 use rustix::fs::{Mode, OFlags};
-use std::io;
+use rustix::net::sockopt::socket_peercred;
+use serde_json::json;
+use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::UnixListener;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::net::UnixStream;
 use tokio::sync::Semaphore;
 use wp_codebox_contracts::{
     CancelAnswer, CancelWish, ErrorBody, ErrorCode, Frame, LiveCall, RunCancellation, RunStatus,
@@ -43,11 +48,12 @@ pub(super) fn bind(run_dir: &Path) -> io::Result<UnixListener> {
     let (_directory, path) = address(run_dir)?;
     let listener = UnixListener::bind(&path)?;
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+    listener.set_nonblocking(true)?;
     Ok(listener)
 }
 
 /// Answers until the process ends.
-pub(super) async fn serve(listener: UnixListener, reins: &Reins) {
+pub(super) async fn serve(listener: AsyncFd<UnixListener>, reins: &Reins) {
     let places = Arc::new(Semaphore::new(CONVERSATIONS));
     // Of their own: nobody who converses at length keeps a cancellation out.
     let live = Arc::new(Semaphore::new(LIVE));
@@ -55,17 +61,21 @@ pub(super) async fn serve(listener: UnixListener, reins: &Reins) {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else {
             return;
         };
-        let Ok((stream, _)) = listener.accept().await else {
-            // No descriptors left, for example: it may get better.
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            continue;
+        let accept = |listener: &UnixListener| listener.accept();
+        let stream = match listener.async_io(Interest::READABLE, accept).await {
+            Ok((stream, _)) => stream,
+            Err(_) => {
+                // No descriptors left, for example: it may get better.
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
         };
-        if !stream
-            .peer_cred()
-            .is_ok_and(|peer| peer::may_speak(peer.uid()))
-        {
+        if !socket_peercred(&stream).is_ok_and(|peer| peer::may_speak(peer.uid.as_raw())) {
             continue;
         }
+        let Some(stream) = watched(stream) else {
+            continue;
+        };
         let (reins, live) = (reins.clone(), Arc::clone(&live));
         tokio::spawn(async move {
             let (read, write) = stream.into_split();
@@ -102,6 +112,27 @@ pub(super) async fn serve(listener: UnixListener, reins: &Reins) {
                 }
             }
         });
+    }
+}
+
+/// The connection of a client, which is told when the kernel has no epoll watch for it: a
+/// connection that just ends says nothing.
+fn watched(stream: std::os::unix::net::UnixStream) -> Option<UnixStream> {
+    let told = stream.try_clone();
+    let stream = stream
+        .set_nonblocking(true)
+        .and_then(|()| UnixStream::from_std(stream));
+    match (stream, told) {
+        (Ok(stream), _) => Some(stream),
+        (Err(error), Ok(mut told)) => {
+            let sentence = format!("the run cannot hear this connection: {error}");
+            let error = used_up::told(ErrorCode::RunnerUnavailable, sentence, &error);
+            let line = json!({"type": "error", "error": error});
+            // The socket is new and has room for a line.
+            let _ = told.write_all(format!("{line}\n").as_bytes());
+            None
+        }
+        (Err(_), Err(_)) => None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Why a bridge cannot start.
 
+use crate::used_up;
 use std::io;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
@@ -46,11 +47,12 @@ impl EgressError {
     /// The error as it crosses a border.
     pub(crate) fn body(&self) -> ErrorBody {
         match self {
-            Self::Trust
-            | Self::Authority { .. }
-            | Self::Tls { .. }
-            | Self::Socket { .. }
-            | Self::Thread { .. } => ErrorBody::new(ErrorCode::EgressUnavailable, self.to_string()),
+            Self::Trust | Self::Authority { .. } | Self::Tls { .. } => {
+                ErrorBody::new(ErrorCode::EgressUnavailable, self.to_string())
+            }
+            Self::Socket { source, .. } | Self::Thread { source } => {
+                used_up::told(ErrorCode::EgressUnavailable, self.to_string(), source)
+            }
         }
     }
 }

@@ -7,6 +7,7 @@ use super::patience::Patience;
 use super::tally::{Counts, Tally};
 use super::token::Token;
 use crate::relay::EVENT_INTERVAL;
+use crate::used_up;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -114,7 +115,7 @@ impl Forwarder {
     pub(crate) fn open(config: ForwarderConfig) -> Result<Self, ErrorBody> {
         let unable = |error: std::io::Error| {
             let message = format!("the preview cannot be opened: {error}");
-            ErrorBody::new(ErrorCode::PreviewUnavailable, message)
+            used_up::told(ErrorCode::PreviewUnavailable, message, &error)
         };
         config.listener.set_nonblocking(true).map_err(unable)?;
         let address = config.listener.local_addr().map_err(unable)?;

@@ -8,6 +8,7 @@ use super::limits::Pace;
 use super::resolver::JudgedResolver;
 use super::{chat, messages};
 use crate::egress::{EgressError, Trust, client_tls};
+use crate::used_up;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, redirect, retry};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, ModelApi, ModelEndpoint};
@@ -43,8 +44,9 @@ impl ModelSetupError {
             Self::Refused(error) => error.body(),
             Self::Key => ErrorBody::new(ErrorCode::SecretInvalid, self.to_string()),
             Self::Tls(error) => error.body(),
-            Self::Client { .. } | Self::Runtime { .. } => {
-                ErrorBody::new(ErrorCode::ProviderUnavailable, self.to_string())
+            Self::Client { .. } => ErrorBody::new(ErrorCode::ProviderUnavailable, self.to_string()),
+            Self::Runtime { source } => {
+                used_up::told(ErrorCode::ProviderUnavailable, self.to_string(), source)
             }
         }
     }

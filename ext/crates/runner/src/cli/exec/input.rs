@@ -4,6 +4,7 @@
 //! as the rest of the line before. A sandbox that grants credit reads at any time, so a signal
 //! never waits behind input that the program does not take.
 
+use crate::used_up;
 use base64::Engine;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -169,7 +170,7 @@ pub(super) fn copy_stdin(input: Arc<Input>, tty: bool) -> Result<(), ErrorBody> 
     };
     let unable = |error: io::Error| {
         let message = format!("standard input cannot be followed: {error}");
-        ErrorBody::new(ErrorCode::Internal, message)
+        used_up::told(ErrorCode::Internal, message, &error)
     };
     std::thread::Builder::new()
         .name("stdin".to_owned())

@@ -4,7 +4,7 @@
 //! last.
 
 use crate::agent::parent_unavailable;
-use crate::cli::signals::on_end;
+use crate::cli::signals::{on_end, unheard_signals};
 use crate::cli::supervisor::{self, unavailable, unreachable};
 use crate::frames::{FrameReader, write_frame};
 use std::collections::BTreeMap;
@@ -26,8 +26,7 @@ impl Supervisors {
     pub(super) fn begin() -> Result<Arc<Self>, ErrorBody> {
         let supervisors = Arc::new(Self::default());
         let reached = Arc::clone(&supervisors);
-        on_end(move || reached.stop())
-            .map_err(|e| unavailable(format!("signals cannot be heard: {e}")))?;
+        on_end(move || reached.stop()).map_err(|e| unheard_signals(&e))?;
         Ok(supervisors)
     }
 

@@ -7,6 +7,7 @@ use super::args::{EventFormat, EventsArgs, Projection};
 use super::watch::{Watch, Woken};
 use super::{found, table};
 use crate::cli::output::{Output, json_output};
+use crate::used_up;
 use serde::Serialize;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -26,10 +27,8 @@ pub(super) fn show(output: &Output, args: &EventsArgs) -> Result<ExitCode, Error
         bytes: PAGE,
     };
     let internal = |what: &str, e: io::Error| {
-        ErrorBody::new(
-            ErrorCode::Internal,
-            format!("{what} cannot be watched: {e}"),
-        )
+        let message = format!("{what} cannot be watched: {e}");
+        used_up::told(ErrorCode::Internal, message, &e)
     };
     // Before the first page: what is written after it wakes us.
     let mut watch = match args.follow {
