@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '4a00d2c143b60d34db2980db97379b4c9d63fdebb7c38e9987eab5374289436d',
+	'contract_digest' => '2fa3ac707fbb14476f296ae94e3bcf90dfd22e8e1268404af0a05177943d4c55',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',

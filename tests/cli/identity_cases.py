@@ -301,7 +301,7 @@ class Spawner:
              bench.environment["CODEBOX_LAUNCH"], *map(str, given)], pass_fds=given, stdin=subprocess.DEVNULL)
         theirs.close()
         os.close(plan)
-        document = {"version": 4, "owner": {"uid": owner.st_uid, "gid": owner.st_gid}, "guest_id": 1000,
+        document = {"version": 5, "owner": {"uid": owner.st_uid, "gid": owner.st_gid}, "guest_id": 1000,
                     "ids": {"first": FIRST + 40, "count": 4}, "locks": "/run/wp-codebox/ids", "place": "/run/wp-codebox/views",
                     "views": [{"name": f"view-{n}", "owner": {"uid": uid, "gid": uid}, "access": "read", "covered": ["lib"]} for n, (_, uid) in enumerate(views)]}
         os.write(written, json.dumps(document).encode())

@@ -11,6 +11,7 @@ import subprocess
 import time
 
 from frames import awaited
+from git_cases import MARKED, TOKEN, repository
 from harness import NotHere, must, slain
 from reduced_cases import forbid_user_namespaces
 from sandbox import Sandbox, call, forget, guests, kept, profile, snapshots
@@ -563,7 +564,23 @@ def whoever_makes_one_is_told_of_its_preview(bench):
     box.do("destroy").expect(0)
 
 
+def a_restored_state_hides_git_as_its_first_guest_did(bench):
+    forget(bench)
+    source = repository(bench)
+    box = Sandbox(bench, source)
+    box.sh("echo kept >> nested/marked.txt; mkdir -p .git && echo mine > .git/own")
+    shown = box.snapshot("one")["id"]
+    box.sh("rm -rf nested .git")
+    box.do("restore", "one").expect(0)
+    other = Sandbox(bench, source, "10m", "null", "--from-snapshot", shown)
+    for guest in (box, other):
+        seen = guest.sh(f"! grep -rl {TOKEN} .; grep -c {MARKED} nested/deep/marked.txt; cat .git/own; tail -n 1 nested/marked.txt")
+        must(seen == "1\nmine\nkept\n", seen)
+        guest.do("destroy").expect(0)
+
+
 CASES = [
+    a_restored_state_hides_git_as_its_first_guest_did,
     whoever_makes_one_is_told_of_its_preview,
     destroyed_while_its_state_is_kept_it_ends_after_that,
     its_time_is_up_while_its_state_is_kept,

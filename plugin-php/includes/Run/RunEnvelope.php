@@ -71,7 +71,7 @@ final class RunEnvelope {
 			$envelope['paths']         = $this->paths( $directory );
 			$envelope['evidence_refs'] = $this->evidence( $directory, $artifacts );
 		}
-		foreach ( [ 'cost', 'isolation', 'error', 'notices' ] as $field ) {
+		foreach ( [ 'mounts', 'cost', 'isolation', 'error', 'notices' ] as $field ) {
 			if ( ! empty( $result[ $field ] ) ) {
 				$envelope[ $field ] = $result[ $field ];
 			}

@@ -360,6 +360,61 @@ pub(crate) fn write_all(fd: &OwnedFd, mut bytes: &[u8]) -> Result<(), Errno> {
     Ok(())
 }
 
+/// Writes a file from its beginning. Blocks of zeros are not written but stay holes.
+pub(crate) struct SparseWriter<'f> {
+    file: &'f OwnedFd,
+    at: u64,
+}
+
+impl<'f> SparseWriter<'f> {
+    /// What a hole is made of; the block of common file systems.
+    const BLOCK: usize = 4096;
+
+    /// A writer of an empty file.
+    pub(crate) const fn new(file: &'f OwnedFd) -> Self {
+        Self { file, at: 0 }
+    }
+
+    /// The next bytes.
+    pub(crate) fn write(&mut self, piece: &[u8]) -> Result<(), Errno> {
+        let mut rest = piece;
+        while !rest.is_empty() {
+            let zeros = leading(rest, is_zero);
+            self.at += zeros as u64;
+            let (_, filled) = rest.split_at(zeros);
+            let (mut data, later) = filled.split_at(leading(filled, |block| !is_zero(block)));
+            while !data.is_empty() {
+                match rustix::io::pwrite(self.file, data, self.at) {
+                    Ok(0) => return Err(Errno::NOSPC),
+                    Ok(count) => {
+                        self.at += count as u64;
+                        data = data.get(count..).unwrap_or_default();
+                    }
+                    Err(Errno::INTR) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            rest = later;
+        }
+        Ok(())
+    }
+
+    /// Gives the file its length, also when it ends with a hole.
+    pub(crate) fn finish(self) -> Result<(), Errno> {
+        fs::ftruncate(self.file, self.at)
+    }
+}
+
+/// Bytes of the leading blocks of which `judge` holds.
+fn leading(bytes: &[u8], judge: impl Fn(&[u8]) -> bool) -> usize {
+    let blocks = bytes.chunks(SparseWriter::BLOCK);
+    blocks.take_while(|b| judge(b)).map(<[u8]>::len).sum()
+}
+
+fn is_zero(block: &[u8]) -> bool {
+    block.iter().all(|byte| *byte == 0)
+}
+
 /// Reads to the end, handing on each piece.
 pub(crate) fn read_pieces(
     fd: &OwnedFd,

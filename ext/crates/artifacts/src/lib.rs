@@ -44,8 +44,8 @@ pub use canonical::{
 };
 pub use capture::{
     CaptureError, CaptureLimits, Change, CopyReport, EntryChange, ExcludeRules, FileMode,
-    LayerError, MountChanges, Node, OmitReason, Omitted, TreeError, TreeScan, capture,
-    capture_difference, copy_tree, lay_over, scan_tree, write_layer,
+    LayerError, LeftOut, Links, MountChanges, Node, OmitReason, Omitted, TreeError, TreeScan,
+    capture, capture_difference, copy_tree, lay_over, scan_tree, write_layer, write_mask,
 };
 pub use changed_files::{ChangedFilesError, MountNames, mount_entries, read_changed_files};
 pub use digest::{

@@ -209,6 +209,7 @@ fn mounts_are_not_crossed() {
         open("source").as_fd(),
         open("to").as_fd(),
         &rules,
+        Links::Inside,
         &CaptureLimits::TREE,
     );
     for error in [scan().unwrap_err(), copy.unwrap_err()] {
@@ -216,6 +217,16 @@ fn mounts_are_not_crossed() {
         assert!(error.to_string().contains("inner"), "{error}");
     }
     assert!(!root.join("to/inner/marker").exists());
+    // Below an excluded name it could hold a `.git`, so it is hidden as a whole.
+    let rules = ExcludeRules::new(&["source".to_owned()]);
+    let found = scan_tree(
+        Dir::open(root).unwrap().as_fd(),
+        &rules,
+        &CaptureLimits::TREE,
+    );
+    let hidden = found.unwrap().left_out.hidden;
+    let hidden: Vec<_> = hidden.iter().map(|h| (&h.path[..], h.reason)).collect();
+    assert_eq!(hidden, [(&b"source/inner"[..], OmitReason::Unreadable)]);
     let error = captured(&root.join("layer"), &root.join("source")).unwrap_err();
     assert!(matches!(error, CaptureError::Io { .. }), "{error}");
     // Removal takes all but the mount and says so.

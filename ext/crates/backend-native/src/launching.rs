@@ -352,6 +352,7 @@ fn captures(plan: &LaunchPlan) -> impl Iterator<Item = u32> + '_ {
         | LaunchMount::Symlink { .. }
         | LaunchMount::Bind { .. }
         | LaunchMount::Scratch { .. }
+        | LaunchMount::Merged { .. }
         | LaunchMount::Proc
         | LaunchMount::Dev => None,
     })

@@ -48,8 +48,8 @@ pub(crate) const SHARE: &str = "/opt/codebox";
 pub struct PlannedMount {
     /// Position in the request; the layer index under which its upper directory arrives.
     pub index: u32,
-    /// Host directories, topmost first. One for a plain mount; a check's guest puts the
-    /// captured change above it.
+    /// Host directories, topmost first: the source, above it what hides entries of it, and
+    /// above that the captured change in a check's guest.
     pub lowers: Vec<HostSource>,
     /// Declared target.
     pub target: GuestPath,
@@ -223,6 +223,20 @@ impl Builder {
         });
         Ok(())
     }
+    /// Host directories, topmost first, read-only.
+    fn merged(&mut self, lowers: &[HostSource], target: GuestPath) {
+        self.mounts.push(match lowers {
+            [source] => LaunchMount::Bind {
+                source: BindSource::Host(source.clone()),
+                target,
+                writable: false,
+            },
+            lowers => LaunchMount::Merged {
+                lowers: lowers.to_vec(),
+                target,
+            },
+        });
+    }
     fn bind_writable(&mut self, source: &str, target: &str) -> Result<(), PlanError> {
         let target = path(target)?;
         self.writable.push(target.clone());
@@ -377,6 +391,7 @@ fn hide<'a>(
             | LaunchMount::Symlink { .. }
             | LaunchMount::Scratch { .. }
             | LaunchMount::Overlay { .. }
+            | LaunchMount::Merged { .. }
             | LaunchMount::Proc
             | LaunchMount::Dev => None,
         })
@@ -437,20 +452,17 @@ fn mounted(
             return Err(inconsistent("a writable mount is an overlay, never a bind"));
         }
     };
+    if mount.lowers.is_empty() {
+        return Err(inconsistent("it has no source"));
+    }
     if writable {
-        if mount.lowers.is_empty() {
-            return Err(inconsistent("it has no source"));
-        }
         if mount.index == WP_CONTENT_LAYER {
             return Err(inconsistent("its index is reserved"));
         }
         let workspace = paths.workspace.clone();
         builder.overlay(mount.lowers.clone(), workspace, Some(mount.index));
     } else {
-        let [source] = mount.lowers.as_slice() else {
-            return Err(inconsistent("a bind has exactly one source"));
-        };
-        builder.bind_from(source.clone(), paths.workspace.as_str())?;
+        builder.merged(&mount.lowers, paths.workspace.clone());
     }
     if paths.target != paths.workspace {
         if writable {

@@ -64,7 +64,10 @@ pub use live::{
     SandboxIdentity, SandboxScope, SandboxSnapshot, SnapshotLayer, SnapshotMount, SnapshotRequest,
     SnapshotTemplate, StdinFlow, SyncIn, SyncOut, TerminalSize,
 };
-pub use mount::{GuestPath, InvalidGuestPath, MountAccess, MountRequest, MountView, StagedFile};
+pub use mount::{
+    GuestPath, InvalidGuestPath, LeftOutEntry, LeftOutReport, MountAccess, MountReport,
+    MountRequest, MountView, StagedFile,
+};
 pub use outcome::{CompletionStatus, NextAction, Outcome, Salvage, SessionStatus};
 pub use parent_tool::{
     ParentToolAuthorization, ParentToolError, ParentToolOperation, ParentToolRequest,

@@ -115,6 +115,36 @@ pub struct MountRequest {
     pub metadata: Option<serde_json::Map<String, serde_json::Value>>,
 }
 
+/// How one mount was shown to the guest, as a result says it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MountReport {
+    /// Declared target.
+    pub target: GuestPath,
+    /// How it was materialised.
+    pub view: MountView,
+    /// What the guest did not get of its source.
+    pub left_out: LeftOutReport,
+}
+
+/// What a guest did not get of a mount's source.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOutReport {
+    /// How many entries.
+    pub count: u64,
+    /// The first of them.
+    pub entries: Vec<LeftOutEntry>,
+}
+
+/// One entry of a mount's source that a guest did not get.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOutEntry {
+    /// Path below the mount.
+    pub path: String,
+    /// `git-metadata`, `unreadable`, `symlink-absolute` or `symlink-leaves-mount`.
+    pub reason: String,
+}
+
 /// One host file made readable in the guest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StagedFile {

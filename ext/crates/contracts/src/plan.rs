@@ -163,6 +163,14 @@ pub enum LaunchMount {
         /// When set, the upper directory's descriptor is sent as `GuestReply::Layer` with this index.
         capture: Option<u32>,
     },
+    /// Directories of the host merged into one that is read-only, nosuid and nodev: an overlay
+    /// without an upper directory.
+    Merged {
+        /// Host directories, topmost first; two or more.
+        lowers: Vec<HostSource>,
+        /// Where.
+        target: GuestPath,
+    },
     /// `/proc` with `subset=pid`.
     Proc,
     /// `/dev` with null, zero, full, random, urandom, tty and the std links.
@@ -170,7 +178,7 @@ pub enum LaunchMount {
 }
 
 /// The plan format that launcher and runner of one build share.
-pub const PLAN_VERSION: u32 = 5;
+pub const PLAN_VERSION: u32 = 6;
 
 /// Everything the launcher needs; a value: same input, same bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,8 +8,9 @@
 
 use crate::{
     Agent, AgentBundle, ChangedFile, Component, ErrorBody, GuestIds, Hold, IdentityChoice,
-    IsolationReport, LifecycleEvent, LimitsRequest, ModelEndpoint, MountRequest, Outcome,
-    ParentToolBridge, RunId, RuntimePolicy, SandboxToolPolicy, SiteId, TaskInput, Workflow,
+    IsolationReport, LifecycleEvent, LimitsRequest, ModelEndpoint, MountReport, MountRequest,
+    Outcome, ParentToolBridge, RunId, RuntimePolicy, SandboxToolPolicy, SiteId, TaskInput,
+    Workflow,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -395,6 +396,9 @@ pub struct RunResult {
     /// The bundle; absent only when it could not be written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifacts: Option<RunArtifacts>,
+    /// How its mounts were shown, in order; components come last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mounts: Vec<MountReport>,
     /// Changed paths.
     pub changed_files: Vec<ChangedFile>,
     /// Whether the bundle can be approved (false after `baseline-changed`).

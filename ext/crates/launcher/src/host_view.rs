@@ -83,31 +83,36 @@ pub(crate) enum View {
     Bind,
 }
 
-/// A detached read-only mount that shows `directory`, and which kind it is.
+/// A detached read-only mount that shows `lowers`, topmost first, as one directory, and which
+/// kind it is. `host` names one that is shown alone.
 ///
 /// `empty` is an empty directory: the kernel refuses an overlay of one lower without an upper.
-pub(crate) fn directory(
-    directory: &OwnedFd,
+pub(crate) fn directories(
+    lowers: &[OwnedFd],
     empty: &OwnedFd,
-    host: &HostSource,
+    host: Option<&HostSource>,
     target: &str,
 ) -> Result<(OwnedFd, View), Failure> {
-    let lowers = format!("{}:{}", link(directory), link(empty));
+    let all: Vec<_> = lowers.iter().chain([empty]).map(link).collect();
+    let all = all.join(":");
     let quiet = MountAttrFlags::MOUNT_ATTR_RDONLY
         | MountAttrFlags::MOUNT_ATTR_NOSUID
         | MountAttrFlags::MOUNT_ATTR_NODEV;
-    match new_mount("overlay", &[("lowerdir", &lowers)], &["userxattr"], quiet) {
-        Ok(mount) => Ok((mount, View::Overlay)),
+    let system = host.is_some_and(|host| is_system(host, target));
+    let system = lowers.first().filter(|_| system);
+    let overlay = new_mount("overlay", &[("lowerdir", &all)], &["userxattr"], quiet);
+    match (overlay, system) {
+        (Ok(mount), _) => Ok((mount, View::Overlay)),
         // EINVAL: other mounts lie below the directory, which a mount namespace of a user
         // namespace may not uncover; or it lies on two overlays already, the deepest stack
         // there is; or its file system cannot be a lower.
-        Err(Errno::INVAL) if is_system(host, target) => {
+        (Err(Errno::INVAL), Some(directory)) => {
             let tree = clone_tree(directory.as_fd()).at(Step::Bind, target)?;
             // Before it is attached: there is no moment at which it is writable in the tree.
             set_attributes(tree.as_fd(), READ_ONLY, true).at(Step::Bind, target)?;
             Ok((tree, View::Bind))
         }
-        Err(errno) => Err(errno).at(Step::Overlay, target),
+        (Err(errno), _) => Err(errno).at(Step::Overlay, target),
     }
 }
 

@@ -147,7 +147,8 @@ fn egress(sockets: &EgressSockets, plan: &LaunchPlan) -> Result<(), Failure> {
         LaunchMount::Symlink { target, .. }
         | LaunchMount::Bind { target, .. }
         | LaunchMount::Scratch { target, .. }
-        | LaunchMount::Overlay { target, .. } => target.contains(&sockets.socket),
+        | LaunchMount::Overlay { target, .. }
+        | LaunchMount::Merged { target, .. } => target.contains(&sockets.socket),
         LaunchMount::Proc => sockets.socket.as_str().starts_with("/proc/"),
         LaunchMount::Dev => sockets.socket.as_str().starts_with("/dev/"),
     });
@@ -176,6 +177,12 @@ fn step(mount: &LaunchMount) -> Result<(), Failure> {
         LaunchMount::Overlay { lowers, target, .. } => {
             below_root(target)
                 && (1..=LOWERS).contains(&lowers.len())
+                && lowers.iter().all(host_source)
+        }
+        // With one lower it is a bind.
+        LaunchMount::Merged { lowers, target } => {
+            below_root(target)
+                && (2..=LOWERS).contains(&lowers.len())
                 && lowers.iter().all(host_source)
         }
         LaunchMount::Proc | LaunchMount::Dev => true,

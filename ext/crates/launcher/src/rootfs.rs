@@ -134,7 +134,7 @@ fn open_sources(step: &LaunchMount) -> Result<Opened, Failure> {
             let copied = host_view::copied(&fd).at(Step::Bind, target.as_str())?;
             Ok(copied.map_or(Opened::One(fd), Opened::Copied))
         }
-        LaunchMount::Overlay { lowers, target, .. } => {
+        LaunchMount::Overlay { lowers, target, .. } | LaunchMount::Merged { lowers, target } => {
             let fds = lowers.iter().map(source).collect::<Result<_, _>>();
             Ok(Opened::Many(fds.at(Step::Overlay, target.as_str())?))
         }
@@ -224,7 +224,7 @@ impl Build {
                 let attributes = if *writable { QUIET } else { READ_ONLY };
                 match (source, opened) {
                     (BindSource::Host(host), Opened::One(fd)) if !writable => {
-                        self.host_directory(&fd, host, target)
+                        self.host_directory(&[fd], Some(host), target)
                     }
                     (BindSource::Host(_), Opened::Copied(file)) => file
                         .write_to(self.create(target)?)
@@ -252,7 +252,10 @@ impl Build {
                 },
                 Opened::Many(lowers),
             ) => self.overlay(&lowers, target, *capture),
-            (LaunchMount::Overlay { target, .. }, _) => {
+            (LaunchMount::Merged { target, .. }, Opened::Many(lowers)) => {
+                self.host_directory(&lowers, None, target)
+            }
+            (LaunchMount::Overlay { target, .. } | LaunchMount::Merged { target, .. }, _) => {
                 Err(Failure::rule(Step::Overlay, target.as_str()))
             }
             (LaunchMount::Proc, _) => self.proc(),
@@ -275,18 +278,18 @@ impl Build {
             .at(Step::Entry, entry.target.as_str())
     }
 
-    /// Shows a directory of the host, read-only.
+    /// Shows directories of the host as one, read-only. `host` names one that is shown alone.
     fn host_directory(
         &mut self,
-        from: &OwnedFd,
-        host: &HostSource,
+        lowers: &[OwnedFd],
+        host: Option<&HostSource>,
         target: &GuestPath,
     ) -> Result<(), Failure> {
         let empty = match self.empty.take() {
             Some(empty) => empty,
             None => self.scratch_directory("e", 0o755, target)?.0,
         };
-        let shown = host_view::directory(from, &empty, host, target.as_str());
+        let shown = host_view::directories(lowers, &empty, host, target.as_str());
         self.empty = Some(empty);
         let (mount, view) = shown?;
         if view == View::Bind {

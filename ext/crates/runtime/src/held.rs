@@ -19,7 +19,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use wp_codebox_artifacts::{
     Approvable, BundleInputs, BundleMount, BundleSigner, Dir, Durability, EpisodeFiles,
-    EpisodePart, ExcludeRules, ExecutionRecord, RenameMode, cut_episode, write_bundle_as,
+    EpisodePart, ExcludeRules, ExecutionRecord, LeftOut, RenameMode, cut_episode, write_bundle_as,
 };
 use wp_codebox_contracts::{
     ErrorCode, EventType, GuestPath, IsolationReport, LifecycleEvent, MountAccess, MountView,
@@ -199,6 +199,7 @@ fn mount((index, mount): (usize, HeldMount)) -> BundleMount {
         access: mount.access,
         view: mount.view,
         exclude: ExcludeRules::new(&mount.exclude),
+        left_out: LeftOut::default(),
         metadata: mount.metadata,
         changes: None,
     }

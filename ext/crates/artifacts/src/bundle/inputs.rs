@@ -1,6 +1,6 @@
 //! What a bundle is made of, as values. No host path is among them.
 
-use crate::capture::{ExcludeRules, MountChanges};
+use crate::capture::{ExcludeRules, LeftOut, MountChanges};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use wp_codebox_contracts::{
@@ -21,6 +21,8 @@ pub struct BundleMount {
     pub view: MountView,
     /// What was left out of the capture.
     pub exclude: ExcludeRules,
+    /// What the guest did not get of the source.
+    pub left_out: LeftOut,
     /// Free data of the caller.
     pub metadata: Option<Map<String, Value>>,
     /// What changed; none when the mount was not captured.

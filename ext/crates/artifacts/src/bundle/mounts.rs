@@ -132,6 +132,15 @@ pub(super) fn mount_rows(inputs: &BundleInputs, scrub: &Scrubber<'_>) -> Vec<Val
             row.insert("view".into(), json!(mount.view));
             row.insert("captured".into(), mount.changes.is_some().into());
             row.insert("excluded".into(), mount.exclude.names().into());
+            if mount.left_out.count() > 0 {
+                let listed = mount
+                    .left_out
+                    .rows()
+                    .take(MAX_OMITTED)
+                    .map(|(path, reason)| json!({"path": scrub.text(&path), "reason": reason}));
+                row.insert("leftOut".into(), listed.collect());
+                row.insert("leftOutCount".into(), mount.left_out.count().into());
+            }
             if let Some(changes) = mount.changes.as_ref().filter(|c| !c.omitted.is_empty()) {
                 let listed = changes.omitted.iter().take(MAX_OMITTED).map(|omitted| {
                     let path = scrub.text(&document_name(&omitted.path).0);

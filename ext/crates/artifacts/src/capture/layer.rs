@@ -5,7 +5,7 @@
 //! deletion is a whiteout of its own, so no directory has to be marked opaque.
 
 use super::{FileMode, MountChanges, Node};
-use crate::beneath::{Dir, Existing, join, read_pieces, write_all};
+use crate::beneath::{Dir, Existing, SparseWriter, join, read_pieces, write_all};
 use crate::patch::shown_name;
 use crate::removal::{RemovalError, remove_tree_in};
 use rustix::fd::{AsFd, BorrowedFd};
@@ -103,7 +103,9 @@ fn lay_directory(layer: &Dir, to: &Dir, path: &[u8]) -> Result<(), LayerError> {
                 FileType::RegularFile => {
                     let (from, stat) = layer.open_file(&name)?;
                     let file = to.create(&name)?;
-                    read_pieces(&from, |piece| write_all(&file, piece))?;
+                    let mut sparse = SparseWriter::new(&file);
+                    read_pieces(&from, |piece| sparse.write(piece))?;
+                    sparse.finish()?;
                     fs::fchmod(&file, Mode::from_raw_mode(stat.st_mode & 0o777))?;
                 }
                 // A whiteout: that the name is gone is all it says.
@@ -138,7 +140,7 @@ fn covered(covers: &BTreeSet<&[u8]>, path: &[u8]) -> bool {
         .any(|(at, _)| covers.contains(&path[..at]))
 }
 
-fn failed(path: &[u8], source: Errno) -> LayerError {
+pub(super) fn failed(path: &[u8], source: Errno) -> LayerError {
     LayerError {
         path: shown_name(path),
         source,
@@ -158,7 +160,7 @@ fn parent<'p>(root: &Dir, path: &'p [u8]) -> Result<(Dir, &'p [u8]), Errno> {
     Err(Errno::INVAL)
 }
 
-fn whiteout(root: &Dir, path: &[u8]) -> Result<(), Errno> {
+pub(super) fn whiteout(root: &Dir, path: &[u8]) -> Result<(), Errno> {
     let (dir, name) = parent(root, path)?;
     fs::mknodat(&dir, name, FileType::CharacterDevice, Mode::empty(), 0)
 }

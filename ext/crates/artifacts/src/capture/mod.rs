@@ -11,7 +11,9 @@ mod budget;
 mod difference;
 mod error;
 mod layer;
+mod left_out;
 mod link;
+mod mask;
 mod scan;
 mod tree;
 mod upper;
@@ -20,8 +22,10 @@ pub(crate) use budget::{Budget, Exceeded, ListError};
 pub use difference::capture_difference;
 pub use error::CaptureError;
 pub use layer::{LayerError, lay_over, write_layer};
+pub use left_out::LeftOut;
+pub use mask::write_mask;
 pub use scan::{TreeScan, scan_tree};
-pub use tree::{CopyReport, TreeError, copy_tree};
+pub use tree::{CopyReport, Links, TreeError, copy_tree};
 pub use upper::capture;
 
 /// Bounds of a capture or scan. Sizes are logical: a sparse file counts in full.
@@ -115,7 +119,7 @@ impl ExcludeRules {
 /// Whether a name is `.git` to git on any system: on one that ignores case, on NTFS (`git~1`,
 /// dots and spaces at the end, `:stream`) and on HFS+ (which ignores some code points). Git
 /// refuses such names; a patch that carried one could not be applied, or would write hooks there.
-fn is_git_directory(name: &[u8]) -> bool {
+pub(crate) fn is_git_directory(name: &[u8]) -> bool {
     // Every walk asks for every name; what HFS+ ignores is not ASCII.
     if !matches!(name.first(), Some(b'.' | b'g' | b'G' | 0x80..)) {
         return false;
@@ -256,7 +260,7 @@ pub struct EntryChange {
     pub change: Change,
 }
 
-/// Why a path the guest made was not taken.
+/// Why a path was not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OmitReason {
     /// A symbolic link with an absolute target.
@@ -267,6 +271,10 @@ pub enum OmitReason {
     SpecialFile,
     /// Excluded by name.
     Excluded,
+    /// What git takes for its own directory or file.
+    GitMetadata,
+    /// A directory that cannot be looked into, or on which something is mounted.
+    Unreadable,
 }
 
 impl OmitReason {
@@ -278,6 +286,8 @@ impl OmitReason {
             Self::EscapingSymlink => "symlink-leaves-mount",
             Self::SpecialFile => "special-file",
             Self::Excluded => "artifact-excluded",
+            Self::GitMetadata => "git-metadata",
+            Self::Unreadable => "unreadable",
         }
     }
 }

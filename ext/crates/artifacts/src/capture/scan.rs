@@ -1,7 +1,8 @@
 //! A mount's source before and after a run: attributes of every entry, no file opened.
 //!
-//! Invariants: special files are an error; links are recorded, never followed; excluded
-//! names are not entered. Two scans of an unchanged tree give the same fingerprint, and a
+//! Invariants: special files are an error; links are recorded, never followed. Below excluded
+//! names nothing is looked for but `.git`, of which every one is found at any depth, because a
+//! guest must not see it. Two scans of an unchanged tree give the same fingerprint, and a
 //! changed name, inode, size, time, mode or owner gives another.
 //!
 //! Nearly all of the time is spent in the kernel, with one `fstatat` per entry, so a large
@@ -11,7 +12,7 @@
 //! the order of their paths: it does not depend on which thread did what, or when.
 
 use super::tree::{TreeError, refuse_special, unreadable};
-use super::{CaptureLimits, ExcludeRules, budget::Exceeded};
+use super::{CaptureLimits, ExcludeRules, LeftOut, OmitReason, budget::Exceeded, is_git_directory};
 use crate::beneath::{Dir, join, size_of};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{self, Access, AtFlags, FileType, Stat};
@@ -44,6 +45,8 @@ pub struct TreeScan {
     pub fingerprint: Sha256Hex,
     /// Every (uid, gid) seen, the root's included.
     pub owners: BTreeSet<(u32, u32)>,
+    /// What a guest does not get.
+    pub left_out: LeftOut,
 }
 
 /// Walks a directory without opening its files. Starts threads, which end before it returns.
@@ -93,7 +96,29 @@ fn scan_by(
 struct Task {
     path: Vec<u8>,
     depth: usize,
+    kind: Search,
     piece: Option<(Arc<Names>, Range<usize>)>,
+}
+
+/// What a directory is scanned for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Search {
+    /// Everything.
+    #[default]
+    Entries,
+    /// It lies below an excluded name: only for what must be hidden.
+    Hidden,
+}
+
+impl Task {
+    fn below(&self, name: &[u8], kind: Search) -> Self {
+        Self {
+            path: join(&self.path, name),
+            depth: self.depth + 1,
+            kind,
+            piece: None,
+        }
+    }
 }
 
 /// Names of a directory in one allocation, sorted by bytes.
@@ -131,6 +156,7 @@ struct Seen {
     owners: BTreeSet<(u32, u32)>,
     /// By path of the directory and first position in it.
     digests: Vec<(Vec<u8>, usize, [u8; 32])>,
+    left_out: LeftOut,
 }
 
 #[derive(Debug, Default)]
@@ -169,6 +195,7 @@ impl State {
             bytes: seen.bytes,
             fingerprint: Sha256Hex::from_bytes(&hasher.finalize().into()),
             owners: seen.owners,
+            left_out: seen.left_out.sorted(),
         })
     }
 }
@@ -258,6 +285,7 @@ impl Scan<'_> {
         all.bytes = all.bytes.saturating_add(seen.bytes);
         all.owners.append(&mut seen.owners);
         all.digests.append(&mut seen.digests);
+        all.left_out.merge(seen.left_out)?;
         if all.bytes > self.limits.total_bytes {
             return Err(exceeded("bytes", self.limits.total_bytes));
         }
@@ -282,6 +310,12 @@ impl Scan<'_> {
             Ok(dir) => dir,
             // It vanished since it was found: a change that the next scan sees, as its parent changed.
             Err(Errno::NOENT | Errno::NOTDIR) => return Ok(Seen::default()),
+            // What cannot be searched is hidden as a whole: a guest may be able to open it.
+            Err(_) if task.kind == Search::Hidden => {
+                let mut seen = Seen::default();
+                seen.left_out.hide(&task.path, OmitReason::Unreadable)?;
+                return Ok(seen);
+            }
             Err(error) => return Err(unreadable(&task.path, error)),
         };
         let (names, piece) = match &task.piece {
@@ -294,6 +328,7 @@ impl Scan<'_> {
                     found.push(Task {
                         path: task.path.clone(),
                         depth: task.depth,
+                        kind: task.kind,
                         piece: Some((Arc::clone(&names), piece)),
                     });
                 }
@@ -352,14 +387,28 @@ impl Scan<'_> {
                 path.push(b'/');
             }
             path.extend_from_slice(name);
-            if self.rules.excludes_at(path, name) {
+            if is_git_directory(name) {
+                seen.left_out.hide(path, OmitReason::GitMetadata)?;
                 continue;
             }
+            let hidden = task.kind == Search::Hidden || self.rules.excludes_at(path, name);
             // A name that vanished since it was listed is a change; the fingerprint shows it.
-            let Some(stat) = dir.stat(name).map_err(|e| unreadable(path, e))? else {
-                continue;
+            let stat = match dir.stat(name) {
+                Ok(Some(stat)) => stat,
+                Ok(None) => continue,
+                Err(_) if hidden => {
+                    seen.left_out.hide(path, OmitReason::Unreadable)?;
+                    continue;
+                }
+                Err(error) => return Err(unreadable(path, error)),
             };
             let kind = FileType::from_raw_mode(stat.st_mode);
+            if hidden {
+                if kind == FileType::Directory {
+                    found.push(task.below(name, Search::Hidden));
+                }
+                continue;
+            }
             refuse_special(kind, path)?;
             push_record(records, name, &stat);
             seen.entries += 1;
@@ -377,13 +426,18 @@ impl Scan<'_> {
                     self.check_readable(dir, name, &stat)
                         .map_err(|e| unreadable(path, e))?;
                 }
-                FileType::Directory => found.push(Task {
-                    path: join(&task.path, name),
-                    depth: task.depth + 1,
-                    piece: None,
-                }),
+                FileType::Directory => found.push(task.below(name, Search::Entries)),
+                FileType::Symlink => match dir.link_text(name) {
+                    Ok(text) => seen.left_out.link(path, &text),
+                    // It vanished or was replaced meanwhile: a change.
+                    Err(Errno::NOENT | Errno::INVAL) => {}
+                    Err(error) => return Err(unreadable(path, error)),
+                },
                 _ => {}
             }
+        }
+        if task.kind == Search::Hidden {
+            return Ok(seen);
         }
         let digest = Sha256::digest(&records).into();
         seen.digests.push((task.path.clone(), start, digest));
@@ -526,6 +580,68 @@ mod tests {
         seen.sort_unstable_by(|a, b| a.as_str().cmp(b.as_str()));
         seen.dedup();
         assert_eq!(seen.len(), count);
+    }
+
+    #[test]
+    fn every_git_of_a_tree_is_found_also_below_excluded_names() {
+        let dir = tree();
+        let root = dir.path();
+        for path in ["vendor/x/.git", "vendor/x/y/.GIT", "a/b/git~1"] {
+            std::fs::create_dir_all(root.join(path)).unwrap();
+        }
+        std::fs::write(root.join("vendor/.git"), "gitdir: /elsewhere").unwrap();
+        fs::mknodat(
+            fs::CWD,
+            root.join("vendor/pipe"),
+            FileType::Fifo,
+            Mode::RUSR,
+            0,
+        )
+        .unwrap();
+        let open = Dir::open(root).unwrap();
+        let rules = ExcludeRules::new(&["vendor".to_owned()]);
+        let scan = || scan_tree(open.as_fd(), &rules, &CaptureLimits::TREE).unwrap();
+        let first = scan();
+        let paths = |found: &TreeScan| -> Vec<String> {
+            let hidden = found.left_out.hidden.iter();
+            hidden
+                .map(|left| {
+                    assert_eq!(left.reason, OmitReason::GitMetadata);
+                    String::from_utf8(left.path.clone()).unwrap()
+                })
+                .collect()
+        };
+        let below = ["vendor/.git", "vendor/x/.git", "vendor/x/y/.GIT"];
+        assert_eq!(paths(&first)[..2], [".git", "a/b/git~1"]);
+        assert_eq!(paths(&first)[2..], below);
+        // What is excluded is no part of the tree for anything else.
+        std::fs::create_dir_all(root.join("vendor/z/.git")).unwrap();
+        let second = scan();
+        assert_eq!(second.fingerprint, first.fingerprint);
+        assert_eq!((second.entries, second.bytes), (first.entries, first.bytes));
+        assert_eq!(paths(&second).len(), 6);
+    }
+
+    #[test]
+    fn links_that_lead_out_are_counted_and_the_first_by_path_are_listed() {
+        let dir = large_tree();
+        let links = LeftOut::LISTED * 3;
+        for number in 0..links {
+            let at = dir.path().join(format!("d{}/l{number:05}", number % 60));
+            std::os::unix::fs::symlink("/outside", at).unwrap();
+        }
+        std::os::unix::fs::symlink("inner/f1", dir.path().join("d1/inside")).unwrap();
+        let alone = scan_with(dir.path(), 1).unwrap().left_out;
+        assert_eq!(
+            (alone.count(), alone.links.len()),
+            (links as u64, LeftOut::LISTED)
+        );
+        assert!(alone.links.is_sorted_by(|a, b| a.path < b.path));
+        assert_eq!(alone.links[0].path, b"d0/l00000");
+        assert_eq!(alone.links[0].reason, OmitReason::AbsoluteSymlink);
+        for _ in 0..3 {
+            assert_eq!(scan_with(dir.path(), THREADS).unwrap().left_out, alone);
+        }
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! A private copy of a mount's source, and the errors that scan and copy have in common.
 //!
 //! Invariants: special files are an error, never opened; links are copied as links, never
-//! followed; excluded names are not entered.
+//! followed; excluded names are not entered; a hole of a file stays a hole.
 
 use super::budget::{Budget, Exceeded, ListError};
 use super::link::judge_link;
-use super::{CaptureLimits, ExcludeRules, OmitReason, Omitted};
-use crate::beneath::{Dir, Existing, read_pieces, size_of, write_all};
+use super::{CaptureLimits, ExcludeRules, OmitReason, Omitted, is_git_directory};
+use crate::beneath::{Dir, Existing, SparseWriter, read_pieces, size_of};
 use crate::patch::shown_name;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{self, FileType, Mode, Stat, Timespec, Timestamps};
@@ -83,6 +83,15 @@ impl TreeError {
     }
 }
 
+/// Which links a copy has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Links {
+    /// All, as they are: the copy shows what its source does.
+    AsTheyAre,
+    /// Those that stay inside, wherever the copy lies.
+    Inside,
+}
+
 /// What a copy left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CopyReport {
@@ -110,11 +119,12 @@ impl CopyReport {
 }
 
 /// Copies a directory's contents into another, empty one, owned by the caller. Times of
-/// files and directories are kept; links are kept when they stay inside.
+/// files and directories are kept.
 pub fn copy_tree(
     from: BorrowedFd<'_>,
     to: BorrowedFd<'_>,
     rules: &ExcludeRules,
+    links: Links,
     limits: &CaptureLimits,
 ) -> Result<CopyReport, TreeError> {
     let from = Dir::reopen(from).map_err(|e| unreadable(b"", e))?;
@@ -143,7 +153,9 @@ pub fn copy_tree(
                     }
                     FileType::Symlink => {
                         let text = dir.link_text(name).map_err(|e| unreadable(path, e))?;
-                        if let Err(reason) = judge_link(path, &text) {
+                        if links == Links::Inside
+                            && let Err(reason) = judge_link(path, &text)
+                        {
                             report.omit(path, reason);
                             return Ok(());
                         }
@@ -153,7 +165,10 @@ pub fn copy_tree(
                 }
                 report.entries += 1;
             }
-            Step::Excluded { path } => report.omit(path, OmitReason::Excluded),
+            Step::Excluded { path, name } if is_git_directory(name) => {
+                report.omit(path, OmitReason::GitMetadata);
+            }
+            Step::Excluded { path, .. } => report.omit(path, OmitReason::Excluded),
             Step::Leave { path, stat } => {
                 set_times(target.as_fd(), stat).map_err(|e| write(path, e))?;
                 open.pop();
@@ -173,7 +188,7 @@ enum Step<'a> {
         name: &'a [u8],
     },
     /// An entry that is left out.
-    Excluded { path: &'a [u8] },
+    Excluded { path: &'a [u8], name: &'a [u8] },
     /// A directory, after its contents.
     Leave { path: &'a [u8], stat: &'a Stat },
 }
@@ -203,7 +218,10 @@ impl Walk<'_> {
                 continue;
             };
             if self.rules.excludes_at(&at, &name) {
-                visit(Step::Excluded { path: &at })?;
+                visit(Step::Excluded {
+                    path: &at,
+                    name: &name,
+                })?;
                 continue;
             }
             self.count(&stat, &at)?;
@@ -259,6 +277,7 @@ fn copy_file(
 ) -> Result<(), TreeError> {
     let (source, stat) = from.open_file(name).map_err(|e| unreadable(path, e))?;
     let target = to.create(name).map_err(|e| write(path, e))?;
+    let mut sparse = SparseWriter::new(&target);
     let mut size = 0_u64;
     let mut outcome = Ok(());
     let read = read_pieces(&source, |piece| {
@@ -270,18 +289,21 @@ fn copy_file(
         } else if *total > limits.total_bytes {
             Err(limit("bytes", limits.total_bytes))
         } else {
-            write_all(&target, piece).map_err(|e| write(path, e))
+            sparse.write(piece).map_err(|e| write(path, e))
         };
         outcome.as_ref().map_err(|_| Errno::CANCELED).copied()
     });
     outcome?;
     read.map_err(|e| unreadable(path, e))?;
-    fs::fchmod(&target, Mode::from_raw_mode(stat.st_mode & 0o777 | 0o600))
+    let mode = Mode::from_raw_mode(stat.st_mode & 0o777 | 0o600);
+    sparse
+        .finish()
+        .and_then(|()| fs::fchmod(&target, mode))
         .and_then(|()| set_times(target.as_fd(), &stat))
         .map_err(|e| write(path, e))
 }
 
-fn set_times(fd: BorrowedFd<'_>, stat: &Stat) -> Result<(), Errno> {
+pub(super) fn set_times(fd: BorrowedFd<'_>, stat: &Stat) -> Result<(), Errno> {
     let time = Timespec {
         tv_sec: stat.st_mtime,
         tv_nsec: i64::try_from(stat.st_mtime_nsec).unwrap_or_default(),
@@ -356,6 +378,7 @@ pub(super) mod tests {
             Dir::open(dir.path()).unwrap().as_fd(),
             Dir::open(to.path()).unwrap().as_fd(),
             &ExcludeRules::default(),
+            Links::Inside,
             &CaptureLimits::TREE,
         )
         .unwrap();
@@ -377,5 +400,63 @@ pub(super) mod tests {
                 "{path}"
             );
         }
+    }
+
+    #[test]
+    fn links_are_copied_as_they_are_when_the_copy_stands_for_its_source() {
+        let (dir, to) = (tree(), tempfile::tempdir().unwrap());
+        let report = copy_tree(
+            Dir::open(dir.path()).unwrap().as_fd(),
+            Dir::open(to.path()).unwrap().as_fd(),
+            &ExcludeRules::default(),
+            Links::AsTheyAre,
+            &CaptureLimits::TREE,
+        )
+        .unwrap();
+        let text = std::fs::read_link(to.path().join("a/out")).unwrap();
+        assert_eq!(text, Path::new("/etc/passwd"));
+        let omitted: Vec<_> = report.omitted.iter().map(|o| o.reason).collect();
+        assert_eq!(omitted, [OmitReason::GitMetadata]);
+    }
+
+    /// 64 MiB with a few bytes at the beginning, in the middle and, when asked for, at the end.
+    fn sparse(path: &Path, end: &[u8]) {
+        use std::os::unix::fs::FileExt;
+        let file = std::fs::File::create(path).unwrap();
+        file.set_len(64 << 20).unwrap();
+        file.write_all_at(b"begin", 0).unwrap();
+        file.write_all_at(b"middle", (32 << 20) - 3).unwrap();
+        file.write_all_at(end, (64 << 20) - end.len() as u64)
+            .unwrap();
+    }
+
+    #[test]
+    fn a_hole_stays_a_hole() {
+        let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let kept = tempfile::tempdir().unwrap();
+        sparse(&from.path().join("holes"), b"");
+        sparse(&from.path().join("ends"), b"end");
+        std::fs::write(from.path().join("full"), vec![7; 1 << 20]).unwrap();
+        let open = |dir: &tempfile::TempDir| Dir::open(dir.path()).unwrap();
+        let (rules, limits) = (ExcludeRules::default(), CaptureLimits::TREE);
+        let (source, links) = (open(&from), Links::AsTheyAre);
+        let copied = copy_tree(source.as_fd(), open(&to).as_fd(), &rules, links, &limits).unwrap();
+        assert_eq!(copied.bytes, (128 << 20) + (1 << 20));
+        let layer = crate::kept::keep_layer(source.as_fd(), None, open(&kept).as_fd(), &limits);
+        assert_eq!(layer.unwrap().bytes, (128 << 20) + (1 << 20));
+        for copy in [to.path(), kept.path()] {
+            for name in ["holes", "ends", "full"] {
+                let (one, other) = (from.path().join(name), copy.join(name));
+                assert!(
+                    std::fs::read(&one).unwrap() == std::fs::read(&other).unwrap(),
+                    "{name}"
+                );
+                let blocks = std::fs::metadata(&other).unwrap().blocks();
+                let bound = if name == "full" { 4096 } else { 256 };
+                assert!(blocks <= bound, "{name} takes {blocks} blocks");
+            }
+        }
+        // The control: what is not zero is stored.
+        assert!(std::fs::metadata(to.path().join("full")).unwrap().blocks() >= 2048);
     }
 }

@@ -3,7 +3,7 @@
 use super::row::{KeptEntry, KeptNode};
 use super::{KeepError, feature, listing, read_failed, write_failed};
 use crate::beneath::{
-    Dir, Existing, OverlayAttribute, overlay_attribute, read_pieces, size_of, write_all,
+    Dir, Existing, OverlayAttribute, SparseWriter, overlay_attribute, read_pieces, size_of,
 };
 use crate::capture::{Budget, CaptureLimits};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -292,6 +292,7 @@ impl Copy<'_> {
         let mut hasher = Sha256::new();
         let mut bytes = 0_u64;
         let mut stopped = None;
+        let mut sparse = SparseWriter::new(to);
         let read = read_pieces(from, |piece| {
             bytes += piece.len() as u64;
             // It can grow while it is read.
@@ -302,7 +303,13 @@ impl Copy<'_> {
                 return Err(Errno::CANCELED);
             }
             hasher.update(piece);
-            write_all(to, piece).map_err(|error| {
+            sparse.write(piece).map_err(|error| {
+                stopped = Some(write_failed(path)(error));
+                Errno::CANCELED
+            })
+        });
+        let read = read.and_then(|()| {
+            sparse.finish().map_err(|error| {
                 stopped = Some(write_failed(path)(error));
                 Errno::CANCELED
             })

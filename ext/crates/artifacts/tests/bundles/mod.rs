@@ -40,6 +40,7 @@ pub fn mount(index: usize, name: &str, changes: Option<MountChanges>) -> BundleM
         access: MountAccess::Readwrite,
         view: MountView::Overlay,
         exclude: ExcludeRules::default(),
+        left_out: LeftOut::default(),
         metadata: None,
         changes,
     }

@@ -73,6 +73,7 @@ impl Ground {
             self.open("lower").as_fd(),
             self.open("to").as_fd(),
             &ExcludeRules::default(),
+            Links::Inside,
             &CaptureLimits::TREE,
         )
     }

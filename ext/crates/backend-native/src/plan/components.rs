@@ -14,8 +14,8 @@ const LIST: &str = "/run/codebox/components.json";
 /// One component, decided: its source is checked and, where needed, already copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedComponent {
-    /// Host directory.
-    pub source: HostSource,
+    /// Host directories, topmost first: its source, and above it what hides entries of it.
+    pub lowers: Vec<HostSource>,
     /// Its place in WordPress; the last segment is its slug.
     pub target: GuestPath,
 }
@@ -50,7 +50,7 @@ pub(super) fn shown(
             });
         }
         let own = path(&format!("{COMPONENTS}/{}", target.name()))?;
-        builder.bind_from(component.source.clone(), own.as_str())?;
+        builder.merged(&component.lowers, own.clone());
         builder.mounts.push(LaunchMount::Bind {
             source: BindSource::Guest { path: own },
             target: target.clone(),

@@ -195,6 +195,14 @@ fn lines(plan: &LaunchPlan) -> Vec<String> {
                 let lowers: Vec<&str> = lowers.iter().map(|l| l.path.as_str()).collect();
                 format!("overlay {} {target} {capture:?}", lowers.join(":"))
             }
+            LaunchMount::Merged { lowers, target } => format!(
+                "merged {target} <- {}",
+                lowers
+                    .iter()
+                    .map(|l| l.path.as_str())
+                    .collect::<Vec<_>>()
+                    .join(" + ")
+            ),
             LaunchMount::Proc => "proc".to_owned(),
             LaunchMount::Dev => "dev".to_owned(),
         })
@@ -297,6 +305,19 @@ fn readonly_mounts_are_binds_and_stay_out_of_the_writable_list() {
             .iter()
             .all(|path| !path.as_str().contains("mine"))
     );
+}
+
+#[test]
+fn a_readonly_mount_with_a_layer_above_its_source_is_merged_and_not_writable() {
+    let mut readonly = mount(0, "/workspace/mine");
+    readonly.access = MountAccess::Readonly;
+    readonly.view = MountView::Bind;
+    readonly.lowers.insert(0, HostSource::of("/mask/0"));
+    let plan = plan(&[readonly]);
+    let line = "merged /workspace/mine <- /mask/0 + /host/0".to_owned();
+    assert!(lines(&plan).contains(&line));
+    let mut writable = plan.writable.iter();
+    assert!(writable.all(|path| !path.as_str().contains("mine")));
 }
 
 #[test]
@@ -487,7 +508,7 @@ fn a_denied_network_leaves_no_trace_and_an_open_one_is_told_to_every_client() {
 #[test]
 fn components_are_bound_read_only_and_outside_the_workspace() {
     let row = |slug: &str, place: &str| PlannedComponent {
-        source: HostSource::of(format!("/host/{slug}")),
+        lowers: vec![HostSource::of(format!("/host/{slug}"))],
         target: GuestPath::new(format!("/wordpress/wp-content/{place}/{slug}")).unwrap(),
     };
     let components = PlannedComponents {

@@ -65,10 +65,12 @@ fn of_step(step: &LaunchMount) -> Vec<View> {
             };
             vec![view(source, target.as_str(), access)]
         }
-        LaunchMount::Overlay { lowers, target, .. } => lowers
-            .iter()
-            .map(|lower| view(lower, target.as_str(), Access::Read))
-            .collect(),
+        LaunchMount::Overlay { lowers, target, .. } | LaunchMount::Merged { lowers, target } => {
+            lowers
+                .iter()
+                .map(|lower| view(lower, target.as_str(), Access::Read))
+                .collect()
+        }
         LaunchMount::Bind {
             source: BindSource::Guest { .. },
             ..

@@ -149,6 +149,12 @@ fn step(mount: &LaunchMount, root: &GuestRoot) -> Result<Option<TreeStep>, StepE
             access: Access::Write,
             capture: capture.map_or(Capture::None, Capture::Layer),
         }),
+        LaunchMount::Merged { lowers, target } => Some(TreeStep::Copy {
+            sources: lowers.iter().rev().cloned().collect(),
+            path: below(target),
+            access: Access::Read,
+            capture: Capture::None,
+        }),
         LaunchMount::Proc | LaunchMount::Dev => None,
     })
 }

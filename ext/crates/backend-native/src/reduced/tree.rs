@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use wp_codebox_artifacts::{CaptureLimits, ExcludeRules, copy_tree, lay_over};
+use wp_codebox_artifacts::{CaptureLimits, ExcludeRules, Links, copy_tree, lay_over};
 use wp_codebox_contracts::{
     BindSource, ErrorBody, ErrorCode, GuestPath, HostSource, InodeId, InvalidGuestPath,
     IsolationLevel, LaunchMount, LaunchPlan,
@@ -304,6 +304,7 @@ impl GuestTree {
             from.as_fd(),
             to.as_fd(),
             &ExcludeRules::default(),
+            Links::AsTheyAre,
             &CaptureLimits::TREE,
         )
         .map_err(|source| LayoutError::Copy {

@@ -283,6 +283,12 @@ impl Spawner {
                     Some(store) => store.lowers(lowers)?,
                     None => lowers.iter_mut().for_each(|lower| self.place(lower)),
                 },
+                LaunchMount::Merged { lowers, .. } => match &self.store {
+                    Some(store) => {
+                        store.merged(lowers, &mut |name, path| self.show(name, path))?;
+                    }
+                    None => lowers.iter_mut().for_each(|lower| self.place(lower)),
+                },
                 LaunchMount::Bind { .. }
                 | LaunchMount::Directory { .. }
                 | LaunchMount::File(_)

@@ -12,7 +12,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-use wp_codebox_artifacts::{CaptureLimits, ExcludeRules, copy_tree, keep_layer};
+use wp_codebox_artifacts::{CaptureLimits, ExcludeRules, Links, copy_tree, keep_layer};
 use wp_codebox_contracts::{HostSource, STORE};
 
 /// Where guests of a user's spawner find copies.
@@ -81,6 +81,23 @@ impl GuestStore {
             };
             *lower = self.copied(lower, copying)?;
         }
+        Ok(())
+    }
+
+    /// The layers of an overlay that guests only read, topmost first: the lowest like any source
+    /// that is only read.
+    pub(crate) fn merged(
+        &self,
+        lowers: &mut [HostSource],
+        show: &mut dyn FnMut(&str, &str) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let Some((bottom, layers)) = lowers.split_last_mut() else {
+            return Ok(());
+        };
+        for layer in layers {
+            *layer = self.copied(layer, Copying::Layer)?;
+        }
+        *bottom = self.readable(bottom, show)?;
         Ok(())
     }
 
@@ -159,7 +176,8 @@ impl GuestStore {
         match copying {
             Copying::Tree => {
                 let all = ExcludeRules::default();
-                copy_tree(from.as_fd(), to.as_fd(), &all, limits).map_err(io::Error::other)?;
+                copy_tree(from.as_fd(), to.as_fd(), &all, Links::AsTheyAre, limits)
+                    .map_err(io::Error::other)?;
             }
             Copying::Layer => {
                 keep_layer(from.as_fd(), None, to.as_fd(), limits).map_err(io::Error::other)?;

@@ -121,7 +121,7 @@ fn every_kind(base: &Base) -> (LaunchPlan, Vec<Place>) {
     check.lowers.insert(0, host(&change));
     let components = PlannedComponents {
         rows: vec![PlannedComponent {
-            source: host(&place("component", "/run/codebox/components/part")),
+            lowers: vec![host(&place("component", "/run/codebox/components/part"))],
             target: guest("/wordpress/wp-content/mu-plugins/part"),
         }],
         list: "{}".to_owned(),

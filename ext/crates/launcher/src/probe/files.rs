@@ -20,7 +20,8 @@ fn expected_entries(plan: &LaunchPlan) -> BTreeSet<String> {
             | LaunchMount::Symlink { target, .. }
             | LaunchMount::Bind { target, .. }
             | LaunchMount::Scratch { target, .. }
-            | LaunchMount::Overlay { target, .. } => target,
+            | LaunchMount::Overlay { target, .. }
+            | LaunchMount::Merged { target, .. } => target,
             LaunchMount::File(entry) => &entry.target,
             LaunchMount::Proc | LaunchMount::Dev => continue,
         };

@@ -112,6 +112,7 @@ pub(super) fn open(
                     source,
                     path,
                     shown: Shown::ByPath,
+                    left_out: Vec::new(),
                 },
             }),
             Err(why) if component.required => {
@@ -273,7 +274,7 @@ pub(super) fn planned(components: &[ReadyComponent]) -> PlannedComponents {
         rows: components
             .iter()
             .map(|row| PlannedComponent {
-                source: row.shown.lower.clone(),
+                lowers: row.shown.lowers.clone(),
                 target: row.shown.mount.target.clone(),
             })
             .collect(),

@@ -3,7 +3,7 @@
 use rustix::fs::{Mode, OFlags};
 use std::os::fd::AsFd;
 use std::path::Path;
-use wp_codebox_artifacts::{CaptureLimits, ExcludeRules, copy_tree};
+use wp_codebox_artifacts::{CaptureLimits, ExcludeRules, Links, copy_tree};
 
 /// Copies a bundle directory into an empty one, links never followed.
 pub(crate) fn copy_bundle(from: &Path, to: &Path) -> std::io::Result<()> {
@@ -19,6 +19,7 @@ pub(crate) fn copy_bundle(from: &Path, to: &Path) -> std::io::Result<()> {
         from.as_fd(),
         to.as_fd(),
         &ExcludeRules::default(),
+        Links::Inside,
         &CaptureLimits::TREE,
     )
     .map(|_| ())

@@ -5,7 +5,7 @@ use super::recorder::Recorder;
 use super::salvage;
 use super::verdict::Verdict;
 use super::work::{Checked, Work};
-use super::{Failure, Setting};
+use super::{Failure, Setting, mask};
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -162,6 +162,7 @@ fn result(
 ) -> RunResult {
     let sandbox_audits = evidence.sandbox_audits();
     let mut notices = std::mem::take(&mut recorder.notices);
+    notices.extend(mask::notices(setting));
     notices.extend(written.notices);
     RunResult {
         schema: schema_id::RUN_RESULT.to_owned(),
@@ -174,6 +175,7 @@ fn result(
             bundle_id: written.id.as_str().to_owned(),
             manifest_sha256: written.manifest_sha256.as_str().to_owned(),
         }),
+        mounts: mask::reports(setting),
         changed_files: written.changed_files,
         approvable: evidence.verdict.approvable == Approvable::Yes,
         checks: evidence.checks.reports,

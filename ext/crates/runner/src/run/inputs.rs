@@ -267,6 +267,7 @@ fn mounts(setting: &Setting<'_>, evidence: Seen<'_>) -> Vec<BundleMount> {
             access: mount.mount.request.mode,
             view: mount.view,
             exclude: mount.rules(),
+            left_out: mount.left_out.clone(),
             metadata: mount.mount.request.metadata.clone(),
             changes: if mount.mount.request.mode == MountAccess::Readonly {
                 None
@@ -291,6 +292,7 @@ fn shown<'a>(setting: &'a Setting<'_>) -> impl Iterator<Item = BundleMount> + 'a
             access: MountAccess::Readonly,
             view: row.shown.view,
             exclude: row.shown.rules(),
+            left_out: row.shown.left_out.clone(),
             metadata: row.shown.mount.request.metadata.clone(),
             changes: None,
         })

@@ -5,11 +5,14 @@
 //! inode and can reach it by path; otherwise a private copy is, made through the
 //! open descriptor.
 
+use super::mask;
 use super::sources::{OpenMount, OpenStaged, Shown};
 use rustix::fs::{Mode, OFlags};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use wp_codebox_artifacts::{CaptureLimits, ExcludeRules, TreeScan, copy_tree, scan_tree};
+use wp_codebox_artifacts::{
+    CaptureLimits, ExcludeRules, LeftOut, Links, TreeScan, copy_tree, scan_tree,
+};
 use wp_codebox_backend_native::GuestStore;
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, HostSource, InodeId, IsolationLevel, MountAccess, MountView, Sha256Hex,
@@ -22,11 +25,13 @@ use wp_codebox_runtime::{Owner, RunDir};
 pub(crate) struct Materialised {
     pub mount: OpenMount,
     pub view: MountView,
-    /// Host directory the overlay or bind uses.
-    pub lower: HostSource,
+    /// Host directories the overlay or bind uses, topmost first.
+    pub lowers: Vec<HostSource>,
     /// What a change is measured against: the source, or its copy.
     pub baseline: OwnedFd,
-    scan: TreeScan,
+    /// What the guest does not get of it, whatever its view.
+    pub left_out: LeftOut,
+    fingerprint: Sha256Hex,
 }
 
 fn describe(mount: &OpenMount, error: &wp_codebox_artifacts::TreeError) -> ErrorBody {
@@ -60,7 +65,7 @@ impl Workshop<'_> {
 /// Scans the source and decides its view.
 pub(crate) fn materialise(
     index: usize,
-    mount: OpenMount,
+    mut mount: OpenMount,
     workshop: Workshop<'_>,
 ) -> Result<Materialised, ErrorBody> {
     let owner = workshop.owner;
@@ -77,7 +82,22 @@ pub(crate) fn materialise(
         Shown::ByView => true,
         Shown::Never | Shown::Stored => false,
     };
-    if workshop.level == IsolationLevel::Full && maps && visible {
+    let TreeScan {
+        fingerprint,
+        mut left_out,
+        ..
+    } = scan;
+    let direct = workshop.level == IsolationLevel::Full && maps && visible;
+    let layers = match direct {
+        true if left_out.hidden.is_empty() => Some(Vec::new()),
+        // On a file system without whiteouts there is no mask; a copy lacks these entries.
+        true => mask::write(&mount, &left_out, workshop.run_dir, index)
+            .map(|mask| vec![mask])
+            .ok(),
+        false => None,
+    };
+    left_out.hidden.append(&mut mount.left_out);
+    if let Some(mut lowers) = layers {
         let baseline = mount
             .source
             .try_clone()
@@ -86,13 +106,15 @@ pub(crate) fn materialise(
             MountAccess::Readonly => MountView::Bind,
             MountAccess::Readwrite => MountView::Overlay,
         };
-        let lower = pinned(&mount.path, &mount.source).map_err(|e| copy_failed(&mount, e))?;
+        let source = pinned(&mount.path, &mount.source).map_err(|e| copy_failed(&mount, e))?;
+        lowers.push(source);
         return Ok(Materialised {
             mount,
             view,
-            lower,
+            lowers,
             baseline,
-            scan,
+            left_out,
+            fingerprint,
         });
     }
     let (baseline, copy) = workshop
@@ -102,14 +124,16 @@ pub(crate) fn materialise(
         mount.source.as_fd(),
         baseline.as_fd(),
         &ExcludeRules::default(),
+        Links::AsTheyAre,
         &CaptureLimits::TREE,
     )
     .map_err(|e| describe(&mount, &e))?;
     Ok(Materialised {
         view: MountView::Copy,
-        lower: pinned(&copy, &baseline).map_err(|e| copy_failed(&mount, e))?,
+        lowers: vec![pinned(&copy, &baseline).map_err(|e| copy_failed(&mount, e))?],
         baseline,
-        scan,
+        left_out,
+        fingerprint,
         mount,
     })
 }
@@ -121,7 +145,7 @@ fn copy_failed(mount: &OpenMount, error: std::io::Error) -> ErrorBody {
     )
 }
 
-fn open_dir(path: &Path) -> std::io::Result<OwnedFd> {
+pub(super) fn open_dir(path: &Path) -> std::io::Result<OwnedFd> {
     Ok(rustix::fs::open(
         path,
         OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
@@ -163,12 +187,12 @@ impl Materialised {
             &self.rules(),
             &CaptureLimits::TREE,
         )
-        .map_or(true, |now| now.fingerprint != self.scan.fingerprint)
+        .map_or(true, |now| now.fingerprint != self.fingerprint)
     }
 
     /// What the source held when the run began: a digest over names, inodes, sizes and times.
     pub(crate) fn fingerprint(&self) -> &Sha256Hex {
-        &self.scan.fingerprint
+        &self.fingerprint
     }
 
     /// Names left out of the capture.

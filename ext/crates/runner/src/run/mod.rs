@@ -6,6 +6,7 @@
 
 mod agent_log;
 mod agents;
+mod announce;
 mod attest;
 mod captured;
 mod components;
@@ -21,6 +22,7 @@ pub(crate) mod identity;
 mod inputs;
 mod level;
 mod made;
+mod mask;
 mod materialise;
 mod observe;
 mod output;
@@ -71,9 +73,7 @@ use wp_codebox_contracts::{
     RunResult,
 };
 use wp_codebox_policy::Redactor;
-use wp_codebox_runtime::{
-    Backend, Cancellation, Ending, Journal, NewRun, RunDir, Scratch, reap_dead,
-};
+use wp_codebox_runtime::{Cancellation, Ending, Journal, NewRun, RunDir, Scratch, reap_dead};
 
 /// A run that has its directory and its journal: whoever asks for it finds it.
 #[derive(Debug)]
@@ -217,6 +217,10 @@ fn clean(mut result: RunResult, redactor: &Redactor) -> RunResult {
     result.error = result.error.map(|error| redactor.redact_error(error));
     text(&mut result.summary);
     result.notices.iter_mut().for_each(text);
+    let mounts = result.mounts.iter_mut();
+    for entry in mounts.flat_map(|mount| &mut mount.left_out.entries) {
+        text(&mut entry.path);
+    }
     for check in &mut result.checks {
         text(&mut check.command);
         text(&mut check.output_tail);
@@ -363,7 +367,7 @@ fn stages(
         parent,
         redactor,
     };
-    announce(&setting, recorder)?;
+    announce::announce(&setting, recorder)?;
     let work = work::run(&setting, cancellation, recorder, desk)?;
     // From here on there is work: whatever dies or fails, it stays.
     salvage::write(&setting, recorder, redactor, &work);
@@ -432,51 +436,4 @@ fn backend(
         cancellation: Arc::clone(cancellation),
         cgroup: prepared.group.cgroup(),
     })
-}
-
-fn announce(setting: &Setting<'_>, recorder: &mut Recorder<'_>) -> Result<(), ErrorBody> {
-    let prepared = setting.prepared;
-    recorder.event(
-        EventType::Created,
-        None,
-        json!({
-            "runtimeId": prepared.request.run_id,
-            "backend": setting.backend.kind(),
-            "network": prepared.policy.network,
-            "limits": prepared.limits,
-            "secrets": prepared.secrets.record(),
-        }),
-    )?;
-    for name in prepared.secrets.exposed() {
-        recorder.notices.push(format!(
-            "the guest held the value of secret {name} itself: the policy exposes it"
-        ));
-    }
-    for (index, (mount, guest)) in setting.mounts.iter().zip(&setting.guest_mounts).enumerate() {
-        recorder.event(
-            EventType::Mounted,
-            None,
-            json!({
-                "index": index,
-                "target": guest.target,
-                "workspace": guest.workspace,
-                "mode": guest.access,
-                "view": mount.view,
-            }),
-        )?;
-    }
-    for (position, row) in setting.components.iter().enumerate() {
-        recorder.event(
-            EventType::Mounted,
-            None,
-            json!({
-                "index": setting.mounts.len() + position,
-                "target": row.shown.mount.target,
-                "component": row.component.slug,
-                "mode": row.shown.mount.request.mode,
-                "view": row.shown.view,
-            }),
-        )?;
-    }
-    Ok(())
 }

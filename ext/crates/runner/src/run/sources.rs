@@ -8,6 +8,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 use std::io::Read;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
+use wp_codebox_artifacts::Omitted;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPath, MountRequest, RunRequest};
 use wp_codebox_policy as policy;
 
@@ -24,6 +25,8 @@ pub(crate) struct OpenMount {
     pub path: PathBuf,
     /// Whether launchers can open it.
     pub shown: Shown,
+    /// What was left out when it was made of another directory.
+    pub left_out: Vec<Omitted>,
 }
 
 /// How launchers get at a directory of the host.
@@ -64,6 +67,7 @@ pub(super) fn open_mount(
         source,
         path,
         shown: Shown::ByPath,
+        left_out: Vec::new(),
     })
 }
 

@@ -395,7 +395,7 @@ fn checking_guest(setting: &Setting<'_>, work: &Work) -> Result<CheckingGuest, E
         layers[index]
             .iter()
             .cloned()
-            .chain([setting.mounts[index].lower.clone()])
+            .chain(setting.mounts[index].lowers.iter().cloned())
             .collect()
     };
     let egress = egress::prepare(setting, Phase::Check)?;

@@ -14,7 +14,7 @@ use std::fs;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use wp_codebox_artifacts::{CaptureLimits, ExcludeRules, copy_tree};
+use wp_codebox_artifacts::{CaptureLimits, ExcludeRules, Links, OmitReason, Omitted, copy_tree};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, MadeDirectory, MadeFrom, RunRequest};
 use wp_codebox_policy as policy;
 use wp_codebox_runtime::RunDir;
@@ -104,13 +104,12 @@ pub(super) fn build(
         MadeFrom::Copy { without } => {
             let to = open(&directory)?;
             let rules = ExcludeRules::of_paths(without);
-            copy_tree(
-                mount.source.as_fd(),
-                to.as_fd(),
-                &rules,
-                &CaptureLimits::TREE,
-            )
-            .map_err(|e| e.body())?;
+            let (from, limits) = (mount.source.as_fd(), &CaptureLimits::TREE);
+            let copied = copy_tree(from, to.as_fd(), &rules, Links::AsTheyAre, limits)
+                .map_err(|e| e.body())?;
+            // What the request left out itself is not news.
+            let unasked = |left: &Omitted| left.reason != OmitReason::Excluded;
+            mount.left_out = copied.omitted.into_iter().filter(unasked).collect();
         }
         MadeFrom::Files { files } => {
             for (name, content) in files {

@@ -188,7 +188,7 @@ fn start(
             .ok()
             .and_then(|index| base.as_ref()?.place(index));
         kept.into_iter()
-            .chain([setting.mounts[index].lower.clone()])
+            .chain(setting.mounts[index].lowers.iter().cloned())
             .collect()
     };
     let egress = egress::prepare(setting, Phase::Work)?;

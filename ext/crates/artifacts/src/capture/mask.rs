@@ -1,0 +1,112 @@
+//! An overlay layer that hides paths of the tree below it, and nothing else of that tree.
+//!
+//! Invariant: the layer has no entry that the tree lacks, except whiteouts. Its directories look
+//! like the tree's, because an overlay shows the topmost directory's mode and times.
+
+use super::layer::{LayerError, failed, whiteout};
+use super::tree::set_times;
+use crate::beneath::Dir;
+use rustix::fd::{AsFd, BorrowedFd};
+use rustix::fs::{self, Mode};
+use rustix::io::Errno;
+use std::collections::BTreeSet;
+
+/// Writes a layer into the empty directory `to` that hides `hidden` in an overlay over `tree`.
+pub fn write_mask<'p>(
+    tree: BorrowedFd<'_>,
+    hidden: impl Iterator<Item = &'p [u8]>,
+    to: BorrowedFd<'_>,
+) -> Result<(), LayerError> {
+    let tree = Dir::reopen(tree).map_err(|e| failed(b"", e))?;
+    let layer = Dir::reopen(to).map_err(|e| failed(b"", e))?;
+    let mut directories = BTreeSet::from([&b""[..]]);
+    for path in hidden {
+        match tree.dir(above(path)) {
+            Ok(_) => {}
+            // It vanished since the scan. In the layer it would come into being.
+            Err(Errno::NOENT | Errno::NOTDIR) => continue,
+            Err(error) => return Err(failed(path, error)),
+        }
+        whiteout(&layer, path).map_err(|e| failed(path, e))?;
+        let mut rest = path;
+        while let Some(end) = rest.iter().rposition(|b| *b == b'/') {
+            rest = rest.get(..end).unwrap_or_default();
+            if !directories.insert(rest) {
+                break;
+            }
+        }
+    }
+    // Those below first: what is made in a directory sets its time.
+    for path in directories.into_iter().rev() {
+        let look = || -> Result<(), Errno> {
+            let stat = tree.dir(named(path))?.own_stat()?;
+            let made = layer.dir(named(path))?;
+            fs::fchmod(&made, Mode::from_raw_mode(stat.st_mode & 0o777))?;
+            set_times(made.as_fd(), &stat)
+        };
+        look().map_err(|e| failed(path, e))?;
+    }
+    Ok(())
+}
+
+/// Path of the directory that an entry lies in.
+fn above(path: &[u8]) -> &[u8] {
+    let end = path.iter().rposition(|b| *b == b'/').unwrap_or(0);
+    named(path.get(..end).unwrap_or_default())
+}
+
+fn named(path: &[u8]) -> &[u8] {
+    if path.is_empty() { b"." } else { path }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::FileType;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+    #[test]
+    fn a_mask_has_whiteouts_below_directories_that_look_like_the_trees() {
+        let (tree, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let root = tree.path();
+        std::fs::create_dir_all(root.join("a/b/.git")).unwrap();
+        std::fs::create_dir(root.join("c")).unwrap();
+        std::fs::write(root.join("a/b/f"), "x").unwrap();
+        for (path, mode) in [("", 0o711), ("a", 0o755), ("a/b", 0o500)] {
+            let mode = PermissionsExt::from_mode(mode);
+            std::fs::set_permissions(root.join(path), mode).unwrap();
+            let past =
+                std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000);
+            let open = std::fs::File::open(root.join(path)).unwrap();
+            open.set_modified(past).unwrap();
+        }
+        // The last one's directory is gone, and the one before is no directory.
+        let hidden = [&b"a/b/.git"[..], b".git", b"a/b/f/.git", b"gone/.git"];
+        let open = |path: &std::path::Path| Dir::open(path).unwrap();
+        write_mask(
+            open(root).as_fd(),
+            hidden.into_iter(),
+            open(to.path()).as_fd(),
+        )
+        .unwrap();
+        for path in ["", "a", "a/b"] {
+            let was = std::fs::metadata(root.join(path)).unwrap();
+            let is = std::fs::metadata(to.path().join(path)).unwrap();
+            assert_eq!((is.mode(), is.mtime()), (was.mode(), was.mtime()), "{path}");
+        }
+        for path in [".git", "a/b/.git"] {
+            let found = std::fs::symlink_metadata(to.path().join(path)).unwrap();
+            let kind = FileType::from_raw_mode(found.mode());
+            assert_eq!(
+                (kind, found.rdev()),
+                (FileType::CharacterDevice, 0),
+                "{path}"
+            );
+        }
+        for absent in ["c", "a/b/f", "gone"] {
+            assert!(!to.path().join(absent).exists(), "{absent}");
+        }
+        std::fs::set_permissions(to.path().join("a/b"), PermissionsExt::from_mode(0o700)).unwrap();
+        std::fs::set_permissions(root.join("a/b"), PermissionsExt::from_mode(0o700)).unwrap();
+    }
+}

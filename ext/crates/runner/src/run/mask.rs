@@ -1,0 +1,121 @@
+//! The layer over a mount's source that hides what a guest must not see of it.
+//!
+//! Only views of the source itself need one: a copy is made without these entries. The layer and
+//! the source are both lower layers of the guest's overlay, so a guest cannot remove it.
+
+use super::Setting;
+use super::materialise::{Materialised, open_dir, pinned};
+use super::sources::OpenMount;
+use std::os::fd::AsFd;
+use wp_codebox_artifacts::{LeftOut, OmitReason, write_mask};
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, HostSource, LeftOutEntry, LeftOutReport, MountReport,
+};
+use wp_codebox_runtime::RunDir;
+
+/// Entries of a mount that a result lists.
+const REPORTED: usize = 50;
+/// Entries of a mount that its event lists.
+const ANNOUNCED: usize = 5;
+/// Entries of a mount that its notice names.
+const NAMED: usize = 3;
+
+/// Writes the layer of one mount into the run's scratch.
+pub(super) fn write(
+    mount: &OpenMount,
+    left_out: &LeftOut,
+    run_dir: &RunDir,
+    index: usize,
+) -> Result<HostSource, ErrorBody> {
+    let path = run_dir
+        .scratch(&format!("mask-{index}"))
+        .map_err(|e| e.body())?;
+    let failed = |e: std::io::Error| {
+        let message = format!(
+            "mount {}: what hides its .git cannot be written: {e}",
+            mount.target
+        );
+        ErrorBody::new(ErrorCode::SandboxStartFailed, message)
+    };
+    let layer = open_dir(&path).map_err(failed)?;
+    let hidden = left_out.hidden.iter().map(|left| &left.path[..]);
+    write_mask(mount.source.as_fd(), hidden, layer.as_fd()).map_err(|e| e.body())?;
+    pinned(&path, &layer).map_err(failed)
+}
+
+/// What a result says of the mounts of a run, components last.
+pub(super) fn reports(setting: &Setting<'_>) -> Vec<MountReport> {
+    let report = |mount: &Materialised| MountReport {
+        target: mount.mount.target.clone(),
+        view: mount.view,
+        left_out: listed(mount, REPORTED),
+    };
+    shown(setting).map(report).collect()
+}
+
+/// One sentence for each mount of which the guest does not get everything. For the result only:
+/// that a guest has no host's repository is no risk of its change.
+pub(super) fn notices(setting: &Setting<'_>) -> Vec<String> {
+    shown(setting).filter_map(notice).collect()
+}
+
+fn shown<'a>(setting: &'a Setting<'_>) -> impl Iterator<Item = &'a Materialised> {
+    let components = setting.components.iter().map(|row| &row.shown);
+    setting.mounts.iter().chain(components)
+}
+
+/// What an event says of the entries that a guest does not get.
+pub(super) fn summary(mount: &Materialised) -> LeftOutReport {
+    listed(mount, ANNOUNCED)
+}
+
+fn listed(mount: &Materialised, most: usize) -> LeftOutReport {
+    let rows = mount.left_out.rows().take(most);
+    LeftOutReport {
+        count: mount.left_out.count(),
+        entries: rows
+            .map(|(path, reason)| LeftOutEntry {
+                path,
+                reason: reason.to_owned(),
+            })
+            .collect(),
+    }
+}
+
+fn notice(mount: &Materialised) -> Option<String> {
+    let left_out = &mount.left_out;
+    let git = count(left_out, |reason| reason == OmitReason::GitMetadata);
+    let closed = left_out.hidden.len() as u64 - git;
+    let parts: Vec<String> = [
+        (git, "entries named .git, which are hidden"),
+        (
+            closed,
+            "directories that cannot be searched for .git, which are hidden",
+        ),
+        (left_out.link_count, "links that lead out of it"),
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, what)| format!("{count} {what}"))
+    .collect();
+    if parts.is_empty() {
+        return None;
+    }
+    let names: Vec<String> = left_out.rows().take(NAMED).map(|(path, _)| path).collect();
+    let more = if left_out.count() > names.len() as u64 {
+        ", …"
+    } else {
+        ""
+    };
+    Some(format!(
+        "the guest did not get everything of mount {}: {} ({}{more})",
+        mount.mount.target,
+        parts.join(", "),
+        names.join(", ")
+    ))
+}
+
+fn count(left_out: &LeftOut, judge: impl Fn(OmitReason) -> bool) -> u64 {
+    let hidden = left_out.hidden.iter();
+    hidden.filter(|left| judge(left.reason)).count() as u64
+}

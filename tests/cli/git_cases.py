@@ -1,0 +1,161 @@
+"""What guests see of the repositories of the host: nothing of a source's own `.git`, whatever way the source is shown."""
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+
+from harness import NotHere, must, tree
+from identity_cases import FIRST, view_of, without_idmapped_mounts
+from reduced_cases import agent, forbidden, policy
+from run_cases import bundle_of, changed
+from users import users_bench
+
+TOKEN = "credential-of-the-host"
+MARKED = "what-the-guest-may-read"
+# At every depth, under every name that git takes for its own on some system, as a directory, file and link.
+HIDDEN = (".git", "nested/.git", "nested/deep/.GIT", "odd/git~1", "tree/.git", "linked/.git")
+
+
+def repository(bench, name="work"):
+    """A plugin with a repository, one inside it, a work tree whose `.git` is a file, and one whose `.git` is a link."""
+    source = bench.source(name)
+    for path in HIDDEN[:4]:
+        os.makedirs(os.path.join(source, path, "hooks"))
+        for file in ("config", "hooks/pre-commit", "logs"):
+            with open(os.path.join(source, path, file), "w", encoding="utf-8") as out:
+                out.write(f"[remote] url = https://{TOKEN}@example.org/x.git\n")
+    for directory in ("tree", "linked"):
+        os.makedirs(os.path.join(source, directory))
+    with open(os.path.join(source, "tree/.git"), "w", encoding="utf-8") as out:
+        out.write(f"gitdir: /srv/{TOKEN}/worktrees/tree\n")
+    os.symlink(f"/srv/{TOKEN}", os.path.join(source, "linked/.git"))
+    for directory in (".", "nested", "nested/deep", "odd", "tree", "linked"):
+        with open(os.path.join(source, directory, "marked.txt"), "w", encoding="utf-8") as out:
+            out.write(MARKED + "\n")
+    os.chmod(os.path.join(source, "nested"), 0o751)
+    of = os.stat(bench.state)
+    for path in [source, *(os.path.join(at, name) for at, *names in os.walk(source) for name in names[0] + names[1])]:
+        os.lchown(path, of.st_uid, of.st_gid)
+    return source
+
+
+def plain(bench, source, script, *arguments, mode="rw"):
+    quoted = "'" + script.replace("'", "'\\''") + "'"
+    return bench.run("--mount", f"{source}:/workspace/plugin:{mode}", "--agent-command", f"sh -c {quoted}", *arguments)
+
+
+@contextlib.contextmanager
+def of_users(bench, choice):
+    with users_bench(bench, (FIRST + 200, 10)) as user:
+        yield user, repository(user), lambda *given, **named: plain(user, *given, "--identity", choice, **named)
+
+
+@contextlib.contextmanager
+def shown(bench, way):
+    """The bench, a source, and how a script is run where that source is shown this way."""
+    source = repository(bench)
+    identity = ("--identity", "shared" if way == "shared" else "own")
+    if way in ("own", "copied") and os.geteuid() != 0:
+        raise NotHere("a kernel uid of its own")
+    if way == "copied":
+        os.chown(os.path.join(source, "lib", "a.txt"), 64_998, 64_998)
+    if way == "user":
+        with of_users(bench, "own") as row:
+            yield row
+    elif way == "reduced":
+        yield bench, source, lambda source, script, *more, mode="rw": forbidden(
+            bench, "--mount", f"{source}:/workspace/plugin:{mode}", *agent(script), *policy(), *more)
+    else:
+        yield bench, source, lambda *given, **named: plain(bench, *given, *identity, **named)
+
+
+VIEWS = {"shared": "overlay", "own": "overlay", "copied": "copy", "user": "copy", "reduced": "copy"}
+LOOK = (f"grep -rl {TOKEN} . && echo LEAKED; find . -iname .git -o -name 'git~1' | grep . && echo NAMED; "
+        f"test $(grep -rl {MARKED} . | wc -l) = 6 && echo CONTROL; stat -c MODE=%a nested")
+
+
+def seen(answer):
+    return answer.expect(0).result["transcript"]["executions"][0]["stdout"]
+
+
+def is_hidden(output):
+    return "LEAKED" not in output and "NAMED" not in output and "CONTROL" in output
+
+
+def a_sources_own_git_is_in_no_guest(bench):
+    for way, view in VIEWS.items():
+        with shown(bench, way) as (where, source, run):
+            before = tree(source)
+            answer = run(source, LOOK, "--check", f"sh -c '! grep -rq {TOKEN} . && grep -q {MARKED} nested/deep/marked.txt'")
+            must(is_hidden(seen(answer)), f"{way}: {answer}")
+            must("MODE=751" in answer.stdout or view == "copy", f"{way}: a directory looks unlike the source's\n{answer}")
+            must(view_of(where, answer) == [view], f"{way}: {view_of(where, answer)}")
+            must([row["status"] for row in answer.result["checks"]] == ["passed"], f"{way}: the checks' guest\n{answer}")
+            must(changed(answer) == [] and tree(source) == before, f"{way}: {changed(answer)}")
+            answer = run(source, LOOK, mode="ro")
+            must(is_hidden(seen(answer)), f"{way}, read-only: {answer}")
+    # The control: the source has it all.
+    found = subprocess.run(["grep", "-rl", TOKEN, source], stdout=subprocess.PIPE, text=True, check=True).stdout
+    must(len(found.splitlines()) == 13, found)
+
+
+def what_hides_git_cannot_be_undone(bench):
+    script = ("echo '// more' >> nested/marked.txt; mkdir .git && echo mine > .git/own; rm -rf .git; rmdir nested/.git; rm -f tree/.git; "
+              "chmod 700 nested; cp -a nested copied; mv linked moved || { cp -a linked moved; rm -rf linked; }; mkdir linked; ") + LOOK
+    for way in ("shared", "own"):
+        with shown(bench, way) as (_, source, run):
+            answer = run(source, script.replace(" = 6 ", " -ge 6 "))
+            must(is_hidden(seen(answer)), f"{way}: {answer}")
+            must("/workspace/plugin/nested/marked.txt" in changed(answer), f"{way}: {changed(answer)}")
+            must(not any(".git" in path for path in changed(answer)), f"{way}: {changed(answer)}")
+
+
+def a_state_directory_that_takes_no_whiteouts_hides_it_by_a_copy(bench):
+    if os.geteuid() != 0:
+        raise NotHere("an overlay")
+    lower = os.path.join(bench.directory, "of-git-state")
+    os.makedirs(os.path.join(lower, "state"), mode=0o700)
+    shutil.chown(os.path.join(lower, "state"), bench.owner, bench.owner)
+    with without_idmapped_mounts(bench, lower) as merged:
+        answer = bench.agent(LOOK, source=repository(bench), state=os.path.join(merged, "state"))
+        must(is_hidden(seen(answer)), str(answer))
+        must([row["view"] for row in answer.result["mounts"]] == ["copy"], str(answer.result["mounts"]))
+
+
+def what_is_left_out_is_said_once(bench):
+    links = {"out": "/etc/hostname", "nested/up": "../../x"}
+    expected = [{"path": path, "reason": "git-metadata"} for path in sorted(HIDDEN)]
+    expected += [{"path": "nested/up", "reason": "symlink-leaves-mount"}, {"path": "out", "reason": "symlink-absolute"}]
+    text = {}
+    for way, view in VIEWS.items():
+        with shown(bench, way) as (where, source, run):
+            owner = os.stat(source)
+            for path, to in {**links, "inside": "plugin.php"}.items():
+                os.symlink(to, os.path.join(source, path))
+                os.lchown(os.path.join(source, path), owner.st_uid, owner.st_gid)
+            answer = run(source, "find . -type l -printf '%p %l\\n' | sort")
+            # The same tree, whatever way it is shown.
+            text[way] = seen(answer)
+            row = answer.result["mounts"]
+            must(row == [{"target": "/workspace/plugin", "view": view, "leftOut": {"count": 8, "entries": expected}}], f"{way}: {row}")
+            notices = [notice for notice in answer.result["notices"] if "did not get everything" in notice]
+            must(len(notices) == 1 and "6 entries named .git" in notices[0] and "2 links that lead out" in notices[0], f"{way}: {notices}")
+            with open(os.path.join(bundle_of(answer), "files/mounts.jsonl"), encoding="utf-8") as file:
+                kept = json.loads(file.read())
+            must((kept["leftOut"], kept["leftOutCount"]) == (expected, 8), f"{way}: {kept}")
+            with open(os.path.join(bundle_of(answer), "events.jsonl"), encoding="utf-8") as file:
+                events = [json.loads(line) for line in file]
+            told = [event["data"]["leftOut"] for event in events if event["type"] == "runtime.mounted"]
+            must(told == [{"count": 8, "entries": expected[:5]}], f"{way}: {told}")
+    must(set(text.values()) == {"./inside plugin.php\n./nested/up ../../x\n./out /etc/hostname\n"}, str(text))
+    # For people: once, and not at all where a guest gets everything.
+    for source, count in ((repository(bench), 1), (bench.source(), 0)):
+        arguments = [part for part in bench.run_arguments("--mount", f"{source}:/workspace/plugin", "--agent-command", "true") if part != "--json"]
+        said = bench.finish(arguments, bench.start(arguments)).stderr
+        must(said.count("did not get everything") == count, said)
+
+
+CASES = [a_sources_own_git_is_in_no_guest, what_hides_git_cannot_be_undone,
+         a_state_directory_that_takes_no_whiteouts_hides_it_by_a_copy, what_is_left_out_is_said_once]
