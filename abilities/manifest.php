@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '2fa3ac707fbb14476f296ae94e3bcf90dfd22e8e1268404af0a05177943d4c55',
+	'contract_digest' => 'ee68338811535d53d7de361e02d07eee90018a99a9af1502665289a21845a48b',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',

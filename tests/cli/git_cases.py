@@ -7,6 +7,7 @@ import shutil
 import subprocess
 
 from harness import NotHere, must, tree
+from hostile_cases import left_out
 from identity_cases import FIRST, view_of, without_idmapped_mounts
 from reduced_cases import agent, forbidden, policy
 from run_cases import bundle_of, changed
@@ -72,7 +73,7 @@ def shown(bench, way):
 
 
 VIEWS = {"shared": "overlay", "own": "overlay", "copied": "copy", "user": "copy", "reduced": "copy"}
-LOOK = (f"grep -rl {TOKEN} . && echo LEAKED; find . -iname .git -o -name 'git~1' | grep . && echo NAMED; "
+LOOK = (f"grep -rl {TOKEN} . && echo LEAKED; find . -mindepth 2 -iname .git -o -name 'git~1' | grep . && echo NAMED; test -d .git && echo NAMED; "
         f"test $(grep -rl {MARKED} . | wc -l) = 6 && echo CONTROL; stat -c MODE=%a nested")
 
 
@@ -139,7 +140,8 @@ def what_is_left_out_is_said_once(bench):
             # The same tree, whatever way it is shown.
             text[way] = seen(answer)
             row = answer.result["mounts"]
-            must(row == [{"target": "/workspace/plugin", "view": view, "leftOut": {"count": 8, "entries": expected}}], f"{way}: {row}")
+            git = "none" if way == "reduced" else "baseline"
+            must(row == [{"target": "/workspace/plugin", "view": view, "git": git, "leftOut": {"count": 8, "entries": expected}}], f"{way}: {row}")
             notices = [notice for notice in answer.result["notices"] if "did not get everything" in notice]
             must(len(notices) == 1 and "6 entries named .git" in notices[0] and "2 links that lead out" in notices[0], f"{way}: {notices}")
             with open(os.path.join(bundle_of(answer), "files/mounts.jsonl"), encoding="utf-8") as file:
@@ -157,5 +159,78 @@ def what_is_left_out_is_said_once(bench):
         must(said.count("did not get everything") == count, said)
 
 
-CASES = [a_sources_own_git_is_in_no_guest, what_hides_git_cannot_be_undone,
+KNOWN = ("codebox: What was mounted", " M plugin.php", "+// before", "lib/a.txt", "nested/marked.txt", "BLAME 3", "OLD 0", "STASHED 1")
+ASK = ("echo '// before' >> plugin.php; chmod 600 lib/a.txt; git log '--format=%an: %s'; git status --porcelain; git diff; git ls-files; "
+       "echo BLAME $(git blame -s lib/a.txt | wc -l); echo OLD $(git -C lib show HEAD:plugin.php | grep -c before); "
+       "git stash -q; echo STASHED $(git stash list | wc -l); git stash pop -q; git fsck --strict; ")
+
+
+def log_diff_and_blame_know_what_was_mounted(bench):
+    for way, view in VIEWS.items():
+        if way == "reduced":
+            continue
+        with shown(bench, way) as (where, source, run):
+            with open(os.path.join(source, "crlf.txt"), "wb") as file:
+                file.write(b"one\r\ntwo\r\n")
+            os.chown(file.name, os.stat(source).st_uid, os.stat(source).st_gid)
+            before = tree(source)
+            answer = run(source, ASK + "git commit -qam mine && git log --oneline | wc -l && git status --porcelain",
+                         "--check", "sh -c 'git diff --name-only | grep -qx plugin.php && git log --format=%s | grep -qx \"What was mounted\"'")
+            output = seen(answer)
+            for text in KNOWN:
+                must(text in output, f"{way}: {text}\n{answer}")
+            must(output.endswith("\n2\n") and "M crlf.txt" not in output, f"{way}: {output}")
+            must(TOKEN not in output and "deep/.GIT" not in output, f"{way}: {output}")
+            must([row["status"] for row in answer.result["checks"]] == ["passed"], f"{way}: the checks' guest\n{answer}")
+            # What git writes lies elsewhere: it is neither a change nor something that was left out of one.
+            must(changed(answer) == ["/workspace/plugin/plugin.php"] and left_out(answer) == [], f"{way}: {changed(answer)} {left_out(answer)}")
+            must(answer.result["mounts"][0]["view"] == view and tree(source) == before, f"{way}")
+            output = seen(run(source, "git status --porcelain; git log --format=%s; git ls-files | grep -c .", mode="ro"))
+            must(output == "What was mounted\n9\n", f"{way}, read-only: {output}")
+
+
+def each_mount_has_a_repository_of_its_own(bench):
+    first, second = repository(bench, "first"), repository(bench, "second")
+    with open(os.path.join(second, ".gitignore"), "w", encoding="utf-8") as file:
+        file.write("lib/\n")
+    script = ("cd /workspace/first; echo x >> plugin.php; git commit -qam one; cd /wordpress/wp-content/plugins/second/lib; echo y >> ../plugin.php; "
+              "git diff --stat | grep -c plugin.php; git ls-files :/lib | wc -l; git log --oneline | wc -l; git -C /workspace/second status --porcelain; "
+              "git --git-dir /run/codebox/git/0 log --oneline | wc -l; cd /tmp; git --no-pager log 2>&1 | head -c 30; git --version | head -c 11")
+    output = seen(bench.run("--mount", f"{first}:/workspace/first", "--mount", f"{second}:/wordpress/wp-content/plugins/second",
+                            "--agent-command", f"sh -c \"{script}\""))
+    must(output == "1\n0\n1\n M plugin.php\n2\nfatal: not a git repository (ogit version", repr(output))
+
+
+def a_repository_is_there_where_it_is_asked_for_or_the_source_is_a_work_tree(bench):
+    outer = repository(bench)
+    with open(os.path.join(outer, "tree", "f.txt"), "w", encoding="utf-8") as file:
+        file.write("x\n")
+    ask = "git log --format=%s || echo NONE"
+    for source, arguments, expected in (
+            (outer, (), "baseline"), (os.path.join(outer, "lib"), (), "baseline"), (os.path.join(outer, "tree"), (), "baseline"),
+            (bench.source(), (), "none"), (bench.source(), ("--git", "baseline"), "baseline"), (outer, ("--git", "none"), "none")):
+        answer = plain(bench, source, ask, *arguments)
+        must(seen(answer) == ("NONE\n" if expected == "none" else "What was mounted\n"), f"{source} {arguments}: {answer}")
+        must(answer.result["mounts"][0]["git"] == expected, str(answer.result["mounts"]))
+    refused = forbidden(bench, "--mount", f"{outer}:/workspace/plugin", *agent("true"), *policy(), "--git", "baseline")
+    refused.expect(125, "wp_codebox_isolation_unavailable")
+
+
+def without_disk_for_the_baseline_git_says_so_and_goes_on(bench):
+    source = repository(bench)
+    with open(os.path.join(source, "large.bin"), "wb") as file:
+        file.write(os.urandom(24 << 20))
+    os.chown(file.name, os.stat(source).st_uid, os.stat(source).st_gid)
+    script = "git status --porcelain | grep -c '?? plugin.php'; git log; test -z \"$(find /run/codebox/git/0/objects -type f)\" && echo EMPTY; echo x > new.txt"
+    answer = plain(bench, source, script, "--disk", "20M")
+    row = answer.result["transcript"]["executions"][0]
+    must(row["stdout"] == "1\nEMPTY\n" and row["stderr"].count("this repository has no commits") == 1, str(answer))
+    must(changed(answer) == ["/workspace/plugin/new.txt"], str(changed(answer)))
+    # The control: with room it has one.
+    must("What was mounted" in seen(plain(bench, source, "git log", "--disk", "80M")), "control")
+
+
+CASES = [log_diff_and_blame_know_what_was_mounted, each_mount_has_a_repository_of_its_own,
+         a_repository_is_there_where_it_is_asked_for_or_the_source_is_a_work_tree, without_disk_for_the_baseline_git_says_so_and_goes_on,
+         a_sources_own_git_is_in_no_guest, what_hides_git_cannot_be_undone,
          a_state_directory_that_takes_no_whiteouts_hides_it_by_a_copy, what_is_left_out_is_said_once]

@@ -568,7 +568,7 @@ def a_restored_state_hides_git_as_its_first_guest_did(bench):
     forget(bench)
     source = repository(bench)
     box = Sandbox(bench, source)
-    box.sh("echo kept >> nested/marked.txt; mkdir -p .git && echo mine > .git/own")
+    box.sh("echo kept >> nested/marked.txt; git diff | grep -c '^+kept'; rm .git; mkdir .git && echo mine > .git/own")
     shown = box.snapshot("one")["id"]
     box.sh("rm -rf nested .git")
     box.do("restore", "one").expect(0)

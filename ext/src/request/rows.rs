@@ -34,6 +34,7 @@ pub(super) fn mounts(
             target: row.required_text("target")?,
             mode,
             exclude: texts_not_blank(&mut row, "exclude")?,
+            git: wp_codebox_contracts::GitChoice::Auto,
             metadata: row.object("metadata")?.filter(|map| !map.is_empty()),
         });
     }

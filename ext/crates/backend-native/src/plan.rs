@@ -7,11 +7,13 @@
 
 mod browser;
 mod components;
+mod git;
 mod paths;
 mod settings;
 
 pub use browser::{BrowserPlan, browser_plan};
 pub use components::{PlannedComponent, PlannedComponents};
+pub use git::{PlannedGit, git_file};
 pub use paths::{MountPaths, mount_paths};
 pub use settings::{GuestEgress, egress_environment, environment, php_ini};
 
@@ -57,6 +59,8 @@ pub struct PlannedMount {
     pub access: MountAccess,
     /// How it is materialised; `Bind` for read-only mounts only.
     pub view: MountView,
+    /// Its repository in the guest.
+    pub git: Option<PlannedGit>,
 }
 
 /// A host directory with programs that the guest may run and nobody may write.
@@ -276,6 +280,7 @@ pub fn build_plan(spec: &GuestSpec<'_>) -> Result<LaunchPlan, PlanError> {
     for (mount, paths) in spec.mounts.iter().zip(&paths) {
         mounted(&mut builder, mount, paths)?;
     }
+    git::shown(&mut builder, spec.mounts)?;
     components::shown(&mut builder, spec.components, &paths)?;
     for file in spec.staged {
         let target = path(&file.target)?;

@@ -72,6 +72,8 @@ codes! {
     MountUnreadable = "wp_codebox_mount_unreadable", InvalidInput, 400, 1;
     /// A mount source has more entries or bytes than allowed.
     MountTooLarge = "wp_codebox_mount_too_large", InvalidInput, 413, 1;
+    /// A mount cannot have the git repository that was asked for.
+    GitUnavailable = "wp_codebox_git_unavailable", InvalidInput, 400, 1;
     /// A mount target is outside `/workspace` and `/wordpress`, or not normalised.
     MountTargetInvalid = "wp_codebox_mount_target_invalid", InvalidInput, 400, 1;
     /// Two mount targets overlap.

@@ -65,8 +65,8 @@ pub use live::{
     SnapshotTemplate, StdinFlow, SyncIn, SyncOut, TerminalSize,
 };
 pub use mount::{
-    GuestPath, InvalidGuestPath, LeftOutEntry, LeftOutReport, MountAccess, MountReport,
-    MountRequest, MountView, StagedFile,
+    GitChoice, GitView, GuestPath, InvalidGuestPath, LeftOutEntry, LeftOutReport, MountAccess,
+    MountReport, MountRequest, MountView, StagedFile,
 };
 pub use outcome::{CompletionStatus, NextAction, Outcome, Salvage, SessionStatus};
 pub use parent_tool::{

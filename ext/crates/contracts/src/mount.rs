@@ -95,6 +95,37 @@ pub enum MountView {
     Bind,
 }
 
+/// Which git repository a mount is asked to have in the guest. Never the source's own.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GitChoice {
+    /// `baseline` where the source lies in a work tree and the host has git, else `none`.
+    #[default]
+    Auto,
+    /// One commit of what is mounted.
+    Baseline,
+    /// No repository.
+    None,
+}
+
+impl GitChoice {
+    /// Whether nothing was said.
+    #[must_use]
+    pub const fn is_auto(&self) -> bool {
+        matches!(self, Self::Auto)
+    }
+}
+
+/// Which git repository a mount had in the guest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GitView {
+    /// None.
+    None,
+    /// One commit of what is mounted, made when git is first used.
+    Baseline,
+}
+
 /// One mount as a caller writes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -110,6 +141,9 @@ pub struct MountRequest {
     /// `.git` never takes part.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exclude: Vec<String>,
+    /// Which git repository the guest has of it.
+    #[serde(default, skip_serializing_if = "GitChoice::is_auto")]
+    pub git: GitChoice,
     /// Free data of the caller, echoed into the bundle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<serde_json::Map<String, serde_json::Value>>,
@@ -123,6 +157,8 @@ pub struct MountReport {
     pub target: GuestPath,
     /// How it was materialised.
     pub view: MountView,
+    /// Which git repository the guest had of it.
+    pub git: GitView,
     /// What the guest did not get of its source.
     pub left_out: LeftOutReport,
 }

@@ -319,6 +319,7 @@ mod tests {
             target: target.to_owned(),
             mode: MountAccess::Readwrite,
             exclude: vec![],
+            git: wp_codebox_contracts::GitChoice::Auto,
             metadata: None,
         }
     }

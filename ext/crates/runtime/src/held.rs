@@ -22,8 +22,8 @@ use wp_codebox_artifacts::{
     EpisodePart, ExcludeRules, ExecutionRecord, LeftOut, RenameMode, cut_episode, write_bundle_as,
 };
 use wp_codebox_contracts::{
-    ErrorCode, EventType, GuestPath, IsolationReport, LifecycleEvent, MountAccess, MountView,
-    Outcome, OutputStream, RunId, RuntimeInfo, Salvage,
+    ErrorCode, EventType, GitView, GuestPath, IsolationReport, LifecycleEvent, MountAccess,
+    MountView, Outcome, OutputStream, RunId, RuntimeInfo, Salvage,
 };
 use wp_codebox_policy::Redactor;
 
@@ -47,6 +47,8 @@ pub struct HeldMount {
     pub access: MountAccess,
     /// How it was materialised.
     pub view: MountView,
+    /// Which git repository the guest had of it.
+    pub git: GitView,
     /// Names left out of the capture.
     pub exclude: Vec<String>,
     /// Free data of the caller.
@@ -198,6 +200,7 @@ fn mount((index, mount): (usize, HeldMount)) -> BundleMount {
         target: mount.target,
         access: mount.access,
         view: mount.view,
+        git: mount.git,
         exclude: ExcludeRules::new(&mount.exclude),
         left_out: LeftOut::default(),
         metadata: mount.metadata,

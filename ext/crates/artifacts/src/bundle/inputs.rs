@@ -4,8 +4,8 @@ use crate::capture::{ExcludeRules, LeftOut, MountChanges};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use wp_codebox_contracts::{
-    CheckReport, ErrorCode, GuestPath, IsolationReport, LifecycleEvent, MountAccess, MountView,
-    Outcome, RuntimeInfo,
+    CheckReport, ErrorCode, GitView, GuestPath, IsolationReport, LifecycleEvent, MountAccess,
+    MountView, Outcome, RuntimeInfo,
 };
 
 /// One mount of the run, as the bundle shows it: no host path.
@@ -19,6 +19,8 @@ pub struct BundleMount {
     pub access: MountAccess,
     /// How it was materialised.
     pub view: MountView,
+    /// Which git repository the guest had of it.
+    pub git: GitView,
     /// What was left out of the capture.
     pub exclude: ExcludeRules,
     /// What the guest did not get of the source.

@@ -130,6 +130,7 @@ pub(super) fn mount_rows(inputs: &BundleInputs, scrub: &Scrubber<'_>) -> Vec<Val
             row.insert("target".into(), mount.target.as_str().into());
             row.insert("mode".into(), json!(mount.access));
             row.insert("view".into(), json!(mount.view));
+            row.insert("git".into(), json!(mount.git));
             row.insert("captured".into(), mount.changes.is_some().into());
             row.insert("excluded".into(), mount.exclude.names().into());
             if mount.left_out.count() > 0 {

@@ -5,22 +5,36 @@
 
 use super::layer::{LayerError, failed, whiteout};
 use super::tree::set_times;
-use crate::beneath::Dir;
+use crate::beneath::{Dir, write_all};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::{self, Mode};
 use rustix::io::Errno;
 use std::collections::BTreeSet;
 
-/// Writes a layer into the empty directory `to` that hides `hidden` in an overlay over `tree`.
+/// What names the repository of the directory that it lies in.
+const GIT_FILE: &[u8] = b".git";
+
+/// Writes a layer into the empty directory `to` that hides `hidden` in an overlay over `tree`, and
+/// has a file `.git` of this text in its root when there is one.
 pub fn write_mask<'p>(
     tree: BorrowedFd<'_>,
     hidden: impl Iterator<Item = &'p [u8]>,
+    git_file: Option<&str>,
     to: BorrowedFd<'_>,
 ) -> Result<(), LayerError> {
     let tree = Dir::reopen(tree).map_err(|e| failed(b"", e))?;
     let layer = Dir::reopen(to).map_err(|e| failed(b"", e))?;
     let mut directories = BTreeSet::from([&b""[..]]);
-    for path in hidden {
+    if let Some(text) = git_file {
+        let write = || -> Result<(), Errno> {
+            let file = layer.create(GIT_FILE)?;
+            write_all(&file, text.as_bytes())?;
+            fs::fchmod(&file, Mode::from_raw_mode(0o644))
+        };
+        write().map_err(|e| failed(GIT_FILE, e))?;
+    }
+    let covered = |path: &&[u8]| git_file.is_none() || *path != GIT_FILE;
+    for path in hidden.filter(covered) {
         match tree.dir(above(path)) {
             Ok(_) => {}
             // It vanished since the scan. In the layer it would come into being.
@@ -86,6 +100,7 @@ mod tests {
         write_mask(
             open(root).as_fd(),
             hidden.into_iter(),
+            None,
             open(to.path()).as_fd(),
         )
         .unwrap();

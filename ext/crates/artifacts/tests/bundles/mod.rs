@@ -39,6 +39,7 @@ pub fn mount(index: usize, name: &str, changes: Option<MountChanges>) -> BundleM
         target: GuestPath::new(format!("/wordpress/wp-content/plugins/{name}")).unwrap(),
         access: MountAccess::Readwrite,
         view: MountView::Overlay,
+        git: GitView::None,
         exclude: ExcludeRules::default(),
         left_out: LeftOut::default(),
         metadata: None,

@@ -1,6 +1,6 @@
 //! The environment and the php.ini of a guest: made from nothing of the host's.
 
-use super::{PROGRAMS, SHARE};
+use super::{PROGRAMS, SHARE, git};
 use crate::php::PhpLayout;
 use std::collections::BTreeMap;
 
@@ -31,6 +31,8 @@ pub fn environment() -> BTreeMap<String, String> {
         ("TERM", "dumb"),
         ("TMPDIR", "/tmp"),
         ("CODEBOX_TASK", "/run/codebox/task.json"),
+        ("GIT_CONFIG_SYSTEM", git::SETTINGS),
+        ("GIT_TERMINAL_PROMPT", "0"),
         ("WP_CLI_DISABLE_AUTO_CHECK_UPDATE", "1"),
         ("WP_CLI_CACHE_DIR", "/tmp/.wp-cli-cache"),
     ]

@@ -63,6 +63,7 @@ fn mount(index: u32, target: &str) -> PlannedMount {
         target: GuestPath::new(target).unwrap(),
         access: MountAccess::Readwrite,
         view: MountView::Overlay,
+        git: None,
     }
 }
 
@@ -321,6 +322,32 @@ fn a_readonly_mount_with_a_layer_above_its_source_is_merged_and_not_writable() {
 }
 
 #[test]
+fn a_repository_lies_on_the_scratch_beside_what_was_mounted() {
+    let mut with = mount(3, "/workspace/mine");
+    with.lowers.insert(0, HostSource::of("/mask/3"));
+    with.git = Some(PlannedGit {
+        repository: HostSource::of("/git/3"),
+        base: with.lowers.clone(),
+    });
+    let plan = plan(&[mount(0, "/workspace/other"), with]);
+    let lines = lines(&plan);
+    for line in [
+        "file /etc/gitconfig 444",
+        "overlay /git/3 /run/codebox/git/3 None",
+        "merged /run/codebox/git-base/3 <- /mask/3 + /host/3",
+    ] {
+        assert!(lines.contains(&line.to_owned()), "{line}");
+    }
+    assert!(!lines.iter().any(|line| line.contains("git/0")));
+    let repositories: Vec<_> = plan
+        .writable
+        .iter()
+        .filter(|p| p.as_str().contains("git"))
+        .collect();
+    assert_eq!(repositories.len(), 1);
+}
+
+#[test]
 fn a_writable_bind_is_refused() {
     let mut wrong = mount(0, "/workspace/a");
     wrong.view = MountView::Bind;
@@ -461,7 +488,7 @@ fn the_environment_holds_nothing_of_the_host() {
     let environment = environment();
     assert_eq!(environment["HOME"], "/home/agent");
     assert!(environment["PATH"].starts_with("/run/codebox/bin:/opt/codebox/bin:"));
-    assert_eq!(environment.len(), 11);
+    assert_eq!(environment.len(), 13);
 }
 
 #[test]

@@ -389,6 +389,7 @@ pub fn mount(index: u32, source: &Path, target: &str) -> PlannedMount {
         target: GuestPath::new(target).unwrap(),
         access: MountAccess::Readwrite,
         view: MountView::Overlay,
+        git: None,
     }
 }
 

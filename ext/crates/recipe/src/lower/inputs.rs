@@ -111,6 +111,7 @@ fn place(all: &mut Lowered, sources: &dyn Sources, placed: Placed<'_>) {
         target: placed.target.to_owned(),
         mode: placed.mode,
         exclude: Vec::new(),
+        git: wp_codebox_contracts::GitChoice::Auto,
         metadata: (!placed.metadata.is_empty()).then_some(placed.metadata),
     });
 }
@@ -153,6 +154,7 @@ fn add_workspace(all: &mut Lowered, workspace: &Workspace) {
         target,
         mode: access(workspace.mode, Access::Readwrite),
         exclude: Vec::new(),
+        git: wp_codebox_contracts::GitChoice::Auto,
         metadata: Some(metadata),
     });
 }

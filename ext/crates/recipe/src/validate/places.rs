@@ -111,6 +111,7 @@ pub(super) fn check_target(judge: &mut Judge<'_>, path: &str, target: &str, acce
             Access::Readwrite => MountAccess::Readwrite,
         },
         exclude: Vec::new(),
+        git: wp_codebox_contracts::GitChoice::Auto,
         metadata: None,
     };
     let policy = judge.policy.clone().unwrap_or_else(|| defaults(Vec::new()));

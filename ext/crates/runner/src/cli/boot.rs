@@ -138,7 +138,7 @@ fn build(args: &BootArgs, settings: &Settings) -> Result<RunRequest, ErrorBody> 
             .guest
             .mounts
             .iter()
-            .map(|text| request::mount(text))
+            .map(|text| request::mount(text, args.guest.git))
             .collect::<Result<_, _>>()?,
         commands: Vec::new(),
         workflow: workflow(args)?,

@@ -1,6 +1,6 @@
 //! From the arguments of `run` to a run request.
 
-use super::args::RunArgs;
+use super::args::{GitMode, RunArgs};
 use super::{Settings, duration, model, network, preview};
 use clap::Args;
 use serde_json::Value;
@@ -103,7 +103,7 @@ pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, E
             .guest
             .mounts
             .iter()
-            .map(|text| mount(text))
+            .map(|text| mount(text, args.guest.git))
             .collect::<Result<_, _>>()?,
         commands: args
             .command
@@ -216,7 +216,7 @@ fn absolute(host: &str) -> Result<String, ErrorBody> {
 }
 
 /// `HOST:GUEST[:MODE]`; the host part may hold colons, the guest path starts at the last `:/`.
-pub(super) fn mount(given: &str) -> Result<MountRequest, ErrorBody> {
+pub(super) fn mount(given: &str, git: GitMode) -> Result<MountRequest, ErrorBody> {
     let invalid = || {
         ErrorBody::new(
             ErrorCode::MountInvalid,
@@ -240,6 +240,7 @@ pub(super) fn mount(given: &str) -> Result<MountRequest, ErrorBody> {
         target: target.to_owned(),
         mode,
         exclude: Vec::new(),
+        git: git.into(),
         metadata: None,
     })
 }
@@ -363,18 +364,18 @@ mod tests {
 
     #[test]
     fn mounts_split_at_the_last_guest_path() {
-        let row = mount("/srv/a:b:/workspace/x:ro").unwrap();
+        let row = mount("/srv/a:b:/workspace/x:ro", GitMode::Auto).unwrap();
         assert_eq!(
             (row.source.as_str(), row.target.as_str(), row.mode),
             ("/srv/a:b", "/workspace/x", MountAccess::Readonly)
         );
         assert_eq!(
-            mount("/a:/workspace/x").unwrap().mode,
+            mount("/a:/workspace/x", GitMode::Auto).unwrap().mode,
             MountAccess::Readwrite
         );
         for bad in ["", "/a", ":/workspace/x", "/a:workspace", "/a:/w:rwx"] {
             assert_eq!(
-                mount(bad).unwrap_err().code,
+                mount(bad, GitMode::Auto).unwrap_err().code,
                 ErrorCode::MountInvalid,
                 "{bad}"
             );

@@ -38,6 +38,7 @@ pub(super) fn announce(
                 "workspace": guest.workspace,
                 "mode": guest.access,
                 "view": mount.view,
+                "git": mount.git_view(),
                 "leftOut": mask::summary(mount),
             }),
         )?;

@@ -13,8 +13,8 @@ use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use wp_codebox_backend_native::{PlannedComponent, PlannedComponents};
 use wp_codebox_contracts::{
-    Agent, Component, ErrorBody, ErrorCode, GuestPath, MountAccess, MountRequest, RunRequest,
-    RuntimePolicy,
+    Agent, Component, ErrorBody, ErrorCode, GitChoice, GitView, GuestPath, MountAccess,
+    MountRequest, RunRequest, RuntimePolicy,
 };
 use wp_codebox_policy as policy;
 use wp_codebox_runtime::RunDir;
@@ -106,12 +106,14 @@ pub(super) fn open(
                         target: target.as_str().to_owned(),
                         mode: MountAccess::Readonly,
                         exclude: Vec::new(),
+                        git: GitChoice::None,
                         metadata: Some(description(component)),
                     },
                     target,
                     source,
                     path,
                     shown: Shown::ByPath,
+                    git: GitView::None,
                     left_out: Vec::new(),
                 },
             }),

@@ -75,6 +75,7 @@ fn kept_facts(session: &Session<'_, '_>) -> Result<(), ErrorBody> {
                 target: mount.mount.target.clone(),
                 access: mount.mount.request.mode,
                 view: mount.view,
+                git: mount.git_view(),
                 exclude: mount.rules().names(),
                 metadata: mount.mount.request.metadata.clone(),
             })

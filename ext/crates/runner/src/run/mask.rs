@@ -1,15 +1,16 @@
-//! The layer over a mount's source that hides what a guest must not see of it.
+//! The layer over a mount's source that hides what a guest must not see of it, and puts a `.git`
+//! of the guest's own there.
 //!
-//! Only views of the source itself need one: a copy is made without these entries. The layer and
+//! Only views of the source itself hide something: a copy is made without these entries. The layer and
 //! the source are both lower layers of the guest's overlay, so a guest cannot remove it.
 
 use super::Setting;
 use super::materialise::{Materialised, open_dir, pinned};
-use super::sources::OpenMount;
-use std::os::fd::AsFd;
-use wp_codebox_artifacts::{LeftOut, OmitReason, write_mask};
+use std::os::fd::{AsFd, BorrowedFd};
+use wp_codebox_artifacts::{LeftOut, OmitReason, Omitted, write_mask};
+use wp_codebox_backend_native::git_file;
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, HostSource, LeftOutEntry, LeftOutReport, MountReport,
+    ErrorBody, ErrorCode, GitView, GuestPath, HostSource, LeftOutEntry, LeftOutReport, MountReport,
 };
 use wp_codebox_runtime::RunDir;
 
@@ -20,27 +21,46 @@ const ANNOUNCED: usize = 5;
 /// Entries of a mount that its notice names.
 const NAMED: usize = 3;
 
-/// Writes the layer of one mount into the run's scratch.
+/// What the layer over one directory does.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Mask<'a> {
+    /// What it hides.
+    pub hidden: &'a [Omitted],
+    /// The repository that its `.git` names.
+    pub git: GitView,
+}
+
+/// Writes the layer over `tree` into the run's scratch; none when it would do nothing.
 pub(super) fn write(
-    mount: &OpenMount,
-    left_out: &LeftOut,
+    target: &GuestPath,
+    tree: BorrowedFd<'_>,
+    mask: &Mask<'_>,
     run_dir: &RunDir,
     index: usize,
-) -> Result<HostSource, ErrorBody> {
+) -> Result<Vec<HostSource>, ErrorBody> {
+    let git_file = match mask.git {
+        GitView::None => None,
+        GitView::Baseline => Some(git_file(index)),
+    };
+    if mask.hidden.is_empty() && git_file.is_none() {
+        return Ok(Vec::new());
+    }
+    // An attempt that failed to hide anything stays in the scratch under its own name.
+    let kind = match mask.hidden {
+        [] => "git-file",
+        _ => "mask",
+    };
     let path = run_dir
-        .scratch(&format!("mask-{index}"))
+        .scratch(&format!("{kind}-{index}"))
         .map_err(|e| e.body())?;
     let failed = |e: std::io::Error| {
-        let message = format!(
-            "mount {}: what hides its .git cannot be written: {e}",
-            mount.target
-        );
+        let message = format!("mount {target}: the layer over it cannot be written: {e}");
         ErrorBody::new(ErrorCode::SandboxStartFailed, message)
     };
     let layer = open_dir(&path).map_err(failed)?;
-    let hidden = left_out.hidden.iter().map(|left| &left.path[..]);
-    write_mask(mount.source.as_fd(), hidden, layer.as_fd()).map_err(|e| e.body())?;
-    pinned(&path, &layer).map_err(failed)
+    let hidden = mask.hidden.iter().map(|left| &left.path[..]);
+    write_mask(tree, hidden, git_file.as_deref(), layer.as_fd()).map_err(|e| e.body())?;
+    Ok(vec![pinned(&path, &layer).map_err(failed)?])
 }
 
 /// What a result says of the mounts of a run, components last.
@@ -48,6 +68,7 @@ pub(super) fn reports(setting: &Setting<'_>) -> Vec<MountReport> {
     let report = |mount: &Materialised| MountReport {
         target: mount.mount.target.clone(),
         view: mount.view,
+        git: mount.git_view(),
         left_out: listed(mount, REPORTED),
     };
     shown(setting).map(report).collect()

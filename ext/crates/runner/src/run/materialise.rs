@@ -5,18 +5,19 @@
 //! inode and can reach it by path; otherwise a private copy is, made through the
 //! open descriptor.
 
-use super::mask;
+use super::git;
+use super::mask::{self, Mask};
 use super::sources::{OpenMount, OpenStaged, Shown};
 use rustix::fs::{Mode, OFlags};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use wp_codebox_artifacts::{
-    CaptureLimits, ExcludeRules, LeftOut, Links, TreeScan, copy_tree, scan_tree,
+    CaptureLimits, ExcludeRules, LeftOut, Links, Omitted, TreeScan, copy_tree, scan_tree,
 };
 use wp_codebox_backend_native::GuestStore;
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, HostSource, InodeId, IsolationLevel, MountAccess, MountView, Sha256Hex,
-    StagedFile,
+    ErrorBody, ErrorCode, GitView, HostSource, InodeId, IsolationLevel, MountAccess, MountView,
+    Sha256Hex, StagedFile,
 };
 use wp_codebox_runtime::{Owner, RunDir};
 
@@ -29,6 +30,8 @@ pub(crate) struct Materialised {
     pub lowers: Vec<HostSource>,
     /// What a change is measured against: the source, or its copy.
     pub baseline: OwnedFd,
+    /// Its repository in the guest, without commits.
+    pub git: Option<HostSource>,
     /// What the guest does not get of it, whatever its view.
     pub left_out: LeftOut,
     fingerprint: Sha256Hex,
@@ -84,19 +87,20 @@ pub(crate) fn materialise(
     };
     let TreeScan {
         fingerprint,
-        mut left_out,
+        left_out,
         ..
     } = scan;
     let direct = workshop.level == IsolationLevel::Full && maps && visible;
+    let git = git::at_level(&mount, workshop.level)?;
+    let mask = |tree, hidden: &[Omitted]| {
+        let layer = Mask { hidden, git };
+        mask::write(&mount.target, tree, &layer, workshop.run_dir, index)
+    };
+    // On a file system without whiteouts nothing can be hidden; a copy lacks these entries.
     let layers = match direct {
-        true if left_out.hidden.is_empty() => Some(Vec::new()),
-        // On a file system without whiteouts there is no mask; a copy lacks these entries.
-        true => mask::write(&mount, &left_out, workshop.run_dir, index)
-            .map(|mask| vec![mask])
-            .ok(),
+        true => mask(mount.source.as_fd(), &left_out.hidden).ok(),
         false => None,
     };
-    left_out.hidden.append(&mut mount.left_out);
     if let Some(mut lowers) = layers {
         let baseline = mount
             .source
@@ -109,11 +113,12 @@ pub(crate) fn materialise(
         let source = pinned(&mount.path, &mount.source).map_err(|e| copy_failed(&mount, e))?;
         lowers.push(source);
         return Ok(Materialised {
+            git: git::write(&mount, git, workshop.run_dir, index)?,
+            left_out: with_made(left_out, &mut mount),
             mount,
             view,
             lowers,
             baseline,
-            left_out,
             fingerprint,
         });
     }
@@ -128,14 +133,23 @@ pub(crate) fn materialise(
         &CaptureLimits::TREE,
     )
     .map_err(|e| describe(&mount, &e))?;
+    let mut lowers = mask(baseline.as_fd(), &[])?;
+    lowers.push(pinned(&copy, &baseline).map_err(|e| copy_failed(&mount, e))?);
     Ok(Materialised {
         view: MountView::Copy,
-        lowers: vec![pinned(&copy, &baseline).map_err(|e| copy_failed(&mount, e))?],
+        git: git::write(&mount, git, workshop.run_dir, index)?,
+        left_out: with_made(left_out, &mut mount),
+        lowers,
         baseline,
-        left_out,
         fingerprint,
         mount,
     })
+}
+
+/// What was left out of the mount and of the directory that it was made of.
+fn with_made(mut left_out: LeftOut, mount: &mut OpenMount) -> LeftOut {
+    left_out.hidden.append(&mut mount.left_out);
+    left_out
 }
 
 fn copy_failed(mount: &OpenMount, error: std::io::Error) -> ErrorBody {
@@ -193,6 +207,14 @@ impl Materialised {
     /// What the source held when the run began: a digest over names, inodes, sizes and times.
     pub(crate) fn fingerprint(&self) -> &Sha256Hex {
         &self.fingerprint
+    }
+
+    /// Which repository the guest has of it.
+    pub(crate) fn git_view(&self) -> GitView {
+        match self.git {
+            Some(_) => GitView::Baseline,
+            None => GitView::None,
+        }
     }
 
     /// Names left out of the capture.

@@ -16,6 +16,7 @@ mod episode;
 mod export;
 mod files;
 mod finish;
+mod git;
 pub(crate) mod group;
 mod hold;
 pub(crate) mod identity;

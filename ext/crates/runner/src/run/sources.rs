@@ -3,13 +3,15 @@
 //! Each is named by the kernel once it is open, and judged by that name: no second look-up can
 //! differ.
 
-use super::made;
+use super::{git, made};
 use rustix::fs::{FileType, Mode, OFlags};
 use std::io::Read;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use wp_codebox_artifacts::Omitted;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPath, MountRequest, RunRequest};
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, GitView, GuestPath, MadeFrom, MountRequest, RunRequest,
+};
 use wp_codebox_policy as policy;
 
 /// Largest staged file, bytes.
@@ -25,6 +27,8 @@ pub(crate) struct OpenMount {
     pub path: PathBuf,
     /// Whether launchers can open it.
     pub shown: Shown,
+    /// The repository that it has where it can.
+    pub git: GitView,
     /// What was left out when it was made of another directory.
     pub left_out: Vec<Omitted>,
 }
@@ -56,12 +60,17 @@ pub(super) fn open_mount(
     request: &RunRequest,
 ) -> Result<OpenMount, ErrorBody> {
     let subject = format!("the source of mount {target}");
-    let opened = match made::of(request, target.as_str()) {
+    let row = made::of(request, target.as_str());
+    let opened = match row {
         Some(row) => made::open(row, &mount.source, &subject, request),
         None => open_source(&mount.source, &subject, request),
     };
     let (source, path) = opened.map_err(|error| error.with("target", target.as_str()))?;
+    // What is made of an archive or of text lies in no work tree.
+    let tree = row.is_none_or(|row| matches!(row.from, MadeFrom::Copy { .. }));
+    let git = git::wanted(mount, if tree { &path } else { Path::new("/") })?;
     Ok(OpenMount {
+        git,
         request: mount.clone(),
         target,
         source,
