@@ -404,6 +404,18 @@ def doctor(bench):
     must(answer.exit != 0 and answer.json["status"] == "error", str(answer))
 
 
+def verify_finds_the_state_by_itself(bench):
+    answer = bench.agent("echo x > x.txt").expect(0)
+    verify = ["artifacts", "verify", "--bundle", answer.json["artifacts"]["directory"]]
+    place = {"PATH": "/usr/bin:/bin", "WP_CODEBOX_STATE_DIR": bench.state}
+    own = bench.call(*verify, "--json", environment=place).expect(0)
+    must(own.json["signature"]["status"] == "signed-by-this-host" and not own.stderr, str(own))
+    nowhere = {**place, "WP_CODEBOX_STATE_DIR": "/nonexistent/state"}
+    other = bench.call(*verify, environment=nowhere).expect(0)
+    must("signed-by-unknown" in other.stdout and "no signature counts as this host's" in other.stderr, str(other))
+    bench.call(*verify, "--state", "/nonexistent/state", "--json").expect(125, "wp_codebox_state_dir_invalid")
+
+
 def doctor_names_every_cause_at_once(bench):
     """A wrong state directory used to be the only row."""
     paths = bench.paths()

@@ -47,6 +47,11 @@ def what_cannot_be_run_says_why(bench):
         except json.JSONDecodeError:
             failure = json.loads(done.stdout.splitlines()[-1])
         assert failure["error"]["code"] == code and done.returncode == status, (args, done)
+    for args in (["ls | wc"], ["ls", "|", "wc"]):
+        done = bench.exec(run, "--", *args)
+        assert done.returncode != 0 and "there is no shell" in done.stderr, done
+    done = bench.exec(run, "--", "false")
+    assert done.returncode == 1 and "no shell" not in done.stderr, done
     done = bench.exec("run_" + "0" * 32, "--json", "--", "true")
     assert json.loads(done.stdout)["error"]["code"] == "wp_codebox_run_not_found", done
 

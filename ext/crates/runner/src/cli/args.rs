@@ -260,7 +260,9 @@ pub(crate) struct BundleArgs {
     /// Bundle directory.
     #[arg(long, visible_alias = "artifacts", value_name = "DIR")]
     pub bundle: PathBuf,
-    /// State directory whose key counts as this host's.
+    /// State directory whose key counts as this host's; one that is named must have a key. With a
+    /// key `apply-preflight` refuses bundles that others signed, as an apply would.
+    /// [default: $WP_CODEBOX_STATE_DIR, else /var/lib/wp-codebox]
     #[arg(long = "state", value_name = "DIR")]
     pub state: Option<PathBuf>,
     /// Print JSON on standard output.

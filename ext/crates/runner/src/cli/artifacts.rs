@@ -1,7 +1,9 @@
 //! `wp-codebox artifacts verify|apply-preflight`.
 
+use super::Settings;
 use super::args::{ArtifactsCommand, PreflightArgs, VerifyArgs};
 use super::output::{Output, name};
+use super::settings::PathArgs;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;
@@ -34,21 +36,38 @@ fn open(bundle: &Path) -> Result<(Dir, String), ErrorBody> {
     Ok((dir, path.to_string_lossy().into_owned()))
 }
 
-/// The host's key counts when the caller can read it; without it a signature is `signed-by-unknown`.
-fn options(state: Option<&Path>) -> Result<VerifyOptions, ErrorBody> {
-    let Some(state) = state else {
-        return Ok(VerifyOptions::default());
+/// This host's key counts, from the state directory that every command uses. One that was named
+/// must have a key; without any a signature is `signed-by-unknown`.
+fn options(output: Output, named: Option<&Path>) -> Result<VerifyOptions, ErrorBody> {
+    let state = match named {
+        Some(state) => state.to_owned(),
+        None => Settings::resolve(&PathArgs::default()).state_dir,
     };
-    let dir = Dir::open(state).map_err(|e| {
-        ErrorBody::new(
-            ErrorCode::StateDirInvalid,
-            format!("--state {} cannot be opened: {e}", state.display()),
-        )
-    })?;
-    let host = HostKey::load(&dir).map_err(|e| e.body())?.public_half();
+    let loaded = Dir::open(&state)
+        .map_err(|e| {
+            ErrorBody::new(
+                ErrorCode::StateDirInvalid,
+                format!(
+                    "the state directory {} cannot be opened: {e}",
+                    state.display()
+                ),
+            )
+        })
+        .and_then(|dir| HostKey::load(&dir).map_err(|e| e.body()));
+    let host = match loaded {
+        Ok(key) => Some(key.public_half()),
+        Err(error) if named.is_some() => return Err(error),
+        Err(error) => {
+            output.note(&format!(
+                "note: no signature counts as this host's: {}; name its state directory with --state",
+                error.message
+            ));
+            None
+        }
+    };
     Ok(VerifyOptions {
         trusted: TrustedKeys {
-            host: Some(host),
+            host,
             known: Vec::new(),
         },
     })
@@ -56,7 +75,7 @@ fn options(state: Option<&Path>) -> Result<VerifyOptions, ErrorBody> {
 
 fn verify(output: Output, args: &VerifyArgs) -> Result<ExitCode, ErrorBody> {
     let (bundle, path) = open(&args.of.bundle)?;
-    let mut verification = verify_bundle(&bundle, &options(args.of.state.as_deref())?);
+    let mut verification = verify_bundle(&bundle, &options(output, args.of.state.as_deref())?);
     verification.bundle_directory = path;
     if output.is_json() {
         output.document(&serde_json::to_value(&verification).unwrap_or_default());
@@ -102,9 +121,9 @@ fn apply_preflight(output: Output, args: &PreflightArgs) -> Result<ExitCode, Err
         .cloned()
         .collect();
     let (bundle, path) = open(&args.of.bundle)?;
-    let options = options(args.of.state.as_deref())?;
-    // Looking at somebody else's bundle is no apply: only a broken signature stops it.
-    let signatures = if args.of.state.is_some() {
+    let options = options(output, args.of.state.as_deref())?;
+    // A host without a key applies nothing: there only a broken signature stops the look.
+    let signatures = if options.trusted.host.is_some() {
         SignatureRule::Trusted
     } else {
         SignatureRule::Any

@@ -173,6 +173,7 @@ fn follow(
             (LiveReply::Exited(_), Some(error)) => LiveReply::Error { error },
             (reply, _) => reply,
         };
+        let hint = wp_codebox_policy::shell_hint(&args.argv);
         match &reply {
             LiveReply::Started { stdin, .. } => input.started(*stdin),
             LiveReply::StdinCredit { bytes } => {
@@ -194,13 +195,21 @@ fn follow(
         }
         match reply {
             LiveReply::Error { error } if output.is_json() => return Ok(error.code.exit_status()),
-            LiveReply::Error { error } => return Err(error),
+            LiveReply::Error { error } => {
+                return Err(hint.into_iter().fold(error, ErrorBody::hint));
+            }
             LiveReply::Output {
                 stream,
                 text,
                 base64,
             } if !output.is_json() => show(output, args, stream, text, base64),
-            LiveReply::Exited(end) => return Ok(status(output, &end)),
+            LiveReply::Exited(end) => {
+                let status = status(output, &end);
+                if let (Some(hint), false, false) = (hint, status == 0, output.is_json()) {
+                    output.note(&format!("hint: {hint}"));
+                }
+                return Ok(status);
+            }
             LiveReply::Started { .. }
             | LiveReply::StdinCredit { .. }
             | LiveReply::StdinClosed
