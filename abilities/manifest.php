@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => 'ee68338811535d53d7de361e02d07eee90018a99a9af1502665289a21845a48b',
+	'contract_digest' => '1428ed8095ac48e8901fd2f2edbc7e51aece030ed71aea657799b9f10e2a9d2f',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',

@@ -230,7 +230,113 @@ def without_disk_for_the_baseline_git_says_so_and_goes_on(bench):
     must("What was mounted" in seen(plain(bench, source, "git log", "--disk", "80M")), "control")
 
 
-CASES = [log_diff_and_blame_know_what_was_mounted, each_mount_has_a_repository_of_its_own,
+def git(directory, *arguments):
+    return subprocess.run(["git", "-c", "safe.directory=*", "-c", "user.name=x", "-c", "user.email=x@localhost", "-c", "commit.gpgsign=false", *arguments],
+                          cwd=directory, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}).stdout
+
+
+def of_its_owner(bench, source):
+    of = os.stat(bench.state)
+    for at, directories, files in os.walk(source):
+        for name in [at, *(os.path.join(at, name) for name in directories + files)]:
+            os.lchown(name, of.st_uid, of.st_gid)
+    return source
+
+
+def real(bench, name="real"):
+    """A repository with three commits, a packed part, a tag, a stash, and what nobody else may read in its settings."""
+    source = bench.source(name)
+    git(source, "init", "-q", "-b", "trunk")
+    for number in range(3):
+        with open(os.path.join(source, "lib/a.txt"), "a", encoding="utf-8") as file:
+            file.write(f"line {number}\n")
+        git(source, "add", "-A")
+        git(source, "commit", "-qm", f"change {number}")
+        if number == 1:
+            git(source, "tag", "v1")
+            git(source, "gc", "-q")
+    git(source, "remote", "add", "origin", f"https://{TOKEN}@example.org/x.git")
+    git(source, "config", "http.extraheader", TOKEN)
+    git(source, "config", "core.fsmonitor", f"/bin/{TOKEN}")
+    for path in ("FETCH_HEAD", "logs/HEAD", "hooks/post-checkout", "modules/x/config", "credentials"):
+        os.makedirs(os.path.dirname(os.path.join(source, ".git", path)), exist_ok=True)
+        with open(os.path.join(source, ".git", path), "a", encoding="utf-8") as file:
+            file.write(f"{TOKEN}\n")
+    return of_its_owner(bench, source)
+
+
+def history_shows_real_commits_and_no_credentials(bench):
+    ask = (f"git log --format=%s; git describe --tags; git branch; git status --porcelain; git fsck 2>&1 | grep -v dangling; grep -rl {TOKEN} . /run/codebox/git* && echo LEAKED; "
+           "git remote; echo x >> lib/a.txt; git blame -s lib/a.txt | wc -l; git commit -qam mine && git log --oneline | wc -l; "
+           "touch /run/codebox/git-objects/0/x || echo READONLY; git gc -q && git log --oneline | wc -l")
+    known = "change 2\nchange 1\nchange 0\nv1-1-g"
+    for way, view in VIEWS.items():
+        if way == "reduced":
+            continue
+        with shown(bench, way) as (where, _, run):
+            source = real(where)
+            if way == "copied":
+                os.chown(os.path.join(source, "lib", "a.txt"), 64_998, 64_998)
+            before = tree(source)
+            answer = run(source, ask, "--git", "history")
+            output = seen(answer)
+            must(output.startswith(known) and "* trunk\n" in output and output.endswith("\n7\n4\nREADONLY\n4\n"), f"{way}: {output!r}")
+            must("LEAKED" not in output and "origin" not in output and " M " not in output, f"{way}: {output!r}")
+            row = answer.result["mounts"][0]
+            must((row["view"], row["git"]) == (view, "history") and tree(source) == before, f"{way}: {row}")
+            must(changed(answer) == ["/workspace/plugin/lib/a.txt"] and left_out(answer) == [], f"{way}: {changed(answer)}")
+    # The control: the source has them.
+    must(len(subprocess.run(["grep", "-rl", TOKEN, source], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()) == 6, "control")
+
+
+def a_history_that_lies_elsewhere_is_refused(bench):
+    def changed_by(make):
+        source = real(bench, "elsewhere")
+        make(os.path.join(source, ".git"))
+        return of_its_owner(bench, source)
+
+    def write(path, text):
+        def make(directory):
+            os.makedirs(os.path.dirname(os.path.join(directory, path)), exist_ok=True)
+            with open(os.path.join(directory, path), "a", encoding="utf-8") as file:
+                file.write(text)
+        return make
+
+    def replaced(by):
+        def make(directory):
+            os.rename(directory, directory + "-real")
+            by(directory)
+        return make
+
+    def a_file(directory):
+        with open(directory, "w", encoding="utf-8") as file:
+            file.write(f"gitdir: {directory}-real\n")
+
+    def nothing(_):
+        pass
+
+    for make, why in ((write("objects/info/alternates", "/srv/other/objects\n"), "alternates"), (write("objects/pack/x.promisor", ""), "partial"),
+                      (write("commondir", "../other\n"), "commondir"),
+                      (write("config", "[extensions]\n\trefStorage = reftable\n"), "references"),
+                      (replaced(a_file), "no directory"), (replaced(lambda at: os.symlink(at + "-real", at)), "no directory"), (replaced(nothing), "not the root")):
+        source = changed_by(make)
+        answer = plain(bench, source, "true", "--git", "history").expect(1, "wp_codebox_git_unavailable")
+        must(why in answer.json["error"]["message"], f"{why}: {answer}")
+    # The control: as it was made, it is shown; so is one that has less of its history, with an index in two parts.
+    whole = changed_by(nothing)
+    must(seen(plain(bench, whole, "git log --format=%s | wc -l", "--git", "history")) == "3\n", "control")
+    # Git serves a clone of the caller's own files only.
+    own, shallow = (os.path.join(bench.directory, name) for name in ("own", "shallow"))
+    shutil.copytree(whole, own, symlinks=True)
+    git(own, "config", "--unset", "core.fsmonitor")
+    git(bench.directory, "clone", "-q", "--depth", "1", f"file://{own}", shallow)
+    git(shallow, "update-index", "--split-index")
+    output = seen(plain(bench, of_its_owner(bench, shallow), "git log --format=%s; git status --porcelain; git ls-files", "--git", "history"))
+    must(output == "change 2\nlib/a.txt\nplugin.php\n", output)
+
+
+CASES = [history_shows_real_commits_and_no_credentials, a_history_that_lies_elsewhere_is_refused,
+         log_diff_and_blame_know_what_was_mounted, each_mount_has_a_repository_of_its_own,
          a_repository_is_there_where_it_is_asked_for_or_the_source_is_a_work_tree, without_disk_for_the_baseline_git_says_so_and_goes_on,
          a_sources_own_git_is_in_no_guest, what_hides_git_cannot_be_undone,
          a_state_directory_that_takes_no_whiteouts_hides_it_by_a_copy, what_is_left_out_is_said_once]

@@ -13,7 +13,7 @@ mod settings;
 
 pub use browser::{BrowserPlan, browser_plan};
 pub use components::{PlannedComponent, PlannedComponents};
-pub use git::{PlannedGit, git_file};
+pub use git::{PlannedCommits, PlannedGit, git_file, git_objects};
 pub use paths::{MountPaths, mount_paths};
 pub use settings::{GuestEgress, egress_environment, environment, php_ini};
 

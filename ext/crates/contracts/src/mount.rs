@@ -104,6 +104,9 @@ pub enum GitChoice {
     Auto,
     /// One commit of what is mounted.
     Baseline,
+    /// The real commits, read-only below what the guest writes: everything that was ever
+    /// committed, without settings and hooks. For the operator at the shell only.
+    History,
     /// No repository.
     None,
 }
@@ -124,6 +127,8 @@ pub enum GitView {
     None,
     /// One commit of what is mounted, made when git is first used.
     Baseline,
+    /// The real commits.
+    History,
 }
 
 /// One mount as a caller writes it.

@@ -10,6 +10,8 @@ use wp_codebox_contracts::HostSource;
 const REPOSITORIES: &str = "/run/codebox/git";
 /// Directory of what was mounted, whatever the agent did since: a repository's first commit.
 const BASES: &str = "/run/codebox/git-base";
+/// Directory of real objects, read-only.
+const OBJECTS: &str = "/run/codebox/git-objects";
 /// The system's settings; `environment()` names it for a git that would read another file.
 pub(super) const SETTINGS: &str = "/etc/gitconfig";
 
@@ -18,8 +20,23 @@ pub(super) const SETTINGS: &str = "/etc/gitconfig";
 pub struct PlannedGit {
     /// Host directory with a repository without commits.
     pub repository: HostSource,
-    /// Host directories of what was mounted, topmost first.
-    pub base: Vec<HostSource>,
+    /// What its commits are made of.
+    pub commits: PlannedCommits,
+}
+
+/// What the commits of a repository are made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PlannedCommits {
+    /// Host directories of what was mounted, topmost first, for a commit that the guest makes.
+    Base(Vec<HostSource>),
+    /// Host directory with objects.
+    Objects(HostSource),
+}
+
+/// Where the objects of a mount's history lie in the guest.
+#[must_use]
+pub fn git_objects(index: usize) -> String {
+    format!("{OBJECTS}/{index}")
 }
 
 /// What `.git` of a mount contains.
@@ -43,7 +60,15 @@ pub(super) fn shown(builder: &mut Builder, mounts: &[PlannedMount]) -> Result<()
             let lowers = vec![git.repository.clone()];
             let place = path(&format!("{REPOSITORIES}/{}", mount.index))?;
             builder.overlay(lowers, place, None);
-            builder.merged(&git.base, path(&format!("{BASES}/{}", mount.index))?);
+            match &git.commits {
+                PlannedCommits::Base(base) => {
+                    builder.merged(base, path(&format!("{BASES}/{}", mount.index))?);
+                }
+                PlannedCommits::Objects(objects) => {
+                    let place = format!("{OBJECTS}/{}", mount.index);
+                    builder.bind_from(objects.clone(), &place)?;
+                }
+            }
         }
     }
     Ok(())

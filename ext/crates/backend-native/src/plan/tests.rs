@@ -327,7 +327,7 @@ fn a_repository_lies_on_the_scratch_beside_what_was_mounted() {
     with.lowers.insert(0, HostSource::of("/mask/3"));
     with.git = Some(PlannedGit {
         repository: HostSource::of("/git/3"),
-        base: with.lowers.clone(),
+        commits: PlannedCommits::Base(with.lowers.clone()),
     });
     let plan = plan(&[mount(0, "/workspace/other"), with]);
     let lines = lines(&plan);

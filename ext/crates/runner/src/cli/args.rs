@@ -227,7 +227,8 @@ pub(crate) struct GuestArgs {
     #[arg(long = "mount", value_name = "HOST:GUEST[:MODE]")]
     pub mounts: Vec<String>,
     /// Git repository of each mount in the guest. baseline: one commit of what is mounted; auto:
-    /// that where the directory lies in a work tree. The host's own .git is never shown.
+    /// that where the directory lies in a work tree; history: the real commits, all of them. The
+    /// host's own .git, its settings and hooks are never shown.
     #[arg(long, value_name = "MODE", value_enum, default_value_t)]
     pub git: GitMode,
     /// WordPress version the directory must have; `latest` takes what is there.
@@ -241,6 +242,7 @@ pub(crate) enum GitMode {
     #[default]
     Auto,
     Baseline,
+    History,
     None,
 }
 
@@ -249,6 +251,7 @@ impl From<GitMode> for GitChoice {
         match mode {
             GitMode::Auto => Self::Auto,
             GitMode::Baseline => Self::Baseline,
+            GitMode::History => Self::History,
             GitMode::None => Self::None,
         }
     }

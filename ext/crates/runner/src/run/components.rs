@@ -114,6 +114,7 @@ pub(super) fn open(
                     path,
                     shown: Shown::ByPath,
                     git: GitView::None,
+                    history: None,
                     left_out: Vec::new(),
                 },
             }),

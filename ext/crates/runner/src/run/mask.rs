@@ -40,7 +40,7 @@ pub(super) fn write(
 ) -> Result<Vec<HostSource>, ErrorBody> {
     let git_file = match mask.git {
         GitView::None => None,
-        GitView::Baseline => Some(git_file(index)),
+        GitView::Baseline | GitView::History => Some(git_file(index)),
     };
     if mask.hidden.is_empty() && git_file.is_none() {
         return Ok(Vec::new());

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use wp_codebox_artifacts::{
     CaptureLimits, ExcludeRules, LeftOut, Links, Omitted, TreeScan, copy_tree, scan_tree,
 };
-use wp_codebox_backend_native::GuestStore;
+use wp_codebox_backend_native::{GuestStore, PlannedCommits, PlannedGit};
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, GitView, HostSource, InodeId, IsolationLevel, MountAccess, MountView,
     Sha256Hex, StagedFile,
@@ -30,8 +30,8 @@ pub(crate) struct Materialised {
     pub lowers: Vec<HostSource>,
     /// What a change is measured against: the source, or its copy.
     pub baseline: OwnedFd,
-    /// Its repository in the guest, without commits.
-    pub git: Option<HostSource>,
+    /// Its repository in the guest.
+    pub git: Option<PlannedGit>,
     /// What the guest does not get of it, whatever its view.
     pub left_out: LeftOut,
     fingerprint: Sha256Hex,
@@ -55,7 +55,7 @@ pub(crate) struct Workshop<'a> {
 
 impl Workshop<'_> {
     /// A new directory for a copy, and its path for launchers.
-    fn directory(&self, name: &str) -> Result<(OwnedFd, PathBuf), std::io::Error> {
+    pub(super) fn directory(&self, name: &str) -> Result<(OwnedFd, PathBuf), std::io::Error> {
         if let Some(store) = self.store {
             let (directory, path) = store.directory(name)?;
             return Ok((directory, path.into()));
@@ -113,7 +113,7 @@ pub(crate) fn materialise(
         let source = pinned(&mount.path, &mount.source).map_err(|e| copy_failed(&mount, e))?;
         lowers.push(source);
         return Ok(Materialised {
-            git: git::write(&mount, git, workshop.run_dir, index)?,
+            git: git::write(&mount, git, (view, &lowers), workshop, index)?,
             left_out: with_made(left_out, &mut mount),
             mount,
             view,
@@ -137,7 +137,7 @@ pub(crate) fn materialise(
     lowers.push(pinned(&copy, &baseline).map_err(|e| copy_failed(&mount, e))?);
     Ok(Materialised {
         view: MountView::Copy,
-        git: git::write(&mount, git, workshop.run_dir, index)?,
+        git: git::write(&mount, git, (MountView::Copy, &lowers), workshop, index)?,
         left_out: with_made(left_out, &mut mount),
         lowers,
         baseline,
@@ -211,9 +211,10 @@ impl Materialised {
 
     /// Which repository the guest has of it.
     pub(crate) fn git_view(&self) -> GitView {
-        match self.git {
-            Some(_) => GitView::Baseline,
+        match self.git.as_ref().map(|git| &git.commits) {
             None => GitView::None,
+            Some(PlannedCommits::Base(_)) => GitView::Baseline,
+            Some(PlannedCommits::Objects(_)) => GitView::History,
         }
     }
 

@@ -3,10 +3,11 @@
 //! Each is named by the kernel once it is open, and judged by that name: no second look-up can
 //! differ.
 
-use super::{git, made};
+use super::git::{self, History};
+use super::made;
 use rustix::fs::{FileType, Mode, OFlags};
 use std::io::Read;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use wp_codebox_artifacts::Omitted;
 use wp_codebox_contracts::{
@@ -29,6 +30,8 @@ pub(crate) struct OpenMount {
     pub shown: Shown,
     /// The repository that it has where it can.
     pub git: GitView,
+    /// What it has of the source's own repository.
+    pub history: Option<History>,
     /// What was left out when it was made of another directory.
     pub left_out: Vec<Omitted>,
 }
@@ -69,8 +72,16 @@ pub(super) fn open_mount(
     // What is made of an archive or of text lies in no work tree.
     let tree = row.is_none_or(|row| matches!(row.from, MadeFrom::Copy { .. }));
     let git = git::wanted(mount, if tree { &path } else { Path::new("/") })?;
+    let history = match (git, row) {
+        (GitView::None | GitView::Baseline, _) => None,
+        (GitView::History, None) => Some(git::history(mount, source.as_fd())?),
+        (GitView::History, Some(_)) => {
+            return Err(git::unavailable(mount, "its directory is made for the run"));
+        }
+    };
     Ok(OpenMount {
         git,
+        history,
         request: mount.clone(),
         target,
         source,

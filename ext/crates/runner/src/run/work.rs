@@ -12,7 +12,7 @@ use super::{Setting, level, programs, workflow};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wp_codebox_artifacts::MountChanges;
-use wp_codebox_backend_native::{GuestEgress, NativeSpec, PlannedGit, PlannedMount};
+use wp_codebox_backend_native::{GuestEgress, NativeSpec, PlannedMount};
 use wp_codebox_contracts::{
     CheckReport, CheckStatus, ErrorBody, ErrorCode, HostSource, IsolationReport, RunRequest,
     SandboxAudit, TaskInput,
@@ -99,10 +99,7 @@ pub(super) fn spec(
                 target: guest.target.clone(),
                 access: guest.access,
                 view: mount.view,
-                git: mount.git.clone().map(|repository| PlannedGit {
-                    repository,
-                    base: mount.lowers.clone(),
-                }),
+                git: mount.git.clone(),
             })
         })
         .collect::<Result<Vec<_>, ErrorBody>>()?;

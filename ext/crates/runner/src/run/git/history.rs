@@ -1,0 +1,264 @@
+//! What a guest gets of a source's own repository when it asks for its history.
+//!
+//! Read by descriptor beneath the source, with the rights of its caller, and without git. An
+//! allow-list: what names no credential, program or other place. Settings are made anew from a few
+//! of the real ones, so that the working tree looks to git in the guest as it does to git outside.
+
+use super::CONFIG;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{Dir, FileType, Mode, OFlags, ResolveFlags, openat2};
+use rustix::io::Errno;
+use std::io::Read;
+
+/// Files of the repository's directory that are copied.
+const FILES: [&str; 6] = [
+    "HEAD",
+    "packed-refs",
+    "index",
+    "shallow",
+    "info/exclude",
+    "info/sparse-checkout",
+];
+/// Most references in files of their own.
+const REFERENCES: usize = 100_000;
+/// Bytes of all files together; an index of 500,000 files has a tenth of it.
+const BYTES: u64 = 512 * 1024 * 1024;
+/// Deepest directory of references.
+const DEPTH: usize = 32;
+/// Settings that are taken over when their value is one plain word.
+const TAKEN: [&str; 8] = [
+    "core.filemode",
+    "core.symlinks",
+    "core.ignorecase",
+    "core.autocrlf",
+    "core.eol",
+    "core.safecrlf",
+    "core.sparsecheckout",
+    "core.sparsecheckoutcone",
+];
+
+/// The files of a repository that a guest may have.
+#[derive(Debug)]
+pub(crate) struct History {
+    /// Path below the repository's directory, and contents.
+    pub files: Vec<(String, Vec<u8>)>,
+}
+
+/// Opens the objects of the repository at the root of a source.
+pub(in crate::run) fn objects(source: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+    directory(source, ".git/objects")
+}
+
+/// Reads what is copied. An error says why a guest cannot have this history, as the end of a
+/// sentence about it.
+pub(super) fn read(source: BorrowedFd<'_>) -> Result<History, String> {
+    let unreadable = |what: &str, e: Errno| format!("its {what} cannot be read: {e}");
+    let git = directory(source, ".git").map_err(|e| match e {
+        Errno::NOENT => "it is not the root of a work tree: mount the root".to_owned(),
+        Errno::NOTDIR | Errno::LOOP => {
+            "its .git is no directory, so its history lies elsewhere: mount the main work tree"
+                .to_owned()
+        }
+        e => unreadable(".git", e),
+    })?;
+    let mut left = BYTES;
+    let mut take = |path: &str| -> Result<Option<Vec<u8>>, String> {
+        let found = file(git.as_fd(), path, left).map_err(|e| unreadable(path, e))?;
+        left -= found.as_ref().map_or(0, |bytes| bytes.len() as u64);
+        Ok(found)
+    };
+    for elsewhere in [
+        "commondir",
+        "objects/info/alternates",
+        "objects/info/http-alternates",
+    ] {
+        if take(elsewhere)?.is_some_and(|bytes| !bytes.is_empty()) {
+            return Err(format!("{elsewhere} says that parts of it lie elsewhere"));
+        }
+    }
+    let settings = take("config")?.unwrap_or_default();
+    let settings = settings_of(&String::from_utf8_lossy(&settings))?;
+    let mut files = vec![("config".to_owned(), settings.into_bytes())];
+    for name in FILES {
+        if let Some(bytes) = take(name)? {
+            files.push((name.to_owned(), bytes));
+        }
+    }
+    if !files.iter().any(|(name, _)| name == "HEAD") {
+        return Err("it has no HEAD".to_owned());
+    }
+    // Parts of a split index, which it names by their digest.
+    let beside = names(git.as_fd()).map_err(|e| unreadable(".git", e))?;
+    for (name, _) in beside
+        .iter()
+        .filter(|(name, _)| name.starts_with("sharedindex."))
+    {
+        if let Some(bytes) = take(name)? {
+            files.push((name.clone(), bytes));
+        }
+    }
+    let packs = directory(git.as_fd(), "objects/pack");
+    let names = packs.and_then(|packs| names(packs.as_fd()));
+    let promised = |(name, _): &(String, FileType)| name.ends_with(".promisor");
+    if names.is_ok_and(|names| names.iter().any(promised)) {
+        return Err("it is a partial clone".to_owned());
+    }
+    references(git.as_fd(), "refs", 0, &mut take, &mut files)?;
+    Ok(History { files })
+}
+
+type Take<'a> = dyn FnMut(&str) -> Result<Option<Vec<u8>>, String> + 'a;
+
+fn references(
+    git: BorrowedFd<'_>,
+    at: &str,
+    depth: usize,
+    take: &mut Take<'_>,
+    files: &mut Vec<(String, Vec<u8>)>,
+) -> Result<(), String> {
+    let failed = |e: Errno| format!("its references cannot be read: {e}");
+    if depth > DEPTH || files.len() > REFERENCES {
+        return Err("it has too many references".to_owned());
+    }
+    let open = directory(git, at).map_err(failed)?;
+    for (name, kind) in names(open.as_fd()).map_err(failed)? {
+        let path = format!("{at}/{name}");
+        match kind {
+            FileType::Directory => references(git, &path, depth + 1, take, files)?,
+            FileType::RegularFile => {
+                if let Some(bytes) = take(&path)? {
+                    files.push((path, bytes));
+                }
+            }
+            // git reads a link there as the name of another reference; nothing makes them today.
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The settings of the guest's repository.
+fn settings_of(real: &str) -> Result<String, String> {
+    let mut text = CONFIG.to_owned();
+    let mut section = String::new();
+    for line in real.lines().map(str::trim) {
+        if let Some(rest) = line.strip_prefix('[') {
+            section = rest
+                .split(']')
+                .next()
+                .unwrap_or_default()
+                .trim()
+                .to_lowercase();
+            continue;
+        }
+        let Some((name, value)) = line.split_once('=') else {
+            continue;
+        };
+        let name = format!("{section}.{}", name.trim().to_lowercase());
+        let value = value.trim();
+        let plain = (1..=32).contains(&value.len())
+            && value
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+        match name.as_str() {
+            "extensions.objectformat" if value != "sha1" => {
+                return Err(format!("its objects have the format {value:?}"));
+            }
+            "extensions.refstorage" if value != "files" => {
+                return Err("its references are not files".to_owned());
+            }
+            "extensions.partialclone" => return Err("it is a partial clone".to_owned()),
+            name if TAKEN.contains(&name) && plain => {
+                let key = name.strip_prefix("core.").unwrap_or_default();
+                text.push_str(&format!("[core]\n\t{key} = {value}\n"));
+            }
+            _ => {}
+        }
+    }
+    Ok(text)
+}
+
+const BENEATH: ResolveFlags = ResolveFlags::BENEATH
+    .union(ResolveFlags::NO_SYMLINKS)
+    .union(ResolveFlags::NO_MAGICLINKS)
+    .union(ResolveFlags::NO_XDEV);
+
+fn directory(from: BorrowedFd<'_>, path: &str) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    openat2(from, path, flags, Mode::empty(), BENEATH)
+}
+
+/// A regular file of at most `most` bytes; none when there is none.
+fn file(from: BorrowedFd<'_>, path: &str, most: u64) -> Result<Option<Vec<u8>>, Errno> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let fd = match openat2(from, path, flags, Mode::empty(), BENEATH) {
+        Ok(fd) => fd,
+        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let stat = rustix::fs::fstat(&fd)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(Errno::INVAL);
+    }
+    let mut bytes = Vec::new();
+    let read = std::fs::File::from(fd)
+        .take(most + 1)
+        .read_to_end(&mut bytes);
+    read.map_err(|e| Errno::from_io_error(&e).unwrap_or(Errno::IO))?;
+    if bytes.len() as u64 > most {
+        return Err(Errno::FBIG);
+    }
+    Ok(Some(bytes))
+}
+
+/// Names that are UTF-8, and what they are.
+fn names(open: BorrowedFd<'_>) -> Result<Vec<(String, FileType)>, Errno> {
+    let mut all = Vec::new();
+    for row in Dir::read_from(open)? {
+        let row = row?;
+        let name = row.file_name();
+        let Ok(name) = name.to_str() else { continue };
+        if name == "." || name == ".." {
+            continue;
+        }
+        let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
+        let stat = rustix::fs::statat(open, name, flags)?;
+        all.push((name.to_owned(), FileType::from_raw_mode(stat.st_mode)));
+        if all.len() > REFERENCES {
+            return Err(Errno::OVERFLOW);
+        }
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_carry_no_credential_program_or_place() {
+        let real = "[core]\n\tautocrlf = input\n\thooksPath = /srv/hooks\n\tfsmonitor = evil\n\tworktree = ../x\n\
+                    \tfilemode = false # no\n[remote \"origin\"]\n\turl = https://token@example.org\n[http]\n\textraheader = secret\n\
+                    [include]\n\tpath = /etc/secret\n[core]\n\tsymlinks = false\n[filter \"x\"]\n\tsmudge = run\n";
+        let made = settings_of(real).unwrap();
+        assert!(made.contains("autocrlf = input") && made.contains("symlinks = false"));
+        for absent in [
+            "hooks",
+            "fsmonitor",
+            "worktree",
+            "token",
+            "secret",
+            "smudge",
+            "# no",
+        ] {
+            assert!(!made.contains(absent), "{absent}");
+        }
+        for refused in [
+            "[extensions]\nobjectFormat = sha256\n",
+            "[extensions]\nrefStorage = reftable\n",
+            "[extensions]\npartialClone = origin\n",
+        ] {
+            assert!(settings_of(refused).is_err(), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! The repository that a guest has of a mount: without commits until it is first used, or with
+//! the real ones.
+//!
+//! Written as plain files; no program of the host runs. Of the source's own repository enters
+//! nothing but what `history` reads.
+
+mod history;
+
+pub(in crate::run) use history::History;
+
+use super::materialise::{Workshop, open_dir, pinned};
+use super::sources::OpenMount;
+use std::fs;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use wp_codebox_artifacts::{CaptureLimits, ExcludeRules, Links, TreeError, copy_tree, scan_tree};
+use wp_codebox_backend_native::{PlannedCommits, PlannedGit, git_objects};
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, GitChoice, GitView, HostSource, IsolationLevel, MountRequest, MountView,
+};
+
+/// Where guests find git: below `/usr`, which they see as the host has it.
+const PROGRAMS: [&str; 2] = ["/usr/local/bin/git", "/usr/bin/git"];
+/// Settings of the repository. A checkout is never larger or other than its source: times and
+/// sizes alone say what changed, since the index is made of another view of the same files.
+const CONFIG: &str = "[core]
+\trepositoryformatversion = 0
+\tfilemode = true
+\tbare = false
+\tcheckStat = minimal
+\ttrustctime = false
+\tprotectNTFS = false
+\tprotectHFS = false
+[gc]
+\tauto = 0
+[maintenance]
+\tauto = false
+";
+/// Bytes stay bytes: no line ends, filters or large-file pointers.
+const ATTRIBUTES: &str = "* -text -eol -ident -filter -working-tree-encoding\n";
+
+/// Which repository a mount asks for, with the rights of its caller.
+pub(super) fn wanted(mount: &MountRequest, source: &Path) -> Result<GitView, ErrorBody> {
+    let has_git = || PROGRAMS.iter().any(|program| Path::new(program).exists());
+    let in_work_tree = || {
+        let mut above = source.ancestors();
+        above.any(|directory| directory.join(".git").symlink_metadata().is_ok())
+    };
+    match mount.git {
+        GitChoice::None => Ok(GitView::None),
+        GitChoice::Auto if in_work_tree() && has_git() => Ok(GitView::Baseline),
+        GitChoice::Auto => Ok(GitView::None),
+        GitChoice::Baseline if has_git() => Ok(GitView::Baseline),
+        GitChoice::History if has_git() => Ok(GitView::History),
+        GitChoice::Baseline | GitChoice::History => {
+            let error = unavailable(mount, "this host has no git below /usr");
+            Err(error.hint("install git on the host, or ask for --git none"))
+        }
+    }
+}
+
+/// The refusal of a repository that was asked for.
+pub(super) fn unavailable(mount: &MountRequest, why: &str) -> ErrorBody {
+    let target = mount.target.as_str();
+    let message =
+        format!("mount {target} cannot have the git repository that was asked for: {why}");
+    ErrorBody::new(ErrorCode::GitUnavailable, message).with("target", target)
+}
+
+/// Reads what a guest may have of the source's own repository, with the rights of its caller.
+pub(super) fn history(mount: &MountRequest, source: BorrowedFd<'_>) -> Result<History, ErrorBody> {
+    history::read(source).map_err(|why| {
+        unavailable(mount, &why).hint("--git baseline gives it one commit of what is mounted")
+    })
+}
+
+/// The objects of a source's own repository, as guests of this owner can be shown them.
+fn objects(
+    mount: &OpenMount,
+    view: MountView,
+    workshop: Workshop<'_>,
+    index: usize,
+) -> Result<HostSource, ErrorBody> {
+    let failed = |e: std::io::Error| unavailable(&mount.request, &format!("its objects: {e}"));
+    let wrong = |e: TreeError| unavailable(&mount.request, &format!("its objects: {e}"));
+    let open = history::objects(mount.source.as_fd()).map_err(|e| failed(e.into()))?;
+    let (rules, limits) = (ExcludeRules::default(), CaptureLimits::TREE);
+    let scan = scan_tree(open.as_fd(), &rules, &limits).map_err(wrong)?;
+    let owner = (workshop.owner.uid, workshop.owner.gid);
+    let owned = scan.owners.iter().all(|of| *of == owner);
+    if view != MountView::Copy && owned {
+        return pinned(&mount.path.join(".git/objects"), &open).map_err(failed);
+    }
+    let (to, path) = workshop
+        .directory(&format!("git-objects-{index}"))
+        .map_err(failed)?;
+    copy_tree(open.as_fd(), to.as_fd(), &rules, Links::Inside, &limits).map_err(wrong)?;
+    pinned(&path, &to).map_err(failed)
+}
+
+/// Which repository it gets at this level.
+pub(super) fn at_level(mount: &OpenMount, level: IsolationLevel) -> Result<GitView, ErrorBody> {
+    match (mount.git, level) {
+        (git, IsolationLevel::Full) => Ok(git),
+        (GitView::None, _) => Ok(GitView::None),
+        (GitView::Baseline | GitView::History, _) if mount.request.git.is_auto() => {
+            Ok(GitView::None)
+        }
+        (GitView::Baseline | GitView::History, _) => {
+            let message = format!(
+                "mount {} cannot have a git repository: only guests at level full have one",
+                mount.target
+            );
+            let error = ErrorBody::new(ErrorCode::IsolationUnavailable, message);
+            Err(error.hint("ask for --git none, or make level full possible"))
+        }
+    }
+}
+
+/// Writes the repository of one mount, shown as `view`, into the run's scratch. `lowers` is what
+/// is mounted.
+pub(super) fn write(
+    mount: &OpenMount,
+    git: GitView,
+    (view, lowers): (MountView, &[HostSource]),
+    workshop: Workshop<'_>,
+    index: usize,
+) -> Result<Option<PlannedGit>, ErrorBody> {
+    if git == GitView::None {
+        return Ok(None);
+    }
+    let failed = |e: std::io::Error| {
+        let message = format!(
+            "mount {}: its git repository cannot be made: {e}",
+            mount.target
+        );
+        ErrorBody::new(ErrorCode::SandboxStartFailed, message)
+    };
+    let scratch = workshop.run_dir.scratch(&format!("git-{index}"));
+    let path = scratch.map_err(|e| e.body())?;
+    let commits = match &mount.history {
+        None => {
+            skeleton(&path, &mount.request.exclude).map_err(failed)?;
+            PlannedCommits::Base(lowers.to_vec())
+        }
+        Some(history) => {
+            real(&path, history, index).map_err(failed)?;
+            PlannedCommits::Objects(objects(mount, view, workshop, index)?)
+        }
+    };
+    let source = open_dir(&path).and_then(|open| pinned(&path, &open));
+    Ok(Some(PlannedGit {
+        repository: source.map_err(failed)?,
+        commits,
+    }))
+}
+
+/// The repository of a history: its files, and where its objects lie in the guest.
+fn real(path: &Path, history: &History, index: usize) -> std::io::Result<()> {
+    let alternates = format!("{}\n", git_objects(index));
+    let own = [("objects/info/alternates", alternates.as_bytes())];
+    let files = history
+        .files
+        .iter()
+        .map(|(name, bytes)| (name.as_str(), &bytes[..]));
+    for (name, bytes) in files.chain(own) {
+        let file = path.join(name);
+        if let Some(directory) = file.parent() {
+            fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o755)
+                .create(directory)?;
+        }
+        fs::write(file, bytes)?;
+    }
+    for directory in ["objects/pack", "refs/heads"] {
+        let mut builder = fs::DirBuilder::new();
+        builder
+            .recursive(true)
+            .mode(0o755)
+            .create(path.join(directory))?;
+    }
+    Ok(())
+}
+
+fn skeleton(path: &Path, exclude: &[String]) -> std::io::Result<()> {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let date = now.map_or(0, |now| now.as_secs());
+    for directory in ["objects/pack", "refs/heads", "info"] {
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true).mode(0o755);
+        builder.create(path.join(directory))?;
+    }
+    let files: [(&str, String); 5] = [
+        ("HEAD", "ref: refs/heads/main\n".to_owned()),
+        ("config", CONFIG.to_owned()),
+        ("info/attributes", ATTRIBUTES.to_owned()),
+        (
+            "info/exclude",
+            exclude.iter().map(|name| pattern(name)).collect(),
+        ),
+        // The date of the commit: each guest of the run makes the same one.
+        ("codebox-pending", format!("{date}\n")),
+    ];
+    for (name, text) in files {
+        let file: PathBuf = path.join(name);
+        fs::write(file, text)?;
+    }
+    Ok(())
+}
+
+/// A line that excludes exactly this name at every depth. A line end cannot be written there, and
+/// such a name is only not excluded.
+fn pattern(name: &str) -> String {
+    if name.contains('\n') {
+        return String::new();
+    }
+    let mut line = String::from("**/");
+    for char in name.chars() {
+        if matches!(char, '*' | '?' | '[' | ']' | '\\' | ' ' | '#' | '!') {
+            line.push('\\');
+        }
+        line.push(char);
+    }
+    line.push('\n');
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn excluded_names_are_patterns_of_themselves_alone() {
+        for (name, line) in [
+            ("vendor", "**/vendor\n"),
+            ("a*[b] ", "**/a\\*\\[b\\]\\ \n"),
+            ("!x", "**/\\!x\n"),
+            ("two\nlines", ""),
+        ] {
+            assert_eq!(pattern(name), line);
+        }
+    }
+}
