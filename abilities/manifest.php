@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '1428ed8095ac48e8901fd2f2edbc7e51aece030ed71aea657799b9f10e2a9d2f',
+	'contract_digest' => 'f9f5a05f8ac7803181c1dc6b1bd20ffd115b5a2c759504ae0ccf80806bb01feb',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',

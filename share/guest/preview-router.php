@@ -8,7 +8,8 @@
  *
  * WordPress takes the visitor's origin for its own address, whatever its database says: it comes
  * in the header `X-Codebox-Origin` from the program in front, else it is `http://` and the
- * request's host. `/.codebox/ready` without that header answers whether this is the server.
+ * request's host. `/.codebox/ready` without that header answers whether this is the server;
+ * `/.codebox/login` with the header `X-Codebox-Login` signs in. No visitor can send either header.
  *
  * @package WPCodebox
  */
@@ -24,6 +25,13 @@ $codebox_site = new Site( rtrim( dirname( __DIR__, 3 ), '/' ) . '/wordpress' );
 if ( $codebox_site->is_probe() ) {
 	header( 'Content-Type: text/plain' );
 	echo (string) getenv( 'CODEBOX_SITE_NONCE' );
+	return true;
+}
+
+if ( $codebox_site->is_login() ) {
+	unset( $codebox_site );
+	// In the global scope, which is WordPress's.
+	require __DIR__ . '/preview/login.php';
 	return true;
 }
 

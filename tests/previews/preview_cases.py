@@ -127,6 +127,37 @@ def a_rest_client_that_overrides_the_method_deletes(bench):
     must(trashed["status"] == "trash", json.dumps(trashed)[:600])
 
 
+def a_login_link_opens_the_admin_area_once(bench):
+    held = shared(bench)
+    port, origin = held.port, f"http://127.0.0.1:{held.port}"
+    command = ["sandbox", "preview", held.run_id(), "--site", bench.site, "--state", bench.state, "--json"]
+    link = lambda *user: bench.call(*command, *user).expect(0).json["loginUrl"]  # noqa: E731
+    must("loginUrl" not in bench.call(*command).expect(0).json, "a login that nobody asked for")
+    replaced, first = link("--login"), link("--login")
+    path = first.removeprefix(origin)
+    must(path.startswith("/?preview_login="), first)
+    must(forced(ask(port, path, "HEAD")).status == 405, "a HEAD used it up")
+    must(forced(ask(port, replaced.removeprefix(origin))).status == 403, "a link that was replaced")
+    done = forced(ask(port, path))
+    must(done.status == 302 and done.header("location") == [f"{origin}/wp-admin/"], str(done))
+    cookies = "; ".join(c.split(";")[0] for c in done.header("set-cookie"))
+    inside = forced(ask(port, "/wp-admin/users.php", headers={"Cookie": cookies}))
+    must(inside.status == 200 and b"wp-admin-bar" in inside.body, str(inside))
+    again = forced(ask(port, path))
+    must(again.status == 403 and b"signs in once" in again.body and not again.header("set-cookie"), str(again))
+    nobody = forced(ask(port, link("--login=nobody-of-this-name").removeprefix(origin)))
+    must(nobody.status == 404 and not nobody.header("set-cookie"), str(nobody))
+
+
+def a_visitor_cannot_ask_for_the_login_itself(bench):
+    port = shared(bench).port
+    for headers in ({}, {"X-Codebox-Login": ""}, {"X-Codebox-Login": "admin"}, {"x_codebox_login": "admin"}, {"x.codebox.login": "admin"}):
+        page = forced(ask(port, "/.codebox/login", headers=headers))
+        must(page.status == 404 and not [c for c in page.header("set-cookie") if "logged_in" in c], f"{headers}: {page}")
+    for key in ("", "0" * 64, "x"):
+        must(forced(ask(port, f"/?preview_login={key}")).status == 403, f"the key {key!r}")
+
+
 def _login_name(bench):
     held = shared(bench)
     answer = bench.call("runs", "events", held.run_id(), "--state", bench.state, "--site", bench.site, "--json")
@@ -263,6 +294,8 @@ CASES = [
     a_site_is_served_as_by_a_web_server,
     a_visitor_logs_in,
     a_rest_client_that_overrides_the_method_deletes,
+    a_login_link_opens_the_admin_area_once,
+    a_visitor_cannot_ask_for_the_login_itself,
     names_of_hidden_files_that_are_not_there_are_wordpresss,
     nobody_else_is_answered,
     a_fixed_port_that_is_taken_stops_a_run_at_once,

@@ -139,7 +139,10 @@ def a_detached_preview_prints_its_link(bench):
                 must(refused.code == 401, str(refused))
         finally:
             bench.call("runs", "cancel", run, "--site", bench.site, "--state", bench.state, "--json").expect(0)
-    answer = bench.call("boot", *place, *mount, "--hold", "2m", *preview, "--json").expect(0)
+    answer = bench.call("boot", *place, *mount, "--hold", "2m", *preview, "--preview-login", "--json").expect(0)
+    visitor = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+    with visitor.open(answer.json["preview"]["loginUrl"], timeout=60) as page:
+        must(page.url.endswith("/wp-admin/") and b"wp-admin-bar" in page.read(), f"signed in to {page.url}")
     bench.call("runs", "cancel", answer.json["id"], "--site", bench.site, "--state", bench.state, "--json").expect(0)
     told = answer.json["preview"]
     must(told["status"] == "open" and told["accessUrl"].startswith(told["url"] + "/?"), str(answer))

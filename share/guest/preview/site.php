@@ -68,6 +68,18 @@ final class Site {
 	}
 
 	/**
+	 * Whether the program in front asks to sign its visitor in; prepares the environment for it.
+	 */
+	public function is_login(): bool {
+		if ( '/.codebox/login' !== ( $_SERVER['REQUEST_URI'] ?? '' ) || ! isset( $_SERVER['HTTP_X_CODEBOX_LOGIN'] ) ) {
+			return false;
+		}
+		$this->set_origin();
+		$this->script( 'index.php', '' );
+		return true;
+	}
+
+	/**
 	 * Answers the request, or prepares the environment for the script that does.
 	 *
 	 * @return string|null The script; none when the request is answered.

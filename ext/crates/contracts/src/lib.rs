@@ -60,9 +60,9 @@ pub use isolation::{AxisReport, Enforcement, IsolationAxis, IsolationLevel, Isol
 pub use limits::{FIXED_LIMITS, FixedLimits, LimitError, Limits, LimitsRequest};
 pub use live::{
     Disconnect, EventProjection, EventsRequest, Follow, Hold, HoldEnd, LIVE_PROTOCOL, LiveCall,
-    LiveEnd, LiveExec, LiveInput, LiveReply, LiveRequest, MAX_LIVE_LINE, PreviewRequest,
-    SandboxIdentity, SandboxScope, SandboxSnapshot, SnapshotLayer, SnapshotMount, SnapshotRequest,
-    SnapshotTemplate, StdinFlow, SyncIn, SyncOut, TerminalSize,
+    LiveEnd, LiveExec, LiveInput, LiveReply, LiveRequest, MAX_LIVE_LINE, PreviewLogin,
+    PreviewRequest, SandboxIdentity, SandboxScope, SandboxSnapshot, SnapshotLayer, SnapshotMount,
+    SnapshotRequest, SnapshotTemplate, StdinFlow, SyncIn, SyncOut, TerminalSize,
 };
 pub use mount::{
     GitChoice, GitView, GuestPath, InvalidGuestPath, LeftOutEntry, LeftOutReport, MountAccess,

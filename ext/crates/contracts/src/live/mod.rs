@@ -15,7 +15,7 @@ pub use hold::{Hold, HoldEnd, SandboxIdentity, SandboxScope};
 pub use reply::{LiveEnd, LiveReply};
 pub use request::{
     Disconnect, EventProjection, EventsRequest, Follow, LiveCall, LiveExec, LiveInput, LiveRequest,
-    PreviewRequest, SnapshotRequest, StdinFlow, SyncIn, SyncOut, TerminalSize,
+    PreviewLogin, PreviewRequest, SnapshotRequest, StdinFlow, SyncIn, SyncOut, TerminalSize,
 };
 pub use snapshot::{SandboxSnapshot, SnapshotLayer, SnapshotMount, SnapshotTemplate};
 

@@ -270,4 +270,20 @@ pub struct PreviewRequest {
     /// Milliseconds until it closes; absent: with the sandbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
+    /// Offers a link that signs its first visitor in; one that was offered before and not used
+    /// is void.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub login: Option<PreviewLogin>,
+}
+
+/// A link that signs one visitor of a preview in.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PreviewLogin {
+    /// What the link carries, like `token`; absent: random. It is kept in memory only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Login name of a user of the guest's site; absent: its first administrator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
 }

@@ -64,6 +64,9 @@ pub(crate) fn boot(output: &Output, args: &BootArgs) -> ExitCode {
             preview::announce(*output, &request, event);
             if let Some(link) = preview::link(&request, event) {
                 let mut record = event.data.clone();
+                if let Some(login) = preview::login(&request, &link) {
+                    record.insert("loginUrl".to_owned(), json!(login));
+                }
                 record.insert("accessUrl".to_owned(), json!(link));
                 shown = Some(record);
             }

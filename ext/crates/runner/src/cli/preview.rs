@@ -5,7 +5,7 @@ use super::output::Output;
 use clap::Args;
 use serde_json::Value;
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, EventType, Hold, LifecycleEvent, PreviewRequest, RunRequest,
+    ErrorBody, ErrorCode, EventType, Hold, LifecycleEvent, PreviewLogin, PreviewRequest, RunRequest,
 };
 
 /// Longest hold unless the host allows more, seconds.
@@ -40,6 +40,11 @@ pub(crate) struct PreviewArgs {
     /// Let nobody look without the token in the printed link, on 127.0.0.1 either.
     #[arg(long, requires = "preview_time")]
     pub preview_token: bool,
+    /// Print a link, too, that signs its first visitor in to wp-admin: as USER, or as the first
+    /// administrator of the guest's site.
+    #[arg(long, value_name = "USER", num_args = 0..=1, require_equals = true,
+        default_missing_value = "", requires = "preview_time")]
+    pub preview_login: Option<String>,
 }
 
 /// Puts the preview that was asked for into a request.
@@ -65,6 +70,13 @@ pub(crate) fn hold(args: &PreviewArgs, request: &mut RunRequest) -> Result<(), E
         public_url: args.preview_public_url.clone(),
         token,
         ttl_ms: None,
+        login: match &args.preview_login {
+            None => None,
+            Some(user) => Some(PreviewLogin {
+                key: Some(crate::preview::Token::random()?.reveal().to_owned()),
+                user: Some(user.clone()).filter(|user| !user.is_empty()),
+            }),
+        },
     };
     match &mut request.hold {
         // It is held for longer anyway: the preview has its own time.
@@ -142,6 +154,17 @@ pub(crate) fn link(request: &RunRequest, event: &LifecycleEvent) -> Option<Strin
     })
 }
 
+/// The link that signs one visitor in, when one was asked for.
+pub(crate) fn login(request: &RunRequest, link: &str) -> Option<String> {
+    let preview = request.hold.as_ref()?.preview.as_ref()?;
+    let key = preview.login.as_ref()?.key.as_ref()?;
+    let joint = if link.contains('?') { '&' } else { '?' };
+    Some(format!(
+        "{link}{joint}{}={key}",
+        crate::preview::LOGIN_PARAMETER
+    ))
+}
+
 /// Whether the run will have a preview.
 pub(crate) fn expected(request: &RunRequest) -> bool {
     let hold = request.hold.as_ref();
@@ -166,6 +189,9 @@ pub(crate) fn announce(output: Output, request: &RunRequest, event: &LifecycleEv
             "preview {link} until {}",
             until.unwrap_or_default()
         ));
+        if let Some(login) = login(request, &link) {
+            output.note(&format!("login, works once: {login}"));
+        }
     } else if let Some((status @ ("closed" | "expired"), url)) = of_preview(event) {
         output.note(&format!("preview {url}/ {status}"));
     }

@@ -6,7 +6,7 @@ use super::forwarder::{Asked, Doorway, ForwarderLimits};
 use super::headers;
 use super::origin::{Hosts, Origin};
 use super::tally::Tally;
-use super::token::{PARAMETER, Token};
+use super::token::{LOGIN_PARAMETER, Logins, PARAMETER, Token};
 use crate::relay::{Connection, Fair};
 use http_body_util::{BodyExt, Empty};
 use hyper::body::{Body, Incoming};
@@ -28,6 +28,7 @@ pub(super) struct Shared {
     pub tally: Arc<Tally>,
     pub limits: ForwarderLimits,
     pub doorway: Arc<dyn Doorway>,
+    pub logins: Logins,
     /// Room for requests in the guest: from their beginning to the end of their answers.
     pub rooms: Arc<Semaphore>,
 }
@@ -38,6 +39,7 @@ enum Refusal {
     Malformed,
     TokenNeeded,
     TokenWrong,
+    LoginUsed,
     ServiceWorker,
     Method,
     TooLarge,
@@ -54,7 +56,7 @@ impl Refusal {
         match self {
             Self::Malformed => StatusCode::BAD_REQUEST,
             Self::TokenNeeded => StatusCode::UNAUTHORIZED,
-            Self::TokenWrong | Self::ServiceWorker => StatusCode::FORBIDDEN,
+            Self::TokenWrong | Self::LoginUsed | Self::ServiceWorker => StatusCode::FORBIDDEN,
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::OtherHost => StatusCode::MISDIRECTED_REQUEST,
@@ -72,6 +74,9 @@ impl Refusal {
                 "This preview needs its access token: open the link that came with it.\n"
             }
             Self::TokenWrong => "This is not the access token of this preview.\n",
+            Self::LoginUsed => {
+                "This link signs in once, and it was used or replaced: ask for another.\n"
+            }
             Self::ServiceWorker => "A preview has no service workers.\n",
             Self::Method => "This method is not carried.\n",
             Self::TooLarge => "This request is too large for a preview.\n",
@@ -90,6 +95,7 @@ impl Refusal {
             Self::Malformed
             | Self::TokenNeeded
             | Self::TokenWrong
+            | Self::LoginUsed
             | Self::ServiceWorker
             | Self::Method
             | Self::TooLarge
@@ -105,6 +111,8 @@ enum Judged {
     Carry(Origin),
     /// One that brought the token: from now on its cookie does.
     Exchange(Origin, Token),
+    /// One that signs in as this user; an empty name is the first administrator.
+    Login(Origin, String),
 }
 
 impl Shared {
@@ -115,7 +123,8 @@ impl Shared {
         arrived: SocketAddr,
     ) -> Result<Response<Carried>, Infallible> {
         let answer = match self.judge(&request, arrived) {
-            Ok(Judged::Carry(origin)) => self.carry(request, &origin).await,
+            Ok(Judged::Carry(origin)) => self.carry(request, &origin, None).await,
+            Ok(Judged::Login(origin, user)) => self.carry(request, &origin, Some(&user)).await,
             Ok(Judged::Exchange(origin, token)) => self.exchange(request.uri(), &origin, &token),
             Err(refusal) => Err(refusal),
         };
@@ -151,7 +160,7 @@ impl Shared {
             return Err(Refusal::Malformed);
         }
         if let Some(token) = &self.token {
-            match brought(uri) {
+            match parameter(uri, PARAMETER) {
                 Some(brought) if !token.is(&brought) => return Err(Refusal::TokenWrong),
                 Some(_) if matches!(*request.method(), Method::GET | Method::HEAD) => {
                     return Ok(Judged::Exchange(origin, token.clone()));
@@ -164,6 +173,14 @@ impl Shared {
         }
         if headers::is_service_worker(headers) {
             return Err(Refusal::ServiceWorker);
+        }
+        if let Some(key) = parameter(uri, LOGIN_PARAMETER) {
+            // A HEAD, as previews of links send it, uses nothing up.
+            if request.method() != Method::GET {
+                return Err(Refusal::Method);
+            }
+            let user = self.logins.take(&key).ok_or(Refusal::LoginUsed)?;
+            return Ok(Judged::Login(origin, user));
         }
         if request.body().size_hint().lower() > self.limits.request_bytes {
             return Err(Refusal::TooLarge);
@@ -194,9 +211,13 @@ impl Shared {
         &self,
         request: Request<Incoming>,
         origin: &Origin,
+        login: Option<&str>,
     ) -> Result<Response<Carried>, Refusal> {
         let limits = &self.limits;
-        let outgoing = self.outgoing(request, origin)?;
+        let mut outgoing = self.outgoing(request, origin)?;
+        if let Some(user) = login {
+            headers::sign_in(&mut outgoing, user).ok_or(Refusal::Malformed)?;
+        }
         let waiting = Arc::clone(&self.rooms).acquire_owned();
         let room = timeout(limits.door_timeout, waiting)
             .await
@@ -299,13 +320,13 @@ impl Shared {
     }
 }
 
-fn is_token(pair: &str) -> bool {
-    pair.split('=').next() == Some(PARAMETER)
+fn is(pair: &str, name: &str) -> bool {
+    pair.split('=').next() == Some(name)
 }
 
-/// The token that a request brings in its query.
-fn brought(uri: &Uri) -> Option<String> {
-    let pair = uri.query()?.split('&').find(|pair| is_token(pair))?;
+/// The token or key that a request brings in its query.
+fn parameter(uri: &Uri, name: &str) -> Option<String> {
+    let pair = uri.query()?.split('&').find(|pair| is(pair, name))?;
     Some(
         pair.split_once('=')
             .map_or("", |(_, value)| value)
@@ -319,7 +340,7 @@ fn without_token(uri: &Uri) -> String {
         .query()
         .into_iter()
         .flat_map(|query| query.split('&'))
-        .filter(|pair| !is_token(pair))
+        .filter(|pair| !is(pair, PARAMETER))
         .collect();
     let kept = kept.join("&");
     match uri.query() {
@@ -347,7 +368,7 @@ mod unit {
             ),
         ] {
             let uri: Uri = given.parse().unwrap();
-            assert_eq!(brought(&uri).as_deref(), token, "{given}");
+            assert_eq!(parameter(&uri, PARAMETER).as_deref(), token, "{given}");
             assert_eq!(without_token(&uri), rest, "{given}");
         }
     }

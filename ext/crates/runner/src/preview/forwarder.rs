@@ -5,7 +5,7 @@ use super::exchange::Shared;
 use super::origin::{Hosts, Origin};
 use super::patience::Patience;
 use super::tally::{Counts, Tally};
-use super::token::Token;
+use super::token::{Logins, Token};
 use crate::relay::EVENT_INTERVAL;
 use crate::used_up;
 use hyper::server::conn::http1;
@@ -98,6 +98,8 @@ pub(crate) struct ForwarderConfig {
     pub until: Instant,
     pub doorway: Arc<dyn Doorway>,
     pub limits: ForwarderLimits,
+    /// The link that signs a visitor in, where there is one.
+    pub logins: Logins,
 }
 
 /// A forwarder that serves, on a thread of its own. Dropped, it closes.
@@ -138,6 +140,7 @@ impl Forwarder {
             tally: Arc::clone(&tally),
             limits: config.limits,
             doorway: config.doorway,
+            logins: config.logins,
             rooms: Arc::new(Semaphore::new(config.limits.requests)),
         });
         let expired = Arc::new(AtomicBool::new(false));

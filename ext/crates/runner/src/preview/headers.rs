@@ -19,6 +19,7 @@ use super::cookies::Cookies;
 use super::origin::Origin;
 use crate::egress::end_to_end;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Request, Uri};
 
 /// See the head of this module.
 const POLICY: &str = "sandbox allow-scripts allow-forms allow-same-origin; \
@@ -101,6 +102,7 @@ const FORGED: &[&str] = &[
     "forwarded",
     "true-client-ip",
     "x-client-ip",
+    "x-codebox-login",
     "x-codebox-origin",
     "x-original-uri",
     "x-original-url",
@@ -145,8 +147,28 @@ fn is_one_of(name: &HeaderName, names: &[&str], families: &[&str]) -> bool {
     names.contains(&name) || families.iter().any(|family| name.starts_with(family))
 }
 
+/// Whether PHP cannot take the name for another: in `$_SERVER` hyphens, dots and underscores are
+/// alike, so `X_Forwarded_For` would be `X-Forwarded-For`. nginx drops such names, too.
+fn is_plain(name: &HeaderName) -> bool {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
+    name.as_str().bytes().all(plain)
+}
+
 /// How the guest learns which address its visitor used.
 const ORIGIN: &str = "x-codebox-origin";
+
+/// How the guest learns whom to sign in.
+const LOGIN: &str = "x-codebox-login";
+/// Where the guest's router signs in.
+const LOGIN_PATH: &str = "/.codebox/login";
+
+/// Makes a request one that signs in as this user.
+pub(super) fn sign_in<B>(request: &mut Request<B>, user: &str) -> Option<()> {
+    *request.uri_mut() = Uri::from_static(LOGIN_PATH);
+    let user = HeaderValue::from_bytes(user.as_bytes()).ok()?;
+    request.headers_mut().insert(LOGIN, user);
+    Some(())
+}
 
 /// Whether the request fetches the script of a service worker.
 pub(super) fn is_service_worker(headers: &HeaderMap) -> bool {
@@ -165,7 +187,7 @@ pub(super) fn for_guest(
     let mut kept = end_to_end(headers);
     let forged: Vec<HeaderName> = kept
         .keys()
-        .filter(|name| is_one_of(name, FORGED, FORGED_FAMILIES))
+        .filter(|name| !is_plain(name) || is_one_of(name, FORGED, FORGED_FAMILIES))
         .cloned()
         .collect();
     for name in forged {
@@ -360,6 +382,10 @@ mod unit {
     fn a_visitor_cannot_say_where_it_came_from() {
         let mut said = HeaderMap::new();
         for (name, value) in [
+            ("x-codebox-login", "admin"),
+            ("x_codebox_login", "admin"),
+            ("x.codebox.login", "admin"),
+            ("x_forwarded_host", "evil.example"),
             ("x-codebox-origin", "https://evil.example"),
             ("x-forwarded-host", "evil.example"),
             ("forwarded", "host=evil.example"),

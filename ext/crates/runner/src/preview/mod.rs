@@ -28,4 +28,4 @@ pub(crate) use forwarder::{Doorway, Forwarder, ForwarderConfig, ForwarderLimits,
 pub(crate) use listener::{Place, Reservation};
 pub(crate) use origin::Origin;
 pub(crate) use tally::Counts;
-pub(crate) use token::{PARAMETER, Token};
+pub(crate) use token::{LOGIN_PARAMETER, Logins, PARAMETER, Token};

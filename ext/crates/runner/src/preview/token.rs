@@ -2,6 +2,7 @@
 
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use zeroize::Zeroizing;
 
@@ -66,9 +67,42 @@ impl Token {
     }
 }
 
+/// The query parameter of a link that signs its visitor in.
+pub(crate) const LOGIN_PARAMETER: &str = "preview_login";
+
+/// The one link that signs a visitor in, until it was used.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Logins(Arc<Mutex<Option<(Token, String)>>>);
+
+impl Logins {
+    /// Offers a link for this user; the one before is void.
+    pub(crate) fn offer(&self, key: Token, user: String) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((key, user));
+    }
+
+    /// The user whom this key signs in. It does so once.
+    pub(super) fn take(&self, key: &str) -> Option<String> {
+        let mut offered = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, user) = offered.take_if(|(own, _)| own.is(key))?;
+        Some(user)
+    }
+}
+
 #[cfg(test)]
 mod unit {
     use super::*;
+
+    #[test]
+    fn a_login_is_good_once_and_only_the_last_one_offered() {
+        let key = |text| Token::given(text).unwrap();
+        let logins = Logins::default();
+        assert_eq!(logins.take("aaaaaaaaaaaaaaaa"), None);
+        logins.offer(key("aaaaaaaaaaaaaaaa"), "one".to_owned());
+        logins.offer(key("bbbbbbbbbbbbbbbb"), "two".to_owned());
+        assert_eq!(logins.take("aaaaaaaaaaaaaaaa"), None);
+        assert_eq!(logins.take("bbbbbbbbbbbbbbbb").as_deref(), Some("two"));
+        assert_eq!(logins.take("bbbbbbbbbbbbbbbb"), None);
+    }
 
     #[test]
     fn only_the_same_token_is_it() {

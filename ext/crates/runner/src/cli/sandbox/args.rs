@@ -23,6 +23,8 @@ pub(crate) enum SandboxCommand {
     Recreate(OneArgs),
     /// End a sandbox; its bundle is written. Ending it again changes nothing.
     Destroy(OneArgs),
+    /// Open the preview of a held sandbox, or show the one that is open.
+    Preview(PreviewArgs),
     /// List snapshots, oldest first.
     Snapshots(SnapshotsArgs),
     /// Remove a snapshot. Removing it again changes nothing.
@@ -221,6 +223,27 @@ pub(crate) struct RemoveSnapshotArgs {
     /// Only one of this sandbox's.
     #[arg(long, value_name = "SANDBOX")]
     pub of: Option<String>,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+/// Arguments of `sandbox preview`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wp-codebox sandbox preview run_1f
+  wp-codebox sandbox preview run_1f --login
+  wp-codebox sandbox preview run_1f --login=editor --json
+
+Exit status: 0; 1 when there is no such sandbox, it has ended or the preview cannot be opened.")]
+pub(crate) struct PreviewArgs {
+    /// Id of the sandbox or of a run that is held, or a prefix that only it has.
+    #[arg(value_name = "SANDBOX")]
+    pub sandbox: String,
+    /// Also make a link that signs its first visitor in to wp-admin: as USER, or as the first
+    /// administrator. It takes the place of one that was not used.
+    #[arg(long, value_name = "USER", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub login: Option<String>,
     #[command(flatten)]
     pub place: PlaceArgs,
 }

@@ -17,14 +17,14 @@ use super::output::Output;
 use super::supervisor::Spawned;
 use super::{Settings, duration};
 use crate::control::{self, Patience};
-use args::{ExtendArgs, ListArgs, OneArgs, PlaceArgs, RestoreArgs, SnapshotArgs};
+use args::{ExtendArgs, ListArgs, OneArgs, PlaceArgs, PreviewArgs, RestoreArgs, SnapshotArgs};
 use seed::Seed;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
-    CancelWish, ErrorBody, ErrorCode, LiveRequest, RunMode, RunStatus, SiteId, SnapshotRequest,
-    schema_id,
+    CancelWish, ErrorBody, ErrorCode, LiveRequest, PreviewLogin, PreviewRequest, RunMode,
+    RunStatus, SiteId, SnapshotRequest, schema_id,
 };
 use wp_codebox_runtime::{
     FoundRun, ListFilter, OpenSnapshot, RegistryError, Shelf, SnapshotOf, StateDir, StatusFilter,
@@ -47,6 +47,7 @@ pub(crate) fn main(output: &Output, command: &SandboxCommand) -> ExitCode {
         SandboxCommand::Restore(args) => ("sandbox restore", restore(args)),
         SandboxCommand::Recreate(args) => ("sandbox recreate", recreate(args)),
         SandboxCommand::Destroy(args) => ("sandbox destroy", destroy(args)),
+        SandboxCommand::Preview(args) => ("sandbox preview", preview(args)),
         SandboxCommand::Snapshots(args) => ("sandbox snapshots", shelf::snapshots(args)),
         SandboxCommand::RemoveSnapshot(args) => ("sandbox remove-snapshot", shelf::remove(args)),
         SandboxCommand::EstimateCost(args) => ("sandbox estimate-cost", estimate::estimate(args)),
@@ -145,6 +146,22 @@ fn extend(args: &ExtendArgs) -> Result<Value, ErrorBody> {
     let run = found(&state, &site, &args.sandbox)?;
     ask(&state, &run, &args.place, LiveRequest::ExtendTtl { ttl_ms })?;
     shown::document(&state, &run)
+}
+
+/// Opens the preview of any run that is held.
+fn preview(args: &PreviewArgs) -> Result<Value, ErrorBody> {
+    let (state, site) = open(&args.place)?;
+    let run = find(&state, std::slice::from_ref(&site), &args.sandbox).map_err(|e| e.body())?;
+    let login = args.login.as_ref().map(|user| PreviewLogin {
+        key: None,
+        user: Some(user.clone()).filter(|user| !user.is_empty()),
+    });
+    let request = PreviewRequest {
+        login,
+        ..PreviewRequest::default()
+    };
+    let request = LiveRequest::Preview(request);
+    control::ask(&run, &args.place.actor, request, Patience::AtMost(PATIENCE))
 }
 
 fn snapshot(args: &SnapshotArgs) -> Result<Value, ErrorBody> {

@@ -189,6 +189,7 @@ pub(super) fn lines(document: &Value) -> Vec<String> {
     match document["schema"].as_str() {
         Some(schema_id::SANDBOX) => sandbox(document),
         Some(schema_id::SANDBOX_SNAPSHOT) => snapshot(document),
+        Some(schema_id::PREVIEW) => preview(document),
         _ => {
             let members = document.as_object().into_iter().flatten();
             members
@@ -261,6 +262,19 @@ fn sandbox(document: &Value) -> Vec<String> {
         add("reason", text(told, "reason"));
     }
     add("bundle", text(document, "bundleId"));
+    lines
+}
+
+fn preview(document: &Value) -> Vec<String> {
+    let link = match text(document, "accessUrl") {
+        link if link.is_empty() => text(document, "url"),
+        link => link,
+    };
+    let mut lines = vec![format!("{link} until {}", text(document, "expiresAt"))];
+    let login = text(document, "loginUrl");
+    if !login.is_empty() {
+        lines.push(format!("login, works once: {login}"));
+    }
     lines
 }
 

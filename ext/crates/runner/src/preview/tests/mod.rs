@@ -89,6 +89,7 @@ const PAGE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nX-Robots-Tag
 
 fn open(doorway: Arc<dyn Doorway>, token: Option<&str>, limits: ForwarderLimits) -> Forwarder {
     Forwarder::open(ForwarderConfig {
+        logins: Logins::default(),
         listener: TcpListener::bind("127.0.0.1:0").unwrap(),
         public: Some(Origin::public("https://preview.example.org").unwrap()),
         token: token.map(|token| Token::given(token).unwrap()),
@@ -366,6 +367,7 @@ fn after_its_time_the_port_is_free() {
     // The control asks within it.
     let until = Instant::now() + Duration::from_secs(8);
     let preview = Forwarder::open(ForwarderConfig {
+        logins: Logins::default(),
         listener,
         public: None,
         token: None,

@@ -14,8 +14,8 @@ pub(crate) use server::{SITE_PORT, SiteServer};
 use super::session::Session;
 use super::work::Stop;
 use crate::preview::{
-    Counts, Forwarder, ForwarderConfig, ForwarderLimits, Origin, PARAMETER, Place, Reservation,
-    Token,
+    Counts, Forwarder, ForwarderConfig, ForwarderLimits, LOGIN_PARAMETER, Logins, Origin,
+    PARAMETER, Place, Reservation, Token,
 };
 use serde_json::{Map, Value, json};
 use std::os::fd::OwnedFd;
@@ -56,6 +56,7 @@ struct Wanted {
     public: Option<Origin>,
     token: Option<Token>,
     ttl: Option<Duration>,
+    login: Option<(Token, String)>,
 }
 
 impl Wanted {
@@ -70,10 +71,19 @@ impl Wanted {
             // Whoever reaches this address, or the proxy in front, is not asked otherwise who he is.
             None => Some(Token::random()?),
         };
+        let login = match &request.login {
+            None => None,
+            Some(login) => {
+                let key = login.key.as_deref().map(Token::given);
+                let key = key.unwrap_or_else(Token::random)?;
+                Some((key, login.user.clone().unwrap_or_default()))
+            }
+        };
         Ok(Self {
             place,
             public,
             token,
+            login,
             ttl: request.ttl_ms.map(Duration::from_millis),
         })
     }
@@ -107,6 +117,7 @@ struct Open {
     opened_at: String,
     expires_at: String,
     ttl: Option<Duration>,
+    logins: Logins,
 }
 
 impl Open {
@@ -137,6 +148,18 @@ impl Open {
         );
         record.insert("server".to_owned(), json!(SERVER));
         record
+    }
+
+    /// Offers a link that signs in; the answer to whoever asked has it.
+    fn offer_login(&self, login: Option<(Token, String)>) -> Value {
+        let mut answer = self.answer();
+        if let Some((key, user)) = login {
+            let base = answer["accessUrl"].as_str().map(str::to_owned);
+            let base = base.map_or(format!("{}/?", self.url), |link| format!("{link}&"));
+            answer["loginUrl"] = json!(format!("{base}{LOGIN_PARAMETER}={}", key.reveal()));
+            self.logins.offer(key, user);
+        }
+        answer
     }
 
     /// The record for whoever owns the sandbox: with the link that lets a visitor in.
@@ -249,7 +272,7 @@ impl Session<'_, '_> {
             let until = within(wanted.ttl, until);
             open.forwarder.live_until(until);
             open.expires_at = at(until);
-            return Ok(open.answer());
+            return Ok(open.offer_login(wanted.login));
         }
         let state = &self.setting.prepared.state;
         let held = self.setting.prepared.preview.as_ref();
@@ -264,6 +287,7 @@ impl Session<'_, '_> {
             (None, None) => Reservation::of(state, wanted.place)?.listen()?,
         };
         let until = within(wanted.ttl, until);
+        let logins = Logins::default();
         let forwarder = Forwarder::open(ForwarderConfig {
             listener,
             public: wanted.public.clone(),
@@ -271,6 +295,7 @@ impl Session<'_, '_> {
             until,
             doorway: Arc::new(self.previews.visitors.clone()),
             limits: ForwarderLimits::default(),
+            logins: logins.clone(),
         })?;
         let local = Origin::local(forwarder.address()).to_string();
         let public = wanted.public.map(|origin| origin.to_string());
@@ -284,10 +309,11 @@ impl Session<'_, '_> {
             opened_at: now_rfc3339(),
             expires_at: at(until),
             ttl: wanted.ttl,
+            logins,
             forwarder,
         };
         let record = open.record("open", Counts::default());
-        let answer = open.answer();
+        let answer = open.offer_login(wanted.login);
         self.previews.open = Some(open);
         self.recorder
             .observe("preview", Value::Object(record.clone()), record)?;
