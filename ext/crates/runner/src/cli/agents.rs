@@ -1,14 +1,35 @@
 //! `agents`: the presets of this installation.
 
 use super::Settings;
-use super::args::AgentsArgs;
 use super::columns::{self, Column};
 use super::output::Output;
+use super::settings::PathArgs;
 use crate::run::preset;
+use clap::Args;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;
 use wp_codebox_contracts::schema_id;
+
+/// Arguments of `agents`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wp-codebox agents
+  wp-codebox agents codex
+  wp-codebox agents --agents-dir /opt/wp-codebox/agents --json
+
+Exit status: 0 listed, 1 wrong usage or no such agent.")]
+pub(crate) struct AgentsArgs {
+    /// Show this one, and how to install it.
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+    #[command(flatten)]
+    pub paths: PathArgs,
+    /// Print JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// Lists presets, or shows one with how to install it; a broken one is a row with its error.
 pub(crate) fn main(output: &Output, args: &AgentsArgs) -> ExitCode {

@@ -85,7 +85,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Runs(RunsCommand),
     /// List the agents there are presets for, and whether their programs are installed.
-    Agents(AgentsArgs),
+    Agents(super::agents::AgentsArgs),
     /// List the commands a sandbox offers, or show one with its arguments.
     Commands(CommandsArgs),
     /// Print the JSON Schema of a document, or the definition of a tool.
@@ -463,26 +463,6 @@ pub(crate) struct GcArgs {
     pub dry_run: bool,
     #[command(flatten)]
     pub place: PlaceArgs,
-}
-
-/// Arguments of `agents`.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  wp-codebox agents
-  wp-codebox agents codex
-  wp-codebox agents --agents-dir /opt/wp-codebox/agents --json
-
-Exit status: 0 listed, 1 wrong usage or no such agent.")]
-pub(crate) struct AgentsArgs {
-    /// Show this one, and how to install it.
-    #[arg(value_name = "NAME")]
-    pub name: Option<String>,
-    #[command(flatten)]
-    pub paths: PathArgs,
-    /// Print JSON on standard output.
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// Arguments of `doctor`.
