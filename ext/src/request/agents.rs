@@ -64,7 +64,7 @@ fn command(given: Map<String, Value>) -> Result<AgentCommand, ErrorBody> {
     }
     let mut env = BTreeMap::new();
     for (name, value) in agent.object("env")?.unwrap_or_default() {
-        policy::check_env_name(&name).map_err(|e| e.body())?;
+        policy::check_env_name(&name).map_err(|e| e.body(&name))?;
         match value {
             Value::String(value) if !value.contains('\0') => env.insert(name, value),
             _ => {

@@ -165,8 +165,8 @@ fn fault(name: &str, preset: &AgentPreset) -> Option<String> {
         return Some("argv must have {goal} once, or not at all where goal is stdin".to_owned());
     }
     for variable in preset.env.keys() {
-        if check_env_name(variable).is_err() {
-            return Some(format!("{variable:?} is no environment name"));
+        if let Err(why) = check_env_name(variable) {
+            return Some(format!("{variable:?} is no environment name: {why}"));
         }
     }
     for file in preset.files.keys() {

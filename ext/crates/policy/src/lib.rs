@@ -9,6 +9,7 @@
 mod agent_presets;
 mod commands;
 mod components;
+mod env_name;
 mod groups;
 mod isolation;
 mod model;
@@ -34,6 +35,7 @@ pub use components::{
     ComponentError, GUEST_MU_COMPONENTS, MAX_AGENT_BUNDLES, MAX_COMPONENTS, check_agent_bundles,
     check_components, check_runtime_task,
 };
+pub use env_name::{EnvNameError, check_env_name};
 pub use groups::{
     Batch, FANOUT_MOST, Fanout, FanoutPolicy, GroupStatus, TouchedFiles, cancelled_row, failed_row,
     group_session, invalid_task, row_status, session_id, touched_files,
@@ -42,8 +44,8 @@ pub use model::{
     Astray, BaseError, ModelBase, ModelError, Reach, check_budget, check_model, check_model_agent,
 };
 pub use mounts::{
-    GUEST_STAGED_ROOT, MountAuthority, MountError, check_env_name, check_mounts, check_source,
-    check_staged_source, check_staged_target, check_state_place,
+    GUEST_STAGED_ROOT, MountAuthority, MountError, check_mounts, check_source, check_staged_source,
+    check_staged_target, check_state_place,
 };
 pub use network::{
     Allowed, Ambiguity, Authority, EgressRequest, EgressRules, Forbidden, Host, HostError,
@@ -52,7 +54,7 @@ pub use network::{
 };
 pub use redaction::{Finding, Redactor, SECRET_MIN_BYTES};
 pub use runtime_policy::{PolicyError, defaults, parse, validate};
-pub use secrets::{SecretError, SecretUse, check_secrets, is_exposed, is_secret_name};
+pub use secrets::{SecretError, SecretUse, check_secret_name, check_secrets, is_exposed};
 pub use shell_hint::shell_hint;
 pub use spellings::{Spelled, SpellingSearch, Spellings};
 pub use tools::{

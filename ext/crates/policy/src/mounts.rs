@@ -71,14 +71,6 @@ pub enum MountError {
         /// Target.
         target: String,
     },
-    /// An environment variable name is malformed or reserved.
-    #[error(
-        "environment name {name:?} must match [A-Z_][A-Z0-9_]* and not be reserved (PATH, HOME, LD_*, PHP*)"
-    )]
-    EnvName {
-        /// As given.
-        name: String,
-    },
     /// A staged file's target is elsewhere.
     #[error("staged file target {target:?} must lie below /workspace or {GUEST_STAGED_ROOT}")]
     StagedTarget {
@@ -100,7 +92,6 @@ impl MountError {
             MountError::Denied { .. }
             | MountError::OutsideRoots { .. }
             | MountError::Policy { .. } => ErrorCode::MountDenied,
-            MountError::EnvName { .. } => ErrorCode::InputInvalid,
         };
         ErrorBody::new(code, self.to_string())
     }
@@ -290,24 +281,6 @@ pub fn check_staged_target(text: &str) -> Result<GuestPath, MountError> {
     }
 }
 
-/// Checks the name of an environment variable a caller sets for the agent.
-pub fn check_env_name(name: &str) -> Result<(), MountError> {
-    let shape = !name.is_empty()
-        && name
-            .bytes()
-            .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
-        && !name.as_bytes()[0].is_ascii_digit();
-    let reserved =
-        matches!(name, "PATH" | "HOME") || name.starts_with("LD_") || name.starts_with("PHP");
-    if shape && !reserved {
-        Ok(())
-    } else {
-        Err(MountError::EnvName {
-            name: name.to_owned(),
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -481,11 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn names() {
-        assert!(check_env_name("MODEL_NAME").is_ok());
-        for bad in ["", "a", "1A", "PATH", "LD_PRELOAD", "PHPRC", "A B", "A=B"] {
-            assert!(check_env_name(bad).is_err(), "{bad}");
-        }
+    fn staged_targets() {
         assert!(check_staged_target("/run/codebox/staged/a.php").is_ok());
         assert!(check_staged_target("/run/codebox/task.json").is_err());
     }

@@ -184,8 +184,8 @@ fn exposed(document: &Value, secrets: SecretsPolicy) -> Result<Vec<String>, &'st
         return Ok(Vec::new());
     }
     let names = field::<Vec<String>>(document, "expose_secrets")
-        .filter(|names| names.iter().all(|name| crate::secrets::is_name(name)))
-        .ok_or("must be a list of environment names, capitals, digits and _")?;
+        .filter(|names| names.iter().all(|name| crate::check_secret_name(name).is_ok()))
+        .ok_or("must be a list of environment names, capitals, digits and _, and none of the guest's own variables")?;
     if !names.is_empty() && secrets == SecretsPolicy::None {
         return Err("names secrets although \"secrets\" is \"none\"; say \"connector-scoped\"");
     }

@@ -7,7 +7,7 @@
 //! quotes a value.
 
 use crate::network::{EgressRules, SecretScope};
-use crate::{SECRET_MIN_BYTES, check_env_name};
+use crate::{EnvNameError, SECRET_MIN_BYTES, check_env_name};
 use std::collections::BTreeSet;
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, ModelEndpoint, NetworkPolicy, RuntimePolicy, SecretBinding, SecretsPolicy,
@@ -64,12 +64,12 @@ pub enum SecretError {
         count: usize,
     },
     /// The name is no name for one.
-    #[error(
-        "the name of secret {position} is not accepted: capitals, digits and _ are accepted, at most {MAX_NAME}, and no variable that the guest has already"
-    )]
+    #[error("the name of secret {position} is not accepted: {why}")]
     Name {
-        /// Which, from 1. What is no name may be a value in the wrong place.
+        /// Which, from 1.
         position: usize,
+        /// What is wrong.
+        why: EnvNameError,
     },
     /// Two secrets or the agent's environment use the name.
     #[error("the name {name} is given twice; each secret needs one of its own")]
@@ -155,18 +155,17 @@ pub fn is_exposed(policy: &RuntimePolicy, name: &str) -> bool {
     policy.expose_secrets.iter().any(|exposed| exposed == name)
 }
 
-/// Whether a secret may have this name.
-#[must_use]
-pub fn is_secret_name(name: &str) -> bool {
-    is_name(name)
-}
-
-/// Whether a secret may have this name.
-pub(crate) fn is_name(name: &str) -> bool {
-    check_env_name(name).is_ok()
-        && name.len() <= MAX_NAME
-        && !OWN.contains(&name)
-        && !OWN_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+/// Checks the name of a secret.
+pub fn check_secret_name(name: &str) -> Result<(), EnvNameError> {
+    check_env_name(name)?;
+    if name.len() > MAX_NAME {
+        return Err(EnvNameError::Malformed);
+    }
+    let own = OWN.contains(&name) || OWN_PREFIXES.iter().any(|own| name.starts_with(own));
+    match own {
+        true => Err(EnvNameError::reserved(name)),
+        false => Ok(()),
+    }
 }
 
 /// What secrets are judged by.
@@ -221,11 +220,10 @@ pub fn check_secrets<'a>(
     for (index, secret) in secrets.iter().enumerate() {
         let name = || secret.env.clone();
         let model = secret_use.opens_model(&secret.env);
-        if !is_name(&secret.env) {
-            return Err(SecretError::Name {
-                position: index + 1,
-            });
-        }
+        check_secret_name(&secret.env).map_err(|why| SecretError::Name {
+            position: index + 1,
+            why,
+        })?;
         if !names.insert(&secret.env) {
             return Err(SecretError::Twice { name: name() });
         }

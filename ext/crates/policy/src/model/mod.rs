@@ -114,12 +114,11 @@ pub fn check_model(model: &ModelEndpoint) -> Result<ModelBase, ModelError> {
         }
     }
     if let Some(name) = &model.secret
-        && check_env_name(name).is_err()
+        && let Err(why) = check_env_name(name)
     {
-        // What is no name may be a key in the wrong place: it is not repeated.
         issues.add(
             "secret",
-            "must be the name of one of the run's secrets, capitals, digits and _; never the key itself",
+            format!("must be the name of one of the run's secrets, never the key itself: {why}"),
         );
     }
     if let Some(tokens) = model.context_tokens {

@@ -7,7 +7,7 @@ use crate::policy::{self, Opened};
 use crate::sources::SecretStatus;
 use std::collections::BTreeSet;
 use wp_codebox_contracts::{NetworkPolicy, NetworkPosture, NetworkRules, SecretsPolicy};
-use wp_codebox_policy::{EgressRules, check_env_name, is_exposed, is_secret_name};
+use wp_codebox_policy::{EgressRules, check_env_name, check_secret_name, is_exposed};
 
 /// Most secrets of a recipe.
 const MAX_SECRETS: usize = 32;
@@ -36,11 +36,11 @@ pub(super) fn check_secret_env(judge: &mut Judge<'_>) {
                 "is given twice; leave one of them out",
             );
         }
-        if !is_secret_name(name) {
+        if let Err(why) = check_secret_name(name) {
             judge.say(
                 IssueCode::InvalidSecretEnv,
                 &path,
-                "is no name for a secret: capitals, digits and _ are accepted, at most 64, and no variable that the guest has already",
+                format!("is no name for a secret: {why}"),
             );
         }
         if judge.recipe.inputs.runtime_env.contains_key(name) {

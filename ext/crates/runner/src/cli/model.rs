@@ -9,7 +9,7 @@ use wp_codebox_contracts::{
     NetworkPolicy, RuntimePolicy, SandboxToolPolicy, SecretBinding,
 };
 use wp_codebox_policy::{
-    ModelBase, check_env_name, check_model, check_model_agent, parse_tool_policy,
+    ModelBase, check_model, check_model_agent, check_secret_name, parse_tool_policy,
 };
 
 /// The network preset that opens the model to programs of the guest.
@@ -227,9 +227,10 @@ fn guest_may_ask(args: &RunArgs, policy: Option<&RuntimePolicy>) -> bool {
 /// The key, out of this process's environment.
 fn key(variable: &str) -> Result<SecretBinding, ErrorBody> {
     let invalid = |what: String| ErrorBody::new(ErrorCode::SecretInvalid, what);
-    // What is no name may be the key itself: it is not repeated.
-    check_env_name(variable).map_err(|_| {
-        invalid("--model-key-env takes the name of an environment variable, capitals, digits and _; the key itself never belongs on the command line".to_owned())
+    check_secret_name(variable).map_err(|why| {
+        invalid(format!(
+            "--model-key-env takes the name of an environment variable, never the key itself: {why}"
+        ))
     })?;
     let value = std::env::var(variable).map_err(|_| {
         invalid(format!(

@@ -7,7 +7,7 @@ use wp_codebox_contracts::{
     ErrorBody, ErrorCode, NetworkPolicy, NetworkRules, RunRequest, RuntimePolicy, SecretBinding,
     SecretsPolicy, TlsMode,
 };
-use wp_codebox_policy::check_env_name;
+use wp_codebox_policy::check_secret_name;
 
 /// The default policy with what the network and secret flags open; none when no flag is given.
 pub(super) fn policy(
@@ -60,9 +60,10 @@ pub(super) fn secrets(given: &[String]) -> Result<Vec<SecretBinding>, ErrorBody>
         .map(|text| {
             let (name, hosts) = text.split_once('=').unwrap_or((text, ""));
             let invalid = |what: String| ErrorBody::new(ErrorCode::SecretInvalid, what);
-            // What is no name may be a value in the wrong place: it is not repeated.
-            check_env_name(name).map_err(|_| {
-                invalid("--secret-env must be NAME=HOST[:PORT][,HOST...]; NAME is an environment variable".to_owned())
+            check_secret_name(name).map_err(|why| {
+                invalid(format!(
+                    "--secret-env must be NAME=HOST[:PORT][,HOST...]; NAME is an environment variable: {why}"
+                ))
             })?;
             let value = std::env::var(name).map_err(|_| {
                 invalid(

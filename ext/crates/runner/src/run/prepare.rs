@@ -353,7 +353,7 @@ fn check_programs(request: &RunRequest, policy: &RuntimePolicy) -> Result<(), Er
     if let Some(agent) = request.agent.as_ref().and_then(Agent::command) {
         assert_agent(policy, agent.argv.first().map_or("", String::as_str))?;
         for name in agent.env.keys() {
-            policy::check_env_name(name).map_err(|e| e.body())?;
+            policy::check_env_name(name).map_err(|e| e.body(name))?;
         }
     }
     if let Some(Agent::Ability(_)) = &request.agent {

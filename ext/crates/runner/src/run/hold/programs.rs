@@ -235,7 +235,7 @@ fn judged(session: &Session<'_, '_>, exec: &LiveExec) -> Result<Call, ErrorBody>
     };
     assert_command(&session.setting.prepared.policy, &asked).map_err(|e| e.body())?;
     for name in exec.env.keys() {
-        check_env_name(name).map_err(|e| e.body())?;
+        check_env_name(name).map_err(|e| e.body(name))?;
     }
     let call = Call {
         command: COMMAND.to_owned(),

@@ -1,0 +1,76 @@
+//! Names of environment variables that a caller may set in the guest.
+
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+
+/// Why a name is refused. Only a reserved name is repeated: a malformed one may be a key that
+/// was given in place of its name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EnvNameError {
+    /// It is no name.
+    #[error(
+        "a variable's name has capitals, digits and _ only, and does not begin with a digit; a secret's has at most 64"
+    )]
+    Malformed,
+    /// The guest has it, or programs are steered by it.
+    #[error(
+        "{name} cannot be used here: it is one of the guest's own variables; choose another name"
+    )]
+    Reserved {
+        /// Which.
+        name: String,
+    },
+}
+
+impl EnvNameError {
+    /// The error as it crosses a border, for a variable that is no secret.
+    #[must_use]
+    pub fn body(&self, name: &str) -> ErrorBody {
+        let message = match self {
+            Self::Malformed => format!("environment name {name:?} is not accepted: {self}"),
+            Self::Reserved { .. } => self.to_string(),
+        };
+        ErrorBody::new(ErrorCode::InputInvalid, message)
+    }
+
+    pub(crate) fn reserved(name: &str) -> Self {
+        Self::Reserved {
+            name: name.to_owned(),
+        }
+    }
+}
+
+/// Checks the name of an environment variable a caller sets for the agent.
+pub fn check_env_name(name: &str) -> Result<(), EnvNameError> {
+    let mut bytes = name.bytes();
+    let first = |b: u8| b.is_ascii_uppercase() || b == b'_';
+    let shape = bytes.next().is_some_and(first) && bytes.all(|b| first(b) || b.is_ascii_digit());
+    if !shape {
+        return Err(EnvNameError::Malformed);
+    }
+    if matches!(name, "PATH" | "HOME") || name.starts_with("LD_") || name.starts_with("PHP") {
+        return Err(EnvNameError::reserved(name));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reserved_name_is_told_from_what_is_no_name() {
+        assert_eq!(check_env_name("MODEL_NAME"), Ok(()));
+        for name in ["PATH", "HOME", "LD_PRELOAD", "PHPRC"] {
+            let error = check_env_name(name).unwrap_err();
+            assert_eq!(error, EnvNameError::reserved(name));
+            assert!(error.to_string().contains("guest's own"), "{error}");
+            assert!(!error.to_string().contains("capitals"), "{error}");
+        }
+        for text in ["", "a", "1A", "A B", "A=B", "sk-0123456789"] {
+            let error = check_env_name(text).unwrap_err();
+            assert_eq!(error, EnvNameError::Malformed, "{text}");
+            assert!(text.len() < 5 || !error.to_string().contains(text));
+        }
+    }
+}
