@@ -44,6 +44,20 @@ def an_archive_is_a_plugin(bench):
     must(document["validation"]["issues"][0]["code"] == "invalid-source-sha256", str(document["validation"]))
 
 
+def an_archive_without_a_digest_is_refused_where_the_host_requires_one(bench):
+    path = archive(bench, "digest", [("packed/packed.php", PLUGIN)])
+    with open(path, "rb") as file:
+        sha256 = hashlib.sha256(file.read()).hexdigest()
+    required = {"WP_CODEBOX_REQUIRE_SOURCE_SHA256": "1"}
+    recipe = recipes.write(bench, "digest", [php("echo 1;")], inputs=plugin())
+    document = honest(recipes.run(bench, recipe, environment=required).expect(1, "wp_codebox_recipe_invalid"))
+    issues = [(row["code"], row["path"]) for row in document["validation"]["issues"]]
+    must(issues == [("missing-source-sha256", "$.inputs.extra_plugins[0].sha256")], str(issues))
+    recipes.run(bench, recipe, environment={"WP_CODEBOX_REQUIRE_SOURCE_SHA256": "0"}).expect(0)
+    recipe = recipes.write(bench, "digest", [php("echo 1;")], inputs=plugin(sha256=sha256))
+    recipes.run(bench, recipe, environment=required).expect(0)
+
+
 def hostile_archives_are_refused(bench):
     """Each beside the file that the control above accepts."""
     good = ("packed/packed.php", PLUGIN)
@@ -182,6 +196,7 @@ def a_seed_may_make_a_network_of_sites(bench):
     recipes.run(bench, alone).expect(1, "wp_codebox_step_failed")
 
 
-CASES = [a_seed_may_make_a_network_of_sites, a_blueprint_may_make_a_network, a_seed_takes_what_its_scopes_choose, an_archive_is_a_plugin, hostile_archives_are_refused, plugins_are_activated_in_the_order_they_need,
+CASES = [a_seed_may_make_a_network_of_sites, a_blueprint_may_make_a_network, a_seed_takes_what_its_scopes_choose, an_archive_is_a_plugin, an_archive_without_a_digest_is_refused_where_the_host_requires_one,
+         hostile_archives_are_refused, plugins_are_activated_in_the_order_they_need,
          a_plugin_that_breaks_fails_the_run, settings_reach_wordpress_and_php, parts_stay_behind_and_changes_unwanted,
          a_secret_that_is_missing_is_said]

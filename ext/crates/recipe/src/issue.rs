@@ -131,6 +131,8 @@ codes! {
     MissingPluginSlug = "missing-plugin-slug";
     /// A source is missing.
     MissingSource = "missing-source";
+    /// An archive has no sha256, and this host requires one.
+    MissingSourceSha256 = "missing-source-sha256";
     /// Scopes of a site seed are missing.
     MissingSiteSeedScopes = "missing-site-seed-scopes";
     /// The code of a startup probe is missing.

@@ -89,6 +89,8 @@ pub trait Sources {
     fn zip(&self, path: &str) -> Result<Vec<ZipEntry>, ZipUnreadable>;
     /// Lowercase hex sha256 of a file; none when it cannot be read.
     fn sha256(&self, path: &str) -> Option<String>;
+    /// Whether an archive is accepted only with the sha256 that the recipe expects of it.
+    fn requires_sha256(&self) -> bool;
     /// Name of the file with the plugin header, below a plugin's directory or archive.
     fn plugin_file(&self, path: &str) -> Option<String>;
     /// Whether a secret is there. The value is never asked for.

@@ -1150,6 +1150,31 @@ fn the_same_recipes_without_the_fault_pass() {
 }
 
 #[test]
+fn an_archive_without_a_digest_is_refused_where_the_host_requires_one() {
+    let digest = json!({"source": "./good.zip", "sha256": common::ZIP_SHA256});
+    let without = json!({"source": "./good.zip"});
+    let directory = json!({"source": "./dir"});
+    let free = FakeHost::default();
+    let strict = FakeHost {
+        requires_sha256: true,
+        ..FakeHost::default()
+    };
+    let judge = |host, row| issues(&with(&plugin(row)), host, PolicyChoice::Derived);
+    assert_eq!(judge(&free, &without), []);
+    assert_eq!(judge(&strict, &digest), []);
+    assert_eq!(judge(&strict, &directory), []);
+    let found = judge(&strict, &without);
+    let codes: Vec<_> = found
+        .iter()
+        .map(|i| (i.code.as_str(), i.path.as_str()))
+        .collect();
+    assert_eq!(
+        codes,
+        [("missing-source-sha256", "$.inputs.extra_plugins[0].sha256")]
+    );
+}
+
+#[test]
 fn all_issues_are_collected_in_the_order_of_the_sections() {
     let host = FakeHost::default();
     let document = with(&json!({

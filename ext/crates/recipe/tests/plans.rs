@@ -41,6 +41,9 @@ impl Sources for Beside {
     fn sha256(&self, _: &str) -> Option<String> {
         None
     }
+    fn requires_sha256(&self) -> bool {
+        false
+    }
     fn plugin_file(&self, path: &str) -> Option<String> {
         let name = Path::new(path).file_name()?.to_str()?.to_owned();
         Some(format!("{name}.php"))

@@ -137,17 +137,23 @@ fn check_zip(judge: &mut Judge<'_>, path: &str, at: &str, plugin: &ExtraPlugin, 
             }
         }
     }
-    if let Some(wanted) = &plugin.sha256
-        && judge
-            .sources
-            .sha256(source)
-            .is_none_or(|found| !found.eq_ignore_ascii_case(wanted))
-    {
-        judge.say(
-            IssueCode::InvalidSourceSha256,
+    match &plugin.sha256 {
+        Some(wanted) => {
+            let found = judge.sources.sha256(source);
+            if found.is_none_or(|found| !found.eq_ignore_ascii_case(wanted)) {
+                judge.say(
+                    IssueCode::InvalidSourceSha256,
+                    format!("{path}.sha256"),
+                    "is not the archive's; it may have changed",
+                );
+            }
+        }
+        None if judge.sources.requires_sha256() => judge.say(
+            IssueCode::MissingSourceSha256,
             format!("{path}.sha256"),
-            "is not the archive's; it may have changed",
-        );
+            "is required for archives by WP_CODEBOX_REQUIRE_SOURCE_SHA256; `sha256sum` prints it",
+        ),
+        None => {}
     }
 }
 

@@ -12,6 +12,7 @@ use wp_codebox_recipe::{
 pub struct FakeHost {
     pub files: BTreeMap<&'static str, PathKind>,
     pub secrets: Vec<&'static str>,
+    pub requires_sha256: bool,
     pub facts: HostFacts,
 }
 
@@ -36,6 +37,7 @@ impl Default for FakeHost {
                 ("./site-root", Denied),
             ]),
             secrets: vec!["API_KEY"],
+            requires_sha256: false,
             facts: HostFacts {
                 wordpress_version: "7.1.1".to_owned(),
                 php_version: "8.2.7".to_owned(),
@@ -70,6 +72,9 @@ impl Sources for FakeHost {
     }
     fn sha256(&self, path: &str) -> Option<String> {
         (path == "./good.zip").then(|| ZIP_SHA256.to_owned())
+    }
+    fn requires_sha256(&self) -> bool {
+        self.requires_sha256
     }
     fn plugin_file(&self, path: &str) -> Option<String> {
         (path == "./dir").then(|| "main.php".to_owned())

@@ -95,7 +95,7 @@ fn chosen<'a>(root: &'a Command, words: &[String]) -> Result<&'a Command, ErrorB
 }
 
 /// Variables of the environment that are read.
-const ENVIRONMENT: [(&str, &str); 13] = [
+const ENVIRONMENT: [(&str, &str); 14] = [
     (
         "WP_CODEBOX_STATE_DIR",
         "State directory, instead of --state.",
@@ -136,6 +136,10 @@ const ENVIRONMENT: [(&str, &str); 13] = [
     (
         "WP_CODEBOX_PREVIEW_HOLD_MAX_SECONDS",
         "Longest --preview-hold that is allowed, from 3600 to 86400 seconds.",
+    ),
+    (
+        "WP_CODEBOX_REQUIRE_SOURCE_SHA256",
+        "With 1, a recipe must name the sha256 of each archive it uses.",
     ),
     (
         "COLUMNS",

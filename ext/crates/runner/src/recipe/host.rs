@@ -11,6 +11,8 @@ use wp_codebox_contracts::{ErrorBody, RunPaths};
 use wp_codebox_policy::{MountAuthority, check_source, check_staged_source};
 use wp_codebox_recipe::{HostFacts, PathKind, SecretStatus, Sources, ZipEntry, ZipUnreadable};
 
+/// With the value 1 a recipe must name the sha256 of each archive.
+const REQUIRE_SHA256: &str = "WP_CODEBOX_REQUIRE_SOURCE_SHA256";
 /// How far WordPress reads for a plugin header, bytes.
 const HEADER_BYTES: u64 = 8 * 1024;
 /// Files of a directory that are looked at for one.
@@ -90,6 +92,10 @@ impl Sources for Host {
 
     fn sha256(&self, path: &str) -> Option<String> {
         list_archive(self.open(path).ok()?).ok().map(|l| l.sha256)
+    }
+
+    fn requires_sha256(&self) -> bool {
+        std::env::var_os(REQUIRE_SHA256).is_some_and(|value| value == "1")
     }
 
     fn plugin_file(&self, path: &str) -> Option<String> {
