@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => 'f9f5a05f8ac7803181c1dc6b1bd20ffd115b5a2c759504ae0ccf80806bb01feb',
+	'contract_digest' => 'bc74a3df8f40fa8a7d1ecfbed89440fe9e8eb7fb97a756060f3fbe13339c52f1',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',

@@ -176,14 +176,36 @@ def output_limit(bench):
     # Output beyond the limit is dropped with a notice; the work itself is not lost.
     def notices(size):
         answer = bench.agent(f"echo early > early.txt; head -c {size} /dev/zero | tr '\\0' x", "--output-limit", "4K").expect(0)
-        text = answer.result["transcript"]["executions"][0]["stdout"]
-        must(len(text) <= 4096 + 200, f"{len(text)} bytes were kept")
+        execution = answer.result["transcript"]["executions"][0]
+        must(len(execution["stdout"]) <= 4096 + 200, f"{len(execution['stdout'])} bytes were kept")
+        must(execution.get("outputTruncated", False) == (size > 4096), f"the transcript does not tell what is missing: {list(execution)}")
         with open(os.path.join(bundle_of(answer), "commands.jsonl"), encoding="utf-8") as file:
             row = json.loads(file.readline())
         must(row.get("outputTruncated", False) == (size > 4096), f"commands.jsonl does not tell what is missing: {list(row)}")
         return " ".join(answer.result.get("notices", []))
     must("wp_codebox_output_limit" in notices(200000), "no notice")
     must("wp_codebox_output_limit" not in notices(3000), "a notice without a reason")
+
+
+def json_of_300_kilobytes_is_whole(bench):
+    write = "php -r 'echo json_encode( array_fill( 0, 30000, \"0123456\" ) );'"
+    answer = bench.agent(f"echo x > x.txt; {write}").expect(0)
+    row = answer.result["transcript"]["executions"][0]
+    must(len(row["stdout"]) == 300001 and row["parsed"] == ["0123456"] * 30000, f"{len(row['stdout'])} bytes, {list(row)}")
+    must(not any("Truncated" in name for name in row), str(list(row)))
+    must(answer.json["execution"]["stdout"] == row["stdout"], "run --json says something else")
+
+
+def output_without_room_in_the_answer_keeps_both_ends(bench):
+    answer = bench.agent("echo x > x.txt; echo first; head -c 4400000 /dev/zero | tr '\\0' x; echo; echo last").expect(0)
+    row = answer.result["transcript"]["executions"][0]
+    text = row["stdout"]
+    must(text.startswith("first\n") and text.endswith("\nlast\n") and " bytes left out …]" in text, text[:20] + text[-20:])
+    must(row["stdoutTruncated"] and row["stdoutBytes"] == 4400012 and len(text) < 4.1 * 2**20, str(list(row)))
+    must("outputTruncated" not in row, "the run's limit was not reached")
+    with open(os.path.join(bundle_of(answer), "commands.jsonl"), encoding="utf-8") as file:
+        kept = json.loads(file.readline())
+    must(len(kept["stdout"]) == 4400012 and not kept.get("outputTruncated"), f"the bundle has {len(kept['stdout'])} bytes")
 
 
 def capture_limit(bench):

@@ -6,6 +6,7 @@
 //! no host path is written; the same inputs give the same bytes.
 
 mod documents;
+mod ends;
 mod inputs;
 mod mounts;
 mod place;
@@ -20,6 +21,7 @@ use crate::canonical::CanonicalError;
 use serde_json::Value;
 use wp_codebox_contracts::{BundleId, ChangedFile, ContentDigest, ErrorBody, ErrorCode, Sha256Hex};
 
+pub use ends::text_ends;
 pub use inputs::{
     Approvable, ArtifactContent, ArtifactFile, BundleInputs, BundleMount, EpisodeFiles,
     EvidenceDocument, ExecutionRecord, RenameMode,

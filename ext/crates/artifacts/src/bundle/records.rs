@@ -4,6 +4,7 @@
 //! redacted as a whole, so a secret cannot hide between two pieces; cuts fall on character
 //! borders and are marked.
 
+use super::ends::text_ends;
 use super::inputs::ExecutionRecord;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -13,10 +14,12 @@ use std::collections::BTreeMap;
 use wp_codebox_contracts::{EventType, LifecycleEvent};
 use wp_codebox_policy::Redactor;
 
-/// Bytes of one stream of one command.
-const MAX_STREAM: usize = 1024 * 1024;
+/// Bytes of one argument.
+const MAX_ARGUMENT: usize = 1024 * 1024;
 /// Bytes of all streams in `commands.jsonl`.
 const MAX_OUTPUT: usize = 16 * 1024 * 1024;
+/// What every stream may have when the others used all of that up.
+const MIN_STREAM: usize = 1024;
 /// Lines in `commands.jsonl`: the first ones and the last.
 const MAX_COMMANDS: usize = 1000;
 const CUT: &str = "\n[cut here]";
@@ -142,9 +145,9 @@ pub(super) fn commands(records: &[ExecutionRecord], scrub: &Scrubber<'_>) -> Vec
             let mut truncated = record.output_truncated;
             let mut bounded = |text: &str| {
                 let clean = scrub.text(text);
-                let most = MAX_STREAM.min(left);
-                truncated |= clean.len() > most;
-                let kept = cut(&clean, most);
+                let ends = text_ends(&clean, left.max(MIN_STREAM), char::len_utf8);
+                truncated |= ends.is_some();
+                let kept = ends.unwrap_or(clean);
                 left = left.saturating_sub(kept.len());
                 kept
             };
@@ -156,7 +159,7 @@ pub(super) fn commands(records: &[ExecutionRecord], scrub: &Scrubber<'_>) -> Vec
                 args: record
                     .args
                     .iter()
-                    .map(|a| cut(&scrub.text(a), MAX_STREAM))
+                    .map(|a| cut(&scrub.text(a), MAX_ARGUMENT))
                     .collect(),
                 command: scrub.text(&record.command),
                 ..record.clone()
@@ -278,12 +281,27 @@ mod tests {
             output_truncated: false,
         };
         // The secret lies across the cut.
-        let long = format!("{}hunter2-hunter2é", "x".repeat(MAX_STREAM - 7));
-        let kept = commands(&[record(long)], &scrub);
+        let head = MAX_OUTPUT - MAX_OUTPUT / 3;
+        let long = format!(
+            "{}hunter2-hunter2é{}",
+            "x".repeat(head - 7),
+            "y".repeat(head)
+        );
+        let rows = [record("z".repeat(2 * MIN_STREAM)), record(long)];
+        let kept = commands(&[rows[1].clone(), rows[0].clone()], &scrub);
         assert!(!kept[0].stdout.contains("hunter2"));
-        assert!(kept[0].stdout.ends_with(CUT));
-        assert!(kept[0].output_truncated);
-        assert!(kept[0].stdout.len() <= MAX_STREAM + CUT.len());
+        assert!(kept[0].stdout.starts_with('x') && kept[0].stdout.ends_with('y'));
+        assert!(kept[0].stdout.contains(" bytes left out …]\n"));
+        assert!(kept[0].output_truncated && kept[1].output_truncated);
+        assert!(kept[0].stdout.len() <= MAX_OUTPUT + 50);
+        assert!(kept[1].stdout.len() <= MIN_STREAM + 50);
+        // Several megabytes stay whole where there is room for them.
+        let kept = commands(
+            &[record("x".repeat(MAX_OUTPUT / 2)), rows[0].clone()],
+            &scrub,
+        );
+        assert!(kept.iter().all(|row| !row.output_truncated));
+        assert_eq!(kept[0].stdout.len(), MAX_OUTPUT / 2);
         let many: Vec<_> = (0..1500).map(|i| record(i.to_string())).collect();
         let kept = commands(&many, &scrub);
         assert_eq!(kept.len(), 1000);

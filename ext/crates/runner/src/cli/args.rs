@@ -352,7 +352,7 @@ pub(crate) struct RunArgs {
     /// Processes alive at once.
     #[arg(long, value_name = "N")]
     pub processes: Option<u64>,
-    /// Output kept per execution: bytes, or a number with K, M or G.
+    /// Output kept per execution, stdout and stderr together: bytes, or a number with K, M or G.
     #[arg(long, value_name = "SIZE")]
     pub output_limit: Option<String>,
     /// Report renames as git renames.

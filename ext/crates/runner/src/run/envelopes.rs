@@ -3,13 +3,11 @@
 //! since PHP would turn them into lists.
 
 use super::agent_log::AgentLog;
+use super::shown::{self, OUTPUT_BYTES};
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{
     CheckReport, CheckStatus, CompletionStatus, ErrorBody, Outcome, RunId, Salvage, schema_id,
 };
-
-/// Longest piece of output kept per stream in the transcript, bytes.
-pub(crate) const TRANSCRIPT_BYTES: usize = 64 * 1024;
 
 /// One execution as the transcript shows it. Output is redacted already.
 #[derive(Debug, Clone)]
@@ -26,6 +24,8 @@ pub(crate) struct TranscriptEntry {
     pub stdout: String,
     /// Captured stderr.
     pub stderr: String,
+    /// Whether it printed more than the run's output limit.
+    pub output_truncated: bool,
     /// What the program answered beside its output. Redacted already.
     pub parsed: Option<Value>,
 }
@@ -195,32 +195,40 @@ pub(crate) enum AgentExit {
 /// `agent-transcript/v1`: bounded and redacted output of every execution, and the turns of
 /// the built-in loop.
 pub(crate) fn transcript(entries: &[TranscriptEntry], agent: Option<&AgentLog>) -> Value {
-    let executions: Vec<Value> = entries
-        .iter()
-        .enumerate()
-        .map(|(index, t)| {
-            let mut row = json!({
-                "executionIndex": index,
-                "command": t.command,
-                "args": t.args,
-                "phase": t.phase,
-                "stdout": tail(&t.stdout),
-                "stderr": tail(&t.stderr),
-            });
-            if let Some(code) = t.exit_code {
-                row["exitCode"] = json!(code);
-            }
-            if let Some(parsed) = &t.parsed {
-                row["parsed"] = parsed.clone();
-            } else if let Ok(parsed) = serde_json::from_str::<Value>(t.stdout.trim())
-                && (parsed.as_object().is_some_and(|o| !o.is_empty()) || parsed.is_array())
-                && t.stdout.len() <= TRANSCRIPT_BYTES
-            {
-                row["parsed"] = parsed;
-            }
-            row
-        })
-        .collect();
+    let streams = entries.iter().flat_map(|t| [&t.stdout, &t.stderr]);
+    let sizes = streams.map(|text| shown::json_size(text)).collect();
+    let share = shown::equal_share(sizes, OUTPUT_BYTES);
+    // Numbers can be longer than the program wrote them, so this has a bound of its own.
+    let mut parsed_room = OUTPUT_BYTES;
+    let mut executions = Vec::new();
+    for (index, t) in entries.iter().enumerate() {
+        let mut row = object(json!({
+            "executionIndex": index,
+            "command": t.command,
+            "args": t.args,
+            "phase": t.phase,
+        }));
+        shown::insert(&mut row, "stdout", &t.stdout, share);
+        shown::insert(&mut row, "stderr", &t.stderr, share);
+        if t.output_truncated {
+            row.insert("outputTruncated".to_owned(), json!(true));
+        }
+        if let Some(code) = t.exit_code {
+            row.insert("exitCode".to_owned(), json!(code));
+        }
+        if let Some(parsed) = &t.parsed {
+            row.insert("parsed".to_owned(), parsed.clone());
+        } else if !t.output_truncated
+            && !row.contains_key("stdoutTruncated")
+            && let Ok(parsed) = serde_json::from_str::<Value>(t.stdout.trim())
+            && (parsed.as_object().is_some_and(|o| !o.is_empty()) || parsed.is_array())
+            && let Some(left) = parsed_room.checked_sub(parsed.to_string().len())
+        {
+            parsed_room = left;
+            row.insert("parsed".to_owned(), parsed);
+        }
+        executions.push(Value::Object(row));
+    }
     let mut document = object(json!({
         "schema": schema_id::AGENT_TRANSCRIPT,
         "executions": executions,
@@ -229,11 +237,6 @@ pub(crate) fn transcript(entries: &[TranscriptEntry], agent: Option<&AgentLog>) 
         document.extend(object(agent.transcript()));
     }
     Value::Object(document)
-}
-
-/// The last [`TRANSCRIPT_BYTES`] of a text, cut on a character border and saying so.
-pub(crate) fn tail(text: &str) -> String {
-    tail_of(text, TRANSCRIPT_BYTES)
 }
 
 /// The last `bytes` of a text, cut on a character border and saying so.
@@ -341,6 +344,7 @@ mod tests {
             phase: "agent",
             stdout: "{\"a\":1}\n".to_owned(),
             stderr: String::new(),
+            output_truncated: false,
             parsed: None,
         }
     }
@@ -430,14 +434,30 @@ mod tests {
     }
 
     #[test]
-    fn transcripts_are_bounded_on_character_borders() {
-        let mut long = entry(None);
-        long.stdout = format!("{}é{}", "a".repeat(100), "b".repeat(TRANSCRIPT_BYTES - 1));
-        let value = transcript(&[entry(Some(0)), long], None);
-        assert_eq!(value["executions"][0]["parsed"]["a"], 1);
-        let cut = value["executions"][1]["stdout"].as_str().unwrap();
-        assert!(cut.starts_with("[102 bytes cut]\nb"), "{}", &cut[..30]);
-        assert!(value["executions"][1].get("exitCode").is_none());
+    fn transcripts_keep_output_whole_while_there_is_room() {
+        let parsed = |text: &str| {
+            let mut row = entry(None);
+            row.stdout = format!("[\"{text}\"]");
+            row
+        };
+        let large = "a".repeat(300 * 1024);
+        let mut limited = parsed("b");
+        limited.output_truncated = true;
+        let value = transcript(&[parsed(&large), limited, entry(Some(0))], None);
+        let rows = &value["executions"];
+        assert_eq!(rows[0]["parsed"][0], large);
+        assert!(rows[0].get("stdoutTruncated").is_none() && rows[0].get("exitCode").is_none());
+        assert_eq!(rows[1]["outputTruncated"], true);
+        assert!(rows[1].get("parsed").is_none());
+        assert_eq!(rows[2]["parsed"]["a"], 1);
+        let value = transcript(&[parsed(&"é".repeat(OUTPUT_BYTES)), entry(None)], None);
+        let row = &value["executions"][0];
+        let shown = row["stdout"].as_str().unwrap();
+        assert!(shown.starts_with("[\"é") && shown.ends_with("é\"]"));
+        assert!(shown.len() <= OUTPUT_BYTES + 50);
+        assert_eq!(row["stdoutBytes"], 2 * OUTPUT_BYTES + 4);
+        assert!(row["stdoutTruncated"] == true && row.get("parsed").is_none());
+        assert_eq!(value["executions"][1]["parsed"]["a"], 1);
     }
 
     #[test]

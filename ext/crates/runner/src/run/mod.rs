@@ -35,6 +35,7 @@ mod recorder;
 mod salvage;
 mod secrets;
 mod session;
+mod shown;
 mod sources;
 mod state;
 mod subordinate_ids;

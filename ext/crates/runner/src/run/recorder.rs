@@ -447,6 +447,7 @@ impl<'a> Recorder<'a> {
             phase: call.phase,
             stdout: step.stdout.clone(),
             stderr: step.stderr.clone(),
+            output_truncated: step.result.output_truncated,
             parsed: None,
         });
         Ok(())

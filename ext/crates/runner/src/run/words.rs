@@ -126,6 +126,7 @@ impl<'a> Words<'a> {
             phase: AGENT,
             stdout,
             stderr: String::new(),
+            output_truncated: self.cut,
             parsed: None,
         });
         Ok(())

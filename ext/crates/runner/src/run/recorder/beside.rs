@@ -161,6 +161,7 @@ impl Recorder<'_> {
             phase: call.phase,
             stdout,
             stderr,
+            output_truncated: kept.dropped > 0,
             parsed: None,
         });
         Ok(())

@@ -6,18 +6,17 @@
 use super::PROBE;
 use crate::run::recorder::Recorder;
 use crate::run::session::Commanded;
+use crate::run::shown::{self, OUTPUT_BYTES};
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
 use wp_codebox_artifacts::ExecutionRecord;
 use wp_codebox_contracts::{ErrorBody, OnFailure, WorkflowStep};
 use wp_codebox_runtime::now_rfc3339;
 
-/// Longest output of one execution here, bytes.
-const STREAM_BYTES: usize = 64 * 1024;
-/// Of all executions together; beyond it only ends are kept.
-const ALL_BYTES: usize = 4 * 1024 * 1024;
-/// An end that is always kept.
-const TAIL_BYTES: usize = 1024;
+/// Longest JSON answer of a probe, bytes.
+const RESULT_BYTES: usize = 64 * 1024;
+/// What a stream may always have, when the ones before it used up the room for output.
+const MIN_BYTES: usize = 1024;
 
 /// Why a step failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,15 +90,6 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The end of a text, at most so many bytes.
-fn tail(text: &str, most: usize) -> &str {
-    let mut at = text.len().saturating_sub(most);
-    while !text.is_char_boundary(at) {
-        at += 1;
-    }
-    &text[at..]
-}
-
 impl Evidence {
     /// A step of this phase begins.
     pub(super) fn enter(&mut self, phase: &str) {
@@ -146,16 +136,10 @@ impl Evidence {
         }
     }
 
-    /// Keeps a stream as long as there is room for it.
+    /// Keeps a stream whole as long as there is room for it.
     fn stream(&mut self, row: &mut Map<String, Value>, name: &str, text: &str) {
-        let room = ALL_BYTES.saturating_sub(self.bytes).min(STREAM_BYTES);
-        let kept = tail(text, room.max(TAIL_BYTES));
-        self.bytes += kept.len();
-        row.insert(name.to_owned(), json!(kept));
-        if kept.len() < text.len() {
-            row.insert(format!("{name}Truncated"), json!(true));
-            row.insert(format!("{name}Bytes"), json!(text.len()));
-        }
+        let room = OUTPUT_BYTES.saturating_sub(self.bytes).max(MIN_BYTES);
+        self.bytes += shown::insert(row, name, text, room);
     }
 
     /// An execution came to an end.
@@ -179,6 +163,9 @@ impl Evidence {
         );
         self.stream(&mut row, "stdout", &ended.stdout);
         self.stream(&mut row, "stderr", &ended.stderr);
+        if ended.result.output_truncated {
+            row.insert("outputTruncated".to_owned(), json!(true));
+        }
         row.insert("status".to_owned(), json!(ran.commanded.result.status));
         if let Some(error) = &ran.commanded.result.error {
             let error = json!({"code": error.code, "message": error.message, "data": error.data});
@@ -293,7 +280,7 @@ impl Evidence {
             row["allowFailure"] = json!(true);
         }
         if let Some(result) = commanded.and_then(|c| c.result.json.as_ref())
-            && result.to_string().len() <= STREAM_BYTES
+            && result.to_string().len() <= RESULT_BYTES
         {
             row["json"] = result.clone();
         }
@@ -342,21 +329,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn output_is_bounded_and_its_end_always_there() {
+    fn output_is_whole_while_there_is_room_and_its_ends_always_there() {
         let mut evidence = Evidence::default();
-        let mut row = Map::new();
-        let long = "ä".repeat(STREAM_BYTES);
-        evidence.stream(&mut row, "stdout", &long);
-        assert_eq!(row["stdout"].as_str().unwrap().len(), STREAM_BYTES);
-        assert_eq!(row["stdoutTruncated"], true);
-        assert_eq!(row["stdoutBytes"], long.len());
+        let mut stream = |text: &str| {
+            let mut row = Map::new();
+            evidence.stream(&mut row, "stdout", text);
+            (row, evidence.bytes)
+        };
+        let large = "ä".repeat(OUTPUT_BYTES / 4);
+        let (row, _) = stream(&large);
+        assert_eq!(Value::Object(row), json!({"stdout": large}));
+        stream(&large);
+        let long = "ö".repeat(MIN_BYTES);
         for _ in 0..1000 {
-            evidence.stream(&mut row, "stdout", &long);
+            stream(&long);
         }
-        assert_eq!(row["stdout"].as_str().unwrap().len(), TAIL_BYTES);
-        assert!(evidence.bytes < ALL_BYTES + 1001 * TAIL_BYTES);
-        let mut row = Map::new();
-        Evidence::default().stream(&mut row, "stdout", "short");
-        assert_eq!(Value::Object(row), json!({"stdout": "short"}));
+        let (row, bytes) = stream(&"first\n".repeat(MIN_BYTES));
+        assert!(row["stdout"].as_str().unwrap().starts_with("first\nfirst"));
+        assert!(row["stdout"].as_str().unwrap().ends_with("first\n"));
+        assert!(row["stdout"].as_str().unwrap().len() < MIN_BYTES + 50);
+        assert_eq!(row["stdoutTruncated"], true);
+        assert_eq!(row["stdoutBytes"], 6 * MIN_BYTES);
+        assert!(bytes < OUTPUT_BYTES + 1002 * (MIN_BYTES + 50));
     }
 }

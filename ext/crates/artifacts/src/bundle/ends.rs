@@ -1,0 +1,51 @@
+//! Texts that are too long to be kept whole: beginning and end, with a mark between.
+
+/// Beginning (two thirds of `most`) and end of a text that costs more than `most`; none when it
+/// costs no more. The mark between them is not counted. Cuts fall on character borders.
+#[must_use]
+pub fn text_ends(text: &str, most: usize, cost: impl Fn(char) -> usize) -> Option<String> {
+    if text.chars().map(&cost).sum::<usize>() <= most {
+        return None;
+    }
+    let tail_room = most / 3;
+    let head = fitting(text.chars(), most - tail_room, &cost);
+    // The text costs more than both rooms together, so the ends do not meet.
+    let tail = text.len() - fitting(text.chars().rev(), tail_room, &cost);
+    Some(format!(
+        "{}\n[… {} bytes left out …]\n{}",
+        &text[..head],
+        tail - head,
+        &text[tail..]
+    ))
+}
+
+/// Bytes of the leading characters that cost at most `room` together.
+fn fitting(chars: impl Iterator<Item = char>, room: usize, cost: impl Fn(char) -> usize) -> usize {
+    let mut used = 0;
+    chars
+        .take_while(|c| {
+            used += cost(*c);
+            used <= room
+        })
+        .map(char::len_utf8)
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_keeps_its_beginning_and_its_end() {
+        assert_eq!(text_ends("abcdef", 6, char::len_utf8), None);
+        let ends = |text: &str, most| text_ends(text, most, char::len_utf8).unwrap_or_default();
+        assert_eq!(ends("abcdefg", 6), "abcd\n[… 1 bytes left out …]\nfg");
+        assert_eq!(ends("abc", 0), "\n[… 3 bytes left out …]\n");
+        // No character is cut in two, at either end.
+        assert_eq!(ends("aéééééb", 6), "aé\n[… 8 bytes left out …]\nb");
+        assert_eq!(
+            text_ends("\n\n\nabc", 6, |c| if c == '\n' { 2 } else { 1 }),
+            Some("\n\n\n[… 2 bytes left out …]\nbc".to_owned())
+        );
+    }
+}
