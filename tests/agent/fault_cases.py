@@ -68,6 +68,17 @@ def temporary_faults_are_tried_again(bench):
         temporary(bench, [{"fault": "error-event", "message": "overloaded"}], api, 3)
 
 
+def a_call_that_fails_says_why_among_the_agents_words(bench):
+    absent = call("workspace.edit", path="lib/a.txt", old_text="not in it\n", new_text="x\n")
+    good = call("workspace.edit", path="lib/a.txt", old_text="three\n", new_text="three\nfour\n")
+    answer = bench.play([absent, good, finish()])
+    bench.good(answer)
+    words, = (row["stdout"] for row in answer.result["transcript"]["executions"] if row["command"] == "agent")
+    failed = [line for line in words.splitlines() if line.startswith("[workspace.edit")]
+    must(len(failed) == 1 and failed[0].startswith("[workspace.edit: failed: lib/a.txt: old_text is not in the file"), f"no reason: {words}")
+    must("[task.finish: ok]" in words, f"the call that went well: {words}")
+
+
 def gone(bench, fault, api=OPENAI):
     """An edit, then a provider that never gets well: failed, with the edit saved."""
     answer = bench.play({"turns": [WRITE, fault], "after": "repeat"}, "--timeout", "300s", api=api, seconds=330)
@@ -204,7 +215,7 @@ def two_runs_at_one_time_keep_to_their_keys(bench):
 
 
 #: Those that wait longest come first.
-CASES = [a_provider_that_stays_down, a_stream_that_is_always_cut, answers_that_are_not_of_the_protocol, a_document_that_breaks_off, an_empty_document,
+CASES = [a_call_that_fails_says_why_among_the_agents_words, a_provider_that_stays_down, a_stream_that_is_always_cut, answers_that_are_not_of_the_protocol, a_document_that_breaks_off, an_empty_document,
          a_provider_that_is_not_there, an_answer_without_end_is_not_read_to_its_end, too_many_requests_are_waited_for, temporary_faults_are_tried_again,
          chat_completions_end_to_end, messages_end_to_end, an_answer_that_comes_slowly_or_in_one_piece, a_wrong_key_is_a_blocker,
          a_wrong_model_is_a_blocker, what_a_provider_says_is_cut_and_cleaned, a_redirect_is_not_followed,

@@ -24,9 +24,10 @@ pub(crate) use conversation::{
 };
 pub(crate) use model::ModelClient;
 pub(crate) use tools::{Hands, MountChange, Place, Taken, Tools};
+pub(crate) use turns::CallStatus;
+#[cfg(test)]
+pub(crate) use turns::Counted;
 pub(crate) use turns::{
     Assignment, BriefedMount, Briefing, CallRecord, Ended, Ending, Parent, ParentAnswer,
     ParentTools, TurnRecord, Witness, drive, first_message, parent_unavailable, system_prompt,
 };
-#[cfg(test)]
-pub(crate) use turns::{CallStatus, Counted};

@@ -17,9 +17,10 @@ mod window;
 
 pub(crate) use outside::{Parent, ParentAnswer, ParentTools, unavailable as parent_unavailable};
 pub(crate) use prompt::{BriefedMount, Briefing, first_message, system_prompt};
-pub(crate) use record::{CallRecord, TurnRecord};
+pub(crate) use record::CallStatus;
 #[cfg(test)]
-pub(crate) use record::{CallStatus, Counted};
+pub(crate) use record::Counted;
+pub(crate) use record::{CallRecord, TurnRecord};
 
 use super::{
     Halt, Message, Model, ModelError, Reply, StopReason, TokenUsage, ToolSpec, Toolbox, TurnRequest,

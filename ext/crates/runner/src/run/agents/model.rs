@@ -9,9 +9,9 @@ use super::Bench;
 use super::hands::{LiveHands, tools};
 use super::notes::project_notes;
 use crate::agent::{
-    Assignment, BriefedMount, Briefing, CallRecord, Ended, Halt, ModelClient, ParentTools,
-    ToolAnswer, ToolCall, ToolSpec, Toolbox, Tools, TurnRecord, Witness, drive, first_message,
-    system_prompt,
+    Assignment, BriefedMount, Briefing, CallRecord, CallStatus, Ended, Halt, ModelClient,
+    ParentTools, ToolAnswer, ToolCall, ToolSpec, Toolbox, Tools, TurnRecord, Witness, drive,
+    first_message, system_prompt,
 };
 use serde_json::{Value, json};
 use std::time::Instant;
@@ -218,9 +218,11 @@ impl Witness for Workbench<'_, '_> {
             },
         };
         let recorder = &mut *self.tools.hands().recorder;
-        // Programs of the guest are seen by themselves.
-        if call.executions.is_empty() {
-            let line = format!("[{}: {}]\n", call.tool, call.status.name());
+        // Programs of the guest are seen by themselves, but not why a call with them failed.
+        let why = failure(&call);
+        if call.executions.is_empty() || why.is_some() {
+            let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+            let line = format!("[{}: {}{why}]\n", call.tool, call.status.name());
             self.words.say(recorder, &line);
             self.words.pause(recorder)?;
         }
@@ -258,6 +260,24 @@ impl Witness for Workbench<'_, '_> {
             Some(Stop::Timeout)
         } else {
             None
+        }
+    }
+}
+
+/// Longest reason that is shown among the agent's words, characters.
+const REASON: usize = 300;
+
+/// Why a call failed, in one line: the beginning of what the model was told.
+fn failure(call: &CallRecord) -> Option<String> {
+    match call.status {
+        CallStatus::Ok | CallStatus::Skipped => None,
+        CallStatus::Failed | CallStatus::Denied => {
+            let line = call.answer.lines().find(|line| !line.trim().is_empty())?;
+            // Some answers begin with the tool, which the line has already.
+            let own = line
+                .strip_prefix(&call.tool)
+                .and_then(|rest| rest.strip_prefix(": "));
+            Some(own.unwrap_or(line).trim().chars().take(REASON).collect())
         }
     }
 }
