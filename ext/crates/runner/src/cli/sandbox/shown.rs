@@ -372,7 +372,7 @@ mod tests {
         });
         let told = lines(&kept).join("\n");
         assert!(
-            told.contains("a?[2Jb") && told.contains("1.5 MiB"),
+            told.contains("a[2Jb") && told.contains("1.5 MiB"),
             "{told}"
         );
         assert!(told.contains("sandbox restore run_1 snap_1"), "{told}");
