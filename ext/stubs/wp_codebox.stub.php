@@ -333,8 +333,9 @@ final class Run
      * for `Sandbox::ask()`; `checks` (list of command lines), `limits`, `find_renames`, `secrets` [{env, value, hosts}] (the guest gets a
      * placeholder, the value goes to the named hosts only; the policy must say
      * `connector-scoped` and allow these hosts), `redact`, `provenance`, `wordpress`
-     * (core directory), `denied` (list of directories), `allowed_roots` (list, absent
-     * for the operator), `max_runs` (runs of this site alive at once, if fewer than
+     * (core directory), `denied` (list of directories: neither they nor what holds them nor
+     * what lies below them is mounted), `code_roots` (list: directories of plugins and themes,
+     * which may lie below a denied one), `allowed_roots` (list, absent for the operator), `max_runs` (runs of this site alive at once, if fewer than
      * `wp_codebox.max_runs` allows). Paths of binaries, that number and how a runner is
      * reached (`wp_codebox.runner_socket`: a socket-activated service; empty: PHP starts
      * it) come from the INI settings only.

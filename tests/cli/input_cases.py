@@ -75,7 +75,8 @@ def source_is_a_file(bench):
 
 def source_denied(bench):
     wordpress = bench.environment["CODEBOX_WORDPRESS"]
-    for path in (wordpress, os.path.dirname(wordpress), "/", bench.state):
+    inside = [os.path.join(wordpress, name) for name in ("wp-admin", "wp-content", "wp-includes/blocks")]
+    for path in (wordpress, os.path.dirname(wordpress), *inside, "/", bench.state):
         bench.run("--mount", f"{path}:/workspace/plugin", *PHP).expect(126, "wp_codebox_mount_denied")
 
 

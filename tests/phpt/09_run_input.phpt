@@ -30,6 +30,7 @@ $cases = [
 	'wordpress missing'  => [ 'wordpress' => null ],
 	'denied'             => [ 'denied' => [ '/a', 'b' ] ],
 	'denied no list'     => [ 'denied' => '/a' ],
+	'code_roots'         => [ 'code_roots' => [ 'x' ] ],
 	'allowed_roots'      => [ 'allowed_roots' => [ 'x' ] ],
 	'policy'             => [ 'policy' => [ 'network' => 'deny' ] ],
 	'policy unenforced'  => [ 'policy' => [ 'network' => 'allow', 'filesystem' => 'sandbox', 'commands' => [], 'secrets' => 'none', 'approvals' => 'never' ] ],
@@ -183,6 +184,8 @@ denied: InvalidInputException wp_codebox_input_invalid
   denied[1]
 denied no list: InvalidInputException wp_codebox_input_invalid
   denied
+code_roots: InvalidInputException wp_codebox_input_invalid
+  code_roots[0]
 allowed_roots: InvalidInputException wp_codebox_input_invalid
   allowed_roots[0]
 policy: InvalidInputException runtime-policy-invalid

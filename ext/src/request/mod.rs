@@ -49,6 +49,7 @@ const REQUEST_FIELDS: &[&str] = &[
     "provenance",
     "wordpress",
     "denied",
+    "code_roots",
     "allowed_roots",
 ];
 /// A caller may want fewer runs at once than the host allows, never more.
@@ -214,6 +215,7 @@ fn paths(fields: &mut Fields, settings: &Settings) -> Result<RunPaths, ErrorBody
         return Err(fields.refuse("wordpress", absolute_rule()));
     }
     let denied = absolute_paths(fields, "denied")?;
+    let code_roots = absolute_paths(fields, "code_roots")?;
     // Absent and empty differ: without the list the caller is the operator.
     let allowed_roots = if fields.has("allowed_roots") {
         Some(absolute_paths(fields, "allowed_roots")?)
@@ -227,6 +229,7 @@ fn paths(fields: &mut Fields, settings: &Settings) -> Result<RunPaths, ErrorBody
         php_binary: settings.php_binary.clone(),
         wordpress,
         denied,
+        code_roots,
         allowed_roots,
         cgroup: Some(settings.cgroup.clone()).filter(|path| !path.is_empty()),
         identity: settings.identity()?,

@@ -91,10 +91,8 @@ final class ApplyTargets {
 		if ( false === $real || ! is_dir( $real ) ) {
 			throw Failure::because( ErrorCode::InputInvalid, sprintf( 'The directory named for %s does not exist or is not absolute.', $mount ) );
 		}
-		foreach ( $this->site->denied() as $denied ) {
-			if ( Site::is_within( $denied, [ $real ] ) ) {
-				throw Failure::because( ErrorCode::MountDenied, sprintf( 'The directory named for %s holds this site itself; name the directory of the code that was changed.', $mount ) );
-			}
+		if ( $this->site->refuses( $real ) ) {
+			throw Failure::because( ErrorCode::MountDenied, sprintf( 'The directory named for %s holds this site, the runtime or the system, or lies in them and is no installed plugin or theme; name the directory of the code that was changed.', $mount ) );
 		}
 		$roots = $this->site->allowed_roots( $authority );
 		if ( null !== $roots && ! Site::is_within( $real, $roots ) ) {

@@ -24,21 +24,19 @@ final class InstalledCode {
 	public const THEME_TARGET  = '/wordpress/wp-content/themes/';
 
 	/**
+	 * Wires the lists.
+	 *
+	 * @param GuardedDirectories $guarded What no plugin or theme may lead to.
+	 */
+	public function __construct( private readonly GuardedDirectories $guarded = new GuardedDirectories() ) {}
+
+	/**
 	 * Plugins that have a directory: slug to canonical directory.
 	 *
 	 * @return array<string, string>
 	 */
 	public function plugins(): array {
-		$plugins = [];
-		foreach ( array_keys( $this->plugin_files() ) as $file ) {
-			$slug = explode( '/', (string) $file )[0];
-			$real = str_contains( (string) $file, '/' ) ? realpath( WP_PLUGIN_DIR . '/' . $slug ) : false;
-			if ( false !== $real && is_dir( $real ) ) {
-				$plugins[ $slug ] = $real;
-			}
-		}
-		ksort( $plugins );
-		return $plugins;
+		return array_filter( $this->found( 'plugin' ), 'is_string' );
 	}
 
 	/**
@@ -47,15 +45,76 @@ final class InstalledCode {
 	 * @return array<string, string>
 	 */
 	public function themes(): array {
-		$themes = [];
-		foreach ( wp_get_themes( [ 'errors' => null ] ) as $slug => $theme ) {
-			$real = realpath( $theme->get_stylesheet_directory() );
-			if ( ! str_contains( (string) $slug, '/' ) && false !== $real && is_dir( $real ) ) {
-				$themes[ (string) $slug ] = $real;
+		return array_filter( $this->found( 'theme' ), 'is_string' );
+	}
+
+	/**
+	 * The canonical directory of a plugin or theme; null when none of that name is installed.
+	 *
+	 * @param string $kind `plugin` or `theme`.
+	 * @param string $slug Its directory name.
+	 * @throws Failure `wp_codebox_mount_denied` when the name is a link that leads elsewhere into the site.
+	 */
+	public function directory( string $kind, string $slug ): ?string {
+		$directory = $this->found( $kind )[ $slug ] ?? null;
+		if ( false === $directory ) {
+			throw Failure::because(
+				ErrorCode::MountDenied,
+				sprintf( 'The %1$s "%2$s" is a link that leads into this site, the state directory or the system; link to a directory outside, or let the operator add it to wp_codebox.mount_roots.', $kind, $slug )
+			);
+		}
+		return $directory;
+	}
+
+	/**
+	 * What WordPress lists of a kind: slug to canonical directory, false for a link that must
+	 * not be followed. A directory of its own below the plugins or a theme root is code; a
+	 * link may lead to another one, or wholly outside of the site.
+	 *
+	 * @param string $kind `plugin` or `theme`.
+	 * @return array<string, string|false>
+	 */
+	private function found( string $kind ): array {
+		$found = [];
+		foreach ( 'plugin' === $kind ? $this->plugin_places() : $this->theme_places() as $slug => [ $home, $place ] ) {
+			$real = realpath( $place );
+			if ( false !== $real && is_dir( $real ) ) {
+				$found[ $slug ] = $this->guarded->refuses( $real, dirname( $real ) === realpath( $home ) ? [ $real ] : [] ) ? false : $real;
 			}
 		}
-		ksort( $themes );
-		return $themes;
+		ksort( $found );
+		return $found;
+	}
+
+	/**
+	 * Plugins with a directory: slug to the directory that holds it, and its own.
+	 *
+	 * @return array<string, array{string, string}>
+	 */
+	private function plugin_places(): array {
+		$places = [];
+		foreach ( array_keys( $this->plugin_files() ) as $file ) {
+			if ( str_contains( (string) $file, '/' ) ) {
+				$slug            = explode( '/', (string) $file )[0];
+				$places[ $slug ] = [ WP_PLUGIN_DIR, WP_PLUGIN_DIR . '/' . $slug ];
+			}
+		}
+		return $places;
+	}
+
+	/**
+	 * Themes with a directory of their own: stylesheet to the directory that holds it, and its own.
+	 *
+	 * @return array<string, array{string, string}>
+	 */
+	private function theme_places(): array {
+		$places = [];
+		foreach ( wp_get_themes( [ 'errors' => null ] ) as $slug => $theme ) {
+			if ( ! str_contains( (string) $slug, '/' ) ) {
+				$places[ (string) $slug ] = [ $theme->get_theme_root(), $theme->get_stylesheet_directory() ];
+			}
+		}
+		return $places;
 	}
 
 	/**
@@ -75,9 +134,9 @@ final class InstalledCode {
 	 * @throws Failure `wp_codebox_mount_source_invalid` with the slugs there are.
 	 */
 	public function plugin_mount( string $slug ): array {
-		$plugins = $this->plugins();
-		if ( isset( $plugins[ $slug ] ) ) {
-			return $this->mount( 'plugin', $slug, $plugins[ $slug ], self::PLUGIN_TARGET );
+		$directory = $this->directory( 'plugin', $slug );
+		if ( null !== $directory ) {
+			return $this->mount( 'plugin', $slug, $directory, self::PLUGIN_TARGET );
 		}
 		$file = str_ends_with( $slug, '.php' ) ? $slug : $slug . '.php';
 		if ( isset( $this->plugin_files()[ $file ] ) ) {
@@ -87,7 +146,7 @@ final class InstalledCode {
 				sprintf( 'The plugin "%1$s" is a single file; a mount needs a directory: move %2$s to %1$s/%2$s in the plugin directory and try again.', $name, $file )
 			);
 		}
-		throw $this->unknown( 'plugin', $slug, array_keys( $plugins ) );
+		throw $this->unknown( 'plugin', $slug, array_keys( $this->plugins() ) );
 	}
 
 	/**
@@ -98,11 +157,11 @@ final class InstalledCode {
 	 * @throws Failure `wp_codebox_mount_source_invalid` with the slugs there are.
 	 */
 	public function theme_mount( string $slug ): array {
-		$themes = $this->themes();
-		if ( isset( $themes[ $slug ] ) ) {
-			return $this->mount( 'theme', $slug, $themes[ $slug ], self::THEME_TARGET );
+		$directory = $this->directory( 'theme', $slug );
+		if ( null !== $directory ) {
+			return $this->mount( 'theme', $slug, $directory, self::THEME_TARGET );
 		}
-		throw $this->unknown( 'theme', $slug, array_keys( $themes ) );
+		throw $this->unknown( 'theme', $slug, array_keys( $this->themes() ) );
 	}
 
 	/**
@@ -143,10 +202,10 @@ final class InstalledCode {
 			if ( ! str_starts_with( $target, $prefix ) ) {
 				continue;
 			}
-			$slug  = substr( $target, strlen( $prefix ) );
-			$known = 'plugin' === $kind ? $this->plugins() : $this->themes();
-			if ( isset( $known[ $slug ] ) ) {
-				return $known[ $slug ];
+			$slug      = substr( $target, strlen( $prefix ) );
+			$directory = $this->directory( $kind, $slug );
+			if ( null !== $directory ) {
+				return $directory;
 			}
 			throw Failure::because(
 				ErrorCode::ApplyConflict,

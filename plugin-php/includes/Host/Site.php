@@ -10,7 +10,6 @@ declare(strict_types=1);
 namespace WPCodebox\Host;
 
 use WPCodebox\Authority;
-use WPCodebox\Native\Extension;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -22,9 +21,13 @@ final class Site {
 	/**
 	 * Wires the site.
 	 *
-	 * @param InstalledCode $code Installed plugins and themes.
+	 * @param InstalledCode      $code    Installed plugins and themes.
+	 * @param GuardedDirectories $guarded What no run may touch.
 	 */
-	public function __construct( private readonly InstalledCode $code ) {}
+	public function __construct(
+		private readonly InstalledCode $code,
+		private readonly GuardedDirectories $guarded = new GuardedDirectories()
+	) {}
 
 	/** Partition of the state directory: stable for one blog of one installation. */
 	public function id(): string {
@@ -39,24 +42,22 @@ final class Site {
 	}
 
 	/**
-	 * Directories that are never mounted, nor an ancestor of them.
+	 * Directories that are never mounted, nor what holds them, nor what lies below them and
+	 * is no code.
 	 *
 	 * @return list<string>
 	 */
 	public function denied(): array {
-		$directories = [
-			ABSPATH,
-			$this->config_directory(),
-			WP_CONTENT_DIR,
-			(string) ( wp_get_upload_dir()['basedir'] ?? '' ),
-		];
-		$denied      = [];
-		foreach ( $directories as $directory ) {
-			if ( '' !== $directory ) {
-				$denied[] = $this->canonical( $directory );
-			}
-		}
-		return array_values( array_unique( $denied ) );
+		return $this->guarded->site();
+	}
+
+	/**
+	 * Whether a directory must be neither mounted nor written, whoever asks.
+	 *
+	 * @param string $directory Canonical directory.
+	 */
+	public function refuses( string $directory ): bool {
+		return $this->guarded->refuses( $directory, $this->code->directories() );
 	}
 
 	/**
@@ -78,9 +79,7 @@ final class Site {
 	 * @return list<string>
 	 */
 	public function known_roots(): array {
-		$configured = Extension::info()['mount_roots'] ?? [];
-		$configured = is_array( $configured ) ? array_filter( $configured, 'is_string' ) : [];
-		return array_values( array_unique( array_merge( $this->code->directories(), array_map( [ $this, 'canonical' ], $configured ) ) ) );
+		return array_values( array_unique( array_merge( $this->code->directories(), $this->guarded->opened() ) ) );
 	}
 
 	/**
@@ -106,10 +105,5 @@ final class Site {
 	public function canonical( string $path ): string {
 		$real = realpath( $path );
 		return false === $real ? untrailingslashit( $path ) : $real;
-	}
-
-	/** Directory of the wp-config.php in use: ABSPATH, or its parent when the file is there. */
-	private function config_directory(): string {
-		return file_exists( ABSPATH . 'wp-config.php' ) ? ABSPATH : dirname( ABSPATH );
 	}
 }

@@ -158,21 +158,25 @@ final class ComponentPlan {
 	 */
 	private function directory( string $path, string $slug, Authority $authority ): string {
 		if ( '' === $path ) {
-			$plugins = $this->code->plugins();
-			if ( ! isset( $plugins[ $slug ] ) ) {
+			$directory = $this->code->directory( 'plugin', $slug );
+			if ( null === $directory ) {
+				$plugins = $this->code->plugins();
 				throw Failure::because(
 					ErrorCode::ComponentPathMissing,
 					sprintf( 'The component "%s" names no path and no plugin of that name is installed.', $slug ),
 					[ [] === $plugins ? 'No plugin with a directory is installed.' : 'Installed: ' . implode( ', ', array_keys( $plugins ) ) . '.' ]
 				);
 			}
-			return $plugins[ $slug ];
+			return $directory;
 		}
 		$real  = str_starts_with( $path, '/' ) ? realpath( $path ) : false;
 		$roots = $this->site->allowed_roots( $authority );
 		// Whether something is there is nobody's business outside of what may be mounted.
 		if ( null !== $roots && ! Site::is_within( false === $real ? $path : $real, $roots ) ) {
 			throw Failure::because( ErrorCode::MountDenied, sprintf( 'The path of the component "%s" lies outside the installed plugins, themes and wp_codebox.mount_roots.', $slug ) );
+		}
+		if ( false !== $real && $this->site->refuses( $real ) ) {
+			throw Failure::because( ErrorCode::MountDenied, sprintf( 'The path of the component "%s" holds this site, the runtime or the system, or lies in them and is no installed plugin or theme.', $slug ) );
 		}
 		if ( false === $real || ! is_dir( $real ) ) {
 			throw Failure::because( ErrorCode::ComponentPathMissing, sprintf( 'The path of the component "%s" is not a directory; give the absolute path of the plugin\'s directory.', $slug ) );

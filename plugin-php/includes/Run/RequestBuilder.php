@@ -151,6 +151,7 @@ final class RequestBuilder {
 			'task_input' => $this->task_input( $input, $allowed ),
 			'wordpress'  => $this->site->wordpress(),
 			'denied'     => $this->site->denied(),
+			'code_roots' => $this->site->known_roots(),
 			'provenance' => $this->provenance( $input, $authority ),
 		];
 		foreach ( [ 'code', 'code_file' ] as $refused ) {

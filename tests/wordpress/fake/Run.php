@@ -54,7 +54,9 @@ final class Run {
 			}
 			$outside = isset( $request['allowed_roots'] ) && [] === array_filter( $request['allowed_roots'], static fn( string $root ): bool => str_starts_with( $real . '/', $root . '/' ) );
 			$holds   = [] !== array_filter( $request['denied'], static fn( string $denied ): bool => str_starts_with( $denied . '/', $real . '/' ) );
-			if ( $outside || $holds ) {
+			$code    = array_merge( $request['code_roots'] ?? [], $request['allowed_roots'] ?? [] );
+			$below   = static fn( array $roots ): bool => [] !== array_filter( $roots, static fn( string $root ): bool => str_starts_with( $real . '/', $root . '/' ) );
+			if ( $outside || $holds || ( $below( $request['denied'] ) && ! $below( $code ) ) ) {
 				throw Exception::make( 'wp_codebox_mount_denied', sprintf( '%s must not be mounted.', $mount['target'] ) );
 			}
 		}
@@ -74,7 +76,7 @@ final class Run {
 				throw Exception::make( 'wp_codebox_raw_code_forbidden', $field . ' is not accepted: a task carries a goal, never code.' );
 			}
 		}
-		$known   = [ 'site', 'goal', 'task_input', 'policy', 'mounts', 'staged_files', 'commands', 'agent', 'checks', 'limits', 'find_renames', 'max_runs', 'redact', 'provenance', 'wordpress', 'denied', 'allowed_roots', 'mode', 'model', 'secrets', 'tool_policy', 'parent_tools', 'components', 'agent_bundles' ];
+		$known   = [ 'site', 'goal', 'task_input', 'policy', 'mounts', 'staged_files', 'commands', 'agent', 'checks', 'limits', 'find_renames', 'max_runs', 'redact', 'provenance', 'wordpress', 'denied', 'code_roots', 'allowed_roots', 'mode', 'model', 'secrets', 'tool_policy', 'parent_tools', 'components', 'agent_bundles' ];
 		$unknown = array_diff( array_keys( $request ), $known );
 		if ( [] !== $unknown ) {
 			throw Exception::make( 'wp_codebox_input_invalid', 'There is no field ' . reset( $unknown ) . '.' );

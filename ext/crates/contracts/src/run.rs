@@ -37,9 +37,14 @@ pub struct RunPaths {
     pub php_binary: String,
     /// Directory whose WordPress core the guest gets.
     pub wordpress: String,
-    /// Directories that may never be mounted, nor an ancestor of them: ABSPATH, wp-config.php's directory.
+    /// Directories that may never be mounted, nor an ancestor of them, nor what lies below them
+    /// outside of `code_roots` and `allowed_roots`: ABSPATH, wp-config.php's directory.
     #[serde(default)]
     pub denied: Vec<String>,
+    /// Directories of plugins, themes and the operator's mount roots, which may lie below a
+    /// denied one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub code_roots: Vec<String>,
     /// When set, only directories at or below these may be mounted (abilities, admin screens).
     /// Absent: the caller is the operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]

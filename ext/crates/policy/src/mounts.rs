@@ -225,12 +225,20 @@ pub fn check_source(
     if holds(state, canonical) || holds(canonical, state) {
         return denied("the state directory");
     }
-    for root in &authority.paths.denied {
-        if holds(canonical, root) {
+    let paths = authority.paths;
+    let code = || {
+        paths
+            .code_roots
+            .iter()
+            .chain(paths.allowed_roots.iter().flatten())
+    };
+    let of_code = || code().any(|root| holds(root, canonical));
+    for root in &paths.denied {
+        if holds(canonical, root) || (holds(root, canonical) && !of_code()) {
             return denied("the site's own root, content or configuration directory");
         }
     }
-    match &authority.paths.allowed_roots {
+    match &paths.allowed_roots {
         None => Ok(()),
         Some(roots) if roots.iter().any(|root| holds(root, canonical)) => Ok(()),
         Some(_) => Err(MountError::OutsideRoots {
@@ -314,6 +322,7 @@ mod tests {
             guest_ids: None,
             agents_dir: None,
             browser: None,
+            code_roots: vec![],
             allowed_roots: allowed.map(|roots| roots.iter().map(|r| (*r).to_owned()).collect()),
         }
     }
@@ -395,7 +404,8 @@ mod tests {
 
     #[test]
     fn sources() {
-        let operator = paths(None);
+        let mut operator = paths(None);
+        operator.code_roots = vec!["/srv/site/wp-content/plugins".to_owned()];
         let check =
             |path: &str, p: &RunPaths| check_source(path, "mount 0", MountAuthority { paths: p });
         for good in [
@@ -411,6 +421,10 @@ mod tests {
             "/srv/site",
             "/srv/site/wp-content",
             "/srv/config",
+            "/srv/config/sub",
+            "/srv/site/wp-admin",
+            "/srv/site/wp-content/uploads",
+            "/srv/site/wp-content/plugins-old",
             "/etc",
             "/etc/php",
             "/var",
@@ -426,6 +440,7 @@ mod tests {
                 "{bad}"
             );
         }
+        assert!(check("/srv/site/wp-content/plugins/a", &paths(None)).is_err());
         let delegated = paths(Some(&["/srv/site/wp-content/plugins/a"]));
         assert!(check("/srv/site/wp-content/plugins/a", &delegated).is_ok());
         assert!(check("/srv/site/wp-content/plugins/a/sub", &delegated).is_ok());
@@ -438,6 +453,7 @@ mod tests {
         assert!(!stage("/srv/site/wp-config.php", &operator));
         assert!(!stage("/srv/config/salts.php", &operator));
         assert!(!stage("/var/lib/wp-codebox/keys/host.ed25519", &operator));
+        assert!(!stage("/srv/site/wp-content/plugins/a/x.php", &operator));
         assert!(stage("/srv/site/wp-content/plugins/a/x.php", &delegated));
         assert!(!stage("/srv/site/wp-config.php", &delegated));
     }

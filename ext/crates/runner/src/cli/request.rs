@@ -142,13 +142,19 @@ pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, E
 /// Host paths of a run of the operator.
 pub(crate) fn run_paths(settings: &Settings, wordpress: &Path) -> Result<RunPaths, ErrorBody> {
     let root = text(wordpress)?;
+    // Sources are judged by their real path, so what they are compared with must be one.
+    let real = |path: PathBuf| text(&path.canonicalize().unwrap_or(path));
     Ok(RunPaths {
         state_dir: text(&settings.state_dir)?,
         share_dir: text(&settings.share_dir)?,
         launcher: text(&settings.launcher)?,
         php_binary: text(&settings.php_binary)?,
-        wordpress: root.clone(),
-        denied: vec![root],
+        wordpress: root,
+        code_roots: vec![
+            real(wordpress.join("wp-content/plugins"))?,
+            real(wordpress.join("wp-content/themes"))?,
+        ],
+        denied: vec![real(wordpress.to_owned())?],
         allowed_roots: None,
         cgroup: settings.cgroup.as_deref().map(text).transpose()?,
         identity: settings.identity()?,

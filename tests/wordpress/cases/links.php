@@ -1,0 +1,113 @@
+<?php
+/**
+ * Plugins and themes that are links: what they lead to decides.
+ */
+
+declare(strict_types=1);
+
+use WPCodebox\Authority;
+use WPCodebox\Failure;
+use WPCodebox\Host\HostPath;
+use WPCodebox\Host\InstalledCode;
+use WPCodebox\Host\Site;
+use WPCodebox\Tests\Harness;
+
+return static function ( Harness $t ): void {
+	$work    = (string) realpath( (string) getenv( 'TEST_WORK' ) );
+	$uploads = (string) wp_get_upload_dir()['basedir'];
+	$header  = "<?php\n/* Plugin Name: Linked */\n";
+	// Runs a body while plugins and a theme are links: name to what it leads to, each with the file that makes it one.
+	$linked = static function ( array $links, callable $body ): void {
+		$made = [];
+		foreach ( $links as $place => [ $leads, $file, $text ] ) {
+			wp_mkdir_p( $leads );
+			if ( ! file_exists( "$leads/$file" ) ) {
+				file_put_contents( "$leads/$file", $text );
+				$made[] = "$leads/$file";
+			}
+			if ( 'style.css' === $file && ! file_exists( "$leads/index.php" ) ) {
+				touch( "$leads/index.php" );
+				$made[] = "$leads/index.php";
+			}
+			symlink( $leads, $place );
+		}
+		$forget = static function (): void {
+			wp_cache_delete( 'plugins', 'plugins' );
+			wp_clean_themes_cache();
+		};
+		$forget();
+		try {
+			$body();
+		} finally {
+			array_map( 'unlink', array_merge( array_keys( $links ), $made ) );
+			$forget();
+		}
+	};
+	$code = static fn( callable $what ): string => ( static function () use ( $what ): string {
+		try {
+			$what();
+			return 'ok';
+		} catch ( Failure $failure ) {
+			return $failure->error_code;
+		}
+	} )();
+
+	$t->test(
+		'a plugin or theme that is a link into the site opens nothing, one that leads outside does',
+		static function () use ( $t, $work, $uploads, $header, $linked, $code ): void {
+			$inside  = [
+				'uploads'  => $uploads,
+				'includes' => ABSPATH . 'wp-includes',
+				'must-use' => WPMU_PLUGIN_DIR,
+				'content'  => WP_CONTENT_DIR,
+			];
+			$outside = $work . '/checkout';
+			$links   = [
+				WP_PLUGIN_DIR . '/led-outside' => [ $outside, 'linked.php', $header ],
+				get_theme_root() . '/led-away' => [ $uploads . '/theme', 'style.css', "/*\nTheme Name: Led away\n*/\n" ],
+			];
+			foreach ( $inside as $name => $leads ) {
+				$links[ WP_PLUGIN_DIR . "/led-$name" ] = [ $leads, 'linked.php', $header ];
+			}
+			$linked(
+				$links,
+				static function () use ( $t, $work, $uploads, $inside, $outside, $code ): void {
+					$installed = new InstalledCode();
+					$site      = new Site( $installed );
+					$paths     = new HostPath( $site );
+					$roots     = $site->known_roots();
+					$t->true( in_array( $outside, $roots, true ) && in_array( realpath( WP_PLUGIN_DIR . '/sample' ), $roots, true ), 'positive control: code is a root' );
+					$t->same( $outside, $paths->readable( $outside . '/linked.php', Authority::User ) === $outside . '/linked.php' ? $outside : '' );
+					$t->true( in_array( 'led-content', array_map( static fn( string $file ): string => dirname( $file ), array_keys( get_plugins() ) ), true ), 'WordPress lists the links' );
+					$t->as( 'administrator' );
+					$run = static fn( array $input ): mixed => $t->ability( 'run-agent-task', $input + [ 'goal' => 'Fix it', 'agent_command' => 'true' ] );
+					foreach ( $inside as $name => $leads ) {
+						$real = (string) realpath( $leads );
+						$t->same( false, in_array( $real, $roots, true ), $name );
+						$t->same( 'wp_codebox_mount_denied', $code( static fn() => $paths->readable( "$real/linked.php", Authority::User ) ), $name );
+						$t->error( 'wp_codebox_mount_denied', 403, $run( [ 'plugin' => "led-$name" ] ) );
+						$t->error( 'wp_codebox_mount_denied', 403, $run( [ 'mounts' => [ [ 'source' => WP_PLUGIN_DIR . "/led-$name", 'target' => '/workspace/code' ] ] ] ) );
+						$t->error( 'wp_codebox_mount_denied', 403, $run( [ 'plugin' => 'sample', 'component_contracts' => [ [ 'slug' => "led-$name" ] ] ] ) );
+						$t->same( 'wp_codebox_mount_denied', $code( static fn() => $installed->directory_of( InstalledCode::PLUGIN_TARGET . "led-$name" ) ), $name );
+					}
+					$t->same( false, in_array( realpath( $uploads . '/theme' ), $roots, true ) );
+					$t->error( 'wp_codebox_mount_denied', 403, $run( [ 'theme' => 'led-away' ] ) );
+					$t->same( $outside, $installed->directory_of( InstalledCode::PLUGIN_TARGET . 'led-outside' ) );
+					$t->ok( $run( [ 'plugin' => 'led-outside' ] ) );
+				}
+			);
+		}
+	);
+	$t->test(
+		'the operator neither mounts nor writes what lies in the site and is no code',
+		static function () use ( $t, $uploads ): void {
+			wp_mkdir_p( $uploads );
+			$try = static fn( string $source ): int => $t->wp( [ 'codebox', 'run-agent-task', 'x', "--mount=$source:/workspace/code", '--agent-command=true' ] )[0];
+			$t->same( [ 126, 126, 0 ], [ $try( $uploads ), $try( ABSPATH . 'wp-includes' ), $try( WP_PLUGIN_DIR . '/sample' ) ] );
+			[ $status, $made ] = $t->wp( [ 'codebox', 'run-agent-task', 'x', '--mount=' . getenv( 'TEST_FIXTURES' ) . '/sample:/workspace/code', '--agent-command=php ' . getenv( 'TEST_FIXTURES' ) . '/agent.php fix', '--porcelain' ] );
+			$t->same( 0, $status );
+			$apply = static fn( string $directory ): int => $t->wp( [ 'codebox', 'artifacts', 'preflight-apply', trim( $made ), '--all', '--apply-target=' . wp_json_encode( [ 'directory' => $directory ] ) ] )[0];
+			$t->same( [ 126, 126, 126, 0 ], [ $apply( $uploads ), $apply( WPMU_PLUGIN_DIR ), $apply( ABSPATH . 'wp-admin' ), $apply( (string) getenv( 'TEST_FIXTURES' ) . '/sample' ) ] );
+		}
+	);
+};
