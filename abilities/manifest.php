@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => 'bc74a3df8f40fa8a7d1ecfbed89440fe9e8eb7fb97a756060f3fbe13339c52f1',
+	'contract_digest' => '9e824bf7f1c2cde2ce46e69a46cb17343d132348e0e980917373ebc2bc1eb9af',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',

@@ -58,6 +58,7 @@ enum ErrorCode: string {
 	case ReviewResultInvalid = 'wp_codebox_review_result_invalid';
 	case PendingApplyUnavailable = 'wp_codebox_pending_apply_unavailable';
 	case ApplyConflict = 'wp_codebox_apply_conflict';
+	case ApplyTargetMismatch = 'wp_codebox_apply_target_mismatch';
 	case ApplyAdapterMissing = 'wp_codebox_apply_adapter_missing';
 	case ApplyResultInvalid = 'wp_codebox_apply_result_invalid';
 	case BrowserConnectorRequestInvalid = 'wp_codebox_browser_connector_request_invalid';
@@ -108,7 +109,7 @@ enum ErrorCode: string {
 			self::TaskMissing, self::FanoutWorkerInvalid => 400,
 			self::MountDenied, self::Forbidden, self::ArtifactOutsideRoot, self::ArtifactUntrusted, self::ProviderCredentialsUnavailable, self::ConnectorCredentialsUnavailable, self::ToolNotAllowed => 403,
 			self::ApiAbilityNotSupported, self::ArtifactNotFound, self::RunNotFound => 404,
-			self::ApplyConflict, self::ArtifactChanged, self::RunAmbiguous, self::RunCancelled => 409,
+			self::ApplyConflict, self::ApplyTargetMismatch, self::ArtifactChanged, self::RunAmbiguous, self::RunCancelled => 409,
 			self::ArtifactTooLarge => 413,
 			self::ReplayUnavailable => 422,
 			self::Busy => 429,

@@ -86,14 +86,17 @@
 			content: [
 				el( 'p', {}, __( 'These files, as this bundle has them, are handed to the plugin of this site that applies changes:', 'wp-codebox' ) ),
 				fileList( preflight.approved_files || paths ),
+				el( 'p', {}, __( 'They go to these directories:', 'wp-codebox' ) ),
+				fileList( Object.values( preflight.targets || {} ) ),
 				el( 'p', {}, __( 'Bound to the manifest that was verified just now:', 'wp-codebox' ), ' ', el( 'span', { class: 'wp-codebox-digest' }, code( preflight.manifest_sha256 || bundle.manifest_sha256 ) ) ),
 			],
 			confirm: __( 'Approve and apply', 'wp-codebox' ),
 			after: consequence,
 			act: async () => {
+				const approved = { ...input, approval: preflight.approval };
 				answer = api.has( 'review-artifact' )
-					? await api.call( 'review-artifact', { ...input, action: 'approve' } )
-					: await api.call( 'apply-approved-artifact', input );
+					? await api.call( 'review-artifact', { ...approved, action: 'approve' } )
+					: await api.call( 'apply-approved-artifact', approved );
 			},
 			done: () => {
 				after();

@@ -11,6 +11,8 @@ namespace WPCodebox\Apply;
 
 use WPCodebox\AuditTrail;
 use WPCodebox\Authority;
+use WPCodebox\ErrorCode;
+use WPCodebox\Failure;
 use WPCodebox\Host\Site;
 use WPCodebox\Native\Artifacts;
 
@@ -45,6 +47,7 @@ final class ApplyPayload {
 	 * @param array<string, mixed> $input     As for preflight.
 	 * @param Authority            $authority In whose name.
 	 * @return array<string, mixed>
+	 * @throws Failure Whatever stands in the way of an apply.
 	 */
 	public function build( array $input, Authority $authority ): array {
 		$artifact  = $this->artifacts->artifact( $input );
@@ -64,6 +67,10 @@ final class ApplyPayload {
 		$checked = Artifacts::preflight( $this->site->id(), $reference, $request );
 		$this->trust->assert( (array) ( $checked['signature'] ?? [] ), 'applied' );
 
+		$approval = $this->approval( $checked, $targets );
+		if ( isset( $input['approval'] ) && ! hash_equals( $approval, (string) $input['approval'] ) ) {
+			throw Failure::because( ErrorCode::ArtifactChanged, 'What was approved is not what would be applied: the manifest, the approved files, the patch or the directories differ; look at a new preflight and approve that.' );
+		}
 		$approver = $input['approver'] ?? null;
 		return [
 			'artifact_id'             => (string) $checked['artifact_id'],
@@ -81,7 +88,25 @@ final class ApplyPayload {
 			'manifest_sha256'         => (string) $checked['manifest_sha256'],
 			'run_id'                  => (string) $checked['run_id'],
 			'targets'                 => $targets,
+			'target_differs'          => [] !== $this->targets->differing( $artifact, $targets ),
+			'approval'                => $approval,
 		];
+	}
+
+	/**
+	 * What an approval binds, under a key of this site: nobody else can make one for another
+	 * change or another directory.
+	 *
+	 * @param array<string, mixed>  $checked As the extension answered the preflight.
+	 * @param array<string, string> $targets Declared mount target to host directory.
+	 */
+	private function approval( array $checked, array $targets ): string {
+		$files = array_map( 'strval', $checked['approved_files'] );
+		sort( $files );
+		ksort( $targets );
+		// No path holds a NUL, and the number of files tells them from the targets.
+		$bound = array_merge( [ (string) $checked['manifest_sha256'], (string) $checked['patch_sha256'], (string) count( $files ) ], $files, array_keys( $targets ), array_values( $targets ) );
+		return hash_hmac( 'sha256', implode( "\0", $bound ), wp_salt( 'auth' ) );
 	}
 
 	/**

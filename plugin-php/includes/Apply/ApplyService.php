@@ -44,7 +44,7 @@ final class ApplyService {
 	/**
 	 * What an apply would hand over, and whether it may.
 	 *
-	 * @param array<string, mixed> $input     `artifact_id`, `approved_files`, `approver?`, `apply_target?`, `manifest_sha256?`.
+	 * @param array<string, mixed> $input     `artifact_id`, `approved_files`, `approver?`, `apply_target?`, `manifest_sha256?`, `approval?`.
 	 * @param Authority            $authority In whose name.
 	 * @return array<string, mixed> `wp-codebox/artifact-apply-preflight/v1`.
 	 */
@@ -61,6 +61,8 @@ final class ApplyService {
 			'patch_sha256'    => $payload['patch_sha256'],
 			'content_digest'  => $payload['artifact_content_digest'],
 			'manifest_sha256' => $payload['manifest_sha256'],
+			'targets'         => $payload['targets'],
+			'approval'        => $payload['approval'],
 			'verification'    => $payload['artifact_verification'],
 			'payload'         => $this->payloads->printable( $payload ),
 		];
@@ -94,7 +96,7 @@ final class ApplyService {
 			'manifest_sha256' => $payload['manifest_sha256'],
 			'patch_sha256'    => $payload['patch_sha256'],
 			'targets'         => $payload['targets'],
-		];
+		] + ( $payload['target_differs'] ? [ 'target_differs' => true ] : [] );
 		$this->audit->write( 'apply-approved', $record + [ 'status' => 'started' ] );
 
 		try {
@@ -150,6 +152,8 @@ final class ApplyService {
 			 *     @type string       $manifest_sha256         What the approval binds.
 			 *     @type string       $run_id                  Run.
 			 *     @type array        $targets                 Declared mount target to host directory.
+			 *     @type bool         $target_differs          Whether the operator sends the change to other code than it was made from.
+			 *     @type string       $approval                Binds manifest, approved files, patch and targets.
 			 * }
 			 */
 			return apply_filters( 'wp_codebox_apply_approved_artifact', null, $payload );

@@ -21,6 +21,7 @@ defined( 'ABSPATH' ) || exit;
  * A bundle names mount targets, never host paths. A plugin or theme target is the
  * installed plugin or theme; any other needs `apply_target.directory` (or, for
  * several, `apply_target.directories`) from the caller, inside what the caller may touch.
+ * Either must be the code that the run mounted, by the origin in the bundle's mounts.
  */
 final class ApplyTargets {
 
@@ -43,7 +44,7 @@ final class ApplyTargets {
 	 * @param array<string, mixed> $target    `apply_target` of the caller.
 	 * @param Authority            $authority In whose name.
 	 * @return array<string, string>
-	 * @throws Failure When a target has no directory or the caller may not touch it.
+	 * @throws Failure When a target has no directory, is other code, or the caller may not touch it.
 	 */
 	public function resolve( array $artifact, array $approved, array $target, Authority $authority ): array {
 		$directories = [];
@@ -57,7 +58,72 @@ final class ApplyTargets {
 		if ( isset( $target['directory'] ) && count( array_unique( $directories ) ) !== count( $directories ) ) {
 			throw Failure::because( ErrorCode::InputInvalid, 'The change spans several mounts, so apply_target.directory is ambiguous; give apply_target.directories as a map from mount target to directory.' );
 		}
+		$this->assert_not_own( $directories );
+		foreach ( $this->differing( $artifact, $directories ) as $mount ) {
+			$given = self::given( $mount, $target );
+			// The operator may send a change to other code, knowingly: by the directory itself.
+			if ( Authority::Operator !== $authority || null === $given || realpath( $given ) !== $directories[ $mount ] ) {
+				throw Failure::because(
+					ErrorCode::ApplyTargetMismatch,
+					sprintf( 'The change in %s was not made from the code that it would be written to, as far as this site knows; run the task again on that code.', $mount ),
+					[ 'Whoever holds the shell may name the directory: wp codebox artifacts apply … --apply-target=\'{"directory":"…"}\'.' ]
+				);
+			}
+		}
 		return $directories;
+	}
+
+	/**
+	 * Mount targets whose directory is not the code that the run mounted there.
+	 *
+	 * @param array<string, mixed>  $artifact    A bundle that verifies.
+	 * @param array<string, string> $directories Declared mount target to canonical host directory.
+	 * @return list<string>
+	 */
+	public function differing( array $artifact, array $directories ): array {
+		$mounted = array_column( ArtifactService::mounts( $artifact ), 'metadata', 'target' );
+		return array_values( array_filter( array_keys( $directories ), fn( string $mount ): bool => ! self::same( $mounted[ $mount ]['origin'] ?? null, $this->code->origin( $directories[ $mount ] ) ) ) );
+	}
+
+	/**
+	 * Whether a recorded origin is that of a directory; the order of members is no difference.
+	 *
+	 * @param mixed                      $recorded As the bundle has it.
+	 * @param array<string, string>|null $actual   Of the directory.
+	 */
+	private static function same( mixed $recorded, ?array $actual ): bool {
+		if ( ! is_array( $recorded ) || null === $actual ) {
+			return false;
+		}
+		ksort( $recorded );
+		ksort( $actual );
+		return $recorded === $actual;
+	}
+
+	/**
+	 * This plugin decides what is applied, so nothing is applied to it.
+	 *
+	 * @param array<string, string> $directories Declared mount target to canonical host directory.
+	 * @throws Failure `wp_codebox_mount_denied`.
+	 */
+	private function assert_not_own( array $directories ): void {
+		$own = (string) realpath( dirname( __DIR__, 2 ) );
+		foreach ( $directories as $mount => $directory ) {
+			if ( Site::is_within( $own, [ $directory ] ) || Site::is_within( $directory, [ $own ] ) ) {
+				throw Failure::because( ErrorCode::MountDenied, sprintf( 'The change in %s would be written to WP Codebox itself, which is never done; install another version of it as a plugin is installed.', $mount ) );
+			}
+		}
+	}
+
+	/**
+	 * The directory that the caller gives for a target, as given.
+	 *
+	 * @param string               $mount  Declared mount target.
+	 * @param array<string, mixed> $target `apply_target`.
+	 */
+	private static function given( string $mount, array $target ): ?string {
+		$given = $target['directories'][ $mount ] ?? $target['directory'] ?? null;
+		return is_string( $given ) && '' !== $given ? $given : null;
 	}
 
 	/**
@@ -80,8 +146,8 @@ final class ApplyTargets {
 	 * @param Authority            $authority In whose name.
 	 */
 	private function named( string $mount, array $target, Authority $authority ): string {
-		$given = $target['directories'][ $mount ] ?? $target['directory'] ?? null;
-		if ( ! is_string( $given ) || '' === $given ) {
+		$given = self::given( $mount, $target );
+		if ( null === $given ) {
 			throw Failure::because(
 				ErrorCode::InputInvalid,
 				sprintf( 'The change was made in %s, which is no installed plugin or theme; name the host directory in apply_target.directory.', $mount )

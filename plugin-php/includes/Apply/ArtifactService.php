@@ -28,6 +28,8 @@ final class ArtifactService {
 
 	public const PER_PAGE = 50;
 
+	private const MOUNTS = 'files/mounts.jsonl';
+
 	/** Patches of one answer, together. */
 	private const DIFF_BYTES = 8388608;
 
@@ -224,6 +226,23 @@ final class ArtifactService {
 	public static function changed_files( array $artifact ): array {
 		$changed = (array) ( $artifact['changed_files'] ?? [] );
 		return array_values( array_filter( (array) ( $changed['files'] ?? $changed ), 'is_array' ) );
+	}
+
+	/**
+	 * Rows of `files/mounts.jsonl`; none when it is not what the manifest says.
+	 *
+	 * @param array<string, mixed> $artifact A bundle that verifies.
+	 * @return list<array<string, mixed>>
+	 */
+	public static function mounts( array $artifact ): array {
+		$hashes = array_column( (array) ( $artifact['manifest']['files'] ?? [] ), 'sha256', 'path' );
+		$file   = $artifact['directory'] . '/' . self::MOUNTS;
+		$bytes  = isset( $hashes[ self::MOUNTS ] ) && is_file( $file ) ? (string) file_get_contents( $file ) : '';
+		if ( hash( 'sha256', $bytes ) !== ( $hashes[ self::MOUNTS ]['value'] ?? '' ) ) {
+			return [];
+		}
+		$rows = array_map( static fn( string $line ): mixed => json_decode( $line, true ), array_filter( explode( "\n", $bytes ) ) );
+		return array_values( array_filter( $rows, 'is_array' ) );
 	}
 
 	/**

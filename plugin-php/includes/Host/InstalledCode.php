@@ -189,6 +189,30 @@ final class InstalledCode {
 	}
 
 	/**
+	 * What a directory is to this site, so that a change finds its way back to the same code:
+	 * a plugin or theme by its slug, since its place may change with a release; any other by a
+	 * keyed digest, since bundles hold no host path.
+	 *
+	 * @param string $directory A path.
+	 * @return array<string, string>|null Null when there is nothing.
+	 */
+	public function origin( string $directory ): ?array {
+		$real = realpath( $directory );
+		if ( false === $real ) {
+			return null;
+		}
+		$mount = $this->mount_of( $real );
+		if ( null === $mount ) {
+			return [
+				'kind' => 'directory',
+				'id'   => wp_hash( $real, 'auth', 'sha256' ),
+			];
+		}
+		$path = substr( $real, strlen( $mount['source'] ) + 1 );
+		return $mount['metadata'] + ( '' === $path ? [] : [ 'path' => $path ] );
+	}
+
+	/**
 	 * The host directory a declared target stands for; null when it is no plugin or theme target.
 	 *
 	 * @param string $target Declared mount target.

@@ -30,8 +30,6 @@ defined( 'ABSPATH' ) || exit;
  */
 final class ReplayService {
 
-	private const MOUNTS = 'files/mounts.jsonl';
-
 	/**
 	 * Wires the service.
 	 *
@@ -149,15 +147,7 @@ final class ReplayService {
 			);
 		}
 		$this->trust->assert( (array) ( $verification['signature'] ?? [] ), 'repeated' );
-
-		$hashes = array_column( (array) ( $artifact['manifest']['files'] ?? [] ), 'sha256', 'path' );
-		$file   = $artifact['directory'] . '/' . self::MOUNTS;
-		$bytes  = isset( $hashes[ self::MOUNTS ] ) && is_file( $file ) ? (string) file_get_contents( $file ) : '';
-		if ( hash( 'sha256', $bytes ) !== ( $hashes[ self::MOUNTS ]['value'] ?? '' ) ) {
-			return [];
-		}
-		$rows = array_map( static fn( string $line ): mixed => json_decode( $line, true ), array_filter( explode( "\n", $bytes ) ) );
-		return array_values( array_filter( $rows, 'is_array' ) );
+		return ArtifactService::mounts( $artifact );
 	}
 
 	/**

@@ -26,7 +26,7 @@ defined( 'ABSPATH' ) || exit;
  */
 final class PendingApply {
 
-	private const FIELDS = [ 'artifact_id', 'run_id', 'approved_files', 'approver', 'apply_target', 'manifest_sha256' ];
+	private const FIELDS = [ 'artifact_id', 'run_id', 'approved_files', 'approver', 'apply_target', 'manifest_sha256', 'approval' ];
 
 	/**
 	 * Wires the handler.
@@ -121,7 +121,8 @@ final class PendingApply {
 	private function input( mixed $apply_input ): array {
 		$input   = is_array( $apply_input ) ? $apply_input : [];
 		$unknown = array_diff( array_keys( $input ), self::FIELDS );
-		if ( [] !== $unknown || ! is_string( $input['artifact_id'] ?? null ) || ! is_array( $input['approved_files'] ?? null ) || 1 !== preg_match( '/^[0-9a-f]{64}$/D', (string) ( $input['manifest_sha256'] ?? '' ) ) ) {
+		$bound   = array_filter( array_intersect_key( $input, array_flip( [ 'manifest_sha256', 'approval' ] ) ), static fn( mixed $digest ): bool => is_string( $digest ) && 1 === preg_match( '/^[0-9a-f]{64}$/D', $digest ) );
+		if ( [] !== $unknown || ! is_string( $input['artifact_id'] ?? null ) || ! is_array( $input['approved_files'] ?? null ) || 2 !== count( $bound ) ) {
 			throw Failure::because( ErrorCode::InputInvalid, 'This is no staged apply; hand over apply_input as stage-artifact-apply gave it.' );
 		}
 		return $input;

@@ -89,6 +89,17 @@ final class ReviewDecision {
 	}
 
 	/**
+	 * An approval with the directories it is for.
+	 *
+	 * @param array<string, mixed> $decision The decision.
+	 * @param array<string, mixed> $payload  What an apply of it will hand over.
+	 * @return array<string, mixed>
+	 */
+	public function bound( array $decision, array $payload ): array {
+		return $decision + array_filter( array_intersect_key( $payload, array_flip( [ 'targets', 'target_differs' ] ) ) );
+	}
+
+	/**
 	 * The decision as a message for others.
 	 *
 	 * @param array<string, mixed> $decision The decision.
@@ -108,7 +119,7 @@ final class ReviewDecision {
 	 * @return array<string, mixed>
 	 */
 	public function record( array $decision ): array {
-		return array_intersect_key( $decision, array_flip( [ 'action', 'artifact_id', 'run_id', 'approved_files', 'approver', 'reason', 'decided_at', 'content_digest', 'manifest_sha256', 'reviewed_manifest_sha256' ] ) );
+		return array_intersect_key( $decision, array_flip( [ 'action', 'artifact_id', 'run_id', 'approved_files', 'approver', 'reason', 'decided_at', 'content_digest', 'manifest_sha256', 'reviewed_manifest_sha256', 'targets', 'target_differs' ] ) );
 	}
 
 	/**

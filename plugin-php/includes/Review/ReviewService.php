@@ -79,7 +79,10 @@ final class ReviewService {
 			$decision = $this->decisions->document( $action, $input, $artifact, $verification );
 			$record   = $this->decisions->record( $decision );
 			if ( ReviewDecision::APPROVE === $action ) {
-				$input = $this->bound( $input, $decision, $authority );
+				$payload  = $this->payloads->build( $input, $authority );
+				$decision = $this->decisions->bound( $decision, $payload );
+				$record   = $this->decisions->record( $decision );
+				$input    = $this->bound( $input, $decision, $payload );
 				// From here on something may be written, so the decision is on record first.
 				$this->audit->write( 'review', $record + [ 'status' => 'started' ] );
 			}
@@ -126,17 +129,17 @@ final class ReviewService {
 	}
 
 	/**
-	 * The input of the apply, bound to the very bundle that was checked now.
+	 * The input of the apply, bound to the very bundle and directories that were checked now.
 	 *
-	 * @param array<string, mixed> $input     As for review.
-	 * @param array<string, mixed> $decision  The decision.
-	 * @param Authority            $authority In whose name.
+	 * @param array<string, mixed> $input    As for review.
+	 * @param array<string, mixed> $decision The decision.
+	 * @param array<string, mixed> $payload  What the apply will hand over.
 	 * @return array<string, mixed>
 	 */
-	private function bound( array $input, array $decision, Authority $authority ): array {
-		$payload                  = $this->payloads->build( $input, $authority );
+	private function bound( array $input, array $decision, array $payload ): array {
 		$input['artifact_id']     = $payload['run_id'];
 		$input['manifest_sha256'] = $payload['manifest_sha256'];
+		$input['approval']        = $payload['approval'];
 		$input['approved_files']  = $decision['approved_files'];
 		return $input;
 	}

@@ -23,8 +23,8 @@ defined( 'ABSPATH' ) || exit;
 
 /**
  * A host plugin keeps the pending action; this plugin keeps none. What is staged has
- * passed every check of an apply, and names the sha256 of the manifest, so that an
- * acceptance applies exactly this or nothing.
+ * passed every check of an apply, and names the sha256 of the manifest and the approval
+ * that binds files and directories, so that an acceptance applies exactly this or nothing.
  */
 final class StageService {
 
@@ -114,6 +114,7 @@ final class StageService {
 			'run_id'          => $payload['run_id'],
 			'approved_files'  => $payload['approved_files'],
 			'manifest_sha256' => $payload['manifest_sha256'],
+			'approval'        => $payload['approval'],
 		];
 		foreach ( [ 'approver', 'apply_target' ] as $field ) {
 			if ( ! empty( $input[ $field ] ) ) {
@@ -174,7 +175,7 @@ final class StageService {
 			 *
 			 *     @type string $kind         `wp_codebox_apply_back`.
 			 *     @type string $summary      One sentence for people.
-			 *     @type array  $apply_input  `artifact_id`, `run_id`, `approved_files`, `manifest_sha256`, `approver?`, `apply_target?`.
+			 *     @type array  $apply_input  `artifact_id`, `run_id`, `approved_files`, `manifest_sha256`, `approval`, `approver?`, `apply_target?`.
 			 *     @type array  $preview_data `wp-codebox/pending-apply-preview/v1`, for whoever decides.
 			 *     @type string $agent_id     The caller's agent; '' for none.
 			 *     @type int    $user_id      Whose action it is; 0 for none.

@@ -58,6 +58,23 @@ final class MountPlan {
 				]
 			);
 		}
-		return $rows;
+		return array_map( [ $this, 'with_origin' ], $rows );
+	}
+
+	/**
+	 * The row with `metadata.origin`: which code of this site its source is. An apply compares
+	 * it with its target, so it is never the caller's word.
+	 *
+	 * @param array<string, mixed> $row A mount.
+	 * @return array<string, mixed>
+	 */
+	private function with_origin( array $row ): array {
+		$metadata = array_diff_key( (array) ( $row['metadata'] ?? [] ), [ 'origin' => 1 ] );
+		$origin   = is_string( $row['source'] ?? null ) ? $this->code->origin( $row['source'] ) : null;
+		if ( null !== $origin ) {
+			$metadata['origin'] = $origin;
+		}
+		unset( $row['metadata'] );
+		return $row + ( [] === $metadata ? [] : [ 'metadata' => $metadata ] );
 	}
 }

@@ -60,7 +60,7 @@ return static function ( Harness $t ): void {
 			$t->same( $before + 2, $lines() );
 			$t->true( isset( $done['audit']['seq'], $done['audit']['hash'] ), 'no audit record' );
 
-			$fields = [ 'artifact_id', 'artifact', 'approved_files', 'approver', 'apply_target', 'patch', 'patch_sha256', 'artifact_content_digest', 'artifact_verification', 'changed_files', 'mount_patches', 'manifest_sha256', 'run_id', 'targets' ];
+			$fields = [ 'artifact_id', 'artifact', 'approved_files', 'approver', 'apply_target', 'patch', 'patch_sha256', 'artifact_content_digest', 'artifact_verification', 'changed_files', 'mount_patches', 'manifest_sha256', 'run_id', 'targets', 'target_differs', 'approval' ];
 			$t->same( $fields, array_keys( $seen ) );
 			$t->same( [ $made['artifact_id'], 'Jo Reviewer', null, [ rtrim( $target, '/' ) => realpath( rtrim( $plugin, '/' ) ) ] ], [ $seen['artifact_id'], $seen['approver'], $seen['apply_target'], $seen['targets'] ] );
 			$t->same( [ hash( 'sha256', $seen['patch'] ), $done['patch_sha256'], true ], [ $seen['patch_sha256'], $seen['patch_sha256'], $seen['artifact_verification']['valid'] ] );
@@ -166,13 +166,55 @@ return static function ( Harness $t ): void {
 			foreach ( [ 'sample.php', 'inc/more.php' ] as $name ) {
 				copy( getenv( 'TEST_FIXTURES' ) . '/sample/' . $name, "$copy/$name" );
 			}
-			foreach ( [ ABSPATH => 126, '/' => 126, $copy => 0 ] as $directory => $status ) {
+			foreach ( [ ABSPATH => 126, '/' => 126, WP_PLUGIN_DIR . '/wp-codebox' => 126, $copy => 0 ] as $directory => $status ) {
 				[ $code, , $err ] = $t->wp( [ 'codebox', 'artifacts', 'preflight-apply', trim( $out ), '--all', '--apply-target=' . wp_json_encode( [ 'directory' => $directory ] ) ] );
 				$t->same( $status, $code, $err );
 			}
-			$t->error( 'wp_codebox_apply_conflict', 409, $t->ability( 'apply-artifact-preflight', $in + [ 'apply_target' => [ 'directory' => $theme ] ] ) );
-			$t->ok( $t->ability( 'apply-artifact-preflight', $in + [ 'apply_target' => [ 'directory' => WP_PLUGIN_DIR . '/sample' ] ] ) );
-			$t->ok( $t->ability( 'apply-artifact-preflight', $in + [ 'apply_target' => [ 'directories' => [ '/workspace/code' => WP_PLUGIN_DIR . '/sample' ] ] ] ) );
+			// What it was made from is no installed code, so only the operator may send it there.
+			foreach ( [ [ 'directory' => $theme ], [ 'directory' => WP_PLUGIN_DIR . '/sample' ], [ 'directories' => [ '/workspace/code' => WP_PLUGIN_DIR . '/sample' ] ] ] as $named ) {
+				$t->error( 'wp_codebox_apply_target_mismatch', 409, $t->ability( 'apply-artifact-preflight', $in + [ 'apply_target' => $named ] ) );
+			}
+			[ $code, $out ] = $t->wp( [ 'codebox', 'artifacts', 'apply', $in['artifact_id'], '--all', '--apply-target=' . wp_json_encode( [ 'directory' => $copy ] ), '--format=json' ] );
+			$t->same( [ 0, true, [ '/workspace/code' => realpath( $copy ) ] ], [ $code, $t->audited()[0]['target_differs'] ?? null, $t->audited()[0]['targets'] ] );
+		}
+	);
+	$t->test(
+		'a reviewed change goes to the code that it was made from',
+		static function () use ( $t, $reset, $plugin ): void {
+			$reset();
+			$t->as( 'administrator' );
+			$run  = static fn( array $mount ): array => [
+				'artifact_id'    => $t->ok( $t->ability( 'run-agent-task', [ 'goal' => 'Add', 'mounts' => [ $mount + [ 'source' => rtrim( $plugin, '/' ) ] ], 'agent_command' => 'php agent.php latin1' ] ) )['run']['run_id'],
+				'approved_files' => [ $mount['target'] . '/latin1.txt' ],
+			];
+			$into = static fn( string $directory ): array => [ 'apply_target' => [ 'directory' => $directory ] ];
+			// An added file fits anywhere, and the caller claims that it was made from another plugin.
+			$in = $run( [ 'target' => '/workspace/code', 'metadata' => [ 'origin' => [ 'kind' => 'plugin', 'slug' => 'host-plugin' ], 'note' => 'kept' ] ] );
+			foreach ( [ 'apply-artifact-preflight', 'apply-approved-artifact', 'stage-artifact-apply' ] as $name ) {
+				$t->error( 'wp_codebox_apply_target_mismatch', 409, $t->ability( $name, $in + $into( WP_PLUGIN_DIR . '/host-plugin' ) ) );
+				$t->error( 'wp_codebox_apply_target_mismatch', 409, $t->ability( $name, $in + $into( WP_PLUGIN_DIR . '/sample/inc' ) ) );
+				$t->error( 'wp_codebox_mount_denied', 403, $t->ability( $name, $in + $into( WP_PLUGIN_DIR . '/wp-codebox/includes' ) ) );
+			}
+			$t->error( 'wp_codebox_apply_target_mismatch', 409, $t->ability( 'review-artifact', $in + [ 'action' => 'approve' ] + $into( WP_PLUGIN_DIR . '/host-plugin' ) ) );
+			$t->same( false, file_exists( WP_PLUGIN_DIR . '/host-plugin/latin1.txt' ) );
+
+			// Mounted in the place of another plugin, and this plugin in its own.
+			$other = $run( [ 'target' => '/wordpress/wp-content/plugins/host-plugin' ] );
+			$t->error( 'wp_codebox_apply_target_mismatch', 409, $t->ability( 'apply-artifact-preflight', $other ) );
+			$own = $run( [ 'target' => '/wordpress/wp-content/plugins/wp-codebox' ] );
+			$t->error( 'wp_codebox_mount_denied', 403, $t->ability( 'apply-artifact-preflight', $own ) );
+
+			$right  = $in + $into( WP_PLUGIN_DIR . '/sample' );
+			$flight = $t->ok( $t->ability( 'apply-artifact-preflight', $right ) );
+			$t->same( [ [ '/workspace/code' => realpath( WP_PLUGIN_DIR . '/sample' ) ], false ], [ $flight['targets'], $flight['payload']['target_differs'] ] );
+			[ , $shown ] = $t->wp( [ 'codebox', 'artifacts', 'preflight-apply', $in['artifact_id'], '--all', '--apply-target=' . wp_json_encode( [ 'directory' => WP_PLUGIN_DIR . '/host-plugin' ] ), '--format=json' ] );
+			$shown = json_decode( $shown, true );
+			$t->same( [ true, 64 ], [ $shown['payload']['target_differs'], strlen( $shown['approval'] ) ], 'the operator may, by name' );
+			$t->error( 'wp_codebox_artifact_changed', 409, $t->ability( 'apply-approved-artifact', [ 'approval' => $shown['approval'] ] + $right ) );
+			$done = $t->ok( $t->ability( 'review-artifact', [ 'action' => 'approve', 'approval' => $flight['approval'] ] + $right ) );
+			$t->same( [ $flight['targets'], $flight['targets'] ], [ $done['decision']['targets'], $t->audited()[0]['targets'] ] );
+			$t->same( true, file_exists( $plugin . 'latin1.txt' ) );
+			unlink( $plugin . 'latin1.txt' );
 		}
 	);
 };

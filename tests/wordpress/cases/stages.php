@@ -32,7 +32,7 @@ return static function ( Harness $t ): void {
 					$t->same( $staged['pending_action']['pending_action_id'], $staged['pending_action_id'] );
 					$action = $store->get( $staged['pending_action_id'] );
 					$t->same( [ 'wp_codebox_apply_back', 'Fix the greeting', 'agent-7', 1, [ 'ticket' => 7 ] ], [ $action['kind'], $action['summary'], $action['agent_id'], $action['user_id'], $action['context'] ] );
-					$t->same( [ 'artifact_id' => $made['artifact_id'], 'run_id' => $made['run']['run_id'], 'approved_files' => [ $file ], 'manifest_sha256' => $made['run']['manifest_sha256'], 'approver' => 'Jo' ], $action['apply_input'] );
+					$t->same( [ 'artifact_id' => $made['artifact_id'], 'run_id' => $made['run']['run_id'], 'approved_files' => [ $file ], 'manifest_sha256' => $made['run']['manifest_sha256'], 'approval' => $action['apply_input']['approval'], 'approver' => 'Jo' ], $action['apply_input'] );
 					$preview = $action['preview_data'];
 					$t->same( [ 'wp-codebox/pending-apply-preview/v1', $made['artifact_id'], true, [ $file ], [ $file ] ], [ $preview['schema'], $preview['artifact_id'], $preview['verification']['valid'], $preview['approved_files'], array_column( $preview['changed_files'], 'path' ) ] );
 					$t->true( ! isset( $preview['verification']['bundleDirectory'] ), 'a path of the host' );
@@ -137,10 +137,13 @@ return static function ( Harness $t ): void {
 				static function ( object $store ) use ( $t, $stage, $text ): void {
 					$input = $store->get( $t->ok( $stage( $t->made() ) )['pending_action_id'] )['apply_input'];
 					$apply = apply_filters( 'wp_codebox_pending_apply_artifact_handlers', [] )['wp_codebox_apply_back']['apply'];
-					foreach ( [ null, [], [ 'manifest_sha256' => '' ] + $input, [ 'artifacts_path' => '/tmp' ] + $input, array_diff_key( $input, [ 'manifest_sha256' => 1 ] ), array_diff_key( $input, [ 'approved_files' => 1 ] ) ] as $bad ) {
+					foreach ( [ null, [], [ 'manifest_sha256' => '' ] + $input, [ 'artifacts_path' => '/tmp' ] + $input, array_diff_key( $input, [ 'manifest_sha256' => 1 ] ), array_diff_key( $input, [ 'approval' => 1 ] ), array_diff_key( $input, [ 'approved_files' => 1 ] ) ] as $bad ) {
 						$t->error( 'wp_codebox_input_invalid', 400, $apply( $bad ) );
 					}
 					$t->error( 'wp_codebox_artifact_changed', 409, $apply( [ 'manifest_sha256' => str_repeat( '0', 64 ) ] + $input ) );
+					// A keeper that alters what it keeps: a file more, another digest.
+					$t->error( 'wp_codebox_artifact_changed', 409, $apply( [ 'approved_files' => [ ...$input['approved_files'], dirname( $input['approved_files'][0] ) . '/inc/more.php' ] ] + $input ) );
+					$t->error( 'wp_codebox_artifact_changed', 409, $apply( [ 'approval' => str_repeat( '0', 64 ) ] + $input ) );
 					$t->error( 'wp_codebox_artifact_changed', 409, $apply( [ 'artifact_id' => 'artifact-bundle-sha256-' . str_repeat( '0', 64 ) ] + $input ) );
 					foreach ( [ 'editor', 'nobody' ] as $role ) {
 						$t->as( $role );

@@ -284,6 +284,8 @@ codes! {
     PatchUnfilterable = "wp_codebox_patch_unfilterable", Integrity, 400, 1;
     /// The target differs from the baseline of the run.
     ApplyConflict = "wp_codebox_apply_conflict", Conflict, 409, 1;
+    /// The target is code that the change was not made from.
+    ApplyTargetMismatch = "wp_codebox_apply_target_mismatch", Conflict, 409, 1;
     /// No host plugin answers the apply filter.
     ApplyAdapterMissing = "wp_codebox_apply_adapter_missing", Unavailable, 501, 1;
     /// The host plugin's answer is not an apply result.
