@@ -59,6 +59,7 @@ enum ErrorCode: string {
 	case PendingApplyUnavailable = 'wp_codebox_pending_apply_unavailable';
 	case ApplyConflict = 'wp_codebox_apply_conflict';
 	case ApplyTargetMismatch = 'wp_codebox_apply_target_mismatch';
+	case FileChangesDisallowed = 'wp_codebox_file_changes_disallowed';
 	case ApplyAdapterMissing = 'wp_codebox_apply_adapter_missing';
 	case ApplyResultInvalid = 'wp_codebox_apply_result_invalid';
 	case BrowserConnectorRequestInvalid = 'wp_codebox_browser_connector_request_invalid';
@@ -107,7 +108,7 @@ enum ErrorCode: string {
 			self::BrowserConnectorHandlerFailed, self::BrowserConnectorResponseInvalid, self::BrowserProviderAdapterInvalidResponse, self::BrowserProviderBridgeAuthenticationFailed => 502,
 			self::BrowserProviderBridgeException => 502,
 			self::TaskMissing, self::FanoutWorkerInvalid => 400,
-			self::MountDenied, self::Forbidden, self::ArtifactOutsideRoot, self::ArtifactUntrusted, self::ProviderCredentialsUnavailable, self::ConnectorCredentialsUnavailable, self::ToolNotAllowed => 403,
+			self::MountDenied, self::Forbidden, self::ArtifactOutsideRoot, self::ArtifactUntrusted, self::ProviderCredentialsUnavailable, self::ConnectorCredentialsUnavailable, self::ToolNotAllowed, self::FileChangesDisallowed => 403,
 			self::ApiAbilityNotSupported, self::ArtifactNotFound, self::RunNotFound => 404,
 			self::ApplyConflict, self::ApplyTargetMismatch, self::ArtifactChanged, self::RunAmbiguous, self::RunCancelled => 409,
 			self::ArtifactTooLarge => 413,
@@ -124,7 +125,7 @@ enum ErrorCode: string {
 	public function exit_status(): int {
 		return match ( $this ) {
 			self::Busy, self::ExtensionMissing, self::ExtensionStale, self::StateDirInvalid => 125,
-			self::MountDenied, self::Forbidden, self::ProviderCredentialsUnavailable, self::ConnectorCredentialsUnavailable, self::ToolNotAllowed, self::BrowserConnectorCredentialsUnavailable, self::BrowserProviderBridgeUriForbidden => 126,
+			self::MountDenied, self::Forbidden, self::ProviderCredentialsUnavailable, self::ConnectorCredentialsUnavailable, self::ToolNotAllowed, self::FileChangesDisallowed, self::BrowserConnectorCredentialsUnavailable, self::BrowserProviderBridgeUriForbidden => 126,
 			self::RunCancelled => 130,
 			default => 1,
 		};

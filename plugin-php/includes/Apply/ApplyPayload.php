@@ -50,6 +50,7 @@ final class ApplyPayload {
 	 * @throws Failure Whatever stands in the way of an apply.
 	 */
 	public function build( array $input, Authority $authority ): array {
+		$this->assert_file_changes();
 		$artifact  = $this->artifacts->artifact( $input );
 		$reference = (string) ( $artifact['run_id'] ?? $this->artifacts->reference( $input ) );
 		$approved  = array_values( array_unique( array_map( 'strval', (array) ( $input['approved_files'] ?? [] ) ) ) );
@@ -91,6 +92,26 @@ final class ApplyPayload {
 			'target_differs'          => [] !== $this->targets->differing( $artifact, $targets ),
 			'approval'                => $approval,
 		];
+	}
+
+	/**
+	 * Whether this site lets its files be changed at all. Core applies this filter to
+	 * DISALLOW_FILE_MODS only and asks DISALLOW_FILE_EDIT where it maps `edit_plugins`; an
+	 * apply is an edit of code, so both count. An adapter that writes elsewhere, to a branch
+	 * for instance, answers true in the context `wp_codebox_apply`.
+	 *
+	 * @throws Failure `wp_codebox_file_changes_disallowed`.
+	 */
+	private function assert_file_changes(): void {
+		$allowed = ! ( defined( 'DISALLOW_FILE_MODS' ) && \DISALLOW_FILE_MODS ) && ! ( defined( 'DISALLOW_FILE_EDIT' ) && \DISALLOW_FILE_EDIT );
+		// phpcs:ignore WordPress.NamingConventions.PrefixAllGlobals -- core's own filter.
+		if ( true !== (bool) apply_filters( 'file_mod_allowed', $allowed, 'wp_codebox_apply' ) ) {
+			throw Failure::because(
+				ErrorCode::FileChangesDisallowed,
+				'This site does not let its files be changed (DISALLOW_FILE_EDIT, DISALLOW_FILE_MODS or the filter file_mod_allowed), so nothing is applied.',
+				[ 'An adapter that writes elsewhere allows it with the filter file_mod_allowed in the context wp_codebox_apply.' ]
+			);
+		}
 	}
 
 	/**

@@ -51,6 +51,44 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
+		'a site that forbids changes of its files is asked before any adapter',
+		static function () use ( $t, $with, $run, $good, $last, $file ): void {
+			$asked   = [];
+			$called  = 0;
+			$adapter = static function () use ( &$called, $good ): array {
+				++$called;
+				return $good;
+			};
+			$forbid  = static function ( bool $allowed, string $context ) use ( &$asked ): bool {
+				$asked[] = [ $allowed, $context ];
+				return false;
+			};
+			$t->filtered(
+				'file_mod_allowed',
+				$forbid,
+				static function () use ( $t, $with, $run, $adapter, $last, $file ): void {
+					$t->error( 'wp_codebox_file_changes_disallowed', 403, $with( $adapter ) );
+					$t->same( [ 'apply', 'failure', 'wp_codebox_file_changes_disallowed' ], [ $last()['event'], $last()['status'], $last()['error']['code'] ] );
+					$in = [ 'artifact_id' => $run()['run']['run_id'], 'approved_files' => [ $file ] ];
+					foreach ( [ 'apply-artifact-preflight' => [], 'stage-artifact-apply' => [], 'review-artifact' => [ 'action' => 'approve' ] ] as $name => $more ) {
+						$t->error( 'wp_codebox_file_changes_disallowed', 403, $t->ability( $name, $in + $more ) );
+					}
+					$t->ok( $t->ability( 'review-artifact', $in + [ 'action' => 'reject' ] ) );
+				},
+				2
+			);
+			$t->same( [ 0, [ true, 'wp_codebox_apply' ] ], [ $called, $asked[0] ] );
+			$t->ok( $with( $adapter ) );
+			$t->same( 1, $called, 'positive control' );
+			$id = $run()['run']['run_id'];
+			foreach ( [ "'DISALLOW_FILE_EDIT', true" => 126, "'DISALLOW_FILE_MODS', true" => 126, "'DISALLOW_FILE_EDIT', false" => 0 ] as $constant => $status ) {
+				$t->same( $status, $t->wp( [ 'codebox', 'artifacts', 'preflight-apply', $id, '--all', "--exec=define( $constant );" ] )[0], $constant );
+			}
+			$open = "--exec=define( 'DISALLOW_FILE_EDIT', true ); WP_CLI::add_wp_hook( 'file_mod_allowed', static fn( bool \$allowed, string \$context ): bool => \$allowed || 'wp_codebox_apply' === \$context, 10, 2 );";
+			$t->same( 0, $t->wp( [ 'codebox', 'artifacts', 'preflight-apply', $id, '--all', $open ] )[0], 'an adapter that writes elsewhere opens it' );
+		}
+	);
+	$t->test(
 		'an adapter that answers well (positive control)',
 		static function () use ( $t, $with, $good, $last ): void {
 			$t->same( $good, $t->ok( $with( static fn(): array => $good ) )['result'] );

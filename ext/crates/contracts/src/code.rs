@@ -286,6 +286,8 @@ codes! {
     ApplyConflict = "wp_codebox_apply_conflict", Conflict, 409, 1;
     /// The target is code that the change was not made from.
     ApplyTargetMismatch = "wp_codebox_apply_target_mismatch", Conflict, 409, 1;
+    /// The site does not let its files be changed.
+    FileChangesDisallowed = "wp_codebox_file_changes_disallowed", Denied, 403, 126;
     /// No host plugin answers the apply filter.
     ApplyAdapterMissing = "wp_codebox_apply_adapter_missing", Unavailable, 501, 1;
     /// The host plugin's answer is not an apply result.
