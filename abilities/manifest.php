@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '9e824bf7f1c2cde2ce46e69a46cb17343d132348e0e980917373ebc2bc1eb9af',
+	'contract_digest' => 'f84c806b81fe716cc476ddd884bb582f816db8d19a9ea478b1ee624700e01b77',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',

@@ -63,7 +63,7 @@ final class AuditCommand {
 	 * ---
 	 *
 	 * [--fields=<fields>]
-	 * : Columns: seq, timestamp, event, status, action, who, requester, run_id, artifact_id, error, hash.
+	 * : Columns: seq, timestamp, event, status, action, who, requester, approver, run_id, artifact_id, error, hash.
 	 *
 	 * ## EXAMPLES
 	 *
@@ -170,12 +170,26 @@ final class AuditCommand {
 	 */
 	private function row( array $record ): array {
 		$requester = (array) ( $record['requester'] ?? [] );
-		return [ 'who' => (string) ( $requester['login'] ?? $requester['kind'] ?? '' ) ] + $record + [
+		return [
+			'who'      => (string) ( $requester['login'] ?? $requester['kind'] ?? '' ),
+			'approver' => $this->approver( $record ),
+		] + $record + [
 			'status'      => '',
 			'action'      => '',
 			'run_id'      => '',
 			'artifact_id' => '',
 			'error'       => '',
 		];
+	}
+
+	/**
+	 * Who approved, with a word where that is only what the caller said.
+	 *
+	 * @param array<string, mixed> $record The record.
+	 */
+	private function approver( array $record ): string {
+		$approver = $record['approver'] ?? '';
+		$name     = is_array( $approver ) ? (string) ( $approver['login'] ?? $approver['name'] ?? $approver['kind'] ?? wp_json_encode( $approver ) ) : (string) $approver;
+		return empty( $record['approver_claimed'] ) ? $name : "$name (claimed)";
 	}
 }

@@ -91,6 +91,21 @@ final class AuditTrail {
 	}
 
 	/**
+	 * Who approved: as the caller says, which proves nothing, else who is asking.
+	 *
+	 * @param array<string, mixed> $input Input with `approver`, or without.
+	 * @return array{approver: mixed, approver_claimed: bool}
+	 */
+	public function approver( array $input ): array {
+		$given   = $input['approver'] ?? null;
+		$claimed = ! in_array( $given, [ null, '', [] ], true );
+		return [
+			'approver'         => $claimed ? $given : $this->requester(),
+			'approver_claimed' => $claimed,
+		];
+	}
+
+	/**
 	 * Who is asking: a user, or whoever holds the shell.
 	 *
 	 * @return array<string, mixed>

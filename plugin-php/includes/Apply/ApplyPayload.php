@@ -72,12 +72,11 @@ final class ApplyPayload {
 		if ( isset( $input['approval'] ) && ! hash_equals( $approval, (string) $input['approval'] ) ) {
 			throw Failure::because( ErrorCode::ArtifactChanged, 'What was approved is not what would be applied: the manifest, the approved files, the patch or the directories differ; look at a new preflight and approve that.' );
 		}
-		$approver = $input['approver'] ?? null;
-		return [
+		return $this->audit->approver( $input ) + [
+			'requester'               => $this->audit->requester(),
 			'artifact_id'             => (string) $checked['artifact_id'],
 			'artifact'                => $artifact,
 			'approved_files'          => $checked['approved_files'],
-			'approver'                => null === $approver || '' === $approver ? $this->audit->requester() : $approver,
 			'apply_target'            => [] === $target ? null : $target,
 			'patch'                   => (string) $checked['patch'],
 			'patch_sha256'            => (string) $checked['patch_sha256'],

@@ -88,14 +88,15 @@ final class ApplyService {
 			throw $this->audit->failure( 'apply', $record, $thrown );
 		}
 		$record = [
-			'artifact_id'     => $payload['artifact_id'],
-			'run_id'          => $payload['run_id'],
-			'approver'        => $payload['approver'],
-			'approved_files'  => $payload['approved_files'],
-			'content_digest'  => $payload['artifact_content_digest'],
-			'manifest_sha256' => $payload['manifest_sha256'],
-			'patch_sha256'    => $payload['patch_sha256'],
-			'targets'         => $payload['targets'],
+			'artifact_id'      => $payload['artifact_id'],
+			'run_id'           => $payload['run_id'],
+			'approver'         => $payload['approver'],
+			'approver_claimed' => $payload['approver_claimed'],
+			'approved_files'   => $payload['approved_files'],
+			'content_digest'   => $payload['artifact_content_digest'],
+			'manifest_sha256'  => $payload['manifest_sha256'],
+			'patch_sha256'     => $payload['patch_sha256'],
+			'targets'          => $payload['targets'],
 		] + ( $payload['target_differs'] ? [ 'target_differs' => true ] : [] );
 		$this->audit->write( 'apply-approved', $record + [ 'status' => 'started' ] );
 
@@ -141,7 +142,9 @@ final class ApplyService {
 			 *     @type string       $artifact_id             Artifact id.
 			 *     @type array        $artifact                The whole bundle record.
 			 *     @type list<string> $approved_files          Approved paths, as in changed-files.
-			 *     @type mixed        $approver                Who approved, as the caller says; else the current user.
+			 *     @type mixed        $approver                Who approved, as the caller says; else the requester.
+			 *     @type bool         $approver_claimed        Whether the approver is only the caller's word.
+			 *     @type array        $requester               Who asks: `{kind, id, login}`, as WordPress or the shell knows it.
 			 *     @type array|null   $apply_target            The caller's `apply_target`.
 			 *     @type string       $patch                   Patch of the approved files only, raw bytes.
 			 *     @type string       $patch_sha256            Its sha256.

@@ -60,7 +60,6 @@ final class ReviewDecision {
 	 * @return array<string, mixed> `wp-codebox/artifact-review-decision/v1`.
 	 */
 	public function document( string $action, array $input, array $artifact, array $verification ): array {
-		$approver   = $input['approver'] ?? '';
 		$provenance = array_filter(
 			[
 				'artifact' => $artifact['metadata']['provenance'] ?? null,
@@ -73,7 +72,7 @@ final class ReviewDecision {
 			'artifact_id'              => $artifact['artifact_id'] ?? null,
 			'run_id'                   => $artifact['run_id'] ?? null,
 			'approved_files'           => array_values( array_unique( array_map( 'strval', (array) ( $input['approved_files'] ?? [] ) ) ) ),
-			'approver'                 => '' === $approver || [] === $approver ? $this->audit->requester() : $approver,
+			...$this->audit->approver( $input ),
 			'reason'                   => $input['reason'] ?? null,
 			'decided_at'               => $this->decided_at( $input ),
 			'source'                   => 'wp-codebox/review-artifact',
@@ -119,7 +118,7 @@ final class ReviewDecision {
 	 * @return array<string, mixed>
 	 */
 	public function record( array $decision ): array {
-		return array_intersect_key( $decision, array_flip( [ 'action', 'artifact_id', 'run_id', 'approved_files', 'approver', 'reason', 'decided_at', 'content_digest', 'manifest_sha256', 'reviewed_manifest_sha256', 'targets', 'target_differs' ] ) );
+		return array_intersect_key( $decision, array_flip( [ 'action', 'artifact_id', 'run_id', 'approved_files', 'approver', 'approver_claimed', 'reason', 'decided_at', 'content_digest', 'manifest_sha256', 'reviewed_manifest_sha256', 'targets', 'target_differs' ] ) );
 	}
 
 	/**

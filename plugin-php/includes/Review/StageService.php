@@ -68,7 +68,7 @@ final class StageService {
 				'manifest_sha256' => $payload['manifest_sha256'],
 				'patch_sha256'    => $payload['patch_sha256'],
 			];
-			$record  = $known + [ 'approver' => $payload['approver'] ];
+			$record  = $known + array_intersect_key( $payload, array_flip( [ 'approver', 'approver_claimed' ] ) );
 			$pending = $this->checked( $this->delegate( $this->arguments( $input, $payload, $user ), $payload['artifact'] ) );
 		} catch ( Throwable $thrown ) {
 			throw $this->audit->failure( 'stage-apply', $record, $thrown );

@@ -60,10 +60,13 @@ return static function ( Harness $t ): void {
 			$t->same( $before + 2, $lines() );
 			$t->true( isset( $done['audit']['seq'], $done['audit']['hash'] ), 'no audit record' );
 
-			$fields = [ 'artifact_id', 'artifact', 'approved_files', 'approver', 'apply_target', 'patch', 'patch_sha256', 'artifact_content_digest', 'artifact_verification', 'changed_files', 'mount_patches', 'manifest_sha256', 'run_id', 'targets', 'target_differs', 'approval' ];
+			$fields = [ 'approver', 'approver_claimed', 'requester', 'artifact_id', 'artifact', 'approved_files', 'apply_target', 'patch', 'patch_sha256', 'artifact_content_digest', 'artifact_verification', 'changed_files', 'mount_patches', 'manifest_sha256', 'run_id', 'targets', 'target_differs', 'approval' ];
 			$t->same( $fields, array_keys( $seen ) );
 			$t->same( [ $made['artifact_id'], 'Jo Reviewer', null, [ rtrim( $target, '/' ) => realpath( rtrim( $plugin, '/' ) ) ] ], [ $seen['artifact_id'], $seen['approver'], $seen['apply_target'], $seen['targets'] ] );
 			$t->same( [ hash( 'sha256', $seen['patch'] ), $done['patch_sha256'], true ], [ $seen['patch_sha256'], $seen['patch_sha256'], $seen['artifact_verification']['valid'] ] );
+			$t->same( [ true, 'admin' ], [ $seen['approver_claimed'], $seen['requester']['login'] ] );
+			$t->same( [ [ 'Jo Reviewer', true ], [ 'Jo Reviewer', true ] ], array_map( static fn( array $line ): array => [ $line['approver'], $line['approver_claimed'] ], $t->audited( 2 ) ) );
+			$t->same( "approver,who\n\"Jo Reviewer (claimed)\",admin\n", $t->wp( [ 'codebox', 'audit', 'list', '--limit=1', '--format=csv', '--fields=approver,who' ] )[1] );
 			$t->true( ! isset( $seen['artifact_verification']['bundleDirectory'] ), 'a path of the host' );
 			$t->same( hash( 'sha256', $seen['mount_patches'][0]['patch'] ), $seen['mount_patches'][0]['sha256'] );
 		}
@@ -73,6 +76,7 @@ return static function ( Harness $t ): void {
 		static function () use ( $t, $run, $target, $plugin ): void {
 			$id = $run()['run']['run_id'];
 			$t->ok( $t->ability( 'apply-approved-artifact', [ 'artifact_id' => $id, 'approved_files' => [ $target . 'sample.php' ] ] ) );
+			$t->same( [ 'admin', false ], [ $t->audited()[0]['approver']['login'], $t->audited()[0]['approver_claimed'] ], 'without an approver it is who asks' );
 			$t->error( 'wp_codebox_apply_conflict', 409, $t->ability( 'apply-approved-artifact', [ 'artifact_id' => $id, 'approved_files' => [ $target . 'sample.php', $target . 'inc/more.php' ] ] ) );
 			$t->ok( $t->ability( 'apply-approved-artifact', [ 'artifact_id' => $id, 'approved_files' => [ $target . 'inc/more.php' ] ] ) );
 			$t->contains( "'more'", (string) file_get_contents( $plugin . 'inc/more.php' ) );

@@ -39,7 +39,7 @@ return static function ( Harness $t ): void {
 					$t->same( [ true, 'wp-codebox/artifact-review-result/v1', $action, 'good' === $state ], [ $done['success'], $done['schema'], $done['action'], $done['verification']['valid'] ], $state );
 					$t->true( ! isset( $done['verification']['bundleDirectory'] ), 'a path of the host' );
 					$t->same( [ 'wp-codebox/default-review-decision', $action ], [ $done['result']['adapter'], $done['result']['status'] ] );
-					$t->same( [ 'Not like this.', [ 'ticket' => 7 ], 'admin' ], [ $done['decision']['reason'], $done['decision']['context'], $done['decision']['approver']['login'] ] );
+					$t->same( [ 'Not like this.', [ 'ticket' => 7 ], 'admin', false ], [ $done['decision']['reason'], $done['decision']['context'], $done['decision']['approver']['login'], $done['decision']['approver_claimed'] ] );
 					$t->same( $done['decision'], $done['message']['decision'] );
 					$line = $t->audited()[0];
 					$t->same( [ 'review', 'success', $action, 'Not like this.', $made['run']['run_id'], $done['audit']['seq'] ], [ $line['event'], $line['status'], $line['action'], $line['reason'], $line['run_id'], $line['seq'] ] );
@@ -81,7 +81,7 @@ return static function ( Harness $t ): void {
 		static function () use ( $t, $review, $text, $file ): void {
 			$made = $t->made();
 			$done = $t->ok( $review( $made, [ 'action' => 'approve', 'approved_files' => [ $file ], 'approver' => 'Jo', 'decided_at' => '2026-01-31T12:00:00+01:00', 'manifest_sha256' => $made['run']['manifest_sha256'] ] ) );
-			$t->same( [ true, [ $file ], 'Jo', '2026-01-31T12:00:00+01:00', 'wp-codebox/apply-result/v1', [ $file ] ], [ $done['success'], $done['approved_files'], $done['decision']['approver'], $done['decision']['decided_at'], $done['result']['schema'], $done['result']['applied_files'] ] );
+			$t->same( [ true, [ $file ], 'Jo', true, '2026-01-31T12:00:00+01:00', 'wp-codebox/apply-result/v1', [ $file ] ], [ $done['success'], $done['approved_files'], $done['decision']['approver'], $done['decision']['approver_claimed'], $done['decision']['decided_at'], $done['result']['schema'], $done['result']['applied_files'] ] );
 			$t->contains( "'hello'", $text() );
 			$t->contains( "'moore'", (string) file_get_contents( WP_PLUGIN_DIR . '/sample/inc/more.php' ) );
 			$lines = $t->audited( 4 );

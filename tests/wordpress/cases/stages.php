@@ -46,7 +46,7 @@ return static function ( Harness $t ): void {
 					$t->same( [ 'wp-codebox/artifact-apply/v1', true, [ $file ], $staged['patch_sha256'] ], [ $done['schema'], $done['success'], $done['approved_files'], $done['patch_sha256'] ] );
 					$t->contains( "'hello'", $text() );
 					$t->contains( "'moore'", (string) file_get_contents( WP_PLUGIN_DIR . '/sample/inc/more.php' ) );
-					$t->same( [ 'apply', 'success', 'Jo', 'admin' ], [ $t->audited()[0]['event'], $t->audited()[0]['status'], $t->audited()[0]['approver'], $t->audited()[0]['requester']['login'] ] );
+					$t->same( [ 'apply', 'success', 'Jo', true, 'admin' ], [ $t->audited()[0]['event'], $t->audited()[0]['status'], $t->audited()[0]['approver'], $t->audited()[0]['approver_claimed'], $t->audited()[0]['requester']['login'] ] );
 					$t->error( 'pending_action_decided', 409, $store->accept( $staged['pending_action_id'] ) );
 					$t->error( 'pending_action_decided', 409, $store->reject( $staged['pending_action_id'] ) );
 				}
