@@ -21,7 +21,7 @@ from held import ask, converse
 PAGES = "/wp-content/plugins/pages"
 PROBE, ACTIONS = "wordpress.browser-probe", "wordpress.browser-actions"
 COMMANDS = [PROBE, ACTIONS, "wordpress.browser-page-load", "wordpress.capture-html", "wordpress.export-browser-storage-state",
-            "wordpress.wp-cli", "inspect-mounted-inputs", "wordpress.run-php"]
+            "wordpress.browser-actions.evaluate", "wordpress.wp-cli", "inspect-mounted-inputs", "wordpress.run-php"]
 MOBILE = "[innerWidth, Intl.DateTimeFormat().resolvedOptions().timeZone, navigator.language, navigator.userAgent.includes('Pixel')]"
 
 
@@ -88,7 +88,31 @@ def steps(listener):
         {"kind": "expect", "assert": "attr:#blogname@value=Changed by a browser"},
         {"kind": "screenshot", "name": "saved"},
     ])
+    holds = json.dumps([
+        {"kind": "navigate", "url": "/wp-login.php", "waitFor": "selector:#loginform"},
+        {"kind": "evaluate", "expression": "({b: [1, 2], a: 1})", "assert": {"a": 1.0, "b": [1, 2]}},
+        {"kind": "evaluate", "expression": "undefined", "assert": None},
+        {"kind": "waitFor", "waitFor": "networkidle", "timeout": "60s"},
+        {"kind": "waitFor", "waitFor": "duration", "duration": "5ms"},
+        {"kind": "waitFor", "selector": "#not-there", "state": "detached"},
+        {"kind": "expect", "selector": "#rememberme", "state": "unchecked"},
+        {"kind": "check", "selector": "#rememberme"},
+        {"kind": "expect", "selector": "#rememberme", "state": "checked"},
+        {"kind": "expect", "selector": "#wp-submit", "state": "enabled"},
+        {"kind": "evaluate", "expression": "document.querySelector('#wp-submit').disabled = true", "assert": True},
+        {"kind": "expect", "selector": "#wp-submit", "state": "disabled"},
+    ])
+    differs = [
+        '[{"kind":"evaluate","expression":"1","assert":2},{"kind":"hover","selector":"body"}]',
+        # What stands in for a long answer, or for one that is no JSON, is equal to nothing.
+        '[{"kind":"evaluate","expression":"\'x\'.repeat(70000)","assert":{"truncated":true,"bytes":70002}}]',
+        '[{"kind":"evaluate","expression":"0/0","assert":null}]',
+    ]
     return {
+        "holds": step(ACTIONS, "url=/", "step-timeout=60s", "timeout=180s", "steps-json=" + holds, "capture=none"),
+        "differs": step(ACTIONS, "url=/", "timeout=180s", "steps-json=" + differs[0], "capture=none"),
+        "long": step(ACTIONS, "url=/", "timeout=180s", "steps-json=" + differs[1], "capture=none"),
+        "no number": step(ACTIONS, "url=/", "timeout=180s", "steps-json=" + differs[2], "capture=none"),
         "front": step(PROBE, "url=/", "capture=screenshot,html,console,errors,network,accessibility", "wait-for=networkidle",
                       "assert=exists:body", "assert=status:200", "assert=count:h1>=1", "assert=advisory:text:h1=not there"),
         "form": step(ACTIONS, "auth=wp-admin", "step-timeout=60s", "timeout=180s", "steps-json=" + form, "capture=none"),
@@ -238,6 +262,19 @@ def a_failing_assertion_fails_the_step(bench):
     failing = shown(bench).step("failing", 1)
     must(failing["error"]["reason"] == "assertion-failed" and failing["error"]["code"] == "wp_codebox_command_failed", str(failing["error"]))
     must([row["status"] for row in failing["assertions"]] == ["failed", "passed"], str(failing["assertions"]))
+
+
+def an_assertion_of_a_script_counts(bench):
+    run = shown(bench)
+    rows = run.step("holds")["steps"]
+    must(len(rows) == 12 and all(row["status"] == "passed" for row in rows), str(rows))
+    must(rows[1]["assertion"] == {"expected": {"a": 1.0, "b": [1, 2]}, "actual": {"a": 1, "b": [1, 2]}, "passed": True}, str(rows[1]))
+    rows = run.step("differs", 1)["steps"]
+    must([row["status"] for row in rows] == ["failed"] and rows[0]["assertion"] == {"expected": 2, "actual": 1, "passed": False}, str(rows))
+    must("answered 1, but assert is 2" in rows[0]["error"], str(rows))
+    for name, word in (("long", "70002 bytes"), ("no number", "NaN")):
+        rows = run.step(name, 1)["steps"]
+        must(rows[0]["assertion"]["passed"] is False and word in rows[0]["error"], str(rows))
 
 
 def a_page_reaches_its_site_and_what_the_policy_names_only(bench):
@@ -414,6 +451,7 @@ CASES = [
     a_form_is_filled_and_the_database_changed,
     console_and_errors_are_seen,
     a_failing_assertion_fails_the_step,
+    an_assertion_of_a_script_counts,
     a_page_reaches_its_site_and_what_the_policy_names_only,
     a_command_narrows_the_policy,
     a_page_without_end_is_left,

@@ -104,6 +104,10 @@ codes! {
     InvalidSourceSha256 = "invalid-source-sha256";
     /// A startup probe has no usable name.
     InvalidStartupProbeName = "invalid-startup-probe-name";
+    /// Steps of a browser command are wrong.
+    InvalidStepsJson = "invalid-steps-json";
+    /// A scenario of a browser command is wrong.
+    InvalidScenarioJson = "invalid-scenario-json";
     /// A step's arguments are not those its command takes.
     InvalidStep = "invalid-step";
     /// A continuation cannot work as written.

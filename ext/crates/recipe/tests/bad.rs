@@ -25,6 +25,9 @@ fn php(extra: &Value) -> Value {
     }
     step(&row)
 }
+fn browser(command: &str, argument: &str) -> Value {
+    step(&json!({"command": command, "args": ["url=/", argument]}))
+}
 fn inputs(inputs: &Value) -> Value {
     json!({ "inputs": inputs })
 }
@@ -333,6 +336,30 @@ fn meaning() -> Vec<Row> {
             php(&json!({"args": ["code=1", "code=2"]})),
             "invalid-step",
             "$.workflow.steps[0].args",
+        ),
+        (
+            browser(
+                "wordpress.browser-actions",
+                r#"steps-json=[{"kind":"evaluate","script":"1","asert":2}]"#,
+            ),
+            "invalid-steps-json",
+            "$.workflow.steps[0].args[1]",
+        ),
+        (
+            browser(
+                "wordpress.browser-actions",
+                r#"steps-json=[{"kind":"drag"}]"#,
+            ),
+            "invalid-steps-json",
+            "$.workflow.steps[0].args[1]",
+        ),
+        (
+            browser(
+                "wordpress.browser-scenario",
+                r##"scenario-json={"steps":[{"kind":"hover","selector":"#a"}],"retries":2}"##,
+            ),
+            "invalid-scenario-json",
+            "$.workflow.steps[0].args[1]",
         ),
         (
             php(&json!({"args": ["code-file=/workspaces/a.php"]})),

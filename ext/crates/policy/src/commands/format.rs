@@ -81,7 +81,7 @@ impl Format {
             Format::Number { least, most } => value
                 .parse::<f64>()
                 .is_ok_and(|n| n.is_finite() && (f64::from(least)..=f64::from(most)).contains(&n)),
-            Format::Duration => duration(value),
+            Format::Duration => duration_form(value),
             Format::Viewport => viewport(value),
             Format::OneOf(words) => words.contains(&value),
             Format::ListOf(words) => value.split(',').all(|w| words.contains(&w.trim())),
@@ -123,7 +123,7 @@ pub fn is_true(value: &str) -> bool {
 }
 
 /// `^\d+(\.\d+)?(ms|s)$`
-fn duration(value: &str) -> bool {
+pub(super) fn duration_form(value: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let number = value.strip_suffix("ms").or_else(|| value.strip_suffix('s'));
     number.is_some_and(|n| match n.split_once('.') {

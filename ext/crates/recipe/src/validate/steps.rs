@@ -9,7 +9,8 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use wp_codebox_contracts::{CommandCall, RuntimePolicy};
 use wp_codebox_policy::{
-    CommandDescriptor, arg_value, assert_command, defaults, descriptor, required_commands,
+    CommandDescriptor, Handler, arg_value, assert_command, check_browser_scenario,
+    check_browser_steps, defaults, descriptor, required_commands,
 };
 
 /// Longest timeout of a step: a day, like the longest run.
@@ -204,6 +205,9 @@ fn check_meaning(
         let Some((name, value)) = arg.split_once('=') else {
             continue;
         };
+        if found.handler == Handler::Browser {
+            check_browser(judge, &format!("{path}.args[{index}]"), name, value);
+        }
         let json = name.ends_with("-json") || (found.id == "wordpress.ability" && name == "input");
         if json && serde_json::from_str::<Value>(value).is_err() {
             let code = if found.id == "wordpress.ability" {
@@ -217,6 +221,23 @@ fn check_meaning(
                 format!("{name} must be JSON"),
             );
         }
+    }
+}
+
+/// Steps and scenarios of the browser's commands, by the table that the runner judges them by.
+fn check_browser(judge: &mut Judge<'_>, path: &str, name: &str, value: &str) {
+    let (code, issues) = match (name, serde_json::from_str(value)) {
+        ("steps-json", Ok(Value::Array(steps))) => {
+            (IssueCode::InvalidStepsJson, check_browser_steps(&steps))
+        }
+        ("scenario-json", Ok(scenario)) => (
+            IssueCode::InvalidScenarioJson,
+            check_browser_scenario(&scenario),
+        ),
+        _ => return,
+    };
+    for issue in issues {
+        judge.say(code, path, format!("{name}: {issue}"));
     }
 }
 

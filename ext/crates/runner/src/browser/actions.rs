@@ -42,20 +42,16 @@ impl Page<'_> {
                 self.wire.host.progress("step", detail);
             }
             let until = self.within(step.timeout.unwrap_or(task.step_timeout));
-            let done = self.step(index, step, until);
-            let mut row = json!({
-                "index": index,
-                "kind": step.kind,
-                "status": if done.is_ok() { "passed" } else { "failed" },
-                "durationMs": u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
-            });
+            let mut row = json!({"index": index, "kind": step.kind});
+            let done = self.step(index, step, until, &mut row);
+            row["status"] = json!(if done.is_ok() { "passed" } else { "failed" });
+            row["durationMs"] =
+                json!(u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX));
             if !step.about.is_empty() {
                 row["target"] = json!(cut(&step.about, 300));
             }
-            match &done {
-                Ok(Some(value)) => row["result"] = value.clone(),
-                Ok(None) => {}
-                Err(failure) => row["error"] = json!(failure.to_string()),
+            if let Err(failure) = &done {
+                row["error"] = json!(failure.to_string());
             }
             self.report.steps.push(row);
             if let Err(failure) = done {
@@ -74,16 +70,32 @@ impl Page<'_> {
         Ok(())
     }
 
+    /// Does a step; what it answers goes into the step's row of the result.
     fn step(
         &mut self,
         index: usize,
         step: &StepSpec,
         until: Instant,
-    ) -> Result<Option<Value>, Failure> {
+        row: &mut Value,
+    ) -> Result<(), Failure> {
         match &step.act {
-            Act::Navigate { url } => {
+            Act::Navigate {
+                url,
+                wait_for,
+                duration,
+            } => {
                 let url = address(url).map_err(|what| Failure::Step { what })?;
-                self.navigate(&url, &WaitFor::Load, until)?;
+                self.navigate(&url, wait_for, until)?;
+                match wait_for {
+                    WaitFor::Selector(selector) => {
+                        self.wait_found(selector, true, until)?;
+                    }
+                    WaitFor::Duration => {
+                        let end = self.within(*duration);
+                        self.wire.wait(end, |_| false)?;
+                    }
+                    WaitFor::DomContentLoaded | WaitFor::Load | WaitFor::NetworkIdle => {}
+                }
             }
             Act::Click { selector } => {
                 let at = self.point(selector, until)?;
@@ -153,15 +165,25 @@ impl Page<'_> {
                 self.wire.wait(end, |_| false)?;
             }
             Act::WaitLoad => self.loaded(until)?,
+            Act::WaitStage(stage) => self.staged(stage, until)?,
+            Act::WaitState(assertion) => {
+                let began = Instant::now();
+                if let Err(why) = self.judge(assertion, until)? {
+                    let what = format!("waiting for {}: {why}", cut(&assertion.text, 300));
+                    return Err(timeout(&what, began));
+                }
+            }
             Act::Expect(assertion) => {
                 let judged = self.judge(assertion, until)?;
-                return match (judged, assertion.weight) {
-                    (Ok(()), _) => Ok(None),
-                    (Err(why), Weight::Advisory) => Ok(Some(json!({"advisoryFailed": why}))),
-                    (Err(why), Weight::Required) => Err(Failure::Step {
-                        what: format!("{} does not hold: {why}", cut(&assertion.text, 300)),
-                    }),
-                };
+                match (judged, assertion.weight) {
+                    (Ok(()), _) => {}
+                    (Err(why), Weight::Advisory) => row["result"] = json!({"advisoryFailed": why}),
+                    (Err(why), Weight::Required) => {
+                        return Err(Failure::Step {
+                            what: format!("{} does not hold: {why}", cut(&assertion.text, 300)),
+                        });
+                    }
+                }
             }
             Act::Screenshot { name, full } => {
                 let name = match name {
@@ -170,9 +192,19 @@ impl Page<'_> {
                 };
                 self.screenshot(&name, *full, until)?;
             }
-            Act::Evaluate { expression } => return self.script(expression, until).map(Some),
+            Act::Evaluate { expression, assert } => {
+                let answer = self.script(expression, until)?;
+                row["result"] = answer.shown();
+                if let Some(wanted) = assert {
+                    let differs = answer.differs_from(wanted);
+                    row["assertion"] = json!({"expected": wanted, "actual": answer.shown(), "passed": differs.is_none()});
+                    if let Some(what) = differs {
+                        return Err(Failure::Step { what });
+                    }
+                }
+            }
         }
-        Ok(None)
+        Ok(())
     }
 
     fn act(&mut self, selector: &str, what: Value, until: Instant) -> Result<Value, Failure> {
@@ -303,6 +335,19 @@ impl Page<'_> {
         match self.wire.wait(until, |seen| !seen.loading)? {
             super::wire::Waited::Done => Ok(()),
             super::wire::Waited::TooLong => Err(timeout("loading the page", began)),
+        }
+    }
+
+    /// Waits until the page that is shown came this far.
+    fn staged(&mut self, stage: &WaitFor, until: Instant) -> Result<(), Failure> {
+        let began = Instant::now();
+        let name = stage.stage();
+        let waited = self
+            .wire
+            .wait(until, |seen| seen.reached(&seen.current, name))?;
+        match waited {
+            super::wire::Waited::Done => Ok(()),
+            super::wire::Waited::TooLong => Err(timeout(&format!("waiting for {name}"), began)),
         }
     }
 

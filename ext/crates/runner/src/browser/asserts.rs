@@ -41,6 +41,17 @@ pub(super) enum Form {
     Status(u64),
     NoErrors,
     NoConsoleErrors,
+    /// Of the first visible element, or else the first one; only of `expect` steps.
+    State(String, ControlState),
+}
+
+/// What a form control can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ControlState {
+    Enabled,
+    Disabled,
+    Checked,
+    Unchecked,
 }
 
 /// Whether a failure fails the command.
@@ -136,7 +147,8 @@ impl Assertion {
             | Form::Text(s, _)
             | Form::Attribute(s, ..)
             | Form::Url(s)
-            | Form::Title(s) => s.is_empty(),
+            | Form::Title(s)
+            | Form::State(s, _) => s.is_empty(),
         };
         if empty {
             return fail("something must stand behind the colon");
@@ -149,6 +161,33 @@ impl Assertion {
         })
     }
 
+    /// What a step says with a selector and a state.
+    pub(super) fn of_state(selector: &str, state: &str) -> Result<Self, String> {
+        let name = selector.to_owned();
+        let form = match state {
+            "visible" => Form::Visible(name),
+            "hidden" => Form::Hidden(name),
+            "attached" => Form::Exists(name),
+            "detached" => Form::NotExists(name),
+            "enabled" => Form::State(name, ControlState::Enabled),
+            "disabled" => Form::State(name, ControlState::Disabled),
+            "checked" => Form::State(name, ControlState::Checked),
+            "unchecked" => Form::State(name, ControlState::Unchecked),
+            other => return Err(format!("there is no state {other:?}")),
+        };
+        let form_name = match state {
+            "attached" => "exists",
+            "detached" => "not-exists",
+            other => other,
+        };
+        Ok(Self {
+            text: format!("{form_name}:{selector}"),
+            weight: Weight::Required,
+            frame: Frame::Main,
+            form,
+        })
+    }
+
     /// What to look up in the page.
     pub(super) fn query(&self) -> Value {
         let (selector, attribute) = match &self.form {
@@ -157,7 +196,8 @@ impl Assertion {
             | Form::Visible(s)
             | Form::Hidden(s)
             | Form::Count(s, ..)
-            | Form::Text(s, _) => (Some(s), None),
+            | Form::Text(s, _)
+            | Form::State(s, _) => (Some(s), None),
             Form::Attribute(s, name, _) => (Some(s), Some(name)),
             Form::Url(_)
             | Form::Title(_)
@@ -205,6 +245,22 @@ impl Assertion {
                 (
                     value.is_some_and(|value| wanted.as_ref().is_none_or(|w| w == value)),
                     format!("it is {:?}", value.map(|v| cut(v, 200))),
+                )
+            }
+            Form::State(_, state) => {
+                let is = |name: &str| found.get(name).and_then(Value::as_bool);
+                let (has, wanted, is_not) = match state {
+                    ControlState::Enabled => (is("disabled"), false, "disabled"),
+                    ControlState::Disabled => (is("disabled"), true, "enabled"),
+                    ControlState::Checked => (is("checked"), true, "unchecked"),
+                    ControlState::Unchecked => (is("checked"), false, "checked"),
+                };
+                (
+                    has == Some(wanted),
+                    has.map_or_else(
+                        || "nothing matches".to_owned(),
+                        |_| format!("it is {is_not}"),
+                    ),
                 )
             }
             Form::Url(part) => (
@@ -369,6 +425,26 @@ mod tests {
         ] {
             let judged = Assertion::parse(text).unwrap().judge(&found, &observed);
             assert_eq!(judged.is_ok(), holds, "{text}");
+        }
+        let control = json!({"count": 1, "visible": 1, "disabled": true, "checked": false});
+        for (state, holds) in [
+            ("enabled", false),
+            ("disabled", true),
+            ("checked", false),
+            ("unchecked", true),
+            ("attached", true),
+            ("detached", false),
+        ] {
+            let assertion = Assertion::of_state("a", state).unwrap();
+            assert_eq!(
+                assertion.judge(&control, &observed).is_ok(),
+                holds,
+                "{state}"
+            );
+            // Nothing that matches is in no state of a control.
+            let none = json!({"count": 0, "visible": 0});
+            let judged = assertion.judge(&none, &observed);
+            assert_eq!(judged.is_ok(), state == "detached", "{state}");
         }
         let none = json!({"count": 0, "visible": 0});
         for text in ["exists:a", "visible:a", "text:a=", "attr:a@x"] {

@@ -47,6 +47,11 @@
 				found.attribute = value === null ? null : value.slice(0, 4000);
 			}
 		}
+		const shown = first || one;
+		if (shown) {
+			found.disabled = shown.matches(':disabled');
+			found.checked = shown.checked === undefined ? shown.getAttribute('aria-checked') === 'true' : Boolean(shown.checked);
+		}
 		if (query.act && !first) return found;
 		if (query.act) {
 			first.scrollIntoView({ block: 'center', inline: 'center', behavior: 'instant' });
@@ -54,7 +59,6 @@
 			const [x, y] = [box.left + box.width / 2, box.top + box.height / 2];
 			const hit = root.elementFromPoint(x, y);
 			found.covered = !(hit && (hit === first || first.contains(hit) || hit.contains(first) || (first.labels && [...first.labels].some((label) => label.contains(hit)))));
-			found.disabled = Boolean(first.disabled);
 			let [dx, dy] = [0, 0];
 			if (frame) {
 				frame.scrollIntoView({ block: 'center', behavior: 'instant' });
@@ -63,7 +67,6 @@
 			}
 			found.x = x + dx;
 			found.y = y + dy;
-			found.checked = Boolean(first.checked);
 		}
 		if (query.act === 'focus') {
 			first.focus();

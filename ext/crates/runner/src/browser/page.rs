@@ -33,6 +33,46 @@ pub(crate) struct Report {
     pub failed_assertions: usize,
 }
 
+/// What a script answered.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Answer {
+    /// `undefined` is `null`.
+    Value(Value),
+    /// Longer than a result keeps.
+    TooLong { bytes: usize },
+    /// NaN, Infinity or a big integer, by its name.
+    NoJson(String),
+}
+
+impl Answer {
+    /// As a result shows it.
+    pub(crate) fn shown(&self) -> Value {
+        match self {
+            Self::Value(value) => value.clone(),
+            Self::TooLong { bytes } => json!({"truncated": true, "bytes": bytes}),
+            Self::NoJson(_) => Value::Null,
+        }
+    }
+
+    /// Why it is not what was asserted; what stands in for an answer is equal to nothing.
+    pub(super) fn differs_from(&self, wanted: &Value) -> Option<String> {
+        match self {
+            Self::Value(value) if super::steps::same(value, wanted) => None,
+            Self::Value(value) => Some(format!(
+                "the script answered {}, but assert is {}",
+                cut(&value.to_string(), 300),
+                cut(&wanted.to_string(), 300)
+            )),
+            Self::TooLong { bytes } => Some(format!(
+                "the script answered {bytes} bytes; at most {ANSWER} are compared with assert"
+            )),
+            Self::NoJson(name) => Some(format!(
+                "the script answered {name}, which is no JSON value and equal to no assert"
+            )),
+        }
+    }
+}
+
 /// A page of a browser.
 pub(crate) struct Page<'h> {
     pub wire: Wire<'h>,
@@ -97,13 +137,7 @@ impl<'h> Page<'h> {
             .and_then(Value::as_str)
             .map(str::to_owned)
         {
-            let stage = match wait_for {
-                WaitFor::DomContentLoaded | WaitFor::Duration | WaitFor::Selector(_) => {
-                    "DOMContentLoaded"
-                }
-                WaitFor::Load => "load",
-                WaitFor::NetworkIdle => "networkIdle",
-            };
+            let stage = wait_for.stage();
             // A page that sends the browser on at once never comes that far itself.
             let waited = self.wire.wait(until, |seen| {
                 seen.reached(&loader, stage)
@@ -134,7 +168,7 @@ impl<'h> Page<'h> {
     }
 
     /// Runs the caller's script in the page itself.
-    pub(crate) fn script(&mut self, source: &str, until: Instant) -> Result<Value, Failure> {
+    pub(crate) fn script(&mut self, source: &str, until: Instant) -> Result<Answer, Failure> {
         let answer = self.wire.ask(
             "Runtime.evaluate",
             json!({"expression": source, "awaitPromise": true, "returnByValue": true,
@@ -147,14 +181,23 @@ impl<'h> Page<'h> {
                 what: format!("the script threw: {}", cut(&thrown.text, 500)),
             });
         }
+        if let Some(name) = answer
+            .pointer("/result/unserializableValue")
+            .and_then(Value::as_str)
+        {
+            return Ok(match name {
+                "-0" => Answer::Value(json!(0)),
+                name => Answer::NoJson(cut(name, 100)),
+            });
+        }
         let value = answer
             .pointer("/result/value")
             .cloned()
             .unwrap_or(Value::Null);
-        if value.to_string().len() > ANSWER {
-            return Ok(json!({"truncated": true, "bytes": value.to_string().len()}));
-        }
-        Ok(value)
+        Ok(match value.to_string().len() {
+            bytes if bytes > ANSWER => Answer::TooLong { bytes },
+            _ => Answer::Value(value),
+        })
     }
 
     /// Looks something up in the document, where the page's scripts cannot interfere.

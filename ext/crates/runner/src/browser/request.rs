@@ -2,12 +2,12 @@
 
 use super::asserts::Assertion;
 use super::environment::{Environment, truth};
-use super::steps::{self, StepSpec};
+use super::steps::{self, StepSpec, StepsRefused};
 use crate::egress::ORIGIN;
 use serde_json::Value;
 use std::time::Duration;
 use wp_codebox_contracts::{CommandCall, ErrorBody, ErrorCode, RuntimePolicy};
-use wp_codebox_policy::{Host, arg_value};
+use wp_codebox_policy::{Host, arg_value, browser_duration, check_browser_scenario};
 
 /// The right to run the caller's JavaScript in steps.
 const EVALUATE: &str = "wordpress.browser-actions.evaluate";
@@ -25,6 +25,17 @@ pub(crate) enum WaitFor {
     NetworkIdle,
     Duration,
     Selector(String),
+}
+
+impl WaitFor {
+    /// The browser's name of what a load must have reached before anything else is waited for.
+    pub(super) const fn stage(&self) -> &'static str {
+        match self {
+            Self::DomContentLoaded | Self::Duration | Self::Selector(_) => "DOMContentLoaded",
+            Self::Load => "load",
+            Self::NetworkIdle => "networkIdle",
+        }
+    }
 }
 
 /// Who the browser is logged in as.
@@ -173,7 +184,13 @@ pub(crate) fn parse(call: &CommandCall, policy: &RuntimePolicy) -> Result<Task, 
                 .with("argument", *name));
         }
     }
-    let work = work(call, &value).map_err(&invalid)?;
+    let work = work(call, &value).map_err(|refused| {
+        let mut body = invalid(refused.why);
+        if refused.unsupported {
+            body.code = ErrorCode::CommandUnsupported;
+        }
+        body
+    })?;
     if let Work::Actions { steps, .. } = &work {
         let evaluates = steps
             .iter()
@@ -199,7 +216,7 @@ pub(crate) fn parse(call: &CommandCall, policy: &RuntimePolicy) -> Result<Task, 
     };
     let time = |name: &str, default: Duration| -> Result<Duration, ErrorBody> {
         value(name).map_or(Ok(default), |text| {
-            duration(&text).ok_or_else(|| {
+            browser_duration(&text).ok_or_else(|| {
                 invalid(format!("{name} is a number with ms or s, up to 10 minutes"))
             })
         })
@@ -263,7 +280,7 @@ pub(crate) fn parse(call: &CommandCall, policy: &RuntimePolicy) -> Result<Task, 
     })
 }
 
-fn work(call: &CommandCall, value: &dyn Fn(&str) -> Option<String>) -> Result<Work, String> {
+fn work(call: &CommandCall, value: &dyn Fn(&str) -> Option<String>) -> Result<Work, StepsRefused> {
     match call.command.as_str() {
         "wordpress.browser-page-load" => Ok(Work::PageLoad {
             surface: value("surface").unwrap_or_else(|| "frontend".to_owned()),
@@ -273,7 +290,7 @@ fn work(call: &CommandCall, value: &dyn Fn(&str) -> Option<String>) -> Result<Wo
             let steps = match value("steps-json") {
                 Some(json) => steps::parse(&json)?,
                 None if value("url").is_some() => Vec::new(),
-                None => return Err("give steps-json or url".to_owned()),
+                None => return Err("give steps-json or url".to_owned().into()),
             };
             Ok(Work::Actions { steps, name: None })
         }
@@ -283,23 +300,20 @@ fn work(call: &CommandCall, value: &dyn Fn(&str) -> Option<String>) -> Result<Wo
 }
 
 /// `{name?, steps: [...]}`, or the steps by themselves.
-fn scenario(value: &dyn Fn(&str) -> Option<String>) -> Result<Work, String> {
+fn scenario(value: &dyn Fn(&str) -> Option<String>) -> Result<Work, StepsRefused> {
     let Some(text) = value("scenario-json") else {
         let steps = value("steps-json").map_or(Ok(Vec::new()), |json| steps::parse(&json))?;
         return Ok(Work::Actions { steps, name: None });
     };
-    let document: Value = serde_json::from_str(&text).map_err(|e| format!("scenario-json: {e}"))?;
-    let known = ["name", "description", "steps"];
-    if let Some(other) = document
-        .as_object()
-        .and_then(|members| members.keys().find(|name| !known.contains(&name.as_str())))
-    {
-        return Err(format!(
-            "scenario-json has {other:?}, but takes name, description and steps"
-        ));
+    if value("steps-json").is_some() {
+        return Err("give scenario-json or steps-json, not both"
+            .to_owned()
+            .into());
     }
+    let document: Value = serde_json::from_str(&text).map_err(|e| format!("scenario-json: {e}"))?;
+    steps::judged(&check_browser_scenario(&document))?;
     let list = document.get("steps").and_then(Value::as_array);
-    let steps = steps::parse_values(list.ok_or("scenario-json has no steps")?)?;
+    let steps = steps::parse_values(list.map_or(&[][..], Vec::as_slice))?;
     let name = document
         .get("name")
         .and_then(Value::as_str)
@@ -321,7 +335,7 @@ pub(super) fn address(text: &str) -> Result<String, String> {
     ))
 }
 
-fn wait_for(text: Option<&str>) -> Result<WaitFor, String> {
+pub(super) fn wait_for(text: Option<&str>) -> Result<WaitFor, String> {
     match text {
         None | Some("load") => Ok(WaitFor::Load),
         Some("domcontentloaded") => Ok(WaitFor::DomContentLoaded),
@@ -380,19 +394,6 @@ fn capture(work: &Work, text: Option<&str>) -> Result<Vec<Capture>, String> {
         }
     }
     Ok(found)
-}
-
-/// `1500ms`, `2s`, `0.5s`; at most ten minutes.
-fn duration(text: &str) -> Option<Duration> {
-    let (number, unit) = match text.strip_suffix("ms") {
-        Some(number) => (number, 1.0),
-        None => (text.strip_suffix('s')?, 1000.0),
-    };
-    let plain = number.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-    let ms = number.parse::<f64>().ok().filter(|_| plain)? * unit;
-    (0.0..=600_000.0)
-        .contains(&ms)
-        .then(|| Duration::from_millis(ms as u64))
 }
 
 #[cfg(test)]

@@ -1,17 +1,18 @@
 //! Steps of `wordpress.browser-actions`, as they are given.
 
 use super::asserts::Assertion;
-use serde_json::{Map, Value};
+use super::request::{WaitFor, wait_for};
+use serde_json::Value;
 use std::time::Duration;
-
-/// Steps of one command.
-const STEPS: usize = 200;
+use wp_codebox_policy::{StepIssue, browser_duration, check_browser_steps};
 
 /// What one step does.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Act {
     Navigate {
         url: String,
+        wait_for: WaitFor,
+        duration: Duration,
     },
     Click {
         selector: String,
@@ -57,6 +58,10 @@ pub(super) enum Act {
         time: Duration,
     },
     WaitLoad,
+    /// Until the page shown came this far.
+    WaitStage(WaitFor),
+    /// Until an element is, or is not, in the document.
+    WaitState(Assertion),
     Expect(Assertion),
     Screenshot {
         name: Option<String>,
@@ -64,6 +69,8 @@ pub(super) enum Act {
     },
     Evaluate {
         expression: String,
+        /// What it must answer.
+        assert: Option<Value>,
     },
 }
 
@@ -78,64 +85,78 @@ pub(crate) struct StepSpec {
     pub(super) timeout: Option<Duration>,
 }
 
-const KINDS: &str = "navigate, click, fill, type, press, select, check, uncheck, hover, scroll, waitFor, expect, screenshot, evaluate";
+/// Why steps cannot be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct StepsRefused {
+    /// A sentence with the step's index.
+    pub(super) why: String,
+    /// Other backends can do them.
+    pub(super) unsupported: bool,
+}
 
-/// Reads a list of steps; the error is a sentence with the step's index.
-pub(super) fn parse(json: &str) -> Result<Vec<StepSpec>, String> {
+impl From<String> for StepsRefused {
+    fn from(why: String) -> Self {
+        Self {
+            why,
+            unsupported: false,
+        }
+    }
+}
+
+/// The first of some issues.
+pub(super) fn judged(issues: &[StepIssue]) -> Result<(), StepsRefused> {
+    issues.first().map_or(Ok(()), |issue| {
+        Err(StepsRefused {
+            why: issue.to_string(),
+            unsupported: issue.unsupported,
+        })
+    })
+}
+
+/// Reads a list of steps.
+pub(super) fn parse(json: &str) -> Result<Vec<StepSpec>, StepsRefused> {
     let list: Vec<Value> =
         serde_json::from_str(json).map_err(|e| format!("steps-json is no JSON list: {e}"))?;
     parse_values(&list)
 }
 
-pub(super) fn parse_values(list: &[Value]) -> Result<Vec<StepSpec>, String> {
-    if list.is_empty() || list.len() > STEPS {
-        return Err(format!("there must be from 1 to {STEPS} steps"));
-    }
+pub(super) fn parse_values(list: &[Value]) -> Result<Vec<StepSpec>, StepsRefused> {
+    judged(&check_browser_steps(list))?;
     list.iter()
         .enumerate()
         .map(|(index, step)| {
-            let step = step.as_object().ok_or_else(|| "it is no object".to_owned());
-            step.and_then(one)
-                .map_err(|why| format!("steps[{index}]: {why}"))
+            one(step).map_err(|why| StepsRefused::from(format!("steps[{index}]: {why}")))
         })
         .collect()
 }
 
-fn one(step: &Map<String, Value>) -> Result<StepSpec, String> {
-    let text = |name: &str| -> Result<Option<String>, String> {
-        match step.get(name) {
-            None | Some(Value::Null) => Ok(None),
-            Some(Value::String(text)) if text.len() <= 256 * 1024 => Ok(Some(text.clone())),
-            Some(Value::Number(number)) => Ok(Some(number.to_string())),
-            Some(_) => Err(format!("{name} is no text of at most 256 KiB")),
-        }
+/// Reads a step that the table has judged.
+fn one(step: &Value) -> Result<StepSpec, String> {
+    let text = |name: &str| match step.get(name)? {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
     };
-    let need = |name: &str| -> Result<String, String> {
-        text(name)?
-            .filter(|text| !text.is_empty())
-            .ok_or_else(|| format!("{name} is missing"))
+    let any = |names: [&str; 2]| names.iter().find_map(|name| text(name));
+    let need = |name: &str| text(name).ok_or_else(|| format!("{name} is missing"));
+    let number = |name: &str| step.get(name).and_then(Value::as_f64).unwrap_or_default();
+    let value = || any(["value", "text"]).ok_or_else(|| "value is missing".to_owned());
+    let time = |text_name: &str, ms_name: &str| {
+        let ms = step.get(ms_name).and_then(Value::as_u64);
+        ms.map(Duration::from_millis)
+            .or_else(|| browser_duration(step.get(text_name)?.as_str()?))
     };
-    let number = |name: &str| -> Result<f64, String> {
-        match step.get(name) {
-            None => Ok(0.0),
-            Some(value) => value
-                .as_f64()
-                .filter(|n| n.abs() <= 1e6)
-                .ok_or_else(|| format!("{name} is no number up to a million")),
-        }
-    };
-    let kind = match text("kind")?.or(text("action")?).or(text("type")?) {
-        Some(kind) => kind,
-        None => return Err(format!("kind is missing; kinds are {KINDS}")),
-    };
-    let value = || -> Result<String, String> {
-        match text("value")? {
-            Some(value) => Ok(value),
-            None => text("text")?.ok_or_else(|| "value is missing".to_owned()),
-        }
-    };
+    let time_there = time("duration", "durationMs").unwrap_or_default();
+    let state = text("state");
+    let kind = any(["kind", "action"])
+        .or_else(|| text("type"))
+        .unwrap_or_default();
     let act = match kind.as_str() {
-        "navigate" | "goto" => Act::Navigate { url: need("url")? },
+        "navigate" | "goto" => Act::Navigate {
+            url: need("url")?,
+            wait_for: wait_for(text("waitFor").as_deref())?,
+            duration: time_there,
+        },
         "click" => Act::Click {
             selector: need("selector")?,
         },
@@ -144,11 +165,11 @@ fn one(step: &Map<String, Value>) -> Result<StepSpec, String> {
             value: value()?,
         },
         "type" => Act::Type {
-            selector: text("selector")?,
+            selector: text("selector"),
             text: value()?,
         },
         "press" => Act::Press {
-            selector: text("selector")?,
+            selector: text("selector"),
             key: need("key")?,
         },
         "select" => Act::Select {
@@ -163,91 +184,81 @@ fn one(step: &Map<String, Value>) -> Result<StepSpec, String> {
             selector: need("selector")?,
         },
         "scroll" => Act::Scroll {
-            selector: text("selector")?,
-            x: number("x")?,
-            y: number("y")?,
+            selector: text("selector"),
+            x: number("x"),
+            y: number("y"),
         },
-        "waitFor" | "wait" => wait(step, &text)?,
-        "expect" => Act::Expect(Assertion::parse(
-            &text("assert")?.map_or_else(|| need("expect"), Ok)?,
-        )?),
-        "screenshot" => {
-            let name = text("name")?;
-            let fits = |name: &String| {
-                name.len() <= 60
-                    && name
-                        .as_bytes()
-                        .first()
-                        .is_some_and(u8::is_ascii_alphanumeric)
-                    && name
-                        .bytes()
-                        .all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
-            };
-            if name.as_ref().is_some_and(|name| !fits(name)) {
-                return Err(
-                    "name has other signs than letters, digits, - and _, or more than 60"
-                        .to_owned(),
-                );
+        "waitFor" | "wait" => match (text("selector"), text("url"), text("waitFor")) {
+            (Some(selector), ..) => match state.as_deref() {
+                None | Some("visible") => Act::WaitSelector { selector },
+                Some("hidden") => Act::WaitHidden { selector },
+                Some(state) => Act::WaitState(Assertion::of_state(&selector, state)?),
+            },
+            (None, Some(part), _) => Act::WaitUrl { part },
+            (None, None, None) if time("duration", "durationMs").is_some() => {
+                Act::WaitTime { time: time_there }
             }
-            let full = step
-                .get("fullPage")
-                .and_then(Value::as_bool)
-                .unwrap_or(false);
-            Act::Screenshot { name, full }
-        }
+            (None, None, when) => match wait_for(when.as_deref())? {
+                WaitFor::Selector(selector) => Act::WaitSelector { selector },
+                WaitFor::Duration => Act::WaitTime { time: time_there },
+                WaitFor::Load => Act::WaitLoad,
+                stage @ (WaitFor::DomContentLoaded | WaitFor::NetworkIdle) => Act::WaitStage(stage),
+            },
+        },
+        "expect" => Act::Expect(match any(["assert", "expect"]) {
+            Some(assertion) => Assertion::parse(&assertion)?,
+            None => Assertion::of_state(&need("selector")?, state.as_deref().unwrap_or("visible"))?,
+        }),
+        "screenshot" => Act::Screenshot {
+            name: text("name"),
+            full: step.get("fullPage") == Some(&Value::Bool(true)),
+        },
         "evaluate" => Act::Evaluate {
-            expression: text("expression")?.map_or_else(|| need("script"), Ok)?,
+            expression: any(["expression", "script"])
+                .ok_or_else(|| "expression is missing".to_owned())?,
+            // `null` is a value that can be asserted.
+            assert: step.get("assert").cloned(),
         },
-        other => return Err(format!("there is no kind {other:?}; kinds are {KINDS}")),
+        other => return Err(format!("there is no kind {other:?}")),
     };
-    let timeout = match step.get("timeoutMs") {
-        None => None,
-        Some(value) => match value.as_u64() {
-            Some(ms @ 1..=600_000) => Some(Duration::from_millis(ms)),
-            _ => return Err("timeoutMs is a number from 1 to 600000".to_owned()),
-        },
+    let about = match &act {
+        Act::Evaluate { .. } => None,
+        _ => ["selector", "url", "key", "name", "assert", "expect"]
+            .iter()
+            .find_map(|name| text(name)),
     };
-    let about = ["selector", "url", "key", "name", "assert"]
-        .iter()
-        .find_map(|name| text(name).ok().flatten())
-        .unwrap_or_default();
     Ok(StepSpec {
         kind,
-        about,
+        about: about.unwrap_or_default(),
         act,
-        timeout,
+        timeout: time("timeout", "timeoutMs"),
     })
 }
 
-fn wait(
-    step: &Map<String, Value>,
-    text: &dyn Fn(&str) -> Result<Option<String>, String>,
-) -> Result<Act, String> {
-    if let Some(selector) = text("selector")? {
-        let hidden = matches!(text("state")?.as_deref(), Some("hidden" | "detached"));
-        return Ok(if hidden {
-            Act::WaitHidden { selector }
-        } else {
-            Act::WaitSelector { selector }
-        });
-    }
-    if let Some(part) = text("url")? {
-        return Ok(Act::WaitUrl { part });
-    }
-    match step.get("durationMs") {
-        Some(value) => match value.as_u64() {
-            Some(ms @ 0..=600_000) => Ok(Act::WaitTime {
-                time: Duration::from_millis(ms),
-            }),
-            _ => Err("durationMs is a number up to 600000".to_owned()),
-        },
-        None => Ok(Act::WaitLoad),
+/// Whether two JSON values are the same: numbers by their value, members in any order.
+pub(super) fn same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(a), Value::Number(b)) => {
+            a == b
+                || ((a.is_f64() || b.is_f64())
+                    && a.as_f64().zip(b.as_f64()).is_some_and(|(a, b)| a == b))
+        }
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len()
+                && a.iter()
+                    .all(|(name, a)| b.get(name).is_some_and(|b| same(a, b)))
+        }
+        _ => one == other,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn steps_are_read_or_refused_with_their_index() {
@@ -273,14 +284,103 @@ mod tests {
             (r#"[{"kind":"fly"}]"#, "steps[0]: there is no kind"),
             (r#"[{"kind":"click"}]"#, "selector is missing"),
             (r#"[{"kind":"expect","assert":"nice"}]"#, "forms are"),
-            (r#"[{"kind":"screenshot","name":"../x"}]"#, "other signs"),
+            (
+                r#"[{"kind":"screenshot","name":"../x"}]"#,
+                "name must be letters",
+            ),
             (
                 r#"[{"kind":"waitFor"},{"kind":"click","selector":"a","timeoutMs":0}]"#,
                 "steps[1]: timeoutMs",
             ),
         ] {
             let error = parse(json).unwrap_err();
-            assert!(error.contains(why), "{json}: {error}");
+            assert!(error.why.contains(why), "{json}: {error:?}");
+            assert!(!error.unsupported, "{json}");
+        }
+    }
+
+    #[test]
+    fn a_member_that_is_not_known_is_an_error_and_never_dropped() {
+        let expression = |json: &str| match parse(json).map(|mut steps| steps.remove(0).act) {
+            Ok(Act::Evaluate { assert, .. }) => Ok(assert),
+            Ok(other) => panic!("{other:?}"),
+            Err(refused) => Err(refused),
+        };
+        let one = expression(r#"[{"kind":"evaluate","script":"1","assert":2}]"#);
+        assert_eq!(one, Ok(Some(json!(2))));
+        let null = expression(r#"[{"kind":"evaluate","script":"1","assert":null}]"#);
+        assert_eq!(null, Ok(Some(Value::Null)));
+        assert_eq!(
+            expression(r#"[{"kind":"evaluate","script":"1"}]"#),
+            Ok(None)
+        );
+        let misspelt = expression(r#"[{"kind":"evaluate","script":"1","asert":2}]"#).unwrap_err();
+        assert!(misspelt.why.contains("asert") && !misspelt.unsupported);
+        let foreign = parse(r#"[{"kind":"click","selector":"a","text":"Save"}]"#).unwrap_err();
+        assert!(foreign.why.contains("text of click") && foreign.unsupported);
+    }
+
+    #[test]
+    fn waits_and_states_are_read() {
+        for (json, act) in [
+            (
+                r#"{"kind":"waitFor","waitFor":"networkidle"}"#,
+                Act::WaitStage(WaitFor::NetworkIdle),
+            ),
+            (
+                r#"{"kind":"waitFor","waitFor":"duration","duration":"2s"}"#,
+                Act::WaitTime {
+                    time: Duration::from_secs(2),
+                },
+            ),
+            (
+                r##"{"kind":"waitFor","waitFor":"selector:#a"}"##,
+                Act::WaitSelector {
+                    selector: "#a".to_owned(),
+                },
+            ),
+            (
+                r##"{"kind":"waitFor","selector":"#a","state":"detached"}"##,
+                Act::WaitState(Assertion::parse("not-exists:#a").unwrap()),
+            ),
+            (
+                r##"{"kind":"expect","selector":"#a"}"##,
+                Act::Expect(Assertion::parse("visible:#a").unwrap()),
+            ),
+            (
+                r#"{"kind":"goto","url":"/","waitFor":"domcontentloaded"}"#,
+                Act::Navigate {
+                    url: "/".to_owned(),
+                    wait_for: WaitFor::DomContentLoaded,
+                    duration: Duration::ZERO,
+                },
+            ),
+        ] {
+            let read = parse(&format!("[{json}]")).unwrap();
+            assert_eq!(read[0].act, act, "{json}");
+        }
+        let read = parse(r#"[{"kind":"hover","selector":"a","timeout":"5s"}]"#).unwrap();
+        assert_eq!(read[0].timeout, Some(Duration::from_secs(5)));
+    }
+
+    #[test]
+    fn answers_are_compared_by_value() {
+        for (a, b, equal) in [
+            (json!(1), json!(1.0), true),
+            (json!({"a": 1, "b": [2]}), json!({"b": [2.0], "a": 1}), true),
+            (json!(1), json!(2), false),
+            (json!(1), json!("1"), false),
+            (json!(0), json!(null), false),
+            (json!([1]), json!([1, 1]), false),
+            (json!({"a": null}), json!({}), false),
+            (
+                json!(9_007_199_254_740_993_u64),
+                json!(9_007_199_254_740_992_u64),
+                false,
+            ),
+        ] {
+            assert_eq!(same(&a, &b), equal, "{a} {b}");
+            assert_eq!(same(&b, &a), equal, "{b} {a}");
         }
     }
 }

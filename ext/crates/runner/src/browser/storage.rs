@@ -74,6 +74,7 @@ impl StorageState {
         if !document.is_object() {
             return Err(malformed());
         }
+        known(&document)?;
         let state: Self = serde_json::from_value(document).map_err(|_| malformed())?;
         let entries = state
             .origins
@@ -112,6 +113,63 @@ impl StorageState {
     }
 }
 
+/// Refuses members that no browser's storage state has. `domain`, `expires`, `secure`, `sameSite`
+/// and `partitionKey` are part of one, but mean nothing here: the browser ends with its command and
+/// every cookie is the site's.
+fn known(document: &Value) -> Result<(), String> {
+    let rows = |value: &Value, name: &str| {
+        let rows = value.get(name).and_then(Value::as_array);
+        rows.cloned().unwrap_or_default()
+    };
+    let only = |place: String, value: &Value, names: &[&str]| {
+        let mut members = value
+            .as_object()
+            .into_iter()
+            .flat_map(|object| object.keys());
+        match members.find(|name| !names.contains(&name.as_str())) {
+            Some(name) => Err(format!(
+                "storage-state: {place} has no member {:?}; it takes {}",
+                name.chars().take(100).collect::<String>(),
+                names.join(", ")
+            )),
+            None => Ok(()),
+        }
+    };
+    only("it".to_owned(), document, &["cookies", "origins"])?;
+    for (index, cookie) in rows(document, "cookies").iter().enumerate() {
+        only(
+            format!("cookies[{index}]"),
+            cookie,
+            &[
+                "name",
+                "value",
+                "path",
+                "httpOnly",
+                "domain",
+                "expires",
+                "secure",
+                "sameSite",
+                "partitionKey",
+            ],
+        )?;
+    }
+    for (index, origin) in rows(document, "origins").iter().enumerate() {
+        only(
+            format!("origins[{index}]"),
+            origin,
+            &["origin", "localStorage"],
+        )?;
+        for (at, entry) in rows(origin, "localStorage").iter().enumerate() {
+            only(
+                format!("origins[{index}].localStorage[{at}]"),
+                entry,
+                &["name", "value"],
+            )?;
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,6 +185,29 @@ mod tests {
         assert!(!format!("{:?}", state.cookies).contains("secret"));
         assert!(state.script().unwrap().contains("\"http://localhost\""));
         assert!(StorageState::parse("[]").is_err());
+        for (json, place) in [
+            (r#"{"cookie":[]}"#, "it has no member \"cookie\""),
+            (
+                r#"{"cookies":[{"name":"a","value":"secret","http_only":true}]}"#,
+                "cookies[0] has no member",
+            ),
+            (
+                r#"{"origins":[{"origin":"http://localhost","local_storage":[]}]}"#,
+                "origins[0] has no member",
+            ),
+            (
+                r#"{"origins":[{"origin":"http://localhost","localStorage":[{"name":"k","value":"secret","x":1}]}]}"#,
+                "origins[0].localStorage[0] has no member",
+            ),
+        ] {
+            let error = StorageState::parse(json).unwrap_err();
+            assert!(
+                error.contains(place) && !error.contains("secret"),
+                "{error}"
+            );
+        }
+        let public = r#"{"cookies":[{"name":"a","value":"b","domain":"localhost","path":"/","expires":-1,"httpOnly":true,"secure":false,"sameSite":"Lax"}],"origins":[]}"#;
+        assert!(StorageState::parse(public).is_ok());
         assert!(StorageState::default().script().is_none());
     }
 }

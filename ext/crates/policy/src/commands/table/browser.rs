@@ -68,7 +68,10 @@ const TIMEOUT: AcceptedArg = duration("timeout", "Longest time of the whole comm
 const ALLOW_HOST: AcceptedArg = text("allow-host", "Host that pages may reach.").repeatable();
 const BLOCK_HOST: AcceptedArg = text("block-host", "Host that pages may not reach.").repeatable();
 const NETWORK_POLICY: AcceptedArg = text("network-policy", "What pages may reach beside the site.");
-const STEPS: AcceptedArg = list("steps-json", "Steps as a JSON list.");
+const STEPS: AcceptedArg = list(
+    "steps-json",
+    "Steps as a JSON list: navigate, click, fill, type, press, select, check, uncheck, hover, scroll, waitFor, expect, screenshot, evaluate.",
+);
 const FAULTS: AcceptedArg = json("transport-faults-json", "Requests that are made to fail.");
 const ENVIRONMENT: AcceptedArg = object(
     "browser-environment-json",

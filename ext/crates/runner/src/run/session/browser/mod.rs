@@ -271,7 +271,7 @@ fn work(page: &mut Page<'_>, task: &Task) -> Result<(), Failure> {
     }
     if let Some(script) = &task.script {
         let until = page.until();
-        page.report.script = Some(page.script(script, until)?);
+        page.report.script = Some(page.script(script, until)?.shown());
     }
     page.assertions(task)
 }

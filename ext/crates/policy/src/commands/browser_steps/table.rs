@@ -1,0 +1,204 @@
+//! The kinds of steps and their members, as data.
+
+/// Form of a member's value. `null` stands for an absent text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Text or a number.
+    Text,
+    /// Text or a number, not empty.
+    Filled,
+    /// Any JSON value; `null` is one.
+    Json,
+    Flag,
+    Number,
+    Milliseconds {
+        least: u64,
+    },
+    Duration,
+    /// When a page is there, as `wait-for` says it.
+    When,
+    /// Part of a file name.
+    Name,
+    OneOf(&'static [&'static str]),
+    /// Known, and why it is not offered.
+    Refused(&'static str),
+}
+
+pub(super) type Member = (&'static str, Form);
+
+/// Members that exclude each other.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Choice {
+    pub(super) of: &'static [&'static str],
+    /// Whether one of them must be there.
+    pub(super) needed: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Kind {
+    pub(super) names: &'static [&'static str],
+    pub(super) members: &'static [Member],
+    pub(super) choices: &'static [Choice],
+}
+
+const fn need(of: &'static [&'static str]) -> Choice {
+    Choice { of, needed: true }
+}
+
+pub(super) const fn either(of: &'static [&'static str]) -> Choice {
+    Choice { of, needed: false }
+}
+
+/// Names of the kind itself.
+pub(super) const KIND: &[&str] = &["kind", "action", "type"];
+pub(super) const TIMEOUT: &[Member] = &[
+    ("timeoutMs", Form::Milliseconds { least: 1 }),
+    ("timeout", Form::Duration),
+];
+const SELECTOR: Member = ("selector", Form::Filled);
+const VALUE: [Member; 2] = [("value", Form::Text), ("text", Form::Text)];
+const PAGE: &str = "a page is waited for by a waitFor step";
+const FRAME: &str = "pictures are taken of the whole page";
+
+pub(super) const KINDS: &[Kind] = &[
+    Kind {
+        names: &["navigate", "goto"],
+        members: &[
+            ("url", Form::Filled),
+            ("waitFor", Form::When),
+            ("duration", Form::Duration),
+            ("durationMs", Form::Milliseconds { least: 0 }),
+        ],
+        choices: &[need(&["url"]), either(&["duration", "durationMs"])],
+    },
+    Kind {
+        names: &["click"],
+        members: &[
+            SELECTOR,
+            ("text", Form::Refused("an element is named by its selector")),
+        ],
+        choices: &[need(&["selector"])],
+    },
+    Kind {
+        names: &["fill"],
+        members: &[SELECTOR, VALUE[0], VALUE[1]],
+        choices: &[need(&["selector"]), need(&["value", "text"])],
+    },
+    Kind {
+        names: &["type"],
+        members: &[SELECTOR, VALUE[0], VALUE[1]],
+        choices: &[need(&["value", "text"])],
+    },
+    Kind {
+        names: &["press"],
+        members: &[SELECTOR, ("key", Form::Filled)],
+        choices: &[need(&["key"])],
+    },
+    Kind {
+        names: &["select"],
+        members: &[
+            SELECTOR,
+            VALUE[0],
+            VALUE[1],
+            (
+                "values",
+                Form::Refused("one option is selected: give value"),
+            ),
+        ],
+        choices: &[need(&["selector"]), need(&["value", "text"])],
+    },
+    Kind {
+        names: &["check"],
+        members: &[SELECTOR],
+        choices: &[need(&["selector"])],
+    },
+    Kind {
+        names: &["uncheck"],
+        members: &[SELECTOR],
+        choices: &[need(&["selector"])],
+    },
+    Kind {
+        names: &["hover"],
+        members: &[SELECTOR],
+        choices: &[need(&["selector"])],
+    },
+    Kind {
+        names: &["scroll"],
+        members: &[SELECTOR, ("x", Form::Number), ("y", Form::Number)],
+        choices: &[],
+    },
+    Kind {
+        names: &["waitFor", "wait"],
+        members: &[
+            SELECTOR,
+            (
+                "state",
+                Form::OneOf(&["visible", "hidden", "attached", "detached"]),
+            ),
+            ("url", Form::Filled),
+            ("waitFor", Form::When),
+            ("duration", Form::Duration),
+            ("durationMs", Form::Milliseconds { least: 0 }),
+        ],
+        choices: &[
+            either(&["selector", "url", "waitFor"]),
+            either(&["selector", "url", "duration", "durationMs"]),
+        ],
+    },
+    Kind {
+        names: &["expect"],
+        members: &[
+            ("assert", Form::Filled),
+            ("expect", Form::Filled),
+            SELECTOR,
+            (
+                "state",
+                Form::OneOf(&[
+                    "visible",
+                    "hidden",
+                    "attached",
+                    "detached",
+                    "enabled",
+                    "disabled",
+                    "checked",
+                    "unchecked",
+                ]),
+            ),
+        ],
+        choices: &[need(&["assert", "expect", "selector"])],
+    },
+    Kind {
+        names: &["screenshot"],
+        members: &[
+            ("name", Form::Name),
+            ("fullPage", Form::Flag),
+            ("waitFor", Form::Refused(PAGE)),
+            ("frameSelector", Form::Refused(FRAME)),
+            ("frameUrl", Form::Refused(FRAME)),
+        ],
+        choices: &[],
+    },
+    Kind {
+        names: &["evaluate"],
+        members: &[
+            ("expression", Form::Filled),
+            ("script", Form::Filled),
+            ("assert", Form::Json),
+        ],
+        choices: &[need(&["expression", "script"])],
+    },
+];
+
+/// Kinds that other backends have.
+pub(super) const REFUSED_KINDS: &[(&str, &str)] = &[
+    ("drag", "elements are clicked, filled, hovered and scrolled"),
+    (
+        "capture",
+        "a screenshot step keeps a picture; capture= says what the command keeps",
+    ),
+    ("callTool", "pages are acted on by their elements"),
+    (
+        "assertObservation",
+        "an expect step or evaluate with assert judges the page",
+    ),
+];
