@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => 'f84c806b81fe716cc476ddd884bb582f816db8d19a9ea478b1ee624700e01b77',
+	'contract_digest' => '4deb8f23fe763e99d8c18ac0bce8cefb7f4748451858070f2dc04cbe0b16b197',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',

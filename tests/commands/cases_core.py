@@ -6,6 +6,8 @@ import os
 from harness import must
 from steps import PLUGIN, Group, Step, equal, refused
 
+INVALID = "wp_codebox_input_invalid"
+
 ADMIN = {"id": 1, "login": "admin", "roles": ["administrator"]}
 NAMES = ("wordpress_logged_in_", "wordpress_")
 
@@ -141,6 +143,8 @@ BASIC = Group("core", [
          has(status="completed", result__sum=5, user=ADMIN)),
     Step("wordpress.ability", {"name": "commands/add", "input": {"a": 2, "b": 3}, "expected-result-schema": "other/v1"}, fails="result-schema"),
     Step("wordpress.ability", {"name": "commands/add", "input": {"a": "two"}}, fails="ability_invalid_input"),
+    Step("wordpress.ability", {"name": "commands/add", "principal-json": {"rol": "subscriber"}}, fails=INVALID, says='principal-json has no member "rol"', name="a principal with an unknown member"),
+    Step("wordpress.export-browser-storage-state", {"storage-state": "x", "user-json": {"login": "ed"}}, fails=INVALID, says='user-json has no member "login"', name="a user with an unknown member"),
     Step("wordpress.ability", {"name": "commands/add", "input": {"a": 1, "b": 1}, "principal-json": {"role": "subscriber"}}, fails="ability_invalid_permissions", name="an ability without its permission"),
     Step("wordpress.ability", {"name": "no/such"}, fails="ability-missing", says="commands/add"),
 
@@ -181,8 +185,9 @@ BASIC = Group("core", [
     Step(ACTION, {"action-json": {"action": "commands_save", "user": "admin", "nonce": "commands-save", "params": {"value": "kept"}}},
          has(httpStatus=302, redirect="http://localhost/wp-admin/index.php?saved=1"), name="an action with its nonce"),
     Step(ACTION, {"action-json": {"action": "commands_save", "user": "admin", "params": {"value": "lost"}}}, has(httpStatus=403), name="an action without its nonce"),
+    Step(ACTION, {"action-json": {"action": "commands_save"}, "destructive-boundary-json": {"kid": "none"}}, fails=INVALID, says='no member "kid"', name="a boundary with an unknown member"),
     Step(ACTION, {"action-json": {"action": "commands_save"}, "destructive-boundary-json": {"kind": "none"}}, fails="destructive-boundary"),
-    Step(ACTION, {"action-json": {"act": "x"}}, fails="wp_codebox_input_invalid", says="accepted are"),
+    Step(ACTION, {"action-json": {"act": "x"}}, fails="wp_codebox_input_invalid", says='no member "act"'),
     Step("wordpress.run-php", php("echo json_encode([get_option('commands_saved')]);"), lambda d: equal(d, ["kept"]), name="the nonce was what counted"),
 
     Step("wordpress.run-php", {"code": "echo json_encode(['n' => count(get_posts())]);", "capture-diagnostics": "wpdb-queries", "diagnostics-max-items": "5"},
@@ -205,6 +210,7 @@ file_put_contents('/tmp/steps.json', json_encode(['steps' => [
   ['command' => 'wordpress.run-php', 'args' => ['code' => 'echo json_encode(wp_get_environment_type());']],
 ]]));
 file_put_contents('/tmp/broken.json', json_encode([['command' => 'wordpress.run-php', 'args' => ['code' => 'exit(5);']], ['command' => 'wordpress.wp-cli', 'args' => []]]));
+foreach (['{"steps":[{"command":"wordpress.wp-cli"}],"repeat":2}', '[{"command":"wordpress.wp-cli","args":{"command":"option get blogname"},"allowfailure":true}]', '[{"command":"wordpress.run-php","args":["cod=exit(1);"]}]'] as $i => $text) { file_put_contents("/tmp/extra-$i.json", $text); }
 file_put_contents('/tmp/strange.json', json_encode([['command' => 'wordpress.browser-probe', 'args' => ['url' => '/']]]));
 file_put_contents('/tmp/work.php', '<?php echo json_encode(["home" => home_url()]);');
 """
@@ -261,6 +267,9 @@ WORKLOADS = Group("workloads", [
     Step(WORK, {"path": "/tmp/steps.json"}, steps, name="a workload of steps"),
     Step(WORK, {"path": "/tmp/broken.json"}, fails="workload-failed", says="step 0"),
     Step(WORK, {"path": "/tmp/strange.json"}, fails="wp_codebox_command_unsupported"),
+    Step(WORK, {"path": "/tmp/extra-0.json"}, fails=INVALID, says='no member "repeat"', name="a file of steps with an unknown member"),
+    Step(WORK, {"path": "/tmp/extra-1.json"}, fails=INVALID, says='step 0 has no member "allowfailure"', name="a step with an unknown member"),
+    Step(WORK, {"path": "/tmp/extra-2.json"}, fails=INVALID, says='no member "cod"', name="a step with an unknown argument"),
     Step(WORK, {"file": "/tmp/none.json"}, fails="workload-missing"),
     Step(WORK, {}, fails="wp_codebox_input_invalid"),
     Step(REST, {"path": "/commands/v1/huge"}, fails="wp_codebox_output_limit", says="ask for less"),

@@ -100,6 +100,11 @@ DATABASE = [
     db({"operation": "select", "table": "no_such"}, fails=INVALID, says="there are wp_commentmeta", name="a table that is not there"),
     db({"operation": "select", "sql": "SELECT a.ID FROM wp_posts a, wp_options b, wp_options c", "limit": 20}, has(rowCount=20, truncated={"rows": True, "bytes": False}), name="rows are bounded"),
     db({"operation": "select", "sql": "SELECT '" + "y" * 4000 + "' AS big FROM wp_options LIMIT 40", "maxBytes": 20000}, bytes_bound, name="bytes are bounded"),
+    db({"operation": "select", "table": "surfaces_items", "order": ITEMS}, fails=INVALID, says='no member "order"', name="a select with an unknown member"),
+    db({"operation": "select", "sql": "SELECT 1", "offset": 1}, fails=INVALID, says='no member "offset"', name="a statement as text with an offset"),
+    db({"operation": "update", "table": "surfaces_items", "values": {"name": "x"}, "where": {"id": 1}, "limit": 1}, fails=INVALID, says='no member "limit"', name="an update with a limit"),
+    db({"operation": "select", "table": "surfaces_items", "where": {"id": {"op": ">", "value": 1, "not": True}}}, fails=INVALID, says='no member "not"', name="a condition with an unknown member"),
+    db({"operation": "select", "table": "surfaces_items", "orderBy": [{"column": "id", "dir": "desc"}]}, fails=INVALID, says='no member "dir"', name="an order with an unknown member"),
     db({"operation": "drop", "table": "posts"}, fails=INVALID, says="must be one of", name="an operation that is not there"),
 ]
 
@@ -108,6 +113,8 @@ CONTENT = [
     crud({"operation": "update", "type": "post", "id": 1, "data": {"post_title": "Changed"}}, has(previous__post_title="Hello world!", item__post_title="Changed"), name="update a post"),
     crud({"operation": "list", "type": "post", "query": {"post_type": "post"}, "limit": 1}, has(count=1, truncated=True, items__0__ID=1), name="list posts"),
     crud({"operation": "read", "type": "post", "id": 99999}, fails=FAILED, says="no post 99999", name="a post that is not there"),
+    crud({"operation": "delete", "type": "post", "id": 1, "forced": True}, fails=INVALID, says='no member "forced"', name="a deletion with an unknown member"),
+    crud({"operation": "create", "type": "post", "taxonomy": "category", "data": {"post_title": "x"}}, fails=INVALID, says='no member "taxonomy"', name="a post with the member of a term"),
     crud({"operation": "read", "type": "post"}, fails=INVALID, says="id is 0", name="read without an id"),
     crud({"operation": "create", "type": "term", "taxonomy": "post_tag", "data": {"name": "one"}}, has(item__slug="one"), name="create a term"),
     crud({"operation": "create", "type": "term", "taxonomy": "post_tag", "data": {"name": "one"}}, fails=FAILED, says="term_exists", name="create it again"),
@@ -305,6 +312,8 @@ TESTS = [
     Step("wordpress.core-phpunit", {}, fails=UNSUPPORTED, says="core-root"),
     Step("wordpress.bench", {"plugin-slug": SLUG, "iterations": "5"}, lambda d: must(d["scenarios"][0]["id"] == "sum" and len(d["scenarios"][0]["samples"]["wallMs"]) == 5 and d["scenarios"][0]["metrics"]["wallMs"]["p95"] >= d["scenarios"][0]["metrics"]["wallMs"]["p50"], f"bench: {d}")),
     Step("wordpress.bench", {"plugin-slug": SLUG, "workloads-json": [{"id": "boom", "code": "throw new Exception('boom');"}]}, fails=FAILED, says="boom", name="a workload that throws"),
+    Step("wordpress.bench", {"plugin-slug": SLUG, "workloads-json": [{"id": "one", "code": "1;", "iterations": 3}]}, fails=INVALID, says='no member "iterations"', name="a workload with an unknown member"),
+    Step("wordpress.bench", {"plugin-slug": SLUG, "lifecycle-json": {"setup": {"code": "1;", "once": True}}}, fails=INVALID, says='lifecycle-json.setup has no member "once"', name="a setup with an unknown member"),
     Step("wordpress.bench", {"plugin-slug": SLUG, "scenario-ids-json": ["none"]}, fails=INVALID, says="there are sum", name="a workload that is not there"),
 ]
 

@@ -18,7 +18,7 @@ WPCodebox\Guest\Command\begin();
 require WPCodebox\Guest\Command\wordpress();
 WPCodebox\Guest\Command\finish(
 	static function ( WPCodebox\Guest\Command\Arguments $arguments ): array {
-		$who  = $arguments->object( 'user-json' );
+		$who  = $arguments->record( 'user-json', array( 'user', 'role' ) );
 		$user = WPCodebox\Guest\Command\Users::ensure( (string) ( $who['user'] ?? '' ), (string) ( $who['role'] ?? '' ) );
 		$row  = WPCodebox\Guest\Command\Sessions::of( $arguments, $user, 'storage-state' );
 		return WPCodebox\Guest\Command\delivered( $arguments, 'browser-storage-state.json', array( 'schema' => 'wp-codebox/browser-storage-state-export/v1' ) + $row );

@@ -168,13 +168,20 @@ impl Blueprint {
 
 fn top(name: &str, value: &Value) -> Judged {
     match (name, value) {
-        ("$schema" | "meta" | "landingPage", _) => Ok(Part::Remark),
+        ("$schema" | "landingPage", _) => Ok(Part::Remark),
+        ("meta", value) => {
+            let members = ["title", "description", "author", "categories"];
+            closed("meta", value, &members).map(|()| Part::Remark)
+        }
         ("login", Value::Bool(true)) => login("admin"),
-        ("login", Value::Object(row)) => login(
-            row.get("username")
-                .and_then(Value::as_str)
-                .unwrap_or("admin"),
-        ),
+        ("login", Value::Object(row)) => {
+            closed("login", value, &["username", "password"])?;
+            login(
+                row.get("username")
+                    .and_then(Value::as_str)
+                    .unwrap_or("admin"),
+            )
+        }
         ("siteOptions", Value::Object(options)) => Ok(Part::Call(options_call(options))),
         ("constants", Value::Object(constants)) => define(constants),
         ("login" | "features" | "plugins" | "extraLibraries" | "phpExtensionBundles", value)
@@ -209,7 +216,54 @@ fn is_nothing(value: &Value) -> bool {
 const DOWNLOAD: &str =
     "nothing is downloaded: mount the directory, or name it among the recipe's extra_plugins";
 
+/// Members of the steps that are done, beside `step` and `progress`. A login takes a password, and
+/// ignores it in other runtimes too. `method` says how a constant is written; every constant is
+/// defined in wp-config.php here.
+const MEMBERS: &[(&str, &[&str])] = &[
+    ("login", &["username", "password"]),
+    ("activatePlugin", &["pluginPath", "pluginName"]),
+    ("activateTheme", &["themeFolderName"]),
+    ("setSiteOptions", &["options"]),
+    ("updateUserMeta", &["userId", "meta"]),
+    ("defineWpConfigConsts", &["consts", "method"]),
+    ("runPHP", &["code"]),
+    ("wp-cli", &["command"]),
+    ("mkdir", &["path"]),
+    ("writeFile", &["path", "data"]),
+    ("rm", &["path"]),
+    ("rmdir", &["path"]),
+    ("mv", &["fromPath", "toPath"]),
+    ("cp", &["fromPath", "toPath"]),
+    ("enableMultisite", &[]),
+];
+
+/// Refuses an object's member that is not listed; dropped, it would change what is done.
+fn closed(name: &str, value: &Value, members: &[&str]) -> Result<(), String> {
+    let given = value.as_object().into_iter().flat_map(Map::keys);
+    match given
+        .into_iter()
+        .find(|given| !members.contains(&given.as_str()))
+    {
+        Some(given) => Err(format!(
+            "{name} has no member {:?} here; it takes {}",
+            given.chars().take(100).collect::<String>(),
+            members.join(", ")
+        )),
+        None => Ok(()),
+    }
+}
+
 fn step(name: &str, row: &Value) -> Judged {
+    if let Some((_, own)) = MEMBERS.iter().find(|known| known.0 == name) {
+        let members: Vec<&str> = own.iter().chain(&["step", "progress"]).copied().collect();
+        closed(name, row, &members)?;
+    }
+    for (member, members) in [
+        ("code", &["filename", "content"][..]),
+        ("data", &["resource", "name", "contents"][..]),
+    ] {
+        closed(member, row.get(member).unwrap_or(&Value::Null), members)?;
+    }
     let text = |field: &str| -> Result<&str, String> {
         row.get(field)
             .and_then(Value::as_str)
@@ -489,6 +543,35 @@ mod tests {
             assert!(!all.rows[0].supported, "{row}");
             assert!(all.steps.is_empty() && all.constants.is_empty());
         }
+        for (document, member) in [
+            (json!({"login": {"user": "ed"}}), "user"),
+            (json!({"meta": {"title": "x", "version": 2}}), "version"),
+            (
+                json!({"steps": [{"step": "runPHP", "code": "1;", "relativeUri": "/x"}]}),
+                "relativeUri",
+            ),
+            (
+                json!({"steps": [{"step": "wp-cli", "command": "wp x", "wpCliPath": "/x"}]}),
+                "wpCliPath",
+            ),
+            (
+                json!({"steps": [{"step": "writeFile", "path": "a", "data": {"resource": "literal", "contents": "", "url": "x"}}]}),
+                "url",
+            ),
+        ] {
+            let all = judged(document);
+            assert!(!all.rows[0].supported && all.steps.is_empty(), "{member}");
+            let reason = all.rows[0].reason.as_ref().unwrap();
+            assert!(
+                reason.contains(&format!("no member {member:?}")),
+                "{reason}"
+            );
+        }
+        let known = judged(json!({
+            "meta": {"title": "x"}, "login": {"username": "admin", "password": "password"},
+            "steps": [{"step": "mkdir", "path": "x", "progress": {"caption": "x", "weight": 2}}],
+        }));
+        assert!(known.rows.iter().all(|row| row.supported), "{known:?}");
         let document = json!({"steps": [{"step": "defineSiteUrl"}]});
         let answer = blueprint_validation(Ok(document.as_object().unwrap()));
         assert_eq!(answer["valid"], false);

@@ -7,13 +7,55 @@
 use crate::digest::contract_digest;
 use crate::findings::TaskError;
 use crate::tree;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 const MANIFEST: &str = "abilities/manifest.php";
 const DIGEST_KEY: &str = "'contract_digest'";
 const SUFFIX: &str = ".v1.schema.json";
+/// Ends of the places in input schemas whose members are the caller's own, or are judged by the
+/// extension, which names the member: policies and rules of the network.
+const FREE: &[&str] = &[
+    "/apply_target",
+    "/approver",
+    "/artifact_ref",
+    "/artifact_result",
+    "/authorization",
+    "/bundle",
+    "/code",
+    "/code_file",
+    "/command",
+    "/context",
+    "/credentials",
+    "/dispatcher",
+    "/endpoint",
+    "/host_policy",
+    "/import_principal",
+    "/input",
+    "/metadata",
+    "/orchestrator",
+    "/payload",
+    "/provenance",
+    "/redaction",
+    "/request",
+    "/request_schema",
+    "/result_schema",
+    "/sandbox_env",
+    "/session",
+    "/structured_artifacts/items",
+    "/target",
+    // Rows are tasks of their own, judged one by one.
+    "/tasks/items",
+    "/workers/items",
+    // Judged by the extension.
+    "/network",
+    "/policy",
+    "/sandbox_tool_policy",
+    // Judged by the reader of profiles.
+    "/network/properties/egress/items",
+    "/secret_refs/items",
+];
 
 /// Every breach of the schema rules, and a digest in the manifest that is out of date.
 pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
@@ -117,34 +159,63 @@ fn lint(name: &str, schema: &Value) -> Vec<String> {
     {
         findings.push(format!("its $id {id} does not contain {stem}"));
     }
-    forbidden(schema, "", &mut findings);
+    // `task-input` is a task as a bundle keeps it, not one that is asked for.
+    let asked = name.ends_with(&format!("-input{SUFFIX}")) && name != "task-input.v1.schema.json"
+        || name == "sandbox-profile.v1.schema.json";
+    positions(schema, "", &mut |at, object| {
+        forbidden(at, object, &mut findings);
+        if asked && is_open(at, object) {
+            findings.push(format!(
+                "{at}: takes members that nothing reads; set additionalProperties, or list it as free in xtask/src/schemas.rs"
+            ));
+        }
+    });
     findings
 }
 
-/// Looks at schema positions only: a property may well be called `const`.
-fn forbidden(schema: &Value, at: &str, findings: &mut Vec<String>) {
+/// Whether an object may have members that the schema does not name, without being free.
+fn is_open(at: &str, schema: &Map<String, Value>) -> bool {
+    let object = match schema.get("type") {
+        Some(Value::String(one)) => one == "object",
+        Some(Value::Array(several)) => several.iter().any(|one| one == "object"),
+        _ => schema.contains_key("properties"),
+    };
+    object
+        && !schema.contains_key("additionalProperties")
+        && !schema.contains_key("patternProperties")
+        && !FREE.iter().any(|end| at.ends_with(end))
+}
+
+fn forbidden(at: &str, schema: &Map<String, Value>, findings: &mut Vec<String>) {
+    for key in ["$ref", "const"] {
+        if schema.contains_key(key) {
+            findings.push(format!(
+                "{at}/{key}: WordPress ignores {key}; write it out, or use enum"
+            ));
+        }
+    }
+}
+
+/// Visits schema positions only: a property may well be called `const`.
+fn positions(schema: &Value, at: &str, visit: &mut dyn FnMut(&str, &Map<String, Value>)) {
     let Some(object) = schema.as_object() else {
         return;
     };
+    visit(at, object);
     for (key, value) in object {
         let here = format!("{at}/{key}");
         match key.as_str() {
-            "$ref" | "const" => {
-                findings.push(format!(
-                    "{here}: WordPress ignores {key}; write it out, or use enum"
-                ));
-            }
             "properties" | "patternProperties" => {
                 for (name, sub) in value.as_object().into_iter().flatten() {
-                    forbidden(sub, &format!("{here}/{name}"), findings);
+                    positions(sub, &format!("{here}/{name}"), visit);
                 }
             }
             "anyOf" | "oneOf" | "allOf" => {
                 for (index, sub) in value.as_array().into_iter().flatten().enumerate() {
-                    forbidden(sub, &format!("{here}/{index}"), findings);
+                    positions(sub, &format!("{here}/{index}"), visit);
                 }
             }
-            "items" | "additionalProperties" | "not" => forbidden(value, &here, findings),
+            "items" | "additionalProperties" | "not" => positions(value, &here, visit),
             _ => {}
         }
     }
@@ -177,6 +248,29 @@ mod tests {
         bad["title"] = json!("");
         bad["$id"] = json!("wp-codebox/other/v1");
         assert_eq!(lint("thing.v1.schema.json", &bad).len(), 2);
+    }
+
+    #[test]
+    fn objects_of_inputs_are_closed_or_listed_as_free() {
+        let input = |part: Value| {
+            let mut schema = good();
+            schema["additionalProperties"] = json!(false);
+            schema["properties"]["part"] = part;
+            schema["$id"] = json!("wp-codebox/thing-input/v1");
+            schema
+        };
+        let name = "thing-input.v1.schema.json";
+        let open = json!({"type": ["string", "object"], "properties": {"a": {"type": "string"}}});
+        let closed = json!({"type": "object", "additionalProperties": false});
+        assert_eq!(lint(name, &input(open.clone())).len(), 1);
+        assert_eq!(lint(name, &input(closed)), Vec::<String>::new());
+        let mut free = input(json!({"type": "string"}));
+        free["properties"]["metadata"] = open.clone();
+        assert_eq!(lint(name, &free), Vec::<String>::new());
+        // Documents that are answered are not bound by it.
+        let mut answer = good();
+        answer["properties"]["part"] = open;
+        assert_eq!(lint("thing.v1.schema.json", &answer), Vec::<String>::new());
     }
 
     #[test]

@@ -21,7 +21,7 @@ function ability( Arguments $arguments ): array {
 	if ( ! function_exists( 'wp_get_abilities' ) ) {
 		throw Refusal::unsupported( 'this WordPress has no abilities; they came with WordPress 6.9' );
 	}
-	$who  = $arguments->object( 'principal-json' );
+	$who  = $arguments->record( 'principal-json', array( 'user', 'role' ) );
 	$user = array() === $who
 		? Users::act( $arguments, Users::administrator() )
 		: Users::ensure( (string) ( $who['user'] ?? '' ), (string) ( $who['role'] ?? '' ) );

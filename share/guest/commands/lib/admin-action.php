@@ -19,13 +19,9 @@ const ADMIN_ACTION_SESSION = 'codebox-admin-action';
  * @return array<string,mixed> `wp-codebox/wordpress-admin-action-result/v1`.
  */
 function admin_action( Arguments $arguments ): array {
-	$asked    = $arguments->object( 'action-json' );
-	$boundary = (string) ( $arguments->object( 'destructive-boundary-json' )['kind'] ?? 'sandbox' );
-	$known    = array( 'kind', 'action', 'method', 'params', 'user', 'role', 'session', 'nonce', 'nonceField' );
-	$unknown  = array_diff( array_keys( $asked ), $known );
-	if ( array() !== $unknown ) {
-		throw Refusal::input( sprintf( 'action-json has the field %s; accepted are %s', Arguments::shown( reset( $unknown ) ), implode( ', ', $known ) ) );
-	}
+	$asked    = $arguments->record( 'action-json', array( 'kind', 'action', 'method', 'params', 'user', 'role', 'session', 'nonce', 'nonceField' ) );
+	$boundary = (string) ( $arguments->record( 'destructive-boundary-json', array( 'kind' ) )['kind'] ?? 'sandbox' );
+
 	$kind   = (string) ( $asked['kind'] ?? 'post' );
 	$name   = (string) ( $asked['action'] ?? '' );
 	$method = strtoupper( (string) ( $asked['method'] ?? 'POST' ) );

@@ -167,6 +167,34 @@ final class Arguments {
 	}
 
 	/**
+	 * A JSON object whose members are all known.
+	 *
+	 * @param string       $name  Argument.
+	 * @param list<string> $known Its members.
+	 * @return array<string,mixed>
+	 */
+	public function record( string $name, array $known ): array {
+		return self::closed( $this->object( $name ), $known, $name );
+	}
+
+	/**
+	 * An object, unless it has a member that is not known: dropped, it would change what is done
+	 * without a word.
+	 *
+	 * @param array<int|string,mixed> $members Members.
+	 * @param list<string>            $known   Known ones.
+	 * @param string                  $name    What messages call it.
+	 * @return array<string,mixed>
+	 */
+	public static function closed( array $members, array $known, string $name ): array {
+		$unknown = array_diff( array_map( 'strval', array_keys( $members ) ), $known );
+		if ( array() !== $unknown ) {
+			throw Refusal::input( sprintf( '%s has no member %s; it takes %s', $name, self::shown( reset( $unknown ) ), implode( ', ', $known ) ) );
+		}
+		return $members;
+	}
+
+	/**
 	 * Texts: a JSON list, or words between commas or line ends.
 	 *
 	 * @param string $name Argument.

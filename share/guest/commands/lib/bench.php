@@ -70,20 +70,18 @@ final class Bench {
 	public function run(): array {
 		$iterations = $this->arguments->number( 'iterations', 10, 1, 1000 );
 		$warmup     = $this->arguments->number( 'warmup', 1, 0, 100 );
-		$lifecycle  = $this->arguments->object( 'lifecycle-json' );
+		$lifecycle  = $this->arguments->record( 'lifecycle-json', array( 'setup', 'teardown' ) );
 		$policy     = $this->arguments->object( 'reset-policy-json' );
 		$between    = $policy['between'] ?? 'none';
 		if ( array_diff_key( $policy, array( 'between' => 0 ) ) || ! in_array( $between, array( 'none', 'cache' ), true ) ) {
 			throw Refusal::input( 'reset-policy-json must be {"between": "none"} or {"between": "cache"}; to begin with another database use checkpoints' );
 		}
-		if ( array_diff_key( $lifecycle, array( 'setup' => 0, 'teardown' => 0 ) ) ) {
-			throw Refusal::input( 'lifecycle-json must be {"setup"?, "teardown"?}, each {"file"} or {"code"}' );
-		}
 		foreach ( $this->arguments->texts( 'bootstrap-files-json' ) as $file ) {
 			require_once file_at( 'bootstrap-files-json', $file, $this->directory );
 		}
-		$setup    = isset( $lifecycle['setup'] ) ? $this->program( (array) $lifecycle['setup'], 'lifecycle-json.setup' ) : null;
-		$teardown = isset( $lifecycle['teardown'] ) ? $this->program( (array) $lifecycle['teardown'], 'lifecycle-json.teardown' ) : null;
+		$phase    = fn ( string $name ): ?\Closure => isset( $lifecycle[ $name ] ) ? $this->program( Arguments::closed( (array) $lifecycle[ $name ], array( 'file', 'code' ), "lifecycle-json.$name" ), "lifecycle-json.$name" ) : null;
+		$setup    = $phase( 'setup' );
+		$teardown = $phase( 'teardown' );
 		$rows     = array();
 		$end      = hrtime( true ) + self::SECONDS * 1000000000;
 		foreach ( $this->workloads() as $id => $workload ) {
@@ -128,8 +126,8 @@ final class Bench {
 					throw Refusal::input( 'workloads-json must be a list of {id, type, …} with ids of their own: letters, digits, dots, - and _' );
 				}
 				$found[ $id ] = match ( $row['type'] ?? 'php' ) {
-					'php' => $this->program( $row, "workloads-json $id" ),
-					'rest' => $this->request( $row, $id ),
+					'php' => $this->program( Arguments::closed( $row, array( 'id', 'type', 'file', 'code' ), "workloads-json $id" ), "workloads-json $id" ),
+					'rest' => $this->request( Arguments::closed( $row, array( 'id', 'type', 'path', 'method', 'params' ), "workloads-json $id" ), $id ),
 					default => throw Refusal::input( sprintf( 'workloads-json %s has type %s, but there are php and rest', $id, Arguments::shown( $row['type'] ) ) ),
 				};
 			}

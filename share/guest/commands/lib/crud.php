@@ -42,7 +42,8 @@ final class Crud {
 			'option' => new Crud_Option(),
 			'meta' => new Crud_Meta( $this->word( 'objectType', array( 'post', 'term', 'user', 'comment' ) ), $this->number( 'objectId', 0, 1, PHP_INT_MAX ) ),
 		};
-		$document  = array(
+		Arguments::closed( $this->operation, self::members( $operation, $name ), "operation-json ($operation of a $name)" );
+		$document = array(
 			'schema'    => 'wp-codebox/wordpress-crud-result/v1',
 			'status'    => 'ok',
 			'operation' => $operation,
@@ -86,6 +87,34 @@ final class Crud {
 		return $document + array(
 			'previous' => self::shown( $before ),
 			'item'     => self::shown( (array) $type->read( $id ) ),
+		);
+	}
+
+	/**
+	 * What an operation may have.
+	 *
+	 * @param string $operation Operation.
+	 * @param string $type      Type.
+	 * @return list<string>
+	 */
+	private static function members( string $operation, string $type ): array {
+		$place = match ( $type ) {
+			'term' => array( 'taxonomy' ),
+			'meta' => array( 'objectType', 'objectId' ),
+			default => array(),
+		};
+		$id    = in_array( $type, array( 'option', 'meta' ), true ) ? array( 'id', 'key' ) : array( 'id' );
+		return array(
+			'operation',
+			'type',
+			...$place,
+			...match ( $operation ) {
+				'list' => array( 'query', 'limit', 'offset' ),
+				'create' => array( 'data' ),
+				'read' => $id,
+				'delete' => array( ...$id, 'force' ),
+				'update' => array( ...$id, 'data' ),
+			},
 		);
 	}
 

@@ -104,6 +104,7 @@ final class Statement_Parts {
 			} elseif ( is_array( $value ) && array_is_list( $value ) && array() !== $value && count( $value ) <= 1000 && ! array_filter( $value, static fn ( $v ): bool => ! is_scalar( $v ) ) ) {
 				$parts[] = "$left IN (" . implode( ', ', array_map( $this->literal( ... ), $value ) ) . ')';
 			} elseif ( is_array( $value ) && in_array( $value['op'] ?? null, self::COMPARISONS, true ) && is_scalar( $value['value'] ?? null ) ) {
+				Arguments::closed( $value, array( 'op', 'value' ), "where.$column" );
 				$parts[] = "$left {$value['op']} " . $this->literal( $value['value'] );
 			} else {
 				throw Refusal::input( "where.$column must be a value, null, a list of at most 1000 values or {op: " . implode( '|', self::COMPARISONS ) . ', value}' );
@@ -121,6 +122,7 @@ final class Statement_Parts {
 	public function order( mixed $asked, array $columns ): string {
 		$parts = array();
 		foreach ( is_array( $asked ) ? $asked : array( $asked ) as $row ) {
+			is_array( $row ) && Arguments::closed( $row, array( 'column', 'direction' ), 'orderBy' );
 			$direction = is_array( $row ) ? strtoupper( (string) ( $row['direction'] ?? 'asc' ) ) : 'ASC';
 			if ( ! in_array( $direction, array( 'ASC', 'DESC' ), true ) ) {
 				throw Refusal::input( 'orderBy must be a list of {column, direction: asc|desc}' );

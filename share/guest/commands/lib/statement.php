@@ -54,6 +54,15 @@ final class Statement {
 		if ( ! $reads && false !== ( $operation['readOnly'] ?? false ) ) {
 			throw Refusal::input( "operation $name writes, but readOnly is set" );
 		}
+		$members = match ( true ) {
+			// `given` says that a statement as text takes no table, columns and where.
+			isset( $operation['sql'] ) => array( 'sql', 'values', 'table', 'columns', 'where', ...( $reads ? array( 'limit', 'maxBytes' ) : array() ) ),
+			$reads => array( 'table', 'columns', 'where', 'orderBy', 'limit', 'offset', 'maxBytes' ),
+			'insert' === $name => array( 'table', 'values' ),
+			'update' === $name => array( 'table', 'values', 'where' ),
+			default => array( 'table', 'where' ),
+		};
+		Arguments::closed( $operation, array( 'operation', 'readOnly', ...$members ), "operation-json ($name)" );
 		$limit = $this->bound( $operation, 'limit', self::ROWS );
 		$text  = isset( $operation['sql'] ) ? $this->given( $operation, $reads, $limit + 1 ) : $this->built( $name, $operation, $limit + 1 );
 

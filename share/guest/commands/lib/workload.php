@@ -18,6 +18,18 @@ const WORKLOAD_STEPS = 100;
 /** Of what a step printed, bytes that are kept. */
 const WORKLOAD_OUTPUT_BYTES = 262144;
 
+/** Commands that a step may name, with their arguments; those of programs as the registry has them. */
+const WORKLOAD_COMMANDS = array(
+	'wordpress.run-php'            => array( 'code', 'code-file' ),
+	'wordpress.wp-cli'             => array( 'command' ),
+	'wordpress.ability'            => array( 'name', 'input', 'expected-result-schema', 'user', 'session', 'principal', 'principal-json' ),
+	'wordpress.rest-request'       => array( 'method', 'path', 'headers-json', 'params-json', 'body', 'body-json', 'user', 'session' ),
+	'wordpress.db-operation'       => array( 'operation-json' ),
+	'wordpress.runtime-discovery'  => array( 'surface' ),
+	'wordpress.inventory-database' => array(),
+	'wordpress.bench'              => array( 'component-id', 'plugin-slug', 'iterations', 'warmup', 'dependency-slugs', 'env-json', 'bootstrap-files-json', 'workloads-json', 'scenario-ids-json', 'lifecycle-json', 'reset-policy-json' ),
+);
+
 /**
  * Runs the file that a call names.
  *
@@ -66,7 +78,7 @@ function workload_steps( string $file ): array {
 		throw Refusal::input( sprintf( 'a file of steps has at most %d bytes', WORKLOAD_BYTES ) );
 	}
 	$steps = json_decode( (string) file_get_contents( $file ), true );
-	$steps = is_array( $steps ) && isset( $steps['steps'] ) ? $steps['steps'] : $steps;
+	$steps = is_array( $steps ) && isset( $steps['steps'] ) ? Arguments::closed( $steps, array( 'steps' ), 'the file of steps' )['steps'] : $steps;
 	if ( ! is_array( $steps ) || ! array_is_list( $steps ) || array() === $steps || count( $steps ) > WORKLOAD_STEPS ) {
 		throw Refusal::input( sprintf( 'a file of steps is a JSON list of 1 to %d steps {command, args}, or {steps: […]}', WORKLOAD_STEPS ) );
 	}
@@ -74,7 +86,11 @@ function workload_steps( string $file ): array {
 		if ( ! is_array( $step ) || ! is_string( $step['command'] ?? null ) ) {
 			throw Refusal::input( "step $index is not {command, args}" );
 		}
-		$steps[ $index ]['args'] = step_args( $index, $step['args'] ?? array() );
+		if ( ! isset( WORKLOAD_COMMANDS[ $step['command'] ] ) ) {
+			throw Refusal::unsupported( sprintf( 'a workload has no step %s; it takes %s', Arguments::shown( $step['command'] ), implode( ', ', array_keys( WORKLOAD_COMMANDS ) ) ) );
+		}
+		Arguments::closed( $step, array( 'command', 'args', 'allowFailure' ), "step $index" );
+		$steps[ $index ]['args'] = Arguments::closed( step_args( $index, $step['args'] ?? array() ), WORKLOAD_COMMANDS[ $step['command'] ], "step $index ({$step['command']})" );
 	}
 	return $steps;
 }
@@ -114,7 +130,7 @@ function workload_step( array $step, array $mounts ): array {
 	$ended   = match ( $command ) {
 		'wordpress.run-php' => process( isset( $args['code-file'] ) ? array( 'php', "$guest/run-php.php", root() . $args['code-file'] ) : array( 'php', "$guest/run-php.php", '-' ), isset( $args['code-file'] ) ? '' : "<?php\n" . ( $args['code'] ?? '' ), array(), WORKLOAD_OUTPUT_BYTES ),
 		'wordpress.wp-cli' => process( array( 'wp', ...shell_words( $args['command'] ?? '' ) ), '', array(), WORKLOAD_OUTPUT_BYTES ),
-		'wordpress.ability', 'wordpress.rest-request', 'wordpress.db-operation', 'wordpress.runtime-discovery', 'wordpress.inventory-database', 'wordpress.bench' => process(
+		default => process(
 			array( 'php', dirname( __DIR__ ) . '/' . substr( $command, strlen( 'wordpress.' ) ) . '.php' ),
 			(string) json_encode(
 				array(
@@ -127,7 +143,6 @@ function workload_step( array $step, array $mounts ): array {
 			array(),
 			DOCUMENT_BYTES
 		),
-		default => throw Refusal::unsupported( sprintf( 'a workload has no step %s; it takes wordpress.run-php, wordpress.wp-cli, wordpress.ability, wordpress.rest-request, wordpress.db-operation, wordpress.runtime-discovery, wordpress.inventory-database and wordpress.bench', Arguments::shown( $command ) ) ),
 	};
 	$text = trim( $ended['stdout'] );
 	$json = str_starts_with( $text, '{' ) || str_starts_with( $text, '[' ) ? json_decode( $text, true ) : null;

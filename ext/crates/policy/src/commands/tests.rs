@@ -27,6 +27,33 @@ fn policy_comes_before_the_registry() {
     assert_eq!(prefix.body().code, ErrorCode::CommandDisallowed);
 }
 
+/// The program of workloads runs in the guest and has its own list of arguments.
+#[test]
+fn steps_of_workloads_take_the_arguments_of_the_registry() {
+    let source = include_str!("../../../../../share/guest/commands/lib/workload.php");
+    for id in [
+        "wordpress.ability",
+        "wordpress.rest-request",
+        "wordpress.db-operation",
+        "wordpress.runtime-discovery",
+        "wordpress.inventory-database",
+        "wordpress.bench",
+    ] {
+        let row = source
+            .lines()
+            .find_map(|line| line.trim().strip_prefix(&format!("'{id}'")))
+            .unwrap();
+        let listed: Vec<&str> = row.split('\'').skip(1).step_by(2).collect();
+        let known: Vec<&str> = descriptor(id)
+            .unwrap()
+            .accepted_args
+            .iter()
+            .map(|arg| arg.name)
+            .collect();
+        assert_eq!(listed, known, "{id}");
+    }
+}
+
 #[test]
 fn a_command_needs_what_it_comes_down_to() {
     let activate = call("wordpress.ensure-plugin-active", &["plugin=hello"]);
