@@ -1,5 +1,6 @@
 """Bad input: refused with a stable code and a sentence before anything runs."""
 
+import json
 import os
 import shutil
 import socket
@@ -144,6 +145,11 @@ def policies(bench):
     ):
         answer = bench.run("--mount", f"{source}:/workspace/plugin", "--policy", os.path.join(folder, name), *PHP)
         answer.expect(exit_code, code)
+    with open(os.path.join(folder, "allows-run-php.json"), encoding="utf-8") as file:
+        misspelt = json.dumps({**json.load(file), "isolation_flors": {"memory": "enforced"}})
+    answer = bench.run("--mount", f"{source}:/workspace/plugin", "--policy", misspelt, *PHP)
+    answer.expect(126, "runtime-policy-invalid")
+    must("isolation_flors" in str(answer), str(answer))
     bench.run("--mount", f"{source}:/workspace/plugin", "--policy", "{not json", *PHP).expect(126, "runtime-policy-invalid")
     bench.run("--mount", f"{source}:/workspace/plugin", "--allow-host", "http://example.org/", *PHP).expect(126, "runtime-policy-invalid")
 

@@ -175,6 +175,7 @@ pub struct ModelPrices {
 
 /// `wp-codebox/sandbox-tool-policy/v1`: which tools exist for an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SandboxToolPolicy {
     /// `wp-codebox/sandbox-tool-policy/v1`.
     pub schema: String,
@@ -189,6 +190,7 @@ pub struct SandboxToolPolicy {
 
 /// What the policy says of one tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ToolRule {
     /// Id, e.g. `workspace.read`.
     pub id: String,
@@ -242,6 +244,7 @@ pub enum ToolVisibility {
 
 /// Where a tool may run and what it may reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ToolRuntime {
     /// Where.
     pub environment: ToolScope,

@@ -5,7 +5,7 @@
 
 use crate::EgressRules;
 use crate::isolation::demands;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use wp_codebox_contracts::{
     Approvals, ErrorBody, ErrorCode, FilesystemPolicy, IsolationLevel, NetworkPolicy,
@@ -76,7 +76,23 @@ pub fn validate(document: &Value) -> Vec<PolicyIssue> {
     }
 }
 
-/// Parses and checks a policy document. Unknown keys are ignored.
+/// Every key of a policy. `schema`, `version` and `metadata` are notes of the document itself.
+const KEYS: &[&str] = &[
+    "network",
+    "filesystem",
+    "commands",
+    "secrets",
+    "approvals",
+    "minimum_isolation",
+    "isolation_floors",
+    "expose_secrets",
+    "schema",
+    "version",
+    "metadata",
+];
+
+/// Parses and checks a policy document. A key that is not known is an issue: `isolation_flors`
+/// would be a demand that nothing enforces.
 pub fn parse(document: &Value) -> Result<RuntimePolicy, PolicyError> {
     let mut issues = Vec::new();
     let mut malformed = |code: &str, field: &str, message: &str| {
@@ -86,6 +102,15 @@ pub fn parse(document: &Value) -> Result<RuntimePolicy, PolicyError> {
             message: message.to_owned(),
         });
     };
+    for key in document.as_object().into_iter().flat_map(Map::keys) {
+        if !KEYS.contains(&key.as_str()) {
+            malformed(
+                "unknown-field",
+                &key.chars().take(100).collect::<String>(),
+                &format!("a policy has no such key; it takes {}", KEYS.join(", ")),
+            );
+        }
+    }
     let network = field::<NetworkPolicy>(document, "network");
     match &network {
         None => malformed(
@@ -254,8 +279,24 @@ mod tests {
         assert_eq!(parse(&doc).unwrap().expose_secrets, ["DEPLOY_KEY"]);
         let mut doc = good();
         doc["commands"] = json!([]);
-        doc["extra"] = json!(1);
+        doc["metadata"] = json!({"ticket": 7});
         assert!(parse(&doc).unwrap().commands.is_empty());
+    }
+
+    #[test]
+    fn unknown_fields_of_a_policy_are_issues() {
+        for key in ["isolation_flors", "expose_secret", "minimumIsolation"] {
+            let mut doc = good();
+            doc[key] = json!({});
+            let error = parse(&doc).unwrap_err();
+            assert_eq!(error.body().code, ErrorCode::PolicyInvalid);
+            let issues = validate(&doc);
+            assert_eq!(issues.len(), 1, "{issues:?}");
+            assert_eq!(
+                (issues[0].code.as_str(), issues[0].field.as_str()),
+                ("unknown-field", key)
+            );
+        }
     }
 
     #[test]

@@ -5,8 +5,24 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use wp_codebox_contracts::{PolicyIssue, SandboxToolPolicy, schema_id};
 
+/// Members of a document, of a tool and of its runtime.
+const POLICY: &[&str] = &["schema", "version", "tools", "metadata"];
+const TOOL: &[&str] = &[
+    "id",
+    "runtime_tool_id",
+    "aliases",
+    "execution_location",
+    "transport_visibility",
+    "allowed",
+    "runtime",
+    "risk",
+    "action",
+    "metadata",
+];
+const RUNTIME: &[&str] = &["environment", "capability_scope"];
+
 /// All issues of a document, in its order. Codes: `invalid-policy`, `invalid-tool`,
-/// `duplicate-tool`. An empty list of tools is valid and allows nothing.
+/// `duplicate-tool`, `unknown-field`. An empty list of tools is valid and allows nothing.
 #[must_use]
 pub fn check_tool_policy(document: &Value) -> Vec<PolicyIssue> {
     let mut found = Found(Vec::new());
@@ -14,6 +30,7 @@ pub fn check_tool_policy(document: &Value) -> Vec<PolicyIssue> {
         found.issue("invalid-policy", "", "must be an object");
         return found.0;
     };
+    found.unknown("", policy, POLICY);
     if policy.get("schema").and_then(Value::as_str) != Some(schema_id::SANDBOX_TOOL_POLICY) {
         let wanted = format!("must be {:?}", schema_id::SANDBOX_TOOL_POLICY);
         found.issue("invalid-policy", "schema", &wanted);
@@ -45,7 +62,7 @@ pub fn check_tool_policy(document: &Value) -> Vec<PolicyIssue> {
     found.0
 }
 
-/// Parses and checks a document. Unknown keys are ignored.
+/// Parses and checks a document.
 pub fn parse_tool_policy(document: &Value) -> Result<SandboxToolPolicy, ToolPolicyError> {
     let mut issues = check_tool_policy(document);
     if issues.is_empty() {
@@ -98,7 +115,22 @@ impl Found {
         });
     }
 
+    fn unknown(&mut self, at: &str, members: &Map<String, Value>, known: &[&str]) {
+        for name in members
+            .keys()
+            .filter(|name| !known.contains(&name.as_str()))
+        {
+            let shown: String = name.chars().take(100).collect();
+            let message = format!("there is no such member; there are {}", known.join(", "));
+            self.issue("unknown-field", &format!("{at}{shown}"), &message);
+        }
+    }
+
     fn tool(&mut self, index: usize, tool: &Map<String, Value>) {
+        self.unknown(&format!("tools[{index}]."), tool, TOOL);
+        if let Some(runtime) = tool.get("runtime").and_then(Value::as_object) {
+            self.unknown(&format!("tools[{index}].runtime."), runtime, RUNTIME);
+        }
         let field = |name: &str| format!("tools[{index}].{name}");
         let word = |name: &str| tool.get(name).and_then(Value::as_str);
         if word("id").is_none_or(|id| id.trim().is_empty() || id.len() > 200) {
@@ -321,6 +353,21 @@ mod tests {
             issues(&json!([])),
             [("invalid-policy".to_owned(), String::new())]
         );
+    }
+
+    #[test]
+    fn unknown_members_are_issues() {
+        let mut row = tool("a.b");
+        row["alowed"] = json!(false);
+        row["runtime"]["scope"] = json!("runtime_local");
+        let mut document = policy(vec![row]);
+        document["tool"] = json!([]);
+        let fields: Vec<_> = issues(&document);
+        for wanted in ["tool", "tools[0].alowed", "tools[0].runtime.scope"] {
+            let wanted = ("unknown-field".to_owned(), wanted.to_owned());
+            assert!(fields.contains(&wanted), "{wanted:?} in {fields:?}");
+        }
+        assert_eq!(fields.len(), 3);
     }
 
     #[test]
