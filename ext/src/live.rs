@@ -23,7 +23,7 @@ use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, LIVE_PROTOCOL, LiveCall, LiveInput, LiveReply, LiveRequest, OutputStream,
-    SiteId, StdinFlow,
+    SiteId, StdinFlow, unknown_member,
 };
 
 /// Name of the socket in a run's directory.
@@ -191,13 +191,13 @@ fn parse(mut request: Map<String, Value>) -> Result<LiveRequest, ErrorBody> {
         let message = "events are read by Runs::events(), page by page";
         return Err(ErrorBody::new(ErrorCode::InputInvalid, message).with("field", "request"));
     }
-    serde_json::from_value(Value::Object(request)).map_err(|_| {
-        // The parser's sentence could quote a value.
-        ErrorBody::new(
-            ErrorCode::InputInvalid,
-            "the request must have a `type` and its members; see the documentation of Sandbox::ask()",
-        )
-        .with("field", "request")
+    serde_json::from_value(Value::Object(request)).map_err(|error| {
+        let message = match unknown_member(&error) {
+            Some(said) => format!("the request has an {said}"),
+            // The parser's sentence could quote a value.
+            None => "the request must have a `type` and its members; see the documentation of Sandbox::ask()".to_owned(),
+        };
+        ErrorBody::new(ErrorCode::InputInvalid, message).with("field", "request")
     })
 }
 

@@ -37,6 +37,19 @@ def nobody_uses_it_and_it_ends(bench):
     assert states(bench, run)[1][3]["reason"] == "nobody used it"
 
 
+def a_request_with_an_unknown_member_is_refused(bench):
+    run = bench.start(hold="5m")
+    assert bench.ask(run, {"type": "status"})["type"] == "answer", "the control"
+    for request, member in (
+        ({"type": "exec", "argv": ["true"], "timeout": 5}, "timeout"),
+        ({"type": "status", "verbose": True}, "verbose"),
+        ({"type": "command", "call": {"command": "wordpress.wp-cli", "arg": []}}, "arg"),
+    ):
+        refused = bench.ask(run, request)
+        assert refused["type"] == "error" and refused["error"]["code"] == "wp_codebox_input_invalid", refused
+        assert f"`{member}`" in refused["error"]["message"], refused
+
+
 def it_lives_longer_when_asked_and_never_too_long(bench):
     run = bench.start("--hold-max", "45s", hold="10s")
     first = bench.ask(run, {"type": "status"})["answer"]
@@ -196,6 +209,7 @@ def hostile_lines_change_nothing(bench):
 CASES = [
     its_time_ends_it_and_its_work_is_kept,
     nobody_uses_it_and_it_ends,
+    a_request_with_an_unknown_member_is_refused,
     it_lives_longer_when_asked_and_never_too_long,
     a_guest_that_keeps_silent_keeps_nobody_beyond_its_time,
     who_closes_it_says_why,

@@ -62,7 +62,7 @@ pub use live::{
     Disconnect, EventProjection, EventsRequest, Follow, Hold, HoldEnd, LIVE_PROTOCOL, LiveCall,
     LiveEnd, LiveExec, LiveInput, LiveReply, LiveRequest, MAX_LIVE_LINE, PreviewLogin,
     PreviewRequest, SandboxIdentity, SandboxScope, SandboxSnapshot, SnapshotLayer, SnapshotMount,
-    SnapshotRequest, SnapshotTemplate, StdinFlow, SyncIn, SyncOut, TerminalSize,
+    SnapshotRequest, SnapshotTemplate, StdinFlow, SyncIn, SyncOut, TerminalSize, unknown_member,
 };
 pub use mount::{
     GitChoice, GitView, GuestPath, InvalidGuestPath, LeftOutEntry, LeftOutReport, MountAccess,

@@ -81,6 +81,7 @@ pub enum RunMode {
 /// A secret of the run. The guest gets a placeholder in its environment; the egress
 /// bridge puts the value in its place, towards the named hosts only.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SecretBinding {
     /// Environment name, `[A-Z_][A-Z0-9_]*`.
     pub env: String,
@@ -162,6 +163,7 @@ pub struct SandboxAudit {
 
 /// One registry command: id and `name=value` arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct CommandCall {
     /// Command id, e.g. `wordpress.run-php`.
     pub command: String,

@@ -16,6 +16,7 @@ pub use reply::{LiveEnd, LiveReply};
 pub use request::{
     Disconnect, EventProjection, EventsRequest, Follow, LiveCall, LiveExec, LiveInput, LiveRequest,
     PreviewLogin, PreviewRequest, SnapshotRequest, StdinFlow, SyncIn, SyncOut, TerminalSize,
+    unknown_member,
 };
 pub use snapshot::{SandboxSnapshot, SnapshotLayer, SnapshotMount, SnapshotTemplate};
 

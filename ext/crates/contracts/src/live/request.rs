@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 /// First line of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct LiveCall {
     /// [`super::LIVE_PROTOCOL`] of the client.
     pub live: u32,
@@ -16,13 +17,25 @@ pub struct LiveCall {
     pub request: LiveRequest,
 }
 
-/// What can be asked.
+/// The parser's sentence about a request, when it names a member that is not known. Its other
+/// sentences may quote a value, and a value may be a secret.
+#[must_use]
+pub fn unknown_member(error: &serde_json::Error) -> Option<String> {
+    let said = error.to_string();
+    let (said, _) = said.rsplit_once(" at line ").unwrap_or((&said, ""));
+    said.starts_with("unknown field")
+        .then(|| said.chars().take(400).collect())
+}
+
+/// What can be asked. A member that is not known is an error: `timeout` of an exec would be a limit
+/// that nothing keeps. Requests without members are written `{}` because serde lets unit variants
+/// have any.
 #[allow(
     clippy::large_enum_variant,
     reason = "one per conversation, never kept in numbers"
 )]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum LiveRequest {
     /// Run a program, streaming. Needs `command-agent-run` in the policy.
     Exec(LiveExec),
@@ -49,7 +62,7 @@ pub enum LiveRequest {
         observation: Option<ObservationSpec>,
     },
     /// The trace of the episode so far; the answer is `runtime-episode-trace/v1`.
-    Trace,
+    Trace {},
     /// Write a file into a writable mount.
     SyncIn(SyncIn),
     /// Read what a writable mount holds by now.
@@ -62,15 +75,15 @@ pub enum LiveRequest {
         id: String,
     },
     /// Replace the guest by a fresh one.
-    Reset,
+    Reset {},
     /// The snapshots of this sandbox.
-    Snapshots,
+    Snapshots {},
     /// Open, look at or close the preview.
     Preview(PreviewRequest),
     /// The journal, event by event; taken by every run, held or not.
     Events(EventsRequest),
     /// State, times and what runs: `sandbox/v1`.
-    Status,
+    Status {},
     /// Live longer, counted from now.
     ExtendTtl {
         /// Milliseconds.
@@ -86,6 +99,7 @@ pub enum LiveRequest {
 
 /// A program to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct LiveExec {
     /// Program and arguments; no shell.
     pub argv: Vec<String>,
@@ -132,6 +146,7 @@ impl StdinFlow {
 
 /// Which events of the journal.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct EventsRequest {
     /// Sequence number after which they begin.
     #[serde(default)]
@@ -179,6 +194,7 @@ pub enum Disconnect {
 
 /// Size of a terminal, characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TerminalSize {
     /// Width.
     pub columns: u16,
@@ -208,6 +224,7 @@ pub enum LiveInput {
 
 /// One file into the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SyncIn {
     /// Where, below a writable mount.
     pub path: GuestPath,
@@ -225,6 +242,7 @@ pub struct SyncIn {
 
 /// What changed in the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SyncOut {
     /// A writable mount or a path below it; absent: all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -240,6 +258,7 @@ pub struct SyncOut {
 
 /// A snapshot to make.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SnapshotRequest {
     /// Name, unique in the sandbox.
     pub name: String,
@@ -250,6 +269,7 @@ pub struct SnapshotRequest {
 
 /// A preview of the guest's site.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PreviewRequest {
     /// `open` (default), `status` or `close`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -286,4 +306,57 @@ pub struct PreviewLogin {
     /// Login name of a user of the guest's site; absent: its first administrator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn every_request_refuses_a_member_it_does_not_have() {
+        for good in [
+            json!({"type": "exec", "argv": ["true"], "terminal": {"columns": 80, "rows": 24}}),
+            json!({"type": "command", "call": {"command": "wordpress.wp-cli", "args": []}}),
+            json!({"type": "observe", "spec": {"type": "mounts"}}),
+            json!({"type": "trace"}),
+            json!({"type": "sync_in", "path": "/workspace/a", "base64": ""}),
+            json!({"type": "sync_out"}),
+            json!({"type": "snapshot", "name": "a", "metadata": {"free": 1}}),
+            json!({"type": "restore", "id": "x"}),
+            json!({"type": "reset"}),
+            json!({"type": "snapshots"}),
+            json!({"type": "preview"}),
+            json!({"type": "events"}),
+            json!({"type": "status"}),
+            json!({"type": "extend_ttl", "ttl_ms": 5}),
+            json!({"type": "close"}),
+        ] {
+            let read: LiveRequest = serde_json::from_value(good.clone()).unwrap();
+            let again = serde_json::to_value(&read).unwrap();
+            assert_eq!(
+                serde_json::from_value::<LiveRequest>(again).unwrap(),
+                read,
+                "{good}"
+            );
+            let mut bad = good.clone();
+            bad["timeout"] = json!("a secret");
+            let error = serde_json::from_value::<LiveRequest>(bad).unwrap_err();
+            let said = unknown_member(&error).unwrap();
+            assert!(
+                said.contains("`timeout`") && !said.contains("secret"),
+                "{good}: {said}"
+            );
+        }
+        for bad in [
+            json!({"type": "exec", "argv": ["true"], "terminal": {"columns": 80, "rows": 24, "x": 1}}),
+            json!({"type": "command", "call": {"command": "wordpress.wp-cli", "arg": []}}),
+        ] {
+            assert!(serde_json::from_value::<LiveRequest>(bad).is_err());
+        }
+        let wrong = serde_json::from_value::<LiveRequest>(json!({"type": "restore", "id": 5}));
+        assert_eq!(unknown_member(&wrong.unwrap_err()), None);
+    }
 }

@@ -4,7 +4,9 @@ use super::lines::{Lines, Replies};
 use super::{Reins, events, exec};
 use crate::run::Ask;
 use tokio::sync::oneshot;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, LIVE_PROTOCOL, LiveCall, LiveReply, LiveRequest};
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, LIVE_PROTOCOL, LiveCall, LiveReply, LiveRequest, unknown_member,
+};
 
 /// Longest name of an actor, characters.
 const ACTOR: usize = 200;
@@ -12,19 +14,10 @@ const ACTOR: usize = 200;
 /// The call in a first line, when it is one.
 pub(super) fn parse(line: &[u8]) -> Result<LiveCall, ErrorBody> {
     let invalid = |what: String| ErrorBody::new(ErrorCode::InputInvalid, what);
-    let mut call: LiveCall = serde_json::from_slice(line)
-        // What stands there may be a secret: the parser's own words are not passed on.
-        .map_err(|e| {
-            invalid(format!(
-                "the first line is no call that is known here (column {})",
-                e.column()
-            ))
-        })?;
+    let mut call: LiveCall =
+        serde_json::from_slice(line).map_err(|e| invalid(refusal(line, &e)))?;
     if call.live != LIVE_PROTOCOL {
-        return Err(invalid(format!(
-            "the client speaks version {} of this protocol, the sandbox {LIVE_PROTOCOL}",
-            call.live
-        )));
+        return Err(invalid(other_version(call.live.into())));
     }
     call.actor = call
         .actor
@@ -40,13 +33,38 @@ pub(super) fn parse(line: &[u8]) -> Result<LiveCall, ErrorBody> {
     Ok(call)
 }
 
+fn other_version(live: u64) -> String {
+    format!("the client speaks version {live} of this protocol, the sandbox {LIVE_PROTOCOL}")
+}
+
+/// Why a first line is no call. A value may be a secret, so the parser's own words are passed on only
+/// where they name a member.
+fn refusal(line: &[u8], error: &serde_json::Error) -> String {
+    #[derive(serde::Deserialize)]
+    struct Version {
+        live: u64,
+    }
+    match serde_json::from_slice(line) {
+        // Another version may have other members.
+        Ok(Version { live }) if live != u64::from(LIVE_PROTOCOL) => return other_version(live),
+        Ok(_) | Err(_) => {}
+    }
+    match unknown_member(error) {
+        Some(said) => format!("the call has an {said}"),
+        None => format!(
+            "the first line is no call that is known here (column {})",
+            error.column()
+        ),
+    }
+}
+
 /// Answers one call to its end.
 pub(super) async fn converse(call: LiveCall, lines: Lines, mut replies: Replies, reins: &Reins) {
     let actor = reins.redactor.redact(&call.actor).into_owned();
     match call.request {
         LiveRequest::Exec(wanted) => exec::converse(actor, wanted, lines, replies, reins).await,
         LiveRequest::Events(wanted) => events::lines(&wanted, &mut replies, reins).await,
-        LiveRequest::Status => match reins.desk.status() {
+        LiveRequest::Status {} => match reins.desk.status() {
             Ok(answer) => replies.send(&LiveReply::Answer { answer }).await,
             Err(error) => replies.error(error).await,
         },

@@ -265,7 +265,7 @@ pub(super) fn after(
     answer: &Value,
 ) -> Result<(), ErrorBody> {
     match request {
-        LiveRequest::Reset | LiveRequest::Restore { .. } => begin(session),
+        LiveRequest::Reset {} | LiveRequest::Restore { .. } => begin(session),
         LiveRequest::Snapshot(_) => {
             let Ok(made) = serde_json::from_value::<SandboxSnapshot>(answer.clone()) else {
                 return Ok(());
@@ -291,13 +291,13 @@ pub(super) fn after(
         | LiveRequest::Command { .. }
         | LiveRequest::Observe { .. }
         | LiveRequest::Step { .. }
-        | LiveRequest::Trace
+        | LiveRequest::Trace {}
         | LiveRequest::SyncIn(_)
         | LiveRequest::SyncOut(_)
-        | LiveRequest::Snapshots
+        | LiveRequest::Snapshots {}
         | LiveRequest::Preview(_)
         | LiveRequest::Events(_)
-        | LiveRequest::Status
+        | LiveRequest::Status {}
         | LiveRequest::ExtendTtl { .. }
         | LiveRequest::Close { .. } => Ok(()),
     }

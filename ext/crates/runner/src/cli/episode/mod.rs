@@ -42,8 +42,8 @@ pub(crate) fn main(output: &Output, command: &EpisodeCommand) -> ExitCode {
                 }),
             ),
         ),
-        EpisodeCommand::Reset(args) => ("episode reset", ask(&args.which, LiveRequest::Reset)),
-        EpisodeCommand::Trace(args) => ("episode trace", ask(&args.which, LiveRequest::Trace)),
+        EpisodeCommand::Reset(args) => ("episode reset", ask(&args.which, LiveRequest::Reset {})),
+        EpisodeCommand::Trace(args) => ("episode trace", ask(&args.which, LiveRequest::Trace {})),
         EpisodeCommand::Close(args) => ("episode close", close(args)),
     };
     match done {
@@ -121,7 +121,7 @@ fn start(args: &StartArgs) -> Result<Value, ErrorBody> {
         if look.lifecycle.terminal {
             return Err(ended(&look));
         }
-        match put(&run, "cli", LiveRequest::Status) {
+        match put(&run, "cli", LiveRequest::Status {}) {
             Ok(status) if matches!(status["state"].as_str(), Some("ready" | "active")) => {
                 return Ok(status);
             }

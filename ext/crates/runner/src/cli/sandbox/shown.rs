@@ -59,7 +59,12 @@ enum Told {
 
 fn asked(run: &FoundRun) -> Told {
     let began = Instant::now();
-    match control::ask(run, "cli", LiveRequest::Status, Patience::AtMost(PATIENCE)) {
+    match control::ask(
+        run,
+        "cli",
+        LiveRequest::Status {},
+        Patience::AtMost(PATIENCE),
+    ) {
         Ok(Value::Object(told)) => Told::State(told),
         Ok(_) => Told::Nothing,
         Err(_) if is_held(run) && began.elapsed() < PATIENCE => Told::HungUp,

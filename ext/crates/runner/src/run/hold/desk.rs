@@ -328,7 +328,7 @@ mod tests {
         let (answer, receiver) = oneshot::channel();
         let ask = Ask::Call {
             actor: "a".to_owned(),
-            request: Box::new(LiveRequest::Reset),
+            request: Box::new(LiveRequest::Reset {}),
             answer,
         };
         (ask, receiver)

@@ -18,18 +18,20 @@ pub(super) enum Beside {
 /// Judges a request before it is carried out.
 pub(super) fn beside(request: &LiveRequest) -> Beside {
     match request {
-        LiveRequest::Restore { .. } | LiveRequest::Reset | LiveRequest::Snapshot(_) => Beside::No,
+        LiveRequest::Restore { .. } | LiveRequest::Reset {} | LiveRequest::Snapshot(_) => {
+            Beside::No
+        }
         LiveRequest::Command { call, .. } => beside_command(&call.command),
         LiveRequest::Step { action, .. } => beside_command(&action.command),
         LiveRequest::Exec(_)
         | LiveRequest::Observe { .. }
-        | LiveRequest::Trace
+        | LiveRequest::Trace {}
         | LiveRequest::SyncIn(_)
         | LiveRequest::SyncOut(_)
-        | LiveRequest::Snapshots
+        | LiveRequest::Snapshots {}
         | LiveRequest::Preview(_)
         | LiveRequest::Events(_)
-        | LiveRequest::Status
+        | LiveRequest::Status {}
         | LiveRequest::ExtendTtl { .. }
         | LiveRequest::Close { .. } => Beside::Yes,
     }
@@ -59,18 +61,18 @@ pub(super) fn dispatch(
             action,
             observation,
         } => episode::step(session, action, observation.as_ref(), left),
-        LiveRequest::Trace => episode::trace(session),
+        LiveRequest::Trace {} => episode::trace(session),
         LiveRequest::SyncIn(request) => session.sync_in(request, &actor(session), left),
         LiveRequest::SyncOut(request) => session.sync_out(request, &actor(session), left),
         LiveRequest::Snapshot(_)
         | LiveRequest::Restore { .. }
-        | LiveRequest::Reset
-        | LiveRequest::Snapshots => session.state_request(request, &[]),
+        | LiveRequest::Reset {}
+        | LiveRequest::Snapshots {} => session.state_request(request, &[]),
         LiveRequest::Preview(request) => session.preview(request, Instant::now() + left),
         // These are answered where they arrive, or by the times of the sandbox.
         LiveRequest::Exec(_)
         | LiveRequest::Events(_)
-        | LiveRequest::Status
+        | LiveRequest::Status {}
         | LiveRequest::ExtendTtl { .. }
         | LiveRequest::Close { .. } => Err(ErrorBody::new(
             ErrorCode::Internal,

@@ -117,13 +117,13 @@ impl Session<'_, '_> {
             LiveRequest::Restore { id } => {
                 self.restore(id, &actor, running).map(|kept| json!(kept))
             }
-            LiveRequest::Reset => {
+            LiveRequest::Reset {} => {
                 self.reset(&actor, running)?;
                 Ok(
                     json!({"schema": schema_id::SANDBOX, "id": self.setting.prepared.request.run_id, "reset": true}),
                 )
             }
-            LiveRequest::Snapshots => {
+            LiveRequest::Snapshots {} => {
                 let all = self.snapshots()?;
                 Ok(
                     json!({"schema": schema_id::SANDBOX_SNAPSHOT_LIST, "total": all.len(), "snapshots": all}),
