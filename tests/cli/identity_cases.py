@@ -8,6 +8,7 @@ import contextlib
 import grp
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -286,6 +287,13 @@ def nothing_of_a_run_stays_root_but_what_removes_its_groups(bench):
         bench.finish(asked, process)
 
 
+def plan_version():
+    """The version of the plans that this checkout's launcher takes."""
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../ext/crates/contracts/src/plan.rs")
+    with open(source, encoding="utf-8") as file:
+        return int(re.search(r"PLAN_VERSION: u32 = (\d+);", file.read())[1])
+
+
 class Spawner:
     """A spawner without a runner: what a runner that was taken over could ask for."""
 
@@ -301,7 +309,7 @@ class Spawner:
              bench.environment["CODEBOX_LAUNCH"], *map(str, given)], pass_fds=given, stdin=subprocess.DEVNULL)
         theirs.close()
         os.close(plan)
-        document = {"version": 5, "owner": {"uid": owner.st_uid, "gid": owner.st_gid}, "guest_id": 1000,
+        document = {"version": plan_version(), "owner": {"uid": owner.st_uid, "gid": owner.st_gid}, "guest_id": 1000,
                     "ids": {"first": FIRST + 40, "count": 4}, "locks": "/run/wp-codebox/ids", "place": "/run/wp-codebox/views",
                     "views": [{"name": f"view-{n}", "owner": {"uid": uid, "gid": uid}, "access": "read", "covered": ["lib"]} for n, (_, uid) in enumerate(views)]}
         os.write(written, json.dumps(document).encode())
