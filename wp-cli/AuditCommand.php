@@ -98,7 +98,7 @@ final class AuditCommand {
 	}
 
 	/**
-	 * Checks the hash chain of all records. Exit status 1 when it is broken.
+	 * Checks the hash chain of all records, and against the anchors in the state directory and the database that none was removed from the end. Exit status 1 when it is broken.
 	 *
 	 * ## OPTIONS
 	 *
@@ -115,7 +115,7 @@ final class AuditCommand {
 	 * ---
 	 *
 	 * [--porcelain]
-	 * : Print only the hash of the last record. Kept elsewhere, it shows later whether records were cut off.
+	 * : Print only the hash of the last record.
 	 *
 	 * ## EXAMPLES
 	 *

@@ -220,23 +220,28 @@ final class Artifacts
     public static function discard(string $site, string $reference): array {}
 
     /**
-     * Appends one record to the site's hash-chained audit log, secrets redacted,
-     * and answers it with `seq`, `previous`, `hash` and `timestamp`.
+     * Appends one record to the site's hash-chained audit log, secrets redacted. Answers
+     * `{record, anchor}`: the record with `seq`, `previous`, `hash` and `timestamp`; the signed
+     * anchor of length and head of the log, to be kept apart from the state directory by its
+     * `key_id` and handed over as `$anchors[key_id]` with every later call.
      *
      * @param array<string, mixed> $record
+     * @param array<string, array<string, mixed>> $anchors
      * @return array<string, mixed>
      */
-    public static function audit(string $site, #[\SensitiveParameter] array $record): array {}
+    public static function audit(string $site, #[\SensitiveParameter] array $record, array $anchors = []): array {}
 
     /**
      * Reads and checks the audit log: `{records, total, chain: {valid, head, broken_at?,
-     * problem?}}`. All of it is checked; records with a greater `seq` than `$after` come back,
-     * oldest first, at most `$limit` (at most 10,000). `$after` below 0 asks for so many of
-     * the newest. `head` is the hash of the last record: kept elsewhere, it shows a cut tail.
+     * problem?}}`. All of it is checked, also against the anchor in the state directory and
+     * `$anchors`, which show that records were removed from the end. Records with a greater
+     * `seq` than `$after` come back, oldest first, at most `$limit` (at most 10,000). `$after`
+     * below 0 asks for so many of the newest. `head` is the hash of the last record.
      *
+     * @param array<string, array<string, mixed>> $anchors
      * @return array<string, mixed>
      */
-    public static function auditRecords(string $site, int $after = 0, int $limit = 100): array {}
+    public static function auditRecords(string $site, int $after = 0, int $limit = 100, array $anchors = []): array {}
 
     /**
      * Writes a bundle that verifies as a tar archive to a new file (`$path` absolute, mode

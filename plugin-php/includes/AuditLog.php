@@ -15,8 +15,8 @@ use WPCodebox\Native\Artifacts;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * The records of this site, and whether their hash chain is whole. The extension checks
- * all of it on each call.
+ * The records of this site, and whether their hash chain is whole and none was removed from its
+ * end. The extension checks all of it on each call.
  */
 final class AuditLog {
 
@@ -77,7 +77,7 @@ final class AuditLog {
 	 * @return array{records: list<array<string, mixed>>, total: int, chain: array<string, mixed>}
 	 */
 	private function read( int $after, int $limit ): array {
-		$page = Artifacts::auditRecords( $this->site->id(), $after, $limit );
+		$page = Artifacts::auditRecords( $this->site->id(), $after, $limit, AuditTrail::anchors() );
 		return [
 			'records' => array_values( (array) ( $page['records'] ?? [] ) ),
 			'total'   => (int) ( $page['total'] ?? 0 ),

@@ -21,6 +21,9 @@ defined( 'ABSPATH' ) || exit;
  */
 final class AuditTrail {
 
+	/** Option with the newest signed anchor of the log by key of the host: the database does not lie where the log does. */
+	private const ANCHORS = 'wp_codebox_audit_anchor';
+
 	/**
 	 * Wires the log.
 	 *
@@ -43,7 +46,10 @@ final class AuditTrail {
 			'requester' => $this->requester(),
 		];
 		try {
-			return Artifacts::audit( $this->site->id(), $head + $record );
+			$kept   = self::anchors();
+			$answer = Artifacts::audit( $this->site->id(), $head + $record, $kept );
+			update_option( self::ANCHORS, array_replace( $kept, [ $answer['anchor']['key_id'] => $answer['anchor'] ] ), false );
+			return $answer['record'];
 		} catch ( Throwable $thrown ) {
 			$cause = Failure::from( $thrown );
 			throw Failure::because(
@@ -103,6 +109,16 @@ final class AuditTrail {
 			'approver'         => $claimed ? $given : $this->requester(),
 			'approver_claimed' => $claimed,
 		];
+	}
+
+	/**
+	 * The anchors of earlier records, against which the extension checks that none is missing.
+	 *
+	 * @return array<string, mixed>
+	 */
+	public static function anchors(): array {
+		$kept = get_option( self::ANCHORS, [] );
+		return is_array( $kept ) ? $kept : [];
 	}
 
 	/**

@@ -77,15 +77,32 @@ echo $in(
 );
 
 echo $in(
-	'$first = Artifacts::audit( "site-1", [ "action" => "approve", "token" => "ghp_0123456789abcdefghijklmnop", "note" => "see ghp_0123456789abcdefghijklmnop" ] );
+	'$first = Artifacts::audit( "site-1", [ "action" => "approve", "token" => "ghp_0123456789abcdefghijklmnop", "note" => "see ghp_0123456789abcdefghijklmnop" ] )["record"];
 	echo implode( " ", array_intersect( [ "action", "seq", "previous", "hash", "timestamp" ], array_keys( $first ) ) ), "\n";
 	echo $first["seq"], " ", preg_match( "/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/", $first["timestamp"] ), " ", abs( strtotime( $first["timestamp"] ) - time() ) < 60 ? "now" : "not now", "\n";
-	$second = Artifacts::audit( "site-1", [ "action" => "apply" ] );
-	var_dump( $second["previous"] === $first["hash"] );
+	[ "record" => $second, "anchor" => $anchor ] = Artifacts::audit( "site-1", [ "action" => "apply" ] );
+	echo implode( " ", array_keys( $anchor ) ), " ", $anchor["seq"], "\n";
+	var_dump( $anchor["head"] === $second["hash"], $second["previous"] === $first["hash"] );
 	$log = Artifacts::auditRecords( "site-1" );
 	var_dump( $log["chain"]["valid"], count( $log["records"] ), isset( $log["chain"]["broken_at"] ), $log["records"][1] === $second );
 	var_dump( count( Artifacts::auditRecords( "site-1", -1 )["records"] ) );
 	caught( static fn() => Artifacts::auditRecords( "site-1", 0, -1 ) );
+	$kept   = [ $anchor["key_id"] => $anchor ];
+	$judged = static function ( array $kept ): void {
+		$log = Artifacts::auditRecords( "site-1", 0, 9, $kept );
+		echo $log["total"], " ", $log["chain"]["problem"] ?? "valid", "\n";
+	};
+	$judged( $kept );
+	$files = [ "$state/sites/site-1/audit.jsonl", "$state/anchors/site-1.json" ];
+	foreach ( $files as $file ) { rename( $file, "$file.aside" ); }
+	$judged( [] );
+	$judged( $kept );
+	$judged( [ $anchor["key_id"] => [ "seq" => 0 ] ] );
+	foreach ( $files as $file ) { rename( "$file.aside", $file ); }
+	file_put_contents( $files[0], file( $files[0] )[0] );
+	$judged( [] );
+	file_put_contents( $files[0], json_encode( $second, JSON_UNESCAPED_SLASHES ) . "\n", FILE_APPEND );
+	$judged( [] );
 	$files = new RecursiveIteratorIterator( new RecursiveDirectoryIterator( $state, FilesystemIterator::SKIP_DOTS ), RecursiveIteratorIterator::SELF_FIRST );
 	$found = false;
 	foreach ( $files as $file ) {
@@ -160,6 +177,8 @@ NotFoundException wp_codebox_artifact_not_found
 []
 action seq previous hash timestamp
 1 1 now
+site seq head key_id signature 2
+bool(true)
 bool(true)
 bool(true)
 int(2)
@@ -167,6 +186,12 @@ bool(false)
 bool(true)
 int(1)
 InvalidInputException wp_codebox_input_invalid
+2 valid
+0 valid
+0 2 records were removed from the end
+0 the anchor of the log is not signed by this host
+1 1 record was removed from the end
+2 valid
 bool(false)
 bool(true)
 bool(false)

@@ -156,36 +156,51 @@ impl Artifacts {
     }
 
     /// Appends one record to the audit log.
-    pub(crate) fn audit(site: Text<'_>, record: Array<'_>) -> PhpResult<Answer> {
+    #[php(defaults(anchors = Array::default_list(&[])))]
+    pub(crate) fn audit(
+        site: Text<'_>,
+        record: Array<'_>,
+        anchors: Array<'_>,
+    ) -> PhpResult<Answer> {
         guard(|| {
             let site = site_id(&site)?;
             let record = record.object("record")?;
+            let anchors = anchors.object("anchors")?;
             let now = now()?;
             let state = State::open(&Settings::checked()?)?;
             let _owner = state.as_owner();
-            let entry = AuditLog::open(&state.directory, &site)
-                .and_then(|log| log.append(&record, &now, &Redactor::new(&[])))
+            let appended = AuditLog::open(&state.directory, &site)
+                .and_then(|log| log.append(&record, &now, &Redactor::new(&[]), &anchors))
                 .map_err(|e| e.body())?;
-            Ok(Answer(json!(entry)))
+            Ok(Answer(
+                json!({"record": appended.entry, "anchor": appended.anchor}),
+            ))
         })
     }
 
     /// Reads and checks the audit log.
-    #[php(defaults(after = 0, limit = 100))]
-    pub(crate) fn audit_records(site: Text<'_>, after: i64, limit: i64) -> PhpResult<Answer> {
+    #[php(defaults(after = 0, limit = 100, anchors = Array::default_list(&[])))]
+    pub(crate) fn audit_records(
+        site: Text<'_>,
+        after: i64,
+        limit: i64,
+        anchors: Array<'_>,
+    ) -> PhpResult<Answer> {
         guard(|| {
             let site = site_id(&site)?;
+            let anchors = anchors.object("anchors")?;
             let window = audit_window(after, limit)?;
             let state = State::open(&Settings::checked()?)?;
             let _owner = state.as_owner();
             let reading = AuditLog::open(&state.directory, &site)
-                .and_then(|log| log.read(window))
+                .and_then(|log| log.read(window, &anchors))
                 .map_err(|e| e.body())?;
             let mut chain = json!({"valid": reading.valid, "head": reading.head});
             if let Some(line) = reading.broken_at {
                 chain["broken_at"] = line.into();
-                chain["problem"] =
-                    format!("record {line} was changed, moved or lost, or one before it").into();
+            }
+            if let Some(problem) = reading.problem {
+                chain["problem"] = problem.into();
             }
             Ok(Answer(json!({
                 "records": reading.entries,

@@ -81,6 +81,43 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
+		'audit: records removed from the end show, also when the log and its anchor are removed together',
+		static function () use ( $t, $list, $log ): void {
+			$made = $t->made( 'nothing' );
+			for ( $i = 0; $i < 2; $i++ ) {
+				$t->ok( $t->ability( 'review-artifact', [ 'artifact_id' => $made['run']['run_id'], 'action' => 'reject' ] ) );
+			}
+			$path   = $log();
+			$anchor = dirname( $path, 3 ) . '/anchors/' . basename( dirname( $path ) ) . '.json';
+			$good   = (string) file_get_contents( $path );
+			$verify = static function () use ( $t ): array {
+				[ $code, $out, $err ] = $t->wp( [ 'codebox', 'audit', 'verify', '--format=json', '--quiet' ] );
+				return [ $code, json_decode( $out, true )['valid'] ?? null, $err ];
+			};
+			$t->same( [ 0, true ], array_slice( $verify(), 0, 2 ), 'positive control' );
+			try {
+				file_put_contents( $path, implode( '', array_slice( file( $path ), 0, -2 ) ) );
+				[ $code, $valid, $err ] = $verify();
+				$t->same( [ 1, false ], [ $code, $valid ] );
+				$t->contains( '2 records were removed from the end', $err );
+			} finally {
+				file_put_contents( $path, $good );
+			}
+			try {
+				rename( $path, "$path.aside" );
+				rename( $anchor, "$anchor.aside" );
+				[ $code, $valid, $err ] = $verify();
+				$t->same( [ 1, false ], [ $code, $valid ] );
+				$t->contains( 'records were removed from the end', $err );
+				$t->same( 0, $t->ok( $list() )['total'] );
+			} finally {
+				rename( "$path.aside", $path );
+				rename( "$anchor.aside", $anchor );
+			}
+			$t->same( [ 0, true ], array_slice( $verify(), 0, 2 ), 'the files are back' );
+		}
+	);
+	$t->test(
 		'audit: the commands',
 		static function () use ( $t ): void {
 			$made = $t->made( 'nothing' );

@@ -192,7 +192,7 @@ final class Artifacts {
 		}
 	}
 
-	public static function auditRecords( string $site, int $after = 0, int $limit = 100 ): array {
+	public static function auditRecords( string $site, int $after = 0, int $limit = 100, array $anchors = [] ): array {
 		$file    = Bundles::directory( $site ) . '/../audit.jsonl';
 		$records = array_map( static fn( string $line ): array => json_decode( $line, true ), is_file( $file ) ? file( $file ) : [] );
 		$broken  = null;
@@ -202,13 +202,19 @@ final class Artifacts {
 				$broken = $index + 1;
 			}
 		}
+		$problem = null === $broken ? null : sprintf( 'record %d has another hash than it says', $broken );
+		$anchor  = Bundles::root() . "/anchors/$site.json";
+		foreach ( [ is_file( $anchor ) ? json_decode( (string) file_get_contents( $anchor ), true ) : [], $anchors['fake'] ?? [] ] as $known ) {
+			$missing = ( $known['seq'] ?? 0 ) - count( $records );
+			$problem ??= $missing > 0 ? sprintf( '%d records were removed from the end', $missing ) : null;
+		}
 		return [
 			'records' => $after < 0 ? array_slice( $records, max( $after, -$limit ) ) : array_slice( $records, $after, $limit ),
 			'total'   => count( $records ),
 			'chain'   => [
-				'valid' => null === $broken,
+				'valid' => null === $problem,
 				'head'  => (string) ( end( $records )['hash'] ?? str_repeat( '0', 64 ) ),
-			] + ( null === $broken ? [] : [ 'broken_at' => $broken, 'problem' => sprintf( 'record %d has another hash than it says', $broken ) ] ),
+			] + array_filter( [ 'broken_at' => $broken, 'problem' => $problem ] ),
 		];
 	}
 
@@ -256,7 +262,7 @@ final class Artifacts {
 		return array_filter( array_intersect_key( $row, array_flip( [ 'artifact_id', 'run_id' ] ) ) ) + [ 'discarded' => true ];
 	}
 
-	public static function audit( string $site, array $record ): array {
+	public static function audit( string $site, array $record, array $anchors = [] ): array {
 		if ( '1' === getenv( 'WP_CODEBOX_FAKE_AUDIT_BROKEN' ) || ( 'result' === getenv( 'WP_CODEBOX_FAKE_AUDIT_BROKEN' ) && 'apply' === $record['event'] ) ) {
 			throw Exception::make( 'wp_codebox_state_dir_invalid', 'The audit log is not writable.' );
 		}
@@ -269,7 +275,11 @@ final class Artifacts {
 		] + $record;
 		$record['hash'] = hash( 'sha256', (string) json_encode( $record ) );
 		file_put_contents( $file, json_encode( $record, JSON_UNESCAPED_SLASHES ) . "\n", FILE_APPEND );
-		return $record;
+		$anchor = [ 'key_id' => 'fake', 'seq' => $record['seq'], 'head' => $record['hash'] ];
+		$path   = Bundles::root() . '/anchors';
+		is_dir( $path ) || mkdir( $path, 0700 );
+		file_put_contents( "$path/$site.json", json_encode( $anchor ) );
+		return [ 'record' => $record, 'anchor' => $anchor ];
 	}
 
 	private static function row( string $directory ): array {

@@ -69,8 +69,8 @@ pub use preflight::{
 };
 pub use removal::{RemovalError, remove_tree, remove_tree_in};
 pub use store::{
-    AuditEntry, AuditError, AuditLog, AuditReading, AuditWindow, BundleRow, Discarded, Store,
-    StoreError, StoredBundle,
+    Appended, AuditAnchor, AuditEntry, AuditError, AuditLog, AuditReading, AuditWindow, BundleRow,
+    Discarded, Store, StoreError, StoredBundle,
 };
 pub use transfer::{
     ArchiveError, ArchiveReport, ImportError, ImportRules, ImportStatus, Imported, MemberSet,

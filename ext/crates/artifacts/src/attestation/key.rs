@@ -42,7 +42,7 @@ pub enum KeyError {
     )]
     Damaged,
     /// There is none yet.
-    #[error("this host has no key yet; it is made with the first bundle")]
+    #[error("this host has no key yet; it is made with the first bundle or audit record")]
     Missing,
     /// A public key is not 32 bytes of base64.
     #[error("a public key must be 32 bytes in base64")]

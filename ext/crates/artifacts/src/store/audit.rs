@@ -3,8 +3,11 @@
 //! `hash = sha256(previous + "\n" + canonical JSON of the record without hash)`, where the record
 //! carries `seq` and `previous`. Invariants: writers are serialised by a lock; a line is
 //! written whole or taken back; an unfinished last line, whose writer never heard of success, is
-//! removed by the next one. A cut-off tail shows only against a head kept elsewhere.
+//! removed by the next one. That the last records were removed shows against a signed anchor.
 
+mod anchor;
+
+use crate::attestation::KeyError;
 use crate::beneath::{Dir, read_pieces, write_all};
 use crate::bundle::Scrubber;
 use crate::canonical::{CanonicalError, OverLimit, canonical_json, canonical_value};
@@ -15,9 +18,12 @@ use rustix::fs::{self, FileType, FlockOperation, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex, SiteId};
 use wp_codebox_policy::Redactor;
+
+pub use anchor::AuditAnchor;
+use anchor::{AnchorFile, Anchors, Extent};
 
 const FILE: &str = "audit.jsonl";
 /// Longest line.
@@ -38,7 +44,7 @@ pub enum AuditError {
     },
     /// Its last line is no record.
     #[error(
-        "the last line of audit.jsonl is damaged; keep the file for inspection and move it away to start a new chain"
+        "the last line of audit.jsonl is damaged; keep audit.jsonl and the site's file in anchors/ for inspection and move both away to start a new chain"
     )]
     Damaged,
     /// The record is too large.
@@ -47,6 +53,9 @@ pub enum AuditError {
     /// The record has no canonical form.
     #[error("the audit record has no canonical form")]
     Canonical(#[from] CanonicalError),
+    /// The host key that signs the anchor cannot be used.
+    #[error(transparent)]
+    Key(#[from] KeyError),
 }
 
 impl AuditError {
@@ -57,6 +66,7 @@ impl AuditError {
             Self::Io { .. } | Self::Damaged | Self::TooLarge | Self::Canonical(_) => {
                 ErrorCode::AuditFailed
             }
+            Self::Key(error) => error.code(),
         }
     }
     /// As it crosses a border.
@@ -75,6 +85,15 @@ const fn io(step: &'static str, source: Errno) -> AuditError {
 #[serde(transparent)]
 pub struct AuditEntry(pub Map<String, Value>);
 
+/// What an append answers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Appended {
+    /// The record as written.
+    pub entry: AuditEntry,
+    /// For the caller to keep elsewhere, by key id: it shows later that records were removed.
+    pub anchor: AuditAnchor,
+}
+
 /// Which entries a reading keeps. The chain is checked from its beginning whatever is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuditWindow {
@@ -92,7 +111,7 @@ pub enum AuditWindow {
 /// What reading the log found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AuditReading {
-    /// Whether the whole chain holds.
+    /// Whether the whole chain holds and fits its anchors.
     pub valid: bool,
     /// The entries asked for, oldest first.
     pub entries: Vec<AuditEntry>,
@@ -101,6 +120,9 @@ pub struct AuditReading {
     /// Line, from 1, where the chain breaks first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub broken_at: Option<u64>,
+    /// What is wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
     /// Hash of the last entry; 64 zeros for an empty log.
     pub head: Sha256Hex,
 }
@@ -109,6 +131,7 @@ pub struct AuditReading {
 #[derive(Debug)]
 pub struct AuditLog {
     site: Dir,
+    anchor: AnchorFile,
 }
 
 /// Where the chain stands.
@@ -120,22 +143,32 @@ struct Tail {
 impl AuditLog {
     /// Opens the site's log; the site's directory is made (0700) when missing.
     pub fn open(state_dir: &Dir, site: &SiteId) -> Result<Self, AuditError> {
-        let site = super::site_dir(state_dir, site).map_err(|e| io("opened", e))?;
-        Ok(Self { site })
+        let opened = |e| io("opened", e);
+        Ok(Self {
+            site: super::site_dir(state_dir, site).map_err(opened)?,
+            anchor: AnchorFile::open(state_dir, site).map_err(opened)?,
+        })
     }
 
     /// Appends one record, redacted, and answers it as written. `timestamp`: RFC 3339, UTC.
-    /// `seq`, `timestamp`, `previous` and `hash` of the record itself are replaced.
+    /// `seq`, `timestamp`, `previous` and `hash` of the record itself are replaced. `kept`: anchors
+    /// of earlier appends by key id.
     pub fn append(
         &self,
         record: &Map<String, Value>,
         timestamp: &str,
         redactor: &Redactor,
-    ) -> Result<AuditEntry, AuditError> {
+        kept: &Map<String, Value>,
+    ) -> Result<Appended, AuditError> {
+        let key = self.anchor.key()?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::APPEND;
         let file = self.file(flags).map_err(|e| io("opened", e))?;
         lock(&file, FlockOperation::LockExclusive)?;
-        let (tail, end) = tail(&file)?;
+        let Ending { tail, before, end } = ending(&file)?;
+        let mut hashes = BTreeMap::from([(tail.seq, tail.hash.clone())]);
+        hashes.extend(before.map(|hash| (tail.seq - 1, hash)));
+        let total = tail.seq;
+        let problem = self.anchor.read(kept)?.problem(&Extent { total, hashes });
         let mut entry = Map::new();
         entry.insert("seq".to_owned(), (tail.seq + 1).into());
         entry.insert("timestamp".to_owned(), timestamp.into());
@@ -153,55 +186,97 @@ impl AuditLog {
         if line.len() > MAX_LINE {
             return Err(AuditError::TooLarge);
         }
-        let written = write_all(&file, &line).and_then(|()| fs::fdatasync(&file));
+        let seq = tail.seq + 1;
+        let anchor = self.anchor.sign(&key, &Tail { seq, hash }, problem);
+        let written = write_all(&file, &line)
+            .and_then(|()| fs::fdatasync(&file))
+            .and_then(|()| self.anchor.write(&anchor));
         if let Err(error) = written {
             // Half a line must not stay; if even this fails, the next writer removes it.
             let _ = fs::ftruncate(&file, end);
             return Err(io("written", error));
         }
-        Ok(AuditEntry(entry))
+        self.anchor.sync().map_err(|e| io("written", e))?;
+        let entry = AuditEntry(entry);
+        Ok(Appended { entry, anchor })
     }
 
-    /// Reads and checks the whole chain, keeping the entries of a window.
-    pub fn read(&self, window: AuditWindow) -> Result<AuditReading, AuditError> {
+    /// Reads and checks the whole chain, keeping the entries of a window. `kept`: anchors that
+    /// appends answered, by key id.
+    pub fn read(
+        &self,
+        window: AuditWindow,
+        kept: &Map<String, Value>,
+    ) -> Result<AuditReading, AuditError> {
+        let (log, anchors) = self.open_to_read(kept)?;
         let mut reading = Reading {
             line: 0,
             tail: start(),
             broken_at: None,
             entries: VecDeque::new(),
             window,
+            points: anchors.points(),
+            hashes: BTreeMap::new(),
         };
-        match self.file(OFlags::RDONLY) {
-            Ok(file) => {
-                lock(&file, FlockOperation::LockShared)?;
-                let mut pending = Vec::new();
-                read_pieces(&file, |piece| {
-                    pending.extend_from_slice(piece);
-                    while let Some(end) = pending.iter().position(|b| *b == b'\n') {
-                        let line: Vec<u8> = pending.drain(..=end).collect();
-                        reading.take(&line[..end]);
-                    }
-                    if pending.len() > MAX_LINE {
-                        reading.take(b"");
-                        pending.clear();
-                    }
-                    Ok(())
-                })
-                .map_err(|e| io("read", e))?;
-                if !pending.is_empty() {
-                    reading.take(b"");
+        if let Some(file) = log {
+            let mut pending = Vec::new();
+            read_pieces(&file, |piece| {
+                pending.extend_from_slice(piece);
+                while let Some(end) = pending.iter().position(|b| *b == b'\n') {
+                    let line: Vec<u8> = pending.drain(..=end).collect();
+                    reading.take(&line[..end]);
                 }
+                if pending.len() > MAX_LINE {
+                    reading.take(b"");
+                    pending.clear();
+                }
+                Ok(())
+            })
+            .map_err(|e| io("read", e))?;
+            if !pending.is_empty() {
+                reading.take(b"");
             }
-            Err(Errno::NOENT) => {}
-            Err(error) => return Err(io("opened", error)),
         }
+        let (total, hashes) = (reading.line, reading.hashes);
+        let problem = match reading.broken_at {
+            Some(line) => Some(format!(
+                "record {line} was changed, moved or lost, or one before it"
+            )),
+            None => anchors.problem(&Extent { total, hashes }),
+        };
         Ok(AuditReading {
-            valid: reading.broken_at.is_none(),
+            valid: problem.is_none(),
             entries: reading.entries.into(),
-            total: reading.line,
+            total,
             broken_at: reading.broken_at,
+            problem,
             head: reading.tail.hash,
         })
+    }
+
+    /// The log, locked, and its anchors.
+    fn open_to_read(
+        &self,
+        kept: &Map<String, Value>,
+    ) -> Result<(Option<OwnedFd>, Anchors), AuditError> {
+        let mut again = true;
+        loop {
+            let file = match self.file(OFlags::RDONLY) {
+                Ok(file) => Some(file),
+                Err(Errno::NOENT) => None,
+                Err(error) => return Err(io("opened", error)),
+            };
+            if let Some(file) = &file {
+                lock(file, FlockOperation::LockShared)?;
+            }
+            let anchors = self.anchor.read(kept)?;
+            // The first append may have made both files since; a removed log stays away.
+            if file.is_none() && anchors.has_file() && again {
+                again = false;
+                continue;
+            }
+            return Ok((file, anchors));
+        }
     }
 
     fn file(&self, flags: OFlags) -> Result<OwnedFd, Errno> {
@@ -237,8 +312,16 @@ fn link(previous: &Sha256Hex, canonical: &str) -> Sha256Hex {
     sha256(format!("{previous}\n{canonical}").as_bytes())
 }
 
-/// The last record, and the length of the log without an unfinished line.
-fn tail(file: &OwnedFd) -> Result<(Tail, u64), AuditError> {
+/// The end of the log.
+struct Ending {
+    tail: Tail,
+    /// Hash of the record before the last one.
+    before: Option<Sha256Hex>,
+    /// Length without an unfinished line.
+    end: u64,
+}
+
+fn ending(file: &OwnedFd) -> Result<Ending, AuditError> {
     let fail = |e| io("read", e);
     let length = fs::seek(file, SeekFrom::End(0)).map_err(fail)?;
     let from = length.saturating_sub(2 * MAX_LINE as u64);
@@ -254,7 +337,11 @@ fn tail(file: &OwnedFd) -> Result<(Tail, u64), AuditError> {
             return Err(AuditError::Damaged);
         }
         fs::ftruncate(file, 0).map_err(|e| io("written", e))?;
-        return Ok((start(), 0));
+        return Ok(Ending {
+            tail: start(),
+            before: None,
+            end: 0,
+        });
     };
     let end = from + last as u64 + 1;
     if end < length {
@@ -265,18 +352,12 @@ fn tail(file: &OwnedFd) -> Result<(Tail, u64), AuditError> {
         .rposition(|b| *b == b'\n')
         .map_or(0, |at| at + 1);
     let record = Json::parse(&bytes[begin..last]).map_err(|_| AuditError::Damaged)?;
-    let hash = record.get("hash").and_then(Json::as_str);
-    let seq = record.get("seq").and_then(Json::as_f64);
-    match (hash.and_then(|h| Sha256Hex::new(h).ok()), seq) {
-        (Some(hash), Some(seq)) if seq >= 1.0 => Ok((
-            Tail {
-                seq: seq as u64,
-                hash,
-            },
-            end,
-        )),
-        _ => Err(AuditError::Damaged),
-    }
+    let before = record.get("previous").and_then(Json::as_str);
+    Ok(Ending {
+        tail: claim(&record).ok_or(AuditError::Damaged)?,
+        before: before.and_then(|hash| Sha256Hex::new(hash).ok()),
+        end,
+    })
 }
 
 /// The chain as far as it was read.
@@ -286,6 +367,9 @@ struct Reading {
     broken_at: Option<u64>,
     entries: VecDeque<AuditEntry>,
     window: AuditWindow,
+    /// Sequence numbers that anchors name, and what the log has there.
+    points: Vec<u64>,
+    hashes: BTreeMap<u64, Sha256Hex>,
 }
 
 impl Reading {
@@ -302,6 +386,9 @@ impl Reading {
                     self.tail = claimed;
                 }
             }
+        }
+        if self.points.contains(&self.tail.seq) {
+            self.hashes.insert(self.tail.seq, self.tail.hash.clone());
         }
         if let Some(Value::Object(members)) = record.map(|r| r.to_value()) {
             self.keep(members);

@@ -22,10 +22,31 @@ impl Log {
         this
     }
     fn append(&self, record: &Value) -> AuditEntry {
+        self.append_with(record, &Map::new()).entry
+    }
+    fn append_with(&self, record: &Value, kept: &Map<String, Value>) -> Appended {
         let redactor = Redactor::new(&["hunter2-hunter2".to_owned()]);
         self.log
-            .append(record.as_object().unwrap(), TIME, &redactor)
+            .append(record.as_object().unwrap(), TIME, &redactor, kept)
             .unwrap()
+    }
+    fn read(&self, window: AuditWindow) -> Result<AuditReading, AuditError> {
+        self.log.read(window, &Map::new())
+    }
+    fn problem(&self, kept: &Map<String, Value>) -> Option<String> {
+        let reading = self.log.read(AuditWindow::Newest(100), kept).unwrap();
+        assert_eq!(reading.valid, reading.problem.is_none());
+        reading.problem
+    }
+    fn anchor(&self) -> std::path::PathBuf {
+        self.dir.path().join("anchors/site-1.json")
+    }
+    /// Removes so many records from the end.
+    fn cut(&self, count: usize) {
+        let text = self.text();
+        let stay = text.lines().count() - count;
+        let text: String = text.split_inclusive('\n').take(stay).collect();
+        std::fs::write(self.path(), text).unwrap();
     }
     fn path(&self) -> std::path::PathBuf {
         self.dir.path().join("sites/site-1/audit.jsonl")
@@ -35,7 +56,7 @@ impl Log {
     }
     fn broken_after(self, change: impl Fn(&str) -> String) -> Option<u64> {
         std::fs::write(self.path(), change(&self.text())).unwrap();
-        let reading = self.log.read(AuditWindow::Newest(100)).unwrap();
+        let reading = self.read(AuditWindow::Newest(100)).unwrap();
         assert_eq!(reading.valid, reading.broken_at.is_none());
         reading.broken_at
     }
@@ -49,12 +70,12 @@ fn chain_holds_and_is_redacted() {
     assert_eq!(entry.0["seq"], 4);
     assert_eq!(entry.0["timestamp"], TIME);
     assert!(!log.text().contains("hunter2"));
-    let reading = log.log.read(AuditWindow::Newest(2)).unwrap();
+    let reading = log.read(AuditWindow::Newest(2)).unwrap();
     assert!(reading.valid);
     assert_eq!(reading.entries.len(), 2);
     assert_eq!(reading.entries[1], entry);
     assert_eq!(entry.0["hash"], reading.head.as_str());
-    let empty = Log::with(0).log.read(AuditWindow::Newest(2)).unwrap();
+    let empty = Log::with(0).read(AuditWindow::Newest(2)).unwrap();
     assert_eq!((empty.valid, empty.entries.len()), (true, 0));
 }
 
@@ -100,7 +121,7 @@ fn every_change_shows() {
 #[test]
 fn a_line_that_names_another_predecessor_shows() {
     let log = Log::with(1);
-    let head = log.log.read(AuditWindow::Newest(1)).unwrap().head;
+    let head = log.read(AuditWindow::Newest(1)).unwrap().head;
     let line = |previous: &str| {
         let mut record = json!({"seq": 2, "timestamp": TIME, "previous": previous});
         let text = canonical_value(&record, OverLimit::Refuse).unwrap();
@@ -116,16 +137,13 @@ fn a_line_that_names_another_predecessor_shows() {
 fn an_unfinished_line_is_taken_back_and_damage_is_not() {
     let log = Log::with(2);
     std::fs::write(log.path(), format!("{}{{\"half\":", log.text())).unwrap();
-    assert_eq!(
-        log.log.read(AuditWindow::Newest(9)).unwrap().broken_at,
-        Some(3)
-    );
+    assert_eq!(log.read(AuditWindow::Newest(9)).unwrap().broken_at, Some(3));
     assert_eq!(log.append(&json!({"n": 3})).0["seq"], 3);
-    assert!(log.log.read(AuditWindow::Newest(9)).unwrap().valid);
+    assert!(log.read(AuditWindow::Newest(9)).unwrap().valid);
     std::fs::write(log.path(), format!("{}no record\n", log.text())).unwrap();
     let redactor = Redactor::new(&[]);
     assert!(matches!(
-        log.log.append(&Map::new(), TIME, &redactor),
+        log.log.append(&Map::new(), TIME, &redactor, &Map::new()),
         Err(AuditError::Damaged)
     ));
 }
@@ -142,13 +160,13 @@ fn writers_are_serialised() {
                 for n in 0..25 {
                     let record = json!({"n": n});
                     let redactor = Redactor::new(&[]);
-                    log.append(record.as_object().unwrap(), TIME, &redactor)
+                    log.append(record.as_object().unwrap(), TIME, &redactor, &Map::new())
                         .unwrap();
                 }
             });
         }
     });
-    let reading = log.log.read(AuditWindow::Newest(1000)).unwrap();
+    let reading = log.read(AuditWindow::Newest(1000)).unwrap();
     assert!(reading.valid);
     assert_eq!(reading.entries.len(), 101);
 }
@@ -160,9 +178,158 @@ fn links_are_not_followed() {
     std::fs::rename(log.path(), &elsewhere).unwrap();
     std::os::unix::fs::symlink(&elsewhere, log.path()).unwrap();
     assert!(matches!(
-        log.log.read(AuditWindow::Newest(1)),
+        log.read(AuditWindow::Newest(1)),
         Err(AuditError::Io { .. })
     ));
     let redactor = Redactor::new(&[]);
-    assert!(log.log.append(&Map::new(), TIME, &redactor).is_err());
+    assert!(
+        log.log
+            .append(&Map::new(), TIME, &redactor, &Map::new())
+            .is_err()
+    );
+}
+
+/// What a caller keeps.
+fn kept(appended: &Appended) -> Map<String, Value> {
+    let anchor = json!(appended.anchor);
+    let id = anchor["key_id"].as_str().unwrap().to_owned();
+    Map::from_iter([(id, anchor)])
+}
+
+#[test]
+fn a_removed_tail_shows() {
+    let none = Map::new();
+    let log = Log::with(4);
+    let known = kept(&log.append_with(&json!({"n": 4}), &none));
+    assert_eq!((log.problem(&none), log.problem(&known)), (None, None));
+    log.append(&json!({"n": 5}));
+    assert_eq!(log.problem(&known), None, "an old anchor fits a longer log");
+
+    let whole = log.text();
+    log.cut(1);
+    let one = "1 record was removed from the end".to_owned();
+    assert_eq!(log.problem(&none), Some(one.clone()));
+    assert_eq!(log.problem(&known), Some(one));
+    log.cut(2);
+    let three = Some("3 records were removed from the end".to_owned());
+    assert_eq!(log.problem(&none), three);
+    std::fs::write(log.path(), &whole).unwrap();
+    assert_eq!(log.problem(&known), None, "the records are back");
+
+    std::fs::remove_file(log.path()).unwrap();
+    assert_eq!(
+        log.problem(&none).unwrap(),
+        "6 records were removed from the end"
+    );
+    std::fs::remove_file(log.anchor()).unwrap();
+    assert_eq!(log.problem(&none), None, "nothing is left to compare with");
+    assert_eq!(
+        log.problem(&known).unwrap(),
+        "5 records were removed from the end"
+    );
+    // The next records do not hide it, whatever the caller keeps from now on.
+    let after = log.append_with(&json!({"n": 6}), &known);
+    for known in [&none, &known, &kept(&after)] {
+        let problem = log.problem(known).unwrap();
+        assert_eq!(problem, "5 records were removed from the end");
+    }
+    log.append(&json!({"n": 7}));
+    assert!(log.problem(&none).is_some());
+}
+
+#[test]
+fn an_append_to_a_cut_log_does_not_hide_the_cut() {
+    let log = Log::with(4);
+    log.cut(2);
+    assert_eq!(log.append(&json!({"n": 9})).0["seq"], 3);
+    log.append(&json!({"n": 10}));
+    log.append(&json!({"n": 11}));
+    assert_eq!(
+        log.problem(&Map::new()).unwrap(),
+        "2 records were removed from the end"
+    );
+}
+
+#[test]
+fn an_anchor_that_was_bent_or_removed_shows() {
+    let none = Map::new();
+    let log = Log::with(4);
+    let old = std::fs::read_to_string(log.anchor()).unwrap();
+    let text = log.text();
+    let head = |line: usize| {
+        let line: Value = serde_json::from_str(text.lines().nth(line).unwrap()).unwrap();
+        line["hash"].as_str().unwrap().to_owned()
+    };
+    // What somebody without the key would write to hide that two records are gone.
+    log.cut(2);
+    let shorter = old
+        .replace("\"seq\":4", "\"seq\":2")
+        .replace(&head(3), &head(1));
+    let unsigned = "the anchor of the log is not signed by this host";
+    for bent in [shorter.as_str(), "{}", "", "[1]"] {
+        std::fs::write(log.anchor(), bent).unwrap();
+        assert_eq!(log.problem(&none).unwrap(), unsigned, "{bent}");
+    }
+    std::fs::remove_file(log.anchor()).unwrap();
+    assert_eq!(
+        log.problem(&none).unwrap(),
+        "the anchor of the log is missing"
+    );
+    std::fs::write(log.path(), &text).unwrap();
+    std::fs::write(log.anchor(), &old).unwrap();
+    assert_eq!(log.problem(&none), None, "positive control");
+
+    // That of another site, signed as it is, and that of another host.
+    let state = Dir::open(log.dir.path()).unwrap();
+    let other = AuditLog::open(&state, &SiteId::new("site-2").unwrap()).unwrap();
+    let redactor = Redactor::new(&[]);
+    let appended = other.append(&none, TIME, &redactor, &none).unwrap();
+    assert_eq!(log.problem(&kept(&appended)).unwrap(), unsigned);
+    let foreign = Log::with(8);
+    let appended = foreign.append_with(&json!({}), &none);
+    assert_eq!(log.problem(&kept(&appended)), None, "of another host's log");
+}
+
+#[test]
+fn a_writer_that_died_between_record_and_anchor_leaves_a_valid_log() {
+    let none = Map::new();
+    for records in [0, 3] {
+        let log = Log::with(records);
+        let old = std::fs::read(log.anchor());
+        log.append(&json!({"n": 9}));
+        match old {
+            Ok(bytes) => std::fs::write(log.anchor(), bytes).unwrap(),
+            Err(_) => std::fs::remove_file(log.anchor()).unwrap(),
+        }
+        std::fs::write(log.dir.path().join("anchors/.site-1.json"), "half").unwrap();
+        assert_eq!(log.problem(&none), None);
+        log.append(&json!({"n": 10}));
+        assert_eq!(log.problem(&none), None);
+        assert_eq!(
+            std::fs::read_dir(log.dir.path().join("anchors"))
+                .unwrap()
+                .count(),
+            1
+        );
+    }
+    // Two records more were not written here.
+    let log = Log::with(3);
+    let old = std::fs::read(log.anchor()).unwrap();
+    log.append(&json!({"n": 9}));
+    log.append(&json!({"n": 10}));
+    std::fs::write(log.anchor(), old).unwrap();
+    let more = "2 records at the end were not written by this host";
+    assert_eq!(log.problem(&none).unwrap(), more);
+}
+
+#[test]
+fn a_record_whose_anchor_cannot_be_written_is_taken_back() {
+    let log = Log::with(2);
+    let text = log.text();
+    std::fs::remove_file(log.anchor()).unwrap();
+    std::fs::create_dir(log.anchor()).unwrap();
+    let redactor = Redactor::new(&[]);
+    let appended = log.log.append(&Map::new(), TIME, &redactor, &Map::new());
+    assert!(matches!(appended, Err(AuditError::Io { .. })));
+    assert_eq!(log.text(), text);
 }

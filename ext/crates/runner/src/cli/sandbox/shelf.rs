@@ -53,10 +53,11 @@ pub(super) fn remove(args: &RemoveSnapshotArgs) -> Result<Value, ErrorBody> {
     // Nothing goes without a record of who wanted it; the lock keeps others away meanwhile.
     let failed = |message: String| ErrorBody::new(ErrorCode::AuditFailed, message);
     let root = Dir::open(state.path()).map_err(|e| failed(e.to_string()))?;
-    let entry = AuditLog::open(&root, &site)
+    let appended = AuditLog::open(&root, &site)
         .and_then(|log| {
             let record = record(&removal, &args.place.actor);
-            log.append(&record, &now_rfc3339(), &Redactor::new(&[]))
+            let (now, redactor) = (now_rfc3339(), Redactor::new(&[]));
+            log.append(&record, &now, &redactor, &Map::new())
         })
         .map_err(|e| e.body())?;
     let (id, bytes) = (
@@ -66,7 +67,7 @@ pub(super) fn remove(args: &RemoveSnapshotArgs) -> Result<Value, ErrorBody> {
     removal.finish().map_err(|e| e.body())?;
     Ok(json!({
         "schema": schema_id::SANDBOX_SNAPSHOT_REMOVAL, "success": true,
-        "id": id, "removed": true, "bytes": bytes, "auditSeq": entry.0.get("seq"),
+        "id": id, "removed": true, "bytes": bytes, "auditSeq": appended.entry.0.get("seq"),
     }))
 }
 

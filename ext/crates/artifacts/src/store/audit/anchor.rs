@@ -1,0 +1,247 @@
+//! The signed anchor of an audit log: how long the log is and the hash of its last record.
+//!
+//! A hash chain alone cannot show that its last records were removed. The anchor lies in
+//! `anchors/<site>.json`, apart from the log, and every append answers it for the caller to keep
+//! elsewhere. Invariants: it is replaced under the lock of the log, after the line is on disk, so
+//! after a crash the log may have one record more than the anchor and never less; a problem that
+//! an append finds is carried on in every later anchor.
+
+use super::{AuditError, Tail, io};
+use crate::attestation::{HostKey, KeyError};
+use crate::beneath::{Dir, ReadOutcome, write_all};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use rustix::fs::{self, AtFlags};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use wp_codebox_contracts::{Sha256Hex, SiteId};
+
+const DIRECTORY: &str = "anchors";
+/// Longest file.
+const MAX_ANCHOR: u64 = 16 * 1024;
+
+/// Length and head of the log at one time, signed by the host key.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AuditAnchor {
+    /// Whose log.
+    site: SiteId,
+    /// Records of the log.
+    seq: u64,
+    /// Hash of the last one.
+    head: Sha256Hex,
+    /// What was wrong with the log when an earlier record was appended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+    /// The key that signed it.
+    key_id: Sha256Hex,
+    /// Ed25519, base64.
+    signature: String,
+}
+
+/// Why log and anchor do not fit.
+#[derive(Debug, thiserror::Error)]
+enum Mismatch {
+    #[error("{count} record{} removed from the end", if *.count == 1 { " was" } else { "s were" })]
+    Removed { count: u64 },
+    #[error("record {seq} is not the one that was anchored")]
+    Replaced { seq: u64 },
+    #[error("{count} records at the end were not written by this host")]
+    Unanchored { count: u64 },
+    #[error("the anchor of the log is missing")]
+    Missing,
+    #[error("the anchor of the log is not signed by this host")]
+    Unsigned,
+}
+
+/// What is known of the log: all of it, or its last two records.
+#[derive(Debug)]
+pub(super) struct Extent {
+    /// Records.
+    pub total: u64,
+    /// Hashes by sequence number.
+    pub hashes: BTreeMap<u64, Sha256Hex>,
+}
+
+/// Where the anchor of a site lies.
+#[derive(Debug)]
+pub(super) struct AnchorFile {
+    state: Dir,
+    directory: Dir,
+    site: SiteId,
+}
+
+/// What was found: the file, and what the caller kept from this host.
+#[derive(Debug)]
+pub(super) struct Anchors {
+    key: Option<HostKey>,
+    site: SiteId,
+    /// `None`: there is no file. `Some(None)`: it is no anchor.
+    file: Option<Option<AuditAnchor>>,
+    kept: Option<Option<AuditAnchor>>,
+}
+
+impl AnchorFile {
+    pub(super) fn open(state_dir: &Dir, site: &SiteId) -> Result<Self, Errno> {
+        Ok(Self {
+            state: state_dir.dir(b".")?,
+            directory: state_dir.private_dir(DIRECTORY)?,
+            site: site.clone(),
+        })
+    }
+
+    fn name(&self) -> String {
+        format!("{}.json", self.site)
+    }
+
+    /// The key that signs, made on first use.
+    pub(super) fn key(&self) -> Result<HostKey, AuditError> {
+        Ok(HostKey::load_or_create(&self.state)?)
+    }
+
+    /// Reads the file; `kept` has anchors by key id, and those of other hosts are of other logs.
+    pub(super) fn read(&self, kept: &Map<String, Value>) -> Result<Anchors, AuditError> {
+        let key = match HostKey::load(&self.state) {
+            Ok(key) => Some(key),
+            Err(KeyError::Missing) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let file = match self.directory.read(self.name().as_bytes(), MAX_ANCHOR) {
+            Ok((ReadOutcome::Bytes(bytes), _)) => Some(serde_json::from_slice(&bytes).ok()),
+            Ok((ReadOutcome::TooLarge, _)) | Err(Errno::LOOP | Errno::INVAL) => Some(None),
+            Err(Errno::NOENT) => None,
+            Err(error) => return Err(io("read", error)),
+        };
+        let kept = key
+            .as_ref()
+            .and_then(|key| kept.get(key.public_half().key_id().as_str()))
+            .map(|anchor| serde_json::from_value(anchor.clone()).ok());
+        Ok(Anchors {
+            key,
+            site: self.site.clone(),
+            file,
+            kept,
+        })
+    }
+
+    /// Replaces the file.
+    pub(super) fn write(&self, anchor: &AuditAnchor) -> Result<(), Errno> {
+        let (name, temporary) = (self.name(), format!(".{}", self.name()));
+        // Left by a writer that died; the lock of the log excludes another one.
+        match fs::unlinkat(&self.directory, temporary.as_str(), AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(error) => return Err(error),
+        }
+        let file = self.directory.create(temporary.as_bytes())?;
+        let bytes = serde_json::to_vec(anchor).map_err(|_| Errno::INVAL)?;
+        write_all(&file, &bytes)?;
+        fs::fsync(&file)?;
+        fs::renameat(
+            &self.directory,
+            temporary.as_str(),
+            &self.directory,
+            name.as_str(),
+        )
+    }
+
+    /// Makes the rename durable.
+    pub(super) fn sync(&self) -> Result<(), Errno> {
+        fs::fsync(&self.directory)
+    }
+
+    /// The anchor of a log that ends with `tail`.
+    pub(super) fn sign(&self, key: &HostKey, tail: &Tail, problem: Option<String>) -> AuditAnchor {
+        let mut anchor = AuditAnchor {
+            site: self.site.clone(),
+            seq: tail.seq,
+            head: tail.hash.clone(),
+            problem,
+            key_id: key.public_half().key_id(),
+            signature: String::new(),
+        };
+        anchor.signature = BASE64.encode(key.sign(&anchor.message()));
+        anchor
+    }
+}
+
+impl AuditAnchor {
+    /// What is signed. Only the last part may hold any text, so no two anchors have one message.
+    fn message(&self) -> Vec<u8> {
+        let problem = self.problem.as_deref().unwrap_or_default();
+        format!(
+            "wp-codebox audit anchor v1\n{}\n{}\n{}\n{problem}",
+            self.site, self.seq, self.head
+        )
+        .into_bytes()
+    }
+
+    /// Why it does not fit a log.
+    fn mismatch(&self, log: &Extent) -> Option<Mismatch> {
+        match log.hashes.get(&self.seq) {
+            Some(hash) if *hash != self.head => Some(Mismatch::Replaced { seq: self.seq }),
+            None if self.seq > log.total => Some(Mismatch::Removed {
+                count: self.seq - log.total,
+            }),
+            _ => None,
+        }
+    }
+}
+
+impl Anchors {
+    /// Sequence numbers of which [`Extent::hashes`] must know the hash.
+    pub(super) fn points(&self) -> Vec<u64> {
+        [&self.file, &self.kept]
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|anchor| anchor.seq)
+            .collect()
+    }
+
+    /// Whether there is a file.
+    pub(super) const fn has_file(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// What is wrong with a log, now or when an earlier record was appended.
+    pub(super) fn problem(&self, log: &Extent) -> Option<String> {
+        let file = match &self.file {
+            // The first append may have died between line and anchor.
+            None => (log.total > 1).then(|| Mismatch::Missing.to_string()),
+            Some(found) => self.judge(found.as_ref(), log, |anchor| {
+                let count = log.total.saturating_sub(anchor.seq);
+                (count > 1).then_some(Mismatch::Unanchored { count })
+            }),
+        };
+        file.or_else(|| match &self.kept {
+            None => None,
+            Some(found) => self.judge(found.as_ref(), log, |_| None),
+        })
+    }
+
+    fn judge(
+        &self,
+        found: Option<&AuditAnchor>,
+        log: &Extent,
+        more: impl Fn(&AuditAnchor) -> Option<Mismatch>,
+    ) -> Option<String> {
+        let Some(anchor) = found.filter(|anchor| self.signed(anchor)) else {
+            return Some(Mismatch::Unsigned.to_string());
+        };
+        anchor.problem.clone().or_else(|| {
+            let mismatch = anchor.mismatch(log).or_else(|| more(anchor));
+            mismatch.map(|m| m.to_string())
+        })
+    }
+
+    fn signed(&self, anchor: &AuditAnchor) -> bool {
+        let signature = BASE64.decode(&anchor.signature).unwrap_or_default();
+        anchor.site == self.site
+            && self
+                .key
+                .as_ref()
+                .is_some_and(|key| key.public_half().verifies(&anchor.message(), &signature))
+    }
+}
