@@ -23,10 +23,10 @@ $flags   = str_ends_with( $phase, 'native' ) ? (array) json_decode( (string) get
 $harness = new Harness( $phase, $flags, $argv[2] ?? '' );
 $cases   = [
 	'bare'    => [ 'schemas', 'codes', 'gate', 'units' ],
-	'fake'    => [ 'abilities', 'runs', 'models', 'credentials', 'tools', 'cli-models', 'detached', 'artifacts', 'links', 'applies', 'adapters', 'reviews', 'stages', 'hosts', 'transfers', 'replays', 'audits', 'components', 'rest', 'cli-runs', 'cli-registry', 'cli-artifacts', 'cli-reviews', 'cli-others', 'health', 'facade', 'settings', 'privacy', 'screen', 'faults', 'connectors', 'trusted-callers', 'bridge', 'connector-http' ],
+	'fake'    => [ 'abilities', 'runs', 'models', 'credentials', 'tools', 'cli-models', 'detached', 'artifacts', 'links', 'applies', 'adapters', 'reviews', 'stages', 'hosts', 'transfers', 'replays', 'audits', 'components', 'rest', 'cli-runs', 'cli-registry', 'cli-artifacts', 'cli-reviews', 'cli-others', 'health', 'facade', 'settings', 'privacy', 'screen', 'faults', 'connectors', 'trusted-callers', 'bridge', 'connector-http', 'run-only' ],
 	'network' => [ 'connector-http', 'trusted-callers', 'network', 'screen' ],
 	'network-native' => [ 'connector-http', 'trusted-callers', 'network' ],
-	'native'  => [ 'abilities', 'runs', 'model-runs', 'detached', 'groups', 'artifacts', 'links', 'applies', 'reviews', 'stages', 'hosts', 'transfers', 'replays', 'audits', 'components', 'rest', 'cli-runs', 'cli-registry', 'cli-groups', 'cli-artifacts', 'cli-reviews', 'cli-others', 'health', 'facade', 'settings', 'privacy', 'native', 'connectors', 'trusted-callers', 'bridge', 'connector-http' ],
+	'native'  => [ 'abilities', 'runs', 'model-runs', 'detached', 'groups', 'artifacts', 'links', 'applies', 'reviews', 'stages', 'hosts', 'transfers', 'replays', 'audits', 'components', 'rest', 'cli-runs', 'cli-registry', 'cli-groups', 'cli-artifacts', 'cli-reviews', 'cli-others', 'health', 'facade', 'settings', 'privacy', 'native', 'connectors', 'trusted-callers', 'bridge', 'connector-http', 'run-only' ],
 ];
 foreach ( $cases[ $phase ] as $case ) {
 	( require __DIR__ . '/cases/' . $case . '.php' )( $harness );

@@ -17,6 +17,7 @@ use WPCodebox\Capabilities;
 use WPCodebox\Connector\Scope;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
+use WPCodebox\Host\HiddenPaths;
 use WPCodebox\Services;
 
 defined( 'ABSPATH' ) || exit;
@@ -73,7 +74,7 @@ final class Registrar {
 					'category'            => $definition['category'],
 					'input_schema'        => $this->schemas->get( $definition['input_schema'] ),
 					'output_schema'       => $this->schemas->any( (array) $definition['output_schema'] ),
-					'execute_callback'    => fn( mixed $input = [] ): mixed => $this->execute( $name, $input ),
+					'execute_callback'    => fn( mixed $input = [] ): mixed => $this->shown( $this->execute( $name, $input ) ),
 					'permission_callback' => fn( mixed $input = [] ): bool => $this->permits( $definition, $input ),
 					'meta'                => $definition['meta'],
 				]
@@ -94,6 +95,20 @@ final class Registrar {
 		}
 		$claimed = is_array( $input ) ? $input['authorization'] ?? null : null;
 		return ( $this->services )()->callers->decide( Scope::from( $definition['scope'] ), $claimed )->authorized;
+	}
+
+	/**
+	 * An answer as the current user may see it: directories of this host only to those who review
+	 * or apply.
+	 *
+	 * @param array<string, mixed>|WP_Error $answer As it was made.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	private function shown( array|WP_Error $answer ): array|WP_Error {
+		if ( $this->capabilities->allows( Capabilities::REVIEW, Capabilities::APPLY ) ) {
+			return $answer;
+		}
+		return ( new HiddenPaths( ( $this->services )()->site ) )->hide( $answer );
 	}
 
 	/**

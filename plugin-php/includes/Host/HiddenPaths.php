@@ -1,0 +1,147 @@
+<?php
+/**
+ * Answers without the directories of this host.
+ *
+ * @package WPCodebox
+ */
+
+declare(strict_types=1);
+
+namespace WPCodebox\Host;
+
+use Throwable;
+use WP_Error;
+use WPCodebox\Native\Extension;
+
+defined( 'ABSPATH' ) || exit;
+
+/**
+ * Who may start runs and nothing else needs no directory of this host: each stands as `<state>`,
+ * `<plugins>` and so on. Whatever a run answers goes through here at one place, since errors and
+ * notices of the extension name directories in the middle of a sentence.
+ */
+final class HiddenPaths {
+
+	/** Text of a guest or of the caller, which stays as it is; and lists and objects of such text. */
+	private const TEXTS = [ 'goal', 'task', 'output' ];
+	private const LISTS = [ 'changed_files', 'events', 'response' ];
+
+	/** Directories of the guest: the same one on the host tells nothing, and a changed file must keep its name. */
+	private const GUEST = [ '/wordpress', '/workspace' ];
+
+	/**
+	 * Directories and what stands for them, longest first.
+	 *
+	 * @var array<string, string>
+	 */
+	private readonly array $names;
+
+	/**
+	 * Collects the directories.
+	 *
+	 * @param Site $site This site.
+	 */
+	public function __construct( Site $site ) {
+		$names = [];
+		foreach ( self::roots( $site ) as $name => $paths ) {
+			foreach ( (array) $paths as $path ) {
+				// As it was given, and without links: messages have the one or the other.
+				foreach ( is_string( $path ) ? [ $path, (string) realpath( $path ) ] : [] as $root ) {
+					$root = rtrim( $root, '/' );
+					if ( str_starts_with( $root, '/' ) && ! Site::is_within( $root, self::GUEST ) ) {
+						$names += [ $root => "<$name>" ];
+					}
+				}
+			}
+		}
+		uksort( $names, static fn( string $one, string $other ): int => strlen( $other ) <=> strlen( $one ) );
+		$this->names = $names;
+	}
+
+	/**
+	 * An answer or error of an ability.
+	 *
+	 * @param array<string, mixed>|WP_Error $answer As it was made.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public function hide( array|WP_Error $answer ): array|WP_Error {
+		if ( is_array( $answer ) ) {
+			return $this->values( $answer );
+		}
+		$error = new WP_Error();
+		foreach ( $answer->get_error_codes() as $code ) {
+			foreach ( $answer->get_error_messages( $code ) as $message ) {
+				$error->add( $code, $this->text( (string) $message ) );
+			}
+			foreach ( $answer->get_all_error_data( $code ) as $data ) {
+				$error->add_data( is_array( $data ) ? $this->values( $data ) : $data, $code );
+			}
+		}
+		return $error;
+	}
+
+	/**
+	 * Every text in an array, whatever its depth.
+	 *
+	 * @param array<array-key, mixed> $values Values.
+	 * @return array<array-key, mixed>
+	 */
+	private function values( array $values ): array {
+		foreach ( $values as $name => $value ) {
+			if ( is_array( $value ) && ! in_array( $name, self::LISTS, true ) ) {
+				$values[ $name ] = $this->values( $value );
+			} elseif ( is_string( $value ) && ! in_array( $name, self::TEXTS, true ) ) {
+				$values[ $name ] = $this->text( $value );
+			}
+		}
+		return $values;
+	}
+
+	/**
+	 * One text.
+	 *
+	 * @param string $text Text.
+	 */
+	private function text( string $text ): string {
+		foreach ( $this->names as $root => $name ) {
+			if ( str_contains( $text, $root ) ) {
+				// Only whole names: /srv/site is not in /srv/site2 nor in /mnt/srv/site.
+				$text = (string) preg_replace( '~(?<![\w.-])' . preg_quote( $root, '~' ) . '(?![\w-]|\.\w)~', $name, $text );
+			}
+		}
+		return $text;
+	}
+
+	/**
+	 * Directories and files of this host by the name that stands for them; where two are the same
+	 * one, the first name counts.
+	 *
+	 * @param Site $site This site.
+	 * @return array<string, mixed>
+	 */
+	private static function roots( Site $site ): array {
+		$ini = php_ini_loaded_file();
+		try {
+			$info  = class_exists( Extension::class, false ) ? Extension::info() : [];
+			$known = [] === $info ? [] : $site->known_roots();
+		} catch ( Throwable ) {
+			// Settings that cannot be read are what the answer complains of.
+			$info  = [];
+			$known = [];
+		}
+		return [
+			'state'      => [ $info['state_dir'] ?? null, ini_get( 'wp_codebox.state_dir' ) ],
+			'share'      => [ $info['share_dir'] ?? null, ini_get( 'wp_codebox.share_dir' ) ],
+			'runner'     => [ $info['runner'] ?? null, ini_get( 'wp_codebox.runner' ), $info['runner_socket'] ?? null ],
+			'launcher'   => [ $info['launcher'] ?? null, ini_get( 'wp_codebox.launcher' ), $info['outer_sandbox_program'] ?? null ],
+			'php'        => [ $info['php_binary'] ?? null, ini_get( 'extension_dir' ), PHP_CONFIG_FILE_SCAN_DIR, PHP_CONFIG_FILE_PATH, is_string( $ini ) ? $ini : null ],
+			'agents'     => $info['agents_dir'] ?? null,
+			'plugins'    => [ WP_PLUGIN_DIR, WPMU_PLUGIN_DIR ],
+			'themes'     => get_theme_root(),
+			'content'    => WP_CONTENT_DIR,
+			'site'       => $site->denied(),
+			'wordpress'  => ABSPATH,
+			'mount-root' => $known,
+		];
+	}
+}
