@@ -29,6 +29,7 @@ const OUTER_SANDBOX: &CStr = c"wp_codebox.outer_sandbox";
 const OUTER_SANDBOX_PROGRAM: &CStr = c"wp_codebox.outer_sandbox_program";
 
 const MAX_RUNS: &CStr = c"wp_codebox.max_runs";
+const MAX_GROUPS: &CStr = c"wp_codebox.max_groups";
 const RUNNER_SOCKET: &CStr = c"wp_codebox.runner_socket";
 
 const PROVIDER_KEYS: &CStr = c"wp_codebox.provider_keys";
@@ -36,8 +37,10 @@ const PRIVATE_MODELS: &CStr = c"wp_codebox.private_models";
 
 /// Most runs of a site that a host may allow at once.
 const MOST_RUNS: u32 = 256;
+/// Most groups that a host may allow a user at once.
+const MOST_GROUPS: u32 = 64;
 
-static ENTRIES: IniEntryDefs<17> = IniEntryDefs::new([
+static ENTRIES: IniEntryDefs<18> = IniEntryDefs::new([
     IniEntryDef::new(
         STATE_DIR,
         c"/var/lib/wp-codebox",
@@ -67,6 +70,7 @@ static ENTRIES: IniEntryDefs<17> = IniEntryDefs::new([
     IniEntryDef::new(OUTER_SANDBOX, c"none", IniEntryPermission::System),
     IniEntryDef::new(OUTER_SANDBOX_PROGRAM, c"", IniEntryPermission::System),
     IniEntryDef::new(MAX_RUNS, c"8", IniEntryPermission::System),
+    IniEntryDef::new(MAX_GROUPS, c"2", IniEntryPermission::System),
     IniEntryDef::new(RUNNER_SOCKET, c"", IniEntryPermission::System),
     IniEntryDef::new(PROVIDER_KEYS, c"", IniEntryPermission::System),
     IniEntryDef::new(PRIVATE_MODELS, c"", IniEntryPermission::System),
@@ -94,9 +98,9 @@ pub(crate) enum ConfigError {
         name: String,
         source: InvalidGuestIds,
     },
-    /// It is no number of runs.
-    #[error("{name} must be a whole number from 1 to {MOST_RUNS}; set it in php.ini")]
-    NotACount { name: String },
+    /// It is no number of runs or groups.
+    #[error("{name} must be a whole number from 1 to {most}; set it in php.ini")]
+    NotACount { name: String, most: u32 },
     /// An entry names no host, or no key where it must.
     #[error("{name} must be a list of {form}, separated by spaces or commas; set it in php.ini")]
     NotHosts { name: String, form: &'static str },
@@ -110,7 +114,7 @@ impl From<ConfigError> for ErrorBody {
             | ConfigError::NotAKind { name }
             | ConfigError::NotAnIdentity { name }
             | ConfigError::NotIds { name, .. }
-            | ConfigError::NotACount { name }
+            | ConfigError::NotACount { name, .. }
             | ConfigError::NotHosts { name, .. } => name.clone(),
         };
         ErrorBody::new(ErrorCode::ConfigInvalid, error.to_string()).with("setting", name)
@@ -151,6 +155,8 @@ pub(crate) struct Settings {
     pub(crate) outer_sandbox_program: String,
     /// Runs of a site that may be alive at once, as text.
     pub(crate) max_runs: String,
+    /// Batches and fan-outs that a user may have open at once, as text.
+    pub(crate) max_groups: String,
     /// Socket of a service that starts runners; empty: PHP spawns them.
     pub(crate) runner_socket: String,
     /// `NAME@host[:port]`: keys of this process and where a model provider may get them.
@@ -180,6 +186,7 @@ impl Settings {
             outer_sandbox: read(OUTER_SANDBOX)?,
             outer_sandbox_program: read(OUTER_SANDBOX_PROGRAM)?,
             max_runs: read(MAX_RUNS)?,
+            max_groups: read(MAX_GROUPS)?,
             runner_socket: read(RUNNER_SOCKET)?,
             provider_keys: listed(PROVIDER_KEYS)?,
             private_models: listed(PRIVATE_MODELS)?,
@@ -233,17 +240,18 @@ impl Settings {
         settings.identity()?;
         settings.guest_ids()?;
         settings.max_runs()?;
+        settings.max_groups()?;
         Ok(settings)
     }
 
     /// Runs of a site that may be alive at once.
     pub(crate) fn max_runs(&self) -> Result<u32, ConfigError> {
-        match self.max_runs.trim().parse::<u32>() {
-            Ok(count) if (1..=MOST_RUNS).contains(&count) => Ok(count),
-            Ok(_) | Err(_) => Err(ConfigError::NotACount {
-                name: text(MAX_RUNS),
-            }),
-        }
+        count(MAX_RUNS, &self.max_runs, MOST_RUNS)
+    }
+
+    /// Batches and fan-outs that a user may have open at once.
+    pub(crate) fn max_groups(&self) -> Result<u32, ConfigError> {
+        count(MAX_GROUPS, &self.max_groups, MOST_GROUPS)
     }
 
     /// Whose kernel uid guests get.
@@ -290,6 +298,16 @@ impl Settings {
             program: (!program.is_empty()).then_some(program),
             need: OuterSandboxNeed::Required,
         })
+    }
+}
+
+fn count(name: &CStr, value: &str, most: u32) -> Result<u32, ConfigError> {
+    match value.trim().parse::<u32>() {
+        Ok(count) if (1..=most).contains(&count) => Ok(count),
+        Ok(_) | Err(_) => Err(ConfigError::NotACount {
+            name: text(name),
+            most,
+        }),
     }
 }
 

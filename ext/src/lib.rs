@@ -63,5 +63,6 @@ mod module {
             .class::<api::Sandbox>()
             .class::<api::Batch>()
             .class::<api::Fanout>()
+            .class::<api::GroupSlot>()
     }
 }

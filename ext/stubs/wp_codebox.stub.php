@@ -74,7 +74,7 @@ final class Extension
      * `protocol`, `php_api`, `state_dir`, `share_dir`, `runner`, `launcher`,
      * `php_binary`, `cgroup`, `identity`, `guest_ids` (texts as set), `mount_roots` (list),
      * `outer_sandbox`, `outer_sandbox_program`,
-     * `max_runs` (int; the text of the setting when it is none), `runner_socket`,
+     * `max_runs` and `max_groups` (int; the text of the setting when it is none), `runner_socket`,
      * `provider_keys` and `private_models` (lists of their entries), `agents_dir`,
      * `agents`: the presets of command-line agents [{name, title, about, apis, license,
      * homepage, install, network, installed}].
@@ -568,6 +568,23 @@ final class Batch
      * @return array<string, mixed>
      */
     public function answer(): array {}
+}
+
+/**
+ * The right to have one batch or fan-out open. Each holds the PHP worker that drives it, so a
+ * user may have `wp_codebox.max_groups` of them open in a site, and all users together as many as
+ * runs may be alive. The slot is free again once the object or the process is gone.
+ */
+final class GroupSlot
+{
+    private function __construct() {}
+
+    /**
+     * Takes a slot of a site for a user.
+     *
+     * @throws UnavailableException `wp_codebox_busy` (429, exit 125): none is free.
+     */
+    public static function take(string $site, int $user): GroupSlot {}
 }
 
 /**

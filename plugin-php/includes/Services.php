@@ -144,8 +144,8 @@ final class Services {
 		);
 		$this->runs      = new RunService( $gate, $requests, $envelope, $this->site, $audit, $parent_tools );
 		$inputs          = new TaskInputs( $schemas );
-		$this->batches   = new BatchService( $gate, $this->runs, $inputs );
-		$this->fanouts   = new FanoutService( $gate, $this->runs, $inputs );
+		$this->batches   = new BatchService( $gate, $this->runs, $inputs, $this->site );
+		$this->fanouts   = new FanoutService( $gate, $this->runs, $inputs, $this->site );
 		$payloads        = new ApplyPayload( $this->artifacts, $targets, $trust, $audit, $this->site );
 		$capabilities    = new Capabilities();
 		$access          = new RunAccess( $capabilities );

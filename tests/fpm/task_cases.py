@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import threading
 import time
 
@@ -85,6 +86,42 @@ def four_requests_run_at_once_and_a_fifth_waits_for_a_worker(world):
     world.gone()
 
 
+def open_batches_of_one_user_leave_workers_for_others(world):
+    """A batch holds its worker for as long as its tasks take; with four of one user the site would answer nobody."""
+    def batch(script, user="admin", headers=None):
+        return world.ability("run-agent-task-batch", {"tasks": [world.task(script)]}, user, headers=headers)
+
+    def fanout(script):
+        return world.ability("run-agent-task-fanout", {"workers": [{"id": "one", **world.task(script)}]})
+
+    answers = []
+    asking = [threading.Thread(target=lambda: answers.append(batch(SLEEP))),
+              threading.Thread(target=lambda: batch(SLEEP, headers={"X-Test-Tag": "slot"}))]
+    for thread in asking:
+        thread.start()
+    try:
+        world.guest_is_up(count=2)
+        for refused in (batch("true"), fanout("true")):
+            refused.expect(429, "wp_codebox_busy")
+            must("wp_codebox.max_groups" in refused.json["message"], refused)
+        # What is open of one user takes nothing from another one, from single runs and from visitors.
+        batch("true", "second").expect(200)
+        world.run("true").expect(200)
+        world.request("GET", "/", None).expect(200)
+        # A worker that dies frees its slot.
+        os.kill(world.tagged("slot"), signal.SIGKILL)
+        asking[1].join()
+        fanout("true").expect(200)
+        world.wake()
+    finally:
+        for thread in asking:
+            thread.join()
+    answers[0].expect(200)
+    for _ in range(3):
+        batch("true").expect(200)
+    world.gone()
+
+
 def large_input_and_output_pass(world):
     context = {"notes": ["x" * 1024] * 512, "text": "ä\u2028\U0001f642\"\\\n" * 64}
     script = "head -c 1048576 /dev/zero | tr '\\0' 'o'; echo; wc -c </run/codebox/task.json"
@@ -147,5 +184,5 @@ def sockets(pid):
 
 
 CASES = [what_is_looked_for_afterwards_is_seen_while_a_run_lives, an_administrator_gets_the_change, a_failed_run_is_an_answer,
-         four_requests_run_at_once_and_a_fifth_waits_for_a_worker,
+         four_requests_run_at_once_and_a_fifth_waits_for_a_worker, open_batches_of_one_user_leave_workers_for_others,
          large_input_and_output_pass, no_process_of_a_run_has_a_socket_of_the_web_server]

@@ -39,9 +39,12 @@ wp_codebox.agents_dir => /opt/wp-codebox/agents => /opt/wp-codebox/agents
 wp_codebox.outer_sandbox => none => none
 wp_codebox.outer_sandbox_program => no value => no value
 wp_codebox.max_runs => 8 => 8
+wp_codebox.max_groups => 2 => 2
 wp_codebox.runner_socket => no value => no value
 wp_codebox.provider_keys => no value => no value
 wp_codebox.private_models => no value => no value
+bool(false)
+bool(true)
 bool(false)
 bool(true)
 bool(false)

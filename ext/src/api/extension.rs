@@ -55,6 +55,7 @@ impl Extension {
                 "outer_sandbox": settings.outer_sandbox,
                 "outer_sandbox_program": settings.outer_sandbox_program,
                 "max_runs": settings.max_runs().map_or_else(|_| json!(settings.max_runs), Value::from),
+                "max_groups": settings.max_groups().map_or_else(|_| json!(settings.max_groups), Value::from),
                 "runner_socket": settings.runner_socket,
                 "provider_keys": settings.provider_keys,
                 "private_models": settings.private_models,

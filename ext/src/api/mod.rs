@@ -3,6 +3,7 @@
 
 mod artifacts;
 mod extension;
+mod group_slot;
 mod groups;
 mod policy;
 mod redactor;
@@ -12,6 +13,7 @@ mod sandbox;
 
 pub(crate) use artifacts::Artifacts;
 pub(crate) use extension::Extension;
+pub(crate) use group_slot::GroupSlot;
 pub(crate) use groups::{Batch, Fanout};
 pub(crate) use policy::Policy;
 pub(crate) use redactor::Redactor;

@@ -14,8 +14,10 @@ use WPCodebox\Authority;
 use WPCodebox\ErrorCode;
 use WPCodebox\ExtensionGate;
 use WPCodebox\Failure;
+use WPCodebox\Host\Site;
 use WPCodebox\Native\Batch;
 use WPCodebox\Native\Exception;
+use WPCodebox\Native\GroupSlot;
 use WPCodebox\Native\Run;
 
 defined( 'ABSPATH' ) || exit;
@@ -40,11 +42,13 @@ final class BatchService {
 	 * @param ExtensionGate $gate   Extension check.
 	 * @param RunService    $runs   Runs one task.
 	 * @param TaskInputs    $inputs Input of one task.
+	 * @param Site          $site   This site.
 	 */
 	public function __construct(
 		private readonly ExtensionGate $gate,
 		private readonly RunService $runs,
-		private readonly TaskInputs $inputs
+		private readonly TaskInputs $inputs,
+		private readonly Site $site
 	) {}
 
 	/**
@@ -54,12 +58,14 @@ final class BatchService {
 	 * @param Authority            $authority In whose name.
 	 * @param GroupHooks           $hooks     What the caller wants to know.
 	 * @return array<string, mixed> `wp-codebox/agent-task-batch/v1`.
-	 * @throws Failure `wp_codebox_tasks_missing`.
+	 * @throws Failure `wp_codebox_tasks_missing`, `wp_codebox_busy`.
 	 */
 	public function run( array $input, Authority $authority, GroupHooks $hooks = new GroupHooks() ): array {
 		$this->gate->check();
 		try {
 			$batch = Batch::read( $input, 'batch-' . bin2hex( random_bytes( 8 ) ) );
+			// Freed when this method ends: until then the group holds a PHP worker.
+			$slot = Authority::User === $authority ? GroupSlot::take( $this->site->id(), get_current_user_id() ) : null;
 		} catch ( Exception $refused ) {
 			throw Failure::from( $refused );
 		}

@@ -13,8 +13,10 @@ use WPCodebox\Authority;
 use WPCodebox\ErrorCode;
 use WPCodebox\ExtensionGate;
 use WPCodebox\Failure;
+use WPCodebox\Host\Site;
 use WPCodebox\Native\Exception;
 use WPCodebox\Native\Fanout;
+use WPCodebox\Native\GroupSlot;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -33,11 +35,13 @@ final class FanoutService {
 	 * @param ExtensionGate $gate   Extension check.
 	 * @param RunService    $runs   Runs one task.
 	 * @param TaskInputs    $inputs Input of one task.
+	 * @param Site          $site   This site.
 	 */
 	public function __construct(
 		private readonly ExtensionGate $gate,
 		private readonly RunService $runs,
-		private readonly TaskInputs $inputs
+		private readonly TaskInputs $inputs,
+		private readonly Site $site
 	) {}
 
 	/**
@@ -47,12 +51,14 @@ final class FanoutService {
 	 * @param Authority            $authority In whose name.
 	 * @param GroupHooks           $hooks     What the caller wants to know.
 	 * @return array<string, mixed> `wp-codebox/agent-fanout-result/v1`.
-	 * @throws Failure When the plan is wrong; then nothing has started.
+	 * @throws Failure When the plan is wrong or the user has too many groups open; then nothing has started.
 	 */
 	public function run( array $input, Authority $authority, GroupHooks $hooks = new GroupHooks() ): array {
 		$this->gate->check();
 		try {
 			$plan = Fanout::read( $input, $this->most(), 'fanout-' . bin2hex( random_bytes( 8 ) ) );
+			// Freed when this method ends: until then the group holds a PHP worker.
+			$slot = Authority::User === $authority ? GroupSlot::take( $this->site->id(), get_current_user_id() ) : null;
 		} catch ( Exception $refused ) {
 			throw Failure::from( $refused );
 		}

@@ -24,6 +24,7 @@ final class Extension {
 			'version'     => self::version(),
 			'state_dir'   => Bundles::root(),
 			'max_runs'    => 8,
+			'max_groups'  => 2,
 			'agents'      => [ [ 'name' => 'codex', 'title' => 'Codex', 'apis' => [ 'openai-chat' ] ] ],
 			'provider_keys' => array_values( array_filter( explode( ' ', (string) getenv( 'WP_CODEBOX_FAKE_PROVIDER_KEYS' ) ) ) ),
 			'mount_roots' => array_values( array_filter( explode( ':', (string) getenv( 'WP_CODEBOX_FAKE_MOUNT_ROOTS' ) ) ) ),

@@ -16,6 +16,13 @@ final class Batch {
 	}
 }
 
+final class GroupSlot {
+
+	public static function take( string $site, int $user ): self {
+		return new self();
+	}
+}
+
 final class Fanout {
 
 	public static function read( array $input, int $most, string $session ): self {

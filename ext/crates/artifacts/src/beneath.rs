@@ -252,7 +252,7 @@ impl Dir {
     }
 
     /// Makes a directory (0700) unless it is there, and opens it.
-    pub(crate) fn private_dir(&self, name: &str) -> Result<Self, Errno> {
+    pub fn private_dir(&self, name: &str) -> Result<Self, Errno> {
         match fs::mkdirat(&self.fd, name, Mode::from_raw_mode(0o700)) {
             Ok(()) | Err(Errno::EXIST) => self.dir(name.as_bytes()),
             Err(error) => Err(error),

@@ -1,0 +1,95 @@
+//! `WPCodebox\Native\GroupSlot`: how many groups of tasks may be open at once.
+//!
+//! A batch or a fan-out holds the PHP worker that drives it. A slot is a lock on a file of
+//! `sites/<site>/slots`, so the kernel frees it with the object, the request or the process,
+//! whatever ends it. The files are empty and stay: removing one would race with its next holder.
+
+use crate::arguments::Text;
+use crate::guard::{Failure, guard};
+use crate::ini::Settings;
+use crate::state::State;
+use ext_php_rs::exception::PhpResult;
+use ext_php_rs::flags::ClassFlags;
+use ext_php_rs::{php_class, php_impl};
+use rustix::fd::OwnedFd;
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, openat};
+use rustix::io::Errno;
+use wp_codebox_artifacts::Dir;
+use wp_codebox_contracts::{ErrorBody, ErrorCode, SiteId};
+
+const DIRECTORY: &str = "slots";
+
+/// The right to have one group open.
+#[php_class]
+#[php(name = "WPCodebox\\Native\\GroupSlot", flags = ClassFlags::Final)]
+#[derive(Debug)]
+pub(crate) struct GroupSlot {
+    /// Locks: one of the user's, one of the site's.
+    #[expect(dead_code, reason = "held for its locks")]
+    held: Option<[OwnedFd; 2]>,
+}
+
+#[php_impl]
+impl GroupSlot {
+    #[php(vis = "private")]
+    fn __construct() -> Self {
+        Self { held: None }
+    }
+
+    /// Takes a slot.
+    pub(crate) fn take(site: Text<'_>, user: i64) -> PhpResult<Self> {
+        guard(|| {
+            let site = SiteId::new(site.utf8("site")?)
+                .map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, e.to_string()))?;
+            let settings = Settings::checked()?;
+            let (own, all) = (settings.max_groups()?, settings.max_runs()?);
+            let state = State::open(&settings)?;
+            let _owner = state.as_owner();
+            let slots = state
+                .directory
+                .private_dir("sites")
+                .and_then(|sites| sites.private_dir(site.as_str()))
+                .and_then(|site| site.private_dir(DIRECTORY))
+                .map_err(unusable)?;
+            let Some(own_lock) = first_free(&slots, &format!("user-{user}"), own)? else {
+                return Err(busy(format!(
+                    "this user has {own} batches or fan-outs open, as many as this host allows (wp_codebox.max_groups); wait for one to end"
+                )));
+            };
+            let Some(site_lock) = first_free(&slots, "all", all)? else {
+                return Err(busy(format!(
+                    "{all} batches or fan-outs are open, as many as runs may be alive (wp_codebox.max_runs); wait for one to end"
+                )));
+            };
+            Ok(Self {
+                held: Some([own_lock, site_lock]),
+            })
+        })
+    }
+}
+
+/// Locks the first file of a kind that no other process holds.
+fn first_free(slots: &Dir, kind: &str, count: u32) -> Result<Option<OwnedFd>, Failure> {
+    for number in 0..count {
+        let flags = OFlags::RDONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(0o600);
+        let file = openat(slots, format!("{kind}-{number}"), flags, mode).map_err(unusable)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(Some(file)),
+            Err(Errno::WOULDBLOCK) => {}
+            Err(error) => return Err(unusable(error)),
+        }
+    }
+    Ok(None)
+}
+
+fn busy(message: String) -> Failure {
+    ErrorBody::new(ErrorCode::Busy, message).into()
+}
+
+fn unusable(error: Errno) -> Failure {
+    let message = format!(
+        "the directory slots of the site cannot be used ({error}); check owner and free space of the state directory"
+    );
+    ErrorBody::new(ErrorCode::StateDirInvalid, message).into()
+}
