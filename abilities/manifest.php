@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '4deb8f23fe763e99d8c18ac0bce8cefb7f4748451858070f2dc04cbe0b16b197',
+	'contract_digest' => 'b8b5d39ec612c5125b0ef36ed1e13295450d14fa4e40d07eff26b87867cd0b04',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',

@@ -260,7 +260,7 @@ final class TaskFlags {
 	 * @return array<string, mixed>
 	 */
 	private function checked( array $input, string $schema ): array {
-		$valid = rest_validate_value_from_schema( $input, $this->schemas->get( $schema ), 'input' );
+		$valid = $this->schemas->check( $schema, $input );
 		if ( is_wp_error( $valid ) ) {
 			throw Failure::because( ErrorCode::InputInvalid, $valid->get_error_message() );
 		}

@@ -48,6 +48,8 @@ final class Registrar {
 	public function register(): void {
 		add_action( 'wp_abilities_api_categories_init', [ $this, 'register_categories' ] );
 		add_action( 'wp_abilities_api_init', [ $this, 'register_abilities' ] );
+		// First of all, so that an answer of another plugin's check is never replaced. WordPress 7.1 and later.
+		add_filter( 'wp_ability_validate_input', [ $this, 'allow_missing_fields' ], PHP_INT_MIN, 3 );
 	}
 
 	/** Registers the category; the hook may fire twice on multisite. */
@@ -83,11 +85,26 @@ final class Registrar {
 	}
 
 	/**
+	 * Lets input through that only lacks required fields: after the permission check the service
+	 * refuses it, with the code of what is missing.
+	 *
+	 * @param mixed $valid True, or core's refusal.
+	 * @param mixed $input Input.
+	 * @param mixed $name  Ability, of any plugin.
+	 */
+	public function allow_missing_fields( mixed $valid, mixed $input, mixed $name ): mixed {
+		if ( ! is_wp_error( $valid ) || ! isset( self::definitions( $this->directory )[ $name ] ) ) {
+			return $valid;
+		}
+		return true === $this->schemas->check( $this->definition( $name )['input_schema'], $input ) ? true : $valid;
+	}
+
+	/**
 	 * Whether the current user may use an ability. One with a scope is open to callers that are
 	 * trusted with that scope, too.
 	 *
 	 * @param array<string, mixed> $definition Definition.
-	 * @param mixed                $input      Input, valid by the schema.
+	 * @param mixed                $input      Input, valid by the schema but for missing fields.
 	 */
 	private function permits( array $definition, mixed $input ): bool {
 		if ( ! isset( $definition['scope'] ) ) {
@@ -147,8 +164,7 @@ final class Registrar {
 			)->to_wp_error();
 		}
 		try {
-			$schema = $this->schemas->get( $this->definition( $name )['input_schema'] );
-			$valid  = rest_validate_value_from_schema( $input, $schema, 'input' );
+			$valid = $this->schemas->check( $this->definition( $name )['input_schema'], $input );
 		} catch ( Throwable $thrown ) {
 			return Failure::from( $thrown )->to_wp_error();
 		}
@@ -186,7 +202,7 @@ final class Registrar {
 	 * put the text of an exception into the answer.
 	 *
 	 * @param string $name  Ability.
-	 * @param mixed  $input Input, valid by the schema.
+	 * @param mixed  $input Input, valid by the schema but for missing fields.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	private function execute( string $name, mixed $input ): array|WP_Error {

@@ -10,6 +10,7 @@ declare(strict_types=1);
 namespace WPCodebox\Abilities;
 
 use RuntimeException;
+use WP_Error;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -73,6 +74,18 @@ final class SchemaStore {
 			$this->read[ $name ] = $schema;
 		}
 		return $this->read[ $name ];
+	}
+
+	/**
+	 * Checks the fields that a value has. Required fields that it lacks are not judged: the service
+	 * refuses those, with the code of what is missing, and WordPress has one code for all of them.
+	 *
+	 * @param string $name  Name of the schema.
+	 * @param mixed  $value Value.
+	 * @param string $what  What the sentence of an error calls it.
+	 */
+	public function check( string $name, mixed $value, string $what = 'input' ): bool|WP_Error {
+		return rest_validate_value_from_schema( $value, array_diff_key( $this->get( $name ), [ 'required' => 1 ] ), $what );
 	}
 
 	/**

@@ -33,11 +33,10 @@ final class TaskInputs {
 	 * @throws Failure `wp_codebox_input_invalid`.
 	 */
 	public function valid( array $input ): array {
-		$schema = $this->schemas->get( 'run-agent-task-input' );
-		$valid  = rest_validate_value_from_schema( $input, $schema, 'task' );
+		$valid = $this->schemas->check( 'run-agent-task-input', $input, 'task' );
 		if ( is_wp_error( $valid ) ) {
 			throw Failure::because( ErrorCode::InputInvalid, $valid->get_error_message() );
 		}
-		return (array) rest_sanitize_value_from_schema( $input, $schema, 'task' );
+		return (array) rest_sanitize_value_from_schema( $input, $this->schemas->get( 'run-agent-task-input' ), 'task' );
 	}
 }

@@ -63,6 +63,76 @@ return static function ( Harness $t ): void {
 			}
 		);
 	}
+	$required = [
+		'run-agent-task'           => [ 'goal' => 'wp_codebox_task_missing' ],
+		'run-agent-task-batch'     => [ 'tasks' => 'wp_codebox_tasks_missing' ],
+		'run-agent-task-fanout'    => [ 'workers' => 'wp_codebox_fanout_workers_missing' ],
+		'get-run'                  => [ 'run_id' => 'wp_codebox_input_invalid' ],
+		'list-run-events'          => [ 'run_id' => 'wp_codebox_input_invalid' ],
+		'cancel-run'               => [ 'run_id' => 'wp_codebox_input_invalid' ],
+		'get-artifact'             => [ 'artifact_id' => 'wp_codebox_artifact_id_missing' ],
+		'inspect-artifact'         => [ 'artifact_id' => 'wp_codebox_artifact_id_missing' ],
+		'apply-artifact-preflight' => [ 'artifact_id' => 'wp_codebox_artifact_id_missing', 'approved_files' => 'wp_codebox_approved_files_missing' ],
+		'apply-approved-artifact'  => [ 'artifact_id' => 'wp_codebox_artifact_id_missing', 'approved_files' => 'wp_codebox_approved_files_missing' ],
+		'discard-artifact'         => [ 'artifact_id' => 'wp_codebox_artifact_id_missing' ],
+		'stage-artifact-apply'     => [ 'artifact_id' => 'wp_codebox_artifact_id_missing', 'approved_files' => 'wp_codebox_approved_files_missing' ],
+		'review-artifact'          => [ 'artifact_id' => 'wp_codebox_artifact_id_missing', 'action' => 'wp_codebox_review_action_missing' ],
+		'export-artifact-bundle'   => [ 'artifact_id' => 'wp_codebox_artifact_id_missing' ],
+		'get-artifact-diff'        => [ 'artifact_id' => 'wp_codebox_artifact_id_missing' ],
+		'replay-artifact'          => [ 'artifact_id' => 'wp_codebox_artifact_id_missing' ],
+		'browser-connector-request' => [ 'connector' => 'wp_codebox_browser_connector_request_invalid', 'operation' => 'wp_codebox_browser_connector_request_invalid' ],
+		'execute-browser-provider-request' => [ 'operation' => 'wp_codebox_browser_provider_operation_required', 'request' => 'wp_codebox_browser_provider_request_required', 'inherit' => 'wp_codebox_browser_provider_connector_required' ],
+	];
+	$t->test(
+		'schemas name the fields an ability needs, and one that is missing has its own code',
+		static function () use ( $t, $annotations, $required ): void {
+			$made   = $t->made();
+			$values = [
+				'goal'           => 'x',
+				'tasks'          => [ 'x' ],
+				'workers'        => [ [ 'id' => 'a', 'goal' => 'x' ] ],
+				'run_id'         => $made['run']['run_id'],
+				'artifact_id'    => $made['artifact_id'],
+				'approved_files' => array_column( $made['changed_files'], 'path' ),
+				'action'         => 'reject',
+				'connector'      => 'none',
+				'operation'      => 'chat.completions',
+				'request'        => [ 'x' => 1 ],
+				'inherit'        => [ 'connectors' => [ 'none' ] ],
+			];
+			foreach ( array_keys( $annotations ) as $name ) {
+				$short  = substr( $name, strlen( 'wp-codebox/' ) );
+				$schema = wp_get_ability( $name )->get_input_schema();
+				$fields = $required[ $short ] ?? [];
+				$t->same( array_keys( $fields ), $schema['required'] ?? [], $name );
+				$whole = array_intersect_key( $values, $fields );
+				$t->same( true, rest_validate_value_from_schema( $whole, $schema, 'input' ), $name );
+				foreach ( $fields as $field => $code ) {
+					$input = array_diff_key( $whole, [ $field => 1 ] );
+					$t->true( is_wp_error( rest_validate_value_from_schema( $input, $schema, 'input' ) ), "$name takes input without $field" );
+					$t->as( 'administrator' );
+					foreach ( [ $t->ability( $short, $input ), WP_Codebox_API::execute_ability( $name, $input ) ] as $answer ) {
+						$t->error( $code, 400, $answer );
+					}
+					$t->as( 'editor' );
+					$t->same( 'ability_invalid_permissions', $t->ability( $short, $input )->get_error_code(), $name );
+				}
+			}
+		}
+	);
+	$t->test(
+		'what is wrong besides a missing field, or is another plugin\'s refusal, stays core\'s error',
+		static function () use ( $t ): void {
+			$t->as( 'administrator' );
+			$t->same( 'ability_invalid_input', $t->ability( 'get-artifact', [ 'no_such_field' => 1 ] )->get_error_code() );
+			$t->same( 'ability_invalid_input', $t->ability( 'run-agent-task', [ 'mounts' => [ [ 'source' => '/x' ] ] ] )->get_error_code() );
+			$other = static fn(): WP_Error => new WP_Error( 'other_plugin', 'no' );
+			add_filter( 'wp_ability_validate_input', $other, 1 );
+			$refused = $t->ability( 'get-artifact' );
+			remove_filter( 'wp_ability_validate_input', $other, 1 );
+			$t->same( 'other_plugin', $refused->get_error_code() );
+		}
+	);
 	$t->test(
 		'the filter can narrow and cannot widen',
 		static function () use ( $t ): void {

@@ -26,6 +26,6 @@ final class GroupSlot {
 final class Fanout {
 
 	public static function read( array $input, int $most, string $session ): self {
-		throw Exception::make( 'wp_codebox_tasks_missing', 'The stand-in knows no workers.' );
+		throw Exception::make( 'wp_codebox_fanout_workers_missing', 'The stand-in knows no workers.' );
 	}
 }

@@ -14,6 +14,7 @@ class Exception extends \RuntimeException {
 	private const TABLE = [
 		'wp_codebox_task_missing'                 => [ InvalidInputException::class, 400, 1 ],
 		'wp_codebox_tasks_missing'                => [ InvalidInputException::class, 400, 1 ],
+		'wp_codebox_fanout_workers_missing'       => [ InvalidInputException::class, 400, 1 ],
 		'wp_codebox_raw_code_forbidden'           => [ InvalidInputException::class, 400, 1 ],
 		'wp_codebox_input_invalid'                => [ InvalidInputException::class, 400, 1 ],
 		'wp_codebox_secret_invalid'               => [ InvalidInputException::class, 400, 1 ],
