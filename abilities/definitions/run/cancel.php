@@ -24,8 +24,9 @@ return [
 	'meta'          => [
 		'annotations'  => [
 			'readonly'    => false,
-			'destructive' => false,
-			'idempotent'  => true,
+			'destructive' => true,
+			// With both true core asks for DELETE and takes the input from the query string.
+			'idempotent'  => false,
 		],
 		'show_in_rest' => true,
 		'mcp'          => [
