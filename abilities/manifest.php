@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => 'b8b5d39ec612c5125b0ef36ed1e13295450d14fa4e40d07eff26b87867cd0b04',
+	'contract_digest' => '330622f84793b4110284b0a6cc4bc350d0ebce955a2802ad77c083ff364e4549',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',

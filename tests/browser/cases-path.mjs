@@ -52,6 +52,19 @@ export default async function ( browser, admin ) {
 		page.off( 'request', count );
 	} );
 
+	await test( 'path: the summary of a run is said in the language of the screen', async () => {
+		const said = () => page.evaluate( async ( id ) => {
+			const { run: row } = await window.wpCodebox.api.call( 'get-run', { run_id: id } );
+			return [ row.summary, window.wpCodebox.text.summary( row ) ];
+		}, run );
+		const [ runner, screen ] = await said();
+		holds( `the runner says it: ${ runner }`, runner.startsWith( 'The agent succeeded (' ) );
+		same( runner, screen, 'without a translation' );
+		await page.evaluate( () => window.wp.i18n.setLocaleData( { 'The agent succeeded': [ 'Es ging gut' ] }, 'wp-codebox' ) );
+		same( runner.replace( 'The agent succeeded', 'Es ging gut' ), ( await said() )[ 1 ], 'with one' );
+		await page.evaluate( () => window.wp.i18n.setLocaleData( { 'The agent succeeded': [ 'The agent succeeded' ] }, 'wp-codebox' ) );
+	} );
+
 	await test( 'path: open the bundle, read the difference', async () => {
 		await page.getByRole( 'link', { name: 'Review the change' } ).click();
 		await page.getByRole( 'heading', { name: '3 changed files' } ).waitFor();

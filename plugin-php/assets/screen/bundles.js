@@ -15,7 +15,7 @@
 		return [
 			el( 'a', { href: '#/bundles/' + encodeURIComponent( reference ), class: 'row-title' }, code( text.short( row.artifact_id || row.run_id ) ) ),
 			row.outcome ? state( row.outcome ) : badge( 'bad', __( 'unreadable', 'wp-codebox' ) ),
-			row.summary ? data( row.summary ) : '—',
+			data( text.summary( row ) || '—' ),
 			row.created_at ? time( row.created_at ) : '—',
 		];
 	}
@@ -273,7 +273,7 @@
 				el( 'p', {}, __( 'The run changed nothing on this site. Its change is in this bundle until files of it are applied.', 'wp-codebox' ) ),
 				facts( [
 					[ __( 'Outcome', 'wp-codebox' ), artifact.outcome || metadata.outcome ? state( artifact.outcome || metadata.outcome ) : null ],
-					[ __( 'Summary', 'wp-codebox' ), data( artifact.summary || metadata.summary || review.summary || '' ) ],
+					[ __( 'Summary', 'wp-codebox' ), data( text.summary( artifact ) || text.summary( metadata ) || text.summary( review ) ) ],
 					[ __( 'Verification', 'wp-codebox' ), verified( verification ) ],
 					[ __( 'Signature', 'wp-codebox' ), signature( verification ) ],
 					[ __( 'Isolation', 'wp-codebox' ), isolation( metadata.isolation ) ],

@@ -115,7 +115,7 @@
 	function summary( run, by ) {
 		return facts( [
 			[ __( 'State', 'wp-codebox' ), el( 'span', {}, state( run.status ), ' ', run.outcome ? state( run.outcome ) : null ) ],
-			[ __( 'Result', 'wp-codebox' ), run.summary ? data( run.summary ) : null ],
+			[ __( 'Result', 'wp-codebox' ), run.summary ? data( text.summary( run ) ) : null ],
 			[ __( 'Started', 'wp-codebox' ), time( run.created_at ) ],
 			[ __( 'By', 'wp-codebox' ), by ],
 			[ __( 'Model', 'wp-codebox' ), model( run ) ],
@@ -217,7 +217,7 @@
 				if ( 'running' === run.status ) {
 					ended( final );
 					/* translators: %s: outcome. */
-					announce( sprintf( __( 'The run ended: %s', 'wp-codebox' ), final.summary || final.outcome || '' ) );
+					announce( sprintf( __( 'The run ended: %s', 'wp-codebox' ), text.summary( final ) || final.outcome || '' ) );
 				}
 			} catch ( thrown ) {
 				if ( ! left( thrown ) ) {

@@ -113,5 +113,85 @@
 		return sprintf( _n( '%s file', '%s files', count, 'wp-codebox' ), number( count ) );
 	}
 
-	codebox.text = { plain, flat, node, decoded, short, ago, duration, number, files };
+	/** The sentence of a code of `summary_detail`, without its arguments. */
+	function sentence( code ) {
+		switch ( code ) {
+			case 'agent_succeeded':
+				return __( 'The agent succeeded', 'wp-codebox' );
+			case 'recipe_succeeded':
+				return __( 'The recipe succeeded', 'wp-codebox' );
+			case 'sandbox_ended':
+				return __( 'The sandbox ended well', 'wp-codebox' );
+			case 'command_succeeded':
+				return __( 'The command succeeded', 'wp-codebox' );
+			case 'no_change':
+				return __( 'The agent succeeded and changed nothing', 'wp-codebox' );
+			case 'partial':
+				return __( 'The work is partial', 'wp-codebox' );
+			case 'blocked':
+				return __( 'The run is blocked', 'wp-codebox' );
+			case 'denied':
+				return __( 'The policy refused the run', 'wp-codebox' );
+			case 'failed':
+				return __( 'The run failed', 'wp-codebox' );
+			case 'timed_out':
+				return __( 'The run timed out', 'wp-codebox' );
+			case 'cancelled':
+				return __( 'The run was cancelled', 'wp-codebox' );
+			case 'interrupted_held':
+				return __( 'the supervisor of this run died while its sandbox was held: what was done in it is in the bundle, what it changed is lost but for its snapshots', 'wp-codebox' );
+			case 'interrupted_secret':
+				return __( 'the supervisor of this run died after its guest had ended; what that changed holds a secret and is not in the bundle, run again', 'wp-codebox' );
+			case 'interrupted_change':
+				return __( 'the supervisor of this run died after its guest had ended; the captured change is in a bundle without checks, which cannot be approved', 'wp-codebox' );
+			case 'interrupted_journal':
+				return __( 'the supervisor of this run died before what its guest changed was saved; only its journal is left, run again', 'wp-codebox' );
+			case 'interrupted_empty':
+				return __( 'the supervisor of this run died before anything ran in its sandbox; run again', 'wp-codebox' );
+		}
+		return '';
+	}
+
+	/**
+	 * What a run came to, in the reader's language. The English sentence of the runner stands in
+	 * for a code that is not known here; the reason is the message of an error, in English too.
+	 *
+	 * @param {Object} row A run, a bundle, or a document of one.
+	 */
+	function summary( row ) {
+		const detail = row.summary_detail || row.summaryDetail || {};
+		let said = sentence( detail.code );
+		if ( ! said ) {
+			return row.summary || '';
+		}
+		const { added, modified, deleted, checks_total: checks, checks_passed: passed, reason, supervisor_died: died } = detail.args || {};
+		if ( reason ) {
+			/* translators: 1: what a run came to, 2: why. */
+			said = sprintf( __( '%1$s: %2$s', 'wp-codebox' ), said, reason );
+		}
+		if ( undefined !== added ) {
+			const total = added + modified + deleted;
+			let changed = __( 'no file changed', 'wp-codebox' );
+			if ( total ) {
+				/* translators: 1: number of files, 2: of them new, 3: changed, 4: removed. */
+				changed = sprintf( _n( '%1$s file changed: %2$s added, %3$s modified, %4$s deleted', '%1$s files changed: %2$s added, %3$s modified, %4$s deleted', total, 'wp-codebox' ), number( total ), number( added ), number( modified ), number( deleted ) );
+			}
+			if ( checks ) {
+				/* translators: 1: number of checks that passed, 2: number of checks. */
+				const tested = sprintf( _n( '%1$s of %2$s check passed', '%1$s of %2$s checks passed', checks, 'wp-codebox' ), number( passed ), number( checks ) );
+				/* translators: 1: what a run came to, 2: how many files changed, 3: how many checks passed. */
+				said = sprintf( __( '%1$s (%2$s; %3$s).', 'wp-codebox' ), said, changed, tested );
+			} else if ( 'no_change' === detail.code ) {
+				/* translators: %s: what a run came to. */
+				said = sprintf( __( '%s.', 'wp-codebox' ), said );
+			} else {
+				/* translators: 1: what a run came to, 2: how many files changed. */
+				said = sprintf( __( '%1$s (%2$s).', 'wp-codebox' ), said, changed );
+			}
+		}
+		/* translators: %s: what a run came to. */
+		return died ? sprintf( __( '%s (the supervisor died after it had written the bundle)', 'wp-codebox' ), said ) : said;
+	}
+
+	codebox.text = { plain, flat, node, decoded, short, ago, duration, number, files, summary };
 } )( ( window.wpCodebox = window.wpCodebox || {} ), window.wp );

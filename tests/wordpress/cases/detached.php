@@ -153,6 +153,10 @@ return static function ( Harness $t ): void {
 			$list  = $t->ok( $t->ability( 'list-runs' ) );
 			$fits( $list, 'run-list' );
 			$t->same( [ $alive, $first ], array_slice( array_column( $list['runs'], 'run_id' ), 0, 2 ) );
+			$bundles = array_column( $t->ok( $t->ability( 'list-artifacts', [ 'per_page' => 100 ] ) )['artifacts'], null, 'run_id' );
+			foreach ( [ $list['runs'][1], $t->ok( $t->ability( 'get-run', [ 'run_id' => $first ] ) )['run'], $bundles[ $first ] ] as $row ) {
+				$t->same( 'no_change', $row['summary_detail']['code'] ?? null, 'the summary as a code' );
+			}
 			$t->same( [ $alive ], array_column( $t->ok( $t->ability( 'list-runs', [ 'status' => 'running' ] ) )['runs'], 'run_id' ) );
 			$t->same( [ $first ], array_column( $t->ok( $t->ability( 'list-runs', [ 'limit' => 1, 'offset' => 1 ] ) )['runs'], 'run_id' ) );
 			$t->same( [], array_filter( $list['runs'], static fn( array $run ): bool => isset( $run['result'] ) ) );

@@ -26,6 +26,18 @@ return static function ( Harness $t ): void {
 	};
 
 	$t->test(
+		'the screen can translate every summary of a run',
+		static function () use ( $t ): void {
+			$root   = getenv( 'TEST_ROOT' );
+			$screen = (string) file_get_contents( "$root/plugin-php/assets/screen/text.js" );
+			preg_match_all( '/Self::(\w+) => \{?\s*"([^"]+)"/', (string) file_get_contents( "$root/ext/crates/contracts/src/summary.rs" ), $found, PREG_SET_ORDER );
+			$t->true( count( $found ) > 10, 'the sentences of the runner were not found' );
+			foreach ( $found as [ , $code, $text ] ) {
+				$t->contains( sprintf( "case '%s':\n\t\t\t\treturn __( '%s', 'wp-codebox' );", strtolower( (string) preg_replace( '/(?<!^)[A-Z]/', '_$0', $code ) ), $text ), $screen );
+			}
+		}
+	);
+	$t->test(
 		'durations and sizes',
 		static function () use ( $t, $refused ): void {
 			foreach ( [ '90s' => 90000, '15m' => 900000, '1h' => 3600000, '1d' => 86400000, '500ms' => 500, '0s' => 0 ] as $text => $expected ) {

@@ -293,7 +293,7 @@ final class Artifacts {
 			'summary'        => $review['summary'] ?? '',
 			'directory'      => $directory,
 			'valid_manifest' => [] !== $manifest,
-		];
+		] + ( isset( $review['summaryDetail'] ) ? [ 'summary_detail' => $review['summaryDetail'] ] : [] );
 	}
 
 	private static function approved( string $directory, array $paths ): array {

@@ -105,6 +105,7 @@ final class Job {
 			'timed_out' => [ 'failed', false, 124, [] === $entries ? 'failed' : 'partial', [] === $entries ? 'retry' : 'review' ],
 		][ $outcome ];
 		$summary    = sprintf( 'The run ended %s.', $outcome );
+		$detail     = [ 'code' => [ 'succeeded' => 'agent_succeeded', 'no_op' => 'no_change' ][ $outcome ] ?? $outcome ];
 		$baseline   = 'changed' === getenv( 'WP_CODEBOX_FAKE_BASELINE' ) ? 'changed' : 'same';
 		$counts     = [ 'count' => count( $entries ), 'paths' => array_column( $entries, 'path' ), 'artifact' => 'files/changed-files.json' ];
 		$completion = [ 'schema' => 'wp-codebox/sandbox-completion-outcome/v1', 'status' => $table[3], 'summary' => $summary, 'changedFiles' => $counts, 'nextAction' => $table[4], 'provenance' => [ 'artifactDirectory' => '.' ] ];
@@ -117,7 +118,8 @@ final class Job {
 			'run_id'             => $this->id,
 			'outcome'            => $outcome,
 			'summary'            => $summary,
-			'artifacts'          => Bundles::write( $this->request['site'], $this->id, $entries, $patches, [ 'outcome' => $outcome, 'summary' => $summary, 'baseline' => $baseline ], $members ),
+			'summary_detail'     => $detail,
+			'artifacts'          => Bundles::write( $this->request['site'], $this->id, $entries, $patches, [ 'outcome' => $outcome, 'summary' => $summary, 'summaryDetail' => $detail, 'baseline' => $baseline ], $members ),
 			'changed_files'      => $entries,
 			'approvable'         => 'same' === $baseline,
 			'checks'             => $checks,

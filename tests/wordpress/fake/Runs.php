@@ -117,6 +117,8 @@ final class Runs {
 				'outcome'   => $result['outcome'],
 				'summary'   => $result['summary'],
 				'bundle_id' => $result['artifacts']['bundle_id'],
+			] + [
+				'summary_detail' => $result['summary_detail'],
 			];
 			$view += $whole ? array_intersect_key( $result, array_flip( [ 'session_status', 'success', 'exit_status' ] ) ) : [];
 			$view += $whole ? [ 'result' => array_diff_key( $result, array_flip( [ 'session_status', 'success', 'exit_status' ] ) ) ] : [];

@@ -245,6 +245,9 @@ fn secrets_are_replaced_in_free_text() {
     let mut made = inputs(vec![mount(0, "p", Some(one_change()))]);
     let leak = format!("token {SECRET} end");
     made.summary = leak.clone();
+    let mut detail = RunSummary::new(SummaryCode::Failed);
+    detail.args.reason = Some(leak.clone());
+    made.summary_detail = Some(detail);
     made.task = Some(json!({"goal": leak, SECRET: 1}));
     made.provenance = object(json!({"note": leak}));
     made.spec = object(json!({"note": leak}));

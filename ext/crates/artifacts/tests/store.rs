@@ -77,6 +77,8 @@ fn list_and_resolve() {
         (1, "succeeded")
     );
     assert!(rows[2].valid_manifest);
+    let code = rows[2].summary_detail.as_ref().map(|detail| detail.code);
+    assert_eq!(code, Some(SummaryCode::AgentSucceeded));
 
     let digest = first
         .id

@@ -30,6 +30,7 @@ mod run;
 mod run_lifecycle;
 pub mod schema_id;
 mod spawner;
+mod summary;
 mod task;
 mod workflow;
 
@@ -102,6 +103,7 @@ pub use spawner::{
     GuestIds, IdentityChoice, InvalidGuestIds, KernelIds, NEWGIDMAP, NEWUIDMAP, SPAWNER_ROLE,
     STORE, SpawnerPlan, SpawnerReply, SpawnerRequest, SpawnerView, ViewAccess,
 };
+pub use summary::{ChangeCounts, RunSummary, SummaryArgs, SummaryCode};
 pub use task::TaskInput;
 pub use workflow::{
     CollectedFile, MadeDirectory, MadeFrom, OnFailure, Workflow, WorkflowStep, WorkspaceRule,

@@ -3,7 +3,7 @@
 //! The same shapes answer the command line, the extension and the abilities. They hold
 //! host paths (in `result`) and never enter a bundle.
 
-use crate::{ErrorBody, LifecycleEvent, Outcome, RunId, RunMode};
+use crate::{ErrorBody, LifecycleEvent, Outcome, RunId, RunMode, RunSummary};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -56,6 +56,10 @@ pub struct RunView {
     /// The outcome in one sentence, when it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
+    /// The sentence as data, for screens in other languages. Absent when the sentence is the
+    /// message of an error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary_detail: Option<RunSummary>,
     /// Why it came to no outcome of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorBody>,

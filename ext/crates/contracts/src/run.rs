@@ -9,8 +9,8 @@
 use crate::{
     Agent, AgentBundle, ChangedFile, Component, ErrorBody, GuestIds, Hold, IdentityChoice,
     IsolationReport, LifecycleEvent, LimitsRequest, ModelEndpoint, MountReport, MountRequest,
-    Outcome, ParentToolBridge, RunId, RuntimePolicy, SandboxToolPolicy, SiteId, TaskInput,
-    Workflow,
+    Outcome, ParentToolBridge, RunId, RunSummary, RuntimePolicy, SandboxToolPolicy, SiteId,
+    TaskInput, Workflow,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -397,6 +397,10 @@ pub struct RunResult {
     pub outcome: Outcome,
     /// One sentence.
     pub summary: String,
+    /// The sentence as data, for screens in other languages. Absent when the sentence is the
+    /// message of an error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary_detail: Option<RunSummary>,
     /// Why it is not `succeeded`, with a stable code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorBody>,

@@ -23,7 +23,7 @@ use wp_codebox_artifacts::{
 };
 use wp_codebox_contracts::{
     ErrorCode, EventType, GitView, GuestPath, IsolationReport, LifecycleEvent, MountAccess,
-    MountView, Outcome, OutputStream, RunId, RuntimeInfo, Salvage,
+    MountView, Outcome, OutputStream, RunId, RunSummary, RuntimeInfo, Salvage, SummaryCode,
 };
 use wp_codebox_policy::Redactor;
 
@@ -36,7 +36,7 @@ pub(crate) const FILES: [&str; 2] = [FACTS, EPISODE];
 /// Bytes of the journal and of the episode that come into a bundle.
 const MOST: u64 = 64 * 1024 * 1024;
 /// What such a bundle says of itself; the record of its run says the same.
-pub(crate) const SUMMARY: &str = "the supervisor of this run died while its sandbox was held: what was done in it is in the bundle, what it changed is lost but for its snapshots";
+pub(crate) const SUMMARY: &str = SummaryCode::InterruptedHeld.text();
 
 /// One mount of it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -165,6 +165,7 @@ fn inputs(path: &Path, run_id: &RunId, facts: HeldFacts) -> Option<BundleInputs>
         },
         outcome: Outcome::Failed,
         summary: SUMMARY.to_owned(),
+        summary_detail: Some(RunSummary::new(SummaryCode::InterruptedHeld)),
         approvable: Approvable::No {
             code: ErrorCode::RunnerUnavailable,
             reason: SUMMARY.to_owned(),

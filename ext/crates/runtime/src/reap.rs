@@ -10,14 +10,16 @@ use crate::recovery::{Recovered, Salvaged, recover};
 use crate::run_dir::{RunDirError, io, remove_leftovers, remove_scratch};
 use crate::run_record::{Ending, NewRun, RunRecord};
 use crate::supervisor_death::explained;
-use crate::{StateDir, event_log, held};
+use crate::{StateDir, event_log};
 use rustix::fs::{Mode, OFlags};
 use serde_json::Value;
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use wp_codebox_artifacts::{Dir, Store};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, EventType, Outcome, RunId, SiteId};
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, EventType, Outcome, RunId, RunSummary, SiteId, SummaryCode,
+};
 
 /// What reaping did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -156,34 +158,41 @@ fn as_told(ending: Ending, told: Told) -> Ending {
     if ending.outcome != Outcome::Failed {
         return ending;
     }
-    let (outcome, code, what) = match told {
+    let (outcome, code, sentence, what) = match told {
         Told::Nothing => return ending,
         Told::Cancel => (
             Outcome::Cancelled,
             ErrorCode::RunCancelled,
+            SummaryCode::Cancelled,
             "the run was cancelled, and",
         ),
         Told::Deadline => (
             Outcome::TimedOut,
             ErrorCode::RunTimeout,
+            SummaryCode::TimedOut,
             "the time of the run was up, and",
         ),
     };
+    let mut detail = RunSummary::new(sentence);
+    detail.args.error = Some(code);
     let summary = format!("{what} {}", ending.summary);
+    detail.args.reason = Some(ending.summary);
     Ending {
         outcome,
         error: Some(ErrorBody::new(code, summary.clone())),
         summary,
+        summary_detail: Some(detail),
         bundle_id: ending.bundle_id,
     }
 }
 
 /// What the record says.
 fn ending(found: Recovered) -> Ending {
-    let failed = |message: &str, bundle_id: Option<String>| Ending {
+    let failed = |code: SummaryCode, bundle_id: Option<String>| Ending {
         outcome: Outcome::Failed,
-        summary: message.to_owned(),
-        error: Some(ErrorBody::new(ErrorCode::RunnerUnavailable, message)),
+        summary: code.text().to_owned(),
+        summary_detail: Some(RunSummary::new(code)),
+        error: Some(ErrorBody::new(ErrorCode::RunnerUnavailable, code.text())),
         bundle_id,
     };
     match found {
@@ -192,6 +201,7 @@ fn ending(found: Recovered) -> Ending {
             Ending {
                 outcome: result.outcome,
                 summary: result.summary,
+                summary_detail: result.summary_detail,
                 error: result.error,
                 bundle_id: result.artifacts.map(|a| a.bundle_id),
             }
@@ -200,9 +210,14 @@ fn ending(found: Recovered) -> Ending {
             bundle_id,
             outcome,
             summary,
+            summary_detail,
         } => Ending {
             outcome,
             summary: format!("{summary} (the supervisor died after it had written the bundle)"),
+            summary_detail: summary_detail.map(|mut detail| {
+                detail.args.supervisor_died = true;
+                detail
+            }),
             error: None,
             bundle_id: Some(bundle_id),
         },
@@ -214,25 +229,15 @@ fn ending(found: Recovered) -> Ending {
             outcome,
             ..failed(
                 match (of, outcome) {
-                    (Salvaged::Deeds, _) => held::SUMMARY,
-                    (Salvaged::Change, Outcome::Blocked) => {
-                        "the supervisor of this run died after its guest had ended; what that changed holds a secret and is not in the bundle, run again"
-                    }
-                    (Salvaged::Change, _) => {
-                        "the supervisor of this run died after its guest had ended; the captured change is in a bundle without checks, which cannot be approved"
-                    }
+                    (Salvaged::Deeds, _) => SummaryCode::InterruptedHeld,
+                    (Salvaged::Change, Outcome::Blocked) => SummaryCode::InterruptedSecret,
+                    (Salvaged::Change, _) => SummaryCode::InterruptedChange,
                 },
                 Some(bundle_id),
             )
         },
-        Recovered::Journal => failed(
-            "the supervisor of this run died before what its guest changed was saved; only its journal is left, run again",
-            None,
-        ),
-        Recovered::Nothing => failed(
-            "the supervisor of this run died before anything ran in its sandbox; run again",
-            None,
-        ),
+        Recovered::Journal => failed(SummaryCode::InterruptedJournal, None),
+        Recovered::Nothing => failed(SummaryCode::InterruptedEmpty, None),
     }
 }
 

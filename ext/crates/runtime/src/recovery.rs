@@ -7,7 +7,7 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 use wp_codebox_artifacts::{Dir, Store, StoredBundle};
-use wp_codebox_contracts::{Outcome, RunId, RunResult, SiteId};
+use wp_codebox_contracts::{Outcome, RunId, RunResult, RunSummary, SiteId};
 
 /// Largest result read, bytes.
 const LARGEST_RESULT: u64 = 256 * 1024 * 1024;
@@ -22,6 +22,7 @@ pub(crate) enum Recovered {
         bundle_id: String,
         outcome: Outcome,
         summary: String,
+        summary_detail: Option<RunSummary>,
     },
     /// It had captured what its guest left, or held a sandbox; the bundle of that has its place now.
     Salvage {
@@ -105,6 +106,7 @@ fn own_bundle(store: &Store, run_id: &RunId) -> Option<Recovered> {
         bundle_id,
         outcome,
         summary: bundle.row.summary,
+        summary_detail: bundle.row.summary_detail,
     })
 }
 

@@ -130,7 +130,7 @@ pub fn list(
 ) -> Result<(u64, Vec<(FoundRun, RunView)>), RegistryError> {
     let (total, rows) = page(state, sites, filter)?;
     let rows = rows.into_iter().map(|(found, record, status)| {
-        let view = view_of(&found, record, status);
+        let view = record.into_view(&found.path, status);
         (found, view)
     });
     Ok((total, rows.collect()))
@@ -182,7 +182,7 @@ fn entry_of(
         cancellation: asked(&record),
         at: now_rfc3339(),
     };
-    RunRegistryEntry::of(&view_of(found, record, status), &seen)
+    RunRegistryEntry::of(&record.into_view(&found.path, status), &seen)
 }
 
 /// Whether the scratch of a run is there. Settling removes the marker last, so the marker is
@@ -314,7 +314,7 @@ pub fn find(
 /// What is known of a run, with its result when it came to one.
 pub fn view(state: &StateDir, run: &FoundRun) -> Result<RunView, RegistryError> {
     let (record, status) = known_or_gone(state, run)?;
-    let mut view = view_of(run, record, status);
+    let mut view = record.into_view(&run.path, status);
     if status == RunStatus::Ended {
         view.result = result_bytes(&run.path).and_then(|b| serde_json::from_slice(&b).ok());
     }
@@ -475,26 +475,6 @@ fn unsettled(path: &Path) -> RunStatus {
         // Its record cannot be written, but it has no supervisor.
         Ok(_) => RunStatus::Ended,
         Err(_) => RunStatus::Running,
-    }
-}
-
-fn view_of(run: &FoundRun, record: RunRecord, status: RunStatus) -> RunView {
-    RunView {
-        schema: schema_id::RUN.to_owned(),
-        run_id: record.run_id,
-        status,
-        mode: record.mode,
-        created_at: record.created_at,
-        updated_at: record.updated_at,
-        goal: record.goal,
-        outcome: record.outcome,
-        summary: record.summary,
-        error: record.error,
-        bundle_id: record.bundle_id,
-        salvaged: record.salvaged,
-        last_event: event_log::last_event(&run.path).unwrap_or(0),
-        provenance: record.provenance,
-        result: None,
     }
 }
 

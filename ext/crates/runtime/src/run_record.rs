@@ -3,8 +3,8 @@
 //! It is replaced by a rename, never written in place, so a reader sees a whole one. After
 //! `ended` nothing changes it.
 
-use crate::now_rfc3339;
 use crate::supervisor_death::HostNote;
+use crate::{event_log, now_rfc3339};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::fs;
@@ -12,7 +12,9 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use wp_codebox_contracts::{CancellationNote, ErrorBody, Outcome, RunId, RunMode, RunStatus};
+use wp_codebox_contracts::{
+    CancellationNote, ErrorBody, Outcome, RunId, RunMode, RunStatus, RunSummary, RunView, schema_id,
+};
 
 /// Largest record read, bytes.
 const LARGEST: u64 = 4 * 1024 * 1024;
@@ -50,6 +52,8 @@ pub struct Ending {
     pub outcome: Outcome,
     /// That in one sentence.
     pub summary: String,
+    /// That as data; absent when it is the message of an error.
+    pub summary_detail: Option<RunSummary>,
     /// Why it is not what was asked for.
     pub error: Option<ErrorBody>,
     /// Its bundle.
@@ -79,6 +83,9 @@ pub struct RunRecord {
     /// That in one sentence. Records of the first version call it `reason`.
     #[serde(default, alias = "reason", skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
+    /// That as data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary_detail: Option<RunSummary>,
     /// Why it is not what was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorBody>,
@@ -111,6 +118,7 @@ impl RunRecord {
             goal: run.goal.clone(),
             outcome: None,
             summary: None,
+            summary_detail: None,
             error: None,
             bundle_id: None,
             salvaged: false,
@@ -139,10 +147,33 @@ impl RunRecord {
         self.status = RunStatus::Ended;
         self.outcome = Some(ending.outcome);
         self.summary = Some(ending.summary);
+        self.summary_detail = ending.summary_detail;
         self.error = ending.error;
         self.bundle_id = ending.bundle_id;
         self.host = None;
         self.updated_at = now_rfc3339();
+    }
+
+    /// The run as others see it.
+    pub(crate) fn into_view(self, path: &Path, status: RunStatus) -> RunView {
+        RunView {
+            schema: schema_id::RUN.to_owned(),
+            run_id: self.run_id,
+            status,
+            mode: self.mode,
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+            goal: self.goal,
+            outcome: self.outcome,
+            summary: self.summary,
+            summary_detail: self.summary_detail,
+            error: self.error,
+            bundle_id: self.bundle_id,
+            salvaged: self.salvaged,
+            last_event: event_log::last_event(path).unwrap_or(0),
+            provenance: self.provenance,
+            result: None,
+        }
     }
 
     pub(crate) fn write(&self, path: &Path) -> io::Result<()> {
@@ -344,6 +375,7 @@ mod tests {
         live.end(Ending {
             outcome: Outcome::Cancelled,
             summary: "stopped".to_owned(),
+            summary_detail: None,
             error: None,
             bundle_id: None,
         })
@@ -370,6 +402,7 @@ mod tests {
         live.end(Ending {
             outcome: Outcome::Succeeded,
             summary: "done".to_owned(),
+            summary_detail: None,
             error: None,
             bundle_id: None,
         })

@@ -83,6 +83,7 @@ pub(super) fn metadata(
     put("runtime", json!(inputs.runtime));
     put("outcome", json!(inputs.outcome));
     put("summary", scrub.text(&inputs.summary).into());
+    put("summaryDetail", summary_detail(inputs, scrub));
     put("provenance", Value::Object(provenance));
     put(
         "task",
@@ -177,7 +178,15 @@ pub(super) fn review(
     if let Some(preview) = &inputs.preview {
         review["preview"] = scrub.value(preview);
     }
+    if inputs.summary_detail.is_some() {
+        review["summaryDetail"] = summary_detail(inputs, scrub);
+    }
     review
+}
+
+fn summary_detail(inputs: &BundleInputs, scrub: &Scrubber<'_>) -> Value {
+    let detail = inputs.summary_detail.as_ref();
+    detail.map_or(Value::Null, |detail| scrub.value(&json!(detail)))
 }
 
 fn label(entry: &ChangedFile) -> String {

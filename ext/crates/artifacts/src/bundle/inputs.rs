@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use wp_codebox_contracts::{
     CheckReport, ErrorCode, GitView, GuestPath, IsolationReport, LifecycleEvent, MountAccess,
-    MountView, Outcome, RuntimeInfo,
+    MountView, Outcome, RunSummary, RuntimeInfo,
 };
 
 /// One mount of the run, as the bundle shows it: no host path.
@@ -93,6 +93,8 @@ pub struct BundleInputs {
     pub outcome: Outcome,
     /// One sentence.
     pub summary: String,
+    /// That as data.
+    pub summary_detail: Option<RunSummary>,
     /// Whether it can be approved.
     pub approvable: Approvable,
     /// `metadata.provenance`, without host paths.

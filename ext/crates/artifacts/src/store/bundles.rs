@@ -14,7 +14,7 @@ use rustix::fs::{self, FileType, RenameFlags};
 use rustix::io::Errno;
 use serde::Serialize;
 use serde_json::Value;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId, SiteId};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId, RunSummary, SiteId};
 
 const DISCARDING_PREFIX: &str = ".discarding-";
 const ID_PREFIX: &str = "artifact-bundle-sha256-";
@@ -103,6 +103,9 @@ pub struct BundleRow {
     pub outcome: String,
     /// From the review.
     pub summary: String,
+    /// From the review, when its shape is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary_detail: Option<RunSummary>,
     /// Number of changed paths, from the review.
     pub changed_files: u64,
     /// Whether the manifest could be read. Says nothing about the rest: verify for that.
@@ -208,6 +211,9 @@ impl Store {
             created_at: text(&manifest, "createdAt").unwrap_or_default(),
             outcome: text(&review, "outcome").unwrap_or_default(),
             summary: text(&review, "summary").unwrap_or_default(),
+            summary_detail: review
+                .as_ref()
+                .and_then(|r| serde_json::from_value(r.get("summaryDetail")?.to_value()).ok()),
             // Counts are small; a nonsensical number becomes some number.
             changed_files: total.unwrap_or_default() as u64,
             valid_manifest: artifact_id.is_some(),

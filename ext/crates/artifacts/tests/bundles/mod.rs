@@ -69,6 +69,7 @@ pub fn inputs(mounts: Vec<BundleMount>) -> BundleInputs {
         },
         outcome: Outcome::Succeeded,
         summary: "Changed some files.".to_owned(),
+        summary_detail: Some(RunSummary::new(SummaryCode::AgentSucceeded)),
         approvable: Approvable::Yes,
         provenance: object(json!({"requester": "unit"})),
         task: Some(json!({"schema": schema_id::TASK_INPUT, "goal": "Prüfe das"})),

@@ -6,7 +6,8 @@ use super::agent_log::AgentLog;
 use super::shown::{self, OUTPUT_BYTES};
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{
-    CheckReport, CheckStatus, CompletionStatus, ErrorBody, Outcome, RunId, Salvage, schema_id,
+    ChangeCounts, CheckReport, CheckStatus, CompletionStatus, ErrorBody, Outcome, RunId,
+    RunSummary, Salvage, SummaryArgs, SummaryCode, schema_id,
 };
 
 /// One execution as the transcript shows it. Output is redacted already.
@@ -28,20 +29,6 @@ pub(crate) struct TranscriptEntry {
     pub output_truncated: bool,
     /// What the program answered beside its output. Redacted already.
     pub parsed: Option<Value>,
-}
-
-/// How many paths changed, and how.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct ChangeCounts {
-    pub added: usize,
-    pub modified: usize,
-    pub deleted: usize,
-}
-
-impl ChangeCounts {
-    pub(crate) fn total(self) -> usize {
-        self.added + self.modified + self.deleted
-    }
 }
 
 /// What the envelopes are made from.
@@ -264,64 +251,41 @@ pub(crate) enum Worker {
     Command,
 }
 
-/// One sentence for a human.
+/// What the run came to, as data; `sentence()` says it.
 pub(crate) fn summary(
     worker: Worker,
     outcome: Outcome,
     changes: ChangeCounts,
     checks: &[CheckReport],
     error: Option<&ErrorBody>,
-) -> String {
-    let ChangeCounts {
-        added,
-        modified,
-        deleted,
-    } = changes;
-    let changed = match changes.total() {
-        0 => "no file changed".to_owned(),
-        total => format!(
-            "{} changed: {added} added, {modified} modified, {deleted} deleted",
-            plural(total, "file")
-        ),
-    };
-    let passed = checks
-        .iter()
-        .filter(|c| c.status == CheckStatus::Passed)
-        .count();
-    let checked = if checks.is_empty() {
-        String::new()
-    } else {
-        format!("; {passed} of {} passed", plural(checks.len(), "check"))
-    };
-    let why = error
-        .map(|e| format!(": {}", e.message))
-        .unwrap_or_default();
-    let head = match outcome {
+) -> RunSummary {
+    let code = match outcome {
         Outcome::Succeeded => match worker {
-            Worker::Agent => "The agent succeeded",
-            Worker::Recipe => "The recipe succeeded",
-            Worker::Visitors => "The sandbox ended well",
-            Worker::Command => "The command succeeded",
+            Worker::Agent => SummaryCode::AgentSucceeded,
+            Worker::Recipe => SummaryCode::RecipeSucceeded,
+            Worker::Visitors => SummaryCode::SandboxEnded,
+            Worker::Command => SummaryCode::CommandSucceeded,
         },
-        Outcome::NoOp => "The agent succeeded and changed nothing",
-        Outcome::Partial => "The work is partial",
-        Outcome::Blocked => "The run is blocked",
-        Outcome::Denied => "The policy refused the run",
-        Outcome::Failed => "The run failed",
-        Outcome::TimedOut => "The run timed out",
-        Outcome::Cancelled => "The run was cancelled",
+        Outcome::NoOp => SummaryCode::NoChange,
+        Outcome::Partial => SummaryCode::Partial,
+        Outcome::Blocked => SummaryCode::Blocked,
+        Outcome::Denied => SummaryCode::Denied,
+        Outcome::Failed => SummaryCode::Failed,
+        Outcome::TimedOut => SummaryCode::TimedOut,
+        Outcome::Cancelled => SummaryCode::Cancelled,
     };
-    if outcome == Outcome::NoOp && checks.is_empty() {
-        return format!("{head}.");
-    }
-    format!("{head}{why} ({changed}{checked}).")
-}
-
-fn plural(count: usize, noun: &str) -> String {
-    if count == 1 {
-        format!("1 {noun}")
-    } else {
-        format!("{count} {noun}s")
+    let passed = checks.iter().filter(|c| c.status == CheckStatus::Passed);
+    let ran = !checks.is_empty();
+    RunSummary {
+        code,
+        args: SummaryArgs {
+            changes: Some(changes),
+            checks_total: ran.then_some(checks.len()),
+            checks_passed: ran.then(|| passed.count()),
+            error: error.map(|e| e.code),
+            reason: error.map(|e| e.message.clone()),
+            supervisor_died: false,
+        },
     }
 }
 
@@ -463,7 +427,7 @@ mod tests {
     #[test]
     fn summaries_read_as_sentences() {
         assert_eq!(
-            summary(Worker::Agent, Outcome::Succeeded, ONE, &[], None),
+            summary(Worker::Agent, Outcome::Succeeded, ONE, &[], None).sentence(),
             "The agent succeeded (1 file changed: 0 added, 1 modified, 0 deleted)."
         );
         for (worker, who) in [
@@ -478,7 +442,7 @@ mod tests {
                 &[],
                 None,
             );
-            assert_eq!(told, format!("{who} (no file changed)."));
+            assert_eq!(told.sentence(), format!("{who} (no file changed)."));
         }
         assert_eq!(
             summary(
@@ -487,8 +451,29 @@ mod tests {
                 ChangeCounts::default(),
                 &[],
                 None
-            ),
+            )
+            .sentence(),
             "The agent succeeded and changed nothing."
+        );
+        let checks = [CheckStatus::Passed, CheckStatus::Failed].map(|status| CheckReport {
+            command: "c".to_owned(),
+            exit_code: None,
+            status,
+            output_tail: String::new(),
+            duration_ms: 1,
+        });
+        let error = ErrorBody::new(ErrorCode::RunTimeout, "the time was up");
+        let told = summary(Worker::Agent, Outcome::TimedOut, ONE, &checks, Some(&error));
+        assert_eq!(
+            told.sentence(),
+            "The run timed out: the time was up (1 file changed: 0 added, 1 modified, 0 deleted; 1 of 2 checks passed)."
+        );
+        assert_eq!(
+            json!(told),
+            json!({"code": "timed_out", "args": {
+                "added": 0, "modified": 1, "deleted": 0, "checks_total": 2, "checks_passed": 1,
+                "error": "wp_codebox_run_timeout", "reason": "the time was up",
+            }})
         );
     }
 }

@@ -101,7 +101,7 @@ pub(crate) fn bundle(
         evidence,
         written,
         parent.join(run_id.as_str()),
-        &inputs.summary,
+        &inputs,
     ))
 }
 
@@ -158,7 +158,7 @@ fn result(
     evidence: Evidence,
     written: WrittenBundle,
     path: PathBuf,
-    summary: &str,
+    inputs: &BundleInputs,
 ) -> RunResult {
     let sandbox_audits = evidence.sandbox_audits();
     let mut notices = std::mem::take(&mut recorder.notices);
@@ -168,7 +168,8 @@ fn result(
         schema: schema_id::RUN_RESULT.to_owned(),
         run_id: setting.prepared.request.run_id.clone(),
         outcome: evidence.verdict.outcome,
-        summary: summary.to_owned(),
+        summary: inputs.summary.clone(),
+        summary_detail: inputs.summary_detail.clone(),
         error: evidence.verdict.error,
         artifacts: Some(RunArtifacts {
             path: path.to_string_lossy().into_owned(),

@@ -67,13 +67,14 @@ pub(super) fn inputs(
         (None, None, Some(_)) => Worker::Visitors,
         (None, None, None) => Worker::Command,
     };
-    let summary = envelopes::summary(
+    let detail = envelopes::summary(
         worker,
         verdict.outcome,
         verdict.counts,
         &evidence.checks.reports,
         error.as_ref(),
     );
+    let summary = detail.sentence();
     let tests_changed = test_files::changed(setting, evidence.work, &request.checks);
     let mut risk_notes = recorder.notices.clone();
     risk_notes.extend(test_files::note(&tests_changed));
@@ -122,6 +123,7 @@ pub(super) fn inputs(
             recorder.agent.as_ref(),
         )),
         summary: summary.clone(),
+        summary_detail: Some(detail),
         approvable: verdict.approvable.clone(),
         provenance: request.provenance.clone(),
         task: request.task.as_ref().map(task_document),

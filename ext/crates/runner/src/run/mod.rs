@@ -161,6 +161,7 @@ fn failed(run_dir: RunDir, error: ErrorBody, scratch: Scratch) -> ErrorBody {
     let ending = Ending {
         outcome: Outcome::Failed,
         summary: error.message.clone(),
+        summary_detail: None,
         error: Some(error.clone()),
         bundle_id: None,
     };
@@ -199,6 +200,7 @@ pub(crate) fn execute(
             let ending = Ending {
                 outcome: result.outcome,
                 summary: result.summary.clone(),
+                summary_detail: result.summary_detail.clone(),
                 error: result.error.clone(),
                 bundle_id: result.artifacts.as_ref().map(|a| a.bundle_id.clone()),
             };
@@ -218,6 +220,11 @@ fn clean(mut result: RunResult, redactor: &Redactor) -> RunResult {
     let text = |text: &mut String| *text = redactor.redact(text).into_owned();
     result.error = result.error.map(|error| redactor.redact_error(error));
     text(&mut result.summary);
+    let detail = result.summary_detail.as_mut();
+    detail
+        .and_then(|d| d.args.reason.as_mut())
+        .into_iter()
+        .for_each(text);
     result.notices.iter_mut().for_each(text);
     let mounts = result.mounts.iter_mut();
     for entry in mounts.flat_map(|mount| &mut mount.left_out.entries) {

@@ -1,9 +1,8 @@
 //! What a run came to. One function, in order of weight.
 
-use super::envelopes::ChangeCounts;
 use super::work::{AgentEnd, Checked, Stop, Work};
 use wp_codebox_artifacts::{Approvable, Change};
-use wp_codebox_contracts::{CheckStatus, ErrorBody, ErrorCode, Outcome};
+use wp_codebox_contracts::{ChangeCounts, CheckStatus, ErrorBody, ErrorCode, Outcome};
 use wp_codebox_runtime::CancelReason;
 
 /// Outcome, reason and whether a reviewer may approve the bundle.

@@ -38,6 +38,7 @@ fn ended(outcome: Outcome, summary: &str) -> Ending {
     Ending {
         outcome,
         summary: summary.to_owned(),
+        summary_detail: None,
         error: None,
         bundle_id: None,
     }

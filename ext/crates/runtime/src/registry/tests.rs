@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use wp_codebox_contracts::{
-    CancellationNote, EventType, LifecycleCleanupStatus, Outcome, RunMode, RunState,
+    CancellationNote, EventType, LifecycleCleanupStatus, Outcome, RunMode, RunState, SummaryCode,
 };
 
 struct World {
@@ -37,6 +37,7 @@ fn ended(outcome: Outcome) -> Ending {
     Ending {
         outcome,
         summary: "it ended".to_owned(),
+        summary_detail: None,
         error: None,
         bundle_id: None,
     }
@@ -317,6 +318,8 @@ fn a_run_that_died_after_its_journal_began_says_what_is_left() {
     drop((dir, journal));
     let view = world.view(1);
     assert!(view.summary.unwrap().contains("only its journal is left"));
+    let code = view.summary_detail.map(|detail| detail.code);
+    assert_eq!(code, Some(SummaryCode::InterruptedJournal));
     assert_eq!((view.salvaged, view.last_event), (false, 1));
     assert!(!path.join(SALVAGE).exists());
     let page = events(&world.state, &world.find("run_").unwrap(), 0, EVENTS).unwrap();

@@ -18,6 +18,7 @@ fn view(status: RunStatus, outcome: Option<Outcome>) -> RunView {
         goal: Some("mend it".to_owned()),
         outcome,
         summary: None,
+        summary_detail: None,
         error: None,
         bundle_id: None,
         salvaged: false,
