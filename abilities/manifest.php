@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '330622f84793b4110284b0a6cc4bc350d0ebce955a2802ad77c083ff364e4549',
+	'contract_digest' => '450bad153288ee3c6b3c12adb10cca193ad906c391acb7906ea4e40101294af1',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',

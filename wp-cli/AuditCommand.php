@@ -43,7 +43,7 @@ final class AuditCommand {
 	 * [--after=<number>]
 	 * : Records that follow this sequence number.
 	 *
-	 * [--limit=<number>]
+	 * [--per-page=<number>]
 	 * : How many, at most 1000.
 	 * ---
 	 * default: 100
@@ -67,7 +67,7 @@ final class AuditCommand {
 	 *
 	 * ## EXAMPLES
 	 *
-	 *     $ wp codebox audit list --limit=20
+	 *     $ wp codebox audit list --per-page=50
 	 *
 	 * @param list<string>         $args  Positional arguments.
 	 * @param array<string, mixed> $flags Flags.
@@ -79,7 +79,7 @@ final class AuditCommand {
 			'wp-codebox/list-audit-records',
 			$flags,
 			function () use ( $flags ): int {
-				$input = [ 'limit' => Quantity::whole( 'limit', (string) $flags['limit'], 1, 1000 ) ];
+				$input = [ 'per_page' => Quantity::whole( 'per-page', (string) $flags['per-page'], 1, 1000 ) ];
 				if ( isset( $flags['after'] ) ) {
 					$input['after'] = Quantity::whole( 'after', (string) $flags['after'], 0, 1000000000 );
 				}
@@ -131,7 +131,7 @@ final class AuditCommand {
 			'wp-codebox/list-audit-records',
 			$flags,
 			function () use ( $flags ): int {
-				$page  = $this->services->audit->list( [ 'limit' => 1 ] );
+				$page  = $this->services->audit->list( [ 'per_page' => 1 ] );
 				$chain = [ 'valid' => (bool) $page['chain']['valid'] ] + $page['chain'] + [ 'total' => $page['total'] ];
 				if ( ! empty( $flags['porcelain'] ) ) {
 					fwrite( STDOUT, ( $chain['head'] ?? '' ) . "\n" );

@@ -69,7 +69,7 @@ final class RunEventsCommand {
 	 * default: 0
 	 * ---
 	 *
-	 * [--limit=<number>]
+	 * [--per-page=<number>]
 	 * : How many at most; not with --follow.
 	 *
 	 * [--format=<format>]
@@ -115,9 +115,9 @@ final class RunEventsCommand {
 				}
 				$page = $this->services->registry->events(
 					[
-						'run_id' => $args[0],
-						'after'  => $after,
-						'limit'  => Quantity::whole( 'limit', (string) ( $flags['limit'] ?? RunRegistry::EVENTS ), 1, self::PAGE ),
+						'run_id'   => $args[0],
+						'after'    => $after,
+						'per_page' => Quantity::whole( 'per-page', (string) ( $flags['per-page'] ?? RunRegistry::EVENTS ), 1, self::PAGE ),
 					],
 					$authority
 				);
@@ -146,8 +146,8 @@ final class RunEventsCommand {
 	 */
 	private function follow( string $reference, int $cursor, array $flags, Authority $authority ): int {
 		$json = 'json' === $flags['format'];
-		if ( ! in_array( $flags['format'], [ 'table', 'json' ], true ) || isset( $flags['limit'] ) || isset( $flags['fields'] ) || ! empty( $flags['porcelain'] ) ) {
-			throw Failure::because( ErrorCode::InputInvalid, '--follow goes with --format=table or --format=json, and with none of --limit, --fields and --porcelain.' );
+		if ( ! in_array( $flags['format'], [ 'table', 'json' ], true ) || isset( $flags['per-page'] ) || isset( $flags['fields'] ) || ! empty( $flags['porcelain'] ) ) {
+			throw Failure::because( ErrorCode::InputInvalid, '--follow goes with --format=table or --format=json, and with none of --per-page, --fields and --porcelain.' );
 		}
 		$input  = [ 'run_id' => $reference ];
 		$id     = (string) $this->services->registry->get( $input, $authority )['run']['run_id'];
@@ -161,9 +161,9 @@ final class RunEventsCommand {
 		do {
 			$page   = $this->services->registry->events(
 				[
-					'run_id' => $id,
-					'after'  => $cursor,
-					'limit'  => self::PAGE,
+					'run_id'   => $id,
+					'after'    => $cursor,
+					'per_page' => self::PAGE,
 				],
 				$authority
 			);

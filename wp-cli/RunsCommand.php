@@ -57,16 +57,16 @@ final class RunsCommand {
 	 *   - ended
 	 * ---
 	 *
-	 * [--limit=<number>]
-	 * : How many at most.
+	 * [--page=<number>]
+	 * : Page, from 1.
 	 * ---
-	 * default: 50
+	 * default: 1
 	 * ---
 	 *
-	 * [--offset=<number>]
-	 * : How many to pass over.
+	 * [--per-page=<number>]
+	 * : Runs per page, at most 200.
 	 * ---
-	 * default: 0
+	 * default: 50
 	 * ---
 	 *
 	 * [--format=<format>]
@@ -104,8 +104,8 @@ final class RunsCommand {
 			$flags,
 			function ( Authority $authority ) use ( $flags ): int {
 				$input = [
-					'limit'  => Quantity::whole( 'limit', (string) $flags['limit'], 1, 200 ),
-					'offset' => Quantity::whole( 'offset', (string) $flags['offset'], 0, PHP_INT_MAX ),
+					'page'     => Quantity::whole( 'page', (string) $flags['page'], 1, 1000000 ),
+					'per_page' => Quantity::whole( 'per-page', (string) $flags['per-page'], 1, 200 ),
 				];
 				$list  = $this->services->registry->list( $input + array_intersect_key( $flags, [ 'status' => true ] ), $authority );
 				if ( ! empty( $flags['porcelain'] ) ) {
@@ -115,8 +115,8 @@ final class RunsCommand {
 					return 0;
 				}
 				$this->table->print( $list['runs'], self::COLUMNS, 'run_id', $flags );
-				if ( $list['total'] > $input['offset'] + count( $list['runs'] ) ) {
-					$this->console->say( sprintf( 'There are %d in all; see the next with --offset=%d.', $list['total'], $input['offset'] + count( $list['runs'] ) ) );
+				if ( $list['total'] > $input['page'] * $input['per_page'] ) {
+					$this->console->say( sprintf( 'There are %d in all; see the next with --page=%d.', $list['total'], $input['page'] + 1 ) );
 				}
 				return 0;
 			}

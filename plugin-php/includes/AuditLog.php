@@ -20,7 +20,7 @@ defined( 'ABSPATH' ) || exit;
  */
 final class AuditLog {
 
-	public const LIMIT = 100;
+	public const PER_PAGE = 100;
 
 	/**
 	 * Wires the reader.
@@ -36,12 +36,12 @@ final class AuditLog {
 	/**
 	 * A page, oldest first. Without `after` the newest records; with it those that follow.
 	 *
-	 * @param array<string, mixed> $input `after?`, `limit?`.
+	 * @param array<string, mixed> $input `after?`, `per_page?`.
 	 * @return array<string, mixed> `wp-codebox/audit-record-list/v1`.
 	 */
 	public function list( array $input ): array {
 		$this->gate->check();
-		$limit = (int) ( $input['limit'] ?? self::LIMIT );
+		$limit = (int) ( $input['per_page'] ?? self::PER_PAGE );
 		$after = (int) ( $input['after'] ?? -$limit );
 		$page  = $this->read( $after, $limit );
 		$last  = [] === $page['records'] ? max( 0, $after ) : (int) end( $page['records'] )['seq'];

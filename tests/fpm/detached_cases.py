@@ -70,7 +70,7 @@ def events_are_read_by_cursor_each_once_and_in_order(world):
     seen, cursor, pages, live = [], 0, 0, False
     until = time.monotonic() + 120
     while time.monotonic() < until:
-        page = world.ability("list-run-events", {"run_id": run, "after": cursor, "limit": 7}, method="GET").expect(200).json
+        page = world.ability("list-run-events", {"run_id": run, "after": cursor, "per_page": 7}, method="GET").expect(200).json
         must(len(page["events"]) <= 7 and page["cursor"] >= cursor, page)
         seen += page["events"]
         cursor, pages = page["cursor"], pages + 1

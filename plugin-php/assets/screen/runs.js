@@ -65,7 +65,7 @@
 		const place = el( 'div', {}, waiting() );
 		let seen = '';
 		const load = async () => {
-			const answer = await api.call( 'list-runs', { limit: 50 }, signal );
+			const answer = await api.call( 'list-runs', { per_page: 50 }, signal );
 			const runs = order( Array.isArray( answer.runs ) ? answer.runs : [] );
 			const now = JSON.stringify( runs );
 			if ( now !== seen ) {
@@ -181,7 +181,7 @@
 			for ( ;; ) {
 				let page;
 				try {
-					page = await api.call( 'list-run-events', { run_id: id, after, limit: PAGE }, signal );
+					page = await api.call( 'list-run-events', { run_id: id, after, per_page: PAGE }, signal );
 					failures = 0;
 					trouble.replaceChildren();
 				} catch ( thrown ) {

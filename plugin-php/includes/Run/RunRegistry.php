@@ -55,15 +55,16 @@ final class RunRegistry {
 	/**
 	 * Runs, newest first: all of the site for those who review, else the caller's own.
 	 *
-	 * @param array<string, mixed> $input     `status`, `limit`, `offset`.
+	 * @param array<string, mixed> $input     `status`, `page`, `per_page`.
 	 * @param Authority            $authority In whose name.
 	 * @return array<string, mixed> `wp-codebox/run-list/v1`.
 	 */
 	public function list( array $input, Authority $authority ): array {
 		$this->gate->check();
 		$filter = array_intersect_key( $input, [ 'status' => true ] );
-		$limit  = (int) ( $input['limit'] ?? self::PER_PAGE );
-		$offset = (int) ( $input['offset'] ?? 0 );
+		$page   = (int) ( $input['page'] ?? 1 );
+		$limit  = (int) ( $input['per_page'] ?? self::PER_PAGE );
+		$offset = ( $page - 1 ) * $limit;
 		if ( $this->access->sees_all( $authority ) ) {
 			$list  = Runs::list(
 				$this->site->id(),
@@ -80,10 +81,12 @@ final class RunRegistry {
 			$views = array_slice( $own, $offset, $limit );
 		}
 		return [
-			'success' => true,
-			'schema'  => 'wp-codebox/run-list/v1',
-			'total'   => $total,
-			'runs'    => array_map( [ self::class, 'present' ], $views ),
+			'success'  => true,
+			'schema'   => 'wp-codebox/run-list/v1',
+			'total'    => $total,
+			'page'     => $page,
+			'per_page' => $limit,
+			'runs'     => array_map( [ self::class, 'present' ], $views ),
 		];
 	}
 
@@ -113,13 +116,13 @@ final class RunRegistry {
 	/**
 	 * Events after a cursor.
 	 *
-	 * @param array<string, mixed> $input     `run_id`, `after`, `limit`.
+	 * @param array<string, mixed> $input     `run_id`, `after`, `per_page`.
 	 * @param Authority            $authority In whose name.
 	 * @return array<string, mixed> `wp-codebox/run-events/v1`.
 	 */
 	public function events( array $input, Authority $authority ): array {
 		$reference = $this->reference( $input, $authority );
-		$events    = Runs::events( $this->site->id(), $reference, (int) ( $input['after'] ?? 0 ), (int) ( $input['limit'] ?? self::EVENTS ) );
+		$events    = Runs::events( $this->site->id(), $reference, (int) ( $input['after'] ?? 0 ), (int) ( $input['per_page'] ?? self::EVENTS ) );
 		foreach ( $events['events'] as $index => $event ) {
 			if ( [] === ( $event['data'] ?? null ) ) {
 				unset( $events['events'][ $index ]['data'] );

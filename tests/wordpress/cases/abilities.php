@@ -49,6 +49,28 @@ return static function ( Harness $t ): void {
 			}
 		}
 	);
+	$t->test(
+		'lists take page and per_page, logs after and per_page',
+		static function () use ( $t, $annotations ): void {
+			$found = [];
+			foreach ( array_keys( $annotations ) as $name ) {
+				$fields = array_keys( wp_get_ability( $name )->get_input_schema()['properties'] );
+				$paging = array_values( array_intersect( [ 'page', 'per_page', 'after', 'cursor', 'limit', 'offset' ], $fields ) );
+				if ( [] !== $paging ) {
+					$found[ substr( $name, strlen( 'wp-codebox/' ) ) ] = implode( ' ', $paging );
+				}
+			}
+			$t->same(
+				[
+					'list-runs'          => 'page per_page',
+					'list-run-events'    => 'per_page after',
+					'list-artifacts'     => 'page per_page',
+					'list-audit-records' => 'per_page after',
+				],
+				$found
+			);
+		}
+	);
 	foreach ( array_keys( $annotations ) as $name ) {
 		$t->test(
 			"$name: administrator may, editor and anonymous may not",

@@ -21,13 +21,13 @@ return static function ( Harness $t ): void {
 			for ( $i = 0; $i < 3; $i++ ) {
 				$t->ok( $t->ability( 'review-artifact', [ 'artifact_id' => $made['run']['run_id'], 'action' => 'reject', 'reason' => "number $i" ] ) );
 			}
-			$last = $t->ok( $list( [ 'limit' => 2 ] ) );
+			$last = $t->ok( $list( [ 'per_page' => 2 ] ) );
 			$t->same( [ 'wp-codebox/audit-record-list/v1', [ 'number 1', 'number 2' ], false, true ], [ $last['schema'], array_column( $last['records'], 'reason' ), $last['more'], $last['chain']['valid'] ] );
 			$t->same( [ $last['total'], $last['total'], $last['records'][1]['hash'] ], [ $last['cursor'], $last['records'][1]['seq'], $last['chain']['head'] ] );
 			$after = 0;
 			$seen  = [];
 			do {
-				$page  = $t->ok( $list( [ 'after' => $after, 'limit' => 7 ] ) );
+				$page  = $t->ok( $list( [ 'after' => $after, 'per_page' => 7 ] ) );
 				$seen  = array_merge( $seen, array_column( $page['records'], 'seq' ) );
 				$after = $page['cursor'];
 			} while ( $page['more'] );
@@ -41,7 +41,7 @@ return static function ( Harness $t ): void {
 			$t->as( 'administrator' );
 			$schema = json_decode( (string) file_get_contents( getenv( 'TEST_ROOT' ) . '/abilities/schemas/apply-audit.v1.schema.json' ), true );
 			$events = [];
-			$page   = $t->ok( $list( [ 'after' => 0, 'limit' => 1000 ] ) );
+			$page   = $t->ok( $list( [ 'after' => 0, 'per_page' => 1000 ] ) );
 			foreach ( $page['records'] as $record ) {
 				$answer = rest_validate_value_from_schema( $record, $schema, 'record' );
 				$t->same( true, is_wp_error( $answer ) ? $answer->get_error_message() . ' ' . json_encode( $record ) : $answer );
@@ -122,14 +122,14 @@ return static function ( Harness $t ): void {
 		static function () use ( $t ): void {
 			$made = $t->made( 'nothing' );
 			$t->ok( $t->ability( 'review-artifact', [ 'artifact_id' => $made['run']['run_id'], 'action' => 'reject' ] ) );
-			[ $code, $out ] = $t->wp( [ 'codebox', 'audit', 'list', '--limit=1', '--format=csv', '--fields=event,status,who,run_id' ] );
+			[ $code, $out ] = $t->wp( [ 'codebox', 'audit', 'list', '--per-page=1', '--format=csv', '--fields=event,status,who,run_id' ] );
 			$t->same( [ 0, "event,status,who,run_id\nreview,success,admin,{$made['run']['run_id']}\n" ], [ $code, $out ] );
-			$page = json_decode( $t->wp( [ 'codebox', 'audit', 'list', '--after=0', '--limit=2', '--format=json' ] )[1], true );
+			$page = json_decode( $t->wp( [ 'codebox', 'audit', 'list', '--after=0', '--per-page=2', '--format=json' ] )[1], true );
 			$t->same( [ 2, 2, true ], [ count( $page['records'] ), $page['cursor'], $page['more'] ] );
-			$t->contains( '--after=2', $t->wp( [ 'codebox', 'audit', 'list', '--after=0', '--limit=2' ] )[2] );
-			$t->same( $page['total'] . '', explode( ' ', $t->wp( [ 'codebox', 'audit', 'list', '--limit=1', '--format=ids' ] )[1] )[0] );
+			$t->contains( '--after=2', $t->wp( [ 'codebox', 'audit', 'list', '--after=0', '--per-page=2' ] )[2] );
+			$t->same( $page['total'] . '', explode( ' ', $t->wp( [ 'codebox', 'audit', 'list', '--per-page=1', '--format=ids' ] )[1] )[0] );
 			$t->same( 1, preg_match( '/^[0-9a-f]{64}\n$/', $t->wp( [ 'codebox', 'audit', 'verify', '--porcelain' ] )[1] ) );
-			foreach ( [ '--limit=0', '--limit=1001', '--limit=x', '--after=-1' ] as $flag ) {
+			foreach ( [ '--per-page=0', '--per-page=1001', '--per-page=x', '--after=-1' ] as $flag ) {
 				[ $code, , $err ] = $t->wp( [ 'codebox', 'audit', 'list', $flag ] );
 				$t->same( 1, $code );
 				$t->contains( '(wp_codebox_input_invalid)', $err );

@@ -95,10 +95,10 @@ return static function ( Harness $t ): void {
 			[ $code, $out, $err ] = $follow( $token, $run, '--format=json' );
 			$events               = array_map( static fn( string $line ): array => json_decode( $line, true ), explode( "\n", trim( $out ) ) );
 			$t->same( [ 0, range( 1, count( $events ) ) ], [ $code, array_column( $events, 'seq' ) ], $err );
-			$page = json_decode( $runs( 'events', $run, '--format=json', '--limit=1000' )[1], true );
+			$page = json_decode( $runs( 'events', $run, '--format=json', '--per-page=1000' )[1], true );
 			$t->same( $events, $page['events'] );
-			$t->same( "3\n", $runs( 'events', $run, '--after=1', '--limit=2', '--porcelain' )[1] );
-			$t->same( "seq\n2\n3\n", $runs( 'events', $run, '--after=1', '--limit=2', '--format=csv', '--fields=seq' )[1] );
+			$t->same( "3\n", $runs( 'events', $run, '--after=1', '--per-page=2', '--porcelain' )[1] );
+			$t->same( "seq\n2\n3\n", $runs( 'events', $run, '--after=1', '--per-page=2', '--format=csv', '--fields=seq' )[1] );
 			[ $code, , $err ] = $runs( 'events', $run, '--follow', '--format=csv' );
 			$t->same( 1, $code );
 			$t->contains( '(wp_codebox_input_invalid)', $err );
@@ -131,11 +131,11 @@ return static function ( Harness $t ): void {
 			$t->idle();
 			$ids = explode( "\n", trim( $runs( 'list', '--porcelain' )[1] ) );
 			$t->true( count( $ids ) > 5, 'runs are missing' );
-			[ $code, $out, $err ] = $runs( 'list', '--limit=2', '--offset=1', '--format=json', '--fields=run_id,status' );
-			$t->same( [ 0, array_slice( $ids, 1, 2 ) ], [ $code, array_column( json_decode( $out, true ), 'run_id' ) ], $err );
-			$t->contains( 'see the next with --offset=3', $err );
+			[ $code, $out, $err ] = $runs( 'list', '--page=2', '--per-page=2', '--format=json', '--fields=run_id,status' );
+			$t->same( [ 0, array_slice( $ids, 2, 2 ) ], [ $code, array_column( json_decode( $out, true ), 'run_id' ) ], $err );
+			$t->contains( 'see the next with --page=3', $err );
 			$t->same( '', $runs( 'list', '--status=running', '--porcelain' )[1] );
-			foreach ( [ [ 'list', '--limit=0' ], [ 'list', '--limit=201' ], [ 'list', '--offset=-1' ], [ 'events', $ids[0], '--after=x' ], [ 'events', $ids[0], '--limit=1001' ] ] as $bad ) {
+			foreach ( [ [ 'list', '--per-page=0' ], [ 'list', '--per-page=201' ], [ 'list', '--page=0' ], [ 'events', $ids[0], '--after=x' ], [ 'events', $ids[0], '--per-page=1001' ] ] as $bad ) {
 				[ $code, $out, $err ] = $runs( ...$bad );
 				$t->same( [ 1, '' ], [ $code, $out ], implode( ' ', $bad ) );
 				$t->contains( '(wp_codebox_input_invalid)', $err );

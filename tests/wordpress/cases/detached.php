@@ -125,7 +125,7 @@ return static function ( Harness $t ): void {
 			$t->as( 'administrator' );
 			$id = $start( 'fix' )['run_id'];
 			$ended( $id );
-			$all = $t->ok( $t->ability( 'list-run-events', [ 'run_id' => $id, 'limit' => 1000 ] ) );
+			$all = $t->ok( $t->ability( 'list-run-events', [ 'run_id' => $id, 'per_page' => 1000 ] ) );
 			$fits( $all, 'run-events' );
 			$t->same( [ false, 'ended' ], [ $all['more'], $all['status'] ] );
 			$t->same( range( 1, count( $all['events'] ) ), array_column( $all['events'], 'seq' ) );
@@ -133,7 +133,7 @@ return static function ( Harness $t ): void {
 			$seen   = [];
 			$cursor = 0;
 			do {
-				$page   = $t->ok( $t->ability( 'list-run-events', [ 'run_id' => $id, 'after' => $cursor, 'limit' => 2 ] ) );
+				$page   = $t->ok( $t->ability( 'list-run-events', [ 'run_id' => $id, 'after' => $cursor, 'per_page' => 2 ] ) );
 				$seen   = array_merge( $seen, $page['events'] );
 				$cursor = $page['cursor'];
 			} while ( $page['more'] );
@@ -158,7 +158,9 @@ return static function ( Harness $t ): void {
 				$t->same( 'no_change', $row['summary_detail']['code'] ?? null, 'the summary as a code' );
 			}
 			$t->same( [ $alive ], array_column( $t->ok( $t->ability( 'list-runs', [ 'status' => 'running' ] ) )['runs'], 'run_id' ) );
-			$t->same( [ $first ], array_column( $t->ok( $t->ability( 'list-runs', [ 'limit' => 1, 'offset' => 1 ] ) )['runs'], 'run_id' ) );
+			$second = $t->ok( $t->ability( 'list-runs', [ 'page' => 2, 'per_page' => 1 ] ) );
+			$t->same( [ 2, 1, [ $first ] ], [ $second['page'], $second['per_page'], array_column( $second['runs'], 'run_id' ) ] );
+			$t->same( 'ability_invalid_input', $t->ability( 'list-runs', [ 'limit' => 1 ] )->get_error_code() );
 			$t->same( [], array_filter( $list['runs'], static fn( array $run ): bool => isset( $run['result'] ) ) );
 			$t->ok( $t->ability( 'cancel-run', [ 'run_id' => $alive ] ) );
 			$ended( $alive );
@@ -231,11 +233,11 @@ return static function ( Harness $t ): void {
 			$t->same( [ 200, 'wp-codebox/run-handle/v1' ], [ $status, $handle['schema'] ?? json_encode( $handle ) ] );
 			$id = $handle['run_id'];
 			$ended( $id );
-			[ $status, $page ] = $call( 'GET', 'list-run-events', [ 'run_id' => $id, 'after' => '1', 'limit' => '2' ] );
+			[ $status, $page ] = $call( 'GET', 'list-run-events', [ 'run_id' => $id, 'after' => '1', 'per_page' => '2' ] );
 			$t->same( [ 200, [ 2, 3 ], 3, true ], [ $status, array_column( $page['events'], 'seq' ), $page['cursor'], $page['more'] ] );
 			[ $status, $data ] = $call( 'GET', 'list-run-events', [ 'run_id' => $id, 'after' => 'x' ] );
 			$t->same( 400, $status );
-			[ $status, $list ] = $call( 'GET', 'list-runs', [ 'limit' => '1', 'offset' => '0', 'status' => 'ended' ] );
+			[ $status, $list ] = $call( 'GET', 'list-runs', [ 'page' => '1', 'per_page' => '1', 'status' => 'ended' ] );
 			$t->same( [ 200, [ $id ] ], [ $status, array_column( $list['runs'], 'run_id' ) ] );
 			[ $status, $run ] = $call( 'GET', 'get-run', [ 'run_id' => $id ] );
 			$t->same( [ 200, 'succeeded' ], [ $status, $run['result']['outcome'] ?? json_encode( $run ) ] );
