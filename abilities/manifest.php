@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '450bad153288ee3c6b3c12adb10cca193ad906c391acb7906ea4e40101294af1',
+	'contract_digest' => '27492c3b3a5099befe724f045731661662c2530b519f1b63f8d0ccb072359df8',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',

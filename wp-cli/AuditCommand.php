@@ -46,8 +46,11 @@ final class AuditCommand {
 	 * [--per-page=<number>]
 	 * : How many, at most 1000.
 	 * ---
-	 * default: 100
+	 * default: 20
 	 * ---
+	 *
+	 * [--full]
+	 * : Records as they are stored: with approved files, targets, results and mounts.
 	 *
 	 * [--format=<format>]
 	 * : How to print them; ids are sequence numbers.
@@ -63,7 +66,7 @@ final class AuditCommand {
 	 * ---
 	 *
 	 * [--fields=<fields>]
-	 * : Columns: seq, timestamp, event, status, action, who, requester, approver, run_id, artifact_id, error, hash.
+	 * : Columns: seq, timestamp, event, status, action, who, requester, approver, run_id, artifact_id, approved_count, error, hash.
 	 *
 	 * ## EXAMPLES
 	 *
@@ -79,7 +82,7 @@ final class AuditCommand {
 			'wp-codebox/list-audit-records',
 			$flags,
 			function () use ( $flags ): int {
-				$input = [ 'per_page' => Quantity::whole( 'per-page', (string) $flags['per-page'], 1, 1000 ) ];
+				$input = [ 'per_page' => Quantity::whole( 'per-page', (string) $flags['per-page'], 1, 1000 ), 'full' => ! empty( $flags['full'] ) ];
 				if ( isset( $flags['after'] ) ) {
 					$input['after'] = Quantity::whole( 'after', (string) $flags['after'], 0, 1000000000 );
 				}
@@ -178,6 +181,7 @@ final class AuditCommand {
 			'action'      => '',
 			'run_id'      => '',
 			'artifact_id' => '',
+			'approved_count' => '',
 			'error'       => '',
 		];
 	}

@@ -20,7 +20,10 @@ defined( 'ABSPATH' ) || exit;
  */
 final class AuditLog {
 
-	public const PER_PAGE = 100;
+	public const PER_PAGE = 20;
+
+	/** Fields whose size depends on the change or on the adapter. */
+	private const LARGE = [ 'approved_files', 'targets', 'result', 'mounts' ];
 
 	/**
 	 * Wires the reader.
@@ -36,7 +39,7 @@ final class AuditLog {
 	/**
 	 * A page, oldest first. Without `after` the newest records; with it those that follow.
 	 *
-	 * @param array<string, mixed> $input `after?`, `per_page?`.
+	 * @param array<string, mixed> $input `after?`, `per_page?`, `full?`.
 	 * @return array<string, mixed> `wp-codebox/audit-record-list/v1`.
 	 */
 	public function list( array $input ): array {
@@ -49,11 +52,22 @@ final class AuditLog {
 			'success' => true,
 			'schema'  => 'wp-codebox/audit-record-list/v1',
 			'total'   => $page['total'],
-			'records' => $page['records'],
+			'records' => empty( $input['full'] ) ? array_map( [ self::class, 'small' ], $page['records'] ) : $page['records'],
 			'cursor'  => $last,
 			'more'    => $last < $page['total'] && [] !== $page['records'],
 			'chain'   => $page['chain'],
 		];
+	}
+
+	/**
+	 * A record without its large fields.
+	 *
+	 * @param array<string, mixed> $record As stored.
+	 * @return array<string, mixed>
+	 */
+	private static function small( array $record ): array {
+		$small = array_diff_key( $record, array_flip( self::LARGE ) );
+		return isset( $record['approved_files'] ) ? $small + [ 'approved_count' => count( (array) $record['approved_files'] ) ] : $small;
 	}
 
 	/**

@@ -114,7 +114,7 @@ return static function ( Harness $t ): void {
 				'tasks'          => [ 'x' ],
 				'workers'        => [ [ 'id' => 'a', 'goal' => 'x' ] ],
 				'run_id'         => $made['run']['run_id'],
-				'artifact_id'    => $made['artifact_id'],
+				'artifact_id'    => $made['run']['run_id'],
 				'approved_files' => array_column( $made['changed_files'], 'path' ),
 				'action'         => 'reject',
 				'connector'      => 'none',

@@ -41,7 +41,7 @@ return static function ( Harness $t ): void {
 			$t->as( 'administrator' );
 			$schema = json_decode( (string) file_get_contents( getenv( 'TEST_ROOT' ) . '/abilities/schemas/apply-audit.v1.schema.json' ), true );
 			$events = [];
-			$page   = $t->ok( $list( [ 'after' => 0, 'per_page' => 1000 ] ) );
+			$page   = $t->ok( $list( [ 'after' => 0, 'per_page' => 1000, 'full' => true ] ) );
 			foreach ( $page['records'] as $record ) {
 				$answer = rest_validate_value_from_schema( $record, $schema, 'record' );
 				$t->same( true, is_wp_error( $answer ) ? $answer->get_error_message() . ' ' . json_encode( $record ) : $answer );
@@ -51,6 +51,28 @@ return static function ( Harness $t ): void {
 			if ( count( $page['records'] ) > 100 ) {
 				$t->same( [], array_diff( [ 'apply', 'apply-approved', 'discard', 'stage-apply', 'review', 'import', 'export', 'replay' ], array_keys( $events ) ), 'an event never happened' );
 			}
+		}
+	);
+	$t->test(
+		'audit: a page is small unless the whole records are asked for',
+		static function () use ( $t, $list ): void {
+			$made  = $t->made();
+			$paths = array_column( $made['changed_files'], 'path' );
+			for ( $i = 0; $i < 25; $i++ ) {
+				$t->ok( $t->ability( 'review-artifact', [ 'artifact_id' => $made['run']['run_id'], 'action' => 'reject', 'approved_files' => $paths ] ) );
+			}
+			$small = $t->ok( $list() );
+			$t->same( 20, count( $small['records'] ) );
+			$t->true( $small['total'] >= 25 && $small['chain']['valid'], 'the whole chain is checked' );
+			$full = $t->ok( $list( [ 'full' => true ] ) );
+			foreach ( $full['records'] as $index => $record ) {
+				$t->same( $paths, $record['approved_files'] ?? null );
+				$t->same( [ count( $paths ), $record['hash'] ], [ $small['records'][ $index ]['approved_count'] ?? null, $small['records'][ $index ]['hash'] ] );
+				$t->same( [], array_intersect( [ 'approved_files', 'targets', 'result', 'mounts' ], array_keys( $small['records'][ $index ] ) ) );
+			}
+			$t->same( $small, $t->ok( $list( [ 'after' => $small['records'][0]['seq'] - 1 ] ) ), 'the same page by its cursor' );
+			$rows = static fn( string ...$flags ): array => json_decode( $t->wp( [ 'codebox', 'audit', 'list', '--per-page=1', '--format=json', ...$flags ] )[1], true )['records'];
+			$t->same( [ $small['records'][19], $full['records'][19] ], [ ...$rows(), ...$rows( '--full' ) ] );
 		}
 	);
 	$t->test(
