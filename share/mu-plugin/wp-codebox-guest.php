@@ -1,7 +1,7 @@
 <?php
 /**
  * Plugin Name: WP Codebox Guest
- * Description: Keeps the WordPress of a sandbox to itself: no mail, no cron, HTTP only through the bridge.
+ * Description: Keeps the WordPress of a sandbox to itself: mail is captured, no cron, HTTP only through the bridge.
  * License: GPL-2.0-or-later
  *
  * @package WPCodebox
@@ -101,12 +101,24 @@ function route_curl( $handle ): void {
 	curl_setopt( $handle, CURLOPT_URL, 'http://127.0.0.1/' . $target );
 }
 
+/**
+ * Gives mail without a sender one that WordPress accepts.
+ *
+ * WordPress derives it from the site's host, and refuses `wordpress@localhost` because it has no
+ * dot. A sender that somebody named is left alone.
+ *
+ * @param string $from Address.
+ * @return string Address.
+ */
+function sender( $from ) {
+	return 'wordpress@localhost' === $from ? 'wordpress@example.org' : $from;
+}
+
 add_filter( 'pre_http_request', __NAMESPACE__ . '\\block_http', 1, 3 );
 add_filter( 'http_request_args', __NAMESPACE__ . '\\leave_addresses_to_bridge', PHP_INT_MAX, 2 );
 add_action( 'http_api_curl', __NAMESPACE__ . '\\route_curl', PHP_INT_MAX );
 
-// `false` tells the caller that the mail was not sent, and it is not.
-add_filter( 'pre_wp_mail', '__return_false', PHP_INT_MAX );
+add_filter( 'wp_mail_from', __NAMESPACE__ . '\\sender', 1 );
 
 // Last, so that components find the guest as it is.
 if ( is_readable( rtrim( dirname( ABSPATH ), '/' ) . '/run/codebox/components.json' ) ) {

@@ -50,6 +50,7 @@ pub struct Guest {
     pub(crate) limits: Limits,
     pub(crate) layers: BTreeMap<u32, OwnedFd>,
     pub(crate) egress: Option<EgressListeners>,
+    pub(crate) mail: Option<OwnedFd>,
     pub(crate) launched: Launched,
     pub(crate) process: LauncherProcess,
     pub(crate) death: Option<GuestDeath>,
@@ -97,6 +98,7 @@ impl Guest {
             shared,
             layers,
             egress,
+            mail,
             report,
             audit,
         } = start(plan, options)?;
@@ -106,6 +108,7 @@ impl Guest {
             limits: plan.limits,
             layers,
             egress,
+            mail,
             launched: Launched::default(),
             process,
             death: None,
@@ -155,6 +158,11 @@ impl Guest {
     /// The sockets on which the guest's clients of the egress bridge arrive; once.
     pub fn take_egress(&mut self) -> Option<EgressListeners> {
         self.egress.take()
+    }
+
+    /// The socket on which the guest's mail arrives; once.
+    pub fn take_mail(&mut self) -> Option<OwnedFd> {
+        self.mail.take()
     }
 
     /// Pid 1 of the guest, as this process sees it.

@@ -77,6 +77,7 @@ impl Launched {
             | GuestReply::Scratch
             | GuestReply::Layer { .. }
             | GuestReply::Egress
+            | GuestReply::Mail
             | GuestReply::Ready { .. }
             | GuestReply::Started { .. } => {}
             GuestReply::Failed {
@@ -264,6 +265,7 @@ mod tests {
             GuestReply::Started { id: id("exec-9") },
             GuestReply::Connected { ticket: 4 },
             GuestReply::Egress,
+            GuestReply::Mail,
         ] {
             launched.hear(strange, Vec::new());
         }

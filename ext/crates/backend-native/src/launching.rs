@@ -35,6 +35,7 @@ struct Arrivals {
     directories: BTreeMap<u32, String>,
     layers: BTreeMap<u32, OwnedFd>,
     egress: Option<EgressListeners>,
+    mail: Option<OwnedFd>,
     report: Option<IsolationReport>,
 }
 
@@ -45,6 +46,7 @@ pub(crate) struct Started {
     pub(crate) shared: Arc<Shared>,
     pub(crate) layers: BTreeMap<u32, OwnedFd>,
     pub(crate) egress: Option<EgressListeners>,
+    pub(crate) mail: Option<OwnedFd>,
     pub(crate) report: IsolationReport,
     pub(crate) audit: SandboxAudit,
 }
@@ -138,6 +140,7 @@ pub(crate) fn start(
         shared: Shared::new(pid, pidfd, lifetime, meter),
         layers: arrivals.layers,
         egress: arrivals.egress,
+        mail: arrivals.mail,
         report,
         audit: wrapped.audit,
     })
@@ -275,6 +278,10 @@ fn accept(
             arrivals.egress = Some(EgressListeners { unix, tcp });
             Ok(())
         }
+        (GuestReply::Mail, Some(listener)) if plan.mail.is_some() && arrivals.mail.is_none() => {
+            arrivals.mail = Some(listener);
+            Ok(())
+        }
         (GuestReply::Spawned { .. }, Some(pidfd)) if arrivals.spawned.is_none() => {
             // The number in the message is one of the launcher's own pid namespace. A pid 1
             // that failed may be gone already: why it did is the next message.
@@ -323,6 +330,7 @@ fn accept(
             | GuestReply::Scratch
             | GuestReply::Layer { .. }
             | GuestReply::Egress
+            | GuestReply::Mail
             | GuestReply::Ready { .. }
             | GuestReply::Failed { .. }
             | GuestReply::Over { .. }
@@ -363,7 +371,9 @@ fn complete(arrivals: Arrivals, plan: &LaunchPlan) -> Result<Arrivals, LaunchErr
         |index| arrivals.layers.contains_key(&index) || arrivals.directories.contains_key(&index);
     let detail = if !captures(plan).all(there) {
         "a layer is missing"
-    } else if plan.egress.is_some() && arrivals.egress.is_none() {
+    } else if plan.egress.is_some() && arrivals.egress.is_none()
+        || plan.mail.is_some() && arrivals.mail.is_none()
+    {
         "the listening sockets are missing"
     } else {
         return Ok(arrivals);

@@ -246,6 +246,10 @@ impl Runtime for NativeRuntime {
         self.guest.take_egress()
     }
 
+    fn take_mail(&mut self) -> Option<OwnedFd> {
+        self.guest.take_mail()
+    }
+
     fn outer_sandbox(&self) -> &SandboxAudit {
         self.guest.audit()
     }

@@ -21,7 +21,7 @@ use crate::host::{HiddenPath, HostLayout, SystemEntryKind};
 use crate::php::PhpLayout;
 use crate::template::Template;
 pub(crate) use settings::OPCACHE;
-use settings::{EGRESS_AUTHORITY, EGRESS_PORT, EGRESS_SOCKET, HOME, egress_ini};
+use settings::{EGRESS_AUTHORITY, EGRESS_PORT, EGRESS_SOCKET, HOME, MAIL_PORT, egress_ini};
 use wp_codebox_contracts::{
     BindSource, CallSet, EgressSockets, ErrorBody, ErrorCode, GuestPath, HostSource,
     InvalidGuestPath, IsolationLevel, LaunchMount, LaunchPlan, LaunchPurpose, Limits, MountAccess,
@@ -312,6 +312,11 @@ pub fn build_plan(spec: &GuestSpec<'_>) -> Result<LaunchPlan, PlanError> {
         calls: CallSet::Programs,
         limits: spec.limits,
         egress,
+        // What runs while a template is built sends no mail of a run.
+        mail: match spec.template_access {
+            TemplateAccess::Run => Some(MAIL_PORT),
+            TemplateAccess::Build => None,
+        },
     })
 }
 

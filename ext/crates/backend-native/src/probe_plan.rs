@@ -44,5 +44,6 @@ pub fn probe_plan(host: &HostLayout) -> LaunchPlan {
         calls: CallSet::Programs,
         limits: Limits::default(),
         egress: None,
+        mail: None,
     }
 }

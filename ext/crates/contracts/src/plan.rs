@@ -178,7 +178,7 @@ pub enum LaunchMount {
 }
 
 /// The plan format that launcher and runner of one build share.
-pub const PLAN_VERSION: u32 = 6;
+pub const PLAN_VERSION: u32 = 7;
 
 /// Everything the launcher needs; a value: same input, same bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -212,6 +212,9 @@ pub struct LaunchPlan {
     /// Listening sockets for the egress bridge; absent: nothing leaves the guest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub egress: Option<EgressSockets>,
+    /// Port on the guest's 127.0.0.1 on which the runner receives mail; absent: there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mail: Option<u16>,
 }
 
 /// Per-execution resource limits set in the child before `execve`.
@@ -321,6 +324,8 @@ pub enum GuestReply {
     },
     /// The two listening sockets of [`EgressSockets`]; packet carries unix, then TCP.
     Egress,
+    /// The listening socket of [`LaunchPlan::mail`]; packet carries it.
+    Mail,
     /// Isolation is in force and was probed; executions may be sent.
     Ready {
         /// What the probes saw.

@@ -1,4 +1,4 @@
-//! The two listening sockets through which a guest reaches the egress bridge.
+//! The listening sockets through which a guest reaches the egress bridge and the mail capture.
 //!
 //! A listening socket belongs to the network namespace and the file system in which it
 //! was made, whoever accepts on it. Made here, inside the guest, and given to the
@@ -13,7 +13,7 @@ use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen as start, socket_with,
 };
 use std::net::{Ipv4Addr, SocketAddrV4};
-use wp_codebox_contracts::EgressSockets;
+use wp_codebox_contracts::{EgressSockets, LaunchPlan};
 
 /// Connections that wait until the bridge takes them.
 const BACKLOG: i32 = 128;
@@ -67,9 +67,15 @@ fn stream(family: AddressFamily) -> Result<OwnedFd, rustix::io::Errno> {
     socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)
 }
 
+/// Makes the socket for mail. Its port may be below 1024: this process still has every capability
+/// over its network namespace.
+pub(crate) fn listen_for_mail(port: u16) -> Result<OwnedFd, Failure> {
+    tcp(port)
+}
+
 /// What listens in this namespace, in words; it must be what the plan asked for and no more.
-pub(crate) fn observe(wanted: Option<&EgressSockets>) -> Result<String, Failure> {
-    let tcp: Vec<String> = ["tcp", "tcp6"]
+pub(crate) fn observe(plan: &LaunchPlan) -> Result<String, Failure> {
+    let mut tcp: Vec<String> = ["tcp", "tcp6"]
         .into_iter()
         .map(listening)
         .collect::<Result<Vec<_>, _>>()?
@@ -79,26 +85,39 @@ pub(crate) fn observe(wanted: Option<&EgressSockets>) -> Result<String, Failure>
         .filter(|line| line.split_whitespace().nth(3) == Some(ACCEPTING))
         .count();
     let wrong = |what: &str| Err(Failure::rule(Step::Probe, what));
-    let Some(sockets) = wanted else {
-        return if tcp.is_empty() && unix == 0 {
-            Ok("nothing listens".to_owned())
-        } else {
-            wrong("a socket nobody asked for")
-        };
-    };
     let address = u32::from_ne_bytes(Ipv4Addr::LOCALHOST.octets());
-    if tcp != [format!("{address:08X}:{:04X}", sockets.port)] || unix != 1 {
+    let bridge = plan.egress.as_ref();
+    let ports = bridge.map(|sockets| sockets.port).into_iter();
+    let mut planned: Vec<String> = ports
+        .chain(plan.mail)
+        .map(|port| format!("{address:08X}:{port:04X}"))
+        .collect();
+    planned.sort();
+    tcp.sort();
+    if tcp != planned || unix != usize::from(bridge.is_some()) {
         return wrong("the listening sockets are not the planned ones");
     }
-    let path = sockets.socket.as_str();
-    let stat = rustix::fs::lstat(path).at(Step::Probe, path)?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::Socket {
-        return wrong("the egress socket is missing");
-    }
-    Ok(format!(
-        "listening, for the egress bridge only: {path}, 127.0.0.1:{}",
-        sockets.port
-    ))
+    let mail = plan
+        .mail
+        .map(|port| format!("for the mail capture only: 127.0.0.1:{port}"));
+    let bridge = bridge
+        .map(|sockets| {
+            let path = sockets.socket.as_str();
+            let stat = rustix::fs::lstat(path).at(Step::Probe, path)?;
+            if FileType::from_raw_mode(stat.st_mode) != FileType::Socket {
+                return wrong("the egress socket is missing");
+            }
+            Ok(format!(
+                "for the egress bridge only: {path}, 127.0.0.1:{}",
+                sockets.port
+            ))
+        })
+        .transpose()?;
+    let listening: Vec<String> = bridge.into_iter().chain(mail).collect();
+    Ok(match listening.is_empty() {
+        true => "nothing listens".to_owned(),
+        false => format!("listening, {}", listening.join("; ")),
+    })
 }
 
 /// Local addresses of listening sockets, as the kernel prints them.

@@ -67,7 +67,7 @@ steps! {
     Proc = "proc";
     /// `/dev`.
     Dev = "dev";
-    /// The listening sockets for the egress bridge.
+    /// The listening sockets for the egress bridge and for mail.
     Egress = "egress";
     /// `pivot_root` and what belongs to it.
     PivotRoot = "pivot_root";

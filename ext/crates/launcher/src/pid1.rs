@@ -77,6 +77,9 @@ fn build(
         let both = [listeners.unix.as_fd(), listeners.tcp.as_fd()];
         channel.send_building(&GuestReply::Egress, &both, lifetime)?;
     }
+    if let Some(listener) = built.mail {
+        channel.send_building(&GuestReply::Mail, &[listener.as_fd()], lifetime)?;
+    }
     shortfalls.tolerate(privileges::limit(&plan.limits, 0))?;
     shortfalls.tolerate(privileges::drop_capabilities())?;
     shortfalls.tolerate(privileges::no_new_privs())?;

@@ -50,6 +50,11 @@ fn check(plan: &LaunchPlan) -> Result<(), Failure> {
     if let Some(sockets) = &plan.egress {
         egress(sockets, plan)?;
     }
+    if let Some(port) = plan.mail
+        && (port == 0 || plan.egress.as_ref().is_some_and(|one| one.port == port))
+    {
+        return Err(rule("mail port"));
+    }
     if plan.guest_id == 0 {
         return Err(rule("guest_id 0"));
     }
@@ -121,8 +126,8 @@ fn places(plan: &LaunchPlan) -> Result<(), Failure> {
         return Err(rule("identity"));
     }
     // Without a network namespace of its own there is nowhere for them.
-    if plan.egress.is_some() {
-        return Err(rule("egress sockets"));
+    if plan.egress.is_some() || plan.mail.is_some() {
+        return Err(rule("listening sockets"));
     }
     if plan.writable.is_empty() {
         Ok(())
@@ -215,6 +220,7 @@ mod tests {
             calls: CallSet::Programs,
             limits: Limits::default(),
             egress: None,
+            mail: None,
         }
     }
 
@@ -302,6 +308,15 @@ mod tests {
         ] {
             assert!(with(socket, port).is_err(), "{socket} {port}");
         }
+        let mail = |port, level| {
+            check(&LaunchPlan {
+                mail: Some(port),
+                level,
+                ..plan(vec![])
+            })
+        };
+        mail(25, IsolationLevel::Full).unwrap();
+        assert!(mail(0, IsolationLevel::Full).is_err());
     }
 
     #[test]

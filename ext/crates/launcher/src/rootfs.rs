@@ -71,6 +71,7 @@ pub(crate) struct Built {
     pub(crate) scratch: Option<OwnedFd>,
     pub(crate) layers: Vec<Layer>,
     pub(crate) egress: Option<Listeners>,
+    pub(crate) mail: Option<OwnedFd>,
     /// Directories of the system that could only be bound; evidence of the files axis.
     pub(crate) bound: Vec<String>,
 }
@@ -106,6 +107,7 @@ pub(crate) fn build(plan: &LaunchPlan) -> Result<Built, Failure> {
     let egress = sockets
         .map(|sockets| egress::listen(sockets, &build.tree))
         .transpose()?;
+    let mail = plan.mail.map(egress::listen_for_mail).transpose()?;
     let scratch = match plan.identity {
         PlanIdentity::Shared => None,
         PlanIdentity::Own => Some(clone_tree(build.scratch.as_fd()).at(Step::Scratch, "clone")?),
@@ -116,6 +118,7 @@ pub(crate) fn build(plan: &LaunchPlan) -> Result<Built, Failure> {
         scratch,
         layers,
         egress,
+        mail,
         bound,
     })
 }

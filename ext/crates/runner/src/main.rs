@@ -13,6 +13,7 @@ mod control;
 mod egress;
 mod frames;
 mod keeper;
+mod mail;
 mod outbox;
 mod parent;
 mod peer;

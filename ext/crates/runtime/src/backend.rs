@@ -223,6 +223,8 @@ pub trait Runtime {
     fn isolation(&self) -> &IsolationReport;
     /// The sockets for the egress bridge, when the guest was asked for with some; once.
     fn take_egress(&mut self) -> Option<EgressListeners>;
+    /// The socket on which its mail arrives, where it has one; once.
+    fn take_mail(&mut self) -> Option<OwnedFd>;
     /// What was put around the process that built it.
     fn outer_sandbox(&self) -> &SandboxAudit;
     /// Runs one program to its end, handing on output as it comes.

@@ -86,6 +86,7 @@ pub fn browser_plan(spec: &BrowserPlan<'_>) -> Result<LaunchPlan, PlanError> {
             socket: path(EGRESS_SOCKET)?,
             port: EGRESS_PORT,
         }),
+        mail: None,
     })
 }
 

@@ -10,6 +10,8 @@ pub(super) const HOME: &str = "/home/agent";
 pub(super) const EGRESS_SOCKET: &str = "/run/codebox/egress.sock";
 /// The bridge's port on the guest's 127.0.0.1, for clients without unix sockets.
 pub(super) const EGRESS_PORT: u16 = 3128;
+/// Where mail is delivered: the port that every mail library asks without being told one.
+pub(super) const MAIL_PORT: u16 = 25;
 /// Certificate of the run's authority inside.
 pub(super) const EGRESS_AUTHORITY: &str = "/run/codebox/egress-ca.pem";
 /// Where PHP keeps compiled files inside.
@@ -111,12 +113,12 @@ pub(super) fn egress_ini(egress: &GuestEgress) -> String {
 /// The guest's php.ini.
 #[must_use]
 pub fn php_ini(php: &PhpLayout) -> String {
-    let mut text = String::from(
+    let mut text = format!(
         "; Made for this guest: nothing of the host's configuration applies.\n\
          memory_limit=-1\nmax_execution_time=0\ndisplay_errors=stderr\nlog_errors=0\n\
          error_reporting=32767\nhtml_errors=0\nvariables_order=GPCS\ndate.timezone=UTC\n\
          short_open_tag=0\nsys_temp_dir=/tmp\nsession.save_path=/tmp\nuser_ini.filename=\n\
-         sendmail_path=/bin/false\nphar.readonly=1\nzend.assertions=-1\n\
+         sendmail_path={SHARE}/bin/sendmail -t -i\nphar.readonly=1\nzend.assertions=-1\n\
          zend.exception_ignore_args=0\n",
     );
     text.push_str(&format!("extension_dir={}\n", php.extension_dir));

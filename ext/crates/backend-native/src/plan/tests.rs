@@ -503,7 +503,7 @@ fn a_denied_network_leaves_no_trace_and_an_open_one_is_told_to_every_client() {
         })
     };
     let denied = of(&GuestEgress::Denied);
-    assert_eq!(denied.egress, None);
+    assert_eq!((&denied.egress, denied.mail), (&None, Some(25)));
     assert!(egress_environment(&GuestEgress::Denied).is_empty());
     assert!(!file(&denied, "php.ini").unwrap().contains("prepend"));
 

@@ -181,6 +181,7 @@ mod tests {
             calls: CallSet::Programs,
             limits: Limits::default(),
             egress: None,
+            mail: None,
         }
     }
 

@@ -127,6 +127,8 @@ impl GuestTree {
                 level: IsolationLevel::Reduced,
                 mounts: Vec::new(),
                 writable: Vec::new(),
+                // There is no network namespace in which it could listen.
+                mail: None,
                 ..plan.clone()
             },
             root,

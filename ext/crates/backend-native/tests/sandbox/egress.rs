@@ -69,11 +69,34 @@ fn both_sockets_are_made_inside_and_answered_from_outside() {
 fn a_denied_network_has_no_socket_at_all() {
     let mut guest = guest();
     assert!(guest.take_egress().is_none());
-    assert!(network_row(&guest).contains("nothing listens"));
+    assert!(
+        network_row(&guest).contains("listening, for the mail capture only: 127.0.0.1:25"),
+        "{}",
+        network_row(&guest)
+    );
     assert_ne!(sh(&mut guest, &format!("ls {SOCKET}")).code(), 0);
     let tried = sh(&mut guest, "curl -sS -m 60 http://127.0.0.1:3128/; echo $?");
     // 7: connection refused. The control is the other test's answer.
     assert_eq!(tried.out.trim(), "7", "{tried:?}");
+}
+
+#[test]
+fn mail_arrives_outside_of_the_guest_and_is_refused_once_nobody_receives_it() {
+    let mut guest = guest();
+    let socket = guest.take_mail().unwrap();
+    assert!(guest.take_mail().is_none(), "handed over once");
+    let server = std::thread::spawn(move || {
+        let listener = std::net::TcpListener::from(socket);
+        let (mut stream, from) = listener.accept().unwrap();
+        assert!(from.ip().is_loopback());
+        stream.write_all(b"220 here\r\n").unwrap();
+    });
+    let dial = "python3 -c 'import socket; print(socket.create_connection((\"localhost\", 25), 60).recv(99))'";
+    assert_eq!(sh(&mut guest, dial).ok(), "b'220 here\\r\\n'\n");
+    server.join().unwrap();
+    // The descriptor went with the thread, and the guest has no copy of it.
+    let refused = sh(&mut guest, "curl -sS -m 60 telnet://127.0.0.1:25; echo $?");
+    assert_eq!(refused.out.trim(), "7", "{refused:?}");
 }
 
 #[test]

@@ -34,7 +34,7 @@ pub(super) fn network(plan: &LaunchPlan) -> Result<Seen, Failure> {
         "network namespace, seccomp on socket()",
         format!(
             "only lo is up, no route; vsock, netlink and packet sockets are refused; {}",
-            egress::observe(plan.egress.as_ref())?
+            egress::observe(plan)?
         ),
     ))
 }

@@ -6,13 +6,16 @@
 //! guest, so that a guest cannot flood it.
 
 use super::Setting;
+use super::mail;
 use super::recorder::Recorder;
 use crate::egress::{
     Bridge, BridgeConfig, BridgeLimits, EgressDecision, EgressLog, EgressRow, ModelRoute, Network,
     PreparedBridge, Trust,
 };
+use crate::mail::Mailbox;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use wp_codebox_artifacts::EvidenceDocument;
 use wp_codebox_backend_native::GuestEgress;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, NetworkPolicy, RuntimePolicy};
@@ -40,17 +43,30 @@ impl Phase {
     }
 }
 
-/// A way out that is ready; none when the policy denies the network.
-pub(crate) struct Ready(Option<PreparedBridge>);
+/// A way out that is ready, and where mail goes instead of out.
+pub(crate) struct Ready {
+    /// None when the policy denies the network.
+    bridge: Option<PreparedBridge>,
+    mailbox: Arc<Mailbox>,
+    phase: Phase,
+}
 
-/// A way out that is open.
-pub(crate) struct Open(Option<Bridge>);
+/// A way out that is open, and the mail capture of the same guest.
+pub(crate) struct Open {
+    bridge: Option<Bridge>,
+    mail: mail::Open,
+}
 
 /// Prepares the bridge of one guest.
 pub(crate) fn prepare(setting: &Setting<'_>, phase: Phase) -> Result<Ready, ErrorBody> {
     let prepared = setting.prepared;
+    let ready = |bridge| Ready {
+        bridge,
+        mailbox: Arc::clone(&setting.mailbox),
+        phase,
+    };
     let rules = match &prepared.policy.network {
-        NetworkPolicy::Posture(_) => return Ok(Ready(None)),
+        NetworkPolicy::Posture(_) => return Ok(ready(None)),
         NetworkPolicy::Rules(rules) => EgressRules::compile(rules).map_err(|issues| {
             let first = issues.first().map_or("", |issue| issue.message.as_str());
             unavailable(&format!("its rules do not compile: {first}"))
@@ -66,7 +82,7 @@ pub(crate) fn prepare(setting: &Setting<'_>, phase: Phase) -> Result<Ready, Erro
         network: Network::system(),
         deadline: setting.clock.deadline,
     })
-    .map(|bridge| Ready(Some(bridge)))
+    .map(|bridge| ready(Some(bridge)))
     .map_err(|e| e.body())
 }
 
@@ -96,7 +112,7 @@ fn unavailable(why: &str) -> ErrorBody {
 impl Ready {
     /// What the guest is built with.
     pub(crate) fn guest(&self) -> GuestEgress {
-        match &self.0 {
+        match &self.bridge {
             None => GuestEgress::Denied,
             Some(bridge) => match bridge.authority_pem() {
                 None => GuestEgress::Tunnel,
@@ -109,23 +125,28 @@ impl Ready {
 
     /// Serves on the sockets of a guest in which nothing foreign runs yet.
     pub(crate) fn open(self, runtime: &mut dyn Runtime) -> Result<Open, ErrorBody> {
-        let Some(bridge) = self.0 else {
-            return Ok(Open(None));
+        let mail = mail::open(self.mailbox, runtime, self.phase)?;
+        let Some(bridge) = self.bridge else {
+            return Ok(Open { bridge: None, mail });
         };
         let sockets = runtime
             .take_egress()
             .ok_or_else(|| unavailable("the guest came without its sockets"))?;
         let bridge = bridge.serve(sockets.unix, sockets.tcp);
         bridge
-            .map(|bridge| Open(Some(bridge)))
+            .map(|bridge| Open {
+                bridge: Some(bridge),
+                mail,
+            })
             .map_err(|e| e.body())
     }
 }
 
 impl Open {
-    /// Ends the bridge of a dead guest and records what it did.
+    /// Ends the bridge and the mail capture of a dead guest and records what they did.
     pub(crate) fn close(self, phase: Phase, recorder: &mut Recorder<'_>) -> Result<(), ErrorBody> {
-        let Some(bridge) = self.0 else {
+        self.mail.close(phase, recorder)?;
+        let Some(bridge) = self.bridge else {
             return Ok(());
         };
         let log = bridge.stop();

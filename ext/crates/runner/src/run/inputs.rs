@@ -6,6 +6,7 @@ use super::attest;
 use super::components;
 use super::egress;
 use super::envelopes::{self, AgentExit, Facts, Worker};
+use super::mail;
 use super::prepare::tool_set;
 use super::recorder::Recorder;
 use super::test_files;
@@ -95,6 +96,7 @@ pub(super) fn inputs(
         AgentEnd::Success => Some(AgentExit::Success),
         AgentEnd::Failure => Some(AgentExit::Failure),
     };
+    let (mails, mail_log) = mail::evidence(&setting.mailbox, redactor);
     Ok(BundleInputs {
         preview: recorder.preview.clone(),
         created_at: now_rfc3339(),
@@ -143,9 +145,10 @@ pub(super) fn inputs(
         evidence: std::iter::once(attestation(setting, evidence))
             .chain(recorder.agent.as_ref().map(AgentLog::tool_calls))
             .chain(egress::evidence(&setting.prepared.policy, &recorder.egress))
+            .chain(mail_log)
             .chain(workflow(recorder))
             .collect(),
-        files: recorder.files.clone(),
+        files: recorder.files.iter().cloned().chain(mails).collect(),
         episode: recorder.episode_files.clone(),
     })
 }

@@ -23,6 +23,7 @@ pub(crate) mod identity;
 mod inputs;
 mod level;
 mod made;
+mod mail;
 mod mask;
 mod materialise;
 mod observe;
@@ -46,6 +47,7 @@ mod words;
 mod work;
 mod workflow;
 
+pub(crate) use egress::Phase;
 pub(crate) use export::copy_bundle;
 pub(crate) use hold::{Ask, Desk, Keeps, Streams, resize};
 pub(crate) use inputs::task_document;
@@ -59,6 +61,7 @@ pub(crate) use sync::FILE_BYTES as SYNC_FILE_BYTES;
 pub(crate) use work::Stop;
 
 use crate::agent::Parent;
+use crate::mail::Mailbox;
 use finish::Evidence;
 use materialise::{Materialised, Workshop, materialise, write_staged};
 use recorder::Recorder;
@@ -287,6 +290,8 @@ pub(crate) struct Setting<'a> {
     /// Who answers for tools outside of the guest.
     pub parent: &'a dyn Parent,
     pub redactor: &'a Redactor,
+    /// What its guests sent.
+    pub mailbox: Arc<Mailbox>,
 }
 
 /// What a run has of its process.
@@ -375,6 +380,7 @@ fn stages(
         clock,
         parent,
         redactor,
+        mailbox: Arc::default(),
     };
     announce::announce(&setting, recorder)?;
     let work = work::run(&setting, cancellation, recorder, desk)?;

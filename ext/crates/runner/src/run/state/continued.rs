@@ -47,6 +47,9 @@ impl Runtime for Continued {
     fn take_egress(&mut self) -> Option<EgressListeners> {
         self.inner.take_egress()
     }
+    fn take_mail(&mut self) -> Option<OwnedFd> {
+        self.inner.take_mail()
+    }
     fn outer_sandbox(&self) -> &SandboxAudit {
         self.inner.outer_sandbox()
     }

@@ -1,0 +1,141 @@
+//! The mails of a run, from all of its guests.
+
+use super::conversation::Received;
+use super::message::subject;
+use crate::run::Phase;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use wp_codebox_runtime::now_rfc3339;
+
+/// Mails that are listed; further ones are counted.
+const LISTED: usize = 200;
+/// Bytes that are kept of all of them.
+const KEPT: usize = 16 * 1024 * 1024;
+/// Bytes that a run's guests may send; then nothing listens any more.
+const RECEIVED: u64 = 256 * 1024 * 1024;
+
+/// One mail.
+#[derive(Debug, Clone)]
+pub(crate) struct Mail {
+    /// From 1, in the order of arrival.
+    pub number: usize,
+    pub phase: Phase,
+    /// RFC 3339.
+    pub received_at: String,
+    pub from: String,
+    pub to: Vec<String>,
+    pub subject: String,
+    /// What the guest sent.
+    pub bytes: u64,
+    /// Its first bytes; none when the mails before it used all that is kept.
+    pub content: Option<Vec<u8>>,
+}
+
+/// Sums.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct MailCounts {
+    /// Mails that were taken.
+    pub received: u64,
+    /// Bytes, those of broken-off messages too.
+    pub bytes: u64,
+    /// Whether there were too many bytes to go on.
+    pub ended: bool,
+}
+
+#[derive(Default)]
+struct Inner {
+    mails: Vec<Mail>,
+    kept: usize,
+    counts: MailCounts,
+}
+
+/// All mails of a run.
+#[derive(Default)]
+pub(crate) struct Mailbox(Mutex<Inner>);
+
+impl Mailbox {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        // Every change is one assignment: a poisoned mailbox is whole.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a message.
+    pub(super) fn deliver(&self, message: Received, phase: Phase) {
+        let mut inner = self.inner();
+        inner.counts.received += 1;
+        if inner.mails.len() >= LISTED {
+            return;
+        }
+        let fits = inner.kept + message.content.len() <= KEPT;
+        if fits {
+            inner.kept += message.content.len();
+        }
+        let number = inner.mails.len() + 1;
+        inner.mails.push(Mail {
+            number,
+            phase,
+            received_at: now_rfc3339(),
+            from: message.from,
+            to: message.to,
+            subject: subject(&message.content),
+            bytes: message.bytes,
+            content: fits.then_some(message.content),
+        });
+    }
+
+    /// Counts bytes that a guest sent; answers whether it may send more.
+    pub(super) fn may_go_on(&self, bytes: usize) -> bool {
+        let mut inner = self.inner();
+        inner.counts.bytes += bytes as u64;
+        inner.counts.ended = inner.counts.bytes > RECEIVED;
+        !inner.counts.ended
+    }
+
+    pub(crate) fn counts(&self) -> MailCounts {
+        self.inner().counts
+    }
+
+    /// The mails that are listed, each as `row` makes it.
+    pub(crate) fn map<T>(&self, row: impl FnMut(&Mail) -> T) -> Vec<T> {
+        self.inner().mails.iter().map(row).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(bytes: usize) -> Received {
+        Received {
+            from: "a@x".to_owned(),
+            to: vec!["b@x".to_owned()],
+            content: vec![b'x'; bytes],
+            bytes: bytes as u64,
+        }
+    }
+
+    #[test]
+    fn a_mailbox_keeps_a_bounded_number_of_mails_and_of_bytes_and_counts_the_rest() {
+        let mailbox = Mailbox::default();
+        for _ in 0..20 {
+            mailbox.deliver(message(1024 * 1024), Phase::Work);
+        }
+        // A small one still fits where a large one does not.
+        mailbox.deliver(message(0), Phase::Check);
+        let kept = mailbox.map(|mail| mail.content.is_some());
+        assert_eq!(kept.iter().filter(|kept| **kept).count(), 17);
+        assert!(kept[15] && !kept[16] && kept[20]);
+        for _ in 0..1000 {
+            mailbox.deliver(message(1), Phase::Work);
+        }
+        assert_eq!(mailbox.map(|mail| mail.number).last(), Some(&LISTED));
+        assert_eq!(mailbox.counts().received, 1021);
+    }
+
+    #[test]
+    fn a_guest_that_sends_without_end_is_cut_off() {
+        let mailbox = Mailbox::default();
+        assert!(mailbox.may_go_on(256 * 1024 * 1024));
+        assert!(!mailbox.may_go_on(1));
+        assert!(mailbox.counts().ended);
+    }
+}

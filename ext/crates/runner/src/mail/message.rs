@@ -1,0 +1,125 @@
+//! The one thing of a message's content that a list of mails shows: its subject.
+
+use base64::Engine;
+
+/// Longest header block that is looked at, bytes.
+const HEADERS: usize = 64 * 1024;
+/// Longest subject, characters.
+const SUBJECT: usize = 200;
+
+/// The subject as a reader sees it; empty when there is none.
+pub(crate) fn subject(content: &[u8]) -> String {
+    let head = &content[..content.len().min(HEADERS)];
+    let head = String::from_utf8_lossy(head);
+    let mut raw: Option<String> = None;
+    for line in head.lines() {
+        if line.is_empty() {
+            break;
+        }
+        match &mut raw {
+            // A folded line goes on behind the blank it begins with.
+            Some(text) if line.starts_with([' ', '\t']) => {
+                text.push(' ');
+                text.push_str(line.trim_start());
+            }
+            Some(_) => break,
+            None => {
+                let named = line
+                    .split_once(':')
+                    .filter(|(name, _)| name.eq_ignore_ascii_case("subject"));
+                raw = named.map(|(_, value)| value.trim().to_owned());
+            }
+        }
+    }
+    decoded(&raw.unwrap_or_default())
+        .chars()
+        .take(SUBJECT)
+        .collect()
+}
+
+/// Text with its encoded words (RFC 2047) read; of what is malformed or in another character set
+/// the text stays as it is.
+fn decoded(text: &str) -> String {
+    let mut out = String::new();
+    let mut after_word = false;
+    for piece in text.split(' ') {
+        let word = encoded_word(piece);
+        // Blanks between two encoded words are only their separator.
+        let separator = after_word && word.is_some();
+        if !separator && !out.is_empty() {
+            out.push(' ');
+        }
+        after_word = word.is_some();
+        out.push_str(word.as_deref().unwrap_or(piece));
+    }
+    out
+}
+
+fn encoded_word(piece: &str) -> Option<String> {
+    let inner = piece.strip_prefix("=?")?.strip_suffix("?=")?;
+    let mut parts = inner.splitn(3, '?');
+    let charset = parts.next()?.to_ascii_lowercase();
+    let encoding = parts.next()?.to_ascii_lowercase();
+    let text = parts.next()?;
+    if !matches!(charset.as_str(), "utf-8" | "us-ascii") {
+        return None;
+    }
+    let bytes = match encoding.as_str() {
+        "b" => base64::engine::general_purpose::STANDARD
+            .decode(text)
+            .ok()?,
+        "q" => quoted(text)?,
+        _ => return None,
+    };
+    String::from_utf8(bytes).ok()
+}
+
+fn quoted(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = text.bytes();
+    let mut out = Vec::new();
+    while let Some(byte) = bytes.next() {
+        out.push(match byte {
+            b'_' => b' ',
+            b'=' => {
+                let digits = [bytes.next()?, bytes.next()?];
+                let digits = std::str::from_utf8(&digits).ok()?;
+                u8::from_str_radix(digits, 16).ok()?
+            }
+            other => other,
+        });
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_subject_is_read_folded_and_encoded() {
+        for (head, wanted) in [
+            (
+                "From: a\r\nSubject: [My Site] Hello\r\nTo: b\r\n\r\nSubject: no",
+                "[My Site] Hello",
+            ),
+            ("SUBJECT:one\r\n two\r\n\r\n", "one two"),
+            (
+                "Subject: =?UTF-8?B?w6TDtg==?= x =?utf-8?Q?=C3=BC_y?=\r\n\r\n",
+                "äö x ü y",
+            ),
+            ("Subject: =?UTF-8?Q?a?=\r\n =?UTF-8?Q?b?=\r\n\r\n", "ab"),
+            (
+                "Subject: =?UTF-8?Q?=G1?= =?x?Q?a?= =?UTF-8?B?%?=\r\n\r\n",
+                "=?UTF-8?Q?=G1?= =?x?Q?a?= =?UTF-8?B?%?=",
+            ),
+            ("Subject: =?UTF-8?Q?=C?=\r\n\r\n", "=?UTF-8?Q?=C?="),
+            ("To: b\r\n\r\nSubject: of the body\r\n", ""),
+            ("", ""),
+        ] {
+            assert_eq!(subject(head.as_bytes()), wanted, "{head}");
+        }
+        assert_eq!(subject(b"Subject: \xff\xfe\r\n\r\n"), "\u{fffd}\u{fffd}");
+        let long = format!("Subject: {}\r\n\r\n", "x".repeat(1000));
+        assert_eq!(subject(long.as_bytes()).len(), SUBJECT);
+    }
+}

@@ -1,0 +1,198 @@
+//! The mail capture in a run: it receives before anything foreign runs in a guest, and stops when
+//! that guest is dead. The mailbox is the run's, so a guest that replaces another adds to it.
+
+use super::egress::Phase;
+use super::recorder::Recorder;
+use crate::mail::{Mail, MailServer, Mailbox};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use wp_codebox_artifacts::{ArtifactContent, ArtifactFile, EvidenceDocument};
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_policy::Redactor;
+use wp_codebox_runtime::Runtime;
+
+/// A capture that receives; none at level `reduced`, where a guest has no network of its own.
+pub(crate) struct Open {
+    server: Option<MailServer>,
+    mailbox: Arc<Mailbox>,
+}
+
+/// Receives what a guest sends, in which nothing foreign runs yet.
+pub(crate) fn open(
+    mailbox: Arc<Mailbox>,
+    runtime: &mut dyn Runtime,
+    phase: Phase,
+) -> Result<Open, ErrorBody> {
+    // Where a guest before this one sent too much, nothing listens: the socket is closed here.
+    let socket = runtime.take_mail().filter(|_| !mailbox.counts().ended);
+    let server = socket
+        .map(|socket| MailServer::start(socket, Arc::clone(&mailbox), phase))
+        .transpose()
+        .map_err(|error| {
+            let message = format!("the mail capture cannot start: {error}");
+            ErrorBody::new(ErrorCode::SandboxStartFailed, message)
+        })?;
+    Ok(Open { server, mailbox })
+}
+
+impl Open {
+    /// Ends the capture of a dead guest and records what it received.
+    pub(crate) fn close(self, phase: Phase, recorder: &mut Recorder<'_>) -> Result<(), ErrorBody> {
+        let Some(server) = self.server else {
+            return Ok(());
+        };
+        let received = server.stop();
+        if self.mailbox.counts().ended {
+            recorder
+                .notices
+                .push("the guest sent so much mail that the mail capture was closed".to_owned());
+        }
+        let by = match phase {
+            Phase::Work => "",
+            Phase::Check => " by the checks",
+        };
+        match received {
+            0 => return Ok(()),
+            1 => recorder.notices.push(format!(
+                "1 mail was sent{by} and captured; it did not leave the sandbox"
+            )),
+            many => recorder.notices.push(format!(
+                "{many} mails were sent{by} and captured; they did not leave the sandbox"
+            )),
+        }
+        let summary = json!({"phase": phase.name(), "received": received});
+        let detail = summary.as_object().cloned().unwrap_or_default();
+        recorder.observe("mail", summary, detail)
+    }
+}
+
+/// What the bundle holds of the mails: the messages and their list. Both are redacted when they
+/// are written; bytes that are no text cannot be, so what holds a secret there is left out.
+pub(crate) fn evidence(
+    mailbox: &Mailbox,
+    redactor: &Redactor,
+) -> (Vec<ArtifactFile>, Option<EvidenceDocument>) {
+    let counts = mailbox.counts();
+    if counts.received == 0 {
+        return (Vec::new(), None);
+    }
+    let mut files = Vec::new();
+    let mut values = mailbox.map(|mail| {
+        let kept = content(mail, redactor).map(|content| {
+            let path = format!("files/mail/{:04}.eml", mail.number);
+            files.push(ArtifactFile {
+                path: path.clone(),
+                kind: "mail-message",
+                media: "message/rfc822",
+                content,
+            });
+            path
+        });
+        row(mail, kept)
+    });
+    let listed = values.len();
+    values.push(json!({
+        "schema": SCHEMA, "received": counts.received, "listed": listed, "ended": counts.ended,
+    }));
+    let list = EvidenceDocument {
+        name: "mail.jsonl",
+        key: "mail",
+        kind: "mail-log",
+        values,
+    };
+    (files, Some(list))
+}
+
+/// Bytes before the cut of a truncated message in which a token may have begun.
+const MARGIN: usize = 1024;
+
+/// Format of a row of the list.
+const SCHEMA: &str = "wp-codebox/mail-message/v1";
+
+/// A message's kept bytes, as text where they are text.
+fn content(mail: &Mail, redactor: &Redactor) -> Result<ArtifactContent, &'static str> {
+    let bytes = mail.content.as_ref().ok_or("too-many-bytes")?;
+    let bytes = match is_truncated(mail) {
+        // No half of a secret stays at the cut, where it could not be told from other text.
+        true => &bytes[..redactor.safe_cut(bytes, bytes.len().saturating_sub(MARGIN))],
+        false => bytes.as_slice(),
+    };
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Ok(ArtifactContent::Text(text.to_owned())),
+        // The cut went through a character.
+        Err(error) if is_truncated(mail) && error.error_len().is_none() => {
+            let text = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
+            Ok(ArtifactContent::Text(text.into_owned()))
+        }
+        Err(_) if redactor.find(bytes).is_some() => Err("contains-secret"),
+        Err(_) => Ok(ArtifactContent::Bytes(bytes.to_vec())),
+    }
+}
+
+fn is_truncated(mail: &Mail) -> bool {
+    let kept = mail.content.as_ref().map_or(0, Vec::len);
+    mail.content.is_some() && (kept as u64) < mail.bytes
+}
+
+fn row(mail: &Mail, kept: Result<String, &'static str>) -> Value {
+    let mut row = json!({
+        "schema": SCHEMA, "number": mail.number, "phase": mail.phase.name(),
+        "receivedAt": mail.received_at, "from": mail.from, "to": mail.to,
+        "subject": mail.subject, "bytes": mail.bytes, "kept": kept.as_ref().ok(),
+    });
+    if let Err(reason) = kept {
+        row["reason"] = json!(reason);
+    }
+    if is_truncated(mail) {
+        row["truncated"] = json!(true);
+    }
+    row
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET: &str = "hunter2-hunter2-hunter2";
+
+    fn mail(content: Option<&[u8]>, bytes: u64) -> Mail {
+        Mail {
+            number: 1,
+            phase: Phase::Work,
+            received_at: String::new(),
+            from: String::new(),
+            to: Vec::new(),
+            subject: String::new(),
+            bytes,
+            content: content.map(<[u8]>::to_vec),
+        }
+    }
+
+    #[test]
+    fn bytes_that_cannot_be_redacted_are_kept_only_without_a_secret() {
+        let redactor = Redactor::new(&[SECRET.to_owned()]);
+        let of = |bytes: &[u8]| content(&mail(Some(bytes), bytes.len() as u64), &redactor);
+        // Text is redacted by the bundle.
+        let text = format!("x {SECRET}");
+        assert_eq!(of(text.as_bytes()), Ok(ArtifactContent::Text(text.clone())));
+        let latin = [b"\xe4 ", text.as_bytes()].concat();
+        assert_eq!(of(&latin), Err("contains-secret"));
+        assert_eq!(of(b"\xe4"), Ok(ArtifactContent::Bytes(b"\xe4".to_vec())));
+        assert_eq!(content(&mail(None, 9), &redactor), Err("too-many-bytes"));
+    }
+
+    #[test]
+    fn a_truncated_message_ends_before_a_secret_that_its_cut_halves() {
+        let redactor = Redactor::new(&[SECRET.to_owned()]);
+        for end in [SECRET.len(), SECRET.len() - 1, 3] {
+            let mut bytes = vec![b'x'; 4096];
+            bytes.extend_from_slice(&SECRET.as_bytes()[..end]);
+            let Ok(ArtifactContent::Text(text)) = content(&mail(Some(&bytes), 9999), &redactor)
+            else {
+                panic!("{end}");
+            };
+            assert!(!text.contains("hun"), "{end}");
+            assert!(text.len() > 3000);
+        }
+    }
+}
