@@ -260,7 +260,50 @@ printf 'Subject: second\n\nx' | sendmail a@x.test
     must("bound" not in patch and ".eml" not in patch, patch)
 
 
+def mails(bench, run, *arguments):
+    return bench.call("runs", "mail", run, *arguments, "--state", bench.state)
+
+
+def runs_mail_lists_and_shows_what_a_run_sent(bench):
+    answer = hostile(bench, RAW + r"""
+assert mail(b"From: x\r\nSubject: =?UTF-8?B?w6Q=?= one\r\nContent-Transfer-Encoding: base64\r\n\r\naGVsbG8gw7w=\r\n").startswith(b"250")
+assert mail(b"Subject: two\x1b[2J\r\n\r\nbody \xff").startswith(b"250")
+""")
+    run = os.path.basename(directory_of(answer))
+    lines = mails(bench, run).expect(0).stdout.splitlines()
+    must(lines[0].split() == ["NUMBER", "RECEIVED", "PHASE", "FROM", "TO", "SUBJECT"] and len(lines) == 3, str(lines))
+    must(lines[1].endswith("a@x.test  b@x.test  ä one") and "\x1b" not in lines[2], str(lines))
+    document = mails(bench, run, "--json").expect(0).json
+    must(document["schema"] == "wp-codebox/run-mail/v1" and document["received"] == 2 and document["run_id"] == run, str(document))
+    shown = mails(bench, run, "1").expect(0).stdout
+    must("Subject: ä one\n" in shown and shown.endswith("\n\nhello ü\n"), shown)
+    raw = mails(bench, run, "1", "--raw").expect(0).stdout
+    must(raw.rstrip().endswith("\r\n\r\naGVsbG8gw7w=") and raw.startswith("From: x"), raw)
+    must(mails(bench, run, "1", "--json").expect(0).json["content"].endswith("aGVsbG8gw7w=\r\n\r\n"), "the content")
+    must("contentBase64" in mails(bench, run, "2", "--json").expect(0).json, "bytes that are no text")
+    mails(bench, run, "3", "--json").expect(1, "wp_codebox_input_invalid")
+    none = os.path.basename(directory_of(bench.agent("true")))
+    must(mails(bench, none, "--json").expect(0).json["mails"] == [], "mails out of nowhere")
+
+
+def a_held_sandbox_shows_its_mails_while_it_lives(bench):
+    place = [*bench.paths(), "--site", bench.site]
+    source = bench.source("plugin-mail")
+    run = bench.call("boot", *place, "--mount", f"{source}:/workspace/plugin", "--hold", "2m", "--json").expect(0).json["id"]
+    try:
+        for number in (1, 2):
+            code = f"printf 'Subject: live {number}\\n\\nlive body\\n' | sendmail a@x.test"
+            bench.call("exec", "--state", bench.state, run, "--", "sh", "-c", code).expect(0)
+            document = mails(bench, run, "--json").expect(0).json
+            must([row["subject"] for row in document["mails"]] == [f"live {n}" for n in range(1, number + 1)], str(document))
+        must(mails(bench, run, "2").expect(0).stdout.endswith("\n\nlive body\n"), "the body")
+        mails(bench, run, "3", "--json").expect(1, "wp_codebox_input_invalid")
+    finally:
+        bench.call("runs", "cancel", run, "--state", bench.state)
+
+
 CASES = [wp_mail_and_smtp_are_captured, a_run_without_mail_says_nothing_of_mail, phpunits_mock_still_sees_every_mail,
          a_flood_and_huge_mails_are_bounded, a_large_mail_is_cut_and_says_so, half_a_conversation_holds_up_nobody,
          a_mail_steers_no_terminal_and_names_no_file, a_mail_with_a_secret, mails_of_checks_are_told_apart,
-         what_was_sent_cannot_be_taken_back]
+         what_was_sent_cannot_be_taken_back, runs_mail_lists_and_shows_what_a_run_sent,
+         a_held_sandbox_shows_its_mails_while_it_lives]

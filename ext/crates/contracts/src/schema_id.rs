@@ -102,6 +102,8 @@ pub const RUN_REGISTRY: &str = "wp-codebox/run-registry/v1";
 pub const RUN_ARTIFACTS: &str = "wp-codebox/run-artifacts/v1";
 /// The control socket of a run.
 pub const RUN_SOCKET: &str = "wp-codebox/run-socket/v1";
+/// Mails that a run's guests sent.
+pub const RUN_MAIL: &str = "wp-codebox/run-mail/v1";
 /// State, phase and cleanup of a run.
 pub const RUN_LIFECYCLE: &str = "wp-codebox/run-lifecycle/v1";
 /// What a run came to, without host paths.

@@ -53,7 +53,7 @@ fn every_request_is_shown_and_understood() {
             serde_json::from_str(text).unwrap_or_else(|e| panic!("{text}: {e}"));
         shown.insert(name(&request));
     }
-    assert_eq!(shown.len(), 16, "{shown:?}");
+    assert_eq!(shown.len(), 17, "{shown:?}");
 }
 
 /// A request that is new is missing here first, then in the page.
@@ -70,6 +70,7 @@ fn name(request: &LiveRequest) -> &'static str {
         LiveRequest::Restore { .. } => "restore",
         LiveRequest::Reset {} => "reset",
         LiveRequest::Snapshots {} => "snapshots",
+        LiveRequest::Mail { .. } => "mail",
         LiveRequest::Preview(_) => "preview",
         LiveRequest::Events(_) => "events",
         LiveRequest::Status {} => "status",

@@ -78,6 +78,12 @@ pub enum LiveRequest {
     Reset {},
     /// The snapshots of this sandbox.
     Snapshots {},
+    /// The mails that were captured so far; with a number that one, with what is kept of it.
+    Mail {
+        /// From 1.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        number: Option<u32>,
+    },
     /// Open, look at or close the preview.
     Preview(PreviewRequest),
     /// The journal, event by event; taken by every run, held or not.

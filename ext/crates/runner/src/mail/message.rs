@@ -1,4 +1,4 @@
-//! The one thing of a message's content that a list of mails shows: its subject.
+//! What people see of a message: its subject and its body.
 
 use base64::Engine;
 
@@ -10,13 +10,49 @@ const SUBJECT: usize = 200;
 /// The subject as a reader sees it; empty when there is none.
 pub(crate) fn subject(content: &[u8]) -> String {
     let head = &content[..content.len().min(HEADERS)];
-    let head = String::from_utf8_lossy(head);
-    let mut raw: Option<String> = None;
+    let raw = field(&String::from_utf8_lossy(head), "subject");
+    decoded(&raw.unwrap_or_default())
+        .chars()
+        .take(SUBJECT)
+        .collect()
+}
+
+/// The body as a reader sees it, where the message is one text; one of several parts as it is.
+pub(crate) fn readable(content: &[u8]) -> String {
+    let text = String::from_utf8_lossy(content);
+    let (head, body) = text
+        .split_once("\r\n\r\n")
+        .or_else(|| text.split_once("\n\n"))
+        .unwrap_or((&text, ""));
+    let encoding = field(head, "content-transfer-encoding").unwrap_or_default();
+    let bytes = match encoding.to_ascii_lowercase().as_str() {
+        "base64" => {
+            let compact: String = body.split_whitespace().collect();
+            base64::engine::general_purpose::STANDARD
+                .decode(compact)
+                .ok()
+        }
+        "quoted-printable" => {
+            let joined = body.replace("=\r\n", "").replace("=\n", "");
+            // Here an underscore is one, and only the escapes mean something else.
+            quoted(&joined.replace('_', "=5F"))
+        }
+        _ => None,
+    };
+    match bytes {
+        Some(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        None => body.to_owned(),
+    }
+}
+
+/// The value of a header field, unfolded.
+fn field(head: &str, wanted: &str) -> Option<String> {
+    let mut value: Option<String> = None;
     for line in head.lines() {
         if line.is_empty() {
             break;
         }
-        match &mut raw {
+        match &mut value {
             // A folded line goes on behind the blank it begins with.
             Some(text) if line.starts_with([' ', '\t']) => {
                 text.push(' ');
@@ -26,15 +62,12 @@ pub(crate) fn subject(content: &[u8]) -> String {
             None => {
                 let named = line
                     .split_once(':')
-                    .filter(|(name, _)| name.eq_ignore_ascii_case("subject"));
-                raw = named.map(|(_, value)| value.trim().to_owned());
+                    .filter(|(name, _)| name.eq_ignore_ascii_case(wanted));
+                value = named.map(|(_, value)| value.trim().to_owned());
             }
         }
     }
-    decoded(&raw.unwrap_or_default())
-        .chars()
-        .take(SUBJECT)
-        .collect()
+    value
 }
 
 /// Text with its encoded words (RFC 2047) read; of what is malformed or in another character set
@@ -121,5 +154,20 @@ mod tests {
         assert_eq!(subject(b"Subject: \xff\xfe\r\n\r\n"), "\u{fffd}\u{fffd}");
         let long = format!("Subject: {}\r\n\r\n", "x".repeat(1000));
         assert_eq!(subject(long.as_bytes()).len(), SUBJECT);
+    }
+
+    #[test]
+    fn a_body_is_read_in_the_encodings_of_one_text() {
+        let of = |head: &str, body: &str| readable(format!("{head}\r\n\r\n{body}").as_bytes());
+        assert_eq!(of("A: b", "x\r\n\r\ny"), "x\r\n\r\ny");
+        let encoding = |name| format!("Content-Transfer-Encoding: {name}");
+        assert_eq!(of(&encoding("base64"), "w6Q9\r\nPQ==\r\n"), "ä==");
+        let quoted = of(&encoding("Quoted-Printable"), "=C3=A4_a=\r\nb =3D\r\n");
+        assert_eq!(quoted, "ä_ab =\r\n");
+        // What does not decode is shown as it is.
+        assert_eq!(of(&encoding("base64"), "%"), "%");
+        assert_eq!(of(&encoding("quoted-printable"), "=x"), "=x");
+        assert_eq!(readable(b"no end of the headers"), "");
+        assert_eq!(readable(b"A: b\n\nbare"), "bare");
     }
 }

@@ -12,5 +12,6 @@ mod mailbox;
 mod message;
 mod server;
 
-pub(crate) use mailbox::{Mail, Mailbox};
+pub(crate) use mailbox::{Mail, MailCounts, Mailbox};
+pub(crate) use message::readable;
 pub(crate) use server::MailServer;

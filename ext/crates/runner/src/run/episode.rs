@@ -295,6 +295,7 @@ pub(super) fn after(
         | LiveRequest::SyncIn(_)
         | LiveRequest::SyncOut(_)
         | LiveRequest::Snapshots {}
+        | LiveRequest::Mail { .. }
         | LiveRequest::Preview(_)
         | LiveRequest::Events(_)
         | LiveRequest::Status {}

@@ -3,7 +3,9 @@
 
 use super::egress::Phase;
 use super::recorder::Recorder;
-use crate::mail::{Mail, MailServer, Mailbox};
+use crate::mail::{Mail, MailCounts, MailServer, Mailbox};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use wp_codebox_artifacts::{ArtifactContent, ArtifactFile, EvidenceDocument};
@@ -79,21 +81,16 @@ pub(crate) fn evidence(
     let mut files = Vec::new();
     let mut values = mailbox.map(|mail| {
         let kept = content(mail, redactor).map(|content| {
-            let path = format!("files/mail/{:04}.eml", mail.number);
             files.push(ArtifactFile {
-                path: path.clone(),
+                path: path_of(mail.number),
                 kind: "mail-message",
                 media: "message/rfc822",
                 content,
             });
-            path
         });
         row(mail, kept)
     });
-    let listed = values.len();
-    values.push(json!({
-        "schema": SCHEMA, "received": counts.received, "listed": listed, "ended": counts.ended,
-    }));
+    values.push(sums(counts, values.len()));
     let list = EvidenceDocument {
         name: "mail.jsonl",
         key: "mail",
@@ -101,6 +98,56 @@ pub(crate) fn evidence(
         values,
     };
     (files, Some(list))
+}
+
+/// The same while the run goes on: the list, and one message where one is asked for.
+pub(crate) fn look(
+    mailbox: &Mailbox,
+    redactor: &Redactor,
+    number: Option<u32>,
+) -> Result<Value, ErrorBody> {
+    let mut found = None;
+    let mails = mailbox.map(|mail| {
+        let content = content(mail, redactor);
+        let kept = content.as_ref().map(drop).map_err(|reason| *reason);
+        let row = redactor.redact_value(row(mail, kept));
+        if number.is_some_and(|number| usize::try_from(number) == Ok(mail.number)) {
+            found = Some((row.clone(), content.ok()));
+        }
+        row
+    });
+    let mut answer = sums(mailbox.counts(), mails.len());
+    let Some(number) = number else {
+        answer["mails"] = json!(mails);
+        return Ok(answer);
+    };
+    let Some((row, content)) = found else {
+        let message = format!("the run has no mail with the number {number}");
+        return Err(ErrorBody::new(ErrorCode::InputInvalid, message));
+    };
+    answer["mails"] = json!([row]);
+    let bytes = match content {
+        Some(ArtifactContent::Text(text)) => Some(redactor.redact(&text).into_owned().into_bytes()),
+        Some(ArtifactContent::Bytes(bytes)) => Some(bytes),
+        Some(ArtifactContent::Document(_)) | None => None,
+    };
+    // As text, control characters would make it up to six times as long on the line.
+    answer["contentBase64"] = json!(bytes.map(|bytes| STANDARD.encode(bytes)));
+    Ok(answer)
+}
+
+/// Where a bundle has a message.
+pub(crate) fn path_of(number: usize) -> String {
+    format!("files/mail/{number:04}.eml")
+}
+
+/// Where it has the list.
+pub(crate) const LIST: &str = "files/runtime-evidence/mail.jsonl";
+
+fn sums(counts: MailCounts, listed: usize) -> Value {
+    json!({
+        "schema": SCHEMA, "received": counts.received, "listed": listed, "ended": counts.ended,
+    })
 }
 
 /// Bytes before the cut of a truncated message in which a token may have begun.
@@ -134,13 +181,14 @@ fn is_truncated(mail: &Mail) -> bool {
     mail.content.is_some() && (kept as u64) < mail.bytes
 }
 
-fn row(mail: &Mail, kept: Result<String, &'static str>) -> Value {
+fn row(mail: &Mail, kept: Result<(), &'static str>) -> Value {
+    let path = kept.map(|()| path_of(mail.number));
     let mut row = json!({
         "schema": SCHEMA, "number": mail.number, "phase": mail.phase.name(),
         "receivedAt": mail.received_at, "from": mail.from, "to": mail.to,
-        "subject": mail.subject, "bytes": mail.bytes, "kept": kept.as_ref().ok(),
+        "subject": mail.subject, "bytes": mail.bytes, "kept": path.as_ref().ok(),
     });
-    if let Err(reason) = kept {
+    if let Err(reason) = path {
         row["reason"] = json!(reason);
     }
     if is_truncated(mail) {

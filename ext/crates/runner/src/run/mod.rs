@@ -52,6 +52,7 @@ pub(crate) use export::copy_bundle;
 pub(crate) use hold::{Ask, Desk, Keeps, Streams, resize};
 pub(crate) use inputs::task_document;
 pub(crate) use made::{list as list_archive, plugin_header};
+pub(crate) use mail::{LIST as MAIL_LIST, path_of as mail_path};
 pub(crate) use output::{PromptRedactor, StreamRedactor};
 pub(crate) use prepare::{Prepared, default_policy, prepare};
 pub(crate) use programs::{GuestMount, check as check_program, command as command_program};

@@ -45,6 +45,8 @@ With --json the answer is wp-codebox/run-socket/v1.
 Exit status: 0; 1 when the run has ended, no run or more than one matches; 125 when the state
 directory cannot be used or the link cannot be made.")]
     Socket(OneArgs),
+    /// List the mails that a run's guests sent, or show one; nothing of them left the sandbox.
+    Mail(MailArgs),
     /// List the files of a run's bundle.
     #[command(after_help = "\
 Examples:
@@ -79,6 +81,29 @@ pub(crate) struct OneArgs {
     pub run: String,
     #[command(flatten)]
     pub place: PlaceArgs,
+}
+
+/// Arguments of `runs mail`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wp-codebox runs mail run_1f
+  wp-codebox runs mail run_1f 2
+  wp-codebox runs mail run_1f 2 --raw >mail.eml
+
+Of a run that has ended the mails are read from its bundle, of a sandbox that is held from itself;
+another run shows them when it has ended. With --json the answer is wp-codebox/run-mail/v1.
+Exit status: 0, also when there is no mail; 1 when no run or more than one matches, there is no mail
+with this number, or the run goes on and is not held; 125 when the state directory cannot be used.")]
+pub(crate) struct MailArgs {
+    #[command(flatten)]
+    pub one: OneArgs,
+    /// Number of a mail of the list.
+    #[arg(value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    pub number: Option<u32>,
+    /// Print the message as it is kept, headers included.
+    #[arg(long, requires = "number", conflicts_with = "json")]
+    pub raw: bool,
 }
 
 /// Status of a run.

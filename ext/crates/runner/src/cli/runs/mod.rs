@@ -2,6 +2,7 @@
 
 mod args;
 mod events;
+mod mail;
 mod socket;
 mod table;
 mod watch;
@@ -34,6 +35,7 @@ pub(crate) fn main(output: &Output, command: &RunsCommand) -> ExitCode {
         },
         RunsCommand::Cancel(args) => ("runs cancel", cancel(output, args)),
         RunsCommand::Socket(args) => ("runs socket", show_socket(output, args)),
+        RunsCommand::Mail(args) => ("runs mail", mail::show(output, args)),
         RunsCommand::Artifacts(args) => ("runs artifacts", show_artifacts(output, args)),
     };
     match done {

@@ -376,10 +376,7 @@ mod tests {
             "run_id": "run_1", "total_bytes": 1_600_000, "created_at": "t",
         });
         let told = lines(&kept).join("\n");
-        assert!(
-            told.contains("a[2Jb") && told.contains("1.5 MiB"),
-            "{told}"
-        );
+        assert!(told.contains("a[2Jb") && told.contains("1.5 MiB"), "{told}");
         assert!(told.contains("sandbox restore run_1 snap_1"), "{told}");
         let listed = lines(&json!({"snapshots": [kept], "damaged": ["snap_2"]}));
         assert!(

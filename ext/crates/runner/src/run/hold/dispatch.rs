@@ -1,7 +1,7 @@
 //! What is asked of a held sandbox and answered once. One place for every kind of request.
 
-use crate::run::episode;
 use crate::run::session::Session;
+use crate::run::{episode, mail};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, LiveRequest};
@@ -29,6 +29,7 @@ pub(super) fn beside(request: &LiveRequest) -> Beside {
         | LiveRequest::SyncIn(_)
         | LiveRequest::SyncOut(_)
         | LiveRequest::Snapshots {}
+        | LiveRequest::Mail { .. }
         | LiveRequest::Preview(_)
         | LiveRequest::Events(_)
         | LiveRequest::Status {}
@@ -68,6 +69,10 @@ pub(super) fn dispatch(
         | LiveRequest::Restore { .. }
         | LiveRequest::Reset {}
         | LiveRequest::Snapshots {} => session.state_request(request, &[]),
+        LiveRequest::Mail { number } => {
+            let setting = session.setting;
+            mail::look(&setting.mailbox, setting.redactor, *number)
+        }
         LiveRequest::Preview(request) => session.preview(request, Instant::now() + left),
         // These are answered where they arrive, or by the times of the sandbox.
         LiveRequest::Exec(_)
