@@ -5,6 +5,7 @@
 
 declare(strict_types=1);
 
+use WPCodebox\Host\ServedDirectories;
 use WPCodebox\Tests\Harness;
 
 return static function ( Harness $t ): void {
@@ -72,6 +73,8 @@ return static function ( Harness $t ): void {
 	$t->test(
 		'a state directory that a web server serves or others may enter is refused',
 		static function () use ( $t ): void {
+			$t->true( null !== ServedDirectories::holding( WP_CONTENT_DIR ), 'a directory that is served' );
+			$t->same( null, ServedDirectories::holding( (string) getenv( 'TEST_WORK' ) ), 'one that is not' );
 			if ( 'native' !== $t->phase ) {
 				return;
 			}

@@ -7,7 +7,7 @@ const fn row(id: &'static str, reason: &'static str, description: &'static str) 
     Row::new(id, Host, Handler::Unsupported { reason }, description)
 }
 
-const NO_MAIL: &str = "no mail server runs beside the guest, and steps act in the guest only";
+const NO_MAIL: &str = "steps act in the guest only; `wp-codebox runs mail` shows the mails that a run captured";
 
 pub(super) const ROWS: &[Row] = &[
     row(
