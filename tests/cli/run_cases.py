@@ -89,6 +89,14 @@ def human_output(bench):
     must("bundle artifact-bundle-sha256-" in answer.stderr, str(answer))
 
 
+def text_mode_keeps_the_programs_output_apart(bench):
+    """An agent's standard output was talk, so nothing could be piped on."""
+    agent = ["--mount", f"{bench.source()}:/workspace/plugin", "--agent-command", "sh -c 'echo out; echo err >&2; echo x > x.txt'"]
+    answer = bench.call(*(a for a in bench.run_arguments(*agent) if a != "--json")).expect(0)
+    must(answer.stdout == "out\n", f"standard output is the program's\n{answer}")
+    must("err\n" in answer.stderr and "x.txt" in answer.stderr and "out\n" not in answer.stderr, str(answer))
+
+
 def nothing_changed(bench):
     answer = bench.agent("true").expect(0)
     must(answer.result["outcome"] == "no_op" and changed(answer) == [], str(answer))

@@ -73,7 +73,7 @@ pub(crate) fn start(output: &Output, request: &RunRequest) -> Result<Followed, E
                     return Ok(Followed::Left(request.run_id.clone()));
                 }
             }
-            Ok(Some(Frame::Event { event })) if !output.is_json() => show(*output, request, &event),
+            Ok(Some(Frame::Event { event })) if !output.is_json() => show(*output, &event),
             // One with a preview is left when its link was shown.
             Ok(Some(Frame::Accepted { run_id, .. }))
                 if request.mode == RunMode::Detached && !preview::expected(request) =>
@@ -120,8 +120,9 @@ pub(crate) enum Followed {
     Left(RunId),
 }
 
-/// Live output. What an agent prints is talk; what a command prints is the data that was asked for.
-fn show(output: Output, request: &RunRequest, event: &LifecycleEvent) {
+/// Live output. What a program of the guest prints on its standard output goes to ours, its errors
+/// and our own words to standard error.
+fn show(output: Output, event: &LifecycleEvent) {
     match event.kind {
         EventType::CommandOutput => {}
         // Whose the next lines are: the agent's own words have no such line.
@@ -138,7 +139,7 @@ fn show(output: Output, request: &RunRequest, event: &LifecycleEvent) {
             .unwrap_or_default(),
         _ => Vec::new(),
     };
-    let data = request.agent.is_none() && event.data.get("stream").is_some_and(|s| s == "stdout");
+    let data = event.data.get("stream").is_some_and(|s| s == "stdout");
     output.guest(if data { Stream::Data } else { Stream::Talk }, &bytes);
 }
 
