@@ -56,7 +56,8 @@ final class GuardedDirectories {
 	 * @param list<string> $code      Canonical directories of plugins and themes.
 	 */
 	public function refuses( string $directory, array $code ): bool {
-		$info = Extension::info();
+		// Plugins are also listed on a site without the extension, where nothing runs.
+		$info = class_exists( Extension::class, false ) ? Extension::info() : [];
 		foreach ( array_merge( self::SYSTEM, $this->canonical( [ $info['state_dir'] ?? '', $info['share_dir'] ?? '' ] ) ) as $other ) {
 			if ( Site::is_within( $directory, [ $other ] ) || Site::is_within( $other, [ $directory ] ) ) {
 				return true;

@@ -66,7 +66,7 @@ return static function ( Harness $t ): void {
 			$t->same( [ hash( 'sha256', $seen['patch'] ), $done['patch_sha256'], true ], [ $seen['patch_sha256'], $seen['patch_sha256'], $seen['artifact_verification']['valid'] ] );
 			$t->same( [ true, 'admin' ], [ $seen['approver_claimed'], $seen['requester']['login'] ] );
 			$t->same( [ [ 'Jo Reviewer', true ], [ 'Jo Reviewer', true ] ], array_map( static fn( array $line ): array => [ $line['approver'], $line['approver_claimed'] ], $t->audited( 2 ) ) );
-			$t->same( "approver,who\n\"Jo Reviewer (claimed)\",admin\n", $t->wp( [ 'codebox', 'audit', 'list', '--limit=1', '--format=csv', '--fields=approver,who' ] )[1] );
+			$t->same( "approver,who\n\"Jo Reviewer (claimed)\",admin\n", $t->wp( [ 'codebox', 'audit', 'list', '--per-page=1', '--format=csv', '--fields=approver,who' ] )[1] );
 			$t->true( ! isset( $seen['artifact_verification']['bundleDirectory'] ), 'a path of the host' );
 			$t->same( hash( 'sha256', $seen['mount_patches'][0]['patch'] ), $seen['mount_patches'][0]['sha256'] );
 		}
