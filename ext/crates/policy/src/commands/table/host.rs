@@ -7,7 +7,8 @@ const fn row(id: &'static str, reason: &'static str, description: &'static str) 
     Row::new(id, Host, Handler::Unsupported { reason }, description)
 }
 
-const NO_MAIL: &str = "steps act in the guest only; `wp-codebox runs mail` shows the mails that a run captured";
+const NO_MAIL: &str =
+    "steps act in the guest only; `wp-codebox runs mail` shows the mails that a run captured";
 
 pub(super) const ROWS: &[Row] = &[
     row(
