@@ -459,7 +459,7 @@ def doctor_names_every_cause_at_once(bench):
     answer = bench.call("doctor", *paths, "--json")
     must(answer.exit == 1, str(answer))
     rows = {row["id"]: row for row in answer.json["checks"]}
-    for name in ("state-dir", "php", "wordpress"):
+    for name in ("state-dir", "php", "guest-wordpress"):
         must(rows[name]["status"] == "error", f"{name}: {answer}")
     must(rows["share-dir"]["status"] == "ok" and answer.json["level"] == "full", str(answer))
     must("host-key" not in rows, "a key was made although there is no state directory")

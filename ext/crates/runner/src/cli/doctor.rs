@@ -253,26 +253,23 @@ fn writable(state: &StateDir) -> Check {
     }
 }
 
-/// Runs need a WordPress; the other commands work without.
+/// The WordPress that guests get. The site that asks names its own with each run.
 fn wordpress(settings: &Settings) -> Check {
+    const ID: &str = "guest-wordpress";
     let Some(directory) = &settings.wordpress else {
-        return Check {
-            fix: Some("set WP_CODEBOX_WORDPRESS, or name it with --wordpress DIR".to_owned()),
-            ..Check::new(
-                "wordpress",
-                Status::Warning,
-                "no WordPress is named; runs need one",
-            )
-        };
+        return ok(
+            ID,
+            "none is named: runs name one with --wordpress or WP_CODEBOX_WORDPRESS",
+        );
     };
     if directory.join("wp-includes/version.php").is_file() {
         let version = crate::recipe::wordpress_version(directory);
-        return ok("wordpress", format!("{version} at {}", directory.display()));
+        return ok(ID, format!("{version} at {}", directory.display()));
     }
     Check {
         fix: Some("name a directory with WordPress in it, one that holds wp-includes".to_owned()),
         ..Check::new(
-            "wordpress",
+            ID,
             Status::Error,
             format!("{} holds no WordPress", directory.display()),
         )
