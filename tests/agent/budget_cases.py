@@ -128,7 +128,8 @@ def large_output_of_a_tool_is_bounded(bench):
     bundle = bench.good(answer)
     sizes = [len(said) for _, said in results(answer)]
     must(max(sizes) < 70_000, f"a result of {max(sizes)} characters was sent")
-    must(len(text(bundle, "files/transcript.json")) < 4_000_000, "the transcript is not bounded")
+    # 4 MiB of output and the frame around it, of 8 MB that were printed.
+    must(len(text(bundle, "files/transcript.json")) < 5_000_000, "the transcript is not bounded")
 
 
 CASES = [turns_have_a_budget, tokens_have_budgets, money_has_a_budget, saying_the_same_again_and_again_ends, only_failing_calls_end,

@@ -470,7 +470,7 @@ mod tests {
         let goal = ["--goal", "Fix it"];
         for (given, part) in [
             ("sk-correct-horse", "never belongs on the command line"),
-            ("CODEBOX_TEST_UNSET_KEY", "export it first"),
+            ("TEST_UNSET_KEY", "export it first"),
         ] {
             let (code, message) = why(&[&goal[..], &["--model-key-env", given]].concat());
             assert_eq!(code, ErrorCode::SecretInvalid);
