@@ -118,6 +118,20 @@ add_filter( 'pre_http_request', __NAMESPACE__ . '\\block_http', 1, 3 );
 add_filter( 'http_request_args', __NAMESPACE__ . '\\leave_addresses_to_bridge', PHP_INT_MAX, 2 );
 add_action( 'http_api_curl', __NAMESPACE__ . '\\route_curl', PHP_INT_MAX );
 
+/**
+ * Answers that a mail was not sent where WordPress has no mailer.
+ *
+ * Debian's package links PHPMailer to a directory of the host that no guest sees; wp_mail() would
+ * end the request.
+ *
+ * @param bool|null $sent What a filter before said.
+ * @return bool|null
+ */
+function without_mailer( $sent ) {
+	return is_readable( ABSPATH . WPINC . '/PHPMailer/PHPMailer.php' ) ? $sent : false;
+}
+
+add_filter( 'pre_wp_mail', __NAMESPACE__ . '\\without_mailer', PHP_INT_MAX );
 add_filter( 'wp_mail_from', __NAMESPACE__ . '\\sender', 1 );
 
 // Last, so that components find the guest as it is.

@@ -99,7 +99,7 @@ def large_output_is_read_in_pages(world):
     until_ended(world, run)
     text, cursor, more = "", 0, True
     while more:
-        page = world.ability("list-run-events", {"run_id": run, "after": cursor, "limit": 1000}, method="GET").expect(200).json
+        page = world.ability("list-run-events", {"run_id": run, "after": cursor, "per_page": 1000}, method="GET").expect(200).json
         text += "".join(event.get("data", {}).get("text", "") for event in page["events"])
         cursor, more = page["cursor"], page["more"]
     must(text.count("o") >= 1 << 20, f"{len(text)} bytes arrived")

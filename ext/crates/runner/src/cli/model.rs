@@ -469,7 +469,7 @@ mod tests {
     fn a_key_is_named_and_never_given() {
         let goal = ["--goal", "Fix it"];
         for (given, part) in [
-            ("sk-correct-horse", "never belongs on the command line"),
+            ("sk-correct-horse", "never the key itself"),
             ("TEST_UNSET_KEY", "export it first"),
         ] {
             let (code, message) = why(&[&goal[..], &["--model-key-env", given]].concat());
