@@ -21,7 +21,7 @@ namespace WPCodebox\Guest\Sendmail;
 const USAGE = 64;
 
 /**
- * Nobody took the mail.
+ * The mail could not be handed over (EX_TEMPFAIL).
  */
 const TEMPORARY = 75;
 

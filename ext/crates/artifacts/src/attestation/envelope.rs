@@ -71,7 +71,7 @@ pub struct SignatureReport {
 }
 
 impl SignatureReport {
-    /// Nobody signed, or what is there does not hold.
+    /// The report of a bundle without a valid signature.
     pub(crate) const fn without_signer(status: SignatureStatus) -> Self {
         Self {
             status,

@@ -148,7 +148,7 @@ impl ReplyQueue {
         self.out.is_empty()
     }
 
-    /// Whether a write found that nobody reads any more.
+    /// Whether a write failed because the client is gone.
     pub(super) fn is_gone(&self) -> bool {
         self.gone
     }

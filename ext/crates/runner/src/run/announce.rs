@@ -1,4 +1,4 @@
-//! What is known of a run before its guest exists: said to whoever follows it.
+//! Records what is known of a run before its guest exists.
 
 use super::recorder::Recorder;
 use super::{Setting, mask};

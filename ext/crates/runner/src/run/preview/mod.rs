@@ -150,7 +150,7 @@ impl Open {
         record
     }
 
-    /// Offers a link that signs in; the answer to whoever asked has it.
+    /// Offers a link that signs in; only the answer to this request has it.
     fn offer_login(&self, login: Option<(Token, String)>) -> Value {
         let mut answer = self.answer();
         if let Some((key, user)) = login {
