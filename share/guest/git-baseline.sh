@@ -1,4 +1,3 @@
-#!/bin/sh
 # Makes the one commit of a mount's repository, of what was mounted: the agent may have edited since.
 # Two at once do no harm: each has an index of its own, equal bytes make equal objects, and the branch comes last.
 repository=$1 git=$2

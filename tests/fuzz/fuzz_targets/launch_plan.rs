@@ -47,6 +47,11 @@ fuzz_target!(|data: &[u8]| {
                 assert!(!lowers.is_empty());
                 lowers.iter().for_each(assert_source);
             }
+            LaunchMount::Merged { lowers, target } => {
+                assert_ne!(target.as_str(), "/");
+                assert!(lowers.len() >= 2);
+                lowers.iter().for_each(assert_source);
+            }
             LaunchMount::Directory { target }
             | LaunchMount::Symlink { target, .. }
             | LaunchMount::Scratch { target, .. } => assert_ne!(target.as_str(), "/"),
