@@ -469,11 +469,19 @@ def doctor_names_every_cause_at_once(bench):
 
 def a_line_for_a_shell_gets_a_hint(bench):
     agent = lambda line: bench.run("--mount", f"{bench.source()}:/workspace/plugin", "--agent-command", line)
+
+    def text(line):
+        arguments = bench.run_arguments("--mount", f"{bench.source()}:/workspace/plugin", "--agent-command", line)
+        return bench.call(*[argument for argument in arguments if argument != "--json"])
+
     for line in ("'ls | wc'", "ls | wc"):
         answer = agent(line)
         must(answer.exit != 0 and "there is no shell" in answer.stdout, f"{line}: {answer}")
+        answer = text(line)
+        must(answer.exit != 0 and "hint: there is no shell" in answer.stderr, f"{line} in text mode: {answer}")
     answer = agent("false")
     must(answer.exit != 0 and "there is no shell" not in answer.stdout, str(answer))
+    must("hint:" not in text("false").stderr, "a hint for a line without operators")
     agent("sh -c 'ls | wc'").expect(0)
 
 

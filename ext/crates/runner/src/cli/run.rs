@@ -196,6 +196,9 @@ fn document(result: &RunResult, exported: Option<&str>) -> Value {
 
 pub(super) fn human(output: &Output, result: &RunResult, exported: Option<&str>) {
     output.note(&result.summary);
+    for hint in result.error.iter().flat_map(|error| &error.hints) {
+        output.note(&format!("  hint: {hint}"));
+    }
     for file in &result.changed_files {
         output.note(&format!(
             "  {:<9} {}",

@@ -108,16 +108,21 @@ fn notice(mount: &Materialised) -> Option<String> {
     let git = count(left_out, |reason| reason == OmitReason::GitMetadata);
     let closed = left_out.hidden.len() as u64 - git;
     let parts: Vec<String> = [
-        (git, "entries named .git, which are hidden"),
+        (git, "entry named .git", "entries named .git"),
         (
             closed,
-            "directories that cannot be searched for .git, which are hidden",
+            "directory that cannot be searched for .git",
+            "directories that cannot be searched for .git",
         ),
-        (left_out.link_count, "links that lead out of it"),
+        (
+            left_out.link_count,
+            "link that leads out of it",
+            "links that lead out of it",
+        ),
     ]
     .into_iter()
-    .filter(|(count, _)| *count > 0)
-    .map(|(count, what)| format!("{count} {what}"))
+    .filter(|(count, ..)| *count > 0)
+    .map(|(count, one, many)| format!("{count} {}", if count == 1 { one } else { many }))
     .collect();
     if parts.is_empty() {
         return None;
