@@ -50,7 +50,8 @@ final class GuardedDirectories {
 
 	/**
 	 * Whether a directory is refused: it holds or lies in the system or the runtime, or it is
-	 * or holds a directory of the site, or lies below one outside of the code given.
+	 * or holds a directory of the site, or lies below one outside of the code given. A mount root
+	 * opens what it holds of a directory that it lies in, and nothing of one that it holds.
 	 *
 	 * @param string       $directory Canonical directory.
 	 * @param list<string> $code      Canonical directories of plugins and themes.
@@ -63,13 +64,14 @@ final class GuardedDirectories {
 				return true;
 			}
 		}
-		$site = $this->site();
-		foreach ( $site as $own ) {
-			if ( Site::is_within( $own, [ $directory ] ) ) {
+		$code = array_merge( $code, $this->opened() );
+		foreach ( $this->site() as $own ) {
+			$inner = array_filter( $code, static fn( string $root ): bool => Site::is_within( $root, [ $own ] ) );
+			if ( Site::is_within( $own, [ $directory ] ) || ( Site::is_within( $directory, [ $own ] ) && ! Site::is_within( $directory, $inner ) ) ) {
 				return true;
 			}
 		}
-		return Site::is_within( $directory, $site ) && ! Site::is_within( $directory, $code ) && ! Site::is_within( $directory, $this->opened() );
+		return false;
 	}
 
 	/**

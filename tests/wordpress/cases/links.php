@@ -98,6 +98,27 @@ return static function ( Harness $t ): void {
 			);
 		}
 	);
+	if ( 'fake' === $t->phase ) {
+		$t->test(
+			'a mount root above the site opens nothing of the site',
+			static function () use ( $t, $uploads ): void {
+				$above  = dirname( (string) realpath( ABSPATH ) );
+				$before = getenv( 'WP_CODEBOX_FAKE_MOUNT_ROOTS' );
+				putenv( "WP_CODEBOX_FAKE_MOUNT_ROOTS=$above" );
+				try {
+					$site    = new Site( new InstalledCode() );
+					$refuses = static fn( string $path ): bool => $site->refuses( (string) realpath( $path ) );
+					wp_mkdir_p( $uploads );
+					wp_mkdir_p( "$above/beside-the-site" );
+					$t->same( [ true, true, true ], [ $refuses( $uploads ), $refuses( ABSPATH . 'wp-includes' ), $refuses( WP_CONTENT_DIR ) ] );
+					$t->same( [ false, false ], [ $refuses( "$above/beside-the-site" ), $refuses( WP_PLUGIN_DIR . '/sample' ) ], 'positive control' );
+				} finally {
+					rmdir( "$above/beside-the-site" );
+					putenv( 'WP_CODEBOX_FAKE_MOUNT_ROOTS' . ( false === $before ? '' : "=$before" ) );
+				}
+			}
+		);
+	}
 	$t->test(
 		'the operator neither mounts nor writes what lies in the site and is no code',
 		static function () use ( $t, $uploads ): void {

@@ -41,8 +41,8 @@ pub struct RunPaths {
     /// outside of `code_roots` and `allowed_roots`: ABSPATH, wp-config.php's directory.
     #[serde(default)]
     pub denied: Vec<String>,
-    /// Directories of plugins, themes and the operator's mount roots, which may lie below a
-    /// denied one.
+    /// Directories of plugins, themes and the operator's mount roots. One that lies in a denied
+    /// directory may be mounted; one that holds a denied directory opens nothing of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub code_roots: Vec<String>,
     /// When set, only directories at or below these may be mounted (abilities, admin screens).

@@ -226,15 +226,15 @@ pub fn check_source(
         return denied("the state directory");
     }
     let paths = authority.paths;
-    let code = || {
-        paths
-            .code_roots
-            .iter()
-            .chain(paths.allowed_roots.iter().flatten())
+    // A code root opens a denied directory that it lies in. One that holds the denied directory,
+    // e.g. `/srv` as a mount root of a site in `/srv/www`, opens nothing of it.
+    let opened = |denied: &str| {
+        let allowed = paths.allowed_roots.iter().flatten();
+        let mut roots = paths.code_roots.iter().chain(allowed);
+        roots.any(|root| holds(denied, root) && holds(root, canonical))
     };
-    let of_code = || code().any(|root| holds(root, canonical));
     for root in &paths.denied {
-        if holds(canonical, root) || (holds(root, canonical) && !of_code()) {
+        if holds(canonical, root) || (holds(root, canonical) && !opened(root)) {
             return denied("the site's own root, content or configuration directory");
         }
     }
@@ -441,6 +441,22 @@ mod tests {
             );
         }
         assert!(check("/srv/site/wp-content/plugins/a", &paths(None)).is_err());
+        // A mount root above the site opens what lies beside the site, and nothing of the site.
+        let mut above = operator.clone();
+        above.code_roots.push("/srv".to_owned());
+        let delegated_above = paths(Some(&["/srv", "/srv/site/wp-content/plugins"]));
+        for roots in [&above, &delegated_above] {
+            assert!(check("/srv/other/checkout", roots).is_ok());
+            assert!(check("/srv/site/wp-content/plugins/a", roots).is_ok());
+            for bad in [
+                "/srv/site/wp-admin",
+                "/srv/site/wp-content/uploads",
+                "/srv/config/sub",
+            ] {
+                let error = check(bad, roots).unwrap_err();
+                assert!(matches!(error, MountError::Denied { .. }), "{bad}: {error}");
+            }
+        }
         let delegated = paths(Some(&["/srv/site/wp-content/plugins/a"]));
         assert!(check("/srv/site/wp-content/plugins/a", &delegated).is_ok());
         assert!(check("/srv/site/wp-content/plugins/a/sub", &delegated).is_ok());
