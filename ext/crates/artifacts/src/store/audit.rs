@@ -26,6 +26,8 @@ pub use anchor::AuditAnchor;
 use anchor::{AnchorFile, Anchors, Extent};
 
 const FILE: &str = "audit.jsonl";
+/// Largest sequence number: above it JSON numbers skip integers, and the next one could overflow.
+const LARGEST_SEQ: f64 = 9_007_199_254_740_991.0;
 /// Longest line.
 const MAX_LINE: usize = 1024 * 1024;
 
@@ -433,7 +435,8 @@ impl Reading {
 
 fn claim(record: &Json) -> Option<Tail> {
     let hash = Sha256Hex::new(record.get("hash")?.as_str()?).ok()?;
-    let seq = record.get("seq")?.as_f64().filter(|s| *s >= 1.0)?;
+    let seq = record.get("seq")?.as_f64();
+    let seq = seq.filter(|seq| (1.0..=LARGEST_SEQ).contains(seq))?;
     Some(Tail {
         seq: seq as u64,
         hash,

@@ -251,6 +251,47 @@ fn an_append_to_a_cut_log_does_not_hide_the_cut() {
 }
 
 #[test]
+fn records_in_the_place_of_removed_ones_show() {
+    let none = Map::new();
+    let log = Log::with(2);
+    let older = std::fs::read(log.anchor()).unwrap();
+    log.append(&json!({"n": 2}));
+    let known = kept(&log.append_with(&json!({"n": 3}), &none));
+    let newer = std::fs::read(log.anchor()).unwrap();
+    log.cut(2);
+    std::fs::write(log.anchor(), older).unwrap();
+    log.append(&json!({"n": 8}));
+    log.append(&json!({"n": 9}));
+    assert_eq!(log.problem(&none), None, "control: the chain itself holds");
+
+    let replaced = Some("record 4 is not the one that was anchored".to_owned());
+    assert_eq!(log.problem(&known), replaced);
+    std::fs::write(log.anchor(), newer).unwrap();
+    assert_eq!(log.problem(&none), replaced);
+    log.append(&json!({"n": 10}));
+    assert_eq!(log.problem(&none), replaced, "an append does not hide it");
+}
+
+#[test]
+fn a_sequence_number_that_is_no_counting_number_is_damage() {
+    let log = Log::with(1);
+    let redactor = Redactor::new(&[]);
+    for seq in ["1e300", "18446744073709551615", "0", "-1"] {
+        let line = log
+            .text()
+            .replacen("\"seq\":1", &format!("\"seq\":{seq}"), 1);
+        let bent = Log::with(1);
+        std::fs::write(bent.path(), line).unwrap();
+        let appended = bent.log.append(&Map::new(), TIME, &redactor, &Map::new());
+        assert!(matches!(appended, Err(AuditError::Damaged)), "{seq}");
+        assert_eq!(
+            bent.read(AuditWindow::Newest(9)).unwrap().broken_at,
+            Some(1)
+        );
+    }
+}
+
+#[test]
 fn an_anchor_that_was_bent_or_removed_shows() {
     let none = Map::new();
     let log = Log::with(4);
