@@ -168,7 +168,11 @@ impl Channel {
         };
         let message = match result {
             Ok(message) => message,
-            Err(errno) if is_shortage(errno.raw_os_error()) => return Incoming::Nothing,
+            Err(errno) if is_shortage(errno.raw_os_error()) => {
+                // The socket stays readable, so the next poll of the caller returns at once.
+                let _ = poll(&mut [], Some(&PAUSE));
+                return Incoming::Nothing;
+            }
             Err(_) => return Incoming::Closed,
         };
         let descriptors: Vec<OwnedFd> = control
@@ -252,8 +256,8 @@ mod tests {
         }
     }
 
-    /// Waits for one call of the trapped thread.
-    fn answer(trap: &OwnedFd, kernel: Kernel) {
+    /// Waits for one call of the trapped thread, whose number it returns.
+    fn answer(trap: &OwnedFd, kernel: Kernel) -> i64 {
         // SAFETY: zeroed is valid for both, they are as large as the numbers of the calls say,
         // and they live until the calls return.
         unsafe {
@@ -268,6 +272,7 @@ mod tests {
             }
             let sent = libc::ioctl(trap.as_raw_fd(), ANSWER, &raw mut reply);
             assert_eq!(sent, 0, "{}", std::io::Error::last_os_error());
+            i64::from(call.data.nr)
         }
     }
 
@@ -332,9 +337,40 @@ mod tests {
         let sent = with(
             SENDING,
             move || ours.send(&GuestReply::Egress),
-            |trap| answer(trap, Kernel::Fails(libc::EIO)),
+            |trap| {
+                answer(trap, Kernel::Fails(libc::EIO));
+            },
         );
         assert_eq!(sent.map_err(|failure| failure.errno), Err(libc::EIO));
+    }
+
+    /// The socket stays readable meanwhile, so a caller without a pause would spin.
+    #[test]
+    fn a_message_that_the_kernel_has_no_memory_for_is_taken_after_a_pause() {
+        let (ours, theirs) = pair();
+        Channel::new(theirs).send(&GuestReply::Egress).unwrap();
+        let mut calls = Vec::new();
+        let arrived = with(
+            [libc::SYS_recvmsg, libc::SYS_ppoll],
+            move || {
+                let mut buffer = Vec::new();
+                let first = ours.receive::<GuestReply>(&mut buffer);
+                assert!(matches!(first, Incoming::Nothing));
+                ours.receive::<GuestReply>(&mut buffer)
+            },
+            |trap| {
+                calls.push(answer(trap, Kernel::Fails(libc::ENOBUFS)));
+                calls.push(answer(trap, Kernel::GoesOn));
+                if calls.last() == Some(&libc::SYS_ppoll) {
+                    calls.push(answer(trap, Kernel::GoesOn));
+                }
+            },
+        );
+        assert!(matches!(arrived, Incoming::Request(GuestReply::Egress, _)));
+        assert_eq!(
+            calls,
+            [libc::SYS_recvmsg, libc::SYS_ppoll, libc::SYS_recvmsg]
+        );
     }
 
     #[test]
