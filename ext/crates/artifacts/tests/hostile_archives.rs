@@ -155,3 +155,19 @@ fn entries_that_readers_could_take_differently_are_refused() {
     assert_eq!(with(&[name(), file(b"1")]), None);
     assert_eq!(with(&[records(&path), file(b"1")]), None);
 }
+
+#[test]
+fn a_directory_of_very_many_names_is_not_listed_whole() {
+    let work = tempfile::tempdir().unwrap();
+    std::fs::write(work.path().join("manifest.json"), "{}").unwrap();
+    let below = |count: usize| {
+        for number in 0..count {
+            std::fs::create_dir(work.path().join(number.to_string())).unwrap();
+        }
+        let dir = Dir::open(work.path()).unwrap();
+        MemberSet::from_directory(&dir).err().map(|e| e.code())
+    };
+    // Directories are no members; the control is few of them.
+    assert_eq!(below(0), None);
+    assert_eq!(below(2000), Some(ErrorCode::ArtifactTooLarge));
+}

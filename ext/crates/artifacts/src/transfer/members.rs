@@ -8,7 +8,7 @@
 use super::archive::read_archive;
 use super::contents::{AppendError, Contents, Place};
 use crate::attestation::MANIFEST_PATH;
-use crate::beneath::{Dir, size_of};
+use crate::beneath::{Dir, Listing, size_of};
 use crate::digest::sha256_of;
 use flate2::bufread::GzDecoder;
 use rustix::fs::FileType;
@@ -128,7 +128,13 @@ impl MemberSet {
 
     fn walk(&mut self, directory: &Dir, above: &str, level: usize) -> Result<(), MembersError> {
         let fail = |name: &str, e: Errno| unreadable(name, e.into());
-        for name in directory.names().map_err(|e| fail(above, e))? {
+        let Listing::Names(names) = directory
+            .names_within(MAX_MEMBERS as u64)
+            .map_err(|e| fail(above, e))?
+        else {
+            return Err(MembersError::TooLarge);
+        };
+        for name in names {
             let path = crate::beneath::join(above.as_bytes(), &name);
             let shown = shown(&path);
             let stat = directory.stat(&name).map_err(|e| fail(&shown, e))?;
