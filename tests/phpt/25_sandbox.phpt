@@ -23,7 +23,7 @@ $answer = Sandbox::ask( 'site-1', $id, [ 'type' => 'status' ], [ 'actor' => 'cli
 echo $answer['asked']['actor'], "\n";
 
 echo json_encode( Sandbox::ask( 'site-1', $id, [ 'type' => 'exec', 'argv' => [ 'cat', '-' ], 'env' => [] ], [ 'stdin' => 'words' ] ) ), "\n";
-// More than both directions of the socket hold: whoever only sends gets stuck here.
+// More than both directions of the socket hold: a client that sends all of it before it reads waits for ever.
 $words = str_repeat( "fifteen letters\n", 1 << 18 );
 $patience = [ 'stdin' => $words, 'timeout_ms' => 60_000 ];
 $end      = Sandbox::ask( 'site-1', $id, [ 'type' => 'exec', 'argv' => [ 'tee' ] ], $patience );

@@ -88,7 +88,7 @@ fn contents_are_not_kept_in_memory() {
 }
 
 #[test]
-fn names_before_a_member_within_bounds_are_its_name() {
+fn gnu_and_pax_names_within_the_bounds_name_the_next_member() {
     let parts = ["d".repeat(200), "e".repeat(200), "f".repeat(200)];
     let long = parts.join("/");
     let named = format!("{long}\0");

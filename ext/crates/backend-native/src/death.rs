@@ -1,8 +1,9 @@
-//! Why a guest is dead that nothing here ended: which of its processes ended first, and by what.
+//! Which process of a guest ended first, and with which exit code or signal, when the runner did
+//! not end the guest.
 //!
-//! The launcher tells the end of the first process, a process's parent knows its exit status,
-//! and every one of them dies when the one above it does. So what was told counts first, then
-//! the spawner's end, then the launcher's.
+//! The launcher reports the end of the guest's first process in a message; the exit statuses of
+//! launcher and spawner come from their parents. Each of them is killed when its parent ends, so
+//! the message decides first, then the spawner's status, then the launcher's.
 
 use crate::channel::Received;
 use crate::guest::{Guest, poll_in};
@@ -15,7 +16,7 @@ use wp_codebox_contracts::{GuestDeath, GuestProcess};
 const AFTERMATH: Duration = Duration::from_secs(1);
 
 impl Guest {
-    /// Why it died; the same answer when asked again. Ask only when it is dead.
+    /// Why it died; the same answer at every call. Only for a guest that is dead.
     pub fn cause_of_death(&mut self) -> GuestDeath {
         if let Some(death) = &self.death {
             return death.clone();
@@ -23,7 +24,7 @@ impl Guest {
         let until = Instant::now() + AFTERMATH;
         self.hear_out(until);
         let left = until.saturating_duration_since(Instant::now());
-        // Of a spawner that is gone too, nothing is learned about the launcher.
+        // When the spawner is gone too, nothing reports the launcher's exit status.
         let ended = poll_in(self.process.pidfd(), left);
         let launcher = ended.then(|| self.process.wait().ok()).flatten();
         let spawner = match launcher {
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_told_counts_before_what_died_with_it() {
+    fn the_reported_end_decides_before_the_spawners_and_the_launchers_status() {
         let killed = Some(ProcessEnd {
             code: None,
             signal: Some(9),

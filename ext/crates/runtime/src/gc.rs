@@ -149,7 +149,7 @@ pub struct GcFailure {
     pub message: String,
 }
 
-/// Why something stays that the age or the size named for runs did not decide about.
+/// Why a collection keeps things that its bounds for runs, age and size, do not apply to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GcStay {
@@ -159,7 +159,7 @@ pub enum GcStay {
     OnlyOnRequest,
 }
 
-/// Things of one kind that stay.
+/// Things of one kind that a collection keeps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GcStayed {
     /// What.
@@ -185,12 +185,12 @@ pub struct GcReport {
     pub removed: Vec<GcItem>,
     /// Could not be removed.
     pub failed: Vec<GcFailure>,
-    /// Stays although neither age nor size of settled runs protects it; one row a kind.
+    /// What it keeps for another reason than the age or size of settled runs; one row a kind.
     pub stayed: Vec<GcStayed>,
 }
 
 impl GcReport {
-    /// Adds to what stays.
+    /// Counts things that are kept.
     pub fn stays(&mut self, kind: GcKind, count: usize, reason: GcStay) {
         match self.stayed.iter_mut().find(|row| row.kind == kind) {
             Some(row) => row.count += count,

@@ -185,8 +185,8 @@ fn entry_of(
     RunRegistryEntry::of(&record.into_view(&found.path, status), &seen)
 }
 
-/// Whether the scratch of a run is there. Settling removes the marker last, so the marker is
-/// looked at first: what is there without one stays.
+/// Whether the scratch of a run is there. Settling removes the scratch before the marker. The marker
+/// is read first, so a scratch that is seen without a marker was not removed by the settling.
 fn scratch(state: &StateDir, found: &FoundRun) -> SeenScratch {
     let life = life(&marker_of(state, found));
     match (found.path.join("scratch").exists(), life) {

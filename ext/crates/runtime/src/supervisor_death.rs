@@ -1,11 +1,10 @@
-//! Why the supervisor of a run is gone that did not settle it.
+//! Why a supervisor ended without settling its run.
 //!
-//! A process that is killed leaves nothing behind, so everything that can be told is noted before:
-//! the boot of the host and its count of processes ended for want of memory in `run.json`, and
-//! the place of a panic in `crash`. A note of a panic holds a place in the sources and no value.
+//! A process that is killed writes nothing, so the facts are written before: in `run.json` the boot
+//! of the host and its count of processes ended for want of memory, in `crash` the place of a
+//! panic. A note of a panic holds a place in the sources and no value.
 
-use crate::run_record::replace_file;
-use crate::run_record::{Ending, RunRecord};
+use crate::run_record::{Ending, RunRecord, replace_file};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::fs;
@@ -82,7 +81,8 @@ pub(crate) fn explained(mut ending: Ending, record: &RunRecord, run: &Path) -> E
         Cause::Crash { place } => ("crash", format!("it crashed at {place}")),
         Cause::Killed => (
             "killed",
-            "its process was ended by a signal that it could not answer".to_owned(),
+            "its process was ended by a signal that it could not answer, or it could not write the run's record"
+                .to_owned(),
         ),
     };
     let mut told = json!({"cause": word});
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cause_is_what_is_known_best() {
+    fn a_noted_panic_comes_before_a_restart_and_a_restart_before_a_kill() {
         let note = |boot_id: &str, oom_kills| HostNote {
             boot_id: boot_id.to_owned(),
             oom_kills,

@@ -157,7 +157,7 @@ fn cleanup(view: &RunView, seen: &RunSeen) -> LifecycleCleanup {
         (RunStatus::Ended, Some(_), SeenScratch::Present) => (C::Failed, 1),
         // The terminal record is written before the scratch is removed.
         (RunStatus::Ended, Some(_), SeenScratch::Unsettled) => (C::Running, 1),
-        // Its supervisor died: whoever settles its record removes its scratch.
+        // Its supervisor died: the process that settles its record removes its scratch.
         (RunStatus::Ended, None, SeenScratch::Present | SeenScratch::Unsettled) => (C::Running, 1),
     };
     LifecycleCleanup { status, attempts }
