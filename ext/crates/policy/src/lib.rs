@@ -28,8 +28,9 @@ pub use agent_presets::{
 };
 pub use commands::{
     AcceptedArg, CommandDescriptor, CommandError, CommandGroup, Format, GuestProgram, Handler,
-    StepIssue, arg_value, arg_values, assert_command, browser_duration, catalog, catalog_entry,
-    check_browser_scenario, check_browser_steps, descriptor, is_true, registry, required_commands,
+    MailOperation, StepIssue, arg_value, arg_values, assert_command, browser_duration, catalog,
+    catalog_entry, check_browser_scenario, check_browser_steps, descriptor, is_true, registry,
+    required_commands,
 };
 pub use components::{
     ComponentError, GUEST_MU_COMPONENTS, MAX_AGENT_BUNDLES, MAX_COMPONENTS, check_agent_bundles,

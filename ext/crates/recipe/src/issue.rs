@@ -38,6 +38,8 @@ codes! {
     DuplicateName = "duplicate-name";
     /// Two things would lie at, or one in, the other's guest path.
     OverlappingTarget = "overlapping-target";
+    /// An argument of a mail command is given twice.
+    DuplicateSmtpOperationArg = "duplicate-smtp-operation-arg";
     /// The JSON of an ability's input is none.
     InvalidAbilityInput = "invalid-ability-input";
     /// An artifact of the distribution has no usable path.
@@ -96,6 +98,8 @@ codes! {
     InvalidSiteSeedSource = "invalid-site-seed-source";
     /// A slug is no directory name.
     InvalidSlug = "invalid-slug";
+    /// The number of mails to list is out of range.
+    InvalidSmtpLimit = "invalid-smtp-limit";
     /// A source cannot be used.
     InvalidSource = "invalid-source";
     /// A source's subdirectory leaves it.
@@ -133,6 +137,8 @@ codes! {
     MissingPluginRuntimeHealthProbeCommand = "missing-plugin-runtime-health-probe-command";
     /// A plugin's slug is missing.
     MissingPluginSlug = "missing-plugin-slug";
+    /// A mail command names no service.
+    MissingSmtpService = "missing-smtp-service";
     /// A source is missing.
     MissingSource = "missing-source";
     /// An archive has no sha256, and this host requires one.
@@ -164,6 +170,10 @@ codes! {
     UnsafeSiteSeedMediaFiles = "unsafe-site-seed-media-files";
     /// Users would come along as they are.
     UnsafeSiteSeedUsers = "unsafe-site-seed-users";
+    /// A label for an address has characters that no label has.
+    UnsafeSmtpRecipientLabel = "unsafe-smtp-recipient-label";
+    /// A mail command has no such argument.
+    UnknownSmtpOperationArg = "unknown-smtp-operation-arg";
 
     /// Adversarial campaigns.
     UnsupportedAdversarialCampaign = "unsupported-adversarial-campaign";

@@ -303,9 +303,43 @@ fn meaning() -> Vec<Row> {
             "$.workflow.steps[0].command",
         ),
         (
-            step(&json!({"command": "host/smtp.inspect", "args": ["service=a"]})),
+            step(&json!({"command": "host/smtp.other", "args": ["service=mail"]})),
             "unsupported-command",
             "$.workflow.steps[0].command",
+        ),
+        (
+            step(&json!({"command": "host/smtp.inspect", "args": ["service=a"]})),
+            "invalid-step",
+            "$.workflow.steps[0].args",
+        ),
+        (
+            step(&json!({"command": "host/smtp.reset", "args": []})),
+            "missing-smtp-service",
+            "$.workflow.steps[0].args",
+        ),
+        (
+            step(&json!({"command": "host/smtp.reset", "args": ["service=mail", "limit=1"]})),
+            "unknown-smtp-operation-arg",
+            "$.workflow.steps[0].args[1]",
+        ),
+        (
+            step(
+                &json!({"command": "host/smtp.inspect", "args": ["service=mail", "service=mail"]}),
+            ),
+            "duplicate-smtp-operation-arg",
+            "$.workflow.steps[0].args[1]",
+        ),
+        (
+            step(&json!({"command": "host/smtp.inspect", "args": ["service=mail", "limit=101"]})),
+            "invalid-smtp-limit",
+            "$.workflow.steps[0].args[1]",
+        ),
+        (
+            step(
+                &json!({"command": "host/smtp.inspect", "args": ["service=mail", "recipient=a@x", "recipient-label=a b"]}),
+            ),
+            "unsafe-smtp-recipient-label",
+            "$.workflow.steps[0].args[2]",
         ),
         (
             php(&json!({"args": []})),

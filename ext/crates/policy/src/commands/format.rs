@@ -45,6 +45,8 @@ pub enum Format {
     ListOf(&'static [&'static str]),
     /// An absolute path of the guest.
     GuestPath,
+    /// A short name that is safe in any output.
+    Label,
 }
 
 impl fmt::Display for Format {
@@ -62,13 +64,18 @@ impl fmt::Display for Format {
             Format::OneOf(words) => f.write_str(&words.join("|")),
             Format::ListOf(words) => write!(f, "list of {}", words.join("|")),
             Format::GuestPath => f.write_str("guest-path"),
+            Format::Label => f.write_str("label"),
         }
     }
 }
 
 impl Format {
     /// What is wrong with a value, as the end of a sentence that names the argument.
-    pub(super) fn judge(self, value: &str) -> Result<(), String> {
+    ///
+    /// # Errors
+    ///
+    /// The value does not have this form.
+    pub fn judge(self, value: &str) -> Result<(), String> {
         let good = match self {
             Format::Text => true,
             Format::Json => serde_json::from_str::<Value>(value).is_ok(),
@@ -86,6 +93,7 @@ impl Format {
             Format::OneOf(words) => words.contains(&value),
             Format::ListOf(words) => value.split(',').all(|w| words.contains(&w.trim())),
             Format::GuestPath => GuestPath::new(value).is_ok(),
+            Format::Label => label(value),
         };
         if good { Ok(()) } else { Err(self.accepted()) }
     }
@@ -112,6 +120,9 @@ impl Format {
             Format::GuestPath => {
                 "must be an absolute path of the guest without . and ..".to_owned()
             }
+            Format::Label => {
+                "must be letters, digits, dots, dashes and underscores, at most 64".to_owned()
+            }
         }
     }
 }
@@ -130,6 +141,13 @@ pub(super) fn duration_form(value: &str) -> bool {
         Some((whole, part)) => digits(whole) && digits(part),
         None => digits(n),
     })
+}
+
+fn label(value: &str) -> bool {
+    (1..=64).contains(&value.len())
+        && value
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
 }
 
 fn viewport(value: &str) -> bool {
@@ -171,6 +189,11 @@ mod tests {
                 Format::Duration,
                 &["1s", "500ms", "1.5s", "0.25ms"],
                 &["1", "s", "1m", "1.s", ".5s", "-1s", "1e3s", "1 s"],
+            ),
+            (
+                Format::Label,
+                &["a", "Shop_1.x-y"],
+                &["", "a b", "ä", "a\u{1b}"],
             ),
             (
                 Format::Viewport,

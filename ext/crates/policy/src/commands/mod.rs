@@ -15,7 +15,9 @@ pub use browser_steps::{StepIssue, browser_duration, check_browser_scenario, che
 pub use catalog::{catalog, catalog_entry};
 pub use check::{CommandError, arg_value, arg_values, assert_command, required_commands};
 pub use format::{Format, is_true};
-pub use model::{AcceptedArg, CommandDescriptor, CommandGroup, GuestProgram, Handler};
+pub use model::{
+    AcceptedArg, CommandDescriptor, CommandGroup, GuestProgram, Handler, MailOperation,
+};
 pub use table::registry;
 
 /// The descriptor of a command id.

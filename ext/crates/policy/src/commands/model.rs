@@ -89,6 +89,15 @@ pub enum GuestProgram {
     File(&'static str),
 }
 
+/// What a command does with the captured mails of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MailOperation {
+    /// Shows those that came since the last reset.
+    Inspect,
+    /// Lets later inspections begin after those that are there.
+    Reset,
+}
+
 /// Who carries a command out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Handler {
@@ -98,6 +107,8 @@ pub enum Handler {
     Browser,
     /// The runner, which keeps and replaces the state of the working guest.
     Checkpoint,
+    /// The runner, which has the mails that the run's guests sent.
+    Mail(MailOperation),
     /// Nobody: the id stands for a right in a policy's list and cannot be called.
     Right {
         /// The command that needs it.
@@ -136,7 +147,7 @@ impl CommandDescriptor {
     #[must_use]
     pub fn refusal(&self) -> Option<&'static str> {
         match self.handler {
-            Handler::Program(_) | Handler::Browser | Handler::Checkpoint => None,
+            Handler::Program(_) | Handler::Browser | Handler::Checkpoint | Handler::Mail(_) => None,
             Handler::Right { .. } => Some("it is a right in a policy's list, not a command"),
             Handler::Unsupported { reason } => Some(reason),
         }

@@ -112,6 +112,18 @@ fn arguments_are_checked() {
             vec!["plugin=x", "network=maybe"],
             "yes, on",
         ),
+        ("host/smtp.inspect", vec![], "required"),
+        ("host/smtp.inspect", vec!["service=other"], "one of mail"),
+        (
+            "host/smtp.reset",
+            vec!["service=mail", "limit=1"],
+            "accepted are",
+        ),
+        (
+            "host/smtp.inspect",
+            vec!["service=mail", "recipient=a@x", "recipient-label=a\u{1b}b"],
+            "letters",
+        ),
     ] {
         let error = assert_command(&policy, &call(command, &args))
             .unwrap_err()
@@ -169,7 +181,10 @@ fn the_table_is_consistent() {
             }
             Handler::Right { of } => assert!(descriptor(of).is_some(), "{id}"),
             Handler::Unsupported { reason } => assert!(sentence(&format!("{reason}.")), "{id}"),
-            Handler::Program(GuestProgram::Direct) | Handler::Browser | Handler::Checkpoint => {}
+            Handler::Program(GuestProgram::Direct)
+            | Handler::Browser
+            | Handler::Checkpoint
+            | Handler::Mail(_) => {}
         }
     }
     assert!(

@@ -149,7 +149,7 @@ fn check_args(
                         names.join(", ")
                     )
                 };
-                judge.say(IssueCode::InvalidStep, at, message);
+                judge.say(unknown(found), at, message);
             }
             Some(_) => {}
         }
@@ -165,8 +165,20 @@ fn check_args(
     }
 }
 
+fn unknown(found: &CommandDescriptor) -> IssueCode {
+    match found.handler {
+        Handler::Mail(_) => IssueCode::UnknownSmtpOperationArg,
+        Handler::Program(_)
+        | Handler::Browser
+        | Handler::Checkpoint
+        | Handler::Right { .. }
+        | Handler::Unsupported { .. } => IssueCode::InvalidStep,
+    }
+}
+
 fn missing(command: &str, arg: &str) -> IssueCode {
     match (command, arg) {
+        ("host/smtp.inspect" | "host/smtp.reset", "service") => IssueCode::MissingSmtpService,
         (_, "command") => IssueCode::MissingCommand,
         (_, "url") => IssueCode::MissingUrl,
         (_, "path") => IssueCode::MissingPath,
@@ -205,6 +217,9 @@ fn check_meaning(
         let Some((name, value)) = arg.split_once('=') else {
             continue;
         };
+        if let Handler::Mail(_) = found.handler {
+            check_mail(judge, path, call, index, found);
+        }
         if found.handler == Handler::Browser {
             check_browser(judge, &format!("{path}.args[{index}]"), name, value);
         }
@@ -221,6 +236,35 @@ fn check_meaning(
                 format!("{name} must be JSON"),
             );
         }
+    }
+}
+
+/// One argument of a mail command; a wrong service is left to the registry.
+fn check_mail(
+    judge: &mut Judge<'_>,
+    path: &str,
+    call: &CommandCall,
+    index: usize,
+    found: &'static CommandDescriptor,
+) {
+    let Some((name, value)) = call.args.get(index).and_then(|arg| arg.split_once('=')) else {
+        return;
+    };
+    let at = format!("{path}.args[{index}]");
+    let same = |arg: &String| arg.split_once('=').is_some_and(|(other, _)| other == name);
+    if call.args.iter().take(index).any(same) {
+        let message = format!("{name} is given twice");
+        judge.say(IssueCode::DuplicateSmtpOperationArg, at, message);
+        return;
+    }
+    let code = match name {
+        "limit" => IssueCode::InvalidSmtpLimit,
+        "recipient-label" => IssueCode::UnsafeSmtpRecipientLabel,
+        _ => return,
+    };
+    let row = found.accepted_args.iter().find(|row| row.name == name);
+    if let Some(Err(why)) = row.map(|row| row.format.judge(value)) {
+        judge.say(code, at, format!("{name} {why}"));
     }
 }
 

@@ -46,6 +46,8 @@ struct Inner {
     mails: Vec<Mail>,
     kept: usize,
     counts: MailCounts,
+    /// How many were taken, and how many of them listed, at the last reset.
+    reset: (u64, usize),
 }
 
 /// All mails of a run.
@@ -59,7 +61,7 @@ impl Mailbox {
     }
 
     /// Takes a message.
-    pub(super) fn deliver(&self, message: Received, phase: Phase) {
+    pub(crate) fn deliver(&self, message: Received, phase: Phase) {
         let mut inner = self.inner();
         inner.counts.received += 1;
         if inner.mails.len() >= LISTED {
@@ -98,6 +100,24 @@ impl Mailbox {
     pub(crate) fn map<T>(&self, row: impl FnMut(&Mail) -> T) -> Vec<T> {
         self.inner().mails.iter().map(row).collect()
     }
+
+    /// Of the mails since the last reset, those for which `row` makes one; and how many arrived
+    /// since then, listed or not.
+    pub(crate) fn map_since_reset<T>(&self, row: impl FnMut(&Mail) -> Option<T>) -> (Vec<T>, u64) {
+        let inner = self.inner();
+        let (received, listed) = inner.reset;
+        let rows = inner.mails.iter().skip(listed).filter_map(row).collect();
+        (rows, inner.counts.received - received)
+    }
+
+    /// Lets [`Self::map_since_reset`] begin after the mails that are there, and answers how many
+    /// that hides. Nothing is deleted: the list of the run and its bundle keep all of them.
+    pub(crate) fn reset(&self) -> u64 {
+        let mut inner = self.inner();
+        let before = inner.reset.0;
+        inner.reset = (inner.counts.received, inner.mails.len());
+        inner.counts.received - before
+    }
 }
 
 #[cfg(test)]
@@ -129,6 +149,26 @@ mod tests {
         }
         assert_eq!(mailbox.map(|mail| mail.number).last(), Some(&LISTED));
         assert_eq!(mailbox.counts().received, 1021);
+    }
+
+    #[test]
+    fn a_reset_hides_the_mails_before_it_and_deletes_none() {
+        let mailbox = Mailbox::default();
+        let since = || mailbox.map_since_reset(|mail| Some(mail.number));
+        mailbox.deliver(message(1), Phase::Work);
+        assert_eq!((mailbox.reset(), since()), (1, (vec![], 0)));
+        mailbox.deliver(message(1), Phase::Work);
+        assert_eq!(since(), (vec![2], 1));
+        assert_eq!(mailbox.map(|mail| mail.number), [1, 2]);
+        // Mails beyond the list count, too.
+        for _ in 0..LISTED {
+            mailbox.deliver(message(1), Phase::Work);
+        }
+        assert_eq!((since().0.len(), since().1), (LISTED - 1, 201));
+        assert_eq!(
+            (mailbox.reset(), mailbox.reset(), since()),
+            (201, 0, (vec![], 0))
+        );
     }
 
     #[test]

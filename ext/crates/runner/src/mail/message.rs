@@ -1,4 +1,4 @@
-//! What people see of a message: its subject and its body.
+//! What people see of a message: its subject, its body and its links.
 
 use base64::Engine;
 
@@ -6,6 +6,10 @@ use base64::Engine;
 const HEADERS: usize = 64 * 1024;
 /// Longest subject, characters.
 const SUBJECT: usize = 200;
+/// Parts within parts that are read; MIME has no bound.
+const DEPTH: u32 = 4;
+/// Longest link, bytes. A longer one is left out: a cut one leads elsewhere.
+const LINK: usize = 2048;
 
 /// The subject as a reader sees it; empty when there is none.
 pub(crate) fn subject(content: &[u8]) -> String {
@@ -43,6 +47,77 @@ pub(crate) fn readable(content: &[u8]) -> String {
         Some(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         None => body.to_owned(),
     }
+}
+
+/// The http and https URLs of the message's texts, each once, in order; at most `most` of those
+/// that `wanted` takes.
+pub(crate) fn links(content: &str, most: usize, wanted: impl Fn(&str) -> bool) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    texts(content, DEPTH, &mut |text| {
+        let mut rest = text;
+        while let Some(start) = rest.find("http") {
+            if found.len() >= most {
+                return;
+            }
+            rest = &rest[start..];
+            if !rest.starts_with("http://") && !rest.starts_with("https://") {
+                rest = &rest["http".len()..];
+                continue;
+            }
+            let end = |c: char| c.is_whitespace() || c.is_control() || "<>\"'`{}|\\^".contains(c);
+            // Goes on behind the link: a text of nothing but `http://` is read once.
+            let (link, behind) = rest.split_at(rest.find(end).unwrap_or(rest.len()));
+            rest = behind;
+            // A sentence goes on after its link.
+            let link = link.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', ']']);
+            if link.len() > LINK {
+                continue;
+            }
+            // HTML writes `&` so; in a plain text it is hardly ever meant otherwise.
+            let link = link.replace("&amp;", "&").replace("&#038;", "&");
+            if wanted(&link) && !found.contains(&link) {
+                found.push(link);
+            }
+        }
+    });
+    found
+}
+
+/// Hands each text of a message to `take`, decoded; attachments of other kinds are left out.
+fn texts(content: &str, depth: u32, take: &mut dyn FnMut(&str)) {
+    let (head, body) = content
+        .split_once("\r\n\r\n")
+        .or_else(|| content.split_once("\n\n"))
+        .unwrap_or((content, ""));
+    let kind = field(head, "content-type").unwrap_or_default();
+    match boundary(&kind) {
+        Some(boundary) if depth > 0 => {
+            // The first piece is for readers that know no parts.
+            for part in body.split(&format!("--{boundary}")).skip(1) {
+                texts(part.trim_start_matches(['\r', '\n']), depth - 1, take);
+            }
+        }
+        Some(_) => {}
+        None if kind.is_empty() || kind.to_ascii_lowercase().starts_with("text/") => {
+            take(&readable(content.as_bytes()));
+        }
+        None => {}
+    }
+}
+
+/// What stands between the parts of a message of several parts.
+fn boundary(kind: &str) -> Option<&str> {
+    // ASCII letters keep their places.
+    let lower = kind.to_ascii_lowercase();
+    if !lower.starts_with("multipart/") {
+        return None;
+    }
+    let value = kind.get(lower.find("boundary=")? + "boundary=".len()..)?;
+    let value = match value.strip_prefix('"') {
+        Some(quoted) => quoted.split('"').next()?,
+        None => value.split([';', ' ']).next()?,
+    };
+    (!value.is_empty()).then_some(value)
 }
 
 /// The value of a header field, unfolded.
@@ -154,6 +229,40 @@ mod tests {
         assert_eq!(subject(b"Subject: \xff\xfe\r\n\r\n"), "\u{fffd}\u{fffd}");
         let long = format!("Subject: {}\r\n\r\n", "x".repeat(1000));
         assert_eq!(subject(long.as_bytes()).len(), SUBJECT);
+    }
+
+    #[test]
+    fn links_are_found_in_every_text_of_a_message_and_bounded() {
+        let all = |content: &str| links(content, 9, |_| true);
+        assert_eq!(
+            all(
+                "A: b\r\n\r\nSee <https://x.test/a?b=1>, (http://y.test/). https://x.test/a?b=1 httpx://no http"
+            ),
+            ["https://x.test/a?b=1", "http://y.test/"]
+        );
+        let parts = "Content-Type: multipart/mixed;\r\n boundary=\"=_b\"\r\n\r\nhttp://preamble.test/\r\n--=_b\r\n\
+            Content-Type: multipart/alternative; boundary=in\r\n\r\n--in\r\nContent-Type: text/html\r\n\
+            Content-Transfer-Encoding: quoted-printable\r\n\r\n<a href=3D\"http://html.test/?a=3D1&amp;b=\r\n=3D2\">x</a>\r\n--in--\r\n\
+            --=_b\r\nContent-Type: text/plain\r\nContent-Transfer-Encoding: base64\r\n\r\naHR0cDovL2Jhc2UudGVzdC8=\r\n\
+            --=_b\r\nContent-Type: application/pdf\r\n\r\nhttp://attached.test/\r\n--=_b--\r\n";
+        assert_eq!(
+            all(parts),
+            ["http://html.test/?a=1&b=2", "http://base.test/"]
+        );
+        assert_eq!(
+            links(parts, 9, |link| link.contains("base")),
+            ["http://base.test/"]
+        );
+        let many: String = (0..50).map(|n| format!("http://{n}.test/ ")).collect();
+        assert_eq!(all(&format!("A: b\n\n{many}")).len(), 9);
+        assert!(all(&format!("A: b\n\nhttp://x.test/{}", "y".repeat(LINK))).is_empty());
+        // Parts without end, and a boundary that is none.
+        let mut nested = "http://deep.test/".to_owned();
+        for _ in 0..100 {
+            nested = format!("Content-Type: multipart/x; boundary=b\r\n\r\n--b\r\n{nested}");
+        }
+        assert!(all(&nested).is_empty());
+        assert!(all("Content-Type: multipart/x; boundary=\r\n\r\nhttp://x.test/").is_empty());
     }
 
     #[test]

@@ -12,6 +12,8 @@ mod mailbox;
 mod message;
 mod server;
 
+#[cfg(test)]
+pub(crate) use conversation::Received;
 pub(crate) use mailbox::{Mail, MailCounts, Mailbox};
-pub(crate) use message::readable;
+pub(crate) use message::{links, readable};
 pub(crate) use server::MailServer;

@@ -3,15 +3,26 @@
 
 use super::egress::Phase;
 use super::recorder::Recorder;
-use crate::mail::{Mail, MailCounts, MailServer, Mailbox};
+use crate::mail::{Mail, MailCounts, MailServer, Mailbox, links};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use wp_codebox_artifacts::{ArtifactContent, ArtifactFile, EvidenceDocument};
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, IsolationLevel};
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::Runtime;
+
+/// What the caller of a run without a mail capture is told.
+pub(super) fn notice(level: IsolationLevel) -> Option<String> {
+    match level {
+        IsolationLevel::Full => None,
+        IsolationLevel::Reduced | IsolationLevel::None => Some(format!(
+            "mail is not captured at level {}: wp_mail(), mail() and sendmail fail there",
+            level.name()
+        )),
+    }
+}
 
 /// A capture that receives; none at level `reduced`, where a guest has no network of its own.
 pub(crate) struct Open {
@@ -136,6 +147,76 @@ pub(crate) fn look(
     Ok(answer)
 }
 
+/// What an inspection asks for.
+pub(crate) struct Inspection<'a> {
+    /// Most messages; the newest ones are shown.
+    pub limit: usize,
+    /// Address that a shown message goes to.
+    pub recipient: Option<&'a str>,
+    /// What is shown instead of it.
+    pub label: Option<&'a str>,
+    /// Text in the subject.
+    pub subject: Option<&'a str>,
+    /// Text in a link.
+    pub link: Option<&'a str>,
+}
+
+/// What `host/smtp.inspect` prints: rows of the list with the links of their texts.
+pub(crate) fn inspect(mailbox: &Mailbox, redactor: &Redactor, asked: &Inspection<'_>) -> Value {
+    let (mut rows, received) = mailbox.map_since_reset(|mail| inspected(mail, redactor, asked));
+    let matched = rows.len();
+    let mut room = DOCUMENT;
+    let fitting = rows.iter().rev().take(asked.limit).take_while(|row| {
+        let size = row.to_string().len();
+        let fits = size <= room;
+        room = room.saturating_sub(size);
+        fits
+    });
+    let shown = fitting.count();
+    let messages = rows.split_off(matched - shown);
+    json!({"service": "mail", "messages": messages, "matched": matched, "received": received})
+}
+
+fn inspected(mail: &Mail, redactor: &Redactor, asked: &Inspection<'_>) -> Option<Value> {
+    let is_asked = |to: &String| {
+        asked
+            .recipient
+            .is_some_and(|one| to.eq_ignore_ascii_case(one))
+    };
+    if asked.recipient.is_some() && !mail.to.iter().any(is_asked)
+        || asked
+            .subject
+            .is_some_and(|text| !mail.subject.contains(text))
+    {
+        return None;
+    }
+    let content = content(mail, redactor);
+    let found = match &content {
+        Ok(ArtifactContent::Text(text)) => links(text, LINKS, |link| {
+            asked.link.is_none_or(|text| link.contains(text))
+        }),
+        Ok(_) | Err(_) => Vec::new(),
+    };
+    if asked.link.is_some() && found.is_empty() {
+        return None;
+    }
+    let mut row = row(mail, content.map(drop));
+    row["links"] = json!(found);
+    if let Some(label) = asked.label {
+        let to = mail.to.iter().map(|to| match is_asked(to) {
+            true => label,
+            false => to,
+        });
+        row["to"] = to.collect();
+    }
+    Some(redactor.redact_value(row))
+}
+
+/// Links that are shown of one message.
+const LINKS: usize = 10;
+/// Bytes of the messages in one inspection; older ones are left out.
+const DOCUMENT: usize = 256 * 1024;
+
 /// Where a bundle has a message.
 pub(crate) fn path_of(number: usize) -> String {
     format!("files/mail/{number:04}.eml")
@@ -200,6 +281,7 @@ fn row(mail: &Mail, kept: Result<(), &'static str>) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mail::Received;
 
     const SECRET: &str = "hunter2-hunter2-hunter2";
 
@@ -227,6 +309,60 @@ mod tests {
         assert_eq!(of(&latin), Err("contains-secret"));
         assert_eq!(of(b"\xe4"), Ok(ArtifactContent::Bytes(b"\xe4".to_vec())));
         assert_eq!(content(&mail(None, 9), &redactor), Err("too-many-bytes"));
+    }
+
+    #[test]
+    fn an_inspection_is_bounded_and_keeps_the_newest() {
+        let redactor = Redactor::new(&[SECRET.to_owned()]);
+        let mailbox = Mailbox::default();
+        let to = |number: usize| -> Vec<String> {
+            let mut to = vec![format!("User{number}@x.test")];
+            to.extend((1..100).map(|n| format!("{n}@{}", "y".repeat(250))));
+            to
+        };
+        for number in 0..50 {
+            mailbox.deliver(
+                Received {
+                    from: "a@x.test".to_owned(),
+                    to: to(number),
+                    content: format!("Subject: n{number}\r\n\r\nhttp://x.test/{number}?k={SECRET}")
+                        .into_bytes(),
+                    bytes: 1,
+                },
+                Phase::Work,
+            );
+        }
+        let all = Inspection {
+            limit: 100,
+            recipient: None,
+            label: None,
+            subject: None,
+            link: None,
+        };
+        let document = inspect(&mailbox, &redactor, &all);
+        assert!(document.to_string().len() < DOCUMENT + 1024);
+        assert_eq!(
+            (&document["matched"], &document["received"]),
+            (&json!(50), &json!(50))
+        );
+        let messages = document["messages"].as_array().unwrap();
+        assert!(messages.len() > 5 && messages.len() < 50);
+        assert_eq!(messages.last().unwrap()["subject"], "n49");
+        let one = Inspection {
+            recipient: Some("user7@X.test"),
+            label: Some("buyer"),
+            link: Some("/7"),
+            ..all
+        };
+        let document = inspect(&mailbox, &redactor, &one);
+        assert_eq!(document["messages"][0]["to"][0], "buyer");
+        assert!(
+            document["messages"][0]["links"][0]
+                .as_str()
+                .unwrap()
+                .starts_with("http://x.test/7?k=[REDACTED")
+        );
+        assert_eq!(document["matched"], 1);
     }
 
     #[test]

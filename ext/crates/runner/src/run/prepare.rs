@@ -289,6 +289,7 @@ pub(crate) fn default_policy(request: &RunRequest) -> RuntimePolicy {
             Handler::Program(_)
             | Handler::Browser
             | Handler::Checkpoint
+            | Handler::Mail(_)
             | Handler::Right { .. } => true,
             Handler::Unsupported { .. } => false,
         });

@@ -1,14 +1,21 @@
-//! Programs of the host, agents. Declared here, offered elsewhere or nowhere.
+//! Programs of the host, agents, and the mails of a run. Most are offered elsewhere or nowhere.
 
-use super::super::model::{CommandDescriptor as Row, CommandGroup::Host, Handler};
-use super::{integer, json, text};
+use super::super::format::Format;
+use super::super::model::{
+    AcceptedArg, CommandDescriptor as Row, CommandGroup::Host, Handler, MailOperation,
+};
+use super::{arg, integer, json, one_of, text};
 
 const fn row(id: &'static str, reason: &'static str, description: &'static str) -> Row {
     Row::new(id, Host, Handler::Unsupported { reason }, description)
 }
 
-const NO_MAIL: &str =
-    "steps act in the guest only; `wp-codebox runs mail` shows the mails that a run captured";
+const fn mail(id: &'static str, operation: MailOperation, description: &'static str) -> Row {
+    Row::new(id, Host, Handler::Mail(operation), description)
+}
+
+/// A run has one mail service, which needs no declaration.
+const SERVICE: AcceptedArg = one_of("service", &["mail"], "Id of the service.").required();
 
 pub(super) const ROWS: &[Row] = &[
     row(
@@ -77,25 +84,32 @@ pub(super) const ROWS: &[Row] = &[
     ])
     .prints("JSON {schema, status, operations}")
     .schema("wp-codebox/bounded-runtime-plan-result/v1"),
-    row(
+    mail(
         "host/smtp.inspect",
-        NO_MAIL,
-        "Looks at mail that a mail server of the run received.",
+        MailOperation::Inspect,
+        "Lists the mails that the sandbox sent since the last reset, the newest of them.",
     )
     .args(&[
-        text("service", "Id of the service.").required(),
-        integer("limit", 1, 100, "Most messages."),
+        SERVICE,
+        integer("limit", 1, 100, "Most messages; 20 without it."),
         text("recipient", "Only to this address."),
-        text("recipient-label", "Name that stands for the address."),
+        arg(
+            "recipient-label",
+            Format::Label,
+            "Name that is shown instead of the recipient's address.",
+        ),
         text("subject-marker", "Only with this text in the subject."),
-        text("link-marker", "Only with this text in a link."),
+        text(
+            "link-marker",
+            "Only with this text in a link; other links are not shown.",
+        ),
     ])
-    .prints("JSON {messages}"),
-    row(
+    .prints("JSON {messages, matched, received}"),
+    mail(
         "host/smtp.reset",
-        NO_MAIL,
-        "Forgets the mail that a mail server of the run received.",
+        MailOperation::Reset,
+        "Hides the mails that the sandbox sent so far from host/smtp.inspect; the bundle keeps them.",
     )
-    .args(&[text("service", "Id of the service.").required()])
+    .args(&[SERVICE])
     .prints("JSON {removed}"),
 ];

@@ -33,6 +33,7 @@ pub(super) fn result(
         Handler::Program(GuestProgram::Direct)
         | Handler::Browser
         | Handler::Checkpoint
+        | Handler::Mail(_)
         | Handler::Right { .. }
         | Handler::Unsupported { .. } => broken(call, step, timeout).or_else(|| exited(call, step)),
     };

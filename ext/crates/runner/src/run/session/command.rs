@@ -3,9 +3,12 @@
 use super::{Session, answer};
 use crate::run::programs;
 use crate::run::recorder::{Bounds, Call, Step};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-use wp_codebox_contracts::{CommandCall, CommandResult, ErrorBody, ErrorCode};
+use wp_codebox_contracts::{CommandCall, CommandResult, CommandStatus, ErrorBody, ErrorCode};
 use wp_codebox_policy::{CommandDescriptor, Handler, assert_command};
+use wp_codebox_runtime::{ExecutionEnd, ExecutionResult};
 
 /// A command that came to an end.
 #[derive(Debug, Clone)]
@@ -35,7 +38,12 @@ impl Session<'_, '_> {
         match found.handler {
             Handler::Program(_) => self.program(found, call, bounds),
             Handler::Browser => self.browser_command(call, bounds),
-            Handler::Checkpoint => self.checkpoint_command(call, bounds),
+            Handler::Checkpoint => {
+                let started = Instant::now();
+                let done = self.checkpoint(call)?;
+                self.carried_out(call, started, &done.document, done.error)
+            }
+            Handler::Mail(operation) => self.mail_command(call, operation),
             // The policy's check refused them.
             Handler::Right { .. } => {
                 let message = format!("{} is no command", call.command);
@@ -45,6 +53,58 @@ impl Session<'_, '_> {
                 Err(ErrorBody::new(ErrorCode::CommandUnsupported, reason))
             }
         }
+    }
+
+    /// Records a command that the runner itself carried out, as any other is recorded.
+    pub(super) fn carried_out(
+        &mut self,
+        call: &CommandCall,
+        started: Instant,
+        document: &Value,
+        error: Option<ErrorBody>,
+    ) -> Result<Commanded, ErrorBody> {
+        let (code, status) = match error {
+            None => (0, CommandStatus::Ok),
+            Some(_) => (1, CommandStatus::Error),
+        };
+        let standing = Call {
+            command: call.command.clone(),
+            args: call.args.clone(),
+            phase: "workflow",
+            argv: vec![call.command.clone()],
+            env: BTreeMap::new(),
+            cwd: self.setting.cwd.clone(),
+            stdin: None,
+        };
+        let document = self.recorder.clean(&document.to_string());
+        let duration = started.elapsed();
+        let step = Step {
+            result: ExecutionResult {
+                end: ExecutionEnd::Exited { code },
+                stopped: false,
+                output_truncated: false,
+                disk_full: false,
+                duration,
+            },
+            stdout: format!("{document}\n"),
+            stderr: String::new(),
+        };
+        self.recorder.carried_out(&standing, &step)?;
+        let mut result = CommandResult::of_output(
+            &call.command,
+            status,
+            step.stdout.clone(),
+            step.stderr.clone(),
+        );
+        result.error = error;
+        result.diagnostics["timing"] = json!({
+            "durationMs": u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
+        });
+        Ok(Commanded {
+            call: standing,
+            step,
+            result,
+        })
     }
 
     /// When the guest must end.

@@ -6,9 +6,9 @@
 
 mod answer;
 mod browser;
-mod checkpoint;
 mod command;
 mod left;
+mod mail;
 
 pub(crate) use command::Commanded;
 

@@ -1,0 +1,59 @@
+//! Mail commands: the runner answers them from the mails that it captured.
+
+use super::{Commanded, Session};
+use crate::run::mail::{self, Inspection};
+use serde_json::{Value, json};
+use std::time::Instant;
+use wp_codebox_contracts::{CommandCall, ErrorBody, ErrorCode};
+use wp_codebox_policy::{MailOperation, arg_value};
+
+/// Most messages where no limit is given.
+const MESSAGES: usize = 20;
+
+impl Session<'_, '_> {
+    pub(super) fn mail_command(
+        &mut self,
+        call: &CommandCall,
+        operation: MailOperation,
+    ) -> Result<Commanded, ErrorBody> {
+        let started = Instant::now();
+        match self.mails(call, operation) {
+            Ok(document) => self.carried_out(call, started, &document, None),
+            Err((code, why)) => {
+                let message = format!("{}: {why}", call.command);
+                let error = ErrorBody::new(code, message).with("command", call.command.clone());
+                self.carried_out(call, started, &json!({"error": error}), Some(error))
+            }
+        }
+    }
+
+    fn mails(
+        &self,
+        call: &CommandCall,
+        operation: MailOperation,
+    ) -> Result<Value, (ErrorCode, String)> {
+        let setting = self.setting;
+        // An empty list would say that no mail was sent.
+        if let Some(why) = mail::notice(setting.level) {
+            return Err((ErrorCode::CommandUnsupported, why));
+        }
+        match operation {
+            MailOperation::Inspect => {
+                let given = |name| arg_value(call, name).filter(|value| !value.is_empty());
+                let asked = Inspection {
+                    limit: given("limit").map_or(MESSAGES, |n| n.parse().unwrap_or(MESSAGES)),
+                    recipient: given("recipient"),
+                    label: given("recipient-label"),
+                    subject: given("subject-marker"),
+                    link: given("link-marker"),
+                };
+                if asked.label.is_some() && asked.recipient.is_none() {
+                    let why = "recipient-label stands for a recipient; give recipient=… too";
+                    return Err((ErrorCode::InputInvalid, why.to_owned()));
+                }
+                Ok(mail::inspect(&setting.mailbox, setting.redactor, &asked))
+            }
+            MailOperation::Reset => Ok(json!({"removed": setting.mailbox.reset()})),
+        }
+    }
+}
