@@ -106,6 +106,23 @@ def reduced_wordpress(bench):
     must("plugin.php" in answer.stdout, str(answer))
 
 
+def reduced_captures_no_mail_and_says_so(bench):
+    """There is no network to capture it on. Nothing may take the mail for sent, nor its absence for none."""
+    mount = ["--mount", f"{bench.source()}:/workspace/plugin"]
+    send = "code=echo wp_json_encode( array( wp_mail( 'one@example.org', 's', 'x' ), mail( 'one@example.org', 's', 'x' ) ) );"
+    notice = "mail is not captured at level reduced"
+    answer = forbidden(bench, *mount, "--command", "wordpress.run-php", "--arg", send, *policy()).expect(0)
+    must("[false,false]" in answer.stdout and level_of(answer) == "reduced", str(answer))
+    must([notice in line for line in answer.result["notices"]].count(True) == 1, str(answer.result["notices"]))
+    asked = policy(commands=["host/smtp.inspect"])
+    answer = forbidden(bench, *mount, "--command", "host/smtp.inspect", "--arg", "service=mail", *asked)
+    must(answer.exit != 0 and "wp_codebox_command_unsupported" in answer.stdout and notice in answer.stdout, str(answer))
+    # Control: the same where nothing is forbidden.
+    answer = bench.run(*mount, "--command", "wordpress.run-php", "--arg", send, *policy()).expect(0)
+    must("[true,true]" in answer.stdout and notice not in answer.stdout, str(answer))
+    bench.run(*mount, "--command", "host/smtp.inspect", "--arg", "service=mail", *asked).expect(0)
+
+
 def reduced_scratch_goes_with_the_run(bench):
     # A directory nobody may enter, and in the end one deeper than any path: that alone may end the guest.
     deep = "cd \"$TMPDIR\"; php -r 'for ($i = 0; $i < 1500; $i++) { mkdir(\"deepdeep\"); chdir(\"deepdeep\"); }'"
@@ -117,4 +134,5 @@ def reduced_scratch_goes_with_the_run(bench):
     must(left == [], f"scratch left: {left}")
 
 
-CASES = [reduced_only_when_named, reduced_agent_and_checks, reduced_wordpress, reduced_scratch_goes_with_the_run]
+CASES = [reduced_only_when_named, reduced_agent_and_checks, reduced_wordpress, reduced_captures_no_mail_and_says_so,
+         reduced_scratch_goes_with_the_run]

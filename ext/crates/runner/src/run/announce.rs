@@ -1,7 +1,7 @@
 //! Records what is known of a run before its guest exists.
 
 use super::recorder::Recorder;
-use super::{Setting, mask};
+use super::{Setting, mail, mask};
 use serde_json::json;
 use wp_codebox_contracts::{ErrorBody, EventType};
 use wp_codebox_runtime::Backend;
@@ -28,6 +28,7 @@ pub(super) fn announce(
             "the guest held the value of secret {name} itself: the policy exposes it"
         ));
     }
+    recorder.notices.extend(mail::notice(setting.level));
     for (index, (mount, guest)) in setting.mounts.iter().zip(&setting.guest_mounts).enumerate() {
         recorder.event(
             EventType::Mounted,
