@@ -127,9 +127,10 @@ foreach ( $fields as $field ) {
 	if ( $in_headers && in_array( $name, array( 'to', 'cc', 'bcc' ), true ) ) {
 		$recipients = array_merge( $recipients, addresses( $field[2] ) );
 	}
-	if ( $in_headers && 'bcc' === $name ) {
-		$head = str_replace( $field[0], '', $head );
-	}
+}
+if ( $in_headers ) {
+	// By its place: the same text may end another field, such as X-Bcc.
+	$head = (string) preg_replace( '/^bcc[ \t]*:.*\r\n(?:[ \t].*\r\n)*/im', '', $head );
 }
 $recipients = array_values( array_unique( $recipients ) );
 if ( array() === $recipients ) {

@@ -67,6 +67,7 @@ PHP
 wp eval-file /tmp/mail.php &&
 printf 'Subject: by hand\n\nbody\n' | sendmail one@example.org &&
 python3 -c 'import smtplib; s = smtplib.SMTP("localhost"); s.login("user", "any"); s.sendmail("p@x.test", ["q@x.test", "r@x.test"], "Subject: python\r\n\r\nbody")' &&
+printf 'To: one@example.org\nX-Bcc: two@example.org\nBcc: two@example.org\nSubject: copies\n\nx' | sendmail -t &&
 { printf 'To: one@example.org\n\nx' | sendmail; echo $? >/workspace/plugin/none; printf x | sendmail -bs; echo $? >>/workspace/plugin/none; }
 """)
     answer.expect(0)
@@ -75,17 +76,19 @@ python3 -c 'import smtplib; s = smtplib.SMTP("localhost"); s.login("user", "any"
     must("[true,true,true,true]" in patch, f"{patch}\n{answer}")
     must("+64\n+64\n" in patch, patch)
     rows, end = log(directory)
-    must([row["subject"] for row in rows] == ["Größe & Co", "named", "attached", "plain", "by hand", "python"], json.dumps(rows))
-    must([row["from"] for row in rows[3:]] == ["bounce@example.org", "agent@localhost", "p@x.test"], json.dumps(rows))
+    must([row["subject"] for row in rows] == ["Größe & Co", "named", "attached", "plain", "by hand", "python", "copies"], json.dumps(rows))
+    must([row["from"] for row in rows[3:6]] == ["bounce@example.org", "agent@localhost", "p@x.test"], json.dumps(rows))
     must(sorted(rows[0]["to"]) == ["hidden@example.org", "one@example.org", "two@example.org"], str(rows[0]))
     must(rows[5]["to"] == ["q@x.test", "r@x.test"], str(rows[5]))
-    must(end["received"] == 6 and end["listed"] == 6 and not end["ended"], str(end))
+    must(rows[6]["to"] == ["one@example.org", "two@example.org"], str(rows[6]))
+    must(content(directory, rows[6]) == b"To: one@example.org\r\nX-Bcc: two@example.org\r\nSubject: copies\r\n\r\nx\r\n", "another field was changed")
+    must(end["received"] == 7 and end["listed"] == 7 and not end["ended"], str(end))
     first = content(directory, rows[0])
     must(b"From: WordPress <wordpress@example.org>" in first, first.decode())
     must(b"From: Shop <shop@localhost.test>" in content(directory, rows[1]), "a named sender was changed")
     must(b"hidden@" not in first and first.endswith(b"\r\n\r\nHello\r\n.\r\n..dots\r\n"), first.decode())
     must(b"Content-Disposition: attachment" in content(directory, rows[2]), "no attachment")
-    must(any("6 mails were sent and captured" in notice for notice in answer.result.get("notices", [])), str(answer.result.get("notices", [])))
+    must(any("7 mails were sent and captured" in notice for notice in answer.result.get("notices", [])), str(answer.result.get("notices", [])))
     bench.call("artifacts", "verify", "--bundle", directory, "--state", bench.state, "--json").expect(0)
 
 
