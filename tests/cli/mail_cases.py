@@ -177,18 +177,25 @@ for size in (2 << 20, 100):
 
 def half_a_conversation_holds_up_nobody(bench):
     answer = hostile(bench, RAW + r"""
-link, lines = dial()
-lines.readline()
-for line in ("MAIL FROM:<half@x.test>\r\n", "RCPT TO:<b@x.test>\r\n", "DATA\r\n"):
-    say(link, lines, line)
-link.sendall(b"Subject: half\r\n\r\nand")
+def half(subject):
+    link, lines = dial()
+    lines.readline()
+    for line in ("MAIL FROM:<half@x.test>\r\n", "RCPT TO:<b@x.test>\r\n", "DATA\r\n"):
+        say(link, lines, line)
+    link.sendall(b"Subject: " + subject + b"\r\n\r\nand")
+    return link, lines
+
+link, lines = half(b"half")
+late, replies = half(b"late")
 assert mail(b"Subject: whole\r\n\r\nx").startswith(b"250")
+# Nobody waited until the silence of another was too long: that one can still go on.
+assert say(late, replies, b" on\r\n.\r\n").startswith(b"250")
 # It stays open until the guest is ended.
 subprocess.Popen(["sleep", "1000"], pass_fds=[link.fileno()], start_new_session=True)
 """)
     answer.expect(0)
     rows, end = log(directory_of(answer))
-    must([row["subject"] for row in rows] == ["whole"] and end["received"] == 1, str(rows))
+    must([row["subject"] for row in rows] == ["whole", "late"] and end["received"] == 2, str(rows))
 
 
 def a_mail_steers_no_terminal_and_names_no_file(bench):
@@ -250,6 +257,11 @@ try:
     print("bound", file=open("/workspace/plugin/bound", "w"))
 except OSError:
     pass
+# Control: another port, so it is not for want of sockets.
+one = socket.socket()
+one.bind(("127.0.0.1", 2525))
+one.listen()
+print("control", file=open("/workspace/plugin/control", "w"))
 PYTHON
 python3 /tmp/bind.py
 find / -xdev -name '*.eml' -o -name 'mail.jsonl' 2>/dev/null >/workspace/plugin/found
@@ -260,7 +272,7 @@ printf 'Subject: second\n\nx' | sendmail a@x.test
     rows, _ = log(directory)
     must([row["subject"] for row in rows] == ["regretted", "second"], str(rows))
     patch = patch_of(directory)
-    must("bound" not in patch and ".eml" not in patch, patch)
+    must("+control" in patch and "bound" not in patch and ".eml" not in patch, patch)
 
 
 def mails(bench, run, *arguments):

@@ -50,7 +50,7 @@ pub(crate) enum Next {
     Close,
 }
 
-/// Where in a message's lines it is; a dot alone on its line ends the message.
+/// What was read last within DATA; `\r\n.\r\n` ends the message (RFC 5321, 4.1.1.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     LineStart,
@@ -62,7 +62,7 @@ enum Place {
 
 enum State {
     Command,
-    /// An answer of AUTH, and how many follow it; they are read and not kept.
+    /// Reads a response of AUTH, and how many more follow; they are not kept.
     Credentials(u8),
     Data(Place),
 }
@@ -73,7 +73,7 @@ pub(crate) struct Conversation {
     state: State,
     line: Vec<u8>,
     commands: u32,
-    /// The sender that was named; RCPT and DATA need one.
+    /// Begun by MAIL; RCPT and DATA need it.
     envelope: Option<Received>,
 }
 

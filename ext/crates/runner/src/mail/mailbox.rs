@@ -37,7 +37,7 @@ pub(crate) struct MailCounts {
     pub received: u64,
     /// Bytes, those of broken-off messages too.
     pub bytes: u64,
-    /// Whether there were too many bytes to go on.
+    /// Whether the guests sent more than may be received; nothing listens any more then.
     pub ended: bool,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Mailbox(Mutex<Inner>);
 
 impl Mailbox {
     fn inner(&self) -> MutexGuard<'_, Inner> {
-        // Every change is one assignment: a poisoned mailbox is whole.
+        // What a panic may leave half done is a count that is one too high, which harms nothing.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A socket listens on the guest's 127.0.0.1:25; the server accepts on it from outside. A message
 //! that was taken is out of the guest's reach: it can send further ones, but it cannot change or
-//! remove one. Who sent a message and what it says is the guest's word alone.
+//! remove one. Sender and content of a message are whatever the guest chose.
 //!
 //! Invariants: nothing is ever sent on; memory is bounded whatever the guest does;
 //! a reply repeats nothing of what the guest said.

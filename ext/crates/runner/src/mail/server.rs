@@ -23,7 +23,7 @@ const PIECE: usize = 16 * 1024;
 /// Wait after a failed accept, e.g. for want of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// A server that accepts. Dropped, it stops; what was received half is dropped with it.
+/// A server that accepts. Dropping it stops it and discards messages that have not ended.
 pub(crate) struct MailServer {
     shared: Arc<Shared>,
     stop: Option<oneshot::Sender<()>>,
@@ -36,7 +36,7 @@ struct Shared {
     phase: Phase,
     /// Messages that were taken here.
     taken: AtomicU64,
-    /// Told when the guest has sent too much.
+    /// Notified when the guests sent more than the mailbox takes.
     full: Notify,
 }
 
@@ -87,7 +87,7 @@ impl MailServer {
 }
 
 impl MailServer {
-    /// Breaks off what is under way and answers how many messages it took.
+    /// Ends open conversations and answers how many messages were taken here.
     pub(crate) fn stop(mut self) -> u64 {
         self.halt();
         self.shared.taken.load(Ordering::Relaxed)
@@ -96,7 +96,7 @@ impl MailServer {
     fn halt(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // A panic there took its conversations with it; the mailbox stands.
+            // A panic of that thread ended its conversations; what it delivered is in the mailbox.
             let _ = thread.join();
         }
     }
@@ -127,7 +127,7 @@ async fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
     }
 }
 
-/// One conversation to its end; every error of its socket is its end.
+/// Serves one client until it quits, is refused, is silent too long or its socket fails.
 async fn serve(mut stream: TcpStream, shared: &Shared) {
     let _ = stream.set_nodelay(true);
     let mut conversation = Conversation::new(Bounds::default());

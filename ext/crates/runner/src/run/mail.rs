@@ -24,19 +24,20 @@ pub(super) fn notice(level: IsolationLevel) -> Option<String> {
     }
 }
 
-/// A capture that receives; none at level `reduced`, where a guest has no network of its own.
+/// The mail capture of one guest.
 pub(crate) struct Open {
+    /// None at level `reduced`, where a guest has no network of its own, and after too much mail.
     server: Option<MailServer>,
     mailbox: Arc<Mailbox>,
 }
 
-/// Receives what a guest sends, in which nothing foreign runs yet.
+/// Begins to receive, before any program of the run starts in the guest.
 pub(crate) fn open(
     mailbox: Arc<Mailbox>,
     runtime: &mut dyn Runtime,
     phase: Phase,
 ) -> Result<Open, ErrorBody> {
-    // Where a guest before this one sent too much, nothing listens: the socket is closed here.
+    // An earlier guest of the run sent too much: dropping the socket refuses clients at once.
     let socket = runtime.take_mail().filter(|_| !mailbox.counts().ended);
     let server = socket
         .map(|socket| MailServer::start(socket, Arc::clone(&mailbox), phase))
@@ -80,7 +81,8 @@ impl Open {
 }
 
 /// What the bundle holds of the mails: the messages and their list. Both are redacted when they
-/// are written; bytes that are no text cannot be, so what holds a secret there is left out.
+/// are written. Bytes that are no text cannot be redacted: a message of those that holds a
+/// secret is left out.
 pub(crate) fn evidence(
     mailbox: &Mailbox,
     redactor: &Redactor,
