@@ -321,4 +321,28 @@ mod tests {
         let sent = ours.send(&GuestRequest::Shutdown, &[]);
         assert_eq!(sent, Err(SendFailure::Gone));
     }
+
+    /// A seed that is garbage shows the fuzzer nothing of the replies.
+    #[test]
+    fn seeds_of_the_fuzzer_are_replies_of_every_kind() {
+        let root = std::env::var("CARGO_MANIFEST_DIR").unwrap();
+        let seeds = std::fs::read_dir(format!("{root}/../../../tests/fuzz/corpus/guest_reply"));
+        let mut kinds = std::collections::BTreeSet::new();
+        for seed in seeds
+            .unwrap()
+            .flatten()
+            .filter(|seed| seed.file_name() != "noise")
+        {
+            for packet in std::fs::read(seed.path())
+                .unwrap()
+                .split(|byte| *byte == b'\n')
+            {
+                // Its first byte is the number of descriptors.
+                let reply: GuestReply = serde_json::from_slice(&packet[1..])
+                    .unwrap_or_else(|error| panic!("{:?}: {error}", seed.file_name()));
+                kinds.insert(serde_json::to_value(reply).unwrap()["type"].to_string());
+            }
+        }
+        assert_eq!(kinds.len(), 13, "{kinds:?}");
+    }
 }

@@ -237,6 +237,24 @@ mod tests {
         check(&plan(vec![bind("/usr", "/usr")])).unwrap();
     }
 
+    /// A seed that an outer check refuses shows the fuzzer nothing of the checks behind it.
+    #[test]
+    fn seeds_of_the_fuzzer_are_accepted_or_refused_for_what_their_name_says() {
+        let root = std::env::var("CARGO_MANIFEST_DIR").unwrap();
+        let seeds = std::fs::read_dir(format!("{root}/../../../tests/fuzz/corpus/launch_plan"));
+        let mut seen = 0;
+        for seed in seeds.unwrap().flatten() {
+            let name = seed.file_name().into_string().unwrap();
+            let result = read(File::open(seed.path()).unwrap().into());
+            match name.as_str() {
+                "climb" => assert_eq!(result, Err(rule("a step breaks a rule"))),
+                _ => drop(result.unwrap_or_else(|error| panic!("{name}: {error:?}"))),
+            }
+            seen += 1;
+        }
+        assert!(seen >= 4, "{seen}");
+    }
+
     #[test]
     fn the_hosts_root_and_climbing_paths_are_refused() {
         for (path, target) in [

@@ -357,6 +357,36 @@ mod tests {
         assert_eq!(codes, ["invalid-approvals", "invalid-minimum-isolation"]);
     }
 
+    /// A seed that is refused for another reason shows the fuzzer nothing behind that one.
+    #[test]
+    fn seeds_of_the_fuzzer_are_accepted_or_refused_for_what_their_name_says() {
+        let root = std::env::var("CARGO_MANIFEST_DIR").unwrap();
+        for (name, wanted) in [
+            ("allows-nothing.json", &[][..]),
+            ("allows-run-php.json", &[]),
+            ("floors", &[]),
+            ("rules", &[]),
+            (
+                "spellings",
+                &[
+                    "minimumIsolation",
+                    "isolationFloors",
+                    "exposeSecrets",
+                    "expose_secrets",
+                ],
+            ),
+            ("network-allow.json", &["network"]),
+            ("malformed.json", &["network"]),
+            ("asks", &["network", "approvals"]),
+        ] {
+            let path = format!("{root}/../../../tests/fuzz/corpus/policy/{name}");
+            let document = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+            let fields: Vec<_> = validate(&document).into_iter().map(|i| i.field).collect();
+            assert_eq!(fields, wanted, "{name}");
+            assert_eq!(parse(&document).is_ok(), wanted.is_empty(), "{name}");
+        }
+    }
+
     #[test]
     fn refuses_what_cannot_be_enforced() {
         let rows = [

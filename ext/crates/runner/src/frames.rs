@@ -143,6 +143,21 @@ mod tests {
         assert_eq!(resumed.next().unwrap(), None);
     }
 
+    /// A seed that is refused as a whole shows the fuzzer nothing behind the reader.
+    #[test]
+    fn seeds_of_the_fuzzer_have_frames() {
+        let root = std::env::var("CARGO_MANIFEST_DIR").unwrap();
+        for (name, frames) in [("start", 2), ("accepted", 1), ("events", 3), ("double", 1)] {
+            let path = format!("{root}/../../../tests/fuzz/corpus/frames/{name}");
+            let (_, reader) = UnixStream::pair().unwrap();
+            // The first byte says where the fuzzer cuts the rest.
+            let mut reader =
+                FrameReader::resume(reader, std::fs::read(path).unwrap()[1..].to_vec());
+            let taken = std::iter::from_fn(|| reader.next().ok().flatten()).count();
+            assert_eq!(taken, frames, "{name}");
+        }
+    }
+
     #[test]
     fn a_cut_frame_is_an_error() {
         let (a, b) = UnixStream::pair().unwrap();

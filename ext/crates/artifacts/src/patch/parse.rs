@@ -441,4 +441,15 @@ mod tests {
         }
         assert_eq!(parse_patch(b"").unwrap(), []);
     }
+
+    /// A seed that is no patch shows the fuzzer nothing of the filter behind the reader.
+    #[test]
+    fn seeds_of_the_fuzzer_are_patches() {
+        let root = std::env::var("CARGO_MANIFEST_DIR").unwrap();
+        let seeds = std::fs::read_dir(format!("{root}/../../../tests/fuzz/corpus/patch_parse"));
+        for seed in seeds.unwrap().flatten() {
+            let blocks = parse_patch(&std::fs::read(seed.path()).unwrap());
+            assert!(blocks.is_ok_and(|blocks| !blocks.is_empty()), "{seed:?}");
+        }
+    }
 }
