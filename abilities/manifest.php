@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => '27492c3b3a5099befe724f045731661662c2530b519f1b63f8d0ccb072359df8',
+	'contract_digest' => 'f3ff4880847029eb57f68bb715fd727c209e3c31949c5a46c29b1923c4931280',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',

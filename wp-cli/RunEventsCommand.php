@@ -88,6 +88,15 @@ final class RunEventsCommand {
 	 * [--fields=<fields>]
 	 * : Columns: seq, timestamp, type, executionId, data, id.
 	 *
+	 * [--agent-output=<form>]
+	 * : How --follow prints lines of an agent's own protocol; --format=json has both forms.
+	 * ---
+	 * default: steps
+	 * options:
+	 *   - steps
+	 *   - raw
+	 * ---
+	 *
 	 * [--porcelain]
 	 * : Print only the cursor to go on from; not with --follow.
 	 *
@@ -151,7 +160,7 @@ final class RunEventsCommand {
 		}
 		$input  = [ 'run_id' => $reference ];
 		$id     = (string) $this->services->registry->get( $input, $authority )['run']['run_id'];
-		$stream = new RunStream( $this->console );
+		$stream = new RunStream( $this->console, '', (string) ( $flags['agent-output'] ?? 'steps' ) );
 		$pause  = self::SHORT;
 		Interrupt::on(
 			function (): void {

@@ -40,10 +40,12 @@ final class RunStream {
 	 *
 	 * @param Console $console Talk.
 	 * @param string  $label   Which of several runs this is; begins each line.
+	 * @param string  $form    `raw`: lines of an agent's protocol as it printed them, not as steps.
 	 */
 	public function __construct(
 		private readonly Console $console,
-		private readonly string $label = ''
+		private readonly string $label = '',
+		private readonly string $form = 'steps'
 	) {}
 
 	/**
@@ -119,6 +121,9 @@ final class RunStream {
 	private function output( string $id, array $data ): void {
 		$stream = 'stderr' === ( $data['stream'] ?? '' ) ? '!' : '|';
 		$text   = (string) ( $data['text'] ?? "[bytes that are no text]\n" );
+		if ( 'raw' !== $this->form ) {
+			$text = (string) ( $data['shown'] ?? $text );
+		}
 		$key    = $id . $stream;
 		$lines  = explode( "\n", ( $this->begun[ $key ] ?? '' ) . $text );
 		$rest   = (string) array_pop( $lines );

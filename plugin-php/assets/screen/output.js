@@ -84,7 +84,8 @@
 		print( id, data ) {
 			const stream = 'stderr' === data.stream ? 'stderr' : 'stdout';
 			const key = id + ' ' + stream;
-			const chunk = 'string' === typeof data.text ? data.text : 'string' === typeof data.base64 ? text.decoded( data.base64 ) : '';
+			// An agent's preset says how lines of its protocol are shown; the bundle has them as they were.
+			const chunk = 'string' === typeof data.shown ? data.shown : 'string' === typeof data.text ? data.text : 'string' === typeof data.base64 ? text.decoded( data.base64 ) : '';
 			const lines = ( ( this.begun.get( key ) || '' ) + chunk ).split( '\n' );
 			let rest = lines.pop();
 			// An agent that never ends its line must not fill this page.

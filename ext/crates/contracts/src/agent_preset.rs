@@ -49,12 +49,33 @@ pub struct AgentPreset {
     pub success_codes: Vec<i32>,
     /// How its last word is found in what it printed.
     pub result: PresetResult,
+    /// How lines of JSON on its standard output are shown to people, first match first. A line
+    /// that none matches is shown as it is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<PresetStep>,
 }
 
 impl AgentPreset {
     fn default_success() -> Vec<i32> {
         vec![0]
     }
+}
+
+/// One kind of line of an agent's protocol.
+///
+/// A path is names of members, or positions in a list, joined by `.`. In `line`, `{path}` is the
+/// member on one line, cut at 200 characters, and `{path:text}` with its line ends, cut at 4,000. A
+/// brace that is meant is doubled. A member that is missing or null is no match.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PresetStep {
+    /// Paths and what they must be: text, number, true or false.
+    pub when: BTreeMap<String, Value>,
+    /// Path of a list: the step is judged for each entry, which paths reach as `each`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub each: Option<String>,
+    /// What is shown; empty: nothing.
+    pub line: String,
 }
 
 /// How a program is told the goal.

@@ -108,7 +108,7 @@ pub enum OutputStream {
 }
 
 /// One event. `data` depends on the type:
-/// `command.started` {command, args}; `command.output` {stream, text | base64, truncated?};
+/// `command.started` {command, args}; `command.output` {stream, text | base64, truncated?, shown?: what people read instead};
 /// `command.finished` {exitCode, signal?, durationMs}; `mounted` {index, target, mode, view};
 /// `observed` {id, type, level?, network?}; `artifacts.collected` {id}; `destroyed` {reason};
 /// `snapshot.*` and `checkpoint.*` {id, name, actor}; `files.synced`, one per file,

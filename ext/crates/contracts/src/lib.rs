@@ -40,7 +40,7 @@ pub use agent::{
     ReadinessProbe, RuntimeTask, SandboxToolPolicy, ToolLocation, ToolRule, ToolRuntime, ToolScope,
     ToolVisibility,
 };
-pub use agent_preset::{AgentPreset, GoalDelivery, PresetResult};
+pub use agent_preset::{AgentPreset, GoalDelivery, PresetResult, PresetStep};
 pub use attestation::{AttestedNetwork, GuestObservation, GuestPhase, RunAttestation};
 pub use bundle::{
     ContentDigest, DigestAlgorithm, FileDigest, Manifest, ManifestFile, RuntimeEnvironment,

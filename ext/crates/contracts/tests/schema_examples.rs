@@ -18,6 +18,7 @@ use wp_codebox_contracts::{
 /// Invalid examples whose fault is a rule of the schema alone: a pattern, a length or a constant.
 const SCHEMA_RULES: &[&str] = &[
     "agent-preset/invalid-program-absolute.json",
+    "agent-preset/invalid-step-when-list.json",
     "changed-files/invalid-mode-world.json",
     "parent-tool-request/invalid-version-two.json",
     "parent-tool-result/invalid-version-two.json",

@@ -10,6 +10,10 @@ use wp_codebox_contracts::{
     PresetResult, schema_id,
 };
 
+mod steps;
+
+pub use steps::step_text;
+
 use crate::check_env_name;
 use serde_json::Value;
 
@@ -150,10 +154,13 @@ fn fault(name: &str, preset: &AgentPreset) -> Option<String> {
     if preset.apis.is_empty() || preset.success_codes.is_empty() {
         return Some("apis and success_codes must not be empty".to_owned());
     }
-    if [preset.argv.len(), preset.env.len(), preset.files.len()]
-        .iter()
-        .any(|&count| count > MAX_ENTRIES)
-    {
+    let lists = [
+        preset.argv.len(),
+        preset.env.len(),
+        preset.files.len(),
+        preset.steps.len(),
+    ];
+    if lists.iter().any(|&count| count > MAX_ENTRIES) {
         return Some(format!("a list has more than {MAX_ENTRIES} entries"));
     }
     let goals = preset.argv.iter().filter(|text| text.contains("{goal}"));
@@ -184,7 +191,8 @@ fn fault(name: &str, preset: &AgentPreset) -> Option<String> {
         .files
         .values()
         .map(|file| empty.fill_json(file).map(|_| String::new()));
-    texts.chain(others).chain(files).find_map(Result::err)
+    let faults = texts.chain(others).chain(files).find_map(Result::err);
+    faults.or_else(|| preset.steps.iter().find_map(steps::fault))
 }
 
 /// A relative path that stays below where it begins.
@@ -386,7 +394,10 @@ pub fn last_word(result: &PresetResult, stdout: &str) -> Option<String> {
 }
 
 fn member<'a>(row: &'a Value, path: &str) -> Option<&'a Value> {
-    path.split('.').try_fold(row, |value, name| value.get(name))
+    path.split('.').try_fold(row, |value, name| match value {
+        Value::Array(items) => items.get(name.parse::<usize>().ok()?),
+        _ => value.get(name),
+    })
 }
 
 #[cfg(test)]

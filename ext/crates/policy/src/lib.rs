@@ -24,7 +24,7 @@ mod tools;
 
 pub use agent_presets::{
     MAX_PRESETS, PRESET_BYTES, PresetContext, PresetError, ResolvedPreset, check_preset_name,
-    last_word, parse_preset, resolve_preset,
+    last_word, parse_preset, resolve_preset, step_text,
 };
 pub use commands::{
     AcceptedArg, CommandDescriptor, CommandError, CommandGroup, Format, GuestProgram, Handler,

@@ -1,4 +1,5 @@
 use super::*;
+use crate::Redactor;
 use serde_json::json;
 
 fn model(api: &str, name: &str) -> ModelEndpoint {
@@ -106,6 +107,26 @@ fn what_a_preset_must_not_say() {
         ("/files", json!({"a/b": {}})),
         ("/files", json!({"a": "{goal}"})),
         ("/shell", json!("bash")),
+        ("/steps", json!([{"when": {}, "line": "x"}])),
+        ("/steps", json!([{"when": {"a": ["x"]}, "line": "x"}])),
+        ("/steps", json!([{"when": {"a": null}, "line": "x"}])),
+        ("/steps", json!([{"when": {"a..b": "x"}, "line": "x"}])),
+        ("/steps", json!([{"when": {"a": "x"}, "line": "{}"}])),
+        ("/steps", json!([{"when": {"a": "x"}, "line": "{a"}])),
+        ("/steps", json!([{"when": {"a": "x"}, "line": "a}"}])),
+        ("/steps", json!([{"when": {"a": "x"}, "line": "{a:html}"}])),
+        (
+            "/steps",
+            json!([{"when": {"a": "x"}, "each": "", "line": "x"}]),
+        ),
+        (
+            "/steps",
+            json!([{"when": {"a": "x"}, "line": "x", "colour": "red"}]),
+        ),
+        (
+            "/steps",
+            json!(vec![json!({"when": {"a": "x"}, "line": "x"}); 65]),
+        ),
     ] {
         let mut document = document();
         match document.pointer_mut(pointer) {
@@ -204,4 +225,144 @@ fn the_shipped_presets_are_sound() {
         names,
         ["aider", "claude", "codex", "mini-swe-agent", "opencode"]
     );
+}
+
+fn read_shipped(name: &str) -> AgentPreset {
+    let directory = std::path::Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
+        .join("../../../share/agents");
+    let bytes = std::fs::read(directory.join(format!("{name}.json"))).unwrap();
+    parse_preset(name, &bytes).unwrap()
+}
+
+/// One line of each kind that the programs print, and what people read of it.
+#[test]
+fn protocol_lines_are_shown_as_steps() {
+    let codex = [
+        (
+            json!({"type": "thread.started", "thread_id": "t1"}),
+            Some(""),
+        ),
+        (
+            json!({"type": "item.started", "item": {"id": "1", "type": "command_execution", "command": "ls -l", "aggregated_output": "", "exit_code": null, "status": "in_progress"}}),
+            Some("$ ls -l"),
+        ),
+        (
+            json!({"type": "item.completed", "item": {"id": "1", "type": "command_execution", "command": "ls -l", "aggregated_output": "a\nb\n", "exit_code": 0, "status": "completed"}}),
+            Some("[exit status 0] a b"),
+        ),
+        (
+            json!({"type": "item.completed", "item": {"id": "1", "type": "command_execution", "command": "ls -l", "aggregated_output": "a\nb\n", "exit_code": 2, "status": "failed"}}),
+            Some("[exit status 2] a\nb"),
+        ),
+        (
+            json!({"type": "item.completed", "item": {"id": "1", "type": "command_execution", "command": "ls -l", "aggregated_output": "no", "exit_code": null, "status": "declined"}}),
+            Some("[declined] no"),
+        ),
+        (
+            json!({"type": "item.completed", "item": {"id": "2", "type": "file_change", "changes": [{"kind": "update", "path": "a.php"}], "status": "completed"}}),
+            Some("[files completed] [{\"kind\":\"update\",\"path\":\"a.php\"}]"),
+        ),
+        (
+            json!({"type": "item.completed", "item": {"id": "3", "type": "agent_message", "text": "One.\n\nTwo."}}),
+            Some("One.\n\nTwo."),
+        ),
+        (
+            json!({"type": "turn.failed", "error": {"message": "quota"}}),
+            Some("[failed: quota]"),
+        ),
+        (
+            json!({"type": "turn.completed", "usage": {"input_tokens": 7, "cached_input_tokens": 0, "output_tokens": 3}}),
+            Some("[done: 7 tokens in, 3 out]"),
+        ),
+        (
+            json!({"type": "item.completed", "item": {"type": "telepathy"}}),
+            None,
+        ),
+        (json!({"type": "turn.failed"}), None),
+    ];
+    let opencode = [
+        (
+            json!({"type": "step_start", "sessionID": "s", "part": {"type": "step-start"}}),
+            Some(""),
+        ),
+        (
+            json!({"type": "tool_use", "part": {"type": "tool", "tool": "bash", "state": {"status": "completed", "input": {"command": "ls"}, "output": "a"}}}),
+            Some("$ ls\na"),
+        ),
+        (
+            json!({"type": "tool_use", "part": {"type": "tool", "tool": "edit", "state": {"status": "error", "input": {"filePath": "a"}, "error": "no match"}}}),
+            Some("[edit failed: no match] {\"filePath\":\"a\"}"),
+        ),
+        (
+            json!({"type": "text", "part": {"type": "text", "text": "Done."}}),
+            Some("Done."),
+        ),
+        (
+            json!({"type": "error", "error": {"name": "APIError", "data": {"message": "no"}}}),
+            Some("[error: no]"),
+        ),
+        (
+            json!({"type": "error", "error": {"name": "Odd"}}),
+            Some("[error: Odd]"),
+        ),
+    ];
+    let claude = [
+        (
+            json!({"type": "assistant", "message": {"content": [
+                {"type": "text", "text": "I look."},
+                {"type": "tool_use", "name": "Bash", "input": {"command": "ls"}},
+                {"type": "tool_use", "name": "Read", "input": {"file_path": "a"}},
+                {"type": "other", "x": 1},
+            ]}}),
+            Some("I look.\n$ ls\n[Read] {\"file_path\":\"a\"}\n{\"type\":\"other\",\"x\":1}"),
+        ),
+        (
+            json!({"type": "user", "message": {"content": [{"type": "tool_result", "content": "no file", "is_error": true}]}}),
+            Some("[failed: no file]"),
+        ),
+        (
+            json!({"type": "result", "subtype": "success", "is_error": false, "result": "Done.", "num_turns": 2, "duration_ms": 10}),
+            Some("[done: 2 turns, 10 ms]"),
+        ),
+        (
+            json!({"type": "result", "subtype": "error_max_turns", "is_error": true}),
+            Some("[failed, error_max_turns]"),
+        ),
+        (
+            json!({"type": "assistant", "message": {"content": []}}),
+            None,
+        ),
+        (
+            json!({"type": "assistant", "message": {"content": "text"}}),
+            None,
+        ),
+        (json!({"type": "system", "subtype": "news"}), None),
+    ];
+    let redactor = Redactor::new(&[]);
+    let many = vec![json!({"type": "text", "text": "x"}); 1000];
+    let many = json!({"type": "assistant", "message": {"content": many}});
+    let shown = step_text(
+        &read_shipped("claude").steps,
+        many.to_string().as_bytes(),
+        &redactor,
+    );
+    assert_eq!(shown.unwrap(), "x\n".repeat(64) + "… (936 entries more)");
+    for (name, rows) in [
+        ("codex", &codex[..]),
+        ("opencode", &opencode[..]),
+        ("claude", &claude[..]),
+    ] {
+        let steps = read_shipped(name).steps;
+        for (row, wanted) in rows {
+            let shown = step_text(&steps, row.to_string().as_bytes(), &redactor);
+            assert_eq!(shown.as_deref(), *wanted, "{name} {row}");
+        }
+        for plain in ["", "words", "[]", "{", "{\"type\":", "\u{1b}[2J"] {
+            assert_eq!(
+                step_text(&steps, plain.as_bytes(), &redactor),
+                None,
+                "{name}"
+            );
+        }
+    }
 }

@@ -4,6 +4,7 @@ use super::boot::BootArgs;
 use super::episode::EpisodeCommand;
 use super::groups::{BatchArgs, FanoutArgs, SingleArgs};
 use super::model::ModelArgs;
+use super::output::AgentOutput;
 use super::preview::PreviewArgs;
 use super::profile::ProfileCommand;
 use super::recipe::{BlueprintArgs, RecipeCommand, RecipeRunArgs, WorkspacePolicyCommand};
@@ -355,6 +356,9 @@ pub(crate) struct RunArgs {
     /// Output kept per execution, stdout and stderr together: bytes, or a number with K, M or G.
     #[arg(long, value_name = "SIZE")]
     pub output_limit: Option<String>,
+    /// How lines of an agent's JSON protocol are printed; the bundle always has them as they were.
+    #[arg(long, value_name = "FORM", value_enum, default_value_t)]
+    pub agent_output: AgentOutput,
     /// Report renames as git renames.
     #[arg(long)]
     pub find_renames: bool,

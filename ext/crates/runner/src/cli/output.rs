@@ -1,6 +1,6 @@
 //! What reaches the terminal: JSON on standard output, talk on standard error.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -30,6 +30,26 @@ pub(crate) enum Stream {
     Data,
     /// Standard error.
     Talk,
+}
+
+/// How the lines of an agent's own protocol are printed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum AgentOutput {
+    /// As the steps that the agent's preset makes of them.
+    #[default]
+    Steps,
+    /// As the agent printed them.
+    Raw,
+}
+
+impl AgentOutput {
+    /// What a piece of output is shown as instead of its bytes.
+    pub(crate) fn shown(self, data: &Map<String, Value>) -> Option<&str> {
+        match self {
+            Self::Steps => data.get("shown").and_then(Value::as_str),
+            Self::Raw => None,
+        }
+    }
 }
 
 /// Characters that can make a terminal act or a text look like another one, first and last of each
@@ -145,11 +165,13 @@ impl<W: Write> Write for PlainJson<W> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {
     json: bool,
+    pub agent: AgentOutput,
 }
 
 impl Output {
     pub(crate) fn new(json: bool) -> Self {
-        Self { json }
+        let agent = AgentOutput::default();
+        Self { json, agent }
     }
 
     pub(crate) fn is_json(self) -> bool {

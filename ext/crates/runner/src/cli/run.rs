@@ -19,6 +19,9 @@ use wp_codebox_runtime::now_rfc3339;
 
 pub(crate) fn run(output: &Output, args: RunArgs) -> ExitCode {
     let settings = Settings::resolve(&args.store.paths);
+    let mut output = *output;
+    output.agent = args.agent_output;
+    let output = &output;
     let answer = request::build(&args, &settings).and_then(|request| start(output, &request));
     match answer {
         Ok(Followed::Ended(result)) => finish(output, &args, &result),
@@ -132,7 +135,9 @@ fn show(output: Output, event: &LifecycleEvent) {
         }
         _ => return,
     }
+    let shown = output.agent.shown(&event.data);
     let bytes = match (event.data.get("text"), event.data.get("base64")) {
+        _ if shown.is_some() => shown.unwrap_or_default().as_bytes().to_vec(),
         (Some(Value::String(text)), _) => text.clone().into_bytes(),
         (_, Some(Value::String(text))) => base64::engine::general_purpose::STANDARD
             .decode(text)

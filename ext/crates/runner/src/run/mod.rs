@@ -5,6 +5,7 @@
 //! while the key is in memory, and nothing is captured while anything can write.
 
 mod agent_log;
+mod agent_steps;
 mod agents;
 mod announce;
 mod attest;

@@ -15,7 +15,7 @@ use std::path::Path;
 use wp_codebox_backend_native::{GuestIdentity, ProgramDirectory, mount_paths};
 use wp_codebox_contracts::{
     Agent, AgentPreset, CommandCall, ErrorBody, ErrorCode, GuestPath, KernelIds, Limits,
-    ModelEndpoint, NetworkPolicy, PresetResult, RunRequest, RuntimePolicy, schema_id,
+    ModelEndpoint, NetworkPolicy, PresetResult, PresetStep, RunRequest, RuntimePolicy, schema_id,
 };
 use wp_codebox_policy::{self as policy, EgressRules, Handler, ModelAccess};
 use wp_codebox_runtime::{Owner, StateDir};
@@ -28,6 +28,7 @@ pub(crate) const AGENT_COMMAND: &str = "command-agent-run";
 pub(crate) struct Manner {
     pub stdin: Vec<u8>,
     pub result: PresetResult,
+    pub steps: Vec<PresetStep>,
 }
 
 /// A run that may start. Root is given up.
@@ -196,6 +197,7 @@ fn open(mut request: RunRequest) -> Result<Opened, ErrorBody> {
         Manner {
             stdin: equipped.stdin,
             result: equipped.result,
+            steps: equipped.steps,
         }
     });
     Ok(Opened {

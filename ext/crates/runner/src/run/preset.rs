@@ -17,7 +17,7 @@ use wp_codebox_backend_native::{
 };
 use wp_codebox_contracts::{
     Agent, AgentPreset, ErrorBody, ErrorCode, GuestPath, ModelApi, ModelEndpoint, NetworkPolicy,
-    NetworkRules, PresetResult, RunRequest, RuntimePolicy,
+    NetworkRules, PresetResult, PresetStep, RunRequest, RuntimePolicy,
 };
 use wp_codebox_policy::{
     MAX_PRESETS, PRESET_BYTES, PresetContext, PresetError, check_preset_name, parse_preset,
@@ -38,6 +38,8 @@ pub(crate) struct Equipped {
     pub stdin: Vec<u8>,
     /// How its last word is found.
     pub result: PresetResult,
+    /// How its lines are shown to people.
+    pub steps: Vec<PresetStep>,
     /// Files it reads.
     pub staged: Vec<OpenStaged>,
     /// Where its program is.
@@ -199,6 +201,7 @@ pub(crate) fn equip(
     Ok(Equipped {
         stdin: resolved.stdin,
         result: preset.result.clone(),
+        steps: preset.steps.clone(),
         staged,
         programs,
     })

@@ -7,6 +7,7 @@ pub(crate) use beside::BesideEnd;
 pub(crate) use call::{Bounds, COMPONENTS, Call, Carried, Step};
 
 use super::agent_log::AgentLog;
+use super::agent_steps::AgentSteps;
 use super::envelopes::TranscriptEntry;
 use super::hold::Desk;
 use super::output::StreamRedactor;
@@ -56,6 +57,8 @@ pub(crate) struct Recorder<'a> {
     pub model_usage: Option<ModelUsage>,
     /// Turns and calls of the built-in loop.
     pub agent: Option<AgentLog>,
+    /// How the next program's standard output is shown to people.
+    pub steps: Option<AgentSteps>,
     /// The last word of a command-line agent, redacted.
     pub last_word: Option<String>,
     /// What the steps of a recipe came to, redacted.
@@ -96,6 +99,7 @@ impl<'a> Recorder<'a> {
             notices: Vec::new(),
             model_usage: None,
             agent: None,
+            steps: None,
             last_word: None,
             workflow: None,
             episode: None,
@@ -297,6 +301,7 @@ impl<'a> Recorder<'a> {
             StreamRedactor::new(self.redactor),
         );
         let mut failed = None;
+        let mut steps = self.steps.take();
         let result = runtime.execute(&execution, &mut |stream, bytes| {
             if bytes.is_empty() {
                 if let Err(error) = self.listen_aside() {
@@ -314,7 +319,8 @@ impl<'a> Recorder<'a> {
             };
             if let Some(clean) = redactor.push(bytes) {
                 sink.extend_from_slice(&clean);
-                if let Err(error) = self.output(&id, stream, &clean) {
+                let steps = steps.as_mut();
+                if let Err(error) = self.agent_output(&id, stream, &clean, steps) {
                     failed.get_or_insert(error);
                 }
             }
@@ -326,8 +332,12 @@ impl<'a> Recorder<'a> {
         ] {
             if let Some(clean) = redactor.finish() {
                 sink.extend_from_slice(&clean);
-                self.output(&id, stream, &clean)?;
+                self.agent_output(&id, stream, &clean, steps.as_mut())?;
             }
+        }
+        if let Some(shown) = steps.and_then(|mut steps| steps.finish(self.redactor)) {
+            let data = json!({"stream": OutputStream::Stdout, "text": "", "shown": shown});
+            self.event(EventType::CommandOutput, Some(&id), data)?;
         }
         if let Some(error) = failed {
             return Err(error);
@@ -377,14 +387,29 @@ impl<'a> Recorder<'a> {
         stream: OutputStream,
         bytes: &[u8],
     ) -> Result<(), ErrorBody> {
+        self.agent_output(id, stream, bytes, None)
+    }
+
+    /// The same; its standard output with what people are shown of it.
+    fn agent_output(
+        &mut self,
+        id: &ExecutionId,
+        stream: OutputStream,
+        bytes: &[u8],
+        mut steps: Option<&mut AgentSteps>,
+    ) -> Result<(), ErrorBody> {
         // Far below the longest frame, whatever escaping does to it.
         for piece in bytes.chunks(256 * 1024) {
-            let data = match std::str::from_utf8(piece) {
+            let mut data = match std::str::from_utf8(piece) {
                 Ok(text) => json!({"stream": stream, "text": text}),
                 Err(_) => {
                     json!({"stream": stream, "base64": base64::engine::general_purpose::STANDARD.encode(piece)})
                 }
             };
+            let steps = steps.as_mut().filter(|_| stream == OutputStream::Stdout);
+            if let Some(shown) = steps.and_then(|steps| steps.push(piece, self.redactor)) {
+                data["shown"] = json!(shown);
+            }
             self.event(EventType::CommandOutput, Some(id), data)?;
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! Arguments of `runs`. The doc comments are the help texts.
 
+use crate::cli::output::AgentOutput;
 use crate::cli::settings::PathArgs;
 use clap::{Args, Subcommand, ValueEnum};
 use wp_codebox_contracts::RunStatus;
@@ -210,6 +211,9 @@ pub(crate) struct EventsArgs {
     /// How events are written. [default: lines for people; with --json pages]
     #[arg(long, value_enum, conflicts_with = "json")]
     pub format: Option<EventFormat>,
+    /// How lines of an agent's JSON protocol are printed for people; --json and --format have both.
+    #[arg(long, value_name = "FORM", value_enum, default_value_t)]
+    pub agent_output: AgentOutput,
     /// In whose names: the journal's own, or those of an event bus (AGENT_EXEC_CMD,
     /// RUNTIME_OUTPUT, RUNTIME_EXIT, RUNTIME_READY, SYSTEM_FILE_SYNC), which hears less.
     #[arg(long, value_enum, default_value_t, requires = "format")]

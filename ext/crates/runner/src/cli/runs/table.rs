@@ -1,7 +1,7 @@
 //! Runs and events as lines for people. Texts of a guest lose their control characters.
 
 use crate::cli::columns::{self, Column};
-use crate::cli::output::{name, plain, plain_line};
+use crate::cli::output::{AgentOutput, name, plain, plain_line};
 use serde_json::Value;
 use wp_codebox_contracts::{
     CancelAnswer, LifecycleEvent, RunArtifactList, RunCancellation, RunRegistryEntry, RunView,
@@ -170,10 +170,10 @@ pub(super) fn artifacts(list: &RunArtifactList) -> Vec<String> {
 }
 
 /// One event: number, time, type, execution, and what it says.
-pub(super) fn event(event: &LifecycleEvent) -> String {
+pub(super) fn event(event: &LifecycleEvent, form: AgentOutput) -> String {
     let id = event.execution_id.as_ref().map_or("", |id| id.as_str());
     let text = |key: &str| event.data.get(key).and_then(Value::as_str);
-    let said = match (text("text"), text("base64")) {
+    let said = match (form.shown(&event.data).or(text("text")), text("base64")) {
         (Some(text), _) => plain(text.as_bytes()).trim_end().to_owned(),
         (None, Some(_)) => "(bytes that are not text)".to_owned(),
         (None, None) => short(&Value::Object(event.data.clone()).to_string()),

@@ -1,5 +1,6 @@
 //! A program in the guest.
 
+use super::super::agent_steps::AgentSteps;
 use super::super::programs;
 use super::super::work::{AgentEnd, ProgramsEnd, stop_of};
 use super::Bench;
@@ -18,6 +19,7 @@ pub(super) fn run(agent: &AgentCommand, bench: Bench<'_, '_>) -> Result<Programs
     call.stdin = manner
         .map(|manner| manner.stdin.clone())
         .filter(|stdin| !stdin.is_empty());
+    recorder.steps = manner.and_then(|manner| AgentSteps::new(&manner.steps));
     let step = recorder.run(runtime, &call, setting.clock.deadline)?;
     recorder.last_word = manner.and_then(|manner| last_word(&manner.result, &step.stdout));
     match stop_of(&call, &step, &agent.success_codes)? {

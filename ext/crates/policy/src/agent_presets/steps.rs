@@ -1,0 +1,162 @@
+//! Lines of an agent's protocol as people read them, by the rules of its preset.
+//!
+//! The lines are the guest's: a value is cleaned of secrets once it is decoded and before it is
+//! cut, because half of a secret is no find of the redactor.
+
+use super::member;
+use crate::Redactor;
+use serde_json::Value;
+use wp_codebox_contracts::PresetStep;
+
+/// Characters of a value that is shown on one line.
+const LINE_CHARS: usize = 200;
+/// Characters of a value that is shown as text.
+const TEXT_CHARS: usize = 4_000;
+/// Entries of a list that are shown: each may repeat members of the whole line.
+const ENTRIES: usize = 64;
+/// The entry of a list, in paths of a step with `each`.
+const EACH: &str = "each";
+
+/// A part of a template.
+enum Part<'a> {
+    Literal(&'a str),
+    Member { path: &'a str, form: Form },
+}
+
+/// How a value is shown.
+#[derive(Clone, Copy)]
+enum Form {
+    Line,
+    Text,
+}
+
+/// What is wrong with a step.
+pub(super) fn fault(step: &PresetStep) -> Option<String> {
+    if step.when.is_empty() {
+        return Some("a step must say when it applies".to_owned());
+    }
+    if step
+        .when
+        .values()
+        .any(|wanted| !matches!(wanted, Value::String(_) | Value::Number(_) | Value::Bool(_)))
+    {
+        return Some("what a step compares with is text, a number, true or false".to_owned());
+    }
+    let parts = match parts(&step.line) {
+        Ok(parts) => parts,
+        Err(what) => return Some(what),
+    };
+    let named = parts.iter().filter_map(|part| match part {
+        Part::Literal(_) => None,
+        Part::Member { path, .. } => Some(*path),
+    });
+    let mut paths = step
+        .when
+        .keys()
+        .map(String::as_str)
+        .chain(step.each.as_deref())
+        .chain(named);
+    paths
+        .find(|path| path.split('.').any(str::is_empty))
+        .map(|path| format!("{path:?} is no path of a member"))
+}
+
+/// A template as its parts.
+fn parts(template: &str) -> Result<Vec<Part<'_>>, String> {
+    let mut out = Vec::new();
+    let mut rest = template;
+    while let Some(at) = rest.find(['{', '}']) {
+        out.push(Part::Literal(&rest[..at]));
+        let here = &rest[at..];
+        if here.starts_with("{{") || here.starts_with("}}") {
+            out.push(Part::Literal(&here[..1]));
+            rest = &here[2..];
+            continue;
+        }
+        let (Some(end), true) = (here.find('}'), here.starts_with('{')) else {
+            return Err(format!("{template:?} has a brace alone"));
+        };
+        let (path, form) = match here[1..end].split_once(':') {
+            None => (&here[1..end], Form::Line),
+            Some((path, "text")) => (path, Form::Text),
+            Some((_, other)) => return Err(format!("{other:?} is no form of a value; text is")),
+        };
+        out.push(Part::Member { path, form });
+        rest = &here[end + 1..];
+    }
+    out.push(Part::Literal(rest));
+    Ok(out)
+}
+
+/// What people read of one line of an agent's output, without its line end; none where no step
+/// matches.
+#[must_use]
+pub fn step_text(steps: &[PresetStep], line: &[u8], redactor: &Redactor) -> Option<String> {
+    if steps.is_empty() || line.first() != Some(&b'{') {
+        return None;
+    }
+    let row: Value = serde_json::from_slice(line).ok()?;
+    steps.iter().find_map(|step| match &step.each {
+        None => filled(step, &row, None, redactor),
+        Some(path) => {
+            let entries = member(&row, path)?.as_array()?;
+            // The list is this step's if an entry is; the other entries have steps of their own.
+            let here = |entry| filled(step, &row, Some(entry), redactor);
+            entries.iter().find_map(here)?;
+            let lines = entries.iter().take(ENTRIES).map(|entry| {
+                let same = steps.iter().filter(|other| other.each == step.each);
+                same.clone()
+                    .find_map(|step| filled(step, &row, Some(entry), redactor))
+                    .unwrap_or_else(|| shown(entry, Form::Line, redactor).unwrap_or_default())
+            });
+            let mut lines: Vec<String> = lines.filter(|line| !line.is_empty()).collect();
+            if let Some(more @ 1..) = entries.len().checked_sub(ENTRIES) {
+                lines.push(format!("… ({more} entries more)"));
+            }
+            Some(lines.join("\n"))
+        }
+    })
+}
+
+/// The line of a step; none where it does not match.
+fn filled(
+    step: &PresetStep,
+    row: &Value,
+    entry: Option<&Value>,
+    redactor: &Redactor,
+) -> Option<String> {
+    let found = |path: &str| match (entry, path.strip_prefix(EACH)) {
+        (Some(entry), Some("")) => Some(entry),
+        (Some(entry), Some(rest)) if rest.starts_with('.') => member(entry, &rest[1..]),
+        _ => member(row, path),
+    };
+    let matches = |(path, wanted): (&String, &Value)| found(path) == Some(wanted);
+    if !step.when.iter().all(matches) {
+        return None;
+    }
+    parts(&step.line)
+        .ok()?
+        .into_iter()
+        .map(|part| match part {
+            Part::Literal(text) => Some(text.to_owned()),
+            Part::Member { path, form } => shown(found(path)?, form, redactor),
+        })
+        .collect()
+}
+
+fn shown(value: &Value, form: Form, redactor: &Redactor) -> Option<String> {
+    let text = match value {
+        Value::Null => return None,
+        Value::String(text) => text.clone(),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
+    };
+    let text = redactor.redact(&text);
+    let (text, most) = match form {
+        Form::Line => (text.trim().replace(['\n', '\r', '\t'], " "), LINE_CHARS),
+        Form::Text => (text.trim_end().to_owned(), TEXT_CHARS),
+    };
+    Some(match text.char_indices().nth(most) {
+        None => text,
+        Some((at, _)) => format!("{}… ({} bytes more)", &text[..at], text.len() - at),
+    })
+}
