@@ -44,8 +44,8 @@ class Listener:
             connection.close()
 
 
-def policy(**network):
-    return json.dumps({"network": network or "deny", "filesystem": "readwrite-mounts", "commands": COMMANDS, "secrets": "none", "approvals": "never"})
+def policy(secrets="none", **network):
+    return json.dumps({"network": network or "deny", "filesystem": "readwrite-mounts", "commands": COMMANDS, "secrets": secrets, "approvals": "never"})
 
 
 def step(command, *args):
@@ -302,6 +302,22 @@ def a_command_narrows_the_policy(bench):
     must(not bench.world.seen(path="/narrowed"), "a blocked host was reached")
 
 
+def a_secret_that_another_host_sends_back_does_not_reach_a_page(bench):
+    """The run's key is bound to allowed.test; other.test, which the policy allows too, sends it to a page."""
+    key = f"stored{os.urandom(12).hex()}"
+    bench.world.kept, bench.world.stored = key, lambda text: [text.encode(), b"no secret"]
+    # Numbers, since what a command prints is redacted, whatever the page saw.
+    seen = "script=JSON.stringify([...document.body.innerText].map((c) => c.codePointAt(0)))"
+    look = ["--command", PROBE, "--arg", "url=http://other.test/stored", "--arg", "capture=none", "--arg", seen,
+            "--policy", policy("connector-scoped", allowHosts=["allowed.test", "other.test"])]
+    for bound, first in [([], f"form {key}"), (["--secret-env", "API_KEY=allowed.test"], None)]:
+        answer = bench.call(*bench.run_arguments(*look, *bound), environment={"PATH": "/usr/bin:/bin", "API_KEY": key}).expect(0)
+        document = json.loads(next(row["stdout"] for row in answer.result["transcript"]["executions"] if row["command"] == PROBE))
+        lines = "".join(map(chr, json.loads(document["script"]))).splitlines()
+        must(lines[1:] == ["form no secret"], f"control: the rest of the answer: {lines}")
+        must(lines[0] == first if first else lines[0].startswith("form ") and key not in lines[0], f"{bound}: the page saw {lines}")
+
+
 def a_page_without_end_is_left(bench):
     forever = shown(bench).step("forever", 1)
     must(forever["error"]["reason"] == "timeout", str(forever["error"]))
@@ -454,6 +470,7 @@ CASES = [
     an_assertion_of_a_script_counts,
     a_page_reaches_its_site_and_what_the_policy_names_only,
     a_command_narrows_the_policy,
+    a_secret_that_another_host_sends_back_does_not_reach_a_page,
     a_page_without_end_is_left,
     a_hostile_page_is_bounded_and_cannot_lie,
     sessions_are_handed_over_by_name,
