@@ -45,7 +45,7 @@ final class GuardedDirectories {
 	 * @return list<string>
 	 */
 	public function opened(): array {
-		return $this->canonical( (array) ( Extension::info()['mount_roots'] ?? [] ) );
+		return $this->canonical( (array) ( self::info()['mount_roots'] ?? [] ) );
 	}
 
 	/**
@@ -57,8 +57,7 @@ final class GuardedDirectories {
 	 * @param list<string> $code      Canonical directories of plugins and themes.
 	 */
 	public function refuses( string $directory, array $code ): bool {
-		// Plugins are also listed on a site without the extension, where nothing runs.
-		$info = class_exists( Extension::class, false ) ? Extension::info() : [];
+		$info = self::info();
 		foreach ( array_merge( self::SYSTEM, $this->canonical( [ $info['state_dir'] ?? '', $info['share_dir'] ?? '' ] ) ) as $other ) {
 			if ( Site::is_within( $directory, [ $other ] ) || Site::is_within( $other, [ $directory ] ) ) {
 				return true;
@@ -72,6 +71,15 @@ final class GuardedDirectories {
 			}
 		}
 		return false;
+	}
+
+	/**
+	 * What the extension says of itself; nothing without it, where plugins are listed all the same and nothing runs.
+	 *
+	 * @return array<string, mixed>
+	 */
+	private static function info(): array {
+		return class_exists( Extension::class, false ) ? Extension::info() : [];
 	}
 
 	/**

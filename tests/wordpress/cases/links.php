@@ -10,6 +10,7 @@ use WPCodebox\Failure;
 use WPCodebox\Host\HostPath;
 use WPCodebox\Host\InstalledCode;
 use WPCodebox\Host\Site;
+use WPCodebox\Native\Extension;
 use WPCodebox\Tests\Harness;
 
 return static function ( Harness $t ): void {
@@ -120,15 +121,28 @@ return static function ( Harness $t ): void {
 		);
 	}
 	$t->test(
+		'must-use plugins that lie outside of the site are guarded like those in it',
+		static function () use ( $t, $work ): void {
+			$place = "$work/must-use";
+			wp_mkdir_p( "$place/inner" );
+			$code = 'echo json_encode( array_map( static fn( string $directory ): bool => ( new WPCodebox\\Host\\GuardedDirectories() )->refuses( $directory, [] ), ' . var_export( [ $place, "$place/inner", "$work/outside" ], true ) . ' ) );';
+			[ , $out, $err ] = $t->wp( [ 'eval', $code, "--exec=define( 'WPMU_PLUGIN_DIR', '$place' );" ] );
+			// The program loads no must-use plugin, so it has no extension either.
+			$t->same( '[true,true,false]', $out, $err );
+		}
+	);
+	$t->test(
 		'the operator neither mounts nor writes what lies in the site and is no code',
 		static function () use ( $t, $uploads ): void {
 			wp_mkdir_p( $uploads );
 			$try = static fn( string $source ): int => $t->wp( [ 'codebox', 'run-agent-task', 'x', "--mount=$source:/workspace/code", '--agent-command=true' ] )[0];
 			$t->same( [ 126, 126, 0 ], [ $try( $uploads ), $try( ABSPATH . 'wp-includes' ), $try( WP_PLUGIN_DIR . '/sample' ) ] );
+			$load = static fn( string $path ): int => $t->wp( [ 'codebox', 'run-agent-task', 'x', '--plugin=sample', "--component=$path", '--agent-command=true' ] )[0];
+			$t->same( [ 126, 0 ], [ $load( ABSPATH . 'wp-includes' ), $load( WP_PLUGIN_DIR . '/host-plugin' ) ], 'a component' );
 			[ $status, $made ] = $t->wp( [ 'codebox', 'run-agent-task', 'x', '--mount=' . getenv( 'TEST_FIXTURES' ) . '/sample:/workspace/code', '--agent-command=php ' . getenv( 'TEST_FIXTURES' ) . '/agent.php fix', '--porcelain' ] );
 			$t->same( 0, $status );
 			$apply = static fn( string $directory ): int => $t->wp( [ 'codebox', 'artifacts', 'preflight-apply', trim( $made ), '--all', '--apply-target=' . wp_json_encode( [ 'directory' => $directory ] ) ] )[0];
-			$t->same( [ 126, 126, 126, 0 ], [ $apply( $uploads ), $apply( WPMU_PLUGIN_DIR ), $apply( ABSPATH . 'wp-admin' ), $apply( (string) getenv( 'TEST_FIXTURES' ) . '/sample' ) ] );
+			$t->same( [ 126, 126, 126, 126, 126, 0 ], [ $apply( $uploads ), $apply( WPMU_PLUGIN_DIR ), $apply( ABSPATH . 'wp-admin' ), $apply( '/etc' ), $apply( (string) Extension::info()['state_dir'] ), $apply( (string) getenv( 'TEST_FIXTURES' ) . '/sample' ) ] );
 		}
 	);
 };
