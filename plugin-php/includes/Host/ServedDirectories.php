@@ -47,7 +47,8 @@ final class ServedDirectories {
 			WP_PLUGIN_DIR,
 			WPMU_PLUGIN_DIR,
 			(string) ( wp_get_upload_dir()['basedir'] ?? '' ),
-			isset( $_SERVER['DOCUMENT_ROOT'] ) && is_string( $_SERVER['DOCUMENT_ROOT'] ) ? sanitize_text_field( wp_unslash( $_SERVER['DOCUMENT_ROOT'] ) ) : '',
+			// phpcs:ignore WordPress.Security.ValidatedSanitizedInput.InputNotSanitized -- of the server, and sanitize_text_field() would make another path of it.
+			isset( $_SERVER['DOCUMENT_ROOT'] ) && is_string( $_SERVER['DOCUMENT_ROOT'] ) ? wp_unslash( $_SERVER['DOCUMENT_ROOT'] ) : '',
 			...array_values( array_filter( is_array( $themes ) ? $themes : [], 'is_string' ) ),
 		];
 		return array_values( array_unique( array_filter( array_map( [ self::class, 'real' ], $directories ), static fn( string $path ): bool => ! in_array( $path, [ '', '/' ], true ) ) ) );

@@ -75,6 +75,19 @@ return static function ( Harness $t ): void {
 		static function () use ( $t ): void {
 			$t->true( null !== ServedDirectories::holding( WP_CONTENT_DIR ), 'a directory that is served' );
 			$t->same( null, ServedDirectories::holding( (string) getenv( 'TEST_WORK' ) ), 'one that is not' );
+			// The document root has a name that sanitize_text_field() alters, and WordPress has a directory of its own below the site's.
+			$root = getenv( 'TEST_WORK' ) . '/web  %41';
+			wp_mkdir_p( $root );
+			$_SERVER['DOCUMENT_ROOT'] = $root;
+			$t->same( realpath( $root ), ServedDirectories::holding( "$root/state" ), 'in the document root' );
+			unset( $_SERVER['DOCUMENT_ROOT'] );
+			$t->same( null, ServedDirectories::holding( "$root/state" ), 'positive control' );
+			$home = static fn(): string => 'http://localhost';
+			$own  = static fn(): string => 'http://localhost/' . basename( ABSPATH );
+			$t->filtered( 'pre_option_home', $home, static fn() => $t->filtered( 'pre_option_siteurl', $own, static fn() => $t->same( realpath( dirname( ABSPATH ) ), ServedDirectories::holding( "$root/state" ), 'where the address of the site begins' ) ) );
+			$GLOBALS['wp_theme_directories'][] = $root;
+			$t->same( realpath( $root ), ServedDirectories::holding( "$root/state" ), 'in a directory of themes' );
+			array_pop( $GLOBALS['wp_theme_directories'] );
 			if ( 'native' !== $t->phase ) {
 				return;
 			}
