@@ -30,7 +30,8 @@ final class HiddenPaths {
 	private const GUEST = [ '/wordpress', '/workspace' ];
 
 	/**
-	 * Directories and what stands for them, longest first.
+	 * Directories and what stands for them, in the order of roots(): a plugin is `<plugins>/name`, though
+	 * its directory is a root of mounts, too.
 	 *
 	 * @var array<string, string>
 	 */
@@ -54,7 +55,6 @@ final class HiddenPaths {
 				}
 			}
 		}
-		uksort( $names, static fn( string $one, string $other ): int => strlen( $other ) <=> strlen( $one ) );
 		$this->names = $names;
 	}
 

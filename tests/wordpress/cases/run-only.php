@@ -98,6 +98,24 @@ return static function ( Harness $t ): void {
 				}
 			}
 		);
+		$t->test(
+			'run-only: a plugin is named as one, a link by what it leads to, and directories of the guest stay',
+			static function () use ( $t ): void {
+				$hide  = static fn( array $rows ): array => ( new HiddenPaths( new Site( new InstalledCode() ) ) )->hide( $rows );
+				$state = (string) getenv( 'WP_CODEBOX_FAKE_STATE' );
+				$link  = getenv( 'TEST_WORK' ) . '/state-link';
+				putenv( 'WP_CODEBOX_FAKE_MOUNT_ROOTS=/workspace' );
+				$t->same( [ '<plugins>/sample/sample.php', '/workspace/sample.php' ], $hide( [ WP_PLUGIN_DIR . '/sample/sample.php', '/workspace/sample.php' ] ) );
+				try {
+					symlink( $state, $link );
+					putenv( "WP_CODEBOX_FAKE_STATE=$link" );
+					$t->same( [ '<state>/a', '<state>/b' ], $hide( [ "$link/a", realpath( $state ) . '/b' ] ) );
+				} finally {
+					putenv( "WP_CODEBOX_FAKE_STATE=$state" );
+					unlink( $link );
+				}
+			}
+		);
 	}
 	$t->test(
 		'run-only: whole names of directories only, in sentences, hints and data',
@@ -112,7 +130,10 @@ return static function ( Harness $t ): void {
 			$kept = [
 				'message'       => "{$state}2/x and {$state}-old and /mnt$state stay, and so does /wordpress/wp-content",
 				'goal'          => "Look at $state",
-				'changed_files' => [ [ 'path' => "/workspace/x$state" ] ],
+				'changed_files' => [ [ 'path' => "$state/x" ] ],
+				'events'        => [ [ 'data' => [ 'text' => "$state/x" ] ] ],
+				'response'      => [ 'text' => "$state/x" ],
+				'checks'        => [ [ 'output' => "$state/x" ] ],
 				'count'         => 3,
 			];
 			$t->same( $kept, $paths->hide( $kept ) );
