@@ -153,6 +153,8 @@ return static function ( Harness $t ): void {
 			$refused = $t->ability( 'get-artifact' );
 			remove_filter( 'wp_ability_validate_input', $other, 1 );
 			$t->same( 'other_plugin', $refused->get_error_code() );
+			$theirs = new WP_Error( 'ability_invalid_input', 'no' );
+			$t->same( $theirs, apply_filters( 'wp_ability_validate_input', $theirs, [], 'core/get-site-info' ), 'an ability that is not ours' );
 		}
 	);
 	$t->test(

@@ -17,18 +17,23 @@ use WPCodebox\Settings;
 use WPCodebox\Tests\Harness;
 
 return static function ( Harness $t ): void {
+	// The administrator of one site.
+	$administrator = static fn(): WP_User => get_user_by( 'login', 'siteadmin' ) ?: new WP_User(
+		wp_insert_user(
+			[
+				'user_login' => 'siteadmin',
+				'user_pass'  => wp_generate_password(),
+				'user_email' => 'siteadmin@example.org',
+				'role'       => 'administrator',
+			]
+		)
+	);
+
 	$t->test(
 		'a network administrator may, the administrator of one site may not',
-		static function () use ( $t ): void {
+		static function () use ( $t, $administrator ): void {
 			$t->same( true, is_multisite() );
-			$one = wp_insert_user(
-				[
-					'user_login' => 'siteadmin',
-					'user_pass'  => wp_generate_password(),
-					'user_email' => 'siteadmin@example.org',
-					'role'       => 'administrator',
-				]
-			);
+			$one = $administrator()->ID;
 			wp_set_current_user( $one );
 			$t->same( [ true, false ], [ current_user_can( 'manage_options' ), wp_get_ability( 'wp-codebox/run-agent-task' )->check_permissions( [] ) ] );
 			wp_set_current_user( 1 );
@@ -37,8 +42,8 @@ return static function ( Harness $t ): void {
 	);
 	$t->test(
 		'a site administrator who adds capabilities to a role of the site gains nothing',
-		static function () use ( $t ): void {
-			$one  = get_user_by( 'login', 'siteadmin' )->ID;
+		static function () use ( $t, $administrator ): void {
+			$one  = $administrator()->ID;
 			$can  = apply_filters( 'wp_codebox_pending_apply_artifact_handlers', [] )['wp_codebox_apply_back']['can_resolve'];
 			$may  = static function () use ( $one, $can ): array {
 				wp_set_current_user( 0 );
@@ -68,6 +73,7 @@ return static function ( Harness $t ): void {
 			}
 			wp_set_current_user( 1 );
 			$t->same( [ true, false, false ], [ $can( [], 'accepted', 1 ), $can( [], 'accepted', $one ), $can( [], 'accepted', 0 ) ], 'a super admin is logged in' );
+			$t->same( [ true, false ], [ user_can( 1, Capabilities::RUN ), user_can( 0, Capabilities::RUN ) ], 'a visitor while a super admin is logged in' );
 			$asked = [];
 			$t->filtered(
 				'wp_codebox_can_run_agent_task',
@@ -90,7 +96,7 @@ return static function ( Harness $t ): void {
 	);
 	$t->test(
 		'the settings page is the network\'s: own nonce, own handler, and the rules hold',
-		static function () use ( $t ): void {
+		static function () use ( $t, $administrator ): void {
 			require_once ABSPATH . 'wp-admin/includes/admin.php';
 			$settings = new Settings();
 			$gate     = new ExtensionGate( \WPCodebox\VERSION, ( require WP_PLUGIN_DIR . '/wp-codebox/abilities/manifest.php' )['contract_digest'] );
@@ -129,7 +135,7 @@ return static function ( Harness $t ): void {
 				$t->contains( 'expired', strip_tags( $send( $fields, $bad ) ) );
 				$t->same( [], $settings->agents() );
 			}
-			$one = get_user_by( 'login', 'siteadmin' );
+			$one = $administrator();
 			wp_set_current_user( $one->ID );
 			$t->contains( 'not allowed', $send( $fields, wp_create_nonce( 'wp-codebox-settings' ) ) );
 			get_role( 'administrator' )->add_cap( 'manage_network_options' );

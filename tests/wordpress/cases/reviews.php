@@ -42,7 +42,7 @@ return static function ( Harness $t ): void {
 					$t->same( [ 'Not like this.', [ 'ticket' => 7 ], 'admin', false ], [ $done['decision']['reason'], $done['decision']['context'], $done['decision']['approver']['login'], $done['decision']['approver_claimed'] ] );
 					$t->same( $done['decision'], $done['message']['decision'] );
 					$line = $t->audited()[0];
-					$t->same( [ 'review', 'success', $action, 'Not like this.', $made['run']['run_id'], $done['audit']['seq'] ], [ $line['event'], $line['status'], $line['action'], $line['reason'], $line['run_id'], $line['seq'] ] );
+					$t->same( [ 'review', 'success', $action, 'Not like this.', $made['run']['run_id'], $done['audit']['seq'], false ], [ $line['event'], $line['status'], $line['action'], $line['reason'], $line['run_id'], $line['seq'], $line['approver_claimed'] ?? null ] );
 					$t->contains( "'helo'", $text() );
 				}
 			}

@@ -40,7 +40,7 @@ return static function ( Harness $t ): void {
 					$results = json_decode( (string) file_get_contents( getenv( 'TEST_ROOT' ) . '/abilities/schemas/test-results.v1.schema.json' ), true );
 					$t->same( true, rest_validate_value_from_schema( $preview['test_results'], $results, 'test_results' ), (string) json_encode( $preview['test_results'] ) );
 					$t->contains( "'helo'", $text() );
-					$t->same( [ 'stage-apply', 'success' ], [ $t->audited()[0]['event'], $t->audited()[0]['status'] ] );
+					$t->same( [ 'stage-apply', 'success', 'Jo', true ], [ $t->audited()[0]['event'], $t->audited()[0]['status'], $t->audited()[0]['approver'], $t->audited()[0]['approver_claimed'] ?? null ] );
 
 					$done = $t->ok( $store->accept( $staged['pending_action_id'] ) );
 					$t->same( [ 'wp-codebox/artifact-apply/v1', true, [ $file ], $staged['patch_sha256'] ], [ $done['schema'], $done['success'], $done['approved_files'], $done['patch_sha256'] ] );
