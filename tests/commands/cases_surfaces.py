@@ -242,6 +242,7 @@ PAGES = [
     Step("wordpress.session", {"session": "boss", "user": "admin"}),
     Step(ADMIN_PAGE, {"path": "edit.php?surfaces=session", "session": "boss"}, has(status=200, actedAs__login="admin"), name="the same with a session"),
     Step(ADMIN_PAGE, {"path": "edit.php?surfaces=nobody", "user": "admin"}, lambda row: equal((printed(row)["status"], printed(row)["actedAs"]), (403, None)), fails="not-logged-in", says="as admin, but WordPress refused it to a visitor", name="a page that was refused to somebody else fails"),
+    Step(ADMIN_PAGE, {"path": "edit.php?surfaces=ended", "user": "admin"}, lambda row: equal((printed(row)["status"], printed(row)["actedAs"]), (302, None)), fails="not-logged-in", says="as admin, but WordPress refused it to a visitor", name="a page that leads to the login fails"),
     Step(PAGE, {"path": "/?surfaces=nobody", "user": "admin"}, has(status=200, actedAs=None), name="a page that is shown to somebody else says so"),
     Step(ADMIN_PAGE, {"path": "/wp-admin/no-such.php"}, fails=INVALID, says="no page", name="no page of the admin area"),
     Step(ADMIN_PAGE, {"path": "edit.php", "user": "nobody"}, fails="user-missing", name="no user"),
