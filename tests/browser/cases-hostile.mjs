@@ -68,10 +68,17 @@ export default async function ( browser, admin ) {
 		await admin.open( '#/bundles/' + bundle.run );
 		const files = page.locator( '.wp-codebox-files > li' );
 		const count = await files.count();
-		holds( `all files are there: ${ count }`, 7 === count );
+		holds( `all files are there: ${ count }`, 9 === count );
 		const names = await page.locator( '.wp-codebox-file code' ).allInnerTexts();
 		holds( `a name with markup: ${ names }`, names.includes( "inc/<img src=x onerror=window.codeboxTripped='name'>.txt" ) );
 		holds( 'a name that turns itself around', names.includes( 'inc/U+202E RLOphp.evilU+2066 LRI.txt' ) );
+		const place = '/wordpress/wp-content/plugins/sample/inc/';
+		same( [
+			`server-configuration:${ place }.user.ini`,
+			`executable-archive:${ place }<img src=x onerror=window.codeboxTripped='flag'>U+202E RLO.phar`,
+			`binary:${ place }bytes.txt`,
+			`binary:${ place }picture.bin`,
+		], await page.locator( '.notice', { hasText: 'Look closer:' } ).locator( 'li' ).allInnerTexts(), 'what the runner flags' );
 		for ( let index = 0; index < count; index++ ) {
 			await files.nth( index ).getByRole( 'button', { name: 'Show difference' } ).click();
 			await soon( `difference ${ index }`, async () => ( await files.nth( index ).locator( '.wp-codebox-diff' ).count() ) === 1 );

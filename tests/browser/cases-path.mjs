@@ -60,6 +60,26 @@ export default async function ( browser, admin ) {
 		const [ runner, screen ] = await said();
 		holds( `the runner says it: ${ runner }`, runner.startsWith( 'The agent succeeded (' ) );
 		same( runner, screen, 'without a translation' );
+		const sentences = await page.evaluate( ( rows ) => rows.map( window.wpCodebox.text.summary ), [
+			{ summary_detail: { code: 'agent_succeeded', args: { added: 0, modified: 1, deleted: 0 } } },
+			{ summaryDetail: { code: 'no_change', args: { added: 0, modified: 0, deleted: 0 } } },
+			{ summary_detail: { code: 'no_change', args: { added: 0, modified: 0, deleted: 0, checks_total: 1, checks_passed: 1 } } },
+			{ summary_detail: { code: 'timed_out', args: { added: 0, modified: 1, deleted: 0, checks_total: 2, checks_passed: 1, error: 'wp_codebox_run_timeout', reason: 'the time was up, 100%s' } } },
+			{ summary_detail: { code: 'failed', args: { reason: 'why', supervisor_died: true } } },
+			{ summary: 'A later runner says this.', summary_detail: { code: 'of_a_later_runner' } },
+			{ summary: 'An earlier one this.' },
+			{},
+		] );
+		same( [
+			'The agent succeeded (1 file changed: 0 added, 1 modified, 0 deleted).',
+			'The agent succeeded and changed nothing.',
+			'The agent succeeded and changed nothing (no file changed; 1 of 1 check passed).',
+			'The run timed out: the time was up, 100%s (1 file changed: 0 added, 1 modified, 0 deleted; 1 of 2 checks passed).',
+			'The run failed: why (the supervisor died after it had written the bundle)',
+			'A later runner says this.',
+			'An earlier one this.',
+			'',
+		], sentences, 'the sentences of the runner' );
 		await page.evaluate( () => window.wp.i18n.setLocaleData( { 'The agent succeeded': [ 'Es ging gut' ] }, 'wp-codebox' ) );
 		same( runner.replace( 'The agent succeeded', 'Es ging gut' ), ( await said() )[ 1 ], 'with one' );
 		await page.evaluate( () => window.wp.i18n.setLocaleData( { 'The agent succeeded': [ 'The agent succeeded' ] }, 'wp-codebox' ) );

@@ -76,6 +76,8 @@ switch ( $argv[1] ?? 'fix' ) {
 		file_put_contents( 'inc/more.php', "<?php\n\n/*\n" . str_replace( [ "\xe9", "\xff", "\xfe", "\0" ], '?', hostile( 'diff' ) ) . "\n*/\n" );
 		file_put_contents( "inc/<img src=x onerror=window.codeboxTripped='name'>.txt", "a name\n" );
 		file_put_contents( "inc/\u{202E}php.evil\u{2066}.txt", "a turned name\n" );
+		file_put_contents( "inc/<img src=x onerror=window.codeboxTripped='flag'>\u{202E}.phar", "an archive\n" );
+		file_put_contents( 'inc/.user.ini', "engine = off\n" );
 		file_put_contents( "inc/bytes.txt", "caf\xe9 \xff\n" );
 		file_put_contents( 'inc/picture.bin', str_repeat( "\0\1\2\3", 64 ) );
 		file_put_contents( 'inc/long.txt', str_repeat( 'x', 200000 ) . "\n" );
