@@ -238,7 +238,7 @@ PAGES = [
     Step(ADMIN_PAGE, {"path": "edit.php", "user": "admin", "capture-diagnostics": "true"}, as_user),
     Step(ADMIN_PAGE, {"path": "options-general.php", "user": "bob"}, has(status=403, outcome="died", actedAs__login="bob"), name="a page for others"),
     Step(ADMIN_PAGE, {"path": "edit.php?surfaces=session", "user": "admin", "capture-diagnostics": "true"}, as_user, name="a plugin that asks who is logged in while the session is made"),
-    Step(ADMIN_PAGE, {"path": "edit.php?surfaces=session"}, has(status=200, actedAs__login="admin"), name="the same with an administrator nobody named"),
+    Step(ADMIN_PAGE, {"path": "edit.php?surfaces=session"}, has(status=200, actedAs__login="admin"), name="the same with the default administrator"),
     Step("wordpress.session", {"session": "boss", "user": "admin"}),
     Step(ADMIN_PAGE, {"path": "edit.php?surfaces=session", "session": "boss"}, has(status=200, actedAs__login="admin"), name="the same with a session"),
     Step(ADMIN_PAGE, {"path": "edit.php?surfaces=nobody", "user": "admin"}, lambda row: equal((printed(row)["status"], printed(row)["actedAs"]), (403, None)), fails="not-logged-in", says="as admin, but WordPress refused it to a visitor", name="a page that was refused to somebody else fails"),

@@ -47,7 +47,7 @@ final class ApplyPayload {
 	 * @param array<string, mixed> $input     As for preflight.
 	 * @param Authority            $authority In whose name.
 	 * @return array<string, mixed>
-	 * @throws Failure Whatever stands in the way of an apply.
+	 * @throws Failure When the change must not be applied.
 	 */
 	public function build( array $input, Authority $authority ): array {
 		$this->assert_file_changes();
@@ -114,7 +114,7 @@ final class ApplyPayload {
 	}
 
 	/**
-	 * What an approval binds, under a key of this site: nobody else can make one for another
+	 * What an approval binds, as an HMAC under a key of this site, so that it cannot be made elsewhere for another
 	 * change or another directory.
 	 *
 	 * @param array<string, mixed>  $checked As the extension answered the preflight.

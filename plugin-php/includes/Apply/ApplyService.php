@@ -143,7 +143,7 @@ final class ApplyService {
 			 *     @type array        $artifact                The whole bundle record.
 			 *     @type list<string> $approved_files          Approved paths, as in changed-files.
 			 *     @type mixed        $approver                Who approved, as the caller says; else the requester.
-			 *     @type bool         $approver_claimed        Whether the approver is only the caller's word.
+			 *     @type bool         $approver_claimed        Whether `approver` is what the caller wrote, which is not verified.
 			 *     @type array        $requester               Who asks: `{kind, id, login}`, as WordPress or the shell knows it.
 			 *     @type array|null   $apply_target            The caller's `apply_target`.
 			 *     @type string       $patch                   Patch of the approved files only, raw bytes.

@@ -16,9 +16,9 @@ use WPCodebox\Native\Extension;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * Who may start runs and nothing else needs no directory of this host: each stands as `<state>`,
- * `<plugins>` and so on. Whatever a run answers goes through here at one place, since errors and
- * notices of the extension name directories in the middle of a sentence.
+ * A user who may start runs, and neither review nor apply, needs no directory of this host: the
+ * answer has `<state>`, `<plugins>` and so on instead. Answers and errors of every ability pass
+ * here, since the extension names directories in the middle of sentences.
  */
 final class HiddenPaths {
 

@@ -52,7 +52,7 @@ final class Site {
 	}
 
 	/**
-	 * Whether a directory must be neither mounted nor written, whoever asks.
+	 * Whether a directory must be neither mounted nor written, by users and the operator alike.
 	 *
 	 * @param string $directory Canonical directory.
 	 */

@@ -15,10 +15,10 @@ use WPCodebox\Native\Extension;
 defined( 'ABSPATH' ) || exit;
 
 /**
- * The settings of this plugin are a row in the database: whoever writes it must not thereby read
- * this process's environment or reach the host's network. So keys have fixed hosts, and what the
- * operator adds stands where only the operator writes: php.ini, or a constant of wp-config.php
- * that counts where php.ini says nothing.
+ * The settings of this plugin are a row in the database: write access to it must not give access
+ * to this process's environment or to the host's network. So keys have fixed hosts, and additions
+ * are read from php.ini only, which the operator writes; where it is empty, from a constant of
+ * wp-config.php.
  */
 final class KeyHosts {
 

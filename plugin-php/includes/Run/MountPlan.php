@@ -63,7 +63,7 @@ final class MountPlan {
 
 	/**
 	 * The row with `metadata.origin`: which code of this site its source is. An apply compares
-	 * it with its target, so it is never the caller's word.
+	 * it with its target, so what the caller sent in that field is dropped.
 	 *
 	 * @param array<string, mixed> $row A mount.
 	 * @return array<string, mixed>

@@ -1,9 +1,9 @@
 <?php
 /**
- * Signs the visitor of a preview in, whom a link that works once let through to here.
+ * Signs the visitor of a preview in. The preview's server calls it for a login link, which works once.
  *
- * The login hooks do not run: a plugin that asks for a second factor would ask for what nobody
- * in a sandbox has.
+ * The login hooks do not run: a plugin for a second factor would ask for a code that cannot be
+ * had in a sandbox.
  *
  * @package WPCodebox
  */

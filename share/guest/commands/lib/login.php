@@ -62,9 +62,9 @@ function log_in( string $user, string $session = '' ): \Closure {
 }
 
 /**
- * Has WordPress look for the current user again. A plugin that asks for it while the session is
- * made, as on the hook attach_session_information, comes before the cookies, and WordPress keeps
- * its answer: nobody.
+ * Has WordPress determine the current user again. A plugin that asks for it while the session is
+ * made, as on the hook attach_session_information, does so before the cookies are set, and
+ * WordPress caches user 0.
  */
 function forget_user(): void {
 	$GLOBALS['current_user'] = null;
