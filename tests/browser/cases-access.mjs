@@ -41,6 +41,23 @@ export default async function ( browser, admin ) {
 		same( [ 'Runs', 'Bundles', 'New task' ], await page.locator( '.nav-tab' ).allTextContents(), 'tabs of an administrator' );
 	} );
 
+	await test( 'access: the settings say what was saved and what was refused', async () => {
+		await page.goto( site.url + '/wp-admin/options-general.php' );
+		await page.locator( '#adminmenu a', { hasText: /^Codebox$/ } ).last().click();
+		await page.getByRole( 'heading', { name: 'Limits' } ).waitFor();
+		same( [ 'Settings' ], await page.locator( '#adminmenu > .wp-has-current-submenu > .wp-menu-name, #adminmenu > .wp-has-current-submenu > a .wp-menu-name' ).allInnerTexts(), 'the menu that is open' );
+		const providers = page.locator( '[name=wp_codebox_providers]' );
+		for ( const [ value, said ] of [
+			[ '{"own":{"api":"openai-chat","base_url":"https://models.example/v1","key_env":"AWS_SECRET_ACCESS_KEY"}}', 'The key AWS_SECRET_ACCESS_KEY may not go to this address.' ],
+			[ '', 'Settings saved.' ],
+		] ) {
+			await providers.fill( value );
+			await page.getByRole( 'button', { name: 'Save Changes' } ).click();
+			await page.locator( '.settings-error', { hasText: said } ).waitFor();
+			same( 1, await page.locator( '.settings-error' ).count(), said );
+		}
+	} );
+
 	await test( 'access: the filter takes the screen away, and nothing else', async () => {
 		for ( const answer of [ false, 1 ] ) {
 			toggle( { screen: answer } );

@@ -96,7 +96,7 @@ final class SettingsForm {
 	public function agents(): void {
 		$rows   = $this->settings->agents();
 		$number = 0;
-		echo '<table class="widefat striped"><thead><tr>';
+		echo '<table class="widefat striped"><colgroup><col><col style="width: 45%"><col></colgroup><thead><tr>';
 		foreach ( [ __( 'Name', 'wp-codebox' ), __( 'Command line', 'wp-codebox' ), __( 'Exit codes that mean success', 'wp-codebox' ) ] as $title ) {
 			printf( '<th scope="col">%s</th>', esc_html( $title ) );
 		}

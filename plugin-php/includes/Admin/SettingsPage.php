@@ -20,7 +20,8 @@ defined( 'ABSPATH' ) || exit;
  */
 final class SettingsPage {
 
-	public const SLUG = 'wp-codebox';
+	/** Not the slug of the screen below Tools: WordPress would take this page for that one and print no notices. */
+	public const SLUG = 'wp-codebox-settings';
 
 	private const ACTION = 'wp-codebox-settings';
 

@@ -146,13 +146,13 @@ return static function ( Harness $t ): void {
 			get_role( 'administrator' )->remove_cap( 'manage_network_options' );
 			$t->same( [], $settings->agents() );
 			wp_set_current_user( 1 );
-			$t->contains( 'settings.php?page=wp-codebox&settings-updated=true', $send( $fields, $nonce ) );
+			$t->contains( 'settings.php?page=wp-codebox-settings&settings-updated=true', $send( $fields, $nonce ) );
 			$t->same( [ 'net' => [ 'command' => 'php "a b.php"', 'success_codes' => [ 0 ] ] ], get_network_option( null, 'wp_codebox_agents' ) );
 			$t->same( [ 'net', 3, [] ], [ $settings->default_agent(), $settings->own_max_runs(), $settings->limit_ceilings() ] );
 			$t->same( [ 'wp_codebox_limits' ], array_column( (array) get_transient( 'settings_errors' ), 'setting' ) );
 			$t->same( 'nothing', get_option( 'wp_codebox_agents', 'nothing' ) );
 			ob_start();
-			set_current_screen( 'settings_page_wp-codebox-network' );
+			set_current_screen( 'settings_page_wp-codebox-settings-network' );
 			$page->prepare();
 			$page->render();
 			$t->contains( 'edit.php?action=wp-codebox-settings', (string) ob_get_clean() );

@@ -308,11 +308,11 @@ return static function ( Harness $t ): void {
 			$store( Settings::LIMITS, [ 'ceilings' => [ 'wall_clock_ms' => 90500 ] ] );
 			$page = new SettingsPage( new SettingsForm( $settings, $gate ), $rules );
 			$page->add_page();
-			$ours = array_values( array_filter( $submenu['options-general.php'] ?? [], static fn( array $row ): bool => 'wp-codebox' === $row[2] ) );
+			$ours = array_values( array_filter( $submenu['options-general.php'] ?? [], static fn( array $row ): bool => SettingsPage::SLUG === $row[2] ) );
 			$t->same( [ Capabilities::SETTINGS ], array_column( $ours, 1 ) );
 			$t->same( [ true, true ], [ current_user_can( Capabilities::SETTINGS ), current_user_can( 'manage_options' ) ] );
 			$t->same( Capabilities::SETTINGS, apply_filters( 'option_page_capability_wp-codebox', 'manage_options' ), 'what options.php asks for' );
-			set_current_screen( 'settings_page_wp-codebox' );
+			set_current_screen( 'settings_page_wp-codebox-settings' );
 			$page->prepare();
 			$t->same( [ 'wp-codebox-agents', 'wp-codebox-models', 'wp-codebox-callers', 'wp-codebox-limits', 'wp-codebox-retention' ], array_values( array_column( get_current_screen()->get_help_tabs(), 'id' ) ) );
 			ob_start();
