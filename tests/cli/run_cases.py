@@ -404,11 +404,16 @@ def a_state_directory_in_wordpress_is_refused(bench):
     state = os.path.join(site, "wp-content", "state")
     os.makedirs(state, mode=0o700)
     shutil.chown(state, bench.owner)
-    answer = bench.call("run", "--state", state, "--wordpress", site, "--share", bench.environment["CODEBOX_SHARE"],
-                        "--launcher", bench.environment["CODEBOX_LAUNCH"], "--site", bench.site, "--json",
-                        "--mount", f"{bench.source()}:/workspace/plugin", "--agent-command", "true")
-    must(answer.exit == 125 and answer.code == "wp_codebox_state_dir_invalid" and "lies in WordPress" in answer.json["error"]["message"], str(answer))
-    must(os.listdir(state) == [], "something was written there")
+    # A link outside of it, and a directory behind the link that would be made.
+    link = os.path.join(bench.directory, "link-into-site")
+    os.symlink(os.path.join(site, "wp-content"), link)
+    for place in (state, os.path.join(link, "state"), os.path.join(link, "absent")):
+        answer = bench.call("run", "--state", place, "--wordpress", site, "--share", bench.environment["CODEBOX_SHARE"],
+                            "--launcher", bench.environment["CODEBOX_LAUNCH"], "--site", bench.site, "--json",
+                            "--mount", f"{bench.source()}:/workspace/plugin", "--agent-command", "true")
+        must(answer.exit == 125 and answer.code == "wp_codebox_state_dir_invalid", str(answer))
+        must("lies in WordPress" in answer.json["error"]["message"], str(answer))
+    must(os.listdir(state) == [] and os.listdir(os.path.dirname(state)) == ["state"], "something was written there")
     bench.agent("true").expect(0)
 
 

@@ -173,13 +173,8 @@ fn open(mut request: RunRequest) -> Result<Opened, ErrorBody> {
         }
     };
     // Before it is opened: a user's is made where there is none.
-    let canonical = |path: &str| match std::fs::canonicalize(path) {
-        Ok(path) => path.to_string_lossy().into_owned(),
-        // What is missing is refused with its own reason where it is opened.
-        Err(_) => path.to_owned(),
-    };
-    let wordpress = canonical(&request.paths.wordpress);
-    policy::check_state_place(&canonical(&request.paths.state_dir), &wordpress)?;
+    let wordpress = real_path(&request.paths.wordpress);
+    policy::check_state_place(&real_path(&request.paths.state_dir), &wordpress)?;
     let state = StateDir::open(Path::new(&request.paths.state_dir)).map_err(|e| e.body())?;
     let mounts = request
         .mounts
@@ -213,6 +208,16 @@ fn open(mut request: RunRequest) -> Result<Opened, ErrorBody> {
         guest_model,
         manner,
     })
+}
+
+/// The path without links. Of what is not there yet, the parent's real path counts: opening makes a
+/// user's state directory there.
+fn real_path(path: &str) -> String {
+    let path = Path::new(path);
+    let missing = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
+    let real = path.canonicalize().ok().or_else(missing);
+    let real = real.unwrap_or_else(|| path.to_owned());
+    real.to_string_lossy().into_owned()
 }
 
 /// The policy given, else the default with what the preset needs.
