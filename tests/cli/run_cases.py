@@ -492,12 +492,18 @@ def a_line_for_a_shell_gets_a_hint(bench):
 
 def the_name_of_a_file_is_one_row(bench):
     """A line end in a name made two rows, in a pipe too; a mark of direction made it look like another."""
-    agent = ["--mount", f"{bench.source()}:/workspace/plugin", "--agent-command", "php -r '" + 'touch("a\\nforged"); touch("x\\u{202e}y"); touch("é");' + "'"]
+    source = bench.source()
+    # What the guest does not get is named as well.
+    os.symlink("/etc/hostname", os.path.join(source, "out\n  added     \u202eforged"))
+    bench.own(source)
+    agent = ["--mount", f"{source}:/workspace/plugin", "--agent-command", "php -r '" + 'touch("a\\nforged"); touch("x\\u{202e}y"); touch("é");' + "'"]
     arguments = [a for a in bench.run_arguments(*agent) if a != "--json"]
     answer = bench.call(*arguments).expect(0)
     rows = [line.split(None, 1)[1] for line in answer.stderr.splitlines() if line.startswith("  added")]
     expected = ['"/workspace/plugin/a\\nforged"', '"/workspace/plugin/x\\342\\200\\256y"', "/workspace/plugin/é"]
     must(sorted(rows) == sorted(expected), f"{rows}")
+    notes = [line for line in answer.stderr.splitlines() if line.endswith("forged\")")]
+    must(len(notes) == 1 and "1 link that leads out of it" in notes[0] and "\u202e" not in answer.stderr, str(answer))
     raw = bench.run(*agent).expect(0).result["changed_files"]
     must("/workspace/plugin/a\nforged" in [row["path"] for row in raw], f"JSON has the name itself: {raw}")
 

@@ -7,7 +7,7 @@
 use super::Setting;
 use super::materialise::{Materialised, open_dir, pinned};
 use std::os::fd::{AsFd, BorrowedFd};
-use wp_codebox_artifacts::{LeftOut, OmitReason, Omitted, write_mask};
+use wp_codebox_artifacts::{LeftOut, OmitReason, Omitted, quote_name, write_mask};
 use wp_codebox_backend_native::git_file;
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, GitView, GuestPath, HostSource, LeftOutEntry, LeftOutReport, MountReport,
@@ -127,7 +127,9 @@ fn notice(mount: &Materialised) -> Option<String> {
     if parts.is_empty() {
         return None;
     }
-    let names: Vec<String> = left_out.rows().take(NAMED).map(|(path, _)| path).collect();
+    // The sentence goes to terminals and logs: a line end in a name would begin a line of its own.
+    let listed = left_out.hidden.iter().chain(&left_out.links).take(NAMED);
+    let names: Vec<String> = listed.map(|left| quote_name(&left.path)).collect();
     let more = if left_out.count() > names.len() as u64 {
         ", …"
     } else {
