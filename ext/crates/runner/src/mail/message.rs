@@ -2,10 +2,11 @@
 
 use base64::Engine;
 
-/// Longest header block that is looked at, bytes.
+/// Longest header block that is searched for the subject, bytes.
 const HEADERS: usize = 64 * 1024;
-/// Longest subject, characters.
-const SUBJECT: usize = 200;
+/// Characters of a subject that are kept: more than a list shows, so that a secret at the cut of the
+/// list can be told from other text.
+const SUBJECT: usize = 1000;
 /// Parts within parts that are read; MIME has no bound.
 const DEPTH: u32 = 4;
 /// Longest link, bytes. A longer one is left out: a cut one leads elsewhere.

@@ -101,7 +101,7 @@ pub(crate) fn evidence(
                 content,
             });
         });
-        row(mail, kept)
+        row(mail, kept, redactor)
     });
     values.push(sums(counts, values.len()));
     let list = EvidenceDocument {
@@ -123,7 +123,7 @@ pub(crate) fn look(
     let mails = mailbox.map(|mail| {
         let content = content(mail, redactor);
         let kept = content.as_ref().map(drop).map_err(|reason| *reason);
-        let row = redactor.redact_value(row(mail, kept));
+        let row = redactor.redact_value(row(mail, kept, redactor));
         if number.is_some_and(|number| usize::try_from(number) == Ok(mail.number)) {
             found = Some((row.clone(), content.ok()));
         }
@@ -202,7 +202,7 @@ fn inspected(mail: &Mail, redactor: &Redactor, asked: &Inspection<'_>) -> Option
     if asked.link.is_some() && found.is_empty() {
         return None;
     }
-    let mut row = row(mail, content.map(drop));
+    let mut row = row(mail, content.map(drop), redactor);
     row["links"] = json!(found);
     if let Some(label) = asked.label {
         let to = mail.to.iter().map(|to| match is_asked(to) {
@@ -236,6 +236,9 @@ fn sums(counts: MailCounts, listed: usize) -> Value {
 /// Bytes before the cut of a truncated message in which a token may have begun.
 const MARGIN: usize = 1024;
 
+/// Characters of a subject in the list.
+const SUBJECT: usize = 200;
+
 /// Format of a row of the list.
 const SCHEMA: &str = "wp-codebox/mail-message/v1";
 
@@ -264,12 +267,23 @@ fn is_truncated(mail: &Mail) -> bool {
     mail.content.is_some() && (kept as u64) < mail.bytes
 }
 
-fn row(mail: &Mail, kept: Result<(), &'static str>) -> Value {
+/// The subject as a list shows it.
+fn subject<'a>(mail: &'a Mail, redactor: &Redactor) -> &'a str {
+    let text = mail.subject.as_str();
+    let Some((wanted, _)) = text.char_indices().nth(SUBJECT) else {
+        return text;
+    };
+    let cut = redactor.safe_cut(text.as_bytes(), wanted);
+    let border = (0..=cut).rev().find(|at| text.is_char_boundary(*at));
+    &text[..border.unwrap_or(0)]
+}
+
+fn row(mail: &Mail, kept: Result<(), &'static str>, redactor: &Redactor) -> Value {
     let path = kept.map(|()| path_of(mail.number));
     let mut row = json!({
         "schema": SCHEMA, "number": mail.number, "phase": mail.phase.name(),
         "receivedAt": mail.received_at, "from": mail.from, "to": mail.to,
-        "subject": mail.subject, "bytes": mail.bytes, "kept": path.as_ref().ok(),
+        "subject": subject(mail, redactor), "bytes": mail.bytes, "kept": path.as_ref().ok(),
     });
     if let Err(reason) = path {
         row["reason"] = json!(reason);
@@ -365,6 +379,24 @@ mod tests {
                 .starts_with("http://x.test/7?k=[REDACTED")
         );
         assert_eq!(document["matched"], 1);
+    }
+
+    #[test]
+    fn a_long_subject_ends_before_a_secret_that_its_cut_halves() {
+        let redactor = Redactor::new(&[SECRET.to_owned()]);
+        let shown = |text: String| {
+            let mail = Mail {
+                subject: text,
+                ..mail(None, 0)
+            };
+            row(&mail, Ok(()), &redactor)["subject"].clone()
+        };
+        let filler = "ä".repeat(SUBJECT - 3);
+        assert_eq!(shown(format!("{filler}{SECRET} and more")), filler);
+        assert_eq!(shown(format!("{filler}and more")), format!("{filler}and"));
+        // Redacted by the bundle.
+        let short = format!("x {SECRET}");
+        assert_eq!(shown(short.clone()), short);
     }
 
     #[test]
