@@ -175,7 +175,7 @@ for size in (2 << 20, 100):
     must("truncated" not in rows[1] and len(content(directory, rows[1])) == rows[1]["bytes"], str(rows[1]))
 
 
-def half_a_conversation_holds_up_nobody(bench):
+def an_unfinished_conversation_delays_no_other_mail(bench):
     answer = hostile(bench, RAW + r"""
 def half(subject):
     link, lines = dial()
@@ -318,7 +318,7 @@ def a_held_sandbox_shows_its_mails_while_it_lives(bench):
 
 
 CASES = [wp_mail_and_smtp_are_captured, a_run_without_mail_says_nothing_of_mail, phpunits_mock_still_sees_every_mail,
-         a_flood_and_huge_mails_are_bounded, a_large_mail_is_cut_and_says_so, half_a_conversation_holds_up_nobody,
+         a_flood_and_huge_mails_are_bounded, a_large_mail_is_cut_and_says_so, an_unfinished_conversation_delays_no_other_mail,
          a_mail_steers_no_terminal_and_names_no_file, a_mail_with_a_secret, mails_of_checks_are_told_apart,
          what_was_sent_cannot_be_taken_back, runs_mail_lists_and_shows_what_a_run_sent,
          a_held_sandbox_shows_its_mails_while_it_lives]

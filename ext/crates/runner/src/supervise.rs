@@ -78,8 +78,8 @@ fn unavailable(e: std::io::Error) -> ErrorBody {
     )
 }
 
-/// A detached supervisor has no standard error that anybody reads: a panic leaves its place in
-/// the run's directory, for the call that settles the run.
+/// The standard error of a detached supervisor is lost: a panic also writes its place into the
+/// run's directory, for the call that settles the run.
 fn note_crashes(begun: &run::Begun) {
     let note = wp_codebox_runtime::crash_note(begun.run_dir().path().to_owned());
     let before = std::panic::take_hook();

@@ -38,8 +38,9 @@ impl Window {
         Ok(())
     }
 
-    /// The program took so much; what is to be granted for it. All that is not open or owed
-    /// waits, so a client without credit gets some as soon as the program took a part.
+    /// Counts bytes that the program took and answers the credit to grant now. It is granted in
+    /// parts of [`GRANT`]; a client that has used up its credit has [`INPUT`] bytes waiting here, so
+    /// the program reaches the next part without further input.
     fn taken(&mut self, bytes: usize) -> Option<usize> {
         self.owed += bytes;
         (self.owed >= GRANT).then(|| {

@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn anybody_logs_in_and_no_credential_is_taken_for_a_command() {
+    fn any_credentials_are_accepted_and_never_read_as_commands() {
         for (input, codes) in [
             ("AUTH PLAIN AGEAYg==\r\nNOOP\r\n", vec!["235", "250"]),
             ("AUTH PLAIN\r\nQUIT\r\nNOOP\r\n", vec!["334", "235", "250"]),
