@@ -13,7 +13,7 @@ declare(strict_types=1);
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'contract_digest' => 'f3ff4880847029eb57f68bb715fd727c209e3c31949c5a46c29b1923c4931280',
+	'contract_digest' => '658f8d05500bd1a8261fc566ff105c4809378cf738d289604716926d092178a1',
 	'abilities'       => [
 		'wp-codebox/run-agent-task'           => 'agent-task/run.php',
 		'wp-codebox/run-agent-task-batch'     => 'agent-task/batch.php',

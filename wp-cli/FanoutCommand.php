@@ -73,6 +73,9 @@ final class FanoutCommand {
 	 * [--mount=<mounts>]
 	 * : Directories that all work on, each SRC[:DST][:ro].
 	 *
+	 * [--git=<mode>]
+	 * : Git repository of the code in each sandbox, as for run-agent-task.
+	 *
 	 * [--agent-command=<command>]
 	 * : Program that does the work, as for run-agent-task.
 	 *

@@ -73,6 +73,9 @@ final class RunAgentTaskCommand {
 	 * [--mount=<mounts>]
 	 * : Directories to work on, each SRC[:DST][:ro].
 	 *
+	 * [--git=<mode>]
+	 * : Git repository of the code in the sandbox: baseline, one commit of what is mounted, or none. Default: baseline where the code lies in a git work tree.
+	 *
 	 * [--agent-command=<command>]
 	 * : Program that does the work, with arguments; split like a shell would, run without one. A host file named by its absolute path is put into the sandbox read-only.
 	 *

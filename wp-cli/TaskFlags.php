@@ -22,7 +22,7 @@ defined( 'ABSPATH' ) || exit;
  */
 final class TaskFlags {
 
-	private const TEXTS  = [ 'goal', 'plugin', 'theme', 'agent', 'agent-command', 'sandbox-session-id', 'session-id' ];
+	private const TEXTS  = [ 'goal', 'plugin', 'theme', 'agent', 'agent-command', 'git', 'sandbox-session-id', 'session-id' ];
 	private const LIMITS = [ 'memory', 'disk', 'output-limit' ];
 	private const NAMES  = [
 		'memory'       => 'memory_bytes',

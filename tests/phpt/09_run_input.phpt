@@ -46,6 +46,8 @@ $cases = [
 	'mount source'       => [ 'mounts' => [ [ 'source' => 'a', 'target' => '/workspace/a' ] ] ],
 	'mount no source'    => [ 'mounts' => [ [ 'target' => '/workspace/a' ] ] ],
 	'mount mode'         => [ 'mounts' => [ [ 'source' => '/a', 'target' => '/workspace/a', 'mode' => SECRET ] ] ],
+	'mount git'          => [ 'mounts' => [ [ 'source' => '/a', 'target' => '/workspace/a', 'git' => SECRET ] ] ],
+	'mount history'      => [ 'mounts' => [ [ 'source' => '/a', 'target' => '/workspace/a', 'git' => 'history' ] ] ],
 	'mount target'       => [ 'mounts' => [ [ 'source' => '/a', 'target' => '/etc/a' ] ] ],
 	'mount dots'         => [ 'mounts' => [ [ 'source' => '/a', 'target' => '/workspace/../a' ] ] ],
 	'mount overlap'      => [ 'mounts' => [ [ 'source' => '/a', 'target' => '/workspace/a' ], [ 'source' => '/b', 'target' => '/workspace/a/b' ] ] ],
@@ -208,6 +210,10 @@ mount no source: InvalidInputException wp_codebox_mount_invalid
   mounts[0].source
 mount mode: InvalidInputException wp_codebox_mount_invalid
   mounts[0].mode
+mount git: InvalidInputException wp_codebox_mount_invalid
+  mounts[0].git
+mount history: InvalidInputException wp_codebox_git_unavailable
+  mounts[0].git
 mount target: InvalidInputException wp_codebox_mount_target_invalid
 mount dots: InvalidInputException wp_codebox_mount_target_invalid
 mount overlap: InvalidInputException wp_codebox_mount_target_overlap

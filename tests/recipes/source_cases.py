@@ -5,6 +5,7 @@ import io
 import json
 import os
 import stat
+import subprocess
 import zipfile
 
 import recipes
@@ -30,6 +31,39 @@ def archive(bench, name, rows):
 
 def plugin(**more):
     return {"extra_plugins": [{"source": "./packed.zip", "slug": "packed", **more}]}
+
+
+def mounts_and_workspaces_choose_their_repository(bench):
+    source = os.path.join(bench.directory, "recipe-git", "work")
+    os.makedirs(source, exist_ok=True)
+    with open(os.path.join(source, "a.txt"), "w", encoding="utf-8") as file:
+        file.write("a\n")
+
+    def git(*arguments):
+        subprocess.run(["git", "-c", "user.name=x", "-c", "user.email=x@localhost", "-c", "safe.directory=*", *arguments], cwd=source, check=True, env={**recipes.PLAIN, "HOME": "/nonexistent"})
+    if not os.path.isdir(os.path.join(source, ".git")):
+        git("init", "-q", "-b", "main")
+        git("add", "-A")
+        git("commit", "-qm", "of the host")
+    bench.own(source)
+    mounts = [{"source": "./work", "target": f"/workspace/{name}", **more} for name, more in
+              (("left-out", {}), ("auto", {"git": "auto"}), ("baseline", {"git": "baseline"}), ("history", {"git": "history"}), ("none", {"git": "none"}))]
+    workspaces = [{"target": "/workspace/part", "git": "baseline", "seed": {"type": "directory", "slug": "part", "source": "./work", "excludePaths": ["b.txt"]}},
+                  {"target": "/workspace/whole", "git": "history", "seed": {"type": "directory", "slug": "whole", "source": "./work"}},
+                  {"target": "/workspace/plain", "git": "none", "seed": {"type": "directory", "slug": "plain", "source": "./work"}},
+                  {"git": "baseline", "seed": {"type": "plugin_scaffold", "slug": "made"}},
+                  {"seed": {"type": "plugin_scaffold", "slug": "unasked"}}]
+    steps = [php("foreach ( array_merge( glob( '/workspace/*' ), array( WP_PLUGIN_DIR . '/made', WP_PLUGIN_DIR . '/unasked' ) ) as $at ) { "
+                 "echo basename( $at ), '=', trim( (string) shell_exec( 'git -C ' . $at . ' log --format=%s 2>/dev/null' ) ), \"\\n\"; }")]
+    answer = recipes.run(bench, recipes.write(bench, "git", steps, inputs={"mounts": mounts, "workspaces": workspaces})).expect(0)
+    baseline, history = "What was mounted", "of the host"
+    expected = {"auto": baseline, "baseline": baseline, "history": history, "left-out": baseline, "none": "", "part": baseline, "plain": "", "whole": history, "made": baseline, "unasked": ""}
+    found = dict(line.split("=") for line in answer.json["executions"][-1]["stdout"].splitlines())
+    must(found == expected, f"{found}")
+    # What cannot be had is refused by its path, before anything runs.
+    bad = recipes.write(bench, "git", steps, inputs={"mounts": [{**mounts[0], "git": "clone"}]})
+    issues = honest(recipes.run(bench, bad).expect(1, "wp_codebox_recipe_invalid"))["validation"]["issues"]
+    must([(row["code"], row["path"]) for row in issues] == [("invalid-recipe", "$.inputs.mounts[0].git")], f"{issues}")
 
 
 def an_archive_is_a_plugin(bench):
@@ -196,7 +230,7 @@ def a_seed_may_make_a_network_of_sites(bench):
     recipes.run(bench, alone).expect(1, "wp_codebox_step_failed")
 
 
-CASES = [a_seed_may_make_a_network_of_sites, a_blueprint_may_make_a_network, a_seed_takes_what_its_scopes_choose, an_archive_is_a_plugin, an_archive_without_a_digest_is_refused_where_the_host_requires_one,
+CASES = [mounts_and_workspaces_choose_their_repository, a_seed_may_make_a_network_of_sites, a_blueprint_may_make_a_network, a_seed_takes_what_its_scopes_choose, an_archive_is_a_plugin, an_archive_without_a_digest_is_refused_where_the_host_requires_one,
          hostile_archives_are_refused, plugins_are_activated_in_the_order_they_need,
          a_plugin_that_breaks_fails_the_run, settings_reach_wordpress_and_php, parts_stay_behind_and_changes_unwanted,
          a_secret_that_is_missing_is_said]

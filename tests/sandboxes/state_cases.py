@@ -11,7 +11,7 @@ import subprocess
 import time
 
 from frames import awaited
-from git_cases import MARKED, TOKEN, repository
+from git_cases import MARKED, TOKEN, real, repository
 from harness import NotHere, must, slain
 from reduced_cases import forbid_user_namespaces
 from sandbox import Sandbox, call, forget, guests, kept, profile, snapshots
@@ -579,7 +579,34 @@ def a_restored_state_hides_git_as_its_first_guest_did(bench):
         guest.do("destroy").expect(0)
 
 
+def a_profile_chooses_the_repository_of_its_workspace(bench):
+    forget(bench)
+    work_tree, plain = real(bench, "profile-real"), bench.source("profile-plain")
+    with open(profile(bench), encoding="utf-8") as file:
+        text = file.read()
+
+    def of(choice):
+        path = os.path.join(bench.directory, f"profile-git-{choice}.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text.replace("target:", f"git: {choice}, target:"))
+        return ("--profile", path)
+    real_commits = "change 2\nchange 1\nchange 0\n"
+    for source, choice, expected in ((work_tree, "auto", "What was mounted\n"), (work_tree, "history", real_commits), (work_tree, "none", "none\n"),
+                                     (plain, "auto", "none\n"), (plain, "baseline", "What was mounted\n")):
+        box = Sandbox(bench, source, "10m", "null", *of(choice))
+        ask = "git log --format=%s 2>/dev/null || echo none"
+        must(box.sh(ask) == expected, f"{choice} of {source}")
+        if choice == "history":
+            must(box.ask({"type": "reset"})["type"] == "answer" and box.sh(ask) == expected, "after a reset")
+        result = box.end()
+        must(result["mounts"][0]["git"] == {"auto": "baseline" if source == work_tree else "none"}.get(choice, choice), f"{result['mounts']}")
+    call(bench, "create", "--source", plain, *of("history")).expect(1, "wp_codebox_git_unavailable")
+    refused = call(bench, "create", "--source", plain, *of("clone"))
+    must(refused.exit == 1 and "$.workspace.git" in refused.stdout + refused.stderr, f"{refused}")
+
+
 CASES = [
+    a_profile_chooses_the_repository_of_its_workspace,
     a_restored_state_hides_git_as_its_first_guest_did,
     whoever_makes_one_is_told_of_its_preview,
     destroyed_while_its_state_is_kept_it_ends_after_that,

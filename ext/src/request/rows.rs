@@ -2,8 +2,8 @@
 
 use crate::fields::Fields;
 use wp_codebox_contracts::{
-    AgentCommand, CommandCall, ErrorBody, ErrorCode, ModelEndpoint, MountAccess, MountRequest,
-    RuntimePolicy, SecretBinding,
+    AgentCommand, CommandCall, ErrorBody, ErrorCode, GitChoice, ModelEndpoint, MountAccess,
+    MountRequest, RuntimePolicy, SecretBinding,
 };
 use wp_codebox_policy as policy;
 
@@ -19,7 +19,7 @@ pub(super) fn mounts(
     fields: &mut Fields,
     rules: &RuntimePolicy,
 ) -> Result<Vec<MountRequest>, ErrorBody> {
-    const KNOWN: &[&str] = &["source", "target", "mode", "exclude", "metadata"];
+    const KNOWN: &[&str] = &["source", "target", "mode", "exclude", "git", "metadata"];
     let rows = fields.rows("mounts", KNOWN, ErrorCode::MountInvalid)?;
     bounded(fields, "mounts", rows.len())?;
     let mut mounts = Vec::with_capacity(rows.len());
@@ -29,17 +29,36 @@ pub(super) fn mounts(
             Some("readonly") => MountAccess::Readonly,
             Some(_) => return Err(row.refuse("mode", "readonly or readwrite")),
         };
+        let git = git(&mut row)?;
         mounts.push(MountRequest {
             source: row.required_text("source")?,
             target: row.required_text("target")?,
             mode,
             exclude: texts_not_blank(&mut row, "exclude")?,
-            git: wp_codebox_contracts::GitChoice::Auto,
+            git,
             metadata: row.object("metadata")?.filter(|map| !map.is_empty()),
         });
     }
     policy::check_mounts(&mounts, rules).map_err(|e| e.body())?;
     Ok(mounts)
+}
+
+/// The repository of a mount. `history` shows every object of the host's repository, also what no
+/// branch has, so it is left to the operator at the shell.
+fn git(row: &mut Fields) -> Result<GitChoice, ErrorBody> {
+    match row.text("git")?.as_deref() {
+        None => Ok(GitChoice::Auto),
+        Some("baseline") => Ok(GitChoice::Baseline),
+        Some("none") => Ok(GitChoice::None),
+        Some("history") => {
+            let rule = "baseline or none: history shows everything that was ever committed, and only the operator at the shell may ask for it (wp-codebox run --git history)";
+            Err(ErrorBody {
+                code: ErrorCode::GitUnavailable,
+                ..row.refuse("git", rule)
+            })
+        }
+        Some(_) => Err(row.refuse("git", "baseline or none")),
+    }
 }
 
 pub(super) fn commands(

@@ -29,7 +29,8 @@ final class MountPlan {
 	public function __construct( private readonly InstalledCode $code ) {}
 
 	/**
-	 * The rows, in order: plugin, theme, then `mounts` as given.
+	 * The rows, in order: plugin, theme, then `mounts` as given. `git` of the task is that of each
+	 * row without its own.
 	 *
 	 * @param array<string, mixed> $input Task input.
 	 * @return list<array<string, mixed>>
@@ -58,7 +59,8 @@ final class MountPlan {
 				]
 			);
 		}
-		return array_map( [ $this, 'with_origin' ], $rows );
+		$git = array_filter( [ 'git' => $input['git'] ?? null ] );
+		return array_map( fn( array $row ): array => $this->with_origin( $row ) + $git, $rows );
 	}
 
 	/**

@@ -176,6 +176,8 @@ return static function ( Harness $t ): void {
 		'no exit code'               => [ [ 'x', '--plugin=sample', '--agent-success-codes=a', '--agent-command=true' ], 1, 'wp_codebox_input_invalid' ],
 		'too few processes'          => [ [ 'x', '--plugin=sample', '--processes=1', '--agent-command=true' ], 1, 'wp_codebox_limit_invalid' ],
 		'raw code'                   => [ [ 'x', '--plugin=sample', '--input-json={"code":"echo 1;"}', '--agent-command=true' ], 1, 'wp_codebox_raw_code_forbidden' ],
+		'history'                    => [ [ 'x', '--plugin=sample', '--git=history', '--agent-command=true' ], 1, 'wp_codebox_git_unavailable' ],
+		'an unknown repository'      => [ [ 'x', '--plugin=sample', '--git=clone', '--agent-command=true' ], 1, 'wp_codebox_input_invalid' ],
 		'network allow'              => [ [ 'x', '--plugin=sample', '--network=allow', '--agent-command=true' ], 126, 'wp_codebox_policy_unenforceable' ],
 		'mount of the site'          => [ [ 'x', '--mount=' . ABSPATH, '--agent-command=true' ], 126, 'wp_codebox_mount_denied' ],
 		'mount that is not there'    => [ [ 'x', '--mount=/nowhere/at/all', '--agent-command=true' ], 1, 'wp_codebox_mount_source_invalid' ],

@@ -43,6 +43,27 @@ return static function ( Harness $t ): void {
 			$t->same( [ '/wordpress/wp-content/plugins/sample/touched.txt' ], array_column( $run['changed_files'], 'path' ) );
 		}
 	);
+	$t->test(
+		'code has the git repository that a task asks for',
+		static function () use ( $t ): void {
+			$t->as( 'administrator' );
+			$probe = WP_PLUGIN_DIR . '/sample/probe.php';
+			file_put_contents( $probe, '<?php echo "git: ", trim( (string) shell_exec( "git log --format=%s 2>/dev/null; git -C /workspace/again log --format=%s 2>/dev/null | tr m M" ) ), ";";' );
+			$again = [
+				'source' => WP_PLUGIN_DIR . '/sample',
+				'target' => '/workspace/again',
+			];
+			$seen  = static fn( array $more, array $mount = [] ): string => (string) file_get_contents( $t->ok( $t->ability( 'run-agent-task', [ 'goal' => 'x', 'plugin' => 'sample', 'mounts' => [ $again + $mount ], 'agent_command' => 'php probe.php' ] + $more ) )['artifacts'] . '/files/transcript.json' );
+			// The site lies in no work tree, so nothing is there unless it is asked for.
+			$t->contains( 'git: ;', $seen( [] ) );
+			$t->contains( 'git: What was mounted;', $seen( [ 'git' => 'baseline' ], [ 'git' => 'none' ] ) );
+			$t->contains( 'git: What was Mounted;', $seen( [ 'git' => 'none' ], [ 'git' => 'baseline' ] ) );
+			[ $code, $out, $err ] = $t->wp( [ 'codebox', 'run-agent-task', 'x', '--plugin=sample', '--git=baseline', '--agent-command=php probe.php' ] );
+			unlink( $probe );
+			$t->same( 0, $code, $err );
+			$t->contains( 'git: What was mounted;', $err );
+		}
+	);
 	$agent = 'php ' . getenv( 'TEST_FIXTURES' ) . '/agent.php ';
 	$fresh = static function (): void {
 		foreach ( [ 'sample.php', 'inc/more.php' ] as $name ) {

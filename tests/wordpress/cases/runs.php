@@ -148,6 +148,8 @@ return static function ( Harness $t ): void {
 		'no mount'                      => [ [ 'plugin' => null ], 'wp_codebox_mount_missing', 400 ],
 		'unknown plugin'                => [ [ 'plugin' => 'nope' ], 'wp_codebox_mount_source_invalid', 400 ],
 		'single file plugin'            => [ [ 'plugin' => 'hello' ], 'wp_codebox_mount_source_invalid', 400 ],
+		'history of a plugin'           => [ [ 'git' => 'history' ], 'wp_codebox_git_unavailable', 400 ],
+		'history of a mount'            => [ [ 'mounts' => [ [ 'source' => $plugin, 'target' => '/workspace/x', 'git' => 'history' ] ] ], 'wp_codebox_git_unavailable', 400 ],
 		'two agents'                    => [ [ 'agent' => 'x' ], 'wp_codebox_input_invalid', 400 ],
 		'limit out of range'            => [ [ 'limits' => [ 'processes' => 1 ] ], 'wp_codebox_limit_invalid', 400 ],
 		'network allow'                 => [ [ 'network' => 'allow' ], 'wp_codebox_policy_unenforceable', 422 ],

@@ -93,6 +93,11 @@ final class Run {
 		if ( ! in_array( $request['agent']['kind'] ?? 'command', [ 'command', 'preset', 'model', 'ability' ], true ) ) {
 			throw Exception::make( 'wp_codebox_input_invalid', 'agent.kind is command, preset, model or ability.' );
 		}
+		foreach ( $request['mounts'] ?? [] as $row => $mount ) {
+			if ( ! in_array( $mount['git'] ?? 'none', [ 'baseline', 'none' ], true ) ) {
+				throw Exception::make( 'wp_codebox_git_unavailable', "mounts[$row].git must be baseline or none." );
+			}
+		}
 		foreach ( $request['secrets'] ?? [] as $secret ) {
 			if ( [] === $secret['hosts'] && ( $request['model']['secret'] ?? '' ) !== $secret['env'] ) {
 				throw Exception::make( 'wp_codebox_secret_invalid', $secret['env'] . ' needs the hosts that it may go to.' );

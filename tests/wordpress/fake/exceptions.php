@@ -21,6 +21,7 @@ class Exception extends \RuntimeException {
 		'wp_codebox_sandbox_tool_policy_invalid'  => [ InvalidInputException::class, 400, 1 ],
 		'wp_codebox_limit_invalid'                => [ InvalidInputException::class, 400, 1 ],
 		'wp_codebox_mount_source_invalid'         => [ InvalidInputException::class, 400, 1 ],
+		'wp_codebox_git_unavailable'              => [ InvalidInputException::class, 400, 1 ],
 		'wp_codebox_mount_denied'                 => [ DeniedException::class, 403, 126 ],
 		'wp_codebox_policy_unenforceable'         => [ DeniedException::class, 422, 126 ],
 		'runtime-policy-invalid'                  => [ InvalidInputException::class, 400, 126 ],

@@ -112,6 +112,13 @@ pub enum GitChoice {
 }
 
 impl GitChoice {
+    /// Every value by its word.
+    pub const WORDS: [(&'static str, Self); 4] = [
+        ("auto", Self::Auto),
+        ("baseline", Self::Baseline),
+        ("history", Self::History),
+        ("none", Self::None),
+    ];
     /// Whether nothing was said.
     #[must_use]
     pub const fn is_auto(&self) -> bool {

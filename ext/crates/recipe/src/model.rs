@@ -7,6 +7,7 @@ use crate::continuation::Continuation;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use wp_codebox_contracts::GitChoice;
 
 /// Free data of the recipe's author.
 pub type Metadata = Map<String, Value>;
@@ -142,10 +143,17 @@ records! {
         mode: Option<Access>,
         capture_artifacts: Option<bool>,
         phase: Option<MountPhase>,
+        git: Option<GitChoice>,
         metadata: Option<Metadata>,
     }
     /// A place to work in.
-    Workspace { target: Option<String>, mode: Option<Access>, source_mode: Option<SourceMode>, seed: Seed }
+    Workspace {
+        target: Option<String>,
+        mode: Option<Access>,
+        source_mode: Option<SourceMode>,
+        git: Option<GitChoice>,
+        seed: Seed,
+    }
     /// What a workspace begins with.
     Seed {
         #[serde(rename = "type")] kind: SeedKind,

@@ -208,6 +208,18 @@ fn shape() -> Vec<Row> {
             "$.inputs.runtimeEnv.A",
         ),
         (
+            mount(&json!({"source": "./dir", "target": "/workspace/a", "git": "clone"})),
+            "invalid-recipe",
+            "$.inputs.mounts[0].git",
+        ),
+        (
+            inputs(
+                &json!({"workspaces": [{"git": true, "seed": {"type": "plugin_scaffold", "slug": "a"}}]}),
+            ),
+            "invalid-recipe",
+            "$.inputs.workspaces[0].git",
+        ),
+        (
             inputs(&json!({"workspaces": [{}]})),
             "invalid-recipe",
             "$.inputs.workspaces[0].seed",
@@ -484,6 +496,27 @@ fn meaning() -> Vec<Row> {
             mount(&json!({"source": "./file.txt", "target": "/workspace/a"})),
             "unsupported-mount",
             "$.inputs.mounts[0].mode",
+        ),
+        (
+            mount(
+                &json!({"source": "./file.txt", "target": "/workspace/a", "mode": "readonly", "git": "baseline"}),
+            ),
+            "unsupported-mount",
+            "$.inputs.mounts[0].git",
+        ),
+        (
+            inputs(
+                &json!({"workspaces": [{"git": "history", "seed": {"type": "plugin_scaffold", "slug": "a"}}]}),
+            ),
+            "unsupported-mount",
+            "$.inputs.workspaces[0].git",
+        ),
+        (
+            inputs(
+                &json!({"workspaces": [{"git": "history", "seed": {"type": "directory", "slug": "a", "source": "./dir", "excludePaths": ["build"]}}]}),
+            ),
+            "unsupported-mount",
+            "$.inputs.workspaces[0].git",
         ),
         (
             mount(&json!({"source": "./dir", "target": "/workspace/../etc"})),

@@ -131,9 +131,9 @@ fn everything() -> Value {
             "safety": {"network": "declared", "allowedHosts": ["api.example.org"], "secretEnv": ["API_KEY"]},
         },
         "inputs": {
-            "mounts": [{"source": "./dir/sub", "target": "/workspace/a", "mode": "readwrite", "captureArtifacts": false, "metadata": {"a": 1}}, {"source": "./other", "target": "/workspace/b", "mode": "readonly"}],
+            "mounts": [{"source": "./dir/sub", "target": "/workspace/a", "mode": "readwrite", "captureArtifacts": false, "git": "history", "metadata": {"a": 1}}, {"source": "./other", "target": "/workspace/b", "mode": "readonly"}],
             "workspaces": [
-                {"target": "/workspace/site", "mode": "readonly", "sourceMode": "site-backed", "seed": {"type": "directory", "source": "./other", "excludePaths": ["build/**"]}},
+                {"target": "/workspace/site", "mode": "readonly", "sourceMode": "site-backed", "git": "none", "seed": {"type": "directory", "source": "./other", "excludePaths": ["build/**"]}},
                 {"seed": {"type": "plugin_scaffold", "slug": "made", "name": "Made"}},
             ],
             "extra_plugins": [

@@ -10,13 +10,17 @@ pub(super) const MOUNT: Shape = record![
     may("mode", words!("readonly", "readwrite")),
     may("captureArtifacts", Shape::Bool),
     may("phase", words!("pre-install", "post-install")),
+    may("git", GIT),
     may("metadata", METADATA),
 ];
+
+const GIT: Shape = words!("auto", "baseline", "history", "none");
 
 const WORKSPACE: Shape = record![
     may("target", ABSOLUTE),
     may("mode", words!("readonly", "readwrite")),
     may("sourceMode", words!("repo-backed", "site-backed")),
+    may("git", GIT),
     must(
         "seed",
         record![

@@ -9,7 +9,8 @@ use crate::sources::{PathKind, Sources};
 use serde_json::json;
 use std::collections::BTreeMap;
 use wp_codebox_contracts::{
-    Component, ComponentLoad, MadeDirectory, MadeFrom, MountAccess, MountRequest, StagedFile,
+    Component, ComponentLoad, GitChoice, MadeDirectory, MadeFrom, MountAccess, MountRequest,
+    StagedFile,
 };
 
 /// Source of what is made of nothing of the host: checked like any, and never read.
@@ -32,6 +33,7 @@ pub(super) fn add(recipe: &Recipe, sources: &dyn Sources, all: &mut Lowered) {
                     source: &mount.source,
                     target: &mount.target,
                     mode: access(mount.mode, Access::Readonly),
+                    git: GitChoice::Auto,
                     metadata,
                 },
             );
@@ -57,6 +59,7 @@ pub(super) fn add(recipe: &Recipe, sources: &dyn Sources, all: &mut Lowered) {
                 source: &mount.source,
                 target: &mount.target,
                 mode,
+                git: mount.git.unwrap_or_default(),
                 metadata: mount.metadata.clone().unwrap_or_default(),
             },
         );
@@ -92,6 +95,7 @@ struct Placed<'a> {
     source: &'a str,
     target: &'a str,
     mode: MountAccess,
+    git: GitChoice,
     metadata: Metadata,
 }
 
@@ -111,7 +115,7 @@ fn place(all: &mut Lowered, sources: &dyn Sources, placed: Placed<'_>) {
         target: placed.target.to_owned(),
         mode: placed.mode,
         exclude: Vec::new(),
-        git: wp_codebox_contracts::GitChoice::Auto,
+        git: placed.git,
         metadata: (!placed.metadata.is_empty()).then_some(placed.metadata),
     });
 }
@@ -154,7 +158,7 @@ fn add_workspace(all: &mut Lowered, workspace: &Workspace) {
         target,
         mode: access(workspace.mode, Access::Readwrite),
         exclude: Vec::new(),
-        git: wp_codebox_contracts::GitChoice::Auto,
+        git: workspace.git.unwrap_or_default(),
         metadata: Some(metadata),
     });
 }

@@ -57,6 +57,7 @@ pub(super) fn mounts(recipe: &Recipe, sources: &dyn Sources) -> Vec<Value> {
         mode(row, mount.mode, Access::Readwrite)
             .with("captureArtifacts", mount.capture_artifacts.unwrap_or(true))
             .with("phase", mount.phase.unwrap_or(MountPhase::PostInstall))
+            .maybe("git", mount.git.as_ref())
             .maybe("metadata", mount.metadata.as_ref())
             .with("origin", "mounts")
             .with("planned", "existing")
@@ -68,6 +69,7 @@ pub(super) fn mounts(recipe: &Recipe, sources: &dyn Sources) -> Vec<Value> {
             .maybe("source", workspace.seed.source.as_ref())
             .maybe("target", layout::workspace_target(workspace));
         mode(row, workspace.mode, Access::Readwrite)
+            .maybe("git", workspace.git.as_ref())
             .with("origin", "workspaces")
             .with("planned", planned(workspace))
             .value()

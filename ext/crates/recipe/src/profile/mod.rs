@@ -18,7 +18,8 @@ use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use wp_codebox_contracts::{
-    CommandCall, IsolationLevel, LimitsRequest, MountAccess, NetworkPolicy, SandboxScope, Sha256Hex,
+    CommandCall, GitChoice, IsolationLevel, LimitsRequest, MountAccess, NetworkPolicy,
+    SandboxScope, Sha256Hex,
 };
 
 /// Schema id.
@@ -60,6 +61,9 @@ pub struct Workspace {
     pub source: Option<String>,
     /// Where the sandbox sees it.
     pub target: String,
+    /// Which git repository the sandbox has of it.
+    #[serde(skip_serializing_if = "GitChoice::is_auto")]
+    pub git: GitChoice,
 }
 
 /// How long a sandbox lives, milliseconds.

@@ -4,7 +4,7 @@ use super::text::{is_id, is_version};
 use super::{PROFILE_SCHEMA, Profile, ProfileIssue, Ttl, Workspace, WorkspaceMode, parse_duration};
 use serde_json::{Map, Value};
 use wp_codebox_contracts::{
-    EgressRule, GuestPath, IsolationLevel, LimitsRequest, MountAccess, NetworkPolicy,
+    EgressRule, GitChoice, GuestPath, IsolationLevel, LimitsRequest, MountAccess, NetworkPolicy,
     NetworkPosture, NetworkRules, SandboxScope, Sha256Hex,
 };
 use wp_codebox_policy::EgressRules;
@@ -313,7 +313,8 @@ impl Reader {
     }
 
     fn workspace(&mut self, top: &Map<String, Value>) -> Workspace {
-        let part = self.part(top, "workspace", &["mode", "access", "source", "target"]);
+        let keys = ["mode", "access", "source", "target", "git"];
+        let part = self.part(top, "workspace", &keys);
         let modes = [
             ("mirror", WorkspaceMode::Mirror),
             ("remote-canonical", WorkspaceMode::RemoteCanonical),
@@ -354,6 +355,19 @@ impl Reader {
             }
             _ => {}
         }
+        let git = self.word(
+            &part,
+            "$.workspace.git",
+            "git",
+            &GitChoice::WORDS,
+            GitChoice::Auto,
+        );
+        if access.is_none() && part.contains_key("git") {
+            self.issue(
+                "$.workspace.git",
+                "has no use without access ro or rw in mode mirror",
+            );
+        }
         if source
             .as_ref()
             .is_some_and(|source| !source.starts_with('/'))
@@ -365,6 +379,7 @@ impl Reader {
             access,
             source,
             target,
+            git,
         }
     }
 

@@ -12,7 +12,7 @@ network:
     - api.example.org
     - { host: packages.example.org, ports: [443], methods: [GET] }
     - preset: npm
-workspace: { mode: mirror, access: rw, source: /srv/shop, target: /workspace/shop }
+workspace: { mode: mirror, access: rw, source: /srv/shop, target: /workspace/shop, git: history }
 scope_default: agent
 ttl: { default: 4h, max: 24h, idle_reap: 15m }
 resources: { cpu: null, memory_mb: 512, disk_mb: 256, pids: 64 }
@@ -49,6 +49,7 @@ fn a_profile_is_read_from_yaml_and_json_alike() {
     assert_eq!(profile.resources.memory_bytes, Some(512 << 20));
     assert_eq!(profile.scope_default, SandboxScope::Agent);
     assert_eq!(profile.workspace.access, Some(MountAccess::Readwrite));
+    assert_eq!(profile.workspace.git, GitChoice::History);
     assert!(profile.setup.instructions.contains("rm -rf /\n"));
     assert_eq!(
         profile.setup.secret_refs[0].hosts,
@@ -74,7 +75,7 @@ fn a_profile_is_read_from_yaml_and_json_alike() {
 fn every_problem_has_its_path() {
     let text = "id: Bad Id\nversion: '1.0'\nextension: ext.compose-ssh\nplacement: {}\n\
         isolation: { level: microvm }\nnetwork: { default: allow, egress: [7] }\n\
-        workspace: { access: rw, mode: remote-canonical }\nscope_default: world\n\
+        workspace: { access: rw, mode: remote-canonical, git: clone }\nscope_default: world\n\
         ttl: { default: 4h, max: 1h, idle_reap: 3w }\n\
         resources: { cpu: 2, memory_mb: 1, pids: many }\n\
         setup: { commands: [{ command: no.such }], secret_refs: [lower, GOOD] }\n\
@@ -90,6 +91,7 @@ fn every_problem_has_its_path() {
         "$.network.default",
         "$.network.egress[0]",
         "$.workspace.access",
+        "$.workspace.git",
         "$.scope_default",
         "$.ttl.default",
         "$.ttl.idle_reap",
@@ -109,6 +111,16 @@ fn every_problem_has_its_path() {
         .find(|(path, _)| path == "$.extension")
         .unwrap();
     assert!(extension.1.contains("ext.compose-ssh") && extension.1.contains("native"));
+}
+
+#[test]
+fn a_repository_without_a_workspace_is_refused() {
+    let head = "id: a\nversion: 1.0.0\nextension: native\n";
+    let of = |workspace: &str| format!("{head}workspace: {{ {workspace}git: baseline }}\n");
+    let found = issues(&of(""));
+    assert_eq!(found[0].0, "$.workspace.git");
+    assert_eq!(found.len(), 1);
+    parse_profile(of("access: ro, ").as_bytes()).unwrap();
 }
 
 #[test]

@@ -30,6 +30,7 @@ pub(super) fn check(judge: &mut Judge<'_>) {
                 target: &mount.target,
                 kind: mount.kind,
                 access: mount.mode.unwrap_or(Access::Readonly),
+                git: None,
             },
         );
     }

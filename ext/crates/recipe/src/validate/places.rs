@@ -6,7 +6,7 @@ use crate::layout;
 use crate::model::{Access, MountPhase, SeedKind, SourceKind, SourceMode};
 use crate::sources::{PathKind, is_below};
 use std::collections::BTreeSet;
-use wp_codebox_contracts::{GuestPath, MountAccess, MountRequest};
+use wp_codebox_contracts::{GitChoice, GuestPath, MountAccess, MountRequest};
 use wp_codebox_policy::{MountError, check_mounts as judge_mounts, check_staged_target, defaults};
 
 pub(super) fn check_mounts(judge: &mut Judge<'_>) {
@@ -27,6 +27,7 @@ pub(super) fn check_mounts(judge: &mut Judge<'_>) {
                 target: &mount.target,
                 kind: mount.kind,
                 access: mount.mode.unwrap_or(Access::Readwrite),
+                git: mount.git,
             },
         );
     }
@@ -38,6 +39,7 @@ pub(super) struct Wanted<'a> {
     pub target: &'a str,
     pub kind: Option<SourceKind>,
     pub access: Access,
+    pub git: Option<GitChoice>,
 }
 
 pub(super) fn check_mount(judge: &mut Judge<'_>, path: &str, wanted: Wanted<'_>) {
@@ -98,6 +100,13 @@ pub(super) fn check_mount(judge: &mut Judge<'_>, path: &str, wanted: Wanted<'_>)
             "a single file is staged and only read (mounts are readwrite unless they say otherwise): say \"readonly\", or mount its directory",
         );
     }
+    if wanted.git.is_some() {
+        judge.say(
+            IssueCode::UnsupportedMount,
+            format!("{path}.git"),
+            "a single file has no repository; leave git out, or mount its directory",
+        );
+    }
     check_staged_place(judge, &format!("{path}.target"), wanted.target);
 }
 
@@ -111,7 +120,7 @@ pub(super) fn check_target(judge: &mut Judge<'_>, path: &str, target: &str, acce
             Access::Readwrite => MountAccess::Readwrite,
         },
         exclude: Vec::new(),
-        git: wp_codebox_contracts::GitChoice::Auto,
+        git: GitChoice::Auto,
         metadata: None,
     };
     let policy = judge.policy.clone().unwrap_or_else(|| defaults(Vec::new()));
@@ -155,6 +164,14 @@ pub(super) fn check_workspaces(judge: &mut Judge<'_>) {
                 IssueCode::InvalidSource,
                 format!("{path}.sourceMode"),
                 "a scaffold is not taken from a site; leave sourceMode out",
+            );
+        }
+        let made = seed.kind != SeedKind::Directory || !seed.exclude_paths.is_empty();
+        if workspace.git == Some(GitChoice::History) && made {
+            judge.say(
+                IssueCode::UnsupportedMount,
+                format!("{path}.git"),
+                "a scaffold and a directory with excludePaths are made for the run and have no history; use \"baseline\"",
             );
         }
         for (at, exclude) in seed.exclude_paths.iter().enumerate() {

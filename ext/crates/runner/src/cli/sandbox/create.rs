@@ -146,7 +146,7 @@ fn source(profile: &Profile, seed: &Seed) -> Result<Option<MountRequest>, ErrorB
             target: workspace.target.clone(),
             mode,
             exclude: Vec::new(),
-            git: wp_codebox_contracts::GitChoice::Auto,
+            git: workspace.git,
             metadata: None,
         })),
     }
