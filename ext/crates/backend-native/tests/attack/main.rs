@@ -16,6 +16,7 @@
 
 mod arena;
 mod bed;
+mod git;
 mod outside;
 mod places;
 mod races;
@@ -76,6 +77,7 @@ fn level(name: &str) -> IsolationLevel {
 fn suite(arguments: &[String]) -> ExitCode {
     let began = Instant::now();
     leak();
+    git::hold_runner();
     let mut outside = Outside::start();
     world::world();
     let host = Host::make(&mut outside);

@@ -4,6 +4,7 @@
 
 use crate::arena::{Arena, try_in};
 use crate::bed::Bed;
+use crate::git;
 use crate::outside::Outside;
 use crate::races;
 use crate::survivors;
@@ -37,6 +38,7 @@ pub fn run(name: &str, arena: &mut Arena<'_>, outside: &mut Outside) -> Sight {
         "survive-end" => survivors::after(survivors::Killed::Nobody, arena),
         "metadata" => metadata(arena, 0),
         "metadata-php" => metadata(arena, 2),
+        "git-config" => git::config(),
         "output" => output(arena),
         "fork-bomb" => fork_bomb(arena, outside),
         other => panic!("no scenario named {other}"),
