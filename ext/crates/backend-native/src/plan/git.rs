@@ -8,7 +8,8 @@ use wp_codebox_contracts::HostSource;
 
 /// Directory of the repositories.
 const REPOSITORIES: &str = "/run/codebox/git";
-/// Directory of what was mounted, whatever the agent did since: a repository's first commit.
+/// Directory of read-only views of what was mounted, for the first commits: the agent may have
+/// changed the mounts since.
 const BASES: &str = "/run/codebox/git-base";
 /// Directory of real objects, read-only.
 const OBJECTS: &str = "/run/codebox/git-objects";
@@ -49,8 +50,8 @@ pub(super) fn shown(builder: &mut Builder, mounts: &[PlannedMount]) -> Result<()
     if mounts.iter().all(|mount| mount.git.is_none()) {
         return Ok(());
     }
-    // Every directory of the guest is its own user's or the host's, whatever it looks like; and a
-    // commit needs a name.
+    // A mount may show other owners than the guest's user, and git refuses such a directory unless
+    // it is declared safe. A commit needs a name.
     builder.file(
         SETTINGS,
         "[safe]\n\tdirectory = *\n[user]\n\tname = agent\n\temail = agent@localhost\n[init]\n\tdefaultBranch = main\n",

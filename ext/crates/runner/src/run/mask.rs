@@ -45,7 +45,8 @@ pub(super) fn write(
     if mask.hidden.is_empty() && git_file.is_none() {
         return Ok(Vec::new());
     }
-    // An attempt that failed to hide anything stays in the scratch under its own name.
+    // Where whiteouts cannot be made, the layer of a copy is written after a failed attempt, which
+    // left its directory in the scratch: the two have different names.
     let kind = match mask.hidden {
         [] => "git-file",
         _ => "mask",
@@ -74,8 +75,8 @@ pub(super) fn reports(setting: &Setting<'_>) -> Vec<MountReport> {
     shown(setting).map(report).collect()
 }
 
-/// One sentence for each mount of which the guest does not get everything. For the result only:
-/// that a guest has no host's repository is no risk of its change.
+/// One sentence for each mount of which the guest does not get everything. They stand in the
+/// result, not among the risks of a change: hiding the host's repository makes no change risky.
 pub(super) fn notices(setting: &Setting<'_>) -> Vec<String> {
     shown(setting).filter_map(notice).collect()
 }

@@ -1,8 +1,9 @@
 //! What a guest gets of a source's own repository when it asks for its history.
 //!
-//! Read by descriptor beneath the source, with the rights of its caller, and without git. An
-//! allow-list: what names no credential, program or other place. Settings are made anew from a few
-//! of the real ones, so that the working tree looks to git in the guest as it does to git outside.
+//! Read by descriptor beneath the source, with the rights of its caller, and without running git.
+//! Only listed files are copied: none of them names a credential, a program or another directory.
+//! Settings are made anew from a few of the real ones, so that git in the guest and git outside
+//! see the same changes in the working tree.
 
 use super::CONFIG;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -141,15 +142,11 @@ fn references(
 fn settings_of(real: &str) -> Result<String, String> {
     let mut text = CONFIG.to_owned();
     let mut section = String::new();
-    for line in real.lines().map(str::trim) {
-        if let Some(rest) = line.strip_prefix('[') {
-            section = rest
-                .split(']')
-                .next()
-                .unwrap_or_default()
-                .trim()
-                .to_lowercase();
-            continue;
+    for mut line in real.lines().map(str::trim) {
+        // A setting may follow its section on the same line.
+        if let Some((name, rest)) = line.strip_prefix('[').and_then(|l| l.split_once(']')) {
+            section = name.trim().to_lowercase();
+            line = rest.trim();
         }
         let Some((name, value)) = line.split_once('=') else {
             continue;
@@ -257,6 +254,7 @@ mod tests {
             "[extensions]\nobjectFormat = sha256\n",
             "[extensions]\nrefStorage = reftable\n",
             "[extensions]\npartialClone = origin\n",
+            "[extensions] partialClone = origin\n",
         ] {
             assert!(settings_of(refused).is_err(), "{refused}");
         }

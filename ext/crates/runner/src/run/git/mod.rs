@@ -23,8 +23,8 @@ use wp_codebox_contracts::{
 
 /// Where guests find git: below `/usr`, which they see as the host has it.
 const PROGRAMS: [&str; 2] = ["/usr/local/bin/git", "/usr/bin/git"];
-/// Settings of the repository. A checkout is never larger or other than its source: times and
-/// sizes alone say what changed, since the index is made of another view of the same files.
+/// Settings of the repository. The index is made from another view of the same files, which has
+/// other inode numbers and change times; git must compare sizes and modification times alone.
 const CONFIG: &str = "[core]
 \trepositoryformatversion = 0
 \tfilemode = true
@@ -38,7 +38,7 @@ const CONFIG: &str = "[core]
 [maintenance]
 \tauto = false
 ";
-/// Bytes stay bytes: no line ends, filters or large-file pointers.
+/// Commits hold the bytes of the files: no line ends, filters or large-file pointers.
 const ATTRIBUTES: &str = "* -text -eol -ident -filter -working-tree-encoding\n";
 
 /// Which repository a mount asks for, with the rights of its caller.
@@ -100,7 +100,7 @@ fn objects(
     pinned(&path, &to).map_err(failed)
 }
 
-/// Which repository it gets at this level.
+/// Which repository a mount gets at this isolation level.
 pub(super) fn at_level(mount: &OpenMount, level: IsolationLevel) -> Result<GitView, ErrorBody> {
     match (mount.git, level) {
         (git, IsolationLevel::Full) => Ok(git),
