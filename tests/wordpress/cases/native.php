@@ -62,6 +62,7 @@ return static function ( Harness $t ): void {
 			unlink( $probe );
 			$t->same( 0, $code, $err );
 			$t->contains( 'git: What was mounted;', $err );
+			$t->error( 'wp_codebox_git_unavailable', 400, $t->ability( 'run-agent-task', [ 'goal' => 'x', 'plugin' => 'sample', 'git' => 'history', 'agent_command' => 'true' ] ) );
 		}
 	);
 	$agent = 'php ' . getenv( 'TEST_FIXTURES' ) . '/agent.php ';
