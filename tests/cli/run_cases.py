@@ -181,11 +181,21 @@ def disk_limit(bench):
 
 
 def output_limit(bench):
-    # Output beyond the limit is dropped with a notice; the work itself is not lost.
+    # Of output beyond the limit beginning and end are kept, with a notice; the work itself is not lost.
     def notices(size):
-        answer = bench.agent(f"echo early > early.txt; head -c {size} /dev/zero | tr '\\0' x", "--output-limit", "4K").expect(0)
+        script = f"echo early > early.txt; echo first; head -c {size} /dev/zero | tr '\\0' x; echo why >&2; echo; echo last"
+        answer = bench.agent(script, "--output-limit", "4K").expect(0)
         execution = answer.result["transcript"]["executions"][0]
-        must(len(execution["stdout"]) <= 4096 + 200, f"{len(execution['stdout'])} bytes were kept")
+        text = execution["stdout"]
+        must(len(text) <= 4096 + 200, f"{len(text)} bytes were kept")
+        must(text.startswith("first\nx") and text.endswith("x\nlast\n") and execution["stderr"] == "why\n", text[:20] + text[-20:] + execution["stderr"])
+        must((" bytes left out …]" in text) == (size > 4096), "no mark, or one without a reason")
+        must(execution.get("stdoutBytes") == (size + 12 if size > 4096 else None) and "stderrTruncated" not in execution, str(list(execution)))
+        with open(os.path.join(bundle_of(answer), "events.jsonl"), encoding="utf-8") as file:
+            events = [json.loads(line)["data"] for line in file]
+        journal = "".join(data["text"] for data in events if data.get("stream") == "stdout")
+        must(journal.startswith("first\n") and journal.endswith("\nlast\n") and len(journal) < 6000, f"the journal has {len(journal)} bytes")
+        must([data["stdoutBytes"] for data in events if data.get("stdoutTruncated")] == ([size + 12] if size > 4096 else []), "command.finished does not tell")
         must(execution.get("outputTruncated", False) == (size > 4096), f"the transcript does not tell what is missing: {list(execution)}")
         with open(os.path.join(bundle_of(answer), "commands.jsonl"), encoding="utf-8") as file:
             row = json.loads(file.readline())

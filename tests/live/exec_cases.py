@@ -262,6 +262,24 @@ def readers_that_halt_lose_nothing(bench):
     bench.ask(run, {"type": "close"})
 
 
+def output_beyond_the_limit_keeps_both_ends_in_the_record(bench):
+    run = bench.start("--output-limit", "4K")
+    script = "echo first; head -c 200000 /dev/zero | tr '\\0' x; echo why >&2; echo; echo last"
+    done = bench.exec(run, "--", "sh", "-c", script)
+    # Its client gets all of it.
+    assert len(done.stdout) == 200012 and done.stdout.endswith("\nlast\n"), len(done.stdout)
+    bench.exec(run, "--", "echo", "short")
+    bench.ask(run, {"type": "close"})
+    bench.until_ended(run)
+    ends = [event["data"] for event in bench.events(run) if event["type"].endswith(".command.finished")]
+    long = [data for data in ends if data.get("outputTruncated")]
+    assert [(data["stdoutTruncated"], data["stdoutBytes"], "stderrTruncated" in data) for data in long] == [(True, 200012, False)], ends
+    text = "".join(event["data"]["text"] for event in bench.events(run) if event["data"].get("stream") == "stdout")
+    assert text.startswith("first\nx") and text.endswith("x\nlast\nshort\n") and " bytes left out …]" in text and len(text) < 6000, len(text)
+    shown = json.loads(bench.call("runs", "get", run, "--json").stdout)
+    assert any("wp_codebox_output_limit" in note and "stdout" in note for note in json.dumps(shown).split("\n")), shown
+
+
 def policy(bench):
     path = os.path.join(bench.work, "policy.json")
     with open(path, "w") as file:
@@ -316,4 +334,5 @@ CASES = [
     secrets_are_replaced_on_every_way_out,
     a_slow_reader_holds_up_nobody,
     readers_that_halt_lose_nothing,
+    output_beyond_the_limit_keeps_both_ends_in_the_record,
 ]

@@ -148,5 +148,17 @@ def a_detached_preview_prints_its_link(bench):
     must(told["status"] == "open" and told["accessUrl"].startswith(told["url"] + "/?"), str(answer))
 
 
+def a_step_keeps_json_whole_and_both_ends_of_more_than_the_limit(bench):
+    flood = "echo 'first'; fwrite( STDERR, 'why' ); for ( $i = 0; $i < 9216; $i++ ) { echo str_repeat( 'x', 1024 ); } echo 'last';"
+    steps = [php("echo json_encode( array_fill( 0, 100000, '0123456' ) );"), php(flood)]
+    answer = recipes.run(bench, recipes.write(bench, "flood", steps)).expect(0)
+    whole, cut = answer.json["executions"][-2:]
+    must(json.loads(whole["stdout"]) == ["0123456"] * 100000 and not any("Truncated" in name for name in whole), str(list(whole)))
+    must(cut["stdout"].startswith("firstx") and cut["stdout"].endswith("xlast") and " bytes left out …]" in cut["stdout"], cut["stdout"][:20] + cut["stdout"][-20:])
+    must(cut["outputTruncated"] and cut["stdoutTruncated"] and cut["stdoutBytes"] == 9216 * 1024 + 9, str(cut.get("stdoutBytes")))
+    must(cut["stderr"] == "why" and "stderrTruncated" not in cut, cut["stderr"])
+
+
 CASES = [a_detached_preview_prints_its_link, a_wordpress_is_booted_from_a_blueprint_and_stays, a_recipe_is_judged_and_planned, a_policy_of_the_caller_binds, blueprints_become_steps,
+         a_step_keeps_json_whole_and_both_ends_of_more_than_the_limit,
          changes_outside_of_the_roots_are_told_or_stop, a_workspace_is_held_against_its_policy]

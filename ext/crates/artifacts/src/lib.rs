@@ -37,7 +37,7 @@ pub use beneath::Dir;
 pub use bundle::{
     Approvable, ArtifactContent, ArtifactFile, BundleError, BundleInputs, BundleMount,
     BundleSigner, Durability, EpisodeFiles, EvidenceDocument, ExecutionRecord, RenameMode,
-    SecretLocation, WrittenBundle, find_secret, text_ends, write_bundle, write_bundle_as,
+    SecretLocation, WrittenBundle, find_secret, left_out, text_ends, write_bundle, write_bundle_as,
 };
 pub use canonical::{
     CanonicalError, MAX_DEPTH, MAX_ITEMS, MAX_KEYS, OverLimit, canonical_json, canonical_value,

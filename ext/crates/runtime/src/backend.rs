@@ -38,7 +38,7 @@ pub struct Execution {
     pub cwd: GuestPath,
     /// Standard input; empty when absent.
     pub stdin: Option<Vec<u8>>,
-    /// Bytes of each stream handed on; the rest is read and dropped.
+    /// Bytes of both streams together that are handed on; the rest is read and dropped.
     pub output_bytes: u64,
     /// When it is ended, with what it started, while the guest lives on.
     pub stop_at: Instant,

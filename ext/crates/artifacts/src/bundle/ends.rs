@@ -11,12 +11,14 @@ pub fn text_ends(text: &str, most: usize, cost: impl Fn(char) -> usize) -> Optio
     let head = fitting(text.chars(), most - tail_room, &cost);
     // The text costs more than both rooms together, so the ends do not meet.
     let tail = text.len() - fitting(text.chars().rev(), tail_room, &cost);
-    Some(format!(
-        "{}\n[… {} bytes left out …]\n{}",
-        &text[..head],
-        tail - head,
-        &text[tail..]
-    ))
+    let mark = left_out((tail - head) as u64);
+    Some(format!("{}{mark}{}", &text[..head], &text[tail..]))
+}
+
+/// The mark in place of so many bytes.
+#[must_use]
+pub fn left_out(bytes: u64) -> String {
+    format!("\n[… {bytes} bytes left out …]\n")
 }
 
 /// Bytes of the leading characters that cost at most `room` together.

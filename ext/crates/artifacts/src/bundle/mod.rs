@@ -21,7 +21,7 @@ use crate::canonical::CanonicalError;
 use serde_json::Value;
 use wp_codebox_contracts::{BundleId, ChangedFile, ContentDigest, ErrorBody, ErrorCode, Sha256Hex};
 
-pub use ends::text_ends;
+pub use ends::{left_out, text_ends};
 pub use inputs::{
     Approvable, ArtifactContent, ArtifactFile, BundleInputs, BundleMount, EpisodeFiles,
     EvidenceDocument, ExecutionRecord, RenameMode,

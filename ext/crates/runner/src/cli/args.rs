@@ -353,7 +353,7 @@ pub(crate) struct RunArgs {
     /// Processes alive at once.
     #[arg(long, value_name = "N")]
     pub processes: Option<u64>,
-    /// Output kept per execution, stdout and stderr together: bytes, or a number with K, M or G.
+    /// Output kept per execution, stdout and stderr together (of more, beginning and end): bytes, or a number with K, M or G.
     #[arg(long, value_name = "SIZE")]
     pub output_limit: Option<String>,
     /// How lines of an agent's JSON protocol are printed; the bundle always has them as they were.

@@ -3,6 +3,7 @@
 //! since PHP would turn them into lists.
 
 use super::agent_log::AgentLog;
+use super::kept::Cut;
 use super::shown::{self, OUTPUT_BYTES};
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{
@@ -27,6 +28,8 @@ pub(crate) struct TranscriptEntry {
     pub stderr: String,
     /// Whether it printed more than the run's output limit.
     pub output_truncated: bool,
+    /// Which of the two texts are not all that it printed.
+    pub cut: Cut,
     /// What the program answered beside its output. Redacted already.
     pub parsed: Option<Value>,
 }
@@ -195,8 +198,8 @@ pub(crate) fn transcript(entries: &[TranscriptEntry], agent: Option<&AgentLog>) 
             "args": t.args,
             "phase": t.phase,
         }));
-        shown::insert(&mut row, "stdout", &t.stdout, share);
-        shown::insert(&mut row, "stderr", &t.stderr, share);
+        shown::insert(&mut row, "stdout", (&t.stdout, t.cut.stdout), share);
+        shown::insert(&mut row, "stderr", (&t.stderr, t.cut.stderr), share);
         if t.output_truncated {
             row.insert("outputTruncated".to_owned(), json!(true));
         }
@@ -205,8 +208,7 @@ pub(crate) fn transcript(entries: &[TranscriptEntry], agent: Option<&AgentLog>) 
         }
         if let Some(parsed) = &t.parsed {
             row.insert("parsed".to_owned(), parsed.clone());
-        } else if !t.output_truncated
-            && !row.contains_key("stdoutTruncated")
+        } else if !row.contains_key("stdoutTruncated")
             && let Ok(parsed) = serde_json::from_str::<Value>(t.stdout.trim())
             && (parsed.as_object().is_some_and(|o| !o.is_empty()) || parsed.is_array())
             && let Some(left) = parsed_room.checked_sub(parsed.to_string().len())
@@ -309,6 +311,7 @@ mod tests {
             stdout: "{\"a\":1}\n".to_owned(),
             stderr: String::new(),
             output_truncated: false,
+            cut: Cut::default(),
             parsed: None,
         }
     }
@@ -407,11 +410,14 @@ mod tests {
         let large = "a".repeat(300 * 1024);
         let mut limited = parsed("b");
         limited.output_truncated = true;
+        limited.cut.stdout = Some(99);
         let value = transcript(&[parsed(&large), limited, entry(Some(0))], None);
         let rows = &value["executions"];
         assert_eq!(rows[0]["parsed"][0], large);
         assert!(rows[0].get("stdoutTruncated").is_none() && rows[0].get("exitCode").is_none());
         assert_eq!(rows[1]["outputTruncated"], true);
+        assert_eq!(rows[1]["stdoutBytes"], 99);
+        assert!(rows[1].get("stderrTruncated").is_none());
         assert!(rows[1].get("parsed").is_none());
         assert_eq!(rows[2]["parsed"]["a"], 1);
         let value = transcript(&[parsed(&"é".repeat(OUTPUT_BYTES)), entry(None)], None);

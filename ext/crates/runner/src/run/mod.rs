@@ -22,6 +22,7 @@ pub(crate) mod group;
 mod hold;
 pub(crate) mod identity;
 mod inputs;
+mod kept;
 mod level;
 mod made;
 mod mail;

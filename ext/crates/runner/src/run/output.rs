@@ -4,6 +4,7 @@
 //! back to the last line end; a line without end is let go in pieces that never
 //! cut through a find.
 
+use super::kept::border;
 use wp_codebox_policy::Redactor;
 
 /// A line longer than this is handed on in pieces.
@@ -32,7 +33,9 @@ impl<'a> StreamRedactor<'a> {
         self.held.extend_from_slice(bytes);
         let wanted = match self.held.iter().rposition(|&b| b == b'\n') {
             Some(position) => position + 1,
-            None if self.held.len() > HOLD_BYTES => self.held.len() - OVERLAP_BYTES,
+            None if self.held.len() > HOLD_BYTES => {
+                border(&self.held, self.held.len() - OVERLAP_BYTES)
+            }
             None => return None,
         };
         let cut = self.redactor.safe_cut(&self.held, wanted);

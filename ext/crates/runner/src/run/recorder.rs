@@ -2,6 +2,7 @@
 
 mod beside;
 mod call;
+mod output;
 
 pub(crate) use beside::BesideEnd;
 pub(crate) use call::{Bounds, COMPONENTS, Call, Carried, Step};
@@ -10,8 +11,8 @@ use super::agent_log::AgentLog;
 use super::agent_steps::AgentSteps;
 use super::envelopes::TranscriptEntry;
 use super::hold::Desk;
+use super::kept::{KeptOutput, Memory};
 use super::output::StreamRedactor;
-use base64::Engine;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,7 +21,7 @@ use wp_codebox_contracts::{
     ErrorBody, ErrorCode, EventType, ExecutionId, LifecycleEvent, ModelUsage, OutputStream,
 };
 use wp_codebox_policy::Redactor;
-use wp_codebox_runtime::{Execution, ExecutionEnd, Journal, Runtime, now_rfc3339};
+use wp_codebox_runtime::{Execution, ExecutionEnd, ExecutionResult, Journal, Runtime, now_rfc3339};
 
 /// What the record keeps of a program's standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,7 +115,7 @@ impl<'a> Recorder<'a> {
         self.redactor
     }
 
-    /// Most bytes of one stream of one execution.
+    /// Most bytes of both streams of one execution.
     pub(super) fn output_bytes(&self) -> u64 {
         self.output_bytes
     }
@@ -286,7 +287,8 @@ impl<'a> Recorder<'a> {
             cwd: call.cwd.clone(),
             stdin: call.stdin.clone(),
             output_bytes: match keep {
-                Keep::Text => self.output_bytes,
+                // `KeptOutput` has the end of it, too.
+                Keep::Text => u64::MAX,
                 Keep::Size(most) => most,
             },
             stop_at: Instant::now()
@@ -295,7 +297,7 @@ impl<'a> Recorder<'a> {
             deadline: bounds.deadline,
         };
         let mut taken = Vec::new();
-        let mut kept = (Vec::new(), Vec::new());
+        let mut kept = KeptOutput::new(self.output_bytes);
         let mut streams = (
             StreamRedactor::new(self.redactor),
             StreamRedactor::new(self.redactor),
@@ -313,44 +315,44 @@ impl<'a> Recorder<'a> {
                 taken.extend_from_slice(bytes);
                 return;
             }
-            let (redactor, sink) = match stream {
-                OutputStream::Stdout => (&mut streams.0, &mut kept.0),
-                OutputStream::Stderr => (&mut streams.1, &mut kept.1),
+            let redactor = match stream {
+                OutputStream::Stdout => &mut streams.0,
+                OutputStream::Stderr => &mut streams.1,
             };
             if let Some(clean) = redactor.push(bytes) {
-                sink.extend_from_slice(&clean);
-                let steps = steps.as_mut();
-                if let Err(error) = self.agent_output(&id, stream, &clean, steps) {
+                let now = kept.push(stream, &clean, Memory::Free);
+                if let Err(error) = self.agent_output(&id, stream, now, steps.as_mut()) {
                     failed.get_or_insert(error);
                 }
             }
         })?;
         self.ran(call, &result.end);
-        for (stream, redactor, sink) in [
-            (OutputStream::Stdout, &mut streams.0, &mut kept.0),
-            (OutputStream::Stderr, &mut streams.1, &mut kept.1),
+        for (stream, redactor) in [
+            (OutputStream::Stdout, &mut streams.0),
+            (OutputStream::Stderr, &mut streams.1),
         ] {
             if let Some(clean) = redactor.finish() {
-                sink.extend_from_slice(&clean);
-                self.agent_output(&id, stream, &clean, steps.as_mut())?;
+                let now = kept.push(stream, &clean, Memory::Free);
+                self.agent_output(&id, stream, now, steps.as_mut())?;
             }
-        }
-        if let Some(shown) = steps.and_then(|mut steps| steps.finish(self.redactor)) {
-            let data = json!({"stream": OutputStream::Stdout, "text": "", "shown": shown});
-            self.event(EventType::CommandOutput, Some(&id), data)?;
         }
         if let Some(error) = failed {
             return Err(error);
         }
         if let Keep::Size(_) = keep {
             let note = format!("({} bytes)\n", taken.len());
-            self.output(&id, OutputStream::Stdout, note.as_bytes())?;
-            kept.0.extend_from_slice(note.as_bytes());
+            let now = kept.push(OutputStream::Stdout, note.as_bytes(), Memory::Free);
+            self.output(&id, OutputStream::Stdout, now)?;
         }
+        let kept = self.rest(&id, kept, steps)?;
         let step = Step {
-            result,
-            stdout: String::from_utf8_lossy(&kept.0).into_owned(),
-            stderr: String::from_utf8_lossy(&kept.1).into_owned(),
+            result: ExecutionResult {
+                output_truncated: result.output_truncated || kept.cut.any(),
+                ..result
+            },
+            stdout: kept.stdout,
+            stderr: kept.stderr,
+            cut: kept.cut,
         };
         self.finished(&id, call, args, started_at, &step)?;
         Ok((step, taken))
@@ -380,41 +382,6 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Journals and streams output that is clean already.
-    pub(super) fn output(
-        &mut self,
-        id: &ExecutionId,
-        stream: OutputStream,
-        bytes: &[u8],
-    ) -> Result<(), ErrorBody> {
-        self.agent_output(id, stream, bytes, None)
-    }
-
-    /// The same; its standard output with what people are shown of it.
-    fn agent_output(
-        &mut self,
-        id: &ExecutionId,
-        stream: OutputStream,
-        bytes: &[u8],
-        mut steps: Option<&mut AgentSteps>,
-    ) -> Result<(), ErrorBody> {
-        // Far below the longest frame, whatever escaping does to it.
-        for piece in bytes.chunks(256 * 1024) {
-            let mut data = match std::str::from_utf8(piece) {
-                Ok(text) => json!({"stream": stream, "text": text}),
-                Err(_) => {
-                    json!({"stream": stream, "base64": base64::engine::general_purpose::STANDARD.encode(piece)})
-                }
-            };
-            let steps = steps.as_mut().filter(|_| stream == OutputStream::Stdout);
-            if let Some(shown) = steps.and_then(|steps| steps.push(piece, self.redactor)) {
-                data["shown"] = json!(shown);
-            }
-            self.event(EventType::CommandOutput, Some(id), data)?;
-        }
-        Ok(())
-    }
-
     fn finished(
         &mut self,
         id: &ExecutionId,
@@ -435,12 +402,12 @@ impl<'a> Recorder<'a> {
         if step.result.stopped {
             data["stopped"] = json!(true);
         }
-        if step.result.output_truncated {
+        self.tell_cut(&call.command, step.cut, &mut data);
+        if step.result.output_truncated && !step.cut.any() {
             data["outputTruncated"] = json!(true);
             self.notices.push(format!(
-                "{}: output beyond {} bytes was dropped; raise the output limit to keep more [{}]",
+                "{}: output beyond the limit of this command was dropped [{}]",
                 call.command,
-                self.output_bytes,
                 ErrorCode::OutputLimit
             ));
         }
@@ -473,6 +440,7 @@ impl<'a> Recorder<'a> {
             stdout: step.stdout.clone(),
             stderr: step.stderr.clone(),
             output_truncated: step.result.output_truncated,
+            cut: step.cut,
             parsed: None,
         });
         Ok(())

@@ -37,12 +37,19 @@ pub(crate) fn equal_share(mut sizes: Vec<usize>, room: usize) -> usize {
     room
 }
 
-/// Puts a stream into a row, at most so many bytes of it. Answers how many they are.
-pub(crate) fn insert(row: &mut Map<String, Value>, name: &str, text: &str, most: usize) -> usize {
+/// Puts a stream into a row, at most so many bytes of it. Answers how many they are. `printed` is
+/// the size of the stream where the text is not all of it.
+pub(crate) fn insert(
+    row: &mut Map<String, Value>,
+    name: &str,
+    (text, printed): (&str, Option<u64>),
+    most: usize,
+) -> usize {
     let ends = text_ends(text, most, json_bytes);
-    if ends.is_some() {
+    if ends.is_some() || printed.is_some() {
         row.insert(format!("{name}Truncated"), json!(true));
-        row.insert(format!("{name}Bytes"), json!(text.len()));
+        let bytes = printed.unwrap_or(text.len() as u64);
+        row.insert(format!("{name}Bytes"), json!(bytes));
     }
     let shown = ends.unwrap_or_else(|| text.to_owned());
     let size = json_size(&shown);
@@ -71,13 +78,19 @@ mod tests {
     #[test]
     fn what_is_cut_is_said() {
         let mut row = Map::new();
-        assert_eq!(insert(&mut row, "stdout", "short", 5), 5);
+        assert_eq!(insert(&mut row, "stdout", ("short", None), 5), 5);
         assert_eq!(Value::Object(row), json!({"stdout": "short"}));
         let mut row = Map::new();
-        insert(&mut row, "stderr", "0123456789", 6);
+        insert(&mut row, "stderr", ("0123456789", None), 6);
         assert_eq!(
             Value::Object(row),
             json!({"stderr": "0123\n[… 4 bytes left out …]\n89", "stderrTruncated": true, "stderrBytes": 10})
+        );
+        let mut row = Map::new();
+        insert(&mut row, "stdout", ("ends", Some(99)), 6);
+        assert_eq!(
+            Value::Object(row),
+            json!({"stdout": "ends", "stdoutTruncated": true, "stdoutBytes": 99})
         );
     }
 }

@@ -1,6 +1,7 @@
 //! The loop's words as the output of one execution, so that whoever follows the run sees them
 //! as they see what a program prints. Redacted as a stream: a secret may come in two pieces.
 
+use super::kept::{KeptOutput, Memory};
 use super::output::StreamRedactor;
 use super::recorder::Recorder;
 use crate::agent::{Ended, Ending};
@@ -20,10 +21,7 @@ pub(crate) struct Words<'a> {
     id: ExecutionId,
     model: String,
     stream: StreamRedactor<'a>,
-    kept: Vec<u8>,
-    /// Bytes that may still be shown.
-    left: usize,
-    cut: bool,
+    kept: KeptOutput,
     line_open: bool,
     began: Instant,
     started_at: String,
@@ -46,9 +44,7 @@ impl<'a> Words<'a> {
             id,
             model,
             stream: StreamRedactor::new(recorder.redactor()),
-            kept: Vec::new(),
-            left: usize::try_from(recorder.output_bytes()).unwrap_or(usize::MAX),
-            cut: false,
+            kept: KeptOutput::new(recorder.output_bytes()),
             line_open: false,
             began: Instant::now(),
             started_at: now_rfc3339(),
@@ -75,13 +71,10 @@ impl<'a> Words<'a> {
     }
 
     fn show(&mut self, recorder: &mut Recorder<'_>, clean: &[u8]) {
-        let shown = &clean[..clean.len().min(self.left)];
-        self.cut |= shown.len() < clean.len();
-        self.left -= shown.len();
-        let Some(last) = shown.last() else { return };
+        let Some(last) = clean.last() else { return };
         self.line_open = *last != b'\n';
-        self.kept.extend_from_slice(shown);
-        if let Err(error) = recorder.output(&self.id, OutputStream::Stdout, shown) {
+        let now = self.kept.push(OutputStream::Stdout, clean, Memory::Free);
+        if let Err(error) = recorder.output(&self.id, OutputStream::Stdout, now) {
             self.failed.get_or_insert(error);
         }
     }
@@ -102,11 +95,10 @@ impl<'a> Words<'a> {
         if let Some(code) = exit_code {
             data["exitCode"] = json!(code);
         }
-        if self.cut {
-            data["outputTruncated"] = json!(true);
-        }
+        let kept = recorder.rest(&self.id, self.kept, None)?;
+        recorder.tell_cut(AGENT, kept.cut, &mut data);
         recorder.event(EventType::CommandFinished, Some(&self.id), data)?;
-        let stdout = String::from_utf8_lossy(&self.kept).into_owned();
+        let stdout = kept.stdout;
         recorder.executions.push(ExecutionRecord {
             id: self.id.as_str().to_owned(),
             command: AGENT.to_owned(),
@@ -117,7 +109,7 @@ impl<'a> Words<'a> {
             started_at: self.started_at,
             finished_at: now_rfc3339(),
             phase: AGENT.to_owned(),
-            output_truncated: self.cut,
+            output_truncated: kept.cut.any(),
         });
         recorder.transcript.push(TranscriptEntry {
             command: AGENT.to_owned(),
@@ -126,7 +118,8 @@ impl<'a> Words<'a> {
             phase: AGENT,
             stdout,
             stderr: String::new(),
-            output_truncated: self.cut,
+            output_truncated: kept.cut.any(),
+            cut: kept.cut,
             parsed: None,
         });
         Ok(())
@@ -194,8 +187,8 @@ mod tests {
 
     #[test]
     fn words_are_bounded_and_a_loop_that_stopped_has_no_exit_code() {
-        let (events, stdout) = spoken(10, &["0123456789abcdef\n"], Ending::Stopped);
-        assert_eq!(stdout, "0123456789");
+        let (events, stdout) = spoken(9, &["0123456789abcdef\n"], Ending::Stopped);
+        assert_eq!(stdout, "012345\n[… 8 bytes left out …]\nef\n");
         let last = &events.last().unwrap().data;
         assert_eq!(last["outputTruncated"], true);
         assert!(last.get("exitCode").is_none());

@@ -80,6 +80,7 @@ fn step(end: ExecutionEnd, stdout: &[u8], stderr: &[u8]) -> Step {
         },
         stdout: String::from_utf8_lossy(stdout).into_owned(),
         stderr: String::from_utf8_lossy(stderr).into_owned(),
+        cut: Default::default(),
     }
 }
 

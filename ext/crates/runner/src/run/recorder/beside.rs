@@ -5,29 +5,23 @@
 
 use super::{Call, Recorder, end_word};
 use crate::run::envelopes::TranscriptEntry;
+use crate::run::kept::{KeptOutput, Memory};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wp_codebox_artifacts::ExecutionRecord;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, EventType, ExecutionId, OutputStream};
+use wp_codebox_contracts::{ErrorBody, EventType, ExecutionId, OutputStream};
 use wp_codebox_runtime::{ExecutionEnd, Terminal, now_rfc3339};
 
-/// Bytes of output kept of all such programs together; the journal has more.
-const KEPT: usize = 32 * 1024 * 1024;
+/// Bytes of output that the record keeps of all such programs together; the journal has more.
+const MEMORY: usize = 32 * 1024 * 1024;
 
 /// Output of programs that have not been written off.
 #[derive(Debug, Default)]
 pub(super) struct Beside {
-    open: BTreeMap<ExecutionId, Kept>,
+    open: BTreeMap<ExecutionId, KeptOutput>,
+    /// Bytes in memory, of those that ended, too.
     total: usize,
-}
-
-#[derive(Debug, Default)]
-struct Kept {
-    stdout: Vec<u8>,
-    stderr: Vec<u8>,
-    journalled: u64,
-    dropped: u64,
 }
 
 /// How one ended.
@@ -58,40 +52,31 @@ impl Recorder<'_> {
                 "terminal": terminal == Terminal::Controlling,
             }),
         )?;
-        self.beside.open.insert(id.clone(), Kept::default());
+        let kept = KeptOutput::new(self.output_bytes);
+        self.beside.open.insert(id.clone(), kept);
         Ok((id, started_at))
     }
 
-    /// Writes what one printed, as far as the limit goes.
+    /// Keeps what one printed; the journal gets it at once up to the limit.
     pub(crate) fn output_beside(
         &mut self,
         id: &ExecutionId,
         stream: OutputStream,
         bytes: &[u8],
     ) -> Result<(), ErrorBody> {
-        let limit = self.output_bytes;
         let beside = &mut self.beside;
         let Some(kept) = beside.open.get_mut(id) else {
             return Ok(());
         };
-        let room = limit.saturating_sub(kept.journalled);
-        let count = usize::try_from(room).unwrap_or(usize::MAX).min(bytes.len());
-        kept.dropped += (bytes.len() - count) as u64;
-        kept.journalled += count as u64;
-        let bytes = &bytes[..count];
-        if beside.total + bytes.len() <= KEPT {
-            beside.total += bytes.len();
-            match stream {
-                OutputStream::Stdout => kept.stdout.extend_from_slice(bytes),
-                OutputStream::Stderr => kept.stderr.extend_from_slice(bytes),
-            }
+        let memory = if beside.total + bytes.len() <= MEMORY {
+            Memory::Free
         } else {
-            kept.dropped += bytes.len() as u64;
-        }
-        if bytes.is_empty() {
-            return Ok(());
-        }
-        self.output(id, stream, bytes)
+            Memory::Full
+        };
+        let before = kept.held();
+        let now = kept.push(stream, bytes, memory);
+        beside.total = (beside.total + kept.held()).saturating_sub(before);
+        self.output(id, stream, now)
     }
 
     /// Writes what waits on the desk.
@@ -112,7 +97,9 @@ impl Recorder<'_> {
         call: &Call,
         ended: BesideEnd<'_>,
     ) -> Result<(), ErrorBody> {
-        let kept = self.beside.open.remove(id).unwrap_or_default();
+        let kept = self.beside.open.remove(id);
+        let kept = kept.unwrap_or_else(|| KeptOutput::new(self.output_bytes));
+        let kept = self.rest(id, kept, None)?;
         let exit_code = match ended.end {
             ExecutionEnd::Exited { code } => Some(*code),
             ExecutionEnd::Signalled { signal } => Some(128 + signal),
@@ -130,38 +117,30 @@ impl Recorder<'_> {
         if let Some(code) = exit_code {
             data["exitCode"] = json!(code);
         }
-        if kept.dropped > 0 {
-            data["outputTruncated"] = json!(true);
-            self.notices.push(format!(
-                "{id}: output beyond {} bytes was dropped; raise the output limit to keep more [{}]",
-                self.output_bytes,
-                ErrorCode::OutputLimit
-            ));
-        }
+        self.tell_cut(id.as_str(), kept.cut, &mut data);
         self.event(EventType::CommandFinished, Some(id), data)?;
         let args: Vec<String> = call.args.iter().map(|a| self.clean(a)).collect();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let (stdout, stderr) = (text(&kept.stdout), text(&kept.stderr));
         self.executions.push(ExecutionRecord {
             id: id.as_str().to_owned(),
             command: call.command.clone(),
             args: args.clone(),
             exit_code,
-            stdout: stdout.clone(),
-            stderr: stderr.clone(),
+            stdout: kept.stdout.clone(),
+            stderr: kept.stderr.clone(),
             started_at: ended.started_at.to_owned(),
             finished_at: now_rfc3339(),
             phase: call.phase.to_owned(),
-            output_truncated: kept.dropped > 0,
+            output_truncated: kept.cut.any(),
         });
         self.transcript.push(TranscriptEntry {
             command: call.command.clone(),
             args,
             exit_code,
             phase: call.phase,
-            stdout,
-            stderr,
-            output_truncated: kept.dropped > 0,
+            stdout: kept.stdout,
+            stderr: kept.stderr,
+            output_truncated: kept.cut.any(),
+            cut: kept.cut,
             parsed: None,
         });
         Ok(())

@@ -1,5 +1,6 @@
 //! One program that a run starts, and what becomes of it.
 
+use crate::run::kept::Cut;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ExecutionId, GuestPath};
@@ -41,6 +42,8 @@ pub(crate) struct Step {
     pub stdout: String,
     /// Redacted.
     pub stderr: String,
+    /// Which of the two are not all that the program printed.
+    pub cut: Cut,
 }
 
 impl Step {

@@ -126,7 +126,7 @@ fn exited(call: &Call, step: &Step) -> Option<ErrorBody> {
 /// What a program that exited by itself answered.
 fn document(found: &CommandDescriptor, step: &Step, answer: Option<&Value>) -> Option<ErrorBody> {
     let invalid = |what: &str| Some(failed_as(found.id, "output-invalid", what));
-    if step.result.output_truncated {
+    if step.cut.stdout.is_some() {
         return invalid("its output was larger than the output limit; raise the limit");
     }
     let Some(Value::Object(answer)) = answer else {
@@ -194,6 +194,7 @@ fn last_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::kept::Cut;
     use std::collections::BTreeMap;
     use wp_codebox_contracts::GuestPath;
     use wp_codebox_policy::descriptor;
@@ -219,6 +220,10 @@ mod tests {
             },
             stdout: stdout.to_owned(),
             stderr: "one\nlast words\n".to_owned(),
+            cut: Cut {
+                stdout: stdout.contains('…').then_some(9),
+                stderr: None,
+            },
         };
         result(descriptor(command).unwrap(), &call, &step, Duration::MAX)
     }

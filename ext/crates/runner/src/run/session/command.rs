@@ -1,6 +1,7 @@
 //! A registry command in the working guest, whoever asks for it.
 
 use super::{Session, answer};
+use crate::run::kept::Cut;
 use crate::run::programs;
 use crate::run::recorder::{Bounds, Call, Step};
 use serde_json::{Value, json};
@@ -88,6 +89,7 @@ impl Session<'_, '_> {
             },
             stdout: format!("{document}\n"),
             stderr: String::new(),
+            cut: Cut::default(),
         };
         self.recorder.carried_out(&standing, &step)?;
         let mut result = CommandResult::of_output(

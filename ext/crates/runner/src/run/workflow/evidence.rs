@@ -137,7 +137,7 @@ impl Evidence {
     }
 
     /// Keeps a stream whole as long as there is room for it.
-    fn stream(&mut self, row: &mut Map<String, Value>, name: &str, text: &str) {
+    fn stream(&mut self, row: &mut Map<String, Value>, name: &str, text: (&str, Option<u64>)) {
         let room = OUTPUT_BYTES.saturating_sub(self.bytes).max(MIN_BYTES);
         self.bytes += shown::insert(row, name, text, room);
     }
@@ -161,8 +161,8 @@ impl Evidence {
             "durationMs".to_owned(),
             json!(millis(ended.result.duration)),
         );
-        self.stream(&mut row, "stdout", &ended.stdout);
-        self.stream(&mut row, "stderr", &ended.stderr);
+        self.stream(&mut row, "stdout", (&ended.stdout, ended.cut.stdout));
+        self.stream(&mut row, "stderr", (&ended.stderr, ended.cut.stderr));
         if ended.result.output_truncated {
             row.insert("outputTruncated".to_owned(), json!(true));
         }
@@ -333,7 +333,7 @@ mod tests {
         let mut evidence = Evidence::default();
         let mut stream = |text: &str| {
             let mut row = Map::new();
-            evidence.stream(&mut row, "stdout", text);
+            evidence.stream(&mut row, "stdout", (text, None));
             (row, evidence.bytes)
         };
         let large = "ä".repeat(OUTPUT_BYTES / 4);

@@ -2,6 +2,7 @@
 
 use super::millis;
 use crate::browser::{Failure, Report, Task, Work};
+use crate::run::kept::Cut;
 use crate::run::recorder::{Bounds, Recorder, Step};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -91,6 +92,7 @@ pub(super) fn settle(
         stderr: error
             .as_ref()
             .map_or_else(String::new, |error| format!("{}\n", error.message)),
+        cut: Cut::default(),
     };
     let status = match error {
         None => CommandStatus::Ok,

@@ -1,0 +1,98 @@
+//! Output of programs in the journal, its end beyond the run's limit included.
+
+use super::Recorder;
+use crate::run::agent_steps::AgentSteps;
+use crate::run::kept::{Cut, Ended, KeptOutput, border};
+use base64::Engine;
+use serde_json::{Value, json};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, EventType, ExecutionId, OutputStream};
+
+/// Longest piece of one event, bytes: far below the longest frame, whatever escaping does to it.
+const PIECE: usize = 256 * 1024;
+
+impl Recorder<'_> {
+    /// Journals and streams output that is clean already.
+    pub(in crate::run) fn output(
+        &mut self,
+        id: &ExecutionId,
+        stream: OutputStream,
+        bytes: &[u8],
+    ) -> Result<(), ErrorBody> {
+        self.agent_output(id, stream, bytes, None)
+    }
+
+    /// The same; its standard output with what people are shown of it.
+    pub(super) fn agent_output(
+        &mut self,
+        id: &ExecutionId,
+        stream: OutputStream,
+        bytes: &[u8],
+        mut steps: Option<&mut AgentSteps>,
+    ) -> Result<(), ErrorBody> {
+        let mut left = bytes;
+        while !left.is_empty() {
+            let (piece, more) = left.split_at(border(left, left.len().min(PIECE)));
+            left = more;
+            let data = match std::str::from_utf8(piece) {
+                Ok(text) => json!({"stream": stream, "text": text}),
+                Err(_) => {
+                    json!({"stream": stream, "base64": base64::engine::general_purpose::STANDARD.encode(piece)})
+                }
+            };
+            self.piece(id, stream, piece, data, steps.as_deref_mut())?;
+        }
+        Ok(())
+    }
+
+    fn piece(
+        &mut self,
+        id: &ExecutionId,
+        stream: OutputStream,
+        piece: &[u8],
+        mut data: Value,
+        steps: Option<&mut AgentSteps>,
+    ) -> Result<(), ErrorBody> {
+        let steps = steps.filter(|_| stream == OutputStream::Stdout);
+        if let Some(shown) = steps.and_then(|steps| steps.push(piece, self.redactor)) {
+            data["shown"] = json!(shown);
+        }
+        self.event(EventType::CommandOutput, Some(id), data)
+    }
+
+    /// Journals what the journal does not have yet of the output of an execution that ended.
+    pub(in crate::run) fn rest(
+        &mut self,
+        id: &ExecutionId,
+        kept: KeptOutput,
+        mut steps: Option<AgentSteps>,
+    ) -> Result<Ended, ErrorBody> {
+        let ended = kept.finish();
+        for (stream, mark, end) in &ended.rest {
+            if let Some(mark) = mark {
+                let data = json!({"stream": stream, "text": mark, "truncated": true});
+                self.piece(id, *stream, mark.as_bytes(), data, steps.as_mut())?;
+            }
+            self.agent_output(id, *stream, end, steps.as_mut())?;
+        }
+        if let Some(shown) = steps.and_then(|mut steps| steps.finish(self.redactor)) {
+            let data = json!({"stream": OutputStream::Stdout, "text": "", "shown": shown});
+            self.event(EventType::CommandOutput, Some(id), data)?;
+        }
+        Ok(ended)
+    }
+
+    /// Says in the data of `command.finished` and in a notice which streams were cut.
+    pub(in crate::run) fn tell_cut(&mut self, what: &str, cut: Cut, data: &mut Value) {
+        for (stream, printed) in [("stdout", cut.stdout), ("stderr", cut.stderr)] {
+            let Some(printed) = printed else { continue };
+            data["outputTruncated"] = json!(true);
+            data[format!("{stream}Truncated")] = json!(true);
+            data[format!("{stream}Bytes")] = json!(printed);
+            self.notices.push(format!(
+                "{what}: of {printed} bytes of {stream} only beginning and end are kept; raise the output limit of {} bytes to keep more [{}]",
+                self.output_bytes,
+                ErrorCode::OutputLimit
+            ));
+        }
+    }
+}
