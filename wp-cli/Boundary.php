@@ -16,6 +16,7 @@ use WPCodebox\Authority;
 use WPCodebox\Capabilities;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
+use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -92,8 +93,9 @@ final class Boundary {
 		if ( true !== $allowed ) {
 			throw Failure::because(
 				ErrorCode::Forbidden,
-				sprintf( 'The user given with --user may not do this; it needs the capability %s.', implode( ' or ', $any ) ),
-				[ 'Leave --user out to act as the operator of this host, or name an administrator.' ]
+				/* translators: %s: list of capabilities. */
+				Sentence::of( __( 'The user given with --user may not do this; it needs the capability %s.', 'wp-codebox' ), implode( ' or ', $any ) ),
+				[ __( 'Leave --user out to act as the operator of this host, or name an administrator.', 'wp-codebox' ) ]
 			);
 		}
 		return Authority::User;
@@ -113,8 +115,10 @@ final class Boundary {
 			if ( isset( $seen[ $found[1] ] ) ) {
 				throw Failure::because(
 					ErrorCode::InputInvalid,
-					sprintf( 'The flag --%s is given more than once, and WP-CLI would keep only the last.', $found[1] ),
-					[ sprintf( 'Give several values as a JSON list: --%s=\'["first","second"]\'.', $found[1] ) ]
+					/* translators: %s: name of a flag. */
+					Sentence::of( __( 'The flag --%s is given more than once, and WP-CLI would keep only the last.', 'wp-codebox' ), $found[1] ),
+					/* translators: %s: name of a flag. */
+					[ Sentence::of( __( 'Give several values as a JSON list: --%s=\'["first","second"]\'.', 'wp-codebox' ), $found[1] ) ]
 				);
 			}
 			$seen[ $found[1] ] = true;

@@ -11,6 +11,7 @@ namespace WPCodebox\Cli;
 
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
+use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -61,7 +62,8 @@ final class ComponentFlags {
 		$rows = json_decode( $text, true );
 		$good = is_array( $rows ) && [] === array_filter( $rows, static fn( mixed $row ): bool => ! is_string( $row ) && ! is_array( $row ) );
 		if ( ! $good ) {
-			throw Failure::because( ErrorCode::InputInvalid, sprintf( '%s must be a list with commas, or a JSON list of texts and objects.', $flag ) );
+			/* translators: %s: flag, or what else was given. */
+			throw Failure::because( ErrorCode::InputInvalid, Sentence::of( __( '%s must be a list with commas, or a JSON list of texts and objects.', 'wp-codebox' ), $flag ) );
 		}
 		return array_values( $rows );
 	}

@@ -11,6 +11,7 @@ namespace WPCodebox\Cli;
 
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
+use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -56,7 +57,8 @@ final class FlagList {
 	public static function json_object( string $flag, string $text ): array {
 		$value = json_decode( $text );
 		if ( ! is_object( $value ) ) {
-			throw Failure::because( ErrorCode::InputInvalid, sprintf( '%s must be a JSON object, e.g. {"key":"value"}.', $flag ) );
+			/* translators: %s: flag, or what else was given. */
+			throw Failure::because( ErrorCode::InputInvalid, Sentence::of( __( '%s must be a JSON object, e.g. {"key":"value"}.', 'wp-codebox' ), $flag ) );
 		}
 		return (array) json_decode( $text, true );
 	}
@@ -72,7 +74,8 @@ final class FlagList {
 	private static function json_list( string $flag, string $text ): array {
 		$value = json_decode( $text, true );
 		if ( ! is_array( $value ) || ! array_is_list( $value ) || $value !== array_filter( $value, 'is_string' ) ) {
-			throw Failure::because( ErrorCode::InputInvalid, sprintf( '%s must be a JSON list of texts, e.g. ["first","second"].', $flag ) );
+			/* translators: %s: flag, or what else was given. */
+			throw Failure::because( ErrorCode::InputInvalid, Sentence::of( __( '%s must be a JSON list of texts, e.g. ["first","second"].', 'wp-codebox' ), $flag ) );
 		}
 		return $value;
 	}

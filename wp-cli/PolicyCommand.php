@@ -13,6 +13,7 @@ use WPCodebox\Capabilities;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\Native\Policy;
+use WPCodebox\Sentence;
 use WPCodebox\Services;
 
 defined( 'ABSPATH' ) || exit;
@@ -172,14 +173,15 @@ final class PolicyCommand {
 	 */
 	private function document( array $args, array $flags ): array {
 		if ( isset( $args[0] ) === isset( $flags['input-json'] ) ) {
-			throw Failure::because( ErrorCode::InputInvalid, 'Give the policy as a file or with --input-json.' );
+			throw Failure::because( ErrorCode::InputInvalid, __( 'Give the policy as a file or with --input-json.', 'wp-codebox' ) );
 		}
 		if ( isset( $flags['input-json'] ) ) {
 			return FlagList::json_object( '--input-json', (string) $flags['input-json'] );
 		}
 		$text = '-' === $args[0] ? stream_get_contents( STDIN ) : ( is_file( $args[0] ) ? file_get_contents( $args[0] ) : false );
 		if ( false === $text ) {
-			throw Failure::because( ErrorCode::InputInvalid, sprintf( 'The file %s cannot be read.', $args[0] ) );
+			/* translators: %s: path. */
+			throw Failure::because( ErrorCode::InputInvalid, Sentence::of( __( 'The file %s cannot be read.', 'wp-codebox' ), $args[0] ) );
 		}
 		return FlagList::json_object( $args[0], $text );
 	}

@@ -12,6 +12,7 @@ namespace WPCodebox\Cli;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\Native\Run;
+use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -94,7 +95,8 @@ final class StagedPrograms {
 		if ( 1 === preg_match( self::SECRET, $token ) || 1 === preg_match( self::SECRET, $real ) ) {
 			throw Failure::because(
 				ErrorCode::MountDenied,
-				sprintf( 'The file %s looks like a secret and is not put into the sandbox; name a program instead.', basename( $token ) )
+				/* translators: %s: path. */
+				Sentence::of( __( 'The file %s looks like a secret and is not put into the sandbox; name a program instead.', 'wp-codebox' ), basename( $token ) )
 			);
 		}
 		if ( 1 === preg_match( self::OWN, $real ) ) {

@@ -12,6 +12,7 @@ namespace WPCodebox\Cli;
 use WP_CLI\Formatter;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
+use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -38,7 +39,8 @@ final class Table {
 		$known  = [] === $rows ? $fields : array_keys( array_merge( ...$rows ) );
 		$wrong  = array_diff( $wanted, $known, $fields );
 		if ( [] !== $wrong ) {
-			throw Failure::because( ErrorCode::InputInvalid, sprintf( 'There is no field "%s"; there are %s.', reset( $wrong ), implode( ', ', $known ) ) );
+			/* translators: 1: name as given, 2: list of names. */
+			throw Failure::because( ErrorCode::InputInvalid, Sentence::of( __( 'There is no field "%1$s"; there are %2$s.', 'wp-codebox' ), reset( $wrong ), implode( ', ', $known ) ) );
 		}
 		if ( 'ids' === $format ) {
 			echo implode( ' ', array_map( static fn( array $row ): string => self::text( $id, (string) ( $row[ $id ] ?? '' ) ), $rows ) );

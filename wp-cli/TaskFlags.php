@@ -13,6 +13,7 @@ use WPCodebox\Abilities\SchemaStore;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\Host\InstalledCode;
+use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -67,7 +68,8 @@ final class TaskFlags {
 		if ( isset( $flags[ $list ] ) ) {
 			$value = json_decode( (string) $flags[ $list ], true );
 			if ( ! is_array( $value ) || ! array_is_list( $value ) ) {
-				throw Failure::because( ErrorCode::InputInvalid, sprintf( '--%s must be a JSON list.', $list ) );
+				/* translators: %s: name of a flag. */
+				throw Failure::because( ErrorCode::InputInvalid, Sentence::of( __( '--%s must be a JSON list.', 'wp-codebox' ), $list ) );
 			}
 			$input[ $list ] = $value;
 		}
@@ -95,7 +97,7 @@ final class TaskFlags {
 		$input = array_merge( $this->file( $flags ), $this->json( $flags ), ComponentFlags::fields( $flags ), ModelFlags::fields( $flags ) );
 		if ( isset( $args[0] ) ) {
 			if ( isset( $flags['goal'] ) ) {
-				throw Failure::because( ErrorCode::InputInvalid, 'The goal is given twice; give it as the argument or with --goal.' );
+				throw Failure::because( ErrorCode::InputInvalid, __( 'The goal is given twice; give it as the argument or with --goal.', 'wp-codebox' ) );
 			}
 			$input['goal'] = $args[0];
 		}
@@ -142,7 +144,8 @@ final class TaskFlags {
 		$path = (string) $flags['input-file'];
 		$text = '-' === $path ? stream_get_contents( STDIN ) : ( is_file( $path ) ? file_get_contents( $path ) : false );
 		if ( false === $text ) {
-			throw Failure::because( ErrorCode::InputInvalid, sprintf( 'The file %s given with --input-file cannot be read.', $path ) );
+			/* translators: %s: path. */
+			throw Failure::because( ErrorCode::InputInvalid, Sentence::of( __( 'The file %s given with --input-file cannot be read.', 'wp-codebox' ), $path ) );
 		}
 		return FlagList::json_object( '--input-file', $text );
 	}
@@ -171,7 +174,8 @@ final class TaskFlags {
 			$mode = 'ro' === array_pop( $parts ) ? 'readonly' : 'readwrite';
 		}
 		if ( count( $parts ) > 2 || '' === $parts[0] ) {
-			throw Failure::because( ErrorCode::InputInvalid, sprintf( '--mount=%s is not SRC[:DST][:ro].', $text ) );
+			/* translators: %s: value as given. */
+			throw Failure::because( ErrorCode::InputInvalid, Sentence::of( __( '--mount=%s is not SRC[:DST][:ro].', 'wp-codebox' ), $text ) );
 		}
 		$given  = str_starts_with( $parts[0], '/' ) ? $parts[0] : getcwd() . '/' . $parts[0];
 		$real   = realpath( $given );
@@ -192,7 +196,8 @@ final class TaskFlags {
 	 */
 	private function exit_code( string $text ): int {
 		if ( 1 !== preg_match( '/^[0-9]{1,3}$/D', $text ) ) {
-			throw Failure::because( ErrorCode::InputInvalid, sprintf( '--agent-success-codes: "%s" is no exit code; write e.g. 0,1.', $text ) );
+			/* translators: %s: value as given. */
+			throw Failure::because( ErrorCode::InputInvalid, Sentence::of( __( '--agent-success-codes: "%s" is no exit code; write e.g. 0,1.', 'wp-codebox' ), $text ) );
 		}
 		return (int) $text;
 	}
@@ -228,7 +233,8 @@ final class TaskFlags {
 		}
 		if ( isset( $flags['processes'] ) ) {
 			if ( 1 !== preg_match( '/^[0-9]{1,9}$/D', (string) $flags['processes'] ) ) {
-				throw Failure::because( ErrorCode::InputInvalid, sprintf( '--processes=%s is no number.', (string) $flags['processes'] ) );
+				/* translators: %s: value as given. */
+				throw Failure::because( ErrorCode::InputInvalid, Sentence::of( __( '--processes=%s is no number.', 'wp-codebox' ), (string) $flags['processes'] ) );
 			}
 			$limits['processes'] = (int) $flags['processes'];
 		}

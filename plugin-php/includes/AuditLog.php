@@ -80,7 +80,8 @@ final class AuditLog {
 			return '';
 		}
 		$problem = (string) ( $chain['problem'] ?? '' );
-		return sprintf( 'The hash chain of the audit log is broken%s: lines were changed, removed or added from outside. Keep a copy of the log and find out who could write it.', '' === $problem ? '' : ' (' . rtrim( $problem, '.' ) . ')' );
+		/* translators: %s: nothing, or the problem in parentheses with a space before it. */
+		return Sentence::of( __( 'The hash chain of the audit log is broken%s: lines were changed, removed or added from outside. Keep a copy of the log and find out who could write it.', 'wp-codebox' ), '' === $problem ? '' : ' (' . rtrim( $problem, '.' ) . ')' );
 	}
 
 	/**

@@ -54,7 +54,7 @@ final class AuditTrail {
 			$cause = Failure::from( $thrown );
 			throw Failure::because(
 				ErrorCode::AuditFailed,
-				'The audit log could not be written, so this cannot go on; make the state directory writable for its owner and try again.',
+				__( 'The audit log could not be written, so this cannot go on; make the state directory writable for its owner and try again.', 'wp-codebox' ),
 				$cause->hints,
 				[ 'cause' => $cause->error_code ]
 			);
@@ -76,10 +76,7 @@ final class AuditTrail {
 				$event,
 				$record + [
 					'status' => 'failure',
-					'error'  => [
-						'code'    => $failure->error_code,
-						'message' => $failure->getMessage(),
-					],
+					'error'  => $failure->recorded(),
 				]
 			);
 		} catch ( Throwable ) {
@@ -88,7 +85,7 @@ final class AuditTrail {
 				$failure->getMessage(),
 				$failure->http_status,
 				$failure->exit_status,
-				array_merge( $failure->hints, [ 'The audit log could not be written either.' ] ),
+				array_merge( $failure->hints, [ __( 'The audit log could not be written either.', 'wp-codebox' ) ] ),
 				$failure->data,
 				$failure
 			);

@@ -37,19 +37,22 @@ final class ExtensionGate {
 		if ( ! class_exists( Extension::class, false ) ) {
 			return Failure::because(
 				ErrorCode::ExtensionMissing,
-				'The PHP extension wp_codebox is not loaded in this PHP, so no sandbox can be started.',
+				__( 'The PHP extension wp_codebox is not loaded in this PHP, so no sandbox can be started.', 'wp-codebox' ),
 				[
-					sprintf( 'Copy wp_codebox.so built for PHP %s to %s.', PHP_MAJOR_VERSION . '.' . PHP_MINOR_VERSION, (string) ini_get( 'extension_dir' ) ),
-					sprintf( 'Put the line "extension=wp_codebox.so" into %s and restart PHP (this is the %s SAPI).', $this->ini_file(), PHP_SAPI ),
+					/* translators: 1: PHP version, 2: directory. */
+					Sentence::of( __( 'Copy wp_codebox.so built for PHP %1$s to %2$s.', 'wp-codebox' ), PHP_MAJOR_VERSION . '.' . PHP_MINOR_VERSION, (string) ini_get( 'extension_dir' ) ),
+					/* translators: 1: file, 2: name of a PHP SAPI, as `fpm-fcgi`. */
+					Sentence::of( __( 'Put the line "extension=wp_codebox.so" into %1$s and restart PHP (this is the %2$s SAPI).', 'wp-codebox' ), $this->ini_file(), PHP_SAPI ),
 				]
 			);
 		}
 		$version = Extension::version();
 		if ( $version !== $this->version ) {
-			return $this->stale( sprintf( 'it is version %s, the plugin is version %s', $version, $this->version ) );
+			/* translators: 1: version of the extension, 2: version of the plugin. */
+			return $this->stale( Sentence::of( __( 'it is version %1$s, the plugin is version %2$s', 'wp-codebox' ), $version, $this->version ) );
 		}
 		if ( ! hash_equals( $this->digest, Extension::contractDigest() ) ) {
-			return $this->stale( 'it was built from other schemas than the plugin' );
+			return $this->stale( __( 'it was built from other schemas than the plugin', 'wp-codebox' ) );
 		}
 		return $this->served();
 	}
@@ -60,10 +63,11 @@ final class ExtensionGate {
 		$served = ServedDirectories::holding( $state );
 		return null === $served ? null : Failure::because(
 			ErrorCode::StateDirInvalid,
-			sprintf( 'The state directory %1$s is in %2$s, whose files a web server hands out; it holds the key that signs bundles, and what runs leave.', $state, $served ),
+			/* translators: 1: directory, 2: directory that holds it. */
+			Sentence::of( __( 'The state directory %1$s is in %2$s, whose files a web server hands out; it holds the key that signs bundles, and what runs leave.', 'wp-codebox' ), $state, $served ),
 			[
-				'Move it out of the site, for example to /var/lib/wp-codebox, and set wp_codebox.state_dir in php.ini.',
-				'Remove keys/host.ed25519 in it, so that a new key is made: a key that a web server could hand out is no secret.',
+				__( 'Move it out of the site, for example to /var/lib/wp-codebox, and set wp_codebox.state_dir in php.ini.', 'wp-codebox' ),
+				__( 'Remove keys/host.ed25519 in it, so that a new key is made: a key that a web server could hand out is no secret.', 'wp-codebox' ),
 			]
 		);
 	}
@@ -88,10 +92,12 @@ final class ExtensionGate {
 	private function stale( string $reason ): Failure {
 		return Failure::because(
 			ErrorCode::ExtensionStale,
-			sprintf( 'The PHP extension wp_codebox does not fit this plugin: %s.', $reason ),
+			/* translators: %s: what differs. */
+			Sentence::of( __( 'The PHP extension wp_codebox does not fit this plugin: %s.', 'wp-codebox' ), $reason ),
 			[
-				sprintf( 'Install the wp_codebox.so of release %s for PHP %s and restart PHP.', $this->version, PHP_MAJOR_VERSION . '.' . PHP_MINOR_VERSION ),
-				'Or install the plugin of the same release as the extension.',
+				/* translators: 1: version of the plugin, 2: PHP version. */
+				Sentence::of( __( 'Install the wp_codebox.so of release %1$s for PHP %2$s and restart PHP.', 'wp-codebox' ), $this->version, PHP_MAJOR_VERSION . '.' . PHP_MINOR_VERSION ),
+				__( 'Or install the plugin of the same release as the extension.', 'wp-codebox' ),
 			]
 		);
 	}

@@ -21,6 +21,9 @@ defined( 'ABSPATH' ) || exit;
  */
 final class Failure extends RuntimeException {
 
+	/** The message as written here, whatever language it is shown in. */
+	private readonly string $english;
+
 	/**
 	 * Builds one from its parts.
 	 *
@@ -42,6 +45,7 @@ final class Failure extends RuntimeException {
 		?Throwable $previous = null
 	) {
 		parent::__construct( $message, 0, $previous );
+		$this->english = Sentence::english( $message );
 	}
 
 	/**
@@ -81,7 +85,7 @@ final class Failure extends RuntimeException {
 		error_log( sprintf( 'wp-codebox: %s in %s:%d: %s', $thrown::class, $thrown->getFile(), $thrown->getLine(), $thrown->getMessage() ) );
 		return new self(
 			ErrorCode::Internal->value,
-			'Something went wrong inside WP Codebox; the PHP error log has the detail.',
+			__( 'Something went wrong inside WP Codebox; the PHP error log has the detail.', 'wp-codebox' ),
 			ErrorCode::Internal->http_status(),
 			ErrorCode::Internal->exit_status(),
 			[],
@@ -119,7 +123,19 @@ final class Failure extends RuntimeException {
 	}
 
 	/**
-	 * The failure as it stands in an answer or an audit record.
+	 * The failure as it stands in an audit record: in English, so that it does not depend on the language of the user.
+	 *
+	 * @return array{code: string, message: string}
+	 */
+	public function recorded(): array {
+		return [
+			'code'    => $this->error_code,
+			'message' => $this->english,
+		];
+	}
+
+	/**
+	 * The failure as it stands in an answer.
 	 *
 	 * @return array<string, mixed>
 	 */

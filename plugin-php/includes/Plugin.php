@@ -61,6 +61,7 @@ final class Plugin {
 		self::$schemas   = $schemas;
 		self::$registrar = $registrar;
 
+		Sentence::register();
 		$site         = new Site( new InstalledCode() );
 		$settings     = new Settings();
 		$rules        = new SettingRules( new SettingChecks( $settings, $gate ) );

@@ -18,6 +18,7 @@ use WPCodebox\Connector\Scope;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\Host\HiddenPaths;
+use WPCodebox\Sentence;
 use WPCodebox\Services;
 
 defined( 'ABSPATH' ) || exit;
@@ -160,7 +161,8 @@ final class Registrar {
 		if ( ! isset( self::definitions( $this->directory )[ $name ] ) ) {
 			return Failure::because(
 				ErrorCode::ApiAbilityNotSupported,
-				sprintf( 'There is no ability "%s"; WP_Codebox_API::public_abilities() lists those there are.', sanitize_text_field( $name ) )
+				/* translators: %s: name of an ability. */
+				Sentence::of( __( 'There is no ability "%s"; WP_Codebox_API::public_abilities() lists those there are.', 'wp-codebox' ), sanitize_text_field( $name ) )
 			)->to_wp_error();
 		}
 		try {

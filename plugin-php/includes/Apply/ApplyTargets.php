@@ -14,6 +14,7 @@ use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\Host\InstalledCode;
 use WPCodebox\Host\Site;
+use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -56,7 +57,7 @@ final class ApplyTargets {
 			$directories[ $mount ] = $this->directory( $mount, $target, $authority );
 		}
 		if ( isset( $target['directory'] ) && count( array_unique( $directories ) ) !== count( $directories ) ) {
-			throw Failure::because( ErrorCode::InputInvalid, 'The change spans several mounts, so apply_target.directory is ambiguous; give apply_target.directories as a map from mount target to directory.' );
+			throw Failure::because( ErrorCode::InputInvalid, __( 'The change spans several mounts, so apply_target.directory is ambiguous; give apply_target.directories as a map from mount target to directory.', 'wp-codebox' ) );
 		}
 		$this->assert_not_own( $directories );
 		foreach ( $this->differing( $artifact, $directories ) as $mount ) {
@@ -65,8 +66,9 @@ final class ApplyTargets {
 			if ( Authority::Operator !== $authority || null === $given || realpath( $given ) !== $directories[ $mount ] ) {
 				throw Failure::because(
 					ErrorCode::ApplyTargetMismatch,
-					sprintf( 'The change in %s was not made from the code that it would be written to, as far as this site knows; run the task again on that code.', $mount ),
-					[ 'Whoever holds the shell may name the directory: wp codebox artifacts apply … --apply-target=\'{"directory":"…"}\'.' ]
+					/* translators: %s: directory in the sandbox. */
+					Sentence::of( __( 'The change in %s was not made from the code that it would be written to, as far as this site knows; run the task again on that code.', 'wp-codebox' ), $mount ),
+					[ __( 'Whoever holds the shell may name the directory: wp codebox artifacts apply … --apply-target=\'{"directory":"…"}\'.', 'wp-codebox' ) ]
 				);
 			}
 		}
@@ -110,7 +112,8 @@ final class ApplyTargets {
 		$own = (string) realpath( dirname( __DIR__, 2 ) );
 		foreach ( $directories as $mount => $directory ) {
 			if ( Site::is_within( $own, [ $directory ] ) || Site::is_within( $directory, [ $own ] ) ) {
-				throw Failure::because( ErrorCode::MountDenied, sprintf( 'The change in %s would be written to WP Codebox itself, which is never done; install another version of it as a plugin is installed.', $mount ) );
+				/* translators: %s: directory in the sandbox. */
+				throw Failure::because( ErrorCode::MountDenied, Sentence::of( __( 'The change in %s would be written to WP Codebox itself, which is never done; install another version of it as a plugin is installed.', 'wp-codebox' ), $mount ) );
 			}
 		}
 	}
@@ -150,19 +153,23 @@ final class ApplyTargets {
 		if ( null === $given ) {
 			throw Failure::because(
 				ErrorCode::InputInvalid,
-				sprintf( 'The change was made in %s, which is no installed plugin or theme; name the host directory in apply_target.directory.', $mount )
+				/* translators: %s: directory in the sandbox. */
+				Sentence::of( __( 'The change was made in %s, which is no installed plugin or theme; name the host directory in apply_target.directory.', 'wp-codebox' ), $mount )
 			);
 		}
 		$real = str_starts_with( $given, '/' ) ? realpath( $given ) : false;
 		if ( false === $real || ! is_dir( $real ) ) {
-			throw Failure::because( ErrorCode::InputInvalid, sprintf( 'The directory named for %s does not exist or is not absolute.', $mount ) );
+			/* translators: %s: directory in the sandbox. */
+			throw Failure::because( ErrorCode::InputInvalid, Sentence::of( __( 'The directory named for %s does not exist or is not absolute.', 'wp-codebox' ), $mount ) );
 		}
 		if ( $this->site->refuses( $real ) ) {
-			throw Failure::because( ErrorCode::MountDenied, sprintf( 'The directory named for %s holds this site, the runtime or the system, or lies in them and is no installed plugin or theme; name the directory of the code that was changed.', $mount ) );
+			/* translators: %s: directory in the sandbox. */
+			throw Failure::because( ErrorCode::MountDenied, Sentence::of( __( 'The directory named for %s holds this site, the runtime or the system, or lies in them and is no installed plugin or theme; name the directory of the code that was changed.', 'wp-codebox' ), $mount ) );
 		}
 		$roots = $this->site->allowed_roots( $authority );
 		if ( null !== $roots && ! Site::is_within( $real, $roots ) ) {
-			throw Failure::because( ErrorCode::MountDenied, sprintf( 'The directory named for %s lies outside the installed plugins, themes and wp_codebox.mount_roots.', $mount ) );
+			/* translators: %s: directory in the sandbox. */
+			throw Failure::because( ErrorCode::MountDenied, Sentence::of( __( 'The directory named for %s lies outside the installed plugins, themes and wp_codebox.mount_roots.', 'wp-codebox' ), $mount ) );
 		}
 		return $real;
 	}

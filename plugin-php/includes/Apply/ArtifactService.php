@@ -17,6 +17,7 @@ use WPCodebox\Failure;
 use WPCodebox\Host\ArtifactsRoot;
 use WPCodebox\Host\Site;
 use WPCodebox\Native\Artifacts;
+use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -131,7 +132,8 @@ final class ArtifactService {
 		$wanted   = array_values( array_map( 'strval', (array) ( $input['files'] ?? [] ) ) );
 		$unknown  = array_values( array_diff( $wanted, array_column( $rows, 'path' ) ) );
 		if ( [] !== $unknown ) {
-			throw Failure::because( ErrorCode::InputInvalid, sprintf( '%d of the files given are not among the changed files; take paths as get-artifact lists them.', count( $unknown ) ), [], [ 'files' => $unknown ] );
+			/* translators: %d: number of files. */
+			throw Failure::because( ErrorCode::InputInvalid, Sentence::of( __( '%d of the files given are not among the changed files; take paths as get-artifact lists them.', 'wp-codebox' ), count( $unknown ) ), [], [ 'files' => $unknown ] );
 		}
 		$files = [];
 		$left  = self::DIFF_BYTES;
@@ -212,7 +214,7 @@ final class ArtifactService {
 	public function reference( array $input ): string {
 		$reference = trim( (string) ( $input['artifact_id'] ?? '' ) );
 		if ( '' === $reference ) {
-			throw Failure::because( ErrorCode::ArtifactIdMissing, 'No artifact was named; give its artifact id, its run id, or the beginning of either.' );
+			throw Failure::because( ErrorCode::ArtifactIdMissing, __( 'No artifact was named; give its artifact id, its run id, or the beginning of either.', 'wp-codebox' ) );
 		}
 		return $reference;
 	}

@@ -11,6 +11,7 @@ namespace WPCodebox\Apply;
 
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
+use WPCodebox\Sentence;
 use WPCodebox\Settings;
 
 defined( 'ABSPATH' ) || exit;
@@ -55,18 +56,18 @@ final class BundleTrust {
 	 * Refuses a bundle whose signature does not count.
 	 *
 	 * @param array<string, mixed> $signature `signature` of a verification.
-	 * @param string               $done      What would be done with it, e.g. `applied`.
+	 * @param string               $sentence  What is said of it, with the status of its signature as `%s`.
 	 * @throws Failure `wp_codebox_artifact_untrusted`.
 	 */
-	public function assert( array $signature, string $done ): void {
+	public function assert( array $signature, string $sentence ): void {
 		if ( $this->holds( $signature ) ) {
 			return;
 		}
 		$status = (string) ( $signature['status'] ?? 'unsigned' );
 		throw Failure::because(
 			ErrorCode::ArtifactUntrusted,
-			sprintf( 'The bundle is %s; only bundles signed by this host are %s here.', 'invalid' === $status ? 'signed wrongly' : str_replace( '-', ' ', $status ), $done ),
-			[ 'Run the task again on this host, or name the signing key in the option wp_codebox_trusted_keys.' ],
+			Sentence::of( $sentence, $status ),
+			[ __( 'Run the task again on this host, or name the signing key in the option wp_codebox_trusted_keys.', 'wp-codebox' ) ],
 			[ 'signature' => $status ]
 		);
 	}

@@ -12,6 +12,7 @@ namespace WPCodebox\Connector;
 use Closure;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
+use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -45,24 +46,24 @@ final class BridgePolicy {
 	 */
 	public static function read( #[\SensitiveParameter] mixed $policy, string $provider ): self {
 		if ( ! is_array( $policy ) ) {
-			throw self::invalid( 'it is no array' );
+			throw self::invalid( __( 'it is no array', 'wp-codebox' ) );
 		}
 		if ( isset( $policy['provider'] ) && $policy['provider'] !== $provider ) {
-			throw self::invalid( 'it is for another provider than the connector\'s' );
+			throw self::invalid( __( 'it is for another provider than the connector\'s', 'wp-codebox' ) );
 		}
 		$bases = is_array( $policy['allowed_base_urls'] ?? null ) ? array_values( $policy['allowed_base_urls'] ) : [];
 		if ( [] === $bases ) {
-			throw Failure::because( ErrorCode::BrowserProviderBridgeBaseUrlMissing, 'The policy of the provider bridge allows no base address; its plugin must name them in "allowed_base_urls".' );
+			throw Failure::because( ErrorCode::BrowserProviderBridgeBaseUrlMissing, __( 'The policy of the provider bridge allows no base address; its plugin must name them in "allowed_base_urls".', 'wp-codebox' ) );
 		}
 		$bases = array_map( static fn( mixed $base ): ?BridgeUrl => is_string( $base ) ? BridgeUrl::parse( $base ) : null, $bases );
 		foreach ( $bases as $base ) {
 			if ( null === $base || ! $base->is_protected() ) {
-				throw self::invalid( 'each of "allowed_base_urls" must be an https address without user and dots, or one of this machine' );
+				throw self::invalid( __( 'each of "allowed_base_urls" must be an https address without user and dots, or one of this machine', 'wp-codebox' ) );
 			}
 		}
 		$timeout = $policy['timeout'] ?? self::MOST_SECONDS;
 		if ( ! is_int( $timeout ) && ! is_float( $timeout ) || $timeout <= 0 ) {
-			throw self::invalid( '"timeout" must be a number of seconds' );
+			throw self::invalid( __( '"timeout" must be a number of seconds', 'wp-codebox' ) );
 		}
 		return new self( $bases, self::authentication( $policy ), min( (float) $timeout, (float) self::MOST_SECONDS ) );
 	}
@@ -77,11 +78,11 @@ final class BridgePolicy {
 		$whole = $request['uri'] ?? $request['url'] ?? null;
 		if ( null !== $whole ) {
 			$url = is_string( $whole ) ? BridgeUrl::parse( $whole ) : null;
-			return $this->allowed( $url ?? throw Failure::because( ErrorCode::BrowserProviderBridgeUriInvalid, 'The address of the request is no plain http or https address.' ) );
+			return $this->allowed( $url ?? throw Failure::because( ErrorCode::BrowserProviderBridgeUriInvalid, __( 'The address of the request is no plain http or https address.', 'wp-codebox' ) ) );
 		}
 		$path = $request['path'] ?? null;
 		$url  = is_string( $path ) ? $this->bases[0]->join( $path ) : null;
-		return $this->allowed( $url ?? throw Failure::because( ErrorCode::BrowserProviderBridgePathInvalid, 'The request needs "path", relative to the base address of the provider, or "uri".' ) );
+		return $this->allowed( $url ?? throw Failure::because( ErrorCode::BrowserProviderBridgePathInvalid, __( 'The request needs "path", relative to the base address of the provider, or "uri".', 'wp-codebox' ) ) );
 	}
 
 	/**
@@ -96,7 +97,7 @@ final class BridgePolicy {
 				return $url;
 			}
 		}
-		throw Failure::because( ErrorCode::BrowserProviderBridgeUriForbidden, 'The address of the request is below none of the base addresses that this site allows.' );
+		throw Failure::because( ErrorCode::BrowserProviderBridgeUriForbidden, __( 'The address of the request is below none of the base addresses that this site allows.', 'wp-codebox' ) );
 	}
 
 	/**
@@ -108,13 +109,13 @@ final class BridgePolicy {
 	private static function authentication( #[\SensitiveParameter] array $policy ): Closure|array {
 		$how = $policy['authenticate_request'] ?? $policy['authentication'] ?? null;
 		if ( null === $how ) {
-			throw Failure::because( ErrorCode::BrowserProviderBridgeAuthenticationMissing, 'The policy of the provider bridge must say how to authenticate: "authentication" or "authenticate_request".' );
+			throw Failure::because( ErrorCode::BrowserProviderBridgeAuthenticationMissing, __( 'The policy of the provider bridge must say how to authenticate: "authentication" or "authenticate_request".', 'wp-codebox' ) );
 		}
 		if ( is_array( $how ) && ! is_callable( $how ) ) {
 			return $how;
 		}
 		if ( ! is_callable( $how ) ) {
-			throw self::invalid( 'its authentication is neither a description nor callable' );
+			throw self::invalid( __( 'its authentication is neither a description nor callable', 'wp-codebox' ) );
 		}
 		return Closure::fromCallable( $how );
 	}
@@ -125,6 +126,7 @@ final class BridgePolicy {
 	 * @param string $why What is wrong.
 	 */
 	private static function invalid( string $why ): Failure {
-		return Failure::because( ErrorCode::BrowserProviderBridgePolicyInvalid, sprintf( 'The policy of the provider bridge cannot be used: %s.', $why ) );
+		/* translators: %s: what is wrong with it. */
+		return Failure::because( ErrorCode::BrowserProviderBridgePolicyInvalid, Sentence::of( __( 'The policy of the provider bridge cannot be used: %s.', 'wp-codebox' ), $why ) );
 	}
 }

@@ -13,6 +13,7 @@ use WP_Application_Passwords;
 use WP_User_Query;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
+use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -45,7 +46,7 @@ final class CallerGrants {
 			}
 			if ( [] !== array_filter( $asked, static fn( mixed $scope ): bool => ! in_array( $scope, Scope::grantable(), true ) ) ) {
 				/* translators: %s: list of scopes. */
-				throw $this->refused( sprintf( __( 'A scope of a trusted caller must be one of: %s.', 'wp-codebox' ), implode( ', ', Scope::grantable() ) ) );
+				throw $this->refused( Sentence::of( __( 'A scope of a trusted caller must be one of: %s.', 'wp-codebox' ), implode( ', ', Scope::grantable() ) ) );
 			}
 			if ( [] === $asked ) {
 				continue;
@@ -53,7 +54,7 @@ final class CallerGrants {
 			$known ??= array_column( $this->passwords( null ), null, 'uuid' );
 			if ( ! isset( $known[ $uuid ] ) ) {
 				/* translators: %s: id of an application password. */
-				throw $this->refused( sprintf( __( 'There is no application password with the id %s; it may have been revoked.', 'wp-codebox' ), $uuid ) );
+				throw $this->refused( Sentence::of( __( 'There is no application password with the id %s; it may have been revoked.', 'wp-codebox' ), $uuid ) );
 			}
 			$grants[ $uuid ] = array_values( array_intersect( Scope::grantable(), $asked ) );
 		}

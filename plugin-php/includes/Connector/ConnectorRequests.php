@@ -16,6 +16,7 @@ use WPCodebox\ErrorCode;
 use WPCodebox\ExtensionGate;
 use WPCodebox\Failure;
 use WPCodebox\Model\Connector;
+use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -73,10 +74,7 @@ final class ConnectorRequests {
 				self::EVENT,
 				[
 					'status' => 'failure',
-					'error'  => [
-						'code'    => $failure->error_code,
-						'message' => $failure->getMessage(),
-					],
+					'error'  => $failure->recorded(),
 				] + $this->record( $asked, $connector, $decision )
 			);
 			return $this->envelope( $asked, $connector, $decision, [ 'error' => array_diff_key( $failure->to_array(), [ 'data' => 1 ] ) ] );
@@ -98,11 +96,12 @@ final class ConnectorRequests {
 		}
 		foreach ( [ 'connector', 'operation' ] as $field ) {
 			if ( '' === $asked[ $field ] ) {
-				throw Failure::because( ErrorCode::BrowserConnectorRequestInvalid, sprintf( 'A connector request needs "%s"; name a connector of this site and what it is to do.', $field ) );
+				/* translators: %s: name of a field. */
+				throw Failure::because( ErrorCode::BrowserConnectorRequestInvalid, Sentence::of( __( 'A connector request needs "%s"; name a connector of this site and what it is to do.', 'wp-codebox' ), $field ) );
 			}
 		}
 		$free = array_intersect_key( $input, array_flip( [ 'payload', 'session', 'context' ] ) );
-		Redaction::plain( $free, ErrorCode::BrowserConnectorRequestInvalid, 'payload, session and context', self::MOST_BYTES );
+		Redaction::plain( $free, ErrorCode::BrowserConnectorRequestInvalid, __( 'payload, session and context', 'wp-codebox' ), self::MOST_BYTES );
 		return $asked;
 	}
 
@@ -146,13 +145,13 @@ final class ConnectorRequests {
 			 */
 			$answer = apply_filters( 'wp_codebox_browser_connector_request', null, $request, $input );
 		} catch ( Throwable $thrown ) {
-			throw HostAnswer::thrown( $thrown, ErrorCode::BrowserConnectorHandlerFailed, 'The plugin that handles connector requests failed; the PHP error log says where.' );
+			throw HostAnswer::thrown( $thrown, ErrorCode::BrowserConnectorHandlerFailed, __( 'The plugin that handles connector requests failed; the PHP error log says where.', 'wp-codebox' ) );
 		}
 		if ( null === $answer ) {
 			throw Failure::because(
 				ErrorCode::BrowserConnectorHandlerMissing,
-				'No plugin of this site handles connector requests.',
-				[ 'A host plugin answers the filter wp_codebox_browser_connector_request; docs/connector-requests.md describes it.' ]
+				__( 'No plugin of this site handles connector requests.', 'wp-codebox' ),
+				[ __( 'A host plugin answers the filter wp_codebox_browser_connector_request; docs/connector-requests.md describes it.', 'wp-codebox' ) ]
 			);
 		}
 		return HostAnswer::response( $answer, $values, ErrorCode::BrowserConnectorHandlerFailed, ErrorCode::BrowserConnectorResponseInvalid );

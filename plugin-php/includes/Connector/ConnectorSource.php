@@ -16,6 +16,7 @@ use WPCodebox\Model\Connector;
 use WPCodebox\Model\Credential;
 use WPCodebox\Model\CredentialStatus;
 use WPCodebox\Model\Inheritance;
+use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -44,13 +45,13 @@ final class ConnectorSource {
 		try {
 			$connector = $this->inheritance->resolve( [ $name ], [ 'connectors' => [ $name ] ] + $request, $input )[ $name ] ?? null;
 		} catch ( Throwable $thrown ) {
-			throw HostAnswer::thrown( $thrown, ErrorCode::BrowserConnectorUnresolved, 'The connector could not be resolved: a plugin of this site failed; the PHP error log says where.' );
+			throw HostAnswer::thrown( $thrown, ErrorCode::BrowserConnectorUnresolved, __( 'The connector could not be resolved: a plugin of this site failed; the PHP error log says where.', 'wp-codebox' ) );
 		}
 		if ( null === $connector || CredentialStatus::Missing === $connector->status && [] === $connector->credentials ) {
 			throw Failure::because(
 				ErrorCode::BrowserConnectorUnresolved,
-				'This site knows no connector of this name.',
-				[ 'Connectors are those of WordPress (Settings, Connectors) and those that a plugin adds through wp_codebox_connector_credential_resolvers.' ]
+				__( 'This site knows no connector of this name.', 'wp-codebox' ),
+				[ __( 'Connectors are those of WordPress (Settings, Connectors) and those that a plugin adds through wp_codebox_connector_credential_resolvers.', 'wp-codebox' ) ]
 			);
 		}
 		return $connector;
@@ -67,10 +68,10 @@ final class ConnectorSource {
 	 */
 	public function bound( Connector $connector, array $asked ): array {
 		if ( '' !== $asked['provider'] && $asked['provider'] !== $connector->provider ) {
-			throw Failure::because( ErrorCode::BrowserConnectorProviderMismatch, 'The connector is not one of the provider that the request names; leave "provider" out or name its own.' );
+			throw Failure::because( ErrorCode::BrowserConnectorProviderMismatch, __( 'The connector is not one of the provider that the request names; leave "provider" out or name its own.', 'wp-codebox' ) );
 		}
 		if ( '' !== $asked['model'] && '' !== $connector->model && $asked['model'] !== $connector->model ) {
-			throw Failure::because( ErrorCode::BrowserConnectorModelMismatch, 'The connector is bound to another model than the request names; leave "model" out or name its own.' );
+			throw Failure::because( ErrorCode::BrowserConnectorModelMismatch, __( 'The connector is bound to another model than the request names; leave "model" out or name its own.', 'wp-codebox' ) );
 		}
 		$asked['provider'] = $connector->provider;
 		$asked['model']    = '' === $connector->model ? $asked['model'] : $connector->model;
@@ -85,11 +86,13 @@ final class ConnectorSource {
 	 */
 	public function usable( Connector $connector ): void {
 		if ( ! $connector->status->usable() ) {
-			throw Failure::because( ErrorCode::BrowserConnectorCredentialsUnavailable, sprintf( 'The credentials of the connector are %s on this site.', $connector->status->value ), '' === $connector->reason ? [] : [ $connector->reason ] );
+			/* translators: %s: status, as `denied`. */
+			throw Failure::because( ErrorCode::BrowserConnectorCredentialsUnavailable, Sentence::of( __( 'The credentials of the connector are %s on this site.', 'wp-codebox' ), $connector->status->value ), '' === $connector->reason ? [] : [ $connector->reason ] );
 		}
 		$short = Redaction::unprotected( $connector->values() );
 		if ( [] !== $short ) {
-			throw Failure::because( ErrorCode::BrowserConnectorCredentialsUnavailable, sprintf( 'The value of %s is too short or too common to be found again in an answer, so it is not handed out.', implode( ', ', $short ) ), [ 'Use a credential of at least 8 characters that are not all digits.' ] );
+			/* translators: %s: names of environment variables. */
+			throw Failure::because( ErrorCode::BrowserConnectorCredentialsUnavailable, Sentence::of( __( 'The value of %s is too short or too common to be found again in an answer, so it is not handed out.', 'wp-codebox' ), implode( ', ', $short ) ), [ __( 'Use a credential of at least 8 characters that are not all digits.', 'wp-codebox' ) ] );
 		}
 	}
 

@@ -11,6 +11,7 @@ namespace WPCodebox\Connector;
 
 use Throwable;
 use WP_Error;
+use WPCodebox\Sentence;
 use WpOrg\Requests\Exception as TransportFailure;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
@@ -69,7 +70,7 @@ final class ProviderBridge {
 		} catch ( Failure $failure ) {
 			return $failure->to_wp_error();
 		} catch ( Throwable $thrown ) {
-			return HostAnswer::thrown( $thrown, ErrorCode::BrowserProviderBridgePolicyInvalid, 'The policy of the provider bridge failed; the PHP error log says where.' )->to_wp_error();
+			return HostAnswer::thrown( $thrown, ErrorCode::BrowserProviderBridgePolicyInvalid, __( 'The policy of the provider bridge failed; the PHP error log says where.', 'wp-codebox' ) )->to_wp_error();
 		}
 	}
 
@@ -82,13 +83,14 @@ final class ProviderBridge {
 	 */
 	private function bridge( BridgePolicy $policy, array $request ): array {
 		if ( 'http.request' !== $request['operation'] ) {
-			throw Failure::because( ErrorCode::BrowserProviderBridgeOperationUnsupported, 'The built-in bridge knows the operation "http.request" only.' );
+			throw Failure::because( ErrorCode::BrowserProviderBridgeOperationUnsupported, __( 'The built-in bridge knows the operation "http.request" only.', 'wp-codebox' ) );
 		}
 		$payload = (array) $request['request'];
 		$method  = strtoupper( is_string( $payload['method'] ?? null ) ? $payload['method'] : 'POST' );
 		$url     = $policy->address( $payload );
 		if ( ! in_array( $method, self::METHODS, true ) ) {
-			throw Failure::because( ErrorCode::BrowserProviderRequestRequired, sprintf( 'The built-in bridge sends %s.', implode( ', ', self::METHODS ) ) );
+			/* translators: %s: list of HTTP methods. */
+			throw Failure::because( ErrorCode::BrowserProviderRequestRequired, Sentence::of( __( 'The built-in bridge sends %s.', 'wp-codebox' ), implode( ', ', self::METHODS ) ) );
 		}
 		[ $headers, $dropped ] = self::headers( $payload['headers'] ?? [] );
 		[ $body, $type ]       = self::body( $payload );
@@ -151,7 +153,8 @@ final class ProviderBridge {
 		$given = $payload['body'] ?? $payload['data'] ?? '';
 		$body  = is_string( $given ) ? $given : (string) wp_json_encode( $given, JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_PRESERVE_ZERO_FRACTION );
 		if ( strlen( $body ) > self::MOST_BYTES ) {
-			throw Failure::because( ErrorCode::BrowserProviderRequestRequired, sprintf( 'The body of the request is larger than %d bytes.', self::MOST_BYTES ) );
+			/* translators: %d: number of bytes. */
+			throw Failure::because( ErrorCode::BrowserProviderRequestRequired, Sentence::of( __( 'The body of the request is larger than %d bytes.', 'wp-codebox' ), self::MOST_BYTES ) );
 		}
 		return [ $body, '' === $body || is_string( $given ) && ! in_array( $given[0], [ '{', '[' ], true ) ? null : 'application/json' ];
 	}
@@ -170,7 +173,7 @@ final class ProviderBridge {
 		// The transport unpacks what it is sent packed, without a bound; it was asked not to be sent such.
 		$plain = static function ( mixed $bytes ): void {
 			if ( 1 === preg_match( '/^content-encoding:[ \t]*(?!identity)\S/mi', (string) strstr( (string) $bytes, "\r\n\r\n", true ) ) ) {
-				throw new TransportFailure( 'The answer is packed.', 'wp-codebox.packed' );
+				throw new TransportFailure( __( 'The answer is packed.', 'wp-codebox' ), 'wp-codebox.packed' );
 			}
 		};
 		add_action( 'requests-requests.before_parse', $plain );
@@ -195,11 +198,12 @@ final class ProviderBridge {
 			remove_action( 'requests-requests.before_parse', $plain );
 		}
 		if ( $answer instanceof WP_Error ) {
-			throw Failure::because( ErrorCode::BrowserProviderBridgeException, 'The provider could not be reached.', [ Redaction::line( $answer->get_error_message(), array_values( $this->lent->values() ) ) ] );
+			throw Failure::because( ErrorCode::BrowserProviderBridgeException, __( 'The provider could not be reached.', 'wp-codebox' ), [ Redaction::line( $answer->get_error_message(), array_values( $this->lent->values() ) ) ] );
 		}
 		$body = wp_remote_retrieve_body( $answer );
 		if ( strlen( $body ) > $most ) {
-			throw Failure::because( ErrorCode::BrowserProviderBridgeException, sprintf( 'The answer of the provider is larger than %d bytes.', $most ) );
+			/* translators: %d: number of bytes. */
+			throw Failure::because( ErrorCode::BrowserProviderBridgeException, Sentence::of( __( 'The answer of the provider is larger than %d bytes.', 'wp-codebox' ), $most ) );
 		}
 		$headers = [];
 		foreach ( wp_remote_retrieve_headers( $answer ) as $name => $value ) {

@@ -14,6 +14,7 @@ use Throwable;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\Native\Redactor;
+use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -44,14 +45,16 @@ final class Redaction {
 		try {
 			$json = json_encode( $data, JSON_THROW_ON_ERROR | JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_PRESERVE_ZERO_FRACTION, self::DEPTH );
 			if ( strlen( $json ) > $most ) {
-				throw Failure::because( $invalid, sprintf( '%s is larger than %d bytes.', $what, $most ) );
+				/* translators: 1: what it is, as "The answer", 2: number of bytes. */
+				throw Failure::because( $invalid, Sentence::of( __( '%1$s is larger than %2$d bytes.', 'wp-codebox' ), $what, $most ) );
 			}
 			return self::arrays( json_decode( $json, false, self::DEPTH + 1, JSON_THROW_ON_ERROR ) );
 		} catch ( Failure $failure ) {
 			throw $failure;
 		} catch ( Throwable ) {
 			// Not only JsonException: an object may have a say in how it is written.
-			throw Failure::because( $invalid, sprintf( '%s cannot be written as JSON: it is nested more than %d deep or holds bytes that are no UTF-8.', $what, self::DEPTH ) );
+			/* translators: 1: what it is, as "The answer", 2: number of levels. */
+			throw Failure::because( $invalid, Sentence::of( __( '%1$s cannot be written as JSON: it is nested more than %2$d deep or holds bytes that are no UTF-8.', 'wp-codebox' ), $what, self::DEPTH ) );
 		}
 	}
 
@@ -107,11 +110,11 @@ final class Redaction {
 	 * @throws Failure With the given code.
 	 */
 	public static function answer( #[\SensitiveParameter] mixed $data, #[\SensitiveParameter] array $values, ErrorCode $invalid ): mixed {
-		$clean = self::clean( self::plain( $data, $invalid, 'The answer' ), $values );
+		$clean = self::clean( self::plain( $data, $invalid, __( 'The answer', 'wp-codebox' ) ), $values );
 		foreach ( [ JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE, 0 ] as $flags ) {
 			$json = (string) json_encode( $clean, $flags, self::DEPTH + 1 );
 			if ( self::text( $json, $values ) !== $json ) {
-				throw Failure::because( $invalid, 'The answer holds a secret in a way that could not be taken out, so it is not passed on.' );
+				throw Failure::because( $invalid, __( 'The answer holds a secret in a way that could not be taken out, so it is not passed on.', 'wp-codebox' ) );
 			}
 		}
 		return $clean;

@@ -11,6 +11,7 @@ namespace WPCodebox\Host;
 
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
+use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -60,7 +61,8 @@ final class InstalledCode {
 		if ( false === $directory ) {
 			throw Failure::because(
 				ErrorCode::MountDenied,
-				sprintf( 'The %1$s "%2$s" is a link that leads into this site, the state directory or the system; link to a directory outside, or let the operator add it to wp_codebox.mount_roots.', $kind, $slug )
+				/* translators: %s: name of a plugin or theme. */
+				Sentence::of( __( '"%s" is a link that leads into this site, the state directory or the system; link to a directory outside, or let the operator add it to wp_codebox.mount_roots.', 'wp-codebox' ), $slug )
 			);
 		}
 		return $directory;
@@ -143,7 +145,8 @@ final class InstalledCode {
 			$name = basename( $file, '.php' );
 			throw Failure::because(
 				ErrorCode::MountSourceInvalid,
-				sprintf( 'The plugin "%1$s" is a single file; a mount needs a directory: move %2$s to %1$s/%2$s in the plugin directory and try again.', $name, $file )
+				/* translators: 1: name of a plugin, 2: its file. */
+				Sentence::of( __( 'The plugin "%1$s" is a single file; a mount needs a directory: move %2$s to %1$s/%2$s in the plugin directory and try again.', 'wp-codebox' ), $name, $file )
 			);
 		}
 		throw $this->unknown( 'plugin', $slug, array_keys( $this->plugins() ) );
@@ -233,7 +236,8 @@ final class InstalledCode {
 			}
 			throw Failure::because(
 				ErrorCode::ApplyConflict,
-				sprintf( 'The %s "%s" that this change belongs to is not installed here any more; install it in the version the run started from.', $kind, $slug ),
+				/* translators: %s: name of a plugin or theme. */
+				Sentence::of( __( '"%s", which this change belongs to, is not installed here any more; install it in the version the run started from.', 'wp-codebox' ), $slug ),
 				[],
 				[ 'conflicts' => [ [ 'path' => $target, 'reason' => 'missing' ] ] ]
 			);
@@ -272,8 +276,10 @@ final class InstalledCode {
 	private function unknown( string $kind, string $slug, array $known ): Failure {
 		return Failure::because(
 			ErrorCode::MountSourceInvalid,
-			sprintf( 'There is no %s "%s" on this site; give the name of its directory.', $kind, $slug ),
-			[ [] === $known ? sprintf( 'No %s with a directory is installed.', $kind ) : 'Installed: ' . implode( ', ', $known ) . '.' ]
+			/* translators: %s: name of a plugin or theme. */
+			Sentence::of( 'theme' === $kind ? __( 'There is no theme "%s" on this site; give the name of its directory.', 'wp-codebox' ) : __( 'There is no plugin "%s" on this site; give the name of its directory.', 'wp-codebox' ), $slug ),
+			/* translators: %s: list of names, or "none". */
+			[ Sentence::of( __( 'Installed: %s.', 'wp-codebox' ), [] === $known ? __( 'none', 'wp-codebox' ) : implode( ', ', $known ) ) ]
 		);
 	}
 

@@ -11,6 +11,7 @@ namespace WPCodebox\Model;
 
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
+use WPCodebox\Sentence;
 use WPCodebox\Settings;
 
 defined( 'ABSPATH' ) || exit;
@@ -97,8 +98,9 @@ final class Providers {
 		$all = $this->all();
 		return $all[ $id ] ?? throw Failure::because(
 			ErrorCode::ModelInvalid,
-			sprintf( 'There is no model provider "%s" on this site; there are %s.', Label::clean( $id ), implode( ', ', array_keys( $all ) ) ),
-			[ 'The settings of WP Codebox add a provider: its address, how it is spoken to and what holds its key.' ]
+			/* translators: 1: id as given, 2: list of ids. */
+			Sentence::of( __( 'There is no model provider "%1$s" on this site; there are %2$s.', 'wp-codebox' ), Label::clean( $id ), implode( ', ', array_keys( $all ) ) ),
+			[ __( 'The settings of WP Codebox add a provider: its address, how it is spoken to and what holds its key.', 'wp-codebox' ) ]
 		);
 	}
 }

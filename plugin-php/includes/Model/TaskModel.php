@@ -12,6 +12,7 @@ namespace WPCodebox\Model;
 use WPCodebox\Authority;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
+use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -94,13 +95,16 @@ final class TaskModel {
 		$connectors = $this->inheritance->resolve( array_values( (array) ( $inherit['connectors'] ?? [] ) ), $inherit + [ 'agent' => $agent ], $input );
 		foreach ( $connectors as $connector ) {
 			if ( ! $connector->status->usable() ) {
+				/* translators: 1: id of a connector, 2: status, as `denied`. */
+				$sentence = Sentence::of( __( 'The credentials of the connector %1$s are %2$s on this site.', 'wp-codebox' ), $connector->name, $connector->status->value );
 				throw Failure::because(
 					ErrorCode::ConnectorCredentialsUnavailable,
-					trim( sprintf( 'The credentials of the connector %s are %s on this site. %s', $connector->name, $connector->status->value, $connector->reason ) ),
+					'' === $connector->reason ? $sentence : Sentence::join( ' ', [ $sentence, $connector->reason ] ),
 					[
-						sprintf( 'Connect it: Settings, Connectors, %s; or the environment variable or constant that it names.', $connector->name ),
-						'Or let a plugin of this site supply them: filter wp_codebox_connector_credential_resolvers.',
-						'Or leave it out of inherit.connectors, and lend a key to this task: secret_env.',
+						/* translators: %s: id of a connector. */
+						Sentence::of( __( 'Connect it: Settings, Connectors, %s; or the environment variable or constant that it names.', 'wp-codebox' ), $connector->name ),
+						__( 'Or let a plugin of this site supply them: filter wp_codebox_connector_credential_resolvers.', 'wp-codebox' ),
+						__( 'Or leave it out of inherit.connectors, and lend a key to this task: secret_env.', 'wp-codebox' ),
 					],
 					[ 'connector' => $connector->row() ]
 				);

@@ -10,6 +10,7 @@ declare(strict_types=1);
 namespace WPCodebox\Replay;
 
 use WPCodebox\Apply\ArtifactService;
+use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -56,7 +57,8 @@ final class Comparison {
 		}
 		return [
 			'differences' => $differences,
-			'notes'       => 0 === $unreadable ? [] : [ sprintf( '%d changed files could not be compared with this host.', $unreadable ) ],
+			/* translators: %d: number of files. */
+			'notes'       => 0 === $unreadable ? [] : [ Sentence::of( __( '%d changed files could not be compared with this host.', 'wp-codebox' ), $unreadable ) ],
 		];
 	}
 

@@ -15,6 +15,7 @@ use WPCodebox\Authority;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\Host\InstalledCode;
+use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -116,7 +117,8 @@ final class ReplayPlan {
 			try {
 				$contract['path'] = $this->targets->directory( InstalledCode::PLUGIN_TARGET . $contract['slug'], $target, $authority );
 			} catch ( Failure $failure ) {
-				$lacking[] = sprintf( 'the component %s (%s)', $contract['slug'], rtrim( $failure->getMessage(), '.' ) );
+				/* translators: 1: name of a component, 2: why it is missing, one sentence. */
+				$lacking[] = Sentence::of( __( 'the component %1$s (%2$s)', 'wp-codebox' ), $contract['slug'], $failure->getMessage() );
 			}
 			$contracts[] = $contract + array_filter( array_intersect_key( $component, array_flip( [ 'entry', 'activate', 'required', 'readiness_probe' ] ) ) );
 		}
@@ -142,8 +144,9 @@ final class ReplayPlan {
 	public static function unavailable( array $lacking ): Failure {
 		return Failure::because(
 			ErrorCode::ReplayUnavailable,
-			sprintf( 'The run cannot be repeated here; missing: %s.', implode( '; ', $lacking ) ),
-			[ 'Run the task again with wp-codebox/run-agent-task and give what is missing.' ],
+			/* translators: %s: list of phrases. */
+			Sentence::of( __( 'The run cannot be repeated here; missing: %s.', 'wp-codebox' ), Sentence::join( '; ', $lacking ) ),
+			[ __( 'Run the task again with wp-codebox/run-agent-task and give what is missing.', 'wp-codebox' ) ],
 			[ 'missing' => $lacking ]
 		);
 	}
@@ -160,25 +163,27 @@ final class ReplayPlan {
 	private function lacking( array $task, array $spec, array $agent, array $provenance ): array {
 		$lacking = [];
 		if ( '' === trim( (string) ( $task['goal'] ?? '' ) ) ) {
-			$lacking[] = 'the goal of the task';
+			$lacking[] = __( 'the goal of the task', 'wp-codebox' );
 		}
 		$argv = array_values( array_filter( (array) ( $agent['argv'] ?? [] ), 'is_string' ) );
 		if ( [] === $argv && 'ability' !== ( $agent['kind'] ?? '' ) ) {
-			$lacking[] = in_array( $agent['kind'] ?? '', [ 'model', 'preset' ], true ) ? 'what the model of the agent would answer' : 'the command line of the agent';
+			$lacking[] = in_array( $agent['kind'] ?? '', [ 'model', 'preset' ], true ) ? __( 'what the model of the agent would answer', 'wp-codebox' ) : __( 'the command line of the agent', 'wp-codebox' );
 		}
 		if ( ! empty( $spec['agentBundles'] ) ) {
-			$lacking[] = 'the bundles of agents that were imported';
+			$lacking[] = __( 'the bundles of agents that were imported', 'wp-codebox' );
 		}
 		$words = array_merge( $argv, ...array_map( static fn( mixed $line ): array => (array) preg_split( '/[\s\'"]+/', (string) $line ), array_values( (array) ( $spec['checks'] ?? [] ) ) ) );
 		$files = array_merge( preg_grep( self::STAGED, $words ), array_filter( (array) ( $provenance['staged_files'] ?? [] ), 'is_string' ) );
 		foreach ( array_unique( $files ) as $file ) {
-			$lacking[] = 'the program of the operator that was ' . $file;
+			/* translators: %s: path in the sandbox. */
+			$lacking[] = Sentence::of( __( 'the program of the operator that was %s', 'wp-codebox' ), $file );
 		}
 		foreach ( array_filter( (array) ( $provenance['agent_env'] ?? [] ), 'is_string' ) as $name ) {
-			$lacking[] = 'the value of the agent\'s variable ' . $name;
+			/* translators: %s: name of an environment variable. */
+			$lacking[] = Sentence::of( __( 'the value of the agent\'s variable %s', 'wp-codebox' ), $name );
 		}
 		if ( 1 === preg_match( self::REDACTED, (string) wp_json_encode( [ $task, $argv, $agent['input'] ?? [], $spec['checks'] ?? [], $spec['commands'] ?? [] ] ) ) ) {
-			$lacking[] = 'text of the task that was redacted';
+			$lacking[] = __( 'text of the task that was redacted', 'wp-codebox' );
 		}
 		return $lacking;
 	}
@@ -203,7 +208,8 @@ final class ReplayPlan {
 					'mode'   => (string) ( $mount['mode'] ?? 'readwrite' ),
 				];
 			} catch ( Failure $failure ) {
-				$lacking[] = sprintf( 'the mount %s (%s)', $name, rtrim( $failure->getMessage(), '.' ) );
+				/* translators: 1: directory in the sandbox, 2: why it is missing, one sentence. */
+				$lacking[] = Sentence::of( __( 'the mount %1$s (%2$s)', 'wp-codebox' ), $name, $failure->getMessage() );
 				continue;
 			}
 			foreach ( [
@@ -217,7 +223,7 @@ final class ReplayPlan {
 			$rows[] = $row;
 		}
 		if ( [] === $mounts ) {
-			$lacking[] = 'the list of mounts';
+			$lacking[] = __( 'the list of mounts', 'wp-codebox' );
 		}
 		return $rows;
 	}

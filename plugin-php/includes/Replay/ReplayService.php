@@ -20,6 +20,7 @@ use WPCodebox\Failure;
 use WPCodebox\Native\Artifacts;
 use WPCodebox\Run\RunAccess;
 use WPCodebox\Run\RunService;
+use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -78,7 +79,8 @@ final class ReplayService {
 					return $this->running( $original, $run );
 				}
 				if ( empty( $run['artifact_id'] ) ) {
-					throw ReplayPlan::unavailable( [ 'a bundle of the repetition, which ended: ' . rtrim( (string) ( $run['summary'] ?? $run['outcome'] ), '.' ) ] );
+					/* translators: %s: how the run ended. */
+					throw ReplayPlan::unavailable( [ Sentence::of( __( 'a bundle of the repetition, which ended: %s', 'wp-codebox' ), (string) ( $run['summary'] ?? $run['outcome'] ) ) ] );
 				}
 				$run_id = (string) $run['run']['run_id'];
 			} else {
@@ -126,7 +128,8 @@ final class ReplayService {
 		if ( $this->access->sees_all( $authority ) || $this->access->owns( (array) ( $artifact['metadata'] ?? [] ) ) ) {
 			return $artifact;
 		}
-		throw Failure::because( ErrorCode::ArtifactNotFound, sprintf( 'There is no bundle "%s"; list them with wp-codebox/list-artifacts.', (string) $input['artifact_id'] ) );
+		/* translators: %s: id as given. */
+		throw Failure::because( ErrorCode::ArtifactNotFound, Sentence::of( __( 'There is no bundle "%s"; list them with wp-codebox/list-artifacts.', 'wp-codebox' ), (string) $input['artifact_id'] ) );
 	}
 
 	/**
@@ -141,12 +144,13 @@ final class ReplayService {
 		if ( true !== ( $verification['valid'] ?? false ) ) {
 			throw Failure::because(
 				ErrorCode::ArtifactVerificationFailed,
-				'The bundle does not verify, so nobody knows what ran; inspect it, and run the task again instead.',
+				__( 'The bundle does not verify, so nobody knows what ran; inspect it, and run the task again instead.', 'wp-codebox' ),
 				[],
 				[ 'violations' => $verification['violations'] ?? [] ]
 			);
 		}
-		$this->trust->assert( (array) ( $verification['signature'] ?? [] ), 'repeated' );
+		/* translators: %s: status of its signature, as `unsigned`. */
+		$this->trust->assert( (array) ( $verification['signature'] ?? [] ), __( 'The signature of the bundle is %s; only bundles signed by this host are repeated here.', 'wp-codebox' ) );
 		return ArtifactService::mounts( $artifact );
 	}
 
@@ -165,7 +169,8 @@ final class ReplayService {
 			return null === $on_event ? $this->runs->answer( $task, $authority ) : $this->runs->run( $task, $authority, [], $on_started, $on_event );
 		} catch ( Failure $failure ) {
 			if ( ErrorCode::SecretInvalid->value === $failure->error_code ) {
-				throw ReplayPlan::unavailable( array_map( static fn( string $name ): string => 'the secret ' . $name, $task['secret_env'] ?? [] ) );
+				/* translators: %s: name of an environment variable. */
+				throw ReplayPlan::unavailable( array_map( static fn( string $name ): string => Sentence::of( __( 'the secret %s', 'wp-codebox' ), $name ), $task['secret_env'] ?? [] ) );
 			}
 			throw $failure;
 		}
@@ -182,7 +187,7 @@ final class ReplayService {
 	private function repetition( string $run_id, array $original ): array {
 		$replay = $this->artifacts->artifact( [ 'artifact_id' => $run_id ] );
 		if ( ( $replay['metadata']['provenance']['metadata']['replay_of'] ?? '' ) !== $original['run_id'] ) {
-			throw Failure::because( ErrorCode::InputInvalid, 'replay_run_id names no repetition of this bundle; give the run id that replay-artifact answered.' );
+			throw Failure::because( ErrorCode::InputInvalid, __( 'replay_run_id names no repetition of this bundle; give the run id that replay-artifact answered.', 'wp-codebox' ) );
 		}
 		return $replay;
 	}

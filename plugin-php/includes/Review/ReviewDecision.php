@@ -12,6 +12,7 @@ namespace WPCodebox\Review;
 use WPCodebox\AuditTrail;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
+use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -42,10 +43,12 @@ final class ReviewDecision {
 	public function action( array $input ): string {
 		$action = trim( (string) ( $input['action'] ?? '' ) );
 		if ( '' === $action ) {
-			throw Failure::because( ErrorCode::ReviewActionMissing, sprintf( 'No review action was given; give one of %s.', implode( ', ', self::ACTIONS ) ) );
+			/* translators: %s: list of actions. */
+			throw Failure::because( ErrorCode::ReviewActionMissing, Sentence::of( __( 'No review action was given; give one of %s.', 'wp-codebox' ), implode( ', ', self::ACTIONS ) ) );
 		}
 		if ( ! in_array( $action, self::ACTIONS, true ) ) {
-			throw Failure::because( ErrorCode::ReviewActionInvalid, sprintf( 'There is no such review action; give one of %s.', implode( ', ', self::ACTIONS ) ) );
+			/* translators: %s: list of actions. */
+			throw Failure::because( ErrorCode::ReviewActionInvalid, Sentence::of( __( 'There is no such review action; give one of %s.', 'wp-codebox' ), implode( ', ', self::ACTIONS ) ) );
 		}
 		return $action;
 	}
@@ -133,7 +136,7 @@ final class ReviewDecision {
 			return gmdate( 'Y-m-d\TH:i:s\Z' );
 		}
 		if ( 1 !== preg_match( '/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/D', $given ) || false === strtotime( $given ) ) {
-			throw Failure::because( ErrorCode::InputInvalid, 'decided_at is no RFC 3339 time; write it as 2026-01-31T12:00:00Z, or leave it out.' );
+			throw Failure::because( ErrorCode::InputInvalid, __( 'decided_at is no RFC 3339 time; write it as 2026-01-31T12:00:00Z, or leave it out.', 'wp-codebox' ) );
 		}
 		return $given;
 	}

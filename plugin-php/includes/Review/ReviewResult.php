@@ -13,6 +13,7 @@ use WP_Error;
 use WPCodebox\Apply\ApplyResult;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
+use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -48,11 +49,12 @@ final class ReviewResult {
 			// Whoever rejects approves no file, so that an apply result cannot name any.
 			return $this->applied->check( $answer, ReviewDecision::APPROVE === $decision['action'] ? $decision['approved_files'] : [] );
 		}
-		$faults = is_array( $answer ) ? $this->faults( $answer ) : [ 'it is not an array' ];
+		$faults = is_array( $answer ) ? $this->faults( $answer ) : [ __( 'it is not an array', 'wp-codebox' ) ];
 		if ( [] !== $faults ) {
 			throw Failure::because(
 				ErrorCode::ReviewResultInvalid,
-				sprintf( 'The plugin that takes review decisions did not answer %s: %s. Look at its own records: it may have acted.', self::SCHEMA, implode( ', ', $faults ) ),
+				/* translators: 1: name of a schema, 2: what is wrong. */
+				Sentence::of( __( 'The plugin that takes review decisions did not answer %1$s: %2$s. Look at its own records: it may have acted.', 'wp-codebox' ), self::SCHEMA, Sentence::join( ', ', $faults ) ),
 				[],
 				[ 'faults' => $faults ]
 			);
@@ -85,11 +87,12 @@ final class ReviewResult {
 	private function faults( array $answer ): array {
 		$faults = [];
 		if ( self::SCHEMA !== ( $answer['schema'] ?? self::SCHEMA ) ) {
-			$faults[] = 'schema differs';
+			$faults[] = __( 'schema differs', 'wp-codebox' );
 		}
 		foreach ( [ 'adapter', 'status', 'audit_reference' ] as $field ) {
 			if ( ! is_string( $answer[ $field ] ?? null ) || '' === trim( $answer[ $field ] ) ) {
-				$faults[] = $field . ' is no text';
+				/* translators: %s: name of a field. */
+				$faults[] = Sentence::of( __( '%s is no text', 'wp-codebox' ), $field );
 			}
 		}
 		return $faults;

@@ -20,6 +20,7 @@ use WPCodebox\ErrorCode;
 use WPCodebox\ExtensionGate;
 use WPCodebox\Failure;
 use WPCodebox\Native\Artifacts;
+use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -122,8 +123,9 @@ final class ReviewService {
 		if ( ReviewDecision::APPROVE === $action && Authority::Operator !== $authority && ! $this->capabilities->allows( Capabilities::APPLY ) ) {
 			throw Failure::because(
 				ErrorCode::Forbidden,
-				sprintf( 'To approve a change is to apply it, and this user lacks the capability %s.', Capabilities::APPLY ),
-				[ 'Reject it or request changes, or let a user approve who may apply.' ]
+				/* translators: %s: name of a capability. */
+				Sentence::of( __( 'To approve a change is to apply it, and this user lacks the capability %s.', 'wp-codebox' ), Capabilities::APPLY ),
+				[ __( 'Reject it or request changes, or let a user approve who may apply.', 'wp-codebox' ) ]
 			);
 		}
 	}
@@ -208,7 +210,7 @@ final class ReviewService {
 			Failure::from( $thrown );
 			throw Failure::because(
 				ErrorCode::ReviewResultInvalid,
-				'The plugin that takes review decisions broke off with an exception; the PHP error log has it. Look at its own records: it may have acted.',
+				__( 'The plugin that takes review decisions broke off with an exception; the PHP error log has it. Look at its own records: it may have acted.', 'wp-codebox' ),
 				[],
 				[ 'exception' => $thrown::class ]
 			);

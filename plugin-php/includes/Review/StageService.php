@@ -95,7 +95,7 @@ final class StageService {
 		$current = get_current_user_id();
 		$named   = (int) ( $input['user_id'] ?? $current );
 		if ( Authority::Operator !== $authority && $current > 0 && $named !== $current ) {
-			throw Failure::because( ErrorCode::Forbidden, 'user_id names another user; leave it out to stage the change in your own name.' );
+			throw Failure::because( ErrorCode::Forbidden, __( 'user_id names another user; leave it out to stage the change in your own name.', 'wp-codebox' ) );
 		}
 		return $named;
 	}
@@ -188,7 +188,7 @@ final class StageService {
 			Failure::from( $thrown );
 			throw Failure::because(
 				ErrorCode::ApplyResultInvalid,
-				'The plugin that keeps pending actions broke off with an exception; the PHP error log has it. Nothing was written to the target.',
+				__( 'The plugin that keeps pending actions broke off with an exception; the PHP error log has it. Nothing was written to the target.', 'wp-codebox' ),
 				[],
 				[ 'exception' => $thrown::class ]
 			);
@@ -206,15 +206,15 @@ final class StageService {
 		if ( null === $answer ) {
 			throw Failure::because(
 				ErrorCode::PendingApplyUnavailable,
-				'No plugin on this site keeps pending actions, so nothing was staged.',
-				[ 'Activate a plugin that answers the filter wp_codebox_stage_pending_apply_artifact, or apply the change at once.' ]
+				__( 'No plugin on this site keeps pending actions, so nothing was staged.', 'wp-codebox' ),
+				[ __( 'Activate a plugin that answers the filter wp_codebox_stage_pending_apply_artifact, or apply the change at once.', 'wp-codebox' ) ]
 			);
 		}
 		if ( $answer instanceof WP_Error ) {
 			throw Failure::from_wp_error( $answer );
 		}
 		if ( ! is_array( $answer ) || [] === $answer || array_is_list( $answer ) ) {
-			throw Failure::because( ErrorCode::ApplyResultInvalid, 'The plugin that keeps pending actions answered no record of one; look at its own list. Nothing was written to the target.' );
+			throw Failure::because( ErrorCode::ApplyResultInvalid, __( 'The plugin that keeps pending actions answered no record of one; look at its own list. Nothing was written to the target.', 'wp-codebox' ) );
 		}
 		return $answer;
 	}

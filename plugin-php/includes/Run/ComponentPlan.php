@@ -14,6 +14,7 @@ use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\Host\InstalledCode;
 use WPCodebox\Host\Site;
+use WPCodebox\Sentence;
 use WPCodebox\Settings;
 
 defined( 'ABSPATH' ) || exit;
@@ -163,8 +164,10 @@ final class ComponentPlan {
 				$plugins = $this->code->plugins();
 				throw Failure::because(
 					ErrorCode::ComponentPathMissing,
-					sprintf( 'The component "%s" names no path and no plugin of that name is installed.', $slug ),
-					[ [] === $plugins ? 'No plugin with a directory is installed.' : 'Installed: ' . implode( ', ', array_keys( $plugins ) ) . '.' ]
+					/* translators: %s: name of a component. */
+					Sentence::of( __( 'The component "%s" names no path and no plugin of that name is installed.', 'wp-codebox' ), $slug ),
+					/* translators: %s: list of names, or "none". */
+					[ Sentence::of( __( 'Installed: %s.', 'wp-codebox' ), [] === $plugins ? __( 'none', 'wp-codebox' ) : implode( ', ', array_keys( $plugins ) ) ) ]
 				);
 			}
 			return $directory;
@@ -173,13 +176,16 @@ final class ComponentPlan {
 		$roots = $this->site->allowed_roots( $authority );
 		// Whether something is there is nobody's business outside of what may be mounted.
 		if ( null !== $roots && ! Site::is_within( false === $real ? $path : $real, $roots ) ) {
-			throw Failure::because( ErrorCode::MountDenied, sprintf( 'The path of the component "%s" lies outside the installed plugins, themes and wp_codebox.mount_roots.', $slug ) );
+			/* translators: %s: name of a component. */
+			throw Failure::because( ErrorCode::MountDenied, Sentence::of( __( 'The path of the component "%s" lies outside the installed plugins, themes and wp_codebox.mount_roots.', 'wp-codebox' ), $slug ) );
 		}
 		if ( false !== $real && $this->site->refuses( $real ) ) {
-			throw Failure::because( ErrorCode::MountDenied, sprintf( 'The path of the component "%s" holds this site, the runtime or the system, or lies in them and is no installed plugin or theme.', $slug ) );
+			/* translators: %s: name of a component. */
+			throw Failure::because( ErrorCode::MountDenied, Sentence::of( __( 'The path of the component "%s" holds this site, the runtime or the system, or lies in them and is no installed plugin or theme.', 'wp-codebox' ), $slug ) );
 		}
 		if ( false === $real || ! is_dir( $real ) ) {
-			throw Failure::because( ErrorCode::ComponentPathMissing, sprintf( 'The path of the component "%s" is not a directory; give the absolute path of the plugin\'s directory.', $slug ) );
+			/* translators: %s: name of a component. */
+			throw Failure::because( ErrorCode::ComponentPathMissing, Sentence::of( __( 'The path of the component "%s" is not a directory; give the absolute path of the plugin\'s directory.', 'wp-codebox' ), $slug ) );
 		}
 		return $real;
 	}

@@ -17,6 +17,7 @@ use WPCodebox\Host\Site;
 use WPCodebox\Native\Exception;
 use WPCodebox\Native\Fanout;
 use WPCodebox\Native\GroupSlot;
+use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -86,7 +87,8 @@ final class FanoutService {
 			try {
 				$inputs[ $id ] = $this->inputs->valid( $plan->task( $id ) );
 			} catch ( Failure $failure ) {
-				throw Failure::because( ErrorCode::FanoutWorkerInvalid, sprintf( 'Worker "%s": %s', $id, $failure->getMessage() ) );
+				/* translators: 1: id of a worker, 2: what is wrong, one sentence. */
+				throw Failure::because( ErrorCode::FanoutWorkerInvalid, Sentence::of( __( 'Worker "%1$s": %2$s', 'wp-codebox' ), $id, $failure->getMessage() ) );
 			} catch ( Exception $refused ) {
 				throw Failure::from( $refused );
 			}

@@ -12,6 +12,7 @@ namespace WPCodebox\Run;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\Host\InstalledCode;
+use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -52,10 +53,12 @@ final class MountPlan {
 			$themes  = array_keys( $this->code->themes() );
 			throw Failure::because(
 				ErrorCode::MountMissing,
-				'The task names no code to work on; give plugin, theme or mounts.',
+				__( 'The task names no code to work on; give plugin, theme or mounts.', 'wp-codebox' ),
 				[
-					'Plugins: ' . ( [] === $plugins ? 'none' : implode( ', ', $plugins ) ) . '.',
-					'Themes: ' . ( [] === $themes ? 'none' : implode( ', ', $themes ) ) . '.',
+					/* translators: %s: list of names, or "none". */
+					Sentence::of( __( 'Plugins: %s.', 'wp-codebox' ), [] === $plugins ? __( 'none', 'wp-codebox' ) : implode( ', ', $plugins ) ),
+					/* translators: %s: list of names, or "none". */
+					Sentence::of( __( 'Themes: %s.', 'wp-codebox' ), [] === $themes ? __( 'none', 'wp-codebox' ) : implode( ', ', $themes ) ),
 				]
 			);
 		}

@@ -14,6 +14,7 @@ use WPCodebox\AuditTrail;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
 use WPCodebox\Native\Redactor;
+use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -55,11 +56,12 @@ final class ParentTools {
 		}
 		$dispatcher = (array) ( $bridge['dispatcher'] ?? [] );
 		if ( ! in_array( $dispatcher['mode'] ?? 'ability', [ 'ability' ], true ) || isset( $dispatcher['command'] ) || isset( $dispatcher['endpoint'] ) ) {
-			throw Failure::because( ErrorCode::InputInvalid, 'parent_tool_bridge.dispatcher cannot name a command or an address: parent tools are abilities of this site, listed in parent_tool_bridge.allowed_tools.' );
+			throw Failure::because( ErrorCode::InputInvalid, __( 'parent_tool_bridge.dispatcher cannot name a command or an address: parent tools are abilities of this site, listed in parent_tool_bridge.allowed_tools.', 'wp-codebox' ) );
 		}
 		$names = array_values( array_unique( array_filter( (array) ( $bridge['allowed_tools'] ?? [] ), 'is_string' ) ) );
 		if ( [] === $names || count( $names ) > self::MOST_TOOLS ) {
-			throw Failure::because( ErrorCode::InputInvalid, sprintf( 'parent_tool_bridge.allowed_tools must list from 1 to %d abilities of this site.', self::MOST_TOOLS ) );
+			/* translators: %d: number of abilities. */
+			throw Failure::because( ErrorCode::InputInvalid, Sentence::of( __( 'parent_tool_bridge.allowed_tools must list from 1 to %d abilities of this site.', 'wp-codebox' ), self::MOST_TOOLS ) );
 		}
 		$tools = array_map( fn( string $name ): array => $this->tool( $name, $input ), $names );
 		$limit = $bridge['timeout_ms'] ?? $dispatcher['timeout_ms'] ?? null;
@@ -132,10 +134,12 @@ final class ParentTools {
 	private function tool( string $name, array $input ): array {
 		$ability = str_starts_with( $name, 'wp-codebox/' ) || ! wp_has_ability( $name ) ? null : wp_get_ability( $name );
 		if ( null === $ability ) {
-			throw Failure::because( ErrorCode::ToolNotAllowed, sprintf( 'The parent tool "%s" is no ability that this site lends to an agent.', substr( sanitize_text_field( $name ), 0, 100 ) ), [ 'List abilities of other plugins, by their full names; those of WP Codebox itself are never lent.' ] );
+			/* translators: %s: name of an ability. */
+			throw Failure::because( ErrorCode::ToolNotAllowed, Sentence::of( __( 'The parent tool "%s" is no ability that this site lends to an agent.', 'wp-codebox' ), substr( sanitize_text_field( $name ), 0, 100 ) ), [ __( 'List abilities of other plugins, by their full names; those of WP Codebox itself are never lent.', 'wp-codebox' ) ] );
 		}
 		if ( ! $this->lent( $name, $input ) ) {
-			throw Failure::because( ErrorCode::ToolNotAllowed, sprintf( 'This site does not lend the ability %s to an agent of this user.', $name ) );
+			/* translators: %s: name of an ability. */
+			throw Failure::because( ErrorCode::ToolNotAllowed, Sentence::of( __( 'This site does not lend the ability %s to an agent of this user.', 'wp-codebox' ), $name ) );
 		}
 		$schema = self::without_empty( $ability->get_input_schema() );
 		return [
@@ -222,7 +226,7 @@ final class ParentTools {
 	}
 
 	/**
-	 * An answer without output.
+	 * An answer without output. The agent and the audit log get it in English.
 	 *
 	 * @param string $status  `denied`, `failed` or `unavailable`.
 	 * @param string $code    Stable code.
@@ -234,7 +238,7 @@ final class ParentTools {
 			'status' => $status,
 			'error'  => [
 				'code'      => substr( $code, 0, 100 ),
-				'message'   => substr( Redactor::text( $message ), 0, 1000 ),
+				'message'   => mb_substr( Redactor::text( Sentence::english( $message ) ), 0, 1000 ),
 				'retryable' => false,
 			],
 		];

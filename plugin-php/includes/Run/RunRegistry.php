@@ -18,6 +18,7 @@ use WPCodebox\Host\Site;
 use WPCodebox\Native\Artifacts;
 use WPCodebox\Native\Exception;
 use WPCodebox\Native\Runs;
+use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -191,7 +192,7 @@ final class RunRegistry {
 		$this->gate->check();
 		$reference = trim( (string) ( $input['run_id'] ?? '' ) );
 		if ( '' === $reference ) {
-			throw Failure::because( ErrorCode::InputInvalid, 'No run was named; give run_id.' );
+			throw Failure::because( ErrorCode::InputInvalid, __( 'No run was named; give run_id.', 'wp-codebox' ) );
 		}
 		if ( $this->access->sees_all( $authority ) ) {
 			return $reference;
@@ -227,7 +228,8 @@ final class RunRegistry {
 			throw $this->missing( $reference );
 		}
 		if ( count( $found ) > 1 ) {
-			throw Failure::because( ErrorCode::RunAmbiguous, sprintf( '"%s" fits %d of your runs; give more of the run id.', $reference, count( $found ) ) );
+			/* translators: 1: beginning of a run id, 2: number of runs. */
+			throw Failure::because( ErrorCode::RunAmbiguous, Sentence::of( __( '"%1$s" fits %2$d of your runs; give more of the run id.', 'wp-codebox' ), $reference, count( $found ) ) );
 		}
 		return (string) reset( $found );
 	}
@@ -262,7 +264,8 @@ final class RunRegistry {
 	 * @param string $reference As given.
 	 */
 	private function missing( string $reference ): Failure {
-		return Failure::because( ErrorCode::RunNotFound, sprintf( 'There is no run "%s"; list the runs to see which there are.', $reference ) );
+		/* translators: %s: run id as given. */
+		return Failure::because( ErrorCode::RunNotFound, Sentence::of( __( 'There is no run "%s"; list the runs to see which there are.', 'wp-codebox' ), $reference ) );
 	}
 
 	/**

@@ -12,6 +12,7 @@ namespace WPCodebox\Run;
 use WPCodebox\Authority;
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
+use WPCodebox\Sentence;
 
 defined( 'ABSPATH' ) || exit;
 
@@ -58,8 +59,9 @@ final class SecretChoice {
 			if ( ! is_array( $row ) || ! is_string( $row['value'] ?? null ) || ! is_array( $row['hosts'] ?? [] ) ) {
 				throw Failure::because(
 					ErrorCode::SecretInvalid,
-					sprintf( 'No plugin of this site supplies the secret %s to this user.', $name ),
-					[ 'A host plugin answers the filter wp_codebox_secret_values with {value, hosts} for each name.', 'The operator exports it in the environment of WP-CLI.' ]
+					/* translators: %s: name of an environment variable. */
+					Sentence::of( __( 'No plugin of this site supplies the secret %s to this user.', 'wp-codebox' ), $name ),
+					[ __( 'A host plugin answers the filter wp_codebox_secret_values with {value, hosts} for each name.', 'wp-codebox' ), __( 'The operator exports it in the environment of WP-CLI.', 'wp-codebox' ) ]
 				);
 			}
 			$secrets[] = [

@@ -11,6 +11,7 @@ namespace WPCodebox\Run;
 
 use WPCodebox\ErrorCode;
 use WPCodebox\Failure;
+use WPCodebox\Sentence;
 use WPCodebox\Settings;
 
 defined( 'ABSPATH' ) || exit;
@@ -47,8 +48,9 @@ final class TaskLimits {
 			if ( isset( $asked[ $field ] ) && (int) $asked[ $field ] > $ceiling ) {
 				throw Failure::because(
 					ErrorCode::LimitInvalid,
-					sprintf( 'The task asks for limits.%s %d, but this site allows at most %d.', $field, (int) $asked[ $field ], $ceiling ),
-					[ 'Ask for less, or raise the ceiling in the settings of WP Codebox.' ],
+					/* translators: 1: name of a limit, 2: number asked for, 3: largest number. */
+					Sentence::of( __( 'The task asks for limits.%1$s %2$d, but this site allows at most %3$d.', 'wp-codebox' ), $field, (int) $asked[ $field ], $ceiling ),
+					[ __( 'Ask for less, or raise the ceiling in the settings of WP Codebox.', 'wp-codebox' ) ],
 					[
 						'field'   => $field,
 						'ceiling' => $ceiling,

@@ -54,6 +54,34 @@ return static function ( Harness $t ): void {
 		}
 	);
 	$t->test(
+		'audit: a failure is shown in the language of the user and recorded in English',
+		static function () use ( $t, $list ): void {
+			$t->made( 'nothing' );
+			$made   = $t->ok( $t->ability( 'run-agent-task', [ 'goal' => 'Fix it', 'mounts' => [ [ 'source' => WP_PLUGIN_DIR . '/sample', 'target' => '/workspace/code' ] ], 'agent_command' => 'php agent.php fix' ] ) );
+			$german = static fn( string $shown, string $english ): string => '' === $english ? $shown : "Deutsch: $english";
+			$failed = static function () use ( $t, $list, $made ): array {
+				$error = $t->ability( 'replay-artifact', [ 'artifact_id' => $made['run']['run_id'], 'apply_target' => [ 'directory' => '/nowhere' ] ] );
+				$t->error( 'wp_codebox_replay_unavailable', 422, $error );
+				$records = $t->ok( $list( [ 'per_page' => 1 ] ) )['records'];
+				$t->same( 'wp_codebox_replay_unavailable', $records[0]['error']['code'] );
+				return [ $error->get_error_message(), $records[0]['error']['message'] ];
+			};
+			$english = $failed();
+			$t->same( $english[0], $english[1], 'positive control: nothing is translated' );
+			$t->contains( 'The run cannot be repeated here; missing: the mount ', $english[0] );
+			add_filter( 'gettext_wp-codebox', $german, 10, 2 );
+			try {
+				$translated = $failed();
+			} finally {
+				remove_filter( 'gettext_wp-codebox', $german );
+			}
+			$t->contains( 'Deutsch: The run cannot be repeated here; missing: Deutsch: the mount ', $translated[0] );
+			$t->contains( '(Deutsch: The directory named for ', $translated[0] );
+			$t->same( $english[0], $translated[1] );
+			$t->same( $english, $failed(), 'nothing of the other language is left' );
+		}
+	);
+	$t->test(
 		'audit: a page is small unless the whole records are asked for',
 		static function () use ( $t, $list ): void {
 			$made  = $t->made();

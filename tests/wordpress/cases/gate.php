@@ -111,6 +111,47 @@ return static function ( Harness $t ): void {
 		);
 	}
 	$t->test(
+		'every sentence of the plugin, and every failure of a command, can be translated',
+		static function () use ( $t ): void {
+			// Words that a user does not read as a sentence: a name, classes, formats, and what goes into a log.
+			$others      = [ 'WP Codebox', 'large-text code', 'Y-m-d H:i', '%s: %s. %s', 'Bearer ', 'learned ', 'component ', 'not recorded', 'schema %s is missing or broken', ', but not every key of the manifest' ];
+			$translators = [ '__', '_n', '_x', 'esc_html__', 'esc_attr__', 'esc_html_e' ];
+			$bare        = [];
+			$wrapped     = 0;
+			$root        = WP_PLUGIN_DIR . '/wp-codebox/';
+			foreach ( [ 'includes', 'wp-cli' ] as $part ) {
+				foreach ( new RecursiveIteratorIterator( new RecursiveDirectoryIterator( $root . $part, FilesystemIterator::SKIP_DOTS ) ) as $file ) {
+					$calls  = [];
+					$before = '';
+					foreach ( token_get_all( (string) file_get_contents( (string) $file ) ) as $token ) {
+						[ $kind, $text, $line ] = is_array( $token ) ? $token : [ 0, $token, 0 ];
+						if ( in_array( $text, [ '(', '[', '{', '${' ], true ) ) {
+							$calls[] = '(' === $text ? $before : '';
+						} elseif ( in_array( $text, [ ')', ']', '}' ], true ) ) {
+							array_pop( $calls );
+						}
+						// Words with a blank between them; HTML, SQL and what goes to the error log are none.
+						$is = in_array( $kind, [ T_CONSTANT_ENCAPSED_STRING, T_ENCAPSED_AND_WHITESPACE ], true ) && 1 === preg_match( '/\pL[,;:]? ./u', $text )
+							&& 1 !== preg_match( '/^.<|^.SELECT /', $text ) && ! in_array( 'error_log', $calls, true ) && ! in_array( trim( $text, '\'"' ), $others, true );
+						// The agent of a run reads English, so the answers of a parent tool are not translated.
+						$is = $is && ! ( 'ParentTools.php' === $file->getFilename() && in_array( 'refused', $calls, true ) );
+						$is = $is && ( 'includes' === $part || in_array( 'because', $calls, true ) && "' or '" !== $text );
+						if ( $is && [] === array_intersect( $translators, $calls ) ) {
+							$bare[] = substr( (string) $file, strlen( $root ) ) . ":$line $text";
+						}
+						$wrapped += (int) $is;
+						if ( in_array( 'because', $calls, true ) && 'sprintf' === $text ) {
+							$bare[] = substr( (string) $file, strlen( $root ) ) . ":$line sprintf() in a failure: Sentence::of() keeps its English for the audit log";
+						}
+						$before = in_array( $kind, [ T_WHITESPACE, T_COMMENT, T_DOC_COMMENT ], true ) ? $before : $text;
+					}
+				}
+			}
+			$t->true( $wrapped > 300, 'the sentences were not found' );
+			$t->same( [], $bare );
+		}
+	);
+	$t->test(
 		'the template of translations is up to date',
 		static function () use ( $t ): void {
 			$new = getenv( 'TEST_WORK' ) . '/new.pot';

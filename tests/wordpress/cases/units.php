@@ -12,6 +12,7 @@ use WPCodebox\Cli\Quantity;
 use WPCodebox\Failure;
 use WPCodebox\Host\InstalledCode;
 use WPCodebox\Host\Site;
+use WPCodebox\Model\Label;
 use WPCodebox\Run\GroupRow;
 use WPCodebox\Tests\Harness;
 
@@ -25,6 +26,15 @@ return static function ( Harness $t ): void {
 		return 'nothing was refused';
 	};
 
+	$t->test(
+		'a sentence of a host plugin keeps its letters and loses values, signs and control characters',
+		static function () use ( $t ): void {
+			$of = static fn( mixed $text ): string => Label::sentence( $text, [ '', 'K3y' ], 'Für diesen Benutzer nicht.' );
+			$t->same( [ 'Für diesen Benutzer nicht.', 'Für diesen Benutzer nicht.' ], [ $of( null ), $of( 'Für diesen Benutzer nicht.' ) ] );
+			$t->same( [ 'Größe: [redacted], 鍵がない', '', 'a b b' ], [ $of( "Größe: K3y, 鍵がない\n" ), $of( [] ), $of( "a\x1b<b>\u{202e}b" ) ] );
+			$t->same( 200, mb_strlen( $of( str_repeat( 'ü', 300 ) ) ) );
+		}
+	);
 	$t->test(
 		'the screen can translate every summary of a run',
 		static function () use ( $t ): void {
