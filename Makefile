@@ -8,6 +8,7 @@
 #   make lint    formatting, clippy, dependency rule, schemas, stub, PHP
 #   make bench   measures and writes raw samples to tests/bench/results/
 #   make dist    the WordPress plugin: dist/wp-codebox/ and dist/wp-codebox.zip
+#   make pot     the template of translations, from dist/wp-codebox
 #   make deb     the Debian package in dist/
 #   make env     shell exports for the built programs: eval "$(make env)"
 #   make clean   removes target/ and dist/; downloads and the home directory stay
@@ -19,7 +20,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: build demo test agent-tasks lint bench dist deb env clean provision packages install
+.PHONY: build demo test agent-tasks lint bench dist pot deb env clean provision packages install
 
 # Debian's PHP 8.2, also where another PHP comes first on the PATH.
 export PHP ?= /usr/bin/php8.2
@@ -46,6 +47,10 @@ build: packages
 
 dist:
 	@cargo xtask dist
+
+# --allow-root has no effect on other users.
+pot: provision dist
+	@eval "$$(tests/env)"; WP_CLI_CONFIG_PATH=/dev/null $(PHP) "$$CODEBOX_SHARE/wp-cli.phar" --allow-root i18n make-pot dist/wp-codebox plugin-php/languages/wp-codebox.pot --slug=wp-codebox
 
 deb: provision build
 	@cargo xtask dist deb
