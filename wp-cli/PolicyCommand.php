@@ -178,6 +178,7 @@ final class PolicyCommand {
 		if ( isset( $flags['input-json'] ) ) {
 			return FlagList::json_object( '--input-json', (string) $flags['input-json'] );
 		}
+		// phpcs:ignore WordPress.WP.AlternativeFunctions -- a file of this host, no address.
 		$text = '-' === $args[0] ? stream_get_contents( STDIN ) : ( is_file( $args[0] ) ? file_get_contents( $args[0] ) : false );
 		if ( false === $text ) {
 			/* translators: %s: path. */

@@ -43,6 +43,7 @@ final class Table {
 			throw Failure::because( ErrorCode::InputInvalid, Sentence::of( __( 'There is no field "%1$s"; there are %2$s.', 'wp-codebox' ), reset( $wrong ), implode( ', ', $known ) ) );
 		}
 		if ( 'ids' === $format ) {
+			// phpcs:ignore WordPress.Security.EscapeOutput -- a terminal.
 			echo implode( ' ', array_map( static fn( array $row ): string => self::text( $id, (string) ( $row[ $id ] ?? '' ) ), $rows ) );
 			return;
 		}

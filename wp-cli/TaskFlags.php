@@ -142,6 +142,7 @@ final class TaskFlags {
 			return [];
 		}
 		$path = (string) $flags['input-file'];
+		// phpcs:ignore WordPress.WP.AlternativeFunctions -- a file of this host, no address.
 		$text = '-' === $path ? stream_get_contents( STDIN ) : ( is_file( $path ) ? file_get_contents( $path ) : false );
 		if ( false === $text ) {
 			/* translators: %s: path. */

@@ -53,7 +53,7 @@ final class SchemaStore {
 	 */
 	public function document( string $name ): array {
 		$file   = $this->directory . '/' . $name . '.v1.schema.json';
-		$schema = is_file( $file ) ? json_decode( (string) file_get_contents( $file ), true ) : null;
+		$schema = is_file( $file ) ? wp_json_file_decode( $file, [ 'associative' => true ] ) : null;
 		if ( ! is_array( $schema ) ) {
 			throw new RuntimeException( sprintf( 'schema %s is missing or broken', $name ) );
 		}

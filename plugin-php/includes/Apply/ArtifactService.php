@@ -239,6 +239,7 @@ final class ArtifactService {
 	public static function mounts( array $artifact ): array {
 		$hashes = array_column( (array) ( $artifact['manifest']['files'] ?? [] ), 'sha256', 'path' );
 		$file   = $artifact['directory'] . '/' . self::MOUNTS;
+		// phpcs:ignore WordPress.WP.AlternativeFunctions -- a file of this host, no address.
 		$bytes  = isset( $hashes[ self::MOUNTS ] ) && is_file( $file ) ? (string) file_get_contents( $file ) : '';
 		if ( hash( 'sha256', $bytes ) !== ( $hashes[ self::MOUNTS ]['value'] ?? '' ) ) {
 			return [];

@@ -72,6 +72,7 @@ final class CallerGrants {
 		$query = new WP_User_Query(
 			[
 				'blog_id'      => 0,
+				// phpcs:ignore WordPress.DB.SlowDBQuery -- the key is indexed; one query of a settings page.
 				'meta_key'     => WP_Application_Passwords::USERMETA_KEY_APPLICATION_PASSWORDS,
 				'meta_compare' => 'EXISTS',
 				'orderby'      => 'login',

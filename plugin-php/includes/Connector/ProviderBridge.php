@@ -225,8 +225,8 @@ final class ProviderBridge {
 	 */
 	private static function without_secrets( #[\SensitiveParameter] string $body ): string {
 		$data  = json_decode( $body, false, 64 );
-		$clean = null === $data ? null : json_encode( Redaction::named( $data ), JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_PRESERVE_ZERO_FRACTION, 65 );
-		$same  = null === $data ? null : json_encode( $data, JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_PRESERVE_ZERO_FRACTION, 65 );
+		$clean = null === $data ? null : wp_json_encode( Redaction::named( $data ), JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_PRESERVE_ZERO_FRACTION, 65 );
+		$same  = null === $data ? null : wp_json_encode( $data, JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_PRESERVE_ZERO_FRACTION, 65 );
 		return $clean === $same || ! is_string( $clean ) ? $body : $clean;
 	}
 }

@@ -43,7 +43,7 @@ final class Redaction {
 	 */
 	public static function plain( #[\SensitiveParameter] mixed $data, ErrorCode $invalid, string $what, int $most = self::MOST_BYTES ): mixed {
 		try {
-			$json = json_encode( $data, JSON_THROW_ON_ERROR | JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_PRESERVE_ZERO_FRACTION, self::DEPTH );
+			$json = wp_json_encode( $data, JSON_THROW_ON_ERROR | JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_PRESERVE_ZERO_FRACTION, self::DEPTH );
 			if ( strlen( $json ) > $most ) {
 				/* translators: 1: what it is, as "The answer", 2: number of bytes. */
 				throw Failure::because( $invalid, Sentence::of( __( '%1$s is larger than %2$d bytes.', 'wp-codebox' ), $what, $most ) );
@@ -112,7 +112,7 @@ final class Redaction {
 	public static function answer( #[\SensitiveParameter] mixed $data, #[\SensitiveParameter] array $values, ErrorCode $invalid ): mixed {
 		$clean = self::clean( self::plain( $data, $invalid, __( 'The answer', 'wp-codebox' ) ), $values );
 		foreach ( [ JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE, 0 ] as $flags ) {
-			$json = (string) json_encode( $clean, $flags, self::DEPTH + 1 );
+			$json = (string) wp_json_encode( $clean, $flags, self::DEPTH + 1 );
 			if ( self::text( $json, $values ) !== $json ) {
 				throw Failure::because( $invalid, __( 'The answer holds a secret in a way that could not be taken out, so it is not passed on.', 'wp-codebox' ) );
 			}

@@ -50,7 +50,7 @@ final class GroupRow {
 	public static function failed( Failure $failure ): array {
 		return [
 			'exit_code' => $failure->exit_status,
-			'error'     => (array) json_decode( (string) json_encode( $failure->to_array(), JSON_INVALID_UTF8_SUBSTITUTE | JSON_PARTIAL_OUTPUT_ON_ERROR ), true ),
+			'error'     => (array) json_decode( (string) wp_json_encode( $failure->to_array(), JSON_INVALID_UTF8_SUBSTITUTE | JSON_PARTIAL_OUTPUT_ON_ERROR ), true ),
 		];
 	}
 
