@@ -7,7 +7,7 @@
 #   make agent-tasks   three repair tasks for the built-in agent loop; scripted unless AGENT_TASKS_MODEL is set
 #   make lint    formatting, clippy, dependency rule, schemas, stub, PHP
 #   make bench   measures and writes raw samples to tests/bench/results/
-#   make dist    the WordPress plugin: dist/wp-codebox/ and dist/wp-codebox.zip
+#   make dist    the WordPress plugin: dist/wp-codebox/ and dist/codebox.zip
 #   make pot     the template of translations, from dist/wp-codebox
 #   make deb     the Debian package in dist/
 #   make env     shell exports for the built programs: eval "$(make env)"
@@ -50,7 +50,7 @@ dist:
 
 # --allow-root has no effect on other users.
 pot: provision dist
-	@eval "$$(tests/env)"; WP_CLI_CONFIG_PATH=/dev/null $(PHP) "$$CODEBOX_SHARE/wp-cli.phar" --allow-root i18n make-pot dist/wp-codebox plugin-php/languages/wp-codebox.pot --slug=wp-codebox
+	@eval "$$(tests/env)"; WP_CLI_CONFIG_PATH=/dev/null $(PHP) "$$CODEBOX_SHARE/wp-cli.phar" --allow-root i18n make-pot dist/wp-codebox plugin-php/languages/codebox.pot --slug=codebox --domain=codebox
 
 deb: provision build
 	@cargo xtask dist deb

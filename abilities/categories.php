@@ -11,7 +11,7 @@ defined( 'ABSPATH' ) || exit;
 
 return [
 	'wp-codebox' => [
-		'label'       => __( 'WP Codebox', 'wp-codebox' ),
-		'description' => __( 'Runs coding agents in a disposable sandbox and reviews and applies what they changed.', 'wp-codebox' ),
+		'label'       => __( 'Codebox', 'codebox' ),
+		'description' => __( 'Runs coding agents in a disposable sandbox and reviews and applies what they changed.', 'codebox' ),
 	],
 ];

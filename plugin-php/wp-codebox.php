@@ -1,14 +1,14 @@
 <?php
 /**
- * Plugin Name:       WP Codebox
+ * Plugin Name:       Codebox
  * Description:       Runs a coding agent against a plugin or theme in a disposable, kernel-isolated sandbox and hands back a reviewable change. The site itself is never touched by the run.
  * Version:           0.1.0
  * Requires at least: 6.9
  * Requires PHP:      8.2
- * Author:            WP Codebox contributors
+ * Author:            Codebox contributors
  * License:           GPL-2.0-or-later
  * License URI:       https://www.gnu.org/licenses/gpl-2.0.html
- * Text Domain:       wp-codebox
+ * Text Domain:       codebox
  * Domain Path:       /languages
  *
  * @package WPCodebox
@@ -29,7 +29,7 @@ if ( PHP_VERSION_ID < 80200 ) {
 			printf(
 				'<div class="notice notice-error"><p>%s</p></div>',
 				/* translators: %s: PHP version in use. */
-				esc_html( sprintf( __( 'WP Codebox needs PHP 8.2 or newer; this site runs PHP %s.', 'wp-codebox' ), PHP_VERSION ) )
+				esc_html( sprintf( __( 'Codebox needs PHP 8.2 or newer; this site runs PHP %s.', 'codebox' ), PHP_VERSION ) )
 			);
 		}
 	);

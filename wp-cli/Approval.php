@@ -43,7 +43,7 @@ final class Approval {
 	public function input( array $args, array $flags ): array {
 		$input = [ 'artifact_id' => $args[0] ];
 		if ( isset( $flags['approved-files'] ) && ! empty( $flags['all'] ) ) {
-			throw Failure::because( ErrorCode::InputInvalid, __( 'Both --approved-files and --all are given; give one of them.', 'wp-codebox' ) );
+			throw Failure::because( ErrorCode::InputInvalid, __( 'Both --approved-files and --all are given; give one of them.', 'codebox' ) );
 		}
 		if ( ! empty( $flags['all'] ) ) {
 			$input['approved_files'] = array_column( ArtifactService::changed_files( $this->services->artifacts->artifact( $input ) ), 'path' );

@@ -94,8 +94,8 @@ final class Boundary {
 			throw Failure::because(
 				ErrorCode::Forbidden,
 				/* translators: %s: list of capabilities. */
-				Sentence::of( __( 'The user given with --user may not do this; it needs the capability %s.', 'wp-codebox' ), implode( ' or ', $any ) ),
-				[ __( 'Leave --user out to act as the operator of this host, or name an administrator.', 'wp-codebox' ) ]
+				Sentence::of( __( 'The user given with --user may not do this; it needs the capability %s.', 'codebox' ), implode( ' or ', $any ) ),
+				[ __( 'Leave --user out to act as the operator of this host, or name an administrator.', 'codebox' ) ]
 			);
 		}
 		return Authority::User;
@@ -116,9 +116,9 @@ final class Boundary {
 				throw Failure::because(
 					ErrorCode::InputInvalid,
 					/* translators: %s: name of a flag. */
-					Sentence::of( __( 'The flag --%s is given more than once, and WP-CLI would keep only the last.', 'wp-codebox' ), $found[1] ),
+					Sentence::of( __( 'The flag --%s is given more than once, and WP-CLI would keep only the last.', 'codebox' ), $found[1] ),
 					/* translators: %s: name of a flag. */
-					[ Sentence::of( __( 'Give several values as a JSON list: --%s=\'["first","second"]\'.', 'wp-codebox' ), $found[1] ) ]
+					[ Sentence::of( __( 'Give several values as a JSON list: --%s=\'["first","second"]\'.', 'codebox' ), $found[1] ) ]
 				);
 			}
 			$seen[ $found[1] ] = true;

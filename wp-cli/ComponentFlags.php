@@ -63,7 +63,7 @@ final class ComponentFlags {
 		$good = is_array( $rows ) && [] === array_filter( $rows, static fn( mixed $row ): bool => ! is_string( $row ) && ! is_array( $row ) );
 		if ( ! $good ) {
 			/* translators: %s: flag, or what else was given. */
-			throw Failure::because( ErrorCode::InputInvalid, Sentence::of( __( '%s must be a list with commas, or a JSON list of texts and objects.', 'wp-codebox' ), $flag ) );
+			throw Failure::because( ErrorCode::InputInvalid, Sentence::of( __( '%s must be a list with commas, or a JSON list of texts and objects.', 'codebox' ), $flag ) );
 		}
 		return array_values( $rows );
 	}

@@ -46,7 +46,7 @@ final class ModelFlags {
 		}
 		if ( isset( $flags['max-cost'] ) ) {
 			if ( 1 !== preg_match( '/^[0-9]{1,9}(\.[0-9]{1,6})?$/D', (string) $flags['max-cost'] ) ) {
-				throw Failure::because( ErrorCode::InputInvalid, __( '--max-cost must be US dollars, e.g. 0.50.', 'wp-codebox' ) );
+				throw Failure::because( ErrorCode::InputInvalid, __( '--max-cost must be US dollars, e.g. 0.50.', 'codebox' ) );
 			}
 			$input['budget']['cost_usd'] = (float) $flags['max-cost'];
 		}

@@ -156,7 +156,7 @@ final class RunEventsCommand {
 	private function follow( string $reference, int $cursor, array $flags, Authority $authority ): int {
 		$json = 'json' === $flags['format'];
 		if ( ! in_array( $flags['format'], [ 'table', 'json' ], true ) || isset( $flags['per-page'] ) || isset( $flags['fields'] ) || ! empty( $flags['porcelain'] ) ) {
-			throw Failure::because( ErrorCode::InputInvalid, __( '--follow goes with --format=table or --format=json, and with none of --per-page, --fields and --porcelain.', 'wp-codebox' ) );
+			throw Failure::because( ErrorCode::InputInvalid, __( '--follow goes with --format=table or --format=json, and with none of --per-page, --fields and --porcelain.', 'codebox' ) );
 		}
 		$input  = [ 'run_id' => $reference ];
 		$id     = (string) $this->services->registry->get( $input, $authority )['run']['run_id'];

@@ -44,12 +44,12 @@ final class SecretFlags {
 	private function secret( string $text ): array {
 		if ( 1 !== preg_match( '/^([A-Z_][A-Z0-9_]*)(?:=(.*))?$/D', $text, $parts ) ) {
 			// What is no name may be a value in the wrong place: it is not repeated.
-			throw Failure::because( ErrorCode::SecretInvalid, __( '--secret-env must be NAME[=HOST[,HOST]]; NAME is a variable of the environment.', 'wp-codebox' ) );
+			throw Failure::because( ErrorCode::SecretInvalid, __( '--secret-env must be NAME[=HOST[,HOST]]; NAME is a variable of the environment.', 'codebox' ) );
 		}
 		$value = getenv( $parts[1] );
 		if ( false === $value ) {
 			/* translators: %1$s: name of an environment variable. */
-			throw Failure::because( ErrorCode::SecretInvalid, Sentence::of( __( '--secret-env=%1$s: the environment has no variable %1$s; export it, its value never belongs on the command line.', 'wp-codebox' ), $parts[1] ) );
+			throw Failure::because( ErrorCode::SecretInvalid, Sentence::of( __( '--secret-env=%1$s: the environment has no variable %1$s; export it, its value never belongs on the command line.', 'codebox' ), $parts[1] ) );
 		}
 		return [
 			'env'   => $parts[1],

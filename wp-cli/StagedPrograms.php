@@ -96,7 +96,7 @@ final class StagedPrograms {
 			throw Failure::because(
 				ErrorCode::MountDenied,
 				/* translators: %s: path. */
-				Sentence::of( __( 'The file %s looks like a secret and is not put into the sandbox; name a program instead.', 'wp-codebox' ), basename( $token ) )
+				Sentence::of( __( 'The file %s looks like a secret and is not put into the sandbox; name a program instead.', 'codebox' ), basename( $token ) )
 			);
 		}
 		if ( 1 === preg_match( self::OWN, $real ) ) {

@@ -40,7 +40,7 @@ final class Table {
 		$wrong  = array_diff( $wanted, $known, $fields );
 		if ( [] !== $wrong ) {
 			/* translators: 1: name as given, 2: list of names. */
-			throw Failure::because( ErrorCode::InputInvalid, Sentence::of( __( 'There is no field "%1$s"; there are %2$s.', 'wp-codebox' ), reset( $wrong ), implode( ', ', $known ) ) );
+			throw Failure::because( ErrorCode::InputInvalid, Sentence::of( __( 'There is no field "%1$s"; there are %2$s.', 'codebox' ), reset( $wrong ), implode( ', ', $known ) ) );
 		}
 		if ( 'ids' === $format ) {
 			// phpcs:ignore WordPress.Security.EscapeOutput -- a terminal.

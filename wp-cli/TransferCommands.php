@@ -89,7 +89,7 @@ final class TransferCommands {
 				$input = [ 'artifact_id' => $args[0] ];
 				if ( '-' === ( $flags['output'] ?? '' ) ) {
 					if ( stream_isatty( STDOUT ) ) {
-						throw Failure::because( ErrorCode::InputInvalid, __( 'An archive is no text for a terminal; give --output=<file> or send STDOUT elsewhere.', 'wp-codebox' ) );
+						throw Failure::because( ErrorCode::InputInvalid, __( 'An archive is no text for a terminal; give --output=<file> or send STDOUT elsewhere.', 'codebox' ) );
 					}
 					fwrite( STDOUT, $this->services->exports->bytes( $input )['archive'] );
 					return 0;

@@ -81,7 +81,7 @@ final class AuditLog {
 		}
 		$problem = (string) ( $chain['problem'] ?? '' );
 		/* translators: %s: nothing, or the problem in parentheses with a space before it. */
-		return Sentence::of( __( 'The hash chain of the audit log is broken%s: lines were changed, removed or added from outside. Keep a copy of the log and find out who could write it.', 'wp-codebox' ), '' === $problem ? '' : ' (' . rtrim( $problem, '.' ) . ')' );
+		return Sentence::of( __( 'The hash chain of the audit log is broken%s: lines were changed, removed or added from outside. Keep a copy of the log and find out who could write it.', 'codebox' ), '' === $problem ? '' : ' (' . rtrim( $problem, '.' ) . ')' );
 	}
 
 	/**

@@ -54,7 +54,7 @@ final class AuditTrail {
 			$cause = Failure::from( $thrown );
 			throw Failure::because(
 				ErrorCode::AuditFailed,
-				__( 'The audit log could not be written, so this cannot go on; make the state directory writable for its owner and try again.', 'wp-codebox' ),
+				__( 'The audit log could not be written, so this cannot go on; make the state directory writable for its owner and try again.', 'codebox' ),
 				$cause->hints,
 				[ 'cause' => $cause->error_code ]
 			);
@@ -85,7 +85,7 @@ final class AuditTrail {
 				$failure->getMessage(),
 				$failure->http_status,
 				$failure->exit_status,
-				array_merge( $failure->hints, [ __( 'The audit log could not be written either.', 'wp-codebox' ) ] ),
+				array_merge( $failure->hints, [ __( 'The audit log could not be written either.', 'codebox' ) ] ),
 				$failure->data,
 				$failure
 			);

@@ -95,7 +95,7 @@ final class Capabilities {
 		// phpcs:ignore WordPress.WP.Capabilities -- mapped above.
 		$allowed = get_current_user_id() === $user_id ? current_user_can( $capability ) : user_can( $user_id, $capability );
 		/**
-		 * Filters whether a user may use WP Codebox. The answer can only narrow: a user
+		 * Filters whether a user may use Codebox. The answer can only narrow: a user
 		 * without the capability stays refused, and anything but `true` refuses. Visitors without
 		 * an account are refused before it.
 		 *

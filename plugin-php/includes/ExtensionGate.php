@@ -37,22 +37,22 @@ final class ExtensionGate {
 		if ( ! class_exists( Extension::class, false ) ) {
 			return Failure::because(
 				ErrorCode::ExtensionMissing,
-				__( 'The PHP extension wp_codebox is not loaded in this PHP, so no sandbox can be started.', 'wp-codebox' ),
+				__( 'The PHP extension wp_codebox is not loaded in this PHP, so no sandbox can be started.', 'codebox' ),
 				[
 					/* translators: 1: PHP version, 2: directory. */
-					Sentence::of( __( 'Copy wp_codebox.so built for PHP %1$s to %2$s.', 'wp-codebox' ), PHP_MAJOR_VERSION . '.' . PHP_MINOR_VERSION, (string) ini_get( 'extension_dir' ) ),
+					Sentence::of( __( 'Copy wp_codebox.so built for PHP %1$s to %2$s.', 'codebox' ), PHP_MAJOR_VERSION . '.' . PHP_MINOR_VERSION, (string) ini_get( 'extension_dir' ) ),
 					/* translators: 1: file, 2: name of a PHP SAPI, as `fpm-fcgi`. */
-					Sentence::of( __( 'Put the line "extension=wp_codebox.so" into %1$s and restart PHP (this is the %2$s SAPI).', 'wp-codebox' ), $this->ini_file(), PHP_SAPI ),
+					Sentence::of( __( 'Put the line "extension=wp_codebox.so" into %1$s and restart PHP (this is the %2$s SAPI).', 'codebox' ), $this->ini_file(), PHP_SAPI ),
 				]
 			);
 		}
 		$version = Extension::version();
 		if ( $version !== $this->version ) {
 			/* translators: 1: version of the extension, 2: version of the plugin. */
-			return $this->stale( Sentence::of( __( 'it is version %1$s, the plugin is version %2$s', 'wp-codebox' ), $version, $this->version ) );
+			return $this->stale( Sentence::of( __( 'it is version %1$s, the plugin is version %2$s', 'codebox' ), $version, $this->version ) );
 		}
 		if ( ! hash_equals( $this->digest, Extension::contractDigest() ) ) {
-			return $this->stale( __( 'it was built from other schemas than the plugin', 'wp-codebox' ) );
+			return $this->stale( __( 'it was built from other schemas than the plugin', 'codebox' ) );
 		}
 		return $this->served();
 	}
@@ -64,10 +64,10 @@ final class ExtensionGate {
 		return null === $served ? null : Failure::because(
 			ErrorCode::StateDirInvalid,
 			/* translators: 1: directory, 2: directory that holds it. */
-			Sentence::of( __( 'The state directory %1$s is in %2$s, whose files a web server hands out; it holds the key that signs bundles, and what runs leave.', 'wp-codebox' ), $state, $served ),
+			Sentence::of( __( 'The state directory %1$s is in %2$s, whose files a web server hands out; it holds the key that signs bundles, and what runs leave.', 'codebox' ), $state, $served ),
 			[
-				__( 'Move it out of the site, for example to /var/lib/wp-codebox, and set wp_codebox.state_dir in php.ini.', 'wp-codebox' ),
-				__( 'Remove keys/host.ed25519 in it, so that a new key is made: a key that a web server could hand out is no secret.', 'wp-codebox' ),
+				__( 'Move it out of the site, for example to /var/lib/wp-codebox, and set wp_codebox.state_dir in php.ini.', 'codebox' ),
+				__( 'Remove keys/host.ed25519 in it, so that a new key is made: a key that a web server could hand out is no secret.', 'codebox' ),
 			]
 		);
 	}
@@ -93,11 +93,11 @@ final class ExtensionGate {
 		return Failure::because(
 			ErrorCode::ExtensionStale,
 			/* translators: %s: what differs. */
-			Sentence::of( __( 'The PHP extension wp_codebox does not fit this plugin: %s.', 'wp-codebox' ), $reason ),
+			Sentence::of( __( 'The PHP extension wp_codebox does not fit this plugin: %s.', 'codebox' ), $reason ),
 			[
 				/* translators: 1: version of the plugin, 2: PHP version. */
-				Sentence::of( __( 'Install the wp_codebox.so of release %1$s for PHP %2$s and restart PHP.', 'wp-codebox' ), $this->version, PHP_MAJOR_VERSION . '.' . PHP_MINOR_VERSION ),
-				__( 'Or install the plugin of the same release as the extension.', 'wp-codebox' ),
+				Sentence::of( __( 'Install the wp_codebox.so of release %1$s for PHP %2$s and restart PHP.', 'codebox' ), $this->version, PHP_MAJOR_VERSION . '.' . PHP_MINOR_VERSION ),
+				__( 'Or install the plugin of the same release as the extension.', 'codebox' ),
 			]
 		);
 	}

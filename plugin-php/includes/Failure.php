@@ -85,7 +85,7 @@ final class Failure extends RuntimeException {
 		error_log( sprintf( 'wp-codebox: %s in %s:%d: %s', $thrown::class, $thrown->getFile(), $thrown->getLine(), $thrown->getMessage() ) );
 		return new self(
 			ErrorCode::Internal->value,
-			__( 'Something went wrong inside WP Codebox; the PHP error log has the detail.', 'wp-codebox' ),
+			__( 'Something went wrong inside Codebox; the PHP error log has the detail.', 'codebox' ),
 			ErrorCode::Internal->http_status(),
 			ErrorCode::Internal->exit_status(),
 			[],

@@ -26,7 +26,7 @@ final class Sentence {
 	/** Listens to the translations of this plugin. */
 	public static function register(): void {
 		add_filter(
-			'gettext_wp-codebox',
+			'gettext_codebox',
 			static function ( string $shown, string $english ): string {
 				self::remember( $shown, $english );
 				return $shown;

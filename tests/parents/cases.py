@@ -235,7 +235,7 @@ def a_site_answers_as_without_the_plugin(world):
     # Positive control: with a fitting extension nothing is said, and the public answers are still the same.
     fitting = answers(site, True)
     for page in ("admin /wp-admin/", "admin /wp-admin/plugins.php"):
-        must("WP Codebox cannot run" not in fitting[page][1], f"{page} complains about a fitting extension")
+        must("Codebox cannot run" not in fitting[page][1], f"{page} complains about a fitting extension")
     for name in REQUESTS:
         must(fitting[name] == without[name], f"{name} differs with the extension:\n{difference(without[name][1], fitting[name][1])}")
     # And the comparison sees a plugin that does change an answer.

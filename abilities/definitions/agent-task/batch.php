@@ -14,8 +14,8 @@ use WPCodebox\Services;
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'label'         => __( 'Run several agent tasks', 'wp-codebox' ),
-	'description'   => __( 'Runs tasks one after the other, each in a disposable sandbox of its own, and waits for the last. A task that is wrong or fails is a failed row; the others run.', 'wp-codebox' ),
+	'label'         => __( 'Run several agent tasks', 'codebox' ),
+	'description'   => __( 'Runs tasks one after the other, each in a disposable sandbox of its own, and waits for the last. A task that is wrong or fails is a failed row; the others run.', 'codebox' ),
 	'category'      => 'wp-codebox',
 	'input_schema'  => 'run-agent-task-batch-input',
 	'output_schema' => 'agent-task-batch',

@@ -14,8 +14,8 @@ use WPCodebox\Services;
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'label'         => __( 'Run an agent task', 'wp-codebox' ),
-	'description'   => __( 'Runs a coding agent against a plugin or theme in a disposable sandbox and answers with a bundle that holds the change, or after 20 seconds with a handle of the run that goes on. The site is not touched.', 'wp-codebox' ),
+	'label'         => __( 'Run an agent task', 'codebox' ),
+	'description'   => __( 'Runs a coding agent against a plugin or theme in a disposable sandbox and answers with a bundle that holds the change, or after 20 seconds with a handle of the run that goes on. The site is not touched.', 'codebox' ),
 	'category'      => 'wp-codebox',
 	'input_schema'  => 'run-agent-task-input',
 	'output_schema' => [ 'agent-task-run', 'run-handle' ],

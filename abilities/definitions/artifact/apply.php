@@ -14,8 +14,8 @@ use WPCodebox\Services;
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'label'         => __( 'Apply an approved artifact', 'wp-codebox' ),
-	'description'   => __( 'Hands the approved files of a verified bundle to the plugin of this site that applies changes.', 'wp-codebox' ),
+	'label'         => __( 'Apply an approved artifact', 'codebox' ),
+	'description'   => __( 'Hands the approved files of a verified bundle to the plugin of this site that applies changes.', 'codebox' ),
 	'category'      => 'wp-codebox',
 	'input_schema'  => 'artifact-apply-input',
 	'output_schema' => 'artifact-apply',

@@ -14,8 +14,8 @@ use WPCodebox\Services;
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'label'         => __( 'Get the change of an artifact', 'wp-codebox' ),
-	'description'   => __( 'Shows the patch of each changed file of a bundle that verifies.', 'wp-codebox' ),
+	'label'         => __( 'Get the change of an artifact', 'codebox' ),
+	'description'   => __( 'Shows the patch of each changed file of a bundle that verifies.', 'codebox' ),
 	'category'      => 'wp-codebox',
 	'input_schema'  => 'artifact-diff-input',
 	'output_schema' => 'artifact-diff',

@@ -14,8 +14,8 @@ use WPCodebox\Services;
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'label'         => __( 'Discard an artifact', 'wp-codebox' ),
-	'description'   => __( 'Deletes a bundle for good, a broken one too.', 'wp-codebox' ),
+	'label'         => __( 'Discard an artifact', 'codebox' ),
+	'description'   => __( 'Deletes a bundle for good, a broken one too.', 'codebox' ),
 	'category'      => 'wp-codebox',
 	'input_schema'  => 'artifact-reference-input',
 	'output_schema' => 'artifact',

@@ -14,8 +14,8 @@ use WPCodebox\Services;
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'label'         => __( 'Export a bundle', 'wp-codebox' ),
-	'description'   => __( 'Gives a bundle out as a deterministic archive.', 'wp-codebox' ),
+	'label'         => __( 'Export a bundle', 'codebox' ),
+	'description'   => __( 'Gives a bundle out as a deterministic archive.', 'codebox' ),
 	'category'      => 'wp-codebox',
 	'input_schema'  => 'artifact-reference-input',
 	'output_schema' => 'artifact-export',

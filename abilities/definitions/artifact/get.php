@@ -14,8 +14,8 @@ use WPCodebox\Services;
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'label'         => __( 'Get an artifact', 'wp-codebox' ),
-	'description'   => __( 'Reads one bundle: what changed, the review summary and the results of the checks.', 'wp-codebox' ),
+	'label'         => __( 'Get an artifact', 'codebox' ),
+	'description'   => __( 'Reads one bundle: what changed, the review summary and the results of the checks.', 'codebox' ),
 	'category'      => 'wp-codebox',
 	'input_schema'  => 'artifact-reference-input',
 	'output_schema' => 'artifact',

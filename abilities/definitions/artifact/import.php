@@ -14,8 +14,8 @@ use WPCodebox\Services;
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'label'         => __( 'Import a bundle', 'wp-codebox' ),
-	'description'   => __( 'Takes a verified bundle in from the host or from an archive. It is trusted no more than its signature.', 'wp-codebox' ),
+	'label'         => __( 'Import a bundle', 'codebox' ),
+	'description'   => __( 'Takes a verified bundle in from the host or from an archive. It is trusted no more than its signature.', 'codebox' ),
 	'category'      => 'wp-codebox',
 	'input_schema'  => 'artifact-import-input',
 	'output_schema' => 'artifact-result-envelope',

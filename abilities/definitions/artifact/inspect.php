@@ -14,8 +14,8 @@ use WPCodebox\Services;
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'label'         => __( 'Inspect an artifact', 'wp-codebox' ),
-	'description'   => __( 'Reads one bundle and verifies it: hashes, identity, listed files and signature.', 'wp-codebox' ),
+	'label'         => __( 'Inspect an artifact', 'codebox' ),
+	'description'   => __( 'Reads one bundle and verifies it: hashes, identity, listed files and signature.', 'codebox' ),
 	'category'      => 'wp-codebox',
 	'input_schema'  => 'artifact-reference-input',
 	'output_schema' => 'artifact-inspection',

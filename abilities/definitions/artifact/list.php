@@ -14,8 +14,8 @@ use WPCodebox\Services;
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'label'         => __( 'List artifacts', 'wp-codebox' ),
-	'description'   => __( 'Lists the bundles that runs on this site left, newest first.', 'wp-codebox' ),
+	'label'         => __( 'List artifacts', 'codebox' ),
+	'description'   => __( 'Lists the bundles that runs on this site left, newest first.', 'codebox' ),
 	'category'      => 'wp-codebox',
 	'input_schema'  => 'artifact-list-input',
 	'output_schema' => 'artifact-list',

@@ -14,8 +14,8 @@ use WPCodebox\Services;
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'label'         => __( 'Check an apply', 'wp-codebox' ),
-	'description'   => __( 'Shows what applying some changed files of a bundle would hand over, and refuses what would be refused then. Writes nothing.', 'wp-codebox' ),
+	'label'         => __( 'Check an apply', 'codebox' ),
+	'description'   => __( 'Shows what applying some changed files of a bundle would hand over, and refuses what would be refused then. Writes nothing.', 'codebox' ),
 	'category'      => 'wp-codebox',
 	'input_schema'  => 'artifact-apply-input',
 	'output_schema' => 'artifact-apply-preflight',

@@ -14,8 +14,8 @@ use WPCodebox\Services;
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'label'         => __( 'Import a bundle again', 'wp-codebox' ),
-	'description'   => __( 'Takes a known bundle in again and replaces a copy that is no longer intact.', 'wp-codebox' ),
+	'label'         => __( 'Import a bundle again', 'codebox' ),
+	'description'   => __( 'Takes a known bundle in again and replaces a copy that is no longer intact.', 'codebox' ),
 	'category'      => 'wp-codebox',
 	'input_schema'  => 'artifact-reimport-input',
 	'output_schema' => 'artifact-result-envelope',

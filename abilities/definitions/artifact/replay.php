@@ -14,8 +14,8 @@ use WPCodebox\Services;
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'label'         => __( 'Replay an artifact', 'wp-codebox' ),
-	'description'   => __( 'Runs the task of a bundle again in a fresh sandbox, against the code this site has now, and says what differs. The site is not touched.', 'wp-codebox' ),
+	'label'         => __( 'Replay an artifact', 'codebox' ),
+	'description'   => __( 'Runs the task of a bundle again in a fresh sandbox, against the code this site has now, and says what differs. The site is not touched.', 'codebox' ),
 	'category'      => 'wp-codebox',
 	'input_schema'  => 'artifact-replay-input',
 	'output_schema' => 'artifact-replay',

@@ -14,8 +14,8 @@ use WPCodebox\Services;
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'label'         => __( 'Review an artifact', 'wp-codebox' ),
-	'description'   => __( 'Approves a change (which applies it and needs that capability), rejects it, or requests changes. A broken bundle can be rejected too.', 'wp-codebox' ),
+	'label'         => __( 'Review an artifact', 'codebox' ),
+	'description'   => __( 'Approves a change (which applies it and needs that capability), rejects it, or requests changes. A broken bundle can be rejected too.', 'codebox' ),
 	'category'      => 'wp-codebox',
 	'input_schema'  => 'artifact-review-input',
 	'output_schema' => 'artifact-review-result',

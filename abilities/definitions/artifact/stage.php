@@ -14,8 +14,8 @@ use WPCodebox\Services;
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'label'         => __( 'Stage an apply', 'wp-codebox' ),
-	'description'   => __( 'Checks an apply of some changed files and hands it to the plugin of this site that keeps pending actions. Nothing is written to the target before somebody accepts.', 'wp-codebox' ),
+	'label'         => __( 'Stage an apply', 'codebox' ),
+	'description'   => __( 'Checks an apply of some changed files and hands it to the plugin of this site that keeps pending actions. Nothing is written to the target before somebody accepts.', 'codebox' ),
 	'category'      => 'wp-codebox',
 	'input_schema'  => 'artifact-stage-input',
 	'output_schema' => 'artifact-apply-stage',

@@ -14,8 +14,8 @@ use WPCodebox\Services;
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'label'         => __( 'List audit records', 'wp-codebox' ),
-	'description'   => __( 'Reads the audit log of this site and says whether its hash chain is whole.', 'wp-codebox' ),
+	'label'         => __( 'List audit records', 'codebox' ),
+	'description'   => __( 'Reads the audit log of this site and says whether its hash chain is whole.', 'codebox' ),
 	'category'      => 'wp-codebox',
 	'input_schema'  => 'audit-record-list-input',
 	'output_schema' => 'audit-record-list',

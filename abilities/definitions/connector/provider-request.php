@@ -15,8 +15,8 @@ use WPCodebox\Services;
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'label'         => __( 'Execute a provider request', 'wp-codebox' ),
-	'description'   => __( 'Has a provider adapter of this site carry a request out: the older way, for callers that need its answer\'s shape. Use browser-connector-request instead.', 'wp-codebox' ),
+	'label'         => __( 'Execute a provider request', 'codebox' ),
+	'description'   => __( 'Has a provider adapter of this site carry a request out: the older way, for callers that need its answer\'s shape. Use browser-connector-request instead.', 'codebox' ),
 	'category'      => 'wp-codebox',
 	'input_schema'  => 'execute-browser-provider-request-input',
 	'output_schema' => 'browser-provider-adapter-response',

@@ -15,8 +15,8 @@ use WPCodebox\Services;
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'label'         => __( 'Request a connector', 'wp-codebox' ),
-	'description'   => __( 'Has a connector of this site carry a request out for a sandbox in a browser. Its credentials stay on this site.', 'wp-codebox' ),
+	'label'         => __( 'Request a connector', 'codebox' ),
+	'description'   => __( 'Has a connector of this site carry a request out for a sandbox in a browser. Its credentials stay on this site.', 'codebox' ),
 	'category'      => 'wp-codebox',
 	'input_schema'  => 'browser-connector-request-input',
 	'output_schema' => 'browser-connector-response',

@@ -14,8 +14,8 @@ use WPCodebox\Services;
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'label'         => __( 'Cancel a run', 'wp-codebox' ),
-	'description'   => __( 'Asks a run to stop; what it has changed so far is kept as a bundle.', 'wp-codebox' ),
+	'label'         => __( 'Cancel a run', 'codebox' ),
+	'description'   => __( 'Asks a run to stop; what it has changed so far is kept as a bundle.', 'codebox' ),
 	'category'      => 'wp-codebox',
 	'input_schema'  => 'run-reference-input',
 	'output_schema' => 'run-cancellation',

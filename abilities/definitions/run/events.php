@@ -14,8 +14,8 @@ use WPCodebox\Services;
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'label'         => __( 'List events of a run', 'wp-codebox' ),
-	'description'   => __( 'Reads what a run has said and done after a cursor; ask again with the cursor of the answer while the run goes on.', 'wp-codebox' ),
+	'label'         => __( 'List events of a run', 'codebox' ),
+	'description'   => __( 'Reads what a run has said and done after a cursor; ask again with the cursor of the answer while the run goes on.', 'codebox' ),
 	'category'      => 'wp-codebox',
 	'input_schema'  => 'run-events-input',
 	'output_schema' => 'run-events',

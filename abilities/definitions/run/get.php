@@ -14,8 +14,8 @@ use WPCodebox\Services;
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'label'         => __( 'Get a run', 'wp-codebox' ),
-	'description'   => __( 'Reads one run and, when it has ended, what it came to.', 'wp-codebox' ),
+	'label'         => __( 'Get a run', 'codebox' ),
+	'description'   => __( 'Reads one run and, when it has ended, what it came to.', 'codebox' ),
 	'category'      => 'wp-codebox',
 	'input_schema'  => 'run-reference-input',
 	'output_schema' => 'run',

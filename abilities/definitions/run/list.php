@@ -14,8 +14,8 @@ use WPCodebox\Services;
 defined( 'ABSPATH' ) || exit;
 
 return [
-	'label'         => __( 'List runs', 'wp-codebox' ),
-	'description'   => __( 'Lists runs of this site, newest first: your own, or all of them if you may review.', 'wp-codebox' ),
+	'label'         => __( 'List runs', 'codebox' ),
+	'description'   => __( 'Lists runs of this site, newest first: your own, or all of them if you may review.', 'codebox' ),
 	'category'      => 'wp-codebox',
 	'input_schema'  => 'run-list-input',
 	'output_schema' => 'run-list',

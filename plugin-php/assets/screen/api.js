@@ -27,7 +27,7 @@
 		const data = thrown && 'object' === typeof thrown.data && thrown.data ? thrown.data : {};
 		const hints = Array.isArray( data.hints ) ? data.hints.filter( ( hint ) => 'string' === typeof hint ) : [];
 		const code = thrown && thrown.code ? String( thrown.code ) : 'unknown';
-		const message = thrown && thrown.message ? String( thrown.message ) : __( 'The site gave no answer that can be read.', 'wp-codebox' );
+		const message = thrown && thrown.message ? String( thrown.message ) : __( 'The site gave no answer that can be read.', 'codebox' );
 		return new ApiError( code, message, Number( data.status ) || 0, hints );
 	}
 
@@ -69,9 +69,9 @@
 			throw new ApiError(
 				'rest_ability_not_found',
 				/* translators: %s: name of an ability. */
-				sprintf( __( 'This site does not offer the ability %s.', 'wp-codebox' ), 'wp-codebox/' + name ),
+				sprintf( __( 'This site does not offer the ability %s.', 'codebox' ), 'wp-codebox/' + name ),
 				404,
-				[ __( 'Update the plugin WP Codebox, and see that nothing on the site takes the ability away.', 'wp-codebox' ) ]
+				[ __( 'Update the plugin Codebox, and see that nothing on the site takes the ability away.', 'codebox' ) ]
 			);
 		}
 		const path = root + '/wp-codebox/' + name + '/run';

@@ -14,7 +14,7 @@
 		const reference = row.run_id || row.artifact_id;
 		return [
 			el( 'a', { href: '#/bundles/' + encodeURIComponent( reference ), class: 'row-title' }, code( text.short( row.artifact_id || row.run_id ) ) ),
-			row.outcome ? state( row.outcome ) : badge( 'bad', __( 'unreadable', 'wp-codebox' ) ),
+			row.outcome ? state( row.outcome ) : badge( 'bad', __( 'unreadable', 'codebox' ) ),
 			data( text.summary( row ) || '—' ),
 			row.created_at ? time( row.created_at ) : '—',
 		];
@@ -27,36 +27,36 @@
 		const rows = Array.isArray( answer.artifacts ) ? answer.artifacts : [];
 		const pages = Math.ceil( ( Number( answer.total ) || 0 ) / PER_PAGE );
 		const content = rows.length
-			? [ table( __( 'Bundles of this site', 'wp-codebox' ), [ __( 'Bundle', 'wp-codebox' ), __( 'Outcome', 'wp-codebox' ), __( 'Summary', 'wp-codebox' ), __( 'Made', 'wp-codebox' ) ], rows.map( cells ) ) ]
-			: [ el( 'p', {}, __( 'There is no bundle.', 'wp-codebox' ) ) ];
+			? [ table( __( 'Bundles of this site', 'codebox' ), [ __( 'Bundle', 'codebox' ), __( 'Outcome', 'codebox' ), __( 'Summary', 'codebox' ), __( 'Made', 'codebox' ) ], rows.map( cells ) ) ]
+			: [ el( 'p', {}, __( 'There is no bundle.', 'codebox' ) ) ];
 		if ( pages > 1 ) {
 			content.push(
 				el(
 					'nav',
-					{ class: 'wp-codebox-buttons', 'aria-label': __( 'Pages', 'wp-codebox' ) },
-					current > 1 ? el( 'a', { class: 'button', href: '#/bundles/page/' + ( current - 1 ) }, __( 'Newer', 'wp-codebox' ) ) : null,
+					{ class: 'wp-codebox-buttons', 'aria-label': __( 'Pages', 'codebox' ) },
+					current > 1 ? el( 'a', { class: 'button', href: '#/bundles/page/' + ( current - 1 ) }, __( 'Newer', 'codebox' ) ) : null,
 					/* translators: 1: page, 2: number of pages. */
-					el( 'span', {}, sprintf( __( 'Page %1$s of %2$s', 'wp-codebox' ), text.number( current ), text.number( pages ) ) ),
-					current < pages ? el( 'a', { class: 'button', href: '#/bundles/page/' + ( current + 1 ) }, __( 'Older', 'wp-codebox' ) ) : null
+					el( 'span', {}, sprintf( __( 'Page %1$s of %2$s', 'codebox' ), text.number( current ), text.number( pages ) ) ),
+					current < pages ? el( 'a', { class: 'button', href: '#/bundles/page/' + ( current + 1 ) }, __( 'Older', 'codebox' ) ) : null
 				)
 			);
 		}
-		return { title: __( 'Bundles', 'wp-codebox' ), content };
+		return { title: __( 'Bundles', 'codebox' ), content };
 	}
 
 	/** Who signed it, in words. */
 	function signature( verification ) {
 		const status = ( verification.signature && verification.signature.status ) || 'unsigned';
 		const words = {
-			'signed-by-this-host': [ 'good', __( 'signed by this host', 'wp-codebox' ) ],
-			'signed-by-known': [ 'warn', __( 'signed by another host whose key is known', 'wp-codebox' ) ],
-			'signed-by-unknown': [ 'bad', __( 'signed by an unknown key', 'wp-codebox' ) ],
-			unsigned: [ 'bad', __( 'not signed', 'wp-codebox' ) ],
-			invalid: [ 'bad', __( 'signed wrongly', 'wp-codebox' ) ],
+			'signed-by-this-host': [ 'good', __( 'signed by this host', 'codebox' ) ],
+			'signed-by-known': [ 'warn', __( 'signed by another host whose key is known', 'codebox' ) ],
+			'signed-by-unknown': [ 'bad', __( 'signed by an unknown key', 'codebox' ) ],
+			unsigned: [ 'bad', __( 'not signed', 'codebox' ) ],
+			invalid: [ 'bad', __( 'signed wrongly', 'codebox' ) ],
 		};
 		// An earlier version signed it; keys such as `cases` may have been added since.
 		if ( 'signed-by-this-host' === status && 'files' === verification.signature.coverage ) {
-			return badge( 'warn', __( 'signed by this host, but not every key of the manifest', 'wp-codebox' ) );
+			return badge( 'warn', __( 'signed by this host, but not every key of the manifest', 'codebox' ) );
 		}
 		const [ kind, label ] = Object.hasOwn( words, status ) ? words[ status ] : [ 'bad', text.flat( status ) ];
 		return badge( kind, label );
@@ -65,9 +65,9 @@
 	/** Whether the bundle is what it was when it was made. */
 	function verified( verification ) {
 		if ( true === verification.valid ) {
-			return badge( 'good', __( 'every file is what the manifest says', 'wp-codebox' ) );
+			return badge( 'good', __( 'every file is what the manifest says', 'codebox' ) );
 		}
-		return badge( 'bad', __( 'damaged or altered', 'wp-codebox' ) );
+		return badge( 'bad', __( 'damaged or altered', 'codebox' ) );
 	}
 
 	function violations( verification ) {
@@ -77,7 +77,7 @@
 		}
 		return notice(
 			'error',
-			el( 'p', {}, el( 'strong', {}, __( 'This bundle does not verify. It cannot be approved; it can be rejected and discarded.', 'wp-codebox' ) ), ' ', __( 'What stands below is what it says of itself.', 'wp-codebox' ) ),
+			el( 'p', {}, el( 'strong', {}, __( 'This bundle does not verify. It cannot be approved; it can be rejected and discarded.', 'codebox' ) ), ' ', __( 'What stands below is what it says of itself.', 'codebox' ) ),
 			el( 'ul', { class: 'ul-disc' }, found.slice( 0, 50 ).map( ( one ) => el( 'li', {}, code( one.code ), ' ', one.file || one.path ? code( one.file || one.path ) : null, ' ', data( one.message ) ) ) )
 		);
 	}
@@ -91,10 +91,10 @@
 		return el(
 			'details',
 			{},
-			el( 'summary', {}, badge( 'full' === report.level ? 'good' : 'warn', data( report.level ) ), ' ', __( 'what enforced it', 'wp-codebox' ) ),
+			el( 'summary', {}, badge( 'full' === report.level ? 'good' : 'warn', data( report.level ) ), ' ', __( 'what enforced it', 'codebox' ) ),
 			table(
-				__( 'Isolation by axis', 'wp-codebox' ),
-				[ __( 'Axis', 'wp-codebox' ), __( 'Enforced', 'wp-codebox' ), __( 'By', 'wp-codebox' ) ],
+				__( 'Isolation by axis', 'codebox' ),
+				[ __( 'Axis', 'codebox' ), __( 'Enforced', 'codebox' ), __( 'By', 'codebox' ) ],
 				axes.map( ( axis ) => [ data( axis.axis ), data( axis.enforced ), data( axis.by ) ] )
 			)
 		);
@@ -103,7 +103,7 @@
 	function checks( results ) {
 		const suites = results && Array.isArray( results.suites ) ? results.suites : [];
 		if ( 0 === suites.length ) {
-			return el( 'p', {}, __( 'No check was asked for.', 'wp-codebox' ) );
+			return el( 'p', {}, __( 'No check was asked for.', 'codebox' ) );
 		}
 		return el(
 			'ul',
@@ -115,13 +115,13 @@
 					state( suite.status ),
 					' ',
 					code( suite.name ),
-					suite.outputTail ? el( 'details', {}, el( 'summary', {}, __( 'last output', 'wp-codebox' ) ), el( 'pre', { class: 'wp-codebox-tail', tabindex: 0, dir: 'ltr' }, text.node( suite.outputTail, 'output' ) ) ) : null
+					suite.outputTail ? el( 'details', {}, el( 'summary', {}, __( 'last output', 'codebox' ) ), el( 'pre', { class: 'wp-codebox-tail', tabindex: 0, dir: 'ltr' }, text.node( suite.outputTail, 'output' ) ) ) : null
 				)
 			)
 		);
 	}
 
-	const KINDS = () => ( { added: [ 'good', __( 'added', 'wp-codebox' ) ], modified: [ 'plain', __( 'modified', 'wp-codebox' ) ], deleted: [ 'bad', __( 'deleted', 'wp-codebox' ) ] } );
+	const KINDS = () => ( { added: [ 'good', __( 'added', 'codebox' ) ], modified: [ 'plain', __( 'modified', 'codebox' ) ], deleted: [ 'bad', __( 'deleted', 'codebox' ) ] } );
 
 	/** One changed file: choice, name, numbers, and its difference on demand. */
 	function file( entry, bundle, choose, signal ) {
@@ -139,13 +139,13 @@
 				loaded = true;
 				if ( null === patch ) {
 					body.replaceChildren(
-						el( 'p', {}, row && row.omitted ? __( 'This difference is too large for the browser. Read it with wp codebox artifacts diff, or download the bundle.', 'wp-codebox' ) : __( 'The bundle has no text of this difference.', 'wp-codebox' ) )
+						el( 'p', {}, row && row.omitted ? __( 'This difference is too large for the browser. Read it with wp codebox artifacts diff, or download the bundle.', 'codebox' ) : __( 'The bundle has no text of this difference.', 'codebox' ) )
 					);
 					return;
 				}
 				body.replaceChildren(
-					entry.binary || row.binary ? el( 'p', {}, __( 'This file is not text; the patch carries its bytes.', 'wp-codebox' ) ) : '',
-					patch.includes( '\ufffd' ) ? el( 'p', {}, __( 'Bytes that are not UTF-8 are shown as �.', 'wp-codebox' ) ) : '',
+					entry.binary || row.binary ? el( 'p', {}, __( 'This file is not text; the patch carries its bytes.', 'codebox' ) ) : '',
+					patch.includes( '\ufffd' ) ? el( 'p', {}, __( 'Bytes that are not UTF-8 are shown as �.', 'codebox' ) ) : '',
 					codebox.diff.draw( patch, entry.path )
 				);
 			} catch ( thrown ) {
@@ -155,7 +155,7 @@
 			}
 		};
 		const toggle = button(
-			__( 'Show difference', 'wp-codebox' ),
+			__( 'Show difference', 'codebox' ),
 			() => {
 				body.hidden = ! body.hidden;
 				toggle.setAttribute( 'aria-expanded', String( ! body.hidden ) );
@@ -174,7 +174,7 @@
 				choose ? el( 'input', { type: 'checkbox', id: name, value: entry.path, on: { change: choose } } ) : null,
 				el( choose ? 'label' : 'span', { for: choose ? name : null, id: name + '-name' }, code( entry.relativePath || entry.path ) ),
 				badge( kind, label ),
-				entry.binary ? badge( 'plain', __( 'binary', 'wp-codebox' ) ) : counts( Number( entry.insertions ) || 0, Number( entry.deletions ) || 0 ),
+				entry.binary ? badge( 'plain', __( 'binary', 'codebox' ) ) : counts( Number( entry.insertions ) || 0, Number( entry.deletions ) || 0 ),
 				readable ? toggle : null
 			),
 			body
@@ -221,10 +221,10 @@
 		const choose = () => {
 			nudge.replaceChildren();
 			/* translators: 1: number of chosen files, 2: number of all files. */
-			number.textContent = sprintf( __( '%1$s of %2$s chosen', 'wp-codebox' ), text.number( chosen().length ), text.number( entries.length ) );
+			number.textContent = sprintf( __( '%1$s of %2$s chosen', 'codebox' ), text.number( chosen().length ), text.number( entries.length ) );
 		};
 		tree.append( ...fileTree( entries, bundle, approvable ? choose : null, signal ) );
-		const all = button( __( 'Choose all', 'wp-codebox' ), () => {
+		const all = button( __( 'Choose all', 'codebox' ), () => {
 			const boxes = [ ...tree.querySelectorAll( 'input[type=checkbox]' ) ];
 			const every = boxes.every( ( box ) => box.checked );
 			boxes.forEach( ( box ) => {
@@ -242,10 +242,10 @@
 		};
 
 		const apply = button(
-			__( 'Approve and apply…', 'wp-codebox' ),
+			__( 'Approve and apply…', 'codebox' ),
 			async () => {
 				if ( 0 === chosen().length ) {
-					nudge.replaceChildren( notice( 'warning', el( 'p', {}, __( 'Choose at least one file.', 'wp-codebox' ) ) ) );
+					nudge.replaceChildren( notice( 'warning', el( 'p', {}, __( 'Choose at least one file.', 'codebox' ) ) ) );
 					return;
 				}
 				apply.setAttribute( 'aria-busy', 'true' );
@@ -257,49 +257,49 @@
 		const why = ! bundle.sound
 			? null
 			: true !== approval.approvable
-				? approval.reason || __( 'The bundle says that it cannot be approved.', 'wp-codebox' )
+				? approval.reason || __( 'The bundle says that it cannot be approved.', 'codebox' )
 				: ! may.has( 'apply' )
-					? __( 'You may review bundles on this site, not apply them.', 'wp-codebox' )
+					? __( 'You may review bundles on this site, not apply them.', 'codebox' )
 					: null;
 		const reviewable = api.has( 'review-artifact' );
 		const risks = Array.isArray( review.riskFlags ) ? review.riskFlags : [];
 
 		return {
-			title: goal ? text.flat( goal ) : __( 'Bundle', 'wp-codebox' ),
+			title: goal ? text.flat( goal ) : __( 'Bundle', 'codebox' ),
 			heading: goal ? data( goal ) : code( bundle.artifact_id ),
 			content: [
 				place,
 				violations( verification ),
-				el( 'p', {}, __( 'The run changed nothing on this site. Its change is in this bundle until files of it are applied.', 'wp-codebox' ) ),
+				el( 'p', {}, __( 'The run changed nothing on this site. Its change is in this bundle until files of it are applied.', 'codebox' ) ),
 				facts( [
-					[ __( 'Outcome', 'wp-codebox' ), artifact.outcome || metadata.outcome ? state( artifact.outcome || metadata.outcome ) : null ],
-					[ __( 'Summary', 'wp-codebox' ), data( text.summary( artifact ) || text.summary( metadata ) || text.summary( review ) ) ],
-					[ __( 'Verification', 'wp-codebox' ), verified( verification ) ],
-					[ __( 'Signature', 'wp-codebox' ), signature( verification ) ],
-					[ __( 'Isolation', 'wp-codebox' ), isolation( metadata.isolation ) ],
-					[ __( 'Made', 'wp-codebox' ), artifact.created_at ? time( artifact.created_at ) : null ],
-					[ __( 'Run', 'wp-codebox' ), bundle.run_id ? el( 'a', { href: '#/runs/' + encodeURIComponent( bundle.run_id ) }, code( bundle.run_id ) ) : null ],
-					[ __( 'Bundle', 'wp-codebox' ), code( bundle.artifact_id ) ],
-					[ __( 'Manifest sha256', 'wp-codebox' ), bundle.manifest_sha256 ? code( bundle.manifest_sha256 ) : null ],
+					[ __( 'Outcome', 'codebox' ), artifact.outcome || metadata.outcome ? state( artifact.outcome || metadata.outcome ) : null ],
+					[ __( 'Summary', 'codebox' ), data( text.summary( artifact ) || text.summary( metadata ) || text.summary( review ) ) ],
+					[ __( 'Verification', 'codebox' ), verified( verification ) ],
+					[ __( 'Signature', 'codebox' ), signature( verification ) ],
+					[ __( 'Isolation', 'codebox' ), isolation( metadata.isolation ) ],
+					[ __( 'Made', 'codebox' ), artifact.created_at ? time( artifact.created_at ) : null ],
+					[ __( 'Run', 'codebox' ), bundle.run_id ? el( 'a', { href: '#/runs/' + encodeURIComponent( bundle.run_id ) }, code( bundle.run_id ) ) : null ],
+					[ __( 'Bundle', 'codebox' ), code( bundle.artifact_id ) ],
+					[ __( 'Manifest sha256', 'codebox' ), bundle.manifest_sha256 ? code( bundle.manifest_sha256 ) : null ],
 				] ),
-				risks.length ? notice( 'warning', el( 'p', {}, el( 'strong', {}, __( 'Look closer:', 'wp-codebox' ) ) ), el( 'ul', { class: 'ul-disc' }, risks.map( ( risk ) => el( 'li', {}, data( 'string' === typeof risk ? risk : risk.message || risk.label || JSON.stringify( risk ) ) ) ) ) ) : null,
-				el( 'h3', {}, __( 'Checks', 'wp-codebox' ) ),
+				risks.length ? notice( 'warning', el( 'p', {}, el( 'strong', {}, __( 'Look closer:', 'codebox' ) ) ), el( 'ul', { class: 'ul-disc' }, risks.map( ( risk ) => el( 'li', {}, data( 'string' === typeof risk ? risk : risk.message || risk.label || JSON.stringify( risk ) ) ) ) ) ) : null,
+				el( 'h3', {}, __( 'Checks', 'codebox' ) ),
 				checks( artifact.test_results ),
 				/* translators: %s: number of files. */
-				el( 'h3', {}, sprintf( _n( '%s changed file', '%s changed files', entries.length, 'wp-codebox' ), text.number( entries.length ) ) ),
+				el( 'h3', {}, sprintf( _n( '%s changed file', '%s changed files', entries.length, 'codebox' ), text.number( entries.length ) ) ),
 				approvable ? el( 'p', { class: 'wp-codebox-buttons' }, all, number ) : null,
 				tree,
-				el( 'h3', {}, __( 'Decide', 'wp-codebox' ) ),
+				el( 'h3', {}, __( 'Decide', 'codebox' ) ),
 				why ? notice( 'warning', el( 'p', {}, data( why ) ) ) : null,
 				nudge,
 				el(
 					'div',
 					{ class: 'wp-codebox-buttons' },
 					approvable ? apply : null,
-					reviewable ? button( __( 'Reject…', 'wp-codebox' ), () => decisions.refuse( bundle, 'reject', place ) ) : null,
-					reviewable ? button( __( 'Ask for changes…', 'wp-codebox' ), () => decisions.refuse( bundle, 'request-changes', place ) ) : null,
-					api.has( 'export-artifact-bundle' ) ? button( __( 'Download', 'wp-codebox' ), () => decisions.download( bundle, place, signal ) ) : null,
-					api.has( 'discard-artifact' ) ? button( __( 'Discard…', 'wp-codebox' ), () => decisions.discard( bundle ), { class: 'button wp-codebox-danger' } ) : null
+					reviewable ? button( __( 'Reject…', 'codebox' ), () => decisions.refuse( bundle, 'reject', place ) ) : null,
+					reviewable ? button( __( 'Ask for changes…', 'codebox' ), () => decisions.refuse( bundle, 'request-changes', place ) ) : null,
+					api.has( 'export-artifact-bundle' ) ? button( __( 'Download', 'codebox' ), () => decisions.download( bundle, place, signal ) ) : null,
+					api.has( 'discard-artifact' ) ? button( __( 'Discard…', 'codebox' ), () => decisions.discard( bundle ), { class: 'button wp-codebox-danger' } ) : null
 				),
 			],
 		};

@@ -11,14 +11,14 @@
 	/** Codes that say that it is not known what the plugin of the site has written. */
 	const UNKNOWN = [ 'wp_codebox_apply_result_invalid', 'wp_codebox_audit_failed', 'wp_codebox_internal', 'wp_codebox_review_result_invalid' ];
 
-	const unchanged = () => __( 'Nothing on this site was changed.', 'wp-codebox' );
+	const unchanged = () => __( 'Nothing on this site was changed.', 'codebox' );
 
 	/** What a failed apply means for the site, said only as far as it is known. */
 	function consequence( error ) {
 		const ours = /^(wp_codebox_|rest_ability_|rest_cookie_|rest_forbidden|rest_invalid_|ability_)/.test( error.code );
 		return ours && ! UNKNOWN.includes( error.code )
 			? unchanged()
-			: __( 'It is not known whether files were written; look at the target before you go on.', 'wp-codebox' );
+			: __( 'It is not known whether files were written; look at the target before you go on.', 'codebox' );
 	}
 
 	/** Shows something above the bundle and takes the focus there. */
@@ -37,24 +37,24 @@
 		const result = answer.result && 'object' === typeof answer.result ? answer.result : {};
 		const paths = Array.isArray( result.applied_files ) ? result.applied_files : [];
 		const good = false !== answer.success && 'failed' !== result.status;
-		let said = __( 'The decision was handed to a plugin of the site.', 'wp-codebox' );
+		let said = __( 'The decision was handed to a plugin of the site.', 'codebox' );
 		if ( ! good ) {
-			said = __( 'The plugin that applies changes says that it failed.', 'wp-codebox' );
+			said = __( 'The plugin that applies changes says that it failed.', 'codebox' );
 		} else if ( paths.length ) {
 			/* translators: %s: number of files. */
-			said = sprintf( _n( '%s file was handed to the site.', '%s files were handed to the site.', paths.length, 'wp-codebox' ), text.number( paths.length ) );
+			said = sprintf( _n( '%s file was handed to the site.', '%s files were handed to the site.', paths.length, 'codebox' ), text.number( paths.length ) );
 		}
 		return notice(
 			good ? 'success' : 'error',
 			el( 'p', {}, el( 'strong', {}, said ) ),
 			fileList( paths ),
 			facts( [
-				[ __( 'Applied by', 'wp-codebox' ), result.adapter ? code( result.adapter ) : null ],
-				[ __( 'It says', 'wp-codebox' ), result.status ? data( result.status ) : null ],
-				[ __( 'Message', 'wp-codebox' ), result.message ? data( result.message ) : null ],
-				[ __( 'Branch', 'wp-codebox' ), result.branch ? code( result.branch ) : null ],
-				[ __( 'Commit', 'wp-codebox' ), result.commit ? code( result.commit ) : null ],
-				[ __( 'Reference', 'wp-codebox' ), result.audit_reference ? code( result.audit_reference ) : null ],
+				[ __( 'Applied by', 'codebox' ), result.adapter ? code( result.adapter ) : null ],
+				[ __( 'It says', 'codebox' ), result.status ? data( result.status ) : null ],
+				[ __( 'Message', 'codebox' ), result.message ? data( result.message ) : null ],
+				[ __( 'Branch', 'codebox' ), result.branch ? code( result.branch ) : null ],
+				[ __( 'Commit', 'codebox' ), result.commit ? code( result.commit ) : null ],
+				[ __( 'Reference', 'codebox' ), result.audit_reference ? code( result.audit_reference ) : null ],
 			] )
 		);
 	}
@@ -82,15 +82,15 @@
 		let answer;
 		ask( {
 			/* translators: %s: number of files, with the word. */
-			title: sprintf( __( 'Approve %s and apply?', 'wp-codebox' ), text.files( paths.length ) ),
+			title: sprintf( __( 'Approve %s and apply?', 'codebox' ), text.files( paths.length ) ),
 			content: [
-				el( 'p', {}, __( 'These files, as this bundle has them, are handed to the plugin of this site that applies changes:', 'wp-codebox' ) ),
+				el( 'p', {}, __( 'These files, as this bundle has them, are handed to the plugin of this site that applies changes:', 'codebox' ) ),
 				fileList( preflight.approved_files || paths ),
-				el( 'p', {}, __( 'They go to these directories:', 'wp-codebox' ) ),
+				el( 'p', {}, __( 'They go to these directories:', 'codebox' ) ),
 				fileList( Object.values( preflight.targets || {} ) ),
-				el( 'p', {}, __( 'Bound to the manifest that was verified just now:', 'wp-codebox' ), ' ', el( 'span', { class: 'wp-codebox-digest' }, code( preflight.manifest_sha256 || bundle.manifest_sha256 ) ) ),
+				el( 'p', {}, __( 'Bound to the manifest that was verified just now:', 'codebox' ), ' ', el( 'span', { class: 'wp-codebox-digest' }, code( preflight.manifest_sha256 || bundle.manifest_sha256 ) ) ),
 			],
-			confirm: __( 'Approve and apply', 'wp-codebox' ),
+			confirm: __( 'Approve and apply', 'codebox' ),
 			after: consequence,
 			act: async () => {
 				const approved = { ...input, approval: preflight.approval };
@@ -111,12 +111,12 @@
 		const reason = el( 'textarea', { id: name, name: 'reason', rows: 3, required: true, maxlength: 4000, class: 'large-text' } );
 		const reject = 'reject' === action;
 		ask( {
-			title: reject ? __( 'Reject this change?', 'wp-codebox' ) : __( 'Ask for changes?', 'wp-codebox' ),
+			title: reject ? __( 'Reject this change?', 'codebox' ) : __( 'Ask for changes?', 'codebox' ),
 			content: [
-				el( 'p', {}, __( 'The decision and its reason are written to the audit log. The bundle stays until it is discarded.', 'wp-codebox' ) ),
-				el( 'p', {}, el( 'label', { for: name }, __( 'Reason', 'wp-codebox' ) ), reason ),
+				el( 'p', {}, __( 'The decision and its reason are written to the audit log. The bundle stays until it is discarded.', 'codebox' ) ),
+				el( 'p', {}, el( 'label', { for: name }, __( 'Reason', 'codebox' ) ), reason ),
 			],
-			confirm: reject ? __( 'Reject', 'wp-codebox' ) : __( 'Ask for changes', 'wp-codebox' ),
+			confirm: reject ? __( 'Reject', 'codebox' ) : __( 'Ask for changes', 'codebox' ),
 			after: unchanged,
 			act: () => api.call( 'review-artifact', { artifact_id: bundle.reference, action, reason: reason.value.trim(), ...( bundle.manifest_sha256 ? { manifest_sha256: bundle.manifest_sha256 } : {} ) } ),
 			done: () =>
@@ -124,8 +124,8 @@
 					place,
 					notice(
 						'success',
-						el( 'p', {}, el( 'strong', {}, reject ? __( 'The change was rejected.', 'wp-codebox' ) : __( 'Changes were asked for.', 'wp-codebox' ) ), ' ', unchanged() ),
-						el( 'p', {}, __( 'Reason:', 'wp-codebox' ), ' ', data( reason.value.trim() ) )
+						el( 'p', {}, el( 'strong', {}, reject ? __( 'The change was rejected.', 'codebox' ) : __( 'Changes were asked for.', 'codebox' ) ), ' ', unchanged() ),
+						el( 'p', {}, __( 'Reason:', 'codebox' ), ' ', data( reason.value.trim() ) )
 					)
 				),
 		} );
@@ -134,20 +134,20 @@
 	/** Deletes the bundle for good. */
 	function discard( bundle ) {
 		ask( {
-			title: __( 'Discard this bundle?', 'wp-codebox' ),
+			title: __( 'Discard this bundle?', 'codebox' ),
 			content: [
-				el( 'p', {}, __( 'It is deleted for good, with the change and the evidence in it.', 'wp-codebox' ) ),
+				el( 'p', {}, __( 'It is deleted for good, with the change and the evidence in it.', 'codebox' ) ),
 				facts( [
-					[ __( 'Bundle', 'wp-codebox' ), code( bundle.artifact_id ) ],
-					[ __( 'Run', 'wp-codebox' ), bundle.run_id ? code( bundle.run_id ) : null ],
+					[ __( 'Bundle', 'codebox' ), code( bundle.artifact_id ) ],
+					[ __( 'Run', 'codebox' ), bundle.run_id ? code( bundle.run_id ) : null ],
 				] ),
 			],
-			confirm: __( 'Discard', 'wp-codebox' ),
+			confirm: __( 'Discard', 'codebox' ),
 			danger: true,
 			act: () => api.call( 'discard-artifact', { artifact_id: bundle.reference } ),
 			done: () => {
 				window.location.hash = '#/bundles';
-				announce( __( 'The bundle was discarded.', 'wp-codebox' ) );
+				announce( __( 'The bundle was discarded.', 'codebox' ) );
 			},
 		} );
 	}
@@ -167,8 +167,8 @@
 				place,
 				notice(
 					'success',
-					el( 'p', {}, __( 'The bundle was downloaded.', 'wp-codebox' ) ),
-					facts( [ [ __( 'Bytes', 'wp-codebox' ), text.number( bytes.length ) ], [ __( 'sha256', 'wp-codebox' ), answer.sha256 ? code( answer.sha256 ) : null ] ] )
+					el( 'p', {}, __( 'The bundle was downloaded.', 'codebox' ) ),
+					facts( [ [ __( 'Bytes', 'codebox' ), text.number( bytes.length ) ], [ __( 'sha256', 'codebox' ), answer.sha256 ? code( answer.sha256 ) : null ] ] )
 				)
 			);
 		} catch ( thrown ) {

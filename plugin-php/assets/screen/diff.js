@@ -62,7 +62,7 @@
 			if ( rest > 0 ) {
 				const more = button(
 					/* translators: %s: number of characters. */
-					sprintf( __( 'Show more: %s characters', 'wp-codebox' ), text.number( rest ) ),
+					sprintf( __( 'Show more: %s characters', 'codebox' ), text.number( rest ) ),
 					() => {
 						more.remove();
 						show( from + WIDTH );
@@ -81,7 +81,7 @@
 	const SIGNS = { added: '+', removed: '−', same: '', meta: '', hunk: '' };
 
 	function row( entry ) {
-		const spoken = { added: __( 'added', 'wp-codebox' ), removed: __( 'removed', 'wp-codebox' ) }[ entry.kind ];
+		const spoken = { added: __( 'added', 'codebox' ), removed: __( 'removed', 'codebox' ) }[ entry.kind ];
 		if ( 'hunk' === entry.kind || 'meta' === entry.kind ) {
 			const cell = content( entry.text );
 			cell.setAttribute( 'colspan', '4' );
@@ -110,15 +110,15 @@
 			'table',
 			{ class: 'wp-codebox-diff', dir: 'ltr' },
 			/* translators: %s: path of a file. */
-			el( 'caption', { class: 'screen-reader-text' }, sprintf( __( 'Difference of %s', 'wp-codebox' ), text.flat( name ) ) ),
+			el( 'caption', { class: 'screen-reader-text' }, sprintf( __( 'Difference of %s', 'codebox' ), text.flat( name ) ) ),
 			el(
 				'thead',
 				{ class: 'screen-reader-text' },
-				el( 'tr', {}, [ __( 'Line before', 'wp-codebox' ), __( 'Line after', 'wp-codebox' ), __( 'Change', 'wp-codebox' ), __( 'Text', 'wp-codebox' ) ].map( ( column ) => el( 'th', { scope: 'col' }, column ) ) )
+				el( 'tr', {}, [ __( 'Line before', 'codebox' ), __( 'Line after', 'codebox' ), __( 'Change', 'codebox' ), __( 'Text', 'codebox' ) ].map( ( column ) => el( 'th', { scope: 'col' }, column ) ) )
 			),
 			body
 		);
-		const frame = el( 'div', { class: 'wp-codebox-diff-frame', tabindex: 0, role: 'region', 'aria-label': sprintf( /* translators: %s: path of a file. */ __( 'Difference of %s', 'wp-codebox' ), text.flat( name ) ) }, table );
+		const frame = el( 'div', { class: 'wp-codebox-diff-frame', tabindex: 0, role: 'region', 'aria-label': sprintf( /* translators: %s: path of a file. */ __( 'Difference of %s', 'codebox' ), text.flat( name ) ) }, table );
 		const more = el( 'p', {} );
 		let shown = 0;
 		const next = () => {
@@ -129,7 +129,7 @@
 			if ( shown < rows.length ) {
 				const left = rows.length - shown;
 				/* translators: %s: number of lines. */
-				more.append( button( sprintf( _n( 'Show more: %s line', 'Show more: %s lines', left, 'wp-codebox' ), text.number( left ) ), next ) );
+				more.append( button( sprintf( _n( 'Show more: %s line', 'Show more: %s lines', left, 'codebox' ), text.number( left ) ), next ) );
 			}
 			if ( first > 0 ) {
 				body.rows[ first ].setAttribute( 'tabindex', '-1' );

@@ -92,7 +92,7 @@
 			el( 'p', {}, data( error.message ) ),
 			hints.length ? el( 'ul', { class: 'ul-disc' }, hints.map( ( hint ) => el( 'li', {}, data( hint ) ) ) ) : null,
 			after ? el( 'p', {}, after ) : null,
-			el( 'p', { class: 'wp-codebox-error-code' }, __( 'Code:', 'wp-codebox' ), ' ', code( error.code ) )
+			el( 'p', { class: 'wp-codebox-error-code' }, __( 'Code:', 'codebox' ), ' ', code( error.code ) )
 		);
 	}
 
@@ -128,7 +128,7 @@
 		const opener = document.activeElement;
 		const heading = id( 'title' );
 		const problem = el( 'div', {} );
-		const close = button( __( 'Back', 'wp-codebox' ), () => dialog.close() );
+		const close = button( __( 'Back', 'codebox' ), () => dialog.close() );
 		const act = el( 'button', { type: 'submit', class: 'button button-primary' + ( settings.danger ? ' wp-codebox-danger' : '' ) }, settings.confirm );
 		let done = false;
 		const form = el(
@@ -199,24 +199,24 @@
 
 	/** What stands where something is being loaded. */
 	function waiting() {
-		return el( 'p', { class: 'wp-codebox-waiting' }, el( 'span', { class: 'spinner is-active', 'aria-hidden': 'true' } ), __( 'Loading…', 'wp-codebox' ) );
+		return el( 'p', { class: 'wp-codebox-waiting' }, el( 'span', { class: 'spinner is-active', 'aria-hidden': 'true' } ), __( 'Loading…', 'codebox' ) );
 	}
 
 	/** Outcomes and states: kind of badge and word. */
 	function state( word ) {
 		const words = {
-			running: [ 'live', __( 'running', 'wp-codebox' ) ],
-			ended: [ 'plain', __( 'ended', 'wp-codebox' ) ],
-			succeeded: [ 'good', __( 'succeeded', 'wp-codebox' ) ],
-			no_op: [ 'plain', __( 'nothing changed', 'wp-codebox' ) ],
-			partial: [ 'warn', __( 'partial', 'wp-codebox' ) ],
-			blocked: [ 'warn', __( 'blocked', 'wp-codebox' ) ],
-			denied: [ 'bad', __( 'denied', 'wp-codebox' ) ],
-			failed: [ 'bad', __( 'failed', 'wp-codebox' ) ],
-			timed_out: [ 'bad', __( 'timed out', 'wp-codebox' ) ],
-			cancelled: [ 'warn', __( 'cancelled', 'wp-codebox' ) ],
-			passed: [ 'good', __( 'passed', 'wp-codebox' ) ],
-			skipped: [ 'plain', __( 'skipped', 'wp-codebox' ) ],
+			running: [ 'live', __( 'running', 'codebox' ) ],
+			ended: [ 'plain', __( 'ended', 'codebox' ) ],
+			succeeded: [ 'good', __( 'succeeded', 'codebox' ) ],
+			no_op: [ 'plain', __( 'nothing changed', 'codebox' ) ],
+			partial: [ 'warn', __( 'partial', 'codebox' ) ],
+			blocked: [ 'warn', __( 'blocked', 'codebox' ) ],
+			denied: [ 'bad', __( 'denied', 'codebox' ) ],
+			failed: [ 'bad', __( 'failed', 'codebox' ) ],
+			timed_out: [ 'bad', __( 'timed out', 'codebox' ) ],
+			cancelled: [ 'warn', __( 'cancelled', 'codebox' ) ],
+			passed: [ 'good', __( 'passed', 'codebox' ) ],
+			skipped: [ 'plain', __( 'skipped', 'codebox' ) ],
 		};
 		const [ kind, label ] = Object.hasOwn( words, word ) ? words[ word ] : [ 'plain', text.flat( word ) ];
 		return badge( kind, label );
@@ -229,7 +229,7 @@
 			{ class: 'wp-codebox-counts' },
 			el( 'span', { 'aria-hidden': 'true' }, el( 'span', { class: 'wp-codebox-added' }, '+' + text.number( added ) ), ' ', el( 'span', { class: 'wp-codebox-removed' }, '−' + text.number( removed ) ) ),
 			/* translators: 1: number of lines, 2: number of lines. */
-			el( 'span', { class: 'screen-reader-text' }, sprintf( __( '%1$s lines added, %2$s lines removed', 'wp-codebox' ), text.number( added ), text.number( removed ) ) )
+			el( 'span', { class: 'screen-reader-text' }, sprintf( __( '%1$s lines added, %2$s lines removed', 'codebox' ), text.number( added ), text.number( removed ) ) )
 		);
 	}
 

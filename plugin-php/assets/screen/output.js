@@ -24,7 +24,7 @@
 			this.dropped = 0;
 			this.pending = [];
 			this.gone = el( 'p', { class: 'wp-codebox-gone', hidden: true } );
-			this.lines = el( 'div', { class: 'wp-codebox-log', role: 'log', 'aria-live': 'polite', 'aria-label': __( 'Output of the run', 'wp-codebox' ), tabindex: 0, dir: 'ltr' } );
+			this.lines = el( 'div', { class: 'wp-codebox-log', role: 'log', 'aria-live': 'polite', 'aria-label': __( 'Output of the run', 'codebox' ), tabindex: 0, dir: 'ltr' } );
 			this.element = el( 'div', {}, this.gone, this.lines );
 		}
 
@@ -40,16 +40,16 @@
 			const id = String( executionId || '' );
 			switch ( type ) {
 				case 'runtime.created':
-					this.say( __( 'The sandbox is being prepared.', 'wp-codebox' ) );
+					this.say( __( 'The sandbox is being prepared.', 'codebox' ) );
 					break;
 				case 'runtime.mounted':
 					/* translators: 1: directory, 2: mode, 3: kind of view. */
-					this.say( sprintf( __( 'Mounted %1$s (%2$s, %3$s).', 'wp-codebox' ), data.target, data.mode, data.view ) );
+					this.say( sprintf( __( 'Mounted %1$s (%2$s, %3$s).', 'codebox' ), data.target, data.mode, data.view ) );
 					break;
 				case 'runtime.observed':
 					if ( data.level ) {
 						/* translators: 1: isolation level, 2: network posture. */
-						this.say( sprintf( __( 'The sandbox is up: isolation %1$s, network %2$s.', 'wp-codebox' ), data.level, 'string' === typeof data.network ? data.network : __( 'by rule', 'wp-codebox' ) ) );
+						this.say( sprintf( __( 'The sandbox is up: isolation %1$s, network %2$s.', 'codebox' ), data.level, 'string' === typeof data.network ? data.network : __( 'by rule', 'codebox' ) ) );
 					}
 					break;
 				case 'runtime.command.started':
@@ -62,7 +62,7 @@
 					this.finish( id, data );
 					break;
 				case 'runtime.artifacts.collected':
-					this.say( __( 'The bundle is written.', 'wp-codebox' ) );
+					this.say( __( 'The bundle is written.', 'codebox' ) );
 					break;
 			}
 		}
@@ -72,13 +72,13 @@
 			if ( 'check' === data.phase || 'check' === name ) {
 				this.checks += 1;
 				/* translators: %s: number of the check. */
-				name = sprintf( __( 'check %s', 'wp-codebox' ), this.checks );
+				name = sprintf( __( 'check %s', 'codebox' ), this.checks );
 			} else if ( 'agent' === data.phase || 'agent' === name || 'command-agent-run' === name ) {
-				name = __( 'agent', 'wp-codebox' );
+				name = __( 'agent', 'codebox' );
 			}
 			this.names.set( id, name );
 			/* translators: %s: agent, or which check. */
-			this.say( sprintf( __( 'Started: %s.', 'wp-codebox' ), name ) );
+			this.say( sprintf( __( 'Started: %s.', 'codebox' ), name ) );
 		}
 
 		print( id, data ) {
@@ -98,7 +98,7 @@
 				this.line( id, stream, line );
 			}
 			if ( data.truncated ) {
-				this.say( __( 'The limit of output is reached; what follows is not kept.', 'wp-codebox' ) );
+				this.say( __( 'The limit of output is reached; what follows is not kept.', 'codebox' ) );
 			}
 		}
 
@@ -115,13 +115,13 @@
 
 		finish( id, data ) {
 			this.flush( id );
-			let ended = __( 'no exit status', 'wp-codebox' );
+			let ended = __( 'no exit status', 'codebox' );
 			if ( Number.isInteger( data.exitCode ) ) {
 				/* translators: %s: number. */
-				ended = sprintf( __( 'exit status %s', 'wp-codebox' ), data.exitCode );
+				ended = sprintf( __( 'exit status %s', 'codebox' ), data.exitCode );
 			}
 			/* translators: 1: agent, or which check; 2: exit status; 3: time. */
-			this.say( sprintf( __( 'Ended: %1$s (%2$s, %3$s).', 'wp-codebox' ), this.names.get( id ) || '', ended, text.duration( Number( data.durationMs ) || 0 ) ) );
+			this.say( sprintf( __( 'Ended: %1$s (%2$s, %3$s).', 'codebox' ), this.names.get( id ) || '', ended, text.duration( Number( data.durationMs ) || 0 ) ) );
 		}
 
 		line( id, stream, content ) {
@@ -152,11 +152,11 @@
 			if ( this.dropped > 0 ) {
 				this.gone.hidden = false;
 				/* translators: %s: number of lines. */
-				this.gone.textContent = sprintf( __( '%s earlier lines are not shown here; the bundle has them.', 'wp-codebox' ), text.number( this.dropped ) );
+				this.gone.textContent = sprintf( __( '%s earlier lines are not shown here; the bundle has them.', 'codebox' ), text.number( this.dropped ) );
 			}
 			if ( fresh.length > ALOUD ) {
 				/* translators: %s: number of lines. */
-				codebox.dom.announce( sprintf( __( '%s new lines of output.', 'wp-codebox' ), text.number( fresh.length ) ) );
+				codebox.dom.announce( sprintf( __( '%s new lines of output.', 'codebox' ), text.number( fresh.length ) ) );
 			}
 			if ( bottom ) {
 				this.lines.scrollTop = this.lines.scrollHeight;
@@ -169,10 +169,10 @@
 			return el(
 				'div',
 				{ class: 'wp-codebox-line wp-codebox-' + stream },
-				null === name ? null : el( 'span', { class: 'wp-codebox-who' }, text.flat( name ) + ( 'stderr' === stream ? ' ' + __( '(errors)', 'wp-codebox' ) : '' ) ),
+				null === name ? null : el( 'span', { class: 'wp-codebox-who' }, text.flat( name ) + ( 'stderr' === stream ? ' ' + __( '(errors)', 'codebox' ) : '' ) ),
 				el( 'span', { class: 'wp-codebox-text' }, text.node( shown.replace( /\r$/, '' ), 'output' ) ),
 				/* translators: %s: number of characters. */
-				content.length > WIDTH ? el( 'span', { class: 'wp-codebox-cut' }, sprintf( __( '%s further characters', 'wp-codebox' ), text.number( content.length - WIDTH ) ) ) : null
+				content.length > WIDTH ? el( 'span', { class: 'wp-codebox-cut' }, sprintf( __( '%s further characters', 'codebox' ), text.number( content.length - WIDTH ) ) ) : null
 			);
 		}
 	}

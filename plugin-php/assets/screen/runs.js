@@ -72,10 +72,10 @@
 				const focused = place.contains( document.activeElement ) ? document.activeElement.getAttribute( 'href' ) : null;
 				place.replaceChildren(
 					runs.length
-						? table( __( 'Runs of this site', 'wp-codebox' ), [ __( 'Goal', 'wp-codebox' ), __( 'State', 'wp-codebox' ), __( 'Started', 'wp-codebox' ), __( 'Bundle', 'wp-codebox' ) ], runs.map( cells ) )
-						: el( 'p', {}, __( 'No task was run yet.', 'wp-codebox' ) ),
+						? table( __( 'Runs of this site', 'codebox' ), [ __( 'Goal', 'codebox' ), __( 'State', 'codebox' ), __( 'Started', 'codebox' ), __( 'Bundle', 'codebox' ) ], runs.map( cells ) )
+						: el( 'p', {}, __( 'No task was run yet.', 'codebox' ) ),
 					/* translators: 1: number of runs shown, 2: number of all runs. */
-					Number( answer.total ) > runs.length ? el( 'p', {}, sprintf( __( 'The newest %1$s of %2$s runs.', 'wp-codebox' ), text.number( runs.length ), text.number( answer.total ) ) ) : ''
+					Number( answer.total ) > runs.length ? el( 'p', {}, sprintf( __( 'The newest %1$s of %2$s runs.', 'codebox' ), text.number( runs.length ), text.number( answer.total ) ) ) : ''
 				);
 				if ( focused ) {
 					[ ...place.querySelectorAll( 'a' ) ].find( ( link ) => link.getAttribute( 'href' ) === focused )?.focus();
@@ -91,13 +91,13 @@
 				}
 			} catch ( thrown ) {
 				if ( ! left( thrown ) ) {
-					place.replaceChildren( failure( thrown ), button( __( 'Try again', 'wp-codebox' ), watch ) );
+					place.replaceChildren( failure( thrown ), button( __( 'Try again', 'codebox' ), watch ) );
 					seen = '';
 				}
 			}
 		};
 		watch();
-		return { title: __( 'Runs', 'wp-codebox' ), content: [ place ] };
+		return { title: __( 'Runs', 'codebox' ), content: [ place ] };
 	}
 
 	/** What the built-in agent used of its model; null for every other agent. */
@@ -107,19 +107,19 @@
 			return null;
 		}
 		/* translators: 1: number of answers of a model, 2: number of tokens sent, 3: number of tokens received. */
-		const tokens = sprintf( __( '%1$s answers, %2$s tokens sent, %3$s received', 'wp-codebox' ), text.number( used.turns ), text.number( used.input_tokens ), text.number( used.output_tokens ) );
+		const tokens = sprintf( __( '%1$s answers, %2$s tokens sent, %3$s received', 'codebox' ), text.number( used.turns ), text.number( used.input_tokens ), text.number( used.output_tokens ) );
 		return undefined === used.cost_microusd ? tokens : tokens + ', US$ ' + ( used.cost_microusd / 1e6 ).toFixed( 4 );
 	}
 
 	/** What is known of a run, above its output. */
 	function summary( run, by ) {
 		return facts( [
-			[ __( 'State', 'wp-codebox' ), el( 'span', {}, state( run.status ), ' ', run.outcome ? state( run.outcome ) : null ) ],
-			[ __( 'Result', 'wp-codebox' ), run.summary ? data( text.summary( run ) ) : null ],
-			[ __( 'Started', 'wp-codebox' ), time( run.created_at ) ],
-			[ __( 'By', 'wp-codebox' ), by ],
-			[ __( 'Model', 'wp-codebox' ), model( run ) ],
-			[ __( 'Run', 'wp-codebox' ), code( run.run_id ) ],
+			[ __( 'State', 'codebox' ), el( 'span', {}, state( run.status ), ' ', run.outcome ? state( run.outcome ) : null ) ],
+			[ __( 'Result', 'codebox' ), run.summary ? data( text.summary( run ) ) : null ],
+			[ __( 'Started', 'codebox' ), time( run.created_at ) ],
+			[ __( 'By', 'codebox' ), by ],
+			[ __( 'Model', 'codebox' ), model( run ) ],
+			[ __( 'Run', 'codebox' ), code( run.run_id ) ],
 		] );
 	}
 
@@ -128,7 +128,7 @@
 		const who = ( run.provenance && run.provenance.requester ) || {};
 		if ( 'user' === who.kind ) {
 			/* translators: %s: number of the user. */
-			return sprintf( __( 'user %s', 'wp-codebox' ), who.id );
+			return sprintf( __( 'user %s', 'codebox' ), who.id );
 		}
 		return who.kind ? text.flat( who.kind ) : null;
 	}
@@ -152,23 +152,23 @@
 			ending.replaceChildren(
 				notice(
 					'succeeded' === final.outcome ? 'success' : 'info',
-					el( 'p', {}, el( 'strong', {}, __( 'The run ended.', 'wp-codebox' ) ), ' ', __( 'Nothing on this site was changed by it.', 'wp-codebox' ) ),
-					bundle ? el( 'p', {}, el( 'a', { class: 'button button-primary', href: '#/bundles/' + encodeURIComponent( id ) }, __( 'Review the change', 'wp-codebox' ) ) ) : el( 'p', {}, __( 'It left no bundle.', 'wp-codebox' ) )
+					el( 'p', {}, el( 'strong', {}, __( 'The run ended.', 'codebox' ) ), ' ', __( 'Nothing on this site was changed by it.', 'codebox' ) ),
+					bundle ? el( 'p', {}, el( 'a', { class: 'button button-primary', href: '#/bundles/' + encodeURIComponent( id ) }, __( 'Review the change', 'codebox' ) ) ) : el( 'p', {}, __( 'It left no bundle.', 'codebox' ) )
 				),
 				final.error ? failure( { code: final.error.code, message: final.error.message, hints: final.error.hints } ) : ''
 			);
 		};
 
-		const cancel = button( __( 'Cancel the run', 'wp-codebox' ), () =>
+		const cancel = button( __( 'Cancel the run', 'codebox' ), () =>
 			ask( {
-				title: __( 'Cancel this run?', 'wp-codebox' ),
-				content: [ el( 'p', {}, __( 'The agent is stopped. What it has changed so far is kept in a bundle.', 'wp-codebox' ) ) ],
-				confirm: __( 'Cancel the run', 'wp-codebox' ),
+				title: __( 'Cancel this run?', 'codebox' ),
+				content: [ el( 'p', {}, __( 'The agent is stopped. What it has changed so far is kept in a bundle.', 'codebox' ) ) ],
+				confirm: __( 'Cancel the run', 'codebox' ),
 				danger: true,
 				act: () => api.call( 'cancel-run', { run_id: id }, signal ),
 				done: () => {
 					cancel.disabled = true;
-					announce( __( 'The run is being cancelled.', 'wp-codebox' ) );
+					announce( __( 'The run is being cancelled.', 'codebox' ) );
 					document.querySelector( '.wp-codebox-view h2' ).focus();
 				},
 			} )
@@ -190,7 +190,7 @@
 						throw thrown;
 					}
 					wait = Math.min( LATE, wait * 2 );
-					trouble.replaceChildren( el( 'p', {}, __( 'The site does not answer; asking again.', 'wp-codebox' ) ) );
+					trouble.replaceChildren( el( 'p', {}, __( 'The site does not answer; asking again.', 'codebox' ) ) );
 					await pause( wait, signal );
 					continue;
 				}
@@ -217,11 +217,11 @@
 				if ( 'running' === run.status ) {
 					ended( final );
 					/* translators: %s: outcome. */
-					announce( sprintf( __( 'The run ended: %s', 'wp-codebox' ), text.summary( final ) || final.outcome || '' ) );
+					announce( sprintf( __( 'The run ended: %s', 'codebox' ), text.summary( final ) || final.outcome || '' ) );
 				}
 			} catch ( thrown ) {
 				if ( ! left( thrown ) ) {
-					const again = button( __( 'Try again', 'wp-codebox' ), () => {
+					const again = button( __( 'Try again', 'codebox' ), () => {
 						trouble.replaceChildren();
 						fresh();
 					} );
@@ -243,9 +243,9 @@
 		}
 		watch();
 		return {
-			title: run.goal ? text.flat( run.goal ) : __( 'Run', 'wp-codebox' ),
+			title: run.goal ? text.flat( run.goal ) : __( 'Run', 'codebox' ),
 			heading: run.goal ? data( run.goal ) : code( id ),
-			content: [ head, actions, ending, el( 'h3', {}, __( 'Output', 'wp-codebox' ) ), log, trouble ],
+			content: [ head, actions, ending, el( 'h3', {}, __( 'Output', 'codebox' ) ), log, trouble ],
 		};
 	}
 

@@ -21,13 +21,13 @@
 	/** Links of the navigation: address, label, and which views they stand for. */
 	function links() {
 		return [
-			[ '#/runs', __( 'Runs', 'wp-codebox' ), 'runs', api.has( 'list-runs' ) ],
-			[ '#/bundles', __( 'Bundles', 'wp-codebox' ), 'bundles', may.has( 'review' ) && api.has( 'list-artifacts' ) ],
-			[ '#/new', __( 'New task', 'wp-codebox' ), 'new', may.has( 'run' ) && api.has( 'run-agent-task' ) ],
+			[ '#/runs', __( 'Runs', 'codebox' ), 'runs', api.has( 'list-runs' ) ],
+			[ '#/bundles', __( 'Bundles', 'codebox' ), 'bundles', may.has( 'review' ) && api.has( 'list-artifacts' ) ],
+			[ '#/new', __( 'New task', 'codebox' ), 'new', may.has( 'run' ) && api.has( 'run-agent-task' ) ],
 		].filter( ( link ) => link[ 3 ] );
 	}
 
-	const bar = el( 'nav', { class: 'nav-tab-wrapper', 'aria-label': __( 'Codebox', 'wp-codebox' ) } );
+	const bar = el( 'nav', { class: 'nav-tab-wrapper', 'aria-label': __( 'Codebox', 'codebox' ) } );
 
 	/** The view an address names. */
 	function find( words ) {
@@ -75,12 +75,12 @@
 			const make = find( [ area, ...parts.slice( 1 ) ] );
 			view = make
 				? await make( { signal: mine.signal, may } )
-				: { title: __( 'There is no such view', 'wp-codebox' ), content: [ el( 'p', {}, el( 'a', { href: '#/runs' }, __( 'Go to the runs', 'wp-codebox' ) ) ) ] };
+				: { title: __( 'There is no such view', 'codebox' ), content: [ el( 'p', {}, el( 'a', { href: '#/runs' }, __( 'Go to the runs', 'codebox' ) ) ) ] };
 		} catch ( thrown ) {
 			if ( mine.signal.aborted ) {
 				return;
 			}
-			view = { title: __( 'This cannot be shown', 'wp-codebox' ), content: [ failure( thrown.code ? thrown : api.problem( thrown ) ), button( __( 'Try again', 'wp-codebox' ), () => show( false ) ) ] };
+			view = { title: __( 'This cannot be shown', 'codebox' ), content: [ failure( thrown.code ? thrown : api.problem( thrown ) ), button( __( 'Try again', 'codebox' ), () => show( false ) ) ] };
 		}
 		if ( mine.signal.aborted ) {
 			return;
@@ -99,7 +99,7 @@
 		try {
 			await api.discover();
 		} catch ( thrown ) {
-			place.replaceChildren( failure( thrown ), button( __( 'Try again', 'wp-codebox' ), start ) );
+			place.replaceChildren( failure( thrown ), button( __( 'Try again', 'codebox' ), start ) );
 			return;
 		}
 		window.addEventListener( 'hashchange', () => show( false ) );

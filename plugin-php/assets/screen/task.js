@@ -35,14 +35,14 @@
 	/** The form. */
 	async function form( { signal } ) {
 		const goal = el( 'textarea', { rows: 4, required: true, name: 'goal', class: 'large-text' } );
-		const kind = el( 'select', { name: 'kind' }, el( 'option', { value: 'plugin' }, __( 'Plugin', 'wp-codebox' ) ), el( 'option', { value: 'theme' }, __( 'Theme', 'wp-codebox' ) ) );
+		const kind = el( 'select', { name: 'kind' }, el( 'option', { value: 'plugin' }, __( 'Plugin', 'codebox' ) ), el( 'option', { value: 'theme' }, __( 'Theme', 'codebox' ) ) );
 		const slugs = el( 'datalist', { id: id( 'slugs' ) } );
 		const slug = el( 'input', { type: 'text', name: 'slug', required: true, list: slugs.id, autocomplete: 'off', spellcheck: 'false', class: 'regular-text' } );
 		const agent = el( 'input', { type: 'text', name: 'agent', autocomplete: 'off', spellcheck: 'false', class: 'regular-text' } );
 		const model = el( 'input', { type: 'text', name: 'model', autocomplete: 'off', spellcheck: 'false', class: 'regular-text' } );
 		const checks = el( 'textarea', { rows: 2, name: 'checks', class: 'large-text code', spellcheck: 'false' } );
 		const problem = el( 'div', {} );
-		const submit = el( 'button', { type: 'submit', class: 'button button-primary' }, __( 'Start the task', 'wp-codebox' ) );
+		const submit = el( 'button', { type: 'submit', class: 'button button-primary' }, __( 'Start the task', 'codebox' ) );
 
 		const offer = async () => {
 			const wanted = kind.value;
@@ -75,7 +75,7 @@
 				window.location.hash = '#/runs/' + encodeURIComponent( run );
 			} catch ( thrown ) {
 				if ( 'AbortError' !== thrown.name ) {
-					problem.replaceChildren( failure( thrown, __( 'No task was started.', 'wp-codebox' ) ) );
+					problem.replaceChildren( failure( thrown, __( 'No task was started.', 'codebox' ) ) );
 					submit.disabled = false;
 					submit.focus();
 				}
@@ -85,17 +85,17 @@
 		const element = el(
 			'form',
 			{ class: 'wp-codebox-form', on: { submit: send } },
-			field( __( 'Goal', 'wp-codebox' ), goal, __( 'What the agent shall do, in plain words.', 'wp-codebox' ) ),
-			field( __( 'Kind', 'wp-codebox' ), kind ),
-			field( __( 'Slug', 'wp-codebox' ), slug, __( 'Directory name of the installed plugin or theme. The agent sees a private copy of it; the original is never written.', 'wp-codebox' ) ),
+			field( __( 'Goal', 'codebox' ), goal, __( 'What the agent shall do, in plain words.', 'codebox' ) ),
+			field( __( 'Kind', 'codebox' ), kind ),
+			field( __( 'Slug', 'codebox' ), slug, __( 'Directory name of the installed plugin or theme. The agent sees a private copy of it; the original is never written.', 'codebox' ) ),
 			slugs,
-			field( __( 'Agent (optional)', 'wp-codebox' ), agent, __( 'Name of an agent this site offers. Empty: the default.', 'wp-codebox' ) ),
-			field( __( 'Model (optional)', 'wp-codebox' ), model, __( 'Name of a model, for agents that use one. Empty: the default.', 'wp-codebox' ) ),
-			field( __( 'Checks (optional)', 'wp-codebox' ), checks, __( 'One command a line; each runs after the agent in a fresh sandbox.', 'wp-codebox' ) ),
+			field( __( 'Agent (optional)', 'codebox' ), agent, __( 'Name of an agent this site offers. Empty: the default.', 'codebox' ) ),
+			field( __( 'Model (optional)', 'codebox' ), model, __( 'Name of a model, for agents that use one. Empty: the default.', 'codebox' ) ),
+			field( __( 'Checks (optional)', 'codebox' ), checks, __( 'One command a line; each runs after the agent in a fresh sandbox.', 'codebox' ) ),
 			problem,
 			el( 'p', {}, submit )
 		);
-		return { title: __( 'New task', 'wp-codebox' ), content: [ element ] };
+		return { title: __( 'New task', 'codebox' ), content: [ element ] };
 	}
 
 	codebox.task = { form };

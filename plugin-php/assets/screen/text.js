@@ -96,10 +96,10 @@
 	function duration( milliseconds ) {
 		if ( milliseconds < 1000 ) {
 			/* translators: %s: number of milliseconds. */
-			return sprintf( __( '%s ms', 'wp-codebox' ), Math.round( milliseconds ) );
+			return sprintf( __( '%s ms', 'codebox' ), Math.round( milliseconds ) );
 		}
 		/* translators: %s: number of seconds. */
-		return sprintf( __( '%s s', 'wp-codebox' ), ( milliseconds / 1000 ).toFixed( 1 ) );
+		return sprintf( __( '%s s', 'codebox' ), ( milliseconds / 1000 ).toFixed( 1 ) );
 	}
 
 	/** A number the way the reader writes it. */
@@ -110,44 +110,44 @@
 	/** "1 file", "3 files". */
 	function files( count ) {
 		/* translators: %s: number of files. */
-		return sprintf( _n( '%s file', '%s files', count, 'wp-codebox' ), number( count ) );
+		return sprintf( _n( '%s file', '%s files', count, 'codebox' ), number( count ) );
 	}
 
 	/** The sentence of a code of `summary_detail`, without its arguments. */
 	function sentence( code ) {
 		switch ( code ) {
 			case 'agent_succeeded':
-				return __( 'The agent succeeded', 'wp-codebox' );
+				return __( 'The agent succeeded', 'codebox' );
 			case 'recipe_succeeded':
-				return __( 'The recipe succeeded', 'wp-codebox' );
+				return __( 'The recipe succeeded', 'codebox' );
 			case 'sandbox_ended':
-				return __( 'The sandbox ended well', 'wp-codebox' );
+				return __( 'The sandbox ended well', 'codebox' );
 			case 'command_succeeded':
-				return __( 'The command succeeded', 'wp-codebox' );
+				return __( 'The command succeeded', 'codebox' );
 			case 'no_change':
-				return __( 'The agent succeeded and changed nothing', 'wp-codebox' );
+				return __( 'The agent succeeded and changed nothing', 'codebox' );
 			case 'partial':
-				return __( 'The work is partial', 'wp-codebox' );
+				return __( 'The work is partial', 'codebox' );
 			case 'blocked':
-				return __( 'The run is blocked', 'wp-codebox' );
+				return __( 'The run is blocked', 'codebox' );
 			case 'denied':
-				return __( 'The policy refused the run', 'wp-codebox' );
+				return __( 'The policy refused the run', 'codebox' );
 			case 'failed':
-				return __( 'The run failed', 'wp-codebox' );
+				return __( 'The run failed', 'codebox' );
 			case 'timed_out':
-				return __( 'The run timed out', 'wp-codebox' );
+				return __( 'The run timed out', 'codebox' );
 			case 'cancelled':
-				return __( 'The run was cancelled', 'wp-codebox' );
+				return __( 'The run was cancelled', 'codebox' );
 			case 'interrupted_held':
-				return __( 'the supervisor of this run died while its sandbox was held: what was done in it is in the bundle, what it changed is lost but for its snapshots', 'wp-codebox' );
+				return __( 'the supervisor of this run died while its sandbox was held: what was done in it is in the bundle, what it changed is lost but for its snapshots', 'codebox' );
 			case 'interrupted_secret':
-				return __( 'the supervisor of this run died after its guest had ended; what that changed holds a secret and is not in the bundle, run again', 'wp-codebox' );
+				return __( 'the supervisor of this run died after its guest had ended; what that changed holds a secret and is not in the bundle, run again', 'codebox' );
 			case 'interrupted_change':
-				return __( 'the supervisor of this run died after its guest had ended; the captured change is in a bundle without checks, which cannot be approved', 'wp-codebox' );
+				return __( 'the supervisor of this run died after its guest had ended; the captured change is in a bundle without checks, which cannot be approved', 'codebox' );
 			case 'interrupted_journal':
-				return __( 'the supervisor of this run died before what its guest changed was saved; only its journal is left, run again', 'wp-codebox' );
+				return __( 'the supervisor of this run died before what its guest changed was saved; only its journal is left, run again', 'codebox' );
 			case 'interrupted_empty':
-				return __( 'the supervisor of this run died before anything ran in its sandbox; run again', 'wp-codebox' );
+				return __( 'the supervisor of this run died before anything ran in its sandbox; run again', 'codebox' );
 		}
 		return '';
 	}
@@ -167,30 +167,30 @@
 		const { added, modified, deleted, checks_total: checks, checks_passed: passed, reason, supervisor_died: died } = detail.args || {};
 		if ( reason ) {
 			/* translators: 1: what a run came to, 2: why. */
-			said = sprintf( __( '%1$s: %2$s', 'wp-codebox' ), said, reason );
+			said = sprintf( __( '%1$s: %2$s', 'codebox' ), said, reason );
 		}
 		if ( undefined !== added ) {
 			const total = added + modified + deleted;
-			let changed = __( 'no file changed', 'wp-codebox' );
+			let changed = __( 'no file changed', 'codebox' );
 			if ( total ) {
 				/* translators: 1: number of files, 2: of them new, 3: changed, 4: removed. */
-				changed = sprintf( _n( '%1$s file changed: %2$s added, %3$s modified, %4$s deleted', '%1$s files changed: %2$s added, %3$s modified, %4$s deleted', total, 'wp-codebox' ), number( total ), number( added ), number( modified ), number( deleted ) );
+				changed = sprintf( _n( '%1$s file changed: %2$s added, %3$s modified, %4$s deleted', '%1$s files changed: %2$s added, %3$s modified, %4$s deleted', total, 'codebox' ), number( total ), number( added ), number( modified ), number( deleted ) );
 			}
 			if ( checks ) {
 				/* translators: 1: number of checks that passed, 2: number of checks. */
-				const tested = sprintf( _n( '%1$s of %2$s check passed', '%1$s of %2$s checks passed', checks, 'wp-codebox' ), number( passed ), number( checks ) );
+				const tested = sprintf( _n( '%1$s of %2$s check passed', '%1$s of %2$s checks passed', checks, 'codebox' ), number( passed ), number( checks ) );
 				/* translators: 1: what a run came to, 2: how many files changed, 3: how many checks passed. */
-				said = sprintf( __( '%1$s (%2$s; %3$s).', 'wp-codebox' ), said, changed, tested );
+				said = sprintf( __( '%1$s (%2$s; %3$s).', 'codebox' ), said, changed, tested );
 			} else if ( 'no_change' === detail.code ) {
 				/* translators: %s: what a run came to. */
-				said = sprintf( __( '%s.', 'wp-codebox' ), said );
+				said = sprintf( __( '%s.', 'codebox' ), said );
 			} else {
 				/* translators: 1: what a run came to, 2: how many files changed. */
-				said = sprintf( __( '%1$s (%2$s).', 'wp-codebox' ), said, changed );
+				said = sprintf( __( '%1$s (%2$s).', 'codebox' ), said, changed );
 			}
 		}
 		/* translators: %s: what a run came to. */
-		return died ? sprintf( __( '%s (the supervisor died after it had written the bundle)', 'wp-codebox' ), said ) : said;
+		return died ? sprintf( __( '%s (the supervisor died after it had written the bundle)', 'codebox' ), said ) : said;
 	}
 
 	codebox.text = { plain, flat, node, decoded, short, ago, duration, number, files, summary };

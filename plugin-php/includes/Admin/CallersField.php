@@ -37,27 +37,27 @@ final class CallersField {
 	 * @param string $page Slug of the page.
 	 */
 	public function add( string $page ): void {
-		add_settings_field( Settings::TRUSTED_CALLERS, __( 'Trusted callers', 'wp-codebox' ), [ $this, 'render' ], $page, 'trust' );
+		add_settings_field( Settings::TRUSTED_CALLERS, __( 'Trusted callers', 'codebox' ), [ $this, 'render' ], $page, 'trust' );
 	}
 
 	/** Prints the field. */
 	public function render(): void {
 		$stored = array_filter( (array) get_site_option( Settings::TRUSTED_CALLERS, [] ), 'is_array' );
 		$rows   = ( new CallerGrants() )->passwords( self::MOST, array_map( 'strval', array_keys( $stored ) ) );
-		printf( '<p class="description">%s</p>', esc_html__( 'Application passwords whose requests may do one thing for sandboxes in a browser. Users who may run tasks need no grant.', 'wp-codebox' ) );
+		printf( '<p class="description">%s</p>', esc_html__( 'Application passwords whose requests may do one thing for sandboxes in a browser. Users who may run tasks need no grant.', 'codebox' ) );
 		// Without a box that is ticked the browser would send nothing, and nothing is also what an absent field is.
 		printf( '<input type="hidden" name="%s" value="">', esc_attr( Settings::TRUSTED_CALLERS ) );
 		if ( [] === $rows ) {
-			printf( '<p>%s</p>', esc_html__( 'No user has an application password.', 'wp-codebox' ) );
+			printf( '<p>%s</p>', esc_html__( 'No user has an application password.', 'codebox' ) );
 			return;
 		}
 		echo '<table class="widefat striped"><thead><tr>';
-		foreach ( array_merge( [ __( 'User', 'wp-codebox' ), __( 'Application password', 'wp-codebox' ), __( 'Last used', 'wp-codebox' ) ], array_values( $this->labels() ) ) as $title ) {
+		foreach ( array_merge( [ __( 'User', 'codebox' ), __( 'Application password', 'codebox' ), __( 'Last used', 'codebox' ) ], array_values( $this->labels() ) ) as $title ) {
 			printf( '<th scope="col">%s</th>', esc_html( $title ) );
 		}
 		echo '</tr></thead><tbody>';
 		foreach ( $rows as $row ) {
-			printf( '<tr><th scope="row">%s</th><td>%s<br><code>%s</code></td><td>%s</td>', esc_html( $row['user'] ), esc_html( $row['name'] ), esc_html( $row['uuid'] ), esc_html( '' === $row['used'] ? __( 'never', 'wp-codebox' ) : $row['used'] ) );
+			printf( '<tr><th scope="row">%s</th><td>%s<br><code>%s</code></td><td>%s</td>', esc_html( $row['user'] ), esc_html( $row['name'] ), esc_html( $row['uuid'] ), esc_html( '' === $row['used'] ? __( 'never', 'codebox' ) : $row['used'] ) );
 			foreach ( $this->labels() as $scope => $label ) {
 				printf(
 					'<td><input type="checkbox" name="%1$s[%2$s][]" value="%3$s" aria-label="%4$s"%5$s></td>',
@@ -65,7 +65,7 @@ final class CallersField {
 					esc_attr( $row['uuid'] ),
 					esc_attr( $scope ),
 					/* translators: 1: what it is about, 2: name of an application password, 3: login name. */
-					esc_attr( sprintf( __( '%1$s: %2$s of %3$s', 'wp-codebox' ), $label, $row['name'], $row['user'] ) ),
+					esc_attr( sprintf( __( '%1$s: %2$s of %3$s', 'codebox' ), $label, $row['name'], $row['user'] ) ),
 					checked( in_array( $scope, (array) ( $stored[ $row['uuid'] ] ?? [] ), true ), true, false )
 				);
 			}
@@ -81,7 +81,7 @@ final class CallersField {
 	 */
 	private function labels(): array {
 		return [
-			Scope::RequestConnector->value => __( 'Request connectors', 'wp-codebox' ),
+			Scope::RequestConnector->value => __( 'Request connectors', 'codebox' ),
 		];
 	}
 }

@@ -58,15 +58,15 @@ final class DebugInfo {
 		}
 		$failure = $this->gate->failure();
 		$fields  = [
-			'plugin'    => $this->field( __( 'Plugin version', 'wp-codebox' ), \WPCodebox\VERSION ),
-			'extension' => $this->field( __( 'Extension', 'wp-codebox' ), null === $failure ? Extension::version() : $failure->getMessage() ),
-			'abilities' => $this->field( __( 'Abilities API', 'wp-codebox' ), function_exists( 'wp_register_ability' ) ? __( 'Available', 'wp-codebox' ) : __( 'Missing', 'wp-codebox' ) ),
+			'plugin'    => $this->field( __( 'Plugin version', 'codebox' ), \WPCodebox\VERSION ),
+			'extension' => $this->field( __( 'Extension', 'codebox' ), null === $failure ? Extension::version() : $failure->getMessage() ),
+			'abilities' => $this->field( __( 'Abilities API', 'codebox' ), function_exists( 'wp_register_ability' ) ? __( 'Available', 'codebox' ) : __( 'Missing', 'codebox' ) ),
 		] + $this->settings();
 		if ( null === $failure ) {
 			$fields += $this->host() + $this->configuration();
 		}
 		$info['wp-codebox'] = [
-			'label'  => 'WP Codebox',
+			'label'  => 'Codebox',
 			'fields' => $fields,
 		];
 		return $info;
@@ -78,20 +78,20 @@ final class DebugInfo {
 	 * @return array<string, array<string, mixed>>
 	 */
 	private function settings(): array {
-		$amounts = static fn( array $numbers ): string => [] === $numbers ? __( 'Not set', 'wp-codebox' ) : implode( ', ', array_map( static fn( string $name, int $value ): string => "$name $value", array_keys( $numbers ), $numbers ) );
+		$amounts = static fn( array $numbers ): string => [] === $numbers ? __( 'Not set', 'codebox' ) : implode( ', ', array_map( static fn( string $name, int $value ): string => "$name $value", array_keys( $numbers ), $numbers ) );
 		$overview = ProviderOverview::of( $this->settings );
 		$keys     = array_map( static fn( string $id, array $row ): string => trim( $id . ' ' . $row['status'] . ' ' . $row['source'] ), array_keys( $overview->rows() ), $overview->rows() );
 		return [
-			'agent_presets'  => $this->field( __( 'Agents by preset', 'wp-codebox' ), implode( ', ', AgentChoice::presets() ) ),
-			'providers'      => $this->field( __( 'Model providers and their keys', 'wp-codebox' ), implode( ', ', $keys ), true ),
-			'model'          => $this->field( __( 'Default model', 'wp-codebox' ), $overview->configured(), true ),
-			'agents'         => $this->field( __( 'Agents', 'wp-codebox' ), (string) count( $this->settings->agents() ) ),
-			'default_agent'  => $this->field( __( 'Default agent', 'wp-codebox' ), $this->settings->default_agent(), true ),
-			'trusted_keys'   => $this->field( __( 'Trusted keys', 'wp-codebox' ), (string) count( $this->settings->trusted_keys() ) ),
-			'limit_defaults' => $this->field( __( 'Default limits', 'wp-codebox' ), $amounts( $this->settings->default_limits() ) ),
-			'limit_ceilings' => $this->field( __( 'Ceilings of limits', 'wp-codebox' ), $amounts( $this->settings->limit_ceilings() ) ),
-			'retention'      => $this->field( __( 'Retention', 'wp-codebox' ), $amounts( $this->settings->retention() ) ),
-			'max_runs'       => $this->field( __( 'Runs at once', 'wp-codebox' ), (string) ( $this->settings->max_runs() ?? __( 'Not set', 'wp-codebox' ) ) ),
+			'agent_presets'  => $this->field( __( 'Agents by preset', 'codebox' ), implode( ', ', AgentChoice::presets() ) ),
+			'providers'      => $this->field( __( 'Model providers and their keys', 'codebox' ), implode( ', ', $keys ), true ),
+			'model'          => $this->field( __( 'Default model', 'codebox' ), $overview->configured(), true ),
+			'agents'         => $this->field( __( 'Agents', 'codebox' ), (string) count( $this->settings->agents() ) ),
+			'default_agent'  => $this->field( __( 'Default agent', 'codebox' ), $this->settings->default_agent(), true ),
+			'trusted_keys'   => $this->field( __( 'Trusted keys', 'codebox' ), (string) count( $this->settings->trusted_keys() ) ),
+			'limit_defaults' => $this->field( __( 'Default limits', 'codebox' ), $amounts( $this->settings->default_limits() ) ),
+			'limit_ceilings' => $this->field( __( 'Ceilings of limits', 'codebox' ), $amounts( $this->settings->limit_ceilings() ) ),
+			'retention'      => $this->field( __( 'Retention', 'codebox' ), $amounts( $this->settings->retention() ) ),
+			'max_runs'       => $this->field( __( 'Runs at once', 'codebox' ), (string) ( $this->settings->max_runs() ?? __( 'Not set', 'codebox' ) ) ),
 		];
 	}
 
@@ -102,10 +102,10 @@ final class DebugInfo {
 	 */
 	private function host(): array {
 		$last   = IsolationHealth::last();
-		$fields = [ 'level' => $this->field( __( 'Isolation level seen last', 'wp-codebox' ), $last['level'] ?? __( 'Not tested yet', 'wp-codebox' ) ) ];
+		$fields = [ 'level' => $this->field( __( 'Isolation level seen last', 'codebox' ), $last['level'] ?? __( 'Not tested yet', 'codebox' ) ) ];
 		try {
-			$fields['bundles'] = $this->field( __( 'Bundles of this site', 'wp-codebox' ), (string) count( Artifacts::list( $this->site->id() ) ) );
-			$fields['runs']    = $this->field( __( 'Runs of this site on record', 'wp-codebox' ), (string) Runs::list( $this->site->id(), [ 'limit' => 1 ] )['total'] );
+			$fields['bundles'] = $this->field( __( 'Bundles of this site', 'codebox' ), (string) count( Artifacts::list( $this->site->id() ) ) );
+			$fields['runs']    = $this->field( __( 'Runs of this site on record', 'codebox' ), (string) Runs::list( $this->site->id(), [ 'limit' => 1 ] )['total'] );
 		} catch ( Throwable ) {
 			return $fields;
 		}

@@ -50,7 +50,7 @@ final class IsolationHealth {
 	public function tests( mixed $tests ): mixed {
 		if ( is_array( $tests ) && null === $this->gate->failure() ) {
 			$tests['async']['wp_codebox_isolation'] = [
-				'label'             => __( 'WP Codebox isolation', 'wp-codebox' ),
+				'label'             => __( 'Codebox isolation', 'codebox' ),
 				'test'              => self::TEST,
 				'async_direct_test' => [ $this, 'isolation_test' ],
 			];
@@ -87,7 +87,7 @@ final class IsolationHealth {
 			return $this->judge( $host );
 		} catch ( Throwable $thrown ) {
 			$failure = Failure::from( $thrown );
-			return $this->result( 'critical', __( 'WP Codebox could not test its isolation', 'wp-codebox' ), [ $failure->getMessage() ], $failure->hints );
+			return $this->result( 'critical', __( 'Codebox could not test its isolation', 'codebox' ), [ $failure->getMessage() ], $failure->hints );
 		}
 	}
 
@@ -117,7 +117,7 @@ final class IsolationHealth {
 		$level  = (string) ( $host['level'] ?? 'none' );
 		$report = (array) ( $host['isolation'] ?? [] );
 		/* translators: 1: isolation level, 2: kernel release, 3: Landlock ABI. */
-		$found = [ sprintf( __( 'Isolation level: %1$s. Kernel %2$s, Landlock ABI %3$d.', 'wp-codebox' ), $level, (string) ( $report['kernel'] ?? '?' ), (int) ( $report['landlockAbi'] ?? 0 ) ) ];
+		$found = [ sprintf( __( 'Isolation level: %1$s. Kernel %2$s, Landlock ABI %3$d.', 'codebox' ), $level, (string) ( $report['kernel'] ?? '?' ), (int) ( $report['landlockAbi'] ?? 0 ) ) ];
 		foreach ( (array) ( $report['axes'] ?? [] ) as $row ) {
 			$row = (array) $row;
 			if ( 'enforced' !== ( $row['enforced'] ?? '' ) ) {
@@ -133,9 +133,9 @@ final class IsolationHealth {
 		}
 		$fixes = array_values( array_unique( $fixes ) );
 		return match ( $level ) {
-			'full'    => $this->result( 'good', __( 'Agents run fully isolated', 'wp-codebox' ), $found, $fixes ),
-			'reduced' => $this->result( 'recommended', __( 'Agents can only run with reduced isolation', 'wp-codebox' ), $found, $fixes ),
-			default   => $this->result( 'critical', __( 'This host cannot isolate agents, so none is run', 'wp-codebox' ), $found, $fixes ),
+			'full'    => $this->result( 'good', __( 'Agents run fully isolated', 'codebox' ), $found, $fixes ),
+			'reduced' => $this->result( 'recommended', __( 'Agents can only run with reduced isolation', 'codebox' ), $found, $fixes ),
+			default   => $this->result( 'critical', __( 'This host cannot isolate agents, so none is run', 'codebox' ), $found, $fixes ),
 		};
 	}
 
@@ -154,7 +154,7 @@ final class IsolationHealth {
 			'label'       => $label,
 			'status'      => $status,
 			'badge'       => [
-				'label' => 'WP Codebox',
+				'label' => 'Codebox',
 				'color' => 'blue',
 			],
 			'description' => $paragraphs( $found ),

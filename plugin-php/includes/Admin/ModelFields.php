@@ -30,12 +30,12 @@ final class ModelFields {
 	/** Declares section and fields. */
 	public function add_fields(): void {
 		$page = SettingsPage::SLUG;
-		add_settings_section( 'models', __( 'Models', 'wp-codebox' ), [ $this, 'about' ], $page );
+		add_settings_section( 'models', __( 'Models', 'codebox' ), [ $this, 'about' ], $page );
 		foreach ( [
-			Settings::DEFAULT_PROVIDER => [ __( 'Default model provider', 'wp-codebox' ), [ $this, 'provider' ] ],
-			Settings::DEFAULT_MODEL    => [ __( 'Default model', 'wp-codebox' ), [ $this, 'model' ] ],
-			Settings::PROVIDERS        => [ __( 'Own model providers', 'wp-codebox' ), [ $this, 'providers' ] ],
-			Settings::INSTRUCTIONS     => [ __( 'Instructions', 'wp-codebox' ), [ $this, 'instructions' ] ],
+			Settings::DEFAULT_PROVIDER => [ __( 'Default model provider', 'codebox' ), [ $this, 'provider' ] ],
+			Settings::DEFAULT_MODEL    => [ __( 'Default model', 'codebox' ), [ $this, 'model' ] ],
+			Settings::PROVIDERS        => [ __( 'Own model providers', 'codebox' ), [ $this, 'providers' ] ],
+			Settings::INSTRUCTIONS     => [ __( 'Instructions', 'codebox' ), [ $this, 'instructions' ] ],
 		] as $option => [ $label, $field ] ) {
 			add_settings_field( $option, $label, $field, $page, 'models', [ 'label_for' => $option ] );
 		}
@@ -43,15 +43,15 @@ final class ModelFields {
 
 	/** Says what a model is for, and which keys are there. */
 	public function about(): void {
-		echo '<p>' . esc_html__( 'The built-in agent needs a model and no program. Its key stays with this site: it is read when a task starts and never enters the sandbox.', 'wp-codebox' ) . '</p><ul>';
+		echo '<p>' . esc_html__( 'The built-in agent needs a model and no program. Its key stays with this site: it is read when a task starts and never enters the sandbox.', 'codebox' ) . '</p><ul>';
 		foreach ( ProviderOverview::of( $this->settings )->rows() as $id => $row ) {
 			$text = match ( $row['status'] ) {
 				/* translators: 1: name of a key, 2: where it was found. */
-				'available'    => sprintf( __( 'key %1$s found (%2$s)', 'wp-codebox' ), $row['key'], $row['source'] ),
-				'not-required' => __( 'needs no key', 'wp-codebox' ),
-				'denied'       => __( 'AI is switched off on this site', 'wp-codebox' ),
+				'available'    => sprintf( __( 'key %1$s found (%2$s)', 'codebox' ), $row['key'], $row['source'] ),
+				'not-required' => __( 'needs no key', 'codebox' ),
+				'denied'       => __( 'AI is switched off on this site', 'codebox' ),
 				/* translators: %s: name of a key. */
-				default        => sprintf( __( 'key %s not found', 'wp-codebox' ), $row['key'] ),
+				default        => sprintf( __( 'key %s not found', 'codebox' ), $row['key'] ),
 			};
 			printf( '<li><strong>%s</strong>: %s</li>', esc_html( $id ), esc_html( $text ) );
 		}
@@ -61,7 +61,7 @@ final class ModelFields {
 	/** The provider for tasks that name none. */
 	public function provider(): void {
 		$stored = $this->stored( Settings::DEFAULT_PROVIDER );
-		printf( '<select id="%1$s" name="%1$s"><option value="">%2$s</option>', esc_attr( Settings::DEFAULT_PROVIDER ), esc_html__( 'None: a task must name one', 'wp-codebox' ) );
+		printf( '<select id="%1$s" name="%1$s"><option value="">%2$s</option>', esc_attr( Settings::DEFAULT_PROVIDER ), esc_html__( 'None: a task must name one', 'codebox' ) );
 		foreach ( ( new Providers( $this->settings ) )->all() as $id => $provider ) {
 			if ( '' !== $provider->base_url ) {
 				printf( '<option value="%1$s"%2$s>%1$s</option>', esc_attr( $id ), selected( $stored, $id, false ) );
@@ -73,20 +73,20 @@ final class ModelFields {
 	/** The model for tasks that name none. */
 	public function model(): void {
 		printf( '<input type="text" class="regular-text" id="%1$s" name="%1$s" value="%2$s" aria-describedby="%1$s-about">', esc_attr( Settings::DEFAULT_MODEL ), esc_attr( $this->stored( Settings::DEFAULT_MODEL ) ) );
-		$this->about_field( Settings::DEFAULT_MODEL, __( 'Its name as the provider knows it. With it, a task that names no agent is done by the built-in one.', 'wp-codebox' ) );
+		$this->about_field( Settings::DEFAULT_MODEL, __( 'Its name as the provider knows it. With it, a task that names no agent is done by the built-in one.', 'codebox' ) );
 	}
 
 	/** Providers of this site. */
 	public function providers(): void {
 		$stored = $this->settings->providers();
 		$this->text( Settings::PROVIDERS, [] === $stored ? '' : (string) wp_json_encode( $stored, JSON_PRETTY_PRINT | JSON_UNESCAPED_SLASHES ) );
-		$this->about_field( Settings::PROVIDERS, __( 'A JSON object by id, each with api (openai-chat or anthropic-messages) and base_url; key_env or connector where a key is needed, models, context_tokens, max_output_tokens and prices. A key goes only to a host that the operator allows for it. The help of this page has an example. Never a key.', 'wp-codebox' ) );
+		$this->about_field( Settings::PROVIDERS, __( 'A JSON object by id, each with api (openai-chat or anthropic-messages) and base_url; key_env or connector where a key is needed, models, context_tokens, max_output_tokens and prices. A key goes only to a host that the operator allows for it. The help of this page has an example. Never a key.', 'codebox' ) );
 	}
 
 	/** What the built-in agent is told. */
 	public function instructions(): void {
 		$this->text( Settings::INSTRUCTIONS, $this->stored( Settings::INSTRUCTIONS ) );
-		$this->about_field( Settings::INSTRUCTIONS, __( 'Said to the built-in agent beside every task. The provider of the model reads it.', 'wp-codebox' ) );
+		$this->about_field( Settings::INSTRUCTIONS, __( 'Said to the built-in agent beside every task. The provider of the model reads it.', 'codebox' ) );
 	}
 
 	/**

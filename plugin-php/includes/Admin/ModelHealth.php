@@ -41,7 +41,7 @@ final class ModelHealth {
 	public function tests( mixed $tests ): mixed {
 		if ( is_array( $tests ) && '' !== $this->settings->default_provider() && '' !== ProviderOverview::of( $this->settings )->configured() ) {
 			$tests['direct']['wp_codebox_model'] = [
-				'label' => __( 'WP Codebox model', 'wp-codebox' ),
+				'label' => __( 'Codebox model', 'codebox' ),
 				'test'  => [ $this, 'model_test' ],
 			];
 		}
@@ -58,16 +58,16 @@ final class ModelHealth {
 		$row  = ProviderOverview::of( $this->settings )->rows()[ $id ] ?? null;
 		$good = null !== $row && in_array( $row['status'], [ 'available', 'not-required' ], true );
 		/* translators: 1: id of a model provider, 2: status. */
-		$found = null === $row ? sprintf( __( 'There is no model provider "%s" on this site.', 'wp-codebox' ), $id ) : sprintf( __( 'Credentials of the model provider %1$s: %2$s.', 'wp-codebox' ), $id, $row['status'] );
+		$found = null === $row ? sprintf( __( 'There is no model provider "%s" on this site.', 'codebox' ), $id ) : sprintf( __( 'Credentials of the model provider %1$s: %2$s.', 'codebox' ), $id, $row['status'] );
 		return [
-			'label'       => $good ? __( 'The built-in agent of WP Codebox has a model and what opens it', 'wp-codebox' ) : __( 'The default model of WP Codebox cannot be used', 'wp-codebox' ),
+			'label'       => $good ? __( 'The built-in agent of Codebox has a model and what opens it', 'codebox' ) : __( 'The default model of Codebox cannot be used', 'codebox' ),
 			'status'      => $good ? 'good' : 'recommended',
 			'badge'       => [
-				'label' => 'WP Codebox',
+				'label' => 'Codebox',
 				'color' => 'blue',
 			],
 			'description' => '<p>' . esc_html( $found ) . '</p>',
-			'actions'     => $good ? '' : '<p>' . esc_html__( 'Connect the provider (Settings, Connectors), set its key for this PHP as an environment variable or constant, or choose another default in the settings of WP Codebox.', 'wp-codebox' ) . '</p>',
+			'actions'     => $good ? '' : '<p>' . esc_html__( 'Connect the provider (Settings, Connectors), set its key for this PHP as an environment variable or constant, or choose another default in the settings of Codebox.', 'codebox' ) . '</p>',
 			'test'        => 'wp_codebox_model',
 		];
 	}

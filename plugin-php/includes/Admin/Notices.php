@@ -44,14 +44,14 @@ final class Notices {
 		}
 		$failure = $this->gate->failure();
 		if ( null !== $failure ) {
-			$this->notice( 'error', __( 'WP Codebox cannot run.', 'wp-codebox' ), $failure->getMessage(), $failure->hints );
+			$this->notice( 'error', __( 'Codebox cannot run.', 'codebox' ), $failure->getMessage(), $failure->hints );
 		}
 		if ( ! function_exists( 'wp_register_ability' ) ) {
 			$this->notice(
 				'warning',
-				__( 'WP Codebox is limited.', 'wp-codebox' ),
-				__( 'This WordPress has no Abilities API, so only the WP-CLI commands work.', 'wp-codebox' ),
-				[ __( 'Update to WordPress 6.9 or newer.', 'wp-codebox' ) ]
+				__( 'Codebox is limited.', 'codebox' ),
+				__( 'This WordPress has no Abilities API, so only the WP-CLI commands work.', 'codebox' ),
+				[ __( 'Update to WordPress 6.9 or newer.', 'codebox' ) ]
 			);
 		}
 	}

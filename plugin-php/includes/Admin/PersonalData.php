@@ -56,7 +56,7 @@ final class PersonalData {
 	public function add_exporter( mixed $exporters ): mixed {
 		if ( is_array( $exporters ) ) {
 			$exporters['wp-codebox'] = [
-				'exporter_friendly_name' => __( 'WP Codebox', 'wp-codebox' ),
+				'exporter_friendly_name' => __( 'Codebox', 'codebox' ),
 				'callback'               => [ $this, 'export' ],
 			];
 		}
@@ -72,7 +72,7 @@ final class PersonalData {
 	public function add_eraser( mixed $erasers ): mixed {
 		if ( is_array( $erasers ) ) {
 			$erasers['wp-codebox'] = [
-				'eraser_friendly_name' => __( 'WP Codebox', 'wp-codebox' ),
+				'eraser_friendly_name' => __( 'Codebox', 'codebox' ),
 				'callback'             => [ $this, 'erase' ],
 			];
 		}
@@ -94,10 +94,10 @@ final class PersonalData {
 		}
 		$data = [];
 		foreach ( $audit as $record ) {
-			$data[] = $this->item( 'audit', __( 'Decisions in WP Codebox', 'wp-codebox' ), (string) ( $record['seq'] ?? '' ), $this->audit_fields( $record ) );
+			$data[] = $this->item( 'audit', __( 'Decisions in Codebox', 'codebox' ), (string) ( $record['seq'] ?? '' ), $this->audit_fields( $record ) );
 		}
 		foreach ( $runs as $run ) {
-			$data[] = $this->item( 'runs', __( 'Agent runs', 'wp-codebox' ), (string) ( $run['run_id'] ?? '' ), $this->run_fields( $run ) );
+			$data[] = $this->item( 'runs', __( 'Agent runs', 'codebox' ), (string) ( $run['run_id'] ?? '' ), $this->run_fields( $run ) );
 		}
 		return [
 			'data' => $data,
@@ -121,11 +121,11 @@ final class PersonalData {
 		$messages = [];
 		if ( [] !== $audit ) {
 			/* translators: %d: number of records. */
-			$messages[] = sprintf( _n( '%d record of the WP Codebox audit log names this user by id and login name. It stays: the log is append-only, each record holds the hash of the one before, and it shows who let which change into this site.', '%d records of the WP Codebox audit log name this user by id and login name. They stay: the log is append-only, each record holds the hash of the one before, and it shows who let which change into this site.', count( $audit ), 'wp-codebox' ), count( $audit ) );
+			$messages[] = sprintf( _n( '%d record of the Codebox audit log names this user by id and login name. It stays: the log is append-only, each record holds the hash of the one before, and it shows who let which change into this site.', '%d records of the Codebox audit log name this user by id and login name. They stay: the log is append-only, each record holds the hash of the one before, and it shows who let which change into this site.', count( $audit ), 'codebox' ), count( $audit ) );
 		}
 		if ( [] !== $runs ) {
 			/* translators: %d: number of runs. */
-			$messages[] = sprintf( _n( '%d agent run names this user by id. Its record goes when "wp codebox gc" removes ended runs; its bundle goes when somebody discards it.', '%d agent runs name this user by id. Their records go when "wp codebox gc" removes ended runs; their bundles go when somebody discards them.', count( $runs ), 'wp-codebox' ), count( $runs ) );
+			$messages[] = sprintf( _n( '%d agent run names this user by id. Its record goes when "wp codebox gc" removes ended runs; its bundle goes when somebody discards it.', '%d agent runs name this user by id. Their records go when "wp codebox gc" removes ended runs; their bundles go when somebody discards them.', count( $runs ), 'codebox' ), count( $runs ) );
 		}
 		return [
 			'items_removed'  => false,
@@ -220,15 +220,15 @@ final class PersonalData {
 	private function audit_fields( array $record ): array {
 		$approver = $record['approver'] ?? '';
 		return [
-			__( 'Number', 'wp-codebox' )         => (string) ( $record['seq'] ?? '' ),
-			__( 'Time', 'wp-codebox' )           => (string) ( $record['timestamp'] ?? '' ),
-			__( 'Event', 'wp-codebox' )          => (string) ( $record['event'] ?? '' ),
-			__( 'Login name', 'wp-codebox' )     => (string) ( $record['requester']['login'] ?? '' ),
-			__( 'Approver', 'wp-codebox' )       => is_scalar( $approver ) ? (string) $approver : (string) wp_json_encode( $approver ),
-			__( 'Artifact', 'wp-codebox' )       => (string) ( $record['artifact_id'] ?? '' ),
-			__( 'Run', 'wp-codebox' )            => (string) ( $record['run_id'] ?? '' ),
-			__( 'Approved files', 'wp-codebox' ) => implode( ', ', array_filter( (array) ( $record['approved_files'] ?? [] ), 'is_string' ) ),
-			__( 'Status', 'wp-codebox' )         => (string) ( $record['status'] ?? '' ),
+			__( 'Number', 'codebox' )         => (string) ( $record['seq'] ?? '' ),
+			__( 'Time', 'codebox' )           => (string) ( $record['timestamp'] ?? '' ),
+			__( 'Event', 'codebox' )          => (string) ( $record['event'] ?? '' ),
+			__( 'Login name', 'codebox' )     => (string) ( $record['requester']['login'] ?? '' ),
+			__( 'Approver', 'codebox' )       => is_scalar( $approver ) ? (string) $approver : (string) wp_json_encode( $approver ),
+			__( 'Artifact', 'codebox' )       => (string) ( $record['artifact_id'] ?? '' ),
+			__( 'Run', 'codebox' )            => (string) ( $record['run_id'] ?? '' ),
+			__( 'Approved files', 'codebox' ) => implode( ', ', array_filter( (array) ( $record['approved_files'] ?? [] ), 'is_string' ) ),
+			__( 'Status', 'codebox' )         => (string) ( $record['status'] ?? '' ),
 		];
 	}
 
@@ -240,11 +240,11 @@ final class PersonalData {
 	 */
 	private function run_fields( array $run ): array {
 		return [
-			__( 'Run', 'wp-codebox' )     => (string) ( $run['run_id'] ?? '' ),
-			__( 'Time', 'wp-codebox' )    => (string) ( $run['created_at'] ?? '' ),
-			__( 'Goal', 'wp-codebox' )    => (string) ( $run['goal'] ?? '' ),
-			__( 'Outcome', 'wp-codebox' ) => (string) ( $run['outcome'] ?? '' ),
-			__( 'Summary', 'wp-codebox' ) => (string) ( $run['summary'] ?? '' ),
+			__( 'Run', 'codebox' )     => (string) ( $run['run_id'] ?? '' ),
+			__( 'Time', 'codebox' )    => (string) ( $run['created_at'] ?? '' ),
+			__( 'Goal', 'codebox' )    => (string) ( $run['goal'] ?? '' ),
+			__( 'Outcome', 'codebox' ) => (string) ( $run['outcome'] ?? '' ),
+			__( 'Summary', 'codebox' ) => (string) ( $run['summary'] ?? '' ),
 		];
 	}
 }

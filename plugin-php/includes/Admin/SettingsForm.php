@@ -36,60 +36,60 @@ final class SettingsForm {
 	/** Declares sections and fields. */
 	public function add_fields(): void {
 		$page = SettingsPage::SLUG;
-		add_settings_section( 'agents', __( 'Agents', 'wp-codebox' ), [ $this, 'about_agents' ], $page );
-		add_settings_field( 'agents', __( 'Agents', 'wp-codebox' ), [ $this, 'agents' ], $page, 'agents' );
-		add_settings_field( Settings::DEFAULT_AGENT, __( 'Default agent', 'wp-codebox' ), [ $this, 'default_agent' ], $page, 'agents', [ 'label_for' => Settings::DEFAULT_AGENT ] );
+		add_settings_section( 'agents', __( 'Agents', 'codebox' ), [ $this, 'about_agents' ], $page );
+		add_settings_field( 'agents', __( 'Agents', 'codebox' ), [ $this, 'agents' ], $page, 'agents' );
+		add_settings_field( Settings::DEFAULT_AGENT, __( 'Default agent', 'codebox' ), [ $this, 'default_agent' ], $page, 'agents', [ 'label_for' => Settings::DEFAULT_AGENT ] );
 		( new ModelFields( $this->settings ) )->add_fields();
 
-		add_settings_section( 'limits', __( 'Limits', 'wp-codebox' ), [ $this, 'about_limits' ], $page );
+		add_settings_section( 'limits', __( 'Limits', 'codebox' ), [ $this, 'about_limits' ], $page );
 		foreach ( [
-			'wall_clock_seconds' => __( 'Duration (seconds)', 'wp-codebox' ),
-			'processes'          => __( 'Processes', 'wp-codebox' ),
-			'memory_mib'         => __( 'Memory (MiB)', 'wp-codebox' ),
-			'disk_mib'           => __( 'Disk (MiB)', 'wp-codebox' ),
-			'output_mib'         => __( 'Output kept per program (MiB)', 'wp-codebox' ),
+			'wall_clock_seconds' => __( 'Duration (seconds)', 'codebox' ),
+			'processes'          => __( 'Processes', 'codebox' ),
+			'memory_mib'         => __( 'Memory (MiB)', 'codebox' ),
+			'disk_mib'           => __( 'Disk (MiB)', 'codebox' ),
+			'output_mib'         => __( 'Output kept per program (MiB)', 'codebox' ),
 		] as $field => $label ) {
 			add_settings_field( $field, $label, [ $this, 'limit' ], $page, 'limits', [ 'field' => $field, 'label' => $label ] );
 		}
-		add_settings_field( Settings::MAX_RUNS, __( 'Runs at once', 'wp-codebox' ), [ $this, 'max_runs' ], $page, 'limits', [ 'label_for' => Settings::MAX_RUNS ] );
+		add_settings_field( Settings::MAX_RUNS, __( 'Runs at once', 'codebox' ), [ $this, 'max_runs' ], $page, 'limits', [ 'label_for' => Settings::MAX_RUNS ] );
 
-		add_settings_section( 'retention', __( 'Retention', 'wp-codebox' ), [ $this, 'about_retention' ], $page );
+		add_settings_section( 'retention', __( 'Retention', 'codebox' ), [ $this, 'about_retention' ], $page );
 		foreach ( [
-			'max_age_days'       => __( 'Remove ended runs after (days)', 'wp-codebox' ),
-			'max_mib'            => __( 'Keep of ended runs at most (MiB)', 'wp-codebox' ),
-			'artifacts_max_days' => __( 'Delete bundles after (days)', 'wp-codebox' ),
+			'max_age_days'       => __( 'Remove ended runs after (days)', 'codebox' ),
+			'max_mib'            => __( 'Keep of ended runs at most (MiB)', 'codebox' ),
+			'artifacts_max_days' => __( 'Delete bundles after (days)', 'codebox' ),
 		] as $field => $label ) {
 			add_settings_field( $field, $label, [ $this, 'retention' ], $page, 'retention', [ 'label_for' => 'wp-codebox-' . $field, 'field' => $field ] );
 		}
 
-		add_settings_section( 'trust', __( 'Trust', 'wp-codebox' ), [ $this, 'about_trust' ], $page );
-		add_settings_field( Settings::TRUSTED_KEYS, __( 'Trusted keys', 'wp-codebox' ), [ $this, 'trusted_keys' ], $page, 'trust', [ 'label_for' => Settings::TRUSTED_KEYS ] );
+		add_settings_section( 'trust', __( 'Trust', 'codebox' ), [ $this, 'about_trust' ], $page );
+		add_settings_field( Settings::TRUSTED_KEYS, __( 'Trusted keys', 'codebox' ), [ $this, 'trusted_keys' ], $page, 'trust', [ 'label_for' => Settings::TRUSTED_KEYS ] );
 		( new CallersField( $this->settings ) )->add( $page );
-		add_settings_field( Settings::COMPONENT_CONTRACTS, __( 'Component contracts', 'wp-codebox' ), [ $this, 'components' ], $page, 'trust', [ 'label_for' => Settings::COMPONENT_CONTRACTS ] );
+		add_settings_field( Settings::COMPONENT_CONTRACTS, __( 'Component contracts', 'codebox' ), [ $this, 'components' ], $page, 'trust', [ 'label_for' => Settings::COMPONENT_CONTRACTS ] );
 	}
 
 	/** Says what an agent is. */
 	public function about_agents(): void {
-		$this->paragraph( __( 'Programs of the sandbox that a task may name. To add one fill in the empty row; to remove one empty its name and its command line.', 'wp-codebox' ) );
+		$this->paragraph( __( 'Programs of the sandbox that a task may name. To add one fill in the empty row; to remove one empty its name and its command line.', 'codebox' ) );
 	}
 
 	/** Says how limits hold. */
 	public function about_limits(): void {
-		$this->paragraph( __( 'They hold for every task of this installation. A task may ask for less than a ceiling, never for more. Empty fields leave it to what is built in.', 'wp-codebox' ) );
+		$this->paragraph( __( 'They hold for every task of this installation. A task may ask for less than a ceiling, never for more. Empty fields leave it to what is built in.', 'codebox' ) );
 	}
 
 	/** Says what is removed, and where it lies. */
 	public function about_retention(): void {
-		$this->paragraph( __( 'What "wp codebox gc" removes when it is not told otherwise. Empty: ended runs go after 30 days, bundles never.', 'wp-codebox' ) );
+		$this->paragraph( __( 'What "wp codebox gc" removes when it is not told otherwise. Empty: ended runs go after 30 days, bundles never.', 'codebox' ) );
 		if ( null === $this->gate->failure() ) {
 			/* translators: %s: directory. */
-			$this->paragraph( sprintf( __( 'Runs and bundles are kept in the state directory %s. It is set in php.ini (wp_codebox.state_dir) and cannot be changed here.', 'wp-codebox' ), (string) ( Extension::info()['state_dir'] ?? '' ) ) );
+			$this->paragraph( sprintf( __( 'Runs and bundles are kept in the state directory %s. It is set in php.ini (wp_codebox.state_dir) and cannot be changed here.', 'codebox' ), (string) ( Extension::info()['state_dir'] ?? '' ) ) );
 		}
 	}
 
 	/** Says whose bundles may be applied. */
 	public function about_trust(): void {
-		$this->paragraph( __( 'Bundles that this host signed can be applied here, others only when the id of their key stands below.', 'wp-codebox' ) );
+		$this->paragraph( __( 'Bundles that this host signed can be applied here, others only when the id of their key stands below.', 'codebox' ) );
 	}
 
 	/** The agents and one empty row. */
@@ -97,7 +97,7 @@ final class SettingsForm {
 		$rows   = $this->settings->agents();
 		$number = 0;
 		echo '<table class="widefat striped"><colgroup><col><col style="width: 45%"><col></colgroup><thead><tr>';
-		foreach ( [ __( 'Name', 'wp-codebox' ), __( 'Command line', 'wp-codebox' ), __( 'Exit codes that mean success', 'wp-codebox' ) ] as $title ) {
+		foreach ( [ __( 'Name', 'codebox' ), __( 'Command line', 'codebox' ), __( 'Exit codes that mean success', 'codebox' ) ] as $title ) {
 			printf( '<th scope="col">%s</th>', esc_html( $title ) );
 		}
 		echo '</tr></thead><tbody>';
@@ -105,11 +105,11 @@ final class SettingsForm {
 			++$number;
 			echo '<tr>';
 			/* translators: %d: number of the row. */
-			$this->cell( $number, 'name', sprintf( __( 'Name of agent %d', 'wp-codebox' ), $number ), (string) $name, 'regular-text' );
+			$this->cell( $number, 'name', sprintf( __( 'Name of agent %d', 'codebox' ), $number ), (string) $name, 'regular-text' );
 			/* translators: %d: number of the row. */
-			$this->cell( $number, 'command', sprintf( __( 'Command line of agent %d', 'wp-codebox' ), $number ), $row['command'], 'large-text code' );
+			$this->cell( $number, 'command', sprintf( __( 'Command line of agent %d', 'codebox' ), $number ), $row['command'], 'large-text code' );
 			/* translators: %d: number of the row. */
-			$this->cell( $number, 'success_codes', sprintf( __( 'Exit codes of agent %d that mean success', 'wp-codebox' ), $number ), implode( ', ', $row['success_codes'] ), 'small-text' );
+			$this->cell( $number, 'success_codes', sprintf( __( 'Exit codes of agent %d that mean success', 'codebox' ), $number ), implode( ', ', $row['success_codes'] ), 'small-text' );
 			echo '</tr>';
 		}
 		echo '</tbody></table>';
@@ -118,7 +118,7 @@ final class SettingsForm {
 	/** The agent for tasks that name none. */
 	public function default_agent(): void {
 		$stored = $this->stored( Settings::DEFAULT_AGENT );
-		printf( '<select id="%1$s" name="%1$s"><option value="">%2$s</option>', esc_attr( Settings::DEFAULT_AGENT ), esc_html__( 'None: a task must name one, or gets the built-in one when there is a model', 'wp-codebox' ) );
+		printf( '<select id="%1$s" name="%1$s"><option value="">%2$s</option>', esc_attr( Settings::DEFAULT_AGENT ), esc_html__( 'None: a task must name one, or gets the built-in one when there is a model', 'codebox' ) );
 		foreach ( AgentChoice::names( $this->settings ) as $name ) {
 			printf( '<option value="%1$s"%2$s>%1$s</option>', esc_attr( $name ), selected( $stored, $name, false ) );
 		}
@@ -134,8 +134,8 @@ final class SettingsForm {
 		[ $stored, $factor ] = SettingUnits::UNITS[ $field['field'] ];
 		printf( '<fieldset><legend class="screen-reader-text">%s</legend>', esc_html( $field['label'] ) );
 		foreach ( [
-			'defaults' => [ __( 'Default', 'wp-codebox' ), $this->settings->default_limits() ],
-			'ceilings' => [ __( 'Ceiling', 'wp-codebox' ), $this->settings->limit_ceilings() ],
+			'defaults' => [ __( 'Default', 'codebox' ), $this->settings->default_limits() ],
+			'ceilings' => [ __( 'Ceiling', 'codebox' ), $this->settings->limit_ceilings() ],
 		] as $kind => [ $label, $values ] ) {
 			printf( '<label>%s ', esc_html( $label ) );
 			$this->number( Settings::LIMITS . "[$kind][{$field['field']}]", '', $values[ $stored ] ?? 0, $factor );
@@ -150,9 +150,9 @@ final class SettingsForm {
 		$this->number( Settings::MAX_RUNS, Settings::MAX_RUNS, $this->settings->own_max_runs() ?? 0, 1, Settings::MAX_RUNS . '-about' );
 		$this->paragraph(
 			null === $host
-				? __( 'Empty leaves it to the host.', 'wp-codebox' )
+				? __( 'Empty leaves it to the host.', 'codebox' )
 				/* translators: %d: number of runs. */
-				: sprintf( __( 'Empty leaves it to the host, which allows %d.', 'wp-codebox' ), $host ),
+				: sprintf( __( 'Empty leaves it to the host, which allows %d.', 'codebox' ), $host ),
 			Settings::MAX_RUNS . '-about'
 		);
 	}
@@ -170,13 +170,13 @@ final class SettingsForm {
 	/** Key ids. */
 	public function trusted_keys(): void {
 		$stored = array_filter( (array) get_site_option( Settings::TRUSTED_KEYS, [] ), 'is_string' );
-		$this->text( Settings::TRUSTED_KEYS, implode( "\n", $stored ), __( 'Ids, one a line. "wp codebox artifacts inspect" shows the id of the key that signed a bundle.', 'wp-codebox' ) );
+		$this->text( Settings::TRUSTED_KEYS, implode( "\n", $stored ), __( 'Ids, one a line. "wp codebox artifacts inspect" shows the id of the key that signed a bundle.', 'codebox' ) );
 	}
 
 	/** Component contracts. */
 	public function components(): void {
 		$stored = (array) get_site_option( Settings::COMPONENT_CONTRACTS, [] );
-		$this->text( Settings::COMPONENT_CONTRACTS, [] === $stored ? '' : (string) wp_json_encode( $stored, JSON_PRETTY_PRINT | JSON_UNESCAPED_SLASHES ), __( 'For plugins that prepare sandboxes: a JSON list of objects with a slug. A task itself does not read it.', 'wp-codebox' ) );
+		$this->text( Settings::COMPONENT_CONTRACTS, [] === $stored ? '' : (string) wp_json_encode( $stored, JSON_PRETTY_PRINT | JSON_UNESCAPED_SLASHES ), __( 'For plugins that prepare sandboxes: a JSON list of objects with a slug. A task itself does not read it.', 'codebox' ) );
 	}
 
 	/**

@@ -46,41 +46,41 @@ final class SettingsHelp {
 	private function tabs(): array {
 		return [
 			'agents'    => [
-				__( 'Agents', 'wp-codebox' ),
+				__( 'Agents', 'codebox' ),
 				[
-					__( 'An agent is a program that exists inside the sandbox, with its arguments. It is started without a shell. A task names an agent or gives a command line of its own.', 'wp-codebox' ),
-					__( 'Do not write a key or password into a command line: everybody who may change settings can read it. A plugin of this site hands secrets to a run through the filter wp_codebox_secret_values; the sandbox only sees a placeholder.', 'wp-codebox' ),
+					__( 'An agent is a program that exists inside the sandbox, with its arguments. It is started without a shell. A task names an agent or gives a command line of its own.', 'codebox' ),
+					__( 'Do not write a key or password into a command line: everybody who may change settings can read it. A plugin of this site hands secrets to a run through the filter wp_codebox_secret_values; the sandbox only sees a placeholder.', 'codebox' ),
 				],
 			],
 			'models'    => [
-				__( 'Models', 'wp-codebox' ),
+				__( 'Models', 'codebox' ),
 				[
-					__( 'OpenAI, Anthropic and Google are known; their keys are those of Settings, Connectors, or the environment variables and constants named there. A key is read when a task starts, goes to the address of its provider only, and is written down nowhere.', 'wp-codebox' ),
+					__( 'OpenAI, Anthropic and Google are known; their keys are those of Settings, Connectors, or the environment variables and constants named there. A key is read when a task starts, goes to the address of its provider only, and is written down nowhere.', 'codebox' ),
 					/* translators: %s: example. */
-					sprintf( __( 'A provider of your own: %s. Prices are millionths of a US dollar per million tokens; without them a task can have no budget in dollars.', 'wp-codebox' ), '{"own":{"api":"openai-chat","base_url":"https://models.example/v1","key_env":"OWN_API_KEY","models":["qwen3-coder"],"prices":{"input":0,"output":0}}}' ),
-					__( 'The operator says in php.ini which key goes to which host (wp_codebox.provider_keys = "OWN_API_KEY@models.example") and which models may be on this machine or in its private network (wp_codebox.private_models = "10.0.0.5:11434"); or in wp-config.php with the constants WP_CODEBOX_PROVIDER_KEYS (name to host) and WP_CODEBOX_PRIVATE_MODELS (list). The built-in providers keep their address and key; a row of their id sets models, sizes and prices.', 'wp-codebox' ),
-					__( 'A task may name a provider and a model, never an address of its own; only the operator may, with "wp codebox run-agent-task --base-url". A plugin of this site can narrow who uses its keys (filter wp_codebox_can_use_credentials).', 'wp-codebox' ),
+					sprintf( __( 'A provider of your own: %s. Prices are millionths of a US dollar per million tokens; without them a task can have no budget in dollars.', 'codebox' ), '{"own":{"api":"openai-chat","base_url":"https://models.example/v1","key_env":"OWN_API_KEY","models":["qwen3-coder"],"prices":{"input":0,"output":0}}}' ),
+					__( 'The operator says in php.ini which key goes to which host (wp_codebox.provider_keys = "OWN_API_KEY@models.example") and which models may be on this machine or in its private network (wp_codebox.private_models = "10.0.0.5:11434"); or in wp-config.php with the constants WP_CODEBOX_PROVIDER_KEYS (name to host) and WP_CODEBOX_PRIVATE_MODELS (list). The built-in providers keep their address and key; a row of their id sets models, sizes and prices.', 'codebox' ),
+					__( 'A task may name a provider and a model, never an address of its own; only the operator may, with "wp codebox run-agent-task --base-url". A plugin of this site can narrow who uses its keys (filter wp_codebox_can_use_credentials).', 'codebox' ),
 				],
 			],
 			'callers'   => [
-				__( 'Trusted callers', 'wp-codebox' ),
+				__( 'Trusted callers', 'codebox' ),
 				[
-					__( 'A program that prepares sandboxes in a browser may need one thing of this site only: to have a connector carry a request out. Give its user an application password (Users, Profile) and grant the scope here; the user needs no further rights.', 'wp-codebox' ),
-					__( 'Each scope stands alone. A grant holds for requests that are made with this very application password, not for the user, and ends when the password is revoked. What a request says of its caller counts for nothing. Who may run tasks needs no grant.', 'wp-codebox' ),
+					__( 'A program that prepares sandboxes in a browser may need one thing of this site only: to have a connector carry a request out. Give its user an application password (Users, Profile) and grant the scope here; the user needs no further rights.', 'codebox' ),
+					__( 'Each scope stands alone. A grant holds for requests that are made with this very application password, not for the user, and ends when the password is revoked. What a request says of its caller counts for nothing. Who may run tasks needs no grant.', 'codebox' ),
 				],
 			],
 			'limits'    => [
-				__( 'Limits', 'wp-codebox' ),
+				__( 'Limits', 'codebox' ),
 				[
-					__( 'A task that asks for more than a ceiling is refused. A task that does not ask gets the default; without a default it gets the ceiling, and without both what is built in.', 'wp-codebox' ),
-					__( 'Runs at once can only be lowered here. The host sets the most with wp_codebox.max_runs in php.ini.', 'wp-codebox' ),
+					__( 'A task that asks for more than a ceiling is refused. A task that does not ask gets the default; without a default it gets the ceiling, and without both what is built in.', 'codebox' ),
+					__( 'Runs at once can only be lowered here. The host sets the most with wp_codebox.max_runs in php.ini.', 'codebox' ),
 				],
 			],
 			'retention' => [
-				__( 'Retention', 'wp-codebox' ),
+				__( 'Retention', 'codebox' ),
 				[
-					__( 'The command "wp codebox gc" removes what ended runs left. These values hold where the command names none. Nothing is removed by visiting this site.', 'wp-codebox' ),
-					__( 'Bundles hold work that may not be applied yet, so they are kept unless you set an age for them.', 'wp-codebox' ),
+					__( 'The command "wp codebox gc" removes what ended runs left. These values hold where the command names none. Nothing is removed by visiting this site.', 'codebox' ),
+					__( 'Bundles hold work that may not be applied yet, so they are kept unless you set an age for them.', 'codebox' ),
 				],
 			],
 		];

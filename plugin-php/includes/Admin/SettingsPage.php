@@ -57,8 +57,8 @@ final class SettingsPage {
 	public function add_page(): void {
 		$hook = add_submenu_page(
 			is_multisite() ? 'settings.php' : 'options-general.php',
-			__( 'WP Codebox', 'wp-codebox' ),
-			__( 'Codebox', 'wp-codebox' ),
+			__( 'Codebox', 'codebox' ),
+			__( 'Codebox', 'codebox' ),
 			self::capability(),
 			self::SLUG,
 			[ $this, 'render' ]
@@ -76,7 +76,7 @@ final class SettingsPage {
 
 	/** Prints the page. */
 	public function render(): void {
-		echo '<div class="wrap"><h1>' . esc_html__( 'WP Codebox', 'wp-codebox' ) . '</h1>';
+		echo '<div class="wrap"><h1>' . esc_html__( 'Codebox', 'codebox' ) . '</h1>';
 		if ( is_multisite() ) {
 			settings_errors();
 			printf( '<form method="post" action="%s">', esc_url( network_admin_url( 'edit.php?action=' . self::ACTION ) ) );
@@ -94,7 +94,7 @@ final class SettingsPage {
 	public function save(): void {
 		check_admin_referer( self::ACTION );
 		if ( ! current_user_can( self::capability() ) ) {
-			wp_die( esc_html__( 'You are not allowed to change the settings of this network.', 'wp-codebox' ), '', [ 'response' => 403 ] );
+			wp_die( esc_html__( 'You are not allowed to change the settings of this network.', 'codebox' ), '', [ 'response' => 403 ] );
 		}
 		require_once ABSPATH . 'wp-admin/includes/template.php';
 		foreach ( $this->rules->options() as $option ) {
@@ -102,7 +102,7 @@ final class SettingsPage {
 			update_site_option( $option, wp_unslash( $_POST[ $option ] ?? null ) );
 		}
 		if ( [] === get_settings_errors() ) {
-			add_settings_error( 'general', 'settings_updated', __( 'Settings saved.', 'wp-codebox' ), 'success' );
+			add_settings_error( 'general', 'settings_updated', __( 'Settings saved.', 'codebox' ), 'success' );
 		}
 		set_transient( 'settings_errors', get_settings_errors(), 30 );
 		wp_safe_redirect( add_query_arg( 'settings-updated', 'true', network_admin_url( 'settings.php?page=' . self::SLUG ) ) );

@@ -52,19 +52,19 @@ final class SiteHealth {
 			return $tests;
 		}
 		$tests['direct']['wp_codebox_extension'] = [
-			'label' => __( 'WP Codebox extension', 'wp-codebox' ),
+			'label' => __( 'Codebox extension', 'codebox' ),
 			'test'  => [ $this, 'extension_test' ],
 		];
 		$failure = $this->gate->failure();
 		if ( null === $failure || ErrorCode::StateDirInvalid->value === $failure->error_code ) {
 			$tests['direct']['wp_codebox_state'] = [
-				'label' => __( 'WP Codebox state directory', 'wp-codebox' ),
+				'label' => __( 'Codebox state directory', 'codebox' ),
 				'test'  => [ $this, 'state_test' ],
 			];
 		}
 		if ( null === $failure ) {
 			$tests['direct']['wp_codebox_level'] = [
-				'label' => __( 'WP Codebox isolation level', 'wp-codebox' ),
+				'label' => __( 'Codebox isolation level', 'codebox' ),
 				'test'  => [ $this, 'level_test' ],
 			];
 		}
@@ -79,13 +79,13 @@ final class SiteHealth {
 	public function extension_test(): array {
 		$failure = $this->gate->failure();
 		if ( null !== $failure ) {
-			return $this->failed( 'wp_codebox_extension', __( 'WP Codebox cannot run', 'wp-codebox' ), $failure );
+			return $this->failed( 'wp_codebox_extension', __( 'Codebox cannot run', 'codebox' ), $failure );
 		}
 		return $this->result(
 			'wp_codebox_extension',
 			'good',
-			__( 'The WP Codebox extension is loaded and fits the plugin', 'wp-codebox' ),
-			[ __( 'Agents can be run in a sandbox. The command "wp codebox doctor" shows how strongly this host isolates them.', 'wp-codebox' ) ]
+			__( 'The Codebox extension is loaded and fits the plugin', 'codebox' ),
+			[ __( 'Agents can be run in a sandbox. The command "wp codebox doctor" shows how strongly this host isolates them.', 'codebox' ) ]
 		);
 	}
 
@@ -99,13 +99,13 @@ final class SiteHealth {
 			$this->gate->check();
 			Artifacts::list( $this->site->id() );
 		} catch ( Throwable $thrown ) {
-			return $this->failed( 'wp_codebox_state', __( 'WP Codebox cannot use its state directory', 'wp-codebox' ), Failure::from( $thrown ) );
+			return $this->failed( 'wp_codebox_state', __( 'Codebox cannot use its state directory', 'codebox' ), Failure::from( $thrown ) );
 		}
 		return $this->result(
 			'wp_codebox_state',
 			'good',
-			__( 'WP Codebox can use its state directory', 'wp-codebox' ),
-			[ __( 'Runs, bundles and the audit log of this site can be read there.', 'wp-codebox' ) ]
+			__( 'Codebox can use its state directory', 'codebox' ),
+			[ __( 'Runs, bundles and the audit log of this site can be read there.', 'codebox' ) ]
 		);
 	}
 
@@ -120,18 +120,18 @@ final class SiteHealth {
 			return $this->result(
 				'wp_codebox_level',
 				'recommended',
-				__( 'It is not known yet how strongly agents are isolated', 'wp-codebox' ),
-				[ __( 'The host was not tested since its kernel started, or not lately.', 'wp-codebox' ) ],
-				[ __( 'The test runs while this page is open; load the page again in a minute, or run "wp codebox doctor".', 'wp-codebox' ) ]
+				__( 'It is not known yet how strongly agents are isolated', 'codebox' ),
+				[ __( 'The host was not tested since its kernel started, or not lately.', 'codebox' ) ],
+				[ __( 'The test runs while this page is open; load the page again in a minute, or run "wp codebox doctor".', 'codebox' ) ]
 			);
 		}
 		[ $status, $label ] = match ( $last['level'] ) {
-			'full'    => [ 'good', __( 'Agents were fully isolated when the host was last tested', 'wp-codebox' ) ],
-			'reduced' => [ 'recommended', __( 'Agents could only run with reduced isolation when the host was last tested', 'wp-codebox' ) ],
-			default   => [ 'critical', __( 'This host could not isolate agents when it was last tested', 'wp-codebox' ) ],
+			'full'    => [ 'good', __( 'Agents were fully isolated when the host was last tested', 'codebox' ) ],
+			'reduced' => [ 'recommended', __( 'Agents could only run with reduced isolation when the host was last tested', 'codebox' ) ],
+			default   => [ 'critical', __( 'This host could not isolate agents when it was last tested', 'codebox' ) ],
 		};
 		/* translators: 1: isolation level, 2: date and time. */
-		return $this->result( 'wp_codebox_level', $status, $label, [ sprintf( __( 'Isolation level %1$s, seen %2$s. Every run is tested again before it starts.', 'wp-codebox' ), $last['level'], wp_date( 'Y-m-d H:i', $last['at'] ) ) ] );
+		return $this->result( 'wp_codebox_level', $status, $label, [ sprintf( __( 'Isolation level %1$s, seen %2$s. Every run is tested again before it starts.', 'codebox' ), $last['level'], wp_date( 'Y-m-d H:i', $last['at'] ) ) ] );
 	}
 
 	/**
@@ -162,7 +162,7 @@ final class SiteHealth {
 			'label'       => $label,
 			'status'      => $status,
 			'badge'       => [
-				'label' => 'WP Codebox',
+				'label' => 'Codebox',
 				'color' => 'blue',
 			],
 			'description' => $paragraphs( $found ),

@@ -67,11 +67,11 @@ final class ApplyPayload {
 		}
 		$checked = Artifacts::preflight( $this->site->id(), $reference, $request );
 		/* translators: %s: status of its signature, as `unsigned`. */
-		$this->trust->assert( (array) ( $checked['signature'] ?? [] ), __( 'The signature of the bundle is %s; only bundles signed by this host are applied here.', 'wp-codebox' ) );
+		$this->trust->assert( (array) ( $checked['signature'] ?? [] ), __( 'The signature of the bundle is %s; only bundles signed by this host are applied here.', 'codebox' ) );
 
 		$approval = $this->approval( $checked, $targets );
 		if ( isset( $input['approval'] ) && ! hash_equals( $approval, (string) $input['approval'] ) ) {
-			throw Failure::because( ErrorCode::ArtifactChanged, __( 'What was approved is not what would be applied: the manifest, the approved files, the patch or the directories differ; look at a new preflight and approve that.', 'wp-codebox' ) );
+			throw Failure::because( ErrorCode::ArtifactChanged, __( 'What was approved is not what would be applied: the manifest, the approved files, the patch or the directories differ; look at a new preflight and approve that.', 'codebox' ) );
 		}
 		return $this->audit->approver( $input ) + [
 			'requester'               => $this->audit->requester(),
@@ -108,8 +108,8 @@ final class ApplyPayload {
 		if ( true !== (bool) apply_filters( 'file_mod_allowed', $allowed, 'wp_codebox_apply' ) ) {
 			throw Failure::because(
 				ErrorCode::FileChangesDisallowed,
-				__( 'This site does not let its files be changed (DISALLOW_FILE_EDIT, DISALLOW_FILE_MODS or the filter file_mod_allowed), so nothing is applied.', 'wp-codebox' ),
-				[ __( 'An adapter that writes elsewhere allows it with the filter file_mod_allowed in the context wp_codebox_apply.', 'wp-codebox' ) ]
+				__( 'This site does not let its files be changed (DISALLOW_FILE_EDIT, DISALLOW_FILE_MODS or the filter file_mod_allowed), so nothing is applied.', 'codebox' ),
+				[ __( 'An adapter that writes elsewhere allows it with the filter file_mod_allowed in the context wp_codebox_apply.', 'codebox' ) ]
 			);
 		}
 	}

@@ -36,22 +36,22 @@ final class ApplyResult {
 		if ( null === $answer ) {
 			throw Failure::because(
 				ErrorCode::ApplyAdapterMissing,
-				__( 'No plugin on this site applies approved changes, so nothing was written.', 'wp-codebox' ),
+				__( 'No plugin on this site applies approved changes, so nothing was written.', 'codebox' ),
 				[
-					__( 'Activate a plugin that answers the filter wp_codebox_apply_approved_artifact.', 'wp-codebox' ),
-					__( 'Or apply the patch by hand: wp codebox artifacts diff <id> | git apply -p1.', 'wp-codebox' ),
+					__( 'Activate a plugin that answers the filter wp_codebox_apply_approved_artifact.', 'codebox' ),
+					__( 'Or apply the patch by hand: wp codebox artifacts diff <id> | git apply -p1.', 'codebox' ),
 				]
 			);
 		}
 		if ( $answer instanceof WP_Error ) {
 			throw Failure::from_wp_error( $answer );
 		}
-		$faults = is_array( $answer ) ? $this->faults( $answer, $approved ) : [ __( 'it is not an array', 'wp-codebox' ) ];
+		$faults = is_array( $answer ) ? $this->faults( $answer, $approved ) : [ __( 'it is not an array', 'codebox' ) ];
 		if ( [] !== $faults ) {
 			throw Failure::because(
 				ErrorCode::ApplyResultInvalid,
 				/* translators: 1: name of a schema, 2: what is wrong. */
-				Sentence::of( __( 'The plugin that applies approved changes did not answer %1$s: %2$s. Check the target by hand: it may have been written.', 'wp-codebox' ), self::SCHEMA, Sentence::join( ', ', $faults ) ),
+				Sentence::of( __( 'The plugin that applies approved changes did not answer %1$s: %2$s. Check the target by hand: it may have been written.', 'codebox' ), self::SCHEMA, Sentence::join( ', ', $faults ) ),
 				[],
 				[ 'faults' => $faults ]
 			);
@@ -69,23 +69,23 @@ final class ApplyResult {
 	private function faults( array $answer, array $approved ): array {
 		$faults = [];
 		if ( self::SCHEMA !== ( $answer['schema'] ?? null ) ) {
-			$faults[] = __( 'schema differs', 'wp-codebox' );
+			$faults[] = __( 'schema differs', 'codebox' );
 		}
 		foreach ( [ 'adapter', 'status', 'audit_reference' ] as $field ) {
 			if ( ! is_string( $answer[ $field ] ?? null ) || '' === trim( $answer[ $field ] ) ) {
 				/* translators: %s: name of a field. */
-				$faults[] = Sentence::of( __( '%s is no text', 'wp-codebox' ), $field );
+				$faults[] = Sentence::of( __( '%s is no text', 'codebox' ), $field );
 			}
 		}
 		$target = $answer['target'] ?? null;
 		if ( ! is_object( $target ) && ( ! is_array( $target ) || [] === $target || array_is_list( $target ) ) ) {
-			$faults[] = __( 'target is no object', 'wp-codebox' );
+			$faults[] = __( 'target is no object', 'codebox' );
 		}
 		$files = $answer['applied_files'] ?? null;
 		if ( ! is_array( $files ) || ! array_is_list( $files ) || $files !== array_filter( $files, 'is_string' ) ) {
-			$faults[] = __( 'applied_files is no list of paths', 'wp-codebox' );
+			$faults[] = __( 'applied_files is no list of paths', 'codebox' );
 		} elseif ( [] !== array_diff( $files, $approved ) ) {
-			$faults[] = __( 'applied_files names a file that was not approved', 'wp-codebox' );
+			$faults[] = __( 'applied_files names a file that was not approved', 'codebox' );
 		}
 		return $faults;
 	}

@@ -164,7 +164,7 @@ final class ApplyService {
 			Failure::from( $thrown );
 			throw Failure::because(
 				ErrorCode::ApplyResultInvalid,
-				__( 'The plugin that applies approved changes broke off with an exception; the PHP error log has it. Check the target by hand: it may have been written.', 'wp-codebox' ),
+				__( 'The plugin that applies approved changes broke off with an exception; the PHP error log has it. Check the target by hand: it may have been written.', 'codebox' ),
 				[],
 				[ 'exception' => $thrown::class ]
 			);
@@ -193,7 +193,7 @@ final class ApplyService {
 		} catch ( Failure $failure ) {
 			throw Failure::because(
 				ErrorCode::AuditFailed,
-				__( 'The change was handed over, but the audit log could not be written; note it by hand and repair the state directory.', 'wp-codebox' ),
+				__( 'The change was handed over, but the audit log could not be written; note it by hand and repair the state directory.', 'codebox' ),
 				$failure->hints,
 				[ 'result' => $kept ]
 			);

@@ -57,7 +57,7 @@ final class ApplyTargets {
 			$directories[ $mount ] = $this->directory( $mount, $target, $authority );
 		}
 		if ( isset( $target['directory'] ) && count( array_unique( $directories ) ) !== count( $directories ) ) {
-			throw Failure::because( ErrorCode::InputInvalid, __( 'The change spans several mounts, so apply_target.directory is ambiguous; give apply_target.directories as a map from mount target to directory.', 'wp-codebox' ) );
+			throw Failure::because( ErrorCode::InputInvalid, __( 'The change spans several mounts, so apply_target.directory is ambiguous; give apply_target.directories as a map from mount target to directory.', 'codebox' ) );
 		}
 		$this->assert_not_own( $directories );
 		foreach ( $this->differing( $artifact, $directories ) as $mount ) {
@@ -67,8 +67,8 @@ final class ApplyTargets {
 				throw Failure::because(
 					ErrorCode::ApplyTargetMismatch,
 					/* translators: %s: directory in the sandbox. */
-					Sentence::of( __( 'The change in %s was not made from the code that it would be written to, as far as this site knows; run the task again on that code.', 'wp-codebox' ), $mount ),
-					[ __( 'Whoever holds the shell may name the directory: wp codebox artifacts apply … --apply-target=\'{"directory":"…"}\'.', 'wp-codebox' ) ]
+					Sentence::of( __( 'The change in %s was not made from the code that it would be written to, as far as this site knows; run the task again on that code.', 'codebox' ), $mount ),
+					[ __( 'Whoever holds the shell may name the directory: wp codebox artifacts apply … --apply-target=\'{"directory":"…"}\'.', 'codebox' ) ]
 				);
 			}
 		}
@@ -113,7 +113,7 @@ final class ApplyTargets {
 		foreach ( $directories as $mount => $directory ) {
 			if ( Site::is_within( $own, [ $directory ] ) || Site::is_within( $directory, [ $own ] ) ) {
 				/* translators: %s: directory in the sandbox. */
-				throw Failure::because( ErrorCode::MountDenied, Sentence::of( __( 'The change in %s would be written to WP Codebox itself, which is never done; install another version of it as a plugin is installed.', 'wp-codebox' ), $mount ) );
+				throw Failure::because( ErrorCode::MountDenied, Sentence::of( __( 'The change in %s would be written to Codebox itself, which is never done; install another version of it as a plugin is installed.', 'codebox' ), $mount ) );
 			}
 		}
 	}
@@ -154,22 +154,22 @@ final class ApplyTargets {
 			throw Failure::because(
 				ErrorCode::InputInvalid,
 				/* translators: %s: directory in the sandbox. */
-				Sentence::of( __( 'The change was made in %s, which is no installed plugin or theme; name the host directory in apply_target.directory.', 'wp-codebox' ), $mount )
+				Sentence::of( __( 'The change was made in %s, which is no installed plugin or theme; name the host directory in apply_target.directory.', 'codebox' ), $mount )
 			);
 		}
 		$real = str_starts_with( $given, '/' ) ? realpath( $given ) : false;
 		if ( false === $real || ! is_dir( $real ) ) {
 			/* translators: %s: directory in the sandbox. */
-			throw Failure::because( ErrorCode::InputInvalid, Sentence::of( __( 'The directory named for %s does not exist or is not absolute.', 'wp-codebox' ), $mount ) );
+			throw Failure::because( ErrorCode::InputInvalid, Sentence::of( __( 'The directory named for %s does not exist or is not absolute.', 'codebox' ), $mount ) );
 		}
 		if ( $this->site->refuses( $real ) ) {
 			/* translators: %s: directory in the sandbox. */
-			throw Failure::because( ErrorCode::MountDenied, Sentence::of( __( 'The directory named for %s holds this site, the runtime or the system, or lies in them and is no installed plugin or theme; name the directory of the code that was changed.', 'wp-codebox' ), $mount ) );
+			throw Failure::because( ErrorCode::MountDenied, Sentence::of( __( 'The directory named for %s holds this site, the runtime or the system, or lies in them and is no installed plugin or theme; name the directory of the code that was changed.', 'codebox' ), $mount ) );
 		}
 		$roots = $this->site->allowed_roots( $authority );
 		if ( null !== $roots && ! Site::is_within( $real, $roots ) ) {
 			/* translators: %s: directory in the sandbox. */
-			throw Failure::because( ErrorCode::MountDenied, Sentence::of( __( 'The directory named for %s lies outside the installed plugins, themes and wp_codebox.mount_roots.', 'wp-codebox' ), $mount ) );
+			throw Failure::because( ErrorCode::MountDenied, Sentence::of( __( 'The directory named for %s lies outside the installed plugins, themes and wp_codebox.mount_roots.', 'codebox' ), $mount ) );
 		}
 		return $real;
 	}

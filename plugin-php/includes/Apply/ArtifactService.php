@@ -133,7 +133,7 @@ final class ArtifactService {
 		$unknown  = array_values( array_diff( $wanted, array_column( $rows, 'path' ) ) );
 		if ( [] !== $unknown ) {
 			/* translators: %d: number of files. */
-			throw Failure::because( ErrorCode::InputInvalid, Sentence::of( __( '%d of the files given are not among the changed files; take paths as get-artifact lists them.', 'wp-codebox' ), count( $unknown ) ), [], [ 'files' => $unknown ] );
+			throw Failure::because( ErrorCode::InputInvalid, Sentence::of( __( '%d of the files given are not among the changed files; take paths as get-artifact lists them.', 'codebox' ), count( $unknown ) ), [], [ 'files' => $unknown ] );
 		}
 		$files = [];
 		$left  = self::DIFF_BYTES;
@@ -214,7 +214,7 @@ final class ArtifactService {
 	public function reference( array $input ): string {
 		$reference = trim( (string) ( $input['artifact_id'] ?? '' ) );
 		if ( '' === $reference ) {
-			throw Failure::because( ErrorCode::ArtifactIdMissing, __( 'No artifact was named; give its artifact id, its run id, or the beginning of either.', 'wp-codebox' ) );
+			throw Failure::because( ErrorCode::ArtifactIdMissing, __( 'No artifact was named; give its artifact id, its run id, or the beginning of either.', 'codebox' ) );
 		}
 		return $reference;
 	}

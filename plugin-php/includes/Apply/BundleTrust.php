@@ -67,7 +67,7 @@ final class BundleTrust {
 		throw Failure::because(
 			ErrorCode::ArtifactUntrusted,
 			Sentence::of( $sentence, $status ),
-			[ __( 'Run the task again on this host, or name the signing key in the option wp_codebox_trusted_keys.', 'wp-codebox' ) ],
+			[ __( 'Run the task again on this host, or name the signing key in the option wp_codebox_trusted_keys.', 'codebox' ) ],
 			[ 'signature' => $status ]
 		);
 	}

@@ -48,10 +48,10 @@ final class BridgeAuthentication {
 		try {
 			$answer = ( $policy->authentication )( $request, $this->lent->values() );
 		} catch ( Throwable $thrown ) {
-			throw HostAnswer::thrown( $thrown, ErrorCode::BrowserProviderBridgeAuthenticationFailed, __( 'The authentication of this site failed; the PHP error log says where.', 'wp-codebox' ) );
+			throw HostAnswer::thrown( $thrown, ErrorCode::BrowserProviderBridgeAuthenticationFailed, __( 'The authentication of this site failed; the PHP error log says where.', 'codebox' ) );
 		}
 		if ( is_wp_error( $answer ) ) {
-			throw Failure::because( ErrorCode::BrowserProviderBridgeAuthenticationFailed, __( 'The authentication of this site refused the request.', 'wp-codebox' ) );
+			throw Failure::because( ErrorCode::BrowserProviderBridgeAuthenticationFailed, __( 'The authentication of this site refused the request.', 'codebox' ) );
 		}
 		$url = is_array( $answer ) && is_string( $answer['uri'] ?? null ) ? BridgeUrl::parse( $answer['uri'] ) : null;
 		if ( null === $url || ! is_array( $answer['headers'] ?? null ) ) {
@@ -73,7 +73,7 @@ final class BridgeAuthentication {
 	private function described( array $how ): array {
 		$type = $how['type'] ?? null;
 		if ( null === $type ) {
-			throw Failure::because( ErrorCode::BrowserProviderBridgeAuthenticationStrategyMissing, __( 'The authentication of the provider bridge names no "type": bearer, header or none.', 'wp-codebox' ) );
+			throw Failure::because( ErrorCode::BrowserProviderBridgeAuthenticationStrategyMissing, __( 'The authentication of the provider bridge names no "type": bearer, header or none.', 'codebox' ) );
 		}
 		if ( 'none' === $type ) {
 			return [];
@@ -82,7 +82,7 @@ final class BridgeAuthentication {
 		$value  = $this->lent->values()[ $name ] ?? null;
 		$header = 'bearer' === $type ? 'Authorization' : ( is_string( $how['header'] ?? null ) ? $how['header'] : '' );
 		if ( ! in_array( $type, [ 'bearer', 'header' ], true ) || null === $value || 1 !== preg_match( self::HEADER, $header ) || 1 === preg_match( '/[^\x20-\x7e]/', $value ) ) {
-			throw Failure::because( ErrorCode::BrowserProviderBridgeAuthenticationStrategyInvalid, __( 'The authentication of the provider bridge cannot be used: its type is unknown, its header is no header, or its "credential" is none of the connector.', 'wp-codebox' ) );
+			throw Failure::because( ErrorCode::BrowserProviderBridgeAuthenticationStrategyInvalid, __( 'The authentication of the provider bridge cannot be used: its type is unknown, its header is no header, or its "credential" is none of the connector.', 'codebox' ) );
 		}
 		return [ $header => 'bearer' === $type ? 'Bearer ' . $value : $value ];
 	}
@@ -113,6 +113,6 @@ final class BridgeAuthentication {
 
 	/** An answer of the site's function that is no request. */
 	private static function no_request(): Failure {
-		return Failure::because( ErrorCode::BrowserProviderBridgeAuthenticatedRequestInvalid, __( 'The authentication of this site must answer the request with "uri" and "headers": one line of plain text each.', 'wp-codebox' ) );
+		return Failure::because( ErrorCode::BrowserProviderBridgeAuthenticatedRequestInvalid, __( 'The authentication of this site must answer the request with "uri" and "headers": one line of plain text each.', 'codebox' ) );
 	}
 }

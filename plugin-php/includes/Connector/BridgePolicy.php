@@ -46,24 +46,24 @@ final class BridgePolicy {
 	 */
 	public static function read( #[\SensitiveParameter] mixed $policy, string $provider ): self {
 		if ( ! is_array( $policy ) ) {
-			throw self::invalid( __( 'it is no array', 'wp-codebox' ) );
+			throw self::invalid( __( 'it is no array', 'codebox' ) );
 		}
 		if ( isset( $policy['provider'] ) && $policy['provider'] !== $provider ) {
-			throw self::invalid( __( 'it is for another provider than the connector\'s', 'wp-codebox' ) );
+			throw self::invalid( __( 'it is for another provider than the connector\'s', 'codebox' ) );
 		}
 		$bases = is_array( $policy['allowed_base_urls'] ?? null ) ? array_values( $policy['allowed_base_urls'] ) : [];
 		if ( [] === $bases ) {
-			throw Failure::because( ErrorCode::BrowserProviderBridgeBaseUrlMissing, __( 'The policy of the provider bridge allows no base address; its plugin must name them in "allowed_base_urls".', 'wp-codebox' ) );
+			throw Failure::because( ErrorCode::BrowserProviderBridgeBaseUrlMissing, __( 'The policy of the provider bridge allows no base address; its plugin must name them in "allowed_base_urls".', 'codebox' ) );
 		}
 		$bases = array_map( static fn( mixed $base ): ?BridgeUrl => is_string( $base ) ? BridgeUrl::parse( $base ) : null, $bases );
 		foreach ( $bases as $base ) {
 			if ( null === $base || ! $base->is_protected() ) {
-				throw self::invalid( __( 'each of "allowed_base_urls" must be an https address without user and dots, or one of this machine', 'wp-codebox' ) );
+				throw self::invalid( __( 'each of "allowed_base_urls" must be an https address without user and dots, or one of this machine', 'codebox' ) );
 			}
 		}
 		$timeout = $policy['timeout'] ?? self::MOST_SECONDS;
 		if ( ! is_int( $timeout ) && ! is_float( $timeout ) || $timeout <= 0 ) {
-			throw self::invalid( __( '"timeout" must be a number of seconds', 'wp-codebox' ) );
+			throw self::invalid( __( '"timeout" must be a number of seconds', 'codebox' ) );
 		}
 		return new self( $bases, self::authentication( $policy ), min( (float) $timeout, (float) self::MOST_SECONDS ) );
 	}
@@ -78,11 +78,11 @@ final class BridgePolicy {
 		$whole = $request['uri'] ?? $request['url'] ?? null;
 		if ( null !== $whole ) {
 			$url = is_string( $whole ) ? BridgeUrl::parse( $whole ) : null;
-			return $this->allowed( $url ?? throw Failure::because( ErrorCode::BrowserProviderBridgeUriInvalid, __( 'The address of the request is no plain http or https address.', 'wp-codebox' ) ) );
+			return $this->allowed( $url ?? throw Failure::because( ErrorCode::BrowserProviderBridgeUriInvalid, __( 'The address of the request is no plain http or https address.', 'codebox' ) ) );
 		}
 		$path = $request['path'] ?? null;
 		$url  = is_string( $path ) ? $this->bases[0]->join( $path ) : null;
-		return $this->allowed( $url ?? throw Failure::because( ErrorCode::BrowserProviderBridgePathInvalid, __( 'The request needs "path", relative to the base address of the provider, or "uri".', 'wp-codebox' ) ) );
+		return $this->allowed( $url ?? throw Failure::because( ErrorCode::BrowserProviderBridgePathInvalid, __( 'The request needs "path", relative to the base address of the provider, or "uri".', 'codebox' ) ) );
 	}
 
 	/**
@@ -97,7 +97,7 @@ final class BridgePolicy {
 				return $url;
 			}
 		}
-		throw Failure::because( ErrorCode::BrowserProviderBridgeUriForbidden, __( 'The address of the request is below none of the base addresses that this site allows.', 'wp-codebox' ) );
+		throw Failure::because( ErrorCode::BrowserProviderBridgeUriForbidden, __( 'The address of the request is below none of the base addresses that this site allows.', 'codebox' ) );
 	}
 
 	/**
@@ -109,13 +109,13 @@ final class BridgePolicy {
 	private static function authentication( #[\SensitiveParameter] array $policy ): Closure|array {
 		$how = $policy['authenticate_request'] ?? $policy['authentication'] ?? null;
 		if ( null === $how ) {
-			throw Failure::because( ErrorCode::BrowserProviderBridgeAuthenticationMissing, __( 'The policy of the provider bridge must say how to authenticate: "authentication" or "authenticate_request".', 'wp-codebox' ) );
+			throw Failure::because( ErrorCode::BrowserProviderBridgeAuthenticationMissing, __( 'The policy of the provider bridge must say how to authenticate: "authentication" or "authenticate_request".', 'codebox' ) );
 		}
 		if ( is_array( $how ) && ! is_callable( $how ) ) {
 			return $how;
 		}
 		if ( ! is_callable( $how ) ) {
-			throw self::invalid( __( 'its authentication is neither a description nor callable', 'wp-codebox' ) );
+			throw self::invalid( __( 'its authentication is neither a description nor callable', 'codebox' ) );
 		}
 		return Closure::fromCallable( $how );
 	}
@@ -127,6 +127,6 @@ final class BridgePolicy {
 	 */
 	private static function invalid( string $why ): Failure {
 		/* translators: %s: what is wrong with it. */
-		return Failure::because( ErrorCode::BrowserProviderBridgePolicyInvalid, Sentence::of( __( 'The policy of the provider bridge cannot be used: %s.', 'wp-codebox' ), $why ) );
+		return Failure::because( ErrorCode::BrowserProviderBridgePolicyInvalid, Sentence::of( __( 'The policy of the provider bridge cannot be used: %s.', 'codebox' ), $why ) );
 	}
 }

@@ -34,7 +34,7 @@ final class CallerGrants {
 	 */
 	public function check( mixed $value ): array {
 		if ( null !== $value && '' !== $value && ! is_array( $value ) ) {
-			throw $this->refused( __( 'Trusted callers must be a map from the id of an application password to its scopes.', 'wp-codebox' ) );
+			throw $this->refused( __( 'Trusted callers must be a map from the id of an application password to its scopes.', 'codebox' ) );
 		}
 		$grants = [];
 		$known  = null;
@@ -42,11 +42,11 @@ final class CallerGrants {
 			$uuid  = strtolower( (string) $uuid );
 			$asked = is_array( $scopes ) ? array_values( array_filter( $scopes, static fn( mixed $scope ): bool => '' !== $scope ) ) : [ $scopes ];
 			if ( 1 !== preg_match( self::UUID, $uuid ) ) {
-				throw $this->refused( __( 'A trusted caller is given by the id of an application password; paste no password and no name.', 'wp-codebox' ) );
+				throw $this->refused( __( 'A trusted caller is given by the id of an application password; paste no password and no name.', 'codebox' ) );
 			}
 			if ( [] !== array_filter( $asked, static fn( mixed $scope ): bool => ! in_array( $scope, Scope::grantable(), true ) ) ) {
 				/* translators: %s: list of scopes. */
-				throw $this->refused( Sentence::of( __( 'A scope of a trusted caller must be one of: %s.', 'wp-codebox' ), implode( ', ', Scope::grantable() ) ) );
+				throw $this->refused( Sentence::of( __( 'A scope of a trusted caller must be one of: %s.', 'codebox' ), implode( ', ', Scope::grantable() ) ) );
 			}
 			if ( [] === $asked ) {
 				continue;
@@ -54,7 +54,7 @@ final class CallerGrants {
 			$known ??= array_column( $this->passwords( null ), null, 'uuid' );
 			if ( ! isset( $known[ $uuid ] ) ) {
 				/* translators: %s: id of an application password. */
-				throw $this->refused( Sentence::of( __( 'There is no application password with the id %s; it may have been revoked.', 'wp-codebox' ), $uuid ) );
+				throw $this->refused( Sentence::of( __( 'There is no application password with the id %s; it may have been revoked.', 'codebox' ), $uuid ) );
 			}
 			$grants[ $uuid ] = array_values( array_intersect( Scope::grantable(), $asked ) );
 		}

@@ -97,11 +97,11 @@ final class ConnectorRequests {
 		foreach ( [ 'connector', 'operation' ] as $field ) {
 			if ( '' === $asked[ $field ] ) {
 				/* translators: %s: name of a field. */
-				throw Failure::because( ErrorCode::BrowserConnectorRequestInvalid, Sentence::of( __( 'A connector request needs "%s"; name a connector of this site and what it is to do.', 'wp-codebox' ), $field ) );
+				throw Failure::because( ErrorCode::BrowserConnectorRequestInvalid, Sentence::of( __( 'A connector request needs "%s"; name a connector of this site and what it is to do.', 'codebox' ), $field ) );
 			}
 		}
 		$free = array_intersect_key( $input, array_flip( [ 'payload', 'session', 'context' ] ) );
-		Redaction::plain( $free, ErrorCode::BrowserConnectorRequestInvalid, __( 'payload, session and context', 'wp-codebox' ), self::MOST_BYTES );
+		Redaction::plain( $free, ErrorCode::BrowserConnectorRequestInvalid, __( 'payload, session and context', 'codebox' ), self::MOST_BYTES );
 		return $asked;
 	}
 
@@ -145,13 +145,13 @@ final class ConnectorRequests {
 			 */
 			$answer = apply_filters( 'wp_codebox_browser_connector_request', null, $request, $input );
 		} catch ( Throwable $thrown ) {
-			throw HostAnswer::thrown( $thrown, ErrorCode::BrowserConnectorHandlerFailed, __( 'The plugin that handles connector requests failed; the PHP error log says where.', 'wp-codebox' ) );
+			throw HostAnswer::thrown( $thrown, ErrorCode::BrowserConnectorHandlerFailed, __( 'The plugin that handles connector requests failed; the PHP error log says where.', 'codebox' ) );
 		}
 		if ( null === $answer ) {
 			throw Failure::because(
 				ErrorCode::BrowserConnectorHandlerMissing,
-				__( 'No plugin of this site handles connector requests.', 'wp-codebox' ),
-				[ __( 'A host plugin answers the filter wp_codebox_browser_connector_request; docs/connector-requests.md describes it.', 'wp-codebox' ) ]
+				__( 'No plugin of this site handles connector requests.', 'codebox' ),
+				[ __( 'A host plugin answers the filter wp_codebox_browser_connector_request; docs/connector-requests.md describes it.', 'codebox' ) ]
 			);
 		}
 		return HostAnswer::response( $answer, $values, ErrorCode::BrowserConnectorHandlerFailed, ErrorCode::BrowserConnectorResponseInvalid );

@@ -45,13 +45,13 @@ final class ConnectorSource {
 		try {
 			$connector = $this->inheritance->resolve( [ $name ], [ 'connectors' => [ $name ] ] + $request, $input )[ $name ] ?? null;
 		} catch ( Throwable $thrown ) {
-			throw HostAnswer::thrown( $thrown, ErrorCode::BrowserConnectorUnresolved, __( 'The connector could not be resolved: a plugin of this site failed; the PHP error log says where.', 'wp-codebox' ) );
+			throw HostAnswer::thrown( $thrown, ErrorCode::BrowserConnectorUnresolved, __( 'The connector could not be resolved: a plugin of this site failed; the PHP error log says where.', 'codebox' ) );
 		}
 		if ( null === $connector || CredentialStatus::Missing === $connector->status && [] === $connector->credentials ) {
 			throw Failure::because(
 				ErrorCode::BrowserConnectorUnresolved,
-				__( 'This site knows no connector of this name.', 'wp-codebox' ),
-				[ __( 'Connectors are those of WordPress (Settings, Connectors) and those that a plugin adds through wp_codebox_connector_credential_resolvers.', 'wp-codebox' ) ]
+				__( 'This site knows no connector of this name.', 'codebox' ),
+				[ __( 'Connectors are those of WordPress (Settings, Connectors) and those that a plugin adds through wp_codebox_connector_credential_resolvers.', 'codebox' ) ]
 			);
 		}
 		return $connector;
@@ -68,10 +68,10 @@ final class ConnectorSource {
 	 */
 	public function bound( Connector $connector, array $asked ): array {
 		if ( '' !== $asked['provider'] && $asked['provider'] !== $connector->provider ) {
-			throw Failure::because( ErrorCode::BrowserConnectorProviderMismatch, __( 'The connector is not one of the provider that the request names; leave "provider" out or name its own.', 'wp-codebox' ) );
+			throw Failure::because( ErrorCode::BrowserConnectorProviderMismatch, __( 'The connector is not one of the provider that the request names; leave "provider" out or name its own.', 'codebox' ) );
 		}
 		if ( '' !== $asked['model'] && '' !== $connector->model && $asked['model'] !== $connector->model ) {
-			throw Failure::because( ErrorCode::BrowserConnectorModelMismatch, __( 'The connector is bound to another model than the request names; leave "model" out or name its own.', 'wp-codebox' ) );
+			throw Failure::because( ErrorCode::BrowserConnectorModelMismatch, __( 'The connector is bound to another model than the request names; leave "model" out or name its own.', 'codebox' ) );
 		}
 		$asked['provider'] = $connector->provider;
 		$asked['model']    = '' === $connector->model ? $asked['model'] : $connector->model;
@@ -87,12 +87,12 @@ final class ConnectorSource {
 	public function usable( Connector $connector ): void {
 		if ( ! $connector->status->usable() ) {
 			/* translators: %s: status, as `denied`. */
-			throw Failure::because( ErrorCode::BrowserConnectorCredentialsUnavailable, Sentence::of( __( 'The credentials of the connector are %s on this site.', 'wp-codebox' ), $connector->status->value ), '' === $connector->reason ? [] : [ $connector->reason ] );
+			throw Failure::because( ErrorCode::BrowserConnectorCredentialsUnavailable, Sentence::of( __( 'The credentials of the connector are %s on this site.', 'codebox' ), $connector->status->value ), '' === $connector->reason ? [] : [ $connector->reason ] );
 		}
 		$short = Redaction::unprotected( $connector->values() );
 		if ( [] !== $short ) {
 			/* translators: %s: names of environment variables. */
-			throw Failure::because( ErrorCode::BrowserConnectorCredentialsUnavailable, Sentence::of( __( 'The value of %s is too short or too common to be found again in an answer, so it is not handed out.', 'wp-codebox' ), implode( ', ', $short ) ), [ __( 'Use a credential of at least 8 characters that are not all digits.', 'wp-codebox' ) ] );
+			throw Failure::because( ErrorCode::BrowserConnectorCredentialsUnavailable, Sentence::of( __( 'The value of %s is too short or too common to be found again in an answer, so it is not handed out.', 'codebox' ), implode( ', ', $short ) ), [ __( 'Use a credential of at least 8 characters that are not all digits.', 'codebox' ) ] );
 		}
 	}
 

@@ -70,7 +70,7 @@ final class ProviderBridge {
 		} catch ( Failure $failure ) {
 			return $failure->to_wp_error();
 		} catch ( Throwable $thrown ) {
-			return HostAnswer::thrown( $thrown, ErrorCode::BrowserProviderBridgePolicyInvalid, __( 'The policy of the provider bridge failed; the PHP error log says where.', 'wp-codebox' ) )->to_wp_error();
+			return HostAnswer::thrown( $thrown, ErrorCode::BrowserProviderBridgePolicyInvalid, __( 'The policy of the provider bridge failed; the PHP error log says where.', 'codebox' ) )->to_wp_error();
 		}
 	}
 
@@ -83,14 +83,14 @@ final class ProviderBridge {
 	 */
 	private function bridge( BridgePolicy $policy, array $request ): array {
 		if ( 'http.request' !== $request['operation'] ) {
-			throw Failure::because( ErrorCode::BrowserProviderBridgeOperationUnsupported, __( 'The built-in bridge knows the operation "http.request" only.', 'wp-codebox' ) );
+			throw Failure::because( ErrorCode::BrowserProviderBridgeOperationUnsupported, __( 'The built-in bridge knows the operation "http.request" only.', 'codebox' ) );
 		}
 		$payload = (array) $request['request'];
 		$method  = strtoupper( is_string( $payload['method'] ?? null ) ? $payload['method'] : 'POST' );
 		$url     = $policy->address( $payload );
 		if ( ! in_array( $method, self::METHODS, true ) ) {
 			/* translators: %s: list of HTTP methods. */
-			throw Failure::because( ErrorCode::BrowserProviderRequestRequired, Sentence::of( __( 'The built-in bridge sends %s.', 'wp-codebox' ), implode( ', ', self::METHODS ) ) );
+			throw Failure::because( ErrorCode::BrowserProviderRequestRequired, Sentence::of( __( 'The built-in bridge sends %s.', 'codebox' ), implode( ', ', self::METHODS ) ) );
 		}
 		[ $headers, $dropped ] = self::headers( $payload['headers'] ?? [] );
 		[ $body, $type ]       = self::body( $payload );
@@ -154,7 +154,7 @@ final class ProviderBridge {
 		$body  = is_string( $given ) ? $given : (string) wp_json_encode( $given, JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_PRESERVE_ZERO_FRACTION );
 		if ( strlen( $body ) > self::MOST_BYTES ) {
 			/* translators: %d: number of bytes. */
-			throw Failure::because( ErrorCode::BrowserProviderRequestRequired, Sentence::of( __( 'The body of the request is larger than %d bytes.', 'wp-codebox' ), self::MOST_BYTES ) );
+			throw Failure::because( ErrorCode::BrowserProviderRequestRequired, Sentence::of( __( 'The body of the request is larger than %d bytes.', 'codebox' ), self::MOST_BYTES ) );
 		}
 		return [ $body, '' === $body || is_string( $given ) && ! in_array( $given[0], [ '{', '[' ], true ) ? null : 'application/json' ];
 	}
@@ -173,7 +173,7 @@ final class ProviderBridge {
 		// The transport unpacks what it is sent packed, without a bound; it was asked not to be sent such.
 		$plain = static function ( mixed $bytes ): void {
 			if ( 1 === preg_match( '/^content-encoding:[ \t]*(?!identity)\S/mi', (string) strstr( (string) $bytes, "\r\n\r\n", true ) ) ) {
-				throw new TransportFailure( __( 'The answer is packed.', 'wp-codebox' ), 'wp-codebox.packed' );
+				throw new TransportFailure( __( 'The answer is packed.', 'codebox' ), 'wp-codebox.packed' );
 			}
 		};
 		add_action( 'requests-requests.before_parse', $plain );
@@ -198,12 +198,12 @@ final class ProviderBridge {
 			remove_action( 'requests-requests.before_parse', $plain );
 		}
 		if ( $answer instanceof WP_Error ) {
-			throw Failure::because( ErrorCode::BrowserProviderBridgeException, __( 'The provider could not be reached.', 'wp-codebox' ), [ Redaction::line( $answer->get_error_message(), array_values( $this->lent->values() ) ) ] );
+			throw Failure::because( ErrorCode::BrowserProviderBridgeException, __( 'The provider could not be reached.', 'codebox' ), [ Redaction::line( $answer->get_error_message(), array_values( $this->lent->values() ) ) ] );
 		}
 		$body = wp_remote_retrieve_body( $answer );
 		if ( strlen( $body ) > $most ) {
 			/* translators: %d: number of bytes. */
-			throw Failure::because( ErrorCode::BrowserProviderBridgeException, Sentence::of( __( 'The answer of the provider is larger than %d bytes.', 'wp-codebox' ), $most ) );
+			throw Failure::because( ErrorCode::BrowserProviderBridgeException, Sentence::of( __( 'The answer of the provider is larger than %d bytes.', 'codebox' ), $most ) );
 		}
 		$headers = [];
 		foreach ( wp_remote_retrieve_headers( $answer ) as $name => $value ) {

@@ -57,7 +57,7 @@ final class ProviderRequests {
 		$this->gate->check();
 		$asked    = $this->asked( $input );
 		$decision = $this->callers->admitted( Scope::RequestConnector, $input['authorization'] ?? null );
-		$request  = (array) Redaction::clean( Redaction::plain( (object) ( $input['request'] ?? [] ), ErrorCode::BrowserProviderRequestRequired, __( 'The request', 'wp-codebox' ), self::MOST_BYTES ) );
+		$request  = (array) Redaction::clean( Redaction::plain( (object) ( $input['request'] ?? [] ), ErrorCode::BrowserProviderRequestRequired, __( 'The request', 'codebox' ), self::MOST_BYTES ) );
 		$record   = $asked + [ 'authorization' => $decision->to_array() ];
 		try {
 			$connector = $this->source->resolve( $asked['connector'], (array) ( $input['inherit'] ?? [] ) + $asked + [ 'scope' => Scope::RequestConnector->value ], $input );
@@ -85,10 +85,10 @@ final class ProviderRequests {
 			$asked[ $field ] = trim( (string) ( $input[ $field ] ?? '' ) );
 		}
 		if ( '' === $asked['operation'] ) {
-			throw Failure::because( ErrorCode::BrowserProviderOperationRequired, __( 'A provider request needs "operation"; say what the provider is to do.', 'wp-codebox' ) );
+			throw Failure::because( ErrorCode::BrowserProviderOperationRequired, __( 'A provider request needs "operation"; say what the provider is to do.', 'codebox' ) );
 		}
 		if ( empty( $input['request'] ) ) {
-			throw Failure::because( ErrorCode::BrowserProviderRequestRequired, __( 'A provider request needs "request"; give what the adapter is to send.', 'wp-codebox' ) );
+			throw Failure::because( ErrorCode::BrowserProviderRequestRequired, __( 'A provider request needs "request"; give what the adapter is to send.', 'codebox' ) );
 		}
 		$names = array_values( array_filter( (array) ( $input['inherit']['connectors'] ?? [] ), static fn( mixed $name ): bool => is_string( $name ) && '' !== trim( $name ) ) );
 		if ( '' === $asked['connector'] ) {
@@ -97,7 +97,7 @@ final class ProviderRequests {
 			$names = [];
 		}
 		if ( [] === $names ) {
-			throw Failure::because( ErrorCode::BrowserProviderConnectorRequired, __( 'A provider request inherits one connector: name it in "inherit.connectors", and in "connector" when there are several.', 'wp-codebox' ) );
+			throw Failure::because( ErrorCode::BrowserProviderConnectorRequired, __( 'A provider request inherits one connector: name it in "inherit.connectors", and in "connector" when there are several.', 'codebox' ) );
 		}
 		return $asked;
 	}
@@ -155,15 +155,15 @@ final class ProviderRequests {
 			 */
 			$answer = apply_filters( 'wp_codebox_browser_provider_request', null, $envelope, $input );
 		} catch ( Throwable $thrown ) {
-			throw HostAnswer::thrown( $thrown, ErrorCode::BrowserProviderAdapterInvalidResponse, __( 'The provider adapter of this site failed; the PHP error log says where.', 'wp-codebox' ) );
+			throw HostAnswer::thrown( $thrown, ErrorCode::BrowserProviderAdapterInvalidResponse, __( 'The provider adapter of this site failed; the PHP error log says where.', 'codebox' ) );
 		} finally {
 			$values = $this->lent->end();
 		}
 		if ( null === $answer ) {
 			throw Failure::because(
 				ErrorCode::BrowserProviderAdapterMissing,
-				__( 'No plugin of this site answers provider requests.', 'wp-codebox' ),
-				[ __( 'A host plugin answers the filter wp_codebox_browser_provider_request, or gives the built-in bridge a policy through wp_codebox_browser_provider_bridge_policy.', 'wp-codebox' ) ]
+				__( 'No plugin of this site answers provider requests.', 'codebox' ),
+				[ __( 'A host plugin answers the filter wp_codebox_browser_provider_request, or gives the built-in bridge a policy through wp_codebox_browser_provider_bridge_policy.', 'codebox' ) ]
 			);
 		}
 		$invalid = ErrorCode::BrowserProviderAdapterInvalidResponse;

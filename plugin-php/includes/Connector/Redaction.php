@@ -46,7 +46,7 @@ final class Redaction {
 			$json = wp_json_encode( $data, JSON_THROW_ON_ERROR | JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE | JSON_PRESERVE_ZERO_FRACTION, self::DEPTH );
 			if ( strlen( $json ) > $most ) {
 				/* translators: 1: what it is, as "The answer", 2: number of bytes. */
-				throw Failure::because( $invalid, Sentence::of( __( '%1$s is larger than %2$d bytes.', 'wp-codebox' ), $what, $most ) );
+				throw Failure::because( $invalid, Sentence::of( __( '%1$s is larger than %2$d bytes.', 'codebox' ), $what, $most ) );
 			}
 			return self::arrays( json_decode( $json, false, self::DEPTH + 1, JSON_THROW_ON_ERROR ) );
 		} catch ( Failure $failure ) {
@@ -54,7 +54,7 @@ final class Redaction {
 		} catch ( Throwable ) {
 			// Not only JsonException: an object may have a say in how it is written.
 			/* translators: 1: what it is, as "The answer", 2: number of levels. */
-			throw Failure::because( $invalid, Sentence::of( __( '%1$s cannot be written as JSON: it is nested more than %2$d deep or holds bytes that are no UTF-8.', 'wp-codebox' ), $what, self::DEPTH ) );
+			throw Failure::because( $invalid, Sentence::of( __( '%1$s cannot be written as JSON: it is nested more than %2$d deep or holds bytes that are no UTF-8.', 'codebox' ), $what, self::DEPTH ) );
 		}
 	}
 
@@ -110,11 +110,11 @@ final class Redaction {
 	 * @throws Failure With the given code.
 	 */
 	public static function answer( #[\SensitiveParameter] mixed $data, #[\SensitiveParameter] array $values, ErrorCode $invalid ): mixed {
-		$clean = self::clean( self::plain( $data, $invalid, __( 'The answer', 'wp-codebox' ) ), $values );
+		$clean = self::clean( self::plain( $data, $invalid, __( 'The answer', 'codebox' ) ), $values );
 		foreach ( [ JSON_UNESCAPED_SLASHES | JSON_UNESCAPED_UNICODE, 0 ] as $flags ) {
 			$json = (string) wp_json_encode( $clean, $flags, self::DEPTH + 1 );
 			if ( self::text( $json, $values ) !== $json ) {
-				throw Failure::because( $invalid, __( 'The answer holds a secret in a way that could not be taken out, so it is not passed on.', 'wp-codebox' ) );
+				throw Failure::because( $invalid, __( 'The answer holds a secret in a way that could not be taken out, so it is not passed on.', 'codebox' ) );
 			}
 		}
 		return $clean;

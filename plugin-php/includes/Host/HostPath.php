@@ -40,7 +40,7 @@ final class HostPath {
 		$real = realpath( $path );
 		$this->assert_allowed( false === $real ? $path : $real, $authority );
 		if ( false === $real ) {
-			throw Failure::because( ErrorCode::ArtifactImportSourceInvalid, __( 'There is nothing at the path given; name a bundle directory, its manifest.json or an archive of it.', 'wp-codebox' ) );
+			throw Failure::because( ErrorCode::ArtifactImportSourceInvalid, __( 'There is nothing at the path given; name a bundle directory, its manifest.json or an archive of it.', 'codebox' ) );
 		}
 		return $real;
 	}
@@ -58,11 +58,11 @@ final class HostPath {
 		$directory = realpath( dirname( $path ) );
 		$canonical = false === $directory ? dirname( $path ) : $directory;
 		if ( Site::is_within( $canonical, $this->site->denied() ) ) {
-			throw Failure::because( ErrorCode::MountDenied, __( 'The file would lie inside the site, where the web server may give it to anybody; name a directory outside.', 'wp-codebox' ) );
+			throw Failure::because( ErrorCode::MountDenied, __( 'The file would lie inside the site, where the web server may give it to anybody; name a directory outside.', 'codebox' ) );
 		}
 		$this->assert_rooted( $canonical, $authority );
 		if ( false === $directory || ! is_dir( $directory ) || '' === basename( $path ) ) {
-			throw Failure::because( ErrorCode::InputInvalid, __( 'The directory of the file to write does not exist; make it first.', 'wp-codebox' ) );
+			throw Failure::because( ErrorCode::InputInvalid, __( 'The directory of the file to write does not exist; make it first.', 'codebox' ) );
 		}
 		return rtrim( $directory, '/' ) . '/' . basename( $path );
 	}
@@ -75,7 +75,7 @@ final class HostPath {
 	 */
 	private function assert_plain( string $path ): void {
 		if ( ! str_starts_with( $path, '/' ) || 1 === preg_match( '#(^|/)\.\.?(/|$)|[\x00-\x1f\x7f]#', $path ) ) {
-			throw Failure::because( ErrorCode::InputInvalid, __( 'The path is not absolute, or holds a dot segment or a control character; give the plain absolute path.', 'wp-codebox' ) );
+			throw Failure::because( ErrorCode::InputInvalid, __( 'The path is not absolute, or holds a dot segment or a control character; give the plain absolute path.', 'codebox' ) );
 		}
 	}
 
@@ -89,7 +89,7 @@ final class HostPath {
 	private function assert_allowed( string $path, Authority $authority ): void {
 		foreach ( $this->site->denied() as $denied ) {
 			if ( Site::is_within( $denied, [ $path ] ) ) {
-				throw Failure::because( ErrorCode::MountDenied, __( 'The path is the site itself, or holds it; name another directory.', 'wp-codebox' ) );
+				throw Failure::because( ErrorCode::MountDenied, __( 'The path is the site itself, or holds it; name another directory.', 'codebox' ) );
 			}
 		}
 		$this->assert_rooted( $path, $authority );
@@ -105,7 +105,7 @@ final class HostPath {
 	private function assert_rooted( string $path, Authority $authority ): void {
 		$roots = $this->site->allowed_roots( $authority );
 		if ( null !== $roots && ! Site::is_within( $path, $roots ) ) {
-			throw Failure::because( ErrorCode::MountDenied, __( 'The path lies outside the installed plugins, themes and wp_codebox.mount_roots.', 'wp-codebox' ) );
+			throw Failure::because( ErrorCode::MountDenied, __( 'The path lies outside the installed plugins, themes and wp_codebox.mount_roots.', 'codebox' ) );
 		}
 	}
 }

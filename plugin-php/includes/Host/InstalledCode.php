@@ -62,7 +62,7 @@ final class InstalledCode {
 			throw Failure::because(
 				ErrorCode::MountDenied,
 				/* translators: %s: name of a plugin or theme. */
-				Sentence::of( __( '"%s" is a link that leads into this site, the state directory or the system; link to a directory outside, or let the operator add it to wp_codebox.mount_roots.', 'wp-codebox' ), $slug )
+				Sentence::of( __( '"%s" is a link that leads into this site, the state directory or the system; link to a directory outside, or let the operator add it to wp_codebox.mount_roots.', 'codebox' ), $slug )
 			);
 		}
 		return $directory;
@@ -146,7 +146,7 @@ final class InstalledCode {
 			throw Failure::because(
 				ErrorCode::MountSourceInvalid,
 				/* translators: 1: name of a plugin, 2: its file. */
-				Sentence::of( __( 'The plugin "%1$s" is a single file; a mount needs a directory: move %2$s to %1$s/%2$s in the plugin directory and try again.', 'wp-codebox' ), $name, $file )
+				Sentence::of( __( 'The plugin "%1$s" is a single file; a mount needs a directory: move %2$s to %1$s/%2$s in the plugin directory and try again.', 'codebox' ), $name, $file )
 			);
 		}
 		throw $this->unknown( 'plugin', $slug, array_keys( $this->plugins() ) );
@@ -237,7 +237,7 @@ final class InstalledCode {
 			throw Failure::because(
 				ErrorCode::ApplyConflict,
 				/* translators: %s: name of a plugin or theme. */
-				Sentence::of( __( '"%s", which this change belongs to, is not installed here any more; install it in the version the run started from.', 'wp-codebox' ), $slug ),
+				Sentence::of( __( '"%s", which this change belongs to, is not installed here any more; install it in the version the run started from.', 'codebox' ), $slug ),
 				[],
 				[ 'conflicts' => [ [ 'path' => $target, 'reason' => 'missing' ] ] ]
 			);
@@ -277,9 +277,9 @@ final class InstalledCode {
 		return Failure::because(
 			ErrorCode::MountSourceInvalid,
 			/* translators: %s: name of a plugin or theme. */
-			Sentence::of( 'theme' === $kind ? __( 'There is no theme "%s" on this site; give the name of its directory.', 'wp-codebox' ) : __( 'There is no plugin "%s" on this site; give the name of its directory.', 'wp-codebox' ), $slug ),
+			Sentence::of( 'theme' === $kind ? __( 'There is no theme "%s" on this site; give the name of its directory.', 'codebox' ) : __( 'There is no plugin "%s" on this site; give the name of its directory.', 'codebox' ), $slug ),
 			/* translators: %s: list of names, or "none". */
-			[ Sentence::of( __( 'Installed: %s.', 'wp-codebox' ), [] === $known ? __( 'none', 'wp-codebox' ) : implode( ', ', $known ) ) ]
+			[ Sentence::of( __( 'Installed: %s.', 'codebox' ), [] === $known ? __( 'none', 'codebox' ) : implode( ', ', $known ) ) ]
 		);
 	}
 

@@ -44,13 +44,13 @@ final class SettingUnits {
 	public static function stored( mixed $value, array $fields, array $current ): array {
 		$numbers = [];
 		if ( null !== $value && ! is_array( $value ) ) {
-			throw self::refused( __( 'This setting must be a list.', 'wp-codebox' ) );
+			throw self::refused( __( 'This setting must be a list.', 'codebox' ) );
 		}
 		foreach ( $value ?? [] as $name => $given ) {
 			[ $field, $factor ] = in_array( $name, $fields, true ) ? [ $name, 1 ] : ( self::UNITS[ $name ] ?? [ '', 1 ] );
 			if ( ! in_array( $field, $fields, true ) ) {
 				/* translators: %s: name as given. */
-				throw self::refused( sprintf( __( 'There is no setting "%s" here.', 'wp-codebox' ), sanitize_key( (string) $name ) ) );
+				throw self::refused( sprintf( __( 'There is no setting "%s" here.', 'codebox' ), sanitize_key( (string) $name ) ) );
 			}
 			if ( null === $given || '' === $given || 0 === $given || '0' === $given ) {
 				continue;
@@ -58,7 +58,7 @@ final class SettingUnits {
 			$number = self::whole( $given, intdiv( PHP_INT_MAX, $factor ) );
 			if ( null === $number ) {
 				/* translators: %s: name of a setting. */
-				throw self::refused( sprintf( __( '%s must be a whole number; leave it empty for none.', 'wp-codebox' ), $name ) );
+				throw self::refused( sprintf( __( '%s must be a whole number; leave it empty for none.', 'codebox' ), $name ) );
 			}
 			$old               = $current[ $field ] ?? 0;
 			$numbers[ $field ] = 0 !== $old && self::shown( $old, $factor ) === $number ? $old : $number * $factor;

@@ -39,7 +39,7 @@ final class Connectors {
 	 */
 	public function get( string $name ): Connector {
 		if ( ! $this->has( $name ) ) {
-			return new Connector( $name, CredentialStatus::Missing, __( 'WordPress knows no such connector.', 'wp-codebox' ) );
+			return new Connector( $name, CredentialStatus::Missing, __( 'WordPress knows no such connector.', 'codebox' ) );
 		}
 		$connector = (array) wp_get_connector( $name );
 		$auth      = (array) ( $connector['authentication'] ?? [] );
@@ -51,13 +51,13 @@ final class Connectors {
 			return new Connector( $name, CredentialStatus::NotRequired, '', $provider );
 		}
 		$credential = $this->credential( $name, $auth );
-		$reason     = CredentialStatus::Available === $credential->status ? '' : __( 'Its key is set neither in the environment nor as a constant nor in the settings.', 'wp-codebox' );
+		$reason     = CredentialStatus::Available === $credential->status ? '' : __( 'Its key is set neither in the environment nor as a constant nor in the settings.', 'codebox' );
 		return new Connector( $name, $credential->status, $reason, $provider, '', [ $credential ] );
 	}
 
 	/** Why nothing can be used when AI is off. */
 	public static function off(): string {
-		return __( 'AI is switched off on this site (constant WP_AI_SUPPORT or filter wp_supports_ai).', 'wp-codebox' );
+		return __( 'AI is switched off on this site (constant WP_AI_SUPPORT or filter wp_supports_ai).', 'codebox' );
 	}
 
 	/**

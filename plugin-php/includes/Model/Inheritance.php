@@ -67,7 +67,7 @@ final class Inheritance {
 		if ( CredentialPermission::granted( 'connector', $connector->name, $input ) ) {
 			return $connector;
 		}
-		return $this->with( $connector, CredentialStatus::Denied, __( 'This user may not use the credentials of this connector.', 'wp-codebox' ) );
+		return $this->with( $connector, CredentialStatus::Denied, __( 'This user may not use the credentials of this connector.', 'codebox' ) );
 	}
 
 	/**
@@ -78,14 +78,14 @@ final class Inheritance {
 	 */
 	private function specified( Connector $known, #[\SensitiveParameter] mixed $spec ): Connector {
 		if ( ! is_array( $spec ) ) {
-			return new Connector( $known->name, CredentialStatus::Denied, __( 'The resolver of this site gave no specification.', 'wp-codebox' ), $known->provider );
+			return new Connector( $known->name, CredentialStatus::Denied, __( 'The resolver of this site gave no specification.', 'codebox' ), $known->provider );
 		}
 		$values      = is_array( $spec['secret_values'] ?? null ) ? $spec['secret_values'] : [];
 		$sources     = is_array( $spec['secret_sources'] ?? null ) ? $spec['secret_sources'] : [];
 		$credentials = [];
 		foreach ( array_unique( array_merge( array_values( (array) ( $spec['secret_env'] ?? [] ) ), array_keys( $values ) ), SORT_REGULAR ) as $name ) {
 			if ( ! is_string( $name ) || 1 !== preg_match( '/^[A-Z_][A-Z0-9_]{0,127}$/D', $name ) ) {
-				return new Connector( $known->name, CredentialStatus::Denied, __( 'The resolver of this site names a secret that is no environment name.', 'wp-codebox' ), $known->provider );
+				return new Connector( $known->name, CredentialStatus::Denied, __( 'The resolver of this site names a secret that is no environment name.', 'codebox' ), $known->provider );
 			}
 			$value         = is_string( $values[ $name ] ?? null ) && '' !== $values[ $name ] ? $values[ $name ] : null;
 			$credentials[] = new Credential( $name, null === $value ? CredentialStatus::Missing : CredentialStatus::Available, Label::clean( $sources[ $name ] ?? 'hook' ), $value );
@@ -98,7 +98,7 @@ final class Inheritance {
 		return new Connector(
 			$known->name,
 			$status,
-			$status->usable() ? '' : Label::sentence( $spec['reason'] ?? null, array_values( array_filter( $values, 'is_string' ) ), __( 'The resolver of this site has no value for it.', 'wp-codebox' ) ),
+			$status->usable() ? '' : Label::sentence( $spec['reason'] ?? null, array_values( array_filter( $values, 'is_string' ) ), __( 'The resolver of this site has no value for it.', 'codebox' ) ),
 			Label::clean( $spec['provider'] ?? $known->provider ),
 			Label::clean( $spec['model'] ?? '' ),
 			$credentials,
@@ -149,7 +149,7 @@ final class Inheritance {
 			}
 		}
 		foreach ( $connectors as $name => $connector ) {
-			$connectors[ $name ] = isset( $decided[ $name ] ) ? $this->revised( $connector, $decided[ $name ] ) : $this->with( $connector, CredentialStatus::Denied, __( 'This site does not let it be inherited.', 'wp-codebox' ) );
+			$connectors[ $name ] = isset( $decided[ $name ] ) ? $this->revised( $connector, $decided[ $name ] ) : $this->with( $connector, CredentialStatus::Denied, __( 'This site does not let it be inherited.', 'codebox' ) );
 		}
 		return $connectors;
 	}

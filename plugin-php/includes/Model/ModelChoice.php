@@ -124,13 +124,13 @@ final class ModelChoice {
 		$id = '' !== $id ? $id : $this->settings->default_provider();
 		$id = '' !== $id ? $id : $this->connected();
 		if ( '' === $id ) {
-			throw $this->missing( __( 'The task names no model provider and none is configured.', 'wp-codebox' ) );
+			throw $this->missing( __( 'The task names no model provider and none is configured.', 'codebox' ) );
 		}
 		$provider = $this->providers->get( $id );
 		if ( '' === $asked || $asked === $provider->base_url ) {
 			if ( '' === $provider->base_url ) {
 				/* translators: %s: id of a model provider. */
-				throw Failure::because( ErrorCode::ModelInvalid, Sentence::of( __( 'The model provider %s has no address of its own; the operator names it with base_url (in WP-CLI --base-url), or the settings of WP Codebox add a provider with one.', 'wp-codebox' ), $id ) );
+				throw Failure::because( ErrorCode::ModelInvalid, Sentence::of( __( 'The model provider %s has no address of its own; the operator names it with base_url (in WP-CLI --base-url), or the settings of Codebox add a provider with one.', 'codebox' ), $id ) );
 			}
 			return [ $provider, $provider->base_url ];
 		}
@@ -138,8 +138,8 @@ final class ModelChoice {
 			throw Failure::because(
 				ErrorCode::Forbidden,
 				/* translators: %s: id of a model provider. */
-				Sentence::of( __( 'base_url must be the address that is configured for the model provider %s: a task never sends a key of this site, nor a request of this host, to another one.', 'wp-codebox' ), $id ),
-				[ __( 'Leave base_url out.', 'wp-codebox' ), __( 'Or let an administrator add a provider with this address in the settings of WP Codebox.', 'wp-codebox' ) ]
+				Sentence::of( __( 'base_url must be the address that is configured for the model provider %s: a task never sends a key of this site, nor a request of this host, to another one.', 'codebox' ), $id ),
+				[ __( 'Leave base_url out.', 'codebox' ), __( 'Or let an administrator add a provider with this address in the settings of Codebox.', 'codebox' ) ]
 			);
 		}
 		if ( '' !== $provider->base_url ) {
@@ -166,11 +166,11 @@ final class ModelChoice {
 		$model     = trim( (string) ( array_values( array_filter( $choices, static fn( mixed $name ): bool => is_string( $name ) && '' !== trim( $name ) ) )[0] ?? '' ) );
 		if ( '' === $model ) {
 			/* translators: %s: id of a model provider. */
-			throw $this->missing( Sentence::of( __( 'The model provider %s is there, but the task names no model and none is configured for it.', 'wp-codebox' ), $provider->id ) );
+			throw $this->missing( Sentence::of( __( 'The model provider %s is there, but the task names no model and none is configured for it.', 'codebox' ), $provider->id ) );
 		}
 		if ( [] !== $provider->models && ! in_array( $model, $provider->models, true ) ) {
 			/* translators: 1: id of a model provider, 2: list of models. */
-			throw Failure::because( ErrorCode::ModelInvalid, Sentence::of( __( 'This site offers these models of the provider %1$s: %2$s.', 'wp-codebox' ), $provider->id, implode( ', ', $provider->models ) ) );
+			throw Failure::because( ErrorCode::ModelInvalid, Sentence::of( __( 'This site offers these models of the provider %1$s: %2$s.', 'codebox' ), $provider->id, implode( ', ', $provider->models ) ) );
 		}
 		return $model;
 	}
@@ -207,9 +207,9 @@ final class ModelChoice {
 			ErrorCode::ModelMissing,
 			$sentence,
 			[
-				__( 'Name one for this task: provider and model (in WP-CLI --provider=<id> --model=<name>).', 'wp-codebox' ),
-				__( 'Or set a default: the options wp_codebox_default_provider and wp_codebox_default_model, or the filters of the same names.', 'wp-codebox' ),
-				__( 'Or let a program do the work: agent or agent_command.', 'wp-codebox' ),
+				__( 'Name one for this task: provider and model (in WP-CLI --provider=<id> --model=<name>).', 'codebox' ),
+				__( 'Or set a default: the options wp_codebox_default_provider and wp_codebox_default_model, or the filters of the same names.', 'codebox' ),
+				__( 'Or let a program do the work: agent or agent_command.', 'codebox' ),
 			]
 		);
 	}

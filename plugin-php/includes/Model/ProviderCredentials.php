@@ -66,7 +66,7 @@ final class ProviderCredentials {
 		if ( ! Connectors::ai_is_on() ) {
 			[ $status, $reason ] = [ CredentialStatus::Denied, Connectors::off() ];
 		} elseif ( CredentialStatus::Denied === $status && '' === $reason ) {
-			$reason = __( 'The credentials of this provider are denied on this site.', 'wp-codebox' );
+			$reason = __( 'The credentials of this provider are denied on this site.', 'codebox' );
 		}
 		return $this->decided( $provider, $requirements, $selection, $input, $rows, $credential, $status, $reason );
 	}
@@ -112,13 +112,13 @@ final class ProviderCredentials {
 			$inheritance
 		);
 		if ( ! is_array( $answer ) || ! is_array( $answer['requirements'] ?? null ) ) {
-			throw $this->refused( $provider, CredentialStatus::Denied, $name, __( 'A plugin of this site gave no list of requirements.', 'wp-codebox' ) );
+			throw $this->refused( $provider, CredentialStatus::Denied, $name, __( 'A plugin of this site gave no list of requirements.', 'codebox' ) );
 		}
 		$needs = [];
 		foreach ( $answer['requirements'] as $row ) {
 			$name = is_array( $row ) ? $row['secretEnv'] ?? $row['name'] ?? '' : '';
 			if ( ! is_string( $name ) || 1 !== preg_match( '/^[A-Z_][A-Z0-9_]{0,127}$/D', $name ) ) {
-				throw $this->refused( $provider, CredentialStatus::Denied, '', __( 'A plugin of this site requires a secret whose name is no environment name.', 'wp-codebox' ) );
+				throw $this->refused( $provider, CredentialStatus::Denied, '', __( 'A plugin of this site requires a secret whose name is no environment name.', 'codebox' ) );
 			}
 			$needs[] = [
 				'name'      => $name,
@@ -224,18 +224,18 @@ final class ProviderCredentials {
 		$name     = '' === $name ? $provider->key_env : $name;
 		$sentence = CredentialStatus::Denied === $status
 			/* translators: %s: id of a model provider. */
-			? Sentence::of( __( 'The credentials of the model provider %s are denied here.', 'wp-codebox' ), $provider->id )
+			? Sentence::of( __( 'The credentials of the model provider %s are denied here.', 'codebox' ), $provider->id )
 			/* translators: 1: id of a model provider, 2: name of an environment variable. */
-			: Sentence::of( __( 'The model provider %1$s needs the key %2$s, and this site has no value for it.', 'wp-codebox' ), $provider->id, $name );
+			: Sentence::of( __( 'The model provider %1$s needs the key %2$s, and this site has no value for it.', 'codebox' ), $provider->id, $name );
 		return Failure::because(
 			ErrorCode::ProviderCredentialsUnavailable,
 			'' === $reason ? $sentence : Sentence::join( ' ', [ $sentence, $reason ] ),
 			[
 				/* translators: 1: id of a connector, or name of an environment variable where it stands alone, 2: name of an environment variable. */
-				'' === $provider->connector ? Sentence::of( __( 'Set it for this PHP: the environment variable or the constant %s.', 'wp-codebox' ), $name ) : Sentence::of( __( 'Connect it: Settings, Connectors, %1$s; or the environment variable or the constant %2$s.', 'wp-codebox' ), $provider->connector, $name ),
+				'' === $provider->connector ? Sentence::of( __( 'Set it for this PHP: the environment variable or the constant %s.', 'codebox' ), $name ) : Sentence::of( __( 'Connect it: Settings, Connectors, %1$s; or the environment variable or the constant %2$s.', 'codebox' ), $provider->connector, $name ),
 				/* translators: %1$s: name of an environment variable. */
-				Sentence::of( __( 'Or lend a key to this task: secret_env with %1$s, whose value a plugin of this site supplies (filter wp_codebox_secret_values); in WP-CLI --secret-env=%1$s from its own environment.', 'wp-codebox' ), $name ),
-				__( 'Or choose another provider or agent: provider and model, or an agent that needs no model.', 'wp-codebox' ),
+				Sentence::of( __( 'Or lend a key to this task: secret_env with %1$s, whose value a plugin of this site supplies (filter wp_codebox_secret_values); in WP-CLI --secret-env=%1$s from its own environment.', 'codebox' ), $name ),
+				__( 'Or choose another provider or agent: provider and model, or an agent that needs no model.', 'codebox' ),
 			],
 			[
 				'schema'      => 'wp-codebox/provider-credential-resolution/v1',

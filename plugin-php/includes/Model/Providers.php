@@ -99,8 +99,8 @@ final class Providers {
 		return $all[ $id ] ?? throw Failure::because(
 			ErrorCode::ModelInvalid,
 			/* translators: 1: id as given, 2: list of ids. */
-			Sentence::of( __( 'There is no model provider "%1$s" on this site; there are %2$s.', 'wp-codebox' ), Label::clean( $id ), implode( ', ', array_keys( $all ) ) ),
-			[ __( 'The settings of WP Codebox add a provider: its address, how it is spoken to and what holds its key.', 'wp-codebox' ) ]
+			Sentence::of( __( 'There is no model provider "%1$s" on this site; there are %2$s.', 'codebox' ), Label::clean( $id ), implode( ', ', array_keys( $all ) ) ),
+			[ __( 'The settings of Codebox add a provider: its address, how it is spoken to and what holds its key.', 'codebox' ) ]
 		);
 	}
 }

@@ -96,15 +96,15 @@ final class TaskModel {
 		foreach ( $connectors as $connector ) {
 			if ( ! $connector->status->usable() ) {
 				/* translators: 1: id of a connector, 2: status, as `denied`. */
-				$sentence = Sentence::of( __( 'The credentials of the connector %1$s are %2$s on this site.', 'wp-codebox' ), $connector->name, $connector->status->value );
+				$sentence = Sentence::of( __( 'The credentials of the connector %1$s are %2$s on this site.', 'codebox' ), $connector->name, $connector->status->value );
 				throw Failure::because(
 					ErrorCode::ConnectorCredentialsUnavailable,
 					'' === $connector->reason ? $sentence : Sentence::join( ' ', [ $sentence, $connector->reason ] ),
 					[
 						/* translators: %s: id of a connector. */
-						Sentence::of( __( 'Connect it: Settings, Connectors, %s; or the environment variable or constant that it names.', 'wp-codebox' ), $connector->name ),
-						__( 'Or let a plugin of this site supply them: filter wp_codebox_connector_credential_resolvers.', 'wp-codebox' ),
-						__( 'Or leave it out of inherit.connectors, and lend a key to this task: secret_env.', 'wp-codebox' ),
+						Sentence::of( __( 'Connect it: Settings, Connectors, %s; or the environment variable or constant that it names.', 'codebox' ), $connector->name ),
+						__( 'Or let a plugin of this site supply them: filter wp_codebox_connector_credential_resolvers.', 'codebox' ),
+						__( 'Or leave it out of inherit.connectors, and lend a key to this task: secret_env.', 'codebox' ),
 					],
 					[ 'connector' => $connector->row() ]
 				);

@@ -58,7 +58,7 @@ final class Comparison {
 		return [
 			'differences' => $differences,
 			/* translators: %d: number of files. */
-			'notes'       => 0 === $unreadable ? [] : [ Sentence::of( __( '%d changed files could not be compared with this host.', 'wp-codebox' ), $unreadable ) ],
+			'notes'       => 0 === $unreadable ? [] : [ Sentence::of( __( '%d changed files could not be compared with this host.', 'codebox' ), $unreadable ) ],
 		];
 	}
 

@@ -118,7 +118,7 @@ final class ReplayPlan {
 				$contract['path'] = $this->targets->directory( InstalledCode::PLUGIN_TARGET . $contract['slug'], $target, $authority );
 			} catch ( Failure $failure ) {
 				/* translators: 1: name of a component, 2: why it is missing, one sentence. */
-				$lacking[] = Sentence::of( __( 'the component %1$s (%2$s)', 'wp-codebox' ), $contract['slug'], $failure->getMessage() );
+				$lacking[] = Sentence::of( __( 'the component %1$s (%2$s)', 'codebox' ), $contract['slug'], $failure->getMessage() );
 			}
 			$contracts[] = $contract + array_filter( array_intersect_key( $component, array_flip( [ 'entry', 'activate', 'required', 'readiness_probe' ] ) ) );
 		}
@@ -145,8 +145,8 @@ final class ReplayPlan {
 		return Failure::because(
 			ErrorCode::ReplayUnavailable,
 			/* translators: %s: list of phrases. */
-			Sentence::of( __( 'The run cannot be repeated here; missing: %s.', 'wp-codebox' ), Sentence::join( '; ', $lacking ) ),
-			[ __( 'Run the task again with wp-codebox/run-agent-task and give what is missing.', 'wp-codebox' ) ],
+			Sentence::of( __( 'The run cannot be repeated here; missing: %s.', 'codebox' ), Sentence::join( '; ', $lacking ) ),
+			[ __( 'Run the task again with wp-codebox/run-agent-task and give what is missing.', 'codebox' ) ],
 			[ 'missing' => $lacking ]
 		);
 	}
@@ -163,27 +163,27 @@ final class ReplayPlan {
 	private function lacking( array $task, array $spec, array $agent, array $provenance ): array {
 		$lacking = [];
 		if ( '' === trim( (string) ( $task['goal'] ?? '' ) ) ) {
-			$lacking[] = __( 'the goal of the task', 'wp-codebox' );
+			$lacking[] = __( 'the goal of the task', 'codebox' );
 		}
 		$argv = array_values( array_filter( (array) ( $agent['argv'] ?? [] ), 'is_string' ) );
 		if ( [] === $argv && 'ability' !== ( $agent['kind'] ?? '' ) ) {
-			$lacking[] = in_array( $agent['kind'] ?? '', [ 'model', 'preset' ], true ) ? __( 'what the model of the agent would answer', 'wp-codebox' ) : __( 'the command line of the agent', 'wp-codebox' );
+			$lacking[] = in_array( $agent['kind'] ?? '', [ 'model', 'preset' ], true ) ? __( 'what the model of the agent would answer', 'codebox' ) : __( 'the command line of the agent', 'codebox' );
 		}
 		if ( ! empty( $spec['agentBundles'] ) ) {
-			$lacking[] = __( 'the bundles of agents that were imported', 'wp-codebox' );
+			$lacking[] = __( 'the bundles of agents that were imported', 'codebox' );
 		}
 		$words = array_merge( $argv, ...array_map( static fn( mixed $line ): array => (array) preg_split( '/[\s\'"]+/', (string) $line ), array_values( (array) ( $spec['checks'] ?? [] ) ) ) );
 		$files = array_merge( preg_grep( self::STAGED, $words ), array_filter( (array) ( $provenance['staged_files'] ?? [] ), 'is_string' ) );
 		foreach ( array_unique( $files ) as $file ) {
 			/* translators: %s: path in the sandbox. */
-			$lacking[] = Sentence::of( __( 'the program of the operator that was %s', 'wp-codebox' ), $file );
+			$lacking[] = Sentence::of( __( 'the program of the operator that was %s', 'codebox' ), $file );
 		}
 		foreach ( array_filter( (array) ( $provenance['agent_env'] ?? [] ), 'is_string' ) as $name ) {
 			/* translators: %s: name of an environment variable. */
-			$lacking[] = Sentence::of( __( 'the value of the agent\'s variable %s', 'wp-codebox' ), $name );
+			$lacking[] = Sentence::of( __( 'the value of the agent\'s variable %s', 'codebox' ), $name );
 		}
 		if ( 1 === preg_match( self::REDACTED, (string) wp_json_encode( [ $task, $argv, $agent['input'] ?? [], $spec['checks'] ?? [], $spec['commands'] ?? [] ] ) ) ) {
-			$lacking[] = __( 'text of the task that was redacted', 'wp-codebox' );
+			$lacking[] = __( 'text of the task that was redacted', 'codebox' );
 		}
 		return $lacking;
 	}
@@ -209,7 +209,7 @@ final class ReplayPlan {
 				];
 			} catch ( Failure $failure ) {
 				/* translators: 1: directory in the sandbox, 2: why it is missing, one sentence. */
-				$lacking[] = Sentence::of( __( 'the mount %1$s (%2$s)', 'wp-codebox' ), $name, $failure->getMessage() );
+				$lacking[] = Sentence::of( __( 'the mount %1$s (%2$s)', 'codebox' ), $name, $failure->getMessage() );
 				continue;
 			}
 			foreach ( [
@@ -223,7 +223,7 @@ final class ReplayPlan {
 			$rows[] = $row;
 		}
 		if ( [] === $mounts ) {
-			$lacking[] = __( 'the list of mounts', 'wp-codebox' );
+			$lacking[] = __( 'the list of mounts', 'codebox' );
 		}
 		return $rows;
 	}

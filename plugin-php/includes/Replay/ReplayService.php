@@ -80,7 +80,7 @@ final class ReplayService {
 				}
 				if ( empty( $run['artifact_id'] ) ) {
 					/* translators: %s: how the run ended. */
-					throw ReplayPlan::unavailable( [ Sentence::of( __( 'a bundle of the repetition, which ended: %s', 'wp-codebox' ), (string) ( $run['summary'] ?? $run['outcome'] ) ) ] );
+					throw ReplayPlan::unavailable( [ Sentence::of( __( 'a bundle of the repetition, which ended: %s', 'codebox' ), (string) ( $run['summary'] ?? $run['outcome'] ) ) ] );
 				}
 				$run_id = (string) $run['run']['run_id'];
 			} else {
@@ -129,7 +129,7 @@ final class ReplayService {
 			return $artifact;
 		}
 		/* translators: %s: id as given. */
-		throw Failure::because( ErrorCode::ArtifactNotFound, Sentence::of( __( 'There is no bundle "%s"; list them with wp-codebox/list-artifacts.', 'wp-codebox' ), (string) $input['artifact_id'] ) );
+		throw Failure::because( ErrorCode::ArtifactNotFound, Sentence::of( __( 'There is no bundle "%s"; list them with wp-codebox/list-artifacts.', 'codebox' ), (string) $input['artifact_id'] ) );
 	}
 
 	/**
@@ -144,13 +144,13 @@ final class ReplayService {
 		if ( true !== ( $verification['valid'] ?? false ) ) {
 			throw Failure::because(
 				ErrorCode::ArtifactVerificationFailed,
-				__( 'The bundle does not verify, so nobody knows what ran; inspect it, and run the task again instead.', 'wp-codebox' ),
+				__( 'The bundle does not verify, so nobody knows what ran; inspect it, and run the task again instead.', 'codebox' ),
 				[],
 				[ 'violations' => $verification['violations'] ?? [] ]
 			);
 		}
 		/* translators: %s: status of its signature, as `unsigned`. */
-		$this->trust->assert( (array) ( $verification['signature'] ?? [] ), __( 'The signature of the bundle is %s; only bundles signed by this host are repeated here.', 'wp-codebox' ) );
+		$this->trust->assert( (array) ( $verification['signature'] ?? [] ), __( 'The signature of the bundle is %s; only bundles signed by this host are repeated here.', 'codebox' ) );
 		return ArtifactService::mounts( $artifact );
 	}
 
@@ -170,7 +170,7 @@ final class ReplayService {
 		} catch ( Failure $failure ) {
 			if ( ErrorCode::SecretInvalid->value === $failure->error_code ) {
 				/* translators: %s: name of an environment variable. */
-				throw ReplayPlan::unavailable( array_map( static fn( string $name ): string => Sentence::of( __( 'the secret %s', 'wp-codebox' ), $name ), $task['secret_env'] ?? [] ) );
+				throw ReplayPlan::unavailable( array_map( static fn( string $name ): string => Sentence::of( __( 'the secret %s', 'codebox' ), $name ), $task['secret_env'] ?? [] ) );
 			}
 			throw $failure;
 		}
@@ -187,7 +187,7 @@ final class ReplayService {
 	private function repetition( string $run_id, array $original ): array {
 		$replay = $this->artifacts->artifact( [ 'artifact_id' => $run_id ] );
 		if ( ( $replay['metadata']['provenance']['metadata']['replay_of'] ?? '' ) !== $original['run_id'] ) {
-			throw Failure::because( ErrorCode::InputInvalid, __( 'replay_run_id names no repetition of this bundle; give the run id that replay-artifact answered.', 'wp-codebox' ) );
+			throw Failure::because( ErrorCode::InputInvalid, __( 'replay_run_id names no repetition of this bundle; give the run id that replay-artifact answered.', 'codebox' ) );
 		}
 		return $replay;
 	}

@@ -73,14 +73,14 @@ final class PendingApply {
 				throw Failure::because(
 					ErrorCode::Forbidden,
 					/* translators: %s: name of a capability. */
-					Sentence::of( __( 'Whoever accepts a staged change needs the capability %s; make that user the current one before the change is applied.', 'wp-codebox' ), Capabilities::APPLY )
+					Sentence::of( __( 'Whoever accepts a staged change needs the capability %s; make that user the current one before the change is applied.', 'codebox' ), Capabilities::APPLY )
 				);
 			}
 			$input    = $this->input( $apply_input );
 			$services = ( $this->services )();
 			$found    = $services->artifacts->artifact( [ 'artifact_id' => $input['run_id'] ?? $input['artifact_id'] ] );
 			if ( ( $found['artifact_id'] ?? '' ) !== $input['artifact_id'] ) {
-				throw Failure::because( ErrorCode::ArtifactChanged, __( 'The bundle is not the one that was staged; stage the change again.', 'wp-codebox' ) );
+				throw Failure::because( ErrorCode::ArtifactChanged, __( 'The bundle is not the one that was staged; stage the change again.', 'codebox' ) );
 			}
 			$input['artifact_id'] = (string) $found['run_id'];
 			unset( $input['run_id'] );
@@ -125,7 +125,7 @@ final class PendingApply {
 		$unknown = array_diff( array_keys( $input ), self::FIELDS );
 		$bound   = array_filter( array_intersect_key( $input, array_flip( [ 'manifest_sha256', 'approval' ] ) ), static fn( mixed $digest ): bool => is_string( $digest ) && 1 === preg_match( '/^[0-9a-f]{64}$/D', $digest ) );
 		if ( [] !== $unknown || ! is_string( $input['artifact_id'] ?? null ) || ! is_array( $input['approved_files'] ?? null ) || 2 !== count( $bound ) ) {
-			throw Failure::because( ErrorCode::InputInvalid, __( 'This is no staged apply; hand over apply_input as stage-artifact-apply gave it.', 'wp-codebox' ) );
+			throw Failure::because( ErrorCode::InputInvalid, __( 'This is no staged apply; hand over apply_input as stage-artifact-apply gave it.', 'codebox' ) );
 		}
 		return $input;
 	}

@@ -44,11 +44,11 @@ final class ReviewDecision {
 		$action = trim( (string) ( $input['action'] ?? '' ) );
 		if ( '' === $action ) {
 			/* translators: %s: list of actions. */
-			throw Failure::because( ErrorCode::ReviewActionMissing, Sentence::of( __( 'No review action was given; give one of %s.', 'wp-codebox' ), implode( ', ', self::ACTIONS ) ) );
+			throw Failure::because( ErrorCode::ReviewActionMissing, Sentence::of( __( 'No review action was given; give one of %s.', 'codebox' ), implode( ', ', self::ACTIONS ) ) );
 		}
 		if ( ! in_array( $action, self::ACTIONS, true ) ) {
 			/* translators: %s: list of actions. */
-			throw Failure::because( ErrorCode::ReviewActionInvalid, Sentence::of( __( 'There is no such review action; give one of %s.', 'wp-codebox' ), implode( ', ', self::ACTIONS ) ) );
+			throw Failure::because( ErrorCode::ReviewActionInvalid, Sentence::of( __( 'There is no such review action; give one of %s.', 'codebox' ), implode( ', ', self::ACTIONS ) ) );
 		}
 		return $action;
 	}
@@ -136,7 +136,7 @@ final class ReviewDecision {
 			return gmdate( 'Y-m-d\TH:i:s\Z' );
 		}
 		if ( 1 !== preg_match( '/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/D', $given ) || false === strtotime( $given ) ) {
-			throw Failure::because( ErrorCode::InputInvalid, __( 'decided_at is no RFC 3339 time; write it as 2026-01-31T12:00:00Z, or leave it out.', 'wp-codebox' ) );
+			throw Failure::because( ErrorCode::InputInvalid, __( 'decided_at is no RFC 3339 time; write it as 2026-01-31T12:00:00Z, or leave it out.', 'codebox' ) );
 		}
 		return $given;
 	}

@@ -49,12 +49,12 @@ final class ReviewResult {
 			// Whoever rejects approves no file, so that an apply result cannot name any.
 			return $this->applied->check( $answer, ReviewDecision::APPROVE === $decision['action'] ? $decision['approved_files'] : [] );
 		}
-		$faults = is_array( $answer ) ? $this->faults( $answer ) : [ __( 'it is not an array', 'wp-codebox' ) ];
+		$faults = is_array( $answer ) ? $this->faults( $answer ) : [ __( 'it is not an array', 'codebox' ) ];
 		if ( [] !== $faults ) {
 			throw Failure::because(
 				ErrorCode::ReviewResultInvalid,
 				/* translators: 1: name of a schema, 2: what is wrong. */
-				Sentence::of( __( 'The plugin that takes review decisions did not answer %1$s: %2$s. Look at its own records: it may have acted.', 'wp-codebox' ), self::SCHEMA, Sentence::join( ', ', $faults ) ),
+				Sentence::of( __( 'The plugin that takes review decisions did not answer %1$s: %2$s. Look at its own records: it may have acted.', 'codebox' ), self::SCHEMA, Sentence::join( ', ', $faults ) ),
 				[],
 				[ 'faults' => $faults ]
 			);
@@ -87,12 +87,12 @@ final class ReviewResult {
 	private function faults( array $answer ): array {
 		$faults = [];
 		if ( self::SCHEMA !== ( $answer['schema'] ?? self::SCHEMA ) ) {
-			$faults[] = __( 'schema differs', 'wp-codebox' );
+			$faults[] = __( 'schema differs', 'codebox' );
 		}
 		foreach ( [ 'adapter', 'status', 'audit_reference' ] as $field ) {
 			if ( ! is_string( $answer[ $field ] ?? null ) || '' === trim( $answer[ $field ] ) ) {
 				/* translators: %s: name of a field. */
-				$faults[] = Sentence::of( __( '%s is no text', 'wp-codebox' ), $field );
+				$faults[] = Sentence::of( __( '%s is no text', 'codebox' ), $field );
 			}
 		}
 		return $faults;

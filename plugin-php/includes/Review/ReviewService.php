@@ -124,8 +124,8 @@ final class ReviewService {
 			throw Failure::because(
 				ErrorCode::Forbidden,
 				/* translators: %s: name of a capability. */
-				Sentence::of( __( 'To approve a change is to apply it, and this user lacks the capability %s.', 'wp-codebox' ), Capabilities::APPLY ),
-				[ __( 'Reject it or request changes, or let a user approve who may apply.', 'wp-codebox' ) ]
+				Sentence::of( __( 'To approve a change is to apply it, and this user lacks the capability %s.', 'codebox' ), Capabilities::APPLY ),
+				[ __( 'Reject it or request changes, or let a user approve who may apply.', 'codebox' ) ]
 			);
 		}
 	}
@@ -210,7 +210,7 @@ final class ReviewService {
 			Failure::from( $thrown );
 			throw Failure::because(
 				ErrorCode::ReviewResultInvalid,
-				__( 'The plugin that takes review decisions broke off with an exception; the PHP error log has it. Look at its own records: it may have acted.', 'wp-codebox' ),
+				__( 'The plugin that takes review decisions broke off with an exception; the PHP error log has it. Look at its own records: it may have acted.', 'codebox' ),
 				[],
 				[ 'exception' => $thrown::class ]
 			);

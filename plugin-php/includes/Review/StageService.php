@@ -95,7 +95,7 @@ final class StageService {
 		$current = get_current_user_id();
 		$named   = (int) ( $input['user_id'] ?? $current );
 		if ( Authority::Operator !== $authority && $current > 0 && $named !== $current ) {
-			throw Failure::because( ErrorCode::Forbidden, __( 'user_id names another user; leave it out to stage the change in your own name.', 'wp-codebox' ) );
+			throw Failure::because( ErrorCode::Forbidden, __( 'user_id names another user; leave it out to stage the change in your own name.', 'codebox' ) );
 		}
 		return $named;
 	}
@@ -127,7 +127,7 @@ final class StageService {
 		return [
 			'kind'         => self::KIND,
 			/* translators: %d: number of files. */
-			'summary'      => '' !== $summary ? $summary : sprintf( _n( 'Apply %d changed file.', 'Apply %d changed files.', $count, 'wp-codebox' ), $count ),
+			'summary'      => '' !== $summary ? $summary : sprintf( _n( 'Apply %d changed file.', 'Apply %d changed files.', $count, 'codebox' ), $count ),
 			'apply_input'  => $apply,
 			'preview_data' => array_filter(
 				[
@@ -188,7 +188,7 @@ final class StageService {
 			Failure::from( $thrown );
 			throw Failure::because(
 				ErrorCode::ApplyResultInvalid,
-				__( 'The plugin that keeps pending actions broke off with an exception; the PHP error log has it. Nothing was written to the target.', 'wp-codebox' ),
+				__( 'The plugin that keeps pending actions broke off with an exception; the PHP error log has it. Nothing was written to the target.', 'codebox' ),
 				[],
 				[ 'exception' => $thrown::class ]
 			);
@@ -206,15 +206,15 @@ final class StageService {
 		if ( null === $answer ) {
 			throw Failure::because(
 				ErrorCode::PendingApplyUnavailable,
-				__( 'No plugin on this site keeps pending actions, so nothing was staged.', 'wp-codebox' ),
-				[ __( 'Activate a plugin that answers the filter wp_codebox_stage_pending_apply_artifact, or apply the change at once.', 'wp-codebox' ) ]
+				__( 'No plugin on this site keeps pending actions, so nothing was staged.', 'codebox' ),
+				[ __( 'Activate a plugin that answers the filter wp_codebox_stage_pending_apply_artifact, or apply the change at once.', 'codebox' ) ]
 			);
 		}
 		if ( $answer instanceof WP_Error ) {
 			throw Failure::from_wp_error( $answer );
 		}
 		if ( ! is_array( $answer ) || [] === $answer || array_is_list( $answer ) ) {
-			throw Failure::because( ErrorCode::ApplyResultInvalid, __( 'The plugin that keeps pending actions answered no record of one; look at its own list. Nothing was written to the target.', 'wp-codebox' ) );
+			throw Failure::because( ErrorCode::ApplyResultInvalid, __( 'The plugin that keeps pending actions answered no record of one; look at its own list. Nothing was written to the target.', 'codebox' ) );
 		}
 		return $answer;
 	}

@@ -52,14 +52,14 @@ final class AgentChoice {
 	 */
 	public function resolve( array $input ): array {
 		if ( count( array_intersect_key( $input, array_flip( [ 'agent', 'agent_command', 'runtime_task' ] ) ) ) > 1 ) {
-			throw Failure::because( ErrorCode::InputInvalid, __( 'The task gives more than one of agent, agent_command and runtime_task; give one of them.', 'wp-codebox' ) );
+			throw Failure::because( ErrorCode::InputInvalid, __( 'The task gives more than one of agent, agent_command and runtime_task; give one of them.', 'codebox' ) );
 		}
 		$agent = $this->chosen( $input );
 		if ( 'model' === self::kind( $agent ) ) {
 			return $this->plain( $agent, $input ) + $this->built_in( $input );
 		}
 		if ( isset( $input['max_turns'] ) || ! empty( $input['budget'] ) ) {
-			throw Failure::because( ErrorCode::InputInvalid, __( 'max_turns and budget are kept by the built-in agent only; leave them out, or name no other agent.', 'wp-codebox' ) );
+			throw Failure::because( ErrorCode::InputInvalid, __( 'max_turns and budget are kept by the built-in agent only; leave them out, or name no other agent.', 'codebox' ) );
 		}
 		if ( 'command' !== self::kind( $agent ) ) {
 			return $this->plain( $agent, $input );
@@ -130,10 +130,10 @@ final class AgentChoice {
 			];
 		}
 		if ( '' === $name ) {
-			throw $this->missing( __( 'No agent was named and none is configured, and there is no model for the built-in one.', 'wp-codebox' ) );
+			throw $this->missing( __( 'No agent was named and none is configured, and there is no model for the built-in one.', 'codebox' ) );
 		}
 		/* translators: 1: name as given, 2: list of names. */
-		throw $this->missing( Sentence::of( __( 'There is no agent "%1$s" on this site; there are %2$s.', 'wp-codebox' ), $name, implode( ', ', self::names( $this->settings ) ) ) );
+		throw $this->missing( Sentence::of( __( 'There is no agent "%1$s" on this site; there are %2$s.', 'codebox' ), $name, implode( ', ', self::names( $this->settings ) ) ) );
 	}
 
 	/**
@@ -146,7 +146,7 @@ final class AgentChoice {
 	private function program( string $command, array $codes ): array {
 		$argv = Run::splitCommand( $command );
 		if ( [] === $argv ) {
-			throw $this->missing( __( 'The agent command is empty.', 'wp-codebox' ) );
+			throw $this->missing( __( 'The agent command is empty.', 'codebox' ) );
 		}
 		return [
 			'argv'          => $argv,
@@ -163,7 +163,7 @@ final class AgentChoice {
 	 */
 	private function plain( array $agent, array $input ): array {
 		if ( ! empty( $input['agent_env'] ) || ! empty( $input['agent_success_codes'] ) ) {
-			throw Failure::because( ErrorCode::InputInvalid, __( 'agent_env and agent_success_codes belong to an agent that is given by its command line; leave them out.', 'wp-codebox' ) );
+			throw Failure::because( ErrorCode::InputInvalid, __( 'agent_env and agent_success_codes belong to an agent that is given by its command line; leave them out.', 'codebox' ) );
 		}
 		return $agent;
 	}
@@ -184,7 +184,7 @@ final class AgentChoice {
 		if ( isset( $asked['cost_usd'] ) ) {
 			$micro = (int) round( (float) $asked['cost_usd'] * 1e6 );
 			if ( $micro < 1 ) {
-				throw Failure::because( ErrorCode::BudgetInvalid, __( 'budget.cost_usd must be at least 0.000001 US dollars.', 'wp-codebox' ) );
+				throw Failure::because( ErrorCode::BudgetInvalid, __( 'budget.cost_usd must be at least 0.000001 US dollars.', 'codebox' ) );
 			}
 			$budget['cost_microusd'] = $micro;
 		}
@@ -208,10 +208,10 @@ final class AgentChoice {
 			ErrorCode::AgentMissing,
 			$sentence,
 			[
-				__( 'Use the built-in agent: name a model (provider and model, in WP-CLI --provider=<id> --model=<name>), or set a default in the settings of WP Codebox.', 'wp-codebox' ),
+				__( 'Use the built-in agent: name a model (provider and model, in WP-CLI --provider=<id> --model=<name>), or set a default in the settings of Codebox.', 'codebox' ),
 				/* translators: %s: list of names, or "none". */
-				Sentence::of( __( 'Or name an agent from the option wp_codebox_agents or one of the presets (%s): agent (in WP-CLI --agent=<name>); the option wp_codebox_default_agent, or the filter of the same name, sets a default.', 'wp-codebox' ), [] === $presets ? __( 'none', 'wp-codebox' ) : implode( ', ', $presets ) ),
-				__( 'Or give the program for this task: agent_command (in WP-CLI --agent-command=\'php agent.php\').', 'wp-codebox' ),
+				Sentence::of( __( 'Or name an agent from the option wp_codebox_agents or one of the presets (%s): agent (in WP-CLI --agent=<name>); the option wp_codebox_default_agent, or the filter of the same name, sets a default.', 'codebox' ), [] === $presets ? __( 'none', 'codebox' ) : implode( ', ', $presets ) ),
+				__( 'Or give the program for this task: agent_command (in WP-CLI --agent-command=\'php agent.php\').', 'codebox' ),
 			]
 		);
 	}

@@ -165,9 +165,9 @@ final class ComponentPlan {
 				throw Failure::because(
 					ErrorCode::ComponentPathMissing,
 					/* translators: %s: name of a component. */
-					Sentence::of( __( 'The component "%s" names no path and no plugin of that name is installed.', 'wp-codebox' ), $slug ),
+					Sentence::of( __( 'The component "%s" names no path and no plugin of that name is installed.', 'codebox' ), $slug ),
 					/* translators: %s: list of names, or "none". */
-					[ Sentence::of( __( 'Installed: %s.', 'wp-codebox' ), [] === $plugins ? __( 'none', 'wp-codebox' ) : implode( ', ', array_keys( $plugins ) ) ) ]
+					[ Sentence::of( __( 'Installed: %s.', 'codebox' ), [] === $plugins ? __( 'none', 'codebox' ) : implode( ', ', array_keys( $plugins ) ) ) ]
 				);
 			}
 			return $directory;
@@ -177,15 +177,15 @@ final class ComponentPlan {
 		// Whether something is there is nobody's business outside of what may be mounted.
 		if ( null !== $roots && ! Site::is_within( false === $real ? $path : $real, $roots ) ) {
 			/* translators: %s: name of a component. */
-			throw Failure::because( ErrorCode::MountDenied, Sentence::of( __( 'The path of the component "%s" lies outside the installed plugins, themes and wp_codebox.mount_roots.', 'wp-codebox' ), $slug ) );
+			throw Failure::because( ErrorCode::MountDenied, Sentence::of( __( 'The path of the component "%s" lies outside the installed plugins, themes and wp_codebox.mount_roots.', 'codebox' ), $slug ) );
 		}
 		if ( false !== $real && $this->site->refuses( $real ) ) {
 			/* translators: %s: name of a component. */
-			throw Failure::because( ErrorCode::MountDenied, Sentence::of( __( 'The path of the component "%s" holds this site, the runtime or the system, or lies in them and is no installed plugin or theme.', 'wp-codebox' ), $slug ) );
+			throw Failure::because( ErrorCode::MountDenied, Sentence::of( __( 'The path of the component "%s" holds this site, the runtime or the system, or lies in them and is no installed plugin or theme.', 'codebox' ), $slug ) );
 		}
 		if ( false === $real || ! is_dir( $real ) ) {
 			/* translators: %s: name of a component. */
-			throw Failure::because( ErrorCode::ComponentPathMissing, Sentence::of( __( 'The path of the component "%s" is not a directory; give the absolute path of the plugin\'s directory.', 'wp-codebox' ), $slug ) );
+			throw Failure::because( ErrorCode::ComponentPathMissing, Sentence::of( __( 'The path of the component "%s" is not a directory; give the absolute path of the plugin\'s directory.', 'codebox' ), $slug ) );
 		}
 		return $real;
 	}

@@ -88,7 +88,7 @@ final class FanoutService {
 				$inputs[ $id ] = $this->inputs->valid( $plan->task( $id ) );
 			} catch ( Failure $failure ) {
 				/* translators: 1: id of a worker, 2: what is wrong, one sentence. */
-				throw Failure::because( ErrorCode::FanoutWorkerInvalid, Sentence::of( __( 'Worker "%1$s": %2$s', 'wp-codebox' ), $id, $failure->getMessage() ) );
+				throw Failure::because( ErrorCode::FanoutWorkerInvalid, Sentence::of( __( 'Worker "%1$s": %2$s', 'codebox' ), $id, $failure->getMessage() ) );
 			} catch ( Exception $refused ) {
 				throw Failure::from( $refused );
 			}

@@ -53,12 +53,12 @@ final class MountPlan {
 			$themes  = array_keys( $this->code->themes() );
 			throw Failure::because(
 				ErrorCode::MountMissing,
-				__( 'The task names no code to work on; give plugin, theme or mounts.', 'wp-codebox' ),
+				__( 'The task names no code to work on; give plugin, theme or mounts.', 'codebox' ),
 				[
 					/* translators: %s: list of names, or "none". */
-					Sentence::of( __( 'Plugins: %s.', 'wp-codebox' ), [] === $plugins ? __( 'none', 'wp-codebox' ) : implode( ', ', $plugins ) ),
+					Sentence::of( __( 'Plugins: %s.', 'codebox' ), [] === $plugins ? __( 'none', 'codebox' ) : implode( ', ', $plugins ) ),
 					/* translators: %s: list of names, or "none". */
-					Sentence::of( __( 'Themes: %s.', 'wp-codebox' ), [] === $themes ? __( 'none', 'wp-codebox' ) : implode( ', ', $themes ) ),
+					Sentence::of( __( 'Themes: %s.', 'codebox' ), [] === $themes ? __( 'none', 'codebox' ) : implode( ', ', $themes ) ),
 				]
 			);
 		}

@@ -21,7 +21,7 @@ defined( 'ABSPATH' ) || exit;
 /**
  * An agent in a sandbox may ask its site for what the task lists: abilities of this site, which
  * the current user may execute. What comes from the sandbox is untrusted: the list, the
- * permission and the input are judged again at each call. Never an ability of WP Codebox itself:
+ * permission and the input are judged again at each call. Never an ability of Codebox itself:
  * an agent neither starts runs nor reviews or applies its own work.
  */
 final class ParentTools {
@@ -56,12 +56,12 @@ final class ParentTools {
 		}
 		$dispatcher = (array) ( $bridge['dispatcher'] ?? [] );
 		if ( ! in_array( $dispatcher['mode'] ?? 'ability', [ 'ability' ], true ) || isset( $dispatcher['command'] ) || isset( $dispatcher['endpoint'] ) ) {
-			throw Failure::because( ErrorCode::InputInvalid, __( 'parent_tool_bridge.dispatcher cannot name a command or an address: parent tools are abilities of this site, listed in parent_tool_bridge.allowed_tools.', 'wp-codebox' ) );
+			throw Failure::because( ErrorCode::InputInvalid, __( 'parent_tool_bridge.dispatcher cannot name a command or an address: parent tools are abilities of this site, listed in parent_tool_bridge.allowed_tools.', 'codebox' ) );
 		}
 		$names = array_values( array_unique( array_filter( (array) ( $bridge['allowed_tools'] ?? [] ), 'is_string' ) ) );
 		if ( [] === $names || count( $names ) > self::MOST_TOOLS ) {
 			/* translators: %d: number of abilities. */
-			throw Failure::because( ErrorCode::InputInvalid, Sentence::of( __( 'parent_tool_bridge.allowed_tools must list from 1 to %d abilities of this site.', 'wp-codebox' ), self::MOST_TOOLS ) );
+			throw Failure::because( ErrorCode::InputInvalid, Sentence::of( __( 'parent_tool_bridge.allowed_tools must list from 1 to %d abilities of this site.', 'codebox' ), self::MOST_TOOLS ) );
 		}
 		$tools = array_map( fn( string $name ): array => $this->tool( $name, $input ), $names );
 		$limit = $bridge['timeout_ms'] ?? $dispatcher['timeout_ms'] ?? null;
@@ -135,11 +135,11 @@ final class ParentTools {
 		$ability = str_starts_with( $name, 'wp-codebox/' ) || ! wp_has_ability( $name ) ? null : wp_get_ability( $name );
 		if ( null === $ability ) {
 			/* translators: %s: name of an ability. */
-			throw Failure::because( ErrorCode::ToolNotAllowed, Sentence::of( __( 'The parent tool "%s" is no ability that this site lends to an agent.', 'wp-codebox' ), substr( sanitize_text_field( $name ), 0, 100 ) ), [ __( 'List abilities of other plugins, by their full names; those of WP Codebox itself are never lent.', 'wp-codebox' ) ] );
+			throw Failure::because( ErrorCode::ToolNotAllowed, Sentence::of( __( 'The parent tool "%s" is no ability that this site lends to an agent.', 'codebox' ), substr( sanitize_text_field( $name ), 0, 100 ) ), [ __( 'List abilities of other plugins, by their full names; those of Codebox itself are never lent.', 'codebox' ) ] );
 		}
 		if ( ! $this->lent( $name, $input ) ) {
 			/* translators: %s: name of an ability. */
-			throw Failure::because( ErrorCode::ToolNotAllowed, Sentence::of( __( 'This site does not lend the ability %s to an agent of this user.', 'wp-codebox' ), $name ) );
+			throw Failure::because( ErrorCode::ToolNotAllowed, Sentence::of( __( 'This site does not lend the ability %s to an agent of this user.', 'codebox' ), $name ) );
 		}
 		$schema = self::without_empty( $ability->get_input_schema() );
 		return [

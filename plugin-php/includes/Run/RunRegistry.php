@@ -192,7 +192,7 @@ final class RunRegistry {
 		$this->gate->check();
 		$reference = trim( (string) ( $input['run_id'] ?? '' ) );
 		if ( '' === $reference ) {
-			throw Failure::because( ErrorCode::InputInvalid, __( 'No run was named; give run_id.', 'wp-codebox' ) );
+			throw Failure::because( ErrorCode::InputInvalid, __( 'No run was named; give run_id.', 'codebox' ) );
 		}
 		if ( $this->access->sees_all( $authority ) ) {
 			return $reference;
@@ -229,7 +229,7 @@ final class RunRegistry {
 		}
 		if ( count( $found ) > 1 ) {
 			/* translators: 1: beginning of a run id, 2: number of runs. */
-			throw Failure::because( ErrorCode::RunAmbiguous, Sentence::of( __( '"%1$s" fits %2$d of your runs; give more of the run id.', 'wp-codebox' ), $reference, count( $found ) ) );
+			throw Failure::because( ErrorCode::RunAmbiguous, Sentence::of( __( '"%1$s" fits %2$d of your runs; give more of the run id.', 'codebox' ), $reference, count( $found ) ) );
 		}
 		return (string) reset( $found );
 	}
@@ -265,7 +265,7 @@ final class RunRegistry {
 	 */
 	private function missing( string $reference ): Failure {
 		/* translators: %s: run id as given. */
-		return Failure::because( ErrorCode::RunNotFound, Sentence::of( __( 'There is no run "%s"; list the runs to see which there are.', 'wp-codebox' ), $reference ) );
+		return Failure::because( ErrorCode::RunNotFound, Sentence::of( __( 'There is no run "%s"; list the runs to see which there are.', 'codebox' ), $reference ) );
 	}
 
 	/**

@@ -60,8 +60,8 @@ final class SecretChoice {
 				throw Failure::because(
 					ErrorCode::SecretInvalid,
 					/* translators: %s: name of an environment variable. */
-					Sentence::of( __( 'No plugin of this site supplies the secret %s to this user.', 'wp-codebox' ), $name ),
-					[ __( 'A host plugin answers the filter wp_codebox_secret_values with {value, hosts} for each name.', 'wp-codebox' ), __( 'The operator exports it in the environment of WP-CLI.', 'wp-codebox' ) ]
+					Sentence::of( __( 'No plugin of this site supplies the secret %s to this user.', 'codebox' ), $name ),
+					[ __( 'A host plugin answers the filter wp_codebox_secret_values with {value, hosts} for each name.', 'codebox' ), __( 'The operator exports it in the environment of WP-CLI.', 'codebox' ) ]
 				);
 			}
 			$secrets[] = [

@@ -73,7 +73,7 @@ final class AdminScreen {
 		if ( null === $capability ) {
 			return;
 		}
-		$hook = add_management_page( __( 'Codebox', 'wp-codebox' ), __( 'Codebox', 'wp-codebox' ), $capability, self::SLUG, [ $this, 'render' ] );
+		$hook = add_management_page( __( 'Codebox', 'codebox' ), __( 'Codebox', 'codebox' ), $capability, self::SLUG, [ $this, 'render' ] );
 		if ( is_string( $hook ) ) {
 			add_action( 'load-' . $hook, [ $this, 'load' ] );
 		}
@@ -85,8 +85,8 @@ final class AdminScreen {
 		get_current_screen()?->add_help_tab(
 			[
 				'id'      => 'wp-codebox-screen',
-				'title'   => __( 'From task to change', 'wp-codebox' ),
-				'content' => '<p>' . esc_html__( 'A task runs in a sandbox beside this site and changes nothing here. What it changed comes back as a bundle. Read the difference of each file, choose the files you approve, and apply only those; or reject the bundle, ask for changes, or discard it.', 'wp-codebox' ) . '</p>',
+				'title'   => __( 'From task to change', 'codebox' ),
+				'content' => '<p>' . esc_html__( 'A task runs in a sandbox beside this site and changes nothing here. What it changed comes back as a bundle. Read the difference of each file, choose the files you approve, and apply only those; or reject the bundle, ask for changes, or discard it.', 'codebox' ) . '</p>',
 			]
 		);
 	}
@@ -98,7 +98,7 @@ final class AdminScreen {
 			$handle = 'wp-codebox-screen-' . $name;
 			$needs  = array_map( static fn( string $other ): string => 'wp-codebox-screen-' . $other, $needs );
 			wp_register_script( $handle, $base . $name . '.js', array_merge( [ 'wp-api-fetch', 'wp-i18n', 'wp-url' ], $needs ), VERSION, [ 'in_footer' => true ] );
-			wp_set_script_translations( $handle, 'wp-codebox', plugin_dir_path( $this->file ) . 'languages' );
+			wp_set_script_translations( $handle, 'codebox', plugin_dir_path( $this->file ) . 'languages' );
 		}
 		wp_enqueue_script( 'wp-codebox-screen-screen' );
 		wp_enqueue_style( 'wp-codebox-screen', $base . 'screen.css', [], VERSION );
@@ -115,9 +115,9 @@ final class AdminScreen {
 		);
 		printf(
 			'<div class="wrap wp-codebox-screen"><h1>%s</h1><div id="wp-codebox-screen" data-may="%s"></div><noscript><div class="notice notice-error"><p>%s</p></div></noscript></div>',
-			esc_html__( 'Codebox', 'wp-codebox' ),
+			esc_html__( 'Codebox', 'codebox' ),
 			esc_attr( implode( ' ', array_keys( $may ) ) ),
-			esc_html__( 'This screen needs JavaScript. The commands of wp codebox do the same in a terminal.', 'wp-codebox' )
+			esc_html__( 'This screen needs JavaScript. The commands of wp codebox do the same in a terminal.', 'codebox' )
 		);
 	}
 }

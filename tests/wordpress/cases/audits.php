@@ -69,11 +69,11 @@ return static function ( Harness $t ): void {
 			$english = $failed();
 			$t->same( $english[0], $english[1], 'positive control: nothing is translated' );
 			$t->contains( 'The run cannot be repeated here; missing: the mount ', $english[0] );
-			add_filter( 'gettext_wp-codebox', $german, 10, 2 );
+			add_filter( 'gettext_codebox', $german, 10, 2 );
 			try {
 				$translated = $failed();
 			} finally {
-				remove_filter( 'gettext_wp-codebox', $german );
+				remove_filter( 'gettext_codebox', $german );
 			}
 			$t->contains( 'Deutsch: The run cannot be repeated here; missing: Deutsch: the mount ', $translated[0] );
 			$t->contains( '(Deutsch: The directory named for ', $translated[0] );

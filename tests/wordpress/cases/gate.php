@@ -114,7 +114,7 @@ return static function ( Harness $t ): void {
 		'every sentence of the plugin, and every failure of a command, can be translated',
 		static function () use ( $t ): void {
 			// Words that a user does not read as a sentence: a name, classes, formats, and what goes into a log.
-			$others      = [ 'WP Codebox', 'large-text code', 'Y-m-d H:i', '%s: %s. %s', 'Bearer ', 'learned ', 'component ', 'not recorded', 'schema %s is missing or broken', ', but not every key of the manifest' ];
+			$others      = [ 'large-text code', 'Y-m-d H:i', '%s: %s. %s', 'Bearer ', 'learned ', 'component ', 'not recorded', 'schema %s is missing or broken', ', but not every key of the manifest' ];
 			$translators = [ '__', '_n', '_x', 'esc_html__', 'esc_attr__', 'esc_html_e' ];
 			$bare        = [];
 			$wrapped     = 0;
@@ -155,17 +155,17 @@ return static function ( Harness $t ): void {
 		'the template of translations is up to date',
 		static function () use ( $t ): void {
 			$new = getenv( 'TEST_WORK' ) . '/new.pot';
-			$t->same( 0, $t->wp( [ 'i18n', 'make-pot', WP_PLUGIN_DIR . '/wp-codebox', $new, '--slug=wp-codebox' ] )[0] );
+			$t->same( 0, $t->wp( [ 'i18n', 'make-pot', WP_PLUGIN_DIR . '/wp-codebox', $new, '--slug=codebox', '--domain=codebox' ] )[0] );
 			$texts = static function ( string $file ): array {
 				preg_match_all( '/^msg(?:id|id_plural|ctxt) .*$/m', (string) file_get_contents( $file ), $found );
 				sort( $found[0] );
 				return $found[0];
 			};
 			$t->true( count( $texts( $new ) ) > 20, 'nothing is translatable' );
-			$t->same( $texts( $new ), $texts( WP_PLUGIN_DIR . '/wp-codebox/languages/wp-codebox.pot' ), 'run: make pot' );
+			$t->same( $texts( $new ), $texts( WP_PLUGIN_DIR . '/wp-codebox/languages/codebox.pot' ), 'run: make pot' );
 			// By another reading of the sources: what make-pot cannot extract would be missing in both files.
 			$words  = static fn( string $text ): string => stripslashes( str_replace( '\\"', '"', $text ) );
-			$listed = implode( "\n", $texts( WP_PLUGIN_DIR . '/wp-codebox/languages/wp-codebox.pot' ) );
+			$listed = implode( "\n", $texts( WP_PLUGIN_DIR . '/wp-codebox/languages/codebox.pot' ) );
 			$lost   = [];
 			$read   = [ 'js' => 0, 'php' => 0 ];
 			foreach ( new RecursiveIteratorIterator( new RecursiveDirectoryIterator( WP_PLUGIN_DIR . '/wp-codebox', FilesystemIterator::SKIP_DOTS ) ) as $file ) {

@@ -86,7 +86,7 @@ return static function ( Harness $t ): void {
 			do_action( 'admin_init' );
 			$GLOBALS['wp_filter']['admin_init'] = $others;
 			$texts = array_column( WP_Privacy_Policy_Content::get_suggested_policy_text(), 'policy_text', 'plugin_name' );
-			$t->contains( 'audit log', $texts['WP Codebox'] ?? '' );
+			$t->contains( 'audit log', $texts['Codebox'] ?? '' );
 		}
 	);
 };

@@ -43,7 +43,7 @@ return static function ( Harness $t ): void {
 			preg_match_all( '/Self::(\w+) => \{?\s*"([^"]+)"/', (string) file_get_contents( "$root/ext/crates/contracts/src/summary.rs" ), $found, PREG_SET_ORDER );
 			$t->true( count( $found ) > 10, 'the sentences of the runner were not found' );
 			foreach ( $found as [ , $code, $text ] ) {
-				$t->contains( sprintf( "case '%s':\n\t\t\t\treturn __( '%s', 'wp-codebox' );", strtolower( (string) preg_replace( '/(?<!^)[A-Z]/', '_$0', $code ) ), $text ), $screen );
+				$t->contains( sprintf( "case '%s':\n\t\t\t\treturn __( '%s', 'codebox' );", strtolower( (string) preg_replace( '/(?<!^)[A-Z]/', '_$0', $code ) ), $text ), $screen );
 			}
 		}
 	);

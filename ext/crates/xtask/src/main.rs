@@ -28,7 +28,7 @@ const USAGE: &str = "usage: cargo xtask <task>
   check --fast    the same without clippy and the stub test
   attacks         rewrites the table of attacks in SECURITY.md; --check only compares
   schemas         rewrites the contract digest in abilities/manifest.php
-  dist            builds the plugin, dist/wp-codebox/ and dist/wp-codebox.zip, and checks its rules
+  dist            builds the plugin, dist/wp-codebox/ and dist/codebox.zip, and checks its rules
   dist deb        the same, then the Debian package of what `make build` has built";
 
 fn main() -> ExitCode {

@@ -82,11 +82,7 @@ mod tests {
         }
         assert_eq!(
             names,
-            [
-                "wp-codebox/a.txt",
-                "wp-codebox/a/b.php",
-                "wp-codebox/wp-codebox.php"
-            ]
+            ["codebox/a.txt", "codebox/a/b.php", "codebox/wp-codebox.php"]
         );
     }
 }

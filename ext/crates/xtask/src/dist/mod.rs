@@ -15,14 +15,16 @@ use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Directory, main file and text domain of the plugin.
-const SLUG: &str = "wp-codebox";
+/// Directory below `dist/`, and main file of the plugin.
+const DIRECTORY: &str = "wp-codebox";
+/// The plugin in the directory of WordPress: zip, its top directory, and text domain.
+const SLUG: &str = "codebox";
 
-/// Builds `dist/wp-codebox/` and `dist/wp-codebox.zip`, and checks them.
+/// Builds `dist/wp-codebox/` and `dist/codebox.zip`, and checks them.
 pub fn build(root: &Path) -> Result<(), TaskError> {
     let dist = root.join("dist");
-    let target = dist.join(SLUG);
-    let staging = dist.join(format!(".{SLUG}.new"));
+    let target = dist.join(DIRECTORY);
+    let staging = dist.join(format!(".{DIRECTORY}.new"));
     remove(&staging)?;
     let files = sources(root)?;
     let mut hash = Sha256::new();
@@ -40,7 +42,7 @@ pub fn build(root: &Path) -> Result<(), TaskError> {
     remove(&target)?;
     fs::rename(&staging, &target).map_err(TaskError::file(&target))?;
     println!(
-        "dist/{SLUG}: {} files, sha256 {}",
+        "dist/{DIRECTORY}: {} files, sha256 {}",
         files.len(),
         hex(&hash.finalize())
     );

@@ -5,7 +5,7 @@
 //! judged without WordPress, in our words and stricter: kinds of file are allowed by
 //! name, and a warning there is a finding here.
 
-use super::SLUG;
+use super::{DIRECTORY, SLUG};
 use crate::findings::TaskError;
 use crate::tree;
 use std::collections::BTreeSet;
@@ -151,7 +151,7 @@ const TRANSLATORS: &[&str] = &[
 /// Every rule, on the finished directory.
 pub fn judge(directory: &Path) -> Result<Vec<String>, TaskError> {
     let mut findings = Vec::new();
-    let main = directory.join(format!("{SLUG}.php"));
+    let main = directory.join(format!("{DIRECTORY}.php"));
     let readme = directory.join("readme.txt");
     for required in [&main, &readme] {
         if !required.is_file() {
@@ -290,16 +290,27 @@ fn headers(main: &str, readme: &str) -> Vec<String> {
     }
     if header(main, "Text Domain").is_some_and(|domain| domain != SLUG) {
         findings.push(format!(
-            "{SLUG}.php: the text domain must be the slug {SLUG}"
+            "{DIRECTORY}.php: the text domain must be the slug {SLUG}"
         ));
     }
+    for (what, name) in [
+        (
+            "display name",
+            header(main, "Plugin Name").unwrap_or_default(),
+        ),
+        ("slug", SLUG),
+    ] {
+        if reserved(name) {
+            findings.push(format!("the {what} {name:?} begins with wp"));
+        }
+    }
     if header(main, "Update URI").is_some() {
-        findings.push(format!("{SLUG}.php: `Update URI` is not allowed"));
+        findings.push(format!("{DIRECTORY}.php: `Update URI` is not allowed"));
     }
     for (ours, theirs) in SAME {
         if header(main, ours) != header(readme, theirs) {
             findings.push(format!(
-                "{SLUG}.php `{ours}` and readme.txt `{theirs}` differ"
+                "{DIRECTORY}.php `{ours}` and readme.txt `{theirs}` differ"
             ));
         }
     }
@@ -314,6 +325,11 @@ fn headers(main: &str, readme: &str) -> Vec<String> {
         }
     }
     findings
+}
+
+/// Whether the directory of WordPress keeps names and slugs of this beginning to itself.
+fn reserved(name: &str) -> bool {
+    name.to_lowercase().starts_with("wp")
 }
 
 /// Name, short description and tags of readme.txt.
@@ -370,8 +386,8 @@ mod tests {
     use super::*;
     use std::fs;
 
-    const MAIN: &str = "<?php\n/**\n * Plugin Name: WP Codebox\n * Description: x\n * Version: 1.0.2\n * Requires at least: 6.9\n * Requires PHP: 8.2\n * Author: x\n * License: GPL-2.0-or-later\n * License URI: https://x\n * Text Domain: wp-codebox\n */\ndefined( 'ABSPATH' ) || exit;\n";
-    const README: &str = "=== WP Codebox ===\nContributors: x\nTags: a, b\nRequires at least: 6.9\nTested up to: 7.1\nRequires PHP: 8.2\nStable tag: 1.0.2\nLicense: GPL-2.0-or-later\nLicense URI: https://x\n\nShort.\n\n== Description ==\n\nLong.\n";
+    const MAIN: &str = "<?php\n/**\n * Plugin Name: Codebox\n * Description: x\n * Version: 1.0.2\n * Requires at least: 6.9\n * Requires PHP: 8.2\n * Author: x\n * License: GPL-2.0-or-later\n * License URI: https://x\n * Text Domain: codebox\n */\ndefined( 'ABSPATH' ) || exit;\n";
+    const README: &str = "=== Codebox ===\nContributors: x\nTags: a, b\nRequires at least: 6.9\nTested up to: 7.1\nRequires PHP: 8.2\nStable tag: 1.0.2\nLicense: GPL-2.0-or-later\nLicense URI: https://x\n\nShort.\n\n== Description ==\n\nLong.\n";
     const GUARD: &str = "<?php\ndefined( 'ABSPATH' ) || exit;\n";
 
     fn plugin(main: &str, readme: &str) -> tempfile::TempDir {
@@ -440,21 +456,36 @@ mod tests {
     #[test]
     fn translations_have_our_text_domain() {
         for (line, found) in [
-            ("__( 'a', 'wp-codebox' );", 0),
+            ("__( 'a', 'codebox' );", 0),
             (
-                "esc_html( sprintf( __( 'a %s, (b)', 'wp-codebox' ), $c ) );",
+                "esc_html( sprintf( __( 'a %s, (b)', 'codebox' ), $c ) );",
                 0,
             ),
-            ("_n( 'a', 'b', count( $c, 1 ), 'wp-codebox' );", 0),
-            ("_x(\n\t'a\\'s',\n\t'b',\n\t'wp-codebox',\n);", 0),
+            ("_n( 'a', 'b', count( $c, 1 ), 'codebox' );", 0),
+            ("_x(\n\t'a\\'s',\n\t'b',\n\t'codebox',\n);", 0),
             ("$this->__( 'a' );", 0),
             ("__( 'a' );", 1),
             ("__( 'a', 'default' );", 1),
-            ("esc_html__( 'a', 'wp-codebox2' );", 1),
+            ("esc_html__( 'a', 'codebox2' );", 1),
             ("_n( 'a', 'b', 2, 'other' );", 1),
         ] {
             assert_eq!(foreign_texts(line).len(), found, "{line}");
         }
+    }
+
+    #[test]
+    fn names_of_the_directory_are_refused() {
+        for name in ["WP Codebox", "wpCodebox"] {
+            let main = MAIN.replace("Name: Codebox", &format!("Name: {name}"));
+            let readme = README.replace("=== Codebox", &format!("=== {name}"));
+            let findings = judge(plugin(&main, &readme).path()).unwrap();
+            assert_eq!(
+                findings,
+                [format!("the display name {name:?} begins with wp")]
+            );
+        }
+        assert!(reserved("wp-codebox"));
+        assert!(!reserved(SLUG) && !reserved("Codebox for WP"));
     }
 
     #[test]
@@ -475,7 +506,7 @@ mod tests {
             ("Tested up to: 7.1", "Tested up to: seven"),
             ("Requires PHP: 8.2", "Requires PHP: 8.1"),
             ("License: GPL-2.0-or-later", "License: MIT"),
-            ("=== WP Codebox ===", "=== Codebox ==="),
+            ("=== Codebox ===", "=== Code Box ==="),
             ("Tags: a, b", "Tags: a, b, c, d, e, f"),
             ("Short.", long.as_str()),
             ("Short.\n\n", ""),
@@ -483,7 +514,7 @@ mod tests {
             assert_eq!(findings(MAIN, &README.replace(from, to)).len(), 1, "{to}");
         }
         for (from, to) in [
-            ("Text Domain: wp-codebox", "Text Domain: codebox"),
+            ("Text Domain: codebox", "Text Domain: wp-codebox"),
             ("Version: 1.0.2", "Version: 1.0.2\n * Update URI: https://x"),
         ] {
             assert_eq!(findings(&MAIN.replace(from, to), README).len(), 1, "{to}");
