@@ -60,10 +60,11 @@ final class Page {
 	 * @param string              $surface     admin or frontend.
 	 * @param array<string,mixed> $request     What was asked, as it is shown.
 	 * @param \Closure(): ?int    $asked       Id of the user whom the page was asked for.
+	 * @param ?int                $expected    Status that it must have; null where any but an admin page's fatal error will do.
 	 * @param bool                $diagnostics Whether queries are listed.
 	 * @param Watch               $watch       What watches it.
 	 */
-	public function __construct( private readonly string $surface, private readonly array $request, private readonly \Closure $asked, private readonly bool $diagnostics, private readonly Watch $watch ) {
+	public function __construct( private readonly string $surface, private readonly array $request, private readonly \Closure $asked, private readonly ?int $expected, private readonly bool $diagnostics, private readonly Watch $watch ) {
 		before_wordpress( 'status_header', $this->answered( ... ), 2, PHP_INT_MAX );
 		before_wordpress( 'wp_headers', $this->headed( ... ), 1, PHP_INT_MAX );
 		before_wordpress( 'nocache_headers', $this->headed( ... ), 1, PHP_INT_MAX );
@@ -190,15 +191,21 @@ final class Page {
 			) : null,
 		);
 		$document += array_filter( $more, static fn ( $value ): bool => null !== $value );
-		return $this->is_of_another( $document ) ? failure(
-			'not-logged-in',
-			sprintf(
-				'the page was asked for as %s, but WordPress refused it to %s; look for a plugin that changes who is logged in',
-				$this->request['user'] ?? 'the user of the session',
-				$document['actedAs']['login'] ?? 'a visitor who is not logged in'
-			),
-			$document
-		) : $document;
+		if ( $this->is_of_another( $document ) ) {
+			return failure(
+				'not-logged-in',
+				sprintf(
+					'the page was asked for as %s, but WordPress refused it to %s; look for a plugin that changes who is logged in',
+					$this->request['user'] ?? 'the user of the session',
+					$document['actedAs']['login'] ?? 'a visitor who is not logged in'
+				),
+				$document
+			);
+		}
+		if ( null !== $this->expected ) {
+			return $this->expected === $this->status ? $document : failure( 'wp_codebox_command_failed', "the page answered with {$this->status}, but {$this->expected} was expected", $document );
+		}
+		return $fatal && 'admin' === $this->surface ? failure( 'wp_codebox_command_failed', "the page ended with a fatal error: {$document['fatal']['message']}; give expect-status=500 where it is wanted", $document ) : $document;
 	}
 
 	/**

@@ -12,7 +12,7 @@ require_once __DIR__ . '/page.php';
 
 ( static function (): void {
 	$file = (string) getenv( 'CODEBOX_PAGE_DOCUMENT' );
-	$page = new WPCodebox\Guest\Command\Page( 'server', array(), static fn (): ?int => null, false, new WPCodebox\Guest\Command\Watch() );
+	$page = new WPCodebox\Guest\Command\Page( 'server', array(), static fn (): ?int => null, null, false, new WPCodebox\Guest\Command\Watch() );
 	// Registered while PHP shuts down, so that it comes after the end of WordPress.
 	register_shutdown_function(
 		static fn () => register_shutdown_function(

@@ -31,13 +31,14 @@ function simulate( string $surface ): string {
 			throw Refusal::input( "$target is no page of the front end; wordpress.simulated-admin-page-load makes pages of the admin area, wordpress.server-page-load any file" );
 		}
 		$diagnostics = $arguments->truth( 'capture-diagnostics', false );
+		$expected    = $arguments->has( 'expect-status' ) ? $arguments->number( 'expect-status', 200, 100, 599 ) : null;
 		$asked       = log_in( $user, $arguments->text( 'session' ) );
 		$request     = array(
 			'method' => $method,
 			'path'   => cut( $target, 2000 ),
 			'user'   => '' === $user ? null : cut( $user, 100 ),
 		);
-		new Page( $surface, $request, $asked, $diagnostics, new Watch() );
+		new Page( $surface, $request, $asked, $expected, $diagnostics, new Watch() );
 	} catch ( Refusal $refusal ) {
 		finish( static fn () => throw $refusal );
 	}

@@ -106,9 +106,9 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "wordpress.simulated-admin-page-load",
         "simulated-admin-page-load.php",
-        "Renders a screen of wp-admin in process, as a user.",
+        "Renders a screen of wp-admin in process, as a user. A fatal error fails it, unless expect-status is given.",
     )
-    .args(&[PATH, URL, METHOD, QUERY, FIELDS, ADMIN_USER, SESSION, RECORD])
+    .args(&[PATH, URL, METHOD, QUERY, FIELDS, ADMIN_USER, SESSION, RECORD, EXPECT_STATUS])
     .prints("JSON {schema, surface, mode, request, actedAs, status, outcome, headers, title, body, php, queries, costs, hooks}")
     .schema(PAGE_LOAD),
     row(
@@ -116,7 +116,7 @@ pub(super) const ROWS: &[Row] = &[
         "simulated-frontend-page-load.php",
         "Renders a page of the front end in process.",
     )
-    .args(&[PATH, URL, METHOD, QUERY, FIELDS, USER, SESSION, RECORD])
+    .args(&[PATH, URL, METHOD, QUERY, FIELDS, USER, SESSION, RECORD, EXPECT_STATUS])
     .prints("JSON {schema, surface, mode, request, actedAs, status, outcome, headers, title, body, php, queries, costs, hooks}")
     .schema(PAGE_LOAD),
     row(
