@@ -70,10 +70,28 @@ def solve(bench, name, step, api="openai-chat", message=LAST):
     with open(os.path.join(source, "plugin.php"), encoding="utf-8") as file:
         must("return $a - $b;" in file.read(), "the parent's file was changed")
     bench.key_nowhere(answer)
+    return answer
+
+
+def shown_as_steps(bench, answer):
+    """An agent's JSON lines are shown as steps; what came is there on request and in the transcript."""
+    def events(*arguments):
+        text = bench.call("runs", "events", answer.result["run_id"], "--state", bench.state, "--site", bench.site, *arguments).expect(0).stdout
+        return text.split("command-agent-run")[1]
+
+    steps, raw = events(), events("--agent-output", "raw")
+    must(any("$ " in line.split("sed -i")[0] for line in steps.splitlines() if "sed -i" in line), f"the command is no step: {steps[:3000]}")
+    must(LAST in steps and '"type"' not in steps, f"a line of the protocol is shown: {steps[:3000]}")
+    must('"type"' in raw and LAST in raw, f"the lines are gone: {raw[:2000]}")
+    words = [row["stdout"] for row in answer.result["transcript"]["executions"] if row["phase"] == "agent"]
+    must(any('"type"' in text for text in words), "the transcript has no protocol lines")
+    with open(os.path.join(answer.json["artifacts"]["directory"], "events.jsonl"), encoding="utf-8") as file:
+        text = file.read()
+    must('\\"type\\"' in text and '"shown"' not in text, "the bundle has the lines as they came and nothing else")
 
 
 def codex_by_the_responses_api(bench):
-    solve(bench, "codex", player("exec_command", "cmd", {}, {"text": LAST}))
+    shown_as_steps(bench, solve(bench, "codex", player("exec_command", "cmd", {}, {"text": LAST})))
 
 
 def mini_swe_agent_by_chat_completions(bench):
@@ -82,11 +100,11 @@ def mini_swe_agent_by_chat_completions(bench):
 
 
 def claude_by_messages(bench):
-    solve(bench, "claude", player("Bash", "command", {"description": "Mend it"}, {"text": LAST}), api="anthropic-messages")
+    shown_as_steps(bench, solve(bench, "claude", player("Bash", "command", {"description": "Mend it"}, {"text": LAST}), api="anthropic-messages"))
 
 
 def opencode_by_chat_completions(bench):
-    solve(bench, "opencode", player("bash", "command", {"description": "Mend it"}, {"text": LAST}))
+    shown_as_steps(bench, solve(bench, "opencode", player("bash", "command", {"description": "Mend it"}, {"text": LAST})))
 
 
 #: Slowest first.

@@ -94,7 +94,7 @@ fn write_page(output: &Output, args: &EventsArgs, page: &RunEvents) -> io::Resul
         return Ok(());
     }
     let lines = page.events.iter();
-    let lines = lines.map(|event| table::event(event, args.agent_output));
+    let lines = lines.filter_map(|event| table::event(event, args.agent_output));
     write_all(&lines.map(|line| line + "\n").collect::<String>())?;
     if page.more && !args.follow {
         output.note(&format!("there are more: --after {}", page.cursor));

@@ -170,10 +170,12 @@ pub(super) fn artifacts(list: &RunArtifactList) -> Vec<String> {
 }
 
 /// One event: number, time, type, execution, and what it says.
-pub(super) fn event(event: &LifecycleEvent, form: AgentOutput) -> String {
+pub(super) fn event(event: &LifecycleEvent, form: AgentOutput) -> Option<String> {
     let id = event.execution_id.as_ref().map_or("", |id| id.as_str());
     let text = |key: &str| event.data.get(key).and_then(Value::as_str);
     let said = match (form.shown(&event.data).or(text("text")), text("base64")) {
+        // Lines of an agent's protocol that no step is made from.
+        (Some(""), _) => return None,
         (Some(text), _) => plain(text.as_bytes()).trim_end().to_owned(),
         (None, Some(_)) => "(bytes that are not text)".to_owned(),
         (None, None) => short(&Value::Object(event.data.clone()).to_string()),
@@ -184,7 +186,7 @@ pub(super) fn event(event: &LifecycleEvent, form: AgentOutput) -> String {
         event.timestamp,
         word(event.kind)
     );
-    line.trim_end().to_owned()
+    Some(line.trim_end().to_owned())
 }
 
 /// What a cancellation met.
