@@ -205,6 +205,11 @@ return static function ( Harness $t ): void {
 			$t->contains( 'The greeting is hello now.', (string) json_encode( $answer['agent_result'] ?? null ) );
 			$t->same( [], $holds( dirname( $answer['artifacts'], 2 ), $key ), 'the key is below the state directory' );
 			$t->true( ! str_contains( $out . $err, $key ), 'the key is printed' );
+			$events = static fn( string ...$more ): string => $t->wp( [ 'codebox', 'runs', 'events', basename( $answer['artifacts'] ), '--follow', ...$more ] )[2];
+			$shown  = $events();
+			$t->contains( "agent | The greeting is hello now.\n", $shown );
+			$t->true( ! str_contains( $shown, 'item.completed' ), 'a line of the protocol is shown' );
+			$t->contains( 'agent | {"type":"item.completed"', $events( '--agent-output=raw' ) );
 		}
 	);
 	$t->test(
