@@ -68,7 +68,7 @@ final class ApplyTargets {
 					ErrorCode::ApplyTargetMismatch,
 					/* translators: %s: directory in the sandbox. */
 					Sentence::of( __( 'The change in %s was not made from the code that it would be written to, as far as this site knows; run the task again on that code.', 'codebox' ), $mount ),
-					[ __( 'Whoever holds the shell may name the directory: wp codebox artifacts apply … --apply-target=\'{"directory":"…"}\'.', 'codebox' ) ]
+					[ __( 'The operator may name the directory at the shell: wp codebox artifacts apply … --apply-target=\'{"directory":"…"}\'.', 'codebox' ) ]
 				);
 			}
 		}

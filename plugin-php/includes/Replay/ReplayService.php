@@ -144,7 +144,7 @@ final class ReplayService {
 		if ( true !== ( $verification['valid'] ?? false ) ) {
 			throw Failure::because(
 				ErrorCode::ArtifactVerificationFailed,
-				__( 'The bundle does not verify, so nobody knows what ran; inspect it, and run the task again instead.', 'codebox' ),
+				__( 'The bundle does not verify, so what ran is not known; inspect it, and run the task again instead.', 'codebox' ),
 				[],
 				[ 'violations' => $verification['violations'] ?? [] ]
 			);

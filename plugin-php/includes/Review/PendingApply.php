@@ -73,7 +73,7 @@ final class PendingApply {
 				throw Failure::because(
 					ErrorCode::Forbidden,
 					/* translators: %s: name of a capability. */
-					Sentence::of( __( 'Whoever accepts a staged change needs the capability %s; make that user the current one before the change is applied.', 'codebox' ), Capabilities::APPLY )
+					Sentence::of( __( 'Only a user with the capability %s can accept a staged change; make such a user the current one before the change is applied.', 'codebox' ), Capabilities::APPLY )
 				);
 			}
 			$input    = $this->input( $apply_input );
