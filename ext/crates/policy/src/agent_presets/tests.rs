@@ -336,7 +336,8 @@ fn protocol_lines_are_shown_as_steps() {
             json!({"type": "assistant", "message": {"content": "text"}}),
             None,
         ),
-        (json!({"type": "system", "subtype": "news"}), None),
+        (json!({"type": "system", "subtype": "news"}), Some("[news]")),
+        (json!({"type": "news"}), None),
     ];
     let redactor = Redactor::new(&[]);
     let many = vec![json!({"type": "text", "text": "x"}); 1000];
@@ -347,6 +348,19 @@ fn protocol_lines_are_shown_as_steps() {
         &redactor,
     );
     assert_eq!(shown.unwrap(), "x\n".repeat(64) + "… (936 entries more)");
+    // A secret that JSON spells in its own way, and one that the cut at 200 characters halves.
+    let secret = "correct-horse-battery";
+    let cleaning = Redactor::with_secrets(&[], [secret]);
+    for begin in ["", &"y".repeat(190)] {
+        let line = json!({"type": "assistant", "message": {"content": [{"type": "tool_use", "name": "Bash", "input": {"command": format!("{begin}{secret}")}}]}});
+        let line = line.to_string().replace("horse", "\\u0068orse");
+        let shown = step_text(&read_shipped("claude").steps, line.as_bytes(), &cleaning).unwrap();
+        assert!(shown.starts_with("$ ") && shown.contains(begin));
+        assert!(
+            !shown.contains("correct-h") && !shown.contains("corr"),
+            "{shown}"
+        );
+    }
     for (name, rows) in [
         ("codex", &codex[..]),
         ("opencode", &opencode[..]),
