@@ -147,7 +147,7 @@ def too_old(world, database):
             status, body = web.get(page)
             must(status == 200 and "critical error" not in body, f"{page}: {status}")
             must("This WordPress has no Abilities API" in body and "Update to WordPress 6.9 or newer." in body, f"{page} has no notice")
-        status, body = web.get("/wp-admin/options-general.php?page=wp-codebox")
+        status, body = web.get("/wp-admin/options-general.php?page=wp-codebox-settings")
         must(status == 200 and 'name="wp_codebox_max_runs"' in body, f"the settings page: {status} {body[:300]}")
         status, _ = web.get("/?rest_route=/wp/v2/posts")
         must(status == 200, f"REST: {status}")

@@ -3,7 +3,7 @@
 //! What hides it is the runner's work, so a whole run of `wp-codebox` is attacked.
 
 use crate::scenarios::Sight;
-use crate::world::{directory, tree, world};
+use crate::world::{tree, world};
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -68,13 +68,20 @@ const CHOICES: [&str; 2] = ["baseline", "history"];
 
 /// A repository, what its settings name, and another one beside it.
 struct Source {
+    _root: tempfile::TempDir,
     work: PathBuf,
 }
 
 impl Source {
     fn make() -> Self {
-        let beside = directory("git-beside");
-        let (secrets, work) = (directory("git-secrets"), directory("git-work"));
+        // Not in the suite's own directory: that may lie below /dev, of which nothing is mounted.
+        let root = tempfile::tempdir_in("/tmp").unwrap();
+        fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let [beside, secrets, work] = ["beside", "secrets", "work"].map(|name| {
+            let path = root.path().join(name);
+            fs::create_dir(&path).unwrap();
+            path
+        });
         fs::write(beside.join("file"), "of another repository\n").unwrap();
         for at in [&beside, &work] {
             git(at, &["init", "-q", "-b", "main"]);
@@ -102,7 +109,7 @@ impl Source {
         let config = work.join(".git/config");
         let mut config = File::options().append(true).open(config).unwrap();
         config.write_all(settings.as_bytes()).unwrap();
-        Self { work }
+        Self { _root: root, work }
     }
 
     /// What the script does outside of a guest, in the repository itself.

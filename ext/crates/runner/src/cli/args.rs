@@ -356,7 +356,7 @@ pub(crate) struct RunArgs {
     /// Output kept per execution, stdout and stderr together (of more, beginning and end): bytes, or a number with K, M or G.
     #[arg(long, value_name = "SIZE")]
     pub output_limit: Option<String>,
-    /// How lines of an agent's JSON protocol are printed; the bundle always has them as they were.
+    /// How lines of an agent's JSON protocol are printed: as the steps that its preset makes of them, or as they are. The bundle always has them as they are.
     #[arg(long, value_name = "FORM", value_enum, default_value_t)]
     pub agent_output: AgentOutput,
     /// Report renames as git renames.

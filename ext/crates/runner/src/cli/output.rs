@@ -35,10 +35,11 @@ pub(crate) enum Stream {
 /// How the lines of an agent's own protocol are printed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum AgentOutput {
-    /// As the steps that the agent's preset makes of them.
+    // Plain comments: documented values would give `--help` another form than `help`.
+    // As the steps that the agent's preset makes of them.
     #[default]
     Steps,
-    /// As the agent printed them.
+    // As the agent printed them.
     Raw,
 }
 
