@@ -80,9 +80,9 @@ export default async function ( browser, admin ) {
 			'An earlier one this.',
 			'',
 		], sentences, 'the sentences of the runner' );
-		await page.evaluate( () => window.wp.i18n.setLocaleData( { 'The agent succeeded': [ 'Es ging gut' ] }, 'wp-codebox' ) );
+		await page.evaluate( () => window.wp.i18n.setLocaleData( { 'The agent succeeded': [ 'Es ging gut' ] }, 'codebox' ) );
 		same( runner.replace( 'The agent succeeded', 'Es ging gut' ), ( await said() )[ 1 ], 'with one' );
-		await page.evaluate( () => window.wp.i18n.setLocaleData( { 'The agent succeeded': [ 'The agent succeeded' ] }, 'wp-codebox' ) );
+		await page.evaluate( () => window.wp.i18n.setLocaleData( { 'The agent succeeded': [ 'The agent succeeded' ] }, 'codebox' ) );
 	} );
 
 	await test( 'path: open the bundle, read the difference', async () => {
