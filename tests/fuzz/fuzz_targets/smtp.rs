@@ -52,7 +52,7 @@ fn assert_message(message: &Received) {
     let addresses = message.to.iter().chain([&message.from]);
     assert!(addresses.clone().all(|address| address.len() <= 256));
     assert!(message.to.iter().all(|address| !address.is_empty()));
-    assert!(message::subject(&message.content).chars().count() <= 200);
+    assert!(message::subject(&message.content).chars().count() <= 1000);
     message::readable(&message.content);
     let text = String::from_utf8_lossy(&message.content);
     let links = message::links(&text, 10, |_| true);

@@ -120,19 +120,6 @@ impl FoundRun {
     pub fn recorded_error(&self) -> Option<ErrorBody> {
         RunRecord::read(&self.path)?.error
     }
-
-    /// Whether its supervisor lives and has not recorded an end. Its control socket may not be
-    /// there yet: the record comes first.
-    #[must_use]
-    pub fn goes_on(&self) -> bool {
-        let Some(site) = self.path.ancestors().nth(2) else {
-            return false;
-        };
-        // As in `known`: a run that ends between the two reads has its record.
-        let life = life(&site.join("active").join(self.run_id.as_str()));
-        let ended = || RunRecord::read(&self.path).is_some_and(|record| record.is_terminal());
-        matches!(life, Life::Alive) && !ended()
-    }
 }
 
 /// A page of runs of these sites, newest first, without results; and how many match.

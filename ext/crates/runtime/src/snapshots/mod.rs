@@ -205,16 +205,20 @@ impl Removal<'_> {
 /// Opens a directory and locks it until the descriptor is closed.
 pub(crate) fn lock(path: &Path, how: FlockOperation) -> Result<OwnedFd, SnapshotError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let fd = rustix::fs::open(path, flags, Mode::empty())
-        .map_err(|e| io("open the snapshot")(e.into()))?;
+    let name = || {
+        path.file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default()
+    };
+    let fd = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(fd) => fd,
+        // Another process removed it after the caller had found it.
+        Err(Errno::NOENT) => return Err(SnapshotError::NotFound { reference: name() }),
+        Err(error) => return Err(io("open the snapshot")(error.into())),
+    };
     match rustix::fs::flock(&fd, how) {
         Ok(()) => Ok(fd),
-        Err(Errno::WOULDBLOCK) => Err(SnapshotError::InUse {
-            id: path
-                .file_name()
-                .map(|name| name.to_string_lossy().into_owned())
-                .unwrap_or_default(),
-        }),
+        Err(Errno::WOULDBLOCK) => Err(SnapshotError::InUse { id: name() }),
         Err(error) => Err(io("lock the snapshot")(error.into())),
     }
 }

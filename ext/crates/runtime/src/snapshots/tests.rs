@@ -124,6 +124,18 @@ fn one_that_is_on_its_way_out_is_used_by_nobody() {
     assert!(place.names().is_empty());
 }
 
+/// Two remove one at once: both have found it when the first takes it away.
+#[test]
+fn one_that_was_removed_before_it_is_locked_is_not_found() {
+    let place = Place::new();
+    let made = place.keep("one").unwrap();
+    let path = place.shelf.root.join(&made.id);
+    assert!(lock(&path, FlockOperation::NonBlockingLockShared).is_ok());
+    place.shelf.remove(&made.id).unwrap();
+    let gone = lock(&path, FlockOperation::NonBlockingLockShared).unwrap_err();
+    assert!(matches!(&gone, SnapshotError::NotFound { reference } if *reference == made.id));
+}
+
 #[test]
 fn one_that_is_used_is_not_removed() {
     let place = Place::new();
