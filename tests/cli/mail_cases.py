@@ -188,7 +188,7 @@ def half(subject):
 link, lines = half(b"half")
 late, replies = half(b"late")
 assert mail(b"Subject: whole\r\n\r\nx").startswith(b"250")
-# Nobody waited until the silence of another was too long: that one can still go on.
+# Every other client was served before the silence of this one was too long: it can still go on.
 assert say(late, replies, b" on\r\n.\r\n").startswith(b"250")
 # It stays open until the guest is ended.
 subprocess.Popen(["sleep", "1000"], pass_fds=[link.fileno()], start_new_session=True)

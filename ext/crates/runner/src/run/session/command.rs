@@ -56,6 +56,19 @@ impl Session<'_, '_> {
         }
     }
 
+    /// The call as it is recorded of a command that starts no program of its own.
+    pub(super) fn standing(&self, call: &CommandCall) -> Call {
+        Call {
+            command: call.command.clone(),
+            args: call.args.clone(),
+            phase: "workflow",
+            argv: vec![call.command.clone()],
+            env: BTreeMap::new(),
+            cwd: self.setting.cwd.clone(),
+            stdin: None,
+        }
+    }
+
     /// Records a command that the runner itself carried out, as any other is recorded.
     pub(super) fn carried_out(
         &mut self,
@@ -68,15 +81,7 @@ impl Session<'_, '_> {
             None => (0, CommandStatus::Ok),
             Some(_) => (1, CommandStatus::Error),
         };
-        let standing = Call {
-            command: call.command.clone(),
-            args: call.args.clone(),
-            phase: "workflow",
-            argv: vec![call.command.clone()],
-            env: BTreeMap::new(),
-            cwd: self.setting.cwd.clone(),
-            stdin: None,
-        };
+        let standing = self.standing(call);
         let document = self.recorder.clean(&document.to_string());
         let duration = started.elapsed();
         let step = Step {

@@ -15,12 +15,11 @@ use crate::browser::{
     environment, parse, wakes,
 };
 use crate::run::level;
-use crate::run::recorder::{Bounds, Call, Recorder};
+use crate::run::recorder::{Bounds, Recorder};
 use gateway::Gateway;
 use outcome::Visit;
 use rustix::pipe::{PipeFlags, pipe_with};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -50,15 +49,7 @@ impl Session<'_, '_> {
         let chromium = discover(self.setting.prepared.request.paths.browser.as_deref())?;
         let storage = self.browser_state(&task, bounds)?;
         self.site_server()?;
-        let standing = Call {
-            command: call.command.clone(),
-            args: call.args.clone(),
-            phase: "workflow",
-            argv: vec![call.command.clone()],
-            env: BTreeMap::new(),
-            cwd: self.setting.cwd.clone(),
-            stdin: None,
-        };
+        let standing = self.standing(call);
         let begun = self.recorder.begin(&standing)?;
         let started = Instant::now();
         let limit = task.timeout.min(bounds.timeout);
