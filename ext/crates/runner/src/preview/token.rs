@@ -3,6 +3,7 @@
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+use subtle::ConstantTimeEq as _;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use zeroize::Zeroizing;
 
@@ -55,15 +56,9 @@ impl Token {
         &self.0
     }
 
-    /// Whether it is this one. The time it takes says nothing about where they differ.
+    /// Whether it is this one, compared in constant time.
     pub(crate) fn is(&self, other: &str) -> bool {
-        let (mine, theirs) = (self.0.as_bytes(), other.as_bytes());
-        let mut difference = u8::from(mine.len() != theirs.len());
-        for (index, byte) in mine.iter().enumerate() {
-            let against = theirs.get(index).copied().unwrap_or_default();
-            difference |= std::hint::black_box(byte ^ against);
-        }
-        difference == 0
+        self.0.as_bytes().ct_eq(other.as_bytes()).into()
     }
 }
 
