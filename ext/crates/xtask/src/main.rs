@@ -1,4 +1,4 @@
-//! Development tasks of this workspace: `cargo xtask check|schemas|attacks|dist`.
+//! Development tasks of this workspace: `cargo xtask check|structure|schemas|attacks|dist`.
 //!
 //! A task collects every finding before it fails, so that one run shows all of
 //! them; each finding is one line that says where and what to do. Nothing here is
@@ -16,6 +16,7 @@ mod findings;
 mod php;
 mod schemas;
 mod source_rules;
+mod structure;
 mod tree;
 
 use findings::TaskError;
@@ -24,8 +25,10 @@ use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask <task>
 
-  check           formatting, clippy, dependency rule, source rules, claims, schemas, stub, PHP
+  check           formatting, clippy, dependency rule, source rules, circles, claims, schemas, stub, PHP
   check --fast    the same without clippy and the stub test
+  structure       lines, files, arrows and circles of each crate; --arrows CRATE prints its arrows,
+                  --write-circles rewrites the list of known circles
   attacks         rewrites the table of attacks in SECURITY.md; --check only compares
   schemas         rewrites the contract digest in abilities/manifest.php
   dist            builds the plugin, dist/wp-codebox/ and dist/codebox.zip, and checks its rules
@@ -46,6 +49,9 @@ fn main() -> ExitCode {
     let result = match words.as_slice() {
         ["check"] => check::run(&root, check::Extent::Full),
         ["check", "--fast"] => check::run(&root, check::Extent::Fast),
+        ["structure"] => structure::print(&root),
+        ["structure", "--arrows", name] => structure::print_arrows(&root, name),
+        ["structure", "--write-circles"] => structure::rewrite(&root),
         ["attacks"] => attacks::rewrite(&root),
         ["attacks", "--check"] => attacks::check_only(&root),
         ["schemas"] => schemas::rewrite(&root),

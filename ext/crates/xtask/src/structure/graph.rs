@@ -1,0 +1,326 @@
+//! Which source file of a crate uses which other one, and the circles among them.
+//!
+//! An arrow leads to the file that *defines* the name, wherever it was re-exported on the way.
+//! A `mod.rs` or `lib.rs` that only declares and re-exports its children is a facade: no arrow
+//! starts or ends there, so it is in no circle. A name of a module is no use by itself; the
+//! paths through it are. `use parent::*` uses what the importing file names of the parent.
+
+use super::source::{self, Path, Source};
+use crate::findings::TaskError;
+use crate::tree;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path as FilePath, PathBuf};
+
+/// `use` chains longer than this are taken for circular and given up.
+const MAX_REEXPORTS: usize = 32;
+
+struct Module {
+    file: usize,
+    parent: Option<usize>,
+    children: BTreeMap<String, usize>,
+    source: Source,
+}
+
+#[derive(Clone, Copy)]
+enum Target {
+    Module(usize),
+    /// An item, by the file that defines it.
+    Item(usize),
+}
+
+/// The files of one crate and the arrows between them.
+#[derive(Default)]
+pub(super) struct Graph {
+    /// Paths below the crate's `src`.
+    pub(super) files: Vec<String>,
+    /// Lines of all files, without unit tests.
+    pub(super) lines: usize,
+    /// `(user, used)`, as indices of `files`.
+    pub(super) arrows: BTreeSet<(usize, usize)>,
+    modules: Vec<Module>,
+}
+
+impl Graph {
+    /// Reads a crate, starting at the root module in its `src` directory.
+    pub(super) fn read(src: &FilePath) -> Result<Graph, TaskError> {
+        let mut graph = Graph::default();
+        for root in ["lib.rs", "main.rs"] {
+            if src.join(root).is_file() {
+                graph.file(src, src, &src.join(root), None)?;
+            }
+        }
+        let modules = 0..graph.modules.len();
+        graph.arrows = modules.flat_map(|module| graph.arrows_of(module)).collect();
+        Ok(graph)
+    }
+
+    /// Reads the file of a module whose children are below `directory`.
+    fn file(
+        &mut self,
+        src: &FilePath,
+        directory: &FilePath,
+        file: &FilePath,
+        parent: Option<usize>,
+    ) -> Result<usize, TaskError> {
+        let text = tree::read(file)?;
+        let source = source::read(&text)
+            .map_err(|error| TaskError::Findings(vec![format!("{}: {error}", file.display())]))?;
+        self.lines += text.lines().count().saturating_sub(source.test_lines);
+        self.files.push(tree::shown(src, file));
+        self.module(src, directory, source, parent)
+    }
+
+    /// Adds a module of the newest file, then its children.
+    fn module(
+        &mut self,
+        src: &FilePath,
+        directory: &FilePath,
+        mut source: Source,
+        parent: Option<usize>,
+    ) -> Result<usize, TaskError> {
+        let files = std::mem::take(&mut source.files);
+        let inline = std::mem::take(&mut source.inline);
+        let index = self.modules.len();
+        let mut children = BTreeMap::new();
+        self.modules.push(Module {
+            file: self.files.len() - 1,
+            parent,
+            children: BTreeMap::new(),
+            source,
+        });
+        for (name, source) in inline {
+            let child = self.module(src, &directory.join(&name), source, Some(index))?;
+            children.insert(name, child);
+        }
+        for name in files {
+            let below = directory.join(&name);
+            let nested = below.join("mod.rs");
+            let file: PathBuf = if nested.is_file() {
+                nested
+            } else {
+                below.with_extension("rs")
+            };
+            let child = self.file(src, &below, &file, Some(index))?;
+            children.insert(name, child);
+        }
+        self.modules[index].children = children;
+        Ok(index)
+    }
+
+    /// The arrows that start in a module.
+    fn arrows_of(&self, module: usize) -> BTreeSet<(usize, usize)> {
+        let Module { file, source, .. } = &self.modules[module];
+        let imported = source.imports.iter().filter_map(|(name, import)| {
+            (!import.reexported || source.words.contains(name)).then_some(&import.path)
+        });
+        let mut used: Vec<Target> = imported
+            .chain(&source.paths)
+            .filter_map(|path| self.resolve(module, path, 0))
+            .collect();
+        for path in &source.globs {
+            if let Some(Target::Module(parent)) = self.resolve(module, path, 0) {
+                let words = source.words.iter();
+                used.extend(words.filter_map(|word| self.name(parent, word, 0)));
+            }
+        }
+        let others = used.into_iter().filter_map(|target| match target {
+            Target::Item(used) if used != *file => Some((*file, used)),
+            _ => None,
+        });
+        others.collect()
+    }
+
+    /// What a path means where `module` writes it; nothing when it leads out of the crate.
+    fn resolve(&self, module: usize, path: &Path, depth: usize) -> Option<Target> {
+        let mut at = Target::Module(module);
+        for (index, segment) in path.iter().enumerate() {
+            let Target::Module(here) = at else { break };
+            at = match segment.as_str() {
+                "crate" if index == 0 => Target::Module(self.root(here)),
+                "self" if index == 0 => at,
+                "super" => Target::Module(self.modules[here].parent?),
+                name => match self.name(here, name, depth) {
+                    Some(target) => target,
+                    None if index == 0 => return None,
+                    // What a macro defines cannot be seen here.
+                    None => Target::Item(self.modules[here].file),
+                },
+            };
+        }
+        Some(at)
+    }
+
+    /// What a name means inside a module: a child, an item, an import.
+    fn name(&self, module: usize, name: &str, depth: usize) -> Option<Target> {
+        if depth > MAX_REEXPORTS {
+            return None;
+        }
+        let Module {
+            file,
+            children,
+            source,
+            ..
+        } = &self.modules[module];
+        if let Some(child) = children.get(name) {
+            return Some(Target::Module(*child));
+        }
+        if source.defined.contains(name) {
+            return Some(Target::Item(*file));
+        }
+        if let Some(import) = source.imports.get(name) {
+            return self.resolve(module, &import.path, depth + 1);
+        }
+        source
+            .globs
+            .iter()
+            .find_map(|path| match self.resolve(module, path, depth + 1)? {
+                Target::Module(used) => self.name(used, name, depth + 1),
+                Target::Item(_) => None,
+            })
+    }
+
+    fn root(&self, mut module: usize) -> usize {
+        while let Some(parent) = self.modules[module].parent {
+            module = parent;
+        }
+        module
+    }
+
+    /// The circles: files each of which reaches each other one, sorted by path.
+    pub(super) fn circles(&self) -> Vec<Vec<&str>> {
+        let reached: Vec<BTreeSet<usize>> =
+            (0..self.files.len()).map(|file| self.reach(file)).collect();
+        let mut circles: Vec<Vec<&str>> = reached
+            .iter()
+            .enumerate()
+            .filter(|(file, below)| below.contains(file))
+            .map(|(file, below)| {
+                let circle = below
+                    .iter()
+                    .filter(|other| reached[**other].contains(&file));
+                let mut circle: Vec<&str> =
+                    circle.map(|other| self.files[*other].as_str()).collect();
+                circle.sort_unstable();
+                circle
+            })
+            .collect();
+        circles.sort();
+        circles.dedup();
+        circles
+    }
+
+    /// Every file that `file` uses, directly or through others.
+    fn reach(&self, file: usize) -> BTreeSet<usize> {
+        let mut reached = BTreeSet::new();
+        let mut open = vec![file];
+        while let Some(user) = open.pop() {
+            for (_, used) in self.arrows.range((user, 0)..=(user, usize::MAX)) {
+                if reached.insert(*used) {
+                    open.push(*used);
+                }
+            }
+        }
+        reached
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn graph(files: &[(&str, &str)]) -> Graph {
+        let place = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = place.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        Graph::read(place.path()).unwrap()
+    }
+
+    fn arrows(graph: &Graph) -> Vec<String> {
+        let mut shown: Vec<String> = graph
+            .arrows
+            .iter()
+            .map(|(user, used)| format!("{} > {}", graph.files[*user], graph.files[*used]))
+            .collect();
+        shown.sort();
+        shown
+    }
+
+    #[test]
+    fn a_reexported_name_leads_to_the_file_that_defines_it() {
+        let graph = graph(&[
+            ("lib.rs", "mod a; mod b;\npub use b::Late as Renamed;"),
+            (
+                "a.rs",
+                "use crate::Renamed;\nfn f() -> super::b::Late { matches!(x, crate::b::C) }",
+            ),
+            (
+                "b/mod.rs",
+                "mod late; mod other;\npub use late::*;\npub(crate) use other::C;",
+            ),
+            ("b/late.rs", "pub struct Late;"),
+            ("b/other.rs", "pub const C: u8 = 0;"),
+        ]);
+        assert_eq!(arrows(&graph), ["a.rs > b/late.rs", "a.rs > b/other.rs"]);
+        assert!(graph.circles().is_empty());
+    }
+
+    #[test]
+    fn a_parent_with_code_and_its_child_are_a_circle_when_each_uses_the_other() {
+        let graph = graph(&[
+            ("main.rs", "mod a;\nfn main() { a::run() }"),
+            (
+                "a/mod.rs",
+                "mod b;\npub struct Shared;\npub fn run() { b::help() }",
+            ),
+            ("a/b.rs", "use super::*;\npub fn help() { Shared; }"),
+        ]);
+        assert_eq!(
+            arrows(&graph),
+            [
+                "a/b.rs > a/mod.rs",
+                "a/mod.rs > a/b.rs",
+                "main.rs > a/mod.rs"
+            ]
+        );
+        assert_eq!(graph.circles(), [["a/b.rs", "a/mod.rs"]]);
+    }
+
+    #[test]
+    fn tests_comments_strings_and_other_crates_are_no_use() {
+        let graph = graph(&[
+            ("lib.rs", "mod a; mod b;"),
+            (
+                "a.rs",
+                "/// [`crate::b::B`]\nfn f() { \"crate::b::B\"; ::b::B; std::b::B; x.b(); }\n\
+                 #[cfg(test)]\nmod tests {\n    use crate::b::B;\n}\n",
+            ),
+            ("b.rs", "#[cfg(test)]\nmod tests;\npub struct B;"),
+        ]);
+        assert_eq!(arrows(&graph), Vec::<String>::new());
+        assert_eq!(graph.lines, 1 + 2 + 1);
+    }
+
+    #[test]
+    fn an_imported_module_counts_for_the_paths_through_it() {
+        let graph = graph(&[
+            ("lib.rs", "mod a; mod b;"),
+            (
+                "a.rs",
+                "use crate::b::{self, c as see};\nfn f() { see::C; b::inline::I }",
+            ),
+            (
+                "b.rs",
+                "pub mod c;\npub mod inline { pub struct I; use super::super::a::f; }",
+            ),
+            ("b/c.rs", "pub const C: u8 = 0;"),
+        ]);
+        assert_eq!(
+            arrows(&graph),
+            ["a.rs > b.rs", "a.rs > b/c.rs", "b.rs > a.rs"]
+        );
+    }
+}

@@ -1,0 +1,134 @@
+//! `cargo xtask structure`: size of each crate, arrows between its files, and its circles.
+//!
+//! `graph` says what an arrow is. A circle makes its files one unit that is read, tested and
+//! moved only as a whole. The circles that exist are listed in `circles.txt`, one
+//! a line, sorted; the check refuses a circle that is not listed and a listed one that is gone,
+//! so the list only shrinks.
+
+mod graph;
+mod source;
+
+use crate::findings::TaskError;
+use crate::tree;
+use graph::Graph;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+const LIST: &str = "ext/crates/xtask/circles.txt";
+
+/// Prints every crate and the total, then the circles.
+pub fn print(root: &Path) -> Result<(), TaskError> {
+    let crates = read(root)?;
+    println!(
+        "{:<16}{:>7}{:>7}{:>8}{:>9}",
+        "crate", "lines", "files", "arrows", "circles"
+    );
+    let mut total = (0, 0, 0, 0);
+    for (name, graph) in &crates {
+        let row = (
+            graph.lines,
+            graph.files.len(),
+            graph.arrows.len(),
+            graph.circles().len(),
+        );
+        print_row(name, row);
+        total = (
+            total.0 + row.0,
+            total.1 + row.1,
+            total.2 + row.2,
+            total.3 + row.3,
+        );
+    }
+    print_row("total", total);
+    for circle in circles(&crates) {
+        println!("circle {circle}");
+    }
+    Ok(())
+}
+
+fn print_row(name: &str, (lines, files, arrows, circles): (usize, usize, usize, usize)) {
+    println!("{name:<16}{lines:>7}{files:>7}{arrows:>8}{circles:>9}");
+}
+
+/// Prints each arrow of one crate.
+pub fn print_arrows(root: &Path, wanted: &str) -> Result<(), TaskError> {
+    for (_, graph) in read(root)?.iter().filter(|(name, _)| name == wanted) {
+        for (user, used) in &graph.arrows {
+            println!("{} -> {}", graph.files[*user], graph.files[*used]);
+        }
+    }
+    Ok(())
+}
+
+/// Rewrites the list of circles.
+pub fn rewrite(root: &Path) -> Result<(), TaskError> {
+    let text: String = circles(&read(root)?)
+        .iter()
+        .map(|circle| format!("{circle}\n"))
+        .collect();
+    let path = root.join(LIST);
+    fs::write(&path, text).map_err(TaskError::file(&path))
+}
+
+/// Circles that are not listed, and listed ones that no longer exist.
+pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
+    let listed = tree::read(&root.join(LIST))?;
+    Ok(compare(&listed, &circles(&read(root)?)))
+}
+
+fn compare(listed: &str, found: &BTreeSet<String>) -> Vec<String> {
+    let lines: Vec<&str> = listed.lines().collect();
+    let new = found
+        .iter()
+        .filter(|circle| !lines.contains(&circle.as_str()))
+        .map(|circle| {
+            format!("new circle: {circle}; move what both sides use into the file that owns it")
+        });
+    let gone = lines
+        .iter()
+        .filter(|line| !found.contains(**line))
+        .map(|line| {
+            format!("{LIST}: no such circle: {line}; run: cargo xtask structure --write-circles")
+        });
+    let unsorted = (!lines.is_sorted()).then(|| format!("{LIST}: not sorted"));
+    new.chain(gone).chain(unsorted).collect()
+}
+
+/// The extension and every crate below `ext/crates`, sorted by name.
+fn read(root: &Path) -> Result<Vec<(String, Graph)>, TaskError> {
+    let directory = root.join("ext/crates");
+    let mut crates = vec![("ext".to_owned(), Graph::read(&root.join("ext/src"))?)];
+    for entry in fs::read_dir(&directory).map_err(TaskError::file(&directory))? {
+        let entry = entry.map_err(TaskError::file(&directory))?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        crates.push((name, Graph::read(&entry.path().join("src"))?));
+    }
+    crates.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(crates)
+}
+
+fn circles(crates: &[(String, Graph)]) -> BTreeSet<String> {
+    let of_crate = |(name, graph): &(String, Graph)| {
+        let circles = graph.circles().into_iter();
+        circles
+            .map(|files| format!("{name}: {}", files.join(" ")))
+            .collect::<Vec<_>>()
+    };
+    crates.iter().flat_map(of_crate).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::compare;
+
+    #[test]
+    fn a_new_circle_and_a_listed_one_that_is_gone_are_findings() {
+        let found = ["a: x.rs y.rs".to_owned(), "b: z.rs".to_owned()].into();
+        assert!(compare("a: x.rs y.rs\nb: z.rs\n", &found).is_empty());
+        assert!(compare("a: x.rs y.rs\n", &found)[0].starts_with("new circle: b: z.rs;"));
+        let gone = compare("a: x.rs y.rs\nb: z.rs\nc: w.rs\n", &found);
+        assert!(gone[0].contains("no such circle: c: w.rs;"), "{gone:?}");
+        assert!(compare("b: z.rs\na: x.rs y.rs\n", &found)[0].ends_with("not sorted"));
+    }
+}
