@@ -1,0 +1,114 @@
+//! The schemas, and what the program says of itself, are the recorded ones.
+#![allow(clippy::unwrap_used, clippy::panic)] // Helpers, too, may fail loudly.
+
+#[path = "../../../../tests/golden/compare.rs"]
+mod golden;
+
+use sha2::{Digest as _, Sha256};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// They are in no list of commands.
+const HIDDEN: [&str; 3] = ["spawn", "keep-cgroups", "supervise"];
+
+/// Runs the program in a pipe, 80 columns wide, without settings of this host.
+fn run(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_wp-codebox"))
+        .args(args)
+        .env_clear()
+        .env("COLUMNS", "80")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+/// Commands that a help text lists.
+fn listed(help: &str) -> Vec<&str> {
+    let rows = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    rows.take_while(|line| !line.is_empty())
+        .filter_map(|line| {
+            line.strip_prefix("  ")
+                .filter(|rest| !rest.starts_with(' '))
+        })
+        .filter_map(|row| row.split_whitespace().next())
+        .collect()
+}
+
+/// Adds the help of a command and of those below it, and how they refuse a flag nobody has.
+fn walk(words: &[&str], all: &mut String) {
+    let help = run(&[words, &["--help"]].concat());
+    let shown = text(&help.stdout);
+    let refused = run(&[words, &["--no-such-flag"]].concat());
+    writeln!(
+        all,
+        "==== wp-codebox {} --help: {:?}\n{shown}{}---- --no-such-flag: {:?}\n{}{}",
+        words.join(" "),
+        help.status.code(),
+        text(&help.stderr),
+        refused.status.code(),
+        text(&refused.stdout),
+        text(&refused.stderr),
+    )
+    .unwrap();
+    for name in listed(shown) {
+        walk(&[words, &[name]].concat(), all);
+    }
+}
+
+fn sha256_line(list: &mut String, bytes: &[u8], name: &str) {
+    for byte in Sha256::digest(bytes) {
+        write!(list, "{byte:02x}").unwrap();
+    }
+    writeln!(list, " {name}").unwrap();
+}
+
+/// Digests of the files of a directory, by name.
+fn sha256_list(directory: &Path) -> String {
+    let mut files: Vec<_> = fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_file())
+        .collect();
+    files.sort();
+    let mut list = String::new();
+    for path in files {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        sha256_line(&mut list, &fs::read(&path).unwrap(), name);
+    }
+    list
+}
+
+#[test]
+fn schemas_are_the_recorded_ones() {
+    let directory = golden::checkout().join("abilities/schemas");
+    golden::compare("schemas.sha256", &sha256_list(&directory));
+}
+
+#[test]
+fn help_and_exit_status_of_every_command_are_the_recorded_ones() {
+    let mut all = String::new();
+    walk(&[], &mut all);
+    for name in HIDDEN {
+        walk(&[name], &mut all);
+    }
+    golden::compare("help.txt", &all);
+}
+
+#[test]
+fn manual_pages_and_completions_are_the_recorded_ones() {
+    let pages = tempfile::tempdir().unwrap();
+    let written = run(&["man", "--directory", pages.path().to_str().unwrap()]);
+    assert_eq!(written.status.code(), Some(0));
+    let mut list = sha256_list(pages.path());
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let script = run(&["completion", shell]);
+        sha256_line(&mut list, &script.stdout, &format!("completion {shell}"));
+    }
+    golden::compare("manual.sha256", &list);
+}
