@@ -1,23 +1,24 @@
 //! Records what is known of a run before its guest exists.
 
+use super::context::RunContext;
 use super::recorder::Recorder;
-use super::{Setting, mail, mask};
+use super::{mail, mask};
 use serde_json::json;
 use wp_codebox_contracts::{ErrorBody, EventType};
 use wp_codebox_runtime::Backend;
 
 /// Records the run's guest and mounts, and what its caller should know of them.
 pub(super) fn announce(
-    setting: &Setting<'_>,
+    context: &RunContext<'_>,
     recorder: &mut Recorder<'_>,
 ) -> Result<(), ErrorBody> {
-    let prepared = setting.prepared;
+    let prepared = context.prepared;
     recorder.event(
         EventType::Created,
         None,
         json!({
             "runtimeId": prepared.request.run_id,
-            "backend": setting.backend.kind(),
+            "backend": context.backend.kind(),
             "network": prepared.policy.network,
             "limits": prepared.limits,
             "secrets": prepared.secrets.record(),
@@ -28,8 +29,8 @@ pub(super) fn announce(
             "the guest held the value of secret {name} itself: the policy exposes it"
         ));
     }
-    recorder.notices.extend(mail::notice(setting.level));
-    for (index, (mount, guest)) in setting.mounts.iter().zip(&setting.guest_mounts).enumerate() {
+    recorder.notices.extend(mail::notice(context.level));
+    for (index, (mount, guest)) in context.mounts.iter().zip(&context.guest_mounts).enumerate() {
         recorder.event(
             EventType::Mounted,
             None,
@@ -44,12 +45,12 @@ pub(super) fn announce(
             }),
         )?;
     }
-    for (position, row) in setting.components.iter().enumerate() {
+    for (position, row) in context.components.iter().enumerate() {
         recorder.event(
             EventType::Mounted,
             None,
             json!({
-                "index": setting.mounts.len() + position,
+                "index": context.mounts.len() + position,
                 "target": row.shown.mount.target,
                 "component": row.component.slug,
                 "mode": row.shown.mount.request.mode,

@@ -1,6 +1,6 @@
 //! What a guest changed in its mounts: looked at, captured, laid out for the checks' guest.
 
-use super::Setting;
+use super::context::RunContext;
 use super::materialise::pinned;
 use rustix::fs::{Mode, OFlags};
 use std::collections::BTreeMap;
@@ -14,23 +14,23 @@ use wp_codebox_runtime::{Left, Runtime};
 /// What has changed by now, while the guest lives: for the agent's own eyes. It may be half of
 /// what a program is writing; what counts is captured when the guest is dead.
 pub(super) fn look(
-    setting: &Setting<'_>,
+    context: &RunContext<'_>,
     runtime: &dyn Runtime,
 ) -> Result<Vec<Option<MountChanges>>, ErrorBody> {
-    capture_all(setting, &runtime.look()?)
+    capture_all(context, &runtime.look()?)
 }
 
 /// Captures every mount that may be changed.
 pub(super) fn capture_all(
-    setting: &Setting<'_>,
+    context: &RunContext<'_>,
     left: &Left,
 ) -> Result<Vec<Option<MountChanges>>, ErrorBody> {
-    setting
+    context
         .mounts
         .iter()
         .enumerate()
         .map(|(index, mount)| {
-            if mount.mount.request.mode == MountAccess::Readonly || unwanted(setting, index) {
+            if mount.mount.request.mode == MountAccess::Readonly || unwanted(context, index) {
                 return Ok(None);
             }
             let found = |all: &BTreeMap<u32, OwnedFd>| {
@@ -62,15 +62,15 @@ pub(super) fn capture_all(
 }
 
 /// Whether nobody wants what changed in a mount.
-fn unwanted(setting: &Setting<'_>, index: usize) -> bool {
-    let target = setting.mounts[index].mount.target.as_str();
-    let workflow = setting.prepared.request.workflow.iter();
+fn unwanted(context: &RunContext<'_>, index: usize) -> bool {
+    let target = context.mounts[index].mount.target.as_str();
+    let workflow = context.prepared.request.workflow.iter();
     workflow.flat_map(|w| &w.uncaptured).any(|t| t == target)
 }
 
 /// Lays each mount's change out as an overlay layer in the run's scratch.
 pub(super) fn write_layers(
-    setting: &Setting<'_>,
+    context: &RunContext<'_>,
     changes: &[Option<MountChanges>],
 ) -> Result<Vec<Option<HostSource>>, ErrorBody> {
     changes
@@ -80,7 +80,7 @@ pub(super) fn write_layers(
             let Some(changes) = changes.as_ref().filter(|c| !c.entries.is_empty()) else {
                 return Ok(None);
             };
-            let path = setting
+            let path = context
                 .run_dir
                 .scratch(&format!("change-{index}"))
                 .map_err(|e| e.body())?;

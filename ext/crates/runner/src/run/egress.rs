@@ -5,7 +5,7 @@
 //! row of `files/runtime-evidence/egress.jsonl`; the journal gets one observation per
 //! guest, so that a guest cannot flood it.
 
-use super::Setting;
+use super::context::RunContext;
 use super::mail;
 use super::recorder::Recorder;
 use crate::egress::{
@@ -58,11 +58,11 @@ pub(crate) struct Open {
 }
 
 /// Prepares the bridge of one guest.
-pub(crate) fn prepare(setting: &Setting<'_>, phase: Phase) -> Result<Ready, ErrorBody> {
-    let prepared = setting.prepared;
+pub(crate) fn prepare(context: &RunContext<'_>, phase: Phase) -> Result<Ready, ErrorBody> {
+    let prepared = context.prepared;
     let ready = |bridge| Ready {
         bridge,
-        mailbox: Arc::clone(&setting.mailbox),
+        mailbox: Arc::clone(&context.mailbox),
         phase,
     };
     let rules = match &prepared.policy.network {
@@ -74,21 +74,21 @@ pub(crate) fn prepare(setting: &Setting<'_>, phase: Phase) -> Result<Ready, Erro
     };
     Bridge::prepare(BridgeConfig {
         rules,
-        model: model(setting, phase)?,
+        model: model(context, phase)?,
         site: None,
         secrets: prepared.secrets.swaps(),
         limits: BridgeLimits::default(),
         trust: Trust::System,
         network: Network::system(),
-        deadline: setting.clock.deadline,
+        deadline: context.clock.deadline,
     })
     .map(|bridge| ready(Some(bridge)))
     .map_err(|e| e.body())
 }
 
 /// The way to the model: only for programs that work, never for those that check them.
-fn model(setting: &Setting<'_>, phase: Phase) -> Result<Option<ModelRoute>, ErrorBody> {
-    let prepared = setting.prepared;
+fn model(context: &RunContext<'_>, phase: Phase) -> Result<Option<ModelRoute>, ErrorBody> {
+    let prepared = context.prepared;
     let endpoint = match (phase, &prepared.guest_model) {
         (Phase::Check, _) | (_, None) => return Ok(None),
         (Phase::Work, Some(endpoint)) => endpoint,

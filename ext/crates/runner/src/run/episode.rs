@@ -60,15 +60,15 @@ pub(super) fn begin(session: &mut Session<'_, '_>) -> Result<(), ErrorBody> {
 
 /// What a bundle of this sandbox is about, for the case that this process dies.
 fn kept_facts(session: &Session<'_, '_>) -> Result<(), ErrorBody> {
-    let setting = session.setting;
-    let request = &setting.prepared.request;
+    let context = session.context;
+    let request = &context.prepared.request;
     let facts = HeldFacts {
         runtime: runtime(session),
         provenance: request.provenance.clone(),
         task: request.task.as_ref().map(task_document),
-        policy: json!(setting.prepared.policy),
-        spec: spec(setting, request),
-        mounts: setting
+        policy: json!(context.prepared.policy),
+        spec: spec(context, request),
+        mounts: context
             .mounts
             .iter()
             .map(|mount| HeldMount {
@@ -84,12 +84,12 @@ fn kept_facts(session: &Session<'_, '_>) -> Result<(), ErrorBody> {
         observations: session.recorder.observations.clone(),
     };
     let clean = session.recorder.cleaned(json!(facts));
-    setting.run_dir.write_held(&clean).map_err(|e| e.body())
+    context.run_dir.write_held(&clean).map_err(|e| e.body())
 }
 
 /// Keeps a part of the episode beside the journal.
 fn keep(session: &Session<'_, '_>, part: &EpisodePart) -> Result<(), ErrorBody> {
-    let run_dir = session.setting.run_dir;
+    let run_dir = session.context.run_dir;
     run_dir.append_episode(part).map_err(|e| e.body())
 }
 
@@ -106,16 +106,16 @@ fn noted(recorder: &mut Recorder<'_>, kept: Result<(), ErrorBody>) {
 }
 
 fn runtime(session: &Session<'_, '_>) -> RuntimeInfo {
-    let setting = session.setting;
+    let context = session.context;
     RuntimeInfo {
-        id: setting.prepared.request.run_id.as_str().to_owned(),
+        id: context.prepared.request.run_id.as_str().to_owned(),
         backend: "native".to_owned(),
         environment: RuntimeEnvironment {
             kind: "wordpress".to_owned(),
-            version: Some(setting.backend.template.wordpress_version.clone()),
-            php_version: Some(setting.backend.php.version.clone()),
+            version: Some(context.backend.template.wordpress_version.clone()),
+            php_version: Some(context.backend.php.version.clone()),
         },
-        created_at: setting.run_dir.record().created_at(),
+        created_at: context.run_dir.record().created_at(),
         status: "created".to_owned(),
     }
 }
@@ -137,11 +137,11 @@ pub(super) fn step(
     if action
         .cwd
         .as_deref()
-        .is_some_and(|cwd| cwd != session.setting.cwd.as_str())
+        .is_some_and(|cwd| cwd != session.context.cwd.as_str())
     {
         let message = format!(
             "commands run in {}; leave cwd out, or give the directory to the command",
-            session.setting.cwd.as_str()
+            session.context.cwd.as_str()
         );
         return Err(ErrorBody::new(ErrorCode::InputInvalid, message));
     }

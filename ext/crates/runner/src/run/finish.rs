@@ -1,11 +1,12 @@
 //! From evidence to a bundle and an answer.
 
+use super::context::RunContext;
 use super::inputs::{Seen, inputs};
+use super::mask;
 use super::recorder::Recorder;
 use super::salvage;
 use super::verdict::Verdict;
 use super::work::{Checked, Work};
-use super::{Failure, Setting, mask};
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,6 +19,33 @@ use wp_codebox_contracts::{
     schema_id,
 };
 use wp_codebox_policy::Redactor;
+use wp_codebox_runtime::{Scratch, Usage};
+
+/// A run without an outcome, and whether its scratch holds work worth keeping.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub error: ErrorBody,
+    pub scratch: Scratch,
+}
+
+impl Failure {
+    /// The scratch holds work: it stays.
+    pub(crate) fn keep(error: ErrorBody) -> Self {
+        Self {
+            error,
+            scratch: Scratch::Keep,
+        }
+    }
+}
+
+impl From<ErrorBody> for Failure {
+    fn from(error: ErrorBody) -> Self {
+        Self {
+            error,
+            scratch: Scratch::Remove,
+        }
+    }
+}
 
 /// Everything the guests left.
 #[derive(Debug)]
@@ -44,59 +72,59 @@ impl Evidence {
 
 /// Writes the bundle and answers the result of the run.
 pub(crate) fn bundle(
-    setting: &Setting<'_>,
+    context: &RunContext<'_>,
     recorder: &mut Recorder<'_>,
     redactor: &Redactor,
     mut evidence: Evidence,
 ) -> Result<RunResult, Failure> {
-    let state = setting.prepared.state.path();
-    let site = setting.prepared.request.site.as_str();
+    let state = context.prepared.state.path();
+    let site = context.prepared.request.site.as_str();
     // The guests are dead: from here on nothing foreign runs, and the key may be loaded.
     let key = Dir::open(state)
-        .map_err(|e| write_failed(setting, &evidence, &e.to_string()))
+        .map_err(|e| write_failed(context, &evidence, &e.to_string()))
         .and_then(|dir| {
-            HostKey::load_or_create(&dir).map_err(|e| kept(setting, &evidence.work, e.body()))
+            HostKey::load_or_create(&dir).map_err(|e| kept(context, &evidence.work, e.body()))
         })?;
-    let parent = setting
+    let parent = context
         .prepared
         .state
         .ensure(&["sites", site, "artifacts"])
-        .map_err(|e| kept(setting, &evidence.work, e.body()))?;
+        .map_err(|e| kept(context, &evidence.work, e.body()))?;
     let directory =
-        Dir::open(&parent).map_err(|e| write_failed(setting, &evidence, &e.to_string()))?;
-    let run_id = &setting.prepared.request.run_id;
+        Dir::open(&parent).map_err(|e| write_failed(context, &evidence, &e.to_string()))?;
+    let run_id = &context.prepared.request.run_id;
     let attempt = |inputs: &BundleInputs| {
         let signer = BundleSigner::Host(&key);
         write_bundle(&directory, run_id, inputs, redactor, signer)
     };
     let write = |inputs: &BundleInputs| match attempt(inputs) {
         // What was written for the case that this process dies may be what fills the disk.
-        Err(BundleError::NoSpace) if salvage::discard(setting.run_dir) > 0 => attempt(inputs),
+        Err(BundleError::NoSpace) if salvage::discard(context.run_dir) > 0 => attempt(inputs),
         answer => answer,
     };
-    let mut inputs = inputs(setting, recorder, evidence.seen(), redactor)
-        .map_err(|e| kept(setting, &evidence.work, e))?;
+    let mut inputs = inputs(context, recorder, evidence.seen(), redactor)
+        .map_err(|e| kept(context, &evidence.work, e))?;
     let written = match write(&inputs) {
         Err(error @ BundleError::Secret { .. }) => {
             block_on_secret(&mut evidence, &error);
-            inputs = super::inputs::inputs(setting, recorder, evidence.seen(), redactor)
-                .map_err(|e| kept(setting, &evidence.work, e))?;
+            inputs = super::inputs::inputs(context, recorder, evidence.seen(), redactor)
+                .map_err(|e| kept(context, &evidence.work, e))?;
             write(&inputs)
         }
         answer => answer,
     }
-    .map_err(|e| not_written(setting, &evidence, &e.body()))?;
+    .map_err(|e| not_written(context, &evidence, &e.body()))?;
     // The bundle is in its place, so the copies that the run worked on are of no use. Their
     // removal can take longer than the run: it is done before the clock is read.
-    setting.run_dir.discard_scratch();
-    salvage::discard(setting.run_dir);
+    context.run_dir.discard_scratch();
+    salvage::discard(context.run_dir);
     recorder.event(
         EventType::ArtifactsCollected,
         None,
         json!({"id": written.id}),
     )?;
     Ok(result(
-        setting,
+        context,
         recorder,
         evidence,
         written,
@@ -106,14 +134,14 @@ pub(crate) fn bundle(
 }
 
 /// The work must not be lost with the bundle: it stays in the run's scratch.
-fn not_written(setting: &Setting<'_>, evidence: &Evidence, error: &ErrorBody) -> Failure {
+fn not_written(context: &RunContext<'_>, evidence: &Evidence, error: &ErrorBody) -> Failure {
     let message = format!("the bundle could not be written: {}", error.message);
-    kept(setting, &evidence.work, ErrorBody::new(error.code, message))
+    kept(context, &evidence.work, ErrorBody::new(error.code, message))
 }
 
 /// An end without a bundle; the error says where the work is.
-pub(crate) fn kept(setting: &Setting<'_>, work: &Work, error: ErrorBody) -> Failure {
-    let run = setting.run_dir.path();
+pub(crate) fn kept(context: &RunContext<'_>, work: &Work, error: ErrorBody) -> Failure {
+    let run = context.run_dir.path();
     let saved = work
         .layers
         .as_ref()
@@ -129,9 +157,9 @@ pub(crate) fn kept(setting: &Setting<'_>, work: &Work, error: ErrorBody) -> Fail
     Failure::keep(error.hint(hint))
 }
 
-fn write_failed(setting: &Setting<'_>, evidence: &Evidence, why: &str) -> Failure {
+fn write_failed(context: &RunContext<'_>, evidence: &Evidence, why: &str) -> Failure {
     not_written(
-        setting,
+        context,
         evidence,
         &ErrorBody::new(ErrorCode::BundleWriteFailed, why),
     )
@@ -153,7 +181,7 @@ fn block_on_secret(evidence: &mut Evidence, error: &BundleError) {
 }
 
 fn result(
-    setting: &Setting<'_>,
+    context: &RunContext<'_>,
     recorder: &mut Recorder<'_>,
     evidence: Evidence,
     written: WrittenBundle,
@@ -162,11 +190,11 @@ fn result(
 ) -> RunResult {
     let sandbox_audits = evidence.sandbox_audits();
     let mut notices = std::mem::take(&mut recorder.notices);
-    notices.extend(mask::notices(setting));
+    notices.extend(mask::notices(context));
     notices.extend(written.notices);
     RunResult {
         schema: schema_id::RUN_RESULT.to_owned(),
-        run_id: setting.prepared.request.run_id.clone(),
+        run_id: context.prepared.request.run_id.clone(),
         outcome: evidence.verdict.outcome,
         summary: inputs.summary.clone(),
         summary_detail: inputs.summary_detail.clone(),
@@ -176,14 +204,14 @@ fn result(
             bundle_id: written.id.as_str().to_owned(),
             manifest_sha256: written.manifest_sha256.as_str().to_owned(),
         }),
-        mounts: mask::reports(setting),
+        mounts: mask::reports(context),
         changed_files: written.changed_files,
         approvable: evidence.verdict.approvable == Approvable::Yes,
         checks: evidence.checks.reports,
         isolation: evidence.work.isolation,
         sandbox_audits,
         cost: cost(
-            setting,
+            context,
             recorder,
             &[evidence.work.usage, evidence.checks.usage],
         ),
@@ -195,11 +223,7 @@ fn result(
     }
 }
 
-fn cost(
-    setting: &Setting<'_>,
-    recorder: &Recorder<'_>,
-    guests: &[wp_codebox_runtime::Usage],
-) -> Cost {
+fn cost(context: &RunContext<'_>, recorder: &Recorder<'_>, guests: &[Usage]) -> Cost {
     let own = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     let own = Duration::new(
         u64::try_from(own.tv_sec).unwrap_or_default(),
@@ -208,7 +232,7 @@ fn cost(
     let cpu: Duration = guests.iter().map(|g| g.cpu).sum::<Duration>() + own;
     let millis = |d: Duration| u64::try_from(d.as_millis()).unwrap_or(u64::MAX);
     Cost {
-        wall_ms: millis(setting.clock.asked.elapsed()),
+        wall_ms: millis(context.clock.asked.elapsed()),
         cpu_ms: millis(cpu),
         peak_memory_bytes: guests
             .iter()

@@ -1,9 +1,9 @@
 //! What a bundle is made of, from what the guests left.
 
-use super::Setting;
 use super::agent_log::AgentLog;
 use super::attest;
 use super::components;
+use super::context::RunContext;
 use super::egress;
 use super::envelopes::{self, AgentExit, Facts, Worker};
 use super::mail;
@@ -51,12 +51,12 @@ pub(crate) fn task_document(task: &TaskInput) -> Value {
 
 /// Everything of the bundle but its own identity.
 pub(super) fn inputs(
-    setting: &Setting<'_>,
+    context: &RunContext<'_>,
     recorder: &Recorder<'_>,
     evidence: Seen<'_>,
     redactor: &Redactor,
 ) -> Result<BundleInputs, ErrorBody> {
-    let request = &setting.prepared.request;
+    let request = &context.prepared.request;
     let verdict = evidence.verdict;
     let mut error = verdict.error.clone();
     if let Some(body) = &mut error {
@@ -76,7 +76,7 @@ pub(super) fn inputs(
         error.as_ref(),
     );
     let summary = detail.sentence();
-    let tests_changed = test_files::changed(setting, evidence.work, &request.checks);
+    let tests_changed = test_files::changed(context, evidence.work, &request.checks);
     let mut risk_notes = recorder.notices.clone();
     risk_notes.extend(test_files::note(&tests_changed));
     let facts = Facts {
@@ -96,7 +96,7 @@ pub(super) fn inputs(
         AgentEnd::Success => Some(AgentExit::Success),
         AgentEnd::Failure => Some(AgentExit::Failure),
     };
-    let (mails, mail_log) = mail::evidence(&setting.mailbox, redactor);
+    let (mails, mail_log) = mail::evidence(&context.mailbox, redactor);
     Ok(BundleInputs {
         preview: recorder.preview.clone(),
         created_at: now_rfc3339(),
@@ -105,10 +105,10 @@ pub(super) fn inputs(
             backend: "native".to_owned(),
             environment: RuntimeEnvironment {
                 kind: "wordpress".to_owned(),
-                version: Some(setting.backend.template.wordpress_version.clone()),
-                php_version: Some(setting.backend.php.version.clone()),
+                version: Some(context.backend.template.wordpress_version.clone()),
+                php_version: Some(context.backend.php.version.clone()),
             },
-            created_at: setting.run_dir.record().created_at(),
+            created_at: context.run_dir.record().created_at(),
             status: "destroyed".to_owned(),
         },
         outcome: verdict.outcome,
@@ -129,9 +129,9 @@ pub(super) fn inputs(
         approvable: verdict.approvable.clone(),
         provenance: request.provenance.clone(),
         task: request.task.as_ref().map(task_document),
-        policy: serde_json::to_value(&setting.prepared.policy).unwrap_or_default(),
-        spec: spec(setting, request),
-        mounts: mounts(setting, evidence),
+        policy: serde_json::to_value(&context.prepared.policy).unwrap_or_default(),
+        spec: spec(context, request),
+        mounts: mounts(context, evidence),
         renames: if request.find_renames {
             RenameMode::Detect
         } else {
@@ -142,9 +142,9 @@ pub(super) fn inputs(
         observations: recorder.observations.clone(),
         checks: evidence.checks.reports.clone(),
         isolation: evidence.work.isolation.clone(),
-        evidence: std::iter::once(attestation(setting, evidence))
+        evidence: std::iter::once(attestation(context, evidence))
             .chain(recorder.agent.as_ref().map(AgentLog::tool_calls))
-            .chain(egress::evidence(&setting.prepared.policy, &recorder.egress))
+            .chain(egress::evidence(&context.prepared.policy, &recorder.egress))
             .chain(mail_log)
             .chain(workflow(recorder))
             .collect(),
@@ -170,7 +170,7 @@ fn workflow(recorder: &Recorder<'_>) -> Vec<EvidenceDocument> {
     steps.chain(files).collect()
 }
 
-fn attestation(setting: &Setting<'_>, evidence: Seen<'_>) -> EvidenceDocument {
+fn attestation(context: &RunContext<'_>, evidence: Seen<'_>) -> EvidenceDocument {
     let seen = |phase, report: &IsolationReport| GuestObservation {
         phase,
         report: report.clone(),
@@ -180,13 +180,13 @@ fn attestation(setting: &Setting<'_>, evidence: Seen<'_>) -> EvidenceDocument {
         .chain(checked.map(|report| seen(GuestPhase::Check, report)))
         .collect();
     attest::document(attest::Observed {
-        run_id: &setting.prepared.request.run_id,
-        policy: &setting.prepared.policy,
-        limits: setting.prepared.limits,
+        run_id: &context.prepared.request.run_id,
+        policy: &context.prepared.policy,
+        limits: context.prepared.limits,
         boot_id: HostFacts::read().boot_id,
         guests,
         // The request gave its secrets away when they were issued.
-        exposed_secrets: setting
+        exposed_secrets: context
             .prepared
             .secrets
             .exposed()
@@ -198,9 +198,9 @@ fn attestation(setting: &Setting<'_>, evidence: Seen<'_>) -> EvidenceDocument {
 }
 
 /// What describes the request.
-pub(super) fn spec(setting: &Setting<'_>, request: &RunRequest) -> Map<String, Value> {
+pub(super) fn spec(context: &RunContext<'_>, request: &RunRequest) -> Map<String, Value> {
     let mut spec = Map::new();
-    spec.insert("limits".to_owned(), json!(setting.prepared.limits));
+    spec.insert("limits".to_owned(), json!(context.prepared.limits));
     if !request.commands.is_empty() {
         spec.insert("commands".to_owned(), json!(request.commands));
     }
@@ -220,7 +220,7 @@ pub(super) fn spec(setting: &Setting<'_>, request: &RunRequest) -> Map<String, V
         Some(Agent::Model(agent)) => {
             let mut row = json!({"kind": "model", "budget": agent.budget});
             // It was resolved before the run began.
-            if let Ok(tools) = tool_set(request, &setting.prepared.policy) {
+            if let Ok(tools) = tool_set(request, &context.prepared.policy) {
                 row["tools"] = tools.read_out();
             }
             spec.insert("agent".to_owned(), row);
@@ -250,7 +250,7 @@ pub(super) fn spec(setting: &Setting<'_>, request: &RunRequest) -> Map<String, V
             .collect();
         spec.insert("agentBundles".to_owned(), json!(rows));
     }
-    let secrets = setting.prepared.secrets.record();
+    let secrets = context.prepared.secrets.record();
     if !secrets.is_empty() {
         spec.insert("secrets".to_owned(), json!(secrets));
     }
@@ -260,8 +260,8 @@ pub(super) fn spec(setting: &Setting<'_>, request: &RunRequest) -> Map<String, V
     spec
 }
 
-fn mounts(setting: &Setting<'_>, evidence: Seen<'_>) -> Vec<BundleMount> {
-    setting
+fn mounts(context: &RunContext<'_>, evidence: Seen<'_>) -> Vec<BundleMount> {
+    context
         .mounts
         .iter()
         .zip(&evidence.work.changes)
@@ -281,14 +281,14 @@ fn mounts(setting: &Setting<'_>, evidence: Seen<'_>) -> Vec<BundleMount> {
                 changes.clone()
             },
         })
-        .chain(shown(setting))
+        .chain(shown(context))
         .collect()
 }
 
 /// Components among the mounts: read only, never captured.
-fn shown<'a>(setting: &'a Setting<'_>) -> impl Iterator<Item = BundleMount> + 'a {
-    let first = setting.mounts.len();
-    setting
+fn shown<'a>(context: &'a RunContext<'_>) -> impl Iterator<Item = BundleMount> + 'a {
+    let first = context.mounts.len();
+    context
         .components
         .iter()
         .enumerate()

@@ -4,7 +4,7 @@
 //! Only views of the source itself hide something: a copy is made without these entries. The layer and
 //! the source are both lower layers of the guest's overlay, so a guest cannot remove it.
 
-use super::Setting;
+use super::context::RunContext;
 use super::materialise::{Materialised, open_dir, pinned};
 use std::os::fd::{AsFd, BorrowedFd};
 use wp_codebox_artifacts::{LeftOut, OmitReason, Omitted, quote_name, write_mask};
@@ -65,25 +65,25 @@ pub(super) fn write(
 }
 
 /// What a result says of the mounts of a run, components last.
-pub(super) fn reports(setting: &Setting<'_>) -> Vec<MountReport> {
+pub(super) fn reports(context: &RunContext<'_>) -> Vec<MountReport> {
     let report = |mount: &Materialised| MountReport {
         target: mount.mount.target.clone(),
         view: mount.view,
         git: mount.git_view(),
         left_out: listed(mount, REPORTED),
     };
-    shown(setting).map(report).collect()
+    shown(context).map(report).collect()
 }
 
 /// One sentence for each mount of which the guest does not get everything. They stand in the
 /// result, not among the risks of a change: hiding the host's repository makes no change risky.
-pub(super) fn notices(setting: &Setting<'_>) -> Vec<String> {
-    shown(setting).filter_map(notice).collect()
+pub(super) fn notices(context: &RunContext<'_>) -> Vec<String> {
+    shown(context).filter_map(notice).collect()
 }
 
-fn shown<'a>(setting: &'a Setting<'_>) -> impl Iterator<Item = &'a Materialised> {
-    let components = setting.components.iter().map(|row| &row.shown);
-    setting.mounts.iter().chain(components)
+fn shown<'a>(context: &'a RunContext<'_>) -> impl Iterator<Item = &'a Materialised> {
+    let components = context.components.iter().map(|row| &row.shown);
+    context.mounts.iter().chain(components)
 }
 
 /// What an event says of the entries that a guest does not get.

@@ -11,6 +11,7 @@ mod announce;
 mod attest;
 mod captured;
 mod components;
+mod context;
 mod egress;
 mod envelopes;
 mod episode;
@@ -64,9 +65,9 @@ pub(crate) use sync::FILE_BYTES as SYNC_FILE_BYTES;
 pub(crate) use work::Stop;
 
 use crate::agent::Parent;
-use crate::mail::Mailbox;
-use finish::Evidence;
-use materialise::{Materialised, Workshop, materialise, write_staged};
+use context::{Clock, RunContext};
+use finish::{Evidence, Failure};
+use materialise::{Workshop, materialise, write_staged};
 use recorder::Recorder;
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -243,60 +244,6 @@ fn clean(mut result: RunResult, redactor: &Redactor) -> RunResult {
     result
 }
 
-/// When the caller began to ask for the run, and when the run must end.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Clock {
-    pub asked: Instant,
-    /// The limit counts from when the run was prepared: a slow caller does not shorten it.
-    pub deadline: Instant,
-}
-
-/// A run without an outcome, and whether its scratch holds work worth keeping.
-#[derive(Debug)]
-pub(crate) struct Failure {
-    pub error: ErrorBody,
-    pub scratch: Scratch,
-}
-
-impl Failure {
-    /// The scratch holds work: it stays.
-    pub(crate) fn keep(error: ErrorBody) -> Self {
-        Self {
-            error,
-            scratch: Scratch::Keep,
-        }
-    }
-}
-
-impl From<ErrorBody> for Failure {
-    fn from(error: ErrorBody) -> Self {
-        Self {
-            error,
-            scratch: Scratch::Remove,
-        }
-    }
-}
-
-/// What every stage needs.
-pub(crate) struct Setting<'a> {
-    pub prepared: &'a Prepared,
-    pub run_dir: &'a RunDir,
-    pub backend: NativeBackend,
-    /// What every guest of this run is asked to be.
-    pub level: IsolationLevel,
-    pub mounts: Vec<Materialised>,
-    pub guest_mounts: Vec<GuestMount>,
-    pub components: Vec<components::ReadyComponent>,
-    pub cwd: GuestPath,
-    pub staged: Vec<wp_codebox_contracts::StagedFile>,
-    pub clock: Clock,
-    /// Who answers for tools outside of the guest.
-    pub parent: &'a dyn Parent,
-    pub redactor: &'a Redactor,
-    /// What its guests sent.
-    pub mailbox: Arc<Mailbox>,
-}
-
 /// What a run has of its process.
 #[derive(Clone, Copy)]
 struct Outside<'a> {
@@ -369,7 +316,7 @@ fn stages(
         .enumerate()
         .map(|(index, mount)| materialise(index, mount, workshop))
         .collect::<Result<Vec<_>, _>>()?;
-    let setting = Setting {
+    let context = RunContext {
         run_dir,
         backend: backend(&prepared, &outer.sandbox, level, cancellation)
             .map_err(|error| level::explain(error, &prepared.request, &outer.sandbox))?,
@@ -385,20 +332,20 @@ fn stages(
         redactor,
         mailbox: Arc::default(),
     };
-    announce::announce(&setting, recorder)?;
-    let work = work::run(&setting, cancellation, recorder, desk)?;
+    announce::announce(&context, recorder)?;
+    let work = work::run(&context, cancellation, recorder, desk)?;
     // From here on there is work: whatever dies or fails, it stays.
-    salvage::write(&setting, recorder, redactor, &work);
-    let checks = work::check(&setting, cancellation, recorder, &work)
+    salvage::write(&context, recorder, redactor, &work);
+    let checks = work::check(&context, cancellation, recorder, &work)
         .and_then(|checks| {
             let data = json!({"reason": "run-ended"});
             recorder.event(EventType::Destroyed, None, data)?;
             Ok(checks)
         })
-        .map_err(|error| finish::kept(&setting, &work, error))?;
+        .map_err(|error| finish::kept(&context, &work, error))?;
     let verdict = verdict::decide(&work, &checks, cancellation.reason());
     finish::bundle(
-        &setting,
+        &context,
         recorder,
         redactor,
         Evidence {

@@ -62,14 +62,14 @@ pub(super) fn runtime_info(session: &Session<'_, '_>) -> Value {
     json!({
         "backend": "native",
         "isolation": session.isolation,
-        "network": session.setting.prepared.policy.network,
-        "limits": session.setting.prepared.limits,
+        "network": session.context.prepared.policy.network,
+        "limits": session.context.prepared.limits,
     })
 }
 
 pub(super) fn mounts(session: &Session<'_, '_>) -> Value {
-    let setting = session.setting;
-    let rows = setting.mounts.iter().zip(&setting.guest_mounts).enumerate();
+    let context = session.context;
+    let rows = context.mounts.iter().zip(&context.guest_mounts).enumerate();
     rows.map(|(index, (mount, guest))| {
         json!({"index": index, "target": guest.target, "workspace": guest.workspace,
             "mode": guest.access, "view": mount.view})
@@ -88,7 +88,7 @@ fn files(
 ) -> Result<Value, ErrorBody> {
     let path = match &spec.path {
         Some(path) => path.clone(),
-        None => session.setting.cwd.as_str().to_owned(),
+        None => session.context.cwd.as_str().to_owned(),
     };
     let arguments =
         json!({"what": "files", "path": path, "content": spec.include_content.to_string()});
@@ -126,7 +126,7 @@ fn program(
         phase: "live",
         argv: vec!["php".to_owned(), PROGRAM.to_owned()],
         env: BTreeMap::new(),
-        cwd: session.setting.cwd.clone(),
+        cwd: session.context.cwd.clone(),
         stdin: Some(question.to_string().into_bytes()),
     };
     let bounds = Bounds {

@@ -1,6 +1,6 @@
 //! From registry commands, agents and checks to programs in the guest.
 
-use super::Setting;
+use super::context::RunContext;
 use super::egress::Phase;
 use super::prepare::AGENT_COMMAND;
 use super::preset::model_environment;
@@ -250,8 +250,8 @@ pub(crate) fn agent(agent: &AgentCommand, cwd: &GuestPath) -> Call {
 }
 
 /// The call with what the working guest holds of the run's secrets, and where its model is.
-pub(crate) fn with_secrets(setting: &Setting<'_>, mut call: Call) -> Call {
-    let prepared = setting.prepared;
+pub(crate) fn with_secrets(context: &RunContext<'_>, mut call: Call) -> Call {
+    let prepared = context.prepared;
     if let Some(workflow) = &prepared.request.workflow {
         call.env.extend(workflow.env.clone());
         if !workflow.php_ini.is_empty() {
@@ -268,8 +268,8 @@ pub(crate) fn with_secrets(setting: &Setting<'_>, mut call: Call) -> Call {
 }
 
 /// The call with what the checking guest holds of the run's secrets: nothing of the model.
-pub(crate) fn with_check_secrets(setting: &Setting<'_>, mut call: Call) -> Call {
-    let secrets = setting.prepared.secrets.environment(Phase::Check);
+pub(crate) fn with_check_secrets(context: &RunContext<'_>, mut call: Call) -> Call {
+    let secrets = context.prepared.secrets.environment(Phase::Check);
     call.env.extend(secrets);
     call
 }

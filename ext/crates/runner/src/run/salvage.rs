@@ -6,7 +6,7 @@
 //! did not run, and it cannot be approved. It is not synced: it is there for the death of a
 //! process, and is synced when it gets its place.
 
-use super::Setting;
+use super::context::RunContext;
 use super::inputs::{Seen, inputs};
 use super::recorder::Recorder;
 use super::verdict::{Verdict, counts};
@@ -21,7 +21,7 @@ use wp_codebox_runtime::{RunDir, SALVAGE};
 
 /// Writes it. What fails here fails the run only if it fails again later.
 pub(super) fn write(
-    setting: &Setting<'_>,
+    context: &RunContext<'_>,
     recorder: &Recorder<'_>,
     redactor: &Redactor,
     work: &Work,
@@ -29,8 +29,8 @@ pub(super) fn write(
     if matches!(work.stopped, Some(Stop::Uncaptured(_))) {
         return;
     }
-    if attempt(setting, recorder, redactor, work).is_err() {
-        discard(setting.run_dir);
+    if attempt(context, recorder, redactor, work).is_err() {
+        discard(context.run_dir);
     }
 }
 
@@ -41,18 +41,18 @@ pub(super) fn discard(run_dir: &RunDir) -> u64 {
 }
 
 fn attempt(
-    setting: &Setting<'_>,
+    context: &RunContext<'_>,
     recorder: &Recorder<'_>,
     redactor: &Redactor,
     work: &Work,
 ) -> Result<(), ErrorBody> {
-    let directory = setting.run_dir.salvage().map_err(|e| e.body())?;
+    let directory = context.run_dir.salvage().map_err(|e| e.body())?;
     let directory = Dir::open(&directory)
         .map_err(|e| ErrorBody::new(ErrorCode::BundleWriteFailed, e.to_string()))?;
     let write = |inputs: &BundleInputs| {
         write_bundle_as(
             &directory,
-            &setting.prepared.request.run_id,
+            &context.prepared.request.run_id,
             inputs,
             redactor,
             BundleSigner::Unsigned,
@@ -66,7 +66,7 @@ fn attempt(
     let seen = |verdict| {
         let checks = &Checked::default();
         inputs(
-            setting,
+            context,
             recorder,
             Seen {
                 work,

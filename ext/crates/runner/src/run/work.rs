@@ -3,12 +3,13 @@
 use super::agents;
 use super::captured::{capture_all, write_layers};
 use super::components;
+use super::context::RunContext;
 use super::egress::{self, Phase};
 use super::envelopes::tail_of;
 use super::hold::{self, Change, Desk, States};
 use super::recorder::{Call, Recorder, Step};
 use super::session::Session;
-use super::{Setting, level, programs, workflow};
+use super::{level, programs, workflow};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wp_codebox_artifacts::MountChanges;
@@ -81,15 +82,15 @@ pub(crate) struct Checked {
 }
 
 pub(super) fn spec(
-    setting: &Setting<'_>,
+    context: &RunContext<'_>,
     phase: Phase,
     lowers: impl Fn(usize) -> Vec<HostSource>,
     egress: GuestEgress,
 ) -> Result<NativeSpec, ErrorBody> {
-    let mounts = setting
+    let mounts = context
         .mounts
         .iter()
-        .zip(&setting.guest_mounts)
+        .zip(&context.guest_mounts)
         .enumerate()
         .map(|(index, (mount, guest))| {
             Ok(PlannedMount {
@@ -106,23 +107,23 @@ pub(super) fn spec(
     Ok(NativeSpec {
         mounts,
         content: Vec::new(),
-        components: components::planned(&setting.components),
-        task_json: setting
+        components: components::planned(&context.components),
+        task_json: context
             .prepared
             .request
             .task
             .as_ref()
             .map(task_for_guest)
             .unwrap_or_default(),
-        staged: setting.staged.clone(),
+        staged: context.staged.clone(),
         programs: match phase {
-            Phase::Work => setting.prepared.programs.clone(),
+            Phase::Work => context.prepared.programs.clone(),
             Phase::Check => Vec::new(),
         },
-        limits: setting.prepared.limits,
+        limits: context.prepared.limits,
         egress,
-        level: setting.level,
-        tree: setting
+        level: context.level,
+        tree: context
             .run_dir
             .scratch("guests")
             .map_err(|e| e.body())?
@@ -132,13 +133,13 @@ pub(super) fn spec(
 
 /// Starts a guest and believes nothing of it but its own report.
 pub(super) fn guest(
-    setting: &Setting<'_>,
+    context: &RunContext<'_>,
     spec: &NativeSpec,
 ) -> Result<Box<dyn Runtime>, ErrorBody> {
-    let runtime = setting.backend.create(spec).map_err(|error| {
-        level::explain(error, &setting.prepared.request, &setting.backend.sandbox)
+    let runtime = context.backend.create(spec).map_err(|error| {
+        level::explain(error, &context.prepared.request, &context.backend.sandbox)
     })?;
-    level::check(&setting.prepared.policy, runtime.isolation())?;
+    level::check(&context.prepared.policy, runtime.isolation())?;
     Ok(runtime)
 }
 
@@ -150,17 +151,17 @@ fn task_for_guest(task: &TaskInput) -> String {
 /// Runs commands, steps and agent in one guest, keeps it for as long as it is to be held, then
 /// captures what it left. An error means that nothing ran: there is nothing to capture.
 pub(crate) fn run(
-    setting: &Setting<'_>,
+    context: &RunContext<'_>,
     cancellation: &Arc<Cancellation>,
     recorder: &mut Recorder<'_>,
     desk: &Arc<Desk>,
 ) -> Result<Work, ErrorBody> {
-    let request = &setting.prepared.request;
+    let request = &context.prepared.request;
     let mut states = States::new(&request.run_id, request.hold.as_ref());
     let begins = Change::by_supervisor(RuntimeState::Provisioning, "it was asked for");
     states.change(recorder, desk, begins)?;
     recorder.aside = Some(Arc::clone(desk));
-    let mut session = Session::begin(setting, cancellation, recorder)?;
+    let mut session = Session::begin(context, cancellation, recorder)?;
     let outcome =
         programs(&mut session).and_then(|end| held(&mut session, (desk, &mut states), end));
     desk.close(&ErrorBody::new(
@@ -185,29 +186,29 @@ pub(crate) fn run(
     } else {
         stopped
     };
-    let moved = setting
+    let moved = context
         .mounts
         .iter()
         .enumerate()
         .filter(|(_, m)| m.source_changed())
         .map(|(i, _)| i)
         .collect();
-    let (stopped, changes) = match capture_all(setting, &ended.left) {
+    let (stopped, changes) = match capture_all(context, &ended.left) {
         Ok(changes) => (stopped, changes),
         Err(error) => {
             recorder.notices.push(error.to_string());
-            let nothing = setting.mounts.iter().map(|_| None).collect();
+            let nothing = context.mounts.iter().map(|_| None).collect();
             (Some(Stop::Uncaptured(error)), nothing)
         }
     };
     let stopped = match (
         stopped,
-        workflow::judge_changes(setting, recorder, &changes),
+        workflow::judge_changes(context, recorder, &changes),
     ) {
         (None, Some(error)) => Some(Stop::Failed(error)),
         (stopped, _) => stopped,
     };
-    let layers = write_layers(setting, &changes);
+    let layers = write_layers(context, &changes);
     Ok(Work {
         stopped,
         agent,
@@ -232,11 +233,11 @@ fn unfinished(request: &RunRequest) -> AgentEnd {
 }
 
 fn programs(session: &mut Session<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
-    let setting = session.setting;
-    let request = &setting.prepared.request;
+    let context = session.context;
+    let request = &context.prepared.request;
     let idle = unfinished(request);
     let bench = session.bench();
-    let loaded = agents::load_components(setting, bench.recorder, bench.runtime, Phase::Work)?;
+    let loaded = agents::load_components(context, bench.recorder, bench.runtime, Phase::Work)?;
     if let Some(stop) = loaded {
         return Ok((Some(stop), idle));
     }
@@ -267,7 +268,7 @@ fn held(
     (desk, states): (&Desk, &mut States),
     end: ProgramsEnd,
 ) -> Result<ProgramsEnd, ErrorBody> {
-    let hold = match (&session.setting.prepared.request.hold, &end) {
+    let hold = match (&session.context.prepared.request.hold, &end) {
         (Some(hold), (None, _)) => hold,
         (None, _) | (Some(_), (Some(_), _)) => return Ok(end),
     };
@@ -326,18 +327,18 @@ pub(super) fn stop_of(
 
 /// Runs the checks in a fresh guest: the agent's own could have prepared their answers.
 pub(crate) fn check(
-    setting: &Setting<'_>,
+    context: &RunContext<'_>,
     cancellation: &Arc<Cancellation>,
     recorder: &mut Recorder<'_>,
     work: &Work,
 ) -> Result<Checked, ErrorBody> {
-    let lines = &setting.prepared.request.checks;
+    let lines = &context.prepared.request.checks;
     let pointless =
         matches!(work.stopped, Some(Stop::Timeout | Stop::Cancelled)) || !work.moved.is_empty();
     if lines.is_empty() || pointless {
         return Ok(Checked::default());
     }
-    let (mut runtime, egress) = match checking_guest(setting, work) {
+    let (mut runtime, egress) = match checking_guest(context, work) {
         Ok(guest) => guest,
         // The work is done: a guest that cannot start makes the checks fail, not the run.
         Err(error) => return Ok(Checked::unable(lines, &error)),
@@ -347,8 +348,8 @@ pub(crate) fn check(
         outer: vec![runtime.outer_sandbox().clone()],
         ..Checked::default()
     };
-    let ended = match agents::load_components(setting, recorder, runtime.as_mut(), Phase::Check) {
-        Ok(None) => run_checks(setting, recorder, runtime.as_mut(), &mut checked),
+    let ended = match agents::load_components(context, recorder, runtime.as_mut(), Phase::Check) {
+        Ok(None) => run_checks(context, recorder, runtime.as_mut(), &mut checked),
         Ok(Some(stop)) => {
             checked.stopped = Some(stop);
             Ok(())
@@ -390,36 +391,36 @@ impl Checked {
 
 type CheckingGuest = (Box<dyn Runtime>, egress::Open);
 
-fn checking_guest(setting: &Setting<'_>, work: &Work) -> Result<CheckingGuest, ErrorBody> {
+fn checking_guest(context: &RunContext<'_>, work: &Work) -> Result<CheckingGuest, ErrorBody> {
     let layers = work.layers.as_ref().map_err(ErrorBody::clone)?;
     let lowers = |index: usize| {
         layers[index]
             .iter()
             .cloned()
-            .chain(setting.mounts[index].lowers.iter().cloned())
+            .chain(context.mounts[index].lowers.iter().cloned())
             .collect()
     };
-    let egress = egress::prepare(setting, Phase::Check)?;
-    let spec = spec(setting, Phase::Check, lowers, egress.guest())?;
-    let mut runtime = guest(setting, &spec)?;
+    let egress = egress::prepare(context, Phase::Check)?;
+    let spec = spec(context, Phase::Check, lowers, egress.guest())?;
+    let mut runtime = guest(context, &spec)?;
     let egress = egress.open(runtime.as_mut())?;
     Ok((runtime, egress))
 }
 
 fn run_checks(
-    setting: &Setting<'_>,
+    context: &RunContext<'_>,
     recorder: &mut Recorder<'_>,
     runtime: &mut dyn Runtime,
     checked: &mut Checked,
 ) -> Result<(), ErrorBody> {
-    let deadline = match &setting.prepared.request.hold {
-        None => setting.clock.deadline,
+    let deadline = match &context.prepared.request.hold {
+        None => context.clock.deadline,
         // The time that the sandbox was held is not the checks'.
-        Some(_) => Instant::now() + Duration::from_millis(setting.prepared.limits.wall_clock_ms),
+        Some(_) => Instant::now() + Duration::from_millis(context.prepared.limits.wall_clock_ms),
     };
-    for line in &setting.prepared.request.checks {
+    for line in &context.prepared.request.checks {
         let started = Instant::now();
-        let call = programs::with_check_secrets(setting, programs::check(line, &setting.cwd)?);
+        let call = programs::with_check_secrets(context, programs::check(line, &context.cwd)?);
         let step = recorder.run(runtime, &call, deadline)?;
         let (status, note) = match &step.result.end {
             ExecutionEnd::Exited { code: 0 } => (CheckStatus::Passed, String::new()),

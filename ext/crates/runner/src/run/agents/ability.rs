@@ -14,7 +14,7 @@ use wp_codebox_runtime::ExecutionEnd;
 
 pub(super) fn run(task: &RuntimeTask, bench: Bench<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
     let Bench {
-        setting,
+        context,
         recorder,
         runtime,
         ..
@@ -26,13 +26,13 @@ pub(super) fn run(task: &RuntimeTask, bench: Bench<'_, '_>) -> Result<ProgramsEn
         args: vec![format!("ability={name}")],
         phase: "agent",
         guest: Phase::Work,
-        cwd: setting.cwd.clone(),
+        cwd: context.cwd.clone(),
         input: Map::from_iter([
             ("ability".to_owned(), json!(name)),
             ("input".to_owned(), json!(task.input)),
         ]),
     };
-    let answered = ask(setting, recorder, runtime, program)?;
+    let answered = ask(context, recorder, runtime, program)?;
     if let Some(answer) = &answered.answer {
         recorder.answered(Value::Object(answer.clone()));
     }

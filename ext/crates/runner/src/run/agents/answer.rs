@@ -4,10 +4,10 @@
 //! guest's `/tmp` that is read once the program has ended. It is as untrusted as any output:
 //! bounded, parsed, and never taken for more than the word of the guest.
 
-use super::super::Setting;
 use super::super::egress::Phase;
 use super::super::programs::{with_check_secrets, with_secrets};
 use super::super::recorder::{Call, Recorder, Step};
+use crate::run::context::RunContext;
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
@@ -80,7 +80,7 @@ pub(super) fn sentence(text: &str) -> String {
 
 /// Runs a program and reads its answer.
 pub(super) fn ask(
-    setting: &Setting<'_>,
+    context: &RunContext<'_>,
     recorder: &mut Recorder<'_>,
     runtime: &mut dyn Runtime,
     mut program: Program<'_>,
@@ -100,17 +100,17 @@ pub(super) fn ask(
         stdin: Some(Value::Object(program.input).to_string().into_bytes()),
     };
     let call = match program.guest {
-        Phase::Work => with_secrets(setting, call),
-        Phase::Check => with_check_secrets(setting, call),
+        Phase::Work => with_secrets(context, call),
+        Phase::Check => with_check_secrets(context, call),
     };
-    let step = recorder.run(runtime, &call, setting.clock.deadline)?;
+    let step = recorder.run(runtime, &call, context.clock.deadline)?;
     // A guest that is gone has no files.
     let alive = matches!(
         step.result.end,
         ExecutionEnd::Exited { .. } | ExecutionEnd::Signalled { .. }
     );
     let answer = if alive {
-        read(setting, runtime, &place)?
+        read(context, runtime, &place)?
     } else {
         None
     };
@@ -134,7 +134,7 @@ fn place() -> Result<String, ErrorBody> {
 }
 
 fn read(
-    setting: &Setting<'_>,
+    context: &RunContext<'_>,
     runtime: &mut dyn Runtime,
     place: &str,
 ) -> Result<Option<Map<String, Value>>, ErrorBody> {
@@ -146,8 +146,8 @@ fn read(
         cwd: GuestPath::new("/tmp").map_err(|e| invalid(&e))?,
         stdin: None,
         output_bytes: ANSWER_BYTES,
-        stop_at: setting.clock.deadline,
-        deadline: setting.clock.deadline,
+        stop_at: context.clock.deadline,
+        deadline: context.clock.deadline,
     };
     let mut bytes = Vec::new();
     let result = runtime.execute(&execution, &mut |stream, piece| match stream {

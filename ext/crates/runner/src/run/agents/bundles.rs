@@ -1,22 +1,22 @@
 //! Bundles of agents: imported in the guest by the function that a component brings for it.
 
-use super::super::Setting;
 use super::super::egress::Phase;
 use super::super::recorder::{COMPONENTS, Recorder};
 use super::super::work::Stop;
 use super::answer::{Program, ask};
 use super::components::ended;
+use crate::run::context::RunContext;
 use serde_json::{Map, json};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 use wp_codebox_runtime::Runtime;
 
 /// Imports what the request names, all or none of it counts.
 pub(super) fn import(
-    setting: &Setting<'_>,
+    context: &RunContext<'_>,
     recorder: &mut Recorder<'_>,
     runtime: &mut dyn Runtime,
 ) -> Result<Option<Stop>, ErrorBody> {
-    let bundles = &setting.prepared.request.agent_bundles;
+    let bundles = &context.prepared.request.agent_bundles;
     if bundles.is_empty() {
         return Ok(None);
     }
@@ -26,10 +26,10 @@ pub(super) fn import(
         args: vec![format!("count={}", bundles.len())],
         phase: COMPONENTS,
         guest: Phase::Work,
-        cwd: setting.cwd.clone(),
+        cwd: context.cwd.clone(),
         input: Map::from_iter([("bundles".to_owned(), json!(bundles))]),
     };
-    let answered = ask(setting, recorder, runtime, program)?;
+    let answered = ask(context, recorder, runtime, program)?;
     if let Some(stop) = ended(&answered) {
         return Ok(Some(stop));
     }

@@ -9,18 +9,18 @@ use wp_codebox_policy::last_word;
 
 pub(super) fn run(agent: &AgentCommand, bench: Bench<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
     let Bench {
-        setting,
+        context,
         recorder,
         runtime,
         ..
     } = bench;
-    let mut call = programs::with_secrets(setting, programs::agent(agent, &setting.cwd));
-    let manner = setting.prepared.manner.as_ref();
+    let mut call = programs::with_secrets(context, programs::agent(agent, &context.cwd));
+    let manner = context.prepared.manner.as_ref();
     call.stdin = manner
         .map(|manner| manner.stdin.clone())
         .filter(|stdin| !stdin.is_empty());
     recorder.steps = manner.and_then(|manner| AgentSteps::new(&manner.steps));
-    let step = recorder.run(runtime, &call, setting.clock.deadline)?;
+    let step = recorder.run(runtime, &call, context.clock.deadline)?;
     recorder.last_word = manner.and_then(|manner| last_word(&manner.result, &step.stdout));
     match stop_of(&call, &step, &agent.success_codes)? {
         None => Ok((None, AgentEnd::Success)),

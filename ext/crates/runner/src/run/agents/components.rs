@@ -5,41 +5,41 @@
 //! the ability that does the work included: the contract is tested before the run spends
 //! anything.
 
-use super::super::Setting;
 use super::super::components::{ReadyComponent, optional, unavailable};
 use super::super::egress::Phase;
 use super::super::recorder::{COMPONENTS, Recorder};
 use super::super::work::Stop;
 use super::answer::{Answered, Program, ask};
 use super::bundles;
+use crate::run::context::RunContext;
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{Agent, ComponentLoad, ErrorBody, ErrorCode};
 use wp_codebox_runtime::{ExecutionEnd, Runtime};
 
 /// Activates and probes what the request names. A stop is what the run comes to.
 pub(in super::super) fn load(
-    setting: &Setting<'_>,
+    context: &RunContext<'_>,
     recorder: &mut Recorder<'_>,
     runtime: &mut dyn Runtime,
     phase: Phase,
 ) -> Result<Option<Stop>, ErrorBody> {
-    let request = &setting.prepared.request;
+    let request = &context.prepared.request;
     let ability = match (&request.agent, phase) {
         (Some(Agent::Ability(task)), Phase::Work) => Some(task.ability.as_str()),
         _ => None,
     };
-    if setting.components.is_empty() && ability.is_none() {
+    if context.components.is_empty() && ability.is_none() {
         return match phase {
-            Phase::Work => bundles::import(setting, recorder, runtime),
+            Phase::Work => bundles::import(context, recorder, runtime),
             Phase::Check => Ok(None),
         };
     }
     let mut lacking = Lacking::default();
-    for row in &setting.components {
+    for row in &context.components {
         if row.component.load_as != ComponentLoad::Plugin || !row.component.activate {
             continue;
         }
-        let answered = ask(setting, recorder, runtime, activation(setting, row, phase))?;
+        let answered = ask(context, recorder, runtime, activation(context, row, phase))?;
         if let Some(stop) = ended(&answered) {
             return Ok(Some(stop));
         }
@@ -50,14 +50,14 @@ pub(in super::super) fn load(
             lacking.note(row, format!("it could not be activated: {why}"))?;
         }
     }
-    let answered = ask(setting, recorder, runtime, probe(setting, ability, phase))?;
+    let answered = ask(context, recorder, runtime, probe(context, ability, phase))?;
     if let Some(stop) = ended(&answered) {
         return Ok(Some(stop));
     }
     let Some(answer) = &answered.answer else {
-        return Err(broken(setting, &answered));
+        return Err(broken(context, &answered));
     };
-    for row in &setting.components {
+    for row in &context.components {
         if let Some(why) = not_ready(answer, &row.component.slug) {
             lacking.note(row, why)?;
         }
@@ -68,7 +68,7 @@ pub(in super::super) fn load(
     match phase {
         Phase::Work => {
             recorder.notices.append(&mut lacking.notices);
-            bundles::import(setting, recorder, runtime)
+            bundles::import(context, recorder, runtime)
         }
         Phase::Check => Ok(None),
     }
@@ -96,7 +96,7 @@ impl Lacking {
     }
 }
 
-fn activation<'a>(setting: &Setting<'_>, row: &ReadyComponent, guest: Phase) -> Program<'a> {
+fn activation<'a>(context: &RunContext<'_>, row: &ReadyComponent, guest: Phase) -> Program<'a> {
     let slug = &row.component.slug;
     Program {
         file: "activate-component.php",
@@ -104,7 +104,7 @@ fn activation<'a>(setting: &Setting<'_>, row: &ReadyComponent, guest: Phase) -> 
         args: vec![format!("slug={slug}")],
         phase: COMPONENTS,
         guest,
-        cwd: setting.cwd.clone(),
+        cwd: context.cwd.clone(),
         input: Map::from_iter([
             ("slug".to_owned(), json!(slug)),
             ("plugin".to_owned(), json!(format!("{slug}/{}", row.entry))),
@@ -112,8 +112,8 @@ fn activation<'a>(setting: &Setting<'_>, row: &ReadyComponent, guest: Phase) -> 
     }
 }
 
-fn probe<'a>(setting: &Setting<'_>, ability: Option<&str>, guest: Phase) -> Program<'a> {
-    let rows: Vec<Value> = setting
+fn probe<'a>(context: &RunContext<'_>, ability: Option<&str>, guest: Phase) -> Program<'a> {
+    let rows: Vec<Value> = context
         .components
         .iter()
         .map(|row| json!({"slug": row.component.slug, "probe": row.component.readiness_probe}))
@@ -121,7 +121,7 @@ fn probe<'a>(setting: &Setting<'_>, ability: Option<&str>, guest: Phase) -> Prog
     Program {
         file: "probe-components.php",
         command: "component.probe",
-        args: setting
+        args: context
             .components
             .iter()
             .map(|row| format!("slug={}", row.component.slug))
@@ -129,7 +129,7 @@ fn probe<'a>(setting: &Setting<'_>, ability: Option<&str>, guest: Phase) -> Prog
             .collect(),
         phase: COMPONENTS,
         guest,
-        cwd: setting.cwd.clone(),
+        cwd: context.cwd.clone(),
         input: Map::from_iter([
             ("components".to_owned(), json!(rows)),
             ("ability".to_owned(), json!(ability)),
@@ -154,8 +154,8 @@ pub(super) fn ended(answered: &Answered) -> Option<Stop> {
 }
 
 /// WordPress itself does not load any more.
-fn broken(setting: &Setting<'_>, answered: &Answered) -> ErrorBody {
-    let slugs: Vec<&str> = setting
+fn broken(context: &RunContext<'_>, answered: &Answered) -> ErrorBody {
+    let slugs: Vec<&str> = context
         .components
         .iter()
         .map(|row| row.component.slug.as_str())

@@ -1,11 +1,11 @@
 //! The run's own hands: programs in the working guest, written down by the run's recorder.
 
-use super::super::Setting;
 use super::super::captured::look;
 use super::super::egress::Phase;
 use super::super::recorder::{Bounds, Call, Recorder, Step};
 use super::Bench;
 use crate::agent::{Hands, MountChange, Place, Taken, Tools};
+use crate::run::context::RunContext;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wp_codebox_contracts::ErrorBody;
@@ -14,22 +14,22 @@ use wp_codebox_runtime::{ExecutionEnd, Runtime};
 
 /// Carries tools out in the guest of a run.
 pub(crate) struct LiveHands<'a, 'r> {
-    pub setting: &'a Setting<'a>,
+    pub context: &'a RunContext<'a>,
     pub recorder: &'a mut Recorder<'r>,
     pub runtime: &'a mut dyn Runtime,
 }
 
 /// The tools of a run's request, at work in its guest.
 pub(crate) fn tools<'a, 'r>(bench: Bench<'a, 'r>, set: ToolSet) -> Tools<LiveHands<'a, 'r>> {
-    let setting = bench.setting;
+    let context = bench.context;
     let place = Place {
-        mounts: setting.guest_mounts.clone(),
-        cwd: setting.cwd.clone(),
-        checks: setting.prepared.request.checks.clone(),
-        environment: setting.prepared.secrets.environment(Phase::Work),
+        mounts: context.guest_mounts.clone(),
+        cwd: context.cwd.clone(),
+        checks: context.prepared.request.checks.clone(),
+        environment: context.prepared.secrets.environment(Phase::Work),
     };
     let hands = LiveHands {
-        setting,
+        context,
         recorder: bench.recorder,
         runtime: bench.runtime,
     };
@@ -39,7 +39,7 @@ pub(crate) fn tools<'a, 'r>(bench: Bench<'a, 'r>, set: ToolSet) -> Tools<LiveHan
 impl LiveHands<'_, '_> {
     fn bounds(&self, timeout: Duration) -> Bounds {
         Bounds {
-            deadline: self.setting.clock.deadline,
+            deadline: self.context.clock.deadline,
             timeout,
         }
     }
@@ -64,7 +64,7 @@ impl Hands for LiveHands<'_, '_> {
             phase: "tool",
             argv: vec!["true".to_owned()],
             env: BTreeMap::new(),
-            cwd: self.setting.cwd.clone(),
+            cwd: self.context.cwd.clone(),
             stdin: None,
         };
         let step = self.run(&probe, Duration::from_secs(10))?;
@@ -72,10 +72,10 @@ impl Hands for LiveHands<'_, '_> {
     }
 
     fn changes(&mut self) -> Result<Vec<MountChange>, ErrorBody> {
-        let seen = look(self.setting, self.runtime)?;
+        let seen = look(self.context, self.runtime)?;
         Ok(seen
             .into_iter()
-            .zip(&self.setting.guest_mounts)
+            .zip(&self.context.guest_mounts)
             .filter_map(|(changes, mount)| {
                 let at = mount.workspace.clone();
                 changes.map(|changes| MountChange { at, changes })

@@ -14,7 +14,7 @@ pub(super) use components::load as load_components;
 #[cfg(test)]
 mod tests;
 
-use super::Setting;
+use super::context::RunContext;
 use super::recorder::Recorder;
 use super::work::ProgramsEnd;
 use wp_codebox_contracts::{Agent, ErrorBody, ErrorCode};
@@ -22,7 +22,7 @@ use wp_codebox_runtime::{Cancellation, Runtime};
 
 /// What an agent works with.
 pub(super) struct Bench<'a, 'r> {
-    pub setting: &'a Setting<'a>,
+    pub context: &'a RunContext<'a>,
     pub recorder: &'a mut Recorder<'r>,
     pub runtime: &'a mut dyn Runtime,
     pub cancellation: &'a Cancellation,

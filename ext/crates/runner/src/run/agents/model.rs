@@ -1,6 +1,5 @@
 //! The built-in loop, in its place: the run's guest, record, clock and model.
 
-use super::super::Setting;
 use super::super::agent_log::{AgentLog, ToolType};
 use super::super::prepare::tool_set;
 use super::super::words::Words;
@@ -13,6 +12,7 @@ use crate::agent::{
     ParentTools, ToolAnswer, ToolCall, ToolSpec, Toolbox, Tools, TurnRecord, Witness, drive,
     first_message, system_prompt,
 };
+use crate::run::context::RunContext;
 use serde_json::{Value, json};
 use std::time::Instant;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, ModelAgent, ModelEndpoint, ModelUsage};
@@ -25,18 +25,18 @@ const CONTEXT_TOKENS: u64 = 128_000;
 const OUTPUT_TOKENS: u64 = 8_192;
 
 pub(super) fn run(agent: &ModelAgent, bench: Bench<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
-    let setting = bench.setting;
-    let request = &setting.prepared.request;
+    let context = bench.context;
+    let request = &context.prepared.request;
     let cancellation = bench.cancellation;
     let missing = || policy::ModelError::Missing.body();
     let endpoint = request.model.as_ref().ok_or_else(missing)?;
-    let set = tool_set(request, &setting.prepared.policy)?;
-    let notes = match project_notes(setting, bench.recorder, bench.runtime, &set)? {
+    let set = tool_set(request, &context.prepared.policy)?;
+    let notes = match project_notes(context, bench.recorder, bench.runtime, &set)? {
         Ok(notes) => notes,
         Err(stop) => return Ok((Some(stop), AgentEnd::Failure)),
     };
-    let assignment = assignment(agent, endpoint, setting, &set, notes.as_deref());
-    let key = key(setting, endpoint)?;
+    let assignment = assignment(agent, endpoint, context, &set, notes.as_deref());
+    let key = key(context, endpoint)?;
     let mut client = ModelClient::open(endpoint, key, cancellation).map_err(|e| e.body())?;
     let name = format!("{}/{}", endpoint.provider, endpoint.model);
     let words = Words::begin(bench.recorder, &name)?;
@@ -44,14 +44,14 @@ pub(super) fn run(agent: &ModelAgent, bench: Bench<'_, '_>) -> Result<ProgramsEn
     bench.recorder.model_usage = Some(ModelUsage::default());
     let mut place = Workbench {
         specs: set.offered().iter().map(spec).collect(),
-        parent: parent(setting, &set),
+        parent: parent(context, &set),
         tools: tools(bench, set.clone()),
         set,
         words,
         cancellation,
-        deadline: setting.clock.deadline,
+        deadline: context.clock.deadline,
     };
-    let ended = drive(&mut client, &mut place, setting.redactor, assignment)?;
+    let ended = drive(&mut client, &mut place, context.redactor, assignment)?;
     place.end(&ended)?;
     let end = match ended.stop {
         None => AgentEnd::Success,
@@ -61,13 +61,13 @@ pub(super) fn run(agent: &ModelAgent, bench: Bench<'_, '_>) -> Result<ProgramsEn
 }
 
 fn key(
-    setting: &Setting<'_>,
+    context: &RunContext<'_>,
     endpoint: &ModelEndpoint,
 ) -> Result<Option<zeroize::Zeroizing<String>>, ErrorBody> {
     let Some(name) = &endpoint.secret else {
         return Ok(None);
     };
-    let value = setting.prepared.secrets.value(name);
+    let value = context.prepared.secrets.value(name);
     value.map(Some).ok_or_else(|| {
         ErrorBody::new(
             ErrorCode::ProviderCredentialsUnavailable,
@@ -79,12 +79,12 @@ fn key(
 fn assignment(
     agent: &ModelAgent,
     endpoint: &ModelEndpoint,
-    setting: &Setting<'_>,
+    context: &RunContext<'_>,
     set: &ToolSet,
     notes: Option<&str>,
 ) -> Assignment {
-    let request = &setting.prepared.request;
-    let mounts: Vec<BriefedMount> = setting
+    let request = &context.prepared.request;
+    let mounts: Vec<BriefedMount> = context
         .guest_mounts
         .iter()
         .map(|mount| BriefedMount {
@@ -96,7 +96,7 @@ fn assignment(
     let briefing = Briefing {
         task: request.task.as_ref(),
         mounts: &mounts,
-        directory: setting.cwd.as_str(),
+        directory: context.cwd.as_str(),
         checks: &request.checks,
         budget: agent.budget,
         instructions: agent.instructions.as_deref(),
@@ -113,7 +113,7 @@ fn assignment(
         max_output_tokens: endpoint
             .max_output_tokens
             .unwrap_or_else(|| OUTPUT_TOKENS.min(context_tokens / 4)),
-        deadline: setting.clock.deadline,
+        deadline: context.clock.deadline,
     }
 }
 
@@ -130,8 +130,8 @@ fn spec(tool: &OfferedTool) -> ToolSpec {
     }
 }
 
-fn parent<'a>(setting: &'a Setting<'a>, set: &ToolSet) -> ParentTools<'a> {
-    let request = &setting.prepared.request;
+fn parent<'a>(context: &'a RunContext<'a>, set: &ToolSet) -> ParentTools<'a> {
+    let request = &context.prepared.request;
     let ids = set
         .offered()
         .iter()
@@ -139,12 +139,12 @@ fn parent<'a>(setting: &'a Setting<'a>, set: &ToolSet) -> ParentTools<'a> {
         .map(|tool| tool.id.clone())
         .collect();
     ParentTools::new(
-        setting.parent,
+        context.parent,
         &request.run_id,
-        setting.redactor,
+        context.redactor,
         ids,
         request.parent_tools.as_ref().and_then(|p| p.timeout_ms),
-        setting.clock.deadline,
+        context.clock.deadline,
     )
 }
 

@@ -1,9 +1,9 @@
 //! The notes that a project has for agents: data of unknown authors, read as any program would.
 
-use super::super::Setting;
 use super::super::programs::GuestMount;
 use super::super::recorder::{Call, Recorder};
 use super::super::work::{Stop, stop_of};
+use crate::run::context::RunContext;
 use std::collections::BTreeMap;
 use wp_codebox_contracts::{ErrorBody, MountAccess};
 use wp_codebox_policy::ToolSet;
@@ -17,18 +17,18 @@ const READ: &str = "workspace.read";
 /// `AGENTS.md` of the directory the agent works in, read in the guest by a program of the
 /// guest: a link in it leads nowhere but into the guest.
 pub(super) fn project_notes(
-    setting: &Setting<'_>,
+    context: &RunContext<'_>,
     recorder: &mut Recorder<'_>,
     runtime: &mut dyn Runtime,
     set: &ToolSet,
 ) -> Result<Result<Option<String>, Stop>, ErrorBody> {
     let writable = |mount: &&GuestMount| mount.access == MountAccess::Readwrite;
-    let here = setting.guest_mounts.iter().find(writable);
+    let here = context.guest_mounts.iter().find(writable);
     let may_read = set.offered().iter().any(|tool| tool.id == READ);
     let (Some(_), true) = (here, may_read) else {
         return Ok(Ok(None));
     };
-    let path = format!("{}/AGENTS.md", setting.cwd);
+    let path = format!("{}/AGENTS.md", context.cwd);
     let words = [
         "sh",
         "-c",
@@ -43,10 +43,10 @@ pub(super) fn project_notes(
         phase: "tool",
         argv: words.map(str::to_owned).to_vec(),
         env: BTreeMap::new(),
-        cwd: setting.cwd.clone(),
+        cwd: context.cwd.clone(),
         stdin: None,
     };
-    let step = recorder.run(runtime, &call, setting.clock.deadline)?;
+    let step = recorder.run(runtime, &call, context.clock.deadline)?;
     match &step.result.end {
         ExecutionEnd::Exited { .. } | ExecutionEnd::Signalled { .. } => {
             Ok(Ok(Some(step.stdout).filter(|text| !text.trim().is_empty())))

@@ -35,7 +35,7 @@ pub(super) fn is_in_place() -> bool {
 
 /// What the model would do.
 pub(super) fn instead_of_the_model(bench: Bench<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
-    let prepared = &bench.setting.prepared;
+    let prepared = &bench.context.prepared;
     let set = super::super::prepare::tool_set(&prepared.request, &prepared.policy)?;
     let work = WORK.with_borrow_mut(Option::take);
     let mut hand = Hand {

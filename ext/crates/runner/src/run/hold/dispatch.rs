@@ -70,8 +70,8 @@ pub(super) fn dispatch(
         | LiveRequest::Reset {}
         | LiveRequest::Snapshots {} => session.state_request(request, &[]),
         LiveRequest::Mail { number } => {
-            let setting = session.setting;
-            mail::look(&setting.mailbox, setting.redactor, *number)
+            let context = session.context;
+            mail::look(&context.mailbox, context.redactor, *number)
         }
         LiveRequest::Preview(request) => session.preview(request, Instant::now() + left),
         // These are answered where they arrive, or by the times of the sandbox.

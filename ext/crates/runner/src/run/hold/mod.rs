@@ -114,7 +114,7 @@ impl<'d> House<'d> {
         house
             .states
             .set("isolation", json!(session.isolation.level));
-        let policy = &session.setting.prepared.policy;
+        let policy = &session.context.prepared.policy;
         house.states.set("network", json!(policy.network));
         house.states.set("idleMs", json!(hold.idle_ms));
         episode::begin(session)?;
@@ -256,7 +256,7 @@ impl<'d> House<'d> {
             } => {
                 if !answer.is_closed() {
                     let answered = self.call(session, &actor, &request);
-                    let redactor = session.setting.redactor;
+                    let redactor = session.context.redactor;
                     let _ = answer.send(match answered {
                         Ok(value) => Ok(redactor.redact_value(value)),
                         Err(error) => Err(redactor.redact_error(error)),

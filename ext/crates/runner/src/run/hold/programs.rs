@@ -233,7 +233,7 @@ fn judged(session: &Session<'_, '_>, exec: &LiveExec) -> Result<Call, ErrorBody>
         command: COMMAND.to_owned(),
         args: vec![format!("command={program}")],
     };
-    assert_command(&session.setting.prepared.policy, &asked).map_err(|e| e.body())?;
+    assert_command(&session.context.prepared.policy, &asked).map_err(|e| e.body())?;
     for name in exec.env.keys() {
         check_env_name(name).map_err(|e| e.body(name))?;
     }
@@ -246,10 +246,10 @@ fn judged(session: &Session<'_, '_>, exec: &LiveExec) -> Result<Call, ErrorBody>
         cwd: exec
             .cwd
             .clone()
-            .unwrap_or_else(|| session.setting.cwd.clone()),
+            .unwrap_or_else(|| session.context.cwd.clone()),
         stdin: None,
     };
-    Ok(with_secrets(session.setting, call))
+    Ok(with_secrets(session.context, call))
 }
 
 fn checked(size: TerminalSize) -> Result<TerminalSize, ErrorBody> {

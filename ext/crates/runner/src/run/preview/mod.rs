@@ -274,8 +274,8 @@ impl Session<'_, '_> {
             open.expires_at = at(until);
             return Ok(open.offer_login(wanted.login));
         }
-        let state = &self.setting.prepared.state;
-        let held = self.setting.prepared.preview.as_ref();
+        let state = &self.context.prepared.state;
+        let held = self.context.prepared.preview.as_ref();
         let reservation = match held {
             Some(held) if held.place() == wanted.place => None,
             Some(_) | None => Some(Reservation::of(state, wanted.place)?),

@@ -90,7 +90,7 @@ impl SiteServer {
         let nonce = nonce()?;
         let cwd =
             GuestPath::new(ROOT).map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))?;
-        let mut env = session.setting.prepared.secrets.environment(Phase::Work);
+        let mut env = session.context.prepared.secrets.environment(Phase::Work);
         env.extend(variables(&nonce));
         let launch = Launch {
             id: id.clone(),

@@ -31,7 +31,7 @@ impl Session<'_, '_> {
         timeout: Duration,
     ) -> Result<Commanded, ErrorBody> {
         let found =
-            assert_command(&self.setting.prepared.policy, call).map_err(|error| error.body())?;
+            assert_command(&self.context.prepared.policy, call).map_err(|error| error.body())?;
         let bounds = Bounds {
             deadline: self.deadline(),
             timeout,
@@ -64,7 +64,7 @@ impl Session<'_, '_> {
             phase: "workflow",
             argv: vec![call.command.clone()],
             env: BTreeMap::new(),
-            cwd: self.setting.cwd.clone(),
+            cwd: self.context.cwd.clone(),
             stdin: None,
         }
     }
@@ -125,8 +125,8 @@ impl Session<'_, '_> {
         call: &CommandCall,
         bounds: Bounds,
     ) -> Result<Commanded, ErrorBody> {
-        let call = programs::command(call, &self.setting.guest_mounts, &self.setting.cwd)?;
-        let call = programs::with_secrets(self.setting, call);
+        let call = programs::command(call, &self.context.guest_mounts, &self.context.cwd)?;
+        let call = programs::with_secrets(self.context, call);
         let step = self
             .recorder
             .run_within(self.guest.runtime.as_mut(), &call, bounds)?;

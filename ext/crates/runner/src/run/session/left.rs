@@ -131,10 +131,10 @@ impl Session<'_, '_> {
             phase: "workflow",
             argv: argv.map(str::to_owned).to_vec(),
             env: BTreeMap::new(),
-            cwd: self.setting.cwd.clone(),
+            cwd: self.context.cwd.clone(),
             stdin: None,
         };
-        let call = programs::with_secrets(self.setting, call);
+        let call = programs::with_secrets(self.context, call);
         let bounds = Bounds {
             deadline: self.deadline(),
             timeout: PATIENCE,

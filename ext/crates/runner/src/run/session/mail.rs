@@ -32,9 +32,9 @@ impl Session<'_, '_> {
         call: &CommandCall,
         operation: MailOperation,
     ) -> Result<Value, (ErrorCode, String)> {
-        let setting = self.setting;
+        let context = self.context;
         // An empty list would say that no mail was sent.
-        if let Some(why) = mail::notice(setting.level) {
+        if let Some(why) = mail::notice(context.level) {
             return Err((ErrorCode::CommandUnsupported, why));
         }
         match operation {
@@ -51,9 +51,9 @@ impl Session<'_, '_> {
                     let why = "recipient-label stands for a recipient; give recipient=… too";
                     return Err((ErrorCode::InputInvalid, why.to_owned()));
                 }
-                Ok(mail::inspect(&setting.mailbox, setting.redactor, &asked))
+                Ok(mail::inspect(&context.mailbox, context.redactor, &asked))
             }
-            MailOperation::Reset => Ok(json!({"removed": setting.mailbox.reset()})),
+            MailOperation::Reset => Ok(json!({"removed": context.mailbox.reset()})),
         }
     }
 }

@@ -12,13 +12,14 @@ mod mail;
 
 pub(crate) use command::Commanded;
 
+use super::agents;
+use super::context::RunContext;
 use super::egress::{self, Phase};
 use super::preview::{PreviewEnd, Previews, SiteServer};
 use super::recorder::Recorder;
 use super::state::{self, Base, Uppers};
 use super::sync::SyncProgram;
 use super::work::{guest, spec};
-use super::{Setting, agents};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -45,7 +46,7 @@ pub(crate) struct WorkingGuest {
 
 /// One session. Everything in it may be used at once, which is why its members are open.
 pub(crate) struct Session<'s, 'r> {
-    pub setting: &'s Setting<'s>,
+    pub context: &'s RunContext<'s>,
     pub cancellation: &'s Arc<Cancellation>,
     pub recorder: &'s mut Recorder<'r>,
     pub guest: WorkingGuest,
@@ -77,19 +78,19 @@ pub(crate) struct Ended {
 impl<'s, 'r> Session<'s, 'r> {
     /// Starts a guest: a fresh one, or one with the stored state that the request names.
     pub(crate) fn begin(
-        setting: &'s Setting<'s>,
+        context: &'s RunContext<'s>,
         cancellation: &'s Arc<Cancellation>,
         recorder: &'s mut Recorder<'r>,
     ) -> Result<Self, ErrorBody> {
-        let base = state::asked(setting)?;
+        let base = state::asked(context)?;
         let restored = base.as_ref().map(|base| base.snapshot().clone());
-        let guest = start(setting, base.clone(), 0)?;
-        let (isolation, outer) = seen(setting, recorder, guest.runtime.as_ref())?;
+        let guest = start(context, base.clone(), 0)?;
+        let (isolation, outer) = seen(context, recorder, guest.runtime.as_ref())?;
         if let Some(snapshot) = restored {
-            state::began(setting, recorder, &snapshot)?;
+            state::began(context, recorder, &snapshot)?;
         }
         Ok(Self {
-            setting,
+            context,
             cancellation,
             recorder,
             guest,
@@ -99,7 +100,7 @@ impl<'s, 'r> Session<'s, 'r> {
             spent: Usage::default(),
             replaced: 0,
             _begun_on: base,
-            until: setting.clock.deadline,
+            until: context.clock.deadline,
         })
     }
 
@@ -108,18 +109,18 @@ impl<'s, 'r> Session<'s, 'r> {
     pub(crate) fn replace(&mut self, base: Option<Arc<Base>>) -> Result<(), ErrorBody> {
         let fresh = base.is_none();
         let number = self.replaced + 1;
-        let mut next = start(self.setting, base, number)?;
+        let mut next = start(self.context, base, number)?;
         if fresh {
             let runtime = next.runtime.as_mut();
             let phase = Phase::Work;
-            let loaded = agents::load_components(self.setting, self.recorder, runtime, phase);
+            let loaded = agents::load_components(self.context, self.recorder, runtime, phase);
             if let Err(error) = loaded.and_then(state::ready) {
                 next.runtime.discard();
                 next.egress.close(Phase::Work, self.recorder)?;
                 return Err(error);
             }
         }
-        let seen = seen(self.setting, self.recorder, next.runtime.as_ref());
+        let seen = seen(self.context, self.recorder, next.runtime.as_ref());
         let (isolation, outer) = match seen {
             Ok(seen) => seen,
             // A journal that cannot be written: the present guest goes on.
@@ -139,7 +140,7 @@ impl<'s, 'r> Session<'s, 'r> {
     /// The guest as an agent takes it.
     pub(crate) fn bench(&mut self) -> agents::Bench<'_, 'r> {
         agents::Bench {
-            setting: self.setting,
+            context: self.context,
             recorder: self.recorder,
             runtime: self.guest.runtime.as_mut(),
             cancellation: self.cancellation,
@@ -179,7 +180,7 @@ fn added(one: Usage, other: Usage) -> Usage {
 
 /// A guest whose mounts show their sources, or a kept state over them.
 fn start(
-    setting: &Setting<'_>,
+    context: &RunContext<'_>,
     base: Option<Arc<Base>>,
     number: u32,
 ) -> Result<WorkingGuest, ErrorBody> {
@@ -188,21 +189,21 @@ fn start(
             .ok()
             .and_then(|index| base.as_ref()?.place(index));
         kept.into_iter()
-            .chain(setting.mounts[index].lowers.iter().cloned())
+            .chain(context.mounts[index].lowers.iter().cloned())
             .collect()
     };
-    let egress = egress::prepare(setting, Phase::Work)?;
-    let mut spec = spec(setting, Phase::Work, lowers, egress.guest())?;
+    let egress = egress::prepare(context, Phase::Work)?;
+    let mut spec = spec(context, Phase::Work, lowers, egress.guest())?;
     spec.content = base.iter().flat_map(|base| base.content()).collect();
     if number > 0 {
         spec.tree.set_file_name(format!("work-{number}"));
     }
-    let mut runtime = guest(setting, &spec)?;
+    let mut runtime = guest(context, &spec)?;
     let egress = egress.open(runtime.as_mut())?;
     let uppers = state::uppers(runtime.as_ref())?;
     let runtime = match &base {
         None => runtime,
-        Some(base) => state::continued(setting, runtime, Arc::clone(base))?,
+        Some(base) => state::continued(context, runtime, Arc::clone(base))?,
     };
     Ok(WorkingGuest {
         runtime,
@@ -218,13 +219,13 @@ fn start(
 
 /// Records what the probes of a new guest saw.
 fn seen(
-    setting: &Setting<'_>,
+    context: &RunContext<'_>,
     recorder: &mut Recorder<'_>,
     runtime: &dyn Runtime,
 ) -> Result<(IsolationReport, SandboxAudit), ErrorBody> {
     let isolation = runtime.isolation().clone();
     let outer = runtime.outer_sandbox().clone();
-    let seen = json!({"level": isolation.level, "network": setting.prepared.policy.network});
+    let seen = json!({"level": isolation.level, "network": context.prepared.policy.network});
     let detail = seen.as_object().cloned().unwrap_or_default();
     recorder.observe(
         "runtime-info",

@@ -1,7 +1,7 @@
 //! A kept state that a guest begins on.
 
 use super::{facts, layer_name};
-use crate::run::Setting;
+use crate::run::context::RunContext;
 use crate::run::materialise::pinned;
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -20,16 +20,16 @@ pub(crate) struct Base {
 impl Base {
     /// Verifies a kept state and that it belongs to this run's WordPress and mounts.
     pub(crate) fn open(
-        setting: &Setting<'_>,
+        context: &RunContext<'_>,
         shelf: &Shelf,
         reference: &str,
     ) -> Result<Self, ErrorBody> {
         let open = shelf
             .open(reference, SnapshotOf::Any)
             .map_err(|e| e.body())?;
-        facts::check(setting, &open.snapshot)?;
+        facts::check(context, &open.snapshot)?;
         let mut places = BTreeMap::new();
-        for index in indexes(setting) {
+        for index in indexes(context) {
             let name = layer_name(index);
             let invalid = |why: String| {
                 let message = format!("snapshot {} cannot be used: {why}", open.snapshot.id);
@@ -68,8 +68,8 @@ impl Base {
 }
 
 /// The layers a guest of this run has.
-fn indexes(setting: &Setting<'_>) -> Vec<u32> {
-    let writable = setting
+fn indexes(context: &RunContext<'_>) -> Vec<u32> {
+    let writable = context
         .mounts
         .iter()
         .enumerate()

@@ -61,12 +61,12 @@ impl Session<'_, '_> {
             ErrorBody::new(ErrorCode::CommandUnknown, message)
         })?;
         let name = arg_value(call, "name").unwrap_or_default().to_owned();
-        let scratch = self.setting.run_dir.scratch("checkpoints");
+        let scratch = self.context.run_dir.scratch("checkpoints");
         let shelf = Shelf::at(scratch.map_err(|e| e.body())?);
         let done = match operation {
             Operation::Create => self.create(&shelf, call, &name),
             Operation::Restore => self.bring_back(&shelf, &name),
-            Operation::List => supported(self.setting.level).map(|()| {
+            Operation::List => supported(self.context.level).map(|()| {
                 let rows = shelf.list(SnapshotOf::Any);
                 json!({"checkpoints": rows.iter().map(row).collect::<Vec<_>>()})
             }),
@@ -89,7 +89,7 @@ impl Session<'_, '_> {
         call: &CommandCall,
         name: &str,
     ) -> Result<Value, ErrorBody> {
-        supported(self.setting.level)?;
+        supported(self.context.level)?;
         let request = request(call, name)?;
         check_request(&request)?;
         let made = shelf.list(SnapshotOf::Any);
@@ -110,7 +110,7 @@ impl Session<'_, '_> {
     }
 
     fn bring_back(&mut self, shelf: &Shelf, name: &str) -> Result<Value, ErrorBody> {
-        supported(self.setting.level)?;
+        supported(self.context.level)?;
         let made = shelf.list(SnapshotOf::Any);
         let one = made.iter().find(|one| one.name == name).ok_or_else(|| {
             SnapshotError::NotFound {
@@ -118,7 +118,7 @@ impl Session<'_, '_> {
             }
             .body()
         })?;
-        let base = Base::open(self.setting, shelf, &one.id)?;
+        let base = Base::open(self.context, shelf, &one.id)?;
         self.replace(Some(Arc::new(base)))?;
         self.told(EventType::CheckpointRestored, one, ACTOR)?;
         Ok(json!({"checkpoint": row(one)}))

@@ -4,7 +4,7 @@
 //! it left, gets both merged in a directory of the run's scratch.
 
 use super::{Base, Uppers, layer_name};
-use crate::run::Setting;
+use crate::run::context::RunContext;
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -22,11 +22,11 @@ use wp_codebox_runtime::{
 
 /// Puts the state that a guest began on behind what it leaves.
 pub(crate) fn continued(
-    setting: &Setting<'_>,
+    context: &RunContext<'_>,
     inner: Box<dyn Runtime>,
     base: Arc<Base>,
 ) -> Result<Box<dyn Runtime>, ErrorBody> {
-    let scratch = setting.run_dir.scratch("merged").map_err(|e| e.body())?;
+    let scratch = context.run_dir.scratch("merged").map_err(|e| e.body())?;
     Ok(Box::new(Continued {
         inner,
         base,

@@ -1,6 +1,6 @@
 //! What a kept state lies on, and whether that is what is there.
 
-use crate::run::Setting;
+use crate::run::context::RunContext;
 use crate::run::materialise::Materialised;
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, InodeId, MountAccess, SandboxSnapshot, SnapshotMount, SnapshotRequest,
@@ -18,26 +18,26 @@ pub(super) fn is_kept(mount: &Materialised) -> bool {
 
 /// What a state of this run lies on.
 pub(super) fn of(
-    setting: &Setting<'_>,
+    context: &RunContext<'_>,
     request: &SnapshotRequest,
     actor: &str,
 ) -> Result<SnapshotFacts, ErrorBody> {
-    let redacted = setting
+    let redacted = context
         .redactor
         .redact_value(serde_json::Value::Object(request.metadata.clone()));
     Ok(SnapshotFacts {
-        name: setting.redactor.redact(&request.name).into_owned(),
-        actor: setting.redactor.redact(actor).into_owned(),
-        run_id: setting.prepared.request.run_id.clone(),
-        site: setting.prepared.request.site.clone(),
-        template: template(setting),
-        mounts: setting.mounts.iter().map(mount).collect::<Result<_, _>>()?,
+        name: context.redactor.redact(&request.name).into_owned(),
+        actor: context.redactor.redact(actor).into_owned(),
+        run_id: context.prepared.request.run_id.clone(),
+        site: context.prepared.request.site.clone(),
+        template: template(context),
+        mounts: context.mounts.iter().map(mount).collect::<Result<_, _>>()?,
         metadata: redacted.as_object().cloned().unwrap_or_default(),
     })
 }
 
-fn template(setting: &Setting<'_>) -> SnapshotTemplate {
-    let backend = &setting.backend;
+fn template(context: &RunContext<'_>) -> SnapshotTemplate {
+    let backend = &context.backend;
     SnapshotTemplate {
         key: backend.template.key.clone(),
         wordpress_version: backend.template.wordpress_version.clone(),
@@ -66,15 +66,15 @@ fn mount(mount: &Materialised) -> Result<SnapshotMount, ErrorBody> {
 }
 
 /// Refuses a state of another site, WordPress or PHP, or of other mounts.
-pub(super) fn check(setting: &Setting<'_>, snapshot: &SandboxSnapshot) -> Result<(), ErrorBody> {
-    let mounts = setting
+pub(super) fn check(context: &RunContext<'_>, snapshot: &SandboxSnapshot) -> Result<(), ErrorBody> {
+    let mounts = context
         .mounts
         .iter()
         .map(mount)
         .collect::<Result<Vec<_>, _>>()?;
     let here = Here {
-        site: setting.prepared.request.site.as_str(),
-        template: &template(setting),
+        site: context.prepared.request.site.as_str(),
+        template: &template(context),
         mounts: &mounts,
     };
     differs(&here, snapshot).map_or(Ok(()), |why| {

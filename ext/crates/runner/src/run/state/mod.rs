@@ -16,7 +16,7 @@ mod quiet;
 pub(super) use base::Base;
 pub(super) use continued::continued;
 
-use super::Setting;
+use super::context::RunContext;
 use super::recorder::Recorder;
 use super::session::Session;
 use super::work::Stop;
@@ -41,25 +41,25 @@ const NAME: usize = 128;
 const METADATA: usize = 64 * 1024;
 
 /// The stored state that the request wants to begin on.
-pub(super) fn asked(setting: &Setting<'_>) -> Result<Option<Arc<Base>>, ErrorBody> {
-    let prepared = setting.prepared;
+pub(super) fn asked(context: &RunContext<'_>) -> Result<Option<Arc<Base>>, ErrorBody> {
+    let prepared = context.prepared;
     let hold = prepared.request.hold.as_ref();
     let Some(reference) = hold.and_then(|hold| hold.snapshot.as_deref()) else {
         return Ok(None);
     };
-    keepable(setting)?;
+    keepable(context)?;
     let shelf = Shelf::of_site(&prepared.state, &prepared.request.site).map_err(|e| e.body())?;
     let id = shelf.by_id(reference).map_err(|e| e.body())?;
-    Base::open(setting, &shelf, &id).map(|base| Some(Arc::new(base)))
+    Base::open(context, &shelf, &id).map(|base| Some(Arc::new(base)))
 }
 
 /// Says that a session began on a stored state.
 pub(super) fn began(
-    setting: &Setting<'_>,
+    context: &RunContext<'_>,
     recorder: &mut Recorder<'_>,
     snapshot: &SandboxSnapshot,
 ) -> Result<(), ErrorBody> {
-    let hold = setting.prepared.request.hold.as_ref();
+    let hold = context.prepared.request.hold.as_ref();
     let identity = hold.and_then(|hold| hold.identity.as_ref());
     let actor = identity.map_or("run", |identity| identity.actor.as_str());
     let data = event(snapshot, actor);
@@ -120,7 +120,7 @@ impl Session<'_, '_> {
             LiveRequest::Reset {} => {
                 self.reset(&actor, running)?;
                 Ok(
-                    json!({"schema": schema_id::SANDBOX, "id": self.setting.prepared.request.run_id, "reset": true}),
+                    json!({"schema": schema_id::SANDBOX, "id": self.context.prepared.request.run_id, "reset": true}),
                 )
             }
             LiveRequest::Snapshots {} => {
@@ -145,7 +145,7 @@ impl Session<'_, '_> {
         running: &[String],
     ) -> Result<SandboxSnapshot, ErrorBody> {
         let shelf = self.shelf()?;
-        let made = shelf.list(SnapshotOf::Run(&self.setting.prepared.request.run_id));
+        let made = shelf.list(SnapshotOf::Run(&self.context.prepared.request.run_id));
         check_room(&made, &request.name)?;
         let snapshot = self.keep(&shelf, request, actor, running, Durability::Synced)?;
         self.told(EventType::SnapshotCreated, &snapshot, actor)?;
@@ -154,7 +154,7 @@ impl Session<'_, '_> {
 
     /// The snapshots of this sandbox, oldest first.
     pub(crate) fn snapshots(&self) -> Result<Vec<SandboxSnapshot>, ErrorBody> {
-        let run_id = &self.setting.prepared.request.run_id;
+        let run_id = &self.context.prepared.request.run_id;
         Ok(self.shelf()?.list(SnapshotOf::Run(run_id)))
     }
 
@@ -167,14 +167,14 @@ impl Session<'_, '_> {
         running: &[String],
     ) -> Result<SandboxSnapshot, ErrorBody> {
         free(running)?;
-        keepable(self.setting)?;
+        keepable(self.context)?;
         let shelf = self.shelf()?;
-        let run_id = &self.setting.prepared.request.run_id;
+        let run_id = &self.context.prepared.request.run_id;
         let named = shelf.find(reference, SnapshotOf::Run(run_id));
         let id = named
             .or_else(|_| shelf.by_id(reference))
             .map_err(|e| e.body())?;
-        let base = Base::open(self.setting, &shelf, &id)?;
+        let base = Base::open(self.context, &shelf, &id)?;
         let snapshot = base.snapshot().clone();
         self.replace(Some(Arc::new(base)))?;
         self.told(EventType::SnapshotRestored, &snapshot, actor)?;
@@ -190,7 +190,7 @@ impl Session<'_, '_> {
             None,
             json!({"from": "active", "to": "active", "actor": actor, "reason": "reset"}),
         )?;
-        let request = &self.setting.prepared.request;
+        let request = &self.context.prepared.request;
         let profile = request
             .hold
             .as_ref()
@@ -211,7 +211,7 @@ impl Session<'_, '_> {
     }
 
     fn shelf(&self) -> Result<Shelf, ErrorBody> {
-        let prepared = self.setting.prepared;
+        let prepared = self.context.prepared;
         Shelf::of_site(&prepared.state, &prepared.request.site).map_err(|e| e.body())
     }
 
@@ -225,7 +225,7 @@ impl Session<'_, '_> {
     ) -> Result<SandboxSnapshot, ErrorBody> {
         check_request(request)?;
         free(running)?;
-        keepable(self.setting)?;
+        keepable(self.context)?;
         // It comes back when somebody looks at the site again.
         self.stop_site_server();
         let deadline = self.deadline();
@@ -241,7 +241,7 @@ impl Session<'_, '_> {
                 below: base.and_then(|base| base.layer(*index)),
             })
             .collect();
-        let facts = facts::of(self.setting, request, actor)?;
+        let facts = facts::of(self.context, request, actor)?;
         shelf
             .keep(facts, &sources, durability)
             .map_err(|e| e.body())
@@ -309,8 +309,8 @@ fn free(running: &[String]) -> Result<(), ErrorBody> {
 }
 
 /// Refuses where there are no layers to keep.
-fn keepable(setting: &Setting<'_>) -> Result<(), ErrorBody> {
-    match setting.level {
+fn keepable(context: &RunContext<'_>) -> Result<(), ErrorBody> {
+    match context.level {
         IsolationLevel::Full => Ok(()),
         IsolationLevel::Reduced | IsolationLevel::None => Err(ErrorBody::new(
             ErrorCode::CommandUnsupported,

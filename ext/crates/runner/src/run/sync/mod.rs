@@ -135,7 +135,7 @@ impl Session<'_, '_> {
 
     /// Writable mounts, by the names under which files of them are reported.
     fn places(&self) -> Vec<&GuestPath> {
-        let mounts = self.setting.guest_mounts.iter();
+        let mounts = self.context.guest_mounts.iter();
         mounts
             .filter(|mount| mount.access == MountAccess::Readwrite)
             .map(|mount| &mount.workspace)
@@ -144,7 +144,7 @@ impl Session<'_, '_> {
 
     /// The path by its mount's working name.
     fn writable(&self, path: &GuestPath) -> Result<GuestPath, ErrorBody> {
-        for mount in &self.setting.guest_mounts {
+        for mount in &self.context.guest_mounts {
             if mount.access != MountAccess::Readwrite {
                 continue;
             }
@@ -210,9 +210,9 @@ impl Session<'_, '_> {
 
     /// What differs from the mounts' sources, looked at from outside.
     fn changes(&mut self, below: Option<&GuestPath>) -> Result<Vec<Value>, ErrorBody> {
-        let seen = look(self.setting, self.guest.runtime.as_ref())?;
+        let seen = look(self.context, self.guest.runtime.as_ref())?;
         let mut rows = Vec::new();
-        for (changes, mount) in seen.iter().zip(&self.setting.guest_mounts) {
+        for (changes, mount) in seen.iter().zip(&self.context.guest_mounts) {
             for entry in changes.iter().flat_map(|changes| &changes.entries) {
                 let Ok(name) = std::str::from_utf8(&entry.path) else {
                     continue;

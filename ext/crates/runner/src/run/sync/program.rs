@@ -102,7 +102,7 @@ impl SyncProgram {
         let stdio = [guests_input, guests_output, errors];
         session.guest.runtime.launch(&launch, stdio)?;
         let mut roots: Vec<&GuestPath> = Vec::new();
-        for mount in &session.setting.guest_mounts {
+        for mount in &session.context.guest_mounts {
             if mount.access == MountAccess::Readwrite {
                 roots.push(&mount.workspace);
                 roots.push(&mount.target);

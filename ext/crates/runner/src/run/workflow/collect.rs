@@ -111,10 +111,10 @@ fn read(session: &mut Session<'_, '_>, file: &CollectedFile) -> Result<Found, Er
         phase: "workflow",
         argv,
         env: BTreeMap::new(),
-        cwd: session.setting.cwd.clone(),
+        cwd: session.context.cwd.clone(),
         stdin: None,
     };
-    let call = programs::with_secrets(session.setting, call);
+    let call = programs::with_secrets(session.context, call);
     let bounds = Bounds {
         deadline: session.deadline(),
         timeout: PATIENCE,

@@ -3,7 +3,7 @@
 //! Changes are judged, not what lay there before: a workspace is often larger than what may be
 //! touched of it.
 
-use crate::run::Setting;
+use crate::run::context::RunContext;
 use crate::run::recorder::Recorder;
 use crate::workspace::{self, Code, GitBacking, Rules, Violation};
 use wp_codebox_artifacts::MountChanges;
@@ -14,15 +14,15 @@ const LISTED: usize = 1000;
 
 /// Records the answer; the error is why the run fails with it, if it does.
 pub(in crate::run) fn judge_changes(
-    setting: &Setting<'_>,
+    context: &RunContext<'_>,
     recorder: &mut Recorder<'_>,
     changes: &[Option<MountChanges>],
 ) -> Option<ErrorBody> {
-    let workflow = setting.prepared.request.workflow.as_ref()?;
+    let workflow = context.prepared.request.workflow.as_ref()?;
     let rule = workflow.workspace_rule.as_ref()?;
     let rules = Rules::new(&rule.writable_roots, &rule.hidden_paths);
     let mut found = rules.invalid.clone();
-    for (mount, changes) in setting.mounts.iter().zip(changes) {
+    for (mount, changes) in context.mounts.iter().zip(changes) {
         let target = mount.mount.target.as_str();
         let inside = rule.workspaces.iter().any(|w| w == target);
         for entry in changes.iter().flat_map(|c| &c.entries) {

@@ -5,7 +5,7 @@ use crate::egress::{
     Bridge, BridgeConfig, BridgeLimits, EgressDecision, EgressMode, Network, Pending, ReachSite,
     SecretSwap, Site, Trust,
 };
-use crate::run::Setting;
+use crate::run::context::RunContext;
 use crate::run::egress::sentence;
 use crate::run::recorder::Recorder;
 use serde_json::{Value, json};
@@ -58,8 +58,8 @@ impl ReachSite for Door {
 
 /// What pages may reach beside the site: never more than the run's policy, often less. TLS is
 /// passed through and nothing of the run's secrets is put into requests of a page.
-fn rules(setting: &Setting<'_>, task: &Task) -> Result<EgressRules, ErrorBody> {
-    let rules = match (&setting.prepared.policy.network, task.external) {
+fn rules(context: &RunContext<'_>, task: &Task) -> Result<EgressRules, ErrorBody> {
+    let rules = match (&context.prepared.policy.network, task.external) {
         (NetworkPolicy::Posture(_), _) | (_, crate::browser::External::Deny) => {
             return Ok(EgressRules::nothing());
         }
@@ -82,7 +82,7 @@ fn unavailable(why: &str) -> ErrorBody {
 impl Gateway {
     /// Serves on the sockets of a guest in which nothing runs yet.
     pub(super) fn open(
-        setting: &Setting<'_>,
+        context: &RunContext<'_>,
         task: &Task,
         runtime: &mut dyn Runtime,
         driver: &SyncSender<Wake>,
@@ -95,7 +95,7 @@ impl Gateway {
             ..BridgeLimits::default()
         };
         // A browser uses no secret; an answer that it gets may hold one all the same.
-        let secrets = setting.prepared.secrets.swaps().into_iter();
+        let secrets = context.prepared.secrets.swaps().into_iter();
         let secrets = secrets
             .map(|swap| SecretSwap {
                 hosts: Vec::new(),
@@ -103,14 +103,14 @@ impl Gateway {
             })
             .collect();
         Bridge::prepare(BridgeConfig {
-            rules: rules(setting, task)?,
+            rules: rules(context, task)?,
             model: None,
             site: Some(Site(Arc::new(Door(driver.clone())))),
             secrets,
             limits,
             trust: Trust::System,
             network: Network::system(),
-            deadline: setting.clock.deadline,
+            deadline: context.clock.deadline,
         })
         .and_then(|bridge| bridge.serve(sockets.unix, sockets.tcp))
         .map(Self)

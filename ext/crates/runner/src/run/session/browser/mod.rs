@@ -37,16 +37,16 @@ impl Session<'_, '_> {
         call: &CommandCall,
         bounds: Bounds,
     ) -> Result<Commanded, ErrorBody> {
-        let task = parse(call, &self.setting.prepared.policy)?;
-        if self.setting.level != IsolationLevel::Full {
+        let task = parse(call, &self.context.prepared.policy)?;
+        if self.context.level != IsolationLevel::Full {
             let message = format!(
                 "{}: at isolation level {} there is no second isolated network, so no browser is started; make level full possible (`wp-codebox doctor` says how)",
                 call.command,
-                self.setting.level.name()
+                self.context.level.name()
             );
             return Err(ErrorBody::new(ErrorCode::BrowserUnavailable, message));
         }
-        let chromium = discover(self.setting.prepared.request.paths.browser.as_deref())?;
+        let chromium = discover(self.context.prepared.request.paths.browser.as_deref())?;
         let storage = self.browser_state(&task, bounds)?;
         self.site_server()?;
         let standing = self.standing(call);
@@ -82,20 +82,20 @@ impl Session<'_, '_> {
         storage: &StorageState,
         (id, until): (&ExecutionId, Instant),
     ) -> Result<Visit, ErrorBody> {
-        let backend = &self.setting.backend;
+        let backend = &self.context.backend;
         let began = Instant::now();
         let directory = chromium.directory.as_deref();
         let mut runtime = backend
             .create_browser(directory, BROWSER_LIMITS)
             .map_err(|error| {
-                level::explain(error, &self.setting.prepared.request, &backend.sandbox)
+                level::explain(error, &self.context.prepared.request, &backend.sandbox)
             })?;
-        if let Err(error) = level::check(&self.setting.prepared.policy, runtime.isolation()) {
+        if let Err(error) = level::check(&self.context.prepared.policy, runtime.isolation()) {
             runtime.destroy();
             return Err(error);
         }
         let wakes = wakes();
-        let opened = Gateway::open(self.setting, task, runtime.as_mut(), &wakes.0)
+        let opened = Gateway::open(self.context, task, runtime.as_mut(), &wakes.0)
             .and_then(|gateway| Ok((gateway, started(runtime.as_mut(), chromium, id)?)));
         let (gateway, streams) = match opened {
             Ok(opened) => opened,

@@ -45,7 +45,7 @@ impl Session<'_, '_> {
             phase: "workflow",
             argv: vec!["php".to_owned(), PROGRAM.to_owned()],
             env: BTreeMap::new(),
-            cwd: self.setting.cwd.clone(),
+            cwd: self.context.cwd.clone(),
             stdin: Some(asked.to_string().into_bytes()),
         };
         let runtime = self.guest.runtime.as_mut();
