@@ -32,6 +32,7 @@ pub mod schema_id;
 mod spawner;
 mod summary;
 mod task;
+mod task_spec;
 mod workflow;
 
 pub use agent::{
@@ -105,6 +106,9 @@ pub use spawner::{
 };
 pub use summary::{ChangeCounts, RunSummary, SummaryArgs, SummaryCode};
 pub use task::TaskInput;
+pub use task_spec::{
+    Member, Need, Shape, TASK_FIELDS, TaskAuthority, TaskBudget, TaskField, TaskSpec,
+};
 pub use workflow::{
     CollectedFile, MadeDirectory, MadeFrom, OnFailure, Workflow, WorkflowStep, WorkspaceRule,
     WrittenFile,

@@ -11,8 +11,7 @@ use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, Hold, LimitsRequest, OuterSandbox, RunMode, RunRequest, SiteId, Workflow,
-    schema_id,
+    ErrorBody, ErrorCode, Hold, LimitsRequest, RunMode, RunRequest, SiteId, TaskSpec, Workflow,
 };
 use wp_codebox_recipe::blueprint;
 
@@ -128,14 +127,8 @@ fn build(args: &BootArgs, settings: &Settings) -> Result<RunRequest, ErrorBody> 
         return Err(ErrorBody::new(ErrorCode::LimitInvalid, message));
     }
     let policy = args.policy.as_deref().map(request::policy).transpose()?;
-    let mut request = RunRequest {
-        schema: schema_id::RUN_REQUEST.to_owned(),
-        run_id: request::new_run_id()?,
-        site: SiteId::new(args.store.site.clone()).map_err(|e| input(format!("--site: {e}")))?,
+    let spec = TaskSpec {
         mode: RunMode::Detached,
-        max_runs: RunRequest::default_max_runs(),
-        paths: request::run_paths(settings, &wordpress)?,
-        task: None,
         policy,
         mounts: args
             .guest
@@ -143,7 +136,6 @@ fn build(args: &BootArgs, settings: &Settings) -> Result<RunRequest, ErrorBody> 
             .iter()
             .map(|text| request::mount(text, args.guest.git))
             .collect::<Result<_, _>>()?,
-        commands: Vec::new(),
         workflow: workflow(args)?,
         hold: Some(Hold {
             ttl_ms,
@@ -153,23 +145,16 @@ fn build(args: &BootArgs, settings: &Settings) -> Result<RunRequest, ErrorBody> 
             identity: None,
             snapshot: None,
         }),
-        agent: None,
-        model: None,
-        tool_policy: None,
-        parent_tools: None,
-        components: Vec::new(),
-        agent_bundles: Vec::new(),
-        checks: Vec::new(),
         limits: LimitsRequest {
             wall_clock_ms: Some((ttl_ms + SETUP).min(LONGEST)),
             ..args.sizes.limits()?
         },
-        find_renames: false,
-        secrets: Vec::new(),
-        outer_sandbox: OuterSandbox::default(),
-        redact: Vec::new(),
         provenance: Map::from_iter([("requester".to_owned(), Value::from("command-line"))]),
+        ..TaskSpec::default()
     };
+    let site = SiteId::new(args.store.site.clone()).map_err(|e| input(format!("--site: {e}")))?;
+    let paths = request::run_paths(settings, &wordpress)?;
+    let mut request = spec.into_request(request::new_run_id()?, site, paths);
     preview::hold(&args.preview, &mut request)?;
     Ok(request)
 }

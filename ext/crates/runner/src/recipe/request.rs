@@ -4,8 +4,8 @@ use super::{Host, Loaded};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, LimitsRequest, OuterSandbox, RunId, RunMode, RunPaths, RunRequest,
-    SecretBinding, SiteId, schema_id,
+    ErrorBody, ErrorCode, LimitsRequest, RunId, RunPaths, RunRequest, SecretBinding, SiteId,
+    TaskSpec,
 };
 use wp_codebox_recipe::{Lowered, Recipe};
 
@@ -68,36 +68,21 @@ pub(crate) fn build(
         "recipe".to_owned(),
         json!({"schema": recipe.schema, "sha256": loaded.sha256}),
     );
-    Ok(RunRequest {
-        schema: schema_id::RUN_REQUEST.to_owned(),
-        run_id: asked.run_id.clone(),
-        site: asked.site.clone(),
-        mode: RunMode::Attached,
-        max_runs: RunRequest::default_max_runs(),
-        paths: asked.paths.clone(),
-        task: None,
+    let spec = TaskSpec {
         policy: Some(lowered.policy),
         mounts: lowered.mounts,
-        commands: Vec::new(),
         workflow: Some(lowered.workflow),
-        hold: None,
-        agent: None,
-        model: None,
-        tool_policy: None,
-        parent_tools: None,
         components: lowered.components,
-        agent_bundles: Vec::new(),
-        checks: Vec::new(),
         limits: LimitsRequest {
             wall_clock_ms: Some(asked.wall_clock_ms),
             ..LimitsRequest::default()
         },
-        find_renames: false,
         secrets,
-        outer_sandbox: OuterSandbox::default(),
-        redact: Vec::new(),
         provenance,
-    })
+        ..TaskSpec::default()
+    };
+    let (run_id, site) = (asked.run_id.clone(), asked.site.clone());
+    Ok(spec.into_request(run_id, site, asked.paths.clone()))
 }
 
 /// A bundle that lands in a mounted directory would be a change of it.

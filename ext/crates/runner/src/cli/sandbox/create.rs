@@ -9,7 +9,7 @@ use crate::cli::{Settings, duration, request};
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, Hold, MountRequest, PreviewRequest, RunMode, RunRequest, SandboxIdentity,
-    SecretBinding, SecretsPolicy, SiteId, TaskInput, schema_id,
+    SecretBinding, SecretsPolicy, SiteId, TaskSpec,
 };
 use wp_codebox_policy::{self as policy, descriptor};
 use wp_codebox_recipe::{Profile, show_duration};
@@ -181,20 +181,13 @@ fn request_of(
     provenance.insert(PROVENANCE.to_owned(), told);
     let mut limits = profile.resources.clone();
     limits.wall_clock_ms = Some(profile.ttl.max_ms.saturating_add(AROUND).min(LONGEST));
-    let instructions = profile.setup.instructions.trim();
-    Ok(RunRequest {
-        schema: schema_id::RUN_REQUEST.to_owned(),
-        run_id: request::new_run_id()?,
-        site: site(place)?,
-        mode: RunMode::Detached,
-        max_runs: RunRequest::default_max_runs(),
-        paths: request::run_paths(settings, wordpress)?,
+    let spec = TaskSpec {
         // Text for whoever works there; nothing runs it.
-        task: (!instructions.is_empty()).then(|| TaskInput::new(instructions)),
+        goal: profile.setup.instructions.trim().to_owned(),
+        mode: RunMode::Detached,
         policy: Some(policy_of(profile, &secrets)?),
         mounts: source(profile, seed)?.into_iter().collect(),
         commands: profile.setup.commands.clone(),
-        workflow: None,
         hold: Some(Hold {
             ttl_ms: seed.ttl_ms,
             max_ttl_ms: profile.ttl.max_ms,
@@ -203,20 +196,13 @@ fn request_of(
             identity: Some(identity),
             snapshot: seed.snapshot.clone(),
         }),
-        agent: None,
-        model: None,
-        tool_policy: None,
-        parent_tools: None,
-        components: Vec::new(),
-        agent_bundles: Vec::new(),
-        checks: Vec::new(),
         limits,
-        find_renames: false,
         secrets,
-        outer_sandbox: Default::default(),
-        redact: Vec::new(),
         provenance,
-    })
+        ..TaskSpec::default()
+    };
+    let paths = request::run_paths(settings, wordpress)?;
+    Ok(spec.into_request(request::new_run_id()?, site(place)?, paths))
 }
 
 fn policy_of(

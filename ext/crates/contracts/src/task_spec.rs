@@ -1,0 +1,615 @@
+//! One shape for everything a run can be asked for, and who may ask for it.
+//!
+//! Flags, JSON callers, groups, recipes and the extension fill a [`TaskSpec`];
+//! [`TaskSpec::into_request`] makes the request of it. [`TASK_FIELDS`] has a row for each
+//! field: its authority, its shape and the code of a wrong value.
+
+use crate::{
+    Agent, AgentBundle, CommandCall, Component, ErrorCode, Hold, LimitsRequest, ModelEndpoint,
+    MountRequest, OuterSandbox, ParentToolBridge, RunId, RunMode, RunPaths, RunRequest,
+    RuntimePolicy, SandboxToolPolicy, SecretBinding, SiteId, StagedFile, TaskInput, Workflow,
+    schema_id,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// A task as it is asked for. Who may set a field is in [`TASK_FIELDS`].
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TaskSpec {
+    /// What to do, in plain words.
+    pub goal: String,
+    /// What the task is about.
+    pub target: Map<String, Value>,
+    /// Tool ids the agent may use; empty: every tool that acts in the guest.
+    pub allowed_tools: Vec<String>,
+    /// Names of artifacts the caller hopes for.
+    pub expected_artifacts: Vec<String>,
+    /// Structured inputs, as given.
+    pub structured_artifacts: Vec<Value>,
+    /// Free context of the caller.
+    pub context: Map<String, Value>,
+    /// Slug of an installed plugin; a site resolves it into `mounts`.
+    pub plugin: Option<String>,
+    /// Slug of an installed theme; a site resolves it into `mounts`.
+    pub theme: Option<String>,
+    /// Directories to work on; their position is the mount index.
+    pub mounts: Vec<MountRequest>,
+    /// `git` of every mount without its own.
+    pub git: Option<String>,
+    /// Command line that does the work; resolved into `resolved_agent`.
+    pub agent_command: Option<String>,
+    /// Name of an agent or preset; resolved into `resolved_agent`.
+    pub agent: Option<String>,
+    /// Exit codes of `agent_command` that mean success; empty: 0.
+    pub agent_success_codes: Vec<i32>,
+    /// Further environment of `agent_command`.
+    pub agent_env: BTreeMap<String, String>,
+    /// Ability of the guest that does the work; resolved into `resolved_agent`.
+    pub runtime_task: Map<String, Value>,
+    /// Code that the guest's WordPress loads; a site resolves it into `components`.
+    pub component_contracts: Vec<Value>,
+    /// Plugins with a model provider; a site resolves them into `components`.
+    pub provider_plugin_paths: Vec<String>,
+    /// Bundles of agents that a component imports before the agent runs.
+    pub agent_bundles: Vec<AgentBundle>,
+    /// Names of secrets; resolved into `secrets`.
+    pub secret_env: Vec<String>,
+    /// Id of a model provider; resolved into `resolved_model`.
+    pub provider: Option<String>,
+    /// Name of a model; resolved into `resolved_model`.
+    pub model: Option<String>,
+    /// Address of the provider; resolved into `resolved_model`.
+    pub base_url: Option<String>,
+    /// The same as `budget.turns`; the smaller one holds.
+    pub max_turns: Option<u32>,
+    /// When the built-in agent stops.
+    pub budget: TaskBudget,
+    /// Which tools exist for the built-in agent.
+    pub sandbox_tool_policy: Option<SandboxToolPolicy>,
+    /// `allowed_tools` and `sandbox_tool_policy` in one document, for a site.
+    pub tool_bridge: Map<String, Value>,
+    /// Abilities of the parent; a site resolves them into `parent_tools`.
+    pub parent_tool_bridge: Map<String, Value>,
+    /// What a site resolves into model and secrets.
+    pub inherit: Map<String, Value>,
+    /// Command lines run after the agent in a fresh guest.
+    pub checks: Vec<String>,
+    /// Runtime policy; absent: the default one.
+    pub policy: Option<RuntimePolicy>,
+    /// The policy's `network`, given by itself.
+    pub network: Option<Value>,
+    /// Limits.
+    pub limits: LimitsRequest,
+    /// `limits.wall_clock_ms` in seconds; 0: not given.
+    pub task_timeout_seconds: u64,
+    /// Report renames as git renames.
+    pub find_renames: bool,
+    /// Whether an ability waits for the end.
+    pub wait: Option<bool>,
+    /// Free data of the caller for the bundle's provenance.
+    pub metadata: Map<String, Value>,
+    /// Id of an orchestrator; the caller gets it back and nothing stores it.
+    pub sandbox_session_id: Option<String>,
+    /// Id of an orchestrator; the caller gets it back and nothing stores it.
+    pub session_id: Option<String>,
+    /// Ids of an orchestrator; the caller gets them back and nothing stores them.
+    pub orchestrator: Map<String, Value>,
+
+    /// Partition of the state directory.
+    pub site: String,
+    /// Attached or detached.
+    pub mode: RunMode,
+    /// Directory whose WordPress core the guest gets.
+    pub wordpress: String,
+    /// See [`RunPaths::denied`].
+    pub denied: Vec<String>,
+    /// See [`RunPaths::code_roots`].
+    pub code_roots: Vec<String>,
+    /// See [`RunPaths::allowed_roots`].
+    pub allowed_roots: Option<Vec<String>>,
+    /// Runs of the site alive at once, if fewer than the operator allows.
+    pub max_runs: Option<u64>,
+    /// Who does the work.
+    pub resolved_agent: Option<Agent>,
+    /// The model and where it is.
+    pub resolved_model: Option<ModelEndpoint>,
+    /// Tools that the parent answers for.
+    pub parent_tools: Option<ParentToolBridge>,
+    /// Code of the host that the guest's WordPress loads.
+    pub components: Vec<Component>,
+    /// Secrets with their values.
+    pub secrets: Vec<SecretBinding>,
+    /// Host files that the guest may read.
+    pub staged_files: Vec<StagedFile>,
+    /// Registry commands, run before the agent.
+    pub commands: Vec<CommandCall>,
+    /// Keeps the guest when everything else has run.
+    pub hold: Option<Hold>,
+    /// Values that must not reach a log or bundle.
+    pub redact: Vec<String>,
+    /// Who asked, for the bundle.
+    pub provenance: Map<String, Value>,
+
+    /// Steps of a recipe.
+    pub workflow: Option<Workflow>,
+    /// A further sandbox around the launcher.
+    pub outer_sandbox: OuterSandbox,
+}
+
+/// Budget of the built-in agent as a caller writes it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TaskBudget {
+    /// Answers of the model.
+    pub turns: Option<u32>,
+    /// Tokens sent, over all turns.
+    pub input_tokens: Option<u64>,
+    /// Tokens received, over all turns.
+    pub output_tokens: Option<u64>,
+    /// US dollars, by the prices of the provider.
+    pub cost_usd: Option<f64>,
+}
+
+/// Who may set a field. Each may also set the fields of those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TaskAuthority {
+    /// Anybody who may run a task: users over REST, abilities, JSON files.
+    Caller,
+    /// The code of the site, by the second argument of the extension's `Run::start`.
+    Host,
+    /// The settings of the machine and the person at the command line.
+    Operator,
+}
+
+/// One row of [`TASK_FIELDS`].
+#[derive(Debug, Clone, Copy)]
+pub struct TaskField {
+    /// Its name in JSON.
+    pub name: &'static str,
+    /// Who may set it.
+    pub authority: TaskAuthority,
+    /// What it looks like.
+    pub shape: Shape,
+    /// Code of a value of another shape.
+    pub code: ErrorCode,
+}
+
+/// Shapes of JSON values. In objects, members that are `null` count as absent, and `[]` counts
+/// as an empty object: PHP cannot tell them apart.
+#[derive(Debug, Clone, Copy)]
+pub enum Shape {
+    /// A string.
+    Text,
+    /// A string that is not blank.
+    Name,
+    /// A string of this list.
+    OneOf(&'static [&'static str]),
+    /// [`crate::GitChoice`] without `history`, which belongs to the operator.
+    Git,
+    /// `true` or `false`.
+    Flag,
+    /// A whole number from 0.
+    Count,
+    /// A number.
+    Number,
+    /// An object with free members.
+    Free,
+    /// A list with free items.
+    FreeList,
+    /// A list of strings.
+    Texts,
+    /// A list of strings that are neither blank nor hold a NUL byte.
+    Lines,
+    /// A program and its arguments.
+    Argv,
+    /// Exit codes.
+    ExitCodes,
+    /// Names and values of an environment.
+    Environment,
+    /// An object with these members.
+    Object(&'static [Member]),
+    /// A list of objects with these members.
+    Rows(&'static [Member]),
+    /// An object whose member `kind` chooses its other members; without one it is the first.
+    Kinds(&'static [(&'static str, ErrorCode, &'static [Member])]),
+    /// A runtime policy; the policy crate has a parser for it.
+    Policy,
+    /// `sandbox-tool-policy/v1`; the policy crate has a parser for it.
+    ToolPolicy,
+    /// A network posture, judged as part of the policy.
+    Network,
+    /// Never from JSON.
+    Typed,
+}
+
+/// A member of an object.
+#[derive(Debug, Clone, Copy)]
+pub struct Member {
+    /// Its name in JSON.
+    pub name: &'static str,
+    /// What it looks like.
+    pub shape: Shape,
+    /// Whether it must be there.
+    pub need: Need,
+    /// Code of a wrong value, where it is not that of the object around it.
+    pub code: Option<ErrorCode>,
+}
+
+/// Whether a member must be there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// It may be left out.
+    Optional,
+    /// It must be there.
+    Required,
+}
+
+const fn member(name: &'static str, shape: Shape) -> Member {
+    Member {
+        name,
+        shape,
+        need: Need::Optional,
+        code: None,
+    }
+}
+
+const fn required(name: &'static str, shape: Shape) -> Member {
+    Member {
+        name,
+        shape,
+        need: Need::Required,
+        code: None,
+    }
+}
+
+const fn caller(name: &'static str, shape: Shape) -> TaskField {
+    field(name, TaskAuthority::Caller, shape, ErrorCode::InputInvalid)
+}
+
+const fn host(name: &'static str, shape: Shape) -> TaskField {
+    field(name, TaskAuthority::Host, shape, ErrorCode::InputInvalid)
+}
+
+const fn field(
+    name: &'static str,
+    authority: TaskAuthority,
+    shape: Shape,
+    code: ErrorCode,
+) -> TaskField {
+    TaskField {
+        name,
+        authority,
+        shape,
+        code,
+    }
+}
+
+const MOUNT: &[Member] = &[
+    required("source", Shape::Name),
+    required("target", Shape::Name),
+    member("mode", Shape::OneOf(&["readonly", "readwrite"])),
+    member("exclude", Shape::Lines),
+    member("git", Shape::Git),
+    member("metadata", Shape::Free),
+];
+const BUDGET: &[Member] = &[
+    member("turns", Shape::Count),
+    member("input_tokens", Shape::Count),
+    member("output_tokens", Shape::Count),
+    member("cost_usd", Shape::Number),
+];
+const AGENT_BUDGET: &[Member] = &[
+    member("turns", Shape::Count),
+    member("input_tokens", Shape::Count),
+    member("output_tokens", Shape::Count),
+    member("cost_microusd", Shape::Count),
+];
+const LIMITS: &[Member] = &[
+    member("wall_clock_ms", Shape::Count),
+    member("processes", Shape::Count),
+    member("memory_bytes", Shape::Count),
+    member("disk_bytes", Shape::Count),
+    member("output_bytes", Shape::Count),
+];
+const AGENT_BUNDLE: &[Member] = &[
+    member("source", Shape::Text),
+    member("bundle", Shape::Free),
+    member("slug", Shape::Text),
+    member("on_conflict", Shape::OneOf(&["error", "skip", "upgrade"])),
+    member("owner_id", Shape::Count),
+    member("token_env", Shape::Text),
+    member("import_principal", Shape::Free),
+];
+const AGENT_KINDS: &[(&str, ErrorCode, &[Member])] = &[
+    (
+        "command",
+        ErrorCode::InputInvalid,
+        &[
+            required("argv", Shape::Argv),
+            member("success_codes", Shape::ExitCodes),
+            member("env", Shape::Environment),
+        ],
+    ),
+    (
+        "preset",
+        ErrorCode::InputInvalid,
+        &[required("name", Shape::Name)],
+    ),
+    (
+        "model",
+        ErrorCode::InputInvalid,
+        &[
+            Member {
+                name: "budget",
+                shape: Shape::Object(AGENT_BUDGET),
+                need: Need::Optional,
+                code: Some(ErrorCode::BudgetInvalid),
+            },
+            member("instructions", Shape::Text),
+        ],
+    ),
+    (
+        "ability",
+        ErrorCode::RuntimeTaskRequestInvalid,
+        &[
+            required("ability", Shape::Name),
+            member("input", Shape::Free),
+        ],
+    ),
+];
+const MODEL: &[Member] = &[
+    required("provider", Shape::Name),
+    required("model", Shape::Name),
+    required("api", Shape::OneOf(&["openai-chat", "anthropic-messages"])),
+    required("base_url", Shape::Name),
+    member("secret", Shape::Text),
+    member("private", Shape::Flag),
+    member("context_tokens", Shape::Count),
+    member("max_output_tokens", Shape::Count),
+    member(
+        "prices",
+        Shape::Object(&[
+            member("input", Shape::Count),
+            member("cached_input", Shape::Count),
+            member("output", Shape::Count),
+        ]),
+    ),
+];
+const PARENT_TOOLS: &[Member] = &[
+    member(
+        "tools",
+        Shape::Rows(&[
+            required("id", Shape::Name),
+            required("description", Shape::Name),
+            member("input_schema", Shape::Free),
+        ]),
+    ),
+    member("timeout_ms", Shape::Count),
+];
+const COMPONENT: &[Member] = &[
+    required("slug", Shape::Name),
+    required("source", Shape::Name),
+    member("load_as", Shape::OneOf(&["plugin", "mu-plugin"])),
+    member("entry", Shape::Text),
+    member("activate", Shape::Flag),
+    member("required", Shape::Flag),
+    member(
+        "readiness_probe",
+        Shape::Object(&[
+            required("type", Shape::OneOf(&["ability", "filter"])),
+            required("name", Shape::Name),
+        ]),
+    ),
+];
+const HOLD: &[Member] = &[
+    required("ttl_ms", Shape::Count),
+    member("max_ttl_ms", Shape::Count),
+    member("idle_ms", Shape::Count),
+];
+
+/// Every field of a task. The order is that of [`TaskSpec`].
+pub const TASK_FIELDS: &[TaskField] = &[
+    caller("goal", Shape::Text),
+    caller("target", Shape::Free),
+    caller("allowed_tools", Shape::Texts),
+    caller("expected_artifacts", Shape::Texts),
+    caller("structured_artifacts", Shape::FreeList),
+    caller("context", Shape::Free),
+    caller("plugin", Shape::Text),
+    caller("theme", Shape::Text),
+    field(
+        "mounts",
+        TaskAuthority::Caller,
+        Shape::Rows(MOUNT),
+        ErrorCode::MountInvalid,
+    ),
+    caller("git", Shape::Text),
+    caller("agent_command", Shape::Text),
+    caller("agent", Shape::Text),
+    caller("agent_success_codes", Shape::ExitCodes),
+    caller("agent_env", Shape::Environment),
+    caller("runtime_task", Shape::Free),
+    caller("component_contracts", Shape::FreeList),
+    caller("provider_plugin_paths", Shape::Texts),
+    caller("agent_bundles", Shape::Rows(AGENT_BUNDLE)),
+    caller("secret_env", Shape::Texts),
+    caller("provider", Shape::Text),
+    caller("model", Shape::Text),
+    caller("base_url", Shape::Text),
+    caller("max_turns", Shape::Count),
+    caller("budget", Shape::Object(BUDGET)),
+    caller("sandbox_tool_policy", Shape::ToolPolicy),
+    caller("tool_bridge", Shape::Free),
+    caller("parent_tool_bridge", Shape::Free),
+    caller("inherit", Shape::Free),
+    caller("checks", Shape::Lines),
+    caller("policy", Shape::Policy),
+    caller("network", Shape::Network),
+    field(
+        "limits",
+        TaskAuthority::Caller,
+        Shape::Object(LIMITS),
+        ErrorCode::LimitInvalid,
+    ),
+    caller("task_timeout_seconds", Shape::Count),
+    caller("find_renames", Shape::Flag),
+    caller("wait", Shape::Flag),
+    caller("metadata", Shape::Free),
+    caller("sandbox_session_id", Shape::Text),
+    caller("session_id", Shape::Text),
+    caller("orchestrator", Shape::Free),
+    host("site", Shape::Name),
+    host("mode", Shape::OneOf(&["attached", "detached"])),
+    host("wordpress", Shape::Name),
+    host("denied", Shape::Texts),
+    host("code_roots", Shape::Texts),
+    host("allowed_roots", Shape::Texts),
+    host("max_runs", Shape::Count),
+    host("resolved_agent", Shape::Kinds(AGENT_KINDS)),
+    field(
+        "resolved_model",
+        TaskAuthority::Host,
+        Shape::Object(MODEL),
+        ErrorCode::ModelInvalid,
+    ),
+    field(
+        "parent_tools",
+        TaskAuthority::Host,
+        Shape::Object(PARENT_TOOLS),
+        ErrorCode::SandboxToolPolicyInvalid,
+    ),
+    host("components", Shape::Rows(COMPONENT)),
+    field(
+        "secrets",
+        TaskAuthority::Host,
+        Shape::Rows(&[
+            required("env", Shape::Name),
+            required("value", Shape::Name),
+            member("hosts", Shape::Texts),
+        ]),
+        ErrorCode::SecretInvalid,
+    ),
+    field(
+        "staged_files",
+        TaskAuthority::Host,
+        Shape::Rows(&[
+            required("source", Shape::Name),
+            required("target", Shape::Name),
+        ]),
+        ErrorCode::MountInvalid,
+    ),
+    host(
+        "commands",
+        Shape::Rows(&[
+            required("command", Shape::Name),
+            member("args", Shape::Texts),
+        ]),
+    ),
+    host("hold", Shape::Object(HOLD)),
+    host("redact", Shape::Texts),
+    host("provenance", Shape::Free),
+    field(
+        "workflow",
+        TaskAuthority::Operator,
+        Shape::Typed,
+        ErrorCode::InputInvalid,
+    ),
+    field(
+        "outer_sandbox",
+        TaskAuthority::Operator,
+        Shape::Typed,
+        ErrorCode::InputInvalid,
+    ),
+];
+
+impl TaskSpec {
+    /// The request of this task. Fields that were resolved into others, and the ids of
+    /// orchestrators, stay behind.
+    #[must_use]
+    pub fn into_request(self, run_id: RunId, site: SiteId, paths: RunPaths) -> RunRequest {
+        let task = (!self.goal.is_empty()).then(|| TaskInput {
+            target: self.target,
+            allowed_tools: self.allowed_tools,
+            expected_artifacts: self.expected_artifacts,
+            structured_artifacts: self.structured_artifacts,
+            staged_files: self.staged_files,
+            context: self.context,
+            ..TaskInput::new(self.goal)
+        });
+        let mut provenance = self.provenance;
+        if !self.metadata.is_empty() {
+            provenance.insert("metadata".to_owned(), Value::Object(self.metadata));
+        }
+        RunRequest {
+            schema: schema_id::RUN_REQUEST.to_owned(),
+            run_id,
+            site,
+            mode: self.mode,
+            max_runs: self
+                .max_runs
+                .and_then(|runs| u32::try_from(runs).ok())
+                .unwrap_or(crate::DEFAULT_MAX_RUNS),
+            paths,
+            task,
+            policy: self.policy,
+            mounts: self.mounts,
+            commands: self.commands,
+            workflow: self.workflow,
+            hold: self.hold,
+            agent: self.resolved_agent,
+            model: self.resolved_model,
+            tool_policy: self.sandbox_tool_policy,
+            parent_tools: self.parent_tools,
+            components: self.components,
+            agent_bundles: self.agent_bundles,
+            checks: self.checks,
+            limits: self.limits,
+            find_renames: self.find_renames,
+            secrets: self.secrets,
+            outer_sandbox: self.outer_sandbox,
+            redact: self.redact,
+            provenance,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn every_field_of_the_struct_has_a_row_and_every_row_a_field() {
+        let spec = serde_json::to_value(TaskSpec::default()).unwrap();
+        let fields: Vec<&String> = spec.as_object().unwrap().keys().collect();
+        let rows: Vec<&str> = TASK_FIELDS.iter().map(|row| row.name).collect();
+        assert_eq!(fields, rows, "add the field to TASK_FIELDS");
+    }
+
+    #[test]
+    fn unknown_fields_are_refused() {
+        assert!(serde_json::from_value::<TaskSpec>(json!({"goal": "g"})).is_ok());
+        assert!(serde_json::from_value::<TaskSpec>(json!({"gaol": "g"})).is_err());
+    }
+
+    #[test]
+    fn ids_of_orchestrators_stay_out_of_the_request() {
+        let spec: TaskSpec = serde_json::from_value(json!({
+            "goal": "g", "metadata": {"ticket": "kept-1"}, "sandbox_session_id": "echo-1",
+            "session_id": "echo-2", "orchestrator": {"id": "echo-3"}
+        }))
+        .unwrap();
+        let paths = json!({"state_dir": "/s", "share_dir": "/h", "launcher": "/l",
+            "php_binary": "/p", "wordpress": "/w"});
+        let request = spec.into_request(
+            RunId::new(format!("run_{}", "0".repeat(32))).unwrap(),
+            SiteId::new("site-1").unwrap(),
+            serde_json::from_value(paths).unwrap(),
+        );
+        let frame = serde_json::to_string(&request).unwrap();
+        assert!(frame.contains("kept-1"), "{frame}");
+        assert!(!frame.contains("echo-"), "{frame}");
+    }
+}
