@@ -1,9 +1,8 @@
 //! Runs `<runner> doctor --json`, and asks a runner for any other document on a pipe.
 
-use crate::channel::{TICK, wait_for};
 use crate::guard::Failure;
 use crate::ini::Settings;
-use crate::interrupt::tick;
+use crate::interrupt::{TICK, tick};
 use crate::socket;
 use crate::spawn::{Ended, Wiring, spawn};
 use ext_php_rs::zend::BailoutGuard;
@@ -15,6 +14,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, schema_id};
+use wp_codebox_control::wait_for;
 
 const LONGEST: Duration = Duration::from_secs(30);
 const MAX_ANSWER_BYTES: usize = 1024 * 1024;

@@ -9,6 +9,7 @@ use ext_php_rs::exception::{PhpException, PhpResult};
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_control::ChannelError;
 
 thread_local! {
     static PANIC_PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
@@ -31,6 +32,12 @@ impl From<ErrorBody> for Failure {
 
 impl From<ConvertError> for Failure {
     fn from(error: ConvertError) -> Self {
+        ErrorBody::from(error).into()
+    }
+}
+
+impl From<ChannelError> for Failure {
+    fn from(error: ChannelError) -> Self {
         ErrorBody::from(error).into()
     }
 }

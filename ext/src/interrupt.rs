@@ -10,6 +10,10 @@ use crate::guard::Failure;
 use ext_php_rs::ffi::{ext_php_rs_executor_globals, zend_interrupt_function};
 use ext_php_rs::zend::ExecutorGlobals;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Longest wait between two calls of [`tick`].
+pub(crate) const TICK: Duration = Duration::from_millis(50);
 
 unsafe extern "C" {
     fn zend_timeout() -> !;

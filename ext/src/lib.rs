@@ -11,7 +11,6 @@
 mod agent_presets;
 mod api;
 mod arguments;
-mod channel;
 mod client;
 mod convert;
 mod diff;

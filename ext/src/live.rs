@@ -5,11 +5,10 @@
 //! the middle ends its program, as any client does.
 
 use crate::arguments::Answer;
-use crate::channel::{Channel, Received, TICK};
 use crate::fields::Fields;
 use crate::guard::Failure;
 use crate::ini::Settings;
-use crate::interrupt::tick;
+use crate::interrupt::{TICK, tick};
 use crate::runs;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -25,6 +24,7 @@ use wp_codebox_contracts::{
     ErrorBody, ErrorCode, LIVE_PROTOCOL, LiveCall, LiveInput, LiveReply, LiveRequest, OutputStream,
     SiteId, StdinFlow, unknown_member,
 };
+use wp_codebox_control::{Channel, Received};
 
 /// Name of the socket in a run's directory.
 const SOCKET: &str = "control.sock";
@@ -95,7 +95,7 @@ pub(crate) fn ask(
         match received {
             Received::Nothing => {}
             Received::End => return Err(gone(reference).into()),
-            Received::Line(line) => match serde_json::from_value(line) {
+            Received::Line(line) => match serde_json::from_slice(&line) {
                 Ok(LiveReply::Started {
                     execution_id,
                     stdin,
@@ -224,7 +224,7 @@ fn reach(settings: &Settings, site: &SiteId, reference: &str) -> Result<Channel,
     // By way of the open directory: a path may be longer than an address.
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let directory = rustix::fs::open(path, flags, Mode::empty()).map_err(failed)?;
-    Ok(Channel::over(connected(&directory).map_err(failed)?))
+    Ok(Channel::of_frames(connected(&directory).map_err(failed)?))
 }
 
 fn connected(directory: &OwnedFd) -> Result<OwnedFd, Errno> {

@@ -5,10 +5,9 @@
 //! started together with php-fpm. Neither way falls back to the other: which user, limits
 //! and control group a run gets is the host's choice.
 
-use crate::channel::{Channel, TICK, wait_for};
 use crate::guard::Failure;
 use crate::ini::Settings;
-use crate::interrupt::tick;
+use crate::interrupt::{TICK, tick};
 use crate::socket;
 use crate::spawn::{Child, Ended, Wiring, spawn};
 use ext_php_rs::zend::BailoutGuard;
@@ -16,6 +15,7 @@ use rustix::event::PollFlags;
 use rustix::fd::AsFd;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId};
+use wp_codebox_control::{Channel, wait_for};
 
 /// How long the runner may take to come up and to accept the request.
 const HANDSHAKE: Duration = Duration::from_secs(30);
@@ -30,7 +30,7 @@ pub(crate) fn reach(
         spawned(&settings.runner, run_id, deadline)
     } else {
         let stream = socket::connect(settings)?;
-        Ok(BailoutGuard::new(Channel::over(stream)))
+        Ok(BailoutGuard::new(Channel::of_frames(stream)))
     }
 }
 

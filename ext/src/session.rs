@@ -6,10 +6,9 @@
 //! dropped and at request end, so that no runner talks to a caller that is gone. Nothing
 //! here calls PHP except through `tick`.
 
-use crate::channel::{Channel, ChannelError, Received, TICK};
 use crate::guard::Failure;
 use crate::ini::Settings;
-use crate::interrupt::tick;
+use crate::interrupt::{TICK, tick};
 use crate::runner::{Deadline, reach, unavailable};
 use ext_php_rs::zend::BailoutGuard;
 use serde::Deserialize as _;
@@ -20,6 +19,7 @@ use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, Frame, PROTOCOL_VERSION, RunId, RunMode, RunRequest, RunResult,
 };
+use wp_codebox_control::{Channel, ChannelError, Received, monotonic_ns};
 
 impl From<crate::spawn::SpawnError> for Failure {
     fn from(error: crate::spawn::SpawnError) -> Self {
@@ -107,13 +107,6 @@ thread_local! {
     static OPEN: RefCell<Vec<Weak<Session>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The time that this process and the runner have in common.
-fn monotonic_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    let (seconds, rest) = (u64::try_from(now.tv_sec), u64::try_from(now.tv_nsec));
-    seconds.unwrap_or_default() * 1_000_000_000 + rest.unwrap_or_default()
-}
-
 /// Closes every session of this request. Called in RSHUTDOWN.
 pub(crate) fn close_all() {
     let open = OPEN
@@ -169,7 +162,8 @@ impl Session {
                     tick()?;
                 }
                 Received::End => return Err(self.died().into()),
-                Received::Line(value) => {
+                Received::Line(line) => {
+                    let value = document(&line)?;
                     if value["type"] == "accepted" && value["protocol"] != PROTOCOL_VERSION {
                         return Err(stale(&value["protocol"]).into());
                     }
@@ -221,7 +215,7 @@ impl Session {
         };
         let end = match received {
             Ok(Received::Nothing) => return Ok(Step::Nothing),
-            Ok(Received::Line(value)) => match self.step(value) {
+            Ok(Received::Line(line)) => match document(&line).and_then(|value| self.step(value)) {
                 Ok(Step::End(end)) => end,
                 Ok(step) => return Ok(step),
                 Err(error) => failed(error.into()),
@@ -299,10 +293,10 @@ impl Session {
     pub(crate) fn close(&self) {
         if (self.mode.get(), self.phase.get()) == (RunMode::Detached, Phase::Handshake) {
             // It would go on, and nobody would know of it.
-            let gave_up = |errno| Err(ChannelError::Socket { errno }.into());
+            let errno = rustix::io::Errno::AGAIN;
             let _ = self
                 .channel
-                .send(&Frame::Cancel, || gave_up(rustix::io::Errno::AGAIN));
+                .send(&Frame::Cancel, || Err(ChannelError::Socket { errno }));
         }
         if let Ok(mut end) = self.end.try_borrow_mut()
             && end.is_none()
@@ -385,6 +379,12 @@ impl Drop for CloseOnDrop {
 
 fn failed(error: ErrorBody) -> Rc<End> {
     Rc::new(End::Error(Box::new(error)))
+}
+
+fn document(line: &[u8]) -> Result<Value, ChannelError> {
+    serde_json::from_slice(line).map_err(|_| ChannelError::NotAFrame {
+        reason: "it is not JSON",
+    })
 }
 
 fn parse(value: &Value) -> Result<Frame, ChannelError> {

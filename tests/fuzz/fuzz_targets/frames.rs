@@ -4,15 +4,10 @@
 //! written and read back as itself.
 #![no_main]
 
-// The reader itself, out of a program that has no library.
-#[allow(dead_code)]
-#[path = "../../../ext/crates/runner/src/frames.rs"]
-mod frames;
-
-use frames::{FrameReader, write_frame};
 use libfuzzer_sys::fuzz_target;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
+use wp_codebox_control::{FrameReader, write_frame};
 
 fuzz_target!(|data: &[u8]| {
     let Some((&cut, data)) = data.split_first() else {

@@ -20,7 +20,6 @@ pub(crate) use asking::{Patience, ask};
 pub(crate) use caller::{ReplyReader, open};
 pub(crate) use client::cancel;
 
-use crate::frames::FrameReader;
 use crate::outbox::Bond;
 use crate::parent::Answers;
 use crate::run::Desk;
@@ -35,6 +34,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use wp_codebox_contracts::{
     CancelWish, CancellationNote, ErrorBody, ErrorCode, Frame, RunId, RunMode,
 };
+use wp_codebox_control::FrameReader;
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::{CancelReason, Cancellation, LiveRecord, RunDir, now_rfc3339};
 

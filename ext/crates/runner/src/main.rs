@@ -11,7 +11,6 @@ mod browser;
 mod cli;
 mod control;
 mod egress;
-mod frames;
 mod keeper;
 mod mail;
 mod outbox;

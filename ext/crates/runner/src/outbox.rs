@@ -7,7 +7,6 @@
 //! their sequence numbers. For the last frame a caller that keeps the socket open is waited
 //! for again; the run itself is settled by then.
 
-use crate::frames::frame_bytes;
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
@@ -15,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Frame, RunMode};
+use wp_codebox_control::frame_bytes;
 
 /// Bytes that may wait.
 const WAITING: usize = 8 * 1024 * 1024;
@@ -245,9 +245,9 @@ fn write_all(shared: &Shared, mut stream: UnixStream) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frames::FrameReader;
     use serde_json::{Map, Value};
     use wp_codebox_contracts::{EventType, LifecycleEvent};
+    use wp_codebox_control::FrameReader;
 
     /// Nobody waits that long: what ends earlier did not wait.
     const FOREVER: Duration = Duration::from_secs(600);

@@ -112,11 +112,11 @@ impl Parent for ParentLine<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frames::FrameReader;
     use crate::outbox::Patience;
     use serde_json::json;
     use std::os::unix::net::UnixStream;
     use std::sync::Arc;
+    use wp_codebox_control::FrameReader;
     use wp_codebox_runtime::CancelReason;
 
     struct Rig {

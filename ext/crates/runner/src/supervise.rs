@@ -4,7 +4,6 @@
 //! and one writes to the caller (see `outbox`); neither touches the run itself.
 
 use crate::control::{self, Reins};
-use crate::frames::{FrameReader, monotonic_ns, write_frame};
 use crate::outbox::{Bond, Outbox, Patience};
 use crate::parent::{Answers, ParentLine};
 use crate::{peer, run};
@@ -13,6 +12,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Frame, GuestIds, PROTOCOL_VERSION, RunRequest};
+use wp_codebox_control::{FrameReader, monotonic_ns, write_frame};
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::{CancelReason, Cancellation};
 

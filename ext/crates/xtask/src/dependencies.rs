@@ -1,8 +1,8 @@
 //! The dependency rule between the crates, checked on what cargo itself resolved.
 //!
 //! `contracts ← policy ← {recipe, artifacts} ← runtime ← backend-* ← runner`;
-//! `launcher` uses `contracts` and nothing else of ours; the extension uses
-//! contracts, policy, recipe and artifacts.
+//! `launcher` and `control` use `contracts` and nothing else of ours; the runner also uses control;
+//! the extension uses contracts, control, policy, recipe and artifacts.
 
 use crate::commands;
 use crate::findings::TaskError;
@@ -14,6 +14,7 @@ const PREFIX: &str = "wp-codebox-";
 /// Which of our crates each crate may use, without the prefix.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("contracts", &[]),
+    ("control", &["contracts"]),
     ("policy", &["contracts"]),
     ("recipe", &["contracts", "policy"]),
     ("artifacts", &["contracts", "policy"]),
@@ -27,6 +28,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "runner",
         &[
             "contracts",
+            "control",
             "policy",
             "recipe",
             "artifacts",
@@ -34,7 +36,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "backend-native",
         ],
     ),
-    ("ext", &["contracts", "policy", "recipe", "artifacts"]),
+    (
+        "ext",
+        &["contracts", "control", "policy", "recipe", "artifacts"],
+    ),
     ("xtask", &[]),
 ];
 

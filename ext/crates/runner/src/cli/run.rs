@@ -6,7 +6,6 @@ use super::signals::{on_end, unheard_signals};
 use super::supervisor::{self, unavailable, unreachable};
 use super::{Settings, preview, request};
 use crate::agent::parent_unavailable;
-use crate::frames::{FrameReader, write_frame};
 use base64::Engine;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -15,6 +14,7 @@ use wp_codebox_contracts::{
     ErrorBody, ErrorCode, EventType, Frame, LifecycleEvent, RunId, RunMode, RunRequest, RunResult,
     schema_id,
 };
+use wp_codebox_control::{FrameReader, write_frame};
 use wp_codebox_runtime::now_rfc3339;
 
 pub(crate) fn run(output: &Output, args: RunArgs) -> ExitCode {

@@ -4,7 +4,6 @@
 //! The frame socket is the only descriptor a supervisor inherits, which is why starts take
 //! turns: between the moment a descriptor becomes inheritable and the start no other may begin.
 
-use crate::frames::{FrameReader, monotonic_ns, write_frame};
 use serde_json::{Map, Value, json};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -14,6 +13,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, EventType, Frame, LifecycleEvent, PROTOCOL_VERSION, RunMode, RunRequest,
 };
+use wp_codebox_control::{FrameReader, monotonic_ns, write_frame};
 
 static TURN: Mutex<()> = Mutex::new(());
 /// When this command began.

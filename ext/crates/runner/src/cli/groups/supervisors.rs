@@ -6,12 +6,12 @@
 use crate::agent::parent_unavailable;
 use crate::cli::signals::{on_end, unheard_signals};
 use crate::cli::supervisor::{self, unavailable, unreachable};
-use crate::frames::{FrameReader, write_frame};
 use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wp_codebox_contracts::{ErrorBody, Frame, RunId, RunRequest, RunResult};
+use wp_codebox_control::{FrameReader, write_frame};
 
 /// Every run of this process that is alive.
 #[derive(Debug, Default)]

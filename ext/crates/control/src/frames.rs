@@ -4,39 +4,39 @@ use std::io::{self, BufRead, BufReader, Chain, Cursor, Read, Write};
 use std::os::unix::net::UnixStream;
 use wp_codebox_contracts::{Frame, MAX_FRAME_BYTES};
 
-/// The time that callers and runners have in common, nanoseconds.
-pub(crate) fn monotonic_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    let (seconds, rest) = (u64::try_from(now.tv_sec), u64::try_from(now.tv_nsec));
-    seconds.unwrap_or_default() * 1_000_000_000 + rest.unwrap_or_default()
-}
-
 /// Reads frames. A line that is too long or no frame ends the conversation.
 #[derive(Debug)]
-pub(crate) struct FrameReader {
+pub struct FrameReader {
     stream: BufReader<Chain<Cursor<Vec<u8>>, UnixStream>>,
 }
 
 impl FrameReader {
-    pub(crate) fn new(stream: UnixStream) -> Self {
+    /// Over a blocking socket.
+    #[must_use]
+    pub fn new(stream: UnixStream) -> Self {
         Self::resume(stream, Vec::new())
     }
 
     /// A reader that first sees what another one had read ahead.
-    pub(crate) fn resume(stream: UnixStream, buffered: Vec<u8>) -> Self {
+    #[must_use]
+    pub fn resume(stream: UnixStream, buffered: Vec<u8>) -> Self {
         Self {
             stream: BufReader::new(Cursor::new(buffered).chain(stream)),
         }
     }
 
     /// The socket and what was read ahead of the last frame.
-    pub(crate) fn into_parts(self) -> (UnixStream, Vec<u8>) {
+    #[must_use]
+    pub fn into_parts(self) -> (UnixStream, Vec<u8>) {
         let buffered = self.stream.buffer().to_vec();
         (self.stream.into_inner().into_inner().1, buffered)
     }
 
     /// The next frame; `None` at the end of the stream.
-    pub(crate) fn next(&mut self) -> io::Result<Option<Frame>> {
+    ///
+    /// # Errors
+    /// The socket's, or `InvalidData` for a line that is too long, cut or no frame.
+    pub fn next(&mut self) -> io::Result<Option<Frame>> {
         let mut line = Vec::new();
         let limit = MAX_FRAME_BYTES as u64;
         if self
@@ -70,13 +70,19 @@ impl FrameReader {
     }
 }
 
-/// Writes one frame; waits for whoever reads.
-pub(crate) fn write_frame(mut stream: &UnixStream, frame: &Frame) -> io::Result<()> {
+/// Writes one frame; blocks while the socket is full.
+///
+/// # Errors
+/// The socket's, or `InvalidData` for a frame that is too long.
+pub fn write_frame(mut stream: &UnixStream, frame: &Frame) -> io::Result<()> {
     stream.write_all(&frame_bytes(frame)?)
 }
 
-/// One frame as it crosses.
-pub(crate) fn frame_bytes(frame: &Frame) -> io::Result<Vec<u8>> {
+/// One frame as a line.
+///
+/// # Errors
+/// `InvalidData` for a frame that is too long.
+pub fn frame_bytes(frame: &Frame) -> io::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(frame)?;
     line.push(b'\n');
     if line.len() > MAX_FRAME_BYTES {
