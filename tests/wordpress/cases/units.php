@@ -107,7 +107,7 @@ return static function ( Harness $t ): void {
 	$t->test(
 		'text from a guest holds no character that cannot be seen; runner and Console have one list of them',
 		static function () use ( $t ): void {
-			$list = strstr( (string) file_get_contents( getenv( 'TEST_ROOT' ) . '/ext/crates/runner/src/cli/output.rs' ), 'const HIDDEN' );
+			$list = strstr( (string) file_get_contents( getenv( 'TEST_ROOT' ) . '/ext/crates/contracts/src/terminal_text.rs' ), 'const HIDDEN' );
 			preg_match_all( "/\('\\\\u\{([0-9a-f]+)\}', '\\\\u\{([0-9a-f]+)\}'\)/", (string) strstr( $list, '];', true ), $rows, PREG_SET_ORDER );
 			$hidden = [];
 			foreach ( $rows as [ , $first, $last ] ) {

@@ -63,6 +63,16 @@ pub enum GuestPhase {
     Check,
 }
 
+impl GuestPhase {
+    /// Name in documents and directories.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Work => "work",
+            Self::Check => "check",
+        }
+    }
+}
+
 /// What could leave a guest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "posture", rename_all = "lowercase")]

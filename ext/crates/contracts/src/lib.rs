@@ -33,6 +33,7 @@ mod spawner;
 mod summary;
 mod task;
 mod task_spec;
+pub mod terminal_text;
 mod workflow;
 
 pub use agent::{
@@ -93,7 +94,7 @@ pub use registry::{
 pub use run::{
     CheckReport, CheckStatus, CommandCall, Cost, DEFAULT_MAX_RUNS, Frame, MAX_FRAME_BYTES,
     ModelUsage, OuterSandbox, OuterSandboxKind, OuterSandboxNeed, PROTOCOL_VERSION, RunArtifacts,
-    RunMode, RunPaths, RunRequest, RunResult, SandboxAudit, SecretBinding,
+    RunMode, RunPaths, RunRequest, RunResult, SITE_ORIGIN, SandboxAudit, SecretBinding,
 };
 pub use run_lifecycle::{
     CancellationNote, LifecycleCleanup, LifecycleCleanupStatus, RunArtifactList, RunBundle,

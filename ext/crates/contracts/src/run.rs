@@ -15,6 +15,9 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+/// Origin under which a guest's WordPress serves its site, for itself, its browser and previews.
+pub const SITE_ORIGIN: &str = "http://localhost";
+
 /// Version of this protocol; both sides must agree.
 pub const PROTOCOL_VERSION: u32 = 5;
 

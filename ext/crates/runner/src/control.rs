@@ -23,7 +23,6 @@ pub(crate) use client::cancel;
 use crate::outbox::Bond;
 use crate::parent::Answers;
 use crate::run::Desk;
-use crate::used_up;
 use serde_json::Value;
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -36,7 +35,9 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_control::FrameReader;
 use wp_codebox_policy::Redactor;
-use wp_codebox_runtime::{CancelReason, Cancellation, LiveRecord, RunDir, now_rfc3339};
+use wp_codebox_runtime::{
+    CancelReason, Cancellation, LiveRecord, RunDir, kernel_error, now_rfc3339,
+};
 
 /// What the thread may touch.
 #[derive(Debug, Clone)]
@@ -93,7 +94,7 @@ struct Signals {
 pub(crate) fn listen(reader: FrameReader, run_dir: &RunDir, reins: Reins) -> Result<(), ErrorBody> {
     let code = ErrorCode::RunnerUnavailable;
     let sentence = |e: &io::Error| format!("the run cannot listen to anybody: {e}");
-    let unable = |e: io::Error| used_up::told(code, sentence(&e), &e);
+    let unable = |e: io::Error| kernel_error(code, sentence(&e), &e);
     // Of the socket's name ENOSPC means the disk.
     let unnamed = |e: io::Error| {
         ErrorBody::new(code, sentence(&e))

@@ -21,7 +21,6 @@ mod recipe;
 mod relay;
 mod run;
 mod supervise;
-mod used_up;
 mod workspace;
 
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};

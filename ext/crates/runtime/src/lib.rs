@@ -8,12 +8,15 @@
 #![forbid(unsafe_code)]
 
 mod backend;
+mod call;
 mod cancellation;
 mod disk;
 mod event_log;
 mod gc;
+mod guest_program;
 mod held;
 mod journal;
+mod kernel_error;
 mod lifecycle;
 mod markers;
 mod reap;
@@ -33,14 +36,20 @@ pub use backend::{
     Backend, BackendError, Capabilities, Connected, Connector, Destroyed, EgressListeners,
     Execution, ExecutionEnd, ExecutionResult, Launch, LaunchedEnd, Left, Runtime, Terminal, Usage,
 };
+pub use call::{Bounds, COMPONENTS, Call, Cut, Step, Stop};
 pub use cancellation::{CancelHook, CancelReason, Cancellation};
 pub use event_log::{EventPage, PageLimits, read_events};
 pub use gc::{
     ArtifactRule, GcFailure, GcItem, GcKind, GcMode, GcReason, GcReport, GcRules, GcStay, GcStayed,
     SizeBudget, SnapshotRule, collect, sites,
 };
+pub use guest_program::{
+    AGENT_COMMAND, DIAGNOSTICS, GuestMount, agent_program, check_program, command_program,
+    working_directory,
+};
 pub use held::{HeldFacts, HeldMount};
 pub use journal::{Journal, JournalError};
+pub use kernel_error::kernel_error;
 pub use lifecycle::{IllegalTransition, RuntimeState};
 pub use reap::{Reaped, reap_dead};
 pub use registry::{

@@ -1,9 +1,9 @@
 //! What model, tools and loop say to each other, in no provider's words.
 
-use crate::run::Stop;
 use serde_json::{Map, Value};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_runtime::Stop;
 
 /// One message.
 #[derive(Debug, Clone, PartialEq)]

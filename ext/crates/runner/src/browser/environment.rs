@@ -2,9 +2,9 @@
 
 use super::devices::{DESKTOP, DEVICES, Device, PERMISSIONS, PROFILES, THROTTLES};
 use super::wire::{Failure, Wire};
-use crate::egress::ORIGIN;
 use serde_json::{Value, json};
 use std::time::Instant;
+use wp_codebox_contracts::SITE_ORIGIN;
 
 /// Locale and zone unless something else is asked for: pages look the same everywhere.
 const LOCALE: &str = "en-US";
@@ -196,7 +196,7 @@ impl Environment {
         if !self.permissions.is_empty() {
             wire.ask_browser(
                 "Browser.grantPermissions",
-                json!({"origin": ORIGIN, "permissions": self.permissions}),
+                json!({"origin": SITE_ORIGIN, "permissions": self.permissions}),
                 until,
             )?;
         }

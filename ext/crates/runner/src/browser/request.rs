@@ -3,10 +3,9 @@
 use super::asserts::Assertion;
 use super::environment::{Environment, truth};
 use super::steps::{self, StepSpec, StepsRefused};
-use crate::egress::ORIGIN;
 use serde_json::Value;
 use std::time::Duration;
-use wp_codebox_contracts::{CommandCall, ErrorBody, ErrorCode, RuntimePolicy};
+use wp_codebox_contracts::{CommandCall, ErrorBody, ErrorCode, RuntimePolicy, SITE_ORIGIN};
 use wp_codebox_policy::{Host, arg_value, browser_duration, check_browser_scenario};
 
 /// The right to run the caller's JavaScript in steps.
@@ -208,8 +207,8 @@ pub(crate) fn parse(call: &CommandCall, policy: &RuntimePolicy) -> Result<Task, 
     let url = match (value("url").or_else(|| value("path")), &work) {
         (Some(url), _) => Some(address(&url).map_err(&invalid)?),
         (None, Work::PageLoad { surface }) => Some(match surface.as_str() {
-            "admin" => format!("{ORIGIN}/wp-admin/"),
-            _ => format!("{ORIGIN}/"),
+            "admin" => format!("{SITE_ORIGIN}/wp-admin/"),
+            _ => format!("{SITE_ORIGIN}/"),
         }),
         (None, Work::Actions { .. }) => None,
         (None, Work::Probe | Work::Html) => return Err(invalid("url is required".to_owned())),
@@ -325,7 +324,7 @@ fn scenario(value: &dyn Fn(&str) -> Option<String>) -> Result<Work, StepsRefused
 pub(super) fn address(text: &str) -> Result<String, String> {
     let fits = text.len() <= 4096 && !text.chars().any(|c| c.is_control() || c == ' ');
     if fits && text.starts_with('/') && !text.starts_with("//") {
-        return Ok(format!("{ORIGIN}{text}"));
+        return Ok(format!("{SITE_ORIGIN}{text}"));
     }
     if fits && (text.starts_with("http://") || text.starts_with("https://")) {
         return Ok(text.to_owned());

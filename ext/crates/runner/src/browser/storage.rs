@@ -1,8 +1,8 @@
 //! Cookies and local storage that a browser begins with.
 
-use crate::egress::ORIGIN;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use wp_codebox_contracts::SITE_ORIGIN;
 
 /// Entries of either list.
 const ENTRIES: usize = 200;
@@ -34,7 +34,7 @@ fn root() -> String {
 impl Cookie {
     pub(super) fn param(&self) -> Value {
         json!({"name": self.name, "value": self.value, "path": self.path,
-            "url": ORIGIN, "httpOnly": self.http_only})
+            "url": SITE_ORIGIN, "httpOnly": self.http_only})
     }
 }
 

@@ -1,8 +1,8 @@
 //! Tables for people: a line per row, cut to the width of a terminal and whole in a pipe.
 
-use super::output::plain_line;
 use std::io::IsTerminal;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use wp_codebox_contracts::terminal_text::plain_line;
 
 /// Between two columns.
 const GAP: usize = 2;

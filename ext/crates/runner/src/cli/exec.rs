@@ -6,7 +6,6 @@ mod terminal;
 use super::output::{Output, Stream};
 use super::runs::{self, PlaceArgs};
 use crate::control::{ReplyReader, open};
-use crate::used_up;
 use base64::Engine;
 use clap::Args;
 use input::Input;
@@ -19,6 +18,7 @@ use wp_codebox_contracts::{
     Disconnect, ErrorBody, ErrorCode, GuestPath, LiveEnd, LiveExec, LiveReply, LiveRequest,
     OutputStream, StdinFlow, TerminalSize,
 };
+use wp_codebox_runtime::kernel_error;
 
 /// Status when nobody reads the output any more: what a program that SIGPIPE ended has.
 const UNHEARD: u8 = 141;
@@ -109,7 +109,7 @@ fn run(output: &Output, args: ExecArgs) -> Result<u8, ErrorBody> {
     };
     terminal::follow(Arc::clone(&input), raw.as_ref().map(RawMode::restorer)).map_err(|e| {
         let message = format!("signals and the terminal cannot be followed: {e}");
-        used_up::told(ErrorCode::Internal, message, &e)
+        kernel_error(ErrorCode::Internal, message, &e)
     })?;
     input::copy_stdin(Arc::clone(&input), args.tty)?;
     let done = follow(output, &args, &input, ReplyReader::new(copy()?));

@@ -34,7 +34,6 @@ mod supervisor;
 mod sync;
 mod usage;
 
-pub(crate) use output::plain_json;
 pub(crate) use settings::Settings;
 
 use args::{Cli, Command};

@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU8, Ordering};
 use wp_codebox_artifacts::{listed_name, unquote_name};
+use wp_codebox_contracts::terminal_text::{is_hidden, plain, plain_json};
 use wp_codebox_contracts::{ErrorBody, schema_id};
 
 /// What became of standard output. One for the process, as the descriptor is.
@@ -53,46 +54,6 @@ impl AgentOutput {
     }
 }
 
-/// Characters that can make a terminal act or a text look like another one, first and last of each
-/// range: controls but tab and line end, format characters, separators of lines, and what Unicode
-/// calls Default_Ignorable_Code_Point. `wp-cli/Console.php` has the same list; a test compares them.
-const HIDDEN: [(char, char); 20] = [
-    ('\u{0}', '\u{8}'),
-    ('\u{b}', '\u{1f}'),
-    ('\u{7f}', '\u{9f}'),
-    ('\u{ad}', '\u{ad}'),
-    ('\u{34f}', '\u{34f}'),
-    ('\u{61c}', '\u{61c}'),
-    ('\u{115f}', '\u{1160}'),
-    ('\u{17b4}', '\u{17b5}'),
-    ('\u{180b}', '\u{180f}'),
-    ('\u{200b}', '\u{200f}'),
-    ('\u{2028}', '\u{202e}'),
-    ('\u{2060}', '\u{206f}'),
-    ('\u{3164}', '\u{3164}'),
-    ('\u{fe00}', '\u{fe0f}'),
-    ('\u{feff}', '\u{feff}'),
-    ('\u{ffa0}', '\u{ffa0}'),
-    ('\u{fff0}', '\u{fffb}'),
-    ('\u{1bca0}', '\u{1bca3}'),
-    ('\u{1d173}', '\u{1d17a}'),
-    ('\u{e0000}', '\u{e0fff}'),
-];
-
-fn is_hidden(c: char) -> bool {
-    HIDDEN
-        .iter()
-        .any(|(first, last)| (*first..=*last).contains(&c))
-}
-
-/// Text for a terminal, without the characters of [`HIDDEN`].
-pub(crate) fn plain(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes)
-        .chars()
-        .filter(|c| !is_hidden(*c))
-        .collect()
-}
-
 /// The name of a file in a line, in pipes too: quoted as git does where it has hidden characters.
 pub(crate) fn name(path: &str) -> String {
     // A guest path that is not UTF-8 is quoted as a whole already.
@@ -102,26 +63,6 @@ pub(crate) fn name(path: &str) -> String {
         return path.to_owned();
     }
     listed_name(path, is_hidden)
-}
-
-/// [`plain`] on one line.
-pub(crate) fn plain_line(text: &str) -> String {
-    plain(text.as_bytes()).replace(['\n', '\t'], " ")
-}
-
-/// JSON with the characters of [`HIDDEN`] escaped. JSON has them in strings only.
-pub(crate) fn plain_json(text: &str) -> String {
-    text.chars().fold(String::new(), |mut out, c| {
-        if is_hidden(c) {
-            // Above U+FFFF these are two surrogates.
-            for unit in c.encode_utf16(&mut [0; 2]) {
-                out.push_str(&format!("\\u{unit:04x}"));
-            }
-        } else {
-            out.push(c);
-        }
-        out
-    })
 }
 
 /// Standard output for JSON that is written in pieces; [`plain_json`] on a terminal.
@@ -298,33 +239,8 @@ impl Output {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_guest_cannot_steer_the_terminal() {
-        let hostile = "\u{1b}]0;x\u{7}a\u{1b}[2J\u{202e}b\r\n\tc\u{9b}31m".as_bytes();
-        assert_eq!(plain(hostile), "]0;xa[2Jb\n\tc31m");
-        assert_eq!(plain(b"\xff"), "\u{fffd}");
-        let said = json!({"a\u{9b}": String::from_utf8_lossy(hostile), "b": "é\u{7f}"});
-        for text in [said.to_string(), format!("{said:#}")] {
-            let shown = plain_json(&text);
-            assert!(!shown.chars().any(is_hidden), "{shown}");
-            assert!(shown.contains('é'));
-            assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), said);
-        }
-    }
-
     /// One of each kind: marks and isolates of direction, joiners, fillers, tags.
     const INVISIBLE: &str = "\u{ad}\u{61c}\u{200b}\u{200d}\u{200f}\u{2028}\u{2060}\u{2066}\u{3164}\u{fe0f}\u{feff}\u{1d173}\u{e0041}";
-
-    #[test]
-    fn invisible_characters_are_dropped_from_text_and_escaped_in_json() {
-        assert_eq!(plain(format!("a{INVISIBLE}b ☃𝄞").as_bytes()), "ab ☃𝄞");
-        assert_eq!(plain_line(&format!("a\nb\t{INVISIBLE}c")), "a b c");
-        let said = json!({ INVISIBLE: format!("𝄞{INVISIBLE}") });
-        let shown = plain_json(&said.to_string());
-        assert!(shown.contains("\\udb40\\udc41") && shown.contains('𝄞'));
-        assert!(!shown.chars().any(is_hidden), "{shown}");
-        assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), said);
-    }
 
     #[test]
     fn json_in_pieces_of_any_size_is_escaped_as_a_whole() {

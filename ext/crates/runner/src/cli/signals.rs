@@ -3,12 +3,12 @@
 //! One that this process was started to ignore stays ignored, as `nohup` and the background
 //! jobs of a script expect.
 
-use crate::used_up;
 use std::future::poll_fn;
 use std::io;
 use std::task::Poll;
 use tokio::signal::unix::{SignalKind, signal};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_runtime::kernel_error;
 
 /// Calls back on each of them, in a thread of its own that ends with the process. From here on
 /// they end nothing by themselves.
@@ -54,7 +54,7 @@ pub(super) fn on_end(mut call: impl FnMut() + Send + 'static) -> io::Result<()> 
 /// Why a command whose signals cannot be heard does nothing.
 pub(super) fn unheard_signals(error: &io::Error) -> ErrorBody {
     let message = format!("signals cannot be heard: {error}");
-    used_up::told(ErrorCode::RunnerUnavailable, message, error)
+    kernel_error(ErrorCode::RunnerUnavailable, message, error)
 }
 
 /// The signals this process ignores, the first one lowest; none when the kernel does not say.

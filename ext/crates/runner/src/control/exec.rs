@@ -10,7 +10,6 @@ use super::lines::{Lines, Replies, ReplyQueue};
 use super::stdin::{Misunderstood, Stdin};
 use super::streams::{Out, Streamed, readable, waits};
 use crate::run::{Ask, end_word, resize};
-use crate::used_up;
 use base64::Engine;
 use std::future::Future;
 use std::os::fd::OwnedFd;
@@ -22,7 +21,7 @@ use wp_codebox_contracts::{
     Disconnect, ErrorBody, ErrorCode, ExecutionId, LiveEnd, LiveExec, LiveInput, LiveReply,
     OutputStream,
 };
-use wp_codebox_runtime::ExecutionEnd;
+use wp_codebox_runtime::{ExecutionEnd, kernel_error};
 
 /// One read.
 const CHUNK: usize = 32 * 1024;
@@ -68,7 +67,7 @@ pub(super) async fn converse(
                 let _ = reins.desk.put(Ask::Stop { id: id.clone() });
                 let _ = reins.desk.put(Ask::Drained { id });
                 let message = format!("the program's streams cannot be watched: {error}");
-                used_up::told(ErrorCode::RunFailed, message, &error)
+                kernel_error(ErrorCode::RunFailed, message, &error)
             })
     });
     match begun {

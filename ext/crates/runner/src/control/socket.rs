@@ -7,7 +7,7 @@
 
 use super::lines::{Lines, READING, Replies};
 use super::{Reins, http, live};
-use crate::{peer, used_up};
+use crate::peer;
 use rustix::fs::{Mode, OFlags};
 use rustix::net::sockopt::socket_peercred;
 use serde_json::json;
@@ -26,7 +26,7 @@ use wp_codebox_contracts::{
     CancelAnswer, CancelWish, ErrorBody, ErrorCode, Frame, LiveCall, RunCancellation, RunStatus,
     schema_id,
 };
-use wp_codebox_runtime::{CONTROL_SOCKET, CancelReason};
+use wp_codebox_runtime::{CONTROL_SOCKET, CancelReason, kernel_error};
 
 /// First lines awaited at once; further clients wait in the kernel's queue.
 const CONVERSATIONS: usize = 64;
@@ -126,7 +126,7 @@ fn watched(stream: std::os::unix::net::UnixStream) -> Option<UnixStream> {
         (Ok(stream), _) => Some(stream),
         (Err(error), Ok(mut told)) => {
             let sentence = format!("the run cannot hear this connection: {error}");
-            let error = used_up::told(ErrorCode::RunnerUnavailable, sentence, &error);
+            let error = kernel_error(ErrorCode::RunnerUnavailable, sentence, &error);
             let line = json!({"type": "error", "error": error});
             // The socket is new and has room for a line.
             let _ = told.write_all(format!("{line}\n").as_bytes());

@@ -1,8 +1,8 @@
 //! Why a bridge cannot start.
 
-use crate::used_up;
 use std::io;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_runtime::kernel_error;
 
 /// Why a bridge cannot start. Nothing of a request is in here: see [`super::denial`].
 #[derive(Debug, thiserror::Error)]
@@ -51,7 +51,7 @@ impl EgressError {
                 ErrorBody::new(ErrorCode::EgressUnavailable, self.to_string())
             }
             Self::Socket { source, .. } | Self::Thread { source } => {
-                used_up::told(ErrorCode::EgressUnavailable, self.to_string(), source)
+                kernel_error(ErrorCode::EgressUnavailable, self.to_string(), source)
             }
         }
     }

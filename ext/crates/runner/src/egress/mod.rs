@@ -52,5 +52,5 @@ pub(crate) use network::Pending;
 #[cfg(test)]
 pub(crate) use network::{Connect, Resolve};
 pub(crate) use server::{Bridge, PreparedBridge};
-pub(crate) use site::{ORIGIN, ReachSite, Site};
+pub(crate) use site::{ReachSite, Site};
 pub(crate) use tls::{client_tls, no_tls};

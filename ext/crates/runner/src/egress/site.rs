@@ -11,10 +11,8 @@ use super::route::Target;
 use std::io;
 use std::sync::Arc;
 use tokio::net::TcpStream;
+use wp_codebox_contracts::SITE_ORIGIN;
 use wp_codebox_policy::{Host, RequestPath, Transport};
-
-/// Where the site believes to be.
-pub(crate) const ORIGIN: &str = "http://localhost";
 
 /// Whoever can connect to the site's server.
 pub(crate) trait ReachSite: Send + Sync {
@@ -28,7 +26,7 @@ pub(crate) struct Site(pub Arc<dyn ReachSite>);
 
 /// What a request asks of the site; none when it is for somebody else.
 pub(super) fn target(head: &Head) -> Option<Result<Target, Reason>> {
-    let rest = head.target.strip_prefix(ORIGIN)?;
+    let rest = head.target.strip_prefix(SITE_ORIGIN)?;
     let rest = rest.strip_prefix(":80").unwrap_or(rest);
     let path = match rest.as_bytes().first() {
         None => "/".to_owned(),

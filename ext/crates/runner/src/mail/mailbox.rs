@@ -2,8 +2,8 @@
 
 use super::conversation::Received;
 use super::message::subject;
-use crate::run::Phase;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use wp_codebox_contracts::GuestPhase;
 use wp_codebox_runtime::now_rfc3339;
 
 /// Mails that are listed; further ones are counted.
@@ -18,7 +18,7 @@ const RECEIVED: u64 = 256 * 1024 * 1024;
 pub(crate) struct Mail {
     /// From 1, in the order of arrival.
     pub number: usize,
-    pub phase: Phase,
+    pub phase: GuestPhase,
     /// RFC 3339.
     pub received_at: String,
     pub from: String,
@@ -61,7 +61,7 @@ impl Mailbox {
     }
 
     /// Takes a message.
-    pub(crate) fn deliver(&self, message: Received, phase: Phase) {
+    pub(crate) fn deliver(&self, message: Received, phase: GuestPhase) {
         let mut inner = self.inner();
         inner.counts.received += 1;
         if inner.mails.len() >= LISTED {
@@ -137,15 +137,15 @@ mod tests {
     fn a_mailbox_keeps_a_bounded_number_of_mails_and_of_bytes_and_counts_the_rest() {
         let mailbox = Mailbox::default();
         for _ in 0..20 {
-            mailbox.deliver(message(1024 * 1024), Phase::Work);
+            mailbox.deliver(message(1024 * 1024), GuestPhase::Work);
         }
         // A small one still fits where a large one does not.
-        mailbox.deliver(message(0), Phase::Check);
+        mailbox.deliver(message(0), GuestPhase::Check);
         let kept = mailbox.map(|mail| mail.content.is_some());
         assert_eq!(kept.iter().filter(|kept| **kept).count(), 17);
         assert!(kept[15] && !kept[16] && kept[20]);
         for _ in 0..1000 {
-            mailbox.deliver(message(1), Phase::Work);
+            mailbox.deliver(message(1), GuestPhase::Work);
         }
         assert_eq!(mailbox.map(|mail| mail.number).last(), Some(&LISTED));
         assert_eq!(mailbox.counts().received, 1021);
@@ -155,14 +155,14 @@ mod tests {
     fn a_reset_hides_the_mails_before_it_and_deletes_none() {
         let mailbox = Mailbox::default();
         let since = || mailbox.map_since_reset(|mail| Some(mail.number));
-        mailbox.deliver(message(1), Phase::Work);
+        mailbox.deliver(message(1), GuestPhase::Work);
         assert_eq!((mailbox.reset(), since()), (1, (vec![], 0)));
-        mailbox.deliver(message(1), Phase::Work);
+        mailbox.deliver(message(1), GuestPhase::Work);
         assert_eq!(since(), (vec![2], 1));
         assert_eq!(mailbox.map(|mail| mail.number), [1, 2]);
         // Mails beyond the list count, too.
         for _ in 0..LISTED {
-            mailbox.deliver(message(1), Phase::Work);
+            mailbox.deliver(message(1), GuestPhase::Work);
         }
         assert_eq!((since().0.len(), since().1), (LISTED - 1, 201));
         assert_eq!(

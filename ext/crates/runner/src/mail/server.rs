@@ -3,7 +3,6 @@
 use super::conversation::{Bounds, Conversation, GREETING, Next};
 use super::mailbox::Mailbox;
 use crate::relay::EVENT_INTERVAL;
-use crate::run::Phase;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,6 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio::time::timeout;
+use wp_codebox_contracts::GuestPhase;
 
 /// Conversations at once; further clients wait in the kernel's backlog.
 const CONVERSATIONS: usize = 8;
@@ -33,7 +33,7 @@ pub(crate) struct MailServer {
 /// What the conversations of a server share.
 struct Shared {
     mailbox: Arc<Mailbox>,
-    phase: Phase,
+    phase: GuestPhase,
     /// Messages that were taken here.
     taken: AtomicU64,
     /// Notified when the guests sent more than the mailbox takes.
@@ -45,7 +45,7 @@ impl MailServer {
     pub(crate) fn start(
         socket: OwnedFd,
         mailbox: Arc<Mailbox>,
-        phase: Phase,
+        phase: GuestPhase,
     ) -> std::io::Result<Self> {
         let socket = std::net::TcpListener::from(socket);
         socket.set_nonblocking(true)?;

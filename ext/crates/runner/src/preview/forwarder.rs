@@ -7,7 +7,6 @@ use super::patience::Patience;
 use super::tally::{Counts, Tally};
 use super::token::{Logins, Token};
 use crate::relay::EVENT_INTERVAL;
-use crate::used_up;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -20,6 +19,7 @@ use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, oneshot, watch};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_runtime::kernel_error;
 
 /// Wait after a failed accept, e.g. for want of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -117,7 +117,7 @@ impl Forwarder {
     pub(crate) fn open(config: ForwarderConfig) -> Result<Self, ErrorBody> {
         let unable = |error: std::io::Error| {
             let message = format!("the preview cannot be opened: {error}");
-            used_up::told(ErrorCode::PreviewUnavailable, message, &error)
+            kernel_error(ErrorCode::PreviewUnavailable, message, &error)
         };
         config.listener.set_nonblocking(true).map_err(unable)?;
         let address = config.listener.local_addr().map_err(unable)?;

@@ -3,8 +3,8 @@
 //! Beside the raw output, never instead of it: the journal, the transcript and the bundle have
 //! every byte. Output arrives in pieces of any size; a line is judged when it is whole.
 
-use crate::cli::plain_json;
 use wp_codebox_contracts::PresetStep;
+use wp_codebox_contracts::terminal_text::plain_json;
 use wp_codebox_policy::{Redactor, step_text};
 
 /// A longer line is not read as JSON, so that a line without an end fills no memory.

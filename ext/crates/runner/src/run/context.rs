@@ -3,7 +3,6 @@
 use super::components::ReadyComponent;
 use super::materialise::Materialised;
 use super::prepare::Prepared;
-use super::programs::GuestMount;
 use crate::agent::Parent;
 use crate::mail::Mailbox;
 use std::sync::Arc;
@@ -11,7 +10,7 @@ use std::time::Instant;
 use wp_codebox_backend_native::NativeBackend;
 use wp_codebox_contracts::{GuestPath, IsolationLevel, StagedFile};
 use wp_codebox_policy::Redactor;
-use wp_codebox_runtime::RunDir;
+use wp_codebox_runtime::{GuestMount, RunDir};
 
 /// When the caller began to ask for the run, and when the run must end.
 #[derive(Debug, Clone, Copy)]

@@ -18,37 +18,19 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use wp_codebox_artifacts::EvidenceDocument;
 use wp_codebox_backend_native::GuestEgress;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, NetworkPolicy, RuntimePolicy};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPhase, NetworkPolicy, RuntimePolicy};
 use wp_codebox_policy::{EgressRules, check_model};
 use wp_codebox_runtime::Runtime;
 
 /// Different refusals listed in the journal and named to the caller, per guest.
 const LISTED: usize = 16;
 
-/// Which guest of the run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Phase {
-    /// The one that works.
-    Work,
-    /// The one that checks.
-    Check,
-}
-
-impl Phase {
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Work => "work",
-            Self::Check => "check",
-        }
-    }
-}
-
 /// A way out that is ready, and where mail goes instead of out.
 pub(crate) struct Ready {
     /// None when the policy denies the network.
     bridge: Option<PreparedBridge>,
     mailbox: Arc<Mailbox>,
-    phase: Phase,
+    phase: GuestPhase,
 }
 
 /// A way out that is open, and the mail capture of the same guest.
@@ -58,7 +40,7 @@ pub(crate) struct Open {
 }
 
 /// Prepares the bridge of one guest.
-pub(crate) fn prepare(context: &RunContext<'_>, phase: Phase) -> Result<Ready, ErrorBody> {
+pub(crate) fn prepare(context: &RunContext<'_>, phase: GuestPhase) -> Result<Ready, ErrorBody> {
     let prepared = context.prepared;
     let ready = |bridge| Ready {
         bridge,
@@ -87,11 +69,11 @@ pub(crate) fn prepare(context: &RunContext<'_>, phase: Phase) -> Result<Ready, E
 }
 
 /// The way to the model: only for programs that work, never for those that check them.
-fn model(context: &RunContext<'_>, phase: Phase) -> Result<Option<ModelRoute>, ErrorBody> {
+fn model(context: &RunContext<'_>, phase: GuestPhase) -> Result<Option<ModelRoute>, ErrorBody> {
     let prepared = context.prepared;
     let endpoint = match (phase, &prepared.guest_model) {
-        (Phase::Check, _) | (_, None) => return Ok(None),
-        (Phase::Work, Some(endpoint)) => endpoint,
+        (GuestPhase::Check, _) | (_, None) => return Ok(None),
+        (GuestPhase::Work, Some(endpoint)) => endpoint,
     };
     let base = check_model(endpoint).map_err(|e| e.body())?;
     Ok(Some(ModelRoute {
@@ -144,7 +126,11 @@ impl Ready {
 
 impl Open {
     /// Ends the bridge and the mail capture of a dead guest and records what they did.
-    pub(crate) fn close(self, phase: Phase, recorder: &mut Recorder<'_>) -> Result<(), ErrorBody> {
+    pub(crate) fn close(
+        self,
+        phase: GuestPhase,
+        recorder: &mut Recorder<'_>,
+    ) -> Result<(), ErrorBody> {
         self.mail.close(phase, recorder)?;
         let Some(bridge) = self.bridge else {
             return Ok(());
@@ -213,7 +199,7 @@ fn notices(log: &EgressLog, denied: &[String]) -> Vec<String> {
     notices
 }
 
-fn rows(log: EgressLog, phase: Phase) -> Vec<Value> {
+fn rows(log: EgressLog, phase: GuestPhase) -> Vec<Value> {
     let cut = (log.cut > 0).then(|| json!({"phase": phase.name(), "rowsCut": log.cut}));
     log.rows
         .into_iter()

@@ -3,13 +3,13 @@
 //! since PHP would turn them into lists.
 
 use super::agent_log::AgentLog;
-use super::kept::Cut;
 use super::shown::{self, OUTPUT_BYTES};
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{
     ChangeCounts, CheckReport, CheckStatus, CompletionStatus, ErrorBody, Outcome, RunId,
     RunSummary, Salvage, SummaryArgs, SummaryCode, schema_id,
 };
+use wp_codebox_runtime::Cut;
 
 /// One execution as the transcript shows it. Output is redacted already.
 #[derive(Debug, Clone)]

@@ -8,23 +8,10 @@ use super::shown::equal_share;
 use std::collections::VecDeque;
 use wp_codebox_artifacts::left_out;
 use wp_codebox_contracts::OutputStream;
+use wp_codebox_runtime::Cut;
 
 /// Bytes of the end of a stream that are kept without room for more.
 const SMALL_END: usize = 4 * 1024;
-
-/// Bytes that each stream had, where the text that is kept is not all of it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Cut {
-    pub stdout: Option<u64>,
-    pub stderr: Option<u64>,
-}
-
-impl Cut {
-    /// Whether a stream is not whole.
-    pub(crate) fn any(self) -> bool {
-        self != Self::default()
-    }
-}
 
 /// Whether there is room in memory for the beginning of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,6 @@
 //! The mail capture in a run: it receives before anything foreign runs in a guest, and stops when
 //! that guest is dead. The mailbox is the run's, so a guest that replaces another adds to it.
 
-use super::egress::Phase;
 use super::recorder::Recorder;
 use crate::mail::{Mail, MailCounts, MailServer, Mailbox, links};
 use base64::Engine;
@@ -9,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use wp_codebox_artifacts::{ArtifactContent, ArtifactFile, EvidenceDocument};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, IsolationLevel};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPhase, IsolationLevel};
 use wp_codebox_policy::Redactor;
 use wp_codebox_runtime::Runtime;
 
@@ -35,7 +34,7 @@ pub(crate) struct Open {
 pub(crate) fn open(
     mailbox: Arc<Mailbox>,
     runtime: &mut dyn Runtime,
-    phase: Phase,
+    phase: GuestPhase,
 ) -> Result<Open, ErrorBody> {
     // An earlier guest of the run sent too much: dropping the socket refuses clients at once.
     let socket = runtime.take_mail().filter(|_| !mailbox.counts().ended);
@@ -51,7 +50,11 @@ pub(crate) fn open(
 
 impl Open {
     /// Ends the capture of a dead guest and records what it received.
-    pub(crate) fn close(self, phase: Phase, recorder: &mut Recorder<'_>) -> Result<(), ErrorBody> {
+    pub(crate) fn close(
+        self,
+        phase: GuestPhase,
+        recorder: &mut Recorder<'_>,
+    ) -> Result<(), ErrorBody> {
         let Some(server) = self.server else {
             return Ok(());
         };
@@ -62,8 +65,8 @@ impl Open {
                 .push("the guest sent so much mail that the mail capture was closed".to_owned());
         }
         let by = match phase {
-            Phase::Work => "",
-            Phase::Check => " by the checks",
+            GuestPhase::Work => "",
+            GuestPhase::Check => " by the checks",
         };
         match received {
             0 => return Ok(()),
@@ -304,7 +307,7 @@ mod tests {
     fn mail(content: Option<&[u8]>, bytes: u64) -> Mail {
         Mail {
             number: 1,
-            phase: Phase::Work,
+            phase: GuestPhase::Work,
             received_at: String::new(),
             from: String::new(),
             to: Vec::new(),
@@ -345,7 +348,7 @@ mod tests {
                         .into_bytes(),
                     bytes: 1,
                 },
-                Phase::Work,
+                GuestPhase::Work,
             );
         }
         let all = Inspection {

@@ -50,7 +50,6 @@ mod words;
 mod work;
 mod workflow;
 
-pub(crate) use egress::Phase;
 pub(crate) use export::copy_bundle;
 pub(crate) use hold::{Ask, Desk, Keeps, Streams, resize};
 pub(crate) use inputs::task_document;
@@ -58,11 +57,8 @@ pub(crate) use made::{list as list_archive, plugin_header};
 pub(crate) use mail::{LIST as MAIL_LIST, path_of as mail_path};
 pub(crate) use output::{PromptRedactor, StreamRedactor};
 pub(crate) use prepare::{Prepared, default_policy, prepare};
-pub(crate) use programs::{GuestMount, check as check_program, command as command_program};
 pub(crate) use recorder::end_word;
-pub(crate) use recorder::{Call, Step};
 pub(crate) use sync::FILE_BYTES as SYNC_FILE_BYTES;
-pub(crate) use work::Stop;
 
 use crate::agent::Parent;
 use context::{Clock, RunContext};
@@ -82,7 +78,10 @@ use wp_codebox_contracts::{
     RunResult,
 };
 use wp_codebox_policy::Redactor;
-use wp_codebox_runtime::{Cancellation, Ending, Journal, NewRun, RunDir, Scratch, reap_dead};
+use wp_codebox_runtime::{
+    Cancellation, Ending, GuestMount, Journal, NewRun, RunDir, Scratch, reap_dead,
+    working_directory,
+};
 
 /// A run that has its directory and its journal: whoever asks for it finds it.
 #[derive(Debug)]
@@ -321,7 +320,7 @@ fn stages(
         backend: backend(&prepared, &outer.sandbox, level, cancellation)
             .map_err(|error| level::explain(error, &prepared.request, &outer.sandbox))?,
         level,
-        cwd: programs::working_directory(&guest_mounts)?,
+        cwd: working_directory(&guest_mounts)?,
         staged: write_staged(&prepared.staged, run_dir)?,
         mounts,
         guest_mounts,

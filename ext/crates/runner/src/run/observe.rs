@@ -4,7 +4,6 @@
 //! what this process knows itself. No host path is in any of it, and the builder of episodes
 //! takes secrets out before anything is digested.
 
-use super::recorder::{Bounds, Call};
 use super::session::Session;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -14,7 +13,7 @@ use wp_codebox_contracts::{
     CommandCall, ErrorBody, ErrorCode, EventType, ObservationRedaction, ObservationSpec,
     ObservationType,
 };
-use wp_codebox_runtime::now_rfc3339;
+use wp_codebox_runtime::{Bounds, Call, now_rfc3339};
 
 /// The program that looks at files and at WordPress.
 const PROGRAM: &str = "/opt/codebox/guest/commands/observe.php";

@@ -6,7 +6,6 @@ use super::group::{self, RunGroup};
 use super::identity::{self, Wanted};
 use super::preset::{self, Equipped, Stock};
 use super::preview;
-use super::programs::{self, GuestMount, working_directory};
 use super::secrets::{ModelKey, Secrets};
 use super::sources::{OpenMount, OpenStaged, open_mount, open_staged};
 use crate::peer::Caller;
@@ -18,7 +17,7 @@ use wp_codebox_contracts::{
     ModelEndpoint, NetworkPolicy, PresetResult, PresetStep, RunRequest, RuntimePolicy, schema_id,
 };
 use wp_codebox_policy::{self as policy, EgressRules, Handler, ModelAccess};
-use wp_codebox_runtime::{Owner, StateDir};
+use wp_codebox_runtime::{GuestMount, Owner, StateDir, command_program, working_directory};
 
 /// Command id that running an agent or a check needs.
 pub(crate) const AGENT_COMMAND: &str = "command-agent-run";
@@ -352,7 +351,7 @@ fn check_programs(request: &RunRequest, policy: &RuntimePolicy) -> Result<(), Er
         let found = policy::assert_command(policy, call).map_err(|e| e.body())?;
         // What its arguments mean together is known to whoever makes a program of them.
         if let Handler::Program(_) = found.handler {
-            programs::command(call, &[], &programs::working_directory(&[])?)?;
+            command_program(call, &[], &working_directory(&[])?)?;
         }
     }
     if let Some(Agent::Preset(_)) = &request.agent {

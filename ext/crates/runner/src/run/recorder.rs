@@ -1,11 +1,9 @@
 //! The journal, the live stream and the evidence of executions: one writer for all three.
 
 mod beside;
-mod call;
 mod output;
 
 pub(crate) use beside::BesideEnd;
-pub(crate) use call::{Bounds, COMPONENTS, Call, Carried, Step};
 
 use super::agent_log::AgentLog;
 use super::agent_steps::AgentSteps;
@@ -21,7 +19,10 @@ use wp_codebox_contracts::{
     ErrorBody, ErrorCode, EventType, ExecutionId, LifecycleEvent, ModelUsage, OutputStream,
 };
 use wp_codebox_policy::Redactor;
-use wp_codebox_runtime::{Execution, ExecutionEnd, ExecutionResult, Journal, Runtime, now_rfc3339};
+use wp_codebox_runtime::{
+    Bounds, COMPONENTS, Call, Execution, ExecutionEnd, ExecutionResult, Journal, Runtime, Step,
+    now_rfc3339,
+};
 
 /// What the record keeps of a program's standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +31,13 @@ enum Keep {
     Text,
     /// Its size: the caller takes the bytes, at most so many.
     Size(u64),
+}
+
+/// A command that the supervisor carries out itself and that has begun.
+pub(crate) struct Carried {
+    pub id: ExecutionId,
+    pub args: Vec<String>,
+    pub started_at: String,
 }
 
 /// Writes what happens.

@@ -10,14 +10,14 @@ use super::context::RunContext;
 use super::inputs::{Seen, inputs};
 use super::recorder::Recorder;
 use super::verdict::{Verdict, counts};
-use super::work::{Checked, Stop, Work};
+use super::work::{Checked, Work};
 use wp_codebox_artifacts::{
     Approvable, BundleError, BundleInputs, BundleSigner, Dir, Durability, remove_tree,
     write_bundle_as,
 };
 use wp_codebox_contracts::{ErrorBody, ErrorCode, Outcome};
 use wp_codebox_policy::Redactor;
-use wp_codebox_runtime::{RunDir, SALVAGE};
+use wp_codebox_runtime::{RunDir, SALVAGE, Stop};
 
 /// Writes it. What fails here fails the run only if it fails again later.
 pub(super) fn write(

@@ -7,12 +7,11 @@
 //! model is not the guest's: nothing stands for it there unless programs of the guest may ask
 //! the model, and then only in the guest that works.
 
-use super::egress::Phase;
 use crate::egress::SecretSwap;
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, RuntimePolicy, SecretBinding};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPhase, RuntimePolicy, SecretBinding};
 use wp_codebox_policy::{SecretScope, is_exposed};
 use zeroize::Zeroizing;
 
@@ -77,12 +76,12 @@ impl Secrets {
     }
 
     /// Environment of every program of a guest.
-    pub(crate) fn environment(&self, phase: Phase) -> BTreeMap<String, String> {
+    pub(crate) fn environment(&self, phase: GuestPhase) -> BTreeMap<String, String> {
         let held = |secret: &Secret| match (&secret.guest, phase) {
             (GuestHolds::Placeholder(text), _)
-            | (GuestHolds::ModelPlaceholder(text), Phase::Work) => Some(text.clone()),
+            | (GuestHolds::ModelPlaceholder(text), GuestPhase::Work) => Some(text.clone()),
             (GuestHolds::Value, _) => Some(secret.value.as_str().to_owned()),
-            (GuestHolds::ModelPlaceholder(_), Phase::Check) | (GuestHolds::Nothing, _) => None,
+            (GuestHolds::ModelPlaceholder(_), GuestPhase::Check) | (GuestHolds::Nothing, _) => None,
         };
         self.0
             .iter()
@@ -226,9 +225,9 @@ mod tests {
             Secrets::issue(bindings, &policy, ModelKey::None).unwrap()
         };
         let (first, second) = (issue(), issue());
-        let held = first.environment(Phase::Work);
+        let held = first.environment(GuestPhase::Work);
         assert!(held["A_KEY"].starts_with("codebox_") && held["A_KEY"].len() == 48);
-        assert_ne!(held["A_KEY"], second.environment(Phase::Work)["A_KEY"]);
+        assert_ne!(held["A_KEY"], second.environment(GuestPhase::Work)["A_KEY"]);
         assert_eq!(held["B_KEY"], "value-of-B_KEY");
         assert_eq!(first.exposed(), ["B_KEY"]);
         let swaps = first.swaps();
@@ -253,7 +252,7 @@ mod tests {
             vec![key, binding("A_KEY")]
         };
         let issue = |model| Secrets::issue(key(), &policy, model).unwrap();
-        for phase in [Phase::Work, Phase::Check] {
+        for phase in [GuestPhase::Work, GuestPhase::Check] {
             let held = issue(ModelKey::Outside("M_KEY")).environment(phase);
             assert_eq!(held.keys().collect::<Vec<_>>(), ["A_KEY"], "{phase:?}");
         }
@@ -263,10 +262,10 @@ mod tests {
         assert_eq!(secrets.swaps().len(), 1);
 
         let secrets = issue(ModelKey::InGuest("M_KEY"));
-        let held = secrets.environment(Phase::Work);
+        let held = secrets.environment(GuestPhase::Work);
         assert_eq!(held["M_KEY"], secrets.placeholder("M_KEY").unwrap());
         assert!(held["M_KEY"].starts_with("codebox_"));
-        assert!(!secrets.environment(Phase::Check).contains_key("M_KEY"));
+        assert!(!secrets.environment(GuestPhase::Check).contains_key("M_KEY"));
         let swap = secrets.swap("M_KEY").unwrap();
         assert!(swap.hosts.is_empty() && swap.value.as_str() == "value-of-M_KEY");
         // With hosts it is a secret of the guest besides.
@@ -274,7 +273,7 @@ mod tests {
         assert!(
             secrets
                 .unwrap()
-                .environment(Phase::Check)
+                .environment(GuestPhase::Check)
                 .contains_key("M_KEY")
         );
     }

@@ -1,9 +1,9 @@
 //! What a run came to. One function, in order of weight.
 
-use super::work::{AgentEnd, Checked, Stop, Work};
+use super::work::{AgentEnd, Checked, Work};
 use wp_codebox_artifacts::{Approvable, Change};
 use wp_codebox_contracts::{ChangeCounts, CheckStatus, ErrorBody, ErrorCode, Outcome};
-use wp_codebox_runtime::CancelReason;
+use wp_codebox_runtime::{CancelReason, Stop};
 
 /// Outcome, reason and whether a reviewer may approve the bundle.
 #[derive(Debug, Clone)]

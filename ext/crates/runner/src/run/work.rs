@@ -4,10 +4,10 @@ use super::agents;
 use super::captured::{capture_all, write_layers};
 use super::components;
 use super::context::RunContext;
-use super::egress::{self, Phase};
+use super::egress;
 use super::envelopes::tail_of;
 use super::hold::{self, Change, Desk, States};
-use super::recorder::{Call, Recorder, Step};
+use super::recorder::Recorder;
 use super::session::Session;
 use super::{level, programs, workflow};
 use std::sync::Arc;
@@ -15,10 +15,13 @@ use std::time::{Duration, Instant};
 use wp_codebox_artifacts::MountChanges;
 use wp_codebox_backend_native::{GuestEgress, NativeSpec, PlannedMount};
 use wp_codebox_contracts::{
-    CheckReport, CheckStatus, ErrorBody, ErrorCode, HostSource, IsolationReport, RunRequest,
-    SandboxAudit, TaskInput,
+    CheckReport, CheckStatus, ErrorBody, ErrorCode, GuestPhase, HostSource, IsolationReport,
+    RunRequest, SandboxAudit, TaskInput,
 };
-use wp_codebox_runtime::{Backend, Cancellation, ExecutionEnd, Runtime, RuntimeState, Usage};
+use wp_codebox_runtime::{
+    Backend, Call, Cancellation, ExecutionEnd, Runtime, RuntimeState, Step, Stop, Usage,
+    check_program,
+};
 
 /// End of a check's output kept in its report, bytes.
 const CHECK_TAIL: usize = 4 * 1024;
@@ -55,20 +58,6 @@ pub(crate) enum AgentEnd {
     Failure,
 }
 
-/// Why the work stopped early.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Stop {
-    Timeout,
-    Cancelled,
-    Failed(ErrorBody),
-    /// The agent stopped before it was done; what it did is worth a look.
-    Partial(ErrorBody),
-    /// Something outside the agent's reach is in its way.
-    Blocked(ErrorBody),
-    /// What the guest left cannot be captured; there are no changes to look at.
-    Uncaptured(ErrorBody),
-}
-
 /// What the checking guest did.
 #[derive(Debug, Default)]
 pub(crate) struct Checked {
@@ -83,7 +72,7 @@ pub(crate) struct Checked {
 
 pub(super) fn spec(
     context: &RunContext<'_>,
-    phase: Phase,
+    phase: GuestPhase,
     lowers: impl Fn(usize) -> Vec<HostSource>,
     egress: GuestEgress,
 ) -> Result<NativeSpec, ErrorBody> {
@@ -117,8 +106,8 @@ pub(super) fn spec(
             .unwrap_or_default(),
         staged: context.staged.clone(),
         programs: match phase {
-            Phase::Work => context.prepared.programs.clone(),
-            Phase::Check => Vec::new(),
+            GuestPhase::Work => context.prepared.programs.clone(),
+            GuestPhase::Check => Vec::new(),
         },
         limits: context.prepared.limits,
         egress,
@@ -237,7 +226,7 @@ fn programs(session: &mut Session<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
     let request = &context.prepared.request;
     let idle = unfinished(request);
     let bench = session.bench();
-    let loaded = agents::load_components(context, bench.recorder, bench.runtime, Phase::Work)?;
+    let loaded = agents::load_components(context, bench.recorder, bench.runtime, GuestPhase::Work)?;
     if let Some(stop) = loaded {
         return Ok((Some(stop), idle));
     }
@@ -348,20 +337,21 @@ pub(crate) fn check(
         outer: vec![runtime.outer_sandbox().clone()],
         ..Checked::default()
     };
-    let ended = match agents::load_components(context, recorder, runtime.as_mut(), Phase::Check) {
-        Ok(None) => run_checks(context, recorder, runtime.as_mut(), &mut checked),
-        Ok(Some(stop)) => {
-            checked.stopped = Some(stop);
-            Ok(())
-        }
-        // The change may be what broke it, so it is the checks that fail.
-        Err(error) => {
-            checked.reports = Checked::unable(lines, &error).reports;
-            Ok(())
-        }
-    };
+    let ended =
+        match agents::load_components(context, recorder, runtime.as_mut(), GuestPhase::Check) {
+            Ok(None) => run_checks(context, recorder, runtime.as_mut(), &mut checked),
+            Ok(Some(stop)) => {
+                checked.stopped = Some(stop);
+                Ok(())
+            }
+            // The change may be what broke it, so it is the checks that fail.
+            Err(error) => {
+                checked.reports = Checked::unable(lines, &error).reports;
+                Ok(())
+            }
+        };
     checked.usage = runtime.destroy().usage;
-    egress.close(Phase::Check, recorder)?;
+    egress.close(GuestPhase::Check, recorder)?;
     ended?;
     if cancellation.reason().is_some() {
         checked.stopped = Some(Stop::Cancelled);
@@ -400,8 +390,8 @@ fn checking_guest(context: &RunContext<'_>, work: &Work) -> Result<CheckingGuest
             .chain(context.mounts[index].lowers.iter().cloned())
             .collect()
     };
-    let egress = egress::prepare(context, Phase::Check)?;
-    let spec = spec(context, Phase::Check, lowers, egress.guest())?;
+    let egress = egress::prepare(context, GuestPhase::Check)?;
+    let spec = spec(context, GuestPhase::Check, lowers, egress.guest())?;
     let mut runtime = guest(context, &spec)?;
     let egress = egress.open(runtime.as_mut())?;
     Ok((runtime, egress))
@@ -420,7 +410,7 @@ fn run_checks(
     };
     for line in &context.prepared.request.checks {
         let started = Instant::now();
-        let call = programs::with_check_secrets(context, programs::check(line, &context.cwd)?);
+        let call = programs::with_check_secrets(context, check_program(line, &context.cwd)?);
         let step = recorder.run(runtime, &call, deadline)?;
         let (status, note) = match &step.result.end {
             ExecutionEnd::Exited { code: 0 } => (CheckStatus::Passed, String::new()),

@@ -8,11 +8,11 @@ use super::limits::Pace;
 use super::resolver::JudgedResolver;
 use super::{chat, messages};
 use crate::egress::{EgressError, Trust, client_tls};
-use crate::used_up;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Client, redirect, retry};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, ModelApi, ModelEndpoint};
 use wp_codebox_policy::{ModelBase, ModelError as ModelRefused, Transport, check_model};
+use wp_codebox_runtime::kernel_error;
 use zeroize::Zeroizing;
 
 /// Why a model cannot be spoken to at all.
@@ -46,7 +46,7 @@ impl ModelSetupError {
             Self::Tls(error) => error.body(),
             Self::Client { .. } => ErrorBody::new(ErrorCode::ProviderUnavailable, self.to_string()),
             Self::Runtime { source } => {
-                used_up::told(ErrorCode::ProviderUnavailable, self.to_string(), source)
+                kernel_error(ErrorCode::ProviderUnavailable, self.to_string(), source)
             }
         }
     }

@@ -1,9 +1,9 @@
 //! Who carries programs out in the guest: the run's own hands, or those of a test.
 
-use crate::run::{Call, Step};
 use std::time::Duration;
 use wp_codebox_artifacts::MountChanges;
 use wp_codebox_contracts::{ErrorBody, GuestPath};
+use wp_codebox_runtime::{Call, Step};
 
 /// A program that hands over the content of files.
 #[derive(Debug)]

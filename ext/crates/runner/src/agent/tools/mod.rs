@@ -18,13 +18,12 @@ mod tests;
 pub(crate) use hands::{Hands, MountChange, Taken};
 
 use super::{Halt, TaskEnd, ToolAnswer, ToolCall, ToolSpec, ToolStatus, Toolbox};
-use crate::run::{Call, GuestMount, Step, Stop};
 use arguments::Arguments;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{ErrorBody, GuestPath};
 use wp_codebox_policy::{BuiltinTool, ToolKind, ToolSet};
-use wp_codebox_runtime::ExecutionEnd;
+use wp_codebox_runtime::{Call, ExecutionEnd, GuestMount, Step, Stop};
 
 /// Longest answer to the model, bytes.
 const ANSWER_BYTES: usize = 48 * 1024;

@@ -4,12 +4,11 @@ use super::reading::{answer_of, number, word};
 use super::shown;
 use super::{Arguments, Hands, Said, Tools, Trouble};
 use crate::agent::ToolStatus;
-use crate::run::{Call, Step, check_program, command_program};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use std::time::Duration;
 use wp_codebox_contracts::{CommandCall, GuestPath};
-use wp_codebox_runtime::ExecutionEnd;
+use wp_codebox_runtime::{Call, ExecutionEnd, Step, check_program, command_program};
 
 /// The guest's programs.
 const ABILITY: &str = "/opt/codebox/guest/call-ability.php";

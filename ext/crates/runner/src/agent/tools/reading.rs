@@ -2,11 +2,11 @@
 
 use super::shown;
 use super::{Arguments, Hands, Said, Tools, Trouble};
-use crate::run::Call;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use std::time::Duration;
 use wp_codebox_artifacts::render_mount_patch;
+use wp_codebox_runtime::Call;
 
 /// The guest's program.
 const WORKSPACE: &str = "/opt/codebox/guest/workspace.php";

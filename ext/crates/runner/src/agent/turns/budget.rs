@@ -4,8 +4,8 @@
 //! what is sent is estimated, what comes back is capped by what is left.
 
 use crate::agent::TokenUsage;
-use crate::run::Stop;
 use wp_codebox_contracts::{AgentBudget, ErrorBody, ErrorCode, ModelPrices, ModelUsage};
+use wp_codebox_runtime::Stop;
 
 /// Turns left at which the model is told.
 const TURNS_TOLD: [u32; 2] = [3, 1];

@@ -3,10 +3,10 @@
 use super::record::CallRecord;
 use super::{Ended, Ending, Turns, window};
 use crate::agent::{Halt, Message, TaskEnd, ToolAnswer, ToolCall, ToolStatus};
-use crate::run::Stop;
 use serde_json::Value;
 use std::time::Duration;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_runtime::Stop;
 
 /// Calls of one answer that are carried out.
 pub(super) const CALLS: usize = 32;

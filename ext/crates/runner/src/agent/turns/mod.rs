@@ -25,7 +25,6 @@ pub(crate) use record::{CallRecord, TurnRecord};
 use super::{
     Halt, Message, Model, ModelError, Reply, StopReason, TokenUsage, ToolSpec, Toolbox, TurnRequest,
 };
-use crate::run::Stop;
 use budget::{Budget, Exhausted};
 use calls::{SUMMARY_BYTES, arguments_text};
 use progress::{Advice, Progress};
@@ -33,6 +32,7 @@ use std::time::Instant;
 use window::Window;
 use wp_codebox_contracts::{AgentBudget, ErrorBody, ErrorCode, ModelPrices, ModelUsage};
 use wp_codebox_policy::Redactor;
+use wp_codebox_runtime::Stop;
 
 /// How often a conversation that the provider finds too long is shortened for one turn.
 const SHORTER: u32 = 3;

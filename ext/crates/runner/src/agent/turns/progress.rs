@@ -5,10 +5,10 @@
 //! answers that say and ask nothing. Each is first said to the model, then ends the work.
 
 use crate::agent::ToolStatus;
-use crate::run::Stop;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_runtime::Stop;
 
 /// Same call and same answer: said, and the end.
 const SAME: (u32, u32) = (3, 5);

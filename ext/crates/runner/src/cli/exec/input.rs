@@ -4,7 +4,6 @@
 //! as the rest of the line before. A sandbox that grants credit reads at any time, so a signal
 //! never waits behind input that the program does not take.
 
-use crate::used_up;
 use base64::Engine;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -12,6 +11,7 @@ use std::io::{self, IsTerminal, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, LiveInput, StdinFlow};
+use wp_codebox_runtime::kernel_error;
 
 /// Bytes of one line of input, before base64.
 const PIECE: usize = 48 * 1024;
@@ -170,7 +170,7 @@ pub(super) fn copy_stdin(input: Arc<Input>, tty: bool) -> Result<(), ErrorBody> 
     };
     let unable = |error: io::Error| {
         let message = format!("standard input cannot be followed: {error}");
-        used_up::told(ErrorCode::Internal, message, &error)
+        kernel_error(ErrorCode::Internal, message, &error)
     };
     std::thread::Builder::new()
         .name("stdin".to_owned())

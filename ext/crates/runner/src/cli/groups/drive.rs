@@ -9,12 +9,13 @@ use super::spool::Spool;
 use super::supervisors::Supervisors;
 use super::task;
 use crate::cli::Settings;
-use crate::cli::output::{Output, plain_line};
+use crate::cli::output::Output;
 use serde_json::{Map, Value, json};
 use std::io;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
+use wp_codebox_contracts::terminal_text::plain_line;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, RunRequest, RunResult};
 use wp_codebox_policy::{GroupStatus, cancelled_row, failed_row, row_status};
 

@@ -7,7 +7,6 @@ use super::args::{EventFormat, EventsArgs, Projection};
 use super::watch::{Watch, Woken};
 use super::{found, table};
 use crate::cli::output::{Output, json_output};
-use crate::used_up;
 use serde::Serialize;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -15,7 +14,7 @@ use wp_codebox_contracts::{
     BusProjection, ErrorBody, ErrorCode, LifecycleEvent, RunEvents, RunStatus, SseFrame,
     project_to_bus,
 };
-use wp_codebox_runtime::{PageLimits, events};
+use wp_codebox_runtime::{PageLimits, events, kernel_error};
 
 /// Bytes of one page of events.
 const PAGE: u64 = 4 * 1024 * 1024;
@@ -28,7 +27,7 @@ pub(super) fn show(output: &Output, args: &EventsArgs) -> Result<ExitCode, Error
     };
     let internal = |what: &str, e: io::Error| {
         let message = format!("{what} cannot be watched: {e}");
-        used_up::told(ErrorCode::Internal, message, &e)
+        kernel_error(ErrorCode::Internal, message, &e)
     };
     // Before the first page: what is written after it wakes us.
     let mut watch = match args.follow {

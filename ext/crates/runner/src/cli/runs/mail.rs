@@ -3,7 +3,7 @@
 use super::args::MailArgs;
 use super::found;
 use crate::cli::columns::{self, Column};
-use crate::cli::output::{Output, Stream, plain_line};
+use crate::cli::output::{Output, Stream};
 use crate::control::{self, Patience};
 use crate::mail::readable;
 use crate::run::{MAIL_LIST, mail_path};
@@ -12,6 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use std::time::Duration;
 use wp_codebox_artifacts::{Dir, Store};
+use wp_codebox_contracts::terminal_text::plain_line;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, LiveRequest, RunStatus, schema_id};
 use wp_codebox_runtime::{FoundRun, StateDir, status};
 

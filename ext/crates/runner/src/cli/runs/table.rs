@@ -1,8 +1,9 @@
 //! Runs and events as lines for people. Texts of a guest lose their control characters.
 
 use crate::cli::columns::{self, Column};
-use crate::cli::output::{AgentOutput, name, plain, plain_line};
+use crate::cli::output::{AgentOutput, name};
 use serde_json::Value;
+use wp_codebox_contracts::terminal_text::{plain, plain_line};
 use wp_codebox_contracts::{
     CancelAnswer, LifecycleEvent, RunArtifactList, RunCancellation, RunRegistryEntry, RunView,
 };

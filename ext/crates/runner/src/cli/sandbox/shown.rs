@@ -1,10 +1,10 @@
 //! What is told of a sandbox: `sandbox/v1`, of the living from their supervisor, of the dead from
 //! their record and journal.
 
-use crate::cli::output::plain_line;
 use crate::control::{self, Patience};
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
+use wp_codebox_contracts::terminal_text::plain_line;
 use wp_codebox_contracts::{
     ErrorBody, EventType, LifecycleEvent, LiveRequest, RunStatus, RunView, schema_id,
 };

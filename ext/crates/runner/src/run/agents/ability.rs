@@ -3,14 +3,12 @@
 //! It runs as the guest's administrator with the input it was given; the task is beside it
 //! in `/run/codebox/task.json`. What it answers is recorded apart from what it prints.
 
-use super::super::egress::Phase;
-use super::super::work::{AgentEnd, ProgramsEnd, Stop, stop_of};
+use super::super::work::{AgentEnd, ProgramsEnd, stop_of};
 use super::Bench;
 use super::answer::{Program, ask};
-use crate::run::prepare::AGENT_COMMAND;
 use serde_json::{Map, Value, json};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, RuntimeTask};
-use wp_codebox_runtime::ExecutionEnd;
+use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPhase, RuntimeTask};
+use wp_codebox_runtime::{AGENT_COMMAND, ExecutionEnd, Stop};
 
 pub(super) fn run(task: &RuntimeTask, bench: Bench<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
     let Bench {
@@ -25,7 +23,7 @@ pub(super) fn run(task: &RuntimeTask, bench: Bench<'_, '_>) -> Result<ProgramsEn
         command: AGENT_COMMAND,
         args: vec![format!("ability={name}")],
         phase: "agent",
-        guest: Phase::Work,
+        guest: GuestPhase::Work,
         cwd: context.cwd.clone(),
         input: Map::from_iter([
             ("ability".to_owned(), json!(name)),

@@ -4,15 +4,16 @@
 //! guest's `/tmp` that is read once the program has ended. It is as untrusted as any output:
 //! bounded, parsed, and never taken for more than the word of the guest.
 
-use super::super::egress::Phase;
 use super::super::programs::{with_check_secrets, with_secrets};
-use super::super::recorder::{Call, Recorder, Step};
+use super::super::recorder::Recorder;
 use crate::run::context::RunContext;
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, ExecutionId, GuestPath, OutputStream};
-use wp_codebox_runtime::{Execution, ExecutionEnd, Runtime};
+use wp_codebox_contracts::{
+    ErrorBody, ErrorCode, ExecutionId, GuestPath, GuestPhase, OutputStream,
+};
+use wp_codebox_runtime::{Call, Execution, ExecutionEnd, Runtime, Step};
 
 /// Largest answer, bytes.
 const ANSWER_BYTES: u64 = 2 * 1024 * 1024;
@@ -28,7 +29,7 @@ pub(super) struct Program<'a> {
     pub args: Vec<String>,
     pub phase: &'static str,
     /// The guest it runs in: what it holds of the run's secrets.
-    pub guest: Phase,
+    pub guest: GuestPhase,
     pub cwd: GuestPath,
     /// What it reads on standard input; the place of its answer is added.
     pub input: Map<String, Value>,
@@ -100,8 +101,8 @@ pub(super) fn ask(
         stdin: Some(Value::Object(program.input).to_string().into_bytes()),
     };
     let call = match program.guest {
-        Phase::Work => with_secrets(context, call),
-        Phase::Check => with_check_secrets(context, call),
+        GuestPhase::Work => with_secrets(context, call),
+        GuestPhase::Check => with_check_secrets(context, call),
     };
     let step = recorder.run(runtime, &call, context.clock.deadline)?;
     // A guest that is gone has no files.

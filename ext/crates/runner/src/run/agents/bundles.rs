@@ -1,14 +1,12 @@
 //! Bundles of agents: imported in the guest by the function that a component brings for it.
 
-use super::super::egress::Phase;
-use super::super::recorder::{COMPONENTS, Recorder};
-use super::super::work::Stop;
+use super::super::recorder::Recorder;
 use super::answer::{Program, ask};
 use super::components::ended;
 use crate::run::context::RunContext;
 use serde_json::{Map, json};
-use wp_codebox_contracts::{ErrorBody, ErrorCode};
-use wp_codebox_runtime::Runtime;
+use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestPhase};
+use wp_codebox_runtime::{COMPONENTS, Runtime, Stop};
 
 /// Imports what the request names, all or none of it counts.
 pub(super) fn import(
@@ -25,7 +23,7 @@ pub(super) fn import(
         command: "agent-bundle.import",
         args: vec![format!("count={}", bundles.len())],
         phase: COMPONENTS,
-        guest: Phase::Work,
+        guest: GuestPhase::Work,
         cwd: context.cwd.clone(),
         input: Map::from_iter([("bundles".to_owned(), json!(bundles))]),
     };

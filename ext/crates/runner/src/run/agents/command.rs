@@ -6,6 +6,7 @@ use super::super::work::{AgentEnd, ProgramsEnd, stop_of};
 use super::Bench;
 use wp_codebox_contracts::{AgentCommand, ErrorBody};
 use wp_codebox_policy::last_word;
+use wp_codebox_runtime::agent_program;
 
 pub(super) fn run(agent: &AgentCommand, bench: Bench<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
     let Bench {
@@ -14,7 +15,7 @@ pub(super) fn run(agent: &AgentCommand, bench: Bench<'_, '_>) -> Result<Programs
         runtime,
         ..
     } = bench;
-    let mut call = programs::with_secrets(context, programs::agent(agent, &context.cwd));
+    let mut call = programs::with_secrets(context, agent_program(agent, &context.cwd));
     let manner = context.prepared.manner.as_ref();
     call.stdin = manner
         .map(|manner| manner.stdin.clone())

@@ -6,32 +6,30 @@
 //! anything.
 
 use super::super::components::{ReadyComponent, optional, unavailable};
-use super::super::egress::Phase;
-use super::super::recorder::{COMPONENTS, Recorder};
-use super::super::work::Stop;
+use super::super::recorder::Recorder;
 use super::answer::{Answered, Program, ask};
 use super::bundles;
 use crate::run::context::RunContext;
 use serde_json::{Map, Value, json};
-use wp_codebox_contracts::{Agent, ComponentLoad, ErrorBody, ErrorCode};
-use wp_codebox_runtime::{ExecutionEnd, Runtime};
+use wp_codebox_contracts::{Agent, ComponentLoad, ErrorBody, ErrorCode, GuestPhase};
+use wp_codebox_runtime::{COMPONENTS, ExecutionEnd, Runtime, Stop};
 
 /// Activates and probes what the request names. A stop is what the run comes to.
 pub(in super::super) fn load(
     context: &RunContext<'_>,
     recorder: &mut Recorder<'_>,
     runtime: &mut dyn Runtime,
-    phase: Phase,
+    phase: GuestPhase,
 ) -> Result<Option<Stop>, ErrorBody> {
     let request = &context.prepared.request;
     let ability = match (&request.agent, phase) {
-        (Some(Agent::Ability(task)), Phase::Work) => Some(task.ability.as_str()),
+        (Some(Agent::Ability(task)), GuestPhase::Work) => Some(task.ability.as_str()),
         _ => None,
     };
     if context.components.is_empty() && ability.is_none() {
         return match phase {
-            Phase::Work => bundles::import(context, recorder, runtime),
-            Phase::Check => Ok(None),
+            GuestPhase::Work => bundles::import(context, recorder, runtime),
+            GuestPhase::Check => Ok(None),
         };
     }
     let mut lacking = Lacking::default();
@@ -66,11 +64,11 @@ pub(in super::super) fn load(
         found(ability, answer, &lacking)?;
     }
     match phase {
-        Phase::Work => {
+        GuestPhase::Work => {
             recorder.notices.append(&mut lacking.notices);
             bundles::import(context, recorder, runtime)
         }
-        Phase::Check => Ok(None),
+        GuestPhase::Check => Ok(None),
     }
 }
 
@@ -96,7 +94,11 @@ impl Lacking {
     }
 }
 
-fn activation<'a>(context: &RunContext<'_>, row: &ReadyComponent, guest: Phase) -> Program<'a> {
+fn activation<'a>(
+    context: &RunContext<'_>,
+    row: &ReadyComponent,
+    guest: GuestPhase,
+) -> Program<'a> {
     let slug = &row.component.slug;
     Program {
         file: "activate-component.php",
@@ -112,7 +114,7 @@ fn activation<'a>(context: &RunContext<'_>, row: &ReadyComponent, guest: Phase) 
     }
 }
 
-fn probe<'a>(context: &RunContext<'_>, ability: Option<&str>, guest: Phase) -> Program<'a> {
+fn probe<'a>(context: &RunContext<'_>, ability: Option<&str>, guest: GuestPhase) -> Program<'a> {
     let rows: Vec<Value> = context
         .components
         .iter()

@@ -1,16 +1,15 @@
 //! The run's own hands: programs in the working guest, written down by the run's recorder.
 
 use super::super::captured::look;
-use super::super::egress::Phase;
-use super::super::recorder::{Bounds, Call, Recorder, Step};
+use super::super::recorder::Recorder;
 use super::Bench;
 use crate::agent::{Hands, MountChange, Place, Taken, Tools};
 use crate::run::context::RunContext;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wp_codebox_contracts::ErrorBody;
+use wp_codebox_contracts::{ErrorBody, GuestPhase};
 use wp_codebox_policy::ToolSet;
-use wp_codebox_runtime::{ExecutionEnd, Runtime};
+use wp_codebox_runtime::{Bounds, Call, ExecutionEnd, Runtime, Step};
 
 /// Carries tools out in the guest of a run.
 pub(crate) struct LiveHands<'a, 'r> {
@@ -26,7 +25,7 @@ pub(crate) fn tools<'a, 'r>(bench: Bench<'a, 'r>, set: ToolSet) -> Tools<LiveHan
         mounts: context.guest_mounts.clone(),
         cwd: context.cwd.clone(),
         checks: context.prepared.request.checks.clone(),
-        environment: context.prepared.secrets.environment(Phase::Work),
+        environment: context.prepared.secrets.environment(GuestPhase::Work),
     };
     let hands = LiveHands {
         context,

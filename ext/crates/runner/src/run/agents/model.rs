@@ -3,7 +3,7 @@
 use super::super::agent_log::{AgentLog, ToolType};
 use super::super::prepare::tool_set;
 use super::super::words::Words;
-use super::super::work::{AgentEnd, ProgramsEnd, Stop};
+use super::super::work::{AgentEnd, ProgramsEnd};
 use super::Bench;
 use super::hands::{LiveHands, tools};
 use super::notes::project_notes;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use std::time::Instant;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, ModelAgent, ModelEndpoint, ModelUsage};
 use wp_codebox_policy::{self as policy, OfferedTool, ToolKind, ToolSet};
-use wp_codebox_runtime::Cancellation;
+use wp_codebox_runtime::{Cancellation, Stop};
 
 /// Tokens of a window, unless the model's entry says otherwise.
 const CONTEXT_TOKENS: u64 = 128_000;

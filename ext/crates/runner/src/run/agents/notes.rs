@@ -1,13 +1,12 @@
 //! The notes that a project has for agents: data of unknown authors, read as any program would.
 
-use super::super::programs::GuestMount;
-use super::super::recorder::{Call, Recorder};
-use super::super::work::{Stop, stop_of};
+use super::super::recorder::Recorder;
+use super::super::work::stop_of;
 use crate::run::context::RunContext;
 use std::collections::BTreeMap;
 use wp_codebox_contracts::{ErrorBody, MountAccess};
 use wp_codebox_policy::ToolSet;
-use wp_codebox_runtime::{ExecutionEnd, Runtime};
+use wp_codebox_runtime::{Call, ExecutionEnd, GuestMount, Runtime, Stop};
 
 /// Of the project's notes, bytes that are read.
 const NOTES: &str = "16384";

@@ -20,14 +20,13 @@ pub(crate) use streams::resize;
 use super::episode;
 use super::preview::PreviewEnd;
 use super::session::Session;
-use super::work::Stop;
 use dispatch::Beside;
 use lease::{Lease, Use};
 use programs::Programs;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant, SystemTime};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, GuestDeath, Hold, HoldEnd, LiveRequest};
-use wp_codebox_runtime::{ExecutionEnd, RuntimeState};
+use wp_codebox_runtime::{ExecutionEnd, RuntimeState, Stop};
 
 /// Time for programs and their conversations to come to their end when the sandbox does.
 const LAST_WORDS: Duration = Duration::from_secs(3);

@@ -3,7 +3,7 @@
 use super::desk::Started;
 use super::streams;
 use crate::run::programs::with_secrets;
-use crate::run::recorder::{BesideEnd, Call, Recorder};
+use crate::run::recorder::{BesideEnd, Recorder};
 use crate::run::session::Session;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use wp_codebox_contracts::{
     CommandCall, ErrorBody, ErrorCode, ExecutionId, LiveExec, TerminalSize,
 };
 use wp_codebox_policy::{assert_command, check_env_name};
-use wp_codebox_runtime::{ExecutionEnd, Launch, LaunchedEnd, Runtime, Terminal};
+use wp_codebox_runtime::{Call, ExecutionEnd, Launch, LaunchedEnd, Runtime, Terminal};
 
 /// Command id that starting a program needs.
 const COMMAND: &str = "command-agent-run";

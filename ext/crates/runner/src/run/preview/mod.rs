@@ -12,7 +12,6 @@ mod visitors;
 pub(crate) use server::{SITE_PORT, SiteServer};
 
 use super::session::Session;
-use super::work::Stop;
 use crate::preview::{
     Counts, Forwarder, ForwarderConfig, ForwarderLimits, LOGIN_PARAMETER, Logins, Origin,
     PARAMETER, Place, Reservation, Token,
@@ -23,7 +22,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use visitors::Visitors;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, PreviewRequest, schema_id};
-use wp_codebox_runtime::{StateDir, now_rfc3339, rfc3339};
+use wp_codebox_runtime::{StateDir, Stop, now_rfc3339, rfc3339};
 
 /// Connections opened before the thread that owns the guest does something else.
 const ROUND: usize = 32;

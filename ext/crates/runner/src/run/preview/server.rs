@@ -4,7 +4,6 @@
 //! the guest. What it prints is the guest's word; its end is kept for whoever asks why it is not
 //! there. Whoever needs the site calls [`Session::site_server`], which starts it when it does not run.
 
-use crate::run::egress::Phase;
 use crate::run::session::Session;
 use rustix::fs::{Mode, OFlags};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -14,7 +13,7 @@ use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, ExecutionId, GuestPath};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, ExecutionId, GuestPath, GuestPhase};
 use wp_codebox_runtime::{Launch, Runtime, Terminal};
 
 /// Where it listens, on the guest's own 127.0.0.1.
@@ -90,7 +89,11 @@ impl SiteServer {
         let nonce = nonce()?;
         let cwd =
             GuestPath::new(ROOT).map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))?;
-        let mut env = session.context.prepared.secrets.environment(Phase::Work);
+        let mut env = session
+            .context
+            .prepared
+            .secrets
+            .environment(GuestPhase::Work);
         env.extend(variables(&nonce));
         let launch = Launch {
             id: id.clone(),

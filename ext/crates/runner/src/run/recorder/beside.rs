@@ -3,7 +3,7 @@
 //! Their output comes in pieces from elsewhere, also while another program is waited for; it is
 //! clean already. What is kept of each is bounded as for any execution, and for all together.
 
-use super::{Call, Recorder, end_word};
+use super::{Recorder, end_word};
 use crate::run::envelopes::TranscriptEntry;
 use crate::run::kept::{KeptOutput, Memory};
 use serde_json::json;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use wp_codebox_artifacts::ExecutionRecord;
 use wp_codebox_contracts::{ErrorBody, EventType, ExecutionId, OutputStream};
-use wp_codebox_runtime::{ExecutionEnd, Terminal, now_rfc3339};
+use wp_codebox_runtime::{Call, ExecutionEnd, Terminal, now_rfc3339};
 
 /// Bytes of output that the record keeps of all such programs together; the journal has more.
 const MEMORY: usize = 32 * 1024 * 1024;

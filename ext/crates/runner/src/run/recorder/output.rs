@@ -2,10 +2,11 @@
 
 use super::Recorder;
 use crate::run::agent_steps::AgentSteps;
-use crate::run::kept::{Cut, Ended, KeptOutput, border};
+use crate::run::kept::{Ended, KeptOutput, border};
 use base64::Engine;
 use serde_json::{Value, json};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, EventType, ExecutionId, OutputStream};
+use wp_codebox_runtime::Cut;
 
 /// Longest piece of one event, bytes: far below the longest frame, whatever escaping does to it.
 const PIECE: usize = 256 * 1024;

@@ -4,13 +4,12 @@
 //! command whose schema is known must name it, and a failure keeps its word and its sentence
 //! only as data.
 
-use crate::run::recorder::{Call, Step};
-use crate::run::work::{Stop, stop_of};
+use crate::run::work::stop_of;
 use serde_json::{Value, json};
 use std::time::Duration;
 use wp_codebox_contracts::{CommandResult, CommandStatus, ErrorBody, ErrorCode, schema_id};
 use wp_codebox_policy::{CommandDescriptor, GuestProgram, Handler};
-use wp_codebox_runtime::ExecutionEnd;
+use wp_codebox_runtime::{Call, ExecutionEnd, Step, Stop};
 
 /// Longest sentence of a program, characters.
 const SENTENCE: usize = 1000;
@@ -194,10 +193,10 @@ fn last_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::kept::Cut;
     use std::collections::BTreeMap;
     use wp_codebox_contracts::GuestPath;
     use wp_codebox_policy::descriptor;
+    use wp_codebox_runtime::Cut;
     use wp_codebox_runtime::ExecutionResult;
 
     fn ended(command: &str, args: &[&str], code: i32, stdout: &str) -> CommandResult {

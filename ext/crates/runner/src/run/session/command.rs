@@ -1,15 +1,13 @@
 //! A registry command in the working guest, whoever asks for it.
 
 use super::{Session, answer};
-use crate::run::kept::Cut;
 use crate::run::programs;
-use crate::run::recorder::{Bounds, Call, Step};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{CommandCall, CommandResult, CommandStatus, ErrorBody, ErrorCode};
 use wp_codebox_policy::{CommandDescriptor, Handler, assert_command};
-use wp_codebox_runtime::{ExecutionEnd, ExecutionResult};
+use wp_codebox_runtime::{Bounds, Call, Cut, ExecutionEnd, ExecutionResult, Step, command_program};
 
 /// A command that came to an end.
 #[derive(Debug, Clone)]
@@ -125,7 +123,7 @@ impl Session<'_, '_> {
         call: &CommandCall,
         bounds: Bounds,
     ) -> Result<Commanded, ErrorBody> {
-        let call = programs::command(call, &self.context.guest_mounts, &self.context.cwd)?;
+        let call = command_program(call, &self.context.guest_mounts, &self.context.cwd)?;
         let call = programs::with_secrets(self.context, call);
         let step = self
             .recorder

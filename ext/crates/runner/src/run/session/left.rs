@@ -3,13 +3,13 @@
 
 use super::Session;
 use crate::run::programs;
-use crate::run::recorder::{Bounds, Call};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wp_codebox_artifacts::{ArtifactContent, ArtifactFile};
 use wp_codebox_contracts::{CommandResult, ErrorBody, ErrorCode};
 use wp_codebox_policy::{CommandDescriptor, GuestProgram, Handler};
+use wp_codebox_runtime::{Bounds, Call, DIAGNOSTICS};
 
 /// Where programs leave them.
 const DIRECTORY: &str = "/tmp/codebox-artifacts/";
@@ -49,7 +49,7 @@ impl Session<'_, '_> {
                 if call.env.contains_key("CODEBOX_DIAGNOSTICS") =>
             {
                 vec![json!({
-                    "path": programs::DIAGNOSTICS,
+                    "path": DIAGNOSTICS,
                     "kind": "wpdb-queries",
                     "contentType": "application/json",
                 })]

@@ -14,7 +14,7 @@ pub(crate) use command::Commanded;
 
 use super::agents;
 use super::context::RunContext;
-use super::egress::{self, Phase};
+use super::egress;
 use super::preview::{PreviewEnd, Previews, SiteServer};
 use super::recorder::Recorder;
 use super::state::{self, Base, Uppers};
@@ -23,7 +23,7 @@ use super::work::{guest, spec};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wp_codebox_contracts::{ErrorBody, HostSource, IsolationReport, SandboxAudit};
+use wp_codebox_contracts::{ErrorBody, GuestPhase, HostSource, IsolationReport, SandboxAudit};
 use wp_codebox_runtime::{Cancellation, Left, Runtime, Usage};
 
 /// A guest that lives, and its way out.
@@ -112,11 +112,11 @@ impl<'s, 'r> Session<'s, 'r> {
         let mut next = start(self.context, base, number)?;
         if fresh {
             let runtime = next.runtime.as_mut();
-            let phase = Phase::Work;
+            let phase = GuestPhase::Work;
             let loaded = agents::load_components(self.context, self.recorder, runtime, phase);
             if let Err(error) = loaded.and_then(state::ready) {
                 next.runtime.discard();
-                next.egress.close(Phase::Work, self.recorder)?;
+                next.egress.close(GuestPhase::Work, self.recorder)?;
                 return Err(error);
             }
         }
@@ -126,7 +126,7 @@ impl<'s, 'r> Session<'s, 'r> {
             // A journal that cannot be written: the present guest goes on.
             Err(error) => {
                 next.runtime.discard();
-                let _ = next.egress.close(Phase::Work, self.recorder);
+                let _ = next.egress.close(GuestPhase::Work, self.recorder);
                 return Err(error);
             }
         };
@@ -134,7 +134,7 @@ impl<'s, 'r> Session<'s, 'r> {
         (self.isolation, self.outer) = (isolation, outer);
         let last = std::mem::replace(&mut self.guest, next);
         self.spent = added(self.spent, last.runtime.discard());
-        last.egress.close(Phase::Work, self.recorder)
+        last.egress.close(GuestPhase::Work, self.recorder)
     }
 
     /// The guest as an agent takes it.
@@ -159,7 +159,7 @@ impl<'s, 'r> Session<'s, 'r> {
         // Nobody looks at a guest that is captured.
         let closed = self.close_preview(PreviewEnd::Closed);
         let left = self.guest.runtime.destroy();
-        let closed = closed.and(self.guest.egress.close(Phase::Work, self.recorder));
+        let closed = closed.and(self.guest.egress.close(GuestPhase::Work, self.recorder));
         self.recorder.preview = self.previews.into_record();
         let ended = Ended {
             left: left.left,
@@ -192,8 +192,8 @@ fn start(
             .chain(context.mounts[index].lowers.iter().cloned())
             .collect()
     };
-    let egress = egress::prepare(context, Phase::Work)?;
-    let mut spec = spec(context, Phase::Work, lowers, egress.guest())?;
+    let egress = egress::prepare(context, GuestPhase::Work)?;
+    let mut spec = spec(context, GuestPhase::Work, lowers, egress.guest())?;
     spec.content = base.iter().flat_map(|base| base.content()).collect();
     if number > 0 {
         spec.tree.set_file_name(format!("work-{number}"));

@@ -19,7 +19,6 @@ pub(super) use continued::continued;
 use super::context::RunContext;
 use super::recorder::Recorder;
 use super::session::Session;
-use super::work::Stop;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
@@ -31,7 +30,7 @@ use wp_codebox_contracts::{
     CommandStatus, ErrorBody, ErrorCode, EventType, IsolationLevel, LiveRequest, SandboxSnapshot,
     SnapshotRequest, schema_id,
 };
-use wp_codebox_runtime::{LayerSource, Left, Runtime, Shelf, SnapshotOf};
+use wp_codebox_runtime::{LayerSource, Left, Runtime, Shelf, SnapshotOf, Stop};
 
 /// Snapshots one sandbox may make.
 const MOST: usize = 64;

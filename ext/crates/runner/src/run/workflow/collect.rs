@@ -5,7 +5,6 @@
 
 use super::evidence::Evidence;
 use crate::run::programs;
-use crate::run::recorder::{Bounds, Call};
 use crate::run::session::Session;
 use base64::Engine;
 use serde_json::{Value, json};
@@ -13,6 +12,7 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wp_codebox_contracts::{CollectedFile, ErrorBody, ErrorCode};
+use wp_codebox_runtime::{Bounds, Call};
 
 /// Largest file that is kept, bytes.
 const FILE_BYTES: u64 = 1024 * 1024;

@@ -12,16 +12,16 @@ mod step;
 pub(super) use rule::judge_changes;
 
 use super::session::Session;
-use super::work::Stop;
 use evidence::Evidence;
 use step::Done;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, OnFailure, Workflow, WorkflowStep};
+use wp_codebox_runtime::Stop;
 
 /// Directory with the settings of PHP that a recipe gives, in the guest.
 pub(super) const PHP_SETTINGS: &str = "/run/codebox/staged/recipe/php.d";
-/// Phase that runs whatever came before it.
+/// GuestPhase that runs whatever came before it.
 const AFTER: &str = "after";
-/// Phase of probes.
+/// GuestPhase of probes.
 pub(super) const PROBE: &str = "probe";
 
 /// Whether there still is a guest to run steps in.

@@ -3,11 +3,10 @@
 use super::evidence::{Evidence, Failure, Kind, Ran};
 use super::failed;
 use crate::run::session::{Commanded, Session};
-use crate::run::work::Stop;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{CommandCall, CommandStatus, ErrorBody, ErrorCode, WorkflowStep};
 use wp_codebox_recipe::{Continuation, Executed, Loop, Next};
-use wp_codebox_runtime::{ExecutionEnd, now_rfc3339};
+use wp_codebox_runtime::{ExecutionEnd, Stop, now_rfc3339};
 
 /// How a step ended.
 #[derive(Debug)]

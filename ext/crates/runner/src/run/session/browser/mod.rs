@@ -15,7 +15,7 @@ use crate::browser::{
     environment, parse, wakes,
 };
 use crate::run::level;
-use crate::run::recorder::{Bounds, Recorder};
+use crate::run::recorder::Recorder;
 use gateway::Gateway;
 use outcome::Visit;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
     CommandCall, ErrorBody, ErrorCode, EventType, ExecutionId, GuestPath, IsolationLevel,
 };
-use wp_codebox_runtime::{ExecutionEnd, Launch, Runtime, Terminal};
+use wp_codebox_runtime::{Bounds, ExecutionEnd, Launch, Runtime, Terminal};
 
 /// Time until the end of a guest is known whose browser is gone.
 const DYING: Duration = Duration::from_secs(3);

@@ -2,13 +2,12 @@
 
 use super::millis;
 use crate::browser::{Failure, Report, Task, Work};
-use crate::run::kept::Cut;
-use crate::run::recorder::{Bounds, Recorder, Step};
+use crate::run::recorder::Recorder;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{CommandResult, CommandStatus, ErrorBody, ErrorCode};
-use wp_codebox_runtime::{ExecutionEnd, ExecutionResult};
+use wp_codebox_runtime::{Bounds, Cut, ExecutionEnd, ExecutionResult, Step};
 
 /// Schema of what a page load prints.
 const PAGE_LOAD: &str = "wp-codebox/wordpress-page-load-result/v1";

@@ -1,11 +1,11 @@
 //! Who a browser is: cookies and local storage from a session of the working guest.
 
 use crate::browser::{Auth, StorageState, Task};
-use crate::run::recorder::{Bounds, Call};
 use crate::run::session::Session;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
+use wp_codebox_runtime::{Bounds, Call};
 
 /// The program that makes a session, or reads one.
 const PROGRAM: &str = "/opt/codebox/guest/commands/browser-state.php";
@@ -37,7 +37,7 @@ impl Session<'_, '_> {
         }
         let asked = json!({
             "command": "browser-state", "args": args, "mounts": [],
-            "site": {"url": crate::egress::ORIGIN, "path": "/wordpress"},
+            "site": {"url": wp_codebox_contracts::SITE_ORIGIN, "path": "/wordpress"},
         });
         let call = Call {
             command: "browser-state".to_owned(),

@@ -1,17 +1,16 @@
-//! One program that a run starts, and what becomes of it.
+//! One program that a run starts, its bounds, and its end.
 
-use crate::run::kept::Cut;
+use crate::backend::{ExecutionEnd, ExecutionResult};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-use wp_codebox_contracts::{ExecutionId, GuestPath};
-use wp_codebox_runtime::{ExecutionEnd, ExecutionResult};
+use wp_codebox_contracts::{ErrorBody, GuestPath};
 
 /// Phase in which components are loaded, before anything of the run's own.
-pub(crate) const COMPONENTS: &str = "components";
+pub const COMPONENTS: &str = "components";
 
 /// One program the run starts.
 #[derive(Debug, Clone)]
-pub(crate) struct Call {
+pub struct Call {
     /// Registry command id, or `check`.
     pub command: String,
     /// Arguments as the bundle shows them.
@@ -20,14 +19,17 @@ pub(crate) struct Call {
     pub phase: &'static str,
     /// Program and arguments in the guest.
     pub argv: Vec<String>,
+    /// Environment variables.
     pub env: BTreeMap<String, String>,
+    /// Working directory in the guest.
     pub cwd: GuestPath,
+    /// Standard input; none closes it.
     pub stdin: Option<Vec<u8>>,
 }
 
 /// How long a call may take.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Bounds {
+pub struct Bounds {
     /// When the whole guest is ended.
     pub deadline: Instant,
     /// After which time only this program is ended, with what it started.
@@ -36,7 +38,8 @@ pub(crate) struct Bounds {
 
 /// What became of a call.
 #[derive(Debug, Clone)]
-pub(crate) struct Step {
+pub struct Step {
+    /// How the program ended.
     pub result: ExecutionResult,
     /// Redacted.
     pub stdout: String,
@@ -48,7 +51,7 @@ pub(crate) struct Step {
 
 impl Step {
     /// Exit code, 128 + signal when killed, none when it came to no exit.
-    pub(crate) fn exit_code(&self) -> Option<i32> {
+    pub fn exit_code(&self) -> Option<i32> {
         match self.result.end {
             ExecutionEnd::Exited { code } => Some(code),
             ExecutionEnd::Signalled { signal } => Some(128 + signal),
@@ -61,9 +64,35 @@ impl Step {
     }
 }
 
-/// A command that the runner carries out itself and that has begun.
-pub(crate) struct Carried {
-    pub id: ExecutionId,
-    pub args: Vec<String>,
-    pub started_at: String,
+/// Bytes that each stream had, where the text that is kept is not all of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Cut {
+    /// Of standard output.
+    pub stdout: Option<u64>,
+    /// Of standard error.
+    pub stderr: Option<u64>,
+}
+
+impl Cut {
+    /// Whether a stream is not whole.
+    pub fn any(self) -> bool {
+        self != Self::default()
+    }
+}
+
+/// Why the work stopped early.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Stop {
+    /// The run's time is over.
+    Timeout,
+    /// Somebody cancelled it.
+    Cancelled,
+    /// It failed.
+    Failed(ErrorBody),
+    /// The agent stopped before it was done; what it did is worth a look.
+    Partial(ErrorBody),
+    /// Something outside the agent's reach is in its way.
+    Blocked(ErrorBody),
+    /// What the guest left cannot be captured; there are no changes to look at.
+    Uncaptured(ErrorBody),
 }

@@ -1,0 +1,399 @@
+//! From registry commands, agents and checks to programs in the guest.
+
+use crate::call::Call;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use wp_codebox_contracts::{
+    AgentCommand, CommandCall, ErrorBody, ErrorCode, GuestPath, MountAccess, SITE_ORIGIN,
+};
+use wp_codebox_policy::{GuestProgram, Handler, arg_value, descriptor, is_true};
+
+/// Guest programs below the share directory.
+const RUN_PHP: &str = "/opt/codebox/guest/run-php.php";
+const INSPECT: &str = "/opt/codebox/guest/inspect-mounted-inputs.php";
+/// Programs of single commands.
+const PROGRAMS: &str = "/opt/codebox/guest/commands";
+/// Where run-php leaves what it recorded.
+pub const DIAGNOSTICS: &str = "/tmp/codebox-artifacts/wpdb-queries.json";
+/// Registry command of the run's agent.
+pub const AGENT_COMMAND: &str = "command-agent-run";
+
+/// A mount as programs see it.
+#[derive(Debug, Clone)]
+pub struct GuestMount {
+    /// Where it is mounted.
+    pub target: GuestPath,
+    /// Where programs see it as a workspace.
+    pub workspace: GuestPath,
+    /// Whether the guest may write it.
+    pub access: MountAccess,
+}
+
+/// Where programs start: the first writable mount, else the first, else `/tmp`.
+pub fn working_directory(mounts: &[GuestMount]) -> Result<GuestPath, ErrorBody> {
+    let first = mounts
+        .iter()
+        .find(|m| m.access == MountAccess::Readwrite)
+        .or_else(|| mounts.first());
+    match first {
+        Some(mount) => Ok(mount.workspace.clone()),
+        None => {
+            GuestPath::new("/tmp").map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))
+        }
+    }
+}
+
+/// A registry command. Arguments were checked against the registry before.
+pub fn command_program(
+    call: &CommandCall,
+    mounts: &[GuestMount],
+    cwd: &GuestPath,
+) -> Result<Call, ErrorBody> {
+    let value = |name| arg_value(call, name).unwrap_or_default();
+    let invalid =
+        |what: String| ErrorBody::new(ErrorCode::InputInvalid, format!("{}: {what}", call.command));
+    let mut env = BTreeMap::new();
+    let (argv, stdin) = match call.command.as_str() {
+        "inspect-mounted-inputs" => {
+            let rows: Vec<_> = mounts
+                .iter()
+                .map(|m| json!({"target": m.target, "mode": m.access}))
+                .collect();
+            (
+                words(&["php", INSPECT]),
+                Some(json!(rows).to_string().into_bytes()),
+            )
+        }
+        "wordpress.run-php" => {
+            env.extend(diagnostics(call, &invalid)?);
+            run_php(call, &invalid)?
+        }
+        "wordpress.wp-cli" => {
+            let mut argv = words(&["wp"]);
+            argv.extend(shell_words::split(value("command")).map_err(|e| invalid(e.to_string()))?);
+            (argv, None)
+        }
+        AGENT_COMMAND => {
+            let mut argv = words(&[value("command")]);
+            if let Some(list) = arg_value(call, "args-json") {
+                argv.extend(
+                    serde_json::from_str::<Vec<String>>(list).map_err(|_| {
+                        invalid("args-json must be a JSON list of strings".to_owned())
+                    })?,
+                );
+            }
+            env.extend(who_asks(call, &invalid)?);
+            (argv, None)
+        }
+        other => match descriptor(other).map(|found| found.handler) {
+            Some(Handler::Program(GuestProgram::File(file))) => (
+                words(&["php", &format!("{PROGRAMS}/{file}")]),
+                Some(question(call, mounts).to_string().into_bytes()),
+            ),
+            _ => {
+                return Err(ErrorBody::new(
+                    ErrorCode::CommandUnknown,
+                    format!("there is no program for the command {other:?}"),
+                ));
+            }
+        },
+    };
+    Ok(Call {
+        command: call.command.clone(),
+        args: call.args.clone(),
+        phase: "workflow",
+        argv,
+        env,
+        cwd: cwd.clone(),
+        stdin,
+    })
+}
+
+type Variables = Vec<(String, String)>;
+
+/// What an agent's program is told of who asks. It grants nothing: names are not checked here.
+fn who_asks(
+    call: &CommandCall,
+    invalid: &dyn Fn(String) -> ErrorBody,
+) -> Result<Variables, ErrorBody> {
+    let required = arg_value(call, "auth-required").is_some_and(is_true);
+    if required && arg_value(call, "auth-context-json").is_none_or(|v| v.trim() == "{}") {
+        return Err(invalid(
+            "auth-required is set, but auth-context-json names nobody".to_owned(),
+        ));
+    }
+    let told = [
+        ("session-id", "CODEBOX_SESSION_ID"),
+        ("correlation-id", "CODEBOX_CORRELATION_ID"),
+        ("session-metadata-json", "CODEBOX_SESSION_METADATA"),
+        ("auth-context-json", "CODEBOX_AUTH_CONTEXT"),
+    ];
+    let mut variables = Vec::new();
+    for (argument, variable) in told {
+        if let Some(value) = arg_value(call, argument) {
+            if value.contains('\0') || value.len() > 64 * 1024 {
+                return Err(invalid(format!(
+                    "{argument} is longer than 64 KiB or has a NUL byte"
+                )));
+            }
+            variables.push((variable.to_owned(), value.to_owned()));
+        }
+    }
+    Ok(variables)
+}
+
+/// What run-php is told to record beside its output.
+fn diagnostics(
+    call: &CommandCall,
+    invalid: &dyn Fn(String) -> ErrorBody,
+) -> Result<Variables, ErrorBody> {
+    let Some(kind) = arg_value(call, "capture-diagnostics") else {
+        return Ok(Vec::new());
+    };
+    if arg_value(call, "bootstrap") == Some("none") {
+        return Err(invalid(
+            "capture-diagnostics needs WordPress; leave bootstrap=none out".to_owned(),
+        ));
+    }
+    let most = |name, otherwise: &str| arg_value(call, name).unwrap_or(otherwise).to_owned();
+    let told = json!({
+        "capture": kind,
+        "maxItems": most("diagnostics-max-items", "100").parse::<u32>().unwrap_or(100),
+        "maxBytes": most("diagnostics-max-bytes", "65536").parse::<u32>().unwrap_or(65_536),
+        "file": DIAGNOSTICS,
+    });
+    Ok(vec![("CODEBOX_DIAGNOSTICS".to_owned(), told.to_string())])
+}
+
+/// What a program of a command is told on standard input.
+fn question(call: &CommandCall, mounts: &[GuestMount]) -> Value {
+    let repeatable = |name: &str| {
+        descriptor(&call.command).is_some_and(|c| {
+            c.accepted_args
+                .iter()
+                .any(|a| a.name == name && a.repeatable)
+        })
+    };
+    let mut args = Map::new();
+    for (name, value) in call.args.iter().filter_map(|arg| arg.split_once('=')) {
+        if repeatable(name) {
+            let values = args.entry(name).or_insert_with(|| json!([]));
+            if let Some(values) = values.as_array_mut() {
+                values.push(json!(value));
+            }
+        } else {
+            args.insert(name.to_owned(), json!(value));
+        }
+    }
+    let mounts: Vec<_> = mounts
+        .iter()
+        .map(|m| json!({"target": m.target, "workspace": m.workspace, "mode": m.access}))
+        .collect();
+    json!({
+        "command": call.command,
+        "args": args,
+        "mounts": mounts,
+        "site": {"url": SITE_ORIGIN, "path": "/wordpress"},
+    })
+}
+
+type Program = (Vec<String>, Option<Vec<u8>>);
+
+fn run_php(
+    call: &CommandCall,
+    invalid: &dyn Fn(String) -> ErrorBody,
+) -> Result<Program, ErrorBody> {
+    let mut argv = match arg_value(call, "bootstrap").unwrap_or("wordpress") {
+        "wordpress" => words(&["php", RUN_PHP]),
+        "none" => words(&["php"]),
+        other => {
+            return Err(invalid(format!(
+                "bootstrap is {other:?}, but must be wordpress or none"
+            )));
+        }
+    };
+    match (arg_value(call, "code"), arg_value(call, "code-file")) {
+        (Some(code), None) if code.len() <= 1 << 20 => {
+            if argv.len() > 1 {
+                argv.push("-".to_owned());
+            }
+            let mut source = b"<?php\n".to_vec();
+            source.extend_from_slice(code.as_bytes());
+            Ok((argv, Some(source)))
+        }
+        (Some(_), None) => Err(invalid(
+            "code is larger than 1 MiB; stage a file and use code-file".to_owned(),
+        )),
+        (None, Some(file)) => {
+            let file = GuestPath::new(file).map_err(|e| invalid(e.to_string()))?;
+            argv.push(file.as_str().to_owned());
+            Ok((argv, None))
+        }
+        _ => Err(invalid("give either code or code-file".to_owned())),
+    }
+}
+
+/// The agent.
+pub fn agent_program(agent: &AgentCommand, cwd: &GuestPath) -> Call {
+    let mut env = agent.env.clone();
+    env.insert("WP_AGENT_RUNTIME".to_owned(), "1".to_owned());
+    Call {
+        command: AGENT_COMMAND.to_owned(),
+        args: agent.argv.clone(),
+        phase: "agent",
+        argv: agent.argv.clone(),
+        env,
+        cwd: cwd.clone(),
+        stdin: None,
+    }
+}
+
+/// A check. Its command line was split once already, when the request was checked.
+pub fn check_program(line: &str, cwd: &GuestPath) -> Result<Call, ErrorBody> {
+    let argv = shell_words::split(line)
+        .map_err(|e| ErrorBody::new(ErrorCode::InputInvalid, format!("check {line:?}: {e}")))?;
+    Ok(Call {
+        command: "check".to_owned(),
+        args: argv.clone(),
+        phase: "check",
+        argv,
+        env: BTreeMap::new(),
+        cwd: cwd.clone(),
+        stdin: None,
+    })
+}
+
+fn words(list: &[&str]) -> Vec<String> {
+    list.iter().map(|w| (*w).to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn call(command: &str, args: &[&str]) -> CommandCall {
+        CommandCall {
+            command: command.to_owned(),
+            args: args.iter().map(|a| (*a).to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn commands_become_programs_without_a_shell() {
+        let cwd = GuestPath::new("/workspace/a").unwrap();
+        let wp = command_program(
+            &call(
+                "wordpress.wp-cli",
+                &["command=option get 'blog name' ; rm -rf /"],
+            ),
+            &[],
+            &cwd,
+        )
+        .unwrap();
+        assert_eq!(
+            wp.argv,
+            ["wp", "option", "get", "blog name", ";", "rm", "-rf", "/"]
+        );
+        let php =
+            command_program(&call("wordpress.run-php", &["code=echo 1;"]), &[], &cwd).unwrap();
+        assert_eq!(php.stdin.as_deref(), Some(&b"<?php\necho 1;"[..]));
+        let agent = command_program(
+            &call("command-agent-run", &["command=ls", "args-json=[\"-l a\"]"]),
+            &[],
+            &cwd,
+        )
+        .unwrap();
+        assert_eq!(agent.argv, ["ls", "-l a"]);
+        for (id, args) in [
+            ("wordpress.run-php", vec![]),
+            ("wordpress.run-php", vec!["code=1", "code-file=/a"]),
+            ("wordpress.run-php", vec!["code-file=../a"]),
+            ("wordpress.run-php", vec!["code=1", "bootstrap=x"]),
+            ("wordpress.wp-cli", vec!["command='"]),
+            ("command-agent-run", vec!["command=ls", "args-json={}"]),
+        ] {
+            assert_eq!(
+                command_program(&call(id, &args), &[], &cwd)
+                    .unwrap_err()
+                    .code,
+                ErrorCode::InputInvalid,
+                "{id} {args:?}"
+            );
+        }
+    }
+
+    /// Every file that the registry names is there, and nothing there is forgotten.
+    #[test]
+    fn every_program_of_the_registry_exists() {
+        let directory = std::path::Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").unwrap())
+            .join("../../../share/guest/commands");
+        let named: BTreeSet<String> = wp_codebox_policy::registry()
+            .filter_map(|c| match c.handler {
+                Handler::Program(GuestProgram::File(file)) => Some(file.to_owned()),
+                _ => None,
+            })
+            .collect();
+        let there: BTreeSet<String> = std::fs::read_dir(directory)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| name.ends_with(".php"))
+            .collect();
+        let unnamed: Vec<_> = there.difference(&named).map(String::as_str).collect();
+        let missing: Vec<_> = named.difference(&there).collect();
+        assert_eq!(missing, Vec::<&String>::new());
+        // The runner starts them itself: for a browser, for observations.
+        assert_eq!(unnamed, ["browser-state.php", "observe.php"]);
+    }
+
+    #[test]
+    fn a_program_is_told_its_call() {
+        let cwd = GuestPath::new("/tmp").unwrap();
+        let made = command_program(
+            &call("wordpress.rest-request", &["path=/a=b", "params-json={}"]),
+            &[],
+            &cwd,
+        )
+        .unwrap();
+        assert_eq!(
+            made.argv,
+            ["php", "/opt/codebox/guest/commands/rest-request.php"]
+        );
+        let told: Value = serde_json::from_slice(&made.stdin.unwrap()).unwrap();
+        assert_eq!(told["command"], "wordpress.rest-request");
+        assert_eq!(told["args"], json!({"path": "/a=b", "params-json": "{}"}));
+        assert_eq!(told["site"]["url"], "http://localhost");
+        let agent = |args: &[&str]| command_program(&call("command-agent-run", args), &[], &cwd);
+        let named = [
+            "command=x",
+            "auth-required=1",
+            "auth-context-json={\"u\":1}",
+        ];
+        let env = agent(&named).unwrap().env;
+        assert_eq!(env["CODEBOX_AUTH_CONTEXT"], "{\"u\":1}");
+        let nobody = agent(&named[..2]).unwrap_err();
+        assert_eq!(nobody.code, ErrorCode::InputInvalid);
+    }
+
+    #[test]
+    fn programs_start_in_the_first_writable_mount() {
+        let row = |target: &str, access| GuestMount {
+            target: GuestPath::new(target).unwrap(),
+            workspace: GuestPath::new(target).unwrap(),
+            access,
+        };
+        let mounts = [
+            row("/workspace/ro", MountAccess::Readonly),
+            row("/workspace/rw", MountAccess::Readwrite),
+        ];
+        assert_eq!(
+            working_directory(&mounts).unwrap().as_str(),
+            "/workspace/rw"
+        );
+        assert_eq!(
+            working_directory(&mounts[..1]).unwrap().as_str(),
+            "/workspace/ro"
+        );
+        assert_eq!(working_directory(&[]).unwrap().as_str(), "/tmp");
+    }
+}
