@@ -35,8 +35,8 @@ pub(super) struct Graph {
     pub(super) files: Vec<String>,
     /// Lines of all files, without unit tests.
     pub(super) lines: usize,
-    /// `(user, used)`, as indices of `files`.
-    pub(super) arrows: BTreeSet<(usize, usize)>,
+    /// `(user, used)`, as indices of `files`, and the paths that make the arrow.
+    pub(super) arrows: BTreeMap<(usize, usize), BTreeSet<String>>,
     modules: Vec<Module>,
 }
 
@@ -50,7 +50,12 @@ impl Graph {
             }
         }
         let modules = 0..graph.modules.len();
-        graph.arrows = modules.flat_map(|module| graph.arrows_of(module)).collect();
+        for (arrow, path) in modules
+            .flat_map(|module| graph.arrows_of(module))
+            .collect::<Vec<_>>()
+        {
+            graph.arrows.entry(arrow).or_default().insert(path);
+        }
         Ok(graph)
     }
 
@@ -107,24 +112,24 @@ impl Graph {
         Ok(index)
     }
 
-    /// The arrows that start in a module.
-    fn arrows_of(&self, module: usize) -> BTreeSet<(usize, usize)> {
+    /// The arrows that start in a module, each with the path that makes it.
+    fn arrows_of(&self, module: usize) -> Vec<((usize, usize), String)> {
         let Module { file, source, .. } = &self.modules[module];
         let imported = source.imports.iter().filter_map(|(name, import)| {
             (!import.reexported || source.words.contains(name)).then_some(&import.path)
         });
-        let mut used: Vec<Target> = imported
+        let mut used: Vec<(Option<Target>, String)> = imported
             .chain(&source.paths)
-            .filter_map(|path| self.resolve(module, path, 0))
+            .map(|path| (self.resolve(module, path, 0), path.join("::")))
             .collect();
         for path in &source.globs {
             if let Some(Target::Module(parent)) = self.resolve(module, path, 0) {
                 let words = source.words.iter();
-                used.extend(words.filter_map(|word| self.name(parent, word, 0)));
+                used.extend(words.map(|word| (self.name(parent, word, 0), word.clone())));
             }
         }
-        let others = used.into_iter().filter_map(|target| match target {
-            Target::Item(used) if used != *file => Some((*file, used)),
+        let others = used.into_iter().filter_map(|(target, path)| match target? {
+            Target::Item(used) if used != *file => Some(((*file, used), path)),
             _ => None,
         });
         others.collect()
@@ -214,7 +219,7 @@ impl Graph {
         let mut reached = BTreeSet::new();
         let mut open = vec![file];
         while let Some(user) = open.pop() {
-            for (_, used) in self.arrows.range((user, 0)..=(user, usize::MAX)) {
+            for (_, used) in self.arrows.keys().filter(|(from, _)| *from == user) {
                 if reached.insert(*used) {
                     open.push(*used);
                 }
@@ -242,7 +247,7 @@ mod tests {
     fn arrows(graph: &Graph) -> Vec<String> {
         let mut shown: Vec<String> = graph
             .arrows
-            .iter()
+            .keys()
             .map(|(user, used)| format!("{} > {}", graph.files[*user], graph.files[*used]))
             .collect();
         shown.sort();

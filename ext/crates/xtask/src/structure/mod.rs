@@ -51,11 +51,18 @@ fn print_row(name: &str, (lines, files, arrows, circles): (usize, usize, usize, 
     println!("{name:<16}{lines:>7}{files:>7}{arrows:>8}{circles:>9}");
 }
 
-/// Prints each arrow of one crate.
+/// Prints each arrow of one crate and the paths that make it; `*` marks those in a circle.
 pub fn print_arrows(root: &Path, wanted: &str) -> Result<(), TaskError> {
     for (_, graph) in read(root)?.iter().filter(|(name, _)| name == wanted) {
-        for (user, used) in &graph.arrows {
-            println!("{} -> {}", graph.files[*user], graph.files[*used]);
+        let circles = graph.circles();
+        for ((user, used), paths) in &graph.arrows {
+            let ends = [user, used].map(|file| graph.files[*file].as_str());
+            let inside = circles
+                .iter()
+                .any(|circle| ends.iter().all(|end| circle.contains(end)));
+            let mark = if inside { "*" } else { " " };
+            let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+            println!("{mark} {} -> {}: {}", ends[0], ends[1], paths.join(" "));
         }
     }
     Ok(())
