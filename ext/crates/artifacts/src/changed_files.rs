@@ -6,7 +6,7 @@
 use crate::capture::{MountChanges, Node};
 use crate::digest::sha256;
 use crate::json::{Json, JsonError};
-use crate::patch::{FileStats, Rename, RenderedPatch, quote_name};
+use crate::patch::{FileStats, Rename, RenderedPatch, quote_name, unquote_name};
 use std::collections::HashMap;
 use wp_codebox_contracts::{
     ChangeKind, ChangedFile, ChangedFiles, EntryType, GuestPath, Sha256Hex,
@@ -29,6 +29,15 @@ pub(crate) fn document_name(bytes: &[u8]) -> (String, bool) {
     match std::str::from_utf8(bytes) {
         Ok(text) => (text.to_owned(), false),
         Err(_) => (quote_name(bytes), true),
+    }
+}
+
+/// The relative path of an entry as bytes.
+pub(crate) fn raw_relative(entry: &ChangedFile) -> Vec<u8> {
+    let text = entry.relative_path.as_bytes();
+    match entry.path_encoding.as_deref() {
+        Some("git-quoted") => unquote_name(text).map_or_else(|| text.to_vec(), |(name, _)| name),
+        _ => text.to_vec(),
     }
 }
 

@@ -14,6 +14,8 @@ use wp_codebox_contracts::{ContentDigest, DigestAlgorithm, Sha256Hex};
 
 /// The two members whose bytes are the identity of a bundle written here.
 pub const CONTENT_INPUTS: [&str; 2] = ["files/changed-files.json", "files/patch.diff"];
+/// Largest document of a bundle that is read into memory.
+pub(crate) const MAX_DOCUMENT: u64 = 64 * 1024 * 1024;
 const CONTENT_PREFIX: &str = "wp-codebox/artifact-content/v1\n";
 const FILE_LIST_PREFIX: &str = "wp-codebox/artifact-manifest-file-list/v1\n";
 const ATTESTED_PREFIX: &str = "wp-codebox/artifact-manifest-attested/v1\n";

@@ -13,21 +13,18 @@ mod error;
 
 use crate::attestation::{SignatureReport, SignatureStatus, TrustedKeys};
 use crate::beneath::Dir;
-use crate::changed_files::read_changed_files;
+use crate::changed_files::{raw_relative, read_changed_files};
 use crate::digest::{CONTENT_INPUTS, sha256};
 use crate::json::Json;
-use crate::patch::{NamedBy, filter_by, unquote_name};
+use crate::patch::{NamedBy, filter_by};
 use crate::verify::{Documents, Verification, VerifyOptions, verify_keeping};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use wp_codebox_contracts::{
-    ChangedFile, ContentDigest, EntryType, ErrorCode, GuestPath, Sha256Hex,
-};
+use wp_codebox_contracts::{ChangedFile, ContentDigest, ErrorCode, GuestPath, Sha256Hex};
 
-pub use base::Conflict;
-pub use error::PreflightError;
+pub use error::{Conflict, PreflightError};
 
 /// Which signatures are enough.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -263,15 +260,6 @@ fn check_torn(changed: &[ChangedFile], wanted: &BTreeSet<&str>) -> Result<(), Pr
 
 fn is_carried(mode: &Option<String>) -> bool {
     mode.as_deref().is_some_and(|m| m != "040000")
-}
-
-/// The relative path as bytes.
-fn raw_relative(entry: &ChangedFile) -> Vec<u8> {
-    let text = entry.relative_path.as_bytes();
-    match entry.path_encoding.as_deref() {
-        Some("git-quoted") => unquote_name(text).map_or_else(|| text.to_vec(), |(name, _)| name),
-        _ => text.to_vec(),
-    }
 }
 
 fn mount_patches(

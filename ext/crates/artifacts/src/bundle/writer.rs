@@ -14,9 +14,8 @@ use super::{BundleError, BundleSigner, Durability, WrittenBundle};
 use crate::attestation::{ATTESTATION_PATH, MANIFEST_PATH, make_envelope};
 use crate::beneath::Dir;
 use crate::canonical::{MAX_ITEMS, OverLimit, canonical_value};
-use crate::digest::{CONTENT_INPUTS, content_digest, manifest_self_hash, sha256};
+use crate::digest::{CONTENT_INPUTS, MAX_DOCUMENT, content_digest, manifest_self_hash, sha256};
 use crate::json::Json;
-use crate::verify::MAX_DOCUMENT;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use wp_codebox_contracts::{

@@ -5,11 +5,8 @@
 
 use super::error::CaptureError;
 use super::upper::{Merge, read_changes};
-use super::{CaptureLimits, ExcludeRules, FileMode, MountChanges};
-use crate::beneath::{Dir, same_bytes, size_of};
+use super::{CaptureLimits, ExcludeRules, MountChanges};
 use rustix::fd::BorrowedFd;
-use rustix::fs::{FileType, Stat};
-use rustix::io::Errno;
 
 /// Reads how the whole tree `after` differs from the tree `before` that it was a copy of. The
 /// guest must be dead. The limits hold for what differs; equal files are compared piece by
@@ -27,24 +24,4 @@ pub fn capture_difference(
         ..*limits
     };
     read_changes(before, after, rules, &visits, Merge::Whole, most)
-}
-
-/// Whether both sides are regular files of equal mode and bytes; neither is kept in memory.
-pub(super) fn same_file(
-    lower: &Dir,
-    before: &Stat,
-    upper: &Dir,
-    after: &Stat,
-    name: &[u8],
-) -> Result<bool, Errno> {
-    let regular = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-    let alike = regular(before)
-        && regular(after)
-        && size_of(before) == size_of(after)
-        && FileMode::from_raw(before.st_mode) == FileMode::from_raw(after.st_mode);
-    if !alike {
-        return Ok(false);
-    }
-    let ((one, _), (other, _)) = (lower.open_file(name)?, upper.open_file(name)?);
-    same_bytes(&one, &other)
 }

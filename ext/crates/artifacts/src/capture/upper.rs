@@ -6,14 +6,15 @@
 //! out keeps its baseline and is listed.
 
 use super::budget::Budget;
-use super::difference::same_file;
 use super::error::{BASELINE, CaptureError, RESULT, feature, io, listing};
 use super::link::judge_link;
 use super::{
     CaptureLimits, Change, EntryChange, ExcludeRules, FileMode, MountChanges, Node, OmitReason,
     Omitted,
 };
-use crate::beneath::{Dir, OverlayAttribute, ReadOutcome, overlay_attribute, read_within, size_of};
+use crate::beneath::{
+    Dir, OverlayAttribute, ReadOutcome, overlay_attribute, read_within, same_bytes, size_of,
+};
 use rustix::fd::BorrowedFd;
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
@@ -406,6 +407,26 @@ fn look(
 
 fn is_whiteout(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice && stat.st_rdev == 0
+}
+
+/// Whether both sides are regular files of equal mode and bytes; neither is kept in memory.
+fn same_file(
+    lower: &Dir,
+    before: &Stat,
+    upper: &Dir,
+    after: &Stat,
+    name: &[u8],
+) -> Result<bool, Errno> {
+    let regular = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+    let alike = regular(before)
+        && regular(after)
+        && size_of(before) == size_of(after)
+        && FileMode::from_raw(before.st_mode) == FileMode::from_raw(after.st_mode);
+    if !alike {
+        return Ok(false);
+    }
+    let ((one, _), (other, _)) = (lower.open_file(name)?, upper.open_file(name)?);
+    same_bytes(&one, &other)
 }
 
 #[cfg(test)]

@@ -21,7 +21,4 @@ pub use inputs::{
 };
 pub use issues::{MAX_TRACE_ISSUES, TraceIssue};
 pub use parts::{EpisodePart, cut_episode};
-pub use validate::{TraceValidation, validate_episode_trace};
-
-/// Largest trace, bytes.
-pub const MAX_TRACE_BYTES: u64 = crate::verify::MAX_DOCUMENT;
+pub use validate::{MAX_TRACE_BYTES, TraceValidation, validate_episode_trace};

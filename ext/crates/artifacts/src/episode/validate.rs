@@ -1,12 +1,15 @@
 //! The validator of traces: of this project's and of anybody's.
 
-use super::MAX_TRACE_BYTES;
 use super::issues::{Issues, TraceIssue};
 use crate::canonical::OverLimit;
+use crate::digest::MAX_DOCUMENT;
 use crate::json::Json;
 use crate::verify::shape::digest;
 use serde::Serialize;
 use wp_codebox_contracts::{TRACE_VERSION, schema_id};
+
+/// Largest trace, bytes.
+pub const MAX_TRACE_BYTES: u64 = MAX_DOCUMENT;
 
 /// What is to be said of a trace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -1,27 +1,39 @@
-//! The recursive reader behind [`Json::parse`].
+//! [`Json::parse`]: the strict, recursive reader.
 
-use super::{JsText, Json, JsonError};
+use super::value::{JsText, Json};
 use serde_json::Number;
 use std::collections::HashSet;
 
 /// Deepest nesting the reader follows.
 const MAX_DEPTH: usize = 200;
 
-/// Reads one document; nothing but white space may follow it.
-pub(super) fn read(bytes: &[u8]) -> Result<Json, JsonError> {
-    if let Err(error) = std::str::from_utf8(bytes) {
-        return Err(JsonError {
-            offset: error.valid_up_to(),
-            reason: "invalid UTF-8",
-        });
-    }
-    let mut reader = Reader { bytes, at: 0 };
-    let value = reader.value(0)?;
-    reader.white();
-    if reader.at == bytes.len() {
-        Ok(value)
-    } else {
-        Err(reader.error("data after the document"))
+/// Why bytes are not strict JSON.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not strict JSON at byte {offset}: {reason}")]
+pub struct JsonError {
+    /// Where.
+    pub offset: usize,
+    /// What is wrong.
+    pub reason: &'static str,
+}
+
+impl Json {
+    /// Reads one document; nothing but white space may follow it.
+    pub fn parse(bytes: &[u8]) -> Result<Self, JsonError> {
+        if let Err(error) = std::str::from_utf8(bytes) {
+            return Err(JsonError {
+                offset: error.valid_up_to(),
+                reason: "invalid UTF-8",
+            });
+        }
+        let mut reader = Reader { bytes, at: 0 };
+        let value = reader.value(0)?;
+        reader.white();
+        if reader.at == bytes.len() {
+            Ok(value)
+        } else {
+            Err(reader.error("data after the document"))
+        }
     }
 }
 

@@ -1,23 +1,14 @@
 //! The base check: what the target holds now against what the run started with.
 
-use super::{EntryType, PreflightError, raw_relative};
+use super::error::{Conflict, PreflightError};
 use crate::beneath::Dir;
+use crate::changed_files::raw_relative;
 use crate::digest::{sha256, sha256_of_file};
 use rustix::fs::FileType;
 use rustix::io::Errno;
-use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use wp_codebox_contracts::{ChangeKind, ChangedFile, GuestPath, Sha256Hex};
-
-/// A path whose current state is not the baseline's.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Conflict {
-    /// Declared-target path.
-    pub path: String,
-    /// What is there instead.
-    pub reason: &'static str,
-}
+use wp_codebox_contracts::{ChangeKind, ChangedFile, EntryType, GuestPath, Sha256Hex};
 
 /// Compares the approved entries of the mounts that have a host directory. Answers which those were.
 pub(super) fn check(

@@ -1,13 +1,22 @@
 //! Why an apply may not go on, and how that crosses a border.
 
-use super::Conflict;
 use crate::attestation::SignatureStatus;
 use crate::changed_files::ChangedFilesError;
 use crate::patch::FilterError;
 use crate::verify::Verification;
 use rustix::io::Errno;
+use serde::Serialize;
 use serde_json::Value;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
+
+/// A path whose current state is not the baseline's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Conflict {
+    /// Declared-target path.
+    pub path: String,
+    /// What is there instead.
+    pub reason: &'static str,
+}
 
 /// Why an apply may not go on.
 #[derive(Debug, thiserror::Error)]

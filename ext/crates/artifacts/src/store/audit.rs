@@ -6,12 +6,12 @@
 //! removed by the next one. That the last records were removed shows against a signed anchor.
 
 mod anchor;
+mod chain;
+mod error;
 
-use crate::attestation::KeyError;
 use crate::beneath::{Dir, read_pieces, write_all};
 use crate::bundle::Scrubber;
-use crate::canonical::{CanonicalError, OverLimit, canonical_json, canonical_value};
-use crate::digest::sha256;
+use crate::canonical::{OverLimit, canonical_json, canonical_value};
 use crate::json::Json;
 use rustix::fd::OwnedFd;
 use rustix::fs::{self, FileType, FlockOperation, Mode, OFlags, SeekFrom};
@@ -19,69 +19,16 @@ use rustix::io::Errno;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, VecDeque};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, Sha256Hex, SiteId};
+use wp_codebox_contracts::{Sha256Hex, SiteId};
 use wp_codebox_policy::Redactor;
 
 pub use anchor::AuditAnchor;
 use anchor::{AnchorFile, Anchors, Extent};
+use chain::{Tail, claim, link, start};
+pub use error::AuditError;
+use error::{MAX_LINE, io};
 
 const FILE: &str = "audit.jsonl";
-/// Largest sequence number: above it JSON numbers skip integers, and the next one could overflow.
-const LARGEST_SEQ: f64 = 9_007_199_254_740_991.0;
-/// Longest line.
-const MAX_LINE: usize = 1024 * 1024;
-
-/// Why the audit log failed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum AuditError {
-    /// It could not be read or written.
-    #[error("the audit log could not be {step}; check owner and free space of the state directory")]
-    Io {
-        /// `opened`, `locked`, `read` or `written`.
-        step: &'static str,
-        /// The cause.
-        #[source]
-        source: Errno,
-    },
-    /// Its last line is no record.
-    #[error(
-        "the last line of audit.jsonl is damaged; keep audit.jsonl and the site's file in anchors/ for inspection and move both away to start a new chain"
-    )]
-    Damaged,
-    /// The record is too large.
-    #[error("an audit record may have {MAX_LINE} bytes at most")]
-    TooLarge,
-    /// The record has no canonical form.
-    #[error("the audit record has no canonical form")]
-    Canonical(#[from] CanonicalError),
-    /// The host key that signs the anchor cannot be used.
-    #[error(transparent)]
-    Key(#[from] KeyError),
-}
-
-impl AuditError {
-    /// The stable code.
-    #[must_use]
-    pub const fn code(&self) -> ErrorCode {
-        match self {
-            Self::Io { .. } | Self::Damaged | Self::TooLarge | Self::Canonical(_) => {
-                ErrorCode::AuditFailed
-            }
-            Self::Key(error) => error.code(),
-        }
-    }
-    /// As it crosses a border.
-    #[must_use]
-    pub fn body(&self) -> ErrorBody {
-        ErrorBody::new(self.code(), self.to_string())
-    }
-}
-
-const fn io(step: &'static str, source: Errno) -> AuditError {
-    AuditError::Io { step, source }
-}
-
 /// One line: the record with `seq`, `timestamp`, `previous` and `hash`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(transparent)]
@@ -134,12 +81,6 @@ pub struct AuditReading {
 pub struct AuditLog {
     site: Dir,
     anchor: AnchorFile,
-}
-
-/// Where the chain stands.
-struct Tail {
-    seq: u64,
-    hash: Sha256Hex,
 }
 
 impl AuditLog {
@@ -303,17 +244,6 @@ fn lock(file: &OwnedFd, operation: FlockOperation) -> Result<(), AuditError> {
     }
 }
 
-fn start() -> Tail {
-    Tail {
-        seq: 0,
-        hash: Sha256Hex::zero(),
-    }
-}
-
-fn link(previous: &Sha256Hex, canonical: &str) -> Sha256Hex {
-    sha256(format!("{previous}\n{canonical}").as_bytes())
-}
-
 /// The end of the log.
 struct Ending {
     tail: Tail,
@@ -431,16 +361,6 @@ impl Reading {
             && claimed.hash == link(&self.tail.hash, &text);
         holds.then_some(claimed)
     }
-}
-
-fn claim(record: &Json) -> Option<Tail> {
-    let hash = Sha256Hex::new(record.get("hash")?.as_str()?).ok()?;
-    let seq = record.get("seq")?.as_f64();
-    let seq = seq.filter(|seq| (1.0..=LARGEST_SEQ).contains(seq))?;
-    Some(Tail {
-        seq: seq as u64,
-        hash,
-    })
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 use crate::attestation::MANIFEST_PATH;
 use crate::beneath::{Dir, ReadOutcome};
 use crate::bundle::{TEMPORARY_PREFIX, staging_prefix};
+use crate::digest::MAX_DOCUMENT;
 use crate::json::Json;
 use crate::removal::{RemovalError, remove_tree_in};
 use rustix::fd::AsFd;
@@ -18,8 +19,6 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, RunId, RunSummary, SiteId};
 
 const DISCARDING_PREFIX: &str = ".discarding-";
 const ID_PREFIX: &str = "artifact-bundle-sha256-";
-/// Largest document read for a list or a view.
-const MAX_DOCUMENT: u64 = 64 * 1024 * 1024;
 
 /// Why a bundle cannot be had.
 #[derive(Debug, thiserror::Error)]

@@ -5,8 +5,9 @@
 //! it is asked for raw entries, and they are read here with bounds. What could make two
 //! readers disagree about a member (two such entries, a second size) is refused.
 
-use super::members::{MAX_PATH, MemberSet, MembersError, shown, unreadable};
-use std::io::{Error, ErrorKind, Read};
+use super::members::{MAX_PATH, MAX_TOTAL, MemberSet, MembersError, shown, unreadable};
+use flate2::bufread::GzDecoder;
+use std::io::{BufRead, Error, ErrorKind, Read};
 use tar::EntryType;
 
 /// Most bytes of the records before a member: its name and some attributes.
@@ -19,8 +20,26 @@ struct Described {
     size: Option<u64>,
 }
 
+impl MemberSet {
+    /// Reads an archive, plain or gzipped; members may lie below one common directory.
+    pub fn from_archive(archive: impl Read) -> Result<Self, MembersError> {
+        let mut set = Self::new()?;
+        let mut archive = std::io::BufReader::new(archive);
+        let magic = archive
+            .fill_buf()
+            .map_err(|e| unreadable("the archive", e))?;
+        let archive: Box<dyn Read> = match magic {
+            [0x1f, 0x8b, ..] => Box::new(GzDecoder::new(archive)),
+            _ => Box::new(archive),
+        };
+        // Headers and padding count too: an archive of a million empty entries ends here.
+        read_archive(archive.take(MAX_TOTAL + 64 * 1024 * 1024), &mut set)?;
+        set.without_top()?.complete()
+    }
+}
+
 /// Puts the regular files of an archive into a set.
-pub(super) fn read_archive(archive: impl Read, set: &mut MemberSet) -> Result<(), MembersError> {
+fn read_archive(archive: impl Read, set: &mut MemberSet) -> Result<(), MembersError> {
     let failed = |error| unreadable("the archive", error);
     let malformed = |what| failed(Error::new(ErrorKind::InvalidData, what));
     let mut archive = tar::Archive::new(archive);

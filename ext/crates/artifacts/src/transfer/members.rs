@@ -5,17 +5,15 @@
 //! reading user makes. Nothing here is believed: the names are only made safe to create,
 //! and what was stored is verified afterwards.
 
-use super::archive::read_archive;
 use super::contents::{AppendError, Contents, Place};
 use crate::attestation::MANIFEST_PATH;
 use crate::beneath::{Dir, Listing, size_of};
 use crate::digest::sha256_of;
-use flate2::bufread::GzDecoder;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufRead, Read};
+use std::io::Read;
 use wp_codebox_contracts::{ErrorCode, Sha256Hex};
 
 /// Most bytes of a bundle on its way.
@@ -95,7 +93,7 @@ pub struct MemberSet {
 }
 
 impl MemberSet {
-    fn new() -> Result<Self, MembersError> {
+    pub(super) fn new() -> Result<Self, MembersError> {
         let contents = Contents::new().map_err(|source| MembersError::Temporary { source })?;
         Ok(Self {
             members: BTreeMap::new(),
@@ -108,22 +106,6 @@ impl MemberSet {
         let mut set = Self::new()?;
         set.walk(directory, "", 1)?;
         set.complete()
-    }
-
-    /// Reads an archive, plain or gzipped; members may lie below one common directory.
-    pub fn from_archive(archive: impl Read) -> Result<Self, MembersError> {
-        let mut set = Self::new()?;
-        let mut archive = std::io::BufReader::new(archive);
-        let magic = archive
-            .fill_buf()
-            .map_err(|e| unreadable("the archive", e))?;
-        let archive: Box<dyn Read> = match magic {
-            [0x1f, 0x8b, ..] => Box::new(GzDecoder::new(archive)),
-            _ => Box::new(archive),
-        };
-        // Headers and padding count too: an archive of a million empty entries ends here.
-        read_archive(archive.take(MAX_TOTAL + 64 * 1024 * 1024), &mut set)?;
-        set.without_top()?.complete()
     }
 
     fn walk(&mut self, directory: &Dir, above: &str, level: usize) -> Result<(), MembersError> {
@@ -187,7 +169,7 @@ impl MemberSet {
     }
 
     /// Takes away the one directory that everything lies in, when there is one.
-    fn without_top(mut self) -> Result<Self, MembersError> {
+    pub(super) fn without_top(mut self) -> Result<Self, MembersError> {
         if self.members.contains_key(MANIFEST_PATH) {
             return Ok(self);
         }
@@ -208,7 +190,7 @@ impl MemberSet {
         Ok(self)
     }
 
-    fn complete(self) -> Result<Self, MembersError> {
+    pub(super) fn complete(self) -> Result<Self, MembersError> {
         if self.members.contains_key(MANIFEST_PATH) {
             Ok(self)
         } else {

@@ -2,11 +2,10 @@
 
 use super::paths::{UrlFault, path_fault, url_fault};
 use super::shape::{digest, text};
-use super::{Documents, MAX_DOCUMENT};
 use crate::attestation::MANIFEST_PATH;
 use crate::beneath::{Dir, ReadOutcome, join, read_pieces};
 use crate::canonical::OverLimit;
-use crate::digest::{content_digest, file_list_digest, manifest_self_hash, sha256};
+use crate::digest::{MAX_DOCUMENT, content_digest, file_list_digest, manifest_self_hash, sha256};
 use crate::json::Json;
 use crate::patch::quote_name;
 use rustix::fs::FileType;
@@ -23,6 +22,9 @@ const MAX_DEPTH: usize = 64;
 const MAX_TOTAL: u64 = 8 * 1024 * 1024 * 1024;
 /// Bytes of documents kept in memory in all; past that they are read again and compared.
 const MAX_KEPT: u64 = 256 * 1024 * 1024;
+
+/// Documents by path, as they were when they were hashed.
+pub(crate) type Documents = BTreeMap<String, Vec<u8>>;
 
 /// One verification under way.
 pub(super) struct Session<'d> {

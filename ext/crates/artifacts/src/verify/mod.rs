@@ -18,16 +18,14 @@ use crate::attestation::{
     ATTESTATION_PATH, MANIFEST_PATH, SignatureReport, SignatureStatus, TrustedKeys, check_envelope,
 };
 use crate::beneath::{Dir, ReadOutcome};
-use crate::digest::{content_digest, sha256};
+use crate::digest::{MAX_DOCUMENT, content_digest, sha256};
 use crate::json::Json;
+pub(crate) use files::Documents;
 use files::Session;
 use rustix::io::Errno;
 use serde::Serialize;
 use serde_json::Value;
 use wp_codebox_contracts::{ContentDigest, Sha256Hex, Violation, ViolationCode, schema_id};
-
-/// Largest manifest or other document that is read into memory.
-pub(crate) const MAX_DOCUMENT: u64 = 64 * 1024 * 1024;
 
 /// How to verify.
 #[derive(Debug, Clone, Default)]
@@ -63,9 +61,6 @@ pub(crate) struct Verified {
     pub verification: Verification,
     pub documents: Documents,
 }
-
-/// Documents by path, as they were when they were hashed.
-pub(crate) type Documents = std::collections::BTreeMap<String, Vec<u8>>;
 
 /// Judges a bundle directory.
 #[must_use]

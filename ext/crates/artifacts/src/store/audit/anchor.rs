@@ -6,7 +6,8 @@
 //! after a crash the log may have one record more than the anchor and never less; a problem that
 //! an append finds is carried on in every later anchor.
 
-use super::{AuditError, Tail, io};
+use super::chain::Tail;
+use super::error::{AuditError, io};
 use crate::attestation::{HostKey, KeyError};
 use crate::beneath::{Dir, ReadOutcome, write_all};
 use base64::Engine as _;

@@ -1,0 +1,60 @@
+//! Why the audit log failed, and how that crosses a border.
+
+use crate::attestation::KeyError;
+use crate::canonical::CanonicalError;
+use rustix::io::Errno;
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+
+/// Longest line.
+pub(super) const MAX_LINE: usize = 1024 * 1024;
+
+/// Why the audit log failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AuditError {
+    /// It could not be read or written.
+    #[error("the audit log could not be {step}; check owner and free space of the state directory")]
+    Io {
+        /// `opened`, `locked`, `read` or `written`.
+        step: &'static str,
+        /// The cause.
+        #[source]
+        source: Errno,
+    },
+    /// Its last line is no record.
+    #[error(
+        "the last line of audit.jsonl is damaged; keep audit.jsonl and the site's file in anchors/ for inspection and move both away to start a new chain"
+    )]
+    Damaged,
+    /// The record is too large.
+    #[error("an audit record may have {MAX_LINE} bytes at most")]
+    TooLarge,
+    /// The record has no canonical form.
+    #[error("the audit record has no canonical form")]
+    Canonical(#[from] CanonicalError),
+    /// The host key that signs the anchor cannot be used.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+}
+
+impl AuditError {
+    /// The stable code.
+    #[must_use]
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::Io { .. } | Self::Damaged | Self::TooLarge | Self::Canonical(_) => {
+                ErrorCode::AuditFailed
+            }
+            Self::Key(error) => error.code(),
+        }
+    }
+    /// As it crosses a border.
+    #[must_use]
+    pub fn body(&self) -> ErrorBody {
+        ErrorBody::new(self.code(), self.to_string())
+    }
+}
+
+pub(super) const fn io(step: &'static str, source: Errno) -> AuditError {
+    AuditError::Io { step, source }
+}
