@@ -3,7 +3,7 @@
  * What the plugin offers, as data.
  *
  * `contract_digest` names the whole set of schemas; the extension carries the digest of
- * the set it was built from, and the two must be equal. `cargo xtask schemas` rewrites it.
+ * the set it was built from, and the two must be equal. `cargo xtask generate` rewrites it.
  *
  * @package WPCodebox
  */

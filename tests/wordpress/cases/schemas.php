@@ -23,7 +23,7 @@ return static function ( Harness $t ): void {
 				$text .= $name . "\n" . strlen( $bytes ) . "\n" . $bytes . "\n";
 			}
 			$manifest = require getenv( 'TEST_ROOT' ) . '/abilities/manifest.php';
-			$t->same( hash( 'sha256', $text ), $manifest['contract_digest'], 'run: cargo xtask schemas' );
+			$t->same( hash( 'sha256', $text ), $manifest['contract_digest'], 'run: cargo xtask generate' );
 		}
 	);
 

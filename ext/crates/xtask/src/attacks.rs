@@ -4,7 +4,8 @@
 //! markers in SECURITY.md says the same to a reader. They cannot differ: the check is part
 //! of `cargo xtask check` and of the suite.
 
-use crate::findings::{TaskError, settle};
+use crate::findings::TaskError;
+use crate::generated::{Generated, with_block};
 use crate::tree;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -12,45 +13,21 @@ use std::path::Path;
 
 const VECTORS: &str = "tests/sandbox/attack/vectors.json";
 const DOCUMENT: &str = "SECURITY.md";
-const BEGIN: &str = "<!-- attacks: made by `cargo xtask attacks` -->";
+const BEGIN: &str = "<!-- attacks: made by `cargo xtask generate` -->";
 const END: &str = "<!-- end of attacks -->";
 
-/// Writes the block anew.
-pub fn rewrite(root: &Path) -> Result<(), TaskError> {
-    let path = root.join(DOCUMENT);
-    let text = tree::read(&path)?;
-    let Some(wanted) = replaced(&text, &block(root)?) else {
-        return settle(vec![missing()]);
-    };
-    std::fs::write(&path, wanted).map_err(TaskError::file(&path))
-}
-
-/// Fails when the block is not what the table gives.
-pub fn check_only(root: &Path) -> Result<(), TaskError> {
-    settle(check(root)?)
-}
-
-/// What is wrong with the block.
-pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
+/// SECURITY.md with the table of the current vectors.
+pub fn document(root: &Path) -> Result<Generated, TaskError> {
     let text = tree::read(&root.join(DOCUMENT))?;
-    Ok(match replaced(&text, &block(root)?) {
-        None => vec![missing()],
-        Some(wanted) if wanted != text => vec![format!(
-            "{DOCUMENT}: the table of attacks differs from {VECTORS}; run: cargo xtask attacks"
-        )],
-        Some(_) => Vec::new(),
+    let text = with_block(&text, BEGIN, &block(root)?, END).ok_or_else(|| {
+        TaskError::Findings(vec![format!(
+            "{DOCUMENT}: the markers of the table of attacks are missing: {BEGIN} and {END}"
+        )])
+    })?;
+    Ok(Generated {
+        path: DOCUMENT,
+        text,
     })
-}
-
-fn missing() -> String {
-    format!("{DOCUMENT}: the markers of the table of attacks are missing: {BEGIN} and {END}")
-}
-
-/// The document with another block; none without markers in their order.
-fn replaced(text: &str, block: &str) -> Option<String> {
-    let (before, rest) = text.split_once(BEGIN)?;
-    let (_, after) = rest.split_once(END)?;
-    Some(format!("{before}{BEGIN}\n{block}{END}{after}"))
 }
 
 fn block(root: &Path) -> Result<String, TaskError> {
@@ -146,14 +123,5 @@ mod tests {
     fn a_vector_without_a_control_is_refused() {
         let without = ONE.replace("\"control\"", "\"other\"");
         assert!(super::table(&without).is_err());
-    }
-
-    #[test]
-    fn only_the_block_is_replaced() {
-        let text = format!("a\n{BEGIN}\nold\n{END}\nb");
-        let wanted = format!("a\n{BEGIN}\nnew\n{END}\nb");
-        assert_eq!(replaced(&text, "new\n"), Some(wanted.clone()));
-        assert_eq!(replaced(&wanted, "new\n"), Some(wanted));
-        assert_eq!(replaced("no markers", "new\n"), None);
     }
 }

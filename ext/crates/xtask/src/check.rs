@@ -1,7 +1,7 @@
 //! `cargo xtask check`: runs every rule and shows all findings at the end.
 
 use crate::findings::{TaskError, settle};
-use crate::{attacks, claims, commands, dependencies, php, schemas, source_rules, structure};
+use crate::{claims, commands, dependencies, generate, php, schemas, source_rules, structure};
 use std::path::Path;
 
 /// How much to run.
@@ -53,7 +53,7 @@ pub fn run(root: &Path, extent: Extent) -> Result<(), TaskError> {
     section("circles", structure::check(root)?);
     section("claims", claims::check(root)?);
     section("schemas", schemas::check(root)?);
-    section("attacks", attacks::check(root)?);
+    section("generated files", generate::check(root)?);
     section("php", php::check(root)?);
     if extent == Extent::Full {
         section(

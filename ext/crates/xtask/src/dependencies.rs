@@ -40,7 +40,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "ext",
         &["contracts", "control", "policy", "recipe", "artifacts"],
     ),
-    ("xtask", &[]),
+    ("xtask", &["contracts"]),
 ];
 
 /// Foreign crates that only one crate may use, because they stand for a right.

@@ -1,4 +1,4 @@
-//! Development tasks of this workspace: `cargo xtask check|structure|schemas|attacks|dist`.
+//! Development tasks of this workspace: `cargo xtask check|structure|generate|dist`.
 //!
 //! A task collects every finding before it fails, so that one run shows all of
 //! them; each finding is one line that says where and what to do. Nothing here is
@@ -12,7 +12,10 @@ mod commands;
 mod dependencies;
 mod digest;
 mod dist;
+mod error_codes;
 mod findings;
+mod generate;
+mod generated;
 mod php;
 mod schemas;
 mod source_rules;
@@ -25,12 +28,12 @@ use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask <task>
 
-  check           formatting, clippy, dependency rule, source rules, circles, claims, schemas, stub, PHP
+  check           formatting, clippy, dependency rule, source rules, circles, claims, schemas,
+                  generated files, stub, PHP
   check --fast    the same without clippy and the stub test
   structure       lines, files, arrows and circles of each crate; --arrows CRATE prints its arrows,
                   --write-circles rewrites the list of known circles
-  attacks         rewrites the table of attacks in SECURITY.md; --check only compares
-  schemas         rewrites the contract digest in abilities/manifest.php
+  generate        rewrites the generated files; --check only compares
   dist            builds the plugin, dist/wp-codebox/ and dist/codebox.zip, and checks its rules
   dist deb        the same, then the Debian package of what `make build` has built";
 
@@ -52,9 +55,8 @@ fn main() -> ExitCode {
         ["structure"] => structure::print(&root),
         ["structure", "--arrows", name] => structure::print_arrows(&root, name),
         ["structure", "--write-circles"] => structure::rewrite(&root),
-        ["attacks"] => attacks::rewrite(&root),
-        ["attacks", "--check"] => attacks::check_only(&root),
-        ["schemas"] => schemas::rewrite(&root),
+        ["generate"] => generate::rewrite(&root),
+        ["generate", "--check"] => generate::check(&root).and_then(findings::settle),
         ["dist"] => dist::build(&root),
         ["dist", "deb"] => dist::build(&root).and_then(|()| dist::debian(&root)),
         _ => {

@@ -6,6 +6,7 @@
 
 use crate::digest::contract_digest;
 use crate::findings::TaskError;
+use crate::generated::Generated;
 use crate::tree;
 use serde_json::{Map, Value};
 use std::fs;
@@ -57,7 +58,7 @@ const FREE: &[&str] = &[
     "/secret_refs/items",
 ];
 
-/// Every breach of the schema rules, and a digest in the manifest that is out of date.
+/// Every breach of the schema rules.
 pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
     let mut findings = Vec::new();
     let paths = paths(root)?;
@@ -75,36 +76,21 @@ pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
             Err(error) => findings.push(format!("{shown}: is not JSON: {error}")),
         }
     }
-    let manifest = tree::read(&root.join(MANIFEST))?;
-    match written_digest(&manifest) {
-        None => findings.push(format!(
-            "{MANIFEST}: has no {DIGEST_KEY} => '<64 hex digits>'"
-        )),
-        Some(found) if found != digest(&paths)? => findings.push(format!(
-            "{MANIFEST}: its contract digest is out of date; run: cargo xtask schemas"
-        )),
-        Some(_) => {}
-    }
     Ok(findings)
 }
 
-/// Writes the current digest into the manifest.
-pub fn rewrite(root: &Path) -> Result<(), TaskError> {
-    let path = root.join(MANIFEST);
-    let manifest = tree::read(&path)?;
-    let current = digest(&paths(root)?)?;
+/// The manifest with the digest of the current schemas.
+pub fn manifest(root: &Path) -> Result<Generated, TaskError> {
+    let manifest = tree::read(&root.join(MANIFEST))?;
     let Some(old) = written_digest(&manifest) else {
         return Err(TaskError::Findings(vec![format!(
             "{MANIFEST}: has no {DIGEST_KEY} => '<64 hex digits>' to replace"
         )]));
     };
-    if old == current {
-        println!("{MANIFEST} is up to date: {current}");
-        return Ok(());
-    }
-    fs::write(&path, manifest.replacen(old, &current, 1)).map_err(TaskError::file(&path))?;
-    println!("{MANIFEST}: contract digest is now {current}");
-    Ok(())
+    Ok(Generated {
+        path: MANIFEST,
+        text: manifest.replacen(old, &digest(&paths(root)?)?, 1),
+    })
 }
 
 fn paths(root: &Path) -> Result<Vec<PathBuf>, TaskError> {

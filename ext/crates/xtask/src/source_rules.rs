@@ -17,6 +17,7 @@ const MAX_CLASS_LINES: usize = 300;
 const TABLES: &[&str] = &[
     "ext/crates/launcher/src/syscalls.rs",
     "ext/crates/policy/src/tools/registry.rs",
+    "plugin-php/includes/ErrorCode.php",
 ];
 
 /// Crates that need unsafe code, each block with its SAFETY comment.

@@ -1,0 +1,48 @@
+//! `cargo xtask generate`: writes every file that is derived from another one.
+//!
+//! A generator returns the whole wanted text of its file. `check` compares that text with
+//! the file, `rewrite` writes it, so the drift test and the fix cannot disagree.
+
+use crate::findings::TaskError;
+use crate::generated::Generated;
+use crate::{attacks, error_codes, schemas, tree};
+use std::fs;
+use std::path::Path;
+
+fn all(root: &Path) -> Result<Vec<Generated>, TaskError> {
+    Ok(vec![
+        attacks::document(root)?,
+        error_codes::php_enum(),
+        schemas::manifest(root)?,
+    ])
+}
+
+/// One finding for each generated file that is out of date.
+pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
+    let stale = stale(root)?;
+    Ok(stale
+        .iter()
+        .map(|file| format!("{}: is out of date; run: cargo xtask generate", file.path))
+        .collect())
+}
+
+/// Writes the files that are out of date.
+pub fn rewrite(root: &Path) -> Result<(), TaskError> {
+    for file in stale(root)? {
+        let path = root.join(file.path);
+        fs::write(&path, file.text).map_err(TaskError::file(&path))?;
+        println!("{}: written", file.path);
+    }
+    Ok(())
+}
+
+fn stale(root: &Path) -> Result<Vec<Generated>, TaskError> {
+    let mut stale = Vec::new();
+    for file in all(root)? {
+        let path = root.join(file.path);
+        if !path.is_file() || tree::read(&path)? != file.text {
+            stale.push(file);
+        }
+    }
+    Ok(stale)
+}

@@ -1,0 +1,29 @@
+//! A file that is derived from another one, as its generator answers it.
+
+/// A generated file: its path below the root and the text it must have.
+pub struct Generated {
+    pub path: &'static str,
+    pub text: String,
+}
+
+/// `text` with other lines between the lines `begin` and `end`; none without both, in this order.
+pub fn with_block(text: &str, begin: &str, block: &str, end: &str) -> Option<String> {
+    let (before, rest) = text.split_once(begin)?;
+    let (_, after) = rest.split_once(end)?;
+    Some(format!("{before}{begin}\n{block}{end}{after}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_block;
+
+    #[test]
+    fn with_block_replaces_only_the_lines_between_the_markers() {
+        let text = "a\nBEGIN\nold\nEND\nb";
+        let wanted = "a\nBEGIN\nnew\nEND\nb";
+        let replace = |text| with_block(text, "BEGIN", "new\n", "END");
+        assert_eq!(replace(text).as_deref(), Some(wanted));
+        assert_eq!(replace(wanted).as_deref(), Some(wanted));
+        assert_eq!(replace("END\nBEGIN"), None);
+    }
+}
