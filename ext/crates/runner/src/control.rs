@@ -1,7 +1,7 @@
 //! What a running supervisor hears: its caller's frames, signals, and the control socket.
 //!
 //! One thread for all of it, which never touches the run but through [`Cancellation`], the
-//! record and the bond to the caller. Whatever arrives is bounded in number, length and
+//! record and the attachment to the caller. Whatever arrives is bounded in number, length and
 //! time, so that nobody who may connect can hold or end the run but by asking for its end.
 
 mod asking;
@@ -20,9 +20,9 @@ pub(crate) use asking::{Patience, ask};
 pub(crate) use caller::{ReplyReader, open};
 pub(crate) use client::cancel;
 
-use crate::outbox::Bond;
+use crate::outbox::CallerAttachment;
 use crate::parent::Answers;
-use crate::run::Desk;
+use crate::run::RequestQueue;
 use serde_json::Value;
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -41,16 +41,16 @@ use wp_codebox_runtime::{
 
 /// What the thread may touch.
 #[derive(Debug, Clone)]
-pub(crate) struct Reins {
+pub(crate) struct ControlHandles {
     pub run_id: RunId,
     pub cancellation: Arc<Cancellation>,
-    pub bond: Arc<Bond>,
+    pub attachment: Arc<CallerAttachment>,
     pub record: Arc<LiveRecord>,
     pub answers: Arc<Answers>,
     /// What others say passes it before it is recorded.
     pub redactor: Arc<Redactor>,
     /// Where requests to a held sandbox are put.
-    pub desk: Arc<Desk>,
+    pub queue: Arc<RequestQueue>,
     /// Where the journal is.
     pub run_dir: PathBuf,
 }
@@ -58,7 +58,7 @@ pub(crate) struct Reins {
 /// Longest text of a wish that is recorded, characters.
 const WISH: usize = 500;
 
-impl Reins {
+impl ControlHandles {
     /// Ends the run. Who asked first stands in its record before anything of it ends.
     fn cancel(&self, reason: CancelReason, wish: CancelWish) {
         let clean = |text: String| -> String {
@@ -91,7 +91,11 @@ struct Signals {
 
 /// Listens in a thread of its own until the process ends. When this returns, signals, socket
 /// and frames are heard.
-pub(crate) fn listen(reader: FrameReader, run_dir: &RunDir, reins: Reins) -> Result<(), ErrorBody> {
+pub(crate) fn listen(
+    reader: FrameReader,
+    run_dir: &RunDir,
+    handles: ControlHandles,
+) -> Result<(), ErrorBody> {
     let code = ErrorCode::RunnerUnavailable;
     let sentence = |e: &io::Error| format!("the run cannot listen to anybody: {e}");
     let unable = |e: io::Error| kernel_error(code, sentence(&e), &e);
@@ -126,9 +130,12 @@ pub(crate) fn listen(reader: FrameReader, run_dir: &RunDir, reins: Reins) -> Res
             runtime.block_on(async {
                 // Frames are read on a blocking thread: the socket is shared with the writer,
                 // which must block, and O_NONBLOCK would be shared too.
-                let caller = reins.clone();
+                let caller = handles.clone();
                 tokio::task::spawn_blocking(move || hear_caller(stream, buffered, &caller));
-                tokio::join!(hear_signals(signals, &reins), socket::serve(socket, &reins));
+                tokio::join!(
+                    hear_signals(signals, &handles),
+                    socket::serve(socket, &handles)
+                );
             });
         })
         .map_err(unable)?;
@@ -162,39 +169,39 @@ fn heard(frame: Frame) -> Heard {
 
 /// Until the end of the stream. An attached run ends with its caller, also with one that
 /// sends what is no frame or belongs elsewhere; a detached one only hears no more of it.
-fn hear_caller(stream: UnixStream, buffered: Vec<u8>, reins: &Reins) {
+fn hear_caller(stream: UnixStream, buffered: Vec<u8>, handles: &ControlHandles) {
     let mut reader = FrameReader::resume(stream, buffered);
     while let Ok(Some(frame)) = reader.next() {
         match heard(frame) {
-            Heard::Cancel => reins.cancel(CancelReason::Asked, CancelWish::default()),
+            Heard::Cancel => handles.cancel(CancelReason::Asked, CancelWish::default()),
             Heard::Detach => {
-                reins.bond.detach();
-                reins.record.detached();
+                handles.attachment.detach();
+                handles.record.detached();
             }
-            Heard::Answer(result) => reins.answers.hear(result),
+            Heard::Answer(result) => handles.answers.hear(result),
             Heard::Nonsense => break,
         }
     }
-    reins.answers.close();
-    match reins.bond.mode() {
-        RunMode::Attached => reins.cancel(CancelReason::CallerGone, CancelWish::default()),
+    handles.answers.close();
+    match handles.attachment.mode() {
+        RunMode::Attached => handles.cancel(CancelReason::CallerGone, CancelWish::default()),
         RunMode::Detached => {}
     }
 }
 
-async fn hear_signals(mut signals: Signals, reins: &Reins) {
+async fn hear_signals(mut signals: Signals, handles: &ControlHandles) {
     loop {
         tokio::select! {
             Some(()) = signals.terminate.recv() => {}
             Some(()) = signals.interrupt.recv() => {}
-            Some(()) = signals.hangup.recv() => match reins.bond.mode() {
+            Some(()) = signals.hangup.recv() => match handles.attachment.mode() {
                 RunMode::Attached => {}
                 // Its caller's terminal is not its own.
                 RunMode::Detached => continue,
             },
             else => return,
         }
-        reins.cancel(CancelReason::Signal, CancelWish::default());
+        handles.cancel(CancelReason::Signal, CancelWish::default());
     }
 }
 

@@ -47,9 +47,9 @@ impl Default for Patience {
 
 /// Whether the run still belongs to its caller. Detached once, it stays so.
 #[derive(Debug, Default)]
-pub(crate) struct Bond(AtomicBool);
+pub(crate) struct CallerAttachment(AtomicBool);
 
-impl Bond {
+impl CallerAttachment {
     pub(crate) fn new(mode: RunMode) -> Self {
         Self(AtomicBool::new(mode == RunMode::Detached))
     }
@@ -102,7 +102,7 @@ impl Shared {
 #[derive(Debug)]
 pub(crate) struct Outbox {
     shared: Arc<Shared>,
-    bond: Arc<Bond>,
+    attachment: Arc<CallerAttachment>,
     patience: Patience,
 }
 
@@ -110,7 +110,7 @@ impl Outbox {
     /// Starts the thread that writes. It ends with the process, or when the caller is gone.
     pub(crate) fn start(
         stream: UnixStream,
-        bond: Arc<Bond>,
+        attachment: Arc<CallerAttachment>,
         patience: Patience,
     ) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
@@ -120,7 +120,7 @@ impl Outbox {
             .spawn(move || write_all(&writer, stream))?;
         Ok(Self {
             shared,
-            bond,
+            attachment,
             patience,
         })
     }
@@ -139,7 +139,7 @@ impl Outbox {
             if queue.written != written {
                 (since, written) = (Instant::now(), queue.written);
             }
-            let waits = match self.bond.mode() {
+            let waits = match self.attachment.mode() {
                 RunMode::Attached => since.elapsed() < self.patience.event,
                 RunMode::Detached => false,
             };
@@ -189,7 +189,7 @@ impl Outbox {
         let began = Instant::now();
         let mut queue = self.shared.lock();
         while !queue.broken && (queue.writing || !queue.frames.is_empty()) {
-            let most = match self.bond.mode() {
+            let most = match self.attachment.mode() {
                 _ if stop() => self.patience.last_stopped,
                 RunMode::Attached => self.patience.last_attached,
                 RunMode::Detached => self.patience.last_detached,
@@ -284,8 +284,8 @@ mod tests {
 
     fn outbox(mode: RunMode, patience: Patience) -> (Outbox, UnixStream) {
         let (ours, theirs) = UnixStream::pair().unwrap();
-        let bond = Arc::new(Bond::new(mode));
-        (Outbox::start(ours, bond, patience).unwrap(), theirs)
+        let attachment = Arc::new(CallerAttachment::new(mode));
+        (Outbox::start(ours, attachment, patience).unwrap(), theirs)
     }
 
     /// How long it took, which is not for ever: a test that waits fails instead.

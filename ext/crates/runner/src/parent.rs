@@ -5,7 +5,7 @@
 //! the caller goes, the run is detached or cancelled.
 
 use crate::agent::{Parent, ParentAnswer};
-use crate::outbox::{Bond, Outbox};
+use crate::outbox::{CallerAttachment, Outbox};
 use serde_json::Value;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -59,7 +59,7 @@ impl Answers {
 pub(crate) struct ParentLine<'a> {
     pub answers: &'a Answers,
     pub outbox: &'a Outbox,
-    pub bond: &'a Bond,
+    pub attachment: &'a CallerAttachment,
     pub cancellation: &'a Cancellation,
 }
 
@@ -68,7 +68,7 @@ impl ParentLine<'_> {
     fn nobody(&self, open: &Open) -> Option<&'static str> {
         if open.gone {
             Some("the caller of the run is gone")
-        } else if self.bond.mode() == RunMode::Detached {
+        } else if self.attachment.mode() == RunMode::Detached {
             Some("the run is detached, and nobody answers for its host")
         } else if self.cancellation.reason().is_some() {
             Some("the run is being cancelled")
@@ -122,18 +122,18 @@ mod tests {
     struct Rig {
         answers: Arc<Answers>,
         outbox: Outbox,
-        bond: Arc<Bond>,
+        attachment: Arc<CallerAttachment>,
         cancellation: Cancellation,
         theirs: UnixStream,
     }
 
     fn rig(mode: RunMode) -> Rig {
         let (ours, theirs) = UnixStream::pair().unwrap();
-        let bond = Arc::new(Bond::new(mode));
+        let attachment = Arc::new(CallerAttachment::new(mode));
         Rig {
             answers: Arc::default(),
-            outbox: Outbox::start(ours, Arc::clone(&bond), Patience::default()).unwrap(),
-            bond,
+            outbox: Outbox::start(ours, Arc::clone(&attachment), Patience::default()).unwrap(),
+            attachment,
             cancellation: Cancellation::default(),
             theirs,
         }
@@ -144,7 +144,7 @@ mod tests {
             let line = ParentLine {
                 answers: &self.answers,
                 outbox: &self.outbox,
-                bond: &self.bond,
+                attachment: &self.attachment,
                 cancellation: &self.cancellation,
             };
             let began = Instant::now();
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn a_wait_ends_with_detaching_cancelling_and_the_end_of_the_caller() {
         let ends: [fn(&Rig); 3] = [
-            |rig| rig.bond.detach(),
+            |rig| rig.attachment.detach(),
             |rig| rig.cancellation.cancel(CancelReason::Asked),
             |rig| rig.answers.close(),
         ];

@@ -3,8 +3,8 @@
 //! Until root is given up there is a single thread. Afterwards one listens (see `control`)
 //! and one writes to the caller (see `outbox`); neither touches the run itself.
 
-use crate::control::{self, Reins};
-use crate::outbox::{Bond, Outbox, Patience};
+use crate::control::{self, ControlHandles};
+use crate::outbox::{CallerAttachment, Outbox, Patience};
 use crate::parent::{Answers, ParentLine};
 use crate::{peer, run};
 use std::os::unix::net::UnixStream;
@@ -80,8 +80,8 @@ fn unavailable(e: std::io::Error) -> ErrorBody {
 
 /// The standard error of a detached supervisor is lost: a panic also writes its place into the
 /// run's directory, for the call that settles the run.
-fn note_crashes(begun: &run::Begun) {
-    let note = wp_codebox_runtime::crash_note(begun.run_dir().path().to_owned());
+fn note_crashes(run: &run::StartedRun) {
+    let note = wp_codebox_runtime::crash_note(run.run_dir().path().to_owned());
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         note(info);
@@ -99,62 +99,62 @@ fn converse(stream: &UnixStream, caller: &peer::Caller, started: Instant) -> Res
     let redactor = Arc::new(Redactor::with_secrets(&request.redact, secrets));
     let prepared = run::prepare(request, caller).map_err(|error| redactor.redact_error(error))?;
     // Root is given up: threads may begin.
-    let begun = run::begin(prepared, &redactor, asked)?;
-    note_crashes(&begun);
+    let run = run::begin(prepared, &redactor, asked)?;
+    note_crashes(&run);
     let cancellation = Arc::new(Cancellation::default());
-    let bond = Arc::new(Bond::new(begun.mode()));
+    let attachment = Arc::new(CallerAttachment::new(run.mode()));
     let answers = Arc::new(Answers::default());
-    let desk = match begun.desk() {
-        Ok(desk) => Arc::new(desk),
-        Err(error) => return Err(begun.abandon(unavailable(error))),
+    let queue = match run.queue() {
+        Ok(queue) => Arc::new(queue),
+        Err(error) => return Err(run.abandon(unavailable(error))),
     };
-    let reins = Reins {
-        run_id: begun.run_id().clone(),
+    let handles = ControlHandles {
+        run_id: run.run_id().clone(),
         cancellation: Arc::clone(&cancellation),
-        bond: Arc::clone(&bond),
-        record: Arc::clone(begun.run_dir().record()),
+        attachment: Arc::clone(&attachment),
+        record: Arc::clone(run.run_dir().record()),
         answers: Arc::clone(&answers),
         redactor: Arc::clone(&redactor),
-        desk: Arc::clone(&desk),
-        run_dir: begun.run_dir().path().to_owned(),
+        queue: Arc::clone(&queue),
+        run_dir: run.run_dir().path().to_owned(),
     };
     let outbox = stream
         .try_clone()
-        .and_then(|stream| Outbox::start(stream, Arc::clone(&bond), Patience::default()))
+        .and_then(|stream| Outbox::start(stream, Arc::clone(&attachment), Patience::default()))
         .map_err(unavailable);
-    let heard = control::listen(reader, begun.run_dir(), reins);
+    let heard = control::listen(reader, run.run_dir(), handles);
     let outbox = match heard.and(outbox) {
         Ok(outbox) => outbox,
-        Err(error) => return Err(begun.abandon(error)),
+        Err(error) => return Err(run.abandon(error)),
     };
     outbox.send(&Frame::Accepted {
         protocol: PROTOCOL_VERSION,
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        run_id: begun.run_id().clone(),
+        run_id: run.run_id().clone(),
     });
     let parent = ParentLine {
         answers: &answers,
         outbox: &outbox,
-        bond: &bond,
+        attachment: &attachment,
         cancellation: &cancellation,
     };
     let answer = run::execute(
-        begun,
+        run,
         &redactor,
         &cancellation,
         &parent,
-        &desk,
+        &queue,
         &mut |event| {
-            desk.journalled(event.seq);
+            queue.journalled(event.seq);
             outbox.send(&Frame::Event { event });
         },
     );
     // Of a run that failed early: whoever waits is told, and nobody waits for more events.
-    desk.close(&ErrorBody::new(
+    queue.close(&ErrorBody::new(
         ErrorCode::SandboxNotHeld,
         "the run has ended",
     ));
-    desk.finish();
+    queue.finish();
     let status = match &answer {
         Ok(result) => result.outcome.exit_status(),
         Err(error) => error.code.exit_status(),

@@ -2,7 +2,7 @@
 //!
 //! It is read from its file, a page at a time: who reads slowly holds up nobody and nothing.
 
-use super::Reins;
+use super::ControlHandles;
 use super::lines::{Reader, Replies};
 use serde_json::json;
 use std::time::Duration;
@@ -23,18 +23,22 @@ const ALIVE: Duration = Duration::from_secs(15);
 const RETRY: u32 = 1000;
 
 /// As replies, then an answer with the position reached.
-pub(super) async fn lines(wanted: &EventsRequest, replies: &mut Replies, reins: &Reins) {
-    let cursor = stream(wanted, replies, reins, Form::Lines).await;
+pub(super) async fn lines(wanted: &EventsRequest, replies: &mut Replies, handles: &ControlHandles) {
+    let cursor = stream(wanted, replies, handles, Form::Lines).await;
     let answer = json!({"cursor": cursor});
     replies.send(&LiveReply::Answer { answer }).await;
 }
 
 /// As server-sent events.
-pub(super) async fn server_sent(wanted: &EventsRequest, replies: &mut Replies, reins: &Reins) {
+pub(super) async fn server_sent(
+    wanted: &EventsRequest,
+    replies: &mut Replies,
+    handles: &ControlHandles,
+) {
     replies
         .bytes(SseFrame::retry(RETRY).as_str().as_bytes())
         .await;
-    stream(wanted, replies, reins, Form::ServerSent).await;
+    stream(wanted, replies, handles, Form::ServerSent).await;
 }
 
 #[derive(Clone, Copy)]
@@ -43,11 +47,16 @@ enum Form {
     ServerSent,
 }
 
-async fn stream(wanted: &EventsRequest, replies: &mut Replies, reins: &Reins, form: Form) -> u64 {
-    let mut follower = reins.desk.follow();
+async fn stream(
+    wanted: &EventsRequest,
+    replies: &mut Replies,
+    handles: &ControlHandles,
+    form: Form,
+) -> u64 {
+    let mut follower = handles.queue.follow();
     let mut cursor = wanted.after;
     loop {
-        let run_dir = reins.run_dir.clone();
+        let run_dir = handles.run_dir.clone();
         let page = tokio::task::spawn_blocking(move || read_events(&run_dir, cursor, PAGE)).await;
         let Ok(Ok(page)) = page else { return cursor };
         for event in &page.events {

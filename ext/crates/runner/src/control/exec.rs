@@ -5,11 +5,11 @@
 //! for nothing inside a step. So a client that does not read, or a full journal, stops only the
 //! reading of this program's output: its signals and its standard input go on.
 
-use super::Reins;
+use super::ControlHandles;
 use super::lines::{Lines, Replies, ReplyQueue};
 use super::stdin::{Misunderstood, Stdin};
 use super::streams::{Out, Streamed, readable, waits};
-use crate::run::{Ask, end_word, resize};
+use crate::run::{QueuedRequest, end_word, resize};
 use base64::Engine;
 use std::future::Future;
 use std::os::fd::OwnedFd;
@@ -43,13 +43,13 @@ pub(super) async fn converse(
     exec: LiveExec,
     lines: Lines,
     mut replies: Replies,
-    reins: &Reins,
+    handles: &ControlHandles,
 ) {
     // The end of the run waits a moment for the last bytes of conversations.
-    let _follower = reins.desk.follow();
+    let _follower = handles.queue.follow();
     let (answer, answered) = oneshot::channel();
     let (disconnect, flow) = (exec.disconnect, exec.stdin);
-    let put = reins.desk.put(Ask::Launch {
+    let put = handles.queue.put(QueuedRequest::Launch {
         actor,
         exec,
         answer,
@@ -61,11 +61,11 @@ pub(super) async fn converse(
     };
     let begun = started.and_then(|started| {
         let id = started.id.clone();
-        Streamed::new(started.streams, flow, reins)
+        Streamed::new(started.streams, flow, handles)
             .map(|streams| (id.clone(), started.ended, streams))
             .map_err(|error| {
-                let _ = reins.desk.put(Ask::Stop { id: id.clone() });
-                let _ = reins.desk.put(Ask::Drained { id });
+                let _ = handles.queue.put(QueuedRequest::Stop { id: id.clone() });
+                let _ = handles.queue.put(QueuedRequest::Drained { id });
                 let message = format!("the program's streams cannot be watched: {error}");
                 kernel_error(ErrorCode::RunFailed, message, &error)
             })
@@ -74,7 +74,7 @@ pub(super) async fn converse(
         Ok((id, ended, streams)) => {
             let conversation = Conversation {
                 id,
-                reins,
+                handles,
                 lines,
                 replies: replies.into_queue(),
                 client: Client::There,
@@ -91,7 +91,7 @@ pub(super) async fn converse(
             conversation.run().await;
         }
         Err(error) => {
-            let error = reins.redactor.redact_error(error);
+            let error = handles.redactor.redact_error(error);
             replies.error(error).await;
         }
     }
@@ -115,7 +115,7 @@ struct Pending<'a> {
 
 struct Conversation<'a> {
     id: ExecutionId,
-    reins: &'a Reins,
+    handles: &'a ControlHandles,
     lines: Lines,
     replies: ReplyQueue,
     client: Client,
@@ -176,14 +176,14 @@ impl Conversation<'_> {
             self.check_client();
             if self.kill_at.is_some_and(|at| Instant::now() >= at) {
                 self.kill_at = None;
-                let _ = self.reins.desk.put(Ask::Stop {
+                let _ = self.handles.queue.put(QueuedRequest::Stop {
                     id: self.id.clone(),
                 });
             }
         };
         let dropped = self.drain().await;
         // Before the client reads any of it: journal and status depend on no reader.
-        let _ = self.reins.desk.put(Ask::Drained {
+        let _ = self.handles.queue.put(QueuedRequest::Drained {
             id: self.id.clone(),
         });
         let last = self.last_word(end, dropped);
@@ -261,7 +261,7 @@ impl Conversation<'_> {
     fn signal(&self, signal: Option<i32>) {
         if let Some(signal) = signal {
             let id = self.id.clone();
-            let _ = self.reins.desk.put(Ask::Signal { id, signal });
+            let _ = self.handles.queue.put(QueuedRequest::Signal { id, signal });
         }
     }
 
@@ -292,7 +292,7 @@ impl Conversation<'_> {
                 "a line of standard input was not understood; the program was ended because its input is incomplete",
             ));
             self.stdin.discard();
-            let _ = self.reins.desk.put(Ask::Stop {
+            let _ = self.handles.queue.put(QueuedRequest::Stop {
                 id: self.id.clone(),
             });
         }
@@ -338,15 +338,15 @@ impl Conversation<'_> {
     fn queue_for_journal(&mut self, index: usize, bytes: Vec<u8>) {
         self.journal = Some(Pending {
             stream: self.outs[index].stream,
-            room: Box::pin(self.reins.desk.room(bytes.len())),
+            room: Box::pin(self.handles.queue.room(bytes.len())),
             bytes,
         });
     }
 
-    /// Into the journal, by way of the desk. A sandbox that is over keeps nothing more.
+    /// Into the journal, by way of the queue. A sandbox that is over keeps nothing more.
     fn keep(&mut self, room: Option<OwnedSemaphorePermit>) {
         if let (Some(pending), Some(room)) = (self.journal.take(), room) {
-            let _ = self.reins.desk.put(Ask::Output {
+            let _ = self.handles.queue.put(QueuedRequest::Output {
                 id: self.id.clone(),
                 stream: pending.stream,
                 bytes: pending.bytes,
@@ -421,7 +421,7 @@ impl Conversation<'_> {
             ExecutionEnd::Exited { code } => (Some(*code), None),
             ExecutionEnd::Signalled { signal } => (None, Some(*signal)),
             ExecutionEnd::NotStarted { error } => {
-                let error = self.reins.redactor.redact_error(error.clone());
+                let error = self.handles.redactor.redact_error(error.clone());
                 return LiveReply::Error { error };
             }
             ExecutionEnd::TimedOut

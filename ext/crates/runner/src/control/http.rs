@@ -4,7 +4,7 @@
 //! other path, no other method, no header that would let a page of another origin read it.
 
 use super::lines::{Lines, Replies};
-use super::{Reins, events};
+use super::{ControlHandles, events};
 use std::time::Duration;
 use wp_codebox_contracts::{EventProjection, EventsRequest, Follow, last_event_id};
 
@@ -40,7 +40,12 @@ pub(super) fn is_request(line: &[u8]) -> bool {
 }
 
 /// Answers the request that begins with `first`.
-pub(super) async fn answer(first: &[u8], mut lines: Lines, mut replies: Replies, reins: &Reins) {
+pub(super) async fn answer(
+    first: &[u8],
+    mut lines: Lines,
+    mut replies: Replies,
+    handles: &ControlHandles,
+) {
     // Nobody who says nothing keeps a place.
     let head = match tokio::time::timeout(PATIENCE, head(first, &mut lines)).await {
         Ok(Some(head)) => head,
@@ -51,7 +56,7 @@ pub(super) async fn answer(first: &[u8], mut lines: Lines, mut replies: Replies,
             let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\
                 Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n";
             replies.bytes(head.as_bytes()).await;
-            events::server_sent(&wanted, &mut replies, reins).await;
+            events::server_sent(&wanted, &mut replies, handles).await;
         }
         Err(refusal) => refuse(&mut replies, refusal).await,
     }

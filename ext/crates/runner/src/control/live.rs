@@ -1,8 +1,8 @@
 //! One conversation with whoever wants something of the sandbox.
 
 use super::lines::{Lines, Replies};
-use super::{Reins, events, exec};
-use crate::run::Ask;
+use super::{ControlHandles, events, exec};
+use crate::run::QueuedRequest;
 use tokio::sync::oneshot;
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, LIVE_PROTOCOL, LiveCall, LiveReply, LiveRequest, unknown_member,
@@ -59,19 +59,24 @@ fn refusal(line: &[u8], error: &serde_json::Error) -> String {
 }
 
 /// Answers one call to its end.
-pub(super) async fn converse(call: LiveCall, lines: Lines, mut replies: Replies, reins: &Reins) {
-    let actor = reins.redactor.redact(&call.actor).into_owned();
+pub(super) async fn converse(
+    call: LiveCall,
+    lines: Lines,
+    mut replies: Replies,
+    handles: &ControlHandles,
+) {
+    let actor = handles.redactor.redact(&call.actor).into_owned();
     match call.request {
-        LiveRequest::Exec(wanted) => exec::converse(actor, wanted, lines, replies, reins).await,
-        LiveRequest::Events(wanted) => events::lines(&wanted, &mut replies, reins).await,
-        LiveRequest::Status {} => match reins.desk.status() {
+        LiveRequest::Exec(wanted) => exec::converse(actor, wanted, lines, replies, handles).await,
+        LiveRequest::Events(wanted) => events::lines(&wanted, &mut replies, handles).await,
+        LiveRequest::Status {} => match handles.queue.status() {
             Ok(answer) => replies.send(&LiveReply::Answer { answer }).await,
             Err(error) => replies.error(error).await,
         },
         request => {
             let (answer, answered) = oneshot::channel();
             let request = Box::new(request);
-            let put = reins.desk.put(Ask::Call {
+            let put = handles.queue.put(QueuedRequest::Call {
                 actor,
                 request,
                 answer,

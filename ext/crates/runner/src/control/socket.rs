@@ -6,7 +6,7 @@
 //! owner's alone; the peer's uid is checked as well, for descriptors that were passed on.
 
 use super::lines::{Lines, READING, Replies};
-use super::{Reins, http, live};
+use super::{ControlHandles, http, live};
 use crate::peer;
 use rustix::fs::{Mode, OFlags};
 use rustix::net::sockopt::socket_peercred;
@@ -53,7 +53,7 @@ pub(super) fn bind(run_dir: &Path) -> io::Result<UnixListener> {
 }
 
 /// Answers until the process ends.
-pub(super) async fn serve(listener: AsyncFd<UnixListener>, reins: &Reins) {
+pub(super) async fn serve(listener: AsyncFd<UnixListener>, handles: &ControlHandles) {
     let places = Arc::new(Semaphore::new(CONVERSATIONS));
     // Of their own: nobody who converses at length keeps a cancellation out.
     let live = Arc::new(Semaphore::new(LIVE));
@@ -76,13 +76,13 @@ pub(super) async fn serve(listener: AsyncFd<UnixListener>, reins: &Reins) {
         let Some(stream) = watched(stream) else {
             continue;
         };
-        let (reins, live) = (reins.clone(), Arc::clone(&live));
+        let (handles, live) = (handles.clone(), Arc::clone(&live));
         tokio::spawn(async move {
             let (read, write) = stream.into_split();
             let (mut lines, mut replies) = (Lines::new(read), Replies::new(write, READING));
             let first = tokio::time::timeout(PATIENCE, lines.next()).await;
             let heard = match first {
-                Ok(Ok(Some(line))) => hear(&line, &reins),
+                Ok(Ok(Some(line))) => hear(&line, &handles),
                 Ok(Ok(None) | Err(_)) => Heard::Nonsense("a line of at most 2 MiB is awaited"),
                 // Nobody who says nothing keeps a place.
                 Err(_) => return,
@@ -104,11 +104,11 @@ pub(super) async fn serve(listener: AsyncFd<UnixListener>, reins: &Reins) {
                 }
                 Heard::Live(call) => {
                     let _place = live.acquire_owned().await;
-                    live::converse(*call, lines, replies, &reins).await;
+                    live::converse(*call, lines, replies, &handles).await;
                 }
                 Heard::Http(first) => {
                     let _place = live.acquire_owned().await;
-                    http::answer(&first, lines, replies, &reins).await;
+                    http::answer(&first, lines, replies, &handles).await;
                 }
             }
         });
@@ -145,7 +145,7 @@ enum Heard {
     Nonsense(&'static str),
 }
 
-fn hear(first: &[u8], reins: &Reins) -> Heard {
+fn hear(first: &[u8], handles: &ControlHandles) -> Heard {
     if http::is_request(first) {
         return Heard::Http(first.to_vec());
     }
@@ -153,10 +153,10 @@ fn hear(first: &[u8], reins: &Reins) -> Heard {
         Ok(Frame::Cancel) => {
             // Beside the type; a frame without it, or with nonsense in it, cancels all the same.
             let wish: CancelWish = serde_json::from_slice(first).unwrap_or_default();
-            reins.cancel(CancelReason::Asked, wish);
+            handles.cancel(CancelReason::Asked, wish);
             return Heard::Cancelled(RunCancellation {
                 schema: schema_id::RUN_CANCELLATION.to_owned(),
-                run_id: reins.run_id.clone(),
+                run_id: handles.run_id.clone(),
                 answer: CancelAnswer::Requested,
                 status: RunStatus::Running,
             });

@@ -1,6 +1,6 @@
 //! The streams of a program, watched for what can be read and written.
 
-use super::Reins;
+use super::ControlHandles;
 use super::stdin::Stdin;
 use crate::run::{PromptRedactor, StreamRedactor, Streams};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -27,7 +27,7 @@ impl<'a> Streamed<'a> {
     pub(super) fn new(
         streams: Streams,
         flow: StdinFlow,
-        reins: &'a Reins,
+        handles: &'a ControlHandles,
     ) -> std::io::Result<Self> {
         let readable = |fd| watched(fd, Interest::READABLE);
         let writable = |fd| watched(fd, Interest::WRITABLE);
@@ -54,8 +54,8 @@ impl<'a> Streamed<'a> {
         let out = |stream, fd| Out {
             stream,
             fd,
-            client: PromptRedactor::new(&reins.redactor),
-            journal: StreamRedactor::new(&reins.redactor),
+            client: PromptRedactor::new(&handles.redactor),
+            journal: StreamRedactor::new(&handles.redactor),
         };
         Ok(Self {
             terminal,

@@ -5,6 +5,7 @@
 //! while the key is in memory, and nothing is captured while anything can write.
 
 mod agent_log;
+mod agent_output;
 mod agent_steps;
 mod agents;
 mod announce;
@@ -35,6 +36,7 @@ mod prepare;
 pub(crate) mod preset;
 mod preview;
 mod programs;
+mod queue;
 mod recorder;
 mod salvage;
 mod secrets;
@@ -46,17 +48,17 @@ mod subordinate_ids;
 mod sync;
 mod test_files;
 mod verdict;
-mod words;
 mod work;
 mod workflow;
 
 pub(crate) use export::copy_bundle;
-pub(crate) use hold::{Ask, Desk, Keeps, Streams, resize};
+pub(crate) use hold::resize;
 pub(crate) use inputs::task_document;
 pub(crate) use made::{list as list_archive, plugin_header};
 pub(crate) use mail::{LIST as MAIL_LIST, path_of as mail_path};
 pub(crate) use output::{PromptRedactor, StreamRedactor};
 pub(crate) use prepare::{Prepared, default_policy, prepare};
+pub(crate) use queue::{HoldMode, QueuedRequest, RequestQueue, Streams};
 pub(crate) use recorder::end_word;
 pub(crate) use sync::FILE_BYTES as SYNC_FILE_BYTES;
 
@@ -85,7 +87,7 @@ use wp_codebox_runtime::{
 
 /// A run that has its directory and its journal: whoever asks for it finds it.
 #[derive(Debug)]
-pub(crate) struct Begun {
+pub(crate) struct StartedRun {
     prepared: Prepared,
     run_dir: RunDir,
     journal: Journal,
@@ -98,7 +100,7 @@ pub(crate) fn begin(
     prepared: Prepared,
     redactor: &Redactor,
     asked: Instant,
-) -> Result<Begun, ErrorBody> {
+) -> Result<StartedRun, ErrorBody> {
     let wall = Duration::from_millis(prepared.limits.wall_clock_ms);
     let clock = Clock {
         asked,
@@ -121,7 +123,7 @@ pub(crate) fn begin(
     let run_dir = RunDir::create(&prepared.state, &request.site, &new, limit)
         .map_err(|e| redactor.redact_error(e.body()))?;
     match Journal::create(run_dir.path()) {
-        Ok(journal) => Ok(Begun {
+        Ok(journal) => Ok(StartedRun {
             prepared,
             run_dir,
             journal,
@@ -131,7 +133,7 @@ pub(crate) fn begin(
     }
 }
 
-impl Begun {
+impl StartedRun {
     pub(crate) fn run_id(&self) -> &RunId {
         &self.prepared.request.run_id
     }
@@ -141,14 +143,14 @@ impl Begun {
     }
 
     /// Where requests of others will lie, when it keeps its guest for them.
-    pub(crate) fn desk(&self) -> std::io::Result<Desk> {
+    pub(crate) fn queue(&self) -> std::io::Result<RequestQueue> {
         let request = &self.prepared.request;
-        let desk = Desk::new(match request.hold {
-            Some(_) => Keeps::Guest,
-            None => Keeps::Nothing,
+        let queue = RequestQueue::new(match request.hold {
+            Some(_) => HoldMode::Guest,
+            None => HoldMode::Nothing,
         })?;
-        hold::States::new(&request.run_id, request.hold.as_ref()).show(&desk);
-        Ok(desk)
+        hold::States::new(&request.run_id, request.hold.as_ref()).show(&queue);
+        Ok(queue)
     }
 
     pub(crate) fn run_dir(&self) -> &RunDir {
@@ -178,24 +180,24 @@ fn failed(run_dir: RunDir, error: ErrorBody, scratch: Scratch) -> ErrorBody {
 /// Runs to the end. An error means that there is no outcome: the sandbox could not
 /// start, or our own evidence could not be written.
 pub(crate) fn execute(
-    begun: Begun,
+    started: StartedRun,
     redactor: &Redactor,
     cancellation: &Arc<Cancellation>,
     parent: &dyn Parent,
-    desk: &Arc<Desk>,
+    queue: &Arc<RequestQueue>,
     emit: &mut dyn FnMut(LifecycleEvent),
 ) -> Result<RunResult, ErrorBody> {
-    let Begun {
+    let StartedRun {
         prepared,
         run_dir,
         journal,
         clock,
-    } = begun;
+    } = started;
     let mut recorder = Recorder::new(journal, redactor, prepared.limits.output_bytes, emit);
     let outside = Outside {
         cancellation,
         parent,
-        desk,
+        queue,
         redactor,
     };
     let answer = stages(prepared, outside, &run_dir, &mut recorder, clock);
@@ -248,7 +250,7 @@ fn clean(mut result: RunResult, redactor: &Redactor) -> RunResult {
 struct Outside<'a> {
     cancellation: &'a Arc<Cancellation>,
     parent: &'a dyn Parent,
-    desk: &'a Arc<Desk>,
+    queue: &'a Arc<RequestQueue>,
     redactor: &'a Redactor,
 }
 
@@ -262,7 +264,7 @@ fn stages(
     let Outside {
         cancellation,
         parent,
-        desk,
+        queue,
         redactor,
     } = outside;
     let records = run_dir.path().join("scratch/outer-sandbox");
@@ -332,7 +334,7 @@ fn stages(
         mailbox: Arc::default(),
     };
     announce::announce(&context, recorder)?;
-    let work = work::run(&context, cancellation, recorder, desk)?;
+    let work = work::run(&context, cancellation, recorder, queue)?;
     // From here on there is work: whatever dies or fails, it stays.
     salvage::write(&context, recorder, redactor, &work);
     let checks = work::check(&context, cancellation, recorder, &work)

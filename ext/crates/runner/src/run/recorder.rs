@@ -8,9 +8,9 @@ pub(crate) use beside::BesideEnd;
 use super::agent_log::AgentLog;
 use super::agent_steps::AgentSteps;
 use super::envelopes::TranscriptEntry;
-use super::hold::Desk;
 use super::kept::{KeptOutput, Memory};
 use super::output::StreamRedactor;
+use super::queue::RequestQueue;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -52,7 +52,7 @@ pub(crate) struct Recorder<'a> {
     /// Programs that run beside others.
     beside: beside::Beside,
     /// Where their output waits.
-    pub aside: Option<Arc<Desk>>,
+    pub aside: Option<Arc<RequestQueue>>,
     /// Who asked for what happens now, when it is not the run's own request.
     pub actor: Option<String>,
     pub executions: Vec<ExecutionRecord>,

@@ -6,7 +6,8 @@ use super::components;
 use super::context::RunContext;
 use super::egress;
 use super::envelopes::tail_of;
-use super::hold::{self, Change, Desk, States};
+use super::hold::{self, Change, States};
+use super::queue::RequestQueue;
 use super::recorder::Recorder;
 use super::session::Session;
 use super::{level, programs, workflow};
@@ -143,27 +144,27 @@ pub(crate) fn run(
     context: &RunContext<'_>,
     cancellation: &Arc<Cancellation>,
     recorder: &mut Recorder<'_>,
-    desk: &Arc<Desk>,
+    queue: &Arc<RequestQueue>,
 ) -> Result<Work, ErrorBody> {
     let request = &context.prepared.request;
     let mut states = States::new(&request.run_id, request.hold.as_ref());
     let begins = Change::by_supervisor(RuntimeState::Provisioning, "it was asked for");
-    states.change(recorder, desk, begins)?;
-    recorder.aside = Some(Arc::clone(desk));
+    states.change(recorder, queue, begins)?;
+    recorder.aside = Some(Arc::clone(queue));
     let mut session = Session::begin(context, cancellation, recorder)?;
     let outcome =
-        programs(&mut session).and_then(|end| held(&mut session, (desk, &mut states), end));
-    desk.close(&ErrorBody::new(
+        programs(&mut session).and_then(|end| held(&mut session, (queue, &mut states), end));
+    queue.close(&ErrorBody::new(
         ErrorCode::SandboxNotHeld,
         "the sandbox has ended: its work is done or failed",
     ));
     let ends = Change::by_supervisor(RuntimeState::Destroying, "its guest is ended");
-    let told = states.change(session.recorder, desk, ends);
+    let told = states.change(session.recorder, queue, ends);
     let (ended, closed) = session.end();
     let gone = Change::by_supervisor(RuntimeState::Destroyed, "its guest is gone");
     let told = told
         .and(closed)
-        .and_then(|()| states.change(recorder, desk, gone));
+        .and_then(|()| states.change(recorder, queue, gone));
     let (stopped, agent) = match outcome.and_then(|end| told.map(|()| end)) {
         Ok(end) => end,
         // Whatever broke: what ran before left work and evidence.
@@ -254,14 +255,14 @@ fn programs(session: &mut Session<'_, '_>) -> Result<ProgramsEnd, ErrorBody> {
 /// Keeps the guest for whoever comes, when it is to be held and did not end already.
 fn held(
     session: &mut Session<'_, '_>,
-    (desk, states): (&Desk, &mut States),
+    (queue, states): (&RequestQueue, &mut States),
     end: ProgramsEnd,
 ) -> Result<ProgramsEnd, ErrorBody> {
     let hold = match (&session.context.prepared.request.hold, &end) {
         (Some(hold), (None, _)) => hold,
         (None, _) | (Some(_), (Some(_), _)) => return Ok(end),
     };
-    let stopped = hold::serve(session, hold, desk, states)?;
+    let stopped = hold::serve(session, hold, queue, states)?;
     Ok((stopped, end.1))
 }
 

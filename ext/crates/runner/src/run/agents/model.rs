@@ -1,8 +1,8 @@
 //! The built-in loop, in its place: the run's guest, record, clock and model.
 
 use super::super::agent_log::{AgentLog, ToolType};
+use super::super::agent_output::AgentOutputStream;
 use super::super::prepare::tool_set;
-use super::super::words::Words;
 use super::super::work::{AgentEnd, ProgramsEnd};
 use super::Bench;
 use super::hands::{LiveHands, tools};
@@ -39,7 +39,7 @@ pub(super) fn run(agent: &ModelAgent, bench: Bench<'_, '_>) -> Result<ProgramsEn
     let key = key(context, endpoint)?;
     let mut client = ModelClient::open(endpoint, key, cancellation).map_err(|e| e.body())?;
     let name = format!("{}/{}", endpoint.provider, endpoint.model);
-    let words = Words::begin(bench.recorder, &name)?;
+    let words = AgentOutputStream::begin(bench.recorder, &name)?;
     bench.recorder.agent = Some(AgentLog::default());
     bench.recorder.model_usage = Some(ModelUsage::default());
     let mut place = Workbench {
@@ -154,7 +154,7 @@ struct Workbench<'a, 'r> {
     parent: ParentTools<'a>,
     set: ToolSet,
     specs: Vec<ToolSpec>,
-    words: Words<'r>,
+    words: AgentOutputStream<'r>,
     cancellation: &'a Cancellation,
     deadline: Instant,
 }

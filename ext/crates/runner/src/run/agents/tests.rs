@@ -9,7 +9,7 @@ use super::Bench;
 use super::hands::{LiveHands, tools};
 use crate::agent::{Parent, ParentAnswer, ToolAnswer, ToolCall, ToolStatus, Toolbox, Tools};
 use crate::peer::Caller;
-use crate::run::{Desk, Keeps};
+use crate::run::{HoldMode, RequestQueue};
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::os::unix::fs::symlink;
@@ -147,7 +147,7 @@ fn run_with(more: &Value, work: impl FnOnce(&mut Hand<'_, '_>) + 'static) -> Ran
         &redactor,
         &cancellation,
         &Nobody,
-        &std::sync::Arc::new(Desk::new(Keeps::Nothing).unwrap()),
+        &std::sync::Arc::new(RequestQueue::new(HoldMode::Nothing).unwrap()),
         &mut |_| {},
     )
     .unwrap();

@@ -1,24 +1,23 @@
 //! A sandbox that stays: requests of whoever may reach its control socket, until it is closed,
 //! idle, or its time is up.
 //!
-//! One thread owns the guest and serves what lies on the [`Desk`], in order. Programs that
+//! One thread owns the guest and serves what lies on the [`RequestQueue`], in order. Programs that
 //! others started run beside that: their streams belong to their conversations (see
 //! `control::exec`), their starts, ends and records are made here. The lifetime is this loop's:
 //! nothing outside has to remember that a sandbox is to end.
 
-mod desk;
 mod dispatch;
 mod lease;
 mod programs;
 mod states;
 mod streams;
 
-pub(crate) use desk::{Ask, Desk, Keeps, Streams};
 pub(crate) use states::{Change, States};
 pub(crate) use streams::resize;
 
 use super::episode;
 use super::preview::PreviewEnd;
+use super::queue::{QueuedRequest, RequestQueue};
 use super::session::Session;
 use dispatch::Beside;
 use lease::{Lease, Use};
@@ -35,18 +34,18 @@ const LAST_WORDS: Duration = Duration::from_secs(3);
 pub(super) fn serve(
     session: &mut Session<'_, '_>,
     hold: &Hold,
-    desk: &Desk,
+    queue: &RequestQueue,
     states: &mut States,
 ) -> Result<Option<Stop>, ErrorBody> {
-    let mut house = House::open(session, hold, desk, states)?;
+    let mut held = HeldSandbox::open(session, hold, queue, states)?;
     // Whoever waits until it is ready wants to see its preview, too.
-    let unable = house.open_preview(session, hold)?;
+    let unable = held.open_preview(session, hold)?;
     let end = match &unable {
         Some(_) => Ok((HoldEnd::Closed, None)),
-        // Not with `?`: whatever fails from here on, the house is closed.
-        None => house.ready(session).and_then(|()| house.run(session)),
+        // Not with `?`: whatever fails from here on, the held is closed.
+        None => held.ready(session).and_then(|()| held.run(session)),
     };
-    let closed = house.close(session, &end);
+    let closed = held.close(session, &end);
     episode::close(session.recorder);
     let (end, death) = end?;
     closed?;
@@ -84,8 +83,8 @@ fn death_of(end: Option<&ExecutionEnd>) -> GuestDeath {
 }
 
 /// One sandbox while it is held.
-struct House<'d> {
-    desk: &'d Desk,
+struct HeldSandbox<'d> {
+    queue: &'d RequestQueue,
     states: &'d mut States,
     lease: Lease,
     programs: Programs,
@@ -93,38 +92,36 @@ struct House<'d> {
     closing: Option<(String, String)>,
 }
 
-impl<'d> House<'d> {
+impl<'d> HeldSandbox<'d> {
     fn open(
         session: &mut Session<'_, '_>,
         hold: &Hold,
-        desk: &'d Desk,
+        queue: &'d RequestQueue,
         states: &'d mut States,
     ) -> Result<Self, ErrorBody> {
         let now = Instant::now();
         let lease = Lease::begin(hold, (now, SystemTime::now()));
         session.stay(Duration::from_millis(hold.max_ttl_ms));
-        let mut house = Self {
-            desk,
+        let mut held = Self {
+            queue,
             states,
             lease,
             programs: Programs::default(),
             closing: None,
         };
-        house
-            .states
-            .set("isolation", json!(session.isolation.level));
+        held.states.set("isolation", json!(session.isolation.level));
         let policy = &session.context.prepared.policy;
-        house.states.set("network", json!(policy.network));
-        house.states.set("idleMs", json!(hold.idle_ms));
+        held.states.set("network", json!(policy.network));
+        held.states.set("idleMs", json!(hold.idle_ms));
         episode::begin(session)?;
-        house.look(session);
-        Ok(house)
+        held.look(session);
+        Ok(held)
     }
 
     fn ready(&mut self, session: &mut Session<'_, '_>) -> Result<(), ErrorBody> {
         session.recorder.opened();
         let change = Change::by_supervisor(RuntimeState::Ready, "the guest is ready");
-        self.states.change(session.recorder, self.desk, change)
+        self.states.change(session.recorder, self.queue, change)
     }
 
     /// Opens the preview that the run itself asks for. Without it there is nothing to wait for.
@@ -133,7 +130,7 @@ impl<'d> House<'d> {
         session: &mut Session<'_, '_>,
         hold: &Hold,
     ) -> Result<Option<Stop>, ErrorBody> {
-        let bell = self.desk.wake().try_clone_to_owned();
+        let bell = self.queue.wake().try_clone_to_owned();
         session.ring_for_visitors(bell.map_err(|e| {
             let message = format!("visitors of a preview cannot be heard: {e}");
             ErrorBody::new(ErrorCode::Internal, message)
@@ -165,7 +162,7 @@ impl<'d> House<'d> {
         ] {
             self.states.set(name, value);
         }
-        self.states.show(self.desk);
+        self.states.show(self.queue);
     }
 
     fn used(&self) -> Use {
@@ -181,9 +178,9 @@ impl<'d> House<'d> {
             if let Some(end) = self.over(session) {
                 // Whoever asked for more time while we were busy has not asked too late.
                 if end.0 == HoldEnd::Expired
-                    && let Some(ask) = self.desk.take_extension()
+                    && let Some(queued) = self.queue.take_extension()
                 {
-                    self.serve_one(session, ask)?;
+                    self.serve_one(session, queued)?;
                     continue;
                 }
                 return Ok(end);
@@ -192,15 +189,17 @@ impl<'d> House<'d> {
             self.programs.stop_late(session.guest.runtime.as_mut(), now);
             let next = self.lease.next(self.used());
             let until = self.programs.next_stop().map_or(next, |at| at.min(next));
-            if let Some(end) = session.guest.runtime.ended(self.desk.wake(), until) {
+            if let Some(end) = session.guest.runtime.ended(self.queue.wake(), until) {
                 self.programs.ended(end);
                 self.lease.touch(Instant::now());
                 self.look(session);
             }
             // Its time may come between two requests.
             while self.over(session).is_none() {
-                let Some(ask) = self.desk.take() else { break };
-                self.serve_one(session, ask)?;
+                let Some(queued) = self.queue.take() else {
+                    break;
+                };
+                self.serve_one(session, queued)?;
             }
             if session.serve_visitors()? {
                 self.lease.touch(Instant::now());
@@ -222,18 +221,22 @@ impl<'d> House<'d> {
         Some((end, None))
     }
 
-    fn serve_one(&mut self, session: &mut Session<'_, '_>, ask: Ask) -> Result<(), ErrorBody> {
-        match ask {
-            Ask::Output {
+    fn serve_one(
+        &mut self,
+        session: &mut Session<'_, '_>,
+        queued: QueuedRequest,
+    ) -> Result<(), ErrorBody> {
+        match queued {
+            QueuedRequest::Output {
                 id, stream, bytes, ..
             } => return session.recorder.output_beside(&id, stream, &bytes),
-            Ask::Drained { id } => self.programs.drained(session.recorder, &id)?,
-            Ask::Signal { id, signal } => {
+            QueuedRequest::Drained { id } => self.programs.drained(session.recorder, &id)?,
+            QueuedRequest::Signal { id, signal } => {
                 let runtime = session.guest.runtime.as_mut();
                 self.programs.signal(runtime, &id, signal);
             }
-            Ask::Stop { id } => self.programs.stop(session.guest.runtime.as_mut(), &id),
-            Ask::Launch {
+            QueuedRequest::Stop { id } => self.programs.stop(session.guest.runtime.as_mut(), &id),
+            QueuedRequest::Launch {
                 actor,
                 exec,
                 answer,
@@ -248,7 +251,7 @@ impl<'d> House<'d> {
                     }
                 }
             }
-            Ask::Call {
+            QueuedRequest::Call {
                 actor,
                 request,
                 answer,
@@ -274,7 +277,7 @@ impl<'d> House<'d> {
             actor,
             reason: "it is used",
         };
-        self.states.change(session.recorder, self.desk, change)
+        self.states.change(session.recorder, self.queue, change)
     }
 
     fn call(
@@ -357,23 +360,25 @@ impl<'d> House<'d> {
         let until = Instant::now() + LAST_WORDS;
         while !self.programs.is_empty() && Instant::now() < until {
             let runtime = session.guest.runtime.as_mut();
-            if let Some(end) = runtime.ended(self.desk.wake(), until) {
+            if let Some(end) = runtime.ended(self.queue.wake(), until) {
                 self.programs.ended(end);
             }
-            while let Some(ask) = self.desk.take() {
-                match ask {
-                    Ask::Output { .. } | Ask::Drained { .. } => self.serve_one(session, ask)?,
-                    Ask::Call { answer, .. } => {
+            while let Some(queued) = self.queue.take() {
+                match queued {
+                    QueuedRequest::Output { .. } | QueuedRequest::Drained { .. } => {
+                        self.serve_one(session, queued)?
+                    }
+                    QueuedRequest::Call { answer, .. } => {
                         let _ = answer.send(Err(over.clone()));
                     }
-                    Ask::Launch { answer, .. } => {
+                    QueuedRequest::Launch { answer, .. } => {
                         let _ = answer.send(Err(over.clone()));
                     }
-                    Ask::Signal { .. } | Ask::Stop { .. } => {}
+                    QueuedRequest::Signal { .. } | QueuedRequest::Stop { .. } => {}
                 }
             }
         }
-        self.desk.close(&over);
+        self.queue.close(&over);
         for id in self.programs.ids() {
             self.programs.drained(session.recorder, &id)?;
         }
@@ -383,6 +388,6 @@ impl<'d> House<'d> {
             None => (states::SUPERVISOR, reason),
         };
         let change = Change { to, actor, reason };
-        self.states.change(session.recorder, self.desk, change)
+        self.states.change(session.recorder, self.queue, change)
     }
 }

@@ -1,8 +1,8 @@
 //! Programs that others started in a held sandbox, as the owner of its guest sees them.
 
-use super::desk::Started;
 use super::streams;
 use crate::run::programs::with_secrets;
+use crate::run::queue::Started;
 use crate::run::recorder::{BesideEnd, Recorder};
 use crate::run::session::Session;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! The states of a held sandbox, each change an event with who brought it about and why.
 
-use super::desk::Desk;
+use crate::run::queue::RequestQueue;
 use crate::run::recorder::Recorder;
 use serde_json::{Map, Value, json};
 use wp_codebox_contracts::{ErrorBody, ErrorCode, EventType, Hold, RunId, schema_id};
@@ -71,7 +71,7 @@ impl States {
     pub(crate) fn change(
         &mut self,
         recorder: &mut Recorder<'_>,
-        desk: &Desk,
+        queue: &RequestQueue,
         change: Change<'_>,
     ) -> Result<(), ErrorBody> {
         let from = self.state;
@@ -82,7 +82,7 @@ impl States {
             .advance(change.to)
             .map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))?;
         self.shown.insert("state".to_owned(), json!(self.state));
-        desk.show(Value::Object(self.shown.clone()));
+        queue.show(Value::Object(self.shown.clone()));
         let mut data =
             json!({"from": from, "to": self.state, "actor": change.actor, "reason": change.reason});
         if let Some(at) = self.shown.get("expiresAt") {
@@ -108,8 +108,8 @@ impl States {
         self.shown.insert(name.to_owned(), value);
     }
 
-    pub(crate) fn show(&self, desk: &Desk) {
-        desk.show(Value::Object(self.shown.clone()));
+    pub(crate) fn show(&self, queue: &RequestQueue) {
+        queue.show(Value::Object(self.shown.clone()));
     }
 
     pub(super) fn document(&self) -> Value {

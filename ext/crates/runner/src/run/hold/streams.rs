@@ -3,7 +3,7 @@
 //! A pseudo-terminal is made on the host's side, by the runner: the guest gets its slave and can
 //! open no other. What stays here never blocks.
 
-use super::desk::Streams;
+use crate::run::queue::Streams;
 use rustix::fd::OwnedFd;
 use rustix::fs::OFlags;
 use rustix::io::Errno;

@@ -79,12 +79,12 @@ impl Recorder<'_> {
         self.output(id, stream, now)
     }
 
-    /// Writes what waits on the desk.
+    /// Writes what waits on the queue.
     pub(crate) fn listen_aside(&mut self) -> Result<(), ErrorBody> {
-        let Some(desk) = self.aside.clone() else {
+        let Some(queue) = self.aside.clone() else {
             return Ok(());
         };
-        for (id, stream, bytes) in desk.take_output() {
+        for (id, stream, bytes) in queue.take_output() {
             self.output_beside(&id, stream, &bytes)?;
         }
         Ok(())

@@ -26,14 +26,14 @@ const PIECE: usize = 256;
 
 /// Whether the run keeps its guest for others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Keeps {
+pub(crate) enum HoldMode {
     Guest,
     Nothing,
 }
 
-/// What is put on the desk.
+/// What is put on the queue.
 #[derive(Debug)]
-pub(crate) enum Ask {
+pub(crate) enum QueuedRequest {
     /// One answer.
     Call {
         actor: String,
@@ -86,7 +86,7 @@ pub(crate) enum Streams {
 
 #[derive(Debug)]
 struct Inner {
-    asks: VecDeque<Ask>,
+    requests: VecDeque<QueuedRequest>,
     /// Why nothing is taken any more.
     over: Option<ErrorBody>,
     status: Value,
@@ -94,14 +94,17 @@ struct Inner {
 
 impl Inner {
     fn signals(&self) -> usize {
-        let signals = self.asks.iter().filter(|a| matches!(a, Ask::Signal { .. }));
+        let signals = self
+            .requests
+            .iter()
+            .filter(|a| matches!(a, QueuedRequest::Signal { .. }));
         signals.count()
     }
 }
 
 /// Requests, in order of arrival. Of a run that is not held it is closed from the beginning.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct RequestQueue {
     inner: Mutex<Inner>,
     wake: OwnedFd,
     room: Arc<Semaphore>,
@@ -112,11 +115,11 @@ pub(crate) struct Desk {
     followers: AtomicUsize,
 }
 
-impl Desk {
-    pub(crate) fn new(keeps: Keeps) -> io::Result<Self> {
+impl RequestQueue {
+    pub(crate) fn new(keeps: HoldMode) -> io::Result<Self> {
         let over = match keeps {
-            Keeps::Guest => None,
-            Keeps::Nothing => Some(
+            HoldMode::Guest => None,
+            HoldMode::Nothing => Some(
                 ErrorBody::new(
                     ErrorCode::SandboxNotHeld,
                     "this run keeps no sandbox: it takes no requests but to cancel it and to hear its events",
@@ -126,7 +129,7 @@ impl Desk {
         };
         Ok(Self {
             inner: Mutex::new(Inner {
-                asks: VecDeque::new(),
+                requests: VecDeque::new(),
                 over,
                 status: json!({}),
             }),
@@ -143,16 +146,18 @@ impl Desk {
     }
 
     /// Puts something there, unless it is too much or the sandbox is over.
-    pub(crate) fn put(&self, ask: Ask) -> Result<(), ErrorBody> {
+    pub(crate) fn put(&self, queued: QueuedRequest) -> Result<(), ErrorBody> {
         let mut inner = self.lock();
         if let Some(over) = &inner.over {
             return Err(over.clone());
         }
         // What is printed is bounded by its room, and a program ends once.
-        let waiting = match ask {
-            Ask::Call { .. } | Ask::Launch { .. } => inner.asks.len(),
-            Ask::Signal { .. } => inner.signals(),
-            Ask::Stop { .. } | Ask::Output { .. } | Ask::Drained { .. } => 0,
+        let waiting = match queued {
+            QueuedRequest::Call { .. } | QueuedRequest::Launch { .. } => inner.requests.len(),
+            QueuedRequest::Signal { .. } => inner.signals(),
+            QueuedRequest::Stop { .. }
+            | QueuedRequest::Output { .. }
+            | QueuedRequest::Drained { .. } => 0,
         };
         if waiting >= WAITING {
             return Err(ErrorBody::new(
@@ -160,7 +165,7 @@ impl Desk {
                 format!("{WAITING} requests wait for this sandbox already; try again"),
             ));
         }
-        inner.asks.push_back(ask);
+        inner.requests.push_back(queued);
         drop(inner);
         self.ring();
         Ok(())
@@ -177,46 +182,46 @@ impl Desk {
     }
 
     /// The next thing.
-    pub(super) fn take(&self) -> Option<Ask> {
+    pub(super) fn take(&self) -> Option<QueuedRequest> {
         let mut sink = [0; 8];
         let mut inner = self.lock();
-        let ask = inner.asks.pop_front();
-        if ask.is_none() {
+        let queued = inner.requests.pop_front();
+        if queued.is_none() {
             let _ = rustix::io::read(&self.wake, &mut sink);
         }
-        ask
+        queued
     }
 
     /// A wish for more time that waits, from whichever place in the queue.
-    pub(super) fn take_extension(&self) -> Option<Ask> {
+    pub(super) fn take_extension(&self) -> Option<QueuedRequest> {
         let mut inner = self.lock();
-        let at = inner.asks.iter().position(|ask| {
-            matches!(ask, Ask::Call { request, .. } if matches!(**request, LiveRequest::ExtendTtl { .. }))
+        let at = inner.requests.iter().position(|queued| {
+            matches!(queued, QueuedRequest::Call { request, .. } if matches!(**request, LiveRequest::ExtendTtl { .. }))
         })?;
-        inner.asks.remove(at)
+        inner.requests.remove(at)
     }
 
     /// Output that waits, from whichever place in the queue: it belongs to nothing but itself.
     pub(crate) fn take_output(&self) -> Vec<(ExecutionId, OutputStream, Vec<u8>)> {
         let mut inner = self.lock();
         if !inner
-            .asks
+            .requests
             .iter()
-            .any(|ask| matches!(ask, Ask::Output { .. }))
+            .any(|queued| matches!(queued, QueuedRequest::Output { .. }))
         {
             return Vec::new();
         }
         let mut found = Vec::new();
         let mut left = VecDeque::new();
-        for ask in std::mem::take(&mut inner.asks) {
-            match ask {
-                Ask::Output {
+        for queued in std::mem::take(&mut inner.requests) {
+            match queued {
+                QueuedRequest::Output {
                     id, stream, bytes, ..
                 } => found.push((id, stream, bytes)),
                 other => left.push_back(other),
             }
         }
-        inner.asks = left;
+        inner.requests = left;
         found
     }
 
@@ -230,21 +235,21 @@ impl Desk {
     pub(crate) fn close(&self, why: &ErrorBody) {
         let mut inner = self.lock();
         inner.over.get_or_insert_with(|| why.clone());
-        let waiting = std::mem::take(&mut inner.asks);
+        let waiting = std::mem::take(&mut inner.requests);
         let why = inner.over.clone().unwrap_or_else(|| why.clone());
         drop(inner);
-        for ask in waiting {
-            match ask {
-                Ask::Call { answer, .. } => {
+        for queued in waiting {
+            match queued {
+                QueuedRequest::Call { answer, .. } => {
                     let _ = answer.send(Err(why.clone()));
                 }
-                Ask::Launch { answer, .. } => {
+                QueuedRequest::Launch { answer, .. } => {
                     let _ = answer.send(Err(why.clone()));
                 }
-                Ask::Signal { .. }
-                | Ask::Stop { .. }
-                | Ask::Output { .. }
-                | Ask::Drained { .. } => {}
+                QueuedRequest::Signal { .. }
+                | QueuedRequest::Stop { .. }
+                | QueuedRequest::Output { .. }
+                | QueuedRequest::Drained { .. } => {}
             }
         }
         self.ring();
@@ -282,7 +287,7 @@ impl Desk {
     pub(crate) fn follow(&self) -> Follower<'_> {
         self.followers.fetch_add(1, Ordering::SeqCst);
         Follower {
-            desk: self,
+            queue: self,
             tail: self.tail.subscribe(),
             done: self.done.subscribe(),
         }
@@ -291,7 +296,7 @@ impl Desk {
 
 /// One who follows the journal.
 pub(crate) struct Follower<'a> {
-    desk: &'a Desk,
+    queue: &'a RequestQueue,
     tail: watch::Receiver<u64>,
     done: watch::Receiver<bool>,
 }
@@ -316,7 +321,7 @@ impl Follower<'_> {
 
 impl Drop for Follower<'_> {
     fn drop(&mut self) {
-        self.desk.followers.fetch_sub(1, Ordering::SeqCst);
+        self.queue.followers.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -324,116 +329,120 @@ impl Drop for Follower<'_> {
 mod tests {
     use super::*;
 
-    fn call() -> (Ask, oneshot::Receiver<Result<Value, ErrorBody>>) {
+    fn call() -> (QueuedRequest, oneshot::Receiver<Result<Value, ErrorBody>>) {
         let (answer, receiver) = oneshot::channel();
-        let ask = Ask::Call {
+        let queued = QueuedRequest::Call {
             actor: "a".to_owned(),
             request: Box::new(LiveRequest::Reset {}),
             answer,
         };
-        (ask, receiver)
+        (queued, receiver)
     }
 
     #[test]
     fn a_run_that_keeps_nothing_takes_nothing() {
-        let desk = Desk::new(Keeps::Nothing).unwrap();
-        let refused = desk.put(call().0).unwrap_err();
+        let queue = RequestQueue::new(HoldMode::Nothing).unwrap();
+        let refused = queue.put(call().0).unwrap_err();
         assert_eq!(refused.code, ErrorCode::SandboxNotHeld);
-        assert!(desk.take().is_none());
-        let open = Desk::new(Keeps::Guest).unwrap();
+        assert!(queue.take().is_none());
+        let open = RequestQueue::new(HoldMode::Guest).unwrap();
         open.put(call().0).unwrap();
-        assert!(matches!(open.take(), Some(Ask::Call { .. })));
+        assert!(matches!(open.take(), Some(QueuedRequest::Call { .. })));
     }
 
     #[test]
     fn whoever_waits_at_the_end_is_told_and_too_many_are_refused() {
-        let desk = Desk::new(Keeps::Guest).unwrap();
+        let queue = RequestQueue::new(HoldMode::Guest).unwrap();
         let mut waiting = Vec::new();
         for _ in 0..WAITING {
-            let (ask, answer) = call();
-            desk.put(ask).unwrap();
+            let (queued, answer) = call();
+            queue.put(queued).unwrap();
             waiting.push(answer);
         }
-        assert_eq!(desk.put(call().0).unwrap_err().code, ErrorCode::Busy);
+        assert_eq!(queue.put(call().0).unwrap_err().code, ErrorCode::Busy);
         let why = ErrorBody::new(ErrorCode::SandboxNotHeld, "it ended");
-        desk.close(&why);
+        queue.close(&why);
         for mut answer in waiting {
             assert_eq!(answer.try_recv().unwrap().unwrap_err().message, "it ended");
         }
-        assert_eq!(desk.put(call().0).unwrap_err().message, "it ended");
+        assert_eq!(queue.put(call().0).unwrap_err().message, "it ended");
     }
 
     #[test]
     fn a_wish_for_more_time_is_found_wherever_it_waits() {
-        let desk = Desk::new(Keeps::Guest).unwrap();
-        let (mut ask, mut waiting) = (call(), Vec::new());
-        desk.put(ask.0).unwrap();
-        waiting.push(ask.1);
-        ask = call();
-        let Ask::Call { actor, answer, .. } = ask.0 else {
+        let queue = RequestQueue::new(HoldMode::Guest).unwrap();
+        let (mut queued, mut waiting) = (call(), Vec::new());
+        queue.put(queued.0).unwrap();
+        waiting.push(queued.1);
+        queued = call();
+        let QueuedRequest::Call { actor, answer, .. } = queued.0 else {
             return;
         };
         let request = Box::new(LiveRequest::ExtendTtl { ttl_ms: 7 });
-        desk.put(Ask::Call {
-            actor,
-            request,
-            answer,
-        })
-        .unwrap();
-        let found = desk.take_extension();
+        queue
+            .put(QueuedRequest::Call {
+                actor,
+                request,
+                answer,
+            })
+            .unwrap();
+        let found = queue.take_extension();
         assert!(
-            matches!(found, Some(Ask::Call { request, .. }) if *request == LiveRequest::ExtendTtl { ttl_ms: 7 })
+            matches!(found, Some(QueuedRequest::Call { request, .. }) if *request == LiveRequest::ExtendTtl { ttl_ms: 7 })
         );
-        assert!(desk.take_extension().is_none());
-        assert!(matches!(desk.take(), Some(Ask::Call { .. })));
-        assert!(desk.take().is_none());
+        assert!(queue.take_extension().is_none());
+        assert!(matches!(queue.take(), Some(QueuedRequest::Call { .. })));
+        assert!(queue.take().is_none());
     }
 
     #[tokio::test]
     async fn output_is_bounded_and_comes_before_what_waits() {
-        let desk = Desk::new(Keeps::Guest).unwrap();
+        let queue = RequestQueue::new(HoldMode::Guest).unwrap();
         let id = ExecutionId::new("exec-1").unwrap();
-        desk.put(call().0).unwrap();
-        let room = desk.room(OUTPUT * 2).await.unwrap();
-        desk.put(Ask::Output {
-            id: id.clone(),
-            stream: OutputStream::Stdout,
-            bytes: b"x".to_vec(),
-            room,
-        })
-        .unwrap();
+        queue.put(call().0).unwrap();
+        let room = queue.room(OUTPUT * 2).await.unwrap();
+        queue
+            .put(QueuedRequest::Output {
+                id: id.clone(),
+                stream: OutputStream::Stdout,
+                bytes: b"x".to_vec(),
+                room,
+            })
+            .unwrap();
         let soon = std::time::Duration::from_millis(20);
-        assert!(tokio::time::timeout(soon, desk.room(1)).await.is_err());
+        assert!(tokio::time::timeout(soon, queue.room(1)).await.is_err());
         assert_eq!(
-            desk.take_output(),
+            queue.take_output(),
             [(id, OutputStream::Stdout, b"x".to_vec())]
         );
-        assert!(tokio::time::timeout(soon, desk.room(1)).await.is_ok());
-        assert!(matches!(desk.take(), Some(Ask::Call { .. })));
+        assert!(tokio::time::timeout(soon, queue.room(1)).await.is_ok());
+        assert!(matches!(queue.take(), Some(QueuedRequest::Call { .. })));
     }
 
     #[tokio::test]
     async fn small_pieces_and_signals_fill_no_memory() {
-        let desk = Desk::new(Keeps::Guest).unwrap();
+        let queue = RequestQueue::new(HoldMode::Guest).unwrap();
         let soon = std::time::Duration::from_millis(20);
         let mut held = Vec::new();
-        while let Ok(Some(room)) = tokio::time::timeout(soon, desk.room(1)).await {
+        while let Ok(Some(room)) = tokio::time::timeout(soon, queue.room(1)).await {
             held.push(room);
             assert!(held.len() <= OUTPUT / PIECE);
         }
         let id = ExecutionId::new("exec-1").unwrap();
-        let signal = || Ask::Signal {
+        let signal = || QueuedRequest::Signal {
             id: id.clone(),
             signal: 15,
         };
         for _ in 0..WAITING {
-            desk.put(signal()).unwrap();
+            queue.put(signal()).unwrap();
         }
-        assert_eq!(desk.put(signal()).unwrap_err().code, ErrorCode::Busy);
+        assert_eq!(queue.put(signal()).unwrap_err().code, ErrorCode::Busy);
         // What ends a program is taken all the same.
-        desk.put(Ask::Stop { id: id.clone() }).unwrap();
-        desk.put(Ask::Drained { id: id.clone() }).unwrap();
-        assert!(matches!(desk.take(), Some(Ask::Signal { .. })));
-        desk.put(signal()).unwrap();
+        queue.put(QueuedRequest::Stop { id: id.clone() }).unwrap();
+        queue
+            .put(QueuedRequest::Drained { id: id.clone() })
+            .unwrap();
+        assert!(matches!(queue.take(), Some(QueuedRequest::Signal { .. })));
+        queue.put(signal()).unwrap();
     }
 }

@@ -17,7 +17,7 @@ use super::envelopes::TranscriptEntry;
 const AGENT: &str = "agent";
 
 /// The loop as an execution.
-pub(crate) struct Words<'a> {
+pub(crate) struct AgentOutputStream<'a> {
     id: ExecutionId,
     model: String,
     stream: StreamRedactor<'a>,
@@ -29,7 +29,7 @@ pub(crate) struct Words<'a> {
     failed: Option<ErrorBody>,
 }
 
-impl<'a> Words<'a> {
+impl<'a> AgentOutputStream<'a> {
     /// Begins it. `model` is shown as its argument.
     pub(crate) fn begin(recorder: &mut Recorder<'a>, model: &str) -> Result<Self, ErrorBody> {
         let id = ExecutionId::new(AGENT)
@@ -140,7 +140,7 @@ mod tests {
         let mut emit = |event| events.push(event);
         let journal = Journal::create(directory.path()).unwrap();
         let mut recorder = Recorder::new(journal, &redactor, limit, &mut emit);
-        let mut words = Words::begin(&mut recorder, "p/m").unwrap();
+        let mut words = AgentOutputStream::begin(&mut recorder, "p/m").unwrap();
         for piece in pieces {
             words.say(&mut recorder, piece);
         }
