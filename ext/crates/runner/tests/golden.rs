@@ -56,6 +56,8 @@ fn walk(words: &[&str], all: &mut String) {
         text(&refused.stderr),
     )
     .unwrap();
+    let by_name = run(&[&["help"], words].concat());
+    assert_eq!(shown, text(&by_name.stdout));
     for name in listed(shown) {
         walk(&[words, &[name]].concat(), all);
     }

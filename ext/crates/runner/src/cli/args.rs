@@ -35,9 +35,32 @@ Examples:
     --agent-command 'sh fix.sh' --check 'phpunit'
   wp-codebox runs list --json | jq -r '.runs[].runId'
 
-Exit status: 0 succeeded, 1 failed or wrong usage, 3 partial or blocked, 124 timed out,
-125 the sandbox could not start or this host is not set up, 126 denied by policy,
-130 cancelled; that of `exec` is its program's.")]
+Exit status: 0 succeeded, 1 failed or wrong usage, 3 partial or blocked, 124 timed out, 125 the \
+sandbox could not start or this host is not set up, 126 denied by policy, 130 cancelled; that of \
+`exec` is its program's.
+
+Environment:
+  WP_CODEBOX_STATE_DIR                 instead of --state
+  WP_CODEBOX_WORDPRESS                 instead of --wordpress
+  WP_CODEBOX_SHARE_DIR                 instead of --share
+  WP_CODEBOX_LAUNCHER                  instead of --launcher
+  WP_CODEBOX_CGROUP                    instead of --cgroup
+  WP_CODEBOX_IDENTITY                  instead of --identity
+  WP_CODEBOX_GUEST_IDS                 instead of --guest-ids
+  WP_CODEBOX_AGENTS_DIR                instead of --agents-dir
+  WP_CODEBOX_BROWSER                   instead of --browser
+  WP_CODEBOX_PHP                       instead of --php
+  WP_CODEBOX_PREVIEW_HOLD_MAX_SECONDS  longest --preview-hold, 3600 to 86400
+  WP_CODEBOX_REQUIRE_SOURCE_SHA256     1: a recipe names the sha256 of archives
+  COLUMNS                              width of help, where no terminal says it
+  NO_COLOR                             if set, no colours in help and errors
+
+Files:
+  /var/lib/wp-codebox             state: templates, runs, bundles, keys
+  /usr/share/wp-codebox           WP-CLI, the SQLite drop-in, guest programs
+  /usr/libexec/wp-codebox-launch  launcher
+  /opt/wp-codebox/agents          programs of agents, a directory for each
+  STATE/profiles                  profiles that sandboxes are made from")]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub command: Command,
@@ -88,7 +111,7 @@ pub(crate) enum Command {
     /// List the agents there are presets for, and whether their programs are installed.
     Agents(super::agents::AgentsArgs),
     /// List the commands a sandbox offers, or show one with its arguments.
-    Commands(CommandsArgs),
+    Commands(super::commands::CommandsArgs),
     /// Print the JSON Schema of a document, or the definition of a tool.
     Schema(SchemaArgs),
     /// Check whether this host can run sandboxes, and say what to fix.
@@ -121,7 +144,7 @@ Exit status: 0 printed, 1 there is no such command.")]
         command: Vec<String>,
     },
     /// Print the manual page of a command, or write all pages into a directory.
-    Man(ManArgs),
+    Man(super::manual::ManArgs),
     /// Print the bare version.
     #[command(after_help = "\
 Examples:
@@ -151,24 +174,6 @@ Exit status: 0.")]
     },
 }
 
-/// Arguments of `commands`.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  wp-codebox commands
-  wp-codebox commands wordpress.rest-request
-  wp-codebox commands --json | jq -r '.commands[] | select(.supported) | .id'
-
-Exit status: 0 printed, 1 there is no such command or wrong usage.")]
-pub(crate) struct CommandsArgs {
-    /// Id of one command.
-    #[arg(value_name = "ID")]
-    pub id: Option<String>,
-    /// Print the catalogue as JSON on standard output.
-    #[arg(long)]
-    pub json: bool,
-}
-
 /// Arguments of `schema`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -189,23 +194,6 @@ pub(crate) struct SchemaArgs {
     /// Print JSON on standard output; a schema is JSON anyway.
     #[arg(long)]
     pub json: bool,
-}
-
-/// Arguments of `man`.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  wp-codebox man | man -l -
-  wp-codebox man runs list
-  wp-codebox man --directory /usr/local/share/man/man1
-
-Exit status: 0 printed or written, 1 there is no such command or the directory cannot be written.")]
-pub(crate) struct ManArgs {
-    /// The command, such as `runs list`; none: the whole program.
-    pub command: Vec<String>,
-    /// Write one page per command here instead.
-    #[arg(long, value_name = "DIR", conflicts_with = "command")]
-    pub directory: Option<PathBuf>,
 }
 
 /// Where a run is kept, and the form of the answer.
@@ -293,8 +281,8 @@ Examples:
     --preview-hold 10m --command wordpress.wp-cli \\
     --arg command='plugin activate my-plugin'
 
-Exit status: 0 succeeded or nothing to do, 1 failed, 3 partial or blocked, 124 timed out,
-125 the sandbox could not start, 126 denied by policy, 130 cancelled.")]
+Exit status: 0 succeeded or nothing to do, 1 failed, 3 partial or blocked, 124 timed out, 125 the \
+sandbox could not start, 126 denied by policy, 130 cancelled.")]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub guest: GuestArgs,
@@ -476,7 +464,8 @@ Examples:
   wp-codebox doctor
   sudo wp-codebox doctor --state /var/lib/wp-codebox --json
 
-Exit status: 0 sandboxes can run here, 1 they cannot, or not as safely as asked; every cause comes with its fix.")]
+Exit status: 0 sandboxes can run here, 1 they cannot, or not as safely as asked; every cause \
+comes with its fix.")]
 pub(crate) struct DoctorArgs {
     #[command(flatten)]
     pub paths: PathArgs,

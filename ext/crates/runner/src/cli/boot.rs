@@ -25,16 +25,16 @@ const SETUP: u64 = 10 * 60_000;
 /// Arguments of `boot`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
+The sandbox outlives this command: it ends when its time is up, or with `wp-codebox runs cancel`.
+
 Examples:
   wp-codebox boot --wordpress /srv/site --hold 30m --memory 2G --disk 1G
   wp-codebox boot --mount ./my-plugin:/wordpress/wp-content/plugins/my-plugin \\
     --blueprint blueprint.json --json
   wp-codebox exec run_1f -- wp plugin list
 
-The sandbox outlives this command: it ends when its time is up, or with `wp-codebox runs cancel`.
-
-Exit status: 0 the sandbox is ready, 1 the blueprint failed or is not valid, 125 the sandbox could not
-start, 126 denied by policy.")]
+Exit status: 0 the sandbox is ready, 1 the blueprint failed or is not valid, 125 the sandbox \
+could not start, 126 denied by policy.")]
 pub(crate) struct BootArgs {
     #[command(flatten)]
     pub guest: GuestArgs,

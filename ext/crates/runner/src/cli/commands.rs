@@ -1,7 +1,7 @@
 //! `wp-codebox commands`: the command catalogue.
 
-use super::args::CommandsArgs;
 use super::output::Output;
+use clap::Args;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use wp_codebox_contracts::schema_id;
@@ -9,6 +9,24 @@ use wp_codebox_policy::{
     AcceptedArg, CommandDescriptor, CommandError, CommandGroup, Format, catalog, catalog_entry,
     descriptor, registry,
 };
+
+/// Arguments of `commands`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  wp-codebox commands
+  wp-codebox commands wordpress.rest-request
+  wp-codebox commands --json | jq -r '.commands[] | select(.supported) | .id'
+
+Exit status: 0 printed, 1 there is no such command or wrong usage.")]
+pub(crate) struct CommandsArgs {
+    /// Id of one command.
+    #[arg(value_name = "ID")]
+    pub id: Option<String>,
+    /// Print the catalogue as JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// Prints the catalogue, or one row of it.
 pub(crate) fn main(output: &Output, options: &CommandsArgs) -> ExitCode {

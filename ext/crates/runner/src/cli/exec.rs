@@ -26,26 +26,26 @@ const UNHEARD: u8 = 141;
 /// Arguments of `exec`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
+Without --tty, standard input, output and error are pipes. With --tty the program has a terminal: \
+keys go to it as they are typed, and its size follows yours. What a program prints is the \
+guest's: to a terminal with --tty it goes unchanged. Secrets of the run are replaced in it.
+
+Standard input is read only as fast as the program reads it, and the program waits while its \
+output is not read; neither has a time limit. When standard input cannot be read to its end, the \
+program is killed.
+
+With --json standard output has one document a line: what happens, the last one `exited` or \
+`error`; when there is no conversation, one cli-failure document.
+
 Examples:
   wp-codebox exec 4f2a -- wp option get home
   wp-codebox exec --tty 4f2a -- bash
   tar c src | wp-codebox exec 4f2a --cwd /workspace/x -- tar x
   wp-codebox exec 4f2a --env API_TOKEN -- ./deploy.sh
 
-Without --tty, standard input, output and error are pipes. With --tty the program has a terminal:
-keys go to it as they are typed, and its size follows yours. What a program prints is the guest's:
-to a terminal with --tty it goes unchanged. Secrets of the run are replaced in it.
-
-Standard input is read only as fast as the program reads it, and the program waits while its output
-is not read; neither has a time limit. When standard input cannot be read to its end, the program
-is killed.
-
-With --json standard output has one document a line: what happens, the last one `exited` or
-`error`; when there is no conversation, one cli-failure document.
-
-Exit status: the program's, 128 and the signal when one ended it, 124 when its time was up,
-141 when nobody
-reads its output any more, 1 when the sandbox refuses it, 125 when the program is not there or the sandbox cannot be reached.")]
+Exit status: the program's, 128 and the signal when one ended it, 124 when its time was up, 141 \
+when nobody reads its output any more, 1 when the sandbox refuses it, 125 when the program is not \
+there or the sandbox cannot be reached.")]
 pub(crate) struct ExecArgs {
     /// Id of the run that holds the sandbox, or a prefix that only it has.
     #[arg(value_name = "RUN")]

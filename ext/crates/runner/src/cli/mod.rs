@@ -15,7 +15,6 @@ mod episode;
 mod exec;
 mod gc;
 mod groups;
-mod help;
 mod manual;
 mod model;
 mod network;
@@ -76,7 +75,7 @@ fn dispatch(output: &Output, cli: Cli) -> ExitCode {
         Command::Sync(options) => sync::main(output, &options),
         Command::Gc(options) => gc::main(output, &options),
         Command::Completion { shell } => manual::completion(output, shell),
-        Command::Help { command } => manual::help(output, &command),
+        Command::Help { command } => usage::help(&command),
         Command::Man(options) => manual::man(output, &options),
         Command::Version => {
             output.line(env!("CARGO_PKG_VERSION"));

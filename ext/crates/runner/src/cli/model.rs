@@ -19,59 +19,63 @@ const PRESET_FLAG: &str = "--agent";
 /// Largest file of a tool policy, bytes.
 const TOOL_POLICY_BYTES: u64 = 1024 * 1024;
 
+/// Heading of these options in the help.
+const HEADING: &str = "Model and built-in agent";
+
 /// Arguments about the model of a run.
 #[derive(Debug, Default, Args)]
 pub(crate) struct ModelArgs {
     /// Model as its provider names it. Without --agent, --agent-command and --command the
     /// built-in agent works with it: the model is asked from outside, its tools act in the guest.
-    #[arg(long, value_name = "NAME", requires = "model_url")]
+    #[arg(long, value_name = "NAME", requires = "model_url", help_heading = HEADING)]
     pub model: Option<String>,
     /// Where the model is: https://HOST[:PORT][/PATH], or http:// for this host, and for the
     /// private network when it needs no key.
-    #[arg(long, value_name = "URL", requires = "model")]
+    #[arg(long, value_name = "URL", requires = "model", help_heading = HEADING)]
     pub model_url: Option<String>,
     /// How it is spoken to: chat completions below --model-url, or messages below --model-url/v1.
     #[arg(
         long,
         value_name = "API",
         value_parser = ["openai-chat", "anthropic-messages"],
-        default_value = "openai-chat"
+        default_value = "openai-chat",
+        help_heading = HEADING
     )]
     pub model_api: String,
     /// Id of the provider, for the record. [default: the host of --model-url]
-    #[arg(long, value_name = "ID", requires = "model")]
+    #[arg(long, value_name = "ID", requires = "model", help_heading = HEADING)]
     pub provider: Option<String>,
     /// Environment variable of this command that holds the model's key. The key goes to
     /// --model-url only and never into the guest.
-    #[arg(long, value_name = "VARIABLE", requires = "model")]
+    #[arg(long, value_name = "VARIABLE", requires = "model", help_heading = HEADING)]
     pub model_key_env: Option<String>,
     /// Tokens that the model's window holds. [default: 128000]
-    #[arg(long, value_name = "N", requires = "model")]
+    #[arg(long, value_name = "N", requires = "model", help_heading = HEADING)]
     pub model_context_tokens: Option<u64>,
     /// Most tokens of one answer. [default: 8192]
-    #[arg(long, value_name = "N", requires = "model")]
+    #[arg(long, value_name = "N", requires = "model", help_heading = HEADING)]
     pub model_max_output_tokens: Option<u64>,
     /// Prices in US dollars per million tokens sent, received, and sent from the provider's
     /// cache, e.g. 2.50,10,1.25.
-    #[arg(long, value_name = "IN,OUT[,CACHED]", requires = "model")]
+    #[arg(long, value_name = "IN,OUT[,CACHED]", requires = "model", help_heading = HEADING)]
     pub model_prices: Option<String>,
     /// Answers of the model, at most. [default: 60]
-    #[arg(long, value_name = "N", requires = "model")]
+    #[arg(long, value_name = "N", requires = "model", help_heading = HEADING)]
     pub max_turns: Option<u32>,
     /// Tokens sent over all answers, at most. [default: 4000000]
-    #[arg(long, value_name = "N", requires = "model")]
+    #[arg(long, value_name = "N", requires = "model", help_heading = HEADING)]
     pub max_input_tokens: Option<u64>,
     /// Tokens received over all answers, at most. [default: 200000]
-    #[arg(long, value_name = "N", requires = "model")]
+    #[arg(long, value_name = "N", requires = "model", help_heading = HEADING)]
     pub max_output_tokens: Option<u64>,
     /// Cost in US dollars, at most. [default: no limit]
-    #[arg(long, value_name = "USD", requires = "model_prices")]
+    #[arg(long, value_name = "USD", requires = "model_prices", help_heading = HEADING)]
     pub max_cost: Option<String>,
     /// Tool the built-in agent may use, e.g. workspace.read; may be repeated. [default: all]
-    #[arg(long = "allowed-tool", value_name = "ID", requires = "model")]
+    #[arg(long = "allowed-tool", value_name = "ID", requires = "model", help_heading = HEADING)]
     pub allowed_tools: Vec<String>,
     /// Tool policy (sandbox-tool-policy/v1): a JSON file or JSON text.
-    #[arg(long, value_name = "FILE|JSON", requires = "model")]
+    #[arg(long, value_name = "FILE|JSON", requires = "model", help_heading = HEADING)]
     pub tool_policy: Option<String>,
 }
 

@@ -15,6 +15,9 @@ const HOST_LONGEST: u64 = 86_400;
 /// The host's own bound.
 const BOUND: &str = "WP_CODEBOX_PREVIEW_HOLD_MAX_SECONDS";
 
+/// Heading of these options in the help.
+const HEADING: &str = "Preview";
+
 /// A preview of the site, open while the sandbox is held.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct PreviewArgs {
@@ -22,28 +25,28 @@ pub(crate) struct PreviewArgs {
     /// such as 90s or 15m; an hour at most unless
     /// $WP_CODEBOX_PREVIEW_HOLD_MAX_SECONDS says more. Whatever visitors change in the
     /// database is gone with the sandbox; what they change in mounts is part of its change.
-    #[arg(long, value_name = "DURATION", group = "preview_time")]
+    #[arg(long, value_name = "DURATION", group = "preview_time", help_heading = HEADING)]
     pub preview_hold: Option<String>,
     /// The same as a number of seconds.
-    #[arg(long, value_name = "SECONDS", group = "preview_time")]
+    #[arg(long, value_name = "SECONDS", group = "preview_time", help_heading = HEADING)]
     pub preview_hold_seconds: Option<u64>,
     /// Port of the preview. [default: one that is free]
-    #[arg(long, value_name = "PORT", requires = "preview_time")]
+    #[arg(long, value_name = "PORT", requires = "preview_time", help_heading = HEADING)]
     pub preview_port: Option<u16>,
     /// Address the preview listens on; visitors of any that is not 127.0.0.1 or ::1 need a token,
     /// which the printed link holds. [default: 127.0.0.1]
-    #[arg(long, value_name = "ADDRESS", requires = "preview_time")]
+    #[arg(long, value_name = "ADDRESS", requires = "preview_time", help_heading = HEADING)]
     pub preview_bind: Option<String>,
     /// The address that visitors use, e.g. of a proxy in front: an origin that nothing else uses.
-    #[arg(long, value_name = "URL", requires = "preview_time")]
+    #[arg(long, value_name = "URL", requires = "preview_time", help_heading = HEADING)]
     pub preview_public_url: Option<String>,
     /// Let nobody look without the token in the printed link, on 127.0.0.1 either.
-    #[arg(long, requires = "preview_time")]
+    #[arg(long, requires = "preview_time", help_heading = HEADING)]
     pub preview_token: bool,
     /// Print a link, too, that signs its first visitor in to wp-admin: as USER, or as the first
     /// administrator of the guest's site.
     #[arg(long, value_name = "USER", num_args = 0..=1, require_equals = true,
-        default_missing_value = "", requires = "preview_time")]
+        default_missing_value = "", requires = "preview_time", help_heading = HEADING)]
     pub preview_login: Option<String>,
 }
 

@@ -11,47 +11,50 @@ const SHARE_MARK: &str = "guest/run-php.php";
 /// Where programs of agent presets are, unless something else is said.
 const AGENTS_DIR: &str = "/opt/wp-codebox/agents";
 
+/// Heading of these options in the help.
+const HEADING: &str = "Places on this host";
+
 /// Host paths, shared by several subcommands.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct PathArgs {
     /// State directory: templates, runs, bundles, keys. One owner who is not root.
     /// [default: $WP_CODEBOX_STATE_DIR, else /var/lib/wp-codebox]
-    #[arg(long = "state", value_name = "DIR")]
+    #[arg(long = "state", value_name = "DIR", help_heading = HEADING)]
     pub state: Option<PathBuf>,
     /// Directory whose WordPress core the guest gets. [default: $WP_CODEBOX_WORDPRESS]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = HEADING)]
     pub wordpress: Option<PathBuf>,
     /// Directory with WP-CLI, the SQLite drop-in and the guest programs.
     /// [default: $WP_CODEBOX_SHARE_DIR, else share/ beside this program or one above, else /usr/share/wp-codebox]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = HEADING)]
     pub share: Option<PathBuf>,
     /// The launcher. [default: $WP_CODEBOX_LAUNCHER, else beside this program, else /usr/libexec/wp-codebox-launch]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = HEADING)]
     pub launcher: Option<PathBuf>,
     /// Cgroup directory, delegated to the owner of the state directory, below which runs get
     /// their groups. [default: $WP_CODEBOX_CGROUP, else below the runner's own group]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = HEADING)]
     pub cgroup: Option<PathBuf>,
     /// Whose kernel user guests run as: `own`, a user that nothing else on this host has (as root,
     /// or with ids in /etc/subuid and /etc/subgid); `shared`, the owner of the state directory;
     /// `auto`, own where it can be had.
     /// [default: $WP_CODEBOX_IDENTITY, else auto]
-    #[arg(long, value_name = "KIND", value_parser = ["auto", "own", "shared"])]
+    #[arg(long, value_name = "KIND", value_parser = ["auto", "own", "shared"], help_heading = HEADING)]
     pub identity: Option<String>,
     /// Numbers that are set aside for guests' users and groups.
     /// [default: $WP_CODEBOX_GUEST_IDS, else 1900000000:4096; not as root: those that /etc/subuid and
     /// /etc/subgid give the user]
-    #[arg(long, value_name = "FIRST:COUNT")]
+    #[arg(long, value_name = "FIRST:COUNT", help_heading = HEADING)]
     pub guest_ids: Option<String>,
     /// Directory with the programs of agent presets, one directory per preset.
     /// [default: $WP_CODEBOX_AGENTS_DIR, else /opt/wp-codebox/agents]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = HEADING)]
     pub agents_dir: Option<PathBuf>,
     /// Program of the browser for browser commands. [default: $WP_CODEBOX_BROWSER, else /usr/bin/chromium]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = HEADING)]
     pub browser: Option<PathBuf>,
     /// PHP for the guest. [default: $WP_CODEBOX_PHP, else /usr/bin/php]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = HEADING)]
     pub php: Option<PathBuf>,
 }
 

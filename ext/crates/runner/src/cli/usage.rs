@@ -2,17 +2,16 @@
 //! is said when the arguments mean nothing.
 
 use super::args::Cli;
-use super::help;
 use super::output::Output;
 use clap::error::ErrorKind;
-use clap::{ArgMatches, FromArgMatches};
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use std::ffi::OsString;
 use std::process::ExitCode;
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
 
 /// What was asked for and where its answer goes, or the status when that has been answered.
 pub(super) fn read(args: &[OsString]) -> Result<(Cli, Output), ExitCode> {
-    let parsed = help::command()
+    let parsed = Cli::command()
         .try_get_matches_from(args)
         .and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, asks_for_json(&matches))));
     let error = match parsed {
@@ -32,6 +31,15 @@ pub(super) fn read(args: &[OsString]) -> Result<(Cli, Output), ExitCode> {
         }
         _ => ExitCode::from(1),
     })
+}
+
+/// Prints what `--help` of the named command prints.
+pub(super) fn help(command: &[String]) -> ExitCode {
+    let words = command.iter().map(OsString::from);
+    let args: Vec<_> = std::env::args_os().take(1).chain(words).collect();
+    read(&[args, vec!["--help".into()]].concat())
+        .err()
+        .unwrap_or(ExitCode::SUCCESS)
 }
 
 /// Whether the command that was chosen has `--json` and was given it. Behind `--` stand the
@@ -78,7 +86,7 @@ fn one_line(part: &str) -> String {
 
 /// The command that the first words name, such as `runs list`; `cli` when they name none.
 fn chosen(args: &[OsString]) -> String {
-    let root = help::command();
+    let root = Cli::command();
     let (mut at, mut names) = (&root, Vec::new());
     for word in args.iter().skip(1) {
         let Some(below) = at.find_subcommand(word) else {
@@ -120,7 +128,7 @@ mod tests {
             let args = words(line);
             refusal(
                 &args,
-                &help::command().try_get_matches_from(&args).unwrap_err(),
+                &Cli::command().try_get_matches_from(&args).unwrap_err(),
             )
         };
         let (command, body) = refused("wp-codebox recipe validate --json");

@@ -26,12 +26,13 @@ pub(crate) enum EpisodeCommand {
 /// Arguments of `episode start`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
+The answer is wp-codebox/sandbox/v1; its id names the sandbox from then on.
+
 Examples:
   wp-codebox episode start --mount ./my-plugin:/workspace/my-plugin \\
     --wordpress /srv/site --json
   wp-codebox episode start --ttl 10m --idle 2m --wordpress /srv/site
 
-The answer is wp-codebox/sandbox/v1; its id names the sandbox from then on.
 Exit status: 0; 1 for wrong input; 125 when the sandbox could not start.")]
 pub(crate) struct StartArgs {
     /// Host directory and where the guest sees it: HOST:GUEST[:readonly|readwrite]; may be repeated.
@@ -66,6 +67,8 @@ pub(crate) struct Which {
 /// Arguments of `episode step`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
+The answer is the step as the trace has it.
+
 Examples:
   wp-codebox episode step run_1f --command wordpress.wp-cli \\
     --arg command='option get home'
@@ -75,8 +78,8 @@ Examples:
   wp-codebox episode step run_1f --action '{\"kind\": \"http\",
     \"command\": \"wordpress.http-request\", \"args\": [\"url=/\"], \"url\": \"/\"}'
 
-The answer is the step as the trace has it.
-Exit status: 0 when the command ran, whatever it came to; 1 when it was refused, or no sandbox matches; 125 when the sandbox cannot be reached.")]
+Exit status: 0 when the command ran, whatever it came to; 1 when it was refused, or no sandbox \
+matches; 125 when the sandbox cannot be reached.")]
 pub(crate) struct StepArgs {
     /// Command id to run, see `wp-codebox commands`.
     #[arg(long, required_unless_present = "action")]
@@ -97,9 +100,9 @@ pub(crate) struct StepArgs {
 /// Arguments of `episode observe`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Types: runtime-info, mounts, files (path, includeContent), command-result (commandId),
-wordpress-state (sections: summary, plugins, themes, options, users, posts, tables; optionNames,
-userFields), http-response (url, method, headers, body, includeBody), browser-result (url),
+Types: runtime-info, mounts, files (path, includeContent), command-result (commandId), \
+wordpress-state (sections: summary, plugins, themes, options, users, posts, tables; optionNames, \
+userFields), http-response (url, method, headers, body, includeBody), browser-result (url), \
 runtime-events, runtime-logs. People stay unnamed unless redaction is none; secrets never show.
 
 Examples:
@@ -107,7 +110,8 @@ Examples:
   wp-codebox episode observe run_1f \\
     '{\"type\": \"files\", \"path\": \"/workspace/x\", \"includeContent\": true}'
 
-Exit status: 0; 1 when it was refused, or no sandbox matches; 125 when the sandbox cannot be reached.")]
+Exit status: 0; 1 when it was refused, or no sandbox matches; 125 when the sandbox cannot be \
+reached.")]
 pub(crate) struct ObserveArgs {
     #[command(flatten)]
     pub which: Which,
@@ -122,7 +126,8 @@ pub(crate) struct ObserveArgs {
 Examples:
   wp-codebox episode snapshot run_1f before-migration
 
-Exit status: 0; 1 when it was refused, or no sandbox matches; 125 when the sandbox cannot be reached.")]
+Exit status: 0; 1 when it was refused, or no sandbox matches; 125 when the sandbox cannot be \
+reached.")]
 pub(crate) struct SnapshotArgs {
     #[command(flatten)]
     pub which: Which,
@@ -139,7 +144,8 @@ Examples:
   wp-codebox episode reset run_1f
   wp-codebox episode close run_1f --json
 
-Exit status: 0; 1 when it was refused, or no sandbox matches; 125 when the sandbox cannot be reached.")]
+Exit status: 0; 1 when it was refused, or no sandbox matches; 125 when the sandbox cannot be \
+reached.")]
 pub(crate) struct OneArgs {
     #[command(flatten)]
     pub which: Which,

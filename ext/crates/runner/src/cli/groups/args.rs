@@ -32,11 +32,12 @@ pub(crate) struct TaskArgs {
 /// Arguments of `agent-sandbox-run`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The input has the fields of the ability run-agent-task that need no WordPress site: goal, target,
-context, allowed_tools, expected_artifacts, structured_artifacts, mounts, agent_command, agent,
-agent_success_codes, agent_env, model, base_url, provider, max_turns, budget, sandbox_tool_policy,
-checks, policy, network, limits, task_timeout_seconds, find_renames, secret_env (NAME=HOST[,HOST]),
-session_id, sandbox_session_id, orchestrator, metadata. The answer is wp-codebox/agent-task-run/v1.
+The input has the fields of the ability run-agent-task that need no WordPress site: goal, target, \
+context, allowed_tools, expected_artifacts, structured_artifacts, mounts, agent_command, agent, \
+agent_success_codes, agent_env, model, base_url, provider, max_turns, budget, \
+sandbox_tool_policy, checks, policy, network, limits, task_timeout_seconds, find_renames, \
+secret_env (NAME=HOST[,HOST]), session_id, sandbox_session_id, orchestrator, metadata. The answer \
+is wp-codebox/agent-task-run/v1.
 
 Examples:
   echo '{\"goal\": \"Mend it\", \"agent_command\": \"sh fix.sh\",
@@ -44,8 +45,8 @@ Examples:
     wp-codebox agent-sandbox-run --input-file - --wordpress /srv/site --json
   wp-codebox agent-sandbox-run --input-file task.json --result-file answer.json
 
-Exit status: 0 succeeded or nothing to do, 1 failed, 3 partial or blocked, 124 timed out,
-125 the sandbox could not start, 126 denied by policy, 130 cancelled.")]
+Exit status: 0 succeeded or nothing to do, 1 failed, 3 partial or blocked, 124 timed out, 125 the \
+sandbox could not start, 126 denied by policy, 130 cancelled.")]
 pub(crate) struct SingleArgs {
     #[command(flatten)]
     pub task: TaskArgs,
@@ -54,17 +55,20 @@ pub(crate) struct SingleArgs {
 /// Arguments of `agent-sandbox-batch`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The input has tasks, a list of goals or of objects with the fields of a task, and fields that all of
-them share; stop_on_failure starts no further task once one is not good. Each task has a sandbox of
-its own and a row in the answer, wp-codebox/agent-task-batch/v1; a task that is wrong is a failed row.
+The input has tasks, a list of goals or of objects with the fields of a task, and fields that all \
+of them share; stop_on_failure starts no further task once one is not good. Each task has a \
+sandbox of its own and a row in the answer, wp-codebox/agent-task-batch/v1; a task that is wrong \
+is a failed row.
+
+Ctrl-C cancels every run and saves what each of them did.
 
 Examples:
   wp-codebox agent-sandbox-batch --input-file tasks.json --concurrency 8
   wp-codebox agent-sandbox-batch --input-file tasks.json --json |
     jq '.runs[] | select(.success | not)'
 
-Ctrl-C cancels every run and saves what each of them did.
-Exit status: 0 all good, 3 some of them, 1 none, 130 cancelled; 1 as well when the input is wrong.")]
+Exit status: 0 all good, 3 some of them, 1 none, 130 cancelled; 1 as well when the input is \
+wrong.")]
 pub(crate) struct BatchArgs {
     /// Tasks at once.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
@@ -76,16 +80,18 @@ pub(crate) struct BatchArgs {
 /// Arguments of `agent-fanout`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The input has workers, a list of objects with id, goal, dependsOn, required, timeout_seconds and the
-fields of a task; concurrency; aggregator.policy (fail, partial, repair, caller-review-required); and
-fields that all workers share. A plan that is wrong anywhere starts nothing. Two workers that changed
-one file of the host are a conflict; nothing is merged. The answer is wp-codebox/agent-fanout-result/v1.
+The input has workers, a list of objects with id, goal, dependsOn, required, timeout_seconds and \
+the fields of a task; concurrency; aggregator.policy (fail, partial, repair, \
+caller-review-required); and fields that all workers share. A plan that is wrong anywhere starts \
+nothing. Two workers that changed one file of the host are a conflict; nothing is merged. The \
+answer is wp-codebox/agent-fanout-result/v1.
+
+Ctrl-C cancels every run and saves what each of them did.
 
 Examples:
   wp-codebox agent-fanout --input-file plan.json --wordpress /srv/site --json
   wp-codebox agent-fanout --input-file plan.json --result-file answer.json
 
-Ctrl-C cancels every run and saves what each of them did.
 Exit status: 0 all good, 3 some of them, 1 none, 130 cancelled; 1 as well when the plan is wrong.")]
 pub(crate) struct FanoutArgs {
     /// Workers at once, instead of the plan's concurrency.

@@ -40,16 +40,16 @@ pub(crate) struct RecipeArgs {
 /// Arguments of `recipe-run`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
+A step that fails stops the run, unless it has allowFailure or advisory; steps of workflow.after \
+run whatever came before them.
+
 Examples:
   wp-codebox recipe-run --recipe recipe.json --wordpress /srv/site
   wp-codebox recipe-run --recipe recipe.json --artifacts ./out --timeout 5m
   wp-codebox recipe-run --recipe recipe.json --dry-run --json
 
-A step that fails stops the run, unless it has allowFailure or advisory; steps of workflow.after
-run whatever came before them.
-
-Exit status: 0 succeeded, 1 failed or the recipe is not valid, 124 timed out, 125 the sandbox could
-not start, 126 denied by policy, 130 cancelled.")]
+Exit status: 0 succeeded, 1 failed or the recipe is not valid, 124 timed out, 125 the sandbox \
+could not start, 126 denied by policy, 130 cancelled.")]
 pub(crate) struct RecipeRunArgs {
     /// The recipe, a JSON file. Relative paths in it are meant from its own directory.
     #[arg(long, value_name = "FILE")]

@@ -12,12 +12,14 @@ pub(crate) enum RunsCommand {
     List(ListArgs),
     /// Show the state of one run: queued to terminal, whether it can be cancelled, what it left.
     #[command(after_help = "\
+With --json the answer is wp-codebox/run-registry-entry/v1 with wp-codebox/run-lifecycle/v1 in \
+it.
+
 Examples:
   wp-codebox runs status run_1f
   wp-codebox runs status run_1f --json | jq .lifecycle.terminal
 
-With --json the answer is wp-codebox/run-registry-entry/v1 with wp-codebox/run-lifecycle/v1 in it.
-Exit status: 0, whatever the run came to; 1 when no run or more than one matches; 125 when the
+Exit status: 0, whatever the run came to; 1 when no run or more than one matches; 125 when the \
 state directory cannot be used.")]
     Status(OneArgs),
     /// Show one run, with its result when it came to one.
@@ -25,7 +27,8 @@ state directory cannot be used.")]
 Examples:
   wp-codebox runs get run_1f --json
 
-Exit status: 0; 1 when no run or more than one matches; 125 when the state directory cannot be used.")]
+Exit status: 0; 1 when no run or more than one matches; 125 when the state directory cannot be \
+used.")]
     Get(OneArgs),
     /// Show what happened in a run, and what happens.
     Events(EventsArgs),
@@ -33,31 +36,33 @@ Exit status: 0; 1 when no run or more than one matches; 125 when the state direc
     Cancel(CancelArgs),
     /// Print the path of the control socket of a run that is alive.
     #[command(after_help = "\
-Events, live calls and a request to stop are heard there, by the owner of the state directory and
-by root. The path fits into the address of a socket: where the run's own does not, it is a link in
-a private directory, $XDG_RUNTIME_DIR/wp-codebox-UID or /tmp/wp-codebox-UID.
+Events, live calls and a request to stop are heard there, by the owner of the state directory and \
+by root. The path fits into the address of a socket: where the run's own does not, it is a link \
+in a private directory, $XDG_RUNTIME_DIR/wp-codebox-UID or /tmp/wp-codebox-UID.
+
+With --json the answer is wp-codebox/run-socket/v1.
 
 Examples:
   socket=$(wp-codebox runs socket run_1f)
   curl -sN --unix-socket \"$socket\" http://sandbox/events
   wp-codebox runs socket run_1f --json | jq -r .path
 
-With --json the answer is wp-codebox/run-socket/v1.
-Exit status: 0; 1 when the run has ended, no run or more than one matches; 125 when the state
+Exit status: 0; 1 when the run has ended, no run or more than one matches; 125 when the state \
 directory cannot be used or the link cannot be made.")]
     Socket(OneArgs),
     /// List the mails that a run's guests sent, or show one; nothing of them left the sandbox.
     Mail(MailArgs),
     /// List the files of a run's bundle.
     #[command(after_help = "\
+With --json the answer is wp-codebox/run-artifacts/v1. Nothing is verified by this.
+
 Examples:
   wp-codebox runs artifacts run_1f
   wp-codebox artifacts verify --bundle \\
     \"$(wp-codebox runs artifacts run_1f --json | jq -r .bundle.directory)\"
 
-With --json the answer is wp-codebox/run-artifacts/v1. Nothing is verified by this.
-Exit status: 0, also when there is no bundle; 1 when no run or more than one matches; 125 when the
-state directory cannot be used.")]
+Exit status: 0, also when there is no bundle; 1 when no run or more than one matches; 125 when \
+the state directory cannot be used.")]
     Artifacts(OneArgs),
 }
 
@@ -87,15 +92,18 @@ pub(crate) struct OneArgs {
 /// Arguments of `runs mail`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
+Of a run that has ended the mails are read from its bundle, of a sandbox that is held from \
+itself; another run shows them when it has ended. With --json the answer is \
+wp-codebox/run-mail/v1.
+
 Examples:
   wp-codebox runs mail run_1f
   wp-codebox runs mail run_1f 2
   wp-codebox runs mail run_1f 2 --raw >mail.eml
 
-Of a run that has ended the mails are read from its bundle, of a sandbox that is held from itself;
-another run shows them when it has ended. With --json the answer is wp-codebox/run-mail/v1.
-Exit status: 0, also when there is no mail; 1 when no run or more than one matches, there is no mail
-with this number, or the run goes on and is not held; 125 when the state directory cannot be used.")]
+Exit status: 0, also when there is no mail; 1 when no run or more than one matches, there is no \
+mail with this number, or the run goes on and is not held; 125 when the state directory cannot be \
+used.")]
 pub(crate) struct MailArgs {
     #[command(flatten)]
     pub one: OneArgs,
@@ -126,11 +134,12 @@ impl From<StatusArg> for RunStatus {
 /// Arguments of `runs list`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
+With --json the answer is wp-codebox/run-registry/v1.
+
 Examples:
   wp-codebox runs list --status running
   wp-codebox runs list --site cli --limit 200 --offset 200 --json
 
-With --json the answer is wp-codebox/run-registry/v1.
 Exit status: 0, also when there is none; 125 when the state directory cannot be used.")]
 pub(crate) struct ListArgs {
     /// Only runs of this status.
@@ -162,14 +171,15 @@ pub(crate) enum FormArg {
 /// Arguments of `runs cancel`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
+Who asked first, when and why stays in the run's record. With --json the answer is \
+wp-codebox/run-cancellation-request/v1.
+
 Examples:
   wp-codebox runs cancel run_1f
   wp-codebox runs cancel run_1f --reason 'the issue was closed'
 
-Who asked first, when and why stays in the run's record. With --json the answer is
-wp-codebox/run-cancellation-request/v1.
-Exit status: 0, also when the run had ended or was cancelled before; 1 when no run or more than one
-matches; 125 when the state directory cannot be used or the run does not answer.")]
+Exit status: 0, also when the run had ended or was cancelled before; 1 when no run or more than \
+one matches; 125 when the state directory cannot be used or the run does not answer.")]
 pub(crate) struct CancelArgs {
     #[command(flatten)]
     pub one: OneArgs,
@@ -187,15 +197,17 @@ pub(crate) struct CancelArgs {
 /// Arguments of `runs events`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
+A stream that broke off goes on where it was with --after and the number of the last event (in \
+server-sent events: its id). --follow ends with the run, and with Ctrl-C.
+
 Examples:
   wp-codebox runs events run_1f --after 20
   wp-codebox runs events run_1f --follow
   wp-codebox runs events run_1f --follow --format json-lines | jq -r .type
   wp-codebox runs events run_1f --follow --format sse --projection bus
 
-A stream that broke off goes on where it was with --after and the number of the last event (in
-server-sent events: its id). --follow ends with the run, and with Ctrl-C.
-Exit status: 0; 130 after Ctrl-C; 1 when no run or more than one matches; 125 when the state directory cannot be used.")]
+Exit status: 0; 130 after Ctrl-C; 1 when no run or more than one matches; 125 when the state \
+directory cannot be used.")]
 pub(crate) struct EventsArgs {
     #[command(flatten)]
     pub one: OneArgs,

@@ -76,8 +76,8 @@ Examples:
   wp-codebox sandbox create --profile profile.shop@1.2.0 --ttl 30m \\
     --from-snapshot snap_1f --json
 
-Exit status: 0 when it is ready; 1 when the profile is not valid or a command of its setup failed;
-125 when it could not start.")]
+Exit status: 0 when it is ready; 1 when the profile is not valid or a command of its setup \
+failed; 125 when it could not start.")]
 pub(crate) struct CreateArgs {
     /// A file in YAML or JSON, or the id of a profile in <state>/profiles.
     #[arg(long, value_name = "FILE|ID")]
@@ -155,7 +155,7 @@ pub(crate) struct ExtendArgs {
 Examples:
   wp-codebox sandbox snapshot run_1f --name before-update
 
-Exit status: 0 when it is whole and on disk; 1 when a program runs in the sandbox or the name is
+Exit status: 0 when it is whole and on disk; 1 when a program runs in the sandbox or the name is \
 taken; 125 when the sandbox does not answer or there is no space.")]
 pub(crate) struct SnapshotArgs {
     /// Id of the sandbox, or a prefix that only it has.
@@ -175,7 +175,7 @@ Examples:
   wp-codebox sandbox restore run_1f before-update
   wp-codebox sandbox restore run_1f snap_9c1d
 
-Exit status: 0; 1 when the snapshot is not there or not what was kept (the sandbox goes on as it
+Exit status: 0; 1 when the snapshot is not there or not what was kept (the sandbox goes on as it \
 was), or a program runs in the sandbox; 125 when the sandbox does not answer.")]
 pub(crate) struct RestoreArgs {
     /// Id of the sandbox, or a prefix that only it has.
@@ -207,14 +207,14 @@ pub(crate) struct SnapshotsArgs {
 /// Arguments of `sandbox remove-snapshot`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
+The audit log of the site gets a record of who removed what, before it is removed.
+
 Examples:
   wp-codebox sandbox remove-snapshot snap_9c1d
   wp-codebox sandbox remove-snapshot before-update --of run_1f \\
     --actor deploy --json
 
-The audit log of the site gets a record of who removed what, before it is removed.
-
-Exit status: 0, also when a whole id names one that is gone; 1 when nothing matches, or while a
+Exit status: 0, also when a whole id names one that is gone; 1 when nothing matches, or while a \
 sandbox lives that began with it or was brought back to it; 125 when it cannot be removed.")]
 pub(crate) struct RemoveSnapshotArgs {
     /// Id of the snapshot, or a prefix that only it has; with --of its name, too.

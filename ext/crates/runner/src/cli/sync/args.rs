@@ -7,10 +7,10 @@ use std::path::PathBuf;
 /// Arguments of `sync`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-What was synced last is kept beside the run, so that both sides can be told apart from what they
-had in common: a file that only one side changed follows that side, one that both changed is a
-conflict. .git never takes part; links are neither followed nor carried; a file has at most
-1408 KiB.
+What was synced last is kept beside the run, so that both sides can be told apart from what they \
+had in common: a file that only one side changed follows that side, one that both changed is a \
+conflict. .git never takes part; links are neither followed nor carried; a file has at most 1408 \
+KiB.
 
 Examples:
   wp-codebox sync run_1f push ./my-plugin
@@ -19,7 +19,7 @@ Examples:
     --write-back --on-conflict ours
   wp-codebox sync run_1f status ./my-plugin --json
 
-Exit status: 0 when both sides agree afterwards; 1 when there are conflicts and nothing was
+Exit status: 0 when both sides agree afterwards; 1 when there are conflicts and nothing was \
 carried, or the sandbox or a file cannot be used; 3 when something was left out.")]
 pub(crate) struct SyncArgs {
     /// Id of the run that holds the sandbox, or a prefix that only it has.
