@@ -12,6 +12,7 @@ use wp_codebox_contracts::{
 
 mod steps;
 
+use steps::member;
 pub use steps::step_text;
 
 use crate::check_env_name;
@@ -391,13 +392,6 @@ pub fn last_word(result: &PresetResult, stdout: &str) -> Option<String> {
     let start =
         (0..=text.len()).find(|&at| text.len() - at <= MAX_RESULT && text.is_char_boundary(at))?;
     Some(text[start..].to_owned()).filter(|text| !text.is_empty())
-}
-
-fn member<'a>(row: &'a Value, path: &str) -> Option<&'a Value> {
-    path.split('.').try_fold(row, |value, name| match value {
-        Value::Array(items) => items.get(name.parse::<usize>().ok()?),
-        _ => value.get(name),
-    })
 }
 
 #[cfg(test)]

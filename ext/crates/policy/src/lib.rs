@@ -53,11 +53,11 @@ pub use network::{
     ModelAccess, PathError, Refusal, RequestPath, RuleScope, SecretScope, Transport, is_method,
     judge_address, judge_model_request,
 };
-pub use redaction::{Finding, Redactor, SECRET_MIN_BYTES};
+pub use redaction::{Finding, Redactor};
 pub use runtime_policy::{PolicyError, defaults, parse, validate};
 pub use secrets::{SecretError, SecretUse, check_secret_name, check_secrets, is_exposed};
 pub use shell_hint::shell_hint;
-pub use spellings::{Spelled, SpellingSearch, Spellings};
+pub use spellings::{SECRET_MIN_BYTES, Spelled, SpellingSearch, Spellings};
 pub use tools::{
     BuiltinTool, OfferedTool, RUN_TERMINAL_COMMAND, RefusalReason, TOOLS, ToolAccess,
     ToolDescriptor, ToolKind, ToolNeed, ToolPolicyError, ToolRefusal, ToolSet, builtin_tool,

@@ -49,9 +49,6 @@ pub struct Finding {
     pub offset: usize,
 }
 
-/// Fewest bytes of a configured value; shorter ones would match everywhere.
-pub const SECRET_MIN_BYTES: usize = 8;
-
 /// Replaces secrets by `[REDACTED:<kind>]`.
 #[derive(Debug, Clone, Default)]
 pub struct Redactor {

@@ -26,7 +26,6 @@
 
 mod escapes;
 
-use crate::SECRET_MIN_BYTES;
 use escapes::{Escapes, Step};
 use std::cmp::Reverse;
 
@@ -35,6 +34,8 @@ const URL_SAFE: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 const UPPER: &[u8; 16] = b"0123456789ABCDEF";
 const LOWER: &[u8; 16] = b"0123456789abcdef";
 
+/// Fewest bytes of a configured value; shorter ones would match everywhere.
+pub const SECRET_MIN_BYTES: usize = 8;
 /// Bytes of a form that the filter looks at; no form is shorter.
 const HEAD: usize = 4;
 /// Bits of the filter.

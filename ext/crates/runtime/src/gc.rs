@@ -10,199 +10,32 @@
 //! changing under them, and a run that one has just removed looks to the other like one that
 //! never had a record.
 
+mod removal;
+mod report;
 mod seeds;
 mod snapshots;
 
-use crate::disk::{disk_bytes, look, names, open_directory};
+pub use report::{
+    ArtifactRule, GcFailure, GcItem, GcKind, GcMode, GcReason, GcReport, GcRules, GcStay, GcStayed,
+    SizeBudget, SnapshotRule,
+};
+
+use crate::disk::{disk_bytes, names, open_directory};
 use crate::markers::take_lease;
 use crate::reap::{Settled, settle_dead};
 use crate::{RunDirError, RunRecord, StateDir, reap_dead, rfc3339};
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{FlockOperation, Mode, OFlags};
-use rustix::io::Errno;
-use serde::Serialize;
+use removal::{failed, item, list_failed, open, remove, seconds_ago, touched};
+use rustix::fd::{AsFd, BorrowedFd};
+use rustix::fs::{FlockOperation, OFlags};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use wp_codebox_artifacts::{Dir, Store, remove_tree_in};
+use std::time::Duration;
+use wp_codebox_artifacts::{Dir, Store};
 use wp_codebox_contracts::{RunId, SiteId};
 
 /// Run directories on their way out.
 const REMOVING: &str = ".removing-";
 /// A writer whose run cannot be told: older than any run can be.
 const ORPHAN_AGE: Duration = Duration::from_secs(25 * 3600);
-
-/// How much of the settled runs may stay, oldest removed first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SizeBudget {
-    /// However much there is.
-    Unlimited,
-    /// At most so many bytes on disk.
-    Bytes(u64),
-}
-
-/// What happens to bundles.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ArtifactRule {
-    /// They stay: only the host decides about bundles.
-    Keep,
-    /// The host decided: older ones go.
-    OlderThan(Duration),
-}
-
-/// What happens to snapshots.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SnapshotRule {
-    /// They stay: only what was never finished goes.
-    Keep,
-    /// The host decided: older ones go, and those for which there is no room, oldest first. One
-    /// that a sandbox uses stays.
-    Within {
-        /// Oldest that stays.
-        max_age: Duration,
-        /// Room for those that stay, of each site.
-        budget: SizeBudget,
-    },
-}
-
-/// Whether anything is removed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GcMode {
-    /// It is.
-    Remove,
-    /// It is only listed. Not even dead runs are settled.
-    DryRun,
-}
-
-/// What a collection may remove.
-#[derive(Debug, Clone, Copy)]
-pub struct GcRules {
-    /// Settled runs whose record is older go.
-    pub max_age: Duration,
-    /// Budget for what stays of them.
-    pub budget: SizeBudget,
-    /// Bundles.
-    pub artifacts: ArtifactRule,
-    /// Snapshots.
-    pub snapshots: SnapshotRule,
-    /// Remove or list.
-    pub mode: GcMode,
-}
-
-/// Kinds of things a collection removes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum GcKind {
-    /// A settled run's directory.
-    Run,
-    /// An unfinished bundle.
-    Staging,
-    /// A bundle.
-    Artifact,
-    /// A snapshot of a sandbox.
-    Snapshot,
-    /// What a sandbox was made from.
-    Seed,
-    /// A WordPress template.
-    Template,
-    /// A control group.
-    Cgroup,
-}
-
-/// Why it goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum GcReason {
-    /// Older than allowed.
-    Age,
-    /// The budget is used up by newer ones.
-    Size,
-    /// What made it is dead.
-    Orphaned,
-    /// An earlier removal was interrupted.
-    Interrupted,
-}
-
-/// One thing removed, or to be removed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct GcItem {
-    /// What.
-    pub kind: GcKind,
-    /// Run id, template key or name.
-    pub id: String,
-    /// Whose; absent for what belongs to no site.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub site: Option<SiteId>,
-    /// Disk space, bytes.
-    pub bytes: u64,
-    /// Why.
-    pub reason: GcReason,
-}
-
-/// One thing that could not be removed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct GcFailure {
-    /// What.
-    pub kind: GcKind,
-    /// As in [`GcItem`].
-    pub id: String,
-    /// One sentence.
-    pub message: String,
-}
-
-/// Why a collection keeps things that its bounds for runs, age and size, do not apply to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum GcStay {
-    /// A run may still use it.
-    RecentlyUsed,
-    /// It is removed only when the option of its kind is given.
-    OnlyOnRequest,
-}
-
-/// Things of one kind that a collection keeps.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct GcStayed {
-    /// What.
-    pub kind: GcKind,
-    /// How many.
-    pub count: usize,
-    /// Why.
-    pub reason: GcStay,
-}
-
-/// What a collection did.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct GcReport {
-    /// Dead runs that got their terminal record.
-    pub settled: usize,
-    /// Runs alive.
-    pub alive: usize,
-    /// Settled runs that stay, and their disk space.
-    pub kept: usize,
-    /// Bytes of them.
-    pub kept_bytes: u64,
-    /// Removed, or to be removed.
-    pub removed: Vec<GcItem>,
-    /// Could not be removed.
-    pub failed: Vec<GcFailure>,
-    /// What it keeps for another reason than the age or size of settled runs; one row a kind.
-    pub stayed: Vec<GcStayed>,
-}
-
-impl GcReport {
-    /// Counts things that are kept.
-    pub fn stays(&mut self, kind: GcKind, count: usize, reason: GcStay) {
-        match self.stayed.iter_mut().find(|row| row.kind == kind) {
-            Some(row) => row.count += count,
-            None if count > 0 => self.stayed.push(GcStayed {
-                kind,
-                count,
-                reason,
-            }),
-            None => {}
-        }
-    }
-}
 
 /// Every site there is.
 pub fn sites(state: &StateDir) -> Result<Vec<SiteId>, RunDirError> {
@@ -313,44 +146,10 @@ pub fn collect(
     Ok(())
 }
 
-fn item(kind: GcKind, id: &str, site: &SiteId, bytes: u64) -> impl Fn(GcReason) -> GcItem {
-    let (id, site) = (id.to_owned(), site.clone());
-    move |reason| GcItem {
-        kind,
-        id: id.clone(),
-        site: Some(site.clone()),
-        bytes,
-        reason,
-    }
-}
-
-fn list_failed(source: Errno) -> RunDirError {
-    RunDirError::Io {
-        what: "list the runs",
-        source: source.into(),
-    }
-}
-
-fn open(path: &Path) -> Result<OwnedFd, RunDirError> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    rustix::fs::open(path, flags, Mode::empty()).map_err(list_failed)
-}
-
 /// Time since the record was written.
 fn age(runs: BorrowedFd<'_>, run_id: &RunId) -> Duration {
     open_directory(runs, run_id.as_str().as_bytes())
         .map(|run| touched(run.as_fd(), "run.json"))
-        .unwrap_or_default()
-}
-
-/// Time since something was written; none when that cannot be told, or lies in the future.
-fn touched(directory: BorrowedFd<'_>, name: &str) -> Duration {
-    let stat = look(directory, name.as_bytes()).ok().flatten();
-    let modified = stat
-        .and_then(|stat| u64::try_from(stat.st_mtime).ok())
-        .map(|seconds| UNIX_EPOCH + Duration::from_secs(seconds));
-    modified
-        .and_then(|time| SystemTime::now().duration_since(time).ok())
         .unwrap_or_default()
 }
 
@@ -376,35 +175,6 @@ fn remove_run(
         Ok(()) => remove(runs, &hidden, item, rules, report),
         Err(error) => failed(&item, error, report),
     }
-}
-
-fn remove(
-    parent: BorrowedFd<'_>,
-    name: &str,
-    item: GcItem,
-    rules: &GcRules,
-    report: &mut GcReport,
-) {
-    let removed = match rules.mode {
-        GcMode::DryRun => Ok(()),
-        GcMode::Remove => remove_tree_in(parent, name.as_bytes()).map(drop),
-    };
-    match removed {
-        Ok(()) => report.removed.push(item),
-        Err(error) => report.failed.push(GcFailure {
-            kind: item.kind,
-            id: item.id.clone(),
-            message: error.to_string(),
-        }),
-    }
-}
-
-fn failed(item: &GcItem, error: Errno, report: &mut GcReport) {
-    report.failed.push(GcFailure {
-        kind: item.kind,
-        id: item.id.clone(),
-        message: format!("it cannot be removed whole: {error}; look for immutable files or mounts"),
-    });
 }
 
 /// Unfinished bundles nobody can be writing, and bundles when the host said so.
@@ -462,14 +232,6 @@ fn artifacts(state: &StateDir, site: &SiteId, rules: &GcRules, report: &mut GcRe
             }),
         }
     }
-}
-
-fn seconds_ago(age: Duration) -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
-        .saturating_sub(age)
-        .as_secs()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 
 use crate::event_log::{PageLimits, read_events};
 use crate::now_rfc3339;
-use crate::run_dir::{RunDir, RunDirError, SALVAGE, io};
+use crate::run_dir::{HELD_EPISODE, HELD_FACTS, RunDir, RunDirError, SALVAGE, io};
 use crate::run_record::replace_file;
 use base64::Engine;
 use serde::{Deserialize, Serialize};
@@ -27,12 +27,6 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_policy::Redactor;
 
-/// What its bundle is about.
-const FACTS: &str = "held.json";
-/// Parts of its episode, one a line.
-const EPISODE: &str = "episode.jsonl";
-/// Both.
-pub(crate) const FILES: [&str; 2] = [FACTS, EPISODE];
 /// Bytes of the journal and of the episode that come into a bundle.
 const MOST: u64 = 64 * 1024 * 1024;
 /// What such a bundle says of itself; the record of its run says the same.
@@ -81,7 +75,7 @@ impl RunDir {
     pub fn write_held(&self, facts: &Value) -> Result<(), RunDirError> {
         let failed = io("write what is known of the held sandbox");
         let bytes = serde_json::to_vec(facts).map_err(|e| failed(e.into()))?;
-        replace_file(self.path(), FACTS, &bytes).map_err(failed)
+        replace_file(self.path(), HELD_FACTS, &bytes).map_err(failed)
     }
 
     /// Adds a part of the episode; of one that cannot be written whole nothing stays.
@@ -91,7 +85,7 @@ impl RunDir {
         line.push(b'\n');
         let mut options = fs::OpenOptions::new();
         options.append(true).create(true).mode(0o600);
-        let file = options.open(self.path().join(EPISODE));
+        let file = options.open(self.path().join(HELD_EPISODE));
         let mut file = file.map_err(&failed)?;
         let length = file.metadata().map_err(&failed)?.len();
         file.write_all(&line).map_err(|error| {
@@ -104,7 +98,7 @@ impl RunDir {
 /// Writes the bundle of a dead run into its `salvage/`, when it died while it was held.
 pub(crate) fn salvage(path: &Path, run_id: &RunId) -> Option<()> {
     let mut bytes = Vec::new();
-    let file = fs::File::open(path.join(FACTS)).ok()?;
+    let file = fs::File::open(path.join(HELD_FACTS)).ok()?;
     file.take(MOST).read_to_end(&mut bytes).ok()?;
     let facts: HeldFacts = serde_json::from_slice(&bytes).ok()?;
     let directory = path.join(SALVAGE);
@@ -318,7 +312,7 @@ enum Half {
 
 /// Parts of the episode up to the first that cannot be read.
 fn parts(path: &Path) -> (Vec<EpisodePart>, Half) {
-    let Ok(file) = fs::File::open(path.join(EPISODE)) else {
+    let Ok(file) = fs::File::open(path.join(HELD_EPISODE)) else {
         return (Vec::new(), Half::No);
     };
     let mut parts = Vec::new();

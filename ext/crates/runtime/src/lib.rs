@@ -15,6 +15,7 @@ mod event_log;
 mod gc;
 mod guest_program;
 mod held;
+mod host_note;
 mod journal;
 mod kernel_error;
 mod lifecycle;
@@ -48,6 +49,7 @@ pub use guest_program::{
     working_directory,
 };
 pub use held::{HeldFacts, HeldMount};
+pub use host_note::host_oom_kills;
 pub use journal::{Journal, JournalError};
 pub use kernel_error::kernel_error;
 pub use lifecycle::{IllegalTransition, RuntimeState};
@@ -63,5 +65,5 @@ pub use snapshots::{
     SnapshotOf,
 };
 pub use state_dir::{Owner, StateDir, StateDirError};
-pub use supervisor_death::{crash_note, host_oom_kills};
+pub use supervisor_death::crash_note;
 pub use timestamp::{now_rfc3339, rfc3339};

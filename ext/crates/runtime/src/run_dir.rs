@@ -12,7 +12,7 @@
 use crate::markers::{count_alive, lock_site, make_marker, take_lease};
 use crate::run_record::{Ending, LiveRecord, NewRun, RunRecord, replace_file, unfinished};
 use crate::supervisor_death::CRASH;
-use crate::{StateDir, StateDirError, held};
+use crate::{StateDir, StateDirError};
 use rustix::fs::{Mode, OFlags};
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
@@ -25,6 +25,10 @@ use wp_codebox_contracts::{ErrorBody, ErrorCode, RunResult, SiteId};
 pub const CONTROL_SOCKET: &str = "control.sock";
 /// What the run came to, for whoever asks after its caller left.
 pub const RESULT_FILE: &str = "result.json";
+/// What the bundle of a held sandbox is about.
+pub(crate) const HELD_FACTS: &str = "held.json";
+/// Parts of the episode of a held sandbox, one a line.
+pub(crate) const HELD_EPISODE: &str = "episode.jsonl";
 /// Holds `<run_id>/`, a bundle for the case that the supervisor dies before its own.
 pub const SALVAGE: &str = "salvage";
 
@@ -202,7 +206,7 @@ pub(crate) fn remove_scratch(path: &Path) {
 /// Socket, salvage, half a result and what was kept of a held sandbox, of a run that has its
 /// terminal record.
 pub(crate) fn remove_leftovers(path: &Path) {
-    for name in held::FILES {
+    for name in [HELD_FACTS, HELD_EPISODE] {
         let _ = fs::remove_file(path.join(name));
     }
     let _ = fs::remove_file(path.join(CONTROL_SOCKET));

@@ -3,7 +3,7 @@
 //! It is replaced by a rename, never written in place, so a reader sees a whole one. After
 //! `ended` nothing changes it.
 
-use crate::supervisor_death::HostNote;
+use crate::host_note::HostNote;
 use crate::{event_log, now_rfc3339};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -4,8 +4,8 @@
 //! of the host and its count of processes ended for want of memory, in `crash` the place of a
 //! panic. A note of a panic holds a place in the sources and no value.
 
+use crate::host_note::HostNote;
 use crate::run_record::{Ending, RunRecord, replace_file};
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::fs;
 use std::io::Read;
@@ -16,32 +16,6 @@ use std::path::{Path, PathBuf};
 pub(crate) const CRASH: &str = "crash";
 /// Largest such note, bytes.
 const NOTE: u64 = 512;
-
-/// What is noted of the host when a run begins.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct HostNote {
-    boot_id: String,
-    oom_kills: u64,
-}
-
-impl HostNote {
-    pub(crate) fn now() -> Self {
-        let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        Self {
-            boot_id: boot_id.trim().to_owned(),
-            oom_kills: host_oom_kills(),
-        }
-    }
-}
-
-/// Processes that the kernel of this host ended for want of memory since it was started; 0 where
-/// it does not count them (before Linux 4.13).
-#[must_use]
-pub fn host_oom_kills() -> u64 {
-    let text = fs::read_to_string("/proc/vmstat").unwrap_or_default();
-    let count = text.lines().find_map(|line| line.strip_prefix("oom_kill "));
-    count.and_then(|count| count.parse().ok()).unwrap_or(0)
-}
 
 /// A panic hook that notes place and thread in a run directory. The message of a panic can hold
 /// values of the run, so it is not written.

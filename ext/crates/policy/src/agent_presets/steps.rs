@@ -3,7 +3,6 @@
 //! The lines are the guest's: a value is cleaned of secrets once it is decoded and before it is
 //! cut, because half of a secret is no find of the redactor.
 
-use super::member;
 use crate::Redactor;
 use serde_json::Value;
 use wp_codebox_contracts::PresetStep;
@@ -158,5 +157,13 @@ fn shown(value: &Value, form: Form, redactor: &Redactor) -> Option<String> {
     Some(match text.char_indices().nth(most) {
         None => text,
         Some((at, _)) => format!("{}… ({} bytes more)", &text[..at], text.len() - at),
+    })
+}
+
+/// The member of a row that a path of names, separated by dots, leads to.
+pub(super) fn member<'a>(row: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('.').try_fold(row, |value, name| match value {
+        Value::Array(items) => items.get(name.parse::<usize>().ok()?),
+        _ => value.get(name),
     })
 }

@@ -290,3 +290,12 @@ fn reach_of(transport: Transport, host: &str, address: Option<IpAddr>) -> Result
         }
     }
 }
+
+impl Host {
+    /// Where the run's model is. The host's settings say so, never a guest: it may be private,
+    /// an address of this machine, or a name without a dot.
+    #[must_use]
+    pub fn of_model(base: &ModelBase) -> Self {
+        Self::of_settings(base.host(), base.address())
+    }
+}

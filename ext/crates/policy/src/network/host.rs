@@ -6,7 +6,6 @@
 //! Unicode) is refused, never repaired.
 
 use super::address::{Forbidden, judge_address};
-use crate::model::ModelBase;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -105,22 +104,18 @@ impl Host {
         })
     }
 
-    /// Where the run's model is. The host's settings say so, never a guest: it may be private,
-    /// an address of this machine, or a name without a dot.
-    #[must_use]
-    pub fn of_model(base: &ModelBase) -> Self {
-        Self {
-            text: base.host().to_owned(),
-            address: base.address().map_or(Literal::Name, Literal::Address),
-        }
-    }
-
     /// Where the site of a run's own guest is, for whoever shows it. No rule can name it.
     #[must_use]
     pub fn of_site() -> Self {
+        Self::of_settings("localhost", None)
+    }
+
+    /// A host that settings of the site name, never a guest: none of the rules of [`Host::parse`]
+    /// hold for it.
+    pub(crate) fn of_settings(text: &str, address: Option<IpAddr>) -> Self {
         Self {
-            text: "localhost".to_owned(),
-            address: Literal::Name,
+            text: text.to_owned(),
+            address: address.map_or(Literal::Name, Literal::Address),
         }
     }
 

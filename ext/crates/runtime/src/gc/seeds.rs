@@ -1,9 +1,9 @@
 //! What sandboxes were made from (`sites/<site>/sandboxes/<run_id>.json`) and whose runs are gone:
 //! nothing can be made again of them, because a sandbox is found by its run.
 
-use super::{GcItem, GcKind, GcMode, GcReason, GcReport, GcRules};
-use super::{failed, item, names, open};
-use crate::disk::{disk_bytes, look};
+use super::removal::{failed, item, open};
+use super::report::{GcItem, GcKind, GcMode, GcReason, GcReport, GcRules};
+use crate::disk::{disk_bytes, look, names};
 use crate::{SEEDS, StateDir};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::fs::AtFlags;

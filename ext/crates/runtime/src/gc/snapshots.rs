@@ -1,10 +1,10 @@
 //! Snapshots: what was never finished or half removed, and old ones when the host says so.
 
-use super::{
+use super::removal::{failed, item, open, remove, seconds_ago, touched};
+use super::report::{
     GcItem, GcKind, GcMode, GcReason, GcReport, GcRules, GcStay, SizeBudget, SnapshotRule,
 };
-use super::{failed, item, names, open, remove};
-use crate::disk::disk_bytes;
+use crate::disk::{disk_bytes, names};
 use crate::snapshots::{REMOVED, SNAPSHOTS, UNFINISHED, is_id, lock};
 use crate::{Shelf, SnapshotError, SnapshotOf, StateDir, rfc3339};
 use rustix::fd::AsFd;
@@ -56,13 +56,13 @@ pub(super) fn collect(state: &StateDir, site: &SiteId, rules: &GcRules, report: 
     };
     // Nobody can use these, and nothing that stands in them is to be believed.
     for id in shelf.damaged() {
-        if super::touched(directory.as_fd(), &id) > max_age {
+        if touched(directory.as_fd(), &id) > max_age {
             let bytes = disk_bytes(directory.as_fd(), id.as_bytes());
             let item = item(GcKind::Snapshot, &id, site, bytes)(GcReason::Age);
             taken(&shelf, item, rules, report);
         }
     }
-    let before = rfc3339(super::seconds_ago(max_age), 999);
+    let before = rfc3339(seconds_ago(max_age), 999);
     let mut used = 0_u64;
     // Newest first: the budget is theirs.
     for snapshot in shelf.list(SnapshotOf::Any).into_iter().rev() {

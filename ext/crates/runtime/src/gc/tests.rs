@@ -2,6 +2,7 @@ use super::*;
 use crate::{Ending, NewRun, RunDir, Scratch};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::time::SystemTime;
 use wp_codebox_contracts::Outcome;
 
 struct World {

@@ -1,10 +1,8 @@
 //! A snapshot is made.
 
+use super::document::{DOCUMENT, digest, list_name, verify};
 use super::error::io;
-use super::{
-    DOCUMENT, SNAPSHOT_SEMANTICS, Shelf, SnapshotError, UNFINISHED, digest, lock, open::list_name,
-    open::verify,
-};
+use super::{SNAPSHOT_SEMANTICS, Shelf, SnapshotError, UNFINISHED, lock};
 use crate::now_rfc3339;
 use rustix::fd::BorrowedFd;
 use rustix::fs::{FlockOperation, Mode, OFlags};

@@ -5,6 +5,7 @@
 //! none or a whole one. Whoever makes or uses one holds a lock on its directory for as long, so a
 //! collection leaves it alone, and knows the leftovers of the dead.
 
+mod document;
 mod error;
 mod keep;
 mod open;
@@ -14,14 +15,15 @@ pub use keep::{LayerSource, SnapshotFacts};
 pub use open::OpenSnapshot;
 
 use crate::{StateDir, StateDirError};
+use document::document;
 use error::io;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use wp_codebox_artifacts::{CanonicalError, OverLimit, canonical_value, remove_tree, sha256};
-use wp_codebox_contracts::{RunId, SandboxSnapshot, Sha256Hex, SiteId, schema_id};
+use wp_codebox_artifacts::remove_tree;
+use wp_codebox_contracts::{RunId, SandboxSnapshot, SiteId};
 
 /// Directory of a site's snapshots.
 pub(crate) const SNAPSHOTS: &str = "snapshots";
@@ -31,13 +33,6 @@ pub(crate) const UNFINISHED: &str = ".new-";
 pub(crate) const REMOVED: &str = ".old-";
 /// What a snapshot here holds: bytes, not steps.
 pub const SNAPSHOT_SEMANTICS: &str = "runtime-state-artifact";
-/// Its own document.
-const DOCUMENT: &str = "snapshot.json";
-/// Largest document, bytes.
-const LARGEST_DOCUMENT: u64 = 1024 * 1024;
-/// Largest list of entries, bytes: half a million of them.
-const LARGEST_LIST: u64 = 512 * 1024 * 1024;
-
 /// Where snapshots are kept.
 #[derive(Debug, Clone)]
 pub struct Shelf {
@@ -76,7 +71,7 @@ impl Shelf {
             .flatten()
             .filter_map(|entry| {
                 let name = entry.file_name().to_str()?.to_owned();
-                is_id(&name).then(|| open::document(&entry.path(), &name).ok())?
+                is_id(&name).then(|| document(&entry.path(), &name).ok())?
             })
             .filter(|snapshot| match of {
                 SnapshotOf::Any => true,
@@ -126,7 +121,7 @@ impl Shelf {
         let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
         let mut all: Vec<String> = entries
             .filter_map(|entry| entry.file_name().into_string().ok())
-            .filter(|name| is_id(name) && open::document(&self.root.join(name), name).is_err())
+            .filter(|name| is_id(name) && document(&self.root.join(name), name).is_err())
             .collect();
         all.sort();
         all
@@ -150,7 +145,7 @@ impl Shelf {
         Ok(Removal {
             shelf: self,
             id: id.to_owned(),
-            snapshot: open::document(&path, id).ok(),
+            snapshot: document(&path, id).ok(),
             _lock: lock,
         })
     }
@@ -231,18 +226,6 @@ pub(crate) fn is_id(text: &str) -> bool {
                 .bytes()
                 .all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
     })
-}
-
-/// The digest over everything else in the document.
-fn digest(snapshot: &SandboxSnapshot) -> Result<Sha256Hex, CanonicalError> {
-    let mut value = serde_json::to_value(snapshot).unwrap_or_default();
-    if let Some(members) = value.as_object_mut() {
-        members.remove("digest");
-    }
-    let text = canonical_value(&value, OverLimit::Refuse)?;
-    Ok(sha256(
-        format!("{}\n{text}", schema_id::SANDBOX_SNAPSHOT).as_bytes(),
-    ))
 }
 
 #[cfg(test)]

@@ -1,18 +1,12 @@
 //! A snapshot is looked at again.
 
-use super::error::io;
-use super::{
-    DOCUMENT, LARGEST_DOCUMENT, LARGEST_LIST, Shelf, SnapshotError, SnapshotOf, digest, lock,
-};
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use super::document::verify;
+use super::{Shelf, SnapshotError, SnapshotOf, lock};
+use rustix::fs::FlockOperation;
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::Read;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
-use wp_codebox_artifacts::{KeptEntry, sha256, verify_layer};
-use wp_codebox_contracts::{SandboxSnapshot, schema_id};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use wp_codebox_contracts::SandboxSnapshot;
 
 /// A snapshot whose every byte was compared with its digests, and which stays as long as this does.
 #[derive(Debug)]
@@ -47,88 +41,4 @@ impl Shelf {
             _lock: lock,
         })
     }
-}
-
-/// File with the list of a layer.
-pub(super) fn list_name(layer: &str) -> String {
-    format!("{layer}.jsonl")
-}
-
-/// The document of a snapshot, when it is one and its digest holds.
-pub(super) fn document(path: &Path, id: &str) -> Result<SandboxSnapshot, SnapshotError> {
-    let invalid = |why: &str| SnapshotError::Invalid {
-        id: id.to_owned(),
-        why: why.to_owned(),
-    };
-    let bytes = read(&path.join(DOCUMENT), LARGEST_DOCUMENT)?;
-    let snapshot: SandboxSnapshot = serde_json::from_slice(&bytes)
-        .map_err(|e| invalid(&format!("its document is none: {e}")))?;
-    if snapshot.schema != schema_id::SANDBOX_SNAPSHOT {
-        return Err(invalid("its schema is another one"));
-    }
-    if snapshot.id != id {
-        return Err(invalid("its document is another one's"));
-    }
-    if digest(&snapshot).ok().as_ref() != Some(&snapshot.digest) {
-        return Err(invalid(
-            "its document does not have the digest that it names",
-        ));
-    }
-    Ok(snapshot)
-}
-
-type Verified = (SandboxSnapshot, BTreeMap<String, OwnedFd>);
-
-/// Compares everything with its digests.
-pub(super) fn verify(path: &Path, id: &str) -> Result<Verified, SnapshotError> {
-    let snapshot = document(path, id)?;
-    let invalid = |why: String| SnapshotError::Invalid {
-        id: id.to_owned(),
-        why,
-    };
-    let mut layers = BTreeMap::new();
-    for layer in &snapshot.layers {
-        let name = layer.name.as_str();
-        // The digest of the document holds, but it is a name from a file.
-        let plain = name
-            .bytes()
-            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
-        if name.is_empty() || !plain {
-            return Err(invalid(format!("{name:?} is no name of a layer")));
-        }
-        let bytes = read(&path.join(list_name(name)), LARGEST_LIST)
-            .map_err(|e| invalid(format!("its list of {name}: {e}")))?;
-        if sha256(&bytes) != layer.list_sha256 {
-            return Err(invalid(format!("its list of {name} was changed")));
-        }
-        let entries = bytes
-            .split(|b| *b == b'\n')
-            .filter(|line| !line.is_empty())
-            .map(serde_json::from_slice)
-            .collect::<Result<Vec<KeptEntry>, _>>()
-            .map_err(|e| invalid(format!("its list of {name} is none: {e}")))?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = rustix::fs::open(path.join(name), flags, Mode::empty())
-            .map_err(|e| invalid(format!("its layer {name} cannot be opened: {e}")))?;
-        verify_layer(fd.as_fd(), &entries).map_err(|e| invalid(format!("in {name}, {e}")))?;
-        layers.insert(name.to_owned(), fd);
-    }
-    Ok((snapshot, layers))
-}
-
-fn read(path: &Path, most: u64) -> Result<Vec<u8>, SnapshotError> {
-    let failed = io("read a file of the snapshot");
-    let mut options = fs::OpenOptions::new();
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let flags = i32::try_from(flags.bits()).unwrap_or_default();
-    let file = options.read(true).custom_flags(flags).open(path);
-    let mut bytes = Vec::new();
-    file.map_err(&failed)?
-        .take(most + 1)
-        .read_to_end(&mut bytes)
-        .map_err(&failed)?;
-    if bytes.len() as u64 > most {
-        return Err(failed(std::io::Error::other("it is too large")));
-    }
-    Ok(bytes)
 }

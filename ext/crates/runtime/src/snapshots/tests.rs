@@ -1,8 +1,9 @@
+use super::document::DOCUMENT;
 use super::*;
 use rustix::fd::AsFd;
 use serde_json::Map;
 use std::os::unix::fs::symlink;
-use wp_codebox_artifacts::Durability;
+use wp_codebox_artifacts::{Durability, sha256};
 use wp_codebox_contracts::{ErrorCode, SnapshotTemplate};
 
 struct Place {

@@ -4,7 +4,7 @@ use super::super::format::Format;
 use super::super::model::{
     AcceptedArg, CommandDescriptor as Row, CommandGroup::Browser, GuestProgram, Handler,
 };
-use super::{
+use super::args::{
     BROWSER_URLS, OUTPUT_DIR, arg, duration, flag, integer, json, list, object, one_of, text,
 };
 

@@ -1,7 +1,7 @@
 //! States of the sandbox that are kept and brought back.
 
 use super::super::model::{CommandDescriptor as Row, CommandGroup::Checkpoint, Handler};
-use super::{object, snapshot_args, text};
+use super::args::{object, snapshot_args, text};
 
 const SCHEMA: &str = "wp-codebox/runtime-checkpoint-result/v1";
 

@@ -3,7 +3,7 @@
 use super::super::model::{
     AcceptedArg, CommandDescriptor as Row, CommandGroup::Core, GuestProgram, Handler,
 };
-use super::{
+use super::args::{
     BODY, BROWSER_URLS, CAPABILITY, DESTRUCTIVE, DIAGNOSTICS, EXPECT_STATUS, HEADERS, METHOD,
     MUTATES, OUTPUT_DIR, PARAMS, SESSION, USER, flag, integer, json, list, object, one_of,
     snapshot_args, text,

@@ -3,7 +3,7 @@
 use super::super::model::{
     CommandDescriptor as Row, CommandGroup::Discovery, GuestProgram, Handler,
 };
-use super::{flag, integer, one_of};
+use super::args::{flag, integer, one_of};
 
 const fn row(id: &'static str, file: &'static str, description: &'static str) -> Row {
     Row::new(

@@ -1,7 +1,7 @@
 //! Tries out many inputs. Declared, not offered.
 
 use super::super::model::{CommandDescriptor as Row, CommandGroup::Fuzz, Handler};
-use super::{DIAGNOSTICS, flag, integer, json, text};
+use super::args::{DIAGNOSTICS, flag, integer, json, text};
 
 const NO_FUZZ: Handler = Handler::Unsupported {
     reason: "there is no fuzz engine here; write the inputs as steps of a recipe",

@@ -4,7 +4,7 @@ use super::super::format::Format;
 use super::super::model::{
     AcceptedArg, CommandDescriptor as Row, CommandGroup::Host, Handler, MailOperation,
 };
-use super::{arg, integer, json, one_of, text};
+use super::args::{arg, integer, json, one_of, text};
 
 const fn row(id: &'static str, reason: &'static str, description: &'static str) -> Row {
     Row::new(id, Host, Handler::Unsupported { reason }, description)

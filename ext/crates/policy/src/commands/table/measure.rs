@@ -5,7 +5,7 @@ use super::super::model::{
     CommandGroup::{Benchmark, Observation},
     GuestProgram, Handler,
 };
-use super::{METHOD, PARAMS, SESSION, USER, integer, list, object, text};
+use super::args::{METHOD, PARAMS, SESSION, USER, integer, list, object, text};
 
 const fn file(name: &'static str) -> Handler {
     Handler::Program(GuestProgram::File(name))

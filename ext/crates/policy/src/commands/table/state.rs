@@ -3,7 +3,7 @@
 use super::super::model::{
     AcceptedArg, CommandDescriptor as Row, CommandGroup::State, GuestProgram, Handler,
 };
-use super::{
+use super::args::{
     BODY, CAPABILITY, DESTRUCTIVE, EXPECT_STATUS, HEADERS, METHOD, MUTATES, SESSION, USER, flag,
     integer, list, object, one_of, text,
 };

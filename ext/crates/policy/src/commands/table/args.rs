@@ -1,0 +1,145 @@
+//! Constructors of arguments, and the arguments that several commands share.
+
+use super::super::format::Format;
+use super::super::model::AcceptedArg;
+
+pub(super) const fn arg(
+    name: &'static str,
+    format: Format,
+    description: &'static str,
+) -> AcceptedArg {
+    AcceptedArg {
+        name,
+        description,
+        required: false,
+        repeatable: false,
+        format,
+    }
+}
+
+pub(super) const fn text(name: &'static str, description: &'static str) -> AcceptedArg {
+    arg(name, Format::Text, description)
+}
+
+pub(super) const fn json(name: &'static str, description: &'static str) -> AcceptedArg {
+    arg(name, Format::Json, description)
+}
+
+pub(super) const fn object(name: &'static str, description: &'static str) -> AcceptedArg {
+    arg(name, Format::JsonObject, description)
+}
+
+pub(super) const fn list(name: &'static str, description: &'static str) -> AcceptedArg {
+    arg(name, Format::JsonList, description)
+}
+
+pub(super) const fn flag(name: &'static str, description: &'static str) -> AcceptedArg {
+    arg(name, Format::Boolean, description)
+}
+
+pub(super) const fn duration(name: &'static str, description: &'static str) -> AcceptedArg {
+    arg(name, Format::Duration, description)
+}
+
+pub(super) const fn integer(
+    name: &'static str,
+    least: i64,
+    most: i64,
+    description: &'static str,
+) -> AcceptedArg {
+    arg(name, Format::Integer { least, most }, description)
+}
+
+pub(super) const fn one_of(
+    name: &'static str,
+    words: &'static [&'static str],
+    description: &'static str,
+) -> AcceptedArg {
+    arg(name, Format::OneOf(words), description)
+}
+
+/// Methods of a request.
+const METHODS: &[&str] = &["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+
+// Arguments that several commands share.
+pub(super) const USER: AcceptedArg = text(
+    "user",
+    "Login, e-mail address or id of the user it acts as; without it nobody is logged in.",
+);
+pub(super) const SESSION: AcceptedArg = text(
+    "session",
+    "Name of a session that wordpress.session or wordpress.action-auth made.",
+);
+pub(super) const METHOD: AcceptedArg = one_of("method", METHODS, "Method; GET without it.");
+pub(super) const HEADERS: AcceptedArg = object("headers-json", "Headers as an object of strings.");
+pub(super) const PARAMS: AcceptedArg = object(
+    "params-json",
+    "Parameters: of the query for GET and HEAD, else of the body.",
+);
+pub(super) const BODY: AcceptedArg = text("body", "Body as it is sent.");
+pub(super) const EXPECT_STATUS: AcceptedArg = integer(
+    "expect-status",
+    100,
+    599,
+    "Status that the answer must have; any other fails the command.",
+);
+pub(super) const MUTATES: AcceptedArg = flag(
+    "mutates",
+    "Whether it may change the site; without it the command is taken to change something.",
+);
+pub(super) const CAPABILITY: AcceptedArg = text(
+    "capability",
+    "Capability that the acting user must have; without it nothing is checked.",
+);
+pub(super) const DESTRUCTIVE: AcceptedArg = text(
+    "destructive-boundary",
+    "What keeps a destructive action from harm: sandbox (default) or none, which refuses it.",
+);
+pub(super) const OUTPUT_DIR: AcceptedArg = arg(
+    "output-dir",
+    Format::GuestPath,
+    "Directory of the guest that also gets the document.",
+);
+pub(super) const BROWSER_URLS: AcceptedArg = text(
+    "browser-urls",
+    "Origins that cookies are made for, separated by commas; the site's own without it.",
+);
+pub(super) const DIAGNOSTICS: AcceptedArg = one_of(
+    "capture-diagnostics",
+    &["wpdb-queries"],
+    "What is recorded beside the result: queries of the database.",
+);
+
+/// What part of the site's state is meant.
+macro_rules! snapshot_args {
+    ($($arg:expr),* $(,)?) => {
+        &[
+            $($arg,)*
+            $crate::commands::table::args::text(
+                "snapshot-include-wp-content",
+                "Paths below wp-content to take, separated by commas; all without it.",
+            ),
+            $crate::commands::table::args::text(
+                "snapshot-exclude-wp-content",
+                "Paths below wp-content to leave out, separated by commas.",
+            ),
+            $crate::commands::table::args::text(
+                "snapshot-database-tables",
+                "Tables to take, separated by commas; all without it.",
+            ),
+            $crate::commands::table::args::text(
+                "snapshot-exclude-database-tables",
+                "Tables to leave out, separated by commas.",
+            ),
+            $crate::commands::table::args::text(
+                "snapshot-option-names",
+                "Options to take, separated by commas; all without it.",
+            ),
+            $crate::commands::table::args::text(
+                "snapshot-post-types",
+                "Types of posts to take, separated by commas; all without it.",
+            ),
+        ]
+    };
+}
+pub(super) use snapshot_args;

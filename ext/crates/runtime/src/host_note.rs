@@ -1,0 +1,30 @@
+//! What is noted of the host when a run begins, to tell later why its supervisor ended.
+
+use serde::{Deserialize, Serialize};
+use std::fs;
+
+/// What is noted of the host when a run begins.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct HostNote {
+    pub(crate) boot_id: String,
+    pub(crate) oom_kills: u64,
+}
+
+impl HostNote {
+    pub(crate) fn now() -> Self {
+        let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        Self {
+            boot_id: boot_id.trim().to_owned(),
+            oom_kills: host_oom_kills(),
+        }
+    }
+}
+
+/// Processes that the kernel of this host ended for want of memory since it was started; 0 where
+/// it does not count them (before Linux 4.13).
+#[must_use]
+pub fn host_oom_kills() -> u64 {
+    let text = fs::read_to_string("/proc/vmstat").unwrap_or_default();
+    let count = text.lines().find_map(|line| line.strip_prefix("oom_kill "));
+    count.and_then(|count| count.parse().ok()).unwrap_or(0)
+}
