@@ -41,212 +41,216 @@ final class WP_Codebox_API {
 	/** Nothing to hold. */
 	private function __construct() {}
 
-	/**
-	 * Runs a coding agent against a plugin or theme in a sandbox.
-	 * @param array<string, mixed> $input Input of the ability.
-	 * @return array<string, mixed>|WP_Error
-	 */
-	public static function run_agent_task( array $input = [] ): array|WP_Error {
-		return self::execute_ability( self::ability( __FUNCTION__ ), $input );
-	}
+	// Generated from abilities/definitions/ by `cargo xtask generate`: a method for each ability.
 
 	/**
-	 * Runs several tasks one after the other, each in a sandbox of its own.
-	 * @param array<string, mixed> $input Input of the ability.
-	 * @return array<string, mixed>|WP_Error
-	 */
-	public static function run_agent_task_batch( array $input = [] ): array|WP_Error {
-		return self::execute_ability( self::ability( __FUNCTION__ ), $input );
-	}
-
-	/**
-	 * Runs several tasks at once, with dependencies between them.
-	 * @param array<string, mixed> $input Input of the ability.
-	 * @return array<string, mixed>|WP_Error
-	 */
-	public static function run_agent_task_fanout( array $input = [] ): array|WP_Error {
-		return self::execute_ability( self::ability( __FUNCTION__ ), $input );
-	}
-
-	/**
-	 * What is known of a run.
-	 * @param array<string, mixed> $input Input of the ability.
-	 * @return array<string, mixed>|WP_Error
-	 */
-	public static function get_run( array $input = [] ): array|WP_Error {
-		return self::execute_ability( self::ability( __FUNCTION__ ), $input );
-	}
-
-	/**
-	 * Runs of this site, newest first.
-	 * @param array<string, mixed> $input Input of the ability.
-	 * @return array<string, mixed>|WP_Error
-	 */
-	public static function list_runs( array $input = [] ): array|WP_Error {
-		return self::execute_ability( self::ability( __FUNCTION__ ), $input );
-	}
-
-	/**
-	 * Events of a run after a cursor.
-	 * @param array<string, mixed> $input Input of the ability.
-	 * @return array<string, mixed>|WP_Error
-	 */
-	public static function list_run_events( array $input = [] ): array|WP_Error {
-		return self::execute_ability( self::ability( __FUNCTION__ ), $input );
-	}
-
-	/**
-	 * Asks a run to stop; what it changed so far is kept.
-	 * @param array<string, mixed> $input Input of the ability.
-	 * @return array<string, mixed>|WP_Error
-	 */
-	public static function cancel_run( array $input = [] ): array|WP_Error {
-		return self::execute_ability( self::ability( __FUNCTION__ ), $input );
-	}
-
-	/**
-	 * Bundles of this site, newest first.
-	 * @param array<string, mixed> $input Input of the ability.
-	 * @return array<string, mixed>|WP_Error
-	 */
-	public static function list_artifacts( array $input = [] ): array|WP_Error {
-		return self::execute_ability( self::ability( __FUNCTION__ ), $input );
-	}
-
-	/**
-	 * One bundle, as far as it can be read.
-	 * @param array<string, mixed> $input Input of the ability.
-	 * @return array<string, mixed>|WP_Error
-	 */
-	public static function get_artifact( array $input = [] ): array|WP_Error {
-		return self::execute_ability( self::ability( __FUNCTION__ ), $input );
-	}
-
-	/**
-	 * One bundle and what the verifier says of it.
-	 * @param array<string, mixed> $input Input of the ability.
-	 * @return array<string, mixed>|WP_Error
-	 */
-	public static function inspect_artifact( array $input = [] ): array|WP_Error {
-		return self::execute_ability( self::ability( __FUNCTION__ ), $input );
-	}
-
-	/**
-	 * What a bundle changes, file by file.
-	 * @param array<string, mixed> $input Input of the ability.
-	 * @return array<string, mixed>|WP_Error
-	 */
-	public static function get_artifact_diff( array $input = [] ): array|WP_Error {
-		return self::execute_ability( self::ability( __FUNCTION__ ), $input );
-	}
-
-	/**
-	 * What an apply would hand over, and whether it may.
-	 * @param array<string, mixed> $input Input of the ability.
-	 * @return array<string, mixed>|WP_Error
-	 */
-	public static function preflight_apply_artifact( array $input = [] ): array|WP_Error {
-		return self::execute_ability( self::ability( __FUNCTION__ ), $input );
-	}
-
-	/**
-	 * Hands an approved change to a plugin that keeps pending actions.
-	 * @param array<string, mixed> $input Input of the ability.
-	 * @return array<string, mixed>|WP_Error
-	 */
-	public static function stage_artifact_apply( array $input = [] ): array|WP_Error {
-		return self::execute_ability( self::ability( __FUNCTION__ ), $input );
-	}
-
-	/**
-	 * Hands the approved part of a change to the plugin that applies it.
+	 * Hands the approved files of a verified bundle to the plugin of this site that applies changes.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function apply_approved_artifact( array $input = [] ): array|WP_Error {
-		return self::execute_ability( self::ability( __FUNCTION__ ), $input );
+		return self::execute_ability( 'wp-codebox/apply-approved-artifact', $input );
 	}
 
 	/**
-	 * Approves, rejects or sends back a change.
+	 * Shows what applying some changed files of a bundle would hand over, and refuses what would be refused then. Writes nothing.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
-	public static function review_artifact( array $input = [] ): array|WP_Error {
-		return self::execute_ability( self::ability( __FUNCTION__ ), $input );
+	public static function preflight_apply_artifact( array $input = [] ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/apply-artifact-preflight', $input );
 	}
 
 	/**
-	 * Deletes a bundle.
-	 * @param array<string, mixed> $input Input of the ability.
-	 * @return array<string, mixed>|WP_Error
-	 */
-	public static function discard_artifact( array $input = [] ): array|WP_Error {
-		return self::execute_ability( self::ability( __FUNCTION__ ), $input );
-	}
-
-	/**
-	 * Takes a bundle from elsewhere into this site.
-	 * @param array<string, mixed> $input Input of the ability.
-	 * @return array<string, mixed>|WP_Error
-	 */
-	public static function import_artifact_bundle( array $input = [] ): array|WP_Error {
-		return self::execute_ability( self::ability( __FUNCTION__ ), $input );
-	}
-
-	/**
-	 * Takes a bundle again that this site may hold already.
-	 * @param array<string, mixed> $input Input of the ability.
-	 * @return array<string, mixed>|WP_Error
-	 */
-	public static function reimport_artifact_bundle( array $input = [] ): array|WP_Error {
-		return self::execute_ability( self::ability( __FUNCTION__ ), $input );
-	}
-
-	/**
-	 * A bundle as an archive.
-	 * @param array<string, mixed> $input Input of the ability.
-	 * @return array<string, mixed>|WP_Error
-	 */
-	public static function export_artifact_bundle( array $input = [] ): array|WP_Error {
-		return self::execute_ability( self::ability( __FUNCTION__ ), $input );
-	}
-
-	/**
-	 * Runs the task of a bundle again and compares.
-	 * @param array<string, mixed> $input Input of the ability.
-	 * @return array<string, mixed>|WP_Error
-	 */
-	public static function replay_artifact( array $input = [] ): array|WP_Error {
-		return self::execute_ability( self::ability( __FUNCTION__ ), $input );
-	}
-
-	/**
-	 * Decisions of this site, in order.
-	 * @param array<string, mixed> $input Input of the ability.
-	 * @return array<string, mixed>|WP_Error
-	 */
-	public static function list_audit_records( array $input = [] ): array|WP_Error {
-		return self::execute_ability( self::ability( __FUNCTION__ ), $input );
-	}
-
-	/**
-	 * Has a connector of this site carry a request out.
+	 * Has a connector of this site carry a request out for a sandbox in a browser. Its credentials stay on this site.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function browser_connector_request( array $input = [] ): array|WP_Error {
-		return self::execute_ability( self::ability( __FUNCTION__ ), $input );
+		return self::execute_ability( 'wp-codebox/browser-connector-request', $input );
 	}
 
 	/**
-	 * Has an adapter of this site carry a provider request out, the older way.
+	 * Asks a run to stop; what it has changed so far is kept as a bundle.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function cancel_run( array $input = [] ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/cancel-run', $input );
+	}
+
+	/**
+	 * Deletes a bundle for good, a broken one too.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function discard_artifact( array $input = [] ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/discard-artifact', $input );
+	}
+
+	/**
+	 * Has a provider adapter of this site carry a request out: the older way, for callers that need its answer's shape. Use browser-connector-request instead.
 	 * @param array<string, mixed> $input Input of the ability.
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public static function execute_browser_provider_request( array $input = [] ): array|WP_Error {
-		return self::execute_ability( self::ability( __FUNCTION__ ), $input );
+		return self::execute_ability( 'wp-codebox/execute-browser-provider-request', $input );
 	}
+
+	/**
+	 * Gives a bundle out as a deterministic archive.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function export_artifact_bundle( array $input = [] ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/export-artifact-bundle', $input );
+	}
+
+	/**
+	 * Shows the patch of each changed file of a bundle that verifies.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function get_artifact_diff( array $input = [] ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/get-artifact-diff', $input );
+	}
+
+	/**
+	 * Reads one bundle: what changed, the review summary and the results of the checks.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function get_artifact( array $input = [] ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/get-artifact', $input );
+	}
+
+	/**
+	 * Reads one run and, when it has ended, what it came to.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function get_run( array $input = [] ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/get-run', $input );
+	}
+
+	/**
+	 * Takes a verified bundle in from the host or from an archive. It is trusted no more than its signature.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function import_artifact_bundle( array $input = [] ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/import-artifact-bundle', $input );
+	}
+
+	/**
+	 * Reads one bundle and verifies it: hashes, identity, listed files and signature.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function inspect_artifact( array $input = [] ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/inspect-artifact', $input );
+	}
+
+	/**
+	 * Lists the bundles that runs on this site left, newest first.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function list_artifacts( array $input = [] ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/list-artifacts', $input );
+	}
+
+	/**
+	 * Reads the audit log of this site and says whether its hash chain is whole.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function list_audit_records( array $input = [] ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/list-audit-records', $input );
+	}
+
+	/**
+	 * Reads what a run has said and done after a cursor; ask again with the cursor of the answer while the run goes on.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function list_run_events( array $input = [] ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/list-run-events', $input );
+	}
+
+	/**
+	 * Lists runs of this site, newest first: your own, or all of them if you may review.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function list_runs( array $input = [] ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/list-runs', $input );
+	}
+
+	/**
+	 * Takes a known bundle in again and replaces a copy that is no longer intact.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function reimport_artifact_bundle( array $input = [] ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/reimport-artifact-bundle', $input );
+	}
+
+	/**
+	 * Runs the task of a bundle again in a fresh sandbox, against the code this site has now, and says what differs. The site is not touched.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function replay_artifact( array $input = [] ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/replay-artifact', $input );
+	}
+
+	/**
+	 * Approves a change (which applies it and needs that capability), rejects it, or requests changes. A broken bundle can be rejected too.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function review_artifact( array $input = [] ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/review-artifact', $input );
+	}
+
+	/**
+	 * Runs tasks one after the other, each in a disposable sandbox of its own, and waits for the last. A task that is wrong or fails is a failed row; the others run.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function run_agent_task_batch( array $input = [] ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/run-agent-task-batch', $input );
+	}
+
+	/**
+	 * Runs workers that may depend on each other, some at once, each in a disposable sandbox of its own, waits for the last and says what they come to together. A plan that is wrong starts nothing.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function run_agent_task_fanout( array $input = [] ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/run-agent-task-fanout', $input );
+	}
+
+	/**
+	 * Runs a coding agent against a plugin or theme in a disposable sandbox and answers with a bundle that holds the change, or after 20 seconds with a handle of the run that goes on. The site is not touched.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function run_agent_task( array $input = [] ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/run-agent-task', $input );
+	}
+
+	/**
+	 * Checks an apply of some changed files and hands it to the plugin of this site that keeps pending actions. Nothing is written to the target before somebody accepts.
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function stage_artifact_apply( array $input = [] ): array|WP_Error {
+		return self::execute_ability( 'wp-codebox/stage-artifact-apply', $input );
+	}
+
+	// End of the generated methods.
 
 	/**
 	 * Runs any ability of this plugin.

@@ -31,6 +31,13 @@ defined( 'ABSPATH' ) || exit;
 final class Registrar {
 
 	/**
+	 * Definition files by ability, once they were looked up.
+	 *
+	 * @var array<string, string>
+	 */
+	private array $files = [];
+
+	/**
 	 * Wires the registrar.
 	 *
 	 * @param string            $directory    Directory `abilities` of the plugin.
@@ -62,9 +69,9 @@ final class Registrar {
 		}
 	}
 
-	/** Registers every ability of the manifest. */
+	/** Registers every ability that has a definition. */
 	public function register_abilities(): void {
-		foreach ( array_keys( self::definitions( $this->directory ) ) as $name ) {
+		foreach ( array_keys( $this->files() ) as $name ) {
 			if ( wp_has_ability( $name ) ) {
 				continue;
 			}
@@ -74,12 +81,19 @@ final class Registrar {
 				[
 					'label'               => $definition['label'],
 					'description'         => $definition['description'],
-					'category'            => $definition['category'],
+					'category'            => 'wp-codebox',
 					'input_schema'        => $this->schemas->get( $definition['input_schema'] ),
 					'output_schema'       => $this->schemas->any( (array) $definition['output_schema'] ),
 					'execute_callback'    => fn( mixed $input = [] ): mixed => $this->shown( $this->execute( $name, $input ) ),
 					'permission_callback' => fn( mixed $input = [] ): bool => $this->permits( $definition, $input ),
-					'meta'                => $definition['meta'],
+					'meta'                => [
+						'annotations'  => $definition['annotations'],
+						'show_in_rest' => true,
+						'mcp'          => [
+							'public' => $definition['mcp_public'] ?? false,
+							'type'   => 'tool',
+						],
+					],
 				]
 			);
 		}
@@ -94,7 +108,7 @@ final class Registrar {
 	 * @param mixed $name  Ability, of any plugin.
 	 */
 	public function allow_missing_fields( mixed $valid, mixed $input, mixed $name ): mixed {
-		if ( ! is_wp_error( $valid ) || ! isset( self::definitions( $this->directory )[ $name ] ) ) {
+		if ( ! is_wp_error( $valid ) || ! isset( $this->files()[ $name ] ) ) {
 			return $valid;
 		}
 		return true === $this->schemas->check( $this->definition( $name )['input_schema'], $input ) ? true : $valid;
@@ -130,23 +144,28 @@ final class Registrar {
 	}
 
 	/**
-	 * Name to definition file, relative to the directory.
+	 * Definition files by ability: `definitions/get-run.php` is `wp-codebox/get-run`. Only a name
+	 * that is listed here is ever turned into a path.
 	 *
-	 * @param string $directory Directory `abilities`.
 	 * @return array<string, string>
 	 */
-	public static function definitions( string $directory ): array {
-		return ( require $directory . '/manifest.php' )['abilities'];
+	private function files(): array {
+		if ( [] === $this->files ) {
+			foreach ( preg_grep( '/\.php$/D', scandir( $this->directory . '/definitions' ) ) as $file ) {
+				$this->files[ 'wp-codebox/' . basename( $file, '.php' ) ] = $this->directory . '/definitions/' . $file;
+			}
+		}
+		return $this->files;
 	}
 
 	/**
 	 * One definition.
 	 *
-	 * @param string $name Ability.
+	 * @param string $name Ability, one of `files()`.
 	 * @return array<string, mixed>
 	 */
-	public function definition( string $name ): array {
-		return require $this->directory . '/definitions/' . self::definitions( $this->directory )[ $name ];
+	private function definition( string $name ): array {
+		return require $this->files()[ $name ];
 	}
 
 	/**
@@ -158,7 +177,7 @@ final class Registrar {
 	 * @return array<string, mixed>|WP_Error
 	 */
 	public function run_trusted( string $name, mixed $input ): array|WP_Error {
-		if ( ! isset( self::definitions( $this->directory )[ $name ] ) ) {
+		if ( ! isset( $this->files()[ $name ] ) ) {
 			return Failure::because(
 				ErrorCode::ApiAbilityNotSupported,
 				/* translators: %s: name of an ability. */
@@ -184,7 +203,7 @@ final class Registrar {
 	 */
 	public function catalogue(): array {
 		$rows = [];
-		foreach ( array_keys( self::definitions( $this->directory ) ) as $name ) {
+		foreach ( array_keys( $this->files() ) as $name ) {
 			$definition    = $this->definition( $name );
 			$rows[ $name ] = [
 				'label'          => $definition['label'],
@@ -193,7 +212,7 @@ final class Registrar {
 				'output_schemas' => (array) $definition['output_schema'],
 				'capabilities'   => (array) $definition['capability'],
 				'scopes'         => (array) ( $definition['scope'] ?? [] ),
-				'annotations'    => $definition['meta']['annotations'],
+				'annotations'    => $definition['annotations'],
 			];
 		}
 		return $rows;

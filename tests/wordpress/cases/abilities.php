@@ -38,7 +38,9 @@ return static function ( Harness $t ): void {
 		'exactly these abilities exist, with these annotations',
 		static function () use ( $t, $annotations ): void {
 			$found = array_filter( wp_get_abilities(), static fn( $ability ): bool => 'wp-codebox' === $ability->get_category() );
-			$t->same( array_keys( $annotations ), array_values( array_map( static fn( $ability ): string => $ability->get_name(), $found ) ) );
+			$names = array_values( array_map( static fn( $ability ): string => $ability->get_name(), $found ) );
+			$t->same( [], [ ...array_diff( array_keys( $annotations ), $names ), ...array_diff( $names, array_keys( $annotations ) ) ] );
+			$t->same( array_keys( WP_Codebox_API::public_abilities() ), $names );
 			foreach ( $found as $ability ) {
 				$meta = $ability->get_meta();
 				$t->same( $annotations[ $ability->get_name() ], [ $meta['annotations']['readonly'], $meta['annotations']['destructive'], $meta['annotations']['idempotent'] ], $ability->get_name() );

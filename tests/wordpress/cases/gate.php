@@ -15,7 +15,7 @@ return static function ( Harness $t ): void {
 		'abilities are registered and answer 503',
 		static function () use ( $t ): void {
 			$t->as( 'administrator' );
-			foreach ( array_keys( ( require WP_PLUGIN_DIR . '/wp-codebox/abilities/manifest.php' )['abilities'] ) as $name ) {
+			foreach ( array_keys( WP_Codebox_API::public_abilities() ) as $name ) {
 				$error = wp_get_ability( $name )->execute( [] );
 				$t->error( 'wp_codebox_extension_missing', 503, $error );
 				$t->contains( 'extension=wp_codebox.so', implode( ' ', $error->get_error_data()['hints'] ) );

@@ -5,15 +5,18 @@
 
 use crate::findings::TaskError;
 use crate::generated::Generated;
-use crate::{attacks, error_codes, schemas, tree};
+use crate::{abilities, attacks, error_codes, schemas, tree};
 use std::fs;
 use std::path::Path;
 
 fn all(root: &Path) -> Result<Vec<Generated>, TaskError> {
+    let [facade, table] = abilities::documents(root)?;
     Ok(vec![
         attacks::document(root)?,
         error_codes::php_enum(),
         schemas::manifest(root)?,
+        facade,
+        table,
     ])
 }
 

@@ -5,6 +5,7 @@
 //! part of the product: no other crate may depend on this one.
 #![forbid(unsafe_code)]
 
+mod abilities;
 mod attacks;
 mod check;
 mod claims;

@@ -12,7 +12,17 @@ const FOLDERS: &[&str] = &[
     "share",
     "tests",
     "ext/stubs",
+    "ext/crates/xtask",
 ];
+
+/// The PHP to run: Debian's PHP 8.2, also where another one comes first on the path.
+pub fn program() -> &'static str {
+    if commands::exists("php8.2") {
+        "php8.2"
+    } else {
+        "php"
+    }
+}
 
 /// Every syntax error, and whatever phpcs finds.
 pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
@@ -25,11 +35,7 @@ pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
                 .filter(|path| tree::has_extension(path, "php")),
         );
     }
-    let php = if commands::exists("php8.2") {
-        "php8.2"
-    } else {
-        "php"
-    };
+    let php = program();
     for file in &files {
         let shown = tree::shown(root, file);
         let answer = commands::quiet(

@@ -16,21 +16,14 @@ defined( 'ABSPATH' ) || exit;
 return [
 	'label'         => __( 'Get a run', 'codebox' ),
 	'description'   => __( 'Reads one run and, when it has ended, what it came to.', 'codebox' ),
-	'category'      => 'wp-codebox',
 	'input_schema'  => 'run-reference-input',
 	'output_schema' => 'run',
 	'capability'    => [ Capabilities::RUN, Capabilities::REVIEW ],
 	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->registry->get( $input, $authority ),
-	'meta'          => [
-		'annotations'  => [
-			'readonly'    => true,
-			'destructive' => false,
-			'idempotent'  => true,
-		],
-		'show_in_rest' => true,
-		'mcp'          => [
-			'public' => true,
-			'type'   => 'tool',
-		],
+	'annotations'   => [
+		'readonly'    => true,
+		'destructive' => false,
+		'idempotent'  => true,
 	],
+	'mcp_public'    => true,
 ];

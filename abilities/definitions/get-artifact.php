@@ -16,21 +16,14 @@ defined( 'ABSPATH' ) || exit;
 return [
 	'label'         => __( 'Get an artifact', 'codebox' ),
 	'description'   => __( 'Reads one bundle: what changed, the review summary and the results of the checks.', 'codebox' ),
-	'category'      => 'wp-codebox',
 	'input_schema'  => 'artifact-reference-input',
 	'output_schema' => 'artifact',
 	'capability'    => Capabilities::REVIEW,
 	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->artifacts->get( $input ),
-	'meta'          => [
-		'annotations'  => [
-			'readonly'    => true,
-			'destructive' => false,
-			'idempotent'  => true,
-		],
-		'show_in_rest' => true,
-		'mcp'          => [
-			'public' => true,
-			'type'   => 'tool',
-		],
+	'annotations'   => [
+		'readonly'    => true,
+		'destructive' => false,
+		'idempotent'  => true,
 	],
+	'mcp_public'    => true,
 ];

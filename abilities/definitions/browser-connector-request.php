@@ -17,22 +17,14 @@ defined( 'ABSPATH' ) || exit;
 return [
 	'label'         => __( 'Request a connector', 'codebox' ),
 	'description'   => __( 'Has a connector of this site carry a request out for a sandbox in a browser. Its credentials stay on this site.', 'codebox' ),
-	'category'      => 'wp-codebox',
 	'input_schema'  => 'browser-connector-request-input',
 	'output_schema' => 'browser-connector-response',
 	'capability'    => Capabilities::RUN,
 	'scope'         => Scope::RequestConnector->value,
 	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->connector_requests->request( $input ),
-	'meta'          => [
-		'annotations'  => [
-			'readonly'    => false,
-			'destructive' => false,
-			'idempotent'  => false,
-		],
-		'show_in_rest' => true,
-		'mcp'          => [
-			'public' => false,
-			'type'   => 'tool',
-		],
+	'annotations'   => [
+		'readonly'    => false,
+		'destructive' => false,
+		'idempotent'  => false,
 	],
 ];

@@ -16,22 +16,14 @@ defined( 'ABSPATH' ) || exit;
 return [
 	'label'         => __( 'Import a bundle', 'codebox' ),
 	'description'   => __( 'Takes a verified bundle in from the host or from an archive. It is trusted no more than its signature.', 'codebox' ),
-	'category'      => 'wp-codebox',
 	'input_schema'  => 'artifact-import-input',
 	'output_schema' => 'artifact-result-envelope',
 	'capability'    => Capabilities::REVIEW,
 	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->imports->import( $input, $authority ),
-	'meta'          => [
-		'annotations'  => [
-			'readonly'    => false,
-			'destructive' => true,
-			// With both true core asks for DELETE and takes the input from the query string.
-			'idempotent'  => false,
-		],
-		'show_in_rest' => true,
-		'mcp'          => [
-			'public' => false,
-			'type'   => 'tool',
-		],
+	'annotations'   => [
+		'readonly'    => false,
+		'destructive' => true,
+		// With both true core asks for DELETE and takes the input from the query string.
+		'idempotent'  => false,
 	],
 ];

@@ -16,21 +16,13 @@ defined( 'ABSPATH' ) || exit;
 return [
 	'label'         => __( 'Discard an artifact', 'codebox' ),
 	'description'   => __( 'Deletes a bundle for good, a broken one too.', 'codebox' ),
-	'category'      => 'wp-codebox',
 	'input_schema'  => 'artifact-reference-input',
 	'output_schema' => 'artifact',
 	'capability'    => Capabilities::REVIEW,
 	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->artifacts->discard( $input ),
-	'meta'          => [
-		'annotations'  => [
-			'readonly'    => false,
-			'destructive' => true,
-			'idempotent'  => false,
-		],
-		'show_in_rest' => true,
-		'mcp'          => [
-			'public' => false,
-			'type'   => 'tool',
-		],
+	'annotations'   => [
+		'readonly'    => false,
+		'destructive' => true,
+		'idempotent'  => false,
 	],
 ];

@@ -17,22 +17,14 @@ defined( 'ABSPATH' ) || exit;
 return [
 	'label'         => __( 'Execute a provider request', 'codebox' ),
 	'description'   => __( 'Has a provider adapter of this site carry a request out: the older way, for callers that need its answer\'s shape. Use browser-connector-request instead.', 'codebox' ),
-	'category'      => 'wp-codebox',
 	'input_schema'  => 'execute-browser-provider-request-input',
 	'output_schema' => 'browser-provider-adapter-response',
 	'capability'    => Capabilities::RUN,
 	'scope'         => Scope::RequestConnector->value,
 	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->provider_requests->execute( $input ),
-	'meta'          => [
-		'annotations'  => [
-			'readonly'    => false,
-			'destructive' => false,
-			'idempotent'  => false,
-		],
-		'show_in_rest' => true,
-		'mcp'          => [
-			'public' => false,
-			'type'   => 'tool',
-		],
+	'annotations'   => [
+		'readonly'    => false,
+		'destructive' => false,
+		'idempotent'  => false,
 	],
 ];

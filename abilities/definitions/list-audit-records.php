@@ -16,21 +16,13 @@ defined( 'ABSPATH' ) || exit;
 return [
 	'label'         => __( 'List audit records', 'codebox' ),
 	'description'   => __( 'Reads the audit log of this site and says whether its hash chain is whole.', 'codebox' ),
-	'category'      => 'wp-codebox',
 	'input_schema'  => 'audit-record-list-input',
 	'output_schema' => 'audit-record-list',
 	'capability'    => Capabilities::REVIEW,
 	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->audit->list( $input ),
-	'meta'          => [
-		'annotations'  => [
-			'readonly'    => true,
-			'destructive' => false,
-			'idempotent'  => true,
-		],
-		'show_in_rest' => true,
-		'mcp'          => [
-			'public' => false,
-			'type'   => 'tool',
-		],
+	'annotations'   => [
+		'readonly'    => true,
+		'destructive' => false,
+		'idempotent'  => true,
 	],
 ];

@@ -16,21 +16,13 @@ defined( 'ABSPATH' ) || exit;
 return [
 	'label'         => __( 'Apply an approved artifact', 'codebox' ),
 	'description'   => __( 'Hands the approved files of a verified bundle to the plugin of this site that applies changes.', 'codebox' ),
-	'category'      => 'wp-codebox',
 	'input_schema'  => 'artifact-apply-input',
 	'output_schema' => 'artifact-apply',
 	'capability'    => Capabilities::APPLY,
 	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->applies->apply( $input, $authority ),
-	'meta'          => [
-		'annotations'  => [
-			'readonly'    => false,
-			'destructive' => true,
-			'idempotent'  => false,
-		],
-		'show_in_rest' => true,
-		'mcp'          => [
-			'public' => false,
-			'type'   => 'tool',
-		],
+	'annotations'   => [
+		'readonly'    => false,
+		'destructive' => true,
+		'idempotent'  => false,
 	],
 ];

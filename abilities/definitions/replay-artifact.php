@@ -16,21 +16,13 @@ defined( 'ABSPATH' ) || exit;
 return [
 	'label'         => __( 'Replay an artifact', 'codebox' ),
 	'description'   => __( 'Runs the task of a bundle again in a fresh sandbox, against the code this site has now, and says what differs. The site is not touched.', 'codebox' ),
-	'category'      => 'wp-codebox',
 	'input_schema'  => 'artifact-replay-input',
 	'output_schema' => 'artifact-replay',
 	'capability'    => Capabilities::RUN,
 	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->replays->replay( $input, $authority ),
-	'meta'          => [
-		'annotations'  => [
-			'readonly'    => false,
-			'destructive' => false,
-			'idempotent'  => false,
-		],
-		'show_in_rest' => true,
-		'mcp'          => [
-			'public' => false,
-			'type'   => 'tool',
-		],
+	'annotations'   => [
+		'readonly'    => false,
+		'destructive' => false,
+		'idempotent'  => false,
 	],
 ];

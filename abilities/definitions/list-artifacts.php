@@ -16,21 +16,14 @@ defined( 'ABSPATH' ) || exit;
 return [
 	'label'         => __( 'List artifacts', 'codebox' ),
 	'description'   => __( 'Lists the bundles that runs on this site left, newest first.', 'codebox' ),
-	'category'      => 'wp-codebox',
 	'input_schema'  => 'artifact-list-input',
 	'output_schema' => 'artifact-list',
 	'capability'    => Capabilities::REVIEW,
 	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->artifacts->list( $input ),
-	'meta'          => [
-		'annotations'  => [
-			'readonly'    => true,
-			'destructive' => false,
-			'idempotent'  => true,
-		],
-		'show_in_rest' => true,
-		'mcp'          => [
-			'public' => true,
-			'type'   => 'tool',
-		],
+	'annotations'   => [
+		'readonly'    => true,
+		'destructive' => false,
+		'idempotent'  => true,
 	],
+	'mcp_public'    => true,
 ];

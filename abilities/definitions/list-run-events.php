@@ -16,21 +16,14 @@ defined( 'ABSPATH' ) || exit;
 return [
 	'label'         => __( 'List events of a run', 'codebox' ),
 	'description'   => __( 'Reads what a run has said and done after a cursor; ask again with the cursor of the answer while the run goes on.', 'codebox' ),
-	'category'      => 'wp-codebox',
 	'input_schema'  => 'run-events-input',
 	'output_schema' => 'run-events',
 	'capability'    => [ Capabilities::RUN, Capabilities::REVIEW ],
 	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->registry->events( $input, $authority ),
-	'meta'          => [
-		'annotations'  => [
-			'readonly'    => true,
-			'destructive' => false,
-			'idempotent'  => true,
-		],
-		'show_in_rest' => true,
-		'mcp'          => [
-			'public' => true,
-			'type'   => 'tool',
-		],
+	'annotations'   => [
+		'readonly'    => true,
+		'destructive' => false,
+		'idempotent'  => true,
 	],
+	'mcp_public'    => true,
 ];

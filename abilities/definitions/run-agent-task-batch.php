@@ -16,21 +16,13 @@ defined( 'ABSPATH' ) || exit;
 return [
 	'label'         => __( 'Run several agent tasks', 'codebox' ),
 	'description'   => __( 'Runs tasks one after the other, each in a disposable sandbox of its own, and waits for the last. A task that is wrong or fails is a failed row; the others run.', 'codebox' ),
-	'category'      => 'wp-codebox',
 	'input_schema'  => 'run-agent-task-batch-input',
 	'output_schema' => 'agent-task-batch',
 	'capability'    => Capabilities::RUN,
 	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->batches->run( $input, $authority ),
-	'meta'          => [
-		'annotations'  => [
-			'readonly'    => false,
-			'destructive' => false,
-			'idempotent'  => false,
-		],
-		'show_in_rest' => true,
-		'mcp'          => [
-			'public' => false,
-			'type'   => 'tool',
-		],
+	'annotations'   => [
+		'readonly'    => false,
+		'destructive' => false,
+		'idempotent'  => false,
 	],
 ];

@@ -16,21 +16,13 @@ defined( 'ABSPATH' ) || exit;
 return [
 	'label'         => __( 'Stage an apply', 'codebox' ),
 	'description'   => __( 'Checks an apply of some changed files and hands it to the plugin of this site that keeps pending actions. Nothing is written to the target before somebody accepts.', 'codebox' ),
-	'category'      => 'wp-codebox',
 	'input_schema'  => 'artifact-stage-input',
 	'output_schema' => 'artifact-apply-stage',
 	'capability'    => Capabilities::REVIEW,
 	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->stages->stage( $input, $authority ),
-	'meta'          => [
-		'annotations'  => [
-			'readonly'    => false,
-			'destructive' => false,
-			'idempotent'  => false,
-		],
-		'show_in_rest' => true,
-		'mcp'          => [
-			'public' => false,
-			'type'   => 'tool',
-		],
+	'annotations'   => [
+		'readonly'    => false,
+		'destructive' => false,
+		'idempotent'  => false,
 	],
 ];

@@ -16,22 +16,14 @@ defined( 'ABSPATH' ) || exit;
 return [
 	'label'         => __( 'Cancel a run', 'codebox' ),
 	'description'   => __( 'Asks a run to stop; what it has changed so far is kept as a bundle.', 'codebox' ),
-	'category'      => 'wp-codebox',
 	'input_schema'  => 'run-reference-input',
 	'output_schema' => 'run-cancellation',
 	'capability'    => [ Capabilities::RUN, Capabilities::REVIEW ],
 	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->registry->cancel( $input, $authority ),
-	'meta'          => [
-		'annotations'  => [
-			'readonly'    => false,
-			'destructive' => true,
-			// With both true core asks for DELETE and takes the input from the query string.
-			'idempotent'  => false,
-		],
-		'show_in_rest' => true,
-		'mcp'          => [
-			'public' => false,
-			'type'   => 'tool',
-		],
+	'annotations'   => [
+		'readonly'    => false,
+		'destructive' => true,
+		// With both true core asks for DELETE and takes the input from the query string.
+		'idempotent'  => false,
 	],
 ];

@@ -16,21 +16,13 @@ defined( 'ABSPATH' ) || exit;
 return [
 	'label'         => __( 'Run agent workers at once', 'codebox' ),
 	'description'   => __( 'Runs workers that may depend on each other, some at once, each in a disposable sandbox of its own, waits for the last and says what they come to together. A plan that is wrong starts nothing.', 'codebox' ),
-	'category'      => 'wp-codebox',
 	'input_schema'  => 'run-agent-task-fanout-input',
 	'output_schema' => 'agent-fanout-result',
 	'capability'    => Capabilities::RUN,
 	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->fanouts->run( $input, $authority ),
-	'meta'          => [
-		'annotations'  => [
-			'readonly'    => false,
-			'destructive' => false,
-			'idempotent'  => false,
-		],
-		'show_in_rest' => true,
-		'mcp'          => [
-			'public' => false,
-			'type'   => 'tool',
-		],
+	'annotations'   => [
+		'readonly'    => false,
+		'destructive' => false,
+		'idempotent'  => false,
 	],
 ];

@@ -16,21 +16,13 @@ defined( 'ABSPATH' ) || exit;
 return [
 	'label'         => __( 'Check an apply', 'codebox' ),
 	'description'   => __( 'Shows what applying some changed files of a bundle would hand over, and refuses what would be refused then. Writes nothing.', 'codebox' ),
-	'category'      => 'wp-codebox',
 	'input_schema'  => 'artifact-apply-input',
 	'output_schema' => 'artifact-apply-preflight',
 	'capability'    => Capabilities::REVIEW,
 	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->applies->preflight( $input, $authority ),
-	'meta'          => [
-		'annotations'  => [
-			'readonly'    => false,
-			'destructive' => false,
-			'idempotent'  => true,
-		],
-		'show_in_rest' => true,
-		'mcp'          => [
-			'public' => false,
-			'type'   => 'tool',
-		],
+	'annotations'   => [
+		'readonly'    => false,
+		'destructive' => false,
+		'idempotent'  => true,
 	],
 ];

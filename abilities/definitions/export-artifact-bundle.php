@@ -16,21 +16,13 @@ defined( 'ABSPATH' ) || exit;
 return [
 	'label'         => __( 'Export a bundle', 'codebox' ),
 	'description'   => __( 'Gives a bundle out as a deterministic archive.', 'codebox' ),
-	'category'      => 'wp-codebox',
 	'input_schema'  => 'artifact-reference-input',
 	'output_schema' => 'artifact-export',
 	'capability'    => Capabilities::REVIEW,
 	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->exports->answer( $input ),
-	'meta'          => [
-		'annotations'  => [
-			'readonly'    => true,
-			'destructive' => false,
-			'idempotent'  => true,
-		],
-		'show_in_rest' => true,
-		'mcp'          => [
-			'public' => false,
-			'type'   => 'tool',
-		],
+	'annotations'   => [
+		'readonly'    => true,
+		'destructive' => false,
+		'idempotent'  => true,
 	],
 ];

@@ -16,21 +16,13 @@ defined( 'ABSPATH' ) || exit;
 return [
 	'label'         => __( 'Review an artifact', 'codebox' ),
 	'description'   => __( 'Approves a change (which applies it and needs that capability), rejects it, or requests changes. A broken bundle can be rejected too.', 'codebox' ),
-	'category'      => 'wp-codebox',
 	'input_schema'  => 'artifact-review-input',
 	'output_schema' => 'artifact-review-result',
 	'capability'    => Capabilities::REVIEW,
 	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->reviews->review( $input, $authority ),
-	'meta'          => [
-		'annotations'  => [
-			'readonly'    => false,
-			'destructive' => true,
-			'idempotent'  => false,
-		],
-		'show_in_rest' => true,
-		'mcp'          => [
-			'public' => false,
-			'type'   => 'tool',
-		],
+	'annotations'   => [
+		'readonly'    => false,
+		'destructive' => true,
+		'idempotent'  => false,
 	],
 ];

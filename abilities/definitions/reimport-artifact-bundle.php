@@ -16,22 +16,14 @@ defined( 'ABSPATH' ) || exit;
 return [
 	'label'         => __( 'Import a bundle again', 'codebox' ),
 	'description'   => __( 'Takes a known bundle in again and replaces a copy that is no longer intact.', 'codebox' ),
-	'category'      => 'wp-codebox',
 	'input_schema'  => 'artifact-reimport-input',
 	'output_schema' => 'artifact-result-envelope',
 	'capability'    => Capabilities::REVIEW,
 	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->imports->reimport( $input, $authority ),
-	'meta'          => [
-		'annotations'  => [
-			'readonly'    => false,
-			'destructive' => true,
-			// With both true core asks for DELETE and takes the input from the query string.
-			'idempotent'  => false,
-		],
-		'show_in_rest' => true,
-		'mcp'          => [
-			'public' => false,
-			'type'   => 'tool',
-		],
+	'annotations'   => [
+		'readonly'    => false,
+		'destructive' => true,
+		// With both true core asks for DELETE and takes the input from the query string.
+		'idempotent'  => false,
 	],
 ];

@@ -16,21 +16,13 @@ defined( 'ABSPATH' ) || exit;
 return [
 	'label'         => __( 'Run an agent task', 'codebox' ),
 	'description'   => __( 'Runs a coding agent against a plugin or theme in a disposable sandbox and answers with a bundle that holds the change, or after 20 seconds with a handle of the run that goes on. The site is not touched.', 'codebox' ),
-	'category'      => 'wp-codebox',
 	'input_schema'  => 'run-agent-task-input',
 	'output_schema' => [ 'agent-task-run', 'run-handle' ],
 	'capability'    => Capabilities::RUN,
 	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->runs->answer( $input, $authority ),
-	'meta'          => [
-		'annotations'  => [
-			'readonly'    => false,
-			'destructive' => false,
-			'idempotent'  => false,
-		],
-		'show_in_rest' => true,
-		'mcp'          => [
-			'public' => false,
-			'type'   => 'tool',
-		],
+	'annotations'   => [
+		'readonly'    => false,
+		'destructive' => false,
+		'idempotent'  => false,
 	],
 ];

@@ -16,21 +16,14 @@ defined( 'ABSPATH' ) || exit;
 return [
 	'label'         => __( 'List runs', 'codebox' ),
 	'description'   => __( 'Lists runs of this site, newest first: your own, or all of them if you may review.', 'codebox' ),
-	'category'      => 'wp-codebox',
 	'input_schema'  => 'run-list-input',
 	'output_schema' => 'run-list',
 	'capability'    => [ Capabilities::RUN, Capabilities::REVIEW ],
 	'execute'       => static fn( Services $services, array $input, Authority $authority ): array => $services->registry->list( $input, $authority ),
-	'meta'          => [
-		'annotations'  => [
-			'readonly'    => true,
-			'destructive' => false,
-			'idempotent'  => true,
-		],
-		'show_in_rest' => true,
-		'mcp'          => [
-			'public' => true,
-			'type'   => 'tool',
-		],
+	'annotations'   => [
+		'readonly'    => true,
+		'destructive' => false,
+		'idempotent'  => true,
 	],
+	'mcp_public'    => true,
 ];

@@ -1,0 +1,168 @@
+//! What follows from the definitions in `abilities/definitions/`: the methods of the facade
+//! `WP_Codebox_API` and the table of `docs/abilities.md`.
+
+use crate::findings::TaskError;
+use crate::generated::{Generated, with_block};
+use crate::{commands, php, tree};
+use serde::Deserialize;
+use std::path::Path;
+
+const FACADE: &str = "plugin-php/includes/WP_Codebox_API.php";
+const FACADE_BEGIN: &str = "	// Generated from abilities/definitions/ by `cargo xtask generate`: a method for each ability.";
+const FACADE_END: &str = "	// End of the generated methods.";
+const TABLE: &str = "docs/abilities.md";
+const TABLE_BEGIN: &str =
+    "<!-- Generated from abilities/definitions/ by `cargo xtask generate` -->";
+const TABLE_END: &str = "<!-- End of the generated table -->";
+
+/// Abilities whose method has another name; `WP_Codebox_API::OTHER_NAMES` is the inverse.
+const OTHER_METHODS: &[(&str, &str)] = &[("apply-artifact-preflight", "preflight_apply_artifact")];
+
+/// A definition, as `definitions.php` prints it.
+#[derive(Deserialize)]
+struct Definition {
+    name: String,
+    description: String,
+    input_schema: String,
+    output_schemas: Vec<String>,
+    /// Capabilities and scopes, one of which is enough.
+    allowed: Vec<String>,
+}
+
+impl Definition {
+    fn method(&self) -> String {
+        OTHER_METHODS
+            .iter()
+            .find(|(name, _)| *name == self.name)
+            .map_or_else(
+                || self.name.replace('-', "_"),
+                |(_, method)| (*method).to_owned(),
+            )
+    }
+}
+
+/// The facade and the table.
+pub fn documents(root: &Path) -> Result<[Generated; 2], TaskError> {
+    let definitions = definitions(root)?;
+    let facade: String = definitions.iter().map(method).collect();
+    let table: String = definitions.iter().map(row).collect();
+    let head = "| ability | what it does | input | answer | allowed to |\n|---|---|---|---|---|\n";
+    Ok([
+        document(
+            root,
+            FACADE,
+            [FACADE_BEGIN, FACADE_END],
+            &format!("{facade}\n"),
+        )?,
+        document(
+            root,
+            TABLE,
+            [TABLE_BEGIN, TABLE_END],
+            &format!("{head}{table}"),
+        )?,
+    ])
+}
+
+fn document(
+    root: &Path,
+    path: &'static str,
+    [begin, end]: [&str; 2],
+    block: &str,
+) -> Result<Generated, TaskError> {
+    let text = tree::read(&root.join(path))?;
+    match with_block(&text, begin, block, end) {
+        Some(text) => Ok(Generated { path, text }),
+        None => Err(TaskError::Findings(vec![format!(
+            "{path}: a marker of its generated lines is missing: {begin} and {end}"
+        )])),
+    }
+}
+
+fn definitions(root: &Path) -> Result<Vec<Definition>, TaskError> {
+    let program = php::program();
+    let script = root.join("ext/crates/xtask/src/abilities/definitions.php");
+    let arguments = [script.display().to_string(), root.display().to_string()];
+    let answer = commands::quiet(root, program, &[&arguments[0], &arguments[1]])?;
+    if !answer.success {
+        return Err(TaskError::Findings(vec![format!(
+            "abilities/definitions/: {}",
+            answer.said.trim()
+        )]));
+    }
+    serde_json::from_slice(&answer.stdout).map_err(|source| TaskError::Answer {
+        program: program.to_owned(),
+        source,
+    })
+}
+
+fn method(definition: &Definition) -> String {
+    format!(
+        "
+	/**
+	 * {}
+	 * @param array<string, mixed> $input Input of the ability.
+	 * @return array<string, mixed>|WP_Error
+	 */
+	public static function {}( array $input = [] ): array|WP_Error {{
+		return self::execute_ability( 'wp-codebox/{}', $input );
+	}}
+",
+        definition.description,
+        definition.method(),
+        definition.name
+    )
+}
+
+fn row(definition: &Definition) -> String {
+    let code = |names: &[String]| {
+        let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        names.join(" or ")
+    };
+    format!(
+        "| `{}` | {} | `{}` | {} | {} |\n",
+        definition.name,
+        definition.description.replace('|', "\\|"),
+        definition.input_schema,
+        code(&definition.output_schemas),
+        code(&definition.allowed)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Definition, method, row};
+
+    fn definition(name: &str) -> Definition {
+        Definition {
+            name: name.to_owned(),
+            description: "Shows one run.".to_owned(),
+            input_schema: "run-reference-input".to_owned(),
+            output_schemas: vec!["run".to_owned(), "run-handle".to_owned()],
+            allowed: vec!["wp_codebox_run".to_owned()],
+        }
+    }
+
+    #[test]
+    fn a_method_has_the_name_of_its_ability_or_its_published_other_name() {
+        let usual = method(&definition("get-run"));
+        assert!(usual.contains("function get_run("), "{usual}");
+        assert!(usual.contains("'wp-codebox/get-run'"), "{usual}");
+        let other = method(&definition("apply-artifact-preflight"));
+        assert!(
+            other.contains("function preflight_apply_artifact("),
+            "{other}"
+        );
+        assert!(
+            other.contains("'wp-codebox/apply-artifact-preflight'"),
+            "{other}"
+        );
+    }
+
+    #[test]
+    fn a_row_names_schemas_and_capabilities() {
+        assert_eq!(
+            row(&definition("get-run")),
+            "| `get-run` | Shows one run. | `run-reference-input` | `run` or `run-handle` | `wp_codebox_run` |\n"
+        );
+    }
+}
