@@ -165,11 +165,13 @@ pub struct ModelEndpoint {
 #[serde(deny_unknown_fields)]
 pub struct ModelPrices {
     /// Sent.
+    #[serde(default)]
     pub input: u64,
     /// Sent and found in the provider's cache; absent: as `input`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached_input: Option<u64>,
     /// Received.
+    #[serde(default)]
     pub output: u64,
 }
 
@@ -268,6 +270,7 @@ pub enum ToolScope {
 #[serde(deny_unknown_fields)]
 pub struct ParentToolBridge {
     /// Tools by id, each with what the model is told of it.
+    #[serde(default)]
     pub tools: Vec<ParentTool>,
     /// Longest wait for one answer, milliseconds; absent: 60,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -283,13 +286,15 @@ pub struct ParentTool {
     /// One sentence for the model.
     pub description: String,
     /// JSON Schema of its input, an object.
+    #[serde(default)]
     pub input_schema: Map<String, Value>,
 }
 
 /// How a component is loaded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ComponentLoad {
+    #[default]
     /// As a plugin, at `/wordpress/wp-content/plugins/<slug>`.
     Plugin,
     /// As a must-use plugin, at `/wordpress/wp-content/mu-plugins/contained-runtime/<slug>`.
@@ -322,6 +327,7 @@ pub struct Component {
     /// Host directory. Never in a bundle.
     pub source: String,
     /// How it is loaded.
+    #[serde(default)]
     pub load_as: ComponentLoad,
     /// Entry file below its directory; absent: found by its plugin header.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -172,7 +172,7 @@ pub struct TaskField {
     pub authority: TaskAuthority,
     /// What it looks like.
     pub shape: Shape,
-    /// Code of a value of another shape.
+    /// Code of a member that is wrong.
     pub code: ErrorCode,
 }
 
@@ -192,6 +192,8 @@ pub enum Shape {
     Flag,
     /// A whole number from 0.
     Count,
+    /// A whole number from 0 that has 32 bits.
+    SmallCount,
     /// A number.
     Number,
     /// An object with free members.
@@ -233,7 +235,7 @@ pub struct Member {
     pub shape: Shape,
     /// Whether it must be there.
     pub need: Need,
-    /// Code of a wrong value, where it is not that of the object around it.
+    /// Code of its wrong members, where it is not that of the object around it.
     pub code: Option<ErrorCode>,
 }
 
@@ -295,13 +297,13 @@ const MOUNT: &[Member] = &[
     member("metadata", Shape::Free),
 ];
 const BUDGET: &[Member] = &[
-    member("turns", Shape::Count),
+    member("turns", Shape::SmallCount),
     member("input_tokens", Shape::Count),
     member("output_tokens", Shape::Count),
     member("cost_usd", Shape::Number),
 ];
 const AGENT_BUDGET: &[Member] = &[
-    member("turns", Shape::Count),
+    member("turns", Shape::SmallCount),
     member("input_tokens", Shape::Count),
     member("output_tokens", Shape::Count),
     member("cost_microusd", Shape::Count),
@@ -438,7 +440,7 @@ pub const TASK_FIELDS: &[TaskField] = &[
     caller("provider", Shape::Text),
     caller("model", Shape::Text),
     caller("base_url", Shape::Text),
-    caller("max_turns", Shape::Count),
+    caller("max_turns", Shape::SmallCount),
     caller("budget", Shape::Object(BUDGET)),
     caller("sandbox_tool_policy", Shape::ToolPolicy),
     caller("tool_bridge", Shape::Free),

@@ -1,0 +1,38 @@
+//! Everything that is wrong with a task, as one error.
+
+use serde_json::{Value, json};
+use wp_codebox_contracts::{ErrorBody, ErrorCode};
+
+/// What was found so far. Sentences name the field and never quote the value: a caller may have
+/// put a secret into the wrong field.
+#[derive(Debug, Default)]
+pub(super) struct Issues(Vec<ErrorBody>);
+
+impl Issues {
+    pub(super) fn push(&mut self, issue: ErrorBody) {
+        self.0.push(issue);
+    }
+
+    /// `field` must be what `rule` says.
+    pub(super) fn refuse(&mut self, code: ErrorCode, field: &str, rule: &str) {
+        let issue = ErrorBody::new(code, format!("{field} must be {rule}"));
+        self.push(issue.with("field", field));
+    }
+
+    /// The first issue; when there are more, all of them are its `issues`.
+    pub(super) fn into_result(mut self) -> Result<(), ErrorBody> {
+        match self.0.len() {
+            0 => Ok(()),
+            1 => Err(self.0.remove(0)),
+            _ => {
+                let rows: Vec<Value> = self.0.iter().map(row).collect();
+                Err(self.0.remove(0).with("issues", rows))
+            }
+        }
+    }
+}
+
+fn row(issue: &ErrorBody) -> Value {
+    let field = issue.data.as_ref().and_then(|data| data.get("field"));
+    json!({"field": field, "code": issue.code, "message": issue.message})
+}

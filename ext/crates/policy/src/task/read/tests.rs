@@ -1,0 +1,166 @@
+use super::*;
+
+fn map(value: Value) -> Map<String, Value> {
+    value.as_object().unwrap().clone()
+}
+
+fn refused(caller: Value, host: Value) -> ErrorBody {
+    read_task(map(caller), map(host)).unwrap_err()
+}
+
+fn fields(error: &ErrorBody) -> Vec<&str> {
+    let issues = error.data.as_ref().unwrap()["issues"].as_array().unwrap();
+    let rows = issues.iter();
+    rows.map(|issue| issue["field"].as_str().unwrap()).collect()
+}
+
+/// A value of each shape.
+fn sample(shape: Shape) -> Value {
+    let members = |members: &[Member]| {
+        let rows = members.iter();
+        rows.map(|member| (member.name.to_owned(), sample(member.shape)))
+            .collect::<Map<_, _>>()
+    };
+    match shape {
+        Shape::Text | Shape::Name => json!("text"),
+        Shape::OneOf(words) => json!(words[0]),
+        Shape::Git => json!("none"),
+        Shape::Flag => json!(true),
+        Shape::Count | Shape::SmallCount | Shape::Number => json!(1),
+        Shape::Free => json!({"a": 1}),
+        Shape::FreeList => json!([{"a": 1}]),
+        Shape::Texts | Shape::Lines | Shape::Argv => json!(["text"]),
+        Shape::ExitCodes => json!([0, 255]),
+        Shape::Environment => json!({"KEY": "text"}),
+        Shape::Object(of) => Value::Object(members(of)),
+        Shape::Rows(of) => json!([members(of)]),
+        Shape::Kinds(kinds) => Value::Object(members(kinds[0].2)),
+        Shape::Policy => json!(defaults(Vec::new())),
+        Shape::ToolPolicy => {
+            json!({"schema": "wp-codebox/sandbox-tool-policy/v1", "version": 1, "tools": []})
+        }
+        Shape::Network => json!("deny"),
+        Shape::Typed => Value::Null,
+    }
+}
+
+#[test]
+fn every_field_of_the_table_is_read_into_the_struct() {
+    for row in TASK_FIELDS {
+        let given = map(json!({row.name: sample(row.shape)}));
+        let read = match row.authority {
+            TaskAuthority::Caller => read_task(given, Map::new()),
+            TaskAuthority::Host => read_task(Map::new(), given),
+            TaskAuthority::Operator => continue,
+        };
+        let read = read.unwrap_or_else(|e| panic!("{}: {e:?}", row.name));
+        if row.name != "mode" {
+            assert_ne!(read, TaskSpec::default(), "{}", row.name);
+        }
+    }
+}
+
+#[test]
+fn every_kind_of_agent_and_every_sparse_row_is_read() {
+    let Some(Shape::Kinds(kinds)) = TASK_FIELDS
+        .iter()
+        .find(|row| row.name == "resolved_agent")
+        .map(|row| row.shape)
+    else {
+        panic!("resolved_agent has kinds");
+    };
+    for (kind, _, members) in kinds {
+        let mut agent = sample(Shape::Object(members));
+        agent["kind"] = json!(kind);
+        read_task(Map::new(), map(json!({"resolved_agent": agent}))).unwrap();
+    }
+    let host = json!({
+        "parent_tools": {"tools": [{"id": "a.b", "description": "d"}]},
+        "components": [{"slug": "a", "source": "/a"}],
+        "hold": {"ttl_ms": 5},
+        "resolved_agent": {"argv": ["php"], "success_codes": []},
+        "resolved_model": {"provider": "p", "model": "m", "api": "openai-chat",
+            "base_url": "https://example.org", "prices": {"input": 1}},
+    });
+    let task = read_task(Map::new(), map(host)).unwrap();
+    assert_eq!(task.hold.unwrap().max_ttl_ms, 5);
+    assert_eq!(
+        task.resolved_agent
+            .unwrap()
+            .command()
+            .unwrap()
+            .success_codes,
+        [0]
+    );
+}
+
+#[test]
+fn a_caller_sets_no_field_of_host_or_operator_and_a_host_none_of_the_operator() {
+    for row in TASK_FIELDS {
+        let given = json!({row.name: sample(row.shape)});
+        let from = |caller: Value, host: Value| {
+            let error = read_task(map(caller), map(host)).err()?;
+            assert_eq!(error.code, ErrorCode::InputInvalid, "{}", row.name);
+            let field = error.data.unwrap()["field"].clone();
+            assert_eq!(field, row.name);
+            Some(())
+        };
+        let by_caller = from(given.clone(), json!({}));
+        let by_host = from(json!({}), given);
+        let above = |authority| (row.authority > authority).then_some(());
+        assert_eq!(by_caller, above(TaskAuthority::Caller), "{}", row.name);
+        assert_eq!(by_host, above(TaskAuthority::Host), "{}", row.name);
+    }
+}
+
+#[test]
+fn values_of_the_host_replace_those_of_the_caller() {
+    let caller = json!({"checks": ["a"], "find_renames": true, "allowed_tools": ["x"]});
+    let host = json!({"checks": ["b"], "allowed_tools": null});
+    let task = read_task(map(caller), map(host)).unwrap();
+    assert_eq!(task.checks, ["b"]);
+    assert!(task.find_renames);
+    assert!(task.allowed_tools.is_empty());
+}
+
+#[test]
+fn all_issues_come_at_once_with_their_fields_and_without_values() {
+    let secret = "hunter2-do-not-print";
+    let error = refused(
+        json!({"goal": [secret], "mounts": [{"source": "/a", "mode": secret}],
+            "limits": {"cpu": 1, "processes": secret}, "frobnicate": 1}),
+        json!({}),
+    );
+    assert_eq!(
+        fields(&error),
+        [
+            "frobnicate",
+            "goal",
+            "mounts[0].target",
+            "mounts[0].mode",
+            "limits.processes",
+            "limits.cpu"
+        ]
+    );
+    assert!(!format!("{error:?}").contains(secret));
+}
+
+#[test]
+fn raw_code_is_refused_with_its_own_code_even_when_it_is_null() {
+    let error = refused(json!({"code": null}), json!({}));
+    assert_eq!(error.code, ErrorCode::RawCodeForbidden);
+}
+
+#[test]
+fn seconds_are_the_wall_clock_unless_the_limits_name_one() {
+    let clock = |task| {
+        read_task(map(task), Map::new())
+            .unwrap()
+            .limits
+            .wall_clock_ms
+    };
+    assert_eq!(clock(json!({"task_timeout_seconds": 5})), Some(5000));
+    let both = json!({"task_timeout_seconds": 5, "limits": {"wall_clock_ms": 700}});
+    assert_eq!(clock(both), Some(700));
+    assert_eq!(clock(json!({"task_timeout_seconds": 0})), None);
+}
