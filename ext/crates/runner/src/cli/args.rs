@@ -4,6 +4,7 @@ use super::boot::BootArgs;
 use super::episode::EpisodeCommand;
 use super::groups::{BatchArgs, FanoutArgs, SingleArgs};
 use super::model::ModelArgs;
+use super::network::NetworkArgs;
 use super::output::AgentOutput;
 use super::preview::PreviewArgs;
 use super::profile::ProfileCommand;
@@ -314,18 +315,8 @@ pub(crate) struct RunArgs {
     /// Runtime policy: a JSON file or JSON text.
     #[arg(long, value_name = "FILE|JSON")]
     pub policy: Option<String>,
-    /// Host the guest may reach through the egress bridge, ports 80 and 443 unless one is
-    /// named; may be repeated. Without this and --network-preset nothing leaves the guest.
-    #[arg(long, value_name = "HOST[:PORT]", conflicts_with = "policy")]
-    pub allow_host: Vec<String>,
-    /// Named set of hosts to read from: wporg-readonly, packagist, npm, github-readonly; or
-    /// `model`, which opens the run's own model and nothing else; may be repeated.
-    #[arg(long, value_name = "NAME", conflicts_with = "policy")]
-    pub network_preset: Vec<String>,
-    /// The bridge ends TLS with a certificate that only this guest trusts, so that rules on
-    /// paths and secrets hold for every client.
-    #[arg(long, conflicts_with = "policy")]
-    pub tls_terminate: bool,
+    #[command(flatten)]
+    pub network: NetworkArgs,
     /// Secret of the environment variable NAME of this command: the guest gets a placeholder in
     /// its own variable NAME, the value goes to these allowed hosts only; may be repeated.
     #[arg(long = "secret-env", value_name = "NAME=HOST[:PORT][,HOST...]")]

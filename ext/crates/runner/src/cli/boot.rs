@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, Hold, LimitsRequest, RunMode, RunRequest, SiteId, TaskSpec, Workflow,
+    ErrorBody, ErrorCode, Hold, LimitsRequest, RunMode, RunRequest, TaskSpec, Workflow,
 };
 use wp_codebox_recipe::blueprint;
 
@@ -113,21 +113,15 @@ fn input(message: String) -> ErrorBody {
 }
 
 fn build(args: &BootArgs, settings: &Settings) -> Result<RunRequest, ErrorBody> {
-    let wordpress = settings.wordpress.clone().ok_or_else(|| {
-        ErrorBody::new(
-            ErrorCode::ConfigInvalid,
-            "--wordpress is missing: name a directory with WordPress in it",
-        )
-        .hint("or set WP_CODEBOX_WORDPRESS")
-    })?;
-    request::check_version(args.guest.wp.as_deref(), &wordpress)?;
+    let wordpress = request::wordpress(settings)?;
+    request::check_version(args.guest.wp.as_deref(), wordpress)?;
     let ttl_ms = duration::positive(ErrorCode::LimitInvalid, "--hold", &args.hold)?;
     if ttl_ms > LONGEST {
         let message = "--hold is longer than a day";
         return Err(ErrorBody::new(ErrorCode::LimitInvalid, message));
     }
     let policy = args.policy.as_deref().map(request::policy).transpose()?;
-    let spec = TaskSpec {
+    let mut spec = TaskSpec {
         mode: RunMode::Detached,
         policy,
         mounts: args
@@ -152,11 +146,8 @@ fn build(args: &BootArgs, settings: &Settings) -> Result<RunRequest, ErrorBody> 
         provenance: Map::from_iter([("requester".to_owned(), Value::from("command-line"))]),
         ..TaskSpec::default()
     };
-    let site = SiteId::new(args.store.site.clone()).map_err(|e| input(format!("--site: {e}")))?;
-    let paths = request::run_paths(settings, &wordpress)?;
-    let mut request = spec.into_request(request::new_run_id()?, site, paths);
-    preview::hold(&args.preview, &mut request)?;
-    Ok(request)
+    preview::hold(&args.preview, &mut spec.hold)?;
+    request::request(spec, &args.store.site, settings)
 }
 
 /// The blueprint; one that does not mean something here as a whole is refused as a whole.

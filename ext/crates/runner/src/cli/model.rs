@@ -1,12 +1,12 @@
 //! The model part of `run`'s arguments: where the model is, and what the built-in agent may
 //! use of it.
 
-use super::args::RunArgs;
+use super::network::NetworkArgs;
 use clap::Args;
 use serde_json::Value;
 use wp_codebox_contracts::{
     Agent, AgentBudget, ErrorBody, ErrorCode, ModelAgent, ModelApi, ModelEndpoint, ModelPrices,
-    NetworkPolicy, RuntimePolicy, SandboxToolPolicy, SecretBinding,
+    NetworkPolicy, SandboxToolPolicy, SecretBinding, TaskSpec,
 };
 use wp_codebox_policy::{
     ModelBase, check_model, check_model_agent, check_secret_name, parse_tool_policy,
@@ -79,13 +79,28 @@ pub(crate) struct ModelArgs {
     pub tool_policy: Option<String>,
 }
 
-/// What the arguments say of the model.
+impl ModelArgs {
+    /// Puts what belongs to a task into it. The rest is about this host: how the model is spoken
+    /// to, its key and its prices.
+    pub(super) fn fill(&self, task: &mut TaskSpec) -> Result<(), ErrorBody> {
+        task.model.clone_from(&self.model);
+        task.base_url.clone_from(&self.model_url);
+        task.provider.clone_from(&self.provider);
+        task.max_turns = self.max_turns;
+        task.budget.input_tokens = self.max_input_tokens;
+        task.budget.output_tokens = self.max_output_tokens;
+        task.allowed_tools.clone_from(&self.allowed_tools);
+        task.sandbox_tool_policy = self.tool_policy.as_deref().map(tool_policy).transpose()?;
+        Ok(())
+    }
+}
+
+/// What becomes of a task's model.
 #[derive(Debug, Default)]
 pub(super) struct ModelPart {
     /// The built-in agent, when it does the work.
     pub agent: Option<Agent>,
     pub endpoint: Option<ModelEndpoint>,
-    pub tool_policy: Option<SandboxToolPolicy>,
     /// The model's key, for the run's secrets.
     pub key: Option<SecretBinding>,
 }
@@ -99,12 +114,12 @@ enum Worker {
 }
 
 impl Worker {
-    fn of(args: &RunArgs) -> Self {
-        if args.agent_command.is_some() {
+    fn of(task: &TaskSpec) -> Self {
+        if task.agent_command.is_some() {
             Self::Guest("--agent-command")
-        } else if args.agent.is_some() {
+        } else if task.agent.is_some() {
             Self::Guest(PRESET_FLAG)
-        } else if args.command.is_some() {
+        } else if !task.commands.is_empty() {
             Self::Guest("--command")
         } else {
             Self::BuiltIn
@@ -112,35 +127,37 @@ impl Worker {
     }
 }
 
-/// Reads and checks the arguments; `policy` is the one given by `--policy`.
-pub(super) fn read(args: &RunArgs, policy: Option<&RuntimePolicy>) -> Result<ModelPart, ErrorBody> {
-    let given = &args.model;
-    let (Some(name), Some(url)) = (&given.model, &given.model_url) else {
+/// Resolves the model of a task.
+pub(super) fn read(
+    task: &TaskSpec,
+    host: &ModelArgs,
+    network: &NetworkArgs,
+) -> Result<ModelPart, ErrorBody> {
+    let (Some(name), Some(url)) = (&task.model, &task.base_url) else {
         return Ok(ModelPart::default());
     };
-    let endpoint = endpoint(given, name, url)?;
-    let key = given.model_key_env.as_deref().map(key).transpose()?;
+    let endpoint = endpoint(task, host, name, url)?;
+    let key = host.model_key_env.as_deref().map(key).transpose()?;
     let hint = |error: ErrorBody| {
         error.hint("the fields are set by --model, --model-url, --provider, --model-… and --max-…")
     };
-    let tool_policy = given.tool_policy.as_deref().map(tool_policy).transpose()?;
-    let agent = match Worker::of(args) {
+    let agent = match Worker::of(task) {
         Worker::BuiltIn => {
-            if args.goal.is_none() {
+            if task.goal.is_empty() {
                 let message = "--goal is missing: say what the built-in agent should do";
                 return Err(ErrorBody::new(ErrorCode::TaskMissing, message));
             }
             let agent = ModelAgent {
-                budget: budget(given)?,
+                budget: budget(task, host)?,
                 instructions: None,
             };
             check_model_agent(&agent, Some(&endpoint)).map_err(|e| hint(e.body()))?;
             Some(Agent::Model(agent))
         }
         Worker::Guest(flag) => {
-            refuse_loop_flags(given, flag)?;
+            refuse_loop_fields(task, host, flag)?;
             // A preset opens what it needs, or says what a policy lacks.
-            if flag != PRESET_FLAG && !guest_may_ask(args, policy) {
+            if flag != PRESET_FLAG && !guest_may_ask(task, network) {
                 return Err(input(format!(
                     "{flag} runs in the guest, where the model cannot be reached: add --network-preset model, or leave {flag} out for the built-in agent"
                 )));
@@ -152,7 +169,6 @@ pub(super) fn read(args: &RunArgs, policy: Option<&RuntimePolicy>) -> Result<Mod
     Ok(ModelPart {
         agent,
         endpoint: Some(endpoint),
-        tool_policy,
         key,
     })
 }
@@ -161,7 +177,12 @@ fn input(message: impl Into<String>) -> ErrorBody {
     ErrorBody::new(ErrorCode::InputInvalid, message)
 }
 
-fn endpoint(given: &ModelArgs, name: &str, url: &str) -> Result<ModelEndpoint, ErrorBody> {
+fn endpoint(
+    task: &TaskSpec,
+    given: &ModelArgs,
+    name: &str,
+    url: &str,
+) -> Result<ModelEndpoint, ErrorBody> {
     let api: ModelApi =
         serde_json::from_value(Value::from(given.model_api.as_str())).map_err(|_| {
             input(format!(
@@ -169,7 +190,7 @@ fn endpoint(given: &ModelArgs, name: &str, url: &str) -> Result<ModelEndpoint, E
                 given.model_api
             ))
         })?;
-    let provider = given.provider.clone().unwrap_or_else(|| {
+    let provider = task.provider.clone().unwrap_or_else(|| {
         // An address that is none is refused in a moment, with all its issues.
         ModelBase::parse(url).map_or_else(|_| "unknown".to_owned(), |base| base.host().to_owned())
     });
@@ -187,13 +208,15 @@ fn endpoint(given: &ModelArgs, name: &str, url: &str) -> Result<ModelEndpoint, E
     })
 }
 
-fn budget(given: &ModelArgs) -> Result<AgentBudget, ErrorBody> {
+fn budget(task: &TaskSpec, host: &ModelArgs) -> Result<AgentBudget, ErrorBody> {
     let default = AgentBudget::default();
+    // The smaller one holds: both are upper bounds.
+    let turns = [task.max_turns, task.budget.turns];
     Ok(AgentBudget {
-        turns: given.max_turns.unwrap_or(default.turns),
-        input_tokens: given.max_input_tokens.unwrap_or(default.input_tokens),
-        output_tokens: given.max_output_tokens.unwrap_or(default.output_tokens),
-        cost_microusd: given
+        turns: turns.into_iter().flatten().min().unwrap_or(default.turns),
+        input_tokens: task.budget.input_tokens.unwrap_or(default.input_tokens),
+        output_tokens: task.budget.output_tokens.unwrap_or(default.output_tokens),
+        cost_microusd: host
             .max_cost
             .as_deref()
             .map(|text| dollars("--max-cost", text))
@@ -201,15 +224,16 @@ fn budget(given: &ModelArgs) -> Result<AgentBudget, ErrorBody> {
     })
 }
 
-/// Flags that only mean something to the built-in agent.
-fn refuse_loop_flags(given: &ModelArgs, worker: &str) -> Result<(), ErrorBody> {
+/// Fields that only mean something to the built-in agent, by their flags.
+fn refuse_loop_fields(task: &TaskSpec, host: &ModelArgs, worker: &str) -> Result<(), ErrorBody> {
+    let turns = task.max_turns.or(task.budget.turns);
     let flags = [
-        ("--max-turns", given.max_turns.is_some()),
-        ("--max-input-tokens", given.max_input_tokens.is_some()),
-        ("--max-output-tokens", given.max_output_tokens.is_some()),
-        ("--max-cost", given.max_cost.is_some()),
-        ("--allowed-tool", !given.allowed_tools.is_empty()),
-        ("--tool-policy", given.tool_policy.is_some()),
+        ("--max-turns", turns.is_some()),
+        ("--max-input-tokens", task.budget.input_tokens.is_some()),
+        ("--max-output-tokens", task.budget.output_tokens.is_some()),
+        ("--max-cost", host.max_cost.is_some()),
+        ("--allowed-tool", !task.allowed_tools.is_empty()),
+        ("--tool-policy", task.sandbox_tool_policy.is_some()),
     ];
     match flags.into_iter().find(|(_, is_given)| *is_given) {
         None => Ok(()),
@@ -219,11 +243,11 @@ fn refuse_loop_flags(given: &ModelArgs, worker: &str) -> Result<(), ErrorBody> {
     }
 }
 
-fn guest_may_ask(args: &RunArgs, policy: Option<&RuntimePolicy>) -> bool {
-    let presets = match policy.map(|policy| &policy.network) {
+fn guest_may_ask(task: &TaskSpec, network: &NetworkArgs) -> bool {
+    let presets = match task.policy.as_ref().map(|policy| &policy.network) {
         Some(NetworkPolicy::Rules(rules)) => &rules.presets,
         Some(NetworkPolicy::Posture(_)) => return false,
-        None => &args.network_preset,
+        None => &network.network_preset,
     };
     presets.iter().any(|preset| preset == GUEST_PRESET)
 }
@@ -319,7 +343,8 @@ fn dollars(flag: &str, given: &str) -> Result<u64, ErrorBody> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::args::{Cli, Command};
+    use crate::cli::args::{Cli, Command, RunArgs};
+    use crate::cli::request;
     use clap::Parser;
     use serde_json::json;
 
@@ -338,8 +363,13 @@ mod tests {
         }
     }
 
+    fn task(args: &RunArgs) -> Result<TaskSpec, ErrorBody> {
+        request::task(args)
+    }
+
     fn part(rest: &[&str]) -> Result<ModelPart, ErrorBody> {
-        read(&parse(&[MODEL, rest].concat()).unwrap(), None)
+        let args = parse(&[MODEL, rest].concat()).unwrap();
+        read(&task(&args)?, &args.model, &args.network)
     }
 
     fn why(rest: &[&str]) -> (ErrorCode, String) {
@@ -410,13 +440,12 @@ mod tests {
                 cached_input: Some(300_001),
             })
         );
-        assert!(all.tool_policy.unwrap().tools.is_empty());
     }
 
     #[test]
     fn without_a_model_nothing_of_it_is_read() {
         let args = parse(&["--goal", "x", "--agent-command", "true"]).unwrap();
-        let read = read(&args, None).unwrap();
+        let read = read(&task(&args).unwrap(), &args.model, &args.network).unwrap();
         assert!(read.agent.is_none() && read.endpoint.is_none());
         for alone in [
             &["--model", "m"][..],

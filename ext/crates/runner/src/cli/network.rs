@@ -1,7 +1,7 @@
 //! The network and secrets part of `run`'s arguments.
 
-use super::args::RunArgs;
 use crate::run::{default_policy, preset};
+use clap::Args;
 use serde_json::json;
 use wp_codebox_contracts::{
     ErrorBody, ErrorCode, NetworkPolicy, NetworkRules, RunRequest, RuntimePolicy, SecretBinding,
@@ -9,9 +9,26 @@ use wp_codebox_contracts::{
 };
 use wp_codebox_policy::check_secret_name;
 
+/// What the guest may reach, without a policy.
+#[derive(Debug, Default, Args)]
+pub(crate) struct NetworkArgs {
+    /// Host the guest may reach through the egress bridge, ports 80 and 443 unless one is
+    /// named; may be repeated. Without this and --network-preset nothing leaves the guest.
+    #[arg(long, value_name = "HOST[:PORT]", conflicts_with = "policy")]
+    pub allow_host: Vec<String>,
+    /// Named set of hosts to read from: wporg-readonly, packagist, npm, github-readonly; or
+    /// `model`, which opens the run's own model and nothing else; may be repeated.
+    #[arg(long, value_name = "NAME", conflicts_with = "policy")]
+    pub network_preset: Vec<String>,
+    /// The bridge ends TLS with a certificate that only this guest trusts, so that rules on
+    /// paths and secrets hold for every client.
+    #[arg(long, conflicts_with = "policy")]
+    pub tls_terminate: bool,
+}
+
 /// The default policy with what the network and secret flags open; none when no flag is given.
 pub(super) fn policy(
-    args: &RunArgs,
+    args: &NetworkArgs,
     request: &RunRequest,
 ) -> Result<Option<RuntimePolicy>, ErrorBody> {
     let open = !args.allow_host.is_empty() || !args.network_preset.is_empty();

@@ -50,8 +50,8 @@ pub(crate) struct PreviewArgs {
     pub preview_login: Option<String>,
 }
 
-/// Puts the preview that was asked for into a request.
-pub(crate) fn hold(args: &PreviewArgs, request: &mut RunRequest) -> Result<(), ErrorBody> {
+/// Adds the preview that was asked for.
+pub(crate) fn hold(args: &PreviewArgs, held: &mut Option<Hold>) -> Result<(), ErrorBody> {
     let Some(ttl_ms) = args.time()? else {
         return Ok(());
     };
@@ -81,7 +81,7 @@ pub(crate) fn hold(args: &PreviewArgs, request: &mut RunRequest) -> Result<(), E
             }),
         },
     };
-    match &mut request.hold {
+    match held {
         // It is held for longer anyway: the preview has its own time.
         Some(hold) => {
             let preview = PreviewRequest {
@@ -91,7 +91,7 @@ pub(crate) fn hold(args: &PreviewArgs, request: &mut RunRequest) -> Result<(), E
             hold.preview = Some(preview);
         }
         None => {
-            request.hold = Some(Hold {
+            *held = Some(Hold {
                 ttl_ms,
                 max_ttl_ms: ttl_ms,
                 idle_ms: None,
@@ -126,10 +126,6 @@ impl PreviewArgs {
             return Err(invalid(&why).hint(format!("the host may allow up to a day with {BOUND}")));
         }
         Ok(Some(ttl_ms))
-    }
-
-    pub(crate) fn wanted(&self) -> bool {
-        self.preview_hold.is_some() || self.preview_hold_seconds.is_some()
     }
 }
 

@@ -1,6 +1,8 @@
 //! From the arguments of `run` to a run request.
 
 use super::args::{GitMode, RunArgs};
+use super::model::ModelArgs;
+use super::network::NetworkArgs;
 use super::{Settings, duration, model, network, preview};
 use clap::Args;
 use serde_json::Value;
@@ -8,7 +10,7 @@ use std::path::{Path, PathBuf};
 use wp_codebox_contracts::{
     Agent, AgentCommand, CommandCall, ErrorBody, ErrorCode, Hold, LimitsRequest, MountAccess,
     MountRequest, OuterSandbox, OuterSandboxNeed, PresetAgent, RunId, RunMode, RunPaths,
-    RunRequest, SiteId, StagedFile, TaskInput, schema_id,
+    RunRequest, SiteId, StagedFile, TaskSpec,
 };
 
 /// Sizes of a guest, shared by the commands that start one.
@@ -37,68 +39,53 @@ fn size(flag: &str, given: Option<&str>) -> Result<Option<u64>, ErrorBody> {
     given.map(|given| bytes(flag, given)).transpose()
 }
 
+/// What belongs to this host and stands beside a task.
+#[derive(Debug)]
+pub(crate) struct Beside<'a> {
+    pub site: &'a str,
+    pub model: &'a ModelArgs,
+    pub network: &'a NetworkArgs,
+    pub settings: &'a Settings,
+}
+
 /// Builds the request; every refusal names the flag.
 pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, ErrorBody> {
-    let wordpress = settings.wordpress.clone().ok_or_else(|| {
-        ErrorBody::new(
-            ErrorCode::ConfigInvalid,
-            "--wordpress is missing: name a directory with WordPress in it",
-        )
-        .hint("or set WP_CODEBOX_WORDPRESS")
-    })?;
-    check_version(args.guest.wp.as_deref(), &wordpress)?;
-    let held = args.preview.wanted() || args.hold.is_some();
-    let who = args.agent_command.is_some() || args.agent.is_some() || args.model.model.is_some();
-    if args.command.is_none() && !who && !held {
-        return Err(input(
-            "nothing to run: give --model for the built-in agent, --agent, --agent-command or --command",
-        ));
-    }
-    let policy = args.policy.as_deref().map(policy).transpose()?;
-    let model = model::read(args, policy.as_ref())?;
-    let goal = args
-        .goal
-        .clone()
-        .or_else(|| args.agent_command.as_ref().map(|c| format!("Run {c}")));
-    if goal.as_ref().is_some_and(|g| g.trim().is_empty()) {
+    check_version(args.guest.wp.as_deref(), wordpress(settings)?)?;
+    let beside = Beside {
+        site: &args.store.site,
+        model: &args.model,
+        network: &args.network,
+        settings,
+    };
+    resolve(task(args)?, &beside)
+}
+
+/// The task that the flags describe.
+pub(super) fn task(args: &RunArgs) -> Result<TaskSpec, ErrorBody> {
+    if args.goal.as_ref().is_some_and(|g| g.trim().is_empty()) {
         return Err(ErrorBody::new(
             ErrorCode::TaskMissing,
             "--goal is empty: say what the agent should do",
         ));
     }
-    let mut task = goal.map(TaskInput::new);
-    let staged = args
+    let staged_files = args
         .staged_files
         .iter()
         .map(|text| staged_file(text))
         .collect::<Result<Vec<_>, _>>()?;
-    if !staged.is_empty() {
-        task.get_or_insert_with(|| TaskInput::new("Run a command"))
-            .staged_files = staged;
-    }
-    if let Some(task) = &mut task {
-        task.allowed_tools.clone_from(&args.model.allowed_tools);
-    }
-    let mut secrets = network::secrets(&args.secret_env)?;
-    // Also given for hosts of the guest, it is one secret with two uses.
-    secrets.extend(
-        model
-            .key
-            .filter(|key| secrets.iter().all(|s| s.env != key.env)),
-    );
-    let mut request = RunRequest {
-        schema: schema_id::RUN_REQUEST.to_owned(),
-        run_id: new_run_id()?,
-        site: SiteId::new(args.store.site.clone()).map_err(|e| input(format!("--site: {e}")))?,
+    let goal = match (&args.goal, &args.agent_command) {
+        (Some(goal), _) => goal.clone(),
+        (None, Some(command)) => format!("Run {command}"),
+        (None, None) => String::new(),
+    };
+    let mut task = TaskSpec {
+        goal,
         mode: if args.detach {
             RunMode::Detached
         } else {
             RunMode::Attached
         },
-        max_runs: RunRequest::default_max_runs(),
-        paths: run_paths(settings, &wordpress)?,
-        task,
-        policy,
+        policy: args.policy.as_deref().map(policy).transpose()?,
         mounts: args
             .guest
             .mounts
@@ -113,30 +100,74 @@ pub(crate) fn build(args: &RunArgs, settings: &Settings) -> Result<RunRequest, E
                 args: args.args.clone(),
             })
             .collect(),
-        workflow: None,
         hold: hold(args)?,
-        agent: agent(args)?.or(model.agent),
-        model: model.endpoint,
-        tool_policy: model.tool_policy,
-        parent_tools: None,
-        components: Vec::new(),
-        agent_bundles: Vec::new(),
+        agent_command: args.agent_command.clone(),
+        agent: args.agent.clone(),
         checks: args.checks.clone(),
+        staged_files,
+        secret_env: args.secret_env.clone(),
         limits: limits(args)?,
         find_renames: args.find_renames,
-        secrets,
         outer_sandbox: outer_sandbox(args)?,
-        redact: Vec::new(),
-        provenance: serde_json::Map::from_iter([(
-            "requester".to_owned(),
-            Value::from("command-line"),
-        )]),
+        ..TaskSpec::default()
     };
-    preview::hold(&args.preview, &mut request)?;
+    if task.agent_command.is_some() {
+        task.agent_success_codes
+            .clone_from(&args.agent_success_codes);
+    }
+    args.model.fill(&mut task)?;
+    preview::hold(&args.preview, &mut task.hold)?;
+    Ok(task)
+}
+
+/// The request of a task: what it names is looked up on this host.
+pub(crate) fn resolve(mut task: TaskSpec, beside: &Beside<'_>) -> Result<RunRequest, ErrorBody> {
+    let who = task.agent_command.is_some() || task.agent.is_some() || task.model.is_some();
+    if task.commands.is_empty() && !who && task.hold.is_none() {
+        return Err(input(
+            "nothing to run: give --model for the built-in agent, --agent, --agent-command or --command",
+        ));
+    }
+    let model = model::read(&task, beside.model, beside.network)?;
+    if task.goal.is_empty() && !task.staged_files.is_empty() {
+        "Run a command".clone_into(&mut task.goal);
+    }
+    task.secrets = network::secrets(&task.secret_env)?;
+    // Also given for hosts of the guest, it is one secret with two uses.
+    let key = model.key;
+    let key = key.filter(|key| task.secrets.iter().all(|s| s.env != key.env));
+    task.secrets.extend(key);
+    task.resolved_agent = agent(&task)?.or(model.agent);
+    task.resolved_model = model.endpoint;
+    task.provenance
+        .insert("requester".to_owned(), Value::from("command-line"));
+    let mut request = request(task, beside.site, beside.settings)?;
     if request.policy.is_none() {
-        request.policy = network::policy(args, &request)?;
+        request.policy = network::policy(beside.network, &request)?;
     }
     Ok(request)
+}
+
+/// A request with a new id of a task whose fields are resolved.
+pub(crate) fn request(
+    task: TaskSpec,
+    site: &str,
+    settings: &Settings,
+) -> Result<RunRequest, ErrorBody> {
+    let site = SiteId::new(site).map_err(|e| input(format!("--site: {e}")))?;
+    let paths = run_paths(settings, wordpress(settings)?)?;
+    Ok(task.into_request(new_run_id()?, site, paths))
+}
+
+/// The directory whose WordPress core the guest gets.
+pub(super) fn wordpress(settings: &Settings) -> Result<&Path, ErrorBody> {
+    settings.wordpress.as_deref().ok_or_else(|| {
+        ErrorBody::new(
+            ErrorCode::ConfigInvalid,
+            "--wordpress is missing: name a directory with WordPress in it",
+        )
+        .hint("or set WP_CODEBOX_WORDPRESS")
+    })
 }
 
 /// Host paths of a run of the operator.
@@ -216,7 +247,7 @@ fn text(path: &Path) -> Result<String, ErrorBody> {
         .ok_or_else(|| input(format!("{} is not valid UTF-8", path.display())))
 }
 
-fn absolute(host: &str) -> Result<String, ErrorBody> {
+pub(super) fn absolute(host: &str) -> Result<String, ErrorBody> {
     let path: PathBuf = std::path::absolute(host).map_err(|e| input(format!("{host:?}: {e}")))?;
     text(&path)
 }
@@ -262,13 +293,15 @@ fn staged_file(given: &str) -> Result<StagedFile, ErrorBody> {
     })
 }
 
-fn agent(args: &RunArgs) -> Result<Option<Agent>, ErrorBody> {
-    if let Some(name) = &args.agent {
-        let name = name.clone();
-        return Ok(Some(Agent::Preset(PresetAgent { name })));
-    }
-    let Some(line) = &args.agent_command else {
-        return Ok(None);
+fn agent(task: &TaskSpec) -> Result<Option<Agent>, ErrorBody> {
+    let Some(line) = &task.agent_command else {
+        if !task.agent_env.is_empty() || !task.agent_success_codes.is_empty() {
+            return Err(input(
+                "agent_env and agent_success_codes belong to an agent that is given by its command line; leave them out",
+            ));
+        }
+        let name = task.agent.clone();
+        return Ok(name.map(|name| Agent::Preset(PresetAgent { name })));
     };
     let argv = shell_words::split(line).map_err(|e| input(format!("--agent-command: {e}")))?;
     if argv.is_empty() {
@@ -277,10 +310,14 @@ fn agent(args: &RunArgs) -> Result<Option<Agent>, ErrorBody> {
             "--agent-command is empty: name a program",
         ));
     }
+    let success_codes = match &task.agent_success_codes[..] {
+        [] => vec![0],
+        codes => codes.to_vec(),
+    };
     Ok(Some(Agent::Command(AgentCommand {
         argv,
-        success_codes: args.agent_success_codes.clone(),
-        env: Default::default(),
+        success_codes,
+        env: task.agent_env.clone(),
         preset: None,
     })))
 }

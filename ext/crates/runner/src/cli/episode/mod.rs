@@ -4,19 +4,18 @@ mod args;
 
 pub(crate) use args::EpisodeCommand;
 
-use super::args::{Cli, Command};
+use super::args::GitMode;
 use super::output::Output;
 use super::runs::{bundle, found};
 use super::{Settings, duration, request, supervisor};
 use crate::control::{self, Patience};
 use args::{OneArgs, StartArgs, StepArgs, Which};
-use clap::Parser;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
     ActionRequest, ErrorBody, ErrorCode, Hold, LifecycleCleanupStatus, LiveRequest,
-    ObservationSpec, RunMode, RunRegistryEntry, RunRequest, SnapshotRequest, TaskInput,
+    ObservationSpec, RunMode, RunRegistryEntry, RunRequest, SnapshotRequest, TaskSpec,
 };
 use wp_codebox_runtime::{FoundRun, StateDir, entry};
 
@@ -143,45 +142,34 @@ fn ended(entry: &RunRegistryEntry) -> ErrorBody {
     })
 }
 
-/// The request of a sandbox that stays, read by `run`'s own rules.
+/// The request of a sandbox that stays.
 fn sandbox(args: &StartArgs, settings: &Settings) -> Result<RunRequest, ErrorBody> {
-    let mut flags = vec!["wp-codebox".to_owned(), "run".to_owned()];
-    let mut flag = |name: &str, value: &str| flags.push(format!("--{name}={value}"));
-    flag("site", &args.store.site);
-    // Stands for what others will ask; it is taken out again.
-    flag("agent-command", "true");
-    for mount in &args.mounts {
-        flag("mount", mount);
-    }
-    if let Some(policy) = &args.policy {
-        flag("policy", policy);
-    }
-    let cli = Cli::try_parse_from(&flags).map_err(|e| invalid(e.to_string()))?;
-    let Command::Run(run) = cli.command else {
-        return Err(ErrorBody::new(ErrorCode::Internal, "the sandbox is no run"));
-    };
-    let mut request = request::build(&run, settings)?;
     let time = |flag: &str, given: &str| duration::positive(ErrorCode::InputInvalid, flag, given);
     let ttl = time("--ttl", &args.ttl)?;
-    request.agent = None;
-    request.task = Some(TaskInput::new("An episode"));
-    request.mode = RunMode::Detached;
-    if args.policy.is_none() {
-        request.policy = None;
-    }
-    request.hold = Some(Hold {
-        ttl_ms: ttl,
-        max_ttl_ms: ttl,
-        idle_ms: args
-            .idle
-            .as_deref()
-            .map(|given| time("--idle", given))
-            .transpose()?,
-        preview: None,
-        identity: None,
-        snapshot: None,
-    });
-    Ok(request)
+    let mounts = args.mounts.iter();
+    let task = TaskSpec {
+        goal: "An episode".to_owned(),
+        mode: RunMode::Detached,
+        policy: args.policy.as_deref().map(request::policy).transpose()?,
+        mounts: mounts
+            .map(|text| request::mount(text, GitMode::Auto))
+            .collect::<Result<_, _>>()?,
+        hold: Some(Hold {
+            ttl_ms: ttl,
+            max_ttl_ms: ttl,
+            idle_ms: args
+                .idle
+                .as_deref()
+                .map(|given| time("--idle", given))
+                .transpose()?,
+            preview: None,
+            identity: None,
+            snapshot: None,
+        }),
+        provenance: Map::from_iter([("requester".to_owned(), Value::from("command-line"))]),
+        ..TaskSpec::default()
+    };
+    request::request(task, &args.store.site, settings)
 }
 
 /// Ends the sandbox and waits for its bundle.

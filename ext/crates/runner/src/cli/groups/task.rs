@@ -1,23 +1,18 @@
-//! From the fields of a task to a run request.
-//!
-//! What `run` takes as flags goes through `run`'s own reading, so that both refuse the same; the
-//! rest is laid into the request.
+//! From the JSON of a task to a run request.
 
 use super::args::TaskArgs;
-use crate::cli::args::{Cli, Command};
+use crate::cli::model::ModelArgs;
+use crate::cli::network::NetworkArgs;
 use crate::cli::{Settings, request};
-use clap::Parser;
-use serde::Deserialize;
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
-use wp_codebox_contracts::{
-    Agent, ErrorBody, ErrorCode, LimitsRequest, MountAccess, RunRequest, TaskInput,
-};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, RunRequest, TaskSpec};
+use wp_codebox_policy::read_task;
 
 /// Fields that only a WordPress site can resolve.
 const SITE_ONLY: &[&str] = &[
     "plugin",
     "theme",
+    "git",
     "runtime_task",
     "component_contracts",
     "provider_plugin_paths",
@@ -27,62 +22,6 @@ const SITE_ONLY: &[&str] = &[
     "inherit",
     "wait",
 ];
-
-/// The fields of a task.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Fields {
-    goal: String,
-    target: Map<String, Value>,
-    allowed_tools: Vec<String>,
-    expected_artifacts: Vec<String>,
-    structured_artifacts: Vec<Value>,
-    context: Map<String, Value>,
-    mounts: Vec<MountFields>,
-    agent_command: Option<String>,
-    agent: Option<String>,
-    agent_success_codes: Vec<i32>,
-    agent_env: BTreeMap<String, String>,
-    model: Option<String>,
-    base_url: Option<String>,
-    provider: Option<String>,
-    max_turns: Option<u32>,
-    budget: BudgetFields,
-    sandbox_tool_policy: Option<Value>,
-    secret_env: Vec<String>,
-    checks: Vec<String>,
-    policy: Option<Value>,
-    network: Option<Value>,
-    limits: LimitsRequest,
-    task_timeout_seconds: u64,
-    find_renames: bool,
-    metadata: Map<String, Value>,
-    // Echoed by the answer.
-    #[serde(rename = "sandbox_session_id")]
-    _sandbox_session_id: Option<Value>,
-    #[serde(rename = "session_id")]
-    _session_id: Option<Value>,
-    #[serde(rename = "orchestrator")]
-    _orchestrator: Option<Value>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct MountFields {
-    source: String,
-    target: String,
-    mode: MountAccess,
-    exclude: Vec<String>,
-    metadata: Option<Map<String, Value>>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct BudgetFields {
-    turns: Option<u32>,
-    input_tokens: Option<u64>,
-    output_tokens: Option<u64>,
-}
 
 fn invalid(message: impl Into<String>) -> ErrorBody {
     ErrorBody::new(ErrorCode::InputInvalid, message)
@@ -94,181 +33,146 @@ pub(super) fn request(
     args: &TaskArgs,
     settings: &Settings,
 ) -> Result<RunRequest, ErrorBody> {
-    for name in ["code", "code_file"] {
-        if input.contains_key(name) {
-            let message = format!("{name} was given, but raw code never enters through a task");
-            return Err(ErrorBody::new(ErrorCode::RawCodeForbidden, message));
-        }
-    }
     if let Some(name) = SITE_ONLY.iter().find(|name| input.contains_key(**name)) {
         return Err(invalid(format!(
             "{name} needs a WordPress site to resolve it; leave it out, or name directories in mounts"
         )));
     }
-    let fields: Fields = serde_json::from_value(Value::Object(input.clone()))
-        .map_err(|e| invalid(format!("the task cannot be read: {e}")))?;
-    if fields.goal.trim().is_empty() {
+    let mut task = read_task(input.clone(), Map::new())?;
+    if task.goal.trim().is_empty() {
         return Err(ErrorBody::new(
             ErrorCode::TaskMissing,
             "no goal was given; say in goal what the agent should do",
         ));
     }
-    let flags = flags(&fields, args)?;
-    let cli = Cli::try_parse_from(&flags).map_err(|e| {
-        let text = e.render().to_string();
-        let first = text.lines().next().unwrap_or("wrong input");
-        invalid(first.trim_start_matches("error: "))
-    })?;
-    let Command::Run(run) = cli.command else {
-        return Err(ErrorBody::new(ErrorCode::Internal, "the task is no run"));
-    };
-    let mut request = request::build(&run, settings)?;
-    complete(&mut request, fields, args)?;
-    Ok(request)
-}
-
-/// What is not said by flags.
-fn complete(request: &mut RunRequest, fields: Fields, args: &TaskArgs) -> Result<(), ErrorBody> {
-    let mut task = request
-        .task
-        .take()
-        .unwrap_or_else(|| TaskInput::new(&*fields.goal));
-    task.target = fields.target;
-    task.expected_artifacts = fields.expected_artifacts;
-    task.structured_artifacts = fields.structured_artifacts;
-    task.context = fields.context;
-    if task.allowed_tools.is_empty() {
-        task.allowed_tools = fields.allowed_tools;
-    }
-    request.task = Some(task);
-    for (mount, given) in request.mounts.iter_mut().zip(fields.mounts) {
-        mount.exclude = given.exclude;
-        mount.metadata = given.metadata;
-    }
-    match &mut request.agent {
-        Some(Agent::Command(agent)) => agent.env = fields.agent_env,
-        Some(Agent::Preset(_) | Agent::Model(_) | Agent::Ability(_)) | None => {
-            if !fields.agent_env.is_empty() || !fields.agent_success_codes.is_empty() {
-                return Err(invalid(
-                    "agent_env and agent_success_codes belong to an agent that is given by its command line; leave them out",
-                ));
-            }
-        }
-    }
-    request.limits = fields.limits;
-    if fields.task_timeout_seconds > 0 && request.limits.wall_clock_ms.is_none() {
-        request.limits.wall_clock_ms = Some(fields.task_timeout_seconds.saturating_mul(1000));
-    }
-    request.max_runs = args.max_runs;
-    if !fields.metadata.is_empty() {
-        let metadata = Value::Object(fields.metadata);
-        request.provenance.insert("metadata".to_owned(), metadata);
-    }
-    Ok(())
-}
-
-/// The task as `run` is told it.
-fn flags(fields: &Fields, args: &TaskArgs) -> Result<Vec<String>, ErrorBody> {
-    let mut flags = vec!["wp-codebox".to_owned(), "run".to_owned()];
-    let mut flag = |name: &str, value: &str| flags.push(format!("--{name}={value}"));
-    flag("goal", &fields.goal);
-    flag("site", &args.store.site);
-    for mount in &fields.mounts {
-        if !mount.source.starts_with('/') || mount.target.is_empty() {
+    check_combinations(&task)?;
+    for mount in &mut task.mounts {
+        if !mount.source.starts_with('/') {
             return Err(ErrorBody::new(
                 ErrorCode::MountInvalid,
                 "a mount needs source, an absolute path of this host, and target, a path of the guest",
             ));
         }
-        let mode = match mount.mode {
-            MountAccess::Readonly => "readonly",
-            MountAccess::Readwrite => "readwrite",
-        };
-        flag(
-            "mount",
-            &format!("{}:{}:{mode}", mount.source, mount.target),
-        );
+        mount.source = request::absolute(&mount.source)?;
     }
-    let texts = [
-        ("agent-command", &fields.agent_command),
-        ("agent", &fields.agent),
-        ("model", &fields.model),
-        ("model-url", &fields.base_url),
-        ("provider", &fields.provider),
-    ];
-    for (name, value) in texts {
-        if let Some(value) = value {
-            flag(name, value);
-        }
-    }
-    if fields.model.is_some() {
-        for (name, value) in [
-            ("model-key-env", &args.model_key_env),
-            ("model-api", &args.model_api),
-        ] {
-            if let Some(value) = value {
-                flag(name, value);
-            }
-        }
-        for tool in &fields.allowed_tools {
-            flag("allowed-tool", tool);
-        }
-    }
-    // The smaller one holds: both are upper bounds.
-    let turns = [fields.max_turns, fields.budget.turns];
-    let numbers = [
-        (
-            "max-turns",
-            turns.into_iter().flatten().min().map(u64::from),
-        ),
-        ("max-input-tokens", fields.budget.input_tokens),
-        ("max-output-tokens", fields.budget.output_tokens),
-    ];
-    for (name, value) in numbers {
-        if let Some(value) = value {
-            flag(name, &value.to_string());
-        }
-    }
-    if !fields.agent_success_codes.is_empty() {
-        let codes: Vec<String> = fields
-            .agent_success_codes
-            .iter()
-            .map(i32::to_string)
-            .collect();
-        flag("agent-success-codes", &codes.join(","));
-    }
-    if let Some(policy) = &fields.sandbox_tool_policy {
-        flag("tool-policy", &policy.to_string());
-    }
-    for secret in &fields.secret_env {
-        flag("secret-env", secret);
-    }
-    for check in &fields.checks {
-        flag("check", check);
-    }
-    if let Some(policy) = policy(fields)? {
-        flag("policy", &policy.to_string());
-    }
-    if fields.find_renames {
-        flags.push("--find-renames".to_owned());
-    }
-    Ok(flags)
+    task.max_runs = Some(args.max_runs.into());
+    let model = ModelArgs {
+        model_key_env: args.model_key_env.clone().filter(|_| task.model.is_some()),
+        model_api: args
+            .model_api
+            .clone()
+            .unwrap_or_else(|| "openai-chat".to_owned()),
+        ..ModelArgs::default()
+    };
+    let beside = request::Beside {
+        site: &args.store.site,
+        model: &model,
+        network: &NetworkArgs::default(),
+        settings,
+    };
+    request::resolve(task, &beside)
 }
 
-/// The policy given, with the network of the task in it.
-fn policy(fields: &Fields) -> Result<Option<Value>, ErrorBody> {
-    let Some(network) = &fields.network else {
-        return Ok(fields.policy.clone());
-    };
-    let mut policy = match &fields.policy {
-        Some(policy) => policy.clone(),
-        None => serde_json::to_value(wp_codebox_policy::defaults(vec![
-            "command-agent-run".to_owned(),
-        ]))
-        .map_err(|e| ErrorBody::new(ErrorCode::Internal, e.to_string()))?,
-    };
-    if let Value::Object(members) = &mut policy {
-        members.insert("network".to_owned(), network.clone());
+/// Fields that need or exclude each other, as the flags of `run` do.
+fn check_combinations(task: &TaskSpec) -> Result<(), ErrorBody> {
+    if task.agent.is_some() && task.agent_command.is_some() {
+        return Err(invalid("agent and agent_command cannot be given together"));
     }
-    Ok(Some(policy))
+    if task.budget.cost_usd.is_some() {
+        return Err(invalid(
+            "budget.cost_usd needs the prices of a WordPress site's provider; leave it out",
+        ));
+    }
+    if task.model.is_some() != task.base_url.is_some() {
+        return Err(invalid(
+            "model and base_url belong together; give both or none",
+        ));
+    }
+    let budget = &task.budget;
+    let needs_model = [
+        ("provider", task.provider.is_some()),
+        ("max_turns", task.max_turns.is_some()),
+        ("budget.turns", budget.turns.is_some()),
+        ("budget.input_tokens", budget.input_tokens.is_some()),
+        ("budget.output_tokens", budget.output_tokens.is_some()),
+        ("sandbox_tool_policy", task.sandbox_tool_policy.is_some()),
+    ];
+    match needs_model.into_iter().find(|(_, is_given)| *is_given) {
+        Some((name, _)) if task.model.is_none() => {
+            Err(invalid(format!("{name} needs model; leave it out")))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::args::{Cli, Command, RunArgs};
+    use clap::Parser;
+    use serde_json::json;
+
+    fn parse(flags: &[&str]) -> Command {
+        Cli::try_parse_from(flags).unwrap().command
+    }
+
+    fn run(flags: &[&str]) -> (RunArgs, Settings) {
+        let all = [&["wp-codebox", "run", "--wordpress=/srv/wordpress"], flags].concat();
+        let Command::Run(args) = parse(&all) else {
+            panic!("run");
+        };
+        let settings = Settings::resolve(&args.store.paths);
+        (*args, settings)
+    }
+
+    fn read(input: &Value) -> Result<RunRequest, ErrorBody> {
+        let all = ["wp-codebox", "agent-sandbox-run", "--input-file=-"];
+        let Command::AgentSandboxRun(args) = parse(&all) else {
+            panic!("agent-sandbox-run");
+        };
+        request(input.as_object().unwrap(), &args.task, &run(&[]).1)
+    }
+
+    #[test]
+    fn flags_and_json_of_one_task_come_to_the_same_request() {
+        let by_json = read(&json!({
+            "goal": "Fix it", "agent_command": "sh 'fix it.sh'", "checks": ["true"],
+            "mounts": [{"source": "/srv/a:b", "target": "/workspace/x", "mode": "readonly"}],
+            "find_renames": true, "task_timeout_seconds": 90,
+        }))
+        .unwrap();
+        let (args, settings) = run(&[
+            "--goal=Fix it",
+            "--agent-command=sh 'fix it.sh'",
+            "--check=true",
+            "--mount=/srv/a:b:/workspace/x:readonly",
+            "--find-renames",
+            "--timeout=90s",
+        ]);
+        let by_flags = RunRequest {
+            run_id: by_json.run_id.clone(),
+            ..request::build(&args, &settings).unwrap()
+        };
+        assert_eq!(by_json, by_flags);
+    }
+
+    #[test]
+    fn fields_that_do_not_go_together_are_refused_by_name() {
+        for (fields, name) in [
+            (json!({"agent": "a", "agent_command": "b"}), "agent"),
+            (json!({"model": "m"}), "base_url"),
+            (json!({"agent_command": "b", "max_turns": 1}), "max_turns"),
+            (json!({"agent_env": {"A": "b"}, "agent": "a"}), "agent_env"),
+            (json!({"agent_command": "b", "frobnicate": 1}), "frobnicate"),
+            (json!({"agent_command": "b", "site": "other"}), "site"),
+            (json!({"agent_command": "b", "plugin": "p"}), "plugin"),
+        ] {
+            let mut input = json!({"goal": "Fix it"});
+            let members = input.as_object_mut().unwrap();
+            members.extend(fields.as_object().unwrap().clone());
+            let error = read(&input).unwrap_err();
+            assert_eq!(error.code, ErrorCode::InputInvalid, "{fields}");
+            assert!(error.message.contains(name), "{}", error.message);
+        }
+    }
 }

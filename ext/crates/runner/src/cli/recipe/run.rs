@@ -63,7 +63,7 @@ fn start(output: &Output, args: &RecipeRunArgs, looked: &Looked, recipe: &Recipe
         })
         .and_then(|lowered| recipe::build(&looked.loaded, recipe, &looked.host, lowered, &asked));
     let request = request.and_then(|mut request| {
-        preview::hold(&args.preview, &mut request)?;
+        preview::hold(&args.preview, &mut request.hold)?;
         Ok(request)
     });
     let request = match request {
