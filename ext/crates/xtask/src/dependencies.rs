@@ -7,6 +7,7 @@
 use crate::commands;
 use crate::findings::TaskError;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 const PREFIX: &str = "wp-codebox-";
@@ -54,7 +55,11 @@ const RESERVED: &[(&str, &str)] = &[
     ("rustls", "runner"),
 ];
 
-/// Reads `cargo metadata` and answers every breach.
+/// Foreign crates that may not reach the extension by any way: PHP's process forks, and threads
+/// and reactors of an async runtime do not survive that.
+const NOT_IN_PHP: &[&str] = &["tokio", "hyper", "reqwest"];
+
+/// Reads `cargo metadata` and `cargo tree` and answers every breach.
 pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
     let program = commands::cargo();
     let answer = commands::quiet(
@@ -68,9 +73,35 @@ pub fn check(root: &Path) -> Result<Vec<String>, TaskError> {
             answer.said.trim()
         )]);
     }
-    let metadata: Value = serde_json::from_slice(&answer.stdout)
-        .map_err(|source| TaskError::Answer { program, source })?;
-    Ok(judge(&metadata))
+    let metadata: Value =
+        serde_json::from_slice(&answer.stdout).map_err(|source| TaskError::Answer {
+            program: program.clone(),
+            source,
+        })?;
+    let mut findings = judge(&metadata);
+    let tree = ["tree", "--package", "wp-codebox-ext", "--edges", "normal"];
+    let answer = commands::quiet(root, &program, &[&tree[..], &["--prefix", "none"]].concat())?;
+    match answer.success {
+        true => findings.extend(judge_extension(&String::from_utf8_lossy(&answer.stdout))),
+        false => findings.push(format!("cargo tree failed: {}", answer.said.trim())),
+    }
+    Ok(findings)
+}
+
+/// The crates that the extension links, one a line, name first.
+fn judge_extension(tree: &str) -> Vec<String> {
+    let linked = tree.lines().filter_map(|line| line.split(' ').next());
+    let linked: BTreeSet<&str> = linked.collect();
+    if !linked.contains("wp-codebox-ext") {
+        return vec!["cargo tree did not name the crates of the extension".to_owned()];
+    }
+    NOT_IN_PHP
+        .iter()
+        .filter(|name| linked.contains(*name))
+        .map(|name| {
+            format!("the extension links {name}; `cargo tree -p wp-codebox-ext -i {name}` shows by which way")
+        })
+        .collect()
 }
 
 fn judge(metadata: &Value) -> Vec<String> {
@@ -140,5 +171,22 @@ mod tests {
         assert!(judge(&metadata("wp-codebox-runner", &["tokio"])).is_empty());
         assert_eq!(judge(&metadata("wp-codebox-ext", &["tokio"])).len(), 1);
         assert_eq!(judge(&metadata("wp-codebox-unheard-of", &[])).len(), 1);
+    }
+
+    #[test]
+    fn an_async_runtime_that_a_dependency_of_the_extension_brings_is_found() {
+        let tree = "wp-codebox-ext v0.1.0 (/src/ext)\nserde v1.0.0\nserde v1.0.0 (*)\n";
+        assert!(judge_extension(tree).is_empty());
+        let with = format!("{tree}some-client v1.0.0\ntokio v1.0.0\ntokio-macros v2.0.0\n");
+        let found = judge_extension(&with);
+        assert!(
+            found.len() == 1 && found[0].contains("links tokio;"),
+            "{found:?}"
+        );
+        assert_eq!(
+            judge_extension("").len(),
+            1,
+            "an empty answer proves nothing"
+        );
     }
 }
