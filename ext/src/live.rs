@@ -14,20 +14,15 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ext_php_rs::types::ZendCallable;
 use ext_php_rs::zend::{BailoutGuard, ExecutorGlobals};
-use rustix::fd::{AsRawFd, OwnedFd};
-use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use serde_json::{Map, Value, json};
+use std::path::Path;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
-    ErrorBody, ErrorCode, LIVE_PROTOCOL, LiveCall, LiveInput, LiveReply, LiveRequest, OutputStream,
-    SiteId, StdinFlow, unknown_member,
+    ErrorBody, ErrorCode, LiveInput, LiveReply, LiveRequest, MAX_FRAME_BYTES, OutputStream, SiteId,
+    StdinFlow, unknown_member,
 };
-use wp_codebox_control::{Channel, Received};
+use wp_codebox_control::{LiveClient, LiveError, StdinCredit};
 
-/// Name of the socket in a run's directory.
-const SOCKET: &str = "control.sock";
 /// Bytes of each stream that an answer holds; a caller who wants more follows the output.
 const KEPT: usize = 8 * 1024 * 1024;
 /// Bytes of one piece of standard input.
@@ -79,47 +74,33 @@ pub(crate) fn ask(
         exec.stdin = StdinFlow::Credit;
         input.rest = Some(manner.stdin.as_deref().unwrap_or_default().as_bytes());
     }
-    let channel = BailoutGuard::new(reach(settings, site, reference)?);
-    let call = LiveCall {
-        live: LIVE_PROTOCOL,
-        actor: manner.actor.clone(),
-        request,
-    };
+    let client = BailoutGuard::new(reach(settings, site, reference)?);
     let idle = || manner.in_time().and_then(|()| tick());
-    channel.send(&call, idle)?;
+    client.call(&manner.actor, request, idle)?;
     let mut heard = Heard::default();
     loop {
         input.prepare();
-        let (sent, received) = channel.exchange(input.pending(), TICK)?;
+        let (sent, reply) = client
+            .exchange(input.pending(), TICK)
+            .map_err(|error| failed(reference, error))?;
         input.at += sent;
-        match received {
-            Received::Nothing => {}
-            Received::End => return Err(gone(reference).into()),
-            Received::Line(line) => match serde_json::from_slice(&line) {
-                Ok(LiveReply::Started {
-                    execution_id,
-                    stdin,
-                }) => {
+        if let Some(reply) = reply {
+            input.credit.hear(&reply);
+            match reply {
+                LiveReply::Started { execution_id, .. } => {
                     heard.id = Some(execution_id.to_string());
-                    input.credit = match stdin {
-                        StdinFlow::Plain => Some(u64::MAX),
-                        StdinFlow::Credit => Some(0),
-                    };
                 }
-                Ok(LiveReply::StdinCredit { bytes }) => {
-                    input.credit = input.credit.map(|left| left.saturating_add(bytes));
-                }
-                Ok(LiveReply::StdinClosed) => input.rest = None,
-                Ok(LiveReply::Output {
+                LiveReply::StdinCredit { .. } | LiveReply::StdinClosed => {}
+                LiveReply::Output {
                     stream,
                     text,
                     base64,
-                }) => heard.output(stream, text, base64, on_output)?,
-                Ok(LiveReply::Exited(end)) => return Ok(heard.ended(json!(end))),
-                Ok(LiveReply::Answer { answer }) => return Ok(answer),
-                Ok(LiveReply::Error { error }) => return Err(error.into()),
-                Ok(LiveReply::Event { .. }) | Err(_) => return Err(foreign().into()),
-            },
+                } => heard.output(stream, text, base64, on_output)?,
+                LiveReply::Exited(end) => return Ok(heard.ended(json!(end))),
+                LiveReply::Answer { answer } => return Ok(answer),
+                LiveReply::Error { error } => return Err(error.into()),
+                LiveReply::Event { .. } => return Err(foreign().into()),
+            }
         }
         manner.in_time()?;
         tick()?;
@@ -134,8 +115,7 @@ struct Input<'a> {
     at: usize,
     /// Not put into a line yet; `None` when the end was, too.
     rest: Option<&'a [u8]>,
-    /// Bytes that may be sent; `None` before the program runs.
-    credit: Option<u64>,
+    credit: StdinCredit,
 }
 
 impl Input<'_> {
@@ -145,12 +125,14 @@ impl Input<'_> {
 
     /// Makes the next line when the last was sent and there is credit for it.
     fn prepare(&mut self) {
-        let (true, Some(rest), Some(credit)) = (self.pending().is_empty(), self.rest, self.credit)
-        else {
+        let (true, Some(rest)) = (self.pending().is_empty(), self.rest) else {
             return;
         };
-        let most = usize::try_from(credit).unwrap_or(PIECE).min(PIECE);
-        let input = match rest.split_at(most.min(rest.len())) {
+        let room = match self.credit {
+            StdinCredit::NotStarted | StdinCredit::Closed => return,
+            credit @ (StdinCredit::Unlimited | StdinCredit::Bytes(_)) => credit.room(PIECE),
+        };
+        let input = match rest.split_at(room.min(rest.len())) {
             ([], []) => {
                 self.rest = None;
                 LiveInput::StdinEnd
@@ -159,7 +141,7 @@ impl Input<'_> {
             ([], _) => return,
             (piece, rest) => {
                 self.rest = Some(rest);
-                self.credit = Some(credit.saturating_sub(piece.len() as u64));
+                self.credit.spend(piece.len());
                 let base64 = STANDARD.encode(piece);
                 LiveInput::Stdin { base64 }
             }
@@ -201,7 +183,7 @@ fn parse(mut request: Map<String, Value>) -> Result<LiveRequest, ErrorBody> {
     })
 }
 
-fn reach(settings: &Settings, site: &SiteId, reference: &str) -> Result<Channel, Failure> {
+fn reach(settings: &Settings, site: &SiteId, reference: &str) -> Result<LiveClient, Failure> {
     let run = runs::get(settings, site, reference)?;
     let not_held = |what: &str| {
         ErrorBody::new(
@@ -214,25 +196,14 @@ fn reach(settings: &Settings, site: &SiteId, reference: &str) -> Result<Channel,
     }
     let id = run["run_id"].as_str().unwrap_or_default();
     let path = format!("{}/sites/{site}/runs/{id}", settings.state_dir);
-    let failed = |errno: Errno| match errno {
-        Errno::NOENT | Errno::CONNREFUSED => not_held("it has just ended"),
-        errno => ErrorBody::new(
+    LiveClient::connect(Path::new(&path), MAX_FRAME_BYTES).map_err(|error| match error {
+        LiveError::NotHeld => not_held("it has just ended").into(),
+        error => ErrorBody::new(
             ErrorCode::RunnerUnavailable,
-            format!("the sandbox cannot be reached: {errno}; its owner and root can"),
-        ),
-    };
-    // By way of the open directory: a path may be longer than an address.
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let directory = rustix::fs::open(path, flags, Mode::empty()).map_err(failed)?;
-    Ok(Channel::of_frames(connected(&directory).map_err(failed)?))
-}
-
-fn connected(directory: &OwnedFd) -> Result<OwnedFd, Errno> {
-    let path = format!("/proc/self/fd/{}/{SOCKET}", directory.as_raw_fd());
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let stream = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    connect(&stream, &SocketAddrUnix::new(path)?)?;
-    Ok(stream)
+            format!("{error}; the sandbox's owner and root can reach it"),
+        )
+        .into(),
+    })
 }
 
 /// What a program said so far.
@@ -291,6 +262,15 @@ fn call(callable: &ZendCallable<'_>, piece: Value) -> Result<(), Failure> {
             "onOutput cannot be called; pass a function that accepts one array",
         )
         .into()),
+    }
+}
+
+/// What became of a conversation, in the words of PHP.
+fn failed(reference: &str, error: LiveError) -> ErrorBody {
+    match error {
+        LiveError::Ended => gone(reference),
+        LiveError::NotAReply => foreign(),
+        error => error.into(),
     }
 }
 

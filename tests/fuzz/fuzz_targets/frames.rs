@@ -23,7 +23,7 @@ fuzz_target!(|data: &[u8]| {
     drop(caller);
     let mut reader = FrameReader::resume(runner, ahead.to_vec());
     let mut taken = 0;
-    while let Ok(Some(frame)) = reader.next() {
+    while let Ok(Some(frame)) = reader.next_frame() {
         taken += 1;
         assert!(taken <= data.len());
         let (writer, back) = UnixStream::pair().expect("a pair");
@@ -31,7 +31,7 @@ fuzz_target!(|data: &[u8]| {
             write_frame(&writer, &frame).expect("room for one frame");
             drop(writer);
             let again = FrameReader::new(back)
-                .next()
+                .next_frame()
                 .expect("a written frame reads back");
             assert_eq!(again, Some(frame));
         }

@@ -62,10 +62,11 @@ pub use ids::{BundleId, ExecutionId, InvalidId, RunId, Sha256Hex, SiteId};
 pub use isolation::{AxisReport, Enforcement, IsolationAxis, IsolationLevel, IsolationReport};
 pub use limits::{FIXED_LIMITS, FixedLimits, LimitError, Limits, LimitsRequest};
 pub use live::{
-    Disconnect, EventProjection, EventsRequest, Follow, Hold, HoldEnd, LIVE_PROTOCOL, LiveCall,
-    LiveEnd, LiveExec, LiveInput, LiveReply, LiveRequest, MAX_LIVE_LINE, PreviewLogin,
-    PreviewRequest, SandboxIdentity, SandboxScope, SandboxSnapshot, SnapshotLayer, SnapshotMount,
-    SnapshotRequest, SnapshotTemplate, StdinFlow, SyncIn, SyncOut, TerminalSize, unknown_member,
+    CONTROL_SOCKET, Disconnect, EventProjection, EventsRequest, Follow, Hold, HoldEnd,
+    LIVE_PROTOCOL, LiveCall, LiveEnd, LiveExec, LiveInput, LiveReply, LiveRequest, MAX_LIVE_LINE,
+    PreviewLogin, PreviewRequest, SandboxIdentity, SandboxScope, SandboxSnapshot, SnapshotLayer,
+    SnapshotMount, SnapshotRequest, SnapshotTemplate, StdinFlow, SyncIn, SyncOut, TerminalSize,
+    unknown_member,
 };
 pub use mount::{
     GitChoice, GitView, GuestPath, InvalidGuestPath, LeftOutEntry, LeftOutReport, MountAccess,

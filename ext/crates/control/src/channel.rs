@@ -14,8 +14,10 @@ use rustix::net::{
 use rustix::process::{Pid, getpid};
 use serde::Serialize;
 use std::cell::{Cell, RefCell};
+use std::io;
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, MAX_FRAME_BYTES};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, Frame, MAX_FRAME_BYTES};
 
 /// Longest of the waits that a send consists of.
 const SEND_WAIT: Duration = Duration::from_millis(50);
@@ -79,6 +81,15 @@ pub enum Received {
     Nothing,
     /// The runner is gone; no further line will come.
     End,
+}
+
+/// How much of a line was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sent {
+    /// All of it.
+    Whole,
+    /// The other side closed the socket before it had all of it.
+    Cut,
 }
 
 /// A document as a line of at most `longest` bytes.
@@ -160,18 +171,19 @@ impl Channel {
     /// A frame that is too long, the socket's, or what `idle` fails with.
     pub fn send<E: From<ChannelError>>(
         &self,
-        frame: &impl Serialize,
+        frame: &Frame,
         idle: impl FnMut() -> Result<(), E>,
     ) -> Result<(), E> {
         self.assert_ours()?;
-        self.send_line(&line_of(frame, MAX_FRAME_BYTES)?, idle)
+        let line = line_of(frame, MAX_FRAME_BYTES)?;
+        self.send_line(&line, idle).map(|_: Sent| ())
     }
 
     pub(crate) fn send_line<E: From<ChannelError>>(
         &self,
         mut line: &[u8],
         mut idle: impl FnMut() -> Result<(), E>,
-    ) -> Result<(), E> {
+    ) -> Result<Sent, E> {
         self.assert_ours()?;
         while !line.is_empty() {
             match self.send_some(line) {
@@ -180,11 +192,11 @@ impl Channel {
                     self.wait(PollFlags::OUT, SEND_WAIT);
                     idle()?;
                 }
-                Err(Errno::PIPE | Errno::CONNRESET) => return Ok(()),
+                Err(Errno::PIPE | Errno::CONNRESET) => return Ok(Sent::Cut),
                 Err(errno) => return Err(ChannelError::Socket { errno }.into()),
             }
         }
-        Ok(())
+        Ok(Sent::Whole)
     }
 
     fn send_some(&self, bytes: &[u8]) -> Result<usize, Errno> {
@@ -297,6 +309,19 @@ impl Channel {
         Ok(())
     }
 
+    /// Bytes of a line whose end was not read yet.
+    pub(crate) fn unfinished(&self) -> usize {
+        self.lines.borrow().unfinished()
+    }
+
+    /// The socket once more, for another thread.
+    pub(crate) fn try_clone_socket(&self) -> io::Result<UnixStream> {
+        match self.socket.borrow().as_ref() {
+            Some(socket) => socket.try_clone().map(UnixStream::from),
+            None => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+
     /// Ends the conversation: for the runner this is the sign that its caller is gone.
     pub fn close(&self) {
         let Ok(mut slot) = self.socket.try_borrow_mut() else {
@@ -330,7 +355,6 @@ pub fn wait_for(fd: BorrowedFd<'_>, flags: PollFlags, time: Duration) {
 mod tests {
     use super::*;
     use serde_json::json;
-    use wp_codebox_contracts::Frame;
 
     const SHORT: Duration = Duration::from_millis(50);
 

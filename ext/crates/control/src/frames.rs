@@ -36,7 +36,7 @@ impl FrameReader {
     ///
     /// # Errors
     /// The socket's, or `InvalidData` for a line that is too long, cut or no frame.
-    pub fn next(&mut self) -> io::Result<Option<Frame>> {
+    pub fn next_frame(&mut self) -> io::Result<Option<Frame>> {
         let mut line = Vec::new();
         let limit = MAX_FRAME_BYTES as u64;
         if self
@@ -105,12 +105,12 @@ mod tests {
         (&a).write_all(b"{\"type\":\"nope\"}\n").unwrap();
         drop(a);
         let mut reader = FrameReader::new(b);
-        assert_eq!(reader.next().unwrap(), Some(Frame::Cancel));
+        assert_eq!(reader.next_frame().unwrap(), Some(Frame::Cancel));
         assert_eq!(
-            reader.next().unwrap_err().kind(),
+            reader.next_frame().unwrap_err().kind(),
             io::ErrorKind::InvalidData
         );
-        assert_eq!(reader.next().unwrap(), None);
+        assert_eq!(reader.next_frame().unwrap(), None);
     }
 
     /// Found by fuzzing: the last bit of a double changed between caller and runner.
@@ -127,7 +127,7 @@ mod tests {
             );
             let (a, b) = UnixStream::pair().unwrap();
             (&a).write_all(frame.as_bytes()).unwrap();
-            let Some(Frame::Error { error }) = FrameReader::new(b).next().unwrap() else {
+            let Some(Frame::Error { error }) = FrameReader::new(b).next_frame().unwrap() else {
                 panic!("no error frame")
             };
             let read = error.data.unwrap()["n"].as_f64();
@@ -142,11 +142,11 @@ mod tests {
         write_frame(&a, &Frame::Cancel).unwrap();
         drop(a);
         let mut reader = FrameReader::new(b);
-        assert_eq!(reader.next().unwrap(), Some(Frame::Cancel));
+        assert_eq!(reader.next_frame().unwrap(), Some(Frame::Cancel));
         let (stream, buffered) = reader.into_parts();
         let mut resumed = FrameReader::resume(stream, buffered);
-        assert_eq!(resumed.next().unwrap(), Some(Frame::Cancel));
-        assert_eq!(resumed.next().unwrap(), None);
+        assert_eq!(resumed.next_frame().unwrap(), Some(Frame::Cancel));
+        assert_eq!(resumed.next_frame().unwrap(), None);
     }
 
     /// A seed that is refused as a whole shows the fuzzer nothing behind the reader.
@@ -159,7 +159,7 @@ mod tests {
             // The first byte says where the fuzzer cuts the rest.
             let mut reader =
                 FrameReader::resume(reader, std::fs::read(path).unwrap()[1..].to_vec());
-            let taken = std::iter::from_fn(|| reader.next().ok().flatten()).count();
+            let taken = std::iter::from_fn(|| reader.next_frame().ok().flatten()).count();
             assert_eq!(taken, frames, "{name}");
         }
     }
@@ -169,6 +169,6 @@ mod tests {
         let (a, b) = UnixStream::pair().unwrap();
         (&a).write_all(b"{\"type\":\"cancel\"").unwrap();
         drop(a);
-        assert!(FrameReader::new(b).next().is_err());
+        assert!(FrameReader::new(b).next_frame().is_err());
     }
 }

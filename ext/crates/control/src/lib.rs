@@ -5,11 +5,19 @@
 //! called while a wait goes on. The supervisor's side of the control socket is not here.
 #![forbid(unsafe_code)]
 
+mod cancel;
 mod channel;
 mod clock;
 mod frames;
 mod lines;
+mod live;
+mod socket;
+mod stdin;
 
+pub use cancel::CancelRequest;
 pub use channel::{Channel, ChannelError, Received, wait_for};
 pub use clock::monotonic_ns;
 pub use frames::{FrameReader, frame_bytes, write_frame};
+pub use live::{LiveClient, LiveError, Patience};
+pub use socket::ControlSocket;
+pub use stdin::StdinCredit;

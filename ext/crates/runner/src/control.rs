@@ -4,9 +4,6 @@
 //! record and the attachment to the caller. Whatever arrives is bounded in number, length and
 //! time, so that nobody who may connect can hold or end the run but by asking for its end.
 
-mod asking;
-mod caller;
-mod client;
 mod events;
 mod exec;
 mod http;
@@ -15,10 +12,6 @@ mod live;
 mod socket;
 mod stdin;
 mod streams;
-
-pub(crate) use asking::{Patience, ask};
-pub(crate) use caller::{ReplyReader, open};
-pub(crate) use client::cancel;
 
 use crate::outbox::CallerAttachment;
 use crate::parent::Answers;
@@ -171,7 +164,7 @@ fn heard(frame: Frame) -> Heard {
 /// sends what is no frame or belongs elsewhere; a detached one only hears no more of it.
 fn hear_caller(stream: UnixStream, buffered: Vec<u8>, handles: &ControlHandles) {
     let mut reader = FrameReader::resume(stream, buffered);
-    while let Ok(Some(frame)) = reader.next() {
+    while let Ok(Some(frame)) = reader.next_frame() {
         match heard(frame) {
             Heard::Cancel => handles.cancel(CancelReason::Asked, CancelWish::default()),
             Heard::Detach => {

@@ -300,7 +300,7 @@ mod tests {
     fn read_all(stream: UnixStream) -> (Vec<u64>, bool) {
         let mut reader = FrameReader::new(stream);
         let (mut events, mut ended) = (Vec::new(), false);
-        while let Ok(Some(frame)) = reader.next() {
+        while let Ok(Some(frame)) = reader.next_frame() {
             match frame {
                 Frame::Event { event } => events.push(event.seq),
                 Frame::Error { .. } => {

@@ -165,7 +165,7 @@ mod tests {
         let answers = Arc::clone(&rig.answers);
         let mut reader = FrameReader::new(rig.theirs.try_clone().unwrap());
         let host = std::thread::spawn(move || {
-            let Ok(Some(Frame::ToolRequest { request })) = reader.next() else {
+            let Ok(Some(Frame::ToolRequest { request })) = reader.next_frame() else {
                 panic!("no request")
             };
             assert_eq!(request["request_id"], "r-1");

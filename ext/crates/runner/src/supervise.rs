@@ -185,7 +185,7 @@ fn asked_at(given: Option<u64>, started: Instant) -> Instant {
 }
 
 fn start(reader: &mut FrameReader) -> Result<(RunRequest, Option<u64>), ErrorBody> {
-    match reader.next() {
+    match reader.next_frame() {
         Ok(Some(Frame::Start {
             protocol,
             asked_ns,

@@ -19,10 +19,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use wp_codebox_artifacts::remove_tree_in;
-use wp_codebox_contracts::{ErrorBody, ErrorCode, RunResult, SiteId};
+use wp_codebox_contracts::{CONTROL_SOCKET, ErrorBody, ErrorCode, RunResult, SiteId};
 
-/// The socket at which a run hears others than its caller.
-pub const CONTROL_SOCKET: &str = "control.sock";
 /// What the run came to, for whoever asks after its caller left.
 pub const RESULT_FILE: &str = "result.json";
 /// What the bundle of a held sandbox is about.

@@ -20,6 +20,8 @@ pub use request::{
 };
 pub use snapshot::{SandboxSnapshot, SnapshotLayer, SnapshotMount, SnapshotTemplate};
 
+/// Name of the socket in the directory of a run.
+pub const CONTROL_SOCKET: &str = "control.sock";
 /// Version of this protocol.
 pub const LIVE_PROTOCOL: u32 = 1;
 /// Longest line of a conversation, bytes, newline included: one MiB of base64 and its frame.

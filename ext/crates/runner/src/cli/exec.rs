@@ -5,7 +5,7 @@ mod terminal;
 
 use super::output::{Output, Stream};
 use super::runs::{self, PlaceArgs};
-use crate::control::{ReplyReader, open};
+use crate::cli::live::open;
 use base64::Engine;
 use clap::Args;
 use input::Input;
@@ -18,6 +18,7 @@ use wp_codebox_contracts::{
     Disconnect, ErrorBody, ErrorCode, GuestPath, LiveEnd, LiveExec, LiveReply, LiveRequest,
     OutputStream, StdinFlow, TerminalSize,
 };
+use wp_codebox_control::{LiveClient, Patience};
 use wp_codebox_runtime::kernel_error;
 
 /// Status when nobody reads the output any more: what a program that SIGPIPE ended has.
@@ -95,13 +96,11 @@ fn run(output: &Output, args: ExecArgs) -> Result<u8, ErrorBody> {
     let (_, found) = runs::found(&args.place, &args.run)?;
     let actor = actor(args.actor.as_deref());
     let exec = wanted(&args)?;
-    let stream = open(&found, &actor, LiveRequest::Exec(exec))?;
-    let copy = || {
-        stream
-            .try_clone()
-            .map_err(|e| ErrorBody::new(ErrorCode::RunnerUnavailable, e.to_string()))
-    };
-    let input = Arc::new(Input::new(copy()?));
+    let client = open(&found, &actor, LiveRequest::Exec(exec))?;
+    let sender = client
+        .sender()
+        .map_err(|e| ErrorBody::new(ErrorCode::RunnerUnavailable, e.to_string()))?;
+    let input = Arc::new(Input::new(sender));
     // Restored when this function is left, whichever way.
     let raw = match (args.tty, std::io::stdin().is_terminal()) {
         (true, true) => RawMode::enter(),
@@ -112,7 +111,7 @@ fn run(output: &Output, args: ExecArgs) -> Result<u8, ErrorBody> {
         kernel_error(ErrorCode::Internal, message, &e)
     })?;
     input::copy_stdin(Arc::clone(&input), args.tty)?;
-    let done = follow(output, &args, &input, ReplyReader::new(copy()?));
+    let done = follow(output, &args, &input, &client);
     drop(raw);
     done
 }
@@ -165,30 +164,21 @@ fn follow(
     output: &Output,
     args: &ExecArgs,
     input: &Input,
-    mut replies: ReplyReader,
+    client: &LiveClient,
 ) -> Result<u8, ErrorBody> {
     loop {
-        let reply = match (replies.next()?, input.failure()) {
+        let reply = match (client.next(Patience::Endless)?, input.failure()) {
             // However it ended: it did not get all of its input.
             (LiveReply::Exited(_), Some(error)) => LiveReply::Error { error },
             (reply, _) => reply,
         };
         let hint = wp_codebox_policy::shell_hint(&args.argv);
-        match &reply {
-            LiveReply::Started { stdin, .. } => input.started(*stdin),
-            LiveReply::StdinCredit { bytes } => {
-                input.grant(*bytes);
-                continue;
-            }
-            LiveReply::StdinClosed => {
-                input.close();
-                continue;
-            }
-            LiveReply::Output { .. }
-            | LiveReply::Event { .. }
-            | LiveReply::Exited(_)
-            | LiveReply::Answer { .. }
-            | LiveReply::Error { .. } => {}
+        input.hear(&reply);
+        if matches!(
+            reply,
+            LiveReply::StdinCredit { .. } | LiveReply::StdinClosed
+        ) {
+            continue;
         }
         if output.is_json() {
             output.line(&serde_json::to_string(&reply).unwrap_or_default());

@@ -69,7 +69,7 @@ pub(crate) fn start(output: &Output, request: &RunRequest) -> Result<Followed, E
     let answers = ours.try_clone().map_err(io)?;
     let mut reader = FrameReader::new(ours);
     let answer = loop {
-        match reader.next() {
+        match reader.next_frame() {
             Ok(Some(Frame::Event { event })) if event.kind == EventType::Observed => {
                 preview::announce(*output, request, &event);
                 if request.mode == RunMode::Detached && preview::link(request, &event).is_some() {

@@ -131,7 +131,7 @@ pub(super) fn with_source(error: ErrorBody, request: &RunRequest) -> ErrorBody {
 /// Starts a run that goes on without this process, and waits until it has its directory.
 pub(super) fn until_accepted(request: &RunRequest) -> Result<(), ErrorBody> {
     let (stream, _child) = open(request)?;
-    match FrameReader::new(stream).next() {
+    match FrameReader::new(stream).next_frame() {
         Ok(Some(Frame::Accepted { .. })) => Ok(()),
         Ok(Some(Frame::Error { error })) => Err(with_source(error, request)),
         Ok(_) => Err(unavailable("the supervisor did not accept the run")),
@@ -158,7 +158,7 @@ impl Spawned {
         let (stream, _child) = self.begin(request)?;
         let mut reader = FrameReader::new(stream);
         loop {
-            match reader.next().map_err(|e| unreachable(&e))? {
+            match reader.next_frame().map_err(|e| unreachable(&e))? {
                 Some(Frame::Event { event })
                     if event.kind == EventType::StateChanged
                         && event.data.get("to") == Some(&json!("ready")) =>

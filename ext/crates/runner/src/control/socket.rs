@@ -8,14 +8,12 @@
 use super::lines::{Lines, READING, Replies};
 use super::{ControlHandles, http, live};
 use crate::peer;
-use rustix::fs::{Mode, OFlags};
 use rustix::net::sockopt::socket_peercred;
 use serde_json::json;
 use std::io::{self, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::Interest;
@@ -26,7 +24,8 @@ use wp_codebox_contracts::{
     CancelAnswer, CancelWish, ErrorBody, ErrorCode, Frame, LiveCall, RunCancellation, RunStatus,
     schema_id,
 };
-use wp_codebox_runtime::{CONTROL_SOCKET, CancelReason, kernel_error};
+use wp_codebox_control::ControlSocket;
+use wp_codebox_runtime::{CancelReason, kernel_error};
 
 /// First lines awaited at once; further clients wait in the kernel's queue.
 const CONVERSATIONS: usize = 64;
@@ -35,17 +34,10 @@ const LIVE: usize = 128;
 /// How long a client may take for its first line, and an answer to a frame.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The socket's address by way of its open directory. It holds only as long as that is open.
-pub(crate) fn address(run_dir: &Path) -> io::Result<(OwnedFd, PathBuf)> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let directory = rustix::fs::open(run_dir, flags, Mode::empty())?;
-    let path = format!("/proc/self/fd/{}/{CONTROL_SOCKET}", directory.as_raw_fd());
-    Ok((directory, path.into()))
-}
-
 /// Makes the socket, 0600, in a directory that is 0700.
 pub(super) fn bind(run_dir: &Path) -> io::Result<UnixListener> {
-    let (_directory, path) = address(run_dir)?;
+    let socket = ControlSocket::of(run_dir)?;
+    let path = socket.path();
     let listener = UnixListener::bind(&path)?;
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
     listener.set_nonblocking(true)?;

@@ -1,11 +1,12 @@
 use super::*;
-use crate::run_dir::{CONTROL_SOCKET, SALVAGE};
+use crate::run_dir::SALVAGE;
 use crate::{Ending, Journal, NewRun, RunDir, Scratch};
 use serde_json::{Map, Value};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use wp_codebox_contracts::{
-    CancellationNote, EventType, LifecycleCleanupStatus, Outcome, RunMode, RunState, SummaryCode,
+    CONTROL_SOCKET, CancellationNote, EventType, LifecycleCleanupStatus, Outcome, RunMode,
+    RunState, SummaryCode,
 };
 
 struct World {

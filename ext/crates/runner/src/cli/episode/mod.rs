@@ -8,7 +8,7 @@ use super::args::GitMode;
 use super::output::Output;
 use super::runs::{bundle, found};
 use super::{Settings, duration, request, supervisor};
-use crate::control::{self, Patience};
+use crate::cli::live;
 use args::{OneArgs, StartArgs, StepArgs, Which};
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
@@ -17,6 +17,7 @@ use wp_codebox_contracts::{
     ActionRequest, ErrorBody, ErrorCode, Hold, LifecycleCleanupStatus, LiveRequest,
     ObservationSpec, RunMode, RunRegistryEntry, RunRequest, SnapshotRequest, TaskSpec,
 };
+use wp_codebox_control::Patience;
 use wp_codebox_runtime::{FoundRun, StateDir, entry};
 
 /// How long a sandbox may take to be ready, and to write its bundle.
@@ -64,7 +65,7 @@ fn ask(which: &Which, asked: LiveRequest) -> Result<Value, ErrorBody> {
 }
 
 fn put(run: &FoundRun, actor: &str, request: LiveRequest) -> Result<Value, ErrorBody> {
-    control::ask(run, actor, request, Patience::Endless)
+    live::ask(run, actor, request, Patience::Endless)
 }
 
 fn step(args: &StepArgs) -> Result<Value, ErrorBody> {

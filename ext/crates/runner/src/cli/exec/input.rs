@@ -10,30 +10,18 @@ use rustix::io::Errno;
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, LiveInput, StdinFlow};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, LiveInput, LiveReply};
+use wp_codebox_control::StdinCredit;
 use wp_codebox_runtime::kernel_error;
 
 /// Bytes of one line of input, before base64.
 const PIECE: usize = 48 * 1024;
 
-/// What may be sent of standard input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Flow {
-    /// The program is not started yet.
-    Unknown,
-    /// As much as the socket takes: an older sandbox.
-    Plain,
-    /// So many bytes.
-    Credit(u64),
-    /// The program takes nothing more.
-    Closed,
-}
-
 /// The sending half of the conversation.
 pub(super) struct Input {
     /// `None` after a line that was not sent to its end.
     stream: Mutex<Option<UnixStream>>,
-    flow: Mutex<Flow>,
+    credit: Mutex<StdinCredit>,
     changed: Condvar,
     failure: Mutex<Option<ErrorBody>>,
 }
@@ -42,7 +30,7 @@ impl Input {
     pub(super) fn new(stream: UnixStream) -> Self {
         Self {
             stream: Mutex::new(Some(stream)),
-            flow: Mutex::new(Flow::Unknown),
+            credit: Mutex::default(),
             changed: Condvar::new(),
             failure: Mutex::new(None),
         }
@@ -59,25 +47,9 @@ impl Input {
         open.write_all(&line).inspect_err(|_| *stream = None)
     }
 
-    /// The program runs, and its sandbox takes input in this way.
-    pub(super) fn started(&self, flow: StdinFlow) {
-        self.change(|_| match flow {
-            StdinFlow::Plain => Flow::Plain,
-            StdinFlow::Credit => Flow::Credit(0),
-        });
-    }
-
-    /// So many more bytes may be sent.
-    pub(super) fn grant(&self, bytes: u64) {
-        self.change(|flow| match flow {
-            Flow::Credit(left) => Flow::Credit(left.saturating_add(bytes)),
-            Flow::Unknown | Flow::Plain | Flow::Closed => flow,
-        });
-    }
-
-    /// The program closed its standard input.
-    pub(super) fn close(&self) {
-        self.change(|_| Flow::Closed);
+    /// Takes what a reply says of standard input.
+    pub(super) fn hear(&self, reply: &LiveReply) {
+        self.change(|credit| credit.hear(reply));
     }
 
     /// Why standard input could not be read to its end.
@@ -85,29 +57,21 @@ impl Input {
         locked(&self.failure).clone()
     }
 
-    fn change(&self, change: impl FnOnce(Flow) -> Flow) {
-        let mut flow = locked(&self.flow);
-        *flow = change(*flow);
+    fn change(&self, change: impl FnOnce(&mut StdinCredit)) {
+        change(&mut locked(&self.credit));
         self.changed.notify_all();
     }
 
     /// Waits until input may be sent; at most how much. `None` when the program takes no more.
     fn room(&self) -> Option<usize> {
-        let waits = |flow: &mut Flow| matches!(flow, Flow::Unknown | Flow::Credit(0));
-        let flow = self.changed.wait_while(locked(&self.flow), waits);
-        match *flow.unwrap_or_else(PoisonError::into_inner) {
-            Flow::Closed => None,
-            Flow::Credit(left) => Some(usize::try_from(left).unwrap_or(PIECE).min(PIECE)),
-            Flow::Unknown | Flow::Plain => Some(PIECE),
-        }
+        let waits =
+            |credit: &mut StdinCredit| *credit != StdinCredit::Closed && credit.room(PIECE) == 0;
+        let credit = self.changed.wait_while(locked(&self.credit), waits);
+        Some(credit.unwrap_or_else(PoisonError::into_inner).room(PIECE)).filter(|room| *room > 0)
     }
 
     fn send(&self, bytes: &[u8]) -> io::Result<()> {
-        let sent = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        self.change(|flow| match flow {
-            Flow::Credit(left) => Flow::Credit(left.saturating_sub(sent)),
-            Flow::Unknown | Flow::Plain | Flow::Closed => flow,
-        });
+        self.change(|credit| credit.spend(bytes.len()));
         self.say(&LiveInput::Stdin {
             base64: base64::engine::general_purpose::STANDARD.encode(bytes),
         })
@@ -188,20 +152,12 @@ mod tests {
     fn credit_bounds_what_is_sent_and_a_closed_input_ends_it() {
         let (ours, _theirs) = UnixStream::pair().unwrap();
         let input = Input::new(ours);
-        input.grant(7);
-        assert_eq!(*locked(&input.flow), Flow::Unknown, "not before the start");
-        input.started(StdinFlow::Credit);
-        input.grant(7);
+        input.change(|credit| *credit = StdinCredit::Bytes(7));
         assert_eq!(input.room(), Some(7));
         input.send(b"words").unwrap();
         assert_eq!(input.room(), Some(2));
-        input.close();
-        input.grant(7);
+        input.hear(&LiveReply::StdinClosed);
         assert_eq!(input.room(), None);
-        let (ours, _theirs) = UnixStream::pair().unwrap();
-        let older = Input::new(ours);
-        older.started(StdinFlow::Plain);
-        assert_eq!(older.room(), Some(PIECE));
     }
 
     #[test]

@@ -78,7 +78,7 @@ impl Supervisors {
         let mut accepted = Some(accepted);
         let mut reader = FrameReader::new(stream);
         loop {
-            match reader.next() {
+            match reader.next_frame() {
                 Ok(Some(Frame::Event { .. })) => {}
                 Ok(Some(Frame::Accepted { .. })) => {
                     if let Some(accepted) = accepted.take() {

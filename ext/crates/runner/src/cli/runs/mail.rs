@@ -3,8 +3,8 @@
 use super::args::MailArgs;
 use super::found;
 use crate::cli::columns::{self, Column};
+use crate::cli::live;
 use crate::cli::output::{Output, Stream};
-use crate::control::{self, Patience};
 use crate::mail::readable;
 use crate::run::{MAIL_LIST, mail_path};
 use base64::Engine;
@@ -14,6 +14,7 @@ use std::time::Duration;
 use wp_codebox_artifacts::{Dir, Store};
 use wp_codebox_contracts::terminal_text::plain_line;
 use wp_codebox_contracts::{ErrorBody, ErrorCode, LiveRequest, RunStatus, schema_id};
+use wp_codebox_control::Patience;
 use wp_codebox_runtime::{FoundRun, StateDir, status};
 
 /// Longest wait for a sandbox, which may have to finish a command first.
@@ -83,7 +84,7 @@ fn of_bundle(state: &StateDir, run: &FoundRun, number: Option<u32>) -> Result<Se
 
 fn of_sandbox(run: &FoundRun, number: Option<u32>) -> Result<Seen, ErrorBody> {
     let request = LiveRequest::Mail { number };
-    let mut list = control::ask(run, "cli", request, Patience::AtMost(PATIENCE))?;
+    let mut list = live::ask(run, "cli", request, Patience::AtMost(PATIENCE))?;
     let content = list.get("contentBase64").and_then(Value::as_str);
     let content = content.and_then(|text| STANDARD.decode(text).ok());
     if let Some(members) = list.as_object_mut() {

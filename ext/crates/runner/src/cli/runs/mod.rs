@@ -143,7 +143,7 @@ fn cancel(output: &Output, args: &CancelArgs) -> Result<(), ErrorBody> {
         actor: Some(args.actor.clone()),
         reason: args.reason.clone(),
     };
-    let answer = crate::control::cancel(&state, &run, &wish)?;
+    let answer = crate::cli::cancel::cancel(&state, &run, &wish)?;
     if !output.is_json() {
         output.line(&table::cancellation(&answer));
         return Ok(());

@@ -12,8 +12,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use wp_codebox_contracts::{ErrorBody, ErrorCode, RunStatus};
-use wp_codebox_runtime::{CONTROL_SOCKET, FoundRun, StateDir, status};
+use wp_codebox_contracts::{CONTROL_SOCKET, ErrorBody, ErrorCode, RunStatus};
+use wp_codebox_runtime::{FoundRun, StateDir, status};
 
 /// Bytes of the address of a socket, without the one that ends it.
 const ADDRESS: usize = 107;

@@ -16,7 +16,7 @@ pub(crate) use args::SandboxCommand;
 use super::output::Output;
 use super::supervisor::Spawned;
 use super::{Settings, duration};
-use crate::control::{self, Patience};
+use crate::cli::{cancel, live};
 use args::{ExtendArgs, ListArgs, OneArgs, PlaceArgs, PreviewArgs, RestoreArgs, SnapshotArgs};
 use seed::Seed;
 use serde_json::{Value, json};
@@ -26,6 +26,7 @@ use wp_codebox_contracts::{
     CancelWish, ErrorBody, ErrorCode, LiveRequest, PreviewLogin, PreviewRequest, RunMode,
     RunStatus, SiteId, SnapshotRequest, schema_id,
 };
+use wp_codebox_control::Patience;
 use wp_codebox_runtime::{
     FoundRun, ListFilter, OpenSnapshot, RegistryError, Shelf, SnapshotOf, StateDir, StatusFilter,
     find, list, now_rfc3339, status, view,
@@ -109,7 +110,7 @@ fn ask(
         return Err(ErrorBody::new(ErrorCode::SandboxNotHeld, message)
             .with("tombstone", document["tombstone"].clone()));
     }
-    control::ask(run, &place.actor, request, Patience::AtMost(PATIENCE))
+    live::ask(run, &place.actor, request, Patience::AtMost(PATIENCE))
 }
 
 fn get(args: &OneArgs) -> Result<Value, ErrorBody> {
@@ -161,7 +162,7 @@ fn preview(args: &PreviewArgs) -> Result<Value, ErrorBody> {
         ..PreviewRequest::default()
     };
     let request = LiveRequest::Preview(request);
-    control::ask(&run, &args.place.actor, request, Patience::AtMost(PATIENCE))
+    live::ask(&run, &args.place.actor, request, Patience::AtMost(PATIENCE))
 }
 
 fn snapshot(args: &SnapshotArgs) -> Result<Value, ErrorBody> {
@@ -205,13 +206,13 @@ fn end(state: &StateDir, run: &FoundRun, actor: &str, reason: &str) -> Result<()
     // saves what it has.
     let heard = shown::is_held(run)
         && !shown::is_being_made(run)
-        && control::ask(run, actor, close, Patience::AtMost(LAST)).is_ok();
+        && live::ask(run, actor, close, Patience::AtMost(LAST)).is_ok();
     if !heard && !over()? {
         let wish = CancelWish {
             actor: Some(actor.to_owned()),
             reason: Some(reason.to_owned()),
         };
-        control::cancel(state, run, &wish)?;
+        cancel::cancel(state, run, &wish)?;
     }
     let until = Instant::now() + LAST;
     while !over()? {

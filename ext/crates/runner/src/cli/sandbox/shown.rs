@@ -1,16 +1,16 @@
 //! What is told of a sandbox: `sandbox/v1`, of the living from their supervisor, of the dead from
 //! their record and journal.
 
-use crate::control::{self, Patience};
+use crate::cli::live;
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::terminal_text::plain_line;
 use wp_codebox_contracts::{
-    ErrorBody, EventType, LifecycleEvent, LiveRequest, RunStatus, RunView, schema_id,
+    CONTROL_SOCKET, ErrorBody, EventType, LifecycleEvent, LiveRequest, RunStatus, RunView,
+    schema_id,
 };
-use wp_codebox_runtime::{
-    CONTROL_SOCKET, FoundRun, PageLimits, StateDir, events, now_rfc3339, view,
-};
+use wp_codebox_control::Patience;
+use wp_codebox_runtime::{FoundRun, PageLimits, StateDir, events, now_rfc3339, view};
 
 /// How long a sandbox may take to say how it is.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -59,7 +59,7 @@ enum Told {
 
 fn asked(run: &FoundRun) -> Told {
     let began = Instant::now();
-    match control::ask(
+    match live::ask(
         run,
         "cli",
         LiveRequest::Status {},

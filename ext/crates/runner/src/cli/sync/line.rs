@@ -1,9 +1,10 @@
 //! Questions to the supervisor of a run, one conversation each.
 
-use crate::control::{self, Patience};
+use crate::cli::live;
 use serde_json::Value;
 use std::time::Duration;
 use wp_codebox_contracts::{ErrorBody, LiveRequest};
+use wp_codebox_control::Patience;
 use wp_codebox_runtime::FoundRun;
 
 /// How long an answer may take: a sandbox that is not ready lets its visitors wait.
@@ -19,6 +20,6 @@ pub(super) struct Line {
 impl Line {
     /// Asks and waits for the answer.
     pub(super) fn ask(&self, request: LiveRequest) -> Result<Value, ErrorBody> {
-        control::ask(&self.run, &self.actor, request, Patience::AtMost(PATIENCE))
+        live::ask(&self.run, &self.actor, request, Patience::AtMost(PATIENCE))
     }
 }

@@ -1,12 +1,10 @@
 //! Asking the supervisor of a run to end it.
 
-use super::socket::address;
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 use wp_codebox_contracts::{
     CancelAnswer, CancelWish, ErrorBody, ErrorCode, RunCancellation, RunStatus, schema_id,
 };
+use wp_codebox_control::CancelRequest;
 use wp_codebox_runtime::{FoundRun, RegistryError, StateDir, status};
 
 /// How long a supervisor may take to answer: longer than its own patience with others.
@@ -14,8 +12,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// One attempt: also longer than that, since silent clients may be before us.
 const ATTEMPT: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
-/// Characters of each text of a wish.
-const WISH: usize = 250;
 
 /// Cancels, unless the run ended, by itself or with its supervisor. Doing it again changes nothing.
 pub(crate) fn cancel(
@@ -23,7 +19,7 @@ pub(crate) fn cancel(
     run: &FoundRun,
     wish: &CancelWish,
 ) -> Result<RunCancellation, ErrorBody> {
-    let frame = frame(wish);
+    let mut request = CancelRequest::new(wish);
     let answered = |answer, status| {
         Ok(RunCancellation {
             schema: schema_id::RUN_CANCELLATION.to_owned(),
@@ -34,19 +30,18 @@ pub(crate) fn cancel(
     };
     let now = || status(state, run).map_err(|e: RegistryError| e.body());
     let deadline = Instant::now() + PATIENCE;
-    let mut asked = false;
     loop {
         // Settles it when its supervisor is dead.
         if now()? == RunStatus::Ended {
             // A wish may be heard although its answer came too late.
-            let answer = if asked {
+            let answer = if request.was_sent() {
                 CancelAnswer::Requested
             } else {
                 CancelAnswer::AlreadyEnded
             };
             return answered(answer, RunStatus::Ended);
         }
-        match ask(run, &frame, &mut asked) {
+        match request.ask(&run.path, ATTEMPT) {
             Ok(answer) if answer.run_id == run.run_id => {
                 return answered(CancelAnswer::Requested, now()?);
             }
@@ -65,33 +60,4 @@ fn silent(run: &FoundRun, why: &str) -> ErrorBody {
     );
     ErrorBody::new(ErrorCode::RunnerUnavailable, message)
         .hint("try again, or end the process that holds the run's lease")
-}
-
-/// A cancel frame that says who and why. The texts are short, as frames here are.
-fn frame(wish: &CancelWish) -> Vec<u8> {
-    let short = |text: &Option<String>| {
-        let text = text.as_ref()?;
-        Some(text.chars().take(WISH).collect::<String>())
-    };
-    let (actor, reason) = (short(&wish.actor), short(&wish.reason));
-    let mut frame = serde_json::json!({"type": "cancel"});
-    for (name, text) in [("actor", actor), ("reason", reason)] {
-        if let Some(text) = text {
-            frame[name] = text.into();
-        }
-    }
-    format!("{frame}\n").into_bytes()
-}
-
-/// `asked` is set once the wish is on its way.
-fn ask(run: &FoundRun, frame: &[u8], asked: &mut bool) -> io::Result<RunCancellation> {
-    let (_directory, path) = address(&run.path)?;
-    let mut stream = UnixStream::connect(path)?;
-    stream.set_read_timeout(Some(ATTEMPT))?;
-    stream.set_write_timeout(Some(ATTEMPT))?;
-    stream.write_all(frame)?;
-    *asked = true;
-    let mut line = String::new();
-    BufReader::new(stream.take(64 * 1024)).read_line(&mut line)?;
-    serde_json::from_str(&line).map_err(io::Error::from)
 }

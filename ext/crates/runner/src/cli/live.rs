@@ -1,0 +1,86 @@
+//! Asking a held sandbox for something, from another process.
+
+use serde_json::Value;
+use std::time::{Duration, Instant};
+use wp_codebox_contracts::{ErrorBody, ErrorCode, LiveReply, LiveRequest};
+use wp_codebox_control::{LiveClient, LiveError, Patience};
+use wp_codebox_runtime::FoundRun;
+
+/// Longest reply, bytes: the trace of an episode is one.
+const LONGEST_REPLY: usize = 96 * 1024 * 1024;
+/// How long the request may take on its way to the sandbox.
+const SENDING: Duration = Duration::from_secs(20);
+/// Pause before another try when the kernel's queue of the socket is full.
+const QUEUE_PAUSE: Duration = Duration::from_millis(20);
+
+/// Asks, and waits for the one answer.
+pub(crate) fn ask(
+    run: &FoundRun,
+    actor: &str,
+    request: LiveRequest,
+    patience: Patience,
+) -> Result<Value, ErrorBody> {
+    let client = open(run, actor, request)?;
+    loop {
+        match client.next(patience)? {
+            LiveReply::Answer { answer } => return Ok(answer),
+            LiveReply::Error { error } => return Err(error),
+            LiveReply::Started { .. }
+            | LiveReply::StdinCredit { .. }
+            | LiveReply::StdinClosed
+            | LiveReply::Output { .. }
+            | LiveReply::Event { .. } => {}
+            LiveReply::Exited(_) => {
+                let message = format!("sandbox {} answered something else", run.run_id);
+                return Err(ErrorBody::new(ErrorCode::RunnerUnavailable, message));
+            }
+        }
+    }
+}
+
+/// Opens a conversation. A request that the sandbox refuses has its reason as first reply.
+pub(crate) fn open(
+    run: &FoundRun,
+    actor: &str,
+    request: LiveRequest,
+) -> Result<LiveClient, ErrorBody> {
+    let client = loop {
+        match LiveClient::connect(&run.path, LONGEST_REPLY) {
+            Err(LiveError::QueueFull) => std::thread::sleep(QUEUE_PAUSE),
+            connected => break connected.map_err(|e| unheard(run, e))?,
+        }
+    };
+    let began = Instant::now();
+    let in_time = || match began.elapsed() {
+        elapsed if elapsed < SENDING => Ok(()),
+        _ => Err(LiveError::Silent { time: SENDING }),
+    };
+    client
+        .call(actor, request, in_time)
+        .map_err(|e| unheard(run, e))?;
+    Ok(client)
+}
+
+/// Why a run did not get its request.
+fn unheard(run: &FoundRun, error: LiveError) -> ErrorBody {
+    match error {
+        LiveError::NotHeld => {
+            let why = run.recorded_error().map(|error| error.message);
+            let why = why.map_or_else(String::new, |why| format!(": {why}"));
+            ErrorBody::new(
+                ErrorCode::SandboxNotHeld,
+                format!("{} takes no requests: it has ended{why}", run.run_id),
+            )
+        }
+        LiveError::RequestTooLarge => error.into(),
+        LiveError::QueueFull
+        | LiveError::Unreachable { .. }
+        | LiveError::Silent { .. }
+        | LiveError::Ended
+        | LiveError::NotAReply
+        | LiveError::Channel(_) => ErrorBody::new(
+            ErrorCode::RunnerUnavailable,
+            format!("the supervisor of {} does not answer: {error}", run.run_id),
+        ),
+    }
+}
