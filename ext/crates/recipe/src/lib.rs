@@ -48,7 +48,7 @@ pub use policy::{PolicyChoice, derive_policy};
 pub use profile::{
     MAX_PROFILE_BYTES, Metadata as ProfileMetadata, PROFILE_SCHEMA, Profile, ProfileIssue,
     Reachability, SecretRef, Setup, Ttl, Workspace as ProfileWorkspace, WorkspaceMode,
-    parse_duration, parse_profile, show_duration,
+    parse_profile,
 };
 pub use sources::{
     ArchiveError, HostFacts, MAX_UNPACKED_BYTES, MAX_UNPACKED_FILES, ParentSite, PathKind,

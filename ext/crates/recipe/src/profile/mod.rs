@@ -5,13 +5,10 @@
 //! and depth are bounded, and every problem is told with its path. What this backend cannot do is
 //! refused by name. Secrets stand here by name only; instructions are text, never run.
 
-mod duration;
 mod read;
 mod setup;
 mod text;
 mod yaml;
-
-pub use duration::{parse_duration, show_duration};
 
 use read::Reader;
 use serde::Serialize;

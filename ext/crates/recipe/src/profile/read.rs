@@ -1,7 +1,7 @@
 //! From values to a profile; every problem is kept.
 
 use super::text::{is_id, is_version};
-use super::{PROFILE_SCHEMA, Profile, ProfileIssue, Ttl, Workspace, WorkspaceMode, parse_duration};
+use super::{PROFILE_SCHEMA, Profile, ProfileIssue, Ttl, Workspace, WorkspaceMode};
 use serde_json::{Map, Value};
 use wp_codebox_contracts::{
     EgressRule, GitChoice, GuestPath, IsolationLevel, LimitsRequest, MountAccess, NetworkPolicy,
@@ -400,7 +400,10 @@ impl Reader {
 
     fn time(&mut self, from: &Map<String, Value>, path: &str, name: &str) -> Option<u64> {
         let text = self.optional(from, path, name)?;
-        let time = parse_duration(&text).filter(|time| (1000..=LONGEST).contains(time));
+        let time = humantime::parse_duration(&text).ok();
+        let time = time
+            .and_then(|time| u64::try_from(time.as_millis()).ok())
+            .filter(|time| (1000..=LONGEST).contains(time));
         if time.is_none() {
             self.issue(
                 path,

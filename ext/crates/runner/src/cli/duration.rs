@@ -2,26 +2,18 @@
 //! milliseconds and others as seconds.
 
 use wp_codebox_contracts::{ErrorBody, ErrorCode};
-use wp_codebox_recipe::parse_duration;
 
 /// Milliseconds of a duration such as `500ms`, `90s`, `15m`, `4h` or `1d`.
 ///
 /// # Errors
 /// `code`, with a sentence that begins with the flag.
 pub(crate) fn read(code: ErrorCode, flag: &str, text: &str) -> Result<u64, ErrorBody> {
-    parse_duration(text).ok_or_else(|| {
-        let bare = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-        ErrorBody::new(
-            code,
-            if bare {
-                format!(
-                    "{flag} {text} has no unit: write {text}s (seconds) or {text}ms (milliseconds)"
-                )
-            } else {
-                format!("{flag} {text:?} is not a duration such as 500ms, 90s, 15m, 4h or 1d")
-            },
-        )
-    })
+    let refused = |why: &str| {
+        let message = format!("{flag} {text:?} is not a duration such as 90s, 15m or 4h: {why}");
+        ErrorBody::new(code, message)
+    };
+    let time = humantime::parse_duration(text).map_err(|e| refused(&e.to_string()))?;
+    u64::try_from(time.as_millis()).map_err(|_| refused("it is too long"))
 }
 
 /// The same for a duration that must not be zero.
@@ -43,14 +35,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_unit_is_read() {
+    fn units_and_their_sums_are_read() {
         for (text, milliseconds) in [
             ("500ms", 500),
             ("2s", 2000),
+            ("007s", 7000),
             ("3m", 180_000),
             ("1h", 3_600_000),
             ("1d", 86_400_000),
             ("0s", 0),
+            ("1.5s", 1500),
+            ("1h 30min", 5_400_000),
+            ("18446744073709551s", 18_446_744_073_709_551_000),
         ] {
             let read = read(ErrorCode::LimitInvalid, "--timeout", text);
             assert_eq!(read.unwrap(), milliseconds, "{text}");
@@ -58,27 +54,29 @@ mod tests {
     }
 
     #[test]
-    fn a_number_without_a_unit_is_refused_with_both_readings() {
-        for text in ["90", "0", "99999999999999999999"] {
+    fn a_number_without_a_unit_is_refused_and_so_is_what_is_no_duration() {
+        for text in [
+            "90",
+            "99999999999999999999",
+            "",
+            "s",
+            "-1s",
+            "1x",
+            "99999999999999999999s",
+        ] {
             let error = read(ErrorCode::LimitInvalid, "--timeout", text).unwrap_err();
             assert_eq!(error.code, ErrorCode::LimitInvalid);
-            assert_eq!(
-                error.message,
-                format!(
-                    "--timeout {text} has no unit: write {text}s (seconds) or {text}ms (milliseconds)"
-                )
-            );
-        }
-    }
-
-    #[test]
-    fn what_is_no_duration_is_refused() {
-        for text in ["", "s", "-1s", "1.5s", "1w", "99999999999999999999s"] {
             assert!(
-                read(ErrorCode::InputInvalid, "--ttl", text).is_err(),
-                "{text}"
+                error
+                    .message
+                    .starts_with(&format!("--timeout {text:?} is not"))
             );
         }
+        let error = read(ErrorCode::LimitInvalid, "--timeout", "90").unwrap_err();
+        assert!(
+            error.message.ends_with("for example 90sec or 90ms"),
+            "{error}"
+        );
         assert!(positive(ErrorCode::InputInvalid, "--ttl", "0s").is_err());
         assert!(positive(ErrorCode::InputInvalid, "--ttl", "1ms").is_ok());
     }

@@ -12,7 +12,7 @@ use wp_codebox_contracts::{
     SecretBinding, SecretsPolicy, SiteId, TaskSpec,
 };
 use wp_codebox_policy::{self as policy, descriptor};
-use wp_codebox_recipe::{Profile, show_duration};
+use wp_codebox_recipe::Profile;
 use wp_codebox_runtime::{FoundRun, StateDir};
 
 /// Member of a run's provenance that makes it a sandbox.
@@ -71,10 +71,11 @@ pub(super) fn judge(place: &PlaceArgs, seed: Seed) -> Result<Judged, ErrorBody> 
     let settings = Settings::resolve(&place.paths);
     let Loaded { profile, .. } = profile::parsed(seed.profile.as_bytes(), "of the sandbox")?;
     if seed.ttl_ms > profile.ttl.max_ms {
+        let shown = |ms| humantime::format_duration(std::time::Duration::from_millis(ms));
         let message = format!(
             "--ttl {} is longer than the {} that the profile allows",
-            show_duration(seed.ttl_ms),
-            show_duration(profile.ttl.max_ms)
+            shown(seed.ttl_ms),
+            shown(profile.ttl.max_ms)
         );
         return Err(ErrorBody::new(ErrorCode::InputInvalid, message));
     }
